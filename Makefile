@@ -1,0 +1,59 @@
+# make alone lists what can be made; every target has one line of help.
+.DEFAULT_GOAL := help
+SHELL := /bin/bash
+
+GO       ?= go
+PKGS     ?= ./...
+T        ?= 20s
+VERSION  ?= 0.1.0-dev
+LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
+TOOL     := $(GO) tool -modfile=tools/go.mod
+
+.PHONY: help build run test check fmt vet lint bench fuzz soak cover golden tools clean
+
+help: ## list the targets
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+build: ## build the static binary bin/coder
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
+
+run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
+	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
+
+test: vet ## run every test with the race detector, in random order
+	$(GO) test -race -shuffle=on $(PKGS)
+
+check: fmt lint test ## everything a change must pass: format, lint, tests
+
+fmt: ## fail if a file is not formatted
+	@bad=$$(gofmt -l cmd internal); if [ -n "$$bad" ]; then echo "not formatted:"; echo "$$bad"; exit 1; fi
+
+vet: ## run go vet
+	$(GO) vet $(PKGS)
+
+lint: vet ## run staticcheck
+	$(TOOL) staticcheck $(PKGS)
+
+bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
+	$(GO) run ./cmd/bench -coder bin/coder
+
+fuzz: ## fuzz every target for T each: make fuzz T=1m
+	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
+	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(T) $$pkg; \
+	  done; done
+
+soak: ## kill and resume real sessions, 200 rounds
+	CODER_SOAK=200 $(GO) test -race -count=1 -timeout 30m -run 'Kill|Crash' ./cmd/coder
+
+cover: ## show test coverage by package
+	$(GO) test -coverprofile=coverage.out -coverpkg=./internal/... $(PKGS) >/dev/null && $(GO) tool cover -func=coverage.out | tail -n 1
+
+golden: ## rewrite the golden files after a change you have looked at
+	$(GO) test ./internal/render/... -update
+
+tools: ## build the pinned development tools
+	$(TOOL) staticcheck -version
+
+clean: ## remove what was built
+	rm -rf bin coverage.out

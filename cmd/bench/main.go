@@ -1,0 +1,187 @@
+// Command bench measures what people feel: how soon the first request leaves,
+// what a step costs early and late in a session, what a long stream costs, and
+// how much memory a session takes. It runs the built program against a server
+// of its own on loopback and compares with a baseline in the same run, because
+// the machine it runs on may be busy.
+package main
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+func main() {
+	coder := flag.String("coder", "bin/coder", "the program to measure")
+	rounds := flag.Int("rounds", 30, "how often to start it")
+	flag.Parse()
+	if err := bench(*coder, *rounds); err != nil {
+		fmt.Fprintln(os.Stderr, "bench:", err)
+		os.Exit(1)
+	}
+}
+
+func bench(coder string, rounds int) error {
+	dir, err := os.MkdirTemp("", "coder-bench-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir)
+	b := &runner{dir: dir, server: newServer()}
+	defer b.server.close()
+	if b.coder, err = filepath.Abs(coder); err != nil {
+		return err
+	}
+	if b.baseline, err = buildBaseline(dir); err != nil {
+		return err
+	}
+	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.memory} {
+		if err := measure(rounds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type runner struct {
+	dir, coder, baseline string
+	server               *server
+	n                    int
+}
+
+func buildBaseline(dir string) (string, error) {
+	path := filepath.Join(dir, "baseline")
+	cmd := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", path, "./cmd/bench/baseline")
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("build the baseline: %v\n%s", err, out)
+	}
+	return path, nil
+}
+
+// workspace makes a fresh folder with a file to read.
+func (b *runner) workspace() (string, error) {
+	b.n++
+	dir := filepath.Join(b.dir, fmt.Sprint("ws", b.n))
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return "", err
+	}
+	return dir, os.WriteFile(filepath.Join(dir, "a.txt"), []byte(strings.Repeat("a line of text\n", 40)), 0o644)
+}
+
+// run runs coder once and returns what it used.
+func (b *runner) run(args ...string) (*syscall.Rusage, error) {
+	ws, err := b.workspace()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(b.coder, append([]string{"-p"}, args...)...)
+	cmd.Dir = ws
+	cmd.Env = []string{
+		"HOME=" + b.dir, "PATH=" + os.Getenv("PATH"),
+		"CODER_BASE_URL=" + b.server.url(), "CODER_API_KEY=k", "CODER_MODEL=m",
+	}
+	b.server.started = time.Now()
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+	}
+	return cmd.ProcessState.SysUsage().(*syscall.Rusage), nil
+}
+
+// startUp compares process start to first request byte.
+func (b *runner) startUp(rounds int) error {
+	var ours, least []time.Duration
+	for range rounds {
+		b.server.play(text("hi"))
+		if _, err := b.run("hello"); err != nil {
+			return err
+		}
+		ours = append(ours, b.server.firstByte())
+		b.server.play(text("hi"))
+		b.server.started = time.Now()
+		if err := exec.Command(b.baseline, b.server.url()).Run(); err != nil {
+			return err
+		}
+		least = append(least, b.server.firstByte())
+	}
+	fmt.Printf("start to first request byte   coder %s   baseline %s   difference of medians %.2f ms, of minima %.2f ms (limit 15)\n",
+		spread(ours), spread(least), ms(median(ours)-median(least)), ms(slices.Min(ours)-slices.Min(least)))
+	return nil
+}
+
+// steps measures the time between the last byte of a reply and the first byte
+// of the next request, with one read call in between.
+func (b *runner) steps(int) error {
+	const n = 1010
+	replies := make([]reply, 0, n+1)
+	for i := range n {
+		replies = append(replies, call(i))
+	}
+	b.server.play(append(replies, text("done"))...)
+	if _, err := b.run("--max-steps", fmt.Sprint(n+1), "go"); err != nil {
+		return err
+	}
+	gaps := b.server.gaps()
+	early, late := gaps[40:60], gaps[990:1009]
+	fmt.Printf("agent time per step           step 50: %s   step 1000: %s   ratio of medians %.2f (limit 1 ms)\n",
+		spread(early), spread(late), float64(median(late))/float64(median(early)))
+	return nil
+}
+
+// chunks measures the processor time of a reply in 20,000 pieces over that of
+// a reply in one.
+func (b *runner) chunks(int) error {
+	var long, short []time.Duration
+	for range 5 {
+		b.server.play(many(20_000))
+		used, err := b.run("go")
+		if err != nil {
+			return err
+		}
+		long = append(long, cpu(used))
+		b.server.play(text("hi"))
+		if used, err = b.run("go"); err != nil {
+			return err
+		}
+		short = append(short, cpu(used))
+	}
+	fmt.Printf("processor time, 20,000 chunks %s   one chunk %s   difference of medians %.1f ms (limit 150)\n",
+		spread(long), spread(short), ms(median(long)-median(short)))
+	return nil
+}
+
+// memory measures the peak of a session of 300 steps.
+func (b *runner) memory(int) error {
+	var replies []reply
+	for i := range 300 {
+		replies = append(replies, call(i))
+	}
+	b.server.play(append(replies, text("done"))...)
+	used, err := b.run("--max-steps", "400", "go")
+	if err != nil {
+		return err
+	}
+	fmt.Printf("peak memory, 300 steps        %.1f MB (limit 50)\n", float64(used.Maxrss)/1024)
+	return nil
+}
+
+func cpu(u *syscall.Rusage) time.Duration {
+	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
+}
+
+func median(ds []time.Duration) time.Duration {
+	sorted := slices.Sorted(slices.Values(ds))
+	return sorted[len(sorted)/2]
+}
+
+func spread(ds []time.Duration) string {
+	return fmt.Sprintf("%.2f ms (min %.2f)", ms(median(ds)), ms(slices.Min(ds)))
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }

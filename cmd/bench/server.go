@@ -1,0 +1,118 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+	"time"
+)
+
+// reply writes the body of one streamed reply.
+type reply func(w io.Writer)
+
+func event(w io.Writer, json string) { fmt.Fprintf(w, "data: %s\n\n", json) }
+
+func end(w io.Writer, reason string) {
+	event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{},"finish_reason":%q}]}`, reason))
+	event(w, `{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":10,"total_tokens":110}}`)
+	fmt.Fprint(w, "data: [DONE]\n\n")
+}
+
+// text is a reply of one piece.
+func text(s string) reply {
+	return func(w io.Writer) {
+		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"role":"assistant","content":%q}}]}`, s))
+		end(w, "stop")
+	}
+}
+
+// many is a reply of n pieces.
+func many(n int) reply {
+	return func(w io.Writer) {
+		for range n {
+			event(w, `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}`)
+		}
+		end(w, "stop")
+	}
+}
+
+// call is a reply that asks to read a file.
+func call(i int) reply {
+	return func(w io.Writer) {
+		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_%d","type":"function","function":{"name":"read","arguments":""}}]}}]}`, i))
+		event(w, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":\"a.txt\"}"}}]}}]}`)
+		end(w, "tool_calls")
+	}
+}
+
+// server plays replies and notes when requests begin and replies end.
+type server struct {
+	http    *httptest.Server
+	started time.Time
+
+	mu      sync.Mutex // guards the fields below
+	replies []reply
+	begun   []time.Time // first byte of each request
+	ended   []time.Time // last byte of each reply
+}
+
+func newServer() *server {
+	s := &server{}
+	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
+	s.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
+		if state == http.StateActive {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			s.begun = append(s.begun, time.Now())
+		}
+	}
+	s.http.Start()
+	return s
+}
+
+func (s *server) url() string { return s.http.URL }
+func (s *server) close()      { s.http.Close() }
+
+func (s *server) play(rs ...reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.replies, s.begun, s.ended = rs, nil, nil
+}
+
+func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body)
+	s.mu.Lock()
+	next := s.replies[0]
+	s.replies = s.replies[1:]
+	s.mu.Unlock()
+	w.Header().Set("Content-Type", "text/event-stream")
+	out := bufio.NewWriter(w)
+	next(out)
+	_ = out.Flush()
+	s.mu.Lock()
+	s.ended = append(s.ended, time.Now())
+	s.mu.Unlock()
+	w.(http.Flusher).Flush()
+}
+
+// firstByte is how long after the start the first request began.
+func (s *server) firstByte() time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.begun[0].Sub(s.started)
+}
+
+// gaps are the times between the end of each reply and the next request.
+func (s *server) gaps() []time.Duration {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var ds []time.Duration
+	for i := range len(s.begun) - 1 {
+		ds = append(ds, s.begun[i+1].Sub(s.ended[i]))
+	}
+	return ds
+}

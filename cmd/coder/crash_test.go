@@ -1,0 +1,259 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"coder/internal/event"
+)
+
+// program is the test binary dressed up as coder, in a workspace of its own.
+type program struct {
+	t    *testing.T
+	self string
+	ws   string
+	env  []string
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	dir := t.TempDir()
+	p := &program{t: t, self: filepath.Join(dir, "coder"), ws: filepath.Join(dir, "ws")}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(os.Symlink(self, p.self), os.Mkdir(p.ws, 0o755)); err != nil {
+		t.Fatal(err)
+	}
+	p.env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+	return p
+}
+
+func (p *program) file(name, text string) string {
+	p.t.Helper()
+	path := filepath.Join(p.ws, name)
+	if err := os.WriteFile(path, []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+	return path
+}
+
+// cmd prepares a run of coder.
+func (p *program) cmd(args ...string) *exec.Cmd {
+	c := exec.Command(p.self, args...)
+	c.Dir = p.ws
+	c.Env = p.env
+	return c
+}
+
+// run runs coder to its end, wherever that is.
+func (p *program) run(args ...string) (stdout, stderr string, code int) {
+	p.t.Helper()
+	c := p.cmd(args...)
+	var out, errs bytes.Buffer
+	c.Stdout, c.Stderr = &out, &errs
+	err := c.Run()
+	var exit *exec.ExitError
+	if err != nil && !errors.As(err, &exit) {
+		p.t.Fatal(err)
+	}
+	return out.String(), errs.String(), c.ProcessState.ExitCode()
+}
+
+const killedTurn = `
+say I will
+call read {"path": "a.txt"}
+call bash {"command": "echo ran >> ran.txt"}
+---
+say done
+`
+
+// TestKillAtEveryRecord kills the process at each record of a turn, just
+// before and just after it is written. On reopening, all that was acknowledged
+// is there and nothing half; the session goes on, and what ran ran once.
+func TestKillAtEveryRecord(t *testing.T) {
+	for _, after := range []string{"", "+"} {
+		for _, next := range [][]string{{"and now"}, {}} {
+			for n := 1; ; n++ {
+				name := fmt.Sprintf("%d%s/%d", n, after, len(next))
+				finished := false
+				t.Run(name, func(t *testing.T) { finished = killAt(t, n, after, next) })
+				if finished || t.Failed() {
+					break
+				}
+			}
+		}
+	}
+}
+
+// killAt reports whether the turn was over before it could be killed.
+func killAt(t *testing.T, n int, after string, next []string) (finished bool) {
+	p := newProgram(t)
+	p.file("a.txt", "x\n")
+	script := p.file("model", killedTurn)
+	alive := p.env
+	p.env = append(alive, "CODER_TEST_DIE="+strconv.Itoa(n)+after)
+	_, stderr, code := p.run("-p", "--auto-approve", "--session-id", "s1", "--script", script, "go")
+	if code == 0 {
+		return true
+	}
+	if code != -1 {
+		t.Fatalf("it ended by itself with code %d: %s", code, stderr)
+	}
+	p.env = alive
+	acknowledged := n - 1
+	if after != "" {
+		acknowledged = n
+	}
+	rs, err := readSession(p.ws, "s1")
+	if err != nil || len(rs) != acknowledged {
+		t.Fatalf("%d records are left, want the %d acknowledged ones: %v", len(rs), acknowledged, err)
+	}
+	if acknowledged == 0 {
+		return false
+	}
+	more := p.file("more", "say went on\nrepeat\n")
+	out, stderr, code := p.run(append([]string{"-p", "--auto-approve", "-r", "s1", "--script", more}, next...)...)
+	if len(next) == 0 && code == 42 && strings.Contains(stderr, "no unfinished turn") {
+		return false // it was killed between the end of the turn and the end of the process
+	}
+	if code != 0 || out != "went on\n" {
+		t.Fatalf("going on gave %q, code %d: %s", out, code, stderr)
+	}
+	if err := wellFormed(p.ws); err != nil {
+		t.Error(err)
+	}
+	ran, _ := os.ReadFile(filepath.Join(p.ws, "ran.txt"))
+	if len(ran) > len("ran\n") {
+		t.Errorf("the command ran more than once: %q", ran)
+	}
+	checkSnapshot(t, p.ws)
+	return false
+}
+
+// checkSnapshot holds the session file against the log.
+func checkSnapshot(t *testing.T, ws string) {
+	t.Helper()
+	text, err := os.ReadFile(filepath.Join(ws, ".coder/sessions/s1.json"))
+	if err != nil || !bytes.Contains(text, []byte("went on")) {
+		t.Errorf("the session file is not up to date: %v", err)
+	}
+}
+
+// TestKillAtAnyTime kills a running process from outside and goes on with its
+// session, again and again in the same session.
+func TestKillAtAnyTime(t *testing.T) {
+	rounds := 12
+	if n, err := strconv.Atoi(os.Getenv("CODER_SOAK")); err == nil {
+		rounds = n
+	}
+	p := newProgram(t)
+	p.file("a.txt", "x\n")
+	script := p.file("model", "wait 5ms\nsay one two three\ncall read {\"path\":\"a.txt\"}\ncall bash {\"command\":\"sleep 0.02\"}\n---\nwait 5ms\nsay done\n")
+	if _, stderr, code := p.run("-p", "--auto-approve", "--session-id", "s1", "--script", script, "first"); code != 0 {
+		t.Fatal(stderr)
+	}
+	seen := 0
+	for range rounds {
+		c := p.cmd("-p", "--auto-approve", "-r", "s1", "--script", script, "again")
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
+		_ = c.Process.Kill()
+		_ = c.Wait()
+		rs, err := readSession(p.ws, "s1")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(rs) < seen {
+			t.Fatalf("%d records, where there were %d", len(rs), seen)
+		}
+		seen = len(rs)
+	}
+	if out, stderr, code := p.run("-p", "--auto-approve", "-r", "s1", "--script", script, "last"); code != 0 || out != "done\n" {
+		t.Fatalf("%q, code %d: %s", out, code, stderr)
+	}
+	if err := wellFormed(p.ws); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestInterruptFromOutside stops a running turn the polite way.
+func TestInterruptFromOutside(t *testing.T) {
+	p := newProgram(t)
+	script := p.file("model", "say starting\ncall bash {\"command\":\"touch begun; sleep 60; touch ended\"}\n---\nsay never\n")
+	c := p.cmd("-p", "--auto-approve", "--session-id", "s1", "--script", script, "go")
+	var errs bytes.Buffer
+	c.Stderr = &errs
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, filepath.Join(p.ws, "begun"))
+	if err := c.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	_ = c.Wait()
+	if code := c.ProcessState.ExitCode(); code != 130 || !strings.Contains(errs.String(), "coder: interrupted") {
+		t.Errorf("code %d: %s", code, &errs)
+	}
+	if err := wellFormed(p.ws); err != nil {
+		t.Error(err)
+	}
+	rs, err := readSession(p.ws, "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e, ok := rs[len(rs)-1].Event.(event.TaskCanceled); !ok || e.Reason != "interrupted" {
+		t.Errorf("the last record is %T", rs[len(rs)-1].Event)
+	}
+	if _, _, code := p.run("-p", "-c", "--script", p.file("m2", "want interrupted\nsay ok"), "go on"); code == 0 {
+		t.Log("resumed")
+	} else {
+		t.Errorf("resuming gave code %d", code)
+	}
+}
+
+// TestTwoProcessesOnOneSession lets the second one know who holds it.
+func TestTwoProcessesOnOneSession(t *testing.T) {
+	p := newProgram(t)
+	script := p.file("model", "call bash {\"command\":\"touch begun; sleep 60\"}\n---\nsay never\n")
+	c := p.cmd("-p", "--auto-approve", "--session-id", "s1", "--script", script, "go")
+	if err := c.Start(); err != nil {
+		t.Fatal(err)
+	}
+	waitFor(t, filepath.Join(p.ws, "begun"))
+	_, stderr, code := p.run("-p", "-r", "s1", "--script", script, "me too")
+	if code != 1 || !strings.Contains(stderr, fmt.Sprintf("session s1 is in use by process %d", c.Process.Pid)) {
+		t.Errorf("code %d: %s", code, stderr)
+	}
+	_ = c.Process.Signal(os.Interrupt)
+	_ = c.Wait()
+	if err := wellFormed(p.ws); err != nil {
+		t.Error(err)
+	}
+}
+
+// waitFor waits until a file exists. It is not a measurement: it only gives up
+// when something is broken.
+func waitFor(t *testing.T, path string) {
+	t.Helper()
+	for range 2000 {
+		if _, err := os.Stat(path); err == nil {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Fatalf("%s never came to be", path)
+}

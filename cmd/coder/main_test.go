@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"coder/internal/app"
+	"coder/internal/event"
+)
+
+// TestMain makes the test binary double as the program, so that scripts and
+// crash tests run the real thing in processes of their own.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"coder": func() {
+			env := app.FromOS()
+			env.WrapStore = mortal
+			if os.Getenv("CODER_TEST_FAST") != "" {
+				env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
+			}
+			os.Exit(app.Main(env))
+		},
+	})
+}
+
+func TestScripts(t *testing.T) {
+	testscript.Run(t, testscript.Params{
+		Dir:                 "testdata/script",
+		RequireExplicitExec: true,
+		RequireUniqueNames:  true,
+		Setup: func(env *testscript.Env) error {
+			home := filepath.Join(env.WorkDir, "home")
+			env.Setenv("HOME", home)
+			env.Setenv("GOCACHE", os.Getenv("GOCACHE"))
+			env.Cd = filepath.Join(env.WorkDir, "w")
+			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(env.Cd, 0o755))
+		},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){
+			"exits":     exits,
+			"jsonlines": jsonLines,
+			"cutfile":   cutFile,
+			"wellformed": func(ts *testscript.TestScript, _ bool, args []string) {
+				ts.Check(wellFormed(ts.MkAbs(args[0])))
+			},
+		},
+	})
+}
+
+// exits runs a command and checks its exit code: exits 42 coder -p.
+func exits(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) < 2 {
+		ts.Fatalf("usage: exits CODE COMMAND...")
+	}
+	want, err := strconv.Atoi(args[0])
+	ts.Check(err)
+	got := 0
+	if err := ts.Exec(args[1], args[2:]...); err != nil {
+		var coded interface{ ExitCode() int }
+		if !errors.As(err, &coded) {
+			ts.Fatalf("%v", err)
+		}
+		got = coded.ExitCode()
+	}
+	if got != want {
+		ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
+	}
+}
+
+// jsonLines checks that every line of a file is a JSON object.
+func jsonLines(ts *testscript.TestScript, _ bool, args []string) {
+	for i, line := range strings.Split(strings.TrimRight(ts.ReadFile(args[0]), "\n"), "\n") {
+		var object map[string]any
+		if err := json.Unmarshal([]byte(line), &object); err != nil {
+			ts.Fatalf("%s:%d: %v: %s", args[0], i+1, err, line)
+		}
+	}
+}
+
+// cutFile cuts bytes off the end of a file: cutfile FILE 7.
+func cutFile(ts *testscript.TestScript, _ bool, args []string) {
+	n, err := strconv.Atoi(args[1])
+	ts.Check(err)
+	path := ts.MkAbs(args[0])
+	info, err := os.Stat(path)
+	ts.Check(err)
+	ts.Check(os.Truncate(path, info.Size()-int64(n)))
+}
+
+// mortal is the store of a process that is to be killed: with CODER_TEST_DIE
+// set to N the process kills itself at the N-th record, after writing it if
+// the number is followed by "+", before if not.
+func mortal(s event.Store) event.Store {
+	spec := os.Getenv("CODER_TEST_DIE")
+	at, err := strconv.Atoi(strings.TrimSuffix(spec, "+"))
+	if err != nil {
+		return s
+	}
+	return &dying{Store: s, at: at, after: strings.HasSuffix(spec, "+")}
+}
+
+type dying struct {
+	event.Store
+	at    int
+	after bool
+	n     int
+}
+
+// Append is called by one writer at a time.
+func (d *dying) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	d.n++
+	if d.n == d.at && !d.after {
+		kill()
+	}
+	err := d.Store.Append(ctx, last, rs...)
+	if d.n == d.at {
+		kill()
+	}
+	return err
+}
+
+func kill() {
+	_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+	select {}
+}

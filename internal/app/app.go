@@ -1,0 +1,123 @@
+// Package app puts the program together: flags and configuration in, organs
+// built, mind and face connected, an exit code out. It is the only package
+// that reads the environment, the clock and chance, and it owns nothing that
+// outlives one call of [Main].
+package app
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+	"time"
+
+	"coder/internal/event"
+)
+
+// Version is the program's version; a release build sets it.
+var Version = "0.1.0-dev"
+
+// Env is the world the program runs in.
+type Env struct {
+	Args    []string // without the program's name
+	Environ []string
+	Dir     string // the working directory; empty if there is none
+	Stdin   io.Reader
+	Stdout  io.Writer
+	Stderr  io.Writer
+	Now     func() time.Time
+	// Piped reports whether something other than a person is on stdin.
+	Piped func() bool
+	// Signals returns a context that ends when the program is told to stop.
+	Signals func(context.Context) (context.Context, context.CancelFunc)
+	// Sleep, if set, passes the time between attempts instead of real time.
+	Sleep func(context.Context, time.Duration) error
+	// WrapStore, if set, wraps the store of sessions. Tests break it.
+	WrapStore func(event.Store) event.Store
+}
+
+// FromOS is the real world.
+func FromOS() Env {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = ""
+	}
+	return Env{
+		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
+		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Now: time.Now, Piped: stdinIsPiped,
+		Signals: func(ctx context.Context) (context.Context, context.CancelFunc) {
+			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+		},
+	}
+}
+
+// stdinIsPiped reports whether stdin is a pipe, a file or a socket, rather
+// than a terminal or the null device.
+func stdinIsPiped() bool {
+	info, err := os.Stdin.Stat()
+	return err == nil && info.Mode()&os.ModeCharDevice == 0
+}
+
+// Getenv looks a variable up; an unset one is empty.
+func (e Env) Getenv(name string) string {
+	for i := len(e.Environ) - 1; i >= 0; i-- {
+		if k, v, ok := strings.Cut(e.Environ[i], "="); ok && k == name {
+			return v
+		}
+	}
+	return ""
+}
+
+// Main runs the program and returns its exit code.
+func Main(env Env) int {
+	ctx, stop := env.Signals(context.Background())
+	defer stop()
+	err := run(ctx, env)
+	for line := range strings.Lines(message(err)) {
+		fmt.Fprintln(env.Stderr, "coder: "+strings.TrimRight(line, "\n"))
+	}
+	return ExitCode(err)
+}
+
+func run(ctx context.Context, env Env) error {
+	fl, err := parseFlags(env.Args)
+	if err != nil {
+		return err
+	}
+	switch {
+	case fl.help:
+		return writeHelp(env.Stdout)
+	case fl.version || fl.command == "version":
+		_, err := fmt.Fprintf(env.Stdout, "coder %s\n", Version)
+		return err
+	case fl.command == "config":
+		return runConfig(env, fl)
+	case fl.command == "demo":
+		return runDemo(ctx, env, fl)
+	case fl.print:
+		return runHeadless(ctx, env, fl)
+	}
+	return usagef("the interactive terminal is not built yet; run one turn with: coder -p \"…\" (coder --help shows the rest)")
+}
+
+// newSessionID makes an id that sorts by time.
+func newSessionID(now time.Time) string {
+	var b [4]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return fmt.Sprintf("sess_%010d_%s", now.Unix(), hex.EncodeToString(b[:]))
+}
+
+// newID makes an id of twelve random characters behind a prefix that says
+// what it names.
+func newID(prefix string) string {
+	var b [8]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return prefix + "_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:12]
+}

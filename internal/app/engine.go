@@ -1,0 +1,412 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/config"
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/policy"
+	"coder/internal/policy/rule"
+	"coder/internal/prompt"
+	"coder/internal/provider"
+	"coder/internal/provider/openai"
+	"coder/internal/provider/scripted"
+	"coder/internal/provider/textcalls"
+	"coder/internal/session"
+	"coder/internal/store/failover"
+	"coder/internal/store/jsonl"
+	"coder/internal/store/mem"
+	"coder/internal/supervisor"
+	"coder/internal/tool"
+	"coder/internal/toolbox/exec"
+	"coder/internal/toolbox/files"
+	"coder/internal/toolbox/search"
+	"coder/internal/toolrun"
+	"coder/internal/uip"
+	"coder/internal/workspace"
+)
+
+// defaultContext is what a model is taken to hold where nobody says.
+const defaultContext = 128_000
+
+// house is the program put together for one workspace.
+type house struct {
+	env   Env
+	flags *flags
+	conf  config.Config
+	home  string // CODER_HOME
+	root  string // the workspace
+	warn  func(string)
+}
+
+// newHouse reads the configuration and checks that work can be done in dir.
+func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
+	root, err := findRoot(env, fl)
+	if err != nil {
+		return nil, err
+	}
+	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn}
+	conf, report, err := config.Load(h.loadOptions())
+	if err != nil {
+		return nil, &exitError{code: ExitConfig, err: err}
+	}
+	for _, w := range report.Warnings {
+		warn(w.String())
+	}
+	h.conf = conf
+	if conf.Runtime.WorkspaceRoot != "" {
+		if h.root, err = absolute(root, conf.Runtime.WorkspaceRoot); err != nil {
+			return nil, err
+		}
+	}
+	return h, nil
+}
+
+// findRoot is the folder to work in.
+func findRoot(env Env, fl *flags) (string, error) {
+	if env.Dir == "" && !filepath.IsAbs(fl.dir) {
+		return "", inputf("the working directory no longer exists; change to another or use --cwd")
+	}
+	return absolute(env.Dir, fl.dir)
+}
+
+// absolute resolves dir from base and makes sure that it is a folder.
+func absolute(base, dir string) (string, error) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(base, dir)
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", inputf("there is no folder %s", dir)
+	case err != nil:
+		return "", inputf("cannot work in %s: %v", dir, err)
+	case !info.IsDir():
+		return "", inputf("%s is not a folder", dir)
+	}
+	return filepath.Clean(dir), nil
+}
+
+// homeDir is where the user's own configuration lives; "" if there is none.
+func homeDir(env Env) string {
+	if dir := env.Getenv("CODER_HOME"); dir != "" {
+		return dir
+	}
+	if home := env.Getenv("HOME"); home != "" {
+		return filepath.Join(home, ".coder")
+	}
+	return ""
+}
+
+func (h *house) loadOptions() config.Options {
+	o := config.Options{Home: h.home, Project: h.root, File: h.flags.configFile, Getenv: h.env.Getenv}
+	if o.File != "" && !filepath.IsAbs(o.File) {
+		o.File = filepath.Join(h.env.Dir, o.File)
+	}
+	set := func(key string, value any, flag string) {
+		o.Flags = append(o.Flags, config.Override{Key: key, Value: value, Name: flag})
+	}
+	if h.flags.model != "" {
+		set("provider.model", h.flags.model, "--model")
+	}
+	if h.flags.maxSteps > 0 {
+		set("runtime.max_steps", h.flags.maxSteps, "--max-steps")
+	}
+	if h.flags.autoApprove {
+		set("approval.auto_approve_ask", true, "--auto-approve")
+	}
+	if h.flags.lang != "" {
+		set("ui.lang", h.flags.lang, "--lang")
+	}
+	return o
+}
+
+// data is the folder that holds what the program keeps about the workspace.
+func (h *house) data() string { return filepath.Join(h.root, ".coder") }
+
+// checkData refuses a data folder that is not ours to write to.
+func (h *house) checkData() error {
+	info, err := os.Lstat(h.data())
+	switch {
+	case err != nil:
+		return nil // it will be made, or its making will say why not
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := filepath.EvalSymlinks(h.data())
+		inside, relErr := filepath.Rel(h.root, target)
+		if err != nil || relErr != nil || strings.HasPrefix(inside, "..") {
+			return configf("%s is a link that leads out of the project; remove it, or use --no-session-persistence", h.data())
+		}
+	case !info.IsDir():
+		return configf("%s is not a folder; remove it, or use --no-session-persistence", h.data())
+	}
+	return nil
+}
+
+var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.Decisions, "always": jsonl.Always, "never": jsonl.Never}
+
+// stores opens where sessions are kept. What cannot be written to disk is
+// kept in memory, and the person is told once.
+func (h *house) stores() (event.Store, session.Store, error) {
+	if h.flags.ephemeral {
+		return h.wrap(new(mem.Store)), new(mem.Sessions), nil
+	}
+	if err := h.checkData(); err != nil {
+		return nil, nil, err
+	}
+	told := false
+	tell := func(err error) {
+		if !told {
+			told = true
+			h.warn(fmt.Sprintf("this session is not being saved: %v", err))
+		}
+	}
+	sync := fsyncModes[h.conf.Storage.Fsync]
+	logs := jsonl.Open(filepath.Join(h.data(), "log"), jsonl.Options{
+		Fsync: sync, Now: h.env.Now, Program: "coder",
+		Report: func(r jsonl.Repair) { h.warn(repaired(r)) },
+	})
+	sessions := jsonl.OpenSessions(filepath.Join(h.data(), "sessions"), sync)
+	return failover.New(h.wrap(logs), tell), failover.NewSessions(sessions, tell), nil
+}
+
+// repaired tells of a log that had to be cut.
+func repaired(r jsonl.Repair) string {
+	return fmt.Sprintf("session %s: the %s log ended in %d bytes that are no whole record, after a crash; they were moved to %s, and all before them is there",
+		r.Session, r.Log, r.Bytes, r.Path)
+}
+
+func (h *house) wrap(s event.Store) event.Store {
+	if h.env.WrapStore != nil {
+		return h.env.WrapStore(s)
+	}
+	return s
+}
+
+// supervise builds the mind of the program around person.
+func (h *house) supervise(person uip.Interactor) (*supervisor.Supervisor, error) {
+	logs, sessions, err := h.stores()
+	if err != nil {
+		return nil, err
+	}
+	return supervisor.New(supervisor.Config{
+		Store: logs, Sessions: sessions, Person: person, Engine: h.engine,
+		Dir: h.root, NewID: newID, Now: h.env.Now,
+	}), nil
+}
+
+// engine builds what one session runs on.
+func (h *house) engine(sessionID string) (supervisor.Engine, error) {
+	model, err := h.provider()
+	if err != nil {
+		return supervisor.Engine{}, err
+	}
+	set, err := h.tools(sessionID)
+	if err != nil {
+		return supervisor.Engine{}, err
+	}
+	judge, err := h.policy()
+	if err != nil {
+		return supervisor.Engine{}, err
+	}
+	settings := h.settings(set)
+	return supervisor.Engine{
+		Provider: model,
+		Runner:   &toolrun.Runner{Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now},
+		Settings: func() orchestrator.Settings { return settings },
+	}, nil
+}
+
+func (h *house) settings(set tool.Set) orchestrator.Settings {
+	limit := h.conf.Runtime.ContextTokenLimit
+	if limit == 0 {
+		limit = defaultContext
+	}
+	return orchestrator.Settings{
+		Model: h.modelName(), Mode: h.conf.Agents.Default, System: h.systemPrompt(), Tools: set,
+		MaxSteps: h.conf.Runtime.MaxSteps, ContextLimit: limit, StopOnReject: h.conf.Approval.OnReject == "stop",
+	}
+}
+
+func (h *house) modelName() string {
+	if h.conf.Provider.Model == "" && h.scripted() {
+		return "script"
+	}
+	return h.conf.Provider.Model
+}
+
+func (h *house) scripted() bool { return h.flags.script != "" || h.flags.demo }
+
+func (h *house) systemPrompt() string {
+	exists := func(path string) bool { _, err := os.Lstat(path); return err == nil }
+	rules, err := prompt.FindRules(h.home, h.root, readRules, exists)
+	if err != nil {
+		h.warn(fmt.Sprintf("some rules could not be read: %v", err))
+	}
+	return prompt.System(prompt.Facts{
+		Dir: h.root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: h.env.Now().Format(time.DateOnly),
+		Mode: h.conf.Agents.Default, Rules: rules, Append: h.flags.appendSystem,
+	})
+}
+
+// readRules reads a rules file, and no more of it than can be used.
+func readRules(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, fs.ErrNotExist
+	}
+	text := make([]byte, prompt.RulesLimit+1)
+	n, err := f.ReadAt(text, 0)
+	if n > 0 {
+		err = nil
+	}
+	if errors.Is(err, fs.ErrInvalid) || n == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return text[:n], err
+}
+
+// provider builds the model's side: the script where one is given, else the
+// configured endpoint, with retries and the chosen way of calling tools.
+func (h *house) provider() (provider.Provider, error) {
+	p, err := h.wireProvider()
+	if err != nil {
+		return nil, err
+	}
+	p = provider.Retry(p, provider.Backoff{Retries: h.conf.Provider.MaxRetries, Jitter: rand.Float64, Sleep: h.env.Sleep})
+	return textcalls.Wrap(p, textcalls.Mode(h.conf.Provider.ToolMode)), nil
+}
+
+func (h *house) wireProvider() (provider.Provider, error) {
+	if h.flags.demo {
+		return demoModel()
+	}
+	if h.flags.script != "" {
+		return readScript(filepath.Join(h.scriptDir(), h.flags.script))
+	}
+	c := h.conf.Provider
+	switch {
+	case c.Kind != "openai":
+		return nil, configf("provider.kind %q is not built yet; use an OpenAI-compatible endpoint (openai)", c.Kind)
+	case c.BaseURL == "":
+		return nil, configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), or try: coder demo")
+	case c.Model == "":
+		return nil, configf("no model is chosen; use --model NAME or CODER_MODEL")
+	}
+	var ca []byte
+	if c.CAFile != "" {
+		var err error
+		if ca, err = os.ReadFile(c.CAFile); err != nil {
+			return nil, configf("provider.ca_file: %v", err)
+		}
+	}
+	return openai.New(openai.Options{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, CA: ca,
+		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
+		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
+		Proxy:       http.ProxyFromEnvironment, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: h.env.Now,
+	}), nil
+}
+
+// scriptDir is what a relative script path is relative to: where the person
+// is, not where the work is.
+func (h *house) scriptDir() string {
+	if filepath.IsAbs(h.flags.script) {
+		return ""
+	}
+	return h.env.Dir
+}
+
+func readScript(path string) (provider.Provider, error) {
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return nil, inputf("read the script: %v", err)
+	}
+	s, err := scripted.Parse(string(text))
+	if err != nil {
+		return nil, inputf("%s: %v", path, err)
+	}
+	return scripted.New(s, scripted.Options{}), nil
+}
+
+// tools gathers what the model may call.
+func (h *house) tools(sessionID string) (tool.Set, error) {
+	ws, err := workspace.Open(h.root)
+	if err != nil {
+		return tool.Set{}, fmt.Errorf("open the workspace: %w", err)
+	}
+	runs := filepath.Join(".coder", "runs", sessionID)
+	if h.flags.ephemeral {
+		runs = ""
+	}
+	bash := exec.Bash(exec.Options{
+		Workspace: ws, Env: h.childEnv(), RunsDir: runs, Now: h.env.Now,
+		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
+		OutputLimit:    h.conf.Safety.OutputLimitBytes,
+	})
+	set, err := tool.NewSet(slices.Concat(files.All(ws), search.All(ws), []tool.Tool{bash})...)
+	return set.In(h.conf.Tools.Dialect), err
+}
+
+// childEnv is the environment of the commands we run: ours without any
+// provider's key.
+func (h *house) childEnv() []string {
+	secret := config.KeyVariables()
+	return slices.DeleteFunc(slices.Clone(h.env.Environ), func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		return slices.Contains(secret, name) || h.conf.Provider.APIKey != "" && value == h.conf.Provider.APIKey
+	})
+}
+
+// policy turns the configured permissions into the one judge of all calls.
+func (h *house) policy() (policy.Policy, error) {
+	rules := make(rule.Rules)
+	for name, patterns := range h.conf.Permission.Tools {
+		v, err := strictest(patterns)
+		if err != nil {
+			return nil, configf("permission.%s: %v", name, err)
+		}
+		rules[name] = v
+	}
+	v, err := policy.ParseVerdict(h.conf.Permission.Default)
+	if err != nil {
+		return nil, configf("permission.default: %v", err)
+	}
+	rules["default"] = v
+	judge := policy.All(rules)
+	if h.conf.Approval.AutoApproveAsk || !h.conf.Approval.Interactive {
+		judge = policy.Unasked(judge)
+	}
+	return judge, nil
+}
+
+// strictest reads a tool's patterns as one verdict: that for any use of the
+// tool, or a stricter one given for some.
+func strictest(patterns config.Rules) (policy.Verdict, error) {
+	v := policy.Allow
+	if _, any := patterns["*"]; !any {
+		v = policy.Ask
+	}
+	for _, word := range patterns {
+		w, err := policy.ParseVerdict(word)
+		if err != nil {
+			return policy.Deny, err
+		}
+		v = min(v, w)
+	}
+	return v, nil
+}

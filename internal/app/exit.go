@@ -1,0 +1,115 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/provider"
+	"coder/internal/session"
+	"coder/internal/toolrun"
+)
+
+// Exit codes. They are documented in the README and part of the program's
+// contract.
+const (
+	ExitDone        = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitRefused     = 30 // finished, but at least one call was refused
+	ExitAuth        = 41
+	ExitInput       = 42
+	ExitConfig      = 52
+	ExitStepLimit   = 53
+	ExitProvider    = 54
+	ExitInterrupted = 130
+)
+
+// exitError is an error that knows its exit code.
+type exitError struct {
+	code int
+	text string // "" says nothing: it has been said
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err != nil {
+		return e.err.Error()
+	}
+	return e.text
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &exitError{code: ExitUsage, text: fmt.Sprintf(format, args...)}
+}
+
+func inputf(format string, args ...any) error {
+	return &exitError{code: ExitInput, text: fmt.Sprintf(format, args...)}
+}
+
+func configf(format string, args ...any) error {
+	return &exitError{code: ExitConfig, text: fmt.Sprintf(format, args...)}
+}
+
+// ExitCode maps what went wrong to the program's exit code.
+func ExitCode(err error) int {
+	var (
+		known   *exitError
+		refused *provider.Error
+		command *orchestrator.CommandError
+	)
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &known):
+		return known.code
+	case errors.Is(err, orchestrator.ErrStepLimit):
+		return ExitStepLimit
+	case errors.Is(err, toolrun.ErrRefused):
+		return ExitRefused
+	case errors.As(err, &command), errors.Is(err, session.ErrNotFound):
+		return ExitInput
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return ExitInterrupted
+	case errors.Is(err, provider.ErrAuth):
+		return ExitAuth
+	case errors.As(err, &refused):
+		return ExitProvider
+	}
+	return ExitError
+}
+
+// message is the one line a person reads about err, with what to do about it.
+func message(err error) string {
+	var (
+		known   *exitError
+		claimed *event.ClaimedError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &known):
+		return known.Error()
+	case errors.As(err, &claimed):
+		return claimed.Error() + "; wait for it, or start another session"
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.Is(err, session.ErrNotFound):
+		return err.Error() + "; coder -p -c continues the last one"
+	case errors.Is(err, orchestrator.ErrStepLimit):
+		return err.Error() + "; raise it with --max-steps or runtime.max_steps"
+	case errors.Is(err, provider.ErrAuth):
+		return err.Error() + "; check CODER_API_KEY (or provider.api_key)"
+	case errors.Is(err, provider.ErrNoModel):
+		return err.Error() + "; choose one with --model or CODER_MODEL"
+	case errors.Is(err, provider.ErrUnreachable):
+		return err.Error() + "; check CODER_BASE_URL (or provider.base_url) and the network"
+	case errors.Is(err, provider.ErrNotAnAPI):
+		return err.Error() + "; check CODER_BASE_URL (or provider.base_url)"
+	}
+	return err.Error()
+}

@@ -1,0 +1,204 @@
+package app
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// flags is the command line, parsed.
+type flags struct {
+	command string // a subcommand, or ""
+	args    []string
+
+	help, version, print bool
+	verbose, noColor     bool
+
+	outputFormat, inputFormat, events string
+
+	resume    string // the session to resume
+	resumeAny bool   // the last session
+	sessionID string
+	ephemeral bool
+
+	model, appendSystem, dir, configFile, script, lang string
+	maxSteps                                           int
+	autoApprove                                        bool
+
+	demo bool // set by the demo, not by a flag
+}
+
+// subcommands are words that, standing first, are not a prompt.
+var subcommands = []string{"config", "demo", "version", "help"}
+
+// option is one flag: its names, what its value is called, what it does.
+type option struct {
+	long, short, value, help string
+	optional                 bool // the value may be left out
+	set                      func(*flags, string) error
+}
+
+func options() []option {
+	flag := func(long, short, help string, p func(*flags) *bool) option {
+		return option{long: long, short: short, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
+	}
+	text := func(long, value, help string, p func(*flags) *string) option {
+		return option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }}
+	}
+	choice := func(long, help string, p func(*flags) *string, allowed ...string) option {
+		return option{long: long, value: strings.Join(allowed, "|"), help: help, set: func(f *flags, v string) error {
+			if !slices.Contains(allowed, v) {
+				return usagef("--%s must be one of %s, not %q", long, strings.Join(allowed, ", "), v)
+			}
+			*p(f) = v
+			return nil
+		}}
+	}
+	resume := text("resume", "ID", "go on with session ID; without ID, the last one", func(f *flags) *string { return &f.resume })
+	resume.short, resume.optional = "r", true
+	return []option{
+		flag("print", "p", "run one turn without a terminal and print the answer", func(f *flags) *bool { return &f.print }),
+		choice("output-format", "what -p prints (default text)", func(f *flags) *string { return &f.outputFormat }, "text", "json", "stream-json"),
+		choice("input-format", "what -p reads on stdin (default text)", func(f *flags) *string { return &f.inputFormat }, "text", "stream-json"),
+		choice("events", "print the timeline instead, in this vocabulary", func(f *flags) *string { return &f.events }, "native", "sema", "coauthor"),
+		flag("continue", "c", "go on with the last session", func(f *flags) *bool { return &f.resumeAny }),
+		resume,
+		text("session-id", "ID", "start a new session under this id", func(f *flags) *string { return &f.sessionID }),
+		flag("no-session-persistence", "", "keep nothing on disk", func(f *flags) *bool { return &f.ephemeral }),
+		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.model }),
+		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
+		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.appendSystem }),
+		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.autoApprove }),
+		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
+		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),
+		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.script }),
+		choice("lang", "language of messages", func(f *flags) *string { return &f.lang }, "en", "zh-CN"),
+		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.noColor }),
+		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
+		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
+		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
+	}
+}
+
+func setMaxSteps(f *flags, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return usagef("--max-steps must be a number above zero, not %q", v)
+	}
+	f.maxSteps = n
+	return nil
+}
+
+// parseFlags reads the command line. Flags may stand anywhere before "--".
+func parseFlags(args []string) (*flags, error) {
+	f := &flags{outputFormat: "text", inputFormat: "text"}
+	opts := options()
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			f.args = append(f.args, args[i+1:]...)
+			return f.settle()
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			f.args = append(f.args, arg)
+			continue
+		}
+		used, err := f.apply(opts, arg, args[i+1:])
+		if err != nil {
+			return nil, err
+		}
+		i += used
+	}
+	return f.settle()
+}
+
+// apply sets the flag that arg names and reports how many of rest it used up.
+func (f *flags) apply(opts []option, arg string, rest []string) (used int, err error) {
+	name, value, hasValue := strings.Cut(arg, "=")
+	i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
+	if i < 0 {
+		return 0, usagef("unknown flag %s; coder --help lists them", name)
+	}
+	o := opts[i]
+	switch {
+	case o.value == "" && hasValue:
+		return 0, usagef("%s takes no value", name)
+	case o.value != "" && !hasValue && o.optional && (len(rest) == 0 || strings.HasPrefix(rest[0], "-") || !validSessionID(rest[0])):
+		f.resumeAny = true
+		return 0, nil
+	case o.value != "" && !hasValue:
+		if len(rest) == 0 {
+			return 0, usagef("%s needs a value: %s", name, o.value)
+		}
+		value, used = rest[0], 1
+	}
+	return used, o.set(f, value)
+}
+
+// settle tells a subcommand from a prompt and checks what does not go together.
+func (f *flags) settle() (*flags, error) {
+	if len(f.args) > 0 && slices.Contains(subcommands, f.args[0]) && !f.print {
+		f.command, f.args = f.args[0], f.args[1:]
+	}
+	f.help = f.help || f.command == "help"
+	switch {
+	case f.sessionID != "" && (f.resume != "" || f.resumeAny):
+		return nil, usagef("--session-id starts a new session; it does not go with --resume or --continue")
+	case f.sessionID != "" && !validSessionID(f.sessionID):
+		return nil, usagef("--session-id: %q is not an id (letters, digits, dot, dash and underscore)", f.sessionID)
+	case f.ephemeral && (f.resume != "" || f.resumeAny):
+		return nil, usagef("--no-session-persistence does not go with --resume or --continue")
+	case f.inputFormat == "stream-json" && len(f.args) > 0:
+		return nil, usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
+	case f.inputFormat == "stream-json" && !f.print:
+		return nil, usagef("--input-format goes with -p")
+	}
+	return f, nil
+}
+
+// validSessionID reports whether s can name a session.
+func validSessionID(s string) bool {
+	if s == "" || len(s) > 128 || s[0] == '.' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r))
+	})
+}
+
+const usage = `coder — a coding agent for the terminal
+
+  coder -p [flags] [prompt]      run one turn; the prompt comes from the argument, stdin, or both
+  coder demo                     a whole turn on a throw-away project, played by a script
+  coder config [show|path|schema]
+  coder version
+
+`
+
+const exitCodes = `
+Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 41 not authorised by the provider,
+42 bad input, 52 bad configuration, 53 step limit reached, 54 provider failed for good, 130 interrupted.
+`
+
+func writeHelp(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(usage)
+	for _, o := range options() {
+		name := "    --" + o.long
+		if o.short != "" {
+			name = "-" + o.short + ", --" + o.long
+		}
+		switch {
+		case o.optional:
+			name += " [" + o.value + "]"
+		case o.value != "":
+			name += " " + o.value
+		}
+		fmt.Fprintf(&b, "  %-44s %s\n", name, o.help)
+	}
+	b.WriteString(exitCodes)
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,88 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/render/jsonl"
+	"coder/internal/render/plain"
+	"coder/internal/render/streamjson"
+)
+
+// output is the face of a headless run: what the flags asked to see, where
+// they asked to see it.
+type output struct {
+	event.Sink
+	env   Env
+	text  bool                 // the answer goes to stdout as it is
+	json  *streamjson.Renderer // nil unless a JSON format was asked for
+	tally streamjson.Tally     // the turn under way
+}
+
+func newOutput(env Env, fl *flags) *output {
+	o := &output{env: env}
+	var face event.Sink
+	switch {
+	case fl.events != "":
+		view, err := jsonl.ParseView(fl.events)
+		if err != nil {
+			panic(err) // the flag allows no other
+		}
+		face = jsonl.New(env.Stdout, view)
+	case fl.outputFormat == "text":
+		o.text = true
+		face = event.Discard
+	default:
+		o.json = streamjson.New(env.Stdout, streamjson.Options{Now: env.Now, ResultOnly: fl.outputFormat == "json"})
+		face = o.json
+	}
+	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(env.Stderr, plain.Options{Verbose: fl.verbose}))
+	return o
+}
+
+// count keeps the turn's account.
+func (o *output) count(_ context.Context, r event.Record) error {
+	o.tally.Add(r)
+	return nil
+}
+
+// warn tells the person something that is not part of any turn.
+func (o *output) warn(text string) { fmt.Fprintln(o.env.Stderr, "coder: "+text) }
+
+// begin opens the account of a turn.
+func (o *output) begin() { o.tally = streamjson.Tally{} }
+
+// end writes what the turn came to and returns the error the program should
+// end with: the turn's own, or that calls were refused.
+func (o *output) end(answer string, turnErr error) error {
+	if err := o.write(answer, turnErr); err != nil {
+		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))
+	}
+	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
+		return &exitError{code: ExitRefused, text: fmt.Sprintf("finished, but %d call(s) were refused; --auto-approve lets pass what is only asked about", n)}
+	}
+	return turnErr
+}
+
+func (o *output) write(answer string, turnErr error) error {
+	switch {
+	case o.json != nil:
+		out := streamjson.Outcome{Err: turnErr, Result: answer}
+		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
+			out.Subtype = streamjson.MaxTurns
+		}
+		return o.json.Finish(context.Background(), out)
+	case o.text && answer != "":
+		if turnErr != nil {
+			answer = strings.TrimRight(answer, "\n") + "\n[interrupted]"
+		}
+		_, err := io.WriteString(o.env.Stdout, strings.TrimRight(answer, "\n")+"\n")
+		return err
+	}
+	return nil
+}

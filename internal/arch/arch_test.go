@@ -1,0 +1,223 @@
+// Package arch holds no code: its tests are the plan of the house.
+package arch
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// plan lists, floor by floor from the ground up, every package and what it may
+// import from this module. A package missing here is a failed test: adding one
+// is a decision, and this table is where it is written down.
+var plan = []struct {
+	pkg    string
+	allows string
+}{
+	// words
+	{"wire", ""},
+	{"chat", "wire"},
+	{"show", ""},
+	{"uip", "show wire"},
+	{"event", "chat show uip wire"},
+	{"task", "event uip"},
+	{"textsafe", ""},
+
+	// contracts, and the suites that hold implementations to them
+	{"provider", "chat"},
+	{"provider/providertest", "chat provider"},
+	{"tool", "show wire"},
+	{"tool/tooltest", "tool"},
+	{"policy", "chat tool"},
+	{"session", ""},
+	{"session/sessiontest", "session"},
+	{"event/eventtest", "chat event show uip"},
+	{"audit", "event"},
+	{"conversation", "chat event"},
+
+	// organs
+	{"timeline", "event"},
+	{"broker", "event uip"},
+	{"toolrun", "chat event policy tool uip wire"},
+	{"prompt", "chat"},
+	{"policy/rule", "policy tool"},
+	{"workspace", ""},
+	{"shell", "textsafe"},
+	{"patch", ""},
+	{"provider/openai", "chat provider"},
+	{"provider/textcalls", "chat provider"},
+	{"provider/scripted", "chat provider"},
+	{"provider/faultserver", ""},
+	{"toolbox/files", "patch show tool workspace"},
+	{"toolbox/search", "show tool workspace"},
+	{"toolbox/exec", "shell show tool"},
+	{"store/mem", "event session"},
+	{"store/jsonl", "audit event session wire"},
+	{"store/failover", "event session store/mem"},
+
+	// mind
+	{"orchestrator", "chat conversation event prompt provider tool toolrun uip wire"},
+	{"supervisor", "broker chat conversation event orchestrator provider session task timeline toolrun uip wire"},
+
+	// faces
+	{"render/rendertest", "chat event show uip"},
+	{"render/jsonl", "chat event show uip wire"},
+	{"render/streamjson", "chat event wire"},
+	{"render/plain", "chat event textsafe"},
+
+	// wiring
+	{"config", ""},
+	{"app", "config event orchestrator policy policy/rule prompt provider provider/openai provider/scripted " +
+		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
+		"supervisor tool toolbox/exec toolbox/files toolbox/search toolrun uip workspace"},
+	{"arch", ""},
+}
+
+func TestEveryPackageIsInThePlanAndKeepsToIt(t *testing.T) {
+	floor := make(map[string]int)
+	for i, p := range plan {
+		if _, twice := floor[p.pkg]; twice {
+			t.Errorf("plan: %s stands twice", p.pkg)
+		}
+		floor[p.pkg] = i
+		for _, dep := range strings.Fields(p.allows) {
+			if j, ok := floor[dep]; !ok || j >= i {
+				t.Errorf("plan: %s allows %s, which is not below it", p.pkg, dep)
+			}
+		}
+	}
+	for _, got := range list(t) {
+		i, ok := floor[got.name]
+		if !ok {
+			t.Errorf("package %s is not in the plan", got.name)
+			continue
+		}
+		if got.docs != 1 {
+			t.Errorf("package %s has %d package comments, want one", got.name, got.docs)
+		}
+		for dep := range got.imports {
+			if !slices.Contains(strings.Fields(plan[i].allows), dep) {
+				t.Errorf("%s imports %s, which the plan does not allow", got.name, dep)
+			}
+		}
+		delete(floor, got.name)
+	}
+	for name := range floor {
+		t.Errorf("plan: there is no package %s", name)
+	}
+}
+
+// Names that say nothing about what a package is for.
+var emptyNames = []string{"util", "utils", "common", "helper", "helpers", "shared", "misc", "base", "manager", "lib"}
+
+func TestPackagesAreNamedForWhatTheyHold(t *testing.T) {
+	for _, p := range list(t) {
+		for part := range strings.SplitSeq(p.name, "/") {
+			if slices.Contains(emptyNames, part) {
+				t.Errorf("package %s: %q is not a name", p.name, part)
+			}
+		}
+	}
+}
+
+// The world is read in one place, so that everything else can be tested
+// without it. Each row names a call and the packages that may make it.
+var worldly = []struct{ call, allowed string }{
+	{"os.Getenv", "app"},
+	{"os.Environ", "app"},
+	{"os.Getwd", "app"},
+	{"os.Exit", ""},
+	{"fmt.Print(", ""},
+	{"fmt.Printf(", ""},
+	{"fmt.Println(", ""},
+	{"http.DefaultClient", ""},
+}
+
+func TestOnlyTheWiringReadsTheWorld(t *testing.T) {
+	for _, p := range list(t) {
+		for _, w := range worldly {
+			if slices.Contains(strings.Fields(w.allowed), p.name) || strings.HasSuffix(p.name, "test") {
+				continue
+			}
+			for file, text := range p.files {
+				if strings.Contains(text, w.call) {
+					t.Errorf("%s uses %s", file, strings.TrimSuffix(w.call, "("))
+				}
+			}
+		}
+	}
+}
+
+type pkg struct {
+	name    string
+	docs    int
+	imports map[string]bool
+	files   map[string]string
+}
+
+// list reads the tree itself rather than asking "go list": the go command
+// then knows which files this test depends on, and never serves a stale pass.
+func list(t *testing.T) (pkgs []pkg) {
+	t.Helper()
+	err := filepath.WalkDir("..", func(dir string, d fs.DirEntry, err error) error {
+		if err != nil || !d.IsDir() {
+			return err
+		}
+		if d.Name() == "testdata" {
+			return filepath.SkipDir
+		}
+		p := pkg{
+			name:    filepath.ToSlash(strings.TrimPrefix(dir, ".."+string(filepath.Separator))),
+			imports: make(map[string]bool), files: make(map[string]string),
+		}
+		names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+		if err != nil {
+			return err
+		}
+		for _, name := range names {
+			if strings.HasSuffix(name, "_test.go") && d.Name() != "arch" {
+				continue
+			}
+			if err := p.read(name); err != nil {
+				return err
+			}
+		}
+		if len(p.files) > 0 {
+			pkgs = append(pkgs, p)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pkgs
+}
+
+func (p *pkg) read(name string) error {
+	text, err := os.ReadFile(name)
+	if err != nil {
+		return err
+	}
+	f, err := parser.ParseFile(token.NewFileSet(), name, text, parser.ImportsOnly|parser.ParseComments)
+	if err != nil {
+		return err
+	}
+	p.files[name] = string(text)
+	if p.name == "arch" {
+		p.files[name] = "" // it names what it forbids
+	}
+	if f.Doc.Text() != "" {
+		p.docs++
+	}
+	for _, spec := range f.Imports {
+		if dep, ok := strings.CutPrefix(strings.Trim(spec.Path.Value, `"`), "coder/internal/"); ok {
+			p.imports[dep] = true
+		}
+	}
+	return nil
+}

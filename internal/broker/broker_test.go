@@ -1,0 +1,150 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+	"testing/synctest"
+
+	"coder/internal/broker"
+	"coder/internal/event"
+	"coder/internal/uip"
+)
+
+func question(id, call string) uip.Request {
+	return uip.Request{
+		ID: id, TaskID: "t", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{Title: "bash rm x", Metadata: map[string]string{"toolCallId": call}},
+		Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}},
+	}
+}
+
+// transcript is a sink that writes one line per event.
+type transcript struct{ strings.Builder }
+
+func (tr *transcript) Emit(_ context.Context, r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.InteractionRequested:
+		fmt.Fprintf(tr, "asked %s\n", e.ID)
+	case event.InteractionResponded:
+		fmt.Fprintf(tr, "answered %s %s by %s\n", e.ID, e.Option, e.Author)
+	}
+	return nil
+}
+
+func answers(option string) uip.Interactor {
+	return uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		return uip.Response{ID: q.ID, Author: "user", Option: option}, nil
+	})
+}
+
+func TestEveryQuestionIsOnRecordBeforeItIsAskedAndClosedAfter(t *testing.T) {
+	wrong := uip.Func(func(context.Context, uip.Request) (uip.Response, error) {
+		return uip.Response{ID: "another", Author: "user", Option: uip.Approve}, nil
+	})
+	tests := []struct {
+		name   string
+		person uip.Interactor
+		option string
+		want   string
+	}{
+		{"yes", answers(uip.Approve), uip.Approve, "asked q1\nanswered q1 approve by user\n"},
+		{"no", answers(uip.Reject), uip.Reject, "asked q1\nanswered q1 reject by user\n"},
+		{"nobody there", uip.Nobody, uip.Reject, "asked q1\nanswered q1 reject by nobody\n"},
+		{"an option that was not offered", answers(uip.Always), uip.Reject, "asked q1\nanswered q1 reject by broker\n"},
+		{"an answer to another question", wrong, uip.Reject, "asked q1\nanswered q1 reject by broker\n"},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			var log transcript
+			a, err := broker.New(tt.person).On(&log).Ask(t.Context(), question("q1", "c1"))
+			if err != nil || a.Option != tt.option {
+				t.Errorf("got %+v, %v; want %s", a, err, tt.option)
+			}
+			if log.String() != tt.want {
+				t.Errorf("record:\n%swant:\n%s", log.String(), tt.want)
+			}
+		})
+	}
+}
+
+func TestNothingIsAskedThatCannotBeRecorded(t *testing.T) {
+	full := errors.New("disk full")
+	asked := false
+	b := broker.New(uip.Func(func(context.Context, uip.Request) (uip.Response, error) {
+		asked = true
+		return uip.Response{}, nil
+	}))
+	sink := event.SinkFunc(func(context.Context, event.Record) error { return full })
+	if _, err := b.On(sink).Ask(t.Context(), question("q1", "c1")); !errors.Is(err, full) || asked {
+		t.Errorf("err %v, asked %v; want the sink's error and no question", err, asked)
+	}
+}
+
+func TestAQuestionFromBeforeIsPutAgainUnderItsOwnID(t *testing.T) {
+	var log transcript
+	b := broker.New(answers(uip.Approve))
+	b.Recall(question("old", "c1"), nil)
+	a, err := b.On(&log).Ask(t.Context(), question("new", "c1"))
+	if err != nil || a.ID != "old" || log.String() != "answered old approve by user\n" {
+		t.Errorf("got %+v, %v, record %q", a, err, log.String())
+	}
+	if a, _ := b.On(&log).Ask(t.Context(), question("next", "c2")); a.ID != "next" {
+		t.Errorf("another call got the answer of %s", a.ID)
+	}
+}
+
+func TestAnAnswerFromBeforeCountsOnceAndForItsCallOnly(t *testing.T) {
+	var log transcript
+	b := broker.New(answers(uip.Reject))
+	b.Recall(question("old", "c1"), &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
+	on := b.On(&log)
+	if a, _ := on.Ask(t.Context(), question("q2", "c2")); a.Option != uip.Reject {
+		t.Errorf("call c2 got %+v", a)
+	}
+	if a, _ := on.Ask(t.Context(), question("q1", "c1")); a.Option != uip.Approve {
+		t.Errorf("call c1 got %+v", a)
+	}
+	if a, _ := on.Ask(t.Context(), question("q3", "c1")); a.Option != uip.Reject {
+		t.Errorf("the old answer counted twice: %+v", a)
+	}
+}
+
+func TestOneQuestionAtATime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		open := 0
+		release := make(chan struct{})
+		b := broker.New(uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			open++
+			<-release
+			return uip.Response{ID: q.ID, Option: uip.Approve}, nil
+		}))
+		for i := range 3 {
+			go func() { _, _ = b.On(event.Discard).Ask(t.Context(), question(fmt.Sprint(i), fmt.Sprint(i))) }()
+		}
+		for want := 1; want <= 3; want++ {
+			synctest.Wait()
+			if open != want {
+				t.Fatalf("%d questions are open, want %d", open, want)
+			}
+			release <- struct{}{}
+		}
+	})
+}
+
+func TestAWithdrawnQuestionGivesTheContextsError(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var log transcript
+	b := broker.New(uip.Func(func(ctx context.Context, _ uip.Request) (uip.Response, error) {
+		cancel()
+		return uip.Response{}, ctx.Err()
+	}))
+	if _, err := b.On(&log).Ask(ctx, question("q1", "c1")); err != context.Canceled {
+		t.Errorf("err = %v, want context.Canceled itself", err)
+	}
+	if log.String() != "asked q1\n" {
+		t.Errorf("record: %q", log.String())
+	}
+}

@@ -1,0 +1,350 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"net/url"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// object lays v over the block f.
+func (y *layer) object(f *field, v hujson.Value) {
+	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
+		kid := f.byName[name]
+		switch {
+		case kid != nil:
+			y.setting(kid, m.Value)
+		case f.rest != nil:
+			y.rules(f, name, m.Value)
+		case f.path == "" && name == "$schema":
+		default:
+			path := join(f.path, name)
+			y.failAt(m.Name.StartOffset, path, fmt.Sprintf("unknown key %q%s", brief(path), y.root.suggest(f, name)))
+		}
+	})
+}
+
+// members gives each member of v to take, once.
+func (y *layer) members(path string, v hujson.Value, take func(name string, m hujson.ObjectMember)) {
+	o, err := asObject(v)
+	if err != nil {
+		y.mistake(v, path, err)
+		return
+	}
+	seen := make(map[string]bool, len(o.Members))
+	for _, m := range o.Members {
+		if len(y.errs) >= maxErrors {
+			return
+		}
+		name := memberName(m)
+		if seen[name] {
+			y.failAt(m.Name.StartOffset, join(path, name), fmt.Sprintf("key %q is given twice", brief(join(path, name))))
+			continue
+		}
+		seen[name] = true
+		take(name, m)
+	}
+}
+
+// mistake notes what is wrong with the value v of the setting at path.
+func (y *layer) mistake(v hujson.Value, path string, err error) {
+	what := err.Error()
+	if path != "" {
+		what = brief(path) + ": " + what
+	}
+	y.failAt(v.StartOffset, path, what)
+}
+
+func (y *layer) setting(f *field, v hujson.Value) {
+	switch f.kind {
+	case object:
+		y.object(f, v)
+	case named:
+		y.named(f, v)
+	case foreign:
+		y.foreign(f, v)
+	default:
+		y.single(f, v)
+	}
+}
+
+// single sets a setting that has one value.
+func (y *layer) single(f *field, v hujson.Value) {
+	if y.untrusted && !f.shell() && mentionsVariable(&v) {
+		y.warn(v.StartOffset, f.path, "it names a variable")
+		return
+	}
+	now, err := y.value(f, v)
+	if err != nil {
+		y.mistake(v, f.path, err)
+		return
+	}
+	place := f.in(&y.cfg)
+	switch {
+	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
+		return
+	case y.untrusted && !f.mayBecome(place, now):
+		y.warn(v.StartOffset, f.path, "")
+		return
+	case y.project && f.path == "agents.default" && now.String() == "yolo":
+		y.report.Warnings = append(y.report.Warnings, Warning{
+			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: yolo is never a project's to choose: " + f.path,
+		})
+		return
+	}
+	place.Set(now)
+	y.took(v.StartOffset, f.path)
+}
+
+// value reads v as f's Go type.
+func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
+	lit, isLiteral := v.Value.(hujson.Literal)
+	switch {
+	case f.kind == texts:
+		list, err := y.list(f, v)
+		return reflect.ValueOf(list), err
+	case !isLiteral:
+	case f.kind == boolean && (lit.Kind() == 't' || lit.Kind() == 'f'):
+		return reflect.ValueOf(lit.Bool()), nil
+	case f.kind == whole && lit.Kind() == '0':
+		n, ok := wholeNumber(lit)
+		if ok && f.inRange(float64(n)) {
+			return reflect.ValueOf(n), nil
+		}
+	case f.kind == decimal && lit.Kind() == '0':
+		if n, err := strconv.ParseFloat(string(lit), 64); err == nil && f.inRange(n) {
+			return reflect.ValueOf(n), nil
+		}
+	case f.kind == text && lit.Kind() == '"':
+		s, err := y.text(f, lit)
+		return reflect.ValueOf(s), err
+	}
+	return reflect.Value{}, fmt.Errorf("want %s, found %s", f.wanted(), found(v))
+}
+
+// wholeNumber reads 128, and 1.28e2 too.
+func wholeNumber(lit hujson.Literal) (int, bool) {
+	if n, err := strconv.Atoi(string(lit)); err == nil {
+		return n, true
+	}
+	const exact = 1 << 53
+	n, err := strconv.ParseFloat(string(lit), 64)
+	return int(n), err == nil && n == math.Trunc(n) && math.Abs(n) <= exact
+}
+
+func (f *field) inRange(n float64) bool {
+	least, most, limited := f.limits()
+	return !limited || least <= n && n <= most
+}
+
+// text reads a string, with its variables expanded, and checks it.
+func (y *layer) text(f *field, lit hujson.Literal) (string, error) {
+	s, err := y.expanded(f, lit.String())
+	if err != nil {
+		return "", err
+	}
+	if enum := f.enum(); enum != nil && !slices.Contains(enum, s) {
+		err := fmt.Sprintf("want %s, found %q", oneOf(enum), brief(s))
+		if n := nearest(s, enum); n != "" {
+			err += didYouMean(n)
+		}
+		return "", errors.New(err)
+	}
+	if f.address() && s != "" && !isAddress(s) {
+		return "", fmt.Errorf("want an address such as https://host/v1, found %q", brief(maskAddress(s)))
+	}
+	return s, nil
+}
+
+// expanded expands the variables in a file the user believes. What comes from
+// the environment or the command line is taken as it is.
+func (y *layer) expanded(f *field, s string) (string, error) {
+	if y.src == nil || y.untrusted || f.shell() {
+		return s, nil
+	}
+	out, used, err := expand(s, y.getenv)
+	for _, name := range used {
+		if f.secret() || secretName(name) {
+			y.report.secretVars = append(y.report.secretVars, name)
+		}
+	}
+	return out, err
+}
+
+func isAddress(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && u.Host != ""
+}
+
+func (y *layer) list(f *field, v hujson.Value) ([]string, error) {
+	a, ok := v.Value.(*hujson.Array)
+	if !ok {
+		return nil, fmt.Errorf("want a list of strings, found %s", found(v))
+	}
+	list := make([]string, 0, len(a.Elements))
+	for _, e := range a.Elements {
+		lit, ok := e.Value.(hujson.Literal)
+		if !ok || lit.Kind() != '"' {
+			return nil, fmt.Errorf("want a list of strings, found %s in it", found(e))
+		}
+		s, err := y.expanded(f, lit.String())
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// named lays text by name over that of f, name by name.
+func (y *layer) named(f *field, v hujson.Value) {
+	if y.refused(f, v) {
+		return
+	}
+	all := f.in(&y.cfg).Interface().(map[string]string)
+	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
+		path := join(f.path, name)
+		lit, ok := m.Value.Value.(hujson.Literal)
+		if !ok || lit.Kind() != '"' {
+			y.mistake(m.Value, path, errors.New("want a string, found "+found(m.Value)))
+			return
+		}
+		s, err := y.expanded(f, lit.String())
+		if err != nil {
+			y.mistake(m.Value, path, err)
+			return
+		}
+		all[name] = s
+		y.took(m.Value.StartOffset, path)
+	})
+}
+
+// foreign lays JSON by name over that of f. Objects are merged, key by key.
+func (y *layer) foreign(f *field, v hujson.Value) {
+	if y.refused(f, v) {
+		return
+	}
+	all := f.in(&y.cfg).Interface().(map[string]json.RawMessage)
+	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
+		path := join(f.path, name)
+		over := m.Value.Clone()
+		if err := y.expandAll(f, &over); err != nil {
+			y.mistake(m.Value, path, err)
+			return
+		}
+		over.Minimize()
+		all[name] = merge(all[name], over.Pack())
+		y.took(m.Value.StartOffset, path)
+	})
+}
+
+// refused reports whether v, for a setting with names of its own, is not for
+// this layer to give.
+func (y *layer) refused(f *field, v hujson.Value) bool {
+	if !y.untrusted {
+		return false
+	}
+	if o, ok := v.Value.(*hujson.Object); !ok || len(o.Members) > 0 {
+		y.warn(v.StartOffset, f.path, "")
+	}
+	return true
+}
+
+// expandAll expands the variables in every string of v. Names stay.
+func (y *layer) expandAll(f *field, v *hujson.Value) error {
+	switch x := v.Value.(type) {
+	case hujson.Literal:
+		if x.Kind() != '"' || !bytes.Contains(x, []byte("$")) {
+			return nil
+		}
+		s, err := y.expanded(f, x.String())
+		v.Value = hujson.String(s)
+		return err
+	case *hujson.Object:
+		for i := range x.Members {
+			if err := y.expandAll(f, &x.Members[i].Value); err != nil {
+				return err
+			}
+		}
+	case *hujson.Array:
+		for i := range x.Elements {
+			if err := y.expandAll(f, &x.Elements[i]); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func mentionsVariable(v *hujson.Value) bool {
+	for x := range v.All() {
+		if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
+			return true
+		}
+	}
+	return false
+}
+
+// merge lays over over under: objects key by key, all else whole.
+func merge(under, over json.RawMessage) json.RawMessage {
+	var a, b map[string]json.RawMessage
+	if json.Unmarshal(under, &a) != nil || json.Unmarshal(over, &b) != nil || a == nil || b == nil {
+		return over
+	}
+	for k, v := range b {
+		a[k] = merge(a[k], v)
+	}
+	out, err := json.Marshal(a)
+	if err != nil {
+		return over
+	}
+	return out
+}
+
+// wanted says what f's values look like.
+func (f *field) wanted() string {
+	switch f.kind {
+	case boolean:
+		return "true or false"
+	case whole, decimal:
+		noun := "a number"
+		if f.kind == whole {
+			noun = "a whole number"
+		}
+		least, most, limited := f.limits()
+		if !limited {
+			return noun
+		}
+		return fmt.Sprintf("%s from %s to %s", noun, number(least), number(most))
+	case text:
+		if f.enum() != nil {
+			return oneOf(f.enum())
+		}
+		return "a string"
+	case texts:
+		return "a list of strings"
+	}
+	return "an object"
+}
+
+func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
+
+// oneOf lists the values of an enumeration.
+func oneOf(values []string) string {
+	names := slices.Clone(values)
+	for i, n := range names {
+		if n == "" {
+			names[i] = `""`
+		}
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}

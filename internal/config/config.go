@@ -1,0 +1,225 @@
+// Package config turns defaults, files, the environment and flags into one
+// plain value. It promises that
+//
+//   - every setting has one default, in [Default];
+//   - the stronger layer wins key by key: defaults, the user's file, the
+//     project's file, the file given by flag, the environment, flags;
+//   - a mistake is named by file, line, column and key, and a key that does not
+//     exist by the nearest one that does;
+//   - it is known of every value where it came from;
+//   - a project nobody trusts can make things stricter, never looser, and can
+//     name no address, key, command or text to follow.
+//
+// It keeps nothing between calls and imports nothing of this program.
+package config
+
+import "encoding/json"
+
+// The tags of a setting:
+//
+//	json     its name in files
+//	doc      what it is for
+//	enum     the values it may have, the strictest first
+//	range    the least and the greatest value, as "1..10"
+//	project  what a project that is not trusted may do with it: "free" to set
+//	         it, "stricter" to move it towards the first of enum, "lower" to
+//	         make a number smaller, "off" to turn it off; without the tag, nothing
+//	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
+//	form     "address" if it must be the address of a web server
+//	secret   "yes" if people should not see it
+
+// Config is every setting.
+type Config struct {
+	Provider     Provider                   `json:"provider" doc:"the model and how to reach it"`
+	Runtime      Runtime                    `json:"runtime" doc:"how far a turn may go"`
+	Safety       Safety                     `json:"safety" doc:"limits on commands"`
+	Compaction   Compaction                 `json:"compaction" doc:"how a long conversation is made shorter"`
+	Workflow     Workflow                   `json:"workflow" doc:"todo lists, verification and plans"`
+	Approval     Approval                   `json:"approval" doc:"how people are asked"`
+	Permission   Permission                 `json:"permission" doc:"what each tool may do: allow, ask or deny"`
+	Agents       Agents                     `json:"agents" doc:"modes of work"`
+	Skills       Skills                     `json:"skills" doc:"where skills are found"`
+	Instructions []string                   `json:"instructions" doc:"more files of instructions for the model"`
+	Storage      Storage                    `json:"storage" doc:"how sessions are kept"`
+	Tools        Tools                      `json:"tools" doc:"how tools are presented to the model"`
+	LSP          LSP                        `json:"lsp" doc:"language servers"`
+	Fetch        Fetch                      `json:"fetch" doc:"limits on fetching from the web"`
+	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name"`
+	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event" shell:"yes"`
+	UI           UI                         `json:"ui" doc:"language and colours"`
+}
+
+// Provider is the model and how to reach it.
+type Provider struct {
+	Kind           string            `json:"kind" doc:"the wire the endpoint speaks" enum:"openai|responses|anthropic|gemini"`
+	BaseURL        string            `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address"`
+	Model          string            `json:"model" doc:"name of the model" project:"free"`
+	Models         []string          `json:"models" doc:"models offered for choice"`
+	FallbackModels []string          `json:"fallback_models" doc:"models tried in turn when the model cannot be had"`
+	APIKey         string            `json:"api_key" doc:"key of the API" secret:"yes"`
+	TimeoutMS      int               `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`
+	IdleTimeoutMS  int               `json:"idle_timeout_ms" doc:"silence of the provider that counts as a fault; 0 means no limit" range:"0..86400000"`
+	MaxRetries     int               `json:"max_retries" doc:"attempts after the first when a failure may pass" range:"0..100"`
+	Headers        map[string]string `json:"headers" doc:"more headers of each request" secret:"yes"`
+	ToolMode       string            `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml"`
+	CAFile         string            `json:"ca_file" doc:"PEM file of certificate authorities to trust as well"`
+	SendReasoning  bool              `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
+}
+
+// Runtime is how far a turn may go.
+type Runtime struct {
+	WorkspaceRoot     string `json:"workspace_root" doc:"the workspace; empty means the working directory"`
+	MaxSteps          int    `json:"max_steps" doc:"model calls in one turn" range:"1..1000000" project:"lower"`
+	ContextTokenLimit int    `json:"context_token_limit" doc:"tokens a conversation may have; 0 means what the model can take" range:"0..100000000"`
+}
+
+// Safety is the limits on commands.
+type Safety struct {
+	CommandTimeoutMS int    `json:"command_timeout_ms" doc:"longest run of a command" range:"1..86400000" project:"lower"`
+	OutputLimitBytes int    `json:"output_limit_bytes" doc:"output of a command that is kept" range:"1..1073741824" project:"lower"`
+	Sandbox          string `json:"sandbox" doc:"confine commands: always or fail, where possible, or not at all" enum:"require|auto|off" project:"stricter"`
+}
+
+// Compaction is how a long conversation is made shorter.
+type Compaction struct {
+	Auto           bool    `json:"auto" doc:"compact when the conversation nears its limit"`
+	Prune          bool    `json:"prune" doc:"drop old tool output first"`
+	Threshold      float64 `json:"threshold" doc:"share of the limit at which to compact" range:"0..1"`
+	RecentMessages int     `json:"recent_messages" doc:"newest messages that stay as they are" range:"1..100000"`
+}
+
+// Workflow is todo lists, verification and plans.
+type Workflow struct {
+	RequireTodoForComplex bool     `json:"require_todo_for_complex" doc:"start a todo list for a complex request"`
+	AutoVerifyAfterEdit   bool     `json:"auto_verify_after_edit" doc:"run a check after files were edited" project:"off"`
+	MaxVerifyAttempts     int      `json:"max_verify_attempts" doc:"failed checks the model may answer in one turn" range:"0..1000" project:"lower"`
+	VerifyCommands        []string `json:"verify_commands" doc:"checks to choose from; empty means known ones" shell:"yes"`
+	PlanExitMode          string   `json:"plan_exit_mode" doc:"mode after an accepted plan" enum:"plan|default|build|auto-edit"`
+}
+
+// Approval is how people are asked.
+type Approval struct {
+	Interactive             bool   `json:"interactive" doc:"ask a person where there is one"`
+	AutoApproveAsk          bool   `json:"auto_approve_ask" doc:"let pass what policy would ask about; risks are asked about even so" project:"off"`
+	Bang                    string `json:"bang" doc:"whether a person's own ! command meets policy" enum:"policy|direct" project:"stricter"`
+	DangerousNoninteractive string `json:"dangerous_noninteractive" doc:"what becomes of a risk with nobody to ask" enum:"deny|allow" project:"stricter"`
+	OnReject                string `json:"on_reject" doc:"whether a refused call ends the turn" enum:"stop|continue" project:"stricter"`
+}
+
+// Permission is what each tool may do. A verdict is allow, ask or deny.
+type Permission struct {
+	Default          string   `json:"default" doc:"verdict on tools not named" enum:"deny|ask|allow" project:"stricter"`
+	CommandAllowlist []string `json:"command_allowlist" doc:"commands that run without being asked about" shell:"yes"`
+	AllowlistMatch   string   `json:"allowlist_match" doc:"whether the allowlist holds whole commands or names of commands" enum:"exact|name" project:"stricter"`
+
+	// Tools holds the rules of each tool named. In a file each stands beside
+	// the keys above, as a verdict or as an object of verdicts by pattern.
+	Tools map[string]Rules `json:",inline" doc:"a verdict, or verdicts by pattern" enum:"deny|ask|allow" project:"stricter"`
+}
+
+// Rules are verdicts by pattern; "*" stands for any use of the tool.
+type Rules map[string]string
+
+// Agents is modes of work.
+type Agents struct {
+	Default string `json:"default" doc:"mode at the start"`
+}
+
+// Skills is where skills are found.
+type Skills struct {
+	Paths []string `json:"paths" doc:"more folders to look in"`
+}
+
+// Storage is how sessions are kept.
+type Storage struct {
+	Fsync string `json:"fsync" doc:"which records are forced to the disk" enum:"always|decisions|never" project:"stricter"`
+}
+
+// Tools is how tools are presented to the model.
+type Tools struct {
+	Dialect string `json:"dialect" doc:"names that are advertised; the others are understood" enum:"native|sema|coauthor"`
+}
+
+// LSP is language servers.
+type LSP struct {
+	Servers map[string]json.RawMessage `json:"servers" doc:"servers by language"`
+}
+
+// Fetch is limits on fetching from the web.
+type Fetch struct {
+	TimeoutMS     int  `json:"timeout_ms" doc:"longest fetch" range:"1..86400000" project:"lower"`
+	MaxTextBytes  int  `json:"max_text_bytes" doc:"text that is kept" range:"1024..1073741824" project:"lower"`
+	MaxImageBytes int  `json:"max_image_bytes" doc:"image that is kept" range:"1024..1073741824" project:"lower"`
+	SkipTLSVerify bool `json:"skip_tls_verify" doc:"accept any certificate" project:"off"`
+}
+
+// UI is language and colours.
+type UI struct {
+	Lang  string `json:"lang" doc:"language of messages; empty means that of the environment" enum:"|en|zh-CN" project:"free"`
+	Color string `json:"color" doc:"when to use colours" enum:"auto|always|never" project:"free"`
+}
+
+// Default returns the settings that hold where nobody says otherwise.
+func Default() Config {
+	return Config{
+		Provider: Provider{
+			Kind:           "openai",
+			Models:         []string{},
+			FallbackModels: []string{},
+			IdleTimeoutMS:  120_000,
+			MaxRetries:     4,
+			Headers:        map[string]string{},
+			ToolMode:       "auto",
+			SendReasoning:  true,
+		},
+		Runtime: Runtime{MaxSteps: 128},
+		Safety: Safety{
+			CommandTimeoutMS: 120_000,
+			OutputLimitBytes: 1 << 20,
+			Sandbox:          "auto",
+		},
+		Compaction: Compaction{
+			Auto:           true,
+			Prune:          true,
+			Threshold:      0.8,
+			RecentMessages: 12,
+		},
+		Workflow: Workflow{
+			RequireTodoForComplex: true,
+			AutoVerifyAfterEdit:   true,
+			MaxVerifyAttempts:     2,
+			VerifyCommands:        []string{},
+			PlanExitMode:          "default",
+		},
+		Approval: Approval{
+			Interactive:             true,
+			Bang:                    "policy",
+			DangerousNoninteractive: "deny",
+			OnReject:                "continue",
+		},
+		Permission: Permission{
+			Default:          "ask",
+			CommandAllowlist: []string{},
+			AllowlistMatch:   "name",
+			Tools: map[string]Rules{
+				"read":  {"*": "allow"},
+				"write": {"*": "ask"},
+				"bash":  {"*": "ask"},
+			},
+		},
+		Agents:       Agents{Default: "build"},
+		Skills:       Skills{Paths: []string{}},
+		Instructions: []string{},
+		Storage:      Storage{Fsync: "decisions"},
+		Tools:        Tools{Dialect: "native"},
+		LSP:          LSP{Servers: map[string]json.RawMessage{}},
+		Fetch: Fetch{
+			TimeoutMS:     30_000,
+			MaxTextBytes:  5 << 20,
+			MaxImageBytes: 1 << 20,
+		},
+		MCPServers: map[string]json.RawMessage{},
+		Hooks:      map[string]json.RawMessage{},
+		UI:         UI{Color: "auto"},
+	}
+}

@@ -1,0 +1,214 @@
+package config
+
+import (
+	"encoding/json"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// kind is the shape of a setting.
+type kind uint8
+
+const (
+	object kind = iota // a struct of settings
+	boolean
+	whole
+	decimal
+	text
+	texts   // a list of text
+	named   // text by name
+	foreign // JSON by name, not looked into
+	rules   // verdicts by tool and pattern
+)
+
+// field is one setting, or a block of them. Its tags are read when asked for:
+// most of them never are.
+type field struct {
+	path  string // from the root, with dots; "" is the root itself
+	kind  kind
+	tag   reflect.StructTag
+	index []int // of the Go field, from the root
+
+	kids   []*field
+	byName map[string]*field
+	rest   *field // takes the keys that no kid has; nil if there may be none
+}
+
+func (f *field) doc() string     { return f.tag.Get("doc") }
+func (f *field) project() string { return f.tag.Get("project") }
+func (f *field) shell() bool     { return f.tag.Get("shell") == "yes" }
+func (f *field) address() bool   { return f.tag.Get("form") == "address" }
+func (f *field) secret() bool    { return f.tag.Get("secret") == "yes" }
+
+// enum lists the values f may have, or nil if any will do.
+func (f *field) enum() []string {
+	if e, ok := f.tag.Lookup("enum"); ok {
+		return strings.Split(e, "|")
+	}
+	return nil
+}
+
+// limits are the least and the greatest value of a number, if it has limits.
+func (f *field) limits() (least, most float64, ok bool) {
+	lo, hi, ok := strings.Cut(f.tag.Get("range"), "..")
+	if !ok {
+		return 0, 0, false
+	}
+	least, errLeast := strconv.ParseFloat(lo, 64)
+	most, errMost := strconv.ParseFloat(hi, 64)
+	if errLeast != nil || errMost != nil {
+		panic("config: bad range of " + f.path)
+	}
+	return least, most, true
+}
+
+// fields describes Config, read from its tags.
+func fields() *field {
+	return describe(&field{kind: object}, reflect.TypeFor[Config]())
+}
+
+// describe adds the settings in t to f.
+func describe(f *field, t reflect.Type) *field {
+	f.byName = make(map[string]*field, t.NumField())
+	for i := range t.NumField() {
+		sf := t.Field(i)
+		name, inline, _ := strings.Cut(sf.Tag.Get("json"), ",")
+		kid := &field{path: join(f.path, name), kind: kindOf(sf.Type), tag: sf.Tag}
+		kid.index = append(slices.Clone(f.index), i)
+		if inline == "inline" {
+			kid.path = f.path
+			f.rest = kid
+			continue
+		}
+		if kid.kind == object {
+			describe(kid, sf.Type)
+		}
+		f.kids = append(f.kids, kid)
+		f.byName[name] = kid
+	}
+	return f
+}
+
+func kindOf(t reflect.Type) kind {
+	switch t.Kind() {
+	case reflect.Struct:
+		return object
+	case reflect.Bool:
+		return boolean
+	case reflect.Int:
+		return whole
+	case reflect.Float64:
+		return decimal
+	case reflect.String:
+		return text
+	case reflect.Slice:
+		return texts
+	}
+	switch t {
+	case reflect.TypeFor[map[string]string]():
+		return named
+	case reflect.TypeFor[map[string]json.RawMessage]():
+		return foreign
+	case reflect.TypeFor[map[string]Rules]():
+		return rules
+	}
+	panic("config: no kind of setting is a " + t.String())
+}
+
+// in returns where f keeps its value in c.
+func (f *field) in(c *Config) reflect.Value {
+	return reflect.ValueOf(c).Elem().FieldByIndex(f.index)
+}
+
+// name is the last word of f's path.
+func (f *field) name() string {
+	words := split(f.path)
+	if len(words) == 0 {
+		return ""
+	}
+	return words[len(words)-1]
+}
+
+// all yields f's settings, blocks left out, in the order they are declared.
+func (f *field) all(yield func(*field)) {
+	for _, k := range f.kids {
+		if k.kind == object {
+			k.all(yield)
+			continue
+		}
+		yield(k)
+	}
+	if f.rest != nil {
+		yield(f.rest)
+	}
+}
+
+// find follows path down from f. It returns the setting and the words that
+// name an entry in it, which only settings with names of their own have.
+func (f *field) find(path string) (*field, []string, bool) {
+	words := split(path)
+	for i, w := range words {
+		kid := f.byName[w]
+		switch {
+		case kid != nil && kid.kind == object:
+			f = kid
+			continue
+		case kid != nil:
+			return kid, words[i+1:], i+1 == len(words) || kid.kind == named || kid.kind == foreign
+		case f.rest != nil:
+			return f.rest, words[i:], len(words[i:]) <= 2
+		}
+		return f, words[i:], false
+	}
+	return f, nil, false
+}
+
+// join makes the path of name in the block path. Words that would be mistaken
+// for something else are quoted.
+func join(path, name string) string {
+	if !plain(name) {
+		name = strconv.Quote(name)
+	}
+	if path == "" {
+		return name
+	}
+	return path + "." + name
+}
+
+func plain(name string) bool {
+	for i := range len(name) {
+		c := name[i]
+		ok := c == '_' || c == '-' || c == '$' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+		if !ok {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// split undoes join.
+func split(path string) []string {
+	var words []string
+	for path != "" {
+		var w string
+		w, path = cutWord(path)
+		words = append(words, w)
+		path = strings.TrimPrefix(path, ".")
+	}
+	return words
+}
+
+func cutWord(path string) (word, rest string) {
+	if path[0] == '"' {
+		if q, err := strconv.QuotedPrefix(path); err == nil {
+			word, _ = strconv.Unquote(q)
+			return word, path[len(q):]
+		}
+	}
+	if i := strings.IndexByte(path, '.'); i >= 0 {
+		return path[:i], path[i:]
+	}
+	return path, ""
+}

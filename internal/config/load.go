@@ -1,0 +1,283 @@
+package config
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// Options says where settings are found. The zero Options find none, so that
+// the defaults hold.
+type Options struct {
+	Home         string // folder of the user's own file
+	Project      string // the workspace; its file is in the folder .coder
+	File         string // a file the user named, which must exist; else CODER_CONFIG may name it
+	Getenv       func(string) string
+	ReadFile     func(string) ([]byte, error) // nil means os.ReadFile
+	Flags        []Override
+	TrustProject bool
+}
+
+// Override is a setting given on the command line.
+type Override struct {
+	Key   string // with dots
+	Value any    // of the setting's type, or text that says it
+	Name  string // of the flag, for people: --model
+}
+
+// fileName is the settings file in the user's and the project's folder.
+const fileName = "config.json"
+
+// Load lays the layers over each other. On an error the Config is [Default]:
+// fit to say what is wrong with, not to work with.
+func Load(o Options) (Config, Report, error) {
+	l := newLoader(o)
+	for _, f := range o.files() {
+		l.file(f)
+	}
+	l.environment()
+	l.flags(o.Flags)
+	if len(l.errs) > 0 {
+		l.cfg = Default()
+		return l.cfg, l.report, errors.Join(l.errs...)
+	}
+	l.chooseEndpoint()
+	l.report.cfg = l.cfg
+	return l.cfg, l.report, nil
+}
+
+// Files lists the files that Load would read, the weakest first.
+func (o Options) Files() []string {
+	var names []string
+	for _, f := range o.files() {
+		names = append(names, f.path)
+	}
+	return names
+}
+
+// file is a settings file and how far it is to be believed.
+type file struct {
+	path      string
+	must      bool // it must exist
+	project   bool
+	untrusted bool
+}
+
+func (o Options) files() []file {
+	var files []file
+	if o.Home != "" {
+		files = append(files, file{path: filepath.Join(o.Home, fileName)})
+	}
+	if o.Project != "" {
+		p := file{path: filepath.Join(o.Project, ".coder", fileName), project: true, untrusted: !o.TrustProject}
+		if len(files) == 0 || files[0].path != p.path { // one who works in the home folder has one file, and trusts it
+			files = append(files, p)
+		}
+	}
+	named := o.File
+	if named == "" && o.Getenv != nil {
+		named = o.Getenv("CODER_CONFIG")
+	}
+	if named != "" {
+		files = append(files, file{path: named, must: true})
+	}
+	return files
+}
+
+// maxErrors bounds how many mistakes one Load tells of.
+const maxErrors = 20
+
+// loader is the settings so far.
+type loader struct {
+	cfg      Config
+	root     *field
+	report   Report
+	errs     []error
+	getenv   func(string) string
+	readFile func(string) ([]byte, error)
+}
+
+func newLoader(o Options) *loader {
+	l := &loader{
+		cfg:      Default(),
+		root:     fields(),
+		report:   Report{origins: map[string]Origin{}},
+		getenv:   o.Getenv,
+		readFile: o.ReadFile,
+	}
+	if l.getenv == nil {
+		l.getenv = func(string) string { return "" }
+	}
+	if l.readFile == nil {
+		l.readFile = os.ReadFile
+	}
+	return l
+}
+
+func (l *loader) fail(err error) {
+	if len(l.errs) < maxErrors {
+		l.errs = append(l.errs, err)
+	}
+}
+
+func (l *loader) file(f file) {
+	data, err := l.readFile(f.path)
+	if errors.Is(err, fs.ErrNotExist) && !f.must {
+		return
+	}
+	if err != nil {
+		l.fail(fmt.Errorf("read settings: %w", err))
+		return
+	}
+	src, err := parse(f.path, data)
+	if err != nil {
+		l.fail(err)
+		return
+	}
+	l.report.Files = append(l.report.Files, f.path)
+	y := layer{loader: l, name: f.path, src: src, project: f.project, untrusted: f.untrusted, floor: l.strictest()}
+	y.object(l.root, src.root)
+}
+
+// environment reads the variables that stand for one setting each.
+func (l *loader) environment() {
+	done := map[string]bool{}
+	for _, v := range variables() {
+		value := l.getenv(v.name)
+		if value == "" || done[v.key] {
+			continue
+		}
+		done[v.key] = true
+		y := layer{loader: l, name: "env " + v.name}
+		y.override(v.key, value)
+	}
+}
+
+func (l *loader) flags(flags []Override) {
+	for _, o := range flags {
+		y := layer{loader: l, name: "flag " + o.Name}
+		y.override(o.Key, o.Value)
+	}
+}
+
+// layer is one source of settings, being laid over those before it.
+type layer struct {
+	*loader
+	name      string
+	src       *source // nil for a variable or a flag
+	project   bool
+	untrusted bool
+	floor     int // rank of the strictest verdict before this layer
+}
+
+// override sets one key.
+func (y *layer) override(key string, value any) {
+	f, words, ok := y.root.find(key)
+	if !ok {
+		y.failAt(0, key, unknownKey(y.root, f, words, key))
+		return
+	}
+	v, err := literal(f, words, value)
+	if err != nil {
+		y.failAt(0, key, key+": "+err.Error())
+		return
+	}
+	y.object(y.root, nest(key, v))
+}
+
+// nest wraps v in the objects that lead to key.
+func nest(key string, v hujson.Value) hujson.Value {
+	words := split(key)
+	for i := len(words) - 1; i >= 0; i-- {
+		v = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{
+			Name:  hujson.Value{Value: hujson.String(words[i])},
+			Value: v,
+		}}}}
+	}
+	return v
+}
+
+// literal is value as a file would have it. Text stands for what it says,
+// where the setting is not itself text.
+func literal(f *field, words []string, value any) (hujson.Value, error) {
+	if s, ok := value.(string); ok {
+		return textLiteral(f, words, s)
+	}
+	data, err := json.Marshal(value)
+	if err != nil {
+		return hujson.Value{}, err
+	}
+	return hujson.Parse(data)
+}
+
+func textLiteral(f *field, words []string, s string) (hujson.Value, error) {
+	switch {
+	case f.kind == text, len(words) > 0 && f.kind != foreign, f.kind == rules:
+		return hujson.Value{Value: hujson.String(s)}, nil
+	case f.kind == texts:
+		list := &hujson.Array{}
+		for item := range strings.SplitSeq(s, ",") {
+			if item = strings.TrimSpace(item); item != "" {
+				list.Elements = append(list.Elements, hujson.Value{Value: hujson.String(item)})
+			}
+		}
+		return hujson.Value{Value: list}, nil
+	case f.kind == boolean, f.kind == whole, f.kind == decimal:
+		if lit := hujson.Literal(s); lit.IsValid() {
+			return hujson.Value{Value: lit}, nil
+		}
+		return hujson.Value{}, fmt.Errorf("want %s, found %q", f.wanted(), brief(s))
+	}
+	if tooDeep([]byte(s)) >= 0 {
+		return hujson.Value{}, errors.New("nested too deep")
+	}
+	return hujson.Parse([]byte(s))
+}
+
+func unknownKey(root, f *field, words []string, key string) string {
+	name := ""
+	if len(words) > 0 {
+		name = words[0]
+	}
+	return fmt.Sprintf("unknown key %q%s", brief(key), root.suggest(f, name))
+}
+
+// failAt notes a mistake at offset.
+func (y *layer) failAt(offset int, key, what string) {
+	if y.src == nil {
+		y.fail(&Error{Source: y.name, Key: key, Text: what})
+		return
+	}
+	y.fail(y.src.error(offset, key, what))
+}
+
+// warn notes a setting that was passed over.
+func (y *layer) warn(offset int, key, why string) {
+	if len(y.report.Warnings) >= maxWarnings {
+		return
+	}
+	w := Warning{Origin: y.origin(offset), Key: key, Text: "ignored in an untrusted project: " + key}
+	if why != "" {
+		w.Text += " (" + why + ")"
+	}
+	y.report.Warnings = append(y.report.Warnings, w)
+}
+
+func (y *layer) origin(offset int) Origin {
+	o := Origin{Source: y.name}
+	if y.src != nil {
+		o.Line = y.src.line(offset)
+	}
+	return o
+}
+
+// took notes where the value of key came from.
+func (y *layer) took(offset int, key string) {
+	y.report.origins[key] = y.origin(offset)
+}

@@ -1,0 +1,264 @@
+package config
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Report says where the settings came from and what was passed over.
+type Report struct {
+	Files    []string // that were read, the weakest first
+	Warnings []Warning
+
+	cfg        Config
+	origins    map[string]Origin // by key; a key without has its default
+	secretVars []string
+}
+
+// maxWarnings bounds how many settings one report says were passed over.
+const maxWarnings = 100
+
+// Warning is a setting that was passed over.
+type Warning struct {
+	Origin Origin
+	Key    string
+	Text   string
+}
+
+func (w Warning) String() string { return w.Origin.String() + ": " + w.Text }
+
+// Origin is where a value came from. The zero Origin is the defaults.
+type Origin struct {
+	Source string // a file, "env NAME", "flag --name"
+	Line   int    // in the file
+}
+
+func (o Origin) String() string {
+	switch {
+	case o.Source == "":
+		return "default"
+	case o.Line == 0:
+		return o.Source
+	}
+	return fmt.Sprintf("%s:%d", o.Source, o.Line)
+}
+
+// Origin tells where the value of key came from.
+func (r Report) Origin(key string) Origin { return r.origins[key] }
+
+// Row is a setting for people to look at.
+type Row struct {
+	Key    string
+	Value  string // as JSON, with secrets masked
+	Origin Origin
+}
+
+// Rows lists every setting in the order of the documentation.
+func (r Report) Rows() []Row {
+	var rows []Row
+	fields().all(func(f *field) {
+		rows = append(rows, r.rows(f)...)
+	})
+	return rows
+}
+
+// rows lists f: one row, or one for each entry it has.
+func (r Report) rows(f *field) []Row {
+	entries := map[string]any{}
+	switch v := f.in(&r.cfg).Interface().(type) {
+	case map[string]string:
+		for name, s := range v {
+			entries[join(f.path, name)] = mask(s)
+		}
+	case map[string]json.RawMessage:
+		for name, raw := range v {
+			entries[join(f.path, name)] = maskJSON(raw)
+		}
+	case map[string]Rules:
+		for tool, rules := range v {
+			for pattern, verdict := range rules {
+				entries[rulePath(tool, pattern)] = verdict
+			}
+		}
+	case string:
+		return []Row{r.row(f.path, f.shown(v))}
+	default:
+		return []Row{r.row(f.path, v)}
+	}
+	if len(entries) == 0 && f.kind != rules {
+		return []Row{r.row(f.path, entries)}
+	}
+	var rows []Row
+	for _, key := range slices.Sorted(maps.Keys(entries)) {
+		rows = append(rows, r.row(key, entries[key]))
+	}
+	return rows
+}
+
+func (r Report) row(key string, value any) Row {
+	return Row{Key: key, Value: compact(value), Origin: r.origins[key]}
+}
+
+// compact writes v as JSON, for people.
+func compact(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		return "?"
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// shown is s as people may see it.
+func (f *field) shown(s string) string {
+	switch {
+	case f.secret():
+		return mask(s)
+	case f.address():
+		return maskAddress(s)
+	}
+	return s
+}
+
+// mask hides a secret but for its end, by which its owner knows it.
+func mask(s string) string {
+	const tail, enough = 4, 16
+	switch {
+	case s == "":
+		return ""
+	case len(s) < enough:
+		return "****"
+	}
+	return "****" + strings.ToValidUTF8(s[len(s)-tail:], "?")
+}
+
+// maskAddress hides a password and whatever a query holds.
+func maskAddress(s string) string {
+	u, err := url.Parse(s)
+	if err != nil || u.User == nil && u.RawQuery == "" {
+		return s
+	}
+	if u.RawQuery != "" {
+		u.RawQuery = "****"
+	}
+	return u.Redacted()
+}
+
+// maskJSON hides the strings that raw keeps under names of secrets.
+func maskJSON(raw json.RawMessage) any {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return "****"
+	}
+	return maskUnder(v, false)
+}
+
+func maskUnder(v any, secret bool) any {
+	switch v := v.(type) {
+	case string:
+		if secret {
+			return mask(v)
+		}
+		return maskAddress(v)
+	case []any:
+		for i := range v {
+			v[i] = maskUnder(v[i], secret)
+		}
+	case map[string]any:
+		for k := range v {
+			v[k] = maskUnder(v[k], secret || secretBlock(k))
+		}
+	}
+	return v
+}
+
+// secretBlock reports whether what a server's settings keep under name may be
+// secret.
+func secretBlock(name string) bool {
+	return name == "env" || name == "headers" || secretName(name)
+}
+
+// secretName reports whether something of that name is likely a secret:
+// API_KEY, githubToken, Authorization.
+func secretName(name string) bool {
+	name = strings.TrimRight(strings.ToUpper(name), "_-0123456789")
+	for _, end := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "COOKIE"} {
+		if strings.HasSuffix(name, end) {
+			return true
+		}
+	}
+	return false
+}
+
+// SecretVariables names the variables of the environment that hold keys: those
+// of [KeyVariables] and those that files took secrets from.
+func (r Report) SecretVariables() []string {
+	names := append(KeyVariables(), r.secretVars...)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// minSecret is how long a value is that cannot be a common word.
+const minSecret = 8
+
+// Secrets lists the values that must not be shown or logged: the keys in use,
+// and what environ, in the form NAME=value, keeps under names of secrets.
+func (r Report) Secrets(environ []string) []string {
+	found := []string{r.cfg.Provider.APIKey}
+	for name, v := range r.cfg.Provider.Headers {
+		if secretName(name) {
+			found = append(found, bare(v))
+		}
+	}
+	for _, raw := range r.cfg.MCPServers {
+		found = append(found, secretsIn(raw)...)
+	}
+	vars := r.SecretVariables()
+	for _, e := range environ {
+		if name, value, _ := strings.Cut(e, "="); secretName(name) || slices.Contains(vars, name) {
+			found = append(found, bare(value))
+		}
+	}
+	found = slices.DeleteFunc(found, func(s string) bool { return len(s) < minSecret })
+	slices.Sort(found)
+	return slices.Compact(found)
+}
+
+// bare is the secret in a header's value such as "Bearer secret".
+func bare(s string) string {
+	return s[strings.LastIndexByte(s, ' ')+1:]
+}
+
+// secretsIn lists the strings that raw keeps under names of secrets.
+func secretsIn(raw json.RawMessage) []string {
+	var v any
+	if json.Unmarshal(raw, &v) != nil {
+		return nil
+	}
+	return secretsUnder(v, false)
+}
+
+func secretsUnder(v any, secret bool) []string {
+	var found []string
+	switch v := v.(type) {
+	case string:
+		if secret {
+			found = append(found, bare(v))
+		}
+	case []any:
+		for _, e := range v {
+			found = append(found, secretsUnder(e, secret)...)
+		}
+	case map[string]any:
+		for k, e := range v {
+			found = append(found, secretsUnder(e, secret || secretName(k))...)
+		}
+	}
+	return found
+}

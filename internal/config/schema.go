@@ -1,0 +1,89 @@
+package config
+
+import "encoding/json"
+
+// schema is the part of JSON Schema we use.
+type schema struct {
+	Dialect     string             `json:"$schema,omitempty"`
+	Title       string             `json:"title,omitempty"`
+	Description string             `json:"description,omitempty"`
+	Type        string             `json:"type,omitempty"`
+	Enum        []string           `json:"enum,omitempty"`
+	Default     any                `json:"default,omitempty"`
+	Minimum     *float64           `json:"minimum,omitempty"`
+	Maximum     *float64           `json:"maximum,omitempty"`
+	Items       *schema            `json:"items,omitempty"`
+	AnyOf       []*schema          `json:"anyOf,omitempty"`
+	Properties  map[string]*schema `json:"properties,omitempty"`
+	More        any                `json:"additionalProperties,omitempty"` // false or a schema
+}
+
+// Schema describes a settings file: JSON Schema, draft 2020-12.
+func Schema() json.RawMessage {
+	def := Default()
+	s := objectSchema(fields(), &def)
+	s.Dialect = "https://json-schema.org/draft/2020-12/schema"
+	s.Title = "coder settings"
+	s.Properties["$schema"] = &schema{Type: "string", Description: "address of this schema, for editors"}
+	out, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		panic(err) // strings, numbers and maps always marshal
+	}
+	return out
+}
+
+func objectSchema(f *field, def *Config) *schema {
+	s := &schema{Description: f.doc(), Type: "object", Properties: map[string]*schema{}, More: false}
+	for _, k := range f.kids {
+		s.Properties[k.name()] = fieldSchema(k, def)
+	}
+	if f.rest != nil {
+		s.More = rulesSchema(f.rest, nil)
+		for tool, rules := range def.Permission.Tools {
+			s.Properties[tool] = rulesSchema(f.rest, rules)
+		}
+	}
+	return s
+}
+
+func rulesSchema(f *field, def Rules) *schema {
+	verdict := &schema{Type: "string", Enum: f.enum()}
+	s := &schema{Description: f.doc(), AnyOf: []*schema{verdict, {Type: "object", More: verdict}}}
+	if def != nil {
+		s.Default = def
+	}
+	return s
+}
+
+func fieldSchema(f *field, def *Config) *schema {
+	if f.kind == object {
+		return objectSchema(f, def)
+	}
+	s := &schema{Description: f.doc(), Type: f.kind.schemaType(), Enum: f.enum(), Default: f.in(def).Interface()}
+	if least, most, ok := f.limits(); ok {
+		s.Minimum, s.Maximum = &least, &most
+	}
+	switch f.kind {
+	case texts:
+		s.Items = &schema{Type: "string"}
+	case named:
+		s.More = &schema{Type: "string"}
+	}
+	return s
+}
+
+func (k kind) schemaType() string {
+	switch k {
+	case boolean:
+		return "boolean"
+	case whole:
+		return "integer"
+	case decimal:
+		return "number"
+	case text:
+		return "string"
+	case texts:
+		return "array"
+	}
+	return "object"
+}

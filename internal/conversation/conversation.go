@@ -1,0 +1,90 @@
+// Package conversation folds the conversation log into what the model sees
+// now. Messages are only ever added; nothing here deletes.
+package conversation
+
+import (
+	"slices"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+)
+
+// Conversation is the log of one session folded up to some record. The zero
+// value is an empty conversation.
+type Conversation struct {
+	system   chat.Message
+	messages []chat.Message
+	open     []chat.ToolCall // calls of the last reply without a result
+	ids      map[string]bool // of all calls so far
+	reported int             // tokens in use when the provider last said so
+	counted  int             // how many messages that figure covers
+}
+
+// Add takes in one record; records of other logs change nothing.
+func (c *Conversation) Add(r event.Record) {
+	e, ok := r.Event.(event.MessageAdded)
+	if !ok {
+		return
+	}
+	if e.Message.Role == chat.System {
+		c.system = e.Message
+		return
+	}
+	c.messages = append(c.messages, Sent(e))
+	c.track(e.Message)
+	if e.Usage != nil {
+		c.reported, c.counted = e.Usage.In+e.Usage.Out, len(c.messages)
+	}
+}
+
+// Sent is the message as the model gets it: reminders follow the person's own
+// words.
+func Sent(e event.MessageAdded) chat.Message {
+	if e.Reminders == "" {
+		return e.Message
+	}
+	parts := append([]chat.Part(nil), e.Message.Parts...)
+	return chat.Message{Role: e.Message.Role, Parts: append(parts, chat.Text("\n\n"+e.Reminders))}
+}
+
+func (c *Conversation) track(m chat.Message) {
+	if m.Role == chat.Assistant {
+		c.open = m.Calls()
+		for _, call := range c.open {
+			if c.ids == nil {
+				c.ids = make(map[string]bool)
+			}
+			c.ids[call.ID] = true
+		}
+		return
+	}
+	for r := range chat.Select[chat.ToolResult](m) {
+		for i, call := range c.open {
+			if call.ID == r.CallID {
+				c.open = append(append([]chat.ToolCall(nil), c.open[:i]...), c.open[i+1:]...)
+				break
+			}
+		}
+	}
+}
+
+// System is the system text in force.
+func (c *Conversation) System() string { return c.system.Text() }
+
+// Messages is what the model has been told and has said, oldest first, without
+// the system text. The slice is the caller's own.
+func (c *Conversation) Messages() []chat.Message { return slices.Clone(c.messages) }
+
+// Reported is how many tokens the provider last said were in use, and the
+// messages added since, which that figure does not cover. Without a report it
+// is zero and every message.
+func (c *Conversation) Reported() (tokens int, since []chat.Message) {
+	return c.reported, slices.Clone(c.messages[c.counted:])
+}
+
+// Called reports whether some call so far has this id.
+func (c *Conversation) Called(id string) bool { return c.ids[id] }
+
+// Open lists the calls of the last reply that have no result yet. While there
+// are any, the conversation cannot be sent.
+func (c *Conversation) Open() []chat.ToolCall { return c.open }

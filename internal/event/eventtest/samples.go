@@ -1,0 +1,61 @@
+package eventtest
+
+import (
+	"encoding/json"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/show"
+	"coder/internal/uip"
+)
+
+// Samples returns one of each durable event, with every field set to something
+// that survives being written and read again. Callers may change it.
+func Samples() []event.Event {
+	return []event.Event{
+		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", Author: "user"},
+		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main"},
+		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
+		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Author: "main"},
+		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
+		event.InteractionRequested{Request: question()},
+		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now"}},
+		event.ToolCallRequested{
+			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
+			Effects: []string{"run"}, ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
+		},
+		event.ToolCallCompleted{
+			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, DurationMs: 12, Timestamp: 1700000000012,
+		},
+		event.MessageAdded{
+			Message: reply(), Reminders: "be brief", Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
+		},
+		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
+		event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 7, Payload: json.RawMessage(`{"taskId":"t1","why":["<",1.50,null]}`)},
+		event.Unknown{Log: event.Audit, Type: "ToolCallRequested", Version: 2, Payload: json.RawMessage(`[]`)},
+		event.Unknown{Log: event.Conversation, Type: "Compacted", Version: 1, Payload: json.RawMessage(`"…"`)},
+	}
+}
+
+func question() uip.Request {
+	return uip.Request{
+		ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{
+			Title: "Write a.txt?", Description: "asked by rule",
+			Content:  show.Diff{Unified: "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- old\n+<new>\n same\n", Added: 1, Deleted: 1},
+			Metadata: map[string]string{"toolCallId": "c1"},
+		},
+		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger}, {ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true}},
+		Validation: &uip.Validation{Regex: "^x", Required: true},
+	}
+}
+
+func reply() chat.Message {
+	return chat.Message{Role: chat.Assistant, Parts: []chat.Part{
+		chat.Reasoning{Text: "hm", Field: "reasoning_content", Details: json.RawMessage(`[{"signature":"=="}]`)},
+		chat.Text("I shall <run> it."),
+		chat.Image{MediaType: "image/png", Data: []byte{0, 1, 2}},
+		chat.ToolCall{ID: "c1", Name: "bash", Args: json.RawMessage(`{ "command": "ls" }`), Extra: json.RawMessage(`{"g":{"s":"x"}}`)},
+		chat.ToolCall{ID: "c2", Name: "bash", Args: json.RawMessage(`{}`), Broken: `{"comm`},
+	}}
+}

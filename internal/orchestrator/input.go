@@ -1,0 +1,48 @@
+package orchestrator
+
+import "strings"
+
+// An input is a slash, a bang or a prompt.
+type input interface{ isInput() }
+
+type (
+	slash  struct{ name, args string }
+	bang   string
+	prompt string
+)
+
+func (slash) isInput()  {}
+func (bang) isInput()   {}
+func (prompt) isInput() {}
+
+// parseInput sorts an input by its first character, after trimming. "/name"
+// and "!command" are commands; all else, such as a path that starts with a
+// slash, goes to the model untouched.
+func parseInput(line string) input {
+	trimmed := strings.TrimSpace(line)
+	if rest, ok := strings.CutPrefix(trimmed, "!"); ok {
+		return bang(strings.TrimSpace(rest))
+	}
+	if rest, ok := strings.CutPrefix(trimmed, "/"); ok {
+		name, args := rest, ""
+		if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
+			name, args = rest[:i], strings.TrimSpace(rest[i:])
+		}
+		if isCommandName(name) {
+			return slash{strings.ToLower(name), args}
+		}
+	}
+	return prompt(line)
+}
+
+// isCommandName reports whether s can name a command: letters first, then
+// letters, digits, dashes, underscores and colons.
+func isCommandName(s string) bool {
+	for i, r := range s {
+		letter := 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z'
+		if !letter && (i == 0 || !strings.ContainsRune("0123456789-_:", r)) {
+			return false
+		}
+	}
+	return s != ""
+}

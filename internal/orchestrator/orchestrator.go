@@ -1,0 +1,80 @@
+// Package orchestrator runs what the person typed. It owns the order of things
+// and nothing else: providers, tools, policies, stores and renderers are given
+// to it, and all state of a turn lives in one turnState handed from step to
+// step.
+//
+// An Orchestrator serves one session and runs one input at a time.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"coder/internal/conversation"
+	"coder/internal/event"
+	"coder/internal/provider"
+	"coder/internal/tool"
+	"coder/internal/toolrun"
+	"coder/internal/uip"
+)
+
+// Actors of the records an Orchestrator makes.
+const (
+	ActorUser  = "user"
+	ActorAgent = "main"
+)
+
+// ErrStepLimit reports that the model was still calling tools when its steps
+// ran out.
+var ErrStepLimit = errors.New("step limit reached")
+
+// Config is what an Orchestrator is made of. Every field is required unless it
+// says otherwise; none changes after [New].
+type Config struct {
+	Provider provider.Provider
+	Runner   *toolrun.Runner
+	Talk     *conversation.Conversation // what was said so far; grows as records are made
+
+	// Through returns a sink that keeps what it is told and then shows it to out.
+	Through func(out event.Sink) event.Sink
+	// Person returns whom to ask, with questions and answers kept in sink.
+	Person func(sink event.Sink) uip.Interactor
+	// Save projects the session for people and other programs, after a turn.
+	Save func(context.Context) error
+
+	Settings func() Settings // read once at the start of each turn
+	NewID    func(prefix string) string
+	Now      func() time.Time
+}
+
+// Settings is what a person may change between turns.
+type Settings struct {
+	Model        string
+	Mode         string
+	System       string
+	Tools        tool.Set
+	MaxSteps     int
+	ContextLimit int  // tokens the model can take in
+	StopOnReject bool // a refused call ends the turn
+}
+
+// Orchestrator runs the inputs of one session, one at a time.
+type Orchestrator struct{ Config }
+
+// New returns an Orchestrator.
+func New(c Config) *Orchestrator { return &Orchestrator{c} }
+
+// RunInput runs one input, whatever kind it is, and shows what happens on out.
+// What it returns is the answer or the command's output.
+func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (string, error) {
+	switch in := parseInput(input).(type) {
+	case slash:
+		return o.runSlashCommand(ctx, input, in.name, in.args, out)
+	case bang:
+		return o.runBangCommand(ctx, input, string(in), out)
+	case prompt:
+		return o.RunTurn(ctx, input, out)
+	}
+	panic("unreachable: parseInput returns slash, bang or prompt")
+}

@@ -1,0 +1,121 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/event"
+	tokens "coder/internal/prompt"
+	"coder/internal/toolrun"
+)
+
+// What the conversation says where a person interrupted it.
+const (
+	interruptedReply      = "[Request interrupted by user]"
+	interruptedAmongTools = "[Request interrupted by user for tool use]"
+)
+
+// Bounds of what a task's record says of the prompt; the conversation has all
+// of it.
+const (
+	titleLimit  = 80
+	intentLimit = 2000
+)
+
+// emit puts e on record and shows it. What the record says was said, the
+// conversation takes in.
+func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e event.Event) error {
+	r := event.Record{Task: st.task, Actor: actor, Event: e}
+	if err := st.sink.Emit(ctx, r); err != nil {
+		return err
+	}
+	o.Talk.Add(r)
+	return nil
+}
+
+// openTask begins a task for what the person asked.
+func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
+	id := o.NewID("task")
+	created := event.TaskCreated{
+		TaskID: id, Title: Title(userInput), Intent: clip(userInput, intentLimit),
+		Priority: event.Foreground, AgentID: ActorAgent, Author: ActorUser,
+	}
+	st.task = id
+	if err := o.emit(ctx, st, ActorUser, created); err != nil {
+		st.task = ""
+		return err
+	}
+	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: id, AgentID: ActorAgent, Author: ActorAgent}); err != nil {
+		return err
+	}
+	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+}
+
+// closeTask gives the task the one end that fits how the turn went.
+func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr error, interrupted bool) error {
+	switch {
+	case interrupted:
+		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "interrupted", Author: ActorUser})
+	case errors.Is(turnErr, toolrun.ErrRefused):
+		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
+	case turnErr != nil:
+		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Author: ActorAgent})
+	}
+	return o.emit(ctx, st, ActorAgent, event.TaskCompleted{TaskID: st.task, Author: ActorAgent})
+}
+
+// saveSession projects the session. The logs are the truth, so a projection
+// that cannot be written is worth a word and no more.
+func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
+	if err := o.Save(ctx); err != nil {
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the session file could not be written: " + err.Error()})
+	}
+	return nil
+}
+
+// tellUsage says how full the context is: what the provider last reported plus
+// an estimate of what was added since.
+func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
+	used := o.ContextUsed()
+	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: used})
+}
+
+// ContextUsed is the number of tokens the next request would take.
+func (o *Orchestrator) ContextUsed() int {
+	used, since := o.Talk.Reported()
+	if used == 0 {
+		used = tokens.Tokens(o.Talk.System())
+	}
+	for _, m := range since {
+		used += tokens.MessageTokens(m)
+	}
+	return used
+}
+
+// markInterrupted adds to a tool's result, a JSON object, that the person
+// interrupted there.
+func markInterrupted(result string) string {
+	body, ok := strings.CutSuffix(result, "}")
+	if !ok {
+		return result + "\n" + interruptedAmongTools
+	}
+	return body + `,"interrupted":"` + interruptedAmongTools + `"}`
+}
+
+// Title is the first line of a prompt, short enough for a list.
+func Title(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return clip(strings.TrimSpace(line), titleLimit)
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

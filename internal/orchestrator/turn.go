@@ -1,0 +1,270 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/provider"
+	"coder/internal/tool"
+	"coder/internal/toolrun"
+)
+
+// persistTime is how long closing the books may take once a turn is over.
+const persistTime = 5 * time.Second
+
+// turnState is everything one turn knows. Steps read the Orchestrator's
+// collaborators and write here, nowhere else.
+type turnState struct {
+	set   Settings // frozen at the start of the turn
+	tools []provider.ToolSpec
+	task  string
+	sink  event.Sink // keeps, then shows
+	steps int
+
+	calls  []chat.ToolCall // asked for by the last reply, not yet run
+	edited []string        // paths written so far
+	broke  bool            // interrupted among the tools, and the model was told so there
+	final  string
+}
+
+// RunTurn takes a prompt to its answer. It only says what comes after what.
+func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.Sink) (string, error) {
+	st, err := o.prepareTurnState(ctx, userInput, out)
+	if err == nil {
+		err = o.converse(ctx, st)
+	}
+	return st.final, o.persistStep(ctx, st, err)
+}
+
+// ContinueTurn takes up a turn that an earlier process left unfinished: first
+// the calls that never got a result, then the model again.
+func (o *Orchestrator) ContinueTurn(ctx context.Context, task string, out event.Sink) (string, error) {
+	st := o.newState(out)
+	st.task, st.calls = task, o.Talk.Open()
+	err := o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+	if err == nil && len(st.calls) > 0 {
+		err = o.toolLoopStep(ctx, st)
+	}
+	if err == nil {
+		err = o.converse(ctx, st)
+	}
+	return st.final, o.persistStep(ctx, st, err)
+}
+
+// converse alternates model and tools until the model is content and the work
+// checks out.
+func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
+	for st.steps < st.set.MaxSteps {
+		st.steps++
+		if err := o.chatStep(ctx, st); err != nil {
+			return err
+		}
+		if len(st.calls) == 0 {
+			again, err := o.autoVerifyStep(ctx, st)
+			if err != nil || !again {
+				return err
+			}
+			continue
+		}
+		if err := o.toolLoopStep(ctx, st); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w (%d)", ErrStepLimit, st.set.MaxSteps)
+}
+
+func (o *Orchestrator) newState(out event.Sink) *turnState {
+	st := &turnState{set: o.Settings(), sink: o.Through(out)}
+	for s := range st.set.Tools.Specs() {
+		st.tools = append(st.tools, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
+	}
+	return st
+}
+
+// prepareTurnState freezes the settings, opens the task and puts the person's
+// words on record, before the model hears of them.
+func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, out event.Sink) (*turnState, error) {
+	st := o.newState(out)
+	if err := o.openTask(ctx, st, userInput); err != nil {
+		return st, err
+	}
+	if st.set.System != o.Talk.System() {
+		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System)}); err != nil {
+			return st, err
+		}
+	}
+	return st, o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, userInput)})
+}
+
+// chatStep sends the conversation and takes in one reply.
+func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
+	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.Messages(), Tools: st.tools}
+	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
+	if err != nil {
+		return o.cutShort(ctx, st, reply, err)
+	}
+	reply.Message = o.uniqueCalls(reply.Message)
+	added := event.MessageAdded{Message: reply.Message, Model: st.set.Model, Usage: reply.Usage, Stop: string(reply.Stop)}
+	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
+		return errEmptyReply(reply.Stop)
+	}
+	if err := o.emit(ctx, st, ActorAgent, added); err != nil {
+		return err
+	}
+	st.calls = reply.Message.Calls()
+	if len(st.calls) == 0 {
+		st.final = reply.Message.Text()
+	}
+	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
+}
+
+// uniqueCalls gives a new id to every call whose id the conversation has seen
+// before, so that each result answers one call only.
+func (o *Orchestrator) uniqueCalls(m chat.Message) chat.Message {
+	for i, p := range m.Parts {
+		if c, ok := p.(chat.ToolCall); ok && o.Talk.Called(c.ID) {
+			c.ID = o.NewID("call")
+			m.Parts[i] = c
+		}
+	}
+	return m
+}
+
+// cutShort keeps the part of a reply that arrived, marked as such, and says
+// why there is no more of it.
+func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provider.Reply, why error) error {
+	if reply.Message.Text() != "" {
+		part := event.MessageAdded{Message: reply.Message, Model: st.set.Model, Interrupted: true}
+		if err := o.emit(ctx, st, ActorAgent, part); err != nil {
+			return errors.Join(why, err)
+		}
+		st.final = reply.Message.Text()
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("ask the model: %w", why)
+}
+
+func errEmptyReply(stop provider.Stop) error {
+	why := "it held neither text nor a tool call"
+	switch stop {
+	case provider.StopLength:
+		why = "it ran into the model's length limit before anything could be used"
+	case provider.StopFilter:
+		why = "the provider's content filter withheld it"
+	case provider.StopEnd, provider.StopTools:
+	}
+	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
+}
+
+// tellStop says so when a reply ended for a reason the person should know.
+func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provider.Stop) error {
+	switch stop {
+	case provider.StopLength:
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off: the model reached its length limit"})
+	case provider.StopFilter:
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off by the provider's content filter"})
+	case provider.StopEnd, provider.StopTools:
+	}
+	return nil
+}
+
+// show lets people watch the reply arrive.
+func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta) error {
+	switch d := d.(type) {
+	case provider.TextDelta:
+		return o.emit(ctx, st, ActorAgent, event.TextDelta{Text: string(d)})
+	case provider.ReasoningDelta:
+		if d.Text != "" {
+			return o.emit(ctx, st, ActorAgent, event.ReasoningDelta{Text: d.Text})
+		}
+	case provider.Restart:
+		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, Of: d.Of, Wait: d.Wait, Why: d.Err.Error()})
+	case provider.CallDelta, provider.Done:
+	}
+	return nil
+}
+
+// toolLoopStep runs the calls of the last reply and tells the model how each
+// one went, even when the turn is about to end.
+func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
+	calls := st.calls
+	deliver := func(keep context.Context, out toolrun.Outcome) error {
+		res := out.Result
+		if out.Index == len(calls)-1 && ctx.Err() != nil {
+			res.Text, st.broke = markInterrupted(res.Text), true
+		}
+		for _, e := range out.Effects {
+			if e.Kind == tool.Write {
+				st.edited = append(st.edited, e.Target)
+			}
+		}
+		if err := o.emit(keep, st, ActorAgent, event.MessageAdded{Message: chat.Answer(res)}); err != nil {
+			return err
+		}
+		st.calls = st.calls[1:]
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // interrupted before the first tool
+	}
+	err := o.Runner.Run(ctx, toolrun.Round{
+		Task: st.task, Actor: ActorAgent, Set: st.set.Tools, Calls: calls,
+		Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver,
+	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return err
+}
+
+// autoVerifyStep checks edited work and reports whether the model should go on
+// with it. No check is configured yet, so the work stands as it is.
+func (o *Orchestrator) autoVerifyStep(context.Context, *turnState) (again bool, err error) {
+	return false, nil
+}
+
+// persistStep closes the turn, however it went, on a context that cannot be
+// cancelled: calls without a result get one, the task gets its end, and the
+// session is projected. The turn's own error comes first.
+func (o *Orchestrator) persistStep(ctx context.Context, st *turnState, turnErr error) error {
+	interrupted := turnErr != nil && ctx.Err() != nil
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), persistTime)
+	defer cancel()
+	err := o.closeConversation(ctx, st, turnErr, interrupted)
+	if st.task != "" {
+		err = errors.Join(err, o.closeTask(ctx, st, turnErr, interrupted))
+	}
+	err = errors.Join(err, o.saveSession(ctx, st), o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: false}))
+	if turnErr != nil {
+		return turnErr
+	}
+	return err
+}
+
+// closeConversation leaves the conversation in a form that can be sent again.
+func (o *Orchestrator) closeConversation(ctx context.Context, st *turnState, turnErr error, interrupted bool) error {
+	var errs []error
+	for _, c := range o.Talk.Open() {
+		res := toolrun.Cancelled(c)
+		if !interrupted && turnErr != nil && !errors.Is(turnErr, toolrun.ErrRefused) {
+			res = toolrun.Failed(c, fmt.Errorf("not run: %w", turnErr))
+		}
+		errs = append(errs, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Answer(res)}))
+	}
+	if !interrupted {
+		return errors.Join(errs...)
+	}
+	text := interruptedAmongTools
+	if !st.broke {
+		text = interruptedReply
+		errs = append(errs, o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, text)}))
+	}
+	errs = append(errs, o.tellUsage(ctx, st), o.emit(ctx, st, ActorUser, event.Interrupted{Text: text}))
+	return errors.Join(errs...)
+}

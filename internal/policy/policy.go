@@ -1,0 +1,128 @@
+// Package policy decides whether a prepared tool call may run. Everything that
+// may object (mode switches, configured rules, risk analysis, user hooks) is a
+// [Policy]; [All] joins them so that the strictest opinion wins and every
+// reason is kept for the one question the person is asked.
+package policy
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/chat"
+	"coder/internal/tool"
+)
+
+// Verdict is an opinion's weight. The zero Verdict denies, so a forgotten
+// return value is safe, and the smaller of two verdicts is the stricter.
+type Verdict uint8
+
+// The verdicts, strictest first.
+const (
+	Deny Verdict = iota
+	Ask
+	Allow
+)
+
+func (v Verdict) String() string { return [...]string{"deny", "ask", "allow"}[v] }
+
+// ParseVerdict reads what String wrote.
+func ParseVerdict(s string) (Verdict, error) {
+	for _, v := range []Verdict{Deny, Ask, Allow} {
+		if v.String() == s {
+			return v, nil
+		}
+	}
+	return Deny, fmt.Errorf("%q is none of allow, ask, deny", s)
+}
+
+// Case is what a Policy gets to judge: the call as the model wrote it, the
+// tool's own name for itself, and what the call would touch.
+type Case struct {
+	Tool string
+	Call chat.ToolCall
+	Plan tool.Plan
+}
+
+// Opinion is a Verdict and the grounds for it.
+type Opinion struct {
+	Verdict Verdict
+	Reasons []Reason
+}
+
+// Reason is one ground. A Lasting reason may be waived for good by the person
+// ("always allow"); the others must be asked about every time.
+type Reason struct {
+	By      string
+	Text    string
+	Lasting bool
+}
+
+func (r Reason) String() string { return r.By + ": " + r.Text }
+
+func (o Opinion) String() string {
+	var why []string
+	for _, r := range o.Reasons {
+		why = append(why, r.String())
+	}
+	return strings.Join(why, "; ")
+}
+
+// Waivable reports whether every reason may be waived for good.
+func (o Opinion) Waivable() bool {
+	for _, r := range o.Reasons {
+		if !r.Lasting {
+			return false
+		}
+	}
+	return len(o.Reasons) > 0
+}
+
+// A Policy gives its opinion on one case. An error counts as a denial.
+type Policy interface {
+	Judge(ctx context.Context, c Case) (Opinion, error)
+}
+
+// Func makes a Policy of a function.
+type Func func(context.Context, Case) (Opinion, error)
+
+// Judge calls f.
+func (f Func) Judge(ctx context.Context, c Case) (Opinion, error) { return f(ctx, c) }
+
+// All asks each policy in turn, stopping at the first denial: the strictest
+// verdict wins, every reason is kept. With no policies it denies.
+func All(ps ...Policy) Policy {
+	return Func(func(ctx context.Context, c Case) (Opinion, error) {
+		if len(ps) == 0 {
+			return Opinion{Reasons: []Reason{{By: "policy", Text: "none configured"}}}, nil
+		}
+		sum := Opinion{Verdict: Allow}
+		for _, p := range ps {
+			o, err := p.Judge(ctx, c)
+			if err != nil {
+				return Opinion{}, fmt.Errorf("judge %s: %w", c.Tool, err)
+			}
+			sum.Verdict = min(sum.Verdict, o.Verdict)
+			if o.Verdict != Allow {
+				sum.Reasons = append(sum.Reasons, o.Reasons...)
+			}
+			if sum.Verdict == Deny {
+				break
+			}
+		}
+		return sum, nil
+	})
+}
+
+// Unasked wraps p for runs that were told to go ahead: what p would merely ask
+// about passes, as long as every reason may be waived for good. A risk that
+// must be asked about every time is still asked about, a denial still denies.
+func Unasked(p Policy) Policy {
+	return Func(func(ctx context.Context, c Case) (Opinion, error) {
+		o, err := p.Judge(ctx, c)
+		if err == nil && o.Verdict == Ask && o.Waivable() {
+			o.Verdict = Allow
+		}
+		return o, err
+	})
+}

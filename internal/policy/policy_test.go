@@ -1,0 +1,89 @@
+package policy_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+
+	"coder/internal/policy"
+)
+
+func says(v policy.Verdict, r ...policy.Reason) policy.Policy {
+	return policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
+		return policy.Opinion{Verdict: v, Reasons: r}, nil
+	})
+}
+
+var (
+	byRule = policy.Reason{By: "rule", Text: "bash asks", Lasting: true}
+	byRisk = policy.Reason{By: "risk", Text: "removes files"}
+	broken = policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
+		return policy.Opinion{Verdict: policy.Allow}, errors.New("boom")
+	})
+)
+
+func TestAllTakesTheStrictestAndKeepsEveryReason(t *testing.T) {
+	tests := []struct {
+		name     string
+		in       []policy.Policy
+		want     policy.Verdict
+		why      string
+		waivable bool
+		failed   bool
+	}{
+		{name: "nobody speaks", want: policy.Deny, why: "policy: none configured"},
+		{name: "all allow", in: []policy.Policy{says(policy.Allow), says(policy.Allow, byRule)}, want: policy.Allow},
+		{name: "one asks", in: []policy.Policy{says(policy.Allow), says(policy.Ask, byRule)}, want: policy.Ask, why: "rule: bash asks", waivable: true},
+		{name: "two ask", in: []policy.Policy{says(policy.Ask, byRule), says(policy.Ask, byRisk)}, want: policy.Ask, why: "rule: bash asks; risk: removes files"},
+		{name: "a denial ends it", in: []policy.Policy{says(policy.Deny, byRisk), broken}, want: policy.Deny, why: "risk: removes files"},
+		{name: "an error denies", in: []policy.Policy{says(policy.Allow), broken}, want: policy.Deny, failed: true},
+		{name: "a forgotten verdict denies", in: []policy.Policy{says(0)}, want: policy.Deny},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o, err := policy.All(tt.in...).Judge(t.Context(), policy.Case{Tool: "bash"})
+			if (err != nil) != tt.failed {
+				t.Fatalf("error %v, want failure %v", err, tt.failed)
+			}
+			if o.Verdict != tt.want || o.String() != tt.why || o.Waivable() != tt.waivable {
+				t.Errorf("got %v %q waivable=%v, want %v %q waivable=%v", o.Verdict, o, o.Waivable(), tt.want, tt.why, tt.waivable)
+			}
+		})
+	}
+}
+
+func TestUnaskedPassesOnlyWhatMayBeWaived(t *testing.T) {
+	tests := []struct {
+		name string
+		in   policy.Policy
+		want policy.Verdict
+	}{
+		{"a rule's question passes", says(policy.Ask, byRule), policy.Allow},
+		{"a risk is still asked about", says(policy.Ask, byRule, byRisk), policy.Ask},
+		{"a question without a reason is still asked", says(policy.Ask), policy.Ask},
+		{"a denial still denies", says(policy.Deny, byRule), policy.Deny},
+		{"what was allowed stays allowed", says(policy.Allow), policy.Allow},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			o, err := policy.Unasked(tt.in).Judge(t.Context(), policy.Case{})
+			if err != nil || o.Verdict != tt.want {
+				t.Errorf("got %v, %v; want %v", o.Verdict, err, tt.want)
+			}
+		})
+	}
+	if _, err := policy.Unasked(broken).Judge(t.Context(), policy.Case{}); err == nil {
+		t.Error("the error of a broken policy was swallowed")
+	}
+}
+
+func TestParseVerdictReadsWhatStringWrites(t *testing.T) {
+	for _, v := range []policy.Verdict{policy.Deny, policy.Ask, policy.Allow} {
+		if got, err := policy.ParseVerdict(v.String()); err != nil || got != v {
+			t.Errorf("%v came back as %v, %v", v, got, err)
+		}
+	}
+	if v, err := policy.ParseVerdict("sure"); err == nil || v != policy.Deny {
+		t.Errorf("nonsense gave %v, %v", v, err)
+	}
+}

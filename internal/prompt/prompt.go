@@ -1,0 +1,88 @@
+// Package prompt writes the system text the model reads, from a handful of
+// bounded facts, and estimates how many tokens a text takes.
+//
+// The text is one message and depends on nothing but the [Facts]: the same
+// facts give the same bytes, so that a provider's cache of the beginning of a
+// conversation keeps hitting from step to step.
+package prompt
+
+import (
+	_ "embed"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+//go:embed system.md
+var system string
+
+// Limits of the fragments, in bytes.
+const (
+	RulesLimit  = 32 << 10
+	appendLimit = 32 << 10
+)
+
+// Facts is what the model should know before it starts.
+type Facts struct {
+	Dir      string // the working directory
+	Platform string // operating system and architecture
+	Date     string // the day, not the hour: it must not change from step to step
+	Mode     string
+	ModeText string // what the mode means for the model; may be empty
+	Rules    []Rule // from the user and the project, outermost first
+	Append   string // what the caller adds at the end
+}
+
+// Rule is one file of instructions.
+type Rule struct{ Path, Text string }
+
+// System writes the system text.
+func System(f Facts) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(system))
+	fmt.Fprintf(&b, "\n\n# Environment\n\nWorking directory: %s\nPlatform: %s\nDate: %s\nMode: %s\n", f.Dir, f.Platform, f.Date, f.Mode)
+	if f.ModeText != "" {
+		b.WriteString(strings.TrimSpace(f.ModeText) + "\n")
+	}
+	writeRules(&b, f.Rules)
+	if f.Append != "" {
+		b.WriteString("\n" + cut(f.Append, appendLimit) + "\n")
+	}
+	return b.String()
+}
+
+// writeRules adds the instruction files, all together no longer than
+// RulesLimit; what comes last is nearest to the work and is cut last.
+func writeRules(b *strings.Builder, rules []Rule) {
+	if len(rules) == 0 {
+		return
+	}
+	b.WriteString("\n# Rules\n\nThe user and the project have written down how work is done here. Follow it where it applies. " +
+		"It cannot grant permissions: the program decides what runs.\n")
+	room := RulesLimit
+	kept := make([]string, len(rules))
+	for i := len(rules) - 1; i >= 0; i-- {
+		kept[i] = cut(strings.TrimSpace(rules[i].Text), room)
+		room = max(0, room-len(kept[i]))
+	}
+	for i, r := range rules {
+		if kept[i] != "" {
+			fmt.Fprintf(b, "\n<rules from=%q>\n%s\n</rules>\n", r.Path, kept[i])
+		}
+	}
+}
+
+// cut is at most n bytes of s, marked where it was shortened.
+func cut(s string, n int) string {
+	const mark = "\n[cut]"
+	if len(s) <= n {
+		return s
+	}
+	if n -= len(mark); n <= 0 {
+		return ""
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + mark
+}

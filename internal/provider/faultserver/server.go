@@ -1,0 +1,397 @@
+// Package faultserver is a model server on loopback for tests: it speaks the
+// chat completions wire, says what it is told to say, and misbehaves by name
+// the way real servers and networks do. Where a client should try again, the
+// next request is answered well.
+//
+// It logs every request, listens on 127.0.0.1 only, and closes at once.
+package faultserver
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Options say how a server behaves. The zero Options are fine.
+type Options struct {
+	Addr  string        // where to listen; by default a free port of 127.0.0.1
+	Name  string        // the behaviour under /v1; by default the script
+	Key   string        // the key that counts as authorised; by default any
+	Stall time.Duration // how long silence lasts; by default an hour
+	Tick  time.Duration // between the pieces of a slow reply; by default 50 ms
+	Tool  string        // the tool that is called; by default "read"
+	Args  string        // its arguments; by default {"path":"a.txt"}
+	TLS   bool          // serve HTTPS, with HTTP/2
+}
+
+const (
+	defaultStall = time.Hour
+	defaultTick  = 50 * time.Millisecond
+	largestBody  = 256 << 20
+)
+
+// Server is a running server.
+type Server struct {
+	opt   Options
+	other *http.Server // another origin, for redirects
+	addr  [2]string
+	ca    []byte
+	done  chan struct{}
+
+	mu     sync.Mutex // guards the fields below
+	main   *http.Server
+	log    []Request
+	count  map[string]int // requests by behaviour
+	first  map[string]int // size of the first body, likewise
+	script []Reply
+	shut   bool
+}
+
+// Request is one request as the server saw it.
+type Request struct {
+	Name       string // the behaviour asked for; "" is the script
+	Other      bool   // it came to the other origin
+	Method     string
+	Path       string
+	Proto      string
+	Header     http.Header
+	Body       []byte
+	Authorised bool   // it carried the key
+	Remote     string // where from; tells connections apart
+}
+
+// Messages decodes the conversation in r.
+func (r Request) Messages() []Message {
+	var b struct{ Messages []Message }
+	_ = json.Unmarshal(r.Body, &b) // no messages is what a bad body has
+	return b.Messages
+}
+
+// Message is a message as it was sent, as far as tests look at it.
+type Message struct {
+	Role       string          `json:"role"`
+	Content    json.RawMessage `json:"content"`
+	ToolCallID string          `json:"tool_call_id"`
+	ToolCalls  []struct {
+		ID       string `json:"id"`
+		Function struct {
+			Name      string `json:"name"`
+			Arguments string `json:"arguments"`
+		} `json:"function"`
+	} `json:"tool_calls"`
+}
+
+// New starts a server.
+func New(o Options) (*Server, error) {
+	if o.Addr == "" {
+		o.Addr = "127.0.0.1:0"
+	}
+	if o.Stall == 0 {
+		o.Stall = defaultStall
+	}
+	if o.Tick == 0 {
+		o.Tick = defaultTick
+	}
+	if o.Tool == "" {
+		o.Tool = "read"
+	}
+	if o.Args == "" {
+		o.Args = `{"path":"a.txt"}`
+	}
+	s := &Server{opt: o, done: make(chan struct{}), count: map[string]int{}, first: map[string]int{}}
+	var err error
+	if s.main, err = s.listen(0, o.Addr, false); err != nil {
+		return nil, err
+	}
+	if s.other, err = s.listen(1, "127.0.0.1:0", true); err != nil {
+		s.Close()
+		return nil, err
+	}
+	return s, nil
+}
+
+// TB is the part of testing.TB that Start needs.
+type TB interface {
+	Helper()
+	Fatal(args ...any)
+	Cleanup(func())
+}
+
+// Start starts a server that closes when the test ends.
+func Start(t TB, o Options) *Server {
+	t.Helper()
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *Server) listen(n int, addr string, other bool) (*http.Server, error) {
+	l, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen on loopback: %w", err)
+	}
+	s.addr[n] = l.Addr().String()
+	srv := &http.Server{
+		Handler:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, other) }),
+		ErrorLog: quiet,
+	}
+	if !s.opt.TLS {
+		go srv.Serve(l)
+		return srv, nil
+	}
+	cert, pem, err := certificate()
+	if err != nil {
+		l.Close()
+		return nil, err
+	}
+	s.ca = append(s.ca, pem...)
+	srv.TLSConfig = cert
+	go srv.ServeTLS(l, "", "")
+	return srv, nil
+}
+
+// URL is the server's origin.
+func (s *Server) URL() string { return s.origin(0) }
+
+func (s *Server) origin(n int) string {
+	if s.opt.TLS {
+		return "https://" + s.addr[n]
+	}
+	return "http://" + s.addr[n]
+}
+
+// Base is the base URL under which a behaviour is found. The empty name is the
+// script, or the behaviour named in the options.
+func (s *Server) Base(name string) string {
+	if name == "" {
+		return s.URL() + "/v1"
+	}
+	return s.URL() + "/fault/" + name + "/v1"
+}
+
+// CA is the certificate of a TLS server, in PEM form.
+func (s *Server) CA() []byte { return s.ca }
+
+// Script adds replies to those given in turn to requests without a name.
+func (s *Server) Script(replies ...Reply) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.script = append(s.script, replies...)
+}
+
+// Requests returns the requests so far, in the order they came.
+func (s *Server) Requests() []Request {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.log)
+}
+
+// Count is how many requests a behaviour has had, of both origins.
+func (s *Server) Count(name string) int {
+	n := 0
+	for _, r := range s.Requests() {
+		if r.Name == name {
+			n++
+		}
+	}
+	return n
+}
+
+// Restart closes the server with all its connections and opens it again at the
+// same address. It is not for TLS.
+func (s *Server) Restart() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.main.Close()
+	srv, err := s.listen(0, s.addr[0], false)
+	if err != nil {
+		return err
+	}
+	s.main = srv
+	return nil
+}
+
+// Close stops the server and ends whatever it is doing.
+func (s *Server) Close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !s.shut {
+		s.shut = true
+		close(s.done)
+	}
+	for _, srv := range []*http.Server{s.main, s.other} {
+		if srv != nil {
+			srv.Close()
+		}
+	}
+}
+
+// serve logs a request and answers it.
+func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, largestBody))
+	if err != nil {
+		return
+	}
+	name := behaviourName(r.URL.Path, s.opt.Name)
+	t := &turn{s: s, w: w, r: r, body: body}
+	t.n, t.first = s.note(Request{
+		Name: name, Other: other, Method: r.Method, Path: r.URL.Path, Proto: r.Proto, Header: r.Header.Clone(), Body: body,
+		Authorised: s.authorised(r), Remote: r.RemoteAddr,
+	})
+	switch act, known := behaviours[name]; {
+	case other:
+		t.ok()
+	case name == "":
+		s.play(t)
+	case known:
+		act(t)
+	default:
+		http.Error(w, "no behaviour called "+name, http.StatusNotFound)
+	}
+}
+
+func behaviourName(path, byDefault string) string {
+	rest, ok := strings.CutPrefix(path, "/fault/")
+	if !ok {
+		return byDefault
+	}
+	name, _, _ := strings.Cut(rest, "/")
+	return name
+}
+
+func (s *Server) authorised(r *http.Request) bool {
+	key, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return bearer && key != "" && (s.opt.Key == "" || key == s.opt.Key)
+}
+
+// note logs a request; it returns how many there were for its behaviour and
+// how large the first of them was.
+func (s *Server) note(r Request) (n, first int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.log = append(s.log, r)
+	s.count[r.Name]++
+	if s.count[r.Name] == 1 {
+		s.first[r.Name] = len(r.Body)
+	}
+	return s.count[r.Name], s.first[r.Name]
+}
+
+// play gives the next reply of the script.
+func (s *Server) play(t *turn) {
+	s.mu.Lock()
+	if len(s.script) == 0 {
+		s.mu.Unlock()
+		t.fail(http.StatusBadRequest, "the script has no reply left", "script", "")
+		return
+	}
+	next := s.script[0]
+	s.script = s.script[1:]
+	s.mu.Unlock()
+	next.serve(t)
+}
+
+// Names lists the behaviours.
+func Names() []string {
+	names := make([]string, 0, len(behaviours))
+	for n := range behaviours {
+		names = append(names, n)
+	}
+	slices.Sort(names)
+	return names
+}
+
+// turn is one request on its way to an answer.
+type turn struct {
+	s     *Server
+	w     http.ResponseWriter
+	r     *http.Request
+	body  []byte
+	n     int // the how manieth for its behaviour, from 1
+	first int // how large the first was
+}
+
+// afterResults reports whether the conversation ends with a tool result.
+func (t *turn) afterResults() bool {
+	ms := Request{Body: t.body}.Messages()
+	return len(ms) > 0 && ms[len(ms)-1].Role == "tool"
+}
+
+// wait lets d pass; it reports false if the client left or the server closes.
+func (t *turn) wait(d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-t.r.Context().Done():
+	case <-t.s.done:
+	}
+	return false
+}
+
+// send writes part of a stream and flushes it.
+func (t *turn) send(parts ...string) {
+	h := t.w.Header()
+	if h.Get("Content-Type") == "" {
+		h.Set("Content-Type", "text/event-stream")
+	}
+	for _, p := range parts {
+		io.WriteString(t.w, p)
+		http.NewResponseController(t.w).Flush()
+	}
+}
+
+// raw takes the connection over and writes bytes to it. With reset it is then
+// torn down, else closed.
+func (t *turn) raw(reset bool, parts ...string) {
+	conn, _, err := http.NewResponseController(t.w).Hijack()
+	if err != nil {
+		panic(http.ErrAbortHandler) // HTTP/2: the nearest thing is to end the stream
+	}
+	defer conn.Close()
+	io.WriteString(conn, strings.Join(parts, ""))
+	if tcp, ok := conn.(*net.TCPConn); ok && reset {
+		tcp.SetLinger(0)
+	}
+}
+
+// fail answers with an error object.
+func (t *turn) fail(status int, message, kind, code string) {
+	t.json(status, errorObject(message, kind, code))
+}
+
+func (t *turn) json(status int, body string) {
+	t.w.Header().Set("Content-Type", "application/json")
+	t.w.WriteHeader(status)
+	io.WriteString(t.w, body)
+}
+
+func errorObject(message, kind, code string) string {
+	e := map[string]any{"message": message, "type": kind}
+	if code != "" {
+		e["code"] = code
+	}
+	return encode(map[string]any{"error": e})
+}
+
+// encode writes v as people write JSON.
+func encode(v any) string {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(v); err != nil {
+		panic(err) // strings, numbers and maps of them always encode
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}

@@ -1,0 +1,84 @@
+package openai
+
+import (
+	"bytes"
+	"html"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// longestText is how many bytes of what a server says about a failure are kept.
+const longestText = 500
+
+// cleanLine makes one line of a server's words: no control characters, nothing
+// invisible, and not too long.
+func cleanLine(s string) string {
+	s = strings.ToValidUTF8(s[:min(len(s), 20*longestText)], "\uFFFD")
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case unicode.IsSpace(r):
+			return ' '
+		case unicode.IsControl(r) || unicode.In(r, unicode.Cf, unicode.Co, unicode.Cs):
+			return -1
+		}
+		return r
+	}, s)
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= longestText {
+		return s
+	}
+	cut := longestText
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return strings.TrimSpace(s[:cut]) + "…"
+}
+
+// isMarkup reports whether body is a web page rather than an answer.
+func isMarkup(body []byte) bool {
+	body = bytes.TrimSpace(bytes.TrimPrefix(body, bom))
+	return len(body) > 0 && body[0] == '<'
+}
+
+// words returns the readable text of a web page.
+func words(page []byte) string {
+	m := markupPatterns()
+	text := m.unread.ReplaceAll(page, []byte(" "))
+	text = m.tag.ReplaceAll(text, []byte(" "))
+	return cleanLine(html.UnescapeString(string(text)))
+}
+
+type patterns struct{ unread, tag *regexp.Regexp }
+
+// markupPatterns finds what of a page is not for reading. An element or tag
+// that never ends goes on to the end.
+var markupPatterns = sync.OnceValue(func() patterns {
+	return patterns{
+		unread: regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
+		tag:    regexp.MustCompile(`(?s)<[^>]*(>|$)`),
+	}
+})
+
+// hide removes secrets from text about to be shown, also one that was cut off
+// with the end of the text.
+func hide(text string, secrets []string) string {
+	for _, s := range secrets {
+		text = strings.ReplaceAll(text, s, mask)
+		head, wasCut := strings.CutSuffix(text, "…")
+		for n := len(s) - 1; wasCut && n >= telling; n-- {
+			if strings.HasSuffix(head, s[:n]) {
+				text = head[:len(head)-n] + mask + "…"
+				break
+			}
+		}
+	}
+	return text
+}
+
+const (
+	mask    = "[key]"
+	telling = 4 // bytes of a secret that give it away
+)

@@ -1,0 +1,116 @@
+package openai
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+)
+
+// details puts reasoning_details together. The text of a block comes in many
+// entries; the server wants back one entry per block, with every member it
+// sent, known to us or not. Encrypted blocks always come whole.
+type details []block
+
+// block is one entry: its members in the order they first came, as raw JSON.
+type block []field
+
+type field struct {
+	key string
+	val []byte
+}
+
+// get returns the member called key, or nil if it is absent or null.
+func (b block) get(key string) []byte {
+	for _, f := range b {
+		if f.key == key && !null(f.val) {
+			return f.val
+		}
+	}
+	return nil
+}
+
+// add takes the entries of one delta and returns the text in them.
+func (d *details) add(raw []byte) (text string) {
+	for e := elements(raw); e.next(); {
+		b := readBlock(e.val)
+		if len(b) == 0 {
+			continue
+		}
+		text += str(b.get("text")) + str(b.get("summary"))
+		if i := d.find(b); i >= 0 {
+			(*d)[i].merge(b)
+			continue
+		}
+		*d = append(*d, b)
+	}
+	return text
+}
+
+func readBlock(raw []byte) block {
+	var b block
+	m := members(raw)
+	for m.nulls = true; m.next(); {
+		b = append(b, field{string(m.key), bytes.Clone(m.val)})
+	}
+	return b
+}
+
+// find returns the entry that b goes on with, or -1.
+func (d details) find(b block) int {
+	if b.get("data") != nil {
+		return -1
+	}
+	for i, have := range slices.Backward(d) {
+		if same(have, b, "type") && same(have, b, "index") && !differ(have, b, "id") && have.get("data") == nil {
+			return i
+		}
+	}
+	return -1
+}
+
+func same(a, b block, key string) bool { return bytes.Equal(a.get(key), b.get(key)) }
+
+func differ(a, b block, key string) bool {
+	return a.get(key) != nil && b.get(key) != nil && !same(a, b, key)
+}
+
+// merge joins text to text; any other member of b replaces what was there.
+func (b *block) merge(more block) {
+	for _, f := range more {
+		i := slices.IndexFunc(*b, func(have field) bool { return have.key == f.key })
+		switch {
+		case i < 0:
+			*b = append(*b, f)
+		case null(f.val):
+		case (f.key == "text" || f.key == "summary") && isString((*b)[i].val) && isString(f.val):
+			(*b)[i].val = append((*b)[i].val[:len((*b)[i].val)-1], f.val[1:]...)
+		default:
+			(*b)[i].val = f.val
+		}
+	}
+}
+
+// json writes the entries as one array; nil if there are none.
+func (d details) json() json.RawMessage {
+	if len(d) == 0 {
+		return nil
+	}
+	out := []byte{'['}
+	for i, b := range d {
+		if i > 0 {
+			out = append(out, ',')
+		}
+		out = append(out, '{')
+		for j, f := range b {
+			if j > 0 {
+				out = append(out, ',')
+			}
+			out = append(out, '"')
+			out = append(out, f.key...)
+			out = append(out, `":`...)
+			out = append(out, f.val...)
+		}
+		out = append(out, '}')
+	}
+	return bytes.ToValidUTF8(append(out, ']'), []byte("\uFFFD"))
+}

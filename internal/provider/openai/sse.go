@@ -1,0 +1,261 @@
+package openai
+
+import (
+	"bytes"
+	"errors"
+	"io"
+	"strings"
+)
+
+const (
+	firstBuffer = 32 << 10
+	longestLine = 64 << 20
+)
+
+var errLongLine = errors.New("a line of the reply is longer than 64 MiB")
+
+// form is what a body looks like from its first byte.
+type form uint8
+
+const (
+	nothing form = iota
+	eventStream
+	jsonBody
+	markup
+)
+
+// source reads a reply: server-sent events, or whatever came instead. Bytes
+// become meaning only when their line is whole, so it does not matter where
+// the network cut them.
+type source struct {
+	from io.Reader
+	// alive is told of every read that brought bytes; data is false while all
+	// that came is comments.
+	alive func(data bool)
+
+	buf   []byte
+	r, w  int    // buf[r:w] is read but not used
+	seen  int    // how much of buf[r:w] is known to hold no line end
+	fresh bool   // bytes came, and none of them was data so far
+	name  string // of the event that is coming
+	part  []byte // data lines of an event of more than one
+	stray string // the first line that is no field of an event
+}
+
+// sniff reads up to the first byte that says something and tells the form.
+func (s *source) sniff() (form, error) {
+	for {
+		head := bytes.TrimPrefix(s.buf[s.r:s.w], bom)
+		if i := blank(head, 0); i < len(head) && !bytes.HasPrefix(bom, head) {
+			s.r = s.w - len(head)
+			switch head[i] {
+			case '{', '[':
+				return jsonBody, nil
+			case '<':
+				return markup, nil
+			}
+			return eventStream, nil
+		}
+		if s.w-s.r > longestLine {
+			return nothing, errLongLine
+		}
+		if err := s.fill(); err != nil {
+			return nothing, err
+		}
+	}
+}
+
+var bom = []byte("\xEF\xBB\xBF")
+
+// event is one server-sent event. Its data is valid until the next one is
+// asked for. whole says that the data is a complete JSON value.
+type event struct {
+	name  string
+	data  []byte
+	whole bool
+}
+
+// next returns the next event that has data. At the end of the body the error
+// is io.EOF; an event whose last line did not arrive whole is never returned.
+//
+// Data that is a whole JSON value on one line is returned without waiting for
+// the empty line that should follow.
+func (s *source) next() (event, error) {
+	for {
+		line, err := s.line()
+		if err != nil {
+			return s.last(line, err)
+		}
+		if len(line) == 0 {
+			if e, ok := s.close(); ok {
+				return e, nil
+			}
+			s.name = ""
+			continue
+		}
+		if line[0] == ':' {
+			continue
+		}
+		if s.fresh {
+			s.fresh = false
+			s.alive(true)
+		}
+		if e, ok := s.field(line); ok {
+			return e, nil
+		}
+	}
+}
+
+// field takes one line of an event and returns the event if it is complete.
+func (s *source) field(line []byte) (event, bool) {
+	name, val, _ := bytes.Cut(line, colon)
+	val = bytes.TrimPrefix(val, space)
+	switch string(name) {
+	case "data":
+		if len(s.part) > 0 {
+			s.part = append(append(s.part, '\n'), val...)
+			break
+		}
+		if whole := complete(val); whole || isDone(val) {
+			e := event{s.name, val, whole}
+			s.name = ""
+			return e, true
+		}
+		s.part = append(s.part, val...)
+	case "event":
+		s.name = string(val)
+	case "id", "retry":
+	default:
+		if s.stray == "" {
+			s.stray = string(line[:min(len(line), strayMost)])
+		}
+	}
+	return event{}, false
+}
+
+const strayMost = 500
+
+var (
+	colon = []byte(":")
+	space = []byte(" ")
+)
+
+func isDone(data []byte) bool { return string(bytes.TrimSpace(data)) == "[DONE]" }
+
+// close ends an event whose data took more than one line, or is not JSON.
+func (s *source) close() (event, bool) {
+	if len(bytes.TrimSpace(s.part)) == 0 {
+		s.part = s.part[:0]
+		return event{}, false
+	}
+	e := event{s.name, s.part, complete(s.part)}
+	s.part, s.name = nil, ""
+	return e, true
+}
+
+// last makes what it can of an unended line at the end of the body: the last
+// event, if it is whole.
+func (s *source) last(line []byte, err error) (event, error) {
+	if err != io.EOF {
+		return event{}, err
+	}
+	if len(line) > 0 && !halfField(line) {
+		e, ok := s.field(line)
+		if ok {
+			return e, nil
+		}
+		if !complete(s.part) {
+			return event{}, io.EOF
+		}
+	}
+	if e, ok := s.close(); ok {
+		return e, nil
+	}
+	return event{}, io.EOF
+}
+
+// halfField reports whether an unended line may be a field that was cut off
+// before its colon, or a comment.
+func halfField(line []byte) bool {
+	for _, f := range []string{"data:", "event:", "id:", "retry:"} {
+		if len(line) < len(f) && strings.HasPrefix(f, string(line)) {
+			return true
+		}
+	}
+	return line[0] == ':'
+}
+
+// line returns the next line without its end. With an error comes what there
+// is of an unended line, and it is gone from the source.
+func (s *source) line() ([]byte, error) {
+	for {
+		if i := bytes.IndexByte(s.buf[s.r+s.seen:s.w], '\n'); i >= 0 {
+			line := s.buf[s.r : s.r+s.seen+i]
+			s.r += s.seen + i + 1
+			s.seen = 0
+			return bytes.TrimSuffix(line, cr), nil
+		}
+		s.seen = s.w - s.r
+		if s.seen > longestLine {
+			return nil, errLongLine
+		}
+		if err := s.fill(); err != nil {
+			line := s.buf[s.r:s.w]
+			s.r, s.seen = s.w, 0
+			return bytes.TrimSuffix(line, cr), err
+		}
+	}
+}
+
+var cr = []byte("\r")
+
+// rest reads the body to its end.
+func (s *source) rest() ([]byte, error) {
+	for {
+		err := s.fill()
+		if err == io.EOF {
+			return s.buf[s.r:s.w], nil
+		}
+		if err == nil && s.w-s.r > longestLine {
+			err = errLongLine
+		}
+		if err != nil {
+			return s.buf[s.r:s.w], err
+		}
+	}
+}
+
+// fill reads more bytes; it returns an error only if none came.
+func (s *source) fill() error {
+	s.makeRoom()
+	for range maxEmptyReads {
+		n, err := s.from.Read(s.buf[s.w:])
+		s.w += n
+		if n > 0 {
+			s.fresh = s.buf[s.r] == ':' || s.buf[s.r] == '\n' || s.buf[s.r] == '\r'
+			s.alive(!s.fresh)
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return io.ErrNoProgress
+}
+
+const maxEmptyReads = 100
+
+// makeRoom moves what is unused to the front, and doubles the buffer if that
+// does not help.
+func (s *source) makeRoom() {
+	if s.buf == nil {
+		s.buf = make([]byte, firstBuffer)
+	}
+	if s.r > 0 {
+		copy(s.buf, s.buf[s.r:s.w])
+		s.w, s.r = s.w-s.r, 0
+	}
+	if s.w == len(s.buf) {
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
+}

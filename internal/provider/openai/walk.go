@@ -1,0 +1,321 @@
+package openai
+
+import "unicode/utf8"
+
+// Replies are read where they lie: a value is a slice of the event it came in,
+// and only the few members we know are ever looked into. The grammar is
+// checked once, by complete; the cursors below then trust it.
+
+// deepest is how many arrays and objects may lie inside one another.
+const deepest = 1000
+
+// complete reports whether b is one JSON value and nothing else. Strings may
+// hold bytes that are not UTF-8.
+func complete(b []byte) bool {
+	end := value(b, blank(b, 0), 0)
+	return end >= 0 && blank(b, end) == len(b)
+}
+
+// blank returns the index of the first byte from i on that is not white space.
+func blank(b []byte, i int) int {
+	for i < len(b) && (b[i] == ' ' || b[i] == '\n' || b[i] == '\r' || b[i] == '\t') {
+		i++
+	}
+	return i
+}
+
+// value returns the index after the value that starts at i, or -1.
+func value(b []byte, i, depth int) int {
+	if i >= len(b) || depth > deepest {
+		return -1
+	}
+	switch c := b[i]; c {
+	case '"':
+		return quoted(b, i)
+	case '{':
+		return group(b, i, depth+1, '}')
+	case '[':
+		return group(b, i, depth+1, ']')
+	case 't':
+		return literal(b, i, "true")
+	case 'f':
+		return literal(b, i, "false")
+	case 'n':
+		return literal(b, i, "null")
+	}
+	return number(b, i)
+}
+
+func literal(b []byte, i int, word string) int {
+	if len(b)-i < len(word) || string(b[i:i+len(word)]) != word {
+		return -1
+	}
+	return i + len(word)
+}
+
+// group returns the index after the array or object that starts at i.
+func group(b []byte, i, depth int, closing byte) int {
+	i = blank(b, i+1)
+	if i < len(b) && b[i] == closing {
+		return i + 1
+	}
+	for {
+		if closing == '}' {
+			if _, i = member(b, i); i < 0 {
+				return -1
+			}
+		}
+		if i = value(b, i, depth); i < 0 {
+			return -1
+		}
+		if i = blank(b, i); i >= len(b) {
+			return -1
+		}
+		if b[i] == closing {
+			return i + 1
+		}
+		if b[i] != ',' {
+			return -1
+		}
+		i = blank(b, i+1)
+	}
+}
+
+// member returns, for the member whose name starts at i, the index after the
+// name and that of the value.
+func member(b []byte, i int) (name, val int) {
+	if i >= len(b) || b[i] != '"' {
+		return -1, -1
+	}
+	if name = quoted(b, i); name < 0 {
+		return -1, -1
+	}
+	if i = blank(b, name); i >= len(b) || b[i] != ':' {
+		return -1, -1
+	}
+	return name, blank(b, i+1)
+}
+
+// quoted returns the index after the string that starts at i.
+func quoted(b []byte, i int) int {
+	for i++; i < len(b); i++ {
+		c := b[i]
+		if c >= ' ' && c != '"' && c != '\\' {
+			continue
+		}
+		if c == '"' {
+			return i + 1
+		}
+		if c < ' ' {
+			return -1
+		}
+		n := escape(b[i+1:])
+		if n == 0 {
+			return -1
+		}
+		i += n
+	}
+	return -1
+}
+
+// escape is the length of the escape sequence whose rest begins b, or 0.
+func escape(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 1
+	case 'u':
+		if _, ok := hex4(b, 1); ok {
+			return 5
+		}
+	}
+	return 0
+}
+
+func number(b []byte, i int) int {
+	if b[i] == '-' {
+		i++
+	}
+	switch {
+	case i < len(b) && b[i] == '0':
+		i++
+	case i < len(b) && digit(b[i]):
+		i = digits(b, i)
+	default:
+		return -1
+	}
+	if i < len(b) && b[i] == '.' {
+		if i++; i >= len(b) || !digit(b[i]) {
+			return -1
+		}
+		i = digits(b, i)
+	}
+	if i < len(b) && (b[i] == 'e' || b[i] == 'E') {
+		if i++; i < len(b) && (b[i] == '+' || b[i] == '-') {
+			i++
+		}
+		if i >= len(b) || !digit(b[i]) {
+			return -1
+		}
+		i = digits(b, i)
+	}
+	return i
+}
+
+func digit(c byte) bool { return '0' <= c && c <= '9' }
+
+func digits(b []byte, i int) int {
+	for i < len(b) && digit(b[i]) {
+		i++
+	}
+	return i
+}
+
+// object walks over the members of a JSON object. Members that are null are
+// passed over unless asked for: for us null means absent. What is not an
+// object has no members.
+type object struct {
+	raw      []byte
+	at       int
+	nulls    bool
+	key, val []byte
+}
+
+func members(raw []byte) object {
+	if len(raw) == 0 || raw[0] != '{' {
+		return object{}
+	}
+	return object{raw: raw, at: 1}
+}
+
+func (o *object) next() bool {
+	for {
+		i := blank(o.raw, o.at)
+		if i < len(o.raw) && o.raw[i] == ',' {
+			i = blank(o.raw, i+1)
+		}
+		if i >= len(o.raw) || o.raw[i] != '"' {
+			return false
+		}
+		name, val := member(o.raw, i)
+		o.at = value(o.raw, val, 0)
+		o.key, o.val = o.raw[i+1:name-1], o.raw[val:o.at]
+		if o.nulls || !null(o.val) {
+			return true
+		}
+	}
+}
+
+// list walks over the elements of a JSON array. What is not an array has none.
+type list struct {
+	raw []byte
+	at  int
+	val []byte
+}
+
+func elements(raw []byte) list {
+	if len(raw) == 0 || raw[0] != '[' {
+		return list{}
+	}
+	return list{raw: raw, at: 1}
+}
+
+func (l *list) next() bool {
+	i := blank(l.raw, l.at)
+	if i < len(l.raw) && l.raw[i] == ',' {
+		i = blank(l.raw, i+1)
+	}
+	if i >= len(l.raw) || l.raw[i] == ']' {
+		return false
+	}
+	l.at = value(l.raw, i, 0)
+	l.val = l.raw[i:l.at]
+	return true
+}
+
+func null(raw []byte) bool     { return len(raw) == 0 || raw[0] == 'n' }
+func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// str is the text of a JSON string, made valid UTF-8; anything else is "".
+func str(raw []byte) string {
+	if !isString(raw) {
+		return ""
+	}
+	var j joiner
+	s := j.add(unquote(nil, raw))
+	return s + j.flush()
+}
+
+// unquote appends the text of the JSON string raw to dst. Half of a surrogate
+// pair is appended as the three bytes that would encode it, so that a [joiner]
+// can find the other half in the next piece. If there is nothing to decode and
+// dst is empty the result lies inside raw.
+func unquote(dst, raw []byte) []byte {
+	raw = raw[1 : len(raw)-1]
+	for i := 0; i < len(raw); i++ {
+		if raw[i] != '\\' {
+			continue
+		}
+		dst = append(dst, raw[:i]...)
+		c := raw[i+1]
+		raw = raw[i+2:]
+		i = -1
+		if c == 'u' {
+			r, _ := hex4(raw, 0)
+			raw = raw[4:]
+			dst = appendUnit(dst, r)
+			continue
+		}
+		dst = append(dst, escaped(c))
+	}
+	if len(dst) == 0 {
+		return raw
+	}
+	return append(dst, raw...)
+}
+
+func escaped(c byte) byte {
+	switch c {
+	case 'b':
+		return '\b'
+	case 'f':
+		return '\f'
+	case 'n':
+		return '\n'
+	case 'r':
+		return '\r'
+	case 't':
+		return '\t'
+	}
+	return c
+}
+
+func hex4(b []byte, i int) (rune, bool) {
+	if len(b)-i < 4 {
+		return 0, false
+	}
+	var r rune
+	for _, c := range b[i : i+4] {
+		switch {
+		case digit(c):
+			r = r<<4 | rune(c-'0')
+		case 'a' <= c && c <= 'f':
+			r = r<<4 | rune(c-'a'+10)
+		case 'A' <= c && c <= 'F':
+			r = r<<4 | rune(c-'A'+10)
+		default:
+			return 0, false
+		}
+	}
+	return r, true
+}
+
+// appendUnit appends a UTF-16 code unit, surrogates included.
+func appendUnit(dst []byte, r rune) []byte {
+	if r < 0xD800 || r > 0xDFFF {
+		return utf8.AppendRune(dst, r)
+	}
+	return append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+}

@@ -1,0 +1,225 @@
+//go:build unix
+
+// Package shell runs one command at a time and leaves nothing behind.
+//
+// What it promises, whatever the command does:
+//
+//  1. [Run] returns soon after the shell ends, the time is up or the context
+//     ends. It never waits for a background process that holds the output open.
+//  2. When it returns, no process of the command's session is left. Only a
+//     process that made a session of its own (a daemon) gets away.
+//  3. Nothing the command wrote before it ended is lost, except what exceeds
+//     the limit: then the beginning and the end are kept and the middle is
+//     dropped, so memory is bounded.
+//  4. The command cannot reach the user's terminal: it has none, and its
+//     standard input is empty.
+//
+// Commands run as /bin/sh -c with exactly the environment they are given. It is
+// not a login shell: a profile is run by every command anew, may print, fail,
+// change directory or reset PATH (Debian's does), and all of that would end up
+// in results. Whoever started us has a login environment already, and it is
+// passed on as it is.
+package shell
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	shellPath = "/bin/sh"
+
+	// TimeoutCode is the exit code of a command that ran out of time.
+	TimeoutCode = 124
+
+	// killGrace is how long processes that are asked to end may take for it.
+	killGrace = 500 * time.Millisecond
+
+	// drainGrace is how long we wait for the end of output that a process
+	// beyond our reach holds open.
+	drainGrace = 200 * time.Millisecond
+)
+
+// Spec is a command and its bounds.
+type Spec struct {
+	Command string
+	Dir     string
+	Env     []string      // all of it; nothing is inherited
+	Timeout time.Duration // none if zero
+
+	// Limit is how many bytes of each stream are kept; none if zero.
+	Limit int
+
+	// Stdout and Stderr, if set, are also given what is written, as it comes
+	// and unbounded. They are never called at the same time and should not
+	// block. If one of them fails it is not called again.
+	Stdout, Stderr io.Writer
+
+	// Now tells the time for the Outcome's Duration; without it that is zero.
+	Now func() time.Time
+}
+
+// Outcome is how a command ended.
+type Outcome struct {
+	// ExitCode is the command's own, 128 plus the number of the signal that
+	// ended it, or TimeoutCode.
+	ExitCode int
+	Signal   string // its name, such as SIGSEGV, if a signal ended the command
+	TimedOut bool
+	Stopped  bool // processes were still running and had to be stopped
+	Escaped  bool // a process that left the session holds the output open
+
+	Stdout, Stderr Output
+	Duration       time.Duration
+}
+
+// Truncated reports whether any output was dropped.
+func (o Outcome) Truncated() bool { return o.Stdout.Dropped > 0 || o.Stderr.Dropped > 0 }
+
+// Run runs a command to its end. Its error says why the command could not be
+// started, or is ctx.Err(); a command that fails is not an error.
+func Run(ctx context.Context, spec Spec) (Outcome, error) {
+	if err := ctx.Err(); err != nil {
+		return Outcome{}, err
+	}
+	// The child is told to die with the thread that started it, so that it
+	// does not survive us; the thread must then last as long as the child.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+
+	began := now(spec)
+	p, err := start(spec)
+	if err != nil {
+		return Outcome{}, err
+	}
+	var out Outcome
+	err = p.wait(ctx, spec.Timeout, &out)
+	out.Escaped = p.stdout.held || p.stderr.held
+	out.Stdout, out.Stderr = p.stdout.finish(), p.stderr.finish()
+	out.Duration = now(spec).Sub(began)
+	return out, err
+}
+
+func now(spec Spec) (t time.Time) {
+	if spec.Now != nil {
+		t = spec.Now()
+	}
+	return t
+}
+
+// process is a running command.
+type process struct {
+	cmd            *exec.Cmd
+	pid            int // also the number of its group and session
+	exited         chan struct{}
+	stdout, stderr *pump
+}
+
+func start(spec Spec) (*process, error) {
+	cmd := exec.Command(shellPath, "-c", spec.Command)
+	cmd.Dir = spec.Dir
+	cmd.Env = append([]string{}, spec.Env...)
+	if spec.Dir != "" {
+		cmd.Env = append(cmd.Env, "PWD="+spec.Dir)
+	}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	dieWithUs(cmd.SysProcAttr)
+
+	var live sync.Mutex
+	stdout, toStdout, err := newPump(spec.Limit, spec.Stdout, &live)
+	if err != nil {
+		return nil, fmt.Errorf("start command: %w", err)
+	}
+	defer toStdout.Close()
+	stderr, toStderr, err := newPump(spec.Limit, spec.Stderr, &live)
+	if err != nil {
+		stdout.close()
+		return nil, fmt.Errorf("start command: %w", err)
+	}
+	defer toStderr.Close()
+	cmd.Stdout, cmd.Stderr = toStdout, toStderr
+	if err := cmd.Start(); err != nil {
+		stdout.close()
+		stderr.close()
+		return nil, whyNotStarted(spec, err)
+	}
+	p := &process{cmd: cmd, pid: cmd.Process.Pid, exited: make(chan struct{}), stdout: stdout, stderr: stderr}
+	stdout.run()
+	stderr.run()
+	return p, nil
+}
+
+func whyNotStarted(spec Spec, err error) error {
+	if errors.Is(err, syscall.E2BIG) {
+		return fmt.Errorf("command is too long (%d bytes); put it in a file: %w", len(spec.Command), syscall.E2BIG)
+	}
+	if _, gone := os.Stat(spec.Dir); spec.Dir != "" && gone != nil {
+		return fmt.Errorf("start command: its directory is not there: %w", gone)
+	}
+	return fmt.Errorf("start command: %w", err)
+}
+
+// wait sees the command to its end, by itself or by force, and notes how it
+// ended. Whatever it left running is stopped.
+func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome) error {
+	var reaper sync.WaitGroup
+	reaper.Go(func() {
+		defer close(p.exited)
+		_ = p.cmd.Wait() // how it ended is in ProcessState
+	})
+	var late <-chan time.Time
+	if timeout > 0 {
+		timer := time.NewTimer(timeout)
+		defer timer.Stop()
+		late = timer.C
+	}
+	var err error
+	select {
+	case <-p.exited:
+	case <-late:
+		out.TimedOut = true
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	out.Stopped = stopSession(p.pid)
+	reaper.Wait()
+	p.drain()
+	out.ExitCode, out.Signal = verdict(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	if out.TimedOut {
+		out.ExitCode = TimeoutCode
+	}
+	return err
+}
+
+func verdict(ws syscall.WaitStatus) (code int, signal string) {
+	if ws.Signaled() {
+		return 128 + int(ws.Signal()), unix.SignalName(ws.Signal())
+	}
+	return ws.ExitStatus(), ""
+}
+
+// drain waits for the rest of the output. If a process beyond our reach keeps
+// it open we take what is there.
+func (p *process) drain() {
+	late := time.NewTimer(drainGrace)
+	defer late.Stop()
+	for _, pump := range []*pump{p.stdout, p.stderr} {
+		select {
+		case <-pump.done:
+		case <-late.C:
+			p.stdout.hurry()
+			p.stderr.hurry()
+			<-pump.done
+		}
+	}
+}

@@ -1,0 +1,174 @@
+package failover_test
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync/atomic"
+	"syscall"
+	"testing"
+
+	"coder/internal/event"
+	"coder/internal/event/eventtest"
+	"coder/internal/store/failover"
+	"coder/internal/store/jsonl"
+	"coder/internal/store/mem"
+)
+
+// spoilt is a store on a disk that fails when told to.
+type spoilt struct {
+	mem.Store
+	claims  bool // refuse claims
+	reads   bool // refuse reads
+	appends atomic.Int64
+	room    int64 // appends that fit
+}
+
+func (s *spoilt) Claim(ctx context.Context, session string) (func() error, error) {
+	if s.claims {
+		return nil, syscall.EROFS
+	}
+	return s.Store.Claim(ctx, session)
+}
+
+func (s *spoilt) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	if s.appends.Add(1) > s.room {
+		return syscall.ENOSPC
+	}
+	return s.Store.Append(ctx, last, rs...)
+}
+
+func (s *spoilt) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	if s.reads {
+		return func(yield func(event.Record, error) bool) { yield(event.Record{}, syscall.EIO) }
+	}
+	return s.Store.Read(ctx, session, after, logs...)
+}
+
+func noWarning(t testing.TB) func(error) {
+	return func(err error) { t.Errorf("warned without need: %v", err) }
+}
+
+func TestStore(t *testing.T) {
+	for name, open := range map[string]func(*testing.T) event.Store{
+		"healthy":             func(t *testing.T) event.Store { return failover.New(new(mem.Store), noWarning(t)) },
+		"without room":        func(t *testing.T) event.Store { return failover.New(&spoilt{}, nil) },
+		"with room for a few": func(t *testing.T) event.Store { return failover.New(&spoilt{room: 3}, nil) },
+		"without claims":      func(t *testing.T) event.Store { return failover.New(&spoilt{claims: true}, nil) },
+		"on no directory":     func(t *testing.T) event.Store { return failover.New(onFile(t), nil) },
+		"on a healthy disk": func(t *testing.T) event.Store {
+			return failover.New(jsonl.Open(t.TempDir(), jsonl.Options{}), noWarning(t))
+		},
+		"over a failed primary": func(t *testing.T) event.Store { return failover.New(failover.New(&spoilt{}, nil), noWarning(t)) },
+	} {
+		t.Run(name, func(t *testing.T) { eventtest.TestStore(t, open) })
+	}
+}
+
+// onFile is a store on disk whose directory cannot be made.
+func onFile(t *testing.T) event.Store {
+	path := filepath.Join(t.TempDir(), "file")
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return jsonl.Open(filepath.Join(path, "log"), jsonl.Options{})
+}
+
+func TestSimulation(t *testing.T) {
+	room := int64(0)
+	eventtest.Simulate(t, false, func(string) event.Store {
+		room = (room + 1) % 7
+		return failover.New(&spoilt{room: room}, nil)
+	})
+}
+
+func TestWarnsOnceAndGoesOn(t *testing.T) {
+	var warnings []error
+	primary := &spoilt{room: 2}
+	s := failover.New(primary, func(err error) { warnings = append(warnings, err) })
+	eventtest.Claim(t, s, "a")
+	eventtest.Claim(t, s, "b")
+	var want []event.Record
+	for range 5 {
+		want = append(want, eventtest.Append(t, s, "a", uint64(len(want)), event.LocalAdded{}, event.TaskStarted{})...)
+	}
+	eventtest.Append(t, s, "b", 0, event.LocalAdded{})
+	if len(warnings) != 1 || !errors.Is(warnings[0], syscall.ENOSPC) {
+		t.Errorf("warnings are %v, want one, of a full disk", warnings)
+	}
+	eventtest.Expect(t, s, "a", 0, want)
+	eventtest.Expect(t, &primary.Store, "a", 0, want[:4])
+	if got := primary.appends.Load(); got != 3 {
+		t.Errorf("primary was asked %d times, want 3: a store that failed is left alone", got)
+	}
+}
+
+func TestAnswersAreNotFailures(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	primary := new(mem.Store)
+	s := failover.New(primary, noWarning(t))
+	release, err := primary.Claim(ctx, "a")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var claimed *event.ClaimedError
+	if _, err := s.Claim(ctx, "a"); !errors.As(err, &claimed) {
+		t.Errorf("claim of what another holds: %v", err)
+	}
+	release()
+	eventtest.Claim(t, s, "a")
+	if err := s.Append(ctx, 7, eventtest.Records("a", 7, event.LocalAdded{})...); !errors.Is(err, event.ErrConflict) {
+		t.Errorf("stale append: %v", err)
+	}
+	broken := event.ToolCallRequested{Input: []byte("{")}
+	s = failover.New(jsonl.Open(t.TempDir(), jsonl.Options{}), noWarning(t))
+	eventtest.Claim(t, s, "a")
+	if err := s.Append(ctx, 0, eventtest.Records("a", 0, broken)...); err == nil {
+		t.Error("a record that cannot be written was taken")
+	}
+	cancel()
+	if err := s.Append(ctx, 0, eventtest.Records("a", 0, event.LocalAdded{})...); !errors.Is(err, context.Canceled) {
+		t.Errorf("append: %v, want context.Canceled", err)
+	}
+}
+
+// A session that was written before goes on in memory, and what was written
+// stays readable.
+func TestResumesWhatCanOnlyBeRead(t *testing.T) {
+	primary := &spoilt{room: 1}
+	release := eventtest.Claim(t, primary, "a")
+	want := eventtest.Append(t, primary, "a", 0, eventtest.Samples()...)
+	release()
+	primary.claims = true
+	s := failover.New(primary, nil)
+	eventtest.Claim(t, s, "a")
+	eventtest.Expect(t, s, "a", 0, want)
+	last := uint64(len(want))
+	for _, wrong := range []uint64{0, last - 1, last + 1} {
+		if err := s.Append(t.Context(), wrong, eventtest.Records("a", wrong, event.LocalAdded{})...); !errors.Is(err, event.ErrConflict) {
+			t.Errorf("append after %d of %d: %v, want ErrConflict", wrong, last, err)
+		}
+	}
+	want = append(want, eventtest.Append(t, s, "a", last, event.TaskStarted{}, event.LocalAdded{})...)
+	eventtest.Expect(t, s, "a", 0, want)
+	eventtest.Expect(t, s, "a", last+1, want[last+1:])
+	eventtest.Expect(t, s, "a", 3, slices.DeleteFunc(want[3:], func(r event.Record) bool { return event.LogOf(r.Event) != event.Domain }), event.Domain)
+}
+
+func TestPrimaryThatCannotBeReadEither(t *testing.T) {
+	primary := &spoilt{room: 1}
+	s := failover.New(primary, nil)
+	eventtest.Claim(t, s, "a")
+	eventtest.Append(t, s, "a", 0, event.LocalAdded{})
+	primary.reads = true
+	more := eventtest.Append(t, s, "a", 1, event.LocalAdded{}, event.LocalAdded{})
+	eventtest.Expect(t, s, "a", 1, more)
+	for _, err := range s.Read(t.Context(), "a", 0) {
+		if !errors.Is(err, syscall.EIO) {
+			t.Errorf("read: %v, want the primary's error and no records", err)
+		}
+	}
+}

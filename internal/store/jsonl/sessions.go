@@ -1,0 +1,297 @@
+package jsonl
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/session"
+	"coder/internal/wire"
+)
+
+// Sessions is a [session.Store] of one file per session, <dir>/<id>.json. Use
+// [OpenSessions].
+//
+// A file holds one JSON object with a line for each message, tool and note: it
+// can be searched with grep and compared with diff, and costs little more than
+// the words in it. What a list shows comes first and the messages come last,
+// so that a list reads the beginning of each file only.
+type Sessions struct {
+	dir   string
+	fsync Fsync
+	mu    sync.Mutex // one Save at a time
+}
+
+// OpenSessions returns the snapshots in dir. It touches nothing: the directory
+// is made with the first snapshot. A snapshot can be made again from the logs,
+// so it is synced to the disk only if fsync is [Always].
+func OpenSessions(dir string, fsync Fsync) *Sessions { return &Sessions{dir: dir, fsync: fsync} }
+
+const extension = ".json"
+
+func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
+
+// Save writes the snapshot beside the old one and then puts it in its place.
+func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkID(s.ID); err != nil {
+		return err
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	if err := ss.replace(s); err != nil {
+		return fmt.Errorf("save session %s: %w", s.ID, err)
+	}
+	return nil
+}
+
+func (ss *Sessions) replace(s session.Snapshot) (err error) {
+	temp := filepath.Join(ss.dir, fmt.Sprintf(".%s.%d.tmp", s.ID, os.Getpid()))
+	f, err := createIn(ss.dir, temp)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			os.Remove(temp)
+		}
+	}()
+	err = writeSnapshot(f, s)
+	if err == nil && ss.fsync == Always {
+		err = f.Sync()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := os.Rename(temp, ss.path(s.ID)); err != nil {
+		return err
+	}
+	if ss.fsync == Always {
+		return syncDirs(ss.dir)
+	}
+	return nil
+}
+
+// createIn makes the file, and dir too if that is missing.
+func createIn(dir, path string) (*os.File, error) {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | noFollow
+	f, err := os.OpenFile(path, flags, fileMode)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return f, err
+	}
+	if err := os.MkdirAll(dir, dirMode); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(path, flags, fileMode)
+}
+
+func writeSnapshot(f io.Writer, s session.Snapshot) error {
+	out := snapshotWriter{w: bufio.NewWriterSize(f, readAhead)}
+	out.write("{")
+	out.field("session_id", s.ID, "created_at", s.Created, "updated_at", s.Updated, "meta", s.Meta, "model", s.Model, "at_seq", s.At)
+	list(&out, "tools", s.Tools)
+	if len(s.Local) > 0 {
+		list(&out, "local", s.Local)
+	}
+	if len(s.Notes) > 0 {
+		list(&out, "message_notes", s.Notes)
+	}
+	list(&out, "messages", s.Messages)
+	out.write("\n}\n")
+	return errors.Join(out.err, out.w.Flush())
+}
+
+// snapshotWriter keeps the first error and writes nothing after it.
+type snapshotWriter struct {
+	w    *bufio.Writer
+	some bool // a field has been written
+	err  error
+}
+
+func (o *snapshotWriter) write(s string) {
+	if o.err == nil {
+		_, o.err = o.w.WriteString(s)
+	}
+}
+
+func (o *snapshotWriter) value(v any) {
+	if o.err != nil {
+		return
+	}
+	b, err := wire.JSON(v)
+	if err == nil {
+		_, err = o.w.Write(b)
+	}
+	o.err = err
+}
+
+// key begins a field on a line of its own.
+func (o *snapshotWriter) key(name string) {
+	if o.some {
+		o.write(",")
+	}
+	o.some = true
+	o.write("\n\"" + name + "\": ")
+}
+
+// field writes fields given as key, value, key, value.
+func (o *snapshotWriter) field(kv ...any) {
+	for i := 0; i < len(kv); i += 2 {
+		o.key(kv[i].(string))
+		o.value(kv[i+1])
+	}
+}
+
+// list writes an array with a line for each of its elements.
+func list[T any](o *snapshotWriter, name string, vs []T) {
+	o.key(name)
+	o.write("[")
+	for i, v := range vs {
+		if i > 0 {
+			o.write(",")
+		}
+		o.write("\n")
+		o.value(v)
+	}
+	o.write("]")
+}
+
+// Load reads the snapshot of id.
+func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Snapshot{}, err
+	}
+	if err := checkID(id); err != nil {
+		return session.Snapshot{}, err
+	}
+	b, err := readFile(ss.path(id))
+	if errors.Is(err, fs.ErrNotExist) {
+		return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+	}
+	if err != nil {
+		return session.Snapshot{}, fmt.Errorf("load session %s: %w", id, err)
+	}
+	var s session.Snapshot
+	if err := json.Unmarshal(b, &s); err != nil {
+		return session.Snapshot{}, fmt.Errorf("load session %s: %s: %w", id, ss.path(id), err)
+	}
+	s.ID = id
+	return s, nil
+}
+
+func readFile(path string) ([]byte, error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(f)
+}
+
+// List reads the beginning of every file, then yields the heads, last updated
+// first, and after them the files that could not be read. It does not go by
+// the ids, which people may choose, nor by the files' times, which change when
+// files are copied.
+func (ss *Sessions) List(ctx context.Context) iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
+		heads, broken, err := ss.heads(ctx)
+		for _, h := range heads {
+			if !yield(h, nil) {
+				return
+			}
+		}
+		for _, err := range broken {
+			if !yield(session.Head{}, err) {
+				return
+			}
+		}
+		if err != nil {
+			yield(session.Head{}, fmt.Errorf("list sessions: %w", err))
+		}
+	}
+}
+
+func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []error, err error) {
+	entries, err := os.ReadDir(ss.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		id, ok := strings.CutSuffix(e.Name(), extension)
+		if !ok || checkID(id) != nil {
+			continue
+		}
+		h, err := readHead(ss.path(id))
+		if err != nil {
+			broken = append(broken, fmt.Errorf("session %s: %w", id, err))
+			continue
+		}
+		h.ID = id
+		heads = append(heads, h)
+	}
+	slices.SortFunc(heads, newestFirst)
+	return heads, broken, err
+}
+
+func newestFirst(a, b session.Head) int {
+	if c := b.Updated.Compare(a.Updated); c != 0 {
+		return c
+	}
+	return strings.Compare(b.ID, a.ID)
+}
+
+// readHead reads a file as far as its head goes.
+func readHead(path string) (h session.Head, err error) {
+	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	if err != nil {
+		return h, err
+	}
+	defer f.Close()
+	if h, err = decodeHead(json.NewDecoder(f)); err != nil {
+		return h, &fs.PathError{Op: "read", Path: path, Err: err}
+	}
+	return h, nil
+}
+
+func decodeHead(d *json.Decoder) (h session.Head, err error) {
+	fields := map[string]any{"session_id": &h.ID, "created_at": &h.Created, "updated_at": &h.Updated, "meta": &h.Meta}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return h, errors.Join(errHead, err)
+	}
+	for len(fields) > 0 && d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return h, err
+		}
+		name, _ := key.(string)
+		into, ok := fields[name]
+		if !ok {
+			into = new(json.RawMessage)
+		}
+		if err := d.Decode(into); err != nil {
+			return h, fmt.Errorf("%s: %w", name, err)
+		}
+		delete(fields, name)
+	}
+	if len(fields) > 0 {
+		return h, errHead
+	}
+	return h, nil
+}
+
+var errHead = errors.New("not a session")

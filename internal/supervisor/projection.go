@@ -1,0 +1,117 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/session"
+	"coder/internal/wire"
+)
+
+// projection is the session as its snapshot tells it, folded from records.
+type projection struct {
+	mu       sync.Mutex // guards the fields below
+	head     session.Head
+	system   *chat.Message
+	messages []chat.Message
+	notes    []session.Note
+	local    []session.Local
+	last     uint64
+}
+
+func (p *projection) add(r event.Record) {
+	if r.Seq == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = r.Seq
+	p.head.Updated = r.Time
+	if p.head.Created.IsZero() {
+		p.head.Created = r.Time
+	}
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		p.head.Meta.Turns++
+		if p.head.Meta.Title == "" {
+			p.head.Meta.Title = e.Title
+		}
+	case event.MessageAdded:
+		p.addMessage(r, e)
+	case event.LocalAdded:
+		p.local = append(p.local, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
+	}
+}
+
+func (p *projection) addMessage(r event.Record, e event.MessageAdded) {
+	if e.Message.Role == chat.System {
+		p.system = &e.Message
+		return
+	}
+	p.notes = append(p.notes, session.Note{
+		Index: len(p.messages), Time: r.Time, Task: r.Task, Interrupted: e.Interrupted, Reminders: e.Reminders,
+	})
+	p.messages = append(p.messages, e.Message)
+}
+
+// snapshot writes the projection in the OpenAI form, the system text first.
+func (p *projection) snapshot() (session.Snapshot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	snap := session.Snapshot{Head: p.head, At: p.last}
+	shift := 0
+	if p.system != nil {
+		shift = 1
+		raw, err := p.system.Strict()
+		if err != nil {
+			return snap, err
+		}
+		snap.Messages = append(snap.Messages, raw)
+	}
+	for i, m := range p.messages {
+		raw, err := m.Strict()
+		if err != nil {
+			return snap, fmt.Errorf("message %d: %w", i, err)
+		}
+		snap.Messages = append(snap.Messages, raw)
+	}
+	for _, n := range p.notes {
+		n.Index += shift
+		snap.Notes = append(snap.Notes, n)
+	}
+	for _, l := range p.local {
+		l.Before += shift
+		snap.Local = append(snap.Local, l)
+	}
+	return snap, nil
+}
+
+// save replaces the session's snapshot.
+func (s *Session) save(ctx context.Context) error {
+	snap, err := s.view.snapshot()
+	if err != nil {
+		return fmt.Errorf("project session %s: %w", s.ID, err)
+	}
+	set := s.engine.Settings()
+	snap.ID, snap.Model = s.ID, set.Model
+	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = set.Mode, set.Model, s.sup.Dir
+	snap.Tools = openAITools(set)
+	return s.sup.Sessions.Save(ctx, snap)
+}
+
+// openAITools describes the tools as a chat completions request does.
+func openAITools(set orchestrator.Settings) []json.RawMessage {
+	tools := []json.RawMessage{}
+	for t := range set.Tools.Specs() {
+		tools = append(tools, wire.Must(map[string]any{
+			"type":     "function",
+			"function": map[string]any{"name": t.Name, "description": t.Doc, "parameters": t.Schema},
+		}))
+	}
+	return tools
+}

@@ -1,0 +1,172 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/session"
+	"coder/internal/task"
+	"coder/internal/toolrun"
+	"coder/internal/uip"
+)
+
+// errUnknownOutcome is what the model is told of a call that was under way
+// when the process ended.
+var errUnknownOutcome = errors.New("interrupted: the program ended while this call was running; " +
+	"its outcome is unknown, look before you repeat it")
+
+// history is what the logs say about the work of earlier processes, as far as
+// it may still matter.
+type history struct {
+	tasks     task.Tasks
+	requested map[string]event.ToolCallRequested
+	completed map[string]event.ToolCallCompleted
+	asked     map[string]uip.Request  // by call
+	answered  map[string]uip.Response // by interaction
+}
+
+func (h *history) add(r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.ToolCallRequested:
+		put(&h.requested, e.CallID, e)
+	case event.ToolCallCompleted:
+		put(&h.completed, e.CallID, e)
+	case event.InteractionRequested:
+		put(&h.asked, e.CallID(), e.Request)
+	case event.InteractionResponded:
+		put(&h.answered, e.ID, e.Response)
+	case event.MessageAdded:
+		if e.Message.Role == chat.Assistant {
+			h.forget()
+		}
+	}
+	return h.tasks.Add(r)
+}
+
+// forget drops what is known of calls before a new reply: they are settled,
+// and a model may use their ids again.
+func (h *history) forget() {
+	h.requested, h.completed, h.asked, h.answered = nil, nil, nil, nil
+}
+
+func put[V any](m *map[string]V, k string, v V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[k] = v
+}
+
+// unfinished is the last task, if it has no end.
+func (h *history) unfinished() (task.Task, bool) {
+	all := h.tasks.All()
+	if len(all) == 0 || all[len(all)-1].Status.Ended() {
+		return task.Task{}, false
+	}
+	return all[len(all)-1], true
+}
+
+// recallQuestions tells the broker what was asked about calls that have not
+// run, so that nothing is asked twice and no answer is lost.
+func (s *Session) recallQuestions() {
+	for _, c := range s.talk.Open() {
+		q, ok := s.past.asked[c.ID]
+		if _, ran := s.past.requested[c.ID]; !ok || ran {
+			continue
+		}
+		if a, ok := s.past.answered[q.ID]; ok {
+			s.broker.Recall(q, &a)
+		} else {
+			s.broker.Recall(q, nil)
+		}
+	}
+}
+
+// settleCalls gives a result to every call that began before the process
+// ended. Calls that had not begun are left open.
+func (s *Session) settleCalls(ctx context.Context, taskID string, sink event.Sink) error {
+	for _, c := range s.talk.Open() {
+		if _, began := s.past.requested[c.ID]; !began {
+			continue
+		}
+		done, known := s.past.completed[c.ID]
+		res := toolrun.Failed(c, errUnknownOutcome)
+		if known {
+			res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
+		} else if err := s.completeUnknown(ctx, c, res, taskID, sink); err != nil {
+			return err
+		}
+		if err := s.say(ctx, taskID, sink, chat.Answer(res)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// completeUnknown closes the audit record of a call nobody saw the end of.
+func (s *Session) completeUnknown(ctx context.Context, c chat.ToolCall, res chat.ToolResult, taskID string, sink event.Sink) error {
+	req := s.past.requested[c.ID]
+	return sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: event.ToolCallCompleted{
+		CallID: c.ID, Tool: req.Tool, Author: req.Author, TaskID: taskID,
+		Output: json.RawMessage(res.Text), IsError: true, Timestamp: s.sup.Now().UnixMilli(),
+	}})
+}
+
+func (s *Session) say(ctx context.Context, taskID string, sink event.Sink, m chat.Message) error {
+	r := event.Record{Task: taskID, Actor: "recovery", Event: event.MessageAdded{Message: m}}
+	if err := sink.Emit(ctx, r); err != nil {
+		return err
+	}
+	s.talk.Add(r)
+	return nil
+}
+
+// abandon closes the books on what an earlier process left unfinished.
+func (s *Session) abandon(ctx context.Context, out event.Sink) error {
+	t, ok := s.past.unfinished()
+	open := s.talk.Open()
+	if !ok && len(open) == 0 {
+		return nil
+	}
+	sink := s.through(out)
+	if err := s.settleCalls(ctx, t.ID, sink); err != nil {
+		return fmt.Errorf("settle the last turn: %w", err)
+	}
+	for _, c := range s.talk.Open() {
+		if err := s.say(ctx, t.ID, sink, chat.Answer(toolrun.Cancelled(c))); err != nil {
+			return fmt.Errorf("settle the last turn: %w", err)
+		}
+	}
+	s.past = history{}
+	if !ok {
+		return nil
+	}
+	return sink.Emit(ctx, event.Record{Task: t.ID, Actor: "recovery", Event: event.TaskCanceled{
+		TaskID: t.ID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
+	}})
+}
+
+// importSnapshot takes a session over from its snapshot when its logs are gone.
+func (s *Session) importSnapshot(ctx context.Context) error {
+	snap, err := s.sup.Sessions.Load(ctx, s.ID)
+	if err != nil {
+		return err
+	}
+	for i, raw := range snap.Messages {
+		var m chat.Message
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return fmt.Errorf("import session %s: message %d: %w", s.ID, i, err)
+		}
+		if err := s.say(ctx, "", s.through(event.Discard), m); err != nil {
+			return fmt.Errorf("import session %s: %w", s.ID, err)
+		}
+	}
+	if s.line.Last() == 0 {
+		return fmt.Errorf("session %s: %w", s.ID, session.ErrNotFound)
+	}
+	return nil
+}

@@ -1,0 +1,200 @@
+// Package supervisor opens sessions, brings them back after a crash, and runs
+// their inputs one at a time.
+//
+// What an earlier process left unfinished is settled from the record, never
+// by guessing: a call that completed keeps its result, a call that was under
+// way is reported as having an unknown outcome, a call that had not begun may
+// still run, and a question that was open is put again under the same id.
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"coder/internal/broker"
+	"coder/internal/conversation"
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/provider"
+	"coder/internal/session"
+	"coder/internal/task"
+	"coder/internal/timeline"
+	"coder/internal/toolrun"
+	"coder/internal/uip"
+)
+
+// ErrFinished reports that no turn was left unfinished.
+var ErrFinished = errors.New("nothing is left unfinished")
+
+// Config is what a Supervisor is made of. Every field is required.
+type Config struct {
+	Store    event.Store
+	Sessions session.Store
+	Person   uip.Interactor
+	Engine   func(sessionID string) (Engine, error) // builds what one session runs on
+	Dir      string
+	NewID    func(prefix string) string
+	Now      func() time.Time
+}
+
+// Engine is what one session runs on.
+type Engine struct {
+	Provider provider.Provider
+	Runner   *toolrun.Runner
+	Settings func() orchestrator.Settings
+}
+
+// Supervisor opens sessions.
+type Supervisor struct{ Config }
+
+// New returns a Supervisor.
+func New(c Config) *Supervisor { return &Supervisor{c} }
+
+// Session is one open session. Its methods may be called by several
+// goroutines; inputs wait for each other.
+type Session struct {
+	ID string
+
+	sup    *Supervisor
+	engine Engine
+	line   *timeline.Timeline
+	orch   *orchestrator.Orchestrator
+	broker *broker.Broker
+	talk   conversation.Conversation
+	view   projection
+	past   history
+
+	turn sync.Mutex // held while an input runs
+}
+
+// Start opens a new session under id.
+func (s *Supervisor) Start(ctx context.Context, id string, out event.Sink) (*Session, error) {
+	return s.open(ctx, id, out, timeline.Options{Now: s.Now, New: true})
+}
+
+// Resume opens the session id as its logs tell it; where there are none, from
+// its snapshot. If there is neither the error is [session.ErrNotFound].
+func (s *Supervisor) Resume(ctx context.Context, id string, out event.Sink) (*Session, error) {
+	return s.open(ctx, id, out, timeline.Options{Now: s.Now})
+}
+
+// Exists reports whether anything is on record under id.
+func (s *Supervisor) Exists(ctx context.Context, id string) (bool, error) {
+	for _, err := range s.Store.Read(ctx, id, 0) {
+		return err == nil, err
+	}
+	_, err := s.Sessions.Load(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o timeline.Options) (*Session, error) {
+	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person)}
+	o.Fold = ss.fold
+	var err error
+	if ss.engine, err = s.Engine(id); err != nil {
+		return nil, err
+	}
+	if ss.line, err = timeline.Open(ctx, s.Store, id, o); err != nil {
+		return nil, err
+	}
+	ss.orch = orchestrator.New(orchestrator.Config{
+		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
+		Through: ss.through, Person: ss.broker.On, Save: ss.save,
+		Settings: ss.engine.Settings, NewID: s.NewID, Now: s.Now,
+	})
+	if err := ss.greet(ctx, out, !o.New); err != nil {
+		return nil, errors.Join(err, ss.line.Close())
+	}
+	return ss, nil
+}
+
+// greet takes up what is known of a resumed session and tells out what was
+// opened.
+func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error {
+	if resumed && s.line.Last() == 0 {
+		if err := s.importSnapshot(ctx); err != nil {
+			return err
+		}
+	}
+	if resumed {
+		s.recallQuestions()
+		if err := s.save(ctx); err != nil {
+			return s.notice(ctx, out, fmt.Sprintf("the session file could not be written: %v", err))
+		}
+	}
+	set := s.engine.Settings()
+	opened := event.SessionOpened{Dir: s.sup.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
+	for spec := range set.Tools.Specs() {
+		opened.Tools = append(opened.Tools, spec.Name)
+	}
+	return s.through(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
+}
+
+// fold takes in one stored record while the session opens.
+func (s *Session) fold(r event.Record) error {
+	s.talk.Add(r)
+	s.view.add(r)
+	return s.past.add(r)
+}
+
+// through returns the sink that everything in this session goes through: kept,
+// then projected, then shown to out.
+func (s *Session) through(out event.Sink) event.Sink {
+	return s.line.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		s.view.add(r)
+		return out.Emit(ctx, r)
+	}))
+}
+
+// Run takes one input through, after settling whatever an earlier process left
+// unfinished: the person has moved on, so its calls are not run any more.
+func (s *Session) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.abandon(ctx, out); err != nil {
+		return "", err
+	}
+	return s.orch.RunInput(ctx, input, out)
+}
+
+// Continue takes up the turn an earlier process left unfinished, or returns
+// [ErrFinished].
+func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	t, ok := s.past.unfinished()
+	if !ok {
+		return "", ErrFinished
+	}
+	if err := s.settleCalls(ctx, t.ID, s.through(out)); err != nil {
+		return "", err
+	}
+	s.past = history{}
+	return s.orch.ContinueTurn(ctx, t.ID, out)
+}
+
+// Unfinished is the task an earlier process left behind, if any.
+func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
+
+// ContextUsed is the number of tokens the next request would take.
+func (s *Session) ContextUsed() int { return s.orch.ContextUsed() }
+
+// Timeline is the session's one order of things, for those who watch it.
+func (s *Session) Timeline() *timeline.Timeline { return s.line }
+
+// Close ends the session. It can be resumed.
+func (s *Session) Close() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.line.Close()
+}
+
+func (s *Session) notice(ctx context.Context, out event.Sink, text string) error {
+	return out.Emit(ctx, event.Record{Session: s.ID, Event: event.Notice{Level: event.Warn, Text: text}})
+}

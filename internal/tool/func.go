@@ -1,0 +1,242 @@
+package tool
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"coder/internal/wire"
+)
+
+// Func is a Tool made from typed functions. In must be a struct; its fields
+// and their tags give the schema: `json` the name (omitzero or omitempty makes
+// it optional), `doc` the description, `enum` the allowed values separated by
+// "|", `also` other names by which models call the argument.
+type Func[In any] struct {
+	Name, Doc string
+	Aliases   []Alias
+	Plan      func(context.Context, In) (Plan, error)
+	Do        func(context.Context, In, io.Writer) (Result, error)
+}
+
+// Spec describes f to the model.
+func (f Func[In]) Spec() Spec {
+	return Spec{Name: f.Name, Doc: f.Doc, Schema: argumentsOf(reflect.TypeFor[In]()).schema, Aliases: f.Aliases}
+}
+
+// Prepare decodes args and plans the call.
+func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, error) {
+	var in In
+	if err := argumentsOf(reflect.TypeFor[In]()).decode(args, &in); err != nil {
+		return nil, fmt.Errorf("%s: %w", f.Name, err)
+	}
+	plan, err := f.Plan(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	return funcCall[In]{f, in, plan}, nil
+}
+
+type funcCall[In any] struct {
+	f    Func[In]
+	in   In
+	plan Plan
+}
+
+func (c funcCall[In]) Plan() Plan { return c.plan }
+
+func (c funcCall[In]) Run(ctx context.Context, out io.Writer) (Result, error) {
+	return c.f.Do(ctx, c.in, out)
+}
+
+// arguments is what a struct type says about a tool's arguments.
+type arguments struct {
+	schema   json.RawMessage
+	names    []string
+	required []string
+	also     map[string]string // folded other name → name
+	enums    map[string][]string
+}
+
+var cache sync.Map // reflect.Type → *arguments
+
+func argumentsOf(t reflect.Type) *arguments {
+	if a, ok := cache.Load(t); ok {
+		return a.(*arguments)
+	}
+	a, _ := cache.LoadOrStore(t, readArguments(t))
+	return a.(*arguments)
+}
+
+func readArguments(t reflect.Type) *arguments {
+	a := &arguments{also: make(map[string]string), enums: make(map[string][]string)}
+	for f := range t.Fields() {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		a.names = append(a.names, name)
+		if !strings.Contains(opts, "omit") {
+			a.required = append(a.required, name)
+		}
+		a.also[fold(name)] = name
+		for _, other := range strings.Fields(f.Tag.Get("also")) {
+			a.also[fold(other)] = name
+		}
+		if e := f.Tag.Get("enum"); e != "" {
+			a.enums[name] = strings.Split(e, "|")
+		}
+	}
+	a.schema = wire.Must(schemaOf(t))
+	return a
+}
+
+// fold makes file_path, filePath and FilePath one name.
+func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+
+// decode reads raw into in, and says what is wrong in words a model can act on.
+func (a *arguments) decode(raw json.RawMessage, in any) error {
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = json.RawMessage("{}")
+	}
+	var given map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &given); err != nil {
+		return errors.New("arguments must be a JSON object")
+	}
+	named := make(map[string]json.RawMessage, len(given))
+	for k, v := range given {
+		name := k
+		if !slices.Contains(a.names, k) {
+			var known bool
+			if name, known = a.also[fold(k)]; !known {
+				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(a.names, ", "))
+			}
+		}
+		if _, twice := named[name]; twice {
+			return fmt.Errorf("argument %q is given twice", name)
+		}
+		if !bytes.Equal(v, []byte("null")) {
+			named[name] = v
+		}
+	}
+	for _, name := range a.required {
+		if _, ok := named[name]; !ok {
+			return fmt.Errorf("argument %q is missing", name)
+		}
+	}
+	if err := a.checkEnums(named); err != nil {
+		return err
+	}
+	return unmarshalNamed(named, in)
+}
+
+func (a *arguments) checkEnums(named map[string]json.RawMessage) error {
+	for name, allowed := range a.enums {
+		raw, ok := named[name]
+		if !ok {
+			continue
+		}
+		var s string
+		if json.Unmarshal(raw, &s) != nil || !slices.Contains(allowed, s) {
+			return fmt.Errorf("argument %q must be one of %s", name, strings.Join(allowed, ", "))
+		}
+	}
+	return nil
+}
+
+// unmarshalNamed fills the struct in from named. Values of the wrong type are
+// taken for what they are meant to be.
+func unmarshalNamed(named map[string]json.RawMessage, in any) error {
+	v := reflect.ValueOf(in).Elem()
+	for f, fv := range v.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		raw, ok := named[name]
+		if !ok {
+			continue
+		}
+		if err := json.Unmarshal(raw, fv.Addr().Interface()); err == nil {
+			continue
+		}
+		if s, ok := meant(raw, f.Type.Kind()); !ok || json.Unmarshal(s, fv.Addr().Interface()) != nil {
+			return fmt.Errorf("argument %q must be %s", name, article(schemaOf(f.Type)["type"].(string)))
+		}
+	}
+	return nil
+}
+
+// meant is what a value that does not fit its type was likely meant to be: the
+// text of a string as a value, a number such as 5.0 as an integer.
+func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
+	if kind == reflect.String {
+		return nil, false
+	}
+	var s string
+	if json.Unmarshal(raw, &s) == nil {
+		raw = json.RawMessage(strings.TrimSpace(s))
+	}
+	switch kind {
+	case reflect.Bool:
+		return bytes.ToLower(raw), true
+	case reflect.Int, reflect.Int64:
+		const exact = 1 << 53 // beyond it a float64 skips integers
+		if f, err := strconv.ParseFloat(string(raw), 64); err == nil && f == math.Trunc(f) && math.Abs(f) < exact {
+			return strconv.AppendInt(nil, int64(f), 10), true
+		}
+	}
+	return raw, true
+}
+
+func article(typ string) string {
+	if strings.ContainsRune("aeiou", rune(typ[0])) {
+		return "an " + typ
+	}
+	return "a " + typ
+}
+
+// schemaOf describes t in JSON Schema.
+func schemaOf(t reflect.Type) map[string]any {
+	switch t.Kind() {
+	case reflect.Bool:
+		return map[string]any{"type": "boolean"}
+	case reflect.Int, reflect.Int64:
+		return map[string]any{"type": "integer"}
+	case reflect.Float64:
+		return map[string]any{"type": "number"}
+	case reflect.String:
+		return map[string]any{"type": "string"}
+	case reflect.Slice:
+		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
+	case reflect.Map:
+		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
+	case reflect.Struct:
+		return structSchema(t)
+	}
+	panic("tool: no schema for " + t.String()) // found at start-up by NewSet
+}
+
+func structSchema(t reflect.Type) map[string]any {
+	props, required := map[string]any{}, []string{}
+	for f := range t.Fields() {
+		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+		p := schemaOf(f.Type)
+		if doc := f.Tag.Get("doc"); doc != "" {
+			p["description"] = doc
+		}
+		if e := f.Tag.Get("enum"); e != "" {
+			p["enum"] = strings.Split(e, "|")
+		}
+		props[name] = p
+		if !strings.Contains(opts, "omit") {
+			required = append(required, name)
+		}
+	}
+	return map[string]any{
+		"type": "object", "properties": props, "required": required, "additionalProperties": false,
+	}
+}

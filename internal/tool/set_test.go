@@ -1,0 +1,97 @@
+package tool_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"coder/internal/tool"
+)
+
+func named(name string, aliases ...tool.Alias) tool.Tool {
+	f := echo()
+	f.Name, f.Aliases = name, aliases
+	return f
+}
+
+func TestSet(t *testing.T) {
+	s, err := tool.NewSet(
+		named("read", tool.Alias{Dialect: tool.Sema, Name: "Read"}, tool.Alias{Dialect: tool.CoAuthor, Name: "readFile"}, tool.Alias{Name: "open"}),
+		named("open"),
+		named("list", tool.Alias{Name: "readFile"}, tool.Alias{Name: "ls"}),
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{
+		"read": "read", "READ": "read", "readFile": "read", "read_file": "read", // an earlier alias beats a later
+		"open": "open", // a name beats an alias
+		"LS":   "list", "nope": "",
+	} {
+		got := ""
+		if tl, ok := s.Lookup(name); ok {
+			got = tl.Spec().Name
+		}
+		if got != want {
+			t.Errorf("Lookup(%q) = %q, want %q", name, got, want)
+		}
+	}
+	for dialect, want := range map[string]string{
+		"": "read open list", tool.Sema: "Read open list", tool.CoAuthor: "readFile open list", "unknown": "read open list",
+	} {
+		var names []string
+		for spec := range s.In(dialect).Specs() {
+			names = append(names, spec.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
+			t.Errorf("in %q: %s, want %s", dialect, got, want)
+		}
+	}
+	for range s.Specs() {
+		break // must not panic
+	}
+	if s.Len() != 3 {
+		t.Errorf("Len() = %d", s.Len())
+	}
+}
+
+func TestSetRefuses(t *testing.T) {
+	if _, err := tool.NewSet(named("")); err == nil {
+		t.Error("a tool without a name was taken")
+	}
+	if _, err := tool.NewSet(named("read_file"), named("readFile")); err == nil {
+		t.Error("two tools of one name were taken")
+	}
+	if _, ok := (tool.Set{}).Lookup("x"); ok {
+		t.Error("the empty set has a tool")
+	}
+}
+
+func TestReadOnly(t *testing.T) {
+	for _, tc := range []struct {
+		effects []tool.Effect
+		want    bool
+	}{
+		{nil, false},
+		{[]tool.Effect{{}}, false},
+		{[]tool.Effect{{Kind: tool.Read}}, true},
+		{[]tool.Effect{{Kind: tool.Read}, {Kind: tool.Net}}, false},
+		{[]tool.Effect{{Kind: tool.Exec}}, false},
+	} {
+		if got := (tool.Plan{Effects: tc.effects}).ReadOnly(); got != tc.want {
+			t.Errorf("ReadOnly(%v) = %v", tc.effects, got)
+		}
+	}
+	if got := (tool.Effect{Kind: tool.Write, Target: "x"}).String(); got != "write x" {
+		t.Errorf("String() = %q", got)
+	}
+}
+
+func TestFatal(t *testing.T) {
+	err := fmt.Errorf("outer: %w", tool.Fatal(context.DeadlineExceeded))
+	if !tool.IsFatal(err) || !errors.Is(err, context.DeadlineExceeded) || tool.IsFatal(context.Canceled) {
+		t.Errorf("IsFatal(%v) = %v", err, tool.IsFatal(err))
+	}
+}

@@ -1,0 +1,115 @@
+// Package tool says what a tool is. A call lives in two steps: Prepare turns
+// untrusted arguments into a [Call] that knows what it would touch, and Run
+// does it. Everything that decides whether a call may run happens between the
+// two and looks only at the Call's [Plan], never at raw JSON or tool names.
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"coder/internal/show"
+)
+
+// A Tool is something the model may call. Tools are safe for concurrent use.
+// Implementations pass [coder/internal/tool/tooltest.TestTool].
+type Tool interface {
+	Spec() Spec
+	// Prepare checks args, a JSON object, and plans the call. It may read but
+	// must not change anything. Its error is shown to the model.
+	Prepare(ctx context.Context, args json.RawMessage) (Call, error)
+}
+
+// Spec is a tool as the model sees it.
+type Spec struct {
+	Name, Doc string
+	Schema    json.RawMessage
+	// Aliases are other names by which models know such a tool. They are
+	// accepted in any case, and advertised only in the dialect they belong to.
+	Aliases []Alias
+}
+
+// Alias is a tool's name in another dialect; an alias without a dialect is
+// accepted but never advertised.
+type Alias struct{ Dialect, Name string }
+
+// The dialects that can be advertised instead of our own names.
+const (
+	Sema     = "sema"
+	CoAuthor = "coauthor"
+)
+
+// A Call is one prepared use of a tool.
+type Call interface {
+	Plan() Plan
+	// Run does the work, writing live output to out. An error is told to the
+	// model as a failed result, unless it is ctx.Err() or marked [Fatal];
+	// those end the turn.
+	Run(ctx context.Context, out io.Writer) (Result, error)
+}
+
+// Plan is what a call intends.
+type Plan struct {
+	Title   string // the key arguments in a few words: a path, a command
+	Effects []Effect
+	Preview show.Block // for a person who must approve: the command, the diff
+}
+
+// ReadOnly reports whether the plan only looks. A plan with no effects is not
+// read-only: silence is not innocence.
+func (p Plan) ReadOnly() bool {
+	for _, e := range p.Effects {
+		if e.Kind != Read {
+			return false
+		}
+	}
+	return len(p.Effects) > 0
+}
+
+// Effect is one thing a call would touch. The zero Kind is the worst case.
+type Effect struct {
+	Kind   Kind
+	Target string // a path relative to the workspace, a command line, a URL
+}
+
+func (e Effect) String() string { return e.Kind.String() + " " + e.Target }
+
+// Kind is the sort of an effect.
+type Kind uint8
+
+// The kinds of effect, worst first.
+const (
+	Unknown Kind = iota
+	Exec
+	Write
+	Net
+	Read
+)
+
+func (k Kind) String() string {
+	return [...]string{"unknown", "exec", "write", "net", "read"}[k]
+}
+
+// Result is what a tool gives back.
+type Result struct {
+	// Value is for the model: a struct or map that marshals to a JSON object
+	// with an "ok" key, bounded in size by the tool.
+	Value any
+	// Failed is set when the tool worked but what it did failed, such as a
+	// command with a non-zero exit code.
+	Failed  bool
+	Summary string     // the core of the result in a few words: "12 lines", "exit 0"
+	Show    show.Block // for people; never sent to the model
+}
+
+// Fatal marks err as ending the turn rather than being told to the model.
+func Fatal(err error) error { return &fatal{err} }
+
+// IsFatal reports whether err was marked by [Fatal].
+func IsFatal(err error) bool { var f *fatal; return errors.As(err, &f) }
+
+type fatal struct{ error }
+
+func (f *fatal) Unwrap() error { return f.error }

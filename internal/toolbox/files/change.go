@@ -1,0 +1,176 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+
+	"coder/internal/patch"
+	"coder/internal/show"
+	"coder/internal/tool"
+	"coder/internal/workspace"
+)
+
+// changer is a tool that gives one file new content. Its calls carry the whole
+// change from Prepare to Run.
+type changer[In any] struct {
+	tool.Func[In]
+	ws   *workspace.Workspace
+	seen *Seen
+	path func(In) string
+	// next makes the new content from the old, which is nil if there is no
+	// file, and counts the replacements made, if that is how it works.
+	next func(in In, old []byte) (new []byte, replacements int, err error)
+}
+
+// Prepare works out the change and plans it.
+func (t changer[In]) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	var ch *change
+	f := t.Func
+	f.Plan = func(_ context.Context, in In) (plan tool.Plan, err error) {
+		if ch, err = t.change(in); err != nil {
+			return tool.Plan{}, err
+		}
+		return ch.plan(), nil
+	}
+	f.Do = func(ctx context.Context, _ In, _ io.Writer) (tool.Result, error) {
+		return ch.apply(ctx)
+	}
+	return f.Prepare(ctx, args)
+}
+
+// change works out what a call would do to the file as it is now.
+func (t changer[In]) change(in In) (*change, error) {
+	path, at, err := locate(t.ws, t.path(in))
+	if err != nil {
+		return nil, err
+	}
+	old, info, err := load(t.ws, at)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.seen.check(at, info); err != nil {
+		return nil, err
+	}
+	new, n, err := t.next(in, old)
+	if err != nil {
+		return nil, err
+	}
+	ch := &change{ws: t.ws, seen: t.seen, path: path, at: at, old: old, new: new, replacements: n}
+	ch.diff, ch.added, ch.deleted = patch.Unified(at, old, new)
+	return ch, nil
+}
+
+// change is a file about to get new content.
+type change struct {
+	ws             *workspace.Workspace
+	seen           *Seen
+	path, at       string // as the model named it, and where it really is
+	old, new       []byte
+	replacements   int
+	diff           string
+	added, deleted int
+}
+
+// Bounds of a diff shown to a person who is to approve it.
+const (
+	previewLines = 400
+	previewChars = 40_000
+)
+
+func (c *change) plan() tool.Plan {
+	return tool.Plan{
+		Title:   c.path,
+		Effects: []tool.Effect{{Kind: tool.Write, Target: c.at}},
+		Preview: c.preview(),
+	}
+}
+
+func (c *change) preview() show.Diff {
+	text, cut := patch.Cut(c.diff, previewLines, previewChars)
+	if cut {
+		text += fmt.Sprintf("… %d more lines\n", strings.Count(c.diff[len(text):], "\n"))
+	}
+	return show.Diff{Unified: text, Added: c.added, Deleted: c.deleted}
+}
+
+// changed is what the model is told of a change.
+type changed struct {
+	OK            bool   `json:"ok"`
+	Path          string `json:"path"`
+	Operation     string `json:"operation"`
+	Replacements  int    `json:"replacements,omitzero"`
+	Size          int    `json:"size"`
+	Additions     int    `json:"additions"`
+	Deletions     int    `json:"deletions"`
+	Diff          string `json:"diff"`
+	DiffTruncated bool   `json:"diff_truncated"`
+}
+
+// apply makes the change, if the file is still what it was planned against.
+func (c *change) apply(ctx context.Context) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if err := c.still(); err != nil {
+		return tool.Result{}, err
+	}
+	op := c.operation()
+	if op != "unchanged" {
+		if err := c.ws.WriteFile(c.at, c.new); err != nil {
+			return tool.Result{}, fmt.Errorf("write: %w", err)
+		}
+	}
+	if info, err := c.ws.Stat(c.at); err == nil {
+		c.seen.note(c.at, info)
+	}
+	return c.result(op), nil
+}
+
+// still makes sure that the name leads to the same file with the same content.
+func (c *change) still() error {
+	at, err := c.ws.Locate(c.path)
+	if err != nil {
+		return err
+	}
+	now, _, err := load(c.ws, c.at)
+	if err != nil {
+		return err
+	}
+	if at != c.at || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
+		return fmt.Errorf("%s %w", c.path, errChanged)
+	}
+	return nil
+}
+
+func (c *change) operation() string {
+	switch {
+	case c.old == nil:
+		return "created"
+	case bytes.Equal(c.old, c.new):
+		return "unchanged"
+	}
+	return "updated"
+}
+
+func (c *change) result(op string) tool.Result {
+	diff, cut := patch.Cut(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
+	return tool.Result{
+		Value: changed{
+			OK: true, Path: c.path, Operation: op, Replacements: c.replacements, Size: len(c.new),
+			Additions: c.added, Deletions: c.deleted, Diff: diff, DiffTruncated: cut,
+		},
+		Summary: summary(op, c.added, c.deleted),
+		Show:    c.preview(),
+	}
+}
+
+func summary(op string, added, deleted int) string {
+	if op == "unchanged" {
+		return op
+	}
+	return fmt.Sprintf("%s, +%d -%d", op, added, deleted)
+}

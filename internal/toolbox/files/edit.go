@@ -1,0 +1,167 @@
+package files
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/tool"
+	"coder/internal/workspace"
+)
+
+//go:embed edit.md
+var editDoc string
+
+type editArgs struct {
+	Path       string `json:"path" also:"file_path file filename target_file" doc:"file to edit, relative to the workspace"`
+	Old        string `json:"old_string" also:"old_str old_text old" doc:"the text to replace, exactly as it is in the file; empty to create a file"`
+	New        string `json:"new_string" also:"new_str new_text new" doc:"the text to put in its place"`
+	ReplaceAll bool   `json:"replace_all,omitzero" also:"all" doc:"replace every occurrence, not just one"`
+}
+
+// Edit is the tool that replaces a text in a file by another.
+func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
+	return changer[editArgs]{
+		Func: tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")},
+		ws:   ws, seen: seen,
+		path: func(a editArgs) string { return a.Path },
+		next: edited,
+	}
+}
+
+// edited is the file's content after the edit.
+func edited(a editArgs, old []byte) ([]byte, int, error) {
+	if a.Old == "" {
+		return created(a, old)
+	}
+	if old == nil {
+		return nil, 0, fmt.Errorf("%s does not exist; an empty old_string creates it", a.Path)
+	}
+	if err := editable(a, old); err != nil {
+		return nil, 0, err
+	}
+	text, n, err := substitute(string(old), a.Old, a.New, a.ReplaceAll)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%s: %w", a.Path, err)
+	}
+	return []byte(text), n, nil
+}
+
+func created(a editArgs, old []byte) ([]byte, int, error) {
+	if len(old) > 0 {
+		return nil, 0, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
+	}
+	new, err := rewrite(a.Path, old, a.New)
+	return new, 0, err
+}
+
+// editable refuses files that are not text. In a file of an unknown encoding
+// plain ASCII can still be replaced by plain ASCII.
+func editable(a editArgs, old []byte) error {
+	if strings.ContainsRune(a.New, 0) {
+		return errors.New("new_string holds a NUL byte; this tool writes text")
+	}
+	err := textOnly(a.Path, old)
+	if errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old) {
+		return nil
+	}
+	return err
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// splitsRune reports whether s follows a byte beyond ASCII somewhere in text:
+// in some encodings it might then begin with the second half of a character.
+func splitsRune(text, s string) bool {
+	for i := range occurrences(text, s, len(s)) {
+		if i > 0 && text[i-1] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// substitute replaces old, which is not empty, by new in text: its only
+// occurrence, or all of them. It returns how many it replaced.
+func substitute(text, old, new string, all bool) (string, int, error) {
+	if old == new {
+		return "", 0, errors.New("old_string and new_string are the same")
+	}
+	if !strings.Contains(old, "\r") && strings.Contains(text, "\r\n") {
+		return substituteLines(text, old, strings.ReplaceAll(new, "\r\n", "\n"), all)
+	}
+	spots, err := spotsOf(text, old, all)
+	if err != nil {
+		return "", 0, err
+	}
+	var b strings.Builder
+	b.Grow(len(text) + len(spots)*(len(new)-len(old)))
+	done := 0
+	for _, at := range spots {
+		b.WriteString(text[done:at])
+		b.WriteString(new)
+		done = at + len(old)
+	}
+	b.WriteString(text[done:])
+	return b.String(), len(spots), nil
+}
+
+// maxSpots is how many occurrences are counted where there should be one.
+const maxSpots = 1000
+
+// spotsOf finds where old is to be replaced: everywhere, or in the one place
+// where it is.
+func spotsOf(text, old string, all bool) (spots []int, err error) {
+	step := 1 // overlapping occurrences are ambiguous too
+	if all {
+		step = len(old)
+	}
+	for at := range occurrences(text, old, step) {
+		if spots = append(spots, at); !all && len(spots) == maxSpots {
+			break
+		}
+	}
+	switch {
+	case len(spots) == 0:
+		return nil, notFound(text, old)
+	case len(spots) > 1 && !all:
+		return nil, ambiguous(text, spots)
+	}
+	return spots, nil
+}
+
+// occurrences yields the positions of s in text, each at least step bytes
+// after the one before.
+func occurrences(text, s string, step int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for from := 0; from <= len(text); {
+			i := strings.Index(text[from:], s)
+			if i < 0 || !yield(from+i) {
+				return
+			}
+			from += i + step
+		}
+	}
+}
+
+// maxPlaces is how many places an error names.
+const maxPlaces = 10
+
+func ambiguous(text string, spots []int) error {
+	var lines []string
+	for _, at := range spots[:min(len(spots), maxPlaces)] {
+		lines = append(lines, strconv.Itoa(1+strings.Count(text[:at], "\n")))
+	}
+	more := ""
+	if len(spots) > maxPlaces {
+		more = ", …"
+	}
+	return fmt.Errorf("old_string is in %d places (lines %s%s); add lines around it to tell which, or set replace_all",
+		len(spots), strings.Join(lines, ", "), more)
+}

@@ -1,0 +1,144 @@
+// Package files holds the tools that read, list, write and edit files of the
+// workspace.
+//
+// What is approved is what is written: a changing call plans against the
+// content it finds, shows that diff, and refuses to run if the file is not
+// exactly as it was then. Text is never re-encoded: a byte order mark, line ends
+// and bytes that are not UTF-8 stay as they are, or the call is refused.
+package files
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"coder/internal/tool"
+	"coder/internal/workspace"
+)
+
+// All returns every tool of this package, keeping watch together over what the
+// model has seen.
+func All(ws *workspace.Workspace) []tool.Tool {
+	seen := new(Seen)
+	return []tool.Tool{Read(ws, seen), List(ws), Write(ws, seen), Edit(ws, seen)}
+}
+
+const (
+	maxFile  = 32 << 20 // bytes of a file that can be changed
+	sniffLen = 8000     // bytes looked at to tell text from binary
+	bom      = "\ufeff"
+)
+
+// aliases lists a tool's other names: Sema's, CoAuthor's, and any number that
+// are only understood. An empty name stands for none.
+func aliases(sema, coauthor string, others ...string) (list []tool.Alias) {
+	if sema != "" {
+		list = append(list, tool.Alias{Dialect: tool.Sema, Name: sema})
+	}
+	if coauthor != "" {
+		list = append(list, tool.Alias{Dialect: tool.CoAuthor, Name: coauthor})
+	}
+	for _, name := range others {
+		list = append(list, tool.Alias{Name: name})
+	}
+	return list
+}
+
+// locate makes two names of what a model wrote: the one to talk about it, and
+// the one of the file it really leads to.
+func locate(ws *workspace.Workspace, path string) (name, at string, err error) {
+	if name, err = ws.Resolve(path); err == nil {
+		at, err = ws.Locate(path)
+	}
+	return name, at, err
+}
+
+// reading is the plan of a call that looks at one path.
+func reading(ws *workspace.Workspace, path string) (tool.Plan, error) {
+	name, at, err := locate(ws, path)
+	return tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
+}
+
+// isBinary reports whether b, the beginning of a file, is not text in an
+// encoding that keeps ASCII.
+func isBinary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), sniffLen)], 0) >= 0 }
+
+// errChanged is the error of a call whose file is no longer as it was planned.
+var errChanged = errors.New("changed on disk since it was planned; read it again")
+
+// load reads a file that is to be changed; nil if there is none.
+func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
+	b, info, err := ws.ReadFile(path, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	if info.Mode().Perm()&0o222 == 0 {
+		return nil, nil, fmt.Errorf("%s: %w", path, workspace.ErrReadOnly)
+	}
+	return b, info, nil
+}
+
+// textOnly refuses to treat as text what is not.
+func textOnly(path string, b []byte) error {
+	if bytes.IndexByte(b, 0) >= 0 {
+		return fmt.Errorf("%s is a binary file", path)
+	}
+	if !utf8.Valid(b) {
+		return fmt.Errorf("%s: %w", path, errEncoding)
+	}
+	return nil
+}
+
+var errEncoding = errors.New("the file is not UTF-8; change it with a command that knows its encoding")
+
+// Seen remembers which state of each file the model knows, so that it does not
+// overwrite what somebody else did since. The zero Seen knows nothing and
+// objects to nothing; so does a nil one.
+type Seen struct {
+	mu    sync.Mutex // guards the field below
+	files map[string]stamp
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	size int64
+	mod  time.Time
+}
+
+// maxSeen is how many files are remembered; a longer memory starts anew.
+const maxSeen = 10_000
+
+func stampOf(info fs.FileInfo) stamp { return stamp{info.Size(), info.ModTime()} }
+
+// note remembers that the model knows the file at this state.
+func (s *Seen) note(at string, info fs.FileInfo) {
+	if s == nil {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files == nil || len(s.files) >= maxSeen {
+		s.files = make(map[string]stamp)
+	}
+	s.files[at] = stampOf(info)
+}
+
+// check objects if the model knows the file, but not at this state.
+func (s *Seen) check(at string, info fs.FileInfo) error {
+	if s == nil || info == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if known, ok := s.files[at]; ok && known != stampOf(info) {
+		return fmt.Errorf("%s changed on disk since it was read; read it again", at)
+	}
+	return nil
+}

@@ -1,0 +1,246 @@
+package files
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// page is a run of lines of a file.
+type page struct {
+	text       strings.Builder
+	start, end int // numbers of the first and last line; negative ones count from the end
+	lines      int // how many there are
+	total      int // lines of the whole file, 0 if not known
+	more       bool
+	invalid    bool // some bytes were not UTF-8
+}
+
+// readPage reads up to limit lines from the one at offset on. However large the
+// file, it holds no more of it in memory than a page and a buffer.
+func readPage(ctx context.Context, f *os.File, size int64, offset, limit int) (*page, error) {
+	total := 0
+	if size <= countable {
+		var err error
+		if total, err = countLines(ctx, f, size); err != nil {
+			return nil, err
+		}
+	}
+	if offset < 0 && size > countable {
+		return readEnd(ctx, f, size, -offset, limit)
+	}
+	if offset < 0 {
+		offset = total + 1 + offset
+	}
+	p := &page{start: max(offset, 1), total: total}
+	r := newLineReader(ctx, io.NewSectionReader(f, 0, size))
+	skipped, err := r.skip(p.start - 1)
+	if err == nil {
+		err = p.fill(r, limit)
+	}
+	if err == nil && p.lines == 0 && p.start > 1 {
+		err = fmt.Errorf("offset %d is beyond the end; the file has %d lines", offset, skipped)
+	}
+	p.end = p.start + p.lines - 1
+	return p, err
+}
+
+// readEnd reads from the line that is the n-th from the end, in a file too
+// large to count its lines.
+func readEnd(ctx context.Context, f *os.File, size int64, n, limit int) (*page, error) {
+	from, n, err := seekEnd(ctx, f, size, n)
+	if err != nil {
+		return nil, err
+	}
+	p := &page{start: -n}
+	err = p.fill(newLineReader(ctx, io.NewSectionReader(f, from, size-from)), limit)
+	p.end = p.start + p.lines - 1
+	return p, err
+}
+
+// fill adds lines until there are enough, the page is full or the file ends.
+func (p *page) fill(r *lineReader, limit int) error {
+	for p.lines < limit {
+		var line line
+		ok, err := r.next(&line)
+		if err != nil || !ok {
+			return err
+		}
+		text := line.String()
+		if p.lines > 0 && p.text.Len()+len(text) > maxPage {
+			p.more = true
+			return nil
+		}
+		p.invalid = p.invalid || line.invalid
+		p.text.WriteString(text)
+		p.lines++
+	}
+	ok, err := r.next(nil)
+	p.more = ok
+	return err
+}
+
+// line is the beginning of a line, as much as is shown.
+type line struct {
+	kept    []byte
+	size    int // bytes it has without its end
+	ended   bool
+	invalid bool
+}
+
+// String is the line as it is shown: valid UTF-8, cut if it is long, with a
+// plain line end if it has any.
+func (l *line) String() string {
+	whole := len(l.kept) == l.size
+	if whole && l.ended {
+		l.kept = bytes.TrimSuffix(l.kept, []byte("\r"))
+		l.size = len(l.kept)
+	}
+	s, used := clipChars(l.kept, maxLineChars)
+	valid := strings.ToValidUTF8(s, "\ufffd")
+	l.invalid = valid != s
+	if used < l.size {
+		valid += fmt.Sprintf("… [%d more bytes in this line]", l.size-used)
+	}
+	if l.ended {
+		valid += "\n"
+	}
+	return valid
+}
+
+// clipChars is the first n characters of b, and how many bytes those are.
+func clipChars(b []byte, n int) (string, int) {
+	if len(b) <= n {
+		return string(b), len(b)
+	}
+	end := 0
+	for ; n > 0 && end < len(b); n-- {
+		_, size := utf8.DecodeRune(b[end:])
+		end += size
+	}
+	return string(b[:end]), end
+}
+
+// lineReader reads a file line by line, never holding more of a line than is
+// shown.
+type lineReader struct {
+	ctx   context.Context
+	r     *bufio.Reader
+	first bool
+	reads int
+}
+
+const bufSize = 64 << 10
+
+func newLineReader(ctx context.Context, r io.Reader) *lineReader {
+	return &lineReader{ctx: ctx, r: bufio.NewReaderSize(r, bufSize), first: true}
+}
+
+// next reads one line into l, or skips it if l is nil; it reports whether there
+// was one.
+func (r *lineReader) next(l *line) (bool, error) {
+	any := false
+	for {
+		if r.reads++; r.reads%256 == 0 && r.ctx.Err() != nil {
+			return false, r.ctx.Err()
+		}
+		chunk, err := r.r.ReadSlice('\n')
+		if r.first {
+			chunk, r.first = bytes.TrimPrefix(chunk, []byte(bom)), false
+		}
+		any = any || len(chunk) > 0
+		l.add(chunk)
+		switch err {
+		case nil:
+			return true, nil
+		case bufio.ErrBufferFull:
+		case io.EOF:
+			return any, nil
+		default:
+			return false, fmt.Errorf("read: %w", err)
+		}
+	}
+}
+
+// skip passes over n lines and returns how many there were.
+func (r *lineReader) skip(n int) (int, error) {
+	for i := range n {
+		if ok, err := r.next(nil); err != nil || !ok {
+			return i, err
+		}
+	}
+	return n, nil
+}
+
+// maxLineBytes is enough for maxLineChars of any kind.
+const maxLineBytes = maxLineChars*utf8.UTFMax + 1
+
+func (l *line) add(chunk []byte) {
+	if l == nil {
+		return
+	}
+	if n := len(chunk); n > 0 && chunk[n-1] == '\n' {
+		chunk, l.ended = chunk[:n-1], true
+	}
+	l.size += len(chunk)
+	l.kept = append(l.kept, chunk[:min(len(chunk), maxLineBytes-len(l.kept))]...)
+}
+
+// countLines counts the lines of a file.
+func countLines(ctx context.Context, f *os.File, size int64) (lines int, err error) {
+	buf := make([]byte, min(size+1, 256<<10))
+	last := byte('\n')
+	for at := int64(0); at < size; {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		n, err := f.ReadAt(buf, at)
+		if n > 0 {
+			lines += bytes.Count(buf[:n], []byte("\n"))
+			last, at = buf[n-1], at+int64(n)
+		}
+		if err == io.EOF || n == 0 && err == nil {
+			break
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read: %w", err)
+		}
+	}
+	if last != '\n' {
+		lines++
+	}
+	return lines, nil
+}
+
+// seekEnd finds where the n-th line from the end begins, reading backwards. It
+// returns how many lines there are from there on, if they are fewer.
+func seekEnd(ctx context.Context, f *os.File, size int64, n int) (from int64, lines int, err error) {
+	buf := make([]byte, 256<<10)
+	end := size
+	for end > 0 {
+		if err := ctx.Err(); err != nil {
+			return 0, 0, err
+		}
+		begin := max(0, end-int64(len(buf)))
+		chunk := buf[:end-begin]
+		if _, err := f.ReadAt(chunk, begin); err != nil && err != io.EOF {
+			return 0, 0, fmt.Errorf("read: %w", err)
+		}
+		for i := len(chunk) - 1; i >= 0; i-- {
+			// The end of the last line begins no line.
+			if chunk[i] != '\n' || begin+int64(i) == size-1 {
+				continue
+			}
+			if lines++; lines == n {
+				return begin + int64(i) + 1, n, nil
+			}
+		}
+		end = begin
+	}
+	return 0, lines + 1, nil
+}

@@ -1,0 +1,129 @@
+package search
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+
+	"coder/internal/tool"
+	"coder/internal/workspace"
+)
+
+//go:embed grep.md
+var grepDoc string
+
+const (
+	defaultMatches = 200
+	maxMatches     = 1000
+	maxContext     = 20
+	maxText        = 64 << 10 // bytes of all matches together
+	maxLineText    = 500      // characters of one line
+	maxFile        = 2 << 20  // bytes of a file that is come across
+	maxNamedFile   = 16 << 20 // bytes of a file that is named
+)
+
+type grepArgs struct {
+	Pattern    string `json:"pattern" also:"regex regexp query search" doc:"regular expression to look for in each line"`
+	Path       string `json:"path,omitzero" also:"dir directory folder file" doc:"directory or file to search, relative to the workspace; all of it if not given"`
+	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"only files that match this glob, such as *.go"`
+	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i" doc:"ignore case"`
+	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines to show before and after each match"`
+	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit" doc:"most matching lines to return, 200 if not given"`
+}
+
+type grepResult struct {
+	OK         bool     `json:"ok"`
+	Matches    []string `json:"matches"`
+	Count      int      `json:"count"`
+	Files      int      `json:"files"`
+	Truncated  bool     `json:"truncated"`
+	TooLarge   int      `json:"skipped_large,omitzero"`
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// Grep is the tool that finds lines by content.
+func Grep(ws *workspace.Workspace) tool.Tool {
+	return tool.Func[grepArgs]{
+		Name: "grep", Doc: grepDoc,
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Grep"}, {Dialect: tool.CoAuthor, Name: "grepTool"}, {Name: "search"}, {Name: "search_content"}, {Name: "rg"}},
+		Plan: func(_ context.Context, a grepArgs) (tool.Plan, error) {
+			if _, err := a.matcher(); err != nil {
+				return tool.Plan{}, err
+			}
+			return reading(ws, a.Pattern, orRoot(a.Path))
+		},
+		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
+			return grep(ctx, ws, a)
+		},
+	}
+}
+
+// matcher checks the arguments and makes of them what finds the lines.
+func (a grepArgs) matcher() (*matcher, error) {
+	switch {
+	case a.Pattern == "":
+		return nil, errors.New("pattern is empty")
+	case a.Context < 0 || a.Context > maxContext:
+		return nil, fmt.Errorf("context must be from 0 to %d", maxContext)
+	case a.MaxMatches < 0:
+		return nil, errors.New("max_matches must not be negative")
+	}
+	if a.Include != "" {
+		if err := checkGlob(a.Include); err != nil {
+			return nil, fmt.Errorf("include: %w", err)
+		}
+	}
+	return newMatcher(a.Pattern, a.IgnoreCase)
+}
+
+func grep(ctx context.Context, ws *workspace.Workspace, a grepArgs) (tool.Result, error) {
+	m, err := a.matcher()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at, err := ws.Locate(orRoot(a.Path))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	info, err := ws.Stat(at)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s := &searcher{ws: ws, m: m, include: include(a.Include), base: at, context: a.Context, limit: a.limit(), size: maxFile}
+	if !info.IsDir() {
+		s.size = maxNamedFile
+		s.one(ctx, at)
+	} else {
+		s.all(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if s.named != nil {
+		return tool.Result{}, s.named
+	}
+	r := s.result()
+	return tool.Result{Value: r, Summary: fmt.Sprintf("%d matches in %d files", r.Count, r.Files)}, nil
+}
+
+func (a grepArgs) limit() int {
+	if a.MaxMatches == 0 {
+		return defaultMatches
+	}
+	return min(a.MaxMatches, maxMatches)
+}
+
+// compile makes a pattern one that is matched line by line.
+func compile(pattern string, ignoreCase bool) (*regexp.Regexp, error) {
+	if _, err := regexp.Compile(pattern); err != nil {
+		return nil, fmt.Errorf("pattern: %w", err) // without our flags in it
+	}
+	flags := "(?m)"
+	if ignoreCase {
+		flags = "(?mi)"
+	}
+	return regexp.Compile(flags + pattern)
+}

@@ -1,0 +1,227 @@
+package toolrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+	"unicode/utf8"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/tool"
+	"coder/internal/wire"
+)
+
+// resultLimit bounds what one result may add to the conversation, whatever
+// the tool thinks of its own size.
+const resultLimit = 256 << 10
+
+// open puts the request on record and reports whether the call may run now. A
+// request that cannot be recorded does not run and ends the turn.
+func (r *run) open(ctx context.Context, a *admission) bool {
+	if a.err == nil {
+		a.err = ctx.Err()
+	}
+	plan := a.plan()
+	e := event.ToolCallRequested{
+		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
+		Timestamp: r.Now().UnixMilli(), ReadOnly: plan.ReadOnly() || a.err != nil,
+		Verdict: a.verdict(), DecidedBy: a.by,
+	}
+	for _, f := range plan.Effects {
+		e.Effects = append(e.Effects, f.String())
+	}
+	for _, why := range a.opinion.Reasons {
+		e.Reasons = append(e.Reasons, why.String())
+	}
+	if err := r.emit(ctx, e); err != nil {
+		a.err = tool.Fatal(fmt.Errorf("record the call: %w", err))
+		r.stop(err)
+		return false
+	}
+	return a.err == nil
+}
+
+// verdict is how the gate ruled, in one word for the audit log.
+func (a *admission) verdict() string {
+	var denied *Denied
+	switch {
+	case errors.As(a.err, &denied):
+		return "deny"
+	case a.err != nil && isContext(a.err):
+		return "cancelled"
+	case a.err != nil:
+		return "invalid"
+	}
+	return "allow"
+}
+
+// performance is one call's run.
+type performance struct {
+	result tool.Result
+	took   time.Duration
+}
+
+// perform runs an admitted call. How it failed, if it did, is left in a.
+func (r *run) perform(ctx context.Context, a *admission) performance {
+	start := r.Now()
+	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title}); err != nil {
+		a.err = tool.Fatal(err)
+		return performance{}
+	}
+	a.ran = true
+	res, err := r.execute(ctx, a)
+	if isContext(err) && ctx.Err() == nil {
+		err = errors.New(err.Error()) // a time limit of the tool's own
+	}
+	a.err = err
+	return performance{res, r.Now().Sub(start)}
+}
+
+// execute calls the tool; one that panics has failed like any other.
+func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
+		}
+	}()
+	return a.prepared.Run(ctx, live{ctx, r, a.call.ID})
+}
+
+// close turns what became of a call into its one result and completes its
+// record, on a context that cannot be cancelled.
+func (r *run) close(ctx context.Context, i int, a *admission, done performance) Outcome {
+	res, took := done.result, done.took
+	text := value(res)
+	failed := res.Failed
+	var denied *Denied
+	isDenied := errors.As(a.err, &denied)
+	if a.err != nil {
+		text, failed = failure(a.err), true
+	}
+	switch {
+	case errors.Is(a.err, ErrRefused):
+		r.stop(ErrRefused)
+	case tool.IsFatal(a.err):
+		r.stop(a.err)
+	}
+	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
+	title := a.plan().Title
+	err := errors.Join(
+		r.emit(ctx, event.ToolCallCompleted{
+			CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: text,
+			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(),
+		}),
+		r.emit(ctx, event.ToolFinished{
+			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: summary(res, a.err), Show: res.Show,
+			Result: result, Failed: failed, Denied: isDenied, Took: took,
+		}),
+	)
+	if err != nil {
+		r.stop(err)
+	}
+	out := Outcome{Index: i, Result: result, Denied: isDenied}
+	if a.ran {
+		out.Effects = a.plan().Effects
+	}
+	return out
+}
+
+// value is the JSON object a result stands for.
+func value(res tool.Result) json.RawMessage {
+	text, err := wire.JSON(res.Value)
+	switch {
+	case err != nil:
+		return failure(fmt.Errorf("result cannot be shown: %w", err))
+	case len(text) > 0 && text[0] != '{':
+		text, _ = wire.JSON(map[string]any{"ok": true, "text": res.Value})
+	}
+	if len(text) <= resultLimit {
+		return text
+	}
+	text, _ = wire.JSON(map[string]any{"ok": !res.Failed, "truncated": true, "text": head(string(text), resultLimit/2)})
+	return text
+}
+
+// failure is the JSON object that tells the model of err.
+func failure(err error) json.RawMessage {
+	w := struct {
+		OK        bool   `json:"ok"`
+		Error     string `json:"error"`
+		Denied    bool   `json:"denied,omitempty"`
+		Cancelled bool   `json:"cancelled,omitempty"`
+	}{Error: err.Error()}
+	var denied *Denied
+	switch {
+	case errors.As(err, &denied):
+		w.Denied, w.Error = true, denied.Error()
+	case isContext(err):
+		w.Cancelled, w.Error = true, CancelText
+	}
+	return wire.Must(w)
+}
+
+// CancelText is what the model reads in the result of a call that was stopped
+// or never started because the turn was interrupted.
+const CancelText = "cancelled: the user interrupted before this call was finished; it may have had no effect or part of one"
+
+// Cancelled is the result of a call that never ran because the turn ended.
+func Cancelled(c chat.ToolCall) chat.ToolResult {
+	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failure(context.Canceled)), Failed: true}
+}
+
+// Failed is the result of a call whose outcome is only known as err.
+func Failed(c chat.ToolCall, err error) chat.ToolResult {
+	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failure(err)), Failed: true}
+}
+
+func summary(res tool.Result, err error) string {
+	switch {
+	case err != nil && isContext(err):
+		return "cancelled"
+	case err != nil:
+		return err.Error()
+	}
+	return res.Summary
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func (r *run) emit(ctx context.Context, e event.Event) error {
+	return r.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: r.Task, Actor: r.Actor, Event: e})
+}
+
+func (r *run) notice(ctx context.Context, l event.Level, text string) {
+	if err := r.emit(ctx, event.Notice{Level: l, Text: text}); err != nil {
+		r.stop(err)
+	}
+}
+
+// live turns a tool's running output into events.
+type live struct {
+	ctx  context.Context
+	run  *run
+	call string
+}
+
+func (l live) Write(p []byte) (int, error) {
+	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: string(p)}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// head is at most n bytes of s, ending at a whole rune.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

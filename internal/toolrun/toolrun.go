@@ -1,0 +1,265 @@
+// Package toolrun takes the tool calls of one reply through the gate and runs
+// them:
+//
+//	look up → prepare → judge → at most one question → record → run → record
+//
+// Four promises hold whatever happens, cancellation included:
+//
+//  1. Every call gets exactly one result, delivered in the order the model asked.
+//  2. Nothing runs before its request is in the audit log, and every request
+//     there is followed by its completion, refusals included.
+//  3. A person is asked at most once per call, and the answer binds that call only.
+//  4. No goroutine outlives Run.
+//
+// If every call of a round only reads and none has to be asked about, they run
+// side by side; otherwise they run one after the other, and each is prepared
+// only when those before it are done, so that it plans against what they left.
+package toolrun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/policy"
+	"coder/internal/tool"
+	"coder/internal/uip"
+)
+
+// Runner runs rounds of tool calls. All fields are required unless they say
+// otherwise.
+type Runner struct {
+	Policy policy.Policy
+	Always func(context.Context, policy.Case) error // optional: remembers an "always" answer
+	NewID  func() string                            // makes interaction ids
+	Now    func() time.Time
+}
+
+// Round is the calls of one reply and what they need.
+type Round struct {
+	Task, Actor string
+	Set         tool.Set
+	Calls       []chat.ToolCall
+	Person      uip.Interactor
+	Sink        event.Sink
+	// StopOnReject ends the round, and the turn, when a person refuses a call.
+	StopOnReject bool
+	// Deliver is given each outcome, in the order of Calls.
+	Deliver func(context.Context, Outcome) error
+}
+
+// Outcome is one call's fate. Effects are those it was let do; nil if it never
+// ran.
+type Outcome struct {
+	Index   int
+	Result  chat.ToolResult
+	Effects []tool.Effect
+	Denied  bool
+}
+
+// ErrRefused ends a turn whose person refused a call and wants to stop there.
+var ErrRefused = errors.New("refused")
+
+// Denied is the error of a call refused by policy or by a person.
+type Denied struct{ Why string }
+
+func (d *Denied) Error() string { return "denied: " + d.Why }
+
+// Run takes the calls of r through. Its error is non-nil only if the turn must
+// end.
+func (r *Runner) Run(ctx context.Context, round Round) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	run := &run{Runner: r, Round: round, stop: stop}
+	if admitted, ok := run.allReadOnly(ctx); ok {
+		run.together(ctx, admitted)
+	} else {
+		run.inTurn(ctx, admitted)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// run is one Round under way.
+type run struct {
+	*Runner
+	Round
+	stop context.CancelCauseFunc
+}
+
+// admission is a call that has been looked at: what it would do, what was
+// thought of it, and whether it may run.
+type admission struct {
+	call     chat.ToolCall
+	tool     string // the tool's own name, or what the model called it
+	prepared tool.Call
+	opinion  policy.Opinion
+	by       string // who decided
+	err      error  // why it must not run, or how it failed
+	ran      bool
+}
+
+func (a *admission) plan() tool.Plan {
+	if a.prepared == nil {
+		return tool.Plan{}
+	}
+	return a.prepared.Plan()
+}
+
+// allReadOnly looks at the calls in order and reports whether they may all run
+// side by side. It stops at the first that may not; what it has looked at by
+// then is still valid, for nothing has run yet.
+func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
+	var as []*admission
+	for _, c := range r.Calls {
+		a := r.look(ctx, c)
+		as = append(as, a)
+		if a.err == nil && (!a.plan().ReadOnly() || a.opinion.Verdict == policy.Ask) {
+			return as, false
+		}
+	}
+	return as, true
+}
+
+// together runs calls that disturb nobody side by side. Their records, like
+// their results, keep the model's order.
+func (r *run) together(ctx context.Context, as []*admission) {
+	finished := make([]chan performance, len(as))
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	for i, a := range as {
+		finished[i] = make(chan performance, 1)
+		if !r.open(ctx, a) {
+			finished[i] <- performance{}
+			continue
+		}
+		reads.Go(func() { finished[i] <- r.perform(ctx, a) })
+	}
+	for i, a := range as {
+		r.deliver(ctx, r.close(ctx, i, a, <-finished[i]))
+	}
+}
+
+// inTurn runs calls one after the other.
+func (r *run) inTurn(ctx context.Context, looked []*admission) {
+	for i, c := range r.Calls {
+		var a *admission
+		if i < len(looked) {
+			a = looked[i]
+		} else {
+			a = r.look(ctx, c)
+		}
+		r.approve(ctx, a)
+		var done performance
+		if r.open(ctx, a) {
+			done = r.perform(ctx, a)
+		}
+		r.deliver(ctx, r.close(ctx, i, a, done))
+	}
+}
+
+// look prepares c and hears what policy thinks of it.
+func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
+	a := &admission{call: c, tool: c.Name}
+	if a.err = ctx.Err(); a.err != nil {
+		return a
+	}
+	t, ok := r.Set.Lookup(c.Name)
+	if !ok {
+		a.err = fmt.Errorf("there is no tool named %q", c.Name)
+		return a
+	}
+	a.tool = t.Spec().Name
+	if c.Broken != "" {
+		a.err = fmt.Errorf("%s: the arguments are not a JSON object: %s", a.tool, head(c.Broken, 200))
+		return a
+	}
+	if a.prepared, a.err = t.Prepare(ctx, c.Args); a.err != nil {
+		return a
+	}
+	a.opinion, a.err = r.Policy.Judge(ctx, policy.Case{Tool: a.tool, Call: c, Plan: a.plan()})
+	a.by = "policy"
+	switch {
+	case a.err != nil:
+		a.err = &Denied{a.err.Error()}
+	case a.opinion.Verdict == policy.Deny:
+		a.err = &Denied{a.opinion.String()}
+	}
+	return a
+}
+
+// approve asks the person about a, once, with every reason on the table.
+func (r *run) approve(ctx context.Context, a *admission) {
+	if a.err == nil {
+		a.err = ctx.Err()
+	}
+	if a.err != nil || a.opinion.Verdict != policy.Ask {
+		return
+	}
+	q := r.question(a)
+	answer, err := r.Person.Ask(ctx, q)
+	switch {
+	case ctx.Err() != nil:
+		a.err = ctx.Err()
+		return
+	case err != nil:
+		a.err = tool.Fatal(fmt.Errorf("ask for approval: %w", err))
+		return
+	}
+	a.by = answer.Author
+	switch {
+	case answer.Option == uip.Approve:
+	case answer.Option == uip.Always && a.opinion.Waivable() && r.Always != nil:
+		if err := r.Always(ctx, policy.Case{Tool: a.tool, Call: a.call, Plan: a.plan()}); err != nil {
+			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
+		}
+	default:
+		a.err = refused(answer, a.opinion)
+		if r.StopOnReject {
+			a.err = errors.Join(a.err, ErrRefused)
+		}
+	}
+}
+
+func (r *run) question(a *admission) uip.Request {
+	q := uip.Request{
+		ID: r.NewID(), TaskID: r.Task, Author: r.Actor,
+		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{
+			Title:       a.tool + " " + a.plan().Title,
+			Description: a.opinion.String(),
+			Content:     a.plan().Preview,
+			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
+		},
+		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
+	}
+	if a.opinion.Waivable() && r.Always != nil {
+		q.Options = append(q.Options, uip.Option{ID: uip.Always, Label: "Yes, and do not ask again"})
+	}
+	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true})
+	return q
+}
+
+// refused puts a refusal into words for the model.
+func refused(a uip.Response, o policy.Opinion) error {
+	switch {
+	case a.Author == "nobody":
+		return &Denied{o.String() + " (nobody to ask)"}
+	case a.Comment != "":
+		return &Denied{"refused by the user: " + a.Comment}
+	}
+	return &Denied{"refused by the user"}
+}
+
+// deliver hands one outcome over; if that fails the turn cannot go on.
+func (r *run) deliver(ctx context.Context, out Outcome) {
+	if err := r.Deliver(context.WithoutCancel(ctx), out); err != nil {
+		r.stop(err)
+	}
+}

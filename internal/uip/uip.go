@@ -1,0 +1,290 @@
+// Package uip is the universal interaction protocol: how the agent puts a
+// question to whoever is in charge and gets an answer, without knowing whether
+// that is a person at a terminal, a browser, an editor, or a fixed rule.
+//
+// A [Request] and its [Response] are also what the event log keeps, so that a
+// question outlives the process that asked it.
+package uip
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"coder/internal/show"
+	"coder/internal/wire"
+)
+
+// Kind is the shape of the answer wanted.
+type Kind string
+
+// The four shapes.
+const (
+	Select    Kind = "Select"    // pick one option of several
+	Confirm   Kind = "Confirm"   // agree or not
+	Input     Kind = "Input"     // type free text
+	Composite Kind = "Composite" // several of the above at once
+)
+
+// Purpose is why the question is asked.
+type Purpose string
+
+// The five purposes.
+const (
+	ChooseStrategy     Purpose = "choose_strategy"
+	RequestInfo        Purpose = "request_info"
+	ConfirmRiskyAction Purpose = "confirm_risky_action"
+	AssignSubtask      Purpose = "assign_subtask"
+	Generic            Purpose = "generic"
+)
+
+// Options of a [Confirm] request.
+const (
+	Approve = "approve"
+	Always  = "always"
+	Reject  = "reject"
+)
+
+// Request is one question. CallID, when set, ties the answer to a single tool
+// call; an answer is never valid for any other call.
+type Request struct {
+	ID         string      `json:"interactionId"`
+	TaskID     string      `json:"taskId"`
+	Author     string      `json:"authorActorId"`
+	Kind       Kind        `json:"kind"`
+	Purpose    Purpose     `json:"purpose"`
+	Display    Display     `json:"display"`
+	Options    []Option    `json:"options,omitempty"`
+	Validation *Validation `json:"validation,omitempty"`
+}
+
+// CallID is the tool call the answer is bound to, or "".
+func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
+
+// Display is what the person sees.
+type Display struct {
+	Title       string
+	Description string
+	Content     show.Block
+	Metadata    map[string]string
+}
+
+// Option is one way to answer.
+type Option struct {
+	ID      string `json:"id"`
+	Label   string `json:"label"`
+	Style   Style  `json:"style,omitempty"`
+	Default bool   `json:"isDefault,omitempty"`
+}
+
+// Style hints at how an option should look.
+type Style string
+
+// The three styles.
+const (
+	Primary Style = "primary"
+	Danger  Style = "danger"
+	Plain   Style = "default"
+)
+
+// Validation restricts typed input.
+type Validation struct {
+	Regex    string `json:"regex,omitempty"`
+	Required bool   `json:"required,omitempty"`
+}
+
+// Response answers the Request with the same ID.
+type Response struct {
+	ID      string `json:"interactionId"`
+	TaskID  string `json:"taskId"`
+	Author  string `json:"authorActorId"`
+	Option  string `json:"selectedOptionId,omitempty"`
+	Input   string `json:"inputValue,omitempty"`
+	Comment string `json:"comment,omitempty"`
+}
+
+// An Interactor answers questions.
+//
+// Ask blocks until there is an answer or ctx ends, in which case it returns
+// ctx.Err() and the question is withdrawn. Being told "no" is a Response, not
+// an error. If there is nobody to ask, Ask returns [ErrNobody].
+type Interactor interface {
+	Ask(ctx context.Context, q Request) (Response, error)
+}
+
+// ErrNobody reports that no one is there to answer.
+var ErrNobody = errors.New("nobody to ask")
+
+// Func makes an Interactor of a function.
+type Func func(context.Context, Request) (Response, error)
+
+// Ask calls f.
+func (f Func) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
+
+// Nobody is the Interactor for runs without a person.
+var Nobody Interactor = Func(func(context.Context, Request) (Response, error) {
+	return Response{}, ErrNobody
+})
+
+// Check reports why a is not an answer to q, or nil.
+func Check(q Request, a Response) error {
+	if a.ID != q.ID {
+		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+	}
+	if a.TaskID != "" && a.TaskID != q.TaskID {
+		return fmt.Errorf("answer is for task %q, not %q", a.TaskID, q.TaskID)
+	}
+	if a.Option != "" && !q.offers(a.Option) {
+		return fmt.Errorf("there is no option %q", a.Option)
+	}
+	if a.Option == "" && (q.Kind == Confirm || q.Kind == Select && a.Input == "") {
+		return errors.New("an option must be chosen")
+	}
+	return q.Validation.check(a)
+}
+
+func (r Request) offers(id string) bool {
+	for _, o := range r.Options {
+		if o.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Validation) check(a Response) error {
+	if v == nil {
+		return nil
+	}
+	if v.Required && a.Input == "" && a.Option == "" {
+		return errors.New("an answer is required")
+	}
+	if v.Regex == "" || a.Input == "" {
+		return nil
+	}
+	re, err := regexp.Compile(v.Regex)
+	if err != nil {
+		return fmt.Errorf("the question's own rule is broken: %w", err)
+	}
+	if !re.MatchString(a.Input) {
+		return fmt.Errorf("%q does not match %s", a.Input, v.Regex)
+	}
+	return nil
+}
+
+type wireDisplay struct {
+	Title       string            `json:"title"`
+	Description string            `json:"description,omitempty"`
+	Content     json.RawMessage   `json:"content,omitempty"`
+	ContentKind string            `json:"contentKind,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+type wireTable struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
+}
+
+// MarshalJSON writes the content with its contentKind: PlainText, Json, Diff
+// or Table.
+func (d Display) MarshalJSON() ([]byte, error) {
+	w := wireDisplay{Title: d.Title, Description: d.Description, Metadata: d.Metadata}
+	switch c := d.Content.(type) {
+	case nil:
+	case show.Text:
+		w.ContentKind, w.Content = "PlainText", wire.Must(string(c))
+	case show.Code:
+		if c.Lang == "json" && json.Valid([]byte(c.Source)) {
+			w.ContentKind, w.Content = "Json", json.RawMessage(c.Source)
+			break
+		}
+		w.ContentKind, w.Content = "PlainText", wire.Must(c.Source)
+	case show.Diff:
+		w.ContentKind, w.Content = "Diff", wire.Must(c.Unified)
+	case show.Table:
+		w.ContentKind, w.Content = "Table", wire.Must(wireTable(c))
+	}
+	return wire.JSON(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A command comes back as text.
+func (d *Display) UnmarshalJSON(data []byte) error {
+	var w wireDisplay
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	content, err := w.block()
+	if err != nil {
+		return fmt.Errorf("content of display: %w", err)
+	}
+	*d = Display{Title: w.Title, Description: w.Description, Content: content, Metadata: w.Metadata}
+	return nil
+}
+
+func (w wireDisplay) block() (show.Block, error) {
+	if len(w.Content) == 0 {
+		return nil, nil
+	}
+	switch w.ContentKind {
+	case "Json":
+		return show.Code{Lang: "json", Source: string(w.Content)}, nil
+	case "Table":
+		var t wireTable
+		err := json.Unmarshal(w.Content, &t)
+		return show.Table(t), err
+	}
+	var s string
+	if err := json.Unmarshal(w.Content, &s); err != nil {
+		return nil, err
+	}
+	if w.ContentKind == "Diff" {
+		added, deleted := count(s)
+		return show.Diff{Unified: s, Added: added, Deleted: deleted}, nil
+	}
+	return show.Text(s), nil
+}
+
+// count tells how many lines a unified diff adds and deletes. It goes by the
+// lengths that the hunks give, since a deleted line may look like a file name.
+func count(unified string) (added, deleted int) {
+	var before, after int // lines left in the hunk
+	for line := range strings.Lines(unified) {
+		switch {
+		case before <= 0 && after <= 0:
+			before, after = hunk(line)
+		case line[0] == '+':
+			added, after = added+1, after-1
+		case line[0] == '-':
+			deleted, before = deleted+1, before-1
+		case line[0] != '\\':
+			before, after = before-1, after-1
+		}
+	}
+	return added, deleted
+}
+
+var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+
+// hunk reads the lengths from the head of a hunk. A length left out is 1.
+func hunk(line string) (before, after int) {
+	m := hunkHead.FindStringSubmatch(line)
+	if m == nil {
+		return 0, 0
+	}
+	return length(m[1]), length(m[2])
+}
+
+func length(s string) int {
+	if s == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}

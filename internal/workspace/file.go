@@ -1,0 +1,300 @@
+package workspace
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// ErrNotRegular is the error of reading or writing something that is not a
+// plain file: a directory, a pipe, a device.
+var ErrNotRegular = errors.New("not a regular file")
+
+// ErrReadOnly is the error of writing a file that nobody may write, or not we.
+var ErrReadOnly = errors.New("file is read-only")
+
+// ErrTooLarge is the error of reading a file that exceeds the given limit.
+var ErrTooLarge = errors.New("file is too large")
+
+// Open opens a regular file for reading and says what it is. It never waits:
+// a pipe or device is refused instead of being opened.
+func (w *Workspace) Open(name string) (*os.File, fs.FileInfo, error) {
+	rel, info, err := w.find(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := regular(rel, info); err != nil {
+		return nil, nil, err
+	}
+	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
+	if err != nil {
+		return nil, nil, w.explain(rel, err)
+	}
+	if info, err = f.Stat(); err == nil {
+		err = regular(rel, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, nil, w.explain(rel, err)
+	}
+	return f, info, nil
+}
+
+// ReadFile reads a whole file of at most limit bytes.
+func (w *Workspace) ReadFile(name string, limit int64) ([]byte, fs.FileInfo, error) {
+	f, info, err := w.Open(name)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer f.Close()
+	if info.Size() > limit {
+		return nil, nil, fmt.Errorf("%w: %s has %d bytes, the limit is %d", ErrTooLarge, quoted(name), info.Size(), limit)
+	}
+	data := make([]byte, 0, info.Size()+1)
+	for int64(len(data)) <= limit {
+		n, err := f.Read(data[len(data):cap(data)])
+		data = data[:len(data)+n]
+		switch {
+		case err == io.EOF:
+			return data, info, nil
+		case err != nil:
+			return nil, nil, fmt.Errorf("read %s: %w", quoted(name), plain(err))
+		}
+		data = slices.Grow(data, 1)
+	}
+	return nil, nil, fmt.Errorf("%w: %s grew beyond %d bytes", ErrTooLarge, quoted(name), limit)
+}
+
+// Stat describes what name leads to, links followed.
+func (w *Workspace) Stat(name string) (fs.FileInfo, error) {
+	_, info, err := w.find(name)
+	return info, err
+}
+
+// Lstat describes name itself, even if it is a link.
+func (w *Workspace) Lstat(name string) (fs.FileInfo, error) {
+	rel, err := w.Resolve(name)
+	if err != nil {
+		return nil, err
+	}
+	info, err := w.root.Lstat(rel)
+	return info, w.explain(rel, err)
+}
+
+// ReadDir lists a directory by name, at most limit entries of it; more says
+// that there are others.
+func (w *Workspace) ReadDir(name string, limit int) (list []fs.DirEntry, more bool, err error) {
+	rel, info, err := w.find(name)
+	if err != nil {
+		return nil, false, err
+	}
+	if !info.IsDir() {
+		return nil, false, fmt.Errorf("%s is not a directory", quoted(name))
+	}
+	list, more, err = w.readDir(rel, limit)
+	return list, more, w.explain(rel, err)
+}
+
+func (w *Workspace) readDir(rel string, limit int) ([]fs.DirEntry, bool, error) {
+	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
+	list, err := f.ReadDir(limit + 1)
+	if err == io.EOF {
+		err = nil
+	}
+	more := len(list) > limit
+	list = list[:min(len(list), limit)]
+	slices.SortFunc(list, func(a, b fs.DirEntry) int { return strings.Compare(a.Name(), b.Name()) })
+	return list, more, err
+}
+
+// find follows name to what exists there. The root handle is asked first, and
+// only if it stumbles over a link do we look where the link leads.
+func (w *Workspace) find(name string) (string, fs.FileInfo, error) {
+	rel, err := w.Resolve(name)
+	if err != nil {
+		return "", nil, err
+	}
+	info, err := w.root.Stat(rel)
+	if errors.Is(err, w.leave) {
+		if rel, err = w.follow(rel); err != nil {
+			return "", nil, err
+		}
+		info, err = w.root.Stat(rel)
+	}
+	return rel, info, w.explain(rel, err)
+}
+
+func regular(rel string, info fs.FileInfo) error {
+	var what string
+	switch mode := info.Mode(); {
+	case mode.IsRegular():
+		return nil
+	case mode.IsDir():
+		what = "a directory"
+	case mode&fs.ModeSymlink != 0:
+		what = "a link"
+	case mode&fs.ModeNamedPipe != 0:
+		what = "a named pipe"
+	case mode&fs.ModeSocket != 0:
+		what = "a socket"
+	case mode&fs.ModeDevice != 0:
+		what = "a device"
+	default:
+		what = "of an unknown kind"
+	}
+	return fmt.Errorf("%w: %s is %s", ErrNotRegular, quoted(rel), what)
+}
+
+// WriteFile gives a file new content in one step, making the directories on
+// its way. A link stays a link and what it points to changes.
+func (w *Workspace) WriteFile(name string, data []byte) error {
+	rel, err := w.Locate(name)
+	if err != nil {
+		return err
+	}
+	dir, err := w.parent(rel)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	base := path.Base(rel)
+	old, err := overwritable(dir, base)
+	if err != nil {
+		return w.explain(rel, err)
+	}
+	return w.explain(rel, replace(dir, base, data, old))
+}
+
+// CreateFile makes a new file with the given mode; it fails with [fs.ErrExist]
+// if there is one already.
+func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error {
+	rel, err := w.Locate(name)
+	if err != nil {
+		return err
+	}
+	dir, err := w.parent(rel)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	f, err := dir.OpenFile(path.Base(rel), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return w.explain(rel, err)
+	}
+	_, err = f.Write(data)
+	return w.explain(rel, errors.Join(err, f.Close()))
+}
+
+// parent opens the directory that holds rel, making it if need be. Working
+// from its handle, nobody can put another directory in its place.
+func (w *Workspace) parent(rel string) (*os.Root, error) {
+	if rel == "." {
+		return nil, fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoted(w.dir))
+	}
+	up := path.Dir(rel)
+	if err := w.root.MkdirAll(up, 0o777); err != nil {
+		return nil, w.explain(up, err)
+	}
+	dir, err := w.root.OpenRoot(up)
+	return dir, w.explain(up, err)
+}
+
+// overwritable describes the file to be replaced, nil if there is none. A file
+// without any write bit is refused even to those whom the system would let.
+func overwritable(dir *os.Root, base string) (fs.FileInfo, error) {
+	info, err := dir.Lstat(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := regular(base, info); err != nil {
+		return nil, err
+	}
+	if info.Mode().Perm()&0o222 == 0 {
+		return nil, ErrReadOnly
+	}
+	f, err := dir.OpenFile(base, os.O_WRONLY|syscall.O_NONBLOCK, 0)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, ErrReadOnly
+	}
+	if err != nil {
+		return nil, err
+	}
+	return info, f.Close()
+}
+
+// replace writes data beside base and moves it there.
+func replace(dir *os.Root, base string, data []byte, old fs.FileInfo) error {
+	f, err := scratch(dir)
+	if err != nil {
+		return fmt.Errorf("make a temporary file beside it: %w", err)
+	}
+	temp := path.Base(f.Name())
+	err = fill(f, data, old)
+	if err == nil {
+		err = dir.Rename(temp, base)
+	}
+	if err != nil {
+		dir.Remove(temp)
+		return err
+	}
+	syncDir(dir)
+	return nil
+}
+
+// serial numbers the temporary files of this process.
+var serial atomic.Uint64
+
+// scratch makes a file with a name of its own. What a crash leaves behind is
+// never taken over by a later process with the same number.
+func scratch(dir *os.Root) (*os.File, error) {
+	for {
+		name := fmt.Sprintf(".coder-%d-%d.tmp", os.Getpid(), serial.Add(1))
+		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// fill writes data to f, makes it look like old, and sees it on the disk.
+func fill(f *os.File, data []byte, old fs.FileInfo) error {
+	_, err := f.Write(data)
+	if err == nil && old != nil {
+		keepOwner(f, old)
+		err = f.Chmod(old.Mode())
+	}
+	if err == nil {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// keepOwner gives f to the owner of old, as far as we may.
+func keepOwner(f *os.File, old fs.FileInfo) {
+	if st, ok := old.Sys().(*syscall.Stat_t); ok {
+		_ = f.Chown(int(st.Uid), int(st.Gid)) // only root may, and only root needs to
+	}
+}
+
+// syncDir makes the new name last. Some file systems cannot; the content is
+// safe all the same.
+func syncDir(dir *os.Root) {
+	if d, err := dir.Open("."); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
+}

@@ -1,0 +1,85 @@
+package workspace
+
+import (
+	"context"
+	"io/fs"
+	"iter"
+	"path"
+)
+
+// Entry is one thing found by [Workspace.Walk].
+type Entry struct {
+	Path  string
+	Type  fs.FileMode // the type bits only
+	Depth int         // 1 for what lies directly in the starting directory
+	// Ignored things are those a .gitignore names and those that are never
+	// of interest, such as .git and node_modules. They are not entered.
+	Ignored bool
+	// Err says why a directory could not be listed, or not whole. It comes in
+	// an entry of its own, after the one that named the directory.
+	Err error
+}
+
+// IsDir reports whether the entry is a directory.
+func (e Entry) IsDir() bool { return e.Type.IsDir() }
+
+// maxDir is how many entries of one directory a walk looks at.
+const maxDir = 100_000
+
+// Walk yields everything below from, the near before the far, each directory
+// in the order of names. Links are named but not followed, so it always ends.
+// A depth of zero or less means all the way down. When ctx ends the walk stops.
+func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[Entry] {
+	return func(yield func(Entry) bool) {
+		start, err := w.Locate(from)
+		if err != nil {
+			yield(Entry{Path: from, Err: err})
+			return
+		}
+		queue := []level{{dir: start, rules: w.rulesAbove(start)}}
+		for len(queue) > 0 && ctx.Err() == nil {
+			next, more := w.list(ctx, queue[0], yield)
+			if !more {
+				return
+			}
+			queue = queue[1:]
+			if depth <= 0 || len(next) > 0 && next[0].depth < depth {
+				queue = append(queue, next...)
+			}
+		}
+	}
+}
+
+// level is a directory still to be listed.
+type level struct {
+	dir   string
+	depth int
+	rules *rules // those of the directories above it
+}
+
+// list yields what is in one directory and returns the directories in it that
+// are worth entering.
+func (w *Workspace) list(ctx context.Context, at level, yield func(Entry) bool) (next []level, ok bool) {
+	entries, more, err := w.readDir(at.dir, maxDir)
+	if err != nil {
+		return nil, yield(Entry{Path: at.dir, Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, err)})
+	}
+	rules := w.rulesOf(at.dir, entries, at.rules)
+	for _, d := range entries {
+		if ctx.Err() != nil {
+			return nil, false
+		}
+		e := Entry{Path: path.Join(at.dir, d.Name()), Type: d.Type(), Depth: at.depth + 1}
+		e.Ignored = rules.ignore(e.Path, e.IsDir())
+		if !yield(e) {
+			return nil, false
+		}
+		if e.IsDir() && !e.Ignored {
+			next = append(next, level{e.Path, e.Depth, rules})
+		}
+	}
+	if more {
+		return next, yield(Entry{Path: at.dir, Type: fs.ModeDir, Depth: at.depth, Err: ErrTooLarge})
+	}
+	return next, true
+}
