@@ -57,6 +57,9 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 		return nil, err
 	}
 	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn}
+	if err := h.checkData(); err != nil {
+		return nil, err
+	}
 	conf, report, err := config.Load(h.loadOptions())
 	if err != nil {
 		return nil, &exitError{code: ExitConfig, err: err}
@@ -69,6 +72,7 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 		if h.root, err = absolute(root, conf.Runtime.WorkspaceRoot); err != nil {
 			return nil, err
 		}
+		return h, h.checkData()
 	}
 	return h, nil
 }
@@ -137,6 +141,9 @@ func (h *house) data() string { return filepath.Join(h.root, ".coder") }
 
 // checkData refuses a data folder that is not ours to write to.
 func (h *house) checkData() error {
+	if h.flags.ephemeral {
+		return nil
+	}
 	info, err := os.Lstat(h.data())
 	switch {
 	case err != nil:
@@ -160,9 +167,6 @@ var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.Decisions, "always": 
 func (h *house) stores() (event.Store, session.Store, error) {
 	if h.flags.ephemeral {
 		return h.wrap(new(mem.Store)), new(mem.Sessions), nil
-	}
-	if err := h.checkData(); err != nil {
-		return nil, nil, err
 	}
 	told := false
 	tell := func(err error) {

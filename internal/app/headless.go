@@ -119,7 +119,7 @@ func (h *house) lastSession() (string, error) {
 		when int64
 	)
 	for _, name := range append(sessionsUnder(filepath.Join(h.data(), "log"), ""), sessionsUnder(filepath.Join(h.data(), "sessions"), ".json")...) {
-		if t := h.touched(name); t > when || t == when && name > last {
+		if t := h.touched(name); t > when || t == when && t > 0 && name > last {
 			last, when = name, t
 		}
 	}

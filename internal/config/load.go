@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/tailscale/hujson"
 )
@@ -128,7 +129,7 @@ func (l *loader) fail(err error) {
 
 func (l *loader) file(f file) {
 	data, err := l.readFile(f.path)
-	if errors.Is(err, fs.ErrNotExist) && !f.must {
+	if (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !f.must {
 		return
 	}
 	if err != nil {

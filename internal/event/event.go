@@ -44,6 +44,7 @@ type (
 	TaskFailed struct {
 		TaskID string `json:"taskId"`
 		Reason string `json:"reason"`
+		Code   string `json:"code,omitempty"` // which failure of the provider it was, if it was one
 		Author string `json:"authorActorId"`
 	}
 	TaskCanceled struct {

@@ -21,14 +21,11 @@ const shellTool = "bash"
 // sectionLines is how much of each section of a command's output is shown.
 const sectionLines = 20
 
-// errNoCommand reports a bare "!".
-var errNoCommand = errors.New("no command after !")
-
 // runBangCommand runs a shell command the person typed, through the same gate
 // as the model's own commands, and puts both into the conversation.
 func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command string, out event.Sink) (string, error) {
 	if command == "" {
-		return "", errNoCommand
+		return "", &CommandError{"no command after !"}
 	}
 	st := o.newState(out)
 	err := o.openTask(ctx, st, rawInput)
@@ -77,7 +74,7 @@ type shellResult struct {
 }
 
 func readShellResult(command, text string) shellResult {
-	r := shellResult{ExitCode: -1}
+	r := shellResult{ExitCode: -1, Error: "no result"}
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		r.Error = text
 	}
@@ -90,7 +87,7 @@ func readShellResult(command, text string) shellResult {
 func (r shellResult) block(lines int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "$ %s\n", r.Command)
-	if r.Error != "" {
+	if r.ExitCode < 0 { // it never ran
 		b.WriteString(r.Error)
 		return b.String()
 	}

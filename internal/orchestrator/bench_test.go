@@ -36,7 +36,7 @@ type bench struct {
 	saved int
 
 	during func(ctx context.Context, path string) error // what the tools do meanwhile
-	onEach func(event.Event)                             // called for every event shown
+	onEach func(event.Event)                            // called for every event shown
 }
 
 func newBench(t *testing.T, script string) *bench {
@@ -62,9 +62,9 @@ func newBench(t *testing.T, script string) *bench {
 	})
 	b.Orchestrator = New(Config{
 		Provider: b.model, Talk: new(conversation.Conversation), Through: line.Through,
-		Runner:   &toolrun.Runner{Policy: allow, NewID: func() string { return id("ui") }, Now: time.Now},
-		Person:   broker.New(uip.Nobody).On,
-		Save:     func(context.Context) error { b.saved++; return nil },
+		Runner: &toolrun.Runner{Policy: allow, NewID: func() string { return id("ui") }, Now: time.Now},
+		Person: broker.New(uip.Nobody).On,
+		Save:   func(context.Context) error { b.saved++; return nil },
 		Settings: func() Settings {
 			return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
 		},

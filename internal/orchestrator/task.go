@@ -6,8 +6,10 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"coder/internal/chat"
 	"coder/internal/event"
 	tokens "coder/internal/prompt"
+	"coder/internal/provider"
 	"coder/internal/toolrun"
 )
 
@@ -17,12 +19,8 @@ const (
 	interruptedAmongTools = "[Request interrupted by user for tool use]"
 )
 
-// Bounds of what a task's record says of the prompt; the conversation has all
-// of it.
-const (
-	titleLimit  = 80
-	intentLimit = 2000
-)
+// titleLimit is how long a task's title may be.
+const titleLimit = 80
 
 // emit puts e on record and shows it. What the record says was said, the
 // conversation takes in.
@@ -39,7 +37,7 @@ func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e 
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
 	id := o.NewID("task")
 	created := event.TaskCreated{
-		TaskID: id, Title: Title(userInput), Intent: clip(userInput, intentLimit),
+		TaskID: id, Title: Title(userInput), Intent: userInput,
 		Priority: event.Foreground, AgentID: ActorAgent, Author: ActorUser,
 	}
 	st.task = id
@@ -47,10 +45,28 @@ func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput st
 		st.task = ""
 		return err
 	}
-	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: id, AgentID: ActorAgent, Author: ActorAgent}); err != nil {
+	return o.startTask(ctx, st)
+}
+
+func (o *Orchestrator) startTask(ctx context.Context, st *turnState) error {
+	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: ActorAgent, Author: ActorAgent}); err != nil {
 		return err
 	}
 	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+}
+
+// resumeTask brings the beginning of a turn on record where it is not.
+func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfinished) error {
+	begin := o.startTask
+	if left.Started {
+		begin = func(ctx context.Context, st *turnState) error {
+			return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+		}
+	}
+	if err := errors.Join(begin(ctx, st), o.recordSystem(ctx, st)); err != nil || left.Heard {
+		return err
+	}
+	return o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, left.Input)})
 }
 
 // closeTask gives the task the one end that fits how the turn went.
@@ -61,7 +77,7 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	case errors.Is(turnErr, toolrun.ErrRefused):
 		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
 	case turnErr != nil:
-		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Author: ActorAgent})
+		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: ActorAgent})
 	}
 	return o.emit(ctx, st, ActorAgent, event.TaskCompleted{TaskID: st.task, Author: ActorAgent})
 }

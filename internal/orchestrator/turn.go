@@ -40,12 +40,28 @@ func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-// ContinueTurn takes up a turn that an earlier process left unfinished: first
-// the calls that never got a result, then the model again.
-func (o *Orchestrator) ContinueTurn(ctx context.Context, task string, out event.Sink) (string, error) {
+// Unfinished is a turn that an earlier process did not bring to its end.
+type Unfinished struct {
+	Task    string
+	Input   string
+	Started bool // the task is on record as started
+	Heard   bool // the input is in the conversation
+}
+
+// Command reports whether the input was a command rather than a prompt. What
+// is left of a command is not taken up: the person may run it again.
+func (u Unfinished) Command() bool {
+	_, isPrompt := parseInput(u.Input).(prompt)
+	return !isPrompt
+}
+
+// ContinueTurn takes up a turn where it was left: first whatever of its
+// beginning is not on record, then the calls that never got a result, then the
+// model again.
+func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
-	st.task, st.calls = task, o.Talk.Open()
-	err := o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+	st.task, st.calls = left.Task, o.Talk.Open()
+	err := o.resumeTask(ctx, st, left)
 	if err == nil && len(st.calls) > 0 {
 		err = o.toolLoopStep(ctx, st)
 	}
@@ -92,12 +108,18 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, o
 	if err := o.openTask(ctx, st, userInput); err != nil {
 		return st, err
 	}
-	if st.set.System != o.Talk.System() {
-		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System)}); err != nil {
-			return st, err
-		}
+	if err := o.recordSystem(ctx, st); err != nil {
+		return st, err
 	}
 	return st, o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, userInput)})
+}
+
+// recordSystem puts the system text on record where it is not the one in force.
+func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
+	if st.set.System == o.Talk.System() {
+		return nil
+	}
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System)})
 }
 
 // chatStep sends the conversation and takes in one reply.

@@ -111,6 +111,39 @@ var (
 	ErrBadRequest     = errors.New("request refused")
 )
 
+// codes are short stable names of the failures above, for records and other
+// programs.
+var codes = []struct {
+	is   error
+	code string
+}{
+	{ErrContextTooLong, "context_length_exceeded"},
+	{ErrNoModel, "model_not_found"},
+	{ErrAuth, "unauthorized"},
+	{ErrQuota, "quota_exceeded"},
+	{ErrRateLimited, "rate_limited"},
+	{ErrOverloaded, "overloaded"},
+	{ErrUnreachable, "unreachable"},
+	{ErrNotAnAPI, "not_an_api"},
+	{ErrCutOff, "cut_off"},
+	{ErrBadRequest, "bad_request"},
+}
+
+// Code names the failure err is, "provider_error" if it is one without a name,
+// or "" if it is no failure of a provider.
+func Code(err error) string {
+	for _, c := range codes {
+		if errors.Is(err, c.is) {
+			return c.code
+		}
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return "provider_error"
+	}
+	return ""
+}
+
 // Error is a failure of the provider. It unwraps to both its Kind (one of the
 // sentinels above, or nil) and its cause. Its text holds no key, no markup and
 // no control characters.

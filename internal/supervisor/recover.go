@@ -24,6 +24,7 @@ var errUnknownOutcome = errors.New("interrupted: the program ended while this ca
 // it may still matter.
 type history struct {
 	tasks     task.Tasks
+	heard     bool // the last task's input is in the conversation
 	requested map[string]event.ToolCallRequested
 	completed map[string]event.ToolCallCompleted
 	asked     map[string]uip.Request  // by call
@@ -41,9 +42,15 @@ func (h *history) add(r event.Record) error {
 	case event.InteractionResponded:
 		put(&h.answered, e.ID, e.Response)
 	case event.MessageAdded:
-		if e.Message.Role == chat.Assistant {
+		switch e.Message.Role {
+		case chat.Assistant:
 			h.forget()
+		case chat.User:
+			h.heard = true
+		case chat.System, chat.Tool:
 		}
+	case event.TaskCreated:
+		h.heard = false
 	}
 	return h.tasks.Add(r)
 }

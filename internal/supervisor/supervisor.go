@@ -78,6 +78,11 @@ func (s *Supervisor) Start(ctx context.Context, id string, out event.Sink) (*Ses
 // Resume opens the session id as its logs tell it; where there are none, from
 // its snapshot. If there is neither the error is [session.ErrNotFound].
 func (s *Supervisor) Resume(ctx context.Context, id string, out event.Sink) (*Session, error) {
+	if known, err := s.Exists(ctx, id); err != nil {
+		return nil, err
+	} else if !known {
+		return nil, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+	}
 	return s.open(ctx, id, out, timeline.Options{Now: s.Now})
 }
 
@@ -169,14 +174,15 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	t, ok := s.past.unfinished()
-	if !ok {
-		return "", ErrFinished
+	left := orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard}
+	if !ok || left.Command() {
+		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
 	if err := s.settleCalls(ctx, t.ID, s.through(out)); err != nil {
 		return "", err
 	}
 	s.past = history{}
-	return s.orch.ContinueTurn(ctx, t.ID, out)
+	return s.orch.ContinueTurn(ctx, left, out)
 }
 
 // Unfinished is the task an earlier process left behind, if any.

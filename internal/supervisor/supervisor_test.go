@@ -77,7 +77,7 @@ func TestAProcessMayDieAtAnyRecord(t *testing.T) {
 // TestAnUnfinishedTurnIsTakenUp does the same, but lets the new process finish
 // the turn itself.
 func TestAnUnfinishedTurnIsTakenUp(t *testing.T) {
-	for lives := 3; ; lives++ {
+	for lives := 1; ; lives++ {
 		w := &world{t: t}
 		if w.start(writeThenSay, policy.Allow, uip.Nobody, lives).run("go") == nil {
 			return
@@ -91,6 +91,9 @@ func TestAnUnfinishedTurnIsTakenUp(t *testing.T) {
 		w.check()
 		if n := len(w.wrote); n > 1 {
 			t.Errorf("after %d records: the file was written %d times", lives, n)
+		}
+		if first := told(p, 0); !strings.HasPrefix(first, "user:go\n") {
+			t.Errorf("after %d records the model was told %q", lives, first)
 		}
 		if !strings.HasSuffix(w.domain(), "TaskCompleted") {
 			t.Errorf("after %d records: %s", lives, w.domain())
@@ -243,7 +246,11 @@ func TestASessionWithoutLogsIsImportedFromItsSnapshot(t *testing.T) {
 func TestTwoProcessesCannotShareASession(t *testing.T) {
 	w := &world{t: t}
 	p := w.start("say x", policy.Allow, uip.Nobody, -1)
-	if _, err := p.Start(t.Context(), "s", event.Discard); err != nil {
+	s, err := p.Start(t.Context(), "s", event.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.Run(t.Context(), "hi", event.Discard); err != nil {
 		t.Fatal(err)
 	}
 	var claimed *event.ClaimedError

@@ -219,6 +219,7 @@ func TestConcurrentConversations(t *testing.T) {
 
 func FuzzQuotedMessage(f *testing.F) {
 	f.Add("hello", `{"a":1}`, `[]`, "id")
+	f.Add("0\xff", "0", "0", `"`)
 	f.Add("\xff\u2028\"\\", `{`, `{"a":`, "\x00")
 	f.Fuzz(func(t *testing.T, text, args, raw, id string) {
 		b := appendMessage([]byte("["), chat.Message{Role: chat.Assistant, Parts: []chat.Part{

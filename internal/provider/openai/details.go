@@ -29,14 +29,19 @@ func (b block) get(key string) []byte {
 	return nil
 }
 
-// add takes the entries of one delta and returns the text in them.
-func (d *details) add(raw []byte) (text string) {
+// add takes the entries of one delta and returns the text in them, as
+// [unquote] gives it.
+func (d *details) add(raw []byte) (text []byte) {
 	for e := elements(raw); e.next(); {
 		b := readBlock(e.val)
 		if len(b) == 0 {
 			continue
 		}
-		text += str(b.get("text")) + str(b.get("summary"))
+		for _, key := range []string{"text", "summary"} {
+			if v := b.get(key); isString(v) {
+				text = append(text, unquote(nil, v)...)
+			}
+		}
 		if i := d.find(b); i >= 0 {
 			(*d)[i].merge(b)
 			continue

@@ -90,7 +90,8 @@ func appendParts(b []byte, m chat.Message) []byte {
 			b = append(quote(b, string(p)), '}')
 		case chat.Image:
 			b = append(next(b), `{"type":"image_url","image_url":{"url":"data:`...)
-			b = append(b, strings.Trim(string(quote(nil, p.MediaType)), `"`)...)
+			media := quote(nil, p.MediaType)
+			b = append(b, media[1:len(media)-1]...)
 			b = append(b, `;base64,`...)
 			b = base64.StdEncoding.AppendEncode(b, p.Data)
 			b = append(b, `"}}`...)

@@ -238,7 +238,7 @@ func (r *reply) think(t thinking) {
 		r.field = t.field
 		r.ponder(r.thoughtRunes.add(unquote(nil, t.text)), t.field)
 	case r.field == "":
-		r.ponder(text, detailsField)
+		r.ponder(r.thoughtRunes.add(text), detailsField)
 	}
 }
 

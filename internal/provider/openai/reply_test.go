@@ -67,7 +67,7 @@ func TestReplies(t *testing.T) {
 		{"details alone", stream(
 			`{"reasoning_details":[{"type":"reasoning.summary","summary":"a\ud83d","index":0,"id":null}]}`,
 			`{"reasoning_details":[{"type":"reasoning.summary","summary":"\udc4b","index":0,"id":"x"}]}`, `{"content":"c"}`),
-			`(reasoning_details:a` + "\uFFFD\uFFFD" + `[{"type":"reasoning.summary","summary":"a\ud83d\udc4b","index":0,"id":"x"}]) "c" end`},
+			`(reasoning_details:a👋[{"type":"reasoning.summary","summary":"a\ud83d\udc4b","index":0,"id":"x"}]) "c" end`},
 		{"details of several kinds and blocks", stream(
 			`{"reasoning_details":[{"type":"reasoning.text","text":"a","index":0},{"type":"reasoning.text","text":"b","index":1}]}`,
 			`{"reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"1","index":0},{"type":"reasoning.encrypted","data":"y","id":"2","index":0}]}`,

@@ -1,11 +1,6 @@
 package jsonl
 
-import (
-	"strings"
-
-	"coder/internal/event"
-	"coder/internal/provider"
-)
+import "coder/internal/event"
 
 type semaReady struct {
 	Dir     string     `json:"workingDir"`
@@ -101,7 +96,7 @@ func (s *sema) mainTask(r event.Record) error {
 		s.running, s.half, s.stopped = true, false, false
 		return s.tell("processing")
 	case event.TaskFailed:
-		if err := s.put("session:error", errorOf(e.Reason)); err != nil {
+		if err := s.put("session:error", errorOf(e)); err != nil {
 			return err
 		}
 	case event.TaskCompleted, event.TaskCanceled:
@@ -146,29 +141,21 @@ type semaErrorBody struct {
 	Message string `json:"message"`
 }
 
-// failures are the provider's ways to fail, as a task's reason tells them.
-var failures = []struct {
-	is         error
-	kind, code string
-}{
-	{provider.ErrContextTooLong, "context_length_exceeded", "context_length_exceeded"},
-	{provider.ErrNoModel, "model_error", "model_not_found"},
-	{provider.ErrAuth, "api_error", "unauthorized"},
-	{provider.ErrRateLimited, "api_error", "rate_limited"},
-	{provider.ErrQuota, "api_error", "quota_exceeded"},
-	{provider.ErrOverloaded, "api_error", "overloaded"},
-	{provider.ErrUnreachable, "api_error", "unreachable"},
-	{provider.ErrNotAnAPI, "api_error", "not_an_api"},
-	{provider.ErrCutOff, "api_error", "cut_off"},
-	{provider.ErrBadRequest, "api_error", "bad_request"},
+// semaTypes are the failures that have a type of their own; every other
+// failure of the provider is an api_error.
+var semaTypes = map[string]string{
+	"context_length_exceeded": "context_length_exceeded",
+	"model_not_found":         "model_error",
 }
 
-// errorOf sorts the reason a task failed for; the log keeps only its words.
-func errorOf(reason string) semaError {
-	for _, f := range failures {
-		if strings.Contains(reason, f.is.Error()) {
-			return semaError{f.kind, semaErrorBody{f.code, reason}}
-		}
+func errorOf(e event.TaskFailed) semaError {
+	body := semaErrorBody{e.Code, e.Reason}
+	switch kind, ok := semaTypes[e.Code]; {
+	case e.Code == "":
+		body.Code = "task_failed"
+		return semaError{"fatal_error", body}
+	case ok:
+		return semaError{kind, body}
 	}
-	return semaError{"fatal_error", semaErrorBody{"task_failed", reason}}
+	return semaError{"api_error", body}
 }

@@ -144,7 +144,7 @@ func interrupted(s *script) {
 
 func failed(s *script) {
 	s.begin("t4", "Again")
-	s.add(event.TaskFailed{TaskID: s.task, Reason: "ask gpt-x: quota used up: no credit left", Author: "main"})
+	s.add(event.TaskFailed{TaskID: s.task, Reason: "ask gpt-x: quota used up: no credit left", Code: "quota_exceeded", Author: "main"})
 	s.add(event.StateChanged{Busy: false})
 }
 
