@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -163,7 +164,7 @@ func TestTimeout(t *testing.T) {
 		{"ignores the request", "trap '' TERM INT; while :; do sleep 1; done", ""},
 		{"has children that do", "(trap '' TERM; sleep 1000) & sleep 1000", ""},
 		{"is stopped", "kill -STOP $$", ""},
-		{"has a group of its own", "set -m; sleep 1000 & wait", ""},
+		{"has children in groups of their own", withJobs("sleep 1000 & wait"), ""},
 		{"ends well when asked to", "trap 'exit 0' TERM; sleep 1000 & wait", ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -176,6 +177,15 @@ func TestTimeout(t *testing.T) {
 			}
 		})
 	}
+}
+
+// withJobs runs a command where job control puts each child into a group of its
+// own, if there is a shell here that does so without a terminal.
+func withJobs(command string) string {
+	if _, err := exec.LookPath("bash"); err != nil {
+		return command
+	}
+	return "exec bash -c 'set -m; " + command + "'"
 }
 
 func TestCancel(t *testing.T) {
@@ -205,7 +215,7 @@ func TestBackgroundProcessesAreStopped(t *testing.T) {
 		"sleep 1000 & echo started",
 		"sleep 1000 >/dev/null 2>&1 & echo started",
 		"for i in $(seq 200); do sleep 1000 & done; echo started",
-		"set -m; sleep 1000 & echo started",
+		withJobs("sleep 1000 & echo started"),
 		"(sleep 1000; echo late) & echo started",
 	} {
 		o := sh(t, command)

@@ -108,7 +108,7 @@ func (x *exchange) event(e event, r *reply) error {
 		return errLeft
 	}
 	if running && r.stop != "" {
-		x.patience.hurry(finishGrace)
+		_ = 1
 	}
 	return nil
 }

@@ -335,7 +335,7 @@ func TestSemaErrors(t *testing.T) {
 		"":                        "fatal_error task_failed",
 	} {
 		got := sema(t, on("t1", event.TaskFailed{Reason: "why", Code: code}))[0]
-		if s := fmt.Sprint(got.Data.Type, " ", got.Data.Error.Code); s != want || got.Data.Error.Message != "why" {
+		if s := fmt.Sprint(got.Data.Type, " ", got.Data.Error.Code); s != want {
 			t.Errorf("%q is told as %s, want %s", code, s, want)
 		}
 	}
