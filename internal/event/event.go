@@ -81,6 +81,11 @@ type (
 		Verdict   string          `json:"verdict,omitempty"`
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"`
+		// Before is what the call would overwrite, kept so that it can be
+		// brought back. Tree names the kept state of all files, for a call
+		// whose targets nobody can tell.
+		Before []FileState `json:"before,omitempty"`
+		Tree   string      `json:"tree,omitempty"`
 	}
 	ToolCallCompleted struct {
 		CallID     string          `json:"toolCallId"`
@@ -91,8 +96,28 @@ type (
 		IsError    bool            `json:"isError"`
 		DurationMs int64           `json:"durationMs"`
 		Timestamp  int64           `json:"timestamp"`
+		// Changes is what the call did to files.
+		Changes []FileChange `json:"changes,omitempty"`
 	}
 )
+
+// FileState is a file at one moment. Hash names its content in the store of
+// kept contents; an empty Hash says that there was no file. Content too large
+// to keep has Size and Mode, and Lost set.
+type FileState struct {
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+	Mode uint32 `json:"mode,omitempty"` // permission bits
+	Link string `json:"link,omitempty"` // where a symbolic link leads
+	Size int64  `json:"size,omitempty"`
+	Lost bool   `json:"lost,omitempty"`
+}
+
+// FileChange is what became of one file.
+type FileChange struct {
+	Before FileState `json:"before"`
+	After  FileState `json:"after"`
+}
 
 // Conversation events: what the model was told and what it said.
 type (

@@ -25,10 +25,11 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 		a.err = ctx.Err()
 	}
 	plan := a.plan()
+	r.keep(ctx, a)
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
 		Timestamp: r.Now().UnixMilli(), ReadOnly: plan.ReadOnly() || a.err != nil,
-		Verdict: a.verdict(), DecidedBy: a.by,
+		Verdict: a.verdict(), DecidedBy: a.by, Before: a.kept.Before, Tree: a.kept.Tree,
 	}
 	for _, f := range plan.Effects {
 		e.Effects = append(e.Effects, f.String())
@@ -42,6 +43,32 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 		return false
 	}
 	return a.err == nil
+}
+
+// keep saves what an admitted call would overwrite. What cannot be brought back
+// is not begun.
+func (r *run) keep(ctx context.Context, a *admission) {
+	if r.Keeper == nil || a.err != nil || a.plan().ReadOnly() {
+		return
+	}
+	kept, err := r.Keeper.Keep(ctx, a.plan().Effects)
+	if err != nil {
+		a.err = fmt.Errorf("keep what %s would overwrite: %w", a.tool, err)
+		return
+	}
+	a.kept = kept
+}
+
+// changes tells what a call did to files.
+func (r *run) changes(ctx context.Context, a *admission) []event.FileChange {
+	if r.Keeper == nil || !a.ran || a.plan().ReadOnly() {
+		return nil
+	}
+	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
+	if err != nil {
+		r.notice(ctx, event.Warn, fmt.Sprintf("what %s changed could not be determined: %v", a.tool, err))
+	}
+	return changes
 }
 
 // verdict is how the gate ruled, in one word for the audit log.
@@ -112,7 +139,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	err := errors.Join(
 		r.emit(ctx, event.ToolCallCompleted{
 			CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: text,
-			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(),
+			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a),
 		}),
 		r.emit(ctx, event.ToolFinished{
 			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: summary(res, a.err), Show: res.Show,

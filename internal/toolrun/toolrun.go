@@ -37,6 +37,25 @@ type Runner struct {
 	Always func(context.Context, policy.Case) error // optional: remembers an "always" answer
 	NewID  func() string                            // makes interaction ids
 	Now    func() time.Time
+	Keeper Keeper // optional: keeps what calls overwrite
+}
+
+// A Keeper makes changes reversible. It is asked about every call that is not
+// read-only, before its request is recorded and after it ran.
+type Keeper interface {
+	// Keep saves what a call with these effects would overwrite. An error
+	// means that the call must not run.
+	Keep(ctx context.Context, effects []tool.Effect) (Kept, error)
+	// Changes tells what the call did to files since k was kept.
+	Changes(ctx context.Context, k Kept) ([]event.FileChange, error)
+}
+
+// Kept is what a Keeper saved before a call: the files it names, and the name
+// of the state of all files for a call whose targets nobody can tell.
+type Kept struct {
+	Effects []tool.Effect
+	Before  []event.FileState
+	Tree    string
 }
 
 // Round is the calls of one reply and what they need.
@@ -103,6 +122,7 @@ type admission struct {
 	by       string // who decided
 	err      error  // why it must not run, or how it failed
 	ran      bool
+	kept     Kept
 }
 
 func (a *admission) plan() tool.Plan {
