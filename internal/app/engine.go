@@ -176,11 +176,11 @@ func (h *house) stores() (event.Store, session.Store, error) {
 		}
 	}
 	sync := fsyncModes[h.conf.Storage.Fsync]
-	logs := jsonl.Open(filepath.Join(h.data(), "log"), jsonl.Options{
+	logs := jsonl.Open(h.logs(), jsonl.Options{
 		Fsync: sync, Now: h.env.Now, Program: "coder",
 		Report: func(r jsonl.Repair) { h.warn(repaired(r)) },
 	})
-	sessions := jsonl.OpenSessions(filepath.Join(h.data(), "sessions"), sync)
+	sessions := jsonl.OpenSessions(h.snapshots(), sync)
 	return failover.New(h.wrap(logs), tell), failover.NewSessions(sessions, tell), nil
 }
 

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"coder/internal/event"
@@ -69,6 +68,7 @@ func (h *house) withSession(ctx context.Context, out *output, work func(*supervi
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
 	h.keepOutOfGit()
+	h.mendSnapshots(ctx, sup, s.ID)
 	return err
 }
 
@@ -110,55 +110,6 @@ func (h *house) open(ctx context.Context, sup *supervisor.Supervisor, out event.
 		return sup.Start(ctx, h.flags.sessionID, out)
 	}
 	return sup.Start(ctx, newSessionID(h.env.Now()), out)
-}
-
-// lastSession is the session written to last.
-func (h *house) lastSession() (string, error) {
-	var (
-		last string
-		when int64
-	)
-	for _, name := range append(sessionsUnder(filepath.Join(h.data(), "log"), ""), sessionsUnder(filepath.Join(h.data(), "sessions"), ".json")...) {
-		if t := h.touched(name); t > when || t == when && t > 0 && name > last {
-			last, when = name, t
-		}
-	}
-	if last == "" {
-		return "", inputf("there is no session to go on with in %s", h.root)
-	}
-	return last, nil
-}
-
-func sessionsUnder(dir, suffix string) []string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), suffix); ok && validSessionID(id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-// touched is when session id was last written to.
-func (h *house) touched(id string) int64 {
-	paths := []string{filepath.Join(h.data(), "sessions", id+".json")}
-	for _, l := range event.Logs {
-		paths = append(paths, filepath.Join(h.data(), "log", id, l.String()+".jsonl"))
-	}
-	var times []int64
-	for _, p := range paths {
-		if info, err := os.Stat(p); err == nil {
-			times = append(times, info.ModTime().UnixNano())
-		}
-	}
-	if len(times) == 0 {
-		return 0
-	}
-	return slices.Max(times)
 }
 
 // ignored is what of the data folder does not belong in a repository.

@@ -1,0 +1,93 @@
+package app
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/event"
+	"coder/internal/supervisor"
+)
+
+// lastSession is the session written to last.
+func (h *house) lastSession() (string, error) {
+	var (
+		last string
+		when int64
+	)
+	for _, id := range slices.Concat(sessionsUnder(h.logs(), ""), sessionsUnder(h.snapshots(), ".json")) {
+		if t := max(h.logged(id), h.projected(id)); t > when || t == when && t > 0 && id > last {
+			last, when = id, t
+		}
+	}
+	if last == "" {
+		return "", inputf("there is no session to go on with in %s", h.root)
+	}
+	return last, nil
+}
+
+func sessionsUnder(dir, suffix string) []string {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil
+	}
+	var ids []string
+	for _, e := range entries {
+		if id, ok := strings.CutSuffix(e.Name(), suffix); ok && validSessionID(id) {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func (h *house) logs() string      { return filepath.Join(h.data(), "log") }
+func (h *house) snapshots() string { return filepath.Join(h.data(), "sessions") }
+
+// logged is when the logs of session id were last written to, or zero.
+func (h *house) logged(id string) int64 {
+	var last int64
+	for _, l := range event.Logs {
+		last = max(last, modified(filepath.Join(h.logs(), id, l.String()+".jsonl")))
+	}
+	return last
+}
+
+// projected is when the snapshot of session id was written, or zero.
+func (h *house) projected(id string) int64 {
+	return modified(filepath.Join(h.snapshots(), id+".json"))
+}
+
+func modified(path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0
+	}
+	return info.ModTime().UnixNano()
+}
+
+// mendLimit is how many of the newest sessions are looked at for snapshots
+// that a crash left behind the logs.
+const mendLimit = 20
+
+// mendSnapshots projects the sessions whose process died before it could. It
+// runs when the work is done, so that nobody waits for it.
+func (h *house) mendSnapshots(ctx context.Context, sup *supervisor.Supervisor, current string) {
+	if h.flags.ephemeral || ctx.Err() != nil {
+		return
+	}
+	ids := sessionsUnder(h.logs(), "")
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	for _, id := range ids[:min(len(ids), mendLimit)] {
+		if id == current || h.logged(id) <= h.projected(id) {
+			continue
+		}
+		s, err := sup.Resume(ctx, id, event.Discard)
+		if err != nil {
+			continue // in use, or beyond mending: the logs are the truth
+		}
+		_ = s.Close()
+	}
+}
