@@ -12,4 +12,7 @@ require (
 	pgregory.net/rapid v1.3.0
 )
 
-require golang.org/x/tools v0.26.0 // indirect
+require (
+	github.com/wasilibs/go-re2 v1.13.0 // indirect
+	golang.org/x/tools v0.26.0 // indirect
+)

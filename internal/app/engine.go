@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"coder/internal/config"
@@ -168,12 +169,9 @@ func (h *house) stores() (event.Store, session.Store, error) {
 	if h.flags.ephemeral {
 		return h.wrap(new(mem.Store)), new(mem.Sessions), nil
 	}
-	told := false
+	var once sync.Once
 	tell := func(err error) {
-		if !told {
-			told = true
-			h.warn(fmt.Sprintf("this session is not being saved: %v", err))
-		}
+		once.Do(func() { h.warn(fmt.Sprintf("this session is not being saved: %v", err)) })
 	}
 	sync := fsyncModes[h.conf.Storage.Fsync]
 	logs := jsonl.Open(h.logs(), jsonl.Options{

@@ -31,7 +31,7 @@ var plan = []struct {
 	// contracts, and the suites that hold implementations to them
 	{"provider", "chat"},
 	{"provider/providertest", "chat provider"},
-	{"tool", "show wire"},
+	{"tool", "chat show wire"},
 	{"tool/tooltest", "tool"},
 	{"policy", "chat tool"},
 	{"session", ""},

@@ -216,6 +216,7 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 // one went, even when the turn is about to end.
 func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	calls := st.calls
+	var pictures []chat.Part
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		res := out.Result
 		if out.Index == len(calls)-1 && ctx.Err() != nil {
@@ -225,6 +226,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 			if e.Kind == tool.Write {
 				st.edited = append(st.edited, e.Target)
 			}
+		}
+		for _, img := range out.Images {
+			pictures = append(pictures, img)
 		}
 		if err := o.emit(keep, st, ActorAgent, event.MessageAdded{Message: chat.Answer(res)}); err != nil {
 			return err
@@ -241,6 +245,10 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	})
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if err == nil && len(pictures) > 0 {
+		parts := append([]chat.Part{chat.Text("Images returned by the tools above, in order:")}, pictures...)
+		err = o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: parts}})
 	}
 	return err
 }

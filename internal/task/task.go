@@ -83,6 +83,9 @@ func (t Task) move(act string, to Status, reason string, from ...Status) (Task, 
 }
 
 func (t Task) cannot(act string) error {
+	if t.Status == "" {
+		return fmt.Errorf("a task that was never created cannot %s", act)
+	}
 	return fmt.Errorf("task %s is %s and cannot %s", t.ID, t.Status, act)
 }
 
@@ -92,7 +95,8 @@ type Tasks struct {
 	byID  map[string]Task
 }
 
-// Add applies one record.
+// Add applies one record. One that cannot follow is an error and changes
+// nothing.
 func (ts *Tasks) Add(r event.Record) error {
 	if event.LogOf(r.Event) != event.Domain {
 		return nil
@@ -100,7 +104,10 @@ func (ts *Tasks) Add(r event.Record) error {
 	t, known := ts.byID[r.Task]
 	next, err := t.Apply(r.Event)
 	if err != nil {
-		return err
+		return fmt.Errorf("record %d: %w", r.Seq, err)
+	}
+	if next.Status == "" {
+		return nil // another version's event about a task we know nothing of
 	}
 	if ts.byID == nil {
 		ts.byID = make(map[string]Task)

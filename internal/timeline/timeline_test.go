@@ -331,6 +331,52 @@ func TestWatchHasNoGaps(t *testing.T) {
 	}
 }
 
+// busy is a store during whose reading more is written: at the end of the first
+// one, and at the beginning of the second.
+type busy struct {
+	mem.Store
+	reads int
+	write func()
+}
+
+func (b *busy) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	return func(yield func(event.Record, error) bool) {
+		if b.reads++; b.reads == 2 {
+			b.write()
+		}
+		for r, err := range b.Store.Read(ctx, session, after, logs...) {
+			if !yield(r, err) {
+				return
+			}
+		}
+		if b.reads == 1 {
+			b.write()
+		}
+	}
+}
+
+func TestWatchShowsNothingTwice(t *testing.T) {
+	store := new(busy)
+	tl := open(t, store, timeline.Options{New: true})
+	store.write = func() { emit(t, tl.Through(event.Discard), event.LocalAdded{}) }
+	store.write()
+	var got []uint64
+	for r, err := range tl.Watch(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got = append(got, r.Seq); len(got) == 3 {
+			store.write()
+		}
+		if len(got) == 4 {
+			break
+		}
+	}
+	if fmt.Sprint(got) != "[1 2 3 4]" {
+		t.Errorf("watched %v", got)
+	}
+}
+
 // watchAll watches until it has seen the record total, starting again where it
 // fell behind.
 func watchAll(t *testing.T, tl *timeline.Timeline, total uint64) {

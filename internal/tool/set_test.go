@@ -79,13 +79,20 @@ func TestReadOnly(t *testing.T) {
 		{[]tool.Effect{{Kind: tool.Read}}, true},
 		{[]tool.Effect{{Kind: tool.Read}, {Kind: tool.Net}}, false},
 		{[]tool.Effect{{Kind: tool.Exec}}, false},
+		{[]tool.Effect{{Kind: tool.Note}}, false},
+		{[]tool.Effect{{Kind: tool.Read}, {Kind: tool.Note}}, false},
 	} {
 		if got := (tool.Plan{Effects: tc.effects}).ReadOnly(); got != tc.want {
 			t.Errorf("ReadOnly(%v) = %v", tc.effects, got)
 		}
 	}
-	if got := (tool.Effect{Kind: tool.Write, Target: "x"}).String(); got != "write x" {
-		t.Errorf("String() = %q", got)
+	for k, want := range map[tool.Kind]string{
+		tool.Unknown: "unknown x", tool.Exec: "exec x", tool.Write: "write x",
+		tool.Net: "net x", tool.Note: "note x", tool.Read: "read x",
+	} {
+		if got := (tool.Effect{Kind: k, Target: "x"}).String(); got != want {
+			t.Errorf("String() = %q, want %q", got, want)
+		}
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"io"
 
+	"coder/internal/chat"
 	"coder/internal/show"
 )
 
@@ -85,11 +86,12 @@ const (
 	Exec
 	Write
 	Net
+	Note // the program's own memory, such as its todo list; nothing of the user's
 	Read
 )
 
 func (k Kind) String() string {
-	return [...]string{"unknown", "exec", "write", "net", "read"}[k]
+	return [...]string{"unknown", "exec", "write", "net", "note", "read"}[k]
 }
 
 // Result is what a tool gives back.
@@ -102,6 +104,8 @@ type Result struct {
 	Failed  bool
 	Summary string     // the core of the result in a few words: "12 lines", "exit 0"
 	Show    show.Block // for people; never sent to the model
+	// Images are shown to the model after the results of the round.
+	Images []chat.Image
 }
 
 // Fatal marks err as ending the turn rather than being told to the model.

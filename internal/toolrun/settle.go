@@ -150,6 +150,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 		r.stop(err)
 	}
 	out := Outcome{Index: i, Result: result, Denied: isDenied}
+	if a.err == nil {
+		out.Images = res.Images
+	}
 	if a.ran {
 		out.Effects = a.plan().Effects
 	}

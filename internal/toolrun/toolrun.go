@@ -77,6 +77,7 @@ type Outcome struct {
 	Index   int
 	Result  chat.ToolResult
 	Effects []tool.Effect
+	Images  []chat.Image // for the model to look at
 	Denied  bool
 }
 

@@ -16,16 +16,18 @@ func Samples() []event.Event {
 		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", Author: "user"},
 		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main"},
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
-		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Author: "main"},
+		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
 		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
 		event.InteractionRequested{Request: question()},
 		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now"}},
 		event.ToolCallRequested{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
 			Effects: []string{"run"}, ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
+			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree",
 		},
 		event.ToolCallCompleted{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, DurationMs: 12, Timestamp: 1700000000012,
+			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}},
 		},
 		event.MessageAdded{
 			Message: reply(), Reminders: "be brief", Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
@@ -37,6 +39,10 @@ func Samples() []event.Event {
 	}
 }
 
+func file(path string) event.FileState {
+	return event.FileState{Path: path, Hash: "h", Mode: 0o644, Link: "b.txt", Size: 5, Lost: true}
+}
+
 func question() uip.Request {
 	return uip.Request{
 		ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
@@ -45,7 +51,7 @@ func question() uip.Request {
 			Content:  show.Diff{Unified: "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- old\n+<new>\n same\n", Added: 1, Deleted: 1},
 			Metadata: map[string]string{"toolCallId": "c1"},
 		},
-		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger}, {ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true}},
+		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
 		Validation: &uip.Validation{Regex: "^x", Required: true},
 	}
 }

@@ -4,7 +4,8 @@
 // A rule under a tool's own name decides for that tool. Every other call is
 // judged by its effects, and the strictest of them decides: what only reads by
 // the "read" rule, what writes files by "write", what runs commands by "bash",
-// what reaches the network by "fetch", and what nobody can tell by "default".
+// what reaches the network by "fetch", what changes only the program's own notes
+// by "note", and what nobody can tell by "default".
 package rule
 
 import (
@@ -15,8 +16,9 @@ import (
 	"coder/internal/tool"
 )
 
-// Rules maps a tool's name, or one of read, write, bash, fetch and default, to
-// a verdict. A missing default denies.
+// Rules maps a tool's name, or one of read, write, bash, fetch, note and
+// default, to a verdict. A missing default denies. A missing note allows: such
+// calls touch nothing of the user's.
 type Rules map[string]policy.Verdict
 
 // Judge gives the verdict of the rule that applies to c.
@@ -48,9 +50,12 @@ func (rs Rules) forKind(k tool.Kind) (string, policy.Verdict) {
 	if v, ok := rs[class]; known && ok {
 		return class, v
 	}
+	if k == tool.Note {
+		return class, policy.Allow
+	}
 	return "default", rs["default"]
 }
 
 var classes = map[tool.Kind]string{
-	tool.Read: "read", tool.Write: "write", tool.Exec: "bash", tool.Net: "fetch",
+	tool.Read: "read", tool.Write: "write", tool.Exec: "bash", tool.Net: "fetch", tool.Note: "note",
 }

@@ -25,6 +25,8 @@ func TestRulesJudgeByEffectUnlessTheToolIsNamed(t *testing.T) {
 		{"no rule for the network", "fetch", []tool.Kind{tool.Net}, policy.Ask},
 		{"what nobody can tell", "mcp", []tool.Kind{tool.Unknown}, policy.Ask},
 		{"no effects at all", "odd", nil, policy.Ask},
+		{"the program's own notes", "todowrite", []tool.Kind{tool.Note}, policy.Allow},
+		{"notes and more", "odd", []tool.Kind{tool.Note, tool.Write}, policy.Ask},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -47,5 +49,24 @@ func TestNoRulesDeny(t *testing.T) {
 	o, err := rule.Rules(nil).Judge(t.Context(), policy.Case{Tool: "read", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Read}}}})
 	if err != nil || o.Verdict != policy.Deny {
 		t.Errorf("got %v, %v; want a denial", o.Verdict, err)
+	}
+}
+
+func TestNotesObeyTheirOwnRules(t *testing.T) {
+	note := policy.Case{Tool: "todowrite", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Note, Target: "todo list"}}}}
+	for _, tt := range []struct {
+		name  string
+		rules rule.Rules
+		want  policy.Verdict
+	}{
+		{"a default that denies is for other things", rule.Rules{"default": policy.Deny}, policy.Allow},
+		{"the rule for notes", rule.Rules{"default": policy.Allow, "note": policy.Deny}, policy.Deny},
+		{"the rule for the tool", rule.Rules{"note": policy.Allow, "todowrite": policy.Ask}, policy.Ask},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			if o, err := tt.rules.Judge(t.Context(), note); err != nil || o.Verdict != tt.want {
+				t.Errorf("got %v, %v; want %v", o.Verdict, err, tt.want)
+			}
+		})
 	}
 }

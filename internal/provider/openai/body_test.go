@@ -164,6 +164,17 @@ func TestOtherHeadsAndTalksAreToldApart(t *testing.T) {
 	}
 }
 
+// Two requests of one conversation at the same time do not share a memo.
+func TestMemosAreNotShared(t *testing.T) {
+	var k memory
+	msgs := talkOf(3)
+	k.give(k.take(head{model: "m"}, msgs))
+	a, b := k.take(head{model: "m"}, msgs), k.take(head{model: "m"}, msgs)
+	if a == b || text(t, a) != text(t, b) {
+		t.Error("both got the same memo, or not the same body")
+	}
+}
+
 // A body being sent does not change when its conversation goes another way.
 func TestBytesUnderWayStay(t *testing.T) {
 	var k memory

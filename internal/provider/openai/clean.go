@@ -17,6 +17,9 @@ const longestText = 500
 // invisible, and not too long.
 func cleanLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 20*longestText)], "\uFFFD")
+	if strings.Contains(s, "\x1b") {
+		s = textPatterns().escape.ReplaceAllString(s, "")
+	}
 	s = strings.Map(func(r rune) rune {
 		switch {
 		case unicode.IsSpace(r):
@@ -45,20 +48,21 @@ func isMarkup(body []byte) bool {
 
 // words returns the readable text of a web page.
 func words(page []byte) string {
-	m := markupPatterns()
+	m := textPatterns()
 	text := m.unread.ReplaceAll(page, []byte(" "))
 	text = m.tag.ReplaceAll(text, []byte(" "))
 	return cleanLine(html.UnescapeString(string(text)))
 }
 
-type patterns struct{ unread, tag *regexp.Regexp }
+type patterns struct{ unread, tag, escape *regexp.Regexp }
 
-// markupPatterns finds what of a page is not for reading. An element or tag
-// that never ends goes on to the end.
-var markupPatterns = sync.OnceValue(func() patterns {
+// textPatterns finds what is not for reading: in a page, where an element or
+// tag that never ends goes on to the end, and in text meant for a terminal.
+var textPatterns = sync.OnceValue(func() patterns {
 	return patterns{
 		unread: regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
 		tag:    regexp.MustCompile(`(?s)<[^>]*(>|$)`),
+		escape: regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`),
 	}
 })
 

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"errors"
+	"fmt"
 	"net/http"
 	"regexp"
 	"strconv"
@@ -160,8 +161,12 @@ func classify(status int, f fault) *provider.Error {
 	if f.text == "" {
 		f.text = strings.TrimSpace("no explanation given; " + http.StatusText(status))
 	}
-	e := &provider.Error{Status: status, Err: errors.New(f.text), RetryAfter: f.wait}
+	e := &provider.Error{Status: status, RetryAfter: f.wait}
 	e.Kind, e.Retryable = f.kind(status)
+	if e.Retryable && f.wait > 0 {
+		f.text += fmt.Sprintf(" (it asks us to wait %v)", f.wait)
+	}
+	e.Err = errors.New(f.text)
 	return e
 }
 

@@ -43,6 +43,8 @@ func TestClassify(t *testing.T) {
 		{"kimi quota", 429, `{"error":{"message":"Your account is suspended, please check your plan","type":"exceeded_current_quota_error"}}`, quota, false},
 		{"google by the minute", 429, `[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x/RetryInfo","retryDelay":"17s"}]}}]`, rate, true},
 
+		{"quota that comes back", 429, `{"error":{"message":"You exceeded your current quota.","details":[{"retryDelay":"5s"}]}}`, rate, true},
+		{"quota without a word about when", 429, `{"error":{"message":"You exceeded your current quota."}}`, quota, false},
 		{"google key", 400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, auth, false},
 		{"no key", 401, `{"error":{"message":"No auth credentials found","code":401}}`, auth, false},
 
@@ -86,7 +88,7 @@ func TestFaultTexts(t *testing.T) {
 		{"wrapped twice", `{"error":{"error":{"message":"m"}}}`, "m"},
 		{"behind another", `{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"m\"}}"}}}`, "Provider returned error: m"},
 		{"behind another, in words", `{"error":{"message":"Provider returned error","metadata":{"raw":"m"}}}`, "Provider returned error: m"},
-		{"control characters", `{"error":"a\u001b[31mb\u0007\r\n\tc\u202ed"}`, "a[31mb cd"},
+		{"control characters", `{"error":"a\u001b[31mb\u0007\r\n\tc\u202ed\u001b]0;title\u0007\u001b!"}`, "ab cd!"},
 		{"entities", "<p>a &lt;b&gt; &amp;\n c</p>", "a <b> & c"},
 		{"scripts", "<script>x<y</script>a<!-- b --><style>p{}</style>c<br", "a c"},
 		{"plain", "  a\n\n b ", "a b"},

@@ -108,7 +108,7 @@ func (x *exchange) event(e event, r *reply) error {
 		return errLeft
 	}
 	if running && r.stop != "" {
-		_ = 1
+		x.patience.hurry(finishGrace)
 	}
 	return nil
 }

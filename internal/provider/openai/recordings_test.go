@@ -259,7 +259,7 @@ func TestRecordingsInPieces(t *testing.T) {
 // A recording that breaks off gives an error and no call, or the whole reply
 // if nothing of importance was missing.
 func TestRecordingsCutShort(t *testing.T) {
-	const most = 60 // places to cut one response at
+	const most = 40 // places to cut one response at
 	ends := []error{io.EOF, io.ErrUnexpectedEOF, errors.New("connection reset")}
 	for _, rec := range recordings(t) {
 		for i, resp := range rec.responses {

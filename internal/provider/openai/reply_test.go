@@ -74,6 +74,11 @@ func TestReplies(t *testing.T) {
 			`{"reasoning_details":[{"type":"reasoning.text","text":"c","index":1}]}`, `{"content":"d"}`),
 			`(reasoning_details:abc[{"type":"reasoning.text","text":"a","index":0},{"type":"reasoning.text","text":"bc","index":1},` +
 				`{"type":"reasoning.encrypted","data":"x","id":"1","index":0},{"type":"reasoning.encrypted","data":"y","id":"2","index":0}]) "d" end`},
+		{"details with nulls", stream(
+			`{"reasoning_details":[{"type":"reasoning.text","text":"a","signature":null,"index":0}]}`,
+			`{"reasoning_details":[{"type":"reasoning.text","text":null,"signature":"s","index":0}]}`,
+			`{"reasoning_details":[{"type":"reasoning.text","text":"b","signature":null,"index":0}]}`, `{"content":"c"}`),
+			`(reasoning_details:ab[{"type":"reasoning.text","text":"ab","signature":"s","index":0}]) "c" end`},
 		{"empty details", stream(`{"reasoning_details":[],"content":"c"}`), `"c" end`},
 
 		// calls
@@ -89,6 +94,7 @@ func TestReplies(t *testing.T) {
 		{"index that moves with the pieces", toolDeltas(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}`, `{"index":1,"function":{"arguments":":1}"}}`), `"" a=f{"x":1} tools`},
 		{"index in quotes", toolDeltas(`{"index":"0","id":"a","function":{"name":"f","arguments":"{"}}`, `{"index":"0","function":{"arguments":"}"}}`), `"" a=f{} tools`},
 		{"id and name again with every piece", toolDeltas(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\""}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":":{}"}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":"}"}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":""}}`), `"" a=f{"x":{}} tools`},
+		{"name again before the arguments", toolDeltas(`{"index":0,"id":"a","function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":""}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}}`), `"" a=f{} tools`},
 		{"all of it again at the end", toolDeltas(`{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":"}}`, `{"index":0,"function":{"arguments":"1}"}}`, `{"index":0,"id":"a","function":{"name":"f","arguments":"{\"x\":1}"}}`), `"" a=f{"x":1} tools`},
 		{"name in three pieces", toolDeltas(`{"index":0,"id":"a","function":{"name":"re"}}`, `{"index":0,"function":{"name":"ad_","arguments":""}}`, `{"index":0,"function":{"name":"file","arguments":"{}"}}`), `"" a=read_file{} tools`},
 		{"id that comes late", toolDeltas(`{"index":0,"function":{"name":"f","arguments":"{"}}`, `{"index":0,"id":"a","function":{"arguments":"}"}}`), `"" a=f{} tools`},
@@ -105,6 +111,7 @@ func TestReplies(t *testing.T) {
 		{"whole message", `{"choices":[{"message":{"content":"c","reasoning":"r","tool_calls":[{"id":"a","function":{"name":"f","arguments":"{}"}},{"id":"a","function":{"name":"f","arguments":"{}"}}]},"finish_reason":"stop"}]}`, `(reasoning:r) "c" a=f{} a_1=f{} tools`},
 		{"whole message without a reason to stop", `{"choices":[{"message":{"content":"c"}}]}`, `"c" end`},
 		{"message in an event", "data: " + `{"choices":[{"message":{"content":"c"},"finish_reason":"stop"}]}` + "\n\n", `"c" end`},
+		{"message beside a null delta", "data: " + `{"choices":[{"delta":null,"message":{"content":"c"},"finish_reason":"stop"}]}` + "\n\n", `"c" end`},
 		{"message after deltas", "data: " + `{"choices":[{"delta":{"content":"c"}}]}` + "\n\ndata: " + `{"choices":[{"message":{"content":"c"},"finish_reason":"stop"}]}` + "\n\n", `"c" end`},
 		{"chunks line by line", `{"choices":[{"delta":{"content":"a"}}]}` + "\n" + `{"choices":[{"delta":{"content":"b"},"finish_reason":"stop"}]}` + "\n", `"ab" end`},
 		{"other choices", `data: {"choices":[{"index":1,"delta":{"content":"x"}},{"index":0,"delta":{"content":"a"}},{"index":2,"delta":{"content":"y"}}]}` + "\n\ndata: [DONE]\n\n", `"a" end`},

@@ -49,9 +49,6 @@ func wholeRune(b []byte) (rune, int) {
 	if !utf16.IsSurrogate(high) {
 		return high, n
 	}
-	if high >= 0xDC00 {
-		return utf8.RuneError, n
-	}
 	low, m := unit(b[n:])
 	if m == 0 {
 		return 0, 0

@@ -71,6 +71,12 @@ func expect(t *testing.T, s session.Store, want session.Snapshot) {
 }
 
 func testRoundTrip(t *testing.T, s session.Store) {
+	sample := reflect.ValueOf(Sample("a"))
+	for i := range sample.NumField() {
+		if sample.Field(i).IsZero() {
+			t.Errorf("the sample does not set %s", sample.Type().Field(i).Name)
+		}
+	}
 	save(t, s, Sample("a"))
 	save(t, s, Sample("b"))
 	expect(t, s, Sample("a"))

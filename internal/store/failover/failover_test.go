@@ -96,6 +96,8 @@ func TestWarnsOnceAndGoesOn(t *testing.T) {
 		want = append(want, eventtest.Append(t, s, "a", uint64(len(want)), event.LocalAdded{}, event.TaskStarted{})...)
 	}
 	eventtest.Append(t, s, "b", 0, event.LocalAdded{})
+	primary.claims = true
+	eventtest.Claim(t, s, "c")
 	if len(warnings) != 1 || !errors.Is(warnings[0], syscall.ENOSPC) {
 		t.Errorf("warnings are %v, want one, of a full disk", warnings)
 	}
@@ -171,4 +173,16 @@ func TestPrimaryThatCannotBeReadEither(t *testing.T) {
 			t.Errorf("read: %v, want the primary's error and no records", err)
 		}
 	}
+}
+
+// Should primary come to hold something after all, what was acknowledged from
+// memory stands.
+func TestPrimaryThatComesBackIsNotBelieved(t *testing.T) {
+	primary := &spoilt{room: 1}
+	s := failover.New(primary, nil)
+	eventtest.Claim(t, s, "a")
+	want := eventtest.Append(t, s, "a", 0, event.LocalAdded{Input: "1"})
+	want = append(want, eventtest.Append(t, s, "a", 1, event.LocalAdded{Input: "2"})...)
+	eventtest.Append(t, &primary.Store, "a", 1, event.LocalAdded{Input: "another 2"})
+	eventtest.Expect(t, s, "a", 0, want)
 }

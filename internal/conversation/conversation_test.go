@@ -1,0 +1,124 @@
+package conversation_test
+
+import (
+	"fmt"
+	"testing"
+
+	"coder/internal/chat"
+	"coder/internal/conversation"
+	"coder/internal/event"
+)
+
+func added(c *conversation.Conversation, m chat.Message) {
+	c.Add(event.Record{Event: event.MessageAdded{Message: m}})
+}
+
+func asks(ids ...string) chat.Message {
+	m := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("well")}}
+	for _, id := range ids {
+		m.Parts = append(m.Parts, chat.ToolCall{ID: id})
+	}
+	return m
+}
+
+func open(c *conversation.Conversation) string {
+	ids := []string{}
+	for _, call := range c.Open() {
+		ids = append(ids, call.ID)
+	}
+	return fmt.Sprint(ids)
+}
+
+func TestFold(t *testing.T) {
+	var c conversation.Conversation
+	for _, e := range []event.Event{event.TaskStarted{}, event.LocalAdded{Input: "/help"}, event.TextDelta{Text: "x"}, event.Unknown{Log: event.Conversation}} {
+		c.Add(event.Record{Event: e})
+	}
+	if len(c.Messages()) != 0 || c.System() != "" || c.Open() != nil {
+		t.Errorf("events that are no messages were told to the model: %+v", c)
+	}
+	added(&c, chat.Say(chat.System, "old rules"))
+	added(&c, chat.Say(chat.User, "hi"))
+	added(&c, chat.Say(chat.System, "rules"))
+	added(&c, asks())
+	if c.System() != "rules" {
+		t.Errorf("system text is %q, want the last one", c.System())
+	}
+	if ms := c.Messages(); len(ms) != 2 || ms[0].Text() != "hi" || ms[1].Text() != "well" {
+		t.Errorf("messages are %v", ms)
+	}
+}
+
+func TestRemindersFollowTheWords(t *testing.T) {
+	var c conversation.Conversation
+	m := chat.Say(chat.User, "hi")
+	c.Add(event.Record{Event: event.MessageAdded{Message: m, Reminders: "be brief"}})
+	if got := c.Messages()[0].Text(); got != "hi\n\nbe brief" {
+		t.Errorf("the model is sent %q", got)
+	}
+	if m.Text() != "hi" || len(m.Parts) != 1 {
+		t.Errorf("the message itself became %q", m.Text())
+	}
+	if plain := (event.MessageAdded{Message: m}); !chat.Same(conversation.Sent(plain), m) {
+		t.Error("a message without reminders is another one")
+	}
+}
+
+func TestOpenCalls(t *testing.T) {
+	var c conversation.Conversation
+	for _, step := range []struct {
+		m    chat.Message
+		want string
+	}{
+		{asks("a", "b", "c"), "[a b c]"},
+		{chat.Answer(chat.ToolResult{CallID: "b"}), "[a c]"},
+		{chat.Answer(chat.ToolResult{CallID: "other"}), "[a c]"},
+		{chat.Answer(chat.ToolResult{CallID: "b"}), "[a c]"},
+		{chat.Answer(chat.ToolResult{CallID: "c"}), "[a]"},
+		{chat.Answer(chat.ToolResult{CallID: "a"}), "[]"},
+		{asks("d", "d"), "[d d]"},
+		{chat.Answer(chat.ToolResult{CallID: "d"}), "[d]"},
+		{chat.Answer(chat.ToolResult{CallID: "d"}), "[]"},
+		{asks(), "[]"},
+	} {
+		before := c.Open()
+		had := fmt.Sprint(before)
+		added(&c, step.m)
+		if got := open(&c); got != step.want {
+			t.Errorf("open are %s, want %s", got, step.want)
+		}
+		if fmt.Sprint(before) != had {
+			t.Error("a list given out was changed")
+		}
+	}
+	for id, want := range map[string]bool{"a": true, "d": true, "other": false} {
+		if c.Called(id) != want {
+			t.Errorf("Called(%s) = %v", id, !want)
+		}
+	}
+}
+
+func TestMessagesAreTheCallersOwn(t *testing.T) {
+	var c conversation.Conversation
+	added(&c, chat.Say(chat.User, "a"))
+	got := c.Messages()
+	got[0] = chat.Say(chat.User, "changed")
+	_ = append(got, chat.Say(chat.User, "and more"))
+	added(&c, chat.Say(chat.User, "b"))
+	if ms := c.Messages(); ms[0].Text() != "a" || ms[1].Text() != "b" {
+		t.Errorf("messages are %v", ms)
+	}
+}
+
+func TestReported(t *testing.T) {
+	var c conversation.Conversation
+	added(&c, chat.Say(chat.User, "a"))
+	if n, since := c.Reported(); n != 0 || len(since) != 1 {
+		t.Errorf("%d and %d messages before any report", n, len(since))
+	}
+	c.Add(event.Record{Event: event.MessageAdded{Message: asks(), Usage: &chat.Usage{In: 10, Out: 5}}})
+	added(&c, chat.Say(chat.User, "b"))
+	if n, since := c.Reported(); n != 15 || len(since) != 1 || since[0].Text() != "b" {
+		t.Errorf("%d and %v after a report", n, since)
+	}
+}
