@@ -131,9 +131,6 @@ func (h *house) loadOptions() config.Options {
 	if h.flags.autoApprove {
 		set("approval.auto_approve_ask", true, "--auto-approve")
 	}
-	if h.flags.lang != "" {
-		set("ui.lang", h.flags.lang, "--lang")
-	}
 	return o
 }
 

@@ -14,7 +14,7 @@ type flags struct {
 	args    []string
 
 	help, version, print bool
-	verbose, noColor     bool
+	verbose              bool
 
 	outputFormat, inputFormat, events string
 
@@ -23,9 +23,9 @@ type flags struct {
 	sessionID string
 	ephemeral bool
 
-	model, appendSystem, dir, configFile, script, lang string
-	maxSteps                                           int
-	autoApprove                                        bool
+	model, appendSystem, dir, configFile, script string
+	maxSteps                                     int
+	autoApprove                                  bool
 
 	demo bool // set by the demo, not by a flag
 }
@@ -74,8 +74,6 @@ func options() []option {
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.script }),
-		choice("lang", "language of messages", func(f *flags) *string { return &f.lang }, "en", "zh-CN"),
-		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.noColor }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),

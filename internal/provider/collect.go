@@ -43,12 +43,12 @@ func Collect(deltas iter.Seq2[Delta, error], watch func(Delta) error) (Reply, er
 // folder grows a reply. Pieces of one field are gathered in builders so that
 // many small deltas cost what their bytes cost.
 type folder struct {
-	text, thought  strings.Builder
-	field          string
-	details, extra json.RawMessage
-	calls          []*call
-	end            Done
-	done           bool
+	text, thought strings.Builder
+	field         string
+	details       json.RawMessage
+	calls         []*call
+	end           Done
+	done          bool
 }
 
 type call struct {

@@ -110,7 +110,7 @@ func rows() map[string]row {
 		"http-error-list":   {kind: provider.ErrBadRequest, status: 400, says: []string{"listed"}},
 		"http-error-detail": {kind: provider.ErrBadRequest, status: 422, says: []string{"field required"}},
 		"http-408":          again, "http-409": again, "http-425": again, "http-500": again, "http-529": again,
-		"http-500-always":  {kind: anyError, status: 500, says: []string{"provider answered 500: something broke"}, requests: 5},
+		"http-500-always":  {kind: errAny, status: 500, says: []string{"provider answered 500: something broke"}, requests: 5},
 		"http-429-bare":    again,
 		"http-429-seconds": {requests: 2, wait: 7 * time.Second},
 		"http-429-ms":      {requests: 2, wait: 1500 * time.Millisecond},
@@ -131,7 +131,7 @@ func rows() map[string]row {
 // none stands for no text where a row would otherwise mean the usual answer.
 const none = "\x00"
 
-var anyError = errors.New("any")
+var errAny = errors.New("any")
 
 func full(status int) row { return row{kind: provider.ErrContextTooLong, status: status} }
 
@@ -196,7 +196,7 @@ func checkError(t *testing.T, err error, want row) {
 	if !errors.As(err, &e) {
 		t.Fatalf("error is %v", err)
 	}
-	if want.kind != anyError && !errors.Is(err, want.kind) {
+	if want.kind != errAny && !errors.Is(err, want.kind) {
 		t.Errorf("error is %v, want %v", err, want.kind)
 	}
 	if e.Status != want.status {
