@@ -31,7 +31,7 @@ var plan = []struct {
 	// contracts, and the suites that hold implementations to them
 	{"provider", "chat"},
 	{"provider/providertest", "chat provider"},
-	{"tool", "chat show wire"},
+	{"tool", "chat event show wire"},
 	{"tool/tooltest", "tool"},
 	{"policy", "chat tool"},
 	{"session", ""},

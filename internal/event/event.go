@@ -131,6 +131,11 @@ type (
 		Usage       *chat.Usage `json:"usage,omitempty"`
 		Stop        string      `json:"stop,omitempty"` // why the model stopped
 	}
+	// TodosChanged is the whole list of what the model means to do, as it is
+	// from now on.
+	TodosChanged struct {
+		Todos []Todo `json:"todos"`
+	}
 	// LocalAdded is a command of the program's own and its output: kept with
 	// the conversation, never sent to the model.
 	LocalAdded struct {
@@ -138,6 +143,24 @@ type (
 		Output string `json:"output"`
 		Failed bool   `json:"failed,omitempty"`
 	}
+)
+
+// Todo is one thing the model means to do.
+type Todo struct {
+	ID       string     `json:"id"`
+	Content  string     `json:"content"`
+	Status   TodoStatus `json:"status"`
+	Priority string     `json:"priority,omitempty"`
+}
+
+// TodoStatus is how far a todo is.
+type TodoStatus string
+
+// The statuses of a todo.
+const (
+	TodoPending    TodoStatus = "pending"
+	TodoInProgress TodoStatus = "in_progress"
+	TodoCompleted  TodoStatus = "completed"
 )
 
 // Unknown is a record written by another version of the program. It is kept
@@ -206,6 +229,7 @@ func (ToolCallRequested) isEvent()    {}
 func (ToolCallCompleted) isEvent()    {}
 func (MessageAdded) isEvent()         {}
 func (LocalAdded) isEvent()           {}
+func (TodosChanged) isEvent()         {}
 func (Unknown) isEvent()              {}
 func (SessionOpened) isEvent()        {}
 func (StateChanged) isEvent()         {}

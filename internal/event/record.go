@@ -105,6 +105,7 @@ var names = []struct {
 	{"ToolCallCompleted", 1, ToolCallCompleted{}},
 	{"MessageAdded", 1, MessageAdded{}},
 	{"LocalAdded", 1, LocalAdded{}},
+	{"TodosChanged", 1, TodosChanged{}},
 }
 
 // Name is the wire name and version of a durable event.

@@ -45,6 +45,11 @@ type Engine struct {
 	Provider provider.Provider
 	Runner   *toolrun.Runner
 	Settings func() orchestrator.Settings
+	// Observe, if set, is told of every record that is kept, those of earlier
+	// processes first, in order. It must not emit.
+	Observe func(event.Record)
+	// Close, if set, ends what the engine started.
+	Close func() error
 }
 
 // Supervisor opens sessions.
@@ -106,7 +111,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 		return nil, err
 	}
 	if ss.line, err = timeline.Open(ctx, s.Store, id, o); err != nil {
-		return nil, err
+		return nil, errors.Join(err, ss.engine.close())
 	}
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
@@ -114,9 +119,16 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 		Settings: ss.engine.Settings, NewID: s.NewID, Now: s.Now,
 	})
 	if err := ss.greet(ctx, out, !o.New); err != nil {
-		return nil, errors.Join(err, ss.line.Close())
+		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
 	}
 	return ss, nil
+}
+
+func (e Engine) close() error {
+	if e.Close == nil {
+		return nil
+	}
+	return e.Close()
 }
 
 // greet takes up what is known of a resumed session and tells out what was
@@ -144,15 +156,23 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 // fold takes in one stored record while the session opens.
 func (s *Session) fold(r event.Record) error {
 	s.talk.Add(r)
-	s.view.add(r)
+	s.observe(r)
 	return s.past.add(r)
+}
+
+// observe tells those who keep a view of the session.
+func (s *Session) observe(r event.Record) {
+	s.view.add(r)
+	if r.Seq != 0 && s.engine.Observe != nil {
+		s.engine.Observe(r)
+	}
 }
 
 // through returns the sink that everything in this session goes through: kept,
 // then projected, then shown to out.
 func (s *Session) through(out event.Sink) event.Sink {
 	return s.line.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
-		s.view.add(r)
+		s.observe(r)
 		return out.Emit(ctx, r)
 	}))
 }
@@ -198,7 +218,7 @@ func (s *Session) Timeline() *timeline.Timeline { return s.line }
 func (s *Session) Close() error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
-	return s.line.Close()
+	return errors.Join(s.engine.close(), s.line.Close())
 }
 
 func (s *Session) notice(ctx context.Context, out event.Sink, text string) error {

@@ -11,6 +11,7 @@ import (
 	"io"
 
 	"coder/internal/chat"
+	"coder/internal/event"
 	"coder/internal/show"
 )
 
@@ -106,6 +107,9 @@ type Result struct {
 	Show    show.Block // for people; never sent to the model
 	// Images are shown to the model after the results of the round.
 	Images []chat.Image
+	// Facts are put on record when the call is over: what it changed in the
+	// program's own memory.
+	Facts []event.Event
 }
 
 // Fatal marks err as ending the turn rather than being told to the model.

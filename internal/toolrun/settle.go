@@ -134,6 +134,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	case tool.IsFatal(a.err):
 		r.stop(a.err)
 	}
+	if a.err == nil {
+		r.record(ctx, res.Facts)
+	}
 	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
 	title := a.plan().Title
 	err := errors.Join(
@@ -157,6 +160,15 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 		out.Effects = a.plan().Effects
 	}
 	return out
+}
+
+// record keeps what a call changed in the program's own memory.
+func (r *run) record(ctx context.Context, facts []event.Event) {
+	for _, f := range facts {
+		if err := r.emit(ctx, f); err != nil {
+			r.stop(err)
+		}
+	}
 }
 
 // value is the JSON object a result stands for.

@@ -33,6 +33,7 @@ func Samples() []event.Event {
 			Message: reply(), Reminders: "be brief", Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
 		},
 		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
+		event.TodosChanged{Todos: []event.Todo{{ID: "1", Content: "tidy", Status: event.TodoInProgress, Priority: "high"}}},
 		event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 7, Payload: json.RawMessage(`{"taskId":"t1","why":["<",1.50,null]}`)},
 		event.Unknown{Log: event.Audit, Type: "ToolCallRequested", Version: 2, Payload: json.RawMessage(`[]`)},
 		event.Unknown{Log: event.Conversation, Type: "Compacted", Version: 1, Payload: json.RawMessage(`"…"`)},

@@ -38,6 +38,8 @@ func (c *coauthor) show(r event.Record) error {
 		return c.message(r, e)
 	case event.LocalAdded:
 		return c.output(r, localKind(e), e.Output)
+	case event.TodosChanged:
+		return c.rowNamed(r, "TaskTodoUpdated", todosPayload{r.Task, e.Todos})
 	case event.TaskCreated:
 		c.agents[r.Task] = e.AgentID
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
@@ -73,6 +75,10 @@ type row struct {
 
 func (c *coauthor) row(r event.Record, payload any) error {
 	name, _ := event.Name(r.Event)
+	return c.rowNamed(r, name, payload)
+}
+
+func (c *coauthor) rowNamed(r event.Record, name string, payload any) error {
 	return c.out.put(row{rowID(r), r.Task, r.Seq, name, payload, r.Time})
 }
 
@@ -94,6 +100,12 @@ func rowPayload(e event.Event) any {
 		return object(u.Payload)
 	}
 	return e
+}
+
+// todosPayload is the list of a task, under the name the task model has for it.
+type todosPayload struct {
+	Task  string       `json:"taskId"`
+	Todos []event.Todo `json:"todos"`
 }
 
 type conversationRow struct {

@@ -122,6 +122,8 @@ func (s *sema) tellEvent(r event.Record) error {
 		return s.stateChanged(r, e)
 	case event.Interrupted:
 		return s.interruption(r, e)
+	case event.TodosChanged:
+		return s.todos(r, e)
 	}
 	return nil // Sema has no word for the rest
 }

@@ -159,3 +159,21 @@ func errorOf(e event.TaskFailed) semaError {
 	}
 	return semaError{"api_error", body}
 }
+
+type semaTodo struct {
+	Content    string           `json:"content"`
+	Status     event.TodoStatus `json:"status"`
+	ActiveForm string           `json:"activeForm"`
+}
+
+// todos tells the main agent's list, whole.
+func (s *sema) todos(r event.Record, e event.TodosChanged) error {
+	if !s.main(r) {
+		return nil
+	}
+	list := []semaTodo{}
+	for _, t := range e.Todos {
+		list = append(list, semaTodo{t.Content, t.Status, t.Content})
+	}
+	return s.put("todos:update", list)
+}

@@ -144,6 +144,9 @@ func interrupted(s *script) {
 
 func failed(s *script) {
 	s.begin("t4", "Again")
+	s.add(event.TodosChanged{Todos: []event.Todo{
+		{ID: "1", Content: "read it", Status: event.TodoCompleted}, {ID: "2", Content: "mend it", Status: event.TodoInProgress},
+	}})
 	s.add(event.TaskFailed{TaskID: s.task, Reason: "ask gpt-x: quota used up: no credit left", Code: "quota_exceeded", Author: "main"})
 	s.add(event.StateChanged{Busy: false})
 }
