@@ -190,6 +190,59 @@ func TestKillAtAnyTime(t *testing.T) {
 	}
 }
 
+// TestTheLastSessionIsTheOneLastUsed is not misled by a session that crashed
+// and whose file was made later.
+func TestTheLastSessionIsTheOneLastUsed(t *testing.T) {
+	p := newProgram(t)
+	script := p.file("model", "say hello\n")
+	alive := p.env
+	p.env = append(alive, "CODER_TEST_DIE=5+")
+	p.run("-p", "--session-id", "s1", "--script", script, "first")
+	p.env = alive
+	p.run("-p", "--session-id", "s2", "--script", script, "second")
+	if _, stderr, code := p.run("-p", "-c", "--script", script, "third"); code != 0 {
+		t.Fatal(stderr)
+	}
+	text, err := os.ReadFile(filepath.Join(p.ws, ".coder/log/s2/conversation.jsonl"))
+	if err != nil || !strings.Contains(string(text), "third") {
+		t.Errorf("the prompt went to another session: %v", err)
+	}
+}
+
+// TestAReaderThatGoesAway ends the turn in good order.
+func TestAReaderThatGoesAway(t *testing.T) {
+	p := newProgram(t)
+	p.file("a.txt", "x")
+	script := p.file("model", "call read {\"path\":\"a.txt\"}\nrepeat 30\n---\nsay done\n")
+	for _, format := range []string{"--output-format=stream-json", "--events=native"} {
+		c := p.cmd("-p", format, "--session-id", "s"+format[2:3], "--script", script, "go")
+		var errs bytes.Buffer
+		c.Stderr = &errs
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.Stdout = w
+		if err := c.Start(); err != nil {
+			t.Fatal(err)
+		}
+		_ = w.Close()
+		_, _ = r.Read(make([]byte, 1))
+		_ = r.Close()
+		_ = c.Wait()
+		if code := c.ProcessState.ExitCode(); code != 1 || strings.Count(errs.String(), "nobody reads the output") != 1 {
+			t.Errorf("%s: code %d: %s", format, code, &errs)
+		}
+		rs, err := readSession(p.ws, "s"+format[2:3])
+		if err != nil || len(rs) == 0 {
+			t.Fatalf("%s: %d records, %v", format, len(rs), err)
+		}
+		if _, ok := rs[len(rs)-1].Event.(event.TaskFailed); !ok {
+			t.Errorf("%s: the last record is %T", format, rs[len(rs)-1].Event)
+		}
+	}
+}
+
 // TestInterruptFromOutside stops a running turn the polite way.
 func TestInterruptFromOutside(t *testing.T) {
 	p := newProgram(t)

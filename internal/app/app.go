@@ -53,7 +53,10 @@ func FromOS() Env {
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Piped: stdinIsPiped,
 		Signals: func(ctx context.Context) (context.Context, context.CancelFunc) {
-			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGPIPE)
+			// A reader that goes away gives an error on the next write, which
+			// ends the turn in good order; it must not end the process.
+			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		},
 	}
 }
@@ -80,10 +83,15 @@ func Main(env Env) int {
 	ctx, stop := env.Signals(context.Background())
 	defer stop()
 	err := run(ctx, env)
-	for line := range strings.Lines(message(err)) {
-		fmt.Fprintln(env.Stderr, "coder: "+strings.TrimRight(line, "\n"))
-	}
+	complain(env.Stderr, err)
 	return ExitCode(err)
+}
+
+// complain tells the person what went wrong.
+func complain(w io.Writer, err error) {
+	for line := range strings.Lines(message(err)) {
+		fmt.Fprintln(w, "coder: "+strings.TrimRight(line, "\n"))
+	}
 }
 
 func run(ctx context.Context, env Env) error {

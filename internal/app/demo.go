@@ -5,6 +5,7 @@ import (
 	"embed"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 
@@ -20,6 +21,9 @@ const demoPrompt = "the test fails; find out why and fix it"
 // runDemo lets a scripted model repair a small project in a temporary folder.
 // Everything but the model is the real program.
 func runDemo(ctx context.Context, env Env, fl *flags) error {
+	if _, err := exec.LookPath("go"); err != nil {
+		return &exitError{code: ExitError, text: "the demo repairs a Go project and runs its test; install Go first"}
+	}
 	dir, err := unpackDemo()
 	if err != nil {
 		return fmt.Errorf("unpack the demo: %w", err)

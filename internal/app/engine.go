@@ -49,6 +49,9 @@ type house struct {
 	home  string // CODER_HOME
 	root  string // the workspace
 	warn  func(string)
+
+	set     tool.Set        // what the model may call
+	damaged map[string]bool // sessions that lost records when they were claimed
 }
 
 // newHouse reads the configuration and checks that work can be done in dir.
@@ -57,7 +60,7 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn}
+	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn, damaged: make(map[string]bool)}
 	if err := h.checkData(); err != nil {
 		return nil, err
 	}
@@ -168,12 +171,17 @@ func (h *house) stores() (event.Store, session.Store, error) {
 	}
 	var once sync.Once
 	tell := func(err error) {
-		once.Do(func() { h.warn(fmt.Sprintf("this session is not being saved: %v", err)) })
+		once.Do(func() {
+			h.warn(fmt.Sprintf("this session is not being saved: %v; make room or give access to the folder (--no-session-persistence keeps nothing on purpose)", err))
+		})
 	}
 	sync := fsyncModes[h.conf.Storage.Fsync]
 	logs := jsonl.Open(h.logs(), jsonl.Options{
 		Fsync: sync, Now: h.env.Now, Program: "coder",
-		Report: func(r jsonl.Repair) { h.warn(repaired(r)) },
+		Report: func(r jsonl.Repair) {
+			h.damaged[r.Session] = true
+			h.warn(repaired(r))
+		},
 	})
 	sessions := jsonl.OpenSessions(h.snapshots(), sync)
 	return failover.New(h.wrap(logs), tell), failover.NewSessions(sessions, tell), nil
@@ -181,8 +189,8 @@ func (h *house) stores() (event.Store, session.Store, error) {
 
 // repaired tells of a log that had to be cut.
 func repaired(r jsonl.Repair) string {
-	return fmt.Sprintf("session %s: the %s log ended in %d bytes that are no whole record, after a crash; they were moved to %s, and all before them is there",
-		r.Session, r.Log, r.Bytes, r.Path)
+	return fmt.Sprintf("session %s: %d bytes of the %s log were torn, or followed a record that was; they were moved to %s",
+		r.Session, r.Bytes, r.Log, r.Path)
 }
 
 func (h *house) wrap(s event.Store) event.Store {
@@ -201,6 +209,7 @@ func (h *house) supervise(person uip.Interactor) (*supervisor.Supervisor, error)
 	return supervisor.New(supervisor.Config{
 		Store: logs, Sessions: sessions, Person: person, Engine: h.engine,
 		Dir: h.root, NewID: newID, Now: h.env.Now,
+		Damaged: func(id string) bool { return h.damaged[id] },
 	}), nil
 }
 
@@ -214,6 +223,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	if err != nil {
 		return supervisor.Engine{}, err
 	}
+	h.set = set
 	judge, err := h.policy()
 	if err != nil {
 		return supervisor.Engine{}, err
@@ -375,6 +385,9 @@ func (h *house) childEnv() []string {
 func (h *house) policy() (policy.Policy, error) {
 	rules := make(rule.Rules)
 	for name, patterns := range h.conf.Permission.Tools {
+		if err := h.checkRuleName(name); err != nil {
+			return nil, err
+		}
 		v, err := strictest(patterns)
 		if err != nil {
 			return nil, configf("permission.%s: %v", name, err)
@@ -391,6 +404,34 @@ func (h *house) policy() (policy.Policy, error) {
 		judge = policy.Unasked(judge)
 	}
 	return judge, nil
+}
+
+// ruleNames are the words under permission that are not a tool of today.
+var ruleNames = []string{
+	"default", "read", "write", "bash", "fetch", "note",
+	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
+	"git_status", "git_diff", "git_log", "git_add", "git_commit",
+	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references",
+}
+
+// checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
+// protects nothing is worse than none.
+func (h *house) checkRuleName(name string) error {
+	known := ruleNames
+	for s := range h.set.Specs() {
+		known = append(known[:len(known):len(known)], s.Name)
+	}
+	if slices.Contains(known, name) || strings.HasPrefix(name, "mcp__") {
+		return nil
+	}
+	if _, ok := h.set.Lookup(name); ok {
+		return nil
+	}
+	if near := config.Nearest(name, known); near != "" {
+		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)
+	}
+	h.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))
+	return nil
 }
 
 // strictest reads a tool's patterns as one verdict: that for any use of the

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"syscall"
 
 	"coder/internal/event"
 	"coder/internal/orchestrator"
@@ -94,6 +96,8 @@ func message(err error) string {
 		return ""
 	case errors.As(err, &known):
 		return known.Error()
+	case errors.Is(err, syscall.EPIPE):
+		return "nobody reads the output any more; the turn was stopped"
 	case errors.As(err, &claimed):
 		return claimed.Error() + "; wait for it, or start another session"
 	case errors.Is(err, context.Canceled):
@@ -102,14 +106,31 @@ func message(err error) string {
 		return err.Error() + "; coder -p -c continues the last one"
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return err.Error() + "; raise it with --max-steps or runtime.max_steps"
-	case errors.Is(err, provider.ErrAuth):
-		return err.Error() + "; check CODER_API_KEY (or provider.api_key)"
-	case errors.Is(err, provider.ErrNoModel):
-		return err.Error() + "; choose one with --model or CODER_MODEL"
-	case errors.Is(err, provider.ErrUnreachable):
-		return err.Error() + "; check CODER_BASE_URL (or provider.base_url) and the network"
-	case errors.Is(err, provider.ErrNotAnAPI):
-		return err.Error() + "; check CODER_BASE_URL (or provider.base_url)"
 	}
-	return err.Error()
+	text, _ := strings.CutPrefix(err.Error(), "ask the model: ")
+	if hint := providerHint(err); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// providerHint is what a person can do about a failure of the provider.
+func providerHint(err error) string {
+	switch text := strings.ToLower(err.Error()); {
+	case errors.Is(err, provider.ErrAuth):
+		return "check CODER_API_KEY (or provider.api_key)"
+	case errors.Is(err, provider.ErrNoModel):
+		return "choose one with --model or CODER_MODEL"
+	case errors.Is(err, provider.ErrContextTooLong):
+		return "start a new session, or use a model that takes more"
+	case errors.Is(err, provider.ErrUnreachable) && strings.Contains(text, "proxy"):
+		return "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+	case errors.Is(err, provider.ErrUnreachable):
+		return "check CODER_BASE_URL (or provider.base_url) and the network"
+	case errors.Is(err, provider.ErrNotAnAPI):
+		return "check CODER_BASE_URL (or provider.base_url)"
+	case errors.Is(err, provider.ErrBadRequest) && strings.Contains(text, "support") && strings.Contains(text, "tool"):
+		return `set provider.tool_mode to "xml" for models that cannot call tools`
+	}
+	return ""
 }

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -45,7 +46,13 @@ func options() []option {
 		return option{long: long, short: short, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
 	}
 	text := func(long, value, help string, p func(*flags) *string) option {
-		return option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }}
+		return option{long: long, value: value, help: help, set: func(f *flags, v string) error {
+			if v == "" {
+				return usagef("--%s needs a value: %s", long, value)
+			}
+			*p(f) = v
+			return nil
+		}}
 	}
 	choice := func(long, help string, p func(*flags) *string, allowed ...string) option {
 		return option{long: long, value: strings.Join(allowed, "|"), help: help, set: func(f *flags, v string) error {
@@ -70,7 +77,7 @@ func options() []option {
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.model }),
 		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.appendSystem }),
-		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.autoApprove }),
+		flag("auto-approve", "", "let pass what the policy would ask about", func(f *flags) *bool { return &f.autoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.script }),
@@ -91,7 +98,7 @@ func setMaxSteps(f *flags, v string) error {
 
 // parseFlags reads the command line. Flags may stand anywhere before "--".
 func parseFlags(args []string) (*flags, error) {
-	f := &flags{outputFormat: "text", inputFormat: "text"}
+	f := &flags{}
 	opts := options()
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
@@ -116,6 +123,9 @@ func parseFlags(args []string) (*flags, error) {
 func (f *flags) apply(opts []option, arg string, rest []string) (used int, err error) {
 	name, value, hasValue := strings.Cut(arg, "=")
 	i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
+	if i < 0 && f.cluster(opts, arg) {
+		return 0, nil
+	}
 	if i < 0 {
 		return 0, usagef("unknown flag %s; coder --help lists them", name)
 	}
@@ -135,13 +145,38 @@ func (f *flags) apply(opts []option, arg string, rest []string) (used int, err e
 	return used, o.set(f, value)
 }
 
+// cluster sets several one-letter flags written together, such as -pc, and
+// reports whether arg was that.
+func (f *flags) cluster(opts []option, arg string) bool {
+	if len(arg) < 3 || arg[1] == '-' {
+		return false
+	}
+	var set []option
+	for _, letter := range arg[1:] {
+		i := slices.IndexFunc(opts, func(o option) bool { return o.short == string(letter) && o.value == "" })
+		if i < 0 {
+			return false
+		}
+		set = append(set, opts[i])
+	}
+	for _, o := range set {
+		_ = o.set(f, "") // a flag without a value cannot be wrong
+	}
+	return true
+}
+
 // settle tells a subcommand from a prompt and checks what does not go together.
 func (f *flags) settle() (*flags, error) {
 	if len(f.args) > 0 && slices.Contains(subcommands, f.args[0]) && !f.print {
 		f.command, f.args = f.args[0], f.args[1:]
 	}
 	f.help = f.help || f.command == "help"
+	defer func() {
+		f.outputFormat, f.inputFormat = cmp.Or(f.outputFormat, "text"), cmp.Or(f.inputFormat, "text")
+	}()
 	switch {
+	case f.events != "" && f.outputFormat != "":
+		return nil, usagef("--events and --output-format both say what to print; use one")
 	case f.sessionID != "" && (f.resume != "" || f.resumeAny):
 		return nil, usagef("--session-id starts a new session; it does not go with --resume or --continue")
 	case f.sessionID != "" && !validSessionID(f.sessionID):

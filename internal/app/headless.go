@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -35,20 +36,30 @@ func runHeadless(ctx context.Context, env Env, fl *flags) error {
 
 func (f *flags) resumes() bool { return f.resumeAny || f.resume != "" }
 
-// stream runs the prompts that come on stdin, one after the other. What
-// becomes of one is in its result; the last failure is the program's.
+// stream runs the prompts that come on stdin, one after the other. A turn that
+// goes wrong is told of at once and does not keep the next from running; the
+// program ends with the first that did.
 func (h *house) stream(ctx context.Context, out *output) error {
 	return h.withSession(ctx, out, func(s *supervisor.Session) error {
-		var last error
+		var first error
+		turns := 0
 		for prompt, err := range readMessages(h.env.Stdin) {
 			if err != nil {
-				return err
+				return errors.Join(err, first)
 			}
-			if last = h.turn(ctx, s, out, prompt); ctx.Err() != nil {
-				return last
+			turns++
+			if err := h.turn(ctx, s, out, prompt); err != nil {
+				complain(h.env.Stderr, err)
+				first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
+			}
+			if ctx.Err() != nil {
+				break
 			}
 		}
-		return last
+		if turns == 0 {
+			return inputf("no message came on stdin; each is a line like %s", messageForm)
+		}
+		return first
 	})
 }
 
@@ -59,6 +70,7 @@ func (h *house) withSession(ctx context.Context, out *output, work func(*supervi
 	if err != nil {
 		return err
 	}
+	h.keepOutOfGit()
 	s, err := h.open(ctx, sup, out)
 	if err != nil {
 		return err
@@ -67,7 +79,6 @@ func (h *house) withSession(ctx context.Context, out *output, work func(*supervi
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
-	h.keepOutOfGit()
 	h.mendSnapshots(ctx, sup, s.ID)
 	return err
 }
@@ -115,16 +126,17 @@ func (h *house) open(ctx context.Context, sup *supervisor.Supervisor, out event.
 // ignored is what of the data folder does not belong in a repository.
 const ignored = "# kept by coder; config.json and what people write here may be shared\nlog/\nsessions/\nruns/\n"
 
-// keepOutOfGit leaves a note for git beside a data folder we made. It is a
-// courtesy: where it cannot be written nothing is lost.
+// keepOutOfGit leaves a note for git in the data folder before anything else
+// is there. It is a courtesy: where it cannot be written nothing is lost.
 func (h *house) keepOutOfGit() {
 	if h.flags.ephemeral {
 		return
 	}
 	path := filepath.Join(h.data(), ".gitignore")
-	if _, err := os.Lstat(h.data()); err != nil {
+	if _, err := os.Lstat(path); err == nil {
 		return
 	}
+	_ = os.Mkdir(h.data(), 0o700)
 	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
 		return

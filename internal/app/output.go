@@ -7,6 +7,7 @@ import (
 	"io"
 	"strings"
 
+	"coder/internal/broker"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
 	"coder/internal/render/jsonl"
@@ -22,6 +23,7 @@ type output struct {
 	text  bool                 // the answer goes to stdout as it is
 	json  *streamjson.Renderer // nil unless a JSON format was asked for
 	tally streamjson.Tally     // the turn under way
+	alone bool                 // a call was refused because nobody could be asked
 }
 
 func newOutput(env Env, fl *flags) *output {
@@ -48,6 +50,9 @@ func newOutput(env Env, fl *flags) *output {
 // count keeps the turn's account.
 func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
+	if e, ok := r.Event.(event.InteractionResponded); ok && e.Author == broker.Nobody {
+		o.alone = true
+	}
 	return nil
 }
 
@@ -55,7 +60,7 @@ func (o *output) count(_ context.Context, r event.Record) error {
 func (o *output) warn(text string) { fmt.Fprintln(o.env.Stderr, "coder: "+text) }
 
 // begin opens the account of a turn.
-func (o *output) begin() { o.tally = streamjson.Tally{} }
+func (o *output) begin() { o.tally, o.alone = streamjson.Tally{}, false }
 
 // end writes what the turn came to and returns the error the program should
 // end with: the turn's own, or that calls were refused.
@@ -64,15 +69,30 @@ func (o *output) end(answer string, turnErr error) error {
 		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))
 	}
 	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
-		return &exitError{code: ExitRefused, text: fmt.Sprintf("finished, but %d call(s) were refused; --auto-approve lets pass what is only asked about", n)}
+		return &exitError{code: ExitRefused, text: o.refused(n)}
 	}
 	return turnErr
+}
+
+// refused says how many calls were refused, and what would have helped.
+func (o *output) refused(n int) string {
+	text := "finished, but 1 call was refused"
+	if n != 1 {
+		text = fmt.Sprintf("finished, but %d calls were refused", n)
+	}
+	if o.alone {
+		text += "; --auto-approve lets pass what is only asked about"
+	}
+	return text
 }
 
 func (o *output) write(answer string, turnErr error) error {
 	switch {
 	case o.json != nil:
-		out := streamjson.Outcome{Err: turnErr, Result: answer}
+		out := streamjson.Outcome{Result: answer}
+		if turnErr != nil {
+			out.Err = errors.New(message(turnErr))
+		}
 		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
 			out.Subtype = streamjson.MaxTurns
 		}

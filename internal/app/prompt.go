@@ -24,6 +24,9 @@ const patience = 3 * time.Second
 // readPrompt puts the prompt together from the arguments and, where something
 // is piped in, from stdin.
 func readPrompt(ctx context.Context, env Env, args []string) (string, error) {
+	if len(args) == 1 && args[0] == "-" {
+		args = nil // stdin, as elsewhere
+	}
 	prompt := strings.Join(args, " ")
 	if env.Piped() {
 		piped, err := readStdin(ctx, env)
@@ -86,6 +89,9 @@ func readStdin(ctx context.Context, env Env) (string, error) {
 	}
 }
 
+// messageForm shows how a message of a stream-json input looks.
+const messageForm = `{"type":"user","message":{"content":"…"}}`
+
 // readMessages yields the prompts of a stream-json input: one JSON object a
 // line, {"type":"user","message":{"content":…}}.
 func readMessages(r io.Reader) iter.Seq2[string, error] {
@@ -137,8 +143,8 @@ func parseMessage(line []byte) (string, error) {
 			Content json.RawMessage `json:"content"`
 		} `json:"message"`
 	}
-	if err := json.Unmarshal(line, &in); err != nil {
-		return "", errors.New(`not a JSON object like {"type":"user","message":{"content":"…"}}`)
+	if err := json.Unmarshal(line, &in); err != nil || in.Type == "" {
+		return "", errors.New("not a JSON object like " + messageForm)
 	}
 	if in.Type != "user" {
 		return "", nil

@@ -18,7 +18,11 @@ func (h *house) lastSession() (string, error) {
 		when int64
 	)
 	for _, id := range slices.Concat(sessionsUnder(h.logs(), ""), sessionsUnder(h.snapshots(), ".json")) {
-		if t := max(h.logged(id), h.projected(id)); t > when || t == when && t > 0 && id > last {
+		t := h.logged(id) // a snapshot may be written long after the session was
+		if t == 0 {
+			t = h.projected(id)
+		}
+		if t > when || t == when && t > 0 && id > last {
 			last, when = id, t
 		}
 	}

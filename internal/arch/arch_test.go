@@ -72,7 +72,7 @@ var plan = []struct {
 
 	// wiring
 	{"config", ""},
-	{"app", "config event orchestrator policy policy/rule prompt provider provider/openai provider/scripted " +
+	{"app", "broker config event orchestrator policy policy/rule prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/exec toolbox/files toolbox/search toolrun uip workspace"},
 	{"arch", ""},

@@ -2,6 +2,9 @@ package config
 
 import "strings"
 
+// Nearest returns the candidate most like word, or "" if none is much like it.
+func Nearest(word string, candidates []string) string { return nearest(word, candidates) }
+
 // nearest returns the candidate most like word, or "" if none is much like it.
 func nearest(word string, candidates []string) string {
 	best, least := "", max(1, len(word)/3)+1

@@ -16,6 +16,7 @@ type Conversation struct {
 	messages []chat.Message
 	open     []chat.ToolCall // calls of the last reply without a result
 	ids      map[string]bool // of all calls so far
+	prompted int             // tokens of the last request, as the provider counted them
 	reported int             // tokens in use when the provider last said so
 	counted  int             // how many messages that figure covers
 }
@@ -33,7 +34,7 @@ func (c *Conversation) Add(r event.Record) {
 	c.messages = append(c.messages, Sent(e))
 	c.track(e.Message)
 	if e.Usage != nil {
-		c.reported, c.counted = e.Usage.In+e.Usage.Out, len(c.messages)
+		c.prompted, c.reported, c.counted = e.Usage.In, e.Usage.In+e.Usage.Out, len(c.messages)
 	}
 }
 
@@ -81,6 +82,9 @@ func (c *Conversation) Messages() []chat.Message { return slices.Clone(c.message
 func (c *Conversation) Reported() (tokens int, since []chat.Message) {
 	return c.reported, slices.Clone(c.messages[c.counted:])
 }
+
+// Prompted is how many tokens the provider last said a request had, or zero.
+func (c *Conversation) Prompted() int { return c.prompted }
 
 // Called reports whether some call so far has this id.
 func (c *Conversation) Called(id string) bool { return c.ids[id] }

@@ -38,6 +38,9 @@ func LogOf(e Event) Log {
 	return Transient
 }
 
+// Allowed is the verdict of a call that may run.
+const Allowed = "allow"
+
 // Decisive reports whether e announces something that cannot be taken back: a
 // decision, the end of a task, a call that may change the world. It and all
 // before it must be on the disk, not only in the file, before anyone acts on it.
@@ -46,7 +49,7 @@ func Decisive(e Event) bool {
 	case InteractionRequested, InteractionResponded, TaskCompleted, TaskFailed, TaskCanceled:
 		return true
 	case ToolCallRequested:
-		return !e.ReadOnly
+		return !e.ReadOnly && (e.Verdict == "" || e.Verdict == Allowed)
 	}
 	return false
 }

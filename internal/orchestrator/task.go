@@ -19,8 +19,12 @@ const (
 	interruptedAmongTools = "[Request interrupted by user for tool use]"
 )
 
-// titleLimit is how long a task's title may be.
-const titleLimit = 80
+// Bounds of what a task's record says of the prompt: enough to know it again.
+// The conversation has all of it.
+const (
+	titleLimit  = 80
+	intentLimit = 500
+)
 
 // emit puts e on record and shows it. What the record says was said, the
 // conversation takes in.
@@ -37,12 +41,11 @@ func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e 
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
 	id := o.NewID("task")
 	created := event.TaskCreated{
-		TaskID: id, Title: Title(userInput), Intent: userInput,
+		TaskID: id, Title: Title(userInput), Intent: clip(userInput, intentLimit),
 		Priority: event.Foreground, AgentID: ActorAgent, Author: ActorUser,
 	}
 	st.task = id
 	if err := o.emit(ctx, st, ActorUser, created); err != nil {
-		st.task = ""
 		return err
 	}
 	return o.startTask(ctx, st)
@@ -94,15 +97,24 @@ func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
 // tellUsage says how full the context is: what the provider last reported plus
 // an estimate of what was added since.
 func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
-	used := o.ContextUsed()
-	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: used})
+	used := o.contextUsed(st.set)
+	prompt := o.Talk.Prompted()
+	if prompt == 0 {
+		prompt = used
+	}
+	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: prompt})
 }
 
 // ContextUsed is the number of tokens the next request would take.
-func (o *Orchestrator) ContextUsed() int {
+func (o *Orchestrator) ContextUsed() int { return o.contextUsed(o.Settings()) }
+
+func (o *Orchestrator) contextUsed(set Settings) int {
 	used, since := o.Talk.Reported()
 	if used == 0 {
-		used = tokens.Tokens(o.Talk.System())
+		used = tokens.Tokens(set.System)
+		for s := range set.Tools.Specs() {
+			used += tokens.Tokens(s.Doc) + tokens.Tokens(string(s.Schema))
+		}
 	}
 	for _, m := range since {
 		used += tokens.MessageTokens(m)

@@ -48,6 +48,10 @@ type Unfinished struct {
 	Heard   bool // the input is in the conversation
 }
 
+// Lost reports whether the input can no longer be known: only the beginning of
+// it is on record.
+func (u Unfinished) Lost() bool { return !u.Heard && len(u.Input) > intentLimit }
+
 // Command reports whether the input was a command rather than a prompt. What
 // is left of a command is not taken up: the person may run it again.
 func (u Unfinished) Command() bool {
@@ -165,6 +169,9 @@ func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provid
 			return errors.Join(why, err)
 		}
 		st.final = reply.Message.Text()
+		if err := o.tellUsage(ctx, st); err != nil {
+			return errors.Join(why, err)
+		}
 	}
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -7,6 +7,7 @@ package policy
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/chat"
@@ -122,6 +123,7 @@ func Unasked(p Policy) Policy {
 		o, err := p.Judge(ctx, c)
 		if err == nil && o.Verdict == Ask && o.Waivable() {
 			o.Verdict = Allow
+			o.Reasons = append(slices.Clip(o.Reasons), Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true})
 		}
 		return o, err
 	})

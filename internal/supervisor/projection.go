@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -57,6 +58,37 @@ func (p *projection) addMessage(r event.Record, e event.MessageAdded) {
 		Index: len(p.messages), Time: r.Time, Task: r.Task, Interrupted: e.Interrupted, Reminders: e.Reminders,
 	})
 	p.messages = append(p.messages, e.Message)
+}
+
+// missing lists the messages of snap that follow those of the projection. ok
+// is false if snap does not begin with them.
+func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool, err error) {
+	mine, err := p.snapshot()
+	if err != nil {
+		return nil, false, err
+	}
+	have, theirs := withoutSystem(mine.Messages), withoutSystem(snap.Messages)
+	for i, m := range have {
+		if i >= len(theirs) || !bytes.Equal(m, theirs[i]) {
+			return nil, i >= len(theirs), nil // the logs know more
+		}
+	}
+	for i, raw := range theirs[len(have):] {
+		var m chat.Message
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, false, fmt.Errorf("message %d: %w", len(have)+i, err)
+		}
+		ms = append(ms, m)
+	}
+	return ms, true, nil
+}
+
+// withoutSystem drops the system text, which is recorded anew when it differs.
+func withoutSystem(ms []json.RawMessage) []json.RawMessage {
+	if len(ms) > 0 && bytes.HasPrefix(ms[0], []byte(`{"role":"system"`)) {
+		return ms[1:]
+	}
+	return ms
 }
 
 // snapshot writes the projection in the OpenAI form, the system text first.

@@ -20,6 +20,10 @@ import (
 var errUnknownOutcome = errors.New("interrupted: the program ended while this call was running; " +
 	"its outcome is unknown, look before you repeat it")
 
+// errNeverBegan is what the model is told of a call that the end of the
+// process kept from beginning.
+var errNeverBegan = errors.New("not run: the program ended before this call began, and the user has gone on to something else")
+
 // history is what the logs say about the work of earlier processes, as far as
 // it may still matter.
 type history struct {
@@ -114,6 +118,21 @@ func (s *Session) settleCalls(ctx context.Context, taskID string, sink event.Sin
 	return nil
 }
 
+// dropCall closes the books on a call that never began.
+func (s *Session) dropCall(ctx context.Context, c chat.ToolCall, taskID string, sink event.Sink) error {
+	res := toolrun.Failed(c, errNeverBegan)
+	now := s.sup.Now().UnixMilli()
+	for _, e := range []event.Event{
+		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: orchestrator.ActorAgent, TaskID: taskID, Input: c.Args, Timestamp: now, Verdict: "cancelled", DecidedBy: "recovery"},
+		event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: orchestrator.ActorAgent, TaskID: taskID, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
+	} {
+		if err := sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: e}); err != nil {
+			return err
+		}
+	}
+	return s.say(ctx, taskID, sink, chat.Answer(res))
+}
+
 // completeUnknown closes the audit record of a call nobody saw the end of.
 func (s *Session) completeUnknown(ctx context.Context, c chat.ToolCall, res chat.ToolResult, taskID string, sink event.Sink) error {
 	req := s.past.requested[c.ID]
@@ -144,7 +163,7 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 		return fmt.Errorf("settle the last turn: %w", err)
 	}
 	for _, c := range s.talk.Open() {
-		if err := s.say(ctx, t.ID, sink, chat.Answer(toolrun.Cancelled(c))); err != nil {
+		if err := s.dropCall(ctx, c, t.ID, sink); err != nil {
 			return fmt.Errorf("settle the last turn: %w", err)
 		}
 	}
@@ -157,23 +176,47 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 	}})
 }
 
-// importSnapshot takes a session over from its snapshot when its logs are gone.
-func (s *Session) importSnapshot(ctx context.Context) error {
+// restore takes from the snapshot what the logs no longer have. A snapshot
+// that does not begin as the logs do is kept under another name rather than
+// overwritten.
+func (s *Session) restore(ctx context.Context) error {
 	snap, err := s.sup.Sessions.Load(ctx, s.ID)
+	if errors.Is(err, session.ErrNotFound) && s.line.Last() > 0 {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	for i, raw := range snap.Messages {
-		var m chat.Message
-		if err := json.Unmarshal(raw, &m); err != nil {
-			return fmt.Errorf("import session %s: message %d: %w", s.ID, i, err)
-		}
-		if err := s.say(ctx, "", s.through(event.Discard), m); err != nil {
-			return fmt.Errorf("import session %s: %w", s.ID, err)
+	missing, ok, err := s.view.missing(snap)
+	switch {
+	case err != nil:
+		return fmt.Errorf("restore session %s: %w", s.ID, err)
+	case !ok:
+		snap.ID += "-before-damage"
+		return s.sup.Sessions.Save(ctx, snap)
+	}
+	t, open := s.past.unfinished()
+	for _, m := range missing {
+		if err := s.say(ctx, t.ID, s.through(event.Discard), m); err != nil {
+			return fmt.Errorf("restore session %s: %w", s.ID, err)
 		}
 	}
-	if s.line.Last() == 0 {
-		return fmt.Errorf("session %s: %w", s.ID, session.ErrNotFound)
+	if open && len(missing) > 0 && answered(missing) {
+		return s.closeRestored(ctx, t)
 	}
 	return nil
+}
+
+// answered reports whether a conversation ends with an answer.
+func answered(ms []chat.Message) bool {
+	last := ms[len(ms)-1]
+	return last.Role == chat.Assistant && len(last.Calls()) == 0
+}
+
+// closeRestored gives the task whose answer the snapshot held its end.
+func (s *Session) closeRestored(ctx context.Context, t task.Task) error {
+	s.past = history{}
+	return s.through(event.Discard).Emit(ctx, event.Record{
+		Task: t.ID, Actor: "recovery", Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
+	})
 }

@@ -29,7 +29,8 @@ import (
 // ErrFinished reports that no turn was left unfinished.
 var ErrFinished = errors.New("nothing is left unfinished")
 
-// Config is what a Supervisor is made of. Every field is required.
+// Config is what a Supervisor is made of. Every field is required unless it
+// says otherwise.
 type Config struct {
 	Store    event.Store
 	Sessions session.Store
@@ -38,6 +39,9 @@ type Config struct {
 	Dir      string
 	NewID    func(prefix string) string
 	Now      func() time.Time
+	// Damaged, which may be nil, reports whether records of a session were lost
+	// when it was claimed. Its snapshot may then know more than its logs.
+	Damaged func(sessionID string) bool
 }
 
 // Engine is what one session runs on.
@@ -134,8 +138,8 @@ func (e Engine) close() error {
 // greet takes up what is known of a resumed session and tells out what was
 // opened.
 func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error {
-	if resumed && s.line.Last() == 0 {
-		if err := s.importSnapshot(ctx); err != nil {
+	if resumed && (s.line.Last() == 0 || s.sup.Damaged != nil && s.sup.Damaged(s.ID)) {
+		if err := s.restore(ctx); err != nil {
 			return err
 		}
 	}
@@ -195,7 +199,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	defer s.turn.Unlock()
 	t, ok := s.past.unfinished()
 	left := orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard}
-	if !ok || left.Command() {
+	if !ok || left.Command() || left.Lost() {
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
 	if err := s.settleCalls(ctx, t.ID, s.through(out)); err != nil {

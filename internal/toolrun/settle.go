@@ -28,7 +28,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	r.keep(ctx, a)
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
-		Timestamp: r.Now().UnixMilli(), ReadOnly: plan.ReadOnly() || a.err != nil,
+		Timestamp: r.Now().UnixMilli(), ReadOnly: plan.ReadOnly(),
 		Verdict: a.verdict(), DecidedBy: a.by, Before: a.kept.Before, Tree: a.kept.Tree,
 	}
 	for _, f := range plan.Effects {
@@ -82,7 +82,7 @@ func (a *admission) verdict() string {
 	case a.err != nil:
 		return "invalid"
 	}
-	return "allow"
+	return event.Allowed
 }
 
 // performance is one call's run.
@@ -125,6 +125,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	failed := res.Failed
 	var denied *Denied
 	isDenied := errors.As(a.err, &denied)
+	if isContext(a.err) && !a.ran {
+		a.err = errNotBegun
+	}
 	if a.err != nil {
 		text, failed = failure(a.err), true
 	}
@@ -200,19 +203,21 @@ func failure(err error) json.RawMessage {
 	case errors.As(err, &denied):
 		w.Denied, w.Error = true, denied.Error()
 	case isContext(err):
-		w.Cancelled, w.Error = true, CancelText
+		w.Cancelled, w.Error = true, stoppedText
+	case errors.Is(err, errNotBegun):
+		w.Cancelled = true
 	}
 	return wire.Must(w)
 }
 
-// CancelText is what the model reads in the result of a call that was stopped
-// or never started because the turn was interrupted.
-const CancelText = "cancelled: the user interrupted before this call was finished; it may have had no effect or part of one"
+// What the model reads in the result of a call that an interruption stopped,
+// and of one that it kept from beginning.
+const stoppedText = "cancelled: the user interrupted while this call was running; it may have done a part of its work"
 
-// Cancelled is the result of a call that never ran because the turn ended.
-func Cancelled(c chat.ToolCall) chat.ToolResult {
-	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failure(context.Canceled)), Failed: true}
-}
+var errNotBegun = errors.New("cancelled: the user interrupted before this call began; it did nothing")
+
+// Cancelled is the result of a call that never began because the turn ended.
+func Cancelled(c chat.ToolCall) chat.ToolResult { return Failed(c, errNotBegun) }
 
 // Failed is the result of a call whose outcome is only known as err.
 func Failed(c chat.ToolCall, err error) chat.ToolResult {
@@ -221,7 +226,7 @@ func Failed(c chat.ToolCall, err error) chat.ToolResult {
 
 func summary(res tool.Result, err error) string {
 	switch {
-	case err != nil && isContext(err):
+	case isContext(err) || errors.Is(err, errNotBegun):
 		return "cancelled"
 	case err != nil:
 		return err.Error()

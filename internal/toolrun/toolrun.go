@@ -20,6 +20,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -193,7 +194,7 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 	}
 	t, ok := r.Set.Lookup(c.Name)
 	if !ok {
-		a.err = fmt.Errorf("there is no tool named %q", c.Name)
+		a.err = fmt.Errorf("there is no tool named %q; there are %s", c.Name, names(r.Set))
 		return a
 	}
 	a.tool = t.Spec().Name
@@ -213,6 +214,14 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 		a.err = &Denied{a.opinion.String()}
 	}
 	return a
+}
+
+func names(set tool.Set) string {
+	var all []string
+	for s := range set.Specs() {
+		all = append(all, s.Name)
+	}
+	return strings.Join(all, ", ")
 }
 
 // approve asks the person about a, once, with every reason on the table.
@@ -271,7 +280,7 @@ func (r *run) question(a *admission) uip.Request {
 func refused(a uip.Response, o policy.Opinion) error {
 	switch {
 	case a.Author == "nobody":
-		return &Denied{o.String() + " (nobody to ask)"}
+		return &Denied{o.String() + ", and nobody is there to give it"}
 	case a.Comment != "":
 		return &Denied{"refused by the user: " + a.Comment}
 	}

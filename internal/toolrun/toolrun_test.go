@@ -146,7 +146,7 @@ func TestWhatGoesWrongIsToldAndTheTurnGoesOn(t *testing.T) {
 		setup                       func(*bench)
 	}{
 		{name: "no such tool", call: "nope a", verdict: "invalid",
-			result: `{"ok":false,"error":"there is no tool named \"nope\""}`},
+			result: `{"ok":false,"error":"there is no tool named \"nope\"; there are write"}`},
 		{name: "it cannot be planned", call: "write bad", verdict: "invalid",
 			result: `{"ok":false,"error":"cannot plan that"}`},
 		{name: "policy denies", call: "write a", verdict: "deny",
@@ -244,7 +244,7 @@ func TestReadOnlyCallsRunSideBySideAndKeepTheirOrder(t *testing.T) {
 			completed c2 error=false
 			deliver c2 {"ok":true,"x":"1s"}
 			completed c3 error=true
-			deliver c3 {"ok":false,"error":"there is no tool named \"nope\""}
+			deliver c3 {"ok":false,"error":"there is no tool named \"nope\"; there are read"}
 			completed c4 error=false
 			deliver c4 {"ok":true,"x":"2s"}`)
 	})
@@ -296,7 +296,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
 			`{"ok":false,"error":"denied: refused by the user","denied":true}`, 0},
 		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Reject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
-			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes (nobody to ask)","denied":true}`, 0},
+			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and nobody is there to give it","denied":true}`, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

@@ -27,7 +27,10 @@ func (rs Rules) Judge(_ context.Context, c policy.Case) (policy.Opinion, error) 
 	if v == policy.Allow {
 		return policy.Opinion{Verdict: policy.Allow}, nil
 	}
-	why := fmt.Sprintf("the rule for %q is %s", key, v)
+	why := fmt.Sprintf("%q needs approval", key)
+	if v == policy.Deny {
+		why = fmt.Sprintf("%q is not allowed", key)
+	}
 	return policy.Opinion{Verdict: v, Reasons: []policy.Reason{{By: "rule", Text: why, Lasting: true}}}, nil
 }
 

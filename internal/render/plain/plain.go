@@ -67,6 +67,11 @@ func (r *Renderer) lines(rec event.Record) string {
 	switch e := rec.Event.(type) {
 	case event.ToolFinished:
 		return r.flush(stream{rec.Task, e.CallID}) + finished(e)
+	case event.MessageAdded:
+		if r.o.Verbose {
+			return r.details(rec) + said(e)
+		}
+		return said(e)
 	case event.Notice:
 		return notice(e.Text)
 	case event.Retrying:
@@ -79,6 +84,20 @@ func (r *Renderer) lines(rec event.Record) string {
 		return r.details(rec)
 	}
 	return ""
+}
+
+// said is what the model says on the way to its answer: the text of a reply
+// that goes on with calls.
+func said(e event.MessageAdded) string {
+	text := strings.TrimSpace(e.Message.Text())
+	if e.Message.Role != chat.Assistant || text == "" || len(e.Message.Calls()) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(textsafe.Line(line, noticeRunes) + "\n")
+	}
+	return b.String()
 }
 
 // finished is the one line about a call: tool, title, outcome, time.

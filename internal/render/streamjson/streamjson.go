@@ -154,6 +154,7 @@ type resultLine struct {
 	Duration int64        `json:"duration_ms"`
 	API      int64        `json:"duration_api_ms"`
 	Result   string       `json:"result"`
+	Stop     *string      `json:"stop_reason"`
 	Errors   []string     `json:"errors,omitempty"`
 	Session  string       `json:"session_id"`
 	Cost     float64      `json:"total_cost_usd"`
@@ -178,7 +179,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	clear(r.parts)
 	line := resultLine{
 		Type: "result", Subtype: o.subtype(), Turns: t.Replies, Duration: r.took(t).Milliseconds(), API: t.API.Milliseconds(),
-		Result: o.Result, Session: r.o.Session, Cost: t.Usage.Cost, Usage: usageOf(&t.Usage),
+		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Usage: usageOf(&t.Usage),
 		Denials: []denialLine{}, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success

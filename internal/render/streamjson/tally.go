@@ -16,6 +16,7 @@ type Tally struct {
 	Replies int
 	Usage   chat.Usage
 	Denials []Denial // calls that were not let run, in order
+	Stop    *string  // why the main agent's last reply stopped, in the stream's words
 	// API is the time spent on the model: for each reply the time from the
 	// message before it in its task, which is what the request waited for, to
 	// the reply itself. Waits between attempts count; tools do not. Replies of
@@ -82,6 +83,7 @@ func (t *Tally) message(r event.Record, e event.MessageAdded) {
 	}
 	if !t.children[r.Task] {
 		t.Replies++
+		t.Stop = stopReason(e)
 	}
 	if e.Usage != nil {
 		t.Usage = t.Usage.Add(*e.Usage)
