@@ -14,5 +14,6 @@ require (
 
 require (
 	github.com/wasilibs/go-re2 v1.13.0 // indirect
-	golang.org/x/tools v0.26.0 // indirect
+	golang.org/x/tools v0.38.0 // indirect
+	mvdan.cc/sh/v3 v3.14.1 // indirect
 )

@@ -30,12 +30,8 @@ import (
 	"coder/internal/store/mem"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
-	"coder/internal/toolbox/exec"
-	"coder/internal/toolbox/files"
-	"coder/internal/toolbox/search"
 	"coder/internal/toolrun"
 	"coder/internal/uip"
-	"coder/internal/workspace"
 )
 
 // defaultContext is what a model is taken to hold where nobody says.
@@ -219,20 +215,21 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	if err != nil {
 		return supervisor.Engine{}, err
 	}
-	set, err := h.tools(sessionID)
+	hands, err := h.hands(sessionID)
 	if err != nil {
 		return supervisor.Engine{}, err
 	}
-	h.set = set
+	h.set = hands.set
 	judge, err := h.policy()
 	if err != nil {
-		return supervisor.Engine{}, err
+		return supervisor.Engine{}, errors.Join(err, hands.close())
 	}
-	settings := h.settings(set)
+	settings := h.settings(hands.set)
 	return supervisor.Engine{
 		Provider: model,
-		Runner:   &toolrun.Runner{Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now},
+		Runner:   &toolrun.Runner{Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper},
 		Settings: func() orchestrator.Settings { return settings },
+		Observe:  hands.observe, Close: hands.close, Undo: hands.undo, Redo: hands.redo,
 	}, nil
 }
 
@@ -350,25 +347,6 @@ func readScript(path string) (provider.Provider, error) {
 		return nil, inputf("%s: %v", path, err)
 	}
 	return scripted.New(s, scripted.Options{}), nil
-}
-
-// tools gathers what the model may call.
-func (h *house) tools(sessionID string) (tool.Set, error) {
-	ws, err := workspace.Open(h.root)
-	if err != nil {
-		return tool.Set{}, fmt.Errorf("open the workspace: %w", err)
-	}
-	runs := filepath.Join(".coder", "runs", sessionID)
-	if h.flags.ephemeral {
-		runs = ""
-	}
-	bash := exec.Bash(exec.Options{
-		Workspace: ws, Env: h.childEnv(), RunsDir: runs, Now: h.env.Now,
-		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
-		OutputLimit:    h.conf.Safety.OutputLimitBytes,
-	})
-	set, err := tool.NewSet(slices.Concat(files.All(ws), search.All(ws), []tool.Tool{bash})...)
-	return set.In(h.conf.Tools.Dialect), err
 }
 
 // childEnv is the environment of the commands we run: ours without any

@@ -28,6 +28,8 @@ type flags struct {
 	maxSteps                                     int
 	autoApprove                                  bool
 
+	addDirs []string // further folders the file tools may use
+
 	demo bool // set by the demo, not by a flag
 }
 
@@ -79,12 +81,21 @@ func options() []option {
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.appendSystem }),
 		flag("auto-approve", "", "let pass what the policy would ask about", func(f *flags) *bool { return &f.autoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
+		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.script }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}
+}
+
+func addDir(f *flags, v string) error {
+	if v == "" {
+		return usagef("--add-dir needs a value: DIR")
+	}
+	f.addDirs = append(f.addDirs, v)
+	return nil
 }
 
 func setMaxSteps(f *flags, v string) error {

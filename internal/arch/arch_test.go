@@ -53,16 +53,24 @@ var plan = []struct {
 	{"provider/textcalls", "chat provider"},
 	{"provider/scripted", "chat provider"},
 	{"provider/faultserver", "provider"},
-	{"toolbox/files", "patch show tool workspace"},
+	{"undo", "event tool toolrun workspace"},
+	{"lsp", "textsafe"},
+	{"codeindex", "workspace"},
+	{"toolbox/files", "chat patch show tool workspace"},
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
+	{"toolbox/git", "shell show textsafe tool workspace"},
+	{"toolbox/web", "show textsafe tool"},
+	{"toolbox/code", "lsp show textsafe tool wire workspace"},
+	{"toolbox/lookup", "codeindex show tool workspace"},
+	{"toolbox/plan", "event show tool"},
 	{"store/mem", "event session"},
 	{"store/jsonl", "audit event session wire"},
 	{"store/failover", "event session store/mem"},
 
 	// mind
 	{"orchestrator", "chat conversation event prompt provider tool toolrun uip wire"},
-	{"supervisor", "broker chat conversation event orchestrator provider session task timeline toolrun uip wire"},
+	{"supervisor", "broker chat conversation event orchestrator provider session task timeline toolrun uip undo wire"},
 
 	// faces
 	{"render/rendertest", "chat event show uip"},
@@ -74,7 +82,8 @@ var plan = []struct {
 	{"config", ""},
 	{"app", "broker config event orchestrator policy policy/rule prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
-		"supervisor tool toolbox/exec toolbox/files toolbox/search toolrun uip workspace"},
+		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
+		"toolbox/web toolrun uip undo workspace codeindex lsp"},
 	{"arch", ""},
 }
 

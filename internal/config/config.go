@@ -63,6 +63,7 @@ type Provider struct {
 	Headers        map[string]string `json:"headers" doc:"more headers of each request" secret:"yes"`
 	ToolMode       string            `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml"`
 	CAFile         string            `json:"ca_file" doc:"PEM file of certificate authorities to trust as well"`
+	Vision         bool              `json:"vision" doc:"the model can be shown pictures"`
 	SendReasoning  bool              `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
 }
 
@@ -151,6 +152,9 @@ type Fetch struct {
 	MaxTextBytes  int  `json:"max_text_bytes" doc:"text that is kept" range:"1024..1073741824" project:"lower"`
 	MaxImageBytes int  `json:"max_image_bytes" doc:"image that is kept" range:"1024..1073741824" project:"lower"`
 	SkipTLSVerify bool `json:"skip_tls_verify" doc:"accept any certificate" project:"off"`
+
+	AllowPrivate bool     `json:"allow_private" doc:"let addresses of this machine and its network be fetched" project:"off"`
+	AllowHosts   []string `json:"allow_hosts" doc:"hosts that may be fetched whatever their address is"`
 }
 
 // UI is language and colours.

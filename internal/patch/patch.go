@@ -1,5 +1,10 @@
-// Package patch makes unified diffs of files, whole or cut to a size that a
-// model or a person can take in.
+// Package patch makes, reads and applies patches. It only computes: files go in
+// and come out as bytes, and whoever calls it reads and writes them.
+//
+// A patch is applied where its lines say and nowhere else: a hunk that does not
+// match, or that matches in several places, is an error that says which hunk of
+// which file, what it expected and what comes nearest. Lines a patch does not
+// change keep every byte they have, line ends and byte order mark included.
 package patch
 
 import (
@@ -20,26 +25,109 @@ const devNull = "/dev/null"
 // is no file on that side. Equal sides give an empty text. The diff of a file
 // that is not text only says that it differs.
 func Unified(path string, old, new []byte) (text string, added, deleted int) {
+	return unified(sideName("a/", path, old), sideName("b/", path, new), old, new)
+}
+
+// Moved is [Unified] for a file that also gets another name.
+func Moved(from, to string, old, new []byte) (text string, added, deleted int) {
+	body, added, deleted := unified(sideName("a/", from, old), sideName("b/", to, new), old, new)
+	return fmt.Sprintf("rename from %s\nrename to %s\n", nameOf(from), nameOf(to)) + body, added, deleted
+}
+
+func unified(from, to string, old, new []byte) (text string, added, deleted int) {
 	if bytes.Equal(old, new) {
 		return "", 0, 0
 	}
-	from, to := sideName("a/", path, old), sideName("b/", path, new)
 	if bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {
 		return fmt.Sprintf("Binary files %s and %s differ\n", from, to), 0, 0
 	}
-	_, body, _ := bytes.Cut(diff.Diff(from, old, to, new), []byte("\n")) // without the command line
+	head, tail := alike(old, new)
+	lines := bytes.Count(old[:head], []byte("\n"))
+	body := diff.Diff(from, old[head:len(old)-tail], to, new[head:len(new)-tail])
+	_, body, _ = bytes.Cut(body, []byte("\n")) // without the command line
 	added, deleted = count(body)
-	return string(body), added, deleted
+	return renumbered(string(body), lines), added, deleted
+}
+
+// contextLines is how many lines a diff shows around a change.
+const contextLines = 3
+
+// alike is how many bytes at the beginning and at the end of two files are the
+// same and not needed to show how they differ: whole lines, without those that
+// give context.
+func alike(old, new []byte) (head, tail int) {
+	head = sameHead(old, new)
+	tail = sameTail(old[head:], new[head:])
+	head = bytes.LastIndexByte(old[:head], '\n') + 1
+	for range contextLines {
+		head = bytes.LastIndexByte(old[:max(head-1, 0)], '\n') + 1
+	}
+	end := len(old) - tail
+	for range contextLines + 1 {
+		i := bytes.IndexByte(old[end:], '\n')
+		if i < 0 {
+			return head, 0
+		}
+		end += i + 1
+	}
+	return head, len(old) - end
+}
+
+// block is how many bytes are compared at a time.
+const block = 4096
+
+func sameHead(a, b []byte) (n int) {
+	short := min(len(a), len(b))
+	for n+block <= short && bytes.Equal(a[n:n+block], b[n:n+block]) {
+		n += block
+	}
+	for n < short && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+func sameTail(a, b []byte) (n int) {
+	short := min(len(a), len(b))
+	for n+block <= short && bytes.Equal(a[len(a)-n-block:len(a)-n], b[len(b)-n-block:len(b)-n]) {
+		n += block
+	}
+	for n < short && a[len(a)-1-n] == b[len(b)-1-n] {
+		n++
+	}
+	return n
+}
+
+// renumbered adds to the line numbers of a diff's hunks.
+func renumbered(body string, by int) string {
+	if by == 0 {
+		return body
+	}
+	var b strings.Builder
+	for line := range strings.Lines(body) {
+		var from, old, to, new int
+		if strings.HasPrefix(line, "@@") {
+			_, _ = fmt.Sscanf(line, "@@ -%d,%d +%d,%d @@\n", &from, &old, &to, &new) // ours, so it fits
+			line = fmt.Sprintf("@@ -%d,%d +%d,%d @@\n", from+by, old, to+by, new)
+		}
+		b.WriteString(line)
+	}
+	return b.String()
 }
 
 func sideName(prefix, path string, side []byte) string {
 	if side == nil {
 		return devNull
 	}
-	if name := prefix + path; strconv.Quote(name) != `"`+name+`"` {
-		return strconv.Quote(name)
+	return nameOf(prefix + path)
+}
+
+// nameOf is a name as it stands in a diff: quoted if it would be misread.
+func nameOf(name string) string {
+	if q := strconv.Quote(name); q != `"`+name+`"` {
+		return q
 	}
-	return prefix + path
+	return name
 }
 
 // count counts the lines that a diff adds and deletes. Its first two lines are

@@ -3,6 +3,7 @@
 package shell
 
 import (
+	"sync"
 	"syscall"
 	"time"
 )
@@ -10,22 +11,50 @@ import (
 // killRounds is how often we look again for processes born while we killed.
 const killRounds = 20
 
-// member is a process of a session.
+// member is a process of a command.
 type member struct{ pid, group int }
 
-// stopSession ends every process of a session, kindly first, and reports
-// whether there was any.
-func stopSession(session int) bool {
-	if len(living(session)) == 0 {
+// family is the processes of one command: those of its session, and those that
+// left it and can be told by other signs.
+type family struct {
+	session int    // also the number of the shell and of its group
+	born    uint64 // when the shell started, in the system's own unit
+	mark    string // stands in the environment of every process of the command
+	pipes   []uint64
+	hit     map[int]bool // processes outside the session that were signalled
+}
+
+// killed reports whether a process outside the session was ended by us.
+func (f *family) killed(pid int) bool { return f.hit[pid] }
+
+// shells are the commands that are running, by the number of their shell. They
+// are waited for by whoever started them and by nobody else.
+var shells = struct {
+	sync.RWMutex
+	running map[int]bool
+}{running: make(map[int]bool)}
+
+func enrol(pid int) { shells.running[pid] = true }
+
+func dismiss(pid int) {
+	shells.Lock()
+	defer shells.Unlock()
+	delete(shells.running, pid)
+}
+
+// stop ends every process of the family, kindly first, and reports whether
+// there was any.
+func (f *family) stop() bool {
+	if len(f.living()) == 0 {
 		return false
 	}
-	signal(session, syscall.SIGTERM)
-	if gone(session, killGrace) {
+	f.signal(syscall.SIGTERM)
+	if f.gone(killGrace) {
 		return true
 	}
 	for range killRounds {
-		signal(session, syscall.SIGKILL)
-		if gone(session, killGrace/killRounds) {
+		f.signal(syscall.SIGKILL)
+		if f.gone(killGrace / killRounds) {
 			break
 		}
 	}
@@ -34,20 +63,21 @@ func stopSession(session int) bool {
 
 // signal reaches the session's first group in one step, so that nothing forked
 // meanwhile escapes, and then those in other groups.
-func signal(session int, sig syscall.Signal) {
-	_ = syscall.Kill(-session, sig)
-	for _, m := range living(session) {
-		if m.group != session {
+func (f *family) signal(sig syscall.Signal) {
+	_ = syscall.Kill(-f.session, sig)
+	for _, m := range f.living() {
+		if m.group != f.session {
 			_ = syscall.Kill(m.pid, sig)
+			f.hit[m.pid] = true
 		}
 	}
 }
 
-// gone waits until the session has no living process, at most for the given
+// gone waits until the family has no living process, at most for the given
 // time, looking less and less often.
-func gone(session int, within time.Duration) bool {
+func (f *family) gone(within time.Duration) bool {
 	for pause := time.Millisecond; ; pause *= 2 {
-		if len(living(session)) == 0 {
+		if len(f.living()) == 0 {
 			return true
 		}
 		if within <= 0 {

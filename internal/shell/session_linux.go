@@ -3,17 +3,165 @@ package shell
 import (
 	"bytes"
 	"os"
+	"slices"
 	"strconv"
+	"strings"
+	"sync"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // dieWithUs has the system kill the shell when we die without a chance to.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
 
-// living lists the processes of a session that have not ended yet. A shell may
-// put its children into groups of their own (set -m), so the group is not
-// enough to go by.
-func living(session int) (list []member) {
+// adopt makes orphans of our commands our own children, so that a process that
+// left its session and forgot its environment can still be found.
+var adopt = sync.OnceFunc(func() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) // without it they are found by other signs only
+})
+
+// recognise notes when the shell was born. Nothing of it is older.
+func (f *family) recognise() {
+	if p, ok := status(strconv.Itoa(f.session)); ok {
+		f.born = p.born
+	}
+}
+
+// living lists the processes of the family that have not ended yet. A shell
+// may put its children into groups of their own (set -m), so the group is not
+// enough to go by; a daemon makes a session of its own, but keeps the mark in
+// its environment or the output open, or is an orphan nobody else has a share
+// in.
+func (f *family) living() (list []member) {
+	for _, p := range processes() {
+		if p.dead || p.pid == os.Getpid() {
+			continue
+		}
+		if p.session == f.session || p.born >= f.born && f.born > 0 && f.owns(p) {
+			list = append(list, member{p.pid, p.group})
+		}
+	}
+	return list
+}
+
+// owns reports whether a process outside the session is one of the family.
+func (f *family) owns(p entry) bool {
+	if isRunning(p.pid) || isRunning(p.session) {
+		return false
+	}
+	environ, err := os.ReadFile("/proc/" + strconv.Itoa(p.pid) + "/environ")
+	if err != nil {
+		return false
+	}
+	for kv := range strings.SplitSeq(string(environ), "\x00") {
+		if strings.HasPrefix(kv, markName) {
+			return kv == f.mark || strings.HasPrefix(kv, f.mark+"/")
+		}
+	}
+	if p.parent != os.Getpid() {
+		return holdsAny(p.pid, f.pipes)
+	}
+	return holdsAny(p.pid, f.pipes) || p.session != sessionOf(os.Getpid()) && alone() && !talksToUs(p.pid, f.pipes)
+}
+
+func isRunning(pid int) bool {
+	shells.RLock()
+	defer shells.RUnlock()
+	return shells.running[pid]
+}
+
+// alone reports whether no other command is running, so that an orphan can only
+// be of this one.
+func alone() bool {
+	shells.RLock()
+	defer shells.RUnlock()
+	return len(shells.running) <= 1
+}
+
+func sessionOf(pid int) int {
+	sid, _ := unix.Getsid(pid)
+	return sid
+}
+
+// talksToUs reports whether a process has one of our pipes as its input or
+// output, other than those of the command itself: then another part of the
+// program started it.
+func talksToUs(pid int, but []uint64) bool {
+	ours := pipesOf(os.Getpid())
+	for _, fd := range []string{"0", "1", "2"} {
+		if n := pipe(pid, fd); n != 0 && slices.Contains(ours, n) && !slices.Contains(but, n) {
+			return true
+		}
+	}
+	return false
+}
+
+func holdsAny(pid int, inodes []uint64) bool {
+	return slices.ContainsFunc(pipesOf(pid), func(n uint64) bool { return slices.Contains(inodes, n) })
+}
+
+// pipesOf lists the pipes a process holds by their inode numbers.
+func pipesOf(pid int) (inodes []uint64) {
+	f, err := os.Open("/proc/" + strconv.Itoa(pid) + "/fd")
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	for _, name := range names {
+		if n := pipe(pid, name); n != 0 {
+			inodes = append(inodes, n)
+		}
+	}
+	return inodes
+}
+
+// pipe is the pipe behind a descriptor of a process, 0 if it is something else.
+func pipe(pid int, fd string) uint64 {
+	to, _ := os.Readlink("/proc/" + strconv.Itoa(pid) + "/fd/" + fd)
+	s, _ := strings.CutPrefix(to, "pipe:[")
+	n, _ := strconv.ParseUint(strings.TrimSuffix(s, "]"), 10, 64)
+	return n
+}
+
+// suspects are dead children that lead a session and that we did not start:
+// orphans, unless another part of the program is about to wait for them. Those
+// that are still there when the next command ends have nobody to do that.
+var suspects = struct {
+	sync.Mutex
+	born map[int]uint64
+}{born: make(map[int]uint64)}
+
+// reap takes note of the death of orphans, one by one. A child that another
+// part of the program started is never waited for.
+func (f *family) reap() {
+	suspects.Lock()
+	defer suspects.Unlock()
+	us, ours := os.Getpid(), sessionOf(os.Getpid())
+	seen := make(map[int]uint64)
+	for _, p := range processes() {
+		if !p.dead || p.parent != us || p.session == ours || isRunning(p.pid) {
+			continue
+		}
+		if p.session == p.pid && suspects.born[p.pid] != p.born && !f.killed(p.pid) {
+			seen[p.pid] = p.born
+			continue
+		}
+		_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
+	}
+	suspects.born = seen
+}
+
+// entry is a line of the process table.
+type entry struct {
+	pid, parent, group, session int
+	born                        uint64
+	dead                        bool // a zombie
+}
+
+// processes lists all of them.
+func processes() (list []entry) {
 	proc, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -24,26 +172,29 @@ func living(session int) (list []member) {
 		if name[0] < '0' || name[0] > '9' {
 			continue
 		}
-		if m, in, alive := status(name); alive && in == session {
-			list = append(list, m)
+		if p, ok := status(name); ok {
+			list = append(list, p)
 		}
 	}
 	return list
 }
 
-// status reads a process's line: number (name) state parent group session. The
+// status reads a process's line: number (name) state parent group session … The
 // name may hold anything, so we count from its last bracket.
-func status(pid string) (m member, session int, alive bool) {
+func status(pid string) (p entry, ok bool) {
 	stat, err := os.ReadFile("/proc/" + pid + "/stat")
 	if err != nil {
-		return m, 0, false
+		return p, false
 	}
 	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 4 || fields[0][0] == 'Z' || fields[0][0] == 'X' {
-		return m, 0, false
+	if len(fields) < 20 {
+		return p, false
 	}
-	m.pid, _ = strconv.Atoi(pid)
-	m.group, _ = strconv.Atoi(string(fields[2]))
-	session, _ = strconv.Atoi(string(fields[3]))
-	return m, session, true
+	p.pid, _ = strconv.Atoi(pid)
+	p.parent, _ = strconv.Atoi(string(fields[1]))
+	p.group, _ = strconv.Atoi(string(fields[2]))
+	p.session, _ = strconv.Atoi(string(fields[3]))
+	p.born, _ = strconv.ParseUint(string(fields[19]), 10, 64)
+	p.dead = fields[0][0] == 'Z' || fields[0][0] == 'X'
+	return p, true
 }

@@ -7,11 +7,20 @@ import "syscall"
 // dieWithUs does nothing where the system has no such service.
 func dieWithUs(*syscall.SysProcAttr) {}
 
+// adopt does nothing where orphans cannot be had.
+func adopt() {}
+
+// recognise notes what tells the family's processes from others.
+func (f *family) recognise() {}
+
 // living reports whether the session's first process group has members; others
 // cannot be told here.
-func living(session int) []member {
-	if syscall.Kill(-session, 0) == syscall.ESRCH {
+func (f *family) living() []member {
+	if syscall.Kill(-f.session, 0) == syscall.ESRCH {
 		return nil
 	}
-	return []member{{pid: session, group: session}}
+	return []member{{pid: f.session, group: f.session}}
 }
+
+// reap does nothing: orphans are not ours here.
+func (f *family) reap() {}

@@ -6,8 +6,10 @@
 //
 //  1. [Run] returns soon after the shell ends, the time is up or the context
 //     ends. It never waits for a background process that holds the output open.
-//  2. When it returns, no process of the command's session is left. Only a
-//     process that made a session of its own (a daemon) gets away.
+//  2. When it returns, no process of the command is left, also none that made
+//     a session of its own (a daemon). On Linux those are told by a mark in
+//     their environment, by the output they hold open, or as orphans; elsewhere
+//     daemons get away.
 //  3. Nothing the command wrote before it ended is lost, except what exceeds
 //     the limit: then the beginning and the end are kept and the middle is
 //     dropped, so memory is bounded.
@@ -29,7 +31,9 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -41,6 +45,9 @@ const (
 
 	// TimeoutCode is the exit code of a command that ran out of time.
 	TimeoutCode = 124
+
+	// markName begins the variable that marks the processes of a command.
+	markName = "CODER_COMMAND="
 
 	// killGrace is how long processes that are asked to end may take for it.
 	killGrace = 500 * time.Millisecond
@@ -77,7 +84,7 @@ type Outcome struct {
 	Signal   string // its name, such as SIGSEGV, if a signal ended the command
 	TimedOut bool
 	Stopped  bool // processes were still running and had to be stopped
-	Escaped  bool // a process that left the session holds the output open
+	Escaped  bool // a process beyond our reach holds the output open
 
 	Stdout, Stderr Output
 	Duration       time.Duration
@@ -120,10 +127,13 @@ func now(spec Spec) (t time.Time) {
 // process is a running command.
 type process struct {
 	cmd            *exec.Cmd
-	pid            int // also the number of its group and session
+	family         *family
 	exited         chan struct{}
 	stdout, stderr *pump
 }
+
+// serial numbers the commands of this process.
+var serial atomic.Int64
 
 func start(spec Spec) (*process, error) {
 	cmd := exec.Command(shellPath, "-c", spec.Command)
@@ -132,8 +142,11 @@ func start(spec Spec) (*process, error) {
 	if spec.Dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+spec.Dir)
 	}
+	mark := markFor(spec.Env)
+	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	dieWithUs(cmd.SysProcAttr)
+	adopt()
 
 	var live sync.Mutex
 	stdout, toStdout, err := newPump(spec.Limit, spec.Stdout, &live)
@@ -148,15 +161,51 @@ func start(spec Spec) (*process, error) {
 	}
 	defer toStderr.Close()
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	if err := cmd.Start(); err != nil {
+	if err := launch(cmd); err != nil {
 		stdout.close()
 		stderr.close()
 		return nil, whyNotStarted(spec, err)
 	}
-	p := &process{cmd: cmd, pid: cmd.Process.Pid, exited: make(chan struct{}), stdout: stdout, stderr: stderr}
+	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, hit: make(map[int]bool)}
+	f.recognise()
+	p := &process{cmd: cmd, family: f, exited: make(chan struct{}), stdout: stdout, stderr: stderr}
 	stdout.run()
 	stderr.run()
 	return p, nil
+}
+
+// markFor makes a mark of its own for a command. If we run in a command
+// ourselves, its mark comes first: what is ours is also its.
+func markFor(env []string) string {
+	outer := markName
+	for _, kv := range env {
+		if strings.HasPrefix(kv, markName) {
+			outer = kv + "/"
+		}
+	}
+	return fmt.Sprintf("%s%d-%d", outer, os.Getpid(), serial.Add(1))
+}
+
+// launch starts the shell and enrols it before anybody can take it for an
+// orphan.
+func launch(cmd *exec.Cmd) error {
+	shells.Lock()
+	defer shells.Unlock()
+	err := cmd.Start()
+	if err == nil {
+		enrol(cmd.Process.Pid)
+	}
+	return err
+}
+
+// inode is the number of a pipe.
+func inode(f *os.File) uint64 {
+	info, err := f.Stat()
+	if err != nil {
+		return 0
+	}
+	st, _ := info.Sys().(*syscall.Stat_t)
+	return st.Ino
 }
 
 func whyNotStarted(spec Spec, err error) error {
@@ -191,8 +240,10 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	out.Stopped = stopSession(p.pid)
+	out.Stopped = p.family.stop()
 	reaper.Wait()
+	p.family.reap()
+	dismiss(p.family.session)
 	p.drain()
 	out.ExitCode, out.Signal = verdict(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
 	if out.TimedOut {

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
+
 	"coder/internal/shell"
 )
 
@@ -83,6 +85,8 @@ func marked(mark string) (pids []int) {
 	}
 	return pids
 }
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 func TestRun(t *testing.T) {
 	for _, tc := range []struct {
@@ -228,30 +232,137 @@ func TestBackgroundProcessesAreStopped(t *testing.T) {
 	}
 }
 
-func TestDaemonIsNotWaitedFor(t *testing.T) {
-	if runtime.GOOS != "linux" {
-		t.Skip("setsid is not installed everywhere")
+// daemons are commands that leave their session, each in its own way. They
+// leave the number of what they left behind in the file left.
+var daemons = map[string]string{
+	"setsid":                         "setsid -f sh -c 'echo $$ >left; exec sleep 1000'",
+	"setsid, quiet":                  "setsid -f sh -c 'echo $$ >left; exec sleep 1000' >/dev/null 2>&1 </dev/null",
+	"double fork":                    "setsid sh -c '(sh -c \"echo \\$\\$ >left; exec sleep 1000\" &) &' >/dev/null 2>&1",
+	"nohup":                          "nohup sh -c 'echo $$ >left; exec sleep 1000' >/dev/null 2>&1 & :",
+	"deaf":                           "setsid -f sh -c 'trap \"\" TERM HUP INT; echo $$ >left; while :; do sleep 1; done' >/dev/null 2>&1",
+	"without environment":            "env -i /usr/bin/setsid -f /bin/sh -c 'echo $$ >left; exec /bin/sleep 1000'",
+	"without environment, quiet":     "env -i /usr/bin/setsid -f /bin/sh -c 'echo $$ >left; exec /bin/sleep 1000' >/dev/null 2>&1 </dev/null",
+	"two forks, without environment": "env -i /usr/bin/setsid /bin/sh -c '(/bin/sh -c \"echo \\$\\$ >left; exec /bin/sleep 1000\" &) &' >/dev/null 2>&1",
+	"two hundred":                    "for i in $(seq 200); do setsid -f sleep 1000 >/dev/null 2>&1; done; setsid -f sh -c 'echo $$ >left; exec sleep 1000'",
+}
+
+func TestDaemonsDoNotGetAway(t *testing.T) {
+	if _, err := exec.LookPath("/usr/bin/setsid"); err != nil || runtime.GOOS != "linux" {
+		t.Skip("there is no setsid here")
 	}
-	mark := "SHELL_TEST_MARK=daemon" + strconv.Itoa(os.Getpid())
-	defer func() {
-		for _, pid := range marked(mark) {
-			syscall.Kill(pid, syscall.SIGKILL)
-		}
-	}()
-	spec := shell.Spec{Command: "setsid -f sleep 1000; echo started", Limit: limit, Env: []string{"PATH=" + os.Getenv("PATH"), mark}}
-	o, err := shell.Run(t.Context(), spec)
-	if err != nil || o.Stdout.Text() != "started\n" || !o.Escaped {
-		t.Errorf("%q, %+v, %v", o.Stdout.Text(), o, err)
+	const wait = "; while [ ! -s left ]; do sleep 0.01; done; echo started"
+	for name, daemon := range daemons {
+		t.Run(name, func(t *testing.T) {
+			dir := t.TempDir()
+			o, err := run(t, t.Context(), shell.Spec{Command: daemon + wait, Dir: dir, Timeout: time.Minute})
+			if err != nil || o.Stdout.Text() != "started\n" || o.TimedOut || o.Escaped || !o.Stopped {
+				t.Errorf("at its end: %q, %+v, %v", o.Stdout.Text(), o, err)
+			}
+			gone(t, dir)
+			o, err = run(t, t.Context(), shell.Spec{Command: daemon + wait + "; sleep 1000", Dir: dir, Timeout: time.Second})
+			if err != nil || !o.TimedOut || o.Escaped {
+				t.Errorf("out of time: %+v, %v", o, err)
+			}
+			gone(t, dir)
+			ctx, cancel := context.WithCancel(t.Context())
+			o, err = run(t, ctx, shell.Spec{Command: daemon + wait + "; sleep 1000", Dir: dir, Stdout: writer(func([]byte) { cancel() })})
+			if !errors.Is(err, context.Canceled) || o.Escaped {
+				t.Errorf("cancelled: %+v, %v", o, err)
+			}
+			gone(t, dir)
+		})
 	}
-	if len(marked(mark)) != 1 {
-		t.Error("the daemon did not get away; then it should not be called escaped")
+	// What was dead before we looked is seen off by the commands that follow.
+	sh(t, "setsid -f true; sleep 0.1")
+	sh(t, ":")
+	sh(t, ":")
+	if left := zombies(); len(left) > 0 {
+		t.Errorf("zombies %v", left)
 	}
 }
 
+// gone sees that the process whose number is in the file left has ended.
+func gone(t *testing.T, dir string) {
+	t.Helper()
+	b, err := os.ReadFile(dir + "/left")
+	if err != nil {
+		t.Fatal(err)
+	}
+	os.Remove(dir + "/left")
+	pid, err := strconv.Atoi(strings.TrimSpace(string(b)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
+		t.Errorf("process %d is still there: %v", pid, err)
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
+}
+
+// zombies are our dead children.
+func zombies() (pids []string) {
+	for _, pid := range children() {
+		if b, err := os.ReadFile("/proc/" + pid + "/stat"); err == nil && bytes.Contains(b, []byte(") Z ")) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Children that others started are neither killed nor waited for.
+func TestOthersChildrenAreLeftAlone(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only linux tells them apart")
+	}
+	server := exec.Command("/bin/cat")
+	server.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	server.Env = []string{}
+	in, err := server.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	quick := exec.Command("/bin/sh", "-c", "exit 7")
+	quick.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	begun := writer(func([]byte) { // while the command runs
+		if server.Process == nil {
+			if err := errors.Join(server.Start(), quick.Start()); err != nil {
+				t.Error(err)
+			}
+		}
+	})
+	if _, err := run(t, t.Context(), shell.Spec{Command: "echo x; sleep 0.1; setsid -f sleep 1000", Stdout: begun}); err != nil {
+		t.Fatal(err)
+	}
+	if err := quick.Wait(); quick.ProcessState == nil || quick.ProcessState.ExitCode() != 7 {
+		t.Errorf("a child that ended meanwhile: %v", err)
+	}
+	in.Close()
+	if err := server.Wait(); err != nil {
+		t.Errorf("a child of somebody else: %v", err)
+	}
+}
+
+func TestCommandsDoNotStopEachOther(t *testing.T) {
+	var other sync.WaitGroup
+	begun := make(chan struct{})
+	other.Go(func() {
+		var once sync.Once
+		spec := shell.Spec{Command: "setsid -w sh -c 'echo up; sleep 1; echo done'", Stdout: writer(func([]byte) { once.Do(func() { close(begun) }) })}
+		if o, err := run(t, t.Context(), spec); err != nil || o.Stdout.Text() != "up\ndone\n" {
+			t.Errorf("%q, %v", o.Stdout.Text(), err)
+		}
+	})
+	<-begun
+	for range 5 {
+		sh(t, "setsid -f sleep 1000")
+	}
+	other.Wait()
+}
+
 func TestLastBytesAreNeverLost(t *testing.T) {
-	for i := range 200 {
-		o := sh(t, "printf tail-marker; printf err-marker >&2")
-		if o.Stdout.Text() != "tail-marker" || o.Stderr.Text() != "err-marker" {
+	for i := range 300 {
+		o, err := shell.Run(t.Context(), shell.Spec{Command: "printf tail-marker; printf err-marker >&2", Limit: limit})
+		if err != nil || o.Stdout.Text() != "tail-marker" || o.Stderr.Text() != "err-marker" {
 			t.Fatalf("run %d: %q, %q", i, o.Stdout.Text(), o.Stderr.Text())
 		}
 	}
@@ -347,6 +458,44 @@ func TestCommandsRunSideBySide(t *testing.T) {
 		})
 	}
 	all.Wait()
+}
+
+// The shell of a process that is killed outright dies with it.
+func TestShellDiesWithItsParent(t *testing.T) {
+	if runtime.GOOS != "linux" {
+		t.Skip("only linux can do this")
+	}
+	const role = "SHELL_TEST_ROLE"
+	if os.Getenv(role) != "" {
+		mark := "SHELL_TEST_MARK=" + os.Getenv(role)
+		shell.Run(t.Context(), shell.Spec{Command: "echo up; exec sleep 1000", Stdout: os.Stdout, Env: []string{"PATH=" + os.Getenv("PATH"), mark}})
+		return
+	}
+	id := "parent" + strconv.Itoa(os.Getpid())
+	parent := exec.Command(os.Args[0], "-test.run=^TestShellDiesWithItsParent$")
+	parent.Env = append(os.Environ(), role+"="+id)
+	out, err := parent.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := parent.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 2)); err != nil {
+		t.Fatal(err)
+	}
+	parent.Process.Kill()
+	parent.Wait()
+	for range 500 { // being killed takes a moment
+		if len(marked("SHELL_TEST_MARK="+id)) == 0 {
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	t.Error("the command outlived the process that ran it")
+	for _, pid := range marked("SHELL_TEST_MARK=" + id) {
+		syscall.Kill(pid, syscall.SIGKILL)
+	}
 }
 
 func TestDurationIsByTheGivenClock(t *testing.T) {

@@ -24,6 +24,7 @@ import (
 	"coder/internal/timeline"
 	"coder/internal/toolrun"
 	"coder/internal/uip"
+	"coder/internal/undo"
 )
 
 // ErrFinished reports that no turn was left unfinished.
@@ -52,6 +53,8 @@ type Engine struct {
 	// Observe, if set, is told of every record that is kept, those of earlier
 	// processes first, in order. It must not emit.
 	Observe func(event.Record)
+	// Undo and Redo, if set, take back what turns did to files.
+	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
 	// Close, if set, ends what the engine started.
 	Close func() error
 }
@@ -207,6 +210,34 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	}
 	s.past = history{}
 	return s.orch.ContinueTurn(ctx, left, out)
+}
+
+// ErrNoUndo reports a session whose engine cannot undo.
+var ErrNoUndo = errors.New("this session cannot undo")
+
+// Undo takes back what the last turn did to files. It is on record like any
+// other call, and survives a restart.
+func (s *Session) Undo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
+	return s.revert(ctx, s.engine.Undo, c, out)
+}
+
+// Redo takes back the last Undo.
+func (s *Session) Redo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
+	return s.revert(ctx, s.engine.Redo, c, out)
+}
+
+func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call) (undo.Report, error), c undo.Call, out event.Sink) (undo.Report, error) {
+	if do == nil {
+		return undo.Report{}, ErrNoUndo
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	sink := s.through(out)
+	c.NewID = func() string { return s.sup.NewID("undo") }
+	c.Emit = func(ctx context.Context, e event.Event) error {
+		return sink.Emit(ctx, event.Record{Actor: orchestrator.ActorUser, Event: e})
+	}
+	return do(ctx, c)
 }
 
 // Unfinished is the task an earlier process left behind, if any.

@@ -26,11 +26,11 @@ var ErrTooLarge = errors.New("file is too large")
 // Open opens a regular file for reading and says what it is. It never waits:
 // a pipe or device is refused instead of being opened.
 func (w *Workspace) Open(name string) (*os.File, fs.FileInfo, error) {
-	rel, info, err := w.find(name)
+	w, rel, info, err := w.find(name)
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := regular(rel, info); err != nil {
+	if err := regular(w.called(rel), info); err != nil {
 		return nil, nil, err
 	}
 	f, err := w.root.OpenFile(rel, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOCTTY, 0)
@@ -38,7 +38,7 @@ func (w *Workspace) Open(name string) (*os.File, fs.FileInfo, error) {
 		return nil, nil, w.explain(rel, err)
 	}
 	if info, err = f.Stat(); err == nil {
-		err = regular(rel, info)
+		err = regular(w.called(rel), info)
 	}
 	if err != nil {
 		f.Close()
@@ -74,13 +74,13 @@ func (w *Workspace) ReadFile(name string, limit int64) ([]byte, fs.FileInfo, err
 
 // Stat describes what name leads to, links followed.
 func (w *Workspace) Stat(name string) (fs.FileInfo, error) {
-	_, info, err := w.find(name)
+	_, _, info, err := w.find(name)
 	return info, err
 }
 
 // Lstat describes name itself, even if it is a link.
 func (w *Workspace) Lstat(name string) (fs.FileInfo, error) {
-	rel, err := w.Resolve(name)
+	w, rel, err := w.home(name)
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (w *Workspace) Lstat(name string) (fs.FileInfo, error) {
 // ReadDir lists a directory by name, at most limit entries of it; more says
 // that there are others.
 func (w *Workspace) ReadDir(name string, limit int) (list []fs.DirEntry, more bool, err error) {
-	rel, info, err := w.find(name)
+	w, rel, info, err := w.find(name)
 	if err != nil {
 		return nil, false, err
 	}
@@ -120,19 +120,18 @@ func (w *Workspace) readDir(rel string, limit int) ([]fs.DirEntry, bool, error) 
 
 // find follows name to what exists there. The root handle is asked first, and
 // only if it stumbles over a link do we look where the link leads.
-func (w *Workspace) find(name string) (string, fs.FileInfo, error) {
-	rel, err := w.Resolve(name)
-	if err != nil {
-		return "", nil, err
+func (w *Workspace) find(name string) (tree *Workspace, rel string, info fs.FileInfo, err error) {
+	if tree, rel, err = w.home(name); err != nil {
+		return nil, "", nil, err
 	}
-	info, err := w.root.Stat(rel)
-	if errors.Is(err, w.leave) {
-		if rel, err = w.follow(rel); err != nil {
-			return "", nil, err
+	info, err = tree.root.Stat(rel)
+	if errors.Is(err, tree.leave) {
+		if rel, err = tree.follow(rel); err != nil {
+			return nil, "", nil, err
 		}
-		info, err = w.root.Stat(rel)
+		info, err = tree.root.Stat(rel)
 	}
-	return rel, info, w.explain(rel, err)
+	return tree, rel, info, tree.explain(rel, err)
 }
 
 func regular(rel string, info fs.FileInfo) error {
@@ -159,27 +158,72 @@ func regular(rel string, info fs.FileInfo) error {
 // WriteFile gives a file new content in one step, making the directories on
 // its way. A link stays a link and what it points to changes.
 func (w *Workspace) WriteFile(name string, data []byte) error {
-	rel, err := w.Locate(name)
-	if err != nil {
-		return err
-	}
-	dir, err := w.parent(rel)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	base := path.Base(rel)
-	old, err := overwritable(dir, base)
-	if err != nil {
-		return w.explain(rel, err)
-	}
-	return w.explain(rel, replace(dir, base, data, old))
+	return w.within(name, func(dir *os.Root, base string) error {
+		old, err := overwritable(dir, base)
+		if err != nil {
+			return err
+		}
+		return replace(dir, base, data, old)
+	})
 }
 
 // CreateFile makes a new file with the given mode; it fails with [fs.ErrExist]
 // if there is one already.
 func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error {
-	rel, err := w.Locate(name)
+	f, err := w.Create(name, mode)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Close())
+}
+
+// Create makes a new file to be written bit by bit, such as a log; it fails
+// with [fs.ErrExist] if there is one already.
+func (w *Workspace) Create(name string, mode fs.FileMode) (f *os.File, err error) {
+	err = w.within(name, func(dir *os.Root, base string) error {
+		f, err = dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		return err
+	})
+	return f, err
+}
+
+// Delete removes a file, a link or an empty directory, in any of the trees.
+func (w *Workspace) Delete(name string) error {
+	w, rel, err := w.home(name)
+	if err != nil {
+		return err
+	}
+	if rel == "." {
+		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
+	}
+	return w.explain(rel, w.root.Remove(rel))
+}
+
+// PutFile is WriteFile for a file that is to have the given mode, whether or
+// not there is one already.
+func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode) error {
+	return w.within(name, func(dir *os.Root, base string) error {
+		old, err := overwritable(dir, base)
+		if err != nil {
+			return err
+		}
+		if old == nil {
+			old = new(original)
+		}
+		old.mode = mode
+		return replace(dir, base, data, old)
+	})
+}
+
+// within calls do with a handle on the directory that holds what name leads to,
+// making it if need be, and with its last part.
+func (w *Workspace) within(name string, do func(dir *os.Root, base string) error) error {
+	at, err := w.Locate(name)
+	if err != nil {
+		return err
+	}
+	w, rel, err := w.home(at)
 	if err != nil {
 		return err
 	}
@@ -188,12 +232,7 @@ func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error
 		return err
 	}
 	defer dir.Close()
-	f, err := dir.OpenFile(path.Base(rel), os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
-	if err != nil {
-		return w.explain(rel, err)
-	}
-	_, err = f.Write(data)
-	return w.explain(rel, errors.Join(err, f.Close()))
+	return w.explain(rel, do(dir, path.Base(rel)))
 }
 
 // parent opens the directory that holds rel, making it if need be. Working
@@ -210,9 +249,22 @@ func (w *Workspace) parent(rel string) (*os.Root, error) {
 	return dir, w.explain(up, err)
 }
 
+// original is a file that is to be replaced, or what a new one is to look like.
+type original struct {
+	info  fs.FileInfo // nil if there is none
+	mode  fs.FileMode
+	attrs []attribute
+}
+
+// attribute is an extended attribute of a file.
+type attribute struct {
+	name  string
+	value []byte
+}
+
 // overwritable describes the file to be replaced, nil if there is none. A file
 // without any write bit is refused even to those whom the system would let.
-func overwritable(dir *os.Root, base string) (fs.FileInfo, error) {
+func overwritable(dir *os.Root, base string) (*original, error) {
 	info, err := dir.Lstat(base)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -233,11 +285,13 @@ func overwritable(dir *os.Root, base string) (fs.FileInfo, error) {
 	if err != nil {
 		return nil, err
 	}
-	return info, f.Close()
+	return &original{info, info.Mode(), attributes(f)}, f.Close()
 }
 
-// replace writes data beside base and moves it there.
-func replace(dir *os.Root, base string, data []byte, old fs.FileInfo) error {
+// replace writes data beside base and moves it there. The data is on the disk
+// before it gets the name; that the name is there too is left to the system: a
+// power cut leaves the old file or the new one.
+func replace(dir *os.Root, base string, data []byte, old *original) error {
 	f, err := scratch(dir)
 	if err != nil {
 		return fmt.Errorf("make a temporary file beside it: %w", err)
@@ -251,7 +305,6 @@ func replace(dir *os.Root, base string, data []byte, old fs.FileInfo) error {
 		dir.Remove(temp)
 		return err
 	}
-	syncDir(dir)
 	return nil
 }
 
@@ -271,11 +324,12 @@ func scratch(dir *os.Root) (*os.File, error) {
 }
 
 // fill writes data to f, makes it look like old, and sees it on the disk.
-func fill(f *os.File, data []byte, old fs.FileInfo) error {
+func fill(f *os.File, data []byte, old *original) error {
 	_, err := f.Write(data)
 	if err == nil && old != nil {
-		keepOwner(f, old)
-		err = f.Chmod(old.Mode())
+		keepOwner(f, old.info)
+		setAttributes(f, old.attrs)
+		err = f.Chmod(old.mode)
 	}
 	if err == nil {
 		err = f.Sync()
@@ -285,6 +339,9 @@ func fill(f *os.File, data []byte, old fs.FileInfo) error {
 
 // keepOwner gives f to the owner of old, as far as we may.
 func keepOwner(f *os.File, old fs.FileInfo) {
+	if old == nil {
+		return
+	}
 	if st, ok := old.Sys().(*syscall.Stat_t); ok {
 		_ = f.Chown(int(st.Uid), int(st.Gid)) // only root may, and only root needs to
 	}

@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
-	"sync"
 	"syscall"
 	"testing"
 
@@ -133,43 +132,6 @@ func TestCreateFile(t *testing.T) {
 	}
 	if err := ws.CreateFile("logs/1", []byte("y"), 0o600); !errors.Is(err, fs.ErrExist) || get(t, dir+"/logs/1") != "x" {
 		t.Errorf("second CreateFile: %v", err)
-	}
-}
-
-// A directory that keeps turning into a link outwards never lets a byte out.
-func TestSwappedDirectoryNeverLeadsOutside(t *testing.T) {
-	ws, dir, evil := open(t)
-	put(t, dir+"/d/f", "in")
-	put(t, evil+"/f", "out")
-	link(t, evil, dir+"/trap")
-	stop := make(chan struct{})
-	var swapper sync.WaitGroup
-	swapper.Go(func() {
-		for {
-			select {
-			case <-stop:
-				return
-			default:
-				os.Rename(dir+"/d", dir+"/aside")
-				os.Rename(dir+"/trap", dir+"/d")
-				os.Rename(dir+"/d", dir+"/trap")
-				os.Rename(dir+"/aside", dir+"/d")
-			}
-		}
-	})
-	for range 2000 {
-		ws.WriteFile("d/f", []byte("in"))
-		ws.WriteFile("d/g", []byte("in"))
-		ws.CreateFile("d/h/i", []byte("in"), 0o600)
-		if b, _, err := ws.ReadFile("d/f", 100); err == nil && string(b) != "in" {
-			t.Errorf("read %q", b)
-			break
-		}
-	}
-	close(stop)
-	swapper.Wait()
-	if names := list(t, evil); len(names) != 1 || get(t, evil+"/f") != "out" {
-		t.Errorf("outside now holds %q", names)
 	}
 }
 

@@ -18,6 +18,17 @@ type Entry struct {
 	// Err says why a directory could not be listed, or not whole. It comes in
 	// an entry of its own, after the one that named the directory.
 	Err error
+
+	found fs.DirEntry
+}
+
+// Info describes the thing itself, not what a link leads to. Where listing the
+// directory has told it already, as on Unix, it costs nothing.
+func (e Entry) Info() (fs.FileInfo, error) {
+	if e.found == nil {
+		return nil, fs.ErrNotExist
+	}
+	return e.found.Info()
 }
 
 // IsDir reports whether the entry is a directory.
@@ -32,6 +43,11 @@ const maxDir = 100_000
 func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
 		start, err := w.Locate(from)
+		if err != nil {
+			yield(Entry{Path: from, Err: err})
+			return
+		}
+		w, start, err := w.home(start)
 		if err != nil {
 			yield(Entry{Path: from, Err: err})
 			return
@@ -62,24 +78,25 @@ type level struct {
 func (w *Workspace) list(ctx context.Context, at level, yield func(Entry) bool) (next []level, ok bool) {
 	entries, more, err := w.readDir(at.dir, maxDir)
 	if err != nil {
-		return nil, yield(Entry{Path: at.dir, Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, err)})
+		return nil, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, err)})
 	}
 	rules := w.rulesOf(at.dir, entries, at.rules)
 	for _, d := range entries {
 		if ctx.Err() != nil {
 			return nil, false
 		}
-		e := Entry{Path: path.Join(at.dir, d.Name()), Type: d.Type(), Depth: at.depth + 1}
-		e.Ignored = rules.ignore(e.Path, e.IsDir())
+		rel := path.Join(at.dir, d.Name())
+		e := Entry{Path: w.called(rel), Type: d.Type(), Depth: at.depth + 1, found: d}
+		e.Ignored = rules.ignore(rel, e.IsDir())
 		if !yield(e) {
 			return nil, false
 		}
 		if e.IsDir() && !e.Ignored {
-			next = append(next, level{e.Path, e.Depth, rules})
+			next = append(next, level{rel, e.Depth, rules})
 		}
 	}
 	if more {
-		return next, yield(Entry{Path: at.dir, Type: fs.ModeDir, Depth: at.depth, Err: ErrTooLarge})
+		return next, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: ErrTooLarge})
 	}
 	return next, true
 }

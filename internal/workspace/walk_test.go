@@ -4,6 +4,7 @@ import (
 	"context"
 	"iter"
 	"os"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -94,4 +95,22 @@ func paths(seq iter.Seq[workspace.Entry]) (list []string) {
 		list = append(list, e.Path)
 	}
 	return list
+}
+
+func TestWalkDescribesWhatItFinds(t *testing.T) {
+	ws, dir, _ := open(t)
+	put(t, dir+"/a/b.txt", "seven..")
+	link(t, "a/b.txt", dir+"/l")
+	for e := range ws.Walk(t.Context(), ".", 0) {
+		info, err := e.Info()
+		if err != nil || info.Name() != path.Base(e.Path) || info.Mode().Type() != e.Type {
+			t.Errorf("%s is described as %v, %v", e.Path, info, err)
+		}
+		if e.Path == "a/b.txt" && info.Size() != 7 {
+			t.Errorf("%s has %d bytes", e.Path, info.Size())
+		}
+	}
+	if _, err := (workspace.Entry{}).Info(); err == nil {
+		t.Error("nothing was described")
+	}
 }

@@ -1,4 +1,5 @@
-// Package workspace is the one directory tree the file tools may touch.
+// Package workspace is the directory tree the file tools may touch, and the
+// further ones the user added to it.
 //
 // Three promises hold for every path, whatever it says and whoever swaps
 // directories for links while we work:
@@ -9,12 +10,12 @@
 //  2. Links that stay inside work, also those written with an absolute target;
 //     links that leave are refused with [ErrOutside].
 //  3. A file that is written has its old content or its new content, never a
-//     part of either, and keeps its mode. Writing replaces the file by a new
-//     one, so hard links to the old one keep the old content and extended
-//     attributes are not carried over.
+//     part of either, and keeps its mode, its owner and its extended
+//     attributes as far as we may set them. Writing replaces the file by a new
+//     one, so hard links to the old one keep the old content.
 //
-// Names are slash-separated and relative to the root; [Workspace.Resolve]
-// makes one from whatever a model wrote.
+// Names are slash-separated and relative to the root; those in an added tree
+// are absolute. [Workspace.Resolve] makes one from whatever a model wrote.
 package workspace
 
 import (
@@ -40,14 +41,36 @@ const (
 
 // Workspace is a directory tree. It is safe for concurrent use.
 type Workspace struct {
-	root  *os.Root
-	dir   string // absolute, as the user named it
-	real  string // the same with every link resolved
-	leave error  // what os.Root says of a path that leaves it
+	root   *os.Root
+	dir    string // absolute, as the user named it
+	real   string // the same with every link resolved
+	leave  error  // what os.Root says of a path that leaves it
+	prefix string // what stands before its names, "" in the main tree
+
+	added []*Workspace // further trees, which have none themselves
 }
 
-// Open opens the workspace at dir.
-func Open(dir string) (*Workspace, error) {
+// Open opens the workspace at dir and the trees that are added to it. Relative
+// paths belong to dir; absolute ones may lie in any of the trees. A link does
+// not lead from one tree into another.
+func Open(dir string, added ...string) (*Workspace, error) {
+	w, err := openTree(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range added {
+		a, err := openTree(d)
+		if err != nil {
+			w.Close()
+			return nil, err
+		}
+		a.prefix = a.real
+		w.added = append(w.added, a)
+	}
+	return w, nil
+}
+
+func openTree(dir string) (*Workspace, error) {
 	abs, err := filepath.Abs(dir)
 	if err != nil {
 		return nil, fmt.Errorf("open workspace: %w", err)
@@ -64,39 +87,95 @@ func Open(dir string) (*Workspace, error) {
 	return &Workspace{root: root, dir: abs, real: real, leave: errors.Unwrap(leave)}, nil
 }
 
-// Close lets the root go. Later operations fail.
-func (w *Workspace) Close() error { return w.root.Close() }
+// Close lets the roots go. Later operations fail.
+func (w *Workspace) Close() error {
+	err := w.root.Close()
+	for _, a := range w.added {
+		err = errors.Join(err, a.Close())
+	}
+	return err
+}
 
 // Root is the absolute path of the workspace.
 func (w *Workspace) Root() string { return w.dir }
 
-// Resolve turns a path, relative or absolute, into a clean name below the
-// root. It only looks at the path; links are followed when the file is used.
+// Added lists the absolute paths of the trees that were added.
+func (w *Workspace) Added() (dirs []string) {
+	for _, a := range w.added {
+		dirs = append(dirs, a.dir)
+	}
+	return dirs
+}
+
+// Abs is the absolute path of a name that [Workspace.Resolve] or
+// [Workspace.Locate] gave, for programs that are told where to look.
+func (w *Workspace) Abs(name string) string {
+	if path.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(w.real, name)
+}
+
+// Resolve turns a path, relative or absolute, into a clean name: one below the
+// root, or an absolute one in an added tree. It only looks at the path; links
+// are followed when the file is used.
 func (w *Workspace) Resolve(name string) (string, error) {
-	if err := usable(name); err != nil {
+	tree, rel, err := w.home(name)
+	if err != nil {
 		return "", err
 	}
-	rel := filepath.Clean(name)
+	return tree.called(rel), nil
+}
+
+// home is the tree a path lies in and its name there.
+func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
+	if err := usable(name); err != nil {
+		return nil, "", err
+	}
+	tree, rel = w, filepath.Clean(name)
 	if filepath.IsAbs(rel) {
-		var ok bool
-		if rel, ok = w.below(rel); !ok {
-			return "", outside(name)
+		if tree, rel = w.treeOf(rel); tree == nil {
+			return nil, "", outside(name)
 		}
 	}
 	if rel == "~" || strings.HasPrefix(rel, "~/") || !filepath.IsLocal(rel) {
-		return "", outside(name)
+		return nil, "", outside(name)
 	}
-	return filepath.ToSlash(rel), nil
+	return tree, filepath.ToSlash(rel), nil
+}
+
+// treeOf is the first tree that holds an absolute path, nil if none does.
+func (w *Workspace) treeOf(abs string) (*Workspace, string) {
+	if rel, ok := w.below(abs); ok {
+		return w, rel
+	}
+	for _, a := range w.added {
+		if rel, ok := a.below(abs); ok {
+			return a, rel
+		}
+	}
+	return nil, ""
+}
+
+// called is the name by which the world knows rel.
+func (w *Workspace) called(rel string) string {
+	if w.prefix == "" {
+		return rel
+	}
+	return path.Join(w.prefix, rel)
 }
 
 // Locate resolves name and follows the links on its way, so that two names of
 // one file give one answer. What does not exist yet is taken as it is written.
 func (w *Workspace) Locate(name string) (string, error) {
-	rel, err := w.Resolve(name)
+	tree, rel, err := w.home(name)
+	if err == nil {
+		rel, err = tree.follow(rel)
+	}
 	if err != nil {
 		return "", err
 	}
-	return w.follow(rel)
+	return w.Resolve(tree.called(rel)) // trees may lie in each other
 }
 
 func usable(name string) error {
@@ -131,7 +210,7 @@ func (w *Workspace) follow(rel string) (string, error) {
 	for len(rest) > 0 {
 		next := path.Join(done, rest[0])
 		if !filepath.IsLocal(next) {
-			return "", outside(rel)
+			return "", outside(w.called(rel))
 		}
 		info, err := w.root.Lstat(next)
 		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
@@ -139,7 +218,7 @@ func (w *Workspace) follow(rel string) (string, error) {
 			continue
 		}
 		if links++; links > maxLinks {
-			return "", fmt.Errorf("too many links: %s", quoted(rel))
+			return "", fmt.Errorf("too many links: %s", quoted(w.called(rel)))
 		}
 		to, err := w.root.Readlink(next)
 		if err != nil {
@@ -147,7 +226,7 @@ func (w *Workspace) follow(rel string) (string, error) {
 		}
 		if filepath.IsAbs(to) {
 			if to, done = w.rebase(to), "."; to == "" {
-				return "", outside(rel)
+				return "", outside(w.called(rel))
 			}
 		}
 		rest = append(strings.Split(to, "/"), rest[1:]...)
@@ -166,6 +245,7 @@ func outside(name string) error { return fmt.Errorf("%w: %s", ErrOutside, quoted
 
 // explain puts an operation's error on rel into words without our own paths.
 func (w *Workspace) explain(rel string, err error) error {
+	rel = w.called(rel)
 	switch {
 	case err == nil, errors.Is(err, ErrNotRegular):
 		return err

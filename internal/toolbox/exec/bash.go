@@ -1,8 +1,9 @@
 //go:build unix
 
-// Package exec holds the tool that runs commands. What a command prints is made
-// plain text before a model or a person sees it, and bounded: the result holds
-// the beginning and the end of each stream, and a file keeps the rest.
+// Package exec holds the tool that runs commands, and those that look after
+// commands left running in the background. What a command prints is made plain
+// text before a model or a person sees it, and bounded: the result holds the
+// beginning and the end of each stream, and a file keeps the whole of it.
 package exec
 
 import (
@@ -11,8 +12,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"path"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -42,6 +41,8 @@ type Options struct {
 	Env []string
 	// Now tells the time, for durations.
 	Now func() time.Time
+
+	logs *atomic.Int64 // how many logs were begun
 }
 
 const (
@@ -61,36 +62,73 @@ type bashArgs struct {
 	Command     string `json:"command" also:"cmd script shell_command" doc:"the command line, as for sh -c"`
 	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"most milliseconds it may take"`
 	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words"`
+	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"start it and return at once; for servers and long work"`
 }
 
-// Bash is the tool that runs a command.
-func Bash(o Options) tool.Tool {
+// All returns every tool of this package and what owns the commands they leave
+// running in the background. Whoever calls it closes that when the session
+// ends.
+func All(o Options) ([]tool.Tool, *Jobs) {
+	jobs := newJobs(o.filled())
+	return []tool.Tool{bashTool(&bash{Options: o.filled(), jobs: jobs}), jobs.listTool(), jobs.readTool(), jobs.stopTool()}, jobs
+}
+
+// Bash is the tool that runs a command, without the means to leave one running
+// in the background.
+func Bash(o Options) tool.Tool { return bashTool(&bash{Options: o.filled()}) }
+
+// filled is o with every limit set.
+func (o Options) filled() Options {
 	if o.CommandTimeout <= 0 {
 		o.CommandTimeout = defaultTimeout
 	}
 	if o.OutputLimit <= 0 {
 		o.OutputLimit = defaultLimit
 	}
-	b := &bash{Options: o}
+	if o.logs == nil {
+		o.logs = new(atomic.Int64)
+	}
+	return o
+}
+
+func bashTool(b *bash) tool.Tool {
 	return tool.Func[bashArgs]{
 		Name: "bash", Doc: b.doc(),
 		Aliases: []tool.Alias{
 			{Dialect: tool.Sema, Name: "Bash"}, {Dialect: tool.CoAuthor, Name: "runCommand"},
 			{Name: "shell"}, {Name: "sh"}, {Name: "execute"}, {Name: "execute_command"}, {Name: "run_terminal_cmd"},
 		},
-		Plan: func(_ context.Context, a bashArgs) (tool.Plan, error) { return plan(a) },
-		Do:   b.run,
+		Plan: func(_ context.Context, a bashArgs) (tool.Plan, error) {
+			if a.Background && b.jobs == nil {
+				return tool.Plan{}, errors.New("commands cannot be left in the background here")
+			}
+			return plan(a)
+		},
+		Do: func(ctx context.Context, a bashArgs, out io.Writer) (tool.Result, error) {
+			if a.Background {
+				return b.jobs.start(ctx, a)
+			}
+			return b.run(ctx, a, out)
+		},
 	}
 }
 
-// bash is the tool's state: how many outputs it has saved.
+// bash is the tool that runs commands.
 type bash struct {
 	Options
-	saved atomic.Int64
+	jobs *Jobs // nil if there is no background
 }
 
+// inBackground is what the description says where there is a background.
+const inBackground = " For a server or long work set background: it returns at once with the id of a job, which runs until it ends, job_stop stops it or the session ends; job_read shows its output."
+
 func (b *bash) doc() string {
+	background := ""
+	if b.jobs != nil {
+		background = inBackground
+	}
 	return strings.NewReplacer(
+		"{background}", background,
 		"{timeout}", strconv.FormatInt(b.CommandTimeout.Milliseconds(), 10),
 		"{chars}", strconv.Itoa(min(maxChars, b.OutputLimit)/2),
 	).Replace(bashDoc)
@@ -144,18 +182,29 @@ type bashResult struct {
 }
 
 func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result, error) {
-	live := newLive(out, b.OutputLimit)
-	spec := shell.Spec{
-		Command: a.Command, Dir: b.Workspace.Root(), Env: append(append([]string{}, b.Env...), quiet...),
-		Timeout: b.timeout(a), Limit: b.OutputLimit, Stdout: &live.stdout, Stderr: &live.stderr, Now: b.Now,
-	}
+	log := b.newLog(a.Command)
+	live := newLive(out, b.OutputLimit, log)
+	spec := b.spec(a.Command, live)
+	spec.Timeout, spec.Limit = b.timeout(a), b.OutputLimit
 	o, err := shell.Run(ctx, spec)
 	live.end()
-	if err != nil {
+	defer log.close()
+	if err != nil && ctx.Err() == nil {
 		return tool.Result{}, err
 	}
-	r := b.result(a, o)
-	return tool.Result{Value: r, Failed: !r.OK, Summary: summary(r), Show: shown(r)}, nil
+	r := b.result(a, o, log)
+	if err != nil {
+		r.OK, r.Error = false, "cancelled"
+	}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary(r), Show: shown(r)}, err
+}
+
+// spec is a command as all of them are run.
+func (o Options) spec(command string, live *live) shell.Spec {
+	return shell.Spec{
+		Command: command, Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
+		Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
+	}
 }
 
 // timeout is what the call asks for, but never more than is allowed.
@@ -166,7 +215,7 @@ func (b *bash) timeout(a bashArgs) time.Duration {
 	return min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
 }
 
-func (b *bash) result(a bashArgs, o shell.Outcome) bashResult {
+func (b *bash) result(a bashArgs, o shell.Outcome, log *log) bashResult {
 	stdout, stderr := o.Stdout.Text(), o.Stderr.Text()
 	r := bashResult{
 		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
@@ -177,7 +226,7 @@ func (b *bash) result(a bashArgs, o shell.Outcome) bashResult {
 	r.Stderr, cutErr = bounded(stderr, o.Stderr.Dropped > 0)
 	r.Truncated = cutOut || cutErr
 	if r.Truncated {
-		r.LogPath = b.save(a.Command, stdout, stderr)
+		r.LogPath = log.keep()
 	}
 	return r
 }
@@ -198,7 +247,7 @@ func failure(o shell.Outcome, limit time.Duration) string {
 func note(o shell.Outcome) string {
 	switch {
 	case o.Escaped:
-		return "a process detached itself from the command and may still be running"
+		return "a process got away from the command and may still be running"
 	case o.Stopped && !o.TimedOut:
 		return "processes left running in the background were stopped"
 	}
@@ -232,25 +281,6 @@ func cut(text string, n int) (head, tail string, left int) {
 		return text, "", 0
 	}
 	return string(runes[:n-n/2]), string(runes[len(runes)-n/2:]), len(runes) - n
-}
-
-// save writes what was kept of the output to a file of its own and returns its
-// path, or "" if that cannot be done: the command has run all the same.
-func (b *bash) save(command, stdout, stderr string) string {
-	if b.RunsDir == "" {
-		return ""
-	}
-	text := fmt.Sprintf("$ %s\n\nstdout:\n%s\n\nstderr:\n%s\n", command, stdout, stderr)
-	for {
-		name := path.Join(b.RunsDir, fmt.Sprintf("bash-%04d.log", b.saved.Add(1)))
-		err := b.Workspace.CreateFile(name, []byte(text), 0o600)
-		switch {
-		case err == nil:
-			return name
-		case !errors.Is(err, fs.ErrExist):
-			return ""
-		}
-	}
 }
 
 func summary(r bashResult) string {

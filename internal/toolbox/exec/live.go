@@ -9,16 +9,25 @@ import (
 	"coder/internal/shell"
 )
 
-// live shows a command's output while it runs: cleaned, in whole runes, and no
-// more of it than a result may hold.
+// live hands on a command's output while it runs, cleaned and in whole runes:
+// to whoever watches no more of it than a result may hold, to the log all of
+// it.
 type live struct {
 	stdout, stderr shell.LiveWriter
-	to             *limited
 }
 
-func newLive(out io.Writer, limit int) *live {
-	to := &limited{to: out, left: limit}
-	return &live{stdout: shell.LiveWriter{To: to}, stderr: shell.LiveWriter{To: to}, to: to}
+func newLive(out io.Writer, limit int, log io.Writer) *live {
+	to := tee{&limited{to: out, left: limit}, log}
+	return &live{stdout: shell.LiveWriter{To: to}, stderr: shell.LiveWriter{To: to}}
+}
+
+// tee writes to each of two; that one fails does not concern the other.
+type tee [2]io.Writer
+
+func (t tee) Write(b []byte) (int, error) {
+	_, _ = t[0].Write(b)
+	_, _ = t[1].Write(b)
+	return len(b), nil
 }
 
 // end shows what was held back. The command must have ended.

@@ -22,8 +22,15 @@ type changer[In any] struct {
 	seen *Seen
 	path func(In) string
 	// next makes the new content from the old, which is nil if there is no
-	// file, and counts the replacements made, if that is how it works.
-	next func(in In, old []byte) (new []byte, replacements int, err error)
+	// file.
+	next func(in In, old []byte) (outcome, error)
+}
+
+// outcome is the new content of a file and what there is to say about it.
+type outcome struct {
+	content      []byte
+	replacements int // how many were made, if that is how it works
+	note         string
 }
 
 // Prepare works out the change and plans it.
@@ -52,25 +59,25 @@ func (t changer[In]) change(in In) (*change, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := t.seen.check(at, info); err != nil {
+	if err := t.seen.check(at, info, old); err != nil {
 		return nil, err
 	}
-	new, n, err := t.next(in, old)
+	next, err := t.next(in, old)
 	if err != nil {
 		return nil, err
 	}
-	ch := &change{ws: t.ws, seen: t.seen, path: path, at: at, old: old, new: new, replacements: n}
-	ch.diff, ch.added, ch.deleted = patch.Unified(at, old, new)
+	ch := &change{ws: t.ws, seen: t.seen, path: path, at: at, old: old, outcome: next}
+	ch.diff, ch.added, ch.deleted = patch.Unified(at, old, next.content)
 	return ch, nil
 }
 
 // change is a file about to get new content.
 type change struct {
-	ws             *workspace.Workspace
-	seen           *Seen
-	path, at       string // as the model named it, and where it really is
-	old, new       []byte
-	replacements   int
+	ws       *workspace.Workspace
+	seen     *Seen
+	path, at string // as the model named it, and where it really is
+	old      []byte
+	outcome
 	diff           string
 	added, deleted int
 }
@@ -89,12 +96,14 @@ func (c *change) plan() tool.Plan {
 	}
 }
 
-func (c *change) preview() show.Diff {
-	text, cut := patch.Cut(c.diff, previewLines, previewChars)
+func (c *change) preview() show.Diff { return preview(c.diff, c.added, c.deleted) }
+
+func preview(diff string, added, deleted int) show.Diff {
+	text, cut := patch.Cut(diff, previewLines, previewChars)
 	if cut {
-		text += fmt.Sprintf("… %d more lines\n", strings.Count(c.diff[len(text):], "\n"))
+		text += fmt.Sprintf("… %d more lines\n", strings.Count(diff[len(text):], "\n"))
 	}
-	return show.Diff{Unified: text, Added: c.added, Deleted: c.deleted}
+	return show.Diff{Unified: text, Added: added, Deleted: deleted}
 }
 
 // changed is what the model is told of a change.
@@ -108,6 +117,7 @@ type changed struct {
 	Deletions     int    `json:"deletions"`
 	Diff          string `json:"diff"`
 	DiffTruncated bool   `json:"diff_truncated"`
+	Note          string `json:"note,omitzero"`
 }
 
 // apply makes the change, if the file is still what it was planned against.
@@ -120,12 +130,12 @@ func (c *change) apply(ctx context.Context) (tool.Result, error) {
 	}
 	op := c.operation()
 	if op != "unchanged" {
-		if err := c.ws.WriteFile(c.at, c.new); err != nil {
+		if err := c.ws.WriteFile(c.at, c.content); err != nil {
 			return tool.Result{}, fmt.Errorf("write: %w", err)
 		}
 	}
 	if info, err := c.ws.Stat(c.at); err == nil {
-		c.seen.note(c.at, info)
+		c.seen.note(c.at, info, c.content)
 	}
 	return c.result(op), nil
 }
@@ -141,16 +151,20 @@ func (c *change) still() error {
 		return err
 	}
 	if at != c.at || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
-		return fmt.Errorf("%s %w", c.path, errChanged)
+		return changedSincePlanned(c.path, c.old, now)
 	}
 	return nil
+}
+
+func changedSincePlanned(path string, then, now []byte) error {
+	return fmt.Errorf("%s changed on disk since it was planned; read it again%s", path, whatChanged(path, then, now))
 }
 
 func (c *change) operation() string {
 	switch {
 	case c.old == nil:
 		return "created"
-	case bytes.Equal(c.old, c.new):
+	case bytes.Equal(c.old, c.content):
 		return "unchanged"
 	}
 	return "updated"
@@ -160,8 +174,8 @@ func (c *change) result(op string) tool.Result {
 	diff, cut := patch.Cut(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
 	return tool.Result{
 		Value: changed{
-			OK: true, Path: c.path, Operation: op, Replacements: c.replacements, Size: len(c.new),
-			Additions: c.added, Deletions: c.deleted, Diff: diff, DiffTruncated: cut,
+			OK: true, Path: c.path, Operation: op, Replacements: c.replacements, Size: len(c.content),
+			Additions: c.added, Deletions: c.deleted, Diff: diff, DiffTruncated: cut, Note: c.note,
 		},
 		Summary: summary(op, c.added, c.deleted),
 		Show:    c.preview(),

@@ -34,29 +34,38 @@ func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
 }
 
 // edited is the file's content after the edit.
-func edited(a editArgs, old []byte) ([]byte, int, error) {
+func edited(a editArgs, old []byte) (o outcome, err error) {
 	if a.Old == "" {
 		return created(a, old)
 	}
 	if old == nil {
-		return nil, 0, fmt.Errorf("%s does not exist; an empty old_string creates it", a.Path)
+		return o, fmt.Errorf("%s does not exist; an empty old_string creates it", a.Path)
 	}
 	if err := editable(a, old); err != nil {
-		return nil, 0, err
+		return o, err
 	}
 	text, n, err := substitute(string(old), a.Old, a.New, a.ReplaceAll)
-	if err != nil {
-		return nil, 0, fmt.Errorf("%s: %w", a.Path, err)
+	if err == nil {
+		return outcome{content: []byte(text), replacements: n}, nil
 	}
-	return []byte(text), n, nil
+	if errors.As(err, new(absent)) && !a.ReplaceAll && utf8.Valid(old) {
+		text, how, also := substituteLoosely(string(old), a.Old, a.New)
+		if also == nil && how != "" {
+			return outcome{content: []byte(text), replacements: 1, note: "old_string was matched although " + how}, nil
+		}
+		if also != nil {
+			err = also
+		}
+	}
+	return o, fmt.Errorf("%s: %w", a.Path, err)
 }
 
-func created(a editArgs, old []byte) ([]byte, int, error) {
+func created(a editArgs, old []byte) (o outcome, err error) {
 	if len(old) > 0 {
-		return nil, 0, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
+		return o, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
 	}
-	new, err := rewrite(a.Path, old, a.New)
-	return new, 0, err
+	o.content, err = rewrite(a.Path, old, a.New)
+	return o, err
 }
 
 // editable refuses files that are not text. In a file of an unknown encoding

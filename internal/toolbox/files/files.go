@@ -1,5 +1,5 @@
-// Package files holds the tools that read, list, write and edit files of the
-// workspace.
+// Package files holds the tools that read, list, write, edit and patch files of
+// the workspace.
 //
 // What is approved is what is written: a changing call plans against the
 // content it finds, shows that diff, and refuses to run if the file is not
@@ -12,19 +12,25 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"sync"
-	"time"
 	"unicode/utf8"
 
 	"coder/internal/tool"
 	"coder/internal/workspace"
 )
 
-// All returns every tool of this package, keeping watch together over what the
+// Options say what the tools may count on.
+type Options struct {
+	Vision bool // the model can be shown pictures
+}
+
+// All returns every tool of this package for a model that sees no pictures.
+func All(ws *workspace.Workspace) []tool.Tool { return With(ws, Options{}) }
+
+// With returns every tool of this package, keeping watch together over what the
 // model has seen.
-func All(ws *workspace.Workspace) []tool.Tool {
+func With(ws *workspace.Workspace, o Options) []tool.Tool {
 	seen := new(Seen)
-	return []tool.Tool{Read(ws, seen), List(ws), Write(ws, seen), Edit(ws, seen)}
+	return []tool.Tool{Read(ws, seen, o), List(ws), Write(ws, seen), Edit(ws, seen), Patch(ws, seen)}
 }
 
 const (
@@ -67,9 +73,6 @@ func reading(ws *workspace.Workspace, path string) (tool.Plan, error) {
 // encoding that keeps ASCII.
 func isBinary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), sniffLen)], 0) >= 0 }
 
-// errChanged is the error of a call whose file is no longer as it was planned.
-var errChanged = errors.New("changed on disk since it was planned; read it again")
-
 // load reads a file that is to be changed; nil if there is none.
 func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 	b, info, err := ws.ReadFile(path, maxFile)
@@ -97,48 +100,3 @@ func textOnly(path string, b []byte) error {
 }
 
 var errEncoding = errors.New("the file is not UTF-8; change it with a command that knows its encoding")
-
-// Seen remembers which state of each file the model knows, so that it does not
-// overwrite what somebody else did since. The zero Seen knows nothing and
-// objects to nothing; so does a nil one.
-type Seen struct {
-	mu    sync.Mutex // guards the field below
-	files map[string]stamp
-}
-
-// stamp tells one state of a file from another.
-type stamp struct {
-	size int64
-	mod  time.Time
-}
-
-// maxSeen is how many files are remembered; a longer memory starts anew.
-const maxSeen = 10_000
-
-func stampOf(info fs.FileInfo) stamp { return stamp{info.Size(), info.ModTime()} }
-
-// note remembers that the model knows the file at this state.
-func (s *Seen) note(at string, info fs.FileInfo) {
-	if s == nil {
-		return
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.files == nil || len(s.files) >= maxSeen {
-		s.files = make(map[string]stamp)
-	}
-	s.files[at] = stampOf(info)
-}
-
-// check objects if the model knows the file, but not at this state.
-func (s *Seen) check(at string, info fs.FileInfo) error {
-	if s == nil || info == nil {
-		return nil
-	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if known, ok := s.files[at]; ok && known != stampOf(info) {
-		return fmt.Errorf("%s changed on disk since it was read; read it again", at)
-	}
-	return nil
-}

@@ -88,7 +88,9 @@ type outcome struct {
 	Replacements               int
 	DiffTruncated              bool `json:"diff_truncated"`
 	Entries, Unreadable        []string
-	Truncated                  bool
+	Truncated, Applied         bool
+	MediaType                  string `json:"media_type"`
+	Files                      []struct{ Path, From, Operation, Note string }
 }
 
 func call(t testing.TB, tools tool.Set, name string, pairs ...any) (o outcome, err error) {
@@ -105,7 +107,7 @@ func call(t testing.TB, tools tool.Set, name string, pairs ...any) (o outcome, e
 	if err != nil {
 		t.Fatal(err)
 	}
-	if !strings.HasPrefix(string(b), `{"ok":true,"path":`) {
+	if !strings.HasPrefix(string(b), `{"ok":true,"path":`) && !strings.HasPrefix(string(b), `{"ok":true,"applied":`) {
 		t.Errorf("result is %.100s", b)
 	}
 	if err := json.Unmarshal(b, &o); err != nil {
@@ -163,6 +165,9 @@ func TestContract(t *testing.T) {
 		"edit": fixture("edit",
 			[]string{`{"path":"a.txt","oldText":"two","newStr":"2"}`, `{"path":"d/b.txt","old_string":"b","new_string":""}`},
 			[]string{`{"path":"a.txt","old_string":"none","new_string":""}`, `{"path":"no","old_string":"a","new_string":"b"}`, `{"path":"a.txt","old_string":"","new_string":"b"}`}),
+		"patch": fixture("patch",
+			[]string{`{"patch":"--- a/a.txt\n+++ b/a.txt\n@@ -1,2 +1,2 @@\n one\n-two\n+2\n"}`, `{"diff":"*** Begin Patch\n*** Add File: n/x\n+x\n*** Delete File: d/b.txt\n*** End Patch"}`, `{"patch":"--- a/a.txt\n+++ b/a.txt\n@@ -3 +3 @@\n-three\n+3\n","dry_run":true}`},
+			[]string{`{"patch":""}`, `{"patch":"x"}`, `{"patch":"--- a/no\n+++ b/no\n@@ -1 +1 @@\n-a\n+b\n"}`, `{"patch":"--- a/../x\n+++ b/../x\n@@ -1 +1 @@\n-a\n+b\n"}`, `{"patch":"--- a/bin\n+++ b/bin\n@@ -1 +1 @@\n-a\n+b\n"}`}),
 	} {
 		t.Run(name, func(t *testing.T) { tooltest.TestTool(t, f) })
 	}
@@ -170,12 +175,12 @@ func TestContract(t *testing.T) {
 
 func TestNamesInOtherDialects(t *testing.T) {
 	tools, _ := open(t)
-	for _, name := range []string{"Read", "readFile", "view", "LS", "listFiles", "Write", "create_file", "Edit", "editFile", "str_replace"} {
+	for _, name := range []string{"Read", "readFile", "view", "LS", "listFiles", "Write", "create_file", "Edit", "editFile", "str_replace", "apply_patch"} {
 		if _, ok := tools.Lookup(name); !ok {
 			t.Errorf("%s is not known", name)
 		}
 	}
-	want := map[string]string{"": "read list write edit", tool.Sema: "Read LS Write Edit", tool.CoAuthor: "readFile listFiles writeFile editFile"}
+	want := map[string]string{"": "read list write edit patch", tool.Sema: "Read LS Write Edit patch", tool.CoAuthor: "readFile listFiles writeFile editFile patch"}
 	for dialect, names := range want {
 		var got []string
 		for s := range tools.In(dialect).Specs() {
@@ -199,6 +204,8 @@ func TestOutsideIsRefusedByEveryTool(t *testing.T) {
 		refused(t, tools, "list", []any{"path", path}, "outside workspace")
 		refused(t, tools, "write", []any{"path", path, "content", "x"}, "outside workspace")
 		refused(t, tools, "edit", []any{"path", path, "old_string", "secret", "new_string", "x"}, "outside workspace")
+		refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: " + path + "\n-secret\n+x\n*** End Patch"}, "outside workspace")
+		refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Add File: " + path + "\n+x\n*** End Patch"}, "outside workspace")
 	}
 	if get(t, out+"/f") != "secret" {
 		t.Error("a file outside was changed")
@@ -392,7 +399,7 @@ func TestChangedSinceRead(t *testing.T) {
 	put(t, dir+"/f", "a\n")
 	must(t, tools, "read", "path", "f")
 	put(t, dir+"/f", "a\nsomebody else's\n")
-	refused(t, tools, "edit", []any{"path", "f", "old_string", "a\n", "new_string", "b\n"}, "changed on disk", "read it again")
+	refused(t, tools, "edit", []any{"path", "f", "old_string", "a\n", "new_string", "b\n"}, "changed on disk", "read it again", "+somebody else's")
 	refused(t, tools, "write", []any{"path", "./f", "content", "b\n"}, "changed on disk", "read it again")
 	must(t, tools, "read", "path", "f")
 	must(t, tools, "edit", "path", "f", "old_string", "a\n", "new_string", "b\n")

@@ -1,7 +1,6 @@
 package files
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -13,6 +12,11 @@ const (
 	nearEnough = 0.5    // how alike lines must be to be worth showing
 )
 
+// absent is the error of a text that is not in the file.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
 // notFound says that old is not in text and shows what comes nearest.
 func notFound(text, old string) error {
 	lines := strings.SplitN(text, "\n", nearSearch)
@@ -20,7 +24,7 @@ func notFound(text, old string) error {
 	wanted = wanted[:min(len(wanted), nearLines)]
 	at, score := nearest(lines, wanted)
 	if score < nearEnough*float64(len(wanted)) {
-		return errors.New("old_string is not in the file; read it again")
+		return absent("old_string is not in the file; read it again")
 	}
 	var b strings.Builder
 	b.WriteString("old_string is not in the file; the nearest lines are")
@@ -30,7 +34,7 @@ func notFound(text, old string) error {
 	if score == float64(len(wanted)) {
 		b.WriteString("\n(only white space differs)")
 	}
-	return errors.New(b.String())
+	return absent(b.String())
 }
 
 // nearest is where in lines the wanted ones match best, and how well: one

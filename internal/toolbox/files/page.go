@@ -6,7 +6,6 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"unicode/utf8"
 )
@@ -23,7 +22,7 @@ type page struct {
 
 // readPage reads up to limit lines from the one at offset on. However large the
 // file, it holds no more of it in memory than a page and a buffer.
-func readPage(ctx context.Context, f *os.File, size int64, offset, limit int) (*page, error) {
+func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int) (*page, error) {
 	total := 0
 	if size <= countable {
 		var err error
@@ -52,7 +51,7 @@ func readPage(ctx context.Context, f *os.File, size int64, offset, limit int) (*
 
 // readEnd reads from the line that is the n-th from the end, in a file too
 // large to count its lines.
-func readEnd(ctx context.Context, f *os.File, size int64, n, limit int) (*page, error) {
+func readEnd(ctx context.Context, f io.ReaderAt, size int64, n, limit int) (*page, error) {
 	from, n, err := seekEnd(ctx, f, size, n)
 	if err != nil {
 		return nil, err
@@ -192,7 +191,7 @@ func (l *line) add(chunk []byte) {
 }
 
 // countLines counts the lines of a file.
-func countLines(ctx context.Context, f *os.File, size int64) (lines int, err error) {
+func countLines(ctx context.Context, f io.ReaderAt, size int64) (lines int, err error) {
 	buf := make([]byte, min(size+1, 256<<10))
 	last := byte('\n')
 	for at := int64(0); at < size; {
@@ -219,7 +218,7 @@ func countLines(ctx context.Context, f *os.File, size int64) (lines int, err err
 
 // seekEnd finds where the n-th line from the end begins, reading backwards. It
 // returns how many lines there are from there on, if they are fewer.
-func seekEnd(ctx context.Context, f *os.File, size int64, n int) (from int64, lines int, err error) {
+func seekEnd(ctx context.Context, f io.ReaderAt, size int64, n int) (from int64, lines int, err error) {
 	buf := make([]byte, 256<<10)
 	end := size
 	for end > 0 {

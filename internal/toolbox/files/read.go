@@ -1,11 +1,14 @@
 package files
 
 import (
+	"bytes"
 	"context"
 	_ "embed"
 	"fmt"
 	"io"
 	"os"
+	"path"
+	"strings"
 
 	"coder/internal/tool"
 	"coder/internal/workspace"
@@ -39,8 +42,8 @@ type readResult struct {
 	Note       string `json:"note,omitzero"`
 }
 
-// Read is the tool that returns lines of a text file.
-func Read(ws *workspace.Workspace, seen *Seen) tool.Tool {
+// Read is the tool that returns lines of a text file, or a picture.
+func Read(ws *workspace.Workspace, seen *Seen, o Options) tool.Tool {
 	return tool.Func[readArgs]{
 		Name: "read", Doc: readDoc,
 		Aliases: aliases("Read", "readFile", "view", "cat_file", "open_file"),
@@ -51,12 +54,12 @@ func Read(ws *workspace.Workspace, seen *Seen) tool.Tool {
 			return reading(ws, a.Path)
 		},
 		Do: func(ctx context.Context, a readArgs, _ io.Writer) (tool.Result, error) {
-			return read(ctx, ws, seen, a)
+			return read(ctx, ws, seen, o, a)
 		},
 	}
 }
 
-func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, a readArgs) (tool.Result, error) {
+func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a readArgs) (tool.Result, error) {
 	name, at, err := locate(ws, a.Path)
 	if err != nil {
 		return tool.Result{}, err
@@ -66,40 +69,103 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, a readArgs) 
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	if err := sniff(f, name, info.Size()); err != nil {
+	s := source{name: name, file: f, size: info.Size()}
+	if s.head, err = beginning(f, name); err != nil {
+		return tool.Result{}, err
+	}
+	if mediaType := picture(s.head); mediaType != "" {
+		return s.image(mediaType, o.Vision)
+	}
+	text, err := s.text(ctx)
+	if err != nil {
 		return tool.Result{}, err
 	}
 	if a.Limit == 0 {
 		a.Limit = defaultLines
 	}
-	p, err := readPage(ctx, f, info.Size(), a.Offset, a.Limit)
+	p, err := readPage(ctx, text, s.size, a.Offset, a.Limit)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	seen.note(at, info)
-	return p.result(name), nil
+	seen.note(at, info, s.whole)
+	return p.result(name, s.note), nil
 }
 
-// sniff refuses what does not look like text.
-func sniff(f *os.File, name string, size int64) error {
+// beginning is as much of a file as tells what it is.
+func beginning(f *os.File, name string) ([]byte, error) {
 	buf := make([]byte, sniffLen)
 	n, err := f.ReadAt(buf, 0)
 	if err != nil && err != io.EOF {
-		return fmt.Errorf("read %s: %w", name, err)
+		return nil, fmt.Errorf("read %s: %w", name, err)
 	}
-	switch head := buf[:n]; {
-	case n >= 2 && (string(head[:2]) == "\xff\xfe" || string(head[:2]) == "\xfe\xff"):
-		return fmt.Errorf("%s is UTF-16 text, which this tool does not read; convert it with iconv", name)
-	case isBinary(head):
-		return fmt.Errorf("%s is a binary file of %d bytes", name, size)
-	}
-	return nil
+	return buf[:n], nil
 }
 
-func (p *page) result(name string) tool.Result {
+// source is a file that is being read.
+type source struct {
+	name  string
+	file  *os.File
+	size  int64 // of the text
+	head  []byte
+	whole []byte // all of it, if it is not large
+	note  string
+}
+
+// text is what there is to read: the file itself, or the text that can be made
+// of it.
+func (s *source) text(ctx context.Context) (io.ReaderAt, error) {
+	switch {
+	case len(s.head) >= 2 && (string(s.head[:2]) == "\xff\xfe" || string(s.head[:2]) == "\xfe\xff"):
+		return nil, fmt.Errorf("%s is UTF-16 text, which this tool does not read; convert it with iconv", s.name)
+	case strings.HasPrefix(string(s.head), "%PDF-"):
+		return s.made(ctx, "PDF", pdfText, "text taken from a PDF; layout and pictures are lost")
+	case isBinary(s.head):
+		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
+	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
+		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON"); err == nil {
+			return text, nil
+		}
+	}
+	if s.size > maxKept {
+		return s.file, nil
+	}
+	b, err := s.all()
+	s.whole = b
+	return bytes.NewReader(b), err
+}
+
+// made is text made of the whole file.
+func (s *source) made(ctx context.Context, kind string, make func(context.Context, []byte) (string, error), note string) (io.ReaderAt, error) {
+	if s.size > maxFile {
+		return nil, fmt.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
+	}
+	b, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	text, err := make(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s is a %s of %d bytes: %w", s.name, kind, len(b), err)
+	}
+	s.size, s.note = int64(len(text)), note
+	return strings.NewReader(text), nil
+}
+
+// all is the content of a file that is not large.
+func (s *source) all() ([]byte, error) {
+	b := make([]byte, s.size)
+	n, err := s.file.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read %s: %w", s.name, err)
+	}
+	s.size = int64(n) // it may have been cut meanwhile
+	return b[:n], nil
+}
+
+func (p *page) result(name, note string) tool.Result {
 	r := readResult{
 		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
-		HasMore: p.more, TotalLines: p.total,
+		HasMore: p.more, TotalLines: p.total, Note: note,
 	}
 	if p.invalid {
 		r.Note = "the file is not valid UTF-8; bytes that could not be read are shown as \ufffd"

@@ -173,7 +173,7 @@ func BenchmarkRead10000Lines(b *testing.B) {
 		b.Fatal(err)
 	}
 	defer ws.Close()
-	tl := files.Read(ws, nil)
+	tl := files.Read(ws, nil, files.Options{})
 	for b.Loop() {
 		c, err := tl.Prepare(b.Context(), args("path", "f"))
 		if err != nil {

@@ -24,9 +24,9 @@ func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
 		Func: tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")},
 		ws:   ws, seen: seen,
 		path: func(a writeArgs) string { return a.Path },
-		next: func(a writeArgs, old []byte) ([]byte, int, error) {
-			new, err := rewrite(a.Path, old, a.Content)
-			return new, 0, err
+		next: func(a writeArgs, old []byte) (o outcome, err error) {
+			o.content, err = rewrite(a.Path, old, a.Content)
+			return o, err
 		},
 	}
 }

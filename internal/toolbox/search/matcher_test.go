@@ -2,6 +2,7 @@ package search
 
 import (
 	"bytes"
+	"context"
 	"regexp"
 	"slices"
 	"strings"
@@ -79,6 +80,27 @@ func FuzzMatcher(f *testing.F) {
 			t.Fatalf("%q in %q: %v, want %v (literals %q)", pattern, text, got, want, m.literals)
 		}
 	})
+}
+
+// countdown is a context that ends when it has been asked a few times.
+type countdown struct {
+	context.Context
+	left int
+}
+
+func (c *countdown) Err() error {
+	if c.left--; c.left < 0 {
+		return context.Canceled
+	}
+	return nil
+}
+
+func TestSearchWithoutLiteralsStops(t *testing.T) {
+	text := strings.Repeat("some line of text\n", 50_000) + "needle"
+	m := &matcher{re: regexp.MustCompile("(?m)^needle$")}
+	if got := m.lines(&countdown{t.Context(), 4}, []byte(text), 10); len(got) != 0 {
+		t.Errorf("it went on to the end: %v", got)
+	}
 }
 
 func TestLongTextIsSearchedInWindows(t *testing.T) {

@@ -107,6 +107,7 @@ var tree = map[string]string{
 	".git/config":           "hello git\n",
 	".github/workflows/c.y": "hello: flow\n",
 	"bin":                   "hello\x00\n",
+	"bom.txt":               "\ufefffirst\n",
 }
 
 func TestContract(t *testing.T) {
@@ -188,6 +189,7 @@ func TestGrep(t *testing.T) {
 		{`{"pattern":"flow"}`, []string{".github/workflows/c.y:1:hello: flow"}},
 		{`{"pattern":"hello","include":"*.tsx"}`, []string{"web/[id]/page.tsx:1:hello page"}},
 		{`{"pattern":"none at all"}`, []string{}},
+		{`{"pattern":"^first"}`, []string{"bom.txt:1:first"}},
 		{`{"pattern":"hello (log|out|module|git)"}`, []string{}},
 		{`{"pattern":"hello","path":"main.go","context":1}`, []string{"main.go-3-func main() {", "main.go:4:\thello()", "main.go-5-}"}},
 		{`{"pattern":"^$","path":"main.go"}`, []string{"main.go:2:"}},
@@ -248,6 +250,19 @@ func TestGrepIsBounded(t *testing.T) {
 	o = must(t, tools, "grep", `{"pattern":"needle","path":"0large","max_matches":3}`)
 	if o.Count != 3 {
 		t.Errorf("a large file that is named: %+v", o)
+	}
+}
+
+func TestGrepSaysTruncatedOnlyIfItIs(t *testing.T) {
+	files := map[string]string{"a": "needle\nneedle\n"}
+	for i := range 100 {
+		files[fmt.Sprintf("b%d", i)] = "hay\n"
+	}
+	tools, _ := open(t, files)
+	for limit, want := range map[int]bool{1: true, 2: false, 3: false} {
+		if o := must(t, tools, "grep", fmt.Sprintf(`{"pattern":"needle","max_matches":%d}`, limit)); o.Truncated != want {
+			t.Errorf("with %d matches wanted: %+v", limit, o)
+		}
 	}
 }
 

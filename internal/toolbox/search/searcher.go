@@ -117,6 +117,7 @@ func (s *searcher) search(ctx context.Context, name string) (hits, error) {
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
 		return nil, errBinary
 	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if bytes.Contains(data, []byte("\r\n")) {
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	}

@@ -1,0 +1,198 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"coder/internal/codeindex"
+	"coder/internal/event"
+	"coder/internal/lsp"
+	"coder/internal/tool"
+	"coder/internal/toolbox/code"
+	"coder/internal/toolbox/exec"
+	"coder/internal/toolbox/files"
+	"coder/internal/toolbox/git"
+	"coder/internal/toolbox/lookup"
+	"coder/internal/toolbox/plan"
+	"coder/internal/toolbox/search"
+	"coder/internal/toolbox/web"
+	"coder/internal/toolrun"
+	"coder/internal/undo"
+	"coder/internal/workspace"
+)
+
+// hands is what a session works with: its tools, what they keep so that their
+// work can be undone, and what has to be ended with them.
+type hands struct {
+	set     tool.Set
+	keeper  toolrun.Keeper // nil if nothing is kept
+	files   *keeper        // the same, or nil
+	history undo.History
+	todos   plan.Memory
+	index   *codeindex.Index
+	work    context.Context // ends with close
+	ends    []func() error
+}
+
+// hands builds the tools of one session. Nothing is started or read yet.
+func (h *house) hands(sessionID string) (*hands, error) {
+	ws, err := workspace.Open(h.root, h.flags.addDirs...)
+	if err != nil {
+		return nil, inputf("open the workspace: %v", err)
+	}
+	work, stop := context.WithCancel(context.Background())
+	hs := &hands{work: work, ends: []func() error{ws.Close, func() error { stop(); return nil }}}
+	if !h.flags.ephemeral {
+		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
+		hs.keeper = hs.files
+	}
+	set, err := tool.NewSet(h.toolList(ws, hs, sessionID)...)
+	if err != nil {
+		return nil, errors.Join(err, hs.close())
+	}
+	hs.set = set.In(h.conf.Tools.Dialect)
+	return hs, nil
+}
+
+func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) []tool.Tool {
+	env := h.childEnv()
+	pool := lsp.New(lsp.Options{Root: h.root, Env: env, Program: "coder", Version: Version})
+	index := codeindex.New(ws, codeindex.Options{Now: h.env.Now})
+	hs.index = index
+	runs := ""
+	if !h.flags.ephemeral {
+		runs = filepath.Join(".coder", "runs", sessionID)
+	}
+	shell, jobs := exec.All(exec.Options{
+		Workspace: ws, Env: env, RunsDir: runs, Now: h.env.Now,
+		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
+		OutputLimit:    h.conf.Safety.OutputLimitBytes,
+	})
+	hs.ends = append(hs.ends, jobs.Close, index.Close, pool.Close)
+	return slices.Concat(
+		h.fileTools(ws, pool), search.All(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
+		git.All(git.Options{Workspace: ws, Env: env}),
+		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.todoTools(&hs.todos),
+	)
+}
+
+// fileTools are the tools for files; those that write tell what they broke.
+func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool) []tool.Tool {
+	var (
+		seen  = new(files.Seen)
+		judge = &code.Diagnoser{Workspace: ws, Pool: pool}
+	)
+	return []tool.Tool{
+		files.Read(ws, seen, files.Options{Vision: h.conf.Provider.Vision}), files.List(ws),
+		code.WithDiagnostics(files.Write(ws, seen), judge),
+		code.WithDiagnostics(files.Edit(ws, seen), judge),
+		code.WithDiagnostics(files.Patch(ws, seen), judge),
+	}
+}
+
+func (h *house) fetch() tool.Tool {
+	f := h.conf.Fetch
+	return web.Fetch(web.Options{
+		AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
+		MaxText: f.MaxTextBytes, MaxImage: f.MaxImageBytes, Timeout: time.Duration(f.TimeoutMS) * time.Millisecond,
+		Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
+	})
+}
+
+// todoTools are the tools for the list of things to do. In build mode the work
+// is done and not listed, so the list can only be read there.
+func (h *house) todoTools(todos *plan.Memory) []tool.Tool {
+	if h.conf.Agents.Default == "build" {
+		return []tool.Tool{plan.TodoRead(todos)}
+	}
+	return plan.All(todos)
+}
+
+// observe tells those who keep a view of the session what is on record. The
+// first call of a tool is when work on the code begins, and when the index of
+// the code begins to be built, beside it.
+func (hs *hands) observe(r event.Record) {
+	hs.history.Add(r)
+	hs.todos.Observe(r)
+	if _, ok := r.Event.(event.ToolCallRequested); ok {
+		hs.index.Start(hs.work)
+	}
+}
+
+// close ends what the tools started, the last first.
+func (hs *hands) close() error {
+	var errs []error
+	for _, end := range slices.Backward(hs.ends) {
+		errs = append(errs, end())
+	}
+	return errors.Join(errs...)
+}
+
+// errNoUndo reports a session that keeps nothing.
+var errNoUndo = errors.New("nothing is kept in this session, so nothing can be undone")
+
+func (hs *hands) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
+	if hs.files == nil {
+		return undo.Report{}, errNoUndo
+	}
+	return undo.Undo(ctx, hs.files.get(), &hs.history, c)
+}
+
+func (hs *hands) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
+	if hs.files == nil {
+		return undo.Report{}, errNoUndo
+	}
+	return undo.Redo(ctx, hs.files.get(), &hs.history, c)
+}
+
+// undoQuota is how much disk a project's kept contents may take.
+const undoQuota = 512 << 20
+
+func (h *house) newKeeper(ws *workspace.Workspace, history *undo.History) *undo.Keeper {
+	store := undo.OpenStore(filepath.Join(h.data(), "undo"), undo.StoreOptions{
+		Quota: undoQuota, NoSync: h.conf.Storage.Fsync == "never", Now: h.env.Now,
+	})
+	return undo.New(ws, store, undo.Options{
+		Env: h.childEnv(), Now: h.env.Now, Warn: h.warn, Needs: history.Needs, Tree: history.Tree(),
+	})
+}
+
+// keeper is an [undo.Keeper] made when first needed, so that a session which
+// changes nothing costs nothing. Where what a call overwrites cannot be kept
+// the person is told once, and the work goes on as it does without a record.
+type keeper struct {
+	history *undo.History
+	make    func() *undo.Keeper
+	warn    func(string)
+
+	once sync.Once
+	real *undo.Keeper
+	told sync.Once
+}
+
+func (k *keeper) get() *undo.Keeper {
+	k.once.Do(func() { k.real = k.make() })
+	return k.real
+}
+
+func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept, error) {
+	kept, err := k.get().Keep(ctx, effects)
+	if err == nil || ctx.Err() != nil {
+		return kept, err
+	}
+	k.told.Do(func() { k.warn(fmt.Sprintf("changes cannot be undone from here on: %v", err)) })
+	return toolrun.Kept{}, nil
+}
+
+func (k *keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileChange, error) {
+	if len(kept.Effects) == 0 {
+		return nil, nil
+	}
+	return k.get().Changes(ctx, kept)
+}

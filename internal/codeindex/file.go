@@ -1,0 +1,213 @@
+package codeindex
+
+import (
+	"bytes"
+	"io/fs"
+	"math"
+	"path"
+	"slices"
+	"strings"
+)
+
+// The bounds of what is kept of a file.
+const (
+	maxLine    = 1000 // bytes of a line that are looked at
+	maxTerms   = 1000 // terms of a section
+	sniffLen   = 8000 // bytes looked at to tell text from other things
+	longLines  = 300  // bytes of a line on average, in code no person wrote
+	headLen    = 2000 // bytes in which a generated file says so
+	nameWeight = 8    // of a term in the name of what is declared
+	ownerPart  = 3    // of a term in the name of the type it belongs to
+	docWeight  = 2    // of a term in the comment above
+	baseWeight = 3    // of a term in the file's name
+	dirWeight  = 1    // of a term in the names of its directories
+)
+
+// file is what is kept of a file.
+type file struct {
+	path   string
+	name   string      // the path as seen from the tree it lies in
+	info   fs.FileInfo // when it was read; nil if it was not
+	chunks []chunk
+	// keys are the terms of the sections in order: the term's hash, the number
+	// of the section, the weight of the term in it.
+	keys   []uint64
+	tokens int     // words in all sections
+	prior  float32 // how likely such a file holds what is asked for
+	role   role
+}
+
+// chunk is what is kept of a section. Lines count from one.
+type chunk struct {
+	symbol         string
+	kind           Kind
+	doc, line, end int32
+	tokens         int32
+	later          bool // a piece of a long section that is not its first
+}
+
+func key(term uint32, section int, weight uint8) uint64 {
+	return uint64(term)<<32 | uint64(section)<<8 | uint64(weight)
+}
+
+// postings are the keys of a term.
+func (f *file) postings(term uint32) []uint64 {
+	low := uint64(term) << 32
+	from := int(uint64(term) * uint64(len(f.keys)) >> 32) // hashes are spread evenly
+	for from > 0 && f.keys[from-1] >= low {
+		from--
+	}
+	for from < len(f.keys) && f.keys[from] < low {
+		from++
+	}
+	to := from
+	for to < len(f.keys) && f.keys[to]>>32 == uint64(term) {
+		to++
+	}
+	return f.keys[from:to]
+}
+
+// reader turns files into what is kept of them.
+type reader struct {
+	*lexicon
+	count []uint8  // number of a term → its weight in the current section
+	mark  []uint32 // number of a term → section in which it was last met
+	now   uint32   // the current section, counting over all files
+	met   []uint32 // numbers of the terms of the current section
+	keys  []uint64
+	lines [][]byte
+}
+
+func newReader() *reader { return &reader{lexicon: newLexicon()} }
+
+// index fills f from its content. What is no text, or was not written by a
+// person, has no sections.
+func (r *reader) index(f *file, data []byte) {
+	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
+		return
+	}
+	f.role = roleOf(f.name, data[:min(len(data), headLen)])
+	f.prior = f.role.prior()
+	r.lines = appendLines(r.lines[:0], data)
+	if len(data)/max(len(r.lines), 1) > longLines && f.role&prose == 0 {
+		return
+	}
+	r.keys = r.keys[:0]
+	for _, s := range outline(f.name, r.lines) {
+		r.section(f, s)
+	}
+	slices.Sort(r.keys)
+	f.keys = slices.Clone(r.keys)
+	f.chunks = slices.Clip(f.chunks)
+	r.rest()
+}
+
+// appendLines cuts data into lines without their ends.
+func appendLines(lines [][]byte, data []byte) [][]byte {
+	for len(data) > 0 {
+		line, rest, _ := bytes.Cut(data, []byte("\n"))
+		lines = append(lines, bytes.TrimSuffix(line, []byte("\r")))
+		data = rest
+	}
+	return lines
+}
+
+// section adds one section to f.
+func (r *reader) section(f *file, s section) {
+	for s.end > s.line+1 && len(bytes.TrimSpace(r.lines[s.end-1])) == 0 {
+		s.end--
+	}
+	r.now++
+	r.met = r.met[:0]
+	tokens := 0
+	for i := s.doc; i < s.end; i++ {
+		weight := uint8(1)
+		if i < s.line {
+			weight = docWeight
+		}
+		tokens += r.text(r.lines[i], weight)
+	}
+	if tokens == 0 && s.symbol == "" {
+		return
+	}
+	r.names(f.name, s)
+	for _, id := range r.met {
+		r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
+	}
+	f.tokens += tokens
+	f.chunks = append(f.chunks, chunk{
+		symbol: s.symbol, kind: s.kind, tokens: int32(tokens),
+		doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
+	})
+}
+
+// names adds what the section and its file are called.
+func (r *reader) names(file string, s section) {
+	if owner, _, ok := cutLast(s.symbol, "."); ok && s.names != nil {
+		r.text([]byte(owner), ownerPart)
+	}
+	for _, name := range s.names {
+		r.text([]byte(name), nameWeight)
+		if r.parts = parts(r.parts[:0], name); len(r.parts) > 1 {
+			r.weigh(r.number(hash(joined(name))), nameWeight)
+		}
+	}
+	dir, base := path.Split(file)
+	r.text([]byte(strings.TrimSuffix(base, path.Ext(base))), baseWeight)
+	r.text([]byte(dir), dirWeight)
+}
+
+// text counts the terms of a line, and returns how many there are. It does what
+// [eachWord] does, and hashes on the way.
+func (r *reader) text(line []byte, weight uint8) (count int) {
+	line = line[:min(len(line), maxLine)]
+	for i := 0; i < len(line); {
+		if !wordByte[line[i]] {
+			i++
+			continue
+		}
+		from, h := i, uint64(hashSeed)
+		for i < len(line) && wordByte[line[i]] {
+			h = (h ^ uint64(line[i])) * hashPrime
+			i++
+		}
+		ids := r.lookup(h, line[from:i])
+		for _, id := range ids {
+			r.weigh(id, weight)
+		}
+		count += len(ids)
+	}
+	return count
+}
+
+func (r *reader) weigh(id uint32, weight uint8) {
+	if int(id) >= len(r.mark) {
+		r.mark = append(r.mark, make([]uint32, int(id)+1-len(r.mark))...)
+		r.count = append(r.count, make([]uint8, int(id)+1-len(r.count))...)
+	}
+	if r.mark[id] != r.now {
+		if len(r.met) >= maxTerms && weight == 1 {
+			return
+		}
+		r.mark[id], r.count[id] = r.now, 0
+		r.met = append(r.met, id)
+	}
+	if r.count[id] <= math.MaxUint8-weight {
+		r.count[id] += weight
+	}
+}
+
+// rest forgets the words if there are too many.
+func (r *reader) rest() {
+	if r.full() {
+		*r = *newReader()
+	}
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+len(sep):], true
+}

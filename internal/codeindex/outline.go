@@ -1,0 +1,307 @@
+package codeindex
+
+import (
+	"bytes"
+	"cmp"
+	"path"
+	"strings"
+)
+
+// The bounds of an outline.
+const (
+	maxSection  = 120  // lines; what is longer is cut into pieces
+	window      = 60   // lines of a piece of plain text
+	maxSections = 4096 // of a file; what follows belongs to the last
+	maxName     = 120  // bytes of a symbol
+	maxDoc      = 40   // lines of comment that belong to a declaration
+	near        = 200  // bytes between two apostrophes
+)
+
+// section is a part of a file that is about one thing. Lines count from zero,
+// end is the first line that is no longer part of it.
+type section struct {
+	doc, line, end int // where it begins, where it declares, where it ends
+	kind           Kind
+	symbol         string
+	names          []string // all that is declared in it
+	later          bool     // a piece of a long section that is not its first
+}
+
+// outline cuts a file into sections that cover all its lines.
+func outline(name string, lines [][]byte) []section {
+	var decls []declaration
+	switch l := languageOf(name); {
+	case l != nil:
+		decls = l.declarations(lines)
+	case markdown().has(path.Ext(name)):
+		decls = headings(lines)
+	}
+	return split(sections(decls, len(lines)))
+}
+
+// declaration is a line that gives something a name.
+type declaration struct {
+	doc, line int
+	indent    int
+	kind      Kind
+	name      string
+	parent    string
+}
+
+func (d declaration) symbol() string {
+	if d.parent == "" {
+		return d.name
+	}
+	return d.parent + "." + d.name
+}
+
+// sections gives each declaration the lines up to the next. Neighbouring values
+// share one.
+func sections(decls []declaration, lines int) (list []section) {
+	if len(decls) == 0 || decls[0].doc > 0 {
+		list = append(list, section{kind: Text})
+	}
+	for _, d := range decls {
+		if last := len(list) - 1; last >= 0 && (d.kind == Value && list[last].kind == Value || len(list) >= maxSections) {
+			list[last].names = append(list[last].names, d.name)
+			list[last].symbol = cmp.Or(list[last].symbol, d.symbol())
+			continue
+		}
+		list = append(list, section{doc: d.doc, line: d.line, kind: d.kind, symbol: d.symbol(), names: []string{d.name}})
+	}
+	for i := range list {
+		list[i].end = lines
+		if i+1 < len(list) {
+			list[i].end = list[i+1].doc
+		}
+	}
+	return list
+}
+
+// split cuts long sections into pieces. All bear the symbol, the first also
+// the names.
+func split(list []section) (pieces []section) {
+	for _, s := range list {
+		length := maxSection
+		if s.kind == Text {
+			length = window
+		}
+		for s.end-s.doc > length+length/2 && len(pieces) < 2*maxSections {
+			piece := s
+			piece.end = max(s.doc+length, s.line+1)
+			pieces = append(pieces, piece)
+			s.doc, s.line, s.names, s.later = piece.end, piece.end, nil, true
+		}
+		pieces = append(pieces, s)
+	}
+	return pieces
+}
+
+// headings finds the headings of a Markdown file outside of its code blocks.
+func headings(lines [][]byte) (list []declaration) {
+	fenced := false
+	for i, line := range lines {
+		if bytes.HasPrefix(bytes.TrimLeft(line, " "), []byte("```")) {
+			fenced = !fenced
+		}
+		text := bytes.TrimLeft(line, "#")
+		if fenced || len(text) == len(line) || len(text) == 0 || text[0] != ' ' {
+			continue
+		}
+		list = append(list, declaration{doc: i, line: i, kind: Heading, name: clip(string(bytes.Trim(text, " #\r")))})
+	}
+	return list
+}
+
+// declarations finds the declarations of a program.
+func (l *language) declarations(lines [][]byte) (list []declaration) {
+	var in nesting
+	var text quoted
+	var group Kind
+	for i, line := range lines {
+		inside := text.closer != ""
+		text.pass(l, line)
+		indent := indentOf(line)
+		if inside || indent == len(line) {
+			continue
+		}
+		line = line[:min(len(line), maxLine)]
+		d, ok := l.declaration(line, min(indent, len(line)), group)
+		if l.has(groups) && indent == 0 {
+			group = groupOf(line, d)
+		}
+		if !ok {
+			continue
+		}
+		d.line, d.doc, d.indent = i, l.docOf(lines, i), indent
+		if last := len(list) - 1; last >= 0 {
+			d.doc = max(d.doc, list[last].line+1)
+		}
+		if !l.has(topOnly) {
+			in.place(&d)
+		}
+		if d.parent != "" && d.kind == Function {
+			d.kind = Method
+		}
+		list = append(list, d)
+	}
+	return list
+}
+
+// groupOf is the kind of the names that follow in parentheses, if line opens
+// some.
+func groupOf(line []byte, d declaration) Kind {
+	if d.name == "" && bytes.HasSuffix(bytes.TrimRight(line, " \t\r"), []byte("(")) {
+		return d.kind
+	}
+	return ""
+}
+
+// nesting knows which types enclose the current line, by indentation.
+type nesting []declaration
+
+// place names the type that d is declared in.
+func (n *nesting) place(d *declaration) {
+	for len(*n) > 0 && (*n)[len(*n)-1].indent >= d.indent {
+		*n = (*n)[:len(*n)-1]
+	}
+	if len(*n) > 0 && d.parent == "" {
+		d.parent = (*n)[len(*n)-1].name
+	}
+	if d.kind == Type {
+		*n = append(*n, *d)
+	}
+}
+
+// docOf is the first of the lines of comment, or of attributes, right above
+// line i.
+func (l *language) docOf(lines [][]byte, i int) int {
+	for first := i; ; first-- {
+		if first == 0 || i-first == maxDoc || !l.isComment(bytes.TrimLeft(lines[first-1], " \t")) {
+			return first
+		}
+	}
+}
+
+func (l *language) isComment(line []byte) bool {
+	for _, mark := range l.line {
+		if bytes.HasPrefix(line, []byte(mark)) {
+			return true
+		}
+	}
+	if len(line) == 0 {
+		return false
+	}
+	switch line[0] {
+	case '@', '[': // attributes
+		return true
+	case '#':
+		return len(line) > 1 && line[1] == '['
+	case '/', '*':
+		return l.block[0] != ""
+	}
+	return false
+}
+
+func indentOf(line []byte) int {
+	for i, b := range line {
+		if b != ' ' && b != '\t' && b != '\r' {
+			return i
+		}
+	}
+	return len(line)
+}
+
+// clip makes a name valid UTF-8 of bearable length.
+func clip(name string) string {
+	if len(name) > maxName {
+		return strings.ToValidUTF8(name[:maxName], "")
+	}
+	return strings.ToValidUTF8(name, "\ufffd")
+}
+
+// quoted follows comments and texts that span lines.
+type quoted struct {
+	closer string // what ends the one we are in, "" outside
+}
+
+// pass moves to the end of line.
+func (q *quoted) pass(l *language, line []byte) {
+	for i := 0; i < len(line); {
+		if q.closer != "" {
+			n := q.find(l, line[i:])
+			if n < 0 {
+				return
+			}
+			i += n
+			continue
+		}
+		if !l.special[line[i]] {
+			i++
+			continue
+		}
+		n := q.enter(l, line[i:])
+		if n < 0 {
+			return
+		}
+		i += n
+	}
+}
+
+// find is where what we are in ends, behind its closer; -1 if not here.
+func (q *quoted) find(l *language, rest []byte) int {
+	for from := 0; ; {
+		n := bytes.Index(rest[from:], []byte(q.closer))
+		if n < 0 {
+			return -1
+		}
+		from += n + len(q.closer)
+		if at := from - len(q.closer); l.has(escapes) && at > 0 && rest[at-1] == '\\' {
+			continue
+		}
+		q.closer = ""
+		return from
+	}
+}
+
+// enter looks at a byte that may begin a comment or a text, and returns how far
+// to go on; -1 means to the next line.
+func (q *quoted) enter(l *language, rest []byte) int {
+	for _, mark := range l.quotes {
+		if bytes.HasPrefix(rest, []byte(mark)) {
+			q.closer = mark
+			return len(mark)
+		}
+	}
+	for _, mark := range l.line {
+		if bytes.HasPrefix(rest, []byte(mark)) {
+			return -1
+		}
+	}
+	if l.block[0] != "" && bytes.HasPrefix(rest, []byte(l.block[0])) {
+		q.closer = l.block[1]
+		return len(l.block[0])
+	}
+	if rest[0] == '"' || rest[0] == '\'' {
+		return afterString(rest)
+	}
+	return 1
+}
+
+// afterString skips a text that ends on its line. One that does not is taken to
+// end there; an apostrophe without a partner near by is none.
+func afterString(rest []byte) int {
+	end, otherwise := len(rest), -1
+	if rest[0] == '\'' {
+		end, otherwise = min(len(rest), near), 1
+	}
+	for i := 1; i < end; i++ {
+		switch rest[i] {
+		case '\\':
+			i++
+		case rest[0]:
+			return i + 1
+		}
+	}
+	return otherwise
+}

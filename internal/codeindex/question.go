@@ -1,0 +1,197 @@
+package codeindex
+
+import (
+	_ "embed"
+	"strings"
+	"sync"
+	"unicode/utf8"
+)
+
+// The bounds of a question.
+const (
+	maxQuery     = 2000 // bytes of a query that are looked at
+	maxConcepts  = 24   // things a query may be about
+	synonymShare = 0.6  // of the weight of the word itself
+	weakShare    = 0.35 // of the weight of a word that belongs to questions
+	pairShare    = 0.5  // of the weight of a name made of two words of the query
+)
+
+// question is a query understood.
+type question struct {
+	concepts []concept
+	extra    []concept // what helps but is not missed
+	tests    bool      // it is about tests
+}
+
+// concept is one thing a query is about, in all the words for it.
+type concept struct {
+	words  []option
+	weight float32 // found when ranking: how much the thing tells
+}
+
+type option struct {
+	term  uint32
+	share float32
+}
+
+func newQuestion(text string) *question {
+	text = strings.ToValidUTF8(text[:min(len(text), maxQuery)], " ")
+	q := &question{}
+	seen := make(map[string]bool)
+	words, weak := wordsOf(text)
+	if len(words) == 0 {
+		words, weak = weak, nil
+	}
+	for _, w := range weak {
+		q.bonus(stem(w), weakShare)
+	}
+	for i, w := range words {
+		if !seen[stem(w)] && len(q.concepts) < maxConcepts {
+			q.concepts = append(q.concepts, conceptOf(w))
+		}
+		seen[stem(w)] = true
+		if i > 0 {
+			q.bonus(words[i-1]+w, pairShare)
+		}
+	}
+	if len(q.concepts) > 0 {
+		q.names(text)
+		q.translate(text)
+	}
+	q.tests = seen[stem("test")] || seen[stem("benchmark")] || seen[stem("fixture")] || strings.Contains(text, "测试")
+	return q
+}
+
+// wordsOf are the words of a query that say what it is about, and those that
+// may, in lower case. Numbers and pairs of characters are words too.
+func wordsOf(text string) (words, weak []string) {
+	eachWord([]byte(text), func(raw []byte) {
+		all := parts(nil, string(raw))
+		for i, p := range all {
+			switch {
+			case isDense(p):
+				words = append(words, pairs(p)...)
+			case i+1 < len(all) && isDigits(all[i+1]):
+				words = append(words, p+all[i+1]) // utf8
+			case isDigits(p) && i > 0 && !isDense(all[i-1]): // just done
+			case fillers()[p]:
+				weak = append(weak, p)
+			case len(p) > 1 && !stopWords()[p]:
+				words = append(words, p)
+			}
+		}
+	})
+	return words, weak
+}
+
+// bonus adds a term that helps but is not missed.
+func (q *question) bonus(term string, share float32) {
+	if len(q.extra) < 2*maxConcepts {
+		q.extra = append(q.extra, concept{words: []option{{hash(term), share}}})
+	}
+}
+
+// names adds what is written as one name in the query.
+func (q *question) names(text string) {
+	eachWord([]byte(text), func(w []byte) {
+		if name := string(w); len(parts(nil, name)) > 1 && isASCII(name) {
+			q.bonus(joined(name), pairShare)
+		}
+	})
+}
+
+// translate adds the English of what is known of a query in another language.
+func (q *question) translate(text string) {
+	for rest := text; rest != ""; {
+		_, size := utf8.DecodeRuneInString(rest)
+		for n := min(len(rest), maxForeign); n > size; n-- {
+			if english, ok := glossary()[rest[:n]]; ok {
+				q.concepts = append(q.concepts, conceptOf(strings.Fields(english)...))
+				size = n
+				break
+			}
+		}
+		rest = rest[size:]
+	}
+	q.concepts = q.concepts[:min(len(q.concepts), 2*maxConcepts)]
+}
+
+// conceptOf is a word with its synonyms.
+func conceptOf(words ...string) (c concept) {
+	for _, w := range words {
+		c.add(stem(w), 1)
+	}
+	for _, w := range words {
+		for _, s := range synonyms()[stem(w)] {
+			c.add(s, synonymShare)
+		}
+	}
+	return c
+}
+
+func (c *concept) add(term string, share float32) {
+	h := hash(term)
+	for _, o := range c.words {
+		if o.term == h {
+			return
+		}
+	}
+	c.words = append(c.words, option{h, share})
+}
+
+// shareOf is how far a term stands for the concept, 0 if it does not.
+func (c concept) shareOf(term uint32) float32 {
+	for _, o := range c.words {
+		if o.term == term {
+			return o.share
+		}
+	}
+	return 0
+}
+
+// best is the share of the term that stands for the concept best.
+func (c concept) best(terms []uint32) (share float32) {
+	for _, t := range terms {
+		share = max(share, c.shareOf(t))
+	}
+	return share
+}
+
+//go:embed synonyms.txt
+var synonymText string
+
+//go:embed glossary.txt
+var glossaryText string
+
+// synonyms maps a term to others that programs use for the same thing.
+var synonyms = sync.OnceValue(func() map[string][]string {
+	m := make(map[string][]string)
+	for line := range strings.Lines(synonymText) {
+		var group []string
+		for w := range strings.FieldsSeq(line) {
+			group = append(group, stem(w))
+		}
+		for _, w := range group {
+			for _, s := range group {
+				if s != w {
+					m[w] = append(m[w], s)
+				}
+			}
+		}
+	}
+	return m
+})
+
+// maxForeign is the length of the longest entry of the glossary in bytes.
+const maxForeign = 24
+
+// glossary maps words of other languages to English ones.
+var glossary = sync.OnceValue(func() map[string]string {
+	m := make(map[string]string)
+	for line := range strings.Lines(glossaryText) {
+		if word, english, ok := strings.Cut(strings.TrimSpace(line), " "); ok {
+			m[word] = english
+		}
+	}
+	return m
+})

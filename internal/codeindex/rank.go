@@ -1,0 +1,229 @@
+package codeindex
+
+import (
+	"cmp"
+	"math"
+	"slices"
+	"strings"
+)
+
+// How sections are weighed. The first two are the usual ones of BM25: how soon
+// more of the same word stops to count, and how much length counts.
+const (
+	saturation  = 1.6
+	lengthShare = 0.5
+	needed      = 0.35 // share of the score that is left to a section with none of the other words
+	nameBonus   = 1.0  // for a name that is the query
+	textPrior   = 0.7  // of what lies before the first declaration
+	piecePrior  = 0.85 // of a piece of a long section that is not its first
+	considered  = 300  // sections that are compared by name
+	perFile     = 3    // hits in one file
+	maxHits     = 100
+)
+
+// match is a section that was found.
+type match struct {
+	file  *file
+	chunk int
+	score float32
+}
+
+// rank finds the sections that answer ask best.
+func (s *snapshot) rank(ask *question, under string, limit int) []match {
+	b := &board{
+		snapshot: s, under: under,
+		score: make([]float32, s.chunks), cover: make([]float32, s.chunks), now: make([]float32, s.chunks),
+	}
+	for i := range ask.concepts {
+		b.add(&ask.concepts[i], true)
+	}
+	for i := range ask.extra {
+		b.add(&ask.extra[i], false)
+	}
+	found := b.best(ask)
+	for i := range found {
+		found[i].score *= 1 + nameBonus*ask.named(found[i].file.chunks[found[i].chunk].symbol)
+	}
+	return spread(sorted(found), min(limit, maxHits))
+}
+
+// matches are the best so far, about as many as are looked at closer.
+type matches struct {
+	list  []match
+	floor float32 // what does not score more is not among the best
+}
+
+// keep adds m if it may be among the best.
+func (ms *matches) keep(m match) {
+	if m.score <= ms.floor {
+		return
+	}
+	if ms.list = append(ms.list, m); len(ms.list) == 2*considered {
+		ms.list = sorted(ms.list)[:considered]
+		ms.floor = ms.list[considered-1].score
+	}
+}
+
+// sorted puts the best first. Of equals the first found stays first.
+func sorted(list []match) []match {
+	slices.SortStableFunc(list, func(a, b match) int { return cmp.Compare(b.score, a.score) })
+	return list
+}
+
+// board is where the sections of a snapshot are scored.
+type board struct {
+	*snapshot
+	under string
+	score []float32
+	cover []float32 // weight of the concepts a section has
+	total float32   // weight of all concepts
+	now   []float32 // score for the current concept
+	lists []postings
+}
+
+// postings are the sections of one file that have a term.
+type postings struct {
+	file  int
+	share float32
+	keys  []uint64
+}
+
+// add scores every section for one concept. A section is as good as its best
+// word for it.
+func (b *board) add(c *concept, counts bool) {
+	met := b.collect(c)
+	if c.weight = 0; met == 0 {
+		return // a word that nobody uses tells nothing
+	}
+	n := float64(b.chunks)
+	c.weight = float32(math.Log(1 + (n-float64(met)+0.5)/(float64(met)+0.5)))
+	if counts {
+		b.total += c.weight
+	}
+	average := float32(b.tokens) / float32(max(b.chunks, 1))
+	for _, p := range b.lists {
+		f := b.files[p.file]
+		for _, k := range p.keys {
+			section := int(k >> 8 & 0xffffff)
+			tf := float32(k & 0xff)
+			norm := saturation * (1 - lengthShare + lengthShare*float32(f.chunks[section].tokens)/average)
+			i := b.first[p.file] + section
+			b.now[i] = max(b.now[i], p.share*c.weight*tf*(saturation+1)/(tf+norm))
+		}
+	}
+	for _, p := range b.lists {
+		for _, k := range p.keys {
+			i := b.first[p.file] + int(k>>8&0xffffff)
+			if b.now[i] == 0 {
+				continue
+			}
+			b.score[i] += b.now[i]
+			if counts {
+				b.cover[i] += p.share * c.weight
+			}
+			b.now[i] = 0
+		}
+	}
+}
+
+// collect gathers where the words of c occur, and returns in how many sections.
+func (b *board) collect(c *concept) (met int) {
+	b.lists = b.lists[:0]
+	for i, f := range b.files {
+		if len(f.keys) == 0 {
+			continue
+		}
+		for _, o := range c.words {
+			if keys := f.postings(o.term); len(keys) > 0 {
+				b.lists = append(b.lists, postings{i, o.share, keys})
+				met += len(keys)
+			}
+		}
+	}
+	return min(met, b.chunks)
+}
+
+// best are the sections with a score, weighed by how much of the question they
+// are about and by where they stand.
+func (b *board) best(ask *question) []match {
+	var found matches
+	for i, f := range b.files {
+		if !within(f.path, b.under) {
+			continue
+		}
+		prior := f.prior
+		if ask.tests {
+			prior = (f.role &^ test).prior()
+		}
+		for c := range f.chunks {
+			n := b.first[i] + c
+			if b.score[n] == 0 {
+				continue
+			}
+			cover := b.cover[n] / max(b.total, 1e-6)
+			score := b.score[n] * prior * f.chunks[c].prior() * (needed + (1-needed)*cover*cover)
+			found.keep(match{f, c, score})
+		}
+	}
+	return sorted(found.list)[:min(len(found.list), considered)]
+}
+
+func (c chunk) prior() float32 {
+	switch {
+	case c.kind == Text && c.symbol == "":
+		return textPrior
+	case c.later:
+		return piecePrior
+	}
+	return 1
+}
+
+func within(path, under string) bool {
+	return under == "" || under == "." || path == under || strings.HasPrefix(path, under+"/")
+}
+
+// named is how far a symbol is the query and nothing else: 1 if both have the
+// same words.
+func (q *question) named(symbol string) float32 {
+	owner, own, _ := cutLast(symbol, ".")
+	names := hashes(own)
+	if len(names) == 0 {
+		return 0
+	}
+	all := append(hashes(owner), names...)
+	var asked, total, fits float32
+	for _, c := range q.concepts {
+		total += c.weight
+		asked += c.weight * c.best(all)
+	}
+	for _, n := range names {
+		var best float32
+		for _, c := range q.concepts {
+			best = max(best, c.shareOf(n))
+		}
+		fits += best
+	}
+	return asked / max(total, 1e-6) * fits / float32(len(names))
+}
+
+// hashes are the terms of a name as they are kept.
+func hashes(name string) (list []uint32) {
+	for _, t := range termsOf(name) {
+		list = append(list, hash(t))
+	}
+	return list
+}
+
+// spread takes the best, but not too many of one file.
+func spread(found []match, limit int) (list []match) {
+	count := make(map[*file]int)
+	for _, m := range found {
+		if len(list) == limit {
+			break
+		}
+		if count[m.file]++; count[m.file] <= perFile {
+			list = append(list, m)
+		}
+	}
+	return list
+}

@@ -1,0 +1,191 @@
+package codeindex
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/workspace"
+)
+
+// maxWalk is how many files and directories are looked at.
+const maxWalk = 1_000_000
+
+// snapshot is the index at one moment. It does not change once it is published.
+type snapshot struct {
+	files   []*file
+	first   []int // number of each file's first section
+	chunks  int   // sections in all files
+	tokens  int   // words in all sections
+	indexed int   // files that have sections
+	cut     bool  // files were left out
+}
+
+// update brings the index up to date, unless now is false and that was done a
+// moment ago. Those who come while it is under way wait for it. If ctx ends,
+// the files read until then need not be read again.
+func (x *Index) update(ctx context.Context, now bool) error {
+	select {
+	case x.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-x.turn }()
+	if !now && x.trusted() {
+		return ctx.Err()
+	}
+	there := x.list(ctx)
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	changed := x.compare(there.files)
+	x.readAll(ctx, changed)
+	if len(changed) > 0 || len(there.files) != len(x.current.Load().files) {
+		x.current.Store(newSnapshot(there.files, there.cut))
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.checked = x.now()
+	return nil
+}
+
+// trusted reports whether the last look for changed files still holds.
+func (x *Index) trusted() bool {
+	if x.opts.Now == nil || x.checked.IsZero() {
+		return false
+	}
+	age := x.opts.Now().Sub(x.checked)
+	return age >= 0 && age < x.opts.CheckEvery
+}
+
+func (x *Index) now() time.Time {
+	if x.opts.Now == nil {
+		return time.Time{}
+	}
+	return x.opts.Now()
+}
+
+// listing is the files that are there and worth indexing, as many as are
+// allowed.
+type listing struct {
+	files  []*file // still to be read
+	looked int
+	bytes  int64
+	cut    bool // there are more
+}
+
+// list names the files of all trees of the workspace.
+func (x *Index) list(ctx context.Context) (l listing) {
+	for _, dir := range append([]string{"."}, x.ws.Added()...) {
+		tree, err := x.ws.Locate(dir)
+		if err != nil {
+			continue
+		}
+		for e := range x.ws.Walk(ctx, tree, 0) {
+			if l.cut = l.cut || !x.add(&l, e, tree); l.cut {
+				return l
+			}
+		}
+	}
+	return l
+}
+
+// add takes note of what a walk came across; false means that it is enough.
+func (x *Index) add(l *listing, e workspace.Entry, tree string) bool {
+	if l.looked++; l.looked > maxWalk {
+		return false
+	}
+	if e.Err != nil || e.Ignored || !e.Type.IsRegular() || skipped(e.Path) {
+		return true
+	}
+	info, err := e.Info()
+	if err != nil || info.Size() > maxFile || info.Size() == 0 {
+		return true
+	}
+	if l.bytes += info.Size(); len(l.files) == x.opts.MaxFiles || l.bytes > x.opts.MaxBytes {
+		return false
+	}
+	l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), info: info})
+	return true
+}
+
+// compare puts files that are known in the place of those listed, and returns
+// those that are new or not what they were.
+func (x *Index) compare(listed []*file) (changed []*file) {
+	known := make(map[string]*file, len(listed))
+	for _, f := range x.current.Load().files {
+		known[f.path] = f
+	}
+	for i, f := range listed {
+		if k := known[f.path]; k != nil && k.is(f.info) {
+			listed[i] = k
+			continue
+		}
+		changed = append(changed, f)
+	}
+	return changed
+}
+
+// is reports whether info describes the file that was read.
+func (f *file) is(info fs.FileInfo) bool {
+	return f.info != nil && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) && os.SameFile(f.info, info)
+}
+
+// readAll reads files side by side. Those it does not come to before ctx ends
+// are left as if they were never seen.
+func (x *Index) readAll(ctx context.Context, files []*file) {
+	work := make(chan *file)
+	var readers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(files)) {
+		readers.Go(func() {
+			r := newReader()
+			for f := range work {
+				x.read(r, f)
+			}
+		})
+	}
+	for i, f := range files {
+		if ctx.Err() != nil {
+			forget(files[i:])
+			break
+		}
+		work <- f
+	}
+	close(work)
+	readers.Wait()
+}
+
+func forget(files []*file) {
+	for _, f := range files {
+		f.info = nil
+	}
+}
+
+// read fills f. A file that cannot be read has no sections, and is not tried
+// again before it changes.
+func (x *Index) read(r *reader, f *file) {
+	data, info, err := x.ws.ReadFile(f.path, maxFile)
+	if err != nil {
+		return
+	}
+	f.info = info
+	r.index(f, data)
+}
+
+func newSnapshot(files []*file, cut bool) *snapshot {
+	s := &snapshot{files: files, first: make([]int, len(files)), cut: cut}
+	for i, f := range files {
+		s.first[i] = s.chunks
+		s.chunks += len(f.chunks)
+		s.tokens += f.tokens
+		if len(f.chunks) > 0 {
+			s.indexed++
+		}
+	}
+	return s
+}

@@ -1,0 +1,216 @@
+package codeindex
+
+import (
+	"strings"
+	"sync"
+	"unicode"
+	"unicode/utf8"
+)
+
+// The bounds of what is taken for a word.
+const (
+	maxWord  = 128 // bytes; what is longer is data
+	maxParts = 24  // of one word
+	maxDigit = 6   // digits of a number
+)
+
+// wordByte tells the bytes words are made of. What lies beyond ASCII may or may
+// not belong to one; [cut] looks closer.
+var wordByte = func() (is [256]bool) {
+	for c := range is {
+		is[c] = c == '_' || c >= utf8.RuneSelf || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
+	}
+	return is
+}()
+
+// eachWord calls do with the runs of word bytes in text.
+func eachWord(text []byte, do func(word []byte)) {
+	for i := 0; i < len(text); {
+		if !wordByte[text[i]] {
+			i++
+			continue
+		}
+		from := i
+		for i < len(text) && wordByte[text[i]] {
+			i++
+		}
+		do(text[from:i])
+	}
+}
+
+// termsOf are what a word is remembered by.
+func termsOf(word string) []string { return terms(nil, parts(nil, word)) }
+
+// terms adds to list what a word of these parts is remembered by: its parts
+// without their endings, a part together with the number behind it (utf8,
+// sha256), and pairs of neighbouring characters in scripts that put no spaces
+// between words.
+func terms(list, parts []string) []string {
+	for i, p := range parts {
+		switch {
+		case isDigits(p):
+			if i > 0 && !isDense(parts[i-1]) {
+				list = append(list, parts[i-1]+p)
+			}
+			if len(p) > 1 && len(p) <= maxDigit {
+				list = append(list, p)
+			}
+		case isDense(p):
+			list = append(list, pairs(p)...)
+		case len(p) > 1 && !stopWords()[p]:
+			list = append(list, stem(p))
+		}
+	}
+	return list
+}
+
+// parts cuts a word where its writer did, in lower case, and adds the parts to
+// list: at underscores, where the case or the script changes, between letters
+// and digits.
+func parts(list []string, word string) []string {
+	if len(word) > maxWord && isASCII(word) {
+		return list
+	}
+	from, last := 0, other
+	end := func(to int) {
+		if last != other && to > from && len(list) < maxParts+len(word)/4 {
+			list = append(list, strings.ToLower(word[from:to]))
+		}
+	}
+	for i, r := range word {
+		c := classOf(r)
+		switch {
+		case c == last:
+			continue
+		case last == upper && c == lower:
+			if i-from > 1 && !pluralOf(word[from:i], word[i:]) { // HTTPServer
+				_, size := utf8.DecodeLastRuneInString(word[:i])
+				end(i - size)
+				from = i - size
+			}
+		default:
+			end(i)
+			from = i
+		}
+		last = c
+	}
+	end(len(word))
+	return list
+}
+
+// pluralOf reports whether rest is only the s of several acronyms, as in URLs.
+func pluralOf(acronym, rest string) bool {
+	return rest[0] == 's' && (len(rest) == 1 || !unicode.IsLower(rune(rest[1]))) && len(acronym) > 1
+}
+
+// class is the sort of a character, as far as words are concerned.
+type class uint8
+
+const (
+	other class = iota
+	lower       // and letters of scripts without case
+	upper
+	digit
+	dense // of a script that puts no spaces between words
+)
+
+func classOf(r rune) class {
+	switch {
+	case 'a' <= r && r <= 'z':
+		return lower
+	case 'A' <= r && r <= 'Z':
+		return upper
+	case '0' <= r && r <= '9':
+		return digit
+	case r < utf8.RuneSelf || r == utf8.RuneError:
+		return other
+	case unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Thai):
+		return dense
+	case unicode.IsUpper(r):
+		return upper
+	case unicode.IsLetter(r) || unicode.IsMark(r):
+		return lower
+	}
+	return other
+}
+
+func isDigits(s string) bool { return s[0] >= '0' && s[0] <= '9' }
+
+func isDense(s string) bool {
+	r, _ := utf8.DecodeRuneInString(s)
+	return classOf(r) == dense
+}
+
+func isASCII(s string) bool {
+	for i := range len(s) {
+		if s[i] >= utf8.RuneSelf {
+			return false
+		}
+	}
+	return true
+}
+
+// pairs are the neighbouring characters of s; a single one stands for itself.
+func pairs(s string) (list []string) {
+	prev := -1
+	for i, r := range s {
+		if prev >= 0 {
+			list = append(list, s[prev:i+utf8.RuneLen(r)])
+		}
+		prev = i
+	}
+	if len(list) == 0 {
+		return []string{s}
+	}
+	return list
+}
+
+// hash is the number a term is kept as. Its values are spread evenly.
+func hash(term string) uint32 {
+	h := uint32(2166136261)
+	for i := range len(term) {
+		h = (h ^ uint32(term[i])) * 16777619
+	}
+	h = (h ^ h>>16) * 0x85ebca6b
+	h = (h ^ h>>13) * 0xc2b2ae35
+	return h ^ h>>16
+}
+
+// joined is a name in one piece, so that readFile is found by readfile and by
+// "read file".
+func joined(name string) string {
+	return strings.ToLower(strings.ReplaceAll(name, "_", ""))
+}
+
+// stopWords say nothing about what a text is about.
+var stopWords = words(`a about all also am an and any are as at be been but by can could did do does doing done
+	for from had has have having he her here him his how i if in into is it its just let like may me might my no nor
+	not of on onto or our out over own same shall she should so some such than that the their them then there these
+	they this those through to too under until up upon us very via was we were what when where whether which while
+	who whom whose why will with within without would you your
+	func function def fn return nil null none var else elif endif fi self`)
+
+// fillers are words of questions more than of code.
+var fillers = words(`code codebase file files find class method methods functions implementation implemented
+	implement implements logic place places part section defined definition declared located responsible work works
+	happen happens handled show tell look search get gets used use uses using make makes made whole project repo
+	repository program`)
+
+// set is a set of words in lower case.
+type set map[string]bool
+
+func (s set) has(word string) bool { return s[strings.ToLower(word)] }
+
+func setOf(text string) set {
+	s := make(set)
+	for w := range strings.FieldsSeq(text) {
+		s[w] = true
+	}
+	return s
+}
+
+// words is a set that is made when it is first needed, so that a program that
+// searches for nothing does not pay for it.
+func words(text string) func() set {
+	return sync.OnceValue(func() set { return setOf(text) })
+}

@@ -1,0 +1,303 @@
+//go:build unix
+
+package lsp
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	maxOutbox  = 2 * maxFrame     // bytes
+	writeLimit = 20 * time.Second // for a server to take what we write
+)
+
+// A line leads to a server. Reading ends when the server does or when the line
+// is closed.
+type line interface {
+	io.Reader
+	io.Writer
+	// Close ends the server by force and makes reads and writes end. It may be
+	// called often and at any time, and does not wait.
+	Close() error
+	// Wait returns when nothing is left of the server.
+	Wait()
+	// LastWords is what the server said about its end, if it did.
+	LastWords() string
+}
+
+// conn speaks JSON-RPC over a line. Sending never blocks: what a server does
+// not take at once waits in an outbox.
+type conn struct {
+	line  line
+	ask   func(method string, params json.RawMessage) (any, error) // answers the server's requests
+	tell  func(method string, params json.RawMessage)              // hears its notifications
+	heard atomic.Int64                                             // messages received
+	wake  chan struct{}                                            // there is something in the outbox
+	done  chan struct{}                                            // closed when the connection has ended
+	room  int                                                      // bytes that may wait to be written
+
+	mu      sync.Mutex // guards the fields below
+	next    int64
+	pending map[int64]chan message // calls that wait for their answer
+	outbox  [][]byte
+	waiting int   // bytes in the outbox
+	err     error // why it ended
+}
+
+// message is any of the protocol's: a request has a method and an id, a
+// notification only a method, an answer only an id.
+type message struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id,omitempty"`
+	Method  string          `json:"method,omitempty"`
+	Params  json.RawMessage `json:"params,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Error   *replyError     `json:"error,omitempty"`
+}
+
+// replyError is a server's refusal of a request, or ours.
+type replyError struct {
+	Code    int64  `json:"code"`
+	Message string `json:"message"`
+}
+
+func (e *replyError) Error() string { return head(e.Message, maxMessage) }
+
+// Is makes every refusal an [ErrRefused].
+func (e *replyError) Is(target error) bool { return target == ErrRefused }
+
+// The error codes we send or act on.
+const (
+	methodNotFound  = -32601
+	internalError   = -32603
+	contentModified = -32801
+	serverCancelled = -32802
+)
+
+func newConn(l line) *conn {
+	return &conn{
+		line: l, wake: make(chan struct{}, 1), done: make(chan struct{}), room: maxOutbox,
+		pending: make(map[int64]chan message),
+	}
+}
+
+// run carries messages until the connection ends, which closes the line.
+func (c *conn) run() {
+	var writer sync.WaitGroup
+	writer.Go(c.write)
+	c.end(c.read())
+	writer.Wait()
+	c.line.Wait()
+}
+
+// end closes the connection. The first reason given counts.
+func (c *conn) end(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err != nil {
+		return
+	}
+	c.err = why
+	close(c.done)
+	c.line.Close()
+}
+
+// gone is the error of calls after the connection has ended.
+func (c *conn) gone() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.err == io.EOF {
+		return errGone
+	}
+	return fmt.Errorf("%w: %w", errGone, c.err)
+}
+
+// read handles what the server sends until it stops or talks nonsense.
+func (c *conn) read() error {
+	r := bufio.NewReaderSize(c.line, 64<<10)
+	for {
+		body, err := readFrame(r)
+		if err != nil {
+			return err
+		}
+		var m message
+		if err := json.Unmarshal(body, &m); err != nil {
+			return fmt.Errorf("read a message: %w", err)
+		}
+		c.heard.Add(1)
+		c.take(m)
+	}
+}
+
+// take gives a message to whom it is for.
+func (c *conn) take(m message) {
+	switch {
+	case m.Method == "":
+		c.answered(m)
+	case len(m.ID) == 0:
+		c.tell(m.Method, m.Params)
+	default:
+		c.reply(m)
+	}
+}
+
+// answered hands an answer to the call that waits for it, if it still does.
+func (c *conn) answered(m message) {
+	var id int64
+	if json.Unmarshal(m.ID, &id) != nil {
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if answer, ok := c.pending[id]; ok {
+		delete(c.pending, id)
+		answer <- m // has room for it
+	}
+}
+
+// reply answers a request of the server.
+func (c *conn) reply(m message) {
+	answer := message{ID: m.ID}
+	result, err := c.ask(m.Method, m.Params)
+	if err == nil {
+		answer.Result, err = json.Marshal(result)
+	}
+	if err != nil && !errors.As(err, &answer.Error) {
+		answer.Error = &replyError{internalError, err.Error()}
+	}
+	_ = c.send(answer) // if it cannot be sent the connection has ended
+}
+
+// call asks the server and waits for its answer, which is decoded into result.
+// When ctx ends the server is told not to bother, and the error is ctx.Err().
+func (c *conn) call(ctx context.Context, method string, params, result any) error {
+	id, answer := c.expect()
+	defer c.forget(id)
+	if err := c.post(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method}, params); err != nil {
+		return err
+	}
+	select {
+	case m := <-answer:
+		return m.decode(result)
+	case <-ctx.Done():
+		_ = c.notify("$/cancelRequest", map[string]int64{"id": id})
+		return ctx.Err()
+	case <-c.done:
+	}
+	select {
+	case m := <-answer: // it came just before the end
+		return m.decode(result)
+	default:
+		return c.gone()
+	}
+}
+
+func (m message) decode(result any) error {
+	if m.Error != nil {
+		return m.Error
+	}
+	if result == nil || len(m.Result) == 0 {
+		return nil
+	}
+	if err := json.Unmarshal(m.Result, result); err != nil {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	return nil
+}
+
+// notify tells the server something.
+func (c *conn) notify(method string, params any) error {
+	return c.post(message{Method: method}, params)
+}
+
+func (c *conn) expect() (int64, <-chan message) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.next++
+	answer := make(chan message, 1)
+	c.pending[c.next] = answer
+	return c.next, answer
+}
+
+func (c *conn) forget(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.pending, id)
+}
+
+func (c *conn) post(m message, params any) (err error) {
+	if params != nil {
+		if m.Params, err = json.Marshal(params); err != nil {
+			return fmt.Errorf("write %s: %w", m.Method, err)
+		}
+	}
+	return c.send(m)
+}
+
+// send puts a message in the outbox.
+func (c *conn) send(m message) error {
+	m.Version = "2.0"
+	body, err := json.Marshal(m)
+	if err != nil {
+		return fmt.Errorf("write a message: %w", err)
+	}
+	b := frame(body)
+	c.mu.Lock()
+	switch {
+	case c.err != nil:
+		c.mu.Unlock()
+		return c.gone()
+	case c.waiting+len(b) > c.room:
+		c.mu.Unlock()
+		c.end(errors.New("it does not read what it is sent"))
+		return c.gone()
+	}
+	c.outbox, c.waiting = append(c.outbox, b), c.waiting+len(b)
+	c.mu.Unlock()
+	select {
+	case c.wake <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// write empties the outbox until the connection ends. A server that does not
+// take a message in time is given up.
+func (c *conn) write() {
+	for {
+		select {
+		case <-c.wake:
+		case <-c.done:
+			return
+		}
+		for b := c.outgoing(); b != nil; b = c.outgoing() {
+			late := time.AfterFunc(writeLimit, func() { c.end(errors.New("it does not read what it is sent")) })
+			_, err := c.line.Write(b)
+			late.Stop()
+			if err != nil {
+				c.end(fmt.Errorf("write to it: %w", err))
+				return
+			}
+		}
+	}
+}
+
+// outgoing takes the oldest message out of the outbox; nil if it is empty.
+func (c *conn) outgoing() []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.outbox) == 0 {
+		return nil
+	}
+	b := c.outbox[0]
+	c.outbox, c.waiting = c.outbox[1:], c.waiting-len(b)
+	return b
+}

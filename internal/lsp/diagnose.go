@@ -1,0 +1,286 @@
+//go:build unix
+
+package lsp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"maps"
+	"slices"
+	"time"
+)
+
+// maxFiles is how many files' diagnostics are kept.
+const maxFiles = 5000
+
+// published is what the server last said about a file of its own accord.
+type published struct {
+	version int // of the document; 0 if it did not say
+	serial  int
+	items   []Diagnostic
+}
+
+// fresh reports whether p was said about d's text.
+func (p published) fresh(d document) bool {
+	return p.version >= d.version || p.version == 0 && p.serial > d.serial
+}
+
+// publish takes what the server says about a file.
+func (s *server) publish(params json.RawMessage) {
+	var p struct {
+		URI         string           `json:"uri"`
+		Version     int              `json:"version"`
+		Diagnostics []wireDiagnostic `json:"diagnostics"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	path := pathOf(p.URI)
+	if path == "" {
+		return
+	}
+	s.update(func() {
+		s.serial++
+		if len(s.heard) >= maxFiles {
+			s.forget()
+		}
+		s.heard[path] = published{p.Version, s.serial, diagnostics(nameOf(s.top, path), p.Diagnostics)}
+	})
+}
+
+// forget makes room among what the server said: what says that all is well
+// goes first.
+func (s *server) forget() {
+	maps.DeleteFunc(s.heard, func(_ string, p published) bool { return len(p.items) == 0 })
+	for path := range s.heard {
+		if len(s.heard) < maxFiles {
+			break
+		}
+		delete(s.heard, path)
+	}
+}
+
+// publications counts what was published so far.
+func (s *server) publications() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.serial
+}
+
+// state is what the server has said so far.
+type state struct {
+	said    published
+	pulls   bool
+	busy    bool
+	serial  int
+	changed <-chan struct{}
+}
+
+// about is the state regarding one file.
+func (s *server) about(path string) state {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return state{s.heard[path], s.pulls, len(s.busy) > 0, s.serial, s.changed}
+}
+
+// diagnose tells what is wrong with a file. If the server takes too long, what
+// it has said so far has to do.
+func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report, error) {
+	d, news, err := s.tell(ctx, path, text)
+	if err != nil {
+		return Report{}, err
+	}
+	wait, cancel := context.WithTimeout(ctx, diagnoseLimit)
+	defer cancel()
+	report := Report{Server: s.kind.Name}
+	if s.about(path).pulls {
+		report.Diagnostics, report.Pending, err = s.pull(wait, path, d)
+	} else {
+		report.Diagnostics, report.Pending, err = s.await(wait, path, d, news)
+	}
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return Report{}, ctx.Err() // it is not that time is up
+	}
+	slices.SortStableFunc(report.Diagnostics, byPlace)
+	return report, err
+}
+
+// byPlace orders diagnostics by file, line and column, the worst first.
+func byPlace(a, b Diagnostic) int {
+	return cmp.Or(
+		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Range.Start.Line, b.Range.Start.Line),
+		cmp.Compare(a.Range.Start.Character, b.Range.Start.Character), cmp.Compare(a.Severity, b.Severity),
+	)
+}
+
+// await waits until the server has spoken about d, is not at work any more and
+// has been silent about the file for a while. If there is no news for it to
+// think about, what it said before counts.
+func (s *server) await(ctx context.Context, path string, d document, news bool) (items []Diagnostic, pending bool, err error) {
+	var settled <-chan time.Time
+	for last := -1; ; {
+		now := s.about(path)
+		switch ready := now.said.fresh(d) && !now.busy; {
+		case ready && !news:
+			return slices.Clone(now.said.items), false, nil
+		case !ready:
+			settled, last = nil, -1
+		case now.said.serial != last:
+			settled, last = time.After(settleTime), now.said.serial
+		}
+		select {
+		case <-now.changed:
+		case <-settled:
+			return slices.Clone(now.said.items), false, nil
+		case <-ctx.Done():
+			if !now.said.fresh(d) {
+				now.said.items = nil // they are about an older text
+			}
+			return slices.Clone(now.said.items), true, nil
+		case <-s.conn.done:
+			return nil, false, s.conn.gone()
+		}
+	}
+}
+
+// pull asks the server what is wrong, again for as long as it is busy, and adds
+// what it says of its own accord.
+func (s *server) pull(ctx context.Context, path string, d document) (items []Diagnostic, pending bool, err error) {
+	for {
+		items, err = s.pullOnce(ctx, path)
+		switch {
+		case errors.Is(err, errGone):
+			return nil, false, err
+		case ctx.Err() != nil:
+			return items, true, nil
+		case brokenOff(err):
+			if pause(ctx, retryPause) != nil {
+				return nil, true, nil
+			}
+			continue
+		case err != nil:
+			return s.await(ctx, path, d, true) // it cannot after all
+		}
+		now := s.about(path)
+		if now.said.fresh(d) {
+			items = union(items, now.said.items)
+		}
+		if !now.busy {
+			return items, false, nil
+		}
+		if err := s.untilIdle(ctx); err != nil {
+			return items, true, nil
+		}
+	}
+}
+
+// untilIdle waits until the server says that it is not at work, or ctx ends.
+func (s *server) untilIdle(ctx context.Context) error {
+	for {
+		now := s.about("")
+		if !now.busy {
+			return nil
+		}
+		select {
+		case <-now.changed:
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.conn.done:
+			return s.conn.gone()
+		}
+	}
+}
+
+func (s *server) pullOnce(ctx context.Context, path string) ([]Diagnostic, error) {
+	var reply struct {
+		Items []wireDiagnostic `json:"items"`
+	}
+	ask := map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
+	err := s.request(ctx, requestLimit, "textDocument/diagnostic", ask, &reply)
+	return diagnostics(nameOf(s.top, path), reply.Items), err
+}
+
+// brokenOff reports whether a server stopped working on an answer because it
+// had something better to do.
+func brokenOff(err error) bool {
+	var refusal *replyError
+	return errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified)
+}
+
+// union adds those of b that are not in a.
+func union(a, b []Diagnostic) []Diagnostic {
+	for _, d := range b {
+		same := func(o Diagnostic) bool { return o.Range == d.Range && o.Message == d.Message }
+		if !slices.ContainsFunc(a, same) {
+			a = append(a, d)
+		}
+	}
+	return a
+}
+
+// survey tells what the server has to say about the whole project, once it is
+// not at work any more and has been silent for a while.
+func (s *server) survey(ctx context.Context) (Report, error) {
+	s.sync.Lock()
+	_, err := s.refresh(ctx, "")
+	s.sync.Unlock()
+	if err != nil {
+		return Report{}, err
+	}
+	wait, cancel := context.WithTimeout(ctx, surveyLimit)
+	defer cancel()
+	pending, err := s.quiet(wait)
+	if errors.Is(ctx.Err(), context.Canceled) {
+		err = ctx.Err()
+	}
+	return Report{Server: s.kind.Name, Diagnostics: s.everything(), Pending: pending}, err
+}
+
+// surveySettle is the silence after which a project is taken for diagnosed; it
+// is longer than for a file, for servers pause between files.
+const surveySettle = 4 * settleTime
+
+// quiet waits until the server is not at work and says nothing for a while.
+func (s *server) quiet(ctx context.Context) (pending bool, err error) {
+	for {
+		now := s.about("")
+		var settled <-chan time.Time
+		if !now.busy {
+			settled = time.After(surveySettle)
+		}
+		select {
+		case <-now.changed:
+		case <-settled:
+			return false, nil
+		case <-ctx.Done():
+			return true, nil
+		case <-s.conn.done:
+			return false, s.conn.gone()
+		}
+	}
+}
+
+// everything is all the server said of its own accord and still holds.
+func (s *server) everything() (list []Diagnostic) {
+	s.mu.Lock()
+	for _, p := range s.heard {
+		list = append(list, p.items...)
+	}
+	s.mu.Unlock()
+	slices.SortStableFunc(list, byPlace)
+	return list
+}
+
+// pause waits for d or until ctx ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

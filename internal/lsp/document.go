@@ -1,0 +1,136 @@
+//go:build unix
+
+package lsp
+
+import (
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"path/filepath"
+)
+
+const (
+	maxDocument = 8 << 20 // bytes of a text we give to a server
+	maxOpen     = 40      // documents open at a time
+)
+
+// document is a file the server has been given the text of.
+type document struct {
+	version int
+	text    [sha256.Size]byte
+	used    int // when, counted in uses
+	serial  int // publications when it got its text
+}
+
+// tell makes sure that the server knows the text of a file, and of what else
+// changed on disk. It returns the document, and whether the server has anything
+// new to think about.
+func (s *server) tell(ctx context.Context, path string, text []byte) (document, bool, error) {
+	if len(text) > maxDocument {
+		return document{}, false, fmt.Errorf("%s is too large for a language server (%d bytes)", nameOf(s.top, path), len(text))
+	}
+	s.sync.Lock()
+	defer s.sync.Unlock()
+	news, err := s.refresh(ctx, path)
+	if err != nil {
+		return document{}, false, err
+	}
+	d, sum := s.docs[path], sha256.Sum256(text)
+	if d != nil && d.text == sum {
+		s.use(d)
+		return *d, news, nil
+	}
+	if d == nil {
+		d, err = s.open(path, text)
+	} else {
+		err = s.rewrite(path, d, text)
+	}
+	if err != nil {
+		return document{}, false, err
+	}
+	d.text = sum
+	s.use(d)
+	return *d, true, nil
+}
+
+func (s *server) use(d *document) {
+	s.uses++
+	d.used = s.uses
+}
+
+// open gives the server the text of a file it has not seen.
+func (s *server) open(path string, text []byte) (*document, error) {
+	if len(s.docs) >= maxOpen {
+		if err := s.shut(s.oldest()); err != nil {
+			return nil, err
+		}
+	}
+	d := &document{version: 1, serial: s.publications()}
+	s.docs[path] = d
+	return d, s.conn.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{
+		"uri": uriOf(path), "languageId": s.kind.languageID(path), "version": d.version, "text": string(text),
+	}})
+}
+
+// rewrite gives the server the new text of a file, which is what is on disk.
+func (s *server) rewrite(path string, d *document, text []byte) error {
+	d.version++
+	d.serial = s.publications()
+	doc := map[string]any{"uri": uriOf(path), "version": d.version}
+	err := s.conn.notify("textDocument/didChange", map[string]any{
+		"textDocument": doc, "contentChanges": []any{map[string]any{"text": string(text)}},
+	})
+	if err != nil || !s.wantsSave {
+		return err
+	}
+	return s.conn.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}})
+}
+
+// shut makes the server go by what is on disk again.
+func (s *server) shut(path string) error {
+	delete(s.docs, path)
+	return s.conn.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}})
+}
+
+// oldest is the document that was not used for longest.
+func (s *server) oldest() (path string) {
+	for p, d := range s.docs {
+		if path == "" || d.used < s.docs[path].used {
+			path = p
+		}
+	}
+	return path
+}
+
+// refresh tells the server what changed on disk since the last time, so that
+// it does not go by old texts. It reports whether anything did. The document
+// at path is about to be told by itself.
+func (s *server) refresh(ctx context.Context, path string) (bool, error) {
+	now := s.look(ctx, s.docs)
+	if err := ctx.Err(); err != nil {
+		return false, err
+	}
+	changes := now.since(s.disk)
+	s.disk = now
+	if len(changes) == 0 {
+		return false, nil
+	}
+	events := make([]any, 0, len(changes))
+	for _, c := range changes {
+		if _, open := s.docs[c.path]; open && c.path != path {
+			if err := s.shut(c.path); err != nil {
+				return false, err
+			}
+		}
+		events = append(events, map[string]any{"uri": uriOf(c.path), "type": c.kind})
+	}
+	return true, s.conn.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": events})
+}
+
+// place is a position in a document, as the protocol writes it.
+func place(path string, at Position) map[string]any {
+	return map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}, "position": at}
+}
+
+// abs is the absolute path of a name in the workspace.
+func (o Options) abs(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }

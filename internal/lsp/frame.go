@@ -1,0 +1,117 @@
+//go:build unix
+
+package lsp
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+)
+
+const (
+	maxFrame  = 64 << 20 // bytes of one message
+	maxHeader = 4 << 10  // bytes of one header line
+	maxLines  = 16       // header lines of one message
+	shown     = 80       // bytes of garbage shown in an error
+)
+
+// errTooLarge is the error of a message that exceeds maxFrame.
+var errTooLarge = errors.New("message is too large")
+
+// readFrame reads the next message: header lines, an empty line, and as many
+// bytes as the header says. Its error is io.EOF only if there is no message.
+// Memory grows with what arrives, not with what is announced.
+func readFrame(r *bufio.Reader) ([]byte, error) {
+	size, err := readHeader(r)
+	if err != nil {
+		return nil, err
+	}
+	var body bytes.Buffer
+	if _, err := io.CopyN(&body, r, size); err != nil {
+		return nil, fmt.Errorf("read a message of %d bytes: %w", size, unexpected(err))
+	}
+	return body.Bytes(), nil
+}
+
+// readHeader reads header lines and returns the size they announce.
+func readHeader(r *bufio.Reader) (size int64, err error) {
+	size = -1
+	for n := range maxLines {
+		line, err := readLine(r)
+		if err == io.EOF && n == 0 && line == "" {
+			return 0, io.EOF
+		}
+		if err != nil {
+			return 0, fmt.Errorf("read a header: %w", unexpected(err))
+		}
+		if line == "" {
+			if size < 0 {
+				return 0, errors.New("header without a Content-Length")
+			}
+			return size, nil
+		}
+		if size, err = headerField(line, size); err != nil {
+			return 0, err
+		}
+	}
+	return 0, fmt.Errorf("header of more than %d lines", maxLines)
+}
+
+// headerField reads one header line; size is what was announced before, or -1.
+func headerField(line string, size int64) (int64, error) {
+	name, value, ok := strings.Cut(line, ":")
+	if !ok {
+		return 0, fmt.Errorf("not a header line: %.*q", shown, line)
+	}
+	if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+		return size, nil
+	}
+	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
+	switch {
+	case err != nil:
+		return 0, fmt.Errorf("not a length: %.*q", shown, line)
+	case size >= 0:
+		return 0, errors.New("header with two lengths")
+	case n > maxFrame:
+		return 0, fmt.Errorf("%w: %d bytes", errTooLarge, n)
+	}
+	return int64(n), nil
+}
+
+// readLine reads a line of at most maxHeader bytes without its end.
+func readLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		b, err := r.ReadByte()
+		if err != nil {
+			return string(line), err
+		}
+		if b == '\n' {
+			return string(bytes.TrimSuffix(line, []byte("\r"))), nil
+		}
+		if line = append(line, b); len(line) > maxHeader {
+			return "", fmt.Errorf("header line is too long: %.*q", shown, line)
+		}
+	}
+}
+
+// unexpected tells an end in the middle of a message from one between messages.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// frame puts the header before a message.
+func frame(body []byte) []byte {
+	b := make([]byte, 0, len(body)+32)
+	b = append(b, "Content-Length: "...)
+	b = strconv.AppendInt(b, int64(len(body)), 10)
+	b = append(b, "\r\n\r\n"...)
+	return append(b, body...)
+}

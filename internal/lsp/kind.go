@@ -1,0 +1,250 @@
+//go:build unix
+
+package lsp
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// Kind is a sort of language server: what it is for and how it is started.
+type Kind struct {
+	Name     string // its program, for people
+	Language string // for people: "Go"
+	// Command is the program and its arguments. The program is looked for on
+	// the PATH unless it is an absolute path.
+	Command []string
+	// Files gives the language id of files by how their names end: ".go".
+	Files map[string]string
+	// Markers are files that stand in the root of a project, the surest first.
+	// Among equals the nearest to the file counts.
+	Markers [][]string
+	// Init is sent with the request that begins the conversation, Settings
+	// answers the server's questions by section. Both may be nil.
+	Init     any
+	Settings map[string]any
+	Install  string // how to get it, for people
+
+	// options makes what is sent instead of Init, if that takes looking around.
+	options func(o Options, root string) (any, error)
+}
+
+// goplsSettings make gopls answer when asked for diagnostics, instead of only
+// telling them when it sees fit.
+var goplsSettings = map[string]any{"pullDiagnostics": true}
+
+// rustSettings keep rust-analyzer from building: build scripts and macros are
+// programs of the project.
+var rustSettings = map[string]any{
+	"cargo":        map[string]any{"buildScripts": map[string]any{"enable": false}},
+	"procMacro":    map[string]any{"enable": false},
+	"checkOnSave":  false,
+	"cachePriming": map[string]any{"enable": false},
+}
+
+var pythonFiles = map[string]string{".py": "python", ".pyi": "python"}
+
+var pythonMarkers = [][]string{{"pyproject.toml", "setup.py", "setup.cfg", "pyrightconfig.json", "requirements.txt", "Pipfile"}}
+
+// known lists the servers we start by ourselves. For a file that several of
+// them serve, the first that is installed is taken.
+var known = []Kind{
+	{
+		Name: "gopls", Language: "Go", Command: []string{"gopls"},
+		Files:   map[string]string{".go": "go", "go.mod": "go.mod", "go.work": "go.work"},
+		Markers: [][]string{{"go.work"}, {"go.mod"}},
+		Init:    goplsSettings, Settings: map[string]any{"gopls": goplsSettings},
+		Install: "go install golang.org/x/tools/gopls@latest",
+	},
+	{
+		Name: "pyright", Language: "Python", Command: []string{"pyright-langserver", "--stdio"},
+		Files: pythonFiles, Markers: pythonMarkers, Install: "npm install -g pyright",
+	},
+	{
+		Name: "pylsp", Language: "Python", Command: []string{"pylsp"},
+		Files: pythonFiles, Markers: pythonMarkers, Install: "pip install 'python-lsp-server[all]'",
+	},
+	{
+		Name: "typescript-language-server", Language: "TypeScript", Command: []string{"typescript-language-server", "--stdio"},
+		Files: map[string]string{
+			".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
+			".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
+		},
+		Markers: [][]string{
+			{"package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"},
+			{"tsconfig.json", "jsconfig.json", "package.json"},
+		},
+		Install: "npm install -g typescript-language-server typescript",
+		options: typescriptOptions,
+	},
+	{
+		Name: "rust-analyzer", Language: "Rust", Command: []string{"rust-analyzer"},
+		Files: map[string]string{".rs": "rust"}, Markers: [][]string{{"Cargo.lock"}, {"Cargo.toml"}},
+		Init: rustSettings, Settings: map[string]any{"rust-analyzer": rustSettings},
+		Install: "rustup component add rust-analyzer",
+	},
+	{
+		Name: "clangd", Language: "C and C++", Command: []string{"clangd", "--background-index=false"},
+		Files: map[string]string{
+			".c": "c", ".h": "cpp", ".cc": "cpp", ".cpp": "cpp", ".cxx": "cpp", ".hh": "cpp", ".hpp": "cpp", ".hxx": "cpp",
+			".m": "objective-c", ".mm": "objective-cpp",
+		},
+		Markers: [][]string{{"compile_commands.json", "compile_flags.txt", ".clangd"}},
+		Install: "install the package clangd of your system",
+	},
+	{
+		Name: "bash-language-server", Language: "shell scripts", Command: []string{"bash-language-server", "start"},
+		Files:   map[string]string{".sh": "shellscript", ".bash": "shellscript"},
+		Install: "npm install -g bash-language-server",
+	},
+}
+
+// typescriptOptions name the TypeScript to use, so that the server does not take
+// the project's, which is code of the project. While that loads, answers are
+// waited for rather than guessed.
+func typescriptOptions(o Options, root string) (any, error) {
+	options := map[string]any{"useSyntaxServer": "never"}
+	if bin, _ := o.find("tsserver"); bin != "" {
+		if lib := typescriptOf(bin); lib != "" {
+			options["path"] = lib
+			return map[string]any{"tsserver": options}, nil
+		}
+	}
+	if _, err := os.Stat(filepath.Join(root, "node_modules", "typescript")); err == nil {
+		return nil, errors.New("the project brings a TypeScript of its own, which is not run unasked; install one: npm install -g typescript")
+	}
+	return map[string]any{"tsserver": options}, nil
+}
+
+// typescriptOf is the library beside the program tsserver, "" if there is none.
+func typescriptOf(bin string) string {
+	real, err := filepath.EvalSymlinks(bin)
+	if err != nil {
+		return ""
+	}
+	lib := filepath.Join(filepath.Dir(filepath.Dir(real)), "lib", "tsserver.js")
+	if _, err := os.Stat(lib); err != nil {
+		return ""
+	}
+	return lib
+}
+
+// languageID is the id of the language of a file; "" if it is not for k.
+func (k Kind) languageID(path string) string {
+	base := filepath.Base(path)
+	if id := k.Files[base]; id != "" {
+		return id
+	}
+	return k.Files[strings.ToLower(filepath.Ext(base))]
+}
+
+// example is a name of a file that is for k.
+func (k Kind) example() string {
+	ending := slices.Min(slices.Collect(maps.Keys(k.Files)))
+	if strings.HasPrefix(ending, ".") {
+		return "x" + ending
+	}
+	return ending
+}
+
+// concerns reports whether k cares for changes of a file.
+func (k Kind) concerns(path string) bool {
+	base := filepath.Base(path)
+	return k.languageID(base) != "" || slices.ContainsFunc(k.Markers, func(group []string) bool { return slices.Contains(group, base) })
+}
+
+// projectOf is the root of the project a file belongs to: the nearest directory
+// with one of k's markers, not above top, or else top.
+func (k Kind) projectOf(top, file string) string {
+	for _, group := range k.Markers {
+		for dir := filepath.Dir(file); within(top, dir); dir = filepath.Dir(dir) {
+			if holds(dir, group) {
+				return dir
+			}
+			if dir == top {
+				break
+			}
+		}
+	}
+	return top
+}
+
+func within(top, dir string) bool {
+	rel, err := filepath.Rel(top, dir)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+func holds(dir string, names []string) bool {
+	return slices.ContainsFunc(names, func(name string) bool {
+		_, err := os.Lstat(filepath.Join(dir, name))
+		return err == nil
+	})
+}
+
+// kindFor picks the server for a file and says what to run.
+func (o Options) kindFor(path string) (Kind, []string, error) {
+	missing := &NoServerError{Path: path}
+	for _, k := range slices.Concat(o.Servers, known) {
+		if k.languageID(path) == "" {
+			continue
+		}
+		if len(k.Command) == 0 {
+			return Kind{}, nil, fmt.Errorf("the language server for %s is switched off", k.Language)
+		}
+		program, inside := o.find(k.Command[0])
+		if program != "" {
+			return k, append([]string{program}, k.Command[1:]...), nil
+		}
+		if missing.Language = k.Language; inside != "" {
+			missing.Refused = append(missing.Refused, inside)
+		}
+		if k.Install != "" {
+			missing.Install = append(missing.Install, k.Install)
+		}
+	}
+	return Kind{}, nil, missing
+}
+
+// find looks for a program on the PATH; "" if there is none. Places inside the
+// workspace do not count, nor do those that depend on where we are: what is
+// there may have been put there by the project. A program passed over because
+// of that is returned as inside.
+func (o Options) find(program string) (file, inside string) {
+	if filepath.IsAbs(program) && runnable(program) {
+		return program, ""
+	}
+	if strings.ContainsRune(program, filepath.Separator) {
+		return "", ""
+	}
+	for _, dir := range filepath.SplitList(o.path()) {
+		file := filepath.Join(dir, program)
+		if !filepath.IsAbs(dir) || !runnable(file) {
+			continue
+		}
+		if real, err := filepath.EvalSymlinks(file); err == nil && real != "" &&!within(o.Root, dir) {
+			return file, ""
+		}
+		inside = file
+	}
+	return "", inside
+}
+
+func runnable(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
+}
+
+// path is the PATH servers get; the last one given counts.
+func (o Options) path() (path string) {
+	for _, kv := range o.Env {
+		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
+			path = value
+		}
+	}
+	return path
+}

@@ -1,0 +1,143 @@
+//go:build unix
+
+package lsp
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+const (
+	maxStderr = 4 << 10 // bytes kept of what a server last wrote to stderr
+
+	// drainGrace is how long a process beyond our reach may hold the error
+	// output of a server open after its end.
+	drainGrace = 200 * time.Millisecond
+)
+
+// process is a running language server. It is a [line].
+type process struct {
+	cmd    *exec.Cmd
+	to     *os.File // its standard input
+	from   *os.File // its standard output
+	stderr tail
+	ended  chan struct{} // closed when it has been reaped
+	how    error         // how it ended, valid once ended is closed
+}
+
+// start starts a server in dir, in a session of its own, without a terminal and
+// with no environment but env.
+func start(command []string, dir string, env []string) (line, error) {
+	stdin, to, err := os.Pipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", command[0], err)
+	}
+	defer stdin.Close()
+	from, stdout, err := os.Pipe()
+	if err != nil {
+		to.Close()
+		return nil, fmt.Errorf("start %s: %w", command[0], err)
+	}
+	defer stdout.Close()
+
+	p := &process{cmd: exec.Command(command[0], command[1:]...), to: to, from: from, ended: make(chan struct{})}
+	p.cmd.Dir = dir
+	p.cmd.Env = append([]string{"PWD=" + dir}, env...)
+	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.stderr
+	p.cmd.WaitDelay = drainGrace
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	dieWithUs(p.cmd.SysProcAttr)
+
+	started := make(chan error)
+	go p.live(started)
+	if err := <-started; err != nil {
+		<-p.ended
+		to.Close()
+		from.Close()
+		return nil, fmt.Errorf("start %s: %w", command[0], err)
+	}
+	return p, nil
+}
+
+// live starts the process and sees it to its end. The process is told to die
+// with the thread that started it, so that thread must last as long.
+func (p *process) live(started chan<- error) {
+	defer close(p.ended)
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	err := p.cmd.Start()
+	started <- err
+	if err != nil {
+		return
+	}
+	p.how = reap(p.cmd)
+}
+
+// killGroup ends what a server started and left in its group.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+
+func (p *process) Read(b []byte) (int, error)  { return p.from.Read(b) }
+func (p *process) Write(b []byte) (int, error) { return p.to.Write(b) }
+
+// Close ends the server by force; its group follows when it is reaped.
+func (p *process) Close() error {
+	_ = p.cmd.Process.Kill() // it may have ended already
+	return errors.Join(p.to.Close(), p.from.Close())
+}
+
+// Wait returns when the server has been reaped.
+func (p *process) Wait() { <-p.ended }
+
+// LastWords is how the server ended and the end of what it wrote to stderr.
+func (p *process) LastWords() string {
+	var words []string
+	select {
+	case <-p.ended:
+		if exit := (*exec.ExitError)(nil); errors.As(p.how, &exit) && !killed(exit) {
+			words = append(words, exit.Error())
+		}
+	default:
+	}
+	if said := p.stderr.String(); said != "" {
+		words = append(words, said)
+	}
+	return strings.Join(words, ": ")
+}
+
+// killed reports whether a process was ended by force, as we do it.
+func killed(exit *exec.ExitError) bool {
+	ws, ok := exit.Sys().(syscall.WaitStatus)
+	return ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
+}
+
+// tail keeps the last maxStderr bytes written to it.
+type tail struct {
+	mu   sync.Mutex // guards the field below
+	kept []byte
+}
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	n := len(b)
+	b = b[max(0, n-maxStderr):]
+	if over := len(t.kept) + len(b) - maxStderr; over > 0 {
+		t.kept = append(t.kept[:0], t.kept[over:]...)
+	}
+	t.kept = append(t.kept, b...)
+	return n, nil
+}
+
+// String is the last lines as valid text.
+func (t *tail) String() string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return strings.TrimSpace(strings.ToValidUTF8(string(t.kept), "\ufffd"))
+}

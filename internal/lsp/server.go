@@ -1,0 +1,291 @@
+//go:build unix
+
+package lsp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// Limits on how long things may take.
+const (
+	startLimit    = 30 * time.Second       // to start and introduce itself
+	requestLimit  = 30 * time.Second       // to answer a question
+	diagnoseLimit = 5 * time.Second        // to diagnose a file
+	surveyLimit   = 10 * time.Second       // to diagnose a project
+	stopLimit     = 500 * time.Millisecond // to end when asked to
+	settleTime    = 250 * time.Millisecond // of silence after which diagnostics are taken for all
+	retryPause    = 100 * time.Millisecond // before a question is asked again that a server broke off
+)
+
+// server is a language server at work on one project.
+type server struct {
+	kind Kind
+	top  string // the workspace
+	root string // the project
+	conn *conn
+
+	sync sync.Mutex // held while the server is told what changed; guards the fields below
+	docs map[string]*document
+	uses int // counts uses of documents
+	disk snapshot
+
+	wantsSave bool        // set before use
+	stopping  atomic.Bool // it has been asked to end
+
+	mu      sync.Mutex // guards the fields below
+	pulls   bool       // answers when asked for diagnostics
+	heard   map[string]published
+	serial  int                 // counts publications
+	busy    map[string]struct{} // work it says it has under way
+	changed chan struct{}       // closed, and replaced, whenever one of these changes
+}
+
+func newServer(k Kind, top, root string, l line) *server {
+	s := &server{
+		kind: k, top: top, root: root, conn: newConn(l),
+		docs: make(map[string]*document), heard: make(map[string]published),
+		busy: make(map[string]struct{}), changed: make(chan struct{}),
+	}
+	s.conn.ask, s.conn.tell = s.answer, s.hear
+	return s
+}
+
+// introduce takes the server through its first steps.
+func (s *server) introduce(ctx context.Context, o Options) error {
+	init := s.kind.Init
+	if s.kind.options != nil {
+		var err error
+		if init, err = s.kind.options(o, s.root); err != nil {
+			return err
+		}
+	}
+	s.disk = s.look(ctx, nil)
+	var reply struct {
+		Capabilities struct {
+			TextDocumentSync   json.RawMessage `json:"textDocumentSync"`
+			DiagnosticProvider json.RawMessage `json:"diagnosticProvider"`
+			PositionEncoding   string          `json:"positionEncoding"`
+		} `json:"capabilities"`
+	}
+	if err := s.request(ctx, startLimit, "initialize", s.introduction(o, init), &reply); err != nil {
+		return err
+	}
+	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
+		return fmt.Errorf("%s counts characters in %s, which was not offered", s.kind.Name, e)
+	}
+	s.wantsSave = wantsSave(reply.Capabilities.TextDocumentSync)
+	s.mu.Lock()
+	s.pulls = given(reply.Capabilities.DiagnosticProvider)
+	s.mu.Unlock()
+	err := s.conn.notify("initialized", struct{}{})
+	if s.kind.Settings != nil {
+		err = errors.Join(err, s.conn.notify("workspace/didChangeConfiguration", map[string]any{"settings": s.kind.Settings}))
+	}
+	return err
+}
+
+// introduction is what we say about ourselves.
+func (s *server) introduction(o Options, init any) map[string]any {
+	yes := map[string]any{"dynamicRegistration": true}
+	return map[string]any{
+		"processId":             os.Getpid(),
+		"clientInfo":            map[string]any{"name": o.Program, "version": o.Version},
+		"rootPath":              s.root,
+		"rootUri":               uriOf(s.root),
+		"workspaceFolders":      s.folders(),
+		"initializationOptions": init,
+		"capabilities": map[string]any{
+			"general": map[string]any{"positionEncodings": []string{"utf-16"}},
+			"window":  map[string]any{"workDoneProgress": true},
+			"workspace": map[string]any{
+				"configuration": true, "workspaceFolders": true,
+				"didChangeConfiguration": yes, "didChangeWatchedFiles": yes,
+				"diagnostics": map[string]any{"refreshSupport": true},
+			},
+			"textDocument": map[string]any{
+				"synchronization":    map[string]any{"dynamicRegistration": true, "didSave": true},
+				"publishDiagnostics": map[string]any{"versionSupport": true},
+				"diagnostic":         yes,
+				"definition":         map[string]any{"linkSupport": true},
+				"references":         map[string]any{},
+				"hover":              map[string]any{"contentFormat": []string{"markdown", "plaintext"}},
+			},
+		},
+	}
+}
+
+func (s *server) folders() any {
+	return []map[string]any{{"uri": uriOf(s.root), "name": filepath.Base(s.root)}}
+}
+
+// wantsSave reads how a server wants to be told of changes: a number, which
+// stands for the usual, or an object.
+func wantsSave(raw json.RawMessage) bool {
+	var how struct {
+		Save json.RawMessage `json:"save"`
+	}
+	if !given(raw) {
+		return false
+	}
+	return json.Unmarshal(raw, &how) != nil || given(how.Save)
+}
+
+// given reports whether a capability is there: true or an object.
+func given(raw json.RawMessage) bool {
+	return len(raw) > 0 && string(raw) != "null" && string(raw) != "false"
+}
+
+// request asks the server, within a limit. A server that says nothing at all
+// while it lets the limit pass is taken for dead.
+func (s *server) request(ctx context.Context, limit time.Duration, method string, params, result any) error {
+	wait, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	heard := s.conn.heard.Load()
+	err := s.conn.call(wait, method, params, result)
+	var refusal *replyError
+	switch {
+	case err == nil || ctx.Err() != nil || errors.Is(err, errGone):
+		return err
+	case errors.As(err, &refusal):
+		return fmt.Errorf("%s: %w", s.kind.Name, err)
+	case wait.Err() == nil:
+		return fmt.Errorf("%s: %s: %w", s.kind.Name, method, err)
+	}
+	if s.conn.heard.Load() == heard {
+		s.conn.end(errors.New("it does not answer"))
+	}
+	return fmt.Errorf("%s %w within %v", s.kind.Name, errSlow, limit)
+}
+
+// answer answers the server's questions.
+func (s *server) answer(method string, params json.RawMessage) (any, error) {
+	switch method {
+	case "workspace/configuration":
+		return s.settings(params)
+	case "workspace/workspaceFolders":
+		return s.folders(), nil
+	case "workspace/applyEdit":
+		return map[string]any{"applied": false, "failureReason": "files are only changed when asked to"}, nil
+	case "window/showDocument":
+		return map[string]any{"success": false}, nil
+	case "client/registerCapability":
+		return nil, s.register(params)
+	case "client/unregisterCapability", "window/workDoneProgress/create", "window/showMessageRequest",
+		"workspace/diagnostic/refresh", "workspace/semanticTokens/refresh", "workspace/inlayHint/refresh",
+		"workspace/inlineValue/refresh", "workspace/codeLens/refresh", "workspace/foldingRange/refresh":
+		return nil, nil
+	}
+	return nil, &replyError{methodNotFound, "not supported: " + head(method, 100)}
+}
+
+// settings looks up the sections the server asks for.
+func (s *server) settings(params json.RawMessage) (any, error) {
+	var q struct {
+		Items []struct {
+			Section string `json:"section"`
+		} `json:"items"`
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return nil, err
+	}
+	list := make([]any, len(q.Items))
+	for i, item := range q.Items {
+		list[i] = s.kind.Settings[item.Section]
+	}
+	return list, nil
+}
+
+// register notes if the server offers to answer when asked for diagnostics.
+func (s *server) register(params json.RawMessage) error {
+	var q struct {
+		Registrations []struct {
+			Method string `json:"method"`
+		} `json:"registrations"`
+	}
+	if err := json.Unmarshal(params, &q); err != nil {
+		return err
+	}
+	for _, r := range q.Registrations {
+		if r.Method == "textDocument/diagnostic" {
+			s.update(func() { s.pulls = true })
+		}
+	}
+	return nil
+}
+
+// hear takes what the server says unasked.
+func (s *server) hear(method string, params json.RawMessage) {
+	switch method {
+	case "textDocument/publishDiagnostics":
+		s.publish(params)
+	case "$/progress":
+		s.progress(params)
+	}
+}
+
+// maxBusy is how many works under way are counted.
+const maxBusy = 1000
+
+// progress notes what work the server begins and ends.
+func (s *server) progress(params json.RawMessage) {
+	var p struct {
+		Token json.RawMessage `json:"token"`
+		Value struct {
+			Kind string `json:"kind"`
+		} `json:"value"`
+	}
+	if json.Unmarshal(params, &p) != nil || len(p.Token) > 1000 {
+		return
+	}
+	switch token := string(p.Token); p.Value.Kind {
+	case "begin":
+		s.update(func() {
+			if len(s.busy) < maxBusy {
+				s.busy[token] = struct{}{}
+			}
+		})
+	case "end":
+		s.update(func() { delete(s.busy, token) })
+	}
+}
+
+// update changes what is guarded by mu and wakes those who wait for a change.
+func (s *server) update(change func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change()
+	close(s.changed)
+	s.changed = make(chan struct{})
+}
+
+// stop ends the server, kindly first.
+func (s *server) stop() {
+	s.stopping.Store(true)
+	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)
+	defer cancel()
+	if s.conn.call(ctx, "shutdown", nil, nil) == nil && s.conn.notify("exit", nil) == nil {
+		select {
+		case <-s.conn.done:
+		case <-ctx.Done():
+		}
+	}
+	s.conn.end(errors.New("it was stopped"))
+}
+
+// alive reports whether the server is there and is to stay.
+func (s *server) alive() bool {
+	select {
+	case <-s.conn.done:
+		return false
+	default:
+		return !s.stopping.Load()
+	}
+}

@@ -1,0 +1,207 @@
+//go:build unix
+
+package lsp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// server is the one at the post for kind and root, started if need be. It waits
+// until the server can be asked, or ctx ends; then the server goes on starting.
+func (p *Pool) server(ctx context.Context, kind Kind, command []string, root string) (*server, error) {
+	for {
+		sv, err := p.service(kind, command, root)
+		if err != nil {
+			return nil, err
+		}
+		select {
+		case <-sv.ready:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		if sv.err != nil {
+			return nil, sv.err
+		}
+		if sv.server.alive() {
+			select {
+			case sv.used <- struct{}{}:
+			default:
+			}
+			return sv.server, nil
+		}
+		select { // until it is known what it died of
+		case <-sv.ended:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// service is the service at a post; if there is none it begins one.
+func (p *Pool) service(kind Kind, command []string, root string) (*service, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.life.Err() != nil {
+		return nil, ErrClosed
+	}
+	at := post{kind.Name, root}
+	h := p.posts[at]
+	if h == nil {
+		h = new(history)
+		p.posts[at] = h
+	}
+	if h.now == nil {
+		if err := h.mayTry(kind); err != nil {
+			return nil, err
+		}
+		p.makeRoom()
+		life, leave := context.WithCancel(p.life)
+		sv := &service{ready: make(chan struct{}), used: make(chan struct{}, 1), ended: make(chan struct{}), leave: leave}
+		h.now = sv
+		do := duty{kind, command, root, delays[h.deaths]}
+		p.work.Go(func() {
+			defer leave()
+			p.own(life, h, sv, do)
+		})
+	}
+	p.uses++
+	h.now.when = p.uses
+	return h.now, nil
+}
+
+// mayTry objects to starting a server that has died too often of late.
+func (h *history) mayTry(kind Kind) error {
+	if h.deaths < len(delays) {
+		return nil
+	}
+	select {
+	case <-h.rested:
+		h.deaths = 0
+		return nil
+	default:
+		return fmt.Errorf("%s ended %d times and is left alone for a while; last: %w", kind.Name, h.deaths, h.last)
+	}
+}
+
+// makeRoom asks the server that was not used for longest to leave, if there are
+// too many.
+func (p *Pool) makeRoom() {
+	var oldest *service
+	n := 0
+	for _, h := range p.posts {
+		if h.now == nil {
+			continue
+		}
+		if n++; oldest == nil || h.now.when < oldest.when {
+			oldest = h.now
+		}
+	}
+	if n >= maxServers {
+		oldest.leave()
+	}
+}
+
+// own sees a service from its beginning to its end.
+func (p *Pool) own(life context.Context, h *history, sv *service, do duty) {
+	defer close(sv.ended)
+	died, proven := p.serve(life, sv, do)
+	p.vacate(h, died, proven)
+}
+
+// duty is what a server is started for.
+type duty struct {
+	kind    Kind
+	command []string
+	root    string
+	delay   time.Duration
+}
+
+// serve starts a server, gets to know it and keeps it until it dies or has to
+// leave. It returns what the server died of, and whether it had lived long.
+func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, proven bool) {
+	if err := pause(life, do.delay); err != nil {
+		sv.refuse(fmt.Errorf("%s: %w", do.kind.Name, errLeft))
+		return nil, false
+	}
+	l, err := p.launch(do.command, do.root, p.options.Env)
+	if err != nil {
+		sv.refuse(err)
+		return err, false
+	}
+	s := newServer(do.kind, p.options.Root, do.root, l)
+	var talk sync.WaitGroup
+	talk.Go(s.conn.run)
+	long := time.After(provenTime)
+	if err = s.introduce(life, p.options); err != nil {
+		s.conn.end(err)
+		talk.Wait()
+		if life.Err() != nil {
+			sv.refuse(fmt.Errorf("%s: %w", do.kind.Name, errLeft))
+			return nil, false
+		}
+		err = p.explain(s, err)
+		sv.refuse(err)
+		return err, false
+	}
+	sv.server = s
+	close(sv.ready)
+	if err = sv.tend(life); err == nil {
+		s.stop()
+	}
+	talk.Wait()
+	select {
+	case <-long:
+		proven = true
+	default:
+	}
+	return p.explain(s, err), proven
+}
+
+// errLeft is the error of a server that had to leave before it was ready.
+var errLeft = errors.New("stopped before it was ready")
+
+// refuse tells those who wait for the server that there is none.
+func (sv *service) refuse(why error) {
+	sv.err = why
+	close(sv.ready)
+}
+
+// tend waits until the server dies, and returns what it died of; or until it
+// has not been used for long or has to leave.
+func (sv *service) tend(life context.Context) error {
+	idle := time.NewTimer(idleLimit)
+	defer idle.Stop()
+	for {
+		select {
+		case <-sv.used:
+			idle.Reset(idleLimit)
+		case <-idle.C:
+			return nil
+		case <-life.Done():
+			return nil
+		case <-sv.server.conn.done:
+			return sv.server.conn.gone()
+		}
+	}
+}
+
+// vacate leaves a post and, if the server died, holds it against the next one.
+func (p *Pool) vacate(h *history, died error, proven bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	h.now = nil
+	if proven {
+		h.deaths = 0
+	}
+	if died == nil {
+		return
+	}
+	h.last = died
+	if h.deaths++; h.deaths >= len(delays) {
+		h.rested = time.After(restTime)
+	}
+}

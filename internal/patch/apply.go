@@ -1,0 +1,241 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Change is what a patch makes of one file.
+type Change struct {
+	Path string
+	From string // the name it had before, if it moves
+	// Old and New are its content; nil if there is no file before or after.
+	Old, New []byte
+	// Loose is set if a hunk matched only when line ends or white space at the
+	// end of lines were left out of account.
+	Loose bool
+}
+
+// Names lists the files a patch speaks of, each once.
+func (p Patch) Names() (names []string) {
+	for _, f := range p {
+		for _, n := range []string{f.Old, f.New} {
+			if n != "" && !slices.Contains(names, n) {
+				names = append(names, n)
+			}
+		}
+	}
+	return names
+}
+
+// Apply works out what p makes of files, which holds the content of those that
+// exist. It is all or nothing: the first thing that does not fit is the error.
+// files is left as it is.
+func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
+	now := make(map[string][]byte, len(files))
+	for name, b := range files {
+		now[name] = b
+	}
+	var changes []Change
+	for _, f := range p {
+		c, err := f.apply(now)
+		if err != nil {
+			return nil, err
+		}
+		changes = add(changes, c)
+		if c.From != "" {
+			delete(now, c.From)
+		}
+		delete(now, c.Path)
+		if c.New != nil {
+			now[c.Path] = c.New
+		}
+	}
+	return changes, nil
+}
+
+// add joins c to the changes, into the one of the same file if there is one.
+func add(changes []Change, c Change) []Change {
+	for i, before := range changes {
+		if before.Path == c.Path && c.From == "" && before.New != nil {
+			changes[i].New, changes[i].Loose = c.New, before.Loose || c.Loose
+			if changes[i].Old == nil && c.New == nil {
+				return slices.Delete(changes, i, i+1) // made and unmade
+			}
+			return changes
+		}
+	}
+	return append(changes, c)
+}
+
+// apply makes the change of one file.
+func (f File) apply(now map[string][]byte) (c Change, err error) {
+	old, there := now[f.Old]
+	if _, taken := now[f.New]; taken && f.New != f.Old {
+		return c, fmt.Errorf("%s: the file exists already", f.New)
+	}
+	switch {
+	case f.Old == "":
+		old = nil
+	case !there:
+		return c, fmt.Errorf("%s: there is no such file", f.Old)
+	case old == nil:
+		old = []byte{}
+	}
+	c = Change{Path: f.New, Old: old}
+	if f.New == "" {
+		c.Path = f.Old
+	} else if f.Old != "" && f.New != f.Old {
+		c.From = f.Old
+	}
+	if f.Whole {
+		return c, nil
+	}
+	content, loose, err := f.content(old)
+	if err != nil {
+		return c, err
+	}
+	c.Loose = loose
+	switch {
+	case f.New != "":
+		c.New = append([]byte{}, content...)
+	case content != "":
+		return c, fmt.Errorf("%s: the patch deletes the file, but it has lines that the patch does not know:\n%s", f.Old, short(content))
+	}
+	return c, nil
+}
+
+// content is the file after every hunk.
+func (f File) content(old []byte) (text string, loose bool, err error) {
+	s := newSheet(string(old))
+	for i, h := range f.Hunks {
+		if err := s.enter(h); err != nil {
+			return "", false, fmt.Errorf("%s, hunk %d of %d: %w", f.name(), i+1, len(f.Hunks), err)
+		}
+	}
+	return s.String(), s.loose, nil
+}
+
+func (f File) name() string {
+	if f.Old != "" {
+		return f.Old
+	}
+	return f.New
+}
+
+// sheet is a file with hunks written into it.
+type sheet struct {
+	lines []string // as they are, with their ends
+	gone  []bool
+	come  [][]string // what comes before each line, and after the last
+	shift int        // how far from where it said the last hunk was
+	loose bool
+	bare  bool // the file had no last line end and is to have none
+}
+
+func newSheet(text string) *sheet {
+	s := &sheet{lines: slices.Collect(strings.Lines(text))}
+	s.gone, s.come = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
+	return s
+}
+
+// enter finds the place of a hunk and notes what it does there.
+func (s *sheet) enter(h Hunk) error {
+	at, how, err := s.place(h)
+	if err != nil {
+		return err
+	}
+	if h.Line > 0 && len(h.old()) > 0 {
+		s.shift = at - (h.Line - 1)
+	}
+	s.loose = s.loose || how != exact
+	begin := at
+	for _, l := range h.Lines {
+		switch l.Op {
+		case ' ':
+			at++
+		case '-':
+			s.gone[at] = true
+			at++
+		case '+':
+			s.come[at] = append(s.come[at], s.added(l, how, begin, at))
+		}
+	}
+	if how != exact && at == len(s.lines) && at > 0 && !strings.HasSuffix(s.lines[at-1], "\n") && !h.marked() {
+		s.bare = true
+	}
+	return nil
+}
+
+// added is a line that comes. Where the hunk fits the file to the byte it is
+// taken at its word, else it ends like the lines around it.
+func (s *sheet) added(l Line, how likeness, begin, at int) string {
+	switch {
+	case l.Bare:
+		return l.Text
+	case how == exact:
+		return l.Text + "\n"
+	case at > begin:
+		at--
+	}
+	return strings.TrimSuffix(l.Text, "\r") + s.endAt(at)
+}
+
+// endAt is how the line at index at ends, or the nearest one before it that has
+// an end.
+func (s *sheet) endAt(at int) string {
+	for at = min(at, len(s.lines)-1); at >= 0; at-- {
+		if strings.HasSuffix(s.lines[at], "\r\n") {
+			return "\r\n"
+		}
+		if strings.HasSuffix(s.lines[at], "\n") {
+			break
+		}
+	}
+	return "\n"
+}
+
+// String is the file with its changes made.
+func (s *sheet) String() string {
+	var out []string
+	for i, l := range s.lines {
+		out = append(out, s.come[i]...)
+		if !s.gone[i] {
+			out = append(out, l)
+		}
+	}
+	out = append(out, s.come[len(s.lines)]...)
+	for i := range out[:max(len(out)-1, 0)] {
+		if !strings.HasSuffix(out[i], "\n") {
+			out[i] += s.endAt(i)
+		}
+	}
+	if n := len(out); n > 0 && s.bare {
+		out[n-1] = strings.TrimRight(out[n-1], "\r\n")
+	}
+	text := strings.Join(out, "")
+	if s.loose && len(s.lines) > 0 && strings.HasPrefix(s.lines[0], mark) && !strings.HasPrefix(text, mark) {
+		text = mark + text
+	}
+	return text
+}
+
+// mark is the byte order mark.
+const mark = "\ufeff"
+
+// old are the lines a hunk expects to find.
+func (h Hunk) old() (lines []Line) {
+	for _, l := range h.Lines {
+		if l.Op != '+' {
+			lines = append(lines, l)
+		}
+	}
+	return lines
+}
+
+// marked reports whether the hunk says of any line that it has no end.
+func (h Hunk) marked() bool { return slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Bare }) }
+
+var errNoContext = errors.New("it has no lines to find its place by; add some of those around it")

@@ -1,0 +1,119 @@
+package patch
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// envelope reads the form between "*** Begin Patch" and "*** End Patch". Its
+// hunks have no numbers: "@@ line" names a line to pass first.
+func (r *reader) envelope() (p Patch, err error) {
+	for !r.done() {
+		line := r.peek(0)
+		r.at++
+		verb, name, _ := strings.Cut(line, ": ")
+		f := File{Old: strings.TrimSpace(name), New: strings.TrimSpace(name)}
+		switch {
+		case strings.HasPrefix(line, "*** End Patch"):
+			return p, nil
+		case strings.HasPrefix(line, "*** Begin Patch"), strings.TrimSpace(line) == "":
+			continue
+		case verb == "*** Add File":
+			f.Old = ""
+			f.Hunks, err = r.added()
+		case verb == "*** Delete File":
+			f.New, f.Whole = "", true
+		case verb == "*** Update File":
+			err = r.update(&f)
+		default:
+			return nil, fmt.Errorf("line %d: %q is no line of a patch; expected *** Update File, *** Add File, *** Delete File or *** End Patch", r.at, short(line))
+		}
+		if err != nil {
+			return nil, err
+		}
+		if f.Old == "" && f.New == "" {
+			return nil, fmt.Errorf("line %d: no file is named", r.at)
+		}
+		p = append(p, f)
+	}
+	return p, nil
+}
+
+// added reads the content of a new file.
+func (r *reader) added() ([]Hunk, error) {
+	h := Hunk{Counted: true}
+	for ; !r.done() && !strings.HasPrefix(r.peek(0), "*** "); r.at++ {
+		line := r.peek(0)
+		if !strings.HasPrefix(line, "+") {
+			if strings.TrimSpace(line) == "" {
+				continue
+			}
+			return nil, fmt.Errorf("line %d: every line of an added file begins with +, not %q", r.at+1, short(line))
+		}
+		h.Lines = append(h.Lines, Line{Op: '+', Text: line[1:]})
+	}
+	return []Hunk{h}, nil
+}
+
+// update reads the hunks of a file that is there, and its new name if it gets
+// one.
+func (r *reader) update(f *File) error {
+	if to, ok := strings.CutPrefix(r.peek(0), "*** Move to: "); ok {
+		f.New = strings.TrimSpace(to)
+		r.at++
+	}
+	for !r.done() && (!strings.HasPrefix(r.peek(0), "*** ") || r.peek(0) == "*** End of File") {
+		began := r.at
+		h, err := r.looseHunk()
+		if err != nil {
+			return err
+		}
+		if slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Op != ' ' }) {
+			f.Hunks = append(f.Hunks, h)
+		} else if len(h.Lines) > 0 || len(h.After) > 0 {
+			return fmt.Errorf("line %d: the hunk changes nothing", began+1)
+		}
+	}
+	if len(f.Hunks) == 0 && f.Old == f.New {
+		return fmt.Errorf("line %d: %s: there is nothing to change", r.at, f.New)
+	}
+	return nil
+}
+
+// looseHunk reads lines to pass, lines to change, and the mark of the end.
+func (r *reader) looseHunk() (h Hunk, err error) {
+	for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
+		if oldN, _ := r.ranges(&h); oldN >= 0 {
+			h.Counted = false // its counts are not to be trusted here
+			continue
+		}
+		if anchor := strings.TrimSpace(strings.Trim(r.peek(0), "@ ")); anchor != "" {
+			h.After = append(h.After, anchor)
+		}
+	}
+	n := 0
+	for r.at+n < len(r.lines) && op(r.peek(n)) != 0 {
+		n++
+	}
+	h.Lines = r.body(n)
+	switch next := r.peek(0); {
+	case next == "*** End of File":
+		h.AtEnd = true
+		r.at++
+	case r.done(), strings.HasPrefix(next, "*** "), strings.HasPrefix(next, "@@"):
+	default:
+		return h, fmt.Errorf("line %d: a line of a hunk begins with a space, + or -, not %q", r.at+1, short(next))
+	}
+	h.Lines = trimmed(h.Lines)
+	return h, nil
+}
+
+// short is the beginning of a line, enough to recognise it.
+func short(s string) string {
+	const most = 80
+	if len(s) > most {
+		return strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return s
+}

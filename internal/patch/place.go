@@ -1,0 +1,246 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// likeness is how much alike lines must be to count as the same.
+type likeness int
+
+const (
+	exact      likeness = iota // to the byte
+	lineEnds                   // but for line ends and a byte order mark
+	whiteSpace                 // but for white space at the end, too
+)
+
+// key is what is compared of a line.
+func (how likeness) key(raw string) string {
+	switch how {
+	case exact:
+		return raw
+	case lineEnds:
+		return strings.TrimRight(strings.TrimPrefix(raw, mark), "\r\n")
+	}
+	return strings.TrimRight(strings.TrimPrefix(raw, mark), " \t\r\n")
+}
+
+// raw is a line of a hunk as it would stand in the file.
+func (l Line) raw() string {
+	if l.Bare {
+		return l.Text
+	}
+	return l.Text + "\n"
+}
+
+// place finds the one place where a hunk belongs: the index of the first line
+// it speaks of, and how its lines had to be compared to fit.
+func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
+	want := h.old()
+	if len(want) == 0 {
+		at, err = s.gap(h)
+		return at, exact, err
+	}
+	for how = exact; how <= whiteSpace; how++ {
+		places := s.places(h, want, how)
+		if len(places) == 0 {
+			continue
+		}
+		if at, ok := s.meant(h, places); ok {
+			return at, how, nil
+		}
+		return 0, how, several(places)
+	}
+	return 0, how, s.missing(want)
+}
+
+// gap is where a hunk goes that expects no lines: into an empty file, behind
+// the line it names or counts, or to the end.
+func (s *sheet) gap(h Hunk) (int, error) {
+	switch {
+	case len(h.After) > 0:
+		ends := s.behind(h.After)
+		if len(ends) > 1 {
+			return 0, several(ends)
+		}
+		if len(ends) == 0 {
+			return 0, fmt.Errorf("there is no line %q", h.After[len(h.After)-1])
+		}
+		return ends[0], nil
+	case len(s.lines) == 0:
+		return 0, nil
+	case h.AtEnd:
+		return len(s.lines), nil
+	case h.Counted && h.Line <= len(s.lines):
+		return h.Line, nil
+	}
+	return 0, errNoContext
+}
+
+// meant is the place to choose of those that fit: the only one, or the one with
+// the number the hunk gives. If the hunks before were found elsewhere than they
+// said, the number is moved as they were, and must not fit both ways.
+func (s *sheet) meant(h Hunk, places []int) (int, bool) {
+	if len(places) == 1 {
+		return places[0], true
+	}
+	if h.Line == 0 || len(h.After) > 0 {
+		return 0, false
+	}
+	said, moved := h.Line-1, h.Line-1+s.shift
+	isSaid, isMoved := slices.Contains(places, said), slices.Contains(places, moved)
+	switch {
+	case said == moved && isSaid, isSaid && !isMoved:
+		return said, true
+	case isMoved && !isSaid:
+		return moved, true
+	}
+	return 0, false
+}
+
+// places lists where the wanted lines are and the hunks before left them alone.
+func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
+	keys := make([]string, len(want))
+	for i, l := range want {
+		keys[i] = how.key(l.raw())
+	}
+	first, last := 0, len(s.lines)-len(want)
+	if h.AtEnd {
+		first = max(last, 0)
+	}
+	for at := first; at <= last; at++ {
+		if s.fits(at, keys, how) && s.free(at, h) {
+			places = append(places, at)
+		}
+	}
+	if len(h.After) == 0 {
+		return places
+	}
+	return s.firstBehind(h.After, places)
+}
+
+func (s *sheet) fits(at int, keys []string, how likeness) bool {
+	for i, k := range keys {
+		if how.key(s.lines[at+i]) != k {
+			return false
+		}
+	}
+	return true
+}
+
+// free reports whether the hunk can still be entered at a place: no line of it
+// has gone, and nothing has come where it wants to add.
+func (s *sheet) free(at int, h Hunk) bool {
+	for _, l := range h.Lines {
+		switch {
+		case l.Op == '+' && len(s.come[at]) > 0:
+			return false
+		case l.Op == '+':
+			continue
+		case s.gone[at]:
+			return false
+		}
+		at++
+	}
+	return true
+}
+
+// firstBehind keeps, of the places, the first behind each chance to pass the
+// lines that are to be passed.
+func (s *sheet) firstBehind(after []string, places []int) (kept []int) {
+	for _, end := range s.behind(after) {
+		i, _ := slices.BinarySearch(places, end-1) // the last line passed may be given again
+		if i < len(places) && !slices.Contains(kept, places[i]) {
+			kept = append(kept, places[i])
+		}
+	}
+	return kept
+}
+
+// behind lists the places right behind the last of the lines to be passed, for
+// each way to pass them in order.
+func (s *sheet) behind(after []string) (ends []int) {
+	next := 0
+	for i, l := range s.lines {
+		if strings.TrimSpace(strings.TrimPrefix(l, mark)) != after[next] {
+			continue
+		}
+		if next == len(after)-1 {
+			ends = append(ends, i+1)
+		} else {
+			next++
+		}
+	}
+	return ends
+}
+
+// maxPlaces is how many places an error names.
+const maxPlaces = 10
+
+func several(places []int) error {
+	var lines []string
+	for _, at := range places[:min(len(places), maxPlaces)] {
+		lines = append(lines, strconv.Itoa(at+1))
+	}
+	return fmt.Errorf("it fits in %d places (lines %s); add lines around it to tell which", len(places), strings.Join(lines, ", "))
+}
+
+// maxShown is how many lines an error shows of what was expected, and of what
+// comes nearest.
+const maxShown = 8
+
+// missing says that the wanted lines are not in the file and shows what comes
+// nearest.
+func (s *sheet) missing(want []Line) error {
+	var b strings.Builder
+	b.WriteString("these lines are not in the file as they stand:")
+	for _, l := range want[:min(len(want), maxShown)] {
+		b.WriteString("\n    " + short(l.Text))
+	}
+	if len(want) > maxShown {
+		fmt.Fprintf(&b, "\n    … %d more", len(want)-maxShown)
+	}
+	at, same := s.nearest(want)
+	if same == 0 {
+		return errors.New(b.String() + "\nread the file again")
+	}
+	b.WriteString("\nthe nearest are:")
+	for i := at; i < min(at+len(want), at+maxShown, len(s.lines)); i++ {
+		fmt.Fprintf(&b, "\n%4d %s", i+1, short(strings.TrimRight(s.lines[i], "\r\n")))
+	}
+	return errors.New(b.String())
+}
+
+// compared is how many lines of a hunk count when the nearest place is sought.
+const compared = 50
+
+// nearest is where most of the wanted lines stand, and how many do. Lines
+// without letters or digits do not count.
+func (s *sheet) nearest(want []Line) (at, best int) {
+	want = want[:min(len(want), compared)]
+	keys := make([]string, len(want))
+	for i, l := range want {
+		if keys[i] = strings.TrimSpace(l.Text); !strings.ContainsFunc(keys[i], isWord) {
+			keys[i] = ""
+		}
+	}
+	for i := range s.lines {
+		same := 0
+		for j, k := range keys {
+			if k != "" && i+j < len(s.lines) && strings.TrimSpace(s.lines[i+j]) == k {
+				same++
+			}
+		}
+		if same > best {
+			at, best = i, same
+		}
+	}
+	return at, best
+}
+
+func isWord(r rune) bool {
+	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127
+}

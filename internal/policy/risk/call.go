@@ -1,0 +1,220 @@
+package risk
+
+import (
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// call judges a simple command as it stands in the tree.
+func (w *walker) call(c *syntax.CallExpr) {
+	args := w.words(c.Args)
+	for _, a := range c.Assigns {
+		w.assign(a)
+	}
+	if len(args) > 0 {
+		w.negated(c.Args[0])
+		w.run(args)
+	}
+}
+
+// negated judges !(command): without extended patterns that is a subshell.
+func (w *walker) negated(name *syntax.Word) {
+	if g, ok := name.Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
+		w.script(g.Pattern.Value)
+	}
+}
+
+// run judges a command by its words, the first of which names it.
+func (w *walker) run(args []arg) {
+	if len(args) == 0 {
+		w.changes()
+		return
+	}
+	if len(w.report.Simple) >= maxSimple || w.depth > maxDepth {
+		w.unknown("too many commands to be judged", args[0].text)
+		return
+	}
+	w.depth++
+	defer func() { w.depth-- }()
+	at := w.record(args)
+	if !args[0].exact() || args[0].text == "" {
+		w.unknown("the name of the command cannot be told beforehand", args[0].text)
+		return
+	}
+	name := base(args[0].text)
+	if asksVersion(args) {
+		return
+	}
+	if look := lookers[name]; look != nil {
+		w.report.Simple[at].Wraps = name == "env" || name == "command"
+		if !look(w, args) || !properName(args[0].text) {
+			w.changes()
+		}
+		return
+	}
+	if handle := handlers[name]; handle != nil {
+		w.report.Simple[at].Wraps = true
+		w.changes()
+		handle(w, args)
+		return
+	}
+	if wrap, ok := wrappers[name]; ok {
+		w.report.Simple[at].Wraps = true
+		w.changes()
+		w.wrapped(wrap, args)
+		return
+	}
+	w.plainCommand(name, args)
+}
+
+// plainCommand judges a command that, as far as is known, runs no other.
+func (w *walker) plainCommand(name string, args []arg) {
+	switch name {
+	case "cd", "pushd", "popd":
+		if name != "cd" {
+			w.changes()
+		}
+		w.cd(args)
+		return
+	}
+	if arithmetic[name] {
+		for _, a := range args[1:] {
+			if a.exact() && holdsSubstitution(a.text) {
+				w.unknown("an index that may run commands", a.text)
+			}
+		}
+	}
+	w.dangers(name, args)
+	if !readsOnly(name, args) {
+		w.changes()
+	}
+}
+
+// arithmetic are the builtins that take a word for a variable with an index.
+var arithmetic = set("test [ printf read unset mapfile readarray wait declare typeset local export readonly let")
+
+func (w *walker) record(args []arg) int {
+	c := Command{Exact: true, Args: make([]string, 0, len(args)-1)}
+	if args[0].exact() {
+		c.Name = args[0].text
+	}
+	for i, a := range args {
+		c.Exact = c.Exact && a.exact()
+		if i > 0 {
+			c.Args = append(c.Args, a.text)
+		}
+	}
+	w.report.Simple = append(w.report.Simple, c)
+	return len(w.report.Simple) - 1
+}
+
+// base is the name of a program without its directory. Letters count alike: on
+// some systems they name the same file.
+func base(name string) string {
+	if strings.IndexByte(name, '/') >= 0 {
+		name = path.Base(name)
+	}
+	return strings.ToLower(name)
+}
+
+func set(words string) map[string]bool {
+	m := make(map[string]bool)
+	for s := range strings.FieldsSeq(words) {
+		m[s] = true
+	}
+	return m
+}
+
+// assign judges the value given to a variable. Some variables are commands
+// themselves, others decide what later commands are.
+func (w *walker) assign(a *syntax.Assign) {
+	value := w.word(a.Value)
+	w.arithmetic(a.Index)
+	if a.Array != nil {
+		for _, e := range a.Array.Elems {
+			w.arithmetic(e.Index)
+			w.word(e.Value)
+		}
+	}
+	if a.Name == nil || a.Naked {
+		w.changes()
+		return
+	}
+	if a.Append || a.Array != nil || a.Index != nil {
+		w.changes()
+	}
+	w.variable(a.Name.Value, value)
+}
+
+func (w *walker) variable(name string, value arg) {
+	switch {
+	case name == "LANG" || strings.HasPrefix(name, "LC_") || name == "NO_COLOR":
+		if !value.exact() || strings.ContainsAny(value.text, "/ %") {
+			w.changes()
+		}
+	case loaders[name]:
+		w.find(Approve, "changes what every program loads", name+"="+value.text)
+	case commands[name]:
+		if value.is("cat", "") {
+			return
+		}
+		w.changes()
+		w.line(value)
+	default:
+		w.changes()
+	}
+}
+
+// loaders are the variables whose value is code that others run.
+var loaders = set("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV")
+
+// commands are the variables whose value is a command line.
+var commands = set("PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF " +
+	"GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS SSH_ASKPASS GIT_PROXY_COMMAND BROWSER LESSOPEN LESSCLOSE PROMPT_COMMAND")
+
+// harmlessVariable reports whether a loop may use the name without changing
+// what programs do.
+func harmlessVariable(name string) bool {
+	return name != "" && name != "_" && name == strings.ToLower(name)
+}
+
+// line judges a word that another program runs as a command line. A word that
+// is not known at all stays with the program that gets it.
+func (w *walker) line(a arg) {
+	w.changes()
+	if a.exact() {
+		w.apart(func() { w.script(a.text) })
+	}
+}
+
+// code judges a word that a shell runs. What cannot be told is never harmless.
+func (w *walker) code(as ...arg) {
+	var texts []string
+	for _, a := range as {
+		if !a.exact() {
+			w.unknown("runs text that cannot be told beforehand", a.text)
+			return
+		}
+		texts = append(texts, a.text)
+	}
+	w.script(strings.Join(texts, " "))
+}
+
+// fed judges a program that runs what it reads.
+func (w *walker) fed(name string) {
+	switch w.feed.kind {
+	case given:
+		w.script(w.feed.text)
+	case computed:
+		w.unknown("runs text that cannot be told beforehand", name)
+	case piped, fetched:
+		w.unknown("runs what another command prints", name)
+	}
+}
+
+func anyIs(args []arg, words ...string) bool {
+	return slices.ContainsFunc(args, func(a arg) bool { return a.is(words...) })
+}

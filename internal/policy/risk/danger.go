@@ -1,0 +1,220 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+)
+
+// A danger is a command that must be approved wherever it would run. Its judge
+// may find it worse.
+type danger struct {
+	does  string
+	judge func(w *walker, args []arg) Level
+}
+
+var dangerous = map[string]danger{
+	"rm":       {"removes files", recursiveOnRoot},
+	"unlink":   {"removes a file", nil},
+	"shred":    {"destroys files", onDisk},
+	"srm":      {"destroys files", recursiveOnRoot},
+	"wipe":     {"destroys files", onDisk},
+	"truncate": {"cuts files", onDisk},
+	"mv":       {"moves or overwrites files", onDisk},
+	"chmod":    {"changes permissions", recursiveOnRoot},
+	"chown":    {"changes owners", recursiveOnRoot},
+	"chgrp":    {"changes groups", recursiveOnRoot},
+	"chattr":   {"changes attributes of files", recursiveOnRoot},
+	"setfacl":  {"changes permissions", recursiveOnRoot},
+	"dd":       {"copies raw data", ontoDisk},
+
+	"fdisk": {"changes disks", unlessListing}, "sfdisk": {"changes disks", unlessListing}, "cfdisk": {"changes disks", always(Block)},
+	"gdisk": {"changes disks", unlessListing}, "sgdisk": {"changes disks", unlessListing}, "parted": {"changes disks", unlessListing},
+	"wipefs": {"erases disks", always(Block)}, "blkdiscard": {"erases disks", always(Block)},
+	"mkswap": {"formats a disk", always(Block)}, "mke2fs": {"formats a disk", always(Block)},
+	"mkdosfs": {"formats a disk", always(Block)}, "mkntfs": {"formats a disk", always(Block)}, "newfs": {"formats a disk", always(Block)},
+	"cryptsetup": {"changes disks", formats}, "diskutil": {"changes disks", formats}, "nvme": {"changes disks", formats},
+	"hdparm": {"changes disks", nil}, "zpool": {"changes disks", formats}, "lvremove": {"removes a disk", always(Block)},
+	"vgremove": {"removes a disk", always(Block)}, "pvremove": {"removes a disk", always(Block)},
+
+	"shutdown": {"stops the machine", always(Block)}, "reboot": {"stops the machine", always(Block)},
+	"halt": {"stops the machine", always(Block)}, "poweroff": {"stops the machine", always(Block)},
+	"kexec": {"stops the machine", always(Block)},
+	"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
+
+	"crontab": {"plants commands that run later", unlessListing},
+	"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil}, "passwd": {"changes a password", nil},
+	"visudo": {"changes who may do what", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
+	"insmod": {"loads code into the system", nil}, "modprobe": {"loads code into the system", nil},
+}
+
+// named reports whether a command is a dangerous one by its name alone.
+func named(name string) bool {
+	name = base(name)
+	_, ok := dangerous[name]
+	return ok || strings.HasPrefix(name, "mkfs") || partly[name] != nil
+}
+
+// partly are the commands of which only some uses are dangerous.
+var partly = map[string]func(*walker, []arg){
+	"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
+	"tee": (*walker).tee, "cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
+	"sort": (*walker).sortOutput, "kill": (*walker).kill,
+}
+
+// dangers judges a command that runs no other.
+func (w *walker) dangers(name string, args []arg) {
+	if judge := partly[name]; judge != nil {
+		judge(w, args)
+		return
+	}
+	d, ok := dangerous[name]
+	if strings.HasPrefix(name, "mkfs") && (len(name) == 4 || name[4] == '.' || name[4] == '_') {
+		d, ok = danger{"formats a disk", always(Block)}, true
+	}
+	if !ok || onlyHelp(args) {
+		return
+	}
+	level := Approve
+	if d.judge != nil {
+		level = d.judge(w, args)
+	}
+	if level == Block && strings.Contains(args[0].text, "/") && !systemPath(args[0].text) {
+		level = Approve // a file of the project's that has the same name
+	}
+	if level > None {
+		w.find(level, "matches dangerous command policy ("+name+" "+d.does+")", joined(args))
+	}
+}
+
+func systemPath(name string) bool {
+	dir := name[:strings.LastIndexByte(name, '/')+1]
+	return slices.Contains([]string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}, dir)
+}
+
+func onlyHelp(args []arg) bool { return len(args) == 2 && args[1].is("--help", "--version") }
+
+func always(l Level) func(*walker, []arg) Level {
+	return func(*walker, []arg) Level { return l }
+}
+
+// recursiveOnRoot blocks what would go through the whole file system.
+func recursiveOnRoot(w *walker, args []arg) Level {
+	recursive, root := false, false
+	options := true
+	for _, a := range args[1:] {
+		switch {
+		case options && a.is("--"):
+			options = false
+		case options && a.option():
+			long := strings.HasPrefix(a.text, "--")
+			recursive = recursive || long && strings.HasPrefix(a.text, "--r") && !strings.HasPrefix(a.text, "--ref") ||
+				!long && strings.ContainsAny(a.text, "rR")
+		default:
+			root = root || w.isRoot(a)
+		}
+	}
+	if recursive && root {
+		return Block
+	}
+	return Approve
+}
+
+func onDisk(w *walker, args []arg) Level {
+	if slices.ContainsFunc(args[1:], w.isDisk) {
+		return Block
+	}
+	return Approve
+}
+
+// ontoDisk looks at where dd writes.
+func ontoDisk(w *walker, args []arg) Level {
+	for _, a := range args[1:] {
+		if to, ok := strings.CutPrefix(a.text, "of="); ok && w.isDisk(arg{text: to, known: a.known}) {
+			return Block
+		}
+	}
+	return Approve
+}
+
+func unlessListing(w *walker, args []arg) Level {
+	switch {
+	case len(args) == 2 && args[1].is("-l", "-V", "-h", "--list", "--list-types", "list"), len(args) > 2 && args[1].is("-l", "--list", "-p", "--print"):
+		return None
+	case base(args[0].text) == "crontab":
+		return Approve
+	}
+	return Block
+}
+
+// formats blocks the uses of a disk tool that erase.
+func formats(_ *walker, args []arg) Level {
+	for _, a := range args[1:] {
+		t := strings.ToLower(a.text)
+		if strings.Contains(t, "format") || strings.HasPrefix(t, "erase") || t == "destroy" || t == "partitiondisk" || t == "sanitize" {
+			return Block
+		}
+	}
+	if len(args) > 1 && args[1].is("list", "info", "status", "luksDump", "smart-log", "id-ctrl", "get", "iostat") {
+		return None
+	}
+	return Approve
+}
+
+func runLevel(_ *walker, args []arg) Level {
+	if len(args) > 1 && args[1].is("0", "1", "6", "s", "S") {
+		return Block
+	}
+	return Approve
+}
+
+var stopping = set("poweroff reboot halt kexec soft-reboot suspend hibernate hybrid-sleep suspend-then-hibernate emergency rescue exit")
+
+func (w *walker) systemctl(args []arg) {
+	for _, a := range args[1:] {
+		name := strings.TrimSuffix(a.text, ".target")
+		if a.exact() && stopping[name] {
+			w.find(Block, "matches dangerous command policy ("+base(args[0].text)+" stops the machine)", joined(args))
+		}
+	}
+	if anyIs(args, "stop", "disable", "mask", "kill", "kill-user", "terminate-user", "isolate", "set-default") {
+		w.find(Approve, "changes what the system runs", joined(args))
+	}
+}
+
+func (w *walker) tee(args []arg) {
+	fs, files, ok := known("aip", "", "append ignore-interrupts output-error[=").interspersed(args[1:])
+	if !ok {
+		w.changes()
+	}
+	for _, a := range files {
+		w.writes(a, !has(fs, "a", "append"))
+	}
+}
+
+// copies looks only at where the last operand leads: copying over a file of the
+// project's is everyday work.
+func (w *walker) copies(args []arg) {
+	for i, a := range args {
+		if to, ok := strings.CutPrefix(a.text, "--target-directory="); ok {
+			w.writes(arg{text: to, known: a.known}, false)
+		} else if i > 0 && args[i-1].is("-t", "--target-directory") || i > 0 && i == len(args)-1 {
+			w.writes(a, false)
+		}
+	}
+}
+
+func (w *walker) sortOutput(args []arg) {
+	for i, a := range args[1:] {
+		if to, ok := strings.CutPrefix(a.text, "--output="); ok {
+			w.writes(arg{text: to, known: a.known}, false)
+		} else if a.is("-o", "--output") && i+2 < len(args) {
+			w.writes(args[i+2], false)
+		}
+	}
+}
+
+func (w *walker) kill(args []arg) {
+	if len(args) > 1 && args[len(args)-1].is("-1", "1") && len(args) > 2 {
+		w.find(Approve, "ends every process", joined(args))
+	}
+}

@@ -1,0 +1,110 @@
+package risk
+
+import "strings"
+
+// findFiles judges what find does with what it finds.
+func (w *walker) findFiles(args []arg) bool {
+	var starts []arg
+	narrowed, expression := false, false
+	for i := 1; i < len(args); i++ {
+		a := args[i]
+		if !expression && !a.option() && !a.is("(", "!", ")") {
+			starts = append(starts, a)
+			continue
+		}
+		expression = expression || !a.is("-H", "-L", "-P", "-O", "-D")
+		switch {
+		case a.is("-delete"):
+			level := Approve
+			if !narrowed && w.anyRoot(starts) {
+				level = Block
+			}
+			w.find(level, "matches dangerous command policy (find deletes what it finds)", joined(args))
+		case a.is("-exec", "-execdir", "-ok", "-okdir"):
+			inner, n := execWords(args[i+1:])
+			w.foundBy(inner, !narrowed && w.anyRoot(starts))
+			i += n
+		case a.is("-fprint", "-fprint0", "-fls", "-fprintf") && i+1 < len(args):
+			w.writes(args[i+1], true)
+			i++
+		case a.option() && !a.is("-print", "-print0", "-depth", "-xdev", "-mount", "-maxdepth", "-mindepth", "-prune"):
+			narrowed = true
+		}
+	}
+	return onlyLooks(args)
+}
+
+// foundBy judges a command that gets the names of what was found: from the
+// root of the file system, that is everything.
+func (w *walker) foundBy(inner []arg, everything bool) {
+	if everything {
+		named := make([]arg, len(inner))
+		for i, a := range inner {
+			if named[i] = a; a.is("{}") {
+				named[i] = arg{text: "/"}
+			}
+		}
+		w.run(named)
+		return
+	}
+	w.run(filled(inner, "{}"))
+}
+
+func (w *walker) anyRoot(starts []arg) bool {
+	for _, a := range starts {
+		if w.isRoot(a) {
+			return true
+		}
+	}
+	return false
+}
+
+// execWords are the words up to the ; or + that ends them.
+func execWords(args []arg) (inner []arg, n int) {
+	for i, a := range args {
+		if a.is(";") || a.is("+") && i > 0 && args[i-1].is("{}") {
+			return args[:i], i + 1
+		}
+	}
+	return args, len(args)
+}
+
+// findTests are the words of find that only look.
+var findTests = set(`-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype
+	-size -empty -newer -anewer -cnewer -newermt -newerct -newerat -mtime -mmin -atime -amin -ctime -cmin -user -group -uid -gid
+	-nouser -nogroup -perm -links -inum -samefile -readable -writable -executable -maxdepth -mindepth -depth -d -xdev -mount
+	-prune -print -print0 -printf -ls -quit -and -a -or -o -not -true -false -follow -L -H -P -daystart -fstype -noleaf
+	-ignore_readdir_race -warn -nowarn`)
+
+// onlyLooks reports whether every word of find is known to change nothing.
+func onlyLooks(args []arg) bool {
+	for _, a := range args[1:] {
+		if !a.exact() || a.option() && !findTests[a.text] && !isNumber(a.text[1:]) {
+			return false
+		}
+	}
+	return true
+}
+
+// isNumber reports whether s is a number, perhaps with a unit, as after a
+// minus sign that means "less than".
+func isNumber(s string) bool {
+	s = strings.TrimRight(s, "bcwkMGT")
+	return s != "" && strings.Trim(s, "0123456789") == ""
+}
+
+var fdOptions = known("HIusigapltLF01hVq", "deEtSoocjBC", "hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
+
+// fd runs a command on what it finds with -x and -X.
+func (w *walker) fd(args []arg) bool {
+	for i, a := range args {
+		if i > 0 && (a.is("-x", "-X", "--exec", "--exec-batch") || a.option() && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "xX")) {
+			if i+1 < len(args) {
+				w.run(append(filled(args[i+1:], "{"), arg{text: "…", known: vague}))
+			}
+			return false
+		}
+	}
+	_, ok := fdOptions.operands(args[1:])
+	return ok
+}

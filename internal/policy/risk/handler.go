@@ -1,0 +1,418 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+)
+
+// handlers are the programs that run commands in their own way. Each judges
+// all of its words. None of them only reads; lookers may, and say so.
+var (
+	handlers map[string]func(*walker, []arg)
+	lookers  map[string]func(*walker, []arg) bool
+)
+
+func init() { // a table of functions that lead back to the table
+	handlers = map[string]func(*walker, []arg){
+		"xargs": (*walker).xargs, "gxargs": (*walker).xargs, "parallel": (*walker).parallel,
+		"exec": (*walker).execBuiltin, "eval": (*walker).eval, "trap": (*walker).trap, "alias": (*walker).alias,
+		"source": (*walker).source, ".": (*walker).source,
+		"hash": (*walker).hash, "enable": (*walker).hash,
+		"su": (*walker).su, "runuser": (*walker).su, "sg": (*walker).su,
+		"flock": (*walker).flock, "script": (*walker).scriptTool, "watch": (*walker).watch,
+		"ssh": (*walker).ssh, "docker": (*walker).container, "podman": (*walker).container, "nerdctl": (*walker).container,
+		"kubectl": (*walker).container, "oc": (*walker).container, "lxc": (*walker).container, "docker-compose": (*walker).container,
+		"poetry": (*walker).subcommand, "pipenv": (*walker).subcommand, "uv": (*walker).subcommand, "bundle": (*walker).subcommand,
+		"rye": (*walker).subcommand, "pdm": (*walker).subcommand, "hatch": (*walker).subcommand, "mise": (*walker).subcommand,
+		"npm": (*walker).subcommand, "pnpm": (*walker).subcommand, "yarn": (*walker).subcommand,
+		"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
+		"at": (*walker).at, "batch": (*walker).at,
+	}
+	lookers = map[string]func(*walker, []arg) bool{
+		"env": (*walker).env, "command": (*walker).commandBuiltin, "git": (*walker).git,
+		"find": (*walker).findFiles, "gfind": (*walker).findFiles, "fd": (*walker).fd, "fdfind": (*walker).fd,
+	}
+	for name := range shells {
+		handlers[name] = (*walker).shell
+	}
+	for name := range interpreters {
+		handlers[name] = (*walker).interpreter
+	}
+}
+
+var (
+	shells       = set("sh bash dash zsh ksh ksh93 mksh ash rbash yash posh fish csh tcsh busybox-sh")
+	interpreters = set("python python2 python3 pypy pypy3 node nodejs deno bun perl ruby php lua luajit tclsh rscript osascript pwsh")
+	fetchers     = set("curl wget nc ncat netcat socat ftp aria2c http https")
+)
+
+var envOptions = known("i0v", "uCS", "ignore-environment null debug unset= chdir= split-string= list-signal-handling block-signal[= default-signal[= ignore-signal[=")
+
+// env without a command prints the environment, and only reads.
+func (w *walker) env(args []arg) bool {
+	dirs, lost := w.dirs, w.lost
+	defer func() { w.dirs, w.lost = dirs, lost }()
+	fs, rest, ok := envOptions.lead(args[1:])
+	if !ok {
+		w.unknown("the command that env runs cannot be told", joined(args))
+		rest = operandsOnly(rest)
+	}
+	for _, f := range fs {
+		switch f.name {
+		case "C", "chdir":
+			w.cd([]arg{{}, f.value})
+		case "S", "split-string":
+			if !f.value.exact() || strings.ContainsAny(f.value.text, `\'"$#`) {
+				w.unknown("the command that env runs cannot be told", f.value.text)
+			}
+			rest = append(literal(strings.Fields(f.value.text)...), rest...)
+		}
+	}
+	for len(rest) > 0 && (rest[0].is("-") || w.prefix(rest[0])) {
+		rest = rest[1:]
+	}
+	w.inner(rest)
+	return len(args) == 1
+}
+
+var xargsOptions = known("0oprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
+
+// xargs adds words from elsewhere to the command, or puts them into it.
+func (w *walker) xargs(args []arg) {
+	fs, rest, ok := xargsOptions.lead(args[1:])
+	if !ok {
+		w.unknown("the command that xargs runs cannot be told", joined(args))
+		rest = operandsOnly(rest)
+	}
+	if len(rest) == 0 {
+		return
+	}
+	for _, f := range fs {
+		switch f.name {
+		case "I", "replace":
+			mark := f.value.text
+			if !f.given {
+				mark = "{}"
+			}
+			w.run(filled(rest, mark))
+			return
+		}
+	}
+	w.run(append(slices.Clone(rest), arg{text: "…", known: vague}))
+}
+
+// filled marks the words that something unknown is put into.
+func filled(args []arg, mark string) []arg {
+	as := slices.Clone(args)
+	for i, a := range as {
+		if mark != "" && strings.Contains(a.text, mark) {
+			as[i].known = max(a.known, vague)
+		}
+	}
+	return as
+}
+
+// parallel runs a template of a command, as a shell would.
+func (w *walker) parallel(args []arg) {
+	rest := args[1:]
+	for len(rest) > 0 && rest[0].option() {
+		if rest[0].is("-j", "-n", "-N", "-a", "--jobs", "--max-args", "--colsep", "-C", "--delay", "--timeout", "--joblog", "--results") {
+			rest = rest[min(1, len(rest)-1):]
+		}
+		rest = rest[1:]
+	}
+	for i, a := range rest {
+		if strings.HasPrefix(a.text, ":::") {
+			rest = rest[:i]
+			break
+		}
+	}
+	if len(rest) == 0 {
+		w.unknown("runs commands that cannot be told beforehand", joined(args))
+		return
+	}
+	if len(rest) == 1 && rest[0].exact() && strings.ContainsAny(rest[0].text, " \t;|&") {
+		w.script(rest[0].text)
+		return
+	}
+	w.run(append(filled(rest, "{"), arg{text: "…", known: vague}))
+}
+
+// commandBuiltin only looks a name up with -v.
+func (w *walker) commandBuiltin(args []arg) bool {
+	fs, rest, ok := known("pvV", "", "").lead(args[1:])
+	switch {
+	case !ok:
+		w.unknown("the command cannot be told", joined(args))
+	case !has(fs, "v", "V"):
+		w.inner(rest)
+	default:
+		return literals(rest)
+	}
+	return false
+}
+
+func (w *walker) execBuiltin(args []arg) {
+	_, rest, ok := known("cl", "a", "").lead(args[1:])
+	if !ok {
+		w.unknown("the command cannot be told", joined(args))
+	}
+	w.inner(rest)
+}
+
+func (w *walker) eval(args []arg) {
+	if len(args) > 1 && args[1].is("--") {
+		args = args[1:]
+	}
+	w.code(args[1:]...)
+}
+
+// trap runs its first operand later. A list or a reset runs nothing.
+func (w *walker) trap(args []arg) {
+	if len(args) > 1 && args[1].is("--") {
+		args = args[1:]
+	}
+	if len(args) > 2 && !args[1].is("-", "-l", "-p", "") {
+		w.perhaps(func() { w.code(args[1]) })
+	}
+}
+
+func (w *walker) alias(args []arg) {
+	for _, a := range args[1:] {
+		if name, value, ok := strings.Cut(a.text, "="); ok && name != "" {
+			w.perhaps(func() { w.code(arg{text: value, known: a.known}) })
+		}
+	}
+}
+
+// source runs a file of the project's, or its own input.
+func (w *walker) source(args []arg) {
+	if len(args) < 2 {
+		return
+	}
+	if isInput(args[1]) {
+		w.fed(args[0].text)
+	}
+	if args[1].known == dynamic {
+		w.unknown("runs a file that cannot be told beforehand", joined(args))
+	}
+	w.lost = true // it may go anywhere
+}
+
+func isInput(a arg) bool { return a.is("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") }
+
+// hash and enable can make a harmless name run something else.
+func (w *walker) hash(args []arg) {
+	if slices.ContainsFunc(args[1:], func(a arg) bool {
+		return !a.exact() || a.option() && strings.ContainsAny(a.text, "pf")
+	}) {
+		w.find(Approve, "changes what a name runs", joined(args))
+	}
+}
+
+var shellOptions = known("abefhiklmnprstuvxBCDEHPcdfIqVX", "oO", "login norc noprofile posix verbose restricted debugger rcfile= init-file= no-config private")
+
+// shell judges the text a shell is given: after -c, or on its input. A file is
+// the project's own code.
+func (w *walker) shell(args []arg) {
+	fs, rest, ok := shellFlags(args[1:])
+	switch {
+	case !ok:
+		w.unknown("what the shell runs cannot be told", joined(args))
+		for _, a := range rest {
+			w.line(a)
+		}
+	case has(fs, "c", "command") && len(rest) > 0:
+		w.apart(func() { w.code(rest[0]) })
+	case has(fs, "c"):
+		w.unknown("what the shell runs cannot be told", joined(args))
+	case len(rest) == 0 || has(fs, "s") || isInput(rest[0]):
+		w.apart(func() { w.fed(args[0].text) })
+	case rest[0].known == dynamic:
+		w.unknown("runs a file that cannot be told beforehand", joined(args))
+	}
+}
+
+// shellFlags reads the options of a shell, where + turns one off.
+func shellFlags(args []arg) (fs []found, rest []arg, ok bool) {
+	for len(args) > 0 && args[0].exact() && strings.HasPrefix(args[0].text, "+") && len(args[0].text) > 1 {
+		args = args[min(len(args), 1+strings.Count(args[0].text, "o")):]
+	}
+	fs, rest, ok = shellOptions.lead(args)
+	if ok && len(rest) > 0 && rest[0].exact() && strings.HasPrefix(rest[0].text, "+") && !has(fs, "s") {
+		more, last, ok := shellFlags(rest)
+		return append(fs, more...), last, ok
+	}
+	return fs, rest, ok
+}
+
+// interpreter judges only where the program comes from: what it does is not
+// ours to read.
+func (w *walker) interpreter(args []arg) {
+	rest := operandsOnly(args[1:])
+	if w.feed.kind == fetched && (len(args) == 1 || len(rest) == 0 && anyIs(args, "-") || len(rest) > 0 && isInput(rest[0])) {
+		w.unknown("runs what another command prints", joined(args))
+	}
+}
+
+func (w *walker) at(args []arg) {
+	if !anyIs(args, "-l", "-r", "-d", "-c", "-q") {
+		w.fed(args[0].text)
+	}
+}
+
+// su runs a shell as another user.
+func (w *walker) su(args []arg) {
+	w.find(Approve, "runs with another user's rights", joined(args))
+	for i, a := range args {
+		if rest, ok := strings.CutPrefix(a.text, "--command="); ok {
+			w.apart(func() { w.code(arg{text: rest, known: a.known}) })
+		} else if i > 0 && a.option() && !strings.HasPrefix(a.text, "--") && strings.HasSuffix(a.text, "c") || a.is("--command") {
+			if i+1 < len(args) {
+				w.apart(func() { w.code(args[i+1]) })
+			}
+		} else if a.is("--") && i+1 < len(args) {
+			w.inner(args[i+1:])
+		}
+	}
+	if w.feed.kind != nothing {
+		w.fed(args[0].text)
+	}
+}
+
+var flockOptions = known("suxneoF", "wE", "shared exclusive unlock nonblock close no-fork timeout= conflict-exit-code=")
+
+func (w *walker) flock(args []arg) {
+	_, rest, ok := flockOptions.lead(args[1:])
+	if !ok {
+		w.unknown("the command that flock runs cannot be told", joined(args))
+	}
+	rest = rest[min(1, len(rest)):]
+	if len(rest) > 1 && rest[0].is("-c", "--command") {
+		w.apart(func() { w.code(rest[1]) })
+		return
+	}
+	w.inner(rest)
+}
+
+func (w *walker) scriptTool(args []arg) {
+	fs, rest, ok := known("aefqr", "cEImoOtTB", "append quiet return flush force command= log-out= echo=").lead(args[1:])
+	if !ok {
+		w.unknown("the command that script runs cannot be told", joined(args))
+	}
+	for _, f := range fs {
+		if f.name == "c" || f.name == "command" {
+			w.apart(func() { w.code(f.value) })
+		}
+	}
+	w.inner(rest[min(1, len(rest)):])
+}
+
+// watch joins its operands and hands them to a shell.
+func (w *walker) watch(args []arg) {
+	_, rest, ok := known("bcegptwx", "nq", "beep color errexit chgexit differences[= precise no-title exec interval=").lead(args[1:])
+	if !ok {
+		w.unknown("the command that watch runs cannot be told", joined(args))
+		rest = operandsOnly(rest)
+	}
+	if len(rest) > 0 {
+		w.apart(func() { w.code(rest...) })
+	}
+}
+
+// elsewhere judges a command that runs on another machine or in a container:
+// there it can do no more harm than must be approved.
+func (w *walker) elsewhere(judge func()) {
+	w.bounded++
+	w.apart(judge)
+	w.bounded--
+}
+
+func (w *walker) ssh(args []arg) {
+	fs, rest, ok := known("46AaCfGgKkMNnqsTtVvXxYy", "BbcDEeFIiJLlmOopQRSWw", "").lead(args[1:])
+	for _, f := range fs {
+		if key, value, has := strings.Cut(f.value.text, "="); has && f.name == "o" && strings.HasSuffix(strings.ToLower(key), "command") {
+			w.line(arg{text: value, known: f.value.known})
+		}
+	}
+	if !ok {
+		w.unknown("what runs on the other machine cannot be told", joined(args))
+	}
+	switch {
+	case len(rest) > 1:
+		w.elsewhere(func() { w.line(literalOr(rest[1:])) })
+	case len(rest) == 1 && w.feed.kind == given:
+		w.elsewhere(func() { w.fed("ssh") })
+	}
+}
+
+// literalOr joins words into one that is known as well as the least of them.
+func literalOr(args []arg) arg {
+	a := arg{text: joined(args)}
+	for _, b := range args {
+		a.known = max(a.known, b.known)
+	}
+	return a
+}
+
+// container judges a command handed to a container. Where it begins cannot be
+// told without knowing every option, so every word that may be one counts.
+func (w *walker) container(args []arg) {
+	for i, a := range args[1:] {
+		if !a.is("exec", "run", "shell", "debug") {
+			continue
+		}
+		rest := args[i+2:]
+		for j, b := range rest {
+			if j > 0 && b.exact() && (named(b.text) || shells[base(b.text)]) && !rest[j-1].is("--name", "-v", "-w", "-e", "-u", "--entrypoint") {
+				w.elsewhere(func() { w.run(rest[j:]) })
+				return
+			}
+		}
+		return
+	}
+}
+
+// subcommand judges tools that run a command after "run" or "exec".
+func (w *walker) subcommand(args []arg) {
+	for i, a := range args[1:] {
+		if a.option() {
+			continue
+		}
+		rest := args[i+2:]
+		if !a.is("run", "exec", "x", "dlx") {
+			return
+		}
+		for len(rest) > 0 && rest[0].option() {
+			rest = rest[1:]
+		}
+		project := set("npm pnpm yarn")[base(args[0].text)] && a.is("run")
+		if len(rest) > 0 && !project { // there, "run rm" names one of the project's own scripts
+			w.run(rest)
+		}
+		return
+	}
+}
+
+// tar can hand what it unpacks to a command.
+func (w *walker) tar(args []arg) {
+	for i, a := range args[1:] {
+		for _, option := range []string{"--to-command", "--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script", "--checkpoint-action"} {
+			value, ok := strings.CutPrefix(a.text, option)
+			if !ok {
+				continue
+			}
+			value, ok = strings.CutPrefix(value, "=")
+			if !ok && i+2 < len(args) {
+				value = args[i+2].text
+			}
+			w.line(arg{text: strings.TrimPrefix(value, "exec="), known: a.known})
+		}
+		if a.is("-I", "-F") && i+2 < len(args) {
+			w.line(args[i+2])
+		}
+		if a.is("--remove-files") {
+			w.find(Approve, "removes files", joined(args))
+		}
+	}
+}

@@ -1,0 +1,230 @@
+package risk
+
+import (
+	"path"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// feed is what standard input holds, as far as it matters to a shell that
+// would run it.
+type feed struct {
+	kind feedKind
+	text string
+}
+
+type feedKind uint8
+
+const (
+	nothing  feedKind = iota // nothing in particular, or a file
+	given                    // text, from a here-document or a here-string
+	computed                 // the same, with parts that are only known later
+	piped                    // whatever another command prints
+	fetched                  // the same, and it comes from the network
+)
+
+func (w *walker) redirect(r *syntax.Redirect) {
+	target := w.word(r.Word)
+	switch r.Op {
+	case syntax.Hdoc, syntax.DashHdoc:
+		w.hereDocument(r)
+	case syntax.WordHdoc:
+		w.changes()
+		w.feed = feed{kind: given, text: target.text}
+		if !target.exact() {
+			w.feed.kind = computed
+		}
+	case syntax.RdrIn:
+		w.reads(target)
+		w.feed = feed{}
+	case syntax.DplIn:
+		w.feed = feed{}
+	case syntax.DplOut:
+		if !target.exact() {
+			w.changes()
+		} else if !isDescriptor(target.text) {
+			w.writes(target, true)
+		}
+	case syntax.AppOut, syntax.RdrInOut, syntax.AppAll:
+		w.writes(target, false)
+	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
+		w.writes(target, true)
+	default: // the rarer ways to overwrite
+		w.writes(target, true)
+	}
+	if r.Op == syntax.RdrAll || r.Op == syntax.AppAll || r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		w.changes()
+	}
+}
+
+func isDescriptor(s string) bool {
+	return s == "-" || s != "" && strings.Trim(strings.TrimSuffix(s, "-"), "0123456789") == ""
+}
+
+// hereDocument keeps the text a command is given. If the delimiter is quoted it
+// is taken as it stands.
+func (w *walker) hereDocument(r *syntax.Redirect) {
+	w.feed = feed{kind: given}
+	if r.Hdoc == nil {
+		return
+	}
+	var b builder
+	for _, p := range r.Hdoc.Parts {
+		if lit, ok := p.(*syntax.Lit); !ok {
+			w.part(&b, p)
+		} else if quotedDelimiter(r.Word) {
+			b.WriteString(lit.Value)
+		} else {
+			b.WriteString(unquote(lit.Value, "$`\\\n"))
+		}
+	}
+	if w.feed.text = b.String(); b.known != exact {
+		w.feed.kind = computed
+	}
+}
+
+func quotedDelimiter(word *syntax.Word) bool {
+	for _, p := range word.Parts {
+		if lit, ok := p.(*syntax.Lit); !ok || strings.Contains(lit.Value, `\`) {
+			return true
+		}
+	}
+	return false
+}
+
+// reads notes a file that is opened for reading.
+func (w *walker) reads(a arg) {
+	if a.exact() {
+		w.report.Reads = append(w.report.Reads, w.places(a)...)
+	}
+}
+
+// writes judges a file that is opened for writing, and emptied first if
+// truncates.
+func (w *walker) writes(a arg, truncates bool) {
+	if a.exact() && isSink(a.text) {
+		return
+	}
+	w.changes()
+	if !a.exact() {
+		if truncates {
+			w.unknown("overwrites a file that cannot be told beforehand", a.text)
+		}
+		return
+	}
+	places := w.places(a)
+	w.report.Writes = append(w.report.Writes, places...)
+	for _, p := range places {
+		w.writesTo(p, truncates)
+	}
+}
+
+func (w *walker) writesTo(p string, truncates bool) {
+	switch why := Protected(p); {
+	case isDisk(p):
+		w.find(Block, "writes to a disk or to memory", p)
+	case p == "/proc/sysrq-trigger":
+		w.find(Block, "stops the machine", p)
+	case why != "":
+		w.find(Approve, "writes to "+why, p)
+	case truncates && (!path.IsAbs(p) || w.facts.exists(p)):
+		w.find(Approve, "overwrites an existing file", p)
+	}
+}
+
+// isSink reports whether nothing is lost by writing there.
+func isSink(p string) bool {
+	switch p = path.Clean(p); p {
+	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdout", "/dev/stderr", "/dev/tty":
+		return true
+	}
+	n, ok := strings.CutPrefix(p, "/dev/fd/")
+	return ok && isDescriptor(n)
+}
+
+// places are the paths a word may name: one for every directory the shell may
+// be in. If that cannot be told it is the word itself.
+func (w *walker) places(a arg) []string {
+	p := a.text
+	if a.home && (p == "~" || strings.HasPrefix(p, "~/")) && w.facts.Home != "" {
+		p = w.facts.Home + p[1:]
+	}
+	if path.IsAbs(p) {
+		return []string{path.Clean(p)}
+	}
+	var ps []string
+	for _, dir := range w.dirs {
+		ps = append(ps, path.Join(dir, p))
+	}
+	if w.lost || len(ps) == 0 {
+		ps = append(ps, path.Clean(p))
+	}
+	return ps
+}
+
+// cd follows the shell to another directory. It may fail, and the shell stay,
+// if there is no such directory yet.
+func (w *walker) cd(args []arg) {
+	w.arrived = nil
+	to, ok := destination(args)
+	if !ok {
+		w.lost = true
+		w.changes()
+		return
+	}
+	places := w.places(to)
+	for _, p := range places {
+		switch {
+		case !path.IsAbs(p):
+			w.lost = true
+			w.changes()
+		case !w.facts.isInside(p):
+			w.changes()
+		}
+	}
+	places = absolute(places)
+	w.arrived = places
+	for _, p := range places {
+		if !w.facts.exists(p) {
+			places = union(places, w.dirs)
+			break
+		}
+	}
+	w.dirs = places
+}
+
+// destination is the one operand of cd, if it can be told.
+func destination(args []arg) (arg, bool) {
+	var to []arg
+	for _, a := range args[1:] {
+		if len(to) > 0 || !a.is("-P", "-L", "--") {
+			to = append(to, a)
+		}
+	}
+	if len(to) == 0 {
+		return arg{text: "~", home: true}, true
+	}
+	ok := len(to) == 1 && to[0].exact() && to[0].text != "-" && to[0].text != ""
+	return to[0], ok
+}
+
+// endsInCd reports whether the last thing a chain does is to change directory.
+func endsInCd(s *syntax.Stmt) bool {
+	switch c := s.Cmd.(type) {
+	case *syntax.CallExpr:
+		return len(c.Args) > 0 && c.Args[0].Lit() == "cd" && !s.Background && !s.Negated
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.AndStmt && endsInCd(c.Y)
+	}
+	return false
+}
+
+func absolute(ps []string) (abs []string) {
+	for _, p := range ps {
+		if path.IsAbs(p) {
+			abs = append(abs, p)
+		}
+	}
+	return abs
+}

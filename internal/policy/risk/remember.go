@@ -1,0 +1,127 @@
+package risk
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/policy"
+)
+
+// Names are the names of commands that "always" would remember for a line: all
+// that would run. The error says why it cannot be remembered.
+func Names(r Report) ([]string, error) {
+	switch {
+	case r.Level > None || r.Unknown:
+		return nil, errors.New("it is asked about every time")
+	case r.Substituted:
+		return nil, errors.New("part of it is only known when it runs")
+	case len(r.Writes) > 0:
+		return nil, errors.New("it writes to files of its own choice")
+	case len(r.Simple) == 0:
+		return nil, errors.New("it runs no command")
+	}
+	var names []string
+	for _, c := range r.Simple {
+		if forgettable(c) {
+			return nil, fmt.Errorf("%s can run or change anything, so it is asked about every time", plain(c.Name))
+		}
+		if !slices.Contains(names, c.Name) {
+			names = append(names, c.Name)
+		}
+	}
+	return names, nil
+}
+
+// Remembered reports whether every command of the line is among the names that
+// were remembered.
+func Remembered(names []string, r Report) bool {
+	would, err := Names(r)
+	return err == nil && !slices.ContainsFunc(would, func(n string) bool { return !slices.Contains(names, n) })
+}
+
+// forgettable reports whether a command is never remembered by its name: what
+// it does is decided by its words alone.
+func forgettable(c Command) bool {
+	name := base(c.Name)
+	return c.Name == "" || c.Wraps || shells[name] || interpreters[name] || named(name) || handlers[name] != nil || anything[name]
+}
+
+var anything = set("git env command awk gawk mawk nawk expect screen tmux make-shell vim vi ed ex emacs nsenter firejail proxychains torsocks rsh")
+
+// MatchPattern reports whether a pattern matches a whole simple command. "*"
+// stands for any text; " *" at the end also for nothing at all.
+func MatchPattern(pattern string, c Command) bool {
+	if c.Name == "" {
+		return pattern == "*"
+	}
+	text := c.String()
+	if bare, ok := strings.CutSuffix(pattern, " *"); ok && matches(bare, text) {
+		return true
+	}
+	return matches(pattern, text)
+}
+
+// matches goes through the pieces between the stars from left to right.
+func matches(pattern, text string) bool {
+	pieces := strings.Split(pattern, "*")
+	if len(pieces) == 1 {
+		return pattern == text
+	}
+	first, last := pieces[0], pieces[len(pieces)-1]
+	text, ok := strings.CutPrefix(text, first)
+	if !ok {
+		return false
+	}
+	for _, p := range pieces[1 : len(pieces)-1] {
+		if _, text, ok = strings.Cut(text, p); !ok {
+			return false
+		}
+	}
+	return strings.HasSuffix(text, last)
+}
+
+// Patterns are verdicts for commands, by pattern. The longest pattern that
+// matches decides, "*" is the baseline.
+type Patterns map[string]policy.Verdict
+
+// Verdict is the strictest verdict on any command of the line, and the pattern
+// that gave it. A pattern that allows vouches for its own command only: if the
+// line also substitutes, writes files or is not understood, the baseline
+// decides. It fails if a command matches no pattern at all.
+func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool) {
+	if len(r.Simple) == 0 {
+		v, ok = ps["*"]
+		return v, "*", ok
+	}
+	vouched := !r.Substituted && !r.Unknown && len(r.Writes) == 0
+	v = policy.Allow
+	for _, c := range r.Simple {
+		p, found := ps.longest(c)
+		if found && ps[p] == policy.Allow && !vouched {
+			_, found = ps["*"]
+			p = "*"
+		}
+		if !found {
+			return policy.Deny, "", false
+		}
+		if ps[p] < v || pattern == "" {
+			v, pattern = ps[p], p
+		}
+	}
+	return v, pattern, true
+}
+
+func (ps Patterns) longest(c Command) (best string, ok bool) {
+	for p, v := range ps {
+		if !MatchPattern(p, c) {
+			continue
+		}
+		longer := len(p) > len(best) || len(p) == len(best) && v < ps[best]
+		if !ok || longer {
+			best, ok = p, true
+		}
+	}
+	return best, ok
+}

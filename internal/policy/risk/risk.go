@@ -1,0 +1,206 @@
+// Package risk says what a command line would do before it runs. It reads the
+// syntax tree, never the text: every command that would run anywhere in it is
+// found (in chains, pipes, groups, control flow, behind wrappers, in text
+// handed to another shell) and judged with its options. What cannot be parsed
+// or resolved is never harmless, and wrapping a command never makes it look
+// safer than it is.
+//
+// The package does nothing itself: the few facts it needs about the world are
+// asked through [Facts].
+package risk
+
+import (
+	"cmp"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Level is how dangerous a command line is.
+type Level uint8
+
+// The levels, from harmless to refused.
+const (
+	None    Level = iota // nothing speaks against it
+	Approve              // a person must say yes, every time
+	Block                // refused: it would destroy a disk, the root or stop the machine
+)
+
+func (l Level) String() string { return [...]string{"none", "approve", "block"}[l] }
+
+// Facts is what must be asked of the world. A function that is missing gives
+// the answer that is safest to assume.
+type Facts struct {
+	Exists   func(path string) bool // is there a file at this absolute path?
+	IsInside func(path string) bool // is this absolute path in the workspace?
+	// RepoRuns reports whether the repository's own configuration names
+	// programs that reading it would run: filters, text conversion.
+	RepoRuns func() bool
+	Home     string // absolute
+	Cwd      string // absolute: where the command would start
+}
+
+func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
+func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
+func (f Facts) repoRuns() bool         { return f.RepoRuns == nil || f.RepoRuns() }
+
+// Report is what a command line would do.
+type Report struct {
+	Level    Level
+	Findings []Finding
+	// ReadOnly is set if every part is known to only read, as written.
+	ReadOnly bool
+	// Unknown is set if part of it could not be parsed or resolved.
+	Unknown bool
+	// Substituted is set if the output of a command becomes part of the line.
+	Substituted bool
+	// Simple holds every simple command that would run, a wrapper before what
+	// it wraps.
+	Simple []Command
+	// Writes and Reads are the files it is known to open, where their names
+	// can be told: absolute, or as written if the directory is unknown.
+	Writes, Reads []string
+}
+
+// Finding is one thing that speaks against running the line.
+type Finding struct {
+	Level Level
+	Text  string // what is wrong
+	Where string // the part it is about, made safe to show
+}
+
+func (f Finding) String() string {
+	if f.Where == "" {
+		return f.Text
+	}
+	return f.Text + ": " + f.Where
+}
+
+// Command is a simple command. Words whose value is only known when it runs
+// stand in Args as they were written, and Exact is false.
+type Command struct {
+	Name  string // as written, after quotes are removed; empty if it cannot be told
+	Args  []string
+	Exact bool
+	Wraps bool // it runs another command, which follows
+
+	git gitPlaces
+}
+
+func (c Command) String() string {
+	if len(c.Args) == 0 {
+		return c.Name
+	}
+	return c.Name + " " + strings.Join(c.Args, " ")
+}
+
+const (
+	maxCommand  = 64 << 10 // bytes of a line that is judged
+	maxBrackets = 200      // nesting that is followed
+	maxDepth    = 12       // shells within shells
+	maxSimple   = 10_000   // simple commands that are followed
+	maxFindings = 64       // kept, of those that weigh the same
+)
+
+// Analyse judges a command line for the shell.
+func Analyse(command string, facts Facts) Report {
+	w := &walker{facts: facts, report: Report{ReadOnly: true}}
+	if facts.Cwd == "" {
+		w.lost = true
+	} else {
+		w.dirs = []string{facts.Cwd}
+	}
+	w.script(command)
+	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
+		w.report.ReadOnly = false
+	}
+	return w.report
+}
+
+// walker goes through a syntax tree and keeps the shell's state as far as it
+// can be known.
+type walker struct {
+	facts  Facts
+	report Report
+
+	src     string   // the text the current tree was parsed from
+	depth   int      // of shells within shells
+	dirs    []string // where the shell may be by now
+	lost    bool     // it may be anywhere
+	arrived []string // where the last change of directory leads if it succeeds
+	feed    feed     // what standard input holds
+	dialect dialect  // what shells read differently in the current tree
+	bounded int      // while positive, a block only counts as approve
+}
+
+// A dialect notes which constructs one shell takes for data and another for
+// commands.
+type dialect struct{ differs, hides bool }
+
+// script judges text as a shell would run it. Where shells of different
+// dialects may disagree on what is a command, both readings count.
+func (w *walker) script(text string) {
+	if why := excessive(text); why != "" || w.depth >= maxDepth {
+		w.unknown(cmp.Or(why, "too many shells within shells to be judged"), text)
+		return
+	}
+	if why := unfit(text); why != "" {
+		w.unknown(why, text)
+	}
+	file, err := parse(text, syntax.LangBash)
+	if err != nil {
+		w.unknown("the shell could not be followed ("+plain(err.Error())+")", text)
+		return
+	}
+	src, was := w.src, w.dialect
+	w.src, w.dialect, w.depth = text, dialect{}, w.depth+1
+	dirs, lost := w.dirs, w.lost
+	w.stmts(file.Stmts)
+	if d := w.dialect; d.differs {
+		after, nowhere := w.dirs, w.lost
+		w.dirs, w.lost = dirs, lost
+		w.otherReading(text, d)
+		w.dirs, w.lost = union(after, w.dirs), nowhere || w.lost
+	}
+	w.src, w.dialect, w.depth = src, was, w.depth-1
+}
+
+func (w *walker) otherReading(text string, d dialect) {
+	w.changes()
+	file, err := parse(text, syntax.LangPOSIX)
+	if err == nil {
+		w.stmts(file.Stmts)
+	} else if d.hides {
+		w.unknown("shells may read this differently", text)
+	}
+}
+
+func parse(text string, lang syntax.LangVariant) (*syntax.File, error) {
+	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(text), "")
+}
+
+// find records something that speaks against the line.
+func (w *walker) find(l Level, text, where string) {
+	if w.bounded > 0 {
+		l = min(l, Approve)
+	}
+	w.report.ReadOnly = false
+	f := Finding{Level: l, Text: text, Where: plain(where)}
+	for _, have := range w.report.Findings {
+		if have == f {
+			return
+		}
+	}
+	if len(w.report.Findings) < maxFindings || l > w.report.Level {
+		w.report.Findings = append(w.report.Findings, f)
+	}
+	w.report.Level = max(w.report.Level, l)
+}
+
+func (w *walker) unknown(text, where string) {
+	w.report.Unknown = true
+	w.find(Approve, text, where)
+}
+
+// changes notes that the line does more than read.
+func (w *walker) changes() { w.report.ReadOnly = false }

@@ -1,0 +1,116 @@
+package risk_test
+
+import (
+	_ "embed"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/policy/risk"
+)
+
+//go:embed testdata/commands.txt
+var table string
+
+type judged struct {
+	level    string
+	readOnly bool
+	command  string
+}
+
+var signs = strings.NewReplacer("␤", "\n", "␍", "\r", "␛", "\x1b")
+
+func commands(t testing.TB) (rows []judged) {
+	for line := range strings.Lines(table) {
+		line = strings.TrimSuffix(line, "\n")
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		parts := strings.SplitN(line, " ", 3)
+		if len(parts) != 3 || parts[1] != "r" && parts[1] != "-" {
+			t.Fatalf("not a row: %q", line)
+		}
+		rows = append(rows, judged{parts[0], parts[1] == "r", signs.Replace(parts[2])})
+	}
+	return rows
+}
+
+func TestTheTableOfCommands(t *testing.T) {
+	for _, row := range commands(t) {
+		r := risk.Analyse(row.command, facts())
+		if r.Level.String() != row.level || r.ReadOnly != row.readOnly {
+			t.Errorf("%q: %v read-only=%v, want %s %v %v", row.command, r.Level, r.ReadOnly, row.level, row.readOnly, r.Findings)
+		}
+		if (r.Level > risk.None) != (len(r.Findings) > 0) {
+			t.Errorf("%q: %v with findings %v", row.command, r.Level, r.Findings)
+		}
+	}
+}
+
+func TestNoFactsMeansTheWorst(t *testing.T) {
+	for command, want := range map[string]risk.Level{"echo a > anything": risk.Approve, "ls": risk.None, "rm -rf /": risk.Block} {
+		if got := risk.Analyse(command, risk.Facts{}); got.Level != want {
+			t.Errorf("%q: %v, want %v", command, got.Level, want)
+		}
+	}
+	for _, command := range []string{"git status", "cd src && ls"} {
+		if risk.Analyse(command, risk.Facts{}).ReadOnly {
+			t.Errorf("%q counts as read-only although nothing is known", command)
+		}
+	}
+}
+
+func TestARepositoryThatRunsProgramsIsNotJustRead(t *testing.T) {
+	f := facts()
+	f.RepoRuns = func() bool { return true }
+	if risk.Analyse("git diff", f).ReadOnly {
+		t.Error("git diff counts as read-only although the repository configures filters")
+	}
+	if !risk.Analyse("ls", f).ReadOnly {
+		t.Error("ls does not")
+	}
+}
+
+func TestEveryCommandIsFound(t *testing.T) {
+	r := risk.Analyse(`A=1 env B=2 go test ./... | tee -a log && sh -c "make 'all of it'"`, facts())
+	var got []string
+	for _, c := range r.Simple {
+		got = append(got, c.String())
+	}
+	want := []string{"env B=2 go test ./...", "go test ./...", "tee -a log", "sh -c make 'all of it'", "make all of it"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !r.Simple[0].Wraps || r.Simple[1].Wraps {
+		t.Error("which of them wraps another is not told")
+	}
+	if want := []string{root + "/log"}; !slices.Equal(r.Writes, want) {
+		t.Errorf("writes %q, want %q", r.Writes, want)
+	}
+	if r := risk.Analyse("cd docs && wc < guide.md", facts()); !slices.Equal(r.Reads, []string{root + "/docs/guide.md"}) {
+		t.Errorf("reads %q", r.Reads)
+	}
+}
+
+func TestFindingsAreSafeToShow(t *testing.T) {
+	r := risk.Analyse("rm \x1b[2Ka\u202eb"+strings.Repeat(" x", 5000), facts())
+	for _, f := range r.Findings {
+		if strings.ContainsAny(f.String(), "\x1b\u202e") || len(f.String()) > 1000 {
+			t.Errorf("shown as %q", f)
+		}
+	}
+}
+
+func TestHugeCommandsAreNotJudgedAtLeisure(t *testing.T) {
+	for _, command := range []string{
+		strings.Repeat("(", 60_000), strings.Repeat("ls;", 25_000), strings.Repeat("$(", 30_000), strings.Repeat("eval ", 12_000) + "ls",
+		strings.Repeat("env ", 10_000) + "ls", strings.Repeat("ls;", 12_000), strings.Repeat("if ", 15_000),
+	} {
+		if r := risk.Analyse(command, facts()); r.ReadOnly || r.Level == risk.None {
+			t.Errorf("%.20q… is %v", command, r.Level)
+		}
+	}
+	if r := risk.Analyse(strings.Repeat("ls;", 5_000)+"reboot", facts()); r.Level != risk.Block {
+		t.Errorf("many commands hide the last one: %v", r.Level)
+	}
+}

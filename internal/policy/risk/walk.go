@@ -1,0 +1,202 @@
+package risk
+
+import (
+	"slices"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+func (w *walker) stmts(ss []*syntax.Stmt) {
+	for _, s := range ss {
+		w.stmt(s)
+	}
+}
+
+func (w *walker) stmt(s *syntax.Stmt) {
+	if s == nil {
+		return
+	}
+	feed := w.feed
+	for _, r := range s.Redirs {
+		w.redirect(r)
+	}
+	if s.Background || s.Coprocess || s.Disown {
+		w.changes()
+		w.apart(func() { w.command(s.Cmd) })
+	} else {
+		w.command(s.Cmd)
+	}
+	w.feed = feed
+}
+
+// apart judges what runs in a shell of its own: where it goes, the rest does
+// not follow.
+func (w *walker) apart(judge func()) {
+	dirs, lost := w.dirs, w.lost
+	judge()
+	w.dirs, w.lost = dirs, lost
+}
+
+// perhaps judges what may or may not run: the shell may be where it was, or
+// where that went.
+func (w *walker) perhaps(judge func()) {
+	dirs, lost := w.dirs, w.lost
+	judge()
+	w.dirs, w.lost = union(dirs, w.dirs), lost || w.lost
+}
+
+func union(a, b []string) []string {
+	if slices.Equal(a, b) {
+		return a
+	}
+	both := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(both, s) {
+			both = append(both, s)
+		}
+	}
+	return both
+}
+
+func (w *walker) command(c syntax.Command) {
+	switch c := c.(type) {
+	case nil:
+	case *syntax.CallExpr:
+		w.call(c)
+	case *syntax.BinaryCmd:
+		w.binary(c)
+	case *syntax.Block:
+		w.stmts(c.Stmts)
+	case *syntax.Subshell:
+		w.apart(func() { w.stmts(c.Stmts) })
+	case *syntax.IfClause:
+		w.ifClause(c)
+	case *syntax.WhileClause:
+		w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Do) })
+	case *syntax.ForClause:
+		w.forClause(c)
+	case *syntax.CaseClause:
+		w.caseClause(c)
+	case *syntax.TimeClause:
+		w.changes()
+		w.stmt(c.Stmt)
+	default:
+		w.changes()
+		w.rareCommand(c)
+	}
+}
+
+// rareCommand judges what is never read-only.
+func (w *walker) rareCommand(c syntax.Command) {
+	switch c := c.(type) {
+	case *syntax.FuncDecl:
+		w.perhaps(func() { w.stmt(c.Body) })
+	case *syntax.CoprocClause:
+		w.apart(func() { w.stmt(c.Stmt) })
+	case *syntax.ArithmCmd:
+		w.dialect = dialect{differs: true, hides: true}
+		w.arithmetic(c.X)
+	case *syntax.LetClause:
+		for _, x := range c.Exprs {
+			w.arithmetic(x)
+		}
+	case *syntax.TestClause:
+		w.dialect.differs = true
+		w.test(c.X)
+	case *syntax.DeclClause:
+		for _, a := range c.Args {
+			w.assign(a)
+		}
+	default:
+		w.unknown("a construct that is not understood", w.text(c))
+	}
+}
+
+func (w *walker) binary(c *syntax.BinaryCmd) {
+	switch c.Op {
+	case syntax.Pipe, syntax.PipeAll:
+		w.pipe(c)
+	case syntax.AndStmt:
+		w.stmt(c.X)
+		if endsInCd(c.X) && len(w.arrived) > 0 && !w.lost {
+			w.dirs = w.arrived
+		}
+		w.stmt(c.Y)
+	default: // ||
+		w.perhaps(func() { w.stmt(c.X) })
+		w.perhaps(func() { w.stmt(c.Y) })
+	}
+}
+
+// pipe judges both sides, and what the left one feeds to the right one.
+func (w *walker) pipe(c *syntax.BinaryCmd) {
+	if c.Op == syntax.PipeAll {
+		w.changes()
+	}
+	first := len(w.report.Simple)
+	w.apart(func() { w.stmt(c.X) })
+	feed := w.feed
+	w.feed.kind, w.feed.text = piped, ""
+	for _, s := range w.report.Simple[min(first, len(w.report.Simple)):] {
+		if fetchers[base(s.Name)] {
+			w.feed.kind = fetched
+		}
+	}
+	w.apart(func() { w.stmt(c.Y) })
+	w.feed = feed
+}
+
+func (w *walker) ifClause(c *syntax.IfClause) {
+	for ; c != nil; c = c.Else {
+		w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Then) })
+	}
+}
+
+func (w *walker) forClause(c *syntax.ForClause) {
+	if c.Select {
+		w.changes()
+	}
+	switch loop := c.Loop.(type) {
+	case *syntax.WordIter:
+		w.words(loop.Items)
+		if !harmlessVariable(loop.Name.Value) {
+			w.changes()
+		}
+	case *syntax.CStyleLoop:
+		w.changes()
+		w.dialect.differs = true
+		w.arithmetic(loop.Init)
+		w.arithmetic(loop.Cond)
+		w.arithmetic(loop.Post)
+	}
+	w.perhaps(func() { w.stmts(c.Do) })
+}
+
+func (w *walker) caseClause(c *syntax.CaseClause) {
+	w.word(c.Word)
+	for _, item := range c.Items {
+		w.words(item.Patterns)
+		w.perhaps(func() { w.stmts(item.Stmts) })
+	}
+}
+
+// test judges the words of [[ ]]. A shell that does not know it would run what
+// follows && and ||.
+func (w *walker) test(x syntax.TestExpr) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		if a := w.word(x); a.exact() && holdsSubstitution(a.text) {
+			w.unknown("an index that may run commands", a.text)
+		}
+	case *syntax.UnaryTest:
+		w.test(x.X)
+	case *syntax.ParenTest:
+		w.test(x.X)
+	case *syntax.BinaryTest:
+		if _, bare := x.Y.(*syntax.Word); bare && (x.Op == syntax.AndTest || x.Op == syntax.OrTest) {
+			w.dialect.hides = true
+		}
+		w.test(x.X)
+		w.test(x.Y)
+	}
+}

@@ -1,0 +1,262 @@
+package risk
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// certainty is how much is known about a word before the line runs.
+type certainty uint8
+
+const (
+	exact   certainty = iota // text is what the program gets
+	vague                    // a plain variable, a pattern: any number of words, but only words
+	dynamic                  // computed when it runs
+)
+
+// arg is a word after quotes are removed.
+type arg struct {
+	text  string
+	known certainty
+	home  bool // begins with an unquoted ~
+	end   uint // offset after the word in the text it came from; 0 if it has no place there
+}
+
+func (a arg) exact() bool { return a.known == exact }
+
+// is reports whether the word is surely one of these.
+func (a arg) is(words ...string) bool {
+	for _, s := range words {
+		if a.known == exact && a.text == s {
+			return true
+		}
+	}
+	return false
+}
+
+func (a arg) option() bool { return len(a.text) > 1 && a.text[0] == '-' }
+
+func literal(texts ...string) (as []arg) {
+	for _, t := range texts {
+		as = append(as, arg{text: t})
+	}
+	return as
+}
+
+// word removes quotes and judges what would be substituted.
+func (w *walker) word(word *syntax.Word) arg {
+	if word == nil {
+		return arg{}
+	}
+	if len(word.Parts) == 1 {
+		if lit, ok := word.Parts[0].(*syntax.Lit); ok && isPlain(lit.Value) {
+			return arg{text: lit.Value, end: lit.ValueEnd.Offset()}
+		}
+	}
+	var b builder
+	for _, p := range word.Parts {
+		w.part(&b, p)
+	}
+	a := arg{text: b.String(), known: b.known, home: b.home, end: word.End().Offset()}
+	if unquotedPattern(b.bare.String()) {
+		a.known = max(a.known, vague)
+	}
+	return a
+}
+
+// isPlain reports whether an unquoted literal stands for itself.
+func isPlain(s string) bool { return strings.IndexAny(s, "\\*?[{~") < 0 || s == "[" || s == "{}" }
+
+// builder collects a word. bare is its unquoted part, with \x01 for the rest.
+type builder struct {
+	strings.Builder
+	bare  strings.Builder
+	known certainty
+	home  bool
+}
+
+func (b *builder) quoted(s string) {
+	b.WriteString(s)
+	b.bare.WriteByte(1)
+}
+
+func (w *walker) part(b *builder, p syntax.WordPart) {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		if b.Len() == 0 && b.bare.Len() == 0 && strings.HasPrefix(p.Value, "~") {
+			b.home = true
+		}
+		unescape(b, p.Value)
+	case *syntax.SglQuoted:
+		w.single(b, p)
+	case *syntax.DblQuoted:
+		b.bare.WriteByte(1)
+		for _, q := range p.Parts {
+			if lit, ok := q.(*syntax.Lit); ok {
+				b.quoted(unquote(lit.Value, "$`\"\\\n"))
+			} else {
+				w.part(b, q)
+			}
+		}
+	case *syntax.ParamExp:
+		w.param(b, p)
+	case *syntax.CmdSubst:
+		b.quoted(w.text(p))
+		b.known = dynamic
+		w.substitutes(p, p.Stmts)
+	case *syntax.ProcSubst:
+		b.quoted(w.text(p))
+		b.known = dynamic
+		w.substitutes(p, p.Stmts)
+	case *syntax.ArithmExp:
+		b.quoted(w.text(p))
+		b.known = dynamic
+		w.arithmetic(p.X)
+	case *syntax.ExtGlob:
+		b.quoted(w.text(p))
+		b.known = dynamic
+		w.dialect.differs = true
+	default:
+		b.known = dynamic
+		w.unknown("a word that is not understood", w.text(p))
+	}
+}
+
+// single adds a word in single quotes, taken from the text itself. With $ the
+// shells differ in what a backslash means, and in where \' ends.
+func (w *walker) single(b *builder, q *syntax.SglQuoted) {
+	b.quoted(q.Value)
+	if !q.Dollar {
+		return
+	}
+	w.changes()
+	w.dialect.differs = true
+	if strings.Contains(q.Value, `\`) {
+		b.known = dynamic
+	}
+	if strings.Contains(q.Value, `\'`) {
+		w.dialect.hides = true
+	}
+}
+
+func (w *walker) param(b *builder, p *syntax.ParamExp) {
+	b.quoted(w.text(p))
+	plain := p.Param != nil && p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil &&
+		!p.Excl && !p.Length && !p.Width && p.Names == 0
+	if plain {
+		b.known = max(b.known, vague)
+		return
+	}
+	b.known = dynamic
+	if p.Exp != nil {
+		if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word.Lit() == "P" {
+			w.unknown("expands a variable as a prompt, which may run commands", w.text(p))
+		}
+		w.word(p.Exp.Word)
+	}
+	if p.Repl != nil {
+		w.word(p.Repl.Orig)
+		w.word(p.Repl.With)
+	}
+	w.arithmetic(p.Index)
+	if p.Slice != nil {
+		w.arithmetic(p.Slice.Offset)
+		w.arithmetic(p.Slice.Length)
+	}
+}
+
+// substitutes judges commands whose output becomes part of the line.
+func (w *walker) substitutes(n syntax.Node, stmts []*syntax.Stmt) {
+	w.report.Substituted = true
+	w.find(Approve, "command substitution", w.text(n))
+	w.apart(func() { w.stmts(stmts) })
+}
+
+// arithmetic judges the words within an arithmetic expression.
+func (w *walker) arithmetic(x syntax.ArithmExpr) {
+	switch x := x.(type) {
+	case nil:
+	case *syntax.Word:
+		if a := w.word(x); holdsSubstitution(a.text) && a.exact() {
+			w.unknown("an index that may run commands", a.text)
+		}
+	case *syntax.BinaryArithm:
+		w.arithmetic(x.X)
+		w.arithmetic(x.Y)
+	case *syntax.UnaryArithm:
+		w.arithmetic(x.X)
+	case *syntax.ParenArithm:
+		w.arithmetic(x.X)
+	default:
+		w.unknown("arithmetic that is not understood", w.text(x))
+	}
+}
+
+// holdsSubstitution reports whether text would run commands where a shell
+// takes it for an index, quotes or not.
+func holdsSubstitution(s string) bool {
+	_, index, ok := strings.Cut(s, "[")
+	return ok && (strings.Contains(index, "$(") || strings.Contains(index, "`"))
+}
+
+func (w *walker) words(ws []*syntax.Word) []arg {
+	as := make([]arg, 0, len(ws))
+	for _, word := range ws {
+		as = append(as, w.word(word))
+	}
+	return as
+}
+
+// text is a node as it was written.
+func (w *walker) text(n syntax.Node) string {
+	from, to := n.Pos().Offset(), n.End().Offset()
+	if from > to || to > uint(len(w.src)) {
+		return ""
+	}
+	return w.src[from:to]
+}
+
+// unescape adds an unquoted literal without its backslashes.
+func unescape(b *builder, s string) {
+	for i := 0; i < len(s); i++ {
+		if s[i] != '\\' || i+1 == len(s) {
+			b.WriteByte(s[i])
+			b.bare.WriteByte(s[i])
+			continue
+		}
+		if i++; s[i] != '\n' {
+			b.quoted(s[i : i+1])
+		}
+	}
+}
+
+// unquote removes the backslashes that stand before one of special.
+func unquote(s, special string) string {
+	if strings.IndexByte(s, '\\') < 0 {
+		return s
+	}
+	var b strings.Builder
+	for i := 0; i < len(s); i++ {
+		if s[i] == '\\' && i+1 < len(s) && strings.IndexByte(special, s[i+1]) >= 0 {
+			if i++; s[i] == '\n' {
+				continue
+			}
+		}
+		b.WriteByte(s[i])
+	}
+	return b.String()
+}
+
+// unquotedPattern reports whether the shell would replace the unquoted text by
+// names of files, a home directory other than one's own, or several words.
+func unquotedPattern(s string) bool {
+	if strings.ContainsAny(s, "*?") || strings.HasPrefix(s, "~") && s != "~" && !strings.HasPrefix(s, "~/") {
+		return true
+	}
+	if i := strings.IndexByte(s, '['); i >= 0 && strings.IndexByte(s[i:], ']') > 0 {
+		return true
+	}
+	i := strings.IndexByte(s, '{')
+	return i >= 0 && strings.IndexByte(s[i:], '}') > 0 && (strings.Contains(s[i:], ",") || strings.Contains(s[i:], ".."))
+}

@@ -1,0 +1,194 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+)
+
+// options says which options a program knows, so that its operands can be
+// found. A long option that takes a value ends in "=".
+type options struct {
+	flags, values string
+	long          map[string]bool
+}
+
+func known(flags, values, long string) options {
+	return options{flags: flags, values: values, long: set(long)}
+}
+
+// A found option, with its value if it takes one.
+type found struct {
+	name  string // without dashes
+	value arg
+	given bool
+}
+
+// next reads the option at args[0] and tells how many words it takes. It takes
+// none if it is not an option that is known.
+func (o options) next(args []arg) (fs []found, n int) {
+	a := args[0]
+	if !a.exact() || !a.option() {
+		return nil, 0
+	}
+	if long, ok := strings.CutPrefix(a.text, "--"); ok {
+		return o.longOption(long, args)
+	}
+	return o.cluster(a.text[1:], args)
+}
+
+func (o options) longOption(long string, args []arg) ([]found, int) {
+	name, value, has := strings.Cut(long, "=")
+	switch {
+	case o.long[name+"="] && has, o.long[name+"[="] && has:
+		return []found{{name, arg{text: value}, true}}, 1
+	case o.long[name+"="] && len(args) > 1:
+		return []found{{name, args[1], true}}, 2
+	case (o.long[name] || o.long[name+"[="]) && !has:
+		return []found{{name: name}}, 1
+	}
+	return nil, 0
+}
+
+// cluster reads short options written together. A digit counts as the option
+// "#": some programs take a number there.
+func (o options) cluster(letters string, args []arg) (fs []found, n int) {
+	for i := range len(letters) {
+		c := letters[i : i+1]
+		rest := letters[i+1:]
+		switch {
+		case strings.Contains(o.values, c) && rest != "":
+			return append(fs, found{c, arg{text: rest}, true}), 1
+		case strings.Contains(o.values, c) && len(args) > 1:
+			return append(fs, found{c, args[1], true}), 2
+		case strings.Contains(o.flags, c):
+			fs = append(fs, found{name: c})
+		case c >= "0" && c <= "9" && strings.Contains(o.flags, "#"):
+			fs = append(fs, found{name: "#"})
+		default:
+			return nil, 0
+		}
+	}
+	return fs, 1
+}
+
+// lead reads the options before the first operand. It fails at one that is not
+// known.
+func (o options) lead(args []arg) (fs []found, rest []arg, ok bool) {
+	for len(args) > 0 {
+		if args[0].is("--") {
+			return fs, args[1:], true
+		}
+		if !args[0].option() || args[0].known == exact && args[0].text == "-" {
+			return fs, args, true
+		}
+		got, n := o.next(args)
+		if n == 0 {
+			return fs, args, false
+		}
+		fs, args = append(fs, got...), args[n:]
+	}
+	return fs, nil, true
+}
+
+func has(fs []found, names ...string) bool {
+	return slices.ContainsFunc(fs, func(f found) bool { return slices.Contains(names, f.name) })
+}
+
+// A wrapper is a program that runs the command its operands name.
+type wrapper struct {
+	options
+	operands int    // words before the command: a duration, a file
+	assigns  bool   // NAME=value may come before the command
+	risk     string // why the wrapper itself must be approved
+}
+
+var wrappers = map[string]wrapper{
+	"nohup":    {},
+	"setsid":   {options: known("cfw", "", "ctty fork wait")},
+	"nice":     {options: known("#", "n", "adjustment=")},
+	"ionice":   {options: known("t", "cnpPu", "class= classdata= ignore")},
+	"timeout":  {options: known("fpv", "ks", "foreground preserve-status verbose kill-after= signal="), operands: 1},
+	"gtimeout": {options: known("fpv", "ks", "foreground preserve-status verbose kill-after= signal="), operands: 1},
+	"stdbuf":   {options: known("", "ioe", "input= output= error=")},
+	"time":     {options: known("apvql", "of", "append portability verbose quiet output= format=")},
+	"chrt":     {options: known("abdfiorRmvp", "TPD", "batch fifo idle other rr"), operands: 1},
+	"taskset":  {options: known("ac", "", "all-tasks cpu-list"), operands: 1},
+	"chroot":   {options: known("", "", "userspec= groups= skip-chdir"), operands: 1, risk: "runs in another root"},
+	"unshare":  {options: known("muinpUCTfrc", "RwSG", "mount uts ipc net pid user fork map-root-user root= wd="), risk: "runs in another name space"},
+	"strace":   {options: known("fFqvxyTtrcCDikn", "oepsSEuaPbIX", "output= trace= follow-forks")},
+	"ltrace":   {options: known("fScirtT", "oeplnsu", "output=")},
+	"valgrind": {options: known("qv", "", "tool[= leak-check[= track-origins[= log-file[= error-exitcode[= quiet show-leak-kinds[=")},
+	"unbuffer": {options: known("p", "", "")},
+	"fakeroot": {options: known("u", "lisb", "unknown-is-real")},
+	"xvfb-run": {options: known("al", "efnpsw", "auto-servernum server-args= server-num=")},
+	"sudo":     {options: known("ABbEHiKklNnPSsVv", "CcDghpRrTtUu", "user= group= preserve-env[= non-interactive login shell set-home stdin chdir= host= prompt= background validate list reset-timestamp"), assigns: true, risk: "runs with another user's rights"},
+	"doas":     {options: known("nsL", "Cu", ""), assigns: true, risk: "runs with another user's rights"},
+	"pkexec":   {options: known("", "", "user= disable-internal-agent keep-cwd"), risk: "runs with another user's rights"},
+	"run0":     {options: known("", "uDg", "user= chdir= group= setenv= unit= property="), risk: "runs with another user's rights"},
+	"systemd-run": {options: known("tPqGdrS", "puEHM", "user scope pty pipe wait quiet collect unit= property= setenv= working-directory= on-active= on-calendar= shell"),
+		risk: "runs outside the program's control"},
+	"setarch":          {options: known("BFILRSTXZv3", "p", "addr-no-randomize"), operands: 1},
+	"prlimit":          {options: known("", "p", "nofile[= core[= cpu[= as[= nproc[= stack[=")},
+	"caffeinate":       {options: known("dimsu", "tw", "")},
+	"dbus-run-session": {options: known("", "", "config-file=")},
+	"builtin":          {},
+	"nocorrect":        {}, "noglob": {},
+	"entr":    {options: known("acdnprsxz", "", "")},
+	"chronic": {options: known("ev", "", "")},
+	"ts":      {options: known("rism", "", "")},
+	"busybox": {}, "toybox": {}, "coreutils": {},
+	"npx":    {options: known("yq", "p", "yes no-install package= quiet no")},
+	"bunx":   {options: known("", "", "bun")},
+	"direnv": {operands: 2},
+}
+
+// wrapped judges the command behind a wrapper.
+func (w *walker) wrapped(wrap wrapper, args []arg) {
+	name := args[0].text
+	if wrap.risk != "" {
+		w.find(Approve, wrap.risk, joined(args))
+	}
+	_, rest, ok := wrap.lead(args[1:])
+	if !ok {
+		w.unknown("the command that "+plain(name)+" runs cannot be told", joined(args))
+		rest = operandsOnly(rest)
+	}
+	rest = rest[min(wrap.operands, len(rest)):]
+	for wrap.assigns && len(rest) > 0 && w.prefix(rest[0]) {
+		rest = rest[1:]
+	}
+	w.inner(rest)
+}
+
+// operandsOnly drops what looks like options: a last resort where they are not
+// known.
+func operandsOnly(args []arg) []arg {
+	return slices.DeleteFunc(slices.Clone(args), arg.option)
+}
+
+// prefix judges a word NAME=value that sets a variable for a command.
+func (w *walker) prefix(a arg) bool {
+	name, value, ok := strings.Cut(a.text, "=")
+	if !ok || name == "" || a.option() {
+		return false
+	}
+	w.variable(name, arg{text: value, known: a.known})
+	return true
+}
+
+// inner judges the command a wrapper was given. Fed with words by another
+// command, a wrapper without one runs whatever it is fed.
+func (w *walker) inner(args []arg) {
+	if len(args) > 0 {
+		w.run(args)
+	}
+}
+
+// joined is a command's words in one line.
+func joined(args []arg) string {
+	texts := make([]string, len(args))
+	for i, a := range args {
+		texts[i] = a.text
+	}
+	return strings.Join(texts, " ")
+}

@@ -1,0 +1,357 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"strings"
+
+	"coder/internal/patch"
+	"coder/internal/show"
+	"coder/internal/tool"
+	"coder/internal/workspace"
+)
+
+//go:embed patch.md
+var patchDoc string
+
+type patchArgs struct {
+	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"the patch: a unified diff, or *** Begin Patch … *** End Patch"`
+	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what would happen"`
+}
+
+// Patch is the tool that changes several files at once.
+func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
+	return patcher{
+		Func: tool.Func[patchArgs]{Name: "patch", Doc: patchDoc, Aliases: aliases("", "", "apply_patch", "applypatch", "apply_diff")},
+		ws:   ws, seen: seen,
+	}
+}
+
+// patcher is the tool; its calls carry every change from Prepare to Run.
+type patcher struct {
+	tool.Func[patchArgs]
+	ws   *workspace.Workspace
+	seen *Seen
+}
+
+// Prepare works out the changes and plans them.
+func (t patcher) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	var set *changeSet
+	f := t.Func
+	f.Plan = func(_ context.Context, a patchArgs) (plan tool.Plan, err error) {
+		if set, err = t.changes(a); err != nil {
+			return tool.Plan{}, err
+		}
+		return set.plan(), nil
+	}
+	f.Do = func(ctx context.Context, _ patchArgs, _ io.Writer) (tool.Result, error) { return set.apply(ctx) }
+	return f.Prepare(ctx, args)
+}
+
+// changes works out what the patch would do to the files as they are now.
+func (t patcher) changes(a patchArgs) (*changeSet, error) {
+	p, err := patch.Parse(a.Patch)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.locate(p); err != nil {
+		return nil, err
+	}
+	set := &changeSet{ws: t.ws, seen: t.seen, dry: a.DryRun, modes: make(map[string]fs.FileMode)}
+	before, err := t.load(p, set.modes)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := p.Apply(before)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		if err := set.add(c); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// locate gives every file in the patch its real name, so that two names of one
+// file are one.
+func (t patcher) locate(p patch.Patch) (err error) {
+	for i := range p {
+		for _, name := range []*string{&p[i].Old, &p[i].New} {
+			if *name == "" {
+				continue
+			}
+			if *name, err = t.ws.Locate(*name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// load reads the files the patch speaks of, as far as they exist.
+func (t patcher) load(p patch.Patch, modes map[string]fs.FileMode) (map[string][]byte, error) {
+	before := make(map[string][]byte)
+	for _, name := range p.Names() {
+		b, info, err := load(t.ws, name)
+		if err != nil {
+			return nil, err
+		}
+		if info == nil {
+			continue
+		}
+		if err := textOnly(name, b); err != nil {
+			return nil, err
+		}
+		if err := t.seen.check(name, info, b); err != nil {
+			return nil, err
+		}
+		before[name], modes[name] = b, info.Mode()
+	}
+	return before, nil
+}
+
+// changeSet is several files about to change together.
+type changeSet struct {
+	ws             *workspace.Workspace
+	seen           *Seen
+	dry            bool
+	modes          map[string]fs.FileMode // of the files that exist
+	changes        []patch.Change
+	files          []patchedFile
+	diff           strings.Builder
+	added, deleted int
+}
+
+// patchedFile is what the model is told of one file.
+type patchedFile struct {
+	Path      string `json:"path"`
+	From      string `json:"from,omitzero"`
+	Operation string `json:"operation"`
+	Additions int    `json:"additions"`
+	Deletions int    `json:"deletions"`
+	Note      string `json:"note,omitzero"`
+}
+
+func (s *changeSet) add(c patch.Change) error {
+	if bytes.IndexByte(c.New, 0) >= 0 {
+		return fmt.Errorf("%s: the patch holds a NUL byte; this tool writes text", c.Path)
+	}
+	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
+	var diff string
+	switch {
+	case c.From != "":
+		f.Operation = "moved"
+		diff, f.Additions, f.Deletions = patch.Moved(c.From, c.Path, c.Old, c.New)
+	default:
+		diff, f.Additions, f.Deletions = patch.Unified(c.Path, c.Old, c.New)
+	}
+	switch {
+	case c.New == nil:
+		f.Operation = "deleted"
+	case c.Old == nil:
+		f.Operation = "created"
+	}
+	if c.Loose {
+		f.Note = "matched although line ends or white space at the end of lines differ"
+	}
+	s.changes, s.files = append(s.changes, c), append(s.files, f)
+	s.diff.WriteString(diff)
+	s.added, s.deleted = s.added+f.Additions, s.deleted+f.Deletions
+	return nil
+}
+
+func (s *changeSet) plan() tool.Plan {
+	kind := tool.Write
+	if s.dry {
+		kind = tool.Read
+	}
+	plan := tool.Plan{Title: s.title(), Preview: s.preview()}
+	for _, c := range s.changes {
+		if c.From != "" {
+			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
+		}
+		plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.Path})
+	}
+	if len(plan.Effects) == 0 { // a file made and deleted again
+		plan.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
+	}
+	return plan
+}
+
+func (s *changeSet) preview() show.Diff { return preview(s.diff.String(), s.added, s.deleted) }
+
+// maxTitles is how many files a title names.
+const maxTitles = 3
+
+func (s *changeSet) title() string {
+	var names []string
+	for _, f := range s.files[:min(len(s.files), maxTitles)] {
+		names = append(names, f.Path)
+	}
+	title := strings.Join(names, ", ")
+	switch {
+	case title == "":
+		return "nothing"
+	case len(s.files) > maxTitles:
+		title += fmt.Sprintf(" and %d more", len(s.files)-maxTitles)
+	}
+	return title
+}
+
+type patchResult struct {
+	OK            bool          `json:"ok"`
+	Applied       bool          `json:"applied"`
+	Files         []patchedFile `json:"files"`
+	Additions     int           `json:"additions"`
+	Deletions     int           `json:"deletions"`
+	Diff          string        `json:"diff"`
+	DiffTruncated bool          `json:"diff_truncated"`
+}
+
+// apply makes every change, if all files are still what they were.
+func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if !s.dry {
+		if err := s.still(); err != nil {
+			return tool.Result{}, err
+		}
+		if err := s.write(); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	diff, cut := patch.Cut(s.diff.String(), patch.MaxLines, patch.MaxChars)
+	r := patchResult{OK: true, Applied: !s.dry, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff, DiffTruncated: cut}
+	if r.Files == nil {
+		r.Files = []patchedFile{}
+	}
+	done := "patched"
+	if s.dry {
+		done = "would patch"
+	}
+	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %d files, +%d -%d", done, len(s.files), s.added, s.deleted), Show: s.preview()}, nil
+}
+
+// still makes sure that every file is as it was planned against.
+func (s *changeSet) still() error {
+	for _, c := range s.changes {
+		was := map[string][]byte{c.Path: c.Old}
+		if c.From != "" {
+			was = map[string][]byte{c.From: c.Old, c.Path: nil}
+		}
+		for name, then := range was {
+			at, err := s.ws.Locate(name)
+			if err != nil {
+				return err
+			}
+			now, _, err := load(s.ws, name)
+			if err != nil {
+				return err
+			}
+			if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) {
+				return changedSincePlanned(name, then, now)
+			}
+		}
+	}
+	return nil
+}
+
+// write makes the changes one after the other. If one cannot be made those
+// before it are undone.
+func (s *changeSet) write() error {
+	var undo []func() error
+	for _, c := range s.changes {
+		back, err := s.one(c)
+		undo = append(undo, back...)
+		if err == nil {
+			continue
+		}
+		for i := len(undo) - 1; i >= 0; i-- {
+			if also := undo[i](); also != nil {
+				err = errors.Join(err, fmt.Errorf("put back what was changed: %w", also))
+			}
+		}
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	for _, c := range s.changes {
+		if info, err := s.ws.Stat(c.Path); err == nil && c.New != nil {
+			s.seen.note(c.Path, info, c.New)
+		}
+	}
+	return nil
+}
+
+// one makes one change and says how to undo what it did of it.
+func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
+	back := []func() error{func() error { return s.put(c.Path, c.Old) }}
+	switch {
+	case c.New == nil:
+		err = s.ws.Delete(c.Path)
+	case c.Old != nil && c.From == "":
+		err = s.ws.WriteFile(c.Path, c.New)
+	default:
+		return s.make(c)
+	}
+	if err != nil {
+		return nil, err // and it is as it was
+	}
+	return back, nil
+}
+
+// make gives a file to a name that has none, taking it from another if it
+// moves.
+func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
+	for _, dir := range s.missing(c.Path) {
+		undo = append(undo, func() error { return gone(s.ws.Delete(dir)) })
+	}
+	if c.From == "" {
+		err = s.ws.WriteFile(c.Path, c.New)
+	} else {
+		err = s.ws.PutFile(c.Path, c.New, s.modes[c.From])
+	}
+	if err != nil {
+		return undo, err
+	}
+	undo = append(undo, func() error { return s.ws.Delete(c.Path) })
+	if c.From == "" {
+		return undo, nil
+	}
+	if err := s.ws.Delete(c.From); err != nil {
+		return undo, err
+	}
+	return append(undo, func() error { return s.put(c.From, c.Old) }), nil
+}
+
+// put makes a file what it was.
+func (s *changeSet) put(name string, b []byte) error {
+	return s.ws.PutFile(name, b, s.modes[name])
+}
+
+// missing lists the directories above name that are not there, the upper first.
+func (s *changeSet) missing(name string) (dirs []string) {
+	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dirs = append([]string{dir}, dirs...)
+	}
+	return dirs
+}
+
+// gone forgives that what is to be removed is not there.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

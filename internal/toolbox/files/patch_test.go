@@ -1,0 +1,169 @@
+package files_test
+
+import (
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	"coder/internal/show"
+	"coder/internal/tool"
+	"coder/internal/toolbox/files"
+	"coder/internal/workspace"
+)
+
+const three = `*** Begin Patch
+*** Update File: a
+@@
+-one
++1
+*** Add File: new/dir/b
++b
+*** Delete File: c
+*** Update File: d
+*** Move to: sub/e
+@@
+-four
++4
+*** End Patch
+`
+
+func TestPatch(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/a", "one\r\ntwo\r\n")
+	put(t, dir+"/c", "three\n")
+	put(t, dir+"/d", "four\n")
+	if err := os.Chmod(dir+"/d", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	before := snapshot(t, dir)
+	o := must(t, tools, "patch", "patch", three, "dry_run", true)
+	if o.Applied || len(o.Files) != 4 || snapshot(t, dir) != before {
+		t.Errorf("dry run = %+v", o)
+	}
+	c, err := prepare(t, tools, "patch", "patch", three, "dry_run", true)
+	if err != nil || !c.Plan().ReadOnly() {
+		t.Errorf("a dry run plans %v, %v", c.Plan().Effects, err)
+	}
+	c, err = prepare(t, tools, "patch", "patch", three)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var targets []string
+	for _, e := range c.Plan().Effects {
+		if e.Kind != tool.Write {
+			t.Errorf("effect %v", e)
+		}
+		targets = append(targets, e.Target)
+	}
+	if got := strings.Join(targets, " "); got != "a new/dir/b c d sub/e" {
+		t.Errorf("targets %q", got)
+	}
+	if d := c.Plan().Preview.(show.Diff); d.Added != 3 || d.Deleted != 3 || !strings.Contains(d.Unified, "rename to sub/e") || !strings.Contains(d.Unified, "+++ b/new/dir/b") {
+		t.Errorf("preview = %+v", d)
+	}
+	o = must(t, tools, "patch", "patch", three)
+	if !o.Applied || o.Additions != 3 || o.Deletions != 3 || o.Files[3].Operation != "moved" || o.Files[3].From != "d" || o.Files[0].Note == "" {
+		t.Errorf("result = %+v", o)
+	}
+	if a, b, e := get(t, dir+"/a"), get(t, dir+"/new/dir/b"), get(t, dir+"/sub/e"); a != "1\r\ntwo\r\n" || b != "b\n" || e != "4\n" {
+		t.Errorf("files are now %q, %q, %q", a, b, e)
+	}
+	if info, err := os.Stat(dir + "/sub/e"); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("moved file: %v, %v", info, err)
+	}
+	for _, name := range []string{"c", "d"} {
+		if _, err := os.Lstat(dir + "/" + name); !os.IsNotExist(err) {
+			t.Errorf("%s is still there", name)
+		}
+	}
+}
+
+// Nothing is written if the last file does not fit.
+func TestPatchIsAllOrNothing(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/a", "one\n")
+	put(t, dir+"/c", "three\n")
+	put(t, dir+"/d", "five\n")
+	before := snapshot(t, dir)
+	refused(t, tools, "patch", []any{"patch", three}, "d, hunk 1 of 1", "four")
+	if after := snapshot(t, dir); after != before {
+		t.Errorf("the directory went from\n%s to\n%s", before, after)
+	}
+}
+
+func TestPatchRefuses(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/latin1", "caf\xe9\n")
+	put(t, dir+"/ro", "a\n")
+	put(t, dir+"/seen", "a\n")
+	if err := os.Chmod(dir+"/ro", 0o444); err != nil {
+		t.Fatal(err)
+	}
+	must(t, tools, "read", "path", "seen")
+	put(t, dir+"/seen", "a\nmine\n")
+	update := func(name string) []any {
+		return []any{"patch", "*** Begin Patch\n*** Update File: " + name + "\n-a\n+b\n*** End Patch"}
+	}
+	refused(t, tools, "patch", update("latin1"), "not UTF-8")
+	refused(t, tools, "patch", update("ro"), "read-only")
+	refused(t, tools, "patch", update("seen"), "changed on disk", "+mine")
+	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Add File: x\n+a\x00\n*** End Patch"}, "NUL")
+}
+
+func TestPatchNotesOneFileByAnyName(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/d/f", "a\n")
+	if err := os.Symlink("d", dir+"/link"); err != nil {
+		t.Fatal(err)
+	}
+	must(t, tools, "patch", "patch", "*** Begin Patch\n*** Update File: link/f\n-a\n+b\n*** Update File: "+dir+"/d/f\n-b\n+c\n*** End Patch")
+	if got := get(t, dir+"/d/f"); got != "c\n" {
+		t.Errorf("file is %q", got)
+	}
+	must(t, tools, "edit", "path", "d/f", "old_string", "c", "new_string", "d") // known to the model
+}
+
+func TestPatchChangedSincePlanned(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/a", "one\n")
+	put(t, dir+"/c", "three\n")
+	put(t, dir+"/d", "four\n")
+	c, err := prepare(t, tools, "patch", "patch", three)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir+"/sub/e", "mine\n")
+	before := snapshot(t, dir)
+	if _, err := c.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "sub/e changed on disk") {
+		t.Errorf("Run: %v", err)
+	}
+	if snapshot(t, dir) != before {
+		t.Error("something was written")
+	}
+}
+
+func TestToolsInAnAddedTree(t *testing.T) {
+	main, more := t.TempDir(), t.TempDir()
+	put(t, more+"/f", "a\n")
+	put(t, more+"/g", "g\n")
+	ws, err := workspace.Open(main, more)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	tools, err := tool.NewSet(files.All(ws)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	must(t, tools, "read", "path", more+"/f")
+	must(t, tools, "edit", "path", more+"/f", "old_string", "a", "new_string", "b")
+	must(t, tools, "write", "path", more+"/new/h", "content", "h\n")
+	o := must(t, tools, "patch", "patch", "*** Begin Patch\n*** Update File: "+more+"/f\n*** Move to: "+more+"/f2\n-b\n+c\n*** Delete File: "+more+"/g\n*** End Patch")
+	if get(t, more+"/f2") != "c\n" || get(t, more+"/new/h") != "h\n" || !o.Applied {
+		t.Errorf("result = %+v", o)
+	}
+	if o := must(t, tools, "list", "path", more); strings.Join(o.Entries, " ") != "f2 new/" {
+		t.Errorf("list = %q", o.Entries)
+	}
+}

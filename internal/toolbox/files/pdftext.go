@@ -1,0 +1,429 @@
+package files
+
+import (
+	"bytes"
+	"compress/zlib"
+	"context"
+	"errors"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+)
+
+const (
+	maxPDFStream = 16 << 20 // bytes of one stream, unpacked
+	maxPDFText   = 4 << 20  // bytes of text
+	maxPDFPages  = 5000
+)
+
+var (
+	errNoPDFText = errors.New("no text could be taken from it; it may hold only pictures or be encrypted")
+	objectStart  = regexp.MustCompile(`(\d+)[ \t\r\n]+\d+[ \t\r\n]+obj\b`)
+)
+
+// pdfText takes the text from a PDF, page by page, without regard to where on
+// the page it stands. It knows plain and deflated streams.
+func pdfText(ctx context.Context, b []byte) (string, error) {
+	d := readPDF(ctx, b)
+	var out strings.Builder
+	for _, page := range d.pages() {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		t := &pdfPage{doc: d, fonts: d.fonts(page), out: &out}
+		t.show(d.contents(page["Contents"]))
+		out.WriteString("\n\f\n")
+		if out.Len() > maxPDFText {
+			break
+		}
+	}
+	text := strings.ReplaceAll(strings.ToValidUTF8(out.String(), "\ufffd"), "\x00", "")
+	text = blankLines.ReplaceAllString(text, "\n\n")
+	if strings.TrimSpace(text) == "" {
+		return "", errNoPDFText
+	}
+	return strings.Trim(text, "\f\n ") + "\n", nil
+}
+
+var blankLines = regexp.MustCompile(`\n[ \n]*\n`)
+
+// pdfDoc is the objects of a PDF by number, and where their streams begin.
+type pdfDoc struct {
+	objects map[int]any
+	streams map[int][]byte // raw
+	budget  int            // bytes that may still be unpacked
+	cmaps   map[pdfRef]*cmap
+}
+
+// readPDF finds the objects by looking for them, which works for damaged files
+// too; the table of where they are is not needed.
+func readPDF(ctx context.Context, b []byte) *pdfDoc {
+	d := &pdfDoc{objects: map[int]any{}, streams: map[int][]byte{}, budget: 8 * maxPDFStream, cmaps: map[pdfRef]*cmap{}}
+	for at := 0; ctx.Err() == nil; {
+		m := objectStart.FindSubmatchIndex(b[at:])
+		if m == nil {
+			break
+		}
+		n, _ := strconv.Atoi(string(b[at+m[2] : at+m[3]]))
+		l := &pdfLexer{b: b, at: at + m[1]}
+		v, _ := l.value(0)
+		d.objects[n] = v
+		l.space()
+		if l.ahead("stream") {
+			l.at += len("stream")
+			d.streams[n] = streamBytes(b[l.at:], d.number(dictOf(v)["Length"]))
+			l.at += len(d.streams[n])
+		}
+		at = max(l.at, at+m[1])
+	}
+	d.unpackObjects()
+	return d
+}
+
+// streamBytes is the data of a stream. The length it gives may be wrong.
+func streamBytes(b []byte, length int) []byte {
+	if bytes.HasPrefix(b, []byte("\r\n")) {
+		b = b[2:]
+	} else if len(b) > 0 && (b[0] == '\n' || b[0] == '\r') {
+		b = b[1:]
+	}
+	if length > 0 && length <= len(b) && bytes.HasPrefix(bytes.TrimLeft(b[length:], "\r\n "), []byte("endstream")) {
+		return b[:length]
+	}
+	if i := bytes.Index(b, []byte("endstream")); i >= 0 {
+		return b[:i]
+	}
+	return b
+}
+
+// unpackObjects reads the objects that are kept together in streams.
+func (d *pdfDoc) unpackObjects() {
+	for n := range d.streams {
+		dict := dictOf(d.objects[n])
+		if dict["Type"] != pdfName("ObjStm") {
+			continue
+		}
+		b := d.unpack(n)
+		first := d.number(dict["First"])
+		head := &pdfLexer{b: b[:min(max(first, 0), len(b))]}
+		for range d.number(dict["N"]) {
+			num, ok1 := head.value(0)
+			off, ok2 := head.value(0)
+			i, isNum := num.(float64)
+			o, isOff := off.(float64)
+			if !ok1 || !ok2 || !isNum || !isOff || o < 0 || first+int(o) > len(b) || first+int(o) < 0 {
+				break
+			}
+			l := &pdfLexer{b: b, at: first + int(o)}
+			if _, known := d.objects[int(i)]; !known {
+				d.objects[int(i)], _ = l.value(0)
+			}
+		}
+	}
+}
+
+// unpack is the data of an object's stream, nil if we cannot unpack it.
+func (d *pdfDoc) unpack(n int) []byte {
+	raw := d.streams[n]
+	filters := d.list(dictOf(d.objects[n])["Filter"])
+	if len(filters) == 0 {
+		return raw
+	}
+	if len(filters) != 1 || filters[0] != pdfName("FlateDecode") && filters[0] != pdfName("Fl") {
+		return nil
+	}
+	r, err := zlib.NewReader(bytes.NewReader(raw))
+	if err != nil || d.budget <= 0 {
+		return nil
+	}
+	out, _ := io.ReadAll(io.LimitReader(r, int64(min(maxPDFStream, d.budget)))) // a damaged end is no loss
+	d.budget -= len(out)
+	return out
+}
+
+// get is what a value is once a reference is followed.
+func (d *pdfDoc) get(v any) any {
+	for range pdfDepth {
+		ref, ok := v.(pdfRef)
+		if !ok {
+			return v
+		}
+		v = d.objects[int(ref)]
+	}
+	return nil
+}
+
+func dictOf(v any) pdfDict { d, _ := v.(pdfDict); return d }
+
+func (d *pdfDoc) dict(v any) pdfDict { return dictOf(d.get(v)) }
+
+func (d *pdfDoc) number(v any) int { n, _ := d.get(v).(float64); return int(n) }
+
+// list is an array, or a single value as an array of one.
+func (d *pdfDoc) list(v any) []any {
+	switch v := d.get(v).(type) {
+	case nil:
+		return nil
+	case []any:
+		return v
+	default:
+		return []any{v}
+	}
+}
+
+// pages lists the pages in their order.
+func (d *pdfDoc) pages() (list []pdfDict) {
+	seen := map[pdfRef]bool{}
+	var walk func(v any, resources any)
+	walk = func(v, resources any) {
+		if ref, ok := v.(pdfRef); ok {
+			if seen[ref] || len(list) >= maxPDFPages {
+				return
+			}
+			seen[ref] = true
+		}
+		node := d.dict(v)
+		if node == nil {
+			return
+		}
+		if node["Resources"] == nil && resources != nil {
+			node["Resources"] = resources
+		}
+		if node["Kids"] == nil {
+			list = append(list, node)
+			return
+		}
+		for _, kid := range d.list(node["Kids"]) {
+			if _, ok := kid.(pdfRef); ok {
+				walk(kid, node["Resources"])
+			}
+		}
+	}
+	for _, v := range d.objects {
+		if dict := dictOf(v); dict["Type"] == pdfName("Catalog") {
+			walk(dict["Pages"], nil)
+		}
+	}
+	return list
+}
+
+// contents is what a page draws.
+func (d *pdfDoc) contents(v any) (all []byte) {
+	refs, ok := v.([]any)
+	if !ok {
+		refs = []any{v}
+		if list, ok := d.get(v).([]any); ok {
+			refs = list
+		}
+	}
+	for _, r := range refs {
+		if ref, ok := r.(pdfRef); ok {
+			all = append(append(all, d.unpack(int(ref))...), '\n')
+		}
+		if len(all) > maxPDFStream {
+			break
+		}
+	}
+	return all
+}
+
+// fonts says for each font of a page how to read its codes.
+func (d *pdfDoc) fonts(page pdfDict) map[pdfName]*cmap {
+	fonts := make(map[pdfName]*cmap)
+	for name, v := range d.dict(d.dict(page["Resources"])["Font"]) {
+		font := d.dict(v)
+		m := &cmap{wide: font["Subtype"] == pdfName("Type0")}
+		if ref, ok := font["ToUnicode"].(pdfRef); ok {
+			if d.cmaps[ref] == nil {
+				d.cmaps[ref] = readCMap(d.unpack(int(ref)), m.wide)
+			}
+			m = d.cmaps[ref]
+		}
+		fonts[name] = m
+	}
+	return fonts
+}
+
+// cmap turns the codes of a font into text.
+type cmap struct {
+	wide bool // codes have two bytes
+	text map[int]string
+}
+
+// maxRange is how many codes one line of a cmap may speak of.
+const maxRange = 1 << 16
+
+// readCMap reads the lines "<code> <text>" and "<from> <to> <text>".
+func readCMap(b []byte, wide bool) *cmap {
+	m := &cmap{wide: wide, text: make(map[int]string)}
+	l := &pdfLexer{b: b}
+	var args []any
+	for !l.done() {
+		v, ok := l.value(0)
+		if !ok {
+			l.at++
+			continue
+		}
+		word, isWord := v.(pdfWord)
+		if !isWord {
+			args = append(args, v)
+			continue
+		}
+		switch word {
+		case "endbfchar":
+			for i := 0; i+1 < len(args); i += 2 {
+				m.add(args[i], args[i], args[i+1])
+			}
+		case "endbfrange":
+			for i := 0; i+2 < len(args); i += 3 {
+				m.add(args[i], args[i+1], args[i+2])
+			}
+		}
+		args = nil
+	}
+	return m
+}
+
+func (m *cmap) add(from, to, text any) {
+	a, okA := from.([]byte)
+	b, okB := to.([]byte)
+	if !okA || !okB {
+		return
+	}
+	first, last := codeOf(a), codeOf(b)
+	for i := 0; i <= last-first && i < maxRange; i++ {
+		switch t := text.(type) {
+		case []byte:
+			u := utf16Of(t)
+			if len(u) > 0 {
+				u[len(u)-1] += uint16(i)
+			}
+			m.text[first+i] = string(utf16.Decode(u))
+		case []any:
+			if i >= len(t) {
+				return
+			}
+			s, _ := t[i].([]byte)
+			m.text[first+i] = string(utf16.Decode(utf16Of(s)))
+		}
+	}
+}
+
+func codeOf(b []byte) (n int) {
+	for _, c := range b[:min(len(b), 3)] {
+		n = n<<8 | int(c)
+	}
+	return n
+}
+
+func utf16Of(b []byte) (u []uint16) {
+	for i := 0; i+1 < len(b); i += 2 {
+		u = append(u, uint16(b[i])<<8|uint16(b[i+1]))
+	}
+	return u
+}
+
+// decode is the text of a string in this font. Without a map, codes of one byte
+// are taken as Latin-1, and wide ones cannot be read.
+func (m *cmap) decode(b []byte) string {
+	var out strings.Builder
+	step := 1
+	if m != nil && m.wide {
+		step = 2
+	}
+	for i := 0; i+step <= len(b); i += step {
+		code := codeOf(b[i : i+step])
+		if m != nil && m.text != nil {
+			if s, ok := m.text[code]; ok {
+				out.WriteString(s)
+				continue
+			}
+		}
+		if step == 1 && (code >= ' ' && code < 0x7f || code >= 0xa0) {
+			out.WriteRune(rune(code))
+		}
+	}
+	return out.String()
+}
+
+// pdfPage is a page whose text is being taken.
+type pdfPage struct {
+	doc   *pdfDoc
+	fonts map[pdfName]*cmap
+	font  *cmap
+	out   *strings.Builder
+	line  bool // something was written on the line
+}
+
+// wordGap is how far apart, in thousandths of the font size, letters stand that
+// do not belong to one word.
+const wordGap = -200
+
+// show goes through the operators of a page and writes the text they show.
+func (p *pdfPage) show(content []byte) {
+	l := &pdfLexer{b: content}
+	var args []any
+	for !l.done() && p.out.Len() <= maxPDFText {
+		v, ok := l.value(0)
+		if !ok {
+			l.at++
+			continue
+		}
+		word, isWord := v.(pdfWord)
+		if !isWord {
+			args = append(args, v)
+			continue
+		}
+		p.do(word, args)
+		args = args[:0]
+	}
+}
+
+func (p *pdfPage) do(op pdfWord, args []any) {
+	switch op {
+	case "Tf":
+		if len(args) >= 2 {
+			name, _ := args[len(args)-2].(pdfName)
+			p.font = p.fonts[name]
+		}
+	case "Tj", "TJ":
+		p.write(args)
+	case "'", "\"":
+		p.newline()
+		p.write(args)
+	case "T*", "TD", "ET", "Tm":
+		p.newline()
+	case "Td":
+		if len(args) == 2 && args[1] != 0.0 {
+			p.newline()
+		} else if p.line {
+			p.out.WriteString(" ")
+		}
+	}
+}
+
+func (p *pdfPage) newline() {
+	if p.line {
+		p.out.WriteString("\n")
+		p.line = false
+	}
+}
+
+// write shows strings; a large gap between two of them is a space.
+func (p *pdfPage) write(args []any) {
+	for _, a := range args {
+		switch a := a.(type) {
+		case []byte:
+			p.out.WriteString(p.font.decode(a))
+			p.line = true
+		case []any:
+			p.write(a)
+		case float64:
+			if a < wordGap {
+				p.out.WriteString(" ")
+			}
+		}
+	}
+}

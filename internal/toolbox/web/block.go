@@ -1,0 +1,166 @@
+package web
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// writer lays text out in blocks: paragraphs, list items, rows, code. A block
+// is gathered in line and written when it ends.
+type writer struct {
+	markdown bool
+	limit    int // bytes of output
+	out      []byte
+	full     bool // the limit was reached
+
+	line  []byte
+	blank bool // white space stands before the next word
+	gap   int  // line breaks wanted before the next block
+
+	lists   []list
+	quote   int
+	bullet  string // of the item that has no text yet
+	heading string // the mark of the heading we are in
+}
+
+// list is one that is open.
+type list struct {
+	ordered bool
+	number  int // of the next item
+	items   int
+}
+
+const (
+	maxIndent = 16  // lists and quotes that are shown within each other
+	maxNested = 256 // lists and tables that are kept track of
+)
+
+// words adds text to the block, its white space collapsed.
+func (w *writer) words(s string) {
+	for i, r := range s {
+		switch {
+		case unicode.IsSpace(r):
+			w.blank = true
+			continue
+		case r == 0xad || r == 0x200b || r == 0x2060 || r == 0xfeff:
+			continue // where a line may be broken, or may not: not to be seen
+		}
+		w.settle()
+		_, n := utf8.DecodeRuneInString(s[i:])
+		w.line = append(w.line, s[i:i+n]...)
+	}
+	w.watch()
+}
+
+// settle writes the blank that stands before a word.
+func (w *writer) settle() {
+	if n := len(w.line); w.blank && n > 0 && w.line[n-1] != '\n' {
+		w.line = append(w.line, ' ')
+	}
+	w.blank = false
+}
+
+// watch notes when there is enough.
+func (w *writer) watch() { w.full = w.full || len(w.out)+len(w.line) > w.limit }
+
+// lineBreak goes to the next line of the same block.
+func (w *writer) lineBreak() {
+	w.blank = false
+	if len(w.line) > 0 {
+		w.line = append(w.line, '\n')
+	}
+}
+
+// end writes the block, if there is any, and asks for room before the next one.
+func (w *writer) end(gap int) {
+	text := strings.TrimSpace(string(w.line))
+	w.line, w.blank = w.line[:0], false
+	if text != "" {
+		w.block(text)
+	}
+	if w.bullet == "" {
+		w.gap = max(w.gap, gap)
+	}
+}
+
+// block writes the lines of a block.
+func (w *writer) block(text string) {
+	if len(w.out) > 0 {
+		w.out = append(w.out, strings.Repeat("\n", max(w.gap, 1))...)
+	}
+	w.gap = 0
+	depth := min(len(w.lists), maxIndent)
+	margin := w.margin(depth)
+	first := margin
+	if w.bullet != "" {
+		first = w.margin(max(depth-1, 0)) + w.bullet
+		w.bullet = ""
+	}
+	first += w.heading
+	for i, line := range strings.Split(text, "\n") {
+		if i > 0 {
+			w.out = append(w.out, '\n')
+			first = margin
+		}
+		w.out = append(w.out, strings.TrimRight(first+line, " ")...)
+	}
+	w.watch()
+}
+
+// margin is what stands before every line: marks of quotes, indentation.
+func (w *writer) margin(depth int) string {
+	m := strings.Repeat("  ", depth)
+	if w.markdown {
+		m = strings.Repeat("> ", min(w.quote, maxIndent)) + m
+	}
+	return m
+}
+
+func (w *writer) openList(ordered bool, start string) {
+	w.end(w.listGap())
+	if len(w.lists) < maxNested {
+		n, err := strconv.Atoi(start)
+		if err != nil || n < 0 || n > 1<<30 {
+			n = 1
+		}
+		w.lists = append(w.lists, list{ordered: ordered, number: n})
+	}
+}
+
+func (w *writer) closeList() {
+	w.end(0)
+	w.bullet = ""
+	if len(w.lists) > 0 {
+		w.lists = w.lists[:len(w.lists)-1]
+	}
+	w.gap = max(w.gap, w.listGap())
+}
+
+// listGap is the room around a list: none within another.
+func (w *writer) listGap() int {
+	if len(w.lists) > 0 {
+		return 1
+	}
+	return 2
+}
+
+// item begins an item of the innermost list. Items follow each other closely,
+// whatever is in them.
+func (w *writer) item() {
+	w.end(1)
+	w.bullet = "- "
+	if len(w.lists) == 0 {
+		return
+	}
+	l := &w.lists[len(w.lists)-1]
+	if l.ordered {
+		w.bullet = strconv.Itoa(l.number) + ". "
+	}
+	if l.items > 0 {
+		w.gap = 1
+	}
+	l.number++
+	l.items++
+}

@@ -1,0 +1,137 @@
+package web
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"strings"
+)
+
+const (
+	maxRedirects = 5
+	maxHead      = 256 << 10 // bytes of a response's headers
+	accepted     = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
+)
+
+// follow sends the request and goes where it is redirected. It returns the last
+// response, whose body the caller closes, and the addresses it was led to.
+func (o Options) follow(ctx context.Context, r request) (*http.Response, []string, error) {
+	var hops []string
+	for {
+		resp, err := o.send(ctx, r)
+		if err != nil {
+			return nil, nil, err
+		}
+		to := resp.Header.Get("Location")
+		if !redirects(resp.StatusCode) || to == "" {
+			return resp, hops, nil
+		}
+		resp.Body.Close()
+		if len(hops) == maxRedirects {
+			return nil, nil, fmt.Errorf("redirected more than %d times", maxRedirects)
+		}
+		if r, err = o.redirect(r, to, resp.StatusCode); err != nil {
+			return nil, nil, fmt.Errorf("redirected to %.200q: %w", to, err)
+		}
+		hops = append(hops, r.url.String())
+	}
+}
+
+func redirects(status int) bool {
+	switch status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		return true
+	}
+	return false
+}
+
+// redirect is the request that a server asks us to make instead. To another
+// host nothing goes that the caller added.
+func (o Options) redirect(r request, to string, status int) (request, error) {
+	ref, err := r.url.Parse(to)
+	if err != nil {
+		return r, errors.New("the address is malformed")
+	}
+	u, err := o.parseURL(ref.String())
+	if err != nil {
+		return r, err
+	}
+	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
+		r.method, r.body = http.MethodGet, ""
+		r.header = withoutBody(r.header)
+	}
+	if !sameSite(r.url, u) {
+		if r.method != http.MethodGet {
+			return r, errors.New("what was to be sent is meant for another host")
+		}
+		r.header = http.Header{}
+	}
+	r.url = u
+	return r, nil
+}
+
+func withoutBody(h http.Header) http.Header {
+	h = maps.Clone(h)
+	maps.DeleteFunc(h, func(key string, _ []string) bool { return strings.HasPrefix(key, "Content-") })
+	return h
+}
+
+// sameSite reports whether to may be told what was meant for from: the same
+// host and port, or the same host now over TLS.
+func sameSite(from, to *url.URL) bool {
+	if !strings.EqualFold(from.Hostname(), to.Hostname()) {
+		return false
+	}
+	if from.Scheme == "http" && to.Scheme == "https" {
+		return portOf(from) == "80" && portOf(to) == "443"
+	}
+	return from.Scheme == to.Scheme && portOf(from) == portOf(to)
+}
+
+// send makes one request, over a connection of its own that ends with it.
+func (o Options) send(ctx context.Context, r request) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, r.method, r.url.String(), strings.NewReader(r.body))
+	if err != nil {
+		return nil, err
+	}
+	if r.body == "" {
+		req.Body, req.ContentLength = http.NoBody, 0
+	}
+	req.Header.Set("User-Agent", o.UserAgent)
+	req.Header.Set("Accept", accepted)
+	maps.Copy(req.Header, r.header)
+	t, err := o.transport(ctx, req)
+	if err != nil {
+		return nil, err
+	}
+	return t.RoundTrip(req)
+}
+
+// transport carries one request. Where that goes through a proxy, the host is
+// checked before; the proxy itself is the user's choice.
+func (o Options) transport(ctx context.Context, req *http.Request) (*http.Transport, error) {
+	t := &http.Transport{
+		DialContext: o.dial, DisableKeepAlives: true, MaxResponseHeaderBytes: maxHead,
+		TLSClientConfig: &tls.Config{InsecureSkipVerify: o.SkipTLSVerify},
+	}
+	if o.Proxy == nil {
+		return t, nil
+	}
+	proxy, err := o.Proxy(req)
+	if err != nil || proxy == nil {
+		return t, err
+	}
+	if !o.allowed(req.URL.Hostname(), portOf(req.URL)) {
+		if _, err := o.addresses(ctx, req.URL.Hostname(), portOf(req.URL)); err != nil {
+			return nil, err
+		}
+	}
+	own := o
+	own.AllowPrivate = true
+	t.Proxy, t.DialContext = http.ProxyURL(proxy), own.dial
+	return t, nil
+}

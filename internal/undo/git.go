@@ -1,0 +1,308 @@
+package undo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/event"
+)
+
+// gitPatience is how long git may take for one thing.
+const gitPatience = 30 * time.Second
+
+// maxIndex is how large an index is read.
+const maxIndex = 256 << 20
+
+// repo is the git work tree that holds the workspace. Its files that are as git
+// has them need not be kept again. We read the index ourselves and ask git for
+// attributes and objects only, so that no filter, hook or monitor of the
+// repository is ever run, no lock taken and nothing written. The nil *repo
+// knows nothing.
+type repo struct {
+	dir    string // of the workspace
+	prefix string // of the workspace in the work tree: "" or "a/b/"
+	gitDir string
+	env    []string
+
+	index *index    // as last read
+	stamp stamp     // of the file it was read from
+	works bool      // git has answered before
+	batch *catFiles // running; see release
+}
+
+// findRepo looks for the work tree that holds dir.
+func findRepo(dir string, env []string) *repo {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil
+	}
+	for top := real; ; top = filepath.Dir(top) {
+		if gitDir, ok := gitDirOf(top); ok {
+			rel, err := filepath.Rel(top, real)
+			if err != nil {
+				return nil
+			}
+			r := &repo{dir: dir, gitDir: gitDir, env: gitEnv(env)}
+			if rel != "." {
+				r.prefix = filepath.ToSlash(rel) + "/"
+			}
+			return r
+		}
+		if filepath.Dir(top) == top {
+			return nil
+		}
+	}
+}
+
+// gitDirOf is where the repository of the work tree top lies: in a directory
+// .git, or where a file of that name says.
+func gitDirOf(top string) (string, bool) {
+	name := filepath.Join(top, ".git")
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", false
+	}
+	if info.IsDir() {
+		return name, true
+	}
+	text, err := os.ReadFile(name)
+	to, ok := strings.CutPrefix(string(text), "gitdir: ")
+	if err != nil || !ok {
+		return "", false
+	}
+	to = strings.TrimRight(to, "\r\n")
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(top, to)
+	}
+	return to, true
+}
+
+// gitEnv is env without anything that would lead git elsewhere, and with what
+// keeps it quiet, local and away from locks.
+func gitEnv(env []string) []string {
+	var list []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "GIT_") {
+			list = append(list, v)
+		}
+	}
+	return append(list, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1")
+}
+
+func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "git", append([]string{
+		"--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never",
+	}, args...)...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.dir, r.env, time.Second
+	return cmd
+}
+
+// usable reports whether git can be asked about this repository at all.
+func (r *repo) usable(ctx context.Context) bool {
+	if r == nil {
+		return false
+	}
+	if !r.works {
+		ctx, cancel := context.WithTimeout(ctx, gitPatience)
+		defer cancel()
+		r.works = r.command(ctx, "rev-parse", "--git-dir").Run() == nil
+	}
+	return r.works
+}
+
+// entries is the index as it is now, or an empty one.
+func (r *repo) entries() *index {
+	if r == nil {
+		return &index{}
+	}
+	name := filepath.Join(r.gitDir, "index")
+	info, err := os.Stat(name)
+	if err != nil || info.Size() > maxIndex {
+		return &index{}
+	}
+	now := stampOf(info)
+	if r.index != nil && r.stamp == now {
+		return r.index
+	}
+	r.index, r.stamp = &index{}, now
+	data, err := os.ReadFile(name)
+	if err != nil {
+		return r.index
+	}
+	if x, err := parseIndex(data, r.prefix); err == nil {
+		x.mtime = now.mtime
+		r.index = x
+	}
+	return r.index
+}
+
+// converted are the attributes by which git changes a file between the work
+// tree and its objects in ways that cannot be told from the file's size.
+var converted = []string{"filter", "working-tree-encoding", "ident"}
+
+// asTheyAre reports which of the given files git stores as they are, line ends
+// aside: see restoreEnds.
+func (r *repo) asTheyAre(ctx context.Context, names []string) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	cmd := r.command(ctx, append([]string{"check-attr", "-z", "--stdin"}, converted...)...)
+	cmd.Stdin = strings.NewReader(strings.Join(names, "\x00") + "\x00")
+	out, err := cmd.Output()
+	if err != nil {
+		return nil, fmt.Errorf("ask git for attributes: %w", err)
+	}
+	r.works = true
+	as := make(map[string]bool, len(names))
+	for _, name := range names {
+		as[name] = true
+	}
+	fields := bytes.Split(out, []byte{0}) // path, attribute, value, and so on
+	for i := 0; i+2 < len(fields); i += 3 {
+		if v := string(fields[i+2]); v != "unspecified" && v != "unset" {
+			delete(as, string(fields[i]))
+		}
+	}
+	return as, nil
+}
+
+// gitHash is the object id that git gives to a content, in the manner of oid.
+func gitHash(oid string, content io.ReadSeeker, size int64) (string, error) {
+	var sum hash.Hash
+	if len(oid) == 2*sha1.Size {
+		sum = sha1.New()
+	} else {
+		sum = sha256.New()
+	}
+	fmt.Fprintf(sum, "blob %d\x00", size)
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	if n, err := io.Copy(sum, content); err != nil || n != size {
+		return "", errors.Join(errUnreadable, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// content is what the file described by s held, from git's objects.
+func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
+	if r == nil {
+		return nil, errors.New("there is no git repository any more")
+	}
+	if r.batch == nil {
+		b, err := startCatFiles(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		r.batch = b
+	}
+	data, err := r.batch.read(strings.TrimPrefix(s.Hash, gitPrefix), s.Size)
+	if err != nil {
+		r.release()
+		return nil, fmt.Errorf("read from git: %w", err)
+	}
+	return restoreEnds(data, s.Size)
+}
+
+// release ends the git process that content may have started.
+func (r *repo) release() {
+	if r == nil || r.batch == nil {
+		return
+	}
+	r.batch.close()
+	r.batch = nil
+}
+
+// restoreEnds gives data the line ends it had in the work tree, where it took
+// size bytes: git may have shortened them, all or none.
+func restoreEnds(data []byte, size int64) ([]byte, error) {
+	if int64(len(data)) == size {
+		return data, nil
+	}
+	long := make([]byte, 0, size)
+	for i, c := range data {
+		if c == '\n' && (i == 0 || data[i-1] != '\r') {
+			long = append(long, '\r')
+		}
+		if int64(len(long)) >= size {
+			break
+		}
+		long = append(long, c)
+	}
+	if int64(len(long)) != size || !bytes.HasSuffix(long, data[max(0, len(data)-1):]) {
+		return nil, errors.New("git stores the file in another form")
+	}
+	return long, nil
+}
+
+// catFiles is a git process that hands out objects.
+type catFiles struct {
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	in     io.WriteCloser
+	out    *bufio.Reader
+}
+
+func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	c := &catFiles{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel}
+	in, err := c.cmd.StdinPipe()
+	if err == nil {
+		var out io.ReadCloser
+		if out, err = c.cmd.StdoutPipe(); err == nil {
+			c.in, c.out = in, bufio.NewReader(out)
+			err = c.cmd.Start()
+		}
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("start git: %w", err)
+	}
+	return c, nil
+}
+
+// read returns the blob oid of a file that had size bytes.
+func (c *catFiles) read(oid string, size int64) ([]byte, error) {
+	if _, err := hex.DecodeString(oid); err != nil || len(oid) < 2*sha1.Size {
+		return nil, fmt.Errorf("%q is no object id", oid)
+	}
+	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
+		return nil, err
+	}
+	head, err := c.out.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	f := strings.Fields(head) // id, type, size
+	if len(f) != 3 || f[1] != "blob" {
+		return nil, fmt.Errorf("there is no object %s", oid)
+	}
+	n, err := strconv.ParseInt(f[2], 10, 64)
+	if err != nil || n > size {
+		return nil, errors.New("git stores the file in another form")
+	}
+	data := make([]byte, n+1)
+	if _, err := io.ReadFull(c.out, data); err != nil {
+		return nil, err
+	}
+	return data[:n], nil
+}
+
+func (c *catFiles) close() {
+	c.in.Close()
+	c.cancel() // it has nothing to finish
+	_ = c.cmd.Wait()
+}

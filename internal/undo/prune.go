@@ -1,0 +1,104 @@
+package undo
+
+import (
+	"cmp"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"time"
+)
+
+// maxObjects is how many entries of one directory of the store are looked at.
+const maxObjects = 1 << 20
+
+// object is a blob as it lies in the store.
+type object struct {
+	hash string
+	size int64
+	used time.Time
+}
+
+// Prune makes room for need bytes by dropping what has not been of use for
+// longest. Contents for which pinned reports true stay, and so do those that
+// were used a moment ago. It returns how many bytes were freed.
+func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.openRoot() != nil {
+		return 0
+	}
+	all := s.list()
+	slices.SortFunc(all, func(a, b object) int {
+		return cmp.Or(a.used.Compare(b.used), cmp.Compare(a.hash, b.hash))
+	})
+	room := s.o.Quota - need - s.o.Quota/slack
+	var freed int64
+	for _, o := range all {
+		if s.total <= room {
+			break
+		}
+		if s.used[0][o.hash] || s.used[1][o.hash] || pinned(o.hash) {
+			continue
+		}
+		if s.root.Remove(place(o.hash)) == nil {
+			s.total -= o.size
+			freed += o.size
+		}
+	}
+	return freed
+}
+
+// slack is the part of the quota that pruning frees beyond what is asked for,
+// so that it is rarely needed.
+const slack = 16
+
+// measure adds up what is in the store and removes what crashes left behind.
+func (s *Store) measure() {
+	s.total = 0
+	for _, o := range s.list() {
+		s.total += o.size
+	}
+	for _, temp := range s.pending {
+		if info, err := s.root.Stat(temp); err == nil {
+			s.total += info.Size()
+		}
+	}
+	s.removeStale()
+	s.known = true
+}
+
+// list names all blobs. What cannot be read is left out.
+func (s *Store) list() (all []object) {
+	for _, dir := range readDir(s.root, objects) {
+		for _, d := range readDir(s.root, path.Join(objects, dir.Name())) {
+			info, err := d.Info()
+			hash := dir.Name() + d.Name()
+			if err == nil && isHash(hash) {
+				all = append(all, object{hash, info.Size(), info.ModTime()})
+			}
+		}
+	}
+	return all
+}
+
+func (s *Store) removeStale() {
+	if s.o.Now == nil {
+		return
+	}
+	for _, d := range readDir(s.root, temporary) {
+		if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > stale {
+			_ = s.root.Remove(path.Join(temporary, d.Name()))
+		}
+	}
+}
+
+func readDir(root *os.Root, name string) []fs.DirEntry {
+	f, err := root.Open(name)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	list, _ := f.ReadDir(maxObjects)
+	return list
+}

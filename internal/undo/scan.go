@@ -1,0 +1,340 @@
+package undo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/workspace"
+)
+
+// keepTree sees that every file could be brought back, and returns the name
+// under which the state of all files is kept.
+func (k *Keeper) keepTree(ctx context.Context) (string, error) {
+	k.recall()
+	t, err := k.scan(ctx)
+	if err != nil {
+		return "", fmt.Errorf("look at files: %w", err)
+	}
+	if err := k.persist(t); err != nil {
+		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
+		t.chain = []string{fmt.Sprintf("not kept %d", t.at)}
+	}
+	if len(k.open) >= maxOpen {
+		clear(k.open) // they can be read back
+	}
+	k.open[t.name()] = t
+	return t.name(), nil
+}
+
+// maxOpen is how many trees are held in memory for calls under way.
+const maxOpen = 16
+
+// recall takes up the tree an earlier process left, if there is one.
+func (k *Keeper) recall() {
+	if k.tree != nil || k.o.Tree == "" {
+		return
+	}
+	if t, err := loadTree(k.store, k.o.Tree); err == nil {
+		k.tree, k.kept = t, t
+	}
+}
+
+// scan looks at all files and makes k.tree their state now. Only those that
+// may have changed since it was last seen are read.
+func (k *Keeper) scan(ctx context.Context) (*tree, error) {
+	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
+	s.next.at = k.now().UnixNano()
+	folders, more, err := k.ws.Survey(ctx, k.o.MaxEntries)
+	if err != nil {
+		return nil, err
+	}
+	s.next.partial = more
+	if more {
+		k.warn(fmt.Sprintf("more than %d files: what commands do to the others cannot be undone", k.o.MaxEntries))
+	}
+	for _, f := range folders {
+		s.next.partial = s.next.partial || f.Err != nil
+		s.next.folders[f.Path] = s.merge(f)
+	}
+	if err := s.identify(ctx); err != nil {
+		return nil, err
+	}
+	k.tree = s.next
+	return s.next, nil
+}
+
+// scanning is one scan under way.
+type scanning struct {
+	k    *Keeper
+	old  *tree // may be nil
+	next *tree
+	todo []find
+}
+
+// find is a file whose content is to be named.
+type find struct {
+	path string
+	node *node
+	was  *node // what stood there when last seen, or nil
+}
+
+// merge makes the folder that f describes out of the one seen last. If all is
+// as it was, it is the same one.
+func (s *scanning) merge(f workspace.Folder) *folder {
+	var old *folder
+	if s.old != nil {
+		old = s.old.folders[f.Path]
+	}
+	next := &folder{nodes: make([]node, 0, len(f.Entries))} // never grows: nodes are pointed to
+	news := 0
+	for _, info := range f.Entries {
+		n, ok := newNode(info)
+		if !ok {
+			continue
+		}
+		was := old.find(n.name)
+		if was != nil && was.stamp == n.stamp && !was.fresh {
+			next.nodes = append(next.nodes, *was)
+			continue
+		}
+		news++
+		next.nodes = append(next.nodes, n)
+		if n.hash == "" || n.hash == linkHash {
+			s.todo = append(s.todo, find{path.Join(f.Path, n.name), &next.nodes[len(next.nodes)-1], was})
+		}
+	}
+	if news == 0 && old != nil && len(old.nodes) == len(next.nodes) {
+		return old
+	}
+	return next
+}
+
+// newNode describes a file, directory or link; of other things there is no
+// node, nor of files that we ourselves are about to write.
+func newNode(info fs.FileInfo) (node, bool) {
+	n := node{name: info.Name(), stamp: stampOf(info)}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		n.hash, n.stamp = dirHash, n.stamp.ofDir()
+	case mode&fs.ModeSymlink != 0:
+		n.hash = linkHash
+	case !mode.IsRegular(), strings.HasPrefix(n.name, ".coder-") && strings.HasSuffix(n.name, ".tmp"):
+		return node{}, false
+	}
+	return n, true
+}
+
+// identify names the contents of all files that are new or changed. What git
+// has is named by it; the rest is read and kept, within bounds.
+func (s *scanning) identify(ctx context.Context) error {
+	s.readLinks()
+	s.setAside(func(f find) bool { return f.node.stamp.size > s.k.o.MaxFile })
+	if err := s.asInGit(ctx); err != nil {
+		return err
+	}
+	slices.SortFunc(s.todo, func(a, b find) int {
+		return cmp.Or(cmp.Compare(a.node.stamp.size, b.node.stamp.size), strings.Compare(a.path, b.path))
+	})
+	files, bytes := 0, int64(0)
+	many := s.setAside(func(f find) bool {
+		files, bytes = files+1, bytes+f.node.stamp.size
+		return files > s.k.o.TreeFiles || bytes > s.k.o.TreeBytes
+	})
+	if many > 0 {
+		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept: what commands do to them cannot be undone", many))
+	}
+	return s.read(ctx)
+}
+
+// setAside marks files as lost instead of naming their contents, and returns
+// how many.
+func (s *scanning) setAside(lost func(find) bool) int {
+	all := len(s.todo)
+	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
+		f.node.lost = lost(f)
+		return f.node.lost
+	})
+	return all - len(s.todo)
+}
+
+func (s *scanning) readLinks() {
+	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
+		if f.node.hash != linkHash {
+			return false
+		}
+		var err error
+		f.node.fresh = f.node.stamp.fresh(s.k.now())
+		f.node.link, err = s.k.ws.Readlink(f.path)
+		f.node.lost = err != nil
+		return true
+	})
+}
+
+// few is the number of files up to which reading them is cheaper than asking
+// git about them.
+const few = 200
+
+// asInGit names the files that git's index says are unchanged.
+func (s *scanning) asInGit(ctx context.Context) error {
+	if len(s.todo) <= few {
+		return nil
+	}
+	index := s.k.repo.entries()
+	var names []string
+	for _, f := range s.todo {
+		if _, ok := index.lists(f.path, f.node.stamp); ok {
+			names = append(names, f.path)
+		}
+	}
+	if len(names) <= few {
+		return nil
+	}
+	plain, err := s.k.repo.asTheyAre(ctx, names)
+	if err != nil {
+		return ctx.Err() // without git the files are read
+	}
+	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
+		oid, ok := index.lists(f.path, f.node.stamp)
+		if ok = ok && plain[f.path]; ok {
+			f.node.hash = gitPrefix + oid
+		}
+		return ok
+	})
+	return nil
+}
+
+// read reads the files that are left, several at a time, and keeps what is in
+// them.
+func (s *scanning) read(ctx context.Context) error {
+	if len(s.todo) == 0 {
+		return nil
+	}
+	r := reading{k: s.k, index: &index{}}
+	if x := s.k.repo.entries(); len(x.files) > 0 && s.k.repo.usable(ctx) {
+		r.index = x
+	}
+	r.pinned = sync.OnceValue(s.k.pinned)
+	work := make(chan find)
+	errs := make([]error, min(runtime.GOMAXPROCS(0)+1, len(s.todo)))
+	var crew sync.WaitGroup
+	for i := range errs {
+		crew.Go(func() {
+			for f := range work {
+				if ctx.Err() == nil {
+					errs[i] = errors.Join(errs[i], r.name(f))
+				}
+			}
+		})
+	}
+	for _, f := range s.todo {
+		work <- f
+	}
+	close(work)
+	crew.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.judge(errors.Join(errs...))
+}
+
+// judge decides what a content that could not be kept means: the command may
+// run, but what it does to that file cannot be undone.
+func (s *scanning) judge(err error) error {
+	lost := 0
+	for _, f := range s.todo {
+		if f.node.lost {
+			lost++
+		}
+	}
+	switch {
+	case err != nil:
+		s.k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", head(err.Error(), maxWarning)))
+	case lost > 0:
+		s.k.warn("some files cannot be kept: what commands do to them cannot be undone")
+	}
+	return nil
+}
+
+// maxWarning bounds what a warning quotes.
+const maxWarning = 300
+
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// reading names contents. It is used by several goroutines at once.
+type reading struct {
+	k      *Keeper
+	index  *index
+	pinned func() func(string) bool
+}
+
+// name reads a file, finds or keeps its content, and names it. A file that
+// cannot be read or kept is lost; the error says why if that is unexpected.
+func (r *reading) name(f find) error {
+	f.node.fresh = f.node.stamp.fresh(r.k.now())
+	err := r.k.withContent(f.path, func(content io.ReadSeeker, size int64) (err error) {
+		f.node.hash, err = r.nameContent(f, content, size)
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	f.node.hash, f.node.lost = "", true
+	if errors.Is(err, errUnreadable) {
+		return nil
+	}
+	return err
+}
+
+// nameContent prefers the name the file had if the content is still the same,
+// then the one by which git knows it.
+func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string, error) {
+	var oids []string
+	if f.was != nil {
+		if oid, ok := strings.CutPrefix(f.was.hash, gitPrefix); ok {
+			oids = append(oids, oid)
+		} else if hash, err := digest(content); err != nil {
+			return "", errors.Join(errUnreadable, err)
+		} else if hash == f.was.hash && r.k.store.use(hash) {
+			return hash, nil
+		}
+	}
+	if e, ok := r.index.files[f.path]; ok {
+		oids = append(oids, e.oid)
+	}
+	for _, oid := range oids {
+		if id, err := gitHash(oid, content, size); err != nil {
+			return "", err
+		} else if id == oid {
+			return gitPrefix + oid, nil
+		}
+	}
+	return r.put(content)
+}
+
+// put is Keeper.put for several goroutines.
+func (r *reading) put(content io.ReadSeeker) (string, error) {
+	hash, err := r.k.store.Put(content)
+	if !errors.Is(err, ErrFull) {
+		return hash, err
+	}
+	size, err := content.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", errors.Join(errUnreadable, err)
+	}
+	r.k.store.Prune(size, r.pinned())
+	return r.k.store.Put(content)
+}

@@ -1,0 +1,502 @@
+package undo
+
+import (
+	"bufio"
+	"compress/flate"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// DefaultQuota is how many bytes a store may take up on the disk.
+const DefaultQuota = 1 << 30
+
+// ErrFull is the error of putting more into a store than its quota allows.
+var ErrFull = errors.New("the store of kept contents is full")
+
+// errDamaged is the error of reading a blob that is not what its name says.
+var errDamaged = errors.New("kept content is damaged")
+
+// StoreOptions say how a store behaves. The zero value is fine.
+type StoreOptions struct {
+	Quota  int64            // bytes on the disk; zero means [DefaultQuota]
+	NoSync bool             // do not wait for the disk
+	Now    func() time.Time // tells when a blob was last of use; without it, when it was written
+}
+
+// Store keeps contents under their SHA-256, each once, compressed where that
+// helps:
+//
+//	<dir>/objects/ab/cdef…   one byte that says how, then the content
+//	<dir>/tmp                contents being written
+//
+// A content is put in with [Store.Put] and is safe after [Store.Commit]. What
+// is read is checked against its name. Several processes may use one store. It
+// is safe for concurrent use.
+type Store struct {
+	dir string
+	o   StoreOptions
+
+	mu      sync.Mutex        // guards the fields below
+	root    *os.Root          // nil until first needed
+	total   int64             // bytes in objects
+	known   bool              // total has been measured
+	pending map[string]string // hash → temporary file, written but not committed
+	// used are the hashes asked for since the last commit, and those asked for
+	// before it since the one before. They are never pruned: whoever asked may
+	// not have put them on record yet.
+	used [2]map[string]bool
+}
+
+// OpenStore returns the store in dir. It touches nothing: the directory is made
+// when there is something to put into it.
+func OpenStore(dir string, o StoreOptions) *Store {
+	if o.Quota <= 0 {
+		o.Quota = DefaultQuota
+	}
+	return &Store{dir: dir, o: o}
+}
+
+const (
+	objects   = "objects"
+	temporary = "tmp"
+	dirMode   = 0o700 // what is kept may be secret
+	fileMode  = 0o600
+
+	packMin = 4 << 10     // smaller contents take a block whatever we do
+	probe   = 64 << 10    // of a content, to see whether packing helps
+	stale   = time.Hour   // after which a temporary file belongs to nobody
+	recent  = time.Minute // a blob used within that time is not marked again
+	ignore  = "*\n"       // a .gitignore that ignores all, itself included
+	syncers = 8           // files synced at a time
+	plain   = byte('r')   // the content follows as it is
+	packed  = byte('z')   // the content follows deflated
+)
+
+// place is where a blob lies below the store's directory.
+func place(hash string) string { return path.Join(objects, hash[:2], hash[2:]) }
+
+// isHash reports whether name is one that Put gives.
+func isHash(name string) bool {
+	_, err := hex.DecodeString(name)
+	return err == nil && len(name) == 2*sha256.Size
+}
+
+// Put keeps what content holds, from its beginning, and returns its hash. If it
+// is there already nothing is written. The error is [ErrFull] if it would take
+// the store beyond its quota.
+func (s *Store) Put(content io.ReadSeeker) (string, error) {
+	hash, err := digest(content)
+	if err != nil {
+		return "", fmt.Errorf("read content: %w", err)
+	}
+	if s.use(hash) {
+		return hash, nil
+	}
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return "", fmt.Errorf("read content: %w", err)
+	}
+	hash, err = s.write(content)
+	if err != nil && !errors.Is(err, ErrFull) {
+		err = fmt.Errorf("keep content: %w", err)
+	}
+	return hash, err
+}
+
+// digest is the hash of all that content holds.
+func digest(content io.ReadSeeker) (string, error) {
+	sum := sha256.New()
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	if _, err := io.Copy(sum, content); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// Has reports whether a content is kept.
+func (s *Store) Has(hash string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.has(hash)
+}
+
+func (s *Store) has(hash string) bool {
+	_, ok := s.find(hash)
+	return ok
+}
+
+// find describes the blob of hash; one not yet committed has no description.
+func (s *Store) find(hash string) (fs.FileInfo, bool) {
+	if !isHash(hash) {
+		return nil, false
+	}
+	if _, ok := s.pending[hash]; ok {
+		return nil, true
+	}
+	if s.openRoot() != nil {
+		return nil, false
+	}
+	info, err := s.root.Stat(place(hash))
+	if err != nil || info.Size() == 0 { // nothing we finished is empty
+		return nil, false
+	}
+	return info, true
+}
+
+// use reports whether a content is kept and, if so, marks it as still of use.
+func (s *Store) use(hash string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	info, ok := s.find(hash)
+	if !ok {
+		return false
+	}
+	s.spare(hash)
+	if info == nil || s.o.Now == nil {
+		return true
+	}
+	if now := s.o.Now(); now.Sub(info.ModTime()) > recent {
+		_ = s.root.Chtimes(place(hash), now, now) // it only grows old a little early
+	}
+	return true
+}
+
+// spare saves hash from being pruned until two commits have passed.
+func (s *Store) spare(hash string) {
+	if s.used[0] == nil {
+		s.used[0] = make(map[string]bool)
+	}
+	s.used[0][hash] = true
+}
+
+// openRoot opens the store's directory if there is one.
+func (s *Store) openRoot() error {
+	if s.root != nil {
+		return nil
+	}
+	root, err := os.OpenRoot(s.dir)
+	s.root = root
+	return err
+}
+
+// make opens the store for writing, making its directories if need be, and
+// measures what is in it.
+func (s *Store) make() (*os.Root, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.known {
+		return s.root, nil
+	}
+	if err := os.MkdirAll(s.dir, dirMode); err != nil {
+		return nil, err
+	}
+	if err := s.openRoot(); err != nil {
+		return nil, err
+	}
+	for _, dir := range []string{objects, temporary} {
+		if err := s.root.MkdirAll(dir, dirMode); err != nil {
+			return nil, err
+		}
+	}
+	s.keepOutOfGit()
+	s.measure()
+	return s.root, nil
+}
+
+// keepOutOfGit leaves a note for git. Where it cannot be written nothing is lost.
+func (s *Store) keepOutOfGit() {
+	f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString(ignore)
+	_ = f.Close()
+}
+
+// write puts content into a temporary file that Commit will give its name.
+func (s *Store) write(content io.Reader) (hash string, err error) {
+	root, err := s.make()
+	if err != nil {
+		return "", err
+	}
+	f, temp, err := newTemp(root)
+	if err != nil {
+		return "", err
+	}
+	hash, size, err := pack(f, content)
+	if err = errors.Join(err, f.Close()); err == nil {
+		err = s.enlist(hash, temp, size)
+	}
+	if err != nil {
+		_ = root.Remove(temp) // stale ones are removed later
+		return "", err
+	}
+	return hash, nil
+}
+
+var serial struct {
+	sync.Mutex
+	n int
+}
+
+// newTemp makes a temporary file of our own.
+func newTemp(root *os.Root) (*os.File, string, error) {
+	for {
+		serial.Lock()
+		serial.n++
+		name := path.Join(temporary, strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(serial.n))
+		serial.Unlock()
+		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, name, err
+		}
+	}
+}
+
+// enlist takes a finished temporary file into account.
+func (s *Store) enlist(hash, temp string, size int64) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.has(hash) { // someone was faster
+		return s.root.Remove(temp)
+	}
+	if s.total+size > s.o.Quota {
+		return ErrFull
+	}
+	if s.pending == nil {
+		s.pending = make(map[string]string)
+	}
+	s.pending[hash] = temp
+	s.spare(hash)
+	s.total += size
+	return nil
+}
+
+// pack writes content to f, deflated if the start of it promises that this
+// helps, and returns its hash and the size of what was written.
+func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
+	in := bufio.NewReaderSize(content, probe)
+	sum := sha256.New()
+	how := plain
+	if packs(in) {
+		how = packed
+	}
+	if _, err := f.Write([]byte{how}); err != nil {
+		return "", 0, err
+	}
+	if how == packed {
+		err = deflate(f, io.TeeReader(in, sum))
+	} else {
+		_, err = io.Copy(f, io.TeeReader(in, sum))
+	}
+	if err != nil {
+		return "", 0, err
+	}
+	size, err = f.Seek(0, io.SeekCurrent)
+	return hex.EncodeToString(sum.Sum(nil)), size, err
+}
+
+// packs reports whether what in holds shrinks enough.
+func packs(in *bufio.Reader) bool {
+	start, _ := in.Peek(probe)
+	if len(start) < packMin {
+		return false
+	}
+	var n counter
+	w := packers.Get().(*flate.Writer)
+	defer packers.Put(w)
+	w.Reset(&n)
+	_, _ = w.Write(start) // a counter never fails
+	_ = w.Close()
+	return int(n) < len(start)*7/8
+}
+
+type counter int
+
+func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
+
+// packers are writers to be used again: each is large.
+var packers = sync.Pool{New: func() any {
+	w, _ := flate.NewWriter(nil, flate.BestSpeed)
+	return w
+}}
+
+func deflate(out io.Writer, in io.Reader) error {
+	w := packers.Get().(*flate.Writer)
+	defer packers.Put(w)
+	w.Reset(out)
+	if _, err := io.Copy(w, in); err != nil {
+		return err
+	}
+	return w.Close()
+}
+
+// Commit makes everything put in so far last. What it could not make last is
+// as if it had not been put in.
+func (s *Store) Commit() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.used = [2]map[string]bool{nil, s.used[0]}
+	pending := s.pending
+	s.pending = nil
+	if len(pending) == 0 {
+		return nil
+	}
+	err := s.syncFiles(pending)
+	if err == nil {
+		err = s.nameFiles(pending)
+	}
+	if err != nil {
+		for _, temp := range pending {
+			_ = s.root.Remove(temp)
+		}
+		s.known = false // measure again
+		return fmt.Errorf("keep contents: %w", err)
+	}
+	return nil
+}
+
+// syncFiles sees the pending files on the disk, several at a time.
+func (s *Store) syncFiles(pending map[string]string) error {
+	if s.o.NoSync {
+		return nil
+	}
+	names := make(chan string, len(pending))
+	for _, temp := range pending {
+		names <- temp
+	}
+	close(names)
+	errs := make([]error, min(syncers, len(pending)))
+	var crew sync.WaitGroup
+	for i := range errs {
+		crew.Go(func() {
+			for name := range names {
+				errs[i] = errors.Join(errs[i], syncFile(s.root, name))
+			}
+		})
+	}
+	crew.Wait()
+	return errors.Join(errs...)
+}
+
+// nameFiles gives the pending files their names, and sees those on the disk.
+func (s *Store) nameFiles(pending map[string]string) error {
+	dirs := make(map[string]bool)
+	for hash, temp := range pending {
+		to := place(hash)
+		err := s.root.Rename(temp, to)
+		if errors.Is(err, fs.ErrNotExist) {
+			if err = s.root.MkdirAll(path.Dir(to), dirMode); err == nil {
+				dirs[objects] = true
+				err = s.root.Rename(temp, to)
+			}
+		}
+		if err != nil {
+			return err
+		}
+		dirs[path.Dir(to)] = true
+	}
+	if s.o.NoSync {
+		return nil
+	}
+	for dir := range dirs {
+		if err := syncFile(s.root, dir); err != nil && !cannotSync(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func syncFile(root *os.Root, name string) error {
+	f, err := root.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return f.Sync()
+}
+
+func cannotSync(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
+}
+
+// Open returns a kept content. Reading it to its end fails if it is not the one
+// that was put in. The error is [fs.ErrNotExist] if it is not kept.
+func (s *Store) Open(hash string) (io.ReadCloser, error) {
+	f, err := s.openBlob(hash)
+	if err != nil {
+		return nil, fmt.Errorf("open kept content %.12s: %w", hash, err)
+	}
+	in := bufio.NewReaderSize(f, probe)
+	how, err := in.ReadByte()
+	b := &blob{f: f, in: in, sum: sha256.New(), hash: hash}
+	switch {
+	case err == nil && how == packed:
+		b.in = flate.NewReader(in)
+	case err != nil || how != plain:
+		f.Close()
+		return nil, fmt.Errorf("open kept content %.12s: %w", hash, errDamaged)
+	}
+	return b, nil
+}
+
+func (s *Store) openBlob(hash string) (*os.File, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if !isHash(hash) {
+		return nil, fs.ErrNotExist
+	}
+	if err := s.openRoot(); err != nil {
+		return nil, err
+	}
+	if temp, ok := s.pending[hash]; ok {
+		return s.root.Open(temp)
+	}
+	return s.root.Open(place(hash))
+}
+
+// blob is a kept content being read.
+type blob struct {
+	f    *os.File
+	in   io.Reader
+	sum  hash.Hash
+	hash string
+}
+
+func (b *blob) Read(p []byte) (int, error) {
+	n, err := b.in.Read(p)
+	b.sum.Write(p[:n])
+	switch {
+	case err == io.EOF && hex.EncodeToString(b.sum.Sum(nil)) != b.hash:
+		err = errDamaged
+	case err != nil && err != io.EOF:
+		err = errors.Join(errDamaged, err)
+	}
+	return n, err
+}
+
+func (b *blob) Close() error { return b.f.Close() }
+
+// Close lets the store's directory go.
+func (s *Store) Close() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.root == nil {
+		return nil
+	}
+	root := s.root
+	s.root, s.known = nil, false
+	return root.Close()
+}
