@@ -37,6 +37,7 @@ type hands struct {
 	todos   plan.Memory
 	index   *codeindex.Index
 	work    context.Context // ends with close
+	made    time.Time
 	ends    []func() error
 }
 
@@ -47,7 +48,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 		return nil, inputf("open the workspace: %v", err)
 	}
 	work, stop := context.WithCancel(context.Background())
-	hs := &hands{work: work, ends: []func() error{ws.Close, func() error { stop(); return nil }}}
+	hs := &hands{work: work, made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
 		hs.keeper = hs.files
@@ -120,7 +121,7 @@ func (h *house) todoTools(todos *plan.Memory) []tool.Tool {
 func (hs *hands) observe(r event.Record) {
 	hs.history.Add(r)
 	hs.todos.Observe(r)
-	if _, ok := r.Event.(event.ToolCallRequested); ok {
+	if _, ok := r.Event.(event.ToolCallRequested); ok && !r.Time.Before(hs.made) {
 		hs.index.Start(hs.work)
 	}
 }

@@ -226,7 +226,7 @@ func (o Options) find(program string) (file, inside string) {
 		if !filepath.IsAbs(dir) || !runnable(file) {
 			continue
 		}
-		if real, err := filepath.EvalSymlinks(file); err == nil && real != "" &&!within(o.Root, dir) {
+		if real, err := filepath.EvalSymlinks(file); err == nil && !within(o.Root, real) && !within(o.Root, dir) {
 			return file, ""
 		}
 		inside = file

@@ -24,6 +24,9 @@ type Batch struct {
 	rel  string
 }
 
+// listers is how many directories are listed at a time.
+const listers = 4
+
 // batchSize is how many files one batch has at most.
 const batchSize = 64
 
@@ -67,9 +70,9 @@ type listed struct {
 func (w *Workspace) listAll(ctx context.Context, dirs []level) []listed {
 	all := make([]listed, len(dirs))
 	var crew sync.WaitGroup
-	for i := range min(surveyors, len(dirs)) {
+	for i := range min(listers, len(dirs)) {
 		crew.Go(func() {
-			for j := i; j < len(dirs) && ctx.Err() == nil; j += surveyors {
+			for j := i; j < len(dirs) && ctx.Err() == nil; j += listers {
 				all[j] = w.listOne(dirs[j])
 			}
 		})

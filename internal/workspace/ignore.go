@@ -2,7 +2,9 @@ package workspace
 
 import (
 	"io/fs"
+	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -14,6 +16,10 @@ var never = map[string]bool{
 	".git": true, ".hg": true, ".svn": true, ".jj": true, ".coder": true,
 	"node_modules": true, "__pycache__": true, ".venv": true,
 }
+
+// NeverSearched lists the names of directories that are not searched unless
+// named, in order.
+func NeverSearched() []string { return slices.Sorted(maps.Keys(never)) }
 
 // maxIgnoreFile is how many bytes of a .gitignore are heeded.
 const maxIgnoreFile = 256 << 10

@@ -44,10 +44,10 @@ func (w *walker) foundBy(inner []arg, everything bool) {
 				named[i] = arg{text: "/"}
 			}
 		}
-		w.run(named)
+		w.either(inner, named)
 		return
 	}
-	w.run(filled(inner, "{}"))
+	w.either(inner, filled(inner, "{}"))
 }
 
 func (w *walker) anyRoot(starts []arg) bool {
@@ -100,7 +100,7 @@ func (w *walker) fd(args []arg) bool {
 	for i, a := range args {
 		if i > 0 && (a.is("-x", "-X", "--exec", "--exec-batch") || a.option() && !strings.HasPrefix(a.text, "--") && strings.ContainsAny(a.text, "xX")) {
 			if i+1 < len(args) {
-				w.run(append(filled(args[i+1:], "{"), arg{text: "…", known: vague}))
+				w.either(args[i+1:], withMore(filled(args[i+1:], "{")))
 			}
 			return false
 		}

@@ -94,12 +94,24 @@ func (w *walker) xargs(args []arg) {
 			if !f.given {
 				mark = "{}"
 			}
-			w.run(filled(rest, mark))
+			w.either(rest, filled(rest, mark))
 			return
 		}
 	}
-	w.run(append(slices.Clone(rest), arg{text: "…", known: vague}))
+	w.either(rest, withMore(rest))
 }
+
+// either judges a command that may be run in two ways; the first is the one it
+// is known by.
+func (w *walker) either(args, other []arg) {
+	w.run(args)
+	n := len(w.report.Simple)
+	w.run(other)
+	w.report.Simple = w.report.Simple[:n]
+}
+
+// withMore is a command that gets more words from elsewhere.
+func withMore(args []arg) []arg { return append(slices.Clone(args), arg{text: "…", known: vague}) }
 
 // filled marks the words that something unknown is put into.
 func filled(args []arg, mark string) []arg {
@@ -135,7 +147,7 @@ func (w *walker) parallel(args []arg) {
 		w.script(rest[0].text)
 		return
 	}
-	w.run(append(filled(rest, "{"), arg{text: "…", known: vague}))
+	w.either(rest, withMore(filled(rest, "{")))
 }
 
 // commandBuiltin only looks a name up with -v.

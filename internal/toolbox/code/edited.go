@@ -187,7 +187,7 @@ type diagnosingCall struct {
 func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	edit := c.d.Before(ctx, written(c.Plan())...)
 	r, err := c.Call.Run(ctx, out)
-	if err != nil || r.Failed {
+	if err != nil {
 		return r, err
 	}
 	if problems, n := edit.New(ctx); n > 0 {

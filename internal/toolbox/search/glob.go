@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -160,7 +159,7 @@ func collect(ctx context.Context, ws *workspace.Workspace, base, pattern string,
 			r.Unreadable = noted(r.Unreadable, e.Path)
 		case e.Ignored || e.IsDir():
 		case doublestar.MatchUnvalidated(pattern, below(base, e.Path)):
-			files = append(files, found{e.Path, modTime(ws, e.Path)})
+			files = append(files, found{e.Path, modTime(e)})
 		}
 	}
 	return files
@@ -184,9 +183,8 @@ func noted(list []string, name string) []string {
 	return list
 }
 
-func modTime(ws *workspace.Workspace, name string) (t time.Time) {
-	var info fs.FileInfo
-	if info, _ = ws.Lstat(name); info != nil {
+func modTime(e workspace.Entry) (t time.Time) {
+	if info, err := e.Info(); err == nil {
 		t = info.ModTime()
 	}
 	return t

@@ -19,6 +19,8 @@ const (
 	defaultMatches = 200
 	maxMatches     = 1000
 	maxContext     = 20
+	modeFiles      = "files"
+	modeCount      = "count"
 	maxText        = 64 << 10 // bytes of all matches together
 	maxLineText    = 500      // characters of one line
 	maxFile        = 2 << 20  // bytes of a file that is come across
@@ -31,6 +33,8 @@ type grepArgs struct {
 	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"only files that match this glob, such as *.go"`
 	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i" doc:"ignore case"`
 	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines to show before and after each match"`
+	Type       string `json:"type,omitzero" also:"file_type filetype" doc:"only files of this type: go, py, ts, js, rust, c, java, md, yaml …"`
+	OutputMode string `json:"output_mode,omitzero" also:"mode" enum:"content|files|count|files_with_matches" doc:"content (the matching lines, if not given), files (only their paths) or count (lines per file)"`
 	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit" doc:"most matching lines to return, 200 if not given"`
 }
 
@@ -45,7 +49,7 @@ type grepResult struct {
 }
 
 // Grep is the tool that finds lines by content.
-func Grep(ws *workspace.Workspace) tool.Tool {
+func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 	return tool.Func[grepArgs]{
 		Name: "grep", Doc: grepDoc,
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Grep"}, {Dialect: tool.CoAuthor, Name: "grepTool"}, {Name: "search"}, {Name: "search_content"}, {Name: "rg"}},
@@ -56,7 +60,7 @@ func Grep(ws *workspace.Workspace) tool.Tool {
 			return reading(ws, a.Pattern, orRoot(a.Path))
 		},
 		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
-			return grep(ctx, ws, a)
+			return grep(ctx, ws, o, a)
 		},
 	}
 }
@@ -71,6 +75,9 @@ func (a grepArgs) matcher() (*matcher, error) {
 	case a.MaxMatches < 0:
 		return nil, errors.New("max_matches must not be negative")
 	}
+	if _, err := kindOf(a.Type); err != nil {
+		return nil, err
+	}
 	if a.Include != "" {
 		if err := checkGlob(a.Include); err != nil {
 			return nil, fmt.Errorf("include: %w", err)
@@ -79,7 +86,7 @@ func (a grepArgs) matcher() (*matcher, error) {
 	return newMatcher(a.Pattern, a.IgnoreCase)
 }
 
-func grep(ctx context.Context, ws *workspace.Workspace, a grepArgs) (tool.Result, error) {
+func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (tool.Result, error) {
 	m, err := a.matcher()
 	if err != nil {
 		return tool.Result{}, err
@@ -92,7 +99,14 @@ func grep(ctx context.Context, ws *workspace.Workspace, a grepArgs) (tool.Result
 	if err != nil {
 		return tool.Result{}, err
 	}
-	s := &searcher{ws: ws, m: m, include: include(a.Include), base: at, context: a.Context, limit: a.limit(), size: maxFile}
+	kind, err := kindOf(a.Type)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s := &searcher{
+		ws: ws, m: m, include: include(a.Include), kind: kind, base: at, mode: a.mode(),
+		context: a.Context, limit: a.limit(), size: maxFile, ripgrep: o.Ripgrep,
+	}
 	if !info.IsDir() {
 		s.size = maxNamedFile
 		s.one(ctx, at)
@@ -106,7 +120,19 @@ func grep(ctx context.Context, ws *workspace.Workspace, a grepArgs) (tool.Result
 		return tool.Result{}, s.named
 	}
 	r := s.result()
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%d matches in %d files", r.Count, r.Files)}, nil
+	summary := fmt.Sprintf("%d matches in %d files", r.Count, r.Files)
+	if a.mode() == modeFiles || a.mode() == modeCount {
+		summary = fmt.Sprintf("%d files", r.Files)
+	}
+	return tool.Result{Value: r, Summary: summary}, nil
+}
+
+// mode is what to tell of a match; one of its values has a second name.
+func (a grepArgs) mode() string {
+	if a.OutputMode == "files_with_matches" {
+		return modeFiles
+	}
+	return a.OutputMode
 }
 
 func (a grepArgs) limit() int {

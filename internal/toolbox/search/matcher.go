@@ -7,13 +7,17 @@ import (
 	"regexp/syntax"
 	"strings"
 	"unicode/utf8"
+
+	re2 "github.com/wasilibs/go-re2"
 )
 
 // matcher finds the lines that match a pattern. If every match must hold one
 // of a few literals, it looks for those first and tries the pattern only on
 // lines that have one, which is many times faster.
 type matcher struct {
+	source   string // the pattern with its flags
 	re       *regexp.Regexp
+	fast     *re2.Regexp // the same for text that is UTF-8; nil if literals are enough
 	literals [][]byte // lower case if fold; none if we know of none
 	fold     bool
 }
@@ -23,13 +27,16 @@ func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{re: re}
+	m := &matcher{re: re, source: re.String()}
 	if tree, err := syntax.Parse(re.String(), syntax.Perl); err == nil {
 		need := needed(tree.Simplify())
 		m.fold = need.fold
 		for _, l := range need.any {
 			m.literals = append(m.literals, []byte(l))
 		}
+	}
+	if len(m.literals) == 0 {
+		m.fast, _ = re2.Compile(m.source) // without it we are only slower
 	}
 	return m, nil
 }
@@ -70,10 +77,14 @@ const window = 64 << 10
 // byPattern returns a function that finds where a match begins, from the
 // beginning of a line on. It goes by whole lines, window after window.
 func (m *matcher) byPattern(ctx context.Context, data []byte) func(from int) int {
+	find := m.re.FindIndex
+	if m.fast != nil && utf8.Valid(data) {
+		find = m.fast.FindIndex
+	}
 	return func(from int) int {
 		for from < len(data) && ctx.Err() == nil {
 			end := lineAt(data, min(from+window, len(data)-1)).to
-			if at := m.re.FindIndex(data[from:end]); at != nil {
+			if at := find(data[from:end]); at != nil {
 				return from + at[0]
 			}
 			from = end + 1

@@ -17,8 +17,19 @@ import (
 	"coder/internal/workspace"
 )
 
-// All returns every tool of this package.
-func All(ws *workspace.Workspace) []tool.Tool { return []tool.Tool{Glob(ws), Grep(ws)} }
+// Options say what a search may use.
+type Options struct {
+	// Ripgrep is the absolute path of rg, which then does the first round of a
+	// search through many files; see [FindRipgrep]. What it finds is read and
+	// matched again here, so answers are the same without it.
+	Ripgrep string
+}
+
+// All returns every tool of this package, using nothing but itself.
+func All(ws *workspace.Workspace) []tool.Tool { return With(ws, Options{}) }
+
+// With returns every tool of this package.
+func With(ws *workspace.Workspace, o Options) []tool.Tool { return []tool.Tool{Glob(ws), Grep(ws, o)} }
 
 // maxWalk is how many files and directories one search looks at.
 const maxWalk = 1_000_000

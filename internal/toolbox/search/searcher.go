@@ -5,7 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
+	"path"
 	"runtime"
+	"slices"
+	"strconv"
 	"sync"
 	"sync/atomic"
 
@@ -18,19 +22,25 @@ type searcher struct {
 	ws      *workspace.Workspace
 	m       *matcher
 	include include
+	kind    kind
 	base    string
+	mode    string
 	context int
-	limit   int   // matching lines wanted
-	size    int64 // bytes a file may have
-	named   error // why the one file that was named could not be searched
+	limit   int    // matching lines wanted, or files
+	size    int64  // bytes a file may have
+	ripgrep string // the program to ask first, if there is one
+	named   error  // why the one file that was named could not be searched
 
-	hits  atomic.Int64 // matching lines found so far
+	hits  atomic.Int64 // matching lines found so far, or files
 	files []hits       // in the order they were come across
 
 	large      int
 	unreadable []string
 	cut        bool // not everything was looked at
 }
+
+// wanted reports whether a file, as seen from the base, is to be searched.
+func (s *searcher) wanted(rel string) bool { return s.kind.matches(rel) && s.include.matches(rel) }
 
 // hits are the matching lines of one file as they are shown: for each the line
 // itself and, if context is wanted, the lines around it.
@@ -41,15 +51,25 @@ type span struct{ from, to int }
 
 // one searches the file that was named.
 func (s *searcher) one(ctx context.Context, name string) {
-	h, err := s.search(ctx, name)
+	data, _, err := s.ws.ReadFile(name, s.size)
+	var h hits
+	if err == nil {
+		h, err = s.search(ctx, name, data)
+	}
 	if errors.Is(err, errBinary) {
 		err = fmt.Errorf("%s is a binary file", name)
 	}
 	s.named, s.files = err, []hits{h}
 }
 
-// job is a file to be searched and what came of it.
+// job is some files to be searched and what came of each.
 type job struct {
+	batch workspace.Batch
+	names []string // where they are, if there is no batch
+	found []finding
+}
+
+type finding struct {
 	path string
 	hits hits
 	err  error
@@ -63,25 +83,18 @@ func (s *searcher) all(ctx context.Context) {
 	var workers sync.WaitGroup
 	for range runtime.GOMAXPROCS(0) {
 		workers.Go(func() {
+			var last *workspace.Reader
 			for j := range work {
-				j.hits, j.err = s.search(ctx, j.path)
+				last = s.do(ctx, j, last)
 			}
 		})
 	}
-	looked := 0
-	for e := range s.ws.Walk(ctx, s.base, 0) {
-		if looked++; looked > maxWalk || s.hits.Load() > int64(s.limit) {
+	for j := range s.jobs(ctx) {
+		jobs = append(jobs, j)
+		work <- j
+		if s.hits.Load() > int64(s.limit) {
 			s.cut = true
 			break
-		}
-		switch {
-		case e.Err != nil:
-			s.unreadable = noted(s.unreadable, e.Path)
-		case e.Ignored || !e.Type.IsRegular() || !s.include.matches(below(s.base, e.Path)):
-		default:
-			j := &job{path: e.Path}
-			jobs = append(jobs, j)
-			work <- j
 		}
 	}
 	close(work)
@@ -89,16 +102,84 @@ func (s *searcher) all(ctx context.Context) {
 	s.gather(jobs)
 }
 
+// jobs yields what is to be searched: the files rg names, or else every file
+// that is wanted.
+func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
+	return func(yield func(*job) bool) {
+		if names, ok := s.candidates(ctx); ok {
+			for part := range slices.Chunk(names, fewFiles) {
+				if !yield(&job{names: part}) {
+					return
+				}
+			}
+			return
+		}
+		looked := 0
+		for b := range s.ws.Batches(ctx, s.base) {
+			if looked += b.Seen; looked > maxWalk {
+				s.cut = true
+				return
+			}
+			if b.Err != nil {
+				s.unreadable = noted(s.unreadable, b.Dir)
+			}
+			b.Names = slices.DeleteFunc(b.Names, func(name string) bool { return !s.wanted(below(s.base, path.Join(b.Dir, name))) })
+			if len(b.Names) > 0 && !yield(&job{batch: b}) {
+				return
+			}
+		}
+	}
+}
+
+// fewFiles is how many of the files rg names are searched at a time.
+const fewFiles = 8
+
+// do searches the files of one job. last is the reader of the job before.
+func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *workspace.Reader {
+	for _, name := range j.names {
+		data, _, err := s.ws.ReadFile(name, s.size)
+		j.add(ctx, s, name, data, err)
+	}
+	if j.names != nil {
+		return last
+	}
+	r, err := j.batch.Open()
+	if err != nil {
+		j.found = append(j.found, finding{path: j.batch.Dir, err: err})
+		return last
+	}
+	defer r.Close()
+	r.Reuse(last)
+	for _, name := range j.batch.Names {
+		data, err := r.Read(name, s.size)
+		j.add(ctx, s, path.Join(j.batch.Dir, name), data, err)
+	}
+	return r
+}
+
+// add searches a file that was read and notes what came of it, if anything.
+func (j *job) add(ctx context.Context, s *searcher, name string, data []byte, err error) {
+	var h hits
+	if err == nil && ctx.Err() == nil {
+		h, err = s.search(ctx, name, data)
+	}
+	if h != nil || err != nil {
+		j.found = append(j.found, finding{name, h, err})
+	}
+}
+
 func (s *searcher) gather(jobs []*job) {
 	for _, j := range jobs {
-		switch {
-		case errors.Is(j.err, workspace.ErrTooLarge):
-			s.large++
-		case errors.Is(j.err, errBinary):
-		case j.err != nil:
-			s.unreadable = noted(s.unreadable, j.path)
-		case j.hits != nil:
-			s.files = append(s.files, j.hits)
+		for _, f := range j.found {
+			switch {
+			case errors.Is(f.err, workspace.ErrTooLarge):
+				s.large++
+			case errors.Is(f.err, errBinary):
+			case f.err != nil:
+				s.unreadable = noted(s.unreadable, f.path)
+			default:
+				s.files = append(s.files, f.hits)
+			}
 		}
 	}
 }
@@ -108,12 +189,8 @@ var errBinary = errors.New("binary file")
 // sniffLen is how much of a file is looked at to tell text from binary.
 const sniffLen = 8000
 
-// search looks for matching lines in one file.
-func (s *searcher) search(ctx context.Context, name string) (hits, error) {
-	data, _, err := s.ws.ReadFile(name, s.size)
-	if err != nil {
-		return nil, err
-	}
+// search looks for matching lines in a file.
+func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, error) {
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
 		return nil, errBinary
 	}
@@ -121,10 +198,29 @@ func (s *searcher) search(ctx context.Context, name string) (hits, error) {
 	if bytes.Contains(data, []byte("\r\n")) {
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	}
+	switch s.mode {
+	case modeFiles:
+		return s.brief(name, len(s.m.lines(ctx, data, 1)), ""), nil
+	case modeCount:
+		n := len(s.m.lines(ctx, data, maxCounted))
+		return s.brief(name, n, ":"+strconv.Itoa(n)), nil
+	}
 	lines := s.m.lines(ctx, data, s.limit+1)
 	s.hits.Add(int64(len(lines)))
 	p := printer{path: name, data: data, context: s.context, number: 1}
 	return p.print(lines), nil
+}
+
+// maxCounted is how far the lines of one file are counted.
+const maxCounted = 1_000_000
+
+// brief is a file that matches in one line.
+func (s *searcher) brief(name string, n int, what string) hits {
+	if n == 0 {
+		return nil
+	}
+	s.hits.Add(1)
+	return hits{{name + what}}
 }
 
 // result is the first matches, as many as are wanted and fit.

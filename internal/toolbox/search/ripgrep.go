@@ -1,0 +1,199 @@
+package search
+
+import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp/syntax"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/workspace"
+)
+
+// FindRipgrep looks for rg in the directories of a PATH. Relative ones and those
+// in the workspace do not count: what lies there is not to be run unasked. It
+// is "" if there is none.
+func FindRipgrep(pathList string, ws *workspace.Workspace) string {
+	for _, dir := range filepath.SplitList(pathList) {
+		if !filepath.IsAbs(dir) {
+			continue
+		}
+		name := filepath.Join(dir, "rg")
+		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
+			continue
+		}
+		real, err := filepath.EvalSymlinks(name)
+		if err != nil || inside(ws, name) || inside(ws, real) {
+			continue
+		}
+		return name
+	}
+	return ""
+}
+
+func inside(ws *workspace.Workspace, name string) bool {
+	_, err := ws.Resolve(name)
+	return err == nil
+}
+
+const (
+	maxCandidates = 200_000  // files rg may name
+	maxNames      = 64 << 20 // bytes of their names
+	maxComplaints = 64 << 10 // bytes of what it complains about
+	rgWait        = time.Second
+)
+
+// candidates asks rg which files below the base may have a match, in the order
+// of a walk. It is false if rg cannot be asked: then we look ourselves.
+func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
+	if s.ripgrep == "" || s.base != "." && len(s.ws.IgnoreFilesAbove(s.base)) > 0 {
+		return nil, false
+	}
+	pattern, ok := rustPattern(s.m.source)
+	if !ok {
+		return nil, false
+	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	cmd := exec.CommandContext(ctx, s.ripgrep, s.arguments(pattern)...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = s.ws.Abs(s.base), []string{}, rgWait
+	complaints := &firstBytes{left: maxComplaints}
+	cmd.Stderr = complaints
+	out, err := cmd.StdoutPipe()
+	if err != nil || cmd.Start() != nil {
+		return nil, false
+	}
+	names, whole := s.readNames(out)
+	if !whole {
+		s.cut = true
+		stop()
+	}
+	err = cmd.Wait()
+	if failed := (*exec.ExitError)(nil); whole && errors.As(err, &failed) && failed.ExitCode() == 2 && !s.complained(complaints.String()) {
+		return nil, false // it does not like the pattern, or is not what we think
+	} else if err != nil && !errors.As(err, &failed) && whole {
+		return nil, false
+	}
+	slices.SortFunc(names, walkOrder)
+	return names, true
+}
+
+// arguments make rg look at the files we would look at, and name each that has
+// a match.
+func (s *searcher) arguments(pattern string) []string {
+	args := []string{
+		"--no-config", "--no-follow", "--hidden", "--text", "--crlf", "--encoding=none", "--null", "--files-with-matches",
+		"--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-require-git",
+		"--color=never", "--max-filesize=" + strconv.FormatInt(s.size, 10),
+	}
+	for _, dir := range workspace.NeverSearched() {
+		args = append(args, "--glob=!"+dir+"/")
+	}
+	return append(args, "--regexp="+pattern, "--", "./")
+}
+
+// readNames reads what rg found; whole is false if that is too much.
+func (s *searcher) readNames(out io.Reader) (names []string, whole bool) {
+	r, size := bufio.NewReader(out), 0
+	for {
+		name, err := r.ReadString(0)
+		if err != nil {
+			return names, true
+		}
+		rel := strings.TrimPrefix(strings.TrimSuffix(name, "\x00"), "./")
+		if size += len(name); size > maxNames || len(names) == maxCandidates {
+			return names, false
+		}
+		if s.wanted(rel) {
+			names = append(names, path.Join(s.base, rel))
+		}
+	}
+}
+
+// complained notes the places rg could not read, and reports whether that was
+// all it complained about.
+func (s *searcher) complained(text string) bool {
+	only := text != ""
+	for line := range strings.Lines(text) {
+		name, ok := strings.CutPrefix(line, "./")
+		if !ok {
+			name, ok = strings.CutPrefix(line, "rg: ./")
+		}
+		name, why, cut := cutLast(strings.TrimRight(name, "\n"), ": ")
+		if !ok || !cut || !strings.Contains(why, "os error") {
+			only = false
+			continue
+		}
+		s.unreadable = noted(s.unreadable, path.Join(s.base, name))
+	}
+	return only
+}
+
+func cutLast(s, sep string) (before, after string, ok bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return s, "", false
+	}
+	return s[:i], s[i+len(sep):], true
+}
+
+// firstBytes keeps the beginning of what is written to it.
+type firstBytes struct {
+	bytes.Buffer
+	left int
+}
+
+func (f *firstBytes) Write(b []byte) (int, error) {
+	n := min(len(b), f.left)
+	f.left -= n
+	f.Buffer.Write(b[:n])
+	return len(b), nil
+}
+
+// walkOrder compares names as a walk comes across them: the near before the
+// far, each directory in the order of names.
+func walkOrder(a, b string) int {
+	if c := cmp.Compare(strings.Count(a, "/"), strings.Count(b, "/")); c != 0 {
+		return c
+	}
+	as, bs := strings.Split(a, "/"), strings.Split(b, "/")
+	return slices.Compare(as, bs)
+}
+
+// rustPattern writes a pattern in the syntax of rg so that it matches at least
+// the same lines: what the two take differently, such as \w and \b beyond
+// ASCII, is spelt out.
+func rustPattern(pattern string) (string, bool) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	text := tree.Simplify().String()
+	var b strings.Builder
+	for i := 0; i < len(text); i++ {
+		if text[i] != '\\' || i+1 == len(text) {
+			b.WriteByte(text[i])
+			continue
+		}
+		i++
+		switch text[i] {
+		case 'b', 'B':
+			b.WriteString(`(?-u:\` + text[i:i+1] + `)`)
+		case 'C', 'Q', 'E', 'p', 'P':
+			return "", false
+		default:
+			b.WriteString(text[i-1 : i+1])
+		}
+	}
+	return b.String(), true
+}
