@@ -52,8 +52,9 @@ cover: ## show test coverage by package
 golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./internal/render/... -update
 
-tools: ## build the pinned development tools
+tools: ## build the pinned linter, and install the language server that tests drive when it is there
 	$(TOOL) staticcheck -version
+	$(GO) install golang.org/x/tools/gopls@v0.23.0
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

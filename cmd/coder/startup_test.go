@@ -15,7 +15,7 @@ import (
 // package may allocate much there: allocations, unlike times, are the same on
 // every machine.
 const (
-	mostPerPackage = 600
+	mostPerPackage = 1000
 	mostInAll      = 3000
 )
 

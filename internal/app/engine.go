@@ -18,6 +18,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/orchestrator"
 	"coder/internal/policy"
+	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
 	"coder/internal/prompt"
 	"coder/internal/provider"
@@ -377,11 +378,32 @@ func (h *house) policy() (policy.Policy, error) {
 		return nil, configf("permission.default: %v", err)
 	}
 	rules["default"] = v
-	judge := policy.All(rules)
-	if h.conf.Approval.AutoApproveAsk || !h.conf.Approval.Interactive {
-		judge = policy.Unasked(judge)
+	judge := policy.All(rules, risk.New(h.riskFacts()))
+	switch a := h.conf.Approval; {
+	case !a.AutoApproveAsk && a.Interactive:
+		return judge, nil
+	case a.DangerousNoninteractive == "allow":
+		return policy.Fearless(judge), nil
 	}
-	return judge, nil
+	return policy.Unasked(judge), nil
+}
+
+// riskFacts is what the judge of commands may ask about the world.
+func (h *house) riskFacts() risk.Facts {
+	at := func(path string) string {
+		if filepath.IsAbs(path) {
+			return path
+		}
+		return filepath.Join(h.root, path)
+	}
+	return risk.Facts{
+		Exists: func(path string) bool { _, err := os.Lstat(at(path)); return err == nil },
+		IsInside: func(path string) bool {
+			rel, err := filepath.Rel(h.root, at(path))
+			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+		},
+		Home: h.env.Getenv("HOME"), Cwd: h.root,
+	}
 }
 
 // ruleNames are the words under permission that are not a tool of today.

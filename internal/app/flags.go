@@ -79,7 +79,7 @@ func options() []option {
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.model }),
 		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.appendSystem }),
-		flag("auto-approve", "", "let pass what the policy would ask about", func(f *flags) *bool { return &f.autoApprove }),
+		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.autoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
 		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),

@@ -100,7 +100,7 @@ func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool) []tool.Tool {
 func (h *house) fetch() tool.Tool {
 	f := h.conf.Fetch
 	return web.Fetch(web.Options{
-		AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
+		Vision: h.conf.Provider.Vision, AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
 		MaxText: f.MaxTextBytes, MaxImage: f.MaxImageBytes, Timeout: time.Duration(f.TimeoutMS) * time.Millisecond,
 		Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
 	})

@@ -46,6 +46,7 @@ var plan = []struct {
 	{"toolrun", "chat event policy tool uip wire"},
 	{"prompt", "chat"},
 	{"policy/rule", "policy tool"},
+	{"policy/risk", "policy tool"},
 	{"workspace", ""},
 	{"shell", "textsafe"},
 	{"patch", ""},
@@ -54,13 +55,14 @@ var plan = []struct {
 	{"provider/scripted", "chat provider"},
 	{"provider/faultserver", "provider"},
 	{"undo", "event tool toolrun workspace"},
+	{"lsp/lsptest", ""},
 	{"lsp", "textsafe"},
 	{"codeindex", "workspace"},
 	{"toolbox/files", "chat patch show tool workspace"},
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
 	{"toolbox/git", "shell show textsafe tool workspace"},
-	{"toolbox/web", "show textsafe tool"},
+	{"toolbox/web", "chat show textsafe tool"},
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},
 	{"toolbox/lookup", "codeindex show tool workspace"},
 	{"toolbox/plan", "event show tool"},
@@ -80,7 +82,7 @@ var plan = []struct {
 
 	// wiring
 	{"config", ""},
-	{"app", "broker config event orchestrator policy policy/rule prompt provider provider/openai provider/scripted " +
+	{"app", "broker config event orchestrator policy policy/risk policy/rule prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
 		"toolbox/web toolrun uip undo workspace codeindex lsp"},

@@ -128,7 +128,7 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 		case !ready:
 			settled, last = nil, -1
 		case now.said.serial != last:
-			settled, last = time.After(settleTime), now.said.serial
+			settled, last = time.After(s.settle(now.said, d)), now.said.serial
 		}
 		select {
 		case <-now.changed:
@@ -143,6 +143,14 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 			return nil, false, s.conn.gone()
 		}
 	}
+}
+
+// settle is how long the server must be silent for p to be all about d.
+func (s *server) settle(p published, d document) time.Duration {
+	if s.kind.drips && d.version == 1 && len(p.items) == 0 {
+		return longSettle
+	}
+	return settleTime
 }
 
 // pull asks the server what is wrong, again for as long as it is busy, and adds
@@ -238,17 +246,13 @@ func (s *server) survey(ctx context.Context) (Report, error) {
 	return Report{Server: s.kind.Name, Diagnostics: s.everything(), Pending: pending}, err
 }
 
-// surveySettle is the silence after which a project is taken for diagnosed; it
-// is longer than for a file, for servers pause between files.
-const surveySettle = 4 * settleTime
-
 // quiet waits until the server is not at work and says nothing for a while.
 func (s *server) quiet(ctx context.Context) (pending bool, err error) {
 	for {
 		now := s.about("")
 		var settled <-chan time.Time
 		if !now.busy {
-			settled = time.After(surveySettle)
+			settled = time.After(longSettle)
 		}
 		select {
 		case <-now.changed:

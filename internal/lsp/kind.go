@@ -32,6 +32,9 @@ type Kind struct {
 
 	// options makes what is sent instead of Init, if that takes looking around.
 	options func(o Options, root string) (any, error)
+	// drips says that diagnostics come piece by piece, and that the first piece
+	// about a file it opens may be empty.
+	drips bool
 }
 
 // goplsSettings make gopls answer when asked for diagnostics, instead of only
@@ -80,7 +83,7 @@ var known = []Kind{
 			{"tsconfig.json", "jsconfig.json", "package.json"},
 		},
 		Install: "npm install -g typescript-language-server typescript",
-		options: typescriptOptions,
+		options: typescriptOptions, drips: true,
 	},
 	{
 		Name: "rust-analyzer", Language: "Rust", Command: []string{"rust-analyzer"},

@@ -22,6 +22,7 @@ const (
 	surveyLimit   = 10 * time.Second       // to diagnose a project
 	stopLimit     = 500 * time.Millisecond // to end when asked to
 	settleTime    = 250 * time.Millisecond // of silence after which diagnostics are taken for all
+	longSettle    = time.Second            // the same where servers pause between pieces
 	retryPause    = 100 * time.Millisecond // before a question is asked again that a server broke off
 )
 
@@ -31,6 +32,7 @@ type server struct {
 	top  string // the workspace
 	root string // the project
 	conn *conn
+	talk sync.WaitGroup // the connection
 
 	sync sync.Mutex // held while the server is told what changed; guards the fields below
 	docs map[string]*document

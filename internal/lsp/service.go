@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 )
 
@@ -110,6 +109,9 @@ func (p *Pool) own(life context.Context, h *history, sv *service, do duty) {
 	defer close(sv.ended)
 	died, proven := p.serve(life, sv, do)
 	p.vacate(h, died, proven)
+	if sv.server == nil {
+		close(sv.ready)
+	}
 }
 
 // duty is what a server is started for.
@@ -120,39 +122,26 @@ type duty struct {
 	delay   time.Duration
 }
 
-// serve starts a server, gets to know it and keeps it until it dies or has to
-// leave. It returns what the server died of, and whether it had lived long.
+// serve keeps a server from its start until it dies or has to leave. It returns
+// what the server died of, and whether it had lived long. If there never was
+// one to ask, sv.err says why.
 func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, proven bool) {
-	if err := pause(life, do.delay); err != nil {
-		sv.refuse(fmt.Errorf("%s: %w", do.kind.Name, errLeft))
+	s, err := p.begin(life, do)
+	switch {
+	case err != nil && life.Err() != nil:
+		sv.err = fmt.Errorf("%s: %w", do.kind.Name, errLeft)
 		return nil, false
-	}
-	l, err := p.launch(do.command, do.root, p.options.Env)
-	if err != nil {
-		sv.refuse(err)
+	case err != nil:
+		sv.err = err
 		return err, false
 	}
-	s := newServer(do.kind, p.options.Root, do.root, l)
-	var talk sync.WaitGroup
-	talk.Go(s.conn.run)
 	long := time.After(provenTime)
-	if err = s.introduce(life, p.options); err != nil {
-		s.conn.end(err)
-		talk.Wait()
-		if life.Err() != nil {
-			sv.refuse(fmt.Errorf("%s: %w", do.kind.Name, errLeft))
-			return nil, false
-		}
-		err = p.explain(s, err)
-		sv.refuse(err)
-		return err, false
-	}
 	sv.server = s
 	close(sv.ready)
 	if err = sv.tend(life); err == nil {
 		s.stop()
 	}
-	talk.Wait()
+	s.talk.Wait()
 	select {
 	case <-long:
 		proven = true
@@ -161,14 +150,27 @@ func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, pr
 	return p.explain(s, err), proven
 }
 
+// begin starts a server and gets to know it.
+func (p *Pool) begin(life context.Context, do duty) (*server, error) {
+	if err := pause(life, do.delay); err != nil {
+		return nil, err
+	}
+	l, err := p.launch(do.command, do.root, p.options.Env)
+	if err != nil {
+		return nil, err
+	}
+	s := newServer(do.kind, p.options.Root, do.root, l)
+	s.talk.Go(s.conn.run)
+	if err := s.introduce(life, p.options); err != nil {
+		s.conn.end(err)
+		s.talk.Wait()
+		return nil, p.explain(s, err)
+	}
+	return s, nil
+}
+
 // errLeft is the error of a server that had to leave before it was ready.
 var errLeft = errors.New("stopped before it was ready")
-
-// refuse tells those who wait for the server that there is none.
-func (sv *service) refuse(why error) {
-	sv.err = why
-	close(sv.ready)
-}
 
 // tend waits until the server dies, and returns what it died of; or until it
 // has not been used for long or has to leave.

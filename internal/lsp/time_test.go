@@ -153,6 +153,25 @@ func TestDiagnosticsAreWaitedFor(t *testing.T) {
 	}
 }
 
+func TestDrippingServersGetMoreTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		p := inside(t, always("normal"))
+		defer p.Close()
+		p.options.Servers[0].drips = true
+		if _, err := p.Hover(t.Context(), "other.fake", nil, Position{}); err != nil {
+			t.Fatal(err)
+		}
+		for _, tc := range []struct {
+			text string
+			want time.Duration
+		}{{"fine", longSettle}, {"BAD", settleTime}, {"fine", settleTime}} {
+			if d := took(func() { _, _ = p.Diagnose(t.Context(), "a.fake", []byte(tc.text)) }); d != tc.want {
+				t.Errorf("%s: took %v, want %v", tc.text, d, tc.want)
+			}
+		}
+	})
+}
+
 func TestOldDiagnosticsAreNotTakenForNew(t *testing.T) {
 	s := newServer(Kind{Name: "x"}, "/", "/", &recording{})
 	s.publish([]byte(`{"uri":"file:///a","version":1,"diagnostics":[{"message":"old"}]}`))

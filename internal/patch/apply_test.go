@@ -126,6 +126,7 @@ func TestApplyRefuses(t *testing.T) {
 		{"no context", "*** Begin Patch\n*** Update File: f\n+y\n*** End Patch", files{"f": "x\n"}, []string{"no lines to find its place"}},
 		{"no such anchor", "*** Begin Patch\n*** Update File: f\n@@ z\n+y\n*** End Patch", files{"f": "x\n"}, []string{`no line "z"`}},
 		{"one line deleted twice", head + "@@ @@\n-b\n+c\n@@ @@\n-b\n+d\n", files{"f": "a\nb\n"}, []string{"hunk 2 of 2"}},
+		{"context that has gone", head + "@@ @@\n a\n-b\n@@ @@\n b\n-c\n", files{"f": "a\nb\nc\n"}, []string{"hunk 2 of 2"}},
 		{"deletion of a file that has more", "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", files{"f": "a\nb\n"}, []string{"does not know", "b"}},
 		{"binary", "diff --git a/f b/f\nGIT binary patch\nliteral 3\n", files{"f": "a"}, []string{"cannot be applied"}},
 		{"mode only", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n", files{"f": "a"}, []string{"nothing to change"}},

@@ -72,6 +72,11 @@ func TestUnaskedPassesOnlyWhatMayBeWaived(t *testing.T) {
 			}
 		})
 	}
+	for in, want := range map[policy.Verdict]policy.Verdict{policy.Ask: policy.Allow, policy.Deny: policy.Deny} {
+		if o, err := policy.Fearless(says(in, byRisk)).Judge(t.Context(), policy.Case{}); err != nil || o.Verdict != want {
+			t.Errorf("fearless turns %v into %v, %v", in, o.Verdict, err)
+		}
+	}
 	if _, err := policy.Unasked(broken).Judge(t.Context(), policy.Case{}); err == nil {
 		t.Error("the error of a broken policy was swallowed")
 	}

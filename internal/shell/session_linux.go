@@ -62,7 +62,7 @@ func (f *family) owns(p entry) bool {
 	if p.parent != os.Getpid() {
 		return holdsAny(p.pid, f.pipes)
 	}
-	return holdsAny(p.pid, f.pipes) || p.session != sessionOf(os.Getpid()) && alone() && !talksToUs(p.pid, f.pipes)
+	return holdsAny(p.pid, f.pipes) || p.session != sessionOf(os.Getpid()) && alone() && !talksToUs(p.pid, f.pipes) && !talksToUs(p.session, f.pipes)
 }
 
 func isRunning(pid int) bool {

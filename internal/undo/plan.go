@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -276,11 +277,7 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 		p.lose(w.to, "its content was not kept")
 		return nil
 	case p.k.same(ctx, now, w.to):
-		s.already, s.now = true, w.to
-		if w.left != nil {
-			s.now = *w.left
-		}
-		p.steps = append(p.steps, s)
+		p.settle(ctx, s, w)
 		return nil
 	case p.force:
 	case w.buried:
@@ -293,13 +290,28 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 	return p.admit(ctx, s)
 }
 
+// settle takes in a file that is as it should be. If it was someone else who
+// made it so, it is theirs.
+func (p *plan) settle(ctx context.Context, s step, w wish) {
+	s.already = true
+	switch {
+	case w.left != nil: // an undo that was cut off
+		s.now = *w.left
+	case len(w.undoes) > 0 && (w.expected == nil || !p.k.same(ctx, s.now, *w.expected)):
+		return
+	default:
+		s.now = s.to
+	}
+	p.steps = append(p.steps, s)
+}
+
 // nearby is how long after its request a call that was cut off may have
 // written a file. A file changed later was changed by someone else.
 const nearby = 2 * time.Second
 
 // untouched reports whether a file is as the turn left it. If nobody knows how
-// that was, because a call was cut off, it is taken to be if there is nothing
-// to be lost, or if it was written when the call was made.
+// that was, because a call was cut off, it is taken to be if it was changed
+// when the call was made.
 func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) bool {
 	if w.expected != nil {
 		return k.same(ctx, now, *w.expected)
@@ -307,10 +319,14 @@ func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) boo
 	if w.guessed {
 		return false
 	}
-	if kindOf(now) == isAbsent || kindOf(now) == isDir && kindOf(w.to) == isAbsent {
-		return true
+	if kindOf(now) == isDir && kindOf(w.to) == isAbsent {
+		return true // it goes only if it is empty
 	}
-	info, err := k.ws.Lstat(now.Path)
+	changed := now.Path
+	if kindOf(now) == isAbsent {
+		changed = path.Dir(now.Path)
+	}
+	info, err := k.ws.Lstat(changed)
 	if err != nil {
 		return false
 	}

@@ -85,14 +85,18 @@ func (w *world) apply(c change) {
 }
 
 // model is what a bystander knows: for each path the states it went through
-// and who was the last person to make one.
+// and which was the last that a person made. Who makes again what a call had
+// made has not made anything.
 type model struct {
 	*world
 	states map[string][]string
-	user   map[string]int // index of the last state that a person made
+	user   map[string]int             // index of the last state that a person made
+	made   map[string]map[string]bool // states that calls, or undoing, made
 	turn   int
-	vague  map[string]bool // a call was cut off: what it did nobody knows
-	now    map[string]string
+	// vague are files whose call was cut off a moment ago: a person is not
+	// expected to change them so soon, and would not be told from the call.
+	vague map[string]bool
+	now   map[string]string
 }
 
 // note takes in what has become of the files, through whom.
@@ -108,7 +112,13 @@ func (m *model) note(byUser bool) {
 			m.states[p] = []string{m.now[p]}
 		}
 		m.states[p] = append(m.states[p], now[p])
-		if byUser {
+		if m.made[p] == nil {
+			m.made[p] = make(map[string]bool)
+		}
+		switch {
+		case !byUser:
+			m.made[p][now[p]] = true
+		case !m.made[p][now[p]]:
 			m.user[p] = len(m.states[p]) - 1
 		}
 	}
@@ -147,7 +157,7 @@ func newModel(t *rapid.T, outer *testing.T) *model {
 	w.so, w.o = quick()
 	w.clock = time.Now
 	w.restart()
-	m := &model{world: w, states: make(map[string][]string), user: make(map[string]int), vague: make(map[string]bool)}
+	m := &model{world: w, states: make(map[string][]string), user: make(map[string]int), made: make(map[string]map[string]bool), vague: make(map[string]bool)}
 	for _, c := range rapid.SliceOfN(changes, 0, 8).Draw(t, "start") {
 		w.apply(c)
 	}
@@ -174,13 +184,17 @@ func (m *model) die(t *rapid.T, c change) {
 	if rapid.Bool().Draw(t, "command") {
 		kind = tool.Exec
 	}
-	m.clock = time.Now
-	if rapid.Bool().Draw(t, "long ago") {
-		m.clock = func() time.Time { return time.Now().Add(-time.Hour) }
-	} else if kind == tool.Write {
-		m.vague[c.path] = true
+	longAgo := rapid.Bool().Draw(t, "long ago")
+	m.clock = func() time.Time {
+		if longAgo {
+			return time.Now().Add(-time.Hour)
+		}
+		return time.Now()
 	}
 	b := m.begin(m.task(), "main", tool.Effect{Kind: kind, Target: c.path})
+	for _, s := range b.e.Before {
+		m.vague[s.Path] = m.vague[s.Path] || !longAgo
+	}
 	if kind == tool.Exec || onlyAt(c, m.world) {
 		m.apply(c)
 	}
@@ -210,7 +224,9 @@ func TestUserChangesAreIntact(t *testing.T) {
 			"edit":  func(t *rapid.T) { m.edit(changes.Draw(t, "change")) },
 			"shell": func(t *rapid.T) { m.shell(rapid.SliceOfN(changes, 0, 3).Draw(t, "changes")) },
 			"user": func(t *rapid.T) {
-				m.apply(changes.Draw(t, "change"))
+				c := changes.Draw(t, "change")
+				c.text += fmt.Sprint("mine ", len(m.log))
+				m.apply(c)
 				m.note(true)
 			},
 			"undo": func(t *rapid.T) {

@@ -5,6 +5,7 @@ import (
 	"io/fs"
 	"iter"
 	"path"
+	"sync"
 )
 
 // Entry is one thing found by [Workspace.Walk].
@@ -53,17 +54,47 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 			return
 		}
 		queue := []level{{dir: start, rules: w.rulesAbove(start)}}
+		ahead := 1 // how many directories are read before they are needed
 		for len(queue) > 0 && ctx.Err() == nil {
-			next, more := w.list(ctx, queue[0], yield)
-			if !more {
-				return
-			}
-			queue = queue[1:]
-			if depth <= 0 || len(next) > 0 && next[0].depth < depth {
-				queue = append(queue, next...)
+			part := queue[:min(ahead, len(queue))]
+			queue, ahead = queue[len(part):], min(2*ahead, maxAhead)
+			for i, c := range w.readAhead(part) {
+				next, more := w.list(ctx, part[i], c, yield)
+				if !more {
+					return
+				}
+				if depth <= 0 || len(next) > 0 && next[0].depth < depth {
+					queue = append(queue, next...)
+				}
 			}
 		}
 	}
+}
+
+// maxAhead is how many directories are read ahead of a walk.
+const maxAhead = 64
+
+// contents is what a directory holds.
+type contents struct {
+	entries []fs.DirEntry
+	more    bool
+	err     error
+}
+
+// readAhead reads directories, several at a time.
+func (w *Workspace) readAhead(dirs []level) []contents {
+	all := make([]contents, len(dirs))
+	var crew sync.WaitGroup
+	for i := range min(listers, len(dirs)) {
+		crew.Go(func() {
+			for j := i; j < len(dirs); j += listers {
+				c := &all[j]
+				c.entries, c.more, c.err = w.readDir(dirs[j].dir, maxDir)
+			}
+		})
+	}
+	crew.Wait()
+	return all
 }
 
 // level is a directory still to be listed.
@@ -75,13 +106,12 @@ type level struct {
 
 // list yields what is in one directory and returns the directories in it that
 // are worth entering.
-func (w *Workspace) list(ctx context.Context, at level, yield func(Entry) bool) (next []level, ok bool) {
-	entries, more, err := w.readDir(at.dir, maxDir)
-	if err != nil {
-		return nil, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, err)})
+func (w *Workspace) list(ctx context.Context, at level, c contents, yield func(Entry) bool) (next []level, ok bool) {
+	if c.err != nil {
+		return nil, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: w.explain(at.dir, c.err)})
 	}
-	rules := w.rulesOf(at.dir, entries, at.rules)
-	for _, d := range entries {
+	rules := w.rulesOf(at.dir, c.entries, at.rules)
+	for _, d := range c.entries {
 		if ctx.Err() != nil {
 			return nil, false
 		}
@@ -95,7 +125,7 @@ func (w *Workspace) list(ctx context.Context, at level, yield func(Entry) bool) 
 			next = append(next, level{rel, e.Depth, rules})
 		}
 	}
-	if more {
+	if c.more {
 		return next, yield(Entry{Path: w.called(at.dir), Type: fs.ModeDir, Depth: at.depth, Err: ErrTooLarge})
 	}
 	return next, true

@@ -33,7 +33,7 @@ func (w *walker) run(args []arg) {
 		w.changes()
 		return
 	}
-	if len(w.report.Simple) >= maxSimple || w.depth > maxDepth {
+	if w.work += perCommand + len(args); w.work > maxWork || w.depth > maxDepth {
 		w.unknown("too many commands to be judged", args[0].text)
 		return
 	}
@@ -45,29 +45,40 @@ func (w *walker) run(args []arg) {
 		return
 	}
 	name := base(args[0].text)
-	if asksVersion(args) {
-		return
-	}
-	if look := lookers[name]; look != nil {
-		w.report.Simple[at].Wraps = name == "env" || name == "command"
-		if !look(w, args) || !properName(args[0].text) {
+	if onlyHelp(args) {
+		if !asksVersion(args) {
 			w.changes()
 		}
 		return
 	}
-	if handle := handlers[name]; handle != nil {
-		w.report.Simple[at].Wraps = true
-		w.changes()
-		handle(w, args)
+	only, wraps := w.special(name, args)
+	if !wraps {
+		w.plainCommand(name, args)
 		return
+	}
+	if !only || !properName(args[0].text) {
+		w.changes()
+	}
+	if len(w.report.Simple) > at+1 {
+		w.report.Simple[at].Wraps = true
+	}
+}
+
+// special judges a command that may run others. It reports whether it is one,
+// and whether it only looks.
+func (w *walker) special(name string, args []arg) (only, ok bool) {
+	if look := lookers[name]; look != nil {
+		return look(w, args), true
+	}
+	if handle := handlers[name]; handle != nil {
+		handle(w, args)
+		return false, true
 	}
 	if wrap, ok := wrappers[name]; ok {
-		w.report.Simple[at].Wraps = true
-		w.changes()
 		w.wrapped(wrap, args)
-		return
+		return false, true
 	}
-	w.plainCommand(name, args)
+	return false, false
 }
 
 // plainCommand judges a command that, as far as is known, runs no other.
@@ -82,9 +93,7 @@ func (w *walker) plainCommand(name string, args []arg) {
 	}
 	if arithmetic[name] {
 		for _, a := range args[1:] {
-			if a.exact() && holdsSubstitution(a.text) {
-				w.unknown("an index that may run commands", a.text)
-			}
+			w.index(a)
 		}
 	}
 	w.dangers(name, args)
@@ -94,7 +103,7 @@ func (w *walker) plainCommand(name string, args []arg) {
 }
 
 // arithmetic are the builtins that take a word for a variable with an index.
-var arithmetic = set("test [ printf read unset mapfile readarray wait declare typeset local export readonly let")
+var arithmetic = set("test [ printf read unset wait declare typeset local export readonly let getopts")
 
 func (w *walker) record(args []arg) int {
 	c := Command{Exact: true, Args: make([]string, 0, len(args)-1)}
@@ -132,6 +141,7 @@ func set(words string) map[string]bool {
 // themselves, others decide what later commands are.
 func (w *walker) assign(a *syntax.Assign) {
 	value := w.word(a.Value)
+	w.index(value) // arithmetic may come across the variable later
 	w.arithmetic(a.Index)
 	if a.Array != nil {
 		for _, e := range a.Array.Elems {

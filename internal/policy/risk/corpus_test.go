@@ -25,7 +25,7 @@ func facts() risk.Facts {
 			return p == root || p == "/" || p == "/etc" || p == "/tmp" || p == "/dev" || p == "/etc/hosts" || ok && slices.Contains(files, rel)
 		},
 		IsInside: func(p string) bool { return p == root || strings.HasPrefix(p, root+"/") },
-		RepoRuns: func() bool { return false },
+		RepoRuns: func(string) bool { return false },
 		Home:     "/home/someone", Cwd: root,
 	}
 }

@@ -20,9 +20,9 @@ var dangerous = map[string]danger{
 	"wipe":     {"destroys files", onDisk},
 	"truncate": {"cuts files", onDisk},
 	"mv":       {"moves or overwrites files", onDisk},
-	"chmod":    {"changes permissions", recursiveOnRoot},
-	"chown":    {"changes owners", recursiveOnRoot},
-	"chgrp":    {"changes groups", recursiveOnRoot},
+	"chmod":    {"changes permissions", onRoot},
+	"chown":    {"changes owners", onRoot},
+	"chgrp":    {"changes groups", onRoot},
 	"chattr":   {"changes attributes of files", recursiveOnRoot},
 	"setfacl":  {"changes permissions", recursiveOnRoot},
 	"dd":       {"copies raw data", ontoDisk},
@@ -36,7 +36,7 @@ var dangerous = map[string]danger{
 	"hdparm": {"changes disks", nil}, "zpool": {"changes disks", formats}, "lvremove": {"removes a disk", always(Block)},
 	"vgremove": {"removes a disk", always(Block)}, "pvremove": {"removes a disk", always(Block)},
 
-	"shutdown": {"stops the machine", always(Block)}, "reboot": {"stops the machine", always(Block)},
+	"shutdown": {"stops the machine", unlessCancelled}, "reboot": {"stops the machine", always(Block)},
 	"halt": {"stops the machine", always(Block)}, "poweroff": {"stops the machine", always(Block)},
 	"kexec": {"stops the machine", always(Block)},
 	"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
@@ -71,7 +71,7 @@ func (w *walker) dangers(name string, args []arg) {
 	if strings.HasPrefix(name, "mkfs") && (len(name) == 4 || name[4] == '.' || name[4] == '_') {
 		d, ok = danger{"formats a disk", always(Block)}, true
 	}
-	if !ok || onlyHelp(args) {
+	if !ok {
 		return
 	}
 	level := Approve
@@ -117,6 +117,23 @@ func recursiveOnRoot(w *walker, args []arg) Level {
 		return Block
 	}
 	return Approve
+}
+
+// onRoot also blocks a change of the root directory itself.
+func onRoot(w *walker, args []arg) Level {
+	for _, a := range args[1:] {
+		if a.exact() && !a.option() && slices.Contains(w.places(a), "/") {
+			return Block
+		}
+	}
+	return recursiveOnRoot(w, args)
+}
+
+func unlessCancelled(_ *walker, args []arg) Level {
+	if len(args) == 2 && args[1].is("-c") {
+		return Approve
+	}
+	return Block
 }
 
 func onDisk(w *walker, args []arg) Level {

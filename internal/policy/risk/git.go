@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -35,11 +36,25 @@ func (w *walker) git(args []arg) bool {
 	if why := discards(sub, operands); why != "" {
 		w.find(Approve, why, joined(args))
 	}
-	if !w.gitReads(fs, sub, operands) || w.facts.repoRuns() {
+	if !w.gitReads(fs, sub, operands) || slices.ContainsFunc(w.gitDirs(fs), w.facts.repoRuns) {
 		return false
 	}
 	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, diffs: diffing[sub]}
 	return true
+}
+
+// gitDirs are the directories where git may start.
+func (w *walker) gitDirs(global []found) []string {
+	to := arg{text: "."}
+	for _, f := range global {
+		if f.name == "C" {
+			to.text = path.Join(to.text, f.value.text)
+			if path.IsAbs(f.value.text) {
+				to.text = f.value.text
+			}
+		}
+	}
+	return w.places(to)
 }
 
 // gitSetting judges key=value where the value names a program.

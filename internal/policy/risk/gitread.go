@@ -88,7 +88,9 @@ func (w *walker) gitReads(global []found, sub string, args []arg) bool {
 	}
 	fs, operands, ok := r.interspersed(args)
 	switch {
-	case slices.ContainsFunc(fs, func(f found) bool { return strings.Contains(f.value.text, "%G") }):
+	case slices.ContainsFunc(fs, func(f found) bool {
+		return strings.Contains(f.value.text, "%G") || strings.Contains(f.value.text, "%(signature")
+	}):
 		return false // asks for signatures, which another program checks
 	case !ok, r.most != 0 && len(operands) > max(r.most, 0):
 		return false

@@ -7,7 +7,7 @@ import "strings"
 const (
 	gitHelpersOff = " --no-pager --no-optional-locks -c core.fsmonitor=false -c core.hooksPath=/dev/null -c core.pager=cat" +
 		" -c core.alternateRefsCommand= -c diff.external= -c diff.autoRefreshIndex=false -c log.showSignature=false" +
-		" -c submodule.recurse=false -c diff.ignoreSubmodules=dirty"
+		" -c safe.bareRepository=explicit -c submodule.recurse=false -c diff.ignoreSubmodules=dirty"
 	diffHelpersOff = " --no-ext-diff --no-textconv"
 )
 

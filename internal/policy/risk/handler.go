@@ -17,7 +17,8 @@ func init() { // a table of functions that lead back to the table
 		"xargs": (*walker).xargs, "gxargs": (*walker).xargs, "parallel": (*walker).parallel,
 		"exec": (*walker).execBuiltin, "eval": (*walker).eval, "trap": (*walker).trap, "alias": (*walker).alias,
 		"source": (*walker).source, ".": (*walker).source,
-		"hash": (*walker).hash, "enable": (*walker).hash,
+		"mapfile": (*walker).callback, "readarray": (*walker).callback, "compgen": (*walker).callback, "complete": (*walker).callback,
+		"bind": (*walker).callback, "hash": (*walker).hash, "enable": (*walker).hash,
 		"su": (*walker).su, "runuser": (*walker).su, "sg": (*walker).su,
 		"flock": (*walker).flock, "script": (*walker).scriptTool, "watch": (*walker).watch,
 		"ssh": (*walker).ssh, "docker": (*walker).container, "podman": (*walker).container, "nerdctl": (*walker).container,
@@ -75,7 +76,7 @@ func (w *walker) env(args []arg) bool {
 	return len(args) == 1
 }
 
-var xargsOptions = known("0oprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
+var xargsOptions = known("0eiloprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
 
 // xargs adds words from elsewhere to the command, or puts them into it.
 func (w *walker) xargs(args []arg) {
@@ -89,7 +90,7 @@ func (w *walker) xargs(args []arg) {
 	}
 	for _, f := range fs {
 		switch f.name {
-		case "I", "replace":
+		case "I", "i", "replace":
 			mark := f.value.text
 			if !f.given {
 				mark = "{}"
@@ -189,11 +190,31 @@ func (w *walker) trap(args []arg) {
 	}
 }
 
+// alias names a command line, to which more words may be added later.
 func (w *walker) alias(args []arg) {
 	for _, a := range args[1:] {
-		if name, value, ok := strings.Cut(a.text, "="); ok && name != "" {
-			w.perhaps(func() { w.code(arg{text: value, known: a.known}) })
+		name, value, ok := strings.Cut(a.text, "=")
+		if !ok || name == "" {
+			continue
 		}
+		w.perhaps(func() { w.code(arg{text: value, known: a.known}) })
+		n := len(w.report.Simple)
+		w.perhaps(func() { w.code(arg{text: value + ` "$@"`, known: a.known}) })
+		w.report.Simple = w.report.Simple[:n]
+	}
+}
+
+// callback judges builtins that run a command for each line or completion.
+func (w *walker) callback(args []arg) {
+	lines := base(args[0].text) == "mapfile" || base(args[0].text) == "readarray"
+	for _, a := range args[1:] {
+		if !lines || a.option() && strings.Contains(a.text, "C") {
+			w.unknown("may run commands that cannot be told beforehand", joined(args))
+			return
+		}
+	}
+	for _, a := range args[1:] {
+		w.index(a)
 	}
 }
 
@@ -208,7 +229,6 @@ func (w *walker) source(args []arg) {
 	if args[1].known == dynamic {
 		w.unknown("runs a file that cannot be told beforehand", joined(args))
 	}
-	w.lost = true // it may go anywhere
 }
 
 func isInput(a arg) bool { return a.is("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") }
@@ -247,15 +267,24 @@ func (w *walker) shell(args []arg) {
 
 // shellFlags reads the options of a shell, where + turns one off.
 func shellFlags(args []arg) (fs []found, rest []arg, ok bool) {
-	for len(args) > 0 && args[0].exact() && strings.HasPrefix(args[0].text, "+") && len(args[0].text) > 1 {
-		args = args[min(len(args), 1+strings.Count(args[0].text, "o")):]
+	for len(args) > 0 {
+		a := args[0]
+		switch {
+		case a.is("-", "--"):
+			return fs, args[1:], true
+		case a.exact() && len(a.text) > 1 && a.text[0] == '+':
+			args = args[min(len(args), 1+strings.Count(strings.ToLower(a.text), "o")):]
+		case !a.option():
+			return fs, args, true
+		default:
+			got, n := shellOptions.next(args)
+			if n == 0 {
+				return fs, args, false
+			}
+			fs, args = append(fs, got...), args[n:]
+		}
 	}
-	fs, rest, ok = shellOptions.lead(args)
-	if ok && len(rest) > 0 && rest[0].exact() && strings.HasPrefix(rest[0].text, "+") && !has(fs, "s") {
-		more, last, ok := shellFlags(rest)
-		return append(fs, more...), last, ok
-	}
-	return fs, rest, ok
+	return fs, nil, true
 }
 
 // interpreter judges only where the program comes from: what it does is not

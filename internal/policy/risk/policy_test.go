@@ -59,6 +59,9 @@ func TestWhatAlwaysRemembers(t *testing.T) {
 		{"./scripts/build.sh", "./scripts/build.sh"},
 		{"make 2>/dev/null", "make"},
 		{"cargo build; cargo test", "cargo"},
+		{"npm test", "npm"},
+		{"cp a b && sort a", "cp sort"},
+		{"find . -name x | wc -l", "find wc"},
 	}
 	for _, tt := range tests {
 		names, err := risk.Names(risk.Analyse(tt.command, facts()))
@@ -68,7 +71,7 @@ func TestWhatAlwaysRemembers(t *testing.T) {
 	}
 	for _, command := range []string{
 		"rm a", "sh x.sh", "bash -c ls", "python3 x.py", "node x.js", "env A=1 make", "xargs wc", "sudo make", "git status", "/usr/bin/git log",
-		"./git", "timeout 5 make", "eval ls", "make > new.txt", "echo $(date)", "ls '", "$X", "A=1", "awk 1", "source x", "nice make", "ls | tee x",
+		"./git", "timeout 5 make", "eval ls", "make > new.txt", "echo $(date)", "ls '", "$X", "A=1", "awk 1", "source x", "nice make", "find . -exec make ;", "npm exec make", "ssh host ls",
 	} {
 		if names, err := risk.Names(risk.Analyse(command, facts())); err == nil {
 			t.Errorf("%q would be remembered as %q", command, names)
@@ -134,6 +137,7 @@ func TestTheLongestPatternWinsForEveryPart(t *testing.T) {
 		{"env make", "*", policy.Ask},
 		{"sudo go test", "*", policy.Ask},
 		{"go test > new.txt", "*", policy.Ask},
+		{"ls >> new.txt", "*", policy.Ask},
 		{"go test 2>/dev/null", "go *", policy.Allow},
 		{"go test $(date)", "*", policy.Ask},
 		{"$X test", "*", policy.Ask},

@@ -19,7 +19,7 @@ var free = set(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
 	grep egrep fgrep zgrep printenv getconf locale ps pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release getent cal
-	users who w last pathchk nm size objdump readelf`)
+	users who w last pathchk`)
 
 var readers = map[string]reader{
 	"sort": {options: known("bdfghiMnRrVcCmsuz", "kSt", "reverse unique numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort "+
@@ -49,10 +49,10 @@ var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-numb
 
 // versions are the programs that only say which version they are if that is
 // the one thing they are asked.
-var versions = set("node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
+var versions = set("git node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
 
 func asksVersion(args []arg) bool {
-	return len(args) == 2 && versions[args[0].text] && args[1].is("--version")
+	return versions[args[0].text] && args[1].is("--version")
 }
 
 // readsOnly reports whether a command only reads, as written.

@@ -44,18 +44,23 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		if !target.exact() {
 			w.changes()
 		} else if !isDescriptor(target.text) {
-			w.writes(target, true)
+			w.redirected(target, true)
 		}
 	case syntax.AppOut, syntax.RdrInOut, syntax.AppAll:
-		w.writes(target, false)
-	case syntax.RdrOut, syntax.RdrClob, syntax.RdrAll:
-		w.writes(target, true)
-	default: // the rarer ways to overwrite
-		w.writes(target, true)
+		w.redirected(target, false)
+	default: // all that empty the file first
+		w.redirected(target, true)
 	}
 	if r.Op == syntax.RdrAll || r.Op == syntax.AppAll || r.N != nil && strings.HasPrefix(r.N.Value, "{") {
 		w.changes()
 	}
+}
+
+func (w *walker) redirected(target arg, truncates bool) {
+	if !target.exact() || !isSink(target.text) {
+		w.report.Redirected = true
+	}
+	w.writes(target, truncates)
 }
 
 func isDescriptor(s string) bool {
@@ -95,9 +100,13 @@ func quotedDelimiter(word *syntax.Word) bool {
 
 // reads notes a file that is opened for reading.
 func (w *walker) reads(a arg) {
-	if a.exact() {
-		w.report.Reads = append(w.report.Reads, w.places(a)...)
+	if !a.exact() {
+		return
 	}
+	if strings.HasPrefix(a.text, "/dev/tcp/") || strings.HasPrefix(a.text, "/dev/udp/") {
+		w.changes() // a connection, to some shells
+	}
+	w.report.Reads = append(w.report.Reads, w.places(a)...)
 }
 
 // writes judges a file that is opened for writing, and emptied first if

@@ -17,8 +17,8 @@ func Names(r Report) ([]string, error) {
 		return nil, errors.New("it is asked about every time")
 	case r.Substituted:
 		return nil, errors.New("part of it is only known when it runs")
-	case len(r.Writes) > 0:
-		return nil, errors.New("it writes to files of its own choice")
+	case r.Redirected:
+		return nil, errors.New("its output goes to a file")
 	case len(r.Simple) == 0:
 		return nil, errors.New("it runs no command")
 	}
@@ -45,10 +45,14 @@ func Remembered(names []string, r Report) bool {
 // it does is decided by its words alone.
 func forgettable(c Command) bool {
 	name := base(c.Name)
-	return c.Name == "" || c.Wraps || shells[name] || interpreters[name] || named(name) || handlers[name] != nil || anything[name]
+	_, wraps := wrappers[name]
+	_, harms := dangerous[name]
+	return c.Name == "" || c.Wraps || wraps || harms || shells[name] || interpreters[name] || anything[name]
 }
 
-var anything = set("git env command awk gawk mawk nawk expect screen tmux make-shell vim vi ed ex emacs nsenter firejail proxychains torsocks rsh")
+// anything are the other commands that run what they are given.
+var anything = set("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
+	"awk gawk mawk nawk expect screen tmux vim vi ed ex emacs nsenter firejail proxychains torsocks rsh systemctl loginctl")
 
 // MatchPattern reports whether a pattern matches a whole simple command. "*"
 // stands for any text; " *" at the end also for nothing at all.
@@ -88,14 +92,14 @@ type Patterns map[string]policy.Verdict
 
 // Verdict is the strictest verdict on any command of the line, and the pattern
 // that gave it. A pattern that allows vouches for its own command only: if the
-// line also substitutes, writes files or is not understood, the baseline
+// line also substitutes, redirects or is not understood, the baseline
 // decides. It fails if a command matches no pattern at all.
 func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool) {
 	if len(r.Simple) == 0 {
 		v, ok = ps["*"]
 		return v, "*", ok
 	}
-	vouched := !r.Substituted && !r.Unknown && len(r.Writes) == 0
+	vouched := !r.Substituted && !r.Unknown && !r.Redirected
 	v = policy.Allow
 	for _, c := range r.Simple {
 		p, found := ps.longest(c)

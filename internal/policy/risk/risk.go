@@ -11,6 +11,8 @@ package risk
 
 import (
 	"cmp"
+	"fmt"
+	"path"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -33,16 +35,17 @@ func (l Level) String() string { return [...]string{"none", "approve", "block"}[
 type Facts struct {
 	Exists   func(path string) bool // is there a file at this absolute path?
 	IsInside func(path string) bool // is this absolute path in the workspace?
-	// RepoRuns reports whether the repository's own configuration names
-	// programs that reading it would run: filters, text conversion.
-	RepoRuns func() bool
+	// RepoRuns reports whether the repository that holds this absolute path
+	// names, in its own configuration, programs that reading it would run:
+	// filters, text conversion.
+	RepoRuns func(dir string) bool
 	Home     string // absolute
 	Cwd      string // absolute: where the command would start
 }
 
 func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
-func (f Facts) repoRuns() bool         { return f.RepoRuns == nil || f.RepoRuns() }
+func (f Facts) repoRuns(p string) bool { return f.RepoRuns == nil || !path.IsAbs(p) || f.RepoRuns(p) }
 
 // Report is what a command line would do.
 type Report struct {
@@ -54,6 +57,8 @@ type Report struct {
 	Unknown bool
 	// Substituted is set if the output of a command becomes part of the line.
 	Substituted bool
+	// Redirected is set if output goes to a file.
+	Redirected bool
 	// Simple holds every simple command that would run, a wrapper before what
 	// it wraps.
 	Simple []Command
@@ -98,7 +103,9 @@ const (
 	maxCommand  = 64 << 10 // bytes of a line that is judged
 	maxBrackets = 200      // nesting that is followed
 	maxDepth    = 12       // shells within shells
-	maxSimple   = 10_000   // simple commands that are followed
+	maxWork     = 250_000  // words of commands that are judged, in all their readings
+	perCommand  = 8        // words that a command counts for besides its own
+	maxText     = 1 << 20  // bytes that are parsed, shells within shells included
 	maxFindings = 64       // kept, of those that weigh the same
 )
 
@@ -130,6 +137,8 @@ type walker struct {
 	arrived []string // where the last change of directory leads if it succeeds
 	feed    feed     // what standard input holds
 	dialect dialect  // what shells read differently in the current tree
+	work    int      // words judged so far
+	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
 }
 
@@ -140,7 +149,8 @@ type dialect struct{ differs, hides bool }
 // script judges text as a shell would run it. Where shells of different
 // dialects may disagree on what is a command, both readings count.
 func (w *walker) script(text string) {
-	if why := excessive(text); why != "" || w.depth >= maxDepth {
+	w.parsed += len(text)
+	if why := excessive(text); why != "" || w.depth >= maxDepth || w.parsed > maxText {
 		w.unknown(cmp.Or(why, "too many shells within shells to be judged"), text)
 		return
 	}
@@ -175,7 +185,13 @@ func (w *walker) otherReading(text string, d dialect) {
 	}
 }
 
-func parse(text string, lang syntax.LangVariant) (*syntax.File, error) {
+// parse fails on whatever the parser does not like, should it even panic.
+func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("parse: %v", r)
+		}
+	}()
 	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(text), "")
 }
 

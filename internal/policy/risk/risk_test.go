@@ -62,9 +62,14 @@ func TestNoFactsMeansTheWorst(t *testing.T) {
 
 func TestARepositoryThatRunsProgramsIsNotJustRead(t *testing.T) {
 	f := facts()
-	f.RepoRuns = func() bool { return true }
-	if risk.Analyse("git diff", f).ReadOnly {
-		t.Error("git diff counts as read-only although the repository configures filters")
+	f.RepoRuns = func(dir string) bool { return dir == root+"/src/lib" }
+	for _, command := range []string{"git -C src/lib diff", "git -C src -C lib diff", "cd src/lib && git diff", "cd src; git -C lib diff"} {
+		if risk.Analyse(command, f).ReadOnly {
+			t.Errorf("%q counts as read-only although that repository configures filters", command)
+		}
+	}
+	if !risk.Analyse("git diff", f).ReadOnly {
+		t.Error("git diff elsewhere does not")
 	}
 	if !risk.Analyse("ls", f).ReadOnly {
 		t.Error("ls does not")
@@ -104,7 +109,8 @@ func TestFindingsAreSafeToShow(t *testing.T) {
 func TestHugeCommandsAreNotJudgedAtLeisure(t *testing.T) {
 	for _, command := range []string{
 		strings.Repeat("(", 60_000), strings.Repeat("ls;", 25_000), strings.Repeat("$(", 30_000), strings.Repeat("eval ", 12_000) + "ls",
-		strings.Repeat("env ", 10_000) + "ls", strings.Repeat("ls;", 12_000), strings.Repeat("if ", 15_000),
+		strings.Repeat("env ", 10_000) + "ls", strings.Repeat("if ", 15_000),
+		strings.Repeat("xargs ", 10_000) + "ls", strings.Repeat("find -exec xargs ", 3_000), strings.Repeat("xargs -I{} parallel {} ", 2_000),
 	} {
 		if r := risk.Analyse(command, facts()); r.ReadOnly || r.Level == risk.None {
 			t.Errorf("%.20q… is %v", command, r.Level)

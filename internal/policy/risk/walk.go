@@ -26,7 +26,27 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	} else {
 		w.command(s.Cmd)
 	}
+	w.ampersands(s)
 	w.feed = feed
+}
+
+// ampersands judges the words after &>: a shell that does not know it takes
+// them for a command of their own.
+func (w *walker) ampersands(s *syntax.Stmt) {
+	call, ok := s.Cmd.(*syntax.CallExpr)
+	for _, r := range s.Redirs {
+		if !ok || r.Op != syntax.RdrAll && r.Op != syntax.AppAll {
+			continue
+		}
+		for i, word := range call.Args {
+			if i > 0 && word.Pos().After(r.OpPos) {
+				n := len(w.report.Simple)
+				w.run(w.words(call.Args[i:]))
+				w.report.Simple = w.report.Simple[:n]
+				break
+			}
+		}
+	}
 }
 
 // apart judges what runs in a shell of its own: where it goes, the rest does
@@ -185,9 +205,7 @@ func (w *walker) caseClause(c *syntax.CaseClause) {
 func (w *walker) test(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
-		if a := w.word(x); a.exact() && holdsSubstitution(a.text) {
-			w.unknown("an index that may run commands", a.text)
-		}
+		w.index(w.word(x))
 	case *syntax.UnaryTest:
 		w.test(x.X)
 	case *syntax.ParenTest:

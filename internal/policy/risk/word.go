@@ -123,8 +123,8 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	}
 }
 
-// single adds a word in single quotes, taken from the text itself. With $ the
-// shells differ in what a backslash means, and in where \' ends.
+// single adds text in single quotes. With $ before them the shells differ in
+// what a backslash means, and so in where the quotes end.
 func (w *walker) single(b *builder, q *syntax.SglQuoted) {
 	b.quoted(q.Value)
 	if !q.Dollar {
@@ -178,9 +178,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.Word:
-		if a := w.word(x); holdsSubstitution(a.text) && a.exact() {
-			w.unknown("an index that may run commands", a.text)
-		}
+		w.index(w.word(x))
 	case *syntax.BinaryArithm:
 		w.arithmetic(x.X)
 		w.arithmetic(x.Y)
@@ -190,6 +188,13 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 		w.arithmetic(x.X)
 	default:
 		w.unknown("arithmetic that is not understood", w.text(x))
+	}
+}
+
+// index judges a word that a shell may take for a variable with an index.
+func (w *walker) index(a arg) {
+	if a.exact() && holdsSubstitution(a.text) {
+		w.unknown("an index that may run commands", a.text)
 	}
 }
 

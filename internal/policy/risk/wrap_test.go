@@ -3,6 +3,8 @@ package risk_test
 import (
 	"strings"
 	"testing"
+	"unicode"
+	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
 
@@ -42,7 +44,7 @@ func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + 
 // else.
 func words(command string) (ws []string) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(command), "")
-	if err != nil || len(file.Stmts) != 1 || strings.Contains(command, "\n") {
+	if err != nil || len(file.Stmts) != 1 || strings.ContainsFunc(command, unicode.IsControl) || !utf8.ValidString(command) {
 		return nil
 	}
 	s := file.Stmts[0]

@@ -137,8 +137,13 @@ var wrappers = map[string]wrapper{
 	"chronic": {options: known("ev", "", "")},
 	"ts":      {options: known("rism", "", "")},
 	"busybox": {}, "toybox": {}, "coreutils": {},
-	"npx":    {options: known("yq", "p", "yes no-install package= quiet no")},
-	"bunx":   {options: known("", "", "bun")},
+	"npx":      {options: known("yq", "p", "yes no-install package= quiet no")},
+	"bunx":     {options: known("", "", "bun")},
+	"torsocks": {}, "proxychains": {options: known("q", "f", "")}, "proxychains4": {options: known("q", "f", "")}, "eatmydata": {}, "rlwrap": {},
+	"systemd-cat": {options: known("", "tp", "identifier= priority=")}, "systemd-inhibit": {options: known("", "", "what= who= why= mode=")},
+	"faketime": {options: known("fm", "", ""), operands: 1}, "sshpass": {options: known("ev", "pfdP", "")},
+	"gosu": {operands: 1, risk: "runs with another user's rights"}, "su-exec": {operands: 1, risk: "runs with another user's rights"},
+	"setpriv": {risk: "runs with other rights"}, "nsenter": {options: known("amuinpCUTFe", "tSGrw", "target= all"), risk: "runs in another name space"},
 	"direnv": {operands: 2},
 }
 

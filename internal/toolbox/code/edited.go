@@ -154,8 +154,14 @@ func (d *Diagnoser) after(ctx context.Context, b *before, src *sources) (list []
 }
 
 // WithDiagnostics makes a tool that writes files tell what it broke: to a result
-// that succeeded it adds the new problems as "diagnostics".
-func WithDiagnostics(t tool.Tool, d *Diagnoser) tool.Tool { return diagnosing{t, d} }
+// that succeeded it adds the new problems as "diagnostics". Without a Diagnoser
+// that has a pool the tool stays as it is.
+func WithDiagnostics(t tool.Tool, d *Diagnoser) tool.Tool {
+	if d == nil || d.Pool == nil {
+		return t
+	}
+	return diagnosing{t, d}
+}
 
 type diagnosing struct {
 	tool.Tool
@@ -187,7 +193,7 @@ type diagnosingCall struct {
 func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	edit := c.d.Before(ctx, written(c.Plan())...)
 	r, err := c.Call.Run(ctx, out)
-	if err != nil {
+	if err != nil || r.Failed {
 		return r, err
 	}
 	if problems, n := edit.New(ctx); n > 0 {

@@ -252,8 +252,19 @@ func TestFlood(t *testing.T) {
 			t.Errorf("%s: result of %d bytes, live %d, timed out %v", c, len(b), live.Len(), *o.TimedOut)
 		}
 	}
-	if !strings.HasSuffix(live.String(), "\n[output truncated]\n") {
-		t.Error("the live output does not say that it was cut")
+}
+
+func TestLiveOutputSaysThatItWasCut(t *testing.T) {
+	bash, _ := open(t, exec.Options{OutputLimit: 1000})
+	var live bytes.Buffer
+	run(t, bash, command("yes | head -c 100000"), &live)
+	if !strings.HasSuffix(live.String(), "\n[output truncated]\n") || live.Len() > 1100 {
+		t.Errorf("%d bytes of live output: %.40q", live.Len(), live.String())
+	}
+	live.Reset()
+	run(t, bash, command("yes | head -c 1000"), &live)
+	if live.Len() != 1000 {
+		t.Errorf("%d bytes of live output, which fit", live.Len())
 	}
 }
 

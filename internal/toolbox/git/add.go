@@ -95,7 +95,10 @@ func (t adder) paths(a addArgs) (names []string, err error) {
 		return nil, fmt.Errorf("at most %d paths can be given", maxPaths)
 	}
 	for _, p := range paths {
-		name, err := t.o.Workspace.Resolve(p)
+		if p == "" {
+			return nil, errors.New("path is empty")
+		}
+		name, err := resolve(t.o.Workspace, p)
 		if err != nil {
 			return nil, err
 		}
@@ -186,7 +189,7 @@ func (s *staging) covers(path string) bool {
 }
 
 func (s *staging) plan() tool.Plan {
-	effects := []tool.Effect{{Kind: tool.Write, Target: s.dir}}
+	effects := []tool.Effect{{Kind: tool.Write, Target: indexOf(s.dir)}}
 	for _, p := range s.paths {
 		effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
 	}

@@ -116,7 +116,7 @@ func (p *proposal) worthwhile(ctx context.Context) error {
 }
 
 func (p *proposal) plan() tool.Plan {
-	effects := []tool.Effect{{Kind: tool.Write, Target: p.dir}}
+	effects := []tool.Effect{{Kind: tool.Write, Target: historyOf(p.dir)}}
 	if p.Hooks {
 		effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
 	}

@@ -13,6 +13,8 @@
 package git
 
 import (
+	"fmt"
+	"path"
 	"strings"
 	"time"
 
@@ -46,6 +48,11 @@ const (
 	maxTitle       = 120
 )
 
+// What git itself changes is named as such, not as a file: git writes it by its
+// own rules, which is not the same as somebody writing into its folder.
+func indexOf(dir string) string   { return "index of " + dir }
+func historyOf(dir string) string { return "history of " + dir }
+
 // reading is the plan of a call that looks at a path, or at everything.
 func reading(o Options, path string) (tool.Plan, error) {
 	name, err := resolve(o.Workspace, path)
@@ -53,11 +60,16 @@ func reading(o Options, path string) (tool.Plan, error) {
 }
 
 // resolve makes a clean name of a path; no path stands for the whole workspace.
-func resolve(ws *workspace.Workspace, path string) (string, error) {
-	if path == "" {
+// A path in a folder that was added to it belongs to another repository, if any.
+func resolve(ws *workspace.Workspace, name string) (string, error) {
+	if name == "" {
 		return ".", nil
 	}
-	return ws.Resolve(path)
+	name, err := ws.Resolve(name)
+	if err == nil && path.IsAbs(name) {
+		err = fmt.Errorf("%w, in a folder added to it: %s", workspace.ErrOutside, title(name))
+	}
+	return name, err
 }
 
 func title(s string) string { return textsafe.Line(s, maxTitle) }

@@ -156,7 +156,7 @@ func TestContract(t *testing.T) {
 		"status": {git.Status, []string{`{}`}, []string{`{"x":1}`}},
 		"diff":   {git.Diff, []string{`{}`, `{"staged":true}`, `{"path":"a.txt"}`, `{"cached":"true","file":"d"}`}, []string{`{"path":"../x"}`, `{"path":"/etc/passwd"}`, `{"path":"a\u0000"}`}},
 		"log":    {git.Log, []string{`{}`, `{"limit":1,"path":"a.txt"}`, `{"limit":100000}`}, []string{`{"limit":-1}`, `{"path":"~/x"}`}},
-		"add":    {git.Add, []string{`{"path":"a.txt"}`, `{"paths":["new.txt","d"]}`, `{"path":"b.txt"}`}, []string{`{}`, `{"paths":[]}`, `{"path":"../x"}`, `{"path":"no such file"}`, `{"paths":["a.txt","/etc"]}`}},
+		"add":    {git.Add, []string{`{"path":"a.txt"}`, `{"paths":["new.txt","d"]}`, `{"path":"b.txt"}`}, []string{`{}`, `{"paths":[]}`, `{"paths":[""]}`, `{"path":"../x"}`, `{"path":"no such file"}`, `{"paths":["a.txt","/etc"]}`}},
 		"commit": {git.Commit, []string{`{"message":"second\n\nwith details"}`}, []string{`{"message":""}`, `{"message":" \n"}`, `{"message":"a\u0000b"}`, `{"message":"x","amend":true}`, `{"message":"x","no_verify":true}`}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -286,7 +286,7 @@ func TestAWorkspaceBelowTheRepository(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := call.Plan().Effects; !slices.Equal(got, []tool.Effect{{Kind: tool.Write, Target: "../.git"}}) {
+	if got := call.Plan().Effects; !slices.Equal(got, []tool.Effect{{Kind: tool.Write, Target: "history of ../.git"}}) {
 		t.Errorf("effects = %v", got)
 	}
 }
@@ -306,9 +306,9 @@ func TestPlans(t *testing.T) {
 		preview string
 	}{
 		{git.Diff(o), `{"path":"./a.txt"}`, []tool.Effect{{Kind: tool.Read, Target: "a.txt"}}, ""},
-		{git.Add(o), `{"path":"b"}`, []tool.Effect{{Kind: tool.Write, Target: ".git"}, {Kind: tool.Read, Target: "b"}}, "new       b\n"},
-		{git.Commit(o), `{"message":"m"}`, []tool.Effect{{Kind: tool.Write, Target: ".git"}}, "m\n\nM  a.txt\n"},
-		{git.Commit(hooked), `{"message":"m"}`, []tool.Effect{{Kind: tool.Write, Target: ".git"}, {Kind: tool.Exec, Target: "git commit"}}, "m\n\nM  a.txt\n"},
+		{git.Add(o), `{"path":"b"}`, []tool.Effect{{Kind: tool.Write, Target: "index of .git"}, {Kind: tool.Read, Target: "b"}}, "new       b\n"},
+		{git.Commit(o), `{"message":"m"}`, []tool.Effect{{Kind: tool.Write, Target: "history of .git"}}, "m\n\nM  a.txt\n"},
+		{git.Commit(hooked), `{"message":"m"}`, []tool.Effect{{Kind: tool.Write, Target: "history of .git"}, {Kind: tool.Exec, Target: "git commit"}}, "m\n\nM  a.txt\n"},
 	} {
 		call, err := tc.tool.Prepare(t.Context(), json.RawMessage(tc.args))
 		if err != nil {
@@ -342,6 +342,20 @@ func TestWhatIsRefused(t *testing.T) {
 	}
 	if got := r.git("ls-files", "-s", "etc"); !strings.HasPrefix(got, "120000 ") {
 		t.Errorf("a link was staged as %s", got)
+	}
+}
+
+func TestAFolderAddedToTheWorkspace(t *testing.T) {
+	r, other := newRepo(t), newRepo(t)
+	ws, err := workspace.Open(r.dir, other.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { ws.Close() })
+	o := git.Options{Workspace: ws, Env: r.env()}
+	args := fmt.Sprintf(`{"path":%q}`, filepath.Join(other.dir, "a.txt"))
+	for _, tl := range []tool.Tool{git.Diff(o), git.Log(o), git.Add(o)} {
+		r.refused(tl, args, "a folder added to it")
 	}
 }
 

@@ -1,42 +1,91 @@
 package search_test
 
 import (
+	"cmp"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"runtime"
 	"testing"
+	"time"
+
+	"coder/internal/tool"
 )
 
-// BenchmarkGrep searches the sources of the Go distribution.
-func BenchmarkGrep(b *testing.B) {
+// goSources is a large tree that is there wherever Go is.
+func goSources(b *testing.B) string {
 	dir := filepath.Join(runtime.GOROOT(), "src")
 	if _, err := os.Stat(dir); err != nil {
 		b.Skip("the Go sources are not installed")
 	}
-	tools := openAt(b, dir)
-	for name, args := range map[string]string{
-		"literal":      `{"pattern":"ErrUnexpectedEOF","max_matches":1000}`,
-		"ignore case":  `{"pattern":"errunexpectedeof","ignore_case":true,"max_matches":1000}`,
-		"method":       `{"pattern":"func \\(\\w+ \\*\\w+\\) NeverFound\\w*\\(","max_matches":1000}`,
-		"alternatives": `{"pattern":"(TODO|FIXME|XXX)\\(gri\\w+\\)","max_matches":1000}`,
-		"classes":      `{"pattern":"\\b[A-Z]{25,}_[A-Z]+\\b","max_matches":1000}`,
-		"no literal":   `{"pattern":"[qz]{7,}","max_matches":1000}`,
-	} {
-		b.Run(name, func(b *testing.B) {
+	return dir
+}
+
+var patterns = []struct{ name, pattern, flags string }{
+	{"literal", "ErrUnexpectedEOF", ""},
+	{"ignore case", "errunexpectedeof", "-i"},
+	{"method", `func \(\w+ \*\w+\) NeverFound\w*\(`, ""},
+	{"alternatives", `(TODO|FIXME|XXX)\(gri\w+\)`, ""},
+	{"classes", `\b[A-Z]{25,}_[A-Z]+\b`, ""},
+	{"no literal", `[qz]{7,}`, ""},
+}
+
+// BenchmarkGrep searches one tree with rg itself, with the tool using rg, and
+// with the tool alone, in turn, and reports how much longer than rg each takes.
+func BenchmarkGrep(b *testing.B) {
+	dir := goSources(b)
+	rg, err := exec.LookPath("rg")
+	if err != nil {
+		b.Skip("rg is not installed")
+	}
+	alone, with := openAt(b, dir), openRipgrep(b, dir)
+	for _, p := range patterns {
+		b.Run(p.name, func(b *testing.B) {
+			args := fmt.Sprintf(`{"pattern":%q,"ignore_case":%v,"max_matches":1000}`, p.pattern, p.flags != "")
+			var times [3]time.Duration
 			for b.Loop() {
-				b.ReportMetric(float64(must(b, tools, "grep", args).Count), "matches")
+				began := time.Now()
+				// No match is an exit code of one.
+				_, _ = exec.Command(rg, "--no-config", "--hidden", "--line-number", "--no-heading", "--regexp="+p.pattern, cmp.Or(p.flags, "--case-sensitive"), dir).Output()
+				times[0] += time.Since(began)
+				for i, tools := range []tool.Set{with, alone} {
+					began = time.Now()
+					must(b, tools, "grep", args)
+					times[i+1] += time.Since(began)
+				}
 			}
+			b.ReportMetric(times[0].Seconds()*1000/float64(b.N), "rg-ms")
+			b.ReportMetric(float64(times[1])/float64(times[0]), "tool/rg")
+			b.ReportMetric(float64(times[2])/float64(times[0]), "alone/rg")
 		})
 	}
 }
 
 func BenchmarkGlob(b *testing.B) {
-	dir := filepath.Join(runtime.GOROOT(), "src")
-	if _, err := os.Stat(dir); err != nil {
-		b.Skip("the Go sources are not installed")
+	tools := openAt(b, goSources(b))
+	for b.Loop() {
+		must(b, tools, "glob", `{"pattern":"**/*_test.go"}`)
+	}
+}
+
+func BenchmarkGlob100000(b *testing.B) {
+	dir := b.TempDir()
+	for i := range 100_000 {
+		name := fmt.Sprintf("%s/d%d/e%d/f%d.go", dir, i%10, i/10%100, i)
+		if i < 1000 {
+			if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+				b.Fatal(err)
+			}
+		}
+		f, err := os.Create(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		f.Close()
 	}
 	tools := openAt(b, dir)
 	for b.Loop() {
-		must(b, tools, "glob", `{"pattern":"**/*_test.go"}`)
+		must(b, tools, "glob", `{"pattern":"**/*7.go"}`)
 	}
 }

@@ -18,7 +18,7 @@ type matcher struct {
 	source   string // the pattern with its flags
 	re       *regexp.Regexp
 	fast     *re2.Regexp // the same for text that is UTF-8; nil if literals are enough
-	literals [][]byte // lower case if fold; none if we know of none
+	literals [][]byte    // lower case if fold; none if we know of none
 	fold     bool
 }
 

@@ -11,7 +11,6 @@ import (
 	"os/exec"
 	"path"
 	"path/filepath"
-	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
@@ -92,7 +91,7 @@ func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
 // a match.
 func (s *searcher) arguments(pattern string) []string {
 	args := []string{
-		"--no-config", "--no-follow", "--hidden", "--text", "--crlf", "--encoding=none", "--null", "--files-with-matches",
+		"--no-config", "--no-follow", "--hidden", "--text", "--crlf", "--null", "--files-with-matches",
 		"--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-require-git",
 		"--color=never", "--max-filesize=" + strconv.FormatInt(s.size, 10),
 	}
@@ -168,32 +167,4 @@ func walkOrder(a, b string) int {
 	}
 	as, bs := strings.Split(a, "/"), strings.Split(b, "/")
 	return slices.Compare(as, bs)
-}
-
-// rustPattern writes a pattern in the syntax of rg so that it matches at least
-// the same lines: what the two take differently, such as \w and \b beyond
-// ASCII, is spelt out.
-func rustPattern(pattern string) (string, bool) {
-	tree, err := syntax.Parse(pattern, syntax.Perl)
-	if err != nil {
-		return "", false
-	}
-	text := tree.Simplify().String()
-	var b strings.Builder
-	for i := 0; i < len(text); i++ {
-		if text[i] != '\\' || i+1 == len(text) {
-			b.WriteByte(text[i])
-			continue
-		}
-		i++
-		switch text[i] {
-		case 'b', 'B':
-			b.WriteString(`(?-u:\` + text[i:i+1] + `)`)
-		case 'C', 'Q', 'E', 'p', 'P':
-			return "", false
-		default:
-			b.WriteString(text[i-1 : i+1])
-		}
-	}
-	return b.String(), true
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
@@ -12,7 +13,11 @@ import (
 )
 
 // declared finds the encoding that a document names itself, near its beginning.
-var declared = regexp.MustCompile(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
+// It is made when first needed: compiling it is dear, and most sessions never
+// fetch anything.
+var declared = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
+})
 
 // declaredWithin is how far into a document its encoding is looked for.
 const declaredWithin = 2048
@@ -30,7 +35,7 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 		return decodeUTF16(body[2:], binary.BigEndian), ""
 	}
 	if charset == "" && markup {
-		if m := declared.FindSubmatch(body[:min(len(body), declaredWithin)]); m != nil {
+		if m := declared().FindSubmatch(body[:min(len(body), declaredWithin)]); m != nil {
 			charset = string(m[1])
 		}
 	}
@@ -45,7 +50,7 @@ func decodeAs(body []byte, charset string) (text, remark string) {
 		}
 		return decodeLatin(body), ""
 	case "":
-		if validPrefix(body) {
+		if utf8.Valid(body) {
 			return string(body), ""
 		}
 		return decodeLatin(body), "its encoding is not named; it was read as windows-1252"
@@ -56,14 +61,14 @@ func decodeAs(body []byte, charset string) (text, remark string) {
 	case "utf-16be":
 		return decodeUTF16(body, binary.BigEndian), ""
 	}
-	if validPrefix(body) { // as happens to be so more often than not
+	if utf8.Valid(body) { // as happens to be so more often than not
 		return string(body), ""
 	}
 	return asciiOnly(body), "its encoding, " + textsafe.Line(charset, 40) + ", is not known here; all but ASCII was replaced"
 }
 
-// validPrefix reports whether body is UTF-8, save that it may end within a rune.
-func validPrefix(body []byte) bool {
+// wholeRunes is body without the beginning of a rune that was cut off.
+func wholeRunes(body []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
 		if end := body[len(body)-i:]; utf8.RuneStart(end[0]) {
 			if !utf8.FullRune(end) {
@@ -72,7 +77,7 @@ func validPrefix(body []byte) bool {
 			break
 		}
 	}
-	return utf8.Valid(body)
+	return body
 }
 
 // windows1252 are the runes of the bytes from 0x80 to 0x9f; all others are as in

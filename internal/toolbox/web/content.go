@@ -7,8 +7,10 @@ import (
 	"io"
 	"mime"
 	"net/http"
+	"slices"
 	"strings"
 
+	"coder/internal/chat"
 	"coder/internal/textsafe"
 )
 
@@ -76,18 +78,30 @@ func sizeOf(resp *http.Response) string {
 	return fmt.Sprintf(" of %d bytes", resp.ContentLength)
 }
 
-// image tells of an image without showing it.
+// image hands a picture to a model that sees, and tells any other of it.
 func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchResult, error) {
-	n, err := io.Copy(io.Discard, io.LimitReader(resp.Body, int64(o.MaxImage-len(head)+1)))
+	data, err := io.ReadAll(io.LimitReader(io.MultiReader(bytes.NewReader(head), resp.Body), int64(o.MaxImage)+1))
 	if err != nil {
 		return v, fmt.Errorf("read: %w", err)
 	}
-	if v.Size = len(head) + int(n); v.Size > o.MaxImage {
+	v.Size = len(data)
+	kind := http.DetectContentType(data) // whatever the server calls it
+	switch {
+	case v.Size > o.MaxImage:
 		return v, fmt.Errorf("the image is larger than %d bytes", o.MaxImage)
+	case !o.Vision:
+		v.note("this is an image, which this model cannot be shown")
+	case !slices.Contains(pictures, kind):
+		v.note("this is an image of a kind that models cannot be shown")
+	default:
+		v.images = []chat.Image{{MediaType: kind, Data: data}}
+		v.note("the picture follows")
 	}
-	v.note("this is an image, which cannot be shown here")
 	return v, nil
 }
+
+// pictures are the types of images that models take.
+var pictures = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 
 // text reads the rest of the body and makes text of all of it.
 func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset string, r request) (fetchResult, error) {
@@ -101,6 +115,9 @@ func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset s
 	}
 	v.Size = len(body)
 	markup := v.ContentType == "text/html" || v.ContentType == "application/xhtml+xml"
+	if v.Truncated {
+		body = wholeRunes(body)
+	}
 	text, remark := decode(body, charset, markup || strings.HasSuffix(v.ContentType, "xml"))
 	if strings.ContainsRune(text[:min(len(text), sniffLen)], 0) {
 		return v, fmt.Errorf("it is called %s, but is binary%s", v.ContentType, sizeOf(resp))

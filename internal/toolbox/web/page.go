@@ -3,7 +3,6 @@ package web
 import (
 	"net/url"
 	"strings"
-	"unicode"
 
 	"coder/internal/textsafe"
 )
@@ -66,19 +65,16 @@ type page struct {
 		depth        int
 	}
 
-	link   string // the address of the link we are in, "#" if it is within the page
-	linkAt int    // where in the line its text begins
-	code   bool
-	codeAt int
-	pre    bool
-	verb   []byte // the content of the preformatted block we are in
-	lang   string
+	link   link
+	code   code
+	pre    pre
+	main   part
 	tables []*table
-
-	mainAt           int // where in the output the main part begins
-	mainFrom, mainTo int // the longest main part
-	mainDepth        int
 }
+
+// part is the main one of the page: where in the output it begins, while we are
+// in it, and from where to where the longest of them goes.
+type part struct{ depth, at, from, to int }
 
 func (p *page) read() {
 	for !p.full {
@@ -103,15 +99,15 @@ func (p *page) finish() {
 	p.endPre()
 	p.endRow()
 	p.boundary(0)
-	for p.mainDepth > 0 {
+	for p.main.depth > 0 {
 		p.closeMain()
 	}
 }
 
 // text is the main part, or all there is.
 func (p *page) text() string {
-	if p.mainTo-p.mainFrom >= minMain {
-		return strings.TrimLeft(string(p.out[p.mainFrom:p.mainTo]), "\n")
+	if p.main.to-p.main.from >= minMain {
+		return strings.TrimLeft(string(p.out[p.main.from:p.main.to]), "\n")
 	}
 	return string(p.out)
 }
@@ -168,8 +164,8 @@ func (p *page) content(t token) {
 	case t.of == "title" && p.title == "":
 		p.title = t.text
 	case t.of != "":
-	case p.pre:
-		p.verb = append(p.verb, p.fitting(t.text, len(p.verb))...)
+	case p.pre.open:
+		p.pre.text = append(p.pre.text, p.fitting(t.text, len(p.pre.text))...)
 	default:
 		p.words(p.fitting(t.text, len(p.line)))
 	}
@@ -197,13 +193,13 @@ func (p *page) boundary(gap int) {
 // end ends a block and what is open in it. A link that has no text yet goes on
 // in the next one.
 func (p *page) end(gap int) {
-	link := p.link
-	if link != "" && strings.TrimSpace(string(p.line[p.linkAt:])) != "" {
-		link = ""
+	to := p.link.to
+	if to != "" && strings.TrimSpace(string(p.line[p.link.at:])) != "" {
+		to = ""
 	}
 	p.closeInline()
 	p.writer.end(gap)
-	p.link, p.linkAt = link, 0
+	p.link = link{to: to}
 }
 
 // Blocks, and the room that is left around them.
@@ -214,7 +210,7 @@ var blocks = map[string]int{
 }
 
 func (p *page) tag(t token) {
-	if p.pre {
+	if p.pre.open {
 		p.tagInPre(t)
 		return
 	}
@@ -258,7 +254,7 @@ func (p *page) blockTag(t token) {
 		p.quote = max(0, p.quote+map[bool]int{false: 1, true: -1}[t.end])
 	case t.name == "pre" && !t.end:
 		p.end(2)
-		p.pre, p.lang = true, language(t)
+		p.pre = pre{open: true, lang: language(t)}
 	case t.name == "hr" && !t.end:
 		p.end(2)
 		p.block("---")
@@ -280,17 +276,17 @@ func (p *page) mainTag(t token) {
 		p.closeMain()
 		return
 	}
-	if p.mainDepth++; p.mainDepth == 1 {
-		p.mainAt = len(p.out)
+	if p.main.depth++; p.main.depth == 1 {
+		p.main.at = len(p.out)
 	}
 }
 
 func (p *page) closeMain() {
-	if p.mainDepth == 0 {
+	if p.main.depth == 0 {
 		return
 	}
-	if p.mainDepth--; p.mainDepth == 0 && len(p.out)-p.mainAt > p.mainTo-p.mainFrom {
-		p.mainFrom, p.mainTo = p.mainAt, len(p.out)
+	if p.main.depth--; p.main.depth == 0 && len(p.out)-p.main.at > p.main.to-p.main.from {
+		p.main.from, p.main.to = p.main.at, len(p.out)
 	}
 }
 
@@ -313,185 +309,4 @@ func (p *page) tableTag(t token) {
 	default:
 		p.endRow()
 	}
-}
-
-func (p *page) inlineTag(t token) {
-	switch t.name {
-	case "a":
-		p.endLink()
-		if !t.end {
-			p.startLink(t.get("href"))
-		}
-	case "code", "kbd", "samp", "tt":
-		p.endCode()
-		if !t.end {
-			p.settle()
-			p.code, p.codeAt = true, len(p.line)
-		}
-	case "br":
-		if p.row() != nil {
-			p.blank = true
-		} else {
-			p.lineBreak()
-		}
-	case "img":
-		p.image(t)
-	case "q":
-		p.words(`"`)
-	case "base":
-		p.rebase(t.get("href"))
-	}
-}
-
-// rebase takes the address that others on the page are relative to.
-func (p *page) rebase(href string) {
-	u, err := p.base.Parse(strings.TrimSpace(href))
-	if err == nil && href != "" && !p.rebased && (u.Scheme == "http" || u.Scheme == "https") {
-		p.base, p.rebased = u, true
-	}
-}
-
-// unambiguous makes an address end where its brackets do.
-var unambiguous = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
-
-// resolve is an address written out: "" if it is none that can be followed, "#"
-// if it is on the page itself.
-func (p *page) resolve(href string) string {
-	href = strings.TrimSpace(href)
-	if strings.HasPrefix(href, "#") {
-		return "#"
-	}
-	u, err := p.base.Parse(href)
-	if err != nil || href == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
-		return ""
-	}
-	s := unambiguous.Replace(u.String())
-	if len(s) > maxLink {
-		return ""
-	}
-	return s
-}
-
-func (p *page) startLink(href string) {
-	if p.code {
-		return
-	}
-	p.settle()
-	p.link, p.linkAt = p.resolve(href), len(p.line)
-}
-
-// marks are the texts of links that lead to the heading they stand in.
-var marks = set("#", "¶", "§", "🔗", "Anchor", "anchor", "Permalink")
-
-func (p *page) endLink() {
-	if p.link == "" {
-		return
-	}
-	p.endCode()
-	to := p.link
-	p.link = ""
-	text := strings.Join(strings.Fields(string(p.line[p.linkAt:])), " ")
-	switch {
-	case text == "" || to == "#" && marks[text]:
-		p.line = p.line[:p.linkAt]
-	case to == "#" || !p.markdown || text == to:
-	default:
-		p.line = append(p.line[:p.linkAt], "["+text+"]("+to+")"...)
-	}
-	p.watch()
-}
-
-func (p *page) endCode() {
-	if !p.code {
-		return
-	}
-	p.code = false
-	text := string(p.line[p.codeAt:])
-	if !p.markdown || strings.TrimSpace(text) == "" {
-		return
-	}
-	tick := "`"
-	if strings.Contains(text, tick) {
-		tick = "``"
-	}
-	p.line = append(p.line[:p.codeAt], tick+text+tick...)
-}
-
-func (p *page) closeInline() {
-	p.endLink()
-	p.endCode()
-}
-
-func (p *page) image(t token) {
-	alt := strings.Join(strings.Fields(t.get("alt")), " ")
-	src := p.resolve(t.get("src"))
-	if alt == "" {
-		return
-	}
-	if !p.markdown || p.link != "" || p.code || src == "" || src == "#" {
-		p.words(alt)
-		return
-	}
-	p.settle()
-	p.line = append(p.line, "!["+alt+"]("+src+")"...)
-	p.watch()
-}
-
-// tagInPre keeps the lines of a preformatted block apart.
-func (p *page) tagInPre(t token) {
-	switch {
-	case t.name == "pre" && t.end:
-		p.endPre()
-	case t.name == "br":
-		p.verb = append(p.verb, '\n')
-	case t.name == "code" && p.lang == "":
-		p.lang = language(t)
-	case t.name == "div" || t.name == "p" || t.name == "li" || t.name == "tr":
-		if n := len(p.verb); n > 0 && p.verb[n-1] != '\n' {
-			p.verb = append(p.verb, '\n')
-		}
-	}
-}
-
-// endPre writes the preformatted block, unless it holds only line numbers.
-func (p *page) endPre() {
-	if !p.pre {
-		return
-	}
-	text := strings.ReplaceAll(string(p.verb), "\r\n", "\n")
-	text = strings.TrimRightFunc(strings.TrimPrefix(text, "\n"), unicode.IsSpace)
-	p.pre, p.verb = false, nil
-	if strings.Trim(text, "0123456789 \n\t") == "" {
-		return
-	}
-	if p.markdown {
-		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
-		text = fence + p.lang + "\n" + text + "\n" + fence
-	}
-	p.block(text)
-	p.gap = 2
-}
-
-// longestRun is how often c follows itself in s at most.
-func longestRun(s string, c byte) (longest int) {
-	run := 0
-	for i := range len(s) {
-		if run++; s[i] != c {
-			run = 0
-		}
-		longest = max(longest, run)
-	}
-	return longest
-}
-
-// language is that of a block of code, as the usual classes name it.
-func language(t token) string {
-	for class := range strings.FieldsSeq(t.get("class")) {
-		for _, prefix := range []string{"language-", "lang-"} {
-			if name, ok := strings.CutPrefix(class, prefix); ok && len(name) < 20 && !strings.ContainsFunc(name, notToken) {
-				return name
-			}
-		}
-	}
-	return ""
 }

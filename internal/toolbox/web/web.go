@@ -24,6 +24,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/chat"
 	"coder/internal/show"
 	"coder/internal/tool"
 )
@@ -42,6 +43,8 @@ type Options struct {
 	// MaxText and MaxImage are how many bytes of a body are read, 5 MiB of text
 	// and 1 MiB of an image if zero.
 	MaxText, MaxImage int
+	// Vision says that the model can be shown images.
+	Vision bool
 	// Timeout is the most time a fetch may take; 30 seconds if zero.
 	Timeout time.Duration
 	// Proxy chooses a proxy for a request, as in [http.Transport]. The host of
@@ -124,6 +127,8 @@ type fetchResult struct {
 	NextOffset  int      `json:"next_offset,omitzero"`
 	Redirects   []string `json:"redirects,omitzero"`
 	Note        string   `json:"note,omitzero"`
+
+	images []chat.Image
 }
 
 // fetch follows the request to its page and reads it, all within its time.
@@ -186,7 +191,7 @@ func (v *fetchResult) note(s string) {
 func (v fetchResult) result() tool.Result {
 	shown, _ := cut(v.Content, 0, maxShown)
 	return tool.Result{
-		Value: v, Failed: !v.OK, Show: show.Text(shown),
+		Value: v, Failed: !v.OK, Show: show.Text(shown), Images: v.images,
 		Summary: strings.TrimSpace(fmt.Sprintf("%d %s, %d bytes", v.Status, v.ContentType, v.Size)),
 	}
 }

@@ -1,0 +1,122 @@
+package search
+
+import (
+	"fmt"
+	"regexp/syntax"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// rustPattern writes a pattern in the syntax of rg so that it matches at least
+// the lines it matches here. What the two take differently is spelt out:
+// classes and word boundaries are those of ASCII, a line is a text of its own,
+// and a byte that is not UTF-8 counts as one unknown character.
+func rustPattern(pattern string) (string, bool) {
+	tree, err := syntax.Parse(pattern, syntax.Perl)
+	if err != nil {
+		return "", false
+	}
+	var b strings.Builder
+	ok := rust(&b, tree.Simplify())
+	return b.String(), ok
+}
+
+// rust writes one node. It is false if there is no way to say it.
+func rust(b *strings.Builder, re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpEmptyMatch:
+		b.WriteString("(?:)")
+	case syntax.OpLiteral:
+		rustLiteral(b, re)
+	case syntax.OpCharClass:
+		rustClass(b, re.Rune)
+	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
+		b.WriteString(`(?:.|(?-u:[\x80-\xff]))`)
+	case syntax.OpBeginLine, syntax.OpBeginText:
+		b.WriteString("(?m:^)")
+	case syntax.OpEndLine, syntax.OpEndText:
+		b.WriteString("(?m:$)")
+	case syntax.OpWordBoundary:
+		b.WriteString(`(?-u:\b)`)
+	case syntax.OpNoWordBoundary:
+		b.WriteString(`(?-u:\B)`)
+	case syntax.OpCapture, syntax.OpConcat:
+		return rustAll(b, re.Sub, "")
+	case syntax.OpAlternate:
+		return rustAll(b, re.Sub, "|")
+	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest:
+		ok := rustAll(b, re.Sub, "")
+		b.WriteByte("*+?"[re.Op-syntax.OpStar])
+		return ok
+	default: // repetitions are simplified away; what can match nothing is left to us
+		return false
+	}
+	return true
+}
+
+func rustAll(b *strings.Builder, subs []*syntax.Regexp, between string) bool {
+	b.WriteString("(?:")
+	for i, sub := range subs {
+		if i > 0 {
+			b.WriteString(between)
+		}
+		if !rust(b, sub) {
+			return false
+		}
+	}
+	b.WriteString(")")
+	return true
+}
+
+func rustLiteral(b *strings.Builder, re *syntax.Regexp) {
+	b.WriteString("(?:")
+	for _, r := range re.Rune {
+		switch {
+		case r == utf8.RuneError:
+			b.WriteString(`(?:\x{fffd}|(?-u:[\x80-\xff]))`)
+		case re.Flags&syntax.FoldCase != 0:
+			b.WriteString("(?:" + rustRune(r))
+			for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+				b.WriteString("|" + rustRune(f))
+			}
+			b.WriteString(")")
+		default:
+			b.WriteString(rustRune(r))
+		}
+	}
+	b.WriteString(")")
+}
+
+// rustClass writes a class given as pairs of first and last.
+func rustClass(b *strings.Builder, pairs []rune) {
+	b.WriteString("(?:[")
+	unknown := false
+	for i := 0; i+1 < len(pairs); i += 2 {
+		lo, hi := pairs[i], pairs[i+1]
+		unknown = unknown || lo <= utf8.RuneError && utf8.RuneError <= hi
+		if isSurrogate(lo) {
+			lo = 0xe000
+		}
+		if isSurrogate(hi) {
+			hi = 0xd7ff
+		}
+		if lo <= hi {
+			b.WriteString(rustRune(lo) + "-" + rustRune(hi))
+		}
+	}
+	b.WriteString("]")
+	if unknown {
+		b.WriteString(`|(?-u:[\x80-\xff])`)
+	}
+	b.WriteString(")")
+}
+
+func isSurrogate(r rune) bool { return r >= 0xd800 && r <= 0xdfff }
+
+func rustRune(r rune) string {
+	if r < utf8.RuneSelf && (unicode.IsLetter(r) || unicode.IsDigit(r)) {
+		return string(r)
+	}
+	return fmt.Sprintf(`\x{%x}`, r)
+}

@@ -1,0 +1,207 @@
+package web
+
+import (
+	"strings"
+	"unicode"
+)
+
+// link is the one we are in.
+type link struct {
+	to string // its address, "#" if it is within the page, "" if there is no link
+	at int    // where in the line its text begins
+}
+
+// code is the piece of it we are in.
+type code struct {
+	open bool
+	at   int
+}
+
+// pre is the preformatted block we are in.
+type pre struct {
+	open bool
+	text []byte
+	lang string
+}
+
+func (p *page) inlineTag(t token) {
+	switch t.name {
+	case "a":
+		p.endLink()
+		if !t.end {
+			p.startLink(t.get("href"))
+		}
+	case "code", "kbd", "samp", "tt":
+		p.endCode()
+		if !t.end {
+			p.settle()
+			p.code = code{open: true, at: len(p.line)}
+		}
+	case "br":
+		if p.row() != nil {
+			p.blank = true
+		} else {
+			p.lineBreak()
+		}
+	case "img":
+		p.image(t)
+	case "q":
+		p.words(`"`)
+	case "base":
+		p.rebase(t.get("href"))
+	}
+}
+
+// rebase takes the address that others on the page are relative to.
+func (p *page) rebase(href string) {
+	u, err := p.base.Parse(strings.TrimSpace(href))
+	if err == nil && href != "" && !p.rebased && (u.Scheme == "http" || u.Scheme == "https") {
+		p.base, p.rebased = u, true
+	}
+}
+
+// unambiguous makes an address end where its brackets do.
+var unambiguous = strings.NewReplacer("(", "%28", ")", "%29", " ", "%20")
+
+// resolve is an address written out: "" if it is none that can be followed, "#"
+// if it is on the page itself.
+func (p *page) resolve(href string) string {
+	href = strings.TrimSpace(href)
+	if strings.HasPrefix(href, "#") {
+		return "#"
+	}
+	u, err := p.base.Parse(href)
+	if err != nil || href == "" || u.Scheme != "http" && u.Scheme != "https" && u.Scheme != "mailto" {
+		return ""
+	}
+	s := unambiguous.Replace(u.String())
+	if len(s) > maxLink {
+		return ""
+	}
+	return s
+}
+
+func (p *page) startLink(href string) {
+	if p.code.open {
+		return
+	}
+	p.settle()
+	p.link = link{to: p.resolve(href), at: len(p.line)}
+}
+
+// marks are the texts of links that lead to the heading they stand in.
+var marks = set("#", "¶", "§", "🔗", "Anchor", "anchor", "Permalink")
+
+func (p *page) endLink() {
+	if p.link.to == "" {
+		return
+	}
+	p.endCode()
+	to := p.link.to
+	p.link.to = ""
+	text := strings.Join(strings.Fields(string(p.line[p.link.at:])), " ")
+	switch {
+	case text == "" || to == "#" && marks[text]:
+		p.line = p.line[:p.link.at]
+	case to == "#" || !p.markdown || text == to:
+	default:
+		p.line = append(p.line[:p.link.at], "["+text+"]("+to+")"...)
+	}
+	p.watch()
+}
+
+func (p *page) endCode() {
+	if !p.code.open {
+		return
+	}
+	p.code.open = false
+	text := string(p.line[p.code.at:])
+	if !p.markdown || strings.TrimSpace(text) == "" {
+		return
+	}
+	tick := "`"
+	if strings.Contains(text, tick) {
+		tick = "``"
+	}
+	p.line = append(p.line[:p.code.at], tick+text+tick...)
+}
+
+func (p *page) closeInline() {
+	p.endLink()
+	p.endCode()
+}
+
+func (p *page) image(t token) {
+	alt := strings.Join(strings.Fields(t.get("alt")), " ")
+	src := p.resolve(t.get("src"))
+	if alt == "" {
+		return
+	}
+	if !p.markdown || p.link.to != "" || p.code.open || src == "" || src == "#" {
+		p.words(alt)
+		return
+	}
+	p.settle()
+	p.line = append(p.line, "!["+alt+"]("+src+")"...)
+	p.watch()
+}
+
+// tagInPre keeps the lines of a preformatted block apart.
+func (p *page) tagInPre(t token) {
+	switch {
+	case t.name == "pre" && t.end:
+		p.endPre()
+	case t.name == "br":
+		p.pre.text = append(p.pre.text, '\n')
+	case t.name == "code" && p.pre.lang == "":
+		p.pre.lang = language(t)
+	case t.name == "div" || t.name == "p" || t.name == "li" || t.name == "tr":
+		if n := len(p.pre.text); n > 0 && p.pre.text[n-1] != '\n' {
+			p.pre.text = append(p.pre.text, '\n')
+		}
+	}
+}
+
+// endPre writes the preformatted block, unless it holds only line numbers.
+func (p *page) endPre() {
+	if !p.pre.open {
+		return
+	}
+	text := strings.ReplaceAll(string(p.pre.text), "\r\n", "\n")
+	text = strings.TrimRightFunc(strings.TrimPrefix(text, "\n"), unicode.IsSpace)
+	lang := p.pre.lang
+	p.pre = pre{}
+	if strings.Trim(text, "0123456789 \n\t") == "" {
+		return
+	}
+	if p.markdown {
+		fence := strings.Repeat("`", max(3, longestRun(text, '`')+1))
+		text = fence + lang + "\n" + text + "\n" + fence
+	}
+	p.block(text)
+	p.gap = 2
+}
+
+// longestRun is how often c follows itself in s at most.
+func longestRun(s string, c byte) (longest int) {
+	run := 0
+	for i := range len(s) {
+		if run++; s[i] != c {
+			run = 0
+		}
+		longest = max(longest, run)
+	}
+	return longest
+}
+
+// language is that of a block of code, as the usual classes name it.
+func language(t token) string {
+	for class := range strings.FieldsSeq(t.get("class")) {
+		for _, prefix := range []string{"language-", "lang-"} {
+			if name, ok := strings.CutPrefix(class, prefix); ok && len(name) < 20 && !strings.ContainsFunc(name, notToken) {
+				return name
+			}
+		}
+	}
+	return ""
+}
