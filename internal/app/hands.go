@@ -77,7 +77,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	})
 	hs.ends = append(hs.ends, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
-		h.fileTools(ws, pool), search.All(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
+		h.fileTools(ws, pool), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
 		git.All(git.Options{Workspace: ws, Env: env}),
 		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.todoTools(&hs.todos),
 	)
@@ -95,6 +95,12 @@ func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool) []tool.Tool {
 		code.WithDiagnostics(files.Edit(ws, seen), judge),
 		code.WithDiagnostics(files.Patch(ws, seen), judge),
 	}
+}
+
+// searchTools are the tools that search; ripgrep does the work where it is
+// installed.
+func (h *house) searchTools(ws *workspace.Workspace) []tool.Tool {
+	return search.With(ws, search.Options{Ripgrep: search.FindRipgrep(h.env.Getenv("PATH"), ws)})
 }
 
 func (h *house) fetch() tool.Tool {

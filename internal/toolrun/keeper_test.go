@@ -118,3 +118,16 @@ func TestFactsAreRecordedOfCallsThatSucceed(t *testing.T) {
 		}
 	}
 }
+
+func TestWhatAnInterruptedCallHadToSayIsKept(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	b := newBench(t)
+	b.add("bash", tool.Exec, func(ctx context.Context, _ string, _ io.Writer) (tool.Result, error) {
+		cancel()
+		return tool.Result{Value: map[string]any{"ok": true, "stdout": "half way"}}, ctx.Err()
+	})
+	got, err := b.run(ctx, "bash x")
+	if err != context.Canceled || !strings.Contains(got, "half way") || !strings.Contains(got, `"cancelled":true`) || !strings.Contains(got, `"ok":false`) {
+		t.Errorf("%v:\n%s", err, got)
+	}
+}

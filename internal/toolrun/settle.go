@@ -128,7 +128,10 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	if isContext(a.err) && !a.ran {
 		a.err = errNotBegun
 	}
-	if a.err != nil {
+	switch {
+	case a.err != nil && isContext(a.err) && res.Value != nil:
+		text, failed = stopped(text), true
+	case a.err != nil:
 		text, failed = failure(a.err), true
 	}
 	switch {
@@ -188,6 +191,16 @@ func value(res tool.Result) json.RawMessage {
 	}
 	text, _ = wire.JSON(map[string]any{"ok": !res.Failed, "truncated": true, "text": head(string(text), resultLimit/2)})
 	return text
+}
+
+// stopped is a result as far as it got before the person interrupted.
+func stopped(text json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(text, &object) != nil {
+		return failure(context.Canceled)
+	}
+	object["ok"], object["cancelled"], object["error"] = wire.Must(false), wire.Must(true), wire.Must(stoppedText)
+	return wire.Must(object)
 }
 
 // failure is the JSON object that tells the model of err.
