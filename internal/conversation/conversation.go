@@ -76,6 +76,12 @@ func (c *Conversation) System() string { return c.system.Text() }
 // the system text. The slice is the caller's own.
 func (c *Conversation) Messages() []chat.Message { return slices.Clone(c.messages) }
 
+// View is Messages without a copy, for those who only read: the slice must not
+// be changed, and stays as it is while the conversation grows.
+func (c *Conversation) View() []chat.Message {
+	return c.messages[:len(c.messages):len(c.messages)]
+}
+
 // Reported is how many tokens the provider last said were in use, and the
 // messages added since, which that figure does not cover. Without a report it
 // is zero and every message.

@@ -128,7 +128,7 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 
 // chatStep sends the conversation and takes in one reply.
 func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
-	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.Messages(), Tools: st.tools}
+	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
 	if err != nil {
 		return o.cutShort(ctx, st, reply, err)
