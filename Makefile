@@ -21,7 +21,7 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
 
 test: vet ## run every test with the race detector, in random order
-	$(GO) test -race -shuffle=on $(PKGS)
+	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on $(PKGS)
 
 check: fmt lint test ## everything a change must pass: format, lint, tests
 

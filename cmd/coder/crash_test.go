@@ -25,6 +25,10 @@ type program struct {
 	env  []string
 }
 
+// noRaceWait keeps a process built with the race detector from waiting a second
+// at its end.
+const noRaceWait = "GORACE=atexit_sleep_ms=0"
+
 func newProgram(t *testing.T) *program {
 	t.Helper()
 	dir := t.TempDir()
@@ -36,7 +40,7 @@ func newProgram(t *testing.T) *program {
 	if err := errors.Join(os.Symlink(self, p.self), os.Mkdir(p.ws, 0o755)); err != nil {
 		t.Fatal(err)
 	}
-	p.env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH")}
+	p.env = []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), noRaceWait}
 	return p
 }
 

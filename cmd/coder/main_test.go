@@ -41,6 +41,8 @@ func TestScripts(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			home := filepath.Join(env.WorkDir, "home")
 			env.Setenv("HOME", home)
+			name, value, _ := strings.Cut(noRaceWait, "=")
+			env.Setenv(name, value)
 			env.Setenv("GOCACHE", os.Getenv("GOCACHE"))
 			env.Cd = filepath.Join(env.WorkDir, "w")
 			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(env.Cd, 0o755))

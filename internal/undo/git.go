@@ -226,24 +226,24 @@ func (r *repo) release() {
 	r.batch = nil
 }
 
+var errOtherForm = errors.New("git stores the file in another form")
+
 // restoreEnds gives data the line ends it had in the work tree, where it took
 // size bytes: git may have shortened them, all or none.
 func restoreEnds(data []byte, size int64) ([]byte, error) {
 	if int64(len(data)) == size {
 		return data, nil
 	}
+	shortened := int64(bytes.Count(data, []byte("\n")) - bytes.Count(data, []byte("\r\n")))
+	if int64(len(data))+shortened != size {
+		return nil, errOtherForm
+	}
 	long := make([]byte, 0, size)
 	for i, c := range data {
 		if c == '\n' && (i == 0 || data[i-1] != '\r') {
 			long = append(long, '\r')
 		}
-		if int64(len(long)) >= size {
-			break
-		}
 		long = append(long, c)
-	}
-	if int64(len(long)) != size || !bytes.HasSuffix(long, data[max(0, len(data)-1):]) {
-		return nil, errors.New("git stores the file in another form")
 	}
 	return long, nil
 }
@@ -292,7 +292,7 @@ func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 	}
 	n, err := strconv.ParseInt(f[2], 10, 64)
 	if err != nil || n > size {
-		return nil, errors.New("git stores the file in another form")
+		return nil, errOtherForm
 	}
 	data := make([]byte, n+1)
 	if _, err := io.ReadFull(c.out, data); err != nil {

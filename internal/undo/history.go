@@ -218,9 +218,22 @@ func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
 	delete(h.calls, e.CallID)
 	c.end, c.known, c.changes = r.Seq, r.Actor != recovery, e.Changes
 	if c.touched() {
-		h.stack = nil // what was undone before lies beneath this
+		h.moved(c)
 	}
 	h.needs = nil
+}
+
+// moved takes in that files changed: what was undone before lies beneath that,
+// and the turn of c is the last one, even if it was undone before.
+func (h *History) moved(c *call) {
+	h.stack = nil
+	i := slices.IndexFunc(h.turns, func(t *turn) bool { return slices.Contains(t.calls, c) })
+	if i < 0 {
+		return
+	}
+	t := h.turns[i]
+	t.popped = 0
+	h.turns = append(slices.Delete(h.turns, i, i+1), t)
 }
 
 // begin takes in that something is about to be undone or redone.

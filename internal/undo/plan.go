@@ -366,24 +366,41 @@ func (p *plan) admit(ctx context.Context, s step) error {
 	return nil
 }
 
-// addParents adds the directories that must be made for what is brought back,
-// so that they are on record too.
+// addParents sees that there are directories for what is brought back, and that
+// those which must be made are on record too.
 func (p *plan) addParents() {
-	planned := make(map[string]bool)
-	for _, s := range p.steps {
-		planned[s.to.Path] = true
+	at := make(map[string]int)
+	for i, s := range p.steps {
+		at[s.to.Path] = i
 	}
 	for _, s := range slices.Clone(p.steps) {
 		if kindOf(s.to) == isAbsent {
 			continue
 		}
-		for _, dir := range p.k.missingAbove(s.to.Path) {
-			if !planned[dir] {
-				planned[dir] = true
-				p.steps = append(p.steps, step{now: event.FileState{Path: dir}, to: event.FileState{Path: dir, Hash: dirHash, Mode: parentMode}})
+		for dir := path.Dir(s.to.Path); dir != "."; dir = path.Dir(dir) {
+			if i, planned := at[dir]; planned {
+				p.steps[i].holdOpen()
+			} else if _, err := p.k.ws.Lstat(dir); missing(err) {
+				at[dir] = len(p.steps)
+				p.steps = append(p.steps, step{now: event.FileState{Path: dir}, to: madeDir(dir)})
 			}
 		}
 	}
+}
+
+// holdOpen makes a step that would leave nothing leave a directory.
+func (s *step) holdOpen() {
+	switch {
+	case kindOf(s.to) != isAbsent:
+	case kindOf(s.now) == isDir:
+		s.to, s.already = s.now, true
+	default:
+		s.to, s.already = madeDir(s.to.Path), false
+	}
+}
+
+func madeDir(rel string) event.FileState {
+	return event.FileState{Path: rel, Hash: dirHash, Mode: parentMode}
 }
 
 // parentMode is that of directories nobody knows the mode of.

@@ -118,7 +118,9 @@ func (m *model) note(byUser bool) {
 		switch {
 		case !byUser:
 			m.made[p][now[p]] = true
-		case !m.made[p][now[p]]:
+		case m.made[p][now[p]]:
+			m.user[p] = 0
+		default:
 			m.user[p] = len(m.states[p]) - 1
 		}
 	}

@@ -2,6 +2,7 @@ package undo
 
 import (
 	"bufio"
+	"bytes"
 	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
@@ -284,22 +285,28 @@ func (s *Store) enlist(hash, temp string, size int64) error {
 	return nil
 }
 
-// pack writes content to f, deflated if the start of it promises that this
-// helps, and returns its hash and the size of what was written.
+// pack writes content to f, deflated if that helps, and returns its hash and the
+// size of what was written.
 func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
 	in := bufio.NewReaderSize(content, probe)
+	start, _ := in.Peek(probe) // an error comes again
+	sample := samples.Get().(*bytes.Buffer)
+	defer samples.Put(sample)
+	how := packSample(sample, start)
 	sum := sha256.New()
-	how := plain
-	if packs(in) {
-		how = packed
-	}
-	if _, err := f.Write([]byte{how}); err != nil {
-		return "", 0, err
-	}
-	if how == packed {
-		err = deflate(f, io.TeeReader(in, sum))
-	} else {
-		_, err = io.Copy(f, io.TeeReader(in, sum))
+	whole := io.TeeReader(in, sum)
+	switch {
+	case len(start) < probe: // the sample is all there is
+		_, _ = io.Copy(io.Discard, whole)
+		_, err = f.Write(sample.Bytes())
+	case how == packed:
+		_, err = f.Write([]byte{packed})
+		err = errors.Join(err, deflate(f, whole))
+	default:
+		_, err = f.Write([]byte{plain})
+		if err == nil {
+			_, err = io.Copy(f, whole)
+		}
 	}
 	if err != nil {
 		return "", 0, err
@@ -308,24 +315,22 @@ func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
 	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
 
-// packs reports whether what in holds shrinks enough.
-func packs(in *bufio.Reader) bool {
-	start, _ := in.Peek(probe)
-	if len(start) < packMin {
-		return false
+var samples = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// packSample writes the start of a content as a blob, and says how.
+func packSample(b *bytes.Buffer, start []byte) (how byte) {
+	b.Reset()
+	if len(start) >= packMin {
+		b.WriteByte(packed)
+		if err := deflate(b, bytes.NewReader(start)); err == nil && b.Len() < len(start)*7/8 {
+			return packed
+		}
+		b.Reset()
 	}
-	var n counter
-	w := packers.Get().(*flate.Writer)
-	defer packers.Put(w)
-	w.Reset(&n)
-	_, _ = w.Write(start) // a counter never fails
-	_ = w.Close()
-	return int(n) < len(start)*7/8
+	b.WriteByte(plain)
+	b.Write(start)
+	return plain
 }
-
-type counter int
-
-func (c *counter) Write(p []byte) (int, error) { *c += counter(len(p)); return len(p), nil }
 
 // packers are writers to be used again: each is large.
 var packers = sync.Pool{New: func() any {

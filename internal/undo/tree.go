@@ -6,7 +6,6 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 
 	"coder/internal/event"
 )
@@ -110,22 +109,26 @@ func (p pair) path() string {
 	return path.Join(p.dir, p.after.name)
 }
 
-// compare lists the nodes that are not alike in a and b, in the order of paths.
-// Either tree may be nil.
+// compare lists the nodes that are not alike in a and b, directory by directory
+// in the order of names. Either tree may be nil.
 func compare(a, b *tree) (list []pair) {
 	var none tree
 	a, b = cmp.Or(a, &none), cmp.Or(b, &none)
+	var dirs []string
 	for dir, f := range b.folders {
-		if old := a.folders[dir]; old != f {
-			list = append(list, compareFolders(dir, old, f)...)
+		if a.folders[dir] != f {
+			dirs = append(dirs, dir)
 		}
 	}
-	for dir, f := range a.folders {
+	for dir := range a.folders {
 		if b.folders[dir] == nil {
-			list = append(list, compareFolders(dir, f, nil)...)
+			dirs = append(dirs, dir)
 		}
 	}
-	slices.SortFunc(list, func(a, b pair) int { return strings.Compare(a.path(), b.path()) })
+	slices.Sort(dirs)
+	for _, dir := range dirs {
+		list = append(list, compareFolders(dir, a.folders[dir], b.folders[dir])...)
+	}
 	return list
 }
 
@@ -162,6 +165,9 @@ func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(pat
 // those without a name to them (nil) taken out.
 func (t *tree) with(edits []edit) *tree {
 	next := &tree{folders: maps.Clone(t.folders), at: t.at, partial: t.partial}
+	if next.folders == nil {
+		next.folders = make(map[string]*folder)
+	}
 	byDir := make(map[string][]edit)
 	for _, e := range edits {
 		byDir[path.Dir(e.path)] = append(byDir[path.Dir(e.path)], e)

@@ -3,6 +3,7 @@ package undo
 import (
 	"bytes"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +11,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strings"
 )
 
 // treeMagic begins the blob of a tree. It is followed by the name of the tree
@@ -92,8 +94,40 @@ func appendNode(b []byte, n *node) []byte {
 	b = binary.AppendVarint(b, n.stamp.mtime)
 	b = binary.AppendVarint(b, n.stamp.ctime-n.stamp.mtime)
 	b = binary.AppendUvarint(b, n.stamp.ino)
-	b = appendString(b, n.hash)
+	b = appendHash(b, n.hash)
 	return appendString(b, n.link)
+}
+
+// How a hash is written: as it is, or as the bytes its digits stand for.
+const (
+	hashText = iota
+	hashOwn
+	hashGit
+)
+
+func appendHash(b []byte, hash string) []byte {
+	digits, git := strings.CutPrefix(hash, gitPrefix)
+	raw, err := hex.DecodeString(digits)
+	switch {
+	case err != nil || hash == "" || hex.EncodeToString(raw) != digits:
+		return appendString(append(b, hashText), hash)
+	case git:
+		b = append(b, hashGit)
+	default:
+		b = append(b, hashOwn)
+	}
+	return appendString(b, string(raw))
+}
+
+func (p *treeParser) hash() string {
+	how, s := p.byte(), p.string()
+	switch how {
+	case hashOwn:
+		return hex.EncodeToString([]byte(s))
+	case hashGit:
+		return gitPrefix + hex.EncodeToString([]byte(s))
+	}
+	return s
 }
 
 // loadTree reads the tree of that name.
@@ -233,7 +267,7 @@ func (p *treeParser) node(name string) *node {
 	n.stamp.mtime = p.varint()
 	n.stamp.ctime = n.stamp.mtime + p.varint()
 	n.stamp.ino = p.uvarint()
-	n.hash = p.string()
+	n.hash = p.hash()
 	n.link = p.string()
 	return n
 }

@@ -37,8 +37,8 @@ import (
 // Limits of a Keeper unless its options say otherwise.
 const (
 	DefaultMaxFile    = 64 << 20  // bytes of a file that is kept
-	DefaultTreeFiles  = 10_000    // files saved at once because a command might change them
-	DefaultTreeBytes  = 128 << 20 // and how many bytes they may have
+	DefaultTreeFiles  = 5_000     // files saved at once because a command might change them
+	DefaultTreeBytes  = 64 << 20  // and how many bytes they may have
 	DefaultMaxEntries = 200_000   // files and directories looked at around a command
 )
 

@@ -183,7 +183,12 @@ func (w *world) call() undo.Call {
 // undo undoes; how is any of "all", "force", "dry".
 func (w *world) undo(how ...string) undo.Report {
 	w.t.Helper()
-	r, err := undo.Undo(w.ctx, w.keeper, w.history, w.asked(how))
+	return w.undoThis(w.asked(how))
+}
+
+func (w *world) undoThis(c undo.Call) undo.Report {
+	w.t.Helper()
+	r, err := undo.Undo(w.ctx, w.keeper, w.history, c)
 	if err != nil {
 		w.t.Fatalf("Undo: %v", err)
 	}
