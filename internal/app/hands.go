@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -35,6 +36,7 @@ type hands struct {
 	files   *keeper        // the same, or nil
 	history undo.History
 	todos   plan.Memory
+	seen    recollection
 	index   *codeindex.Index
 	work    context.Context // ends with close
 	made    time.Time
@@ -77,18 +79,15 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	})
 	hs.ends = append(hs.ends, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
-		h.fileTools(ws, pool), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
+		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
 		git.All(git.Options{Workspace: ws, Env: env}),
 		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.todoTools(&hs.todos),
 	)
 }
 
 // fileTools are the tools for files; those that write tell what they broke.
-func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool) []tool.Tool {
-	var (
-		seen  = new(files.Seen)
-		judge = &code.Diagnoser{Workspace: ws, Pool: pool}
-	)
+func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, seen *files.Seen) []tool.Tool {
+	judge := &code.Diagnoser{Workspace: ws, Pool: pool}
 	return []tool.Tool{
 		files.Read(ws, seen, files.Options{Vision: h.conf.Provider.Vision}), files.List(ws),
 		code.WithDiagnostics(files.Write(ws, seen), judge),
@@ -127,6 +126,9 @@ func (h *house) todoTools(todos *plan.Memory) []tool.Tool {
 func (hs *hands) observe(r event.Record) {
 	hs.history.Add(r)
 	hs.todos.Observe(r)
+	if r.Time.Before(hs.made) {
+		hs.seen.add(r)
+	}
 	if _, ok := r.Event.(event.ToolCallRequested); ok && !r.Time.Before(hs.made) {
 		hs.index.Start(hs.work)
 	}
@@ -202,4 +204,33 @@ func (k *keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 		return nil, nil
 	}
 	return k.get().Changes(ctx, kept)
+}
+
+// recollection learns from the record which files the model knew in earlier
+// processes, and when, so that they are not overwritten blindly in this one.
+type recollection struct {
+	files files.Seen
+	calls map[string][]string // effects of calls under way
+}
+
+func (m *recollection) add(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.ToolCallRequested:
+		if m.calls == nil {
+			m.calls = make(map[string][]string)
+		}
+		m.calls[e.CallID] = e.Effects
+	case event.ToolCallCompleted:
+		effects := m.calls[e.CallID]
+		delete(m.calls, e.CallID)
+		if e.IsError {
+			return
+		}
+		for _, effect := range effects {
+			kind, target, _ := strings.Cut(effect, " ")
+			if kind == tool.Read.String() || kind == tool.Write.String() {
+				m.files.Recall(target, r.Time)
+			}
+		}
+	}
 }

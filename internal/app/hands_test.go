@@ -214,3 +214,28 @@ func TestToolsCloseWhatTheyOpened(t *testing.T) {
 		t.Error("a closed session ran a turn")
 	}
 }
+
+func TestAFileReadBeforeARestartIsNotOverwrittenBlindly(t *testing.T) {
+	w := newWorkshop(t)
+	w.write("a.txt", "one\n")
+	w.write("b.txt", "same\n")
+	past := time.Now().Add(-time.Hour)
+	for _, name := range []string{"a.txt", "b.txt"} {
+		if err := os.Chtimes(filepath.Join(w.dir, name), past, past); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s := w.open("call read {\"path\": \"a.txt\"}\ncall read {\"path\": \"b.txt\"}\n---\nsay read")
+	w.turn(s, "read them")
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	later := time.Now().Add(time.Hour)
+	w.write("a.txt", "one\nmine\n")
+	if err := os.Chtimes(filepath.Join(w.dir, "a.txt"), later, later); err != nil {
+		t.Fatal(err)
+	}
+	s = w.open("call write {\"path\": \"a.txt\", \"content\": \"theirs\"}\ncall write {\"path\": \"b.txt\", \"content\": \"new\"}\n---\nwant changed on disk since it was read\nsay I see")
+	w.turn(s, "write them")
+	w.want(map[string]string{"a.txt": "one\nmine\n", "b.txt": "new"})
+}

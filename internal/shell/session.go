@@ -45,7 +45,7 @@ func dismiss(pid int) {
 // stop ends every process of the family, kindly first, and reports whether
 // there was any.
 func (f *family) stop() bool {
-	if len(f.living()) == 0 {
+	if f.extinct() {
 		return false
 	}
 	f.signal(syscall.SIGTERM)
@@ -56,6 +56,20 @@ func (f *family) stop() bool {
 		f.signal(syscall.SIGKILL)
 		if f.gone(killGrace / killRounds) {
 			break
+		}
+	}
+	return true
+}
+
+// looks is how often nobody must be found before we believe it: a process that
+// forks and ends while the table is read shows neither itself nor its child.
+const looks = 3
+
+// extinct reports whether the family has no living process.
+func (f *family) extinct() bool {
+	for range looks {
+		if len(f.living()) > 0 {
+			return false
 		}
 	}
 	return true
@@ -77,7 +91,7 @@ func (f *family) signal(sig syscall.Signal) {
 // time, looking less and less often.
 func (f *family) gone(within time.Duration) bool {
 	for pause := time.Millisecond; ; pause *= 2 {
-		if len(f.living()) == 0 {
+		if f.extinct() {
 			return true
 		}
 		if within <= 0 {

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/event"
+	"coder/internal/undo/blob"
 )
 
 // maxListed is how many changes of one call are put on record one by one. More
@@ -54,7 +55,7 @@ func (k *Keeper) treeNamed(name string) (*tree, error) {
 // longer kept.
 func (k *Keeper) useAll(changes []event.FileChange) {
 	for i := range changes {
-		if b := &changes[i].Before; kindOf(*b) == isFile && isHash(b.Hash) && !k.store.use(b.Hash) {
+		if b := &changes[i].Before; kindOf(*b) == isFile && blob.IsHash(b.Hash) && !k.store.Use(b.Hash) {
 			b.Lost = true
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"coder/internal/event"
+	"coder/internal/undo/gitindex"
 )
 
 // gitPatience is how long git may take for one thing.
@@ -38,10 +39,10 @@ type repo struct {
 	gitDir string
 	env    []string
 
-	index *index    // as last read
-	stamp stamp     // of the file it was read from
-	works bool      // git has answered before
-	batch *catFiles // running; see release
+	index *gitindex.Index // as last read
+	stamp stamp           // of the file it was read from
+	works bool            // git has answered before
+	batch *catFiles       // running; see release
 }
 
 // findRepo looks for the work tree that holds dir.
@@ -124,27 +125,27 @@ func (r *repo) usable(ctx context.Context) bool {
 	return r.works
 }
 
-// entries is the index as it is now, or an empty one.
-func (r *repo) entries() *index {
+// entries is the index as it is now, nil if there is none.
+func (r *repo) entries() *gitindex.Index {
 	if r == nil {
-		return &index{}
+		return nil
 	}
 	name := filepath.Join(r.gitDir, "index")
 	info, err := os.Stat(name)
 	if err != nil || info.Size() > maxIndex {
-		return &index{}
+		return nil
 	}
 	now := stampOf(info)
-	if r.index != nil && r.stamp == now {
+	if r.stamp == now {
 		return r.index
 	}
-	r.index, r.stamp = &index{}, now
+	r.index, r.stamp = nil, now
 	data, err := os.ReadFile(name)
 	if err != nil {
 		return r.index
 	}
-	if x, err := parseIndex(data, r.prefix); err == nil {
-		x.mtime = now.mtime
+	if x, err := gitindex.Parse(data, r.prefix); err == nil {
+		x.Written = now.mtime
 		r.index = x
 	}
 	return r.index

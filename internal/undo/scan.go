@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/undo/blob"
+	"coder/internal/undo/gitindex"
 	"coder/internal/workspace"
 )
 
@@ -191,7 +193,7 @@ func (s *scanning) asInGit(ctx context.Context) error {
 	index := s.k.repo.entries()
 	var names []string
 	for _, f := range s.todo {
-		if _, ok := index.lists(f.path, f.node.stamp); ok {
+		if _, ok := index.Unchanged(f.path, f.node.stamp.inIndex()); ok {
 			names = append(names, f.path)
 		}
 	}
@@ -203,7 +205,7 @@ func (s *scanning) asInGit(ctx context.Context) error {
 		return ctx.Err() // without git the files are read
 	}
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		oid, ok := index.lists(f.path, f.node.stamp)
+		oid, ok := index.Unchanged(f.path, f.node.stamp.inIndex())
 		if ok = ok && plain[f.path]; ok {
 			f.node.hash = gitPrefix + oid
 		}
@@ -218,9 +220,9 @@ func (s *scanning) read(ctx context.Context) error {
 	if len(s.todo) == 0 {
 		return nil
 	}
-	r := reading{k: s.k, index: &index{}}
-	if x := s.k.repo.entries(); len(x.files) > 0 && s.k.repo.usable(ctx) {
-		r.index = x
+	r := reading{k: s.k}
+	if x := s.k.repo.entries(); x != nil && s.k.repo.usable(ctx) {
+		r.tracked = x.Files
 	}
 	r.pinned = sync.OnceValue(s.k.pinned)
 	work := make(chan find)
@@ -276,9 +278,9 @@ func head(s string, n int) string {
 
 // reading names contents. It is used by several goroutines at once.
 type reading struct {
-	k      *Keeper
-	index  *index
-	pinned func() func(string) bool
+	k       *Keeper
+	tracked map[string]gitindex.File
+	pinned  func() func(string) bool
 }
 
 // name reads a file, finds or keeps its content, and names it. A file that
@@ -306,14 +308,14 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string
 	if f.was != nil {
 		if oid, ok := strings.CutPrefix(f.was.hash, gitPrefix); ok {
 			oids = append(oids, oid)
-		} else if hash, err := digest(content); err != nil {
+		} else if hash, err := blob.Digest(content); err != nil {
 			return "", errors.Join(errUnreadable, err)
-		} else if hash == f.was.hash && r.k.store.use(hash) {
+		} else if hash == f.was.hash && r.k.store.Use(hash) {
 			return hash, nil
 		}
 	}
-	if e, ok := r.index.files[f.path]; ok {
-		oids = append(oids, e.oid)
+	if e, ok := r.tracked[f.path]; ok {
+		oids = append(oids, e.OID)
 	}
 	for _, oid := range oids {
 		if id, err := gitHash(oid, content, size); err != nil {
@@ -328,7 +330,7 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string
 // put is Keeper.put for several goroutines.
 func (r *reading) put(content io.ReadSeeker) (string, error) {
 	hash, err := r.k.store.Put(content)
-	if !errors.Is(err, ErrFull) {
+	if !errors.Is(err, blob.ErrFull) {
 		return hash, err
 	}
 	size, err := content.Seek(0, io.SeekEnd)

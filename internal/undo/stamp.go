@@ -3,6 +3,8 @@ package undo
 import (
 	"io/fs"
 	"time"
+
+	"coder/internal/undo/gitindex"
 )
 
 // stamp is what the file system says about a file without its being read. A
@@ -32,4 +34,9 @@ func (s stamp) fresh(now time.Time) bool {
 		wait = slowTick
 	}
 	return last > now.UnixNano()-int64(wait) || now.IsZero()
+}
+
+// inIndex is the stamp as git notes it.
+func (s stamp) inIndex() gitindex.File {
+	return gitindex.File{ModTime: s.mtime, ChangeTime: s.ctime, Ino: uint32(s.ino), Size: uint32(s.size)}
 }

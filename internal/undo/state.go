@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"coder/internal/event"
+	"coder/internal/undo/blob"
 )
 
 // A FileState's Hash names a content in the store, unless it is one of these.
@@ -53,7 +54,7 @@ func kindOf(s event.FileState) kind {
 func (k *Keeper) save(rel string) (event.FileState, error) { return k.describe(rel, k.put) }
 
 // look describes what stands at rel and keeps nothing.
-func (k *Keeper) look(rel string) (event.FileState, error) { return k.describe(rel, digest) }
+func (k *Keeper) look(rel string) (event.FileState, error) { return k.describe(rel, blob.Digest) }
 
 // describe says what stands at rel; name turns a content into its hash.
 // Whatever cannot be read is lost, and only a store that fails is an error. What
@@ -99,7 +100,7 @@ func (k *Keeper) describeContent(s *event.FileState, name func(io.ReadSeeker) (s
 	case errors.Is(err, errUnreadable):
 		s.Lost = true
 		return nil
-	case errors.Is(err, ErrFull):
+	case errors.Is(err, blob.ErrFull):
 		s.Hash, s.Lost = "", true
 		k.warn(fmt.Sprintf("%v: what is overwritten now cannot be brought back", err))
 		return nil
@@ -141,7 +142,7 @@ func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int
 // put keeps a content, making room for it if need be.
 func (k *Keeper) put(content io.ReadSeeker) (string, error) {
 	hash, err := k.store.Put(content)
-	if !errors.Is(err, ErrFull) {
+	if !errors.Is(err, blob.ErrFull) {
 		return hash, err
 	}
 	size, err := content.Seek(0, io.SeekEnd)
@@ -199,7 +200,7 @@ func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error)
 	if err != nil {
 		return "", err
 	}
-	return digest(bytes.NewReader(data))
+	return blob.Digest(bytes.NewReader(data))
 }
 
 // content returns what the file described by s held.

@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"coder/internal/event"
+	"coder/internal/undo/blob"
 )
 
 // tree is the state of all files that are not ignored, at one moment. It is not
@@ -85,7 +86,7 @@ func (t *tree) hashes() map[string]bool {
 	}
 	for _, f := range t.folders {
 		for _, n := range f.nodes {
-			if isHash(n.hash) {
+			if blob.IsHash(n.hash) {
 				all[n.hash] = true
 			}
 		}

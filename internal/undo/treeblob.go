@@ -12,6 +12,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"coder/internal/undo/blob"
 )
 
 // treeMagic begins the blob of a tree. It is followed by the name of the tree
@@ -131,7 +133,7 @@ func (p *treeParser) hash() string {
 }
 
 // loadTree reads the tree of that name.
-func loadTree(s *Store, name string) (*tree, error) {
+func loadTree(s *blob.Store, name string) (*tree, error) {
 	var blobs [][]byte // newest first
 	var chain []string
 	for next := name; next != ""; {
@@ -162,7 +164,7 @@ func loadTree(s *Store, name string) (*tree, error) {
 	return t, nil
 }
 
-func readAll(s *Store, hash string) ([]byte, error) {
+func readAll(s *blob.Store, hash string) ([]byte, error) {
 	r, err := s.Open(hash)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,8 @@ type state struct {
 	size    int64
 	mod     time.Time
 	content []byte // nil if it is not kept
+
+	recalled time.Time // set if all we know is when the model last knew the file
 }
 
 const (
@@ -60,6 +62,19 @@ func (s *Seen) note(at string, info fs.FileInfo, content []byte) {
 	}
 }
 
+// Recall takes note that an earlier process showed the model a file, or wrote it
+// for the model, at that time. Of such a file only the time is known: it counts
+// as changed if it was written to since.
+func (s *Seen) Recall(at string, when time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.files == nil || len(s.files) >= maxSeen {
+		s.files, s.order, s.kept = make(map[string]*state), nil, 0
+	}
+	s.forget(at)
+	s.files[at] = &state{recalled: when}
+}
+
 // forget lets go of a file's content, not of its state.
 func (s *Seen) forget(at string) {
 	if i := slices.Index(s.order, at); i >= 0 {
@@ -79,9 +94,11 @@ func (s *Seen) check(at string, info fs.FileInfo, now []byte) error {
 	switch {
 	case !ok:
 		return nil
+	case !known.recalled.IsZero() && !info.ModTime().After(known.recalled):
+		return nil
 	case known.content != nil && bytes.Equal(known.content, now):
 		return nil
-	case known.content == nil && known.size == info.Size() && known.mod.Equal(info.ModTime()):
+	case known.recalled.IsZero() && known.content == nil && known.size == info.Size() && known.mod.Equal(info.ModTime()):
 		return nil
 	}
 	return fmt.Errorf("%s changed on disk since it was read; read it again%s", at, whatChanged(at, known.content, now))

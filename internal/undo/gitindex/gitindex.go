@@ -1,4 +1,7 @@
-package undo
+// Package gitindex reads the file in which git notes what it last knew about
+// the files of a work tree. Reading it, rather than asking git, runs nothing,
+// locks nothing and writes nothing.
+package gitindex
 
 import (
 	"bytes"
@@ -11,21 +14,21 @@ import (
 	"time"
 )
 
-// index is what git's index says about the files of the workspace.
-type index struct {
-	files map[string]indexed
-	mtime int64 // when it was written, in nanoseconds
+// Index is what git knows about the files of a work tree, or of a part of it.
+// The nil *Index knows nothing.
+type Index struct {
+	Files   map[string]File
+	Written int64 // when the index was written, in nanoseconds; to be set by who read it
 }
 
-// indexed is a file as git saw it last. A file that still has this stamp still
-// has the content oid.
-type indexed struct {
-	ctime, mtime int64 // nanoseconds
-	ino, size    uint32
-	oid          string
+// File is a file as git saw it last.
+type File struct {
+	ModTime, ChangeTime int64 // nanoseconds
+	Ino, Size           uint32
+	OID                 string // the object that holds its content
 }
 
-var errIndex = errors.New("git's index is not understood")
+var errFormat = errors.New("git's index is not understood")
 
 const (
 	indexHead    = 12 // signature, version, number of entries
@@ -36,21 +39,21 @@ const (
 	gitRegular   = 0o10 // the type bits of a regular file
 )
 
-// parseIndex reads git's index, versions 2 to 4. Only regular files below
+// Parse reads an index, versions 2 to 4. Only regular files below
 // prefix that are not in conflict are returned, without the prefix.
-func parseIndex(data []byte, prefix string) (*index, error) {
+func Parse(data []byte, prefix string) (*Index, error) {
 	if len(data) < indexHead || string(data[:4]) != "DIRC" {
-		return nil, errIndex
+		return nil, errFormat
 	}
 	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
 	if version < 2 || version > 4 {
-		return nil, errIndex
+		return nil, errFormat
 	}
-	p := indexParser{rest: data[indexHead:], version: version, oidSize: oidSize(data)}
+	p := parser{rest: data[indexHead:], version: version, oidSize: oidSize(data)}
 	if int(count) > len(data)/(statPart+p.oidSize) {
-		return nil, errIndex
+		return nil, errFormat
 	}
-	x := &index{files: make(map[string]indexed, count)}
+	x := &Index{Files: make(map[string]File, count)}
 	for range count {
 		e, mode, flags, err := p.entry()
 		if err != nil {
@@ -58,7 +61,7 @@ func parseIndex(data []byte, prefix string) (*index, error) {
 		}
 		name, ok := strings.CutPrefix(string(p.name), prefix)
 		if ok && mode>>12 == gitRegular && flags&flagStage == 0 {
-			x.files[name] = e
+			x.Files[name] = e
 		}
 	}
 	return x, nil
@@ -76,17 +79,17 @@ func oidSize(data []byte) int {
 	return sha1.Size
 }
 
-// indexParser walks the entries of an index.
-type indexParser struct {
+// parser walks the entries of an index.
+type parser struct {
 	rest    []byte
 	version uint32
 	oidSize int
 	name    []byte // of the last entry
 }
 
-func (p *indexParser) take(n int) ([]byte, error) {
+func (p *parser) take(n int) ([]byte, error) {
 	if n < 0 || n > len(p.rest) {
-		return nil, errIndex
+		return nil, errFormat
 	}
 	b := p.rest[:n]
 	p.rest = p.rest[n:]
@@ -94,17 +97,17 @@ func (p *indexParser) take(n int) ([]byte, error) {
 }
 
 // entry reads one entry, leaving its name in p.name.
-func (p *indexParser) entry() (e indexed, mode uint32, flags uint16, err error) {
+func (p *parser) entry() (e File, mode uint32, flags uint16, err error) {
 	fixed, err := p.take(statPart + p.oidSize + 2)
 	if err != nil {
 		return e, 0, 0, err
 	}
 	num := func(at int) uint32 { return binary.BigEndian.Uint32(fixed[at:]) }
-	e = indexed{
-		ctime: int64(num(0))*int64(time.Second) + int64(num(4)),
-		mtime: int64(num(8))*int64(time.Second) + int64(num(12)),
-		ino:   num(20), size: num(36),
-		oid: hex.EncodeToString(fixed[statPart : statPart+p.oidSize]),
+	e = File{
+		ChangeTime: int64(num(0))*int64(time.Second) + int64(num(4)),
+		ModTime:    int64(num(8))*int64(time.Second) + int64(num(12)),
+		Ino:        num(20), Size: num(36),
+		OID: hex.EncodeToString(fixed[statPart : statPart+p.oidSize]),
 	}
 	mode, flags = num(24), binary.BigEndian.Uint16(fixed[statPart+p.oidSize:])
 	used := len(fixed)
@@ -122,10 +125,10 @@ func (p *indexParser) entry() (e indexed, mode uint32, flags uint16, err error) 
 
 // paddedName reads a name that is filled up with NULs, at least one, so that
 // the entry's length is a multiple of eight.
-func (p *indexParser) paddedName(n, used int) error {
+func (p *parser) paddedName(n, used int) error {
 	if n == nameMask { // or longer
 		if n = bytes.IndexByte(p.rest, 0); n < 0 {
-			return errIndex
+			return errFormat
 		}
 	}
 	name, err := p.take(n)
@@ -138,14 +141,14 @@ func (p *indexParser) paddedName(n, used int) error {
 }
 
 // shortName reads a name that leaves out what it has in common with the last.
-func (p *indexParser) shortName() error {
+func (p *parser) shortName() error {
 	cut, err := p.offset()
 	if err != nil || cut > len(p.name) {
-		return errIndex
+		return errFormat
 	}
 	n := bytes.IndexByte(p.rest, 0)
 	if n < 0 {
-		return errIndex
+		return errFormat
 	}
 	p.name = append(p.name[:len(p.name)-cut:len(p.name)-cut], p.rest[:n]...)
 	p.rest = p.rest[n+1:]
@@ -153,13 +156,13 @@ func (p *indexParser) shortName() error {
 }
 
 // offset reads a number in the way of git's pack files.
-func (p *indexParser) offset() (int, error) {
+func (p *parser) offset() (int, error) {
 	const most = 1 << 20 // longer than any name
 	n := -1
 	for {
 		b, err := p.take(1)
 		if err != nil || n > most {
-			return 0, errIndex
+			return 0, errFormat
 		}
 		n = (n+1)<<7 | int(b[0]&0x7f)
 		if b[0]&0x80 == 0 {
@@ -168,11 +171,14 @@ func (p *indexParser) offset() (int, error) {
 	}
 }
 
-// lists reports whether the file with this stamp is as git has it. A file
-// changed in the very moment the index was written might be another one.
-func (x *index) lists(rel string, s stamp) (oid string, ok bool) {
-	e, ok := x.files[rel]
-	ok = ok && e.mtime == s.mtime && e.ctime == s.ctime && e.ino == uint32(s.ino) && e.size == uint32(s.size) &&
-		e.mtime < x.mtime && e.ctime < x.mtime
-	return e.oid, ok
+// Unchanged returns the object that holds the content of a file, provided that
+// the file is now what git saw last. A file changed in the very moment the
+// index was written might be another one.
+func (x *Index) Unchanged(name string, now File) (oid string, ok bool) {
+	if x == nil {
+		return "", false
+	}
+	f, ok := x.Files[name]
+	now.OID = f.OID
+	return f.OID, ok && f == now && f.ModTime < x.Written && f.ChangeTime < x.Written
 }

@@ -1,4 +1,14 @@
-package undo
+// Package blob keeps contents under their SHA-256, each once, compressed where
+// that helps:
+//
+//	<dir>/objects/ab/cdef…   one byte that says how, then the content
+//	<dir>/tmp                contents being written
+//
+// A content is put in with [Store.Put] and is safe after [Store.Commit]: then it
+// outlives the machine. What is read is checked against its name. A store never
+// grows beyond its quota; what has not been of use for longest goes first, and
+// only when [Store.Prune] is called. Several processes may use one store.
+package blob
 
 import (
 	"bufio"
@@ -28,25 +38,17 @@ var ErrFull = errors.New("the store of kept contents is full")
 // errDamaged is the error of reading a blob that is not what its name says.
 var errDamaged = errors.New("kept content is damaged")
 
-// StoreOptions say how a store behaves. The zero value is fine.
-type StoreOptions struct {
+// Options say how a store behaves. The zero value is fine.
+type Options struct {
 	Quota  int64            // bytes on the disk; zero means [DefaultQuota]
 	NoSync bool             // do not wait for the disk
-	Now    func() time.Time // tells when a blob was last of use; without it, when it was written
+	Now    func() time.Time // tells when a content was last of use; without it, when it was written
 }
 
-// Store keeps contents under their SHA-256, each once, compressed where that
-// helps:
-//
-//	<dir>/objects/ab/cdef…   one byte that says how, then the content
-//	<dir>/tmp                contents being written
-//
-// A content is put in with [Store.Put] and is safe after [Store.Commit]. What
-// is read is checked against its name. Several processes may use one store. It
-// is safe for concurrent use.
+// Store is a store of contents. It is safe for concurrent use.
 type Store struct {
 	dir string
-	o   StoreOptions
+	o   Options
 
 	mu      sync.Mutex        // guards the fields below
 	root    *os.Root          // nil until first needed
@@ -59,9 +61,9 @@ type Store struct {
 	used [2]map[string]bool
 }
 
-// OpenStore returns the store in dir. It touches nothing: the directory is made
+// Open returns the store in dir. It touches nothing: the directory is made
 // when there is something to put into it.
-func OpenStore(dir string, o StoreOptions) *Store {
+func Open(dir string, o Options) *Store {
 	if o.Quota <= 0 {
 		o.Quota = DefaultQuota
 	}
@@ -87,8 +89,8 @@ const (
 // place is where a blob lies below the store's directory.
 func place(hash string) string { return path.Join(objects, hash[:2], hash[2:]) }
 
-// isHash reports whether name is one that Put gives.
-func isHash(name string) bool {
+// IsHash reports whether name is one that Put gives.
+func IsHash(name string) bool {
 	_, err := hex.DecodeString(name)
 	return err == nil && len(name) == 2*sha256.Size
 }
@@ -97,11 +99,11 @@ func isHash(name string) bool {
 // is there already nothing is written. The error is [ErrFull] if it would take
 // the store beyond its quota.
 func (s *Store) Put(content io.ReadSeeker) (string, error) {
-	hash, err := digest(content)
+	hash, err := Digest(content)
 	if err != nil {
 		return "", fmt.Errorf("read content: %w", err)
 	}
-	if s.use(hash) {
+	if s.Use(hash) {
 		return hash, nil
 	}
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
@@ -114,8 +116,9 @@ func (s *Store) Put(content io.ReadSeeker) (string, error) {
 	return hash, err
 }
 
-// digest is the hash of all that content holds.
-func digest(content io.ReadSeeker) (string, error) {
+// Digest is the hash that Put would give to content, which is read from its
+// beginning.
+func Digest(content io.ReadSeeker) (string, error) {
 	sum := sha256.New()
 	if _, err := content.Seek(0, io.SeekStart); err != nil {
 		return "", err
@@ -140,7 +143,7 @@ func (s *Store) has(hash string) bool {
 
 // find describes the blob of hash; one not yet committed has no description.
 func (s *Store) find(hash string) (fs.FileInfo, bool) {
-	if !isHash(hash) {
+	if !IsHash(hash) {
 		return nil, false
 	}
 	if _, ok := s.pending[hash]; ok {
@@ -156,8 +159,8 @@ func (s *Store) find(hash string) (fs.FileInfo, bool) {
 	return info, true
 }
 
-// use reports whether a content is kept and, if so, marks it as still of use.
-func (s *Store) use(hash string) bool {
+// Use reports whether a content is kept and, if so, marks it as still of use.
+func (s *Store) Use(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	info, ok := s.find(hash)
@@ -297,8 +300,9 @@ func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
 	whole := io.TeeReader(in, sum)
 	switch {
 	case len(start) < probe: // the sample is all there is
-		_, _ = io.Copy(io.Discard, whole)
-		_, err = f.Write(sample.Bytes())
+		if _, err = io.Copy(io.Discard, whole); err == nil {
+			_, err = f.Write(sample.Bytes())
+		}
 	case how == packed:
 		_, err = f.Write([]byte{packed})
 		err = errors.Join(err, deflate(f, whole))
@@ -460,7 +464,7 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 func (s *Store) openBlob(hash string) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !isHash(hash) {
+	if !IsHash(hash) {
 		return nil, fs.ErrNotExist
 	}
 	if err := s.openRoot(); err != nil {

@@ -1,4 +1,4 @@
-package undo
+package blob
 
 import (
 	"cmp"
@@ -74,7 +74,7 @@ func (s *Store) list() (all []object) {
 		for _, d := range readDir(s.root, path.Join(objects, dir.Name())) {
 			info, err := d.Info()
 			hash := dir.Name() + d.Name()
-			if err == nil && isHash(hash) {
+			if err == nil && IsHash(hash) {
 				all = append(all, object{hash, info.Size(), info.ModTime()})
 			}
 		}

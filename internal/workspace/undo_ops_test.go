@@ -1,0 +1,206 @@
+package workspace_test
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/iotest"
+
+	"coder/internal/workspace"
+)
+
+func TestSurvey(t *testing.T) {
+	ws, dir, evil := open(t)
+	put(t, dir+"/.gitignore", "*.log\n/out/\n")
+	put(t, dir+"/b/z", "12345")
+	put(t, dir+"/b/x.log", "")
+	put(t, dir+"/b/.gitignore", "!keep.log\nhere\n")
+	put(t, dir+"/b/keep.log", "")
+	put(t, dir+"/b/here", "")
+	put(t, dir+"/a/deep/er/f", "")
+	put(t, dir+"/out/o", "")
+	put(t, dir+"/.git/config", "")
+	put(t, dir+"/node_modules/m", "")
+	put(t, evil+"/secret", "")
+	link(t, evil, dir+"/leave")
+	link(t, "..", dir+"/a/loop")
+	if err := os.Mkdir(dir+"/empty", 0o700); err != nil {
+		t.Fatal(err)
+	}
+	folders, more, err := ws.Survey(t.Context(), 1000)
+	if err != nil || more {
+		t.Fatal(more, err)
+	}
+	var got []string
+	for _, f := range folders {
+		for _, info := range f.Entries {
+			got = append(got, f.Path+": "+info.Name())
+			if info.Name() == "z" && info.Size() != 5 {
+				t.Errorf("z has %d bytes", info.Size())
+			}
+		}
+	}
+	want := []string{
+		".: .gitignore", ".: a", ".: b", ".: empty", ".: leave",
+		"a: deep", "a: loop", "a/deep: er", "a/deep/er: f",
+		"b: .gitignore", "b: keep.log", "b: z",
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("survey = %q\nwant     %q", got, want)
+	}
+}
+
+func TestSurveyIsBounded(t *testing.T) {
+	ws, dir, _ := open(t)
+	for i := range 50 {
+		put(t, dir+"/d"+strconv.Itoa(i)+"/f", "")
+	}
+	folders, more, err := ws.Survey(t.Context(), 60)
+	n := 0
+	for _, f := range folders {
+		n += len(f.Entries)
+	}
+	if err != nil || !more || n < 60 || n > 70 {
+		t.Errorf("%d entries, more %v, %v", n, more, err)
+	}
+	if _, more, err = ws.Survey(t.Context(), 100); more || err != nil {
+		t.Errorf("more %v, %v", more, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, _, err := ws.Survey(ctx, 100); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+}
+
+func TestRestore(t *testing.T) {
+	ws, dir, evil := open(t)
+	put(t, dir+"/ro", "old")
+	if err := os.Chmod(dir+"/ro", 0o444); err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir+"/target", "target")
+	link(t, "target", dir+"/link")
+	link(t, evil+"/f", dir+"/outlink")
+	put(t, evil+"/f", "out")
+	for name, mode := range map[string]fs.FileMode{"ro": 0o755, "new/deep/f": 0o600, "link": 0o640, "outlink": 0o444} {
+		if err := ws.Restore(name, strings.NewReader("by "+name), mode); err != nil {
+			t.Fatalf("Restore(%q): %v", name, err)
+		}
+		info, err := os.Lstat(dir + "/" + name)
+		if err != nil || info.Mode() != mode || get(t, dir+"/"+name) != "by "+name {
+			t.Errorf("%s = %v, %v", name, info, err)
+		}
+	}
+	if get(t, dir+"/target") != "target" || get(t, evil+"/f") != "out" {
+		t.Error("a link was followed")
+	}
+}
+
+func TestRestoreFails(t *testing.T) {
+	ws, dir, evil := open(t)
+	put(t, dir+"/f", "old")
+	put(t, dir+"/d/f", "old")
+	put(t, evil+"/f", "out")
+	link(t, evil, dir+"/out")
+	link(t, "d", dir+"/in")
+	broken := errors.New("broken")
+	if err := ws.Restore("f", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 0o644); !errors.Is(err, broken) {
+		t.Errorf("Restore of what cannot be read: %v", err)
+	}
+	if err := ws.Restore("d", strings.NewReader("x"), 0o644); !errors.Is(err, workspace.ErrNotRegular) {
+		t.Errorf("Restore onto a directory: %v", err)
+	}
+	for _, name := range []string{"out/f", "in/f", "../ws-evil/f", "out/new/f"} {
+		if err := ws.Restore(name, strings.NewReader("bad"), 0o644); err == nil {
+			t.Errorf("Restore(%q) succeeded", name)
+		}
+		if err := ws.RestoreLink(name, "bad"); err == nil {
+			t.Errorf("RestoreLink(%q) succeeded", name)
+		}
+		if err := ws.Mkdir(name, 0o755); err == nil {
+			t.Errorf("Mkdir(%q) succeeded", name)
+		}
+		if err := ws.Chmod(name, 0o777); err == nil {
+			t.Errorf("Chmod(%q) succeeded", name)
+		}
+	}
+	if err := ws.Restore("in/f", strings.NewReader("bad"), 0o644); !errors.Is(err, workspace.ErrThroughLink) {
+		t.Errorf("Restore through a link: %v", err)
+	}
+	if get(t, dir+"/f") != "old" || get(t, dir+"/d/f") != "old" || get(t, evil+"/f") != "out" {
+		t.Error("a file was changed")
+	}
+	if names := list(t, dir); !slices.Equal(names, []string{"d", "f", "in", "out"}) {
+		t.Errorf("left behind: %q", names)
+	}
+}
+
+func TestRestoreLink(t *testing.T) {
+	ws, dir, evil := open(t)
+	put(t, dir+"/f", "old")
+	link(t, "f", dir+"/l")
+	for _, name := range []string{"f", "l", "new/n"} {
+		if err := ws.RestoreLink(name, evil+"/x"); err != nil {
+			t.Fatalf("RestoreLink(%q): %v", name, err)
+		}
+		if to, err := ws.Readlink(name); to != evil+"/x" || err != nil {
+			t.Errorf("Readlink(%q) = %q, %v", name, to, err)
+		}
+	}
+	if err := ws.RestoreLink("new", "x"); !errors.Is(err, workspace.ErrNotRegular) {
+		t.Errorf("RestoreLink onto a directory: %v", err)
+	}
+	if names := list(t, evil); len(names) != 0 {
+		t.Errorf("outside now holds %q", names)
+	}
+}
+
+func TestMkdirChmodRemove(t *testing.T) {
+	ws, dir, evil := open(t)
+	put(t, evil+"/f", "out")
+	link(t, evil+"/f", dir+"/out")
+	if err := ws.Mkdir("a/b", 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if info, _ := os.Stat(dir + "/a/b"); info.Mode().Perm() != 0o711 {
+		t.Errorf("mode = %v", info.Mode())
+	}
+	if err := ws.Mkdir("a/b", 0o755); !errors.Is(err, fs.ErrExist) {
+		t.Errorf("second Mkdir: %v", err)
+	}
+	put(t, dir+"/a/b/f", "x")
+	if err := errors.Join(ws.Chmod("a/b", 0o750), ws.Chmod("a/b/f", 0o400)); err != nil {
+		t.Fatal(err)
+	}
+	d, _ := os.Stat(dir + "/a/b")
+	f, _ := os.Stat(dir + "/a/b/f")
+	if d.Mode().Perm() != 0o750 || f.Mode().Perm() != 0o400 {
+		t.Errorf("modes = %v, %v", d.Mode(), f.Mode())
+	}
+	if err := ws.Chmod("out", 0o777); err == nil {
+		t.Error("Chmod followed a link")
+	}
+	if err := ws.Remove("a/b"); err == nil {
+		t.Error("a directory was removed with what was in it")
+	}
+	for _, name := range []string{"a/b/f", "a/b", "out"} {
+		if err := ws.Remove(name); err != nil {
+			t.Errorf("Remove(%q): %v", name, err)
+		}
+	}
+	for _, name := range []string{".", "..", "../ws-evil/f", "missing"} {
+		if err := ws.Remove(name); err == nil {
+			t.Errorf("Remove(%q) succeeded", name)
+		}
+	}
+	if get(t, evil+"/f") != "out" {
+		t.Error("the target of a link was touched")
+	}
+}
