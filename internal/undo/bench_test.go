@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/tool"
 	"coder/internal/undo"
+	"coder/internal/undo/blob"
 	"coder/internal/workspace"
 )
 
@@ -56,7 +57,7 @@ func benchKeeper(b *testing.B, dir string) *undo.Keeper {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { ws.Close() })
-	store := undo.OpenStore(filepath.Join(b.TempDir(), "undo"), undo.StoreOptions{Now: time.Now})
+	store := blob.Open(filepath.Join(b.TempDir(), "undo"), blob.Options{Now: time.Now})
 	b.Cleanup(func() { store.Close() })
 	return undo.New(ws, store, undo.Options{Now: time.Now, Env: []string{"PATH=" + os.Getenv("PATH")}})
 }

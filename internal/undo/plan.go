@@ -377,7 +377,7 @@ func (p *plan) addParents() {
 		if kindOf(s.to) == isAbsent {
 			continue
 		}
-		for dir := path.Dir(s.to.Path); dir != "."; dir = path.Dir(dir) {
+		for dir := path.Dir(s.to.Path); dir != "." && dir != "/"; dir = path.Dir(dir) {
 			if i, planned := at[dir]; planned {
 				p.steps[i].holdOpen()
 			} else if _, err := p.k.ws.Lstat(dir); missing(err) {

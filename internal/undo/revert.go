@@ -271,7 +271,7 @@ func (p *plan) clear(ctx context.Context, s *step) {
 	if from != isDir && !p.ready(ctx, s) {
 		return
 	}
-	err := p.k.ws.Remove(s.now.Path)
+	err := p.k.ws.Delete(s.now.Path)
 	switch {
 	case from == isDir && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)):
 		_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode))

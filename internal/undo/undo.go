@@ -3,7 +3,7 @@
 // A [Keeper] saves what a call would overwrite before it runs and tells
 // afterwards what became of it; both go on the audit log, which is the only
 // journal there is. A [History] folds that log into a stack of turns, and
-// [Undo] and [Redo] walk it. The contents themselves lie in a [blob.Store] under
+// [Undo] and [Redo] walk it. The contents themselves lie in a [Store] under
 // their hashes, never in the user's git.
 //
 // What holds, whoever changes files while we work:
@@ -31,7 +31,6 @@ import (
 	"coder/internal/event"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
-	"coder/internal/undo/blob"
 	"coder/internal/workspace"
 )
 
@@ -66,7 +65,7 @@ type Options struct {
 // concurrent use.
 type Keeper struct {
 	ws    *workspace.Workspace
-	store *blob.Store
+	store *Store
 	o     Options
 	repo  *repo
 
@@ -80,7 +79,7 @@ type Keeper struct {
 var _ toolrun.Keeper = (*Keeper)(nil)
 
 // New returns a Keeper of the files in ws. It looks at nothing yet.
-func New(ws *workspace.Workspace, store *blob.Store, o Options) *Keeper {
+func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.MaxFile, DefaultMaxFile)
 	setDefault(&o.TreeFiles, DefaultTreeFiles)
 	setDefault(&o.TreeBytes, DefaultTreeBytes)

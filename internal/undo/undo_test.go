@@ -839,3 +839,61 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 		t.Errorf("changes = %+v, warned %q", c, w.warned)
 	}
 }
+
+// Files in a tree that the user added come back too.
+func TestAddedTree(t *testing.T) {
+	w := newWorld(t)
+	other := t.TempDir()
+	w.added = []string{other}
+	w.restart()
+	f, g := filepath.Join(other, "f"), filepath.Join(other, "new/deep/g")
+	w.must(os.WriteFile(f, []byte("f0"), 0o640))
+	w.edit("t", func() {
+		w.must(w.ws.WriteFile(f, []byte("f1")))
+		w.must(w.ws.WriteFile(g, []byte("g1")))
+	}, f, g)
+	w.restart()
+	r := w.undo()
+	if len(r.Kept)+len(r.Lost)+len(r.Failed) > 0 {
+		t.Errorf("report = %+v", r)
+	}
+	if got, err := describe(f); got != `-rw-r----- "f0"` || err != nil {
+		t.Errorf("f = %s, %v", got, err)
+	}
+	if _, err := os.Lstat(filepath.Join(other, "new")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("new: %v", err)
+	}
+	w.redo()
+	if got, err := describe(g); got != `-rw-r--r-- "g1"` || err != nil {
+		t.Errorf("g = %s, %v", got, err)
+	}
+}
+
+// Someone changes a file after the undo was planned and before it is carried out.
+func TestChangeBetweenPlanAndDeed(t *testing.T) {
+	w := newWorld(t)
+	for _, p := range []string{"a", "d/b"} {
+		w.put(p, "0")
+	}
+	w.edit("t", func() {
+		w.put("a", "1")
+		w.put("made", "1")
+		w.remove("d/b")
+	}, "a", "made", "d/b")
+	c := w.call()
+	emit := c.Emit
+	c.Emit = func(ctx context.Context, e event.Event) error {
+		if _, ok := e.(event.ToolCallRequested); ok {
+			w.put("a", "mine")
+			w.put("made", "mine")
+			w.put("d/b", "mine")
+		}
+		return emit(ctx, e)
+	}
+	r := w.undoThis(c)
+	mine := `-rw-r--r-- "mine"`
+	w.wantTree(map[string]string{"a": mine, "made": mine, "d": "dir -rwxr-xr-x", "d/b": mine})
+	if len(r.Kept) != 3 || len(r.Restored)+len(r.Removed) != 0 {
+		t.Errorf("report = %+v", r)
+	}
+}

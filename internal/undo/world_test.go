@@ -18,6 +18,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/tool"
 	"coder/internal/undo"
+	"coder/internal/undo/blob"
 	"coder/internal/workspace"
 )
 
@@ -38,15 +39,16 @@ type world struct {
 	dir     string
 	data    string
 	ws      *workspace.Workspace
-	store   *undo.Store
+	store   *blob.Store
 	keeper  *undo.Keeper
 	history *undo.History
 	log     []event.Record
 	warned  []string
 	ids     int
+	added   []string
 	clock   func() time.Time // dates requests
 	o       undo.Options
-	so      undo.StoreOptions
+	so      blob.Options
 }
 
 func newWorld(t *testing.T) *world {
@@ -64,8 +66,8 @@ func newWorld(t *testing.T) *world {
 }
 
 // quick are options for tests: nobody pulls the plug.
-func quick() (undo.StoreOptions, undo.Options) {
-	return undo.StoreOptions{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Env: []string{"PATH=" + os.Getenv("PATH")}}
+func quick() (blob.Options, undo.Options) {
+	return blob.Options{Now: time.Now, NoSync: true}, undo.Options{Now: time.Now, Env: []string{"PATH=" + os.Getenv("PATH")}}
 }
 
 func (w *world) close() {
@@ -80,10 +82,10 @@ func (w *world) restart() {
 	w.t.Helper()
 	w.close()
 	var err error
-	if w.ws, err = workspace.Open(w.dir); err != nil {
+	if w.ws, err = workspace.Open(w.dir, w.added...); err != nil {
 		w.t.Fatal(err)
 	}
-	w.store = undo.OpenStore(w.data, w.so)
+	w.store = blob.Open(w.data, w.so)
 	w.history = new(undo.History)
 	for _, r := range w.log {
 		w.history.Add(r)

@@ -128,7 +128,7 @@ func (w *Workspace) folder(at level) (f Folder, below []level) {
 
 // Readlink tells where a link leads, as it is written.
 func (w *Workspace) Readlink(name string) (string, error) {
-	rel, err := w.Resolve(name)
+	w, rel, err := w.home(name)
 	if err != nil {
 		return "", err
 	}
@@ -157,10 +157,11 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode) er
 	})
 }
 
-func restore(f *os.File, content io.Reader, mode fs.FileMode, old fs.FileInfo) error {
+func restore(f *os.File, content io.Reader, mode fs.FileMode, old *original) error {
 	_, err := io.Copy(f, content)
-	if err == nil && old != nil && old.Mode().IsRegular() {
-		keepOwner(f, old)
+	if err == nil && old != nil {
+		keepOwner(f, old.info)
+		setAttributes(f, old.attrs)
 	}
 	if err == nil {
 		err = f.Chmod(mode.Perm())
@@ -201,9 +202,9 @@ func moved(dir *os.Root, temp, base string) error {
 	return nil
 }
 
-// replaceable describes what a rename onto base would do away with, nil if
-// there is nothing. Only files and links may go that way.
-func replaceable(dir *os.Root, base string) (fs.FileInfo, error) {
+// replaceable describes the file that a rename onto base would do away with,
+// nil if there is none. Only files and links may go that way.
+func replaceable(dir *os.Root, base string) (*original, error) {
 	info, err := dir.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -211,9 +212,17 @@ func replaceable(dir *os.Root, base string) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, err
 	case info.Mode()&fs.ModeSymlink != 0:
-		return info, nil
+		return nil, nil
 	}
-	return info, regular(base, info)
+	if err := regular(base, info); err != nil {
+		return nil, err
+	}
+	old := &original{info: info}
+	if f, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+		old.attrs = attributes(f)
+		f.Close()
+	}
+	return old, nil
 }
 
 // Mkdir makes a directory with exactly this mode. It fails with [fs.ErrExist]
@@ -244,27 +253,15 @@ func (w *Workspace) Chmod(name string, mode fs.FileMode) error {
 	})
 }
 
-// Remove removes a file, a link or an empty directory.
-func (w *Workspace) Remove(name string) error {
-	rel, err := w.Resolve(name)
-	if err != nil {
-		return err
-	}
-	if rel == "." {
-		return fmt.Errorf("%s: %w", quoted(name), syscall.EINVAL)
-	}
-	return w.explain(rel, w.root.Remove(rel))
-}
-
 // inParent calls do with a handle on the directory that holds name, making it
 // if need be, and with name's last part. The directory must be reached without
 // any link: what is restored goes where it came from or nowhere.
 func (w *Workspace) inParent(name string, do func(dir *os.Root, base string) error) error {
-	rel, err := w.Resolve(name)
-	if err != nil {
+	if err := w.Direct(name); err != nil {
 		return err
 	}
-	if err := w.Direct(rel); err != nil {
+	w, rel, err := w.home(name)
+	if err != nil {
 		return err
 	}
 	dir, err := w.parent(rel)
@@ -282,14 +279,14 @@ var ErrThroughLink = errors.New("path leads through a link")
 // Direct reports, as an error, that the directories above name are not what
 // they are called: one of them is a link.
 func (w *Workspace) Direct(name string) error {
-	rel, err := w.Resolve(name)
+	w, rel, err := w.home(name)
 	if err != nil {
 		return err
 	}
 	up := path.Dir(rel)
 	at, err := w.follow(up)
 	if err == nil && at != up {
-		err = fmt.Errorf("%w: %s", ErrThroughLink, quoted(rel))
+		err = fmt.Errorf("%w: %s", ErrThroughLink, quoted(name))
 	}
 	return err
 }

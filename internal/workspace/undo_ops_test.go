@@ -103,6 +103,29 @@ func TestRestore(t *testing.T) {
 	}
 }
 
+func TestRestoreInAnAddedTree(t *testing.T) {
+	_, dir, other := open(t)
+	ws, err := workspace.Open(dir, other)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	name := other + "/new/f"
+	if err := ws.Restore(name, strings.NewReader("x"), 0o640); err != nil || get(t, name) != "x" {
+		t.Fatal(err)
+	}
+	if err := errors.Join(ws.Mkdir(other+"/d", 0o750), ws.Chmod(name, 0o600), ws.RestoreLink(other+"/l", "new/f"), ws.Direct(name)); err != nil {
+		t.Fatal(err)
+	}
+	if to, err := ws.Readlink(other + "/l"); to != "new/f" || err != nil {
+		t.Errorf("Readlink = %q, %v", to, err)
+	}
+	link(t, "new", other+"/alias")
+	if err := ws.Direct(other + "/alias/f"); !errors.Is(err, workspace.ErrThroughLink) {
+		t.Errorf("Direct: %v", err)
+	}
+}
+
 func TestRestoreFails(t *testing.T) {
 	ws, dir, evil := open(t)
 	put(t, dir+"/f", "old")
@@ -162,7 +185,7 @@ func TestRestoreLink(t *testing.T) {
 	}
 }
 
-func TestMkdirChmodRemove(t *testing.T) {
+func TestMkdirChmodDelete(t *testing.T) {
 	ws, dir, evil := open(t)
 	put(t, evil+"/f", "out")
 	link(t, evil+"/f", dir+"/out")
@@ -187,17 +210,17 @@ func TestMkdirChmodRemove(t *testing.T) {
 	if err := ws.Chmod("out", 0o777); err == nil {
 		t.Error("Chmod followed a link")
 	}
-	if err := ws.Remove("a/b"); err == nil {
+	if err := ws.Delete("a/b"); err == nil {
 		t.Error("a directory was removed with what was in it")
 	}
 	for _, name := range []string{"a/b/f", "a/b", "out"} {
-		if err := ws.Remove(name); err != nil {
-			t.Errorf("Remove(%q): %v", name, err)
+		if err := ws.Delete(name); err != nil {
+			t.Errorf("Delete(%q): %v", name, err)
 		}
 	}
 	for _, name := range []string{".", "..", "../ws-evil/f", "missing"} {
-		if err := ws.Remove(name); err == nil {
-			t.Errorf("Remove(%q) succeeded", name)
+		if err := ws.Delete(name); err == nil {
+			t.Errorf("Delete(%q) succeeded", name)
 		}
 	}
 	if get(t, evil+"/f") != "out" {

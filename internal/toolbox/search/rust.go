@@ -17,9 +17,42 @@ func rustPattern(pattern string) (string, bool) {
 	if err != nil {
 		return "", false
 	}
+	tree = tree.Simplify()
+	if !anchoredOutside(tree, true, true) {
+		return "", false
+	}
 	var b strings.Builder
-	ok := rust(&b, tree.Simplify())
+	ok := rust(&b, tree)
 	return b.String(), ok
+}
+
+// anchoredOutside reports whether the beginning of a line is only asked for
+// where nothing is asked for before it, and the end where nothing is after it.
+// At the end of a line that ends in CR LF, and at a byte order mark, ripgrep
+// stands elsewhere than we do, and what lies there is not what we see.
+func anchoredOutside(re *syntax.Regexp, first, last bool) bool {
+	switch re.Op {
+	case syntax.OpConcat:
+		for i, sub := range re.Sub {
+			if !anchoredOutside(sub, first && i == 0, last && i == len(re.Sub)-1) {
+				return false
+			}
+		}
+		return true
+	case syntax.OpBeginLine, syntax.OpBeginText:
+		return first
+	case syntax.OpEndLine, syntax.OpEndText:
+		return last
+	case syntax.OpAlternate, syntax.OpCapture:
+	default: // a repetition may stand before and after itself
+		first, last = false, false
+	}
+	for _, sub := range re.Sub {
+		if !anchoredOutside(sub, first, last) {
+			return false
+		}
+	}
+	return true
 }
 
 // rust writes one node. It is false if there is no way to say it.

@@ -1,0 +1,150 @@
+package gitindex
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestParseAgreesWithGit(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
+	for _, version := range []string{"2", "3", "4"} {
+		t.Run(version, func(t *testing.T) {
+			dir := t.TempDir()
+			git := func(args ...string) string {
+				cmd := exec.Command("git", args...)
+				cmd.Dir = dir
+				out, err := cmd.Output()
+				if err != nil {
+					t.Fatalf("git %q: %v", args, err)
+				}
+				return string(out)
+			}
+			git("init", "-q")
+			for _, name := range []string{"a", "b/c", "b/cc/d", "b/d", "e e", "ü", strings.Repeat("long/", 50) + strings.Repeat("n", 200)} {
+				if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, name), []byte(name), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := os.Symlink("a", filepath.Join(dir, "link")); err != nil {
+				t.Fatal(err)
+			}
+			git("add", "-A")
+			if version == "3" { // extended flags ask for it
+				if err := os.WriteFile(filepath.Join(dir, "later"), nil, 0o644); err != nil {
+					t.Fatal(err)
+				}
+				git("add", "-N", "later")
+			} else {
+				git("update-index", "--index-version", version)
+			}
+			data, err := os.ReadFile(filepath.Join(dir, ".git/index"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			x, err := Parse(data, "")
+			if err != nil {
+				t.Fatal(err)
+			}
+			want := make(map[string]string)
+			for line := range strings.SplitSeq(strings.TrimSuffix(git("ls-files", "-s", "-z"), "\x00"), "\x00") {
+				meta, name, _ := strings.Cut(line, "\t")
+				if f := strings.Fields(meta); f[0] != "120000" {
+					want[name] = f[1]
+				}
+			}
+			got := make(map[string]string)
+			for name, e := range x.Files {
+				got[name] = e.OID
+				info, err := os.Lstat(filepath.Join(dir, name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name != "later" && (e.ModTime != info.ModTime().UnixNano() || int64(e.Size) != info.Size()) {
+					t.Errorf("%s: %+v, want %v, %d bytes", name, e, info.ModTime(), info.Size())
+				}
+			}
+			if !maps.Equal(got, want) {
+				t.Errorf("got %v\nwant %v", got, want)
+			}
+			below, err := Parse(data, "b/")
+			if keys := slices.Sorted(maps.Keys(below.Files)); err != nil || !slices.Equal(keys, []string{"c", "cc/d", "d"}) {
+				t.Errorf("below b/: %q, %v", keys, err)
+			}
+		})
+	}
+}
+
+// smallIndex is an index of one file, written by hand.
+func smallIndex(version byte, name string) []byte {
+	b := append([]byte("DIRC\x00\x00\x00"), version, 0, 0, 0, 1)
+	entry := make([]byte, statPart+20+2)
+	entry[26] = 0x81 // a regular file
+	entry[len(entry)-1] = byte(len(name))
+	if version == 4 {
+		return append(append(append(b, entry...), 0), name+"\x00"...)
+	}
+	entry = append(entry, name...)
+	return append(b, append(entry, make([]byte, 8-len(entry)%8)...)...)
+}
+
+func FuzzParse(f *testing.F) {
+	f.Add([]byte("DIRC"))
+	f.Add([]byte("DIRC\x00\x00\x00\x02\xff\xff\xff\xff"))
+	for _, v := range []byte{2, 3, 4} {
+		f.Add(smallIndex(v, "a/b"))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if x, err := Parse(data, ""); err == nil && len(x.Files) > len(data) {
+			t.Errorf("%d files out of %d bytes", len(x.Files), len(data))
+		}
+	})
+}
+
+func TestSmallIndex(t *testing.T) {
+	for _, v := range []byte{2, 3, 4} {
+		x, err := Parse(smallIndex(v, "a/b"), "")
+		if _, ok := x.Files["a/b"]; err != nil || !ok {
+			t.Errorf("version %d: %v, %v", v, x, err)
+		}
+	}
+	if _, err := Parse(smallIndex(5, "a"), ""); err == nil {
+		t.Error("a version yet to come was understood")
+	}
+}
+
+func TestUnchanged(t *testing.T) {
+	f := File{ModTime: 10, ChangeTime: 11, Ino: 1, Size: 2, OID: "x"}
+	x := &Index{Files: map[string]File{"f": f}, Written: 12}
+	now := f
+	now.OID = ""
+	if oid, ok := x.Unchanged("f", now); oid != "x" || !ok {
+		t.Errorf("Unchanged = %q, %v", oid, ok)
+	}
+	for name, other := range map[string]File{
+		"mtime": {ModTime: 9, ChangeTime: 11, Ino: 1, Size: 2}, "ctime": {ModTime: 10, ChangeTime: 10, Ino: 1, Size: 2},
+		"ino": {ModTime: 10, ChangeTime: 11, Ino: 2, Size: 2}, "size": {ModTime: 10, ChangeTime: 11, Ino: 1, Size: 3},
+	} {
+		if _, ok := x.Unchanged("f", other); ok {
+			t.Errorf("another %s is not noticed", name)
+		}
+	}
+	for _, written := range []int64{10, 11} {
+		x.Written = written
+		if _, ok := x.Unchanged("f", now); ok {
+			t.Errorf("index written at %d: the file may have changed since", written)
+		}
+	}
+	if _, ok := (*Index)(nil).Unchanged("f", now); ok {
+		t.Error("nobody knows f")
+	}
+}
