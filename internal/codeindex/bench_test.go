@@ -1,9 +1,9 @@
 package codeindex
 
 import (
+	"go/build"
 	"os"
 	"path/filepath"
-	"runtime"
 	"testing"
 
 	"coder/internal/workspace"
@@ -12,7 +12,7 @@ import (
 // goSources is the tree of the Go distribution, or what INDEXED names.
 func goSources(tb testing.TB) *workspace.Workspace {
 	tb.Helper()
-	dir := filepath.Join(runtime.GOROOT(), "src")
+	dir := filepath.Join(build.Default.GOROOT, "src")
 	if named := os.Getenv("INDEXED"); named != "" {
 		dir = named
 	}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"go/build"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -472,7 +472,7 @@ func TestSearchSideBySide(t *testing.T) {
 
 // The places that somebody who knows the Go distribution would name.
 func TestRelevance(t *testing.T) {
-	src, dir := filepath.Join(runtime.GOROOT(), "src"), t.TempDir()
+	src, dir := filepath.Join(build.Default.GOROOT, "src"), t.TempDir()
 	for _, pkg := range strings.Fields(`archive/zip bufio compress/gzip crypto/tls encoding/base64 encoding/json encoding/xml flag
 		io/fs net/http net/url os os/exec path regexp strings strconv sync text/template time`) {
 		if err := os.CopyFS(filepath.Join(dir, pkg), os.DirFS(filepath.Join(src, pkg))); err != nil {

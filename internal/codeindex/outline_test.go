@@ -3,11 +3,11 @@ package codeindex
 import (
 	"fmt"
 	"go/ast"
+	"go/build"
 	"go/parser"
 	"go/token"
 	"os"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -320,7 +320,7 @@ func TestCommentsBelongToWhatTheyAreAbout(t *testing.T) {
 // The outline of a Go file names what the parser of the language finds at the
 // top level, at the same lines.
 func TestGoOutlineAgreesWithTheParser(t *testing.T) {
-	dir := filepath.Join(runtime.GOROOT(), "src")
+	dir := filepath.Join(build.Default.GOROOT, "src")
 	var names []string
 	for _, pkg := range []string{"net/http", "encoding/json", "go/types", "os", "text/template", "runtime"} {
 		list, _ := filepath.Glob(filepath.Join(dir, pkg, "*.go"))

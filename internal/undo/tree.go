@@ -159,9 +159,6 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 	return list
 }
 
-// find is the node at rel, or nil.
-func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(path.Base(rel)) }
-
 // with returns the tree that t becomes when the given nodes are put in, and
 // those without a name to them (nil) taken out.
 func (t *tree) with(edits []edit) *tree {

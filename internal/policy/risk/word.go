@@ -66,7 +66,7 @@ func (w *walker) word(word *syntax.Word) arg {
 }
 
 // isPlain reports whether an unquoted literal stands for itself.
-func isPlain(s string) bool { return strings.IndexAny(s, "\\*?[{~") < 0 || s == "[" || s == "{}" }
+func isPlain(s string) bool { return !strings.ContainsAny(s, "\\*?[{~") || s == "[" || s == "{}" }
 
 // builder collects a word. bare is its unquoted part, with \x01 for the rest.
 type builder struct {

@@ -3,10 +3,10 @@ package search_test
 import (
 	"cmp"
 	"fmt"
+	"go/build"
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 	"time"
 
@@ -15,7 +15,7 @@ import (
 
 // goSources is a large tree that is there wherever Go is.
 func goSources(b *testing.B) string {
-	dir := filepath.Join(runtime.GOROOT(), "src")
+	dir := filepath.Join(build.Default.GOROOT, "src")
 	if _, err := os.Stat(dir); err != nil {
 		b.Skip("the Go sources are not installed")
 	}

@@ -74,7 +74,7 @@ func TestPrivateAndKeptOutOfGit(t *testing.T) {
 	if err := s.Commit(); err != nil {
 		t.Fatal(err)
 	}
-	err := filepath.WalkDir(s.dir, func(p string, d fs.DirEntry, err error) error {
+	err := filepath.WalkDir(s.dir, func(p string, d fs.DirEntry, _ error) error {
 		info, err := d.Info()
 		if err == nil && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s has mode %v", p, info.Mode())
