@@ -13,6 +13,7 @@ type Change struct {
 	From string // the name it had before, if it moves
 	// Old and New are its content; nil if there is no file before or after.
 	Old, New []byte
+	Mode     Mode // what it is to be made
 	// Loose is set if a hunk matched only when line ends or white space at the
 	// end of lines were left out of account.
 	Loose bool
@@ -61,6 +62,9 @@ func add(changes []Change, c Change) []Change {
 	for i, before := range changes {
 		if before.Path == c.Path && c.From == "" && before.New != nil {
 			changes[i].New, changes[i].Loose = c.New, before.Loose || c.Loose
+			if c.Mode != AsItIs {
+				changes[i].Mode = c.Mode
+			}
 			if changes[i].Old == nil && c.New == nil {
 				return slices.Delete(changes, i, i+1) // made and unmade
 			}
@@ -84,7 +88,7 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	case old == nil:
 		old = []byte{}
 	}
-	c = Change{Path: f.New, Old: old}
+	c = Change{Path: f.New, Old: old, Mode: f.Mode}
 	if f.New == "" {
 		c.Path = f.Old
 	} else if f.Old != "" && f.New != f.Old {

@@ -103,6 +103,41 @@ func TestApply(t *testing.T) {
 	}
 }
 
+func TestModes(t *testing.T) {
+	const content = "--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n"
+	for _, tc := range []struct {
+		name, patch string
+		before      files
+		path, after string
+		mode        patch.Mode
+	}{
+		{"alone", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n", files{"f": "a\n"}, "f", "a\n", patch.Executable},
+		{"taken away", "diff --git a/f b/f\nold mode 100755\nnew mode 100644\n", files{"f": "a\n"}, "f", "a\n", patch.Plain},
+		{"with content", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\nindex 1..2\n" + content, files{"f": "a\n"}, "f", "b\n", patch.Executable},
+		{"said, but the same", "diff --git a/f b/f\nindex 1..2 100755\n" + content, files{"f": "a\n"}, "f", "b\n", patch.AsItIs},
+		{"of a new file", "diff --git a/f b/f\nnew file mode 100755\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+a\n", files{}, "f", "a\n", patch.Executable},
+		{"with a new name", "diff --git a/f b/g\nold mode 100644\nnew mode 100755\nrename from f\nrename to g\n", files{"f": "a\n"}, "g", "a\n", patch.Executable},
+		{"then content", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n" + content, files{"f": "a\n"}, "f", "b\n", patch.Executable},
+		{"not of git", content, files{"f": "a\n"}, "f", "b\n", patch.AsItIs},
+		{"before a list of words", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n\nindex of what follows\n", files{"f": "a\n"}, "f", "a\n", patch.Executable},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			p, err := patch.Parse(tc.patch)
+			if err != nil {
+				t.Fatal(err)
+			}
+			before := make(map[string][]byte)
+			for name, text := range tc.before {
+				before[name] = []byte(text)
+			}
+			c, err := p.Apply(before)
+			if err != nil || len(c) != 1 || c[0].Path != tc.path || string(c[0].New) != tc.after || c[0].Mode != tc.mode {
+				t.Errorf("%+v, %v", c, err)
+			}
+		})
+	}
+}
+
 func TestApplyRefuses(t *testing.T) {
 	head := "--- a/f\n+++ b/f\n"
 	for _, tc := range []struct {
@@ -128,8 +163,13 @@ func TestApplyRefuses(t *testing.T) {
 		{"one line deleted twice", head + "@@ @@\n-b\n+c\n@@ @@\n-b\n+d\n", files{"f": "a\nb\n"}, []string{"hunk 2 of 2"}},
 		{"context that has gone", head + "@@ @@\n a\n-b\n@@ @@\n b\n-c\n", files{"f": "a\nb\nc\n"}, []string{"hunk 2 of 2"}},
 		{"deletion of a file that has more", "--- a/f\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n", files{"f": "a\nb\n"}, []string{"does not know", "b"}},
-		{"binary", "diff --git a/f b/f\nGIT binary patch\nliteral 3\n", files{"f": "a"}, []string{"cannot be applied"}},
-		{"mode only", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n", files{"f": "a"}, []string{"nothing to change"}},
+		{"binary", "diff --git a/f b/f\nGIT binary patch\nliteral 3\n", files{"f": "a"}, []string{"only changes of text"}},
+		{"neither content, name nor mode", "diff --git a/f b/f\nindex 1..2 100644\n", files{"f": "a"}, []string{"nothing to change"}},
+		{"a new link", "diff --git a/f b/f\nnew file mode 120000\n--- /dev/null\n+++ b/f\n@@ -0,0 +1 @@\n+to\n", nil, []string{"line 2", "link"}},
+		{"a link that changes", "diff --git a/f b/f\nindex 1..2 120000\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-to\n+fro\n", files{"f": "to"}, []string{"link"}},
+		{"a file that becomes a link", "diff --git a/f b/f\nold mode 100644\nnew mode 120000\n", files{"f": "a"}, []string{"link"}},
+		{"a submodule", "diff --git a/f b/f\nindex 1..2 160000\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-to\n+fro\n", files{"f": "to"}, []string{"submodule"}},
+		{"a mode that is none", "diff --git a/f b/f\nold mode 100644\nnew mode 777\n", files{"f": "a"}, []string{"line 3", "no mode"}},
 		{"hunk of context", head + "@@ -1 +1 @@\n a\n", files{"f": "a\n"}, []string{"changes nothing"}},
 		{"envelope, strange line", "*** Begin Patch\n*** Update File: f\n@@\nx\n*** End Patch", files{"f": "a"}, []string{"line 4", "begins with"}},
 		{"envelope, strange verb", "*** Begin Patch\n*** Frobnicate File: f\n*** End Patch", files{"f": "a"}, []string{"line 2"}},

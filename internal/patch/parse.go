@@ -19,7 +19,19 @@ type File struct {
 	Hunks    []Hunk
 	// Whole is set for a deletion that does not say what it deletes.
 	Whole bool
+	// Mode is what the patch says of the file's mode.
+	Mode Mode
 }
+
+// Mode is what a patch says of a file's mode: all that git tells apart is
+// whether it can be run as a program.
+type Mode uint8
+
+const (
+	AsItIs     Mode = iota // nothing is said
+	Plain                  // it cannot be run
+	Executable             // it can
+)
 
 // Hunk is one run of lines and what becomes of them.
 type Hunk struct {
@@ -131,7 +143,7 @@ func (r *reader) diff() (f File, err error) {
 	git := strings.HasPrefix(r.peek(0), "diff --git ")
 	var from, to string
 	if git {
-		if from, to, err = r.gitHeader(); err != nil {
+		if from, to, f.Mode, err = r.gitHeader(); err != nil {
 			return f, err
 		}
 	}
@@ -153,23 +165,18 @@ func (r *reader) diff() (f File, err error) {
 	switch {
 	case f.Old == "" && f.New == "":
 		return f, fmt.Errorf("line %d: no file is named", began)
-	case len(f.Hunks) == 0 && f.Old == f.New:
-		return f, fmt.Errorf("line %d: %s: there is nothing to change; only content and names can be patched", began, f.New)
+	case len(f.Hunks) == 0 && f.Old == f.New && f.Mode == AsItIs:
+		return f, fmt.Errorf("line %d: %s: there is nothing to change; only content, names and modes can be patched", began, f.New)
 	}
 	return f, nil
 }
 
-// gitHeader reads the lines that git writes before a diff, and the names they
-// give.
-func (r *reader) gitHeader() (from, to string, err error) {
+// gitHeader reads the lines that git writes before a diff, and the names and
+// the mode they give.
+func (r *reader) gitHeader() (from, to string, mode Mode, err error) {
 	from, to = gitNames(strings.TrimPrefix(r.peek(0), "diff --git "))
 	for r.at++; !r.done() && !r.headers(0) && !strings.HasPrefix(r.peek(0), "diff --git "); r.at++ {
-		key, value := r.peek(0), ""
-		for _, k := range []string{"rename from ", "rename to ", "copy from ", "new file mode ", "deleted file mode ", "Binary files ", "GIT binary patch"} {
-			if v, ok := strings.CutPrefix(r.peek(0), k); ok {
-				key, value = k, v
-			}
-		}
+		key, value := header(r.peek(0))
 		switch key {
 		case "rename from ":
 			from = unquoted(value)
@@ -177,13 +184,49 @@ func (r *reader) gitHeader() (from, to string, err error) {
 			to = unquoted(value)
 		case "new file mode ":
 			from = ""
+			mode, err = modeOf(value)
+		case "new mode ":
+			mode, err = modeOf(value)
+		case "index ":
+			if hashes, bits, ok := strings.Cut(value, " "); ok && strings.Contains(hashes, "..") {
+				_, err = modeOf(bits)
+			}
 		case "deleted file mode ":
 			to = ""
 		case "copy from ", "Binary files ", "GIT binary patch":
-			return "", "", fmt.Errorf("line %d: %q cannot be applied; this takes changes of text", r.at+1, r.peek(0))
+			err = errors.New("only changes of text can be applied")
+		}
+		if err != nil {
+			return "", "", AsItIs, fmt.Errorf("line %d: %q: %w", r.at+1, short(r.peek(0)), err)
 		}
 	}
-	return from, to, nil
+	return from, to, mode, nil
+}
+
+// header is the part of a line of git's header that tells what it is, and the
+// rest of it; both are empty if it is none that matters.
+func header(line string) (key, value string) {
+	for _, k := range []string{"rename from ", "rename to ", "copy from ", "new file mode ", "deleted file mode ", "new mode ", "index ", "Binary files ", "GIT binary patch"} {
+		if v, ok := strings.CutPrefix(line, k); ok {
+			return k, v
+		}
+	}
+	return "", ""
+}
+
+// modeOf reads a mode as git writes it.
+func modeOf(s string) (Mode, error) {
+	switch strings.TrimSpace(s) {
+	case "100644", "100664":
+		return Plain, nil
+	case "100755":
+		return Executable, nil
+	case "120000":
+		return AsItIs, errors.New("a link can be deleted, but not made or changed, by a patch; use a command")
+	case "160000":
+		return AsItIs, errors.New("a submodule cannot be patched; use git")
+	}
+	return AsItIs, errors.New("this is no mode of a file; 100644 and 100755 are")
 }
 
 // gitNames parts "a/x b/x", whose two names are the same but for the prefix.

@@ -10,11 +10,10 @@ package patch
 import (
 	"bytes"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/rogpeppe/go-internal/diff"
 )
 
 // devNull is the name of the side on which a file does not exist.
@@ -34,6 +33,22 @@ func Moved(from, to string, old, new []byte) (text string, added, deleted int) {
 	return fmt.Sprintf("rename from %s\nrename to %s\n", nameOf(from), nameOf(to)) + body, added, deleted
 }
 
+// ModeLines is what stands before the diff of a file that gets another mode, or
+// is made with one that is not the usual.
+func ModeLines(path string, isNew bool, m Mode) string {
+	bits := map[Mode]string{Plain: "100644", Executable: "100755"}
+	text := fmt.Sprintf("diff --git %s %s\n", nameOf("a/"+path), nameOf("b/"+path))
+	switch {
+	case m == AsItIs:
+		return ""
+	case isNew:
+		return text + "new file mode " + bits[m] + "\n"
+	case m == Executable:
+		return text + "old mode " + bits[Plain] + "\nnew mode " + bits[Executable] + "\n"
+	}
+	return text + "old mode " + bits[Executable] + "\nnew mode " + bits[Plain] + "\n"
+}
+
 func unified(from, to string, old, new []byte) (text string, added, deleted int) {
 	if bytes.Equal(old, new) {
 		return "", 0, 0
@@ -42,11 +57,65 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 		return fmt.Sprintf("Binary files %s and %s differ\n", from, to), 0, 0
 	}
 	head, tail := alike(old, new)
-	lines := bytes.Count(old[:head], []byte("\n"))
-	body := diff.Diff(from, old[head:len(old)-tail], to, new[head:len(new)-tail])
-	_, body, _ = bytes.Cut(body, []byte("\n")) // without the command line
-	added, deleted = count(body)
-	return renumbered(string(body), lines), added, deleted
+	w := hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
+	fmt.Fprintf(&w.out, "--- %s\n+++ %s\n", from, to)
+	list := edits(w.old, w.new)
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n].a-list[n-1].aEnd <= 2*contextLines {
+			n++
+		}
+		w.hunk(list[:n])
+		list = list[n:]
+	}
+	return w.out.String(), w.added, w.deleted
+}
+
+func linesOf(b []byte) []string { return slices.Collect(strings.Lines(string(b))) }
+
+// hunks writes the hunks of a diff.
+type hunks struct {
+	old, new       []string
+	skipped        int // lines before those that are looked at
+	out            strings.Builder
+	added, deleted int
+}
+
+// hunk writes edits that stand near each other, with the lines around them.
+func (w *hunks) hunk(list []edit) {
+	first, last := list[0], list[len(list)-1]
+	before, after := min(contextLines, first.a), min(contextLines, len(w.old)-last.aEnd)
+	fmt.Fprintf(&w.out, "@@ -%s +%s @@\n",
+		w.span(first.a-before, last.aEnd+after), w.span(first.b-before, last.bEnd+after))
+	at := first.a - before
+	for _, e := range list {
+		w.lines(' ', w.old[at:e.a])
+		w.lines('-', w.old[e.a:e.aEnd])
+		w.lines('+', w.new[e.b:e.bEnd])
+		w.deleted, w.added = w.deleted+e.aEnd-e.a, w.added+e.bEnd-e.b
+		at = e.aEnd
+	}
+	w.lines(' ', w.old[at:last.aEnd+after])
+}
+
+// span is a range of lines as a hunk names it: its first, counted from one, and
+// how many there are. Of none it is the line before.
+func (w *hunks) span(from, to int) string {
+	n := to - from
+	if n > 0 {
+		from++
+	}
+	return fmt.Sprintf("%d,%d", w.skipped+from, n)
+}
+
+func (w *hunks) lines(op byte, lines []string) {
+	for _, l := range lines {
+		w.out.WriteByte(op)
+		w.out.WriteString(l)
+		if !strings.HasSuffix(l, "\n") {
+			w.out.WriteString("\n\\ No newline at end of file\n")
+		}
+	}
 }
 
 // contextLines is how many lines a diff shows around a change.
@@ -98,23 +167,6 @@ func sameTail(a, b []byte) (n int) {
 	return n
 }
 
-// renumbered adds to the line numbers of a diff's hunks.
-func renumbered(body string, by int) string {
-	if by == 0 {
-		return body
-	}
-	var b strings.Builder
-	for line := range strings.Lines(body) {
-		var from, old, to, new int
-		if strings.HasPrefix(line, "@@") {
-			_, _ = fmt.Sscanf(line, "@@ -%d,%d +%d,%d @@\n", &from, &old, &to, &new) // ours, so it fits
-			line = fmt.Sprintf("@@ -%d,%d +%d,%d @@\n", from+by, old, to+by, new)
-		}
-		b.WriteString(line)
-	}
-	return b.String()
-}
-
 func sideName(prefix, path string, side []byte) string {
 	if side == nil {
 		return devNull
@@ -128,24 +180,6 @@ func nameOf(name string) string {
 		return q
 	}
 	return name
-}
-
-// count counts the lines that a diff adds and deletes. Its first two lines are
-// names.
-func count(body []byte) (added, deleted int) {
-	n := 0
-	for line := range bytes.Lines(body) {
-		if n++; n <= 2 {
-			continue
-		}
-		switch line[0] {
-		case '+':
-			added++
-		case '-':
-			deleted++
-		}
-	}
-	return added, deleted
 }
 
 // Bounds of a diff that goes to a model.

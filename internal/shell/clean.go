@@ -6,11 +6,14 @@ import (
 	"bytes"
 	"io"
 	"unicode/utf8"
+
+	"coder/internal/textsafe"
 )
 
 // Clean makes plain text of what a command printed: valid UTF-8, no escape
-// sequences, no control characters but newline and tab. Of a line that was
-// drawn over and over, as progress bars are, the last state remains.
+// sequences, no control characters but newline and tab, and nothing that reorders
+// text or cannot be seen: such characters are named. Of a line that was drawn
+// over and over, as progress bars are, the last state remains.
 func Clean(b []byte) string {
 	if isPlain(b) {
 		return string(b)
@@ -26,9 +29,7 @@ func Clean(b []byte) string {
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
-			return !bytes.ContainsFunc(b, func(r rune) bool {
-				return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r == utf8.RuneError
-			})
+			return !bytes.ContainsFunc(b, textsafe.Hazard)
 		}
 	}
 	return true
@@ -147,9 +148,14 @@ func (c *cleaner) put(r rune) {
 	if c.home {
 		c.line, c.home, c.drawn = c.line[:0], false, true
 	}
-	if len(c.line) < maxLine || !c.drawn {
-		c.line = utf8.AppendRune(c.line, r)
+	if len(c.line) >= maxLine && c.drawn {
+		return
 	}
+	if textsafe.Hazard(r) {
+		c.line = append(c.line, textsafe.Name(r)...)
+		return
+	}
+	c.line = utf8.AppendRune(c.line, r)
 }
 
 // afterEscape tells what kind of sequence has begun.

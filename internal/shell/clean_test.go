@@ -9,6 +9,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/shell"
+	"coder/internal/textsafe"
 )
 
 func TestClean(t *testing.T) {
@@ -30,6 +31,8 @@ func TestClean(t *testing.T) {
 		{"progress cut short", "50%\r", "50%"},
 		{"overstrike", "N\bNA\bA_\bx", "NAx"},
 		{"backspace at the start", "\b\bx\n\by", "x\ny"},
+		{"direction and invisible ones are named", "a\u202eb\u2066\u200b\ufeffc\U000e0041", "a<U+202E>b<U+2066><U+200B><U+FEFF>c<U+E0041>"},
+		{"joiners are kept", "👩\u200d💻 ❤\ufe0f", "👩\u200d💻 ❤\ufe0f"},
 		{"others", "a\v\f\a\x0e\x7fb", "ab"},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -74,7 +77,7 @@ func TestLiveWriter(t *testing.T) {
 
 func FuzzClean(f *testing.F) {
 	for _, s := range []string{
-		"plain\n\ttext", "a\x00b\xff", "\x1b[2J\x1b]52;c;AAAA\a", "\x1b]0;t\x1b\\x", "1\r2\r\n", "N\bN", "\u009b31m\u009d\u009c", "\x1b\x1b]\x1b[",
+		"plain\n\ttext", "a\x00b\xff", "\x1b[2J\x1b]52;c;AAAA\a", "\x1b]0;t\x1b\\x", "1\r2\r\n", "N\bN", "\u009b31m\u009d\u009c", "\x1b\x1b]\x1b[", "a\u202e\u200b\xe2\x80",
 	} {
 		f.Add([]byte(s), uint8(1))
 	}
@@ -104,7 +107,7 @@ func FuzzClean(f *testing.F) {
 }
 
 func forbidden(r rune) bool {
-	return r < ' ' && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0
+	return r != utf8.RuneError && textsafe.Hazard(r)
 }
 
 func TestOutputText(t *testing.T) {

@@ -9,7 +9,8 @@
 //  2. When it returns, no process of the command is left, also none that made
 //     a session of its own (a daemon). On Linux those are told by a mark in
 //     their environment, by the output they hold open, or as orphans; elsewhere
-//     daemons get away.
+//     daemons get away. If we are killed before it returns, the shell dies with
+//     us, and what else is left is ended by the next call of [Sweep].
 //  3. Nothing the command wrote before it ended is lost, except what exceeds
 //     the limit: then the beginning and the end are kept and the middle is
 //     dropped, so memory is bounded.
@@ -31,6 +32,7 @@ import (
 	"os"
 	"os/exec"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -49,6 +51,9 @@ const (
 	// markName begins the variable that marks the processes of a command.
 	markName = "CODER_COMMAND="
 
+	// maxArgument is how long a command can be in any case.
+	maxArgument = 128 << 10
+
 	// killGrace is how long processes that are asked to end may take for it.
 	killGrace = 500 * time.Millisecond
 
@@ -64,6 +69,13 @@ type Spec struct {
 	Env     []string      // all of it; nothing is inherited
 	Timeout time.Duration // none if zero
 
+	// Through, if not empty, is another program and its first arguments, put
+	// before the shell: the command runs as Through… /bin/sh -c Command. The
+	// program must run what follows its own arguments and end as that ended,
+	// as env, nice or a sandbox do. Give its full path: a bare name is looked
+	// up in our PATH, not in Env's.
+	Through []string
+
 	// Limit is how many bytes of each stream are kept; none if zero.
 	Limit int
 
@@ -71,6 +83,10 @@ type Spec struct {
 	// and unbounded. They are never called at the same time and should not
 	// block. If one of them fails it is not called again.
 	Stdout, Stderr io.Writer
+
+	// Started, if set, is called when the command is running and can no longer
+	// fail to start.
+	Started func()
 
 	// Now tells the time for the Outcome's Duration; without it that is zero.
 	Now func() time.Time
@@ -109,6 +125,9 @@ func Run(ctx context.Context, spec Spec) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
+	if spec.Started != nil {
+		spec.Started()
+	}
 	var out Outcome
 	err = p.wait(ctx, spec.Timeout, &out)
 	out.Escaped = p.stdout.held || p.stderr.held
@@ -136,7 +155,8 @@ type process struct {
 var serial atomic.Int64
 
 func start(spec Spec) (*process, error) {
-	cmd := exec.Command(shellPath, "-c", spec.Command)
+	argv := append(slices.Clone(spec.Through), shellPath, "-c", spec.Command)
+	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = spec.Dir
 	cmd.Env = append([]string{}, spec.Env...)
 	if spec.Dir != "" {
@@ -183,7 +203,7 @@ func markFor(env []string) string {
 			outer = kv + "/"
 		}
 	}
-	return fmt.Sprintf("%s%d-%d", outer, os.Getpid(), serial.Add(1))
+	return fmt.Sprintf("%s%v-%d", outer, self(), serial.Add(1))
 }
 
 // launch starts the shell and enrols it before anybody can take it for an
@@ -209,6 +229,9 @@ func inode(f *os.File) uint64 {
 }
 
 func whyNotStarted(spec Spec, err error) error {
+	if errors.Is(err, syscall.E2BIG) && len(spec.Command) < maxArgument {
+		return fmt.Errorf("start command: its environment is too long: %w", syscall.E2BIG)
+	}
 	if errors.Is(err, syscall.E2BIG) {
 		return fmt.Errorf("command is too long (%d bytes); put it in a file: %w", len(spec.Command), syscall.E2BIG)
 	}

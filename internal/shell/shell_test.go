@@ -269,17 +269,45 @@ func children() (pids []string) {
 }
 
 func TestNotStarted(t *testing.T) {
+	told := 0
+	started := func() { told++ }
+	if _, err := run(t, t.Context(), shell.Spec{Command: ":", Started: started}); err != nil || told != 1 {
+		t.Errorf("told %d times that it has started, %v", told, err)
+	}
+	if _, err := run(t, t.Context(), shell.Spec{Command: ":", Dir: "/no/such/place", Started: started}); err == nil || told != 1 {
+		t.Errorf("told %d times, %v", told, err)
+	}
 	long := strings.Repeat("x", 4<<20)
 	if _, err := run(t, t.Context(), shell.Spec{Command: ": " + long}); !errors.Is(err, syscall.E2BIG) {
 		t.Errorf("command of 4 MB: %v", err)
 	}
+	_, err := run(t, t.Context(), shell.Spec{Command: ":", Env: []string{"LONG=" + long}})
+	if !errors.Is(err, syscall.E2BIG) || !strings.Contains(err.Error(), "environment") {
+		t.Errorf("environment of 4 MB: %v", err)
+	}
 	gone := filepath.Join(t.TempDir(), "gone")
-	_, err := run(t, t.Context(), shell.Spec{Command: ":", Dir: gone})
+	_, err = run(t, t.Context(), shell.Spec{Command: ":", Dir: gone})
 	if !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "directory") {
 		t.Errorf("missing directory: %v", err)
 	}
 	if _, err := run(t, t.Context(), shell.Spec{Command: "a\x00b"}); err == nil {
 		t.Error("a command with a NUL byte was started")
+	}
+}
+
+func TestCommandRunsThroughAnotherProgram(t *testing.T) {
+	through := []string{"/usr/bin/env", "WITHIN=yes", "CODER_TEST=a b"}
+	spec := shell.Spec{Command: `echo "$WITHIN" "$CODER_TEST" "$0"; exit 3`, Through: through, Env: []string{"WITHIN=no"}}
+	o, err := run(t, t.Context(), spec)
+	if err != nil || o.Stdout.Text() != "yes a b /bin/sh\n" || o.ExitCode != 3 {
+		t.Errorf("%q, %+v, %v", o.Stdout.Text(), o, err)
+	}
+	o, err = run(t, t.Context(), shell.Spec{Command: "setsid -f sleep 1000; echo up; sleep 1000", Through: through, Timeout: time.Second})
+	if err != nil || !o.TimedOut || o.Stdout.Text() != "up\n" {
+		t.Errorf("out of time: %+v, %v", o, err)
+	}
+	if _, err = run(t, t.Context(), shell.Spec{Command: ":", Through: []string{"/no/such/program"}}); !errors.Is(err, os.ErrNotExist) || !strings.Contains(err.Error(), "/no/such/program") {
+		t.Errorf("a program that is not there: %v", err)
 	}
 }
 

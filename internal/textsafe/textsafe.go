@@ -13,7 +13,7 @@ import (
 // Text cleans s and keeps its lines and tabs. A line end written CR LF becomes
 // LF; bytes that are not UTF-8 become U+FFFD.
 func Text(s string) string {
-	if strings.IndexFunc(s, hazard) < 0 {
+	if strings.IndexFunc(s, Hazard) < 0 {
 		return s
 	}
 	var b strings.Builder
@@ -23,8 +23,8 @@ func Text(s string) string {
 		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"):
 		case r == '\t' || r == '\n':
 			b.WriteRune(r)
-		case hazard(r):
-			b.WriteString(name(r))
+		case Hazard(r):
+			b.WriteString(Name(r))
 		default:
 			b.WriteRune(r)
 		}
@@ -65,24 +65,30 @@ func cut(s string, limit int) string {
 	return strings.TrimRight(string(runes[:min(limit, len(runes))]), " ")
 }
 
-// hazard reports whether a terminal, or an eye, could be fooled by r. The
+// Hazard reports whether a terminal, or an eye, could be fooled by r. The
 // replacement character is among them only so that broken UTF-8 is rewritten.
-func hazard(r rune) bool {
+// Joiners are not: emoji and the scripts of whole languages need them.
+func Hazard(r rune) bool {
 	switch {
 	case r == '\t' || r == '\n':
 		return false
 	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
 		return true
-	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
-		return true // they reorder what stands beside them
-	case r == 0x2028, r == 0x2029, r >= 0xfff9 && r <= 0xfffb, r >= 0xe0000 && r <= 0xe007f:
-		return true // they break lines, or cannot be seen at all
+	case r < 0x061c:
+		return false
+	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x206f:
+		return true // they reorder or reshape what stands beside them
+	case r == 0x2028, r == 0x2029, r >= 0xfff9 && r <= 0xfffb:
+		return true // they break lines, or hide what stands beside them
+	case r == 0x180e, r == 0x200b, r >= 0x2060 && r <= 0x2065, r == 0x3164, r == 0xfeff, r == 0xffa0, r >= 0xe0000 && r <= 0xe0fff:
+		return true // they cannot be seen at all
 	}
 	return r == utf8.RuneError
 }
 
-// name is r written out: ^[ for the escape character, <U+202E> for the rest.
-func name(r rune) string {
+// Name is a hazard written out: ^[ for the escape character, <U+202E> for those
+// beyond ASCII.
+func Name(r rune) string {
 	switch {
 	case r == utf8.RuneError:
 		return string(utf8.RuneError)

@@ -21,6 +21,13 @@ func TestText(t *testing.T) {
 		{"carriage return last", "a\r", "a^M"},
 		{"reordering", "a\u202eb\u2066c\u200f", "a<U+202E>b<U+2066>c<U+200F>"},
 		{"invisible tags", "a\U000e0041b", "a<U+E0041>b"},
+		{"invisible space", "rm\u200b -rf", "rm<U+200B> -rf"},
+		{"byte order mark within", "a\ufeffb", "a<U+FEFF>b"},
+		{"word joiner and invisible operators", "a\u2060\u2063b", "a<U+2060><U+2063>b"},
+		{"fillers", "a\u3164\uffa0b", "a<U+3164><U+FFA0>b"},
+		{"selectors that smuggle bytes", "a\U000e0101b", "a<U+E0101>b"},
+		{"joiners are needed", "می\u200cخواهم 👩\u200d💻 ❤\ufe0f", "می\u200cخواهم 👩\u200d💻 ❤\ufe0f"},
+		{"every mark of direction", "\u061c\u200e\u202a\u202b\u202c\u202d\u2067\u2068\u2069", "<U+061C><U+200E><U+202A><U+202B><U+202C><U+202D><U+2067><U+2068><U+2069>"},
 		{"line separator", "a\u2028b", "a<U+2028>b"},
 		{"broken UTF-8", "a\xffb", "a\ufffdb"},
 		{"zero byte", "a\x00b", "a^@b"},
@@ -70,13 +77,13 @@ func TestLineDoesBoundedWork(t *testing.T) {
 }
 
 func FuzzSafe(f *testing.F) {
-	for _, s := range []string{"", "a\r\nb", "\x1b[31m\u009b\u202e\xff\xc3", strings.Repeat("世", 500)} {
+	for _, s := range []string{"", "a\r\nb", "\x1b[31m\u009b\u202e\xff\xc3", "\ufeffa\u200b\U000e0041", strings.Repeat("世", 500)} {
 		f.Add(s, 10)
 	}
 	f.Fuzz(func(t *testing.T, s string, limit int) {
 		text, line := textsafe.Text(s), textsafe.Line(s, limit)
 		for _, r := range text + line {
-			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r >= 0x202a && r <= 0x202e {
+			if r < 0x20 && r != '\n' && r != '\t' || r >= 0x7f && r < 0xa0 || r != utf8.RuneError && textsafe.Hazard(r) && r != '\n' {
 				t.Fatalf("%q lets %U through", s, r)
 			}
 		}

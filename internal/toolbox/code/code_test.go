@@ -185,7 +185,7 @@ func TestPlaces(t *testing.T) {
 		{"qualified otherwise", "lsp_hover", `"symbol":"Other::more"`, `{"ok":true,"at":"a.fake:3:22: # fun pkg.fun x->fun more","text":"# fun pkg.fun x->fun"}`},
 		{"nearest to the column", "lsp_hover", `"symbol":"fun","line":3,"column":12`, `{"ok":true,"at":"a.fake:3:11: # fun pkg.fun x->fun more","text":"# fun pkg."}`},
 		{"behind a wide character", "lsp_hover", `"symbol":"def"`, `{"ok":true,"at":"a.fake:2:3: 😀 def fun","text":"😀"}`},
-		{"nothing to say, the next is asked", "lsp_hover", `"symbol":"first"`, `{"ok":true,"at":"a.fake:1:1: first","text":""}`},
+		{"nothing to say, the next is asked", "lsp_hover", `"symbol":"first"`, `{"ok":true,"at":"a.fake:1:1: first","text":"","note":"there is nothing at this place: no symbol, or none the language server knows"}`},
 		{"references", "lsp_references", `"symbol":"fun","line":2`, `{"ok":true,"at":"a.fake:2:7: 😀 def fun","references":["a.fake:2:7: 😀 def fun","a.fake:3:3: # fun pkg.fun x->fun more","a.fake:4:6: use fun and funny"],"count":3,"truncated":false}`},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -81,7 +81,11 @@ type hoverResult struct {
 	At        string `json:"at"`
 	Text      string `json:"text"`
 	Truncated bool   `json:"truncated,omitzero"`
+	Note      string `json:"note,omitzero"`
 }
+
+// nothingThere is said where a server has nothing to tell.
+const nothingThere = "there is nothing at this place: no symbol, or none the language server knows"
 
 // Hover is the tool that tells what a symbol is.
 func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
@@ -97,8 +101,12 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 				return tool.Result{}, err
 			}
 			short := strings.ToValidUTF8(text[:min(len(text), maxHover)], "")
+			note := ""
+			if strings.TrimSpace(short) == "" {
+				note = nothingThere
+			}
 			return tool.Result{
-				Value:   hoverResult{OK: true, At: at, Text: short, Truncated: len(text) > maxHover},
+				Value:   hoverResult{OK: true, At: at, Text: short, Truncated: len(text) > maxHover, Note: note},
 				Summary: cmp.Or(firstLine(short), "nothing"),
 			}, nil
 		})

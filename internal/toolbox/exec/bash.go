@@ -39,6 +39,9 @@ type Options struct {
 	// Env is the whole environment of commands. Whoever makes it leaves out
 	// what commands must not know.
 	Env []string
+	// Through, if not empty, is a program and its first arguments that every
+	// command is run by, such as a sandbox; see [shell.Spec].
+	Through []string
 	// Now tells the time, for durations.
 	Now func() time.Time
 
@@ -203,7 +206,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result,
 func (o Options) spec(command string, live *live) shell.Spec {
 	return shell.Spec{
 		Command: command, Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
-		Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
+		Through: o.Through, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
 	}
 }
 

@@ -144,6 +144,7 @@ func TestBash(t *testing.T) {
 		{"signal", "kill -9 $$", 137, "", "", "ended by SIGKILL", ""},
 		{"not UTF-8", `printf 'a\000b\377'`, 0, "ab\ufffd", "", "", ""},
 		{"escapes", `printf '\033[2J\033]52;c;AAAA\a\033]0;t\a\033[6n\033[201~x'`, 0, "x", "", "", ""},
+		{"hidden and reordering characters", `printf 'a\342\200\256b\342\200\213c\363\240\201\201'`, 0, "a<U+202E>b<U+200B>c<U+E0041>", "", "", ""},
 		{"progress", `for i in $(seq 500); do printf '\r%d' $i; done`, 0, "500", "", "", ""},
 		{"background", "sleep 1000 & echo started", 0, "started\n", "", "", "processes left running in the background were stopped"},
 		{"no questions", "git --version >/dev/null 2>&1; echo $GIT_TERMINAL_PROMPT $TERM; cat", 0, "0 dumb\n", "", "", ""},
@@ -225,6 +226,30 @@ func TestLongOutputIsSaved(t *testing.T) {
 	again, err := os.ReadDir(filepath.Join(dir, ".coder/runs/s1"))
 	if err != nil || len(again) != 2 {
 		t.Errorf("%d logs, %v", len(again), err)
+	}
+}
+
+// What commands print is nobody else's business, also where the directories
+// were there before.
+func TestLogsArePrivate(t *testing.T) {
+	for _, there := range []string{"", ".coder", ".coder/runs", ".coder/runs/s1"} {
+		bash, dir := open(t, exec.Options{RunsDir: ".coder/runs/s1"})
+		if there != "" {
+			if err := os.MkdirAll(filepath.Join(dir, there), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		o, _ := run(t, bash, command("seq 1 20000"), io.Discard)
+		for name, want := range map[string]os.FileMode{".coder/runs/s1": 0o700, o.LogPath: 0o600} {
+			if info, err := os.Stat(filepath.Join(dir, name)); err != nil || info.Mode().Perm() != want {
+				t.Errorf("with %q there: %s is %v, %v", there, name, info.Mode(), err)
+			}
+		}
+		if there == "" {
+			if info, err := os.Stat(filepath.Join(dir, ".coder/runs")); err != nil || info.Mode().Perm() != 0o700 {
+				t.Errorf("runs: %v, %v", info, err)
+			}
+		}
 	}
 }
 
@@ -334,5 +359,30 @@ func TestEnvironmentIsWhatIsGiven(t *testing.T) {
 	o, _ := run(t, bash, command("env"), io.Discard)
 	if strings.Contains(o.Stdout, "sk-secret") || !strings.Contains(o.Stdout, "GIVEN=yes\n") {
 		t.Errorf("environment: %s", o.Stdout)
+	}
+}
+
+// Without a PATH there is still a shell, and it says what it cannot find.
+func TestNoPath(t *testing.T) {
+	bash, _ := open(t, exec.Options{})
+	o, _ := run(t, bash, command("PATH=; ls"), io.Discard)
+	if o.ExitCode != 127 || !strings.Contains(o.Stderr, "ls") {
+		t.Errorf("%+v", o)
+	}
+}
+
+// What would open an editor or a pager, or ask for a password, ends at once.
+func TestNobodyIsAsked(t *testing.T) {
+	bash, _ := open(t, exec.Options{CommandTimeout: time.Minute})
+	for _, c := range []string{
+		"git init -q . && git -c user.name=a -c user.email=b@c commit --allow-empty",
+		"git -c credential.helper= ls-remote http://127.0.0.1:1/x",
+		"sudo -k; sudo true",
+		"vim -c 'sleep 1' -c q",
+		"read -r answer",
+	} {
+		if o, _ := run(t, bash, command("exec 2>&1; "+c), io.Discard); *o.TimedOut || strings.ContainsRune(o.Stdout, 0x1b) {
+			t.Errorf("%s: %+v", c, o)
+		}
 	}
 }

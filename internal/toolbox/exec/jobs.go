@@ -56,7 +56,8 @@ type job struct {
 	id, command string
 	began       time.Time
 	stop        context.CancelFunc
-	done        chan struct{} // closed when it has ended
+	started     chan struct{} // closed when it runs
+	done        chan struct{} // closed when it has ended, or could not be started
 
 	mu      sync.Mutex // guards the fields below
 	unread  []byte     // the latest output nobody has read yet
@@ -96,7 +97,12 @@ func (j *Jobs) start(ctx context.Context, a bashArgs) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	b.await(ctx, firstLook)
+	select {
+	case <-b.started:
+		b.await(ctx, firstLook)
+	case <-b.done:
+	case <-ctx.Done():
+	}
 	return j.report(b), nil
 }
 
@@ -119,7 +125,8 @@ func (j *Jobs) begin(command string) (*job, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, not us
 	j.begun++
-	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, done: make(chan struct{}), news: make(chan struct{}, 1), log: j.o.newLog(command)}
+	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, log: j.o.newLog(command)}
+	b.started, b.done, b.news = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	b.logPath = b.log.keep()
 	if j.o.Now != nil {
 		b.began = j.o.Now()
@@ -146,7 +153,9 @@ func (b *job) run(ctx context.Context, o Options) {
 	defer close(b.done)
 	defer b.stop()
 	live := &live{stdout: shell.LiveWriter{To: b}, stderr: shell.LiveWriter{To: b}}
-	out, err := shell.Run(ctx, o.spec(b.command, live))
+	spec := o.spec(b.command, live)
+	spec.Started = func() { close(b.started) }
+	out, err := shell.Run(ctx, spec)
 	live.end()
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -203,6 +212,7 @@ type jobResult struct {
 	OK       bool   `json:"ok"`
 	ID       string `json:"id"`
 	Command  string `json:"command"`
+	State    state  `json:"state"`
 	Running  bool   `json:"running"`
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitzero"`
@@ -216,7 +226,8 @@ func (j *Jobs) report(b *job) tool.Result {
 	ended := b.hasEnded() // asked first, so that no last words are missed
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	r := jobResult{OK: true, ID: b.id, Command: b.command, Running: !ended, LogPath: b.logPath}
+	state := b.state(ended)
+	r := jobResult{OK: state != notStarted, ID: b.id, Command: b.command, State: state, Running: !ended, LogPath: b.logPath}
 	r.Output = strings.ToValidUTF8(string(b.unread), "\ufffd")
 	if b.missed > 0 {
 		r.Output = fmt.Sprintf("[%d bytes left out]\n%s", b.missed, r.Output)
@@ -225,23 +236,45 @@ func (j *Jobs) report(b *job) tool.Result {
 		r.Output = text
 	}
 	b.unread, b.missed = nil, 0
-	summary := b.id + " is running"
 	if ended {
-		summary = b.id + " " + b.end(&r)
+		b.end(&r)
 	}
-	return tool.Result{Value: r, Summary: summary, Show: shown(bashResult{Stdout: r.Output})}
+	summary := fmt.Sprintf("%s %s", b.id, state)
+	if r.ExitCode != nil {
+		summary += fmt.Sprintf(", exit %d", *r.ExitCode)
+	}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(bashResult{Stdout: r.Output, Stderr: r.Error})}
 }
 
-// end fills in how a job ended, and says so.
-func (b *job) end(r *jobResult) string {
+// state is how a job is, in a word or two.
+type state string
+
+const (
+	running    state = "running"
+	over       state = "ended"
+	wasStopped state = "stopped"
+	notStarted state = "not started"
+)
+
+func (b *job) state(ended bool) state {
 	switch {
+	case !ended:
+		return running
 	case b.stopped:
-		return "was stopped"
+		return wasStopped
 	case b.err != nil:
-		r.Error = b.err.Error()
-		return "could not be started"
+		return notStarted
 	}
-	code := b.outcome.ExitCode
-	r.ExitCode, r.Signal = &code, b.outcome.Signal
-	return fmt.Sprintf("ended, exit %d", code)
+	return over
+}
+
+// end fills in how a job ended.
+func (b *job) end(r *jobResult) {
+	switch b.state(true) {
+	case notStarted:
+		r.Error = b.err.Error()
+	case over:
+		code := b.outcome.ExitCode
+		r.ExitCode, r.Signal = &code, b.outcome.Signal
+	}
 }

@@ -50,6 +50,7 @@ func openAll(t *testing.T, o exec.Options) (set tool.Set, jobs *exec.Jobs, dir s
 type jobState struct {
 	OK          bool
 	ID, Command string
+	State       string
 	Running     bool
 	ExitCode    *int `json:"exit_code"`
 	Signal      string
@@ -57,10 +58,11 @@ type jobState struct {
 	Output      string
 	LogPath     string `json:"log_path"`
 	Jobs        []struct {
-		ID, Command string
-		Running     bool
-		ExitCode    *int `json:"exit_code"`
-		Unread      bool `json:"unread_output"`
+		ID, Command  string
+		State, Error string
+		Running      bool
+		ExitCode     *int `json:"exit_code"`
+		Unread       bool `json:"unread_output"`
 	}
 }
 
@@ -86,7 +88,7 @@ func use(t *testing.T, set tool.Set, name string, args any) (s jobState, err err
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := json.Unmarshal(b, &s); err != nil || !s.OK {
+	if err := json.Unmarshal(b, &s); err != nil || s.OK == r.Failed {
 		t.Fatalf("result %s: %v", b, err)
 	}
 	return s, nil
@@ -287,4 +289,61 @@ func numbers(n int) string {
 		fmt.Fprintln(&b, i)
 	}
 	return b.String()
+}
+
+// A command that cannot be started is a call that failed, however long it takes
+// to find out.
+func TestJobThatCannotBeStarted(t *testing.T) {
+	for _, tc := range []struct {
+		name, say string
+		options   exec.Options
+		before    func(dir string) error
+	}{
+		{"no directory", "directory is not there", exec.Options{}, os.RemoveAll},
+		{"no program to run it by", "/no/such/program", exec.Options{Through: []string{"/no/such/program"}}, nil},
+		{"too much to pass on", "too long", exec.Options{Env: []string{"X=" + strings.Repeat("x", 4<<20)}}, nil},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			set, _, dir := openAll(t, tc.options)
+			if tc.before != nil {
+				if err := tc.before(dir); err != nil {
+					t.Fatal(err)
+				}
+			}
+			s, err := use(t, set, "bash", obj{"command": "echo up; sleep 1000", "background": true})
+			if err != nil || s.OK || s.Running || s.State != "not started" || !strings.Contains(s.Error, tc.say) || s.ExitCode != nil {
+				t.Errorf("%+v, %v", s, err)
+			}
+			list, err := use(t, set, "jobs_list", obj{})
+			if err != nil || len(list.Jobs) != 1 || list.Jobs[0].State != "not started" || !strings.Contains(list.Jobs[0].Error, tc.say) || list.Jobs[0].Running {
+				t.Errorf("list %+v, %v", list, err)
+			}
+			if read, err := use(t, set, "job_read", obj{"id": "job-1"}); err != nil || read.OK || read.State != "not started" {
+				t.Errorf("read %+v, %v", read, err)
+			}
+		})
+	}
+}
+
+func TestJobStates(t *testing.T) {
+	set, _, _ := openAll(t, exec.Options{})
+	begin(t, set, "echo up; sleep 1000")
+	begin(t, set, "echo bye; exit 3")
+	finish(t, set, "job-2")
+	begin(t, set, "echo up; sleep 1000")
+	if s, err := use(t, set, "job_stop", obj{"id": "job-3"}); err != nil || s.State != "stopped" || s.Running {
+		t.Errorf("stop: %+v, %v", s, err)
+	}
+	list, err := use(t, set, "jobs_list", obj{})
+	if err != nil || len(list.Jobs) != 3 {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	for i, want := range []string{"running", "ended", "stopped"} {
+		if list.Jobs[i].State != want || list.Jobs[i].Error != "" || list.Jobs[i].Running != (want == "running") {
+			t.Errorf("job %d: %+v, want %s", i+1, list.Jobs[i], want)
+		}
+	}
+	if code := list.Jobs[1].ExitCode; code == nil || *code != 3 {
+		t.Errorf("exit code %v", code)
+	}
 }

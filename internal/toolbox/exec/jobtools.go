@@ -38,8 +38,11 @@ type listResult struct {
 type listing struct {
 	ID        string `json:"id"`
 	Command   string `json:"command"`
+	State     state  `json:"state"`
 	Running   bool   `json:"running"`
 	ExitCode  *int   `json:"exit_code,omitempty"`
+	Signal    string `json:"signal,omitzero"`
+	Error     string `json:"error,omitzero"`
 	Seconds   int64  `json:"seconds,omitzero"` // since it began
 	HasOutput bool   `json:"unread_output"`
 	LogPath   string `json:"log_path,omitzero"`
@@ -70,7 +73,7 @@ func (b *job) listing(now func() time.Time) listing {
 	ended := b.hasEnded()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := listing{ID: b.id, Command: title(b.command), Running: !ended, HasOutput: len(b.unread) > 0, LogPath: b.logPath}
+	l := listing{ID: b.id, Command: title(b.command), State: b.state(ended), Running: !ended, HasOutput: len(b.unread) > 0, LogPath: b.logPath}
 	if now != nil {
 		l.Seconds = int64(now().Sub(b.began).Seconds())
 	}
@@ -78,7 +81,7 @@ func (b *job) listing(now func() time.Time) listing {
 	if ended {
 		b.end(&r)
 	}
-	l.ExitCode = r.ExitCode
+	l.ExitCode, l.Signal, l.Error = r.ExitCode, r.Signal, r.Error
 	return l
 }
 

@@ -8,11 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 )
 
 const (
 	maxPending = 256 << 10 // bytes held back before there is a file
 	maxLog     = 256 << 20 // bytes of a log
+	privateDir = 0o700     // mode of their directory
 )
 
 // log is the whole output of a command, as it came. It becomes a file only when
@@ -45,6 +47,9 @@ func (l *log) Write(b []byte) (int, error) {
 // open makes the file and writes what was held back. If that cannot be done
 // there is no log; the command runs all the same.
 func (l *log) open() {
+	if l.file == nil && !l.broken {
+		l.broken = l.private() != nil
+	}
 	for l.file == nil && !l.broken {
 		l.name = path.Join(l.RunsDir, fmt.Sprintf("bash-%04d.log", l.logs.Add(1)))
 		f, err := l.Workspace.Create(l.name, 0o600)
@@ -57,6 +62,32 @@ func (l *log) open() {
 			l.broken = true
 		}
 	}
+}
+
+// private makes the directory of the logs one that nobody else can look into:
+// output may hold anything.
+func (l *log) private() error {
+	dir, err := l.Workspace.Locate(l.RunsDir)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for up := dir; up != "." && up != "/"; up = path.Dir(up) {
+		if _, err := l.Workspace.Lstat(up); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = append(missing, up)
+	}
+	for _, up := range slices.Backward(missing) {
+		if err := l.Workspace.Mkdir(up, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	info, err := l.Workspace.Lstat(dir)
+	if err == nil && info.Mode().Perm() != privateDir {
+		err = l.Workspace.Chmod(dir, privateDir)
+	}
+	return err
 }
 
 func (l *log) put(b []byte) {

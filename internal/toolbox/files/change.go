@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"strings"
@@ -63,8 +64,16 @@ func (t changer[In]) change(in In) (*change, error) {
 		return nil, err
 	}
 	next, err := t.next(in, old)
+	if errors.As(err, new(absentFile)) {
+		if other := lookalike(t.ws, at); other != "" {
+			err = fmt.Errorf("%w; did you mean %s?", err, other)
+		}
+	}
 	if err != nil {
 		return nil, err
+	}
+	if old == nil {
+		next.note = noted(next.note, besides(t.ws, at))
 	}
 	ch := &change{ws: t.ws, seen: t.seen, path: path, at: at, old: old, outcome: next}
 	ch.diff, ch.added, ch.deleted = patch.Unified(at, old, next.content)

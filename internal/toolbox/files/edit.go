@@ -39,7 +39,7 @@ func edited(a editArgs, old []byte) (o outcome, err error) {
 		return created(a, old)
 	}
 	if old == nil {
-		return o, fmt.Errorf("%s does not exist; an empty old_string creates it", a.Path)
+		return o, absentFile(a.Path)
 	}
 	if err := editable(a, old); err != nil {
 		return o, err
@@ -58,6 +58,13 @@ func edited(a editArgs, old []byte) (o outcome, err error) {
 		}
 	}
 	return o, fmt.Errorf("%s: %w", a.Path, err)
+}
+
+// absentFile is the path of a file that is to be edited and does not exist.
+type absentFile string
+
+func (p absentFile) Error() string {
+	return string(p) + " does not exist; an empty old_string creates it"
 }
 
 func created(a editArgs, old []byte) (o outcome, err error) {
@@ -163,14 +170,23 @@ func occurrences(text, s string, step int) iter.Seq[int] {
 const maxPlaces = 10
 
 func ambiguous(text string, spots []int) error {
-	var lines []string
-	for _, at := range spots[:min(len(spots), maxPlaces)] {
-		lines = append(lines, strconv.Itoa(1+strings.Count(text[:at], "\n")))
+	var lines []int
+	line, done := 1, 0
+	for _, at := range spots {
+		line += strings.Count(text[done:at], "\n")
+		lines, done = append(lines, line), at
 	}
-	more := ""
-	if len(spots) > maxPlaces {
-		more = ", …"
+	return fmt.Errorf("old_string is in %s; add lines around it to tell which, or set replace_all", placesOn(lines))
+}
+
+// placesOn counts the places on these lines and names the first ones.
+func placesOn(lines []int) string {
+	var shown []string
+	for _, n := range lines[:min(len(lines), maxPlaces)] {
+		shown = append(shown, strconv.Itoa(n))
 	}
-	return fmt.Errorf("old_string is in %d places (lines %s%s); add lines around it to tell which, or set replace_all",
-		len(spots), strings.Join(lines, ", "), more)
+	if len(lines) > maxPlaces {
+		shown = append(shown, "…")
+	}
+	return fmt.Sprintf("%d places (lines %s)", len(lines), strings.Join(shown, ", "))
 }

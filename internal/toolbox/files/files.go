@@ -8,11 +8,9 @@
 package files
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
-	"unicode/utf8"
 
 	"coder/internal/tool"
 	"coder/internal/workspace"
@@ -69,10 +67,6 @@ func reading(ws *workspace.Workspace, path string) (tool.Plan, error) {
 	return tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// isBinary reports whether b, the beginning of a file, is not text in an
-// encoding that keeps ASCII.
-func isBinary(b []byte) bool { return bytes.IndexByte(b[:min(len(b), sniffLen)], 0) >= 0 }
-
 // load reads a file that is to be changed; nil if there is none.
 func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 	b, info, err := ws.ReadFile(path, maxFile)
@@ -87,16 +81,3 @@ func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 	}
 	return b, info, nil
 }
-
-// textOnly refuses to treat as text what is not.
-func textOnly(path string, b []byte) error {
-	if bytes.IndexByte(b, 0) >= 0 {
-		return fmt.Errorf("%s is a binary file", path)
-	}
-	if !utf8.Valid(b) {
-		return fmt.Errorf("%s: %w", path, errEncoding)
-	}
-	return nil
-}
-
-var errEncoding = errors.New("the file is not UTF-8; change it with a command that knows its encoding")

@@ -324,6 +324,9 @@ func TestOtherEncodingsAreNeverRewritten(t *testing.T) {
 	refused(t, tools, "edit", []any{"path", "sjis", "old_string", `\name`, "new_string", "x"}, "not UTF-8")
 	refused(t, tools, "read", []any{"path", "bin"}, "binary")
 	refused(t, tools, "read", []any{"path", "utf16"}, "UTF-16")
+	refused(t, tools, "edit", []any{"path", "utf16", "old_string", "a", "new_string", "b"}, "UTF-16")
+	refused(t, tools, "write", []any{"path", "utf16", "content", "b"}, "UTF-16")
+	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: utf16\n-a\n+b\n*** End Patch"}, "UTF-16")
 	if o := must(t, tools, "read", "path", "latin1"); o.Content != "caf\ufffd au lait\ntitle\n" || o.Note == "" {
 		t.Errorf("read = %+v", o)
 	}
@@ -406,6 +409,42 @@ func TestChangedSinceRead(t *testing.T) {
 	if got := get(t, dir+"/f"); got != "b\nsomebody else's\n" {
 		t.Errorf("file is %q", got)
 	}
+}
+
+func TestGoneSinceRead(t *testing.T) {
+	for _, tc := range []struct {
+		name  string
+		spoil func(f string) error
+		say   string
+	}{
+		{"deleted", os.Remove, "does not exist"},
+		{"now a directory", func(f string) error { return errors.Join(os.Remove(f), os.Mkdir(f, 0o755)) }, "directory"},
+		{"now a pipe", func(f string) error { return errors.Join(os.Remove(f), syscall.Mkfifo(f, 0o644)) }, "named pipe"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tools, dir := open(t)
+			put(t, dir+"/f", "a\n")
+			must(t, tools, "read", "path", "f")
+			if err := tc.spoil(dir + "/f"); err != nil {
+				t.Fatal(err)
+			}
+			refused(t, tools, "edit", []any{"path", "f", "old_string", "a", "new_string", "b"}, tc.say)
+			if tc.name != "deleted" {
+				refused(t, tools, "write", []any{"path", "f", "content", "b"}, tc.say)
+			}
+		})
+	}
+}
+
+func TestHugeFileIsNotChanged(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/f", "a\n")
+	if err := os.Truncate(dir+"/f", 200<<20); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, tools, "edit", []any{"path", "f", "old_string", "a", "new_string", "b"}, "too large")
+	refused(t, tools, "write", []any{"path", "f", "content", "b"}, "too large")
+	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: f\n-a\n+b\n*** End Patch"}, "too large")
 }
 
 func TestOneEditAfterAnother(t *testing.T) {

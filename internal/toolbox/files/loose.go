@@ -1,7 +1,6 @@
 package files
 
 import (
-	"errors"
 	"fmt"
 	"strings"
 )
@@ -34,7 +33,7 @@ func substituteLoosely(text, old, new string) (got, how string, err error) {
 			return b.replace(at, indented, byIndent)
 		}
 	} else if len(at) > 1 {
-		return "", "", errors.New("old_string is not in the file as it stands; with other indentation it is in several places")
+		return "", "", b.tooMany(at)
 	}
 	return "", "", nil
 }
@@ -73,20 +72,26 @@ next:
 // replace puts new in the place of the wanted lines. More than one place is
 // too many.
 func (b *block) replace(places []int, new, how string) (string, string, error) {
-	text := strings.Join(b.lines, "")
-	begin := make([]int, len(places))
-	for i, at := range places {
-		begin[i] = len(strings.Join(b.lines[:at], ""))
-	}
 	if len(places) > 1 {
-		return "", "", fmt.Errorf("not exactly as it stands, but with other white space, %w", ambiguous(text, begin))
+		return "", "", b.tooMany(places)
 	}
-	end := begin[0] + len(strings.Join(b.lines[places[0]:places[0]+len(b.want)], ""))
-	lf := lineEnd(text, begin[0])
+	at := places[0]
+	text, begin := strings.Join(b.lines, ""), len(strings.Join(b.lines[:at], ""))
+	end := begin + len(strings.Join(b.lines[at:at+len(b.want)], ""))
+	lf := lineEnd(text, begin)
 	if !b.ended {
-		end = begin[0] + len(strings.TrimRight(text[begin[0]:end], "\r\n"))
+		end = begin + len(strings.TrimRight(text[begin:end], "\r\n"))
 	}
-	return text[:begin[0]] + strings.ReplaceAll(new, "\n", lf) + text[end:], how, nil
+	return text[:begin] + strings.ReplaceAll(new, "\n", lf) + text[end:], how, nil
+}
+
+// tooMany is the error of wanted lines that stand in several places.
+func (b *block) tooMany(places []int) error {
+	lines := make([]int, len(places))
+	for i, at := range places {
+		lines[i] = at + 1
+	}
+	return fmt.Errorf("old_string is not in the file as it stands; with other white space it is in %s; give it exactly, with lines around it to tell which", placesOn(lines))
 }
 
 // indentLike gives the lines of new the indentation that the wanted lines have

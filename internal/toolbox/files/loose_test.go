@@ -35,7 +35,7 @@ func TestEditRefusesToGuess(t *testing.T) {
 	}{
 		{"two places but for trailing space", "a \nx\na\t\n", "a\n", "b\n", "2 places (lines 1, 3)"},
 		{"two blocks but for trailing space", "a \nb\nx\na\t\nb\n", "a\nb\n", "b\n", "2 places (lines 1, 4)"},
-		{"two places but for indentation", "\ta()\n\t\ta()\n", "    a()\n", "b()\n", "several places"},
+		{"two places but for indentation", "\ta()\n\t\ta()\n", "    a()\n", "b()\n", "2 places (lines 1, 2)"},
 		{"uneven shift", "\ta()\n\t\t\tb()\n", "a()\nb()\n", "c()\n", "not in the file"},
 		{"indentation of new is not known", "\ta()\n\t\tb()\n", "  a()\n    b()\n", "   c()\n", "not in the file"},
 		{"part of a line", "x := a( )\n", "a()", "b()", "not in the file"},

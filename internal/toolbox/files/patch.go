@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"encoding/json"
@@ -82,12 +83,28 @@ func (t patcher) changes(a patchArgs) (*changeSet, error) {
 }
 
 // locate gives every file in the patch its real name, so that two names of one
-// file are one.
+// file are one. What is deleted is the thing of that name itself: of a link,
+// never what it points to.
 func (t patcher) locate(p patch.Patch) (err error) {
+	deleted := make(map[string]bool) // links
 	for i := range p {
+		moves := p[i].Old != "" && p[i].New != "" && p[i].Old != p[i].New
 		for _, name := range []*string{&p[i].Old, &p[i].New} {
 			if *name == "" {
 				continue
+			}
+			itself, isLink, err := unfollowed(t.ws, *name)
+			switch {
+			case err != nil:
+				return err
+			case deleted[itself]: // earlier in this patch
+				*name = itself
+				continue
+			case isLink && p[i].New == "":
+				*name, p[i].Whole, deleted[itself] = itself, true, true
+				continue
+			case isLink && moves:
+				return fmt.Errorf("%s is a link; a patch cannot move it. Name the file it points to, or use a command", itself)
 			}
 			if *name, err = t.ws.Locate(*name); err != nil {
 				return err
@@ -97,15 +114,35 @@ func (t patcher) locate(p patch.Patch) (err error) {
 	return nil
 }
 
-// load reads the files the patch speaks of, as far as they exist.
+// unfollowed is the name with the links on its way followed, but not itself,
+// and whether it is one.
+func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, err error) {
+	if name, err = ws.Resolve(name); err != nil {
+		return "", false, err
+	}
+	up, err := ws.Locate(path.Dir(name))
+	if err != nil {
+		return "", false, err
+	}
+	at = path.Join(up, path.Base(name))
+	info, err := ws.Lstat(at)
+	return at, err == nil && info.Mode()&fs.ModeSymlink != 0, nil
+}
+
+// load reads the files the patch speaks of, as far as they exist. Of a link
+// that is to be deleted it is where it leads.
 func (t patcher) load(p patch.Patch, modes map[string]fs.FileMode) (map[string][]byte, error) {
 	before := make(map[string][]byte)
 	for _, name := range p.Names() {
-		b, info, err := load(t.ws, name)
+		b, info, err := loadOrLink(t.ws, name)
 		if err != nil {
 			return nil, err
 		}
 		if info == nil {
+			continue
+		}
+		before[name], modes[name] = b, info.Mode()
+		if info.Mode()&fs.ModeSymlink != 0 {
 			continue
 		}
 		if err := textOnly(name, b); err != nil {
@@ -114,9 +151,19 @@ func (t patcher) load(p patch.Patch, modes map[string]fs.FileMode) (map[string][
 		if err := t.seen.check(name, info, b); err != nil {
 			return nil, err
 		}
-		before[name], modes[name] = b, info.Mode()
 	}
 	return before, nil
+}
+
+// loadOrLink reads a file, or where a link of that name leads; nil if there is
+// nothing.
+func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, error) {
+	info, err := ws.Lstat(name)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return load(ws, name)
+	}
+	to, err := ws.Readlink(name)
+	return []byte(to), info, err
 }
 
 // changeSet is several files about to change together.
@@ -160,13 +207,42 @@ func (s *changeSet) add(c patch.Change) error {
 	case c.Old == nil:
 		f.Operation = "created"
 	}
-	if c.Loose {
-		f.Note = "matched although line ends or white space at the end of lines differ"
+	if c.New != nil && (c.Old == nil || c.From != "" && !strings.EqualFold(c.From, c.Path)) {
+		f.Note = besides(s.ws, c.Path)
 	}
+	if c.Loose {
+		f.Note = noted(f.Note, "matched although line ends or white space at the end of lines differ")
+	}
+	if c.New == nil && s.modes[c.Path]&fs.ModeSymlink != 0 {
+		f.Note = "it was a link; what it pointed to is still there"
+	}
+	diff = s.modeLines(c) + diff
 	s.changes, s.files = append(s.changes, c), append(s.files, f)
 	s.diff.WriteString(diff)
 	s.added, s.deleted = s.added+f.Additions, s.deleted+f.Deletions
 	return nil
+}
+
+// modeLines is what a diff says of a mode that changes.
+func (s *changeSet) modeLines(c patch.Change) string {
+	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
+	switch {
+	case c.New == nil, c.Old != nil && executable(was, c.Mode) == was, c.Old == nil && c.Mode != patch.Executable:
+		return ""
+	}
+	return patch.ModeLines(c.Path, c.Old == nil, c.Mode)
+}
+
+// executable is a mode with the right to run the file given to those who may
+// read it, or taken from all.
+func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
+	switch m {
+	case patch.Executable:
+		return perm | perm>>2&0o111
+	case patch.Plain:
+		return perm &^ 0o111
+	}
+	return perm
 }
 
 func (s *changeSet) plan() tool.Plan {
@@ -242,26 +318,40 @@ func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
 	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %d files, +%d -%d", done, len(s.files), s.added, s.deleted), Show: s.preview()}, nil
 }
 
-// still makes sure that every file is as it was planned against.
+// still makes sure that every file is as it was planned against. A name that
+// is changed twice is looked at once, as it was first.
 func (s *changeSet) still() error {
+	looked := make(map[string]bool)
 	for _, c := range s.changes {
 		was := map[string][]byte{c.Path: c.Old}
 		if c.From != "" {
 			was = map[string][]byte{c.From: c.Old, c.Path: nil}
 		}
 		for name, then := range was {
-			at, err := s.ws.Locate(name)
-			if err != nil {
-				return err
+			if looked[name] {
+				continue
 			}
-			now, _, err := load(s.ws, name)
-			if err != nil {
+			looked[name] = true
+			if err := s.stillIs(name, then); err != nil {
 				return err
-			}
-			if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) {
-				return changedSincePlanned(name, then, now)
 			}
 		}
+	}
+	return nil
+}
+
+func (s *changeSet) stillIs(name string, then []byte) error {
+	at, _, err := unfollowed(s.ws, name)
+	if err != nil {
+		return err
+	}
+	now, info, err := loadOrLink(s.ws, name)
+	if err != nil {
+		return err
+	}
+	sameKind := info == nil || info.Mode().Type() == s.modes[name].Type()
+	if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) || !sameKind {
+		return changedSincePlanned(name, then, now)
 	}
 	return nil
 }
@@ -305,7 +395,22 @@ func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
 	if err != nil {
 		return nil, err // and it is as it was
 	}
-	return back, nil
+	return back, s.setMode(c)
+}
+
+// setMode gives a changed file the mode the patch wants.
+func (s *changeSet) setMode(c patch.Change) error {
+	if c.New == nil || c.Mode == patch.AsItIs {
+		return nil
+	}
+	info, err := s.ws.Stat(c.Path)
+	if err != nil {
+		return err
+	}
+	if perm := executable(info.Mode().Perm(), c.Mode); perm != info.Mode().Perm() {
+		return s.ws.Chmod(c.Path, perm)
+	}
+	return nil
 }
 
 // make gives a file to a name that has none, taking it from another if it
@@ -323,8 +428,8 @@ func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
 		return undo, err
 	}
 	undo = append(undo, func() error { return s.ws.Delete(c.Path) })
-	if c.From == "" {
-		return undo, nil
+	if err := s.setMode(c); err != nil || c.From == "" {
+		return undo, err
 	}
 	if err := s.ws.Delete(c.From); err != nil {
 		return undo, err
@@ -334,6 +439,9 @@ func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
 
 // put makes a file what it was.
 func (s *changeSet) put(name string, b []byte) error {
+	if s.modes[name]&fs.ModeSymlink != 0 {
+		return s.ws.RestoreLink(name, string(b))
+	}
 	return s.ws.PutFile(name, b, s.modes[name])
 }
 

@@ -167,3 +167,125 @@ func TestToolsInAnAddedTree(t *testing.T) {
 		t.Errorf("list = %q", o.Entries)
 	}
 }
+
+// linksAndTargets makes a link of each kind, and what they point to.
+func linksAndTargets(t *testing.T) (tools tool.Set, dir string) {
+	t.Helper()
+	tools, dir = open(t)
+	put(t, dir+"/real/target", "one\ntwo\n")
+	for name, to := range map[string]string{"link": "real/target", "folder": "real", "dangling": "nowhere", "out": "/etc/hostname", "real/inner": "target"} {
+		if err := os.Symlink(to, dir+"/"+name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return tools, dir
+}
+
+func TestPatchDeletesALinkAndNotItsTarget(t *testing.T) {
+	for name, text := range map[string]string{
+		"envelope":          "*** Begin Patch\n*** Delete File: %\n*** End Patch",
+		"diff of the text":  "--- a/%\n+++ /dev/null\n@@ -1,2 +0,0 @@\n-one\n-two\n",
+		"diff as git's":     "diff --git a/% b/%\ndeleted file mode 120000\nindex 1..0\n--- a/%\n+++ /dev/null\n@@ -1 +0,0 @@\n-real/target\n\\ No newline at end of file\n",
+		"whatever it holds": "--- a/%\n+++ /dev/null\n@@ -1 +0,0 @@\n-nothing like it\n",
+	} {
+		t.Run(name, func(t *testing.T) {
+			tools, dir := linksAndTargets(t)
+			for _, link := range []string{"link", "dangling", "out", "folder", "real/inner"} {
+				o := must(t, tools, "patch", "patch", strings.ReplaceAll(text, "%", link))
+				if _, err := os.Lstat(dir + "/" + link); !os.IsNotExist(err) {
+					t.Errorf("%s is still there: %v", link, err)
+				}
+				if len(o.Files) != 1 || o.Files[0].Path != link || o.Files[0].Operation != "deleted" || !strings.Contains(o.Files[0].Note, "link") {
+					t.Errorf("%s: %+v", link, o)
+				}
+			}
+			if got := get(t, dir+"/real/target"); got != "one\ntwo\n" {
+				t.Errorf("the target is %q", got)
+			}
+		})
+	}
+}
+
+func TestPatchOfALink(t *testing.T) {
+	tools, dir := linksAndTargets(t)
+	must(t, tools, "patch", "patch", "*** Begin Patch\n*** Update File: link\n-one\n+1\n*** End Patch")
+	must(t, tools, "edit", "path", "link", "old_string", "two", "new_string", "2")
+	if to, err := os.Readlink(dir + "/link"); err != nil || to != "real/target" || get(t, dir+"/real/target") != "1\n2\n" {
+		t.Errorf("edited through a link: it leads to %q, %v", to, err)
+	}
+	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: link\n*** Move to: other\n*** End Patch"}, "link is a link", "cannot move")
+	refused(t, tools, "patch", []any{"patch", "*** Begin Patch\n*** Update File: out\n-x\n+y\n*** End Patch"}, "outside")
+	// In one patch: the link goes, a file of that name comes, the target changes.
+	must(t, tools, "patch", "patch", "*** Begin Patch\n*** Delete File: link\n*** Add File: link\n+mine\n*** Update File: real/target\n-1\n+one\n*** End Patch")
+	if info, err := os.Lstat(dir + "/link"); err != nil || !info.Mode().IsRegular() || get(t, dir+"/link") != "mine\n" || get(t, dir+"/real/target") != "one\n2\n" {
+		t.Errorf("link is %v, %v", info, err)
+	}
+	// Through a linked folder the file itself is deleted, there being no link of that name.
+	must(t, tools, "patch", "patch", "*** Begin Patch\n*** Delete File: folder/target\n*** End Patch")
+	if _, err := os.Lstat(dir + "/real/target"); !os.IsNotExist(err) {
+		t.Errorf("the file is still there: %v", err)
+	}
+}
+
+func TestPatchOfALinkThatChangedSincePlanned(t *testing.T) {
+	tools, dir := linksAndTargets(t)
+	for _, meanwhile := range []func() error{
+		func() error { return os.Symlink("real", dir+"/link") },
+		func() error { return os.WriteFile(dir+"/link", []byte("real/target"), 0o644) },
+	} {
+		c, err := prepare(t, tools, "patch", "patch", "*** Begin Patch\n*** Delete File: link\n*** End Patch")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Remove(dir + "/link"); err != nil {
+			t.Fatal(err)
+		}
+		if err := meanwhile(); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Run(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "changed on disk") {
+			t.Errorf("Run: %v", err)
+		}
+		os.Remove(dir + "/link")
+		if err := os.Symlink("real/target", dir+"/link"); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestPatchReplacesAFileByAnother(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/a", "one\n")
+	must(t, tools, "patch", "patch", "*** Begin Patch\n*** Delete File: a\n*** Add File: a\n+another\n*** End Patch")
+	if got := get(t, dir+"/a"); got != "another\n" {
+		t.Errorf("a is %q", got)
+	}
+}
+
+func TestPatchOfModes(t *testing.T) {
+	tools, dir := open(t)
+	put(t, dir+"/f", "a\n")
+	mode := func(name string, want os.FileMode) {
+		t.Helper()
+		if info, err := os.Stat(dir + "/" + name); err != nil || info.Mode().Perm() != want {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+	if err := os.Chmod(dir+"/f", 0o640); err != nil {
+		t.Fatal(err)
+	}
+	o := must(t, tools, "patch", "patch", "diff --git a/f b/f\nold mode 100644\nnew mode 100755\n")
+	if mode("f", 0o750); !strings.Contains(o.Diff, "new mode 100755") || o.Files[0].Operation != "updated" || get(t, dir+"/f") != "a\n" {
+		t.Errorf("%+v", o)
+	}
+	must(t, tools, "patch", "patch", "diff --git a/f b/f\nold mode 100755\nnew mode 100644\n--- a/f\n+++ b/f\n@@ -1 +1 @@\n-a\n+b\n")
+	if mode("f", 0o640); get(t, dir+"/f") != "b\n" {
+		t.Errorf("f is %q", get(t, dir+"/f"))
+	}
+	must(t, tools, "patch", "patch", "diff --git a/g b/g\nnew file mode 100755\n--- /dev/null\n+++ b/g\n@@ -0,0 +1 @@\n+#!/bin/sh\n")
+	if info, err := os.Stat(dir + "/g"); err != nil || info.Mode()&0o100 == 0 {
+		t.Errorf("g: %v, %v", info.Mode(), err)
+	}
+	must(t, tools, "patch", "patch", "diff --git a/f b/h\nold mode 100644\nnew mode 100755\nrename from f\nrename to h\n")
+	mode("h", 0o750)
+}

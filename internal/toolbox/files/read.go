@@ -88,6 +88,9 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 		return tool.Result{}, err
 	}
 	seen.note(at, info, s.whole)
+	if p.invalid {
+		s.note = unreadable(s.sample())
+	}
 	return p.result(name, s.note), nil
 }
 
@@ -115,8 +118,8 @@ type source struct {
 // of it.
 func (s *source) text(ctx context.Context) (io.ReaderAt, error) {
 	switch {
-	case len(s.head) >= 2 && (string(s.head[:2]) == "\xff\xfe" || string(s.head[:2]) == "\xfe\xff"):
-		return nil, fmt.Errorf("%s is UTF-16 text, which this tool does not read; convert it with iconv", s.name)
+	case isUTF16(s.head):
+		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
 	case strings.HasPrefix(string(s.head), "%PDF-"):
 		return s.made(ctx, "PDF", pdfText, "text taken from a PDF; layout and pictures are lost")
 	case isBinary(s.head):
@@ -132,6 +135,14 @@ func (s *source) text(ctx context.Context) (io.ReaderAt, error) {
 	b, err := s.all()
 	s.whole = b
 	return bytes.NewReader(b), err
+}
+
+// sample is as much of the file as is known.
+func (s *source) sample() []byte {
+	if s.whole != nil {
+		return s.whole
+	}
+	return s.head
 }
 
 // made is text made of the whole file.
@@ -166,9 +177,6 @@ func (p *page) result(name, note string) tool.Result {
 	r := readResult{
 		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.more, TotalLines: p.total, Note: note,
-	}
-	if p.invalid {
-		r.Note = "the file is not valid UTF-8; bytes that could not be read are shown as \ufffd"
 	}
 	return tool.Result{Value: r, Summary: fmt.Sprintf("%d lines", p.end-p.start+1)}
 }

@@ -90,9 +90,12 @@ func embedded(a netip.Addr) netip.Addr {
 }
 
 // allowed reports whether a host may be reached whatever its address is.
-func (o Options) allowed(host, port string) bool {
+func (o Options) allowed(host, port string) bool { return o.AllowPrivate || o.listed(host, port) }
+
+// listed reports whether a host is one of those the user named.
+func (o Options) listed(host, port string) bool {
 	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	return o.AllowPrivate || slices.ContainsFunc(o.AllowHosts, func(rule string) bool {
+	return slices.ContainsFunc(o.AllowHosts, func(rule string) bool {
 		rule = strings.ToLower(rule)
 		if above, ok := strings.CutPrefix(rule, "*"); ok && strings.HasPrefix(above, ".") {
 			return strings.HasSuffix(host, above)

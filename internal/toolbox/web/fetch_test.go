@@ -57,7 +57,7 @@ func (n *internet) lookup(_ context.Context, host string) (list []netip.Addr, er
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.asked[host]++
-	answers := n.hosts[host]
+	answers := n.hosts[strings.ToLower(host)]
 	if len(answers) > 0 && answers[0] == "then" { // a name that changes its meaning
 		answers = answers[min(n.asked[host], len(answers)-1):][:1]
 	}
@@ -94,6 +94,7 @@ type value struct {
 	Truncated         bool
 	NextOffset        int `json:"next_offset"`
 	Redirects         []string
+	RedirectTo        string `json:"redirect_to"`
 }
 
 func fetch(t *testing.T, o web.Options, args string) (value, error) {

@@ -17,10 +17,13 @@ const (
 	accepted     = "text/markdown, text/html;q=0.9, application/xhtml+xml;q=0.9, text/plain;q=0.8, */*;q=0.5"
 )
 
-// follow sends the request and goes where it is redirected. It returns the last
-// response, whose body the caller closes, and the addresses it was led to.
+// follow sends the request and goes where it is redirected, as long as that is
+// where the caller was allowed to go; else its error is an [astray]. It returns
+// the last response, whose body the caller closes, and the addresses it was led
+// to.
 func (o Options) follow(ctx context.Context, r request) (*http.Response, []string, error) {
 	var hops []string
+	asked := r.url
 	for {
 		resp, err := o.send(ctx, r)
 		if err != nil {
@@ -34,11 +37,37 @@ func (o Options) follow(ctx context.Context, r request) (*http.Response, []strin
 		if len(hops) == maxRedirects {
 			return nil, nil, fmt.Errorf("redirected more than %d times", maxRedirects)
 		}
-		if r, err = o.redirect(r, to, resp.StatusCode); err != nil {
+		if r, err = o.redirect(asked, r, to, resp.StatusCode); err != nil {
 			return nil, nil, fmt.Errorf("redirected to %.200q: %w", to, err)
 		}
 		hops = append(hops, r.url.String())
 	}
+}
+
+// astray is the error of a redirect to a host that nobody was asked about.
+type astray struct {
+	to     *url.URL
+	status int
+}
+
+func (e *astray) Error() string {
+	return "redirected to another host, which was not asked for; to go on, fetch the address in redirect_to"
+}
+
+// near reports whether who let us go to one address lets us go to the other: the
+// same host, with or without www before it, at the same port or now over TLS.
+func near(asked, to *url.URL) bool {
+	a, b := *asked, *to
+	a.Host, b.Host = withoutWWW(a.Host), withoutWWW(b.Host)
+	return sameSite(&a, &b)
+}
+
+func withoutWWW(host string) string {
+	const www = "www."
+	if rest := host[min(len(host), len(www)):]; strings.EqualFold(host[:len(host)-len(rest)], www) && strings.Contains(rest, ".") {
+		return rest
+	}
+	return host
 }
 
 func redirects(status int) bool {
@@ -51,7 +80,7 @@ func redirects(status int) bool {
 
 // redirect is the request that a server asks us to make instead. To another
 // host nothing goes that the caller added.
-func (o Options) redirect(r request, to string, status int) (request, error) {
+func (o Options) redirect(asked *url.URL, r request, to string, status int) (request, error) {
 	ref, err := r.url.Parse(to)
 	if err != nil {
 		return r, errors.New("the address is malformed")
@@ -59,6 +88,9 @@ func (o Options) redirect(r request, to string, status int) (request, error) {
 	u, err := o.parseURL(ref.String())
 	if err != nil {
 		return r, err
+	}
+	if !near(asked, u) && !o.listed(u.Hostname(), portOf(u)) {
+		return r, &astray{to: u, status: status}
 	}
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
 		r.method, r.body = http.MethodGet, ""

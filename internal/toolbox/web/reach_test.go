@@ -60,7 +60,7 @@ func TestRedirectsAreCheckedLikeRequests(t *testing.T) {
 		"http://127.0.0.1/", "http://169.254.169.254/latest/meta-data", "http://inside.example/", "//10.0.0.7/x", "http://localhost:8080/", "http://[::1]/",
 		"file:///etc/passwd", "ftp://site.example/", "javascript:alert(1)", "http://good.com@site.example/", "http://x:y@127.0.0.1/", "http:///", "http://%zz/", "gopher://site.example",
 	} {
-		if v, err := fetch(t, n.options(), get("http://site.example/?to="+url.QueryEscape(to))); err == nil {
+		if v, err := fetch(t, n.options(), get("http://site.example/?to="+url.QueryEscape(to))); err == nil && (v.OK || v.RedirectTo != "http://inside.example/") {
 			t.Errorf("%s: %+v", to, v)
 		}
 	}
@@ -143,11 +143,16 @@ func TestRedirects(t *testing.T) {
 	n.serve("a.example", "93.184.216.34", echo)
 	n.serve("b.example", "93.184.216.35", echo)
 	n.servers["93.184.216.34:81"] = n.servers["93.184.216.34:80"]
+	n.hosts["www.a.example"] = n.hosts["a.example"]
+	o := n.options()
+	o.AllowHosts = []string{"b.example", "a.example:81"}
 	const secrets = `"headers":{"Authorization":"A","Cookie":"C","x-api-key":"K"}`
 	for _, tc := range []struct{ name, to, more, want, fails string }{
 		{"same host", "/y", secrets, "GET a.example auth=A cookie=C key=K type= body=", ""},
 		{"another host", "http://b.example/y", secrets, "GET b.example auth= cookie= key= type= body=", ""},
 		{"another port", "http://a.example:81/y", secrets, "GET a.example:81 auth= cookie= key= type= body=", ""},
+		{"www before it", "http://www.a.example/y", secrets, "GET www.a.example auth= cookie= key= type= body=", ""},
+		{"www, a form again", "http://www.a.example/y&status=308", `"method":"POST","body":"B"`, "", "meant for another host"},
 		{"back again", "http://b.example/?to=http://a.example/y", secrets, "GET a.example auth= cookie= key= type= body=", ""},
 		{"a form", "/y", `"method":"POST","body":"B","headers":{"content-type":"t/t","x-api-key":"K"}`, "GET a.example auth= cookie= key=K type= body=", ""},
 		{"a form, again", "/y&status=307", `"method":"POST","body":"B","headers":{"content-type":"t/t"}`, "POST a.example auth= cookie= key= type=t/t body=B", ""},
@@ -156,7 +161,7 @@ func TestRedirects(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n.reached = nil
-			v, err := fetch(t, n.options(), fmt.Sprintf(`{"url":"http://a.example/?to=%s",%s}`, tc.to, tc.more))
+			v, err := fetch(t, o, fmt.Sprintf(`{"url":"http://a.example/?to=%s",%s}`, tc.to, tc.more))
 			if tc.fails != "" {
 				if err == nil || !strings.Contains(err.Error(), tc.fails) || slices.Contains(n.reached, "93.184.216.35:80") {
 					t.Errorf("%+v %v, reached %v", v, err, n.reached)
@@ -170,6 +175,73 @@ func TestRedirects(t *testing.T) {
 				t.Errorf("note %q", v.Note)
 			}
 		})
+	}
+}
+
+// A redirect to a host that nobody was asked about is told, not followed.
+func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
+	n := newInternet(t)
+	to, status := "", http.StatusFound
+	n.serve("a.example", "93.184.216.34", func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/here" {
+			page("text/plain", "here")(w, r)
+			return
+		}
+		w.Header().Set("Location", to)
+		w.WriteHeader(status)
+	})
+	n.serve("b.example", "93.184.216.35", page("text/plain", "there"))
+	n.hosts["www.a.example"], n.hosts["sub.a.example"], n.hosts["a.example.evil"] = n.hosts["a.example"], n.hosts["b.example"], n.hosts["b.example"]
+	n.servers["93.184.216.34:81"] = n.servers["93.184.216.35:80"]
+	private, listed := n.options(), n.options()
+	private.AllowPrivate = true
+	listed.AllowHosts = []string{"*.example"}
+	for _, tc := range []struct {
+		name, url, to string
+		status        int
+		o             web.Options
+		content       string // "" if it stops
+	}{
+		{"same host", "http://a.example/", "/here", 302, n.options(), "here"},
+		{"same host, other case", "http://a.example/", "http://A.EXAMPLE/here", 301, n.options(), "here"},
+		{"www comes", "http://a.example/", "http://www.a.example/here", 302, n.options(), "here"},
+		{"www goes", "http://www.a.example/", "http://a.example/here", 302, n.options(), "here"},
+		{"another host", "http://a.example/", "http://b.example/here", 302, n.options(), ""},
+		{"another host, for good", "http://a.example/", "http://b.example/here", 308, n.options(), ""},
+		{"another host, without a scheme", "http://a.example/", "//b.example/here", 302, n.options(), ""},
+		{"a host below", "http://a.example/", "http://sub.a.example/here", 302, n.options(), ""},
+		{"a host that looks like it", "http://a.example/", "http://a.example.evil/here", 302, n.options(), ""},
+		{"another port", "http://a.example/", "http://a.example:81/here", 302, n.options(), ""},
+		{"private addresses allowed, which is something else", "http://a.example/", "http://b.example/here", 302, private, ""},
+		{"a host the user named", "http://a.example/", "http://b.example/here", 302, listed, "there"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			n.reached, to, status = nil, tc.to, tc.status
+			v := must(t, tc.o, get(tc.url))
+			if tc.content != "" {
+				if !v.OK || v.Content != tc.content || v.RedirectTo != "" {
+					t.Errorf("%+v", v)
+				}
+				return
+			}
+			want, _ := url.Parse(tc.url)
+			want, _ = want.Parse(tc.to)
+			if v.OK || v.Content != "" || v.RedirectTo != want.String() || v.Status != tc.status || v.URL != tc.url || !strings.Contains(v.Error, "another host") {
+				t.Errorf("%+v", v)
+			}
+			if !slices.Equal(n.reached, []string{"93.184.216.34:80"}) {
+				t.Errorf("reached %v", n.reached)
+			}
+			if len(tc.o.AllowHosts) == 0 && strings.Contains(tc.name, "another host, for good") { // asked for by name, it is fetched
+				if again := must(t, tc.o, get(v.RedirectTo)); again.Content != "there" {
+					t.Errorf("%+v", again)
+				}
+			}
+		})
+	}
+	status, to = http.StatusFound, "https://a.example/here" // nobody listens there, but that is where it goes
+	if v, err := fetch(t, n.options(), get("http://a.example/")); err == nil || !slices.Contains(n.reached, "93.184.216.34:443") {
+		t.Errorf("now over TLS: %+v, %v, reached %v", v, err, n.reached)
 	}
 }
 

@@ -6,15 +6,18 @@
 //     redirect nor a name that changes its meaning leads inside.
 //  2. A fetch ends: in time, after a few redirects, and after a number of bytes
 //     counted once they are unpacked.
-//  3. What a caller adds to a request, such as a credential, is sent to the host
+//  3. A redirect leads no farther than the host that was asked for and those the
+//     user named: where else it points is told, and nothing is sent there.
+//  4. What a caller adds to a request, such as a credential, is sent to the host
 //     it was meant for and to no other.
-//  4. The result is readable text: bounded, valid UTF-8, without control
+//  5. The result is readable text: bounded, valid UTF-8, without control
 //     characters, without scripts.
 package web
 
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
 	"net"
@@ -26,6 +29,7 @@ import (
 
 	"coder/internal/chat"
 	"coder/internal/show"
+	"coder/internal/textsafe"
 	"coder/internal/tool"
 )
 
@@ -37,8 +41,9 @@ type Options struct {
 	// AllowPrivate lets every address be reached, also those of this machine
 	// and its network.
 	AllowPrivate bool
-	// AllowHosts are hosts that may be reached whatever their address is:
-	// "intranet", "localhost:8080", "*.corp.example".
+	// AllowHosts are hosts that may be reached whatever their address is, and
+	// that redirects may lead to: "intranet", "localhost:8080",
+	// "*.corp.example".
 	AllowHosts []string
 	// MaxText and MaxImage are how many bytes of a body are read, 5 MiB of text
 	// and 1 MiB of an image if zero.
@@ -126,6 +131,7 @@ type fetchResult struct {
 	Truncated   bool     `json:"truncated"`
 	NextOffset  int      `json:"next_offset,omitzero"`
 	Redirects   []string `json:"redirects,omitzero"`
+	RedirectTo  string   `json:"redirect_to,omitzero"`
 	Note        string   `json:"note,omitzero"`
 
 	images []chat.Image
@@ -158,6 +164,9 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 // page gets what the request asks for.
 func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
 	resp, hops, err := o.follow(ctx, r)
+	if away := (*astray)(nil); errors.As(err, &away) {
+		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(), RedirectTo: textsafe.Line(away.to.String(), 0)}, nil
+	}
 	if err != nil {
 		return fetchResult{}, err
 	}
@@ -190,6 +199,9 @@ func (v *fetchResult) note(s string) {
 
 func (v fetchResult) result() tool.Result {
 	shown, _ := cut(v.Content, 0, maxShown)
+	if v.RedirectTo != "" {
+		shown = "redirected to " + v.RedirectTo
+	}
 	return tool.Result{
 		Value: v, Failed: !v.OK, Show: show.Text(shown), Images: v.images,
 		Summary: strings.TrimSpace(fmt.Sprintf("%d %s, %d bytes", v.Status, v.ContentType, v.Size)),

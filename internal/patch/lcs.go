@@ -1,0 +1,212 @@
+package patch
+
+import "math"
+
+// edit is a run of lines of the old file, from a to aEnd, that becomes a run of
+// lines of the new one, from b to bEnd. Either may be empty, not both.
+type edit struct{ a, aEnd, b, bEnd int }
+
+// edits lists the fewest lines to delete and insert that make new of old, in
+// order. Of large files that have little in common they may not be the fewest,
+// so that the work stays about proportional to their length.
+func edits(old, new []string) []edit {
+	return editsWith(max(leastPatience, min(mostPatience, work/(len(old)+len(new)+1))), old, new)
+}
+
+func editsWith(patience int, old, new []string) []edit {
+	m := matcher{patience: patience}
+	m.a.keep, m.b.keep = numbered(old, new)
+	m.a.changed, m.b.changed = make([]bool, len(old)), make([]bool, len(new))
+	m.reduce(&m.a, &m.b)
+	m.reduce(&m.b, &m.a)
+	n := len(m.a.lines) + len(m.b.lines)
+	m.forth, m.back = make([]int, n+4), make([]int, n+4)
+	m.match(0, len(m.a.lines), 0, len(m.b.lines))
+	return slid(runs(m.a.changed, m.b.changed), old, new)
+}
+
+// numbered gives equal lines equal numbers.
+func numbered(old, new []string) (a, b []int) {
+	numbers := make(map[string]int, len(old))
+	of := func(lines []string) []int {
+		list := make([]int, len(lines))
+		for i, l := range lines {
+			n, ok := numbers[l]
+			if !ok {
+				n = len(numbers)
+				numbers[l] = n
+			}
+			list[i] = n
+		}
+		return list
+	}
+	return of(old), of(new)
+}
+
+// matcher finds out which lines of two files are common to both in order.
+type matcher struct {
+	a, b     side
+	patience int // how many changes are tried before we settle for less
+	// How far along the old file each diagonal can be followed: from the
+	// beginning forth, from the end back.
+	forth, back []int
+}
+
+// side is one of the two files.
+type side struct {
+	keep    []int // numbers of its lines
+	lines   []int // of those that the other side has too
+	at      []int // where these stand
+	changed []bool
+}
+
+const (
+	// work bounds the steps that are taken for two files in all, by the number
+	// of changes that may be tried at each part of them.
+	work          = 1 << 25
+	leastPatience = 64
+	mostPatience  = 2048
+)
+
+// reduce leaves out of s what the other side does not have: that cannot be
+// common, whatever else is.
+func (m *matcher) reduce(s, other *side) {
+	has := make(map[int]bool, len(other.keep))
+	for _, n := range other.keep {
+		has[n] = true
+	}
+	for i, n := range s.keep {
+		if !has[n] {
+			s.changed[i] = true
+			continue
+		}
+		s.lines, s.at = append(s.lines, n), append(s.at, i)
+	}
+}
+
+// match marks what changes between lines a to aEnd of the old file and b to
+// bEnd of the new one. It passes over what is the same at both ends, finds a
+// point in the middle that the shortest way leads through, and goes on with
+// both halves.
+func (m *matcher) match(a, aEnd, b, bEnd int) {
+	for a < aEnd && b < bEnd && m.a.lines[a] == m.b.lines[b] {
+		a, b = a+1, b+1
+	}
+	for a < aEnd && b < bEnd && m.a.lines[aEnd-1] == m.b.lines[bEnd-1] {
+		aEnd, bEnd = aEnd-1, bEnd-1
+	}
+	if a == aEnd || b == bEnd {
+		m.a.mark(a, aEnd)
+		m.b.mark(b, bEnd)
+		return
+	}
+	x, y := m.middle(a, aEnd, b, bEnd)
+	m.match(a, x, b, y)
+	m.match(x, aEnd, y, bEnd)
+}
+
+func (s *side) mark(from, to int) {
+	for _, i := range s.at[from:to] {
+		s.changed[i] = true
+	}
+}
+
+// middle finds that point. A way through the two files goes along a diagonal
+// (the number of lines left behind in the old one less those in the new one) as
+// long as lines are equal, and to the next one with each change. We follow the
+// farthest such ways with one change, two, three and so on from both ends until
+// they meet. If that takes too long we settle for the farthest we got.
+func (m *matcher) middle(a, aEnd, b, bEnd int) (x, y int) {
+	f := ways{far: m.forth, zero: len(m.b.lines) + 1, least: a - bEnd, most: aEnd - b, low: a - b, high: a - b}
+	r := ways{far: m.back, zero: len(m.b.lines) + 1, least: a - bEnd, most: aEnd - b, low: aEnd - bEnd, high: aEnd - bEnd}
+	f.set(a-b, a)
+	r.set(aEnd-bEnd, aEnd)
+	odd := (a-b-aEnd+bEnd)%2 != 0
+	for changes := 1; ; changes++ {
+		f.widen(-1)
+		for d := f.high; d >= f.low; d -= 2 {
+			x = max(f.get(d-1)+1, f.get(d+1))
+			for y = x - d; x < aEnd && y < bEnd && m.a.lines[x] == m.b.lines[y]; x, y = x+1, y+1 {
+			}
+			if f.set(d, x); odd && r.low <= d && d <= r.high && r.get(d) <= x {
+				return x, x - d
+			}
+		}
+		r.widen(math.MaxInt)
+		for d := r.high; d >= r.low; d -= 2 {
+			x = min(r.get(d-1), r.get(d+1)-1)
+			for y = x - d; x > a && y > b && m.a.lines[x-1] == m.b.lines[y-1]; x, y = x-1, y-1 {
+			}
+			if r.set(d, x); !odd && f.low <= d && d <= f.high && x <= f.get(d) {
+				return x, x - d
+			}
+		}
+		if changes >= m.patience {
+			return farthest(f, r, a, aEnd, b, bEnd)
+		}
+	}
+}
+
+// ways is how far one can get on each diagonal from low to high, every second
+// of them. None lies beyond least and most.
+type ways struct {
+	far                    []int
+	zero                   int // where diagonal 0 is in far
+	least, most, low, high int
+}
+
+func (w *ways) get(d int) int { return w.far[w.zero+d] }
+func (w *ways) set(d, x int)  { w.far[w.zero+d] = x }
+
+// widen goes on to one more diagonal at each side, or to one less where there
+// is none. The ones next to them count as unreached.
+func (w *ways) widen(unreached int) {
+	if w.low > w.least {
+		w.low--
+		w.set(w.low-1, unreached)
+	} else {
+		w.low++
+	}
+	if w.high < w.most {
+		w.high++
+		w.set(w.high+1, unreached)
+	} else {
+		w.high--
+	}
+}
+
+// farthest is the point that lies farthest from where its way began.
+func farthest(f, r ways, a, aEnd, b, bEnd int) (x, y int) {
+	gone := -1
+	for d := f.low; d <= f.high; d += 2 {
+		u := min(f.get(d), aEnd, bEnd+d)
+		if u >= a && u-d >= b && u+u-d-a-b > gone {
+			gone, x, y = u+u-d-a-b, u, u-d
+		}
+	}
+	for d := r.low; d <= r.high; d += 2 {
+		u := max(r.get(d), a, b+d)
+		if u <= aEnd && u-d <= bEnd && aEnd+bEnd-u-u+d > gone {
+			gone, x, y = aEnd+bEnd-u-u+d, u, u-d
+		}
+	}
+	return x, y
+}
+
+// runs makes edits of what has changed in either file: lines that have not are
+// the same, one by one.
+func runs(a, b []bool) (list []edit) {
+	for i, j := 0, 0; i < len(a) || j < len(b); i, j = i+1, j+1 {
+		e := edit{a: i, b: j}
+		for i < len(a) && a[i] {
+			i++
+		}
+		for j < len(b) && b[j] {
+			j++
+		}
+		if e.aEnd, e.bEnd = i, j; i > e.a || j > e.b {
+			list = append(list, e)
+		}
+	}
+	return list
+}

@@ -1,0 +1,204 @@
+package shell
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+// Sweep ends what is left of commands whose program was killed outright and
+// could not stop them itself, and reports how many processes it ended. Those of
+// a program that is still there, of another user, or of another name space of
+// process numbers are never touched; nor is the command we run in ourselves. A
+// process that has dropped its environment is not found. Its error is ctx.Err()
+// or says that something would not end.
+func Sweep(ctx context.Context) (ended int, err error) {
+	met := make(map[int]bool)
+	left := strays()
+	for sig, wait := syscall.SIGTERM, killGrace; len(left) > 0; sig, wait = syscall.SIGKILL, killGrace {
+		for _, p := range left {
+			met[p.pid] = true
+			p.send(sig)
+		}
+		if left, err = outlast(ctx, wait); err != nil || sig == syscall.SIGKILL {
+			break
+		}
+	}
+	for pid := range met {
+		_, _ = syscall.Wait4(pid, nil, syscall.WNOHANG, nil) // if it was ours by inheritance
+	}
+	if err == nil && len(left) > 0 {
+		err = fmt.Errorf("end what commands left running: %d processes are still there", len(left))
+	}
+	return len(met) - len(left), err
+}
+
+// outlast is which strays are still there after the given time, or sooner if
+// none is.
+func outlast(ctx context.Context, within time.Duration) (left []stray, err error) {
+	for pause := time.Millisecond; ; pause *= 2 {
+		if left = strays(); len(left) == 0 || within <= 0 {
+			return left, nil
+		}
+		pause = min(pause, within, 50*time.Millisecond)
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return left, ctx.Err()
+		}
+		within -= pause
+	}
+}
+
+// stray is a process of a command whose program is gone.
+type stray struct {
+	pid  int
+	born uint64
+	mark string
+}
+
+// strays finds them. What shares a command with a program that is still there,
+// such as the shell that started it, is none.
+func strays() (list []stray) {
+	spared := prefixes(nil, markOf("self"))
+	for _, p := range processes() {
+		if p.dead || p.pid == os.Getpid() || !isOurs(p.pid) {
+			continue
+		}
+		mark := markOf(strconv.Itoa(p.pid))
+		switch whose(mark) {
+		case somebody:
+			spared = prefixes(spared, mark)
+		case nobody:
+			list = append(list, stray{p.pid, p.born, mark})
+		}
+	}
+	kept := list[:0]
+	for _, s := range list {
+		if !spared[s.mark] {
+			kept = append(kept, s)
+		}
+	}
+	return kept
+}
+
+// send signals the process, if it is still the one that was found: the handle
+// is taken before we look again.
+func (s stray) send(sig syscall.Signal) {
+	handle, err := os.FindProcess(s.pid)
+	if err != nil {
+		return
+	}
+	defer handle.Release()
+	pid := strconv.Itoa(s.pid)
+	if p, ok := status(pid); ok && p.born == s.born && markOf(pid) == s.mark {
+		_ = handle.Signal(sig) // if it cannot be, it is counted as left
+	}
+}
+
+// isOurs reports whether a process runs as the same user.
+func isOurs(pid int) bool {
+	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
+	if err != nil {
+		return false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
+// markOf is the mark in a process's environment, "" if it has none.
+func markOf(pid string) string {
+	environ, err := os.ReadFile("/proc/" + pid + "/environ")
+	if err != nil {
+		return ""
+	}
+	mark := ""
+	for kv := range strings.SplitSeq(string(environ), "\x00") {
+		if m, ok := strings.CutPrefix(kv, markName); ok {
+			mark = m
+		}
+	}
+	return mark
+}
+
+// prefixes adds a mark and those of the commands around it to a set.
+func prefixes(set map[string]bool, mark string) map[string]bool {
+	if set == nil {
+		set = make(map[string]bool)
+	}
+	for i := range mark {
+		if mark[i] == '/' {
+			set[mark[:i]] = true
+		}
+	}
+	if mark != "" {
+		set[mark] = true
+	}
+	return set
+}
+
+// owner is who looks after a marked process.
+type owner int
+
+const (
+	unknown  owner = iota // cannot be told; it is left alone
+	somebody              // a program that is still there
+	nobody
+)
+
+// whose tells who looks after the processes with a mark: one program for every
+// command that is nested there.
+func whose(mark string) owner {
+	sum := unknown
+	for part := range strings.SplitSeq(mark, "/") {
+		var who program
+		var n int64
+		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.born, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 {
+			return unknown
+		}
+		if who.space != self().space {
+			return unknown
+		}
+		if !who.gone() {
+			return somebody
+		}
+		sum = nobody
+	}
+	return sum
+}
+
+// program is a process that runs commands. Its number is given to another one
+// day; together with the time of its birth it is not.
+type program struct {
+	pid   int
+	born  uint64
+	space uint64 // of the process numbers
+}
+
+func (p program) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.born, p.space) }
+
+// gone is only true where it is certain.
+func (p program) gone() bool {
+	if err := syscall.Kill(p.pid, 0); err == syscall.ESRCH {
+		return true
+	}
+	now, ok := status(strconv.Itoa(p.pid))
+	return ok && (now.dead || now.born != p.born)
+}
+
+// self is this program.
+var self = sync.OnceValue(func() program {
+	p := program{pid: os.Getpid()}
+	if now, ok := status("self"); ok {
+		p.born = now.born
+	}
+	link, _ := os.Readlink("/proc/self/ns/pid")
+	number := strings.TrimSuffix(strings.TrimPrefix(link, "pid:["), "]")
+	p.space, _ = strconv.ParseUint(number, 10, 64)
+	return p
+})

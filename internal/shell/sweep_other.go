@@ -1,0 +1,19 @@
+//go:build unix && !linux
+
+package shell
+
+import (
+	"context"
+	"os"
+	"strconv"
+)
+
+// Sweep does nothing where what a killed program left cannot be told.
+func Sweep(context.Context) (ended int, err error) { return 0, nil }
+
+// program is a process that runs commands.
+type program struct{ pid int }
+
+func (p program) String() string { return strconv.Itoa(p.pid) }
+
+func self() program { return program{os.Getpid()} }
