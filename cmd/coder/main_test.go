@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strconv"
 	"strings"
 	"syscall"
@@ -51,6 +52,7 @@ func TestScripts(t *testing.T) {
 			"exits":     exits,
 			"jsonlines": jsonLines,
 			"cutfile":   cutFile,
+			"respondto": respondTo,
 			"wellformed": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(wellFormed(ts.MkAbs(args[0])))
 			},
@@ -76,6 +78,18 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
+}
+
+var interactionID = regexp.MustCompile(`"type":"UserInteractionRequested".*?"interactionId":"([^"]+)"`)
+
+// respondTo answers the last question of a session: respondto SESSION CODE
+// FLAGS..., where CODE is the exit code to expect.
+func respondTo(ts *testscript.TestScript, neg bool, args []string) {
+	asked := interactionID.FindAllStringSubmatch(ts.ReadFile(".coder/log/"+args[0]+"/events.jsonl"), -1)
+	if len(asked) == 0 {
+		ts.Fatalf("nothing was asked in session %s", args[0])
+	}
+	exits(ts, neg, append([]string{args[1], "coder", "respond", asked[len(asked)-1][1]}, args[2:]...))
 }
 
 // jsonLines checks that every line of a file is a JSON object.

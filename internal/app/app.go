@@ -107,6 +107,14 @@ func run(ctx context.Context, env Env) error {
 		return err
 	case fl.command == "config":
 		return runConfig(env, fl)
+	case fl.command == "trust":
+		return runTrust(env, fl)
+	case fl.command == "policy":
+		return runPolicy(ctx, env, fl)
+	case fl.command == "tasks":
+		return runTasks(ctx, env, fl)
+	case fl.command == "respond":
+		return runRespond(ctx, env, fl)
 	case fl.command == "demo":
 		return runDemo(ctx, env, fl)
 	case fl.print:

@@ -54,6 +54,10 @@ func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 		switch {
 		case o.long == "max-steps":
 			args = append(args, "3")
+		case o.long == "answer":
+			args = append(args, "part=approve")
+		case o.long == "against":
+			args = append(args, "sessions")
 		case strings.Contains(o.value, "|"):
 			args = append(args, strings.Split(o.value, "|")[0])
 		case o.value != "":

@@ -17,9 +17,8 @@ import (
 	"coder/internal/config"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
-	"coder/internal/policy"
-	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
+	"coder/internal/profile"
 	"coder/internal/prompt"
 	"coder/internal/provider"
 	"coder/internal/provider/openai"
@@ -32,6 +31,7 @@ import (
 	"coder/internal/supervisor"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
+	"coder/internal/trust"
 	"coder/internal/uip"
 )
 
@@ -47,6 +47,9 @@ type house struct {
 	root  string // the workspace
 	warn  func(string)
 
+	report  config.Report
+	trusted trust.State
+	state   *profile.State  // the mode of work
 	set     tool.Set        // what the model may call
 	damaged map[string]bool // sessions that lost records when they were claimed
 }
@@ -61,6 +64,9 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 	if err := h.checkData(); err != nil {
 		return nil, err
 	}
+	if h.trusted, err = h.trust().Of(root); err != nil {
+		warn(fmt.Sprintf("the workspace counts as not trusted: %v", err))
+	}
 	conf, report, err := config.Load(h.loadOptions())
 	if err != nil {
 		return nil, &exitError{code: ExitConfig, err: err}
@@ -68,7 +74,10 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 	for _, w := range report.Warnings {
 		warn(w.String())
 	}
-	h.conf = conf
+	h.conf, h.report = conf, report
+	if err := h.newState(); err != nil {
+		return nil, err
+	}
 	if conf.Runtime.WorkspaceRoot != "" {
 		if h.root, err = absolute(root, conf.Runtime.WorkspaceRoot); err != nil {
 			return nil, err
@@ -115,7 +124,7 @@ func homeDir(env Env) string {
 }
 
 func (h *house) loadOptions() config.Options {
-	o := config.Options{Home: h.home, Project: h.root, File: h.flags.configFile, Getenv: h.env.Getenv}
+	o := config.Options{Home: h.home, Project: h.root, File: h.flags.configFile, Getenv: h.env.Getenv, TrustProject: h.trusted == trust.Trusted}
 	if o.File != "" && !filepath.IsAbs(o.File) {
 		o.File = filepath.Join(h.env.Dir, o.File)
 	}
@@ -221,28 +230,67 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 		return supervisor.Engine{}, err
 	}
 	h.set = hands.set
-	judge, err := h.policy()
+	judge, err := h.judgement()
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, hands.close())
 	}
-	settings := h.settings(hands.set)
+	runner := &toolrun.Runner{
+		Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(),
+	}
+	if m := h.remember(judge); m != nil {
+		runner.Memory = m
+	}
 	return supervisor.Engine{
-		Provider: model,
-		Runner:   &toolrun.Runner{Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper},
-		Settings: func() orchestrator.Settings { return settings },
-		Observe:  hands.observe, Close: hands.close, Undo: hands.undo, Redo: hands.redo,
+		Provider: model, Runner: runner, Settings: h.settings(hands.set),
+		Profile: h.state, Permissions: judge.permissions,
+		Observe: h.observer(hands), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
 	}, nil
 }
 
-func (h *house) settings(set tool.Set) orchestrator.Settings {
+// observer tells those who keep a view of the session what is on record. A
+// session that is resumed goes on in the mode it was in, unless that was yolo
+// or the person chose another.
+func (h *house) observer(hands *hands) func(event.Record) {
+	return func(r event.Record) {
+		hands.observe(r)
+		if e, ok := r.Event.(event.ModeChanged); ok && r.Time.Before(hands.made) && h.flags.mode == "" && e.Mode != profile.Yolo {
+			if err := h.state.Switch(e.Mode); err == nil && e.Preset != "" {
+				_ = h.state.Preset(e.Preset) // a preset that is gone leaves the mode's own
+			}
+		}
+	}
+}
+
+// conceal blots the provider's key out of what is shown and kept.
+func (h *house) conceal() func(string) string {
+	key := h.conf.Provider.APIKey
+	if len(key) < 8 {
+		return nil // too short to be told from ordinary text
+	}
+	r := strings.NewReplacer(key, "[provider key]")
+	return r.Replace
+}
+
+// settings are read at the start of each turn: they follow the mode.
+func (h *house) settings(set tool.Set) func() orchestrator.Settings {
 	limit := h.conf.Runtime.ContextTokenLimit
 	if limit == 0 {
 		limit = defaultContext
 	}
-	return orchestrator.Settings{
-		Model: h.modelName(), Mode: h.conf.Agents.Default, System: h.systemPrompt(), Tools: set,
-		MaxSteps: h.conf.Runtime.MaxSteps, ContextLimit: limit, StopOnReject: h.conf.Approval.OnReject == "stop",
+	system := h.systemPrompt()
+	return func() orchestrator.Settings {
+		m, _ := h.state.Current()
+		return orchestrator.Settings{
+			Model: h.modelName(), Mode: m.Name, System: system(m), Tools: set.Without(func(name string) bool { return !m.Has(name) || h.forbidden(name) }),
+			MaxSteps: h.conf.Runtime.MaxSteps, ContextLimit: limit,
+			StopOnReject: h.conf.Approval.OnReject == "stop", DirectBang: h.conf.Approval.Bang == "direct",
+		}
 	}
+}
+
+// forbidden reports whether this run forbids every use of a tool.
+func (h *house) forbidden(name string) bool {
+	return slices.ContainsFunc(h.flags.denyTools, func(s rule.Spec) bool { return s.On == "" && strings.EqualFold(s.Tool, name) })
 }
 
 func (h *house) modelName() string {
@@ -254,16 +302,20 @@ func (h *house) modelName() string {
 
 func (h *house) scripted() bool { return h.flags.script != "" || h.flags.demo }
 
-func (h *house) systemPrompt() string {
+// systemPrompt reads the rules once and writes the system text for a mode.
+func (h *house) systemPrompt() func(profile.Mode) string {
 	exists := func(path string) bool { _, err := os.Lstat(path); return err == nil }
 	rules, err := prompt.FindRules(h.home, h.root, readRules, exists)
 	if err != nil {
 		h.warn(fmt.Sprintf("some rules could not be read: %v", err))
 	}
-	return prompt.System(prompt.Facts{
-		Dir: h.root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: h.env.Now().Format(time.DateOnly),
-		Mode: h.conf.Agents.Default, Rules: rules, Append: h.flags.appendSystem,
-	})
+	date := h.env.Now().Format(time.DateOnly)
+	return func(m profile.Mode) string {
+		return prompt.System(prompt.Facts{
+			Dir: h.root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date,
+			Mode: m.Name, ModeText: m.Prompt, Rules: rules, Append: h.flags.appendSystem,
+		})
+	}
 }
 
 // readRules reads a rules file, and no more of it than can be used.
@@ -309,6 +361,8 @@ func (h *house) wireProvider() (provider.Provider, error) {
 	switch {
 	case c.Kind != "openai":
 		return nil, configf("provider.kind %q is not built yet; use an OpenAI-compatible endpoint (openai)", c.Kind)
+	case c.BaseURL == "" && h.needsTrust("provider."):
+		return nil, h.untrusted("the provider is set by the project's own configuration")
 	case c.BaseURL == "":
 		return nil, configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), or try: coder demo")
 	case c.Model == "":
@@ -358,95 +412,4 @@ func (h *house) childEnv() []string {
 		name, value, _ := strings.Cut(kv, "=")
 		return slices.Contains(secret, name) || h.conf.Provider.APIKey != "" && value == h.conf.Provider.APIKey
 	})
-}
-
-// policy turns the configured permissions into the one judge of all calls.
-func (h *house) policy() (policy.Policy, error) {
-	rules := make(rule.Rules)
-	for name, patterns := range h.conf.Permission.Tools {
-		if err := h.checkRuleName(name); err != nil {
-			return nil, err
-		}
-		v, err := strictest(patterns)
-		if err != nil {
-			return nil, configf("permission.%s: %v", name, err)
-		}
-		rules[name] = v
-	}
-	v, err := policy.ParseVerdict(h.conf.Permission.Default)
-	if err != nil {
-		return nil, configf("permission.default: %v", err)
-	}
-	rules["default"] = v
-	judge := policy.All(rules, risk.New(h.riskFacts()))
-	switch a := h.conf.Approval; {
-	case !a.AutoApproveAsk && a.Interactive:
-		return judge, nil
-	case a.DangerousNoninteractive == "allow":
-		return policy.Fearless(judge), nil
-	}
-	return policy.Unasked(judge), nil
-}
-
-// riskFacts is what the judge of commands may ask about the world.
-func (h *house) riskFacts() risk.Facts {
-	at := func(path string) string {
-		if filepath.IsAbs(path) {
-			return path
-		}
-		return filepath.Join(h.root, path)
-	}
-	return risk.Facts{
-		Exists: func(path string) bool { _, err := os.Lstat(at(path)); return err == nil },
-		IsInside: func(path string) bool {
-			rel, err := filepath.Rel(h.root, at(path))
-			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-		},
-		Home: h.env.Getenv("HOME"), Cwd: h.root,
-	}
-}
-
-// ruleNames are the words under permission that are not a tool of today.
-var ruleNames = []string{
-	"default", "read", "write", "bash", "fetch", "note",
-	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
-	"git_status", "git_diff", "git_log", "git_add", "git_commit",
-	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references",
-}
-
-// checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
-// protects nothing is worse than none.
-func (h *house) checkRuleName(name string) error {
-	known := ruleNames
-	for s := range h.set.Specs() {
-		known = append(known[:len(known):len(known)], s.Name)
-	}
-	if slices.Contains(known, name) || strings.HasPrefix(name, "mcp__") {
-		return nil
-	}
-	if _, ok := h.set.Lookup(name); ok {
-		return nil
-	}
-	if near := config.Nearest(name, known); near != "" {
-		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)
-	}
-	h.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))
-	return nil
-}
-
-// strictest reads a tool's patterns as one verdict: that for any use of the
-// tool, or a stricter one given for some.
-func strictest(patterns config.Rules) (policy.Verdict, error) {
-	v := policy.Allow
-	if _, any := patterns["*"]; !any {
-		v = policy.Ask
-	}
-	for _, word := range patterns {
-		w, err := policy.ParseVerdict(word)
-		if err != nil {
-			return policy.Deny, err
-		}
-		v = min(v, w)
-	}
-	return v, nil
 }

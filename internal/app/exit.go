@@ -12,6 +12,7 @@ import (
 	"coder/internal/provider"
 	"coder/internal/session"
 	"coder/internal/toolrun"
+	"coder/internal/uip"
 )
 
 // Exit codes. They are documented in the README and part of the program's
@@ -21,11 +22,14 @@ const (
 	ExitError       = 1
 	ExitUsage       = 2
 	ExitRefused     = 30 // finished, but at least one call was refused
+	ExitParked      = 31 // a question is open
 	ExitAuth        = 41
 	ExitInput       = 42
+	ExitSandbox     = 44
 	ExitConfig      = 52
 	ExitStepLimit   = 53
 	ExitProvider    = 54
+	ExitUntrusted   = 55
 	ExitInterrupted = 130
 )
 
@@ -71,6 +75,8 @@ func ExitCode(err error) int {
 		return known.code
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return ExitStepLimit
+	case errors.Is(err, uip.ErrParked):
+		return ExitParked
 	case errors.Is(err, toolrun.ErrRefused):
 		return ExitRefused
 	case errors.As(err, &command), errors.Is(err, session.ErrNotFound):
@@ -100,6 +106,8 @@ func message(err error) string {
 		return "nobody reads the output any more; the turn was stopped"
 	case errors.As(err, &claimed):
 		return claimed.Error() + "; wait for it, or start another session"
+	case errors.Is(err, uip.ErrParked):
+		return parkedHint(err)
 	case errors.Is(err, context.Canceled):
 		return "interrupted"
 	case errors.Is(err, session.ErrNotFound):
@@ -112,6 +120,13 @@ func message(err error) string {
 		text += "; " + hint
 	}
 	return text
+}
+
+// parkedHint says which question waits and how to answer it.
+func parkedHint(err error) string {
+	_, what, _ := strings.Cut(err.Error(), uip.ErrParked.Error()+": ")
+	id, _, _ := strings.Cut(what, " ")
+	return fmt.Sprintf("%s: %s; answer with: coder respond %s --option approve (coder tasks shows the choices)", uip.ErrParked, what, id)
 }
 
 // providerHint is what a person can do about a failure of the provider.

@@ -7,6 +7,9 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"coder/internal/policy/rule"
+	"coder/internal/profile"
 )
 
 // flags is the command line, parsed.
@@ -27,6 +30,14 @@ type flags struct {
 	model, appendSystem, dir, configFile, script string
 	maxSteps                                     int
 	autoApprove                                  bool
+	mode, onAsk                                  string
+
+	allowTools, denyTools []rule.Spec
+	comment, input        string   // of an answer
+	option                string   // the option that an answer takes
+	answers               []string // to the parts of a question
+	json, revoke, record  bool
+	against               string
 
 	addDirs []string // further folders the file tools may use
 
@@ -34,12 +45,13 @@ type flags struct {
 }
 
 // subcommands are words that, standing first, are not a prompt.
-var subcommands = []string{"config", "demo", "version", "help"}
+var subcommands = []string{"config", "demo", "policy", "respond", "tasks", "trust", "version", "help"}
 
 // option is one flag: its names, what its value is called, what it does.
 type option struct {
 	long, short, value, help string
-	optional                 bool // the value may be left out
+	optional                 bool   // the value may be left out
+	of                       string // the command it belongs to; "" is any
 	set                      func(*flags, string) error
 }
 
@@ -65,6 +77,20 @@ func options() []option {
 			return nil
 		}}
 	}
+	specs := func(long, help string, p func(*flags) *[]rule.Spec) option {
+		return option{long: long, value: "RULES", help: help, set: func(f *flags, v string) error {
+			list, err := rule.ParseSpecs(v)
+			if err != nil {
+				return usagef("--%s: %v", long, err)
+			}
+			*p(f) = append(*p(f), list...)
+			return nil
+		}}
+	}
+	of := func(command string, o option) option {
+		o.of = command
+		return o
+	}
 	resume := text("resume", "ID", "go on with session ID; without ID, the last one", func(f *flags) *string { return &f.resume })
 	resume.short, resume.optional = "r", true
 	return []option{
@@ -79,12 +105,26 @@ func options() []option {
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.model }),
 		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.appendSystem }),
+		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.mode }, profile.Names()...),
+		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.mode }, profile.Names()...),
+		{long: "yolo", help: "the same as --mode yolo: everything runs unasked and unchecked", set: func(f *flags, _ string) error { f.mode = profile.Yolo; return nil }},
+		specs("allowed-tools", "let these pass where the mode would ask, such as bash(go test *),edit(src/**)", func(f *flags) *[]rule.Spec { return &f.allowTools }),
+		specs("disallowed-tools", "refuse these", func(f *flags) *[]rule.Spec { return &f.denyTools }),
+		choice("on-ask", "without a terminal: refuse what must be asked (default), or keep the question for coder respond and exit 31", func(f *flags) *string { return &f.onAsk }, "deny", "park"),
 		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.autoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
 		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.script }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
+		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
+		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
+		of("respond", text("comment", "TEXT", "a remark for the model", func(f *flags) *string { return &f.comment })),
+		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: addAnswer}),
+		of("respond", flag("record-only", "", "keep the answer and do not go on with the task", func(f *flags) *bool { return &f.record })),
+		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
+		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
+		of("tasks, policy, trust", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}
@@ -95,6 +135,14 @@ func addDir(f *flags, v string) error {
 		return usagef("--add-dir needs a value: DIR")
 	}
 	f.addDirs = append(f.addDirs, v)
+	return nil
+}
+
+func addAnswer(f *flags, v string) error {
+	if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
+		return usagef("--answer wants PART=ID, not %q", v)
+	}
+	f.answers = append(f.answers, v)
 	return nil
 }
 
@@ -216,14 +264,20 @@ const usage = `coder — a coding agent for the terminal
 
   coder -p [flags] [prompt]      run one turn; the prompt comes from the argument, stdin, or both
   coder demo                     a whole turn on a throw-away project, played by a script
+  coder tasks [--json]           tasks and their state, with open questions
+  coder respond INTERACTION --option ID [--input TEXT] [--comment TEXT]
+  coder policy check [--mode M] [--json] COMMAND
+  coder policy test --against sessions [--json]
+  coder trust [DIR] [--revoke]
   coder config [show|path|schema]
   coder version
 
 `
 
 const exitCodes = `
-Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 41 not authorised by the provider,
-42 bad input, 52 bad configuration, 53 step limit reached, 54 provider failed for good, 130 interrupted.
+Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 waiting for an answer,
+41 not authorised by the provider, 42 bad input, 44 sandbox unavailable though required, 52 bad configuration, 53 step limit reached, 54 provider failed for good,
+55 workspace not trusted, 130 interrupted.
 `
 
 func writeHelp(w io.Writer) error {
@@ -240,7 +294,11 @@ func writeHelp(w io.Writer) error {
 		case o.value != "":
 			name += " " + o.value
 		}
-		fmt.Fprintf(&b, "  %-44s %s\n", name, o.help)
+		about := o.help
+		if o.of != "" {
+			about = "(" + o.of + ") " + about
+		}
+		fmt.Fprintf(&b, "  %-44s %s\n", name, about)
 	}
 	b.WriteString(exitCodes)
 	_, err := io.WriteString(w, b.String())

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -81,7 +83,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	return slices.Concat(
 		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
 		git.All(git.Options{Workspace: ws, Env: env}),
-		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.todoTools(&hs.todos),
+		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID),
 	)
 }
 
@@ -111,13 +113,37 @@ func (h *house) fetch() tool.Tool {
 	})
 }
 
-// todoTools are the tools for the list of things to do. In build mode the work
-// is done and not listed, so the list can only be read there.
-func (h *house) todoTools(todos *plan.Memory) []tool.Tool {
-	if h.conf.Agents.Default == "build" {
-		return []tool.Tool{plan.TodoRead(todos)}
+// planTools are the tools for what is to be done: the list of it, questions
+// about it, and plans of it. The mode says which of them are there.
+func (h *house) planTools(todos *plan.Memory, sessionID string) []tool.Tool {
+	exit := plan.ExitOptions{Mode: h.conf.Workflow.PlanExitMode, Save: func(text string) (string, error) { return h.savePlan(sessionID, text) }}
+	return append(plan.All(todos), plan.Question(), plan.ExitPlan(exit))
+}
+
+// maxPlans is how many plans one session may keep.
+const maxPlans = 1000
+
+// savePlan keeps a plan under the next free number.
+func (h *house) savePlan(sessionID, text string) (string, error) {
+	if h.flags.ephemeral {
+		return "", nil
 	}
-	return plan.All(todos)
+	if err := os.MkdirAll(filepath.Join(h.data(), "plans"), 0o700); err != nil {
+		return "", err
+	}
+	for n := 1; n <= maxPlans; n++ {
+		name := filepath.Join(".coder", "plans", fmt.Sprintf("%s-%d.md", sessionID, n))
+		f, err := os.OpenFile(filepath.Join(h.root, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		_, err = f.WriteString(strings.TrimRight(text, "\n") + "\n")
+		return name, errors.Join(err, f.Close())
+	}
+	return "", fmt.Errorf("this session has %d plans already", maxPlans)
 }
 
 // observe tells those who keep a view of the session what is on record. The

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/event"
+	"coder/internal/orchestrator"
 	"coder/internal/supervisor"
 	"coder/internal/uip"
 )
@@ -66,7 +67,11 @@ func (h *house) stream(ctx context.Context, out *output) error {
 // withSession opens the session the flags ask for, and closes it whatever
 // happens.
 func (h *house) withSession(ctx context.Context, out *output, work func(*supervisor.Session) error) error {
-	sup, err := h.supervise(uip.Nobody)
+	person := uip.Nobody
+	if h.flags.onAsk == "park" {
+		person = uip.Parked
+	}
+	sup, err := h.supervise(person)
 	if err != nil {
 		return err
 	}
@@ -103,6 +108,9 @@ func (h *house) turn(ctx context.Context, s *supervisor.Session, out *output, pr
 }
 
 func (h *house) open(ctx context.Context, sup *supervisor.Supervisor, out event.Sink) (*supervisor.Session, error) {
+	if m, _ := h.state.Current(); m.Unchecked {
+		h.warn(orchestrator.YoloWarning)
+	}
 	switch {
 	case h.flags.resume != "":
 		return sup.Resume(ctx, h.flags.resume, out)

@@ -45,8 +45,10 @@ var plan = []struct {
 	{"broker", "event uip"},
 	{"toolrun", "chat event policy tool uip wire"},
 	{"prompt", "chat"},
-	{"policy/rule", "policy tool"},
 	{"policy/risk", "policy tool"},
+	{"policy/rule", "policy policy/risk tool"},
+	{"profile", "policy tool"},
+	{"trust", ""},
 	{"workspace", ""},
 	{"shell", "textsafe"},
 	{"patch", ""},
@@ -67,14 +69,14 @@ var plan = []struct {
 	{"toolbox/web", "chat show textsafe tool"},
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},
 	{"toolbox/lookup", "codeindex show tool workspace"},
-	{"toolbox/plan", "event show tool"},
+	{"toolbox/plan", "event show tool uip"},
 	{"store/mem", "event session"},
 	{"store/jsonl", "audit event session wire"},
 	{"store/failover", "event session store/mem"},
 
 	// mind
-	{"orchestrator", "chat conversation event prompt provider tool toolrun uip wire"},
-	{"supervisor", "broker chat conversation event orchestrator provider session task timeline toolrun uip undo wire"},
+	{"orchestrator", "chat conversation event profile prompt provider show tool toolrun uip wire"},
+	{"supervisor", "broker chat conversation event orchestrator profile provider session show task timeline toolrun uip undo wire"},
 
 	// faces
 	{"render/rendertest", "chat event show uip"},
@@ -84,10 +86,10 @@ var plan = []struct {
 
 	// wiring
 	{"config", ""},
-	{"app", "broker config event orchestrator policy policy/risk policy/rule prompt provider provider/openai provider/scripted " +
+	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire"},
 	{"arch", ""},
 }
 

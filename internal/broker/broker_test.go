@@ -148,3 +148,64 @@ func TestAWithdrawnQuestionGivesTheContextsError(t *testing.T) {
 		t.Errorf("record: %q", log.String())
 	}
 }
+
+func card(id string, calls ...string) uip.Request {
+	q := uip.Request{ID: id, TaskID: "t", Author: "main", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}}
+	for i, c := range calls {
+		q.Parts = append(q.Parts, question(fmt.Sprintf("%s.%d", id, i+1), c))
+	}
+	return q
+}
+
+func TestACardFromBeforeIsPutAgainWholeAndAnswersItsCallsOnce(t *testing.T) {
+	var log transcript
+	var put []string
+	b := broker.New(uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		put = append(put, q.ID)
+		a := uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}
+		if len(q.Parts) > 1 {
+			a.Parts = []uip.Response{{ID: q.Parts[1].ID, Option: uip.Reject}}
+		}
+		return a, nil
+	}))
+	b.Recall(card("old", "c1", "c2"), nil)
+	on := b.On(&log)
+	a, err := on.Ask(t.Context(), card("new", "c1", "c2", "c3"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := card("new", "c1", "c2", "c3")
+	got := a.Part(q.Parts[0]).Option + " " + a.Part(q.Parts[1]).Option + " " + a.Part(q.Parts[2]).Option
+	if got != "approve reject approve" || strings.Join(put, " ") != "old new" {
+		t.Errorf("answers %q, put %q", got, put)
+	}
+	if want := "answered old approve by user\nasked new\nanswered new approve by user\n"; log.String() != want {
+		t.Errorf("record:\n%s", log.String())
+	}
+	if b, _ := on.Ask(t.Context(), question("next", "c1")); b.ID != "next" {
+		t.Errorf("the old answer counted twice: %+v", b)
+	}
+}
+
+func TestAnAnsweredCardFromBeforeAnswersEachCallByItself(t *testing.T) {
+	var log transcript
+	b := broker.New(answers(uip.Reject))
+	old := card("old", "c1", "c2")
+	b.Recall(old, &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
+	for _, call := range []string{"c2", "c1"} {
+		if a, err := b.On(&log).Ask(t.Context(), question("q", call)); err != nil || a.Option != uip.Approve {
+			t.Errorf("%s: %+v, %v", call, a, err)
+		}
+	}
+	if log.String() != "" {
+		t.Errorf("recorded again: %q", log.String())
+	}
+}
+
+func TestAParkedQuestionIsOnRecordAndStaysOpen(t *testing.T) {
+	var log transcript
+	_, err := broker.New(uip.Parked).On(&log).Ask(t.Context(), question("q1", "c1"))
+	if !errors.Is(err, uip.ErrParked) || log.String() != "asked q1\n" {
+		t.Errorf("err %v, record %q", err, log.String())
+	}
+}

@@ -123,7 +123,17 @@ type Rules map[string]string
 
 // Agents is modes of work.
 type Agents struct {
-	Default string `json:"default" doc:"mode at the start"`
+	Default     string `json:"default" doc:"mode at the start" enum:"plan|build|default|auto-edit|yolo"`
+	Plan        Agent  `json:"plan" doc:"changes to plan mode"`
+	Build       Agent  `json:"build" doc:"changes to build mode"`
+	DefaultMode Agent  `json:"default_mode" doc:"changes to default mode"`
+	AutoEdit    Agent  `json:"auto-edit" doc:"changes to auto-edit mode"`
+	Yolo        Agent  `json:"yolo" doc:"changes to yolo mode"`
+}
+
+// Agent is what a person changes about one mode.
+type Agent struct {
+	Tools map[string]string `json:"tools" doc:"tools switched on or off, by name: on, off"`
 }
 
 // Skills is where skills are found.
@@ -211,7 +221,11 @@ func Default() Config {
 				"bash":  {"*": "ask"},
 			},
 		},
-		Agents:       Agents{Default: "build"},
+		Agents: Agents{
+			Default: "build",
+			Plan:    Agent{Tools: map[string]string{}}, Build: Agent{Tools: map[string]string{}}, DefaultMode: Agent{Tools: map[string]string{}},
+			AutoEdit: Agent{Tools: map[string]string{}}, Yolo: Agent{Tools: map[string]string{}},
+		},
 		Skills:       Skills{Paths: []string{}},
 		Instructions: []string{},
 		Storage:      Storage{Fsync: "decisions"},

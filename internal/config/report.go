@@ -51,6 +51,9 @@ func (o Origin) String() string {
 // Origin tells where the value of key came from.
 func (r Report) Origin(key string) Origin { return r.origins[key] }
 
+// RuleOrigin tells where the rule of a tool for a pattern came from.
+func (r Report) RuleOrigin(tool, pattern string) Origin { return r.origins[rulePath(tool, pattern)] }
+
 // Row is a setting for people to look at.
 type Row struct {
 	Key    string

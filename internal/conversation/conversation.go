@@ -1,5 +1,6 @@
 // Package conversation folds the conversation log into what the model sees
-// now. Messages are only ever added; nothing here deletes.
+// now. Messages are only ever added; a replacement is a marker that can be
+// taken back, and nothing here deletes.
 package conversation
 
 import (
@@ -19,14 +20,58 @@ type Conversation struct {
 	prompted int             // tokens of the last request, as the provider counted them
 	reported int             // tokens in use when the provider last said so
 	counted  int             // how many messages that figure covers
+	replaced []replaced      // what stood before each replacement, the newest last
+}
+
+// replaced is a conversation as it was before part of it was replaced.
+type replaced struct {
+	messages []chat.Message
+	fresh    int // how long the conversation was right after
 }
 
 // Add takes in one record; records of other logs change nothing.
 func (c *Conversation) Add(r event.Record) {
-	e, ok := r.Event.(event.MessageAdded)
-	if !ok {
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		c.add(e)
+	case event.ContextReplaced:
+		c.replace(e)
+	case event.ContextRestored:
+		c.restore()
+	}
+}
+
+// replace lets messages stand for all but the newest.
+func (c *Conversation) replace(e event.ContextReplaced) {
+	was := c.messages
+	kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
+	c.messages = slices.Concat(e.Messages, kept)
+	c.replaced = append(c.replaced, replaced{was, len(c.messages)})
+	c.prompted, c.reported, c.counted = 0, 0, 0
+}
+
+// restore brings back what the last replacement replaced; what was said since
+// follows it.
+func (c *Conversation) restore() {
+	if len(c.replaced) == 0 {
 		return
 	}
+	last := c.replaced[len(c.replaced)-1]
+	c.replaced = c.replaced[:len(c.replaced)-1]
+	c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
+	c.prompted, c.reported, c.counted = 0, 0, 0
+}
+
+// Replaced is how many messages the last replacement hides, and whether there
+// is one to take back.
+func (c *Conversation) Replaced() (hidden int, ok bool) {
+	if len(c.replaced) == 0 {
+		return 0, false
+	}
+	return len(c.replaced[len(c.replaced)-1].messages), true
+}
+
+func (c *Conversation) add(e event.MessageAdded) {
 	if e.Message.Role == chat.System {
 		c.system = e.Message
 		return

@@ -2,6 +2,7 @@ package conversation_test
 
 import (
 	"fmt"
+	"strings"
 	"testing"
 
 	"coder/internal/chat"
@@ -121,4 +122,48 @@ func TestReported(t *testing.T) {
 	if n, since := c.Reported(); n != 15 || len(since) != 1 || since[0].Text() != "b" {
 		t.Errorf("%d and %v after a report", n, since)
 	}
+}
+
+func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
+	var c conversation.Conversation
+	say := func(texts ...string) {
+		for _, s := range texts {
+			c.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, s)}})
+		}
+	}
+	see := func() string {
+		var all []string
+		for _, m := range c.Messages() {
+			all = append(all, m.Text())
+		}
+		return strings.Join(all, " ")
+	}
+	summary := func(s string, keep int) {
+		c.Add(event.Record{Event: event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, s)}, Keep: keep}})
+	}
+	back := func() { c.Add(event.Record{Event: event.ContextRestored{}}) }
+	want := func(s string) {
+		t.Helper()
+		if got := see(); got != s {
+			t.Errorf("the model sees %q, want %q", got, s)
+		}
+	}
+	say("a", "b", "c")
+	summary("S", 1)
+	want("S c")
+	say("d")
+	summary("T", 0)
+	say("e")
+	want("T e")
+	if n, ok := c.Replaced(); !ok || n != 3 {
+		t.Errorf("hidden: %d, %v", n, ok)
+	}
+	back()
+	want("S c d e")
+	back()
+	want("a b c d e")
+	back()
+	want("a b c d e")
+	summary("U", 99)
+	want("U a b c d e")
 }

@@ -81,6 +81,8 @@ type (
 		Verdict   string          `json:"verdict,omitempty"`
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"`
+		// Confined is how the system keeps the call within bounds.
+		Confined string `json:"confined,omitempty"`
 		// Before is what the call would overwrite, kept so that it can be
 		// brought back. Tree names the kept state of all files, for a call
 		// whose targets nobody can tell.
@@ -136,6 +138,25 @@ type (
 	TodosChanged struct {
 		Todos []Todo `json:"todos"`
 	}
+	// ModeChanged is the mode of work from now on, and the permissions that
+	// hold in it.
+	ModeChanged struct {
+		Mode   string `json:"mode"`
+		Preset string `json:"preset,omitempty"`
+	}
+	// ContextReplaced is a marker: from here on Messages stand for everything
+	// before, save for the newest Keep messages. Nothing is deleted.
+	ContextReplaced struct {
+		Reason       string         `json:"reason"` // Compacted or ModeSwitched
+		Messages     []chat.Message `json:"messages"`
+		Keep         int            `json:"keep,omitempty"`
+		TokensBefore int            `json:"tokensBefore,omitempty"`
+		TokensAfter  int            `json:"tokensAfter,omitempty"`
+	}
+	// ContextRestored takes the last ContextReplaced back.
+	ContextRestored struct {
+		Messages int `json:"messages"` // how many are seen again
+	}
 	// LocalAdded is a command of the program's own and its output: kept with
 	// the conversation, never sent to the model.
 	LocalAdded struct {
@@ -143,6 +164,12 @@ type (
 		Output string `json:"output"`
 		Failed bool   `json:"failed,omitempty"`
 	}
+)
+
+// Why a context was replaced.
+const (
+	Compacted    = "compacted"
+	ModeSwitched = "mode_changed"
 )
 
 // Todo is one thing the model means to do.
@@ -230,6 +257,9 @@ func (ToolCallCompleted) isEvent()    {}
 func (MessageAdded) isEvent()         {}
 func (LocalAdded) isEvent()           {}
 func (TodosChanged) isEvent()         {}
+func (ModeChanged) isEvent()          {}
+func (ContextReplaced) isEvent()      {}
+func (ContextRestored) isEvent()      {}
 func (Unknown) isEvent()              {}
 func (SessionOpened) isEvent()        {}
 func (StateChanged) isEvent()         {}

@@ -106,6 +106,9 @@ var names = []struct {
 	{"MessageAdded", 1, MessageAdded{}},
 	{"LocalAdded", 1, LocalAdded{}},
 	{"TodosChanged", 1, TodosChanged{}},
+	{"ModeChanged", 1, ModeChanged{}},
+	{"ContextReplaced", 1, ContextReplaced{}},
+	{"ContextRestored", 1, ContextRestored{}},
 }
 
 // Name is the wire name and version of a durable event.

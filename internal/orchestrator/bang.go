@@ -40,7 +40,7 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 
 // shell runs command and leaves what is to be shown of it in st.final.
 func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string) error {
-	if _, on := st.set.Tools.Lookup(shellTool); !on {
+	if _, on := st.set.Tools.Lookup(shellTool); !on || st.set.Tools.Off(shellTool) {
 		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
 		return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.Assistant, st.final)})
 	}
@@ -57,7 +57,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		return errors.Join(o.emit(keep, st, ActorAgent, said), o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorUser, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorUser, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: st.sink, Deliver: deliver,
 	})
 }

@@ -13,7 +13,9 @@ import (
 
 	"coder/internal/conversation"
 	"coder/internal/event"
+	"coder/internal/profile"
 	"coder/internal/provider"
+	"coder/internal/show"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
 	"coder/internal/uip"
@@ -44,8 +46,11 @@ type Config struct {
 	Save func(context.Context) error
 
 	Settings func() Settings // read once at the start of each turn
-	NewID    func(prefix string) string
-	Now      func() time.Time
+	Profile  *profile.State  // the mode the session is in
+	// Permissions, which may be nil, shows the permissions in force.
+	Permissions func() show.Table
+	NewID       func(prefix string) string
+	Now         func() time.Time
 }
 
 // Settings is what a person may change between turns.
@@ -57,6 +62,7 @@ type Settings struct {
 	MaxSteps     int
 	ContextLimit int  // tokens the model can take in
 	StopOnReject bool // a refused call ends the turn
+	DirectBang   bool // a person's own ! command is not judged
 }
 
 // Orchestrator runs the inputs of one session, one at a time.

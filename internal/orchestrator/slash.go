@@ -13,21 +13,33 @@ import (
 // command is one slash command. /help is printed from the table of them.
 type command struct {
 	name, args, help string
-	run              func(context.Context, *Orchestrator, string) (string, error)
+	run              func(context.Context, invocation) (string, error)
+}
+
+// invocation is one use of a command.
+type invocation struct {
+	*Orchestrator
+	st   *turnState
+	args string
 }
 
 // commands is a function so that a command may read the table it stands in.
-func commands() []command { return []command{helpCommand(), modelCommand(), toolsCommand()} }
+func commands() []command {
+	return slices.Concat(
+		[]command{helpCommand(), modelCommand(), permissionsCommand(), toolsCommand(), modeCommand()},
+		modeCommands(),
+	)
+}
 
 // runSlashCommand runs a command of the program's own. Its input and output
 // are kept with the conversation and never sent to the model.
 func (o *Orchestrator) runSlashCommand(ctx context.Context, rawInput, name, args string, out event.Sink) (string, error) {
-	text, err := o.dispatch(ctx, name, args)
+	st := &turnState{sink: o.Through(out)}
+	text, err := o.dispatch(ctx, st, name, args)
 	local := event.LocalAdded{Input: rawInput, Output: text}
 	if err != nil {
 		local.Output, local.Failed = err.Error(), true
 	}
-	st := &turnState{sink: o.Through(out)}
 	if keepErr := errors.Join(o.emit(ctx, st, ActorUser, local), o.saveSession(ctx, st)); keepErr != nil {
 		return text, keepErr
 	}
@@ -39,17 +51,17 @@ type CommandError struct{ Text string }
 
 func (e *CommandError) Error() string { return e.Text }
 
-func (o *Orchestrator) dispatch(ctx context.Context, name, args string) (string, error) {
+func (o *Orchestrator) dispatch(ctx context.Context, st *turnState, name, args string) (string, error) {
 	all := commands()
 	i := slices.IndexFunc(all, func(c command) bool { return c.name == name })
 	if i < 0 {
 		return "", &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
 	}
-	return all[i].run(ctx, o, args)
+	return all[i].run(ctx, invocation{o, st, args})
 }
 
 func helpCommand() command {
-	return command{name: "help", help: "list the commands", run: func(context.Context, *Orchestrator, string) (string, error) {
+	return command{name: "help", help: "list the commands", run: func(context.Context, invocation) (string, error) {
 		var b strings.Builder
 		for _, c := range commands() {
 			fmt.Fprintf(&b, "%-16s %s\n", strings.TrimSpace("/"+c.name+" "+c.args), c.help)
@@ -61,13 +73,13 @@ func helpCommand() command {
 }
 
 func modelCommand() command {
-	return command{name: "model", help: "show the model in use", run: func(_ context.Context, o *Orchestrator, _ string) (string, error) {
+	return command{name: "model", help: "show the model in use", run: func(_ context.Context, o invocation) (string, error) {
 		return o.Settings().Model, nil
 	}}
 }
 
 func toolsCommand() command {
-	return command{name: "tools", help: "list the tools the model may call", run: func(_ context.Context, o *Orchestrator, _ string) (string, error) {
+	return command{name: "tools", help: "list the tools the model may call", run: func(_ context.Context, o invocation) (string, error) {
 		var b strings.Builder
 		for s := range o.Settings().Tools.Specs() {
 			about, _, _ := strings.Cut(s.Doc, "\n")

@@ -11,6 +11,7 @@ import (
 	"coder/internal/provider"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
+	"coder/internal/uip"
 )
 
 // persistTime is how long closing the books may take once a turn is over.
@@ -27,6 +28,7 @@ type turnState struct {
 
 	calls  []chat.ToolCall // asked for by the last reply, not yet run
 	edited []string        // paths written so far
+	next   *tool.Rebuild   // the mode the rest of the turn goes on in
 	broke  bool            // interrupted among the tools, and the model was told so there
 	final  string
 }
@@ -98,11 +100,17 @@ func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
 }
 
 func (o *Orchestrator) newState(out event.Sink) *turnState {
-	st := &turnState{set: o.Settings(), sink: o.Through(out)}
+	st := &turnState{sink: o.Through(out)}
+	o.settle(st)
+	return st
+}
+
+// settle freezes the settings for what follows.
+func (o *Orchestrator) settle(st *turnState) {
+	st.set, st.tools = o.Settings(), nil
 	for s := range st.set.Tools.Specs() {
 		st.tools = append(st.tools, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
 	}
-	return st
 }
 
 // prepareTurnState freezes the settings, opens the task and puts the person's
@@ -234,6 +242,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 				st.edited = append(st.edited, e.Target)
 			}
 		}
+		if out.Rebuild != nil {
+			st.next = out.Rebuild
+		}
 		for _, img := range out.Images {
 			pictures = append(pictures, img)
 		}
@@ -257,7 +268,27 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		parts := append([]chat.Part{chat.Text("Images returned by the tools above, in order:")}, pictures...)
 		err = o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: parts}})
 	}
+	if err == nil && st.next != nil {
+		err = o.rebuild(ctx, st)
+	}
 	return err
+}
+
+// rebuild goes on in another mode: with its tools and its system text, and
+// either with the conversation as it is or with one message instead of it.
+func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
+	next := st.next
+	st.next = nil
+	if err := o.switchMode(ctx, st, next.Mode); err != nil {
+		return err
+	}
+	o.settle(st)
+	if err := o.recordSystem(ctx, st); err != nil || next.Message == "" {
+		return err
+	}
+	return o.emit(ctx, st, ActorAgent, event.ContextReplaced{
+		Reason: event.ModeSwitched, Messages: []chat.Message{chat.Say(chat.User, next.Message)}, TokensBefore: o.contextUsed(st.set),
+	})
 }
 
 // autoVerifyStep checks edited work and reports whether the model should go on
@@ -268,13 +299,18 @@ func (o *Orchestrator) autoVerifyStep(context.Context, *turnState) (again bool, 
 
 // persistStep closes the turn, however it went, on a context that cannot be
 // cancelled: calls without a result get one, the task gets its end, and the
-// session is projected. The turn's own error comes first.
+// session is projected. A turn that waits for an answer is left open, to be
+// taken up when it comes. The turn's own error comes first.
 func (o *Orchestrator) persistStep(ctx context.Context, st *turnState, turnErr error) error {
 	interrupted := turnErr != nil && ctx.Err() != nil
+	parked := errors.Is(turnErr, uip.ErrParked) && !interrupted
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), persistTime)
 	defer cancel()
-	err := o.closeConversation(ctx, st, turnErr, interrupted)
-	if st.task != "" {
+	var err error
+	if !parked {
+		err = o.closeConversation(ctx, st, turnErr, interrupted)
+	}
+	if st.task != "" && !parked {
 		err = errors.Join(err, o.closeTask(ctx, st, turnErr, interrupted))
 	}
 	err = errors.Join(err, o.saveSession(ctx, st), o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: false}))

@@ -45,10 +45,12 @@ type Case struct {
 	Plan tool.Plan
 }
 
-// Opinion is a Verdict and the grounds for it.
+// Opinion is a Verdict and the grounds for it. ReadOnly says that the call is
+// known to change nothing, which a plan alone cannot tell of a command.
 type Opinion struct {
-	Verdict Verdict
-	Reasons []Reason
+	Verdict  Verdict
+	Reasons  []Reason
+	ReadOnly bool
 }
 
 // Reason is one ground. A Lasting reason may be waived for good by the person
@@ -57,6 +59,7 @@ type Reason struct {
 	By      string
 	Text    string
 	Lasting bool
+	Rule    string // the rule that decided, as its author wrote it; may be empty
 }
 
 func (r Reason) String() string { return r.By + ": " + r.Text }
@@ -104,6 +107,7 @@ func All(ps ...Policy) Policy {
 				return Opinion{}, fmt.Errorf("judge %s: %w", c.Tool, err)
 			}
 			sum.Verdict = min(sum.Verdict, o.Verdict)
+			sum.ReadOnly = sum.ReadOnly || o.ReadOnly
 			if o.Verdict != Allow {
 				sum.Reasons = append(sum.Reasons, o.Reasons...)
 			}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 
 	"coder/internal/chat"
 	"coder/internal/event"
@@ -39,10 +40,16 @@ func (h *history) add(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		put(&h.requested, e.CallID, e)
+		delete(h.completed, e.CallID) // a call that is run again
 	case event.ToolCallCompleted:
 		put(&h.completed, e.CallID, e)
 	case event.InteractionRequested:
 		put(&h.asked, e.CallID(), e.Request)
+		for _, part := range e.Parts {
+			if id := part.CallID(); id != "" {
+				put(&h.asked, id, e.Request)
+			}
+		}
 	case event.InteractionResponded:
 		put(&h.answered, e.ID, e.Response)
 	case event.MessageAdded:
@@ -86,7 +93,7 @@ func (h *history) unfinished() (task.Task, bool) {
 func (s *Session) recallQuestions() {
 	for _, c := range s.talk.Open() {
 		q, ok := s.past.asked[c.ID]
-		if _, ran := s.past.requested[c.ID]; !ok || ran {
+		if req, began := s.past.requested[c.ID]; !ok || began && !repeatable(req) {
 			continue
 		}
 		if a, ok := s.past.answered[q.ID]; ok {
@@ -97,14 +104,39 @@ func (s *Session) recallQuestions() {
 	}
 }
 
+// repeatable reports whether a call that was under way can be run again
+// without harm: it only reads, or asks, or writes the program's own notes.
+func repeatable(req event.ToolCallRequested) bool {
+	if req.ReadOnly {
+		return true
+	}
+	for _, e := range req.Effects {
+		if kind, _, _ := strings.Cut(e, " "); kind != "read" && kind != "note" {
+			return false
+		}
+	}
+	return len(req.Effects) > 0
+}
+
+// errRunAgain closes the record of a call that is run again.
+var errRunAgain = errors.New("interrupted: the program ended while this call was running; it is run again")
+
 // settleCalls gives a result to every call that began before the process
-// ended. Calls that had not begun are left open.
-func (s *Session) settleCalls(ctx context.Context, taskID string, sink event.Sink) error {
+// ended. Calls that had not begun are left open, and so are those that can be
+// run again without harm, if the turn goes on.
+func (s *Session) settleCalls(ctx context.Context, taskID string, goesOn bool, sink event.Sink) error {
 	for _, c := range s.talk.Open() {
-		if _, began := s.past.requested[c.ID]; !began {
+		req, began := s.past.requested[c.ID]
+		if !began {
 			continue
 		}
 		done, known := s.past.completed[c.ID]
+		if !known && goesOn && repeatable(req) {
+			if err := s.completeUnknown(ctx, c, toolrun.Failed(c, errRunAgain), taskID, sink); err != nil {
+				return err
+			}
+			continue
+		}
 		res := toolrun.Failed(c, errUnknownOutcome)
 		if known {
 			res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
@@ -159,7 +191,7 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 		return nil
 	}
 	sink := s.through(out)
-	if err := s.settleCalls(ctx, t.ID, sink); err != nil {
+	if err := s.settleCalls(ctx, t.ID, false, sink); err != nil {
 		return fmt.Errorf("settle the last turn: %w", err)
 	}
 	for _, c := range s.talk.Open() {

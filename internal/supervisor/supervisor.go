@@ -8,6 +8,7 @@
 package supervisor
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -18,8 +19,10 @@ import (
 	"coder/internal/conversation"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
+	"coder/internal/profile"
 	"coder/internal/provider"
 	"coder/internal/session"
+	"coder/internal/show"
 	"coder/internal/task"
 	"coder/internal/timeline"
 	"coder/internal/toolrun"
@@ -50,6 +53,9 @@ type Engine struct {
 	Provider provider.Provider
 	Runner   *toolrun.Runner
 	Settings func() orchestrator.Settings
+	Profile  *profile.State
+	// Permissions, if set, shows the permissions in force.
+	Permissions func() show.Table
 	// Observe, if set, is told of every record that is kept, those of earlier
 	// processes first, in order. It must not emit.
 	Observe func(event.Record)
@@ -78,6 +84,7 @@ type Session struct {
 	talk   conversation.Conversation
 	view   projection
 	past   history
+	mode   string // as the record has it; "" is the usual one
 
 	turn sync.Mutex // held while an input runs
 }
@@ -123,7 +130,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, NewID: s.NewID, Now: s.Now,
 	})
 	if err := ss.greet(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
@@ -152,6 +159,9 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 			return s.notice(ctx, out, fmt.Sprintf("the session file could not be written: %v", err))
 		}
 	}
+	if err := s.recordMode(ctx, out); err != nil {
+		return err
+	}
 	set := s.engine.Settings()
 	opened := event.SessionOpened{Dir: s.sup.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
 	for spec := range set.Tools.Specs() {
@@ -160,10 +170,26 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 	return s.through(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
 }
 
+// recordMode puts the mode on record where it is not the one there, so that
+// the session goes on in it when it is resumed.
+func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
+	if s.engine.Profile == nil {
+		return nil
+	}
+	m, preset := s.engine.Profile.Current()
+	if m.Name == cmp.Or(s.mode, profile.Build) {
+		return nil
+	}
+	return s.through(out).Emit(ctx, event.Record{Actor: orchestrator.ActorUser, Event: event.ModeChanged{Mode: m.Name, Preset: preset}})
+}
+
 // fold takes in one stored record while the session opens.
 func (s *Session) fold(r event.Record) error {
 	s.talk.Add(r)
 	s.observe(r)
+	if e, ok := r.Event.(event.ModeChanged); ok {
+		s.mode = e.Mode
+	}
 	return s.past.add(r)
 }
 
@@ -205,7 +231,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	if !ok || left.Command() || left.Lost() {
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
-	if err := s.settleCalls(ctx, t.ID, s.through(out)); err != nil {
+	if err := s.settleCalls(ctx, t.ID, true, s.through(out)); err != nil {
 		return "", err
 	}
 	s.past = history{}

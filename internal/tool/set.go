@@ -13,6 +13,7 @@ type Set struct {
 	specs   []Spec
 	dialect string
 	byName  map[string]int // folded name or alias → index
+	off     func(name string) bool
 }
 
 // NewSet gathers tools, refusing bad or repeated names. A name beats an alias,
@@ -47,6 +48,20 @@ func (s Set) In(dialect string) Set {
 	return s
 }
 
+// Without returns s with the tools that off names switched off: they are not
+// advertised. They can still be looked up, so that a model which calls one
+// nevertheless is told why it may not.
+func (s Set) Without(off func(name string) bool) Set {
+	s.off = off
+	return s
+}
+
+// Off reports whether the tool of this name is switched off.
+func (s Set) Off(name string) bool {
+	i, ok := s.byName[fold(name)]
+	return ok && s.off != nil && s.off(s.specs[i].Name)
+}
+
 // Lookup finds a tool by its name or an alias, in any case.
 func (s Set) Lookup(name string) (Tool, bool) {
 	i, ok := s.byName[fold(name)]
@@ -63,6 +78,9 @@ func (s Set) Len() int { return len(s.order) }
 func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for _, sp := range s.specs {
+			if s.off != nil && s.off(sp.Name) {
+				continue
+			}
 			for _, a := range sp.Aliases {
 				if a.Dialect != "" && a.Dialect == s.dialect {
 					sp.Name = a.Name

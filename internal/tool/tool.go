@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strings"
 
 	"coder/internal/chat"
 	"coder/internal/event"
@@ -57,6 +58,12 @@ type Plan struct {
 	Title   string // the key arguments in a few words: a path, a command
 	Effects []Effect
 	Preview show.Block // for a person who must approve: the command, the diff
+
+	// Confined says how the call would be kept within bounds by the system, in
+	// a few words; empty if it would not be.
+	Confined string
+	// Unconfined is set if the call asks to be let out of those bounds.
+	Unconfined bool
 }
 
 // ReadOnly reports whether the plan only looks. A plan with no effects is not
@@ -77,6 +84,17 @@ type Effect struct {
 }
 
 func (e Effect) String() string { return e.Kind.String() + " " + e.Target }
+
+// ParseEffect reads what String wrote.
+func ParseEffect(s string) (Effect, bool) {
+	kind, target, _ := strings.Cut(s, " ")
+	for k := Unknown; k <= Read; k++ {
+		if k.String() == kind {
+			return Effect{k, target}, true
+		}
+	}
+	return Effect{}, false
+}
 
 // Kind is the sort of an effect.
 type Kind uint8
@@ -110,6 +128,16 @@ type Result struct {
 	// Facts are put on record when the call is over: what it changed in the
 	// program's own memory.
 	Facts []event.Event
+	// Rebuild, if set, asks for the rest of the turn to go on in another mode.
+	Rebuild *Rebuild
+}
+
+// Rebuild is a change of mode in the middle of a turn: tools and system text
+// are those of the new mode from the next step on. With a Message the
+// conversation so far is put aside and begins anew with it.
+type Rebuild struct {
+	Mode    string
+	Message string
 }
 
 // Fatal marks err as ending the turn rather than being told to the model.

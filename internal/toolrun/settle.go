@@ -11,6 +11,7 @@ import (
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/tool"
+	"coder/internal/uip"
 	"coder/internal/wire"
 )
 
@@ -28,7 +29,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	r.keep(ctx, a)
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
-		Timestamp: r.Now().UnixMilli(), ReadOnly: plan.ReadOnly(),
+		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Confined: plan.Confined,
 		Verdict: a.verdict(), DecidedBy: a.by, Before: a.kept.Before, Tree: a.kept.Tree,
 	}
 	for _, f := range plan.Effects {
@@ -48,7 +49,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 // keep saves what an admitted call would overwrite. What cannot be brought back
 // is not begun.
 func (r *run) keep(ctx context.Context, a *admission) {
-	if r.Keeper == nil || a.err != nil || a.plan().ReadOnly() {
+	if r.Keeper == nil || a.err != nil || a.readOnly() {
 		return
 	}
 	kept, err := r.Keeper.Keep(ctx, a.plan().Effects)
@@ -61,7 +62,7 @@ func (r *run) keep(ctx context.Context, a *admission) {
 
 // changes tells what a call did to files.
 func (r *run) changes(ctx context.Context, a *admission) []event.FileChange {
-	if r.Keeper == nil || !a.ran || a.plan().ReadOnly() {
+	if r.Keeper == nil || !a.ran || a.readOnly() {
 		return nil
 	}
 	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
@@ -114,14 +115,14 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
 		}
 	}()
-	return a.prepared.Run(ctx, live{ctx, r, a.call.ID})
+	return a.prepared.Run(uip.With(ctx, r.asker(a)), live{ctx, r, a.call.ID})
 }
 
 // close turns what became of a call into its one result and completes its
 // record, on a context that cannot be cancelled.
 func (r *run) close(ctx context.Context, i int, a *admission, done performance) Outcome {
 	res, took := done.result, done.took
-	text := value(res)
+	text := r.conceal(value(res))
 	failed := res.Failed
 	var denied *Denied
 	isDenied := errors.As(a.err, &denied)
@@ -132,7 +133,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	case a.err != nil && isContext(a.err) && res.Value != nil:
 		text, failed = stopped(text), true
 	case a.err != nil:
-		text, failed = failure(a.err), true
+		text, failed = r.conceal(failure(a.err)), true
 	}
 	switch {
 	case errors.Is(a.err, ErrRefused):
@@ -160,7 +161,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	}
 	out := Outcome{Index: i, Result: result, Denied: isDenied}
 	if a.err == nil {
-		out.Images = res.Images
+		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}
 	if a.ran {
 		out.Effects = a.plan().Effects
@@ -175,6 +176,21 @@ func (r *run) record(ctx context.Context, facts []event.Event) {
 			r.stop(err)
 		}
 	}
+}
+
+// conceal blots out of a result what must not be kept.
+func (r *run) conceal(text json.RawMessage) json.RawMessage {
+	if r.Conceal == nil {
+		return text
+	}
+	return json.RawMessage(r.Conceal(string(text)))
+}
+
+func (r *run) concealText(text string) string {
+	if r.Conceal == nil {
+		return text
+	}
+	return r.Conceal(text)
 }
 
 // value is the JSON object a result stands for.
@@ -269,7 +285,7 @@ type live struct {
 }
 
 func (l live) Write(p []byte) (int, error) {
-	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: string(p)}); err != nil {
+	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: l.run.concealText(string(p))}); err != nil {
 		return 0, err
 	}
 	return len(p), nil

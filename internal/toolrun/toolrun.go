@@ -8,7 +8,8 @@
 //  1. Every call gets exactly one result, delivered in the order the model asked.
 //  2. Nothing runs before its request is in the audit log, and every request
 //     there is followed by its completion, refusals included.
-//  3. A person is asked at most once per call, and the answer binds that call only.
+//  3. A person is asked at most once per call, and the answer binds that call
+//     only. Calls of one round that need approval are put as one card.
 //  4. No goroutine outlives Run.
 //
 // If every call of a round only reads and none has to be asked about, they run
@@ -35,10 +36,20 @@ import (
 // otherwise.
 type Runner struct {
 	Policy policy.Policy
-	Always func(context.Context, policy.Case) error // optional: remembers an "always" answer
-	NewID  func() string                            // makes interaction ids
+	Memory Memory        // optional: remembers what was always allowed
+	NewID  func() string // makes interaction ids
 	Now    func() time.Time
 	Keeper Keeper // optional: keeps what calls overwrite
+	// Conceal, if set, blots out what must not be shown or kept: keys.
+	Conceal func(string) string
+}
+
+// A Memory remembers calls that a person said "always" to.
+type Memory interface {
+	// Offer says what would be remembered of a call, in words for the person.
+	// The error says why it cannot be.
+	Offer(policy.Case) (string, error)
+	Add(context.Context, policy.Case) error
 }
 
 // A Keeper makes changes reversible. It is asked about every call that is not
@@ -66,6 +77,8 @@ type Round struct {
 	Calls       []chat.ToolCall
 	Person      uip.Interactor
 	Sink        event.Sink
+	// Direct is set if the calls are the person's own and are not judged.
+	Direct bool
 	// StopOnReject ends the round, and the turn, when a person refuses a call.
 	StopOnReject bool
 	// Deliver is given each outcome, in the order of Calls.
@@ -79,6 +92,7 @@ type Outcome struct {
 	Result  chat.ToolResult
 	Effects []tool.Effect
 	Images  []chat.Image // for the model to look at
+	Rebuild *tool.Rebuild
 	Denied  bool
 }
 
@@ -111,7 +125,8 @@ func (r *Runner) Run(ctx context.Context, round Round) error {
 type run struct {
 	*Runner
 	Round
-	stop context.CancelCauseFunc
+	stop    context.CancelCauseFunc
+	answers map[string]given // to calls asked about before their turn
 }
 
 // admission is a call that has been looked at: what it would do, what was
@@ -125,6 +140,15 @@ type admission struct {
 	err      error  // why it must not run, or how it failed
 	ran      bool
 	kept     Kept
+}
+
+func (a *admission) policyCase() policy.Case {
+	return policy.Case{Tool: a.tool, Call: a.call, Plan: a.plan()}
+}
+
+// readOnly reports whether the call is known to change nothing.
+func (a *admission) readOnly() bool {
+	return a.prepared != nil && (a.plan().ReadOnly() || a.opinion.ReadOnly)
 }
 
 func (a *admission) plan() tool.Plan {
@@ -142,7 +166,7 @@ func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 	for _, c := range r.Calls {
 		a := r.look(ctx, c)
 		as = append(as, a)
-		if a.err == nil && (!a.plan().ReadOnly() || a.opinion.Verdict == policy.Ask) {
+		if a.err == nil && (!a.readOnly() || a.opinion.Verdict == policy.Ask) {
 			return as, false
 		}
 	}
@@ -177,10 +201,18 @@ func (r *run) inTurn(ctx context.Context, looked []*admission) {
 		} else {
 			a = r.look(ctx, c)
 		}
-		r.approve(ctx, a)
+		r.approve(ctx, a, r.Calls[i+1:])
+		if errors.Is(a.err, uip.ErrParked) {
+			r.stop(a.err)
+			return // this call and those after it wait for the answer
+		}
 		var done performance
 		if r.open(ctx, a) {
 			done = r.perform(ctx, a)
+		}
+		if errors.Is(a.err, uip.ErrParked) {
+			r.stop(a.err)
+			return // it asked a question of its own and waits in the middle
 		}
 		r.deliver(ctx, r.close(ctx, i, a, done))
 	}
@@ -205,7 +237,11 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 	if a.prepared, a.err = t.Prepare(ctx, c.Args); a.err != nil {
 		return a
 	}
-	a.opinion, a.err = r.Policy.Judge(ctx, policy.Case{Tool: a.tool, Call: c, Plan: a.plan()})
+	if r.Direct {
+		a.opinion, a.by = policy.Opinion{Verdict: policy.Allow}, r.Actor
+		return a
+	}
+	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
 	a.by = "policy"
 	switch {
 	case a.err != nil:
@@ -222,69 +258,6 @@ func names(set tool.Set) string {
 		all = append(all, s.Name)
 	}
 	return strings.Join(all, ", ")
-}
-
-// approve asks the person about a, once, with every reason on the table.
-func (r *run) approve(ctx context.Context, a *admission) {
-	if a.err == nil {
-		a.err = ctx.Err()
-	}
-	if a.err != nil || a.opinion.Verdict != policy.Ask {
-		return
-	}
-	q := r.question(a)
-	answer, err := r.Person.Ask(ctx, q)
-	switch {
-	case ctx.Err() != nil:
-		a.err = ctx.Err()
-		return
-	case err != nil:
-		a.err = tool.Fatal(fmt.Errorf("ask for approval: %w", err))
-		return
-	}
-	a.by = answer.Author
-	switch {
-	case answer.Option == uip.Approve:
-	case answer.Option == uip.Always && a.opinion.Waivable() && r.Always != nil:
-		if err := r.Always(ctx, policy.Case{Tool: a.tool, Call: a.call, Plan: a.plan()}); err != nil {
-			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
-		}
-	default:
-		a.err = refused(answer, a.opinion)
-		if r.StopOnReject {
-			a.err = errors.Join(a.err, ErrRefused)
-		}
-	}
-}
-
-func (r *run) question(a *admission) uip.Request {
-	q := uip.Request{
-		ID: r.NewID(), TaskID: r.Task, Author: r.Actor,
-		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
-		Display: uip.Display{
-			Title:       a.tool + " " + a.plan().Title,
-			Description: a.opinion.String(),
-			Content:     a.plan().Preview,
-			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
-		},
-		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
-	}
-	if a.opinion.Waivable() && r.Always != nil {
-		q.Options = append(q.Options, uip.Option{ID: uip.Always, Label: "Yes, and do not ask again"})
-	}
-	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true})
-	return q
-}
-
-// refused puts a refusal into words for the model.
-func refused(a uip.Response, o policy.Opinion) error {
-	switch {
-	case a.Author == "nobody":
-		return &Denied{o.String() + ", and nobody is there to give it"}
-	case a.Comment != "":
-		return &Denied{"refused by the user: " + a.Comment}
-	}
-	return &Denied{"refused by the user"}
 }
 
 // deliver hands one outcome over; if that fails the turn cannot go on.

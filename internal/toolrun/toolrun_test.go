@@ -296,7 +296,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
 			`{"ok":false,"error":"denied: refused by the user","denied":true}`, 0},
 		{"nobody", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Reject, Author: "nobody", Comment: "nobody to ask"}, "approve reject", false,
-			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and nobody is there to give it","denied":true}`, 0},
+			`{"ok":false,"error":"denied: rule: writes ask; risk: deletes, and nobody is there to be asked","denied":true}`, 0},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -304,7 +304,7 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 			b.add("write", tool.Write, b.fine("write"))
 			b.runner.Policy = judge(policy.Ask, tt.reasons...)
 			always, asked := 0, 0
-			b.runner.Always = func(context.Context, policy.Case) error { always++; return nil }
+			b.runner.Memory = memory(func() { always++ })
 			b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				asked++
 				var options []string

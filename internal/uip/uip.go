@@ -60,10 +60,25 @@ type Request struct {
 	Display    Display     `json:"display"`
 	Options    []Option    `json:"options,omitempty"`
 	Validation *Validation `json:"validation,omitempty"`
+	// Parts are the questions of a [Composite] request, each with an id of its
+	// own. An option of the whole answers every part that offers it.
+	Parts []Request `json:"parts,omitempty"`
 }
 
 // CallID is the tool call the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
+
+// ForCall returns r bound to a tool call.
+func (r Request) ForCall(id string) Request {
+	meta := map[string]string{"toolCallId": id}
+	for k, v := range r.Display.Metadata {
+		if k != "toolCallId" {
+			meta[k] = v
+		}
+	}
+	r.Display.Metadata = meta
+	return r
+}
 
 // Display is what the person sees.
 type Display struct {
@@ -105,6 +120,23 @@ type Response struct {
 	Option  string `json:"selectedOptionId,omitempty"`
 	Input   string `json:"inputValue,omitempty"`
 	Comment string `json:"comment,omitempty"`
+	// Dismissed says that the person did not want to answer at all. An approval
+	// cannot be dismissed: it is given or not.
+	Dismissed bool `json:"dismissed,omitempty"`
+	// Parts answer the parts of a [Composite] request, in any order.
+	Parts []Response `json:"parts,omitempty"`
+}
+
+// Part is the answer to one part of a composite request: its own, or that
+// given for all.
+func (a Response) Part(q Request) Response {
+	for _, p := range a.Parts {
+		if p.ID == q.ID {
+			p.TaskID, p.Author = q.TaskID, a.Author
+			return p
+		}
+	}
+	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: a.Option, Input: a.Input, Comment: a.Comment}
 }
 
 // An Interactor answers questions.
@@ -116,8 +148,13 @@ type Interactor interface {
 	Ask(ctx context.Context, q Request) (Response, error)
 }
 
-// ErrNobody reports that no one is there to answer.
-var ErrNobody = errors.New("nobody to ask")
+// ErrNobody reports that no one is there to answer. ErrParked reports that the
+// answer may come later, from another process: the question stays open and the
+// work waits on record.
+var (
+	ErrNobody = errors.New("nobody to ask")
+	ErrParked = errors.New("waiting for an answer")
+)
 
 // Func makes an Interactor of a function.
 type Func func(context.Context, Request) (Response, error)
@@ -130,8 +167,61 @@ var Nobody Interactor = Func(func(context.Context, Request) (Response, error) {
 	return Response{}, ErrNobody
 })
 
+// Parked is the Interactor for runs whose questions are answered later.
+var Parked Interactor = Func(func(context.Context, Request) (Response, error) {
+	return Response{}, ErrParked
+})
+
+type contextKey struct{}
+
+// With gives a tool that runs under ctx someone to ask.
+func With(ctx context.Context, who Interactor) context.Context {
+	return context.WithValue(ctx, contextKey{}, who)
+}
+
+// From is whom a tool running under ctx may ask; [Nobody] if none was given.
+func From(ctx context.Context) Interactor {
+	if who, ok := ctx.Value(contextKey{}).(Interactor); ok {
+		return who
+	}
+	return Nobody
+}
+
 // Check reports why a is not an answer to q, or nil.
 func Check(q Request, a Response) error {
+	if a.Dismissed && q.Purpose != ConfirmRiskyAction && a.ID == q.ID {
+		return nil
+	}
+	if q.Kind == Composite {
+		return checkParts(q, a)
+	}
+	return checkOne(q, a)
+}
+
+// checkParts makes sure that every part is answered, by itself or with all.
+func checkParts(q Request, a Response) error {
+	if a.ID != q.ID {
+		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+	}
+	if a.Option != "" && len(q.Options) > 0 && !q.offers(a.Option) {
+		return fmt.Errorf("there is no option %q", a.Option)
+	}
+	known := make(map[string]bool)
+	for i, part := range q.Parts {
+		known[part.ID] = true
+		if err := checkOne(part, a.Part(part)); err != nil {
+			return fmt.Errorf("part %d: %w", i+1, err)
+		}
+	}
+	for _, p := range a.Parts {
+		if !known[p.ID] {
+			return fmt.Errorf("there is no part %q", p.ID)
+		}
+	}
+	return nil
+}
+
+func checkOne(q Request, a Response) error {
 	if a.ID != q.ID {
 		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
 	}

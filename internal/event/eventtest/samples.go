@@ -19,10 +19,10 @@ func Samples() []event.Event {
 		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
 		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
 		event.InteractionRequested{Request: question()},
-		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now"}},
+		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}}},
 		event.ToolCallRequested{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
-			Effects: []string{"run"}, ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
+			Effects: []string{"run"}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
 			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree",
 		},
 		event.ToolCallCompleted{
@@ -33,6 +33,9 @@ func Samples() []event.Event {
 			Message: reply(), Reminders: "be brief", Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
 		},
 		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
+		event.ModeChanged{Mode: "plan", Preset: "plan"},
+		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90},
+		event.ContextRestored{Messages: 7},
 		event.TodosChanged{Todos: []event.Todo{{ID: "1", Content: "tidy", Status: event.TodoInProgress, Priority: "high"}}},
 		event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 7, Payload: json.RawMessage(`{"taskId":"t1","why":["<",1.50,null]}`)},
 		event.Unknown{Log: event.Audit, Type: "ToolCallRequested", Version: 2, Payload: json.RawMessage(`[]`)},
@@ -54,6 +57,7 @@ func question() uip.Request {
 		},
 		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
 		Validation: &uip.Validation{Regex: "^x", Required: true},
+		Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
 	}
 }
 

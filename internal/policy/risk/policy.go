@@ -9,29 +9,47 @@ import (
 
 // New is the policy of what a call would do, whatever rules a person wrote:
 // commands by what they would run, writes by where they would go. What it asks
-// about is asked every time.
-func New(facts Facts) policy.Policy {
+// about is asked every time. It also knows which commands only read.
+func New(facts Facts) policy.Policy { return judgeOf(facts, true) }
+
+// Unchecked is the policy of a mode in which commands are not judged. What
+// file tools write to is, and so is leaving the sandbox.
+func Unchecked(facts Facts) policy.Policy { return judgeOf(facts, false) }
+
+func judgeOf(facts Facts, commands bool) policy.Policy {
 	return policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
-		o := policy.Opinion{Verdict: policy.Allow}
+		o := policy.Opinion{Verdict: policy.Allow, ReadOnly: len(c.Plan.Effects) > 0 && !c.Plan.Unconfined}
 		for _, e := range c.Plan.Effects {
-			judge(&o, e, facts)
+			o.ReadOnly = judge(&o, e, facts, commands) && o.ReadOnly
 		}
+		if c.Plan.Unconfined {
+			object(&o, policy.Ask, "runs outside the sandbox: nothing but your own rights limits what it can change")
+		}
+		o.ReadOnly = o.ReadOnly && o.Verdict == policy.Allow
 		return o, nil
 	})
 }
 
-func judge(o *policy.Opinion, e tool.Effect, facts Facts) {
+// judge adds what speaks against an effect and reports whether it only reads.
+func judge(o *policy.Opinion, e tool.Effect, facts Facts, commands bool) (reads bool) {
 	switch e.Kind {
 	case tool.Exec:
 		r := Analyse(e.Target, facts)
 		for _, f := range r.Findings {
-			object(o, r.Level.verdict(), f.String())
+			if commands {
+				object(o, f.Level.verdict(), "matches dangerous command policy: "+f.String())
+			}
 		}
+		return r.ReadOnly
 	case tool.Write:
 		if what := Protected(e.Target); what != "" {
 			object(o, policy.Ask, "writes to "+what+": "+plain(e.Target))
 		}
+	case tool.Read:
+		return true
+	case tool.Unknown, tool.Net, tool.Note:
 	}
+	return false
 }
 
 func object(o *policy.Opinion, v policy.Verdict, why string) {

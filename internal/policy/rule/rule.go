@@ -1,64 +1,267 @@
-// Package rule is the policy a person writes down: allow, ask or deny, per
-// tool or per sort of thing a tool would touch.
+// Package rule judges calls by what a person allowed: a preset of permissions,
+// rules of their own on top of it, and what they said "always" to. It looks at
+// what a call would touch; a tool's name matters only where a rule the person
+// wrote names it.
 //
-// A rule under a tool's own name decides for that tool. Every other call is
-// judged by its effects, and the strictest of them decides: what only reads by
-// the "read" rule, what writes files by "write", what runs commands by "bash",
-// what reaches the network by "fetch", what changes only the program's own notes
-// by "note", and what nobody can tell by "default".
+// Three things hold whatever the rules are. A rule about a file binds every way
+// to that file: the tools that read, search and edit, and the commands that are
+// given its name. A pattern that allows a command vouches for that command
+// only, never for what is chained, substituted or redirected with it. Where two
+// rules disagree the stricter one wins: deny beats ask beats allow.
 package rule
 
 import (
 	"context"
 	"fmt"
+	"slices"
+	"strings"
 
 	"coder/internal/policy"
+	"coder/internal/policy/risk"
 	"coder/internal/tool"
 )
 
-// Rules maps a tool's name, or one of read, write, bash, fetch, note and
-// default, to a verdict. A missing default denies. A missing note allows: such
-// calls touch nothing of the user's.
-type Rules map[string]policy.Verdict
+// Book is everything a person ever allowed or forbade here. The zero Book asks
+// about everything the preset asks about.
+type Book struct {
+	// Given are the person's own rules: by tool or class (read, write, bash,
+	// fetch, note, default), then by pattern; "*" is any use.
+	Given map[string]risk.Patterns
+	// Allow and Deny are the rules of one run. What Allow names passes where
+	// only the preset would ask.
+	Allow, Deny []Spec
+	// Always is what the person said "always" to.
+	Always *Always
+	// Exact is set if whole command lines are remembered rather than names.
+	Exact bool
 
-// Judge gives the verdict of the rule that applies to c.
-func (rs Rules) Judge(_ context.Context, c policy.Case) (policy.Opinion, error) {
-	key, v := rs.find(c)
-	if v == policy.Allow {
-		return policy.Opinion{Verdict: policy.Allow}, nil
-	}
-	why := fmt.Sprintf("%q needs approval", key)
-	if v == policy.Deny {
-		why = fmt.Sprintf("%q is not allowed", key)
-	}
-	return policy.Opinion{Verdict: v, Reasons: []policy.Reason{{By: "rule", Text: why, Lasting: true}}}, nil
+	Root, Home string // absolute
+	// Analyse says what a command line would do.
+	Analyse func(command string) risk.Report
+	// Glob, which may be nil, lists the files a shell pattern stands for.
+	Glob func(pattern string) []string
 }
 
-func (rs Rules) find(c policy.Case) (key string, v policy.Verdict) {
-	if v, ok := rs[c.Tool]; ok {
-		return c.Tool, v
-	}
-	key, v = "default", rs["default"]
-	for i, e := range c.Plan.Effects {
-		k, ev := rs.forKind(e.Kind)
-		if i == 0 || ev < v {
-			key, v = k, ev
+// In is the policy of the book under a preset.
+func (b *Book) In(p Preset) policy.Policy {
+	return policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
+		o := policy.Opinion{Verdict: policy.Allow}
+		effects := c.Plan.Effects
+		if len(effects) == 0 {
+			effects = []tool.Effect{{}}
 		}
-	}
-	return key, v
+		for _, e := range effects {
+			for _, f := range b.judge(p, c.Tool, e) {
+				f.addTo(&o)
+			}
+		}
+		return o, nil
+	})
 }
 
-func (rs Rules) forKind(k tool.Kind) (string, policy.Verdict) {
-	class, known := classes[k]
-	if v, ok := rs[class]; known && ok {
-		return class, v
+// finding is one rule's word on one effect.
+type finding struct {
+	verdict policy.Verdict
+	text    string
+	rule    string
+	once    bool // it cannot be waived for good
+}
+
+func (f finding) addTo(o *policy.Opinion) {
+	o.Verdict = min(o.Verdict, f.verdict)
+	if f.verdict == policy.Allow {
+		return
 	}
-	if k == tool.Note {
-		return class, policy.Allow
+	r := policy.Reason{By: "rule", Text: f.text, Lasting: !f.once, Rule: f.rule}
+	if !slices.Contains(o.Reasons, r) {
+		o.Reasons = append(o.Reasons, r)
 	}
-	return "default", rs["default"]
 }
 
 var classes = map[tool.Kind]string{
 	tool.Read: "read", tool.Write: "write", tool.Exec: "bash", tool.Net: "fetch", tool.Note: "note",
+}
+
+func (b *Book) judge(p Preset, name string, e tool.Effect) []finding {
+	class, known := classes[e.Kind]
+	if !known {
+		class = "default"
+	}
+	switch e.Kind {
+	case tool.Exec:
+		return b.command(p, name, e.Target)
+	case tool.Read, tool.Write:
+		return []finding{b.file(p, name, class, e.Target)}
+	case tool.Net:
+		return []finding{b.address(p, name, e.Target)}
+	case tool.Note, tool.Unknown:
+	}
+	if s, ok := b.forbids(name, class, func(on string) bool { return false }); ok {
+		return []finding{denied(s)}
+	}
+	f := b.wide(p, name, class)
+	if f.verdict == policy.Ask && (b.lets(name, class, func(string) bool { return false }) || b.Always.tool(name)) {
+		f.verdict = policy.Allow
+	}
+	return []finding{f}
+}
+
+func denied(s Spec) finding {
+	return finding{policy.Deny, fmt.Sprintf("%s is not allowed in this run", s), "--disallowed-tools " + s.String(), true}
+}
+
+// forbids finds a rule of this run against a use that matches.
+func (b *Book) forbids(name, class string, matches func(on string) bool) (Spec, bool) {
+	i := slices.IndexFunc(b.Deny, func(s Spec) bool { return s.names(name, class) && (s.On == "" || matches(s.On)) })
+	if i < 0 {
+		return Spec{}, false
+	}
+	return b.Deny[i], true
+}
+
+// lets reports whether a rule of this run allows a use that matches.
+func (b *Book) lets(name, class string, matches func(on string) bool) bool {
+	return slices.ContainsFunc(b.Allow, func(s Spec) bool { return s.names(name, class) && (s.On == "" || matches(s.On)) })
+}
+
+// wide is the verdict on any use of a tool: the preset's, or that of a rule
+// for the tool, or for its class.
+func (b *Book) wide(p Preset, name, class string) finding {
+	v, key, given := p.Verdicts[class], class, false
+	rule := "preset " + p.Name
+	for _, k := range []string{name, class} {
+		if own, ok := b.Given[k]["*"]; ok {
+			v, key, given = merge(p, class, own), k, true
+			rule = fmt.Sprintf("permission.%s = %s", k, own)
+			break
+		}
+	}
+	if own, ok := b.Given["default"]["*"]; ok && !given && (class == "default" || class == "fetch") {
+		v, key = merge(p, class, own), "default"
+		rule = fmt.Sprintf("permission.default = %s", own)
+	}
+	return finding{verdict: v, text: words(key, v), rule: rule}
+}
+
+// merge weighs a person's rule for any use of a class against the preset.
+func merge(p Preset, class string, own policy.Verdict) policy.Verdict {
+	base := p.Verdicts[class]
+	switch {
+	case p.Floor:
+		return min(base, own)
+	case own == policy.Ask && slices.Contains(p.Lifts, class):
+		return base
+	}
+	return own
+}
+
+func words(key string, v policy.Verdict) string {
+	if v == policy.Deny {
+		return key + " policy does not allow it"
+	}
+	return key + " policy requires approval"
+}
+
+// readTools and writeTools are the names under which people write rules about
+// files.
+var (
+	readTools  = []string{"read", "list", "glob", "grep", "search_code"}
+	writeTools = []string{"write", "edit", "patch"}
+)
+
+// file judges a use of one file: by the rules about that file, else by those
+// for any use of the tool.
+func (b *Book) file(p Preset, name, class, target string) finding {
+	place := b.place(target)
+	about := func(on string) bool { return b.covers(on, place) }
+	if s, ok := b.forbids(name, class, about); ok {
+		return denied(s)
+	}
+	wide := b.wide(p, name, class)
+	if f, ok := b.about(p, name, class, place); ok {
+		if p.Floor && wide.verdict < f.verdict {
+			return wide
+		}
+		return f
+	}
+	if wide.verdict == policy.Ask && (b.lets(name, class, about) || b.Always.file(class, place)) {
+		wide.verdict = policy.Allow
+	}
+	return wide
+}
+
+// about finds what the rules about one file say of it, if there are any. What
+// may not be read may not be edited either.
+func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
+	tools := readTools
+	if class == "write" {
+		tools = slices.Concat(writeTools, readTools)
+	}
+	covers := func(s Spec) bool {
+		return s.On != "" && b.covers(s.On, place) && (strings.EqualFold(s.Tool, name) || slices.Contains(tools, strings.ToLower(s.Tool)))
+	}
+	if i := slices.IndexFunc(b.Deny, covers); i >= 0 {
+		return denied(b.Deny[i]), true
+	}
+	f, ok = b.pattern(tools, name, place)
+	if !ok && b.isSecret(place) && !p.Unchecked {
+		f, ok = finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
+		if slices.ContainsFunc(b.Allow, covers) {
+			f.verdict = policy.Allow
+		}
+	}
+	if f.verdict == policy.Ask && b.Always.file(class, place) {
+		f.verdict = policy.Allow
+	}
+	return f, ok
+}
+
+// pattern finds the strictest of the person's rules about one file: of each
+// tool's rules the longest that covers it speaks.
+func (b *Book) pattern(tools []string, name, place string) (f finding, ok bool) {
+	if !slices.Contains(tools, name) {
+		tools = append(slices.Clip(tools), name)
+	}
+	for _, t := range tools {
+		best := ""
+		for pattern := range b.Given[t] {
+			if pattern != "*" && len(pattern) > len(best) && b.covers(pattern, place) {
+				best = pattern
+			}
+		}
+		if v, given := b.Given[t][best]; given && (!ok || v < f.verdict) {
+			f, ok = finding{verdict: v, text: wordsAbout(best, place, v), rule: fmt.Sprintf("permission.%s[%q] = %s", t, best, v)}, true
+		}
+	}
+	return f, ok
+}
+
+func wordsAbout(pattern, place string, v policy.Verdict) string {
+	if v == policy.Deny {
+		return fmt.Sprintf("a rule about %s does not allow it: %s", pattern, place)
+	}
+	return fmt.Sprintf("a rule about %s requires approval: %s", pattern, place)
+}
+
+// address judges a use of the network.
+func (b *Book) address(p Preset, name, target string) finding {
+	about := func(on string) bool { return onHost(on, target) }
+	if s, ok := b.forbids(name, "fetch", about); ok {
+		return denied(s)
+	}
+	best := ""
+	for pattern := range b.Given["fetch"] {
+		if pattern != "*" && len(pattern) > len(best) && onHost(pattern, target) {
+			best = pattern
+		}
+	}
+	if best != "" {
+		v := b.Given["fetch"][best]
+		return finding{v, words("fetch", v), fmt.Sprintf("permission.fetch[%q] = %s", best, v), false}
+	}
+	f := b.wide(p, name, "fetch")
+	if f.verdict == policy.Ask && (b.lets(name, "fetch", about) || b.Always.host(target)) {
+		f.verdict = policy.Allow
+	}
+	return f
 }

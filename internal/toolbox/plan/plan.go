@@ -1,5 +1,5 @@
 // Package plan holds the tools by which the model keeps a list of what it means
-// to do.
+// to do, asks the user what only they can decide, and hands over a plan.
 //
 // The list belongs to the program: writing it touches nothing of the user's. A
 // list that is written is whole, bounded and well formed: every item has an id

@@ -1,0 +1,227 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/event"
+	"coder/internal/policy"
+	"coder/internal/policy/risk"
+	"coder/internal/profile"
+	"coder/internal/tool"
+	"coder/internal/wire"
+)
+
+// runPolicy tells what would become of commands, and of past calls, under the
+// rules of today.
+func runPolicy(ctx context.Context, env Env, fl *flags) error {
+	if len(fl.args) == 0 {
+		return usagef("coder policy takes check COMMAND, or test --against sessions")
+	}
+	what, rest := fl.args[0], fl.args[1:]
+	h, err := newHouse(env, fl, func(text string) { fmt.Fprintln(env.Stderr, "coder: "+text) })
+	if err != nil {
+		return err
+	}
+	switch {
+	case what == "check" && len(rest) > 0:
+		return h.policyCheck(ctx, strings.Join(rest, " "))
+	case what == "check":
+		return usagef("coder policy check needs a command, as one argument: coder policy check 'git status'")
+	case what == "test" && fl.against == "sessions":
+		return h.policyTest(ctx)
+	case what == "test":
+		return usagef("coder policy test needs --against sessions")
+	}
+	return usagef("unknown: coder policy %s; it takes check or test", what)
+}
+
+// verdictOn is what policy check prints.
+type verdictOn struct {
+	Command  string   `json:"command"`
+	Mode     string   `json:"mode"`
+	Decision string   `json:"decision"`
+	Risk     string   `json:"risk"`
+	ReadOnly bool     `json:"read_only"`
+	Reasons  []string `json:"reasons"`
+	Rules    []string `json:"rules"`
+	Always   *string  `json:"always"`
+	Never    string   `json:"always_not,omitempty"` // why always cannot be said
+}
+
+func (h *house) policyCheck(ctx context.Context, command string) error {
+	j, err := h.judgement()
+	if err != nil {
+		return err
+	}
+	h.remember(j)
+	m, preset := h.state.Current()
+	c := policy.Case{Tool: "bash", Plan: planOf(tool.Effect{Kind: tool.Exec, Target: command})}
+	o, err := j.in(m, preset).Judge(ctx, c)
+	if err != nil {
+		return err
+	}
+	r := risk.Analyse(command, j.facts)
+	v := verdictOn{
+		Command: command, Mode: m.Name, Decision: o.Verdict.String(), Risk: r.Level.String(), ReadOnly: r.ReadOnly,
+		Reasons: []string{}, Rules: []string{},
+	}
+	for _, why := range o.Reasons {
+		v.Reasons = append(v.Reasons, why.String())
+		if why.Rule != "" && !slices.Contains(v.Rules, why.Rule) {
+			v.Rules = append(v.Rules, why.Rule)
+		}
+	}
+	switch what, err := j.book.Offer(c); {
+	case o.Verdict == policy.Ask && !o.Waivable():
+		v.Never = "it is asked about every time"
+	case err != nil:
+		v.Never = err.Error()
+	default:
+		v.Always = &what
+	}
+	if h.flags.json {
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(v))
+		return err
+	}
+	return v.print(h.env.Stdout)
+}
+
+func (v verdictOn) print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s in %s mode, risk %s", v.Decision, v.Mode, v.Risk)
+	if v.ReadOnly {
+		b.WriteString(", only reads")
+	}
+	b.WriteString("\n")
+	for _, why := range v.Reasons {
+		fmt.Fprintf(&b, "  because %s\n", why)
+	}
+	for _, rule := range v.Rules {
+		fmt.Fprintf(&b, "  decided by %s\n", rule)
+	}
+	if v.Always != nil {
+		fmt.Fprintf(&b, "  always would remember %s\n", *v.Always)
+	} else {
+		fmt.Fprintf(&b, "  always cannot be said: %s\n", v.Never)
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// retrial is a past call judged again.
+type retrial struct {
+	Session string `json:"session"`
+	Call    string `json:"toolCallId"`
+	Tool    string `json:"toolName"`
+	What    string `json:"what"`
+	Mode    string `json:"mode"`
+	Then    string `json:"then"`
+	Now     string `json:"now"`
+	Why     string `json:"why,omitempty"`
+}
+
+// retrials is what policy test prints.
+type retrials struct {
+	Sessions  int       `json:"sessions"`
+	Calls     int       `json:"calls"`
+	AskedThen int       `json:"asked_then"`
+	AskedNow  int       `json:"asked_now"`
+	Changed   []retrial `json:"changed"`
+}
+
+// policyTest judges every recorded call again with the rules of today.
+func (h *house) policyTest(ctx context.Context) error {
+	j, err := h.judgement()
+	if err != nil {
+		return err
+	}
+	h.remember(j)
+	logs, _, err := h.stores()
+	if err != nil {
+		return err
+	}
+	sum := retrials{Changed: []retrial{}}
+	for _, id := range h.sessionIDs() {
+		if err := sum.retry(ctx, j, logs, id, h.flags.mode); err != nil {
+			h.warn(fmt.Sprintf("session %s: %v", id, err))
+		}
+		sum.Sessions++
+	}
+	if h.flags.json {
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(sum))
+		return err
+	}
+	return sum.print(h.env.Stdout)
+}
+
+// retry judges the calls of one session, each in the mode it was made in.
+func (sum *retrials) retry(ctx context.Context, j *judgement, logs event.Store, id, mode string) error {
+	now, preset := j.state.Current()
+	asked := make(map[string]bool)
+	for r, err := range logs.Read(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		switch e := r.Event.(type) {
+		case event.ModeChanged:
+			if m, err := profile.Lookup(e.Mode); err == nil && mode == "" {
+				now, preset = m, cmp.Or(e.Preset, m.Preset)
+			}
+		case event.InteractionRequested:
+			asked[e.CallID()] = true
+			for _, p := range e.Parts {
+				asked[p.CallID()] = true
+			}
+		case event.ToolCallRequested:
+			if e.DecidedBy != "recovery" && len(e.Effects) > 0 {
+				sum.add(ctx, j, now, preset, r.Session, e, asked[e.CallID])
+			}
+		}
+	}
+	return nil
+}
+
+func (sum *retrials) add(ctx context.Context, j *judgement, m profile.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
+	c := policy.Case{Tool: e.Tool}
+	for _, f := range e.Effects {
+		if effect, ok := tool.ParseEffect(f); ok {
+			c.Plan.Effects = append(c.Plan.Effects, effect)
+		}
+	}
+	o, err := j.in(m, preset).Judge(ctx, c)
+	if err != nil {
+		o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
+	}
+	then := e.Verdict
+	if asked {
+		then = policy.Ask.String()
+		sum.AskedThen++
+	}
+	if o.Verdict == policy.Ask {
+		sum.AskedNow++
+	}
+	sum.Calls++
+	if then != o.Verdict.String() {
+		sum.Changed = append(sum.Changed, retrial{
+			Session: id, Call: e.CallID, Tool: e.Tool, What: strings.Join(e.Effects, ", "), Mode: m.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
+		})
+	}
+}
+
+func (sum *retrials) print(w io.Writer) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d calls in %d sessions: %d were asked about, %d would be now (%+d)\n", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)
+	for _, c := range sum.Changed {
+		fmt.Fprintf(&b, "  %s → %s  %s %s  (%s, %s)\n", c.Then, c.Now, c.Tool, c.What, c.Session, c.Mode)
+		if c.Why != "" {
+			fmt.Fprintf(&b, "      %s\n", c.Why)
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,209 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/supervisor"
+	"coder/internal/task"
+	"coder/internal/textsafe"
+	"coder/internal/timeline"
+	"coder/internal/uip"
+	"coder/internal/wire"
+)
+
+// sessionIDs are the sessions kept here, the newest first.
+func (h *house) sessionIDs() []string {
+	ids := sessionsUnder(h.logs(), "")
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	return ids
+}
+
+// taskRow is one task with the questions that wait for an answer.
+type taskRow struct {
+	Session string        `json:"session_id"`
+	ID      string        `json:"taskId"`
+	Title   string        `json:"title"`
+	Status  string        `json:"status"`
+	Created time.Time     `json:"createdAt"`
+	Open    []uip.Request `json:"interactions"`
+}
+
+// tasks reads what was asked for and decided in one session.
+func tasks(ctx context.Context, logs event.Store, session string) ([]taskRow, error) {
+	var (
+		all  task.Tasks
+		open []uip.Request
+		when = make(map[string]time.Time)
+	)
+	for r, err := range logs.Read(ctx, session, 0, event.Domain) {
+		if err != nil {
+			return nil, fmt.Errorf("read session %s: %w", session, err)
+		}
+		switch e := r.Event.(type) {
+		case event.TaskCreated:
+			when[e.TaskID] = r.Time
+		case event.InteractionRequested:
+			open = append(open, e.Request)
+		case event.InteractionResponded:
+			open = slices.DeleteFunc(open, func(q uip.Request) bool { return q.ID == e.ID })
+		}
+		if err := all.Add(r); err != nil {
+			return nil, fmt.Errorf("read session %s: %w", session, err)
+		}
+	}
+	var rows []taskRow
+	for _, t := range all.All() {
+		row := taskRow{Session: session, ID: t.ID, Title: t.Title, Status: string(t.Status), Created: when[t.ID], Open: []uip.Request{}}
+		for _, q := range open {
+			if q.TaskID == t.ID && !t.Status.Ended() {
+				row.Open = append(row.Open, q)
+			}
+		}
+		rows = append(rows, row)
+	}
+	slices.Reverse(rows)
+	return rows, nil
+}
+
+// allTasks reads every session, the newest first. A session that cannot be
+// read is told of and left out.
+func (h *house) allTasks(ctx context.Context) ([]taskRow, error) {
+	logs, _, err := h.stores()
+	if err != nil {
+		return nil, err
+	}
+	rows := []taskRow{}
+	for _, id := range h.sessionIDs() {
+		more, err := tasks(ctx, logs, id)
+		if err != nil {
+			h.warn(err.Error())
+		}
+		rows = append(rows, more...)
+	}
+	return rows, nil
+}
+
+// runTasks lists the tasks and what they wait for.
+func runTasks(ctx context.Context, env Env, fl *flags) error {
+	if len(fl.args) > 0 {
+		return usagef("coder tasks takes no arguments")
+	}
+	h, err := newHouse(env, fl, func(text string) { fmt.Fprintln(env.Stderr, "coder: "+text) })
+	if err != nil {
+		return err
+	}
+	rows, err := h.allTasks(ctx)
+	if err != nil {
+		return err
+	}
+	if fl.json {
+		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(rows))
+		return err
+	}
+	return printTasks(env.Stdout, rows)
+}
+
+func printTasks(w io.Writer, rows []taskRow) error {
+	var b strings.Builder
+	if len(rows) == 0 {
+		b.WriteString("there are no tasks here\n")
+	}
+	for _, r := range rows {
+		fmt.Fprintf(&b, "%s  %-13s %s  (%s)\n", r.Created.Local().Format("2006-01-02 15:04"), r.Status, oneLine(r.Title), r.Session)
+		for _, q := range r.Open {
+			fmt.Fprintf(&b, "    waits for an answer: %s\n", oneLine(q.Display.Title))
+			if q.Display.Description != "" {
+				fmt.Fprintf(&b, "      %s\n", oneLine(q.Display.Description))
+			}
+			for _, part := range q.Parts {
+				fmt.Fprintf(&b, "      %s: %s\n", part.ID, oneLine(part.Display.Title))
+			}
+			fmt.Fprintf(&b, "      coder respond %s --option %s\n", q.ID, strings.Join(optionIDs(q), "|"))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+func optionIDs(q uip.Request) (ids []string) {
+	for _, o := range q.Options {
+		ids = append(ids, o.ID)
+	}
+	if len(ids) == 0 {
+		return []string{"…"}
+	}
+	return ids
+}
+
+// runRespond answers a question that waits, and goes on with its task.
+func runRespond(ctx context.Context, env Env, fl *flags) error {
+	if len(fl.args) != 1 {
+		return usagef("coder respond needs the id of one interaction; coder tasks lists them")
+	}
+	fl.outputFormat, fl.inputFormat = "text", "text"
+	out := newOutput(env, fl)
+	h, err := newHouse(env, fl, out.warn)
+	if err != nil {
+		return err
+	}
+	session, err := h.answer(ctx, fl.args[0])
+	if err != nil || fl.record {
+		return err
+	}
+	if fl.onAsk == "" {
+		fl.onAsk = "park" // whoever answers later answers the next one later too
+	}
+	fl.resume = session
+	return h.withSession(ctx, out, func(s *supervisor.Session) error { return h.turn(ctx, s, out, "") })
+}
+
+// answer puts the answer to an open interaction on record and tells which
+// session it belongs to.
+func (h *house) answer(ctx context.Context, id string) (session string, err error) {
+	rows, err := h.allTasks(ctx)
+	if err != nil {
+		return "", err
+	}
+	for _, row := range rows {
+		for _, q := range row.Open {
+			if q.ID == id {
+				return row.Session, h.recordAnswer(ctx, row.Session, q)
+			}
+		}
+	}
+	return "", inputf("no open interaction %s; it was answered, withdrawn, or never asked (coder tasks lists those that wait)", id)
+}
+
+// recordAnswer checks the answer against the question and keeps it.
+func (h *house) recordAnswer(ctx context.Context, session string, q uip.Request) (err error) {
+	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: h.flags.option, Input: h.flags.input, Comment: h.flags.comment}
+	for _, part := range h.flags.answers {
+		id, option, _ := strings.Cut(part, "=")
+		a.Parts = append(a.Parts, uip.Response{ID: id, Option: option})
+	}
+	if err := uip.Check(q, a); err != nil {
+		return inputf("%v; the options are %s", err, strings.Join(optionIDs(q), ", "))
+	}
+	logs, _, err := h.stores()
+	if err != nil {
+		return err
+	}
+	line, err := timeline.Open(ctx, logs, session, timeline.Options{Now: h.env.Now})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	return line.Through(event.Discard).Emit(ctx, event.Record{Task: q.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
+}
+
+// oneLine is foreign text made fit for a list.
+func oneLine(s string) string { return textsafe.Line(s, 400) }

@@ -1,0 +1,127 @@
+package rule
+
+import (
+	"fmt"
+	"maps"
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/policy"
+	"coder/internal/policy/risk"
+)
+
+// command judges a command line: the commands in it, and the files it names.
+func (b *Book) command(p Preset, name, line string) []finding {
+	if p.Unchecked {
+		return nil
+	}
+	r := b.Analyse(line)
+	if s, ok := objects(b.Deny, name, r); ok {
+		return []finding{denied(s)}
+	}
+	return append([]finding{b.line(p, name, line, r)}, b.named(p, r)...)
+}
+
+// line judges the commands of a line.
+func (b *Book) line(p Preset, name, text string, r risk.Report) finding {
+	wide := b.wide(p, name, "bash")
+	patterns := maps.Clone(b.Given["bash"])
+	if patterns == nil {
+		patterns = risk.Patterns{}
+	}
+	patterns["*"] = wide.verdict
+	v, pattern, _ := patterns.Verdict(r)
+	f := finding{v, words("bash", v), fmt.Sprintf("permission.bash[%q] = %s", pattern, v), false}
+	wideSpoke := pattern == "*"
+	if wideSpoke {
+		f.rule = wide.rule
+	}
+	_, askedFor := b.Given["bash"]["*"]
+	switch {
+	case v == policy.Deny:
+	case v == policy.Ask && wideSpoke && r.ReadOnly && p.Readers && (!askedFor || p.Wary):
+		f.verdict = policy.Allow
+	case p.Wary && !r.ReadOnly:
+		f.verdict, f.once = policy.Ask, true
+		f.text, f.rule = "plan mode: the command is not known to only read", "preset plan"
+	case v == policy.Ask && wideSpoke && (b.remembers(text, r) || vouches(b.Allow, name, r)):
+		f.verdict = policy.Allow
+	}
+	return f
+}
+
+// named judges the files that a line names, whatever the command is that they
+// are given to.
+func (b *Book) named(p Preset, r risk.Report) []finding {
+	var fs []finding
+	look := func(class string, files ...string) {
+		for _, file := range files {
+			if f, ok := b.about(p, "", class, b.place(file)); ok {
+				fs = append(fs, f)
+			}
+		}
+	}
+	look("read", r.Reads...)
+	look("write", r.Writes...)
+	for _, c := range r.Simple {
+		if !onlyNames[path.Base(c.Name)] {
+			for _, w := range c.Args {
+				look("read", b.files(w)...)
+			}
+		}
+	}
+	return fs
+}
+
+// onlyNames are commands that do not open the files they are given.
+var onlyNames = func() map[string]bool {
+	names := make(map[string]bool)
+	for _, n := range strings.Fields("echo printf test [ ls dir stat basename dirname realpath readlink touch mkdir find fd which type true false cd pwd") {
+		names[n] = true
+	}
+	return names
+}()
+
+// files are the files that a word of a command may stand for.
+func (b *Book) files(word string) []string {
+	if i := strings.IndexByte(word, '='); i >= 0 && strings.HasPrefix(word, "-") {
+		word = word[i+1:]
+	}
+	if word == "" || strings.HasPrefix(word, "-") {
+		return nil
+	}
+	word = strings.TrimPrefix(word, "@") // curl and others read @file
+	if strings.ContainsAny(word, "*?[") && b.Glob != nil {
+		return append(b.Glob(word), word)
+	}
+	if strings.ContainsRune(word, '{') {
+		return slices.Concat([]string{word}, braces(word))
+	}
+	return []string{word}
+}
+
+// braces are the words that one pair of braces stands for.
+func braces(word string) []string {
+	before, rest, _ := strings.Cut(word, "{")
+	inner, after, ok := strings.Cut(rest, "}")
+	if !ok {
+		return nil
+	}
+	var words []string
+	for alternative := range strings.SplitSeq(inner, ",") {
+		words = append(words, before+alternative+after)
+	}
+	return words
+}
+
+func (b *Book) remembers(text string, r risk.Report) bool {
+	if b.Always == nil {
+		return false
+	}
+	if b.Exact {
+		_, err := risk.Names(r)
+		return err == nil && b.Always.line(text)
+	}
+	return risk.Remembered(b.Always.commands(), r)
+}

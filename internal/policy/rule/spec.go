@@ -1,0 +1,120 @@
+package rule
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/policy/risk"
+)
+
+// Spec is a rule in one word: a tool, or a tool and what it is used on, such
+// as bash(go test *), edit(src/**) or fetch(domain:x.org).
+type Spec struct {
+	Tool string
+	On   string // "" is any use
+}
+
+func (s Spec) String() string {
+	if s.On == "" {
+		return s.Tool
+	}
+	return s.Tool + "(" + s.On + ")"
+}
+
+// ParseSpecs reads a list of specs separated by commas. A comma inside
+// parentheses is part of the spec.
+func ParseSpecs(list string) ([]Spec, error) {
+	var specs []Spec
+	depth, from := 0, 0
+	for i := 0; i <= len(list); i++ {
+		switch {
+		case i < len(list) && list[i] == '(':
+			depth++
+		case i < len(list) && list[i] == ')':
+			depth--
+		case i == len(list) || list[i] == ',' && depth == 0:
+			s, err := parseSpec(list[from:i])
+			if err != nil {
+				return nil, err
+			}
+			if s.Tool != "" {
+				specs = append(specs, s)
+			}
+			from = i + 1
+		}
+	}
+	return specs, nil
+}
+
+func parseSpec(text string) (Spec, error) {
+	text = strings.TrimSpace(text)
+	tool, rest, has := strings.Cut(text, "(")
+	on, closed := strings.CutSuffix(rest, ")")
+	switch {
+	case text == "":
+		return Spec{}, nil
+	case has && !closed, strings.ContainsAny(tool, ") \t"), has && tool == "":
+		return Spec{}, fmt.Errorf("%q is not a rule; rules look like read, bash(go test *), edit(src/**)", text)
+	}
+	if prefix, ok := strings.CutSuffix(on, ":*"); ok && !strings.HasPrefix(on, "domain:") {
+		on = prefix + " *"
+	}
+	if on == "*" {
+		on = ""
+	}
+	return Spec{Tool: strings.TrimSpace(tool), On: on}, nil
+}
+
+// names reports whether the spec speaks of a tool, by name, by one of its
+// classes, or by a pattern.
+func (s Spec) names(tool, class string) bool {
+	if strings.EqualFold(s.Tool, tool) || strings.EqualFold(s.Tool, class) {
+		return true
+	}
+	ok, err := path.Match(strings.ToLower(s.Tool), strings.ToLower(tool))
+	return err == nil && ok
+}
+
+// onHost reports whether pattern, domain:x.org or a host, covers the host of
+// address or one it belongs to.
+func onHost(pattern, address string) bool {
+	u, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	host := strings.ToLower(u.Hostname())
+	domain := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(pattern, "domain:"), "*."))
+	return host == domain || strings.HasSuffix(host, "."+domain)
+}
+
+// vouches reports whether specs that allow cover every command of a line. None
+// vouches for what is substituted, redirected or not understood.
+func vouches(specs []Spec, tool string, r risk.Report) bool {
+	if r.Substituted || r.Unknown || r.Redirected || len(r.Simple) == 0 {
+		return slices.ContainsFunc(specs, func(s Spec) bool { return s.On == "" && s.names(tool, "bash") })
+	}
+	for _, c := range r.Simple {
+		if !slices.ContainsFunc(specs, func(s Spec) bool {
+			return s.names(tool, "bash") && (s.On == "" || risk.MatchPattern(s.On, c))
+		}) {
+			return false
+		}
+	}
+	return true
+}
+
+// objects reports the spec that forbids some command of a line.
+func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
+	for _, s := range specs {
+		if !s.names(tool, "bash") {
+			continue
+		}
+		if s.On == "" || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return risk.MatchPattern(s.On, c) }) {
+			return s, true
+		}
+	}
+	return Spec{}, false
+}

@@ -1,0 +1,178 @@
+// Package trust remembers which workspaces a person trusts. A repository is
+// not trusted because it was cloned: trust is given to a folder together with
+// the content of the files that could change what the program does there, and
+// is gone as soon as one of them is changed by anybody else.
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// files are what decides how the program behaves in a workspace.
+var files = []string{filepath.Join(".coder", "config.json"), ".mcp.json"}
+
+// maxFile bounds what is read of each; a longer file is not trusted.
+const maxFile = 1 << 20
+
+// Book is where trust is written down.
+type Book struct {
+	Path string // of the file; empty remembers nothing
+	Now  func() time.Time
+}
+
+type entry struct {
+	Hash  string    `json:"hash"`
+	Since time.Time `json:"since"`
+}
+
+// State is how a workspace stands.
+type State uint8
+
+// The states of a workspace.
+const (
+	Unknown State = iota // never trusted
+	Changed              // trusted once, but its files are not what they were
+	Trusted
+)
+
+func (s State) String() string {
+	return [...]string{"not trusted", "changed since it was trusted", "trusted"}[s]
+}
+
+// Hash is the fingerprint of what root could make the program do.
+func Hash(root string) (string, error) {
+	sum := sha256.New()
+	for _, name := range files {
+		text, err := read(filepath.Join(root, name))
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(text))
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// read reads a file, or nothing if there is none.
+func read(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what to trust: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("read what to trust: %w", err)
+	case len(text) > maxFile:
+		return nil, fmt.Errorf("%s is too long to be trusted", path)
+	}
+	return bytes.TrimSpace(text), nil
+}
+
+// Settings are the files of a workspace that trust is about, as far as they
+// exist.
+func Settings(root string) (found []string) {
+	for _, name := range files {
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// Of tells how root stands. What cannot be read is not trusted.
+func (b Book) Of(root string) (State, error) {
+	all, err := b.load()
+	if err != nil {
+		return Unknown, err
+	}
+	e, ok := all[filepath.Clean(root)]
+	if !ok {
+		return Unknown, nil
+	}
+	hash, err := Hash(root)
+	if err != nil || hash != e.Hash {
+		return Changed, err
+	}
+	return Trusted, nil
+}
+
+// Give trusts root as it is now.
+func (b Book) Give(root string) error {
+	hash, err := Hash(root)
+	if err != nil {
+		return err
+	}
+	return b.change(func(all map[string]entry) {
+		all[filepath.Clean(root)] = entry{hash, b.Now().UTC().Truncate(time.Second)}
+	})
+}
+
+// Take ends the trust in root.
+func (b Book) Take(root string) error {
+	return b.change(func(all map[string]entry) { delete(all, filepath.Clean(root)) })
+}
+
+func (b Book) load() (map[string]entry, error) {
+	all := make(map[string]entry)
+	if b.Path == "" {
+		return all, nil
+	}
+	text, err := os.ReadFile(b.Path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what is trusted: %w", err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("read what is trusted: %s: %w", b.Path, err)
+	}
+	return all, nil
+}
+
+// change writes the book anew, whole or not at all.
+func (b Book) change(do func(map[string]entry)) error {
+	if b.Path == "" {
+		return errors.New("there is no home folder to remember it in; set HOME or CODER_HOME")
+	}
+	all, err := b.load()
+	if err != nil {
+		return err
+	}
+	do(all)
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(b.Path), 0o700); err != nil {
+		return fmt.Errorf("remember what is trusted: %w", err)
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(b.Path), ".trust-*")
+	if err != nil {
+		return fmt.Errorf("remember what is trusted: %w", err)
+	}
+	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
+	_, err = tmp.Write(append(text, '\n'))
+	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
+		err = os.Rename(tmp.Name(), b.Path)
+	}
+	if err != nil {
+		return fmt.Errorf("remember what is trusted: %w", err)
+	}
+	return nil
+}
