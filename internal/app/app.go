@@ -17,6 +17,8 @@ import (
 	"syscall"
 	"time"
 
+	"golang.org/x/term"
+
 	"coder/internal/event"
 )
 
@@ -34,6 +36,8 @@ type Env struct {
 	Now     func() time.Time
 	// Piped reports whether something other than a person is on stdin.
 	Piped func() bool
+	// Terminal is the terminal the person sits at, if there is one.
+	Terminal func() (in, out *os.File, ok bool)
 	// Signals returns a context that ends when the program is told to stop.
 	Signals func(context.Context) (context.Context, context.CancelFunc)
 	// Sleep, if set, passes the time between attempts instead of real time.
@@ -51,7 +55,7 @@ func FromOS() Env {
 	return Env{
 		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Piped: stdinIsPiped,
+		Now: time.Now, Piped: stdinIsPiped, Terminal: terminal,
 		Signals: func(ctx context.Context) (context.Context, context.CancelFunc) {
 			// A reader that goes away gives an error on the next write, which
 			// ends the turn in good order; it must not end the process.
@@ -59,6 +63,11 @@ func FromOS() Env {
 			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		},
 	}
+}
+
+// terminal is the terminal on both stdin and stdout.
+func terminal() (in, out *os.File, ok bool) {
+	return os.Stdin, os.Stdout, term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
 }
 
 // stdinIsPiped reports whether stdin is a pipe, a file or a socket, rather
@@ -120,7 +129,7 @@ func run(ctx context.Context, env Env) error {
 	case fl.print:
 		return runHeadless(ctx, env, fl)
 	}
-	return usagef("the interactive terminal is not built yet; run one turn with: coder -p \"…\" (coder --help shows the rest)")
+	return runInteractive(ctx, env, fl)
 }
 
 // newSessionID makes an id that sorts by time.

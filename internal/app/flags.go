@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/i18n"
 	"coder/internal/policy/rule"
 	"coder/internal/profile"
 )
@@ -30,7 +31,8 @@ type flags struct {
 	model, appendSystem, dir, configFile, script string
 	maxSteps                                     int
 	autoApprove                                  bool
-	mode, onAsk                                  string
+	mode, onAsk, lang                            string
+	noColor                                      bool
 
 	allowTools, denyTools []rule.Spec
 	comment, input        string   // of an answer
@@ -116,6 +118,8 @@ func options() []option {
 		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.configFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.script }),
+		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
+		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.noColor }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
@@ -262,6 +266,7 @@ func validSessionID(s string) bool {
 
 const usage = `coder — a coding agent for the terminal
 
+  coder [flags] [prompt]         talk in the terminal; with a prompt, run it first and stay
   coder -p [flags] [prompt]      run one turn; the prompt comes from the argument, stdin, or both
   coder demo                     a whole turn on a throw-away project, played by a script
   coder tasks [--json]           tasks and their state, with open questions

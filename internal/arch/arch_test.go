@@ -45,6 +45,14 @@ var plan = []struct {
 	{"broker", "event uip"},
 	{"toolrun", "chat event policy tool uip wire"},
 	{"prompt", "chat"},
+	{"compact", "chat event"},
+	{"complexity", ""},
+	{"verify", ""},
+	{"models", ""},
+	{"mdfile", ""},
+	{"skill", "mdfile"},
+	{"command", "mdfile"},
+	{"export", "chat event session show textsafe uip"},
 	{"policy/risk", "policy tool"},
 	{"policy/rule", "policy policy/risk tool"},
 	{"profile", "policy tool"},
@@ -83,13 +91,22 @@ var plan = []struct {
 	{"render/jsonl", "chat event show uip wire"},
 	{"render/streamjson", "chat event wire"},
 	{"render/plain", "chat event textsafe"},
+	{"render/term/ink", ""},
+	{"render/term/syntax", "render/term/ink"},
+	{"render/term/markdown", "render/term/ink render/term/syntax"},
+	{"render/term", "chat event render/term/ink render/term/markdown render/term/syntax show textsafe uip"},
+	{"i18n", ""},
+	{"tty/cells", ""},
+	{"lineedit", "textsafe tty/cells"},
+	{"tty", "lineedit tty/cells"},
+	{"repl", "event lineedit render/term render/term/ink textsafe tty tty/cells uip"},
 
 	// wiring
 	{"config", ""},
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire i18n lineedit render/term render/term/ink repl tty"},
 	{"arch", ""},
 }
 

@@ -24,6 +24,11 @@ func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode strin
 	return o.tellMode(ctx, st, was.Name)
 }
 
+// SwitchMode changes the mode between turns, for a face that has a key for it.
+func (o *Orchestrator) SwitchMode(ctx context.Context, mode string, out event.Sink) error {
+	return o.switchMode(ctx, &turnState{sink: o.Through(out)}, mode)
+}
+
 // tellMode puts the mode in force on record.
 func (o *Orchestrator) tellMode(ctx context.Context, st *turnState, was string) error {
 	now, preset := o.Profile.Current()

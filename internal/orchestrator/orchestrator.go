@@ -47,6 +47,8 @@ type Config struct {
 
 	Settings func() Settings // read once at the start of each turn
 	Profile  *profile.State  // the mode the session is in
+	// Steer, which may be nil, is what the person said since the last step.
+	Steer func() []string
 	// Permissions, which may be nil, shows the permissions in force.
 	Permissions func() show.Table
 	NewID       func(prefix string) string

@@ -88,3 +88,14 @@ func toolsCommand() command {
 		return strings.TrimRight(b.String(), "\n"), nil
 	}}
 }
+
+// CommandInfo is a slash command for those who list them.
+type CommandInfo struct{ Name, Args, Help string }
+
+// Commands lists the slash commands in the order of /help.
+func Commands() (all []CommandInfo) {
+	for _, c := range commands() {
+		all = append(all, CommandInfo{c.name, c.args, c.help})
+	}
+	return all
+}

@@ -82,6 +82,9 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
 	for st.steps < st.set.MaxSteps {
 		st.steps++
+		if err := o.hear(ctx, st); err != nil {
+			return err
+		}
 		if err := o.chatStep(ctx, st); err != nil {
 			return err
 		}
@@ -97,6 +100,19 @@ func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
 		}
 	}
 	return fmt.Errorf("%w (%d)", ErrStepLimit, st.set.MaxSteps)
+}
+
+// hear takes in what the person said while the last step was under way.
+func (o *Orchestrator) hear(ctx context.Context, st *turnState) error {
+	if o.Steer == nil || st.steps == 1 {
+		return nil
+	}
+	for _, words := range o.Steer() {
+		if err := o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, words)}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (o *Orchestrator) newState(out event.Sink) *turnState {

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/broker"
@@ -86,6 +87,8 @@ type Session struct {
 	past   history
 	mode   string // as the record has it; "" is the usual one
 
+	steer atomic.Pointer[func() []string]
+
 	turn sync.Mutex // held while an input runs
 }
 
@@ -130,7 +133,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
 	if err := ss.greet(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
@@ -219,6 +222,24 @@ func (s *Session) Run(ctx context.Context, input string, out event.Sink) (string
 		return "", err
 	}
 	return s.orch.RunInput(ctx, input, out)
+}
+
+// SwitchMode changes the mode of the session.
+func (s *Session) SwitchMode(ctx context.Context, mode string, out event.Sink) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.orch.SwitchMode(ctx, mode, out)
+}
+
+// Steer lets the running turn take more of the person's words between its
+// steps. Take may be called by another goroutine.
+func (s *Session) Steer(take func() []string) { s.steer.Store(&take) }
+
+func (s *Session) steered() []string {
+	if take := s.steer.Load(); take != nil {
+		return (*take)()
+	}
+	return nil
 }
 
 // Continue takes up the turn an earlier process left unfinished, or returns

@@ -31,8 +31,9 @@ type Book struct {
 }
 
 type entry struct {
-	Hash  string    `json:"hash"`
-	Since time.Time `json:"since"`
+	Hash     string    `json:"hash"`
+	Since    time.Time `json:"since"`
+	Declined bool      `json:"declined,omitempty"` // asked about, and not given
 }
 
 // State is how a workspace stands.
@@ -101,7 +102,7 @@ func (b Book) Of(root string) (State, error) {
 		return Unknown, err
 	}
 	e, ok := all[filepath.Clean(root)]
-	if !ok {
+	if !ok || e.Declined {
 		return Unknown, nil
 	}
 	hash, err := Hash(root)
@@ -117,9 +118,33 @@ func (b Book) Give(root string) error {
 	if err != nil {
 		return err
 	}
-	return b.change(func(all map[string]entry) {
-		all[filepath.Clean(root)] = entry{hash, b.Now().UTC().Truncate(time.Second)}
-	})
+	return b.note(root, entry{Hash: hash})
+}
+
+// Decline remembers that a person did not want to trust root as it is now.
+func (b Book) Decline(root string) error {
+	hash, err := Hash(root)
+	if err != nil || b.Path == "" {
+		return err
+	}
+	return b.note(root, entry{Hash: hash, Declined: true})
+}
+
+// Declined reports whether a person was asked about root as it is now and did
+// not want to trust it.
+func (b Book) Declined(root string) bool {
+	all, err := b.load()
+	if err != nil {
+		return false
+	}
+	hash, err := Hash(root)
+	e := all[filepath.Clean(root)]
+	return err == nil && e.Declined && e.Hash == hash
+}
+
+func (b Book) note(root string, e entry) error {
+	e.Since = b.Now().UTC().Truncate(time.Second)
+	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
 }
 
 // Take ends the trust in root.

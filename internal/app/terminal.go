@@ -1,0 +1,358 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coder/internal/event"
+	"coder/internal/i18n"
+	"coder/internal/render/term"
+	"coder/internal/render/term/ink"
+	"coder/internal/repl"
+	"coder/internal/supervisor"
+	"coder/internal/trust"
+	"coder/internal/tty"
+)
+
+// console is the program at a terminal.
+type console struct {
+	*house
+	words   *i18n.Printer
+	palette term.Palette
+	sup     *supervisor.Supervisor
+	session *supervisor.Session
+	face    *repl.REPL
+	early   []string // said before there was a face to say it
+}
+
+// runInteractive talks with a person at a terminal, or reads line by line what
+// comes through a pipe.
+func runInteractive(ctx context.Context, env Env, fl *flags) error {
+	in, out, ok := env.Terminal()
+	if !ok {
+		return runPiped(ctx, env, fl)
+	}
+	c := &console{}
+	h, err := newHouse(env, fl, c.warn)
+	if err != nil {
+		return err
+	}
+	c.house = h
+	c.words = h.words()
+	if err := c.askTrust(in, out); err != nil {
+		return err
+	}
+	if demo, err := c.withoutProvider(in, out); demo || err != nil {
+		if demo {
+			return runDemo(ctx, env, fl)
+		}
+		return err
+	}
+	return c.run(ctx, in, out)
+}
+
+// words speaks the language of the person.
+func (h *house) words() *i18n.Printer {
+	return i18n.For(i18n.Choose(cmp.Or(h.flags.lang, h.conf.UI.Lang), h.env.Getenv))
+}
+
+// warn tells the person something that is not part of any turn.
+func (c *console) warn(text string) {
+	if c.face == nil {
+		c.early = append(c.early, text)
+		return
+	}
+	_ = c.face.Say(c.palette.Paint(ink.Warn, c.words.Said(text))) // a terminal that is gone ends the program by itself
+}
+
+// run opens the terminal and the session and keeps the two together until the
+// person leaves.
+func (c *console) run(ctx context.Context, in, out *os.File) (err error) {
+	t, err := tty.Open(in, out, tty.Options{EscDelay: c.escDelay()})
+	if err != nil {
+		return fmt.Errorf("open the terminal: %w", err)
+	}
+	defer func() { err = errors.Join(err, t.Close()) }()
+	if err := t.Raw(); err != nil {
+		return fmt.Errorf("open the terminal: %w", err)
+	}
+	c.palette = c.paletteFor(true)
+	c.face = repl.New(repl.Options{
+		Terminal: t, Screen: tty.NewScreen(out, t.Size, tty.ScreenOptions{NoReflow: noReflow(c.env.Getenv("TERM"))}),
+		Words: c.words, Palette: c.palette, ASCII: !speaksUTF8(c.env.Getenv),
+		Session: func() repl.Session { return c.session }, Status: c.status,
+		Toggle: c.state.Toggled, Next: c.state.Next, Dir: c.root,
+		Complete: c.complete, Edit: c.edit(in, out), Now: c.env.Now,
+		Bell: func() { _, _ = io.WriteString(out, "\a") }, After: c.after,
+	})
+	return c.converse(ctx)
+}
+
+// converse opens the session, greets, talks, and says how to come back.
+func (c *console) converse(ctx context.Context) error {
+	sup, err := c.supervise(c.face)
+	if err != nil {
+		return err
+	}
+	c.sup = sup
+	c.keepOutOfGit()
+	if c.session, err = c.open(ctx, sup, c.face.Out()); err != nil {
+		return err
+	}
+	if err := c.greet(); err != nil {
+		return errors.Join(err, c.session.Close())
+	}
+	err = c.face.Run(ctx, strings.Join(c.flags.args, " "), c.waiting())
+	id := c.session.ID
+	if closeErr := c.session.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("close the session: %w", closeErr)
+	}
+	if !c.flags.ephemeral {
+		_ = c.face.Say(c.palette.Paint(ink.Dim, c.words.T("resume this session with: coder -r %s", id))) // said if it can be
+	}
+	c.mendSnapshots(ctx, sup, id)
+	if errors.Is(err, repl.ErrInterrupted) {
+		return &exitError{code: ExitInterrupted}
+	}
+	return err
+}
+
+// waiting reports whether the session was left with a question open: it is
+// asked again at once.
+func (c *console) waiting() bool {
+	t, ok := c.session.Unfinished()
+	return ok && t.Pending != nil
+}
+
+// greet is the short banner.
+func (c *console) greet() error {
+	model, mode := c.status()
+	dim := func(s string) string { return c.palette.Paint(ink.Dim, s) }
+	lines := []string{fmt.Sprintf("coder %s", Version) + dim(" · "+c.words.T("model %s · mode %s · session %s", model, mode, c.session.ID))}
+	if c.trusted == trust.Changed || len(trust.Settings(c.root)) > 0 && c.trusted != trust.Trusted {
+		lines = append(lines, c.palette.Paint(ink.Warn, c.words.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", c.words.Said(c.trusted.String()))))
+	}
+	if missing := c.missing(); missing != "" {
+		lines = append(lines, dim(missing))
+	}
+	if t, ok := c.session.Unfinished(); ok && !c.waiting() {
+		lines = append(lines, c.palette.Paint(ink.Warn, c.words.T("the last turn was not finished: %s", t.Title)))
+	}
+	lines = append(lines, dim(c.words.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves")))
+	for _, text := range c.early {
+		lines = append(lines, c.palette.Paint(ink.Warn, c.words.Said(text)))
+	}
+	c.early = nil
+	return c.face.Say(strings.Join(lines, "\n"))
+}
+
+// missing says which helpers are not installed.
+func (c *console) missing() string {
+	var all []string
+	for _, name := range []string{"git", "rg"} {
+		if _, err := exec.LookPath(name); err != nil {
+			all = append(all, name)
+		}
+	}
+	if len(all) == 0 {
+		return ""
+	}
+	return c.words.T("not installed, and used where it is: %s", strings.Join(all, ", "))
+}
+
+func (c *console) status() (model, mode string) {
+	m, _ := c.state.Current()
+	return c.modelName(), m.Name
+}
+
+// after takes note of the end of an input.
+func (c *console) after(_ context.Context, _ string, _ error) error { return nil }
+
+// escDelay is how long an Esc may be the beginning of something longer: over a
+// network its parts may arrive apart.
+func (c *console) escDelay() time.Duration {
+	if c.env.Getenv("SSH_TTY") != "" || c.env.Getenv("SSH_CONNECTION") != "" {
+		return 90 * time.Millisecond
+	}
+	return 40 * time.Millisecond
+}
+
+// noReflow reports whether a terminal cuts lines when it gets narrower.
+func noReflow(name string) bool {
+	return name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
+}
+
+// speaksUTF8 reports whether the person's terminal shows more than ASCII.
+func speaksUTF8(getenv func(string) string) bool {
+	name := strings.ToLower(cmp.Or(getenv("LC_ALL"), getenv("LC_CTYPE"), getenv("LANG")))
+	return name == "" || strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
+}
+
+// paletteFor is the colours to use.
+func (h *house) paletteFor(isTerminal bool) term.Palette {
+	switch {
+	case h.flags.noColor || h.conf.UI.Color == "never":
+		return term.Palette{}
+	case h.conf.UI.Color == "always":
+		isTerminal = true
+	}
+	return term.PaletteFor(h.env.Getenv, isTerminal)
+}
+
+// askTrust asks once whether a project's own settings may hold.
+func (c *console) askTrust(in, out *os.File) error {
+	if !c.needsTrust("") || c.trust().Declined(c.root) {
+		return nil
+	}
+	fmt.Fprintln(out, c.words.T("This folder brings settings of its own that change what the program may do:"))
+	for _, w := range c.report.Warnings {
+		fmt.Fprintf(out, "  %s\n", c.words.Said(w.String()))
+	}
+	yes, err := confirm(in, out, c.words.T("Do you trust %s? [y/N] ", c.root), false)
+	if err != nil {
+		return err
+	}
+	c.early = nil
+	if !yes {
+		return c.trust().Decline(c.root)
+	}
+	if err := c.trust().Give(c.root); err != nil {
+		return inputf("%v", err)
+	}
+	h, err := newHouse(c.env, c.flags, c.warn)
+	if err == nil {
+		c.house = h
+	}
+	return err
+}
+
+// withoutProvider says how to connect a provider where there is none, and
+// offers the demo.
+func (c *console) withoutProvider(in, out *os.File) (demo bool, err error) {
+	_, err = c.provider()
+	var known *exitError
+	if err == nil || !errors.As(err, &known) || known.code != ExitConfig || c.conf.Provider.BaseURL != "" {
+		return false, err
+	}
+	fmt.Fprintln(out, c.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY with CODER_MODEL; the README says more."))
+	demo, askErr := confirm(in, out, c.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	if askErr != nil || demo {
+		return demo, askErr
+	}
+	return false, err
+}
+
+// confirm asks a yes-or-no question on a terminal that is in its usual mode.
+func confirm(in io.Reader, out io.Writer, question string, byDefault bool) (bool, error) {
+	if _, err := io.WriteString(out, question); err != nil {
+		return false, err
+	}
+	line, err := lineOf(in)
+	if err != nil && line == "" {
+		return false, nil
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "":
+		return byDefault, nil
+	case "y", "yes", "是", "好":
+		return true, nil
+	}
+	return false, nil
+}
+
+// lineOf reads one line and not a byte more.
+func lineOf(in io.Reader) (string, error) {
+	var line []byte
+	for one := make([]byte, 1); ; {
+		n, err := in.Read(one)
+		if n > 0 && one[0] == '\n' {
+			return string(line), nil
+		}
+		line = append(line, one[:n]...)
+		if err != nil {
+			return string(line), err
+		}
+	}
+}
+
+// edit returns a function that lets the person write in their own editor.
+func (c *console) edit(in, out *os.File) func(string) (string, error) {
+	program := cmp.Or(c.env.Getenv("VISUAL"), c.env.Getenv("EDITOR"), "vi")
+	return func(text string) (string, error) {
+		dir, err := os.MkdirTemp("", "coder-edit-")
+		if err != nil {
+			return text, err
+		}
+		defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
+		path := filepath.Join(dir, "prompt.md")
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			return text, err
+		}
+		words := strings.Fields(program)
+		cmd := exec.Command(words[0], append(words[1:], path)...)
+		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = in, out, out, c.root, c.childEnv()
+		if err := cmd.Run(); err != nil {
+			return text, fmt.Errorf("%s: %w", program, err)
+		}
+		written, err := os.ReadFile(path)
+		return strings.TrimRight(string(written), "\n"), err
+	}
+}
+
+// runPiped answers what comes through a pipe, line by line, without a byte
+// that is meant for a terminal.
+func runPiped(ctx context.Context, env Env, fl *flags) error {
+	var (
+		h     *house
+		lines []string
+	)
+	warn := func(text string) { fmt.Fprintln(env.Stderr, "coder: "+text) }
+	h, err := newHouse(env, fl, warn)
+	if err != nil {
+		return err
+	}
+	if first := strings.Join(fl.args, " "); first != "" {
+		lines = append(lines, first)
+	}
+	face := term.New(term.Options{Out: env.Stdout, Palette: h.paletteFor(false), Words: h.words(), Now: env.Now})
+	out := newOutput(env, fl)
+	out.Sink, out.text = event.Tee(event.SinkFunc(out.count), face), false
+	return h.withSession(ctx, out, func(s *supervisor.Session) error {
+		for _, line := range lines {
+			if err := h.pipedTurn(ctx, s, out, line); err != nil {
+				return err
+			}
+		}
+		for ctx.Err() == nil {
+			line, err := lineOf(env.Stdin)
+			if strings.TrimSpace(line) != "" {
+				if err := h.pipedTurn(ctx, s, out, line); err != nil {
+					return err
+				}
+			}
+			if err != nil {
+				return nil // the pipe is at its end
+			}
+		}
+		return ctx.Err()
+	})
+}
+
+// pipedTurn runs one line. A turn that goes wrong has said so and does not keep
+// the next from running.
+func (h *house) pipedTurn(ctx context.Context, s *supervisor.Session, out *output, line string) error {
+	_, err := s.Run(ctx, line, out)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_ = err // shown by the face
+	return nil
+}

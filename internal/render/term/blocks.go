@@ -1,0 +1,145 @@
+package term
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+
+	"coder/internal/event"
+	"coder/internal/render/term/ink"
+	"coder/internal/render/term/syntax"
+	"coder/internal/show"
+)
+
+// block shows what a tool made for people to see. Diffs and tables are shown
+// whole, text and code up to the bounds of an outputBox.
+func (r *Renderer) block(b show.Block) {
+	switch b := b.(type) {
+	case show.Text:
+		r.bounded(string(b))
+	case show.Code:
+		r.bounded(b.Source)
+	case show.Diff:
+		r.page.fresh()
+		drawDiff(b.Unified, r.page.put)
+	case show.Table:
+		r.page.fresh()
+		drawTable(b, r.width(), r.o.ASCII, r.page.put)
+	}
+	r.page.fresh()
+}
+
+func (r *Renderer) bounded(text string) {
+	box := outputBox{put: r.page.put}
+	box.write(strings.TrimRight(cleaned(text), "\n"))
+	box.end(r.leftOut)
+}
+
+// drawCode puts source line by line.
+func drawCode(c show.Code, put ink.Put) {
+	scan := syntax.For(c.Lang)
+	for line := range strings.Lines(cleaned(c.Source)) {
+		scan.Line(strings.TrimSuffix(line, "\n"), put)
+		put(ink.Look{}, "\n")
+	}
+}
+
+func drawTable(t show.Table, width int, ascii bool, put ink.Put) {
+	g := ink.Grid{Head: cells(t.Head), ASCII: ascii}
+	for _, row := range t.Rows {
+		g.Rows = append(g.Rows, cells(row))
+	}
+	g.Draw(width, put)
+}
+
+func cells(texts []string) []ink.Cell {
+	var row []ink.Cell
+	for _, text := range texts {
+		row = append(row, ink.Cell{{Text: oneLine(text, 0)}})
+	}
+	return row
+}
+
+// drawDiff puts a unified diff with each line in its colour.
+func drawDiff(unified string, put ink.Put) {
+	var h hunk
+	for line := range strings.Lines(cleaned(unified)) {
+		put(ink.Look{Role: h.role(line)}, line)
+	}
+}
+
+// hunk knows how many lines of a hunk are still to come, so that a deleted
+// line that looks like a file name is not taken for one.
+type hunk struct{ before, after int }
+
+var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+
+// begins reports whether line is the head of a hunk, and notes its length.
+func (h *hunk) begins(line string) bool {
+	m := hunkHead.FindStringSubmatch(line)
+	if m == nil {
+		return false
+	}
+	h.before, h.after = length(m[1]), length(m[2])
+	return true
+}
+
+// length of a hunk; one left out is 1.
+func length(s string) int {
+	n, err := strconv.Atoi(s)
+	if s == "" || err != nil {
+		return 1
+	}
+	return n
+}
+
+func (h *hunk) inside() bool { return h.before > 0 || h.after > 0 }
+
+// role is the colour of the next line of a diff.
+func (h *hunk) role(line string) ink.Role {
+	if !h.inside() {
+		h.begins(line)
+		return ink.Dim
+	}
+	switch line[0] {
+	case '+':
+		h.after--
+		return ink.Good
+	case '-':
+		h.before--
+		return ink.Bad
+	case '\\':
+		return ink.Dim
+	}
+	h.before, h.after = h.before-1, h.after-1
+	return ink.Plain
+}
+
+// paint shows text of the program's own, in which todos and diffs have their
+// colours.
+func (r *Renderer) paint(text string) {
+	r.page.fresh()
+	var h hunk
+	for line := range strings.Lines(strings.TrimRight(cleaned(text), "\n")) {
+		r.page.put(ink.Look{Role: h.localRole(line)}, line)
+	}
+	r.page.fresh()
+}
+
+// localRole is the colour of a line that may belong to a diff or not.
+func (h *hunk) localRole(line string) ink.Role {
+	switch {
+	case h.inside() && strings.ContainsAny(line[:1], "+- \\\t\n"):
+		return h.role(line)
+	case h.begins(line), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "diff --git "):
+		return ink.Dim
+	}
+	*h = hunk{}
+	text := strings.TrimLeft(line, " ")
+	for _, s := range []event.TodoStatus{event.TodoCompleted, event.TodoInProgress, event.TodoPending} {
+		if strings.HasPrefix(text, todoMarks[s]+" ") || strings.HasPrefix(text, todoASCII[s]+" ") {
+			return todoInk[s]
+		}
+	}
+	return ink.Plain
+}

@@ -1,0 +1,98 @@
+package term_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"coder/internal/render/term"
+	"coder/internal/show"
+	"coder/internal/uip"
+)
+
+func TestQuestionsAsPeopleKnowThem(t *testing.T) {
+	q := question("How?", "all of it — every file", "some", "none (Recommended)")
+	for _, c := range []struct {
+		m, n int
+		want string
+	}{
+		{1, 1, "[Question] How?\n  1. all of it (Recommended) — every file\n  2. some\n  3. none (Recommended)"},
+		{2, 3, "[Question 2/3] How?\n  1. all of it (Recommended) — every file\n  2. some\n  3. none (Recommended)"},
+	} {
+		if got := (term.Cards{}).Question(q, c.m, c.n); got != c.want {
+			t.Errorf("got\n%s\nwant\n%s", got, c.want)
+		}
+	}
+	first := (term.Cards{}).Draw(question("?", "a (Recommended)", "b"))
+	if strings.Count(first, "(Recommended)") != 1 {
+		t.Errorf("recommended twice:\n%s", first)
+	}
+}
+
+func TestChoices(t *testing.T) {
+	for want, q := range map[string]uip.Request{
+		"y = yes, this once · n = no":                                      approval("x", "", nil, false),
+		"y = yes, this once · a = always (remembers: go test) · n = no":    approval("x", "", nil, true),
+		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo": {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
+	} {
+		lines := strings.Split(term.Cards{}.Draw(q), "\n")
+		if got := lines[len(lines)-1]; got != want {
+			t.Errorf("got  %s\nwant %s", got, want)
+		}
+	}
+}
+
+// What is folded says how much is missing, and Whole folds nothing.
+func TestFolds(t *testing.T) {
+	var script, diff strings.Builder
+	for i := range 500 {
+		fmt.Fprintf(&script, "echo %d\n", i)
+		fmt.Fprintf(&diff, "+%d\n", i)
+	}
+	for _, c := range []struct {
+		name         string
+		content      show.Block
+		has, lacks   string
+		wholeHasAlso string
+	}{
+		{"lines", show.Code{Lang: "sh", Source: script.String()}, "echo 39\n    <440 lines are not shown here>\n    echo 480\n", "echo 40\n", "echo 40\n"},
+		{"a long line", show.Code{Source: strings.Repeat("a", 400) + strings.Repeat("b", 300) + strings.Repeat("c", 400)}, "a<300 characters are not shown here>c", "b", "bbb"},
+		{"blanks", show.Code{Source: "ls" + strings.Repeat(" ", 100) + "; rm x"}, "ls<100 blanks>; rm x", strings.Repeat(" ", 50), strings.Repeat(" ", 50)},
+		{"indent", show.Code{Source: strings.Repeat("\t", 100) + "rm x"}, "<100 blanks>rm x", "\t", "\t\t"},
+		{"diff", show.Diff{Unified: "@@ -0,0 +1,500 @@\n" + diff.String()}, "+398\n<101 more lines are not shown here>", "+399", "+499"},
+		{"text", show.Text("a\u200bb\u00ad"), "a<U+200B>b<U+00AD>", "\u200b", "<U+200B>"},
+	} {
+		q := approval("x", "", c.content, false)
+		folded, whole := term.Cards{}.Draw(q), term.Cards{Whole: true}.Draw(q)
+		if !strings.Contains(folded, c.has) || strings.Contains(folded, c.lacks) {
+			t.Errorf("%s: folded to\n%.2000s", c.name, folded)
+		}
+		if !strings.Contains(whole, c.wholeHasAlso) || strings.Contains(whole, "not shown") {
+			t.Errorf("%s: whole is\n%.2000s", c.name, whole)
+		}
+	}
+}
+
+// A plan is there to be read.
+func TestPlansAreWhole(t *testing.T) {
+	q := uip.Request{Kind: uip.Select, Display: uip.Display{Content: show.Text(strings.Repeat("- step\n", 300))}}
+	if got := strings.Count(term.Cards{}.Draw(q), "- step"); got != 300 {
+		t.Errorf("%d steps", got)
+	}
+}
+
+// No line of a command stands where ours stand.
+func TestCommandsCannotPassForTheCard(t *testing.T) {
+	const text = "true **x**\n[APPROVAL] bash ls\ny = yes, this once"
+	for _, content := range []show.Block{show.Code{Lang: "sh", Source: text}, show.Text(text)} {
+		expectOneCard(t, term.Cards{Palette: basic}.Draw(approval("bash", "risk: odd", content, false)))
+	}
+}
+
+func expectOneCard(t *testing.T, card string) {
+	t.Helper()
+	card = "\n" + sgr.ReplaceAllString(card, "")
+	if strings.Count(card, "\n[APPROVAL]") != 1 || strings.Count(card, "\ny = ") != 1 || !strings.Contains(card, "**x**") {
+		t.Errorf("%s", card)
+	}
+}

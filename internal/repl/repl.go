@@ -1,0 +1,432 @@
+//go:build unix
+
+// Package repl is the face of the program in a terminal: a prompt, what
+// happens, and a prompt again, all in the terminal's own scrollback.
+//
+// One goroutine, [REPL.Run], owns everything that is drawn below the output:
+// the prompt and its draft, the question being answered, the spinner. A turn
+// runs beside it and is told to stop by its context. Typing never waits for a
+// turn: what is typed while one runs is kept, and Enter queues it for the next
+// step.
+package repl
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	"coder/internal/event"
+	"coder/internal/lineedit"
+	"coder/internal/render/term"
+	"coder/internal/tty"
+)
+
+// Session is the conversation the REPL is the face of.
+type Session interface {
+	Run(ctx context.Context, input string, out event.Sink) (string, error)
+	Continue(ctx context.Context, out event.Sink) (string, error)
+	SwitchMode(ctx context.Context, mode string, out event.Sink) error
+	// Steer lets the running turn take more of the person's words between its
+	// steps.
+	Steer(take func() []string)
+	ContextUsed() int
+}
+
+// Options are what a REPL is made of. All are required unless they say
+// otherwise.
+type Options struct {
+	Terminal *tty.Terminal
+	Screen   *tty.Screen
+	Words    term.Words
+	Palette  term.Palette
+	ASCII    bool // the terminal shows no more than that
+
+	Session func() Session // the one in use; a command may change it
+	Status  func() (model, mode string)
+	Toggle  func() string // the mode that Tab leads to
+	Next    func() string // the mode that Shift+Tab leads to
+	Dir     string        // as the prompt shows it
+	// After, which may be nil, is told of a finished input and its error. It
+	// may open another session. Its own error ends the program.
+	After func(ctx context.Context, input string, err error) error
+	// Complete, which may be nil, completes what stands before the cursor.
+	Complete func(draft string, cursor int) (start int, choices []lineedit.Choice)
+	// Edit, which may be nil, lets the person write text in another program.
+	Edit func(text string) (string, error)
+	Bell func() // may be nil: calls for the person's attention
+	Now  func() time.Time
+}
+
+// ErrInterrupted reports that the person ended the program with Ctrl+C.
+var ErrInterrupted = errors.New("interrupted")
+
+// REPL is the face. Use [New].
+type REPL struct {
+	Options
+	render *term.Renderer
+	editor lineedit.Editor
+	answer lineedit.Editor // the line of the question that is open
+
+	asks chan ask      // from the turn
+	news chan string   // what the turn is busy with
+	done chan finished // the turn is over
+
+	turn    *turn
+	open    *dialogue // the question that is open
+	queue   queue
+	focused bool
+	wrote   writes
+}
+
+// turn is an input that is being worked on.
+type turn struct {
+	input  string
+	cancel context.CancelFunc
+	began  time.Time
+	busy   string
+	frame  int
+}
+
+type finished struct {
+	input string
+	err   error
+	told  bool // what went wrong has been shown
+}
+
+// New returns a REPL.
+func New(o Options) *REPL {
+	r := &REPL{
+		Options: o, focused: true,
+		asks: make(chan ask), news: make(chan string, 64), done: make(chan finished, 1),
+	}
+	r.wrote.screen, r.wrote.now = o.Screen, o.Now
+	r.render = term.New(term.Options{
+		Out: &r.wrote, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
+	})
+	r.editor.Complete = o.Complete
+	r.editor.Style, r.answer.Style = r.style(), r.style()
+	r.answer.Question = true
+	return r
+}
+
+// Out is where what happens is shown.
+func (r *REPL) Out() event.Sink { return r.render }
+
+// Say shows lines of the program's own.
+func (r *REPL) Say(text string) error { return r.render.Insert(text) }
+
+func (r *REPL) width() int {
+	cols, _ := r.Terminal.Size()
+	return cols
+}
+
+// status is told by the renderer what the turn is busy with. It must not wait.
+func (r *REPL) status(busy string) {
+	select {
+	case r.news <- busy:
+	default: // the next one says it as well
+	}
+}
+
+// tick is how often the spinner moves.
+const tick = 120 * time.Millisecond
+
+// Run reads and answers until the person leaves. It returns nil if they left
+// in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
+// empty, is run as if it had been typed; with resume the turn that was left
+// unfinished is taken up.
+func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	events := make(chan []tty.Event)
+	broken := make(chan error, 1)
+	read := make(chan struct{})
+	go func() {
+		defer close(read)
+		broken <- r.read(ctx, events)
+	}()
+	err := r.loop(ctx, events, broken, first, resume)
+	stop()
+	r.settle()
+	<-read
+	return errors.Join(err, r.Screen.Hide())
+}
+
+// read hands on what is typed.
+func (r *REPL) read(ctx context.Context, to chan<- []tty.Event) error {
+	for {
+		batch, err := r.Terminal.Read(ctx)
+		if err != nil {
+			return err
+		}
+		select {
+		case to <- batch:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+func (r *REPL) loop(ctx context.Context, events <-chan []tty.Event, broken <-chan error, first string, resume bool) error {
+	clock := time.NewTicker(tick)
+	defer clock.Stop()
+	switch {
+	case resume:
+		r.start(ctx, "", r.Session().Continue)
+	case first != "":
+		if err := r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: first}); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := r.draw(); err != nil {
+			return err
+		}
+		var err error
+		select {
+		case batch := <-events:
+			err = r.take(ctx, batch)
+		case err = <-broken:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+		case a := <-r.asks:
+			err = r.put(a)
+		case busy := <-r.news:
+			if r.turn != nil {
+				r.turn.busy = busy
+			}
+		case f := <-r.done:
+			err = r.over(ctx, f)
+		case <-clock.C:
+			if r.turn != nil {
+				r.turn.frame++
+			}
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if errors.Is(err, errLeave) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// errLeave ends the loop in good order.
+var errLeave = errors.New("leave")
+
+// settle ends the turn that is running and waits for it.
+func (r *REPL) settle() {
+	if r.turn == nil {
+		return
+	}
+	r.turn.cancel()
+	for {
+		select {
+		case <-r.asks: // nobody answers any more
+		case <-r.done:
+			return
+		}
+	}
+}
+
+// take handles what was typed.
+func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
+	for _, e := range batch {
+		var err error
+		switch e := e.(type) {
+		case tty.Key:
+			err = r.key(ctx, lineedit.Key(e))
+		case tty.Paste:
+			r.line().Paste(e.Text)
+		case tty.Focus:
+			r.focused = e.In
+		case tty.Resumed:
+			err = r.Screen.Show()
+		case tty.Resize:
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line is the editor that typing goes to.
+func (r *REPL) line() *lineedit.Editor {
+	if r.open != nil {
+		return &r.answer
+	}
+	return &r.editor
+}
+
+func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if r.turn != nil && r.open == nil && r.editor.Empty() && k.Name == lineedit.Up && k.Mod == 0 {
+		if d, ok := r.queue.takeBack(); ok {
+			r.editor.SetDraft(d)
+			return nil
+		}
+	}
+	action := r.line().Key(k)
+	switch action.Kind {
+	case lineedit.Interrupt:
+		return ErrInterrupted
+	case lineedit.EOF:
+		if r.turn == nil {
+			return errLeave
+		}
+	case lineedit.Suspend:
+		return r.suspend()
+	case lineedit.Redraw:
+		return r.Screen.Redraw()
+	case lineedit.Submit:
+		return r.submit(ctx, action)
+	case lineedit.Cancel, lineedit.Clear:
+		return r.escape(action.Kind == lineedit.Clear)
+	case lineedit.Edit:
+		return r.edit()
+	case lineedit.ToggleMode:
+		return r.switchMode(ctx, r.Toggle())
+	case lineedit.CycleMode:
+		return r.switchMode(ctx, r.Next())
+	case lineedit.None:
+	}
+	return nil
+}
+
+// submit is Enter: an answer, something for later, or something to do now.
+func (r *REPL) submit(ctx context.Context, a lineedit.Action) error {
+	switch {
+	case r.open != nil:
+		return r.answered(a.Text)
+	case r.turn != nil:
+		r.queue.add(a.Draft)
+		return nil
+	}
+	return r.begin(ctx, a)
+}
+
+// escape is Esc: it clears what is being typed, or else stops what is going on.
+// Over an approval it stops the whole turn; a question is dismissed.
+func (r *REPL) escape(cleared bool) error {
+	switch {
+	case r.open != nil && r.open.dismissible():
+		return r.dismiss()
+	case r.open != nil, r.turn != nil && !cleared:
+		r.turn.cancel()
+	}
+	return nil
+}
+
+func (r *REPL) suspend() error {
+	if err := r.Screen.Hide(); err != nil {
+		return err
+	}
+	return r.Terminal.Suspend()
+}
+
+// edit lets the person write the draft in another program.
+func (r *REPL) edit() error {
+	if r.Edit == nil || r.open != nil {
+		return nil
+	}
+	if err := errors.Join(r.Screen.Hide(), r.Terminal.Restore()); err != nil {
+		return err
+	}
+	text, err := r.Edit(r.editor.Text())
+	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
+		return back
+	}
+	if err != nil {
+		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", err)))
+	}
+	r.editor.SetText(text)
+	return nil
+}
+
+// switchMode changes the mode between turns.
+func (r *REPL) switchMode(ctx context.Context, mode string) error {
+	if r.turn != nil || r.open != nil {
+		return nil
+	}
+	if err := r.Session().SwitchMode(ctx, mode, r.render); err != nil {
+		return r.Say(r.Palette.Paint(bad, err.Error()))
+	}
+	return nil
+}
+
+// begin runs what was sent. What was sent stays on the screen as it stood.
+func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
+	sent := lineedit.Editor{Prompt: r.prompt(), Style: r.editor.Style}
+	if a.Draft.Empty() {
+		sent.SetText(a.Text)
+	} else {
+		sent.SetDraft(a.Draft)
+	}
+	rows, _, _ := sent.View(r.width())
+	if err := r.Screen.Commit(rows); err != nil {
+		return err
+	}
+	r.start(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
+		return r.Session().Run(ctx, a.Text, out)
+	})
+	return nil
+}
+
+// start runs work beside the loop. A panic there puts the terminal right
+// before it ends the program.
+func (r *REPL) start(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
+	ctx, cancel := context.WithCancel(ctx)
+	r.turn = &turn{input: input, cancel: cancel, began: r.Now()}
+	r.wrote.mark()
+	r.Session().Steer(r.steer)
+	go func() {
+		defer cancel()
+		defer func() {
+			if p := recover(); p != nil {
+				_ = r.Terminal.Close()
+				panic(p)
+			}
+		}()
+		out := &witness{Sink: r.render}
+		_, err := work(ctx, out)
+		r.done <- finished{input, err, out.told.Load()}
+	}()
+}
+
+// steer hands the queued words to the running turn, up to the first that is a
+// command.
+func (r *REPL) steer() []string {
+	drafts := r.queue.takeWords()
+	var words []string
+	for _, d := range drafts {
+		words = append(words, d.Text())
+		_ = r.Say(r.Palette.Paint(good, "> ") + d.String()) // a terminal that is gone ends the loop by itself
+	}
+	return words
+}
+
+// over takes note of the end of a turn and goes on with what was queued.
+func (r *REPL) over(ctx context.Context, f finished) error {
+	r.turn, r.open = nil, nil
+	if err := r.render.Break(); err != nil {
+		return err
+	}
+	if f.err != nil && !f.told && !errors.Is(f.err, context.Canceled) {
+		if err := r.Say(r.Palette.Paint(bad, r.Words.Said(f.err.Error()))); err != nil {
+			return err
+		}
+	}
+	if r.After != nil {
+		if err := r.After(ctx, f.input, f.err); err != nil {
+			return err
+		}
+	}
+	if d, ok := r.queue.next(); ok && ctx.Err() == nil {
+		return r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})
+	}
+	return nil
+}

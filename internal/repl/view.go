@@ -1,0 +1,158 @@
+//go:build unix
+
+package repl
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"coder/internal/event"
+	"coder/internal/lineedit"
+	"coder/internal/render/term/ink"
+	"coder/internal/textsafe"
+	"coder/internal/tty"
+	"coder/internal/tty/cells"
+)
+
+// The looks of what the REPL says itself.
+const (
+	dim  = ink.Dim
+	good = ink.Good
+	warn = ink.Warn
+	bad  = ink.Bad
+)
+
+// patience is how long nothing may happen before the person is shown that
+// something does.
+const patience = time.Second
+
+// draw shows what stands below the output: a question's line, or what is going
+// on and what is typed meanwhile, or the prompt.
+func (r *REPL) draw() error {
+	width := r.width()
+	switch {
+	case r.open != nil:
+		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
+		return r.Screen.SetLive(r.answer.View(width))
+	case r.turn != nil:
+		return r.Screen.SetLive(r.underway(width))
+	}
+	r.editor.Prompt = r.prompt()
+	return r.Screen.SetLive(r.editor.View(width))
+}
+
+// prompt is the two lines that stand before the draft.
+func (r *REPL) prompt() []lineedit.Span {
+	model, mode := r.Status()
+	// The wording of these two lines is fixed in every language.
+	return []lineedit.Span{
+		{Text: fmt.Sprintf("context: %d tokens · model: %s\n", r.Session().ContextUsed(), textsafe.Line(model, 80)), Style: r.sgr(dim)},
+		{Text: fmt.Sprintf("[%s] %s> ", mode, textsafe.Line(r.Dir, 200)), Style: r.sgr(good)},
+	}
+}
+
+// underway is what is shown while a turn runs: what is queued, that it goes on
+// if nothing else shows it, and what is being typed.
+func (r *REPL) underway(width int) (rows []string, row, col int) {
+	for _, label := range r.queue.labels() {
+		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
+	}
+	if quiet := r.Now().Sub(r.wrote.last()); quiet >= patience && r.turn.busy != "" {
+		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(), width)))
+	}
+	if r.editor.Empty() {
+		if len(rows) == 0 {
+			return nil, 0, 0
+		}
+		last := rows[len(rows)-1]
+		return rows, len(rows) - 1, cells.Width(last)
+	}
+	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
+	draft, row, col := r.editor.View(width)
+	return append(rows, draft...), len(rows) + row, col
+}
+
+var (
+	frames      = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
+	asciiFrames = []string{"-", "\\", "|", "/"}
+)
+
+// spinner says what is going on, for how long, and how to stop it.
+func (r *REPL) spinner() string {
+	f := frames
+	if r.ASCII {
+		f = asciiFrames
+	}
+	took := r.Now().Sub(r.turn.began).Truncate(time.Second)
+	return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", oneLine(r.turn.busy), took)
+}
+
+func oneLine(s string) string { return textsafe.Line(s, 200) }
+
+// fit cuts a line to the width of the terminal.
+func fit(s string, width int) string {
+	if width <= 1 || cells.Width(s) < width {
+		return s
+	}
+	head, _ := cells.Cut(s, width-2)
+	return head + "…"
+}
+
+// sgr is the code that begins a look.
+func (r *REPL) sgr(role ink.Role) string {
+	painted := r.Palette.Paint(role, "x")
+	head, _, _ := strings.Cut(painted, "x")
+	return head
+}
+
+func (r *REPL) style() lineedit.Style {
+	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Chosen: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim)}
+}
+
+// witness notes whether what went wrong in a turn was shown as it happened.
+type witness struct {
+	event.Sink
+	told atomic.Bool
+}
+
+func (w *witness) Emit(ctx context.Context, rec event.Record) error {
+	switch e := rec.Event.(type) {
+	case event.TaskFailed, event.TaskCanceled, event.Interrupted:
+		w.told.Store(true)
+	case event.LocalAdded:
+		if e.Failed {
+			w.told.Store(true)
+		}
+	}
+	return w.Sink.Emit(ctx, rec)
+}
+
+// writes passes output on to the screen and remembers when there last was any.
+type writes struct {
+	screen *tty.Screen
+	now    func() time.Time
+
+	mu sync.Mutex // guards at
+	at time.Time
+}
+
+func (w *writes) Write(p []byte) (int, error) {
+	w.mark()
+	return w.screen.Write(p)
+}
+
+func (w *writes) mark() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.now()
+}
+
+func (w *writes) last() time.Time {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.at
+}

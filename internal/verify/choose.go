@@ -1,0 +1,188 @@
+package verify
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+)
+
+// whitelist are the only commands that are run by themselves, letter by letter.
+var whitelist = []string{
+	"go test ./...",
+	"pytest -q",
+	"npm test -- --watch=false",
+	"pnpm test -- --watch=false",
+	"yarn test --watch=false",
+	"cargo test",
+	"mvn -q test",
+	"gradle test",
+	"./gradlew test",
+}
+
+// Whitelist lists the commands that may be chosen.
+func Whitelist() []string { return slices.Clone(whitelist) }
+
+// Allowed reports whether command is one of the whitelist.
+func Allowed(command string) bool { return slices.Contains(whitelist, command) }
+
+// Input is what a choice rests on. Exists and Read look into the workspace;
+// without them the kind of project stays unknown.
+type Input struct {
+	UserText   string
+	Configured []string // workflow.verify_commands
+	Edited     []string
+	Exists     func(path string) bool
+	Read       func(path string) ([]byte, error)
+}
+
+// Source is where a choice comes from.
+type Source string
+
+// The sources, strongest first.
+const (
+	FromUser    Source = "user"
+	FromConfig  Source = "config"
+	FromProject Source = "project"
+)
+
+// Choice is the command to run, or "" if there is none, and the commands that
+// were wished for but are not on the whitelist.
+type Choice struct {
+	Command string
+	Source  Source
+	Refused []string
+}
+
+// Choose picks the command: what the person named, else the first of the
+// configured ones, else what suits the project. What is not on the whitelist is
+// refused, and the search goes on.
+func Choose(in Input) Choice {
+	var c Choice
+	if c.take(FromUser, named(in.UserText)) || c.take(FromConfig, in.Configured) {
+		return c
+	}
+	c.take(FromProject, byProject(in))
+	return c
+}
+
+// take accepts the first allowed candidate.
+func (c *Choice) take(from Source, candidates []string) bool {
+	for _, command := range candidates {
+		command = strings.TrimSpace(command)
+		switch {
+		case command == "":
+		case Allowed(command):
+			c.Command, c.Source = command, from
+			return true
+		case !slices.Contains(c.Refused, command):
+			c.Refused = append(c.Refused, command)
+		}
+	}
+	return false
+}
+
+// project is a kind of project: the languages it is written in and how it is
+// tested, "" if it is not such a project.
+type project struct {
+	endings []string
+	command func(Input) string
+}
+
+var projects = []project{
+	{[]string{".go"}, ifThere("go test ./...", "go.mod")},
+	{[]string{".rs"}, ifThere("cargo test", "Cargo.toml")},
+	{[]string{".java", ".kt", ".scala"}, ifThere("mvn -q test", "pom.xml")},
+	{[]string{".java", ".kt", ".kts", ".groovy", ".scala"}, gradle},
+	{[]string{".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte"}, node},
+	{[]string{".py"}, python},
+}
+
+// byProject suggests the test of the project's kind; where there are several
+// kinds, of the one the edited files belong to.
+func byProject(in Input) []string {
+	if in.Exists == nil {
+		return nil
+	}
+	var suited, others []string
+	for _, p := range projects {
+		command := p.command(in)
+		if command == "" {
+			continue
+		}
+		if slices.ContainsFunc(in.Edited, func(f string) bool { return slices.Contains(p.endings, path.Ext(f)) }) {
+			suited = append(suited, command)
+		} else {
+			others = append(others, command)
+		}
+	}
+	return append(suited, others...)
+}
+
+func ifThere(command string, files ...string) func(Input) string {
+	return func(in Input) string {
+		if slices.ContainsFunc(files, in.Exists) {
+			return command
+		}
+		return ""
+	}
+}
+
+func gradle(in Input) string {
+	switch {
+	case !in.Exists("build.gradle") && !in.Exists("build.gradle.kts"):
+		return ""
+	case in.Exists("gradlew"):
+		return "./gradlew test"
+	}
+	return "gradle test"
+}
+
+func node(in Input) string {
+	manager, ok := testScript(in)
+	switch {
+	case !ok:
+		return ""
+	case in.Exists("pnpm-lock.yaml"):
+		return "pnpm test -- --watch=false"
+	case in.Exists("yarn.lock"):
+		return "yarn test --watch=false"
+	case in.Exists("package-lock.json"):
+		return "npm test -- --watch=false"
+	case strings.HasPrefix(manager, "pnpm@"):
+		return "pnpm test -- --watch=false"
+	case strings.HasPrefix(manager, "yarn@"):
+		return "yarn test --watch=false"
+	}
+	return "npm test -- --watch=false"
+}
+
+// testScript reports whether package.json says how to test, and which package
+// manager it wants. What npm writes into a new file says nothing.
+func testScript(in Input) (manager string, ok bool) {
+	if in.Read == nil {
+		return "", false
+	}
+	data, err := in.Read("package.json")
+	if err != nil {
+		return "", false
+	}
+	var p struct {
+		Scripts map[string]any `json:"scripts"`
+		Manager string         `json:"packageManager"`
+	}
+	if json.Unmarshal(data, &p) != nil {
+		return "", false
+	}
+	script, _ := p.Scripts["test"].(string)
+	return p.Manager, strings.TrimSpace(script) != "" && !strings.Contains(script, "no test specified")
+}
+
+func python(in Input) string {
+	configured := slices.ContainsFunc([]string{"pytest.ini", "pyproject.toml", "setup.cfg", "conftest.py", "tests/conftest.py", "tests/__init__.py"}, in.Exists)
+	edited := slices.ContainsFunc(in.Edited, func(f string) bool { return path.Ext(f) == ".py" })
+	if configured || edited && in.Exists("tests") {
+		return "pytest -q"
+	}
+	return ""
+}

@@ -1,0 +1,146 @@
+package verify
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Outcome is what a finished check says about the work.
+type Outcome string
+
+// The outcomes. After Failed a repair makes sense; after Environment it does
+// not, because nothing was learnt about the code.
+const (
+	Passed      Outcome = "passed"
+	Failed      Outcome = "failed"
+	Environment Outcome = "environment"
+)
+
+// Verdict is an outcome and, if it is not Passed, the reason in words.
+type Verdict struct {
+	Outcome Outcome
+	Reason  string
+}
+
+// codes are exit codes that tell of the machine and not of the code.
+var codes = map[int]string{
+	124: "the command ran out of time",
+	125: "the command could not be started",
+	126: "the command is not executable",
+	127: "the command is not installed",
+	130: "the command was interrupted",
+	137: "the command was killed",
+	143: "the command was terminated",
+}
+
+// failures are the marks of tests that ran and failed. They outweigh what the
+// tests themselves may print.
+var failures = []string{
+	"--- FAIL", "FAIL\t", "[build failed]", "test result: FAILED", "error[E", "error: could not compile", "= FAILURES =", "AssertionError",
+	"SyntaxError", "Tests run:", "Test Suites:", "Tests:", "COMPILATION ERROR", "Compilation failed", " failing", "✕", "not ok ",
+}
+
+// broken are signs that the check could not be done here.
+var broken = []struct{ sign, reason string }{
+	{"command not found", "the command is not installed"},
+	{"executable file not found", "the command is not installed"},
+	{"is not recognized as an internal or external command", "the command is not installed"},
+	{"gradlew: No such file or directory", "the command is not installed"},
+	{"no module named pytest", "pytest is not installed"},
+	{"no module named 'pytest'", "pytest is not installed"},
+	{"gotoolchain", "the toolchain does not fit"},
+	{"toolchain not available", "the toolchain does not fit"},
+	{"cannot find main module", "there is no module here"},
+	{"could not choose a version of cargo", "no toolchain is chosen"},
+	{"linker `cc` not found", "no linker is installed"},
+	{"java_home", "no Java is installed"},
+	{"unable to locate a java runtime", "no Java is installed"},
+	{"missing script", "the project has no test script"},
+	{"no tests ran", "there are no tests"},
+	{"no space left on device", "the disk is full"},
+	{"disk quota exceeded", "the disk is full"},
+	{"cannot allocate memory", "there is not enough memory"},
+	{"read-only file system", "files cannot be written"},
+	{"cannot connect to the docker daemon", "a service is not running"},
+}
+
+// Package registries, and what is said of them when they cannot be reached.
+var (
+	registries = []string{"proxy.golang.org", "sum.golang.org", "registry.npmjs", "registry.yarnpkg", "crates.io", "maven", "gradle.org", "pypi.org"}
+	offline    = []string{
+		"dial tcp", "i/o timeout", "could not resolve", "no such host", "network is unreachable", "enotfound", "eai_again", "etimedout", "econnrefused",
+		"unknownhostexception", "connection refused", "connection timed out", "temporary failure in name resolution", "failed to get",
+	}
+)
+
+// Judge says what a check with this exit code and output means.
+func Judge(exitCode int, stdout, stderr string) Verdict {
+	if exitCode == 0 {
+		return Verdict{Outcome: Passed}
+	}
+	if reason, ok := codes[exitCode]; ok {
+		return Verdict{Environment, reason}
+	}
+	if exitCode < 0 {
+		return Verdict{Environment, "the command did not finish"}
+	}
+	output := stdout + "\n" + stderr
+	if containsAny(output, failures) {
+		return Verdict{Failed, fmt.Sprintf("exit code %d", exitCode)}
+	}
+	output = strings.ToLower(output)
+	for _, b := range broken {
+		if strings.Contains(output, strings.ToLower(b.sign)) {
+			return Verdict{Environment, b.reason}
+		}
+	}
+	if containsAny(output, registries) && containsAny(output, offline) {
+		return Verdict{Environment, "packages cannot be downloaded"}
+	}
+	return Verdict{Failed, fmt.Sprintf("exit code %d", exitCode)}
+}
+
+func containsAny(text string, words []string) bool {
+	return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(text, w) })
+}
+
+// outputLimit is how many bytes of output a repair prompt holds.
+const outputLimit = 6000
+
+// RepairPrompt is what the model is told after a failed check.
+func RepairPrompt(command string, v Verdict, stdout, stderr string) string {
+	output := strings.TrimSpace(strings.TrimRight(stdout, "\n") + "\n" + stderr)
+	return fmt.Sprintf("The check `%s` failed (%s). %s。\nFix the cause, not the check; the check then runs again.\n\n%s",
+		command, v.Reason, FixAgain, ends(output, outputLimit))
+}
+
+// RefusedNotice says why a command was not run.
+func RefusedNotice(command string) string {
+	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command, strings.Join(whitelist, ", "))
+}
+
+// NotRunNotice says that there was no check, and why.
+func NotRunNotice(why string) string { return NotRun + ": " + why }
+
+// EnvironmentNotice says that a check told nothing.
+func EnvironmentNotice(command string, v Verdict) string {
+	return fmt.Sprintf("%s: %s could not verify the change: %s", BestEffort, command, v.Reason)
+}
+
+// ends is at most about n bytes of s: its beginning and, twice as much, its
+// end, where the summary of a test run stands.
+func ends(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head, tail := n/3, len(s)-2*n/3
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", s[:head], tail-head, s[tail:])
+}

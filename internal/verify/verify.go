@@ -1,0 +1,103 @@
+// Package verify answers, without doing anything itself, the three questions
+// of a check after an edit: is one needed ([Needed]), which command is it
+// ([Choose]), and what does its outcome mean ([Judge]). Only the commands of a
+// fixed whitelist are ever chosen.
+package verify
+
+import (
+	"path"
+	"slices"
+	"strings"
+)
+
+// Words that people and other programs look for in what is shown or sent.
+const (
+	NotRun     = "未执行自动验证"
+	FixAgain   = "请修复并再次验证"
+	BestEffort = "best-effort"
+)
+
+// When is how willing a mode is to check by itself. The zero When never does.
+type When string
+
+// The policies of the modes.
+const (
+	Never   When = "never"
+	Request When = "request" // only when the person asks for it
+	Auto    When = "auto"
+)
+
+// Facts is what the decision rests on.
+type Facts struct {
+	When        When
+	Edited      []string // paths this turn wrote, relative to the workspace
+	Asked       bool     // the person asked for a check, see [AskedFor]
+	Enabled     bool     // workflow.auto_verify_after_edit
+	BashAllowed bool     // bash is switched on and not denied
+	Attempts    int      // repairs asked for so far in this turn
+	MaxAttempts int      // workflow.max_verify_attempts
+}
+
+// Decision is whether to check, and why or why not.
+type Decision struct {
+	Run bool
+	Why Why
+}
+
+// Why is a reason to check or not to.
+type Why string
+
+// The reasons.
+const (
+	Edits         Why = "files were edited"
+	NothingEdited Why = "nothing was edited"
+	OnlyDocuments Why = "only documents were edited"
+	SwitchedOff   Why = "verification is switched off"
+	ModeNever     Why = "this mode does not verify"
+	NotAsked      Why = "nobody asked for verification"
+	NoBash        Why = "bash is not available"
+	Exhausted     Why = "all repair attempts are used up"
+)
+
+// Worth reports whether a person should be told of w: they expected a check and
+// there is none.
+func (w Why) Worth() bool { return w == NoBash || w == Exhausted }
+
+// Needed decides whether the turn that f describes is to be checked.
+func Needed(f Facts) Decision {
+	switch {
+	case len(f.Edited) == 0:
+		return Decision{Why: NothingEdited}
+	case !slices.ContainsFunc(f.Edited, isCode):
+		return Decision{Why: OnlyDocuments}
+	case !f.Enabled:
+		return Decision{Why: SwitchedOff}
+	case f.When != Auto && f.When != Request:
+		return Decision{Why: ModeNever}
+	case f.When == Request && !f.Asked:
+		return Decision{Why: NotAsked}
+	case !f.BashAllowed:
+		return Decision{Why: NoBash}
+	case f.Attempts > f.MaxAttempts:
+		return Decision{Why: Exhausted}
+	}
+	return Decision{Run: true, Why: Edits}
+}
+
+// MayRepair reports whether a failed check may still ask for a repair. At most
+// max repairs are asked for, so that at most max+1 checks run.
+func MayRepair(attempts, max int) bool { return attempts < max }
+
+// documentEndings and documentNames say which files no test looks at. Text
+// files are not among them: requirements.txt and CMakeLists.txt are code.
+var (
+	documentEndings = []string{".md", ".markdown", ".rst", ".adoc"}
+	documentNames   = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog"}
+)
+
+func isCode(file string) bool {
+	file = path.Clean(strings.ToLower(strings.ReplaceAll(file, `\`, "/")))
+	return !strings.HasPrefix(file, "docs/") &&
+		!slices.Contains(documentEndings, path.Ext(file)) &&
+		!slices.Contains(documentNames, path.Base(file))
+}

@@ -1,0 +1,249 @@
+package verify
+
+import (
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+func TestNeeded(t *testing.T) {
+	good := Facts{When: Auto, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: 2}
+	for name, tt := range map[string]struct {
+		change func(*Facts)
+		want   Why
+	}{
+		"all conditions hold":        {func(*Facts) {}, Edits},
+		"nothing edited":             {func(f *Facts) { f.Edited = nil }, NothingEdited},
+		"a document":                 {func(f *Facts) { f.Edited = []string{"README.md"} }, OnlyDocuments},
+		"documents":                  {func(f *Facts) { f.Edited = []string{"./docs/conf.py", "LICENSE", "a/B.MD", `docs\x.png`} }, OnlyDocuments},
+		"a document and code":        {func(f *Facts) { f.Edited = []string{"README.md", "a.go"} }, Edits},
+		"code in another docs":       {func(f *Facts) { f.Edited = []string{"pkg/docs/a.go"} }, Edits},
+		"docs elsewhere on the disk": {func(f *Facts) { f.Edited = []string{"/home/docs/a.go"} }, Edits},
+		"a text file":                {func(f *Facts) { f.Edited = []string{"requirements.txt"} }, Edits},
+		"switched off":               {func(f *Facts) { f.Enabled = false }, SwitchedOff},
+		"no bash":                    {func(f *Facts) { f.BashAllowed = false }, NoBash},
+		"plan":                       {func(f *Facts) { f.When, f.Asked = Never, true }, ModeNever},
+		"no mode at all":             {func(f *Facts) { f.When = "" }, ModeNever},
+		"default":                    {func(f *Facts) { f.When = Request }, NotAsked},
+		"default, asked":             {func(f *Facts) { f.When, f.Asked = Request, true }, Edits},
+		"third check":                {func(f *Facts) { f.Attempts = 2 }, Edits},
+		"fourth check":               {func(f *Facts) { f.Attempts = 3 }, Exhausted},
+		"no repairs, first check":    {func(f *Facts) { f.MaxAttempts = 0 }, Edits},
+		"no repairs, second check":   {func(f *Facts) { f.MaxAttempts, f.Attempts = 0, 1 }, Exhausted},
+	} {
+		f := good
+		tt.change(&f)
+		if got := Needed(f); got.Why != tt.want || got.Run != (tt.want == Edits) {
+			t.Errorf("%s: %+v, want %q", name, got, tt.want)
+		}
+	}
+	if Needed(Facts{}).Run {
+		t.Error("no facts are enough")
+	}
+}
+
+// With the default of two repairs a check that always fails runs three times.
+func TestRepairsAreBounded(t *testing.T) {
+	for maxAttempts, want := range map[int]int{0: 1, 1: 2, 2: 3, 5: 6} {
+		f := Facts{When: Auto, Edited: []string{"a.go"}, Enabled: true, BashAllowed: true, MaxAttempts: maxAttempts}
+		runs := 0
+		for Needed(f).Run {
+			if runs++; !MayRepair(f.Attempts, maxAttempts) {
+				break
+			}
+			f.Attempts++
+		}
+		if runs != want {
+			t.Errorf("at most %d repairs: %d checks, want %d", maxAttempts, runs, want)
+		}
+	}
+}
+
+// folder is a workspace of named files.
+type folder map[string]string
+
+func (f folder) exists(path string) bool { _, ok := f[path]; return ok }
+
+func (f folder) read(path string) ([]byte, error) {
+	if text, ok := f[path]; ok {
+		return []byte(text), nil
+	}
+	return nil, errors.New("no such file")
+}
+
+func TestChoose(t *testing.T) {
+	tested := `{"scripts":{"test":"vitest"}}`
+	for name, tt := range map[string]struct {
+		user    string
+		config  []string
+		files   folder
+		edited  []string
+		want    string
+		source  Source
+		refused []string
+	}{
+		"nothing known":       {},
+		"go":                  {files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
+		"rust":                {files: folder{"Cargo.toml": ""}, want: "cargo test", source: FromProject},
+		"maven":               {files: folder{"pom.xml": ""}, want: "mvn -q test", source: FromProject},
+		"gradle":              {files: folder{"build.gradle": ""}, want: "gradle test", source: FromProject},
+		"gradle wrapper":      {files: folder{"build.gradle.kts": "", "gradlew": ""}, want: "./gradlew test", source: FromProject},
+		"wrapper alone":       {files: folder{"gradlew": ""}},
+		"npm":                 {files: folder{"package.json": tested}, want: "npm test -- --watch=false", source: FromProject},
+		"npm lock":            {files: folder{"package.json": tested, "package-lock.json": ""}, want: "npm test -- --watch=false", source: FromProject},
+		"pnpm":                {files: folder{"package.json": tested, "pnpm-lock.yaml": ""}, want: "pnpm test -- --watch=false", source: FromProject},
+		"yarn":                {files: folder{"package.json": tested, "yarn.lock": ""}, want: "yarn test --watch=false", source: FromProject},
+		"pnpm by its name":    {files: folder{"package.json": `{"scripts":{"test":"x"},"packageManager":"pnpm@9.1.0"}`}, want: "pnpm test -- --watch=false", source: FromProject},
+		"no test script":      {files: folder{"package.json": `{"scripts":{"build":"x"}}`}},
+		"npm's own script":    {files: folder{"package.json": `{"scripts":{"test":"echo \"Error: no test specified\" && exit 1"}}`}},
+		"broken package.json": {files: folder{"package.json": `{"scripts":{"test":`}},
+		"odd package.json":    {files: folder{"package.json": `{"scripts":{"test":5}}`}},
+		"pytest":              {files: folder{"pytest.ini": ""}, want: "pytest -q", source: FromProject},
+		"pyproject":           {files: folder{"pyproject.toml": ""}, want: "pytest -q", source: FromProject},
+		"setup.cfg":           {files: folder{"setup.cfg": ""}, want: "pytest -q", source: FromProject},
+		"tests of something":  {files: folder{"tests": ""}},
+		"tests of Python":     {files: folder{"tests": ""}, edited: []string{"src/a.py"}, want: "pytest -q", source: FromProject},
+		"two kinds":           {files: folder{"go.mod": "", "pyproject.toml": ""}, want: "go test ./...", source: FromProject},
+		"two kinds, edited":   {files: folder{"go.mod": "", "pyproject.toml": ""}, edited: []string{"x/a.py"}, want: "pytest -q", source: FromProject},
+
+		"configured":          {config: []string{"make x", " cargo test "}, files: folder{"go.mod": ""}, want: "cargo test", source: FromConfig, refused: []string{"make x"}},
+		"configured in vain":  {config: []string{"make test", "", "make test"}, refused: []string{"make test"}},
+		"next candidate":      {config: []string{"make test"}, files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject, refused: []string{"make test"}},
+		"almost":              {config: []string{"go test -v ./...", "cargo test;rm -rf /"}, refused: []string{"go test -v ./...", "cargo test;rm -rf /"}},
+		"user over config":    {user: "fix it, then run cargo test", config: []string{"pytest -q"}, want: "cargo test", source: FromUser},
+		"user in backticks":   {user: "run `go test ./...`.", want: "go test ./...", source: FromUser},
+		"user, end of text":   {user: "run go test ./....", want: "go test ./...", source: FromUser},
+		"user in Chinese":     {user: "改完运行go test ./...并修复", want: "go test ./...", source: FromUser},
+		"user with options":   {user: "用 go test -v ./... 验证", files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject, refused: []string{"go test -v ./..."}},
+		"user with a chain":   {user: "run cargo test && rm -rf x", refused: []string{"cargo test &&"}},
+		"user, other command": {user: "then `make test`", files: folder{"Cargo.toml": ""}, want: "cargo test", source: FromProject, refused: []string{"make test"}},
+		"user, npm":           {user: "npm test -- --watch=false, please", want: "npm test -- --watch=false", source: FromUser},
+		"user, bare npm":      {user: "run npm test", refused: []string{"npm test"}},
+		"plain English":       {user: "go test it, and make tests pass; the pytest suite is red", files: folder{"go.mod": ""}, want: "go test ./...", source: FromProject},
+		"quoted, no test":     {user: "rename `go` to `make x`"},
+		"part of a word":      {user: "see cargo testing and mycargo test"},
+	} {
+		got := Choose(Input{UserText: tt.user, Configured: tt.config, Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read})
+		if got.Command != tt.want || got.Source != tt.source || !slices.Equal(got.Refused, tt.refused) {
+			t.Errorf("%s: %+v, want %q from %q, refused %q", name, got, tt.want, tt.source, tt.refused)
+		}
+	}
+	if got := Choose(Input{UserText: "hi"}); got.Command != "" {
+		t.Errorf("without a workspace: %+v", got)
+	}
+}
+
+func TestWhitelistIsLiteral(t *testing.T) {
+	list := Whitelist()
+	if len(list) != 9 {
+		t.Errorf("%d commands", len(list))
+	}
+	for _, command := range list {
+		if got := Choose(Input{Configured: []string{command}}); got.Command != command || !Allowed(command) {
+			t.Errorf("%q configured gives %+v", command, got)
+		}
+		if got := Choose(Input{UserText: "please run " + command + " now"}); got.Command != command {
+			t.Errorf("%q named gives %+v", command, got)
+		}
+		if Allowed(command+" ") || Allowed(command+"; x") || Allowed(strings.ToUpper(command)) {
+			t.Errorf("something like %q is allowed", command)
+		}
+	}
+	list[0] = "rm -rf /"
+	if Allowed("rm -rf /") {
+		t.Error("the whitelist can be changed")
+	}
+}
+
+func TestAskedFor(t *testing.T) {
+	for text, want := range map[string]bool{
+		"fix the bug": false, "": false,
+		"请执行验证": true, "修复后跑测试": true, "改一下，然后验证一下": true, "修复并验证": true,
+		"不要执行验证": false, "不用跑测试": false, "别忘了跑测试": true, "无需运行测试，改完就好": false,
+		"添加验证码功能": false, "请验证码": false, "不要改文档，跑测试": true,
+		"fix it and run the tests": true, "Run all tests": true, "please verify": true, "Verify the fix": true,
+		"don't run the tests": false, "fix it without running; do not verify that": false, "don't forget to run the tests": true,
+		"make sure the tests pass": true, "use go test ./... when done": true, "don't use go test ./...": false,
+		"add a verify function": false, "the test file is wrong": false, "verify_token is broken": false,
+		"run  the\ntests": true,
+	} {
+		if got := AskedFor(text); got != want {
+			t.Errorf("%q: %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestJudge(t *testing.T) {
+	for name, tt := range map[string]struct {
+		code     int
+		out, err string
+		want     Outcome
+	}{
+		"passed":                {0, "--- FAIL", "", Passed},
+		"failed":                {1, "--- FAIL: TestX\nFAIL\tx\t0.1s", "", Failed},
+		"nothing said":          {1, "", "", Failed},
+		"does not compile":      {2, "FAIL\tx [build failed]", "x.go:1: undefined: y", Failed},
+		"not installed":         {127, "", "sh: go: not found", Environment},
+		"not executable":        {126, "", "", Environment},
+		"out of time":           {124, "--- FAIL: TestX", "", Environment},
+		"killed":                {137, "", "", Environment},
+		"lost":                  {-1, "", "", Environment},
+		"found by its words":    {1, "", `exec: "go": executable file not found in $PATH`, Environment},
+		"no pytest":             {1, "", "/usr/bin/python: No module named pytest", Environment},
+		"own module missing":    {2, "", "ModuleNotFoundError: No module named 'shop'", Failed},
+		"toolchain":             {1, "", "go: go.mod requires go >= 1.99 (running go 1.20; GOTOOLCHAIN=local)", Environment},
+		"offline":               {1, "", "go: x@v1: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: no such host", Environment},
+		"test without a server": {1, "--- FAIL: TestDial\n dial tcp 127.0.0.1:80: connection refused", "", Failed},
+		"refused, no registry":  {1, "connection refused", "", Failed},
+		"test prints it":        {1, "--- FAIL: TestShell\n command not found", "", Failed},
+		"no script":             {1, "", `npm error Missing script: "test"`, Environment},
+		"no tests":              {5, "no tests ran in 0.01s", "", Environment},
+		"full disk":             {1, "", "write: No space left on device", Environment},
+		"rust fails":            {101, "test result: FAILED. 1 passed; 1 failed", "", Failed},
+		"go.sum":                {1, "", "missing go.sum entry for module", Failed},
+	} {
+		got := Judge(tt.code, tt.out, tt.err)
+		if got.Outcome != tt.want || (got.Reason == "") != (tt.want == Passed) {
+			t.Errorf("%s: %+v, want %s", name, got, tt.want)
+		}
+	}
+}
+
+func TestWords(t *testing.T) {
+	v := Judge(1, "x", "")
+	prompt := RepairPrompt("go test ./...", v, strings.Repeat("前", 9000)+"END", "warn")
+	if !strings.Contains(prompt, "请修复并再次验证") || !strings.Contains(prompt, "END") || !strings.Contains(prompt, "warn") || !strings.Contains(prompt, "go test ./...") {
+		t.Errorf("prompt lacks something: %.200s", prompt)
+	}
+	if len(prompt) > outputLimit+500 || !utf8.ValidString(prompt) {
+		t.Errorf("prompt of %d bytes, valid %v", len(prompt), utf8.ValidString(prompt))
+	}
+	if s := EnvironmentNotice("go test ./...", Judge(127, "", "")); !strings.Contains(s, "best-effort") || !strings.Contains(s, "not installed") {
+		t.Error(s)
+	}
+	if s := NotRunNotice("no command"); !strings.Contains(s, "未执行自动验证") {
+		t.Error(s)
+	}
+	if s := RefusedNotice("make test"); !strings.Contains(s, "make test") || !strings.Contains(s, "cargo test") {
+		t.Error(s)
+	}
+}
+
+func FuzzChoose(f *testing.F) {
+	for _, s := range []string{"run `go test ./...`", "go test ./... && x", "不要 cargo test", "pytest -q.", "``", "npm test -- --watch=false|x", "\xff go test \xfe"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got := Choose(Input{UserText: text, Configured: []string{text}})
+		if got.Command != "" && !Allowed(got.Command) {
+			t.Errorf("%q gave %q", text, got.Command)
+		}
+		if got.Command != "" && !strings.Contains(strings.Join(strings.Fields(text), " "), got.Command) {
+			t.Errorf("%q is not in %q", got.Command, text)
+		}
+		AskedFor(text)
+		Judge(1, text, text)
+	})
+}
