@@ -2,7 +2,8 @@
 // what a step costs early and late in a session, what a long stream costs, and
 // how much memory a session takes. It runs the built program against a server
 // of its own on loopback and compares with a baseline in the same run, because
-// the machine it runs on may be busy.
+// the machine it runs on may be busy. It also compares the tools with the
+// programs people use for the same.
 package main
 
 import (
@@ -20,14 +21,15 @@ import (
 func main() {
 	coder := flag.String("coder", "bin/coder", "the program to measure")
 	rounds := flag.Int("rounds", 30, "how often to start it")
+	tools := flag.Bool("tools", false, "measure only the tools, beside ripgrep and git")
 	flag.Parse()
-	if err := bench(*coder, *rounds); err != nil {
+	if err := bench(*coder, *rounds, *tools); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(coder string, rounds int) error {
+func bench(coder string, rounds int, tools bool) error {
 	dir, err := os.MkdirTemp("", "coder-bench-")
 	if err != nil {
 		return err
@@ -35,13 +37,16 @@ func bench(coder string, rounds int) error {
 	defer os.RemoveAll(dir)
 	b := &runner{dir: dir, server: newServer()}
 	defer b.server.close()
+	if tools {
+		return b.tools(rounds)
+	}
 	if b.coder, err = filepath.Abs(coder); err != nil {
 		return err
 	}
 	if b.baseline, err = buildBaseline(dir); err != nil {
 		return err
 	}
-	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.memory} {
+	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.memory, b.tools} {
 		if err := measure(rounds); err != nil {
 			return err
 		}

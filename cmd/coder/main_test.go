@@ -17,11 +17,15 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/event"
+	"coder/internal/sandbox"
 )
 
 // TestMain makes the test binary double as the program, so that scripts and
 // crash tests run the real thing in processes of their own.
 func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.HelperName {
+		os.Exit(sandbox.Main(os.Args[2:])) // the program runs itself to confine commands
+	}
 	testscript.Main(m, map[string]func(){
 		"coder": func() {
 			env := app.FromOS()

@@ -20,6 +20,7 @@ import (
 	"golang.org/x/term"
 
 	"coder/internal/event"
+	"coder/internal/sandbox"
 )
 
 // Version is the program's version; a release build sets it.
@@ -36,6 +37,8 @@ type Env struct {
 	Now     func() time.Time
 	// Piped reports whether something other than a person is on stdin.
 	Piped func() bool
+	// Exe is the path of this program, which runs itself to confine commands.
+	Exe string
 	// Terminal is the terminal the person sits at, if there is one.
 	Terminal func() (in, out *os.File, ok bool)
 	// Signals returns a context that ends when the program is told to stop.
@@ -52,7 +55,12 @@ func FromOS() Env {
 	if err != nil {
 		dir = ""
 	}
+	exe, err := os.Executable()
+	if err != nil {
+		exe = ""
+	}
 	return Env{
+		Exe:  exe,
 		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Piped: stdinIsPiped, Terminal: terminal,
@@ -89,6 +97,9 @@ func (e Env) Getenv(name string) string {
 
 // Main runs the program and returns its exit code.
 func Main(env Env) int {
+	if len(env.Args) > 0 && env.Args[0] == sandbox.HelperName {
+		return sandbox.Main(env.Args[1:])
+	}
 	ctx, stop := env.Signals(context.Background())
 	defer stop()
 	err := run(ctx, env)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -50,6 +51,7 @@ type house struct {
 	report  config.Report
 	trusted trust.State
 	state   *profile.State  // the mode of work
+	judge   *judgement      // once a session is open
 	set     tool.Set        // what the model may call
 	damaged map[string]bool // sessions that lost records when they were claimed
 }
@@ -234,6 +236,10 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, hands.close())
 	}
+	if err := hands.confiner.require(context.Background()); err != nil {
+		return supervisor.Engine{}, errors.Join(err, hands.close())
+	}
+	h.judge = judge
 	runner := &toolrun.Runner{
 		Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(),
 	}

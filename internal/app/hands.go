@@ -33,16 +33,17 @@ import (
 // hands is what a session works with: its tools, what they keep so that their
 // work can be undone, and what has to be ended with them.
 type hands struct {
-	set     tool.Set
-	keeper  toolrun.Keeper // nil if nothing is kept
-	files   *keeper        // the same, or nil
-	history undo.History
-	todos   plan.Memory
-	seen    recollection
-	index   *codeindex.Index
-	work    context.Context // ends with close
-	made    time.Time
-	ends    []func() error
+	set      tool.Set
+	keeper   toolrun.Keeper // nil if nothing is kept
+	files    *keeper        // the same, or nil
+	history  undo.History
+	todos    plan.Memory
+	seen     recollection
+	index    *codeindex.Index
+	confiner *confiner
+	work     context.Context // ends with close
+	made     time.Time
+	ends     []func() error
 }
 
 // hands builds the tools of one session. Nothing is started or read yet.
@@ -53,6 +54,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	hs := &hands{work: work, made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
+	hs.confiner = &confiner{house: h}
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
 		hs.keeper = hs.files
@@ -68,24 +70,31 @@ func (h *house) hands(sessionID string) (*hands, error) {
 func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) []tool.Tool {
 	env := h.childEnv()
 	pool := lsp.New(lsp.Options{Root: h.root, Env: env, Program: "coder", Version: Version})
-	index := codeindex.New(ws, codeindex.Options{Now: h.env.Now})
-	hs.index = index
-	runs := ""
+	runs, cache := "", ""
 	if !h.flags.ephemeral {
-		runs = filepath.Join(".coder", "runs", sessionID)
+		runs, cache = filepath.Join(".coder", "runs", sessionID), filepath.Join(".coder", "cache")
 	}
+	index := codeindex.New(ws, codeindex.Options{Now: h.env.Now, CacheDir: cache, Patience: indexPatience})
+	hs.index = index
 	shell, jobs := exec.All(exec.Options{
 		Workspace: ws, Env: env, RunsDir: runs, Now: h.env.Now,
 		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    h.conf.Safety.OutputLimitBytes,
+		Confine:        hs.confiner.confine, Guard: h.guard,
 	})
-	hs.ends = append(hs.ends, jobs.Close, index.Close, pool.Close)
+	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
-		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index)}, shell,
+		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, shell,
 		git.All(git.Options{Workspace: ws, Env: env}),
 		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID),
 	)
 }
+
+// indexPatience is how long a search waits for the look for changed files.
+const indexPatience = 30 * time.Millisecond
+
+// hides reports whether searches pass over a file.
+func (h *house) hides(file string) bool { return h.judge != nil && h.judge.hides(file) }
 
 // fileTools are the tools for files; those that write tell what they broke.
 func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, seen *files.Seen) []tool.Tool {
@@ -101,7 +110,7 @@ func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, seen *files.S
 // searchTools are the tools that search; ripgrep does the work where it is
 // installed.
 func (h *house) searchTools(ws *workspace.Workspace) []tool.Tool {
-	return search.With(ws, search.Options{Ripgrep: search.FindRipgrep(h.env.Getenv("PATH"), ws)})
+	return search.With(ws, search.Options{Ripgrep: search.FindRipgrep(h.env.Getenv("PATH"), ws), Hide: h.hides})
 }
 
 func (h *house) fetch() tool.Tool {
@@ -157,6 +166,9 @@ func (hs *hands) observe(r event.Record) {
 	}
 	if _, ok := r.Event.(event.ToolCallRequested); ok && !r.Time.Before(hs.made) {
 		hs.index.Start(hs.work)
+	}
+	if e, ok := r.Event.(event.ToolCallCompleted); ok && len(e.Changes) > 0 && !r.Time.Before(hs.made) {
+		hs.index.Touched(hs.work)
 	}
 }
 

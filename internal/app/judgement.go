@@ -103,6 +103,13 @@ func (j *judgement) in(m profile.Mode, preset string) policy.Policy {
 	return policy.Unasked(judge)
 }
 
+// hides reports whether searches pass over a file.
+func (j *judgement) hides(file string) bool {
+	_, preset := j.state.Current()
+	p, ok := rule.PresetNamed(preset)
+	return !ok || j.book.Hides(p, file)
+}
+
 // permissions shows what is really in force: what each sort of call meets, and
 // the rules a person wrote.
 func (j *judgement) permissions() show.Table {

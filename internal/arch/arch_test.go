@@ -60,6 +60,7 @@ var plan = []struct {
 	{"workspace", ""},
 	{"shell", "textsafe"},
 	{"patch", ""},
+	{"sandbox", ""},
 	{"provider/openai", "chat provider"},
 	{"provider/textcalls", "chat provider"},
 	{"provider/scripted", "chat provider"},
@@ -106,7 +107,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire i18n lineedit render/term render/term/ink repl tty"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire sandbox i18n lineedit render/term render/term/ink repl tty"},
 	{"arch", ""},
 }
 

@@ -7,15 +7,19 @@
 //
 // Five promises hold:
 //
-//  1. Everything stays in memory and on this machine: no network, no files.
+//  1. Everything stays on this machine, in memory and, if a place is given, in
+//     one file of the workspace. That file saves time and nothing else: without
+//     it, or if it is old, damaged or not ours, answers are the same.
 //  2. Only what a walk of the workspace finds is read: nothing that is ignored,
 //     nothing outside, nothing that looks like a secret.
 //  3. An answer is about the files as they are: before it is given, files that
-//     are new, changed or gone are noticed, and only those are read again.
+//     are new, changed or gone are noticed, and only those are read again. Who
+//     will not wait for this may miss what is newer than the last look, but
+//     never what [Index.Touched] was called for, and what an answer shows is
+//     always there.
 //  4. What is kept is bounded, however many files there are and whatever they
 //     hold; an answer says when files were left out.
-//  5. No goroutine outlives the call that started it, save that of Start, which
-//     Close ends.
+//  5. What goes on beside the calls, such as what Start begins, Close ends.
 package codeindex
 
 import (
@@ -45,6 +49,12 @@ type Options struct {
 	// CheckEvery is how long a look for changed files is trusted, a second if
 	// zero.
 	CheckEvery time.Duration
+	// Patience is how long a query waits for a look for changed files, once
+	// there is an index; the look then goes on. Zero is as long as it takes.
+	Patience time.Duration
+	// CacheDir is the directory of the workspace in which the index is kept
+	// from one process to the next, such as .coder/cache; "" if it is not.
+	CacheDir string
 	// MaxFiles and MaxBytes are how much is indexed at most, 50,000 files and
 	// 200 MB if zero.
 	MaxFiles int
@@ -56,12 +66,23 @@ type Index struct {
 	ws   *workspace.Workspace
 	opts Options
 
-	turn    chan struct{} // held by whoever brings the index up to date
-	checked time.Time     // when that was last done; guarded by turn
 	current atomic.Pointer[snapshot]
+	built   atomic.Bool  // there was a whole look
+	touched atomic.Int64 // how often files were written
+	noticed atomic.Int64 // how many of those times were looked for
+	saving  atomic.Bool
+
+	turn    chan struct{} // held by whoever brings the index up to date; guards the fields below
+	checked time.Time     // when that was last done
+	loaded  bool          // what an earlier process kept was looked for
+	shelf   []*file       // what it kept, until it is part of the index
+	unsaved int           // files that were read since the index was saved
+
+	life context.Context // of what goes on in the background
+	end  context.CancelFunc
 
 	mu         sync.Mutex // guards the fields below
-	cancel     context.CancelFunc
+	started    bool
 	background sync.WaitGroup
 }
 
@@ -71,6 +92,7 @@ func New(ws *workspace.Workspace, o Options) *Index {
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
 	o.CheckEvery = cmp.Or(o.CheckEvery, defaultCheckEvery)
 	x := &Index{ws: ws, opts: o, turn: make(chan struct{}, 1)}
+	x.life, x.end = context.WithCancel(context.Background())
 	x.current.Store(&snapshot{})
 	return x
 }
@@ -80,25 +102,58 @@ func New(ws *workspace.Workspace, o Options) *Index {
 // twice is starting once.
 func (x *Index) Start(ctx context.Context) {
 	x.mu.Lock()
-	defer x.mu.Unlock()
-	if x.cancel != nil {
-		return
+	again := x.started
+	x.started = true
+	x.mu.Unlock()
+	if !again {
+		x.lookAside(ctx) // a query will do what could not be done now
 	}
-	ctx, x.cancel = context.WithCancel(ctx)
-	x.background.Go(func() {
-		_ = x.update(ctx, false) // a query will do what could not be done now
-	})
 }
 
-// Close ends what Start began and waits for it.
-func (x *Index) Close() error {
+// Touched says that files may have been written. The next query will see them;
+// if there is an index already the look for them begins now, and goes on until
+// it is done, ctx ends or Close.
+func (x *Index) Touched(ctx context.Context) {
+	x.touched.Add(1)
+	if x.built.Load() {
+		x.lookAside(ctx)
+	}
+}
+
+// lookAside brings the index up to date in the background. It is nil after
+// Close.
+func (x *Index) lookAside(ctx context.Context) <-chan error {
+	looked := make(chan error, 1)
+	if !x.aside(ctx, func(ctx context.Context) { looked <- x.update(ctx, false) }) {
+		return nil
+	}
+	return looked
+}
+
+// aside runs do in the background, until it is done, ctx ends or Close. It is
+// false after Close.
+func (x *Index) aside(ctx context.Context, do func(context.Context)) bool {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.cancel != nil {
-		x.cancel()
-		x.background.Wait()
-		x.cancel = nil
+	if x.life.Err() != nil {
+		return false
 	}
+	ctx, end := context.WithCancel(ctx)
+	stop := context.AfterFunc(x.life, end)
+	x.background.Go(func() {
+		defer end()
+		defer stop()
+		do(ctx)
+	})
+	return true
+}
+
+// Close ends what goes on in the background and waits for it.
+func (x *Index) Close() error {
+	x.mu.Lock()
+	x.end()
+	x.mu.Unlock()
+	x.background.Wait()
 	return nil
 }
 
@@ -154,15 +209,32 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 // meanwhile answers from what is known while looking for changed files, and
 // once more if there are any: most of the time there are none.
 func (x *Index) meanwhile(ctx context.Context, ask *question, q Query) (a Answer, stale bool, err error) {
-	looked := make(chan error, 1)
-	go func() { looked <- x.update(ctx, false) }()
+	looked, enough := x.begin(ctx)
 	before := x.current.Load()
 	a, stale = x.answer(before, ask, q)
-	err = <-looked
+	select {
+	case err = <-looked:
+	case <-enough:
+		return a, stale, ctx.Err()
+	}
 	if now := x.current.Load(); now != before && err == nil {
 		a, stale = x.answer(now, ask, q)
 	}
 	return a, stale, err
+}
+
+// begin begins a look for changed files, and says when it has been waited for
+// long enough. A first look, and one for files that were surely written, is
+// waited for to its end.
+func (x *Index) begin(ctx context.Context) (looked <-chan error, enough <-chan time.Time) {
+	if x.opts.Patience > 0 && x.built.Load() && x.noticed.Load() == x.touched.Load() {
+		if looked := x.lookAside(context.WithoutCancel(ctx)); looked != nil {
+			return looked, time.After(x.opts.Patience)
+		}
+	}
+	done := make(chan error, 1)
+	go func() { done <- x.update(ctx, false) }()
+	return done, nil
 }
 
 // answer ranks the sections of s; stale says that one of the best has changed

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"go/build"
 	"os"
 	"path/filepath"
 	"slices"
@@ -349,6 +348,46 @@ func TestALookIsTrustedForAMoment(t *testing.T) {
 	}
 }
 
+func TestWhatIsSurelyWrittenIsSeen(t *testing.T) {
+	clock := func() time.Time { return time.Unix(1000, 0) }
+	for name, o := range map[string]codeindex.Options{
+		"a look is trusted": {Now: clock, CheckEvery: time.Hour},
+		"nobody waits":      {Patience: time.Nanosecond},
+	} {
+		x, dir := open(t, o, project)
+		x.Touched(t.Context()) // before there is anything
+		search(t, x, codeindex.Query{Text: "config"})
+		for i := range 20 {
+			put(t, filepath.Join(dir, fmt.Sprintf("a/f%d.go", i)), fmt.Sprintf("package a\n\nfunc zebra%d() {}\n", i))
+			x.Touched(t.Context())
+			word := fmt.Sprintf("zebra%d", i)
+			if got := places(search(t, x, codeindex.Query{Text: word})); len(got) == 0 || !strings.HasSuffix(got[0], word) {
+				t.Fatalf("%s: %q finds %q", name, word, got)
+			}
+		}
+	}
+}
+
+func TestWhoDoesNotWaitSeesItLater(t *testing.T) {
+	x, dir := open(t, codeindex.Options{Patience: time.Nanosecond}, project)
+	search(t, x, codeindex.Query{Text: "config"})
+	put(t, filepath.Join(dir, "zebra.go"), "package a\n\nfunc zebra() {}\n")
+	for len(search(t, x, codeindex.Query{Text: "zebra"}).Hits) == 0 {
+		time.Sleep(time.Millisecond)
+	}
+	put(t, filepath.Join(dir, "zebra.go"), "package a\n\n// none\n\nfunc okapi() {}\n")
+	for _, h := range search(t, x, codeindex.Query{Text: "zebra"}).Hits {
+		if h.Symbol == "zebra" {
+			t.Errorf("found %+v in a file that has changed", h)
+		}
+	}
+	x.Close()
+	put(t, filepath.Join(dir, "lion.go"), "package a\n\nfunc lion() {}\n")
+	if got := places(search(t, x, codeindex.Query{Text: "lion"})); len(got) == 0 {
+		t.Error("nothing found after Close")
+	}
+}
+
 func TestWhatIsNotIndexed(t *testing.T) {
 	files := map[string]string{
 		"ok.go":                "package a\n\nfunc unicorn() {}\n",
@@ -468,48 +507,4 @@ func TestSearchSideBySide(t *testing.T) {
 		})
 	}
 	all.Wait()
-}
-
-// The places that somebody who knows the Go distribution would name.
-func TestRelevance(t *testing.T) {
-	src, dir := filepath.Join(build.Default.GOROOT, "src"), t.TempDir()
-	for _, pkg := range strings.Fields(`archive/zip bufio compress/gzip crypto/tls encoding/base64 encoding/json encoding/xml flag
-		io/fs net/http net/url os os/exec path regexp strings strconv sync text/template time`) {
-		if err := os.CopyFS(filepath.Join(dir, pkg), os.DirFS(filepath.Join(src, pkg))); err != nil {
-			t.Skipf("the Go sources are not installed: %v", err)
-		}
-	}
-	x := openAt(t, codeindex.Options{Now: time.Now, CheckEvery: time.Hour}, dir)
-	for query, want := range map[string]string{
-		"where do we parse the http cookie header":   "net/http/cookie.go",
-		"parse command line flags":                   "flag/flag.go",
-		"tls client handshake":                       "crypto/tls/handshake_client.go",
-		"format a duration as a string":              "time/time.go",
-		"split a path into directory and file":       "path/path.go",
-		"url query escaping":                         "net/url/url.go",
-		"gzip write header":                          "compress/gzip/gzip.go",
-		"unmarshal an xml attribute":                 "encoding/xml/read.go",
-		"ParseDuration":                              "time/format.go",
-		"open a zip archive for reading":             "archive/zip/reader.go",
-		"base64 encoding to string":                  "encoding/base64/base64.go",
-		"kill a process when the context is done":    "os/exec/exec.go",
-		"walk a directory tree":                      "path/filepath/path.go",
-		"compile a regular expression":               "regexp/regexp.go",
-		"read write mutex":                           "sync/rwmutex.go",
-		"how are redirects followed by the client":   "net/http/client.go",
-		"json string escape of html characters":      "encoding/json/encode.go",
-		"parse template text into a tree":            "text/template/parse/parse.go",
-		"convert an integer to a string in any base": "strconv/itoa.go",
-		"解析时间格式":                                     "time/format.go",
-	} {
-		var got []string
-		for _, h := range search(t, x, codeindex.Query{Text: query, Limit: 10}).Hits {
-			if !slices.Contains(got, h.Path) {
-				got = append(got, h.Path)
-			}
-		}
-		if i := slices.Index(got, want); i < 0 || i > 2 {
-			t.Errorf("%q: %s is at place %d of %q", query, want, i+1, got)
-		}
-	}
 }

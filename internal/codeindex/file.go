@@ -2,7 +2,6 @@ package codeindex
 
 import (
 	"bytes"
-	"io/fs"
 	"math"
 	"path"
 	"slices"
@@ -26,8 +25,9 @@ const (
 // file is what is kept of a file.
 type file struct {
 	path   string
-	name   string      // the path as seen from the tree it lies in
-	info   fs.FileInfo // when it was read; nil if it was not
+	name   string // the path as seen from the tree it lies in
+	was    stamp  // when it was read; zero if it was not
+	unread bool   // it could not be read
 	chunks []chunk
 	// keys are the terms of the sections in order: the term's hash, the number
 	// of the section, the weight of the term in it.
@@ -70,12 +70,19 @@ func (f *file) postings(term uint32) []uint64 {
 // reader turns files into what is kept of them.
 type reader struct {
 	*lexicon
-	count []uint8  // number of a term → its weight in the current section
-	mark  []uint32 // number of a term → section in which it was last met
-	now   uint32   // the current section, counting over all files
-	met   []uint32 // numbers of the terms of the current section
+	count []uint8   // number of a term → its weight in the current section
+	mark  []uint32  // number of a term → section in which it was last met
+	now   uint32    // the current section, counting over all files
+	met   []uint32  // numbers of the terms of the current section
+	path  []weighed // terms of the names of the current file and its directories
 	keys  []uint64
+	other []uint64 // room for sorting keys
 	lines [][]byte
+}
+
+type weighed struct {
+	id     uint32
+	weight uint8
 }
 
 func newReader() *reader { return &reader{lexicon: newLexicon()} }
@@ -83,21 +90,23 @@ func newReader() *reader { return &reader{lexicon: newLexicon()} }
 // index fills f from its content. What is no text, or was not written by a
 // person, has no sections.
 func (r *reader) index(f *file, data []byte) {
+	f.role = roleOf(f.name, data[:min(len(data), headLen)])
+	f.prior = f.role.prior()
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
 		return
 	}
-	f.role = roleOf(f.name, data[:min(len(data), headLen)])
-	f.prior = f.role.prior()
 	r.lines = appendLines(r.lines[:0], data)
 	if len(data)/max(len(r.lines), 1) > longLines && f.role&prose == 0 {
 		return
 	}
 	r.keys = r.keys[:0]
+	r.called(f.name)
 	for _, s := range outline(f.name, r.lines) {
 		r.section(f, s)
 	}
-	slices.Sort(r.keys)
-	f.keys = slices.Clone(r.keys)
+	if len(f.chunks) > 0 {
+		f.keys = slices.Clone(r.sorted())
+	}
 	f.chunks = slices.Clip(f.chunks)
 	r.rest()
 }
@@ -130,7 +139,7 @@ func (r *reader) section(f *file, s section) {
 	if tokens == 0 && s.symbol == "" {
 		return
 	}
-	r.names(f.name, s)
+	r.names(s)
 	for _, id := range r.met {
 		r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
 	}
@@ -141,8 +150,20 @@ func (r *reader) section(f *file, s section) {
 	})
 }
 
+// called takes note of what the file and its directories are called.
+func (r *reader) called(file string) {
+	dir, base := path.Split(file)
+	r.path = r.path[:0]
+	for _, part := range []struct {
+		name   string
+		weight uint8
+	}{{strings.TrimSuffix(base, path.Ext(base)), baseWeight}, {dir, dirWeight}} {
+		r.eachTerm([]byte(part.name), func(id uint32) { r.path = append(r.path, weighed{id, part.weight}) })
+	}
+}
+
 // names adds what the section and its file are called.
-func (r *reader) names(file string, s section) {
+func (r *reader) names(s section) {
 	if owner, _, ok := cutLast(s.symbol, "."); ok && s.names != nil {
 		r.text([]byte(owner), ownerPart)
 	}
@@ -152,9 +173,54 @@ func (r *reader) names(file string, s section) {
 			r.weigh(r.number(hash(joined(name))), nameWeight)
 		}
 	}
-	dir, base := path.Split(file)
-	r.text([]byte(strings.TrimSuffix(base, path.Ext(base))), baseWeight)
-	r.text([]byte(dir), dirWeight)
+	for _, t := range r.path {
+		r.weigh(t.id, t.weight)
+	}
+}
+
+func (r *reader) eachTerm(text []byte, do func(id uint32)) {
+	eachWord(text[:min(len(text), maxLine)], func(word []byte) {
+		h := uint64(hashSeed)
+		for _, c := range word {
+			h = (h ^ uint64(c)) * hashPrime
+		}
+		for _, id := range r.lookup(h, word) {
+			do(id)
+		}
+	})
+}
+
+// fewKeys are sorted sooner by comparing them.
+const fewKeys = 256
+
+// sorted puts the keys in order. They are made section by section, so it is
+// enough to order them by term and leave equals as they are: eleven bits at a
+// time, the lowest first.
+func (r *reader) sorted() []uint64 {
+	if len(r.keys) < fewKeys {
+		slices.Sort(r.keys)
+		return r.keys
+	}
+	r.other = slices.Grow(r.other[:0], len(r.keys))[:len(r.keys)]
+	const bits = 11
+	for shift := 32; shift < 64; shift += bits {
+		var next [1 << bits]uint32
+		for _, k := range r.keys {
+			next[k>>shift&(1<<bits-1)]++
+		}
+		sum := uint32(0)
+		for i, n := range next {
+			next[i] = sum
+			sum += n
+		}
+		for _, k := range r.keys {
+			d := k >> shift & (1<<bits - 1)
+			r.other[next[d]] = k
+			next[d]++
+		}
+		r.keys, r.other = r.other, r.keys
+	}
+	return r.keys
 }
 
 // text counts the terms of a line, and returns how many there are. It does what

@@ -8,8 +8,8 @@ type lexicon struct {
 	used  int
 	ids   []uint32 // numbers of the terms of all words
 
-	numbers map[uint32]uint32 // term → its number
-	terms   []uint32          // number → term
+	numbers []uint32 // term → its number and one, 0 if it has none; a power of two of them, at least half of them free
+	terms   []uint32 // number → term
 
 	parts, found []string // room for taking a word apart
 }
@@ -26,7 +26,7 @@ const (
 )
 
 func newLexicon() *lexicon {
-	return &lexicon{slots: make([]slot, firstSlots), numbers: make(map[uint32]uint32)}
+	return &lexicon{slots: make([]slot, firstSlots), numbers: make([]uint32, firstSlots)}
 }
 
 // full reports whether it is time for a new lexicon.
@@ -93,13 +93,29 @@ func (l *lexicon) grow() {
 	}
 }
 
-// number is the number of a term; they count from zero without gaps.
+// number is the number of a term; they count from zero without gaps. Terms are
+// hashes, so they need not be scattered.
 func (l *lexicon) number(term uint32) uint32 {
-	id, known := l.numbers[term]
-	if !known {
-		id = uint32(len(l.terms))
-		l.numbers[term] = id
-		l.terms = append(l.terms, term)
+	if 2*len(l.terms) >= len(l.numbers) {
+		l.numbers = make([]uint32, 2*len(l.numbers))
+		for id, t := range l.terms {
+			l.numbers[l.seat(t)] = uint32(id) + 1
+		}
 	}
-	return id
+	at := l.seat(term)
+	if l.numbers[at] == 0 {
+		l.terms = append(l.terms, term)
+		l.numbers[at] = uint32(len(l.terms))
+	}
+	return l.numbers[at] - 1
+}
+
+// seat is where the number of a term is, or belongs.
+func (l *lexicon) seat(term uint32) int {
+	last := len(l.numbers) - 1
+	at := int(term) & last
+	for l.numbers[at] != 0 && l.terms[l.numbers[at]-1] != term {
+		at = (at + 1) & last
+	}
+	return at
 }

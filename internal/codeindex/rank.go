@@ -15,6 +15,7 @@ const (
 	needed      = 0.35 // share of the score that is left to a section with none of the other words
 	nameBonus   = 1.0  // for a name that is the query
 	textPrior   = 0.7  // of what lies before the first declaration
+	valuePrior  = 0.8  // of values: lists of them mention much and do nothing
 	piecePrior  = 0.85 // of a piece of a long section that is not its first
 	considered  = 300  // sections that are compared by name
 	perFile     = 3    // hits in one file
@@ -174,6 +175,8 @@ func (c chunk) prior() float32 {
 		return textPrior
 	case c.later:
 		return piecePrior
+	case c.kind == Value:
+		return valuePrior
 	}
 	return 1
 }

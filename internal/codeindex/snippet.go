@@ -16,7 +16,7 @@ const (
 // fresh if the file is no longer what was indexed.
 func (x *Index) show(ask *question, m match) (h Hit, fresh bool) {
 	data, info, err := x.ws.ReadFile(m.file.path, maxFile)
-	if err != nil || !m.file.is(info) {
+	if err != nil || stampOf(info) != m.file.was {
 		return Hit{}, false
 	}
 	c := m.file.chunks[m.chunk]

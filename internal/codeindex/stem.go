@@ -6,7 +6,7 @@ import "strings"
 // none, each with what it is kept as.
 var irregular = map[string]string{
 	"embed": "embed", "embeds": "embed", "embedded": "embed", "embedding": "embed",
-	"alias": "alias", "aliases": "alias", "during": "during", "thing": "thing", "things": "thing",
+	"mode": "mode", "modes": "mode", "alias": "alias", "aliases": "alias", "during": "during", "thing": "thing", "things": "thing",
 	"indices": "index", "analyses": "analysis", "ran": "run", "built": "build", "sent": "send",
 	"ids": "id", "ips": "ip", "dbs": "db", "apis": "api", "uris": "uri", "cpus": "cpu", "menus": "menu",
 	"written": "writ", "wrote": "writ", "chosen": "choos", "chose": "choos",

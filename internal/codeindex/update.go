@@ -3,10 +3,10 @@ package codeindex
 import (
 	"context"
 	"io/fs"
-	"os"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"coder/internal/workspace"
@@ -35,23 +35,53 @@ func (x *Index) update(ctx context.Context, now bool) error {
 		return ctx.Err()
 	}
 	defer func() { <-x.turn }()
-	if !now && x.trusted() {
+	touched := x.touched.Load()
+	if !now && touched == x.noticed.Load() && x.trusted() {
 		return ctx.Err()
 	}
+	if err := x.look(ctx); err != nil {
+		return err
+	}
+	x.noticed.Store(touched)
+	return nil
+}
+
+// look reads the files that are new or not what they were.
+func (x *Index) look(ctx context.Context) error {
+	var known []*file
+	var recalling sync.WaitGroup
+	recalling.Go(func() { known = x.known() })
 	there := x.list(ctx)
+	recalling.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	changed := x.compare(there.files)
+	changed := compare(there.files, known)
 	x.readAll(ctx, changed)
-	if len(changed) > 0 || len(there.files) != len(x.current.Load().files) {
-		x.current.Store(newSnapshot(there.files, there.cut))
+	s := x.current.Load()
+	if len(changed) > 0 || len(there.files) != len(s.files) {
+		s = newSnapshot(there.files, there.cut)
+		x.current.Store(s)
+		x.shelf = nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
 	x.checked = x.now()
+	x.built.Store(true)
+	x.keep(ctx, s, len(changed)+max(len(known)-len(there.files), 0))
 	return nil
+}
+
+// known are the files that were read before, by this process or by another.
+func (x *Index) known() []*file {
+	if !x.loaded {
+		x.loaded, x.shelf = true, x.load()
+	}
+	if x.shelf != nil {
+		return x.shelf
+	}
+	return x.current.Load().files
 }
 
 // trusted reports whether the last look for changed files still holds.
@@ -110,19 +140,19 @@ func (x *Index) add(l *listing, e workspace.Entry, tree string) bool {
 	if l.bytes += info.Size(); len(l.files) == x.opts.MaxFiles || l.bytes > x.opts.MaxBytes {
 		return false
 	}
-	l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), info: info})
+	l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), was: stampOf(info)})
 	return true
 }
 
 // compare puts files that are known in the place of those listed, and returns
 // those that are new or not what they were.
-func (x *Index) compare(listed []*file) (changed []*file) {
-	known := make(map[string]*file, len(listed))
-	for _, f := range x.current.Load().files {
-		known[f.path] = f
+func compare(listed, known []*file) (changed []*file) {
+	byPath := make(map[string]*file, len(known))
+	for _, f := range known {
+		byPath[f.path] = f
 	}
 	for i, f := range listed {
-		if k := known[f.path]; k != nil && k.is(f.info) {
+		if k := byPath[f.path]; k != nil && k.was == f.was && k.name == f.name {
 			listed[i] = k
 			continue
 		}
@@ -131,9 +161,20 @@ func (x *Index) compare(listed []*file) (changed []*file) {
 	return changed
 }
 
-// is reports whether info describes the file that was read.
-func (f *file) is(info fs.FileInfo) bool {
-	return f.info != nil && f.info.Size() == info.Size() && f.info.ModTime().Equal(info.ModTime()) && os.SameFile(f.info, info)
+// stamp tells whether a file is still the one that was read. The zero stamp is
+// that of no file.
+type stamp struct {
+	size           int64
+	changed        int64 // when, in nanoseconds
+	device, number uint64
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{size: info.Size(), changed: info.ModTime().UnixNano()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.device, s.number = uint64(st.Dev), st.Ino
+	}
+	return s
 }
 
 // readAll reads files side by side. Those it does not come to before ctx ends
@@ -162,7 +203,7 @@ func (x *Index) readAll(ctx context.Context, files []*file) {
 
 func forget(files []*file) {
 	for _, f := range files {
-		f.info = nil
+		f.was = stamp{}
 	}
 }
 
@@ -170,10 +211,10 @@ func forget(files []*file) {
 // again before it changes.
 func (x *Index) read(r *reader, f *file) {
 	data, info, err := x.ws.ReadFile(f.path, maxFile)
-	if err != nil {
+	if f.unread = err != nil; f.unread {
 		return
 	}
-	f.info = info
+	f.was = stampOf(info)
 	r.index(f, data)
 }
 

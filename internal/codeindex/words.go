@@ -1,6 +1,7 @@
 package codeindex
 
 import (
+	_ "embed"
 	"strings"
 	"sync"
 	"unicode"
@@ -42,8 +43,9 @@ func eachWord(text []byte, do func(word []byte)) {
 func termsOf(word string) []string { return terms(nil, parts(nil, word)) }
 
 // terms adds to list what a word of these parts is remembered by: its parts
-// without their endings, a part together with the number behind it (utf8,
-// sha256), and pairs of neighbouring characters in scripts that put no spaces
+// without their endings, what those are made of that people write in one piece
+// (filename), a part together with the number behind it (utf8, sha256), and
+// pairs of neighbouring characters in scripts that put no spaces
 // between words.
 func terms(list, parts []string) []string {
 	for i, p := range parts {
@@ -59,6 +61,7 @@ func terms(list, parts []string) []string {
 			list = append(list, pairs(p)...)
 		case len(p) > 1 && !stopWords()[p]:
 			list = append(list, stem(p))
+			list = append(list, compounds()[p]...)
 		}
 	}
 	return list
@@ -68,12 +71,21 @@ func terms(list, parts []string) []string {
 // list: at underscores, where the case or the script changes, between letters
 // and digits.
 func parts(list []string, word string) []string {
-	if len(word) > maxWord && isASCII(word) {
+	ascii := isASCII(word)
+	if ascii && len(word) > maxWord {
 		return list
+	}
+	lowered := word
+	if ascii {
+		lowered = strings.ToLower(word) // in one piece, and of the same length
 	}
 	from, last := 0, other
 	end := func(to int) {
-		if last != other && to > from && len(list) < maxParts+len(word)/4 {
+		switch {
+		case last == other || to <= from || len(list) >= maxParts+len(word)/4:
+		case ascii:
+			list = append(list, lowered[from:to])
+		default:
 			list = append(list, strings.ToLower(word[from:to]))
 		}
 	}
@@ -208,6 +220,23 @@ func setOf(text string) set {
 	}
 	return s
 }
+
+//go:embed compounds.txt
+var compoundText string
+
+// compounds maps words that are made of others to the terms of these.
+var compounds = sync.OnceValue(func() map[string][]string {
+	m := make(map[string][]string)
+	for line := range strings.Lines(compoundText) {
+		word, rest, _ := strings.Cut(strings.TrimSpace(line), " ")
+		for w := range strings.FieldsSeq(rest) {
+			if !stopWords()[w] {
+				m[word] = append(m[word], stem(w))
+			}
+		}
+	}
+	return m
+})
 
 // words is a set that is made when it is first needed, so that a program that
 // searches for nothing does not pay for it.

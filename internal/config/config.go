@@ -76,9 +76,11 @@ type Runtime struct {
 
 // Safety is the limits on commands.
 type Safety struct {
-	CommandTimeoutMS int    `json:"command_timeout_ms" doc:"longest run of a command" range:"1..86400000" project:"lower"`
-	OutputLimitBytes int    `json:"output_limit_bytes" doc:"output of a command that is kept" range:"1..1073741824" project:"lower"`
-	Sandbox          string `json:"sandbox" doc:"confine commands: always or fail, where possible, or not at all" enum:"require|auto|off" project:"stricter"`
+	CommandTimeoutMS int      `json:"command_timeout_ms" doc:"longest run of a command" range:"1..86400000" project:"lower"`
+	OutputLimitBytes int      `json:"output_limit_bytes" doc:"output of a command that is kept" range:"1..1073741824" project:"lower"`
+	Network          bool     `json:"network" doc:"let confined commands use the network; never in plan mode" project:"off"`
+	Writable         []string `json:"writable" doc:"more folders that confined commands may write to"`
+	Sandbox          string   `json:"sandbox" doc:"confine commands: always or fail, where possible, or not at all" enum:"require|auto|off" project:"stricter"`
 }
 
 // Compaction is how a long conversation is made shorter.
@@ -190,6 +192,8 @@ func Default() Config {
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,
 			OutputLimitBytes: 1 << 20,
+			Network:          true,
+			Writable:         []string{},
 			Sandbox:          "auto",
 		},
 		Compaction: Compaction{

@@ -13,7 +13,7 @@ func TestAnUntrustedProjectMaySet(t *testing.T) {
 	c, r := mustLoad(t, files{projectFile: `{
 		"provider": {"model": "m"},
 		"runtime": {"max_steps": 10},
-		"safety": {"command_timeout_ms": 1000, "output_limit_bytes": 2048, "sandbox": "require"},
+		"safety": {"network": false, "command_timeout_ms": 1000, "output_limit_bytes": 2048, "sandbox": "require"},
 		"workflow": {"auto_verify_after_edit": false, "max_verify_attempts": 1},
 		"approval": {"auto_approve_ask": false, "on_reject": "stop"},
 		"permission": {"default": "deny", "read": "ask", "write": "deny", "bash": {"*": "ask", "git push*": "deny", "x": "ask"},
@@ -27,7 +27,7 @@ func TestAnUntrustedProjectMaySet(t *testing.T) {
 	want := config.Default()
 	want.Provider.Model = "m"
 	want.Runtime.MaxSteps = 10
-	want.Safety = config.Safety{CommandTimeoutMS: 1000, OutputLimitBytes: 2048, Sandbox: "require"}
+	want.Safety = config.Safety{CommandTimeoutMS: 1000, OutputLimitBytes: 2048, Writable: []string{}, Sandbox: "require"}
 	want.Workflow.AutoVerifyAfterEdit, want.Workflow.MaxVerifyAttempts = false, 1
 	want.Approval.OnReject = "stop"
 	want.Permission.Default = "deny"

@@ -190,6 +190,13 @@ func (b *Book) file(p Preset, name, class, target string) finding {
 	return wide
 }
 
+// Hides reports whether the content of a file is kept from searches that did
+// not name it: a rule about the file asks or denies.
+func (b *Book) Hides(p Preset, file string) bool {
+	f, ok := b.about(p, "", "read", b.place(file))
+	return ok && f.verdict != policy.Allow
+}
+
 // about finds what the rules about one file say of it, if there are any. What
 // may not be read may not be edited either.
 func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {

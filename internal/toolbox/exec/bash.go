@@ -39,13 +39,29 @@ type Options struct {
 	// Env is the whole environment of commands. Whoever makes it leaves out
 	// what commands must not know.
 	Env []string
-	// Through, if not empty, is a program and its first arguments that every
-	// command is run by, such as a sandbox; see [shell.Spec].
-	Through []string
+	// Confine, if set, says how a command is kept within bounds. Its error
+	// means that the command must not run.
+	Confine func(ctx context.Context, command string) (Confinement, error)
+	// Guard, if set, is the command to run in place of one: the same, with
+	// what a repository could make it run switched off.
+	Guard func(command string) string
 	// Now tells the time, for durations.
 	Now func() time.Time
 
 	logs *atomic.Int64 // how many logs were begun
+}
+
+// Confinement is how one command is kept within bounds. The zero Confinement
+// keeps it within none.
+type Confinement struct {
+	// Through is a program and its first arguments that the command is run by;
+	// see [shell.Spec].
+	Through []string
+	// Words say what is enforced, in a few words.
+	Words string
+	// Blocked, if set, says why a command that failed may have failed because
+	// of its bounds; empty if there is no sign of that.
+	Blocked func(exitCode int, stderr string) string
 }
 
 const (
@@ -66,6 +82,7 @@ type bashArgs struct {
 	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"most milliseconds it may take"`
 	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words"`
 	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"start it and return at once; for servers and long work"`
+	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask the user to let it run outside the sandbox; only after it failed because of the sandbox"`
 }
 
 // All returns every tool of this package and what owns the commands they leave
@@ -101,11 +118,11 @@ func bashTool(b *bash) tool.Tool {
 			{Dialect: tool.Sema, Name: "Bash"}, {Dialect: tool.CoAuthor, Name: "runCommand"},
 			{Name: "shell"}, {Name: "sh"}, {Name: "execute"}, {Name: "execute_command"}, {Name: "run_terminal_cmd"},
 		},
-		Plan: func(_ context.Context, a bashArgs) (tool.Plan, error) {
+		Plan: func(ctx context.Context, a bashArgs) (tool.Plan, error) {
 			if a.Background && b.jobs == nil {
 				return tool.Plan{}, errors.New("commands cannot be left in the background here")
 			}
-			return plan(a)
+			return b.plan(ctx, a)
 		},
 		Do: func(ctx context.Context, a bashArgs, out io.Writer) (tool.Result, error) {
 			if a.Background {
@@ -135,6 +152,30 @@ func (b *bash) doc() string {
 		"{timeout}", strconv.FormatInt(b.CommandTimeout.Milliseconds(), 10),
 		"{chars}", strconv.Itoa(min(maxChars, b.OutputLimit)/2),
 	).Replace(bashDoc)
+}
+
+// plan says what a command would do, and what keeps it within bounds.
+func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
+	p, err := plan(a)
+	if err != nil {
+		return p, err
+	}
+	c, err := b.confine(ctx, a.Command, false)
+	if err != nil {
+		return p, err
+	}
+	if p.Confined = c.Words; c.Through != nil && a.Unconfined {
+		p.Confined, p.Unconfined = "", true
+	}
+	return p, nil
+}
+
+// confine is the confinement of a command, none if it is to run without.
+func (o Options) confine(ctx context.Context, command string, unconfined bool) (Confinement, error) {
+	if o.Confine == nil || unconfined {
+		return Confinement{}, nil
+	}
+	return o.Confine(ctx, command)
 }
 
 func plan(a bashArgs) (tool.Plan, error) {
@@ -182,12 +223,17 @@ type bashResult struct {
 	TimedOut   bool   `json:"timed_out"`
 	LogPath    string `json:"log_path,omitzero"`
 	Note       string `json:"note,omitzero"`
+	Sandbox    string `json:"sandbox,omitzero"` // what may have failed because of it
 }
 
 func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result, error) {
+	c, err := b.confine(ctx, a.Command, a.Unconfined)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	log := b.newLog(a.Command)
 	live := newLive(out, b.OutputLimit, log)
-	spec := b.spec(a.Command, live)
+	spec := b.spec(a.Command, c, live)
 	spec.Timeout, spec.Limit = b.timeout(a), b.OutputLimit
 	o, err := shell.Run(ctx, spec)
 	live.end()
@@ -196,6 +242,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result,
 		return tool.Result{}, err
 	}
 	r := b.result(a, o, log)
+	r.Sandbox = blocked(c, o)
 	if err != nil {
 		r.OK, r.Error = false, "cancelled"
 	}
@@ -203,11 +250,27 @@ func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result,
 }
 
 // spec is a command as all of them are run.
-func (o Options) spec(command string, live *live) shell.Spec {
+func (o Options) spec(command string, c Confinement, live *live) shell.Spec {
+	if o.Guard != nil {
+		command = o.Guard(command)
+	}
 	return shell.Spec{
 		Command: command, Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
-		Through: o.Through, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
+		Through: c.Through, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
 	}
+}
+
+// blocked says that a command may have failed because of its bounds, and what
+// can be done about it.
+func blocked(c Confinement, o shell.Outcome) string {
+	if c.Blocked == nil || o.TimedOut {
+		return ""
+	}
+	why := c.Blocked(o.ExitCode, o.Stderr.Text())
+	if why == "" {
+		return ""
+	}
+	return why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
 }
 
 // timeout is what the call asks for, but never more than is allowed.

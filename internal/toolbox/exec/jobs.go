@@ -93,7 +93,11 @@ func (j *Jobs) start(ctx context.Context, a bashArgs) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	b, err := j.begin(a.Command)
+	c, err := j.o.confine(ctx, a.Command, a.Unconfined)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	b, err := j.begin(a.Command, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -108,7 +112,7 @@ func (j *Jobs) start(ctx context.Context, a bashArgs) (tool.Result, error) {
 
 // begin starts a command that runs until it ends, is stopped, or the jobs are
 // closed.
-func (j *Jobs) begin(command string) (*job, error) {
+func (j *Jobs) begin(command string, c Confinement) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	running := 0
@@ -132,7 +136,7 @@ func (j *Jobs) begin(command string) (*job, error) {
 		b.began = j.o.Now()
 	}
 	j.remember(b)
-	j.ended.Go(func() { b.run(ctx, j.o) })
+	j.ended.Go(func() { b.run(ctx, j.o, c) })
 	return b, nil
 }
 
@@ -149,11 +153,11 @@ func (j *Jobs) remember(b *job) {
 }
 
 // run sees the command to its end.
-func (b *job) run(ctx context.Context, o Options) {
+func (b *job) run(ctx context.Context, o Options, c Confinement) {
 	defer close(b.done)
 	defer b.stop()
 	live := &live{stdout: shell.LiveWriter{To: b}, stderr: shell.LiveWriter{To: b}}
-	spec := o.spec(b.command, live)
+	spec := o.spec(b.command, c, live)
 	spec.Started = func() { close(b.started) }
 	out, err := shell.Run(ctx, spec)
 	live.end()

@@ -300,7 +300,7 @@ func TestJobThatCannotBeStarted(t *testing.T) {
 		before    func(dir string) error
 	}{
 		{"no directory", "directory is not there", exec.Options{}, os.RemoveAll},
-		{"no program to run it by", "/no/such/program", exec.Options{Through: []string{"/no/such/program"}}, nil},
+		{"no program to run it by", "/no/such/program", exec.Options{Confine: through("/no/such/program")}, nil},
 		{"too much to pass on", "too long", exec.Options{Env: []string{"X=" + strings.Repeat("x", 4<<20)}}, nil},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

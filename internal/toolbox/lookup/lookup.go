@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"coder/internal/codeindex"
@@ -54,8 +55,9 @@ type place struct {
 }
 
 // SearchCode is the tool that finds code by what it is about. The index is of
-// ws; whoever made it closes it.
-func SearchCode(ws *workspace.Workspace, index *codeindex.Index) tool.Tool {
+// ws; whoever made it closes it. Files that hide names, if it is set, are not
+// shown.
+func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path string) bool) tool.Tool {
 	return tool.Func[searchArgs]{
 		Name: "search_code", Doc: searchDoc,
 		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "searchCode"}, {Name: "codebase_search"}, {Name: "code_search"}, {Name: "semantic_search"}},
@@ -63,7 +65,7 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index) tool.Tool {
 			return plan(ws, a)
 		},
 		Do: func(ctx context.Context, a searchArgs, _ io.Writer) (tool.Result, error) {
-			return search(ctx, ws, index, a)
+			return search(ctx, ws, index, hide, a)
 		},
 	}
 }
@@ -99,7 +101,7 @@ func (a searchArgs) limit() int {
 	return min(a.Limit, maxResults)
 }
 
-func search(ctx context.Context, ws *workspace.Workspace, index *codeindex.Index, a searchArgs) (tool.Result, error) {
+func search(ctx context.Context, ws *workspace.Workspace, index *codeindex.Index, hide func(string) bool, a searchArgs) (tool.Result, error) {
 	at, err := ws.Locate(a.dir())
 	if err != nil {
 		return tool.Result{}, err
@@ -110,6 +112,9 @@ func search(ctx context.Context, ws *workspace.Workspace, index *codeindex.Index
 	answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, Under: at, Limit: a.limit()})
 	if err != nil {
 		return tool.Result{}, err
+	}
+	if hide != nil {
+		answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
 	}
 	r := result(answer)
 	return tool.Result{Value: r, Summary: fmt.Sprintf("%d results in %d files", r.Count, r.Files), Show: r.table()}, nil

@@ -35,7 +35,7 @@ func open(t *testing.T, files map[string]string) (tool.Tool, string) {
 	}
 	x := codeindex.New(ws, codeindex.Options{})
 	t.Cleanup(func() { x.Close(); ws.Close() })
-	return lookup.SearchCode(ws, x), dir
+	return lookup.SearchCode(ws, x, nil), dir
 }
 
 var project = map[string]string{

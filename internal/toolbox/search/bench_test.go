@@ -29,6 +29,11 @@ var patterns = []struct{ name, pattern, flags string }{
 	{"alternatives", `(TODO|FIXME|XXX)\(gri\w+\)`, ""},
 	{"classes", `\b[A-Z]{25,}_[A-Z]+\b`, ""},
 	{"no literal", `[qz]{7,}`, ""},
+	{"words", `\b\w{45,}\b`, ""},
+	{"numbers", `\d{3}-\d{4}-\d+`, ""},
+	{"dots", `^.{400,}$`, ""},
+	{"spaces", `[^ ]\s+\S+\s+qq\w`, ""},
+	{"far apart", `q.*z.*q.*Z.*q`, ""},
 }
 
 // BenchmarkGrep searches one tree with rg itself, with the tool using rg, and

@@ -105,7 +105,7 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 	}
 	s := &searcher{
 		ws: ws, m: m, include: include(a.Include), kind: kind, base: at, mode: a.mode(),
-		context: a.Context, limit: a.limit(), size: maxFile, ripgrep: o.Ripgrep,
+		context: a.Context, limit: a.limit(), size: maxFile, ripgrep: o.Ripgrep, hides: o.hides,
 	}
 	if !info.IsDir() {
 		s.size = maxNamedFile

@@ -3,7 +3,9 @@ package search
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"regexp"
+	"regexp/syntax"
 	"slices"
 	"strings"
 	"testing"
@@ -17,28 +19,29 @@ func TestNeeded(t *testing.T) {
 	}{
 		{"ErrUnexpectedEOF", false, "ErrUnexpectedEOF"},
 		{`func \(\w+ \*\w+\) \w+\(`, false, "func ("},
-		{`(TODO|FIXME|XXX)\(\w+\)`, false, "TODO FIXME XXX"},
-		{`\b[A-Z]{5,}_[A-Z]+\b`, false, "_"},
+		{`(TODO|FIXME|XXX)\(\w+\)`, false, "TODO|FIXME|XXX"},
+		{`(TODO|FIXME|XXX)\(gri\w+\)`, false, "[OX][DMX][EOX](gri[0-z]"},
+		{`\b[A-Z]{5,}_[A-Z]+\b`, false, "[A-Z][A-Z][A-Z][A-Z][A-Z]"},
 		{`\w+ErrShortBuffer`, false, "ErrShortBuffer"},
-		{`hello`, true, "hello"},
-		{`(?i)Hello`, false, "hello"},
+		{`[qz]{3,}`, false, "[qz][qz][qz]"},
+		{`\d+\.\d+`, false, "[0-9].[0-9]"},
+		{`Hello`, true, "[Hh][Ee][Ll][Ll][Oo]"},
+		{`(?i)Hello`, false, "[Hh][Ee][Ll][Ll][Oo]"},
 		{`a*`, false, ""},
 		{`(foo|.)`, false, ""},
-		{`(foo)?bar+`, false, "ba"},
-		{`(abc){2,3}`, false, "abc"},
-		{`x(?i)y`, false, "x"},
-		{`straße`, true, "stra"},
+		{`(foo)?bar+`, false, "bar"},
+		{`(foo|bar)x`, false, "[bf][ao][or]x"},
+		{`(abc){2,3}`, false, "abcabc"},
+		{`a.b`, false, "b"},
+		{`x(?i)y`, false, "x[Yy]"},
+		{`é+x`, false, "\xc3\xa9x"},
 	} {
 		m, err := newMatcher(tc.pattern, tc.fold)
 		if err != nil {
 			t.Fatal(err)
 		}
-		var got []string
-		for _, l := range m.literals {
-			got = append(got, string(l))
-		}
-		if strings.Join(got, " ") != tc.want {
-			t.Errorf("needed(%q) = %q, want %q", tc.pattern, got, tc.want)
+		if m.need.String() != tc.want {
+			t.Errorf("needed(%q) = %s, want %s", tc.pattern, m.need, tc.want)
 		}
 	}
 }
@@ -62,10 +65,17 @@ func FuzzMatcher(f *testing.F) {
 	f.Add(`\bk`, "\u212a\nK k\n", true)
 	f.Add("x\ny", "x\ny\n", false)
 	f.Add("[^a]", "a\nb\n", false)
+	f.Add(`\Ax|y\z`, "x\ny", false)
+	f.Add(`(?-m)^a$`, "b\na\n", false)
+	f.Add(`\B[a-f]{3}\b`, "xabc\nabc\n_abc é\n", false)
+	f.Add(`(a|b)*a(a|b){3}`, "abababba\nbbbbbbb\n", false)
+	f.Add("[\u4e00-\u9fff]x", "中x\nx\n\xffx", false)
+	f.Add("\ufffd.", "\xff.\n\ufffdx\n", true)
+	f.Add("(ab|cd|efg)[0-9]+|x{4}", "ab1\nefg\nefg22\nxxxx", true)
 	f.Fuzz(func(t *testing.T, pattern, text string, fold bool) {
 		m, err := newMatcher(pattern, fold)
-		if err != nil || strings.Contains(pattern, `\A`) || strings.Contains(pattern, `\z`) || strings.Contains(pattern, "-m") {
-			return // anchors of the whole text mean nothing line by line
+		if err != nil {
+			return
 		}
 		var want []span
 		at := 0
@@ -77,9 +87,51 @@ func FuzzMatcher(f *testing.F) {
 			at += len(line)
 		}
 		if got := m.lines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
-			t.Fatalf("%q in %q: %v, want %v (literals %q)", pattern, text, got, want, m.literals)
+			t.Fatalf("%q in %q: %v, want %v (need %s)", pattern, text, got, want, m.need)
+		}
+		if m.finders = nil; m.need.score() > 0 && !(m.strange && foldsStrangely([]byte(text))) { // rare or not, it must be there
+			for _, r := range m.need {
+				m.finders = append(m.finders, newFinder(clip(r)))
+			}
+			if got := m.lines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
+				t.Fatalf("%q in %q by need: %v, want %v (need %s)", pattern, text, got, want, m.need)
+			}
+			m.finders = nil
+		}
+		if got := m.lines(t.Context(), []byte(text), 1<<20); !slices.Equal(got, want) {
+			t.Fatalf("%q in %q by automaton: %v, want %v", pattern, text, got, want)
 		}
 	})
+}
+
+// A finder finds what a plain expression finds.
+func TestFinder(t *testing.T) {
+	rnd := rand.New(rand.NewPCG(5, 6))
+	for _, pattern := range []string{"x", "xy", "[xX][yY]", "z[ab]", "[ab]z", "[a-c]{3}", "[ab][bc][ca]d", "xxyx"} {
+		re := regexp.MustCompile(pattern)
+		tree, err := syntax.Parse(pattern, syntax.Perl)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var a analysis
+		f := newFinder(a.shape(tree.Simplify()).head)
+		for _, byByte := range []bool{f.byByte, false} {
+			f.byByte = byByte
+			for range 300 {
+				text := make([]byte, rnd.IntN(60))
+				for i := range text {
+					text[i] = "abcdxyXYz\n"[rnd.IntN(10)]
+				}
+				want := -1
+				if at := re.FindIndex(text); at != nil {
+					want = at[0]
+				}
+				if got := f.find(text); got != want {
+					t.Fatalf("%s in %q: %d, want %d", pattern, text, got, want)
+				}
+			}
+		}
+	}
 }
 
 // countdown is a context that ends when it has been asked a few times.
@@ -95,18 +147,88 @@ func (c *countdown) Err() error {
 	return nil
 }
 
-func TestSearchWithoutLiteralsStops(t *testing.T) {
+// plain is a matcher that knows nothing of what a match needs.
+func plain(t *testing.T, pattern string) *matcher {
+	m, err := newMatcher(pattern, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.finders = nil
+	return m
+}
+
+func TestSearchByAutomatonStops(t *testing.T) {
 	text := strings.Repeat("some line of text\n", 50_000) + "needle"
-	m := &matcher{re: regexp.MustCompile("(?m)^needle$")}
-	if got := m.lines(&countdown{t.Context(), 4}, []byte(text), 10); len(got) != 0 {
+	if got := plain(t, "^needle$").lines(&countdown{t.Context(), 4}, []byte(text), 10); len(got) != 0 {
 		t.Errorf("it went on to the end: %v", got)
 	}
 }
 
 func TestLongTextIsSearchedInWindows(t *testing.T) {
 	text := strings.Repeat("some line of text\n", 20_000) + "needle"
-	m := &matcher{re: regexp.MustCompile("(?m)^needle$")} // without literals
-	if got := m.lines(t.Context(), []byte(text), 10); len(got) != 1 || got[0].to != len(text) {
+	if got := plain(t, "^needle$").lines(t.Context(), []byte(text), 10); len(got) != 1 || got[0].to != len(text) {
 		t.Errorf("lines = %v", got)
 	}
+}
+
+// An automaton that needs more states than it may keep forgets and goes on.
+func TestAutomatonForgets(t *testing.T) {
+	m := plain(t, `[ab]*a[ab]{14}c`)
+	var text, want strings.Builder
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var line []byte
+		for range 60 {
+			line = append(line, "ab"[rnd.IntN(2)])
+		}
+		if rnd.IntN(2) == 0 {
+			line = append(line, 'c')
+		}
+		text.Write(append(line, '\n'))
+		if m.re.Match(line) {
+			want.Write(append(line, '\n'))
+		}
+	}
+	var got strings.Builder
+	for _, l := range m.lines(t.Context(), []byte(text.String()), 1000) {
+		got.WriteString(text.String()[l.from:l.to] + "\n")
+	}
+	if got.String() != want.String() || got.Len() == 0 {
+		t.Errorf("found %d bytes of lines, want %d", got.Len(), want.Len())
+	}
+	if a := m.spare.Get().(*automaton); len(a.states) > maxStates {
+		t.Errorf("%d states are kept", len(a.states))
+	}
+}
+
+// String shows a need in the way of an expression.
+func (n need) String() string {
+	var alternatives []string
+	for _, r := range n {
+		var b strings.Builder
+		for _, s := range r {
+			s.print(&b)
+		}
+		alternatives = append(alternatives, b.String())
+	}
+	return strings.Join(alternatives, "|")
+}
+
+func (s set) print(b *strings.Builder) {
+	var all []byte
+	for c := range 256 {
+		if s.has(byte(c)) {
+			all = append(all, byte(c))
+		}
+	}
+	if len(all) == 1 {
+		b.WriteByte(all[0])
+		return
+	}
+	b.WriteByte('[')
+	if len(all) > 4 {
+		all = []byte{all[0], '-', all[len(all)-1]}
+	}
+	b.Write(all)
+	b.WriteByte(']')
 }

@@ -55,7 +55,11 @@ const (
 // candidates asks rg which files below the base may have a match, in the order
 // of a walk. It is false if rg cannot be asked: then we look ourselves.
 func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
-	if s.ripgrep == "" || s.base != "." && len(s.ws.IgnoreFilesAbove(s.base)) > 0 {
+	if s.ripgrep == "" {
+		return nil, false
+	}
+	inherits, ok := s.inherits()
+	if !ok {
 		return nil, false
 	}
 	pattern, ok := rustPattern(s.m.source)
@@ -64,7 +68,7 @@ func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	cmd := exec.CommandContext(ctx, s.ripgrep, s.arguments(pattern)...)
+	cmd := exec.CommandContext(ctx, s.ripgrep, s.arguments(pattern, inherits)...)
 	cmd.Dir, cmd.Env, cmd.WaitDelay = s.ws.Abs(s.base), []string{}, rgWait
 	complaints := &firstBytes{left: maxComplaints}
 	cmd.Stderr = complaints
@@ -83,17 +87,68 @@ func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
 	} else if err != nil && !errors.As(err, &failed) && whole {
 		return nil, false
 	}
+	if s.crosses(names, inherits) {
+		return nil, false
+	}
 	slices.SortFunc(names, walkOrder)
 	return names, true
 }
 
+// inherits reports whether ignore rules of the directories above the base hold
+// in it. If rg is told to heed those it heeds the ones above the tree as well,
+// which we do not, so ok is false if there are such.
+func (s *searcher) inherits() (yes, ok bool) {
+	if len(s.ws.IgnoreFilesAbove(s.base)) == 0 {
+		return false, true
+	}
+	for dir := s.top(); dir != filepath.Dir(dir); {
+		dir = filepath.Dir(dir)
+		if _, err := os.Lstat(filepath.Join(dir, ".gitignore")); err == nil {
+			return true, false
+		}
+	}
+	return true, true
+}
+
+// crosses reports whether there is a repository within the tree on the way to
+// one of names. No ignore rule from outside holds in it for rg; for us it does.
+func (s *searcher) crosses(names []string, inherits bool) bool {
+	seen := map[string]bool{s.base: !inherits, ".": true, s.top(): true}
+	for _, name := range names {
+		for dir := path.Dir(name); !seen[dir]; dir = path.Dir(dir) {
+			seen[dir] = true
+			if _, err := s.ws.Lstat(path.Join(dir, ".git")); err == nil {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// top is the root of the tree that the base lies in.
+func (s *searcher) top() string {
+	top := s.ws.Abs(".")
+	if !path.IsAbs(s.base) {
+		return top
+	}
+	for _, dir := range s.ws.Added() {
+		if rel, err := filepath.Rel(dir, s.base); err == nil && filepath.IsLocal(rel) {
+			return dir
+		}
+	}
+	return top
+}
+
 // arguments make rg look at the files we would look at, and name each that has
 // a match.
-func (s *searcher) arguments(pattern string) []string {
+func (s *searcher) arguments(pattern string, inherits bool) []string {
 	args := []string{
 		"--no-config", "--no-follow", "--hidden", "--text", "--crlf", "--null", "--files-with-matches",
-		"--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-ignore-parent", "--no-require-git",
+		"--no-ignore-dot", "--no-ignore-exclude", "--no-ignore-global", "--no-require-git",
 		"--color=never", "--max-filesize=" + strconv.FormatInt(s.size, 10),
+	}
+	if !inherits {
+		args = append(args, "--no-ignore-parent")
 	}
 	for _, dir := range workspace.NeverSearched() {
 		args = append(args, "--glob=!"+dir+"/")

@@ -109,6 +109,49 @@ func TestRipgrepPatternsProperty(t *testing.T) {
 	})
 }
 
+// forest draws a tree of files with ignore rules here and there, and names its
+// directories.
+func forest(rt *rapid.T, dir string, t testing.TB) []string {
+	dirs := []string{"."}
+	names := rapid.SampledFrom([]string{"a", "b", "out", "src", "node_modules", "x.d"})
+	for range rapid.IntRange(0, 6).Draw(rt, "dirs") {
+		dirs = append(dirs, filepath.Join(rapid.SampledFrom(dirs).Draw(rt, "in"), names.Draw(rt, "dir")))
+	}
+	rules := rapid.SampledFrom([]string{"*.log", "!keep.log", "out", "out/", "/a", "a/b", "b/**", "**/src", "*.d/", "!src/", "f?.go", "/x.d/*", "!/x.d/f1.go", "# none", "", "f[12].go", "\\!f", "a/*/f1.go"})
+	for _, d := range dirs {
+		for _, name := range []string{"f1.go", "f2.go", "x.log", "keep.log", ".hidden"} {
+			put(t, filepath.Join(dir, d, name), "hello "+d+"\nnone\n")
+		}
+		if rapid.IntRange(0, 4).Draw(rt, "repository") == 0 {
+			put(t, filepath.Join(dir, d, ".git/HEAD"), "hello\n")
+		}
+		if rapid.Bool().Draw(rt, "ignores") {
+			put(t, filepath.Join(dir, d, ".gitignore"), strings.Join(rapid.SliceOfN(rules, 1, 4).Draw(rt, "rules"), "\n")+"\n")
+		}
+	}
+	return dirs
+}
+
+// What is ignored, whichever directory is searched, is the same with rg and
+// without it.
+func TestRipgrepTreesProperty(t *testing.T) {
+	openRipgrep(t, t.TempDir()) // or there is nothing to compare with
+	rapid.Check(t, func(rt *rapid.T) {
+		dir, err := os.MkdirTemp(t.TempDir(), "")
+		if err != nil {
+			rt.Fatal(err)
+		}
+		dirs := forest(rt, dir, t)
+		alone, with := openAt(t, dir), openRipgrep(t, dir)
+		for _, at := range []string{".", rapid.SampledFrom(dirs).Draw(rt, "searched"), rapid.SampledFrom(dirs).Draw(rt, "also")} {
+			args := fmt.Sprintf(`{"pattern":"hello","path":%q,"max_matches":1000}`, at)
+			if a, b := must(t, alone, "grep", args), must(t, with, "grep", args); !reflect.DeepEqual(a, b) {
+				rt.Fatalf("grep %s\nalone   %q\nwith rg %q", args, a.Matches, b.Matches)
+			}
+		}
+	})
+}
+
 func TestTypesAndModes(t *testing.T) {
 	alone, _, _ := bothTrees(t)
 	for args, want := range map[string]string{

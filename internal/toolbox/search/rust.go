@@ -10,8 +10,10 @@ import (
 
 // rustPattern writes a pattern in the syntax of rg so that it matches at least
 // the lines it matches here. What the two take differently is spelt out:
-// classes and word boundaries are those of ASCII, a line is a text of its own,
-// and a byte that is not UTF-8 counts as one unknown character.
+// classes and word boundaries are those of ASCII, and a line is a text of its
+// own. A byte that is not UTF-8 counts as one unknown character here; patterns
+// that such a character fits would have to be spelt out at such length that
+// they are matched sooner here.
 func rustPattern(pattern string) (string, bool) {
 	tree, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
@@ -61,11 +63,9 @@ func rust(b *strings.Builder, re *syntax.Regexp) bool {
 	case syntax.OpEmptyMatch:
 		b.WriteString("(?:)")
 	case syntax.OpLiteral:
-		rustLiteral(b, re)
+		return rustLiteral(b, re)
 	case syntax.OpCharClass:
-		rustClass(b, re.Rune)
-	case syntax.OpAnyCharNotNL, syntax.OpAnyChar:
-		b.WriteString(`(?:.|(?-u:[\x80-\xff]))`)
+		return rustClass(b, re.Rune)
 	case syntax.OpBeginLine, syntax.OpBeginText:
 		b.WriteString("(?m:^)")
 	case syntax.OpEndLine, syntax.OpEndText:
@@ -82,7 +82,7 @@ func rust(b *strings.Builder, re *syntax.Regexp) bool {
 		ok := rustAll(b, re.Sub, "")
 		b.WriteByte("*+?"[re.Op-syntax.OpStar])
 		return ok
-	default: // repetitions are simplified away; what can match nothing is left to us
+	default: // repetitions are simplified away; any character and what can match nothing is left to us
 		return false
 	}
 	return true
@@ -102,12 +102,12 @@ func rustAll(b *strings.Builder, subs []*syntax.Regexp, between string) bool {
 	return true
 }
 
-func rustLiteral(b *strings.Builder, re *syntax.Regexp) {
+func rustLiteral(b *strings.Builder, re *syntax.Regexp) bool {
 	b.WriteString("(?:")
 	for _, r := range re.Rune {
 		switch {
 		case r == utf8.RuneError:
-			b.WriteString(`(?:\x{fffd}|(?-u:[\x80-\xff]))`)
+			return false
 		case re.Flags&syntax.FoldCase != 0:
 			b.WriteString("(?:" + rustRune(r))
 			for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
@@ -119,15 +119,17 @@ func rustLiteral(b *strings.Builder, re *syntax.Regexp) {
 		}
 	}
 	b.WriteString(")")
+	return true
 }
 
 // rustClass writes a class given as pairs of first and last.
-func rustClass(b *strings.Builder, pairs []rune) {
-	b.WriteString("(?:[")
-	unknown := false
+func rustClass(b *strings.Builder, pairs []rune) bool {
+	b.WriteString("[")
 	for i := 0; i+1 < len(pairs); i += 2 {
 		lo, hi := pairs[i], pairs[i+1]
-		unknown = unknown || lo <= utf8.RuneError && utf8.RuneError <= hi
+		if lo <= utf8.RuneError && utf8.RuneError <= hi {
+			return false
+		}
 		if isSurrogate(lo) {
 			lo = 0xe000
 		}
@@ -139,10 +141,7 @@ func rustClass(b *strings.Builder, pairs []rune) {
 		}
 	}
 	b.WriteString("]")
-	if unknown {
-		b.WriteString(`|(?-u:[\x80-\xff])`)
-	}
-	b.WriteString(")")
+	return true
 }
 
 func isSurrogate(r rune) bool { return r >= 0xd800 && r <= 0xdfff }

@@ -23,7 +23,12 @@ type Options struct {
 	// search through many files; see [FindRipgrep]. What it finds is read and
 	// matched again here, so answers are the same without it.
 	Ripgrep string
+	// Hide, if set, names files whose content is not shown unless they are
+	// asked for by name.
+	Hide func(path string) bool
 }
+
+func (o Options) hides(path string) bool { return o.Hide != nil && o.Hide(path) }
 
 // All returns every tool of this package, using nothing but itself.
 func All(ws *workspace.Workspace) []tool.Tool { return With(ws, Options{}) }

@@ -29,7 +29,8 @@ type searcher struct {
 	limit   int    // matching lines wanted, or files
 	size    int64  // bytes a file may have
 	ripgrep string // the program to ask first, if there is one
-	named   error  // why the one file that was named could not be searched
+	hides   func(path string) bool
+	named   error // why the one file that was named could not be searched
 
 	hits  atomic.Int64 // matching lines found so far, or files
 	files []hits       // in the order they were come across
@@ -107,6 +108,7 @@ func (s *searcher) all(ctx context.Context) {
 func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
 	return func(yield func(*job) bool) {
 		if names, ok := s.candidates(ctx); ok {
+			names = slices.DeleteFunc(names, s.hides)
 			for part := range slices.Chunk(names, fewFiles) {
 				if !yield(&job{names: part}) {
 					return
@@ -123,7 +125,10 @@ func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
 			if b.Err != nil {
 				s.unreadable = noted(s.unreadable, b.Dir)
 			}
-			b.Names = slices.DeleteFunc(b.Names, func(name string) bool { return !s.wanted(below(s.base, path.Join(b.Dir, name))) })
+			b.Names = slices.DeleteFunc(b.Names, func(name string) bool {
+				at := path.Join(b.Dir, name)
+				return !s.wanted(below(s.base, at)) || s.hides(at)
+			})
 			if len(b.Names) > 0 && !yield(&job{batch: b}) {
 				return
 			}

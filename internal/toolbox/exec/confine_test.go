@@ -1,0 +1,96 @@
+//go:build unix
+
+package exec_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"strings"
+	"testing"
+
+	"coder/internal/toolbox/exec"
+	"coder/internal/workspace"
+)
+
+// through confines every command by running it through a program.
+func through(argv ...string) func(context.Context, string) (exec.Confinement, error) {
+	return func(context.Context, string) (exec.Confinement, error) {
+		return exec.Confinement{Through: argv, Words: "bounds"}, nil
+	}
+}
+
+func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
+	ws, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	bash := exec.Bash(exec.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(_ context.Context, command string) (exec.Confinement, error) {
+		if command == "never" {
+			return exec.Confinement{}, errors.New("no sandbox")
+		}
+		return exec.Confinement{
+			Through: []string{"/usr/bin/env", "BOUNDS=yes"}, Words: "writes only here",
+			Blocked: func(code int, stderr string) string {
+				if code == 3 && strings.Contains(stderr, "no") {
+					return "it tried"
+				}
+				return ""
+			},
+		}, nil
+	}})
+	tests := []struct {
+		args, confined string
+		unconfined     bool
+		stdout, said   string
+	}{
+		{`{"command":"echo $BOUNDS"}`, "writes only here", false, "yes\n", ""},
+		{`{"command":"echo $BOUNDS","unconfined":true}`, "", true, "\n", ""},
+		{`{"command":"echo no >&2; exit 3"}`, "writes only here", false, "", "it tried: the sandbox may be the reason (writes only here). If the command has to do that, call bash again with unconfined: true; the user is asked, once."},
+		{`{"command":"exit 3"}`, "writes only here", false, "", ""},
+	}
+	for _, tt := range tests {
+		call, err := bash.Prepare(t.Context(), json.RawMessage(tt.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p := call.Plan(); p.Confined != tt.confined || p.Unconfined != tt.unconfined {
+			t.Errorf("%s: confined %q, unconfined %v", tt.args, p.Confined, p.Unconfined)
+		}
+		res, err := call.Run(t.Context(), io.Discard)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, _ := json.Marshal(res.Value)
+		var got struct{ Stdout, Sandbox string }
+		if err := json.Unmarshal(text, &got); err != nil || got.Stdout != tt.stdout || got.Sandbox != tt.said {
+			t.Errorf("%s: %s", tt.args, text)
+		}
+	}
+	if _, err := bash.Prepare(t.Context(), json.RawMessage(`{"command":"never"}`)); err == nil {
+		t.Error("a command that cannot be confined was planned")
+	}
+}
+
+func TestWhatRunsMayBeAGuardedFormOfTheCommand(t *testing.T) {
+	ws, err := workspace.Open(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	bash := exec.Bash(exec.Options{Workspace: ws, Guard: func(c string) string { return strings.ReplaceAll(c, "one", "two") }})
+	call, err := bash.Prepare(t.Context(), json.RawMessage(`{"command":"echo one"}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := call.Plan().Effects[0]; e.Target != "echo one" {
+		t.Errorf("the plan speaks of %q", e.Target)
+	}
+	res, err := call.Run(t.Context(), io.Discard)
+	text, _ := json.Marshal(res.Value)
+	if err != nil || !strings.Contains(string(text), `"stdout":"two\n"`) {
+		t.Errorf("%v: %s", err, text)
+	}
+}

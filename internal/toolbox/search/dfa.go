@@ -1,0 +1,255 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"regexp"
+	"regexp/syntax"
+	"slices"
+)
+
+// automaton decides line by line whether an expression matches, looking at
+// each byte once. Its states are made as they are needed. It knows only ASCII:
+// lines with other bytes are left to the expression itself. It is for one
+// goroutine.
+type automaton struct {
+	re    *regexp.Regexp
+	prog  *syntax.Prog
+	words bool // it matters whether the byte before belongs to a word
+	lines bool // it matters whether there is a byte before
+
+	states []state
+	known  map[string]uint32
+	next   []uint32 // number of a state + byte → number of the next state, or what to do
+	start  uint32
+
+	met  []bool // instructions met, while a state is made
+	work []uint32
+}
+
+// state is what may be going on before a byte: the instructions that wait for
+// it, save that a match may also begin here, and what came before.
+type state struct {
+	pcs    []uint32
+	before before
+}
+
+type before uint8
+
+const (
+	other before = iota
+	word
+	nothing // it is the beginning of a line
+)
+
+// What to do instead of going on to a state. States are numbered by where their
+// part of next begins, from firstState on.
+const (
+	unknown    = 0 // this was never looked at
+	matched    = 1
+	beyond     = 2 // a byte that is not ASCII
+	firstState = 256
+
+	maxStates = 1000 // how many are kept; the rest is forgotten and made again
+)
+
+func newAutomaton(re *regexp.Regexp, prog *syntax.Prog) *automaton {
+	a := &automaton{re: re, prog: prog, met: make([]bool, len(prog.Inst))}
+	for _, in := range prog.Inst {
+		if in.Op != syntax.InstEmptyWidth {
+			continue
+		}
+		switch syntax.EmptyOp(in.Arg) {
+		case syntax.EmptyBeginLine, syntax.EmptyBeginText:
+			a.lines = true
+		case syntax.EmptyWordBoundary, syntax.EmptyNoWordBoundary:
+			a.words = true
+		}
+	}
+	a.forget()
+	return a
+}
+
+// forget makes the automaton new.
+func (a *automaton) forget() {
+	a.states, a.next = a.states[:0], append(a.next[:0], make([]uint32, firstState)...)
+	a.known = make(map[string]uint32)
+	start := state{}
+	if a.lines {
+		start.before = nothing
+	}
+	a.start = a.number(start)
+}
+
+// window is how much is searched before looking whether to go on.
+const window = 64 << 10
+
+// find appends the matching lines of data to list, until there are limit.
+func (a *automaton) find(ctx context.Context, data []byte, list []span, limit int) []span {
+	s, i := a.start, 0
+	for i < len(data) && len(list) < limit && ctx.Err() == nil {
+		for end := min(i+window, len(data)); i < end; {
+			to := a.step(s, data[i])
+			switch {
+			case to == s:
+				row := (*[256]uint32)(a.next[s:])
+				for i++; i < end && row[data[i]] == s; i++ {
+				}
+				continue
+			case to >= firstState:
+				s = to
+				i++
+				continue
+			}
+			l := lineAt(data, i)
+			if to == matched || a.re.Match(data[l.from:l.to]) {
+				if list = append(list, l); len(list) == limit {
+					return list
+				}
+			}
+			s, i = a.start, l.to+1
+		}
+	}
+	if i == len(data) && i > 0 && data[i-1] != '\n' && len(list) < limit && a.step(s, '\n') == matched {
+		list = append(list, lineAt(data, i-1))
+	}
+	return list
+}
+
+// match reports whether a line matches.
+func (a *automaton) match(line []byte) bool {
+	s := a.start
+	for _, b := range line {
+		switch s = a.step(s, b); s {
+		case matched:
+			return true
+		case beyond:
+			return a.re.Match(line)
+		}
+	}
+	return a.step(s, '\n') == matched
+}
+
+// step is where a byte leads from a state.
+func (a *automaton) step(s uint32, b byte) uint32 {
+	if to := a.next[s+uint32(b)]; to != unknown {
+		return to
+	}
+	return a.explore(s, b)
+}
+
+// explore finds out where a byte leads.
+func (a *automaton) explore(s uint32, b byte) uint32 {
+	if b >= 0x80 {
+		a.next[s+uint32(b)] = beyond
+		return beyond
+	}
+	from := a.states[s/256-1]
+	waiting, match := a.waiting(from, b)
+	to := uint32(matched)
+	switch {
+	case match:
+	case b == '\n':
+		to = a.start
+	default:
+		then := a.after(waiting, b)
+		if len(a.states) >= maxStates {
+			a.forget()
+			return a.number(then)
+		}
+		to = a.number(then)
+	}
+	a.next[s+uint32(b)] = to
+	return to
+}
+
+// number is the number of a state.
+func (a *automaton) number(s state) uint32 {
+	key := []byte{byte(s.before)}
+	for _, pc := range s.pcs {
+		key = binary.AppendUvarint(key, uint64(pc))
+	}
+	n, ok := a.known[string(key)]
+	if !ok {
+		a.states = append(a.states, s)
+		n = uint32(len(a.states)) * 256
+		a.next = append(a.next, make([]uint32, 256)...)
+		a.known[string(key)] = n
+	}
+	return n
+}
+
+// waiting are the instructions that wait for a character between what came
+// before and b, unless the expression matches there.
+func (a *automaton) waiting(from state, b byte) (pcs []uint32, match bool) {
+	holds := between(from.before, b)
+	clear(a.met)
+	a.work = append(a.work[:0], from.pcs...)
+	a.work = append(a.work, uint32(a.prog.Start))
+	for len(a.work) > 0 {
+		pc := a.work[len(a.work)-1]
+		a.work = a.work[:len(a.work)-1]
+		if a.met[pc] {
+			continue
+		}
+		a.met[pc] = true
+		switch in := &a.prog.Inst[pc]; in.Op {
+		case syntax.InstMatch:
+			return nil, true
+		case syntax.InstAlt, syntax.InstAltMatch:
+			a.work = append(a.work, in.Out, in.Arg)
+		case syntax.InstCapture, syntax.InstNop:
+			a.work = append(a.work, in.Out)
+		case syntax.InstEmptyWidth:
+			if syntax.EmptyOp(in.Arg)&^holds == 0 {
+				a.work = append(a.work, in.Out)
+			}
+		case syntax.InstFail:
+		default:
+			pcs = append(pcs, pc)
+		}
+	}
+	return pcs, false
+}
+
+// between tells what holds between what came before and b, the end of a line
+// being that of the text.
+func between(was before, b byte) (holds syntax.EmptyOp) {
+	if was == nothing {
+		holds |= syntax.EmptyBeginLine | syntax.EmptyBeginText
+	}
+	if b == '\n' {
+		holds |= syntax.EmptyEndLine | syntax.EmptyEndText
+	}
+	if (was == word) != isWord(b) {
+		return holds | syntax.EmptyWordBoundary
+	}
+	return holds | syntax.EmptyNoWordBoundary
+}
+
+func isWord(b byte) bool { return syntax.IsWordChar(rune(b)) }
+
+// after is the state behind b.
+func (a *automaton) after(waiting []uint32, b byte) (s state) {
+	for _, pc := range waiting {
+		if in := &a.prog.Inst[pc]; in.MatchRune(rune(b)) {
+			s.pcs = append(s.pcs, in.Out)
+		}
+	}
+	slices.Sort(s.pcs)
+	s.pcs = slices.Compact(s.pcs)
+	if a.words && isWord(b) {
+		s.before = word
+	}
+	return s
+}
+
+// lineAt is the line of data that holds position at.
+func lineAt(data []byte, at int) span {
+	l := span{bytes.LastIndexByte(data[:at], '\n') + 1, len(data)}
+	if i := bytes.IndexByte(data[at:], '\n'); i >= 0 {
+		l.to = at + i
+	}
+	return l
+}
