@@ -1,0 +1,240 @@
+package lineedit
+
+import "strings"
+
+// bindings says what each key does that does not type itself. was is the kind
+// of the key before.
+var bindings = map[Key]func(e *Editor, was kind) Action{
+	{Name: Enter}:             (*Editor).enter,
+	{Name: Enter, Mod: Alt}:   newline,
+	{Name: Enter, Mod: Shift}: newline,
+	{Name: Enter, Mod: Ctrl}:  newline,
+	WithCtrl('j'):             newline,
+
+	{Name: Escape}:          (*Editor).escape,
+	{Name: Tab}:             (*Editor).tab,
+	{Name: Tab, Mod: Shift}: (*Editor).shiftTab,
+	WithCtrl('c'):           asks(Interrupt),
+	WithCtrl('z'):           asks(Suspend),
+	WithCtrl('l'):           asks(Redraw),
+	WithCtrl('g'):           asks(Edit),
+	WithCtrl('d'):           (*Editor).endOfInput,
+
+	{Name: Left}:              moves(before),
+	WithCtrl('b'):             moves(before),
+	{Name: Right}:             moves(after),
+	WithCtrl('f'):             moves(after),
+	{Name: Home}:              moves(lineStart),
+	WithCtrl('a'):             moves(lineStart),
+	{Name: End}:               moves(lineEnd),
+	WithCtrl('e'):             moves(lineEnd),
+	{Name: Home, Mod: Ctrl}:   moves(func(string, int) int { return 0 }),
+	{Name: End, Mod: Ctrl}:    moves(func(text string, _ int) int { return len(text) }),
+	WithAlt('b'):              moves(wordLeft),
+	{Name: Left, Mod: Alt}:    moves(wordLeft),
+	{Name: Left, Mod: Ctrl}:   moves(wordLeft),
+	WithAlt('f'):              moves(wordRight),
+	{Name: Right, Mod: Alt}:   moves(wordRight),
+	{Name: Right, Mod: Ctrl}:  moves(wordRight),
+	{Name: Up}:                (*Editor).up,
+	WithCtrl('p'):             (*Editor).up,
+	{Name: Down}:              (*Editor).down,
+	WithCtrl('n'):             (*Editor).down,
+	WithCtrl('r'):             (*Editor).startSearch,
+	{Name: Backspace}:         (*Editor).backspace,
+	WithCtrl('h'):             (*Editor).backspace,
+	{Name: Delete}:            (*Editor).delete,
+	WithCtrl('k'):             (*Editor).killToEnd,
+	WithCtrl('u'):             kills(lineStart),
+	WithCtrl('w'):             kills(blankLeft),
+	WithAlt('d'):              kills(wordRight),
+	{Name: Delete, Mod: Alt}:  kills(wordRight),
+	{Name: Delete, Mod: Ctrl}: kills(wordRight),
+
+	{Name: Backspace, Mod: Alt}:  kills(wordLeft),
+	{Name: Backspace, Mod: Ctrl}: kills(wordLeft),
+
+	WithCtrl('y'): (*Editor).yank,
+	WithAlt('y'):  (*Editor).yankOlder,
+	WithCtrl('_'): (*Editor).takeBack,
+	WithCtrl('/'): (*Editor).takeBack,
+}
+
+func wordLeft(text string, i int) int  { return wordStart(text, i, inWord) }
+func wordRight(text string, i int) int { return wordEnd(text, i, inWord) }
+func blankLeft(text string, i int) int { return wordStart(text, i, notBlank) }
+
+// asks makes a key that only asks something of the caller.
+func asks(k Kind) func(*Editor, kind) Action {
+	return func(*Editor, kind) Action { return Action{Kind: k} }
+}
+
+// moves makes a key that moves the cursor to a place.
+func moves(to func(text string, i int) int) func(*Editor, kind) Action {
+	return func(e *Editor, _ kind) Action {
+		e.at = to(e.draft.raw, e.at)
+		return Action{}
+	}
+}
+
+// kills makes a key that takes the text between the cursor and a place out, to
+// be put in again by Ctrl+Y. Killing again and again collects one text.
+func kills(to func(text string, i int) int) func(*Editor, kind) Action {
+	return func(e *Editor, was kind) Action {
+		e.kill(e.at, to(e.draft.raw, e.at), was)
+		return Action{}
+	}
+}
+
+func (e *Editor) kill(at, to int, was kind) {
+	e.last = killing
+	if at == to {
+		return
+	}
+	from, to := min(at, to), max(at, to)
+	d := e.draft.only(e.draft.raw[from:to])
+	n := len(e.kills)
+	switch {
+	case was != killing || n == 0:
+		e.kills = append(e.kills, d)
+	case from == at:
+		e.kills[n-1] = joined(e.kills[n-1], d)
+	default:
+		e.kills[n-1] = joined(d, e.kills[n-1])
+	}
+	if len(e.kills) > maxKills {
+		e.kills = e.kills[1:]
+	}
+	e.remove(from, to)
+}
+
+func joined(a, b Draft) (d Draft) {
+	d.raw = d.adopt(a)
+	d.raw += d.adopt(b)
+	return d
+}
+
+// killToEnd kills to the end of the line, or the line end if that is next.
+func (e *Editor) killToEnd(was kind) Action {
+	to := lineEnd(e.draft.raw, e.at)
+	if to == e.at {
+		to = after(e.draft.raw, e.at)
+	}
+	e.kill(e.at, to, was)
+	return Action{}
+}
+
+// yank puts the newest killed text in.
+func (e *Editor) yank(kind) Action {
+	if len(e.kills) > 0 {
+		e.putKilled(len(e.kills) - 1)
+	}
+	return Action{}
+}
+
+// yankOlder puts an older killed text in the place of the one just put in.
+func (e *Editor) yankOlder(was kind) Action {
+	if was != yanking || len(e.kills) < 2 {
+		return Action{}
+	}
+	// The ring turns: the newest goes to the far end.
+	n := len(e.kills)
+	e.kills = append([]Draft{e.kills[n-1]}, e.kills[:n-1]...)
+	e.remove(e.yanked.from, e.yanked.to)
+	e.putKilled(n - 1)
+	return Action{}
+}
+
+func (e *Editor) putKilled(i int) {
+	from := e.at
+	e.change(e.draft.adopt(e.kills[i]))
+	e.yanked = span{from, e.at}
+	e.last = yanking
+}
+
+func (e *Editor) takeBack(kind) Action {
+	if m, ok := e.undo.back(); ok {
+		e.draft.raw, e.at = m.text, m.at
+	}
+	return Action{}
+}
+
+func (e *Editor) backspace(kind) Action {
+	e.remove(before(e.draft.raw, e.at), e.at)
+	return Action{}
+}
+
+func (e *Editor) delete(kind) Action {
+	e.remove(e.at, after(e.draft.raw, e.at))
+	return Action{}
+}
+
+func newline(e *Editor, _ kind) Action {
+	e.change("\n")
+	return Action{}
+}
+
+// enter sends, unless a backslash asks for a new line. A draft of blanks is
+// not sent.
+func (e *Editor) enter(kind) Action {
+	if e.continues() {
+		e.remove(e.at-1, e.at)
+		e.insert("\n")
+		return Action{}
+	}
+	if strings.TrimSpace(e.draft.raw) == "" {
+		return Action{}
+	}
+	return e.submit()
+}
+
+// continues reports whether an odd number of backslashes stands before the
+// cursor: the last of them is not itself written as one.
+func (e *Editor) continues() bool {
+	head := e.draft.raw[:e.at]
+	return (len(head)-len(strings.TrimRight(head, `\`)))%2 == 1
+}
+
+func (e *Editor) submit() Action {
+	d := e.Draft()
+	if !e.Question {
+		e.history.add(d)
+	}
+	e.Reset()
+	return Action{Kind: Submit, Text: d.Text(), Draft: d}
+}
+
+// escape throws the draft away. Ctrl+_ brings it back.
+func (e *Editor) escape(kind) Action {
+	if e.Empty() {
+		return Action{Kind: Cancel}
+	}
+	e.replace(Draft{})
+	e.history.leave()
+	return Action{Kind: Clear}
+}
+
+func (e *Editor) endOfInput(kind) Action {
+	if e.Empty() {
+		return Action{Kind: EOF}
+	}
+	return Action{}
+}
+
+func (e *Editor) tab(kind) Action {
+	switch {
+	case e.Question:
+	case e.Empty():
+		return Action{Kind: ToggleMode}
+	default:
+		e.complete()
+	}
+	return Action{}
+}
+
+func (e *Editor) shiftTab(kind) Action {
+	if e.Question {
+		return Action{}
+	}
+	return Action{Kind: CycleMode}
+}

@@ -1,0 +1,150 @@
+package lineedit
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// A paste of several lines stands in the text of a draft as one character from
+// the last private plane, so that moving, killing and undoing need not know of
+// it and cost nothing however long it is.
+const (
+	firstPaste = '\U00100000'
+	lastPaste  = '\U0010FFFD'
+)
+
+// Draft is a text being written: what was typed, and what was pasted into it.
+// The zero Draft is empty. A Draft does not change, and can be put back into
+// any [Editor].
+type Draft struct {
+	raw    string
+	pastes []paste
+}
+
+// paste is a text that stands as one unit. Its label is made once: counting
+// lines takes time.
+type paste struct{ text, label string }
+
+// Text is the whole text, pastes in full: what is sent.
+func (d Draft) Text() string {
+	return d.expand(func(p paste) string { return p.text })
+}
+
+// String is the text as it is shown while editing, each paste as its label.
+func (d Draft) String() string { return d.expand(func(p paste) string { return p.label }) }
+
+// Empty reports whether there is nothing in it.
+func (d Draft) Empty() bool { return d.raw == "" }
+
+func (d Draft) expand(show func(paste) string) string {
+	if len(d.pastes) == 0 {
+		return d.raw
+	}
+	var b strings.Builder
+	for _, r := range d.raw {
+		if p, ok := d.paste(r); ok {
+			b.WriteString(show(p))
+			continue
+		}
+		b.WriteRune(r)
+	}
+	return b.String()
+}
+
+func (d Draft) paste(r rune) (paste, bool) {
+	if !standsForPaste(r) || int(r-firstPaste) >= len(d.pastes) {
+		return paste{}, false
+	}
+	return d.pastes[r-firstPaste], true
+}
+
+func standsForPaste(r rune) bool { return r >= firstPaste && r <= lastPaste }
+
+// bytes is about how much memory d holds.
+func (d Draft) bytes() (n int) {
+	for _, p := range d.pastes {
+		n += len(p.text)
+	}
+	return n + len(d.raw)
+}
+
+// only is d without the pastes that no longer stand in its text.
+func (d Draft) only(raw string) Draft {
+	var pastes []paste
+	raw = strings.Map(func(r rune) rune {
+		p, ok := d.paste(r)
+		if !ok {
+			return r
+		}
+		pastes = append(pastes, p)
+		return firstPaste + rune(len(pastes)-1)
+	}, raw)
+	return Draft{raw: raw, pastes: pastes}
+}
+
+// adopt makes other's pastes d's own and returns other's text in d's terms.
+func (d *Draft) adopt(other Draft) string {
+	return strings.Map(func(r rune) rune {
+		if p, ok := other.paste(r); ok {
+			return d.keep(p)
+		}
+		return r
+	}, other.raw)
+}
+
+// keep stores a paste, unless it is there already, and returns the character
+// that stands for it, or -1 if there are too many.
+func (d *Draft) keep(p paste) rune {
+	if i := slices.Index(d.pastes, p); i >= 0 {
+		return firstPaste + rune(i)
+	}
+	if len(d.pastes) > lastPaste-firstPaste {
+		return -1
+	}
+	d.pastes = append(d.pastes, p)
+	return firstPaste + rune(len(d.pastes)-1)
+}
+
+func pasted(text string) paste {
+	n := lines(text)
+	if n == 1 {
+		return paste{text, "[copy 1 line]"}
+	}
+	return paste{text, "[copy " + strconv.Itoa(n) + " lines]"}
+}
+
+// lines counts lines; a line end at the very end does not start another.
+func lines(s string) int {
+	n := strings.Count(s, "\n")
+	if !strings.HasSuffix(s, "\n") {
+		n++
+	}
+	return n
+}
+
+// typed makes s fit to stand in a draft's text: valid UTF-8, line ends as LF,
+// and nothing that would be taken for a paste.
+func typed(s string) string {
+	s = strings.ToValidUTF8(s, string(utf8.RuneError))
+	s = lineEnds(s)
+	if strings.IndexFunc(s, standsForPaste) < 0 {
+		return s
+	}
+	return strings.Map(func(r rune) rune {
+		if standsForPaste(r) {
+			return utf8.RuneError
+		}
+		return r
+	}, s)
+}
+
+// lineEnds writes the line ends CR LF and CR, which terminals send for those
+// pasted, as LF.
+func lineEnds(s string) string {
+	if strings.IndexByte(s, '\r') < 0 {
+		return s
+	}
+	return strings.ReplaceAll(strings.ReplaceAll(s, "\r\n", "\n"), "\r", "\n")
+}

@@ -1,0 +1,132 @@
+package lineedit
+
+import (
+	"strings"
+	"unicode/utf8"
+)
+
+// history is what was sent, oldest first. The zero value is empty.
+type history struct {
+	sent  []Draft
+	bytes int
+	back  int // how many drafts back from a new one we look; 0 is the new one
+}
+
+func (h *history) add(d Draft) {
+	h.sent = append(h.sent, d)
+	h.bytes += d.bytes()
+	for len(h.sent) > maxHistory || h.bytes > maxKept && len(h.sent) > 1 {
+		h.bytes -= h.sent[0].bytes()
+		h.sent = h.sent[1:]
+	}
+	h.leave()
+}
+
+func (h *history) leave() { h.back = 0 }
+
+// at is the draft n back.
+func (h *history) at(n int) Draft { return h.sent[len(h.sent)-n] }
+
+// find looks from n drafts back towards older ones, or newer ones if step is
+// -1, for one that has query in it as it was shown.
+func (h *history) find(query string, n, step int) (int, bool) {
+	for ; n > 0 && n <= len(h.sent); n += step {
+		if strings.Contains(h.at(n).String(), query) {
+			return n, true
+		}
+	}
+	return 0, false
+}
+
+// up moves to the row above, or from the first row to the draft sent before.
+func (e *Editor) up(kind) Action {
+	if e.climb(-1) || e.Question || e.history.back == len(e.history.sent) {
+		return Action{}
+	}
+	e.history.back++
+	e.replace(e.history.at(e.history.back))
+	return Action{}
+}
+
+// down moves to the row below, or from the last row to the draft sent after;
+// after the newest comes an empty one. Changes made on the way are not kept.
+func (e *Editor) down(kind) Action {
+	if e.climb(+1) || e.Question || e.history.back == 0 {
+		return Action{}
+	}
+	e.history.back--
+	if e.history.back == 0 {
+		e.replace(Draft{})
+		return Action{}
+	}
+	e.replace(e.history.at(e.history.back))
+	return Action{}
+}
+
+// search is a look through history by what it contains. What is found is shown
+// as the draft.
+type search struct {
+	query  string
+	back   int  // the draft found, counted as in history
+	failed bool // the query is not in any older draft
+	before moment
+}
+
+func (e *Editor) startSearch(kind) Action {
+	if !e.Question {
+		e.search = &search{before: moment{e.draft.raw, e.at}}
+	}
+	return Action{}
+}
+
+// searchKey handles a key while searching. Keys that mean nothing to a search
+// end it, keep what was found, and are then done as usual.
+func (e *Editor) searchKey(k Key) (_ Action, done bool) {
+	s := e.search
+	switch {
+	case k == WithCtrl('r'):
+		e.seek(s.query, s.back+1, +1)
+	case k == WithCtrl('s'):
+		e.seek(s.query, s.back-1, -1)
+	case k == Key{Name: Backspace}, k == WithCtrl('h'):
+		_, n := utf8.DecodeLastRuneInString(s.query)
+		s.back, s.failed = 0, false
+		e.seek(s.query[:len(s.query)-n], 1, +1)
+	case k == Key{Name: Escape}, k == WithCtrl('g'):
+		e.draft.raw, e.at = s.before.text, s.before.at
+		e.search = nil
+	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
+		e.seek(s.query+string(k.Rune), max(1, s.back), +1)
+	default:
+		e.acceptFound()
+		return Action{}, false
+	}
+	return Action{}, true
+}
+
+// seek shows the first draft from n on that has query in it.
+func (e *Editor) seek(query string, n, step int) {
+	s := e.search
+	s.query = query
+	if query == "" {
+		return
+	}
+	found, ok := e.history.find(query, n, step)
+	s.failed = !ok
+	if ok {
+		s.back = found
+		e.draft.raw = e.draft.adopt(e.history.at(found))
+		e.at = len(e.draft.raw)
+	}
+}
+
+// acceptFound ends the search with what it found as the draft.
+func (e *Editor) acceptFound() {
+	s := e.search
+	e.search = nil
+	if s.back == 0 {
+		return
+	}
+	e.undo.keep(s.before.text, s.before.at)
+	e.history.back = s.back
+}

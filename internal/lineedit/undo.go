@@ -1,0 +1,51 @@
+package lineedit
+
+// maxUndo bounds the bytes of the texts kept for undo.
+const maxUndo = 8 << 20
+
+// undo holds the texts a draft had before each step. The zero value is empty.
+type undo struct {
+	past  []moment
+	bytes int
+	open  bool // the newest step is a run of typing that goes on
+}
+
+type moment struct {
+	text string
+	at   int
+}
+
+// keep remembers a text before it is changed.
+func (u *undo) keep(text string, at int) {
+	u.open = false
+	u.past = append(u.past, moment{text, at})
+	u.bytes += len(text)
+	for u.bytes > maxUndo && len(u.past) > 1 {
+		u.bytes -= len(u.past[0].text)
+		u.past = u.past[1:]
+	}
+}
+
+// keepTyping remembers a text before r is typed, once for a run of typing: a
+// run ends with a blank.
+func (u *undo) keepTyping(text string, at int, r rune) {
+	if !u.open {
+		u.keep(text, at)
+	}
+	u.open = r != ' '
+}
+
+// seal ends a run of typing.
+func (u *undo) seal() { u.open = false }
+
+// back returns the text before the newest step, and forgets the step.
+func (u *undo) back() (moment, bool) {
+	u.open = false
+	if len(u.past) == 0 {
+		return moment{}, false
+	}
+	m := u.past[len(u.past)-1]
+	u.past = u.past[:len(u.past)-1]
+	u.bytes -= len(m.text)
+	return m, true
+}

@@ -1,0 +1,172 @@
+// Package cells measures text as a terminal shows it: in grapheme clusters and
+// in columns. It knows nothing of screens and does no input or output.
+//
+// Only colours (SGR) and links (OSC 8) are understood as escape sequences, and
+// take no room; [Cut] drops every other one, so that what passed through it
+// cannot move the cursor.
+package cells
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/clipperhouse/displaywidth"
+	"github.com/clipperhouse/uax29/v2/graphemes"
+)
+
+const (
+	esc = '\x1b'
+	bel = '\a'
+)
+
+// Next returns the first grapheme cluster of s and its columns: 0, 1 or 2.
+// Control characters are clusters without width. s must be valid UTF-8.
+func Next(s string) (cluster string, width int) {
+	switch {
+	case s == "":
+		return "", 0
+	case s[0] < utf8.RuneSelf && (len(s) == 1 || s[1] < utf8.RuneSelf):
+		return s[:1], ascii(s[0])
+	}
+	cluster = graphemes.FromString(s).First()
+	return cluster, displaywidth.String(cluster)
+}
+
+func ascii(b byte) int {
+	if b < ' ' || b == 0x7f {
+		return 0
+	}
+	return 1
+}
+
+// Width is how many columns s takes on one line. Escape sequences and control
+// characters take none.
+func Width(s string) (width int) {
+	s = valid(s)
+	for s != "" {
+		if s[0] == esc {
+			s = s[max(1, Escape(s)):]
+			continue
+		}
+		cluster, w := Next(s)
+		width += w
+		s = s[len(cluster):]
+	}
+	return width
+}
+
+// Cut is the longest start of s that fits into width columns, and the columns
+// it takes. Colours and links are kept even past the cut, so that what they
+// opened is closed; everything else that is not text is dropped.
+func Cut(s string, width int) (string, int) {
+	s = valid(s)
+	var b strings.Builder
+	used, full := 0, false
+	for s != "" {
+		if s[0] == esc {
+			n := max(1, Escape(s))
+			if Harmless(s[:n]) {
+				b.WriteString(s[:n])
+			}
+			s = s[n:]
+			continue
+		}
+		cluster, w := Next(s)
+		s = s[len(cluster):]
+		full = full || used+w > width
+		if full || control(cluster) {
+			continue
+		}
+		b.WriteString(cluster)
+		used += w
+	}
+	return b.String(), used
+}
+
+func valid(s string) string { return strings.ToValidUTF8(s, string(utf8.RuneError)) }
+
+func control(cluster string) bool {
+	r, _ := utf8.DecodeRuneInString(cluster)
+	return r < ' ' || r >= 0x7f && r < 0xa0
+}
+
+// Escape is the length of the escape sequence that s starts with, 0 if s ends
+// before it does, and 1 for an escape character that starts none.
+func Escape(s string) int {
+	if len(s) < 2 {
+		return 0
+	}
+	switch s[1] {
+	case '[':
+		return control7(s)
+	case ']', 'P', 'X', '^', '_':
+		return controlString(s)
+	}
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[i] >= 0x20 && s[i] < 0x30:
+		case s[i] >= 0x30 && s[i] < 0x7f:
+			return i + 1
+		default:
+			return i
+		}
+	}
+	return 0
+}
+
+// control7 measures ESC [ parameters, intermediates, final.
+func control7(s string) int {
+	for i := 2; i < len(s); i++ {
+		switch {
+		case s[i] >= 0x20 && s[i] < 0x40:
+		case s[i] >= 0x40 && s[i] < 0x7f:
+			return i + 1
+		default: // broken off by something that does not belong
+			return i
+		}
+	}
+	return 0
+}
+
+// controlString measures ESC ] text up to BEL or ESC \. No such string goes
+// over a line end.
+func controlString(s string) int {
+	for i := 2; i < len(s); i++ {
+		switch {
+		case s[i] == bel:
+			return i + 1
+		case s[i] == '\n':
+			return i
+		case s[i] == esc && i+1 == len(s):
+			return 0
+		case s[i] == esc && s[i+1] == '\\':
+			return i + 2
+		case s[i] == esc:
+			return i
+		}
+	}
+	return 0
+}
+
+// Harmless reports whether the escape sequence seq only colours or links.
+func Harmless(seq string) bool { return IsColour(seq) || IsLink(seq) }
+
+// IsColour reports whether seq is an SGR sequence.
+func IsColour(seq string) bool {
+	return strings.HasPrefix(seq, "\x1b[") && strings.HasSuffix(seq, "m") &&
+		strings.Trim(seq[2:len(seq)-1], "0123456789;:") == ""
+}
+
+// IsLink reports whether seq opens or closes a link.
+func IsLink(seq string) bool {
+	body, ok := strings.CutPrefix(seq, "\x1b]8;")
+	if !ok {
+		return false
+	}
+	for _, end := range []string{"\a", "\x1b\\"} {
+		if inner, ok := strings.CutSuffix(body, end); ok {
+			return strings.IndexFunc(inner, func(r rune) bool { return r < ' ' || r == 0x7f }) < 0
+		}
+	}
+	return false
+}

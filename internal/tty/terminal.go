@@ -1,0 +1,200 @@
+//go:build unix
+
+// Package tty is the terminal: raw mode, keys as events, and the one writer to
+// the screen.
+//
+// What it promises:
+//   - Whoever calls [Terminal.Restore], at any time and any number of times,
+//     has the terminal back as it was found.
+//   - No goroutine outlives the call that needed it.
+//   - [Screen] writes everything once and in order into the terminal's own
+//     scrollback. Only the block being edited is ever drawn again, and the
+//     cursor never goes above it.
+package tty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+)
+
+// ErrNotTerminal says that input or output is a file or a pipe.
+var ErrNotTerminal = errors.New("not a terminal")
+
+const (
+	escDelay = 50 * time.Millisecond
+
+	// stopDelay is how long a signal that stops us may take to do so.
+	stopDelay = 250 * time.Millisecond
+
+	pasteOn  = "\x1b[?2004h"
+	pasteOff = "\x1b[?2004l"
+
+	fallbackCols, fallbackRows = 80, 24
+)
+
+// Options of a terminal. The zero Options are good for a local one.
+type Options struct {
+	// EscDelay is how long an escape character waits for the rest of a
+	// sequence before it is the Esc key; 50 ms if zero. Over a slow line it
+	// must be longer than the gaps between bytes.
+	EscDelay time.Duration
+}
+
+// Terminal is where a person sits. Its methods may be called by several
+// goroutines, except that only one at a time may [Terminal.Read].
+type Terminal struct {
+	in, out      *os.File
+	inFD, outFD  int
+	delay        time.Duration
+	entering     sync.Mutex                 // raw mode
+	found        atomic.Pointer[term.State] // how it was before raw mode; nil if not raw
+	signals      chan os.Signal             // the window changed, or the process goes on
+	happened     chan Event                 // what they meant, to be told by the next Read
+	wakeR, wakeW *os.File                   // a byte in it wakes the reader
+	decoder      Decoder
+}
+
+// Open takes hold of a terminal. It changes nothing about it yet.
+func Open(in, out *os.File, o Options) (*Terminal, error) {
+	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay}
+	if t.delay <= 0 {
+		t.delay = escDelay
+	}
+	if !term.IsTerminal(t.inFD) || !term.IsTerminal(t.outFD) {
+		return nil, ErrNotTerminal
+	}
+	var err error
+	if t.wakeR, t.wakeW, err = os.Pipe(); err != nil {
+		return nil, fmt.Errorf("open terminal: %w", err)
+	}
+	t.signals = make(chan os.Signal, 4)
+	t.happened = make(chan Event, 4)
+	signal.Notify(t.signals, unix.SIGWINCH, unix.SIGCONT)
+	return t, nil
+}
+
+// Close restores the terminal and lets go of it. No Read may be under way.
+func (t *Terminal) Close() error {
+	signal.Stop(t.signals)
+	err := t.Restore()
+	t.wakeR.Close()
+	t.wakeW.Close()
+	return err
+}
+
+// Raw makes the terminal give every key as it is pressed, and tell pastes from
+// typing. It does nothing if that is so already.
+func (t *Terminal) Raw() error {
+	t.entering.Lock()
+	defer t.entering.Unlock()
+	if t.found.Load() != nil {
+		return nil
+	}
+	found, err := term.GetState(t.inFD)
+	if err != nil {
+		return fmt.Errorf("ask the terminal its mode: %w", err)
+	}
+	t.found.Store(found) // first, so that there is no moment from which Restore could not return
+	if _, err := term.MakeRaw(t.inFD); err != nil {
+		t.found.Store(nil)
+		return fmt.Errorf("set raw mode: %w", err)
+	}
+	return t.say(pasteOn)
+}
+
+// Restore gives the terminal back as it was before [Terminal.Raw]. It does
+// nothing if that is so already, and takes no lock: it may be called on any way
+// out, a panic included.
+func (t *Terminal) Restore() error {
+	found := t.found.Swap(nil)
+	if found == nil {
+		return nil
+	}
+	err := term.Restore(t.inFD, found)
+	if err != nil {
+		err = fmt.Errorf("restore terminal: %w", err)
+	}
+	return errors.Join(err, t.say(pasteOff))
+}
+
+func (t *Terminal) say(s string) error {
+	if _, err := t.out.WriteString(s); err != nil {
+		return fmt.Errorf("write to terminal: %w", err)
+	}
+	return nil
+}
+
+// Size is the terminal's size now; 80 by 24 if it does not know.
+func (t *Terminal) Size() (cols, rows int) {
+	cols, rows, err := term.GetSize(t.outFD)
+	if err != nil || cols <= 0 || rows <= 0 {
+		return fallbackCols, fallbackRows
+	}
+	return cols, rows
+}
+
+// Suspend restores the terminal, stops the process and its group as Ctrl+Z
+// does, and sets raw mode again when it goes on, which the next Read tells as
+// [Resumed]. Where nobody could let it go on it does not stop.
+func (t *Terminal) Suspend() error {
+	wasRaw := t.found.Load() != nil
+	if err := t.Restore(); err != nil {
+		return err
+	}
+	goesOn := make(chan os.Signal, 1)
+	signal.Notify(goesOn, unix.SIGCONT)
+	defer signal.Stop(goesOn)
+	if err := unix.Kill(0, unix.SIGTSTP); err != nil {
+		return fmt.Errorf("suspend: %w", err)
+	}
+	if !stopped(goesOn) {
+		t.note(Resumed{}) // nobody else will say so
+	}
+	if !wasRaw {
+		return nil
+	}
+	return t.Raw()
+}
+
+// stopped waits until the process goes on, and reports whether it was stopped
+// at all. The second wait is for the signal of a process that has just gone on,
+// to which it seems that the first wait has taken a long time.
+func stopped(goesOn <-chan os.Signal) bool {
+	for range 2 {
+		select {
+		case <-goesOn:
+			return true
+		case <-time.After(stopDelay):
+		}
+	}
+	return false
+}
+
+// Read waits for input and returns all that arrived together, so that the
+// screen need be drawn only once for it. It ends with ctx's error when ctx
+// ends, and with [io.EOF] when the terminal is gone.
+func (t *Terminal) Read(ctx context.Context) ([]Event, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	done := make(chan struct{})
+	var watcher sync.WaitGroup
+	watcher.Go(func() { t.watch(ctx, done) })
+	defer watcher.Wait()
+	defer close(done)
+	for {
+		events, err := t.next(ctx)
+		if len(events) > 0 || err != nil {
+			return events, err
+		}
+	}
+}
