@@ -248,7 +248,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	}
 	return supervisor.Engine{
 		Provider: model, Runner: runner, Settings: h.settings(hands.set),
-		Profile: h.state, Permissions: judge.permissions,
+		Profile: h.state, Permissions: judge.permissions, Todos: hands.todos.List, Files: hands.project,
 		Observe: h.observer(hands), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
 	}, nil
 }
@@ -290,7 +290,20 @@ func (h *house) settings(set tool.Set) func() orchestrator.Settings {
 			Model: h.modelName(), Mode: m.Name, System: system(m), Tools: set.Without(func(name string) bool { return !m.Has(name) || h.forbidden(name) }),
 			MaxSteps: h.conf.Runtime.MaxSteps, ContextLimit: limit,
 			StopOnReject: h.conf.Approval.OnReject == "stop", DirectBang: h.conf.Approval.Bang == "direct",
+			Compaction: h.compaction(), Verification: h.verification(), TodoForComplex: h.conf.Workflow.RequireTodoForComplex,
 		}
+	}
+}
+
+func (h *house) compaction() orchestrator.Compaction {
+	c := h.conf.Compaction
+	return orchestrator.Compaction{Auto: c.Auto, Prune: c.Prune, Threshold: c.Threshold, Recent: c.RecentMessages}
+}
+
+func (h *house) verification() orchestrator.Verification {
+	w := h.conf.Workflow
+	return orchestrator.Verification{
+		Enabled: w.AutoVerifyAfterEdit, MaxAttempts: w.MaxVerifyAttempts, Commands: w.VerifyCommands, Trusted: h.trusted == trust.Trusted,
 	}
 }
 
@@ -358,7 +371,7 @@ func (h *house) provider() (provider.Provider, error) {
 
 func (h *house) wireProvider() (provider.Provider, error) {
 	if h.flags.demo {
-		return demoModel()
+		return h.demoModel()
 	}
 	if h.flags.script != "" {
 		return readScript(filepath.Join(h.scriptDir(), h.flags.script))

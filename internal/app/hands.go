@@ -41,6 +41,7 @@ type hands struct {
 	seen     recollection
 	index    *codeindex.Index
 	confiner *confiner
+	project  project
 	work     context.Context // ends with close
 	made     time.Time
 	ends     []func() error
@@ -54,7 +55,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	hs := &hands{work: work, made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
-	hs.confiner = &confiner{house: h}
+	hs.confiner, hs.project = &confiner{house: h}, project{ws}
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
 		hs.keeper = hs.files
@@ -153,6 +154,24 @@ func (h *house) savePlan(sessionID, text string) (string, error) {
 		return name, errors.Join(err, f.Close())
 	}
 	return "", fmt.Errorf("this session has %d plans already", maxPlans)
+}
+
+// project is the workspace as far as choosing a check needs it.
+type project struct{ ws *workspace.Workspace }
+
+// maxManifest bounds what is read of a file that describes a project.
+const maxManifest = 1 << 20
+
+// Exists reports whether there is a file at path.
+func (p project) Exists(path string) bool {
+	_, err := p.ws.Stat(path)
+	return err == nil
+}
+
+// Read reads a file that describes the project.
+func (p project) Read(path string) ([]byte, error) {
+	text, _, err := p.ws.ReadFile(path, maxManifest)
+	return text, err
 }
 
 // observe tells those who keep a view of the session what is on record. The

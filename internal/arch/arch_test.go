@@ -84,7 +84,7 @@ var plan = []struct {
 	{"store/failover", "event session store/mem"},
 
 	// mind
-	{"orchestrator", "chat conversation event profile prompt provider show tool toolrun uip wire"},
+	{"orchestrator", "chat compact complexity conversation event profile prompt provider show tool toolrun uip verify wire"},
 	{"supervisor", "broker chat conversation event orchestrator profile provider session show task timeline toolrun uip undo wire"},
 
 	// faces
@@ -107,7 +107,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire sandbox i18n lineedit render/term render/term/ink repl tty"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire audit patch sandbox i18n lineedit render/term render/term/ink repl tty"},
 	{"arch", ""},
 }
 

@@ -25,6 +25,8 @@ import (
 const (
 	ActorUser  = "user"
 	ActorAgent = "main"
+	// ActorVerifier runs the checks of edited work.
+	ActorVerifier = "verify"
 )
 
 // ErrStepLimit reports that the model was still calling tools when its steps
@@ -49,6 +51,13 @@ type Config struct {
 	Profile  *profile.State  // the mode the session is in
 	// Steer, which may be nil, is what the person said since the last step.
 	Steer func() []string
+	// Todos, which may be nil, is the list of things to do.
+	Todos func() []event.Todo
+	// Files, which may be nil, is where checks of edited work are chosen from.
+	Files Files
+	// Child is set for an agent that works for another: it neither compacts
+	// nor verifies, and its use of the context is not told.
+	Child bool
 	// Permissions, which may be nil, shows the permissions in force.
 	Permissions func() show.Table
 	NewID       func(prefix string) string
@@ -65,6 +74,10 @@ type Settings struct {
 	ContextLimit int  // tokens the model can take in
 	StopOnReject bool // a refused call ends the turn
 	DirectBang   bool // a person's own ! command is not judged
+
+	Compaction     Compaction
+	Verification   Verification
+	TodoForComplex bool // a complex request starts a list of things to do
 }
 
 // Orchestrator runs the inputs of one session, one at a time.

@@ -97,6 +97,9 @@ func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
 // tellUsage says how full the context is: what the provider last reported plus
 // an estimate of what was added since.
 func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
+	if o.Child {
+		return nil
+	}
 	used := o.contextUsed(st.set)
 	prompt := o.Talk.Prompted()
 	if prompt == 0 {

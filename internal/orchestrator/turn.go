@@ -26,11 +26,16 @@ type turnState struct {
 	sink  event.Sink // keeps, then shows
 	steps int
 
-	calls  []chat.ToolCall // asked for by the last reply, not yet run
-	edited []string        // paths written so far
-	next   *tool.Rebuild   // the mode the rest of the turn goes on in
-	broke  bool            // interrupted among the tools, and the model was told so there
-	final  string
+	calls     []chat.ToolCall // asked for by the last reply, not yet run
+	edited    []string        // paths written so far
+	input     string          // what the person asked for
+	repairs   int             // failed checks handed back to the model
+	rounds    rounds          // to notice circles
+	unfit     bool            // the conversation cannot be made shorter
+	shortened bool            // it was, because the provider said so
+	next      *tool.Rebuild   // the mode the rest of the turn goes on in
+	broke     bool            // interrupted among the tools, and the model was told so there
+	final     string
 }
 
 // RunTurn takes a prompt to its answer. It only says what comes after what.
@@ -66,7 +71,7 @@ func (u Unfinished) Command() bool {
 // model again.
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
-	st.task, st.calls = left.Task, o.Talk.Open()
+	st.task, st.input, st.calls = left.Task, left.Input, o.Talk.Open()
 	err := o.resumeTask(ctx, st, left)
 	if err == nil && len(st.calls) > 0 {
 		err = o.toolLoopStep(ctx, st)
@@ -133,10 +138,14 @@ func (o *Orchestrator) settle(st *turnState) {
 // words on record, before the model hears of them.
 func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, out event.Sink) (*turnState, error) {
 	st := o.newState(out)
+	st.input = userInput
 	if err := o.openTask(ctx, st, userInput); err != nil {
 		return st, err
 	}
 	if err := o.recordSystem(ctx, st); err != nil {
+		return st, err
+	}
+	if err := o.beginTodos(ctx, st); err != nil {
 		return st, err
 	}
 	return st, o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, userInput)})
@@ -152,8 +161,14 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 
 // chatStep sends the conversation and takes in one reply.
 func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
+	if err := o.fit(ctx, st); err != nil {
+		return err
+	}
 	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
+	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
+		return o.retryShorter(ctx, st, err)
+	}
 	if err != nil {
 		return o.cutShort(ctx, st, reply, err)
 	}
@@ -247,9 +262,13 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 // one went, even when the turn is about to end.
 func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	calls := st.calls
-	var pictures []chat.Part
+	var (
+		pictures []chat.Part
+		results  []string
+	)
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		res := out.Result
+		results = append(results, res.Text)
 		if out.Index == len(calls)-1 && ctx.Err() != nil {
 			res.Text, st.broke = markInterrupted(res.Text), true
 		}
@@ -285,7 +304,10 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		err = o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: parts}})
 	}
 	if err == nil && st.next != nil {
-		err = o.rebuild(ctx, st)
+		return o.rebuild(ctx, st)
+	}
+	if err == nil {
+		err = o.guardLoop(ctx, st, calls, results)
 	}
 	return err
 }
@@ -305,12 +327,6 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.ContextReplaced{
 		Reason: event.ModeSwitched, Messages: []chat.Message{chat.Say(chat.User, next.Message)}, TokensBefore: o.contextUsed(st.set),
 	})
-}
-
-// autoVerifyStep checks edited work and reports whether the model should go on
-// with it. No check is configured yet, so the work stands as it is.
-func (o *Orchestrator) autoVerifyStep(context.Context, *turnState) (again bool, err error) {
-	return false, nil
 }
 
 // persistStep closes the turn, however it went, on a context that cannot be

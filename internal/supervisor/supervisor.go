@@ -57,6 +57,10 @@ type Engine struct {
 	Profile  *profile.State
 	// Permissions, if set, shows the permissions in force.
 	Permissions func() show.Table
+	// Todos, if set, is the list of things to do.
+	Todos func() []event.Todo
+	// Files, if set, is where checks of edited work are chosen from.
+	Files orchestrator.Files
 	// Observe, if set, is told of every record that is kept, those of earlier
 	// processes first, in order. It must not emit.
 	Observe func(event.Record)
@@ -133,7 +137,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Todos: ss.engine.Todos, Files: ss.engine.Files, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
 	if err := ss.greet(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())

@@ -124,8 +124,27 @@ func (s *sema) tellEvent(r event.Record) error {
 		return s.interruption(r, e)
 	case event.TodosChanged:
 		return s.todos(r, e)
+	case event.ContextReplaced:
+		return s.compacted(r, e)
 	}
 	return nil // Sema has no word for the rest
+}
+
+type semaCompacted struct {
+	Before int     `json:"tokenBefore"`
+	After  int     `json:"tokenCompact"`
+	Rate   float64 `json:"compactRate"`
+}
+
+func (s *sema) compacted(r event.Record, e event.ContextReplaced) error {
+	if e.Reason != event.Compacted || !s.main(r) {
+		return nil
+	}
+	c := semaCompacted{Before: e.TokensBefore, After: e.TokensAfter}
+	if e.TokensBefore > 0 {
+		c.Rate = float64(e.TokensAfter) / float64(e.TokensBefore)
+	}
+	return s.put("compact:exec", c)
 }
 
 func (s *sema) delta(r event.Record, c *chunk, text string) error {

@@ -19,6 +19,9 @@ const (
 // plan mode, or anything else.
 func (s *sema) requested(r event.Record, q uip.Request) error {
 	s.asked[q.ID] = q
+	if q.Purpose == uip.ConfirmRiskyAction && len(q.Parts) > 0 {
+		return s.requestedParts(r, q)
+	}
 	switch {
 	case q.Purpose == uip.ConfirmRiskyAction:
 		return s.put("tool:permission:request", semaPermission{
@@ -34,6 +37,9 @@ func (s *sema) requested(r event.Record, q uip.Request) error {
 func (s *sema) responded(r event.Record, a uip.Response) error {
 	q, known := s.asked[a.ID]
 	delete(s.asked, a.ID)
+	if q.Purpose == uip.ConfirmRiskyAction && len(q.Parts) > 0 {
+		return s.respondedParts(r, q, a)
+	}
 	switch {
 	case !known && semaOption[a.Option] == "":
 		return nil // asked before this view was opened; it cannot say what about
@@ -43,6 +49,27 @@ func (s *sema) responded(r event.Record, a uip.Response) error {
 		return s.planLeft(r, q, a)
 	}
 	return s.put("ask:question:response", semaAnswers{s.agent(r), answersOf(q, a)})
+}
+
+// requestedParts tells of a card of several calls as that many questions.
+func (s *sema) requestedParts(r event.Record, q uip.Request) error {
+	for _, part := range q.Parts {
+		if err := s.put("tool:permission:request", semaPermission{
+			s.agent(r), s.toolOf(r, part), part.Display.Title, contentOf(part.Display.Content, part.Display.Description), permissionOptions(part),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sema) respondedParts(r event.Record, q uip.Request, a uip.Response) error {
+	for _, part := range q.Parts {
+		if err := s.put("tool:permission:response", semaPermitted{s.toolOf(r, part), selection(a.Part(part))}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 type semaPermission struct {
@@ -154,9 +181,16 @@ type semaAnswers struct {
 	Answers any    `json:"answers"`
 }
 
-// questionsOf lists what q asks. A composite whose content is a JSON list
-// carries its questions there.
+// questionsOf lists what q asks: its parts, if it has any. A composite whose
+// content is a JSON list carries its questions there.
 func questionsOf(q uip.Request) any {
+	if len(q.Parts) > 0 {
+		var all []semaQuestion
+		for _, part := range q.Parts {
+			all = append(all, questionsOf(part).([]semaQuestion)...)
+		}
+		return all
+	}
 	if c, ok := q.Display.Content.(show.Code); ok && q.Kind == uip.Composite && startsWith(c.Source, '[') {
 		return json.RawMessage(c.Source)
 	}
@@ -180,6 +214,15 @@ func questionOf(q uip.Request) string {
 // answersOf maps each question to its answer: the label chosen, or what was
 // typed. The answers to a composite are typed as a JSON object.
 func answersOf(q uip.Request, a uip.Response) any {
+	if len(q.Parts) > 0 {
+		all := make(map[string]string)
+		for _, part := range q.Parts {
+			for question, answer := range answersOf(part, a.Part(part)).(map[string]string) {
+				all[question] = answer
+			}
+		}
+		return all
+	}
 	if q.Kind == uip.Composite && startsWith(a.Input, '{') {
 		return json.RawMessage(a.Input)
 	}
