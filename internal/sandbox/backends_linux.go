@@ -1,0 +1,53 @@
+package sandbox
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"os/exec"
+	"strings"
+	"time"
+)
+
+// probeTime is the most that trying a backend may take.
+const probeTime = 5 * time.Second
+
+// backends are those there may be, best first.
+func backends(o Options) (list []backend) {
+	abi := landlockVersion()
+	list = append(list, backend{name: Namespaces, abi: abi, probe: func(ctx context.Context) error {
+		return try(ctx, o.line(order{stage: stageNamespaces, probe: true}))
+	}})
+	if bwrap, err := o.lookPath("bwrap"); err == nil {
+		list = append(list, backend{name: Bubblewrap, abi: abi, through: []string{bwrap}, probe: func(ctx context.Context) error {
+			line := append([]string{bwrap}, bwrapArgs(places{})...)
+			return try(ctx, append(line, o.line(order{stage: stageBwrap, probe: true})...))
+		}})
+	}
+	return append(list, backend{name: Landlock, abi: abi, probe: func(ctx context.Context) error {
+		return try(ctx, o.line(order{stage: stageLandlock, probe: true}))
+	}})
+}
+
+func (o Options) line(to order) []string { return append([]string{o.Exe, HelperName}, to.args()...) }
+
+func (o Options) lookPath(name string) (string, error) {
+	if o.LookPath == nil {
+		return "", exec.ErrNotFound
+	}
+	return o.LookPath(name)
+}
+
+// try runs a helper that confines itself and ends.
+func try(ctx context.Context, line []string) error {
+	ctx, stop := context.WithTimeout(ctx, probeTime)
+	defer stop()
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stderr, cmd.WaitDelay = "/", []string{}, &stderr, time.Second
+	err := cmd.Run()
+	if said := strings.TrimSpace(stderr.String()); err != nil && said != "" {
+		return errors.New(strings.TrimPrefix(said, SetupPrefix))
+	}
+	return err
+}

@@ -1,0 +1,5 @@
+//go:build !linux && !darwin
+
+package sandbox
+
+func backends(Options) []backend { return nil }

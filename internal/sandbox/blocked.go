@@ -1,0 +1,78 @@
+package sandbox
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// SetupFailed reports whether a command did not run because the helper could
+// not confine it, and what the helper said about it.
+func SetupFailed(exitCode int, stderr string) (why string, failed bool) {
+	if exitCode != SetupCode {
+		return "", false
+	}
+	first, _, _ := strings.Cut(stderr, "\n")
+	return strings.CutPrefix(first, SetupPrefix)
+}
+
+// Blocked guesses whether a command failed because of its limits, so that the
+// person may be asked to let it run without them. It returns what it goes by,
+// in words for people, and nothing if there is no sign. A command that merely
+// says such words is mistaken for one that was blocked; nothing is decided by
+// that but whether to ask.
+func Blocked(exitCode int, stderr string, l Limits) (why string) {
+	if exitCode == 0 {
+		return ""
+	}
+	for line := range strings.Lines(stderr) {
+		line = strings.TrimSpace(line)
+		switch {
+		case contains(line, readOnly):
+			return "it tried to write where it may not"
+		case contains(line, denied) && namesForbidden(line, l):
+			return "it tried to write where it may not"
+		case !l.Network && contains(line, noNetwork):
+			return "it tried to use the network"
+		case signalled.MatchString(line):
+			return "it tried to signal another program"
+		}
+	}
+	return ""
+}
+
+// What programs say, in lower case.
+var (
+	readOnly  = []string{"read-only file system", "erofs", "readonly filesystem", "只读文件系统"}
+	denied    = []string{"permission denied", "operation not permitted", "eacces", "eperm", "device or resource busy", "invalid cross-device link"}
+	noNetwork = []string{
+		"network is unreachable", "enetunreach", "no route to host", "temporary failure in name resolution", "could not resolve",
+		"couldn't resolve", "name or service not known", "no such host", "eai_again", "enotfound", "nodename nor servname", "getaddrinfo failed",
+		"network is down", "address family not supported", "failed to lookup address", "socket: permission denied", "socket: operation not permitted",
+	}
+	signalled = regexp.MustCompile(`(?i)\bkill\b.*operation not permitted`)
+	fullPath  = regexp.MustCompile("(?:^|[\\s:'\"‘`,;(\\[=])(/[^\\s:'\"‘’`,;()\\[\\]]+)")
+)
+
+func contains(line string, phrases []string) bool {
+	lower := strings.ToLower(line)
+	return slices.ContainsFunc(phrases, func(phrase string) bool { return strings.Contains(lower, phrase) })
+}
+
+// namesForbidden reports whether a line names a full path that may not be
+// written. Where programs are does not count: that something there may not be
+// run has nothing to do with us.
+func namesForbidden(line string, l Limits) bool {
+	for _, found := range fullPath.FindAllStringSubmatch(line, -1) {
+		path := found[1]
+		if !mayWrite(path, l) && !strings.HasPrefix(path, "/bin/") && !strings.HasPrefix(path, "/usr/bin/") {
+			return true
+		}
+	}
+	return false
+}
+
+func mayWrite(path string, l Limits) bool {
+	is := func(dir string) bool { return within(path, strings.TrimSuffix(dir, "/")) }
+	return slices.ContainsFunc(l.Write, is) && !slices.ContainsFunc(l.Protect, is)
+}

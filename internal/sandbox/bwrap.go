@@ -1,0 +1,32 @@
+package sandbox
+
+// bwrapArgs are the arguments of bwrap that lay out the file system, up to the
+// command. The process table stays ours, so that the command can be found and
+// stopped.
+func bwrapArgs(p places) []string {
+	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--die-with-parent"}
+	if !p.network {
+		args = append(args, "--unshare-net")
+	}
+	for _, path := range p.write {
+		args = append(args, bindFlag(path), path, path)
+	}
+	for _, path := range p.pins() {
+		args = append(args, "--bind", path, path)
+	}
+	for _, path := range p.protect {
+		args = append(args, "--ro-bind", path, path)
+	}
+	for _, path := range p.hide {
+		args = append(args, "--ro-bind", "/dev/null", path)
+	}
+	return append(args, "--")
+}
+
+// bindFlag lets devices that may be used be used.
+func bindFlag(path string) string {
+	if within(path, "/dev") {
+		return "--dev-bind"
+	}
+	return "--bind"
+}

@@ -1,0 +1,131 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// Rights of Landlock that concern writing, by what they can be given on.
+const (
+	onFiles = unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	onDirs  = unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE |
+		unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_DIR | unix.LANDLOCK_ACCESS_FS_MAKE_REG |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK |
+		unix.LANDLOCK_ACCESS_FS_MAKE_SYM | unix.LANDLOCK_ACCESS_FS_REFER
+	inMemory = "/dev/shm"
+)
+
+// ruleset is what a Landlock domain restricts at all.
+type ruleset struct {
+	fs, net, scoped uint64
+}
+
+// landlockVersion is the kernel's, 0 if it has no Landlock.
+func landlockVersion() int {
+	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
+	if errno != 0 {
+		return 0
+	}
+	return int(v)
+}
+
+// restricted is the most that a version of Landlock can restrict of what we are
+// after.
+func restricted(abi int, o order) (r ruleset) {
+	r.fs = onFiles | onDirs
+	if abi < abiRefer {
+		r.fs &^= unix.LANDLOCK_ACCESS_FS_REFER
+	}
+	if abi < abiTruncate {
+		r.fs &^= unix.LANDLOCK_ACCESS_FS_TRUNCATE
+	}
+	if abi < abiSockets {
+		r.fs &^= unix.LANDLOCK_ACCESS_FS_RESOLVE_UNIX
+	}
+	if abi >= abiScopes {
+		r.scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
+	}
+	if o.network || o.stage != stageLandlock {
+		return r // there is a network of our own, or no limit
+	}
+	if abi >= abiTCP {
+		r.net = unix.LANDLOCK_ACCESS_NET_BIND_TCP | unix.LANDLOCK_ACCESS_NET_CONNECT_TCP
+	}
+	if abi >= abiUDP {
+		r.net |= unix.LANDLOCK_ACCESS_NET_BIND_UDP | unix.LANDLOCK_ACCESS_NET_CONNECT_SEND_UDP
+	}
+	return r
+}
+
+// landlock lets this thread write only where the order says. It also keeps it
+// from changing mounts and from looking into processes outside.
+func landlock(o order) error {
+	abi := landlockVersion()
+	if abi < 1 {
+		if o.stage == stageLandlock || o.stage == stageBwrap && unix.Geteuid() == 0 {
+			return errors.New("the kernel has no Landlock")
+		}
+		return nil // it would have been the second layer
+	}
+	r := restricted(abi, o)
+	fd, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&r)), unsafe.Sizeof(r), 0)
+	if errno != 0 {
+		return fmt.Errorf("make Landlock rules: %w", errno)
+	}
+	defer unix.Close(int(fd))
+	if err := allow(int(fd), r, o); err != nil {
+		return fmt.Errorf("make Landlock rules: %w", err)
+	}
+	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("renounce privileges: %w", err)
+	}
+	if _, _, errno := unix.Syscall(unix.SYS_LANDLOCK_RESTRICT_SELF, fd, 0, 0); errno != 0 {
+		return fmt.Errorf("apply Landlock rules: %w", errno)
+	}
+	return nil
+}
+
+// allow adds the places that may be written. Terminals are among them only
+// where they are the command's own.
+func allow(rules int, r ruleset, o order) error {
+	paths := append([]string{inMemory}, devices...)
+	if o.stage != stageLandlock {
+		paths = append(paths, "/dev/pts")
+	}
+	for _, path := range append(paths, o.write...) {
+		err := allowBeneath(rules, r, path)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+func allowBeneath(rules int, r ruleset, path string) error {
+	fd, err := open(path)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil {
+		return err
+	}
+	rights := r.fs
+	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
+		rights &= onFiles
+	}
+	beneath := struct {
+		allowed uint64
+		parent  int32
+	}{rights, int32(fd)}
+	_, _, errno := unix.Syscall6(unix.SYS_LANDLOCK_ADD_RULE, uintptr(rules), unix.LANDLOCK_RULE_PATH_BENEATH, uintptr(unsafe.Pointer(&beneath)), 0, 0, 0)
+	if errno != 0 {
+		return errno
+	}
+	return nil
+}

@@ -1,0 +1,262 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// harmless is the attributes of places to write.
+const harmless = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
+
+// layOut makes the file system of this thread's mount namespace what the places
+// say. What may be written is taken out first, then everything is made
+// read-only, and what was taken out is put on top.
+func layOut(p places) error {
+	cwd := workingDir()
+	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
+		return fmt.Errorf("part from other mounts: %w", err)
+	}
+	devices, err := takeDevices()
+	if err != nil {
+		return err
+	}
+	writable, err := takeWritable(p.write)
+	if err != nil {
+		return err
+	}
+	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY | harmless}); err != nil {
+		return fmt.Errorf("make the file system read-only: %w", err)
+	}
+	if !slices.Contains(p.write, "/dev") {
+		if err := makeDev(devices, writable); err != nil {
+			return fmt.Errorf("make /dev: %w", err)
+		}
+	}
+	if err := putAll(writable); err != nil {
+		return err
+	}
+	if err := guard(p); err != nil {
+		return err
+	}
+	if !p.network {
+		if err := raiseLoopback(); err != nil {
+			return fmt.Errorf("raise loopback: %w", err)
+		}
+	}
+	if cwd != "" {
+		_ = os.Chdir(cwd) // failing that we stay where nothing can be written
+	}
+	return nil
+}
+
+// workingDir is the working directory, empty if it is gone. Links on the way to
+// it are resolved.
+func workingDir() string {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Getcwd(buf)
+	if err != nil || n < 2 || buf[0] != '/' {
+		return ""
+	}
+	return string(buf[:n-1])
+}
+
+// guard puts read-only mounts over protected paths, pins the directories on the
+// way to them, and hides sockets.
+func guard(p places) error {
+	for _, path := range p.pins() {
+		if err := remount(path, path, 0); err != nil {
+			return fmt.Errorf("pin %s: %w", path, err)
+		}
+	}
+	for _, path := range p.protect {
+		if err := remount(path, path, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return fmt.Errorf("protect %s: %w", path, err)
+		}
+	}
+	for _, path := range p.hide {
+		if err := remount("/dev/null", path, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	return nil
+}
+
+// part is a piece of the file system taken out to be put somewhere.
+type part struct {
+	fd int
+	at string
+}
+
+// take clones the tree of mounts below a path, with attributes added.
+func take(path string, attrs uint64) (part, error) {
+	fd, err := open(path)
+	if err != nil {
+		return part{}, err
+	}
+	defer unix.Close(fd)
+	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return part{}, err
+	}
+	if attrs != 0 {
+		if err := setAttr(tree, "", &unix.MountAttr{Attr_set: attrs}); err != nil {
+			unix.Close(tree)
+			return part{}, err
+		}
+	}
+	return part{fd: tree, at: path}, nil
+}
+
+// put puts a part over what is at its path.
+func (t part) put() error {
+	defer unix.Close(t.fd)
+	target, err := open(t.at)
+	if err != nil {
+		return err
+	}
+	defer unix.Close(target)
+	return unix.MoveMount(t.fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+func putAll(parts []part) error {
+	for _, t := range parts {
+		if err := t.put(); err != nil {
+			return fmt.Errorf("make %s writable: %w", t.at, err)
+		}
+	}
+	return nil
+}
+
+// remount puts the tree at one path over another.
+func remount(from, at string, attrs uint64) error {
+	t, err := take(from, attrs)
+	if err != nil {
+		return err
+	}
+	t.at = at
+	return t.put()
+}
+
+// open finds a path on which there is no symbolic link; it may be one itself.
+func open(path string) (int, error) {
+	return unix.Openat2(unix.AT_FDCWD, path, &unix.OpenHow{
+		Flags:   unix.O_PATH | unix.O_NOFOLLOW | unix.O_CLOEXEC,
+		Resolve: unix.RESOLVE_NO_SYMLINKS,
+	})
+}
+
+// setAttr changes all mounts from a path downwards.
+func setAttr(dir int, path string, attr *unix.MountAttr) error {
+	flags := uint(unix.AT_RECURSIVE)
+	if path == "" {
+		flags |= unix.AT_EMPTY_PATH
+	}
+	return unix.MountSetattr(dir, path, flags, attr)
+}
+
+func takeWritable(paths []string) (parts []part, err error) {
+	for _, path := range paths {
+		attrs := uint64(harmless)
+		if within(path, "/dev") {
+			attrs = unix.MOUNT_ATTR_NOSUID
+		}
+		t, err := take(path, attrs)
+		if err != nil {
+			return nil, fmt.Errorf("make %s writable: %w", path, err)
+		}
+		parts = append(parts, t)
+	}
+	return parts, nil
+}
+
+// devices are those that every command may use.
+var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom", "/dev/tty"}
+
+func takeDevices() (parts []part, err error) {
+	for _, path := range devices {
+		t, err := take(path, unix.MOUNT_ATTR_NOSUID)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("take %s: %w", path, err)
+		}
+		parts = append(parts, t)
+	}
+	return parts, nil
+}
+
+// links are what programs look for in /dev beside devices.
+var links = map[string]string{
+	"fd": "/proc/self/fd", "stdin": "/proc/self/fd/0", "stdout": "/proc/self/fd/1", "stderr": "/proc/self/fd/2",
+	"ptmx": "pts/ptmx",
+}
+
+// makeDev puts a /dev of our own in place: harmless devices, terminals and
+// shared memory nobody else sees, and whatever in /dev may be written.
+func makeDev(devices, writable []part) error {
+	const flags = unix.MS_NOSUID | unix.MS_NOEXEC
+	if err := unix.Mount("tmpfs", "/dev", "tmpfs", flags, "mode=0755"); err != nil {
+		return err
+	}
+	for _, t := range devices {
+		if err := os.WriteFile(t.at, nil, 0o644); err != nil {
+			return err
+		}
+		if err := t.put(); err != nil {
+			return fmt.Errorf("%s: %w", t.at, err)
+		}
+	}
+	for name, to := range links {
+		if err := os.Symlink(to, filepath.Join("/dev", name)); err != nil {
+			return err
+		}
+	}
+	if err := os.Mkdir("/dev/shm", 0o755); err != nil {
+		return err
+	}
+	if err := unix.Mount("tmpfs", "/dev/shm", "tmpfs", flags|unix.MS_NODEV, "mode=1777"); err != nil {
+		return err
+	}
+	if err := os.Mkdir("/dev/pts", 0o755); err != nil {
+		return err
+	}
+	// Without terminals of its own a command has none.
+	_ = unix.Mount("devpts", "/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
+	for _, t := range writable {
+		if err := makeRoom(t); err != nil {
+			return err
+		}
+	}
+	return unix.MountSetattr(unix.AT_FDCWD, "/dev", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+// makeRoom makes something in our own /dev to put a device or directory over.
+// What it is was seen when it was taken; here only whether it is a directory
+// matters.
+func makeRoom(t part) error {
+	if !within(t.at, "/dev") {
+		return nil
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(t.fd, &st); err != nil {
+		return err
+	}
+	if st.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.MkdirAll(t.at, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(t.at), 0o755); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(t.at, os.O_CREATE, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}

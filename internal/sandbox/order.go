@@ -1,0 +1,124 @@
+package sandbox
+
+import (
+	"fmt"
+	"path/filepath"
+	"strings"
+)
+
+// stage is what the helper has to do itself.
+type stage string
+
+const (
+	stageNamespaces stage = "namespaces" // make namespaces and go on in them
+	stageInside     stage = "inside"     // namespaces are made, lay out the file system
+	stageBwrap      stage = "bwrap"      // all of that is done, add what bwrap leaves out
+	stageLandlock   stage = "landlock"   // Landlock is all there is
+)
+
+// order is the command line of the helper: limits made out and the command.
+type order struct {
+	stage stage
+	places
+	probe bool // end well instead of running a command
+	argv  []string
+}
+
+// args writes an order as arguments; the command is to follow them.
+func (o order) args() (args []string) {
+	args = append(args, "--stage="+string(o.stage))
+	for _, path := range o.write {
+		args = append(args, "--write="+path)
+	}
+	for _, path := range o.protect {
+		args = append(args, "--protect="+path)
+	}
+	for _, path := range o.hide {
+		args = append(args, "--hide="+path)
+	}
+	if o.network {
+		args = append(args, "--network")
+	}
+	if o.probe {
+		args = append(args, "--probe")
+	}
+	args = append(args, "--")
+	return append(args, o.argv...)
+}
+
+// parse reads an order. Anything unknown or missing is an error: a limit that
+// is not understood must not be passed over.
+func parse(args []string) (o order, err error) {
+	for i, arg := range args {
+		name, value, _ := strings.Cut(arg, "=")
+		switch name {
+		case "--stage":
+			o.stage = stage(value)
+		case "--write":
+			o.write = append(o.write, value)
+		case "--protect":
+			o.protect = append(o.protect, value)
+		case "--hide":
+			o.hide = append(o.hide, value)
+		case "--network":
+			o.network = true
+		case "--probe":
+			o.probe = true
+		case "--":
+			o.argv = args[i+1:]
+			return o, o.check()
+		default:
+			return order{}, fmt.Errorf("unknown argument %q", arg)
+		}
+	}
+	return order{}, fmt.Errorf("no command given")
+}
+
+func (o order) check() error {
+	switch o.stage {
+	case stageNamespaces, stageInside, stageBwrap, stageLandlock:
+	default:
+		return fmt.Errorf("unknown stage %q", o.stage)
+	}
+	for _, paths := range [][]string{o.write, o.protect, o.hide} {
+		for _, path := range paths {
+			if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
+				return fmt.Errorf("bad path %q", path)
+			}
+		}
+	}
+	if len(o.argv) == 0 && !o.probe {
+		return fmt.Errorf("no command given")
+	}
+	return nil
+}
+
+// pins are the directories between a place to write and a protected path in it,
+// outermost first. They must not be moved away, or else another could be put in
+// the place of the protected path.
+func (p places) pins() (dirs []string) {
+	seen := make(map[string]bool)
+	for _, path := range p.protect {
+		var above []string
+		for dir := filepath.Dir(path); dir != "/" && !p.isRoot(dir); dir = filepath.Dir(dir) {
+			above = append([]string{dir}, above...)
+		}
+		for _, dir := range above {
+			if !seen[dir] {
+				seen[dir] = true
+				dirs = append(dirs, dir)
+			}
+		}
+	}
+	return dirs
+}
+
+// isRoot reports whether a path is itself a place to write.
+func (p places) isRoot(path string) bool {
+	for _, dir := range p.write {
+		if path == dir {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,200 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// places are limits made out on this machine: every path exists, is free of
+// symbolic links on its way and stands once.
+type places struct {
+	write   []string // none lies inside another
+	protect []string // all lie inside one of write; may be symbolic links
+	hide    []string // sockets
+	network bool
+}
+
+// places makes out limits. Paths to write are resolved once for the life of the
+// sandbox, so that a command cannot have a later one write elsewhere by putting
+// a link in the way.
+func (s *Sandbox) places(l Limits) (p places, err error) {
+	p.network = l.Network
+	for _, path := range l.Write {
+		real, err := s.resolve(path)
+		if err != nil {
+			return places{}, err
+		}
+		if real != "" {
+			p.write = append(p.write, real)
+		}
+	}
+	p.write = outermost(p.write)
+	for _, path := range l.Protect {
+		path, err := s.behind(l, path)
+		if err != nil {
+			return places{}, err
+		}
+		more, err := s.protect(p.write, path, maxLinks)
+		if err != nil {
+			return places{}, fmt.Errorf("protect %s: %w", path, err)
+		}
+		p.protect = append(p.protect, more...)
+	}
+	p.protect = outermost(p.protect)
+	p.hide = controlSockets(p.write)
+	return p, nil
+}
+
+// resolve is the real path of a place to write, empty if there is none.
+func (s *Sandbox) resolve(path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q is not an absolute path", path)
+	}
+	if real, ok := s.resolved[path]; ok {
+		return real, nil
+	}
+	real, err := filepath.EvalSymlinks(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err != nil {
+		return "", err
+	}
+	if real == "/" {
+		return "", errors.New("the whole file system may not be written")
+	}
+	s.resolved[path] = real
+	return real, nil
+}
+
+// outermost sorts paths and leaves out those inside others.
+func outermost(paths []string) (kept []string) {
+	sorted := slices.Clone(paths)
+	slices.SortFunc(sorted, func(a, b string) int { return strings.Compare(a+"/", b+"/") })
+	for _, path := range sorted {
+		if len(kept) == 0 || !within(path, kept[len(kept)-1]) {
+			kept = append(kept, path)
+		}
+	}
+	return kept
+}
+
+// within reports whether a path is another or lies below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+}
+
+// inside is the protected paths of limits that lie where they may be written.
+// It knows the names only.
+func inside(l Limits) (list []string) {
+	for _, path := range l.Protect {
+		path = filepath.Clean(path)
+		if slices.ContainsFunc(l.Write, func(dir string) bool { return within(path, filepath.Clean(dir)) }) {
+			list = append(list, path)
+		}
+	}
+	return list
+}
+
+// maxLinks is how many symbolic links are followed from a protected path.
+const maxLinks = 8
+
+// protect makes out what is to be protected for the sake of one path: the path,
+// and if there is a symbolic link on its way then the link itself, and where it
+// leads. What does not exist is made, empty.
+func (s *Sandbox) protect(write []string, path string, links int) ([]string, error) {
+	isDir := strings.HasSuffix(path, "/")
+	path = filepath.Clean(path)
+	i := slices.IndexFunc(write, func(dir string) bool { return within(path, dir) })
+	if i < 0 {
+		return nil, nil
+	}
+	rel, _ := filepath.Rel(write[i], path)
+	at := write[i]
+	names := strings.Split(rel, "/")
+	for n, name := range names {
+		last := n == len(names)-1
+		at = filepath.Join(at, name)
+		info, err := os.Lstat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && s.backend == Landlock:
+			return nil, nil // it cannot protect anyway
+		case errors.Is(err, fs.ErrNotExist):
+			if err := s.stand(at, isDir || !last); err != nil {
+				return nil, err
+			}
+		case err != nil:
+			return nil, err
+		case info.Mode()&fs.ModeSymlink != 0:
+			return s.protectLink(write, at, filepath.Join(names[n+1:]...), links)
+		case !info.IsDir() && !last:
+			return []string{at}, nil // nothing can be made below a file that stays
+		}
+	}
+	return []string{at}, nil
+}
+
+// protectLink protects a link on the way to a path, and the rest of the way
+// behind it.
+func (s *Sandbox) protectLink(write []string, link, rest string, links int) ([]string, error) {
+	switch {
+	case links == 0:
+		return nil, errors.New("too many symbolic links")
+	case s.backend == Bubblewrap:
+		return nil, fmt.Errorf("%s is a symbolic link, which bubblewrap cannot protect", link)
+	}
+	to, err := os.Readlink(link)
+	if err != nil {
+		return nil, err
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(link), to)
+	}
+	more, err := s.protect(write, filepath.Join(to, rest), links-1)
+	return append([]string{link}, more...), err
+}
+
+// behind is a path as it stands behind the places to write, whose own links are
+// resolved.
+func (s *Sandbox) behind(l Limits, path string) (string, error) {
+	if !filepath.IsAbs(path) {
+		return "", fmt.Errorf("%q is not an absolute path", path)
+	}
+	slash := ""
+	if strings.HasSuffix(path, "/") {
+		slash = "/"
+	}
+	path = filepath.Clean(path)
+	for _, dir := range l.Write {
+		real, clean := s.resolved[dir], filepath.Clean(dir)
+		if real != "" && within(path, clean) {
+			return filepath.Join(real, strings.TrimPrefix(path, clean)) + slash, nil
+		}
+	}
+	return path + slash, nil
+}
+
+// stand puts an empty file or directory where a protected path does not exist.
+func (s *Sandbox) stand(path string, dir bool) error {
+	err := error(nil)
+	if dir {
+		err = os.Mkdir(path, 0o700)
+	} else {
+		var f *os.File
+		if f, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
+			err = f.Close()
+		}
+	}
+	if err == nil {
+		s.made = append(s.made, path)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil
+	}
+	return err
+}

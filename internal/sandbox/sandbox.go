@@ -1,0 +1,324 @@
+// Package sandbox has the kernel confine commands: they may write only where
+// [Limits] say, and reach the network only if these allow it. Reading is not
+// confined.
+//
+// A [Sandbox] is what this machine can do, found by trying. Its [Sandbox.Wrap]
+// gives the beginning of a command line that confines whatever is put after it,
+// as [Sandbox.Report] says in words for people. On Linux that beginning is this
+// program itself, called again as a helper ([Main]), which confines itself and
+// then becomes the command.
+//
+// What it promises:
+//
+//  1. A command given to the helper runs confined or not at all. If the limits
+//     cannot be set up the helper ends with [SetupCode] and a message that
+//     begins with [SetupPrefix].
+//  2. The command cannot lift its limits: not as root, nor through namespaces,
+//     links, renaming, devices, or processes outside.
+//  3. What is not enforced is said in the Report, never passed over.
+//  4. Exit codes, signals, the process group, the environment, the standard
+//     streams and the working directory are those of the command run bare.
+//     It sees and is seen in the same table of processes.
+//
+// Backends, in order of preference:
+//
+//   - namespaces (Linux 5.12 or newer): a file system of its own in which
+//     everything is read-only but what may be written, a /dev with only harmless
+//     devices, and, without network, a network that consists of its own loopback.
+//     Known sockets of services that run things for others (containers, D-Bus)
+//     are hidden. Landlock is put on top where the kernel has it.
+//   - bubblewrap: the same through the bwrap program, for systems that let only
+//     known programs make namespaces. It differs: a command that a signal
+//     ended is reported as exit code 128 plus its number, and one whose group is
+//     signalled is killed at once. Symbolic links cannot be protected. As root it
+//     needs Landlock.
+//   - landlock alone: nothing can be protected inside a place that may be
+//     written, modes, owners and times of files can be changed anywhere, and
+//     without network there is no loopback either.
+//   - seatbelt: sandbox-exec on macOS.
+package sandbox
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Limits are what a command may do. The zero Limits allow no writing and no
+// network.
+type Limits struct {
+	// Write are the directories, and files, that may be written, absolute.
+	// Those that do not exist are passed over. A device or a service's socket
+	// listed here can be used.
+	Write []string
+
+	// Protect are paths inside them that may not be written, moved, removed or,
+	// where they do not exist yet, made. A trailing slash says that what does
+	// not exist would be a directory.
+	Protect []string
+
+	// Network says that the network may be used. Otherwise there is none but a
+	// loopback of the command's own: a server it starts can be reached by the
+	// same command, one that runs elsewhere on this machine cannot.
+	Network bool
+}
+
+// Backend names.
+const (
+	Namespaces = "namespaces"
+	Bubblewrap = "bubblewrap"
+	Landlock   = "landlock"
+	Seatbelt   = "seatbelt"
+	None       = "none"
+)
+
+const (
+	// HelperName is the first argument that has the program call [Main].
+	HelperName = "__sandbox"
+
+	// SetupCode is the exit code of a helper that could not confine itself or
+	// not start the command.
+	SetupCode = 126
+
+	// SetupPrefix begins the message of such a helper on standard error.
+	SetupPrefix = "coder sandbox: "
+)
+
+// Versions of Landlock that brought something.
+const (
+	abiRefer    = 2
+	abiTruncate = 3
+	abiTCP      = 4
+	abiScopes   = 6
+	abiSockets  = 9
+	abiUDP      = 10
+)
+
+// ErrUnavailable says that commands cannot be confined on this machine.
+var ErrUnavailable = errors.New("commands cannot be confined on this machine")
+
+// Options are what a sandbox is found with.
+type Options struct {
+	Exe      string                            // full path of this program, which calls Main
+	LookPath func(name string) (string, error) // finds other programs; none if nil
+	Only     string                            // if not empty, the one backend to try
+}
+
+// Sandbox is what this machine can do to confine commands. It may be used by
+// many goroutines at once. The nil Sandbox can do nothing.
+type Sandbox struct {
+	backend string
+	through []string // what comes before the helper, if anything
+	exe     string
+	abi     int // of Landlock; 0 if there is none
+	why     []string
+
+	mu       sync.Mutex // guards the fields below
+	resolved map[string]string
+	made     []string // what stands in for protected paths that did not exist
+}
+
+// Find finds out what can be done, by doing it: it takes as long as running a
+// command or two. It never fails; a machine that can do nothing is said to be
+// so by Backend and Report.
+func Find(ctx context.Context, o Options) *Sandbox {
+	found := &Sandbox{backend: None, exe: o.Exe, resolved: make(map[string]string)}
+	for _, b := range backends(o) {
+		if o.Only != "" && o.Only != b.name {
+			continue
+		}
+		if err := b.probe(ctx); err != nil {
+			found.why = append(found.why, fmt.Sprintf("%s: %v", b.name, err))
+			continue
+		}
+		found.backend, found.through, found.abi = b.name, b.through, b.abi
+		break
+	}
+	return found
+}
+
+// backend is one way to confine commands.
+type backend struct {
+	name    string
+	through []string
+	abi     int
+	probe   func(context.Context) error
+}
+
+// Backend is the name of the way commands are confined, None if they are not.
+func (s *Sandbox) Backend() string {
+	if s == nil || s.backend == "" {
+		return None
+	}
+	return s.backend
+}
+
+// Why says why backends that would have been preferred cannot be used, one
+// line each.
+func (s *Sandbox) Why() []string {
+	if s == nil {
+		return nil
+	}
+	return slices.Clone(s.why)
+}
+
+// Wrap returns what to put before a command so that it runs within limits. Its
+// error is ErrUnavailable, or says what in the limits cannot be had.
+//
+// A protected path that does not exist cannot be made to stay so without
+// something in its place: an empty file or directory is put there until Close.
+func (s *Sandbox) Wrap(l Limits) (through []string, err error) {
+	if s.Backend() == None {
+		return nil, ErrUnavailable
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	places, err := s.places(l)
+	if err != nil {
+		return nil, fmt.Errorf("confine command: %w", err)
+	}
+	return s.line(places), nil
+}
+
+// line is the beginning of the command line for limits that were made out.
+func (s *Sandbox) line(p places) []string {
+	switch s.backend {
+	case Seatbelt:
+		return append(slices.Clone(s.through), "-p", profile(p))
+	case Bubblewrap:
+		line := append(slices.Clone(s.through), bwrapArgs(p)...)
+		return append(line, s.helper(order{stage: stageBwrap, places: p})...)
+	case Landlock:
+		return s.helper(order{stage: stageLandlock, places: p})
+	default:
+		return s.helper(order{stage: stageNamespaces, places: p})
+	}
+}
+
+func (s *Sandbox) helper(o order) []string {
+	return append([]string{s.exe, HelperName}, o.args()...)
+}
+
+// Close removes what Wrap put in the place of protected paths, if it is still
+// empty. Commands that still run are then less protected.
+func (s *Sandbox) Close() error {
+	if s == nil {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, path := range slices.Backward(s.made) {
+		if info, err := os.Lstat(path); err != nil || !info.IsDir() && info.Size() > 0 {
+			continue
+		}
+		_ = os.Remove(path) // a directory in use is not empty and stays
+	}
+	s.made = nil
+	return nil
+}
+
+// Report is what is and is not enforced, in short phrases for people.
+type Report struct {
+	Backend     string
+	Enforced    []string
+	NotEnforced []string
+
+	// Whole says that all the limits asked for are enforced. What stands in
+	// NotEnforced beside that goes beyond them.
+	Whole bool
+}
+
+// Report says what Wrap with the same limits enforces.
+func (s *Sandbox) Report(l Limits) Report {
+	r := Report{Backend: s.Backend(), Whole: true}
+	writes := "no writes but to devices such as /dev/null"
+	if len(l.Write) > 0 {
+		writes = "writes only below " + list(l.Write)
+	}
+	inside := inside(l)
+	protects := "no changes to " + list(inside)
+	switch r.Backend {
+	case None:
+		r.lacks(writes)
+		if len(inside) > 0 {
+			r.lacks(protects)
+		}
+		if !l.Network {
+			r.lacks("no network")
+		}
+		return r
+	case Landlock:
+		r.Enforced = append(r.Enforced, writes)
+		r.lacks("no changes to modes, owners and times of files elsewhere")
+		if len(inside) > 0 {
+			r.lacks(protects)
+		}
+	default:
+		r.Enforced = append(r.Enforced, writes)
+		if len(inside) > 0 {
+			r.Enforced = append(r.Enforced, protects)
+		}
+	}
+	s.reportNetwork(&r, l)
+	s.reportBeyond(&r)
+	return r
+}
+
+func (s *Sandbox) reportNetwork(r *Report, l Limits) {
+	switch {
+	case l.Network:
+		r.NotEnforced = append(r.NotEnforced, "the network can be used")
+	case r.Backend == Namespaces || r.Backend == Bubblewrap:
+		r.Enforced = append(r.Enforced, "no network beyond a loopback of its own")
+	default:
+		r.Enforced = append(r.Enforced, "no network")
+	}
+}
+
+// reportBeyond adds what was not asked for but is worth knowing.
+func (s *Sandbox) reportBeyond(r *Report) {
+	say := func(enforced bool, yes, no string) {
+		if enforced {
+			r.Enforced = append(r.Enforced, yes)
+			return
+		}
+		r.NotEnforced = append(r.NotEnforced, no)
+	}
+	if r.Backend == Seatbelt {
+		r.NotEnforced = append(r.NotEnforced, "services of the system can be asked to start programs", "signals reach other programs")
+		return
+	}
+	say(s.abi >= abiScopes, "no signals to other programs", "signals reach other programs")
+	switch {
+	case s.abi >= abiSockets:
+		r.Enforced = append(r.Enforced, "no sockets of other programs but where it may write")
+	case r.Backend == Landlock:
+		r.NotEnforced = append(r.NotEnforced, "sockets of services on this machine can be reached")
+	default:
+		r.Enforced = append(r.Enforced, "sockets of container engines and D-Bus hidden")
+		r.NotEnforced = append(r.NotEnforced, "sockets of other services on this machine can be reached")
+	}
+	if s.abi >= 1 {
+		return
+	}
+	r.NotEnforced = append(r.NotEnforced, "only one layer: the kernel has no Landlock")
+}
+
+// lacks notes a limit that was asked for and is not enforced.
+func (r *Report) lacks(what string) {
+	r.NotEnforced = append(r.NotEnforced, what)
+	r.Whole = false
+}
+
+// list joins paths as people do.
+func list(paths []string) string {
+	if len(paths) < 2 {
+		return strings.Join(paths, "")
+	}
+	last := len(paths) - 1
+	return strings.Join(paths[:last], ", ") + " and " + paths[last]
+}
