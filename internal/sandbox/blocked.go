@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // SetupFailed reports whether a command did not run because the helper could
@@ -34,7 +35,7 @@ func Blocked(exitCode int, stderr string, l Limits) (why string) {
 			return "it tried to write where it may not"
 		case !l.Network && contains(line, noNetwork):
 			return "it tried to use the network"
-		case signalled.MatchString(line):
+		case signalled().MatchString(line):
 			return "it tried to signal another program"
 		}
 	}
@@ -50,8 +51,10 @@ var (
 		"couldn't resolve", "name or service not known", "no such host", "eai_again", "enotfound", "nodename nor servname", "getaddrinfo failed",
 		"network is down", "address family not supported", "failed to lookup address", "socket: permission denied", "socket: operation not permitted",
 	}
-	signalled = regexp.MustCompile(`(?i)\bkill\b.*operation not permitted`)
-	fullPath  = regexp.MustCompile("(?:^|[\\s:'\"‘`,;(\\[=])(/[^\\s:'\"‘’`,;()\\[\\]]+)")
+	signalled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bkill\b.*operation not permitted`) })
+	fullPath  = sync.OnceValue(func() *regexp.Regexp {
+		return regexp.MustCompile("(?:^|[\\s:'\"‘`,;(\\[=])(/[^\\s:'\"‘’`,;()\\[\\]]+)")
+	})
 )
 
 func contains(line string, phrases []string) bool {
@@ -63,7 +66,7 @@ func contains(line string, phrases []string) bool {
 // written. Where programs are does not count: that something there may not be
 // run has nothing to do with us.
 func namesForbidden(line string, l Limits) bool {
-	for _, found := range fullPath.FindAllStringSubmatch(line, -1) {
+	for _, found := range fullPath().FindAllStringSubmatch(line, -1) {
 		path := found[1]
 		if !mayWrite(path, l) && !strings.HasPrefix(path, "/bin/") && !strings.HasPrefix(path, "/usr/bin/") {
 			return true

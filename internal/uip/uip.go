@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"coder/internal/show"
 	"coder/internal/wire"
@@ -357,11 +358,13 @@ func count(unified string) (added, deleted int) {
 	return added, deleted
 }
 
-var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunkHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+})
 
 // hunk reads the lengths from the head of a hunk. A length left out is 1.
 func hunk(line string) (before, after int) {
-	m := hunkHead.FindStringSubmatch(line)
+	m := hunkHead().FindStringSubmatch(line)
 	if m == nil {
 		return 0, 0
 	}

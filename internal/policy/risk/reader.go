@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A reader is a command that only reads, given words it is known to take.
@@ -144,22 +145,27 @@ func sedReads(args []arg) bool {
 
 var (
 	sedAddress = `(?:\d+|\$|\d+~\d+|/(?:[^/\\\n\[]|\\[^\n])+/I?|\+\d+)`
-	sedPrint   = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*!?\s*[pdq=PDNngGhHxl]\s*$`)
-	sedPrefix  = regexp.MustCompile(`^\s*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*s`)
-	sedFlags   = regexp.MustCompile(`^[gpiI0-9]*\s*$`)
+	sedPrint   = lazily(`^\s*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*!?\s*[pdq=PDNngGhHxl]\s*$`)
+	sedPrefix  = lazily(`^\s*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*s`)
+	sedFlags   = lazily(`^[gpiI0-9]*\s*$`)
 )
+
+// lazily compiles an expression when it is first used.
+func lazily(expr string) func() *regexp.Regexp {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
+}
 
 // sedScriptReads knows the plainest scripts: printing, deleting and quitting,
 // several in a row; or one substitution whose flags neither write nor run.
 func sedScriptReads(script string) bool {
 	prints := true
 	for part := range strings.FieldsFuncSeq(script, func(r rune) bool { return r == ';' || r == '\n' }) {
-		prints = prints && sedPrint.MatchString(part)
+		prints = prints && sedPrint().MatchString(part)
 	}
 	if prints && script != "" {
 		return true
 	}
-	prefix := sedPrefix.FindString(script)
+	prefix := sedPrefix().FindString(script)
 	rest := script[len(prefix):]
 	if prefix == "" || rest == "" || strings.Contains(rest, "\n") || strings.IndexByte("/|,#:@!%", rest[0]) < 0 {
 		return false
@@ -173,7 +179,7 @@ func sedScriptReads(script string) bool {
 			delimiters, last = delimiters+1, i
 		}
 	}
-	return delimiters == 2 && sedFlags.MatchString(rest[last+1:])
+	return delimiters == 2 && sedFlags().MatchString(rest[last+1:])
 }
 
 // goReads knows the subcommands of go that only tell.

@@ -3,17 +3,26 @@ package risk
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // options says which options a program knows, so that its operands can be
 // found. A long option that takes a value ends in "=".
 type options struct {
 	flags, values string
-	long          map[string]bool
+	long          func() map[string]bool // made when first asked for
 }
 
 func known(flags, values, long string) options {
-	return options{flags: flags, values: values, long: set(long)}
+	return options{flags: flags, values: values, long: sync.OnceValue(func() map[string]bool { return set(long) })}
+}
+
+// longs are the long options; the zero options have none.
+func (o options) longs() map[string]bool {
+	if o.long == nil {
+		return nil
+	}
+	return o.long()
 }
 
 // A found option, with its value if it takes one.
@@ -38,12 +47,13 @@ func (o options) next(args []arg) (fs []found, n int) {
 
 func (o options) longOption(long string, args []arg) ([]found, int) {
 	name, value, has := strings.Cut(long, "=")
+	knows := o.longs()
 	switch {
-	case o.long[name+"="] && has, o.long[name+"[="] && has:
+	case knows[name+"="] && has, knows[name+"[="] && has:
 		return []found{{name, arg{text: value}, true}}, 1
-	case o.long[name+"="] && len(args) > 1:
+	case knows[name+"="] && len(args) > 1:
 		return []found{{name, args[1], true}}, 2
-	case (o.long[name] || o.long[name+"[="]) && !has:
+	case (knows[name] || knows[name+"[="]) && !has:
 		return []found{{name: name}}, 1
 	}
 	return nil, 0
