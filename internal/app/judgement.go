@@ -3,6 +3,8 @@ package app
 import (
 	"context"
 	"fmt"
+	"io/fs"
+	"iter"
 	"maps"
 	"os"
 	"path/filepath"
@@ -39,6 +41,7 @@ func (h *house) judgement() (*judgement, error) {
 		Root: h.root, Home: facts.Home,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
 		Glob:    h.glob,
+		Below:   h.below,
 	}
 	return &judgement{state: h.state, book: book, facts: facts, conf: h.conf.Approval}, nil
 }
@@ -204,6 +207,34 @@ func (h *house) riskFacts() risk.Facts {
 		},
 		RepoRuns: repoRuns,
 		Home:     h.env.Getenv("HOME"), Cwd: h.root,
+	}
+}
+
+// maxBelow bounds how far a folder is looked through for files that a rule is
+// about.
+const maxBelow = 20_000
+
+// below yields the files below a folder.
+func (h *house) below(dir string) iter.Seq[string] {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(h.root, dir)
+	}
+	return func(yield func(string) bool) {
+		looked := 0
+		_ = filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+			looked++
+			switch {
+			case looked > maxBelow:
+				return fs.SkipAll
+			case err != nil:
+				return nil // what cannot be read is not read by the command either
+			case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+				return fs.SkipDir
+			case !d.IsDir() && !yield(name):
+				return fs.SkipAll
+			}
+			return nil
+		})
 	}
 }
 

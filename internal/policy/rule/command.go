@@ -70,8 +70,74 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 				look("read", b.files(w)...)
 			}
 		}
+		if f, ok := b.searched(p, c); ok {
+			fs = append(fs, f)
+		}
 	}
 	return fs
+}
+
+// searched judges a command that reads whole folders by the first file in them
+// that a rule is about.
+func (b *Book) searched(p Preset, c risk.Command) (finding, bool) {
+	dirs, hidden := folders(c)
+	if b.Below == nil {
+		return finding{}, false
+	}
+	for _, dir := range dirs {
+		for file := range b.Below(dir) {
+			place := b.place(file)
+			if !hidden && strings.HasPrefix(path.Base(place), ".") {
+				continue
+			}
+			if f, ok := b.about(p, "", "read", place); ok && f.verdict != policy.Allow {
+				return f, true
+			}
+		}
+	}
+	return finding{}, false
+}
+
+// folders are what a search goes through, and whether it looks at hidden files
+// there.
+func folders(c risk.Command) (dirs []string, hidden bool) {
+	deep := false
+	switch path.Base(c.Name) {
+	case "rgrep":
+		deep, hidden = true, true
+	case "grep", "egrep", "fgrep", "zgrep":
+		hidden = true
+	case "rg", "ag", "ack":
+		deep = true
+	default:
+		return nil, false
+	}
+	pattern := false // it has been given
+	var operands []string
+	for _, w := range c.Args {
+		switch {
+		case strings.HasPrefix(w, "--"):
+			deep = deep || w == "--recursive" || w == "--dereference-recursive"
+			hidden = hidden || w == "--hidden" || w == "--unrestricted" || w == "--no-ignore"
+			pattern = pattern || strings.HasPrefix(w, "--regexp") || strings.HasPrefix(w, "--file") || w == "--files"
+		case strings.HasPrefix(w, "-") && len(w) > 1:
+			deep = deep || strings.ContainsAny(w, "rR")
+			hidden = hidden || strings.Contains(w, "u")
+			pattern = pattern || strings.ContainsAny(w, "ef")
+		default:
+			operands = append(operands, w)
+		}
+	}
+	if !pattern && len(operands) > 0 {
+		operands = operands[1:]
+	}
+	switch {
+	case !deep:
+		return nil, false
+	case len(operands) == 0:
+		return []string{"."}, hidden
+	}
+	return operands, hidden
 }
 
 // onlyNames are commands that do not open the files they are given.

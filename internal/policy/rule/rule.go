@@ -13,6 +13,7 @@ package rule
 import (
 	"context"
 	"fmt"
+	"iter"
 	"slices"
 	"strings"
 
@@ -40,6 +41,9 @@ type Book struct {
 	Analyse func(command string) risk.Report
 	// Glob, which may be nil, lists the files a shell pattern stands for.
 	Glob func(pattern string) []string
+	// Below, which may be nil, yields the files below a folder, those it comes
+	// across first if there are very many.
+	Below func(dir string) iter.Seq[string]
 }
 
 // In is the policy of the book under a preset.
@@ -58,6 +62,11 @@ func (b *Book) In(p Preset) policy.Policy {
 		return o, nil
 	})
 }
+
+// skillTool is the tool that loads written instructions. Under a rule that says
+// "ask" it runs unasked: what it loads does nothing by itself, and a question
+// before every skill would only teach people to say yes.
+const skillTool = "skill"
 
 // finding is one rule's word on one effect.
 type finding struct {
@@ -100,7 +109,7 @@ func (b *Book) judge(p Preset, name string, e tool.Effect) []finding {
 		return []finding{denied(s)}
 	}
 	f := b.wide(p, name, class)
-	if f.verdict == policy.Ask && (b.lets(name, class, func(string) bool { return false }) || b.Always.tool(name)) {
+	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, func(string) bool { return false }) || b.Always.tool(name)) {
 		f.verdict = policy.Allow
 	}
 	return []finding{f}
