@@ -47,7 +47,8 @@ type parser struct {
 	at     int // number, from 1, of the line errors are about
 	script Script
 	reply  Reply
-	open   bool // reply has a verb
+	open   bool    // reply has a verb
+	before []Reply // what the open reply stands in for, the first choice first
 }
 
 // line reads one line, and the block that belongs to it.
@@ -72,14 +73,43 @@ func (p *parser) line() error {
 	return p.verb(verb, rest)
 }
 
+// instead closes the reply that is open and opens the one that is given where
+// it does not fit.
+func (p *parser) instead(rest string) error {
+	switch {
+	case strings.TrimSpace(rest) != "":
+		return errors.New("else stands alone on its line")
+	case len(p.reply.Want) == 0:
+		return errors.New("never reached: no want stands before this else")
+	}
+	p.before = append(p.before, p.reply)
+	p.reply = Reply{Line: p.at}
+	return nil
+}
+
+// choices makes one reply of the open one and those it stands in for.
+func (p *parser) choices() {
+	for _, r := range slices.Backward(p.before) {
+		other := p.reply
+		r.Else = &other
+		p.reply = r
+	}
+	p.before = nil
+}
+
 // close ends the reply that is open; between two separators there may be none.
 func (p *parser) close() error {
 	if !p.open {
 		return nil
 	}
+	if len(p.before) > 0 && p.reply.silent() {
+		p.at = p.reply.Line
+		return errors.New("no reply follows else")
+	}
 	p.open = false
+	p.choices()
 	n := len(p.script)
-	if n > 0 && p.script[n-1].Repeat == Forever {
+	if !p.reply.silent() && p.endless(p.reply.To) {
 		p.at = p.reply.Line
 		return errors.New("never reached: the reply before it repeats for ever")
 	}
@@ -95,8 +125,22 @@ func (p *parser) close() error {
 	return nil
 }
 
+// endless reports whether a reply for that conversation is given for ever.
+func (p *parser) endless(to string) bool {
+	return slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.To == to })
+}
+
 func (p *parser) verb(verb, rest string) error {
 	switch verb {
+	case "else":
+		return p.instead(rest)
+	case "to":
+		text, err := p.text(rest)
+		if p.reply.To != "" || text == "" || len(p.before) > 0 {
+			return errors.New("to stands once, before else, and names what a conversation begins with")
+		}
+		p.reply.To = text
+		return err
 	case "want":
 		text, err := p.text(rest)
 		p.reply.Want = append(p.reply.Want, text)
@@ -136,7 +180,7 @@ func (p *parser) step(verb, rest string) (Step, error) {
 	case "fail":
 		return parseFail(rest)
 	}
-	return nil, fmt.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, want or repeat", verb)
+	return nil, fmt.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat", verb)
 }
 
 // blockMark is the word that will end the block that rest opens, or "".
@@ -215,7 +259,10 @@ func (p *parser) stop(word string) error {
 }
 
 func (p *parser) repeat(word string) error {
-	if p.reply.Repeat != 0 {
+	switch {
+	case len(p.before) > 0:
+		return errors.New("repeat stands before else: it is about both")
+	case p.reply.Repeat != 0:
 		return errors.New("repeat is given twice")
 	}
 	if word == "" {

@@ -17,8 +17,10 @@ const Forever = -1
 
 // Reply is one answer of the model. The zero Reply says nothing and ends well.
 type Reply struct {
+	To     string        // the conversation it is part of begins with this; "" is any other
 	Steps  []Step        // the stream, in order
 	Want   []string      // texts the request must hold
+	Else   *Reply        // given where it does not; nil makes that a failure
 	Usage  *chat.Usage   // nil if the model does not say
 	Stop   provider.Stop // "" means by content: tools after a call, else end
 	Repeat int           // how often it is given; 0 means once
@@ -88,6 +90,9 @@ func (s Script) String() string {
 }
 
 func (r Reply) write(b *strings.Builder) {
+	if r.To != "" {
+		writeText(b, "to", r.To)
+	}
 	for _, w := range r.Want {
 		writeText(b, "want", w)
 	}
@@ -105,6 +110,10 @@ func (r Reply) write(b *strings.Builder) {
 		b.WriteString("repeat\n")
 	case r.Repeat != 0:
 		fmt.Fprintf(b, "repeat %d\n", r.Repeat)
+	}
+	if r.Else != nil {
+		b.WriteString("else\n")
+		r.Else.write(b)
 	}
 }
 
@@ -166,7 +175,7 @@ func (r Reply) stop() provider.Stop {
 
 // silent reports whether r has nothing of its own to say.
 func (r Reply) silent() bool {
-	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == ""
+	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.To == ""
 }
 
 // times is how often the reply is given.

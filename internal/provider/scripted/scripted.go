@@ -27,7 +27,11 @@
 //	cut [retry]          the stream ends here, before the reply is whole
 //	fail KIND [after=DURATION] [TEXT]  the provider fails here. KIND is auth, rate,
 //	                     overload, context, quota, model, bad, unreachable or an HTTP status
+//	to TEXT              the reply is for conversations whose first message holds
+//	                     TEXT, and those without it are for the others; each sort
+//	                     is given in order, as if it were a script of its own
 //	want TEXT            what was said since the model's last turn must hold TEXT
+//	else                 what follows is the reply where a want above was not heard
 //	repeat [N]           the reply is given N times, or for ever; alone between
 //	                     separators it is about the reply before
 //
@@ -65,6 +69,7 @@ type Provider struct {
 
 	mu   sync.Mutex // guards the fields below
 	seen []provider.Request
+	to   map[string]int // how many of them were part of which conversation
 }
 
 // New returns a provider that plays s from the start.
@@ -93,10 +98,10 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 			yield(nil, err)
 			return
 		}
-		asked := p.remember(req)
-		r, err := p.script.reply(asked)
+		asked, script, n := p.remember(req)
+		r, err := script.reply(n)
 		if err == nil {
-			err = r.check(req)
+			r, err = r.fitting(req)
 		}
 		if err != nil {
 			yield(nil, err)
@@ -107,14 +112,39 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 	}
 }
 
-// remember keeps req as it is now and says how many requests there were.
-func (p *Provider) remember(req provider.Request) int {
+// remember keeps req as it is now and says how many requests there were, which
+// replies it may get, and how many of the requests were for those.
+func (p *Provider) remember(req provider.Request) (asked int, script Script, n int) {
+	to := p.script.conversation(req)
 	req.Messages = slices.Clone(req.Messages)
 	req.Tools = slices.Clone(req.Tools)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.seen = append(p.seen, req)
-	return len(p.seen)
+	if p.to == nil {
+		p.to = make(map[string]int)
+	}
+	p.to[to]++
+	return len(p.seen), p.script.only(to), p.to[to]
+}
+
+// conversation is the To of the replies that req may get.
+func (s Script) conversation(req provider.Request) string {
+	if len(req.Messages) == 0 {
+		return ""
+	}
+	first := req.Messages[0].Text()
+	for _, r := range s {
+		if r.To != "" && strings.Contains(first, r.To) {
+			return r.To
+		}
+	}
+	return ""
+}
+
+// only is the part of s that is for one conversation.
+func (s Script) only(to string) Script {
+	return slices.DeleteFunc(slices.Clone(s), func(r Reply) bool { return r.To != to })
 }
 
 // reply finds the answer to the n'th request, counted from 1.
@@ -147,6 +177,16 @@ func ordinal(n int) string {
 		}
 	}
 	return fmt.Sprint(n, suffix)
+}
+
+// fitting is r, or the first of its alternatives that fits req.
+func (r Reply) fitting(req provider.Request) (Reply, error) {
+	err := r.check(req)
+	for err != nil && r.Else != nil {
+		r = *r.Else
+		err = r.check(req)
+	}
+	return r, err
 }
 
 // check reports the first text that r wants and req does not hold.

@@ -130,6 +130,11 @@ func TestParseErrorsNameTheLine(t *testing.T) {
 		"---\n\nrepeat\n---":                    "script line 3: nothing to repeat",
 		"say a\nrepeat 2\n---\nrepeat":          "script line 4: nothing to repeat",
 		"say a\n---\nrepeat\n---\n---\nsay b\n": "script line 6: never reached",
+		"say a\nelse\nsay b":                    "script line 2: never reached: no want",
+		"else":                                  "script line 1: never reached: no want",
+		"want a\nelse no\nsay b":                "script line 2: else stands alone",
+		"want a\nsay b\nelse\n---\nsay c":       "script line 3: no reply follows else",
+		"want a\nelse\nsay b\nrepeat":           "script line 4: repeat stands before else",
 		"say \xff":                              "script: not valid UTF-8",
 	}
 	for text, want := range tests {
@@ -276,6 +281,19 @@ func TestWantLooksAtWhatIsNew(t *testing.T) {
 	}
 }
 
+func TestElseIsGivenWhereTheFirstChoiceDoesNotFit(t *testing.T) {
+	const script = "want yes\nsay glad\nelse\nwant no\nwant sorry\nsay a pity\nelse\nsay what?\n---\nwant yes\nelse\nwant no\nsay x"
+	for told, want := range map[string]string{"oh yes": "glad", "sorry, no": "a pity", "no": "what?", "": "what?"} {
+		p := open(t, script)
+		if r, err := collect(p, ask(told)); err != nil || r.Message.Text() != want {
+			t.Errorf("%q is answered with %q, %v", told, r.Message.Text(), err)
+		}
+		if _, err := collect(p, ask("maybe")); err == nil || !strings.HasPrefix(err.Error(), `script line 11: the model wanted to hear "no"`) {
+			t.Errorf("no choice fits, and the error is %v", err)
+		}
+	}
+}
+
 func TestTextComesWordByWord(t *testing.T) {
 	var got []string
 	p := open(t, "say one two  three")
@@ -415,6 +433,12 @@ wait 1m0.5s
 usage 1 2 3
 stop tools
 repeat 3
+else
+want other
+say second choice
+else
+call read
+usage 4 5
 ---
 cut retry
 ---
@@ -443,14 +467,18 @@ func checkReadsBack(t *testing.T, text string) {
 	if err != nil {
 		t.Fatalf("%v in\n%s", err, first)
 	}
-	for i := range first {
-		first[i].Line = 0
-	}
-	for i := range again {
-		again[i].Line = 0
-	}
+	forgetLines(first)
+	forgetLines(again)
 	if !reflect.DeepEqual(again, first) {
 		t.Errorf("reads back as\n%#v\nnot\n%#v", again, first)
+	}
+}
+
+func forgetLines(s scripted.Script) {
+	for i := range s {
+		for r := &s[i]; r != nil; r = r.Else {
+			r.Line = 0
+		}
 	}
 }
 
@@ -475,6 +503,7 @@ func FuzzParse(f *testing.F) {
 	f.Add(everything)
 	f.Add("say a\r\nsay <<E\r\nx\r\nE")
 	f.Add("call x id= \ncall y id=3 id=4\nwant")
+	f.Add("want a\nelse\nwant hello\nelse\nsay b\nelse")
 	f.Add("fail 500 \n---\n---\nrepeat")
 	f.Fuzz(func(t *testing.T, text string) {
 		s, err := scripted.Parse(text)
@@ -487,4 +516,45 @@ func FuzzParse(f *testing.F) {
 			_, _ = collect(p, ask("hello two\nlines"))
 		}
 	})
+}
+
+func TestEachConversationHasItsOwnReplies(t *testing.T) {
+	p := open(t, "say main one\n---\nto count files\nsay child one\nrepeat 2\n---\nsay main two\n---\nto list names\nsay other\nrepeat\n---\nto count files\nsay child two")
+	said := func(first string) string {
+		t.Helper()
+		r, err := collect(p, ask(first))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r.Message.Text()
+	}
+	var got []string
+	for _, first := range []string{"please count files", "hello", "list names", "count files", "count files", "list names", "hello"} {
+		got = append(got, said(first))
+	}
+	want := []string{"child one", "main one", "other", "child one", "child two", "other", "main two"}
+	if !slices.Equal(got, want) {
+		t.Errorf("said %q\nwant %q", got, want)
+	}
+	if _, err := collect(p, ask("count files")); err == nil || !strings.Contains(err.Error(), "asked a 4th time but the script has 3 replies") {
+		t.Errorf("the end of one conversation's replies: %v", err)
+	}
+}
+
+func TestToInScripts(t *testing.T) {
+	for script, want := range map[string]string{
+		"to a\nto b\nsay x":                         "script line 2: to stands once",
+		"to\nsay x":                                 "script line 1: to stands once",
+		"want a\nsay x\nelse\nto b\nsay y":          "script line 4: to stands once",
+		"to a\nsay x\nrepeat\n---\nto a\nsay never": "never reached",
+	} {
+		if _, err := scripted.Parse(script); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want %q", script, err, want)
+		}
+	}
+	const text = "to a b\nwant c\nsay x\nelse\nsay y\n"
+	s := mustParse(t, text)
+	if s[0].To != "a b" || s.String() != text {
+		t.Errorf("reads back as %q", s.String())
+	}
 }
