@@ -48,7 +48,7 @@ func TestScripts(t *testing.T) {
 			env.Setenv("HOME", home)
 			name, value, _ := strings.Cut(noRaceWait, "=")
 			env.Setenv(name, value)
-			env.Setenv("GOCACHE", os.Getenv("GOCACHE"))
+			env.Setenv("GOCACHE", goCache())
 			env.Cd = filepath.Join(env.WorkDir, "w")
 			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(env.Cd, 0o755))
 		},
@@ -62,6 +62,19 @@ func TestScripts(t *testing.T) {
 			},
 		},
 	})
+}
+
+// goCache is where Go keeps what it has built, so that scripts with a home of
+// their own need not build it again.
+func goCache() string {
+	if dir := os.Getenv("GOCACHE"); dir != "" {
+		return dir
+	}
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		return ""
+	}
+	return filepath.Join(dir, "go-build")
 }
 
 // exits runs a command and checks its exit code: exits 42 coder -p.

@@ -103,13 +103,15 @@ func Main(env Env) int {
 	ctx, stop := env.Signals(context.Background())
 	defer stop()
 	err := run(ctx, env)
-	complain(env.Stderr, err)
+	if text := message(err); text != "" {
+		complain(env.Stderr, wordsOf(env).Said(text))
+	}
 	return ExitCode(err)
 }
 
 // complain tells the person what went wrong.
-func complain(w io.Writer, err error) {
-	for line := range strings.Lines(message(err)) {
+func complain(w io.Writer, text string) {
+	for line := range strings.Lines(text) {
 		fmt.Fprintln(w, "coder: "+strings.TrimRight(line, "\n"))
 	}
 }
@@ -121,7 +123,7 @@ func run(ctx context.Context, env Env) error {
 	}
 	switch {
 	case fl.help:
-		return writeHelp(env.Stdout)
+		return writeHelp(env.Stdout, wordsFor(env, fl))
 	case fl.version || fl.command == "version":
 		_, err := fmt.Fprintf(env.Stdout, "coder %s\n", Version)
 		return err
@@ -131,6 +133,12 @@ func run(ctx context.Context, env Env) error {
 		return runTrust(env, fl)
 	case fl.command == "policy":
 		return runPolicy(ctx, env, fl)
+	case fl.command == "sessions":
+		return runSessions(ctx, env, fl)
+	case fl.command == "export":
+		return runExport(ctx, env, fl)
+	case fl.command == "audit":
+		return runAudit(ctx, env, fl)
 	case fl.command == "tasks":
 		return runTasks(ctx, env, fl)
 	case fl.command == "respond":

@@ -43,7 +43,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 	var help strings.Builder
-	if err := writeHelp(&help); err != nil {
+	if err := writeHelp(&help, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range options() {

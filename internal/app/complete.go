@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"coder/internal/lineedit"
+	"coder/internal/mention"
 	"coder/internal/orchestrator"
 )
 
@@ -42,9 +43,9 @@ func completeWords(word string, words []string) (choices []lineedit.Choice) {
 }
 
 func (c *console) completeCommand(word string) (choices []lineedit.Choice) {
-	for _, cmd := range orchestrator.Commands() {
+	for _, cmd := range slices.Concat(orchestrator.Commands(), c.customCommands()) {
 		if name := "/" + cmd.Name; strings.HasPrefix(name, word) {
-			choices = append(choices, lineedit.Choice{Text: name + " ", Note: c.words.T(cmd.Help)})
+			choices = append(choices, lineedit.Choice{Text: name + " ", Note: c.words.Said(cmd.Help)})
 		}
 	}
 	return choices
@@ -67,7 +68,7 @@ func (c *console) completePath(word string) (choices []lineedit.Choice) {
 		if e.IsDir() {
 			text += "/"
 		} else {
-			text += " "
+			text = mention.Ref{Path: dir + e.Name(), Quoted: !mention.Plain(dir + e.Name())}.String() + " "
 		}
 		choices = append(choices, lineedit.Choice{Text: text})
 	}

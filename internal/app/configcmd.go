@@ -45,12 +45,13 @@ func showConfig(env Env, fl *flags) error {
 	if err != nil {
 		return &exitError{code: ExitConfig, err: err}
 	}
+	words := wordsFor(env, fl)
 	w := tabwriter.NewWriter(env.Stdout, 0, 4, 2, ' ', 0)
 	for _, r := range report.Rows() {
-		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Key, r.Value, r.Origin)
+		fmt.Fprintf(w, "%s\t%s\t%s\n", r.Key, r.Value, words.Said(r.Origin.String()))
 	}
 	for _, warning := range report.Warnings {
-		fmt.Fprintln(env.Stderr, "coder: "+warning.String())
+		fmt.Fprintln(env.Stderr, "coder: "+words.Said(warning.String()))
 	}
 	return w.Flush()
 }
@@ -60,12 +61,13 @@ func showConfigPaths(env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
+	words := wordsFor(env, fl)
 	for _, path := range h.loadOptions().Files() {
-		state := "not there"
+		line := words.T("%s (not there)", path)
 		if _, err := os.Stat(path); err == nil {
-			state = "read"
+			line = words.T("%s (read)", path)
 		}
-		fmt.Fprintf(env.Stdout, "%s (%s)\n", path, state)
+		fmt.Fprintln(env.Stdout, line)
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/config"
@@ -36,9 +37,6 @@ import (
 	"coder/internal/uip"
 )
 
-// defaultContext is what a model is taken to hold where nobody says.
-const defaultContext = 128_000
-
 // house is the program put together for one workspace.
 type house struct {
 	env   Env
@@ -50,10 +48,13 @@ type house struct {
 
 	report  config.Report
 	trusted trust.State
-	state   *profile.State  // the mode of work
-	judge   *judgement      // once a session is open
-	set     tool.Set        // what the model may call
-	damaged map[string]bool // sessions that lost records when they were claimed
+	state   *profile.State         // the mode of work
+	judge   *judgement             // once a session is open
+	set     tool.Set               // what the model may call
+	lore    *lore                  // once it is asked for
+	damaged map[string]bool        // sessions that lost records when they were claimed
+	kept    *supervisor.Supervisor // once there is one
+	chosen  atomic.Pointer[string] // the model that /model chose
 }
 
 // newHouse reads the configuration and checks that work can be done in dir.
@@ -77,7 +78,7 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 		warn(w.String())
 	}
 	h.conf, h.report = conf, report
-	if err := h.newState(); err != nil {
+	if err := errors.Join(h.newState(), h.checkModelInfo()); err != nil {
 		return nil, err
 	}
 	if conf.Runtime.WorkspaceRoot != "" {
@@ -214,11 +215,12 @@ func (h *house) supervise(person uip.Interactor) (*supervisor.Supervisor, error)
 	if err != nil {
 		return nil, err
 	}
-	return supervisor.New(supervisor.Config{
+	h.kept = supervisor.New(supervisor.Config{
 		Store: logs, Sessions: sessions, Person: person, Engine: h.engine,
 		Dir: h.root, NewID: newID, Now: h.env.Now,
 		Damaged: func(id string) bool { return h.damaged[id] },
-	}), nil
+	})
+	return h.kept, nil
 }
 
 // engine builds what one session runs on.
@@ -241,15 +243,18 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	}
 	h.judge = judge
 	runner := &toolrun.Runner{
-		Policy: judge, NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(),
+		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(),
 	}
 	if m := h.remember(judge); m != nil {
 		runner.Memory = m
 	}
+	settings := h.settings(hands.set)
+	hands.crew.settings, hands.crew.runner = settings, runner
+	desk := h.desk(sessionID, hands)
 	return supervisor.Engine{
-		Provider: model, Runner: runner, Settings: h.settings(hands.set),
-		Profile: h.state, Permissions: judge.permissions, Todos: hands.todos.List, Files: hands.project,
-		Observe: h.observer(hands), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
+		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
+		Profile: h.state, Permissions: judge.permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
+		Desk: desk.services(), Observe: desk.watch(h.observer(hands)), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
 	}, nil
 }
 
@@ -279,16 +284,12 @@ func (h *house) conceal() func(string) string {
 
 // settings are read at the start of each turn: they follow the mode.
 func (h *house) settings(set tool.Set) func() orchestrator.Settings {
-	limit := h.conf.Runtime.ContextTokenLimit
-	if limit == 0 {
-		limit = defaultContext
-	}
 	system := h.systemPrompt()
 	return func() orchestrator.Settings {
 		m, _ := h.state.Current()
 		return orchestrator.Settings{
 			Model: h.modelName(), Mode: m.Name, System: system(m), Tools: set.Without(func(name string) bool { return !m.Has(name) || h.forbidden(name) }),
-			MaxSteps: h.conf.Runtime.MaxSteps, ContextLimit: limit,
+			MaxSteps: h.conf.Runtime.MaxSteps, ContextLimit: h.contextLimit(),
 			StopOnReject: h.conf.Approval.OnReject == "stop", DirectBang: h.conf.Approval.Bang == "direct",
 			Compaction: h.compaction(), Verification: h.verification(), TodoForComplex: h.conf.Workflow.RequireTodoForComplex,
 		}
@@ -313,6 +314,9 @@ func (h *house) forbidden(name string) bool {
 }
 
 func (h *house) modelName() string {
+	if name := h.chosen.Load(); name != nil {
+		return *name
+	}
 	if h.conf.Provider.Model == "" && h.scripted() {
 		return "script"
 	}
@@ -332,7 +336,7 @@ func (h *house) systemPrompt() func(profile.Mode) string {
 	return func(m profile.Mode) string {
 		return prompt.System(prompt.Facts{
 			Dir: h.root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date,
-			Mode: m.Name, ModeText: m.Prompt, Rules: rules, Append: h.flags.appendSystem,
+			Mode: m.Name, ModeText: m.Prompt, Skills: h.skillSummary(m), Rules: rules, Append: h.flags.appendSystem,
 		})
 	}
 }
@@ -366,6 +370,7 @@ func (h *house) provider() (provider.Provider, error) {
 		return nil, err
 	}
 	p = provider.Retry(p, provider.Backoff{Retries: h.conf.Provider.MaxRetries, Jitter: rand.Float64, Sleep: h.env.Sleep})
+	p = provider.Fallback(p, h.conf.Provider.FallbackModels...)
 	return textcalls.Wrap(p, textcalls.Mode(h.conf.Provider.ToolMode)), nil
 }
 
@@ -387,6 +392,12 @@ func (h *house) wireProvider() (provider.Provider, error) {
 	case c.Model == "":
 		return nil, configf("no model is chosen; use --model NAME or CODER_MODEL")
 	}
+	return h.client()
+}
+
+// client speaks to the configured endpoint.
+func (h *house) client() (*openai.Client, error) {
+	c := h.conf.Provider
 	var ca []byte
 	if c.CAFile != "" {
 		var err error

@@ -39,7 +39,7 @@ type flags struct {
 	option                string   // the option that an answer takes
 	answers               []string // to the parts of a question
 	json, revoke, record  bool
-	against               string
+	against, format       string
 
 	addDirs []string // further folders the file tools may use
 
@@ -47,7 +47,7 @@ type flags struct {
 }
 
 // subcommands are words that, standing first, are not a prompt.
-var subcommands = []string{"config", "demo", "policy", "respond", "tasks", "trust", "version", "help"}
+var subcommands = []string{"audit", "config", "demo", "export", "policy", "respond", "sessions", "tasks", "trust", "version", "help"}
 
 // option is one flag: its names, what its value is called, what it does.
 type option struct {
@@ -127,8 +127,9 @@ func options() []option {
 		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: addAnswer}),
 		of("respond", flag("record-only", "", "keep the answer and do not go on with the task", func(f *flags) *bool { return &f.record })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
+		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html")),
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
-		of("tasks, policy, trust", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, audit, policy, trust", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}
@@ -269,6 +270,9 @@ const usage = `coder — a coding agent for the terminal
   coder [flags] [prompt]         talk in the terminal; with a prompt, run it first and stay
   coder -p [flags] [prompt]      run one turn; the prompt comes from the argument, stdin, or both
   coder demo                     a whole turn on a throw-away project, played by a script
+  coder sessions [--json]        the sessions kept here, the newest first
+  coder export ID [--format json|md|html]
+  coder audit [show|verify] [SESSION] [--json]
   coder tasks [--json]           tasks and their state, with open questions
   coder respond INTERACTION --option ID [--input TEXT] [--comment TEXT]
   coder policy check [--mode M] [--json] COMMAND
@@ -285,9 +289,9 @@ Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 wai
 55 workspace not trusted, 130 interrupted.
 `
 
-func writeHelp(w io.Writer) error {
+func writeHelp(w io.Writer, words *i18n.Printer) error {
 	var b strings.Builder
-	b.WriteString(usage)
+	b.WriteString(words.Said(usage))
 	for _, o := range options() {
 		name := "    --" + o.long
 		if o.short != "" {
@@ -299,13 +303,13 @@ func writeHelp(w io.Writer) error {
 		case o.value != "":
 			name += " " + o.value
 		}
-		about := o.help
+		about := words.T(o.help)
 		if o.of != "" {
 			about = "(" + o.of + ") " + about
 		}
 		fmt.Fprintf(&b, "  %-44s %s\n", name, about)
 	}
-	b.WriteString(exitCodes)
+	b.WriteString(words.T(exitCodes))
 	_, err := io.WriteString(w, b.String())
 	return err
 }

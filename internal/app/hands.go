@@ -24,6 +24,7 @@ import (
 	"coder/internal/toolbox/lookup"
 	"coder/internal/toolbox/plan"
 	"coder/internal/toolbox/search"
+	"coder/internal/toolbox/skills"
 	"coder/internal/toolbox/web"
 	"coder/internal/toolrun"
 	"coder/internal/undo"
@@ -42,6 +43,7 @@ type hands struct {
 	index    *codeindex.Index
 	confiner *confiner
 	project  project
+	crew     *crew
 	work     context.Context // ends with close
 	made     time.Time
 	ends     []func() error
@@ -55,7 +57,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	hs := &hands{work: work, made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
-	hs.confiner, hs.project = &confiner{house: h}, project{ws}
+	hs.confiner, hs.project, hs.crew = &confiner{house: h}, project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
 		hs.keeper = hs.files
@@ -87,7 +89,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	return slices.Concat(
 		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, shell,
 		git.All(git.Options{Workspace: ws, Env: env}),
-		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID),
+		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID), []tool.Tool{skills.Skill(h.written().skills), hs.crew.tool()},
 	)
 }
 

@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,9 +20,10 @@ import (
 
 // workshop is the program put together over a folder, without a face.
 type workshop struct {
-	t    *testing.T
-	dir  string
-	errs bytes.Buffer
+	t     *testing.T
+	dir   string
+	added []string
+	errs  bytes.Buffer
 }
 
 func newWorkshop(t *testing.T) *workshop { return &workshop{t: t, dir: t.TempDir()} }
@@ -52,7 +55,7 @@ func (w *workshop) open(script string) *supervisor.Session {
 		w.t.Fatal(err)
 	}
 	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.t.TempDir()}, Dir: w.dir, Stderr: &w.errs, Now: time.Now}
-	h, err := newHouse(env, &flags{script: model, autoApprove: true}, func(s string) { w.errs.WriteString(s + "\n") })
+	h, err := newHouse(env, &flags{script: model, autoApprove: true, addDirs: w.added}, func(s string) { w.errs.WriteString(s + "\n") })
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -174,9 +177,7 @@ func TestATurnThatChangesNothingKeepsNothing(t *testing.T) {
 	w.write("a.txt", "one\n")
 	s := w.open("call read {\"path\": \"a.txt\"}\ncall grep {\"pattern\": \"one\"}\n---\nsay done")
 	w.turn(s, "look")
-	if _, err := os.Stat(filepath.Join(w.dir, ".coder", "undo")); !errors.Is(err, os.ErrNotExist) {
-		t.Errorf("something was kept: %v", err)
-	}
+	w.wantNothingKept()
 }
 
 func TestCommandsInTheBackgroundEndWithTheSession(t *testing.T) {
@@ -238,4 +239,139 @@ func TestAFileReadBeforeARestartIsNotOverwrittenBlindly(t *testing.T) {
 	s = w.open("call write {\"path\": \"a.txt\", \"content\": \"theirs\"}\ncall write {\"path\": \"b.txt\", \"content\": \"new\"}\n---\nwant changed on disk since it was read\nsay I see")
 	w.turn(s, "write them")
 	w.want(map[string]string{"a.txt": "one\nmine\n", "b.txt": "new"})
+}
+
+const killedTurn = `
+call write {"path": "a", "content": "two"}
+call bash {"command": "echo sh > b; echo c1 >> c; sleep 600"}
+---
+say never
+`
+
+// childDir is set in the environment of a child that is to be killed.
+const childDir = "CODER_TEST_KILLED_IN"
+
+// TestChildThatIsKilled is not a test of its own: it is what the next one kills.
+func TestChildThatIsKilled(t *testing.T) {
+	dir := os.Getenv(childDir)
+	if dir == "" {
+		t.Skip("it is run by TestUndoAfterAKill")
+	}
+	w := &workshop{t: t, dir: dir}
+	w.turn(w.open(killedTurn), "work")
+}
+
+func TestUndoAfterAKill(t *testing.T) {
+	w := newWorkshop(t)
+	w.write("a", "one")
+	w.write("c", "c0\n")
+	w.kill("c", "c0\nc1\n")
+	w.write("c", "c0\nc1\nuser\n")
+
+	s := w.open("say nothing")
+	r := w.undo(s, undo.Call{})
+	w.want(map[string]string{"a": "one", "b": "sh\n", "c": "c0\nc1\nuser\n"})
+	if strings.Join(r.NotUndone, " ") != "b c" {
+		t.Errorf("undo: %+v", r)
+	}
+	r = w.undo(s, undo.Call{All: true})
+	w.want(map[string]string{"a": "one", "b": "sh\n", "c": "c0\nc1\nuser\n"})
+	if len(r.Kept) != 2 || r.Kept[0].Path != "b" || r.Kept[1].Path != "c" {
+		t.Errorf("undo all: %+v", r)
+	}
+	w.undo(s, undo.Call{All: true, Force: true})
+	w.want(map[string]string{"a": "one", "b": "", "c": "c0\n"})
+}
+
+// kill runs the turn that is cut off in a process of its own, and ends that
+// once a file holds a text.
+func (w *workshop) kill(name, text string) {
+	w.t.Helper()
+	cmd := exec.Command(os.Args[0], "-test.run=^TestChildThatIsKilled$")
+	cmd.Env = append(os.Environ(), childDir+"="+w.dir)
+	if err := cmd.Start(); err != nil {
+		w.t.Fatal(err)
+	}
+	for range 3000 {
+		if got, _ := os.ReadFile(filepath.Join(w.dir, name)); string(got) == text {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	w.want(map[string]string{name: text})
+}
+
+// A command known to only look costs nothing.
+func TestACommandThatOnlyReadsKeepsNothing(t *testing.T) {
+	w := newWorkshop(t)
+	w.write("a.txt", "one\n")
+	s := w.open("call bash {\"command\": \"ls && cat a.txt\"}\n---\nwant one\nsay done")
+	w.turn(s, "look")
+	w.wantNothingKept()
+}
+
+// Where git has every file, a command that changes nothing costs nothing
+// either, and one that does can still be undone.
+func TestACommandInACleanRepositoryKeepsNothing(t *testing.T) {
+	w := newWorkshop(t)
+	w.write("a.txt", "one\n")
+	w.write("sub/b.txt", "two\n")
+	w.write(".gitignore", ".coder/\n")
+	for _, args := range []string{"init -q", "add -A", "-c user.name=a -c user.email=a@b commit -qm all"} {
+		cmd := exec.Command("git", strings.Fields(args)...)
+		cmd.Dir = w.dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Skipf("git %s: %v %s", args, err, out)
+		}
+	}
+	s := w.open("call bash {\"command\": \"true; :> /dev/null; sh -c true\"}\n---\nsay done\n---\ncall bash {\"command\": \"echo new > sub/c.txt; echo more >> a.txt\"}\n---\nsay done")
+	w.turn(s, "nothing")
+	w.wantNothingKept()
+	w.turn(s, "something")
+	w.want(map[string]string{"a.txt": "one\nmore\n", "sub/c.txt": "new\n"})
+	w.undo(s, undo.Call{All: true})
+	w.want(map[string]string{"a.txt": "one\n", "sub/c.txt": ""})
+}
+
+func (w *workshop) wantNothingKept() {
+	w.t.Helper()
+	if _, err := os.Stat(filepath.Join(w.dir, ".coder", "undo")); !errors.Is(err, os.ErrNotExist) {
+		w.t.Errorf("something was kept: %v", err)
+	}
+}
+
+// What happens in a folder that was added is kept and undone like the rest.
+func TestAddedFoldersAreUndoneToo(t *testing.T) {
+	w, added := newWorkshop(t), newWorkshop(t)
+	w.added = []string{added.dir}
+	w.write("a", "one")
+	added.write("b", "b0")
+	added.write("c", "c0\n")
+	script := fmt.Sprintf(`
+call write {"path": "a", "content": "two"}
+call write {"path": %q, "content": "b1"}
+call bash {"command": "cd %s && echo c1 >> c && mkdir d && echo e > d/e"}
+---
+say done
+`, filepath.Join(added.dir, "b"), added.dir)
+	s := w.open(script)
+	w.turn(s, "work")
+	added.want(map[string]string{"b": "b1", "c": "c0\nc1\n", "d/e": "e\n"})
+	if err := s.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s = w.open("say nothing")
+	r := w.undo(s, undo.Call{})
+	if len(r.NotUndone) != 3 {
+		t.Errorf("undo: %+v", r)
+	}
+	w.want(map[string]string{"a": "one"})
+	added.want(map[string]string{"b": "b0", "c": "c0\nc1\n"})
+	w.undo(s, undo.Call{All: true})
+	added.want(map[string]string{"b": "b0", "c": "c0\n", "d/e": ""})
+	if strings.Contains(w.errs.String(), "undone") {
+		t.Errorf("said %q", w.errs.String())
+	}
 }

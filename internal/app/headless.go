@@ -25,14 +25,14 @@ func runHeadless(ctx context.Context, env Env, fl *flags) error {
 	if fl.inputFormat == "stream-json" {
 		return h.stream(ctx, out)
 	}
-	prompt, err := readPrompt(ctx, env, fl.args)
+	prompt, err := readPrompt(ctx, env, fl.args, out.warn)
 	if err != nil {
 		return err
 	}
 	if strings.TrimSpace(prompt) == "" && !fl.resumes() {
 		return inputf("the prompt is empty; give it as an argument or on stdin")
 	}
-	return h.withSession(ctx, out, func(s *supervisor.Session) error { return h.turn(ctx, s, out, prompt) })
+	return h.sit(ctx, out, func(s *sitting) error { return s.turn(ctx, out, prompt) })
 }
 
 func (f *flags) resumes() bool { return f.resumeAny || f.resume != "" }
@@ -41,7 +41,7 @@ func (f *flags) resumes() bool { return f.resumeAny || f.resume != "" }
 // goes wrong is told of at once and does not keep the next from running; the
 // program ends with the first that did.
 func (h *house) stream(ctx context.Context, out *output) error {
-	return h.withSession(ctx, out, func(s *supervisor.Session) error {
+	return h.sit(ctx, out, func(s *sitting) error {
 		var first error
 		turns := 0
 		for prompt, err := range readMessages(h.env.Stdin) {
@@ -49,11 +49,11 @@ func (h *house) stream(ctx context.Context, out *output) error {
 				return errors.Join(err, first)
 			}
 			turns++
-			if err := h.turn(ctx, s, out, prompt); err != nil {
-				complain(h.env.Stderr, err)
+			if err := s.turn(ctx, out, prompt); err != nil {
+				complain(h.env.Stderr, h.words().Said(message(err)))
 				first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 			}
-			if ctx.Err() != nil {
+			if ctx.Err() != nil || s.over {
 				break
 			}
 		}
@@ -64,9 +64,14 @@ func (h *house) stream(ctx context.Context, out *output) error {
 	})
 }
 
-// withSession opens the session the flags ask for, and closes it whatever
-// happens.
+// withSession is sit for work that stays in one session.
 func (h *house) withSession(ctx context.Context, out *output, work func(*supervisor.Session) error) error {
+	return h.sit(ctx, out, func(s *sitting) error { return work(s.Session) })
+}
+
+// sit opens the session the flags ask for, and closes the one in use at the end
+// whatever happens.
+func (h *house) sit(ctx context.Context, out *output, work func(*sitting) error) error {
 	person := uip.Nobody
 	if h.flags.onAsk == "park" {
 		person = uip.Parked
@@ -76,10 +81,11 @@ func (h *house) withSession(ctx context.Context, out *output, work func(*supervi
 		return err
 	}
 	h.keepOutOfGit()
-	s, err := h.open(ctx, sup, out)
+	first, err := h.open(ctx, sup, out)
 	if err != nil {
 		return err
 	}
+	s := &sitting{Session: first, house: h, sup: sup}
 	err = work(s)
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
@@ -88,23 +94,9 @@ func (h *house) withSession(ctx context.Context, out *output, work func(*supervi
 	return err
 }
 
-// turn runs one prompt and reports what came of it. An empty prompt takes up
-// the turn that was left unfinished.
+// turn runs one prompt of work that stays in one session.
 func (h *house) turn(ctx context.Context, s *supervisor.Session, out *output, prompt string) error {
-	out.begin()
-	var (
-		answer string
-		err    error
-	)
-	if strings.TrimSpace(prompt) == "" {
-		answer, err = s.Continue(ctx, out)
-		if errors.Is(err, supervisor.ErrFinished) {
-			return inputf("the prompt is empty, and session %s has no unfinished turn to go on with", s.ID)
-		}
-	} else {
-		answer, err = s.Run(ctx, prompt, out)
-	}
-	return out.end(answer, err)
+	return (&sitting{Session: s, house: h, sup: h.kept}).turn(ctx, out, prompt)
 }
 
 func (h *house) open(ctx context.Context, sup *supervisor.Supervisor, out event.Sink) (*supervisor.Session, error) {

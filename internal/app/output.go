@@ -9,6 +9,7 @@ import (
 
 	"coder/internal/broker"
 	"coder/internal/event"
+	"coder/internal/i18n"
 	"coder/internal/orchestrator"
 	"coder/internal/render/jsonl"
 	"coder/internal/render/plain"
@@ -20,14 +21,16 @@ import (
 type output struct {
 	event.Sink
 	env   Env
+	words *i18n.Printer
 	text  bool                 // the answer goes to stdout as it is
 	json  *streamjson.Renderer // nil unless a JSON format was asked for
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
+	local bool                 // the answer is the program's own, not the model's
 }
 
 func newOutput(env Env, fl *flags) *output {
-	o := &output{env: env}
+	o := &output{env: env, words: wordsFor(env, fl)}
 	var face event.Sink
 	switch {
 	case fl.events != "":
@@ -43,24 +46,27 @@ func newOutput(env Env, fl *flags) *output {
 		o.json = streamjson.New(env.Stdout, streamjson.Options{Now: env.Now, ResultOnly: fl.outputFormat == "json"})
 		face = o.json
 	}
-	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(env.Stderr, plain.Options{Verbose: fl.verbose}))
+	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(env.Stderr, plain.Options{Verbose: fl.verbose, Words: o.words}))
 	return o
 }
 
 // count keeps the turn's account.
 func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
-	if e, ok := r.Event.(event.InteractionResponded); ok && e.Author == broker.Nobody {
-		o.alone = true
+	switch e := r.Event.(type) {
+	case event.InteractionResponded:
+		o.alone = o.alone || e.Author == broker.Nobody
+	case event.LocalAdded:
+		o.local = true
 	}
 	return nil
 }
 
 // warn tells the person something that is not part of any turn.
-func (o *output) warn(text string) { fmt.Fprintln(o.env.Stderr, "coder: "+text) }
+func (o *output) warn(text string) { fmt.Fprintln(o.env.Stderr, "coder: "+o.words.Said(text)) }
 
 // begin opens the account of a turn.
-func (o *output) begin() { o.tally, o.alone = streamjson.Tally{}, false }
+func (o *output) begin() { o.tally, o.alone, o.local = streamjson.Tally{}, false, false }
 
 // end writes what the turn came to and returns the error the program should
 // end with: the turn's own, or that calls were refused.
@@ -98,6 +104,9 @@ func (o *output) write(answer string, turnErr error) error {
 		}
 		return o.json.Finish(context.Background(), out)
 	case o.text && answer != "":
+		if o.local {
+			answer = o.words.Said(answer)
+		}
 		if turnErr != nil {
 			answer = strings.TrimRight(answer, "\n") + "\n[interrupted]"
 		}

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/event"
+	"coder/internal/i18n"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/profile"
@@ -23,7 +24,7 @@ func runPolicy(ctx context.Context, env Env, fl *flags) error {
 		return usagef("coder policy takes check COMMAND, or test --against sessions")
 	}
 	what, rest := fl.args[0], fl.args[1:]
-	h, err := newHouse(env, fl, func(text string) { fmt.Fprintln(env.Stderr, "coder: "+text) })
+	h, err := newHouse(env, fl, warner(env, fl))
 	if err != nil {
 		return err
 	}
@@ -88,27 +89,28 @@ func (h *house) policyCheck(ctx context.Context, command string) error {
 		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(v))
 		return err
 	}
-	return v.print(h.env.Stdout)
+	return v.print(h.env.Stdout, h.words())
 }
 
-func (v verdictOn) print(w io.Writer) error {
+func (v verdictOn) print(w io.Writer, words *i18n.Printer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s in %s mode, risk %s", v.Decision, v.Mode, v.Risk)
+	verdict := words.T("%s in %s mode, risk %s", words.T(v.Decision), v.Mode, words.T(v.Risk))
 	if v.ReadOnly {
-		b.WriteString(", only reads")
+		verdict = words.T("%s in %s mode, risk %s, only reads", words.T(v.Decision), v.Mode, words.T(v.Risk))
 	}
-	b.WriteString("\n")
+	lines := []string{verdict}
 	for _, why := range v.Reasons {
-		fmt.Fprintf(&b, "  because %s\n", why)
+		lines = append(lines, words.T("  because %s", words.Said(why)))
 	}
 	for _, rule := range v.Rules {
-		fmt.Fprintf(&b, "  decided by %s\n", rule)
+		lines = append(lines, words.T("  decided by %s", words.Said(rule)))
 	}
 	if v.Always != nil {
-		fmt.Fprintf(&b, "  always would remember %s\n", *v.Always)
+		lines = append(lines, words.T("  always would remember %s", words.Said(*v.Always)))
 	} else {
-		fmt.Fprintf(&b, "  always cannot be said: %s\n", v.Never)
+		lines = append(lines, words.T("  always cannot be said: %s", words.Said(v.Never)))
 	}
+	b.WriteString(strings.Join(lines, "\n") + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -156,7 +158,7 @@ func (h *house) policyTest(ctx context.Context) error {
 		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(sum))
 		return err
 	}
-	return sum.print(h.env.Stdout)
+	return sum.print(h.env.Stdout, h.words())
 }
 
 // retry judges the calls of one session, each in the mode it was made in.
@@ -213,13 +215,13 @@ func (sum *retrials) add(ctx context.Context, j *judgement, m profile.Mode, pres
 	}
 }
 
-func (sum *retrials) print(w io.Writer) error {
+func (sum *retrials) print(w io.Writer, words *i18n.Printer) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%d calls in %d sessions: %d were asked about, %d would be now (%+d)\n", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)
+	b.WriteString(words.T("%d calls in %d sessions: %d were asked about, %d would be now (%+d)", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen) + "\n")
 	for _, c := range sum.Changed {
-		fmt.Fprintf(&b, "  %s → %s  %s %s  (%s, %s)\n", c.Then, c.Now, c.Tool, c.What, c.Session, c.Mode)
+		fmt.Fprintf(&b, "  %s → %s  %s %s  (%s, %s)\n", words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode)
 		if c.Why != "" {
-			fmt.Fprintf(&b, "      %s\n", c.Why)
+			fmt.Fprintf(&b, "      %s\n", words.Said(c.Why))
 		}
 	}
 	_, err := io.WriteString(w, b.String())

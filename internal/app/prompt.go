@@ -23,13 +23,13 @@ const patience = 3 * time.Second
 
 // readPrompt puts the prompt together from the arguments and, where something
 // is piped in, from stdin.
-func readPrompt(ctx context.Context, env Env, args []string) (string, error) {
+func readPrompt(ctx context.Context, env Env, args []string, warn func(string)) (string, error) {
 	if len(args) == 1 && args[0] == "-" {
 		args = nil // stdin, as elsewhere
 	}
 	prompt := strings.Join(args, " ")
 	if env.Piped() {
-		piped, err := readStdin(ctx, env)
+		piped, err := readStdin(ctx, env, warn)
 		if err != nil {
 			return "", err
 		}
@@ -59,7 +59,7 @@ func tooLong() error {
 
 // readStdin reads stdin to its end, and says so if that takes long: a run
 // must never hang without a word on a stdin nobody closes.
-func readStdin(ctx context.Context, env Env) (string, error) {
+func readStdin(ctx context.Context, env Env, warn func(string)) (string, error) {
 	type input struct {
 		text []byte
 		err  error
@@ -82,7 +82,7 @@ func readStdin(ctx context.Context, env Env) (string, error) {
 			}
 			return string(in.text), nil
 		case <-slow.C:
-			fmt.Fprintln(env.Stderr, "coder: waiting for the end of stdin (use < /dev/null if nothing comes there)")
+			warn("waiting for the end of stdin (use < /dev/null if nothing comes there)")
 		case <-ctx.Done():
 			return "", ctx.Err()
 		}

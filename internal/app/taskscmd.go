@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"coder/internal/event"
+	"coder/internal/i18n"
 	"coder/internal/orchestrator"
 	"coder/internal/supervisor"
 	"coder/internal/task"
@@ -97,7 +98,7 @@ func runTasks(ctx context.Context, env Env, fl *flags) error {
 	if len(fl.args) > 0 {
 		return usagef("coder tasks takes no arguments")
 	}
-	h, err := newHouse(env, fl, func(text string) { fmt.Fprintln(env.Stderr, "coder: "+text) })
+	h, err := newHouse(env, fl, warner(env, fl))
 	if err != nil {
 		return err
 	}
@@ -109,20 +110,20 @@ func runTasks(ctx context.Context, env Env, fl *flags) error {
 		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(rows))
 		return err
 	}
-	return printTasks(env.Stdout, rows)
+	return printTasks(env.Stdout, rows, h.words())
 }
 
-func printTasks(w io.Writer, rows []taskRow) error {
+func printTasks(w io.Writer, rows []taskRow, words *i18n.Printer) error {
 	var b strings.Builder
 	if len(rows) == 0 {
-		b.WriteString("there are no tasks here\n")
+		b.WriteString(words.T("there are no tasks here") + "\n")
 	}
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%s  %-13s %s  (%s)\n", r.Created.Local().Format("2006-01-02 15:04"), r.Status, oneLine(r.Title), r.Session)
+		fmt.Fprintf(&b, "%s  %-13s %s  (%s)\n", r.Created.Local().Format("2006-01-02 15:04"), words.T(r.Status), oneLine(r.Title), r.Session)
 		for _, q := range r.Open {
-			fmt.Fprintf(&b, "    waits for an answer: %s\n", oneLine(q.Display.Title))
+			b.WriteString(words.T("    waits for an answer: %s", oneLine(words.Said(q.Display.Title))) + "\n")
 			if q.Display.Description != "" {
-				fmt.Fprintf(&b, "      %s\n", oneLine(q.Display.Description))
+				fmt.Fprintf(&b, "      %s\n", oneLine(words.Said(q.Display.Description)))
 			}
 			for _, part := range q.Parts {
 				fmt.Fprintf(&b, "      %s: %s\n", part.ID, oneLine(part.Display.Title))

@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/event"
 	"coder/internal/i18n"
+	"coder/internal/orchestrator"
 	"coder/internal/render/term"
 	"coder/internal/render/term/ink"
 	"coder/internal/repl"
@@ -30,7 +31,8 @@ type console struct {
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
 	face    *repl.REPL
-	early   []string // said before there was a face to say it
+	early   []string            // said before there was a face to say it
+	leaving *orchestrator.Leave // where the person wants to go
 }
 
 // runInteractive talks with a person at a terminal, or reads line by line what
@@ -56,11 +58,14 @@ func runInteractive(ctx context.Context, env Env, fl *flags) error {
 		}
 		return err
 	}
-	return c.run(ctx, in, out)
+	return c.run(ctx, in, out, c.converse)
 }
 
 // words speaks the language of the person.
 func (h *house) words() *i18n.Printer {
+	if h.flags.forMachines() {
+		return i18n.For(i18n.English)
+	}
 	return i18n.For(i18n.Choose(cmp.Or(h.flags.lang, h.conf.UI.Lang), h.env.Getenv))
 }
 
@@ -73,9 +78,8 @@ func (c *console) warn(text string) {
 	_ = c.face.Say(c.palette.Paint(ink.Warn, c.words.Said(text))) // a terminal that is gone ends the program by itself
 }
 
-// run opens the terminal and the session and keeps the two together until the
-// person leaves.
-func (c *console) run(ctx context.Context, in, out *os.File) (err error) {
+// run opens the terminal and talks until the person leaves.
+func (c *console) run(ctx context.Context, in, out *os.File, talk func(context.Context) error) (err error) {
 	t, err := tty.Open(in, out, tty.Options{EscDelay: c.escDelay()})
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
@@ -88,12 +92,12 @@ func (c *console) run(ctx context.Context, in, out *os.File) (err error) {
 	c.face = repl.New(repl.Options{
 		Terminal: t, Screen: tty.NewScreen(out, t.Size, tty.ScreenOptions{NoReflow: noReflow(c.env.Getenv("TERM"))}),
 		Words: c.words, Palette: c.palette, ASCII: !speaksUTF8(c.env.Getenv),
-		Session: func() repl.Session { return c.session }, Status: c.status,
+		Session: func() repl.Session { return visit{c.session, c} }, Status: c.status,
 		Toggle: c.state.Toggled, Next: c.state.Next, Dir: c.root,
 		Complete: c.complete, Edit: c.edit(in, out), Now: c.env.Now,
 		Bell: func() { _, _ = io.WriteString(out, "\a") }, After: c.after,
 	})
-	return c.converse(ctx)
+	return talk(ctx)
 }
 
 // converse opens the session, greets, talks, and says how to come back.
@@ -111,6 +115,9 @@ func (c *console) converse(ctx context.Context) error {
 		return errors.Join(err, c.session.Close())
 	}
 	err = c.face.Run(ctx, strings.Join(c.flags.args, " "), c.waiting())
+	if errors.Is(err, errGone) {
+		err = nil
+	}
 	id := c.session.ID
 	if closeErr := c.session.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
@@ -174,7 +181,7 @@ func (c *console) status() (model, mode string) {
 }
 
 // after takes note of the end of an input.
-func (c *console) after(_ context.Context, _ string, _ error) error { return nil }
+func (c *console) after(ctx context.Context, _ string, _ error) error { return c.goWhereTold(ctx) }
 
 // escDelay is how long an Esc may be the beginning of something longer: over a
 // network its parts may arrive apart.
@@ -314,8 +321,7 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 		h     *house
 		lines []string
 	)
-	warn := func(text string) { fmt.Fprintln(env.Stderr, "coder: "+text) }
-	h, err := newHouse(env, fl, warn)
+	h, err := newHouse(env, fl, warner(env, fl))
 	if err != nil {
 		return err
 	}
@@ -325,13 +331,13 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 	face := term.New(term.Options{Out: env.Stdout, Palette: h.paletteFor(false), Words: h.words(), Now: env.Now})
 	out := newOutput(env, fl)
 	out.Sink, out.text = event.Tee(event.SinkFunc(out.count), face), false
-	return h.withSession(ctx, out, func(s *supervisor.Session) error {
+	return h.sit(ctx, out, func(s *sitting) error {
 		for _, line := range lines {
 			if err := h.pipedTurn(ctx, s, out, line); err != nil {
 				return err
 			}
 		}
-		for ctx.Err() == nil {
+		for ctx.Err() == nil && !s.over {
 			line, err := lineOf(env.Stdin)
 			if strings.TrimSpace(line) != "" {
 				if err := h.pipedTurn(ctx, s, out, line); err != nil {
@@ -348,8 +354,13 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 
 // pipedTurn runs one line. A turn that goes wrong has said so and does not keep
 // the next from running.
-func (h *house) pipedTurn(ctx context.Context, s *supervisor.Session, out *output, line string) error {
+func (h *house) pipedTurn(ctx context.Context, s *sitting, out *output, line string) error {
 	_, err := s.Run(ctx, line, out)
+	if to := (*orchestrator.Leave)(nil); errors.As(err, &to) {
+		if err = s.obey(ctx, out, err); err != nil {
+			h.warn(message(err))
+		}
+	}
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -42,9 +42,10 @@ func runTrust(env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
-	act, said := h.trust().Give, "trusted: %s\n"
+	words := wordsFor(env, fl)
+	act, said := h.trust().Give, words.T("trusted: %s", h.root)
 	if fl.revoke {
-		act, said = h.trust().Take, "no longer trusted: %s\n"
+		act, said = h.trust().Take, words.T("no longer trusted: %s", h.root)
 	}
 	if err := act(h.root); err != nil {
 		return inputf("%v", err)
@@ -53,11 +54,11 @@ func runTrust(env Env, fl *flags) error {
 		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(map[string]any{"root": h.root, "trusted": !fl.revoke, "files": trust.Settings(h.root)}))
 		return err
 	}
-	if _, err := fmt.Fprintf(env.Stdout, said, h.root); err != nil || fl.revoke {
+	if _, err := fmt.Fprintln(env.Stdout, said); err != nil || fl.revoke {
 		return err
 	}
 	for _, name := range trust.Settings(h.root) {
-		fmt.Fprintf(env.Stdout, "  %s, as it is now; when it changes you are asked again\n", name)
+		fmt.Fprintln(env.Stdout, words.T("  %s, as it is now; when it changes you are asked again", name))
 	}
 	return nil
 }

@@ -56,6 +56,7 @@ var plan = []struct {
 	{"policy/risk", "policy tool"},
 	{"policy/rule", "policy policy/risk tool"},
 	{"profile", "policy tool"},
+	{"agent", "mdfile policy tool"},
 	{"trust", ""},
 	{"workspace", ""},
 	{"shell", "textsafe"},
@@ -71,6 +72,7 @@ var plan = []struct {
 	{"lsp/lsptest", ""},
 	{"lsp", "textsafe"},
 	{"codeindex", "workspace"},
+	{"mention", "workspace"},
 	{"toolbox/files", "chat patch show tool workspace"},
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
@@ -79,13 +81,15 @@ var plan = []struct {
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},
 	{"toolbox/lookup", "codeindex show tool workspace"},
 	{"toolbox/plan", "event show tool uip"},
+	{"toolbox/agent", "show tool uip"},
+	{"toolbox/skills", "event show skill tool"},
 	{"store/mem", "event session"},
 	{"store/jsonl", "audit event session wire"},
 	{"store/failover", "event session store/mem"},
 
 	// mind
-	{"orchestrator", "chat compact complexity conversation event profile prompt provider show tool toolrun uip verify wire"},
-	{"supervisor", "broker chat conversation event orchestrator profile provider session show task timeline toolrun uip undo wire"},
+	{"orchestrator", "chat command compact complexity conversation event mention profile prompt provider show skill tool toolrun uip undo verify wire"},
+	{"supervisor", "broker chat conversation event orchestrator profile provider session show task timeline tool toolrun uip undo wire"},
 
 	// faces
 	{"render/rendertest", "chat event show uip"},
@@ -107,7 +111,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire audit patch sandbox i18n lineedit render/term render/term/ink repl tty"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention"},
 	{"arch", ""},
 }
 

@@ -51,20 +51,21 @@ type Config struct {
 
 // Provider is the model and how to reach it.
 type Provider struct {
-	Kind           string            `json:"kind" doc:"the wire the endpoint speaks" enum:"openai|responses|anthropic|gemini"`
-	BaseURL        string            `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address"`
-	Model          string            `json:"model" doc:"name of the model" project:"free"`
-	Models         []string          `json:"models" doc:"models offered for choice"`
-	FallbackModels []string          `json:"fallback_models" doc:"models tried in turn when the model cannot be had"`
-	APIKey         string            `json:"api_key" doc:"key of the API" secret:"yes"`
-	TimeoutMS      int               `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`
-	IdleTimeoutMS  int               `json:"idle_timeout_ms" doc:"silence of the provider that counts as a fault; 0 means no limit" range:"0..86400000"`
-	MaxRetries     int               `json:"max_retries" doc:"attempts after the first when a failure may pass" range:"0..100"`
-	Headers        map[string]string `json:"headers" doc:"more headers of each request" secret:"yes"`
-	ToolMode       string            `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml"`
-	CAFile         string            `json:"ca_file" doc:"PEM file of certificate authorities to trust as well"`
-	Vision         bool              `json:"vision" doc:"the model can be shown pictures"`
-	SendReasoning  bool              `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
+	Kind           string                     `json:"kind" doc:"the wire the endpoint speaks" enum:"openai|responses|anthropic|gemini"`
+	BaseURL        string                     `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address"`
+	Model          string                     `json:"model" doc:"name of the model" project:"free"`
+	Models         []string                   `json:"models" doc:"models offered for choice"`
+	ModelInfo      map[string]json.RawMessage `json:"model_info" doc:"figures of models by name: context, output, price_in, price_out, price_cached (dollars for a million tokens), vision, tools, reasoning"`
+	FallbackModels []string                   `json:"fallback_models" doc:"models tried in turn when the model cannot be had"`
+	APIKey         string                     `json:"api_key" doc:"key of the API" secret:"yes"`
+	TimeoutMS      int                        `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`
+	IdleTimeoutMS  int                        `json:"idle_timeout_ms" doc:"silence of the provider that counts as a fault; 0 means no limit" range:"0..86400000"`
+	MaxRetries     int                        `json:"max_retries" doc:"attempts after the first when a failure may pass" range:"0..100"`
+	Headers        map[string]string          `json:"headers" doc:"more headers of each request" secret:"yes"`
+	ToolMode       string                     `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml"`
+	CAFile         string                     `json:"ca_file" doc:"PEM file of certificate authorities to trust as well"`
+	Vision         bool                       `json:"vision" doc:"the model can be shown pictures"`
+	SendReasoning  bool                       `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
 }
 
 // Runtime is how far a turn may go.
@@ -181,6 +182,7 @@ func Default() Config {
 		Provider: Provider{
 			Kind:           "openai",
 			Models:         []string{},
+			ModelInfo:      map[string]json.RawMessage{},
 			FallbackModels: []string{},
 			IdleTimeoutMS:  120_000,
 			MaxRetries:     4,

@@ -4,15 +4,20 @@
 package conversation
 
 import (
+	"maps"
 	"slices"
+	"strings"
 
 	"coder/internal/chat"
 	"coder/internal/event"
 )
 
 // Conversation is the log of one session folded up to some record. The zero
-// value is an empty conversation.
+// value is an empty conversation, that of the session; what is said in subtasks
+// is no part of it. That of one subtask is made by [Of].
 type Conversation struct {
+	task     string          // the subtask it is of; "" for the session
+	others   map[string]bool // subtasks, if it is of the session
 	system   chat.Message
 	messages []chat.Message
 	open     []chat.ToolCall // calls of the last reply without a result
@@ -21,6 +26,8 @@ type Conversation struct {
 	reported int             // tokens in use when the provider last said so
 	counted  int             // how many messages that figure covers
 	replaced []replaced      // what stood before each replacement, the newest last
+	mode     string          // the one last entered
+	reminded map[string]bool // names of reminders the model has been given
 }
 
 // replaced is a conversation as it was before part of it was replaced.
@@ -29,8 +36,30 @@ type replaced struct {
 	fresh    int // how long the conversation was right after
 }
 
-// Add takes in one record; records of other logs change nothing.
+// Of returns the empty conversation of one subtask: what is said in other tasks
+// is no part of it.
+func Of(task string) *Conversation { return &Conversation{task: task} }
+
+// concerns reports whether what r says was said in this conversation.
+func (c *Conversation) concerns(r event.Record) bool {
+	if c.task != "" {
+		return r.Task == c.task
+	}
+	return !c.others[r.Task]
+}
+
+// Add takes in one record; records of other logs and of other tasks change
+// nothing.
 func (c *Conversation) Add(r event.Record) {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" && c.task == "" {
+		if c.others == nil {
+			c.others = make(map[string]bool)
+		}
+		c.others[r.Task] = true
+	}
+	if !c.concerns(r) {
+		return
+	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		c.add(e)
@@ -38,8 +67,24 @@ func (c *Conversation) Add(r event.Record) {
 		c.replace(e)
 	case event.ContextRestored:
 		c.restore()
+	case event.ModeChanged:
+		c.enter(e.Mode)
 	}
 }
+
+// enter takes note of a mode. What was said of another one is to be said again
+// when that is entered anew.
+func (c *Conversation) enter(mode string) {
+	if mode == c.mode {
+		return
+	}
+	c.mode = mode
+	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
+}
+
+// Reminded reports whether the model has been given a reminder that is not
+// given twice.
+func (c *Conversation) Reminded(name string) bool { return c.reminded[name] }
 
 // replace lets messages stand for all but the newest.
 func (c *Conversation) replace(e event.ContextReplaced) {
@@ -47,6 +92,9 @@ func (c *Conversation) replace(e event.ContextReplaced) {
 	kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
 	c.messages = slices.Concat(e.Messages, kept)
 	c.replaced = append(c.replaced, replaced{was, len(c.messages)})
+	if len(c.messages) == 0 {
+		c.reminded = nil // it begins anew
+	}
 	c.prompted, c.reported, c.counted = 0, 0, 0
 }
 
@@ -77,6 +125,12 @@ func (c *Conversation) add(e event.MessageAdded) {
 		return
 	}
 	c.messages = append(c.messages, Sent(e))
+	for _, name := range e.Reminded {
+		if c.reminded == nil {
+			c.reminded = make(map[string]bool)
+		}
+		c.reminded[name] = true
+	}
 	c.track(e.Message)
 	if e.Usage != nil {
 		c.prompted, c.reported, c.counted = e.Usage.In, e.Usage.In+e.Usage.Out, len(c.messages)

@@ -167,3 +167,38 @@ func TestAReplacementHidesTheOldAndCanBeTakenBack(t *testing.T) {
 	summary("U", 99)
 	want("U a b c d e")
 }
+
+// TestWhatIsSaidInASubtaskIsNoPartOfTheSession folds a log in which a subtask
+// talks in between, as it is read when a session is resumed.
+func TestWhatIsSaidInASubtaskIsNoPartOfTheSession(t *testing.T) {
+	var main conversation.Conversation
+	child := conversation.Of("c")
+	tell := func(task string, e event.Event) {
+		main.Add(event.Record{Task: task, Event: e})
+		child.Add(event.Record{Task: task, Event: e})
+	}
+	say := func(task string, m chat.Message) { tell(task, event.MessageAdded{Message: m}) }
+	tell("t", event.TaskCreated{TaskID: "t"})
+	say("t", chat.Say(chat.System, "rules"))
+	say("t", chat.Say(chat.User, "hi"))
+	say("t", asks("1"))
+	tell("c", event.TaskCreated{TaskID: "c", ParentID: "t"})
+	say("c", chat.Say(chat.System, "child's rules"))
+	say("c", chat.Say(chat.User, "look"))
+	say("c", asks("2"))
+	tell("c", event.ContextReplaced{Reason: event.Compacted})
+	if main.System() != "rules" || len(main.Messages()) != 2 || open(&main) != "[1]" || main.Called("2") {
+		t.Errorf("the session: system %q, %d messages, open %s", main.System(), len(main.Messages()), open(&main))
+	}
+	if child.System() != "child's rules" || len(child.Messages()) != 0 || open(child) != "[2]" || child.Called("1") {
+		t.Errorf("the subtask: system %q, messages %v, open %s", child.System(), child.Messages(), open(child))
+	}
+	tell("t", event.ContextReplaced{Reason: event.Compacted})
+	if _, ok := main.Replaced(); !ok || len(main.Messages()) != 0 {
+		t.Error("what was replaced in the session itself was not")
+	}
+	say("c", chat.Say(chat.Assistant, "found"))
+	if ms := child.Messages(); len(ms) != 1 || ms[0].Text() != "found" {
+		t.Errorf("the subtask's messages: %v", ms)
+	}
+}

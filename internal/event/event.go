@@ -29,6 +29,7 @@ type (
 		Priority Priority `json:"priority"`
 		AgentID  string   `json:"agentId"`
 		ParentID string   `json:"parentTaskId,omitempty"`
+		CallID   string   `json:"toolCallId,omitempty"` // the parent's call that it does the work of
 		Author   string   `json:"authorActorId"`
 	}
 	TaskStarted struct {
@@ -127,7 +128,10 @@ type (
 		Message chat.Message `json:"message"`
 		// Reminders are sent to the model after the message's own text but are
 		// not part of what the person wrote.
-		Reminders   string      `json:"reminders,omitempty"`
+		Reminders string `json:"reminders,omitempty"`
+		// Reminded names those reminders that are not given again; one whose
+		// name begins with [ModeReminder] is, when its mode is entered anew.
+		Reminded    []string    `json:"reminded,omitempty"`
 		Interrupted bool        `json:"interrupted,omitempty"` // only a part arrived
 		Model       string      `json:"model,omitempty"`
 		Usage       *chat.Usage `json:"usage,omitempty"`
@@ -165,6 +169,9 @@ type (
 		Failed bool   `json:"failed,omitempty"`
 	}
 )
+
+// ModeReminder begins the names of reminders of what a mode means.
+const ModeReminder = "mode:"
 
 // Why a context was replaced.
 const (

@@ -27,7 +27,7 @@ func (o *Orchestrator) limits(st *turnState, force bool) compact.Limits {
 // fit makes the conversation shorter before it would no longer fit. What
 // cannot be made shorter is sent as it is: the provider has the last word.
 func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
-	if !st.set.Compaction.Auto || st.unfit || o.Child {
+	if !st.set.Compaction.Auto || st.unfit || o.Child != nil {
 		return nil
 	}
 	limits := o.limits(st, false)
@@ -78,6 +78,9 @@ func count(ms []chat.Message) (n int) {
 	return n
 }
 
+// worthwhile is how many tokens the old part must have for a summary to help.
+const worthwhile = 200
+
 // summarise lets a summary stand for the old part of the conversation. If it
 // is urgent and the model cannot write one, one is made by rule; if it is not,
 // everything stays as it is.
@@ -85,6 +88,9 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	plan, err := compact.Cut(o.Talk.View(), limits, tokens.MessageTokens)
 	if err != nil {
 		return "", err
+	}
+	if urgent && count(plan.Old) < worthwhile {
+		return "", compact.ErrNoGain
 	}
 	before := o.contextUsed(st.set)
 	text, err := o.askForSummary(ctx, st, plan.Old, focus, limits.Room())
@@ -104,7 +110,7 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 		keep.Todos = o.Todos()
 	}
 	m := compact.Message(text, keep, limits.Room())
-	if _, err := plan.With(m, tokens.MessageTokens); err != nil && !limits.Force {
+	if _, err := plan.With(m, tokens.MessageTokens); err != nil && urgent {
 		return "", err
 	}
 	after := max(before-count(plan.Old)+tokens.MessageTokens(m), 0)
@@ -140,7 +146,7 @@ func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.Conte
 // retryShorter answers a provider that found the conversation too long: once a
 // turn it is made shorter and sent again.
 func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong error) error {
-	if st.shortened || o.Child {
+	if st.shortened || o.Child != nil {
 		return fmt.Errorf("ask the model: %w", tooLong)
 	}
 	st.shortened = true

@@ -59,7 +59,7 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 		return err
 	}
 	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
-		ID: o.NewID("ui"), TaskID: st.task, Author: ActorAgent, Kind: uip.Select, Purpose: uip.Generic,
+		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
 		Display: uip.Display{Title: "The model may be going in circles. Go on?", Description: what},
 		Options: []uip.Option{{ID: loopGoOn, Label: "Go on", Default: true}, {ID: loopStop, Label: "Stop the turn", Style: uip.Danger}},
 	})

@@ -99,7 +99,11 @@ func permissionsCommand() command {
 func aligned(t show.Table) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	for _, row := range slices.Concat([][]string{t.Head}, t.Rows) {
+	rows := t.Rows
+	if len(t.Head) > 0 {
+		rows = slices.Concat([][]string{t.Head}, t.Rows)
+	}
+	for _, row := range rows {
 		fmt.Fprintln(w, strings.Join(row, "\t"))
 	}
 	_ = w.Flush() // a Builder never fails

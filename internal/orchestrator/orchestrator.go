@@ -55,13 +55,25 @@ type Config struct {
 	Todos func() []event.Todo
 	// Files, which may be nil, is where checks of edited work are chosen from.
 	Files Files
+	// Lore, which may be nil, is what people wrote down for use here. Without
+	// it the model gets the person's words and nothing beside them.
+	Lore *Lore
 	// Child is set for an agent that works for another: it neither compacts
 	// nor verifies, and its use of the context is not told.
-	Child bool
+	Child *Subtask
 	// Permissions, which may be nil, shows the permissions in force.
 	Permissions func() show.Table
-	NewID       func(prefix string) string
-	Now         func() time.Time
+	// Desk is whom commands turn to that concern more than the conversation.
+	Desk  Desk
+	NewID func(prefix string) string
+	Now   func() time.Time
+}
+
+// Subtask is how the task of an agent that works for another is recorded.
+type Subtask struct {
+	ID, Parent   string // of the task itself, and of the one it belongs to
+	CallID       string // the parent's call that it does the work of
+	Agent, Title string
 }
 
 // Settings is what a person may change between turns.

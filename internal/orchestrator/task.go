@@ -1,12 +1,12 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"strings"
 	"unicode/utf8"
 
-	"coder/internal/chat"
 	"coder/internal/event"
 	tokens "coder/internal/prompt"
 	"coder/internal/provider"
@@ -24,12 +24,14 @@ const (
 const (
 	titleLimit  = 80
 	intentLimit = 500
+	// summaryLimit bounds what the record of a subtask says of its answer.
+	summaryLimit = 2000
 )
 
 // emit puts e on record and shows it. What the record says was said, the
 // conversation takes in.
 func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e event.Event) error {
-	r := event.Record{Task: st.task, Actor: actor, Event: e}
+	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: e}
 	if err := st.sink.Emit(ctx, r); err != nil {
 		return err
 	}
@@ -37,14 +39,31 @@ func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e 
 	return nil
 }
 
+// actor is who a record names. In a subtask its agent stands where else the
+// main agent does, and the main agent where the person does.
+func (o *Orchestrator) actor(role string) string {
+	switch {
+	case o.Child == nil:
+		return role
+	case role == ActorAgent:
+		return o.Child.Agent
+	}
+	return ActorAgent
+}
+
 // openTask begins a task for what the person asked.
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
-	id := o.NewID("task")
 	created := event.TaskCreated{
-		TaskID: id, Title: Title(userInput), Intent: clip(userInput, intentLimit),
-		Priority: event.Foreground, AgentID: ActorAgent, Author: ActorUser,
+		Title: Title(userInput), Intent: clip(userInput, intentLimit),
+		Priority: event.Foreground, AgentID: o.actor(ActorAgent), Author: o.actor(ActorUser),
 	}
-	st.task = id
+	if c := o.Child; c != nil {
+		created.TaskID, created.ParentID, created.CallID, created.Priority = c.ID, c.Parent, c.CallID, event.Normal
+		created.Title = cmp.Or(Title(c.Title), created.Title)
+	} else {
+		created.TaskID = o.NewID("task")
+	}
+	st.task = created.TaskID
 	if err := o.emit(ctx, st, ActorUser, created); err != nil {
 		return err
 	}
@@ -52,7 +71,7 @@ func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput st
 }
 
 func (o *Orchestrator) startTask(ctx context.Context, st *turnState) error {
-	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: ActorAgent, Author: ActorAgent}); err != nil {
+	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: o.actor(ActorAgent), Author: o.actor(ActorAgent)}); err != nil {
 		return err
 	}
 	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
@@ -69,7 +88,7 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 	if err := errors.Join(begin(ctx, st), o.recordSystem(ctx, st)); err != nil || left.Heard {
 		return err
 	}
-	return o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, left.Input)})
+	return o.say(ctx, st, left.Input)
 }
 
 // closeTask gives the task the one end that fits how the turn went.
@@ -80,9 +99,13 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	case errors.Is(turnErr, toolrun.ErrRefused):
 		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
 	case turnErr != nil:
-		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: ActorAgent})
+		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actor(ActorAgent)})
 	}
-	return o.emit(ctx, st, ActorAgent, event.TaskCompleted{TaskID: st.task, Author: ActorAgent})
+	done := event.TaskCompleted{TaskID: st.task, Author: o.actor(ActorAgent)}
+	if o.Child != nil {
+		done.Summary = clip(st.final, summaryLimit)
+	}
+	return o.emit(ctx, st, ActorAgent, done)
 }
 
 // saveSession projects the session. The logs are the truth, so a projection
@@ -97,7 +120,7 @@ func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
 // tellUsage says how full the context is: what the provider last reported plus
 // an estimate of what was added since.
 func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
-	if o.Child {
+	if o.Child != nil {
 		return nil
 	}
 	used := o.contextUsed(st.set)

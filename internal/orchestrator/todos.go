@@ -17,7 +17,7 @@ const todoTool = "todowrite"
 // beginTodos starts a list of things to do for a complex request, if the mode
 // keeps one and nothing is left on the list from before.
 func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
-	if !st.set.TodoForComplex || o.Child || o.Todos == nil {
+	if !st.set.TodoForComplex || o.Child != nil || o.Todos == nil {
 		return nil
 	}
 	if _, there := st.set.Tools.Lookup(todoTool); !there || st.set.Tools.Off(todoTool) {

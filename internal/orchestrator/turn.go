@@ -34,6 +34,7 @@ type turnState struct {
 	unfit     bool            // the conversation cannot be made shorter
 	shortened bool            // it was, because the provider said so
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
+	wishes    wishes          // of the command that the turn runs
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
 }
@@ -60,10 +61,16 @@ type Unfinished struct {
 func (u Unfinished) Lost() bool { return !u.Heard && len(u.Input) > intentLimit }
 
 // Command reports whether the input was a command rather than a prompt. What
-// is left of a command is not taken up: the person may run it again.
+// is left of a command is not taken up: the person may run it again. One that
+// became a request is a command until the model's conversation holds it.
 func (u Unfinished) Command() bool {
-	_, isPrompt := parseInput(u.Input).(prompt)
-	return !isPrompt
+	switch parseInput(u.Input).(type) {
+	case prompt:
+		return false
+	case slash:
+		return !u.Heard
+	}
+	return true
 }
 
 // ContinueTurn takes up a turn where it was left: first whatever of its
@@ -72,7 +79,10 @@ func (u Unfinished) Command() bool {
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
 	st.task, st.input, st.calls = left.Task, left.Input, o.Talk.Open()
-	err := o.resumeTask(ctx, st, left)
+	ctx, err := o.retake(ctx, st, left.Input)
+	if err == nil {
+		err = o.resumeTask(ctx, st, left)
+	}
 	if err == nil && len(st.calls) > 0 {
 		err = o.toolLoopStep(ctx, st)
 	}
@@ -113,7 +123,7 @@ func (o *Orchestrator) hear(ctx context.Context, st *turnState) error {
 		return nil
 	}
 	for _, words := range o.Steer() {
-		if err := o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, words)}); err != nil {
+		if err := o.say(ctx, st, words); err != nil {
 			return err
 		}
 	}
@@ -129,6 +139,7 @@ func (o *Orchestrator) newState(out event.Sink) *turnState {
 // settle freezes the settings for what follows.
 func (o *Orchestrator) settle(st *turnState) {
 	st.set, st.tools = o.Settings(), nil
+	st.bend()
 	for s := range st.set.Tools.Specs() {
 		st.tools = append(st.tools, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
 	}
@@ -148,7 +159,7 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, o
 	if err := o.beginTodos(ctx, st); err != nil {
 		return st, err
 	}
-	return st, o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, userInput)})
+	return st, o.say(ctx, st, userInput)
 }
 
 // recordSystem puts the system text on record where it is not the one in force.
@@ -188,10 +199,11 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 }
 
 // uniqueCalls gives a new id to every call whose id the conversation has seen
-// before, so that each result answers one call only.
+// before, so that each result answers one call only. The calls of a subtask all
+// get one: others go on beside it and must not be taken for them.
 func (o *Orchestrator) uniqueCalls(m chat.Message) chat.Message {
 	for i, p := range m.Parts {
-		if c, ok := p.(chat.ToolCall); ok && o.Talk.Called(c.ID) {
+		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID)) {
 			c.ID = o.NewID("call")
 			m.Parts[i] = c
 		}
@@ -293,7 +305,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		return ctx.Err() // interrupted before the first tool
 	}
 	err := o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorAgent, Set: st.set.Tools, Calls: calls,
+		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls,
 		Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver,
 	})
 	if ctx.Err() != nil {

@@ -31,7 +31,7 @@ var whens = map[profile.Verify]verify.When{profile.Never: verify.Never, profile.
 // autoVerifyStep checks edited work and reports whether the model should go on
 // with it.
 func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again bool, err error) {
-	if o.Child || o.Profile == nil || len(st.edited) == 0 {
+	if o.Child != nil || o.Profile == nil || len(st.edited) == 0 {
 		return false, nil
 	}
 	if d := verify.Needed(o.verifyFacts(st)); !d.Run {

@@ -19,6 +19,7 @@ var system string
 // Limits of the fragments, in bytes.
 const (
 	RulesLimit  = 32 << 10
+	SkillsLimit = 8 << 10
 	appendLimit = 32 << 10
 )
 
@@ -29,6 +30,7 @@ type Facts struct {
 	Date     string // the day, not the hour: it must not change from step to step
 	Mode     string
 	ModeText string // what the mode means for the model; may be empty
+	Skills   string // names and purposes, one a line; may be empty
 	Rules    []Rule // from the user and the project, outermost first
 	Append   string // what the caller adds at the end
 }
@@ -44,11 +46,22 @@ func System(f Facts) string {
 	if f.ModeText != "" {
 		b.WriteString(strings.TrimSpace(f.ModeText) + "\n")
 	}
+	writeSkills(&b, f.Skills)
 	writeRules(&b, f.Rules)
 	if f.Append != "" {
 		b.WriteString("\n" + cut(f.Append, appendLimit) + "\n")
 	}
 	return b.String()
+}
+
+// writeSkills says which skills there are.
+func writeSkills(b *strings.Builder, skills string) {
+	if skills == "" {
+		return
+	}
+	b.WriteString("\n# Skills\n\nWritten instructions for certain sorts of work. Where one fits the request, load it with the skill tool " +
+		"before you begin, whether or not the user names it. Where none fits, or one cannot be loaded, go on without.\n\n")
+	b.WriteString(cut(strings.TrimSpace(skills), SkillsLimit) + "\n")
 }
 
 // writeRules adds the instruction files, all together no longer than

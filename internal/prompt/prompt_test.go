@@ -96,3 +96,16 @@ func TestTokensFollowTheText(t *testing.T) {
 		t.Errorf("a result counts %d, its text %d", n, Tokens(code))
 	}
 }
+
+func TestSkillsAreNamedAndBounded(t *testing.T) {
+	if text := System(Facts{}); strings.Contains(text, "# Skills") {
+		t.Error("skills are spoken of where there are none")
+	}
+	text := System(Facts{Skills: "- pdf: reads PDFs\n" + strings.Repeat("é", SkillsLimit), Rules: []Rule{{"AGENTS.md", "be kind"}}})
+	if !strings.Contains(text, "# Skills") || !strings.Contains(text, "- pdf: reads PDFs") || !utf8.ValidString(text) {
+		t.Error("the skills are missing")
+	}
+	if len(text) > SkillsLimit+8<<10 || strings.Index(text, "- pdf") > strings.Index(text, "be kind") {
+		t.Error("the skills are too long or out of order")
+	}
+}

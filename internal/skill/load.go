@@ -18,6 +18,20 @@ type Loaded struct {
 	Files []string // what lies beside SKILL.md, by path from its folder
 }
 
+// Text is the skill as the model reads it.
+func (l Loaded) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<skill name=%q>\n%s\n", l.Name, l.Body)
+	if l.Cut {
+		b.WriteString("[the skill is longer; this is its beginning]\n")
+	}
+	b.WriteString("</skill>")
+	if len(l.Files) > 0 {
+		fmt.Fprintf(&b, "\nBeside it, in %s: %s", path.Dir(l.Path), strings.Join(l.Files, ", "))
+	}
+	return b.String()
+}
+
 // placeholder is where arguments go.
 const placeholder = "$ARGUMENTS"
 

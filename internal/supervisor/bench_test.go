@@ -56,7 +56,9 @@ type world struct {
 	store    mem.Store
 	sessions mem.Sessions
 	wrote    []string
-	ids      int
+
+	mu  sync.Mutex // guards the field below
+	ids int
 }
 
 // process is one run of the program in a world.
@@ -82,7 +84,12 @@ func (w *world) start(script string, verdict policy.Verdict, person uip.Interact
 	return p
 }
 
-func (w *world) newID(prefix string) string { w.ids++; return fmt.Sprint(prefix, w.ids) }
+func (w *world) newID(prefix string) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ids++
+	return fmt.Sprint(prefix, w.ids)
+}
 
 func (p *process) engine(verdict policy.Verdict) func(string) (supervisor.Engine, error) {
 	judge := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {

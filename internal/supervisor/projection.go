@@ -23,6 +23,7 @@ type projection struct {
 	notes    []session.Note
 	local    []session.Local
 	last     uint64
+	subtasks map[string]bool // what is said in them is not told
 }
 
 func (p *projection) add(r event.Record) {
@@ -38,12 +39,18 @@ func (p *projection) add(r event.Record) {
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
+		if e.ParentID != "" {
+			put(&p.subtasks, r.Task, true)
+			return
+		}
 		p.head.Meta.Turns++
 		if p.head.Meta.Title == "" {
 			p.head.Meta.Title = e.Title
 		}
 	case event.MessageAdded:
-		p.addMessage(r, e)
+		if !p.subtasks[r.Task] {
+			p.addMessage(r, e)
+		}
 	case event.LocalAdded:
 		p.local = append(p.local, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
 	}
@@ -146,4 +153,27 @@ func openAITools(set orchestrator.Settings) []json.RawMessage {
 		}))
 	}
 	return tools
+}
+
+// Snapshot is session id as its logs tell it; where there are none, as it was
+// saved. Without either the error is [session.ErrNotFound].
+func (s *Supervisor) Snapshot(ctx context.Context, id string) (session.Snapshot, error) {
+	saved, savedErr := s.Sessions.Load(ctx, id)
+	var view projection
+	for r, err := range s.Store.Read(ctx, id, 0) {
+		if err != nil {
+			return session.Snapshot{}, err
+		}
+		view.add(r)
+	}
+	if view.last == 0 {
+		return saved, savedErr
+	}
+	snap, err := view.snapshot()
+	snap.ID, snap.Model, snap.Tools = id, saved.Model, saved.Tools
+	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = saved.Meta.Agent, saved.Meta.Model, s.Dir
+	if snap.Tools == nil {
+		snap.Tools = []json.RawMessage{}
+	}
+	return snap, err
 }

@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/chat"
+	"coder/internal/conversation"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
 	"coder/internal/session"
@@ -29,7 +31,10 @@ var errNeverBegan = errors.New("not run: the program ended before this call bega
 // it may still matter.
 type history struct {
 	tasks     task.Tasks
-	heard     bool // the last task's input is in the conversation
+	subtasks  map[string]bool      // all there ever were
+	children  map[string]*leftover // those without an end
+	begot     map[string]string    // the subtask that does the work of a call
+	heard     bool                 // the last task's input is in the conversation
 	requested map[string]event.ToolCallRequested
 	completed map[string]event.ToolCallCompleted
 	asked     map[string]uip.Request  // by call
@@ -37,6 +42,34 @@ type history struct {
 }
 
 func (h *history) add(r event.Record) error {
+	if err := h.tasks.Add(r); err != nil {
+		return err
+	}
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
+		h.born(r, e)
+	}
+	if !h.subtasks[r.Task] {
+		h.note(r)
+		return nil
+	}
+	if l := h.children[r.Task]; l != nil {
+		l.add(r)
+	}
+	if h.tasks.Get(r.Task).Status.Ended() {
+		delete(h.children, r.Task)
+	}
+	return nil
+}
+
+// born takes note of a subtask, and of the call that made it.
+func (h *history) born(r event.Record, e event.TaskCreated) {
+	put(&h.subtasks, r.Task, true)
+	put(&h.children, r.Task, &leftover{created: r, agent: e.AgentID, call: e.CallID, talk: conversation.Of(r.Task)})
+	put(&h.begot, e.CallID, r.Task)
+}
+
+// note takes in one record of the thread that h is about.
+func (h *history) note(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		put(&h.requested, e.CallID, e)
@@ -63,13 +96,12 @@ func (h *history) add(r event.Record) error {
 	case event.TaskCreated:
 		h.heard = false
 	}
-	return h.tasks.Add(r)
 }
 
 // forget drops what is known of calls before a new reply: they are settled,
 // and a model may use their ids again.
 func (h *history) forget() {
-	h.requested, h.completed, h.asked, h.answered = nil, nil, nil, nil
+	h.requested, h.completed, h.asked, h.answered, h.begot = nil, nil, nil, nil, nil
 }
 
 func put[V any](m *map[string]V, k string, v V) {
@@ -79,24 +111,45 @@ func put[V any](m *map[string]V, k string, v V) {
 	(*m)[k] = v
 }
 
-// unfinished is the last task, if it has no end.
+// unfinished is the last task of the person's own, if it has no end.
 func (h *history) unfinished() (task.Task, bool) {
-	all := h.tasks.All()
-	if len(all) == 0 || all[len(all)-1].Status.Ended() {
-		return task.Task{}, false
+	for _, t := range slices.Backward(h.tasks.All()) {
+		if t.Parent == "" {
+			return t, !t.Status.Ended()
+		}
 	}
-	return all[len(all)-1], true
+	return task.Task{}, false
+}
+
+// thread is a conversation and what is known of its past: the session's own, or
+// that of a subtask.
+type thread struct {
+	task, agent string
+	talk        *conversation.Conversation
+	past        *history
+}
+
+// main is the session's own conversation, as far as it belongs to a task.
+func (s *Session) main(taskID string) thread {
+	return thread{task: taskID, agent: orchestrator.ActorAgent, talk: &s.talk, past: &s.past}
 }
 
 // recallQuestions tells the broker what was asked about calls that have not
 // run, so that nothing is asked twice and no answer is lost.
 func (s *Session) recallQuestions() {
-	for _, c := range s.talk.Open() {
-		q, ok := s.past.asked[c.ID]
-		if req, began := s.past.requested[c.ID]; !ok || began && !repeatable(req) {
+	s.recall(s.main(""))
+	for _, c := range s.leftovers() {
+		s.recall(c.thread())
+	}
+}
+
+func (s *Session) recall(th thread) {
+	for _, c := range th.talk.Open() {
+		q, ok := th.past.asked[c.ID]
+		if req, began := th.past.requested[c.ID]; !ok || began && !th.past.repeatable(req) {
 			continue
 		}
-		if a, ok := s.past.answered[q.ID]; ok {
+		if a, ok := th.past.answered[q.ID]; ok {
 			s.broker.Recall(q, &a)
 		} else {
 			s.broker.Recall(q, nil)
@@ -105,10 +158,15 @@ func (s *Session) recallQuestions() {
 }
 
 // repeatable reports whether a call that was under way can be run again
-// without harm: it only reads, or asks, or writes the program's own notes.
-func repeatable(req event.ToolCallRequested) bool {
+// without harm: it only reads, or asks, or writes the program's own notes. A
+// call that handed work to another agent can, as long as that work is not over:
+// it is taken up.
+func (h *history) repeatable(req event.ToolCallRequested) bool {
 	if req.ReadOnly {
 		return true
+	}
+	if id, ok := h.begot[req.CallID]; ok && h.children[id] == nil {
+		return false
 	}
 	for _, e := range req.Effects {
 		if kind, _, _ := strings.Cut(e, " "); kind != "read" && kind != "note" {
@@ -124,15 +182,15 @@ var errRunAgain = errors.New("interrupted: the program ended while this call was
 // settleCalls gives a result to every call that began before the process
 // ended. Calls that had not begun are left open, and so are those that can be
 // run again without harm, if the turn goes on.
-func (s *Session) settleCalls(ctx context.Context, taskID string, goesOn bool, sink event.Sink) error {
-	for _, c := range s.talk.Open() {
-		req, began := s.past.requested[c.ID]
+func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
+	for _, c := range th.talk.Open() {
+		req, began := th.past.requested[c.ID]
 		if !began {
 			continue
 		}
-		done, known := s.past.completed[c.ID]
-		if !known && goesOn && repeatable(req) {
-			if err := s.completeUnknown(ctx, c, toolrun.Failed(c, errRunAgain), taskID, sink); err != nil {
+		done, known := th.past.completed[c.ID]
+		if !known && goesOn && th.past.repeatable(req) {
+			if err := s.completeUnknown(ctx, th, toolrun.Failed(c, errRunAgain), sink); err != nil {
 				return err
 			}
 			continue
@@ -140,10 +198,10 @@ func (s *Session) settleCalls(ctx context.Context, taskID string, goesOn bool, s
 		res := toolrun.Failed(c, errUnknownOutcome)
 		if known {
 			res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
-		} else if err := s.completeUnknown(ctx, c, res, taskID, sink); err != nil {
+		} else if err := s.completeUnknown(ctx, th, res, sink); err != nil {
 			return err
 		}
-		if err := s.say(ctx, taskID, sink, chat.Answer(res)); err != nil {
+		if err := s.say(ctx, th, sink, chat.Answer(res)); err != nil {
 			return err
 		}
 	}
@@ -151,60 +209,79 @@ func (s *Session) settleCalls(ctx context.Context, taskID string, goesOn bool, s
 }
 
 // dropCall closes the books on a call that never began.
-func (s *Session) dropCall(ctx context.Context, c chat.ToolCall, taskID string, sink event.Sink) error {
+func (s *Session) dropCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
 	res := toolrun.Failed(c, errNeverBegan)
 	now := s.sup.Now().UnixMilli()
 	for _, e := range []event.Event{
-		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: orchestrator.ActorAgent, TaskID: taskID, Input: c.Args, Timestamp: now, Verdict: "cancelled", DecidedBy: "recovery"},
-		event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: orchestrator.ActorAgent, TaskID: taskID, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
+		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: "cancelled", DecidedBy: "recovery"},
+		event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
 	} {
-		if err := sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: e}); err != nil {
+		if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: e}); err != nil {
 			return err
 		}
 	}
-	return s.say(ctx, taskID, sink, chat.Answer(res))
+	return s.say(ctx, th, sink, chat.Answer(res))
 }
 
 // completeUnknown closes the audit record of a call nobody saw the end of.
-func (s *Session) completeUnknown(ctx context.Context, c chat.ToolCall, res chat.ToolResult, taskID string, sink event.Sink) error {
-	req := s.past.requested[c.ID]
-	return sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: event.ToolCallCompleted{
-		CallID: c.ID, Tool: req.Tool, Author: req.Author, TaskID: taskID,
+func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolResult, sink event.Sink) error {
+	req := th.past.requested[res.CallID]
+	return sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallCompleted{
+		CallID: res.CallID, Tool: req.Tool, Author: req.Author, TaskID: th.task,
 		Output: json.RawMessage(res.Text), IsError: true, Timestamp: s.sup.Now().UnixMilli(),
 	}})
 }
 
-func (s *Session) say(ctx context.Context, taskID string, sink event.Sink, m chat.Message) error {
-	r := event.Record{Task: taskID, Actor: "recovery", Event: event.MessageAdded{Message: m}}
+func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Message) error {
+	r := event.Record{Task: th.task, Actor: "recovery", Event: event.MessageAdded{Message: m}}
 	if err := sink.Emit(ctx, r); err != nil {
 		return err
 	}
-	s.talk.Add(r)
+	th.talk.Add(r)
 	return nil
 }
 
 // abandon closes the books on what an earlier process left unfinished.
 func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 	t, ok := s.past.unfinished()
-	open := s.talk.Open()
-	if !ok && len(open) == 0 {
+	left := s.leftovers()
+	if !ok && len(s.talk.Open()) == 0 && len(left) == 0 {
 		return nil
 	}
-	sink := s.through(out)
-	if err := s.settleCalls(ctx, t.ID, false, sink); err != nil {
-		return fmt.Errorf("settle the last turn: %w", err)
+	if err := introduce(ctx, left, out); err != nil {
+		return err
 	}
-	for _, c := range s.talk.Open() {
-		if err := s.dropCall(ctx, c, t.ID, sink); err != nil {
-			return fmt.Errorf("settle the last turn: %w", err)
-		}
+	sink := s.through(out)
+	if err := s.dismiss(ctx, left, sink); err != nil {
+		return err
+	}
+	if err := s.closeThread(ctx, s.main(t.ID), sink); err != nil {
+		return fmt.Errorf("settle the last turn: %w", err)
 	}
 	s.past = history{}
 	if !ok {
 		return nil
 	}
-	return sink.Emit(ctx, event.Record{Task: t.ID, Actor: "recovery", Event: event.TaskCanceled{
-		TaskID: t.ID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
+	return s.cancel(ctx, t.ID, sink)
+}
+
+// closeThread gives every call of a conversation its result.
+func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) error {
+	if err := s.settleCalls(ctx, th, false, sink); err != nil {
+		return err
+	}
+	for _, c := range th.talk.Open() {
+		if err := s.dropCall(ctx, th, c, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancel ends a task that nobody goes on with.
+func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) error {
+	return sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: event.TaskCanceled{
+		TaskID: taskID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
 	}})
 }
 
@@ -229,7 +306,7 @@ func (s *Session) restore(ctx context.Context) error {
 	}
 	t, open := s.past.unfinished()
 	for _, m := range missing {
-		if err := s.say(ctx, t.ID, s.through(event.Discard), m); err != nil {
+		if err := s.say(ctx, s.main(t.ID), s.through(event.Discard), m); err != nil {
 			return fmt.Errorf("restore session %s: %w", s.ID, err)
 		}
 	}

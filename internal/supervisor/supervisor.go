@@ -61,11 +61,18 @@ type Engine struct {
 	Todos func() []event.Todo
 	// Files, if set, is where checks of edited work are chosen from.
 	Files orchestrator.Files
+	// Lore, if set, is what people wrote down for use in sessions.
+	Lore *orchestrator.Lore
 	// Observe, if set, is told of every record that is kept, those of earlier
 	// processes first, in order. It must not emit.
 	Observe func(event.Record)
+	// Desk is whom slash commands turn to. Its Undo and Redo are those below.
+	Desk orchestrator.Desk
 	// Undo and Redo, if set, take back what turns did to files.
 	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
+	// Delegate, if set, is given the way to hand work to other agents, before
+	// the first turn.
+	Delegate func(spawn func(context.Context, Subtask) (SubtaskReport, error))
 	// Close, if set, ends what the engine started.
 	Close func() error
 }
@@ -89,6 +96,7 @@ type Session struct {
 	talk   conversation.Conversation
 	view   projection
 	past   history
+	crew   crew
 	mode   string // as the record has it; "" is the usual one
 
 	steer atomic.Pointer[func() []string]
@@ -137,12 +145,21 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Todos: ss.engine.Todos, Files: ss.engine.Files, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Todos: ss.engine.Todos, Files: ss.engine.Files, Lore: ss.engine.Lore, Desk: ss.engine.desk(), Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
+	if ss.engine.Delegate != nil {
+		ss.engine.Delegate(ss.Spawn)
+	}
 	if err := ss.greet(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
 	}
 	return ss, nil
+}
+
+func (e Engine) desk() orchestrator.Desk {
+	d := e.Desk
+	d.Undo, d.Redo = e.Undo, e.Redo
+	return d
 }
 
 func (e Engine) close() error {
@@ -187,7 +204,12 @@ func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 	if m.Name == cmp.Or(s.mode, profile.Build) {
 		return nil
 	}
-	return s.through(out).Emit(ctx, event.Record{Actor: orchestrator.ActorUser, Event: event.ModeChanged{Mode: m.Name, Preset: preset}})
+	r := event.Record{Actor: orchestrator.ActorUser, Event: event.ModeChanged{Mode: m.Name, Preset: preset}}
+	if err := s.through(out).Emit(ctx, r); err != nil {
+		return err
+	}
+	s.talk.Add(r)
+	return nil
 }
 
 // fold takes in one stored record while the session opens.
@@ -203,6 +225,7 @@ func (s *Session) fold(r event.Record) error {
 // observe tells those who keep a view of the session.
 func (s *Session) observe(r event.Record) {
 	s.view.add(r)
+	s.crew.observe(r)
 	if r.Seq != 0 && s.engine.Observe != nil {
 		s.engine.Observe(r)
 	}
@@ -225,6 +248,7 @@ func (s *Session) Run(ctx context.Context, input string, out event.Sink) (string
 	if err := s.abandon(ctx, out); err != nil {
 		return "", err
 	}
+	s.crew.begin(out, nil)
 	return s.orch.RunInput(ctx, input, out)
 }
 
@@ -256,11 +280,17 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	if !ok || left.Command() || left.Lost() {
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
-	if err := s.settleCalls(ctx, t.ID, true, s.through(out)); err != nil {
+	if err := s.settleCalls(ctx, s.main(t.ID), true, s.through(out)); err != nil {
 		return "", err
 	}
+	subtasks := s.leftovers()
+	if err := introduce(ctx, subtasks, out); err != nil {
+		return "", err
+	}
+	s.crew.begin(out, subtasks)
 	s.past = history{}
-	return s.orch.ContinueTurn(ctx, left, out)
+	answer, err := s.orch.ContinueTurn(ctx, left, out)
+	return answer, s.endCrew(ctx, err, out)
 }
 
 // ErrNoUndo reports a session whose engine cannot undo.
@@ -289,6 +319,15 @@ func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call
 		return sink.Emit(ctx, event.Record{Actor: orchestrator.ActorUser, Event: e})
 	}
 	return do(ctx, c)
+}
+
+// Note puts a command of the program's own on record and saves the session, so
+// that there is one even before anything was said in it.
+func (s *Session) Note(ctx context.Context, e event.LocalAdded) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	r := event.Record{Actor: orchestrator.ActorUser, Event: e}
+	return errors.Join(s.through(event.Discard).Emit(ctx, r), s.save(ctx))
 }
 
 // Unfinished is the task an earlier process left behind, if any.

@@ -125,6 +125,9 @@ type Result struct {
 	Show    show.Block // for people; never sent to the model
 	// Images are shown to the model after the results of the round.
 	Images []chat.Image
+	// Effects are what the call did that its plan could not tell, such as what
+	// others wrote on its behalf.
+	Effects []Effect
 	// Facts are put on record when the call is over: what it changed in the
 	// program's own memory.
 	Facts []event.Event
@@ -138,6 +141,19 @@ type Result struct {
 type Rebuild struct {
 	Mode    string
 	Message string
+}
+
+type callKey struct{}
+
+// WithCall lets a call that runs under ctx know which one it is.
+func WithCall(ctx context.Context, id string) context.Context {
+	return context.WithValue(ctx, callKey{}, id)
+}
+
+// CallID is the id of the call that runs under ctx; "" if none does.
+func CallID(ctx context.Context) string {
+	id, _ := ctx.Value(callKey{}).(string)
+	return id
 }
 
 // Fatal marks err as ending the turn rather than being told to the model.

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unicode/utf8"
 
@@ -115,7 +116,7 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
 		}
 	}()
-	return a.prepared.Run(uip.With(ctx, r.asker(a)), live{ctx, r, a.call.ID})
+	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID})
 }
 
 // close turns what became of a call into its one result and completes its
@@ -164,7 +165,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}
 	if a.ran {
-		out.Effects = a.plan().Effects
+		out.Effects = slices.Concat(a.plan().Effects, res.Effects)
 	}
 	return out
 }

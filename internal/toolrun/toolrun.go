@@ -174,7 +174,8 @@ func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 }
 
 // together runs calls that disturb nobody side by side. Their records, like
-// their results, keep the model's order.
+// their results, keep the model's order. A call that waits for an answer in the
+// middle is left open, and the round ends when the others are done.
 func (r *run) together(ctx context.Context, as []*admission) {
 	finished := make([]chan performance, len(as))
 	var reads sync.WaitGroup
@@ -187,8 +188,17 @@ func (r *run) together(ctx context.Context, as []*admission) {
 		}
 		reads.Go(func() { finished[i] <- r.perform(ctx, a) })
 	}
+	var parked error
 	for i, a := range as {
-		r.deliver(ctx, r.close(ctx, i, a, <-finished[i]))
+		done := <-finished[i]
+		if errors.Is(a.err, uip.ErrParked) {
+			parked = a.err
+			continue
+		}
+		r.deliver(ctx, r.close(ctx, i, a, done))
+	}
+	if parked != nil {
+		r.stop(parked)
 	}
 }
 

@@ -436,3 +436,50 @@ func TestAResultIsBounded(t *testing.T) {
 		t.Errorf("%d bytes, valid %v", len(text), json.Valid([]byte(text)))
 	}
 }
+
+func TestACallKnowsWhichItIsAndTellsWhatItDidBeyondItsPlan(t *testing.T) {
+	b := newBench(t)
+	b.add("note", tool.Note, func(ctx context.Context, _ string, _ io.Writer) (tool.Result, error) {
+		b.note("I am " + tool.CallID(ctx))
+		return tool.Result{Value: map[string]any{"ok": true}, Effects: []tool.Effect{{Kind: tool.Write, Target: "f"}}}, nil
+	})
+	b.round.Deliver = func(_ context.Context, o toolrun.Outcome) error {
+		b.note(fmt.Sprint(o.Effects))
+		return nil
+	}
+	got, err := b.run(t.Context(), "note a")
+	if err != nil || tool.CallID(t.Context()) != "" {
+		t.Fatal(err)
+	}
+	b.want(got, `
+		plan note a
+		requested c1 allow
+		I am c1
+		completed c1 error=false
+		[note a write f]`)
+}
+
+func TestACallThatWaitsInTheMiddleLeavesItsNeighboursAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.add("wait", tool.Read, func(context.Context, string, io.Writer) (tool.Result, error) { return tool.Result{}, uip.ErrParked })
+		b.add("slow", tool.Read, func(ctx context.Context, x string, _ io.Writer) (tool.Result, error) {
+			select {
+			case <-time.After(time.Second):
+			case <-ctx.Done():
+			}
+			return tool.Result{Value: map[string]any{"ok": true, "x": x}}, ctx.Err()
+		})
+		got, err := b.run(t.Context(), "wait a", "slow b")
+		if !errors.Is(err, uip.ErrParked) {
+			t.Errorf("err = %v", err)
+		}
+		b.want(got, `
+			plan wait a
+			plan slow b
+			requested c1 allow
+			requested c2 allow
+			completed c2 error=false
+			deliver c2 {"ok":true,"x":"b"}`)
+	})
+}

@@ -13,7 +13,7 @@ import (
 // that survives being written and read again. Callers may change it.
 func Samples() []event.Event {
 	return []event.Event{
-		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", Author: "user"},
+		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user"},
 		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main"},
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
 		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},

@@ -146,6 +146,12 @@ func TestAPersonsRules(t *testing.T) {
 		{"a rule makes a secret readable", map[string]risk.Patterns{"read": P(".env", "allow")}, "build", "read read .env", "allow"},
 		{"a host", map[string]risk.Patterns{"fetch": P("domain:x.org", "allow")}, "build", "fetch net https://docs.x.org/a", "allow"},
 		{"not one that only looks like it", map[string]risk.Patterns{"fetch": P("domain:x.org", "allow")}, "build", "fetch net https://evilx.org/a", "ask"},
+		{"asking lets a skill be loaded", map[string]risk.Patterns{"skill": P("*", "ask")}, "build", "skill note pdf", "allow"},
+		{"denying does not", map[string]risk.Patterns{"skill": P("*", "deny")}, "build", "skill note pdf", "deny"},
+		{"one skill is denied", map[string]risk.Patterns{"skill": P("*", "allow", "in-*", "deny", "in-house", "allow")}, "build", "skill note in-side", "deny"},
+		{"the longest rule about it speaks", map[string]risk.Patterns{"skill": P("*", "deny", "in-*", "deny", "in-house", "ask")}, "build", "skill note in-house", "allow"},
+		{"and the others are as they were", map[string]risk.Patterns{"skill": P("in-*", "deny")}, "build", "skill note pdf", "allow"},
+		{"no other note is lifted", map[string]risk.Patterns{"todowrite": P("*", "ask")}, "build", "todowrite note x", "ask"},
 		{"the notes of the program", map[string]risk.Patterns{"note": P("*", "deny")}, "build", "todowrite note x", "deny"},
 	}
 	for _, tt := range tests {

@@ -105,14 +105,34 @@ func (b *Book) judge(p Preset, name string, e tool.Effect) []finding {
 		return []finding{b.address(p, name, e.Target)}
 	case tool.Note, tool.Unknown:
 	}
-	if s, ok := b.forbids(name, class, func(on string) bool { return false }); ok {
+	about := func(on string) bool { return e.Kind == tool.Note && matchFold(on, e.Target) }
+	if s, ok := b.forbids(name, class, about); ok {
 		return []finding{denied(s)}
 	}
-	f := b.wide(p, name, class)
-	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, func(string) bool { return false }) || b.Always.tool(name)) {
+	f := b.noted(p, name, class, about)
+	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.Always.tool(name)) {
 		f.verdict = policy.Allow
 	}
 	return []finding{f}
+}
+
+// noted is the verdict on a use of the program's own memory: of the rules for
+// the tool the longest that covers the use speaks, else those for any use.
+func (b *Book) noted(p Preset, name, class string, about func(on string) bool) finding {
+	wide, best := b.wide(p, name, class), ""
+	for pattern := range b.Given[name] {
+		if pattern != "*" && len(pattern) > len(best) && about(pattern) {
+			best = pattern
+		}
+	}
+	if best == "" {
+		return wide
+	}
+	v := b.Given[name][best]
+	if p.Floor {
+		v = min(v, wide.verdict)
+	}
+	return finding{verdict: v, text: words(name, v), rule: fmt.Sprintf("permission.%s[%q] = %s", name, best, v)}
 }
 
 func denied(s Spec) finding {

@@ -20,8 +20,23 @@ import (
 
 // Options of a Renderer.
 type Options struct {
-	Verbose bool // also show thinking and live output
+	Verbose bool  // also show thinking and live output
+	Words   Words // nil: English
 }
+
+// Words puts sentences into the person's language.
+type Words interface {
+	// T is a sentence of the renderer's own; its English form is the key.
+	T(format string, args ...any) string
+	// Said is a sentence made elsewhere, such as a notice or a reason.
+	Said(text string) string
+}
+
+// english is the Words that changes nothing.
+type english struct{}
+
+func (english) T(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+func (english) Said(text string) string             { return text }
 
 // Lengths in runes beyond which a line's parts are cut.
 const (
@@ -38,6 +53,7 @@ type Renderer struct {
 	w       io.Writer
 	streams map[stream]*strings.Builder // the unfinished last line of each
 	tools   map[stream]string           // the tool whose output it is
+	agents  map[string]string           // who works on a subtask
 }
 
 // stream is something that arrives in pieces: a task's thinking, a call's
@@ -46,7 +62,10 @@ type stream struct{ task, call string }
 
 // New returns a Renderer that writes to w.
 func New(w io.Writer, o Options) *Renderer {
-	return &Renderer{o: o, w: w, streams: make(map[stream]*strings.Builder), tools: make(map[stream]string)}
+	if o.Words == nil {
+		o.Words = english{}
+	}
+	return &Renderer{o: o, w: w, streams: make(map[stream]*strings.Builder), tools: make(map[stream]string), agents: make(map[string]string)}
 }
 
 // Emit writes the lines that r gives rise to, if any, in one Write.
@@ -65,20 +84,30 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 
 func (r *Renderer) lines(rec event.Record) string {
 	switch e := rec.Event.(type) {
-	case event.ToolFinished:
-		return r.flush(stream{rec.Task, e.CallID}) + finished(e)
-	case event.MessageAdded:
-		if r.o.Verbose {
-			return r.details(rec) + said(e)
+	case event.TaskCreated:
+		if e.ParentID != "" {
+			r.agents[rec.Task] = e.AgentID
 		}
-		return said(e)
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		delete(r.agents, rec.Task)
+	case event.ToolFinished:
+		return r.flush(stream{rec.Task, e.CallID}) + r.finished(rec.Task, e)
+	case event.MessageAdded:
+		text := ""
+		if r.o.Verbose {
+			text = r.details(rec)
+		}
+		if r.agents[rec.Task] == "" { // what an agent of a subtask says is told by its result
+			text += said(e)
+		}
+		return text
 	case event.Notice:
-		return notice(e.Text)
+		return notice(r.o.Words.Said(e.Text))
 	case event.Retrying:
 		delete(r.streams, stream{task: rec.Task}) // void
-		return notice(retry(e))
+		return notice(r.retry(e))
 	case event.Interrupted:
-		return notice(or(e.Text, "interrupted"))
+		return notice(or(r.o.Words.Said(e.Text), r.o.Words.T("interrupted")))
 	}
 	if r.o.Verbose {
 		return r.details(rec)
@@ -100,14 +129,19 @@ func said(e event.MessageAdded) string {
 	return b.String()
 }
 
-// finished is the one line about a call: tool, title, outcome, time.
-func finished(e event.ToolFinished) string {
-	line := "[tool] " + textsafe.Line(e.Tool, titleRunes)
-	if title := textsafe.Line(e.Title, titleRunes); title != "" {
+// finished is the one line about a call: tool, title, outcome, time. A call of
+// another agent begins with who that is.
+func (r *Renderer) finished(task string, e event.ToolFinished) string {
+	line := "[tool] "
+	if agent := r.agents[task]; agent != "" {
+		line += textsafe.Line(agent, titleRunes) + " > "
+	}
+	line += textsafe.Line(e.Tool, titleRunes)
+	if title := textsafe.Line(textsafe.Mask(e.Title), titleRunes); title != "" {
 		line += " " + title
 	}
-	if what := outcome(e); what != "" {
-		line += " — " + textsafe.Line(what, summaryRunes)
+	if what := r.outcome(e); what != "" {
+		line += " — " + textsafe.Line(textsafe.Mask(what), summaryRunes)
 	}
 	if !e.Denied {
 		line += " (" + duration(e.Took) + ")"
@@ -115,26 +149,29 @@ func finished(e event.ToolFinished) string {
 	return line + "\n"
 }
 
-func outcome(e event.ToolFinished) string {
-	switch {
+func (r *Renderer) outcome(e event.ToolFinished) string {
+	words := r.o.Words
+	switch said := complaint(e.Result); {
 	case e.Denied:
-		return refusal(or(e.Summary, complaint(e.Result)))
+		return r.refusal(or(e.Summary, said))
+	case e.Failed && e.Summary == "" && said == "":
+		return words.T("failed")
 	case e.Failed && e.Summary == "":
-		return strings.TrimSuffix("failed: "+complaint(e.Result), ": ")
+		return words.T("failed: %s", words.Said(said))
 	}
-	return e.Summary
+	return words.Said(e.Summary)
 }
 
 // refusal says once that a call was refused, however why begins.
-func refusal(why string) string {
+func (r *Renderer) refusal(why string) string {
 	why = strings.TrimPrefix(why, "denied: ")
-	if why == "denied" {
-		why = ""
+	switch {
+	case why == "denied" || why == "":
+		return r.o.Words.T("refused")
+	case strings.HasPrefix(why, "refused"):
+		return r.o.Words.Said(why)
 	}
-	if strings.HasPrefix(why, "refused") {
-		return why
-	}
-	return strings.TrimSuffix("refused: "+why, ": ")
+	return r.o.Words.T("refused: %s", r.o.Words.Said(why))
 }
 
 // complaint is the sentence in a failed result, or all of it if there is none.
@@ -146,14 +183,17 @@ func complaint(res chat.ToolResult) string {
 	return r.Error
 }
 
-func notice(text string) string { return "coder: " + textsafe.Line(text, noticeRunes) + "\n" }
+func notice(text string) string {
+	return "coder: " + textsafe.Line(textsafe.Mask(text), noticeRunes) + "\n"
+}
 
-func retry(e event.Retrying) string {
-	s := or(e.Why, "no reply") + "; trying again"
+func (r *Renderer) retry(e event.Retrying) string {
+	words := r.o.Words
+	why := or(words.Said(e.Why), words.T("no reply"))
 	if e.Wait > 0 {
-		s += " in " + duration(e.Wait)
+		return why + "; " + words.T("trying again in %s (attempt %d of %d)", duration(e.Wait), e.Attempt, e.Of)
 	}
-	return s + fmt.Sprintf(" (attempt %d of %d)", e.Attempt, e.Of)
+	return why + "; " + words.T("trying again (attempt %d of %d)", e.Attempt, e.Of)
 }
 
 func or(s, other string) string {

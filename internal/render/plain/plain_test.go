@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"sync"
@@ -30,6 +31,29 @@ func TestGolden(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			rendertest.Golden(t, name, []byte(render(t, o, rendertest.Story()...)))
 		})
+	}
+}
+
+// shouting is a language.
+type shouting struct{}
+
+func (shouting) T(format string, args ...any) string {
+	return strings.ToUpper(fmt.Sprintf(format, args...))
+}
+func (shouting) Said(text string) string { return strings.ToUpper(text) }
+
+func TestLinesAreInThePersonsLanguage(t *testing.T) {
+	got := render(t, plain.Options{Words: shouting{}},
+		event.Record{Event: event.ToolFinished{Tool: "read", Title: "a", Summary: "no such file", Failed: true}},
+		event.Record{Event: event.ToolFinished{Tool: "write", Title: "b", Summary: "denied: by rule", Denied: true}},
+		event.Record{Event: event.ToolFinished{Tool: "write", Title: "c", Failed: true}},
+		event.Record{Event: event.Retrying{Attempt: 2, Of: 3}},
+		event.Record{Event: event.Notice{Text: "cut off"}},
+		event.Record{Event: event.Interrupted{}})
+	want := "[tool] read a — NO SUCH FILE (0 ms)\n[tool] write b — REFUSED: BY RULE\n[tool] write c — FAILED (0 ms)\n" +
+		"coder: NO REPLY; TRYING AGAIN (ATTEMPT 2 OF 3)\ncoder: CUT OFF\ncoder: INTERRUPTED\n"
+	if got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
 	}
 }
 
@@ -179,5 +203,17 @@ func BenchmarkDeltas(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		rendertest.Play(b, plain.New(io.Discard, plain.Options{Verbose: true}), deltas)
+	}
+}
+
+func TestASubtaskShowsWhoDoesWhatAndNotWhatIsSaid(t *testing.T) {
+	say := event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("hm"), chat.ToolCall{ID: "1", Name: "read"}}}}
+	got := render(t, plain.Options{},
+		event.Record{Task: "t", Event: event.TaskCreated{TaskID: "t", AgentID: "main"}}, event.Record{Task: "t", Event: say},
+		event.Record{Task: "c", Event: event.TaskCreated{TaskID: "c", AgentID: "explore", ParentID: "t"}}, event.Record{Task: "c", Event: say},
+		event.Record{Task: "c", Event: event.ToolFinished{CallID: "1", Tool: "read", Title: "x"}}, event.Record{Task: "c", Event: event.TaskCompleted{}},
+		event.Record{Task: "t", Event: event.ToolFinished{CallID: "2", Tool: "task", Title: "explore: look"}})
+	if want := "hm\n[tool] explore > read x (0 ms)\n[tool] task explore: look (0 ms)\n"; got != want {
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

@@ -67,7 +67,7 @@ func (r *Renderer) named(s stream, text string) string {
 		name = textsafe.Line(or(r.tools[s], "output"), titleRunes)
 	}
 	var b strings.Builder
-	for line := range strings.Lines(textsafe.Text(text)) {
+	for line := range strings.Lines(textsafe.Text(textsafe.Mask(text))) {
 		b.WriteString("[" + name + "] " + strings.TrimSuffix(line, "\n") + "\n")
 	}
 	return b.String()

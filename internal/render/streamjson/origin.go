@@ -6,9 +6,9 @@ import (
 	"coder/internal/event"
 )
 
-// origins knows which call a subtask came from. A record of a subtask names
-// its parent task but not the call, so it is the newest call of the parent
-// that runs when the subtask is made, one that made no other if there is one.
+// origins knows which call a subtask came from: the one its record names. One
+// that names none came from the newest call of the parent that runs when it is
+// made, one that made no other if there is one.
 type origins struct {
 	running map[string][]running // calls that run, by task, oldest first
 	calls   map[string]string    // the call a subtask came from
@@ -22,6 +22,10 @@ type running struct {
 func (o *origins) add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
+		if e.CallID != "" {
+			put(&o.calls, r.Task, e.CallID)
+			return
+		}
 		o.born(r.Task, e.ParentID)
 	case event.ToolCallRequested:
 		o.start(r.Task, e.CallID)

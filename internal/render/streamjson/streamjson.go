@@ -35,7 +35,8 @@ type Options struct {
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
 type Renderer struct {
-	o Options
+	o     Options
+	named bool // the session's name was given, not taken from the records
 
 	mu     sync.Mutex // guards the fields below and the order of lines
 	w      io.Writer
@@ -51,7 +52,7 @@ type Renderer struct {
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, o Options) *Renderer {
-	r := &Renderer{o: o, w: w, parts: make(map[string]*partial), count: make(map[string]int)}
+	r := &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), count: make(map[string]int)}
 	r.enc = json.NewEncoder(&r.buf)
 	r.enc.SetEscapeHTML(false)
 	return r
@@ -82,6 +83,9 @@ func (r *Renderer) note(rec event.Record) {
 		r.o.Session = rec.Session
 	}
 	if e, ok := rec.Event.(event.SessionOpened); ok {
+		if !r.named && rec.Session != "" && rec.Session != r.o.Session { // a command led to another session
+			r.o.Session, r.last = rec.Session, 0
+		}
 		r.o.Dir, r.o.Model, r.o.PermissionMode = or(e.Dir, r.o.Dir), or(e.Model, r.o.Model), or(e.Mode, r.o.PermissionMode)
 	}
 	r.last = max(r.last, rec.Seq)

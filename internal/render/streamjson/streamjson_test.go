@@ -228,9 +228,10 @@ func TestParents(t *testing.T) {
 	born("t4", "t1")
 	on("main", event.ToolFinished{CallID: "a"}, event.ToolCallCompleted{CallID: "b"}, event.ToolStarted{CallID: "a"})
 	born("t5", "main")
-	born("t6", "main") // the same call makes two
+	born("t6", "main")                                                       // the same call makes two
+	on("t7", event.TaskCreated{TaskID: "t7", ParentID: "main", CallID: "z"}) // it says so itself
 	for task, want := range map[string]string{
-		"main": "null", "t1": `"b"`, "t2": `"a"`, "t3": "null", "t4": `"a"`, "t5": `"a"`, "t6": `"a"`,
+		"main": "null", "t1": `"b"`, "t2": `"a"`, "t3": "null", "t4": `"a"`, "t5": `"a"`, "t6": `"a"`, "t7": `"z"`,
 	} {
 		if got := say(task); got != want {
 			t.Errorf("%s came from %s, want %s", task, got, want)

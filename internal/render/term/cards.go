@@ -127,7 +127,7 @@ func (d drawing) always(remembers string) string {
 	if remembers == "" {
 		return d.t("a = always")
 	}
-	return d.t("a = always (remembers: %s)", oneLine(remembers, titleRunes))
+	return d.t("a = always (remembers: %s)", oneLine(d.Words.Said(remembers), titleRunes))
 }
 
 func (d drawing) dot() string {
@@ -155,7 +155,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 	d.Whole = true
 	if text, ok := q.Display.Content.(show.Text); ok {
 		d.prose(string(text))
-		d.page.fresh()
+		d.page.gap()
 	} else {
 		d.content(q.Display.Content)
 	}
@@ -166,7 +166,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 	d.page.put(ink.Look{Role: ink.Warn}, title)
 	d.page.put(ink.Look{}, " "+strings.TrimSpace(cleaned(d.Words.Said(q.Display.Title))))
 	d.page.fresh()
-	if text := strings.TrimSpace(cleaned(q.Display.Description)); text != "" {
+	if text := strings.TrimSpace(cleaned(d.Words.Said(q.Display.Description))); text != "" {
 		d.page.say(ink.Dim, text)
 	}
 	for i, o := range q.Options {

@@ -18,12 +18,17 @@ type page struct {
 	b      strings.Builder
 	look   ink.Look // that is on
 	mid    bool     // the cursor is not at the start of a line
+	rested bool     // the last line end was put before its writer put it
 	wrote  bool     // anything was ever written
 	blanks int      // blank lines at the end
 }
 
 // put adds text, which must be clean. A look never spans a line end.
 func (p *page) put(l ink.Look, text string) {
+	if p.rested && text != "" {
+		p.rested = false
+		text = strings.TrimPrefix(text, "\n")
+	}
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
 		if line != "" {
@@ -44,7 +49,7 @@ func (p *page) newline() {
 	if !p.mid {
 		p.blanks++
 	}
-	p.mid = false
+	p.mid, p.rested = false, false
 }
 
 // turn switches to l.
@@ -78,6 +83,15 @@ func (p *page) fresh() {
 	}
 }
 
+// rest ends the line for a writer that is done with it and would put its end
+// only before the next one: what is drawn below the page can then be seen.
+func (p *page) rest() {
+	if p.mid {
+		p.newline()
+		p.rested = true
+	}
+}
+
 // gap leaves one blank line, unless nothing stands above.
 func (p *page) gap() {
 	p.fresh()
@@ -89,7 +103,7 @@ func (p *page) gap() {
 // say puts text on lines of its own.
 func (p *page) say(r ink.Role, text string) {
 	p.fresh()
-	p.put(ink.Look{Role: r}, strings.TrimRight(textsafe.Text(text), "\n"))
+	p.put(ink.Look{Role: r}, strings.TrimRight(textsafe.Text(textsafe.Mask(text)), "\n"))
 	p.fresh()
 }
 

@@ -60,6 +60,9 @@ func (r *Renderer) think(task, text string) {
 	p.came, r.reply.mused = true, true
 	p.plain.put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
 	p.plain.write(p.clean.next(text))
+	if p.plain.owes() {
+		r.page.rest()
+	}
 	r.status.set(r.t("thinking"))
 }
 
@@ -72,6 +75,9 @@ func (r *Renderer) answer(task, text string) {
 	}
 	p.came, r.reply.spoke = true, true
 	p.md.Write(p.clean.next(text))
+	if p.md.Owes() {
+		r.page.rest()
+	}
 	r.status.set(r.t("writing"))
 }
 
@@ -196,6 +202,9 @@ func (f *flow) write(text string) {
 		text = rest
 	}
 }
+
+// owes reports whether the line is whole and its end was not put.
+func (f *flow) owes() bool { return f.wrote && f.ends > 0 }
 
 func (f *flow) add(line string) {
 	if strings.TrimSpace(line) == "" && (!f.wrote || f.ends > 0) {

@@ -94,10 +94,7 @@ func (r *Renderer) begin(c *callView) {
 // label is what the first line of a call says: "[tool] read" and, apart from
 // it, the title. A tool that runs commands has its name in the brackets.
 func (c *callView) label() (label, title string) {
-	name, apart := oneLine(c.tool, titleRunes), "  "
-	if c.task.parent != "" && c.task.agent != "" {
-		name = oneLine(c.task.agent, titleRunes) + " > " + name
-	}
+	name, apart := c.name(), "  "
 	label = "[tool] " + name
 	if c.exec {
 		label, apart = "["+name+"]", " "
@@ -110,7 +107,16 @@ func (c *callView) label() (label, title string) {
 
 // plainName is the call in a few words.
 func (c *callView) plainName() string {
-	return strings.TrimSpace(oneLine(c.tool, titleRunes) + " " + oneLine(c.title, titleRunes))
+	return strings.TrimSpace(c.name() + " " + oneLine(c.title, titleRunes))
+}
+
+// name is the tool, and before it the agent if that is not the main one.
+func (c *callView) name() string {
+	name := oneLine(c.tool, titleRunes)
+	if c.task.parent != "" && c.task.agent != "" {
+		return oneLine(c.task.agent, titleRunes) + " > " + name
+	}
+	return name
 }
 
 // output shows what a call writes while it runs: as it comes if no other call
@@ -124,6 +130,9 @@ func (r *Renderer) output(c *callView, text string) {
 		}
 	}
 	b.write(b.clean.next(text))
+	if b.owed && r.last == c {
+		r.page.rest()
+	}
 	if b.lines > 0 {
 		r.status.count(r.t("%s · %d lines", c.plainName(), b.lines))
 	}
@@ -159,7 +168,7 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		r.page.put(span.Look, span.Text)
 	}
 	r.page.fresh()
-	if _, text := e.Show.(show.Text); (!text || c.output.empty()) && !c.todos {
+	if text, ok := e.Show.(show.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {
 		r.block(e.Show)
 	}
 	r.last = nil
@@ -188,6 +197,9 @@ func (r *Renderer) result(e event.ToolFinished) string {
 	if said == "" && (e.Failed || e.Denied) {
 		said = complaint(e.Result)
 	}
+	if e.Denied {
+		said = strings.TrimPrefix(said, "denied: ")
+	}
 	switch {
 	case e.Denied && !strings.HasPrefix(said, "refused"):
 		return strings.TrimSuffix(r.t("refused: %s", r.o.Words.Said(said)), ": ")
@@ -209,9 +221,9 @@ func complaint(res chat.ToolResult) string {
 }
 
 // oneLine is text, cleaned, as one line of at most limit runes.
-func oneLine(text string, limit int) string { return textsafe.Line(text, limit) }
+func oneLine(text string, limit int) string { return textsafe.Line(textsafe.Mask(text), limit) }
 
-func cleaned(text string) string { return textsafe.Text(text) }
+func cleaned(text string) string { return textsafe.Text(textsafe.Mask(text)) }
 
 // duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s.
 func duration(d time.Duration) string {

@@ -94,6 +94,10 @@ func (s *Stream) endLine() {
 	s.line, s.begun, s.look, s.prev = "", false, ink.Look{}, 0
 }
 
+// Owes reports whether the line that was put last is whole, though its end was
+// not put yet.
+func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
+
 // put puts text after the line ends that are owed.
 func (s *Stream) put(l ink.Look, text string) {
 	if text == "" {

@@ -1,0 +1,96 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+
+	"coder/internal/agent"
+	"coder/internal/mdfile"
+	"coder/internal/orchestrator"
+	"coder/internal/supervisor"
+	"coder/internal/tool"
+	delegate "coder/internal/toolbox/agent"
+	"coder/internal/toolrun"
+	"coder/internal/trust"
+)
+
+// notForSubagents are tools that belong to whoever the person talks to: handing
+// work on, the list of what is to be done, questions and plans for the person.
+var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exit_plan_mode"}
+
+// crew is the agents that the main one can hand work to in a session.
+type crew struct {
+	agents   agent.Catalogue
+	warnings []agent.Warning
+
+	// What follows is there once the session is open.
+	settings func() orchestrator.Settings
+	runner   *toolrun.Runner
+	spawn    func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)
+}
+
+// newCrew reads the agents of the project and of the person. What is wrong with
+// them is said once.
+func (h *house) newCrew() *crew {
+	roots := []agent.Root{{
+		Path: ".coder/agents", Files: mdfile.Dir(filepath.Join(h.root, ".coder", "agents")), Bounded: h.trusted != trust.Trusted,
+	}}
+	if h.home != "" {
+		own := filepath.Join(h.home, "agents")
+		roots = append(roots, agent.Root{Path: filepath.ToSlash(own), Files: mdfile.Dir(own)})
+	}
+	c := new(crew)
+	c.agents, c.warnings = agent.Load(roots...)
+	for _, w := range c.warnings {
+		h.warn(fmt.Sprintf("agent %s", w))
+	}
+	return c
+}
+
+// tool is how the model hands work over.
+func (c *crew) tool() tool.Tool {
+	o := delegate.Options{Default: agent.General, Spawn: c.hand}
+	for _, d := range c.agents {
+		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
+	}
+	return delegate.Task(o)
+}
+
+// employ takes the way to have subtasks run.
+func (c *crew) employ(spawn func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)) {
+	c.spawn = spawn
+}
+
+// listing is the crew for those who list it.
+func (c *crew) listing() orchestrator.Listing {
+	var l orchestrator.Listing
+	for _, d := range c.agents {
+		l.Items = append(l.Items, orchestrator.Item{Name: d.Name, About: d.Description})
+	}
+	for _, w := range c.warnings {
+		l.Warnings = append(l.Warnings, w.String())
+	}
+	return l
+}
+
+// hand has a job done by its agent, with what the main agent has at this moment
+// and no more.
+func (c *crew) hand(ctx context.Context, job delegate.Job) (delegate.Report, error) {
+	d, ok := c.agents.Find(job.Agent)
+	if !ok {
+		return delegate.Report{}, fmt.Errorf("there is no agent named %q", job.Agent)
+	}
+	set := c.settings()
+	set.Tools = d.Narrow(set.Tools, notForSubagents...)
+	set.System = d.System(set.System)
+	set.Model = cmp.Or(d.Model, set.Model)
+	set.MaxSteps = min(d.MaxSteps, set.MaxSteps)
+	runner := *c.runner
+	runner.Policy = d.Within(runner.Policy, set.Tools)
+	r, err := c.spawn(ctx, supervisor.Subtask{
+		Agent: d.Name, Title: job.Title, Objective: job.Objective, Settings: set, Runner: &runner,
+	})
+	return delegate.Report{Task: r.Task, Summary: r.Summary, In: r.Usage.In, Out: r.Usage.Out, Wrote: r.Wrote, Err: r.Err}, err
+}

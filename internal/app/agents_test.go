@@ -1,0 +1,96 @@
+package app
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/agent"
+	"coder/internal/event"
+	"coder/internal/undo"
+)
+
+// TestWhatOtherAgentsHave is the list of tools that each built-in agent sees.
+func TestWhatOtherAgentsHave(t *testing.T) {
+	w := newWorkshop(t)
+	env := Env{Environ: []string{"HOME=" + t.TempDir()}, Dir: w.dir, Stderr: &w.errs, Now: time.Now}
+	h, err := newHouse(env, &flags{demo: true}, func(s string) { t.Error(s) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	hands, err := h.hands("s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer hands.close()
+	all := map[string]bool{}
+	for s := range hands.set.Specs() {
+		all[s.Name] = true
+	}
+	tools := func(name string) (list []string) {
+		d, ok := hands.crew.agents.Find(name)
+		if !ok {
+			t.Fatalf("there is no agent %s", name)
+		}
+		for s := range d.Narrow(hands.set, notForSubagents...).Specs() {
+			list = append(list, s.Name)
+		}
+		return list
+	}
+	const looks = "read list glob grep search_code bash git_status git_diff git_log lsp_diagnostics lsp_definition lsp_references lsp_hover"
+	if got := strings.Join(tools(agent.Explore), " "); got != looks {
+		t.Errorf("explore has %s\nwant %s", got, looks)
+	}
+	general := tools(agent.General)
+	if len(general) != len(all)-len(notForSubagents) {
+		t.Errorf("general has %v of %d tools", general, len(all))
+	}
+	for _, name := range notForSubagents {
+		if !all[name] || strings.Contains(" "+strings.Join(general, " ")+" ", " "+name+" ") {
+			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
+		}
+	}
+	if l := hands.crew.listing(); len(l.Items) != 2 || l.Items[0].Name != agent.General || l.Items[0].About == "" {
+		t.Errorf("listed: %+v", l)
+	}
+}
+
+// TestWhatOthersWroteIsUndoneWithTheTurn and is checked with it.
+func TestWhatOthersWroteIsUndoneWithTheTurn(t *testing.T) {
+	w := newWorkshop(t)
+	w.write("a.txt", "old\n")
+	s := w.open(`
+call task {"agent": "general", "objective": "Change it"}
+---
+to Change it
+call read {"path": "a.txt"}
+---
+to Change it
+call edit {"path": "a.txt", "old_string": "old", "new_string": "new"}
+call bash {"command": "echo b > b.txt"}
+---
+to Change it
+say changed
+---
+say done
+`)
+	var notices []string
+	_, err := s.Run(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+		if e, ok := r.Event.(event.Notice); ok {
+			notices = append(notices, e.Text)
+		}
+		return nil
+	}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.want(map[string]string{"a.txt": "new\n", "b.txt": "b\n"})
+	if len(notices) != 1 || !strings.Contains(notices[0], "no check is known") {
+		t.Errorf("the turn's own check did not hear of the edit: %q", notices)
+	}
+	if _, err := s.Undo(t.Context(), undo.Call{All: true}, event.Discard); err != nil {
+		t.Fatal(err)
+	}
+	w.want(map[string]string{"a.txt": "old\n", "b.txt": ""})
+}

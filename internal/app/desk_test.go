@@ -1,0 +1,308 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/supervisor"
+	"coder/internal/trust"
+	"coder/internal/uip"
+)
+
+// studio is a house over a folder, with a script for a model unless the flags
+// say otherwise.
+type studio struct {
+	*house
+	t        *testing.T
+	sup      *supervisor.Supervisor
+	warnings []string
+}
+
+func newStudio(t *testing.T, script string, change func(*Env, *flags)) *studio {
+	t.Helper()
+	dir, home := t.TempDir(), t.TempDir()
+	model := filepath.Join(t.TempDir(), "model")
+	if err := os.WriteFile(model, []byte(script), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, Dir: dir, Stdout: io.Discard, Stderr: io.Discard, Now: time.Now}
+	fl := &flags{script: model, autoApprove: true, outputFormat: "text"}
+	if change != nil {
+		change(&env, fl)
+	}
+	s := &studio{t: t}
+	h, err := newHouse(env, fl, func(text string) { s.warnings = append(s.warnings, text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.house = h
+	if s.sup, err = h.supervise(uip.Nobody); err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+func (s *studio) start(id string) *supervisor.Session {
+	s.t.Helper()
+	ss, err := s.sup.Start(s.t.Context(), id, event.Discard)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { _ = ss.Close() })
+	return ss
+}
+
+// run runs an input and returns its text and the notices it gave.
+func (s *studio) run(ss *supervisor.Session, input string) (text string, notices []string) {
+	s.t.Helper()
+	text, err := ss.Run(s.t.Context(), input, event.SinkFunc(func(_ context.Context, r event.Record) error {
+		if n, ok := r.Event.(event.Notice); ok {
+			notices = append(notices, n.Text)
+		}
+		return nil
+	}))
+	if err != nil {
+		s.t.Fatalf("%s: %v", input, err)
+	}
+	return text, notices
+}
+
+func TestAModelThatCannotBeSavedIsUsedAllTheSame(t *testing.T) {
+	s := newStudio(t, "say hi\nrepeat", nil)
+	ss := s.start("s1")
+	at := filepath.Join(s.data(), "config.json")
+	if err := os.MkdirAll(at, 0o755); err != nil { // a folder in the place of the file
+		t.Fatal(err)
+	}
+	text, notices := s.run(ss, "/model bigger")
+	if text != "model: bigger" || len(notices) != 1 || !strings.Contains(notices[0], "could not be saved") {
+		t.Errorf("%q, %q", text, notices)
+	}
+	s.wantModel(ss, "bigger")
+	if err := os.Remove(at); err != nil {
+		t.Fatal(err)
+	}
+	if _, notices := s.run(ss, "/model biggest"); len(notices) != 0 {
+		t.Errorf("%q", notices)
+	}
+	saved, err := os.ReadFile(at)
+	if err != nil || !strings.Contains(string(saved), `"biggest"`) {
+		t.Errorf("%s, %v", saved, err)
+	}
+}
+
+func TestAReadOnlyFolderKeepsNoModel(t *testing.T) {
+	if os.Geteuid() == 0 {
+		t.Skip("nothing is read-only for root")
+	}
+	s := newStudio(t, "say hi\nrepeat", nil)
+	ss := s.start("s1")
+	if err := os.MkdirAll(s.data(), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(s.data(), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.Chmod(s.data(), 0o755) })
+	if text, notices := s.run(ss, "/model bigger"); text != "model: bigger" || len(notices) != 1 {
+		t.Errorf("%q, %q", text, notices)
+	}
+	s.wantModel(ss, "bigger")
+}
+
+// wantModel sees which model the next request is for.
+func (s *studio) wantModel(ss *supervisor.Session, want string) {
+	s.t.Helper()
+	got := ""
+	_, err := ss.Run(s.t.Context(), "hello", event.SinkFunc(func(_ context.Context, r event.Record) error {
+		if m, ok := r.Event.(event.MessageAdded); ok && m.Message.Role == chat.Assistant {
+			got = m.Model
+		}
+		return nil
+	}))
+	if err != nil || got != want {
+		s.t.Errorf("the request was for %q (%v), want %q", got, err, want)
+	}
+}
+
+func TestSavingAModelKeepsTrustOnlyWhereItStillHolds(t *testing.T) {
+	s := newStudio(t, "", nil)
+	at := filepath.Join(s.root, ".coder", "config.json")
+	write := func(text string) {
+		t.Helper()
+		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o640)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want := func(state trust.State) {
+		t.Helper()
+		if got, err := s.trust().Of(s.root); got != state || err != nil {
+			t.Errorf("%v, %v, want %v", got, err, state)
+		}
+	}
+	write("// mine\n{}\n")
+	if err := s.saveModel("one"); err != nil {
+		t.Fatal(err)
+	}
+	want(trust.Unknown)
+	if err := s.trust().Give(s.root); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.saveModel("two"); err != nil {
+		t.Fatal(err)
+	}
+	want(trust.Trusted)
+	write(`{"safety": {"sandbox": "off"}}`) // by somebody else
+	if err := s.saveModel("three"); err != nil {
+		t.Fatal(err)
+	}
+	want(trust.Changed)
+	text, err := os.ReadFile(at)
+	info, statErr := os.Stat(at)
+	if err != nil || statErr != nil || !strings.Contains(string(text), `"sandbox": "off"`) || info.Mode().Perm() != 0o640 {
+		t.Errorf("%s %v %v", text, info.Mode(), err)
+	}
+}
+
+func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
+	s := newStudio(t, "", nil)
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for range 100 {
+				_ = s.modelName()
+			}
+		})
+	}
+	for _, name := range []string{"a", "b", "c"} {
+		s.switchModel(t.Context(), name)
+	}
+	wg.Wait()
+	if s.modelName() != "c" {
+		t.Error(s.modelName())
+	}
+}
+
+func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.WriteString(w, `{"data":[{"id":"gpt-5"},{"id":"far-away"}]}`)
+	}))
+	defer server.Close()
+	s := newStudio(t, "", nil)
+	s.flags.script, s.conf.Provider.BaseURL, s.conf.Provider.Model = "", server.URL+"/v1", "gpt-5"
+	s.conf.Provider.Models = []string{"near", "gpt-5"}
+	s.conf.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
+	table, err := s.models(t.Context())
+	var got []string
+	for _, row := range table.Rows {
+		got = append(got, strings.Join(row[:4], " "))
+	}
+	if err != nil || strings.Join(got, "; ") != "* gpt-5 400000 1.25;  near 99 0.00;  far-away 128000 ?" {
+		t.Errorf("%q, %v", got, err)
+	}
+	server.Close()
+	if table, err := s.models(t.Context()); err == nil || len(table.Rows) != 2 {
+		t.Errorf("%v, %v", table.Rows, err)
+	}
+}
+
+func TestWhatWasSpentByTurnAndModel(t *testing.T) {
+	var l ledger
+	for _, r := range []event.Record{
+		{Event: event.TaskCreated{TaskID: "t1", Title: "first"}},
+		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 10, Out: 1}}},
+		{Event: event.TaskCreated{TaskID: "sub", Title: "inner", ParentID: "t1"}},
+		{Task: "sub", Event: event.MessageAdded{Model: "b", Usage: &chat.Usage{In: 5}}},
+		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 20, Out: 2}}},
+		{Task: "t1", Event: event.MessageAdded{Model: "a"}},
+		{Event: event.TaskCreated{TaskID: "t2", Title: "second"}},
+		{Task: "t2", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 7}}},
+		{Task: "nobody", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 1}}},
+	} {
+		l.add(r)
+	}
+	var got []string
+	for _, s := range l.rows {
+		got = append(got, strings.Join([]string{string(rune('0' + s.Turn)), s.Model, s.Title}, " ")+" "+string(rune('0'+s.In/10)))
+	}
+	if strings.Join(got, "; ") != "1 a first 3; 1 b first 0; 2 a second 0; 0 a  0" {
+		t.Errorf("%q", got)
+	}
+}
+
+func TestGoingBackToASessionTakesItsModeAlong(t *testing.T) {
+	s := newStudio(t, "", nil)
+	planned := s.start("planned")
+	s.run(planned, "/plan")
+	if err := planned.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.state.Switch("auto-edit"); err != nil {
+		t.Fatal(err)
+	}
+	mode := func() string { m, _ := s.state.Current(); return m.Name }
+	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{Resume: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
+		t.Errorf("%v, in %s", err, mode())
+	}
+	back, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{Resume: "planned"}, "x", event.Discard)
+	if err != nil || mode() != "plan" {
+		t.Fatalf("%v, in %s", err, mode())
+	}
+	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{Resume: "planned"}, "x", event.Discard); err == nil {
+		t.Error("a session in use was opened again")
+	}
+	fresh, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{New: true, Resume: "fresh"}, "planned", event.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := errors.Join(fresh.Close(), back.Close()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := os.Stat(filepath.Join(s.snapshots(), "fresh.json")); err != nil {
+		t.Error(err)
+	}
+}
+
+func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
+	s := newStudio(t, "say ok\nrepeat", nil)
+	for _, id := range []string{"one", "two", "three"} {
+		ss := s.start(id)
+		s.run(ss, "about "+id)
+		if err := ss.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(s.snapshots(), "two.json")); err != nil {
+		t.Fatal(err)
+	}
+	heads, err := s.heads(t.Context())
+	if err != nil || len(heads) != 3 || heads[0].ID != "three" || heads[1].ID != "two" || heads[1].Meta.Title != "about two" || heads[1].Meta.Turns != 1 {
+		t.Errorf("%+v, %v", heads, err)
+	}
+	d := s.desk("one", nil)
+	table, err := d.sessions(t.Context())
+	if err != nil || table.Rows[2][0] != "*" || table.Rows[2][1] != "one" {
+		t.Errorf("%v, %v", table.Rows, err)
+	}
+	for i := range 20 {
+		ss := s.start("more" + string(rune('a'+i)))
+		s.run(ss, "x")
+		_ = ss.Close()
+	}
+	if table, _ := d.sessions(t.Context()); len(table.Rows) != sessionsShown+1 || table.Rows[sessionsShown][1] != "and 11 older" {
+		t.Errorf("%v", table.Rows)
+	}
+}

@@ -1,0 +1,196 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/config"
+	"coder/internal/models"
+	"coder/internal/show"
+	"coder/internal/trust"
+)
+
+// switchModel takes another model from the next turn on, and tries to have
+// later sessions start with it. What it says is why they may not.
+func (h *house) switchModel(_ context.Context, name string) (notice string) {
+	h.chosen.Store(&name)
+	if err := h.saveModel(name); err != nil {
+		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err)
+	}
+	if o := h.report.Origin("provider.model"); strings.HasPrefix(o.Source, "env ") || o.Source != "" && o.Source == h.loadOptions().File {
+		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Source)
+	}
+	return ""
+}
+
+// saveModel writes the model into the project's own settings and leaves the
+// rest of them as they are. Trust in the project outlives that change, since
+// it is the person's own.
+func (h *house) saveModel(name string) error {
+	if h.flags.ephemeral {
+		return errors.New("nothing is kept with --no-session-persistence")
+	}
+	root, err := findRoot(h.env, h.flags)
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(root, ".coder", "config.json")
+	mode := fs.FileMode(0o644)
+	if info, err := os.Stat(path); err == nil {
+		mode = info.Mode().Perm()
+	}
+	text, err := os.ReadFile(path)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	if text, err = config.Set(text, "provider.model", name); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	trusted, _ := h.trust().Of(root) // what cannot be read is not trusted
+	if err := errors.Join(replaceFile(path, text)); err != nil {
+		return err
+	}
+	if err := os.Chmod(path, mode); err != nil {
+		return err
+	}
+	if trusted == trust.Trusted {
+		return h.trust().Give(root)
+	}
+	return nil
+}
+
+// listTime is how long the endpoint may take to say which models it has.
+const listTime = 5 * time.Second
+
+// mostModels is how many models are listed.
+const mostModels = 200
+
+// models lists what there is to choose from: the model in use, those of the
+// settings, and those the endpoint offers.
+func (h *house) models(ctx context.Context) (show.Table, error) {
+	now := h.modelName()
+	names := slices.Concat([]string{now}, h.conf.Provider.Models, h.conf.Provider.FallbackModels)
+	offered, err := h.offered(ctx)
+	t := show.Table{Head: []string{"", "model", "context", "in $/M", "out $/M", "can"}}
+	for i, name := range append(names, offered...) {
+		if name == "" || slices.Index(append(names, offered...), name) < i {
+			continue
+		}
+		if len(t.Rows) == mostModels {
+			t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d more", len(names)+len(offered)-i)})
+			break
+		}
+		t.Rows = append(t.Rows, h.modelRow(name, name == now))
+	}
+	return t, err
+}
+
+// offered asks the endpoint for its models.
+func (h *house) offered(ctx context.Context) ([]string, error) {
+	if h.scripted() || h.conf.Provider.BaseURL == "" {
+		return nil, nil
+	}
+	client, err := h.client()
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := context.WithTimeout(ctx, listTime)
+	defer stop()
+	return client.Models(ctx)
+}
+
+func (h *house) modelRow(name string, inUse bool) []string {
+	m := h.figures(name)
+	row := []string{"", oneLine(name), strconv.Itoa(m.Context), "?", "?", abilities(m)}
+	if inUse {
+		row[0] = "*"
+	}
+	if m.Price.Known {
+		row[3], row[4] = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
+	}
+	return row
+}
+
+func abilities(m models.Model) string {
+	var can []string
+	for _, a := range []struct {
+		has  bool
+		name string
+	}{{m.Tools, "tools"}, {m.Vision, "pictures"}, {m.Reasoning, "thinking"}} {
+		if a.has {
+			can = append(can, a.name)
+		}
+	}
+	return strings.Join(can, ", ")
+}
+
+// figures is what is known of a model; what the person wrote comes first.
+func (h *house) figures(name string) models.Model {
+	m, _ := models.Lookup(name, h.own()...)
+	return m
+}
+
+// modelInfo is an entry of provider.model_info.
+type modelInfo struct {
+	Context     int      `json:"context"`
+	Output      int      `json:"output"`
+	PriceIn     *float64 `json:"price_in"`
+	PriceOut    *float64 `json:"price_out"`
+	PriceCached float64  `json:"price_cached"`
+	Vision      bool     `json:"vision"`
+	Tools       bool     `json:"tools"`
+	Reasoning   bool     `json:"reasoning"`
+}
+
+// own are the person's own figures. An entry that cannot be read is none; it
+// was told of when the settings were checked.
+func (h *house) own() (all []models.Model) {
+	for name, raw := range h.conf.Provider.ModelInfo {
+		var i modelInfo
+		if json.Unmarshal(raw, &i) != nil {
+			continue
+		}
+		m := models.Model{Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning}
+		if i.PriceIn != nil && i.PriceOut != nil {
+			m.Price = models.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, Known: true}
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// checkModelInfo refuses figures that cannot be read.
+func (h *house) checkModelInfo() error {
+	for name, raw := range h.conf.Provider.ModelInfo {
+		d := json.NewDecoder(strings.NewReader(string(raw)))
+		d.DisallowUnknownFields()
+		var i modelInfo
+		if err := d.Decode(&i); err != nil {
+			return configf("provider.model_info.%s: %v", name, err)
+		}
+		if (i.PriceIn == nil) != (i.PriceOut == nil) {
+			return configf("provider.model_info.%s: price_in and price_out belong together", name)
+		}
+	}
+	return nil
+}
+
+// contextLimit is how many tokens the model in use takes in.
+func (h *house) contextLimit() int {
+	if n := h.conf.Runtime.ContextTokenLimit; n > 0 {
+		return n
+	}
+	return h.figures(h.modelName()).Context
+}

@@ -1,0 +1,7 @@
+package i18n
+
+// Sure reports whether sentences made with a format are known by their shape.
+func Sure(format string) bool {
+	_, ok := shapeOf(format)
+	return ok
+}

@@ -1,0 +1,236 @@
+package i18n
+
+import "strings"
+
+// Limits of what is looked at: how deep sentences may hold sentences, how long
+// a line may be that anybody wrote for people, and in how many places one is
+// taken apart.
+const (
+	maxNesting = 8
+	maxLine    = 4096
+	maxParts   = 8
+)
+
+// Said translates a sentence that was made elsewhere, or several, each on a
+// line of its own. What is not in the catalogue stays as it is.
+func (p *Printer) Said(text string) string {
+	if p.words() == nil {
+		return text
+	}
+	if t, ok := p.table[text]; ok && !strings.Contains(t, "%") {
+		return t
+	}
+	r := reading{p, maxNesting, false}
+	if !strings.Contains(text, "\n") {
+		return r.line(text)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		whole := strings.TrimSuffix(line, "\n")
+		b.WriteString(r.line(whole))
+		b.WriteString(line[len(whole):])
+	}
+	return b.String()
+}
+
+// reading is how a sentence is read: how many more may stand within it, and
+// whether it stands in the place of something that may be a command or a name.
+type reading struct {
+	*Printer
+	depth  int
+	quoted bool
+}
+
+func (r reading) deeper() reading {
+	r.depth--
+	return r
+}
+
+// line translates one line: the sentence it is, or those it is made of.
+func (r reading) line(text string) string {
+	trimmed := strings.TrimLeft(text, " \t")
+	if trimmed == "" || len(text) > maxLine || r.depth == 0 {
+		return text
+	}
+	for _, as := range []func(reading, string) (string, bool){
+		reading.columns, reading.sentence, reading.list, reading.command, reading.chain, reading.bracket, reading.enumeration,
+	} {
+		if said, ok := as(r, trimmed); ok {
+			return text[:len(text)-len(trimmed)] + said
+		}
+	}
+	return text
+}
+
+// sentence translates what stands in the catalogue, or has the shape of
+// something there.
+func (r reading) sentence(text string) (string, bool) {
+	if t, ok := r.table[text]; ok && !strings.Contains(t, "%") {
+		return t, true
+	}
+	for _, s := range r.shapes().of(text) {
+		values, ok := s.match(text)
+		if !ok || s.reachesOut(values) {
+			continue
+		}
+		for n, v := range values {
+			values[n] = r.deeper().value(s.verbs[n], v)
+		}
+		return fill(r.table[s.format], values), true
+	}
+	return text, false
+}
+
+// value translates what stood in the place of a verb. Names stay: a word that
+// stands alone is a sentence only where an error was put.
+func (r reading) value(verb byte, text string) string {
+	switch {
+	case verb == 'w' || verb == 'v':
+		return r.line(text)
+	case verb == 's' && strings.Contains(text, " "):
+		r.quoted = true
+		return r.line(text)
+	}
+	return text
+}
+
+// list translates sentences that a semicolon parts.
+func (r reading) list(text string) (string, bool) {
+	if !strings.Contains(text, "; ") {
+		return text, false
+	}
+	var (
+		b      strings.Builder
+		before bool // what stands before was translated
+		any    bool
+	)
+	for i, part := range strings.Split(text, "; ") {
+		said := r.deeper().line(part)
+		known := said != part
+		switch {
+		case i > 0 && known && before:
+			b.WriteString("；")
+		case i > 0:
+			b.WriteString("; ") // it may be a command's own
+		}
+		b.WriteString(said)
+		before, any = known, any || known
+	}
+	return b.String(), any
+}
+
+// columns translates the cells of a line of a table and keeps them where they
+// were, if they fit.
+func (r reading) columns(text string) (string, bool) {
+	if _, whole := r.table[text]; whole || r.quoted || !strings.Contains(text, "  ") {
+		return text, false
+	}
+	var (
+		b    strings.Builder
+		any  bool
+		owed int // columns by which the rest is off to the left
+	)
+	for rest := text; rest != ""; {
+		cell, _, _ := strings.Cut(rest, "  ")
+		blanks := len(rest) - len(cell) - len(strings.TrimLeft(rest[len(cell):], " "))
+		rest = rest[len(cell)+blanks:]
+		said := r.deeper().line(cell)
+		any = any || said != cell
+		b.WriteString(said)
+		owed += width(cell) - width(said)
+		if blanks > 0 {
+			n := max(2, blanks+owed)
+			b.WriteString(strings.Repeat(" ", n))
+			owed += blanks - n
+		}
+	}
+	return b.String(), any
+}
+
+// width is how many columns text takes on a terminal, as far as this
+// catalogue's languages go.
+func width(text string) (n int) {
+	for _, c := range text {
+		if n++; c >= 0x1100 && c != '…' && c != '→' {
+			n++
+		}
+	}
+	return n
+}
+
+// command translates what a list of commands says about one of them.
+func (r reading) command(text string) (string, bool) {
+	if r.quoted || !strings.HasPrefix(text, "/") {
+		return text, false
+	}
+	from := 0
+	for range maxParts {
+		i := strings.IndexByte(text[from:], ' ')
+		if i < 0 {
+			break
+		}
+		from += i + 1
+		if said, ok := r.deeper().sentence(text[from:]); ok {
+			return text[:from] + said, true
+		}
+	}
+	return text, false
+}
+
+// chain translates what stands before and after a colon, as errors wrap each
+// other and reasons name the command they are about, which stays.
+func (r reading) chain(text string) (string, bool) {
+	from := 0
+	for range maxParts {
+		i := strings.Index(text[from:], ": ")
+		if i < 0 {
+			break
+		}
+		head, tail := text[:from+i], text[from+i+2:]
+		from += i + 2
+		if said, ok := r.deeper().sentence(head); ok && strings.Contains(head, " ") {
+			if !r.quoted {
+				tail = r.deeper().line(tail)
+			}
+			return said + "：" + tail, true
+		}
+		if after, ok := r.deeper().sentence(tail); ok && !r.quoted {
+			return head + ": " + after, true
+		}
+	}
+	return text, false
+}
+
+// bracket translates a sentence that ends with another in brackets.
+func (r reading) bracket(text string) (string, bool) {
+	i := strings.LastIndex(text, " (")
+	if i < 0 || !strings.HasSuffix(text, ")") {
+		return text, false
+	}
+	head, within := text[:i], text[i+2:len(text)-1]
+	aside, known := r.deeper().sentence(within)
+	said := r.deeper().line(head)
+	switch {
+	case known && strings.Contains(within, " "):
+		return said + "（" + aside + "）", true
+	case said != head:
+		return said + text[i:], true
+	}
+	return text, false
+}
+
+// enumeration translates short sentences that commas part, if all are known.
+func (r reading) enumeration(text string) (string, bool) {
+	parts := strings.Split(text, ", ")
+	if len(parts) < 2 {
+		return text, false
+	}
+	for i, part := range parts {
+		said, ok := r.deeper().sentence(part)
+		if !ok {
+			return text, false
+		}
+		parts[i] = said
+	}
+	return strings.Join(parts, "，"), true
+}

@@ -1,0 +1,216 @@
+// Package mention finds the files that a person names in a message as @path,
+// settles what each name stands for, and writes what was read of it as text for
+// the model.
+//
+// It opens nothing itself: it looks names up, and what is to be read is read by
+// those who may. A name that cannot be read becomes a short note that says so;
+// nothing is left out in silence but words that only look like a name.
+package mention
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Limit is how many names of one message are looked at.
+const Limit = 20
+
+// Ref is one name as it stands in a message: @path, @path:12 or @path:12-20.
+type Ref struct {
+	Path     string
+	From, To int // lines, from 1; zero if none are given
+	Quoted   bool
+}
+
+// String is the name as it can be typed.
+func (r Ref) String() string {
+	path := r.Path
+	if r.Quoted {
+		path = `"` + path + `"`
+	}
+	switch {
+	case r.From == 0:
+		return "@" + path
+	case r.From == r.To:
+		return "@" + path + ":" + strconv.Itoa(r.From)
+	}
+	return "@" + path + ":" + strconv.Itoa(r.From) + "-" + strconv.Itoa(r.To)
+}
+
+// Find lists the names in text in the order in which they stand there, each
+// once. Addresses of mail hold none, nor does code.
+func Find(text string) []Ref {
+	var refs []Ref
+	seen := make(map[Ref]bool)
+	for line := range proseLines(text) {
+		before := ' '
+		for i := 0; i < len(line); {
+			r, n := utf8.DecodeRuneInString(line[i:])
+			switch {
+			case r == '`':
+				n = codeAt(line[i:])
+			case r == '@' && !joined(before):
+				ref, length, ok := at(line[i:])
+				n = length
+				if ok && !seen[ref] {
+					seen[ref] = true
+					refs = append(refs, ref)
+				}
+			}
+			before, _ = utf8.DecodeLastRuneInString(line[:i+n])
+			i += n
+		}
+	}
+	return refs
+}
+
+// Plain reports whether a path can be named without quotes.
+func Plain(path string) bool {
+	ref, length, ok := at("@" + path)
+	return ok && length == len("@"+path) && ref == Ref{Path: path}
+}
+
+// Parse reads a name without its sign: path, path:12 or path:12-20.
+func Parse(s string) Ref {
+	path, lines, ok := cutLines(s)
+	if !ok {
+		return Ref{Path: s}
+	}
+	return Ref{Path: path, From: lines[0], To: lines[1]}
+}
+
+// proseLines yields the lines of text outside fenced blocks of code.
+func proseLines(text string) func(yield func(string) bool) {
+	return func(yield func(string) bool) {
+		fence := ""
+		for line := range strings.Lines(text) {
+			mark := fenceOf(line)
+			switch {
+			case fence == "" && mark != "":
+				fence = mark
+			case fence != "":
+				if strings.HasPrefix(mark, fence) && strings.Trim(strings.TrimSpace(line), mark[:1]) == "" {
+					fence = ""
+				}
+			default:
+				if !yield(line) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// fenceOf is the row of backticks or tildes that opens or closes a block of
+// code, or "".
+func fenceOf(line string) string {
+	line = strings.TrimLeft(line, " ")
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
+			return line[:n]
+		}
+	}
+	return ""
+}
+
+// longestSpan is how far the end of a code span is looked for.
+const longestSpan = 8 << 10
+
+// codeAt is the length of the code span that s begins with; if it does not
+// close on this line, of its first backticks.
+func codeAt(s string) int {
+	ticks := len(s) - len(strings.TrimLeft(s, "`"))
+	s = s[:min(len(s), ticks+longestSpan)]
+	for i := ticks; i < len(s); {
+		if s[i] != '`' {
+			i++
+			continue
+		}
+		n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
+		if i += n; n == ticks {
+			return i
+		}
+	}
+	return ticks
+}
+
+// joined reports whether a sign after before belongs to a word, as in an
+// address of mail, or is escaped. Chinese needs no blank before the sign.
+func joined(before rune) bool {
+	if before >= utf8.RuneSelf {
+		return false
+	}
+	return before == '\\' || before == '@' || strings.ContainsRune("._%+-/", before) || word(before)
+}
+
+func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }
+
+// ends are the signs that end a name which is not in quotes.
+const ends = "`,;\"'<>()[]{}|，。；：、！？（）《》“”‘’"
+
+// at reads the name that s, which begins with the sign, begins with. The length
+// is what has been looked at, whether it is a name or not.
+func at(s string) (ref Ref, length int, ok bool) {
+	rest := s[1:]
+	if inner, ok := strings.CutPrefix(rest, `"`); ok {
+		return quoted(inner)
+	}
+	if end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(ends, r) }); end >= 0 {
+		rest = rest[:end]
+	}
+	name := strings.TrimRight(rest, ".:!?*")
+	if rest == "." || rest == ".." {
+		name = rest
+	} else if strings.IndexFunc(name, word) < 0 {
+		return Ref{}, 1 + len(rest), false
+	}
+	return Parse(name), 1 + len(name), true
+}
+
+// quoted reads a name up to its closing quote, and the lines that follow it.
+func quoted(inner string) (Ref, int, bool) {
+	name, after, ok := strings.Cut(inner, `"`)
+	if !ok || strings.TrimSpace(name) == "" || strings.ContainsRune(name, '\n') {
+		return Ref{}, 1, false
+	}
+	ref, length := Ref{Path: name, Quoted: true}, len(`@""`)+len(name)
+	digits := 0
+	for digits < len(after) && strings.IndexByte(":0123456789-", after[digits]) >= 0 {
+		digits++
+	}
+	tail := strings.TrimRight(after[:digits], ":-")
+	if _, lines, ok := cutLines("x" + tail); ok {
+		ref.From, ref.To = lines[0], lines[1]
+		length += len(tail)
+	}
+	return ref, length, true
+}
+
+// cutLines takes the lines off the end of a name.
+func cutLines(s string) (path string, lines [2]int, ok bool) {
+	i := strings.LastIndexByte(s, ':')
+	if i <= 0 {
+		return s, lines, false
+	}
+	first, last, ranged := strings.Cut(s[i+1:], "-")
+	from, err := number(first)
+	to := from
+	if ranged && err == nil {
+		to, err = number(last)
+	}
+	if err != nil || from == 0 || to < from {
+		return s, lines, false
+	}
+	return s[:i], [2]int{from, to}, true
+}
+
+// number reads a number that is written in digits only.
+func number(s string) (int, error) {
+	if strings.Trim(s, "0123456789") != "" {
+		return 0, strconv.ErrSyntax
+	}
+	n, err := strconv.ParseInt(s, 10, 32)
+	return int(n), err
+}

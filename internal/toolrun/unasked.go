@@ -1,0 +1,23 @@
+package toolrun
+
+import (
+	"context"
+	"errors"
+
+	"coder/internal/chat"
+	"coder/internal/policy"
+	"coder/internal/tool"
+)
+
+// ErrNeedsApproval reports a call that a person would have to be asked about.
+var ErrNeedsApproval = errors.New("needs approval")
+
+// Unasked reports whether a call would run without anyone being asked about it;
+// the error says why not. Nothing runs, and nothing is recorded.
+func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) error {
+	a := (&run{Runner: r, Round: Round{Set: set}}).look(ctx, c)
+	if a.err == nil && a.opinion.Verdict == policy.Ask {
+		return ErrNeedsApproval
+	}
+	return a.err
+}
