@@ -59,7 +59,7 @@ func (h *house) saveModel(name string) error {
 		return err
 	}
 	trusted, _ := h.trust().Of(root) // what cannot be read is not trusted
-	if err := errors.Join(replaceFile(path, text)); err != nil {
+	if err := replaceFile(path, text); err != nil {
 		return err
 	}
 	if err := os.Chmod(path, mode); err != nil {
@@ -81,15 +81,15 @@ const mostModels = 200
 // settings, and those the endpoint offers.
 func (h *house) models(ctx context.Context) (show.Table, error) {
 	now := h.modelName()
-	names := slices.Concat([]string{now}, h.conf.Provider.Models, h.conf.Provider.FallbackModels)
 	offered, err := h.offered(ctx)
+	names := slices.Concat([]string{now}, h.conf.Provider.Models, h.conf.Provider.FallbackModels, offered)
 	t := show.Table{Head: []string{"", "model", "context", "in $/M", "out $/M", "can"}}
-	for i, name := range append(names, offered...) {
-		if name == "" || slices.Index(append(names, offered...), name) < i {
+	for i, name := range names {
+		if name == "" || slices.Index(names, name) < i {
 			continue
 		}
 		if len(t.Rows) == mostModels {
-			t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d more", len(names)+len(offered)-i)})
+			t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d more", len(names)-i)})
 			break
 		}
 		t.Rows = append(t.Rows, h.modelRow(name, name == now))

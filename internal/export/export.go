@@ -131,11 +131,23 @@ type builder struct {
 	calls map[string]*Called // the last call with an id
 	asked map[string]*Asked
 	asks  map[string]uip.Request
+	// subtasks are told by the call that handed their work out, and by what
+	// people were asked.
+	subtasks map[string]bool
 }
 
 func (b *builder) put(e Entry) { b.t.Entries = append(b.t.Entries, e) }
 
 func (b *builder) add(r event.Record) {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
+		if b.subtasks == nil {
+			b.subtasks = make(map[string]bool)
+		}
+		b.subtasks[r.Task] = true
+	}
+	if b.subtasks[r.Task] && !isQuestion(r.Event) {
+		return
+	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		b.message(r.Time, e)
@@ -168,6 +180,14 @@ func (b *builder) add(r event.Record) {
 	case event.TaskCanceled:
 		b.put(Noted{Time: r.Time, Text: "The turn was canceled", Detail: e.Reason})
 	}
+}
+
+func isQuestion(e event.Event) bool {
+	switch e.(type) {
+	case event.InteractionRequested, event.InteractionResponded:
+		return true
+	}
+	return false
 }
 
 func (b *builder) local(l session.Local) {

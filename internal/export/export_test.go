@@ -407,3 +407,26 @@ func FuzzExport(f *testing.F) {
 		}
 	})
 }
+
+func TestSubtasksAreToldByTheirCall(t *testing.T) {
+	on := func(task string, e event.Event) event.Record { return event.Record{Time: day, Task: task, Event: e} }
+	records := []event.Record{
+		on("t", event.TaskCreated{TaskID: "t"}), on("t", said(chat.Say(chat.User, "mine"))),
+		on("c", event.TaskCreated{TaskID: "c", ParentID: "t"}), on("c", said(chat.Say(chat.User, "not mine"))), on("c", event.TaskFailed{Reason: "why"}),
+		on("c", event.InteractionRequested{Request: uip.Request{ID: "ui_1", Display: uip.Display{Title: "May it?"}}}),
+		on("t", said(chat.Say(chat.Assistant, "done"))),
+	}
+	tr, err := FromRecords(head, func(yield func(event.Record, error) bool) {
+		for _, r := range records {
+			if !yield(r, nil) {
+				return
+			}
+		}
+	})
+	if err != nil || len(tr.Entries) != 3 {
+		t.Fatalf("%d entries, %v: %+v", len(tr.Entries), err, tr.Entries)
+	}
+	if _, ok := tr.Entries[1].(*Asked); !ok {
+		t.Errorf("what people were asked is missing: %+v", tr.Entries)
+	}
+}

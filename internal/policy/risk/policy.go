@@ -2,6 +2,7 @@ package risk
 
 import (
 	"context"
+	"strings"
 
 	"coder/internal/policy"
 	"coder/internal/tool"
@@ -37,7 +38,7 @@ func judge(o *policy.Opinion, e tool.Effect, facts Facts, commands bool) (reads 
 		r := Analyse(e.Target, facts)
 		for _, f := range r.Findings {
 			if commands {
-				object(o, f.Level.verdict(), "matches dangerous command policy: "+f.String())
+				object(o, f.Level.verdict(), grounds(f))
 			}
 		}
 		return r.ReadOnly
@@ -50,6 +51,16 @@ func judge(o *policy.Opinion, e tool.Effect, facts Facts, commands bool) (reads 
 	case tool.Unknown, tool.Net, tool.Note:
 	}
 	return false
+}
+
+// policyName begins what is said about every command that must be approved.
+const policyName = "matches dangerous command policy"
+
+func grounds(f Finding) string {
+	if strings.HasPrefix(f.Text, policyName) {
+		return f.String()
+	}
+	return policyName + ": " + f.String()
 }
 
 func object(o *policy.Opinion, v policy.Verdict, why string) {
