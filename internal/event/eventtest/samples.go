@@ -30,7 +30,7 @@ func Samples() []event.Event {
 			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}},
 		},
 		event.MessageAdded{
-			Message: reply(), Reminders: "be brief", Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
+			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
 		},
 		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
 		event.ModeChanged{Mode: "plan", Preset: "plan"},
