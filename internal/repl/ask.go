@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/lineedit"
 	"coder/internal/uip"
 )
 
@@ -82,10 +83,23 @@ func (r *REPL) show() error {
 	return r.render.Insert(text)
 }
 
-// answered takes a line as the answer, if it is one.
-func (r *REPL) answered(line string) error {
+// withdrawn tells that the question that is open is no more: somebody else
+// answered it, or what asked it has stopped.
+func (r *REPL) withdrawn() <-chan struct{} {
+	if r.open == nil {
+		return nil
+	}
+	return r.open.over
+}
+
+// answered takes a line as the answer, if it is one. It stays on the screen as
+// it stood.
+func (r *REPL) answered(line string, draft lineedit.Draft) error {
 	d := r.open
 	q := d.current()
+	if err := r.commit(r.answer.Prompt, draft); err != nil {
+		return err
+	}
 	a, ok := read(q, line)
 	if !ok {
 		return r.Say(r.Palette.Paint(warn, r.hint(q)))
@@ -94,10 +108,6 @@ func (r *REPL) answered(line string) error {
 	if err := uip.Check(q, a); err != nil {
 		return r.Say(r.Palette.Paint(warn, r.Words.Said(err.Error())))
 	}
-	if err := r.Say(r.Palette.Paint(good, "> ") + strings.TrimSpace(line)); err != nil {
-		return err
-	}
-	r.answer.Reset()
 	if !d.inParts() {
 		return r.reply(a)
 	}

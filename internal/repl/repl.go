@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/event"
@@ -83,9 +84,11 @@ type REPL struct {
 type turn struct {
 	input  string
 	cancel context.CancelFunc
-	began  time.Time
-	busy   string
-	frame  int
+	// stopped says that the person stopped it with Esc.
+	stopped atomic.Bool
+	began   time.Time
+	busy    string
+	frame   int
 }
 
 type finished struct {
@@ -153,6 +156,10 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	return errors.Join(err, r.Screen.Hide())
 }
 
+// Resume takes up the turn that the session in use was left with. It is for
+// After, when it has opened another session.
+func (r *REPL) Resume(ctx context.Context) { r.start(ctx, "", r.Session().Continue) }
+
 // read hands on what is typed.
 func (r *REPL) read(ctx context.Context, to chan<- []tty.Event) error {
 	for {
@@ -193,6 +200,8 @@ func (r *REPL) loop(ctx context.Context, events <-chan []tty.Event, broken <-cha
 			}
 		case a := <-r.asks:
 			err = r.put(a)
+		case <-r.withdrawn():
+			r.open = nil
 		case busy := <-r.news:
 			if r.turn != nil {
 				r.turn.busy = busy
@@ -301,7 +310,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 func (r *REPL) submit(ctx context.Context, a lineedit.Action) error {
 	switch {
 	case r.open != nil:
-		return r.answered(a.Text)
+		return r.answered(a.Text, a.Draft)
 	case r.turn != nil:
 		r.queue.add(a.Draft)
 		return nil
@@ -316,6 +325,7 @@ func (r *REPL) escape(cleared bool) error {
 	case r.open != nil && r.open.dismissible():
 		return r.dismiss()
 	case r.open != nil, r.turn != nil && !cleared:
+		r.turn.stopped.Store(true)
 		r.turn.cancel()
 	}
 	return nil
@@ -353,21 +363,20 @@ func (r *REPL) switchMode(ctx context.Context, mode string) error {
 		return nil
 	}
 	if err := r.Session().SwitchMode(ctx, mode, r.render); err != nil {
-		return r.Say(r.Palette.Paint(bad, err.Error()))
+		return r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error())))
 	}
 	return nil
 }
 
 // begin runs what was sent. What was sent stays on the screen as it stood.
 func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
-	sent := lineedit.Editor{Prompt: r.prompt(), Style: r.editor.Style}
-	if a.Draft.Empty() {
-		sent.SetText(a.Text)
-	} else {
-		sent.SetDraft(a.Draft)
+	draft := a.Draft
+	if draft.Empty() {
+		var typed lineedit.Editor
+		typed.SetText(a.Text)
+		draft = typed.Draft()
 	}
-	rows, _, _ := sent.View(r.width())
-	if err := r.Screen.Commit(rows); err != nil {
+	if err := r.commit(r.prompt(), draft); err != nil {
 		return err
 	}
 	r.start(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
@@ -376,11 +385,20 @@ func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
 	return nil
 }
 
+// commit makes what was sent a part of the output.
+func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
+	sent := lineedit.Editor{Prompt: prompt, Style: r.editor.Style}
+	sent.SetDraft(draft)
+	rows, _, _ := sent.View(r.width())
+	return r.Screen.Commit(rows)
+}
+
 // start runs work beside the loop. A panic there puts the terminal right
 // before it ends the program.
 func (r *REPL) start(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
 	ctx, cancel := context.WithCancel(ctx)
-	r.turn = &turn{input: input, cancel: cancel, began: r.Now()}
+	t := &turn{input: input, cancel: cancel, began: r.Now()}
+	r.turn = t
 	r.wrote.mark()
 	r.Session().Steer(r.steer)
 	go func() {
@@ -391,7 +409,7 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 				panic(p)
 			}
 		}()
-		out := &witness{Sink: r.render}
+		out := &witness{Sink: r.render, stopped: &t.stopped}
 		_, err := work(ctx, out)
 		r.done <- finished{input, err, out.told.Load()}
 	}()
@@ -424,6 +442,9 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 		if err := r.After(ctx, f.input, f.err); err != nil {
 			return err
 		}
+	}
+	if r.turn != nil {
+		return nil // taken up where another session was left
 	}
 	if d, ok := r.queue.next(); ok && ctx.Err() == nil {
 		return r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})

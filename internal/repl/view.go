@@ -30,6 +30,10 @@ const (
 // something does.
 const patience = time.Second
 
+// stall is how long nothing may happen in the middle of a line before the line
+// is ended, since nothing can be shown below one that is open.
+const stall = 5 * time.Second
+
 // draw shows what stands below the output: a question's line, or what is going
 // on and what is typed meanwhile, or the prompt.
 func (r *REPL) draw() error {
@@ -39,6 +43,9 @@ func (r *REPL) draw() error {
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 		return r.Screen.SetLive(r.answer.View(width))
 	case r.turn != nil:
+		if err := r.makeRoom(); err != nil {
+			return err
+		}
 		return r.Screen.SetLive(r.underway(width))
 	}
 	r.editor.Prompt = r.prompt()
@@ -55,6 +62,16 @@ func (r *REPL) prompt() []lineedit.Span {
 	}
 }
 
+// makeRoom ends a line in which nothing happens any more: soon if the person
+// has something to see below it, else after a while.
+func (r *REPL) makeRoom() error {
+	quiet := r.Now().Sub(r.wrote.last())
+	if quiet >= stall || quiet >= patience && !(r.editor.Empty() && r.queue.empty()) {
+		return r.render.Break()
+	}
+	return nil
+}
+
 // underway is what is shown while a turn runs: what is queued, that it goes on
 // if nothing else shows it, and what is being typed.
 func (r *REPL) underway(width int) (rows []string, row, col int) {
@@ -62,7 +79,7 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
 	}
 	if quiet := r.Now().Sub(r.wrote.last()); quiet >= patience && r.turn.busy != "" {
-		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(), width)))
+		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(width), width)))
 	}
 	if r.editor.Empty() {
 		if len(rows) == 0 {
@@ -81,14 +98,18 @@ var (
 	asciiFrames = []string{"-", "\\", "|", "/"}
 )
 
-// spinner says what is going on, for how long, and how to stop it.
-func (r *REPL) spinner() string {
+// spinner says what is going on, as far as there is room for it, for how long,
+// and how to stop it.
+func (r *REPL) spinner(width int) string {
 	f := frames
 	if r.ASCII {
 		f = asciiFrames
 	}
 	took := r.Now().Sub(r.turn.began).Truncate(time.Second)
-	return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", oneLine(r.turn.busy), took)
+	say := func(busy string) string {
+		return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", busy, took)
+	}
+	return say(fit(oneLine(r.turn.busy), width-cells.Width(say(""))))
 }
 
 func oneLine(s string) string { return textsafe.Line(s, 200) }
@@ -116,7 +137,8 @@ func (r *REPL) style() lineedit.Style {
 // witness notes whether what went wrong in a turn was shown as it happened.
 type witness struct {
 	event.Sink
-	told atomic.Bool
+	stopped *atomic.Bool // by Esc
+	told    atomic.Bool
 }
 
 func (w *witness) Emit(ctx context.Context, rec event.Record) error {
@@ -127,6 +149,9 @@ func (w *witness) Emit(ctx context.Context, rec event.Record) error {
 		if e.Failed {
 			w.told.Store(true)
 		}
+	}
+	if _, ok := rec.Event.(event.Interrupted); ok && !w.stopped.Load() {
+		return nil // the program ends, which needs no words about Esc
 	}
 	return w.Sink.Emit(ctx, rec)
 }
