@@ -27,7 +27,6 @@ type module struct {
 	fset   *token.FileSet
 	files  []sourceFile
 	named  map[string]ast.Expr // "package.name" of a constant or variable to its value
-	byFile map[*ast.File]sourceFile
 }
 
 var source = sync.OnceValues(func() (*module, error) {

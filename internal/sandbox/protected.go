@@ -123,9 +123,7 @@ func gitDirsBelow(modules string) (dirs []string) {
 			return nil
 		case exists(filepath.Join(path, "HEAD")) && exists(filepath.Join(path, "objects")):
 			dirs = append(dirs, path)
-			for _, sub := range gitDirsBelow(filepath.Join(path, "modules")) {
-				dirs = append(dirs, sub)
-			}
+			dirs = append(dirs, gitDirsBelow(filepath.Join(path, "modules"))...)
 			return fs.SkipDir
 		}
 		return nil
