@@ -85,10 +85,7 @@ func (h *house) providerWords() string {
 }
 
 func (d *desk) sandboxWords(ctx context.Context) string {
-	if d.conf.Safety.Sandbox == "off" {
-		return "off"
-	}
-	return words(d.hands.confiner.find(ctx).Report(d.hands.confiner.limits("true")))
+	return d.hands.confiner.Words(ctx)
 }
 
 func (d *desk) whereKept() string {

@@ -18,6 +18,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/event"
+	"coder/internal/judge"
 	"coder/internal/orchestrator"
 	"coder/internal/policy/rule"
 	"coder/internal/profile"
@@ -49,7 +50,7 @@ type house struct {
 	report  config.Report
 	trusted trust.State
 	state   *profile.State         // the mode of work
-	judge   *judgement             // once a session is open
+	judge   *judge.Judge           // once a session is open
 	set     tool.Set               // what the model may call
 	lore    *lore                  // once it is asked for
 	damaged map[string]bool        // sessions that lost records when they were claimed
@@ -234,11 +235,11 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 		return supervisor.Engine{}, err
 	}
 	h.set = hands.set
-	judge, err := h.judgement()
+	judge, err := h.newJudge()
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, hands.close())
 	}
-	if err := hands.confiner.require(context.Background()); err != nil {
+	if err := hands.confiner.Check(context.Background()); err != nil {
 		return supervisor.Engine{}, errors.Join(err, hands.close())
 	}
 	h.judge = judge
@@ -253,7 +254,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	desk := h.desk(sessionID, hands)
 	return supervisor.Engine{
 		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
-		Profile: h.state, Permissions: judge.permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
+		Profile: h.state, Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
 		Desk: desk.services(), Observe: desk.watch(h.observer(hands)), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
 	}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"syscall"
 
+	"coder/internal/confine"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
 	"coder/internal/provider"
@@ -77,6 +78,8 @@ func ExitCode(err error) int {
 		return ExitStepLimit
 	case errors.Is(err, uip.ErrParked):
 		return ExitParked
+	case errors.Is(err, confine.ErrUnavailable):
+		return ExitSandbox
 	case errors.Is(err, toolrun.ErrRefused):
 		return ExitRefused
 	case errors.As(err, &command), errors.Is(err, session.ErrNotFound):

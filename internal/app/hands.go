@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"coder/internal/codeindex"
+	"coder/internal/confine"
 	"coder/internal/event"
 	"coder/internal/lsp"
 	"coder/internal/tool"
@@ -41,7 +42,7 @@ type hands struct {
 	todos    plan.Memory
 	seen     recollection
 	index    *codeindex.Index
-	confiner *confiner
+	confiner *confine.Confiner
 	project  project
 	crew     *crew
 	work     context.Context // ends with close
@@ -57,7 +58,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	hs := &hands{work: work, made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
-	hs.confiner, hs.project, hs.crew = &confiner{house: h}, project{ws}, h.newCrew()
+	hs.confiner, hs.project, hs.crew = h.confiner(), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
 		hs.keeper = hs.files
@@ -83,7 +84,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 		Workspace: ws, Env: env, RunsDir: runs, Now: h.env.Now,
 		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    h.conf.Safety.OutputLimitBytes,
-		Confine:        hs.confiner.confine, Guard: h.guard,
+		Confine:        hs.confiner.Command, Guard: h.guard,
 	})
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
@@ -97,7 +98,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 const indexPatience = 30 * time.Millisecond
 
 // hides reports whether searches pass over a file.
-func (h *house) hides(file string) bool { return h.judge != nil && h.judge.hides(file) }
+func (h *house) hides(file string) bool { return h.judge != nil && h.judge.Hides(file) }
 
 // fileTools are the tools for files; those that write tell what they broke.
 func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, seen *files.Seen) []tool.Tool {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/command"
+	"coder/internal/judge"
 	"coder/internal/mdfile"
 	"coder/internal/orchestrator"
 	"coder/internal/policy"
@@ -116,7 +117,7 @@ func (h *house) customCommands() []orchestrator.CommandInfo {
 // command runs. Tools it does not name are refused. Those it names run unasked
 // where only the mode would ask, if the command is the person's own; a
 // project's command may leave tools out and no more.
-func (h *house) inCommands(j *judgement) policy.Policy {
+func (h *house) inCommands(j *judge.Judge) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		cmd, ok := orchestrator.CommandOf(ctx)
 		if !ok || len(cmd.AllowedTools) == 0 {
@@ -128,7 +129,7 @@ func (h *house) inCommands(j *judgement) policy.Policy {
 			text := fmt.Sprintf("the command /%s does without %s", cmd.Name, c.Tool)
 			return policy.Opinion{Reasons: []policy.Reason{{By: "command", Text: text, Rule: "allowed-tools of /" + cmd.Name}}}, nil
 		case h.written().isOwn(cmd):
-			return j.allowing(allowed).Judge(ctx, c)
+			return j.Allowing(allowed).Judge(ctx, c)
 		}
 		return j.Judge(ctx, c)
 	})
@@ -137,14 +138,6 @@ func (h *house) inCommands(j *judgement) policy.Policy {
 // isOwn reports whether a command stands in the person's own folder.
 func (l *lore) isOwn(c command.Command) bool {
 	return l.own != "" && strings.HasPrefix(c.Path, l.own+"/")
-}
-
-// allowing is j where these calls pass that only the mode would ask about.
-func (j *judgement) allowing(specs []rule.Spec) *judgement {
-	book, more := *j.book, *j
-	book.Allow = slices.Concat(book.Allow, specs)
-	more.book = &book
-	return &more
 }
 
 // allowedBy reads the tools that the header of a command names, under their own

@@ -17,6 +17,7 @@ import (
 	"coder/internal/models"
 	"coder/internal/show"
 	"coder/internal/trust"
+	"coder/internal/whole"
 )
 
 // switchModel takes another model from the next turn on, and tries to have
@@ -59,10 +60,7 @@ func (h *house) saveModel(name string) error {
 		return err
 	}
 	trusted, _ := h.trust().Of(root) // what cannot be read is not trusted
-	if err := replaceFile(path, text); err != nil {
-		return err
-	}
-	if err := os.Chmod(path, mode); err != nil {
+	if err := whole.Write(path, text, mode); err != nil {
 		return err
 	}
 	if trusted == trust.Trusted {

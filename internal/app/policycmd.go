@@ -10,8 +10,8 @@ import (
 
 	"coder/internal/event"
 	"coder/internal/i18n"
+	"coder/internal/judge"
 	"coder/internal/policy"
-	"coder/internal/policy/risk"
 	"coder/internal/profile"
 	"coder/internal/tool"
 	"coder/internal/wire"
@@ -55,18 +55,18 @@ type verdictOn struct {
 }
 
 func (h *house) policyCheck(ctx context.Context, command string) error {
-	j, err := h.judgement()
+	j, err := h.newJudge()
 	if err != nil {
 		return err
 	}
 	h.remember(j)
 	m, preset := h.state.Current()
-	c := policy.Case{Tool: "bash", Plan: planOf(tool.Effect{Kind: tool.Exec, Target: command})}
-	o, err := j.in(m, preset).Judge(ctx, c)
+	c := policy.Case{Tool: "bash", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	o, err := j.In(m, preset).Judge(ctx, c)
 	if err != nil {
 		return err
 	}
-	r := risk.Analyse(command, j.facts)
+	r := j.Analyse(command)
 	v := verdictOn{
 		Command: command, Mode: m.Name, Decision: o.Verdict.String(), Risk: r.Level.String(), ReadOnly: r.ReadOnly,
 		Reasons: []string{}, Rules: []string{},
@@ -77,7 +77,7 @@ func (h *house) policyCheck(ctx context.Context, command string) error {
 			v.Rules = append(v.Rules, why.Rule)
 		}
 	}
-	switch what, err := j.book.Offer(c); {
+	switch what, err := j.Offer(c); {
 	case o.Verdict == policy.Ask && !o.Waivable():
 		v.Never = "it is asked about every time"
 	case err != nil:
@@ -138,7 +138,7 @@ type retrials struct {
 
 // policyTest judges every recorded call again with the rules of today.
 func (h *house) policyTest(ctx context.Context) error {
-	j, err := h.judgement()
+	j, err := h.newJudge()
 	if err != nil {
 		return err
 	}
@@ -162,8 +162,8 @@ func (h *house) policyTest(ctx context.Context) error {
 }
 
 // retry judges the calls of one session, each in the mode it was made in.
-func (sum *retrials) retry(ctx context.Context, j *judgement, logs event.Store, id, mode string) error {
-	now, preset := j.state.Current()
+func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store, id, mode string) error {
+	now, preset := j.Mode()
 	asked := make(map[string]bool)
 	for r, err := range logs.Read(ctx, id, 0) {
 		if err != nil {
@@ -188,14 +188,14 @@ func (sum *retrials) retry(ctx context.Context, j *judgement, logs event.Store, 
 	return nil
 }
 
-func (sum *retrials) add(ctx context.Context, j *judgement, m profile.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
+func (sum *retrials) add(ctx context.Context, j *judge.Judge, m profile.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
 	c := policy.Case{Tool: e.Tool}
 	for _, f := range e.Effects {
 		if effect, ok := tool.ParseEffect(f); ok {
 			c.Plan.Effects = append(c.Plan.Effects, effect)
 		}
 	}
-	o, err := j.in(m, preset).Judge(ctx, c)
+	o, err := j.In(m, preset).Judge(ctx, c)
 	if err != nil {
 		o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
 	}

@@ -19,6 +19,7 @@ import (
 	"coder/internal/session"
 	"coder/internal/show"
 	"coder/internal/supervisor"
+	"coder/internal/whole"
 	"coder/internal/wire"
 )
 
@@ -145,7 +146,7 @@ func (d *desk) export(ctx context.Context, to orchestrator.Export) (string, erro
 	if err := d.write(ctx, &b, d.session, format); err != nil {
 		return "", err
 	}
-	return path, replaceFile(at, b.Bytes())
+	return path, whole.Write(at, b.Bytes(), 0o644)
 }
 
 // write writes a session in a form.

@@ -57,7 +57,9 @@ var plan = []struct {
 	{"policy/rule", "policy policy/risk tool"},
 	{"profile", "policy tool"},
 	{"agent", "mdfile policy tool"},
-	{"trust", ""},
+	{"whole", ""},
+	{"trust", "whole"},
+	{"judge", "policy policy/risk policy/rule profile show tool whole"},
 	{"workspace", ""},
 	{"shell", "textsafe"},
 	{"patch", ""},
@@ -76,6 +78,7 @@ var plan = []struct {
 	{"toolbox/files", "chat patch show tool workspace"},
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
+	{"confine", "policy/risk sandbox toolbox/exec"},
 	{"toolbox/git", "shell show textsafe tool workspace"},
 	{"toolbox/web", "chat show textsafe tool"},
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},
@@ -111,7 +114,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention"},
 	{"arch", ""},
 }
 

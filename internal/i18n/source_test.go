@@ -24,9 +24,9 @@ type sourceFile struct {
 
 // module is the program's source, without tests and what only tests use.
 type module struct {
-	fset   *token.FileSet
-	files  []sourceFile
-	named  map[string]ast.Expr // "package.name" of a constant or variable to its value
+	fset  *token.FileSet
+	files []sourceFile
+	named map[string]ast.Expr // "package.name" of a constant or variable to its value
 }
 
 var source = sync.OnceValues(func() (*module, error) {

@@ -16,6 +16,8 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+
+	"coder/internal/whole"
 )
 
 // files are what decides how the program behaves in a workspace.
@@ -187,16 +189,7 @@ func (b Book) change(do func(map[string]entry)) error {
 	if err := os.MkdirAll(filepath.Dir(b.Path), 0o700); err != nil {
 		return fmt.Errorf("remember what is trusted: %w", err)
 	}
-	tmp, err := os.CreateTemp(filepath.Dir(b.Path), ".trust-*")
-	if err != nil {
-		return fmt.Errorf("remember what is trusted: %w", err)
-	}
-	defer func() { _ = os.Remove(tmp.Name()) }() // gone already if all went well
-	_, err = tmp.Write(append(text, '\n'))
-	if err = errors.Join(err, tmp.Sync(), tmp.Close()); err == nil {
-		err = os.Rename(tmp.Name(), b.Path)
-	}
-	if err != nil {
+	if err := whole.Write(b.Path, append(text, '\n'), 0o600); err != nil {
 		return fmt.Errorf("remember what is trusted: %w", err)
 	}
 	return nil

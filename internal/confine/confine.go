@@ -1,0 +1,163 @@
+// Package confine says, for each command of a session, within which bounds it
+// runs: where it may write, what it may not touch, whether it may use the
+// network. What the machine can enforce is found out when the first command
+// comes.
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/policy/risk"
+	"coder/internal/sandbox"
+	"coder/internal/toolbox/exec"
+)
+
+// How much is demanded of the machine.
+const (
+	Auto    = "auto"    // as far as it can
+	Require = "require" // everything, or nothing runs
+	Off     = "off"
+)
+
+// Options are the bounds of a session's commands.
+type Options struct {
+	Demand   string
+	Exe      string // this program, which runs itself to confine commands
+	LookPath func(name string) (string, error)
+
+	Root, Home string
+	Write      []string    // more folders that may be written to
+	Network    func() bool // may commands use it now?
+	Analyse    func(command string) risk.Report
+	Warn       func(string) // tells the person, once, what is not enforced
+}
+
+// ErrUnavailable reports that not everything that is demanded can be enforced.
+var ErrUnavailable = errors.New("commands cannot be confined as required")
+
+// Confiner confines the commands of one session.
+type Confiner struct {
+	o    Options
+	once sync.Once
+	box  *sandbox.Sandbox
+	told sync.Once
+}
+
+// New returns a Confiner. Nothing is looked into yet.
+func New(o Options) *Confiner { return &Confiner{o: o} }
+
+// find finds the sandbox of this machine.
+func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
+	c.once.Do(func() {
+		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, LookPath: c.o.LookPath})
+	})
+	return c.box
+}
+
+// Close removes what the sandbox put in place for the session.
+func (c *Confiner) Close() error { return c.box.Close() }
+
+// Command is the confinement of one command.
+func (c *Confiner) Command(ctx context.Context, command string) (exec.Confinement, error) {
+	if c.o.Demand == Off {
+		return exec.Confinement{}, nil
+	}
+	limits := c.limits(command)
+	box := c.find(ctx)
+	report := box.Report(limits)
+	switch {
+	case c.o.Demand == Require && !report.Whole:
+		return exec.Confinement{}, unavailable(report)
+	case !report.Whole && c.o.Warn != nil:
+		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(report.NotEnforced, "; ")) })
+	}
+	if report.Backend == sandbox.None {
+		return exec.Confinement{}, nil
+	}
+	through, err := box.Wrap(limits)
+	if err != nil {
+		return exec.Confinement{}, err
+	}
+	return exec.Confinement{Through: through, Words: words(report), Blocked: blockedBy(limits)}, nil
+}
+
+// blockedBy guesses whether a command failed because of its limits.
+func blockedBy(l sandbox.Limits) func(int, string) string {
+	return func(code int, stderr string) string {
+		if why, failed := sandbox.SetupFailed(code, stderr); failed {
+			return "the sandbox could not be set up (" + why + ")"
+		}
+		return sandbox.Blocked(code, stderr, l)
+	}
+}
+
+// Words say how a command would be confined, in one line.
+func (c *Confiner) Words(ctx context.Context) string {
+	if c.o.Demand == Off {
+		return Off
+	}
+	return words(c.find(ctx).Report(c.limits("true")))
+}
+
+func words(r sandbox.Report) string {
+	text := r.Backend + ": " + strings.Join(r.Enforced, "; ")
+	if !r.Whole {
+		text += "; not enforced: " + strings.Join(r.NotEnforced, "; ")
+	}
+	return text
+}
+
+// Check reports, before anything runs, whether what is demanded can be had.
+func (c *Confiner) Check(ctx context.Context) error {
+	if c.o.Demand != Require {
+		return nil
+	}
+	if report := c.find(ctx).Report(c.limits("true")); !report.Whole {
+		return unavailable(report)
+	}
+	return nil
+}
+
+func unavailable(r sandbox.Report) error {
+	return fmt.Errorf("%w; this machine does not enforce: %s", ErrUnavailable, strings.Join(r.NotEnforced, "; "))
+}
+
+// limits are what a command may do: write below the workspace, to temporary
+// folders and to what else was named, and use the network if that is on now. A
+// line that runs git may write what git needs, and no more of its own files.
+func (c *Confiner) limits(command string) sandbox.Limits {
+	l := sandbox.Limits{Network: c.o.Network()}
+	l.Write = existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
+	protect := sandbox.ProtectedIn(c.o.Root, c.o.Home)
+	if c.runsGit(command) {
+		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
+		protect = append(protect, sandbox.ProtectedInForGit(c.o.Root)...)
+	}
+	l.Protect = existing(protect)
+	return l
+}
+
+// runsGit reports whether a command line runs git itself.
+func (c *Confiner) runsGit(command string) bool {
+	return slices.ContainsFunc(c.o.Analyse(command).Simple, func(s risk.Command) bool { return s.Name == "git" })
+}
+
+// existing are the paths that are there, each once.
+func existing(paths []string) (all []string) {
+	for _, p := range paths {
+		if p == "" || !filepath.IsAbs(p) || slices.Contains(all, p) {
+			continue
+		}
+		if _, err := os.Lstat(strings.TrimSuffix(p, "/")); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,102 @@
+package confine_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/confine"
+	"coder/internal/policy/risk"
+	"coder/internal/sandbox"
+)
+
+// TestMain lets the test binary stand in for the program that confines itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.HelperName {
+		os.Exit(sandbox.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// helpless are the options on a machine that can confine nothing: there is no
+// program to do it.
+func helpless(t *testing.T, demand string) (confine.Options, *[]string) {
+	t.Helper()
+	var warned []string
+	root := t.TempDir()
+	return confine.Options{
+		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false },
+		Analyse: func(line string) risk.Report { return risk.Analyse(line, risk.Facts{Cwd: root}) },
+		Warn:    func(s string) { warned = append(warned, s) },
+	}, &warned
+}
+
+func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
+	o, warned := helpless(t, confine.Auto)
+	c := confine.New(o)
+	for range 2 {
+		got, err := c.Command(t.Context(), "ls")
+		if err != nil || got.Through != nil {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if len(*warned) != 1 || !strings.Contains((*warned)[0], "writes only below") || !strings.Contains((*warned)[0], "no network") {
+		t.Errorf("warned: %q", *warned)
+	}
+	if err := errors.Join(c.Check(t.Context()), c.Close()); err != nil {
+		t.Error(err)
+	}
+
+	o, _ = helpless(t, confine.Require)
+	c = confine.New(o)
+	if _, err := c.Command(t.Context(), "ls"); !errors.Is(err, confine.ErrUnavailable) {
+		t.Errorf("a command that must be confined was let run: %v", err)
+	}
+	if err := c.Check(t.Context()); !errors.Is(err, confine.ErrUnavailable) {
+		t.Errorf("check: %v", err)
+	}
+
+	o, warned = helpless(t, confine.Off)
+	c = confine.New(o)
+	if got, err := c.Command(t.Context(), "ls"); err != nil || got.Through != nil || len(*warned) > 0 || c.Words(t.Context()) != confine.Off {
+		t.Errorf("off: %+v, %v, %q", got, err, *warned)
+	}
+}
+
+// Where the machine can confine, the bounds of a command are on its command
+// line.
+func TestALineThatRunsGitMayWriteWhatGitNeeds(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe = exe
+	for _, name := range []string{".git/hooks", ".coder"} {
+		if err := os.MkdirAll(filepath.Join(o.Root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := confine.New(o)
+	defer c.Close()
+	line := func(command string) string {
+		got, err := c.Command(t.Context(), command)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(slices.Concat(got.Through, []string{""}), " ")
+	}
+	plain, git := line("make"), line("git add . && make")
+	if plain == "" || plain == " " {
+		t.Skip("commands cannot be confined on this machine")
+	}
+	if plain == git {
+		t.Errorf("git has the same bounds as any other command: %s", plain)
+	}
+	if !strings.Contains(git, "hooks") || strings.Contains(plain, "hooks") {
+		t.Errorf("git: %s\nothers: %s", git, plain)
+	}
+}

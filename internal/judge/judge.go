@@ -1,0 +1,158 @@
+// Package judge decides about every call of a session: what the mode, the
+// person's rules and the risks say is weighed together, so that a person is
+// asked at most once, and everything that shows or tests permissions asks the
+// same judge.
+package judge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+
+	"coder/internal/policy"
+	"coder/internal/policy/risk"
+	"coder/internal/policy/rule"
+	"coder/internal/profile"
+	"coder/internal/show"
+	"coder/internal/tool"
+)
+
+// Options are what a Judge is made of.
+type Options struct {
+	State *profile.State // the mode of the moment
+	Root  string         // the workspace, absolute
+	Home  string         // the person's home, absolute; may be empty
+	// Given are the rules the person wrote; Allow and Deny those of this run.
+	Given       map[string]risk.Patterns
+	Allow, Deny []rule.Spec
+	Exact       bool // whole command lines are remembered rather than names
+
+	// Unasked lets pass what is only asked about; Fearless risks as well.
+	Unasked, Fearless bool
+}
+
+// Judge decides about calls. It is safe for concurrent use.
+type Judge struct {
+	state *profile.State
+	book  *rule.Book
+	facts risk.Facts
+	o     Options
+}
+
+// New returns a Judge.
+func New(o Options) *Judge {
+	w := world{o.Root, o.Home}
+	facts := w.facts()
+	book := &rule.Book{
+		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
+		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
+		Glob:    w.glob, Below: w.below,
+	}
+	return &Judge{state: o.State, book: book, facts: facts, o: o}
+}
+
+// Allowing returns a Judge that also lets specs pass.
+func (j *Judge) Allowing(specs []rule.Spec) *Judge {
+	book, more := *j.book, *j
+	book.Allow = slices.Concat(book.Allow, specs)
+	more.book = &book
+	return &more
+}
+
+// Judge weighs one case in the mode of the moment.
+func (j *Judge) Judge(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+	return j.In(j.state.Current()).Judge(ctx, c)
+}
+
+// Mode is the mode of the moment, and the preset in force.
+func (j *Judge) Mode() (m profile.Mode, preset string) { return j.state.Current() }
+
+// In is the policy in a mode under a preset.
+func (j *Judge) In(m profile.Mode, preset string) policy.Policy {
+	p, ok := rule.PresetNamed(preset)
+	if !ok {
+		return policy.All() // denies
+	}
+	danger := risk.New(j.facts)
+	if p.Unchecked {
+		danger = risk.Unchecked(j.facts)
+	}
+	all := policy.All(m, j.book.In(p), danger)
+	switch {
+	case j.o.Fearless && !m.ReadOnly:
+		return policy.Fearless(all)
+	case j.o.Unasked:
+		return policy.Unasked(all)
+	}
+	return all
+}
+
+// Analyse says what a command line would do here.
+func (j *Judge) Analyse(command string) risk.Report { return risk.Analyse(command, j.facts) }
+
+// Offer says what "always" would remember of a call. The error says why it
+// cannot be remembered.
+func (j *Judge) Offer(c policy.Case) (string, error) { return j.book.Offer(c) }
+
+// Hides reports whether searches pass over a file that they were not given by
+// name.
+func (j *Judge) Hides(file string) bool {
+	_, preset := j.state.Current()
+	p, ok := rule.PresetNamed(preset)
+	return !ok || j.book.Hides(p, file)
+}
+
+// Permissions shows what is really in force: what each sort of call meets, and
+// the rules a person wrote.
+func (j *Judge) Permissions() show.Table {
+	judge := j.In(j.state.Current())
+	t := show.Table{Head: []string{"what", "verdict", "why"}}
+	for _, s := range samples {
+		o, err := judge.Judge(context.Background(), policy.Case{Tool: s.tool, Plan: tool.Plan{Effects: []tool.Effect{s.effect}}})
+		why := o.String()
+		if err != nil {
+			why = err.Error()
+		}
+		t.Rows = append(t.Rows, []string{s.what, o.Verdict.String(), why})
+	}
+	t.Rows = append(t.Rows, j.rules()...)
+	return t
+}
+
+// samples are one call of each sort.
+var samples = []struct {
+	what, tool string
+	effect     tool.Effect
+}{
+	{"read", "read", tool.Effect{Kind: tool.Read, Target: "file.txt"}},
+	{"write, edit, patch", "write", tool.Effect{Kind: tool.Write, Target: "file.txt"}},
+	{"bash, read-only", "bash", tool.Effect{Kind: tool.Exec, Target: "ls"}},
+	{"bash, other", "bash", tool.Effect{Kind: tool.Exec, Target: "make"}},
+	{"bash, dangerous", "bash", tool.Effect{Kind: tool.Exec, Target: "rm file.txt"}},
+	{"fetch", "fetch", tool.Effect{Kind: tool.Net, Target: "https://example.org/"}},
+	{"todowrite", "todowrite", tool.Effect{Kind: tool.Note, Target: "todo list"}},
+	{"other tools", "mcp__server__tool", tool.Effect{Kind: tool.Unknown}},
+	{"secret files", "read", tool.Effect{Kind: tool.Read, Target: ".env"}},
+}
+
+// rules lists what the person wrote, said for this run, and answered "always".
+func (j *Judge) rules() (rows [][]string) {
+	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
+		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
+			rows = append(rows, []string{fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""})
+		}
+	}
+	for _, s := range j.book.Allow {
+		rows = append(rows, []string{"this run: " + s.String(), policy.Allow.String(), ""})
+	}
+	for _, s := range j.book.Deny {
+		rows = append(rows, []string{"this run: " + s.String(), policy.Deny.String(), ""})
+	}
+	if j.book.Always != nil {
+		for _, what := range j.book.Always.Kept().Words() {
+			rows = append(rows, []string{"always: " + what, policy.Allow.String(), ""})
+		}
+	}
+	return rows
+}

@@ -1,0 +1,63 @@
+package judge
+
+import (
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/policy/risk"
+)
+
+// world is what the judges of commands may ask about the file system.
+type world struct{ root, home string }
+
+func (w world) at(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(w.root, path)
+}
+
+func (w world) facts() risk.Facts {
+	return risk.Facts{
+		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
+		IsInside: func(path string) bool {
+			rel, err := filepath.Rel(w.root, w.at(path))
+			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+		},
+		RepoRuns: repoRuns, Home: w.home, Cwd: w.root,
+	}
+}
+
+// glob lists the files a shell pattern stands for.
+func (w world) glob(pattern string) []string {
+	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
+	return found
+}
+
+// maxBelow bounds how far a folder is looked through for files that a rule is
+// about.
+const maxBelow = 20_000
+
+// below yields the files below a folder.
+func (w world) below(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		looked := 0
+		_ = filepath.WalkDir(w.at(dir), func(name string, d fs.DirEntry, err error) error {
+			looked++
+			switch {
+			case looked > maxBelow:
+				return fs.SkipAll
+			case err != nil:
+				return nil // what cannot be read is not read by the command either
+			case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+				return fs.SkipDir
+			case !d.IsDir() && !yield(name):
+				return fs.SkipAll
+			}
+			return nil
+		})
+	}
+}
