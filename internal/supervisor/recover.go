@@ -181,31 +181,52 @@ var errRunAgain = errors.New("interrupted: the program ended while this call was
 
 // settleCalls gives a result to every call that began before the process
 // ended. Calls that had not begun are left open, and so are those that can be
-// run again without harm, if the turn goes on.
+// run again without harm, if the turn goes on and no call after them has to be
+// settled: results keep the order of the calls.
 func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
-	for _, c := range th.talk.Open() {
-		req, began := th.past.requested[c.ID]
-		if !began {
+	open := th.talk.Open()
+	last := len(open) - 1
+	for goesOn && last >= 0 && th.mayRunAgain(open[last]) {
+		last--
+	}
+	for i, c := range open {
+		if _, began := th.past.requested[c.ID]; !began {
 			continue
 		}
-		done, known := th.past.completed[c.ID]
-		if !known && goesOn && th.past.repeatable(req) {
-			if err := s.completeUnknown(ctx, th, toolrun.Failed(c, errRunAgain), sink); err != nil {
-				return err
-			}
-			continue
+		settle := s.settleCall
+		if i > last {
+			settle = s.reopenCall
 		}
-		res := toolrun.Failed(c, errUnknownOutcome)
-		if known {
-			res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
-		} else if err := s.completeUnknown(ctx, th, res, sink); err != nil {
-			return err
-		}
-		if err := s.say(ctx, th, sink, chat.Answer(res)); err != nil {
+		if err := settle(ctx, th, c, sink); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mayRunAgain reports whether a call is not settled yet and may be left so.
+func (th thread) mayRunAgain(c chat.ToolCall) bool {
+	req, began := th.past.requested[c.ID]
+	_, known := th.past.completed[c.ID]
+	return !began || !known && th.past.repeatable(req)
+}
+
+// reopenCall closes the record of a call that is about to be run again.
+func (s *Session) reopenCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
+	return s.completeUnknown(ctx, th, toolrun.Failed(c, errRunAgain), sink)
+}
+
+// settleCall gives a call that began the result it had, or says that nobody
+// knows.
+func (s *Session) settleCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
+	done, known := th.past.completed[c.ID]
+	res := toolrun.Failed(c, errUnknownOutcome)
+	if known {
+		res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
+	} else if err := s.completeUnknown(ctx, th, res, sink); err != nil {
+		return err
+	}
+	return s.say(ctx, th, sink, chat.Answer(res))
 }
 
 // dropCall closes the books on a call that never began.
