@@ -3,6 +3,7 @@ package undo
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -17,7 +18,7 @@ const maxListed = 1000
 
 // treeChanges tells what became of all files since the tree of that name.
 func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChange, error) {
-	before, err := k.treeNamed(name)
+	before, err := k.treeNamed(ctx, name)
 	if err != nil {
 		return nil, err
 	}
@@ -31,7 +32,7 @@ func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChan
 	if len(changes) <= maxListed {
 		return changes, nil
 	}
-	if err := k.persist(after); err != nil {
+	if err := k.persist(ctx, after); err != nil {
 		return changes[:maxListed], err
 	}
 	return []event.FileChange{{
@@ -41,14 +42,14 @@ func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChan
 }
 
 // treeNamed is a tree that was kept, from memory if a call began with it.
-func (k *Keeper) treeNamed(name string) (*tree, error) {
+func (k *Keeper) treeNamed(ctx context.Context, name string) (*tree, error) {
 	if t := k.open[name]; t != nil {
 		return t, nil
 	}
 	if k.tree.name() == name {
 		return k.tree, nil
 	}
-	return loadTree(k.store, name)
+	return k.loadTree(ctx, name)
 }
 
 // useAll marks what the changes overwrote as of use, and says what of it is no
@@ -64,23 +65,20 @@ func (k *Keeper) useAll(changes []event.FileChange) {
 // changed turns the difference of two trees into what happened to files.
 func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChange) {
 	pairs := compare(a, b)
-	blind := k.uncovered(pairs)
+	blind := k.uncovered(ctx, pairs)
 	for _, p := range pairs {
 		c := p.change()
 		switch {
 		case p.after == nil:
-			now, err := k.look(p.path())
-			if err != nil || kindOf(now) != isAbsent && kindOf(now) != isLost {
-				continue // out of sight, not gone
+			if !k.gone(&c.After) {
+				continue // out of sight
 			}
-			c.After = now
+		case p.before == nil && (blind(p.path()) || !a.saw(p.dir)):
+			if p.after.hash == dirHash || p.after.stamp.last().UnixNano() < a.at {
+				continue // it was there, out of sight
+			}
+			c.Before.Lost = true // or may have been
 		case p.before == nil:
-			if a.partial || blind(p.path()) { // it may have been there, out of sight
-				if p.after.hash == dirHash || max(p.after.stamp.ctime, p.after.stamp.mtime) < a.at {
-					continue
-				}
-				c.Before.Lost = true
-			}
 		case p.before.lost && p.after.lost: // their stamps differ
 		case k.same(ctx, c.Before, c.After):
 			continue
@@ -90,22 +88,48 @@ func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChan
 	return list
 }
 
+// gone reports whether a file that was there is no more, and describes what has
+// come in its place if that is something we do not keep.
+func (k *Keeper) gone(now *event.FileState) bool {
+	if _, err := k.ws.Resolve(now.Path); err != nil {
+		return false // its tree is not one of the workspace any more
+	}
+	if k.ws.Direct(now.Path) != nil {
+		return true
+	}
+	info, err := k.ws.Lstat(now.Path)
+	if err != nil {
+		return missing(err)
+	}
+	now.Mode, now.Size, now.Lost = uint32(info.Mode().Perm()), info.Size(), true
+	return info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0
+}
+
 const ignoreFile = ".gitignore"
 
 // uncovered tells which paths may have been ignored before, because the rules
 // above them have changed.
-func (k *Keeper) uncovered(pairs []pair) func(rel string) bool {
+func (k *Keeper) uncovered(ctx context.Context, pairs []pair) func(rel string) bool {
 	var dirs []string
 	for _, p := range pairs {
-		if path.Base(p.path()) == ignoreFile && (p.before != nil || k.reveals(p.path())) {
+		if path.Base(p.path()) != ignoreFile {
+			continue
+		}
+		c := p.change()
+		if p.before == nil && k.reveals(p.path()) || p.before != nil && !k.same(ctx, c.Before, c.After) {
 			dirs = append(dirs, p.dir)
 		}
 	}
 	return func(rel string) bool {
 		return slices.ContainsFunc(dirs, func(dir string) bool {
-			return rel != path.Join(dir, ignoreFile) && (dir == "." || strings.HasPrefix(rel, dir+"/"))
+			return rel != path.Join(dir, ignoreFile) && lies(rel, dir)
 		})
 	}
+}
+
+// lies reports whether rel is below dir.
+func lies(rel, dir string) bool {
+	return dir == "." && !path.IsAbs(rel) || strings.HasPrefix(rel, dir+"/")
 }
 
 // reveals reports whether a new ignore file takes back what others ignore.
@@ -115,16 +139,16 @@ func (k *Keeper) reveals(rel string) bool {
 }
 
 // expand lists the changes that were recorded as one.
-func (k *Keeper) expand(c event.FileChange) ([]event.FileChange, error) {
+func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
 	from, whole := strings.CutPrefix(c.Before.Hash, treePrefix)
 	if !whole {
 		return []event.FileChange{c}, nil
 	}
-	a, err := loadTree(k.store, from)
+	a, err := k.loadTree(ctx, from)
 	if err != nil {
 		return nil, err
 	}
-	b, err := loadTree(k.store, strings.TrimPrefix(c.After.Hash, treePrefix))
+	b, err := k.loadTree(ctx, strings.TrimPrefix(c.After.Hash, treePrefix))
 	if err != nil {
 		return nil, err
 	}
@@ -135,12 +159,15 @@ func (k *Keeper) expand(c event.FileChange) ([]event.FileChange, error) {
 // then cannot be looked up any more, so what may have been counts as lost.
 func recorded(a, b *tree) (list []event.FileChange) {
 	pairs := compare(a, b)
-	blind := a.partial || slices.ContainsFunc(pairs, func(p pair) bool { return path.Base(p.path()) == ignoreFile })
+	blind := slices.ContainsFunc(pairs, func(p pair) bool {
+		c := p.change()
+		return path.Base(p.path()) == ignoreFile && c.Before != c.After
+	})
 	for _, p := range pairs {
 		c := p.change()
 		switch {
 		case p.before == nil:
-			c.Before.Lost = blind
+			c.Before.Lost = blind || !a.saw(p.dir)
 		case p.after != nil && c.Before == c.After:
 			continue
 		}

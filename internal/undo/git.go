@@ -13,13 +13,16 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
 
 	"coder/internal/event"
 	"coder/internal/undo/gitindex"
+	"coder/internal/workspace"
 )
 
 // gitPatience is how long git may take for one thing.
@@ -34,15 +37,64 @@ const maxIndex = 256 << 20
 // repository is ever run, no lock taken and nothing written. The nil *repo
 // knows nothing.
 type repo struct {
-	dir    string // of the workspace
-	prefix string // of the workspace in the work tree: "" or "a/b/"
+	root   string // of the workspace whose files these are: "." or a path
+	dir    string // the same, for git
+	prefix string // of it in the work tree: "" or "a/b/"
 	gitDir string
 	env    []string
 
 	index *gitindex.Index // as last read
 	stamp stamp           // of the file it was read from
 	works bool            // git has answered before
-	batch *catFiles       // running; see release
+	ends  lineEnds
+	batch *catFiles // running; see release
+}
+
+// lineEnds is what is known about git's changing the ends of lines between its
+// objects and the work tree.
+type lineEnds uint8
+
+const (
+	endsUnknown lineEnds = iota
+	endsStay             // of all files asked about so far
+	endsMayChange
+)
+
+// findRepos looks for the work trees that hold the roots of a workspace.
+func findRepos(ws *workspace.Workspace, env []string) (list []*repo) {
+	add := func(root, dir string) {
+		if r := findRepo(dir, env); r != nil {
+			r.root = root
+			list = append(list, r)
+		}
+	}
+	add(".", ws.Root())
+	for _, dir := range ws.Added() {
+		if name, err := ws.Resolve(dir); err == nil && path.IsAbs(name) {
+			add(name, dir)
+		}
+	}
+	return list
+}
+
+// repoOf is the repository that a file may belong to, nil if there is none.
+func (k *Keeper) repoOf(name string) (best *repo) {
+	for _, r := range k.repos {
+		if lies(name, r.root) && (best == nil || len(r.root) > len(best.root)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// name is what the file is called in the repository's part of the workspace.
+func (r *repo) name(rel string) string { return strings.TrimPrefix(rel, r.root+"/") }
+
+// release ends the processes that asking git for contents may have started.
+func (k *Keeper) release() {
+	for _, r := range k.repos {
+		r.release()
+	}
 }
 
 // findRepo looks for the work tree that holds dir.
@@ -155,29 +207,58 @@ func (r *repo) entries() *gitindex.Index {
 // tree and its objects in ways that cannot be told from the file's size.
 var converted = []string{"filter", "working-tree-encoding", "ident"}
 
+// ending are the attributes by which it changes the ends of lines.
+var ending = []string{"text", "eol", "crlf"}
+
 // asTheyAre reports which of the given files git stores as they are, line ends
 // aside: see restoreEnds.
 func (r *repo) asTheyAre(ctx context.Context, names []string) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
-	cmd := r.command(ctx, append([]string{"check-attr", "-z", "--stdin"}, converted...)...)
+	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
 	cmd.Stdin = strings.NewReader(strings.Join(names, "\x00") + "\x00")
 	out, err := cmd.Output()
 	if err != nil {
 		return nil, fmt.Errorf("ask git for attributes: %w", err)
 	}
 	r.works = true
+	ends := endsStay
+	if r.convertsAll(ctx) {
+		ends = endsMayChange
+	}
 	as := make(map[string]bool, len(names))
 	for _, name := range names {
 		as[name] = true
 	}
 	fields := bytes.Split(out, []byte{0}) // path, attribute, value, and so on
 	for i := 0; i+2 < len(fields); i += 3 {
-		if v := string(fields[i+2]); v != "unspecified" && v != "unset" {
+		if v := string(fields[i+2]); v == "unspecified" || v == "unset" {
+			continue
+		}
+		if slices.Contains(converted, string(fields[i+1])) {
 			delete(as, string(fields[i]))
+		} else {
+			ends = endsMayChange
 		}
 	}
+	r.ends = max(r.ends, ends)
 	return as, nil
+}
+
+// convertsAll reports whether git changes line ends though no attribute says so.
+func (r *repo) convertsAll(ctx context.Context) bool {
+	out, err := r.command(ctx, "config", "--get", "core.autocrlf").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false // it is not set
+	}
+	return err != nil || strings.TrimSpace(string(out)) != "false"
+}
+
+// isObject reports whether a name is that of an object.
+func isObject(oid string) bool {
+	_, err := hex.DecodeString(oid)
+	return err == nil && len(oid) >= 2*sha1.Size
 }
 
 // gitHash is the object id that git gives to a content, in the manner of oid.
@@ -201,7 +282,7 @@ func gitHash(oid string, content io.ReadSeeker, size int64) (string, error) {
 // content is what the file described by s held, from git's objects.
 func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
 	if r == nil {
-		return nil, errors.New("there is no git repository any more")
+		return nil, errNoRepo
 	}
 	if r.batch == nil {
 		b, err := startCatFiles(ctx, r)
@@ -277,7 +358,7 @@ func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
 
 // read returns the blob oid of a file that had size bytes.
 func (c *catFiles) read(oid string, size int64) ([]byte, error) {
-	if _, err := hex.DecodeString(oid); err != nil || len(oid) < 2*sha1.Size {
+	if !isObject(oid) {
 		return nil, fmt.Errorf("%q is no object id", oid)
 	}
 	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {

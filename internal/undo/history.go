@@ -43,6 +43,7 @@ type History struct {
 	turns   []*turn // oldest first
 	dropped bool    // there were more
 	calls   map[string]*call
+	cut     []*call        // commands that were cut off
 	ops     map[string]*op // undoing under way, by call
 	stack   []*op          // what was undone and can be redone, newest last
 	tree    string
@@ -54,7 +55,9 @@ type turn struct {
 	Turn
 	calls  []*call
 	undone map[mark]bool
-	popped int // undos in force
+	popped int  // undos in force
+	all    bool // those were asked for with All
+	force  bool // and with Force
 }
 
 // mark is a change of one file by one call.
@@ -74,6 +77,8 @@ type call struct {
 	tree     string
 	known    bool // changes tells all
 	changes  []event.FileChange
+	settled  bool                       // it was cut off, and has been taken in as if it had completed
+	found    map[string]event.FileState // of a command that was cut off; see witness
 }
 
 // touched reports whether the call changed files, or may have.
@@ -167,6 +172,7 @@ func (h *History) request(seq uint64, e event.ToolCallRequested) {
 		h.calls = make(map[string]*call)
 	}
 	h.calls[e.CallID] = c
+	h.witness(seq, e.Before)
 	if e.Tree != "" {
 		h.tree = e.Tree
 	}
@@ -195,6 +201,7 @@ func (h *History) turnOf(id string) *turn {
 		old := h.turns[0]
 		h.turns, h.dropped = slices.Delete(h.turns, 0, 1), true
 		h.stack = slices.DeleteFunc(h.stack, func(o *op) bool { return o.turn == old })
+		h.cut = slices.DeleteFunc(h.cut, func(c *call) bool { return slices.Contains(old.calls, c) })
 	}
 	t := &turn{Turn: Turn{ID: id, Title: h.titles[id]}, undone: make(map[mark]bool)}
 	h.turns = append(h.turns, t)
@@ -217,7 +224,11 @@ func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
 	}
 	delete(h.calls, e.CallID)
 	c.end, c.known, c.changes = r.Seq, r.Actor != recovery, e.Changes
-	if c.touched() {
+	if !c.known && c.tree != "" {
+		h.cut = append(h.cut, c)
+	}
+	h.witness(c.seq, befores(c.changes))
+	if c.touched() && !c.settled {
 		h.moved(c)
 	}
 	h.needs = nil
@@ -232,7 +243,7 @@ func (h *History) moved(c *call) {
 		return
 	}
 	t := h.turns[i]
-	t.popped = 0
+	t.popped, t.all, t.force = 0, false, false
 	h.turns = append(slices.Delete(h.turns, i, i+1), t)
 }
 
@@ -246,6 +257,7 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 	if i < 0 {
 		return // a turn too old to be undone
 	}
+	h.settle()
 	o := &op{seq: seq, of: in.Of, turn: h.turns[i], files: in.Files, before: make(map[string]event.FileState)}
 	for _, s := range e.Before {
 		o.before[s.Path] = s
@@ -254,7 +266,9 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 		h.ops = make(map[string]*op)
 	}
 	h.ops[e.CallID] = o
+	h.witnessAll(e.Before)
 	if e.Tool == undoTool {
+		o.turn.all, o.turn.force = o.turn.all || in.All, o.turn.force || in.Force
 		h.push(o)
 	}
 	h.needs = nil
@@ -285,6 +299,10 @@ func (h *History) finish(o *op, changes []event.FileChange) {
 	h.needs = nil
 	if o.of != 0 {
 		h.takeBack(o)
+		return
+	}
+	if len(o.files) == 0 && o.turn.popped > 0 { // it only told what stood in the way of more
+		h.stack = slices.DeleteFunc(h.stack, func(other *op) bool { return other == o })
 		return
 	}
 	for _, f := range o.files {
@@ -321,6 +339,7 @@ func (h *History) takeBack(redo *op) {
 	if o.done {
 		o.turn.popped--
 	}
+	o.turn.all, o.turn.force = false, false
 }
 
 // reached reports whether a file has become what it was to become.

@@ -1,9 +1,11 @@
 package undo
 
 import (
+	"context"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,7 +68,7 @@ var nodes = rapid.Custom(func(t *rapid.T) node {
 		},
 		hash: rapid.SampledFrom([]string{"", dirHash, linkHash, "git:00", strings.Repeat("ab", 32)}).Draw(t, "hash"),
 		link: rapid.SampledFrom([]string{"", "x"}).Draw(t, "link"),
-		lost: rapid.Bool().Draw(t, "lost"), fresh: rapid.Bool().Draw(t, "fresh"),
+		lost: rapid.Bool().Draw(t, "lost"), fresh: rapid.Bool().Draw(t, "fresh"), closed: rapid.Bool().Draw(t, "closed"),
 	}
 })
 
@@ -80,7 +82,7 @@ func TestTreesAreReadBack(t *testing.T) {
 		defer os.RemoveAll(dir)
 		k := &Keeper{store: blob.Open(dir, blob.Options{NoSync: true})}
 		defer k.store.Close()
-		now := &tree{folders: map[string]*folder{}}
+		now := &tree{folders: map[string]*folder{".": {}}, roots: []string{"."}}
 		for range rapid.IntRange(1, 8).Draw(t, "steps") {
 			var edits []edit
 			for range rapid.IntRange(0, 5).Draw(t, "edits") {
@@ -94,10 +96,10 @@ func TestTreesAreReadBack(t *testing.T) {
 			}
 			now = now.with(edits)
 			now.at, now.partial = rapid.Int64().Draw(t, "at"), rapid.Bool().Draw(t, "partial")
-			if err := k.persist(now); err != nil {
+			if err := k.persist(context.Background(), now); err != nil {
 				t.Fatal(err)
 			}
-			back, err := loadTree(k.store, now.name())
+			back, err := k.loadTree(context.Background(), now.name())
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -108,19 +110,45 @@ func TestTreesAreReadBack(t *testing.T) {
 	})
 }
 
+func TestSaw(t *testing.T) {
+	dir := func(name string, closed bool) *node { return &node{name: name, hash: dirHash, closed: closed} }
+	tr := (&tree{}).with([]edit{
+		{"a", dir("a", false)}, {"a/f", &node{name: "f"}}, {"a/shut", dir("shut", true)}, {"a/empty", dir("empty", false)},
+	})
+	for _, partial := range []bool{false, true} {
+		tr.partial = partial
+		for path, want := range map[string]bool{
+			".": true, "a": true, "a/new": true, "a/new/er": true, "a/f": true, "new": true,
+			"a/shut": false, "a/shut/in": false, "a/empty": !partial, "a/empty/in": !partial,
+		} {
+			if got := tr.saw(path); got != want {
+				t.Errorf("partial %v: saw(%s) = %v", partial, path, got)
+			}
+		}
+	}
+	if (&tree{}).saw("a") {
+		t.Error("saw what could not be listed at all")
+	}
+}
+
 func FuzzDecodeTree(f *testing.F) {
 	n := &node{name: "b", hash: "h", link: "l", stamp: stamp{mode: 0o644, size: 1, mtime: 2, ctime: 3, ino: 4}}
 	t := (&tree{}).with([]edit{{"a/b", n}})
 	f.Add(encodeTree(nil, t))
 	f.Add(encodeTree(t, &tree{}))
 	f.Add([]byte(treeMagic))
+	far := (&tree{}).with([]edit{{"/x/a/b", n}})
+	f.Add(encodeTree(nil, far)) // it says nothing of its root
+	far.roots = []string{".", "/x"}
+	f.Add(encodeTree(nil, far))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		edits, _, err := decodeTree(data)
+		edits, head, err := decodeTree(data)
 		if err != nil {
 			return
 		}
 		for _, e := range edits {
-			if !filepath.IsLocal(e.path) {
+			within := func(root string) bool { return strings.HasPrefix(e.path, root+"/") }
+			if e.node != nil && !filepath.IsLocal(e.path) && !slices.ContainsFunc(head.roots, within) {
 				t.Errorf("path %q", e.path)
 			}
 		}

@@ -8,13 +8,12 @@ import (
 	"maps"
 	"path"
 	"slices"
-	"strings"
 	"time"
 
 	"coder/internal/event"
 )
 
-// ErrNothing is the error of undoing or redoing when there is nothing to.
+// ErrNothing is the error of undoing when there is nothing to be undone.
 var ErrNothing = errors.New("there is nothing to undo")
 
 // ErrNothingUndone is the error of redoing when nothing was undone last.
@@ -25,6 +24,7 @@ type link struct {
 	call          *call
 	before, after event.FileState // after is void if the call's outcome is not known
 	guessed       bool            // it is only known that something changed since the call
+	found         map[string]event.FileState
 }
 
 func (l link) known() bool { return l.call.known }
@@ -37,7 +37,12 @@ type past struct {
 	undone   map[mark]bool
 	left     *op  // an undo of this turn that was cut off, or nil
 	going    bool // it has been undone in part
+	all      bool // and what commands did was asked for
+	force    bool // and what others did was not to be spared
 }
+
+// told reports whether who asks for this has heard what stands in its way.
+func (t past) told(c Call) bool { return (t.all || !c.All) && (t.force || !c.Force) }
 
 // candidates are the turns that an undo may be about, likeliest first: the one
 // undone last, if there is more of it to be undone, then the newest that was
@@ -45,6 +50,7 @@ type past struct {
 func (h *History) candidates(c Call) (list []past, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.settle()
 	if c.Turn != "" {
 		if i := h.index(c.Turn); i >= 0 && h.turns[i].touched() {
 			return []past{h.past(h.turns[i])}, nil
@@ -70,7 +76,7 @@ func (h *History) candidates(c Call) (list []past, err error) {
 
 // past collects what is left of a turn.
 func (h *History) past(t *turn) past {
-	p := past{Turn: t.Turn, going: t.popped > 0, undone: maps.Clone(t.undone)}
+	p := past{Turn: t.Turn, going: t.popped > 0, all: t.all, force: t.force, undone: maps.Clone(t.undone)}
 	if top := h.top(); top != nil && top.turn == t && !top.done {
 		p.left, p.going = top, true
 	}
@@ -88,7 +94,7 @@ func (h *History) past(t *turn) past {
 		}
 		if !c.known && c.tree != "" {
 			whole := event.FileState{Path: ".", Hash: treePrefix + c.tree}
-			p.links = append(p.links, link{call: c, before: whole})
+			p.links = append(p.links, link{call: c, before: whole, found: maps.Clone(c.found)})
 		}
 	}
 	return p
@@ -116,7 +122,7 @@ type plan struct {
 func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 	p := &plan{k: k, force: c.Force}
 	p.report = Report{Turn: t.Turn, DryRun: c.DryRun, Commands: t.commands}
-	chains, order, err := k.chains(ctx, t, c.All, &p.report)
+	chains, order, err := k.chains(ctx, t, &p.report)
 	if err != nil {
 		return nil, err
 	}
@@ -150,10 +156,10 @@ func (t past) leftBefore(path string) *event.FileState {
 
 // chains sorts what happened in a turn by file, in the order the files were
 // first touched.
-func (k *Keeper) chains(ctx context.Context, t past, all bool, r *Report) (chains map[string][]link, order []string, err error) {
+func (k *Keeper) chains(ctx context.Context, t past, r *Report) (chains map[string][]link, order []string, err error) {
 	chains = make(map[string][]link)
 	for _, l := range t.links {
-		list, err := k.expandLink(ctx, l, all)
+		list, err := k.expandLink(ctx, l)
 		if err != nil {
 			if ctx.Err() != nil {
 				return nil, nil, ctx.Err()
@@ -173,43 +179,6 @@ func (k *Keeper) chains(ctx context.Context, t past, all bool, r *Report) (chain
 		}
 	}
 	return chains, order, nil
-}
-
-// expandLink lists what stands behind a link that is about all files. What a
-// command that was cut off did is only worked out if it is to be undone.
-func (k *Keeper) expandLink(ctx context.Context, l link, all bool) ([]link, error) {
-	if !strings.HasPrefix(l.before.Hash, treePrefix) {
-		return []link{l}, nil
-	}
-	var changes []event.FileChange
-	var err error
-	switch {
-	case l.known():
-		changes, err = k.expand(event.FileChange{Before: l.before, After: l.after})
-	case all:
-		changes, err = k.sinceTree(ctx, l.call.tree)
-	}
-	var list []link
-	for _, c := range changes {
-		list = append(list, link{l.call, c.Before, c.After, !l.known()})
-	}
-	return list, err
-}
-
-// sinceTree tells what is different now from a tree on record.
-func (k *Keeper) sinceTree(ctx context.Context, name string) ([]event.FileChange, error) {
-	t, err := loadTree(k.store, name)
-	if err != nil {
-		return nil, err
-	}
-	if k.tree == nil {
-		k.tree, k.kept = t, t
-	}
-	now, err := k.scan(ctx)
-	if err != nil {
-		return nil, err
-	}
-	return k.changed(ctx, t, now), nil
 }
 
 // wish is what a file should become, and on what condition.
@@ -283,6 +252,9 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 	case w.buried:
 		p.keep(now, "it was changed by someone else after the turn's own change")
 		return nil
+	case w.expected == nil && w.guessed:
+		p.keep(now, "it was changed by a command that never finished, or by someone else since")
+		return nil
 	case !p.k.untouched(ctx, now, w):
 		p.keep(now, "it was changed since")
 		return nil
@@ -316,9 +288,6 @@ func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) boo
 	if w.expected != nil {
 		return k.same(ctx, now, *w.expected)
 	}
-	if w.guessed {
-		return false
-	}
 	if kindOf(now) == isDir && kindOf(w.to) == isAbsent {
 		return true // it goes only if it is empty
 	}
@@ -346,7 +315,11 @@ func (p *plan) admit(ctx context.Context, s step) error {
 			return nil
 		}
 	}
-	now, err := p.k.save(s.now.Path)
+	keep := p.k.save
+	if p.report.DryRun {
+		keep = p.k.look
+	}
+	now, err := keep(s.now.Path)
 	switch {
 	case err != nil && !p.force:
 		return err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"maps"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"testing"
@@ -66,7 +67,7 @@ func (w *world) apply(c change) {
 		}
 		return
 	case "in place":
-		if info, err := os.Lstat(p); err == nil && info.Mode().IsRegular() {
+		if info, err := os.Lstat(p); err == nil && info.Mode().IsRegular() && info.Mode()&0o200 != 0 {
 			w.must(os.WriteFile(p, []byte(c.text), 0o644))
 			return
 		}
@@ -92,12 +93,15 @@ type model struct {
 	states map[string][]string
 	user   map[string]int             // index of the last state that a person made
 	made   map[string]map[string]bool // states that calls, or undoing, made
+	in     map[mark]bool              // what calls changed, by turn
 	turn   int
 	// vague are files whose call was cut off a moment ago: a person is not
 	// expected to change them so soon, and would not be told from the call.
 	vague map[string]bool
 	now   map[string]string
 }
+
+type mark struct{ task, path string }
 
 // note takes in what has become of the files, through whom.
 func (m *model) note(byUser bool) {
@@ -118,6 +122,7 @@ func (m *model) note(byUser bool) {
 		switch {
 		case !byUser:
 			m.made[p][now[p]] = true
+			m.in[mark{m.task(), p}] = true
 		case m.made[p][now[p]]:
 			m.user[p] = 0
 		default:
@@ -159,9 +164,14 @@ func newModel(t *rapid.T, outer *testing.T) *model {
 	w.so, w.o = quick()
 	w.clock = time.Now
 	w.restart()
-	m := &model{world: w, states: make(map[string][]string), user: make(map[string]int), made: make(map[string]map[string]bool), vague: make(map[string]bool)}
+	m := &model{world: w, states: make(map[string][]string), user: make(map[string]int), made: make(map[string]map[string]bool), in: make(map[mark]bool), vague: make(map[string]bool)}
 	for _, c := range rapid.SliceOfN(changes, 0, 8).Draw(t, "start") {
 		w.apply(c)
+	}
+	if _, err := exec.LookPath("git"); err == nil && rapid.IntRange(0, 7).Draw(t, "in git") == 0 {
+		w.must(os.WriteFile(w.path("tracked"), nil, 0o644))
+		w.commit()
+		w.restart()
 	}
 	m.now = w.tree()
 	return m
@@ -263,8 +273,11 @@ func TestUserChangesAreIntact(t *testing.T) {
 				}
 				paths := maps.Clone(m.now)
 				maps.Copy(paths, forced)
+				for p := range m.states {
+					paths[p] = ""
+				}
 				for p := range paths {
-					if m.now[p] != forced[p] {
+					if m.now[p] != forced[p] || m.in[mark{r.Turn.ID, p}] {
 						m.user[p] = 0 // the person has let go of it
 					}
 				}

@@ -63,19 +63,22 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.repo.release()
+	defer k.release()
 	for _, t := range turns {
 		p, err := k.planUndo(ctx, t, c)
 		if err != nil {
 			return Report{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
-		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 {
-			continue // nothing more can be done about it
+		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (t.told(c) || p.unhindered()) {
+			continue // there is nothing more to do, nor to say
 		}
 		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force})
 	}
 	return Report{}, ErrNothing
 }
+
+// unhindered reports whether nothing stands in the way of the plan.
+func (p *plan) unhindered() bool { return len(p.report.Kept)+len(p.report.Lost) == 0 }
 
 // Redo takes back the last undo. The error is [ErrNothingUndone] if files were
 // changed by calls since, or nothing was undone.
@@ -86,7 +89,7 @@ func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.repo.release()
+	defer k.release()
 	p, err := k.planRedo(ctx, o, c)
 	if err != nil {
 		return Report{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
@@ -97,6 +100,7 @@ func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 func (h *History) lastUndo() *op {
 	h.mu.Lock()
 	defer h.mu.Unlock()
+	h.settle()
 	if o := h.top(); o != nil {
 		held := *o
 		return &held

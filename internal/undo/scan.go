@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"coder/internal/undo/blob"
 	"coder/internal/undo/gitindex"
@@ -26,9 +27,12 @@ func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at files: %w", err)
 	}
-	if err := k.persist(t); err != nil {
+	if err := k.persist(ctx, t); err != nil {
 		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
 		t.chain = []string{fmt.Sprintf("not kept %d", t.at)}
+	}
+	for _, name := range t.chain {
+		k.store.Use(name) // what a tree is built upon is of use as long as it is
 	}
 	if len(k.open) >= maxOpen {
 		clear(k.open) // they can be read back
@@ -40,13 +44,23 @@ func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 // maxOpen is how many trees are held in memory for calls under way.
 const maxOpen = 16
 
-// recall takes up the tree an earlier process left, if there is one.
+// recall takes up the tree an earlier process left, if there is one. What git
+// knows of it is not asked for: it will be found to be the same, or not.
 func (k *Keeper) recall() {
 	if k.tree != nil || k.o.Tree == "" {
 		return
 	}
-	if t, err := loadTree(k.store, k.o.Tree); err == nil {
-		k.tree, k.kept = t, t
+	c, err := k.readChain(k.o.Tree)
+	if err != nil {
+		return
+	}
+	t, err := c.on(&tree{folders: make(map[string]*folder)})
+	if err != nil {
+		return
+	}
+	k.tree, k.kept = t, t
+	if c.head != "" {
+		t.chain, k.kept = nil, nil
 	}
 }
 
@@ -63,13 +77,13 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	if more {
 		k.warn(fmt.Sprintf("more than %d files: what commands do to the others cannot be undone", k.o.MaxEntries))
 	}
-	for _, f := range folders {
-		s.next.partial = s.next.partial || f.Err != nil
-		s.next.folders[f.Path] = s.merge(f)
+	if err := s.mergeAll(folders); err != nil {
+		return nil, err
 	}
 	if err := s.identify(ctx); err != nil {
 		return nil, err
 	}
+	s.closeUnlisted(folders)
 	k.tree = s.next
 	return s.next, nil
 }
@@ -89,6 +103,39 @@ type find struct {
 	was  *node // what stood there when last seen, or nil
 }
 
+// mergeAll takes in the folders that were found. Without the main root there is
+// nothing to tell; an added one that is out of reach is left out.
+func (s *scanning) mergeAll(folders []workspace.Folder) error {
+	listed := make(map[string]bool, len(folders))
+	for _, f := range folders {
+		listed[f.Path] = true
+	}
+	for _, f := range folders {
+		switch root := f.Path == "." || path.IsAbs(f.Path) && !listed[path.Dir(f.Path)]; {
+		case root && f.Err != nil && f.Path == ".":
+			return f.Err
+		case root && f.Err != nil:
+			s.k.warn(fmt.Sprintf("what commands do in %s cannot be undone: %v", f.Path, f.Err))
+			continue
+		case root:
+			s.next.roots = append(s.next.roots, f.Path)
+		}
+		s.next.folders[f.Path] = s.merge(f)
+	}
+	slices.Sort(s.next.roots)
+	return nil
+}
+
+// closeUnlisted marks the directories that could not be listed.
+func (s *scanning) closeUnlisted(folders []workspace.Folder) {
+	for _, f := range folders {
+		dir := path.Dir(f.Path)
+		if up := s.next.folders[dir]; f.Err != nil && up != nil {
+			s.next.folders[dir] = up.close(path.Base(f.Path))
+		}
+	}
+}
+
 // merge makes the folder that f describes out of the one seen last. If all is
 // as it was, it is the same one.
 func (s *scanning) merge(f workspace.Folder) *folder {
@@ -104,7 +151,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			continue
 		}
 		was := old.find(n.name)
-		if was != nil && was.stamp == n.stamp && !was.fresh {
+		if was != nil && was.stamp == n.stamp && !was.fresh && !was.closed {
 			next.nodes = append(next.nodes, *was)
 			continue
 		}
@@ -190,23 +237,41 @@ func (s *scanning) asInGit(ctx context.Context) error {
 	if len(s.todo) <= few {
 		return nil
 	}
-	index := s.k.repo.entries()
+	for _, r := range s.k.repos {
+		if err := s.asIn(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asIn names the files of one repository that its index says are unchanged.
+func (s *scanning) asIn(ctx context.Context, r *repo) error {
+	index := r.entries()
+	unchanged := func(f find) (name, oid string, ok bool) {
+		if s.k.repoOf(f.path) != r {
+			return "", "", false
+		}
+		name = r.name(f.path)
+		oid, ok = index.Unchanged(name, f.node.stamp.inIndex())
+		return name, oid, ok
+	}
 	var names []string
 	for _, f := range s.todo {
-		if _, ok := index.Unchanged(f.path, f.node.stamp.inIndex()); ok {
-			names = append(names, f.path)
+		if name, _, ok := unchanged(f); ok {
+			names = append(names, name)
 		}
 	}
 	if len(names) <= few {
 		return nil
 	}
-	plain, err := s.k.repo.asTheyAre(ctx, names)
+	plain, err := r.asTheyAre(ctx, names)
 	if err != nil {
 		return ctx.Err() // without git the files are read
 	}
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		oid, ok := index.Unchanged(f.path, f.node.stamp.inIndex())
-		if ok = ok && plain[f.path]; ok {
+		name, oid, ok := unchanged(f)
+		if ok = ok && plain[name]; ok {
 			f.node.hash = gitPrefix + oid
 		}
 		return ok
@@ -220,9 +285,11 @@ func (s *scanning) read(ctx context.Context) error {
 	if len(s.todo) == 0 {
 		return nil
 	}
-	r := reading{k: s.k}
-	if x := s.k.repo.entries(); x != nil && s.k.repo.usable(ctx) {
-		r.tracked = x.Files
+	r := reading{k: s.k, tracked: make(map[*repo]map[string]gitindex.File)}
+	for _, repo := range s.k.repos {
+		if x := repo.entries(); x != nil && repo.usable(ctx) {
+			r.tracked[repo] = x.Files
+		}
 	}
 	r.pinned = sync.OnceValue(s.k.pinned)
 	work := make(chan find)
@@ -279,8 +346,9 @@ func head(s string, n int) string {
 // reading names contents. It is used by several goroutines at once.
 type reading struct {
 	k       *Keeper
-	tracked map[string]gitindex.File
+	tracked map[*repo]map[string]gitindex.File
 	pinned  func() func(string) bool
+	full    atomic.Bool
 }
 
 // name reads a file, finds or keeps its content, and names it. A file that
@@ -294,28 +362,26 @@ func (r *reading) name(f find) error {
 	if err == nil {
 		return nil
 	}
-	f.node.hash, f.node.lost = "", true
+	f.node.hash, f.node.lost, f.node.fresh = "", true, true // another time, perhaps
 	if errors.Is(err, errUnreadable) {
 		return nil
 	}
 	return err
 }
 
-// nameContent prefers the name the file had if the content is still the same,
-// then the one by which git knows it.
+// nameContent prefers the name by which git knows the content, or knew it when
+// the file was last seen.
 func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string, error) {
 	var oids []string
 	if f.was != nil {
 		if oid, ok := strings.CutPrefix(f.was.hash, gitPrefix); ok {
 			oids = append(oids, oid)
-		} else if hash, err := blob.Digest(content); err != nil {
-			return "", errors.Join(errUnreadable, err)
-		} else if hash == f.was.hash && r.k.store.Use(hash) {
-			return hash, nil
 		}
 	}
-	if e, ok := r.tracked[f.path]; ok {
-		oids = append(oids, e.OID)
+	if repo := r.k.repoOf(f.path); repo != nil {
+		if e, ok := r.tracked[repo][repo.name(f.path)]; ok {
+			oids = append(oids, e.OID)
+		}
 	}
 	for _, oid := range oids {
 		if id, err := gitHash(oid, content, size); err != nil {
@@ -327,8 +393,16 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string
 	return r.put(content)
 }
 
-// put is Keeper.put for several goroutines.
+// put is Keeper.put for several goroutines. Once there is no room left it does
+// not look for any again.
 func (r *reading) put(content io.ReadSeeker) (string, error) {
+	if r.full.Load() {
+		hash, err := blob.Digest(content)
+		if err == nil && !r.k.store.Use(hash) {
+			err = blob.ErrFull
+		}
+		return hash, err
+	}
 	hash, err := r.k.store.Put(content)
 	if !errors.Is(err, blob.ErrFull) {
 		return hash, err
@@ -338,5 +412,7 @@ func (r *reading) put(content io.ReadSeeker) (string, error) {
 		return "", errors.Join(errUnreadable, err)
 	}
 	r.k.store.Prune(size, r.pinned())
-	return r.k.store.Put(content)
+	hash, err = r.k.store.Put(content)
+	r.full.Store(errors.Is(err, blob.ErrFull))
+	return hash, err
 }

@@ -196,7 +196,7 @@ func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error)
 	if !strings.HasPrefix(s.Hash, gitPrefix) {
 		return s.Hash, nil
 	}
-	data, err := k.repo.content(ctx, s)
+	data, err := k.repoOf(s.Path).content(ctx, s)
 	if err != nil {
 		return "", err
 	}
@@ -208,6 +208,6 @@ func (k *Keeper) content(ctx context.Context, s event.FileState) (io.ReadCloser,
 	if !strings.HasPrefix(s.Hash, gitPrefix) {
 		return k.store.Open(s.Hash)
 	}
-	data, err := k.repo.content(ctx, s)
+	data, err := k.repoOf(s.Path).content(ctx, s)
 	return io.NopCloser(bytes.NewReader(data)), err
 }

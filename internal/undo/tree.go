@@ -15,11 +15,13 @@ import (
 // changed once made; later ones share the folders that stayed the same.
 type tree struct {
 	folders map[string]*folder
-	at      int64 // when it was looked at, in nanoseconds
-	partial bool  // not everything was looked at
+	at      int64    // when it was looked at, in nanoseconds
+	partial bool     // there was more than we look at
+	roots   []string // the directories that everything lies in
 
 	// chain names the blobs that hold the tree, the full one first, then those
-	// that say what changed. A tree that is not kept has none.
+	// that say what changed. In place of the full one there may be a name that
+	// git gives a meaning to, see atHead. A tree that is not kept has none.
 	chain []string
 	full  int // bytes of the full one
 	added int // bytes of the others
@@ -47,14 +49,18 @@ func (f *folder) find(name string) *node {
 	return &f.nodes[i]
 }
 
+// find is what stands at a path, nil if there is nothing.
+func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(path.Base(rel)) }
+
 // node is a file, a link or a directory.
 type node struct {
-	name  string
-	stamp stamp
-	hash  string
-	link  string
-	lost  bool
-	fresh bool // its stamp cannot be relied on yet
+	name   string
+	stamp  stamp
+	hash   string
+	link   string
+	lost   bool
+	fresh  bool // its stamp cannot be relied on yet
+	closed bool // a directory that could not be listed, or not whole
 }
 
 // alike reports whether two nodes are the same, freshness aside.
@@ -162,7 +168,7 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 // with returns the tree that t becomes when the given nodes are put in, and
 // those without a name to them (nil) taken out.
 func (t *tree) with(edits []edit) *tree {
-	next := &tree{folders: maps.Clone(t.folders), at: t.at, partial: t.partial}
+	next := &tree{folders: maps.Clone(t.folders), at: t.at, partial: t.partial, roots: t.roots}
 	if next.folders == nil {
 		next.folders = make(map[string]*folder)
 	}
@@ -172,7 +178,7 @@ func (t *tree) with(edits []edit) *tree {
 	}
 	for dir, list := range byDir {
 		next.folders[dir] = next.folders[dir].with(list)
-		if len(next.folders[dir].nodes) == 0 && dir != "." {
+		if len(next.folders[dir].nodes) == 0 && !slices.Contains(t.roots, dir) {
 			delete(next.folders, dir)
 		}
 	}
@@ -186,23 +192,68 @@ type edit struct {
 }
 
 func (f *folder) with(edits []edit) *folder {
-	nodes := make(map[string]node)
+	var all []edit // by name instead of by path
 	if f != nil {
-		for _, n := range f.nodes {
-			nodes[n.name] = n
+		for i := range f.nodes {
+			all = append(all, edit{f.nodes[i].name, &f.nodes[i]})
 		}
 	}
 	for _, e := range edits {
-		if e.node == nil {
-			delete(nodes, path.Base(e.path))
-		} else {
-			nodes[path.Base(e.path)] = *e.node
+		all = append(all, edit{path.Base(e.path), e.node})
+	}
+	slices.SortStableFunc(all, func(a, b edit) int { return cmp.Compare(a.path, b.path) })
+	next := &folder{nodes: make([]node, 0, len(all))}
+	for i, e := range all {
+		if last := i+1 == len(all) || all[i+1].path != e.path; last && e.node != nil {
+			next.nodes = append(next.nodes, *e.node)
 		}
 	}
-	next := &folder{nodes: slices.Collect(maps.Values(nodes))}
-	slices.SortFunc(next.nodes, func(a, b node) int { return cmp.Compare(a.name, b.name) })
 	return next
 }
 
 // ofDir is the stamp of a directory: its times say nothing about it.
 func (s stamp) ofDir() stamp { return stamp{mode: s.mode &^ (fs.ModeSticky | fs.ModeSetgid)} }
+
+// saw reports whether the tree would show a file in dir if there had been one.
+func (t *tree) saw(dir string) bool {
+	n := t.folders[path.Dir(dir)].find(path.Base(dir))
+	switch {
+	case n == nil && t.folders[dir] != nil:
+		return true // a root
+	case n == nil && (dir == "." || dir == "/"):
+		return false
+	case n == nil:
+		return t.saw(path.Dir(dir))
+	case n.closed:
+		return false
+	case n.hash != dirHash:
+		return true
+	}
+	return t.folders[dir] != nil || !t.partial
+}
+
+// close returns f with the directory of that name marked as not listed.
+func (f *folder) close(name string) *folder {
+	if n := f.find(name); n == nil || n.closed {
+		return f
+	}
+	next := &folder{slices.Clone(f.nodes)}
+	next.find(name).closed = true
+	return next
+}
+
+// addRoots sets the roots of a tree that is being made. Each is there, if empty.
+func (t *tree) addRoots(roots []string) {
+	slices.Sort(roots)
+	t.roots = roots
+	for _, root := range roots {
+		if t.folders[root] == nil {
+			t.folders[root] = new(folder)
+		}
+	}
+}
+
+// equals reports whether b says what t says, stamps included.
+func (t *tree) equals(b *tree) bool {
+	return t.partial == b.partial && slices.Equal(t.roots, b.roots) && len(compare(t, b)) == 0
+}

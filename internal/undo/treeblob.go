@@ -2,6 +2,7 @@ package undo
 
 import (
 	"bytes"
+	"context"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
@@ -18,29 +19,35 @@ import (
 
 // treeMagic begins the blob of a tree. It is followed by the name of the tree
 // this one is built upon (empty: none), when it was looked at, whether that was
-// all there is, and the nodes that were put in or taken out.
-const treeMagic = "coder tree 1\n"
+// all there is, where it lies, and the nodes that were put in or taken out.
+const treeMagic = "coder tree 2\n"
 
 const (
 	maxTreeBlob = 256 << 20
 	maxChain    = 200 // blobs of one tree
+	maxRoots    = 1000
 )
 
 var errTree = errors.New("kept state of files is damaged")
 
 // persist keeps t, in proportion to what is different from the tree that was
-// kept before, and gives it a name.
-func (k *Keeper) persist(t *tree) error {
+// kept before, or from what git has, and gives it a name.
+func (k *Keeper) persist(ctx context.Context, t *tree) error {
 	if t.name() != "" {
 		return nil
 	}
 	base := k.kept
-	if base != nil && len(compare(base, t)) == 0 {
-		t.chain, t.full, t.added = base.chain, base.full, base.added
+	if base != nil && base.equals(t) {
+		t.follow(base)
 		return nil
 	}
-	if base != nil && (base.added > base.full/2 || len(base.chain) >= maxChain) {
-		base = nil
+	if base == nil || base.added > base.full/2 || len(base.chain) >= maxChain {
+		base = k.atHead(ctx, t)
+	}
+	if base != nil && isHead(base.name()) && (base.equals(t) || k.likeLast(base, t)) {
+		t.follow(base)
+		k.kept = t
+		return nil
 	}
 	data := encodeTree(base, t)
 	hash, err := k.put(bytes.NewReader(data))
@@ -55,12 +62,40 @@ func (k *Keeper) persist(t *tree) error {
 	return nil
 }
 
+// follow gives t the name of a tree that says the same.
+func (t *tree) follow(as *tree) { t.chain, t.full, t.added = as.chain, as.full, as.added }
+
+// likeLast reports whether the newest tree on record is what t would be kept
+// as, upon base. Then base gets its name.
+func (k *Keeper) likeLast(base, t *tree) bool {
+	c, err := k.readChain(k.o.Tree)
+	if err != nil || c.head != base.name() || len(c.blobs) != 1 {
+		return false
+	}
+	edits, head, err := decodeTree(c.blobs[0])
+	if err != nil || head.partial != t.partial || !slices.Equal(head.roots, t.roots) {
+		return false
+	}
+	pairs := compare(base, t)
+	same := slices.EqualFunc(edits, pairs, func(e edit, p pair) bool {
+		return e.path == p.path() && (e.node == nil) == (p.after == nil) && (e.node == nil || e.node.alike(*p.after))
+	})
+	if same {
+		base.chain, base.added = append(base.chain, k.o.Tree), len(c.blobs[0])
+	}
+	return same
+}
+
 // encodeTree writes what makes t out of base, which may be nil.
 func encodeTree(base, t *tree) []byte {
 	b := append(make([]byte, 0, 1<<12), treeMagic...)
 	b = appendString(b, base.name())
 	b = binary.AppendVarint(b, t.at)
 	b = append(b, flag(t.partial))
+	b = binary.AppendUvarint(b, uint64(len(t.roots)))
+	for _, root := range t.roots {
+		b = appendString(b, root)
+	}
 	for _, p := range compare(base, t) {
 		b = appendString(b, p.path())
 		b = appendNode(b, p.after)
@@ -84,13 +119,14 @@ const (
 	nodeHere = 1 << iota
 	nodeLost
 	nodeFresh
+	nodeClosed
 )
 
 func appendNode(b []byte, n *node) []byte {
 	if n == nil {
 		return append(b, 0)
 	}
-	b = append(b, nodeHere|nodeLost*flag(n.lost)|nodeFresh*flag(n.fresh))
+	b = append(b, nodeHere|nodeLost*flag(n.lost)|nodeFresh*flag(n.fresh)|nodeClosed*flag(n.closed))
 	b = binary.AppendUvarint(b, uint64(n.stamp.mode))
 	b = binary.AppendVarint(b, n.stamp.size)
 	b = binary.AppendVarint(b, n.stamp.mtime)
@@ -133,34 +169,69 @@ func (p *treeParser) hash() string {
 }
 
 // loadTree reads the tree of that name.
-func loadTree(s *blob.Store, name string) (*tree, error) {
-	var blobs [][]byte // newest first
-	var chain []string
-	for next := name; next != ""; {
-		data, err := readAll(s, next)
-		if err != nil {
+func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
+	c, err := k.readChain(name)
+	if err != nil {
+		return nil, err
+	}
+	base := &tree{folders: make(map[string]*folder)}
+	if c.head != "" {
+		if base, err = k.headTree(ctx, c.head); err != nil {
 			return nil, err
 		}
-		blobs, chain = append(blobs, data), append(chain, next)
-		if next, err = baseOf(data); err != nil || len(chain) > maxChain {
-			return nil, errTree
+	}
+	return c.on(base)
+}
+
+// chain is a tree as it is kept.
+type chain struct {
+	head  string   // what git knows of it, or empty
+	names []string // oldest first
+	blobs [][]byte
+}
+
+// readChain reads what a tree is made of.
+func (k *Keeper) readChain(name string) (c chain, err error) {
+	for next := name; next != ""; {
+		if isHead(next) {
+			c.head = next
+			break
+		}
+		data, err := readAll(k.store, next)
+		if err != nil {
+			return c, err
+		}
+		c.blobs, c.names = append(c.blobs, data), append(c.names, next)
+		if next, err = baseOf(data); err != nil || len(c.blobs) > maxChain {
+			return c, errTree
 		}
 	}
-	t := &tree{folders: make(map[string]*folder)}
-	for i, data := range slices.Backward(blobs) {
+	slices.Reverse(c.names)
+	slices.Reverse(c.blobs)
+	return c, nil
+}
+
+// on builds the tree upon base.
+func (c chain) on(base *tree) (*tree, error) {
+	t := base
+	for i, data := range c.blobs {
 		edits, head, err := decodeTree(data)
 		if err != nil {
 			return nil, err
 		}
+		was := t
 		t = t.with(edits)
 		t.at, t.partial = head.at, head.partial
-		t.full = len(blobs[len(blobs)-1])
-		if i != len(blobs)-1 {
-			t.added += len(data)
+		t.addRoots(head.roots)
+		t.full, t.added = was.full, was.added+len(data)
+		if i == 0 && c.head == "" {
+			t.full, t.added = len(data), 0
 		}
 	}
-	slices.Reverse(chain)
-	t.chain = chain
+	t.chain = c.names
+	if c.head != "" {
+		t.chain = append([]string{c.head}, c.names...)
+	}
 	return t, nil
 }
 
@@ -188,6 +259,7 @@ type treeHead struct {
 	base    string
 	at      int64
 	partial bool
+	roots   []string
 }
 
 // decodeTree reads what encodeTree wrote.
@@ -195,16 +267,33 @@ func decodeTree(data []byte) ([]edit, treeHead, error) {
 	p := treeParser{rest: data}
 	p.magic()
 	h := treeHead{base: p.string(), at: p.varint(), partial: p.byte() != 0}
+	for range min(p.uvarint(), maxRoots) {
+		h.roots = append(h.roots, p.string())
+		if r := h.roots[len(h.roots)-1]; p.err == nil && r != "." && !isName(r) {
+			p.err = errTree
+		}
+	}
 	var edits []edit
 	for p.err == nil && len(p.rest) > 0 {
 		e := edit{path: p.string()}
 		e.node = p.node(path.Base(e.path))
-		if p.err == nil && (!filepath.IsLocal(e.path) || path.Clean(e.path) != e.path || e.path == ".") {
+		if p.err == nil && !h.holds(e) {
 			p.err = errTree
 		}
 		edits = append(edits, e)
 	}
 	return edits, h, p.err
+}
+
+// holds reports whether an edit is one of a tree that lies in these roots.
+func (h treeHead) holds(e edit) bool {
+	within := func(root string) bool { return lies(e.path, root) }
+	return isName(e.path) && (!path.IsAbs(e.path) || e.node == nil || slices.ContainsFunc(h.roots, within))
+}
+
+// isName reports whether a path is one that a file may have in a tree.
+func isName(p string) bool {
+	return path.Clean(p) == p && p != "." && p != "/" && (path.IsAbs(p) || filepath.IsLocal(p))
 }
 
 // treeParser takes a blob apart. After an error all it gives is zero.
@@ -263,7 +352,7 @@ func (p *treeParser) node(name string) *node {
 	if bits&nodeHere == 0 {
 		return nil
 	}
-	n := &node{name: name, lost: bits&nodeLost != 0, fresh: bits&nodeFresh != 0}
+	n := &node{name: name, lost: bits&nodeLost != 0, fresh: bits&nodeFresh != 0, closed: bits&nodeClosed != 0}
 	n.stamp.mode = fs.FileMode(p.uvarint())
 	n.stamp.size = p.varint()
 	n.stamp.mtime = p.varint()

@@ -14,7 +14,10 @@
 //     [Redo], unless that is asked for.
 //  3. Nothing outside the workspace is touched, and links are not followed.
 //  4. Keeping costs in proportion to what changed. A call that changes nothing
-//     leaves nothing in the store.
+//     leaves nothing in the store, but for the first command of a session among
+//     files that git does not have: what it might overwrite must be on the disk
+//     before it runs, or a crash would take it. Files that are as git's HEAD has
+//     them are named by it; where all are, nothing is written.
 //
 // Bytes, permission bits, links and directories are brought back; owners,
 // extended attributes, times and hard links are not.
@@ -67,7 +70,7 @@ type Keeper struct {
 	ws    *workspace.Workspace
 	store *Store
 	o     Options
-	repo  *repo
+	repos []*repo
 
 	mu     sync.Mutex       // guards the fields below
 	tree   *tree            // the files as last seen
@@ -85,7 +88,7 @@ func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.TreeBytes, DefaultTreeBytes)
 	setDefault(&o.MaxEntries, DefaultMaxEntries)
 	return &Keeper{
-		ws: ws, store: store, o: o, repo: findRepo(ws.Root(), o.Env),
+		ws: ws, store: store, o: o, repos: findRepos(ws, o.Env),
 		open: make(map[string]*tree), warned: make(map[string]bool),
 	}
 }
@@ -117,7 +120,7 @@ func (k *Keeper) warn(text string) {
 func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.repo.release()
+	defer k.release()
 	kept := toolrun.Kept{Effects: effects}
 	wide := anywhere(effects)
 	for _, rel := range k.targets(effects) {
@@ -220,7 +223,7 @@ func (k *Keeper) missingAbove(rel string) (list []string) {
 func (k *Keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileChange, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	defer k.repo.release()
+	defer k.release()
 	var changes []event.FileChange
 	for _, before := range kept.Before {
 		after, err := k.look(before.Path)
@@ -249,6 +252,7 @@ func (k *Keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 // pinned reports what must not be pruned: what the last turns need, and what
 // the next command may destroy.
 func (k *Keeper) pinned() func(hash string) bool {
+	k.recall()
 	held := k.tree.hashes()
 	for _, t := range k.open {
 		for h := range t.hashes() {

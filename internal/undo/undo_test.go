@@ -2,7 +2,6 @@ package undo_test
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -663,116 +662,6 @@ func TestContentBeyondTheQuotaIsTold(t *testing.T) {
 	}
 }
 
-// The process dies between the request of a call and its completion.
-func TestCrashInTheMiddleOfACall(t *testing.T) {
-	for name, tc := range map[string]struct {
-		do   func(w *world)
-		late time.Duration // how long after the request
-	}{
-		"nothing done":      {do: func(*world) {}},
-		"written":           {do: func(w *world) { w.put("a", "a1"); w.put("d/new", "n") }},
-		"half":              {do: func(w *world) { w.put("d/new", "n") }},
-		"removed":           {do: func(w *world) { w.remove("a") }},
-		"later by the user": {do: func(w *world) { w.put("a", "mine") }, late: time.Hour},
-	} {
-		for _, recovered := range []bool{false, true} {
-			t.Run(fmt.Sprint(name, " ", recovered), func(t *testing.T) {
-				w := newWorld(t)
-				w.put("a", "a0")
-				start := w.tree()
-				w.clock = func() time.Time { return time.Now().Add(-tc.late) }
-				b := w.begin("t", "main", tool.Effect{Kind: tool.Write, Target: "a"}, tool.Effect{Kind: tool.Write, Target: "d/new"})
-				tc.do(w)
-				end := w.tree()
-				w.restart()
-				if recovered {
-					w.record("recovery", event.ToolCallCompleted{
-						CallID: b.e.CallID, Tool: "some", TaskID: "t", Output: json.RawMessage("{}"), IsError: true,
-					})
-				}
-				w.restart()
-				r := w.undo()
-				if tc.late > 0 {
-					w.wantTree(end)
-					if len(r.Kept) != 1 {
-						t.Errorf("report = %+v", r)
-					}
-					w.undo("force")
-				}
-				w.wantTree(start)
-				w.redo()
-				w.wantTree(end)
-			})
-		}
-	}
-}
-
-func TestCrashInTheMiddleOfACommand(t *testing.T) {
-	w := newWorld(t)
-	w.put("a", "a0")
-	w.put("b", "b0")
-	start := w.tree()
-	w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "make"})
-	w.put("a", "a1")
-	w.put("new", "n")
-	w.remove("b")
-	end := w.tree()
-	w.restart()
-	r := w.undo("all")
-	w.wantTree(end) // nobody can tell whose changes these are
-	if len(r.Kept) != 3 {
-		t.Errorf("report = %+v", r)
-	}
-	w.undo("all", "force")
-	w.wantTree(start)
-	w.redo()
-	w.wantTree(end)
-}
-
-// The process dies in the middle of an undo, at each record and each file.
-func TestCrashInTheMiddleOfUndo(t *testing.T) {
-	died := errors.New("died")
-	for stop := range 2 {
-		for _, again := range []string{"undo", "redo"} {
-			t.Run(fmt.Sprint(stop, again), func(t *testing.T) {
-				w := newWorld(t)
-				w.put("a", "a0")
-				w.put("b", "b0")
-				start := w.tree()
-				w.edit("t", func() { w.put("a", "a1"); w.put("b", "b1"); w.put("c", "c1") }, "a", "b", "c")
-				end := w.tree()
-				n := 0
-				c := w.call()
-				emit := c.Emit
-				c.Emit = func(ctx context.Context, e event.Event) error {
-					if n++; n > stop {
-						return died
-					}
-					return emit(ctx, e)
-				}
-				if _, err := undo.Undo(w.ctx, w.keeper, w.history, c); !errors.Is(err, died) {
-					t.Fatalf("Undo: %v", err)
-				}
-				if stop == 0 {
-					w.wantTree(end)
-				} else {
-					w.put("b", "b1") // this one had not been reached
-				}
-				w.restart()
-				if stop == 1 && again == "redo" {
-					w.redo()
-					w.wantTree(end)
-				}
-				w.undo()
-				w.wantTree(start)
-				w.restart()
-				w.redo()
-				w.wantTree(end)
-			})
-		}
-	}
-}
-
 func TestCancelledUndoClosesItsRecord(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "a0")
@@ -896,4 +785,158 @@ func TestChangeBetweenPlanAndDeed(t *testing.T) {
 	if len(r.Kept) != 3 || len(r.Restored)+len(r.Removed) != 0 {
 		t.Errorf("report = %+v", r)
 	}
+}
+
+// Who takes a file back by hand owns it.
+func TestFileTakenBackByHandIsTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.shell("t", func() { w.put("a", "a1") })
+	w.edit("t", func() { w.put("a", "a2") }, "a")
+	w.put("a", "a1")
+	mine := w.tree()
+	w.undo()
+	w.wantTree(mine)
+	if r := w.undoTurn("t", "all"); len(r.Kept) != 1 {
+		t.Errorf("report = %+v", r)
+	}
+	w.wantTree(mine)
+}
+
+// What a tool changed lies beneath what the user made of it, and a command has
+// gone over that.
+func TestChangeBeneathTheUsers(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "a0")
+	w.edit("t", func() { w.put("a", "a1") }, "a")
+	w.put("a", "mine")
+	mine := w.tree()
+	w.shell("t", func() { w.put("a", "mine, formatted") })
+	formatted := w.tree()
+	if r := w.undo(); len(r.Kept) != 1 {
+		t.Errorf("report = %+v", r)
+	}
+	w.wantTree(formatted)
+	if r := w.undo("all"); !slices.Equal(r.Partly, []string{"a"}) {
+		t.Errorf("report = %+v", r)
+	}
+	w.wantTree(mine)
+}
+
+// A turn that goes on after it was undone can be undone again.
+func TestTurnThatGoesOn(t *testing.T) {
+	w := newWorld(t)
+	start := w.tree()
+	w.edit("t1", func() { w.put("a", "a1") }, "a")
+	w.edit("t2", func() { w.put("b", "b1") }, "b")
+	w.undo()
+	w.undo()
+	w.edit("t1", func() { w.put("c", "c1") }, "c")
+	w.restart()
+	if r := w.undo(); r.Turn.ID != "t1" {
+		t.Errorf("report = %+v", r)
+	}
+	w.wantTree(start)
+}
+
+// A content that has gone from the store by the time a command overwrites the
+// file is said to be lost at once.
+func TestContentThatIsGoneIsLost(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "a0")
+	c := w.shell("t", func() {
+		w.must(os.RemoveAll(filepath.Join(w.data, "objects")))
+		w.put("a", "a1")
+	})
+	if len(c) != 1 || !c[0].Before.Lost {
+		t.Errorf("changes = %+v", c)
+	}
+}
+
+func TestDirectoryThatStaysKeepsItsMode(t *testing.T) {
+	w := newWorld(t)
+	w.shell("t", func() {
+		w.put("new/x", "x")
+		w.must(os.Chmod(w.path("new"), 0o500))
+	})
+	w.must(os.Chmod(w.path("new"), 0o700))
+	w.put("new/mine", "mine")
+	w.must(os.Chmod(w.path("new"), 0o500))
+	w.undo("all")
+	w.wantTree(map[string]string{"new": "dir -r-x------", "new/mine": `-rw-r--r-- "mine"`})
+	w.must(os.Chmod(w.path("new"), 0o700))
+}
+
+// What the next command may destroy stays in the store however full that is.
+func TestFilesThatStandAreNotPruned(t *testing.T) {
+	w := newWorld(t)
+	w.so.Quota = 20_000
+	w.o.Needs = nil
+	w.restart()
+	w.put("standing", strings.Repeat("s", 1000))
+	w.shell("t", func() {})
+	for _, b := range w.blobs() { // old
+		at := time.Now().Add(-time.Hour)
+		w.must(os.Chtimes(filepath.Join(w.data, "objects", b[:2], b[2:]), at, at))
+	}
+	for i := range 60 {
+		w.put("a", strings.Repeat(fmt.Sprintf("%08x", i), 125))
+		w.edit(fmt.Sprint("t", i), func() { w.put("a", "") }, "a")
+	}
+	c := w.shell("t60", func() { w.put("standing", "") })
+	if len(c) != 1 || c[0].Before.Lost {
+		t.Errorf("changes = %+v", c)
+	}
+	w.undo("all")
+	if got, _ := os.ReadFile(w.path("standing")); len(got) != 1000 {
+		t.Errorf("standing has %d bytes", len(got))
+	}
+}
+
+// A store too small for all files keeps what it can and says so.
+func TestTreeBeyondTheQuota(t *testing.T) {
+	w := newWorld(t)
+	w.so.Quota = 30_000
+	w.restart()
+	const n = 100
+	for i := range n {
+		w.put(fmt.Sprint(i), strings.Repeat(fmt.Sprintf("%08x", i), 125))
+	}
+	w.shell("t", func() {
+		for i := range n {
+			w.put(fmt.Sprint(i), "changed")
+		}
+	})
+	if len(w.warned) == 0 || !strings.Contains(w.warned[0], "full") {
+		t.Errorf("warned %q", w.warned)
+	}
+	r := w.undo("all")
+	if len(r.Restored) == 0 || len(r.Lost) == 0 || len(r.Restored)+len(r.Lost) != n {
+		t.Errorf("%d restored, %d lost", len(r.Restored), len(r.Lost))
+	}
+}
+
+// A directory that could not be listed hides files; opened, it makes none.
+func TestDirectoriesThatCannotBeListed(t *testing.T) {
+	if os.Getuid() == 0 {
+		t.Skip("nothing is closed to root")
+	}
+	w := newWorld(t)
+	w.put("d/old", "precious")
+	w.put("d/sub/old", "precious")
+	w.put("e/f", "f0")
+	start := w.tree()
+	w.must(os.Chmod(w.path("d"), 0))
+	time.Sleep(20 * time.Millisecond)
+	w.shell("t", func() {
+		w.must(os.Chmod(w.path("d"), 0o755))
+		w.put("d/new", "new")
+		w.remove("e")
+	})
+	r := w.undo("all")
+	if len(r.Lost) != 1 || r.Lost[0].Path != "d/new" {
+		t.Errorf("report = %+v", r)
+	}
+	w.must(os.Chmod(w.path("d"), 0o755))
+	w.remove("d/new")
+	w.wantTree(start)
 }

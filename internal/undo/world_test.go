@@ -188,6 +188,14 @@ func (w *world) undo(how ...string) undo.Report {
 	return w.undoThis(w.asked(how))
 }
 
+// undoTurn undoes a turn of the past.
+func (w *world) undoTurn(turn string, how ...string) undo.Report {
+	w.t.Helper()
+	c := w.asked(how)
+	c.Turn = turn
+	return w.undoThis(c)
+}
+
 func (w *world) undoThis(c undo.Call) undo.Report {
 	w.t.Helper()
 	r, err := undo.Undo(w.ctx, w.keeper, w.history, c)

@@ -16,7 +16,7 @@ import (
 
 // Folder is one directory as [Workspace.Survey] found it.
 type Folder struct {
-	Path    string        // "." for the root
+	Path    string        // a name as [Workspace.Resolve] gives it, "." for the root
 	Entries []fs.FileInfo // in the order of names; what is ignored is left out
 	Err     error         // why it could not be listed, or not whole
 }
@@ -24,12 +24,16 @@ type Folder struct {
 // surveyors is how many directories are listed at a time.
 const surveyors = 4
 
-// Survey describes everything that is not ignored, directory by directory in
-// the order of paths, each thing as Lstat would. It is made for being asked
-// often: one system call per file. After limit entries it looks no further, and
-// more says so. When ctx ends it returns ctx.Err().
+// Survey describes everything that is not ignored, in the added trees too,
+// directory by directory in the order of paths, each thing as Lstat would. It is
+// made for being asked often: one system call per file. After limit entries it
+// looks no further, the near having come before the far, and more says so. When
+// ctx ends it returns ctx.Err().
 func (w *Workspace) Survey(ctx context.Context, limit int) (all []Folder, more bool, err error) {
-	s := survey{w: w, limit: limit, queue: []level{{dir: "."}}}
+	s := survey{main: w, limit: limit}
+	for _, tree := range w.apart() {
+		s.queue = append(s.queue, stop{tree, level{dir: "."}})
+	}
 	s.wake.L = &s.mu
 	var crew sync.WaitGroup
 	for range surveyors {
@@ -43,14 +47,35 @@ func (w *Workspace) Survey(ctx context.Context, limit int) (all []Folder, more b
 	return s.done, s.more, nil
 }
 
+// apart lists the trees that do not lie in one that is listed. What is in the
+// main tree is known by the names it has there.
+func (w *Workspace) apart() []*Workspace {
+	list := []*Workspace{w}
+	for i, a := range w.added {
+		within := func(other *Workspace) bool { _, ok := other.below(a.real); return ok }
+		twice := slices.ContainsFunc(w.added[:i], func(o *Workspace) bool { return o.real == a.real })
+		larger := slices.ContainsFunc(w.added, func(o *Workspace) bool { return o.real != a.real && within(o) })
+		if !within(w) && !twice && !larger {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// stop is a directory of one of the trees that is still to be listed.
+type stop struct {
+	tree *Workspace
+	level
+}
+
 // survey is one Survey under way.
 type survey struct {
-	w     *Workspace
+	main  *Workspace
 	limit int
 
 	mu    sync.Mutex // guards the fields below
 	wake  sync.Cond  // told when there is a directory to list, or none will come
-	queue []level
+	queue []stop
 	busy  int // directories being listed
 	seen  int // entries so far
 	done  []Folder
@@ -64,27 +89,26 @@ func (s *survey) work(ctx context.Context) {
 		if !ok {
 			return
 		}
-		f, below := s.w.folder(at)
+		f, below := s.folder(at)
 		s.add(f, below)
 	}
 }
 
-func (s *survey) next(ctx context.Context) (at level, ok bool) {
+func (s *survey) next(ctx context.Context) (at stop, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for len(s.queue) == 0 && s.busy > 0 && ctx.Err() == nil {
 		s.wake.Wait()
 	}
 	if len(s.queue) == 0 || ctx.Err() != nil {
-		return level{}, false
+		return stop{}, false
 	}
-	last := len(s.queue) - 1
-	at, s.queue = s.queue[last], s.queue[:last]
+	at, s.queue = s.queue[0], s.queue[1:]
 	s.busy++
 	return at, true
 }
 
-func (s *survey) add(f Folder, below []level) {
+func (s *survey) add(f Folder, below []stop) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.busy--
@@ -99,8 +123,9 @@ func (s *survey) add(f Folder, below []level) {
 }
 
 // folder lists one directory and names those in it that are to be entered.
-func (w *Workspace) folder(at level) (f Folder, below []level) {
-	f.Path = at.dir
+func (s *survey) folder(at stop) (f Folder, below []stop) {
+	w := at.tree
+	f.Path = w.called(at.dir)
 	entries, more, err := w.readDir(at.dir, maxDir)
 	if err != nil {
 		f.Err = w.explain(at.dir, err)
@@ -111,7 +136,7 @@ func (w *Workspace) folder(at level) (f Folder, below []level) {
 	f.Entries = make([]fs.FileInfo, 0, len(entries))
 	for _, d := range entries {
 		rel := path.Join(at.dir, d.Name())
-		if rules.ignore(rel, d.IsDir()) {
+		if rules.ignore(rel, d.IsDir()) || d.IsDir() && s.isMain(w, rel) {
 			continue
 		}
 		info, err := d.Info()
@@ -120,10 +145,15 @@ func (w *Workspace) folder(at level) (f Folder, below []level) {
 		}
 		f.Entries = append(f.Entries, info)
 		if d.IsDir() {
-			below = append(below, level{dir: rel, rules: rules})
+			below = append(below, stop{w, level{dir: rel, rules: rules}})
 		}
 	}
 	return f, below
+}
+
+// isMain reports whether a directory of an added tree is the main tree.
+func (s *survey) isMain(w *Workspace, rel string) bool {
+	return w != s.main && w.called(rel) == s.main.real
 }
 
 // Readlink tells where a link leads, as it is written.

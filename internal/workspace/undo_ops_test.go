@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -225,5 +227,52 @@ func TestMkdirChmodDelete(t *testing.T) {
 	}
 	if get(t, evil+"/f") != "out" {
 		t.Error("the target of a link was touched")
+	}
+}
+
+// Added trees are surveyed too, under the names that Resolve gives, and nothing
+// is listed twice.
+func TestSurveyOfAddedTrees(t *testing.T) {
+	dir, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"outer/main/sub/a", "outer/b", "outer/lib/deep/c", "other/d", "other/.gitignore", "other/ignored"} {
+		p := filepath.Join(dir, name)
+		text := "ignored\n"
+		if err := errors.Join(os.MkdirAll(filepath.Dir(p), 0o755), os.WriteFile(p, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	in := func(name string) string { return filepath.Join(dir, name) }
+	w, err := workspace.Open(in("outer/main"), in("outer/lib"), in("outer/main/sub"), in("other"), in("outer"), in("other"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Close()
+	folders, more, err := w.Survey(t.Context(), 1000)
+	if err != nil || more {
+		t.Fatal(more, err)
+	}
+	var got []string
+	for _, f := range folders {
+		if f.Err != nil {
+			t.Errorf("%s: %v", f.Path, f.Err)
+		}
+		for _, e := range f.Entries {
+			name := path.Join(f.Path, e.Name())
+			if r, err := w.Resolve(name); r != name || err != nil {
+				t.Errorf("%s is called %s, %v", name, r, err)
+			}
+			got = append(got, name)
+		}
+	}
+	want := []string{
+		"sub", "sub/a", in("other/.gitignore"), in("other/d"), in("outer/b"), in("outer/lib"), in("outer/lib/deep"), in("outer/lib/deep/c"),
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q\nwant %q", got, want)
 	}
 }

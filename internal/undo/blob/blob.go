@@ -12,7 +12,6 @@ package blob
 
 import (
 	"bufio"
-	"bytes"
 	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
@@ -286,70 +285,6 @@ func (s *Store) enlist(hash, temp string, size int64) error {
 	s.spare(hash)
 	s.total += size
 	return nil
-}
-
-// pack writes content to f, deflated if that helps, and returns its hash and the
-// size of what was written.
-func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
-	in := bufio.NewReaderSize(content, probe)
-	start, _ := in.Peek(probe) // an error comes again
-	sample := samples.Get().(*bytes.Buffer)
-	defer samples.Put(sample)
-	how := packSample(sample, start)
-	sum := sha256.New()
-	whole := io.TeeReader(in, sum)
-	switch {
-	case len(start) < probe: // the sample is all there is
-		if _, err = io.Copy(io.Discard, whole); err == nil {
-			_, err = f.Write(sample.Bytes())
-		}
-	case how == packed:
-		_, err = f.Write([]byte{packed})
-		err = errors.Join(err, deflate(f, whole))
-	default:
-		_, err = f.Write([]byte{plain})
-		if err == nil {
-			_, err = io.Copy(f, whole)
-		}
-	}
-	if err != nil {
-		return "", 0, err
-	}
-	size, err = f.Seek(0, io.SeekCurrent)
-	return hex.EncodeToString(sum.Sum(nil)), size, err
-}
-
-var samples = sync.Pool{New: func() any { return new(bytes.Buffer) }}
-
-// packSample writes the start of a content as a blob, and says how.
-func packSample(b *bytes.Buffer, start []byte) (how byte) {
-	b.Reset()
-	if len(start) >= packMin {
-		b.WriteByte(packed)
-		if err := deflate(b, bytes.NewReader(start)); err == nil && b.Len() < len(start)*7/8 {
-			return packed
-		}
-		b.Reset()
-	}
-	b.WriteByte(plain)
-	b.Write(start)
-	return plain
-}
-
-// packers are writers to be used again: each is large.
-var packers = sync.Pool{New: func() any {
-	w, _ := flate.NewWriter(nil, flate.BestSpeed)
-	return w
-}}
-
-func deflate(out io.Writer, in io.Reader) error {
-	w := packers.Get().(*flate.Writer)
-	defer packers.Put(w)
-	w.Reset(out)
-	if _, err := io.Copy(w, in); err != nil {
-		return err
-	}
-	return w.Close()
 }
 
 // Commit makes everything put in so far last. What it could not make last is
