@@ -151,11 +151,13 @@ func run(ctx context.Context, env Env) error {
 	return runInteractive(ctx, env, fl)
 }
 
-// newSessionID makes an id that sorts by time.
+// newSessionID makes an id that sorts by time: the second, then the part of it,
+// then chance.
 func newSessionID(now time.Time) string {
-	var b [4]byte
+	var b [2]byte
 	_, _ = rand.Read(b[:]) // never fails
-	return fmt.Sprintf("sess_%010d_%s", now.Unix(), hex.EncodeToString(b[:]))
+	fraction := now.Nanosecond() / (1_000_000_000 >> 16)
+	return fmt.Sprintf("sess_%010d_%04x%s", now.Unix(), min(fraction, 1<<16-1), hex.EncodeToString(b[:]))
 }
 
 // newID makes an id of twelve random characters behind a prefix that says

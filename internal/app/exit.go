@@ -127,9 +127,15 @@ func message(err error) string {
 
 // parkedHint says which question waits and how to answer it.
 func parkedHint(err error) string {
-	_, what, _ := strings.Cut(err.Error(), uip.ErrParked.Error()+": ")
-	id, _, _ := strings.Cut(what, " ")
-	return fmt.Sprintf("%s: %s; answer with: coder respond %s --option approve (coder tasks shows the choices)", uip.ErrParked, what, id)
+	var w *uip.Waiting
+	if !errors.As(err, &w) {
+		return err.Error() + "; coder tasks shows what waits"
+	}
+	how := "--input TEXT"
+	if ids := optionIDs(w.Request); len(w.Request.Options) > 0 {
+		how = "--option " + strings.Join(ids, "|")
+	}
+	return fmt.Sprintf("%v; answer with: coder respond %s %s (coder tasks shows the choices)", w, w.Request.ID, how)
 }
 
 // providerHint is what a person can do about a failure of the provider.

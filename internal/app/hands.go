@@ -17,6 +17,7 @@ import (
 	"coder/internal/confine"
 	"coder/internal/event"
 	"coder/internal/lsp"
+	"coder/internal/models"
 	"coder/internal/tool"
 	"coder/internal/toolbox/code"
 	"coder/internal/toolbox/exec"
@@ -94,6 +95,13 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	)
 }
 
+// sees reports whether the model can be shown pictures: it is known to, or the
+// person says so.
+func (h *house) sees() bool {
+	m, _ := models.Lookup(h.modelName(), h.own()...)
+	return h.conf.Provider.Vision || m.Vision
+}
+
 // indexPatience is how long a search waits for the look for changed files.
 const indexPatience = 30 * time.Millisecond
 
@@ -104,7 +112,7 @@ func (h *house) hides(file string) bool { return h.judge != nil && h.judge.Hides
 func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, seen *files.Seen) []tool.Tool {
 	judge := &code.Diagnoser{Workspace: ws, Pool: pool}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: h.conf.Provider.Vision}), files.List(ws),
+		files.Read(ws, seen, files.Options{Vision: h.sees()}), files.List(ws),
 		code.WithDiagnostics(files.Write(ws, seen), judge),
 		code.WithDiagnostics(files.Edit(ws, seen), judge),
 		code.WithDiagnostics(files.Patch(ws, seen), judge),
@@ -120,7 +128,7 @@ func (h *house) searchTools(ws *workspace.Workspace) []tool.Tool {
 func (h *house) fetch() tool.Tool {
 	f := h.conf.Fetch
 	return web.Fetch(web.Options{
-		Vision: h.conf.Provider.Vision, AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
+		Vision: h.sees(), AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
 		MaxText: f.MaxTextBytes, MaxImage: f.MaxImageBytes, Timeout: time.Duration(f.TimeoutMS) * time.Millisecond,
 		Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
 	})

@@ -1,6 +1,8 @@
 package app
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -11,25 +13,57 @@ import (
 	"coder/internal/supervisor"
 )
 
-// lastSession is the session written to last.
+// lastSession is the session written to last, among those in which something
+// was asked or decided if there are any.
 func (h *house) lastSession() (string, error) {
-	var (
-		last string
-		when int64
-	)
+	var last, idle newest
 	for _, id := range slices.Concat(sessionsUnder(h.logs(), ""), sessionsUnder(h.snapshots(), ".json")) {
 		t := h.logged(id) // a snapshot may be written long after the session was
 		if t == 0 {
 			t = h.projected(id)
 		}
-		if t > when || t == when && t > 0 && id > last {
-			last, when = id, t
+		if h.idle(id) {
+			idle.see(id, t)
+		} else {
+			last.see(id, t)
 		}
 	}
-	if last == "" {
-		return "", inputf("there is no session to go on with in %s", h.root)
+	if id := cmp.Or(last.id, idle.id); id != "" {
+		return id, nil
 	}
-	return last, nil
+	return "", inputf("there is no session to go on with in %s", h.root)
+}
+
+// newest is the latest of the sessions seen.
+type newest struct {
+	id   string
+	when int64
+}
+
+func (n *newest) see(id string, when int64) {
+	if when > n.when || when == n.when && when > 0 && id > n.id {
+		n.id, n.when = id, when
+	}
+}
+
+// idle reports whether a session holds nothing but commands that looked
+// something up.
+func (h *house) idle(id string) bool {
+	file := func(l event.Log) string { return filepath.Join(h.logs(), id, l.String()+".jsonl") }
+	if info, err := os.Stat(file(event.Domain)); err == nil && info.Size() > 0 {
+		return false
+	}
+	text, err := os.ReadFile(file(event.Conversation))
+	if err != nil {
+		return false // known by its snapshot alone
+	}
+	for line := range bytes.Lines(text) {
+		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !bytes.Contains(line, []byte(`"input":"/new`)) && !bytes.Contains(line, []byte(`"input":"/clear`))
+		if !looked {
+			return false
+		}
+	}
+	return true
 }
 
 func sessionsUnder(dir, suffix string) []string {

@@ -92,7 +92,7 @@ func sessionRow(s session.Head) []string {
 	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), oneLine(s.Meta.Title)}
 }
 
-// find makes sure that there is a session to go to. Only an id names one: no
+// find makes sure that there is a session to go to, and that it is free. Only an id names one: no
 // number in a list, no nickname.
 func (d *desk) find(ctx context.Context, id string) (here bool, err error) {
 	if id == d.session {
@@ -103,11 +103,22 @@ func (d *desk) find(ctx context.Context, id string) (here bool, err error) {
 		if err != nil {
 			return false, err
 		}
-		if known, err := sup.Exists(ctx, id); known || err != nil {
+		if known, err := sup.Exists(ctx, id); err != nil {
 			return false, err
+		} else if known {
+			return false, free(ctx, sup, id)
 		}
 	}
 	return false, fmt.Errorf("there is no session %s; /sessions lists them by id", oneLine(id))
+}
+
+// free makes sure that nobody else is writing the session.
+func free(ctx context.Context, sup *supervisor.Supervisor, id string) error {
+	release, err := sup.Store.Claim(ctx, id)
+	if err != nil {
+		return errors.New(message(err))
+	}
+	return release()
 }
 
 // formatOf is the form that the name of a file asks for.
@@ -141,6 +152,9 @@ func (d *desk) export(ctx context.Context, to orchestrator.Export) (string, erro
 	}
 	if info, err := os.Stat(at); err == nil && info.IsDir() {
 		return "", fmt.Errorf("%s is a folder", path)
+	}
+	if _, err := os.Stat(filepath.Dir(at)); errors.Is(err, fs.ErrNotExist) {
+		return "", fmt.Errorf("there is no folder %s", filepath.Dir(path))
 	}
 	var b bytes.Buffer
 	if err := d.write(ctx, &b, d.session, format); err != nil {

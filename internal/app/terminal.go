@@ -21,6 +21,7 @@ import (
 	"coder/internal/supervisor"
 	"coder/internal/trust"
 	"coder/internal/tty"
+	"coder/internal/uip"
 )
 
 // console is the program at a terminal.
@@ -111,7 +112,11 @@ func (c *console) converse(ctx context.Context) error {
 	if c.session, err = c.open(ctx, sup, c.face.Out()); err != nil {
 		return err
 	}
-	if err := c.greet(); err != nil {
+	err = c.greet()
+	if err == nil && c.flags.resumes() {
+		err = c.recap(ctx)
+	}
+	if err != nil {
 		return errors.Join(err, c.session.Close())
 	}
 	err = c.face.Run(ctx, strings.Join(c.flags.args, " "), c.waiting())
@@ -331,7 +336,7 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 	face := term.New(term.Options{Out: env.Stdout, Palette: h.paletteFor(false), Words: h.words(), Now: env.Now})
 	out := newOutput(env, fl)
 	out.Sink, out.text = event.Tee(event.SinkFunc(out.count), face), false
-	return h.sit(ctx, out, func(s *sitting) error {
+	err = h.sit(ctx, out, func(s *sitting) error {
 		for _, line := range lines {
 			if err := h.pipedTurn(ctx, s, out, line); err != nil {
 				return err
@@ -350,6 +355,10 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 		}
 		return ctx.Err()
 	})
+	if n := len(out.tally.Denials); err == nil && n > 0 {
+		return &exitError{code: ExitRefused, text: out.refused(n)}
+	}
+	return err
 }
 
 // pipedTurn runs one line. A turn that goes wrong has said so and does not keep
@@ -364,6 +373,8 @@ func (h *house) pipedTurn(ctx context.Context, s *sitting, out *output, line str
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	_ = err // shown by the face
-	return nil
+	if errors.Is(err, uip.ErrParked) {
+		return err
+	}
+	return nil // what went wrong the face has shown
 }

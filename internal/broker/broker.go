@@ -160,7 +160,7 @@ func (b *Broker) put(ctx context.Context, sink event.Sink, q uip.Request) (uip.R
 	case ctx.Err() != nil:
 		return uip.Response{}, ctx.Err()
 	case errors.Is(err, uip.ErrParked):
-		return uip.Response{}, fmt.Errorf("%w: %s (%s)", uip.ErrParked, q.ID, q.Display.Title)
+		return uip.Response{}, &uip.Waiting{Request: q}
 	case errors.Is(err, uip.ErrNobody):
 		a = refusal(q, Nobody, uip.ErrNobody.Error())
 	case err != nil:

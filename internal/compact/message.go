@@ -42,7 +42,7 @@ func Collect(old []chat.Message) Keep {
 			text := m.Text()
 			k.Words = append(k.Words, section(text, "user_words")...)
 			k.see(section(text, "files")...)
-		case m.Role == chat.User:
+		case m.Role == chat.User && !isSkill(m):
 			if words := line(ownWords(m)); words != "" {
 				k.Words = append(k.Words, words)
 			}

@@ -34,6 +34,7 @@ type Conversation struct {
 type replaced struct {
 	messages []chat.Message
 	fresh    int // how long the conversation was right after
+	hidden   int // how many of the messages are not seen any more
 }
 
 // Of returns the empty conversation of one subtask: what is said in other tasks
@@ -91,7 +92,7 @@ func (c *Conversation) replace(e event.ContextReplaced) {
 	was := c.messages
 	kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
 	c.messages = slices.Concat(e.Messages, kept)
-	c.replaced = append(c.replaced, replaced{was, len(c.messages)})
+	c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept)})
 	if len(c.messages) == 0 {
 		c.reminded = nil // it begins anew
 	}
@@ -116,7 +117,16 @@ func (c *Conversation) Replaced() (hidden int, ok bool) {
 	if len(c.replaced) == 0 {
 		return 0, false
 	}
-	return len(c.replaced[len(c.replaced)-1].messages), true
+	return c.replaced[len(c.replaced)-1].hidden, true
+}
+
+// Hidden are the messages that the last replacement hides.
+func (c *Conversation) Hidden() []chat.Message {
+	if len(c.replaced) == 0 {
+		return nil
+	}
+	last := c.replaced[len(c.replaced)-1]
+	return last.messages[:last.hidden:last.hidden]
 }
 
 func (c *Conversation) add(e event.MessageAdded) {

@@ -4,8 +4,10 @@ import (
 	"context"
 	"fmt"
 	"strconv"
+	"strings"
 
 	"coder/internal/chat"
+	"coder/internal/compact"
 	tokens "coder/internal/prompt"
 	"coder/internal/show"
 )
@@ -16,10 +18,27 @@ func contextCommand() command {
 		used := in.contextUsed(set)
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
 		if hidden, ok := in.Talk.Replaced(); ok {
-			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden)
+			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden) + in.dropped()
 		}
 		return text + "\n" + aligned(in.parts(set)), nil
 	}}
+}
+
+// mostDropped is how many of the requests that a summary stands for are named.
+const mostDropped = 8
+
+// dropped lists what the person asked for in the part that is not seen.
+func (in invocation) dropped() string {
+	var asked []string
+	for _, m := range in.Talk.Hidden() {
+		if m.Role == chat.User && !compact.IsSummary(m) {
+			asked = append(asked, "\n  "+Title(m.Text()))
+		}
+	}
+	if left := len(asked) - mostDropped; left > 0 {
+		asked = append(asked[:mostDropped:mostDropped], fmt.Sprintf("\n  and %d more", left))
+	}
+	return strings.Join(asked, "")
 }
 
 // parts tells what the next request is made of. The figures are estimates: a

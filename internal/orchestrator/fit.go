@@ -113,9 +113,10 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	if _, err := plan.With(m, tokens.MessageTokens); err != nil && urgent {
 		return "", err
 	}
-	after := max(before-count(plan.Old)+tokens.MessageTokens(m), 0)
+	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
+	after := max(before-count(plan.Old)+count(stand), 0)
 	return text, o.replace(ctx, st, event.ContextReplaced{
-		Reason: event.Compacted, Messages: []chat.Message{m}, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
+		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
 	})
 }
 

@@ -15,9 +15,9 @@ func (slash) isInput()  {}
 func (bang) isInput()   {}
 func (prompt) isInput() {}
 
-// parseInput sorts an input by its first character, after trimming. "/name"
-// and "!command" are commands; all else, such as a path that starts with a
-// slash, goes to the model untouched.
+// parseInput sorts an input by its first character, after trimming: what
+// begins with "/" or "!" is a command and never goes to the model, all else
+// does, untouched.
 func parseInput(line string) input {
 	trimmed := strings.TrimSpace(line)
 	if rest, ok := strings.CutPrefix(trimmed, "!"); ok {
@@ -28,9 +28,7 @@ func parseInput(line string) input {
 		if i := strings.IndexAny(rest, " \t\r\n"); i >= 0 {
 			name, args = rest[:i], strings.TrimSpace(rest[i:])
 		}
-		if isCommandName(name) {
-			return slash{strings.ToLower(name), args}
-		}
+		return slash{strings.ToLower(name), args}
 	}
 	return prompt(line)
 }

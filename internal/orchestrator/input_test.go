@@ -17,10 +17,10 @@ func TestInputIsSortedByItsFirstCharacter(t *testing.T) {
 		"  /HELP  ":            slash{"help", ""},
 		"/model  gpt x ":       slash{"model", "gpt x"},
 		"/a:b one\ntwo":        slash{"a:b", "one\ntwo"},
-		"/usr/bin/env is what": prompt("/usr/bin/env is what"),
-		"/":                    prompt("/"),
-		"/ x":                  prompt("/ x"),
-		"//":                   prompt("//"),
+		"/usr/bin/env is what": slash{"usr/bin/env", "is what"},
+		"/":                    slash{"", ""},
+		"/ x":                  slash{"", "x"},
+		"//":                   slash{"/", ""},
 		"!ls":                  bang("ls"),
 		" ! ls -l ":            bang("ls -l"),
 		"!":                    bang(""),
@@ -40,7 +40,7 @@ func FuzzParseInput(f *testing.F) {
 		trimmed := strings.TrimSpace(s)
 		switch in := parseInput(s).(type) {
 		case slash:
-			if in.name == "" || in.name != strings.ToLower(in.name) || trimmed[0] != '/' {
+			if in.name != strings.ToLower(in.name) || trimmed[0] != '/' {
 				t.Errorf("%q: command %q", s, in.name)
 			}
 		case bang:

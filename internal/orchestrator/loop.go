@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/uip"
+	"coder/internal/wire"
 )
 
 // sameRounds is how often the same calls may give the same results in a row
@@ -37,7 +39,7 @@ func (r *rounds) add(calls []chat.ToolCall, results []string) int {
 	for i, c := range calls {
 		fmt.Fprintf(&b, "%s %s\n", c.Name, c.Args)
 		if i < len(results) {
-			b.WriteString(results[i] + "\n")
+			b.WriteString(lasting(results[i]) + "\n")
 		}
 	}
 	if b.String() != r.last {
@@ -45,6 +47,22 @@ func (r *rounds) add(calls []chat.ToolCall, results []string) int {
 	}
 	r.count++
 	return r.count
+}
+
+// passing are the parts of a result that differ from one time to the next
+// whatever happened.
+var passing = []string{"duration_ms", "log_path", "seconds"}
+
+// lasting is a result without what differs each time.
+func lasting(result string) string {
+	var object map[string]json.RawMessage
+	if json.Unmarshal([]byte(result), &object) != nil {
+		return result
+	}
+	for _, name := range passing {
+		delete(object, name)
+	}
+	return string(wire.Must(object))
 }
 
 // guardLoop explains a loop and asks what to do about it. Nothing is halted

@@ -31,6 +31,10 @@ const (
 		"and mark each as you start and finish it. Small requests need none."
 	rulesText = "The rules of the user and the project (AGENTS.md), where there are any, stand in the system text. " +
 		"They hold for every request of this session."
+	planSeen         = "plan-seen" // the model was told of plan mode at some time
+	planOverReminder = event.ModeReminder + "plan-over"
+	planOverText     = "Plan mode is over: what was said about changing nothing no longer holds."
+
 	planText = "Plan mode is on. Read, search and think, but change nothing, whatever the message asks for. " +
 		"When the plan is ready, hand it over with the tool for leaving plan mode; do not ask in your text whether it is good."
 )
@@ -72,6 +76,10 @@ func (o *Orchestrator) composeNaming(ctx context.Context, st *turnState, text st
 	}
 	if st.set.Mode == profile.Plan && !o.Talk.Reminded(planReminder) {
 		remind(planReminder, planText)
+		remind(planSeen)
+	}
+	if st.set.Mode != profile.Plan && o.Talk.Reminded(planSeen) && !o.Talk.Reminded(planOverReminder) {
+		remind(planOverReminder, planOverText)
 	}
 	said.Reminders = joinReminders(said.Reminders, files)
 	return said, nil

@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -184,7 +185,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		return o.cutShort(ctx, st, reply, err)
 	}
 	reply.Message = o.uniqueCalls(reply.Message)
-	added := event.MessageAdded{Message: reply.Message, Model: st.set.Model, Usage: reply.Usage, Stop: string(reply.Stop)}
+	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
 	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
 		return errEmptyReply(reply.Stop)
 	}
@@ -336,9 +337,11 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	if err := o.recordSystem(ctx, st); err != nil || next.Message == "" {
 		return err
 	}
-	return o.emit(ctx, st, ActorAgent, event.ContextReplaced{
-		Reason: event.ModeSwitched, Messages: []chat.Message{chat.Say(chat.User, next.Message)}, TokensBefore: o.contextUsed(st.set),
-	})
+	before := o.contextUsed(st.set)
+	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ModeSwitched, TokensBefore: before}); err != nil {
+		return err
+	}
+	return o.say(ctx, st, next.Message)
 }
 
 // persistStep closes the turn, however it went, on a context that cannot be

@@ -89,7 +89,11 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	}
 	result = readShellResult(command, outcome.Result.Text)
 	if outcome.Denied || result.ExitCode < 0 {
-		return result, false, o.warn(ctx, st, verify.NotRunNotice(result.Error))
+		why := result.Error
+		if !st.set.Verification.Trusted {
+			why += "; in a trusted workspace (coder trust) checks run unasked"
+		}
+		return result, false, o.warn(ctx, st, verify.NotRunNotice(why))
 	}
 	return result, true, nil
 }
@@ -106,7 +110,11 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	case verify.Failed:
 	}
 	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
-		return false, o.warn(ctx, st, fmt.Sprintf("%s still fails after %d attempts to repair it", command, st.repairs))
+		still := fmt.Sprintf("%s still fails after %d attempts to repair it", command, st.repairs)
+		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[verification] "+still+" ("+v.Reason+")")}); err != nil {
+			return false, err
+		}
+		return false, o.warn(ctx, st, still)
 	}
 	st.repairs++
 	if err := o.warn(ctx, st, fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, st.repairs, st.set.Verification.MaxAttempts)); err != nil {

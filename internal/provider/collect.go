@@ -16,6 +16,7 @@ type Reply struct {
 	Message chat.Message
 	Stop    Stop
 	Usage   *chat.Usage
+	Model   string // who replied, if it was not the model that was asked
 }
 
 // Collect folds a stream into a Reply, handing each delta to watch as it
@@ -101,7 +102,7 @@ func (f *folder) half() Reply {
 
 func (f *folder) whole() Reply {
 	r := f.half()
-	r.Stop, r.Usage = f.end.Stop, f.end.Usage
+	r.Stop, r.Usage, r.Model = f.end.Stop, f.end.Usage, f.end.Model
 	if r.Stop == StopLength || r.Stop == StopFilter {
 		return r // the last call may be cut short, and then so may its arguments
 	}

@@ -36,7 +36,7 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			}
 			req.Model = model
 			var goOn bool
-			if failure, goOn = (retrier{next: f.next}).once(ctx, req, yield); !goOn {
+			if failure, goOn = (retrier{next: f.next}).once(ctx, req, signed(yield, model, asked)); !goOn {
 				return
 			}
 			if !elsewhere(failure) {
@@ -44,6 +44,18 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			}
 		}
 		yield(nil, failure)
+	}
+}
+
+// signed says with the end of a reply which model it is from, if that is not
+// the one that was asked.
+func signed(yield func(Delta, error) bool, model, asked string) func(Delta, error) bool {
+	return func(d Delta, err error) bool {
+		if done, ok := d.(Done); ok && model != asked {
+			done.Model = model
+			d = done
+		}
+		return yield(d, err)
 	}
 }
 

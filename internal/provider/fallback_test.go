@@ -51,6 +51,9 @@ func TestAnotherModelIsTriedWhereOneCannotBeHad(t *testing.T) {
 				return nil
 			})
 			got := reply.Message.Text()
+			if from := strings.TrimPrefix(got, "from "); err == nil && from != "a" && reply.Model != from {
+				t.Errorf("signed %q, from %s", reply.Model, from)
+			}
 			if err != nil {
 				got = "error " + err.Error()
 			}

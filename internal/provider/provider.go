@@ -77,6 +77,7 @@ type (
 	Done struct {
 		Stop  Stop
 		Usage *chat.Usage // nil if the provider did not say
+		Model string      // who replied, if it was not the model that was asked
 	}
 )
 

@@ -157,6 +157,16 @@ var (
 	ErrParked = errors.New("waiting for an answer")
 )
 
+// Waiting is the [ErrParked] of one question.
+type Waiting struct{ Request Request }
+
+func (w *Waiting) Error() string {
+	return fmt.Sprintf("%v: %s (%s)", ErrParked, w.Request.ID, w.Request.Display.Title)
+}
+
+// Is reports that a waiting question is parked.
+func (w *Waiting) Is(target error) bool { return target == ErrParked }
+
 // Func makes an Interactor of a function.
 type Func func(context.Context, Request) (Response, error)
 
