@@ -32,7 +32,7 @@ type crew struct {
 }
 
 // newCrew reads the agents of the project and of the person. What is wrong with
-// them is said once.
+// them is said once, however many sessions follow each other.
 func (h *house) newCrew() *crew {
 	roots := []agent.Root{{
 		Path: ".coder/agents", Files: mdfile.Dir(filepath.Join(h.root, ".coder", "agents")), Bounded: h.trusted != trust.Trusted,
@@ -44,7 +44,10 @@ func (h *house) newCrew() *crew {
 	c := new(crew)
 	c.agents, c.warnings = agent.Load(roots...)
 	for _, w := range c.warnings {
-		h.warn(fmt.Sprintf("agent %s", w))
+		if text := fmt.Sprintf("agent %s", w); !h.told[text] {
+			h.told[text] = true
+			h.warn(text)
+		}
 	}
 	return c
 }

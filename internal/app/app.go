@@ -68,7 +68,7 @@ func FromOS() Env {
 			// A reader that goes away gives an error on the next write, which
 			// ends the turn in good order; it must not end the process.
 			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
 		},
 	}
 }

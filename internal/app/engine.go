@@ -54,6 +54,7 @@ type house struct {
 	set     tool.Set               // what the model may call
 	lore    *lore                  // once it is asked for
 	damaged map[string]bool        // sessions that lost records when they were claimed
+	told    map[string]bool        // what was said once
 	kept    *supervisor.Supervisor // once there is one
 	chosen  atomic.Pointer[string] // the model that /model chose
 }
@@ -64,7 +65,7 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn, damaged: make(map[string]bool)}
+	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn, damaged: make(map[string]bool), told: make(map[string]bool)}
 	if err := h.checkData(); err != nil {
 		return nil, err
 	}

@@ -194,7 +194,7 @@ func (c *console) escDelay() time.Duration {
 	if c.env.Getenv("SSH_TTY") != "" || c.env.Getenv("SSH_CONNECTION") != "" {
 		return 90 * time.Millisecond
 	}
-	return 40 * time.Millisecond
+	return 60 * time.Millisecond
 }
 
 // noReflow reports whether a terminal cuts lines when it gets narrower.

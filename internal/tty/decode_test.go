@@ -250,3 +250,13 @@ func FuzzDecode(f *testing.F) {
 		}
 	})
 }
+
+func TestTheLateTailOfASequenceIsKnown(t *testing.T) {
+	for in, want := range map[string]int{
+		"[A": 2, "[1;5C": 5, "OA": 2, "[200~x": 5, "[": 0, "O": 0, "": 0, "hello": 0, "[ab": 2, "Ok": 0, "OKAY": 0, "[1": 0, "[\x01": 0,
+	} {
+		if got := tailLength([]byte(in)); got != want {
+			t.Errorf("%q: %d, want %d", in, got, want)
+		}
+	}
+}

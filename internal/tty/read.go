@@ -11,6 +11,8 @@ import (
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
+
+	"coder/internal/lineedit"
 )
 
 const (
@@ -63,7 +65,46 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 	case input:
 		return t.receive()
 	}
-	return t.decoder.Flush(), nil
+	events := t.decoder.Flush()
+	if len(events) > 0 && events[len(events)-1] == named(lineedit.Escape) {
+		t.escaped = time.Now()
+	}
+	return events, nil
+}
+
+// lateTail is how long after an Esc the rest of an escape sequence may still
+// come in over a slow line. It is too late to be the key it was, but it is not
+// text either.
+const lateTail = time.Second
+
+// withoutTail drops the rest of an escape sequence whose beginning was taken
+// for an Esc.
+func (t *Terminal) withoutTail(p []byte) []byte {
+	if t.escaped.IsZero() || time.Since(t.escaped) > lateTail {
+		return p
+	}
+	t.escaped = time.Time{}
+	return p[tailLength(p):]
+}
+
+// tailLength is the length of the rest of an escape sequence at the start of p,
+// after its escape character; 0 if there is none.
+func tailLength(p []byte) int {
+	switch {
+	case len(p) == 2 && p[0] == 'O' && p[1] >= 'A' && p[1] <= 'Z':
+		return 2
+	case len(p) < 2 || p[0] != '[':
+		return 0
+	}
+	for i, b := range p[1:] {
+		switch {
+		case b >= 0x40 && b <= 0x7e:
+			return i + 2
+		case b < 0x20 || b > 0x3f:
+			return 0
+		}
+	}
+	return 0
 }
 
 // tell makes sure that what e says is so.
@@ -73,7 +114,7 @@ func (t *Terminal) tell(e Event) ([]Event, error) {
 		if _, err := term.MakeRaw(t.inFD); err != nil {
 			return nil, fmt.Errorf("set raw mode again: %w", err)
 		}
-		if err := t.say(pasteOn); err != nil {
+		if err := t.say(asksOn); err != nil {
 			return nil, err
 		}
 	}
@@ -113,5 +154,5 @@ func (t *Terminal) receive() ([]Event, error) {
 	case err != nil:
 		return nil, fmt.Errorf("read from the terminal: %w", err)
 	}
-	return t.decoder.Feed(buf[:n]), nil
+	return t.decoder.Feed(t.withoutTail(buf[:n])), nil
 }

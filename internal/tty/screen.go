@@ -231,7 +231,9 @@ func (s *Screen) draw() {
 		return
 	}
 	cols, rows := s.bounds()
-	want := s.live.fit(cols, rows)
+	// One row is left for the scrollback: some terminals, asked to clear the
+	// whole screen, push what was on it into the scrollback first.
+	want := s.live.fit(cols, max(1, rows-1))
 	if s.drawn && (s.shown.cols != cols || len(s.shown.rows) > rows || len(want.rows) == 0) {
 		s.erase()
 	}

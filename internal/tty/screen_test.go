@@ -119,9 +119,10 @@ func (m *model) draw() (emu *vt.Emulator, floor, line int) {
 	if len(rows) == 0 || m.hidden || !m.atStart() {
 		return emu, floor, floor
 	}
-	if n := len(rows) - m.height; n > 0 {
+	most := max(1, m.height-1) // one row is left for the scrollback
+	if n := len(rows) - most; n > 0 {
 		first := min(n, row)
-		rows, row = rows[first:first+m.height], row-first
+		rows, row = rows[first:first+most], row-first
 	}
 	emu.WriteString(strings.Join(rows, "\r\n"))
 	return emu, floor, floor + row
@@ -335,9 +336,9 @@ func TestATallBlockShowsItsEndOrItsCursor(t *testing.T) {
 	s.Print("printed\n")
 	for _, tt := range []struct {
 		cursor, first int
-	}{{9, 6}, {7, 6}, {3, 3}, {0, 0}, {9, 6}} {
+	}{{9, 7}, {7, 7}, {3, 3}, {0, 0}, {9, 7}} {
 		s.SetLive(rows, tt.cursor, 2)
-		want := append([]string{"printed"}, rows[tt.first:tt.first+4]...)
+		want := append([]string{"printed"}, rows[tt.first:tt.first+3]...)
 		if got := all(w.emu); !slices.Equal(got, want) {
 			t.Errorf("cursor in row %d: %q, want %q", tt.cursor, got, want)
 		}

@@ -35,8 +35,10 @@ const (
 	// stopDelay is how long a signal that stops us may take to do so.
 	stopDelay = 250 * time.Millisecond
 
-	pasteOn  = "\x1b[?2004h"
-	pasteOff = "\x1b[?2004l"
+	// What a terminal is asked for: to tell pastes from typing, and to say
+	// when its window gets and loses the focus.
+	asksOn  = "\x1b[?2004h\x1b[?1004h"
+	asksOff = "\x1b[?2004l\x1b[?1004l"
 
 	fallbackCols, fallbackRows = 80, 24
 )
@@ -61,6 +63,7 @@ type Terminal struct {
 	happened     chan Event                 // what they meant, to be told by the next Read
 	wakeR, wakeW *os.File                   // a byte in it wakes the reader
 	decoder      Decoder
+	escaped      time.Time // when a bare Esc was last made out by waiting
 }
 
 // Open takes hold of a terminal. It changes nothing about it yet.
@@ -108,7 +111,7 @@ func (t *Terminal) Raw() error {
 		t.found.Store(nil)
 		return fmt.Errorf("set raw mode: %w", err)
 	}
-	return t.say(pasteOn)
+	return t.say(asksOn)
 }
 
 // Restore gives the terminal back as it was before [Terminal.Raw]. It does
@@ -123,7 +126,7 @@ func (t *Terminal) Restore() error {
 	if err != nil {
 		err = fmt.Errorf("restore terminal: %w", err)
 	}
-	return errors.Join(err, t.say(pasteOff))
+	return errors.Join(err, t.say(asksOff))
 }
 
 func (t *Terminal) say(s string) error {

@@ -213,7 +213,7 @@ func (s *stage) isRaw() bool {
 // ended waits for the program to end, and checks what it left.
 func (s *stage) ended() {
 	s.t.Helper()
-	s.expect(pasteOff)
+	s.expect(asksOff)
 	ended := make(chan struct{})
 	go func() { s.cmd.Wait(); close(ended) }()
 	for {
@@ -242,7 +242,7 @@ func TestTheTerminalIsRestored(t *testing.T) {
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
 			s := play(t, tt.part)
-			s.expect(pasteOn)
+			s.expect(asksOn)
 			s.expect("ready")
 			if !s.isRaw() {
 				t.Error("not raw while running")
@@ -257,9 +257,9 @@ func TestSuspendAndContinue(t *testing.T) {
 	s := play(t, "shell")
 	s.expect("ready")
 	s.send("\x1a")
-	s.expect(pasteOff)
+	s.expect(asksOff)
 	s.expect("job stopped, terminal restored: true")
-	s.expect(pasteOn)
+	s.expect(asksOn)
 	s.expect("Resumed")
 	if !s.isRaw() {
 		t.Error("not raw after going on")
