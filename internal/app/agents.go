@@ -70,7 +70,7 @@ func (c *crew) employ(spawn func(context.Context, supervisor.Subtask) (superviso
 func (c *crew) listing() orchestrator.Listing {
 	var l orchestrator.Listing
 	for _, d := range c.agents {
-		l.Items = append(l.Items, orchestrator.Item{Name: d.Name, About: d.Description})
+		l.Items = append(l.Items, orchestrator.Item{Name: d.Name, About: d.About})
 	}
 	for _, w := range c.warnings {
 		l.Warnings = append(l.Warnings, w.String())

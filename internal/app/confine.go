@@ -15,7 +15,8 @@ func (h *house) confiner() *confine.Confiner {
 	home := h.env.Getenv("HOME")
 	return confine.New(confine.Options{
 		Demand: h.conf.Safety.Sandbox, Exe: h.env.Exe, LookPath: exec.LookPath, Root: h.root, Home: home,
-		Write: slices.Concat(h.flags.addDirs, h.caches(home), h.absoluteAll(h.conf.Safety.Writable)),
+		Write:   slices.Concat(h.flags.addDirs, h.caches(home), h.absoluteAll(h.conf.Safety.Writable)),
+		Protect: []string{h.home},
 		Network: func() bool {
 			m, _ := h.state.Current()
 			return h.conf.Safety.Network && !m.ReadOnly

@@ -26,11 +26,13 @@ type output struct {
 	json  *streamjson.Renderer // nil unless a JSON format was asked for
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
-	local bool                 // the answer is the program's own, not the model's
+
+	approving bool // the person lets pass what is only asked about
+	local     bool // the answer is the program's own, not the model's
 }
 
 func newOutput(env Env, fl *flags) *output {
-	o := &output{env: env, words: wordsFor(env, fl)}
+	o := &output{env: env, words: wordsFor(env, fl), approving: fl.autoApprove}
 	var face event.Sink
 	switch {
 	case fl.events != "":
@@ -86,7 +88,7 @@ func (o *output) refused(n int) string {
 	if n != 1 {
 		text = fmt.Sprintf("finished, but %d calls were refused", n)
 	}
-	if o.alone {
+	if o.alone && !o.approving {
 		text += "; --auto-approve lets pass what is only asked about"
 	}
 	return text

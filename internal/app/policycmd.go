@@ -29,7 +29,7 @@ func runPolicy(ctx context.Context, env Env, fl *flags) error {
 		return err
 	}
 	switch {
-	case what == "check" && len(rest) > 0:
+	case what == "check" && strings.TrimSpace(strings.Join(rest, " ")) != "":
 		return h.policyCheck(ctx, strings.Join(rest, " "))
 	case what == "check":
 		return usagef("coder policy check needs a command, as one argument: coder policy check 'git status'")

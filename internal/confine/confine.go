@@ -34,6 +34,7 @@ type Options struct {
 
 	Root, Home string
 	Write      []string    // more folders that may be written to
+	Protect    []string    // more paths that may not, wherever they lie
 	Network    func() bool // may commands use it now?
 	Analyse    func(command string) risk.Report
 	Warn       func(string) // tells the person, once, what is not enforced
@@ -135,13 +136,24 @@ func unavailable(r sandbox.Report) error {
 func (c *Confiner) limits(command string) sandbox.Limits {
 	l := sandbox.Limits{Network: c.o.Network()}
 	l.Write = existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
-	protect := sandbox.ProtectedIn(c.o.Root, c.o.Home)
+	protect := slices.Clone(c.o.Protect)
+	for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
+		if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
+			protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
+		}
+	}
 	if c.runsGit(command) {
 		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
 		protect = append(protect, sandbox.ProtectedInForGit(c.o.Root)...)
 	}
 	l.Protect = existing(protect)
 	return l
+}
+
+// holds reports whether path is dir or lies below it.
+func holds(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
 }
 
 // runsGit reports whether a command line runs git itself.

@@ -66,6 +66,37 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 	}
 }
 
+func TestAHomeInATemporaryFolderIsProtectedToo(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Protect = exe, []string{filepath.Join(o.Home, ".coder")}
+	o.Write = []string{filepath.Dir(o.Home)}
+	for _, name := range []string{".bashrc", ".coder/config.json"} {
+		path := filepath.Join(o.Home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := confine.New(o)
+	defer c.Close()
+	got, err := c.Command(t.Context(), "make")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Through == nil {
+		t.Skip("commands cannot be confined on this machine")
+	}
+	line := strings.Join(got.Through, " ")
+	for _, name := range []string{".bashrc", ".coder"} {
+		if !strings.Contains(line, filepath.Join(o.Home, name)) {
+			t.Errorf("%s is not protected: %s", name, line)
+		}
+	}
+}
+
 // Where the machine can confine, the bounds of a command are on its command
 // line.
 func TestALineThatRunsGitMayWriteWhatGitNeeds(t *testing.T) {

@@ -83,7 +83,7 @@ type (
 		Reasons   []string        `json:"reasons,omitempty"`
 		DecidedBy string          `json:"decidedBy,omitempty"`
 		// Confined is how the system keeps the call within bounds.
-		Confined string `json:"confined,omitempty"`
+		Confined string `json:"sandbox,omitempty"`
 		// Before is what the call would overwrite, kept so that it can be
 		// brought back. Tree names the kept state of all files, for a call
 		// whose targets nobody can tell.

@@ -128,7 +128,7 @@ var samples = []struct {
 	{"read", "read", tool.Effect{Kind: tool.Read, Target: "file.txt"}},
 	{"write, edit, patch", "write", tool.Effect{Kind: tool.Write, Target: "file.txt"}},
 	{"bash, read-only", "bash", tool.Effect{Kind: tool.Exec, Target: "ls"}},
-	{"bash, other", "bash", tool.Effect{Kind: tool.Exec, Target: "make"}},
+	{"bash, other", "bash", tool.Effect{Kind: tool.Exec, Target: "any-other-command"}},
 	{"bash, dangerous", "bash", tool.Effect{Kind: tool.Exec, Target: "rm file.txt"}},
 	{"fetch", "fetch", tool.Effect{Kind: tool.Net, Target: "https://example.org/"}},
 	{"todowrite", "todowrite", tool.Effect{Kind: tool.Note, Target: "todo list"}},
@@ -149,7 +149,8 @@ func (j *Judge) rules() (rows [][]string) {
 	for _, s := range j.book.Deny {
 		rows = append(rows, []string{"this run: " + s.String(), policy.Deny.String(), ""})
 	}
-	if j.book.Always != nil {
+	_, preset := j.state.Current()
+	if p, _ := rule.PresetNamed(preset); j.book.Always != nil && !p.Floor {
 		for _, what := range j.book.Always.Kept().Words() {
 			rows = append(rows, []string{"always: " + what, policy.Allow.String(), ""})
 		}

@@ -15,13 +15,19 @@ import (
 // ask is a question on its way from the turn to the person.
 type ask struct {
 	question uip.Request
-	reply    chan uip.Response // holds one
-	over     <-chan struct{}   // the question is withdrawn
+	reply    chan reply      // holds one
+	over     <-chan struct{} // the question is withdrawn
+}
+
+// reply is what comes back for a question.
+type reply struct {
+	uip.Response
+	err error
 }
 
 // Ask puts a question to the person at the terminal.
 func (r *REPL) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	a := ask{q, make(chan uip.Response, 1), ctx.Done()}
+	a := ask{q, make(chan reply, 1), ctx.Done()}
 	select {
 	case r.asks <- a:
 	case <-ctx.Done():
@@ -29,7 +35,7 @@ func (r *REPL) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 	select {
 	case answer := <-a.reply:
-		return answer, nil
+		return answer.Response, answer.err
 	case <-ctx.Done():
 		return uip.Response{}, ctx.Err()
 	}
@@ -123,7 +129,7 @@ func (r *REPL) dismiss() error {
 }
 
 func (r *REPL) reply(a uip.Response) error {
-	r.open.reply <- a
+	r.open.reply <- reply{Response: a}
 	r.open = nil
 	r.turn.began = r.Now() // the time a person takes is not the turn's
 	r.wrote.mark()

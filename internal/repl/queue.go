@@ -70,6 +70,15 @@ func (q *queue) empty() bool {
 	return len(q.drafts) == 0
 }
 
+// takeAll empties the queue.
+func (q *queue) takeAll() []lineedit.Draft {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	all := q.drafts
+	q.drafts = nil
+	return all
+}
+
 // labels are the drafts as a person sees them.
 func (q *queue) labels() []string {
 	q.mu.Lock()

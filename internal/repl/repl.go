@@ -14,6 +14,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -21,6 +22,7 @@ import (
 	"coder/internal/lineedit"
 	"coder/internal/render/term"
 	"coder/internal/tty"
+	"coder/internal/uip"
 )
 
 // Session is the conversation the REPL is the face of.
@@ -69,6 +71,11 @@ type REPL struct {
 	editor lineedit.Editor
 	answer lineedit.Editor // the line of the question that is open
 
+	events  chan []tty.Event // what is typed
+	broken  chan error       // why nothing is read any more
+	reader  *reader
+	pending [][]tty.Event // typed while nobody looked
+
 	asks chan ask      // from the turn
 	news chan string   // what the turn is busy with
 	done chan finished // the turn is over
@@ -101,6 +108,7 @@ type finished struct {
 func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
+		events: make(chan []tty.Event), broken: make(chan error, 1),
 		asks: make(chan ask), news: make(chan string, 64), done: make(chan finished, 1),
 	}
 	r.wrote.screen, r.wrote.now = o.Screen, o.Now
@@ -110,6 +118,7 @@ func New(o Options) *REPL {
 	r.editor.Complete = o.Complete
 	r.editor.Style, r.answer.Style = r.style(), r.style()
 	r.answer.Question = true
+	r.editor.Searching, r.editor.NotFound = o.Words.T("search history: "), o.Words.T("not in history: ")
 	return r
 }
 
@@ -142,18 +151,43 @@ const tick = 120 * time.Millisecond
 func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	events := make(chan []tty.Event)
-	broken := make(chan error, 1)
-	read := make(chan struct{})
-	go func() {
-		defer close(read)
-		broken <- r.read(ctx, events)
-	}()
-	err := r.loop(ctx, events, broken, first, resume)
+	r.startReading(ctx)
+	err := r.loop(ctx, first, resume)
 	stop()
 	r.settle()
-	<-read
+	r.stopReading()
 	return errors.Join(err, r.Screen.Hide())
+}
+
+// reader is the goroutine that reads what is typed.
+type reader struct {
+	cancel context.CancelFunc
+	done   chan struct{}
+}
+
+func (r *REPL) startReading(ctx context.Context) {
+	ctx, cancel := context.WithCancel(ctx)
+	r.reader = &reader{cancel, make(chan struct{})}
+	go func(done chan<- struct{}) {
+		defer close(done)
+		if err := r.read(ctx, r.events); ctx.Err() == nil {
+			r.broken <- err
+		}
+	}(r.reader.done)
+}
+
+// stopReading lets somebody else have the keyboard. What was typed before is
+// kept.
+func (r *REPL) stopReading() {
+	r.reader.cancel()
+	for {
+		select {
+		case batch := <-r.events:
+			r.pending = append(r.pending, batch)
+		case <-r.reader.done:
+			return
+		}
+	}
 }
 
 // Resume takes up the turn that the session in use was left with. It is for
@@ -175,7 +209,7 @@ func (r *REPL) read(ctx context.Context, to chan<- []tty.Event) error {
 	}
 }
 
-func (r *REPL) loop(ctx context.Context, events <-chan []tty.Event, broken <-chan error, first string, resume bool) error {
+func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
 	switch {
@@ -187,14 +221,17 @@ func (r *REPL) loop(ctx context.Context, events <-chan []tty.Event, broken <-cha
 		}
 	}
 	for {
+		if err := r.takePending(ctx); err != nil {
+			return ended(err)
+		}
 		if err := r.draw(); err != nil {
 			return err
 		}
 		var err error
 		select {
-		case batch := <-events:
+		case batch := <-r.events:
 			err = r.take(ctx, batch)
-		case err = <-broken:
+		case err = <-r.broken:
 			if errors.Is(err, io.EOF) {
 				return nil
 			}
@@ -215,27 +252,52 @@ func (r *REPL) loop(ctx context.Context, events <-chan []tty.Event, broken <-cha
 		case <-ctx.Done():
 			err = ctx.Err()
 		}
-		if errors.Is(err, errLeave) {
-			return nil
-		}
 		if err != nil {
+			return ended(err)
+		}
+	}
+}
+
+// takePending handles what was typed while nobody looked.
+func (r *REPL) takePending(ctx context.Context) error {
+	for len(r.pending) > 0 {
+		batch := r.pending[0]
+		r.pending = r.pending[1:]
+		if err := r.take(ctx, batch); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+// ended is the error of a loop that err ends.
+func ended(err error) error {
+	if errors.Is(err, errLeave) {
+		return nil
+	}
+	return err
 }
 
 // errLeave ends the loop in good order.
 var errLeave = errors.New("leave")
 
-// settle ends the turn that is running and waits for it.
+// settle ends the turn that is running and waits for it. A question that is
+// open stays open: it is asked again when the session is taken up.
 func (r *REPL) settle() {
 	if r.turn == nil {
 		return
 	}
-	r.turn.cancel()
+	later := reply{err: uip.ErrParked}
+	if r.open != nil {
+		r.open.reply <- later
+		r.open = nil
+	} else {
+		r.turn.cancel()
+	}
 	for {
 		select {
-		case <-r.asks: // nobody answers any more
+		case a := <-r.asks:
+			a.reply <- later
 		case <-r.done:
 			return
 		}
@@ -279,6 +341,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			return nil
 		}
 	}
+	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 {
+		return r.stopTurn()
+	}
 	action := r.line().Key(k)
 	switch action.Kind {
 	case lineedit.Interrupt:
@@ -294,9 +359,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.Submit:
 		return r.submit(ctx, action)
 	case lineedit.Cancel, lineedit.Clear:
-		return r.escape(action.Kind == lineedit.Clear)
+		return r.escape()
 	case lineedit.Edit:
-		return r.edit()
+		return r.edit(ctx)
 	case lineedit.ToggleMode:
 		return r.switchMode(ctx, r.Toggle())
 	case lineedit.CycleMode:
@@ -318,15 +383,32 @@ func (r *REPL) submit(ctx context.Context, a lineedit.Action) error {
 	return r.begin(ctx, a)
 }
 
-// escape is Esc: it clears what is being typed, or else stops what is going on.
-// Over an approval it stops the whole turn; a question is dismissed.
-func (r *REPL) escape(cleared bool) error {
+// escape is Esc over a question: an approval stops the whole turn, any other is
+// dismissed.
+func (r *REPL) escape() error {
 	switch {
-	case r.open != nil && r.open.dismissible():
+	case r.open == nil:
+		return nil
+	case r.open.dismissible():
 		return r.dismiss()
-	case r.open != nil, r.turn != nil && !cleared:
-		r.turn.stopped.Store(true)
-		r.turn.cancel()
+	}
+	return r.stopTurn()
+}
+
+// stopTurn stops all that is going on. What was queued goes back to where it
+// was typed, behind what is being typed.
+func (r *REPL) stopTurn() error {
+	r.turn.stopped.Store(true)
+	r.turn.cancel()
+	if back := r.queue.takeAll(); len(back) > 0 {
+		if !r.editor.Empty() {
+			back = append(back, r.editor.Draft())
+		}
+		var texts []string
+		for _, d := range back {
+			texts = append(texts, d.Text())
+		}
+		r.editor.SetText(strings.Join(texts, "\n"))
 	}
 	return nil
 }
@@ -339,10 +421,12 @@ func (r *REPL) suspend() error {
 }
 
 // edit lets the person write the draft in another program.
-func (r *REPL) edit() error {
+func (r *REPL) edit(ctx context.Context) error {
 	if r.Edit == nil || r.open != nil {
 		return nil
 	}
+	r.stopReading()
+	defer r.startReading(ctx)
 	if err := errors.Join(r.Screen.Hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
@@ -396,7 +480,9 @@ func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
 // start runs work beside the loop. A panic there puts the terminal right
 // before it ends the program.
 func (r *REPL) start(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
-	ctx, cancel := context.WithCancel(ctx)
+	// The end of the program does not end the turn by itself: a question that
+	// is open then must stay open.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &turn{input: input, cancel: cancel, began: r.Now()}
 	r.turn = t
 	r.wrote.mark()

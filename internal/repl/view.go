@@ -31,8 +31,9 @@ const (
 const patience = time.Second
 
 // stall is how long nothing may happen in the middle of a line before the line
-// is ended, since nothing can be shown below one that is open.
-const stall = 5 * time.Second
+// is ended, since nothing can be shown below one that is open. It is long: a
+// line that is ended for good may have gone on.
+const stall = 12 * time.Second
 
 // draw shows what stands below the output: a question's line, or what is going
 // on and what is typed meanwhile, or the prompt.
@@ -62,11 +63,9 @@ func (r *REPL) prompt() []lineedit.Span {
 	}
 }
 
-// makeRoom ends a line in which nothing happens any more: soon if the person
-// has something to see below it, else after a while.
+// makeRoom ends a line in which nothing happens any more.
 func (r *REPL) makeRoom() error {
-	quiet := r.Now().Sub(r.wrote.last())
-	if quiet >= stall || quiet >= patience && !(r.editor.Empty() && r.queue.empty()) {
+	if r.Now().Sub(r.wrote.last()) >= stall {
 		return r.render.Break()
 	}
 	return nil
@@ -81,12 +80,8 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 	if quiet := r.Now().Sub(r.wrote.last()); quiet >= patience && r.turn.busy != "" {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(width), width)))
 	}
-	if r.editor.Empty() {
-		if len(rows) == 0 {
-			return nil, 0, 0
-		}
-		last := rows[len(rows)-1]
-		return rows, len(rows) - 1, cells.Width(last)
+	if r.editor.Empty() && len(rows) == 0 {
+		return nil, 0, 0
 	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.editor.View(width)

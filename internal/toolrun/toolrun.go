@@ -240,6 +240,14 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 		return a
 	}
 	a.tool = t.Spec().Name
+	if r.Set.Off(c.Name) {
+		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
+		a.by = "policy"
+		if a.err == nil {
+			a.err = &Denied{a.opinion.String()}
+		}
+		return a
+	}
 	if c.Broken != "" {
 		a.err = fmt.Errorf("%s: the arguments are not a JSON object: %s", a.tool, head(c.Broken, 200))
 		return a

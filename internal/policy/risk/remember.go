@@ -103,6 +103,9 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 	v = policy.Allow
 	for _, c := range r.Simple {
 		p, found := ps.longest(c)
+		if q, ok := ps.strictest(c); ok && (!found || ps[q] < ps[p]) {
+			p, found = q, true // another way to write what a stricter pattern names
+		}
 		if found && ps[p] == policy.Allow && !vouched {
 			_, found = ps["*"]
 			p = "*"
@@ -115,6 +118,48 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 		}
 	}
 	return v, pattern, true
+}
+
+// strictest is the longest pattern that restricts a command in one of the
+// other ways to write it.
+func (ps Patterns) strictest(c Command) (best string, ok bool) {
+	for p, v := range ps {
+		if p != "*" && v != policy.Allow && !MatchPattern(p, c) && c.Matches(p) && (!ok || len(p) > len(best)) {
+			best, ok = p, true
+		}
+	}
+	return best, ok
+}
+
+// Matches reports whether a pattern matches a command in any way it could have
+// been written: with the path of its program, or with options of git before the
+// subcommand. It is for patterns that restrict; one that allows must match the
+// command as it stands.
+func (c Command) Matches(pattern string) bool {
+	if MatchPattern(pattern, c) {
+		return true
+	}
+	plain := c
+	plain.Name = base(c.Name)
+	if plain.Name == "git" {
+		plain.Args = withoutGitOptions(c.Args)
+	}
+	return MatchPattern(pattern, plain)
+}
+
+// gitTakes are git's options before the subcommand that take the next word.
+var gitTakes = set("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
+
+// withoutGitOptions drops what stands before git's subcommand.
+func withoutGitOptions(args []string) []string {
+	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+		n := 1
+		if gitTakes[args[0]] {
+			n = min(2, len(args))
+		}
+		args = args[n:]
+	}
+	return args
 }
 
 func (ps Patterns) longest(c Command) (best string, ok bool) {

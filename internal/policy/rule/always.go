@@ -138,9 +138,13 @@ func (b *Book) memory(c policy.Case) (k Kept, what string, err error) {
 func (b *Book) remember(k *Kept, name string, e tool.Effect) (string, error) {
 	switch e.Kind {
 	case tool.Exec:
-		names, err := risk.Names(b.Analyse(e.Target))
+		r := b.Analyse(e.Target)
+		names, err := risk.Names(r)
 		if err != nil {
 			return "", err
+		}
+		if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
+			return "", errors.New("it names a file that is asked about")
 		}
 		if b.Exact {
 			k.Lines = append(k.Lines, strings.TrimSpace(e.Target))

@@ -59,6 +59,7 @@ var secrets = []string{
 	".npmrc", ".pypirc", "credentials.json", "service-account*.json", "secrets.y*ml", "*.tfvars",
 	".ssh/**", ".gnupg/**", ".aws/credentials", ".aws/config", ".kube/config", ".docker/config.json", ".config/gcloud/**", ".config/gh/hosts.yml",
 	".azure/**", ".coder/config.json",
+	"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssl/private/**", "/proc/*/environ", "/proc/*/mem", "/dev/sd*", "/dev/nvme*", "/dev/vd*", "/dev/mem",
 }
 
 // samples are files named like secrets that hold none.

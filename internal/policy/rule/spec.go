@@ -112,7 +112,7 @@ func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 		if !s.names(tool, "bash") {
 			continue
 		}
-		if s.On == "" || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return risk.MatchPattern(s.On, c) }) {
+		if s.On == "" || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(s.On) }) {
 			return s, true
 		}
 	}
