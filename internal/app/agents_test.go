@@ -2,12 +2,16 @@ package app
 
 import (
 	"context"
+	"errors"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
 	"coder/internal/agent"
 	"coder/internal/event"
+	"coder/internal/i18n"
 	"coder/internal/undo"
 )
 
@@ -93,4 +97,42 @@ say done
 		t.Fatal(err)
 	}
 	w.want(map[string]string{"a.txt": "old\n", "b.txt": ""})
+}
+
+func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
+	s := newStudio(t, "", func(env *Env, _ *flags) {
+		dir := filepath.Join(env.Dir, ".coder", "agents")
+		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "notes.md"), []byte("Some words."), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	})
+	for _, id := range []string{"one", "two"} {
+		if text, _ := s.run(s.start(id), "/agents"); !strings.Contains(text, "not usable: .coder/agents/notes.md: left out: it has no description") {
+			t.Errorf("%s", text)
+		}
+	}
+	if len(s.warnings) != 1 || !strings.HasPrefix(s.warnings[0], "agent .coder/agents/notes.md: left out") {
+		t.Errorf("%q", s.warnings)
+	}
+}
+
+func TestWhatIsBuiltInIsListedInThePersonsLanguage(t *testing.T) {
+	s := newStudio(t, "", nil)
+	ss, zh := s.start("one"), i18n.For(i18n.Chinese)
+	for input, want := range map[string][]string{
+		"/agents": {"general  完成一项可单独描述和评判的工作", "explore  回答关于代码的问题；只看不改"},
+		"/skills": {"create-skill  把反复要做的事的做法写成技能"},
+		"/help":   {"/create-skill            把反复要做的事的做法写成技能"},
+		"/status": {"模型"},
+	} {
+		text, _ := s.run(ss, input)
+		for _, w := range want {
+			if said := zh.Said(text); !strings.Contains(said, w) {
+				t.Errorf("%s: no %q in\n%s", input, w, said)
+			}
+		}
+		if said := zh.Said(text); strings.Contains(said, " and ") {
+			t.Errorf("%s:\n%s", input, said)
+		}
+	}
 }

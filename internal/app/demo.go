@@ -209,14 +209,14 @@ func (c *console) demonstrate(ctx context.Context) error {
 }
 
 func (c *console) columns() int {
-	cols, _ := c.face.Terminal.Size()
+	cols, _ := c.size()
 	return cols
 }
 
 // demoTurn runs the turn. What went wrong in it has been shown when it returns.
 func (c *console) demoTurn(ctx context.Context) error {
 	var turnErr error
-	c.face.After = func(_ context.Context, _ string, err error) error {
+	c.ends = func(_ context.Context, _ string, err error) error {
 		turnErr = err
 		return errTurnOver
 	}

@@ -306,3 +306,40 @@ func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
 		t.Errorf("%v", table.Rows)
 	}
 }
+
+func TestASessionThatIsOpenElsewhereIsNotGoneTo(t *testing.T) {
+	s := newStudio(t, "", nil)
+	other, here := s.start("other"), s.start("here")
+	s.run(other, "/mode")
+	_, err := here.Run(t.Context(), "/resume other", event.Discard)
+	var failed *orchestrator.CommandError
+	if !errors.As(err, &failed) || !strings.HasPrefix(failed.Text, "session other is in use by ") {
+		t.Errorf("%v", err)
+	}
+	if err := other.Close(); err != nil {
+		t.Fatal(err)
+	}
+	var to *orchestrator.Leave
+	if text, err := here.Run(t.Context(), "/resume other", event.Discard); !errors.As(err, &to) || text != "opening session other" {
+		t.Fatalf("%q, %v", text, err)
+	}
+	again, err := s.moveTo(t.Context(), s.sup, to, "here", event.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	_ = again.Close()
+}
+
+func TestExportIntoAFolderThatIsNotThere(t *testing.T) {
+	s := newStudio(t, "", nil)
+	here := s.start("here")
+	for _, input := range []string{"/export html none/x.html", "/export html " + filepath.Join(s.root, "none", "x.html")} {
+		_, err := here.Run(t.Context(), input, event.Discard)
+		if err == nil || !strings.HasPrefix(err.Error(), "there is no folder ") || !strings.HasSuffix(err.Error(), "none") {
+			t.Errorf("%s: %v", input, err)
+		}
+	}
+	if text, _ := s.run(here, "/export md x"); text != "written: x" {
+		t.Errorf("%q", text)
+	}
+}

@@ -31,7 +31,10 @@ type console struct {
 	palette term.Palette
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
-	face    *repl.REPL
+	face    face
+	size    func() (cols, rows int)
+	// ends, if set, is told of the end of an input instead of the usual.
+	ends    func(ctx context.Context, input string, err error) error
 	early   []string            // said before there was a face to say it
 	leaving *orchestrator.Leave // where the person wants to go
 }
@@ -59,7 +62,28 @@ func runInteractive(ctx context.Context, env Env, fl *flags) error {
 		}
 		return err
 	}
+	if c.env.Getenv("TERM") == "dumb" {
+		return c.runLines(ctx, in, out)
+	}
 	return c.run(ctx, in, out, c.converse)
+}
+
+// face is what the person sees of the program and answers it by.
+type face interface {
+	uip.Interactor
+	Out() event.Sink
+	Say(text string) error
+	Run(ctx context.Context, first string, resume bool) error
+	Resume(ctx context.Context)
+}
+
+// runLines talks at a terminal that can do no more than print lines.
+func (c *console) runLines(ctx context.Context, in, out *os.File) error {
+	c.face = &repl.Lines{
+		In: in, Printer: out, Render: term.New(term.Options{Out: out, Words: c.words, Now: c.env.Now, ASCII: !speaksUTF8(c.env.Getenv)}),
+		Words: c.words, Session: func() repl.Session { return visit{c.session, c} }, Status: c.status, Dir: c.root, After: c.after,
+	}
+	return c.converse(ctx)
 }
 
 // words speaks the language of the person.
@@ -89,7 +113,7 @@ func (c *console) run(ctx context.Context, in, out *os.File, talk func(context.C
 	if err := t.Raw(); err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
-	c.palette = c.paletteFor(true)
+	c.palette, c.size = c.paletteFor(true), t.Size
 	c.face = repl.New(repl.Options{
 		Terminal: t, Screen: tty.NewScreen(out, t.Size, tty.ScreenOptions{NoReflow: noReflow(c.env.Getenv("TERM"))}),
 		Words: c.words, Palette: c.palette, ASCII: !speaksUTF8(c.env.Getenv),
@@ -186,7 +210,12 @@ func (c *console) status() (model, mode string) {
 }
 
 // after takes note of the end of an input.
-func (c *console) after(ctx context.Context, _ string, _ error) error { return c.goWhereTold(ctx) }
+func (c *console) after(ctx context.Context, input string, err error) error {
+	if c.ends != nil {
+		return c.ends(ctx, input, err)
+	}
+	return c.goWhereTold(ctx)
+}
 
 // escDelay is how long an Esc may be the beginning of something longer: over a
 // network its parts may arrive apart.

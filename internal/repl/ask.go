@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/lineedit"
+	"coder/internal/render/term"
 	"coder/internal/uip"
 )
 
@@ -108,7 +109,7 @@ func (r *REPL) answered(line string, draft lineedit.Draft) error {
 	}
 	a, ok := read(q, line)
 	if !ok {
-		return r.Say(r.Palette.Paint(warn, r.hint(q)))
+		return r.Say(r.Palette.Paint(warn, hint(r.Words, q)))
 	}
 	a.ID, a.Author = q.ID, "user"
 	if err := uip.Check(q, a); err != nil {
@@ -137,14 +138,14 @@ func (r *REPL) reply(a uip.Response) error {
 }
 
 // hint says which answers a question takes.
-func (r *REPL) hint(q uip.Request) string {
+func hint(words term.Words, q uip.Request) string {
 	switch {
 	case q.Kind == uip.Composite:
-		return r.Words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
+		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
 	case offers(q, uip.Always):
-		return r.Words.T("answer y, n or always; n may be followed by a reason")
+		return words.T("answer y, n or always; n may be followed by a reason")
 	}
-	return r.Words.T("answer y or n; n may be followed by a reason")
+	return words.T("answer y or n; n may be followed by a reason")
 }
 
 // The words people say yes, no and always with.

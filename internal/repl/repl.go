@@ -516,7 +516,7 @@ func (r *REPL) steer() []string {
 // over takes note of the end of a turn and goes on with what was queued.
 func (r *REPL) over(ctx context.Context, f finished) error {
 	r.turn, r.open = nil, nil
-	if err := r.render.Break(); err != nil {
+	if err := errors.Join(r.render.Break(), r.wrote.byLine(false)); err != nil {
 		return err
 	}
 	if f.err != nil && !f.told && !errors.Is(f.err, context.Canceled) {

@@ -205,13 +205,49 @@ func TestALineThatStandsStillMakesRoom(t *testing.T) {
 	d.sees("/w> ")
 	d.keys("go\r")
 	d.sees("half a line")
-	d.ahead.Store(int64(2 * patience))
 	d.keys("typed")
+	d.ahead.Store(int64(2 * blind))
 	d.sees("> typed")
 	d.keys("\x15")
 	close(over)
 	d.sees("and more")
 	d.sees("/w> ")
+}
+
+// While something is being typed it can be seen: lines come whole, or once they
+// are too long, and all there is comes when nothing is typed any more.
+func TestLinesComeWholeWhileSomethingIsTyped(t *testing.T) {
+	var out strings.Builder
+	w := writes{screen: tty.NewScreen(&out, func() (int, int) { return 80, 24 }, tty.ScreenOptions{}), now: time.Now}
+	long := strings.Repeat("x", maxHeld)
+	steps := []struct {
+		typed bool
+		text  string
+		want  string
+		open  bool
+	}{
+		{false, "half", "half", true},
+		{true, " a line", "", true},
+		{true, " and\nmore", " a line and\r\n", false},
+		{true, " words", "", false},
+		{false, "", "more words", true},
+		{true, "\n" + long, "\r\n", false},
+		{true, "y", long + "y", true},
+		{true, "\n", "\r\n", false},
+		{false, "", "", false},
+	}
+	for i, step := range steps {
+		out.Reset()
+		err := w.byLine(step.typed)
+		n, writeErr := w.Write([]byte(step.text))
+		if err := errors.Join(err, writeErr); err != nil || n != len(step.text) {
+			t.Fatal(n, err)
+		}
+		got := sequences.ReplaceAllString(out.String(), "")
+		if _, open := w.last(); got != step.want || open != step.open {
+			t.Errorf("step %d: wrote %.40q, open %v, want %.40q, %v", i, got, open, step.want, step.open)
+		}
+	}
 }
 
 // Only Esc is told as Esc.

@@ -3,7 +3,9 @@
 package repl
 
 import (
+	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -35,6 +37,9 @@ const patience = time.Second
 // line that is ended for good may have gone on.
 const stall = 12 * time.Second
 
+// blind is how long the same may keep a person from seeing what they type.
+const blind = 2 * time.Second
+
 // draw shows what stands below the output: a question's line, or what is going
 // on and what is typed meanwhile, or the prompt.
 func (r *REPL) draw() error {
@@ -44,7 +49,7 @@ func (r *REPL) draw() error {
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 		return r.Screen.SetLive(r.answer.View(width))
 	case r.turn != nil:
-		if err := r.makeRoom(); err != nil {
+		if err := errors.Join(r.wrote.byLine(!r.editor.Empty()), r.makeRoom()); err != nil {
 			return err
 		}
 		return r.Screen.SetLive(r.underway(width))
@@ -65,7 +70,9 @@ func (r *REPL) prompt() []lineedit.Span {
 
 // makeRoom ends a line in which nothing happens any more.
 func (r *REPL) makeRoom() error {
-	if r.Now().Sub(r.wrote.last()) >= stall {
+	at, open := r.wrote.last()
+	quiet := r.Now().Sub(at)
+	if quiet >= stall || quiet >= blind && open && !r.editor.Empty() {
 		return r.render.Break()
 	}
 	return nil
@@ -77,7 +84,7 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 	for _, label := range r.queue.labels() {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
 	}
-	if quiet := r.Now().Sub(r.wrote.last()); quiet >= patience && r.turn.busy != "" {
+	if at, _ := r.wrote.last(); r.Now().Sub(at) >= patience && r.turn.busy != "" {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(width), width)))
 	}
 	if r.editor.Empty() && len(rows) == 0 {
@@ -152,17 +159,54 @@ func (w *witness) Emit(ctx context.Context, rec event.Record) error {
 }
 
 // writes passes output on to the screen and remembers when there last was any.
+// While the person writes something, which cannot be seen below a line that is
+// not whole, it passes on whole lines only.
 type writes struct {
 	screen *tty.Screen
 	now    func() time.Time
 
-	mu sync.Mutex // guards at
-	at time.Time
+	mu    sync.Mutex // guards the fields below and the order of writing
+	at    time.Time
+	whole bool   // only whole lines
+	held  []byte // the beginning of a line
+	open  bool   // the last line on the screen is not whole
 }
 
+// maxHeld is how much of a line is held back.
+const maxHeld = 8 << 10
+
 func (w *writes) Write(p []byte) (int, error) {
-	w.mark()
-	return w.screen.Write(p)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.at = w.now()
+	w.held = append(w.held, p...)
+	n := bytes.LastIndexByte(w.held, '\n') + 1
+	if !w.whole || len(w.held)-n > maxHeld {
+		n = len(w.held)
+	}
+	return len(p), w.pass(n)
+}
+
+// pass writes the first n bytes of what is held.
+func (w *writes) pass(n int) error {
+	if n == 0 {
+		return nil
+	}
+	w.open = w.held[n-1] != '\n'
+	_, err := w.screen.Write(w.held[:n])
+	w.held = append(w.held[:0], w.held[n:]...)
+	return err
+}
+
+// byLine passes on whole lines only, or all there is again.
+func (w *writes) byLine(whole bool) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.whole = whole
+	if whole {
+		return nil
+	}
+	return w.pass(len(w.held))
 }
 
 func (w *writes) mark() {
@@ -171,8 +215,10 @@ func (w *writes) mark() {
 	w.at = w.now()
 }
 
-func (w *writes) last() time.Time {
+// last is when there last was any output, and whether it ended in the middle
+// of a line that is on the screen.
+func (w *writes) last() (at time.Time, open bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.at
+	return w.at, w.open
 }
