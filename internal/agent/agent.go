@@ -7,6 +7,7 @@
 package agent
 
 import (
+	"cmp"
 	"embed"
 	"errors"
 	"fmt"
@@ -48,6 +49,7 @@ type Root struct {
 // Definition is one agent.
 type Definition struct {
 	Name, Description string
+	About             string // the same in the words for people
 	Prompt            string
 	Tools             []string // those it has; none means all
 	Without           []string // those it has not
@@ -163,8 +165,10 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	for _, p := range f.Problems {
 		l.warn(where, "%s", p)
 	}
+	description := strings.TrimSpace(f.Text("description"))
 	d := Definition{
-		Name: nameOf(f, file), Description: clip(strings.TrimSpace(f.Text("description")), maxDescription),
+		Name: nameOf(f, file), Description: clip(description, maxDescription),
+		About:  clip(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
 		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
 	l.steps(&d, f)
@@ -181,6 +185,8 @@ func check(f mdfile.File, file string) error {
 		return fmt.Errorf("%q is not a name: letters, digits, - and _, at most %d", name, maxName)
 	case strings.TrimSpace(f.Body) == "":
 		return errors.New("it has no prompt: nothing follows the header")
+	case strings.TrimSpace(f.Text("description")) == "":
+		return errors.New("it has no description: the header must say what the agent is for")
 	}
 	return nil
 }

@@ -46,6 +46,11 @@ func TestTheBuiltInAgents(t *testing.T) {
 	if !explore.ReadOnly || slices.Contains(explore.Tools, "write") || !slices.Contains(explore.Tools, "grep") || explore.Own() {
 		t.Errorf("explore: %+v", explore)
 	}
+	for _, d := range c {
+		if d.About == "" || d.About == d.Description || len(d.About) > 80 {
+			t.Errorf("%s: people are told %q", d.Name, d.About)
+		}
+	}
 	if _, ok := c.Find("nobody"); ok {
 		t.Error("an agent that does not exist was found")
 	}
@@ -55,11 +60,11 @@ func TestPeoplesOwnAgents(t *testing.T) {
 	c, warnings := agent.Load(
 		root("project", map[string]string{
 			"reviewer.md": "---\ndescription: reviews\ntools: Read, Grep\nmodel: big\nmax_steps: 7\n---\nReview.\n",
-			"explore.md":  "---\nread_only: yes\n---\nLook my way.",
-			"tidy.md":     "---\nname: Tidier\nmodel: inherit\ntools:\n  bash: off\n  read: on\n---\nTidy up.",
+			"explore.md":  "---\ndescription: looks\nread_only: yes\n---\nLook my way.",
+			"tidy.md":     "---\nname: Tidier\ndescription: tidies\nmodel: inherit\ntools:\n  bash: off\n  read: on\n---\nTidy up.",
 			"notes.txt":   "not an agent", ".hidden.md": "Hidden.",
 		}),
-		root("home", map[string]string{"reviewer.md": "Other.", "writer.md": "Write."}),
+		root("home", map[string]string{"reviewer.md": "---\ndescription: other\n---\nOther.", "writer.md": "---\ndescription: writes\n---\nWrite."}),
 	)
 	if len(warnings) > 0 {
 		t.Errorf("warnings: %v", warnings)
@@ -68,7 +73,7 @@ func TestPeoplesOwnAgents(t *testing.T) {
 		t.Fatalf("agents: %s", got)
 	}
 	r, _ := c.Find("reviewer")
-	if r.Prompt != "Review." || r.Description != "reviews" || fmt.Sprint(r.Tools) != "[Read Grep]" || r.Model != "big" || r.MaxSteps != 7 || !r.Own() {
+	if r.Prompt != "Review." || r.Description != "reviews" || r.About != "reviews" || fmt.Sprint(r.Tools) != "[Read Grep]" || r.Model != "big" || r.MaxSteps != 7 || !r.Own() {
 		t.Errorf("reviewer: %+v", r)
 	}
 	if e, _ := c.Find("explore"); e.Prompt != "Look my way." || !e.ReadOnly || len(e.Tools) > 0 {
@@ -82,7 +87,8 @@ func TestPeoplesOwnAgents(t *testing.T) {
 func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 	project := root("p", map[string]string{
 		"a b.md": "x", "empty.md": "---\nname: empty\n---\n \n", "open.md": "---\nname: x\n", "long.md": strings.Repeat("x", 65<<10),
-		"steps.md": "---\nmax_steps: many\n---\nGo.", "part.md": "---\ntools: [bash(git *)]\nmodel: costly\n---\nGo.", "folder.md/x.md": "x",
+		"steps.md": "---\ndescription: d\nmax_steps: many\n---\nGo.", "part.md": "---\ndescription: d\ntools: [bash(git *)]\nmodel: costly\n---\nGo.", "folder.md/x.md": "x",
+		"readme.md": "Only words.", "mute.md": "---\nname: mute\ndescription: \" \"\n---\nGo.",
 	})
 	project.Bounded = true
 	c, warnings := agent.Load(project)
@@ -96,6 +102,7 @@ func TestWhatIsWrongIsToldAndTheRestIsRead(t *testing.T) {
 	for _, want := range []string{
 		`p/a b.md: left out: "a b" is not a name`, "p/empty.md: left out: it has no prompt", "p/open.md: left out: the header has no closing ---",
 		"p/long.md: left out: longer than 65536 bytes", `p/steps.md: max_steps is a number from 1 to 500, not "many"; 50 counts`,
+		"p/readme.md: left out: it has no description", "p/mute.md: left out: it has no description",
 		`p/part.md: the tool "bash(git *)" is left out`, `p/part.md: the model "costly" is not used`,
 	} {
 		if !slices.ContainsFunc(told, func(s string) bool { return strings.HasPrefix(s, want) }) {

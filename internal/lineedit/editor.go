@@ -34,6 +34,9 @@ type Editor struct {
 	// Question makes it the line of a question: without history, search,
 	// completion and modes.
 	Question bool
+	// Searching and NotFound stand before what is searched for in the history.
+	// Empty ones are English.
+	Searching, NotFound string
 
 	draft  Draft // raw is the text being edited, pastes may be more than stand in it
 	at     int   // the cursor, a byte offset into draft.raw

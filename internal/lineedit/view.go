@@ -1,6 +1,7 @@
 package lineedit
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -108,9 +109,9 @@ func named(cluster string) string {
 }
 
 func (e *Editor) paintSearch(p *painter) (row, col int) {
-	what := "search history: "
+	what := cmp.Or(e.Searching, "search history: ")
 	if e.search.failed {
-		what = "not in history: "
+		what = cmp.Or(e.NotFound, "not in history: ")
 	}
 	p.text(what+e.search.query, e.Style.Search)
 	p.markCursor(0)

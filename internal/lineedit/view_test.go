@@ -64,6 +64,18 @@ func TestView(t *testing.T) {
 	}
 }
 
+func TestSearchSpeaksTheLanguageOfThePerson(t *testing.T) {
+	e := Editor{Searching: "搜索：", NotFound: "没有："}
+	play(t, &e, "make<enter><c-r>m")
+	if rows, _, _ := e.View(30); rows[1] != "搜索：m" {
+		t.Errorf("%q", rows)
+	}
+	play(t, &e, "x")
+	if rows, _, _ := e.View(30); rows[1] != "没有：mx" {
+		t.Errorf("%q", rows)
+	}
+}
+
 func TestViewStyles(t *testing.T) {
 	const dim, green, blue = "\x1b[2m", "\x1b[32m", "\x1b[34m"
 	e := Editor{

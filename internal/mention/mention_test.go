@@ -110,6 +110,9 @@ func TestResolveKeepsToTheWorkspaceAndSaysWhatItCannotFind(t *testing.T) {
 	if err := os.Symlink("../out.txt", filepath.Join(root, "way.txt")); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.Symlink("../out.txt", filepath.Join(root, "way")); err != nil {
+		t.Fatal(err)
+	}
 	ws, err := workspace.Open(root)
 	if err != nil {
 		t.Fatal(err)
@@ -122,6 +125,7 @@ func TestResolveKeepsToTheWorkspaceAndSaysWhatItCannotFind(t *testing.T) {
 		{"@no.txt", "@no.txt: there is no such file in the workspace"},
 		{"@alice, @Override", ""},
 		{"@../out.txt @way.txt", "@../out.txt: not read: it lies outside the workspace, @way.txt: not read: it lies outside the workspace"},
+		{"@way of old", "@way: not read: it lies outside the workspace"},
 		{"@" + root + "/a.txt", "@" + root + "/a.txt"},
 	}
 	for _, tt := range tests {

@@ -56,7 +56,7 @@ func resolve(files Files, r Ref) (Target, bool) {
 			first = err
 		}
 	}
-	if !looksLikePath(r) {
+	if !looksLikePath(r) && !isThere(first) {
 		return Target{}, false
 	}
 	return Target{Ref: r, Note: explain(first)}, true
@@ -102,6 +102,12 @@ func readings(r Ref) []Ref {
 // looksLikePath tells the name of a file from a person's name.
 func looksLikePath(r Ref) bool {
 	return r.Quoted || r.From > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
+}
+
+// isThere reports whether err is about something that has the name, though it
+// cannot be read.
+func isThere(err error) bool {
+	return errors.Is(err, workspace.ErrOutside) || errors.Is(err, errNotFile) || errors.Is(err, fs.ErrPermission)
 }
 
 func explain(err error) string {

@@ -70,6 +70,7 @@ type shellResult struct {
 	Stderr     string `json:"stderr"`
 	Truncated  bool   `json:"truncated"`
 	DurationMs int64  `json:"duration_ms"`
+	TimedOut   bool   `json:"timed_out"`
 	Error      string `json:"error"`
 }
 
@@ -83,7 +84,7 @@ func readShellResult(command, text string) shellResult {
 }
 
 // block writes the result in the form people know, each section at most lines
-// long; zero means whole.
+// long; zero means whole. Its last line says if time ran out.
 func (r shellResult) block(lines int) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "$ %s\n", r.Command)
@@ -99,6 +100,9 @@ func (r shellResult) block(lines int) string {
 	section(&b, "stderr", r.Stderr, lines, "...[error output truncated for display]")
 	if r.Stdout == "" && r.Stderr == "" {
 		b.WriteString("\n(no output)")
+	}
+	if r.TimedOut {
+		b.WriteString("\n" + r.Error)
 	}
 	return b.String()
 }

@@ -69,7 +69,7 @@ func (in invocation) parts(set Settings) show.Table {
 }
 
 // partNames are what messages are made of, in the order people are shown it.
-var partNames = []string{"your words", "the model's words", "thinking", "tool calls", "tool results", "pictures"}
+var partNames = []string{"your words", "the model's words", "the model's thinking", "tool calls", "tool results", "pictures"}
 
 // countParts adds what m is made of to sums.
 func countParts(sums map[string]int, m chat.Message) {
@@ -83,7 +83,7 @@ func countParts(sums map[string]int, m chat.Message) {
 				sums["your words"] += n
 			}
 		case chat.Reasoning:
-			sums["thinking"] += n
+			sums["the model's thinking"] += n
 		case chat.ToolCall:
 			sums["tool calls"] += n
 		case chat.ToolResult:

@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
+	"coder/internal/chat"
 	"coder/internal/show"
 )
 
@@ -18,7 +20,11 @@ func costCommand() command {
 			return "", notHere("cost")
 		}
 		all := in.Desk.Spent()
-		if len(all) == 0 {
+		switch {
+		case len(all) > 0:
+		case in.replied():
+			return "the provider did not report what the replies of this session used", nil
+		default:
 			return "nothing was spent in this session", nil
 		}
 		text := aligned(turnsTable(all)) + "\n\n" + aligned(modelsTable(all))
@@ -27,6 +33,19 @@ func costCommand() command {
 		}
 		return text, nil
 	}}
+}
+
+// replied reports whether the model has said anything in this session. What
+// stands below a command of the person's own was not said by it.
+func (in invocation) replied() bool {
+	own := false
+	for _, m := range in.Talk.Messages() {
+		if m.Role == chat.Assistant && !own {
+			return true
+		}
+		own = m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(m.Text()), "!")
+	}
+	return false
 }
 
 // turnsTable shows the last turns, and those before them in one line.

@@ -2,6 +2,8 @@ package orchestrator
 
 import (
 	"context"
+	"fmt"
+	"path"
 	"slices"
 	"strings"
 )
@@ -16,7 +18,11 @@ func exportCommand() command {
 			if in.Desk.Export == nil {
 				return "", notHere("export")
 			}
-			path, err := in.Desk.Export(ctx, readExport(in.args))
+			to, err := readExport(in.args)
+			if err != nil {
+				return "", err
+			}
+			path, err := in.Desk.Export(ctx, to)
 			if err != nil {
 				return "", &CommandError{err.Error()}
 			}
@@ -25,11 +31,15 @@ func exportCommand() command {
 	}
 }
 
-// readExport reads a format, a path, or one after the other.
-func readExport(args string) Export {
+// readExport reads a format, a path, or one after the other. A word is the
+// beginning of a path if it has a separator or an extension.
+func readExport(args string) (Export, error) {
 	first, rest, _ := strings.Cut(args, " ")
-	if slices.Contains(formats, first) {
-		return Export{Format: first, Path: strings.TrimSpace(rest)}
+	switch {
+	case slices.Contains(formats, first):
+		return Export{Format: first, Path: strings.TrimSpace(rest)}, nil
+	case first == "" || strings.ContainsAny(first, `/\`) || path.Ext(first) != "":
+		return Export{Path: args}, nil
 	}
-	return Export{Path: args}
+	return Export{}, &CommandError{fmt.Sprintf("there is no form %q; /export takes json, md or html, and then a file", first)}
 }

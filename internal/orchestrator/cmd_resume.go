@@ -19,7 +19,7 @@ func resumeCommand() command {
 			case here:
 				return "this is session " + in.args + " already", nil
 			}
-			return "session: " + in.args, &Leave{Resume: in.args}
+			return "opening session " + in.args, &Leave{Resume: in.args}
 		},
 	}
 }

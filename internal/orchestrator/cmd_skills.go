@@ -16,7 +16,7 @@ func skillsCommand() command {
 		skills, warnings := in.Lore.Skills.List()
 		var l Listing
 		for _, s := range skills {
-			l.Items = append(l.Items, Item{s.Name, s.Description})
+			l.Items = append(l.Items, Item{s.Name, s.About()})
 		}
 		for _, w := range warnings {
 			l.Warnings = append(l.Warnings, w.String())

@@ -7,8 +7,8 @@ import (
 	"coder/internal/event"
 )
 
-// marks show how far a todo is.
-var marks = map[event.TodoStatus]string{event.TodoPending: "[ ]", event.TodoInProgress: "[~]", event.TodoCompleted: "[x]"}
+// marks show how far a todo is: they are those of the stream.
+var marks = map[event.TodoStatus]string{event.TodoPending: "☐", event.TodoInProgress: "◐", event.TodoCompleted: "☑"}
 
 func todosCommand() command {
 	return command{name: "todos", help: "show what is to be done", run: func(_ context.Context, in invocation) (string, error) {

@@ -61,11 +61,7 @@ func (in invocation) readUndo(name string) (undo.Call, error) {
 
 // undoReport tells what came of undoing, or redoing, or what would.
 func undoReport(name string, r undo.Report) string {
-	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
-	if r.DryRun {
-		done = "would be " + done
-	}
-	lines := []string{done + ": " + turnName(r.Turn)}
+	lines := []string{outcome(name, r) + ": " + turnName(r.Turn)}
 	add := func(format string, paths []string) {
 		if len(paths) > 0 {
 			lines = append(lines, "  "+fmt.Sprintf(format, strings.Join(paths, ", ")))
@@ -81,7 +77,7 @@ func undoReport(name string, r undo.Report) string {
 	add("removed: %s", r.Removed)
 	note("left as it is: %s (%s)", r.Kept)
 	if len(r.Kept) > 0 {
-		lines = append(lines, "  /"+name+" force does not leave it")
+		lines = append(lines, "  /"+name+" force overwrites it")
 	}
 	note("lost: %s (%s)", r.Lost)
 	note("could not be written: %s (%s)", r.Failed)
@@ -91,6 +87,21 @@ func undoReport(name string, r undo.Report) string {
 		lines = append(lines, "  no file had to be changed")
 	}
 	return strings.Join(lines, "\n")
+}
+
+// outcome says whether anything was done, or would be.
+func outcome(name string, r undo.Report) string {
+	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
+	nothing := len(r.Restored)+len(r.Removed) == 0 && len(r.Kept)+len(r.Lost)+len(r.Failed)+len(r.NotUndone) > 0
+	switch {
+	case nothing && r.DryRun:
+		return "nothing would be " + done
+	case nothing:
+		return "nothing was " + done
+	case r.DryRun:
+		return "would be " + done
+	}
+	return done
 }
 
 func turnName(t undo.Turn) string {

@@ -43,7 +43,7 @@ func (l *Lore) All() (all []CommandInfo) {
 	if l.Skills != nil {
 		list, _ := l.Skills.List()
 		for _, s := range list {
-			all = append(all, CommandInfo{s.Name, "", Title(s.Description)})
+			all = append(all, CommandInfo{s.Name, "", Title(s.About())})
 		}
 	}
 	taken := make(map[string]bool)

@@ -21,8 +21,8 @@ type Desk struct {
 
 	NewSession func() string // makes the id of a session to come
 	Sessions   func(ctx context.Context) (show.Table, error)
-	// Find makes sure that there is a session id. Here tells that it is the one
-	// in use.
+	// Find makes sure that there is a session id and that nobody else is in it.
+	// Here tells that it is the one in use.
 	Find   func(ctx context.Context, id string) (here bool, err error)
 	Export func(ctx context.Context, to Export) (path string, err error)
 

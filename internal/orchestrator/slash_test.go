@@ -101,7 +101,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/permissions", "permissions: build", ""},
 		{"/tools", "read            read something", ""},
 		{"/agents", "helper  helps\nnot usable: bad.md: no name", ""},
-		{"/todos", "[x] x\n[ ] y", ""},
+		{"/todos", "☑ x\n☐ y", ""},
 		{"/context", "of 1000 tokens are in use", ""},
 		{"/cost", "all         30  0       3    $0.5000", ""},
 		{"/diff", "changes", "diff false|"},
@@ -109,7 +109,7 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/diff a b.txt", "changes", "diff true|a b.txt"},
 		{"/diff full a.txt", "changes", "diff true|a.txt"},
 		{"/undo", "undone: the turn\n  restored: a\n  restored to what someone else made of it meanwhile: p\n  removed: b\n" +
-			"  left as it is: k (changed)\n  /undo force does not leave it\n  lost: l (too large)\n" +
+			"  left as it is: k (changed)\n  /undo force overwrites it\n  lost: l (too large)\n" +
 			"  changed by commands and left as it is (all includes it): n\n  what these commands did elsewhere stays: make", "undo all=false force=false dry=false"},
 		{"/undo dry all force", "undone: the turn", "undo all=true force=true dry=true"},
 		{"/redo", "there is nothing to redo", "redo all=false force=false dry=false"},
@@ -117,6 +117,8 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/resume", "session\nold\n/resume ID goes on", ""},
 		{"/resume here", "this is session here already", ""},
 		{"/export", "written: out", "export |"},
+		{"/help", "/mode [build|plan|default|auto-edit|yolo]\n                         show the mode, or switch to another\n/build   ", ""},
+		{"/export out/notes", "written: out", "export |out/notes"},
 		{"/export html", "written: out", "export html|"},
 		{"/export md my file.md", "written: out", "export md|my file.md"},
 		{"/export notes.html", "written: out", "export |notes.html"},
@@ -158,6 +160,8 @@ func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
 		"/sess":          "unknown command /sess; did you mean /sessions? /help lists the commands",
 		"/HELPP":         "unknown command /helpp; did you mean /help? /help lists the commands",
 		"/resume 1":      "there is no session 1",
+		"/export pdf":    `there is no form "pdf"; /export takes json, md or html`,
+		"/export pdf a":  `there is no form "pdf"; /export takes json, md or html`,
 		"/undo it":       `/undo takes the words all, force and dry, not "it"`,
 		"/model a b":     "the name of a model is one word",
 		"/config x":      "there is no setting x",
@@ -213,10 +217,51 @@ func TestLeavingIsOnRecordAndNoFailure(t *testing.T) {
 				failed, local = l.Failed, local+1
 			}
 		}
-		_, err := b.RunInput(t.Context(), input, b)
+		text, err := b.RunInput(t.Context(), input, b)
+		if strings.HasPrefix(input, "/resume") && text != "opening session old" {
+			t.Errorf("%s: %q", input, text)
+		}
 		var to *Leave
 		if !errors.As(err, &to) || *to != want || failed || local != 1 || b.saved != 1 {
 			t.Errorf("%s: %+v, failed %v, %d records, saved %d", input, err, failed, local, b.saved)
+		}
+	}
+}
+
+func TestUndoingNothingIsSaid(t *testing.T) {
+	kept := []undo.Note{{Path: "k", Why: "changed"}}
+	for _, tt := range []struct {
+		name string
+		r    undo.Report
+		want string
+	}{
+		{"undo", undo.Report{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites it"},
+		{"redo", undo.Report{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites it"},
+		{"undo", undo.Report{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
+		{"undo", undo.Report{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
+		{"undo", undo.Report{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
+		{"undo", undo.Report{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
+		{"undo", undo.Report{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  removed: a"},
+		{"undo", undo.Report{}, "undone: the last turn\n  no file had to be changed"},
+	} {
+		if got := undoReport(tt.name, tt.r); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("/%s of %+v: %q, want %q", tt.name, tt.r, got, tt.want)
+		}
+	}
+}
+
+func TestCostWithoutReportedUsage(t *testing.T) {
+	b, _ := newDeskBench(t, "say hello")
+	b.Config.Desk.Spent = func() []Spending { return nil }
+	for _, step := range []struct{ input, want string }{
+		{"/cost", "nothing was spent in this session"},
+		{"!ls", ""},
+		{"/cost", "nothing was spent in this session"},
+		{"hi", "hello"},
+		{"/cost", "the provider did not report what the replies of this session used"},
+	} {
+		if got, err := b.RunInput(t.Context(), step.input, b); err != nil || step.want != "" && got != step.want {
+			t.Errorf("%s: %q, %v; want %q", step.input, got, err, step.want)
 		}
 	}
 }

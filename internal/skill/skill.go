@@ -7,6 +7,7 @@
 package skill
 
 import (
+	"cmp"
 	_ "embed"
 	"errors"
 	"fmt"
@@ -51,6 +52,10 @@ type Skill struct {
 	file string // in root
 	text string // of a built-in skill
 }
+
+// About is what the skill is for, in the words for people: those of its
+// metadata, or else its description.
+func (s Skill) About() string { return cmp.Or(s.Metadata["about"], s.Description) }
 
 // Warning says what is wrong with a file, or with all of a root.
 type Warning struct{ Path, Reason string }

@@ -116,30 +116,46 @@ func (h *hunk) role(line string) ink.Role {
 }
 
 // paint shows text of the program's own, in which todos and diffs have their
-// colours.
-func (r *Renderer) paint(text string) {
+// colours. Lines are broken for width, if it is not 0; those of a diff are not.
+func (r *Renderer) paint(text string, width int) {
 	r.page.fresh()
 	var h hunk
 	for line := range strings.Lines(strings.TrimRight(cleaned(text), "\n")) {
-		r.page.put(ink.Look{Role: h.localRole(line)}, line)
+		if role, ok := h.diffRole(line); ok {
+			r.page.put(ink.Look{Role: role}, line)
+			continue
+		}
+		role, line := r.ownLine(strings.TrimSuffix(line, "\n"))
+		r.page.put(ink.Look{Role: role}, fold(line, width)+"\n")
 	}
 	r.page.fresh()
 }
 
-// localRole is the colour of a line that may belong to a diff or not.
-func (h *hunk) localRole(line string) ink.Role {
+// diffRole is the colour of a line if it belongs to a diff.
+func (h *hunk) diffRole(line string) (ink.Role, bool) {
 	switch {
 	case h.inside() && strings.ContainsAny(line[:1], "+- \\\t\n"):
-		return h.role(line)
+		return h.role(line), true
 	case h.begins(line), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "diff --git "):
-		return ink.Dim
+		return ink.Dim, true
 	}
 	*h = hunk{}
+	return ink.Plain, false
+}
+
+// ownLine is a line as it can be shown, and its colour: that of the todo which
+// it may be.
+func (r *Renderer) ownLine(line string) (ink.Role, string) {
 	text := strings.TrimLeft(line, " ")
 	for _, s := range []event.TodoStatus{event.TodoCompleted, event.TodoInProgress, event.TodoPending} {
-		if strings.HasPrefix(text, todoMarks[s]+" ") || strings.HasPrefix(text, todoASCII[s]+" ") {
-			return todoInk[s]
+		for _, mark := range []string{todoMarks[s], todoASCII[s]} {
+			if what, ok := strings.CutPrefix(text, mark+" "); ok {
+				if r.o.ASCII {
+					mark = todoASCII[s]
+				}
+				return todoInk[s], line[:len(line)-len(text)] + mark + " " + what
+			}
 		}
 	}
-	return ink.Plain
+	return ink.Plain, line
 }

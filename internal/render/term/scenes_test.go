@@ -72,8 +72,12 @@ func scenes() []scene {
 		{name: "local", records: []event.Record{
 			{Event: event.LocalAdded{Input: "/todos", Output: "☑ a\n◐ b\n☐ c\n[x] d\n[~] e\n[ ] f"}},
 			{Event: event.LocalAdded{Input: "/diff full", Output: "1 file\n" + diffText + "\nplain - text\n"}},
+			{Event: event.LocalAdded{Input: "/help", Output: "/help                    list the commands\n" +
+				"/mode [build|plan|default|auto-edit|yolo]\n                         show the mode, or switch to another\n" +
+				"/permissions [PRESET]    show what is allowed, or take a preset: strict, balanced, build, plan\nEnter sends, Ctrl+D on an empty line leaves, Esc stops a running turn."}},
 			{Event: event.LocalAdded{Input: "/x", Output: "unknown command /x\x07", Failed: true}},
 		}},
+		{name: "local-ascii", ascii: true, records: []event.Record{{Event: event.LocalAdded{Input: "/todos", Output: "☑ a\n◐ b\n☐ c"}}}},
 		{name: "cards-approval", cards: approvals()},
 		{name: "cards-questions", cards: questions()},
 	}
@@ -137,6 +141,8 @@ func commandEvents() []event.Record {
 	var rs []event.Record
 	for i, c := range []struct{ input, block string }{
 		{"! seq 50", "$ seq 50\nexit=0 duration=3ms\nstdout:\n" + strings.Repeat("x\n", 49) + "x\nstderr:\n" + strings.Repeat("e\n", 21) + "e"},
+		{"!sleep 9", "$ sleep 9\nexit=124 duration=5000ms\nstdout:\n" + strings.Repeat("x\n", 25) + "x\ntimed out after 5s"},
+		{"!rm x", "$ rm x\ndenied: mode: rm would change something"},
 		{"!false", "$ false\nexit=1 duration=1ms\n(no output)"},
 		{" !ls", "command mode denied: bash disabled by active agent plan"},
 	} {

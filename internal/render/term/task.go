@@ -2,6 +2,7 @@ package term
 
 import (
 	"maps"
+	"regexp"
 	"strings"
 
 	"coder/internal/event"
@@ -97,7 +98,7 @@ func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	if len(e.Todos) == 0 {
 		r.page.say(ink.Dim, r.t("no todos"))
 	}
-	r.paint(TodoList(e.Todos, r.o.ASCII))
+	r.paint(TodoList(e.Todos, r.o.ASCII), 0)
 }
 
 // local shows the output of a command of the program's own.
@@ -108,7 +109,7 @@ func (r *Renderer) local(e event.LocalAdded) {
 	case e.Failed:
 		r.page.say(ink.Bad, r.o.Words.Said(e.Output))
 	default:
-		r.paint(r.o.Words.Said(e.Output))
+		r.paint(r.o.Words.Said(e.Output), r.width())
 	}
 	r.section = inserted
 }
@@ -118,12 +119,13 @@ func (r *Renderer) local(e event.LocalAdded) {
 func (r *Renderer) command(block string) {
 	r.enter(nothing)
 	r.page.say(ink.Tool, "[COMMAND]")
-	for line := range strings.Lines(shorten(cleaned(block))) {
+	block, last := r.lastWord(cleaned(block))
+	for line := range strings.Lines(shorten(block) + last) {
 		role := ink.Plain
 		switch {
 		case strings.HasPrefix(line, "exit=0 "):
 			role = ink.Good
-		case strings.HasPrefix(line, "exit="):
+		case strings.HasPrefix(line, "exit="), last != "" && line == last[1:]:
 			role = ink.Bad
 		}
 		r.page.put(ink.Look{Role: role}, line)
@@ -131,6 +133,28 @@ func (r *Renderer) command(block string) {
 	r.page.fresh()
 	r.section = inserted
 }
+
+// commandRan is the line of a command's report that is there if it was run.
+var commandRan = regexp.MustCompile(`(?m)^exit=(-?\d+) duration=\d+ms`)
+
+// lastWord parts the line that ends a command's report from what stands above
+// it, if that line is the program's own: why the command was not run, or that
+// its time ran out.
+func (r *Renderer) lastWord(block string) (above, last string) {
+	block = strings.TrimRight(block, "\n")
+	at := strings.LastIndex(block, "\n")
+	ran := commandRan.FindStringSubmatch(block)
+	switch line := block[at+1:]; {
+	case ran == nil && at < 0:
+		return r.o.Words.Said(block), ""
+	case ran == nil, ran[1] == timedOut && strings.HasPrefix(line, "timed out after "):
+		return block[:at], "\n" + r.o.Words.Said(line)
+	}
+	return block, ""
+}
+
+// timedOut is the code with which a command ends whose time ran out.
+const timedOut = "124"
 
 // sectionLines is how much of each part of a command's output is shown.
 const sectionLines = 20

@@ -1,7 +1,8 @@
 // Package term is the face for a person at a terminal. It writes one stream
 // that only grows: what was written is never rewritten, so scrolling back and
 // copying give what was there. Lines are not broken, padded or framed by us;
-// the terminal wraps them.
+// the terminal wraps them. Only what the program's own commands say is laid out
+// for the width of the terminal.
 //
 // Everything that others wrote, model, tools and files alike, is cleaned before
 // it is shown. Each Write is finished output: all looks are closed, though it

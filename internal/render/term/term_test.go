@@ -239,9 +239,11 @@ func TestSubtaskShowsWhatItDoes(t *testing.T) {
 		child(event.TaskCreated{TaskID: "c", AgentID: "explore", ParentID: "t"}),
 		child(event.TextDelta{Text: "unseen"}), child(event.ReasoningDelta{Text: "unseen"}), child(said("unseen")),
 		child(event.ToolStarted{CallID: "2", Tool: "read", Title: "x"}), child(event.ToolOutput{CallID: "2", Text: "out"}),
-		child(finished("2", "read", "x", "1 line")), child(event.TodosChanged{}), child(event.TaskFailed{Reason: "unseen"}))
+		child(finished("2", "read", "x", "1 line")),
+		child(event.ToolCallRequested{CallID: "3", Tool: "bash", Effects: []string{"exec ls"}}),
+		child(event.ToolStarted{CallID: "3", Tool: "bash", Title: "ls"}), child(finished("3", "bash", "ls", "exit 0")), child(event.TodosChanged{}), child(event.TaskFailed{Reason: "unseen"}))
 	rs = append(rs, event.Record{Task: "t", Event: finished("1", "task", "look", "found")})
-	want := "[tool] task  look\n[tool] explore > read  x\n  ✓ 1 line · 3 ms\nout\n  ✓ task look: found · 3 ms\n"
+	want := "[tool] task  look\n[tool] explore > read  x\n  ✓ 1 line · 3 ms\nout\n[tool] explore > bash  ls\n  ✓ exit 0 · 3 ms\n  ✓ task look: found · 3 ms\n"
 	if got := play(t, term.Palette{}, rs); got != want {
 		t.Errorf("got %q\nwant %q", got, want)
 	}
@@ -294,6 +296,26 @@ func TestWords(t *testing.T) {
 	for _, want := range []string{"<note>\n", "ERROR: <WHY>\n", "<busy>; TRYING AGAIN (ATTEMPT 1 OF 2)\n", "CANCELLED BY ESC\n", "✓ <12 lines>", "✓ DONE"} {
 		if !strings.Contains(b.String(), want) {
 			t.Errorf("%q is not in\n%s", want, b.String())
+		}
+	}
+}
+
+// Of what a command of the person's own came to, only the program's own words
+// are translated.
+func TestWordsOfCommands(t *testing.T) {
+	for block, want := range map[string]string{
+		"command mode denied":                                         "<command mode denied>",
+		"$ a\nthinking\ndenied: no":                                   "$ a\nthinking\n<denied: no>",
+		"$ a\nexit=1 duration=1ms\nstdout:\nno":                       "$ a\nexit=1 duration=1ms\nstdout:\nno",
+		"$ a\nexit=124 duration=1ms\nstdout:\nno\ntimed out after 1s": "$ a\nexit=124 duration=1ms\nstdout:\nno\n<timed out after 1s>",
+		"$ a\nexit=0 duration=1ms\nstdout:\ntimed out after 1s":       "$ a\nexit=0 duration=1ms\nstdout:\ntimed out after 1s",
+	} {
+		var b bytes.Buffer
+		r := term.New(term.Options{Out: &b, Words: upper{}})
+		ask := event.MessageAdded{Message: chat.Say(chat.User, "!a")}
+		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: said(block)}})
+		if got := b.String(); got != "[COMMAND]\n"+want+"\n" {
+			t.Errorf("%q is shown as %q", block, got)
 		}
 	}
 }

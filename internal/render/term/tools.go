@@ -92,11 +92,12 @@ func (r *Renderer) begin(c *callView) {
 }
 
 // label is what the first line of a call says: "[tool] read" and, apart from
-// it, the title. A tool that runs commands has its name in the brackets.
+// it, the title. A tool that runs commands has its name in the brackets, unless
+// another agent uses it.
 func (c *callView) label() (label, title string) {
 	name, apart := c.name(), "  "
 	label = "[tool] " + name
-	if c.exec {
+	if c.exec && c.task.parent == "" {
 		label, apart = "["+name+"]", " "
 	}
 	if title = oneLine(c.title, titleRunes); title != "" {
@@ -134,7 +135,7 @@ func (r *Renderer) output(c *callView, text string) {
 		r.page.rest()
 	}
 	if b.lines > 0 {
-		r.status.count(r.t("%s · %d lines", c.plainName(), b.lines))
+		r.status.count(c.plainName() + " · " + r.lines(b.lines))
 	}
 }
 
@@ -147,7 +148,19 @@ func (r *Renderer) outputPart(c *callView, l ink.Look, text string) {
 	r.page.put(l, text)
 }
 
-func (r *Renderer) leftOut(lines int) string { return r.t("… %d lines left out", lines) }
+func (r *Renderer) lines(n int) string {
+	if n == 1 {
+		return r.t("1 line")
+	}
+	return r.t("%d lines", n)
+}
+
+func (r *Renderer) leftOut(lines int) string {
+	if lines == 1 {
+		return r.t("… 1 line left out")
+	}
+	return r.t("… %d lines left out", lines)
+}
 
 // finish shows how c ended.
 func (r *Renderer) finish(c *callView, e event.ToolFinished) {

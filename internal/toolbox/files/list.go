@@ -84,7 +84,7 @@ func list(ctx context.Context, ws *workspace.Workspace, a listArgs) (tool.Result
 		}
 	}
 	slices.Sort(r.Entries)
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%d entries", len(r.Entries))}, ctx.Err()
+	return tool.Result{Value: r, Summary: tool.Count(len(r.Entries), "entry", "entries")}, ctx.Err()
 }
 
 // below is path as seen from dir.

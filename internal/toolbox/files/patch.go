@@ -315,7 +315,7 @@ func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
 	if s.dry {
 		done = "would patch"
 	}
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %d files, +%d -%d", done, len(s.files), s.added, s.deleted), Show: s.preview()}, nil
+	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: s.preview()}, nil
 }
 
 // still makes sure that every file is as it was planned against. A name that

@@ -178,5 +178,5 @@ func (p *page) result(name, note string) tool.Result {
 		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
 		HasMore: p.more, TotalLines: p.total, Note: note,
 	}
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%d lines", p.end-p.start+1)}
+	return tool.Result{Value: r, Summary: tool.Count(p.end-p.start+1, "line", "lines")}
 }

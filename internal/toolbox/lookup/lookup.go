@@ -117,7 +117,7 @@ func search(ctx context.Context, ws *workspace.Workspace, index *codeindex.Index
 		answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
 	}
 	r := result(answer)
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%d results in %d files", r.Count, r.Files), Show: r.table()}, nil
+	return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(r.Files, "file", "files"), Show: r.table()}, nil
 }
 
 // result puts an answer into words, with snippets as long as there is room.

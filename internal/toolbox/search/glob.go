@@ -142,7 +142,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		r.Matches = append(r.Matches, f.path)
 	}
 	r.Count = len(r.Matches)
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%d files", r.Count)}, nil
+	return tool.Result{Value: r, Summary: tool.Count(r.Count, "file", "files")}, nil
 }
 
 // collect gathers the files below base that match, and notes in r what it

@@ -120,9 +120,9 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 		return tool.Result{}, s.named
 	}
 	r := s.result()
-	summary := fmt.Sprintf("%d matches in %d files", r.Count, r.Files)
+	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
 	if a.mode() == modeFiles || a.mode() == modeCount {
-		summary = fmt.Sprintf("%d files", r.Files)
+		summary = tool.Count(r.Files, "file", "files")
 	}
 	return tool.Result{Value: r, Summary: summary}, nil
 }

@@ -83,7 +83,7 @@ func load(c *skill.Catalogue, a args) tool.Result {
 	if l.Path != "" {
 		r.Dir = path.Dir(l.Path)
 	}
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%d lines", strings.Count(l.Body, "\n")+1)}
+	return tool.Result{Value: r, Summary: tool.Count(strings.Count(l.Body, "\n")+1, "line", "lines")}
 }
 
 type failed struct {
