@@ -12,10 +12,11 @@ import (
 func (w *walker) call(c *syntax.CallExpr) {
 	args := w.words(c.Args)
 	for _, a := range c.Assigns {
-		w.assign(a)
+		w.assign(a, len(args) == 0)
 	}
 	if len(args) > 0 {
 		w.negated(c.Args[0])
+		w.calls(args[0])
 		w.run(args)
 	}
 }
@@ -30,7 +31,7 @@ func (w *walker) negated(name *syntax.Word) {
 // run judges a command by its words, the first of which names it.
 func (w *walker) run(args []arg) {
 	if len(args) == 0 {
-		w.changes()
+		w.changes("it runs no command that is known")
 		return
 	}
 	if w.work += perCommand + len(args); w.work > maxWork || w.depth > maxDepth {
@@ -44,10 +45,10 @@ func (w *walker) run(args []arg) {
 		w.unknown("the name of the command cannot be told beforehand", args[0].text)
 		return
 	}
-	name := base(args[0].text)
-	if onlyHelp(args) {
+	name := family(base(args[0].text))
+	if onlyHelp(args) || asksVersion(args) {
 		if !asksVersion(args) {
-			w.changes()
+			w.changes(shortly(args))
 		}
 		return
 	}
@@ -57,7 +58,7 @@ func (w *walker) run(args []arg) {
 		return
 	}
 	if !only || !properName(args[0].text) {
-		w.changes()
+		w.changes(shortly(args))
 	}
 	if len(w.report.Simple) > at+1 {
 		w.report.Simple[at].Wraps = true
@@ -75,8 +76,7 @@ func (w *walker) special(name string, args []arg) (only, ok bool) {
 		return false, true
 	}
 	if wrap, ok := wrappers[name]; ok {
-		w.wrapped(wrap, args)
-		return false, true
+		return w.wrapped(wrap, args), true
 	}
 	return false, false
 }
@@ -86,7 +86,7 @@ func (w *walker) plainCommand(name string, args []arg) {
 	switch name {
 	case "cd", "pushd", "popd":
 		if name != "cd" {
-			w.changes()
+			w.changes(shortly(args))
 		}
 		w.cd(args)
 		return
@@ -98,8 +98,17 @@ func (w *walker) plainCommand(name string, args []arg) {
 	}
 	w.dangers(name, args)
 	if !readsOnly(name, args) {
-		w.changes()
+		w.changes(shortly(args))
 	}
+}
+
+// shortly is how a command is called where all of it would be too much: its
+// name, and what it is told to do.
+func shortly(args []arg) string {
+	if len(args) > 1 && args[1].exact() && strings.Trim(args[1].text, "abcdefghijklmnopqrstuvwxyz-") == "" {
+		return plain(args[0].text + " " + args[1].text)
+	}
+	return plain(args[0].text)
 }
 
 // arithmetic are the builtins that take a word for a variable with an index.
@@ -129,6 +138,19 @@ func base(name string) string {
 	return strings.ToLower(name)
 }
 
+// family is the name of a shell or an interpreter without its version: that of
+// python3.12 is python.
+func family(name string) string {
+	if shells[name] || interpreters[name] {
+		return name
+	}
+	short := strings.TrimRight(strings.TrimSuffix(name, ".exe"), "0123456789.-")
+	if shells[short] || interpreters[short] {
+		return short
+	}
+	return name
+}
+
 func set(words string) map[string]bool {
 	m := make(map[string]bool)
 	for s := range strings.FieldsSeq(words) {
@@ -138,8 +160,9 @@ func set(words string) map[string]bool {
 }
 
 // assign judges the value given to a variable. Some variables are commands
-// themselves, others decide what later commands are.
-func (w *walker) assign(a *syntax.Assign) {
+// themselves, others decide what later commands are. Standing alone, one that
+// is nothing special changes nothing.
+func (w *walker) assign(a *syntax.Assign, alone bool) {
 	value := w.word(a.Value)
 	w.index(value) // arithmetic may come across the variable later
 	w.arithmetic(a.Index)
@@ -150,20 +173,22 @@ func (w *walker) assign(a *syntax.Assign) {
 		}
 	}
 	if a.Name == nil || a.Naked {
-		w.changes()
+		w.changes("it sets variables")
 		return
 	}
 	if a.Append || a.Array != nil || a.Index != nil {
-		w.changes()
+		w.changes("it sets " + a.Name.Value)
 	}
-	w.variable(a.Name.Value, value)
+	if w.mayRead(value); !alone || value.known == dynamic || !harmlessVariable(a.Name.Value) {
+		w.variable(a.Name.Value, value)
+	}
 }
 
 func (w *walker) variable(name string, value arg) {
 	switch {
 	case name == "LANG" || strings.HasPrefix(name, "LC_") || name == "NO_COLOR":
 		if !value.exact() || strings.ContainsAny(value.text, "/ %") {
-			w.changes()
+			w.changes("it sets " + plain(name))
 		}
 	case loaders[name]:
 		w.find(Approve, "changes what every program loads", name+"="+value.text)
@@ -171,10 +196,12 @@ func (w *walker) variable(name string, value arg) {
 		if value.is("cat", "") {
 			return
 		}
-		w.changes()
+		w.changes("it sets " + plain(name))
 		w.line(value)
+	case name == "SHELL" && !systemShell(value), makes[name] && !onlyHurries(value):
+		w.find(Approve, "changes what programs run", name+"="+value.text)
 	default:
-		w.changes()
+		w.changes("it sets " + plain(name))
 	}
 }
 
@@ -188,13 +215,13 @@ var commands = set("PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUEN
 // harmlessVariable reports whether a loop may use the name without changing
 // what programs do.
 func harmlessVariable(name string) bool {
-	return name != "" && name != "_" && name == strings.ToLower(name)
+	return name != "" && name != "_" && name == strings.ToLower(name) && !strings.HasSuffix(name, "_proxy")
 }
 
 // line judges a word that another program runs as a command line. A word that
 // is not known at all stays with the program that gets it.
 func (w *walker) line(a arg) {
-	w.changes()
+	w.changes("it has another program run commands")
 	if a.exact() {
 		w.apart(func() { w.script(a.text) })
 	}

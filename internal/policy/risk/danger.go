@@ -44,6 +44,12 @@ var dangerous = map[string]danger{
 	"crontab": {"plants commands that run later", unlessListing},
 	"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil}, "passwd": {"changes a password", nil},
 	"visudo": {"changes who may do what", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
+	"killall": {"ends processes", unlessListing}, "pkill": {"ends processes", nil}, "killall5": {"ends processes", nil}, "skill": {"ends processes", nil},
+	"iptables": {"changes the network", unlessShowing}, "ip6tables": {"changes the network", unlessShowing}, "nft": {"changes the network", unlessShowing},
+	"ebtables": {"changes the network", unlessShowing}, "arptables": {"changes the network", unlessShowing}, "ipset": {"changes the network", unlessShowing},
+	"iptables-restore": {"changes the network", nil}, "ip6tables-restore": {"changes the network", nil},
+	"ufw": {"changes the network", unlessShowing}, "firewall-cmd": {"changes the network", unlessShowing},
+	"coder":  {"could let itself do anything", nil},
 	"insmod": {"loads code into the system", nil}, "modprobe": {"loads code into the system", nil},
 }
 
@@ -58,7 +64,9 @@ func named(name string) bool {
 var partly = map[string]func(*walker, []arg){
 	"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
 	"tee": (*walker).tee, "cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
-	"sort": (*walker).sortOutput, "kill": (*walker).kill,
+	"sort": (*walker).sortOutput, "kill": (*walker).kill, "make": (*walker).make, "gmake": (*walker).make,
+	"ifconfig": (*walker).network, "route": (*walker).network, "dmesg": (*walker).logs, "journalctl": (*walker).logs,
+	"ss": (*walker).sockets, "fuser": (*walker).users, "sysctl": (*walker).settings,
 }
 
 // dangers judges a command that runs no other.
@@ -157,7 +165,7 @@ func unlessListing(w *walker, args []arg) Level {
 	switch {
 	case len(args) == 2 && args[1].is("-l", "-V", "-h", "--list", "--list-types", "list"), len(args) > 2 && args[1].is("-l", "--list", "-p", "--print"):
 		return None
-	case base(args[0].text) == "crontab":
+	case base(args[0].text) == "crontab" || base(args[0].text) == "killall":
 		return Approve
 	}
 	return Block
@@ -201,7 +209,7 @@ func (w *walker) systemctl(args []arg) {
 func (w *walker) tee(args []arg) {
 	fs, files, ok := known("aip", "", "append ignore-interrupts output-error[=").interspersed(args[1:])
 	if !ok {
-		w.changes()
+		w.changes(shortly(args))
 	}
 	for _, a := range files {
 		w.writes(a, !has(fs, "a", "append"))

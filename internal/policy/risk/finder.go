@@ -78,8 +78,17 @@ var findTests = set(`-name -iname -path -ipath -wholename -iwholename -lname -il
 
 // onlyLooks reports whether every word of find is known to change nothing.
 func onlyLooks(args []arg) bool {
-	for _, a := range args[1:] {
-		if !a.exact() || a.option() && !findTests[a.text] && !isNumber(a.text[1:]) {
+	if !literals(args) {
+		return false
+	}
+	for i := 1; i < len(args); i++ {
+		a := args[i]
+		if a.is("-exec") {
+			inner, n := execWords(args[i+1:])
+			if i += n; !readsAnything(inner) {
+				return false
+			}
+		} else if a.option() && !findTests[a.text] && !isNumber(a.text[1:]) {
 			return false
 		}
 	}

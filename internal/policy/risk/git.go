@@ -36,7 +36,11 @@ func (w *walker) git(args []arg) bool {
 	if why := discards(sub, operands); why != "" {
 		w.find(Approve, why, joined(args))
 	}
-	if !w.gitReads(fs, sub, operands) || slices.ContainsFunc(w.gitDirs(fs), w.facts.repoRuns) {
+	if !w.gitReads(fs, sub, operands) {
+		return false
+	}
+	if slices.ContainsFunc(w.gitDirs(fs), w.facts.repoRuns) {
+		w.changes("the repository names programs that git would run")
 		return false
 	}
 	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, diffs: diffing[sub]}
@@ -77,9 +81,7 @@ func (w *walker) gitValue(key string, value arg) {
 func (w *walker) gitRuns(sub string, args []arg) {
 	switch sub {
 	case "config":
-		if ops := operandsOnly(args); len(ops) > 1 {
-			w.gitValue(strings.ToLower(ops[len(ops)-2].text), ops[len(ops)-1])
-		}
+		w.gitConfig(args)
 	case "submodule":
 		if i := indexOf(args, "foreach"); i >= 0 {
 			w.gitLine(operandsOnly(args[i+1:]))

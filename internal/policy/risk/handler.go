@@ -14,8 +14,8 @@ var (
 
 func init() { // a table of functions that lead back to the table
 	handlers = map[string]func(*walker, []arg){
-		"xargs": (*walker).xargs, "gxargs": (*walker).xargs, "parallel": (*walker).parallel,
-		"exec": (*walker).execBuiltin, "eval": (*walker).eval, "trap": (*walker).trap, "alias": (*walker).alias,
+		"parallel": (*walker).parallel,
+		"exec":     (*walker).execBuiltin, "eval": (*walker).eval, "trap": (*walker).trap, "alias": (*walker).alias,
 		"source": (*walker).source, ".": (*walker).source,
 		"mapfile": (*walker).callback, "readarray": (*walker).callback, "compgen": (*walker).callback, "complete": (*walker).callback,
 		"bind": (*walker).callback, "hash": (*walker).hash, "enable": (*walker).hash,
@@ -27,11 +27,15 @@ func init() { // a table of functions that lead back to the table
 		"rye": (*walker).subcommand, "pdm": (*walker).subcommand, "hatch": (*walker).subcommand, "mise": (*walker).subcommand,
 		"npm": (*walker).subcommand, "pnpm": (*walker).subcommand, "yarn": (*walker).subcommand,
 		"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
-		"at": (*walker).at, "batch": (*walker).at,
+		"at": (*walker).at, "batch": (*walker).at, "ip": (*walker).ip,
+		"vim": (*walker).editor, "vi": (*walker).editor, "ex": (*walker).editor, "view": (*walker).editor,
+		"nvim": (*walker).editor, "gvim": (*walker).editor, "vimdiff": (*walker).editor,
 	}
 	lookers = map[string]func(*walker, []arg) bool{
 		"env": (*walker).env, "command": (*walker).commandBuiltin, "git": (*walker).git,
 		"find": (*walker).findFiles, "gfind": (*walker).findFiles, "fd": (*walker).fd, "fdfind": (*walker).fd,
+		"xargs": (*walker).xargs, "gxargs": (*walker).xargs,
+		"awk": (*walker).awk, "gawk": (*walker).awk, "mawk": (*walker).awk, "nawk": (*walker).awk,
 	}
 	for name := range shells {
 		handlers[name] = (*walker).shell
@@ -43,8 +47,9 @@ func init() { // a table of functions that lead back to the table
 
 var (
 	shells       = set("sh bash dash zsh ksh ksh93 mksh ash rbash yash posh fish csh tcsh busybox-sh")
-	interpreters = set("python python2 python3 pypy pypy3 node nodejs deno bun perl ruby php lua luajit tclsh rscript osascript pwsh")
-	fetchers     = set("curl wget nc ncat netcat socat ftp aria2c http https")
+	interpreters = set("python python2 python3 pypy pypy3 node nodejs deno bun perl ruby php lua luajit tclsh rscript osascript pwsh powershell ipython wish " +
+		"julia guile racket elixir groovy jshell jrunscript")
+	fetchers = set("curl wget nc ncat netcat socat ftp aria2c http https")
 )
 
 var envOptions = known("i0v", "uCS", "ignore-environment null debug unset= chdir= split-string= list-signal-handling block-signal[= default-signal[= ignore-signal[=")
@@ -74,55 +79,6 @@ func (w *walker) env(args []arg) bool {
 	}
 	w.inner(rest)
 	return len(args) == 1
-}
-
-var xargsOptions = known("0eiloprtx", "adEILnPs", "null no-run-if-empty verbose interactive exit open-tty show-limits arg-file= delimiter= eof[= replace[= max-lines[= max-args= max-procs= max-chars= process-slot-var=")
-
-// xargs adds words from elsewhere to the command, or puts them into it.
-func (w *walker) xargs(args []arg) {
-	fs, rest, ok := xargsOptions.lead(args[1:])
-	if !ok {
-		w.unknown("the command that xargs runs cannot be told", joined(args))
-		rest = operandsOnly(rest)
-	}
-	if len(rest) == 0 {
-		return
-	}
-	for _, f := range fs {
-		switch f.name {
-		case "I", "i", "replace":
-			mark := f.value.text
-			if !f.given {
-				mark = "{}"
-			}
-			w.either(rest, filled(rest, mark))
-			return
-		}
-	}
-	w.either(rest, withMore(rest))
-}
-
-// either judges a command that may be run in two ways; the first is the one it
-// is known by.
-func (w *walker) either(args, other []arg) {
-	w.run(args)
-	n := len(w.report.Simple)
-	w.run(other)
-	w.report.Simple = w.report.Simple[:n]
-}
-
-// withMore is a command that gets more words from elsewhere.
-func withMore(args []arg) []arg { return append(slices.Clone(args), arg{text: "…", known: vague}) }
-
-// filled marks the words that something unknown is put into.
-func filled(args []arg, mark string) []arg {
-	as := slices.Clone(args)
-	for i, a := range as {
-		if mark != "" && strings.Contains(a.text, mark) {
-			as[i].known = max(a.known, vague)
-		}
-	}
-	return as
 }
 
 // parallel runs a template of a command, as a shell would.

@@ -62,6 +62,11 @@ func TestWhatAlwaysRemembers(t *testing.T) {
 		{"npm test", "npm"},
 		{"cp a b && sort a", "cp sort"},
 		{"find . -name x | wc -l", "find wc"},
+		{"f() { go build; }", "go"},
+		{"[[ -f go.mod ]] && make", "[[ make"},
+		{"pythonic x && nodemon5", "pythonic nodemon5"},
+		{"x=1; make $x", "make"},
+		{"dmesg -T | tail", "dmesg tail"},
 	}
 	for _, tt := range tests {
 		names, err := risk.Names(risk.Analyse(tt.command, facts()))
@@ -72,6 +77,11 @@ func TestWhatAlwaysRemembers(t *testing.T) {
 	for _, command := range []string{
 		"rm a", "sh x.sh", "bash -c ls", "python3 x.py", "node x.js", "env A=1 make", "xargs wc", "sudo make", "git status", "/usr/bin/git log",
 		"./git", "timeout 5 make", "eval ls", "make > new.txt", "echo $(date)", "ls '", "$X", "A=1", "awk 1", "source x", "nice make", "find . -exec make ;", "npm exec make", "ssh host ls",
+		"python3.12 x.py", "python3.12", "node20 x.js", "perl5.36 x.pl", "/usr/bin/ruby3.2 x.rb", "bash5 x.sh", "lua5.4 x.lua", "php8.1 x.php", "python.exe x.py",
+		"bwrap ls", "gdb ./a.out", "lldb ./a.out", "strace ls", "perf stat ls", "coder", "./coder --version", "/opt/bin/coder -h", "f() { go build; }; f", "g() { ls; }; go vet && g",
+		"killall -l", "pkill x", "iptables -L", "nft list ruleset", "ip a", "ifconfig", "kubectl get pods", "helm list", "terraform plan", "docker ps", "podman ps",
+		"systemctl status x", "service x status", "crontab -l", "at -l", "sqlite3 a.db", "xargs wc", "awk '{ print }' a", "vim notes.txt", "nvim notes.txt",
+		":(){ :|:& };:", "make SHELL=x",
 	} {
 		if names, err := risk.Names(risk.Analyse(command, facts())); err == nil {
 			t.Errorf("%q would be remembered as %q", command, names)

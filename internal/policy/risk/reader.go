@@ -39,6 +39,8 @@ var readers = map[string]reader{
 	"rg":       {options: ripgrep},
 	"sed":      {check: sedReads},
 	"go":       {check: goReads},
+	"base64":   {options: known("diD", "wb", "decode ignore-garbage wrap= break=")},
+	"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
 	"tput":     {options: known("", "", ""), most: 1},
 }
 
@@ -52,8 +54,18 @@ var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-numb
 // the one thing they are asked.
 var versions = set("git node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
 
+// shortVersions are the programs for which one letter asks the same.
+var shortVersions = map[string]string{
+	"node": "-v", "npm": "-v", "ruby": "-v", "perl": "-v", "make": "-v",
+	"python": "-V", "python3": "-V", "pip": "-V", "pip3": "-V",
+}
+
 func asksVersion(args []arg) bool {
-	return versions[args[0].text] && args[1].is("--version")
+	if len(args) != 2 || !args[1].exact() {
+		return false
+	}
+	name, asked := args[0].text, args[1].text
+	return asked == "--version" && versions[name] || asked == shortVersions[name] && asked != ""
 }
 
 // readsOnly reports whether a command only reads, as written.

@@ -30,7 +30,6 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	case syntax.Hdoc, syntax.DashHdoc:
 		w.hereDocument(r)
 	case syntax.WordHdoc:
-		w.changes()
 		w.feed = feed{kind: given, text: target.text}
 		if !target.exact() {
 			w.feed.kind = computed
@@ -42,7 +41,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		w.feed = feed{}
 	case syntax.DplOut:
 		if !target.exact() {
-			w.changes()
+			w.changes("its output goes to a file")
 		} else if !isDescriptor(target.text) {
 			w.redirected(target, true)
 		}
@@ -51,8 +50,8 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	default: // all that empty the file first
 		w.redirected(target, true)
 	}
-	if r.Op == syntax.RdrAll || r.Op == syntax.AppAll || r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		w.changes()
+	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
+		w.changes("shells may read this differently")
 	}
 }
 
@@ -104,7 +103,7 @@ func (w *walker) reads(a arg) {
 		return
 	}
 	if strings.HasPrefix(a.text, "/dev/tcp/") || strings.HasPrefix(a.text, "/dev/udp/") {
-		w.changes() // a connection, to some shells
+		w.changes("it connects elsewhere") // to some shells
 	}
 	w.report.Reads = append(w.report.Reads, w.places(a)...)
 }
@@ -115,7 +114,7 @@ func (w *walker) writes(a arg, truncates bool) {
 	if a.exact() && isSink(a.text) {
 		return
 	}
-	w.changes()
+	w.changes("its output goes to a file")
 	if !a.exact() {
 		if truncates {
 			w.unknown("overwrites a file that cannot be told beforehand", a.text)
@@ -172,6 +171,17 @@ func (w *walker) places(a arg) []string {
 	return ps
 }
 
+// mayRead notes a word that a variable holds: it may be the name of a file
+// that a later command reads.
+func (w *walker) mayRead(a arg) {
+	if a.exact() && a.text != "" {
+		w.report.Reads = append(w.report.Reads, w.places(a)...)
+	}
+}
+
+// outside is why a change of directory is more than reading.
+const outside = "it goes outside the workspace, or where cannot be told"
+
 // cd follows the shell to another directory. It may fail, and the shell stay,
 // if there is no such directory yet.
 func (w *walker) cd(args []arg) {
@@ -179,7 +189,7 @@ func (w *walker) cd(args []arg) {
 	to, ok := destination(args)
 	if !ok {
 		w.lost = true
-		w.changes()
+		w.changes(outside)
 		return
 	}
 	places := w.places(to)
@@ -187,9 +197,9 @@ func (w *walker) cd(args []arg) {
 		switch {
 		case !path.IsAbs(p):
 			w.lost = true
-			w.changes()
+			w.changes(outside)
 		case !w.facts.isInside(p):
-			w.changes()
+			w.changes(outside)
 		}
 	}
 	places = absolute(places)
@@ -220,6 +230,9 @@ func destination(args []arg) (arg, bool) {
 
 // endsInCd reports whether the last thing a chain does is to change directory.
 func endsInCd(s *syntax.Stmt) bool {
+	if ampersand(s) {
+		return false
+	}
 	switch c := s.Cmd.(type) {
 	case *syntax.CallExpr:
 		return len(c.Args) > 0 && c.Args[0].Lit() == "cd" && !s.Background && !s.Negated

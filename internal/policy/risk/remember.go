@@ -44,15 +44,18 @@ func Remembered(names []string, r Report) bool {
 // forgettable reports whether a command is never remembered by its name: what
 // it does is decided by its words alone.
 func forgettable(c Command) bool {
-	name := base(c.Name)
+	name := family(base(c.Name))
 	_, wraps := wrappers[name]
 	_, harms := dangerous[name]
-	return c.Name == "" || c.Wraps || wraps || harms || shells[name] || interpreters[name] || anything[name]
+	return c.Name == "" || c.Wraps || c.local || wraps || harms || shells[name] || interpreters[name] || anything[name]
 }
 
 // anything are the other commands that run what they are given.
 var anything = set("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
-	"awk gawk mawk nawk expect screen tmux vim vi ed ex emacs nsenter firejail proxychains torsocks rsh systemctl loginctl")
+	"awk gawk mawk nawk expect screen tmux vim vi nvim gvim view vimdiff ed ex emacs emacsclient nsenter firejail proxychains torsocks rsh systemctl loginctl " +
+	"bwrap gdb gdbserver lldb cgdb rr perf dtrace bpftrace heaptrack systemd-nspawn start-stop-daemon dbus-launch xterm ip ifconfig route service sysctl " +
+	"kubectl helm terraform tofu pulumi docker docker-compose podman nerdctl buildah oc lxc incus virsh vagrant ansible ansible-playbook minikube " +
+	"sqlite3 psql mysql mongosh redis-cli distcc ccache socat nc ncat netcat proot dlv")
 
 // MatchPattern reports whether a pattern matches a whole simple command. "*"
 // stands for any text; " *" at the end also for nothing at all.

@@ -53,6 +53,8 @@ type Report struct {
 	Findings []Finding
 	// ReadOnly is set if every part is known to only read, as written.
 	ReadOnly bool
+	// Why says in a few words why it is not read-only, if it is not.
+	Why string
 	// Unknown is set if part of it could not be parsed or resolved.
 	Unknown bool
 	// Substituted is set if the output of a command becomes part of the line.
@@ -88,8 +90,10 @@ type Command struct {
 	Args  []string
 	Exact bool
 	Wraps bool // it runs another command, which follows
+	Fed   bool // it gets more words when it runs: names of files that another command finds
 
-	git gitPlaces
+	git   gitPlaces
+	local bool // it is a function that the line itself defines
 }
 
 func (c Command) String() string {
@@ -118,8 +122,9 @@ func Analyse(command string, facts Facts) Report {
 		w.dirs = []string{facts.Cwd}
 	}
 	w.script(command)
+	w.judgeFunctions()
 	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
-		w.report.ReadOnly = false
+		w.changes("it runs no command that is known")
 	}
 	return w.report
 }
@@ -140,6 +145,9 @@ type walker struct {
 	work    int      // words judged so far
 	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
+
+	functions map[string][]string // what the functions of the line run, by name
+	defining  []string            // the functions whose bodies are being judged
 }
 
 // A dialect notes which constructs one shell takes for data and another for
@@ -176,7 +184,7 @@ func (w *walker) script(text string) {
 }
 
 func (w *walker) otherReading(text string, d dialect) {
-	w.changes()
+	w.changes("shells may read this differently")
 	file, err := parse(text, syntax.LangPOSIX)
 	if err == nil {
 		w.stmts(file.Stmts)
@@ -200,7 +208,7 @@ func (w *walker) find(l Level, text, where string) {
 	if w.bounded > 0 {
 		l = min(l, Approve)
 	}
-	w.report.ReadOnly = false
+	w.changes(text)
 	f := Finding{Level: l, Text: text, Where: plain(where)}
 	for _, have := range w.report.Findings {
 		if have == f {
@@ -218,5 +226,9 @@ func (w *walker) unknown(text, where string) {
 	w.find(Approve, text, where)
 }
 
-// changes notes that the line does more than read.
-func (w *walker) changes() { w.report.ReadOnly = false }
+// changes notes that the line does more than read, as far as is known, and the
+// first reason for it.
+func (w *walker) changes(why string) {
+	w.report.ReadOnly = false
+	w.report.Why = cmp.Or(w.report.Why, why, "it is not known")
+}

@@ -2,6 +2,7 @@ package risk_test
 
 import (
 	_ "embed"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -76,6 +77,67 @@ func TestARepositoryThatRunsProgramsIsNotJustRead(t *testing.T) {
 	}
 }
 
+func TestAShellThatMayHaveStayedIsJudgedThere(t *testing.T) {
+	f := facts()
+	f.RepoRuns = func(dir string) bool { return dir == root }
+	for command, want := range map[string]bool{
+		"cd docs && git diff": true, "cd docs; git diff": true,
+		"cd docs &>/dev/null && git diff": false, "cd docs &>/dev/null; git diff": false,
+		"time cd docs; git diff": false, "nice cd docs; git diff": false, "ls | xargs; git diff": false,
+	} {
+		if got := risk.Analyse(command, f).ReadOnly; got != want {
+			t.Errorf("%q: read-only=%v, want %v", command, got, want)
+		}
+	}
+}
+
+func TestWhyItIsNotReadOnly(t *testing.T) {
+	f := facts()
+	f.RepoRuns = func(dir string) bool { return dir == root+"/src" }
+	for command, want := range map[string]string{
+		"ls":                         "",
+		"git diff":                   "",
+		"git -C src diff":            "the repository names programs that git would run",
+		"ls && git commit -m x":      "git commit",
+		"make":                       "make",
+		"./run.sh a":                 "./run.sh a",
+		"ls | sort -o new.txt":       "its output goes to a file",
+		"ls > new.txt":               "its output goes to a file",
+		"ls &":                       "it goes on in the background",
+		"cd / && ls":                 "it goes outside the workspace, or where cannot be told",
+		"FOO=1 ls":                   "it sets FOO",
+		"rm a":                       "matches dangerous command policy (rm removes files)",
+		"x=1":                        "it runs no command that is known",
+		"timeout 5 npm run build":    "npm run",
+		"ls '":                       "the shell could not be followed (1:4: reached EOF without closing quote `'`)",
+		"touch \x1b[2Ka":             "holds control characters",
+		"\x1b[2Ktouch\u202e a && ls": "holds control characters",
+	} {
+		if r := risk.Analyse(command, f); r.Why != want || r.ReadOnly != (want == "") {
+			t.Errorf("%q: read-only=%v, why %q, want %q", command, r.ReadOnly, r.Why, want)
+		}
+	}
+	for _, row := range commands(t) {
+		if r := risk.Analyse(row.command, facts()); r.ReadOnly != (r.Why == "") || strings.ContainsAny(r.Why, "\x1b\n\r") {
+			t.Errorf("%q: read-only=%v, why %q", row.command, r.ReadOnly, r.Why)
+		}
+	}
+}
+
+func TestWhatVariablesHoldMayBeRead(t *testing.T) {
+	for _, command := range []string{"x=.env; cat $x", "for f in .env; do cat $f; done"} {
+		if r := risk.Analyse(command, facts()); !slices.Equal(r.Reads, []string{root + "/.env"}) {
+			t.Errorf("%q reads %q", command, r.Reads)
+		}
+	}
+	for command, want := range map[string]bool{"find . -exec cat {} +": true, "ls | xargs cat": true, "ls | nice cat": false} {
+		r := risk.Analyse(command, facts())
+		if last := r.Simple[len(r.Simple)-1]; last.Name != "cat" || last.Fed != want {
+			t.Errorf("%q: %+v", command, last)
+		}
+	}
+}
+
 func TestEveryCommandIsFound(t *testing.T) {
 	r := risk.Analyse(`A=1 env B=2 go test ./... | tee -a log && sh -c "make 'all of it'"`, facts())
 	var got []string
@@ -106,11 +168,21 @@ func TestFindingsAreSafeToShow(t *testing.T) {
 	}
 }
 
+// manyFunctions run one another in turn, the last one the first.
+func manyFunctions(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "f%d()(f%d);", i, (i+1)%n)
+	}
+	return b.String()
+}
+
 func TestHugeCommandsAreNotJudgedAtLeisure(t *testing.T) {
 	for _, command := range []string{
 		strings.Repeat("(", 60_000), strings.Repeat("ls;", 25_000), strings.Repeat("$(", 30_000), strings.Repeat("eval ", 12_000) + "ls",
 		strings.Repeat("env ", 10_000) + "ls", strings.Repeat("if ", 15_000),
 		strings.Repeat("xargs ", 10_000) + "ls", strings.Repeat("find -exec xargs ", 3_000), strings.Repeat("xargs -I{} parallel {} ", 2_000),
+		manyFunctions(4_000), strings.Repeat("f(){ ", 10_000), strings.Repeat("awk '{print|/", 4_000),
 	} {
 		if r := risk.Analyse(command, facts()); r.ReadOnly || r.Level == risk.None {
 			t.Errorf("%.20q… is %v", command, r.Level)

@@ -20,14 +20,22 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	for _, r := range s.Redirs {
 		w.redirect(r)
 	}
-	if s.Background || s.Coprocess || s.Disown {
-		w.changes()
+	switch {
+	case s.Background || s.Coprocess || s.Disown:
+		w.changes("it goes on in the background")
 		w.apart(func() { w.command(s.Cmd) })
-	} else {
+	case ampersand(s): // the background, to some shells
+		w.perhaps(func() { w.command(s.Cmd) })
+	default:
 		w.command(s.Cmd)
 	}
 	w.ampersands(s)
 	w.feed = feed
+}
+
+// ampersand reports whether all output is redirected with &>.
+func ampersand(s *syntax.Stmt) bool {
+	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrAll || r.Op == syntax.AppAll })
 }
 
 // ampersands judges the words after &>: a shell that does not know it takes
@@ -98,10 +106,11 @@ func (w *walker) command(c syntax.Command) {
 	case *syntax.CaseClause:
 		w.caseClause(c)
 	case *syntax.TimeClause:
-		w.changes()
-		w.stmt(c.Stmt)
+		w.timed(c)
+	case *syntax.TestClause:
+		w.testClause(c)
 	default:
-		w.changes()
+		w.changes("it does more than run commands")
 		w.rareCommand(c)
 	}
 }
@@ -110,7 +119,7 @@ func (w *walker) command(c syntax.Command) {
 func (w *walker) rareCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case *syntax.FuncDecl:
-		w.perhaps(func() { w.stmt(c.Body) })
+		w.function(c)
 	case *syntax.CoprocClause:
 		w.apart(func() { w.stmt(c.Stmt) })
 	case *syntax.ArithmCmd:
@@ -120,12 +129,9 @@ func (w *walker) rareCommand(c syntax.Command) {
 		for _, x := range c.Exprs {
 			w.arithmetic(x)
 		}
-	case *syntax.TestClause:
-		w.dialect.differs = true
-		w.test(c.X)
 	case *syntax.DeclClause:
 		for _, a := range c.Args {
-			w.assign(a)
+			w.assign(a, false)
 		}
 	default:
 		w.unknown("a construct that is not understood", w.text(c))
@@ -151,7 +157,7 @@ func (w *walker) binary(c *syntax.BinaryCmd) {
 // pipe judges both sides, and what the left one feeds to the right one.
 func (w *walker) pipe(c *syntax.BinaryCmd) {
 	if c.Op == syntax.PipeAll {
-		w.changes()
+		w.changes("shells may read this differently")
 	}
 	first := len(w.report.Simple)
 	w.apart(func() { w.stmt(c.X) })
@@ -174,16 +180,18 @@ func (w *walker) ifClause(c *syntax.IfClause) {
 
 func (w *walker) forClause(c *syntax.ForClause) {
 	if c.Select {
-		w.changes()
+		w.changes("it asks something")
 	}
 	switch loop := c.Loop.(type) {
 	case *syntax.WordIter:
-		w.words(loop.Items)
+		for _, item := range w.words(loop.Items) {
+			w.mayRead(item)
+		}
 		if !harmlessVariable(loop.Name.Value) {
-			w.changes()
+			w.changes("it sets " + loop.Name.Value)
 		}
 	case *syntax.CStyleLoop:
-		w.changes()
+		w.changes("shells may read this differently")
 		w.dialect.differs = true
 		w.arithmetic(loop.Init)
 		w.arithmetic(loop.Cond)
@@ -197,24 +205,5 @@ func (w *walker) caseClause(c *syntax.CaseClause) {
 	for _, item := range c.Items {
 		w.words(item.Patterns)
 		w.perhaps(func() { w.stmts(item.Stmts) })
-	}
-}
-
-// test judges the words of [[ ]]. A shell that does not know it would run what
-// follows && and ||.
-func (w *walker) test(x syntax.TestExpr) {
-	switch x := x.(type) {
-	case *syntax.Word:
-		w.index(w.word(x))
-	case *syntax.UnaryTest:
-		w.test(x.X)
-	case *syntax.ParenTest:
-		w.test(x.X)
-	case *syntax.BinaryTest:
-		if _, bare := x.Y.(*syntax.Word); bare && (x.Op == syntax.AndTest || x.Op == syntax.OrTest) {
-			w.dialect.hides = true
-		}
-		w.test(x.X)
-		w.test(x.Y)
 	}
 }

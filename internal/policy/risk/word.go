@@ -130,7 +130,7 @@ func (w *walker) single(b *builder, q *syntax.SglQuoted) {
 	if !q.Dollar {
 		return
 	}
-	w.changes()
+	w.changes("shells may read this differently")
 	w.dialect.differs = true
 	if strings.Contains(q.Value, `\`) {
 		b.known = dynamic
@@ -140,11 +140,15 @@ func (w *walker) single(b *builder, q *syntax.SglQuoted) {
 	}
 }
 
+// plainParam reports whether only the value of a variable is asked for.
+func plainParam(p *syntax.ParamExp) bool {
+	return p.Param != nil && p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil &&
+		!p.Excl && !p.Length && !p.Width && p.Names == 0
+}
+
 func (w *walker) param(b *builder, p *syntax.ParamExp) {
 	b.quoted(w.text(p))
-	plain := p.Param != nil && p.Exp == nil && p.Repl == nil && p.Slice == nil && p.Index == nil &&
-		!p.Excl && !p.Length && !p.Width && p.Names == 0
-	if plain {
+	if plainParam(p) {
 		b.known = max(b.known, vague)
 		return
 	}

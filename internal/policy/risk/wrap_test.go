@@ -35,7 +35,7 @@ var around = map[string]func(string) string{
 // before stands before a simple command.
 var before = []string{
 	"env ", "env A=1 ", "nohup ", "nice -n 5 ", "timeout 5 ", "sudo ", "command ", "exec ", "stdbuf -oL ", "setsid ", "xargs ", "xargs -n1 ",
-	"\\\n", "A=1 ", "2>&1 ", "! ", "time ", "ls && ", "ls | ", "ls & ", "ls\n", "find . -exec ",
+	"\\\n", "A=1 ", "2>&1 ", "&>/dev/null ", "! ", "time ", "nice ", "timeout -k 1 5 ", "x=1; ", "[[ -f a ]] && ", "xargs -I{} ", "ls && ", "ls | ", "ls & ", "ls\n", "find . -exec ",
 }
 
 func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
@@ -120,6 +120,9 @@ func FuzzAnalyseHoldsItsPromises(f *testing.F) {
 		r := risk.Analyse(command, facts())
 		if r.ReadOnly && (r.Level > risk.None || r.Unknown || r.Substituted || len(r.Writes) > 0) {
 			t.Errorf("read-only, yet %+v", r)
+		}
+		if r.ReadOnly != (r.Why == "") || strings.ContainsAny(r.Why, "\x1b\r\u202e") {
+			t.Errorf("read-only=%v, because %q", r.ReadOnly, r.Why)
 		}
 		if (r.Level > risk.None) != (len(r.Findings) > 0) {
 			t.Errorf("%v with %v", r.Level, r.Findings)

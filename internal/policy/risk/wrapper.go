@@ -110,17 +110,20 @@ type wrapper struct {
 	operands int    // words before the command: a duration, a file
 	assigns  bool   // NAME=value may come before the command
 	risk     string // why the wrapper itself must be approved
+	reads    string // the options with which it changes nothing itself; empty if it always may
 }
+
+const timeoutReads = "f p v k s foreground preserve-status verbose kill-after signal"
 
 var wrappers = map[string]wrapper{
 	"nohup":    {},
 	"setsid":   {options: known("cfw", "", "ctty fork wait")},
-	"nice":     {options: known("#", "n", "adjustment=")},
+	"nice":     {options: known("#", "n", "adjustment="), reads: "# n adjustment"},
 	"ionice":   {options: known("t", "cnpPu", "class= classdata= ignore")},
-	"timeout":  {options: known("fpv", "ks", "foreground preserve-status verbose kill-after= signal="), operands: 1},
-	"gtimeout": {options: known("fpv", "ks", "foreground preserve-status verbose kill-after= signal="), operands: 1},
+	"timeout":  {options: known("fpv", "ks", "foreground preserve-status verbose kill-after= signal="), operands: 1, reads: timeoutReads},
+	"gtimeout": {options: known("fpv", "ks", "foreground preserve-status verbose kill-after= signal="), operands: 1, reads: timeoutReads},
 	"stdbuf":   {options: known("", "ioe", "input= output= error=")},
-	"time":     {options: known("apvql", "of", "append portability verbose quiet output= format=")},
+	"time":     {options: known("apvql", "of", "append portability verbose quiet output= format="), reads: "p v portability verbose"},
 	"chrt":     {options: known("abdfiorRmvp", "TPD", "batch fifo idle other rr"), operands: 1},
 	"taskset":  {options: known("ac", "", "all-tasks cpu-list"), operands: 1},
 	"chroot":   {options: known("", "", "userspec= groups= skip-chdir"), operands: 1, risk: "runs in another root"},
@@ -157,22 +160,36 @@ var wrappers = map[string]wrapper{
 	"direnv": {operands: 2},
 }
 
-// wrapped judges the command behind a wrapper.
-func (w *walker) wrapped(wrap wrapper, args []arg) {
+// wrapped judges the command behind a wrapper. It reports whether the wrapper
+// adds nothing to it that might change anything.
+func (w *walker) wrapped(wrap wrapper, args []arg) bool {
 	name := args[0].text
 	if wrap.risk != "" {
 		w.find(Approve, wrap.risk, joined(args))
 	}
-	_, rest, ok := wrap.lead(args[1:])
+	fs, rest, ok := wrap.lead(args[1:])
 	if !ok {
 		w.unknown("the command that "+plain(name)+" runs cannot be told", joined(args))
 		rest = operandsOnly(rest)
 	}
-	rest = rest[min(wrap.operands, len(rest)):]
+	before, rest := rest[:min(wrap.operands, len(rest))], rest[min(wrap.operands, len(rest)):]
 	for wrap.assigns && len(rest) > 0 && w.prefix(rest[0]) {
 		rest = rest[1:]
 	}
-	w.inner(rest)
+	if wrap.reads == "" || !ok {
+		w.inner(rest)
+		return false
+	}
+	w.apart(func() { w.inner(rest) })
+	return len(rest) > 0 && literals(before) && harmless(fs, wrap.reads)
+}
+
+// harmless reports whether all options are among those named, and their values
+// known.
+func harmless(fs []found, names string) bool {
+	return !slices.ContainsFunc(fs, func(f found) bool {
+		return !f.value.exact() || !slices.Contains(strings.Fields(names), f.name)
+	})
 }
 
 // operandsOnly drops what looks like options: a last resort where they are not

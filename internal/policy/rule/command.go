@@ -45,6 +45,9 @@ func (b *Book) line(p Preset, name, text string, r risk.Report) finding {
 	case p.Wary && !r.ReadOnly:
 		f.verdict, f.once = policy.Ask, true
 		f.text, f.rule = "plan mode: the command is not known to only read", "preset plan"
+		if r.Why != "" {
+			f.text = fmt.Sprintf("plan mode: the command is not known to only read (%s)", r.Why)
+		}
 	case v == policy.Ask && wideSpoke && (b.remembers(text, r) || vouches(b.Allow, name, r)):
 		f.verdict = policy.Allow
 	}
@@ -101,6 +104,9 @@ func (b *Book) searched(p Preset, c risk.Command) (finding, bool) {
 // folders are what a search goes through, and whether it looks at hidden files
 // there.
 func folders(c risk.Command) (dirs []string, hidden bool) {
+	if c.Fed {
+		return []string{"."}, true // it is given the names of files that were found
+	}
 	deep := false
 	switch path.Base(c.Name) {
 	case "rgrep":

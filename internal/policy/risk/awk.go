@@ -1,0 +1,256 @@
+package risk
+
+import "strings"
+
+var awkOptions = known("bcCghIkMnNOPrsStV", "FvfeEil", "field-separator= assign= file= source= exec= include= load= "+
+	"posix traditional re-interval sandbox bignum non-decimal-data characters-as-bytes optimize no-optimize lint[=")
+
+// awk judges a program given as a word. It only reads if the program is of the
+// plainest kind.
+func (w *walker) awk(args []arg) bool {
+	fs, rest, ok := awkOptions.lead(args[1:])
+	if !ok {
+		for _, a := range rest {
+			w.awkProgram(a, args)
+		}
+		return false
+	}
+	inFile := false
+	for _, f := range fs {
+		switch f.name {
+		case "e", "source":
+			inFile = true
+			w.awkProgram(f.value, args)
+		case "f", "file", "E", "exec":
+			inFile = true
+		}
+	}
+	if inFile || len(rest) == 0 {
+		return false
+	}
+	w.awkProgram(rest[0], args)
+	return harmless(fs, "F v field-separator assign") && rest[0].exact() && awkPrints(rest[0].text) && awkReads(rest[1:])
+}
+
+// awkPrints knows by the text alone that a program neither runs nor writes
+// anything: output can only go elsewhere after the word print.
+func awkPrints(program string) bool {
+	for _, word := range []string{"system", "getline", "@", "\\\n"} {
+		if strings.Contains(program, word) {
+			return false
+		}
+	}
+	_, after, _ := strings.Cut(program, "print")
+	return !strings.ContainsAny(strings.ReplaceAll(after, "||", ""), "|>")
+}
+
+// awkReads reports whether all operands are files, or values of variables.
+func awkReads(operands []arg) bool {
+	for _, a := range operands {
+		if a.known == dynamic || a.option() || strings.Contains(a.text, "/inet") {
+			return false
+		}
+	}
+	return true
+}
+
+// awkProgram finds commands and files that are named in a program.
+func (w *walker) awkProgram(program arg, args []arg) {
+	if !program.exact() {
+		return
+	}
+	s := awkScan{text: program.text}
+	s.run()
+	if s.lost && !awkPrints(program.text) || s.acts {
+		w.find(Approve, "the program runs commands or writes files", joined(args))
+	}
+	for _, line := range s.lines {
+		w.line(arg{text: line})
+	}
+}
+
+// awkScan goes through the words of a program.
+type awkScan struct {
+	text     string
+	at       int
+	acts     bool     // it runs a command, or writes a file
+	lines    []string // the commands it is known to run
+	lost     bool     // what is a pattern and what a division cannot be told
+	operand  bool     // a value came last: a slash divides
+	doubtful bool     // it may have been one
+	printing bool     // > would write
+	brackets []bool   // the open ones; whether a condition stands in them
+	asks     bool     // a condition comes next
+	said     string   // the text in quotes that came last
+}
+
+func (s *awkScan) run() {
+	for s.at < len(s.text) && !s.lost {
+		c := s.text[s.at]
+		switch {
+		case c == ' ' || c == '\t':
+			s.at++
+			continue
+		case strings.HasPrefix(s.text[s.at:], "\\\n"):
+			s.at += 2
+			continue
+		case c == '#':
+			s.comment()
+			continue
+		case c == '"':
+			s.said, s.operand, s.doubtful = s.quoted('"'), true, false
+			continue
+		case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
+			s.word()
+		case c >= '0' && c <= '9':
+			s.at, s.operand, s.doubtful = s.at+1, true, false
+		default:
+			s.sign(c)
+		}
+		s.said = ""
+	}
+}
+
+func (s *awkScan) comment() {
+	if n := strings.IndexByte(s.text[s.at:], '\n'); n >= 0 {
+		s.at += n
+		return
+	}
+	s.at = len(s.text)
+}
+
+// quoted reads up to the same sign again.
+func (s *awkScan) quoted(end byte) string {
+	from := s.at + 1
+	class := false
+	for s.at = from; s.at < len(s.text); s.at++ {
+		switch c := s.text[s.at]; {
+		case c == '\\':
+			s.at++
+		case c == end && class:
+			s.lost = true // implementations differ
+			return ""
+		case c == end:
+			s.at++
+			return s.text[from : s.at-1]
+		case c == '[' && end == '/':
+			class = true
+		case c == ']':
+			class = false
+		case c == '\n' && end == '/':
+			s.lost = true
+			return ""
+		}
+	}
+	s.at = len(s.text)
+	s.lost = true
+	return ""
+}
+
+var awkKeywords = set("print printf return if while for else do in delete exit case switch BEGIN END function func")
+
+func (s *awkScan) word() {
+	from := s.at
+	for s.at < len(s.text) && (s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' && s.text[s.at]|0x20 <= 'z' || s.text[s.at] >= '0' && s.text[s.at] <= '9') {
+		s.at++
+	}
+	word := s.text[from:s.at]
+	s.operand, s.doubtful = !awkKeywords[word], word == "getline"
+	s.asks = word == "if" || word == "while" || word == "for" || word == "switch"
+	switch word {
+	case "print", "printf":
+		s.printing = true
+	case "system":
+		s.acts = true
+		s.names(strings.TrimLeft(s.text[s.at:], " \t("))
+	}
+}
+
+// names notes the command that is named next, if it is named in full.
+func (s *awkScan) names(rest string) {
+	if strings.HasPrefix(rest, `"`) {
+		inner := awkScan{text: rest}
+		if line := inner.quoted('"'); !inner.lost {
+			s.lines = append(s.lines, line)
+		}
+	}
+}
+
+func (s *awkScan) sign(c byte) {
+	rest := s.text[s.at+1:]
+	switch c {
+	case '/':
+		switch {
+		case s.doubtful:
+			s.lost = true
+		case !s.operand:
+			s.quoted('/')
+			s.operand = true
+			return
+		}
+	case '|':
+		s.pipe(rest)
+	case '>':
+		s.writes(rest)
+	case '(':
+		s.brackets = append(s.brackets, s.asks)
+	case ')':
+		s.close()
+		return
+	case ']':
+		s.at, s.operand, s.doubtful = s.at+1, true, false
+		return
+	case '+', '-':
+		s.doubtful = strings.HasPrefix(rest, string(c))
+		if s.doubtful {
+			s.at++
+		}
+		s.at, s.operand = s.at+1, false
+		return
+	case '\n':
+		s.printing = s.printing && !s.operand
+	case ';', '{', '}':
+		s.printing = false
+	case '@':
+		s.acts = true
+	}
+	s.at, s.operand, s.doubtful, s.asks = s.at+1, false, false, false
+}
+
+// close ends a bracket: a value, unless it was a condition.
+func (s *awkScan) close() {
+	condition := false
+	if n := len(s.brackets); n > 0 {
+		condition = s.brackets[n-1]
+		s.brackets = s.brackets[:n-1]
+	}
+	s.at, s.operand, s.doubtful = s.at+1, !condition, false
+}
+
+// pipe tells a pipe from the sign for "or".
+func (s *awkScan) pipe(rest string) {
+	if strings.HasPrefix(rest, "|") {
+		s.at++
+		return
+	}
+	s.acts = true
+	rest = strings.TrimLeft(strings.TrimPrefix(rest, "&"), " \t")
+	if strings.HasPrefix(rest, "getline") && s.said != "" {
+		s.lines = append(s.lines, s.said)
+	}
+	s.names(rest)
+}
+
+// writes tells a redirection from a comparison.
+func (s *awkScan) writes(rest string) {
+	if strings.HasPrefix(rest, "=") || !s.printing || len(s.brackets) > 0 {
+		return
+	}
+	rest = strings.TrimLeft(rest, "> \t")
+	for _, sink := range []string{`"/dev/null"`, `"/dev/stderr"`, `"/dev/stdout"`} {
+		if strings.HasPrefix(rest, sink) {
+			return
+		}
+	}
+	s.acts = true
+}

@@ -1,0 +1,93 @@
+package risk
+
+import (
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// testClause judges [[ ]]. The plainest tests are the same to every shell: to
+// one that does not know them, a command that does not exist.
+func (w *walker) testClause(c *syntax.TestClause) {
+	words, ok := plainTest(c.X)
+	if !ok || strings.Contains(w.text(c), "\n") {
+		w.changes("shells may read this differently")
+		w.dialect.differs = true
+		w.test(c.X)
+		return
+	}
+	args := []arg{{text: "[["}}
+	for _, word := range words {
+		a := w.word(word)
+		w.index(a)
+		args = append(args, a)
+	}
+	w.record(append(args, arg{text: "]]"}))
+}
+
+// plainTest reports whether a test looks at files, or compares words as text,
+// and holds nothing that another shell would take for more than words.
+func plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		return []*syntax.Word{x}, plainWord(x)
+	case *syntax.UnaryTest:
+		words, ok = plainTest(x.X)
+		return words, ok && x.Op != syntax.TsVarSet && x.Op != syntax.TsRefVar && x.Op != syntax.TsOptSet
+	case *syntax.BinaryTest:
+		left, plainLeft := plainTest(x.X)
+		right, plainRight := plainTest(x.Y)
+		switch x.Op {
+		case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch, syntax.TsNewer, syntax.TsOlder, syntax.TsDevIno:
+			return append(left, right...), plainLeft && plainRight
+		}
+	}
+	return nil, false
+}
+
+func plainWord(word *syntax.Word) bool {
+	for _, p := range word.Parts {
+		if !plainPart(p) {
+			return false
+		}
+	}
+	return true
+}
+
+func plainPart(p syntax.WordPart) bool {
+	switch p := p.(type) {
+	case *syntax.Lit:
+		return !strings.ContainsAny(p.Value, "|&;<>()`\\#")
+	case *syntax.SglQuoted:
+		return !p.Dollar
+	case *syntax.DblQuoted:
+		for _, q := range p.Parts {
+			if _, ok := q.(*syntax.Lit); !ok && !plainPart(q) {
+				return false
+			}
+		}
+		return !p.Dollar
+	case *syntax.ParamExp:
+		return plainParam(p)
+	}
+	return false
+}
+
+// test judges the words of [[ ]]. A shell that does not know it would run what
+// follows && and ||.
+func (w *walker) test(x syntax.TestExpr) {
+	switch x := x.(type) {
+	case *syntax.Word:
+		w.index(w.word(x))
+	case *syntax.UnaryTest:
+		w.test(x.X)
+	case *syntax.ParenTest:
+		w.test(x.X)
+	case *syntax.BinaryTest:
+		if _, bare := x.Y.(*syntax.Word); bare && (x.Op == syntax.AndTest || x.Op == syntax.OrTest) {
+			w.dialect.hides = true
+		}
+		w.test(x.X)
+		w.test(x.Y)
+	}
+}
