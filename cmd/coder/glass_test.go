@@ -26,6 +26,7 @@ type glass struct {
 	emu    *vt.Emulator
 	tail   string // the start of a sequence that has not ended
 	sent   int    // bytes
+	codes  int    // sequences
 	faults []string
 }
 
@@ -117,9 +118,10 @@ func lastRune(text string) string {
 }
 
 // harmless are the only sequences the program sends besides links.
-var harmless = regexp.MustCompile(`^\x1b\[(\d*A|\d*C|J|K|[\d;:]*m|\?2026[hl]|\?2004[hl])$`)
+var harmless = regexp.MustCompile(`^\x1b\[(\d*A|\d*C|J|K|[\d;:]*m|\?2026[hl]|\?(2004|1004)[hl])$`)
 
 func (g *glass) sequence(seq string) {
+	g.codes++
 	if !harmless.MatchString(seq) && !cells.IsLink(seq) {
 		g.fault("sent %q", seq)
 	}
@@ -260,6 +262,13 @@ func (g *glass) resize(cols, rows int) {
 		fmt.Fprintf(g.emu, "\x1b[%dS\x1b[%dA", over, over)
 	}
 	g.emu.Resize(cols, rows)
+}
+
+// plain reports whether nothing but text was ever sent.
+func (g *glass) plain() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.codes == 0
 }
 
 func (g *glass) wrong() []string {

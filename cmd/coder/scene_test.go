@@ -21,6 +21,8 @@ import (
 // verbs are what a scene is written in. testdata/screens/README.md tells them.
 var verbs = map[string]func(s *scene, args []string) error{
 	"coder":   (*scene).coder,
+	"bare":    func(s *scene, args []string) error { return s.start(append(slices.Clone(s.flags), args...)...) },
+	"plain":   (*scene).plain,
 	"env":     func(s *scene, args []string) error { s.env = append(s.env, args...); return nil },
 	"keys":    (*scene).keys,
 	"paste":   (*scene).paste,
@@ -140,6 +142,14 @@ func (s *scene) settled() string {
 			return was
 		}
 	}
+}
+
+// plain checks that no codes for terminals were sent.
+func (s *scene) plain([]string) error {
+	if !s.glass.plain() {
+		return errors.New("codes were sent")
+	}
+	return nil
 }
 
 // resize changes the size of the terminal: resize 40 12.

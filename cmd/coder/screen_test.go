@@ -315,8 +315,20 @@ func (s *scene) until(is func() bool) bool {
 	return is()
 }
 
-// start runs the program on a terminal of its own.
+// start runs the program on a terminal of its own and shows what it writes.
 func (s *scene) start(args ...string) error {
+	if err := s.plugIn(); err != nil {
+		return err
+	}
+	if err := s.run(args...); err != nil {
+		return err
+	}
+	s.watching.Go(func() { s.watch(s.pty) })
+	return nil
+}
+
+// plugIn makes a terminal.
+func (s *scene) plugIn() error {
 	if s.cmd != nil {
 		s.unplug()
 	}
@@ -334,6 +346,11 @@ func (s *scene) start(args ...string) error {
 		s.glass = newGlass(s.cols, s.rows)
 	}
 	s.glass.plug(s.pty)
+	return nil
+}
+
+// run starts the program.
+func (s *scene) run(args ...string) error {
 	s.cmd = exec.Command(cmp.Or(s.program, filepath.Join(s.dir, "coder")), args...)
 	s.cmd.Dir, s.cmd.Env = s.file(""), s.env
 	s.cmd.Stdin, s.cmd.Stdout, s.cmd.Stderr = s.tty, s.tty, s.tty
@@ -343,7 +360,6 @@ func (s *scene) start(args ...string) error {
 	}
 	s.ended = make(chan error, 1)
 	go func() { s.ended <- s.cmd.Wait() }()
-	s.watching.Go(func() { s.watch(s.pty) })
 	return nil
 }
 
