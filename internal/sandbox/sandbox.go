@@ -314,11 +314,5 @@ func (r *Report) lacks(what string) {
 	r.Whole = false
 }
 
-// list joins paths as people do.
-func list(paths []string) string {
-	if len(paths) < 2 {
-		return strings.Join(paths, "")
-	}
-	last := len(paths) - 1
-	return strings.Join(paths[:last], ", ") + " and " + paths[last]
-}
+// list joins paths, in any language.
+func list(paths []string) string { return strings.Join(paths, ", ") }

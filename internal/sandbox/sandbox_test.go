@@ -114,13 +114,13 @@ func TestReports(t *testing.T) {
 		enforced, notEnforced string
 	}{
 		{&Sandbox{backend: Namespaces, abi: 7}, l, true,
-			"writes only below /w, /tmp and /t|no changes to /w/.git|no network beyond a loopback of its own|no signals to other programs|sockets of container engines and D-Bus hidden",
+			"writes only below /w, /tmp, /t|no changes to /w/.git|no network beyond a loopback of its own|no signals to other programs|sockets of container engines and D-Bus hidden",
 			"sockets of other services on this machine can be reached"},
 		{&Sandbox{backend: Bubblewrap}, open, true,
-			"writes only below /w, /tmp and /t|no changes to /w/.git|sockets of container engines and D-Bus hidden",
+			"writes only below /w, /tmp, /t|no changes to /w/.git|sockets of container engines and D-Bus hidden",
 			"the network can be used|signals reach other programs|sockets of other services on this machine can be reached|only one layer: the kernel has no Landlock"},
 		{&Sandbox{backend: Landlock, abi: 9}, l, false,
-			"writes only below /w, /tmp and /t|no network|no signals to other programs|no sockets of other programs but where it may write",
+			"writes only below /w, /tmp, /t|no network|no signals to other programs|no sockets of other programs but where it may write",
 			"no changes to modes, owners and times of files elsewhere|no changes to /w/.git"},
 		{&Sandbox{backend: Seatbelt}, Limits{}, true, "no writes but to devices such as /dev/null|no network",
 			"services of the system can be asked to start programs|signals reach other programs"},
