@@ -51,6 +51,7 @@ cover: ## show test coverage by package
 
 golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./internal/render/... -update
+	$(GO) test ./cmd/coder -run TestScreens -update
 
 tools: ## build the pinned linter, and install the language server that tests drive when it is there
 	$(TOOL) staticcheck -version

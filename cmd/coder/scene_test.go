@@ -40,6 +40,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"made":    (*scene).made,
 	"absent":  (*scene).absent,
 	"holds":   (*scene).holds,
+	"alive":   (*scene).alive,
 	"gone":    (*scene).gone,
 	"logged":  (*scene).logged,
 	"same":    (*scene).same,
@@ -225,13 +226,27 @@ func (s *scene) holds(args []string) error {
 	return err
 }
 
+// process is the one whose number is in a file.
+func (s *scene) process(file string) (pid int, err error) {
+	data, err := os.ReadFile(s.file(file))
+	if err != nil {
+		return 0, err
+	}
+	return strconv.Atoi(strings.TrimSpace(string(data)))
+}
+
+// alive checks that the process whose number is in a file runs.
+func (s *scene) alive(args []string) error {
+	pid, err := s.process(args[0])
+	if err == nil && dead(pid) {
+		err = fmt.Errorf("process %d is dead", pid)
+	}
+	return err
+}
+
 // gone waits until the process whose number is in a file is no more.
 func (s *scene) gone(args []string) error {
-	data, err := os.ReadFile(s.file(args[0]))
-	if err != nil {
-		return err
-	}
-	pid, err := strconv.Atoi(strings.TrimSpace(string(data)))
+	pid, err := s.process(args[0])
 	if err != nil {
 		return err
 	}

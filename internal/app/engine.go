@@ -440,8 +440,13 @@ func readScript(path string) (provider.Provider, error) {
 // provider's key.
 func (h *house) childEnv() []string {
 	secret := config.KeyVariables()
-	return slices.DeleteFunc(slices.Clone(h.env.Environ), func(kv string) bool {
+	env := slices.DeleteFunc(slices.Clone(h.env.Environ), func(kv string) bool {
 		name, value, _ := strings.Cut(kv, "=")
 		return slices.Contains(secret, name) || h.conf.Provider.APIKey != "" && value == h.conf.Provider.APIKey
 	})
+	return append(env, h.marked())
 }
+
+// marked is the entry by which what a killed program left running in this
+// workspace is found again.
+func (h *house) marked() string { return "CODER_WORKSPACE=" + h.root }

@@ -18,6 +18,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/lsp"
 	"coder/internal/models"
+	"coder/internal/shell"
 	"coder/internal/tool"
 	"coder/internal/toolbox/code"
 	"coder/internal/toolbox/exec"
@@ -47,6 +48,9 @@ type hands struct {
 	project  project
 	crew     *crew
 	work     context.Context // ends with close
+	marked   string          // what the environment of this workspace's commands holds
+	swept    sync.Once
+	sweeping sync.WaitGroup
 	made     time.Time
 	ends     []func() error
 }
@@ -58,7 +62,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 		return nil, inputf("open the workspace: %v", err)
 	}
 	work, stop := context.WithCancel(context.Background())
-	hs := &hands{work: work, made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
+	hs := &hands{work: work, marked: h.marked(), made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
 	hs.confiner, hs.project, hs.crew = h.confiner(), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
@@ -196,6 +200,7 @@ func (hs *hands) observe(r event.Record) {
 	}
 	if _, ok := r.Event.(event.ToolCallRequested); ok && !r.Time.Before(hs.made) {
 		hs.index.Start(hs.work)
+		hs.swept.Do(func() { hs.sweeping.Go(func() { _, _ = shell.Sweep(hs.work, hs.marked) }) }) // what will not end is not ours to mourn
 	}
 	if e, ok := r.Event.(event.ToolCallCompleted); ok && len(e.Changes) > 0 && !r.Time.Before(hs.made) {
 		hs.index.Touched(hs.work)
@@ -208,6 +213,7 @@ func (hs *hands) close() error {
 	for _, end := range slices.Backward(hs.ends) {
 		errs = append(errs, end())
 	}
+	hs.sweeping.Wait()
 	return errors.Join(errs...)
 }
 

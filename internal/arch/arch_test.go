@@ -114,7 +114,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention"},
 	{"arch", ""},
 }
 

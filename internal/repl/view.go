@@ -38,7 +38,7 @@ const patience = time.Second
 const stall = 12 * time.Second
 
 // blind is how long the same may keep a person from seeing what they type.
-const blind = 2 * time.Second
+const blind = 5 * time.Second
 
 // draw shows what stands below the output: a question's line, or what is going
 // on and what is typed meanwhile, or the prompt.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,17 +16,18 @@ import (
 // could not stop them itself, and reports how many processes it ended. Those of
 // a program that is still there, of another user, or of another name space of
 // process numbers are never touched; nor is the command we run in ourselves. A
-// process that has dropped its environment is not found. Its error is ctx.Err()
-// or says that something would not end.
-func Sweep(ctx context.Context) (ended int, err error) {
+// process that has dropped its environment is not found. Having, if not empty,
+// is an entry that the environment of what is ended must hold, such as
+// WORKSPACE=/w. The error is ctx.Err() or says that something would not end.
+func Sweep(ctx context.Context, having string) (ended int, err error) {
 	met := make(map[int]bool)
-	left := strays()
-	for sig, wait := syscall.SIGTERM, killGrace; len(left) > 0; sig, wait = syscall.SIGKILL, killGrace {
+	left := strays(having)
+	for sig, wait := syscall.SIGTERM, killGrace; len(left) > 0; sig, wait = syscall.SIGKILL, endGrace {
 		for _, p := range left {
 			met[p.pid] = true
 			p.send(sig)
 		}
-		if left, err = outlast(ctx, wait); err != nil || sig == syscall.SIGKILL {
+		if left, err = outlast(ctx, having, wait); err != nil || sig == syscall.SIGKILL {
 			break
 		}
 	}
@@ -38,11 +40,15 @@ func Sweep(ctx context.Context) (ended int, err error) {
 	return len(met) - len(left), err
 }
 
+// endGrace is how long the system may take to end a process it was told to
+// kill.
+const endGrace = 5 * time.Second
+
 // outlast is which strays are still there after the given time, or sooner if
 // none is.
-func outlast(ctx context.Context, within time.Duration) (left []stray, err error) {
+func outlast(ctx context.Context, having string, within time.Duration) (left []stray, err error) {
 	for pause := time.Millisecond; ; pause *= 2 {
-		if left = strays(); len(left) == 0 || within <= 0 {
+		if left = strays(having); len(left) == 0 || within <= 0 {
 			return left, nil
 		}
 		pause = min(pause, within, 50*time.Millisecond)
@@ -64,18 +70,21 @@ type stray struct {
 
 // strays finds them. What shares a command with a program that is still there,
 // such as the shell that started it, is none.
-func strays() (list []stray) {
+func strays(having string) (list []stray) {
 	spared := prefixes(nil, markOf("self"))
 	for _, p := range processes() {
 		if p.dead || p.pid == os.Getpid() || !isOurs(p.pid) {
 			continue
 		}
-		mark := markOf(strconv.Itoa(p.pid))
+		pid := strconv.Itoa(p.pid)
+		mark := markOf(pid)
 		switch whose(mark) {
 		case somebody:
 			spared = prefixes(spared, mark)
 		case nobody:
-			list = append(list, stray{p.pid, p.born, mark})
+			if having == "" || slices.Contains(environ(pid), having) {
+				list = append(list, stray{p.pid, p.born, mark})
+			}
 		}
 	}
 	kept := list[:0]
@@ -111,14 +120,19 @@ func isOurs(pid int) bool {
 	return ok && int(st.Uid) == os.Geteuid()
 }
 
+// environ is the environment of a process, as far as it can be read.
+func environ(pid string) []string {
+	text, err := os.ReadFile("/proc/" + pid + "/environ")
+	if err != nil {
+		return nil
+	}
+	return strings.Split(string(text), "\x00")
+}
+
 // markOf is the mark in a process's environment, "" if it has none.
 func markOf(pid string) string {
-	environ, err := os.ReadFile("/proc/" + pid + "/environ")
-	if err != nil {
-		return ""
-	}
 	mark := ""
-	for kv := range strings.SplitSeq(string(environ), "\x00") {
+	for _, kv := range environ(pid) {
 		if m, ok := strings.CutPrefix(kv, markName); ok {
 			mark = m
 		}

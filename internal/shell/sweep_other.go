@@ -9,7 +9,7 @@ import (
 )
 
 // Sweep does nothing where what a killed program left cannot be told.
-func Sweep(context.Context) (ended int, err error) { return 0, nil }
+func Sweep(context.Context, string) (ended int, err error) { return 0, nil }
 
 // program is a process that runs commands.
 type program struct{ pid int }

@@ -19,7 +19,19 @@ import (
 	"coder/internal/shell"
 )
 
-const sweepRole = "SHELL_TEST_SWEEP"
+const (
+	sweepRole = "SHELL_TEST_SWEEP"
+	sweepID   = "SHELL_TEST_SWEEP_ID"
+)
+
+// only is what the environment of these tests' own processes holds. Other tests
+// leave processes behind at the same time.
+func only() string {
+	if id, ok := os.LookupEnv(sweepID); ok {
+		return sweepID + "=" + id
+	}
+	return sweepID + "=" + strconv.Itoa(os.Getpid())
+}
 
 // strayCommand leaves a daemon, a grandchild in the same session and one that
 // does not end when asked to, and tells their numbers.
@@ -35,7 +47,7 @@ sleep 1000`
 func agent(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestSweep$")
-	cmd.Env = append(os.Environ(), sweepRole+"="+dir)
+	cmd.Env = append(os.Environ(), sweepRole+"="+dir, only())
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)
@@ -79,7 +91,7 @@ func kill(cmd *exec.Cmd) {
 
 func TestSweep(t *testing.T) {
 	if dir := os.Getenv(sweepRole); dir != "" {
-		env := []string{"PATH=" + os.Getenv("PATH")}
+		env := []string{"PATH=" + os.Getenv("PATH"), only()}
 		if outer, ok := os.LookupEnv("CODER_COMMAND"); ok {
 			env = append(env, "CODER_COMMAND="+outer)
 		}
@@ -96,7 +108,7 @@ func TestSweep(t *testing.T) {
 		t.Fatalf("%d processes outlived the one that was killed; the test needs 3", n)
 	}
 
-	ended, err := shell.Sweep(t.Context())
+	ended, err := shell.Sweep(t.Context(), only())
 	if err != nil || ended < 3 {
 		t.Errorf("ended %d, %v", ended, err)
 	}
@@ -106,11 +118,11 @@ func TestSweep(t *testing.T) {
 	if pids := left(t, alive); len(pids) != 3 {
 		t.Errorf("of a living program only %v remain", pids)
 	}
-	if ended, err = shell.Sweep(t.Context()); ended != 0 || err != nil {
-		t.Errorf("again: ended %d, %v", ended, err)
+	if _, err = shell.Sweep(t.Context(), only()); err != nil || len(left(t, alive)) != 3 {
+		t.Errorf("again: %v, %v remain", err, left(t, alive))
 	}
 	kill(second)
-	if ended, err = shell.Sweep(t.Context()); ended < 3 || err != nil || len(left(t, alive)) > 0 {
+	if ended, err = shell.Sweep(t.Context(), only()); ended < 3 || err != nil || len(left(t, alive)) > 0 {
 		t.Errorf("later: ended %d, %v, left %v", ended, err, left(t, alive))
 	}
 }
@@ -138,13 +150,13 @@ func TestSweepTellsWhoseProcessItIs(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			cmd := exec.Command("sleep", "1000")
-			cmd.Env = []string{"CODER_COMMAND=" + tc.mark}
+			cmd.Env = []string{"CODER_COMMAND=" + tc.mark, only()}
 			if err := cmd.Start(); err != nil {
 				t.Fatal(err)
 			}
 			ended := make(chan error, 1)
 			go func() { ended <- cmd.Wait() }()
-			if _, err := shell.Sweep(t.Context()); err != nil {
+			if _, err := shell.Sweep(t.Context(), only()); err != nil {
 				t.Error(err)
 			}
 			alive := syscall.Kill(cmd.Process.Pid, 0) == nil && !isZombie(cmd.Process.Pid)
@@ -177,7 +189,7 @@ func ownMark(t *testing.T) string {
 func TestSweepSparesTheCommandItRunsIn(t *testing.T) {
 	const role = "SHELL_TEST_SWEEP_WITHIN"
 	if os.Getenv(role) != "" {
-		if ended, err := shell.Sweep(t.Context()); err != nil || ended != 0 {
+		if ended, err := shell.Sweep(t.Context(), only()); err != nil || ended != 0 {
 			t.Errorf("ended %d, %v", ended, err)
 		}
 		return
@@ -185,7 +197,7 @@ func TestSweepSparesTheCommandItRunsIn(t *testing.T) {
 	mine := strings.Split(ownMark(t), ".")
 	dead := strconv.Itoa(1<<30) + ".1." + mine[2]
 	cmd := exec.Command("/bin/sh", "-c", `"$0" -test.run='^TestSweepSparesTheCommandItRunsIn$' && echo survived`, os.Args[0])
-	cmd.Env = append(os.Environ(), role+"=1", "CODER_COMMAND="+dead)
+	cmd.Env = append(os.Environ(), role+"=1", "CODER_COMMAND="+dead, only())
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.HasSuffix(string(out), "survived\n") {
 		t.Errorf("%q, %v", out, err)
 	}
@@ -205,7 +217,7 @@ func TestSweepLeavesRunningCommandsAlone(t *testing.T) {
 	}()
 	lines := bufio.NewScanner(r)
 	lines.Scan()
-	if ended, err := shell.Sweep(t.Context()); ended != 0 || err != nil {
+	if ended, err := shell.Sweep(t.Context(), only()); ended != 0 || err != nil {
 		t.Errorf("ended %d, %v", ended, err)
 	}
 	for lines.Scan() {
@@ -223,10 +235,10 @@ func TestSweepCanBeCancelled(t *testing.T) {
 	kill(agent(t, dir))
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := shell.Sweep(ctx); !errors.Is(err, context.Canceled) {
+	if _, err := shell.Sweep(ctx, only()); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
-	if _, err := shell.Sweep(t.Context()); err != nil || len(left(t, dir)) > 0 {
+	if _, err := shell.Sweep(t.Context(), only()); err != nil || len(left(t, dir)) > 0 {
 		t.Errorf("then: %v, left %v", err, left(t, dir))
 	}
 }
