@@ -5,6 +5,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/render/term/ink"
+	"coder/internal/textsafe"
 )
 
 // How much of a call's output is shown: the first lines as they come and the
@@ -22,6 +23,7 @@ type outputBox struct {
 	kept  []ink.Span // or until then
 	clean pieces
 
+	part   string   // the beginning of a line whose rest has not come
 	lines  int      // that are complete
 	column int      // bytes of the line that is not
 	owed   bool     // a line end was not put yet
@@ -34,18 +36,29 @@ func (b *outputBox) keep(l ink.Look, text string) {
 }
 
 // empty reports whether nothing has come.
-func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 }
+func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 && b.part == "" }
 
-// write takes clean text.
+// write takes clean text. A line is shown when it is whole: only then can be
+// told whether it holds a key.
 func (b *outputBox) write(text string) {
 	for text != "" {
 		line, rest, ends := strings.Cut(text, "\n")
-		b.add(line)
+		b.part += line
+		if ends || len(b.part) > lineBytes {
+			b.flush()
+		}
 		if ends {
 			b.newline()
 		}
 		text = rest
 	}
+}
+
+// flush shows what there is of the line.
+func (b *outputBox) flush() {
+	line := b.part
+	b.part = ""
+	b.add(textsafe.Mask(line))
 }
 
 func (b *outputBox) add(text string) {
@@ -105,6 +118,7 @@ func (b *outputBox) end(leftOut func(lines int) string) {
 		return
 	}
 	b.write(b.clean.rest())
+	b.flush()
 	if b.column > 0 && b.lines >= headLines {
 		b.newline()
 	}
