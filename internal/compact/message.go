@@ -137,7 +137,7 @@ func Message(summary string, k Keep, room int) chat.Message {
 	budget := max(room, minRoom) * bytesPerToken
 	var b strings.Builder
 	b.WriteString(Header + "\n" + preamble + "\n")
-	write(&b, "user_words", fit(k.Words, budget/3))
+	write(&b, "user_words", fitWords(k.Words, budget/3))
 	write(&b, "todos", fit(todoLines(k.Todos), budget/8))
 	write(&b, "skills", fit(k.Skills, budget/16))
 	write(&b, "files", fit(k.Files, budget/8))
@@ -188,6 +188,41 @@ func fit(items []string, budget int) []string {
 		}
 	}
 	return dropMiddle(short, budget)
+}
+
+// pins are words by which people say that something holds for good.
+var pins = []string{
+	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget", "do not forget", "make sure",
+	"记住", "记得", "请记", "以后", "总是", "始终", "务必", "必须", "不要", "别忘", "注意", "重要",
+}
+
+func pinned(s string) bool {
+	s = strings.ToLower(s)
+	return slices.ContainsFunc(pins, func(p string) bool { return strings.Contains(s, p) })
+}
+
+// fitWords is fit for what the person said: if not all of it has room, what
+// they said is to hold for good goes last.
+func fitWords(words []string, budget int) []string {
+	all := fit(words, budget)
+	if len(all) == len(words) {
+		return all
+	}
+	var lasting []string
+	room := budget / 2
+	for _, w := range words {
+		w = middleOut(line(w), lengths[2])
+		if pinned(w) && len(w)+3 <= room {
+			lasting = append(lasting, w)
+			room -= len(w) + 3
+		}
+	}
+	for _, w := range fit(words, budget/2+room) {
+		if !slices.Contains(lasting, w) {
+			lasting = append(lasting, w)
+		}
+	}
+	return lasting
 }
 
 // dropMiddle keeps the first item and as many of the last as fit.
