@@ -25,6 +25,7 @@ type Conversation struct {
 	prompted int             // tokens of the last request, as the provider counted them
 	reported int             // tokens in use when the provider last said so
 	counted  int             // how many messages that figure covers
+	estimate estimate        // of what the figure does not cover
 	replaced []replaced      // what stood before each replacement, the newest last
 	mode     string          // the one last entered
 	reminded map[string]bool // names of reminders the model has been given
@@ -96,7 +97,7 @@ func (c *Conversation) replace(e event.ContextReplaced) {
 	if len(c.messages) == 0 {
 		c.reminded = nil // it begins anew
 	}
-	c.prompted, c.reported, c.counted = 0, 0, 0
+	c.prompted, c.reported, c.counted, c.estimate = 0, 0, 0, estimate{}
 }
 
 // restore brings back what the last replacement replaced; what was said since
@@ -108,7 +109,7 @@ func (c *Conversation) restore() {
 	last := c.replaced[len(c.replaced)-1]
 	c.replaced = c.replaced[:len(c.replaced)-1]
 	c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
-	c.prompted, c.reported, c.counted = 0, 0, 0
+	c.prompted, c.reported, c.counted, c.estimate = 0, 0, 0, estimate{}
 }
 
 // Replaced is how many messages the last replacement hides, and whether there
@@ -197,6 +198,23 @@ func (c *Conversation) View() []chat.Message {
 func (c *Conversation) Reported() (tokens int, since []chat.Message) {
 	return c.reported, slices.Clone(c.messages[c.counted:])
 }
+
+// Estimate is how many tokens were in use when the provider last said so, or
+// zero, and what the messages added since come to by count. Each message is
+// counted once, however often it is asked.
+func (c *Conversation) Estimate(count func(chat.Message) int) (reported, since int) {
+	e := &c.estimate
+	if e.from != c.counted || e.to > len(c.messages) {
+		*e = estimate{from: c.counted, to: c.counted}
+	}
+	for ; e.to < len(c.messages); e.to++ {
+		e.sum += count(c.messages[e.to])
+	}
+	return c.reported, e.sum
+}
+
+// estimate is what messages from one on come to, as far as they were counted.
+type estimate struct{ from, to, sum int }
 
 // Prompted is how many tokens the provider last said a request had, or zero.
 func (c *Conversation) Prompted() int { return c.prompted }

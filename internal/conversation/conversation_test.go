@@ -202,3 +202,33 @@ func TestWhatIsSaidInASubtaskIsNoPartOfTheSession(t *testing.T) {
 		t.Errorf("the subtask's messages: %v", ms)
 	}
 }
+
+func TestTheEstimateCountsEachMessageOnceAndFollowsReplacements(t *testing.T) {
+	var c conversation.Conversation
+	counted := 0
+	count := func(m chat.Message) int { counted++; return len(m.Text()) }
+	say := func(s string, u *chat.Usage) {
+		c.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, s), Usage: u}})
+	}
+	want := func(reported, since, calls int) {
+		t.Helper()
+		counted = 0
+		if r, s := c.Estimate(count); r != reported || s != since || counted != calls {
+			t.Errorf("%d and %d with %d counts, want %d and %d with %d", r, s, counted, reported, since, calls)
+		}
+	}
+	say("abc", nil)
+	say("de", nil)
+	want(0, 5, 2)
+	want(0, 5, 0)
+	say("f", nil)
+	want(0, 6, 1)
+	say("reply", &chat.Usage{In: 100, Out: 10})
+	want(110, 0, 0)
+	say("gh", nil)
+	want(110, 2, 1)
+	c.Add(event.Record{Event: event.ContextReplaced{Messages: []chat.Message{chat.Say(chat.User, "sum")}, Keep: 1}})
+	want(0, 5, 2)
+	c.Add(event.Record{Event: event.ContextRestored{}})
+	want(0, 13, 5)
+}

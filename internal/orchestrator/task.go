@@ -135,17 +135,14 @@ func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
 func (o *Orchestrator) ContextUsed() int { return o.contextUsed(o.Settings()) }
 
 func (o *Orchestrator) contextUsed(set Settings) int {
-	used, since := o.Talk.Reported()
+	used, since := o.Talk.Estimate(tokens.MessageTokens)
 	if used == 0 {
 		used = tokens.Tokens(set.System)
 		for s := range set.Tools.Specs() {
 			used += tokens.Tokens(s.Doc) + tokens.Tokens(string(s.Schema))
 		}
 	}
-	for _, m := range since {
-		used += tokens.MessageTokens(m)
-	}
-	return used
+	return used + since
 }
 
 // markInterrupted adds to a tool's result, a JSON object, that the person
