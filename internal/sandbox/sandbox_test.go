@@ -215,7 +215,7 @@ func TestBlocked(t *testing.T) {
 		{126, "/bin/sh: 1: ./run: Permission denied", false},
 		{126, "sh: 1: /usr/bin/thing: Permission denied", false},
 		{6, "curl: (6) Could not resolve host: example.com", true},
-		{1, "dial tcp: lookup proxy.golang.org: no such host", true},
+		{1, "dial tcp: lookup packages.example: no such host", true},
 		{1, "npm error code EAI_AGAIN", true},
 		{1, "connect: network is unreachable", true},
 		{1, "connect to 127.0.0.1 port 80: Connection refused", false},

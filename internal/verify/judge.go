@@ -66,10 +66,11 @@ var broken = []struct{ sign, reason string }{
 	{"cannot connect to the docker daemon", "a service is not running"},
 }
 
-// Package registries, and what is said of them when they cannot be reached.
+// What package managers say when they fetch something, and what is said when
+// that cannot be reached.
 var (
-	registries = []string{"proxy.golang.org", "sum.golang.org", "registry.npmjs", "registry.yarnpkg", "crates.io", "maven", "gradle.org", "pypi.org"}
-	offline    = []string{
+	fetching = []string{"go: ", "npm err", "npm error", "pnpm err", "yarn", "cargo", "registry", "index", "pip", "maven", "gradle", "could not transfer", "download"}
+	offline  = []string{
 		"dial tcp", "i/o timeout", "could not resolve", "no such host", "network is unreachable", "enotfound", "eai_again", "etimedout", "econnrefused",
 		"unknownhostexception", "connection refused", "connection timed out", "temporary failure in name resolution", "failed to get",
 	}
@@ -96,7 +97,7 @@ func Judge(exitCode int, stdout, stderr string) Verdict {
 			return Verdict{Environment, b.reason}
 		}
 	}
-	if containsAny(output, registries) && containsAny(output, offline) {
+	if containsAny(output, fetching) && containsAny(output, offline) {
 		return Verdict{Environment, "packages cannot be downloaded"}
 	}
 	return Verdict{Failed, fmt.Sprintf("exit code %d", exitCode)}

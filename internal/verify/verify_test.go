@@ -194,7 +194,7 @@ func TestJudge(t *testing.T) {
 		"no pytest":             {1, "", "/usr/bin/python: No module named pytest", Environment},
 		"own module missing":    {2, "", "ModuleNotFoundError: No module named 'shop'", Failed},
 		"toolchain":             {1, "", "go: go.mod requires go >= 1.99 (running go 1.20; GOTOOLCHAIN=local)", Environment},
-		"offline":               {1, "", "go: x@v1: Get \"https://proxy.golang.org/x\": dial tcp: lookup proxy.golang.org: no such host", Environment},
+		"offline":               {1, "", "go: x@v1: Get \"https://packages.example/x\": dial tcp: lookup packages.example: no such host", Environment},
 		"test without a server": {1, "--- FAIL: TestDial\n dial tcp 127.0.0.1:80: connection refused", "", Failed},
 		"refused, no registry":  {1, "connection refused", "", Failed},
 		"test prints it":        {1, "--- FAIL: TestShell\n command not found", "", Failed},
