@@ -79,7 +79,7 @@ func (w *world) start(script string, verdict policy.Verdict, person uip.Interact
 	p := &process{w: w, store: &mortal{Store: &w.store, lives: lives}, model: scripted.New(s, scripted.Options{})}
 	p.Supervisor = supervisor.New(supervisor.Config{
 		Store: p.store, Sessions: &w.sessions, Person: person, Engine: p.engine(verdict),
-		Dir: "/work", NewID: w.newID, Now: time.Now,
+		Dir: "/project", NewID: w.newID, Now: time.Now,
 	})
 	return p
 }

@@ -194,7 +194,7 @@ func TestTheSnapshotIsAChatRequest(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if snap.ID != "s" || snap.Meta.Title != "first" || snap.Model != "m" || snap.Meta.Dir != "/work" || len(snap.Tools) != 1 {
+	if snap.ID != "s" || snap.Meta.Title != "first" || snap.Model != "m" || snap.Meta.Dir != "/project" || len(snap.Tools) != 1 {
 		t.Errorf("head %+v, %d tools", snap.Head, len(snap.Tools))
 	}
 	if len(snap.Local) != 1 || snap.Local[0].Input != "/help" || !snap.Local[0].Local || snap.Local[0].Before != 5 {

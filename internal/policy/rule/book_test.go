@@ -13,7 +13,7 @@ import (
 	"coder/internal/tool"
 )
 
-const root = "/work/app"
+const root = "/home/me/app"
 
 // book returns a book whose commands are judged in a workspace that holds a
 // few files.
