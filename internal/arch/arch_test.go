@@ -27,6 +27,7 @@ var plan = []struct {
 	{"event", "chat show uip wire"},
 	{"task", "event uip"},
 	{"textsafe", ""},
+	{"authkey", ""},
 
 	// contracts, and the suites that hold implementations to them
 	{"provider", "chat"},
