@@ -28,6 +28,7 @@ var plan = []struct {
 	{"task", "event uip"},
 	{"textsafe", ""},
 	{"authkey", ""},
+	{"secret", ""},
 
 	// contracts, and the suites that hold implementations to them
 	{"provider", "chat"},
@@ -55,7 +56,7 @@ var plan = []struct {
 	{"command", "mdfile"},
 	{"export", "chat event session show textsafe uip"},
 	{"policy/risk", "policy tool"},
-	{"policy/rule", "policy policy/risk tool"},
+	{"policy/rule", "policy policy/risk secret tool"},
 	{"profile", "policy tool"},
 	{"agent", "mdfile policy tool"},
 	{"whole", ""},

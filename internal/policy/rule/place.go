@@ -3,7 +3,6 @@ package rule
 import (
 	"path"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"github.com/bmatcuk/doublestar/v4"
@@ -49,30 +48,4 @@ func (b *Book) covers(pattern, place string) bool {
 func matchFold(pattern, name string) bool {
 	ok, err := doublestar.Match(strings.ToLower(pattern), strings.ToLower(name))
 	return err == nil && ok
-}
-
-// secrets are files that usually hold keys. They are asked about even where
-// reading is allowed.
-var secrets = []string{
-	".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
-	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_*_sk", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".htpasswd",
-	".npmrc", ".pypirc", "credentials.json", "service-account*.json", "secrets.y*ml", "*.tfvars",
-	".ssh/**", ".gnupg/**", ".aws/credentials", ".aws/config", ".kube/config", ".docker/config.json", ".config/gcloud/**", ".config/gh/hosts.yml",
-	".azure/**", ".coder/config.json",
-	"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssl/private/**", "/proc/*/environ", "/proc/*/mem", "/dev/sd*", "/dev/nvme*", "/dev/vd*", "/dev/mem",
-}
-
-// samples are files named like secrets that hold none.
-var samples = []string{".example", ".sample", ".template", ".dist", ".defaults"}
-
-// isSecret reports whether a file usually holds keys.
-func (b *Book) isSecret(place string) bool {
-	name := strings.ToLower(path.Base(place))
-	if strings.HasSuffix(name, ".pub") || slices.ContainsFunc(samples, func(s string) bool { return strings.HasSuffix(name, s) }) {
-		return false
-	}
-	if place == ".coder/config.json" {
-		return false // the project's own settings; only the user's hold keys
-	}
-	return slices.ContainsFunc(secrets, func(s string) bool { return b.covers(s, place) || b.covers("**/"+s, place) })
 }

@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
+	"coder/internal/secret"
 	"coder/internal/tool"
 )
 
@@ -240,7 +241,7 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 		return denied(b.Deny[i]), true
 	}
 	f, ok = b.pattern(tools, name, place)
-	if !ok && b.isSecret(place) && !p.Unchecked {
+	if !ok && secret.Is(place) && !p.Unchecked {
 		f, ok = finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
 		if slices.ContainsFunc(b.Allow, covers) {
 			f.verdict = policy.Allow
