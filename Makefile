@@ -20,8 +20,9 @@ build: ## build the static binary bin/coder
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
 
-test: vet ## run every test with the race detector, in random order
-	GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=on $(PKGS)
+# The same seeds and the same order every time: chance belongs to fuzz and soak.
+test: vet ## run every test with the race detector
+	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $(PKGS)
 
 check: fmt lint test ## everything a change must pass: format, lint, tests
 
@@ -37,7 +38,8 @@ lint: vet ## run staticcheck
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
 	$(GO) run ./cmd/bench -coder bin/coder
 
-fuzz: ## fuzz every target for T each: make fuzz T=1m
+fuzz: ## try new orders and seeds in every test, then fuzz every target for T each: make fuzz T=1m
+	$(GO) test -shuffle=on -rapid.checks=1000 $$(grep -rl pgregory.net/rapid --include=*_test.go internal | xargs -n1 dirname | sort -u | sed 's|^|./|')
 	@set -e; for pkg in $$($(GO) list $(PKGS)); do \
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(T) $$pkg; \

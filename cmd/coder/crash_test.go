@@ -158,9 +158,9 @@ func checkSnapshot(t *testing.T, ws string) {
 // TestKillAtAnyTime kills a running process from outside and goes on with its
 // session, again and again in the same session.
 func TestKillAtAnyTime(t *testing.T) {
-	rounds := 12
+	rounds, chance := 12, rand.New(rand.NewPCG(1, 2))
 	if n, err := strconv.Atoi(os.Getenv("CODER_SOAK")); err == nil {
-		rounds = n
+		rounds, chance = n, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))
 	}
 	p := newProgram(t)
 	p.file("a.txt", "x\n")
@@ -174,7 +174,7 @@ func TestKillAtAnyTime(t *testing.T) {
 		if err := c.Start(); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Duration(rand.IntN(120)) * time.Millisecond)
+		time.Sleep(time.Duration(chance.IntN(120)) * time.Millisecond)
 		_ = c.Process.Kill()
 		_ = c.Wait()
 		rs, err := readSession(p.ws, "s1")

@@ -25,6 +25,7 @@ import (
 	"golang.org/x/term"
 
 	"coder/internal/app"
+	"coder/internal/tty/cells"
 )
 
 var update = flag.Bool("update", false, "rewrite the pictures of the screen tests")
@@ -100,12 +101,34 @@ func readPage(path string) (*page, error) {
 	for _, f := range archive.Files {
 		if strings.HasPrefix(f.Name, pictured) {
 			p.pictures[f.Name] = string(f.Data)
+			if line, ok := crowded(f); ok {
+				return nil, fmt.Errorf("%s: %s: a longer time would not fit into the line %q", path, f.Name, line)
+			}
 		} else {
 			p.files = append(p.files, f)
 		}
 	}
 	return p, nil
 }
+
+// crowded finds a line of a picture that would be cut or wrapped otherwise if
+// something took longer: 999 ms instead of 3 ms.
+func crowded(picture txtar.File) (line string, found bool) {
+	var cols, rows int
+	look := strings.Fields(picture.Name)[1]
+	if _, err := fmt.Sscanf(look, "%dx%d", &cols, &rows); err != nil {
+		return "", false
+	}
+	for line := range strings.Lines(codes.ReplaceAllString(string(picture.Data), "")) {
+		longest := strings.ReplaceAll(strings.TrimSuffix(line, "\n"), "TIME", "999 ms")
+		if strings.Contains(line, "TIME") && cells.Width(longest) >= cols {
+			return line, true
+		}
+	}
+	return "", false
+}
+
+var codes = regexp.MustCompile(`\{[^}]*\}`)
 
 // split parts a line into words; one in quotes is as Go writes it.
 func split(line string) (words []string, err error) {
@@ -302,8 +325,9 @@ func (s *scene) normal(picture string) string {
 	return took.ReplaceAllString(picture, "TIME")
 }
 
-// patience is how long something may take before it is taken for broken.
-const patience = 20 * time.Second
+// patience is how long something may take before it is taken for broken. It is
+// spent only where something is, so it can be long enough for a busy machine.
+const patience = 2 * time.Minute
 
 // until waits for something to become so.
 func (s *scene) until(is func() bool) bool {

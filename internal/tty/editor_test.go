@@ -46,11 +46,11 @@ func TestTheNextCharacterStandsWhereTheCursorWas(t *testing.T) {
 		}
 		s.EndLine()
 		show()
-		if rows, _, _ := e.View(w.emu.Width()); len(rows) >= w.emu.Height() {
-			return // parts of it are out of sight
-		}
 		line, col := w.line(), w.emu.CursorPosition().X
 		e.Key(lineedit.Typed('X'))
+		if rows, _, _ := e.View(w.emu.Width()); len(rows) >= w.emu.Height() {
+			return // parts of it are out of sight, or go out of sight now
+		}
 		show()
 		at := func(col, line int) bool {
 			c := w.emu.CellAt(col, line-w.emu.ScrollbackLen())
@@ -61,6 +61,30 @@ func TestTheNextCharacterStandsWhereTheCursorWas(t *testing.T) {
 			t.Fatalf("typed X at %d,%d of %q", line, col, all(w.emu))
 		}
 	})
+}
+
+// A draft that grows as high as the screen loses its first row, not the one
+// that is typed into.
+func TestTheRowTypedIntoStaysInSight(t *testing.T) {
+	const cols, rows = 4, 6
+	w := newWatched(t.Fatalf, cols, rows)
+	s := NewScreen(w, w.size, ScreenOptions{})
+	e := lineedit.Editor{Prompt: []lineedit.Span{{Text: "> "}}}
+	for n := range 3 * cols * rows {
+		r := rune('a' + n%26)
+		e.Key(lineedit.Typed(r))
+		view, row, col := e.View(cols)
+		if err := s.SetLive(view, row, col); err != nil {
+			t.Fatal(err)
+		}
+		at := w.emu.CursorPosition()
+		if at.X == 0 {
+			at.X, at.Y = cols, at.Y-1
+		}
+		if c := w.emu.CellAt(at.X-1, at.Y); c == nil || c.Content != string(r) {
+			t.Fatalf("character %d, %q, is not before the cursor at %v of %q", n, r, at, all(w.emu))
+		}
+	}
 }
 
 // discard is a terminal that is only written to.
