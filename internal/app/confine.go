@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/confine"
 	"coder/internal/policy/risk"
+	"coder/internal/tool"
 )
 
 // confiner keeps the commands of one session within bounds.
@@ -21,22 +22,18 @@ func (h *house) confiner() *confine.Confiner {
 			m, _ := h.state.Current()
 			return h.conf.Safety.Network && !m.ReadOnly
 		},
-		Analyse: h.analyse, Warn: h.warn,
+		Warn: h.warn,
 	})
 }
 
 // analyse says what a command line would do here. Before there is a judge
 // nothing is known.
-func (h *house) analyse(command string) risk.Report {
+func (h *house) analyse(command string) tool.Line {
 	if h.judge == nil {
-		return risk.Report{Unknown: true}
+		return risk.Report{Command: command, Unknown: true}
 	}
 	return h.judge.Analyse(command)
 }
-
-// guard is the command to run in place of one that was let run because it only
-// reads: what a repository could make git run is switched off.
-func (h *house) guard(command string) string { return risk.Guard(command, h.analyse(command)) }
 
 // caches are where common tools keep what they can make again.
 func (h *house) caches(home string) []string {

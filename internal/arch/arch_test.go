@@ -80,7 +80,7 @@ var plan = []struct {
 	{"toolbox/files", "chat patch show tool workspace"},
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
-	{"confine", "policy/risk sandbox toolbox/exec"},
+	{"confine", "policy/risk sandbox tool toolbox/exec"},
 	{"toolbox/git", "shell show textsafe tool workspace"},
 	{"toolbox/web", "chat show textsafe tool"},
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},

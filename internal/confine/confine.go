@@ -16,6 +16,7 @@ import (
 
 	"coder/internal/policy/risk"
 	"coder/internal/sandbox"
+	"coder/internal/tool"
 	"coder/internal/toolbox/exec"
 )
 
@@ -33,10 +34,9 @@ type Options struct {
 	LookPath func(name string) (string, error)
 
 	Root, Home string
-	Write      []string    // more folders that may be written to
-	Protect    []string    // more paths that may not, wherever they lie
-	Network    func() bool // may commands use it now?
-	Analyse    func(command string) risk.Report
+	Write      []string     // more folders that may be written to
+	Protect    []string     // more paths that may not, wherever they lie
+	Network    func() bool  // may commands use it now?
 	Warn       func(string) // tells the person, once, what is not enforced
 }
 
@@ -65,12 +65,13 @@ func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
 // Close removes what the sandbox put in place for the session.
 func (c *Confiner) Close() error { return c.box.Close() }
 
-// Command is the confinement of one command.
-func (c *Confiner) Command(ctx context.Context, command string) (exec.Confinement, error) {
+// Command is the confinement of one command line, by the reading of it that
+// was judged.
+func (c *Confiner) Command(ctx context.Context, line tool.Line) (exec.Confinement, error) {
 	if c.o.Demand == Off {
 		return exec.Confinement{}, nil
 	}
-	limits := c.limits(command)
+	limits := c.limits(line)
 	box := c.find(ctx)
 	report := box.Report(limits)
 	switch {
@@ -104,7 +105,7 @@ func (c *Confiner) Words(ctx context.Context) string {
 	if c.o.Demand == Off {
 		return Off
 	}
-	return words(c.find(ctx).Report(c.limits("true")))
+	return words(c.find(ctx).Report(c.limits(nil)))
 }
 
 func words(r sandbox.Report) string {
@@ -120,7 +121,7 @@ func (c *Confiner) Check(ctx context.Context) error {
 	if c.o.Demand != Require {
 		return nil
 	}
-	if report := c.find(ctx).Report(c.limits("true")); !report.Whole {
+	if report := c.find(ctx).Report(c.limits(nil)); !report.Whole {
 		return unavailable(report)
 	}
 	return nil
@@ -133,7 +134,7 @@ func unavailable(r sandbox.Report) error {
 // limits are what a command may do: write below the workspace, to temporary
 // folders and to what else was named, and use the network if that is on now. A
 // line that runs git may write what git needs, and no more of its own files.
-func (c *Confiner) limits(command string) sandbox.Limits {
+func (c *Confiner) limits(line tool.Line) sandbox.Limits {
 	l := sandbox.Limits{Network: c.o.Network()}
 	l.Write = existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
 	protect := slices.Clone(c.o.Protect)
@@ -142,7 +143,7 @@ func (c *Confiner) limits(command string) sandbox.Limits {
 			protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 		}
 	}
-	if c.runsGit(command) {
+	if runsGit(line) {
 		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
 		protect = append(protect, sandbox.ProtectedInForGit(c.o.Root)...)
 	}
@@ -156,9 +157,11 @@ func holds(dir, path string) bool {
 	return err == nil && filepath.IsLocal(rel)
 }
 
-// runsGit reports whether a command line runs git itself.
-func (c *Confiner) runsGit(command string) bool {
-	return slices.ContainsFunc(c.o.Analyse(command).Simple, func(s risk.Command) bool { return s.Name == "git" })
+// runsGit reports whether a command line runs git itself. Of a line that nobody
+// read it is not known, so it does not.
+func runsGit(line tool.Line) bool {
+	r, _ := line.(risk.Report)
+	return slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name == "git" })
 }
 
 // existing are the paths that are there, each once.

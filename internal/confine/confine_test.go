@@ -21,6 +21,9 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// read reads a command line as it is read before it is judged.
+func read(command string) risk.Report { return risk.Analyse(command, risk.Facts{Cwd: "/"}) }
+
 // helpless are the options on a machine that can confine nothing: there is no
 // program to do it.
 func helpless(t *testing.T, demand string) (confine.Options, *[]string) {
@@ -29,8 +32,7 @@ func helpless(t *testing.T, demand string) (confine.Options, *[]string) {
 	root := t.TempDir()
 	return confine.Options{
 		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false },
-		Analyse: func(line string) risk.Report { return risk.Analyse(line, risk.Facts{Cwd: root}) },
-		Warn:    func(s string) { warned = append(warned, s) },
+		Warn: func(s string) { warned = append(warned, s) },
 	}, &warned
 }
 
@@ -38,7 +40,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 	o, warned := helpless(t, confine.Auto)
 	c := confine.New(o)
 	for range 2 {
-		got, err := c.Command(t.Context(), "ls")
+		got, err := c.Command(t.Context(), read("ls"))
 		if err != nil || got.Through != nil {
 			t.Errorf("%+v, %v", got, err)
 		}
@@ -52,7 +54,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 
 	o, _ = helpless(t, confine.Require)
 	c = confine.New(o)
-	if _, err := c.Command(t.Context(), "ls"); !errors.Is(err, confine.ErrUnavailable) {
+	if _, err := c.Command(t.Context(), read("ls")); !errors.Is(err, confine.ErrUnavailable) {
 		t.Errorf("a command that must be confined was let run: %v", err)
 	}
 	if err := c.Check(t.Context()); !errors.Is(err, confine.ErrUnavailable) {
@@ -61,7 +63,7 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 
 	o, warned = helpless(t, confine.Off)
 	c = confine.New(o)
-	if got, err := c.Command(t.Context(), "ls"); err != nil || got.Through != nil || len(*warned) > 0 || c.Words(t.Context()) != confine.Off {
+	if got, err := c.Command(t.Context(), read("ls")); err != nil || got.Through != nil || len(*warned) > 0 || c.Words(t.Context()) != confine.Off {
 		t.Errorf("off: %+v, %v, %q", got, err, *warned)
 	}
 }
@@ -82,7 +84,7 @@ func TestAHomeInATemporaryFolderIsProtectedToo(t *testing.T) {
 	}
 	c := confine.New(o)
 	defer c.Close()
-	got, err := c.Command(t.Context(), "make")
+	got, err := c.Command(t.Context(), read("make"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +116,7 @@ func TestALineThatRunsGitMayWriteWhatGitNeeds(t *testing.T) {
 	c := confine.New(o)
 	defer c.Close()
 	line := func(command string) string {
-		got, err := c.Command(t.Context(), command)
+		got, err := c.Command(t.Context(), read(command))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -39,6 +39,25 @@ func verdict(t *testing.T, j *judge.Judge, c policy.Case) policy.Opinion {
 	return o
 }
 
+func TestTheReadingThatAPlanCarriesIsJudged(t *testing.T) {
+	j := newJudge(t, "build", func(o *judge.Options) { o.Given = map[string]risk.Patterns{"bash": {"rm *": policy.Deny}} })
+	for name, tt := range map[string]struct {
+		line risk.Report
+		want policy.Verdict
+	}{
+		"its commands":      {risk.Report{Command: "ls", Simple: []risk.Command{{Name: "rm", Args: []string{"a"}}}}, policy.Deny},
+		"its findings":      {risk.Report{Command: "ls", Simple: []risk.Command{{Name: "ls"}}, Findings: []risk.Finding{{Level: risk.Block}}}, policy.Deny},
+		"what it only asks": {risk.Report{Command: "ls", Simple: []risk.Command{{Name: "ls"}}}, policy.Ask},
+		"not another's":     {risk.Report{Command: "rm a", Simple: []risk.Command{{Name: "rm", Args: []string{"a"}}}}, policy.Allow},
+	} {
+		c := run("ls")
+		c.Plan.Line = tt.line
+		if o := verdict(t, j, c); o.Verdict != tt.want {
+			t.Errorf("%s: %v (%s), want %v", name, o.Verdict, o, tt.want)
+		}
+	}
+}
+
 func TestModeRulesAndRisksAreWeighedTogether(t *testing.T) {
 	allowAll := func(o *judge.Options) { o.Given = map[string]risk.Patterns{"bash": {"*": policy.Allow}} }
 	unasked := func(o *judge.Options) { o.Unasked = true }

@@ -26,6 +26,8 @@ type Func[In any] struct {
 	Aliases   []Alias
 	Plan      func(context.Context, In) (Plan, error)
 	Do        func(context.Context, In, io.Writer) (Result, error)
+	// DoPlanned takes the place of Do where the work needs the call's plan.
+	DoPlanned func(context.Context, In, Plan, io.Writer) (Result, error)
 }
 
 // Spec describes f to the model.
@@ -55,6 +57,9 @@ type funcCall[In any] struct {
 func (c funcCall[In]) Plan() Plan { return c.plan }
 
 func (c funcCall[In]) Run(ctx context.Context, out io.Writer) (Result, error) {
+	if c.f.DoPlanned != nil {
+		return c.f.DoPlanned(ctx, c.in, c.plan, out)
+	}
 	return c.f.Do(ctx, c.in, out)
 }
 

@@ -64,6 +64,16 @@ type Plan struct {
 	Confined string
 	// Unconfined is set if the call asks to be let out of those bounds.
 	Unconfined bool
+	// Line is the reading of the command line that the call would run, if one
+	// was made. Whatever decides about the line, confines it or guards it looks
+	// at this one value, so that what was judged is what runs.
+	Line Line
+}
+
+// A Line is a command line that has been read.
+type Line interface {
+	Written() string // as the call gave it
+	Runs() string    // as the shell is given it
 }
 
 // ReadOnly reports whether the plan only looks. A plan with no effects is not

@@ -21,7 +21,7 @@ func judgeOf(facts Facts, commands bool) policy.Policy {
 	return policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
 		o := policy.Opinion{Verdict: policy.Allow, ReadOnly: len(c.Plan.Effects) > 0 && !c.Plan.Unconfined}
 		for _, e := range c.Plan.Effects {
-			o.ReadOnly = judge(&o, e, facts, commands) && o.ReadOnly
+			o.ReadOnly = judge(&o, c.Plan, e, facts, commands) && o.ReadOnly
 		}
 		if c.Plan.Unconfined {
 			object(&o, policy.Ask, "runs outside the sandbox: nothing but your own rights limits what it can change")
@@ -32,10 +32,13 @@ func judgeOf(facts Facts, commands bool) policy.Policy {
 }
 
 // judge adds what speaks against an effect and reports whether it only reads.
-func judge(o *policy.Opinion, e tool.Effect, facts Facts, commands bool) (reads bool) {
+func judge(o *policy.Opinion, p tool.Plan, e tool.Effect, facts Facts, commands bool) (reads bool) {
 	switch e.Kind {
 	case tool.Exec:
-		r := Analyse(e.Target, facts)
+		r, ok := Of(p, e.Target)
+		if !ok {
+			r = Analyse(e.Target, facts)
+		}
 		for _, f := range r.Findings {
 			if commands {
 				object(o, f.Level.verdict(), grounds(f))

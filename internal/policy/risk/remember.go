@@ -3,6 +3,7 @@ package risk
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -96,8 +97,16 @@ type Patterns map[string]policy.Verdict
 // Verdict is the strictest verdict on any command of the line, and the pattern
 // that gave it. A pattern that allows vouches for its own command only: if the
 // line also substitutes, redirects or is not understood, the baseline
-// decides. It fails if a command matches no pattern at all.
+// decides. One that denies holds for what is not understood too: that may be
+// what it denies. It fails if a command matches no pattern at all.
 func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool) {
+	if r.Unknown {
+		for _, p := range slices.Sorted(maps.Keys(ps)) {
+			if ps[p] == policy.Deny {
+				return policy.Deny, p, true
+			}
+		}
+	}
 	if len(r.Simple) == 0 {
 		v, ok = ps["*"]
 		return v, "*", ok

@@ -47,15 +47,17 @@ func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
 func (f Facts) repoRuns(p string) bool { return f.RepoRuns == nil || !path.IsAbs(p) || f.RepoRuns(p) }
 
-// Report is what a command line would do.
+// Report is what a command line would do. It is made once for each call and
+// carried on its plan: see [Of].
 type Report struct {
+	Command  string // the line as it was written
 	Level    Level
 	Findings []Finding
 	// ReadOnly is set if every part is known to only read, as written.
 	ReadOnly bool
 	// Why says in a few words why it is not read-only, if it is not.
 	Why string
-	// Unknown is set if part of it could not be parsed or resolved.
+	// Unknown is set if it may run commands that could not be told.
 	Unknown bool
 	// Substituted is set if the output of a command becomes part of the line.
 	Substituted bool
@@ -115,7 +117,7 @@ const (
 
 // Analyse judges a command line for the shell.
 func Analyse(command string, facts Facts) Report {
-	w := &walker{facts: facts, report: Report{ReadOnly: true}}
+	w := &walker{facts: facts, report: Report{Command: command, ReadOnly: true}}
 	if facts.Cwd == "" {
 		w.lost = true
 	} else {

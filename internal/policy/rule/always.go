@@ -124,7 +124,7 @@ func (b *Book) memory(c policy.Case) (k Kept, what string, err error) {
 	}
 	var parts []string
 	for _, e := range c.Plan.Effects {
-		part, err := b.remember(&k, c.Tool, e)
+		part, err := b.remember(&k, c, e)
 		if err != nil {
 			return k, "", err
 		}
@@ -135,10 +135,10 @@ func (b *Book) memory(c policy.Case) (k Kept, what string, err error) {
 	return k, strings.Join(parts, ", "), nil
 }
 
-func (b *Book) remember(k *Kept, name string, e tool.Effect) (string, error) {
+func (b *Book) remember(k *Kept, c policy.Case, e tool.Effect) (string, error) {
 	switch e.Kind {
 	case tool.Exec:
-		r := b.Analyse(e.Target)
+		r := b.read(c.Plan, e.Target)
 		names, err := risk.Names(r)
 		if err != nil {
 			return "", err
@@ -167,8 +167,8 @@ func (b *Book) remember(k *Kept, name string, e tool.Effect) (string, error) {
 		return "fetching from " + host, nil
 	case tool.Note, tool.Unknown:
 	}
-	k.Tools = append(k.Tools, name)
-	return "every use of " + name, nil
+	k.Tools = append(k.Tools, c.Tool)
+	return "every use of " + c.Tool, nil
 }
 
 // Words lists what is remembered, as a person would say it.

@@ -9,22 +9,31 @@ import (
 
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
+	"coder/internal/tool"
 )
 
 // command judges a command line: the commands in it, and the files it names.
-func (b *Book) command(p Preset, name, line string) []finding {
+func (b *Book) command(p Preset, name string, r risk.Report) []finding {
 	if p.Unchecked {
 		return nil
 	}
-	r := b.Analyse(line)
 	if s, ok := objects(b.Deny, name, r); ok {
 		return []finding{denied(s)}
 	}
-	return append([]finding{b.line(p, name, line, r)}, b.named(p, r)...)
+	return append([]finding{b.line(p, name, r)}, b.named(p, r)...)
+}
+
+// read is the report on a command line: the one its plan carries, if there is
+// one.
+func (b *Book) read(p tool.Plan, line string) risk.Report {
+	if r, ok := risk.Of(p, line); ok {
+		return r
+	}
+	return b.Analyse(line)
 }
 
 // line judges the commands of a line.
-func (b *Book) line(p Preset, name, text string, r risk.Report) finding {
+func (b *Book) line(p Preset, name string, r risk.Report) finding {
 	wide := b.wide(p, name, "bash")
 	patterns := maps.Clone(b.Given["bash"])
 	if patterns == nil {
@@ -48,7 +57,7 @@ func (b *Book) line(p Preset, name, text string, r risk.Report) finding {
 		if r.Why != "" {
 			f.text = fmt.Sprintf("plan mode: the command is not known to only read (%s)", r.Why)
 		}
-	case v == policy.Ask && wideSpoke && (b.remembers(text, r) || vouches(b.Allow, name, r)):
+	case v == policy.Ask && wideSpoke && (b.remembers(r) || vouches(b.Allow, name, r)):
 		f.verdict = policy.Allow
 	}
 	return f
@@ -187,13 +196,13 @@ func braces(word string) []string {
 	return words
 }
 
-func (b *Book) remembers(text string, r risk.Report) bool {
+func (b *Book) remembers(r risk.Report) bool {
 	if b.Always == nil {
 		return false
 	}
 	if b.Exact {
 		_, err := risk.Names(r)
-		return err == nil && b.Always.line(text)
+		return err == nil && b.Always.line(r.Command)
 	}
 	return risk.Remembered(b.Always.commands(), r)
 }

@@ -38,7 +38,7 @@ type Book struct {
 	Exact bool
 
 	Root, Home string // absolute
-	// Analyse says what a command line would do.
+	// Analyse says what a command line would do that no plan has a report on.
 	Analyse func(command string) risk.Report
 	// Glob, which may be nil, lists the files a shell pattern stands for.
 	Glob func(pattern string) []string
@@ -56,7 +56,7 @@ func (b *Book) In(p Preset) policy.Policy {
 			effects = []tool.Effect{{}}
 		}
 		for _, e := range effects {
-			for _, f := range b.judge(p, c.Tool, e) {
+			for _, f := range b.judge(p, c, e) {
 				f.addTo(&o)
 			}
 		}
@@ -92,14 +92,15 @@ var classes = map[tool.Kind]string{
 	tool.Read: "read", tool.Write: "write", tool.Exec: "bash", tool.Net: "fetch", tool.Note: "note",
 }
 
-func (b *Book) judge(p Preset, name string, e tool.Effect) []finding {
+func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
+	name := c.Tool
 	class, known := classes[e.Kind]
 	if !known {
 		class = "default"
 	}
 	switch e.Kind {
 	case tool.Exec:
-		return b.command(p, name, e.Target)
+		return b.command(p, name, b.read(c.Plan, e.Target))
 	case tool.Read, tool.Write:
 		return []finding{b.file(p, name, class, e.Target)}
 	case tool.Net:

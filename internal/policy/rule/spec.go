@@ -106,13 +106,14 @@ func vouches(specs []Spec, tool string, r risk.Report) bool {
 	return true
 }
 
-// objects reports the spec that forbids some command of a line.
+// objects reports the spec that forbids some command of a line. A line of which
+// not every command could be told may run the one that is forbidden.
 func objects(specs []Spec, tool string, r risk.Report) (Spec, bool) {
 	for _, s := range specs {
 		if !s.names(tool, "bash") {
 			continue
 		}
-		if s.On == "" || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(s.On) }) {
+		if s.On == "" || r.Unknown || slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return c.Matches(s.On) }) {
 			return s, true
 		}
 	}

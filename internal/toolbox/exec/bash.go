@@ -39,12 +39,12 @@ type Options struct {
 	// Env is the whole environment of commands. Whoever makes it leaves out
 	// what commands must not know.
 	Env []string
+	// Analyse, if set, reads the command line of a call, once, when the call is
+	// prepared.
+	Analyse func(command string) tool.Line
 	// Confine, if set, says how a command is kept within bounds. Its error
 	// means that the command must not run.
-	Confine func(ctx context.Context, command string) (Confinement, error)
-	// Guard, if set, is the command to run in place of one: the same, with
-	// what a repository could make it run switched off.
-	Guard func(command string) string
+	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
 	// Now tells the time, for durations.
 	Now func() time.Time
 
@@ -124,11 +124,15 @@ func bashTool(b *bash) tool.Tool {
 			}
 			return b.plan(ctx, a)
 		},
-		Do: func(ctx context.Context, a bashArgs, out io.Writer) (tool.Result, error) {
-			if a.Background {
-				return b.jobs.start(ctx, a)
+		DoPlanned: func(ctx context.Context, a bashArgs, p tool.Plan, out io.Writer) (tool.Result, error) {
+			c, err := b.confine(ctx, p.Line, a.Unconfined)
+			if err != nil {
+				return tool.Result{}, err
 			}
-			return b.run(ctx, a, out)
+			if a.Background {
+				return b.jobs.start(ctx, p.Line, c)
+			}
+			return b.run(ctx, a, p.Line, c, out)
 		},
 	}
 }
@@ -160,7 +164,8 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
 	if err != nil {
 		return p, err
 	}
-	c, err := b.confine(ctx, a.Command, false)
+	p.Line = b.read(a.Command)
+	c, err := b.confine(ctx, p.Line, false)
 	if err != nil {
 		return p, err
 	}
@@ -170,12 +175,26 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
 	return p, nil
 }
 
+// read is what is known of a command line before it runs.
+func (o Options) read(command string) tool.Line {
+	if o.Analyse == nil {
+		return unread(command)
+	}
+	return o.Analyse(command)
+}
+
+// unread is a line of which nothing is known. It runs as it is written.
+type unread string
+
+func (u unread) Written() string { return string(u) }
+func (u unread) Runs() string    { return string(u) }
+
 // confine is the confinement of a command, none if it is to run without.
-func (o Options) confine(ctx context.Context, command string, unconfined bool) (Confinement, error) {
+func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
 	if o.Confine == nil || unconfined {
 		return Confinement{}, nil
 	}
-	return o.Confine(ctx, command)
+	return o.Confine(ctx, line)
 }
 
 func plan(a bashArgs) (tool.Plan, error) {
@@ -226,14 +245,10 @@ type bashResult struct {
 	Sandbox    string `json:"sandbox,omitzero"` // what may have failed because of it
 }
 
-func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result, error) {
-	c, err := b.confine(ctx, a.Command, a.Unconfined)
-	if err != nil {
-		return tool.Result{}, err
-	}
+func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
 	log := b.newLog(a.Command)
 	live := newLive(out, b.OutputLimit, log)
-	spec := b.spec(a.Command, c, live)
+	spec := b.spec(line, c, live)
 	spec.Timeout, spec.Limit = b.timeout(a), b.OutputLimit
 	o, err := shell.Run(ctx, spec)
 	live.end()
@@ -250,12 +265,9 @@ func (b *bash) run(ctx context.Context, a bashArgs, out io.Writer) (tool.Result,
 }
 
 // spec is a command as all of them are run.
-func (o Options) spec(command string, c Confinement, live *live) shell.Spec {
-	if o.Guard != nil {
-		command = o.Guard(command)
-	}
+func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
-		Command: command, Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
+		Command: line.Runs(), Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
 		Through: c.Through, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
 	}
 }

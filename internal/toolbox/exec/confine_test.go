@@ -10,13 +10,14 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/tool"
 	"coder/internal/toolbox/exec"
 	"coder/internal/workspace"
 )
 
 // through confines every command by running it through a program.
-func through(argv ...string) func(context.Context, string) (exec.Confinement, error) {
-	return func(context.Context, string) (exec.Confinement, error) {
+func through(argv ...string) func(context.Context, tool.Line) (exec.Confinement, error) {
+	return func(context.Context, tool.Line) (exec.Confinement, error) {
 		return exec.Confinement{Through: argv, Words: "bounds"}, nil
 	}
 }
@@ -27,8 +28,8 @@ func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	bash := exec.Bash(exec.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(_ context.Context, command string) (exec.Confinement, error) {
-		if command == "never" {
+	bash := exec.Bash(exec.Options{Workspace: ws, Env: []string{"PATH=/usr/bin:/bin"}, Confine: func(_ context.Context, line tool.Line) (exec.Confinement, error) {
+		if line.Written() == "never" {
 			return exec.Confinement{}, errors.New("no sandbox")
 		}
 		return exec.Confinement{
@@ -74,23 +75,45 @@ func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
 	}
 }
 
-func TestWhatRunsMayBeAGuardedFormOfTheCommand(t *testing.T) {
+// reading is a line that runs in another form than it was written.
+type reading struct{ written, runs string }
+
+func (r *reading) Written() string { return r.written }
+func (r *reading) Runs() string    { return r.runs }
+
+func TestALineIsReadOnceAndThatReadingIsJudgedConfinedAndRun(t *testing.T) {
 	ws, err := workspace.Open(t.TempDir())
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	bash := exec.Bash(exec.Options{Workspace: ws, Guard: func(c string) string { return strings.ReplaceAll(c, "one", "two") }})
+	var made []tool.Line
+	bash := exec.Bash(exec.Options{
+		Workspace: ws,
+		Analyse: func(c string) tool.Line {
+			made = append(made, &reading{c, strings.ReplaceAll(c, "one", "two")})
+			return made[0]
+		},
+		Confine: func(_ context.Context, line tool.Line) (exec.Confinement, error) {
+			if line != made[0] {
+				t.Error("another reading is confined than was made")
+			}
+			return exec.Confinement{}, nil
+		},
+	})
 	call, err := bash.Prepare(t.Context(), json.RawMessage(`{"command":"echo one"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := call.Plan().Effects[0]; e.Target != "echo one" {
+	if e := call.Plan().Effects[0]; e.Target != "echo one" || call.Plan().Line != made[0] {
 		t.Errorf("the plan speaks of %q", e.Target)
 	}
 	res, err := call.Run(t.Context(), io.Discard)
 	text, _ := json.Marshal(res.Value)
 	if err != nil || !strings.Contains(string(text), `"stdout":"two\n"`) {
 		t.Errorf("%v: %s", err, text)
+	}
+	if len(made) != 1 {
+		t.Errorf("the line was read %d times", len(made))
 	}
 }

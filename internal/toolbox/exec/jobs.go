@@ -89,15 +89,11 @@ func (b *job) Write(p []byte) (int, error) {
 
 // start begins a command and returns once it has said something, has ended or
 // has been quiet for a moment.
-func (j *Jobs) start(ctx context.Context, a bashArgs) (tool.Result, error) {
+func (j *Jobs) start(ctx context.Context, line tool.Line, c Confinement) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	c, err := j.o.confine(ctx, a.Command, a.Unconfined)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	b, err := j.begin(a.Command, c)
+	b, err := j.begin(line, c)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -112,7 +108,7 @@ func (j *Jobs) start(ctx context.Context, a bashArgs) (tool.Result, error) {
 
 // begin starts a command that runs until it ends, is stopped, or the jobs are
 // closed.
-func (j *Jobs) begin(command string, c Confinement) (*job, error) {
+func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	running := 0
@@ -129,6 +125,7 @@ func (j *Jobs) begin(command string, c Confinement) (*job, error) {
 	}
 	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, not us
 	j.begun++
+	command := line.Written()
 	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, log: j.o.newLog(command)}
 	b.started, b.done, b.news = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
 	b.logPath = b.log.keep()
@@ -136,7 +133,7 @@ func (j *Jobs) begin(command string, c Confinement) (*job, error) {
 		b.began = j.o.Now()
 	}
 	j.remember(b)
-	j.ended.Go(func() { b.run(ctx, j.o, c) })
+	j.ended.Go(func() { b.run(ctx, j.o, line, c) })
 	return b, nil
 }
 
@@ -153,11 +150,11 @@ func (j *Jobs) remember(b *job) {
 }
 
 // run sees the command to its end.
-func (b *job) run(ctx context.Context, o Options, c Confinement) {
+func (b *job) run(ctx context.Context, o Options, line tool.Line, c Confinement) {
 	defer close(b.done)
 	defer b.stop()
 	live := &live{stdout: shell.LiveWriter{To: b}, stderr: shell.LiveWriter{To: b}}
-	spec := o.spec(b.command, c, live)
+	spec := o.spec(line, c, live)
 	spec.Started = func() { close(b.started) }
 	out, err := shell.Run(ctx, spec)
 	live.end()
