@@ -28,6 +28,7 @@ import (
 	"coder/internal/provider/scripted"
 	"coder/internal/provider/textcalls"
 	"coder/internal/session"
+	"coder/internal/shell"
 	"coder/internal/store/failover"
 	"coder/internal/store/jsonl"
 	"coder/internal/store/mem"
@@ -43,8 +44,9 @@ type house struct {
 	env   Env
 	flags *flags
 	conf  config.Config
-	home  string // CODER_HOME
-	root  string // the workspace
+	home  string        // CODER_HOME
+	root  string        // the workspace
+	shell shell.Program // runs every command
 	warn  func(string)
 
 	report  config.Report
@@ -65,7 +67,7 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &house{env: env, flags: fl, root: root, home: homeDir(env), warn: warn, damaged: make(map[string]bool), told: make(map[string]bool)}
+	h := &house{env: env, flags: fl, root: root, home: homeDir(env), shell: shell.Find(), warn: warn, damaged: make(map[string]bool), told: make(map[string]bool)}
 	if err := h.checkData(); err != nil {
 		return nil, err
 	}

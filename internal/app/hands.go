@@ -85,15 +85,15 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	}
 	index := codeindex.New(ws, codeindex.Options{Now: h.env.Now, CacheDir: cache, Patience: indexPatience})
 	hs.index = index
-	shell, jobs := exec.All(exec.Options{
-		Workspace: ws, Env: env, RunsDir: runs, Now: h.env.Now,
+	commands, jobs := exec.All(exec.Options{
+		Workspace: ws, Shell: h.shell, Env: env, RunsDir: runs, Now: h.env.Now,
 		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    h.conf.Safety.OutputLimitBytes,
 		Analyse:        h.analyse, Confine: hs.confiner.Command,
 	})
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
-		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, shell,
+		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, commands,
 		git.All(git.Options{Workspace: ws, Env: env}),
 		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID), []tool.Tool{skills.Skill(h.written().skills), hs.crew.tool()},
 	)

@@ -23,6 +23,7 @@ type Options struct {
 	State *profile.State // the mode of the moment
 	Root  string         // the workspace, absolute
 	Home  string         // the person's home, absolute; may be empty
+	Bash  bool           // commands are run by bash
 	// Given are the rules the person wrote; Allow and Deny those of this run.
 	Given       map[string]risk.Patterns
 	Allow, Deny []rule.Spec
@@ -44,6 +45,7 @@ type Judge struct {
 func New(o Options) *Judge {
 	w := world{o.Root, o.Home}
 	facts := w.facts()
+	facts.Bash = o.Bash
 	book := &rule.Book{
 		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },

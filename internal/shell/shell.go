@@ -17,11 +17,12 @@
 //  4. The command cannot reach the user's terminal: it has none, and its
 //     standard input is empty.
 //
-// Commands run as /bin/sh -c with exactly the environment they are given. It is
-// not a login shell: a profile is run by every command anew, may print, fail,
-// change directory or reset PATH (Debian's does), and all of that would end up
-// in results. Whoever started us has a login environment already, and it is
-// passed on as it is.
+// Commands run in bash where there is one ([Find]), else in /bin/sh, with the
+// environment they are given, less what changes the meaning of a line. It is not
+// a login shell and reads no file of the person's: a profile is run by every
+// command anew, may print, fail, change directory or reset PATH (Debian's
+// does), and all of that would end up in results. Whoever started us has a login
+// environment already, and the rest of it is passed on as it is.
 package shell
 
 import (
@@ -43,8 +44,6 @@ import (
 )
 
 const (
-	shellPath = "/bin/sh"
-
 	// TimeoutCode is the exit code of a command that ran out of time.
 	TimeoutCode = 124
 
@@ -64,13 +63,14 @@ const (
 
 // Spec is a command and its bounds.
 type Spec struct {
+	Shell   Program
 	Command string
 	Dir     string
 	Env     []string      // all of it; nothing is inherited
 	Timeout time.Duration // none if zero
 
 	// Through, if not empty, is another program and its first arguments, put
-	// before the shell: the command runs as Through… /bin/sh -c Command. The
+	// before the shell: the command runs as Through… Shell -c Command. The
 	// program must run what follows its own arguments and end as that ended,
 	// as env, nice or a sandbox do. Give its full path: a bare name is looked
 	// up in our PATH, not in Env's.
@@ -155,10 +155,10 @@ type process struct {
 var serial atomic.Int64
 
 func start(spec Spec) (*process, error) {
-	argv := append(slices.Clone(spec.Through), shellPath, "-c", spec.Command)
+	argv := append(slices.Clone(spec.Through), spec.Shell.argv(spec.Command)...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = spec.Dir
-	cmd.Env = append([]string{}, spec.Env...)
+	cmd.Env = steadied(spec.Env)
 	if spec.Dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+spec.Dir)
 	}

@@ -41,6 +41,7 @@ type Facts struct {
 	RepoRuns func(dir string) bool
 	Home     string // absolute
 	Cwd      string // absolute: where the command would start
+	Bash     bool   // bash runs the line; otherwise any shell may
 }
 
 func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }

@@ -7,6 +7,7 @@
 package exec
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -29,6 +30,8 @@ var bashDoc string
 // Options are what the tool is built from. Workspace is required.
 type Options struct {
 	Workspace *workspace.Workspace
+	// Shell is the program that runs commands; /bin/sh if empty.
+	Shell shell.Program
 	// CommandTimeout is the most time a command may take; 2 minutes if zero.
 	CommandTimeout time.Duration
 	// OutputLimit is how many bytes of each stream are kept; 1 MiB if zero.
@@ -78,7 +81,7 @@ const (
 var quiet = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
 
 type bashArgs struct {
-	Command     string `json:"command" also:"cmd script shell_command" doc:"the command line, as for sh -c"`
+	Command     string `json:"command" also:"cmd script shell_command" doc:"the command line"`
 	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"most milliseconds it may take"`
 	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words"`
 	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"start it and return at once; for servers and long work"`
@@ -152,10 +155,19 @@ func (b *bash) doc() string {
 		background = inBackground
 	}
 	return strings.NewReplacer(
+		"{shell}", b.shellWords(),
 		"{background}", background,
 		"{timeout}", strconv.FormatInt(b.CommandTimeout.Milliseconds(), 10),
 		"{chars}", strconv.Itoa(min(maxChars, b.OutputLimit)/2),
 	).Replace(bashDoc)
+}
+
+// shellWords say which shell it is, and what that means for a command.
+func (b *bash) shellWords() string {
+	if b.Shell.Bash() {
+		return fmt.Sprintf("bash (%s; no profile is read, no alias holds)", b.Shell)
+	}
+	return fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
 }
 
 // plan says what a command would do, and what keeps it within bounds.
@@ -267,7 +279,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 // spec is a command as all of them are run.
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
-		Command: line.Runs(), Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
+		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
 		Through: c.Through, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
 	}
 }
