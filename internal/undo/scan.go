@@ -13,6 +13,7 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
+	"syscall"
 
 	"coder/internal/undo/blob"
 	"coder/internal/undo/gitindex"
@@ -64,28 +65,100 @@ func (k *Keeper) recall() {
 	}
 }
 
-// scan looks at all files and makes k.tree their state now. Only those that
-// may have changed since it was last seen are read.
+// scan makes k.tree the state of all files now. It looks at the directories that
+// changed since the last time, as far as the system tells them, and reads the
+// files that may have.
 func (k *Keeper) scan(ctx context.Context) (*tree, error) {
+	if k.feed == nil {
+		k.feed = k.ws.Follow()
+	}
 	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
 	s.next.at = k.now().UnixNano()
-	folders, more, err := k.ws.Survey(ctx, k.o.MaxEntries)
+	changes := k.feed.Changes()
+	t, err := s.run(ctx, changes)
 	if err != nil {
+		k.feed.Fail()
 		return nil, err
 	}
-	s.next.partial = more
-	if more {
-		k.warn(fmt.Sprintf("more than %d files: what commands do to the others cannot be undone", k.o.MaxEntries))
+	k.tree = t
+	return t, nil
+}
+
+// run looks at what changed, or at everything.
+func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) {
+	if c.All || s.old == nil || s.old.partial {
+		return s.walk(ctx)
 	}
-	if err := s.mergeAll(folders); err != nil {
+	dirs := s.stale(c)
+	if len(dirs) == 0 {
+		same := *s.old
+		same.at = s.next.at
+		return &same, nil
+	}
+	known := func(dir string) bool {
+		_, listed := slices.BinarySearch(dirs, dir)
+		return listed || s.next.folders[dir] != nil
+	}
+	if err := s.look(ctx, dirs, known); err != nil {
 		return nil, err
 	}
-	if err := s.identify(ctx); err != nil {
-		return nil, err
+	if s.next.size() > s.k.o.MaxEntries {
+		s.next.folders = make(map[string]*folder)
+		return s.walk(ctx)
 	}
-	s.closeUnlisted(folders)
-	k.tree = s.next
 	return s.next, nil
+}
+
+// walk looks at everything.
+func (s *scanning) walk(ctx context.Context) (*tree, error) {
+	s.todo, s.errs, s.k.closed = nil, nil, nil
+	if err := s.look(ctx, nil, nil); err != nil {
+		return nil, err
+	}
+	if s.next.partial {
+		s.k.warn(fmt.Sprintf("more than %d files: what commands do to the others cannot be undone", s.k.o.MaxEntries))
+	}
+	return s.next, nil
+}
+
+// stale begins the next tree with what still holds of the old one, and names the
+// directories of which nothing is known or that are to be looked at again.
+func (s *scanning) stale(c workspace.Changes) (dirs []string) {
+	for dir, f := range s.old.folders {
+		switch {
+		case c.AnewAbove(dir):
+		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir]:
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return nil
+	}
+	s.next.folders, s.next.roots = make(map[string]*folder, len(s.old.folders)), s.old.roots
+	for dir, f := range s.old.folders {
+		if !c.Anew[dir] && !c.AnewAbove(dir) {
+			s.next.folders[dir] = f
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// look takes in directories and what is below them, and names the contents of
+// the files in them.
+func (s *scanning) look(ctx context.Context, dirs []string, known func(string) bool) (err error) {
+	visit := func(f workspace.Folder) { err = errors.Join(err, s.take(f)) }
+	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Visit: visit})
+	s.next.partial = more
+	if err := errors.Join(err, ended); err != nil {
+		return err
+	}
+	slices.Sort(s.next.roots)
+	if err := s.identify(ctx); err != nil {
+		return err
+	}
+	s.closeUnlisted()
+	return nil
 }
 
 // scanning is one scan under way.
@@ -94,6 +167,7 @@ type scanning struct {
 	old  *tree // may be nil
 	next *tree
 	todo []find
+	errs []string // directories that could not be listed, or not whole
 }
 
 // find is a file whose content is to be named.
@@ -103,36 +177,39 @@ type find struct {
 	was  *node // what stood there when last seen, or nil
 }
 
-// mergeAll takes in the folders that were found. Without the main root there is
+// take takes in a directory that was looked at. Without the main root there is
 // nothing to tell; an added one that is out of reach is left out.
-func (s *scanning) mergeAll(folders []workspace.Folder) error {
-	listed := make(map[string]bool, len(folders))
-	for _, f := range folders {
-		listed[f.Path] = true
+func (s *scanning) take(f workspace.Folder) error {
+	delete(s.k.closed, f.Path)
+	switch {
+	case f.Root && f.Err != nil && f.Path == ".":
+		return f.Err
+	case f.Root && f.Err != nil:
+		s.k.warn(fmt.Sprintf("what commands do in %s cannot be undone: %v", f.Path, f.Err))
+		return nil
+	case f.Root && !slices.Contains(s.next.roots, f.Path):
+		s.next.roots = append(slices.Clone(s.next.roots), f.Path)
+	case missing(f.Err) || errors.Is(f.Err, syscall.ELOOP):
+		delete(s.next.folders, f.Path)
+		return nil
+	case f.Err != nil:
+		s.errs = append(s.errs, f.Path)
 	}
-	for _, f := range folders {
-		switch root := f.Path == "." || path.IsAbs(f.Path) && !listed[path.Dir(f.Path)]; {
-		case root && f.Err != nil && f.Path == ".":
-			return f.Err
-		case root && f.Err != nil:
-			s.k.warn(fmt.Sprintf("what commands do in %s cannot be undone: %v", f.Path, f.Err))
-			continue
-		case root:
-			s.next.roots = append(s.next.roots, f.Path)
-		}
-		s.next.folders[f.Path] = s.merge(f)
-	}
-	slices.Sort(s.next.roots)
+	s.next.folders[f.Path] = s.merge(f)
 	return nil
 }
 
 // closeUnlisted marks the directories that could not be listed.
-func (s *scanning) closeUnlisted(folders []workspace.Folder) {
-	for _, f := range folders {
-		dir := path.Dir(f.Path)
-		if up := s.next.folders[dir]; f.Err != nil && up != nil {
-			s.next.folders[dir] = up.close(path.Base(f.Path))
+func (s *scanning) closeUnlisted() {
+	for _, dir := range s.errs {
+		up := path.Dir(dir)
+		if f := s.next.folders[up]; f != nil {
+			s.next.folders[up] = f.close(path.Base(dir))
 		}
+		if s.k.closed == nil {
+			s.k.closed = make(map[string]bool)
+		}
+		s.k.closed[dir] = true
 	}
 }
 
@@ -145,11 +222,12 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	}
 	next := &folder{nodes: make([]node, 0, len(f.Entries))} // never grows: nodes are pointed to
 	news := 0
-	for _, info := range f.Entries {
-		n, ok := newNode(info)
+	for _, t := range f.Entries {
+		n, ok := newNode(t)
 		if !ok {
 			continue
 		}
+		next.shared = next.shared || t.Names > 1 && !t.Mode.IsDir()
 		was := old.find(n.name)
 		if was != nil && was.stamp == n.stamp && !was.fresh && !was.closed {
 			next.nodes = append(next.nodes, *was)
@@ -161,7 +239,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			s.todo = append(s.todo, find{path.Join(f.Path, n.name), &next.nodes[len(next.nodes)-1], was})
 		}
 	}
-	if news == 0 && old != nil && len(old.nodes) == len(next.nodes) {
+	if news == 0 && old != nil && len(old.nodes) == len(next.nodes) && old.shared == next.shared {
 		return old
 	}
 	return next
@@ -169,14 +247,14 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 
 // newNode describes a file, directory or link; of other things there is no
 // node, nor of files that we ourselves are about to write.
-func newNode(info fs.FileInfo) (node, bool) {
-	n := node{name: info.Name(), stamp: stampOf(info)}
-	switch mode := info.Mode(); {
-	case mode.IsDir():
+func newNode(t workspace.Thing) (node, bool) {
+	n := node{name: t.Name, stamp: stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}}
+	switch {
+	case t.Mode.IsDir():
 		n.hash, n.stamp = dirHash, n.stamp.ofDir()
-	case mode&fs.ModeSymlink != 0:
+	case t.Mode&fs.ModeSymlink != 0:
 		n.hash = linkHash
-	case !mode.IsRegular(), strings.HasPrefix(n.name, ".coder-") && strings.HasSuffix(n.name, ".tmp"):
+	case !t.Mode.IsRegular(), workspace.IsScratch(t.Name):
 		return node{}, false
 	}
 	return n, true
@@ -323,6 +401,9 @@ func (s *scanning) judge(err error) error {
 		if f.node.lost {
 			lost++
 		}
+	}
+	if err != nil && !errors.Is(err, blob.ErrFull) {
+		s.k.feed.Fail() // perhaps it can be kept the next time
 	}
 	switch {
 	case err != nil:

@@ -36,7 +36,10 @@ func (t *tree) name() string {
 }
 
 // folder is what a directory holds, in the order of names.
-type folder struct{ nodes []node }
+type folder struct {
+	nodes  []node
+	shared bool // a file in it has other names too, by which it may change
+}
 
 func (f *folder) find(name string) *node {
 	if f == nil {
@@ -81,6 +84,14 @@ func (n node) state(dir string) event.FileState {
 		s.Mode = 0
 	}
 	return s
+}
+
+// size is how many things there are.
+func (t *tree) size() (n int) {
+	for _, f := range t.folders {
+		n += len(f.nodes)
+	}
+	return n
 }
 
 // hashes are the contents in the store that the tree relies on, its own blobs
@@ -237,7 +248,7 @@ func (f *folder) close(name string) *folder {
 	if n := f.find(name); n == nil || n.closed {
 		return f
 	}
-	next := &folder{slices.Clone(f.nodes)}
+	next := &folder{slices.Clone(f.nodes), f.shared}
 	next.find(name).closed = true
 	return next
 }

@@ -42,7 +42,7 @@ const (
 	DefaultMaxFile    = 64 << 20 // bytes of a file that is kept
 	DefaultTreeFiles  = 5_000    // files saved at once because a command might change them
 	DefaultTreeBytes  = 64 << 20 // and how many bytes they may have
-	DefaultMaxEntries = 200_000  // files and directories looked at around a command
+	DefaultMaxEntries = 500_000  // files and directories looked at around a command
 )
 
 // Options say how a Keeper behaves. The zero value is fine.
@@ -73,7 +73,9 @@ type Keeper struct {
 	repos []*repo
 
 	mu     sync.Mutex       // guards the fields below
+	feed   *workspace.Feed  // tells what changed since; nil before the first look
 	tree   *tree            // the files as last seen
+	closed map[string]bool  // directories that could not be listed then
 	kept   *tree            // the tree that was put into the store last
 	open   map[string]*tree // those that calls under way began with, by name
 	warned map[string]bool

@@ -323,6 +323,11 @@ func scratch(dir *os.Root) (*os.File, error) {
 	}
 }
 
+// IsScratch reports whether a name is one that we give to files we are writing.
+func IsScratch(name string) bool {
+	return strings.HasPrefix(name, ".coder-") && strings.HasSuffix(name, ".tmp")
+}
+
 // fill writes data to f, makes it look like old, and sees it on the disk.
 func fill(f *os.File, data []byte, old *original) error {
 	_, err := f.Write(data)

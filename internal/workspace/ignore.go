@@ -21,6 +21,9 @@ var never = map[string]bool{
 // named, in order.
 func NeverSearched() []string { return slices.Sorted(maps.Keys(never)) }
 
+// ignoreFile is where a directory says what of it is of no interest.
+const ignoreFile = ".gitignore"
+
 // maxIgnoreFile is how many bytes of a .gitignore are heeded.
 const maxIgnoreFile = 256 << 10
 

@@ -17,6 +17,16 @@ import (
 	"coder/internal/workspace"
 )
 
+// survey collects what a Survey visits, in order.
+func survey(ctx context.Context, ws *workspace.Workspace, limit int) (all []workspace.Folder, more bool, err error) {
+	more, err = ws.Survey(ctx, workspace.Survey{Limit: limit, Visit: func(f workspace.Folder) {
+		f.Entries = slices.Clone(f.Entries)
+		all = append(all, f)
+	}})
+	slices.SortFunc(all, func(a, b workspace.Folder) int { return strings.Compare(a.Path, b.Path) })
+	return all, more, err
+}
+
 func TestSurvey(t *testing.T) {
 	ws, dir, evil := open(t)
 	put(t, dir+"/.gitignore", "*.log\n/out/\n")
@@ -35,16 +45,16 @@ func TestSurvey(t *testing.T) {
 	if err := os.Mkdir(dir+"/empty", 0o700); err != nil {
 		t.Fatal(err)
 	}
-	folders, more, err := ws.Survey(t.Context(), 1000)
+	folders, more, err := survey(t.Context(), ws, 1000)
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
 	var got []string
 	for _, f := range folders {
 		for _, info := range f.Entries {
-			got = append(got, f.Path+": "+info.Name())
-			if info.Name() == "z" && info.Size() != 5 {
-				t.Errorf("z has %d bytes", info.Size())
+			got = append(got, f.Path+": "+info.Name)
+			if info.Name == "z" && info.Size != 5 {
+				t.Errorf("z has %d bytes", info.Size)
 			}
 		}
 	}
@@ -63,7 +73,7 @@ func TestSurveyIsBounded(t *testing.T) {
 	for i := range 50 {
 		put(t, dir+"/d"+strconv.Itoa(i)+"/f", "")
 	}
-	folders, more, err := ws.Survey(t.Context(), 60)
+	folders, more, err := survey(t.Context(), ws, 60)
 	n := 0
 	for _, f := range folders {
 		n += len(f.Entries)
@@ -71,12 +81,12 @@ func TestSurveyIsBounded(t *testing.T) {
 	if err != nil || !more || n < 60 || n > 70 {
 		t.Errorf("%d entries, more %v, %v", n, more, err)
 	}
-	if _, more, err = ws.Survey(t.Context(), 100); more || err != nil {
+	if _, more, err = survey(t.Context(), ws, 100); more || err != nil {
 		t.Errorf("more %v, %v", more, err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, _, err := ws.Survey(ctx, 100); !errors.Is(err, context.Canceled) {
+	if _, _, err := survey(ctx, ws, 100); !errors.Is(err, context.Canceled) {
 		t.Errorf("cancelled: %v", err)
 	}
 }
@@ -250,7 +260,7 @@ func TestSurveyOfAddedTrees(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer w.Close()
-	folders, more, err := w.Survey(t.Context(), 1000)
+	folders, more, err := survey(t.Context(), w, 1000)
 	if err != nil || more {
 		t.Fatal(more, err)
 	}
@@ -260,7 +270,7 @@ func TestSurveyOfAddedTrees(t *testing.T) {
 			t.Errorf("%s: %v", f.Path, f.Err)
 		}
 		for _, e := range f.Entries {
-			name := path.Join(f.Path, e.Name())
+			name := path.Join(f.Path, e.Name)
 			if r, err := w.Resolve(name); r != name || err != nil {
 				t.Errorf("%s is called %s, %v", name, r, err)
 			}

@@ -48,6 +48,7 @@ type Workspace struct {
 	prefix string // what stands before its names, "" in the main tree
 
 	added []*Workspace // further trees, which have none themselves
+	watch watch        // of all of them; see Follow
 }
 
 // Open opens the workspace at dir and the trees that are added to it. Relative
@@ -89,6 +90,7 @@ func openTree(dir string) (*Workspace, error) {
 
 // Close lets the roots go. Later operations fail.
 func (w *Workspace) Close() error {
+	w.watch.close()
 	err := w.root.Close()
 	for _, a := range w.added {
 		err = errors.Join(err, a.Close())

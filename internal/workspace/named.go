@@ -1,0 +1,169 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+)
+
+// Named keeps a list of the things in a workspace that have certain names, also
+// of those that are ignored and in directories that are. The first time it is
+// asked it walks; afterwards, where the system tells what changes, it looks at
+// the directories that did. Use [Workspace.Named]. It is safe for concurrent use.
+type Named struct {
+	ws    *Workspace
+	match func(rel string, dir bool) bool
+	skip  func(rel string) bool
+
+	mu    sync.Mutex // guards the fields below
+	feed  *Feed
+	dirs  map[string]*namedDir
+	whole bool
+}
+
+// namedDir is a directory as Named knows it.
+type namedDir struct {
+	found []string // names of things that match
+	err   bool     // it could not be listed, or not whole
+}
+
+// Named returns a list of what match says yes to. Directories that skip says yes
+// to are not entered. Both are given names as [Workspace.Resolve] gives them, and
+// must always say the same of one name.
+func (w *Workspace) Named(match func(rel string, dir bool) bool, skip func(rel string) bool) *Named {
+	return &Named{ws: w, match: match, skip: skip}
+}
+
+// maxNamed is how many directories a list of names looks at.
+const maxNamed = 200_000
+
+// List returns the names of all that matches now, in order. Links are named, not
+// followed. Whole is false if not everything could be looked at. The error is
+// ctx.Err().
+func (n *Named) List(ctx context.Context) (names []string, whole bool, err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.feed == nil {
+		n.feed = n.ws.Follow()
+	}
+	for _, dir := range n.stale(n.feed.Changes()) {
+		if err := n.walk(ctx, dir); err != nil {
+			n.feed.Fail()
+			return nil, false, err
+		}
+	}
+	whole = n.whole
+	for dir, d := range n.dirs {
+		for _, name := range d.found {
+			names = append(names, path.Join(dir, name))
+		}
+		whole = whole && !d.err
+	}
+	slices.Sort(names)
+	return names, whole, nil
+}
+
+// stale forgets what may not hold any more and names the directories to look at.
+func (n *Named) stale(c Changes) (dirs []string) {
+	if c.All || !n.whole {
+		n.dirs, n.whole = make(map[string]*namedDir), true
+		for _, tree := range n.ws.apart() {
+			dirs = append(dirs, tree.called("."))
+		}
+		return dirs
+	}
+	for dir := range c.Anew {
+		if n.dirs[dir] != nil {
+			n.forget(dir)
+			dirs = append(dirs, dir)
+		}
+	}
+	for dir, d := range n.dirs {
+		if d.err || c.Dirs[dir] {
+			dirs = append(dirs, dir)
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// forget drops all that is known below dir. Dir itself stays known, as empty.
+func (n *Named) forget(dir string) {
+	prefix := dir + "/"
+	if dir == "." {
+		prefix = ""
+	}
+	for name := range n.dirs {
+		if strings.HasPrefix(name, prefix) && (prefix != "" || !path.IsAbs(name)) {
+			delete(n.dirs, name)
+		}
+	}
+	n.dirs[dir] = &namedDir{}
+}
+
+// walk looks at dir, and at what is below it as far as that is not known.
+func (n *Named) walk(ctx context.Context, dir string) error {
+	for queue := []string{dir}; len(queue) > 0; {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if len(n.dirs) > maxNamed {
+			n.whole = false
+			return nil
+		}
+		at := queue[0]
+		queue = queue[1:]
+		d, below := n.list(at)
+		if d == nil {
+			delete(n.dirs, at)
+			continue
+		}
+		n.dirs[at] = d
+		for _, sub := range below {
+			if n.dirs[sub] == nil {
+				queue = append(queue, sub)
+			}
+		}
+	}
+	return nil
+}
+
+// list looks at one directory, and names those in it that are to be entered. If
+// it is not there any more d is nil.
+func (n *Named) list(dir string) (d *namedDir, below []string) {
+	tree, rel, err := n.ws.home(dir)
+	if err != nil {
+		return nil, nil
+	}
+	f, err := tree.openDir(rel)
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+		return nil, nil
+	case err != nil:
+		return &namedDir{err: true}, nil
+	}
+	defer f.Close()
+	n.feed.add(f, dir, false)
+	entries, more, err := readEntries(f, nil, maxDir)
+	d = &namedDir{err: more || err != nil}
+	for _, e := range entries {
+		name := path.Join(dir, e.name)
+		if e.vague {
+			if t, err := lstatAt(int(f.Fd()), e.name); err == nil {
+				e.kind = t.Mode.Type()
+			}
+		}
+		if n.match(name, e.kind.IsDir()) {
+			d.found = append(d.found, strings.Clone(e.name))
+		}
+		if e.kind.IsDir() && !n.skip(name) {
+			below = append(below, name)
+		}
+	}
+	return d, below
+}

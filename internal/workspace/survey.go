@@ -1,0 +1,285 @@
+package workspace
+
+import (
+	"context"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Folder is one directory as [Workspace.Survey] found it.
+type Folder struct {
+	Path    string  // a name as [Workspace.Resolve] gives it, "." for the root
+	Root    bool    // it is where a tree begins
+	Entries []Thing // in the order of names; what is ignored is left out
+	Err     error   // why it could not be listed, or not whole
+}
+
+// Thing is a file, link or directory as Lstat describes it.
+type Thing struct {
+	Name         string
+	Mode         fs.FileMode
+	Size         int64
+	Mtime, Ctime int64 // nanoseconds
+	Ino          uint64
+	Names        uint64 // how many it has
+}
+
+// dirent is what a directory says of a thing in it.
+type dirent struct {
+	name  string
+	kind  fs.FileMode // its type
+	vague bool        // which is not known
+}
+
+// Survey says what is to be looked at and by whom.
+type Survey struct {
+	// Dirs are the directories to begin with; if none is given, the roots of
+	// all trees.
+	Dirs []string
+	// Known, if set, tells directories that are not entered from above. It is
+	// called between visits.
+	Known func(dir string) bool
+	// Limit is how many entries are looked at. The near come before the far.
+	Limit int
+	// Feed, if set, is told of each directory before it is listed.
+	Feed *Feed
+	// Visit is given the directories, one after the other and in no order.
+	// Entries are only good until it returns.
+	Visit func(Folder)
+}
+
+// surveyors is how many directories are listed at a time.
+const surveyors = 4
+
+// Survey describes everything that is not ignored, in the added trees too,
+// directory by directory, each thing as Lstat would. It is made for being asked
+// often: one system call per file. More says that the limit was reached. When
+// ctx ends it returns ctx.Err().
+func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error) {
+	s := survey{Survey: o, main: w}
+	s.begin()
+	s.wake.L = &s.mu
+	var crew sync.WaitGroup
+	for range surveyors {
+		crew.Go(func() { s.work(ctx) })
+	}
+	crew.Wait()
+	return s.more, ctx.Err()
+}
+
+// apart lists the trees that do not lie in one that is listed. What is in the
+// main tree is known by the names it has there.
+func (w *Workspace) apart() []*Workspace {
+	list := []*Workspace{w}
+	for i, a := range w.added {
+		within := func(other *Workspace) bool { _, ok := other.below(a.real); return ok }
+		twice := slices.ContainsFunc(w.added[:i], func(o *Workspace) bool { return o.real == a.real })
+		larger := slices.ContainsFunc(w.added, func(o *Workspace) bool { return o.real != a.real && within(o) })
+		if !within(w) && !twice && !larger {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
+// stop is a directory of one of the trees that is still to be listed.
+type stop struct {
+	tree *Workspace
+	level
+}
+
+// survey is one Survey under way.
+type survey struct {
+	Survey
+	main *Workspace
+
+	mu    sync.Mutex // guards the fields below
+	wake  sync.Cond  // told when there is a directory to list, or none will come
+	queue []stop
+	busy  int // directories being listed
+	seen  int // entries so far
+	more  bool
+}
+
+// begin queues the directories to begin with.
+func (s *survey) begin() {
+	if s.Dirs == nil {
+		for _, tree := range s.main.apart() {
+			s.queue = append(s.queue, stop{tree, level{dir: "."}})
+		}
+		return
+	}
+	for _, dir := range s.Dirs {
+		if tree, rel, err := s.main.home(dir); err == nil {
+			s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
+		}
+	}
+}
+
+// work lists directories until there are none left.
+func (s *survey) work(ctx context.Context) {
+	var l lister
+	for {
+		at, ok := s.next(ctx)
+		if !ok {
+			return
+		}
+		f, below := s.folder(at, &l)
+		s.add(f, below)
+	}
+}
+
+func (s *survey) next(ctx context.Context) (at stop, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for len(s.queue) == 0 && s.busy > 0 && ctx.Err() == nil {
+		s.wake.Wait()
+	}
+	if len(s.queue) == 0 || ctx.Err() != nil {
+		return stop{}, false
+	}
+	at, s.queue = s.queue[0], s.queue[1:]
+	s.busy++
+	return at, true
+}
+
+func (s *survey) add(f Folder, below []stop) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy--
+	s.seen += len(f.Entries)
+	s.Visit(f)
+	if s.Known != nil {
+		below = slices.DeleteFunc(below, func(at stop) bool { return s.Known(at.tree.called(at.dir)) })
+	}
+	if s.seen > s.Limit {
+		s.more = s.more || len(below) > 0 || len(s.queue) > 0
+		s.queue, below = nil, nil
+	}
+	s.queue = append(s.queue, below...)
+	s.wake.Broadcast()
+}
+
+// lister lists directories, one at a time, in memory that it uses again.
+type lister struct {
+	names  []dirent
+	things []Thing
+}
+
+// folder lists one directory and names those in it that are to be entered.
+func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
+	w := at.tree
+	f.Path, f.Root = w.called(at.dir), at.dir == "."
+	dir, err := w.openDir(at.dir)
+	if err != nil {
+		f.Err = w.explain(at.dir, err)
+		return f, nil
+	}
+	defer dir.Close()
+	if s.Feed != nil {
+		s.Feed.add(dir, f.Path, true)
+	}
+	var more bool
+	l.names, more, err = readEntries(dir, l.names[:0], maxDir)
+	switch {
+	case err != nil:
+		f.Err = w.explain(at.dir, err)
+	case more:
+		f.Err = ErrTooLarge
+	}
+	slices.SortFunc(l.names, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
+	rules := s.rules(at, l.names)
+	l.things = l.things[:0]
+	for _, d := range l.names {
+		rel := path.Join(at.dir, d.name)
+		if !d.vague && s.skips(w, rules, rel, d.kind) {
+			continue
+		}
+		t, err := lstatAt(int(dir.Fd()), d.name)
+		if err != nil || d.vague && s.skips(w, rules, rel, t.Mode.Type()) {
+			continue // gone since it was listed, or of no interest
+		}
+		l.things = append(l.things, t)
+		if t.Mode.IsDir() {
+			below = append(below, stop{w, level{dir: rel, rules: rules}})
+		}
+	}
+	f.Entries = l.things
+	return f, below
+}
+
+// openDir opens a directory that is no link.
+func (w *Workspace) openDir(rel string) (*os.File, error) {
+	return w.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+}
+
+func (s *survey) rules(at stop, names []dirent) *rules {
+	_, found := slices.BinarySearchFunc(names, ignoreFile, func(d dirent, name string) int { return strings.Compare(d.name, name) })
+	if !found {
+		return at.rules
+	}
+	return at.tree.readRules(at.dir, at.rules)
+}
+
+// skips reports whether a thing is of no interest. A directory of an added tree
+// may be the main tree.
+func (s *survey) skips(w *Workspace, r *rules, rel string, kind fs.FileMode) bool {
+	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != s.main && w.called(rel) == s.main.real
+}
+
+// lstatAt describes what a directory has under a name.
+func lstatAt(dir int, name string) (Thing, error) {
+	var st unix.Stat_t
+	for {
+		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return Thing{}, err
+		}
+		return Thing{
+			Name: name, Mode: fileMode(uint32(st.Mode)), Size: st.Size, Ino: st.Ino, Names: uint64(st.Nlink),
+			Mtime: unix.TimespecToNsec(st.Mtim), Ctime: unix.TimespecToNsec(st.Ctim),
+		}, nil
+	}
+}
+
+// fileMode is a mode as this language writes it.
+func fileMode(m uint32) fs.FileMode {
+	mode := fs.FileMode(m & 0o777)
+	switch m & unix.S_IFMT {
+	case unix.S_IFREG:
+	case unix.S_IFDIR:
+		mode |= fs.ModeDir
+	case unix.S_IFLNK:
+		mode |= fs.ModeSymlink
+	case unix.S_IFIFO:
+		mode |= fs.ModeNamedPipe
+	case unix.S_IFSOCK:
+		mode |= fs.ModeSocket
+	case unix.S_IFBLK:
+		mode |= fs.ModeDevice
+	case unix.S_IFCHR:
+		mode |= fs.ModeDevice | fs.ModeCharDevice
+	default:
+		mode |= fs.ModeIrregular
+	}
+	if m&unix.S_ISUID != 0 {
+		mode |= fs.ModeSetuid
+	}
+	if m&unix.S_ISGID != 0 {
+		mode |= fs.ModeSetgid
+	}
+	if m&unix.S_ISVTX != 0 {
+		mode |= fs.ModeSticky
+	}
+	return mode
+}

@@ -1,0 +1,195 @@
+package workspace
+
+import (
+	"os"
+	"path"
+	"strings"
+	"sync"
+)
+
+// A watch has the system tell which directories change, so that who keeps a view
+// of a tree looks again at those only. It is shared by all who do, holds nothing
+// but directories, and costs nothing while nobody asks: what happened waits in
+// the system until then.
+//
+// It is right or it is off. Where the system cannot tell (a file system whose
+// other users are elsewhere, more directories than one program should have
+// watched, no such service) everything counts as changed, always, and who asks
+// walks.
+type watch struct {
+	mu    sync.Mutex // guards all below and the fields of feeds
+	src   *source    // nil before the first directory, and once it is off
+	off   bool
+	dirs  map[string]handle
+	names map[handle]string
+	feeds []*Feed
+}
+
+// handle is what the system calls a directory that it watches.
+type handle int32
+
+// Feed is one party's view of what changed. It must be asked before a directory
+// is listed, never after: what happens in between is then told the next time.
+type Feed struct {
+	w       *watch
+	all     bool
+	changed map[string]bool
+	anew    map[string]bool
+}
+
+// Follow returns a feed of what changes. At first everything has.
+func (w *Workspace) Follow() *Feed {
+	f := &Feed{w: &w.watch, all: true}
+	w.watch.mu.Lock()
+	defer w.watch.mu.Unlock()
+	w.watch.feeds = append(w.watch.feeds, f)
+	return f
+}
+
+// Changes are directories of which a view may be wrong.
+type Changes struct {
+	All  bool            // nothing is known: walk
+	Dirs map[string]bool // something in them changed, not below them
+	Anew map[string]bool // nothing that was known of them and of what is below them holds
+}
+
+// AnewAbove reports whether nothing holds of what was known of a directory
+// because nothing does of one above it.
+func (c Changes) AnewAbove(dir string) bool {
+	if len(c.Anew) == 0 {
+		return false
+	}
+	for dir != "." && dir != "/" {
+		if dir = path.Dir(dir); c.Anew[dir] {
+			return true
+		}
+	}
+	return false
+}
+
+// Changes tells what changed since it was last asked.
+func (f *Feed) Changes() Changes {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.w.drain()
+	c := Changes{All: f.all || f.w.off || f.w.src == nil, Dirs: f.changed, Anew: f.anew}
+	f.all, f.changed, f.anew = false, nil, nil
+	return c
+}
+
+// Fail takes note that what was told could not be looked at: it will be told as
+// if all had changed.
+func (f *Feed) Fail() {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	f.all = true
+}
+
+// add has the directory that dir is open on watched under its name. If its
+// content counts, changes within its files are told too, otherwise only which
+// names there are.
+func (f *Feed) add(dir *os.File, name string, content bool) {
+	f.w.mu.Lock()
+	defer f.w.mu.Unlock()
+	if f.w.off {
+		return
+	}
+	if f.w.src == nil {
+		if f.w.src = newSource(); f.w.src == nil {
+			f.w.stop()
+			return
+		}
+		f.w.dirs, f.w.names = make(map[string]handle), make(map[handle]string)
+	}
+	h, ok := f.w.src.add(dir, content, len(f.w.dirs))
+	if !ok {
+		f.w.stop()
+		return
+	}
+	if old, again := f.w.names[h]; again && old != name {
+		delete(f.w.dirs, old) // it was moved
+	}
+	if old, other := f.w.dirs[name]; other && old != h {
+		delete(f.w.names, old)
+		f.w.src.remove(old)
+	}
+	f.w.dirs[name], f.w.names[h] = h, name
+}
+
+// stop turns the watch off for good and gives back what it had.
+func (w *watch) stop() {
+	w.off = true
+	if w.src != nil {
+		w.src.close()
+	}
+	w.src, w.dirs, w.names = nil, nil, nil
+}
+
+func (w *watch) close() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.stop()
+}
+
+// drain hands what the system has to tell to the feeds.
+func (w *watch) drain() {
+	if w.src == nil {
+		return
+	}
+	if !w.src.read(w.take) {
+		for _, f := range w.feeds {
+			f.all = true
+		}
+	}
+}
+
+// happening is what the system tells of a directory it watches.
+type happening struct {
+	dir   handle
+	name  string // of what changed in it, or empty
+	left  bool   // a directory of that name was moved away
+	ended bool   // the directory is not watched any more
+}
+
+func (w *watch) take(h happening) {
+	dir, ok := w.names[h.dir]
+	if !ok {
+		return
+	}
+	if h.ended {
+		delete(w.names, h.dir)
+		delete(w.dirs, dir)
+		w.tell(dir, true)
+		return
+	}
+	if h.left {
+		w.leave(path.Join(dir, h.name))
+	}
+	w.tell(dir, h.name == ignoreFile)
+}
+
+// leave stops watching a directory that was moved, and those below it. Where it
+// has gone it is found as a new one.
+func (w *watch) leave(dir string) {
+	for name, h := range w.dirs {
+		if name == dir || strings.HasPrefix(name, dir+"/") {
+			delete(w.dirs, name)
+			delete(w.names, h)
+			w.src.remove(h)
+		}
+	}
+	w.tell(dir, true)
+}
+
+func (w *watch) tell(dir string, anew bool) {
+	for _, f := range w.feeds {
+		set := &f.changed
+		if anew {
+			set = &f.anew
+		}
+		if *set == nil {
+			*set = make(map[string]bool)
+		}
+		(*set)[dir] = true
+	}
+}

@@ -1,0 +1,143 @@
+package workspace
+
+import (
+	"bytes"
+	"os"
+	"strconv"
+	"strings"
+	"unsafe"
+
+	"golang.org/x/sys/unix"
+)
+
+// source is an inotify instance.
+type source struct {
+	fd     int
+	mounts int // open on the list of mounts, which tells when it changes
+	most   int // directories to watch at most
+	local  map[uint64]bool
+	buf    []byte
+}
+
+const (
+	watchNames = unix.IN_CREATE | unix.IN_DELETE | unix.IN_MOVED_FROM | unix.IN_MOVED_TO | unix.IN_ONLYDIR | unix.IN_EXCL_UNLINK
+	watchAll   = watchNames | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB
+)
+
+func newSource() *source {
+	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
+	if err != nil {
+		return nil
+	}
+	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		unix.Close(fd)
+		return nil
+	}
+	return &source{fd: fd, mounts: mounts, most: fairShare(), local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
+}
+
+// fairShare is how many watches one program may take of those a user has: the
+// editor needs some too.
+func fairShare() int {
+	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	if err != nil {
+		return 0
+	}
+	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	return n / 2
+}
+
+func (s *source) close() {
+	unix.Close(s.fd)
+	unix.Close(s.mounts)
+}
+
+// add watches a directory; it is not ok if it cannot be relied on.
+func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
+	fd := int(dir.Fd())
+	if have >= s.most || !s.reliable(fd) {
+		return 0, false
+	}
+	mask := uint32(watchNames)
+	if content {
+		mask = watchAll
+	}
+	wd, err := unix.InotifyAddWatch(s.fd, "/proc/self/fd/"+strconv.Itoa(fd), mask|unix.IN_MASK_ADD)
+	return handle(wd), err == nil
+}
+
+func (s *source) remove(h handle) { _, _ = unix.InotifyRmWatch(s.fd, uint32(h)) }
+
+// reliable reports whether all changes in a directory pass through this system:
+// it lies on a file system that nobody else writes.
+func (s *source) reliable(fd int) bool {
+	var st unix.Stat_t
+	if unix.Fstat(fd, &st) != nil {
+		return false
+	}
+	known, ok := s.local[st.Dev]
+	if !ok {
+		var in unix.Statfs_t
+		known = unix.Fstatfs(fd, &in) == nil && ownFileSystem[int64(in.Type)]
+		s.local[st.Dev] = known
+	}
+	return known
+}
+
+// ownFileSystem are those that tell of every change: on disks of this machine,
+// or in its memory.
+var ownFileSystem = map[int64]bool{
+	unix.EXT4_SUPER_MAGIC: true, unix.XFS_SUPER_MAGIC: true, unix.BTRFS_SUPER_MAGIC: true, unix.TMPFS_MAGIC: true,
+	unix.F2FS_SUPER_MAGIC: true, unix.OVERLAYFS_SUPER_MAGIC: true, unix.RAMFS_MAGIC: true, bcachefsMagic: true, zfsMagic: true,
+}
+
+const (
+	bcachefsMagic = 0xca451a4e
+	zfsMagic      = 0x2fc12fc1
+)
+
+// read passes on what happened; it is false if not all of that is known.
+func (s *source) read(take func(happening)) bool {
+	whole := !s.remounted()
+	for {
+		n, err := unix.Read(s.fd, s.buf)
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err != nil:
+			return whole && err == unix.EAGAIN
+		case n <= 0:
+			return whole
+		}
+		whole = s.parse(s.buf[:n], take) && whole
+	}
+}
+
+func (s *source) parse(b []byte, take func(happening)) bool {
+	whole := true
+	for len(b) >= unix.SizeofInotifyEvent {
+		e := (*unix.InotifyEvent)(unsafe.Pointer(&b[0]))
+		end := unix.SizeofInotifyEvent + int(e.Len)
+		name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
+		b = b[end:]
+		if e.Mask&unix.IN_Q_OVERFLOW != 0 {
+			whole = false
+			continue
+		}
+		take(happening{
+			dir: handle(e.Wd), name: string(name),
+			left:  e.Mask&unix.IN_MOVED_FROM != 0 && e.Mask&unix.IN_ISDIR != 0,
+			ended: e.Mask&unix.IN_IGNORED != 0,
+		})
+	}
+	return whole
+}
+
+// remounted reports whether file systems were mounted or unmounted since it was
+// last asked: what is then below a directory nobody has told.
+func (s *source) remounted() bool {
+	fds := []unix.PollFd{{Fd: int32(s.mounts), Events: unix.POLLPRI}}
+	n, err := unix.Poll(fds, 0)
+	return err != nil || n > 0
+}
