@@ -191,5 +191,5 @@ func (h *house) shelf() (*supervisor.Supervisor, error) {
 	if err != nil {
 		return nil, err
 	}
-	return supervisor.New(supervisor.Config{Store: logs, Sessions: sessions, Dir: h.root, Now: h.env.Now}), nil
+	return supervisor.New(supervisor.Config{Store: logs, Sessions: sessions, Dir: h.root, Now: h.env.Now, Key: h.key}), nil
 }

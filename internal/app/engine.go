@@ -16,6 +16,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/authkey"
 	"coder/internal/config"
 	"coder/internal/event"
 	"coder/internal/judge"
@@ -59,6 +60,7 @@ type house struct {
 	told    map[string]bool        // what was said once
 	kept    *supervisor.Supervisor // once there is one
 	chosen  atomic.Pointer[string] // the model that /model chose
+	secret  *authkey.Key           // once it is asked for
 }
 
 // newHouse reads the configuration and checks that work can be done in dir.
@@ -222,7 +224,7 @@ func (h *house) supervise(person uip.Interactor) (*supervisor.Supervisor, error)
 	h.kept = supervisor.New(supervisor.Config{
 		Store: logs, Sessions: sessions, Person: person, Engine: h.engine,
 		Dir: h.root, NewID: newID, Now: h.env.Now,
-		Damaged: func(id string) bool { return h.damaged[id] },
+		Damaged: func(id string) bool { return h.damaged[id] }, Key: h.key, Doubt: h.doubt,
 	})
 	return h.kept, nil
 }
@@ -257,23 +259,9 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	desk := h.desk(sessionID, hands)
 	return supervisor.Engine{
 		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
-		Profile: h.state, Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
-		Desk: desk.services(), Observe: desk.watch(h.observer(hands)), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
+		Profile: h.state, ModeChosen: h.flags.mode != "", Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
+		Desk: desk.services(), Observe: desk.watch(hands.observe), Close: hands.close, Undo: hands.undo, Redo: hands.redo,
 	}, nil
-}
-
-// observer tells those who keep a view of the session what is on record. A
-// session that is resumed goes on in the mode it was in, unless that was yolo
-// or the person chose another.
-func (h *house) observer(hands *hands) func(event.Record) {
-	return func(r event.Record) {
-		hands.observe(r)
-		if e, ok := r.Event.(event.ModeChanged); ok && r.Time.Before(hands.made) && h.flags.mode == "" && e.Mode != profile.Yolo {
-			if err := h.state.Switch(e.Mode); err == nil && e.Preset != "" {
-				_ = h.state.Preset(e.Preset) // a preset that is gone leaves the mode's own
-			}
-		}
-	}
 }
 
 // conceal blots the provider's key out of what is shown and kept.

@@ -148,8 +148,10 @@ func (h *house) planTools(todos *plan.Memory, sessionID string) []tool.Tool {
 // maxPlans is how many plans one session may keep.
 const maxPlans = 1000
 
-// savePlan keeps a plan under the next free number.
+// savePlan keeps a plan under the next free number. One that is kept already,
+// by a call that is run again, is the same plan still.
 func (h *house) savePlan(sessionID, text string) (string, error) {
+	text = strings.TrimRight(text, "\n") + "\n"
 	if h.flags.ephemeral {
 		return "", nil
 	}
@@ -160,15 +162,28 @@ func (h *house) savePlan(sessionID, text string) (string, error) {
 		name := filepath.Join(".coder", "plans", fmt.Sprintf("%s-%d.md", sessionID, n))
 		f, err := os.OpenFile(filepath.Join(h.root, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
+			if holds(filepath.Join(h.root, name), text) {
+				return name, nil
+			}
 			continue
 		}
 		if err != nil {
 			return "", err
 		}
-		_, err = f.WriteString(strings.TrimRight(text, "\n") + "\n")
+		_, err = f.WriteString(text)
 		return name, errors.Join(err, f.Close())
 	}
 	return "", fmt.Errorf("this session has %d plans already", maxPlans)
+}
+
+// holds reports whether there is a plain file with this content.
+func holds(path, text string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(text)) {
+		return false
+	}
+	kept, err := os.ReadFile(path)
+	return err == nil && string(kept) == text
 }
 
 // project is the workspace as far as choosing a check needs it.
@@ -193,7 +208,9 @@ func (p project) Read(path string) ([]byte, error) {
 // first call of a tool is when work on the code begins, and when the index of
 // the code begins to be built, beside it.
 func (hs *hands) observe(r event.Record) {
-	hs.history.Add(r)
+	if r.Vouched {
+		hs.history.Add(r) // what others say was overwritten is not brought back
+	}
 	hs.todos.Observe(r)
 	if r.Time.Before(hs.made) {
 		hs.seen.add(r)

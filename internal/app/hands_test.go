@@ -54,7 +54,7 @@ func (w *workshop) open(script string) *supervisor.Session {
 	if err := os.WriteFile(model, []byte(script), 0o644); err != nil {
 		w.t.Fatal(err)
 	}
-	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.t.TempDir()}, Dir: w.dir, Stderr: &w.errs, Now: time.Now}
+	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + w.dir + ".home"}, Dir: w.dir, Stderr: &w.errs, Now: time.Now}
 	h, err := newHouse(env, &flags{script: model, autoApprove: true, addDirs: w.added}, func(s string) { w.errs.WriteString(s + "\n") })
 	if err != nil {
 		w.t.Fatal(err)

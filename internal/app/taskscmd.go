@@ -2,7 +2,6 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -15,7 +14,6 @@ import (
 	"coder/internal/supervisor"
 	"coder/internal/task"
 	"coder/internal/textsafe"
-	"coder/internal/timeline"
 	"coder/internal/uip"
 	"coder/internal/wire"
 )
@@ -185,7 +183,7 @@ func (h *house) answer(ctx context.Context, id string) (session string, err erro
 }
 
 // recordAnswer checks the answer against the question and keeps it.
-func (h *house) recordAnswer(ctx context.Context, session string, q uip.Request) (err error) {
+func (h *house) recordAnswer(ctx context.Context, session string, q uip.Request) error {
 	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: h.flags.option, Input: h.flags.input, Comment: h.flags.comment}
 	for _, part := range h.flags.answers {
 		id, option, _ := strings.Cut(part, "=")
@@ -194,16 +192,11 @@ func (h *house) recordAnswer(ctx context.Context, session string, q uip.Request)
 	if err := uip.Check(q, a); err != nil {
 		return inputf("%v; the options are %s", err, strings.Join(optionIDs(q), ", "))
 	}
-	logs, _, err := h.stores()
+	sup, err := h.shelf()
 	if err != nil {
 		return err
 	}
-	line, err := timeline.Open(ctx, logs, session, timeline.Options{Now: h.env.Now})
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, line.Close()) }()
-	return line.Through(event.Discard).Emit(ctx, event.Record{Task: q.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
+	return sup.Answer(ctx, session, a)
 }
 
 // oneLine is foreign text made fit for a list.

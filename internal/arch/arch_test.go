@@ -41,6 +41,7 @@ var plan = []struct {
 	{"event/eventtest", "chat event show uip"},
 	{"audit", "event"},
 	{"conversation", "chat event"},
+	{"seal", "authkey chat event wire"},
 
 	// organs
 	{"timeline", "event"},
@@ -94,7 +95,7 @@ var plan = []struct {
 
 	// mind
 	{"orchestrator", "chat command compact complexity conversation event mention profile prompt provider show skill tool toolrun uip undo verify wire"},
-	{"supervisor", "broker chat conversation event orchestrator profile provider session show task timeline tool toolrun uip undo wire"},
+	{"supervisor", "authkey broker chat conversation event orchestrator profile provider seal session show task timeline tool toolrun uip undo wire"},
 
 	// faces
 	{"render/rendertest", "chat event show uip"},
@@ -116,7 +117,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
 	{"arch", ""},
 }
 

@@ -44,6 +44,14 @@ func Open(home string) (*Key, error) {
 	return read(Path(home)) // also where another process made it first
 }
 
+// Temporary is a key that nobody else has, and that is gone with the process:
+// what it signed, a later one does not believe.
+func Temporary() *Key {
+	secret := make([]byte, size)
+	rand.Read(secret)
+	return &Key{secret}
+}
+
 func read(path string) (*Key, error) {
 	f, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

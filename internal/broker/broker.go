@@ -2,15 +2,18 @@
 // the record: a request is written down before anyone waits for its answer,
 // and every request that is not withdrawn gets exactly one response.
 //
-// A question that was open when an earlier process died is put again as it
-// was, under the same id; an answer given then still counts, for the call it
-// was given for and no other.
+// What is asked is always the question as it is made now. One that was open
+// when an earlier process died is put again under the same id if it is still
+// the same question; an answer given then still counts, for the call it was
+// given for and no other. A question on record that is no longer the one to be
+// asked is void.
 package broker
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"sync"
 
 	"coder/internal/event"
@@ -29,9 +32,11 @@ type Broker struct {
 	past map[string]exchange
 }
 
+// exchange is what the record says was asked about a call, and answered.
 type exchange struct {
-	request  uip.Request
-	response *uip.Response
+	whole    uip.Request   // as it was put: about this call, or a card
+	part     uip.Request   // of it, about this call
+	response *uip.Response // to part
 }
 
 // New returns a Broker that asks person.
@@ -40,16 +45,17 @@ func New(person uip.Interactor) *Broker {
 }
 
 // Recall tells b what the record says about calls that have not run yet: that
-// q was asked about them, and what was answered if anything was.
+// q was asked about them, and what was answered if anything was. The caller
+// makes sure that the answer is one that this user gave to q.
 func (b *Broker) Recall(q uip.Request, a *uip.Response) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if q.CallID() != "" {
-		b.past[q.CallID()] = exchange{q, a}
+		b.past[q.CallID()] = exchange{q, q, a}
 		return
 	}
 	for _, part := range q.Parts {
-		x := exchange{request: q}
+		x := exchange{whole: q, part: part}
 		if a != nil {
 			answer := a.Part(part)
 			x.response = &answer
@@ -76,38 +82,44 @@ func (b *Broker) On(sink event.Sink) uip.Interactor {
 
 // ask puts one question, or finds its answer in the past.
 func (b *Broker) ask(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
-	x, ok := b.recalled(q.CallID())
-	switch {
-	case !ok:
-		return b.askNew(ctx, sink, q)
-	case x.response != nil:
-		return *x.response, nil
+	if x, ok := b.recalled(q.CallID()); ok {
+		switch {
+		case x.response != nil && q.Same(x.part):
+			return renamed(*x.response, x.part, q), nil
+		case x.response == nil && q.Same(x.whole):
+			return b.putAgain(ctx, sink, q, x.whole)
+		}
+		if err := b.void(ctx, sink, x, q); err != nil {
+			return uip.Response{}, err
+		}
 	}
-	a, err := b.put(ctx, sink, x.request)
-	if err != nil || x.request.CallID() != "" {
-		return a, err
-	}
-	b.Recall(x.request, &a) // a card: the other calls on it have their answers now
-	x, _ = b.recalled(q.CallID())
-	return *x.response, nil
+	return b.askNew(ctx, sink, q)
 }
 
-// askAll puts the parts of a card that were not asked about before as one
-// question, and finds the answers to the others in the past.
+// askAll puts the parts of a card that have no answer in the past as one
+// question: under its own id if that was open, and is still the same.
 func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID}
 	var fresh []uip.Request
 	for _, part := range q.Parts {
-		if !b.knows(part.CallID()) {
-			fresh = append(fresh, part)
+		x, ok := b.recalled(part.CallID())
+		switch {
+		case !ok:
+		case x.response != nil && part.Same(x.part):
+			answer.Author = x.response.Author
+			a := *x.response
+			a.ID = part.ID
+			answer.Parts = append(answer.Parts, a)
 			continue
+		case x.response == nil && q.Same(x.whole):
+			b.forget(x.whole)
+			return b.putAgain(ctx, sink, q, x.whole)
+		default:
+			if err := b.void(ctx, sink, x, part); err != nil {
+				return uip.Response{}, err
+			}
 		}
-		a, err := b.ask(ctx, sink, part)
-		if err != nil {
-			return uip.Response{}, err
-		}
-		answer.Author, a.ID = a.Author, part.ID
-		answer.Parts = append(answer.Parts, a)
+		fresh = append(fresh, part)
 	}
 	switch len(fresh) {
 	case 0:
@@ -124,11 +136,46 @@ func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (ui
 	return answer, err
 }
 
-func (b *Broker) knows(callID string) bool {
+// putAgain puts q under the ids that it was asked under.
+func (b *Broker) putAgain(ctx context.Context, sink event.Sink, q, asked uip.Request) (uip.Response, error) {
+	a, err := b.put(ctx, sink, q.Under(asked))
+	return renamed(a, asked, q), err
+}
+
+// renamed is an answer to asked with the ids that the parts have in q, which is
+// otherwise the same.
+func renamed(a uip.Response, asked, q uip.Request) uip.Response {
+	parts := make([]uip.Response, len(q.Parts))
+	for i, part := range q.Parts {
+		parts[i] = a.Part(asked.Parts[i])
+		parts[i].ID = part.ID
+	}
+	a.Parts = parts
+	return a
+}
+
+// voided is said of a question on record that is not the one to be asked.
+const voided = "what the record says was asked about %s is void: it is not the call that would run now, which is asked about as it is"
+
+// void puts aside what the record says about a call: it was asked about
+// another, or as something else. A question that was open is closed.
+func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Request) error {
+	b.forget(x.whole)
+	text := fmt.Sprintf(voided, q.Display.Title)
+	if x.response == nil {
+		a := refusal(x.whole, "broker", text)
+		if err := record(ctx, sink, q.TaskID, a.Author, event.InteractionResponded{Response: a}); err != nil {
+			return err
+		}
+	}
+	return record(ctx, sink, q.TaskID, "broker", event.Notice{Level: event.Warn, Text: text})
+}
+
+// forget drops what is known of a question that is open, for all its calls.
+func (b *Broker) forget(asked uip.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	_, ok := b.past[callID]
-	return ok && callID != ""
+	maps.DeleteFunc(b.past, func(_ string, x exchange) bool { return x.response == nil && x.whole.ID == asked.ID })
 }
 
 // askNew puts a question that is not on record yet.

@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/broker"
 	"coder/internal/event"
+	"coder/internal/show"
 	"coder/internal/uip"
 )
 
@@ -30,6 +31,8 @@ func (tr *transcript) Emit(_ context.Context, r event.Record) error {
 		fmt.Fprintf(tr, "asked %s\n", e.ID)
 	case event.InteractionResponded:
 		fmt.Fprintf(tr, "answered %s %s by %s\n", e.ID, e.Option, e.Author)
+	case event.Notice:
+		fmt.Fprintf(tr, "said %s\n", e.Text)
 	}
 	return nil
 }
@@ -170,16 +173,15 @@ func TestACardFromBeforeIsPutAgainWholeAndAnswersItsCallsOnce(t *testing.T) {
 	}))
 	b.Recall(card("old", "c1", "c2"), nil)
 	on := b.On(&log)
-	a, err := on.Ask(t.Context(), card("new", "c1", "c2", "c3"))
+	q := card("new", "c1", "c2")
+	a, err := on.Ask(t.Context(), q)
 	if err != nil {
 		t.Fatal(err)
 	}
-	q := card("new", "c1", "c2", "c3")
-	got := a.Part(q.Parts[0]).Option + " " + a.Part(q.Parts[1]).Option + " " + a.Part(q.Parts[2]).Option
-	if got != "approve reject approve" || strings.Join(put, " ") != "old new" {
+	if got := a.Part(q.Parts[0]).Option + " " + a.Part(q.Parts[1]).Option; got != "approve reject" || strings.Join(put, " ") != "old" {
 		t.Errorf("answers %q, put %q", got, put)
 	}
-	if want := "answered old approve by user\nasked new\nanswered new approve by user\n"; log.String() != want {
+	if want := "answered old approve by user\n"; log.String() != want {
 		t.Errorf("record:\n%s", log.String())
 	}
 	if b, _ := on.Ask(t.Context(), question("next", "c1")); b.ID != "next" {
@@ -207,5 +209,78 @@ func TestAParkedQuestionIsOnRecordAndStaysOpen(t *testing.T) {
 	_, err := broker.New(uip.Parked).On(&log).Ask(t.Context(), question("q1", "c1"))
 	if !errors.Is(err, uip.ErrParked) || log.String() != "asked q1\n" {
 		t.Errorf("err %v, record %q", err, log.String())
+	}
+}
+
+func TestAQuestionThatIsNoLongerTheOneToAskIsVoid(t *testing.T) {
+	edited := func(change func(*uip.Request)) uip.Request {
+		q := question("old", "c1")
+		change(&q)
+		return q
+	}
+	yes := &uip.Response{ID: "old", Author: "user", Option: uip.Approve}
+	const again = "asked new\nanswered new reject by user\n"
+	for name, tt := range map[string]struct {
+		stored uip.Request
+		answer *uip.Response
+		want   string
+	}{
+		"another title":             {edited(func(q *uip.Request) { q.Display.Title = "bash go test ./..." }), nil, "answered old reject by broker\n" + again},
+		"another preview":           {edited(func(q *uip.Request) { q.Display.Content = show.Text("ls") }), nil, "answered old reject by broker\n" + again},
+		"another call":              {edited(func(q *uip.Request) { q.Digest = "ff" }), nil, "answered old reject by broker\n" + again},
+		"an option more":            {edited(func(q *uip.Request) { q.Options = append(q.Options, uip.Option{ID: uip.Always}) }), nil, "answered old reject by broker\n" + again},
+		"a card":                    {card("old", "c1", "c2"), nil, "answered old reject by broker\n" + again},
+		"an answer to another call": {edited(func(q *uip.Request) { q.Digest = "ff" }), yes, again},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var log transcript
+			var shown uip.Request
+			b := broker.New(uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+				shown = q
+				return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
+			}))
+			b.Recall(tt.stored, tt.answer)
+			a, err := b.On(&log).Ask(t.Context(), question("new", "c1"))
+			if err != nil || a.Option != uip.Reject || !shown.Same(question("", "c1")) {
+				t.Errorf("%+v, %v, shown %+v", a, err, shown)
+			}
+			said := "said what the record says was asked about bash rm x is void: it is not the call that would run now, which is asked about as it is\n"
+			if got := strings.Replace(log.String(), said, "", 1); got != tt.want || got == log.String() {
+				t.Errorf("record:\n%s", log.String())
+			}
+		})
+	}
+}
+
+func TestACardIsAnsweredCallByCallAsFarAsTheCallsAreTheSame(t *testing.T) {
+	stored := card("old", "c1", "c2", "c3")
+	stored.Parts[1].Display.Title = "bash rm y"
+	b := broker.New(answers(uip.Reject))
+	b.Recall(stored, &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
+	q := card("new", "c1", "c2", "c3")
+	a, err := b.On(new(transcript)).Ask(t.Context(), q)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{uip.Approve, uip.Reject, uip.Approve} {
+		if got := a.Part(q.Parts[i]).Option; got != want {
+			t.Errorf("call %d: %s, want %s", i+1, got, want)
+		}
+	}
+}
+
+func TestTheAnswersOfAToolsOwnCardReachItUnderItsIDs(t *testing.T) {
+	asks := func(id string) uip.Request {
+		return card(id, "", "").ForCall("c1")
+	}
+	answer := uip.Response{ID: "old", Author: "user", Parts: []uip.Response{{ID: "old.1", Option: uip.Approve}, {ID: "old.2", Option: uip.Reject}}}
+	for name, given := range map[string]*uip.Response{"answered before": &answer, "put again": nil} {
+		b := broker.New(uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) { return answer, nil }))
+		b.Recall(asks("old"), given)
+		q := asks("new")
+		a, err := b.On(new(transcript)).Ask(t.Context(), q)
+		if err != nil || a.Part(q.Parts[0]).Option != uip.Approve || a.Part(q.Parts[1]).Option != uip.Reject {
+			t.Errorf("%s: %+v, %v", name, a, err)
+		}
 	}
 }

@@ -26,7 +26,11 @@ func (l line) append(b []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	b = append(append(b, `","payload":`...), l.Payload...)
+	b = append(b, '"')
+	if l.Seal != "" {
+		b = appendString(append(b, `,"seal":`...), l.Seal)
+	}
+	b = append(append(b, `,"payload":`...), l.Payload...)
 	if l.Prev != "" {
 		b = appendString(append(b, `,"prev":`...), l.Prev)
 	}
@@ -75,6 +79,9 @@ func parseOurs(data []byte) (line, bool) {
 		l.Actor = string(c.skip(`,"actor":`).plain())
 	}
 	when := c.skip(`,"createdAt":`).plain()
+	if c.has(`,"seal":`) {
+		l.Seal = string(c.skip(`,"seal":`).plain())
+	}
 	c.skip(`,"payload":`)
 	if c.odd || l.Seq == 0 || l.Type == "" || l.Time.UnmarshalText(when) != nil {
 		return line{}, false

@@ -23,6 +23,12 @@ type Record struct {
 	Task    string
 	Actor   string // who caused it: "user", "main", a policy's name …
 	Event   Event
+
+	// Seal, where there is one, is the signature of the program that wrote it.
+	Seal string
+	// Vouched says that this user's program wrote the record on this machine.
+	// It is never kept: whoever opens a session finds it out anew.
+	Vouched bool
 }
 
 // A Sink is told what happens, in order. Emit may be called by several
@@ -134,6 +140,7 @@ type line struct {
 	Task    string          `json:"streamId"`
 	Actor   string          `json:"actor,omitempty"`
 	Time    time.Time       `json:"createdAt"`
+	Seal    string          `json:"seal,omitempty"`
 	Payload json.RawMessage `json:"payload"`
 	Prev    string          `json:"prev,omitempty"`
 }
@@ -149,7 +156,7 @@ func Encode(r Record, prev string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
-	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), payload, prev}
+	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, payload, prev}
 	data, err := l.append(make([]byte, 0, envelope+len(payload)))
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
@@ -200,7 +207,7 @@ func Peek(data []byte) (uint64, error) {
 }
 
 func (l line) record(e Event) Record {
-	return Record{Seq: l.Seq, Time: l.Time, Session: l.Session, Task: l.Task, Actor: l.Actor, Event: e}
+	return Record{Seq: l.Seq, Time: l.Time, Session: l.Session, Task: l.Task, Actor: l.Actor, Event: e, Seal: l.Seal}
 }
 
 // decodePayload reports false if the payload is not JSON.

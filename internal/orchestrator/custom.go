@@ -207,8 +207,8 @@ func (st *turnState) bend() {
 
 // retake lets a turn that goes on in another process be bound by the command
 // that it runs, as it was before.
-func (o *Orchestrator) retake(ctx context.Context, st *turnState, rawInput string) (context.Context, error) {
-	in, ok := parseInput(rawInput).(slash)
+func (o *Orchestrator) retake(ctx context.Context, st *turnState, left Unfinished) (context.Context, error) {
+	in, ok := parseInput(left.Input).(slash)
 	if !ok {
 		return ctx, nil
 	}
@@ -216,7 +216,10 @@ func (o *Orchestrator) retake(ctx context.Context, st *turnState, rawInput strin
 	if !ok {
 		return ctx, nil
 	}
-	return withCommand(ctx, c), o.narrow(ctx, st, c)
+	if !left.Doubted {
+		ctx = withCommand(ctx, c)
+	}
+	return ctx, o.narrow(ctx, st, c)
 }
 
 type commandKey struct{}

@@ -28,6 +28,7 @@ type turnState struct {
 	steps int
 
 	calls     []chat.ToolCall // asked for by the last reply, not yet run
+	doubted   bool            // nobody vouches for those calls
 	edited    []string        // paths written so far
 	input     string          // what the person asked for
 	repairs   int             // failed checks handed back to the model
@@ -55,6 +56,9 @@ type Unfinished struct {
 	Input   string
 	Started bool // the task is on record as started
 	Heard   bool // the input is in the conversation
+	// Doubted says that nobody vouches for the record of it: its calls are asked
+	// about, and a command that it names allows nothing.
+	Doubted bool
 }
 
 // Lost reports whether the input can no longer be known: only the beginning of
@@ -79,8 +83,8 @@ func (u Unfinished) Command() bool {
 // model again.
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
-	st.task, st.input, st.calls = left.Task, left.Input, o.Talk.Open()
-	ctx, err := o.retake(ctx, st, left.Input)
+	st.task, st.input, st.calls, st.doubted = left.Task, left.Input, o.Talk.Open(), left.Doubted
+	ctx, err := o.retake(ctx, st, left)
 	if err == nil {
 		err = o.resumeTask(ctx, st, left)
 	}
@@ -307,8 +311,9 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	}
 	err := o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls,
-		Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver,
+		Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted,
 	})
+	st.doubted = false // what comes next the model asks for itself
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

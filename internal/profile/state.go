@@ -1,6 +1,7 @@
 package profile
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -67,6 +68,31 @@ func (s *State) Preset(name string) error {
 	defer s.mu.Unlock()
 	s.preset = name
 	return nil
+}
+
+// How much may happen unasked, the least first: by mode, and by preset.
+var (
+	modeWidths   = [][]string{{Plan}, {Default}, {Build}, {AutoEdit}, {Yolo}}
+	presetWidths = [][]string{{Strict}, {Plan}, {Balanced, Build, Default}, {AutoEdit}, {Yolo}}
+)
+
+// Narrows reports whether in mode, under preset (the mode's own if it is
+// empty), nothing happens unasked that would not happen now. Of what it does not
+// know it says no.
+func (s *State) Narrows(mode, preset string) bool {
+	m, err := Lookup(mode)
+	if err != nil {
+		return false
+	}
+	now, nowPreset := s.Current()
+	return atMost(modeWidths, m.Name, now.Name) && atMost(presetWidths, cmp.Or(preset, m.Preset), nowPreset)
+}
+
+func atMost(widths [][]string, name, than string) bool {
+	width := func(name string) int {
+		return slices.IndexFunc(widths, func(same []string) bool { return slices.Contains(same, name) })
+	}
+	return width(name) >= 0 && width(name) <= width(than)
 }
 
 // Toggled is where Tab leads: from plan to the last mode in which work was

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/authkey"
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
@@ -56,6 +57,8 @@ type world struct {
 	store    mem.Store
 	sessions mem.Sessions
 	wrote    []string
+	secret   *authkey.Key // of the person; made when first needed
+	doubt    string       // about the logs
 
 	mu  sync.Mutex // guards the field below
 	ids int
@@ -79,9 +82,19 @@ func (w *world) start(script string, verdict policy.Verdict, person uip.Interact
 	p := &process{w: w, store: &mortal{Store: &w.store, lives: lives}, model: scripted.New(s, scripted.Options{})}
 	p.Supervisor = supervisor.New(supervisor.Config{
 		Store: p.store, Sessions: &w.sessions, Person: person, Engine: p.engine(verdict),
-		Dir: "/project", NewID: w.newID, Now: time.Now,
+		Dir: "/project", NewID: w.newID, Now: time.Now, Key: w.key, Doubt: func(string) string { return w.doubt },
 	})
 	return p
+}
+
+// key is the one key of this world's person.
+func (w *world) key() *authkey.Key {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.secret == nil {
+		w.secret = authkey.Temporary()
+	}
+	return w.secret
 }
 
 func (w *world) newID(prefix string) string {

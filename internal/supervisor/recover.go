@@ -35,10 +35,13 @@ type history struct {
 	children  map[string]*leftover // those without an end
 	begot     map[string]string    // the subtask that does the work of a call
 	heard     bool                 // the last task's input is in the conversation
+	wanted    bool                 // it is vouched for that the last task was asked for
+	replied   bool                 // and that a model made the last calls
 	requested map[string]event.ToolCallRequested
 	completed map[string]event.ToolCallCompleted
 	asked     map[string]uip.Request  // by call
 	answered  map[string]uip.Response // by interaction
+	disowned  map[string]bool         // interactions whose answer nobody vouches for
 }
 
 func (h *history) add(r event.Record) error {
@@ -84,24 +87,29 @@ func (h *history) note(r event.Record) {
 			}
 		}
 	case event.InteractionResponded:
-		put(&h.answered, e.ID, e.Response)
+		if r.Vouched {
+			put(&h.answered, e.ID, e.Response)
+		} else {
+			put(&h.disowned, e.ID, true)
+		}
 	case event.MessageAdded:
 		switch e.Message.Role {
 		case chat.Assistant:
 			h.forget()
+			h.replied = r.Vouched
 		case chat.User:
 			h.heard = true
 		case chat.System, chat.Tool:
 		}
 	case event.TaskCreated:
-		h.heard = false
+		h.heard, h.wanted = false, r.Vouched
 	}
 }
 
 // forget drops what is known of calls before a new reply: they are settled,
 // and a model may use their ids again.
 func (h *history) forget() {
-	h.requested, h.completed, h.asked, h.answered, h.begot = nil, nil, nil, nil, nil
+	h.requested, h.completed, h.asked, h.answered, h.disowned, h.begot = nil, nil, nil, nil, nil, nil
 }
 
 func put[V any](m *map[string]V, k string, v V) {
@@ -127,11 +135,21 @@ type thread struct {
 	task, agent string
 	talk        *conversation.Conversation
 	past        *history
+	runner      *toolrun.Runner
+	settings    func() orchestrator.Settings
+}
+
+// doubted reports whether nobody vouches for what is to be taken up.
+func (th thread) doubted() bool {
+	return !th.past.wanted || len(th.talk.Open()) > 0 && !th.past.replied
 }
 
 // main is the session's own conversation, as far as it belongs to a task.
 func (s *Session) main(taskID string) thread {
-	return thread{task: taskID, agent: orchestrator.ActorAgent, talk: &s.talk, past: &s.past}
+	return thread{
+		task: taskID, agent: orchestrator.ActorAgent, talk: &s.talk, past: &s.past,
+		runner: s.engine.Runner, settings: s.engine.Settings,
+	}
 }
 
 // recallQuestions tells the broker what was asked about calls that have not
@@ -149,11 +167,18 @@ func (s *Session) recall(th thread) {
 		if req, began := th.past.requested[c.ID]; !ok || began && !th.past.repeatable(req) {
 			continue
 		}
-		if a, ok := th.past.answered[q.ID]; ok {
+		a, answered := th.past.answered[q.ID]
+		switch {
+		case answered:
 			s.broker.Recall(q, &a)
-		} else {
+		case th.past.disowned[q.ID]:
+			s.ignored.answers++
+		default:
 			s.broker.Recall(q, nil)
 		}
+	}
+	if calls := len(th.talk.Open()); calls > 0 && !th.past.replied {
+		s.ignored.calls += calls
 	}
 }
 
@@ -186,7 +211,7 @@ var errRunAgain = errors.New("interrupted: the program ended while this call was
 func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
 	open := th.talk.Open()
 	last := len(open) - 1
-	for goesOn && last >= 0 && th.mayRunAgain(open[last]) {
+	for goesOn && last >= 0 && th.mayRunAgain(ctx, open[last]) {
 		last--
 	}
 	for i, c := range open {
@@ -205,10 +230,12 @@ func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink 
 }
 
 // mayRunAgain reports whether a call is not settled yet and may be left so.
-func (th thread) mayRunAgain(c chat.ToolCall) bool {
+// That it does no harm is not taken from the record alone: it must be so of the
+// call as it is prepared now.
+func (th thread) mayRunAgain(ctx context.Context, c chat.ToolCall) bool {
 	req, began := th.past.requested[c.ID]
 	_, known := th.past.completed[c.ID]
-	return !began || !known && th.past.repeatable(req)
+	return !began || !known && th.past.repeatable(req) && th.runner.Harmless(ctx, th.settings().Tools, c)
 }
 
 // reopenCall closes the record of a call that is about to be run again.

@@ -172,6 +172,7 @@ func (c *child) run(ctx context.Context) (string, error) {
 	}
 	return orch.ContinueTurn(ctx, orchestrator.Unfinished{
 		Task: c.id, Input: c.job.Objective, Started: c.earlier.task.Status != task.Open, Heard: c.earlier.past.heard,
+		Doubted: c.thread().doubted(),
 	}, c.out)
 }
 
@@ -278,7 +279,10 @@ func introduce(ctx context.Context, left []*child, out event.Sink) error {
 }
 
 func (c *child) thread() thread {
-	return thread{task: c.id, agent: c.earlier.agent, talk: c.talk, past: &c.earlier.past}
+	return thread{
+		task: c.id, agent: c.earlier.agent, talk: c.talk, past: &c.earlier.past,
+		runner: c.job.Runner, settings: func() orchestrator.Settings { return c.job.Settings },
+	}
 }
 
 // dismiss closes the books on subtasks that nobody takes up any more.

@@ -137,26 +137,15 @@ func TestAnothersQuestionWaitsForItsAnswer(t *testing.T) {
 func (w *world) answer() {
 	w.t.Helper()
 	open := make(map[string]uip.Request)
-	last := uint64(0)
 	for r := range w.store.Read(w.t.Context(), "s", 0) {
-		last = r.Seq
 		if e, ok := r.Event.(event.InteractionRequested); ok {
 			open[e.ID] = e.Request
 		}
 	}
+	p := w.start("", policy.Ask, uip.Nobody, -1)
 	for _, id := range slices.Sorted(maps.Keys(open)) {
-		q := open[id]
-		r := event.Record{
-			Seq: last + 1, Session: "s", Task: q.TaskID, Actor: "user",
-			Event: event.InteractionResponded{Response: uip.Response{ID: q.ID, TaskID: q.TaskID, Author: "user", Option: uip.Approve}},
-		}
-		release, err := w.store.Claim(w.t.Context(), "s")
-		if err != nil {
+		if err := p.Answer(w.t.Context(), "s", uip.Response{ID: id, TaskID: open[id].TaskID, Author: "user", Option: uip.Approve}); err != nil {
 			w.t.Fatal(err)
 		}
-		if err := errors.Join(w.store.Append(w.t.Context(), last, r), release()); err != nil {
-			w.t.Fatal(err)
-		}
-		last++
 	}
 }

@@ -16,12 +16,14 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/authkey"
 	"coder/internal/broker"
 	"coder/internal/conversation"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
 	"coder/internal/profile"
 	"coder/internal/provider"
+	"coder/internal/seal"
 	"coder/internal/session"
 	"coder/internal/show"
 	"coder/internal/task"
@@ -47,6 +49,12 @@ type Config struct {
 	// Damaged, which may be nil, reports whether records of a session were lost
 	// when it was claimed. Its snapshot may then know more than its logs.
 	Damaged func(sessionID string) bool
+	// Key, which may be nil, is what records are sealed with. Without one
+	// nothing that an earlier process left on record lets anything be done.
+	Key func() *authkey.Key
+	// Doubt, which may be nil, says why nothing in the logs of a session counts,
+	// seal or not; "" if it may.
+	Doubt func(sessionID string) string
 }
 
 // Engine is what one session runs on.
@@ -55,6 +63,9 @@ type Engine struct {
 	Runner   *toolrun.Runner
 	Settings func() orchestrator.Settings
 	Profile  *profile.State
+	// ModeChosen says that the person chose the mode for this run: a session that
+	// is resumed does not bring its own.
+	ModeChosen bool
 	// Permissions, if set, shows the permissions in force.
 	Permissions func() show.Table
 	// Todos, if set, is the list of things to do.
@@ -99,6 +110,11 @@ type Session struct {
 	crew   crew
 	mode   string // as the record has it; "" is the usual one
 
+	notary  *seal.Notary
+	doubt   string     // why nothing on record counts; "" if it may
+	modes   []modeKept // switches on record
+	ignored ignored
+
 	steer atomic.Pointer[func() []string]
 
 	turn sync.Mutex // held while an input runs
@@ -134,7 +150,11 @@ func (s *Supervisor) Exists(ctx context.Context, id string) (bool, error) {
 
 func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o timeline.Options) (*Session, error) {
 	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person)}
-	o.Fold = ss.fold
+	ss.notary = s.notary(id)
+	if s.Doubt != nil && !o.New {
+		ss.doubt = s.Doubt(id)
+	}
+	o.Fold, o.Seal = ss.fold, ss.notary.Seal
 	var err error
 	if ss.engine, err = s.Engine(id); err != nil {
 		return nil, err
@@ -179,12 +199,18 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 	}
 	if resumed {
 		s.recallQuestions()
+		s.resumeMode()
 		if err := s.save(ctx); err != nil {
 			return s.notice(ctx, out, fmt.Sprintf("the session file could not be written: %v", err))
 		}
 	}
 	if err := s.recordMode(ctx, out); err != nil {
 		return err
+	}
+	if text := s.disclaimer(); text != "" {
+		if err := s.notice(ctx, out, text); err != nil {
+			return err
+		}
 	}
 	set := s.engine.Settings()
 	opened := event.SessionOpened{Dir: s.sup.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
@@ -214,11 +240,10 @@ func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 
 // fold takes in one stored record while the session opens.
 func (s *Session) fold(r event.Record) error {
+	r.Vouched = s.notary.Vouches(r) && s.doubt == ""
 	s.talk.Add(r)
 	s.observe(r)
-	if e, ok := r.Event.(event.ModeChanged); ok {
-		s.mode = e.Mode
-	}
+	s.weigh(r)
 	return s.past.add(r)
 }
 
@@ -235,6 +260,7 @@ func (s *Session) observe(r event.Record) {
 // then projected, then shown to out.
 func (s *Session) through(out event.Sink) event.Sink {
 	return s.line.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		r.Vouched = true
 		s.observe(r)
 		return out.Emit(ctx, r)
 	}))
@@ -276,7 +302,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	t, ok := s.past.unfinished()
-	left := orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard}
+	left := orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Doubted: s.main(t.ID).doubted()}
 	if !ok || left.Command() || left.Lost() {
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}

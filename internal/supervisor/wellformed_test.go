@@ -14,6 +14,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"coder/internal/authkey"
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
@@ -167,7 +168,7 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		f := &fate{t: rt}
 		store, sessions := new(mem.Store), new(mem.Sessions)
-		ids := 0
+		ids, key := 0, authkey.Temporary()
 		var mu sync.Mutex
 		newID := func(prefix string) string {
 			mu.Lock()
@@ -198,7 +199,7 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 				lives = f.roll("records", 40)
 			}
 			sup := supervisor.New(supervisor.Config{
-				Store: &mortal{Store: store, lives: lives}, Sessions: sessions, Person: anyone(f, cancel), Dir: "/w", NewID: newID, Now: time.Now,
+				Store: &mortal{Store: store, lives: lives}, Sessions: sessions, Person: anyone(f, cancel), Dir: "/w", NewID: newID, Now: time.Now, Key: func() *authkey.Key { return key },
 				Engine: func(string) (supervisor.Engine, error) {
 					return supervisor.Engine{
 						Provider: model, Profile: state,

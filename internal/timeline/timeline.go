@@ -28,6 +28,9 @@ type Options struct {
 	// New says that the session has no records, so that nothing is read. If it
 	// has some after all, the first durable record meets [event.ErrConflict].
 	New bool
+	// Seal, if set, is given every record that is about to be stored, numbered
+	// and dated, to sign it.
+	Seal func(*event.Record)
 	// Fold is shown every stored record, oldest first, while the session opens,
 	// so that resuming reads the logs once. An error from it ends Open.
 	Fold func(event.Record) error
@@ -38,6 +41,7 @@ type Timeline struct {
 	store   event.Store
 	session string
 	now     func() time.Time
+	seal    func(*event.Record)
 	release func() error
 
 	mu       sync.Mutex // guards the fields below, and the order of everything
@@ -52,7 +56,7 @@ func Open(ctx context.Context, store event.Store, session string, o Options) (*T
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", session, err)
 	}
-	t := &Timeline{store: store, session: session, now: o.Now, release: release}
+	t := &Timeline{store: store, session: session, now: o.Now, seal: o.Seal, release: release}
 	if !o.New {
 		if err := t.recall(ctx, o.Fold); err != nil {
 			return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
@@ -146,6 +150,9 @@ func (t *Timeline) fill(rs []event.Record) (filled, durable []event.Record) {
 		if event.LogOf(r.Event) != event.Transient {
 			r.Seq = next
 			next++
+			if t.seal != nil {
+				t.seal(&r)
+			}
 			durable = append(durable, r)
 		}
 		filled[i] = r

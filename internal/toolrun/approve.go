@@ -3,6 +3,8 @@ package toolrun
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"reflect"
@@ -13,6 +15,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/tool"
 	"coder/internal/uip"
+	"coder/internal/wire"
 )
 
 // given is an answer to a call that was asked about before its turn.
@@ -124,6 +127,7 @@ func (r *run) question(a *admission) uip.Request {
 			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
+		Digest:  a.digest(),
 	}
 	if what, ok := r.offer(a); ok {
 		q.Options = append(q.Options, uip.Option{ID: uip.Always, Label: "Yes, and always in this project: " + what})
@@ -131,6 +135,19 @@ func (r *run) question(a *admission) uip.Request {
 	}
 	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true})
 	return q
+}
+
+// digest tells the prepared call apart from every other: an answer given to it
+// must not hold for one with other arguments, or that would do something else.
+func (a *admission) digest() string {
+	plan := a.plan()
+	sum := sha256.Sum256(wire.Must(struct {
+		ID, Tool, Args, Title string
+		Effects               []tool.Effect
+		Confined              string
+		Unconfined            bool
+	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, plan.Effects, plan.Confined, plan.Unconfined}))
+	return hex.EncodeToString(sum[:])
 }
 
 // offer is what "always" would remember, if it may be said at all.
@@ -145,7 +162,7 @@ func (r *run) offer(a *admission) (string, bool) {
 // asker lets a running call put questions of its own. They belong to the call.
 func (r *run) asker(a *admission) uip.Interactor {
 	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
-		q.ID, q.TaskID, q.Author = cmp.Or(q.ID, r.NewID()), r.Task, r.Actor
+		q.ID, q.TaskID, q.Author, q.Digest = cmp.Or(q.ID, r.NewID()), r.Task, r.Actor, a.digest()
 		for i := range q.Parts {
 			q.Parts[i].ID = cmp.Or(q.Parts[i].ID, fmt.Sprintf("%s.%d", q.ID, i+1))
 			q.Parts[i].TaskID, q.Parts[i].Author = r.Task, r.Actor

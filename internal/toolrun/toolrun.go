@@ -77,6 +77,10 @@ type Round struct {
 	Calls       []chat.ToolCall
 	Person      uip.Interactor
 	Sink        event.Sink
+	// Doubted is set if nobody vouches that a model asked for the calls, such as
+	// those of a log that came with the workspace. They are asked about, whatever
+	// policy says, unless nothing can come of them.
+	Doubted bool
 	// Direct is set if the calls are the person's own and are not judged.
 	Direct bool
 	// StopOnReject ends the round, and the turn, when a person refuses a call.
@@ -261,6 +265,10 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 	}
 	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
 	a.by = "policy"
+	if a.err == nil && r.Doubted && a.opinion.Verdict == policy.Allow && !a.harmless() {
+		a.opinion.Verdict = policy.Ask
+		a.opinion.Reasons = []policy.Reason{doubt}
+	}
 	switch {
 	case a.err != nil:
 		a.err = &Denied{a.err.Error()}
@@ -268,6 +276,23 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 		a.err = &Denied{a.opinion.String()}
 	}
 	return a
+}
+
+// doubt is why a call is asked about that policy would let pass.
+var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}
+
+// harmless reports whether nothing can come of the call, however often it runs:
+// it only reads, or asks, or writes the program's own notes.
+func (a *admission) harmless() bool {
+	if a.readOnly() {
+		return true
+	}
+	for _, e := range a.plan().Effects {
+		if e.Kind != tool.Read && e.Kind != tool.Note {
+			return false
+		}
+	}
+	return len(a.plan().Effects) > 0
 }
 
 func names(set tool.Set) string {

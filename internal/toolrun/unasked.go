@@ -21,3 +21,9 @@ func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) err
 	}
 	return a.err
 }
+
+// Harmless reports whether a call, prepared now, can be run any number of times
+// without harm: it only reads, or asks, or writes the program's own notes.
+func (r *Runner) Harmless(ctx context.Context, set tool.Set, c chat.ToolCall) bool {
+	return (&run{Runner: r, Round: Round{Set: set}}).look(ctx, c).harmless()
+}

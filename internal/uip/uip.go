@@ -7,11 +7,13 @@
 package uip
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -61,6 +63,9 @@ type Request struct {
 	Display    Display     `json:"display"`
 	Options    []Option    `json:"options,omitempty"`
 	Validation *Validation `json:"validation,omitempty"`
+	// Digest, where the question is about a call, tells the call apart from any
+	// other: its tool, its arguments and what it was found to do.
+	Digest string `json:"callDigest,omitempty"`
 	// Parts are the questions of a [Composite] request, each with an id of its
 	// own. An option of the whole answers every part that offers it.
 	Parts []Request `json:"parts,omitempty"`
@@ -79,6 +84,31 @@ func (r Request) ForCall(id string) Request {
 	}
 	r.Display.Metadata = meta
 	return r
+}
+
+// Under returns r with the ids of asked, part by part.
+func (r Request) Under(asked Request) Request {
+	r.ID, r.Parts = asked.ID, slices.Clone(r.Parts)
+	for i := range min(len(r.Parts), len(asked.Parts)) {
+		r.Parts[i] = r.Parts[i].Under(asked.Parts[i])
+	}
+	return r
+}
+
+// Same reports whether r asks what other asks: all but the ids is the same.
+func (r Request) Same(other Request) bool {
+	return bytes.Equal(r.Under(other).Canonical(), other.Canonical())
+}
+
+// Canonical is r in the one form that it also has after it was kept and read
+// again.
+func (r Request) Canonical() []byte {
+	text := wire.Must(r)
+	var kept Request
+	if json.Unmarshal(text, &kept) != nil {
+		return text
+	}
+	return wire.Must(kept)
 }
 
 // Display is what the person sees.

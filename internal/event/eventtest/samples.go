@@ -57,6 +57,7 @@ func question() uip.Request {
 		},
 		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
 		Validation: &uip.Validation{Regex: "^x", Required: true},
+		Digest:     "ab12",
 		Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
 	}
 }

@@ -1,0 +1,141 @@
+package app
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"coder/internal/authkey"
+	"coder/internal/undo/gitindex"
+)
+
+// key is what this user's records are sealed with. Where none can be kept there
+// is one for this process alone: later ones will not know its seals.
+func (h *house) key() *authkey.Key {
+	if h.secret != nil {
+		return h.secret
+	}
+	h.secret = authkey.Temporary()
+	if h.flags.ephemeral {
+		return h.secret
+	}
+	err := errors.New("there is no home folder")
+	if h.home != "" {
+		var kept *authkey.Key
+		if kept, err = authkey.Open(h.home); err == nil {
+			h.secret = kept
+			return kept
+		}
+	}
+	h.warn(fmt.Sprintf("answers and modes are not remembered beyond this run: %v", err))
+	return h.secret
+}
+
+// doubt says why nothing in the logs of a session counts, whoever sealed it: they
+// belong to somebody else, or come and go with a repository.
+func (h *house) doubt(sessionID string) string {
+	if h.flags.ephemeral {
+		return ""
+	}
+	dir := filepath.Join(h.logs(), sessionID)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return ""
+	}
+	names := []string{"."}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	for _, name := range names {
+		info, err := os.Lstat(filepath.Join(dir, name))
+		if stat, ok := infoStat(info); err != nil || !ok || int(stat.Uid) != os.Geteuid() {
+			return fmt.Sprintf("%s belongs to another user", filepath.Join(".coder", "log", sessionID, name))
+		}
+	}
+	if file := tracked(h.root, filepath.ToSlash(filepath.Join(".coder", "log", sessionID))+"/"); file != "" {
+		return fmt.Sprintf("%s is tracked by git", file)
+	}
+	return ""
+}
+
+func infoStat(info fs.FileInfo) (*syscall.Stat_t, bool) {
+	if info == nil {
+		return nil, false
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return stat, ok
+}
+
+// tracked is a file below the folder that git keeps track of, both relative to
+// root; "" if there is none. Git itself is not asked: a repository may bring
+// programs that it would run.
+func tracked(root, folder string) string {
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return folder
+	}
+	for top := real; ; top = filepath.Dir(top) {
+		if git, ok := gitDir(top); ok {
+			below, err := filepath.Rel(top, real)
+			if err != nil {
+				return folder
+			}
+			return indexed(git, strings.TrimPrefix(filepath.ToSlash(below)+"/", "./"), folder)
+		}
+		if filepath.Dir(top) == top {
+			return ""
+		}
+	}
+}
+
+// gitDir is where the repository of the work tree top lies.
+func gitDir(top string) (string, bool) {
+	name := filepath.Join(top, ".git")
+	info, err := os.Stat(name)
+	if err != nil || info.IsDir() {
+		return name, err == nil
+	}
+	if !info.Mode().IsRegular() {
+		return "", false
+	}
+	text, err := os.ReadFile(name)
+	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(top, to)
+	}
+	return to, err == nil && ok
+}
+
+// indexed is a file below prefix+folder that an index of the repository names.
+// An index that cannot be read may name any.
+func indexed(git, prefix, folder string) string {
+	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
+	for _, file := range append(files, filepath.Join(git, "index")) {
+		data, err := os.ReadFile(file)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err == nil && spellsOut(data) && !bytes.Contains(data, []byte(prefix+folder)) {
+			continue
+		}
+		index, err := gitindex.Parse(data, prefix+folder)
+		if err != nil {
+			return folder
+		}
+		for name := range index.Files {
+			return folder + name
+		}
+	}
+	return ""
+}
+
+// spellsOut reports whether an index holds every name in full.
+func spellsOut(index []byte) bool {
+	return len(index) > 8 && binary.BigEndian.Uint32(index[4:]) < 4
+}

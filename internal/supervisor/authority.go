@@ -1,0 +1,107 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"coder/internal/event"
+	"coder/internal/profile"
+	"coder/internal/seal"
+	"coder/internal/timeline"
+	"coder/internal/uip"
+)
+
+// Nothing that stands in a log lets anything be done unless this user's program
+// wrote it there: the log lies in the workspace, where anyone may have put it.
+
+func (s *Supervisor) notary(sessionID string) *seal.Notary {
+	if s.Key == nil {
+		return seal.New(nil, s.Dir, sessionID)
+	}
+	return seal.New(s.Key(), s.Dir, sessionID)
+}
+
+// Answer puts the answer to a question that a session waits for on record, for
+// whoever goes on with the session.
+func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Response) (err error) {
+	notary := s.notary(sessionID)
+	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
+		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error { notary.Vouches(r); return nil },
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	return line.Through(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
+}
+
+// modeKept is a switch of mode on record.
+type modeKept struct {
+	mode, preset string
+	vouched      bool
+}
+
+// ignored is what of the record does not count because nobody vouches for it.
+type ignored struct {
+	answers, calls int
+	mode           string
+	changes        bool // of files, that could be undone
+}
+
+// weigh takes in what r would let be done, vouched for or not.
+func (s *Session) weigh(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.ModeChanged:
+		s.mode = e.Mode
+		s.modes = append(s.modes, modeKept{e.Mode, e.Preset, r.Vouched})
+	case event.ToolCallRequested:
+		s.ignored.changes = s.ignored.changes || !r.Vouched && len(e.Before)+len(e.Tree) > 0
+	}
+}
+
+// resumeMode lets the session go on in the mode it was in, unless that was yolo
+// or the person chose another. A switch that nobody vouches for counts as far as
+// it lets less happen unasked.
+func (s *Session) resumeMode() {
+	p := s.engine.Profile
+	if p == nil || s.engine.ModeChosen {
+		return
+	}
+	for _, m := range s.modes {
+		now, preset := p.Current()
+		switch {
+		case m.mode == profile.Yolo || m.preset == profile.Yolo:
+		case !m.vouched && !p.Narrows(m.mode, m.preset):
+			s.ignored.mode = m.mode
+		default:
+			s.ignored.mode = ""
+			if p.Switch(m.mode) != nil || m.preset != "" && p.Preset(m.preset) != nil {
+				_, _ = p.Switch(now.Name), p.Preset(preset) // of another version: as if it were not there
+			}
+		}
+	}
+}
+
+// disclaimer says what of the record does not count and why, in one line; "" if
+// there is no such thing.
+func (s *Session) disclaimer() string {
+	var what []string
+	say := func(is bool, text string) {
+		if is {
+			what = append(what, text)
+		}
+	}
+	file := func(l event.Log) string { return l.String() + ".jsonl" }
+	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions (%s)", file(event.Domain)))
+	say(s.ignored.mode != "", fmt.Sprintf("the mode %s (%s)", s.ignored.mode, file(event.Conversation)))
+	say(s.ignored.calls > 0, fmt.Sprintf("calls that have not run (%s)", file(event.Conversation)))
+	say(s.ignored.changes, fmt.Sprintf("changes that could be undone (%s)", file(event.Audit)))
+	if len(what) == 0 {
+		return ""
+	}
+	why := cmp.Or(s.doubt, "your coder did not write its log on this machine")
+	return fmt.Sprintf("session %s grants nothing: %s; ignored: %s", s.ID, why, strings.Join(what, "; "))
+}
