@@ -95,13 +95,13 @@ func (s *Session) disclaimer() string {
 		}
 	}
 	file := func(l event.Log) string { return l.String() + ".jsonl" }
-	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions (%s)", file(event.Domain)))
-	say(s.ignored.mode != "", fmt.Sprintf("the mode %s (%s)", s.ignored.mode, file(event.Conversation)))
-	say(s.ignored.calls > 0, fmt.Sprintf("calls that have not run (%s)", file(event.Conversation)))
-	say(s.ignored.changes, fmt.Sprintf("changes that could be undone (%s)", file(event.Audit)))
+	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.Domain)))
+	say(s.ignored.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.ignored.mode, file(event.Conversation)))
+	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run are asked about", file(event.Conversation)))
+	say(s.ignored.changes, fmt.Sprintf("changes in %s cannot be undone", file(event.Audit)))
 	if len(what) == 0 {
 		return ""
 	}
 	why := cmp.Or(s.doubt, "your coder did not write its log on this machine")
-	return fmt.Sprintf("session %s grants nothing: %s; ignored: %s", s.ID, why, strings.Join(what, "; "))
+	return fmt.Sprintf("session %s grants nothing: %v", s.ID, why+"; "+strings.Join(what, "; "))
 }
