@@ -76,11 +76,11 @@ type REPL struct {
 	pending [][]tty.Event // typed while nobody looked
 
 	asks chan ask      // from the turn
-	news chan string   // what the turn is busy with
 	done chan finished // the turn is over
 
 	turn    *turn
-	open    *dialogue // the question that is open
+	busy    atomic.Pointer[string] // what the turn is busy with
+	open    *dialogue              // the question that is open
 	queue   queue
 	focused bool
 	wrote   writes
@@ -93,7 +93,6 @@ type turn struct {
 	// stopped says that the person stopped it with Esc.
 	stopped atomic.Bool
 	began   time.Time
-	busy    string
 	frame   int
 }
 
@@ -108,7 +107,7 @@ func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
 		events: make(chan []tty.Event), broken: make(chan error, 1),
-		asks: make(chan ask), news: make(chan string, 64), done: make(chan finished, 1),
+		asks: make(chan ask), done: make(chan finished, 1),
 	}
 	r.wrote.screen, r.wrote.now = o.Screen, o.Now
 	r.render = term.New(term.Options{
@@ -132,13 +131,9 @@ func (r *REPL) width() int {
 	return cols
 }
 
-// status is told by the renderer what the turn is busy with. It must not wait.
-func (r *REPL) status(busy string) {
-	select {
-	case r.news <- busy:
-	default: // the next one says it as well
-	}
-}
+// status is told by the renderer what the turn is busy with, as often as that
+// changes; what is true at the next tick is shown.
+func (r *REPL) status(busy string) { r.busy.Store(&busy) }
 
 // tick is how often the spinner moves.
 const tick = 120 * time.Millisecond
@@ -192,10 +187,6 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			err = r.put(a)
 		case <-r.withdrawn():
 			r.open = nil
-		case busy := <-r.news:
-			if r.turn != nil {
-				r.turn.busy = busy
-			}
 		case f := <-r.done:
 			err = r.over(ctx, f)
 		case <-clock.C:

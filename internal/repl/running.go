@@ -67,6 +67,7 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &turn{input: input, cancel: cancel, began: r.Now()}
 	r.turn = t
+	r.status("")
 	r.wrote.mark()
 	r.Session().Steer(r.steer)
 	go func() {

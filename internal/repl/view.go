@@ -84,7 +84,7 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 	for _, label := range r.queue.labels() {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
 	}
-	if at, _ := r.wrote.last(); r.Now().Sub(at) >= patience && r.turn.busy != "" {
+	if at, _ := r.wrote.last(); r.Now().Sub(at) >= patience && r.doing() != "" {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(width), width)))
 	}
 	if r.editor.Empty() && len(rows) == 0 {
@@ -93,6 +93,14 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.editor.View(width)
 	return append(rows, draft...), len(rows) + row, col
+}
+
+// doing is what the turn is busy with, empty if nothing was said of it.
+func (r *REPL) doing() string {
+	if busy := r.busy.Load(); busy != nil {
+		return *busy
+	}
+	return ""
 }
 
 var (
@@ -111,7 +119,7 @@ func (r *REPL) spinner(width int) string {
 	say := func(busy string) string {
 		return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", busy, took)
 	}
-	return say(fit(oneLine(r.turn.busy), width-cells.Width(say(""))))
+	return say(fit(oneLine(r.doing()), width-cells.Width(say(""))))
 }
 
 func oneLine(s string) string { return textsafe.Line(s, 200) }

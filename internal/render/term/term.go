@@ -58,7 +58,7 @@ func New(o Options) *Renderer {
 		o: o, cards: Cards{Width: o.Width, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII},
 		page:  page{palette: o.Palette},
 		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
-		status: status{show: o.Live, now: o.Now},
+		status: status{show: o.Live},
 	}
 	return r
 }

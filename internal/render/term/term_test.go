@@ -265,16 +265,14 @@ func TestSubtasksSideBySideAreToldApart(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	var shown []string
-	now := time.Unix(0, 0)
-	r := term.New(term.Options{Out: io.Discard, Live: func(s string) { shown = append(shown, s) }, Now: func() time.Time { return now }})
+	r := term.New(term.Options{Out: io.Discard, Live: func(s string) { shown = append(shown, s) }, Now: func() time.Time { return time.Unix(0, 0) }})
 	rendertest.Play(t, r, told(
 		event.StateChanged{Busy: true}, event.ReasoningDelta{Text: "a"}, event.ReasoningDelta{Text: "b"}, event.TextDelta{Text: "c"}, said("c"),
 		event.ToolStarted{CallID: "1", Tool: "bash", Title: "make\x07"}, event.ToolOutput{CallID: "1", Text: "x\n"}, event.ToolOutput{CallID: "1", Text: "x\n"}))
-	now = now.Add(time.Second)
 	rendertest.Play(t, r, told(
 		event.ToolOutput{CallID: "1", Text: "x\n"}, event.ToolFinished{CallID: "1", Tool: "bash"}, event.InteractionRequested{},
 		event.Retrying{Attempt: 2, Of: 3, Wait: time.Second, Why: "busy"}, event.StateChanged{})[2:])
-	want := []string{"working", "thinking", "writing", "working", "bash make^G", "bash make^G · 3 lines", "working", "", "busy; trying again in 1 s (attempt 2 of 3)", ""}
+	want := []string{"working", "thinking", "writing", "working", "bash make^G", "bash make^G · 1 line", "bash make^G · 2 lines", "bash make^G · 3 lines", "working", "", "busy; trying again in 1 s (attempt 2 of 3)", ""}
 	if !slices.Equal(shown, want) {
 		t.Errorf("told %q\nwant %q", shown, want)
 	}

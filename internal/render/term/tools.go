@@ -135,7 +135,7 @@ func (r *Renderer) output(c *callView, text string) {
 		r.page.rest()
 	}
 	if b.lines > 0 {
-		r.status.count(c.plainName() + " · " + r.lines(b.lines))
+		r.status.set(c.plainName() + " · " + r.lines(b.lines))
 	}
 }
 
