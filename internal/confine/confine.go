@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	osexec "os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -67,27 +68,75 @@ func (c *Confiner) Close() error { return c.box.Close() }
 
 // Command is the confinement of one command line, by the reading of it that
 // was judged.
-func (c *Confiner) Command(ctx context.Context, line tool.Line) (exec.Confinement, error) {
-	if c.o.Demand == Off {
-		return exec.Confinement{}, nil
+func (c *Confiner) Command(ctx context.Context, read tool.Line) (exec.Confinement, error) {
+	limits := c.limits(read)
+	line, report, err := c.line(ctx, limits)
+	if err != nil || report.Backend == sandbox.None {
+		return c.Attended(), err
 	}
-	limits := c.limits(line)
+	confined := through(line)
+	confined.Words, confined.Blocked = words(report), blockedBy(limits)
+	return confined, nil
+}
+
+// line is what a command has to be run through to stay within limits, and what
+// that enforces. The person is told, once, what is not.
+func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
+	if c.o.Demand == Off {
+		return sandbox.Attended(c.o.Exe), sandbox.Report{Backend: sandbox.None}, nil
+	}
 	box := c.find(ctx)
 	report := box.Report(limits)
 	switch {
 	case c.o.Demand == Require && !report.Whole:
-		return exec.Confinement{}, unavailable(report)
+		return sandbox.Line{}, report, unavailable(report)
 	case !report.Whole && c.o.Warn != nil:
 		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(report.NotEnforced, "; ")) })
 	}
 	if report.Backend == sandbox.None {
-		return exec.Confinement{}, nil
+		return sandbox.Attended(c.o.Exe), report, nil
 	}
-	through, err := box.Wrap(limits)
+	line, err := box.Wrap(limits)
+	return line, report, err
+}
+
+// Attended is how a command is run that is not confined: nothing of it outlives
+// it, or us.
+func (c *Confiner) Attended() exec.Confinement { return through(sandbox.Attended(c.o.Exe)) }
+
+func through(l sandbox.Line) exec.Confinement {
+	l = l.Telling()
+	return exec.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init}
+}
+
+// Helper is the bounds of a program that works for us beside the commands, such
+// as a language server. The zero Helper may write where commands may and has no
+// network.
+type Helper struct {
+	ReadOnly bool     // nothing in the workspace may be written, only caches and temporary folders
+	Network  bool     // the network may be used, if commands may
+	Write    []string // more folders that may be written, absolute
+}
+
+// Helper has a program that was not started yet run within bounds, as far as
+// this machine can confine anything, and reports whether they are enforced. The
+// program keeps its environment, directory and streams, which may be pipes to
+// us for as long as it runs. Ending the process ends all that it started; so
+// does our own end, however that comes. Where everything is demanded and cannot
+// be had the error says so, and the program must not be started.
+func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confined bool, err error) {
+	limits := c.limits(nil)
+	limits.Network = limits.Network && h.Network
+	if h.ReadOnly {
+		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
+	}
+	limits.Write = existing(append(limits.Write, h.Write...))
+	line, report, err := c.line(ctx, limits)
 	if err != nil {
-		return exec.Confinement{}, err
+		return false, err
 	}
-	return exec.Confinement{Through: through, Words: words(report), Blocked: blockedBy(limits)}, nil
+	line.Apply(cmd)
+	return report.Whole && report.Backend != sandbox.None, nil
 }
 
 // blockedBy guesses whether a command failed because of its limits.

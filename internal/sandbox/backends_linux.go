@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os/exec"
 	"strings"
+	"syscall"
 	"time"
 )
 
@@ -16,20 +17,18 @@ const probeTime = 5 * time.Second
 func backends(o Options) (list []backend) {
 	abi := landlockVersion()
 	list = append(list, backend{name: Namespaces, abi: abi, probe: func(ctx context.Context) error {
-		return try(ctx, o.line(order{stage: stageNamespaces, probe: true}))
+		return try(ctx, inOwnSpaces(o.Exe, order{places: places{network: false}, probe: true}))
 	}})
 	if bwrap, err := o.lookPath("bwrap"); err == nil {
 		list = append(list, backend{name: Bubblewrap, abi: abi, through: []string{bwrap}, probe: func(ctx context.Context) error {
 			line := append([]string{bwrap}, bwrapArgs(places{})...)
-			return try(ctx, append(line, o.line(order{stage: stageBwrap, probe: true})...))
+			return try(ctx, Line{Argv: append(line, helper(o.Exe, order{stage: stageBwrap, probe: true})...)})
 		}})
 	}
 	return append(list, backend{name: Landlock, abi: abi, probe: func(ctx context.Context) error {
-		return try(ctx, o.line(order{stage: stageLandlock, probe: true}))
+		return try(ctx, Line{Argv: helper(o.Exe, order{stage: stageLandlock, probe: true})})
 	}})
 }
-
-func (o Options) line(to order) []string { return append([]string{o.Exe, HelperName}, to.args()...) }
 
 func (o Options) lookPath(name string) (string, error) {
 	if o.LookPath == nil {
@@ -39,11 +38,15 @@ func (o Options) lookPath(name string) (string, error) {
 }
 
 // try runs a helper that confines itself and ends.
-func try(ctx context.Context, line []string) error {
+func try(ctx context.Context, line Line) error {
 	ctx, stop := context.WithTimeout(ctx, probeTime)
 	defer stop()
 	var stderr bytes.Buffer
-	cmd := exec.CommandContext(ctx, line[0], line[1:]...)
+	cmd := exec.CommandContext(ctx, line.Argv[0], line.Argv[1:]...)
+	if line.Attr != nil {
+		cmd.SysProcAttr = new(syscall.SysProcAttr)
+		line.Attr(cmd.SysProcAttr)
+	}
 	cmd.Dir, cmd.Env, cmd.Stderr, cmd.WaitDelay = "/", []string{}, &stderr, time.Second
 	err := cmd.Run()
 	if said := strings.TrimSpace(stderr.String()); err != nil && said != "" {

@@ -1,10 +1,9 @@
 package sandbox
 
 // bwrapArgs are the arguments of bwrap that lay out the file system, up to the
-// command. The process table stays ours, so that the command can be found and
-// stopped.
+// command. The process table is the command's own and ends with it.
 func bwrapArgs(p places) []string {
-	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--die-with-parent"}
+	args := []string{"--ro-bind", "/", "/", "--dev", "/dev", "--unshare-pid", "--proc", "/proc", "--die-with-parent"}
 	if !p.network {
 		args = append(args, "--unshare-net")
 	}

@@ -105,7 +105,7 @@ func TestConfinedCommandsWouldWriteOutsideIfRunBare(t *testing.T) {
 			w := newWorld(t)
 			protected := []string{w.outside, filepath.Join(w.work, ".git"), filepath.Join(w.work, ".coder")}
 			before := state(t, protected...)
-			got := w.run(t, nil, e.script, other)
+			got := w.run(t, Line{}, e.script, other)
 			if state(t, protected...) == before {
 				t.Errorf("it does not work unconfined either: %+v", got)
 			}
@@ -210,23 +210,20 @@ func TestConfinedCommandsEndAsTheyWouldBare(t *testing.T) {
 	})
 }
 
-// Whoever stops a command signals its group, from outside. The command decides
-// how to end.
-func TestConfinedCommandsAreSignalledAsAGroup(t *testing.T) {
+// Whoever stops a command signals the process that was started. The command
+// decides how to end.
+func TestConfinedCommandsAreAskedToEnd(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		if s.Backend() == Bubblewrap {
 			t.Skip("bwrap ends at once, and the command with it")
 		}
 		w := newWorld(t)
-		argv := append(wrap(t, s, w.limits()), "/bin/sh", "-c", `trap 'exit 7' TERM; set -- $(cat /proc/self/stat); echo $5 > x; mv x ready; while :; do sleep 0.01; done`)
-		cmd := exec.Command(argv[0], argv[1:]...)
-		cmd.Dir = w.work
-		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		cmd := w.command(t, wrap(t, s, w.limits()), `trap 'exit 7' TERM; touch ready; while :; do sleep 0.01; done`)
 		var stopper sync.WaitGroup
 		stopper.Go(func() {
 			for t.Context().Err() == nil {
-				if group, err := os.ReadFile(filepath.Join(w.work, "ready")); err == nil {
-					_ = syscall.Kill(-number(strings.TrimSpace(string(group))), syscall.SIGTERM)
+				if exists(filepath.Join(w.work, "ready")) {
+					_ = cmd.Process.Signal(syscall.SIGTERM)
 					return
 				}
 				time.Sleep(time.Millisecond)
@@ -242,8 +239,8 @@ func TestConfinedCommandsAreSignalledAsAGroup(t *testing.T) {
 func TestConfinedEnvironmentIsPassedOn(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
-		through := append(wrap(t, s, w.limits()), "/usr/bin/env")
-		cmd := exec.Command(through[0], through[1:]...)
+		cmd := exec.Command("/usr/bin/env")
+		wrap(t, s, w.limits()).Apply(cmd)
 		cmd.Env = []string{"A=1", "ODD=\xff x\ny"}
 		cmd.Dir = w.work
 		got := finish(t, cmd)
@@ -254,29 +251,6 @@ func TestConfinedEnvironmentIsPassedOn(t *testing.T) {
 		if got.stdout != want {
 			t.Errorf("%+v, want %q", got, want)
 		}
-	})
-}
-
-// What holds the command dies with it and the other way round.
-func TestConfinedCommandsDieWithWhoeverHoldsThem(t *testing.T) {
-	eachBackend(t, func(t *testing.T, s *Sandbox) {
-		w := newWorld(t)
-		pids := filepath.Join(w.temp, "pid")
-		// The outer shell starts the helper and is killed.
-		line := "'" + strings.Join(wrap(t, s, w.limits()), "' '") + "'"
-		got := w.run(t, nil, line+` /bin/sh -c 'echo $$ > $T/pid; exec sleep 600' & while ! test -s $T/pid; do sleep 0.01; done; kill -KILL $$`)
-		pid, err := os.ReadFile(pids)
-		if err != nil {
-			t.Fatalf("%v %+v", err, got)
-		}
-		for range 500 {
-			stat, err := os.ReadFile("/proc/" + strings.TrimSpace(string(pid)) + "/stat")
-			if err != nil || strings.Contains(string(stat), ") Z ") {
-				return
-			}
-			time.Sleep(10 * time.Millisecond)
-		}
-		t.Errorf("the command lives on: %s", pid)
 	})
 }
 
@@ -332,7 +306,7 @@ func TestConfinedGitAddsAndCommitsButPlantsNothing(t *testing.T) {
 			t.Skip("Landlock alone does not protect inside the workspace, and says so")
 		}
 		w := newWorld(t)
-		if got := w.run(t, nil, `rm -rf .git && git init -q . && git add main.go && `+commit); got.code != 0 {
+		if got := w.run(t, Line{}, `rm -rf .git && git init -q . && git add main.go && `+commit); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
 		through := wrap(t, s, Limits{Write: []string{w.work, w.temp}, Protect: ProtectedInForGit(w.work)})
@@ -362,7 +336,7 @@ func TestConfinedLinksAreProtected(t *testing.T) {
 			t.Skip("Landlock alone does not protect inside the workspace, and says so")
 		}
 		w := newWorld(t)
-		got := w.run(t, nil, `mkdir dots conf && echo x > dots/bashrc && ln -s dots/bashrc .bashrc && ln -s $O .ssh && ln -s conf .config && mkdir conf/fish && ln -s nowhere .zshrc`)
+		got := w.run(t, Line{}, `mkdir dots conf && echo x > dots/bashrc && ln -s dots/bashrc .bashrc && ln -s $O .ssh && ln -s conf .config && mkdir conf/fish && ln -s nowhere .zshrc`)
 		if got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
@@ -414,14 +388,13 @@ func TestConfinedSocketsOfServicesAreHidden(t *testing.T) {
 // The helper never runs a command that it could not confine.
 func TestConfinedOrNotRunAtAll(t *testing.T) {
 	w := newWorld(t)
-	helper := []string{self(t), HelperName}
 	for _, args := range [][]string{
 		{}, {"--"}, {"/bin/sh"}, {"--stage=other", "--"}, {"--", "x"}, {"--stage=landlock", "--limit=3", "--"},
 		{"--stage=namespaces", "--write=relative", "--"}, {"--stage=namespaces", "--write=/", "--"},
 		{"--stage=namespaces", "--write=" + w.root + "/missing", "--"}, {"--stage=namespaces", "--write=" + w.work, "--protect=" + w.work + "/missing", "--"},
 		{"--stage=inside", "--"}, {"--stage=bwrap", "--"}, {"--stage=landlock", "--write=/proc/self/root/tmp", "--"},
 	} {
-		got := w.run(t, append(helper, args...), "echo ran")
+		got := w.run(t, Line{Argv: append([]string{self(t), HelperName}, args...)}, "echo ran")
 		if got.code != SetupCode || !strings.HasPrefix(got.stderr, SetupPrefix) || got.stdout != "" {
 			t.Errorf("%q: %+v", args, got)
 		}
@@ -435,7 +408,7 @@ func TestConfinedByAPathThatWasSwappedForALink(t *testing.T) {
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
 		wrap(t, s, w.limits())
-		if got := w.run(t, nil, "mv $W $W.old && ln -s $O $W"); got.code != 0 {
+		if got := w.run(t, Line{}, "mv $W $W.old && ln -s $O $W"); got.code != 0 {
 			t.Fatalf("%+v", got)
 		}
 		before := state(t, w.outside)
@@ -489,7 +462,8 @@ func TestConfinedInsideAnother(t *testing.T) {
 		w := newWorld(t)
 		inner := findOnly(t, Landlock)
 		l := Limits{Write: []string{w.temp}}
-		through := append(wrap(t, s, w.limits()), wrap(t, inner, l)...)
+		through := wrap(t, s, w.limits())
+		through.Argv = append(through.Argv, must(inner.Wrap(l)).Argv...)
 		if got := w.run(t, through, "echo x > new"); got.code == 0 {
 			t.Errorf("%+v", got)
 		}
@@ -510,18 +484,27 @@ func TestConfinedFindTellsWhyNot(t *testing.T) {
 }
 
 func BenchmarkTrue(b *testing.B) {
-	bench := func(b *testing.B, through []string) {
-		w := world{work: b.TempDir()}
+	bench := func(b *testing.B, through Line) {
+		dir := b.TempDir()
 		for b.Loop() {
-			argv := append(through, "/bin/true")
-			finish(b, &exec.Cmd{Path: argv[0], Args: argv, Dir: w.work})
+			cmd := exec.Command("/bin/true")
+			cmd.Dir = dir
+			through.Apply(cmd)
+			finish(b, cmd)
 		}
 	}
-	b.Run("bare", func(b *testing.B) { bench(b, nil) })
+	b.Run("bare", func(b *testing.B) { bench(b, Line{}) })
 	for _, name := range []string{Namespaces, Bubblewrap, Landlock} {
 		b.Run(name, func(b *testing.B) {
 			w := newWorld(b)
 			bench(b, wrap(b, findOnly(b, name), w.limits()))
 		})
 	}
+}
+
+func must(l Line, err error) Line {
+	if err != nil {
+		panic(err)
+	}
+	return l
 }

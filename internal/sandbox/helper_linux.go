@@ -12,10 +12,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Main is the helper: it confines itself as its arguments say and becomes the
-// command that follows them. It returns only if that cannot be done, or if the
-// command had to run as a child, whose exit code it then returns. It is to be
-// called before anything else, with the arguments after HelperName.
+// Main is the helper: it confines itself as its arguments say and runs the
+// command that follows them, as itself or as a child whose exit code it then
+// returns. It is to be called before anything else, with the arguments after
+// HelperName.
 func Main(args []string) int {
 	code, err := carryOut(args)
 	if err != nil {
@@ -25,8 +25,8 @@ func Main(args []string) int {
 	return code
 }
 
-// carryOut does all on one thread: confinement is a thread's own, and the one
-// that calls exec takes its own along.
+// carryOut does all on one thread: confinement is a thread's own, and what that
+// thread starts takes it along.
 func carryOut(args []string) (code int, err error) {
 	runtime.LockOSThread()
 	parent := os.Getppid()
@@ -34,27 +34,43 @@ func carryOut(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	if o.stage == stageNamespaces && !mayMount() {
-		return standIn(o)
+	tell, err := keepTold(o)
+	if err != nil {
+		return 0, err
 	}
 	if err := confine(o); err != nil {
 		return 0, err
 	}
-	if o.probe {
+	switch {
+	case o.probe:
 		return 0, nil
+	case o.stage == stageBwrap:
+		return 0, become(o.argv, parent)
 	}
-	return 0, become(o.argv, parent)
+	return attend(o, tell)
+}
+
+// keepTold closes, for the command, all files but the standard ones, and is the
+// one on which we tell how it ended.
+func keepTold(o order) (*os.File, error) {
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
+		return nil, fmt.Errorf("close files: %w", err)
+	}
+	if !o.tell {
+		return nil, nil
+	}
+	return os.NewFile(TellOn, "tell"), nil
 }
 
 // confine applies the limits to this thread.
 func confine(o order) error {
 	switch o.stage {
+	case stageOpen:
+		return nil
 	case stageNamespaces:
-		if err := unix.Unshare(namespaces(o) &^ unix.CLONE_NEWUSER); err != nil {
-			return fmt.Errorf("make namespaces: %w", err)
+		if err := apart(o.outer); err != nil {
+			return err
 		}
-		fallthrough
-	case stageInside:
 		if err := layOut(o.places); err != nil {
 			return err
 		}
@@ -73,10 +89,22 @@ func confine(o order) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("renounce privileges: %w", err)
 	}
-	if o.network {
-		return nil
+	return filterSockets(o)
+}
+
+// apart makes sure that what we are about to do to the file system is done in a
+// name space of our own: anywhere else it would be done to the machine.
+func apart(outer string) error {
+	if mountSpace() == outer || os.Getpid() != 1 {
+		return errors.New("not in namespaces of its own")
 	}
-	return filterSockets(o.stage)
+	return nil
+}
+
+// mountSpace names the name space of mounts we are in.
+func mountSpace() string {
+	name, _ := os.Readlink("/proc/self/ns/mnt")
+	return name
 }
 
 // sealed makes sure that the file system is read-only where nothing else was
@@ -93,14 +121,11 @@ func sealed() error {
 }
 
 // become runs the command in our place. It dies with our parent, as we would
-// have, and holds no file of ours but the standard ones.
+// have.
 func become(argv []string, parent int) error {
 	path, err := exec.LookPath(argv[0])
 	if err != nil {
 		return fmt.Errorf("start command: %w", err)
-	}
-	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return fmt.Errorf("close files: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(unix.SIGKILL), 0, 0, 0); err != nil {
 		return fmt.Errorf("start command: %w", err)

@@ -41,6 +41,7 @@ func layOut(p places) error {
 	if err := putAll(writable); err != nil {
 		return err
 	}
+	freshProcesses()
 	if err := guard(p); err != nil {
 		return err
 	}
@@ -53,6 +54,13 @@ func layOut(p places) error {
 		_ = os.Chdir(cwd) // failing that we stay where nothing can be written
 	}
 	return nil
+}
+
+// freshProcesses shows our own process table at /proc. Where that is forbidden,
+// as in some containers, the old one stays: read-only, and closed to us by the
+// kernel where it would lead out.
+func freshProcesses() {
+	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 }
 
 // workingDir is the working directory, empty if it is gone. Links on the way to

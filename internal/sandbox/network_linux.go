@@ -44,16 +44,19 @@ const (
 // as vsock, to the host of a virtual machine) are not held by that. Programs of
 // other platforms, such as 32-bit ones, are refused, and io_uring is missing,
 // since both could go round the filter.
-func filterSockets(s stage) error {
+func filterSockets(o order) error {
+	if o.network {
+		return nil
+	}
 	arch, ok := auditArch[runtime.GOARCH]
-	if !ok && s == stageLandlock {
+	if !ok && o.stage == stageLandlock {
 		return errors.New("the network cannot be cut off on this platform")
 	}
 	if !ok {
 		return nil
 	}
 	families := []uint32{unix.AF_UNIX, unix.AF_NETLINK}
-	if s != stageLandlock {
+	if o.stage != stageLandlock {
 		families = append(families, unix.AF_INET, unix.AF_INET6)
 	}
 	filter := socketFilter(arch, families)

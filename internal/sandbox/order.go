@@ -10,17 +10,19 @@ import (
 type stage string
 
 const (
-	stageNamespaces stage = "namespaces" // make namespaces and go on in them
-	stageInside     stage = "inside"     // namespaces are made, lay out the file system
+	stageNamespaces stage = "namespaces" // namespaces are made, lay out the file system
 	stageBwrap      stage = "bwrap"      // all of that is done, add what bwrap leaves out
 	stageLandlock   stage = "landlock"   // Landlock is all there is
+	stageOpen       stage = "open"       // nothing is confined; only see to the end of it
 )
 
 // order is the command line of the helper: limits made out and the command.
 type order struct {
 	stage stage
 	places
-	probe bool // end well instead of running a command
+	outer string // the name space of mounts that must not be touched
+	tell  bool   // say how the command ended
+	probe bool   // end well instead of running a command
 	argv  []string
 }
 
@@ -38,6 +40,12 @@ func (o order) args() (args []string) {
 	}
 	if o.network {
 		args = append(args, "--network")
+	}
+	if o.outer != "" {
+		args = append(args, "--outer="+o.outer)
+	}
+	if o.tell {
+		args = append(args, "--tell")
 	}
 	if o.probe {
 		args = append(args, "--probe")
@@ -62,6 +70,10 @@ func parse(args []string) (o order, err error) {
 			o.hide = append(o.hide, value)
 		case "--network":
 			o.network = true
+		case "--outer":
+			o.outer = value
+		case "--tell":
+			o.tell = true
 		case "--probe":
 			o.probe = true
 		case "--":
@@ -76,7 +88,7 @@ func parse(args []string) (o order, err error) {
 
 func (o order) check() error {
 	switch o.stage {
-	case stageNamespaces, stageInside, stageBwrap, stageLandlock:
+	case stageNamespaces, stageBwrap, stageLandlock, stageOpen:
 	default:
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}

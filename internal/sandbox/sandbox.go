@@ -43,6 +43,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -166,41 +167,57 @@ func (s *Sandbox) Why() []string {
 	return slices.Clone(s.why)
 }
 
-// Wrap returns what to put before a command so that it runs within limits. Its
-// error is ErrUnavailable, or says what in the limits cannot be had.
+// Wrap returns what a command has to be run through so that it runs within
+// limits. Its error is ErrUnavailable, or says what in the limits cannot be had.
 //
 // A protected path that does not exist cannot be made to stay so without
 // something in its place: an empty file or directory is put there until Close.
-func (s *Sandbox) Wrap(l Limits) (through []string, err error) {
+func (s *Sandbox) Wrap(l Limits) (Line, error) {
 	if s.Backend() == None {
-		return nil, ErrUnavailable
+		return Line{}, ErrUnavailable
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	places, err := s.places(l)
 	if err != nil {
-		return nil, fmt.Errorf("confine command: %w", err)
+		return Line{}, fmt.Errorf("confine command: %w", err)
 	}
 	return s.line(places), nil
 }
 
-// line is the beginning of the command line for limits that were made out.
-func (s *Sandbox) line(p places) []string {
+// line is the line for limits that were made out.
+func (s *Sandbox) line(p places) Line {
 	switch s.backend {
 	case Seatbelt:
-		return append(slices.Clone(s.through), "-p", profile(p))
+		return Line{Argv: append(slices.Clone(s.through), "-p", profile(p))}
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
-		return append(line, s.helper(order{stage: stageBwrap, places: p})...)
+		return Line{Argv: append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)}
 	case Landlock:
-		return s.helper(order{stage: stageLandlock, places: p})
+		return Line{Argv: helper(s.exe, order{stage: stageLandlock, places: p}), Init: true}
 	default:
-		return s.helper(order{stage: stageNamespaces, places: p})
+		return inOwnSpaces(s.exe, order{places: p})
 	}
 }
 
-func (s *Sandbox) helper(o order) []string {
-	return append([]string{s.exe, HelperName}, o.args()...)
+// inOwnSpaces is the line of a helper in namespaces of its own.
+func inOwnSpaces(exe string, o order) Line {
+	o.stage, o.outer = stageNamespaces, mountSpace()
+	return Line{Argv: helper(exe, o), Attr: inNamespaces(o.network), Init: true}
+}
+
+func helper(exe string, o order) []string {
+	return append([]string{exe, HelperName}, o.args()...)
+}
+
+// Attended is the line of a command that is not confined: all that is seen to
+// is that none of its processes outlives it, or whoever starts it. Exe is as in
+// [Options]. Where that cannot be had it is the zero Line.
+func Attended(exe string) Line {
+	if runtime.GOOS != "linux" || exe == "" {
+		return Line{}
+	}
+	return Line{Argv: helper(exe, order{stage: stageOpen}), Init: true}
 }
 
 // Close removes what Wrap put in the place of protected paths, if it is still

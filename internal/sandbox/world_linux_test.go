@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"os/exec"
@@ -165,13 +166,20 @@ type ended struct {
 }
 
 // run runs a shell script in the workspace, through what is given.
-func (w world) run(t testing.TB, through []string, script string, args ...string) ended {
+func (w world) run(t testing.TB, through Line, script string, args ...string) ended {
 	t.Helper()
-	argv := append(append([]string{}, through...), "/bin/sh", "-c", script, "sh")
-	cmd := exec.Command(argv[0], append(argv[1:], args...)...)
+	return finish(t, w.command(t, through, script, args...))
+}
+
+// command is a shell script that was not started yet.
+func (w world) command(t testing.TB, through Line, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", append([]string{"-c", script, "sh"}, args...)...)
 	cmd.Dir = w.work
 	cmd.Env = append(os.Environ(), "W="+w.work, "T="+w.temp, "O="+w.outside, "SELF="+self(t))
-	return finish(t, cmd)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	through.Apply(cmd)
+	return cmd
 }
 
 func finish(t testing.TB, cmd *exec.Cmd) ended {
@@ -184,25 +192,45 @@ func finish(t testing.TB, cmd *exec.Cmd) ended {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	}
 	cmd.WaitDelay = 5 * time.Second
+	told, tell, err := os.Pipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer told.Close()
+	cmd.ExtraFiles = []*os.File{tell}
+	err = cmd.Start()
+	tell.Close()
+	if err == nil {
+		err = cmd.Wait()
+	}
 	var exit *exec.ExitError
-	if err := cmd.Run(); err != nil && !errors.As(err, &exit) {
+	if err != nil && !errors.As(err, &exit) {
 		t.Fatal(err)
 	}
 	ws := cmd.ProcessState.Sys().(syscall.WaitStatus)
 	e := ended{code: ws.ExitStatus(), stdout: stdout.String(), stderr: stderr.String()}
+	var end End
+	if text, _ := io.ReadAll(told); len(text) > 0 {
+		if _, err := fmt.Sscanf(string(text), "%d %d %t", &end.Code, &end.Signal, &end.Stopped); err != nil {
+			t.Fatalf("told %q: %v", text, err)
+		}
+	}
+	if end.Signal != 0 {
+		e.signal = end.Signal
+	}
 	if ws.Signaled() {
 		e.code, e.signal = 128+int(ws.Signal()), ws.Signal()
 	}
 	return e
 }
 
-func wrap(t testing.TB, s *Sandbox, l Limits) []string {
+func wrap(t testing.TB, s *Sandbox, l Limits) Line {
 	t.Helper()
 	through, err := s.Wrap(l)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return through
+	return through.Telling()
 }
 
 // state tells what is below paths: names, modes, owners and contents.

@@ -75,6 +75,13 @@ type Spec struct {
 	// as env, nice or a sandbox do. Give its full path: a bare name is looked
 	// up in our PATH, not in Env's.
 	Through []string
+	// Attr, which may be nil, completes how that program is started.
+	Attr func(*syscall.SysProcAttr)
+	// Init says that the program is the first of all processes of the command:
+	// none outlives it, they all end when it is sent SIGTERM, and it writes to
+	// descriptor 3, as one line, the command's exit code, the number of the
+	// signal that ended it or 0, and whether others had to be stopped.
+	Init bool
 
 	// Limit is how many bytes of each stream are kept; none if zero.
 	Limit int
@@ -149,6 +156,7 @@ type process struct {
 	family         *family
 	exited         chan struct{}
 	stdout, stderr *pump
+	told           *os.File // how it ended, if Init is set
 }
 
 // serial numbers the commands of this process.
@@ -166,6 +174,9 @@ func start(spec Spec) (*process, error) {
 	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	dieWithUs(cmd.SysProcAttr)
+	if spec.Attr != nil {
+		spec.Attr(cmd.SysProcAttr)
+	}
 	adopt()
 
 	var live sync.Mutex
@@ -181,14 +192,22 @@ func start(spec Spec) (*process, error) {
 	}
 	defer toStderr.Close()
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
-	if err := launch(cmd); err != nil {
+	told, err := spec.listen(cmd)
+	if err == nil {
+		err = launch(cmd)
+	}
+	if err != nil {
 		stdout.close()
 		stderr.close()
+		closeAll(told, cmd.ExtraFiles...)
 		return nil, whyNotStarted(spec, err)
 	}
+	closeAll(nil, cmd.ExtraFiles...)
 	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, hit: make(map[int]bool)}
-	f.recognise()
-	p := &process{cmd: cmd, family: f, exited: make(chan struct{}), stdout: stdout, stderr: stderr}
+	if told == nil {
+		f.recognise()
+	}
+	p := &process{cmd: cmd, family: f, exited: make(chan struct{}), stdout: stdout, stderr: stderr, told: told}
 	stdout.run()
 	stderr.run()
 	return p, nil
@@ -263,12 +282,15 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	out.Stopped = p.family.stop()
+	if p.told == nil || !p.endInit(out) {
+		out.Stopped = p.family.stop()
+		reaper.Wait()
+		p.family.reap()
+		out.ExitCode, out.Signal = verdict(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
+	}
 	reaper.Wait()
-	p.family.reap()
 	dismiss(p.family.session)
 	p.drain()
-	out.ExitCode, out.Signal = verdict(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
 	if out.TimedOut {
 		out.ExitCode = TimeoutCode
 	}

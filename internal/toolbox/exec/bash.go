@@ -16,6 +16,7 @@ import (
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"syscall"
 	"time"
 
 	"coder/internal/shell"
@@ -48,6 +49,8 @@ type Options struct {
 	// Confine, if set, says how a command is kept within bounds. Its error
 	// means that the command must not run.
 	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
+	// Attended is how a command is run that is kept within no bounds.
+	Attended Confinement
 	// Now tells the time, for durations.
 	Now func() time.Time
 
@@ -57,9 +60,11 @@ type Options struct {
 // Confinement is how one command is kept within bounds. The zero Confinement
 // keeps it within none.
 type Confinement struct {
-	// Through is a program and its first arguments that the command is run by;
-	// see [shell.Spec].
+	// Through is a program and its first arguments that the command is run by,
+	// Attr and Init how that is started; see [shell.Spec].
 	Through []string
+	Attr    func(*syscall.SysProcAttr)
+	Init    bool
 	// Words say what is enforced, in a few words.
 	Words string
 	// Blocked, if set, says why a command that failed may have failed because
@@ -181,7 +186,7 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
 	if err != nil {
 		return p, err
 	}
-	if p.Confined = c.Words; c.Through != nil && a.Unconfined {
+	if p.Confined = c.Words; c.Words != "" && a.Unconfined {
 		p.Confined, p.Unconfined = "", true
 	}
 	return p, nil
@@ -204,7 +209,7 @@ func (u unread) Runs() string    { return string(u) }
 // confine is the confinement of a command, none if it is to run without.
 func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
 	if o.Confine == nil || unconfined {
-		return Confinement{}, nil
+		return o.Attended, nil
 	}
 	return o.Confine(ctx, line)
 }
@@ -280,7 +285,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
 		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
-		Through: c.Through, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
+		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
 	}
 }
 

@@ -1,0 +1,191 @@
+package sandbox
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// endGrace is how long processes that are asked to end may take for it.
+	endGrace = 500 * time.Millisecond
+	// killRounds is how often we look again for processes born while we killed.
+	killRounds = 50
+)
+
+// attendant is the helper as the first of a command's processes. With a process
+// table of their own the kernel ends them with it; without one they become its
+// children when their parents end, and it ends them itself.
+type attendant struct {
+	command int  // its process number
+	alone   bool // the process table is ours
+	ended   bool // the command has ended, as status says
+	status  syscall.WaitStatus
+}
+
+// attend runs the command as a child, in a session of its own, and sees it to
+// its end; then whatever it left running is stopped. The child inherits what
+// this thread is confined to.
+func attend(o order, tell *os.File) (code int, err error) {
+	path, err := exec.LookPath(o.argv[0])
+	if err != nil {
+		return 0, fmt.Errorf("start command: %w", err)
+	}
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	signal.Ignore(syscall.SIGPIPE)
+	a := &attendant{alone: os.Getpid() == 1}
+	if err := a.adopt(); err != nil {
+		return 0, fmt.Errorf("start command: %w", err)
+	}
+	a.command, err = syscall.ForkExec(path, o.argv, &syscall.ProcAttr{
+		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: a.deathSignal()},
+	})
+	if err != nil {
+		return 0, fmt.Errorf("start %s: %w", path, err)
+	}
+	stopped := a.see(asked)
+	end := End{Code: a.status.ExitStatus(), Stopped: stopped}
+	if a.status.Signaled() {
+		end.Code, end.Signal = 0, a.status.Signal()
+	}
+	if tell != nil {
+		_, _ = fmt.Fprint(tell, end) // whoever wanted to know may be gone
+	}
+	if end.Signal != 0 {
+		return 128 + int(end.Signal), nil
+	}
+	return end.Code, nil
+}
+
+// adopt makes orphans ours, and has us told when whoever started us dies.
+func (a *attendant) adopt() error {
+	if a.alone {
+		return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
+}
+
+// deathSignal is what the command gets should we be killed.
+func (a *attendant) deathSignal() syscall.Signal {
+	if a.alone {
+		return 0 // the kernel ends it anyway
+	}
+	return syscall.SIGKILL
+}
+
+// see waits for the end of the command, or for being asked to end it, and stops
+// what is left. It reports whether anything had to be stopped.
+func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
+	births := make(chan os.Signal, 1)
+	signal.Notify(births, syscall.SIGCHLD)
+	for !a.ended && a.reap() {
+		if a.ended {
+			break
+		}
+		select {
+		case <-births:
+		case <-asked:
+			return a.stop(births)
+		}
+	}
+	if !a.reap() {
+		return false
+	}
+	return a.stop(births)
+}
+
+// reap takes note of every child that has ended and reports whether there are
+// others.
+func (a *attendant) reap() (left bool) {
+	for {
+		var ws syscall.WaitStatus
+		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case err != nil:
+			return false
+		case pid == 0:
+			return true
+		case pid == a.command:
+			a.ended, a.status = true, ws
+		}
+	}
+}
+
+// stop ends every process, kindly first.
+func (a *attendant) stop(births <-chan os.Signal) bool {
+	a.signal(syscall.SIGTERM)
+	late := time.NewTimer(endGrace)
+	defer late.Stop()
+	for a.reap() {
+		select {
+		case <-births:
+			continue
+		case <-late.C:
+		}
+		break
+	}
+	for range killRounds {
+		if !a.reap() {
+			break
+		}
+		a.signal(syscall.SIGKILL)
+		select {
+		case <-births:
+		case <-time.After(endGrace / killRounds):
+		}
+	}
+	return true
+}
+
+// signal reaches all processes but us.
+func (a *attendant) signal(sig syscall.Signal) {
+	if a.alone {
+		_ = syscall.Kill(-1, sig)
+		return
+	}
+	_ = syscall.Kill(-a.command, sig)
+	for _, pid := range descendants(os.Getpid()) {
+		_ = syscall.Kill(pid, sig)
+	}
+}
+
+// descendants are the processes below one, by the process table.
+func descendants(of int) (list []int) {
+	children := make(map[int][]int)
+	proc, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer proc.Close()
+	names, _ := proc.Readdirnames(-1)
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		stat, _ := os.ReadFile("/proc/" + name + "/stat")
+		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+		if len(fields) > 1 {
+			parent, _ := strconv.Atoi(fields[1])
+			children[parent] = append(children[parent], pid)
+		}
+	}
+	list = children[of]
+	for i := 0; i < len(list); i++ {
+		list = append(list, children[list[i]]...)
+	}
+	return list
+}

@@ -1,0 +1,9 @@
+//go:build !linux
+
+package sandbox
+
+import "syscall"
+
+func inNamespaces(bool) func(*syscall.SysProcAttr) { return nil }
+
+func mountSpace() string { return "" }
