@@ -238,7 +238,7 @@ func (s *scene) process(file string) (pid int, err error) {
 // alive checks that the process whose number is in a file runs.
 func (s *scene) alive(args []string) error {
 	pid, err := s.process(args[0])
-	if err == nil && dead(pid) {
+	if err == nil && s.dead(pid) {
 		err = fmt.Errorf("process %d is dead", pid)
 	}
 	return err
@@ -250,20 +250,30 @@ func (s *scene) gone(args []string) error {
 	if err != nil {
 		return err
 	}
-	if !s.until(func() bool { return dead(pid) }) {
+	if !s.until(func() bool { return s.dead(pid) }) {
 		return fmt.Errorf("process %d lives", pid)
 	}
 	return nil
 }
 
-// dead reports whether a process is no more, or only waits to be buried.
-func dead(pid int) bool {
-	if err := syscall.Kill(pid, 0); errors.Is(err, syscall.ESRCH) {
-		return true
+// dead reports whether a process of a command here is no more, or only waits to
+// be buried. Its number is the one it has in the process table of its own.
+func (s *scene) dead(pid int) bool {
+	mark := []byte("CODER_WORKSPACE=" + s.file("") + "\x00")
+	all, _ := filepath.Glob("/proc/[0-9]*")
+	for _, dir := range all {
+		environ, _ := os.ReadFile(filepath.Join(dir, "environ"))
+		status, _ := os.ReadFile(filepath.Join(dir, "status"))
+		if !bytes.Contains(environ, mark) || bytes.Contains(status, []byte("\nState:\tZ")) {
+			continue
+		}
+		for line := range strings.Lines(string(status)) {
+			if numbers, ok := strings.CutPrefix(line, "NSpid:"); ok && slices.Contains(strings.Fields(numbers), strconv.Itoa(pid)) {
+				return false
+			}
+		}
 	}
-	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	_, rest, ok := bytes.Cut(stat, []byte(") "))
-	return err == nil && ok && bytes.HasPrefix(rest, []byte("Z"))
+	return true
 }
 
 // logged counts what matches in the session's logs: logged 1 REGEXP.
