@@ -9,18 +9,18 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/term"
 
 	"coder/internal/event"
 	"coder/internal/sandbox"
+	"coder/internal/stdio"
 )
 
 // Version is the program's version; a release build sets it.
@@ -41,12 +41,16 @@ type Env struct {
 	Exe string
 	// Terminal is the terminal the person sits at, if there is one.
 	Terminal func() (in, out *os.File, ok bool)
-	// Signals returns a context that ends when the program is told to stop.
-	Signals func(context.Context) (context.Context, context.CancelFunc)
+	// Signals returns a context that ends when the program is told to stop, and
+	// one that ends when it is told so again.
+	Signals func(context.Context) (first, again context.Context, stop func())
 	// Sleep, if set, passes the time between attempts instead of real time.
 	Sleep func(context.Context, time.Duration) error
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
 	WrapStore func(event.Store) event.Store
+
+	input *stdio.Reader // of Stdin
+	exit  *wayOut
 }
 
 // FromOS is the real world.
@@ -64,12 +68,7 @@ func FromOS() Env {
 		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
 		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
 		Now: time.Now, Piped: stdinIsPiped, Terminal: terminal,
-		Signals: func(ctx context.Context) (context.Context, context.CancelFunc) {
-			// A reader that goes away gives an error on the next write, which
-			// ends the turn in good order; it must not end the process.
-			signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-			return signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT)
-		},
+		Signals: signals,
 	}
 }
 
@@ -100,11 +99,13 @@ func Main(env Env) int {
 	if len(env.Args) > 0 && env.Args[0] == sandbox.HelperName {
 		return sandbox.Main(env.Args[1:])
 	}
-	ctx, stop := env.Signals(context.Background())
+	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
-	err := run(ctx, env)
+	env.exit, env.input = &wayOut{leaving: make(chan struct{})}, stdio.NewReader(env.Stdin)
+	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
+	err := env.exit.watch(ctx, again, func() error { return run(ctx, env) })
 	if text := message(err); text != "" {
-		complain(env.Stderr, wordsOf(env).Said(text))
+		complain(env.Stderr, wordsOf(env, errors.Is(err, errStuck)).Said(text))
 	}
 	return ExitCode(err)
 }

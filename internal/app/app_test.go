@@ -12,6 +12,7 @@ import (
 	"coder/internal/orchestrator"
 	"coder/internal/provider"
 	"coder/internal/session"
+	"coder/internal/stdio"
 	"coder/internal/toolrun"
 )
 
@@ -132,7 +133,7 @@ func FuzzReadMessages(f *testing.F) {
 	f.Add("{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}}\n\n{}")
 	f.Add("not json\n")
 	f.Fuzz(func(t *testing.T, in string) {
-		for prompt, err := range readMessages(strings.NewReader(in)) {
+		for prompt, err := range readMessages(t.Context(), stdio.NewReader(strings.NewReader(in))) {
 			if err == nil && strings.TrimSpace(prompt) == "" {
 				t.Error("an empty prompt came through")
 			}

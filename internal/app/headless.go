@@ -44,7 +44,7 @@ func (h *house) stream(ctx context.Context, out *output) error {
 	return h.sit(ctx, out, func(s *sitting) error {
 		var first error
 		turns := 0
-		for prompt, err := range readMessages(h.env.Stdin) {
+		for prompt, err := range readMessages(ctx, h.env.input) {
 			if err != nil {
 				return errors.Join(err, first)
 			}
@@ -99,7 +99,16 @@ func (h *house) turn(ctx context.Context, s *supervisor.Session, out *output, pr
 	return (&sitting{Session: s, house: h, sup: h.kept}).turn(ctx, out, prompt)
 }
 
+// open opens the session the flags ask for.
 func (h *house) open(ctx context.Context, sup *supervisor.Supervisor, out event.Sink) (*supervisor.Session, error) {
+	s, err := h.pick(ctx, sup, out)
+	if err == nil {
+		h.env.exit.opened()
+	}
+	return s, err
+}
+
+func (h *house) pick(ctx context.Context, sup *supervisor.Supervisor, out event.Sink) (*supervisor.Session, error) {
 	if m, _ := h.state.Current(); m.Unchecked {
 		h.warn(orchestrator.YoloWarning)
 	}

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"bufio"
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -12,6 +10,8 @@ import (
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"coder/internal/stdio"
 )
 
 // promptLimit is the longest prompt taken. What is longer belongs in a file
@@ -60,33 +60,20 @@ func tooLong() error {
 // readStdin reads stdin to its end, and says so if that takes long: a run
 // must never hang without a word on a stdin nobody closes.
 func readStdin(ctx context.Context, env Env, warn func(string)) (string, error) {
-	type input struct {
-		text []byte
-		err  error
-	}
-	done := make(chan input, 1) // buffered: a read cannot be interrupted, the process may end first
-	go func() {
-		text, err := io.ReadAll(io.LimitReader(env.Stdin, promptLimit+1))
-		done <- input{text, err}
-	}()
-	slow := time.NewTimer(patience)
+	slow := time.AfterFunc(patience, func() {
+		warn("waiting for the end of stdin (use < /dev/null if nothing comes there)")
+	})
 	defer slow.Stop()
-	for {
-		select {
-		case in := <-done:
-			if in.err != nil {
-				return "", fmt.Errorf("read the prompt from stdin: %w", in.err)
-			}
-			if len(in.text) > promptLimit {
-				return "", tooLong()
-			}
-			return string(in.text), nil
-		case <-slow.C:
-			warn("waiting for the end of stdin (use < /dev/null if nothing comes there)")
-		case <-ctx.Done():
-			return "", ctx.Err()
-		}
+	text, err := env.input.Rest(ctx, promptLimit)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case errors.Is(err, stdio.ErrTooLong):
+		return "", tooLong()
+	case err != nil:
+		return "", fmt.Errorf("read the prompt from stdin: %w", err)
 	}
+	return text, nil
 }
 
 // messageForm shows how a message of a stream-json input looks.
@@ -94,42 +81,30 @@ const messageForm = `{"type":"user","message":{"content":"…"}}`
 
 // readMessages yields the prompts of a stream-json input: one JSON object a
 // line, {"type":"user","message":{"content":…}}.
-func readMessages(r io.Reader) iter.Seq2[string, error] {
+func readMessages(ctx context.Context, in *stdio.Reader) iter.Seq2[string, error] {
 	return func(yield func(string, error) bool) {
-		in := bufio.NewReader(r)
 		for n := 1; ; n++ {
-			line, err := readLine(in)
-			if len(bytes.TrimSpace(line)) > 0 {
-				text, bad := parseMessage(line)
-				if bad != nil {
-					yield("", inputf("stdin, line %d: %v", n, bad))
-					return
-				}
-				if text != "" && !yield(text, nil) {
-					return
-				}
-			}
-			if errors.Is(err, io.EOF) {
+			line, err := in.Line(ctx, 2*promptLimit)
+			switch {
+			case errors.Is(err, io.EOF):
 				return
-			}
-			if err != nil {
+			case errors.Is(err, stdio.ErrTooLong):
+				yield("", tooLong())
+				return
+			case err != nil:
 				yield("", err)
 				return
+			case strings.TrimSpace(line) == "":
+				continue
 			}
-		}
-	}
-}
-
-func readLine(in *bufio.Reader) ([]byte, error) {
-	var line []byte
-	for {
-		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		if len(line) > 2*promptLimit {
-			return nil, tooLong()
-		}
-		if !errors.Is(err, bufio.ErrBufferFull) {
-			return line, err
+			text, err := parseMessage([]byte(line))
+			if err != nil {
+				yield("", inputf("stdin, line %d: %v", n, err))
+				return
+			}
+			if text != "" && !yield(text, nil) {
+				return
+			}
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"coder/internal/event"
@@ -18,6 +19,7 @@ import (
 	"coder/internal/render/term"
 	"coder/internal/render/term/ink"
 	"coder/internal/repl"
+	"coder/internal/stdio"
 	"coder/internal/supervisor"
 	"coder/internal/trust"
 	"coder/internal/tty"
@@ -32,6 +34,8 @@ type console struct {
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
 	face    face
+	input   *stdio.Reader // lines typed at the terminal in its usual mode
+	printer io.Writer     // to the terminal
 	size    func() (cols, rows int)
 	// ends, if set, is told of the end of an input instead of the usual.
 	ends    func(ctx context.Context, input string, err error) error
@@ -53,17 +57,18 @@ func runInteractive(ctx context.Context, env Env, fl *flags) error {
 	}
 	c.house = h
 	c.words = h.words()
-	if err := c.askTrust(in, out); err != nil {
+	c.input, c.printer = stdio.NewReader(in), stdio.NewWriter(ctx, out)
+	if err := c.askTrust(ctx); err != nil {
 		return err
 	}
-	if demo, err := c.withoutProvider(in, out); demo || err != nil {
+	if demo, err := c.withoutProvider(ctx); demo || err != nil {
 		if demo {
 			return runDemo(ctx, env, fl)
 		}
 		return err
 	}
 	if c.env.Getenv("TERM") == "dumb" {
-		return c.runLines(ctx, in, out)
+		return c.runLines(ctx)
 	}
 	return c.run(ctx, in, out, c.converse)
 }
@@ -78,9 +83,9 @@ type face interface {
 }
 
 // runLines talks at a terminal that can do no more than print lines.
-func (c *console) runLines(ctx context.Context, in, out *os.File) error {
+func (c *console) runLines(ctx context.Context) error {
 	c.face = &repl.Lines{
-		In: in, Printer: out, Render: term.New(term.Options{Out: out, Words: c.words, Now: c.env.Now, ASCII: !speaksUTF8(c.env.Getenv)}),
+		In: c.input, Printer: c.printer, Render: term.New(term.Options{Out: c.printer, Words: c.words, Now: c.env.Now, ASCII: !speaksUTF8(c.env.Getenv)}),
 		Words: c.words, Session: func() repl.Session { return visit{c.session, c} }, Status: c.status, Dir: c.root, After: c.after,
 	}
 	return c.converse(ctx)
@@ -105,22 +110,24 @@ func (c *console) warn(text string) {
 
 // run opens the terminal and talks until the person leaves.
 func (c *console) run(ctx context.Context, in, out *os.File, talk func(context.Context) error) (err error) {
-	t, err := tty.Open(in, out, tty.Options{EscDelay: c.escDelay()})
+	printer := stdio.NewWriter(ctx, out)
+	t, err := tty.Open(in, out, tty.Options{EscDelay: c.escDelay(), Writer: printer})
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
+	c.env.exit.gives(func() { _ = t.Restore() }) // nobody is left to tell
 	defer func() { err = errors.Join(err, t.Close()) }()
 	if err := t.Raw(); err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
 	c.palette, c.size = c.paletteFor(true), t.Size
 	c.face = repl.New(repl.Options{
-		Terminal: t, Screen: tty.NewScreen(out, t.Size, tty.ScreenOptions{NoReflow: noReflow(c.env.Getenv("TERM"))}),
+		Terminal: t, Screen: tty.NewScreen(printer, t.Size, tty.ScreenOptions{NoReflow: noReflow(c.env.Getenv("TERM"))}),
 		Words: c.words, Palette: c.palette, ASCII: !speaksUTF8(c.env.Getenv),
 		Session: func() repl.Session { return visit{c.session, c} }, Status: c.status,
 		Toggle: c.state.Toggled, Next: c.state.Next, Dir: c.root,
 		Complete: c.complete, Edit: c.edit(in, out), Now: c.env.Now,
-		Bell: func() { _, _ = io.WriteString(out, "\a") }, After: c.after,
+		Bell: func() { _, _ = io.WriteString(printer, "\a") }, After: c.after, Leaving: c.env.exit.leave,
 	})
 	return talk(ctx)
 }
@@ -249,15 +256,15 @@ func (h *house) paletteFor(isTerminal bool) term.Palette {
 }
 
 // askTrust asks once whether a project's own settings may hold.
-func (c *console) askTrust(in, out *os.File) error {
+func (c *console) askTrust(ctx context.Context) error {
 	if !c.needsTrust("") || c.trust().Declined(c.root) {
 		return nil
 	}
-	fmt.Fprintln(out, c.words.T("This folder brings settings of its own that change what the program may do:"))
+	fmt.Fprintln(c.printer, c.words.T("This folder brings settings of its own that change what the program may do:"))
 	for _, w := range c.report.Warnings {
-		fmt.Fprintf(out, "  %s\n", c.words.Said(w.String()))
+		fmt.Fprintf(c.printer, "  %s\n", c.words.Said(w.String()))
 	}
-	yes, err := confirm(in, out, c.words.T("Do you trust %s? [y/N] ", c.root), false)
+	yes, err := c.confirm(ctx, c.words.T("Do you trust %s? [y/N] ", c.root), false)
 	if err != nil {
 		return err
 	}
@@ -277,14 +284,14 @@ func (c *console) askTrust(in, out *os.File) error {
 
 // withoutProvider says how to connect a provider where there is none, and
 // offers the demo.
-func (c *console) withoutProvider(in, out *os.File) (demo bool, err error) {
+func (c *console) withoutProvider(ctx context.Context) (demo bool, err error) {
 	_, err = c.provider()
 	var known *exitError
 	if err == nil || !errors.As(err, &known) || known.code != ExitConfig || c.conf.Provider.BaseURL != "" {
 		return false, err
 	}
-	fmt.Fprintln(out, c.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY with CODER_MODEL; the README says more."))
-	demo, askErr := confirm(in, out, c.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	fmt.Fprintln(c.printer, c.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY with CODER_MODEL; the README says more."))
+	demo, askErr := c.confirm(ctx, c.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
 	if askErr != nil || demo {
 		return demo, askErr
 	}
@@ -292,13 +299,16 @@ func (c *console) withoutProvider(in, out *os.File) (demo bool, err error) {
 }
 
 // confirm asks a yes-or-no question on a terminal that is in its usual mode.
-func confirm(in io.Reader, out io.Writer, question string, byDefault bool) (bool, error) {
-	if _, err := io.WriteString(out, question); err != nil {
+func (c *console) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
+	if _, err := io.WriteString(c.printer, question); err != nil {
 		return false, err
 	}
-	line, err := lineOf(in)
-	if err != nil && line == "" {
-		return false, nil
+	line, err := c.input.Line(ctx, promptLimit)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil:
+		return false, nil // nobody answers
 	}
 	switch strings.ToLower(strings.TrimSpace(line)) {
 	case "":
@@ -309,25 +319,10 @@ func confirm(in io.Reader, out io.Writer, question string, byDefault bool) (bool
 	return false, nil
 }
 
-// lineOf reads one line and not a byte more.
-func lineOf(in io.Reader) (string, error) {
-	var line []byte
-	for one := make([]byte, 1); ; {
-		n, err := in.Read(one)
-		if n > 0 && one[0] == '\n' {
-			return string(line), nil
-		}
-		line = append(line, one[:n]...)
-		if err != nil {
-			return string(line), err
-		}
-	}
-}
-
 // edit returns a function that lets the person write in their own editor.
-func (c *console) edit(in, out *os.File) func(string) (string, error) {
+func (c *console) edit(in, out *os.File) func(context.Context, string) (string, error) {
 	program := cmp.Or(c.env.Getenv("VISUAL"), c.env.Getenv("EDITOR"), "vi")
-	return func(text string) (string, error) {
+	return func(ctx context.Context, text string) (string, error) {
 		dir, err := os.MkdirTemp("", "coder-edit-")
 		if err != nil {
 			return text, err
@@ -338,7 +333,9 @@ func (c *console) edit(in, out *os.File) func(string) (string, error) {
 			return text, err
 		}
 		words := strings.Fields(program)
-		cmd := exec.Command(words[0], append(words[1:], path)...)
+		cmd := exec.CommandContext(ctx, words[0], append(words[1:], path)...)
+		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+		cmd.WaitDelay = stdio.Grace
 		cmd.Stdin, cmd.Stdout, cmd.Stderr, cmd.Dir, cmd.Env = in, out, out, c.root, c.childEnv()
 		if err := cmd.Run(); err != nil {
 			return text, fmt.Errorf("%s: %w", program, err)
@@ -371,15 +368,20 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 				return err
 			}
 		}
-		for ctx.Err() == nil && !s.over {
-			line, err := lineOf(env.Stdin)
-			if strings.TrimSpace(line) != "" {
-				if err := h.pipedTurn(ctx, s, out, line); err != nil {
-					return err
-				}
+		for !s.over {
+			line, err := env.input.Line(ctx, promptLimit)
+			switch {
+			case errors.Is(err, io.EOF):
+				return nil
+			case errors.Is(err, stdio.ErrTooLong):
+				return tooLong()
+			case err != nil:
+				return err
+			case strings.TrimSpace(line) == "":
+				continue
 			}
-			if err != nil {
-				return nil // the pipe is at its end
+			if err := h.pipedTurn(ctx, s, out, line); err != nil {
+				return err
 			}
 		}
 		return ctx.Err()

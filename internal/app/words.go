@@ -30,8 +30,11 @@ func wordsFor(env Env, fl *flags) *i18n.Printer {
 }
 
 // wordsOf speaks the language of the person, whatever their command line is
-// worth.
-func wordsOf(env Env) *i18n.Printer {
+// worth. Where something is stuck, no file is read for it.
+func wordsOf(env Env, stuck bool) *i18n.Printer {
+	if stuck {
+		return i18n.For(i18n.Choose(askedLang(env.Args), env.Getenv))
+	}
 	fl, err := parseFlags(env.Args)
 	if err != nil {
 		fl = &flags{lang: askedLang(env.Args)}

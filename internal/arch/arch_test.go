@@ -107,17 +107,18 @@ var plan = []struct {
 	{"render/term/markdown", "render/term/ink render/term/syntax"},
 	{"render/term", "chat event render/term/ink render/term/markdown render/term/syntax show textsafe uip"},
 	{"i18n", ""},
+	{"stdio", ""},
 	{"tty/cells", ""},
 	{"lineedit", "textsafe tty/cells"},
 	{"tty", "lineedit tty/cells"},
-	{"repl", "event lineedit render/term render/term/ink textsafe tty tty/cells uip"},
+	{"repl", "event lineedit render/term render/term/ink stdio textsafe tty tty/cells uip"},
 
 	// wiring
 	{"config", ""},
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl stdio tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
 	{"arch", ""},
 }
 

@@ -37,6 +37,19 @@ type Sink interface {
 	Emit(ctx context.Context, r Record) error
 }
 
+// NotShownError reports a record that was kept but that could not be shown.
+type NotShownError struct{ Err error }
+
+func (e *NotShownError) Error() string { return e.Err.Error() }
+
+func (e *NotShownError) Unwrap() error { return e.Err }
+
+// Kept reports whether a record was kept for which Emit returned err.
+func Kept(err error) bool {
+	var unseen *NotShownError
+	return err == nil || errors.As(err, &unseen)
+}
+
 // SinkFunc makes a Sink of a function.
 type SinkFunc func(context.Context, Record) error
 

@@ -32,11 +32,11 @@ const (
 // conversation takes in.
 func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e event.Event) error {
 	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: e}
-	if err := st.sink.Emit(ctx, r); err != nil {
-		return err
+	err := st.sink.Emit(ctx, r)
+	if event.Kept(err) {
+		o.Talk.Add(r)
 	}
-	o.Talk.Add(r)
-	return nil
+	return err
 }
 
 // actor is who a record names. In a subtask its agent stands where else the

@@ -4,20 +4,21 @@ package repl
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"strings"
+	"sync/atomic"
 
 	"coder/internal/event"
 	"coder/internal/render/term"
+	"coder/internal/stdio"
 	"coder/internal/uip"
 )
 
 // Lines is the face for a terminal that cannot do more than print lines: it
 // prints, reads a line, and moves no cursor. It is an [uip.Interactor] too.
 type Lines struct {
-	In      io.Reader
+	In      *stdio.Reader
 	Printer io.Writer // where the renderer writes to
 	Render  *term.Renderer
 
@@ -28,6 +29,9 @@ type Lines struct {
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
+
+	program context.Context // ends when the program is to end
+	asking  atomic.Bool     // a question is open
 }
 
 // Out is where what happens is shown.
@@ -51,8 +55,8 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	for line := first; ; line = "" {
 		if line == "" {
 			var err error
-			if line, err = l.ask(l.prompt()); err != nil {
-				return nil // the person left
+			if line, err = l.ask(ctx, l.prompt()); err != nil {
+				return ctx.Err() // or the person left
 			}
 		}
 		if strings.TrimSpace(line) == "" {
@@ -65,8 +69,18 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 }
 
+// turn runs one input to its end. The end of ctx stops it, save where a
+// question is open, which must stay so.
 func (l *Lines) turn(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) error {
-	_, err := work(ctx, l.Render)
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	l.program = ctx
+	defer context.AfterFunc(ctx, func() {
+		if !l.asking.Load() {
+			cancel()
+		}
+	})()
+	_, err := work(inner, l.Render)
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -82,8 +96,11 @@ func (l *Lines) prompt() string {
 	return fmt.Sprintf("context: %d tokens · model: %s\n[%s] %s> ", l.Session().ContextUsed(), oneLine(model), mode, oneLine(l.Dir))
 }
 
+// maxLine is the longest line that is taken.
+const maxLine = 8 << 20
+
 // ask shows what is asked and reads a line.
-func (l *Lines) ask(prompt string) (string, error) {
+func (l *Lines) ask(ctx context.Context, prompt string) (string, error) {
 	i := strings.LastIndexByte(prompt, '\n') + 1
 	if err := l.Render.Insert(strings.TrimSuffix(prompt[:i], "\n")); err != nil {
 		return "", err
@@ -91,23 +108,16 @@ func (l *Lines) ask(prompt string) (string, error) {
 	if _, err := io.WriteString(l.Printer, prompt[i:]); err != nil {
 		return "", err
 	}
-	var line []byte
-	for one := make([]byte, 1); ; {
-		n, err := l.In.Read(one)
-		switch {
-		case n > 0 && one[0] == '\n':
-			return string(line), nil
-		case err != nil && len(line) == 0:
-			return "", err
-		case err != nil:
-			return string(line), nil
-		}
-		line = append(line, one[:n]...)
-	}
+	return l.In.Line(ctx, maxLine)
 }
 
 // Ask puts a question and reads its answer, part by part if it has parts.
 func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+	l.asking.Store(true)
+	defer l.asking.Store(false)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
 	d := dialogue{ask: ask{question: q}}
 	for {
 		text := l.Render.Cards().Draw(q)
@@ -129,9 +139,12 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 // more the question stays open.
 func (l *Lines) answer(ctx context.Context, text string, q uip.Request) (uip.Response, error) {
 	for {
-		line, err := l.ask(text + "\n> ")
+		line, err := l.ask(ctx, text+"\n> ")
+		if ctx.Err() != nil {
+			return uip.Response{}, context.Cause(ctx)
+		}
 		if err != nil {
-			return uip.Response{}, errors.Join(ctx.Err(), uip.ErrParked)
+			return uip.Response{}, uip.ErrParked
 		}
 		a, ok := read(q, line)
 		a.ID, a.Author = q.ID, "user"

@@ -11,6 +11,7 @@ import (
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/render/term"
+	"coder/internal/stdio"
 	"coder/internal/uip"
 )
 
@@ -42,7 +43,7 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	var out bytes.Buffer
 	s := &asking{}
 	l := &Lines{
-		In: strings.NewReader("tidy up\nalways\nn, keep it\n\nagain\ny\n"), Printer: &out, Words: term.English{},
+		In: stdio.NewReader(strings.NewReader("tidy up\nalways\nn, keep it\n\nagain\ny\n")), Printer: &out, Words: term.English{},
 		Render: term.New(term.Options{Out: &out}), Dir: "/w",
 		Session: func() Session { return s }, Status: func() (string, string) { return "m", "build" },
 	}

@@ -55,9 +55,12 @@ type Options struct {
 	// Complete, which may be nil, completes what stands before the cursor.
 	Complete func(draft string, cursor int) (start int, choices []lineedit.Choice)
 	// Edit, which may be nil, lets the person write text in another program.
-	Edit func(text string) (string, error)
+	Edit func(ctx context.Context, text string) (string, error)
 	Bell func() // may be nil: calls for the person's attention
-	Now  func() time.Time
+	// Leaving, which may be nil, is told that the person ends the program while
+	// something may still have to be stopped.
+	Leaving func()
+	Now     func() time.Time
 }
 
 // ErrInterrupted reports that the person ended the program with Ctrl+C.
@@ -148,6 +151,9 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	r.startReading(ctx)
 	err := r.loop(ctx, first, resume)
 	stop()
+	if r.Leaving != nil && errors.Is(err, ErrInterrupted) {
+		r.Leaving()
+	}
 	r.settle()
 	r.stopReading()
 	return errors.Join(err, r.Screen.Hide())
@@ -351,7 +357,7 @@ func (r *REPL) edit(ctx context.Context) error {
 	if err := errors.Join(r.Screen.Hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
-	text, err := r.Edit(r.editor.Text())
+	text, err := r.Edit(ctx, r.editor.Text())
 	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
 		return back
 	}

@@ -282,11 +282,11 @@ func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolR
 
 func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Message) error {
 	r := event.Record{Task: th.task, Actor: "recovery", Event: event.MessageAdded{Message: m}}
-	if err := sink.Emit(ctx, r); err != nil {
-		return err
+	err := sink.Emit(ctx, r)
+	if event.Kept(err) {
+		th.talk.Add(r)
 	}
-	th.talk.Add(r)
-	return nil
+	return err
 }
 
 // abandon closes the books on what an earlier process left unfinished.

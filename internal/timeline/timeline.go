@@ -116,7 +116,8 @@ func (t *Timeline) Through(out event.Sink) event.Sink {
 
 // EmitAll stores the durable ones of rs in one step, then shows all of rs to
 // out and to the watchers with nothing in between. If they cannot be stored
-// nobody sees any of them; if out fails, the watchers still see them all.
+// nobody sees any of them; if out fails, the error is a [event.NotShownError]
+// and the watchers still see them all.
 func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Record) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -134,7 +135,10 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 			err = out.Emit(ctx, r)
 		}
 	}
-	return err
+	if err != nil {
+		return &event.NotShownError{Err: err}
+	}
+	return nil
 }
 
 // fill numbers and dates rs without touching the caller's copies.

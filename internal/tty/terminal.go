@@ -16,6 +16,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/signal"
 	"sync"
@@ -49,12 +50,16 @@ type Options struct {
 	// sequence before it is the Esc key; 50 ms if zero. Over a slow line it
 	// must be longer than the gaps between bytes.
 	EscDelay time.Duration
+	// Writer, if set, is what writes to the terminal, which may give up on one
+	// that takes nothing.
+	Writer io.Writer
 }
 
 // Terminal is where a person sits. Its methods may be called by several
 // goroutines, except that only one at a time may [Terminal.Read].
 type Terminal struct {
-	in, out      *os.File
+	in           *os.File
+	out          io.Writer
 	inFD, outFD  int
 	delay        time.Duration
 	entering     sync.Mutex                 // raw mode
@@ -71,6 +76,9 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay}
 	if t.delay <= 0 {
 		t.delay = escDelay
+	}
+	if o.Writer != nil {
+		t.out = o.Writer
 	}
 	if !term.IsTerminal(t.inFD) || !term.IsTerminal(t.outFD) {
 		return nil, ErrNotTerminal
@@ -130,7 +138,7 @@ func (t *Terminal) Restore() error {
 }
 
 func (t *Terminal) say(s string) error {
-	if _, err := t.out.WriteString(s); err != nil {
+	if _, err := io.WriteString(t.out, s); err != nil {
 		return fmt.Errorf("write to terminal: %w", err)
 	}
 	return nil

@@ -1,0 +1,204 @@
+// Package stdio is what comes to the program and what goes out of it, outside
+// the full terminal: lines typed or piped in, text written to a pipe or a
+// screen. A context ends every wait, for input that never comes as for output
+// that nobody takes.
+package stdio
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+)
+
+// ErrTooLong reports input that is longer than the caller takes.
+var ErrTooLong = errors.New("the input is too long")
+
+// readSize is how much is read at once where nobody else reads after us.
+const readSize = 32 << 10
+
+// Reader reads what comes to the program. It must not be used by several
+// goroutines at once. Use [NewReader].
+type Reader struct {
+	in     io.Reader
+	size   int
+	buf    []byte // read and not yet given out
+	err    error  // why nothing more comes
+	onWay  chan chunk
+	waited func(context.Context) error // nil: in cannot be waited for
+}
+
+type chunk struct {
+	data []byte
+	err  error
+}
+
+// NewReader returns a Reader of in. From a terminal it takes not a byte more
+// than it gives out: whoever has the terminal next finds the rest there.
+func NewReader(in io.Reader) *Reader {
+	r := &Reader{in: in, size: readSize}
+	f, ok := in.(*os.File)
+	if !ok {
+		return r
+	}
+	if term.IsTerminal(int(f.Fd())) {
+		r.size = 1
+	}
+	r.waited = func(ctx context.Context) error { return waitReadable(ctx, f) }
+	return r
+}
+
+// Line is the next line, without its end. The last one may have none; after it
+// the error is [io.EOF]. A line of more than limit bytes is [ErrTooLong].
+func (r *Reader) Line(ctx context.Context, limit int) (string, error) {
+	from := 0
+	for {
+		if i := bytes.IndexByte(r.buf[from:], '\n'); i >= 0 && from+i <= limit {
+			return r.take(from+i, 1), nil
+		}
+		if len(r.buf) > limit {
+			return "", ErrTooLong
+		}
+		from = len(r.buf)
+		if err := r.fill(ctx); err != nil {
+			if errors.Is(err, io.EOF) && len(r.buf) > 0 {
+				return r.take(len(r.buf), 0), nil
+			}
+			return "", err
+		}
+	}
+}
+
+// Rest is all that comes up to the end, if that is no more than limit bytes.
+func (r *Reader) Rest(ctx context.Context, limit int) (string, error) {
+	for len(r.buf) <= limit {
+		if err := r.fill(ctx); errors.Is(err, io.EOF) {
+			return r.take(len(r.buf), 0), nil
+		} else if err != nil {
+			return "", err
+		}
+	}
+	return "", ErrTooLong
+}
+
+// take gives out the first n bytes and drops as many more.
+func (r *Reader) take(n, drop int) string {
+	text := string(r.buf[:n])
+	if r.buf = r.buf[n+drop:]; len(r.buf) == 0 {
+		r.buf = nil
+	}
+	return text
+}
+
+// fill reads once more.
+func (r *Reader) fill(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if r.err != nil {
+		return r.err
+	}
+	c, err := r.read(ctx)
+	if err != nil {
+		return err
+	}
+	r.buf, r.err = append(r.buf, c.data...), c.err
+	if len(c.data) > 0 {
+		return nil
+	}
+	return r.err
+}
+
+// read waits for input and reads it.
+func (r *Reader) read(ctx context.Context) (chunk, error) {
+	if r.waited != nil {
+		if err := r.waited(ctx); err != nil {
+			return chunk{}, err
+		}
+		return r.now(), nil
+	}
+	// What cannot be waited for is read beside us; what comes after ctx has
+	// ended is there for the next call.
+	if r.onWay == nil {
+		r.onWay = make(chan chunk, 1)
+		go func(to chan<- chunk) { to <- r.now() }(r.onWay)
+	}
+	select {
+	case c := <-r.onWay:
+		r.onWay = nil
+		return c, nil
+	case <-ctx.Done():
+		return chunk{}, ctx.Err()
+	}
+}
+
+func (r *Reader) now() chunk {
+	data := make([]byte, r.size)
+	n, err := r.in.Read(data)
+	return chunk{data[:n], err}
+}
+
+// stalledError reports output that nobody took.
+type stalledError struct{}
+
+func (stalledError) Error() string { return "nobody takes the output" }
+
+// Is reports that what stalled was interrupted: output is given up only then.
+func (stalledError) Is(target error) bool { return target == context.Canceled }
+
+// ErrStalled reports output that nobody took although the program was to end.
+var ErrStalled error = stalledError{}
+
+// Grace is how long output may take once the program is to end.
+const Grace = 300 * time.Millisecond
+
+// Writer passes on what is written to it. Once its context has ended, what is
+// not taken within [Grace] is given up with [ErrStalled], and so is everything
+// after it. It may be used by several goroutines. Use [NewWriter].
+type Writer struct {
+	ctx context.Context
+	out io.Writer
+
+	mu      sync.Mutex // guards the field below and the order of writing
+	stalled bool
+}
+
+// NewWriter returns a Writer to out that ctx ends.
+func NewWriter(ctx context.Context, out io.Writer) *Writer { return &Writer{ctx: ctx, out: out} }
+
+func (w *Writer) Write(p []byte) (int, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.stalled {
+		return 0, ErrStalled
+	}
+	type outcome struct {
+		n   int
+		err error
+	}
+	done := make(chan outcome, 1)
+	own := bytes.Clone(p) // a write that was given up still holds it
+	go func() {
+		n, err := w.out.Write(own)
+		done <- outcome{n, err}
+	}()
+	select {
+	case o := <-done:
+		return o.n, o.err
+	case <-w.ctx.Done():
+	}
+	late := time.NewTimer(Grace)
+	defer late.Stop()
+	select {
+	case o := <-done:
+		return o.n, o.err
+	case <-late.C:
+		w.stalled = true
+		return 0, ErrStalled
+	}
+}
