@@ -45,6 +45,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"logged":  (*scene).logged,
 	"same":    (*scene).same,
 	"piped":   (*scene).piped,
+	"respond": (*scene).respond,
 }
 
 // coder starts the program with the script model and the session s, unless the
@@ -330,4 +331,23 @@ func (s *scene) piped(args []string) error {
 		return fmt.Errorf("a control character at byte %d of %q", i, out)
 	}
 	return errors.Join(err, os.WriteFile(s.file(args[1]), out, 0o644))
+}
+
+// respond answers the last question from another process, which ends with the
+// given code: respond 0 --option approve.
+func (s *scene) respond(args []string) error {
+	want, err := strconv.Atoi(args[0])
+	if err != nil {
+		return err
+	}
+	ids, err := s.find(`"type":"UserInteractionRequested".*?"interactionId":"([^"]+)"`)
+	if err != nil || len(ids) == 0 {
+		return fmt.Errorf("nothing was asked: %w", err)
+	}
+	c := exec.Command(filepath.Join(s.dir, "coder"), append([]string{"respond", ids[len(ids)-1]}, args[1:]...)...)
+	c.Dir, c.Env = s.file(""), s.env
+	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != want {
+		return fmt.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), out)
+	}
+	return nil
 }

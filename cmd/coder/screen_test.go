@@ -314,6 +314,7 @@ func (s *scene) picture() string {
 var (
 	took    = regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|s)\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
+	process = regexp.MustCompile(`(process|进程) \d+`)
 	spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 )
 
@@ -321,6 +322,7 @@ func (s *scene) normal(picture string) string {
 	picture = strings.ReplaceAll(picture, s.dir, "/tmp/c-00000000")
 	picture = strings.ReplaceAll(picture, "coder "+app.Version, "coder VERSION")
 	picture = tokens.ReplaceAllString(picture, "context: N tokens")
+	picture = process.ReplaceAllString(picture, "$1 N")
 	picture = spinner.ReplaceAllString(picture, "⠋")
 	return took.ReplaceAllString(picture, "TIME")
 }

@@ -112,7 +112,7 @@ func options() []option {
 		{long: "yolo", help: "the same as --mode yolo: everything runs unasked and unchecked", set: func(f *flags, _ string) error { f.mode = profile.Yolo; return nil }},
 		specs("allowed-tools", "let these pass where the mode would ask, such as bash(go test *),edit(src/**)", func(f *flags) *[]rule.Spec { return &f.allowTools }),
 		specs("disallowed-tools", "refuse these", func(f *flags) *[]rule.Spec { return &f.denyTools }),
-		choice("on-ask", "without a terminal: refuse what must be asked (default), or keep the question for coder respond and exit 31", func(f *flags) *string { return &f.onAsk }, "deny", "park"),
+		choice("on-ask", "without a terminal: refuse what must be asked (default), keep the question for coder respond and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),
 		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.autoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.dir }),
 		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
@@ -247,6 +247,8 @@ func (f *flags) settle() (*flags, error) {
 		return nil, usagef("--session-id: %q is not an id (letters, digits, dot, dash and underscore)", f.sessionID)
 	case f.ephemeral && (f.resume != "" || f.resumeAny):
 		return nil, usagef("--no-session-persistence does not go with --resume or --continue")
+	case f.ephemeral && f.onAsk == "wait":
+		return nil, usagef("--no-session-persistence does not go with --on-ask wait: coder respond finds questions in what is kept")
 	case f.inputFormat == "stream-json" && len(f.args) > 0:
 		return nil, usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
 	case f.inputFormat == "stream-json" && !f.print:

@@ -72,9 +72,14 @@ func (h *house) withSession(ctx context.Context, out *output, work func(*supervi
 // sit opens the session the flags ask for, and closes the one in use at the end
 // whatever happens.
 func (h *house) sit(ctx context.Context, out *output, work func(*sitting) error) error {
+	s := &sitting{house: h}
 	person := uip.Nobody
-	if h.flags.onAsk == "park" {
+	switch h.flags.onAsk {
+	case "park":
 		person = uip.Parked
+	case "wait":
+		s.waits = &patient{program: ctx, say: h.warn}
+		person = h.reach(s.waits, h.warn, func() string { return s.ID })
 	}
 	sup, err := h.supervise(person)
 	if err != nil {
@@ -85,7 +90,7 @@ func (h *house) sit(ctx context.Context, out *output, work func(*sitting) error)
 	if err != nil {
 		return err
 	}
-	s := &sitting{Session: first, house: h, sup: sup}
+	s.Session, s.sup = first, sup
 	err = work(s)
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)

@@ -53,13 +53,16 @@ type sitting struct {
 	*supervisor.Session
 	house *house
 	sup   *supervisor.Supervisor
-	over  bool // the person said that it is
+	waits *patient // nil unless questions wait for an answer
+	over  bool     // the person said that it is
 }
 
 // turn runs one prompt and reports what came of it. An empty prompt takes up
 // the turn that was left unfinished.
 func (s *sitting) turn(ctx context.Context, out *output, prompt string) error {
 	out.begin()
+	ctx, done := s.waits.turn(ctx)
+	defer done()
 	if strings.TrimSpace(prompt) != "" {
 		answer, err := s.Run(ctx, prompt, out)
 		return out.end(answer, s.obey(ctx, out, err))

@@ -2,6 +2,7 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -36,8 +37,9 @@ type taskRow struct {
 	Open    []uip.Request `json:"interactions"`
 }
 
-// tasks reads what was asked for and decided in one session.
-func tasks(ctx context.Context, logs event.Store, session string) ([]taskRow, error) {
+// tasks reads what was asked for and decided in one session. Answered is told
+// of every answer.
+func tasks(ctx context.Context, logs event.Store, session string, answered func(uip.Response)) ([]taskRow, error) {
 	var (
 		all  task.Tasks
 		open []uip.Request
@@ -54,6 +56,7 @@ func tasks(ctx context.Context, logs event.Store, session string) ([]taskRow, er
 			open = append(open, e.Request)
 		case event.InteractionResponded:
 			open = slices.DeleteFunc(open, func(q uip.Request) bool { return q.ID == e.ID })
+			answered(e.Response)
 		}
 		if err := all.Add(r); err != nil {
 			return nil, fmt.Errorf("read session %s: %w", session, err)
@@ -75,14 +78,14 @@ func tasks(ctx context.Context, logs event.Store, session string) ([]taskRow, er
 
 // allTasks reads every session, the newest first. A session that cannot be
 // read is told of and left out.
-func (h *house) allTasks(ctx context.Context) ([]taskRow, error) {
+func (h *house) allTasks(ctx context.Context, answered func(uip.Response)) ([]taskRow, error) {
 	logs, _, err := h.stores()
 	if err != nil {
 		return nil, err
 	}
 	rows := []taskRow{}
 	for _, id := range h.sessionIDs() {
-		more, err := tasks(ctx, logs, id)
+		more, err := tasks(ctx, logs, id, answered)
 		if err != nil {
 			h.warn(err.Error())
 		}
@@ -100,7 +103,7 @@ func runTasks(ctx context.Context, env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
-	rows, err := h.allTasks(ctx)
+	rows, err := h.allTasks(ctx, func(uip.Response) {})
 	if err != nil {
 		return err
 	}
@@ -154,36 +157,58 @@ func runRespond(ctx context.Context, env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
-	session, err := h.answer(ctx, fl.args[0])
+	h, session, q, err := h.findQuestion(ctx, fl.args[0])
+	if err != nil {
+		return err
+	}
+	err = h.answer(ctx, session, q)
+	if errors.Is(err, errElsewhere) {
+		_, err := fmt.Fprintln(env.Stdout, h.words().T("answered; the process that asked goes on with it"))
+		return err
+	}
 	if err != nil || fl.record {
 		return err
 	}
-	if fl.onAsk == "" {
-		fl.onAsk = "park" // whoever answers later answers the next one later too
+	if h.flags.onAsk == "" {
+		h.flags.onAsk = "park" // whoever answers later answers the next one later too
 	}
-	fl.resume = session
+	h.flags.resume = session
 	return h.withSession(ctx, out, func(s *supervisor.Session) error { return h.turn(ctx, s, out, "") })
 }
 
-// answer puts the answer to an open interaction on record and tells which
-// session it belongs to.
-func (h *house) answer(ctx context.Context, id string) (session string, err error) {
-	rows, err := h.allTasks(ctx)
+// findQuestion finds the open question id, here or in the folder of a process
+// that waits for its answer.
+func (h *house) findQuestion(ctx context.Context, id string) (in *house, session string, q uip.Request, err error) {
+	answered := false
+	rows, err := h.allTasks(ctx, func(a uip.Response) { answered = answered || a.ID == id })
 	if err != nil {
-		return "", err
+		return nil, "", q, err
 	}
 	for _, row := range rows {
 		for _, q := range row.Open {
 			if q.ID == id {
-				return row.Session, h.recordAnswer(ctx, row.Session, q)
+				return h, row.Session, q, nil
 			}
 		}
 	}
-	return "", inputf("no open interaction %s; it was answered, withdrawn, or never asked (coder tasks lists those that wait)", id)
+	if answered {
+		return nil, "", q, inputf("interaction %s: %v", id, supervisor.ErrAnswered)
+	}
+	if place, ok := h.inbox().Where(id); ok && h.home != "" && place.Root != h.root && place.Root != h.flags.dir {
+		there := *h.flags
+		there.dir = place.Root
+		other, err := newHouse(h.env, &there, h.warn)
+		if err != nil {
+			return nil, "", q, err
+		}
+		return other.findQuestion(ctx, id)
+	}
+	return nil, "", q, inputf("no open interaction %s; it was withdrawn, never asked, or is one of another folder (--cwd DIR; coder tasks lists those that wait)", id)
 }
 
-// recordAnswer checks the answer against the question and keeps it.
-func (h *house) recordAnswer(ctx context.Context, session string, q uip.Request) error {
+// answer puts the answer that the flags give to q on record: by the process
+// that asked, if it is still there, or else here.
+func (h *house) answer(ctx context.Context, session string, q uip.Request) error {
 	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: h.flags.option, Input: h.flags.input, Comment: h.flags.comment}
 	for _, part := range h.flags.answers {
 		id, option, _ := strings.Cut(part, "=")
@@ -196,7 +221,14 @@ func (h *house) recordAnswer(ctx context.Context, session string, q uip.Request)
 	if err != nil {
 		return err
 	}
-	return sup.Answer(ctx, session, a)
+	err = sup.Answer(ctx, session, a)
+	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && h.home != "" {
+		err = h.handOver(ctx, sup, session, a)
+	}
+	if errors.Is(err, supervisor.ErrAnswered) {
+		return inputf("%v", err)
+	}
+	return err
 }
 
 // oneLine is foreign text made fit for a list.

@@ -134,7 +134,7 @@ func (c *console) run(ctx context.Context, in, out *os.File, talk func(context.C
 
 // converse opens the session, greets, talks, and says how to come back.
 func (c *console) converse(ctx context.Context) error {
-	sup, err := c.supervise(c.face)
+	sup, err := c.supervise(c.reach(c.face, c.warn, func() string { return c.session.ID }))
 	if err != nil {
 		return err
 	}
@@ -395,17 +395,19 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 // pipedTurn runs one line. A turn that goes wrong has said so and does not keep
 // the next from running.
 func (h *house) pipedTurn(ctx context.Context, s *sitting, out *output, line string) error {
-	_, err := s.Run(ctx, line, out)
+	turn, done := s.waits.turn(ctx)
+	_, err := s.Run(turn, line, out)
+	done()
 	if to := (*orchestrator.Leave)(nil); errors.As(err, &to) {
 		if err = s.obey(ctx, out, err); err != nil {
 			h.warn(message(err))
 		}
 	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
 	if errors.Is(err, uip.ErrParked) {
 		return err
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
 	}
 	return nil // what went wrong the face has shown
 }

@@ -46,6 +46,7 @@ var plan = []struct {
 	// organs
 	{"timeline", "event"},
 	{"broker", "event uip"},
+	{"inbox", "authkey uip wire"},
 	{"toolrun", "chat event policy tool uip wire"},
 	{"prompt", "chat"},
 	{"compact", "chat event"},
@@ -118,7 +119,7 @@ var plan = []struct {
 	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl stdio tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
 	{"arch", ""},
 }
 

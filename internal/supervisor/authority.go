@@ -24,12 +24,35 @@ func (s *Supervisor) notary(sessionID string) *seal.Notary {
 	return seal.New(s.Key(), s.Dir, sessionID)
 }
 
+// ErrAnswered reports a question that has its answer.
+var ErrAnswered = errors.New("it is answered already")
+
+// answers returns ErrAnswered if r answers the question id.
+func answers(r event.Record, id string) error {
+	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
+		return fmt.Errorf("interaction %s: %w", id, ErrAnswered)
+	}
+	return nil
+}
+
+// Answered returns [ErrAnswered] if the question id of a session has its
+// answer on record.
+func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
+	for r, err := range s.Store.Read(ctx, sessionID, 0, event.Domain) {
+		if err = errors.Join(err, answers(r, id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Answer puts the answer to a question that a session waits for on record, for
-// whoever goes on with the session.
+// whoever goes on with the session. A question has one answer: the error for
+// another is [ErrAnswered].
 func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Response) (err error) {
 	notary := s.notary(sessionID)
 	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
-		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error { notary.Vouches(r); return nil },
+		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error { notary.Vouches(r); return answers(r, a.ID) },
 	})
 	if err != nil {
 		return err

@@ -1,0 +1,201 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	"coder/internal/event"
+	"coder/internal/inbox"
+	"coder/internal/supervisor"
+	"coder/internal/uip"
+)
+
+// lookTime is how often letters are looked for while a question is open.
+const lookTime = 100 * time.Millisecond
+
+// inbox is where answers from other processes come in.
+func (h *house) inbox() inbox.Box {
+	return inbox.Box{Dir: filepath.Join(h.home, "answers"), Key: h.key()}
+}
+
+// reachable is someone to ask whose questions other processes may answer too.
+// The first answer counts.
+type reachable struct {
+	*house
+	here uip.Interactor
+	say  func(string) // tells whoever is here who answered
+	id   func() string
+}
+
+// reach lets questions to here be answered from other processes of this user.
+func (h *house) reach(here uip.Interactor, say func(string), session func() string) uip.Interactor {
+	if h.flags.ephemeral || h.home == "" {
+		return here // nothing another process could know the question by
+	}
+	return &reachable{h, here, say, session}
+}
+
+func (p *reachable) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+	desk, err := p.inbox().Open(q.ID, inbox.Place{Root: p.root, Session: p.id()})
+	if err != nil {
+		return p.here.Ask(ctx, q)
+	}
+	defer desk.Close()
+	asking, withdraw := context.WithCancel(ctx)
+	defer withdraw()
+	type reply struct {
+		uip.Response
+		err error
+	}
+	here := make(chan reply, 1)
+	go func() {
+		a, err := p.here.Ask(asking, q)
+		here <- reply{a, err}
+	}()
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
+	for {
+		select {
+		case r := <-here:
+			return r.Response, r.err
+		case <-look.C:
+		}
+		letter, ok := desk.Next()
+		if !ok {
+			continue
+		}
+		if uip.Check(q, letter.Answer) != nil {
+			letter.Refuse()
+			continue
+		}
+		withdraw()
+		switch r := <-here; {
+		case r.err == nil:
+			letter.Late()
+			return r.Response, nil
+		case ctx.Err() != nil || !errors.Is(r.err, context.Canceled):
+			letter.PutBack() // for whoever asks again
+			return r.Response, r.err
+		}
+		p.say(fmt.Sprintf("answered elsewhere: %s (%s)", given(q, letter.Answer), letter.From))
+		return letter.Answer, nil
+	}
+}
+
+// given is an answer in words.
+func given(q uip.Request, a uip.Response) string {
+	for _, o := range q.Options {
+		if o.ID == a.Option && o.Label != "" {
+			return oneLine(o.Label)
+		}
+	}
+	if a.Option != "" {
+		return a.Option
+	}
+	return oneLine(a.Input)
+}
+
+// patient is someone to ask in a run without a terminal who lets the question
+// wait for an answer from elsewhere.
+type patient struct {
+	program context.Context // ends when the program is to end
+	say     func(string)
+	asking  atomic.Bool
+}
+
+// Ask waits. A program that is to end leaves the question open.
+func (p *patient) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+	p.asking.Store(true)
+	defer p.asking.Store(false)
+	p.say(parkedHint(&uip.Waiting{Request: q}))
+	select {
+	case <-ctx.Done():
+		return uip.Response{}, ctx.Err()
+	case <-p.program.Done():
+		return uip.Response{}, uip.ErrParked
+	}
+}
+
+// turn is the context of a turn: the end of the program ends it, save where a
+// question is open.
+func (p *patient) turn(ctx context.Context) (context.Context, func()) {
+	if p == nil {
+		return ctx, func() {}
+	}
+	inner, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, func() {
+		if !p.asking.Load() {
+			cancel()
+		}
+	})
+	return inner, func() { stop(); cancel() }
+}
+
+// errElsewhere reports that another process goes on with the answer.
+var errElsewhere = errors.New("another process goes on with the answer")
+
+// patienceToAsk is how long a process that holds a session may take from
+// recording a question to waiting for its answer.
+const patienceToAsk = 3 * time.Second
+
+// handOver gives an answer to the process that holds the session. The error is
+// errElsewhere if it counted there. If that process ends first, nil says that
+// the answer is on record here.
+func (h *house) handOver(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response) error {
+	from := fmt.Sprintf("coder respond, process %d", os.Getpid())
+	look := time.NewTicker(lookTime)
+	defer look.Stop()
+	tired := time.NewTimer(patienceToAsk)
+	defer tired.Stop()
+	var letter *inbox.Letter
+	for {
+		if letter == nil {
+			l, err := h.inbox().Post(inbox.Place{Root: h.root, Session: session}, a, from, newID("a"))
+			if err != nil && !errors.Is(err, inbox.ErrNobodyWaits) {
+				return err
+			}
+			if err == nil {
+				letter = l
+				defer letter.Withdraw()
+			}
+		}
+		done, err := h.whatBecame(ctx, sup, session, a, letter)
+		if done {
+			return err
+		}
+		select {
+		case <-look.C:
+		case <-tired.C:
+			if letter == nil {
+				return err
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// whatBecame looks once at what became of an answer on its way.
+func (h *house) whatBecame(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response, letter *inbox.Letter) (done bool, err error) {
+	err = sup.Answered(ctx, session, a.ID)
+	state := inbox.Late
+	if letter != nil {
+		state = letter.State()
+	}
+	switch {
+	case errors.Is(err, supervisor.ErrAnswered) && state == inbox.Taken:
+		return true, errElsewhere
+	case err != nil:
+		return true, err
+	case letter != nil && state == inbox.Refused:
+		return true, inputf("the process that asked did not take the answer; coder tasks shows what it asks now")
+	}
+	var claimed *event.ClaimedError
+	err = sup.Answer(ctx, session, a)
+	return !errors.As(err, &claimed), err
+}
