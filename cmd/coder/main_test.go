@@ -57,6 +57,9 @@ func TestScripts(t *testing.T) {
 			"jsonlines": jsonLines,
 			"cutfile":   cutFile,
 			"respondto": respondTo,
+			"tamper":    tamper,
+			"drop":      drop,
+			"graft":     graft,
 			"wellformed": func(ts *testscript.TestScript, _ bool, args []string) {
 				ts.Check(wellFormed(ts.MkAbs(args[0])))
 			},

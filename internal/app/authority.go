@@ -58,7 +58,7 @@ func (h *house) doubt(sessionID string) string {
 			return fmt.Sprintf("%s belongs to another user", filepath.Join(".coder", "log", sessionID, name))
 		}
 	}
-	if file := tracked(h.root, filepath.ToSlash(filepath.Join(".coder", "log", sessionID))+"/"); file != "" {
+	if file := tracked(dir); file != "" {
 		return fmt.Sprintf("%s is tracked by git", file)
 	}
 	return ""
@@ -72,21 +72,17 @@ func infoStat(info fs.FileInfo) (*syscall.Stat_t, bool) {
 	return stat, ok
 }
 
-// tracked is a file below the folder that git keeps track of, both relative to
-// root; "" if there is none. Git itself is not asked: a repository may bring
-// programs that it would run.
-func tracked(root, folder string) string {
-	real, err := filepath.EvalSymlinks(root)
+// tracked is a file in dir that git keeps track of, by its name in the
+// repository; "" if there is none. Git itself is not asked: a repository may
+// bring programs that it would run.
+func tracked(dir string) string {
+	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return folder
+		return dir
 	}
-	for top := real; ; top = filepath.Dir(top) {
+	for top := filepath.Dir(real); ; top = filepath.Dir(top) {
 		if git, ok := gitDir(top); ok {
-			below, err := filepath.Rel(top, real)
-			if err != nil {
-				return folder
-			}
-			return indexed(git, strings.TrimPrefix(filepath.ToSlash(below)+"/", "./"), folder)
+			return indexed(git, filepath.ToSlash(strings.TrimPrefix(real, top)[1:])+"/")
 		}
 		if filepath.Dir(top) == top {
 			return ""
@@ -112,19 +108,16 @@ func gitDir(top string) (string, bool) {
 	return to, err == nil && ok
 }
 
-// indexed is a file below prefix+folder that an index of the repository names.
-// An index that cannot be read may name any.
-func indexed(git, prefix, folder string) string {
+// indexed is a file below folder that an index of the repository names. An index
+// that cannot be read may name any.
+func indexed(git, folder string) string {
 	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	for _, file := range append(files, filepath.Join(git, "index")) {
 		data, err := os.ReadFile(file)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || err == nil && spellsOut(data) && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}
-		if err == nil && spellsOut(data) && !bytes.Contains(data, []byte(prefix+folder)) {
-			continue
-		}
-		index, err := gitindex.Parse(data, prefix+folder)
+		index, err := gitindex.Parse(data, folder)
 		if err != nil {
 			return folder
 		}

@@ -139,8 +139,8 @@ func TestRoundTrip(t *testing.T) {
 	for _, e := range eventtest.Samples() {
 		for _, r := range []event.Record{
 			eventtest.Records("s-1", 41, e)[0],
-			{Seq: 1, Event: e},
-			{Seq: 1<<64 - 1, Event: e, Session: "s\"<\\>\n", Task: "任务", Actor: "\x01", Time: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", 5*3600))},
+			{Seq: 1, Event: e, Seal: "5ea1"},
+			{Seq: 1<<64 - 1, Event: e, Session: "s\"<\\>\n", Task: "任务", Actor: "\x01", Seal: "\"海豹", Time: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", 5*3600))},
 		} {
 			for _, prev := range []string{"", hash, "odd"} {
 				roundTrip(t, r, prev)

@@ -62,8 +62,8 @@ type Unfinished struct {
 }
 
 // Lost reports whether the input can no longer be known: only the beginning of
-// it is on record.
-func (u Unfinished) Lost() bool { return !u.Heard && len(u.Input) > intentLimit }
+// it is on record, or nobody vouches that the person said it.
+func (u Unfinished) Lost() bool { return !u.Heard && (len(u.Input) > intentLimit || u.Doubted) }
 
 // Command reports whether the input was a command rather than a prompt. What
 // is left of a command is not taken up: the person may run it again. One that

@@ -108,8 +108,8 @@ func (s *Session) resumeMode() {
 	}
 }
 
-// disclaimer says what of the record does not count and why, in one line; "" if
-// there is no such thing.
+// disclaimer says, in one line, that the session is not this user's and what of
+// its record does not count; "" if there is nothing to say.
 func (s *Session) disclaimer() string {
 	var what []string
 	say := func(is bool, text string) {
@@ -122,9 +122,9 @@ func (s *Session) disclaimer() string {
 	say(s.ignored.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.ignored.mode, file(event.Conversation)))
 	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run are asked about", file(event.Conversation)))
 	say(s.ignored.changes, fmt.Sprintf("changes in %s cannot be undone", file(event.Audit)))
-	if len(what) == 0 {
+	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
 		return ""
 	}
 	why := cmp.Or(s.doubt, "your coder did not write its log on this machine")
-	return fmt.Sprintf("session %s grants nothing: %v", s.ID, why+"; "+strings.Join(what, "; "))
+	return fmt.Sprintf("session %s grants nothing: %v", s.ID, strings.Join(append([]string{why}, what...), "; "))
 }

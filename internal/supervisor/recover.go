@@ -353,6 +353,9 @@ func (s *Session) restore(ctx context.Context) error {
 		return s.sup.Sessions.Save(ctx, snap)
 	}
 	t, open := s.past.unfinished()
+	if len(missing) > 0 {
+		s.past.replied = false // a snapshot is nobody's word for what a model said
+	}
 	for _, m := range missing {
 		if err := s.say(ctx, s.main(t.ID), s.through(event.Discard), m); err != nil {
 			return fmt.Errorf("restore session %s: %w", s.ID, err)
