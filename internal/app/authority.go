@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -93,14 +94,10 @@ func tracked(dir string) string {
 // gitDir is where the repository of the work tree top lies.
 func gitDir(top string) (string, bool) {
 	name := filepath.Join(top, ".git")
-	info, err := os.Stat(name)
-	if err != nil || info.IsDir() {
+	if info, err := os.Stat(name); err != nil || info.IsDir() {
 		return name, err == nil
 	}
-	if !info.Mode().IsRegular() {
-		return "", false
-	}
-	text, err := os.ReadFile(name)
+	text, err := readPlain(name)
 	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(top, to)
@@ -113,12 +110,12 @@ func gitDir(top string) (string, bool) {
 func indexed(git, folder string) string {
 	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	for _, file := range append(files, filepath.Join(git, "index")) {
-		data, err := os.ReadFile(file)
+		data, err := readPlain(file)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && spellsOut(data) && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}
-		index, err := gitindex.Parse(data, folder)
-		if err != nil {
+		index, parseErr := gitindex.Parse(data, folder)
+		if err != nil || parseErr != nil {
 			return folder
 		}
 		for name := range index.Files {
@@ -126,6 +123,14 @@ func indexed(git, folder string) string {
 		}
 	}
 	return ""
+}
+
+// readPlain reads a file, and nothing that one could wait for.
+func readPlain(path string) ([]byte, error) {
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
+		return nil, cmp.Or(err, fs.ErrInvalid)
+	}
+	return os.ReadFile(path)
 }
 
 // spellsOut reports whether an index holds every name in full.

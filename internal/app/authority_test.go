@@ -6,6 +6,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -70,6 +71,16 @@ func TestLogsThatGitTracksAreInDoubt(t *testing.T) {
 		}
 		if got := tracked(filepath.Join(other, "link")); got != ".coder/log/s/events.jsonl" {
 			t.Errorf("tracked: %q", got)
+		}
+	})
+	t.Run("an index that is a pipe", func(t *testing.T) {
+		repo := t.TempDir()
+		dir := logs(t, repo, "s")
+		if err := errors.Join(os.Mkdir(filepath.Join(repo, ".git"), 0o755), syscall.Mkfifo(filepath.Join(repo, ".git", "index"), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		if tracked(dir) == "" {
+			t.Error("what cannot be read was believed")
 		}
 	})
 	t.Run("an index that is no index", func(t *testing.T) {
