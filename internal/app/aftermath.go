@@ -1,7 +1,6 @@
 package app
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -132,17 +131,13 @@ func (a *aftermath) notTouched(r undo.Report) []string {
 	return lines
 }
 
-// audit checks the chain of the audit log and lists its calls.
+// audit checks the logs and lists the calls.
 func (a *aftermath) audit(ctx context.Context) error {
-	log, err := os.ReadFile(a.auditLog())
-	if err != nil {
-		return err
-	}
 	verdict := ""
-	if n, err := audit.Verify(bytes.NewReader(log)); err != nil {
-		verdict = a.palette.Paint(ink.Bad, a.words.T("the chain of hashes is broken: %v", err))
+	if report, err := a.logStore().Verify(a.session); err != nil {
+		verdict = a.palette.Paint(ink.Bad, a.words.T("the logs are not what was written: %v", err))
 	} else {
-		verdict = a.palette.Paint(ink.Good, a.words.T("%d records, each with the hash of the one before: unbroken", n))
+		verdict = a.palette.Paint(ink.Good, a.words.T("%d records in three logs, each with a check of itself and those before it: unbroken", report.Lines))
 	}
 	logs, _, err := a.stores()
 	if err != nil {
@@ -153,10 +148,6 @@ func (a *aftermath) audit(ctx context.Context) error {
 		return err
 	}
 	return a.part(a.words.T("Audit"), a.table(calls)+"\n"+verdict)
-}
-
-func (a *aftermath) auditLog() string {
-	return filepath.Join(a.logs(), a.session, event.Audit.String()+".jsonl")
 }
 
 // mostEffect is how much of what a call touches a line of the audit shows.

@@ -235,16 +235,17 @@ func TestTheDemoTellsWhenTheRecordIsNotWhatItWas(t *testing.T) {
 	a := aftermath{house: &house{root: t.TempDir(), flags: &flags{}, env: demoEnv(t, "")}, session: "s1",
 		say: func(text string) error { out.WriteString(text); return nil }}
 	line := `{"seq":1,"type":"ToolCallRequested","v":1,"sessionId":"s1","payload":{"toolCallId":"c","toolName":"read","verdict":"allow"},"prev":"0"}` + "\n"
-	if err := os.MkdirAll(filepath.Dir(a.auditLog()), 0o755); err != nil {
+	log := filepath.Join(a.logs(), "s1", "audit.jsonl")
+	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(a.auditLog(), []byte(line), 0o600); err != nil {
+	if err := os.WriteFile(log, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if err := a.audit(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if !strings.Contains(out.String(), "broken: audit log, line 1") || !strings.Contains(out.String(), "?") {
+	if !strings.Contains(out.String(), "audit.jsonl, line 1") || !strings.Contains(out.String(), "?") {
 		t.Errorf("it says %q", out.String())
 	}
 }

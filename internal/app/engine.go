@@ -50,17 +50,18 @@ type house struct {
 	shell shell.Program // runs every command
 	warn  func(string)
 
-	report  config.Report
-	trusted trust.State
-	state   *profile.State         // the mode of work
-	judge   *judge.Judge           // once a session is open
-	set     tool.Set               // what the model may call
-	lore    *lore                  // once it is asked for
-	damaged map[string]bool        // sessions that lost records when they were claimed
-	told    map[string]bool        // what was said once
-	kept    *supervisor.Supervisor // once there is one
-	chosen  atomic.Pointer[string] // the model that /model chose
-	secret  *authkey.Key           // once it is asked for
+	report      config.Report
+	trusted     trust.State
+	state       *profile.State         // the mode of work
+	judge       *judge.Judge           // once a session is open
+	set         tool.Set               // what the model may call
+	lore        *lore                  // once it is asked for
+	damaged     map[string]bool        // sessions that were not found as they were left
+	projectedTo func(id string) uint64 // the newest record in a session file
+	told        map[string]bool        // what was said once
+	kept        *supervisor.Supervisor // once there is one
+	chosen      atomic.Pointer[string] // the model that /model chose
+	secret      *authkey.Key           // once it is asked for
 }
 
 // newHouse reads the configuration and checks that work can be done in dir.
@@ -190,22 +191,48 @@ func (h *house) stores() (event.Store, session.Store, error) {
 			h.warn(fmt.Sprintf("this session is not being saved: %v; make room or give access to the folder (--no-session-persistence keeps nothing on purpose)", err))
 		})
 	}
-	sync := fsyncModes[h.conf.Storage.Fsync]
-	logs := jsonl.Open(h.logs(), jsonl.Options{
-		Fsync: sync, Now: h.env.Now, Program: "coder",
-		Report: func(r jsonl.Repair) {
-			h.damaged[r.Session] = true
-			h.warn(repaired(r))
-		},
-	})
-	sessions := jsonl.OpenSessions(h.snapshots(), sync)
-	return failover.New(h.wrap(logs), tell), failover.NewSessions(sessions, tell), nil
+	sessions := jsonl.OpenSessions(h.snapshots(), fsyncModes[h.conf.Storage.Fsync])
+	h.projectedTo = sessions.At
+	return failover.New(h.wrap(h.logStore()), tell), failover.NewSessions(sessions, tell), nil
 }
 
-// repaired tells of a log that had to be cut.
-func repaired(r jsonl.Repair) string {
-	return fmt.Sprintf("session %s: %d bytes of the %s log were torn, or followed a record that was; they were moved to %s",
-		r.Session, r.Bytes, r.Log, r.Path)
+// logStore is where the logs of sessions are.
+func (h *house) logStore() *jsonl.Store {
+	o := jsonl.Options{Fsync: fsyncModes[h.conf.Storage.Fsync], Now: h.env.Now, Program: "coder", Report: h.repaired}
+	if h.home != "" {
+		o.Heads = &jsonl.Heads{Dir: filepath.Join(h.home, "heads"), Key: h.key, Now: h.env.Now}
+	}
+	return jsonl.Open(h.logs(), o)
+}
+
+// repaired takes note of a session that was not found as it was left, and tells
+// of it in one line.
+func (h *house) repaired(r jsonl.Repair) {
+	h.damaged[r.Session] = r.Lost()
+	h.warn(repairText(r))
+}
+
+func repairText(r jsonl.Repair) string {
+	var asides []string
+	for _, a := range r.Aside {
+		asides = append(asides, a.Path)
+	}
+	aside := strings.Join(asides, ", ")
+	switch {
+	case r.Torn && r.Known == 0:
+		return fmt.Sprintf("session %s: the last line of %s had no end; it was moved to %s", r.Session, r.File, aside)
+	case r.Known > 0 && aside == "":
+		return fmt.Sprintf("session %s: records %d to %d are missing from %s", r.Session, r.Last+1, r.Known, r.File)
+	case r.Known > 0:
+		return fmt.Sprintf("session %s: %s is damaged; records %d to %d are missing, and what is left of them was moved to %s", r.Session, r.File, r.Last+1, r.Known, aside)
+	case r.Rewritten:
+		return fmt.Sprintf("session %s: %s is not what was signed for; coder audit verify %[1]s says more", r.Session, r.File)
+	case r.Cut:
+		return fmt.Sprintf("session %s: %s is damaged; the records from %d on were moved to %s", r.Session, r.File, r.Last+1, aside)
+	case r.Converted:
+		return fmt.Sprintf("session %s: the line ends of %s had been changed to CRLF and were changed back; as it was it is in %s", r.Session, r.File, aside)
+	}
+	return fmt.Sprintf("session %s went on without a record after record %d; calls that it left open are not run", r.Session, r.Last)
 }
 
 func (h *house) wrap(s event.Store) event.Store {
@@ -224,9 +251,22 @@ func (h *house) supervise(person uip.Interactor) (*supervisor.Supervisor, error)
 	h.kept = supervisor.New(supervisor.Config{
 		Store: logs, Sessions: sessions, Person: person, Engine: h.engine,
 		Dir: h.root, NewID: newID, Now: h.env.Now,
-		Damaged: func(id string) bool { return h.damaged[id] }, Key: h.key, Doubt: h.doubt,
+		Damaged: h.hadMore, Key: h.key, Doubt: h.doubt,
 	})
 	return h.kept, nil
+}
+
+// hadMore reports whether a session that has so many records now is known to
+// have had more. What a crash left unfinished was never part of it.
+func (h *house) hadMore(id string, last uint64) bool {
+	if h.damaged[id] {
+		return true
+	}
+	at := h.projectedTo(id)
+	if at > last {
+		h.warn(fmt.Sprintf("session %s: records %d to %d are missing from %s", id, last+1, at, filepath.Join(h.logs(), id)))
+	}
+	return at > last
 }
 
 // engine builds what one session runs on.

@@ -2,10 +2,7 @@ package app
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"text/tabwriter"
 	"time"
@@ -112,22 +109,27 @@ func runAudit(ctx context.Context, env Env, fl *flags) error {
 	return h.showAudit(ctx, id)
 }
 
-// verifyAudit walks the chain of hashes.
+// verifyAudit checks the logs of a session line by line, and against what was
+// signed for.
 func (h *house) verifyAudit(id string) error {
-	f, err := os.Open(filepath.Join(h.logs(), id, event.Audit.String()+".jsonl"))
-	if errors.Is(err, os.ErrNotExist) {
-		_, err := fmt.Fprintln(h.env.Stdout, h.words().T("session %s called no tool", id))
-		return err
-	}
+	report, err := h.logStore().Verify(id)
 	if err != nil {
-		return err
+		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, report.Lines, err)
 	}
-	defer f.Close()
-	n, err := audit.Verify(f)
-	if err != nil {
-		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, n, err)
+	words := h.words()
+	lines := []string{words.T("session %s: all %d lines hold together", id, report.Lines)}
+	if report.Unchecked > 0 {
+		lines = append(lines, words.T("%d lines were written by an earlier version and carry no check", report.Unchecked))
 	}
-	_, err = fmt.Fprintln(h.env.Stdout, h.words().T("session %s: all %d lines hold together", id, n))
+	for _, seq := range report.Lost {
+		lines = append(lines, words.T("what followed record %d was found damaged or missing once, and was set aside", seq))
+	}
+	if report.Vouched > 0 {
+		lines = append(lines, words.T("up to record %d they are what this machine signed for", report.Vouched))
+	} else {
+		lines = append(lines, words.T("this machine has signed for none of them, so an end that was cut off would not be noticed"))
+	}
+	_, err = fmt.Fprintln(h.env.Stdout, strings.Join(lines, "\n"))
 	return err
 }
 

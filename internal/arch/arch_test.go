@@ -91,7 +91,7 @@ var plan = []struct {
 	{"toolbox/agent", "show tool uip"},
 	{"toolbox/skills", "event show skill tool"},
 	{"store/mem", "event session"},
-	{"store/jsonl", "audit event session wire"},
+	{"store/jsonl", "audit authkey event session wire"},
 	{"store/failover", "event session store/mem"},
 
 	// mind
@@ -116,7 +116,7 @@ var plan = []struct {
 
 	// wiring
 	{"config", ""},
-	{"app", "broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
+	{"app", "authkey broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
 		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},

@@ -135,6 +135,9 @@ func (c *Conversation) add(e event.MessageAdded) {
 		c.system = e.Message
 		return
 	}
+	if !c.fits(e.Message) {
+		return
+	}
 	c.messages = append(c.messages, Sent(e))
 	for _, name := range e.Reminded {
 		if c.reminded == nil {
@@ -147,6 +150,44 @@ func (c *Conversation) add(e event.MessageAdded) {
 		c.prompted, c.reported, c.counted = e.Usage.In, e.Usage.In+e.Usage.Out, len(c.messages)
 	}
 }
+
+// fits makes sure that no provider refuses the conversation, whatever the log
+// has lost: a result that answers no call is left out, and a call that was
+// passed over is answered for.
+func (c *Conversation) fits(m chat.Message) bool {
+	if m.Role == chat.Tool {
+		for r := range chat.Select[chat.ToolResult](m) {
+			if slices.ContainsFunc(c.open, func(call chat.ToolCall) bool { return call.ID == r.CallID }) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, call := range c.unanswered() {
+		c.messages = append(c.messages, chat.Answer(chat.ToolResult{CallID: call.ID, Name: call.Name, Text: lostResult, Failed: true}))
+	}
+	c.open = nil
+	return true
+}
+
+// unanswered are the open calls that the model still sees.
+func (c *Conversation) unanswered() []chat.ToolCall {
+	if len(c.open) == 0 {
+		return nil
+	}
+	for _, m := range slices.Backward(c.messages) {
+		if m.Role == chat.Assistant && slices.ContainsFunc(m.Calls(), func(call chat.ToolCall) bool { return call.ID == c.open[0].ID }) {
+			return c.open
+		}
+		if m.Role != chat.Tool {
+			break
+		}
+	}
+	return nil
+}
+
+// lostResult is what the model reads where the result of a call was lost.
+const lostResult = `{"ok":false,"error":"the record of this call's result was lost; look before you repeat it"}`
 
 // Sent is the message as the model gets it: reminders follow the person's own
 // words.

@@ -50,6 +50,38 @@ func TestFold(t *testing.T) {
 	}
 }
 
+// Whatever a log has lost, no provider refuses what is left of it.
+func TestWhatWasLostLeavesAConversationThatCanBeSent(t *testing.T) {
+	result := func(id string) chat.Message { return chat.Answer(chat.ToolResult{CallID: id, Text: "{}"}) }
+	user := chat.Say(chat.User, "hi")
+	for name, c := range map[string]struct {
+		told []chat.Message
+		want string
+	}{
+		"nothing lost":             {[]chat.Message{user, asks("1", "2"), result("1"), result("2"), user}, "user assistant tool:1 tool:2 user"},
+		"a result without a call":  {[]chat.Message{user, result("1"), asks(), result("2"), user}, "user assistant user"},
+		"a result twice":           {[]chat.Message{user, asks("1"), result("1"), result("1"), user}, "user assistant tool:1 user"},
+		"a call without a result":  {[]chat.Message{user, asks("1", "2"), result("1"), user}, "user assistant tool:1 tool:2 user"},
+		"a result of another call": {[]chat.Message{user, asks("1"), result("x"), asks("2"), result("2")}, "user assistant tool:1 assistant tool:2"},
+	} {
+		var talk conversation.Conversation
+		var got []string
+		for _, m := range c.told {
+			added(&talk, m)
+		}
+		for _, m := range talk.Messages() {
+			text := string(m.Role)
+			for r := range chat.Select[chat.ToolResult](m) {
+				text += ":" + r.CallID
+			}
+			got = append(got, text)
+		}
+		if strings.Join(got, " ") != c.want {
+			t.Errorf("%s: the model is sent %q, want %q", name, got, c.want)
+		}
+	}
+}
+
 func TestRemindersFollowTheWords(t *testing.T) {
 	var c conversation.Conversation
 	m := chat.Say(chat.User, "hi")

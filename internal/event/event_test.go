@@ -93,7 +93,7 @@ func TestTransientEventsAreNotKept(t *testing.T) {
 		if u, ok := e.(event.Unknown); !ok && event.LogOf(e) != event.Transient {
 			t.Errorf("%T belongs to a log", u)
 		}
-		if b, err := event.Encode(event.Record{Seq: 1, Event: e}, ""); err == nil {
+		if b, err := event.Encode(event.Record{Seq: 1, Event: e}); err == nil {
 			t.Errorf("%T was encoded as %s", e, b)
 		}
 		if event.Decisive(e) {
@@ -143,18 +143,33 @@ func TestRoundTrip(t *testing.T) {
 			{Seq: 1<<64 - 1, Event: e, Session: "s\"<\\>\n", Task: "任务", Actor: "\x01", Seal: "\"海豹", Time: time.Date(9999, 12, 31, 23, 59, 59, 999999999, time.FixedZone("", 5*3600))},
 		} {
 			for _, prev := range []string{"", hash, "odd"} {
-				roundTrip(t, r, prev)
+				roundTrip(t, r, prev, false)
+				roundTrip(t, r, prev, true)
 			}
 		}
 	}
 }
 
-func roundTrip(t *testing.T, r event.Record, prev string) {
+// written is r as a line of a log: with the hash of the line before it, as an
+// earlier form had it, and with a check.
+func written(t testing.TB, r event.Record, prev string, checked bool) []byte {
 	t.Helper()
-	b, err := event.Encode(r, prev)
+	b, err := event.Encode(r)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if prev != "" {
+		b = fmt.Appendf(b[:len(b)-1], `,"prev":"%s"}`, prev)
+	}
+	if checked {
+		b = event.AppendSum(b[:len(b)-1], [event.SumLen]byte([]byte("0123456789-_ABCDEFGHIJKLMNOPQRST")))
+	}
+	return b
+}
+
+func roundTrip(t *testing.T, r event.Record, prev string, checked bool) {
+	t.Helper()
+	b := written(t, r, prev, checked)
 	if bytes.ContainsAny(b, "\n\r") || !json.Valid(b) {
 		t.Fatalf("not JSON on one line: %s", b)
 	}
@@ -178,16 +193,37 @@ func roundTrip(t *testing.T, r event.Record, prev string) {
 	if err := eventtest.Same([]event.Record{kept}, []event.Record{r}); err != nil {
 		t.Errorf("after the line was overwritten: %v", err)
 	}
-	again, err := event.Encode(got, gotPrev)
-	if err != nil || !bytes.Equal(again, b) {
-		t.Errorf("encoded again: %s, %v, want %s", again, err, b)
+	if again := written(t, got, gotPrev, checked); !bytes.Equal(again, b) {
+		t.Errorf("encoded again: %s, want %s", again, b)
+	}
+}
+
+// A check that was damaged does not make a line one without a check.
+func TestDamagedChecksAreNoRecords(t *testing.T) {
+	r := eventtest.Records("s1", 4, event.TaskStarted{TaskID: "t1"})[0]
+	line := written(t, r, "", true)
+	body, _, ok := event.CutSum(line)
+	if !ok {
+		t.Fatalf("no check in %s", line)
+	}
+	for i := len(body); i < len(line); i++ {
+		for bit := range 8 {
+			b := bytes.Clone(line)
+			b[i] ^= 1 << bit
+			if _, _, checked := event.CutSum(b); checked {
+				continue // the check is another one; whether it holds is not for us to say
+			}
+			if seq, err := event.Peek(b); err == nil {
+				t.Errorf("%s was taken for record %d", b, seq)
+			}
+		}
 	}
 }
 
 // The words on the wire are a promise to every log ever written.
 func TestWireForm(t *testing.T) {
 	r := eventtest.Records("s1", 4, event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "user"})[0]
-	b, err := event.Encode(r, "")
+	b, err := event.Encode(r)
 	const want = `{"seq":5,"type":"TaskStarted","v":1,"sessionId":"s1","streamId":"t1","actor":"main",` +
 		`"createdAt":"2023-11-14T22:13:20.000005Z","payload":{"taskId":"t1","agentId":"main","authorActorId":"user"}}`
 	if err != nil || string(b) != want {
@@ -201,7 +237,7 @@ func TestDecodeOtherLayouts(t *testing.T) {
 		`{"seq":3,"type":"LocalAdded","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{"input":"x"}}`,
 		` {"seq": 3, "type":"LocalAdded", "v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T04:04:05+01:00","payload": {"input":"x", "new":[]} }`,
 		`{"payload":{"input":"x"},"createdAt":"2025-01-02T03:04:05Z","streamId":"t","sessionId":"s","v":1,"type":"LocalAdded","seq":3}`,
-		`{"seq":3,"type":"LocalAdded","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{"input":"x"},"added":"later"}`,
+		`{"seq":3,"type":"LocalAdded","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{"input":"x"},"added":"later","sum":"0123456789-_ABCDEFGHIJKLMNOPQRST"}`,
 		`{"seq":3,"type":"Local\u0041dded","v":1,"sessionId":"s","streamId":"t","createdAt":"2025-01-02T03:04:05Z","payload":{"input":"\u0078"}}`,
 	} {
 		got, _, err := event.Decode([]byte(line), event.Conversation)
@@ -232,7 +268,7 @@ func TestOtherVersionsAreKeptAsTheyAre(t *testing.T) {
 		if !ok || string(u.Payload) != c.payload || u.Log != event.Audit {
 			t.Errorf("%s: %#v", line, r.Event)
 		}
-		again, err := event.Encode(r, "")
+		again, err := event.Encode(r)
 		if want := strings.ReplaceAll(line, ": ", ":"); err != nil || string(again) != strings.ReplaceAll(want, ", ", ",") {
 			t.Errorf("encoded again: %s, %v, want %s", again, err, want)
 		}
@@ -268,7 +304,7 @@ func TestEncodeRefusesWhatIsNotJSON(t *testing.T) {
 		{Seq: 1, Event: event.Unknown{Log: event.Audit, Type: "X", Payload: json.RawMessage("{")}},
 		{Seq: 1, Event: event.LocalAdded{}, Time: time.Date(10000, 1, 1, 0, 0, 0, 0, time.UTC)},
 	} {
-		if b, err := event.Encode(r, ""); err == nil {
+		if b, err := event.Encode(r); err == nil {
 			t.Errorf("encoded as %s", b)
 		}
 	}
@@ -294,18 +330,15 @@ func FuzzRecordCodec(f *testing.F) {
 	for _, e := range eventtest.Samples() {
 		r := eventtest.Records("s", 6, e)[0]
 		for _, prev := range []string{"", strings.Repeat("ab", 32)} {
-			b, err := event.Encode(r, prev)
-			if err != nil {
-				f.Fatal(err)
-			}
-			f.Add(b, uint8(event.LogOf(e)))
+			f.Add(written(f, r, prev, false), uint8(event.LogOf(e)))
+			f.Add(written(f, r, prev, true), uint8(event.LogOf(e)))
 		}
 	}
 	f.Add([]byte(`{"payload":{},"type":"T","seq":1,"SEQ":2}`), uint8(1))
 	f.Add([]byte(`{"seq":1,"type":"T","v":1,"sessionId":"","streamId":"","createdAt":"2025-01-02T03:04:05Z","payload":1,"seq":2}`), uint8(2))
 	f.Fuzz(func(t *testing.T, data []byte, l uint8) {
 		log := event.Logs[int(l)%len(event.Logs)]
-		r, prev, err := event.Decode(data, log)
+		r, _, err := event.Decode(data, log)
 		seq, peekErr := event.Peek(data)
 		if (err == nil) != (peekErr == nil) || seq != r.Seq {
 			t.Fatalf("Decode: %d, %v; Peek: %d, %v", r.Seq, err, seq, peekErr)
@@ -313,18 +346,18 @@ func FuzzRecordCodec(f *testing.F) {
 		if err != nil || event.LogOf(r.Event) != log {
 			return
 		}
-		b, err := event.Encode(r, prev)
+		b, err := event.Encode(r)
 		if err != nil {
 			t.Fatalf("what was decoded cannot be encoded: %v", err)
 		}
-		again, prevAgain, err := event.Decode(b, log)
+		again, _, err := event.Decode(b, log)
 		if err != nil {
 			t.Fatalf("%s: %v", b, err)
 		}
-		if prevAgain != prev || again.Seq != r.Seq || !again.Time.Equal(r.Time) {
+		if again.Seq != r.Seq || !again.Time.Equal(r.Time) {
 			t.Fatalf("%+v came back as %+v", r, again)
 		}
-		if b2, err := event.Encode(again, prev); err != nil || !bytes.Equal(b, b2) {
+		if b2, err := event.Encode(again); err != nil || !bytes.Equal(b, b2) {
 			t.Fatalf("%s\nbecame\n%s, %v", b, b2, err)
 		}
 	})

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strconv"
 
 	"coder/internal/wire"
@@ -31,9 +32,6 @@ func (l line) append(b []byte) ([]byte, error) {
 		b = appendString(append(b, `,"seal":`...), l.Seal)
 	}
 	b = append(append(b, `,"payload":`...), l.Payload...)
-	if l.Prev != "" {
-		b = appendString(append(b, `,"prev":`...), l.Prev)
-	}
 	return append(b, '}'), nil
 }
 
@@ -51,11 +49,20 @@ func isPlain(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\'
 
 var errNoRecord = errors.New("not a record: no seq, no type or no payload")
 
-// parse reads the envelope of a record, however it is laid out.
+// parse reads the envelope of a record, however it is laid out. A line without
+// a check holds nothing but what it is made of: what looks like more is a check
+// that was damaged.
 func parse(data []byte) (line, error) {
 	var l line
-	if err := json.Unmarshal(data, &l); err != nil {
+	d := json.NewDecoder(bytes.NewReader(data))
+	if _, _, checked := CutSum(data); !checked {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(&l); err != nil {
 		return line{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return line{}, errNoRecord
 	}
 	if l.Seq == 0 || l.Type == "" || len(l.Payload) == 0 {
 		return line{}, errNoRecord
@@ -87,8 +94,39 @@ func parseOurs(data []byte) (line, bool) {
 		return line{}, false
 	}
 	payload, closed := bytes.CutSuffix(c.rest, []byte("}"))
+	if body, _, ok := CutSum(c.rest); ok {
+		payload = body
+	}
 	l.Payload, l.Prev = cutPrev(payload)
 	return l, closed && len(l.Payload) > 0
+}
+
+// A line in a log ends with a check of it: `…,"sum":"<SumLen letters>"}`. What
+// the letters are is for package audit to say.
+const (
+	sumKey = `,"sum":"`
+	SumLen = 32
+)
+
+// AppendSum ends a line whose body, all but its closing brace, is given.
+func AppendSum(body []byte, sum [SumLen]byte) []byte {
+	return append(append(append(body, sumKey...), sum[:]...), `"}`...)
+}
+
+// CutSum splits a line that ends with a check into what the check is of and the
+// check.
+func CutSum(line []byte) (body, sum []byte, ok bool) {
+	at := len(line) - len(sumKey) - SumLen - len(`"}`)
+	if at < 0 || string(line[at:at+len(sumKey)]) != sumKey || string(line[len(line)-2:]) != `"}` {
+		return line, nil, false
+	}
+	sum = line[at+len(sumKey) : len(line)-2]
+	for _, c := range sum {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' {
+			return line, nil, false
+		}
+	}
+	return line[:at], sum, true
 }
 
 const (

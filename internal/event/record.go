@@ -155,12 +155,11 @@ type line struct {
 	Time    time.Time       `json:"createdAt"`
 	Seal    string          `json:"seal,omitempty"`
 	Payload json.RawMessage `json:"payload"`
-	Prev    string          `json:"prev,omitempty"`
+	Prev    string          `json:"prev,omitempty"` // in audit logs of an earlier form
 }
 
-// Encode writes r as one JSON object without a newline. prev, which may be
-// empty, is the hash of the record before it in a chained log.
-func Encode(r Record, prev string) ([]byte, error) {
+// Encode writes r as one JSON object without a newline.
+func Encode(r Record) ([]byte, error) {
 	name, version := Name(r.Event)
 	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
 		return nil, fmt.Errorf("%T is not kept", r.Event)
@@ -169,7 +168,7 @@ func Encode(r Record, prev string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
 	}
-	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, payload, prev}
+	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, payload, ""}
 	data, err := l.append(make([]byte, 0, envelope+len(payload)))
 	if err != nil {
 		return nil, fmt.Errorf("encode %s: %w", name, err)
@@ -191,7 +190,9 @@ func encodePayload(e Event) (json.RawMessage, error) {
 	return b.Bytes(), err
 }
 
-// Decode reads what Encode wrote; log is where it stood. A type or version it
+// Decode reads what Encode wrote, with a check or not; log is where it
+// stood. prev is the hash that a line of an earlier form carries of the line
+// before it. A type or version it
 // does not know, or a payload that does not fit its type, becomes [Unknown]:
 // only what is not a record at all is an error, exactly where [Peek] says so.
 // Nothing in the Record refers to data.

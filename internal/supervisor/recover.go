@@ -44,16 +44,14 @@ type history struct {
 	disowned  map[string]bool         // interactions whose answer nobody vouches for
 }
 
-func (h *history) add(r event.Record) error {
-	if err := h.tasks.Add(r); err != nil {
-		return err
-	}
+func (h *history) add(r event.Record) {
+	_ = h.tasks.Add(r) // a record that does not fit is no reason to lose all others
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
 		h.born(r, e)
 	}
 	if !h.subtasks[r.Task] {
 		h.note(r)
-		return nil
+		return
 	}
 	if l := h.children[r.Task]; l != nil {
 		l.add(r)
@@ -61,7 +59,6 @@ func (h *history) add(r event.Record) error {
 	if h.tasks.Get(r.Task).Status.Ended() {
 		delete(h.children, r.Task)
 	}
-	return nil
 }
 
 // born takes note of a subtask, and of the call that made it.
@@ -331,6 +328,38 @@ func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) er
 	return sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: event.TaskCanceled{
 		TaskID: taskID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
 	}})
+}
+
+// suspect puts it on record that calls which the logs say have not begun may have
+// been: records of theirs may be among those that were lost. They are then
+// settled as calls whose outcome is unknown, and not run.
+func (s *Session) suspect(ctx context.Context) error {
+	for _, th := range s.threads() {
+		for _, c := range th.talk.Open() {
+			if _, began := th.past.requested[c.ID]; began {
+				continue
+			}
+			r := event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallRequested{
+				CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args,
+				Timestamp: s.sup.Now().UnixMilli(), Verdict: "unknown", DecidedBy: "recovery",
+			}}
+			if err := s.through(event.Discard).Emit(ctx, r); err != nil {
+				return fmt.Errorf("suspect call %s: %w", c.ID, err)
+			}
+			th.past.note(r)
+		}
+	}
+	return nil
+}
+
+// threads are the conversations that have calls to settle.
+func (s *Session) threads() []thread {
+	t, _ := s.past.unfinished()
+	all := []thread{s.main(t.ID)}
+	for _, c := range s.leftovers() {
+		all = append(all, c.thread())
+	}
+	return all
 }
 
 // restore takes from the snapshot what the logs no longer have. A snapshot

@@ -46,9 +46,10 @@ type Config struct {
 	Dir      string
 	NewID    func(prefix string) string
 	Now      func() time.Time
-	// Damaged, which may be nil, reports whether records of a session were lost
-	// when it was claimed. Its snapshot may then know more than its logs.
-	Damaged func(sessionID string) bool
+	// Damaged, which may be nil, reports whether a session whose newest record
+	// is last is known to have had more. Its snapshot may then know more than
+	// its logs, and what they say was not begun may have been.
+	Damaged func(sessionID string, last uint64) bool
 	// Key, which may be nil, is what records are sealed with. Without one
 	// nothing that an earlier process left on record lets anything be done.
 	Key func() *authkey.Key
@@ -192,8 +193,14 @@ func (e Engine) close() error {
 // greet takes up what is known of a resumed session and tells out what was
 // opened.
 func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error {
-	if resumed && (s.line.Last() == 0 || s.sup.Damaged != nil && s.sup.Damaged(s.ID)) {
+	damaged := resumed && s.sup.Damaged != nil && s.sup.Damaged(s.ID, s.line.Last())
+	if resumed && s.line.Last() == 0 || damaged {
 		if err := s.restore(ctx); err != nil {
+			return err
+		}
+	}
+	if damaged {
+		if err := s.suspect(ctx); err != nil {
 			return err
 		}
 	}
@@ -244,7 +251,8 @@ func (s *Session) fold(r event.Record) error {
 	s.talk.Add(r)
 	s.observe(r)
 	s.weigh(r)
-	return s.past.add(r)
+	s.past.add(r)
+	return nil
 }
 
 // observe tells those who keep a view of the session.

@@ -100,7 +100,7 @@ func (w *world) restart() {
 func (w *world) record(actor string, e event.Event) {
 	w.t.Helper()
 	r := event.Record{Seq: uint64(len(w.log) + 1), Time: time.Now(), Session: "s", Actor: actor, Event: e}
-	line, err := event.Encode(r, "")
+	line, err := event.Encode(r)
 	if err != nil {
 		w.t.Fatal(err)
 	}

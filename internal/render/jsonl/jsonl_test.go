@@ -76,7 +76,7 @@ func TestNativeKeepsRecordsAsTheLogHasThem(t *testing.T) {
 		if err != nil || got.Seq != r.Seq || got.Task != r.Task || got.Session != r.Session {
 			t.Errorf("line %d gives %+v, %v", i+1, got, err)
 		}
-		want, err := event.Encode(r, "")
+		want, err := event.Encode(r)
 		if err != nil || !bytes.Equal(lines[i], want) {
 			t.Errorf("line %d:\n got %s\nwant %s", i+1, lines[i], want)
 		}

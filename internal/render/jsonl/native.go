@@ -15,7 +15,7 @@ func (n native) show(r event.Record) error {
 	if event.LogOf(r.Event) == event.Transient {
 		return n.out.put(sightOf(r))
 	}
-	line, err := event.Encode(r, "")
+	line, err := event.Encode(r)
 	if err != nil {
 		return err
 	}

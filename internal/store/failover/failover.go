@@ -119,7 +119,7 @@ func (s *store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 
 func encodable(rs []event.Record) error {
 	for _, r := range rs {
-		if _, err := event.Encode(r, ""); err != nil {
+		if _, err := event.Encode(r); err != nil {
 			return err
 		}
 	}

@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -15,14 +16,17 @@ import (
 // claim is a session that this process writes.
 type claim struct {
 	session, dir string
+	disk         Disk
 	lock         *fileLock
 	fsync        Fsync
+	heads        *headFile
 
 	mu           sync.Mutex // guards the fields below
 	last         uint64
-	prev         string // hash of the last audit line
 	logs         [logCount]logFile
-	unsyncedDirs bool // names of files were made that may not be on the disk
+	unsyncedDirs bool  // names of files were made that may not be on the disk
+	broken       error // why nobody knows any more what is on the disk
+	apart        bool  // a mark says that the session went on in memory
 	closed       bool
 }
 
@@ -34,15 +38,16 @@ func place(l event.Log) int { return int(l) - int(event.Domain) }
 // logFile is one log being written. What is beyond size does not count.
 type logFile struct {
 	path  string
-	f     *os.File // nil until first written
+	f     File // nil until first written
 	size  int64
-	dirty bool // written since the last sync
+	end   audit.End // its newest record
+	dirty bool      // written since the last sync
 }
 
-func newClaim(session, dir string, lock *fileLock, fsync Fsync) *claim {
-	c := &claim{session: session, dir: dir, lock: lock, fsync: fsync}
+func newClaim(session, dir string, lock *fileLock, o Options) *claim {
+	c := &claim{session: session, dir: dir, disk: o.Disk, lock: lock, fsync: o.Fsync, heads: o.Heads.of(dir, session)}
 	for _, l := range event.Logs {
-		c.logs[place(l)].path = logPath(dir, l)
+		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
 	}
 	return c
 }
@@ -55,18 +60,46 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 	if c.closed || last != c.last || !consecutive(last, rs) {
 		return event.ErrConflict
 	}
-	b, err := encode(rs, c.prev)
+	if c.broken != nil {
+		return c.broken
+	}
+	b, err := c.encode(rs)
 	if err != nil {
 		return err
 	}
 	if err := c.write(b); err != nil {
-		return errors.Join(err, c.takeBack(b))
+		if undone := c.takeBack(b); undone != nil {
+			c.broken = err // what was written may be there or not
+		}
+		return err
 	}
 	for i := range c.logs {
 		c.logs[i].size += int64(len(b.lines[i]))
+		c.logs[i].end = b.ends[i]
 	}
-	c.last, c.prev = rs[len(rs)-1].Seq, b.prev
+	c.last = rs[len(rs)-1].Seq
+	if b.decided {
+		c.settled()
+	}
 	return nil
+}
+
+// settled follows a decision that is on the disk, with all before it: how far
+// the logs go is signed, and a mark that they are not all is taken away.
+func (c *claim) settled() {
+	c.heads.add(c.head(false))
+	if c.apart {
+		c.apart = c.heads.unmark(c.disk, c.dir) != nil
+	}
+}
+
+// head is how far the logs go now.
+func (c *claim) head(mended bool) audit.Head {
+	h := audit.Head{Seq: c.last, Mended: mended}
+	for i := range c.logs {
+		h.Ends[i] = c.logs[i].end
+	}
+	return h
 }
 
 func consecutive(last uint64, rs []event.Record) bool {
@@ -81,32 +114,35 @@ func consecutive(last uint64, rs []event.Record) bool {
 // batch is what one Append adds to each log.
 type batch struct {
 	lines    [logCount][]byte
-	first    int // the log of the first record
-	decisive bool
-	prev     string // hash of the last audit line, these included
+	ends     [logCount]audit.End // of the logs, these lines included
+	first    int                 // the log of the first record
+	decisive bool                // it has to be on the disk before anyone acts on it
+	decided  bool                // it holds a decision or an end, not only calls
 }
 
-func encode(rs []event.Record, prev string) (batch, error) {
-	b := batch{prev: prev, first: place(event.LogOf(rs[0].Event))}
+func (c *claim) encode(rs []event.Record) (batch, error) {
+	b := batch{first: place(event.LogOf(rs[0].Event))}
+	for i := range c.logs {
+		b.ends[i] = c.logs[i].end
+	}
 	for _, r := range rs {
-		log, prev := event.LogOf(r.Event), ""
-		if log == event.Audit {
-			prev = b.prev
-		}
-		line, err := event.Encode(r, prev)
+		line, err := event.Encode(r)
 		if err != nil {
 			return batch{}, err
 		}
-		if log == event.Audit {
-			b.prev = audit.Hash(line)
-		}
-		to := &b.lines[place(log)]
-		if *to == nil {
-			*to = append(line, '\n') // most batches have one line
+		i := place(event.LogOf(r.Event))
+		line, link := audit.Sum(line, b.ends[i].Link)
+		b.ends[i] = audit.End{Seq: r.Seq, Link: link}
+		if b.lines[i] == nil {
+			b.lines[i] = append(line, '\n') // most batches have one line
 		} else {
-			*to = append(append(*to, line...), '\n')
+			b.lines[i] = append(append(b.lines[i], line...), '\n')
 		}
-		b.decisive = b.decisive || event.Decisive(r.Event)
+		if event.Decisive(r.Event) {
+			b.decisive = true
+			_, call := r.Event.(event.ToolCallRequested)
+			b.decided = b.decided || !call
+		}
 	}
 	return b, nil
 }
@@ -137,7 +173,7 @@ func (c *claim) writeLog(i int, lines []byte) error {
 	}
 	l := &c.logs[i]
 	if l.f == nil {
-		f, err := os.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|noFollow, fileMode)
+		f, err := c.disk.Open(l.path, os.O_WRONLY|os.O_CREATE, fileMode)
 		if err != nil {
 			return err
 		}
@@ -145,7 +181,10 @@ func (c *claim) writeLog(i int, lines []byte) error {
 		c.unsyncedDirs = c.unsyncedDirs || l.size == 0
 	}
 	l.dirty = true
-	_, err := l.f.WriteAt(lines, l.size)
+	n, err := l.f.WriteAt(lines, l.size)
+	if err == nil && n < len(lines) {
+		err = io.ErrShortWrite
+	}
 	return err
 }
 
@@ -167,6 +206,7 @@ func (c *claim) sync() error {
 			continue
 		}
 		if err := l.f.Sync(); err != nil {
+			c.broken = err // the system may have dropped what it could not write
 			return err
 		}
 		l.dirty = false
@@ -174,7 +214,7 @@ func (c *claim) sync() error {
 	if !c.unsyncedDirs {
 		return nil
 	}
-	if err := syncDirs(c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))); err != nil {
+	if err := syncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))); err != nil {
 		return err
 	}
 	c.unsyncedDirs = false
@@ -182,22 +222,21 @@ func (c *claim) sync() error {
 }
 
 // syncDirs makes sure of the names in dirs, on systems where that can be done.
-func syncDirs(dirs ...string) error {
+func syncDirs(d Disk, dirs ...string) error {
 	for _, dir := range dirs {
-		if err := syncDir(dir); err != nil && !cannotSync(err) {
+		if err := syncDir(d, dir); err != nil && !cannotSync(err) {
 			return err
 		}
 	}
 	return nil
 }
 
-func syncDir(dir string) error {
-	d, err := os.Open(dir)
+func syncDir(d Disk, dir string) error {
+	f, err := d.Open(dir, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
-	defer d.Close()
-	return d.Sync()
+	return errors.Join(f.Sync(), f.Close())
 }
 
 func cannotSync(err error) bool {
@@ -208,7 +247,10 @@ func (c *claim) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.closed = true
-	var errs []error
+	if c.broken == nil {
+		c.heads.add(c.head(false))
+	}
+	errs := []error{c.heads.close()}
 	for i := range c.logs {
 		if f := c.logs[i].f; f != nil {
 			errs = append(errs, f.Close())
@@ -229,13 +271,13 @@ func (c *claim) sizes() (sizes [logCount]int64, last uint64) {
 
 // makeDir makes dir, and what it stands in where that is missing. isNew tells
 // that dir itself was not there.
-func makeDir(dir string) (isNew bool, err error) {
-	err = os.Mkdir(dir, dirMode)
+func makeDir(d Disk, dir string) (isNew bool, err error) {
+	err = d.Mkdir(dir, dirMode)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(filepath.Dir(dir), dirMode); err != nil {
+		if err := mkdirAll(d, filepath.Dir(dir)); err != nil {
 			return false, err
 		}
-		err = os.Mkdir(dir, dirMode)
+		err = d.Mkdir(dir, dirMode)
 	}
 	if !errors.Is(err, fs.ErrExist) {
 		return err == nil, err

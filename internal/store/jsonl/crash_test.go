@@ -7,9 +7,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
-	"coder/internal/audit"
 	"coder/internal/event"
 	"coder/internal/event/eventtest"
 	"coder/internal/store/jsonl"
@@ -89,15 +89,20 @@ func check(t testing.TB, dir string, want []event.Record) {
 	eventtest.Expect(t, s, "a", 0, want)
 
 	for _, r := range repairs {
-		torn, err := os.ReadFile(r.Path)
-		if err != nil {
-			t.Fatal(err)
+		if r.Session != "a" || r.Last != uint64(len(want)) || !strings.HasPrefix(r.File, dir) {
+			t.Fatalf("%+v", r)
 		}
-		kept := readLog(t, dir, r.Log)
-		if r.Session != "a" || r.Last != uint64(len(want)) || r.Bytes != int64(len(torn)) || !bytes.Equal(before[r.Log], slices.Concat(kept, torn)) {
-			t.Fatalf("%+v: %d bytes kept and %d set aside of %d", r, len(kept), len(torn), len(before[r.Log]))
+		for _, a := range r.Aside {
+			torn, err := os.ReadFile(a.Path)
+			if err != nil {
+				t.Fatal(err)
+			}
+			kept := readLog(t, dir, a.Log)
+			if a.Bytes != int64(len(torn)) || !bytes.Equal(before[a.Log], slices.Concat(kept, torn)) {
+				t.Fatalf("%+v: %d bytes kept and %d set aside of %d", r, len(kept), len(torn), len(before[a.Log]))
+			}
+			delete(before, a.Log)
 		}
-		delete(before, r.Log)
 	}
 	for l, b := range before {
 		if !bytes.Equal(b, readLog(t, dir, l)) {
@@ -111,7 +116,7 @@ func check(t testing.TB, dir string, want []event.Record) {
 	again := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: noRepair(t)})
 	eventtest.Claim(t, again, "a")()
 	eventtest.Expect(t, again, "a", 0, all)
-	if _, err := audit.Verify(bytes.NewReader(readLog(t, dir, event.Audit))); err != nil {
+	if _, err := again.Verify("a"); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -193,7 +198,7 @@ func TestRepairsDoNotOverwriteEachOther(t *testing.T) {
 		tail := fmt.Sprintf("tail %d", i)
 		path := filepath.Join(dir, "a", "audit.jsonl")
 		write(t, path, tail)
-		s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: func(r jsonl.Repair) { torn[r.Path] = tail }})
+		s := jsonl.Open(dir, jsonl.Options{Fsync: jsonl.Never, Report: func(r jsonl.Repair) { torn[r.Aside[0].Path] = tail }})
 		eventtest.Claim(t, s, "a")()
 	}
 	if len(torn) != 12 {

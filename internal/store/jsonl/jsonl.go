@@ -2,17 +2,21 @@
 // per line, only ever appended to.
 //
 //	<dir>/<session>/events.jsonl         person and agent
-//	<dir>/<session>/audit.jsonl          agent and world, each line with the hash of the one before
+//	<dir>/<session>/audit.jsonl          agent and world
 //	<dir>/<session>/conversation.jsonl   agent and model
 //	<dir>/<session>/lock                 who writes now
-//	<dir>/<session>/torn-<n>-<log>.jsonl what a crash left behind, set aside
+//	<dir>/<session>/owner                the same, on a file system without locks
+//	<dir>/<session>/torn-<n>-<log>.jsonl what was torn or damaged, set aside
+//	<dir>/<session>/apart                the session went on in memory
 //
 // The three logs are one: their records are numbered together, and what a
-// reader gets is what can be merged without a gap. A writer that dies in the
+// reader gets is what can be merged without a gap. Every line carries a check of
+// itself and of those before it (see package audit). A writer that dies in the
 // middle of an Append leaves a torn line or a gap; the next [Store.Claim] cuts
-// there, sets aside what it cut, and says so. A record that was acknowledged is
-// never beyond such a place, nothing is ever deleted, and a session that was
-// never claimed can still be read.
+// there, and where a check does not hold, sets aside what it cut, and says so. A
+// record that was acknowledged is never beyond a place where a writer died,
+// nothing is ever deleted, and a session that was never claimed can still be
+// read. How far the logs go is also kept elsewhere, signed: see [Heads].
 //
 // Append is one step for all who stay alive: it takes everything back if it
 // fails half way. After a crash in its midst the session holds none of the
@@ -47,18 +51,43 @@ type Options struct {
 	Now func() time.Time
 	// Program names this program to that person.
 	Program string
-	// Report is told what a Claim had to set aside.
+	// Report is told what a Claim found that is not as it was left.
 	Report func(Repair)
+	// Heads, if set, is where it is kept how far sessions go.
+	Heads *Heads
+	// Disk is what is written to; without it, that of the system.
+	Disk Disk
 }
 
-// Repair is a part of a log that belonged to no whole record, or came after
-// one that is missing, and was moved out of the log.
+// Repair is what was found amiss with a session and what was done about it.
+// What belonged to no whole record, or came after one that is missing, was
+// moved out of the logs.
 type Repair struct {
 	Session string
-	Log     event.Log
+	File    string // where the trouble is: a log, or the folder of all of them
 	Last    uint64 // the newest record that the session still has
-	Bytes   int64
-	Path    string // where they are now
+	Known   uint64 // the newest that it is known to have had, if that is more
+	Aside   []Aside
+	// Cut tells that the logs went on with what was not whole, or did not
+	// follow. Torn tells that this was but a line that a process did not live to
+	// finish.
+	Cut, Torn bool
+	// Converted tells that line ends were changed, and were changed back.
+	Converted bool
+	// Rewritten tells that records are not those that were signed for.
+	Rewritten bool
+	// Apart tells that the session went on in memory after its last record.
+	Apart bool
+}
+
+// Lost reports whether the session may lack records that it had.
+func (r Repair) Lost() bool { return r.Cut && !r.Torn || r.Known > 0 || r.Rewritten || r.Apart }
+
+// Aside is a part of a log that was moved, or a log as it was.
+type Aside struct {
+	Log   event.Log
+	Bytes int64
+	Path  string // where it is now
 }
 
 // Permissions: what is said to an agent is nobody else's business.
@@ -79,6 +108,9 @@ type Store struct {
 // Open returns the store in dir. It touches nothing: the directory is made
 // with the first claim.
 func Open(dir string, o Options) *Store {
+	if o.Disk == nil {
+		o.Disk = System
+	}
 	return &Store{dir: dir, o: o, held: make(map[string]*claim)}
 }
 
@@ -103,15 +135,15 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 
 func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	dir := filepath.Join(s.dir, session)
-	isNew, err := makeDir(dir)
+	isNew, err := makeDir(s.o.Disk, dir)
 	if err != nil {
 		return nil, err
 	}
-	lock, used, err := takeLock(dir, session, s.holder())
+	lock, used, err := takeLock(s.o.Disk, dir, session, s.holder())
 	if err != nil {
 		return nil, err
 	}
-	c := newClaim(session, dir, lock, s.o.Fsync)
+	c := newClaim(session, dir, lock, s.o)
 	if isNew && !used {
 		c.unsyncedDirs = true
 		return c, nil

@@ -115,7 +115,9 @@ func lines(t testing.TB, dir string, l event.Log) [][]byte {
 	return bytes.Split(bytes.TrimSuffix(b, []byte("\n")), []byte("\n"))
 }
 
-func TestAuditIsChained(t *testing.T) {
+// Every line of every log carries a check of itself and of those before it,
+// however many processes wrote them.
+func TestLogsAreChained(t *testing.T) {
 	dir := t.TempDir()
 	for round := range 3 {
 		s := jsonl.Open(dir, jsonl.Options{Report: noRepair(t)})
@@ -125,18 +127,21 @@ func TestAuditIsChained(t *testing.T) {
 		eventtest.Append(t, s, "a", last+uint64(len(eventtest.Samples())), eventtest.Samples()...)
 		release()
 	}
-	ls := lines(t, dir, event.Audit)
-	var prev string
-	for i, line := range ls {
-		_, got, err := event.Decode(line, event.Audit)
-		if err != nil || got != prev {
-			t.Fatalf("line %d has prev %q (%v), want %q", i+1, got, err, prev)
+	total := 0
+	for _, l := range event.Logs {
+		link := audit.First(l)
+		var checker audit.Checker
+		for i, line := range lines(t, dir, l) {
+			if holds, checked := checker.Holds(line, link); !holds || !checked {
+				t.Fatalf("%s log, line %d: checked %v, holds %v", l, i+1, checked, holds)
+			}
+			link = audit.After(line)
+			total++
 		}
-		prev = audit.Hash(line)
 	}
-	n, err := audit.Verify(bytes.NewReader(append(bytes.Join(ls, []byte("\n")), '\n')))
-	if n != len(ls) || err != nil {
-		t.Errorf("verified %d, %v, want %d", n, err, len(ls))
+	report, err := jsonl.Open(dir, jsonl.Options{}).Verify("a")
+	if err != nil || report.Lines != total || report.Unchecked != 0 {
+		t.Errorf("verified %+v, %v, want %d lines", report, err, total)
 	}
 }
 

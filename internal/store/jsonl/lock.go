@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -20,6 +21,7 @@ type holder struct {
 	Host    string    `json:"host"`
 	Since   time.Time `json:"since,omitzero"`
 	Program string    `json:"program,omitempty"`
+	Born    string    `json:"born,omitempty"` // tells the process from another with the same number
 }
 
 func (s *Store) holder() holder {
@@ -48,44 +50,109 @@ func (h holder) String() string {
 	return s
 }
 
-// A fileLock is held until released, or until the process ends however it ends.
-type fileLock struct{ f *os.File }
+// gone reports whether the holder is known to have ended. What another machine
+// does nobody knows.
+func (h holder) gone(me holder) bool {
+	if h.PID == 0 || h.Host != me.Host {
+		return false
+	}
+	return !alive(h.PID) || h.Born != "" && h.Born != born(h.PID)
+}
 
-// errLocked reports that another process, or another part of this one, holds
+// born is when a process began, as the system counts; "" where it does not say.
+func born(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	if fields := bytes.Fields(rest); len(fields) > 19 {
+		return string(fields[19])
+	}
+	return ""
+}
+
+// A fileLock is held until released, or until the process ends however it ends.
+type fileLock struct {
+	f     File
+	disk  Disk
+	owner string // the file that stands for the lock where the system has none
+}
+
+// ErrLocked reports that another process, or another part of this one, holds
 // the lock.
-var errLocked = errors.New("locked")
+var ErrLocked = errors.New("locked")
 
 // takeLock locks dir and leaves a note about who did. used tells that someone
 // held the lock before.
-func takeLock(dir, session string, me holder) (l *fileLock, used bool, err error) {
-	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|noFollow, fileMode)
+func takeLock(d Disk, dir, session string, me holder) (l *fileLock, used bool, err error) {
+	f, err := d.Open(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, false, err
 	}
-	defer func() {
-		if err != nil {
-			f.Close()
+	l = &fileLock{f: f, disk: d}
+	switch err := d.Lock(f); {
+	case errors.Is(err, ErrLocked):
+		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
+		return nil, false, errors.Join(err, f.Close())
+	case err != nil: // a file system without locks
+		if err := l.own(filepath.Join(dir, "owner"), session, me); err != nil {
+			return nil, false, errors.Join(err, f.Close())
 		}
-	}()
-	switch err := lockFile(f); {
-	case errors.Is(err, errLocked):
-		return nil, false, &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
-	case err != nil:
-		return nil, false, &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
 	}
 	info, err := f.Stat()
 	if err != nil {
-		return nil, false, err
+		return nil, false, errors.Join(err, l.release())
 	}
-	return &fileLock{f}, info.Size() > 0, writeHolder(f, me, info.Size())
+	_ = writeHolder(f, me, info.Size()) // a note for people; the lock holds without it
+	return l, info.Size() > 0, nil
+}
+
+// own makes the file that stands for the lock, if nobody else has it. One that
+// a process left which is no more is taken away first.
+func (l *fileLock) own(path, session string, me holder) error {
+	me.Born = born(me.PID)
+	for range 2 {
+		f, err := l.disk.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+		if err == nil {
+			l.owner = path
+			err = writeHolder(f, me, 0)
+			if err = errors.Join(err, f.Close()); err != nil {
+				return errors.Join(err, l.disk.Remove(path))
+			}
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if by := ownerOf(l.disk, path); !by.gone(me) {
+			return &event.ClaimedError{Session: session, Holder: by.String() + " (" + path + " says so)"}
+		}
+		if err := l.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return &event.ClaimedError{Session: session, Holder: ownerOf(l.disk, path).String()}
+}
+
+func ownerOf(d Disk, path string) holder {
+	f, err := d.Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return holder{}
+	}
+	defer f.Close()
+	return readHolder(f)
 }
 
 func (l *fileLock) release() error {
+	if l.owner != "" {
+		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
+	}
 	return errors.Join(unlockFile(l.f), l.f.Close())
 }
 
 // writeHolder replaces what the file says, which was size bytes long.
-func writeHolder(f *os.File, h holder, size int64) error {
+func writeHolder(f File, h holder, size int64) error {
 	note, err := wire.JSON(h)
 	if err != nil {
 		return err
@@ -102,7 +169,7 @@ func writeHolder(f *os.File, h holder, size int64) error {
 
 const maxNote = 4 << 10 // no honest lock file is longer
 
-func readHolder(f *os.File) holder {
+func readHolder(f File) holder {
 	var h holder
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxNote))
 	if err != nil || json.Unmarshal(b, &h) != nil {

@@ -20,7 +20,6 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/audit"
 	"coder/internal/event"
 	"coder/internal/event/eventtest"
 	"coder/internal/store/jsonl"
@@ -160,7 +159,7 @@ func checkKilled(t *testing.T, dir string, acked uint64) {
 	if last < acked {
 		t.Fatalf("%d records are left of %d", last, acked)
 	}
-	if _, err := audit.Verify(bytes.NewReader(readLog(t, dir, event.Audit))); err != nil {
+	if _, err := s.Verify("a"); err != nil {
 		t.Fatal(err)
 	}
 	eventtest.Append(t, s, "a", last, event.LocalAdded{})

@@ -20,7 +20,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 			yield(event.Record{}, err)
 			return
 		}
-		r := reading{ctx: ctx, dir: filepath.Join(s.dir, session), after: after, logs: logs}
+		r := reading{ctx: ctx, disk: s.o.Disk, dir: filepath.Join(s.dir, session), after: after, logs: logs}
 		if len(logs) == 0 {
 			r.logs = event.Logs
 		}
@@ -40,6 +40,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 // not said to stop.
 type reading struct {
 	ctx   context.Context
+	disk  Disk
 	dir   string
 	after uint64
 	logs  []event.Log
@@ -59,7 +60,7 @@ func (r reading) ours(c *claim, yield func(event.Record, error) bool) error {
 		if size == 0 || !slices.Contains(r.logs, l) {
 			continue
 		}
-		if err := m.open(r.dir, l, view{decode: true, after: r.after, limit: size}); err != nil {
+		if err := m.open(r.disk, r.dir, l, view{decode: true, after: r.after, limit: size}); err != nil {
 			return err
 		}
 	}
@@ -93,7 +94,7 @@ func intact(m *merge, sizes [logCount]int64) error {
 // foreign reads a session that we do not hold: all three logs have to be
 // looked at to know where it ends.
 func (r reading) foreign(yield func(event.Record, error) bool) error {
-	m, err := openAll(r.dir, r.after, r.logs...)
+	m, err := openAll(r.disk, r.dir, r.after, r.logs...)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bufio"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 	"sync"
 	"syscall"
 
+	"coder/internal/audit"
 	"coder/internal/event"
 )
 
@@ -27,21 +29,27 @@ const (
 type scanner struct {
 	log  event.Log
 	view view
-	f    *os.File // nil if there is no such file
+	f    File // nil if there is no such file
 	in   *bufio.Reader
 	size int64 // of the file when it was opened
 
-	entry       // the current record; its Seq is zero if there is no more
-	start int64 // where it begins, or where the last whole one ended
-	end   int64
+	entry           // the current record; its Seq is zero if there is no more
+	start     int64 // where it begins, or where the last whole one ended
+	end       int64
+	converted bool // a line so far ended with CRLF
 
-	chunk []entry // what comes next
-	data  []byte  // the lines of chunk
+	chunk   []entry    // what comes next
+	data    []byte     // the lines of chunk
+	link    audit.Link // after the last line of chunk
+	checked bool       // that line carries a check
 }
 
 // entry is one line.
 type entry struct {
-	line   []byte       // without its newline
+	line   []byte // without its end
+	long   int    // in bytes, with its end
+	prev   audit.Link
+	odd    bool         // it carries no check, though lines before it do
 	seq    uint64       // zero if it is no record
 	record event.Record // if it was to be decoded
 }
@@ -56,9 +64,9 @@ type view struct {
 
 // openScanner opens a log and stands before its first record. A log never
 // written has none.
-func openScanner(dir string, log event.Log, v view) (*scanner, error) {
-	s := &scanner{log: log, view: v}
-	f, err := os.OpenFile(logPath(dir, log), os.O_RDONLY|noFollow, 0)
+func openScanner(d Disk, dir string, log event.Log, v view) (*scanner, error) {
+	s := &scanner{log: log, view: v, link: audit.First(log)}
+	f, err := d.Open(logPath(dir, log), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
 		return s, nil
 	}
@@ -89,7 +97,7 @@ func (s *scanner) close() {
 }
 
 // next moves to the next record. It comes to its end at the first line that is
-// torn, broken, or not newer than the one before it.
+// torn, broken, other than it was written, or not newer than the one before it.
 func (s *scanner) next() error {
 	before := s.seq
 	s.start, s.entry = s.end, entry{}
@@ -103,7 +111,8 @@ func (s *scanner) next() error {
 		return nil
 	}
 	s.entry, s.chunk = s.chunk[0], s.chunk[1:]
-	s.end += int64(len(s.line)) + 1
+	s.end += int64(s.long)
+	s.converted = s.converted || s.long > len(s.line)+1
 	return nil
 }
 
@@ -128,11 +137,21 @@ func (s *scanner) fill() error {
 	s.chunk = make([]entry, len(ends))
 	begin := 0
 	for i, end := range ends {
-		s.chunk[i].line = s.data[begin : end-1]
+		s.chunk[i] = s.follow(s.data[begin:end])
 		begin = end
 	}
 	s.parseAll()
 	return nil
+}
+
+// follow is the line after those before it. Line ends that somebody changed are
+// no part of it.
+func (s *scanner) follow(text []byte) entry {
+	line := bytes.TrimSuffix(text[:len(text)-1], []byte("\r"))
+	_, _, checked := event.CutSum(line)
+	e := entry{line: line, long: len(text), prev: s.link, odd: s.checked && !checked}
+	s.link, s.checked = audit.After(line), s.checked || checked
+	return e
 }
 
 // readLine adds the next line to data and reports whether there was one. That
@@ -174,8 +193,12 @@ func (s *scanner) parseAll() {
 // wanted come only wanted ones.
 func (s *scanner) parse(entries []entry) {
 	wanted := s.view.decode && s.view.after == 0
+	var checker audit.Checker
 	for i := range entries {
 		e := &entries[i]
+		if holds, _ := checker.Holds(e.line, e.prev); !holds || e.odd {
+			continue
+		}
 		if !wanted {
 			e.seq, _ = event.Peek(e.line)
 			wanted = s.view.decode && e.seq > s.view.after
@@ -200,8 +223,8 @@ type merge struct {
 	current  *scanner // the one with the record shown last, which it still has
 }
 
-func (m *merge) open(dir string, log event.Log, v view) error {
-	s, err := openScanner(dir, log, v)
+func (m *merge) open(d Disk, dir string, log event.Log, v view) error {
+	s, err := openScanner(d, dir, log, v)
 	if err != nil {
 		return err
 	}
@@ -234,10 +257,10 @@ func (m *merge) next() (*scanner, error) {
 
 // openAll opens the three logs for as far as they go, and decodes what is
 // newer than after in those of them that are wanted.
-func openAll(dir string, after uint64, wanted ...event.Log) (*merge, error) {
+func openAll(d Disk, dir string, after uint64, wanted ...event.Log) (*merge, error) {
 	m := new(merge)
 	for _, l := range event.Logs {
-		if err := m.open(dir, l, view{decode: slices.Contains(wanted, l), after: after}); err != nil {
+		if err := m.open(d, dir, l, view{decode: slices.Contains(wanted, l), after: after}); err != nil {
 			m.close()
 			return nil, err
 		}

@@ -29,19 +29,30 @@ import (
 type Sessions struct {
 	dir   string
 	fsync Fsync
-	mu    sync.Mutex // one Save at a time
+	disk  Disk
+	mu    sync.Mutex      // one Save at a time; guards the field below
+	known map[string]bool // snapshots that are ours to replace
 }
 
 // OpenSessions returns the snapshots in dir. It touches nothing: the directory
 // is made with the first snapshot. A snapshot can be made again from the logs,
 // so it is synced to the disk only if fsync is [Always].
-func OpenSessions(dir string, fsync Fsync) *Sessions { return &Sessions{dir: dir, fsync: fsync} }
+func OpenSessions(dir string, fsync Fsync) *Sessions {
+	return &Sessions{dir: dir, fsync: fsync, disk: System, known: make(map[string]bool)}
+}
+
+// On makes ss write to d.
+func (ss *Sessions) On(d Disk) *Sessions {
+	ss.disk = d
+	return ss
+}
 
 const extension = ".json"
 
 func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
 
-// Save writes the snapshot beside the old one and then puts it in its place.
+// Save writes the snapshot beside the old one and then puts it in its place. One
+// that knows more than the new one is kept: see [Sessions.spare].
 func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -51,21 +62,26 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	if err := ss.replace(s); err != nil {
+	err := ss.spare(s)
+	if err == nil {
+		err = ss.replace(s)
+	}
+	if err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
+	ss.known[s.ID] = true
 	return nil
 }
 
 func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	temp := filepath.Join(ss.dir, fmt.Sprintf(".%s.%d.tmp", s.ID, os.Getpid()))
-	f, err := createIn(ss.dir, temp)
+	f, err := createIn(ss.disk, ss.dir, temp)
 	if err != nil {
 		return err
 	}
 	defer func() {
 		if err != nil {
-			os.Remove(temp)
+			_ = ss.disk.Remove(temp) // it may not be there
 		}
 	}()
 	err = writeSnapshot(f, s)
@@ -75,26 +91,26 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
 	}
-	if err := os.Rename(temp, ss.path(s.ID)); err != nil {
+	if err := ss.disk.Rename(temp, ss.path(s.ID)); err != nil {
 		return err
 	}
 	if ss.fsync == Always {
-		return syncDirs(ss.dir)
+		return syncDirs(ss.disk, ss.dir)
 	}
 	return nil
 }
 
 // createIn makes the file, and dir too if that is missing.
-func createIn(dir, path string) (*os.File, error) {
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC | noFollow
-	f, err := os.OpenFile(path, flags, fileMode)
+func createIn(d Disk, dir, path string) (File, error) {
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
+	f, err := d.Open(path, flags, fileMode)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return f, err
 	}
-	if err := os.MkdirAll(dir, dirMode); err != nil {
+	if err := mkdirAll(d, dir); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(path, flags, fileMode)
+	return d.Open(path, flags, fileMode)
 }
 
 func writeSnapshot(f io.Writer, s session.Snapshot) error {
