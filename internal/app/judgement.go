@@ -22,7 +22,7 @@ func (h *house) newJudge() (*judge.Judge, error) {
 	a := h.conf.Approval
 	unasked := a.AutoApproveAsk || !a.Interactive
 	return judge.New(judge.Options{
-		State: h.state, Root: h.root, Home: h.env.Getenv("HOME"), Bash: h.shell.Bash(),
+		State: h.state, Root: h.root, Home: h.env.Getenv("HOME"), Bash: h.shell.Bash(), Env: h.childEnv(),
 		Given: given, Allow: h.flags.allowTools, Deny: h.flags.denyTools, Exact: h.conf.Permission.AllowlistMatch == "exact",
 		Unasked: unasked, Fearless: unasked && a.DangerousNoninteractive == "allow",
 	}), nil

@@ -24,6 +24,7 @@ type Options struct {
 	Root  string         // the workspace, absolute
 	Home  string         // the person's home, absolute; may be empty
 	Bash  bool           // commands are run by bash
+	Env   []string       // what commands are run with
 	// Given are the rules the person wrote; Allow and Deny those of this run.
 	Given       map[string]risk.Patterns
 	Allow, Deny []rule.Spec
@@ -43,7 +44,7 @@ type Judge struct {
 
 // New returns a Judge.
 func New(o Options) *Judge {
-	w := world{o.Root, o.Home}
+	w := world{o.Root, o.Home, o.Env}
 	facts := w.facts()
 	facts.Bash = o.Bash
 	book := &rule.Book{

@@ -1,7 +1,9 @@
 package judge_test
 
 import (
+	"errors"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -156,23 +158,31 @@ func TestPermissionsShowWhatTheJudgeSays(t *testing.T) {
 	}
 }
 
-func TestARepositoryThatNamesProgramsIsNotReadUnasked(t *testing.T) {
+// TestARepositoryIsReadUnaskedIfItsProgramsCanBeSwitchedOff asks git itself.
+func TestARepositoryIsReadUnaskedIfItsProgramsCanBeSwitchedOff(t *testing.T) {
+	if _, err := exec.LookPath("git"); err != nil {
+		t.Skip("git is not installed")
+	}
 	for config, want := range map[string]policy.Verdict{
-		"[core]\n\tbare = false\n":                       policy.Allow,
-		"[filter \"lfs\"]\n\tclean = evil\n":             policy.Ask,
-		"[diff \"x\"]\n\ttextconv = evil\n":              policy.Ask,
-		"[include]\n\tpath = /tmp/evil\n":                policy.Ask,
-		"[core] fsmonitor = evil\n":                      policy.Ask,
-		"[remote \"origin\"]\n\turl = https://x.org/y\n": policy.Allow,
+		"":                                      policy.Allow,
+		"[core][filter \"lfs\"] clean = evil\n": policy.Allow,
+		"[core] fsmonitor = evil\n":             policy.Allow,
+		"[core\n":                               policy.Ask,
+		"[core]\n\tworktree = /\n[filter\n":     policy.Ask,
+		"[core]\n\tworktree = /usr\n":           policy.Ask,
 	} {
-		j := newJudge(t, "plan", func(o *judge.Options) {
-			if err := os.MkdirAll(filepath.Join(o.Root, ".git"), 0o755); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.WriteFile(filepath.Join(o.Root, ".git", "config"), []byte(config), 0o644); err != nil {
-				t.Fatal(err)
-			}
-		})
+		var root string
+		j := newJudge(t, "plan", func(o *judge.Options) { root, o.Env = o.Root, []string{"HOME=" + o.Home} })
+		if out, err := exec.Command("git", "init", "-q", root).CombinedOutput(); err != nil {
+			t.Fatalf("git init: %v\n%s", err, out)
+		}
+		f, err := os.OpenFile(filepath.Join(root, ".git", "config"), os.O_APPEND|os.O_WRONLY, 0)
+		if err == nil {
+			_, err = f.WriteString(config)
+		}
+		if err := errors.Join(err, f.Close()); err != nil {
+			t.Fatal(err)
+		}
 		if o := verdict(t, j, run("git status")); o.Verdict != want {
 			t.Errorf("%q: %v (%s), want %v", config, o.Verdict, o, want)
 		}

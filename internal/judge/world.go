@@ -1,17 +1,22 @@
 package judge
 
 import (
+	"context"
 	"io/fs"
 	"iter"
 	"os"
 	"path/filepath"
 	"strings"
 
+	"coder/internal/gitsafe"
 	"coder/internal/policy/risk"
 )
 
 // world is what the judges of commands may ask about the file system.
-type world struct{ root, home string }
+type world struct {
+	root, home string
+	env        []string // the person's, for git
+}
 
 func (w world) at(path string) string {
 	if filepath.IsAbs(path) {
@@ -27,7 +32,8 @@ func (w world) facts() risk.Facts {
 			rel, err := filepath.Rel(w.root, w.at(path))
 			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 		},
-		RepoRuns: repoRuns, Home: w.home, Cwd: w.root,
+		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(context.Background(), dir, w.env) },
+		Home:    w.home, Cwd: w.root,
 	}
 }
 

@@ -74,6 +74,8 @@ type Plan struct {
 type Line interface {
 	Written() string // as the call gave it
 	Runs() string    // as the shell is given it
+	// Environ is the environment it runs in, made of the one for all lines.
+	Environ(env []string) []string
 }
 
 // ReadOnly reports whether the plan only looks. A plan with no effects is not

@@ -223,7 +223,7 @@ func harmlessVariable(name string) bool {
 func (w *walker) line(a arg) {
 	w.changes("it has another program run commands")
 	if a.exact() {
-		w.apart(func() { w.script(a.text) })
+		w.inShell(false, func() { w.script(a.text) })
 	}
 }
 

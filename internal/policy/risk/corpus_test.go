@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/gitsafe"
 	"coder/internal/policy/risk"
 )
 
@@ -25,7 +26,7 @@ func facts() risk.Facts {
 			return p == root || p == "/" || p == "/etc" || p == "/tmp" || p == "/dev" || p == "/etc/hosts" || ok && slices.Contains(files, rel)
 		},
 		IsInside: func(p string) bool { return p == root || strings.HasPrefix(p, root+"/") },
-		RepoRuns: func(string) bool { return false },
+		ReadGit:  func(string) ([]gitsafe.Setting, error) { return nil, nil },
 		Home:     "/home/someone", Cwd: root,
 	}
 }

@@ -71,7 +71,7 @@ func (w *walker) circles(name string, done map[string]bool) bool {
 // builtin or an assignment would not be what it is here.
 func (w *walker) timed(c *syntax.TimeClause) {
 	if !startsPlainly(c.Stmt) {
-		w.changes("shells may read this differently")
+		w.differs(false)
 	}
 	if c.Stmt != nil {
 		w.perhaps(func() { w.stmt(c.Stmt) })

@@ -10,7 +10,7 @@ import (
 // where more options can be put. They are zero if there is no such place.
 type gitPlaces struct {
 	name, sub uint
-	diffs     bool // the subcommand knows the options of git diff
+	off       string // the options that keep the subcommand from running what is configured
 }
 
 var gitGlobal = known("pPvh", "Cc", "no-pager paginate bare version help no-replace-objects literal-pathspecs no-optional-locks glob-pathspecs icase-pathspecs noglob-pathspecs html-path man-path info-path exec-path[= git-dir= work-tree= namespace= config-env= super-prefix= attr-source= list-cmds=")
@@ -39,11 +39,15 @@ func (w *walker) git(args []arg) bool {
 	if !w.gitReads(fs, sub, operands) {
 		return false
 	}
-	if slices.ContainsFunc(w.gitDirs(fs), w.facts.repoRuns) {
-		w.changes("the repository names programs that git would run")
-		return false
+	for _, dir := range w.gitDirs(fs) {
+		settings, err := w.facts.readGit(dir)
+		if err != nil {
+			w.changes("git may run what the repository configures")
+			return false
+		}
+		w.report.git = append(w.report.git, settings...)
 	}
-	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, diffs: diffing[sub]}
+	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, off: helpersOff[sub]}
 	return true
 }
 

@@ -23,17 +23,17 @@ const (
 	diffLong   = ` patch no-patch stat[= numstat shortstat dirstat[= summary name-only name-status color[= no-color color-words[= word-diff[= word-diff-regex=
 		unified= raw minimal patience histogram diff-algorithm= find-renames[= find-copies[= no-renames ignore-all-space ignore-space-change
 		ignore-space-at-eol ignore-blank-lines ignore-cr-at-eol diff-filter= exit-code quiet check full-index binary abbrev[= cached staged
-		merge-base no-index function-context inter-hunk-context= relative[= no-prefix src-prefix= dst-prefix= submodule[= no-ext-diff no-textconv
-		compact-summary text reverse pickaxe-all pickaxe-regex follow ignore-submodules[= ita-invisible-in-index `
+		merge-base no-index function-context inter-hunk-context= relative[= no-prefix src-prefix= dst-prefix= no-ext-diff no-textconv
+		compact-summary text reverse pickaxe-all pickaxe-regex follow ita-invisible-in-index `
 	logLong = diffLong + ` oneline graph all branches[= tags[= remotes[= decorate[= no-decorate max-count= skip= since= after= until= before= author=
 		committer= grep= invert-grep all-match regexp-ignore-case fixed-strings extended-regexp perl-regexp merges no-merges first-parent reverse
 		topo-order date-order author-date-order pretty[= format= abbrev-commit no-abbrev-commit date= relative-date left-right cherry-pick
 		cherry-mark cherry source notes[= no-notes children parents boundary simplify-by-decoration full-history ancestry-path[= not
-		log-size no-walk[= walk-reflogs show-linear-break[= left-only right-only cc remerge-diff diff-merges= count `
+		log-size no-walk[= walk-reflogs show-linear-break[= left-only right-only cc count `
 )
 
 var gitReaders = map[string]gitReader{
-	"status":        {options: known("sbvzunoalrm", "", "short branch porcelain[= long verbose show-stash untracked-files[= ignored[= ignore-submodules[= null ahead-behind no-ahead-behind column[= no-column renames no-renames")},
+	"status":        {options: known("sbvzunoalrm", "", "short branch porcelain[= long verbose show-stash untracked-files[= ignored[= null ahead-behind no-ahead-behind column[= no-column renames no-renames")},
 	"diff":          {options: known(diffFlags, diffValues, diffLong)},
 	"log":           {options: known(diffFlags+"gciEFmq", diffValues+"nL", logLong)},
 	"show":          {options: known(diffFlags+"cmq", diffValues+"n", logLong)},
@@ -42,7 +42,7 @@ var gitReaders = map[string]gitReader{
 	"diff-index":    {options: known(diffFlags+"m", diffValues, diffLong)},
 	"diff-files":    {options: known(diffFlags+"q0123", diffValues, diffLong)},
 	"shortlog":      {options: known("nsec", "w", "numbered summary email group= format= since= until= all no-merges merges author=")},
-	"ls-files":      {options: known("cdmoiskutvfz", "xX", "cached deleted modified others ignored stage unmerged killed directory exclude-standard exclude= exclude-from= error-unmatch full-name abbrev[= eol deduplicate format= others recurse-submodules")},
+	"ls-files":      {options: known("cdmoiskutvfz", "xX", "cached deleted modified others ignored stage unmerged killed directory exclude-standard exclude= exclude-from= error-unmatch full-name abbrev[= eol deduplicate format= others")},
 	"ls-tree":       {options: known("drtlz", "", "long name-only name-status full-name full-tree abbrev[= format= object-only")},
 	"rev-parse":     {options: known("q", "", "show-toplevel show-prefix show-cdup git-dir git-common-dir absolute-git-dir abbrev-ref[= short[= verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository symbolic symbolic-full-name all branches[= tags[= remotes[= show-superproject-working-tree show-object-format[= git-path=")},
 	"rev-list":      {options: known("n#", "n", logLong+"objects no-object-names quiet timestamp header all disk-usage[=")},

@@ -204,6 +204,7 @@ var shellOptions = known("abefhiklmnprstuvxBCDEHPcdfIqVX", "oO", "login norc nop
 // the project's own code.
 func (w *walker) shell(args []arg) {
 	fs, rest, ok := shellFlags(args[1:])
+	bash := base(args[0].text) == "bash"
 	switch {
 	case !ok:
 		w.unknown("what the shell runs cannot be told", joined(args))
@@ -211,11 +212,11 @@ func (w *walker) shell(args []arg) {
 			w.line(a)
 		}
 	case has(fs, "c", "command") && len(rest) > 0:
-		w.apart(func() { w.code(rest[0]) })
+		w.inShell(bash, func() { w.code(rest[0]) })
 	case has(fs, "c"):
 		w.unknown("what the shell runs cannot be told", joined(args))
 	case len(rest) == 0 || has(fs, "s") || isInput(rest[0]):
-		w.apart(func() { w.fed(args[0].text) })
+		w.inShell(bash, func() { w.fed(args[0].text) })
 	case rest[0].known == dynamic:
 		w.unknown("runs a file that cannot be told beforehand", joined(args))
 	}

@@ -10,6 +10,3 @@ func Of(p tool.Plan, command string) (Report, bool) {
 
 // Written is the line as it was given.
 func (r Report) Written() string { return r.Command }
-
-// Runs is the line to give to the shell.
-func (r Report) Runs() string { return Guard(r.Command, r) }

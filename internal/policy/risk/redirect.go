@@ -38,8 +38,10 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		w.reads(target)
 		w.feed = feed{}
 	case syntax.DplIn:
+		w.duplicates(r)
 		w.feed = feed{}
 	case syntax.DplOut:
+		w.duplicates(r)
 		if !target.exact() {
 			w.changes("its output goes to a file")
 		} else if !isDescriptor(target.text) {
@@ -51,7 +53,15 @@ func (w *walker) redirect(r *syntax.Redirect) {
 		w.redirected(target, true)
 	}
 	if r.N != nil && strings.HasPrefix(r.N.Value, "{") {
-		w.changes("shells may read this differently")
+		w.changes(otherwiseRead)
+	}
+}
+
+// duplicates judges the word after >& and <&. There bash expands it once more
+// when its quotes are gone.
+func (w *walker) duplicates(r *syntax.Redirect) {
+	if strings.ContainsAny(w.text(r.Word), "$`") {
+		w.unknown("a descriptor that cannot be told beforehand", w.text(r.Word))
 	}
 }
 

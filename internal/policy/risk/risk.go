@@ -11,11 +11,14 @@ package risk
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"path"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"coder/internal/gitsafe"
 )
 
 // Level is how dangerous a command line is.
@@ -35,23 +38,29 @@ func (l Level) String() string { return [...]string{"none", "approve", "block"}[
 type Facts struct {
 	Exists   func(path string) bool // is there a file at this absolute path?
 	IsInside func(path string) bool // is this absolute path in the workspace?
-	// RepoRuns reports whether the repository that holds this absolute path
-	// names, in its own configuration, programs that reading it would run:
-	// filters, text conversion.
-	RepoRuns func(dir string) bool
-	Home     string // absolute
-	Cwd      string // absolute: where the command would start
-	Bash     bool   // bash runs the line; otherwise any shell may
+	// ReadGit returns the settings under which git, started in this absolute
+	// path, runs nothing that the repository there configures. It fails if there
+	// are none.
+	ReadGit func(dir string) ([]gitsafe.Setting, error)
+	Home    string // absolute
+	Cwd     string // absolute: where the command would start
+	Bash    bool   // bash runs the line; otherwise any shell may
 }
 
 func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
 func (f Facts) isInside(p string) bool { return f.IsInside != nil && f.IsInside(p) }
-func (f Facts) repoRuns(p string) bool { return f.RepoRuns == nil || !path.IsAbs(p) || f.RepoRuns(p) }
+func (f Facts) readGit(p string) ([]gitsafe.Setting, error) {
+	if f.ReadGit == nil || !path.IsAbs(p) {
+		return nil, errors.New("nothing is known of the repository")
+	}
+	return f.ReadGit(p)
+}
 
 // Report is what a command line would do. It is made once for each call and
 // carried on its plan: see [Of].
 type Report struct {
 	Command  string // the line as it was written
+	line     string // the same as it was parsed; empty if it was not
 	Level    Level
 	Findings []Finding
 	// ReadOnly is set if every part is known to only read, as written.
@@ -67,6 +76,8 @@ type Report struct {
 	// Simple holds every simple command that would run, a wrapper before what
 	// it wraps.
 	Simple []Command
+	// git are the settings with which a line that only reads runs git.
+	git []gitsafe.Setting
 	// Writes and Reads are the files it is known to open, where their names
 	// can be told: absolute, or as written if the directory is unknown.
 	Writes, Reads []string
@@ -118,7 +129,7 @@ const (
 
 // Analyse judges a command line for the shell.
 func Analyse(command string, facts Facts) Report {
-	w := &walker{facts: facts, report: Report{Command: command, ReadOnly: true}}
+	w := &walker{facts: facts, bash: facts.Bash, report: Report{Command: command, ReadOnly: true}}
 	if facts.Cwd == "" {
 		w.lost = true
 	} else {
@@ -144,6 +155,7 @@ type walker struct {
 	lost    bool     // it may be anywhere
 	arrived []string // where the last change of directory leads if it succeeds
 	feed    feed     // what standard input holds
+	bash    bool     // the current text is run by bash, not by any shell
 	dialect dialect  // what shells read differently in the current tree
 	work    int      // words judged so far
 	parsed  int      // bytes parsed so far
@@ -168,10 +180,13 @@ func (w *walker) script(text string) {
 	if why := unfit(text); why != "" {
 		w.unknown(why, text)
 	}
-	file, err := parse(text, syntax.LangBash)
+	text, file, err := parseJoined(text)
 	if err != nil {
 		w.unknown("the shell could not be followed ("+plain(err.Error())+")", text)
 		return
+	}
+	if w.depth == 0 {
+		w.report.line = text
 	}
 	src, was := w.src, w.dialect
 	w.src, w.dialect, w.depth = text, dialect{}, w.depth+1
@@ -186,13 +201,35 @@ func (w *walker) script(text string) {
 	w.src, w.dialect, w.depth = src, was, w.depth-1
 }
 
+// differs notes a construct that not every shell knows; hides, that what is
+// text to one may be a command to another. Where bash runs the line it means
+// what it means to bash.
+func (w *walker) differs(hides bool) {
+	if w.bash {
+		return
+	}
+	w.changes(otherwiseRead)
+	w.dialect.differs = true
+	w.dialect.hides = w.dialect.hides || hides
+}
+
+const otherwiseRead = "shells may read this differently"
+
+// inShell judges text that another shell runs: bash, or any.
+func (w *walker) inShell(bash bool, judge func()) {
+	was := w.bash
+	w.bash = bash
+	w.apart(judge)
+	w.bash = was
+}
+
 func (w *walker) otherReading(text string, d dialect) {
-	w.changes("shells may read this differently")
+	w.changes(otherwiseRead)
 	file, err := parse(text, syntax.LangPOSIX)
 	if err == nil {
 		w.stmts(file.Stmts)
 	} else if d.hides {
-		w.unknown("shells may read this differently", text)
+		w.unknown(otherwiseRead, text)
 	}
 }
 
@@ -203,7 +240,7 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) 
 			err = fmt.Errorf("parse: %v", r)
 		}
 	}()
-	return syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(text), "")
+	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 }
 
 // find records something that speaks against the line.

@@ -2,11 +2,13 @@ package risk_test
 
 import (
 	_ "embed"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"testing"
 
+	"coder/internal/gitsafe"
 	"coder/internal/policy/risk"
 )
 
@@ -61,9 +63,19 @@ func TestNoFactsMeansTheWorst(t *testing.T) {
 	}
 }
 
+// unlessIn knows how to read any repository but that in one directory.
+func unlessIn(bad string) func(string) ([]gitsafe.Setting, error) {
+	return func(dir string) ([]gitsafe.Setting, error) {
+		if dir == bad {
+			return nil, errors.New("it cannot be read safely")
+		}
+		return nil, nil
+	}
+}
+
 func TestARepositoryThatRunsProgramsIsNotJustRead(t *testing.T) {
 	f := facts()
-	f.RepoRuns = func(dir string) bool { return dir == root+"/src/lib" }
+	f.ReadGit = unlessIn(root + "/src/lib")
 	for _, command := range []string{"git -C src/lib diff", "git -C src -C lib diff", "cd src/lib && git diff", "cd src; git -C lib diff"} {
 		if risk.Analyse(command, f).ReadOnly {
 			t.Errorf("%q counts as read-only although that repository configures filters", command)
@@ -79,7 +91,7 @@ func TestARepositoryThatRunsProgramsIsNotJustRead(t *testing.T) {
 
 func TestAShellThatMayHaveStayedIsJudgedThere(t *testing.T) {
 	f := facts()
-	f.RepoRuns = func(dir string) bool { return dir == root }
+	f.ReadGit = unlessIn(root)
 	for command, want := range map[string]bool{
 		"cd docs && git diff": true, "cd docs; git diff": true,
 		"cd docs &>/dev/null && git diff": false, "cd docs &>/dev/null; git diff": false,
@@ -93,11 +105,11 @@ func TestAShellThatMayHaveStayedIsJudgedThere(t *testing.T) {
 
 func TestWhyItIsNotReadOnly(t *testing.T) {
 	f := facts()
-	f.RepoRuns = func(dir string) bool { return dir == root+"/src" }
+	f.ReadGit = unlessIn(root + "/src")
 	for command, want := range map[string]string{
 		"ls":                         "",
 		"git diff":                   "",
-		"git -C src diff":            "the repository names programs that git would run",
+		"git -C src diff":            "git may run what the repository configures",
 		"ls && git commit -m x":      "git commit",
 		"make":                       "make",
 		"./run.sh a":                 "./run.sh a",

@@ -9,10 +9,10 @@ import (
 // testClause judges [[ ]]. The plainest tests are the same to every shell: to
 // one that does not know them, a command that does not exist.
 func (w *walker) testClause(c *syntax.TestClause) {
-	words, ok := plainTest(c.X)
-	if !ok || strings.Contains(w.text(c), "\n") {
-		w.changes("shells may read this differently")
-		w.dialect.differs = true
+	words, ok := w.plainTest(c.X)
+	if !ok || !w.bash && strings.Contains(w.text(c), "\n") {
+		w.changes(otherwiseRead)
+		w.differs(false)
 		w.test(c.X)
 		return
 	}
@@ -26,18 +26,24 @@ func (w *walker) testClause(c *syntax.TestClause) {
 }
 
 // plainTest reports whether a test looks at files, or compares words as text,
-// and holds nothing that another shell would take for more than words.
-func plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
+// and holds nothing that the shell would take for more than words. To bash that
+// may be several tests.
+func (w *walker) plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		return []*syntax.Word{x}, plainWord(x)
+	case *syntax.ParenTest:
+		words, ok = w.plainTest(x.X)
+		return words, ok && w.bash
 	case *syntax.UnaryTest:
-		words, ok = plainTest(x.X)
+		words, ok = w.plainTest(x.X)
 		return words, ok && x.Op != syntax.TsVarSet && x.Op != syntax.TsRefVar && x.Op != syntax.TsOptSet
 	case *syntax.BinaryTest:
-		left, plainLeft := plainTest(x.X)
-		right, plainRight := plainTest(x.Y)
+		left, plainLeft := w.plainTest(x.X)
+		right, plainRight := w.plainTest(x.Y)
 		switch x.Op {
+		case syntax.AndTest, syntax.OrTest, syntax.TsReMatch:
+			return append(left, right...), plainLeft && plainRight && w.bash
 		case syntax.TsMatch, syntax.TsMatchShort, syntax.TsNoMatch, syntax.TsNewer, syntax.TsOlder, syntax.TsDevIno:
 			return append(left, right...), plainLeft && plainRight
 		}

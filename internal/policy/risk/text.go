@@ -25,8 +25,6 @@ func unfit(text string) string {
 		return "not valid UTF-8"
 	case strings.ContainsFunc(text, deceives):
 		return "holds control characters"
-	case continuesComment(text):
-		return "a line that continues may hide a command"
 	}
 	return ""
 }
@@ -55,34 +53,6 @@ func nesting(text string) (deepest int) {
 		}
 	}
 	return deepest
-}
-
-// continuesComment reports whether a line that ends in a backslash holds or is
-// followed by what may be a comment, or may be the body of a here-document. A
-// shell ends the comment there, the parser may not.
-func continuesComment(text string) bool {
-	if !strings.Contains(text, "\\\n") {
-		return false
-	}
-	if strings.Contains(text, "<<") {
-		return true
-	}
-	lines := strings.Split(text, "\n")
-	for i, line := range lines[:len(lines)-1] {
-		if strings.HasSuffix(line, `\`) && (mayComment(line) || strings.HasPrefix(strings.TrimLeft(lines[i+1], " \t"), "#")) {
-			return true
-		}
-	}
-	return false
-}
-
-func mayComment(line string) bool {
-	for i := range len(line) {
-		if line[i] == '#' && (i == 0 || strings.IndexByte(" \t;&|()<>`", line[i-1]) >= 0) {
-			return true
-		}
-	}
-	return false
 }
 
 const maxShown = 120 // runes of a finding's place

@@ -24,7 +24,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	case s.Background || s.Coprocess || s.Disown:
 		w.changes("it goes on in the background")
 		w.apart(func() { w.command(s.Cmd) })
-	case ampersand(s): // the background, to some shells
+	case !w.bash && ampersand(s): // the background, to some shells
 		w.perhaps(func() { w.command(s.Cmd) })
 	default:
 		w.command(s.Cmd)
@@ -43,14 +43,12 @@ func ampersand(s *syntax.Stmt) bool {
 func (w *walker) ampersands(s *syntax.Stmt) {
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	for _, r := range s.Redirs {
-		if !ok || r.Op != syntax.RdrAll && r.Op != syntax.AppAll {
+		if w.bash || !ok || r.Op != syntax.RdrAll && r.Op != syntax.AppAll {
 			continue
 		}
 		for i, word := range call.Args {
 			if i > 0 && word.Pos().After(r.OpPos) {
-				n := len(w.report.Simple)
 				w.run(w.words(call.Args[i:]))
-				w.report.Simple = w.report.Simple[:n]
 				break
 			}
 		}
@@ -123,7 +121,7 @@ func (w *walker) rareCommand(c syntax.Command) {
 	case *syntax.CoprocClause:
 		w.apart(func() { w.stmt(c.Stmt) })
 	case *syntax.ArithmCmd:
-		w.dialect = dialect{differs: true, hides: true}
+		w.differs(true)
 		w.arithmetic(c.X)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
@@ -157,7 +155,7 @@ func (w *walker) binary(c *syntax.BinaryCmd) {
 // pipe judges both sides, and what the left one feeds to the right one.
 func (w *walker) pipe(c *syntax.BinaryCmd) {
 	if c.Op == syntax.PipeAll {
-		w.changes("shells may read this differently")
+		w.differs(false)
 	}
 	first := len(w.report.Simple)
 	w.apart(func() { w.stmt(c.X) })
@@ -186,13 +184,14 @@ func (w *walker) forClause(c *syntax.ForClause) {
 	case *syntax.WordIter:
 		for _, item := range w.words(loop.Items) {
 			w.mayRead(item)
+			w.index(item)
 		}
 		if !harmlessVariable(loop.Name.Value) {
 			w.changes("it sets " + loop.Name.Value)
 		}
 	case *syntax.CStyleLoop:
-		w.changes("shells may read this differently")
-		w.dialect.differs = true
+		w.changes("it does more than run commands")
+		w.differs(false)
 		w.arithmetic(loop.Init)
 		w.arithmetic(loop.Cond)
 		w.arithmetic(loop.Post)

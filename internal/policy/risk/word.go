@@ -116,6 +116,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	case *syntax.ExtGlob:
 		b.quoted(w.text(p))
 		b.known = dynamic
+		w.changes(otherwiseRead) // to bash too, by its options
 		w.dialect.differs = true
 	default:
 		b.known = dynamic
@@ -130,13 +131,9 @@ func (w *walker) single(b *builder, q *syntax.SglQuoted) {
 	if !q.Dollar {
 		return
 	}
-	w.changes("shells may read this differently")
-	w.dialect.differs = true
+	w.differs(strings.Contains(q.Value, `\'`))
 	if strings.Contains(q.Value, `\`) {
 		b.known = dynamic
-	}
-	if strings.Contains(q.Value, `\'`) {
-		w.dialect.hides = true
 	}
 }
 
@@ -153,6 +150,7 @@ func (w *walker) param(b *builder, p *syntax.ParamExp) {
 		return
 	}
 	b.known = dynamic
+	w.quotesWithin(p)
 	if p.Exp != nil {
 		if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word.Lit() == "P" {
 			w.unknown("expands a variable as a prompt, which may run commands", w.text(p))
@@ -170,6 +168,18 @@ func (w *walker) param(b *builder, p *syntax.ParamExp) {
 	}
 }
 
+// quotesWithin judges single quotes in an expansion or in arithmetic. If the
+// whole stands in double quotes or in a here-document, they are plain text to a
+// shell, and what is between them is not; in arithmetic they always are.
+func (w *walker) quotesWithin(n syntax.Node) {
+	syntax.Walk(n, func(inner syntax.Node) bool {
+		if q, ok := inner.(*syntax.SglQuoted); ok && strings.ContainsAny(q.Value, "$`\\\"{}") {
+			w.unknown("quotes in an expansion may hide a command", w.text(n))
+		}
+		return true
+	})
+}
+
 // substitutes judges commands whose output becomes part of the line.
 func (w *walker) substitutes(n syntax.Node, stmts []*syntax.Stmt) {
 	w.report.Substituted = true
@@ -182,6 +192,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.Word:
+		w.quotesWithin(x)
 		w.index(w.word(x))
 	case *syntax.BinaryArithm:
 		w.arithmetic(x.X)

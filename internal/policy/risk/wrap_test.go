@@ -26,7 +26,7 @@ var around = map[string]func(string) string{
 	"substitution": func(c string) string { return "echo $(\n" + c + "\n)" },
 	"continuation": func(c string) string { return "ls \\\n  -l\n" + c },
 	"sh -c":        func(c string) string { return "sh -c " + quote(c) },
-	"env sh -c":    func(c string) string { return "env A=1 bash -ec " + quote(c) },
+	"env sh -c":    func(c string) string { return "env A=1 sh -ec " + quote(c) },
 	"eval":         func(c string) string { return "eval " + quote(c) },
 	"trap":         func(c string) string { return "trap " + quote(c) + " EXIT" },
 	"find":         func(c string) string { return "find . -exec sh -c " + quote(c) + ` \;` },
@@ -127,11 +127,11 @@ func FuzzAnalyseHoldsItsPromises(f *testing.F) {
 		if (r.Level > risk.None) != (len(r.Findings) > 0) {
 			t.Errorf("%v with %v", r.Level, r.Findings)
 		}
-		if guarded := risk.Guard(command, r); r.ReadOnly {
+		if guarded := r.Runs(); r.ReadOnly {
 			if again := risk.Analyse(guarded, facts()); again.Level > risk.None {
 				t.Errorf("guarding %q made it %q", command, guarded)
 			}
-		} else if guarded != command {
+		} else if guarded != command && !strings.Contains(command, "\\\n") {
 			t.Errorf("%q was changed to %q", command, guarded)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"coder/internal/chat"
+	"coder/internal/gitsafe"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"
@@ -21,7 +22,7 @@ func book() *rule.Book {
 	facts := risk.Facts{
 		Exists:   func(string) bool { return false },
 		IsInside: func(p string) bool { return strings.HasPrefix(p, root+"/") || p == root },
-		RepoRuns: func(string) bool { return false },
+		ReadGit:  func(string) ([]gitsafe.Setting, error) { return nil, nil },
 		Home:     "/home/me", Cwd: root,
 	}
 	return &rule.Book{

@@ -13,6 +13,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -203,8 +204,9 @@ func (o Options) read(command string) tool.Line {
 // unread is a line of which nothing is known. It runs as it is written.
 type unread string
 
-func (u unread) Written() string { return string(u) }
-func (u unread) Runs() string    { return string(u) }
+func (u unread) Written() string               { return string(u) }
+func (u unread) Runs() string                  { return string(u) }
+func (u unread) Environ(env []string) []string { return env }
 
 // confine is the confinement of a command, none if it is to run without.
 func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
@@ -284,7 +286,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 // spec is a command as all of them are run.
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
-		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: append(append([]string{}, o.Env...), quiet...),
+		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, quiet)),
 		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
 	}
 }

@@ -78,8 +78,9 @@ func TestACommandRunsWithinItsBoundsUnlessItWasLetOut(t *testing.T) {
 // reading is a line that runs in another form than it was written.
 type reading struct{ written, runs string }
 
-func (r *reading) Written() string { return r.written }
-func (r *reading) Runs() string    { return r.runs }
+func (r *reading) Written() string               { return r.written }
+func (r *reading) Runs() string                  { return r.runs }
+func (r *reading) Environ(env []string) []string { return append(env, "READ=yes") }
 
 func TestALineIsReadOnceAndThatReadingIsJudgedConfinedAndRun(t *testing.T) {
 	ws, err := workspace.Open(t.TempDir())
@@ -101,16 +102,16 @@ func TestALineIsReadOnceAndThatReadingIsJudgedConfinedAndRun(t *testing.T) {
 			return exec.Confinement{}, nil
 		},
 	})
-	call, err := bash.Prepare(t.Context(), json.RawMessage(`{"command":"echo one"}`))
+	call, err := bash.Prepare(t.Context(), json.RawMessage(`{"command":"echo one $READ"}`))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if e := call.Plan().Effects[0]; e.Target != "echo one" || call.Plan().Line != made[0] {
+	if e := call.Plan().Effects[0]; e.Target != "echo one $READ" || call.Plan().Line != made[0] {
 		t.Errorf("the plan speaks of %q", e.Target)
 	}
 	res, err := call.Run(t.Context(), io.Discard)
 	text, _ := json.Marshal(res.Value)
-	if err != nil || !strings.Contains(string(text), `"stdout":"two\n"`) {
+	if err != nil || !strings.Contains(string(text), `"stdout":"two yes\n"`) {
 		t.Errorf("%v: %s", err, text)
 	}
 	if len(made) != 1 {

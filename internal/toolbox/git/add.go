@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/gitsafe"
 	"coder/internal/show"
 	"coder/internal/textsafe"
 	"coder/internal/tool"
@@ -220,7 +221,7 @@ func (s *staging) add(ctx context.Context) (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, err
 	}
-	settings := slices.Concat(r.settings, require(r.filters, true))
+	settings := slices.Concat(r.settings, gitsafe.Require(r.filters, true))
 	names := strings.NewReader(strings.Join(s.names, "\x00") + "\x00")
 	out, err := r.run(ctx, settings, command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names})
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/gitsafe"
 	"coder/internal/textsafe"
 )
 
@@ -37,7 +38,7 @@ type output struct {
 
 // run runs git in the workspace with the settings given. Its error is ctx.Err()
 // or says why git could not do its work; an exit code is none.
-func (o Options) run(ctx context.Context, settings []setting, c command) (output, error) {
+func (o Options) run(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
 	if err := ctx.Err(); err != nil {
 		return output{}, err
 	}
@@ -61,14 +62,14 @@ func (o Options) run(ctx context.Context, settings []setting, c command) (output
 	return out, nil
 }
 
-func (o Options) start(ctx context.Context, settings []setting, c command) (output, error) {
+func (o Options) start(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
 	stdout, stderr := head{limit: c.limit, stop: true}, head{limit: maxErrors}
 	if stdout.limit == 0 {
 		stdout.limit = maxOutput
 	}
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "--literal-pathspecs"}, c.args...)...)
 	cmd.Dir = o.Workspace.Root()
-	cmd.Env = append(environment(o.Env), asVariables(settings)...)
+	cmd.Env = environment(o.Env, settings)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
 	cmd.WaitDelay = killGrace
 	ownGroup(cmd)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/gitsafe"
 	"coder/internal/show"
 	"coder/internal/textsafe"
 	"coder/internal/tool"
@@ -161,12 +162,12 @@ func (p *proposal) commit(ctx context.Context) (tool.Result, error) {
 
 // hooked is the settings with those that switch off hooks left out, if hooks
 // are to run.
-func (r *repository) hooked() []setting {
+func (r *repository) hooked() []gitsafe.Setting {
 	if !r.Hooks {
 		return r.settings
 	}
-	return slices.DeleteFunc(slices.Clone(r.settings), func(s setting) bool {
-		return s.key == "core.hookspath" || strings.HasPrefix(s.key, "hook.")
+	return slices.DeleteFunc(slices.Clone(r.settings), func(s gitsafe.Setting) bool {
+		return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.")
 	})
 }
 

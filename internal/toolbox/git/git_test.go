@@ -455,3 +455,18 @@ func TestLineEnds(t *testing.T) {
 		t.Errorf("diff = %+v", v)
 	}
 }
+
+// append adds to a file.
+func (r repo) append(name, text string) {
+	r.Helper()
+	r.put(name, r.read(name)+text)
+}
+
+func (r repo) read(name string) string {
+	r.Helper()
+	text, err := os.ReadFile(filepath.Join(r.dir, name))
+	if err != nil {
+		r.Fatal(err)
+	}
+	return string(text)
+}

@@ -5,9 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"strings"
 
+	"coder/internal/gitsafe"
 	"coder/internal/textsafe"
 )
 
@@ -21,9 +21,9 @@ const maxConfig = 1 << 20
 // switched off.
 type repository struct {
 	Options
-	dir      string    // the directory of git's own files, seen from the workspace
-	settings []setting // what git is to be told
-	filters  []string  // filters of the repository that are off
+	dir      string            // the directory of git's own files, seen from the workspace
+	settings []gitsafe.Setting // what git is to be told
+	filters  []string          // filters of the repository that are off
 }
 
 // open finds the repository of the workspace and disarms it.
@@ -78,7 +78,7 @@ func (r *repository) seen(root, abs string) string {
 // disarm adds the settings that switch off what the repository configures. It
 // also sees that git heeds the settings it is given.
 func (r *repository) disarm(ctx context.Context) error {
-	out, err := r.run(ctx, r.settings, command{args: []string{"config", "--list", "-z", "--show-scope"}, limit: maxConfig})
+	out, err := r.run(ctx, r.settings, command{args: gitsafe.List, limit: maxConfig})
 	switch {
 	case err != nil:
 		return err
@@ -87,16 +87,8 @@ func (r *repository) disarm(ctx context.Context) error {
 	case out.cut:
 		return fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
 	}
-	entries := parseConfig(out.stdout)
-	for _, s := range always {
-		if !slices.Contains(entries, entry{s, "command"}) {
-			return errors.New("git is too old; 2.31 or later is needed")
-		}
-	}
-	more, filters := neutral(entries)
-	r.settings = slices.Concat(always, more, require(filters, false))
-	r.filters = filters
-	return nil
+	r.settings, r.filters, err = gitsafe.Disarm(out.stdout, r.settings)
+	return err
 }
 
 // git runs git in the repository.

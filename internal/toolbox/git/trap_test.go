@@ -4,10 +4,13 @@ package git_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"coder/internal/gitsafe"
+	"coder/internal/policy/risk"
 	"coder/internal/tool"
 	"coder/internal/toolbox/git"
 )
@@ -105,6 +108,34 @@ var traps = []trap{
 		r.put(".gitattributes", "* filter=x\n")
 		config(r, "core.repositoryformatversion", "1", "extensions.worktreeConfig", "true")
 		r.git("config", "--worktree", "filter.x.clean", p)
+	}},
+	{name: "sections on one line", breaks: true, springs: []string{"status"}, set: func(r repo, p string) {
+		r.put(".gitattributes", "* filter=x\n")
+		r.append(".git/config", "[core][filter \"x\"] clean = "+p+"\n")
+	}},
+	{name: "a mark at the beginning", breaks: true, springs: []string{"status"}, set: func(r repo, p string) {
+		r.put(".gitattributes", "* filter=x\n")
+		r.put(".git/config", "\ufeff[filter \"x\"]\n\tclean = "+p+"\n"+r.read(".git/config"))
+	}},
+	{name: "a bracket in a name", breaks: true, springs: []string{"blame", "a.txt"}, set: func(r repo, p string) {
+		r.put(".gitattributes", "* diff=a]b\n")
+		r.append(".git/config", "[diff \"a]b\"] TextConv = "+p+"\n")
+	}},
+	{name: "an odd spelling", breaks: true, springs: []string{"status"}, set: func(r repo, p string) {
+		r.put(".gitattributes", "* filter=x\n")
+		r.append(".git/config", "[FILTER\t\"x\"]\r\n\tClean\t=\\\n \""+p+"\" # ]\n")
+	}},
+	{name: "a conditional include", breaks: true, springs: []string{"status"}, set: func(r repo, p string) {
+		r.put(".gitattributes", "* filter=x\n")
+		r.put("evil", "[filter \"x\"]\n clean = "+p+"\n")
+		config(r, "includeIf.onbranch:ma*.path", "../evil")
+	}},
+	{name: "a repository within, without .gitmodules", springs: []string{"status"}, set: func(r repo, p string) {
+		submodule(r, func(in repo) { config(in, "core.fsmonitor", p) })
+		if err := os.Remove(filepath.Join(r.dir, ".gitmodules")); err != nil {
+			r.Fatal(err)
+		}
+		config(r, "submodule.sub.ignore", "none", "diff.ignoreSubmodules", "none")
 	}},
 	{name: "signing", springs: []string{"commit", "-m", "x"}, set: func(r repo, p string) {
 		config(r, "commit.gpgsign", "true", "gpg.program", p, "user.signingkey", "x")
@@ -217,6 +248,75 @@ func TestNothingOfTheRepositoryRuns(t *testing.T) {
 				}
 			}
 		})
+	}
+}
+
+// readingLines are command lines that run unasked where nothing speaks against
+// it.
+var readingLines = []string{
+	"git status", "git status -v", "git status --short --branch", "git diff", "git diff --cached", "git diff HEAD -- a.txt", "git diff --stat", "timeout 60 git diff",
+	"git log -p -2", "git log --oneline --graph --all", "git show HEAD", "git show --stat", "git blame a.txt", "git grep -n one", "git ls-files -m", "git ls-files -s -d",
+	"git describe --always --dirty", "git stash list", "git diff-files -p", "git diff-index -p HEAD", "git -C . status", "cd . && git diff", "git cat-file -p HEAD:a.txt",
+	"git rev-parse HEAD", "git check-attr -a a.txt", "git branch -av", "git worktree list", "git shortlog -s HEAD", "git for-each-ref", "git remote -v", "git config --list",
+	"git di\\\nff",
+}
+
+// TestNothingOfTheRepositoryRunsInALineThatOnlyReads: what the tools promise
+// holds for commands that are let run because they only read.
+func TestNothingOfTheRepositoryRunsInALineThatOnlyReads(t *testing.T) {
+	for _, tr := range traps {
+		t.Run(tr.name, func(t *testing.T) {
+			r, program, mark := trapped(t)
+			change(r)
+			tr.set(r, program)
+			for _, line := range readingLines {
+				out, ok := r.line(line)
+				if ran, err := os.ReadFile(mark); err == nil {
+					t.Fatalf("%s ran a program of the repository: %s\n%s", line, ran, out)
+				}
+				if !ok {
+					t.Errorf("%s is not let run: %s", line, out)
+				}
+			}
+		})
+	}
+}
+
+// line runs a command line as it runs unasked; if it only reads.
+func (r repo) line(line string) (string, bool) {
+	r.Helper()
+	read := risk.Analyse(line, risk.Facts{
+		Exists: func(string) bool { return true }, IsInside: func(string) bool { return true }, Cwd: r.dir, Home: r.home,
+		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(r.Context(), dir, r.env()) },
+	})
+	if !read.ReadOnly {
+		return read.Why, false
+	}
+	cmd := exec.Command("/bin/sh", "-c", read.Runs())
+	cmd.Dir, cmd.Env = r.dir, read.Environ(append(r.env(), "GIT_EXTERNAL_DIFF=false"))
+	out, _ := cmd.CombinedOutput() // some fail for want of what is missing
+	return string(out), true
+}
+
+func TestALineThatGitCannotBeKeptFromRunningThingsInIsAskedAbout(t *testing.T) {
+	r := newRepo(t)
+	for _, line := range []string{
+		"git log --remerge-diff", "git log --diff-merges=remerge", "git diff --ext-diff", "git diff --textconv", "git diff --submodule=diff", "git status --ignore-submodules=none",
+		"git ls-files --recurse-submodules", "git grep --textconv x", "git log --show-signature", "git log --format=%G?", "git cat-file --filters HEAD:a.txt", "git -c core.fsmonitor=x status",
+		"git --exec-path=. status", "GIT_DIR=x git status", "git --git-dir=x status", "git fetch", "git ls-remote", "git archive HEAD", "git difftool", "git config core.fsmonitor x",
+	} {
+		if out, ok := r.line(line); ok {
+			t.Errorf("%s only reads: %s", line, out)
+		}
+	}
+	r.git("config", "core.worktree", t.TempDir())
+	if out, ok := r.line("git diff"); ok {
+		t.Errorf("files elsewhere are read: %s", out)
+	}
+	r = newRepo(t)
+	r.put(".git/config", "[core\n")
+	if _, ok := r.line("git status"); ok {
+		t.Error("a configuration that git cannot read is no hindrance")
 	}
 }
 
