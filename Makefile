@@ -5,14 +5,16 @@ SHELL := /bin/bash
 GO       ?= go
 PKGS     ?= ./...
 T        ?= 20s
+N        ?= 100000
+SEED     ?= $(shell date +%s)
 VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build run test check fmt vet lint bench fuzz soak cover golden tools clean
+.PHONY: help build run test check fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
 
 help: ## list the targets
-	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/coder
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
@@ -44,6 +46,9 @@ fuzz: ## try new orders and seeds in every test, then fuzz every target for T ea
 	  for f in $$($(GO) test -list '^Fuzz' $$pkg | grep '^Fuzz' || true); do \
 	    echo "== $$pkg $$f"; $(GO) test -run '^$$' -fuzz "^$$f$$" -fuzztime $(T) $$pkg; \
 	  done; done
+
+fuzz-shell: ## judge N made-up command lines and run what only reads in real shells, in a root of their own: make fuzz-shell N=1000000 SEED=1
+	CODER_SHELL_LINES=$(N) CODER_SHELL_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run TestShellsDoNoMoreThanWasJudged ./internal/policy/risk
 
 soak: ## kill and resume real sessions, 200 rounds
 	CODER_SOAK=200 $(GO) test -race -count=1 -timeout 30m -run 'Kill|Crash' ./cmd/coder

@@ -182,8 +182,12 @@ func unavailable(r sandbox.Report) error {
 
 // limits are what a command may do: write below the workspace, to temporary
 // folders and to what else was named, and use the network if that is on now. A
-// line that runs git may write what git needs, and no more of its own files.
+// line that runs git may write what git needs, and no more of its own files; one
+// that was judged to only read is held to that.
 func (c *Confiner) limits(line tool.Line) sandbox.Limits {
+	if r, ok := line.(risk.Report); ok && r.ReadOnly {
+		return c.readingLimits()
+	}
 	l := sandbox.Limits{Network: c.o.Network()}
 	l.Write = existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
 	protect := slices.Clone(c.o.Protect)
@@ -198,6 +202,15 @@ func (c *Confiner) limits(line tool.Line) sandbox.Limits {
 	}
 	l.Protect = existing(protect)
 	return l
+}
+
+// readingLimits allow no more than what programs that read put aside while they
+// work: temporary files, and what the user's own filter for large files keeps.
+func (c *Confiner) readingLimits() sandbox.Limits {
+	temporary := slices.DeleteFunc([]string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, func(dir string) bool {
+		return holds(dir, c.o.Root) || c.o.Home != "" && holds(dir, c.o.Home)
+	})
+	return sandbox.Limits{Write: existing(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existing(c.o.Protect)}
 }
 
 // holds reports whether path is dir or lies below it.

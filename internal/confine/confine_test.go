@@ -12,6 +12,7 @@ import (
 	"coder/internal/confine"
 	"coder/internal/policy/risk"
 	"coder/internal/sandbox"
+	"coder/internal/shell"
 )
 
 // TestMain lets the test binary stand in for the program that confines itself.
@@ -135,6 +136,45 @@ func TestALineThatRunsGitMayWriteWhatGitNeeds(t *testing.T) {
 	}
 	if !strings.Contains(git, "hooks") || strings.Contains(plain, "hooks") {
 		t.Errorf("git: %s\nothers: %s", git, plain)
+	}
+}
+
+// A line that was judged to only read cannot write, should the judgement be
+// wrong, and cannot send anything.
+func TestALineThatOnlyReadsIsHeldToThat(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Network = exe, func() bool { return true }
+	c := confine.New(o)
+	defer c.Close()
+	reads, other := read("ls"), read("make")
+	if !reads.ReadOnly || other.ReadOnly {
+		t.Fatal("ls does not only read, or make does")
+	}
+	for name, tt := range map[string]struct {
+		line   risk.Report
+		writes bool
+	}{"reading": {reads, false}, "other": {other, true}} {
+		got, err := c.Command(t.Context(), tt.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Through == nil {
+			t.Skip("commands cannot be confined on this machine")
+		}
+		file := filepath.Join(o.Root, name)
+		out, err := shell.Run(t.Context(), shell.Spec{
+			Command: "echo x > " + file, Dir: o.Root, Through: got.Through, Attr: got.Attr, Init: got.Init, Limit: 1 << 10, Env: os.Environ(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(file); (err == nil) != tt.writes {
+			t.Errorf("%s: writes %v: %s", name, err == nil, out.Stderr.Text())
+		}
 	}
 }
 

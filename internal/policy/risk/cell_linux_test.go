@@ -64,7 +64,7 @@ func shellsIn() (list []shellIn) {
 // imprison is a run of this test's program in namespaces of its own.
 func imprison(env ...string) *exec.Cmd {
 	cmd := exec.Command(os.Args[0], "-test.run=^$")
-	cmd.Env = append(os.Environ(), env...)
+	cmd.Env = append(append(os.Environ(), env...), outsideVariable+"="+namespaces())
 	cmd.SysProcAttr = &syscall.SysProcAttr{
 		Cloneflags:  syscall.CLONE_NEWUSER | syscall.CLONE_NEWNS | syscall.CLONE_NEWPID | syscall.CLONE_NEWNET | syscall.CLONE_NEWIPC | syscall.CLONE_NEWUTS,
 		UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
@@ -74,11 +74,33 @@ func imprison(env ...string) *exec.Cmd {
 	return cmd
 }
 
+// outsideVariable tells the cell in which namespaces the machine is.
+const outsideVariable = "CODER_SHELL_OUTSIDE"
+
+// namespaces names those we are in.
+func namespaces() string {
+	var all []string
+	for _, name := range []string{"user", "mnt", "pid", "net", "ipc", "uts"} {
+		to, err := os.Readlink("/proc/self/ns/" + name)
+		if err != nil {
+			return ""
+		}
+		all = append(all, to)
+	}
+	return strings.Join(all, " ")
+}
+
+// apart reports whether none of our namespaces is one of the machine.
+func apart() bool {
+	inside, outside := strings.Fields(namespaces()), strings.Fields(os.Getenv(outsideVariable))
+	return len(inside) == 6 && len(outside) == 6 && !slices.ContainsFunc(inside, func(n string) bool { return slices.Contains(outside, n) })
+}
+
 // enter makes the root below dir and goes there for good.
 func enter(dir string) (*cell, error) {
 	c := &cell{shells: shellsIn()}
-	if os.Getpid() != 1 {
-		return nil, errors.New("not in a table of processes of our own")
+	if os.Getpid() != 1 || !apart() {
+		return nil, errors.New("these are not namespaces of our own")
 	}
 	if len(c.shells) == 0 {
 		return nil, errors.New("no shell is installed")
@@ -93,7 +115,10 @@ func enter(dir string) (*cell, error) {
 	if err := errors.Join(os.Mkdir(old, 0o700), unix.PivotRoot(dir, old), os.Chdir("/"), unix.Unmount("/old", unix.MNT_DETACH), os.Remove("/old")); err != nil {
 		return nil, fmt.Errorf("change the root: %w", err)
 	}
-	return c, c.verify()
+	if err := c.verify(); err != nil {
+		return nil, err
+	}
+	return c, nil
 }
 
 // verify sees that nothing of the machine is left.

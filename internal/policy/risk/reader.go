@@ -19,7 +19,7 @@ type reader struct {
 var free = set(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname arch nproc uptime which whereis type echo
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
-	grep egrep fgrep zgrep printenv getconf locale ps pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release getent cal
+	grep egrep fgrep zgrep printenv getconf locale ps pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release cal
 	users who w last pathchk`)
 
 var readers = map[string]reader{
@@ -42,6 +42,7 @@ var readers = map[string]reader{
 	"base64":   {options: known("diD", "wb", "decode ignore-garbage wrap= break=")},
 	"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
 	"tput":     {options: known("", "", ""), most: 1},
+	"getent":   {check: localNames},
 }
 
 var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-number no-line-number ignore-case smart-case case-sensitive files-with-matches files-without-match "+
@@ -192,6 +193,12 @@ func sedScriptReads(script string) bool {
 		}
 	}
 	return delimiters == 2 && sedFlags().MatchString(rest[last+1:])
+}
+
+// localNames knows what getent looks up on this machine. Others ask the network,
+// and so tell it.
+func localNames(args []arg) bool {
+	return literals(args) && len(args) > 0 && args[0].is("passwd", "group", "shells", "services", "protocols")
 }
 
 // goReads knows the subcommands of go that only tell.

@@ -50,6 +50,57 @@ func TestTheTableOfCommands(t *testing.T) {
 	}
 }
 
+// TestBashIsReadAsBash: what only bash understands is judged as bash runs it, and
+// differs if another shell may run it.
+func TestBashIsReadAsBash(t *testing.T) {
+	for _, tt := range []struct {
+		command   string
+		any, bash bool // it only reads
+	}{
+		{"ls |& cat", false, true},
+		{"[[ -f go.mod && -d src ]]", false, true},
+		{"[[ $x == a* || ! -e b ]] && ls", false, true},
+		{"[[ (-f a) ]]", false, true},
+		{"[[ $x =~ ^a ]] && ls", false, true},
+		{"time { ls; }", false, true},
+		{"ls &>/dev/null && pwd", true, true},
+		{"sh -c '[[ -f a && -d b ]]'", false, false},
+		{"[[ -v x ]]", false, false},
+		{"[[ $x -gt 1 ]]", false, false},
+		{"[[ $(ls) == a ]]", false, false},
+		{"[[ -f a && $(rm a) ]]", false, false},
+		{"ls &> log", false, false},
+		{"echo @(a|b)", false, false},
+		{"((x++))", false, false},
+	} {
+		f := facts()
+		if r := risk.Analyse(tt.command, f); r.ReadOnly != tt.any {
+			t.Errorf("%q in any shell: read-only=%v (%s)", tt.command, r.ReadOnly, r.Why)
+		}
+		f.Bash = true
+		if r := risk.Analyse(tt.command, f); r.ReadOnly != tt.bash {
+			t.Errorf("%q in bash: read-only=%v (%s)", tt.command, r.ReadOnly, r.Why)
+		}
+	}
+	names := func(bash bool, command string) (all string) {
+		f := facts()
+		f.Bash = bash
+		for _, c := range risk.Analyse(command, f).Simple {
+			all += c.Name + ";"
+		}
+		return all
+	}
+	for command, want := range map[string][2]string{ // in any shell, in bash
+		"make &>log rm a":           {"make;rm;", "make;"},
+		"sh -c 'make &>log rm a'":   {"sh;make;rm;", "sh;make;rm;"},
+		"bash -c 'make &>log rm a'": {"bash;make;", "bash;make;"},
+	} {
+		if got := [2]string{names(false, command), names(true, command)}; got != want {
+			t.Errorf("%q runs %v, want %v", command, got, want)
+		}
+	}
+}
+
 func TestNoFactsMeansTheWorst(t *testing.T) {
 	for command, want := range map[string]risk.Level{"echo a > anything": risk.Approve, "ls": risk.None, "rm -rf /": risk.Block} {
 		if got := risk.Analyse(command, risk.Facts{}); got.Level != want {

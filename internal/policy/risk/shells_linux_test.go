@@ -36,9 +36,9 @@ func TestMain(m *testing.M) {
 // written nothing and run no stand-in of a program that writes; one in which
 // every command was told must have run no other.
 func TestShellsDoNoMoreThanWasJudged(t *testing.T) {
-	seed, count := os.Getenv(seedVariable), os.Getenv(linesVariable)
+	seed, count, refuse := os.Getenv(seedVariable), os.Getenv(linesVariable), t.Fatalf
 	if count == "" {
-		seed, count = "7", strconv.Itoa(fewLines)
+		seed, count, refuse = "7", strconv.Itoa(fewLines), t.Skipf
 	}
 	cmd := imprison(cellVariable+"="+t.TempDir(), seedVariable+"="+seed, linesVariable+"="+count)
 	cmd.Stderr = os.Stderr
@@ -47,14 +47,14 @@ func TestShellsDoNoMoreThanWasJudged(t *testing.T) {
 		t.Fatal(err)
 	}
 	if err := cmd.Start(); err != nil {
-		t.Skipf("no namespaces can be made here, so no shell is run: %v", err)
+		refuse("no namespaces can be made here, so no shell is run: %v", err)
 	}
 	scan := bufio.NewScanner(out)
 	scan.Buffer(nil, 16<<20)
 	for _, said := range hear(scan) {
 		switch {
 		case said.Failed != "":
-			t.Skipf("no root of its own can be made here, so no shell is run: %s", said.Failed)
+			refuse("no root of its own can be made here, so no shell is run: %s", said.Failed)
 		case said.Broke != "":
 			t.Errorf("the cell broke: %s", said.Broke)
 		case said.Judged > 0:
@@ -69,6 +69,19 @@ func TestShellsDoNoMoreThanWasJudged(t *testing.T) {
 	}
 	if err := cmd.Wait(); err != nil {
 		t.Errorf("the cell: %v", err)
+	}
+}
+
+func TestNoShellIsRunOnTheMachineItself(t *testing.T) {
+	for _, outside := range []string{"", namespaces(), "user:[1] mnt:[1]"} {
+		t.Setenv(outsideVariable, outside)
+		if c, err := enter(t.TempDir()); err == nil || c != nil {
+			t.Fatal("the machine was taken for a cell")
+		}
+	}
+	t.Setenv(outsideVariable, namespaces())
+	if apart() {
+		t.Error("the namespaces of the machine count as others")
 	}
 }
 

@@ -91,7 +91,9 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	case *syntax.SglQuoted:
 		w.single(b, p)
 	case *syntax.DblQuoted:
-		b.bare.WriteByte(1)
+		if b.bare.WriteByte(1); p.Dollar {
+			w.changes(otherwiseRead) // bash looks it up among translations
+		}
 		for _, q := range p.Parts {
 			if lit, ok := q.(*syntax.Lit); ok {
 				b.quoted(unquote(lit.Value, "$`\"\\\n"))
