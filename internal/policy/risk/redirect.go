@@ -80,6 +80,9 @@ func isDescriptor(s string) bool {
 // is taken as it stands.
 func (w *walker) hereDocument(r *syntax.Redirect) {
 	w.feed = feed{kind: given}
+	if w.within > 0 && (r.Hdoc == nil || r.Hdoc.Pos().Offset() >= w.within) {
+		w.unknown("a here-document that begins where a substitution has ended", w.text(r))
+	}
 	if r.Hdoc == nil {
 		return
 	}

@@ -157,6 +157,7 @@ type walker struct {
 	feed    feed     // what standard input holds
 	bash    bool     // the current text is run by bash, not by any shell
 	dialect dialect  // what shells read differently in the current tree
+	within  uint     // where the substitution ends that is being judged; 0 if there is none
 	work    int      // words judged so far
 	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
@@ -188,8 +189,8 @@ func (w *walker) script(text string) {
 	if w.depth == 0 {
 		w.report.line = text
 	}
-	src, was := w.src, w.dialect
-	w.src, w.dialect, w.depth = text, dialect{}, w.depth+1
+	src, was, within := w.src, w.dialect, w.within
+	w.src, w.dialect, w.within, w.depth = text, dialect{}, 0, w.depth+1
 	dirs, lost := w.dirs, w.lost
 	w.stmts(file.Stmts)
 	if d := w.dialect; d.differs {
@@ -198,7 +199,7 @@ func (w *walker) script(text string) {
 		w.otherReading(text, d)
 		w.dirs, w.lost = union(after, w.dirs), nowhere || w.lost
 	}
-	w.src, w.dialect, w.depth = src, was, w.depth-1
+	w.src, w.dialect, w.within, w.depth = src, was, within, w.depth-1
 }
 
 // differs notes a construct that not every shell knows; hides, that what is

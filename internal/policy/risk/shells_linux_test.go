@@ -122,6 +122,12 @@ func cellFacts(bash bool) risk.Facts {
 	}
 }
 
+// runsFiles reports whether a shell is given files to run, which it also looks
+// for where programs are; here those are scripts.
+func runsFiles(r risk.Report) bool {
+	return slices.ContainsFunc(r.Simple, func(c risk.Command) bool { return strings.HasSuffix(c.Name, "sh") && len(c.Args) > 0 })
+}
+
 // multiplies reports whether a line could start itself over and over.
 func multiplies(line string) bool {
 	return strings.Contains(line, "()") || strings.Contains(line, "function") || strings.Contains(line, "$0") || strings.Contains(line, "script") || strings.Contains(line, "while")
@@ -140,7 +146,7 @@ func (f *fuzzer) judge(line string) {
 		switch {
 		case r.ReadOnly:
 			f.waiting[s.name] = append(f.waiting[s.name], r.Runs())
-		case !r.Unknown && !multiplies(line) && (strings.Contains(line, "touch") || strings.Contains(line, "rm")) && f.lines.chance(30):
+		case !r.Unknown && !multiplies(line) && !runsFiles(r) && (strings.Contains(line, "touch") || strings.Contains(line, "rm")) && f.lines.chance(30):
 			f.told[s.name] = append(f.told[s.name], r)
 		}
 	}

@@ -174,6 +174,9 @@ func (w *walker) param(b *builder, p *syntax.ParamExp) {
 // whole stands in double quotes or in a here-document, they are plain text to a
 // shell, and what is between them is not; in arithmetic they always are.
 func (w *walker) quotesWithin(n syntax.Node) {
+	if text := w.text(n); strings.Contains(text, "<(") || strings.Contains(text, ">(") { // bash runs it there too
+		w.unknown("quotes in an expansion may hide a command", text)
+	}
 	syntax.Walk(n, func(inner syntax.Node) bool {
 		if q, ok := inner.(*syntax.SglQuoted); ok && strings.ContainsAny(q.Value, "$`\\\"{}") {
 			w.unknown("quotes in an expansion may hide a command", w.text(n))
@@ -186,7 +189,10 @@ func (w *walker) quotesWithin(n syntax.Node) {
 func (w *walker) substitutes(n syntax.Node, stmts []*syntax.Stmt) {
 	w.report.Substituted = true
 	w.find(Approve, "command substitution", w.text(n))
+	outer := w.within
+	w.within = n.End().Offset()
 	w.apart(func() { w.stmts(stmts) })
+	w.within = outer
 }
 
 // arithmetic judges the words within an arithmetic expression.
@@ -210,7 +216,7 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 
 // index judges a word that a shell may take for a variable with an index.
 func (w *walker) index(a arg) {
-	if a.exact() && holdsSubstitution(a.text) {
+	if holdsSubstitution(a.text) {
 		w.unknown("an index that may run commands", a.text)
 	}
 }
