@@ -41,7 +41,7 @@ func (h *house) reach(here uip.Interactor, say func(string), session func() stri
 }
 
 func (p *reachable) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	desk, err := p.inbox().Open(q.ID, inbox.Place{Root: p.root, Session: p.id()})
+	desk, err := p.inbox().Open(q, inbox.Place{Root: p.root, Session: p.id()})
 	if err != nil {
 		return p.here.Ask(ctx, q)
 	}
@@ -143,10 +143,10 @@ var errElsewhere = errors.New("another process goes on with the answer")
 // recording a question to waiting for its answer.
 const patienceToAsk = 3 * time.Second
 
-// handOver gives an answer to the process that holds the session. The error is
+// handOver gives the answer to q to the process that holds the session. The error is
 // errElsewhere if it counted there. If that process ends first, nil says that
 // the answer is on record here.
-func (h *house) handOver(ctx context.Context, sup *supervisor.Supervisor, session string, a uip.Response) error {
+func (h *house) handOver(ctx context.Context, sup *supervisor.Supervisor, session string, q uip.Request, a uip.Response) error {
 	from := fmt.Sprintf("coder respond, process %d", os.Getpid())
 	look := time.NewTicker(lookTime)
 	defer look.Stop()
@@ -155,7 +155,7 @@ func (h *house) handOver(ctx context.Context, sup *supervisor.Supervisor, sessio
 	var letter *inbox.Letter
 	for {
 		if letter == nil {
-			l, err := h.inbox().Post(inbox.Place{Root: h.root, Session: session}, a, from, newID("a"))
+			l, err := h.inbox().Post(inbox.Place{Root: h.root, Session: session}, q, a, from, newID("a"))
 			if err != nil && !errors.Is(err, inbox.ErrNobodyWaits) {
 				return err
 			}

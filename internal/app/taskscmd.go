@@ -223,7 +223,7 @@ func (h *house) answer(ctx context.Context, session string, q uip.Request) error
 	}
 	err = sup.Answer(ctx, session, a)
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && h.home != "" {
-		err = h.handOver(ctx, sup, session, a)
+		err = h.handOver(ctx, sup, session, q, a)
 	}
 	if errors.Is(err, supervisor.ErrAnswered) {
 		return inputf("%v", err)

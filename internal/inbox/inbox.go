@@ -73,22 +73,22 @@ func (b Box) folder(id string) (string, error) {
 
 // Desk is where one question waits. Close it.
 type Desk struct {
-	box    Box
-	id     string
-	place  Place
-	folder string
+	box      Box
+	question uip.Request
+	place    Place
+	folder   string
 }
 
-// Open lets letters about the question id come in.
-func (b Box) Open(id string, place Place) (*Desk, error) {
-	folder, err := b.folder(id)
+// Open lets letters about the question q come in.
+func (b Box) Open(q uip.Request, place Place) (*Desk, error) {
+	folder, err := b.folder(q.ID)
 	if err != nil {
 		return nil, err
 	}
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
-	d := &Desk{b, id, place, folder}
+	d := &Desk{b, q, place, folder}
 	if err := writeWhole(filepath.Join(folder, placeName), wire.Must(place)); err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
@@ -147,8 +147,10 @@ type sealed struct {
 
 const purpose = "answer"
 
-func parts(id string, p Place, answer []byte, from string) [][]byte {
-	return [][]byte{[]byte(id), []byte(p.Root), []byte(p.Session), answer, []byte(from)}
+// parts are what a letter's seal is of. An answer to a question that was shown
+// otherwise than it is asked is none.
+func parts(q uip.Request, p Place, answer []byte, from string) [][]byte {
+	return [][]byte{q.Canonical(), []byte(p.Root), []byte(p.Session), answer, []byte(from)}
 }
 
 func (d *Desk) read(l *Letter) error {
@@ -160,7 +162,7 @@ func (d *Desk) read(l *Letter) error {
 	if err := json.Unmarshal(text, &s); err != nil {
 		return err
 	}
-	if !d.box.Key.Verify(s.Seal, purpose, parts(d.id, d.place, s.Answer, s.From)...) {
+	if !d.box.Key.Verify(s.Seal, purpose, parts(d.question, d.place, s.Answer, s.From)...) {
 		return errors.New("the seal does not hold")
 	}
 	l.From = s.From
@@ -194,15 +196,15 @@ func (b Box) Where(id string) (Place, bool) {
 // ErrNobodyWaits reports that no process waits for the answer to a question.
 var ErrNobodyWaits = errors.New("nobody waits for this answer")
 
-// Post sends an answer to who waits for it. Name is unlike that of any other
-// letter.
-func (b Box) Post(place Place, a uip.Response, from, name string) (*Letter, error) {
-	folder, err := b.folder(a.ID)
+// Post sends the answer to q to who waits for it. Name is unlike that of any
+// other letter.
+func (b Box) Post(place Place, q uip.Request, a uip.Response, from, name string) (*Letter, error) {
+	folder, err := b.folder(q.ID)
 	if err != nil {
 		return nil, err
 	}
 	answer := wire.Must(a)
-	s := sealed{Answer: answer, From: from, Seal: b.Key.Sign(purpose, parts(a.ID, place, answer, from)...)}
+	s := sealed{Answer: answer, From: from, Seal: b.Key.Sign(purpose, parts(q, place, answer, from)...)}
 	l := &Letter{Answer: a, From: from, path: filepath.Join(folder, name)}
 	err = writeWhole(l.path+posted, wire.Must(s))
 	if errors.Is(err, fs.ErrNotExist) {
