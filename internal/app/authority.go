@@ -39,10 +39,14 @@ func (h *house) key() *authkey.Key {
 }
 
 // doubt says why nothing in the logs of a session counts, whoever sealed it: they
-// belong to somebody else, or come and go with a repository.
+// are not what was left there, belong to somebody else, or come and go with a
+// repository.
 func (h *house) doubt(sessionID string) string {
-	if h.flags.ephemeral {
+	switch {
+	case h.flags.ephemeral:
 		return ""
+	case h.damaged[sessionID]:
+		return "records of it are missing or were changed"
 	}
 	dir := filepath.Join(h.logs(), sessionID)
 	entries, err := os.ReadDir(dir)

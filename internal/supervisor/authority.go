@@ -125,6 +125,6 @@ func (s *Session) disclaimer() string {
 	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
 		return ""
 	}
-	why := cmp.Or(s.doubt, "your coder did not write its log on this machine")
+	why := cmp.Or(s.doubt(), "your coder did not write its log on this machine")
 	return fmt.Sprintf("session %s grants nothing: %v", s.ID, strings.Join(append([]string{why}, what...), "; "))
 }

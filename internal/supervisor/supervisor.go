@@ -54,7 +54,7 @@ type Config struct {
 	// nothing that an earlier process left on record lets anything be done.
 	Key func() *authkey.Key
 	// Doubt, which may be nil, says why nothing in the logs of a session counts,
-	// seal or not; "" if it may.
+	// seal or not; "" if it may. It is asked once the session is claimed.
 	Doubt func(sessionID string) string
 }
 
@@ -112,8 +112,8 @@ type Session struct {
 	mode   string // as the record has it; "" is the usual one
 
 	notary  *seal.Notary
-	doubt   string     // why nothing on record counts; "" if it may
-	modes   []modeKept // switches on record
+	doubt   func() string // why nothing on record counts; "" if it may
+	modes   []modeKept    // switches on record
 	ignored ignored
 
 	steer atomic.Pointer[func() []string]
@@ -152,9 +152,12 @@ func (s *Supervisor) Exists(ctx context.Context, id string) (bool, error) {
 func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o timeline.Options) (*Session, error) {
 	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person)}
 	ss.notary = s.notary(id)
-	if s.Doubt != nil && !o.New {
-		ss.doubt = s.Doubt(id)
-	}
+	ss.doubt = sync.OnceValue(func() string {
+		if s.Doubt == nil || o.New {
+			return ""
+		}
+		return s.Doubt(id)
+	})
 	o.Fold, o.Seal = ss.fold, ss.notary.Seal
 	var err error
 	if ss.engine, err = s.Engine(id); err != nil {
@@ -247,7 +250,7 @@ func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 
 // fold takes in one stored record while the session opens.
 func (s *Session) fold(r event.Record) error {
-	r.Vouched = s.notary.Vouches(r) && s.doubt == ""
+	r.Vouched = s.notary.Vouches(r) && s.doubt() == ""
 	s.talk.Add(r)
 	s.observe(r)
 	s.weigh(r)
