@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,8 +15,11 @@ import (
 	"coder/internal/event"
 	"coder/internal/orchestrator"
 	"coder/internal/patch"
+	"coder/internal/supervisor"
 	"coder/internal/textsafe"
 	"coder/internal/toolbox/git"
+	"coder/internal/toolrun"
+	"coder/internal/uip"
 	"coder/internal/undo"
 )
 
@@ -226,4 +230,38 @@ func (d *desk) compare(name string, old []byte) (diff, line string) {
 		line += " (deleted)"
 	}
 	return textsafe.Text(text), line
+}
+
+// since tells what has changed in files since a call began, as far as what it
+// would overwrite was kept.
+func (d *desk) since(ctx context.Context, call event.ToolCallRequested) (s supervisor.Since) {
+	if d.hands.files == nil || len(call.Before) == 0 && call.Tree == "" {
+		return s
+	}
+	keeper := d.hands.files.get()
+	changes, err := keeper.Changes(ctx, toolrun.Kept{Before: call.Before, Tree: call.Tree})
+	if err != nil {
+		d.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
+	}
+	for _, c := range changes {
+		name := cmp.Or(c.Before.Path, c.After.Path)
+		var old []byte
+		if c.Before.Hash != "" {
+			if old, err = keeper.Content(ctx, c.Before, maxCompared); err != nil {
+				s.Files = append(s.Files, textsafe.Line(name, 200)+" (changed, and not kept for comparing)")
+				continue
+			}
+			if old == nil {
+				old = []byte{}
+			}
+		}
+		diff, line := d.compare(name, old)
+		if line == "" {
+			continue
+		}
+		s.Files = append(s.Files, line)
+		s.Diff.Unified += diff
+	}
+	s.Diff = uip.Counted(s.Diff.Unified)
+	return s
 }

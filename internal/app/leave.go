@@ -103,7 +103,19 @@ type visit struct {
 	console *console
 }
 
+// Continue puts the turn that was cut off to the person.
+func (v visit) Continue(ctx context.Context, out event.Sink) (string, error) {
+	answer, words, err := v.Session.TakeUp(ctx, out)
+	if words == "" || err != nil {
+		return answer, err
+	}
+	return v.Run(ctx, words, out)
+}
+
 func (v visit) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+	if t, ok := v.Session.Unfinished(); ok {
+		v.console.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
+	}
 	text, err := v.Session.Run(ctx, input, out)
 	if to := (*orchestrator.Leave)(nil); errors.As(err, &to) {
 		v.console.leaving = to
@@ -134,7 +146,7 @@ func (c *console) goWhereTold(ctx context.Context) error {
 	if err := c.greet(); err != nil {
 		return err
 	}
-	if err := c.recap(ctx); err != nil || !c.waiting() {
+	if err := c.recap(ctx); err != nil || !c.cutOff() {
 		return err
 	}
 	c.face.Resume(ctx)

@@ -19,6 +19,7 @@ import (
 	"coder/internal/render/term"
 	"coder/internal/render/term/ink"
 	"coder/internal/repl"
+	"coder/internal/seal"
 	"coder/internal/stdio"
 	"coder/internal/supervisor"
 	"coder/internal/trust"
@@ -150,7 +151,8 @@ func (c *console) converse(ctx context.Context) error {
 	if err != nil {
 		return errors.Join(err, c.session.Close())
 	}
-	err = c.face.Run(ctx, strings.Join(c.flags.args, " "), c.waiting())
+	first := strings.Join(c.flags.args, " ")
+	err = c.face.Run(ctx, first, first == "" && c.cutOff())
 	if errors.Is(err, errGone) {
 		err = nil
 	}
@@ -168,11 +170,11 @@ func (c *console) converse(ctx context.Context) error {
 	return err
 }
 
-// waiting reports whether the session was left with a question open: it is
-// asked again at once.
-func (c *console) waiting() bool {
-	t, ok := c.session.Unfinished()
-	return ok && t.Pending != nil
+// cutOff reports whether the session was left in the middle of a turn: what is
+// to become of it is asked at once.
+func (c *console) cutOff() bool {
+	_, ok := c.session.Unfinished()
+	return ok
 }
 
 // greet is the short banner.
@@ -186,8 +188,11 @@ func (c *console) greet() error {
 	if missing := c.missing(); missing != "" {
 		lines = append(lines, dim(missing))
 	}
-	if t, ok := c.session.Unfinished(); ok && !c.waiting() {
-		lines = append(lines, c.palette.Paint(ink.Warn, c.words.T("the last turn was not finished: %s", t.Title)))
+	if t, ok := c.session.Unfinished(); ok && t.Pending != nil && t.Pending.Author != seal.Recovery {
+		lines = append(lines, c.palette.Paint(ink.Warn, c.words.T("the last turn was cut off while it waited for an answer: %s", oneLine(t.Title))))
+	}
+	if c.session.CutUndo() {
+		lines = append(lines, c.palette.Paint(ink.Warn, c.words.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now")))
 	}
 	lines = append(lines, dim(c.words.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves")))
 	for _, text := range c.early {

@@ -97,7 +97,7 @@ var plan = []struct {
 
 	// mind
 	{"orchestrator", "chat command compact complexity conversation event mention profile prompt provider show skill tool toolrun uip undo verify wire"},
-	{"supervisor", "authkey broker chat conversation event orchestrator profile provider seal session show task timeline tool toolrun uip undo wire"},
+	{"supervisor", "authkey broker chat conversation event orchestrator profile provider seal session show task textsafe timeline tool toolrun uip undo wire"},
 
 	// faces
 	{"render/rendertest", "chat event show uip"},
@@ -120,7 +120,7 @@ var plan = []struct {
 	{"app", "authkey broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
 	{"arch", ""},
 }
 

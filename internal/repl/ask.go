@@ -160,7 +160,8 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 	line = strings.TrimSpace(line)
 	switch {
 	case line == "":
-		return uip.Response{}, false
+		best := q.Display.Metadata[uip.OnEnter]
+		return uip.Response{Option: best}, best != ""
 	case q.Kind == uip.Composite:
 		return readAll(q, line)
 	case q.Kind == uip.Confirm:
@@ -168,6 +169,9 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 	}
 	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Options) {
 		return uip.Response{Option: q.Options[n-1].ID}, true
+	}
+	if i := slices.IndexFunc(q.Options, func(o uip.Option) bool { return strings.EqualFold(o.ID, line) }); i >= 0 {
+		return uip.Response{Option: q.Options[i].ID}, true
 	}
 	return uip.Response{Input: line}, true
 }

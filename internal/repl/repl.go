@@ -22,6 +22,7 @@ import (
 	"coder/internal/lineedit"
 	"coder/internal/render/term"
 	"coder/internal/tty"
+	"coder/internal/uip"
 )
 
 // Session is the conversation the REPL is the face of.
@@ -270,6 +271,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	}
 	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 {
 		return r.stopTurn()
+	}
+	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
+		return r.answered("", lineedit.Draft{})
 	}
 	action := r.line().Key(k)
 	switch action.Kind {

@@ -206,6 +206,9 @@ var errRunAgain = errors.New("interrupted: the program ended while this call was
 // run again without harm, if the turn goes on and no call after them has to be
 // settled: results keep the order of the calls.
 func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
+	if err := s.closeDirect(ctx, th, sink); err != nil {
+		return err
+	}
 	open := th.talk.Open()
 	last := len(open) - 1
 	for goesOn && last >= 0 && th.mayRunAgain(ctx, open[last]) {
@@ -232,7 +235,7 @@ func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink 
 func (th thread) mayRunAgain(ctx context.Context, c chat.ToolCall) bool {
 	req, began := th.past.requested[c.ID]
 	_, known := th.past.completed[c.ID]
-	return !began || !known && th.past.repeatable(req) && th.runner.Harmless(ctx, th.settings().Tools, c)
+	return !began || !known && (th.retried(c.ID) || th.past.repeatable(req) && th.runner.Harmless(ctx, th.settings().Tools, c))
 }
 
 // reopenCall closes the record of a call that is about to be run again.

@@ -85,6 +85,8 @@ type Engine struct {
 	// Delegate, if set, is given the way to hand work to other agents, before
 	// the first turn.
 	Delegate func(spawn func(context.Context, Subtask) (SubtaskReport, error))
+	// Since, if set, tells what has changed in files since a call began.
+	Since func(context.Context, event.ToolCallRequested) Since
 	// Close, if set, ends what the engine started.
 	Close func() error
 }
@@ -313,7 +315,7 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	t, ok := s.past.unfinished()
-	left := orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Doubted: s.main(t.ID).doubted()}
+	left := s.left(t)
 	if !ok || left.Command() || left.Lost() {
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
@@ -328,6 +330,11 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	s.past = history{}
 	answer, err := s.orch.ContinueTurn(ctx, left, out)
 	return answer, s.endCrew(ctx, err, out)
+}
+
+// left is a task as its turn is taken up.
+func (s *Session) left(t task.Task) orchestrator.Unfinished {
+	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Doubted: s.main(t.ID).doubted()}
 }
 
 // ErrNoUndo reports a session whose engine cannot undo.

@@ -71,6 +71,10 @@ type Request struct {
 	Parts []Request `json:"parts,omitempty"`
 }
 
+// OnEnter is where the metadata of a display name the option that an empty
+// answer takes, if any does.
+const OnEnter = "onEnter"
+
 // CallID is the tool call the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
 
@@ -373,10 +377,15 @@ func (w wireDisplay) block() (show.Block, error) {
 		return nil, err
 	}
 	if w.ContentKind == "Diff" {
-		added, deleted := count(s)
-		return show.Diff{Unified: s, Added: added, Deleted: deleted}, nil
+		return Counted(s), nil
 	}
 	return show.Text(s), nil
+}
+
+// Counted is a unified diff with how much it adds and deletes.
+func Counted(unified string) show.Diff {
+	added, deleted := count(unified)
+	return show.Diff{Unified: unified, Added: added, Deleted: deleted}
 }
 
 // count tells how many lines a unified diff adds and deletes. It goes by the

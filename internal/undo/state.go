@@ -203,6 +203,23 @@ func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error)
 	return blob.Digest(bytes.NewReader(data))
 }
 
+// Content is what the file described by s held, if that is no more than limit
+// bytes.
+func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.release()
+	if s.Lost || s.Link != "" || s.Size > limit {
+		return nil, fmt.Errorf("%s was not kept whole: %w", s.Path, errors.ErrUnsupported)
+	}
+	f, err := k.content(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
 // content returns what the file described by s held.
 func (k *Keeper) content(ctx context.Context, s event.FileState) (io.ReadCloser, error) {
 	if !strings.HasPrefix(s.Hash, gitPrefix) {

@@ -190,6 +190,9 @@ func (d drawing) option(i int, o uip.Option, meta map[string]string) string {
 	if models && i == 0 && !strings.HasSuffix(line, recommended) {
 		line += recommended
 	}
+	if meta[uip.OnEnter] == o.ID {
+		line += " [Enter]"
+	}
 	if about = oneLine(about, noticeRunes); about != "" {
 		line += " — " + about
 	}
