@@ -40,11 +40,15 @@ func (w *walker) git(args []arg) bool {
 		return false
 	}
 	for _, dir := range w.gitDirs(fs) {
+		if slices.Contains(w.asked, dir) {
+			continue
+		}
 		settings, err := w.facts.readGit(dir)
 		if err != nil {
 			w.changes("git may run what the repository configures")
 			return false
 		}
+		w.asked = append(w.asked, dir)
 		w.report.git = append(w.report.git, settings...)
 	}
 	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, off: helpersOff[sub]}

@@ -162,6 +162,7 @@ type walker struct {
 	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
 
+	asked     []string            // where git was asked how it can be let read
 	functions map[string][]string // what the functions of the line run, by name
 	defining  []string            // the functions whose bodies are being judged
 }
