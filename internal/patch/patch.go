@@ -60,6 +60,7 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 	w := hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
 	fmt.Fprintf(&w.out, "--- %s\n+++ %s\n", from, to)
 	list := edits(w.old, w.new)
+	w.surround(list, old[:head], old[len(old)-tail:])
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].a-list[n-1].aEnd <= 2*contextLines {
@@ -79,6 +80,38 @@ type hunks struct {
 	skipped        int // lines before those that are looked at
 	out            strings.Builder
 	added, deleted int
+}
+
+// surround gives the lines that are looked at those around them, which are the
+// same on both sides: an edit may have come to stand at their edge, and without
+// as much context as there is git takes it to be at the edge of the file.
+func (w *hunks) surround(list []edit, head, tail []byte) {
+	before, after := lastLines(head, contextLines), firstLines(tail, contextLines)
+	w.old, w.new = slices.Concat(before, w.old, after), slices.Concat(before, w.new, after)
+	w.skipped -= len(before)
+	for i := range list {
+		e, n := &list[i], len(before)
+		*e = edit{e.a + n, e.aEnd + n, e.b + n, e.bEnd + n}
+	}
+}
+
+func firstLines(b []byte, n int) (lines []string) {
+	for line := range bytes.Lines(b) {
+		if len(lines) == n {
+			break
+		}
+		lines = append(lines, string(line))
+	}
+	return lines
+}
+
+// lastLines are the last n lines of b, which is empty or ends with a line end.
+func lastLines(b []byte, n int) []string {
+	from := len(b)
+	for ; n > 0 && from > 0; n-- {
+		from = bytes.LastIndexByte(b[:from-1], '\n') + 1
+	}
+	return linesOf(b[from:])
 }
 
 // hunk writes edits that stand near each other, with the lines around them.

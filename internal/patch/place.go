@@ -74,8 +74,8 @@ func (s *sheet) gap(h Hunk) (int, error) {
 		return 0, nil
 	case h.AtEnd:
 		return len(s.lines), nil
-	case h.Counted && h.Line <= len(s.lines):
-		return h.Line, nil
+	case h.Counted && h.Line+s.shift >= 0 && h.Line+s.shift <= len(s.lines):
+		return h.Line + s.shift, nil
 	}
 	return 0, errNoContext
 }
