@@ -44,20 +44,43 @@ func edited(a editArgs, old []byte) (o outcome, err error) {
 	if err := editable(a, old); err != nil {
 		return o, err
 	}
-	text, n, err := substitute(string(old), a.Old, a.New, a.ReplaceAll)
+	ends := endingOf(string(old))
+	l, err := replaced(ends.plain(string(old)), a, ends)
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", a.Path, err)
+	}
+	o = outcome{content: []byte(ends.write(l.text)), replacements: l.n}
+	if l.how != "" {
+		o.note = "old_string was matched although " + l.how
+	}
+	if ends == unix && strings.Contains(a.Old+a.New, "\r\n") {
+		o.note = noted(o.note, "the lines of this file end with \\n, and so does what was written")
+	}
+	return o, nil
+}
+
+// replaced is text, with plain line ends, after the edit: of what stands there
+// as it was given or, if nothing does, of what comes close enough.
+func replaced(text string, a editArgs, ends ending) (loose, error) {
+	old, new := a.Old, a.New
+	if ends != mixed {
+		old, new = ends.given(a.Old), ends.given(a.New)
+		if old == new && a.Old != a.New {
+			return loose{}, errors.New("old_string and new_string differ in line ends only; this tool keeps those of the file: use a command to convert it")
+		}
+	}
+	got, n, err := substitute(text, old, new, a.ReplaceAll)
 	if err == nil {
-		return outcome{content: []byte(text), replacements: n}, nil
+		return loose{text: got, n: n}, nil
 	}
-	if errors.As(err, new(absent)) && !a.ReplaceAll && utf8.Valid(old) {
-		text, how, also := substituteLoosely(string(old), a.Old, a.New)
-		if also == nil && how != "" {
-			return outcome{content: []byte(text), replacements: 1, note: "old_string was matched although " + how}, nil
-		}
-		if also != nil {
-			err = also
+	var missing absent
+	if errors.As(err, &missing) && utf8.ValidString(text) {
+		l, also := substituteLoosely(text, ends.given(old), ends.given(new), a.ReplaceAll)
+		if l.n > 0 || also != nil {
+			return l, also
 		}
 	}
-	return o, fmt.Errorf("%s: %w", a.Path, err)
+	return loose{}, err
 }
 
 // absentFile is the path of a file that is to be edited and does not exist.

@@ -2,11 +2,61 @@ package files
 
 import "strings"
 
-// substituteLines is substitute for a text with Windows line ends, or both
-// kinds, and an old and new written with plain ones. It looks for old in the
-// text as a reader sees it and replaces it in the text as it is. What old and
-// new have in common at either end is not touched, and inserted lines end like
-// the line they stand at.
+// ending is how the lines of a text end.
+type ending string
+
+const (
+	mixed   ending = "" // in more than one way
+	unix    ending = "\n"
+	windows ending = "\r\n"
+	oldMac  ending = "\r"
+)
+
+// endingOf tells how the lines of text end; a text of one line ends like Unix.
+func endingOf(text string) ending {
+	lf, crlf := strings.Count(text, "\n"), strings.Count(text, "\r\n")
+	switch {
+	case lf == 0 && strings.Contains(text, "\r"):
+		return oldMac
+	case crlf == 0:
+		return unix
+	case crlf == lf:
+		return windows
+	}
+	return mixed
+}
+
+// plain is text, whose lines end in this way, with plain ends.
+func (e ending) plain(text string) string {
+	if e == windows || e == oldMac {
+		return strings.ReplaceAll(text, string(e), "\n")
+	}
+	return text
+}
+
+// write is what plain was made from.
+func (e ending) write(plain string) string {
+	if e == windows || e == oldMac {
+		return strings.ReplaceAll(plain, "\n", string(e))
+	}
+	return plain
+}
+
+// given is a text from a model, which may write line ends in any way, with
+// plain ones.
+func (e ending) given(s string) string {
+	s = strings.ReplaceAll(s, "\r\n", "\n")
+	if e == oldMac {
+		s = strings.ReplaceAll(s, "\r", "\n")
+	}
+	return s
+}
+
+// substituteLines is substitute for a text whose lines end in both ways, and an
+// old and new written with plain ends. It looks for old in the text as a reader
+// sees it and replaces it in the text as it is. What old and new have in common
+// at either end is not touched, and inserted lines end like the line they stand
+// at.
 func substituteLines(text, old, new string, all bool) (string, int, error) {
 	spots, err := spotsOf(strings.ReplaceAll(text, "\r\n", "\n"), old, all)
 	if err != nil {

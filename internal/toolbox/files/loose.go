@@ -2,43 +2,58 @@ package files
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
 // How a text may differ from the lines it is matched with.
 const (
-	byLineEnds = "its line ends differ"
-	byTrailing = "white space at the end of lines differs"
-	byIndent   = "its indentation differs; new_string was indented like the file"
+	byTypography = "the file has other quotes, dashes or spaces there; what new_string shares with it was kept as in the file"
+	byTrailing   = "white space at the end of lines differs"
+	byIndent     = "its indentation differs; new_string was indented like the file"
+	byOldIndent  = "its indentation differs; new_string, indented like the file already, was taken as it is"
 )
 
-// substituteLoosely replaces old by new where it stands in text but for its
-// line ends, white space at the end of lines, or the indentation of all of it.
-// It takes whole lines only, and only if there is one place that fits. how says
-// what was overlooked, "" if old is not there even so.
-func substituteLoosely(text, old, new string) (got, how string, err error) {
-	if old, new := plainEnds(old), plainEnds(new); old != new && strings.Contains(text, old) && !strings.Contains(text, "\r\n") {
-		got, _, err := substitute(text, old, new, false)
-		return got, byLineEnds, err
-	}
-	b := newBlock(text, plainEnds(old))
-	if !strings.ContainsFunc(old, func(r rune) bool { return r > ' ' }) {
-		return "", "", nil
-	}
-	if at := b.find(func(have, want string) bool { return trimEnd(have) == trimEnd(want) }); len(at) > 0 {
-		return b.replace(at, plainEnds(new), byTrailing)
-	}
-	if at := b.find(func(have, want string) bool { return strings.TrimSpace(have) == strings.TrimSpace(want) }); len(at) == 1 {
-		if indented, ok := b.indentLike(at[0], plainEnds(new)); ok {
-			return b.replace(at, indented, byIndent)
-		}
-	} else if len(at) > 1 {
-		return "", "", b.tooMany(at)
-	}
-	return "", "", nil
+// loose is what became of a text that was looked for loosely.
+type loose struct {
+	text string
+	n    int    // how many places were changed; 0 if it is not there even so
+	how  string // what was overlooked
 }
 
-func plainEnds(s string) string { return strings.ReplaceAll(s, "\r\n", "\n") }
+// substituteLoosely replaces old by new where it stands in text but for the
+// forms of its quotes, dashes and spaces, for white space at the end of lines,
+// or for the indentation of all of it: in one place or, with all, wherever it
+// stands in the same way. Line ends are plain everywhere, unless the text has
+// both kinds.
+func substituteLoosely(text, old, new string, all bool) (loose, error) {
+	if !strings.ContainsFunc(old, func(r rune) bool { return r > ' ' }) {
+		return loose{}, nil
+	}
+	if l, err := substituteFolded(text, old, new, all); l.n > 0 || err != nil {
+		return l, err
+	}
+	b := newBlock(text, old)
+	if at := b.find(func(have, want string) bool { return trimEnd(have) == trimEnd(want) }, all); len(at) > 0 {
+		if len(at) > 1 && !all {
+			return loose{}, b.tooMany(at)
+		}
+		return b.replace(at, byTrailing, func(int) string { return new }), nil
+	}
+	at := b.find(func(have, want string) bool { return strings.TrimSpace(have) == strings.TrimSpace(want) }, all)
+	if len(at) > 1 && !all {
+		return loose{}, b.tooMany(at)
+	}
+	how, written := byIndent, make(map[int]string)
+	for _, i := range at {
+		indented, as, ok := b.indentLike(i, new)
+		if !ok {
+			return loose{}, nil
+		}
+		written[i], how = indented, as
+	}
+	return b.replace(at, how, func(i int) string { return written[i] }), nil
+}
 
 func trimEnd(s string) string { return strings.TrimRight(s, " \t\r\n") }
 
@@ -55,34 +70,40 @@ func newBlock(text, old string) *block {
 	return b
 }
 
-// find lists where all wanted lines stand, each equal to the one there.
-func (b *block) find(equal func(have, want string) bool) (places []int) {
-next:
-	for at := range len(b.lines) - len(b.want) + 1 {
-		for i, w := range b.want {
-			if !equal(b.lines[at+i], w) {
-				continue next
-			}
+// find lists where all wanted lines stand, each equal to the one there; with
+// apart only places that have no line in common.
+func (b *block) find(equal func(have, want string) bool, apart bool) (places []int) {
+	for at := 0; at+len(b.want) <= len(b.lines); at++ {
+		if !slices.EqualFunc(b.lines[at:at+len(b.want)], b.want, equal) {
+			continue
 		}
 		places = append(places, at)
+		if apart {
+			at += len(b.want) - 1
+		}
 	}
 	return places
 }
 
-// replace puts new in the place of the wanted lines. More than one place is
-// too many.
-func (b *block) replace(places []int, new, how string) (string, string, error) {
-	if len(places) > 1 {
-		return "", "", b.tooMany(places)
+// replace puts what written says in the place of the wanted lines.
+func (b *block) replace(places []int, how string, written func(at int) string) loose {
+	text := strings.Join(b.lines, "")
+	var out strings.Builder
+	done, line := 0, 0 // the same place in bytes and in lines
+	begin := 0
+	for _, at := range places {
+		begin += len(strings.Join(b.lines[line:at], ""))
+		found := strings.Join(b.lines[at:at+len(b.want)], "")
+		end := begin + len(found)
+		out.WriteString(text[done:begin])
+		out.WriteString(strings.ReplaceAll(written(at), "\n", lineEnd(text, begin)))
+		if done = end; !b.ended {
+			done = begin + len(strings.TrimRight(found, "\r\n"))
+		}
+		begin, line = end, at+len(b.want)
 	}
-	at := places[0]
-	text, begin := strings.Join(b.lines, ""), len(strings.Join(b.lines[:at], ""))
-	end := begin + len(strings.Join(b.lines[at:at+len(b.want)], ""))
-	lf := lineEnd(text, begin)
-	if !b.ended {
-		end = begin + len(strings.TrimRight(text[begin:end], "\r\n"))
-	}
-	return text[:begin] + strings.ReplaceAll(new, "\n", lf) + text[end:], how, nil
+	out.WriteString(text[done:])
+	return loose{out.String(), len(places), how}
 }
 
 // tooMany is the error of wanted lines that stand in several places.
@@ -95,9 +116,10 @@ func (b *block) tooMany(places []int) error {
 }
 
 // indentLike gives the lines of new the indentation that the wanted lines have
-// in the file. That can be told if each indentation in old stands for one in
-// the file, and each one in new either stands in old or all are off by the same.
-func (b *block) indentLike(at int, new string) (string, bool) {
+// in the file, unless new has it already. That can be told if each indentation
+// in old stands for one in the file, and each one in new either stands in old
+// or all are off by the same.
+func (b *block) indentLike(at int, new string) (indented, how string, ok bool) {
 	stands := make(map[string]string)
 	for i, w := range b.want {
 		if strings.TrimSpace(w) == "" {
@@ -105,9 +127,13 @@ func (b *block) indentLike(at int, new string) (string, bool) {
 		}
 		have := indent(b.lines[at+i])
 		if other, ok := stands[indent(w)]; ok && other != have {
-			return "", false
+			return "", "", false
 		}
 		stands[indent(w)] = have
+	}
+	if least := leastIndent(strings.Split(new, "\n")); least != "" &&
+		least == leastIndent(b.lines[at:at+len(b.want)]) && least != leastIndent(b.want) {
+		return new, byOldIndent, true
 	}
 	var out strings.Builder
 	for line := range strings.Lines(new) {
@@ -117,11 +143,25 @@ func (b *block) indentLike(at int, new string) (string, bool) {
 		}
 		in, ok := reindent(indent(line), stands)
 		if !ok {
-			return "", false
+			return "", "", false
 		}
 		out.WriteString(in + line[len(indent(line)):])
 	}
-	return out.String(), true
+	return out.String(), byIndent, true
+}
+
+// leastIndent is the indentation that the lines which are not blank share.
+func leastIndent(lines []string) string {
+	least, found := "", false
+	for _, l := range lines {
+		if strings.TrimSpace(l) == "" {
+			continue
+		}
+		if in := indent(l); !found || len(in) < len(least) {
+			least, found = in, true
+		}
+	}
+	return least
 }
 
 // reindent is what an indentation stands for. One that is not known may follow

@@ -31,7 +31,16 @@ func notFound(text, old string) error {
 	for i := at; i < min(at+len(wanted), len(lines)); i++ {
 		fmt.Fprintf(&b, "\n%d: %s", i+1, clip(strings.TrimRight(lines[i], "\r")))
 	}
-	if score == float64(len(wanted)) {
+	why := ""
+	for i, w := range wanted {
+		if why == "" && at+i < len(lines) {
+			why = differs(lines[at+i], w)
+		}
+	}
+	switch {
+	case why != "":
+		b.WriteString("\n(" + why + ")")
+	case score == float64(len(wanted)):
 		b.WriteString("\n(only white space differs)")
 	}
 	return absent(b.String())
@@ -42,13 +51,13 @@ func notFound(text, old string) error {
 func nearest(lines, wanted []string) (at int, best float64) {
 	want := make([]string, len(wanted))
 	for i, w := range wanted {
-		want[i] = clip(strings.TrimSpace(w))
+		want[i] = clip(folded(strings.TrimSpace(w)))
 	}
 	for i := range lines {
 		score := 0.0
 		for j, w := range want {
 			if i+j < len(lines) {
-				score += alike(clip(strings.TrimSpace(lines[i+j])), w)
+				score += alike(clip(folded(strings.TrimSpace(lines[i+j]))), w)
 			}
 		}
 		if score > best {

@@ -32,8 +32,8 @@ func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
 }
 
 // rewrite is content in the manner of old: with its byte order mark, and with
-// its line ends if they are all of the Windows kind and content has none of
-// those. Reading shows neither, so the model cannot be expected to write them.
+// its line ends if they are all of one kind. Reading shows neither, so the
+// model cannot be expected to write them.
 func rewrite(path string, old []byte, content string) ([]byte, error) {
 	if strings.ContainsRune(content, 0) {
 		return nil, errors.New("content holds a NUL byte; this tool writes text")
@@ -44,8 +44,8 @@ func rewrite(path string, old []byte, content string) ([]byte, error) {
 	if bytes.HasPrefix(old, []byte(bom)) && !strings.HasPrefix(content, bom) {
 		content = bom + content
 	}
-	if n := bytes.Count(old, []byte("\n")); n > 0 && bytes.Count(old, []byte("\r\n")) == n && !strings.Contains(content, "\r") {
-		content = strings.ReplaceAll(content, "\n", "\r\n")
+	if ends := endingOf(string(old)); bytes.ContainsAny(old, "\r\n") && ends != mixed {
+		content = ends.write(ends.given(content))
 	}
 	return append([]byte{}, content...), nil
 }
