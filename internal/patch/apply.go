@@ -17,6 +17,8 @@ type Change struct {
 	// Loose is set if a hunk matched only when line ends or white space at the
 	// end of lines were left out of account.
 	Loose bool
+	// Assumed says what had to be assumed about hunks that leave it open.
+	Assumed []string
 }
 
 // Names lists the files a patch speaks of, each once.
@@ -61,7 +63,7 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 func add(changes []Change, c Change) []Change {
 	for i, before := range changes {
 		if before.Path == c.Path && c.From == "" && before.New != nil {
-			changes[i].New, changes[i].Loose = c.New, before.Loose || c.Loose
+			changes[i].New, changes[i].Loose, changes[i].Assumed = c.New, before.Loose || c.Loose, append(before.Assumed, c.Assumed...)
 			if c.Mode != AsItIs {
 				changes[i].Mode = c.Mode
 			}
@@ -97,11 +99,10 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	if f.Whole {
 		return c, nil
 	}
-	content, loose, err := f.content(old)
+	content, err := f.content(old, &c)
 	if err != nil {
 		return c, err
 	}
-	c.Loose = loose
 	switch {
 	case f.New != "":
 		c.New = append([]byte{}, content...)
@@ -111,15 +112,19 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	return c, nil
 }
 
-// content is the file after every hunk.
-func (f File) content(old []byte) (text string, loose bool, err error) {
+// content is the file after every hunk; how it had to be found is noted in c.
+func (f File) content(old []byte, c *Change) (text string, err error) {
 	s := newSheet(string(old))
 	for i, h := range f.Hunks {
 		if err := s.enter(h); err != nil {
-			return "", false, fmt.Errorf("%s, hunk %d of %d: %w", f.name(), i+1, len(f.Hunks), err)
+			return "", fmt.Errorf("%s, hunk %d of %d: %w", f.name(), i+1, len(f.Hunks), err)
+		}
+		if s.assumed != "" {
+			c.Assumed = append(c.Assumed, fmt.Sprintf("hunk %d %s", i+1, s.assumed))
 		}
 	}
-	return s.String(), s.loose, nil
+	c.Loose = s.loose
+	return s.String(), nil
 }
 
 func (f File) name() string {
@@ -131,12 +136,13 @@ func (f File) name() string {
 
 // sheet is a file with hunks written into it.
 type sheet struct {
-	lines []string // as they are, with their ends
-	gone  []bool
-	come  [][]string // what comes before each line, and after the last
-	shift int        // how far from where it said the last hunk was
-	loose bool
-	bare  bool // the file had no last line end and is to have none
+	lines   []string // as they are, with their ends
+	gone    []bool
+	come    [][]string // what comes before each line, and after the last
+	shift   int        // how far from where it said the last hunk was
+	loose   bool
+	assumed string // what was assumed about the last hunk
+	bare    bool   // the file had no last line end and is to have none
 }
 
 func newSheet(text string) *sheet {
@@ -147,10 +153,27 @@ func newSheet(text string) *sheet {
 
 // enter finds the place of a hunk and notes what it does there.
 func (s *sheet) enter(h Hunk) error {
+	s.assumed = ""
 	at, how, err := s.place(h)
+	if err != nil && h.Unspaced != nil {
+		asWritten := h
+		asWritten.Lines = h.Unspaced
+		if at, how, also := s.place(asWritten); also == nil {
+			s.assumed = "has lines of context without the space that belongs before them"
+			return s.write(asWritten, at, how)
+		}
+	}
 	if err != nil {
 		return err
 	}
+	if h.Unspaced != nil {
+		s.assumed = "has lines of context without the space that belongs before them"
+	}
+	return s.write(h, at, how)
+}
+
+// write notes what a hunk does at its place.
+func (s *sheet) write(h Hunk, at int, how likeness) error {
 	if h.Line > 0 && len(h.old()) > 0 {
 		s.shift = at - (h.Line - 1)
 	}

@@ -10,7 +10,7 @@ import (
 // hunks have no numbers: "@@ line" names a line to pass first.
 func (r *reader) envelope() (p Patch, err error) {
 	for !r.done() {
-		line := r.peek(0)
+		line := strings.TrimLeft(r.peek(0), " \t")
 		r.at++
 		verb, name, _ := strings.Cut(line, ": ")
 		f := File{Old: strings.TrimSpace(name), New: strings.TrimSpace(name)}
@@ -43,7 +43,7 @@ func (r *reader) envelope() (p Patch, err error) {
 // added reads the content of a new file.
 func (r *reader) added() ([]Hunk, error) {
 	h := Hunk{Counted: true}
-	for ; !r.done() && !strings.HasPrefix(r.peek(0), "*** "); r.at++ {
+	for ; !r.done() && !r.marks(); r.at++ {
 		line := r.peek(0)
 		if !strings.HasPrefix(line, "+") {
 			if strings.TrimSpace(line) == "" {
@@ -63,7 +63,10 @@ func (r *reader) update(f *File) error {
 		f.New = strings.TrimSpace(to)
 		r.at++
 	}
-	for !r.done() && (!strings.HasPrefix(r.peek(0), "*** ") || r.peek(0) == "*** End of File") {
+	for r.headers(0) { // of a diff, which says the same again
+		r.at += 2
+	}
+	for !r.done() && (!r.marks() || r.peek(0) == "*** End of File") {
 		began := r.at
 		h, err := r.looseHunk()
 		if err != nil {
@@ -92,21 +95,53 @@ func (r *reader) looseHunk() (h Hunk, err error) {
 			h.After = append(h.After, anchor)
 		}
 	}
-	n := 0
-	for r.at+n < len(r.lines) && op(r.peek(n)) != 0 {
-		n++
+	var bare bool // there is a line of context without its space
+	for ; !r.done() && !r.marks() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
+		l := r.peek(0)
+		switch op(l) {
+		case ' ':
+			h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
+			h.Lines = append(h.Lines, Line{Op: ' ', Text: strings.TrimPrefix(l, " ")})
+		case '+', '-':
+			h.Unspaced = append(h.Unspaced, Line{Op: l[0], Text: l[1:]})
+			h.Lines = append(h.Lines, Line{Op: l[0], Text: l[1:]})
+		case '\\':
+			if n := len(h.Lines); n > 0 {
+				h.Lines[n-1].Bare, h.Unspaced[n-1].Bare = true, true
+			}
+		default:
+			bare = true
+			h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
+			h.Lines = append(h.Lines, Line{Op: ' ', Text: l})
+		}
 	}
-	h.Lines = r.body(n)
-	switch next := r.peek(0); {
-	case next == "*** End of File":
+	if r.peek(0) == "*** End of File" {
 		h.AtEnd = true
 		r.at++
-	case r.done(), strings.HasPrefix(next, "*** "), strings.HasPrefix(next, "@@"):
-	default:
-		return h, fmt.Errorf("line %d: a line of a hunk begins with a space, + or -, not %q", r.at+1, short(next))
 	}
-	h.Lines = trimmed(h.Lines)
+	h.Lines, h.Unspaced = trimmed(h.Lines), trimmed(h.Unspaced)
+	h.Open = h.Line == 0
+	if !bare {
+		h.Unspaced = nil
+	}
 	return h, nil
+}
+
+// marks reports whether the next line is one of the envelope's own. The last
+// lines of a patch may be indented, as if they were context.
+func (r *reader) marks() bool {
+	if strings.HasPrefix(r.peek(0), "*** ") {
+		return true
+	}
+	if !strings.HasPrefix(strings.TrimSpace(r.peek(0)), "*** End Patch") {
+		return false
+	}
+	for _, l := range r.lines[r.at+1:] {
+		if strings.TrimSpace(l) != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // short is the beginning of a line, enough to recognise it.

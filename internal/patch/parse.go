@@ -39,7 +39,11 @@ type Hunk struct {
 	After   []string // lines to pass first, one after the other
 	AtEnd   bool     // its old lines are the last of the file
 	Counted bool     // its header counts no old lines, so Line is the one before
+	Open    bool     // it may go to the end of the file if nothing says where
 	Lines   []Line
+	// Unspaced is how its lines read if those of context were written without
+	// the space before them; nil if they all have it.
+	Unspaced []Line
 }
 
 // Line is one line of a hunk: Op is ' ' for one that stays, '-' for one that
@@ -56,26 +60,34 @@ const (
 )
 
 // Parse reads a patch: unified diffs of one or more files, as diff and git
-// write them, or the form that begins with "*** Begin Patch". Counts and line
-// numbers may be wrong, and what stands around the diffs is passed over.
-func Parse(text string) (Patch, error) {
+// write them, the form that begins with "*** Begin Patch", or blocks of lines
+// to search and lines to replace them by. Counts and line numbers may be wrong,
+// and what stands around the diffs is passed over.
+func Parse(text string) (Patch, error) { return ParseFor("", text) }
+
+// ParseFor is [Parse] for a patch that need not name its file, since it is for
+// the one at path.
+func ParseFor(path, text string) (Patch, error) {
 	if len(text) > maxPatch {
 		return nil, fmt.Errorf("the patch is too long (%d bytes, at most %d)", len(text), maxPatch)
 	}
 	if n := strings.Count(text, "\n"); n > 0 && strings.Count(text, "\r\n") == n {
 		text = strings.ReplaceAll(text, "\r\n", "\n") // the patch's own line ends, not the file's
 	}
-	r := &reader{lines: strings.Split(text, "\n")}
+	r := &reader{lines: strings.Split(text, "\n"), path: path}
 	parse := r.unified
-	if r.seek("*** Begin Patch") || r.seek("*** Update File: ", "*** Add File: ", "*** Delete File: ") {
+	switch {
+	case r.seek("*** Begin Patch"), r.seek("*** Update File: ", "*** Add File: ", "*** Delete File: "):
 		parse = r.envelope
+	case r.searches():
+		parse = r.replacements
 	}
 	p, err := parse()
 	switch {
 	case err != nil:
 		return nil, err
 	case len(p) == 0:
-		return nil, errors.New("this is no patch: it has neither \"--- \" and \"+++ \" lines nor \"*** Begin Patch\"")
+		return nil, errors.New("this is no patch: it has neither \"--- \" and \"+++ \" lines nor \"*** Begin Patch\". Send\n*** Begin Patch\n*** Update File: path\n@@\n context\n-old line\n+new line\n*** End Patch")
 	case len(p) > maxFiles:
 		return nil, fmt.Errorf("the patch has too many files (%d, at most %d)", len(p), maxFiles)
 	}
@@ -86,6 +98,7 @@ func Parse(text string) (Patch, error) {
 type reader struct {
 	lines []string
 	at    int
+	path  string // the file of what names none
 }
 
 func (r *reader) done() bool { return r.at >= len(r.lines) }
@@ -102,7 +115,7 @@ func (r *reader) peek(n int) string {
 // no diff comes before.
 func (r *reader) seek(prefixes ...string) bool {
 	for i, l := range r.lines {
-		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(l, p) }) {
+		if slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(strings.TrimLeft(l, " \t"), p) }) {
 			r.at = i
 			return true
 		}
@@ -120,6 +133,12 @@ func (r *reader) unified() (p Patch, err error) {
 		case strings.HasPrefix(r.peek(0), "diff --git "), r.headers(0):
 			f, err := r.diff()
 			if err != nil {
+				return nil, err
+			}
+			p = append(p, f)
+		case strings.HasPrefix(r.peek(0), "@@") && len(p) == 0 && r.path != "":
+			f := File{Old: r.path, New: r.path}
+			if f.Hunks, err = r.hunks(); err != nil {
 				return nil, err
 			}
 			p = append(p, f)
@@ -152,15 +171,8 @@ func (r *reader) diff() (f File, err error) {
 		r.at += 2
 	}
 	f.Old, f.New = from, to
-	for strings.HasPrefix(r.peek(0), "@@") {
-		h, err := r.hunk()
-		if err != nil {
-			return f, err
-		}
-		f.Hunks = append(f.Hunks, h)
-		for !r.done() && r.peek(0) == "" {
-			r.at++
-		}
+	if f.Hunks, err = r.hunks(); err != nil {
+		return f, err
 	}
 	switch {
 	case f.Old == "" && f.New == "":
@@ -169,6 +181,21 @@ func (r *reader) diff() (f File, err error) {
 		return f, fmt.Errorf("line %d: %s: there is nothing to change; only content, names and modes can be patched", began, f.New)
 	}
 	return f, nil
+}
+
+// hunks reads the hunks that follow.
+func (r *reader) hunks() (list []Hunk, err error) {
+	for strings.HasPrefix(r.peek(0), "@@") {
+		h, err := r.hunk()
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, h)
+		for !r.done() && r.peek(0) == "" {
+			r.at++
+		}
+	}
+	return list, nil
 }
 
 // gitHeader reads the lines that git writes before a diff, and the names and

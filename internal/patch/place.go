@@ -77,6 +77,10 @@ func (s *sheet) gap(h Hunk) (int, error) {
 	case h.Counted && h.Line+s.shift >= 0 && h.Line+s.shift <= len(s.lines):
 		return h.Line + s.shift, nil
 	}
+	if h.Open {
+		s.assumed = "has no lines to find its place by, so it went to the end of the file"
+		return len(s.lines), nil
+	}
 	return 0, errNoContext
 }
 

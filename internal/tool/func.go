@@ -20,7 +20,8 @@ import (
 // Func is a Tool made from typed functions. In must be a struct; its fields
 // and their tags give the schema: `json` the name (omitzero or omitempty makes
 // it optional), `doc` the description, `enum` the allowed values separated by
-// "|", `also` other names by which models call the argument.
+// "|", `also` other names by which models call the argument. One that is
+// `hidden` is understood but not offered.
 type Func[In any] struct {
 	Name, Doc string
 	Aliases   []Alias
@@ -66,7 +67,8 @@ func (c funcCall[In]) Run(ctx context.Context, out io.Writer) (Result, error) {
 // arguments is what a struct type says about a tool's arguments.
 type arguments struct {
 	schema   json.RawMessage
-	names    []string
+	names    []string // of all arguments
+	offered  []string // of those that are not hidden
 	required []string
 	also     map[string]string // folded other name → name
 	enums    map[string][]string
@@ -87,6 +89,9 @@ func readArguments(t reflect.Type) *arguments {
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		a.names = append(a.names, name)
+		if f.Tag.Get("hidden") == "" {
+			a.offered = append(a.offered, name)
+		}
 		if !strings.Contains(opts, "omit") {
 			a.required = append(a.required, name)
 		}
@@ -120,15 +125,16 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 		if !slices.Contains(a.names, k) {
 			var known bool
 			if name, known = a.also[fold(k)]; !known {
-				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(a.names, ", "))
+				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(a.offered, ", "))
 			}
 		}
-		if _, twice := named[name]; twice {
+		if bytes.Equal(v, []byte("null")) {
+			continue
+		}
+		if before, twice := named[name]; twice && !sameValue(before, v) {
 			return fmt.Errorf("argument %q is given twice", name)
 		}
-		if !bytes.Equal(v, []byte("null")) {
-			named[name] = v
-		}
+		named[name] = v
 	}
 	for _, name := range a.required {
 		if _, ok := named[name]; !ok {
@@ -139,6 +145,12 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 		return err
 	}
 	return unmarshalNamed(named, in)
+}
+
+// sameValue reports whether two JSON values are the same.
+func sameValue(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
 }
 
 func (a *arguments) checkEnums(named map[string]json.RawMessage) error {
@@ -228,6 +240,9 @@ func schemaOf(t reflect.Type) map[string]any {
 func structSchema(t reflect.Type) map[string]any {
 	props, required := map[string]any{}, []string{}
 	for f := range t.Fields() {
+		if f.Tag.Get("hidden") != "" {
+			continue
+		}
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
 		p := schemaOf(f.Type)
 		if doc := f.Tag.Get("doc"); doc != "" {

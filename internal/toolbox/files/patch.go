@@ -23,6 +23,7 @@ import (
 var patchDoc string
 
 type patchArgs struct {
+	Path   string `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
 	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"the patch: a unified diff, or *** Begin Patch … *** End Patch"`
 	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what would happen"`
 }
@@ -58,7 +59,7 @@ func (t patcher) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, 
 
 // changes works out what the patch would do to the files as they are now.
 func (t patcher) changes(a patchArgs) (*changeSet, error) {
-	p, err := patch.Parse(a.Patch)
+	p, err := patch.ParseFor(a.Path, a.Patch)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +76,9 @@ func (t patcher) changes(a patchArgs) (*changeSet, error) {
 		return nil, err
 	}
 	for _, c := range changes {
+		if c.Old != nil && c.New != nil {
+			c.New = []byte(endingOf(string(c.Old)).keep(string(c.Old), string(c.New)))
+		}
 		if err := set.add(c); err != nil {
 			return nil, err
 		}
@@ -212,6 +216,9 @@ func (s *changeSet) add(c patch.Change) error {
 	}
 	if c.Loose {
 		f.Note = noted(f.Note, "matched although line ends or white space at the end of lines differ")
+	}
+	for _, what := range c.Assumed {
+		f.Note = noted(f.Note, what)
 	}
 	if c.New == nil && s.modes[c.Path]&fs.ModeSymlink != 0 {
 		f.Note = "it was a link; what it pointed to is still there"

@@ -289,3 +289,40 @@ func TestPatchOfModes(t *testing.T) {
 	must(t, tools, "patch", "patch", "diff --git a/f b/h\nold mode 100644\nnew mode 100755\nrename from f\nrename to h\n")
 	mode("h", 0o750)
 }
+
+// Whatever line ends a patch is written with, those of the file are kept.
+func TestPatchKeepsTheLineEndsOfTheFile(t *testing.T) {
+	for _, tc := range []struct{ name, file, patch, want string }{
+		{"context to the byte, plain lines that come", "a\r\nb\r\nc\r\n", "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n a\r\n-b\r\n+B\n+new\n c\r\n", "a\r\nB\r\nnew\r\nc\r\n"},
+		{"the reverse", "a\nb\nc\n", "--- a/f\n+++ b/f\n@@ -1,3 +1,4 @@\n a\n-b\n+B\r\n+new\r\n c\n", "a\nB\nnew\nc\n"},
+		{"no context", "a\r\nb\r\n", "--- a/f\n+++ b/f\n@@ -1,0 +2 @@\n+new\n", "a\r\nnew\r\nb\r\n"},
+		{"at the end", "a\r\nb\r\n", "*** Begin Patch\n*** Update File: f\n+new\n*** End Patch", "a\r\nb\r\nnew\r\n"},
+		{"search and replace", "a\r\nb\r\n", "f\n<<<<<<< SEARCH\na\nb\n=======\n1\n2\n3\n>>>>>>> REPLACE", "1\r\n2\r\n3\r\n"},
+		{"a conversion", "a\r\nb\r\n", "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n-a\r\n-b\r\n+a\n+b\n", "a\nb\n"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			tools, dir := open(t)
+			put(t, dir+"/f", tc.file)
+			must(t, tools, "patch", "patch", tc.patch)
+			if got, err := os.ReadFile(dir + "/f"); err != nil || string(got) != tc.want {
+				t.Errorf("got %q, want %q", got, tc.want)
+			}
+		})
+	}
+}
+
+// A patch for one file need not name it.
+func TestPatchForOneFile(t *testing.T) {
+	for name, text := range map[string]string{
+		"hunks":  "@@ -1,2 +1,2 @@\n a\n-b\n+c\n",
+		"blocks": "------- SEARCH\nb\n=======\nc\n+++++++ REPLACE\n",
+		"diff":   "--- a/f\n+++ b/f\n@@ -1,2 +1,2 @@\n a\n-b\n+c\n",
+	} {
+		tools, dir := open(t)
+		put(t, dir+"/f", "a\nb\n")
+		must(t, tools, "patch", "path", "f", "diff", text)
+		if got, _ := os.ReadFile(dir + "/f"); string(got) != "a\nc\n" {
+			t.Errorf("%s: got %q", name, got)
+		}
+	}
+}
