@@ -87,7 +87,7 @@ func ParseFor(path, text string) (Patch, error) {
 	case err != nil:
 		return nil, err
 	case len(p) == 0:
-		return nil, errors.New("this is no patch: it has neither \"--- \" and \"+++ \" lines nor \"*** Begin Patch\". Send\n*** Begin Patch\n*** Update File: path\n@@\n context\n-old line\n+new line\n*** End Patch")
+		return nil, errors.New("this is no patch: it has neither \"--- \" and \"+++ \" lines nor \"*** Begin Patch\"; send *** Begin Patch, *** Update File: path, @@, lines that begin with a space, - or +, and *** End Patch, each on a line of its own")
 	case len(p) > maxFiles:
 		return nil, fmt.Errorf("the patch has too many files (%d, at most %d)", len(p), maxFiles)
 	}

@@ -40,7 +40,7 @@ func (f Func[In]) Spec() Spec {
 func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, error) {
 	var in In
 	if err := argumentsOf(reflect.TypeFor[In]()).decode(args, &in); err != nil {
-		return nil, fmt.Errorf("%s: %w", f.Name, err)
+		return nil, &ArgumentError{f.Name, err}
 	}
 	plan, err := f.Plan(ctx, in)
 	if err != nil {
@@ -48,6 +48,16 @@ func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, erro
 	}
 	return funcCall[In]{f, in, plan}, nil
 }
+
+// ArgumentError is the error of a call whose arguments are not those that the
+// tool takes.
+type ArgumentError struct {
+	Tool string
+	Err  error
+}
+
+func (e *ArgumentError) Error() string { return e.Tool + ": " + e.Err.Error() }
+func (e *ArgumentError) Unwrap() error { return e.Err }
 
 type funcCall[In any] struct {
 	f    Func[In]

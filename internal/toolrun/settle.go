@@ -145,6 +145,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	if a.err == nil {
 		r.record(ctx, res.Facts)
 	}
+	text = a.noted(text)
 	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
 	title := a.plan().Title
 	err := errors.Join(

@@ -20,7 +20,6 @@ package toolrun
 import (
 	"context"
 	"errors"
-	"fmt"
 	"strings"
 	"sync"
 	"time"
@@ -144,6 +143,7 @@ type admission struct {
 	err      error  // why it must not run, or how it failed
 	ran      bool
 	kept     Kept
+	note     string // how the call was read, if it was not written for our tools
 }
 
 func (a *admission) policyCase() policy.Case {
@@ -238,25 +238,15 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 	if a.err = ctx.Err(); a.err != nil {
 		return a
 	}
-	t, ok := r.Set.Lookup(c.Name)
-	if !ok {
-		a.err = fmt.Errorf("there is no tool named %q; there are %s", c.Name, names(r.Set))
-		return a
-	}
-	a.tool = t.Spec().Name
-	if r.Set.Off(c.Name) {
+	off := r.prepare(ctx, a)
+	if off {
 		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
 		a.by = "policy"
 		if a.err == nil {
 			a.err = &Denied{a.opinion.String()}
 		}
-		return a
 	}
-	if c.Broken != "" {
-		a.err = fmt.Errorf("%s: the arguments are not a JSON object: %s", a.tool, head(c.Broken, 200))
-		return a
-	}
-	if a.prepared, a.err = t.Prepare(ctx, c.Args); a.err != nil {
+	if a.err != nil || off {
 		return a
 	}
 	if r.Direct {

@@ -68,7 +68,7 @@ func TodoWrite(todos Todos) tool.Tool {
 		Plan: func(_ context.Context, a writeArgs) (tool.Plan, error) {
 			list, err := check(a.Todos, todos.List())
 			if err != nil {
-				return tool.Plan{}, err
+				return tool.Plan{}, &tool.ArgumentError{Tool: "todowrite", Err: err}
 			}
 			return tool.Plan{Title: Summary(list), Effects: []tool.Effect{{Kind: tool.Note, Target: target}}, Preview: table(list)}, nil
 		},

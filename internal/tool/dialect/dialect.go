@@ -1,0 +1,192 @@
+// Package dialect reads calls that models learned to write for other agents'
+// tools as calls of ours. What it knows stands in one table, calls.txt: names of
+// tools and arguments, what may be ignored, and what to do where nothing of ours
+// does the same. It is asked only about calls that are not understood as they
+// stand, and never guesses: what could mean two things is refused with a word
+// about the right call.
+package dialect
+
+import (
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+)
+
+//go:embed calls.txt
+var table string
+
+// Call is a call of ours.
+type Call struct {
+	Tool string
+	Args json.RawMessage
+	Note string // what was taken for what, in words for the model
+}
+
+// Refused is the error of a call that is known and that nothing of ours does.
+type Refused struct{ Tool, Instead string }
+
+func (r *Refused) Error() string { return fmt.Sprintf("%s: %s", r.Tool, r.Instead) }
+
+// Read reads a call. It reports false for one that the table does not know, or
+// not with these arguments.
+func Read(tool string, args json.RawMessage) (Call, bool, error) {
+	given := make(map[string]json.RawMessage)
+	if len(args) > 0 && json.Unmarshal(args, &given) != nil {
+		return Call{}, false, nil
+	}
+	var refused error
+	for _, r := range rows()[fold(tool)] {
+		if !r.applies(given) {
+			continue
+		}
+		if r.ours == "" {
+			return Call{}, true, &Refused{tool, r.instead}
+		}
+		c, err := r.read(tool, given)
+		if err == nil {
+			return c, true, nil
+		}
+		refused = &Refused{tool, err.Error()}
+	}
+	return Call{}, refused != nil, refused
+}
+
+// Tools lists every name the table knows a tool by.
+func Tools() []string { return slices.Sorted(maps.Keys(rows())) }
+
+// Ours lists the tools of ours that a tool of theirs is taken for.
+func Ours(tool string) (names []string) {
+	for _, r := range rows()[fold(tool)] {
+		if r.ours != "" {
+			names = append(names, r.ours)
+		}
+	}
+	return names
+}
+
+// row is one line of the table.
+type row struct {
+	agent, ours, instead string
+	when, is             string // the argument that must have a value, and that value
+	args                 map[string]arg
+}
+
+// arg is what becomes of an argument.
+type arg struct {
+	ours, by string
+	ignored  bool
+	needed   bool
+}
+
+var rows = sync.OnceValue(func() map[string][]row {
+	all := make(map[string][]row)
+	for line := range strings.Lines(table) {
+		line = strings.TrimSpace(line)
+		if line == "" || strings.HasPrefix(line, "#") {
+			continue
+		}
+		cell := strings.SplitN(line, "|", 4)
+		for i := range cell {
+			cell[i] = strings.TrimSpace(cell[i])
+		}
+		name, condition, _ := strings.Cut(strings.TrimSuffix(cell[1], "]"), "[")
+		r := row{agent: cell[0], ours: cell[2], args: make(map[string]arg)}
+		r.when, r.is, _ = strings.Cut(condition, "=")
+		if r.ours == "-" {
+			r.ours, r.instead = "", cell[3]
+		} else {
+			for word := range strings.FieldsSeq(cell[3]) {
+				theirs, a := readArg(word)
+				r.args[fold(theirs)] = a
+			}
+		}
+		all[fold(name)] = append(all[fold(name)], r)
+	}
+	return all
+})
+
+func readArg(word string) (theirs string, a arg) {
+	if name, ok := strings.CutSuffix(word, "!"); ok {
+		return name, arg{ignored: true}
+	}
+	word, a.needed = strings.CutSuffix(word, "*")
+	theirs, a.ours, _ = strings.Cut(word, "=")
+	if !strings.Contains(word, "=") {
+		a.ours = theirs
+	}
+	a.ours, a.by, _ = strings.Cut(a.ours, "/")
+	return theirs, a
+}
+
+// fold makes file_path, filePath and FilePath one name.
+func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
+
+// applies reports whether the row is about a call with these arguments.
+func (r row) applies(given map[string]json.RawMessage) bool {
+	if r.when != "" {
+		var is string
+		if json.Unmarshal(given[r.when], &is) != nil || is != r.is {
+			return false
+		}
+	}
+	if r.ours == "" {
+		return true
+	}
+	there := make(map[string]bool)
+	for name := range given {
+		there[fold(name)] = true
+		if _, known := r.args[fold(name)]; !known && name != r.when {
+			return false
+		}
+	}
+	for name, a := range r.args {
+		if a.needed && !there[name] {
+			return false
+		}
+	}
+	return true
+}
+
+// read makes a call of ours from the arguments of theirs.
+func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
+	w := writing{args: make(map[string]any), given: given}
+	var renamed, ignored []string
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		value, a := given[name], r.args[fold(name)]
+		switch {
+		case name == r.when || string(value) == "null":
+			continue
+		case a.ignored:
+			ignored = append(ignored, name)
+			continue
+		}
+		if err := w.put(a, value); err != nil {
+			return Call{}, fmt.Errorf("%s: %w", name, err)
+		}
+		if a.ours != "" && fold(a.ours) != fold(name) && a.by == "" {
+			renamed = append(renamed, name+" as "+a.ours)
+		}
+	}
+	w.finish()
+	args, err := json.Marshal(w.args)
+	if err != nil {
+		return Call{}, err
+	}
+	c := Call{Tool: r.ours, Args: args}
+	if fold(tool) != fold(r.ours) {
+		renamed = slices.Insert(renamed, 0, tool+" as "+r.ours)
+	}
+	var notes []string
+	if len(renamed) > 0 {
+		notes = append(notes, "taken: "+strings.Join(renamed, ", "))
+	}
+	if len(ignored) > 0 {
+		notes = append(notes, "ignored: "+strings.Join(ignored, ", "))
+	}
+	c.Note = strings.Join(append(notes, w.notes...), "; ")
+	return c, nil
+}

@@ -1,0 +1,117 @@
+package toolrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"coder/internal/chat"
+	"coder/internal/tool"
+	"coder/internal/tool/dialect"
+	"coder/internal/wire"
+)
+
+// prepare finds the tool of a call and prepares it: as it stands or, if that is
+// not understood, as what it means in the way other agents' tools are called.
+// It reports whether the tool is switched off; then nothing is prepared.
+func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
+	t, known := r.Set.Lookup(a.call.Name)
+	if known {
+		a.tool = t.Spec().Name
+		if r.Set.Off(a.tool) {
+			return true
+		}
+	}
+	var meant dialect.Call
+	if a.prepared, meant, a.err = r.read(ctx, a.call, t); a.prepared != nil || a.err != nil {
+		return false
+	}
+	if t, known = r.Set.Lookup(meant.Tool); !known {
+		a.err = r.noSuchTool(a.call.Name)
+		return false
+	}
+	a.tool, a.note = t.Spec().Name, meant.Note
+	if r.Set.Off(a.tool) {
+		return true
+	}
+	a.prepared, a.err = t.Prepare(ctx, meant.Args)
+	return false
+}
+
+// read is the call as it stands, prepared by its tool, or the one that it means
+// where it cannot be meant so: its tool is not there, is a command that is a
+// tool here, has no object for arguments, or does not take those it has.
+func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.Call, meant dialect.Call, err error) {
+	ok := false
+	switch {
+	case t == nil:
+		if meant, ok, err = dialect.Read(c.Name, c.Args); !ok {
+			err = r.noSuchTool(c.Name)
+		}
+		return nil, meant, err
+	case c.Broken != "":
+		meant, err = freeform(t.Spec(), c.Broken)
+		return nil, meant, err
+	case t.Spec().Name == "bash":
+		if meant, ok, err = dialect.Command(c.Args); ok {
+			return nil, meant, err
+		}
+	}
+	as, err = t.Prepare(ctx, c.Args)
+	var wrong *tool.ArgumentError
+	if !errors.As(err, &wrong) {
+		return as, meant, err
+	}
+	meant, ok, refused := dialect.Read(c.Name, c.Args)
+	switch {
+	case refused != nil:
+		return nil, meant, fmt.Errorf("%w (%w)", refused, err)
+	case !ok:
+		return nil, meant, err
+	}
+	return nil, meant, nil
+}
+
+func (r *run) noSuchTool(name string) error {
+	return fmt.Errorf("there is no tool named %q; there are %s", name, names(r.Set))
+}
+
+// freeform reads arguments that are no JSON object as the text of the one
+// argument that the tool requires.
+func freeform(own tool.Spec, text string) (dialect.Call, error) {
+	var schema struct {
+		Required   []string
+		Properties map[string]struct{ Type string }
+	}
+	value := text
+	if json.Unmarshal([]byte(text), &value) != nil {
+		value = text
+	}
+	begins := strings.TrimSpace(value)
+	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 || schema.Properties[schema.Required[0]].Type != "string" ||
+		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) { // JSON that was cut off
+		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, head(text, 200))
+	}
+	name := schema.Required[0]
+	return dialect.Call{Tool: own.Name, Args: wire.Must(map[string]string{name: value}), Note: "taken: the whole text as " + name}, nil
+}
+
+// noted adds to a result how its call was read.
+func (a *admission) noted(text json.RawMessage) json.RawMessage {
+	if a.note == "" {
+		return text
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(text, &object) != nil {
+		return text
+	}
+	note := a.note
+	var before string
+	if json.Unmarshal(object["note"], &before) == nil && before != "" {
+		note += "; " + before
+	}
+	object["note"] = wire.Must(note)
+	return wire.Must(object)
+}
