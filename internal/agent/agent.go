@@ -37,7 +37,7 @@ const (
 	maxSteps     = 500
 )
 
-// Root is a folder of agents. Files must not lead out of it; [mdfile.Dir] makes
+// Root is a folder of agents. Files must not lead out of it; [repofile.Root] is
 // such a file system.
 type Root struct {
 	Path  string // for people

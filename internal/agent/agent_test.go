@@ -12,8 +12,8 @@ import (
 	"testing/fstest"
 
 	"coder/internal/agent"
-	"coder/internal/mdfile"
 	"coder/internal/policy"
+	"coder/internal/repofile"
 	"coder/internal/tool"
 )
 
@@ -123,7 +123,7 @@ func TestAFileThatLeadsOutIsNotRead(t *testing.T) {
 	if err := os.Symlink(secret, filepath.Join(dir, "spy.md")); err != nil {
 		t.Skip("no symbolic links here")
 	}
-	c, warnings := agent.Load(agent.Root{Path: "p", Files: mdfile.Dir(dir)}, agent.Root{Path: "gone", Files: mdfile.Dir(dir + "/gone")})
+	c, warnings := agent.Load(agent.Root{Path: "p", Files: repofile.Below(dir)}, agent.Root{Path: "gone", Files: repofile.Below(dir + "/gone")})
 	if names(c) != "general explore" || len(warnings) != 1 {
 		t.Errorf("agents %s, warnings %v", names(c), warnings)
 	}

@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 
 	"coder/internal/agent"
-	"coder/internal/mdfile"
 	"coder/internal/orchestrator"
+	"coder/internal/repofile"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
 	delegate "coder/internal/toolbox/agent"
@@ -35,11 +35,11 @@ type crew struct {
 // them is said once, however many sessions follow each other.
 func (h *house) newCrew() *crew {
 	roots := []agent.Root{{
-		Path: ".coder/agents", Files: mdfile.Dir(filepath.Join(h.root, ".coder", "agents")), Bounded: h.trusted != trust.Trusted,
+		Path: ".coder/agents", Files: repofile.Below(h.root).Sub(".coder/agents"), Bounded: h.trusted != trust.Trusted,
 	}}
 	if h.home != "" {
 		own := filepath.Join(h.home, "agents")
-		roots = append(roots, agent.Root{Path: filepath.ToSlash(own), Files: mdfile.Dir(own)})
+		roots = append(roots, agent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
 	c := new(crew)
 	c.agents, c.warnings = agent.Load(roots...)

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -9,6 +10,7 @@ import (
 	"coder/internal/lineedit"
 	"coder/internal/mention"
 	"coder/internal/orchestrator"
+	"coder/internal/repofile"
 )
 
 // maxChoices is how many completions are offered at most.
@@ -55,7 +57,7 @@ func (c *console) completeCommand(word string) (choices []lineedit.Choice) {
 // offered only if they are asked for.
 func (c *console) completePath(word string) (choices []lineedit.Choice) {
 	dir, name := filepath.Split(strings.TrimPrefix(word, "@"))
-	entries, err := os.ReadDir(filepath.Join(c.root, dir))
+	entries, err := fs.ReadDir(repofile.Below(c.root), filepath.ToSlash(filepath.Clean(dir)))
 	if err != nil {
 		return nil
 	}

@@ -28,6 +28,7 @@ import (
 	"coder/internal/provider/openai"
 	"coder/internal/provider/scripted"
 	"coder/internal/provider/textcalls"
+	"coder/internal/repofile"
 	"coder/internal/session"
 	"coder/internal/shell"
 	"coder/internal/store/failover"
@@ -359,11 +360,7 @@ func (h *house) scripted() bool { return h.flags.script != "" || h.flags.demo }
 
 // systemPrompt reads the rules once and writes the system text for a mode.
 func (h *house) systemPrompt() func(profile.Mode) string {
-	exists := func(path string) bool { _, err := os.Lstat(path); return err == nil }
-	rules, err := prompt.FindRules(h.home, h.root, readRules, exists)
-	if err != nil {
-		h.warn(fmt.Sprintf("some rules could not be read: %v", err))
-	}
+	rules := h.rules()
 	date := h.env.Now().Format(time.DateOnly)
 	return func(m profile.Mode) string {
 		return prompt.System(prompt.Facts{
@@ -371,27 +368,6 @@ func (h *house) systemPrompt() func(profile.Mode) string {
 			Mode: m.Name, ModeText: m.Prompt, Skills: h.skillSummary(m), Rules: rules, Append: h.flags.appendSystem,
 		})
 	}
-}
-
-// readRules reads a rules file, and no more of it than can be used.
-func readRules(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, fs.ErrNotExist
-	}
-	text := make([]byte, prompt.RulesLimit+1)
-	n, err := f.ReadAt(text, 0)
-	if n > 0 {
-		err = nil
-	}
-	if errors.Is(err, fs.ErrInvalid) || n == 0 {
-		return nil, fs.ErrNotExist
-	}
-	return text[:n], err
 }
 
 // provider builds the model's side: the script where one is given, else the
@@ -427,13 +403,16 @@ func (h *house) wireProvider() (provider.Provider, error) {
 	return h.client()
 }
 
+// maxNamedFile bounds the files that the person names.
+const maxNamedFile = 64 << 20
+
 // client speaks to the configured endpoint.
 func (h *house) client() (*openai.Client, error) {
 	c := h.conf.Provider
 	var ca []byte
 	if c.CAFile != "" {
 		var err error
-		if ca, err = os.ReadFile(c.CAFile); err != nil {
+		if ca, err = repofile.Own(c.CAFile, maxNamedFile); err != nil {
 			return nil, configf("provider.ca_file: %v", err)
 		}
 	}
@@ -455,7 +434,7 @@ func (h *house) scriptDir() string {
 }
 
 func readScript(path string) (provider.Provider, error) {
-	text, err := os.ReadFile(path)
+	text, err := repofile.Own(path, maxNamedFile)
 	if err != nil {
 		return nil, inputf("read the script: %v", err)
 	}

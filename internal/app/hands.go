@@ -18,6 +18,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/lsp"
 	"coder/internal/models"
+	"coder/internal/repofile"
 	"coder/internal/shell"
 	"coder/internal/tool"
 	"coder/internal/toolbox/code"
@@ -194,14 +195,13 @@ const maxManifest = 1 << 20
 
 // Exists reports whether there is a file at path.
 func (p project) Exists(path string) bool {
-	_, err := p.ws.Stat(path)
-	return err == nil
+	info, err := p.ws.Stat(path)
+	return err == nil && info.Mode().IsRegular()
 }
 
 // Read reads a file that describes the project.
 func (p project) Read(path string) ([]byte, error) {
-	text, _, err := p.ws.ReadFile(path, maxManifest)
-	return text, err
+	return repofile.Below(p.ws.Root()).Read(path, maxManifest)
 }
 
 // observe tells those who keep a view of the session what is on record. The

@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -10,12 +11,12 @@ import (
 
 	"coder/internal/command"
 	"coder/internal/judge"
-	"coder/internal/mdfile"
 	"coder/internal/orchestrator"
 	"coder/internal/policy"
 	"coder/internal/policy/rule"
 	"coder/internal/profile"
 	"coder/internal/prompt"
+	"coder/internal/repofile"
 	"coder/internal/skill"
 )
 
@@ -34,10 +35,10 @@ func (h *house) written() *lore {
 		return h.lore
 	}
 	h.lore = &lore{skills: skill.New(h.skillRoots()...)}
-	roots := []command.Root{{Path: ".coder/commands", Files: mdfile.Dir(filepath.Join(h.root, ".coder", "commands"))}}
+	roots := []command.Root{{Path: ".coder/commands", Files: repofile.Below(h.root).Sub(".coder/commands")}}
 	if h.home != "" {
 		h.lore.own = filepath.ToSlash(filepath.Join(h.home, "commands"))
-		roots = append(roots, command.Root{Path: h.lore.own, Files: mdfile.Dir(h.lore.own)})
+		roots = append(roots, command.Root{Path: h.lore.own, Files: repofile.OwnDir(h.lore.own)})
 	}
 	h.lore.commands = command.New(roots...)
 	_, badSkills := h.lore.skills.List()
@@ -59,7 +60,7 @@ func (h *house) skillRoots() []skill.Root {
 	add := func(shown, dir string) {
 		if dir = filepath.Clean(dir); !seen[dir] {
 			seen[dir] = true
-			roots = append(roots, skill.Root{Path: filepath.ToSlash(shown), Files: mdfile.Dir(dir)})
+			roots = append(roots, skill.Root{Path: filepath.ToSlash(shown), Files: h.folder(dir)})
 		}
 	}
 	others := []string{".agents", ".claude"}
@@ -87,6 +88,15 @@ func (h *house) skillRoots() []skill.Root {
 		}
 	}
 	return roots
+}
+
+// folder is a folder of files that people wrote: one in the workspace is the
+// repository's, any other is the person's own.
+func (h *house) folder(dir string) fs.FS {
+	if rel, err := filepath.Rel(h.root, dir); err == nil && filepath.IsLocal(rel) {
+		return repofile.Below(h.root).Sub(rel)
+	}
+	return repofile.OwnDir(dir)
 }
 
 // skillSummary tells the model which skills there are, where it can load them.

@@ -15,6 +15,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/models"
+	"coder/internal/repofile"
 	"coder/internal/show"
 	"coder/internal/trust"
 	"coder/internal/whole"
@@ -49,7 +50,7 @@ func (h *house) saveModel(name string) error {
 	if info, err := os.Stat(path); err == nil {
 		mode = info.Mode().Perm()
 	}
-	text, err := os.ReadFile(path)
+	text, err := repofile.Below(root).Read(filepath.Join(".coder", "config.json"), maxNamedFile)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/event"
+	"coder/internal/repofile"
 	"coder/internal/supervisor"
 )
 
@@ -46,6 +47,9 @@ func (n *newest) see(id string, when int64) {
 	}
 }
 
+// maxIdle is the longest conversation that may hold nothing but look-ups.
+const maxIdle = 4 << 20
+
 // idle reports whether a session holds nothing but commands that looked
 // something up.
 func (h *house) idle(id string) bool {
@@ -53,9 +57,9 @@ func (h *house) idle(id string) bool {
 	if info, err := os.Stat(file(event.Domain)); err == nil && info.Size() > 0 {
 		return false
 	}
-	text, err := os.ReadFile(file(event.Conversation))
+	text, err := repofile.Below(h.data()).Read(filepath.Join("log", id, event.Conversation.String()+".jsonl"), maxIdle)
 	if err != nil {
-		return false // known by its snapshot alone
+		return false // known by its snapshot alone, or long
 	}
 	for line := range bytes.Lines(text) {
 		looked := bytes.Contains(line, []byte(`"type":"LocalAdded"`)) && !bytes.Contains(line, []byte(`"input":"/new`)) && !bytes.Contains(line, []byte(`"input":"/clear`))

@@ -19,6 +19,7 @@ import (
 	"coder/internal/render/term"
 	"coder/internal/render/term/ink"
 	"coder/internal/repl"
+	"coder/internal/repofile"
 	"coder/internal/seal"
 	"coder/internal/stdio"
 	"coder/internal/supervisor"
@@ -345,7 +346,7 @@ func (c *console) edit(in, out *os.File) func(context.Context, string) (string, 
 		if err := cmd.Run(); err != nil {
 			return text, fmt.Errorf("%s: %w", program, err)
 		}
-		written, err := os.ReadFile(path)
+		written, err := repofile.Own(path, promptLimit)
 		return strings.TrimRight(string(written), "\n"), err
 	}
 }

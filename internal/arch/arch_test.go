@@ -2,6 +2,7 @@
 package arch
 
 import (
+	"go/ast"
 	"go/parser"
 	"go/token"
 	"io/fs"
@@ -29,6 +30,7 @@ var plan = []struct {
 	{"textsafe", ""},
 	{"authkey", ""},
 	{"secret", ""},
+	{"repofile", "secret"},
 
 	// contracts, and the suites that hold implementations to them
 	{"provider", "chat"},
@@ -64,19 +66,19 @@ var plan = []struct {
 	{"profile", "policy tool"},
 	{"agent", "mdfile policy tool"},
 	{"whole", ""},
-	{"trust", "whole"},
-	{"judge", "gitsafe policy policy/risk policy/rule profile show tool whole"},
+	{"trust", "whole repofile"},
+	{"judge", "gitsafe policy policy/risk policy/rule profile show tool whole repofile"},
 	{"workspace", ""},
 	{"shell", "textsafe"},
 	{"patch", ""},
-	{"sandbox", ""},
+	{"sandbox", "repofile"},
 	{"provider/openai", "chat provider"},
 	{"provider/textcalls", "chat provider"},
 	{"provider/scripted", "chat provider"},
 	{"provider/faultserver", "provider"},
 	{"undo/blob", ""},
 	{"undo/gitindex", ""},
-	{"undo", "event tool toolrun undo/blob undo/gitindex workspace"},
+	{"undo", "event repofile tool toolrun undo/blob undo/gitindex workspace"},
 	{"lsp/lsptest", ""},
 	{"lsp", "textsafe"},
 	{"codeindex", "workspace"},
@@ -85,7 +87,7 @@ var plan = []struct {
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
 	{"confine", "policy/risk sandbox tool toolbox/exec"},
-	{"toolbox/git", "gitsafe shell show textsafe tool workspace"},
+	{"toolbox/git", "gitsafe shell show textsafe tool workspace repofile"},
 	{"toolbox/web", "chat show textsafe tool"},
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},
 	{"toolbox/lookup", "codeindex show tool workspace"},
@@ -93,7 +95,7 @@ var plan = []struct {
 	{"toolbox/agent", "show tool uip"},
 	{"toolbox/skills", "event show skill tool"},
 	{"store/mem", "event session"},
-	{"store/jsonl", "audit authkey event session wire"},
+	{"store/jsonl", "audit authkey event session wire repofile"},
 	{"store/failover", "event session store/mem"},
 
 	// mind
@@ -117,11 +119,11 @@ var plan = []struct {
 	{"repl", "event lineedit render/term render/term/ink stdio textsafe tty tty/cells uip"},
 
 	// wiring
-	{"config", ""},
+	{"config", "repofile"},
 	{"app", "authkey broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex repofile"},
 	{"arch", ""},
 }
 
@@ -198,6 +200,88 @@ func TestOnlyTheWiringReadsTheWorld(t *testing.T) {
 			}
 		}
 	}
+}
+
+// openers are the calls that open a file or list a folder by its name.
+var openers = map[string][]string{
+	"os":       {"Open", "OpenFile", "ReadFile", "ReadDir", "OpenRoot", "OpenInRoot", "DirFS", "Create", "WriteFile", "CopyFS"},
+	"filepath": {"Walk", "WalkDir", "Glob"},
+	"unix":     {"Open", "Openat", "Openat2"},
+	"syscall":  {"Open", "Openat"},
+	"ioutil":   {"ReadFile", "ReadDir", "WriteFile"},
+}
+
+// mayOpen are the files of the house that open others themselves, and why
+// they may. All else reads through repofile or the workspace: what lies under a
+// name was chosen by whoever made the repository.
+var mayOpen = map[string]string{
+	"repofile/repofile.go":            "this is the way: the person's own files",
+	"repofile/open_unix.go":           "this is the way: without following links",
+	"repofile/open_other.go":          "this is the way: where there is no other",
+	"workspace/workspace.go":          "the handle that everything in a workspace goes through",
+	"workspace/batch.go":              "many files of one directory, without links, pipes or waiting",
+	"undo/blob/blob.go":               "the handle of its own folder; regular files only, without waiting",
+	"arch/arch_test.go":               "reads the house itself",
+	"authkey/authkey.go":              "a file of the person's own that must not be a link",
+	"store/jsonl/mend.go":             "writes its own logs, without links or waiting",
+	"store/jsonl/lock.go":             "locks its own logs, without links or waiting",
+	"store/jsonl/sessions.go":         "writes snapshots, without links or waiting; lists their folder",
+	"store/jsonl/claim.go":            "writes its own logs, without links or waiting",
+	"store/jsonl/scan.go":             "reads its own logs: regular files only, without links or waiting",
+	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
+	"app/headless.go":                 "makes a new file that the person named",
+	"app/hands.go":                    "makes a new file for a plan",
+	"app/demo.go":                     "writes into a folder that it has just made",
+	"app/terminal.go":                 "writes into a folder that it has just made",
+	"sandbox/places.go":               "makes a file to see whether that can be done",
+	"sandbox/mount_linux.go":          "mount points in a namespace of its own",
+	"sandbox/protected.go":            "lists folders of submodules, which is never waited for",
+	"judge/world.go":                  "lists folders, which is never waited for",
+	"lsp/watch.go":                    "lists folders, which is never waited for",
+	"lsp/lsptest/lsptest.go":          "a server for tests",
+	"shell/sweep_linux.go":            "asks the kernel about processes",
+	"shell/session_linux.go":          "asks the kernel about processes",
+	"render/rendertest/rendertest.go": "golden files of tests",
+	"tool/tooltest/tooltest.go":       "folders of tests",
+}
+
+func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
+	used := make(map[string]bool)
+	for _, p := range list(t) {
+		for file := range p.files {
+			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			for _, call := range opensIn(t, file) {
+				if used[name] = true; mayOpen[name] == "" {
+					t.Errorf("%s uses %s: use repofile, or say in mayOpen why not", name, call)
+				}
+			}
+		}
+	}
+	for name := range mayOpen {
+		if !used[name] {
+			t.Errorf("%s opens nothing any more: strike it from mayOpen", name)
+		}
+	}
+}
+
+// opensIn lists the uses of openers in a file, called or handed on.
+func opensIn(t *testing.T, file string) (calls []string) {
+	t.Helper()
+	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(f, func(n ast.Node) bool {
+		s, ok := n.(*ast.SelectorExpr)
+		if !ok {
+			return true
+		}
+		if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains(openers[pkg.Name], s.Sel.Name) {
+			calls = append(calls, pkg.Name+"."+s.Sel.Name)
+		}
+		return true
+	})
+	return calls
 }
 
 type pkg struct {

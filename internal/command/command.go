@@ -29,8 +29,8 @@ const (
 	maxBytes    = 256 << 10
 )
 
-// Root is a folder of commands. Files must not lead out of it; [mdfile.Dir]
-// makes such a file system.
+// Root is a folder of commands. Files must not lead out of it; [repofile.Root]
+// is such a file system.
 type Root struct {
 	Path  string // for people
 	Files fs.FS

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"testing/fstest"
 
-	"coder/internal/mdfile"
+	"coder/internal/repofile"
 )
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -36,7 +36,7 @@ func TestList(t *testing.T) {
 		"修复.md":        file("x"),
 	}
 	user := fstest.MapFS{"fix.md": file("the user's"), "mine.md": file("mine")}
-	c := New(Root{".coder/commands", project}, Root{"~/.coder/commands", user}, Root{"none", mdfile.Dir(filepath.Join(t.TempDir(), "none"))})
+	c := New(Root{".coder/commands", project}, Root{"~/.coder/commands", user}, Root{"none", repofile.Below(filepath.Join(t.TempDir(), "none"))})
 	commands, warnings := c.List()
 	if got := names(commands); got != "fix git:a:b git:sync half mine 修复" {
 		t.Errorf("commands are %s", got)
@@ -97,7 +97,7 @@ func TestLinksOutAreNotFollowed(t *testing.T) {
 	if err := os.Symlink("../secret.md", filepath.Join(root, "out.md")); err != nil {
 		t.Fatal(err)
 	}
-	commands, warnings := New(Root{"r", mdfile.Dir(root)}).List()
+	commands, warnings := New(Root{"r", repofile.Below(root)}).List()
 	if len(commands) != 0 || len(warnings) != 1 {
 		t.Errorf("%v, %v", commands, warnings)
 	}

@@ -5,12 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"strings"
 	"syscall"
 
 	"github.com/tailscale/hujson"
+
+	"coder/internal/repofile"
 )
 
 // Options says where settings are found. The zero Options find none, so that
@@ -20,7 +21,7 @@ type Options struct {
 	Project      string // the workspace; its file is in the folder .coder
 	File         string // a file the user named, which must exist; else CODER_CONFIG may name it
 	Getenv       func(string) string
-	ReadFile     func(string) ([]byte, error) // nil means os.ReadFile
+	ReadFile     func(string) ([]byte, error) // nil means the files themselves
 	Flags        []Override
 	TrustProject bool
 }
@@ -115,9 +116,6 @@ func newLoader(o Options) *loader {
 	if l.getenv == nil {
 		l.getenv = func(string) string { return "" }
 	}
-	if l.readFile == nil {
-		l.readFile = os.ReadFile
-	}
 	return l
 }
 
@@ -128,8 +126,12 @@ func (l *loader) fail(err error) {
 }
 
 func (l *loader) file(f file) {
-	data, err := l.readFile(f.path)
+	data, err := l.read(f)
 	if (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !f.must {
+		return
+	}
+	if f.project && repofile.Refused(err) {
+		l.report.Warnings = append(l.report.Warnings, Warning{Origin: Origin{Source: f.path}, Text: "ignored: " + repofile.Why(err)})
 		return
 	}
 	if err != nil {
@@ -144,6 +146,18 @@ func (l *loader) file(f file) {
 	l.report.Files = append(l.report.Files, f.path)
 	y := layer{loader: l, name: f.path, src: src, project: f.project, untrusted: f.untrusted, floor: l.strictest()}
 	y.object(l.root, src.root)
+}
+
+// read reads a file: what a project holds is not the person's own.
+func (l *loader) read(f file) ([]byte, error) {
+	switch {
+	case l.readFile != nil:
+		return l.readFile(f.path)
+	case f.project:
+		dir, name := filepath.Split(f.path)
+		return repofile.Below(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
+	}
+	return repofile.Own(f.path, maxFileBytes)
 }
 
 // environment reads the variables that stand for one setting each.

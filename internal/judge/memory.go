@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/policy"
 	"coder/internal/policy/rule"
+	"coder/internal/repofile"
 	"coder/internal/whole"
 )
 
@@ -50,8 +51,11 @@ func (j *Judge) Remember(dir string, list []string) (*Memory, error) {
 	return m, err
 }
 
+// maxMemory bounds the file that is remembered in.
+const maxMemory = 16 << 20
+
 func (m *Memory) load() (rule.Kept, error) {
-	text, err := os.ReadFile(m.path)
+	text, err := repofile.Own(m.path, maxMemory)
 	if errors.Is(err, fs.ErrNotExist) {
 		return rule.Kept{}, nil
 	}

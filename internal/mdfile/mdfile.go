@@ -11,7 +11,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 )
 
@@ -79,40 +78,6 @@ func split(text string) (header, body string, err error) {
 		at += len(line) + 1
 	}
 	return "", "", ErrUnclosed
-}
-
-// Dir is the folder at path as a file system that nothing leads out of:
-// symbolic links are followed only inside it. Nothing is opened before it is
-// read.
-func Dir(path string) fs.FS { return confined(path) }
-
-type confined string
-
-// Open opens name below the folder.
-func (c confined) Open(name string) (fs.File, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "open", Path: name, Err: fs.ErrInvalid}
-	}
-	root, err := os.OpenRoot(string(c))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.Open(name)
-}
-
-// Stat describes name without opening it: to open a pipe is to wait for whoever
-// writes into it.
-func (c confined) Stat(name string) (fs.FileInfo, error) {
-	if !fs.ValidPath(name) {
-		return nil, &fs.PathError{Op: "stat", Path: name, Err: fs.ErrInvalid}
-	}
-	root, err := os.OpenRoot(string(c))
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	return root.Stat(name)
 }
 
 // ErrNotRegular reports that a name is no ordinary file.

@@ -46,7 +46,7 @@ func TestFindRules(t *testing.T) {
 		"/repo/AGENTS.md":          "root", "/repo/CLAUDE.md": "shadowed",
 		"/repo/a/CLAUDE.md": "a", "/above/AGENTS.md": "above",
 	}
-	read := func(path string) ([]byte, error) {
+	read := func(_, path string) ([]byte, error) {
 		if path == "/repo/a/b/AGENTS.md" {
 			return nil, fs.ErrPermission
 		}
@@ -63,17 +63,35 @@ func TestFindRules(t *testing.T) {
 		{"", "/above", "above"},
 	}
 	for _, tt := range tests {
-		rules, err := FindRules(tt.home, tt.dir, read, exists)
+		rules, bad := Finder{Read: read, Exists: exists}.Find(tt.home, tt.dir)
 		var got []string
 		for _, r := range rules {
 			got = append(got, r.Text)
 		}
-		if err != nil || strings.Join(got, " ") != tt.want {
-			t.Errorf("%s: %q, %v; want %q", tt.dir, got, err, tt.want)
+		if len(bad) != 0 || strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.dir, got, bad, tt.want)
 		}
 	}
-	if rules, err := FindRules("", "/repo/a/b", read, exists); !errors.Is(err, fs.ErrPermission) || len(rules) != 2 {
-		t.Errorf("an unreadable file: %v, %v", rules, err)
+	rules, bad := Finder{Read: read, Exists: exists}.Find("", "/repo/a/b")
+	if len(bad) != 1 || !errors.Is(bad[0], fs.ErrPermission) || len(rules) != 2 {
+		t.Errorf("an unreadable file: %v, %v", rules, bad)
+	}
+}
+
+func TestARulesFileThatIsNoTextIsLeftOut(t *testing.T) {
+	files := map[string]string{"/repo/AGENTS.md": "\xff\xfea\x00b\x00", "/repo/CLAUDE.md": "be\xffkind"}
+	read := func(root, path string) ([]byte, error) {
+		if root != "/repo" {
+			t.Errorf("%s is bounded by %q", path, root)
+		}
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	rules, bad := Finder{Read: read, Exists: func(path string) bool { return path == "/repo/.git" }}.Find("", "/repo/sub")
+	if len(bad) != 1 || !errors.Is(bad[0], ErrNotText) || len(rules) != 1 || rules[0].Text != "be\uFFFDkind" {
+		t.Errorf("%v, %v", rules, bad)
 	}
 }
 

@@ -2,9 +2,12 @@ package sandbox
 
 import (
 	"bytes"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+
+	"coder/internal/repofile"
 )
 
 // inHome are the files of a home directory that others run or trust: shell
@@ -90,11 +93,15 @@ func ProtectedInForGit(root string) (list []string) {
 	return list
 }
 
+// maxConfig bounds what is read of a git configuration; one that is longer, or
+// cannot be read, may say anything.
+const maxConfig = 1 << 20
+
 // protectedGitDir lists what in one git directory makes git run something.
 func protectedGitDir(git string) (list []string) {
 	list = []string{filepath.Join(git, "config"), filepath.Join(git, "hooks") + "/", filepath.Join(git, "info") + "/"}
-	config, _ := os.ReadFile(filepath.Join(git, "config"))
-	if bytes.Contains(bytes.ToLower(config), []byte("worktreeconfig")) || exists(filepath.Join(git, "config.worktree")) {
+	config, err := repofile.Below(git).Read("config", maxConfig)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) || bytes.Contains(bytes.ToLower(config), []byte("worktreeconfig")) || exists(filepath.Join(git, "config.worktree")) {
 		list = append(list, filepath.Join(git, "config.worktree"))
 	}
 	if exists(filepath.Join(git, "commondir")) {

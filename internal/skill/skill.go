@@ -31,7 +31,7 @@ const (
 )
 
 // Root is a folder whose folders may be skills. Files must not lead out of it;
-// [mdfile.Dir] makes such a file system.
+// [repofile.Root] is such a file system.
 type Root struct {
 	Path  string // for people
 	Files fs.FS

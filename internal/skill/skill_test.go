@@ -12,6 +12,7 @@ import (
 	"testing/fstest"
 
 	"coder/internal/mdfile"
+	"coder/internal/repofile"
 )
 
 func file(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
@@ -199,7 +200,7 @@ func TestRealFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := New(Root{root, mdfile.Dir(root)}, Root{"none", mdfile.Dir(filepath.Join(top, "none"))})
+	c := New(Root{root, repofile.Below(root)}, Root{"none", repofile.Below(filepath.Join(top, "none"))})
 	skills, warnings := c.List()
 	if names(skills) != "create-skill in" {
 		t.Errorf("skills are %s", names(skills))

@@ -11,12 +11,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
+	"coder/internal/repofile"
 	"coder/internal/whole"
 )
 
@@ -25,6 +25,9 @@ var files = []string{filepath.Join(".coder", "config.json"), ".mcp.json"}
 
 // maxFile bounds what is read of each; a longer file is not trusted.
 const maxFile = 1 << 20
+
+// maxBook bounds the file that trust is written down in.
+const maxBook = 64 << 20
 
 // Book is where trust is written down.
 type Book struct {
@@ -56,7 +59,7 @@ func (s State) String() string {
 func Hash(root string) (string, error) {
 	sum := sha256.New()
 	for _, name := range files {
-		text, err := read(filepath.Join(root, name))
+		text, err := read(root, name)
 		if err != nil {
 			return "", err
 		}
@@ -67,21 +70,15 @@ func Hash(root string) (string, error) {
 }
 
 // read reads a file, or nothing if there is none.
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("read what to trust: %w", err)
-	}
-	defer f.Close()
-	text, err := io.ReadAll(io.LimitReader(f, maxFile+1))
+func read(root, name string) ([]byte, error) {
+	text, err := repofile.Below(root).Read(name, maxFile)
 	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, repofile.ErrTooLarge):
+		return nil, fmt.Errorf("%s is too long to be trusted", filepath.Join(root, name))
 	case err != nil:
 		return nil, fmt.Errorf("read what to trust: %w", err)
-	case len(text) > maxFile:
-		return nil, fmt.Errorf("%s is too long to be trusted", path)
 	}
 	return bytes.TrimSpace(text), nil
 }
@@ -159,7 +156,7 @@ func (b Book) load() (map[string]entry, error) {
 	if b.Path == "" {
 		return all, nil
 	}
-	text, err := os.ReadFile(b.Path)
+	text, err := repofile.Own(b.Path, maxBook)
 	if errors.Is(err, fs.ErrNotExist) {
 		return all, nil
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"coder/internal/event"
+	"coder/internal/repofile"
 	"coder/internal/undo/gitindex"
 	"coder/internal/workspace"
 )
@@ -100,7 +101,7 @@ func (k *Keeper) release() {
 // findRepo looks for the work tree that holds dir.
 func findRepo(dir string, env []string) *repo {
 	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
+	if err != nil || repofile.CheckGit(real) != nil {
 		return nil
 	}
 	for top := real; ; top = filepath.Dir(top) {
@@ -121,6 +122,9 @@ func findRepo(dir string, env []string) *repo {
 	}
 }
 
+// maxGitFile bounds a file that says where a repository lies.
+const maxGitFile = 64 << 10
+
 // gitDirOf is where the repository of the work tree top lies: in a directory
 // .git, or where a file of that name says.
 func gitDirOf(top string) (string, bool) {
@@ -132,7 +136,7 @@ func gitDirOf(top string) (string, bool) {
 	if info.IsDir() {
 		return name, true
 	}
-	text, err := os.ReadFile(name)
+	text, err := repofile.Below(top).Read(".git", maxGitFile)
 	to, ok := strings.CutPrefix(string(text), "gitdir: ")
 	if err != nil || !ok {
 		return "", false
@@ -192,7 +196,7 @@ func (r *repo) entries() *gitindex.Index {
 		return r.index
 	}
 	r.index, r.stamp = nil, now
-	data, err := os.ReadFile(name)
+	data, err := repofile.Below(r.gitDir).Read("index", maxIndex)
 	if err != nil {
 		return r.index
 	}

@@ -15,6 +15,7 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/repofile"
 	"coder/internal/session"
 	"coder/internal/wire"
 )
@@ -48,6 +49,9 @@ func (ss *Sessions) On(d Disk) *Sessions {
 }
 
 const extension = ".json"
+
+// maxSnapshot is the largest snapshot that is read.
+const maxSnapshot = 1 << 30
 
 func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
 
@@ -192,7 +196,7 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 	if err := checkID(id); err != nil {
 		return session.Snapshot{}, err
 	}
-	b, err := readFile(ss.path(id))
+	b, err := repofile.Below(ss.dir).Read(id+extension, maxSnapshot)
 	if errors.Is(err, fs.ErrNotExist) {
 		return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
 	}
@@ -205,15 +209,6 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 	}
 	s.ID = id
 	return s, nil
-}
-
-func readFile(path string) ([]byte, error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(f)
 }
 
 // List reads the beginning of every file, then yields the heads, last updated
@@ -252,7 +247,7 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 		if !ok || checkID(id) != nil {
 			continue
 		}
-		h, err := readHead(ss.path(id))
+		h, err := ss.readHead(id)
 		if err != nil {
 			broken = append(broken, fmt.Errorf("session %s: %w", id, err))
 			continue
@@ -272,14 +267,14 @@ func newestFirst(a, b session.Head) int {
 }
 
 // readHead reads a file as far as its head goes.
-func readHead(path string) (h session.Head, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+func (ss *Sessions) readHead(id string) (h session.Head, err error) {
+	f, err := repofile.Below(ss.dir).Open(id + extension)
 	if err != nil {
 		return h, err
 	}
 	defer f.Close()
-	if h, err = decodeHead(json.NewDecoder(f)); err != nil {
-		return h, &fs.PathError{Op: "read", Path: path, Err: err}
+	if h, err = decodeHead(json.NewDecoder(io.LimitReader(f, maxSnapshot))); err != nil {
+		return h, &fs.PathError{Op: "read", Path: ss.path(id), Err: err}
 	}
 	return h, nil
 }

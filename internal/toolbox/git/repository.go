@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/gitsafe"
+	"coder/internal/repofile"
 	"coder/internal/textsafe"
 )
 
@@ -37,6 +38,9 @@ func open(ctx context.Context, o Options) (*repository, error) {
 
 // find sees that the workspace lies in the work tree that git would use.
 func (r *repository) find(ctx context.Context) error {
+	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
+		return fmt.Errorf("git cannot be asked: %w", err)
+	}
 	out, err := r.git(ctx, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
 	if err != nil {
 		return err

@@ -50,6 +50,7 @@ const (
 	maxNames      = 64 << 20 // bytes of their names
 	maxComplaints = 64 << 10 // bytes of what it complains about
 	rgWait        = time.Second
+	rgPatience    = 10 * time.Second // without a word from rg before we look ourselves
 )
 
 // candidates asks rg which files below the base may have a match, in the order
@@ -76,12 +77,16 @@ func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
 	if err != nil || cmd.Start() != nil {
 		return nil, false
 	}
-	names, whole := s.readNames(out)
+	silent := time.AfterFunc(rgPatience, stop) // it may wait for a pipe where it expects a file of rules
+	names, whole := s.readNames(out, func() { silent.Reset(rgPatience) })
 	if !whole {
 		s.cut = true
 		stop()
 	}
 	err = cmd.Wait()
+	if !silent.Stop() {
+		return nil, false
+	}
 	if failed := (*exec.ExitError)(nil); whole && errors.As(err, &failed) && failed.ExitCode() == 2 && !s.complained(complaints.String()) {
 		return nil, false // it does not like the pattern, or is not what we think
 	} else if err != nil && !errors.As(err, &failed) && whole {
@@ -157,13 +162,14 @@ func (s *searcher) arguments(pattern string, inherits bool) []string {
 }
 
 // readNames reads what rg found; whole is false if that is too much.
-func (s *searcher) readNames(out io.Reader) (names []string, whole bool) {
+func (s *searcher) readNames(out io.Reader, heard func()) (names []string, whole bool) {
 	r, size := bufio.NewReader(out), 0
 	for {
 		name, err := r.ReadString(0)
 		if err != nil {
 			return names, true
 		}
+		heard()
 		rel := strings.TrimPrefix(strings.TrimSuffix(name, "\x00"), "./")
 		if size += len(name); size > maxNames || len(names) == maxCandidates {
 			return names, false

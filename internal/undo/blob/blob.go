@@ -189,7 +189,7 @@ func (s *Store) openRoot() error {
 	if s.root != nil {
 		return nil
 	}
-	root, err := os.OpenRoot(s.dir)
+	root, err := os.OpenRoot(s.dir + "/.") // a pipe of that name is no directory, and is not waited for
 	s.root = root
 	return err
 }
@@ -406,9 +406,21 @@ func (s *Store) openBlob(hash string) (*os.File, error) {
 		return nil, err
 	}
 	if temp, ok := s.pending[hash]; ok {
-		return s.root.Open(temp)
+		return openRegular(s.root, temp)
 	}
-	return s.root.Open(place(hash))
+	return openRegular(s.root, place(hash))
+}
+
+// openRegular opens a file, and nothing that would have to be waited for.
+func openRegular(root *os.Root, name string) (*os.File, error) {
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
+		return nil, errors.Join(errDamaged, err, f.Close())
+	}
+	return f, nil
 }
 
 // blob is a kept content being read.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path"
 	"slices"
+	"syscall"
 	"time"
 )
 
@@ -94,7 +95,7 @@ func (s *Store) removeStale() {
 }
 
 func readDir(root *os.Root, name string) []fs.DirEntry {
-	f, err := root.Open(name)
+	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil
 	}
