@@ -2,7 +2,6 @@ package app
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -13,6 +12,7 @@ import (
 	"syscall"
 
 	"coder/internal/authkey"
+	"coder/internal/repofile"
 	"coder/internal/undo/gitindex"
 )
 
@@ -95,13 +95,16 @@ func tracked(dir string) string {
 	}
 }
 
+// maxGitIndex is the largest index that is read.
+const maxGitIndex = 1 << 30
+
 // gitDir is where the repository of the work tree top lies.
 func gitDir(top string) (string, bool) {
 	name := filepath.Join(top, ".git")
 	if info, err := os.Stat(name); err != nil || info.IsDir() {
 		return name, err == nil
 	}
-	text, err := readPlain(name)
+	text, err := repofile.Below(top).Read(".git", maxGitIndex)
 	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
 	if !filepath.IsAbs(to) {
 		to = filepath.Join(top, to)
@@ -114,7 +117,7 @@ func gitDir(top string) (string, bool) {
 func indexed(git, folder string) string {
 	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	for _, file := range append(files, filepath.Join(git, "index")) {
-		data, err := readPlain(file)
+		data, err := repofile.Below(git).Read(filepath.Base(file), maxGitIndex)
 		if errors.Is(err, fs.ErrNotExist) || err == nil && spellsOut(data) && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}
@@ -127,14 +130,6 @@ func indexed(git, folder string) string {
 		}
 	}
 	return ""
-}
-
-// readPlain reads a file, and nothing that one could wait for.
-func readPlain(path string) ([]byte, error) {
-	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
-		return nil, cmp.Or(err, fs.ErrInvalid)
-	}
-	return os.ReadFile(path)
 }
 
 // spellsOut reports whether an index holds every name in full.
