@@ -235,6 +235,7 @@ var mayOpen = map[string]string{
 	"app/hands.go":                    "makes a new file for a plan",
 	"app/demo.go":                     "writes into a folder that it has just made",
 	"app/terminal.go":                 "writes into a folder that it has just made",
+	"sandbox/attend_linux.go":         "asks the kernel about processes",
 	"sandbox/places.go":               "makes a file to see whether that can be done",
 	"sandbox/mount_linux.go":          "mount points in a namespace of its own",
 	"sandbox/protected.go":            "lists folders of submodules, which is never waited for",
