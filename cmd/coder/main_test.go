@@ -30,6 +30,9 @@ func TestMain(m *testing.M) {
 		"coder": func() {
 			env := app.FromOS()
 			env.WrapStore = mortal
+			if by, err := time.ParseDuration(os.Getenv("CODER_TEST_CLOCK")); err == nil {
+				env.Now = func() time.Time { return time.Now().Add(by) }
+			}
 			if os.Getenv("CODER_TEST_FAST") != "" {
 				env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 			}

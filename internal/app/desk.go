@@ -42,9 +42,9 @@ func (d *desk) services() orchestrator.Desk {
 }
 
 // watch tells the desk, too, what is on record.
-func (d *desk) watch(next func(event.Record)) func(event.Record) {
-	return func(r event.Record) {
-		next(r)
+func (d *desk) watch(next func(event.Record, supervisor.When)) func(event.Record, supervisor.When) {
+	return func(r event.Record, when supervisor.When) {
+		next(r, when)
 		d.mu.Lock()
 		defer d.mu.Unlock()
 		d.spent.add(r)

@@ -20,6 +20,7 @@ import (
 	"coder/internal/models"
 	"coder/internal/repofile"
 	"coder/internal/shell"
+	"coder/internal/supervisor"
 	"coder/internal/tool"
 	"coder/internal/toolbox/code"
 	"coder/internal/toolbox/exec"
@@ -52,7 +53,6 @@ type hands struct {
 	marked   string          // what the environment of this workspace's commands holds
 	swept    sync.Once
 	sweeping sync.WaitGroup
-	made     time.Time
 	ends     []func() error
 }
 
@@ -63,7 +63,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 		return nil, inputf("open the workspace: %v", err)
 	}
 	work, stop := context.WithCancel(context.Background())
-	hs := &hands{work: work, marked: h.marked(), made: h.env.Now(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
+	hs := &hands{work: work, marked: h.marked(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
 	hs.confiner, hs.project, hs.crew = h.confiner(), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
@@ -207,19 +207,20 @@ func (p project) Read(path string) ([]byte, error) {
 // observe tells those who keep a view of the session what is on record. The
 // first call of a tool is when work on the code begins, and when the index of
 // the code begins to be built, beside it.
-func (hs *hands) observe(r event.Record) {
+func (hs *hands) observe(r event.Record, when supervisor.When) {
 	if r.Vouched {
 		hs.history.Add(r) // what others say was overwritten is not brought back
 	}
 	hs.todos.Observe(r)
-	if r.Time.Before(hs.made) {
+	if when == supervisor.Replayed {
 		hs.seen.add(r)
+		return
 	}
-	if _, ok := r.Event.(event.ToolCallRequested); ok && !r.Time.Before(hs.made) {
+	if _, ok := r.Event.(event.ToolCallRequested); ok {
 		hs.index.Start(hs.work)
 		hs.swept.Do(func() { hs.sweeping.Go(func() { _, _ = shell.Sweep(hs.work, hs.marked) }) }) // what will not end is not ours to mourn
 	}
-	if e, ok := r.Event.(event.ToolCallCompleted); ok && len(e.Changes) > 0 && !r.Time.Before(hs.made) {
+	if e, ok := r.Event.(event.ToolCallCompleted); ok && len(e.Changes) > 0 {
 		hs.index.Touched(hs.work)
 	}
 }

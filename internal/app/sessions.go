@@ -113,8 +113,8 @@ func modified(path string) int64 {
 // that a crash left behind the logs.
 const mendLimit = 20
 
-// mendSnapshots projects the sessions whose process died before it could. It
-// runs when the work is done, so that nobody waits for it.
+// mendSnapshots projects the sessions whose process died before it could. No
+// session is opened for that. It runs when the work is done, so that nobody waits for it.
 func (h *house) mendSnapshots(ctx context.Context, sup *supervisor.Supervisor, current string) {
 	if h.flags.ephemeral || ctx.Err() != nil {
 		return
@@ -126,10 +126,6 @@ func (h *house) mendSnapshots(ctx context.Context, sup *supervisor.Supervisor, c
 		if id == current || h.logged(id) <= h.projected(id) {
 			continue
 		}
-		s, err := sup.Resume(ctx, id, event.Discard)
-		if err != nil {
-			continue // in use, or beyond mending: the logs are the truth
-		}
-		_ = s.Close()
+		_ = sup.Project(ctx, id) // what is beyond mending stays as it is: the logs are the truth
 	}
 }

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -10,6 +11,7 @@ import (
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/orchestrator"
+	"coder/internal/profile"
 	"coder/internal/session"
 	"coder/internal/wire"
 )
@@ -24,6 +26,20 @@ type projection struct {
 	local    []session.Local
 	last     uint64
 	subtasks map[string]bool // what is said in them is not told
+}
+
+// Project writes the snapshot of session id as its logs tell it, if that says
+// more than the one there is. It opens nothing: the session is not claimed, no
+// record is made, and whoever works in it feels nothing of it.
+func (s *Supervisor) Project(ctx context.Context, id string) error {
+	snap, err := s.Snapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	if saved, err := s.Sessions.Load(ctx, id); err == nil && saved.At >= snap.At {
+		return nil
+	}
+	return s.Sessions.Save(ctx, snap)
 }
 
 func (p *projection) add(r event.Record) {
@@ -51,6 +67,8 @@ func (p *projection) add(r event.Record) {
 		if !p.subtasks[r.Task] {
 			p.addMessage(r, e)
 		}
+	case event.ModeChanged:
+		p.head.Meta.Agent = e.Mode
 	case event.LocalAdded:
 		p.local = append(p.local, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
 	}
@@ -60,6 +78,9 @@ func (p *projection) addMessage(r event.Record, e event.MessageAdded) {
 	if e.Message.Role == chat.System {
 		p.system = &e.Message
 		return
+	}
+	if e.Model != "" {
+		p.head.Meta.Model = e.Model
 	}
 	p.notes = append(p.notes, session.Note{
 		Index: len(p.messages), Time: r.Time, Task: r.Task, Interrupted: e.Interrupted, Reminders: e.Reminders,
@@ -170,8 +191,10 @@ func (s *Supervisor) Snapshot(ctx context.Context, id string) (session.Snapshot,
 		return saved, savedErr
 	}
 	snap, err := view.snapshot()
-	snap.ID, snap.Model, snap.Tools = id, saved.Model, saved.Tools
-	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = saved.Meta.Agent, saved.Meta.Model, s.Dir
+	snap.ID, snap.Tools, snap.Meta.Dir = id, saved.Tools, s.Dir
+	snap.Meta.Agent = cmp.Or(snap.Meta.Agent, saved.Meta.Agent, profile.Build)
+	snap.Meta.Model = cmp.Or(snap.Meta.Model, saved.Meta.Model)
+	snap.Model = snap.Meta.Model
 	if snap.Tools == nil {
 		snap.Tools = []json.RawMessage{}
 	}

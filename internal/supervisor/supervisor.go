@@ -75,9 +75,9 @@ type Engine struct {
 	Files orchestrator.Files
 	// Lore, if set, is what people wrote down for use in sessions.
 	Lore *orchestrator.Lore
-	// Observe, if set, is told of every record that is kept, those of earlier
-	// processes first, in order. It must not emit.
-	Observe func(event.Record)
+	// Observe, if set, is told of every record that is kept, in order, and
+	// whether it is of this process or an earlier one. It must not emit.
+	Observe func(event.Record, When)
 	// Desk is whom slash commands turn to. Its Undo and Redo are those below.
 	Desk orchestrator.Desk
 	// Undo and Redo, if set, take back what turns did to files.
@@ -90,6 +90,16 @@ type Engine struct {
 	// Close, if set, ends what the engine started.
 	Close func() error
 }
+
+// When says whether a record is made now or read again. Nothing else tells: the
+// clock may have been set since.
+type When bool
+
+// A record is one of an earlier process, or of this one.
+const (
+	Replayed When = false
+	Live     When = true
+)
 
 // Supervisor opens sessions.
 type Supervisor struct{ Config }
@@ -254,18 +264,18 @@ func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 func (s *Session) fold(r event.Record) error {
 	r.Vouched = s.notary.Vouches(r) && s.doubt() == ""
 	s.talk.Add(r)
-	s.observe(r)
+	s.observe(r, Replayed)
 	s.weigh(r)
 	s.past.add(r)
 	return nil
 }
 
 // observe tells those who keep a view of the session.
-func (s *Session) observe(r event.Record) {
+func (s *Session) observe(r event.Record, when When) {
 	s.view.add(r)
 	s.crew.observe(r)
 	if r.Seq != 0 && s.engine.Observe != nil {
-		s.engine.Observe(r)
+		s.engine.Observe(r, when)
 	}
 }
 
@@ -274,7 +284,7 @@ func (s *Session) observe(r event.Record) {
 func (s *Session) through(out event.Sink) event.Sink {
 	return s.line.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		r.Vouched = true
-		s.observe(r)
+		s.observe(r, Live)
 		return out.Emit(ctx, r)
 	}))
 }
