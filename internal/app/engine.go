@@ -20,6 +20,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/event"
 	"coder/internal/judge"
+	"coder/internal/lsp"
 	"coder/internal/orchestrator"
 	"coder/internal/policy/rule"
 	"coder/internal/profile"
@@ -52,6 +53,7 @@ type house struct {
 	warn  func(string)
 
 	report      config.Report
+	servers     []lsp.Kind // language servers of the settings
 	trusted     trust.State
 	state       *profile.State         // the mode of work
 	judge       *judge.Judge           // once a session is open
@@ -86,7 +88,7 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 		warn(w.String())
 	}
 	h.conf, h.report = conf, report
-	if err := errors.Join(h.newState(), h.checkModelInfo()); err != nil {
+	if err := errors.Join(h.newState(), h.checkModelInfo(), h.checkUnbuilt(), h.readServers()); err != nil {
 		return nil, err
 	}
 	if conf.Runtime.WorkspaceRoot != "" {

@@ -79,7 +79,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 
 func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) []tool.Tool {
 	env := h.childEnv()
-	pool := lsp.New(lsp.Options{Root: h.root, Env: env, Program: "coder", Version: Version})
+	pool := lsp.New(lsp.Options{Root: h.root, Env: env, Servers: h.servers, Program: "coder", Version: Version})
 	runs, cache := "", ""
 	if !h.flags.ephemeral {
 		runs, cache = filepath.Join(".coder", "runs", sessionID), filepath.Join(".coder", "cache")

@@ -6,6 +6,10 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/bmatcuk/doublestar/v4"
 
 	"coder/internal/prompt"
 	"coder/internal/repofile"
@@ -23,7 +27,70 @@ func (h *house) rules() []prompt.Rule {
 		h.ignored(err)
 	}
 	h.checkRepository()
+	return append(rules, h.instructions(find, rules)...)
+}
+
+// maxInstructions is how many files the setting instructions may stand for.
+const maxInstructions = 50
+
+// instructions are the rules that the settings name beside those that are
+// found. They come last, so that they are cut last.
+func (h *house) instructions(find prompt.Finder, found []prompt.Rule) (rules []prompt.Rule) {
+	for _, pattern := range h.conf.Instructions {
+		files := h.expand(pattern)
+		if len(files) == 0 {
+			h.warn(fmt.Sprintf("instructions: there is no file %s", pattern))
+		}
+		for _, file := range files {
+			if slices.ContainsFunc(slices.Concat(found, rules), func(r prompt.Rule) bool { return r.Path == file }) {
+				continue
+			}
+			if len(rules) == maxInstructions {
+				h.warn(fmt.Sprintf("instructions: only the first %d files are used", maxInstructions))
+				return rules
+			}
+			rule, err := find.Rule(h.rootOf(file), file)
+			if err != nil {
+				h.ignored(err)
+				continue
+			}
+			rules = append(rules, rule)
+		}
+	}
 	return rules
+}
+
+// expand lists the files that a pattern of the settings stands for.
+func (h *house) expand(pattern string) (files []string) {
+	at := pattern
+	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
+		at = filepath.Join(h.env.Getenv("HOME"), rest)
+	}
+	if !filepath.IsAbs(at) {
+		at = filepath.Join(h.root, at)
+	}
+	if _, err := os.Lstat(at); err == nil {
+		return []string{at}
+	}
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(at))
+	names, err := doublestar.Glob(h.folder(base), rest, doublestar.WithFilesOnly())
+	if err != nil {
+		h.warn(fmt.Sprintf("instructions: %s is no pattern", pattern))
+	}
+	for _, name := range names {
+		files = append(files, filepath.Join(base, name))
+	}
+	slices.Sort(files)
+	return files
+}
+
+// rootOf is the folder that a file must not lead out of, "" for one of the
+// person's own.
+func (h *house) rootOf(file string) string {
+	if rel, err := filepath.Rel(h.root, file); err == nil && filepath.IsLocal(rel) {
+		return h.root
+	}
+	return ""
 }
 
 // readRules reads a rules file, and no more of it than can be used.

@@ -39,13 +39,13 @@ type Config struct {
 	Permission   Permission                 `json:"permission" doc:"what each tool may do: allow, ask or deny"`
 	Agents       Agents                     `json:"agents" doc:"modes of work"`
 	Skills       Skills                     `json:"skills" doc:"where skills are found"`
-	Instructions []string                   `json:"instructions" doc:"more files of instructions for the model"`
+	Instructions []string                   `json:"instructions" doc:"more files of rules for the model, or patterns of such (**/RULES.md): below the workspace, absolute, or beginning with ~/"`
 	Storage      Storage                    `json:"storage" doc:"how sessions are kept"`
 	Tools        Tools                      `json:"tools" doc:"how tools are presented to the model"`
 	LSP          LSP                        `json:"lsp" doc:"language servers"`
 	Fetch        Fetch                      `json:"fetch" doc:"limits on fetching from the web"`
-	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name"`
-	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event" shell:"yes"`
+	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name; none is started yet"`
+	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event; refused, since none is run yet" shell:"yes"`
 	UI           UI                         `json:"ui" doc:"language and colours"`
 }
 
@@ -156,7 +156,7 @@ type Tools struct {
 
 // LSP is language servers.
 type LSP struct {
-	Servers map[string]json.RawMessage `json:"servers" doc:"servers by language"`
+	Servers map[string]json.RawMessage `json:"servers" doc:"servers by name or language: command, args, files (language ids by file ending), root_markers, init, settings, env, disabled"`
 }
 
 // Fetch is limits on fetching from the web.

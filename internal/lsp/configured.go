@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -19,6 +20,7 @@ type configured struct {
 	RootMarkers []string          `json:"root_markers"`
 	Init        any               `json:"init"`
 	Settings    map[string]any    `json:"settings"`
+	Env         map[string]string `json:"env"`
 	Disabled    bool              `json:"disabled"`
 }
 
@@ -38,7 +40,7 @@ func (w *words) UnmarshalJSON(b []byte) error {
 // language we know ("gopls", "go", "py"), what the setting leaves out is as we
 // know it; another one must say which files it is for. The setting is an object
 // with any of command (a string or a list), args, files (endings and language
-// ids), root_markers, init, settings and disabled.
+// ids), root_markers, init, settings, env and disabled.
 func Configured(name string, raw json.RawMessage) (Kind, error) {
 	var c configured
 	dec := json.NewDecoder(bytes.NewReader(raw))
@@ -77,6 +79,9 @@ func (c configured) change(k *Kind) {
 	}
 	if c.Settings != nil {
 		k.Settings = c.Settings
+	}
+	for _, name := range slices.Sorted(maps.Keys(c.Env)) {
+		k.Env = append(k.Env, name+"="+c.Env[name])
 	}
 	if c.Disabled {
 		k.Command = nil

@@ -28,7 +28,8 @@ type Kind struct {
 	// answers the server's questions by section. Both may be nil.
 	Init     any
 	Settings map[string]any
-	Install  string // how to get it, for people
+	Env      []string // NAME=value, added to the environment that all servers have
+	Install  string   // how to get it, for people
 
 	// options makes what is sent instead of Init, if that takes looking around.
 	options func(o Options, root string) (any, error)

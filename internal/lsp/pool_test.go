@@ -378,6 +378,29 @@ func TestOnlyProgramsFromOutsideAreRun(t *testing.T) {
 	}
 }
 
+func TestAServerHasTheEnvironmentOfItsSetting(t *testing.T) {
+	ws, bin := t.TempDir(), t.TempDir()
+	put(t, filepath.Join(bin, "zls"), "#!/bin/sh\n")
+	if err := os.Chmod(filepath.Join(bin, "zls"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	k, err := Configured("zig", json.RawMessage(`{"command":"zls","args":["-x"],"files":{".zig":"zig"},"env":{"ZIG":"1"}}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	p := New(Options{Root: ws, Env: []string{"PATH=" + bin}, Servers: []Kind{k}})
+	defer p.Close()
+	var command, env []string
+	p.launch = func(c []string, _ string, e []string) (line, error) {
+		command, env = c, e
+		return nil, errors.New("not started here")
+	}
+	_, _ = p.Diagnose(t.Context(), "x.zig", nil)
+	if strings.Join(command, " ") != filepath.Join(bin, "zls")+" -x" || strings.Join(env, " ") != "PATH="+bin+" ZIG=1" {
+		t.Errorf("%q with %q", command, env)
+	}
+}
+
 func TestProjectsTypeScriptIsNotRun(t *testing.T) {
 	ws, bin := t.TempDir(), t.TempDir()
 	o := Options{Root: ws, Env: []string{"PATH=" + bin}}

@@ -3,6 +3,7 @@
 package lsp
 
 import (
+	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,6 +18,7 @@ import (
 // them, and a name that is defined and used.
 type project struct {
 	program string // that must be installed
+	needs   string // so must this, if it is set
 	files   map[string]string
 	asked   string // the file to ask about
 	mistake string // in the message about it; "" if the server does not look for any
@@ -58,7 +60,7 @@ var projects = map[string]project{
 		use: "str(tw", define: "a.py:twice(", hover: "Doubles n",
 	},
 	"typescript": {
-		program: "typescript-language-server",
+		program: "typescript-language-server", needs: "tsserver",
 		files: map[string]string{
 			"tsconfig.json": "{\"compilerOptions\":{\"strict\":true}}\n",
 			"a.ts":          "/** Doubles n. */\nexport function twice(n: number): number { return 2 * n }\n",
@@ -89,8 +91,10 @@ func TestRealServers(t *testing.T) {
 	for name, p := range projects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			if _, err := exec.LookPath(p.program); err != nil {
-				t.Skipf("%s is not installed", p.program)
+			for _, program := range []string{p.program, cmp.Or(p.needs, p.program)} {
+				if _, err := exec.LookPath(program); err != nil {
+					t.Skipf("%s is not installed", program)
+				}
 			}
 			ask(t, p)
 		})

@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
@@ -155,7 +156,7 @@ func (p *Pool) begin(life context.Context, do duty) (*server, error) {
 	if err := pause(life, do.delay); err != nil {
 		return nil, err
 	}
-	l, err := p.launch(do.command, do.root, p.options.Env)
+	l, err := p.launch(do.command, do.root, slices.Concat(p.options.Env, do.kind.Env))
 	if err != nil {
 		return nil, err
 	}

@@ -225,6 +225,10 @@ func TestConfigured(t *testing.T) {
 			t.Errorf("%s %s: %s, want %s", tc.name, tc.raw, got, tc.want)
 		}
 	}
+	k, err := Configured("go", json.RawMessage(`{"env":{"B":"2","A":"1"}}`))
+	if got := strings.Join(k.Env, " "); err != nil || got != "A=1 B=2" {
+		t.Errorf("the environment is %q, %v", got, err)
+	}
 	for _, tc := range []struct{ name, raw, want string }{
 		{"zig", `{"command":"zls"}`, "files"}, {"zig", `{"files":{".zig":"zig"}}`, "command"}, {"go", `{"cmd":"x"}`, "cmd"},
 		{"go", `{"command":7}`, "language server go"}, {"go", `[]`, "language server go"}, {"go", `{"command":""}`, "empty"},
