@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 	"coder/internal/patch"
 	"coder/internal/render/term"
 	"coder/internal/render/term/ink"
+	"coder/internal/repofile"
 	"coder/internal/supervisor"
 	"coder/internal/undo"
 )
@@ -82,7 +82,7 @@ func (a *aftermath) diff(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		now, err := os.ReadFile(filepath.Join(a.root, name))
+		now, err := repofile.Below(a.root).Read(name, maxNamedFile)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}
