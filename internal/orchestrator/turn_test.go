@@ -157,7 +157,7 @@ func TestAReplyCutShortIsKeptAndMarked(t *testing.T) {
 }
 
 func TestRepliesNobodyCanUse(t *testing.T) {
-	for _, script := range []string{"reason only thinking", "call write {}\nstop length", "stop filter"} {
+	for _, script := range []string{"reason only thinking", "stop length", "stop filter"} {
 		b := newBench(t, script)
 		if _, err := b.RunTurn(t.Context(), "go", b); !errors.Is(err, provider.ErrCutOff) {
 			t.Errorf("%q: err = %v", script, err)

@@ -2,6 +2,7 @@ package provider
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -103,8 +104,8 @@ func (f *folder) half() Reply {
 func (f *folder) whole() Reply {
 	r := f.half()
 	r.Stop, r.Usage, r.Model = f.end.Stop, f.end.Usage, f.end.Model
-	if r.Stop == StopLength || r.Stop == StopFilter {
-		return r // the last call may be cut short, and then so may its arguments
+	if r.Stop == StopFilter {
+		return r
 	}
 	taken := make(map[string]bool, len(f.calls))
 	for i, c := range f.calls {
@@ -115,6 +116,11 @@ func (f *folder) whole() Reply {
 		taken[id] = true
 		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
 		tc.Args, tc.Broken = arguments(c.args.Bytes())
+		if r.Stop == StopLength && i == len(f.calls)-1 {
+			// It may have been cut, whatever it looks like: some servers close
+			// what the model left open.
+			tc.Args, tc.Broken = json.RawMessage("{}"), cmp.Or(string(bytes.TrimSpace(c.args.Bytes())), "{")
+		}
 		r.Message.Parts = append(r.Message.Parts, tc)
 	}
 	return r

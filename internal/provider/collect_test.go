@@ -109,11 +109,24 @@ func TestCollectKeepsWhatArrived(t *testing.T) {
 	}
 }
 
-func TestCallsOfACutReplyDoNotRun(t *testing.T) {
-	for _, stop := range []provider.Stop{provider.StopLength, provider.StopFilter} {
-		r, err := provider.Collect(stream(nil, provider.TextDelta("a"), call(0, "a", "f", `{"x":1}`), provider.Done{Stop: stop}), unwatched)
-		if err != nil || r.Stop != stop || len(r.Message.Calls()) != 0 || r.Message.Text() != "a" {
-			t.Errorf("%s: %+v, %v", stop, r, err)
+func TestCallsOfAFilteredReplyAreDropped(t *testing.T) {
+	r, err := provider.Collect(stream(nil, provider.TextDelta("a"), call(0, "a", "f", `{"x":1}`), provider.Done{Stop: provider.StopFilter}), unwatched)
+	if err != nil || r.Stop != provider.StopFilter || len(r.Message.Calls()) != 0 || r.Message.Text() != "a" {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
+// The model must hear that its call did not arrive whole, so the call is kept,
+// as one that cannot run. Those before it are whole.
+func TestTheLastCallOfAReplyThatReachedItsLimitCannotRun(t *testing.T) {
+	for args, broken := range map[string]string{`{"path":"a.txt","content":"on`: `{"path":"a.txt","content":"on`, "": "{", `{"x":1}`: `{"x":1}`} {
+		r, err := provider.Collect(stream(nil, call(0, "a", "f", `{"x":1}`), call(1, "b", "g", args), provider.Done{Stop: provider.StopLength}), unwatched)
+		if err != nil || r.Stop != provider.StopLength {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		calls := r.Message.Calls()
+		if len(calls) != 2 || calls[0].Broken != "" || string(calls[0].Args) != `{"x":1}` || calls[1].Broken != broken || string(calls[1].Args) != "{}" {
+			t.Errorf("%q: %+v", args, calls)
 		}
 	}
 }

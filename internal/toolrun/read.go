@@ -91,11 +91,25 @@ func freeform(own tool.Spec, text string) (dialect.Call, error) {
 	}
 	begins := strings.TrimSpace(value)
 	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 || schema.Properties[schema.Required[0]].Type != "string" ||
-		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) { // JSON that was cut off
+		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) {
+		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
+			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached the model's length limit in this call, so it may not be whole. Send it again, with less in one reply", own.Name)
+		}
+		if strings.HasPrefix(begins, "{") {
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object, they end in the middle, after %d bytes: most likely the reply reached the model's length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
+		}
 		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, head(text, 200))
 	}
 	name := schema.Required[0]
 	return dialect.Call{Tool: own.Name, Args: wire.Must(map[string]string{name: value}), Note: "taken: the whole text as " + name}, nil
+}
+
+// tail is at most the last n bytes of s, from a whole rune on.
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-n:], "")
 }
 
 // noted adds to a result how its call was read.

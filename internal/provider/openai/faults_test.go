@@ -89,7 +89,7 @@ func rows() map[string]row {
 		"tool-args-null":      {calls: "call_a read {}"},
 		"tool-args-empty":     {calls: "call_a read {}"},
 		"tool-args-invalid":   {calls: "call_a read {}", broken: `{"path": a.txt`},
-		"tool-args-truncated": {text: none, stop: provider.StopLength},
+		"tool-args-truncated": {text: none, calls: "call_a read {}", broken: `{"path":`, stop: provider.StopLength},
 		"tool-cut-mid-args":   again,
 		"tool-interleaved":    {calls: oneCall + "; " + strings.Replace(oneCall, "_a", "_b", 1) + "; " + strings.Replace(oneCall, "_a", "_c", 1)},
 		"tool-index-gap":      {calls: oneCall + "; " + strings.Replace(oneCall, "_a", "_b", 1) + "; " + strings.Replace(oneCall, "_a", "_c", 1)},

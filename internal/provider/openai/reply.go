@@ -24,6 +24,7 @@ type reply struct {
 	field               string // under which the thinking came
 	spoke               bool   // there is text that is not just white space
 	heard               bool   // there was something in a choice
+	text, acts          origin // the choices that text and calls come from
 	usage               *chat.Usage
 	stop                provider.Stop // empty until the server said why it stopped
 	trouble             error         // a stop that is a failure
@@ -63,8 +64,12 @@ func (r *reply) take(raw []byte) error {
 	if !blameless(bad) || bare {
 		return inBand(raw)
 	}
+	several := 0
 	for c := elements(choices); c.next(); {
-		if err := r.choice(c.val); err != nil {
+		several++
+	}
+	for c := elements(choices); c.next(); {
+		if err := r.choice(c.val, several > 1); err != nil {
 			return err
 		}
 	}
@@ -80,14 +85,29 @@ func blameless(raw []byte) bool {
 	return false
 }
 
-// choice reads the choice of index 0; there is no other, since we ask for one.
-func (r *reply) choice(raw []byte) error {
+// origin is the choice that a kind of content comes from, counted from 1; 0 as
+// long as there is none.
+type origin int
+
+// is reports whether content of that kind is taken from choice n. We ask for
+// one answer, but some servers number its parts as if they were several; of
+// several answers the first is taken.
+func (s *origin) is(n int) bool {
+	if *s == 0 {
+		*s = origin(n + 1)
+	}
+	return *s == origin(n+1)
+}
+
+// choice reads one choice; of several that come together, only the first.
+func (r *reply) choice(raw []byte, several bool) error {
 	var delta, message, finish, bad []byte
+	index := 0
 	for m := members(raw); m.next(); {
 		switch string(m.key) {
 		case "index":
-			if n, ok := integer(m.val); ok && n != 0 {
-				return nil
+			if n, ok := integer(m.val); ok && n > 0 {
+				index = n
 			}
 		case "delta":
 			delta = m.val
@@ -101,14 +121,17 @@ func (r *reply) choice(raw []byte) error {
 			bad = m.val
 		}
 	}
-	if !blameless(bad) {
+	switch {
+	case several && index != 0:
+		return nil
+	case !blameless(bad):
 		return inBand(raw)
 	}
 	switch {
 	case delta != nil:
-		r.delta(delta, false)
+		r.delta(delta, index, false)
 	case message != nil && !r.heard:
-		r.delta(message, true)
+		r.delta(message, index, true)
 	}
 	if isString(finish) {
 		r.finish(str(finish))
@@ -116,9 +139,9 @@ func (r *reply) choice(raw []byte) error {
 	return nil
 }
 
-// delta reads what the model said. In a whole message every call stands for
-// itself.
-func (r *reply) delta(raw []byte, whole bool) {
+// delta reads what the model said in a choice. In a whole message every call
+// stands for itself.
+func (r *reply) delta(raw []byte, index int, whole bool) {
 	var content, refusal, calls, function []byte
 	var t thinking
 	for m := members(raw); m.next(); {
@@ -138,8 +161,15 @@ func (r *reply) delta(raw []byte, whole bool) {
 		}
 	}
 	r.think(t)
-	r.content(content)
-	r.say(refusal)
+	if some(content) && r.text.is(index) {
+		r.content(content)
+	}
+	if some(refusal) && r.text.is(index) {
+		r.say(refusal)
+	}
+	if (len(calls) > len("[]") || function != nil) && !r.acts.is(index) {
+		return
+	}
 	n := 0
 	for c := elements(calls); c.next(); n++ {
 		p := readPiece(c.val)
@@ -153,6 +183,15 @@ func (r *reply) delta(raw []byte, whole bool) {
 		p.readFunction(function)
 		r.call(p, 0)
 	}
+}
+
+// some reports whether a value holds anything.
+func some(raw []byte) bool {
+	switch string(raw) {
+	case "", "null", `""`, "[]":
+		return false
+	}
+	return true
 }
 
 // legacyIndex keeps a call in the old function_call form apart from the others.
