@@ -26,7 +26,7 @@ func parseCalls(tag, inner string, tools []provider.ToolSpec) ([]call, bool) {
 	case strings.HasPrefix(inner, functionTag):
 		return parseFunctions(inner, tools)
 	case strings.HasPrefix(inner, "<"):
-		c, ok := parseElements(inner)
+		c, ok := parseElements(inner, tools)
 		return []call{c}, ok
 	}
 	return parseJSON(inner)
@@ -107,24 +107,55 @@ func parseJSON(text string) ([]call, bool) {
 	}
 }
 
-// parseElements reads <name>read</name><arguments>{…}</arguments>.
-func parseElements(text string) (call, bool) {
-	name, rest, ok := element(text, "name")
-	if !ok || name == "" {
+// parseElements reads <name>read</name><arguments>{…}</arguments>. The arguments
+// may be elements themselves, also right behind the name.
+func parseElements(text string, tools []provider.ToolSpec) (call, bool) {
+	var name, rest string
+	for _, spelling := range []string{"name", "tool_name", "tool"} {
+		if n, r, ok := element(text, spelling); ok {
+			name, rest = n, strings.TrimSpace(r)
+			break
+		}
+	}
+	if name == "" {
 		return call{}, false
 	}
 	c := call{name: name, args: "{}"}
-	rest = strings.TrimSpace(rest)
 	if rest == "" {
 		return c, true
 	}
 	for _, spelling := range []string{"arguments", "input", "parameters", "args"} {
 		if args, rest, ok := element(rest, spelling); ok && strings.TrimSpace(rest) == "" {
 			c.args = withoutFence(args)
+			if children, ok := parseChildren(name, c.args, tools); ok {
+				c.args = children
+			}
 			return c, true
 		}
 	}
-	return call{}, false
+	args, ok := parseChildren(name, rest, tools)
+	return call{name, args}, ok
+}
+
+// parseChildren reads <path>a</path><limit>3</limit> as a JSON object.
+func parseChildren(tool, text string, tools []provider.ToolSpec) (string, bool) {
+	spec, _ := specOf(tools, tool)
+	types := typesIn(spec.Schema)
+	var args []string
+	for text = strings.TrimSpace(text); text != ""; {
+		key, _, ok := strings.Cut(strings.TrimPrefix(text, "<"), ">")
+		if !ok || !strings.HasPrefix(text, "<") || key == "" || strings.ContainsAny(key, " \t\r\n</=") {
+			return "", false
+		}
+		value, rest, ok := strings.Cut(text[len(key)+2:], "</"+key+">")
+		if !ok {
+			return "", false
+		}
+		value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
+		args = append(args, quote(key)+": "+types.literal(key, value))
+		text = strings.TrimSpace(rest)
+	}
+	return "{" + strings.Join(args, ", ") + "}", len(args) > 0
 }
 
 // element cuts <name>…</name> off the start of text. The last close counts, so
@@ -136,7 +167,7 @@ func element(text, name string) (body, rest string, ok bool) {
 	}
 	close := "</" + name + ">"
 	i := strings.LastIndex(body, close)
-	if name == "name" {
+	if strings.Contains(name, "name") || name == "tool" {
 		i = strings.Index(body, close)
 	}
 	if i < 0 {

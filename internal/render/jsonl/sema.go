@@ -320,7 +320,9 @@ func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
 	c.told = true
 	x := semaExecution{Agent: s.agent(r), Tool: e.Tool, Title: e.Title}
 	if e.Failed || e.Denied {
-		x.Content = contentOf(e.Show, complaint(e.Result.Text))
+		if x.Content = contentOf(e.Show, ""); x.Content == "" {
+			x.Content = complaint(e.Result.Text) // nothing was shown, as of a command that was interrupted
+		}
 		return s.put("tool:execution:error", x)
 	}
 	x.Content = contentOf(e.Show, e.Result.Text)

@@ -355,3 +355,14 @@ func TestSemaToolEndsOnce(t *testing.T) {
 		expect(t, again, once+" "+once)
 	}
 }
+
+func TestSemaSaysWhyACallFailedThatShowedNothing(t *testing.T) {
+	for _, b := range []show.Block{nil, show.Text(""), show.Code{}} {
+		e := event.ToolFinished{CallID: "c", Tool: "bash", Failed: true, Show: b, Result: chat.ToolResult{CallID: "c", Text: `{"ok":false,"error":"cancelled: the user interrupted"}`}}
+		got := sema(t, on("t1", event.TaskCreated{TaskID: "t1"}, event.TaskStarted{}, e))
+		last := got[len(got)-1]
+		if last.Event != "tool:execution:error" || last.Data.Content != "cancelled: the user interrupted" {
+			t.Errorf("%T: %s", b, last.Raw)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strconv"
 	"strings"
 
@@ -36,6 +37,14 @@ type asked struct {
 	Question string   `json:"question" doc:"the question"`
 	Header   string   `json:"header,omitzero" doc:"a word or two that stand for it"`
 	Options  []choice `json:"options,omitzero" doc:"the answers to choose from, the one you recommend first; without any, the user types an answer"`
+	// Validation is what an answer that is typed must be.
+	Validation rule `json:"validation,omitzero" doc:"what a typed answer must be"`
+}
+
+// rule restricts what may be typed.
+type rule struct {
+	Regex    string `json:"regex,omitzero" doc:"regular expression (RE2) that it must match"`
+	Optional bool   `json:"optional,omitzero" doc:"it may be empty"`
 }
 
 // choice is one answer. Models also write it as its label alone.
@@ -107,8 +116,13 @@ func (q asked) check() error {
 		return fmt.Errorf("it is longer than %d bytes", maxQuestion)
 	case len(q.Options) == 1:
 		return errors.New("one option is no choice; give two or more, or none")
+	case len(q.Validation.Regex) > maxQuestion:
+		return fmt.Errorf("its regular expression is longer than %d bytes", maxQuestion)
 	case len(q.Options) > maxOptions:
 		return fmt.Errorf("%d options are too many, the limit is %d", len(q.Options), maxOptions)
+	}
+	if _, err := regexp.Compile(q.Validation.Regex); err != nil {
+		return fmt.Errorf("its validation: %w; write the expression in RE2's form", err)
 	}
 	for _, o := range q.Options {
 		if strings.TrimSpace(o.Label) == "" || len(o.Label)+len(o.Description) > maxQuestion {
@@ -201,7 +215,7 @@ func request(qs []asked) uip.Request {
 
 func (q asked) request() uip.Request {
 	req := uip.Request{
-		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question}, Validation: &uip.Validation{Required: true},
+		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
 	}
 	if len(q.Options) > 0 {
 		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy

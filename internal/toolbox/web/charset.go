@@ -9,6 +9,8 @@ import (
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"golang.org/x/text/encoding/htmlindex"
+
 	"coder/internal/textsafe"
 )
 
@@ -63,6 +65,11 @@ func decodeAs(body []byte, charset string) (text, remark string) {
 	}
 	if utf8.Valid(body) { // as happens to be so more often than not
 		return string(body), ""
+	}
+	if known, err := htmlindex.Get(charset); err == nil {
+		if text, err := known.NewDecoder().Bytes(body); err == nil {
+			return string(text), ""
+		}
 	}
 	return asciiOnly(body), "its encoding, " + textsafe.Line(charset, 40) + ", is not known here; all but ASCII was replaced"
 }
