@@ -46,8 +46,8 @@ func asNobody(t *testing.T, p *program, args ...string) (out string, code int) {
 	return string(text), c.ProcessState.ExitCode()
 }
 
-// TestADataFolderThatCannotBeWritten does the work all the same, and says once
-// that it is not saved.
+// TestADataFolderThatCannotBeWritten answers all the same, says once that it is
+// not saved, and ends with the code for that.
 func TestADataFolderThatCannotBeWritten(t *testing.T) {
 	p := newProgram(t)
 	script := p.file("model", "say done")
@@ -57,12 +57,13 @@ func TestADataFolderThatCannotBeWritten(t *testing.T) {
 		}
 	}
 	out, code := asNobody(t, p, "-p", "--script", script, "go")
-	if code != 0 || !strings.Contains(out, "done\n") || strings.Count(out, "this session is not being saved") != 1 {
+	if code != 56 || !strings.Contains(out, "done\n") || strings.Count(out, "this session is not being saved") != 1 {
 		t.Errorf("code %d: %s", code, out)
 	}
 }
 
-// TestAFullDisk fills the workspace's file system in the middle of a turn.
+// TestAFullDisk fills the workspace's file system in the middle of a turn: what
+// cannot be brought back is not overwritten.
 func TestAFullDisk(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to mount a small file system")
@@ -80,7 +81,7 @@ func TestAFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, stderr, code := p.run("-p", "--auto-approve", "--session-id", "s1", "--script", script, "go")
-	if code != 0 || out != "no room\n" || strings.Count(stderr, "this session is not being saved") != 1 {
+	if code != 30 || out != "no room\n" || strings.Count(stderr, "this session is not being saved") != 1 {
 		t.Errorf("%q, code %d: %s", out, code, stderr)
 	}
 	if got, err := os.ReadFile(filepath.Join(p.ws, "small.txt")); err != nil || string(got) != "old" {

@@ -18,6 +18,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/event"
 	"coder/internal/sandbox"
+	"coder/internal/store/jsonl/faultdisk"
 )
 
 // TestMain makes the test binary double as the program, so that scripts and
@@ -33,12 +34,32 @@ func TestMain(m *testing.M) {
 			if by, err := time.ParseDuration(os.Getenv("CODER_TEST_CLOCK")); err == nil {
 				env.Now = func() time.Time { return time.Now().Add(by) }
 			}
+			if spec := os.Getenv("CODER_TEST_DISK"); spec != "" {
+				env.Disk = faulty(spec)
+			}
 			if os.Getenv("CODER_TEST_FAST") != "" {
 				env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 			}
 			os.Exit(app.Main(env))
 		},
 	})
+}
+
+// faulty is the disk that CODER_TEST_DISK asks for: "N ERROR [ever]", such as
+// "7 ENOSPC ever", or "OPERATION ERROR", such as "lock ENOTSUP".
+func faulty(spec string) *faultdisk.Disk {
+	words := strings.Fields(spec)
+	d := &faultdisk.Disk{Err: diskErrors[words[1]], Ever: len(words) > 2}
+	var err error
+	if d.At, err = strconv.Atoi(words[0]); err != nil {
+		d.What = words[0]
+	}
+	return d
+}
+
+// diskErrors are the ways in which CODER_TEST_DISK can fail.
+var diskErrors = map[string]error{
+	"EIO": syscall.EIO, "ENOSPC": syscall.ENOSPC, "EDQUOT": syscall.EDQUOT, "EMFILE": syscall.EMFILE, "EROFS": syscall.EROFS, "ENOTSUP": syscall.ENOTSUP,
 }
 
 func TestScripts(t *testing.T) {

@@ -21,6 +21,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/sandbox"
 	"coder/internal/stdio"
+	"coder/internal/store/jsonl"
 )
 
 // Version is the program's version; a release build sets it.
@@ -48,6 +49,8 @@ type Env struct {
 	Sleep func(context.Context, time.Duration) error
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
 	WrapStore func(event.Store) event.Store
+	// Disk, if set, is what sessions are written to. Tests let it fail.
+	Disk jsonl.Disk
 
 	input *stdio.Reader // of Stdin
 	exit  *wayOut

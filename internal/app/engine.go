@@ -12,7 +12,6 @@ import (
 	"runtime"
 	"slices"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,11 +29,7 @@ import (
 	"coder/internal/provider/scripted"
 	"coder/internal/provider/textcalls"
 	"coder/internal/repofile"
-	"coder/internal/session"
 	"coder/internal/shell"
-	"coder/internal/store/failover"
-	"coder/internal/store/jsonl"
-	"coder/internal/store/mem"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
@@ -59,12 +54,14 @@ type house struct {
 	judge       *judge.Judge           // once a session is open
 	set         tool.Set               // what the model may call
 	lore        *lore                  // once it is asked for
-	damaged     map[string]bool        // sessions that were not found as they were left
+	damaged     map[string]bool        // sessions that may lack records that they had
 	projectedTo func(id string) uint64 // the newest record in a session file
 	told        map[string]bool        // what was said once
 	kept        *supervisor.Supervisor // once there is one
 	chosen      atomic.Pointer[string] // the model that /model chose
 	secret      *authkey.Key           // once it is asked for
+	keeping     keeping                // once sessions are opened
+	attended    bool                   // a person is there to be asked
 }
 
 // newHouse reads the configuration and checks that work can be done in dir.
@@ -180,64 +177,6 @@ func (h *house) checkData() error {
 	return nil
 }
 
-var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.Decisions, "always": jsonl.Always, "never": jsonl.Never}
-
-// stores opens where sessions are kept. What cannot be written to disk is
-// kept in memory, and the person is told once.
-func (h *house) stores() (event.Store, session.Store, error) {
-	if h.flags.ephemeral {
-		return h.wrap(new(mem.Store)), new(mem.Sessions), nil
-	}
-	var once sync.Once
-	tell := func(err error) {
-		once.Do(func() {
-			h.warn(fmt.Sprintf("this session is not being saved: %v; make room or give access to the folder (--no-session-persistence keeps nothing on purpose)", err))
-		})
-	}
-	sessions := jsonl.OpenSessions(h.snapshots(), fsyncModes[h.conf.Storage.Fsync])
-	h.projectedTo = sessions.At
-	return failover.New(h.wrap(h.logStore()), tell), failover.NewSessions(sessions, tell), nil
-}
-
-// logStore is where the logs of sessions are.
-func (h *house) logStore() *jsonl.Store {
-	o := jsonl.Options{Fsync: fsyncModes[h.conf.Storage.Fsync], Now: h.env.Now, Program: "coder", Report: h.repaired}
-	if h.home != "" {
-		o.Heads = &jsonl.Heads{Dir: filepath.Join(h.home, "heads"), Key: h.key, Now: h.env.Now}
-	}
-	return jsonl.Open(h.logs(), o)
-}
-
-// repaired takes note of a session that was not found as it was left, and tells
-// of it in one line.
-func (h *house) repaired(r jsonl.Repair) {
-	h.damaged[r.Session] = r.Lost()
-	h.warn(repairText(r))
-}
-
-func repairText(r jsonl.Repair) string {
-	var asides []string
-	for _, a := range r.Aside {
-		asides = append(asides, a.Path)
-	}
-	aside := strings.Join(asides, ", ")
-	switch {
-	case r.Torn && r.Known == 0:
-		return fmt.Sprintf("session %s: the last line of %s had no end; it was moved to %s", r.Session, r.File, aside)
-	case r.Known > 0 && aside == "":
-		return fmt.Sprintf("session %s: records %d to %d are missing from %s", r.Session, r.Last+1, r.Known, r.File)
-	case r.Known > 0:
-		return fmt.Sprintf("session %s: %s is damaged; records %d to %d are missing, and what is left of them was moved to %s", r.Session, r.File, r.Last+1, r.Known, aside)
-	case r.Rewritten:
-		return fmt.Sprintf("session %s: %s is not what was signed for; coder audit verify %[1]s says more", r.Session, r.File)
-	case r.Cut:
-		return fmt.Sprintf("session %s: %s is damaged; the records from %d on were moved to %s", r.Session, r.File, r.Last+1, aside)
-	case r.Converted:
-		return fmt.Sprintf("session %s: the line ends of %s had been changed to CRLF and were changed back; as it was it is in %s", r.Session, r.File, aside)
-	}
-	return fmt.Sprintf("session %s went on without a record after record %d; calls that it left open are not run", r.Session, r.Last)
-}
-
 func (h *house) wrap(s event.Store) event.Store {
 	if h.env.WrapStore != nil {
 		return h.env.WrapStore(s)
@@ -292,7 +231,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	}
 	h.judge = judge
 	runner := &toolrun.Runner{
-		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(),
+		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(), Waiver: h.waiver(),
 	}
 	if m := h.remember(judge); m != nil {
 		runner.Memory = m

@@ -31,6 +31,7 @@ const (
 	ExitStepLimit   = 53
 	ExitProvider    = 54
 	ExitUntrusted   = 55
+	ExitUnkept      = 56 // done, but not all of it could be kept on disk
 	ExitInterrupted = 130
 )
 

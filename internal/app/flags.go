@@ -303,7 +303,7 @@ const usage = `coder — a coding agent for the terminal
 const exitCodes = `
 Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 waiting for an answer,
 41 not authorised by the provider, 42 bad input, 44 sandbox unavailable though required, 52 bad configuration, 53 step limit reached, 54 provider failed for good,
-55 workspace not trusted, 130 interrupted.
+55 workspace not trusted, 56 done but not everything could be kept on disk, 130 interrupted.
 `
 
 func writeHelp(w io.Writer, words *i18n.Printer) error {

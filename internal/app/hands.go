@@ -66,7 +66,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	hs := &hands{work: work, marked: h.marked(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
 	hs.confiner, hs.project, hs.crew = h.confiner(), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
-		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, warn: h.warn}
+		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, keeping: &h.keeping, warn: h.warn}
 		hs.keeper = hs.files
 	}
 	set, err := tool.NewSet(h.toolList(ws, hs, sessionID)...)
@@ -82,7 +82,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	pool := lsp.New(lsp.Options{Root: h.root, Env: env, Servers: h.servers, Program: "coder", Version: Version})
 	runs, cache := "", ""
 	if !h.flags.ephemeral {
-		runs, cache = filepath.Join(".coder", "runs", sessionID), filepath.Join(".coder", "cache")
+		runs, cache = h.dataFolder("runs", sessionID), h.dataFolder("cache")
 	}
 	index := codeindex.New(ws, codeindex.Options{Now: h.env.Now, CacheDir: cache, Patience: indexPatience})
 	hs.index = index
@@ -155,6 +155,9 @@ func (h *house) savePlan(sessionID, text string) (string, error) {
 	text = strings.TrimRight(text, "\n") + "\n"
 	if h.flags.ephemeral {
 		return "", nil
+	}
+	if err := h.keeping.barred["plans"]; err != nil {
+		return "", err
 	}
 	if err := os.MkdirAll(filepath.Join(h.data(), "plans"), 0o700); err != nil {
 		return "", err
@@ -265,11 +268,12 @@ func (h *house) newKeeper(ws *workspace.Workspace, history *undo.History) *undo.
 }
 
 // keeper is an [undo.Keeper] made when first needed, so that a session which
-// changes nothing costs nothing. Where what a call overwrites cannot be kept
-// the person is told once, and the work goes on as it does without a record.
+// changes nothing costs nothing. What a call would overwrite and cannot be kept
+// is not overwritten, unless the person lets the work go on without a record.
 type keeper struct {
 	history *undo.History
 	make    func() *undo.Keeper
+	keeping *keeping
 	warn    func(string)
 
 	once sync.Once
@@ -283,9 +287,15 @@ func (k *keeper) get() *undo.Keeper {
 }
 
 func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept, error) {
-	kept, err := k.get().Keep(ctx, effects)
-	if err == nil || ctx.Err() != nil {
+	kept, err := toolrun.Kept{}, k.keeping.barred["undo"]
+	if err == nil {
+		kept, err = k.get().Keep(ctx, effects)
+	}
+	switch {
+	case err == nil || ctx.Err() != nil:
 		return kept, err
+	case !k.keeping.waived.Load():
+		return toolrun.Kept{}, &event.UnkeptError{Err: err}
 	}
 	k.told.Do(func() { k.warn(fmt.Sprintf("changes cannot be undone from here on: %v", err)) })
 	return toolrun.Kept{}, nil

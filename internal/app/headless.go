@@ -94,9 +94,13 @@ func (h *house) sit(ctx context.Context, out *output, work func(*sitting) error)
 		return err
 	}
 	s.Session, s.sup = first, sup
+	out.unkept = h.unkept
 	err = work(s)
 	if closeErr := s.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
+	}
+	if why := h.unkept(); err == nil && why != nil && !h.flags.ephemeral {
+		err = &exitError{code: ExitUnkept, text: fmt.Sprintf("done, but not everything could be kept on disk: %v", why)}
 	}
 	h.mendSnapshots(ctx, sup, s.ID)
 	return err

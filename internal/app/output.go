@@ -27,8 +27,9 @@ type output struct {
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
 
-	approving bool // the person lets pass what is only asked about
-	local     bool // the answer is the program's own, not the model's
+	unkept    func() error // why something is not kept on disk; nil if all is
+	approving bool         // the person lets pass what is only asked about
+	local     bool         // the answer is the program's own, not the model's
 }
 
 func newOutput(env Env, fl *flags) *output {
@@ -97,7 +98,7 @@ func (o *output) refused(n int) string {
 func (o *output) write(answer string, turnErr error) error {
 	switch {
 	case o.json != nil:
-		out := streamjson.Outcome{Result: answer}
+		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil}
 		if turnErr != nil {
 			out.Err = errors.New(message(turnErr))
 		}

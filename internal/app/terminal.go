@@ -136,6 +136,7 @@ func (c *console) run(ctx context.Context, in, out *os.File, talk func(context.C
 
 // converse opens the session, greets, talks, and says how to come back.
 func (c *console) converse(ctx context.Context) error {
+	c.attended = true
 	sup, err := c.supervise(c.reach(c.face, c.warn, func() string { return c.session.ID }))
 	if err != nil {
 		return err

@@ -97,7 +97,8 @@ var plan = []struct {
 	{"toolbox/skills", "event show skill tool"},
 	{"store/mem", "event session"},
 	{"store/jsonl", "audit authkey event session wire repofile"},
-	{"store/failover", "event session store/mem"},
+	{"store/jsonl/faultdisk", "store/jsonl"},
+	{"store/failover", "event session"},
 
 	// mind
 	{"orchestrator", "chat command compact complexity conversation event mention profile prompt provider show skill tool toolrun uip undo verify wire"},

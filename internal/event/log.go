@@ -1,5 +1,7 @@
 package event
 
+import "strings"
+
 // A Log is where a kind of event is kept. Transient events are kept nowhere.
 type Log uint8
 
@@ -52,4 +54,21 @@ func Decisive(e Event) bool {
 		return !e.ReadOnly && (e.Verdict == "" || e.Verdict == Allowed)
 	}
 	return false
+}
+
+// Deed reports whether e announces a call that changes the world: neither one
+// that only reads nor one that writes only the program's own notes. A deed whose
+// announcement is not on the disk must not be done: a later process would not
+// know that it was.
+func Deed(e Event) bool {
+	call, ok := e.(ToolCallRequested)
+	if !ok || !Decisive(e) {
+		return false
+	}
+	for _, effect := range call.Effects {
+		if kind, _, _ := strings.Cut(effect, " "); kind != "read" && kind != "note" {
+			return true
+		}
+	}
+	return len(call.Effects) == 0
 }

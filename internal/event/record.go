@@ -95,6 +95,14 @@ type Store interface {
 // ErrConflict reports that another writer appended first.
 var ErrConflict = errors.New("session moved on")
 
+// UnkeptError reports that a [Deed] cannot be put on record now, so that it must
+// not be done. Other records may still be taken.
+type UnkeptError struct{ Err error }
+
+func (e *UnkeptError) Error() string { return fmt.Sprintf("it cannot be put on record: %s", e.Err) }
+
+func (e *UnkeptError) Unwrap() error { return e.Err }
+
 // ClaimedError reports that another process is writing the session.
 type ClaimedError struct {
 	Session string

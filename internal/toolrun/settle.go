@@ -20,14 +20,36 @@ import (
 // the tool thinks of its own size.
 const resultLimit = 256 << 10
 
-// open puts the request on record and reports whether the call may run now. A
-// request that cannot be recorded does not run and ends the turn.
+// open puts the request on record and reports whether the call may run now. One
+// that changes the world and cannot be put on record does not run, unless the
+// person lets it; where nothing can be recorded at all the turn ends.
 func (r *run) open(ctx context.Context, a *admission) bool {
 	if a.err == nil {
 		a.err = ctx.Err()
 	}
+	err := r.announce(ctx, a)
+	var unkept *event.UnkeptError
+	if errors.As(err, &unkept) && r.mayGoOn(ctx, unkept) {
+		err = r.announce(ctx, a)
+	}
+	if errors.As(err, &unkept) {
+		a.err, a.by = &Denied{unrecorded(unkept)}, "policy"
+		err = r.announce(ctx, a) // of what does not run a record in memory will do
+	}
+	if err != nil {
+		a.err = tool.Fatal(fmt.Errorf("record the call: %w", err))
+		r.stop(err)
+		return false
+	}
+	return a.err == nil
+}
+
+// announce keeps what the call would overwrite and puts its request on record.
+func (r *run) announce(ctx context.Context, a *admission) error {
+	if err := r.keep(ctx, a); err != nil {
+		return err
+	}
 	plan := a.plan()
-	r.keep(ctx, a)
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
 		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Confined: plan.Confined,
@@ -39,26 +61,26 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	for _, why := range a.opinion.Reasons {
 		e.Reasons = append(e.Reasons, why.String())
 	}
-	if err := r.emit(ctx, e); err != nil {
-		a.err = tool.Fatal(fmt.Errorf("record the call: %w", err))
-		r.stop(err)
-		return false
-	}
-	return a.err == nil
+	return r.emit(ctx, e)
 }
 
 // keep saves what an admitted call would overwrite. What cannot be brought back
 // is not begun.
-func (r *run) keep(ctx context.Context, a *admission) {
+func (r *run) keep(ctx context.Context, a *admission) error {
 	if r.Keeper == nil || a.err != nil || a.readOnly() {
-		return
+		return nil
 	}
 	kept, err := r.Keeper.Keep(ctx, a.plan().Effects)
-	if err != nil {
+	var unkept *event.UnkeptError
+	switch {
+	case errors.As(err, &unkept):
+		return err
+	case err != nil:
 		a.err = fmt.Errorf("keep what %s would overwrite: %w", a.tool, err)
-		return
+		return nil
 	}
 	a.kept = kept
+	return nil
 }
 
 // changes tells what a call did to files.

@@ -41,6 +41,7 @@ type Runner struct {
 	Keeper Keeper // optional: keeps what calls overwrite
 	// Conceal, if set, blots out what must not be shown or kept: keys.
 	Conceal func(string) string
+	Waiver  *Waiver // optional: lets the person go on without a record
 }
 
 // A Memory remembers calls that a person said "always" to.

@@ -141,6 +141,8 @@ type Outcome struct {
 	Result string // the answer
 	// Subtype is one of the constants below; if empty it follows from Err.
 	Subtype string
+	// Unkept says that not all of the session is kept on disk.
+	Unkept bool
 }
 
 // The ways a turn can end.
@@ -164,6 +166,7 @@ type resultLine struct {
 	Cost     float64      `json:"total_cost_usd"`
 	Usage    usage        `json:"usage"`
 	Denials  []denialLine `json:"permission_denials"`
+	Kept     bool         `json:"persisted"`
 	UUID     string       `json:"uuid"`
 }
 
@@ -184,7 +187,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	line := resultLine{
 		Type: "result", Subtype: o.subtype(), Turns: t.Replies, Duration: r.took(t).Milliseconds(), API: t.API.Milliseconds(),
 		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Usage: usageOf(&t.Usage),
-		Denials: []denialLine{}, UUID: r.unnumbered("result"),
+		Denials: []denialLine{}, Kept: !o.Unkept, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success
 	if o.Err != nil {

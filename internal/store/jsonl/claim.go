@@ -224,19 +224,11 @@ func (c *claim) sync() error {
 // syncDirs makes sure of the names in dirs, on systems where that can be done.
 func syncDirs(d Disk, dirs ...string) error {
 	for _, dir := range dirs {
-		if err := syncDir(d, dir); err != nil && !cannotSync(err) {
+		if err := d.SyncDir(dir); err != nil && !cannotSync(err) {
 			return err
 		}
 	}
 	return nil
-}
-
-func syncDir(d Disk, dir string) error {
-	f, err := d.Open(dir, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	return errors.Join(f.Sync(), f.Close())
 }
 
 func cannotSync(err error) bool {

@@ -15,6 +15,8 @@ type Disk interface {
 	Mkdir(path string, mode fs.FileMode) error
 	Rename(from, to string) error
 	Remove(path string) error
+	// SyncDir makes sure of the names in a directory.
+	SyncDir(path string) error
 	// Lock locks a file for as long as it is open. The error is [ErrLocked] if
 	// somebody else holds it.
 	Lock(File) error
@@ -47,7 +49,14 @@ func (system) Open(path string, flag int, mode fs.FileMode) (File, error) {
 func (system) Mkdir(path string, mode fs.FileMode) error { return os.Mkdir(path, mode) }
 func (system) Rename(from, to string) error              { return os.Rename(from, to) }
 func (system) Remove(path string) error                  { return os.Remove(path) }
-func (system) Lock(f File) error                         { return lockFile(f) }
+func (system) SyncDir(path string) error {
+	d, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+func (system) Lock(f File) error { return lockFile(f) }
 
 // mkdirAll makes dir and what it stands in where that is missing.
 func mkdirAll(d Disk, dir string) error {

@@ -185,7 +185,7 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 func (h *headFile) parse(text []byte) (heads []audit.Head) {
 	for line := range bytes.Lines(text) {
 		var l headLine
-		if json.Unmarshal(line, &l) != nil || l.Seq == 0 || !h.key.Verify(l.Sig, headPurpose, h.signed(l)...) {
+		if json.Unmarshal(line, &l) != nil || !h.key.Verify(l.Sig, headPurpose, h.signed(l)...) {
 			continue
 		}
 		heads = append(heads, audit.Head{

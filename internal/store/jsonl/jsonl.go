@@ -81,7 +81,7 @@ type Repair struct {
 }
 
 // Lost reports whether the session may lack records that it had.
-func (r Repair) Lost() bool { return r.Cut && !r.Torn || r.Known > 0 || r.Rewritten || r.Apart }
+func (r Repair) Lost() bool { return r.Cut && !r.Torn || r.Known > 0 || r.Apart }
 
 // Aside is a part of a log that was moved, or a log as it was.
 type Aside struct {
