@@ -94,7 +94,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	})
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
-		h.fileTools(ws, pool, &hs.seen.files), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, commands,
+		h.fileTools(ws, pool, hs), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, commands,
 		git.All(git.Options{Workspace: ws, Env: env}),
 		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID), []tool.Tool{skills.Skill(h.written().skills), hs.crew.tool()},
 	)
@@ -114,10 +114,11 @@ const indexPatience = 30 * time.Millisecond
 func (h *house) hides(file string) bool { return h.judge != nil && h.judge.Hides(file) }
 
 // fileTools are the tools for files; those that write tell what they broke.
-func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, seen *files.Seen) []tool.Tool {
+func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, hs *hands) []tool.Tool {
+	seen := &hs.seen.files
 	judge := &code.Diagnoser{Workspace: ws, Pool: pool}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: h.sees()}), files.List(ws),
+		files.Read(ws, seen, h.readOptions(ws, hs)), files.List(ws),
 		code.WithDiagnostics(files.Write(ws, seen), judge),
 		code.WithDiagnostics(files.Edit(ws, seen), judge),
 		code.WithDiagnostics(files.Patch(ws, seen), judge),

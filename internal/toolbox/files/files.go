@@ -8,6 +8,7 @@
 package files
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -19,6 +20,9 @@ import (
 // Options say what the tools may count on.
 type Options struct {
 	Vision bool // the model can be shown pictures
+	// PDF, if set, takes the text from a PDF. Where it cannot, a reader of our
+	// own tries.
+	PDF func(ctx context.Context, pdf []byte) (string, error)
 }
 
 // All returns every tool of this package for a model that sees no pictures.

@@ -94,6 +94,18 @@ func TestPDF(t *testing.T) {
 		{"wrong length", pdf(catalog, pages, page, "<< /Length 3 >>\nstream\n"+drawn+"\nendstream", font), want},
 		{"several streams", pdf(catalog, pages, "<< /Type /Page /Contents [4 0 R 6 0 R] >>", stream("", "BT (a) Tj ET"), font, stream("", "BT (b) Tj ET")), "a\nb\n"},
 		{"to unicode", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf <0001000200100012> Tj ET"), "<< /Type /Font /Subtype /Type0 /ToUnicode 6 0 R >>", stream("/Filter /FlateDecode", deflate(cmap))), "Héac\n"},
+		{"edited: a later object", pdf(catalog, pages, page, stream("", "BT (old) Tj ET"), font) + "4 0 obj\n" + stream("", drawn) + "\nendobj\n%%EOF\n", want},
+		{"edited: a later catalog", pdf(catalog, pages, page, stream("", "BT (old) Tj ET"), font) + "1 0 obj\n<< /Type /Catalog /Pages 12 0 R >>\nendobj\n12 0 obj\n<< /Kids [13 0 R] >>\nendobj\n13 0 obj\n<< /Type /Page /Contents 14 0 R >>\nendobj\n14 0 obj\n" + stream("", drawn) + "\nendobj\n", want},
+		{"edited: in a stream of objects", pdf(catalog, "<< /Kids [3 0 R] >>", "<< /Type /Page /Contents 4 0 R >>", stream("", "BT (old) Tj ET"), font) + "6 0 obj\n" + stream("", drawn) + "\nendobj\n7 0 obj\n" + stream("/Type /ObjStm /N 1 /First 4", "3 0 << /Type /Page /Contents 6 0 R >>") + "\nendobj\n", want},
+		{"edited: from a stream of objects", pdf(catalog, "<< /Kids [7 0 R] >>", stream("/Type /ObjStm /N 1 /First 4", "7 0 << /Type /Page /Contents 5 0 R >>"), stream("", drawn), stream("", "BT (old) Tj ET")) + "7 0 obj\n<< /Type /Page /Contents 4 0 R >>\nendobj\n", want},
+		{"quotes and dashes", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x93a\x94 \x96 \x80 \xe9) Tj ET"), font), "“a” – € é\n"},
+		{"glyphs by name", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x01\x02\x03x) Tj ET"), "<< /Type /Font /Subtype /Type1 /Encoding << /Differences [1 /fi /quoteright /uni4E16] >> >>"), "fi’世x\n"},
+		{"as Macs write it", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x8e\xd2) Tj ET"), "<< /Type /Font /Subtype /TrueType /Encoding /MacRomanEncoding >>"), "é“\n"},
+		{"a form", pdf(catalog, pages, "<< /Type /Page /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>", stream("", "BT (before) Tj ET q /X1 Do Q BT (after) Tj ET"), font, stream("/Subtype /Form /Resources << /Font << /F1 5 0 R >> >>", drawn)), "before\n" + want + "after\n"},
+		{"a form within itself", pdf(catalog, pages, "<< /Type /Page /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>", stream("", "/X1 Do"), font, stream("/Subtype /Form", "BT (a) Tj ET /X1 Do")), strings.Repeat("a\n", 8)},
+		{"words placed one by one", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf 1 0 0 1 10 700 Tm (two) Tj 1 0 0 1 40 700 Tm (words) Tj 1 0 0 1 10 680 Tm (below) Tj ET"), font), "two words\nbelow\n"},
+		{"in hexadecimal, deflated", pdf(catalog, pages, page, stream("/Filter [/ASCIIHexDecode /FlateDecode]", fmt.Sprintf("%x>", deflate(drawn))), font), want},
+		{"a page that says nothing", pdf(catalog, "<< /Kids [3 0 R 6 0 R] >>", "<< /Type /Page /Contents 4 0 R >>", stream("", "BT (a) Tj ET"), font, "<< /Type /Page /Contents 7 0 R >>", stream("/Filter /LZWDecode", "x")), "a\n\n\f\n\n\f\n[no text could be taken from page 2]\n"},
 		{"objects in a stream", pdf(catalog, "<< /Kids [7 0 R] >>", stream("/Type /ObjStm /N 2 /First 8 /Filter /FlateDecode", deflate("9 0 7 3 [] "+page)), stream("", drawn)), want},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -4,12 +4,18 @@ import (
 	"bytes"
 	"compress/zlib"
 	"context"
+	"encoding/ascii85"
 	"errors"
+	"fmt"
 	"io"
+	"maps"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf16"
+
+	"golang.org/x/text/encoding/charmap"
 )
 
 const (
@@ -28,16 +34,25 @@ var (
 func pdfText(ctx context.Context, b []byte) (string, error) {
 	d := readPDF(ctx, b)
 	var out strings.Builder
-	for _, page := range d.pages() {
+	var silent []string
+	for i, page := range d.pages() {
 		if ctx.Err() != nil {
 			return "", ctx.Err()
 		}
-		t := &pdfPage{doc: d, fonts: d.fonts(page), out: &out}
-		t.show(d.contents(page["Contents"]))
+		before := out.Len()
+		t := &pdfPage{doc: d, out: &out}
+		t.enter(page["Resources"])
+		t.show(d.contents(page["Contents"]), 0)
+		if strings.TrimSpace(out.String()[before:]) == "" {
+			silent = append(silent, strconv.Itoa(i+1))
+		}
 		out.WriteString("\n\f\n")
 		if out.Len() > maxPDFText {
 			break
 		}
+	}
+	if len(silent) > 0 && len(silent) < len(d.pages()) {
+		fmt.Fprintf(&out, "[no text could be taken from page %s]\n", strings.Join(silent, ", "))
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(out.String(), "\ufffd"), "\x00", "")
 	text = blankLines.ReplaceAllString(text, "\n\n")
@@ -49,9 +64,11 @@ func pdfText(ctx context.Context, b []byte) (string, error) {
 
 var blankLines = regexp.MustCompile(`\n[ \n]*\n`)
 
-// pdfDoc is the objects of a PDF by number, and where their streams begin.
+// pdfDoc is the objects of a PDF by number, and where their streams begin. A
+// file that was edited holds old objects before new ones: the last one counts.
 type pdfDoc struct {
 	objects map[int]any
+	places  map[int]int    // where in the file each stands
 	streams map[int][]byte // raw
 	budget  int            // bytes that may still be unpacked
 	cmaps   map[pdfRef]*cmap
@@ -60,7 +77,7 @@ type pdfDoc struct {
 // readPDF finds the objects by looking for them, which works for damaged files
 // too; the table of where they are is not needed.
 func readPDF(ctx context.Context, b []byte) *pdfDoc {
-	d := &pdfDoc{objects: map[int]any{}, streams: map[int][]byte{}, budget: 8 * maxPDFStream, cmaps: map[pdfRef]*cmap{}}
+	d := &pdfDoc{objects: map[int]any{}, places: map[int]int{}, streams: map[int][]byte{}, budget: 8 * maxPDFStream, cmaps: map[pdfRef]*cmap{}}
 	for at := 0; ctx.Err() == nil; {
 		m := objectStart.FindSubmatchIndex(b[at:])
 		if m == nil {
@@ -69,7 +86,8 @@ func readPDF(ctx context.Context, b []byte) *pdfDoc {
 		n, _ := strconv.Atoi(string(b[at+m[2] : at+m[3]]))
 		l := &pdfLexer{b: b, at: at + m[1]}
 		v, _ := l.value(0)
-		d.objects[n] = v
+		d.objects[n], d.places[n] = v, at+m[0]
+		delete(d.streams, n)
 		l.space()
 		if l.ahead("stream") {
 			l.at += len("stream")
@@ -100,7 +118,7 @@ func streamBytes(b []byte, length int) []byte {
 
 // unpackObjects reads the objects that are kept together in streams.
 func (d *pdfDoc) unpackObjects() {
-	for n := range d.streams {
+	for _, n := range slices.SortedFunc(maps.Keys(d.streams), func(a, b int) int { return d.places[a] - d.places[b] }) {
 		dict := dictOf(d.objects[n])
 		if dict["Type"] != pdfName("ObjStm") {
 			continue
@@ -117,8 +135,9 @@ func (d *pdfDoc) unpackObjects() {
 				break
 			}
 			l := &pdfLexer{b: b, at: first + int(o)}
-			if _, known := d.objects[int(i)]; !known {
+			if _, known := d.objects[int(i)]; !known || d.places[int(i)] < d.places[n] {
 				d.objects[int(i)], _ = l.value(0)
+				d.places[int(i)] = d.places[n]
 			}
 		}
 	}
@@ -126,21 +145,28 @@ func (d *pdfDoc) unpackObjects() {
 
 // unpack is the data of an object's stream, nil if we cannot unpack it.
 func (d *pdfDoc) unpack(n int) []byte {
-	raw := d.streams[n]
-	filters := d.list(dictOf(d.objects[n])["Filter"])
-	if len(filters) == 0 {
-		return raw
+	data := d.streams[n]
+	for _, filter := range d.list(dictOf(d.objects[n])["Filter"]) {
+		var r io.Reader
+		switch d.get(filter) {
+		case pdfName("FlateDecode"), pdfName("Fl"):
+			z, err := zlib.NewReader(bytes.NewReader(data))
+			if err != nil {
+				return nil
+			}
+			r = z
+		case pdfName("ASCII85Decode"), pdfName("A85"):
+			data, _, _ = bytes.Cut(data, []byte("~>"))
+			r = ascii85.NewDecoder(bytes.NewReader(data))
+		case pdfName("ASCIIHexDecode"), pdfName("AHx"):
+			r = bytes.NewReader((&pdfLexer{b: append([]byte("<"), data...)}).hex())
+		default:
+			return nil
+		}
+		data, _ = io.ReadAll(io.LimitReader(r, int64(min(maxPDFStream, max(d.budget, 0))))) // a damaged end is no loss
+		d.budget -= len(data)
 	}
-	if len(filters) != 1 || filters[0] != pdfName("FlateDecode") && filters[0] != pdfName("Fl") {
-		return nil
-	}
-	r, err := zlib.NewReader(bytes.NewReader(raw))
-	if err != nil || d.budget <= 0 {
-		return nil
-	}
-	out, _ := io.ReadAll(io.LimitReader(r, int64(min(maxPDFStream, d.budget)))) // a damaged end is no loss
-	d.budget -= len(out)
-	return out
+	return data
 }
 
 // get is what a value is once a reference is followed.
@@ -201,11 +227,13 @@ func (d *pdfDoc) pages() (list []pdfDict) {
 			}
 		}
 	}
-	for _, v := range d.objects {
-		if dict := dictOf(v); dict["Type"] == pdfName("Catalog") {
-			walk(dict["Pages"], nil)
+	root, at := pdfDict(nil), -1
+	for n, v := range d.objects {
+		if dict := dictOf(v); dict["Type"] == pdfName("Catalog") && d.places[n] > at {
+			root, at = dict, d.places[n]
 		}
 	}
+	walk(root["Pages"], nil)
 	return list
 }
 
@@ -229,12 +257,15 @@ func (d *pdfDoc) contents(v any) (all []byte) {
 	return all
 }
 
-// fonts says for each font of a page how to read its codes.
-func (d *pdfDoc) fonts(page pdfDict) map[pdfName]*cmap {
+// fonts says for each font among resources how to read its codes.
+func (d *pdfDoc) fonts(resources any) map[pdfName]*cmap {
 	fonts := make(map[pdfName]*cmap)
-	for name, v := range d.dict(d.dict(page["Resources"])["Font"]) {
+	for name, v := range d.dict(d.dict(resources)["Font"]) {
 		font := d.dict(v)
 		m := &cmap{wide: font["Subtype"] == pdfName("Type0")}
+		if !m.wide {
+			m.text = d.encoding(font["Encoding"])
+		}
 		if ref, ok := font["ToUnicode"].(pdfRef); ok {
 			if d.cmaps[ref] == nil {
 				d.cmaps[ref] = readCMap(d.unpack(int(ref)), m.wide)
@@ -326,7 +357,7 @@ func utf16Of(b []byte) (u []uint16) {
 }
 
 // decode is the text of a string in this font. Without a map, codes of one byte
-// are taken as Latin-1, and wide ones cannot be read.
+// are taken as windows-1252, and wide ones cannot be read.
 func (m *cmap) decode(b []byte) string {
 	var out strings.Builder
 	step := 1
@@ -341,8 +372,8 @@ func (m *cmap) decode(b []byte) string {
 				continue
 			}
 		}
-		if step == 1 && (code >= ' ' && code < 0x7f || code >= 0xa0) {
-			out.WriteRune(rune(code))
+		if step == 1 && code >= ' ' && code != 0x7f {
+			out.WriteRune(charmap.Windows1252.DecodeByte(byte(code)))
 		}
 	}
 	return out.String()
@@ -352,9 +383,36 @@ func (m *cmap) decode(b []byte) string {
 type pdfPage struct {
 	doc   *pdfDoc
 	fonts map[pdfName]*cmap
+	forms pdfDict // what may be drawn in the middle
 	font  *cmap
 	out   *strings.Builder
-	line  bool // something was written on the line
+	line  bool    // something was written on the line
+	y     float64 // where the line is, as the last matrix said
+}
+
+// enter makes resources the ones that names stand for.
+func (p *pdfPage) enter(resources any) {
+	p.fonts, p.forms = p.doc.fonts(resources), p.doc.dict(p.doc.dict(resources)["XObject"])
+}
+
+// maxForms is how deep forms may be drawn within forms.
+const maxForms = 8
+
+// draw shows a form: a part of a page that is kept apart.
+func (p *pdfPage) draw(name pdfName, depth int) {
+	ref, ok := p.forms[name].(pdfRef)
+	form := p.doc.dict(ref)
+	if !ok || depth >= maxForms || form["Subtype"] != pdfName("Form") {
+		return
+	}
+	fonts, forms, font := p.fonts, p.forms, p.font
+	if form["Resources"] != nil {
+		p.enter(form["Resources"])
+	}
+	p.newline()
+	p.show(p.doc.unpack(int(ref)), depth+1)
+	p.newline()
+	p.fonts, p.forms, p.font = fonts, forms, font
 }
 
 // wordGap is how far apart, in thousandths of the font size, letters stand that
@@ -362,7 +420,7 @@ type pdfPage struct {
 const wordGap = -200
 
 // show goes through the operators of a page and writes the text they show.
-func (p *pdfPage) show(content []byte) {
+func (p *pdfPage) show(content []byte, depth int) {
 	l := &pdfLexer{b: content}
 	var args []any
 	for !l.done() && p.out.Len() <= maxPDFText {
@@ -376,7 +434,11 @@ func (p *pdfPage) show(content []byte) {
 			args = append(args, v)
 			continue
 		}
-		p.do(word, args)
+		if name, ok := first(args).(pdfName); ok && word == "Do" {
+			p.draw(name, depth)
+		} else {
+			p.do(word, args)
+		}
 		args = args[:0]
 	}
 }
@@ -393,8 +455,16 @@ func (p *pdfPage) do(op pdfWord, args []any) {
 	case "'", "\"":
 		p.newline()
 		p.write(args)
-	case "T*", "TD", "ET", "Tm":
+	case "T*", "TD", "ET":
 		p.newline()
+	case "Tm":
+		y, ok := last(args).(float64)
+		if !ok || y != p.y || !p.line {
+			p.newline()
+		} else {
+			p.out.WriteString(" ")
+		}
+		p.y = y
 	case "Td":
 		if len(args) == 2 && args[1] != 0.0 {
 			p.newline()
@@ -402,6 +472,20 @@ func (p *pdfPage) do(op pdfWord, args []any) {
 			p.out.WriteString(" ")
 		}
 	}
+}
+
+func first(args []any) any {
+	if len(args) == 0 {
+		return nil
+	}
+	return args[0]
+}
+
+func last(args []any) any {
+	if len(args) == 0 {
+		return nil
+	}
+	return args[len(args)-1]
 }
 
 func (p *pdfPage) newline() {

@@ -76,7 +76,7 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	if mediaType := picture(s.head); mediaType != "" {
 		return s.image(mediaType, o.Vision)
 	}
-	text, err := s.text(ctx)
+	text, err := s.text(ctx, o.PDF)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -116,11 +116,16 @@ type source struct {
 
 // text is what there is to read: the file itself, or the text that can be made
 // of it.
-func (s *source) text(ctx context.Context) (io.ReaderAt, error) {
+func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (string, error)) (io.ReaderAt, error) {
 	switch {
 	case isUTF16(s.head):
 		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
 	case strings.HasPrefix(string(s.head), "%PDF-"):
+		if pdf != nil {
+			if text, err := s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost"); err == nil {
+				return text, nil
+			}
+		}
 		return s.made(ctx, "PDF", pdfText, "text taken from a PDF; layout and pictures are lost")
 	case isBinary(s.head):
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)

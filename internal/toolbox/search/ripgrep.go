@@ -22,28 +22,7 @@ import (
 // FindRipgrep looks for rg in the directories of a PATH. Relative ones and those
 // in the workspace do not count: what lies there is not to be run unasked. It
 // is "" if there is none.
-func FindRipgrep(pathList string, ws *workspace.Workspace) string {
-	for _, dir := range filepath.SplitList(pathList) {
-		if !filepath.IsAbs(dir) {
-			continue
-		}
-		name := filepath.Join(dir, "rg")
-		if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0 {
-			continue
-		}
-		real, err := filepath.EvalSymlinks(name)
-		if err != nil || inside(ws, name) || inside(ws, real) {
-			continue
-		}
-		return name
-	}
-	return ""
-}
-
-func inside(ws *workspace.Workspace, name string) bool {
-	_, err := ws.Resolve(name)
-	return err == nil
-}
+func FindRipgrep(pathList string, ws *workspace.Workspace) string { return ws.Program(pathList, "rg") }
 
 const (
 	maxCandidates = 200_000  // files rg may name
