@@ -1,10 +1,13 @@
 package app
 
 import (
+	"io/fs"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/confine"
 	"coder/internal/policy/risk"
@@ -12,18 +15,48 @@ import (
 )
 
 // confiner keeps the commands of one session within bounds.
-func (h *house) confiner() *confine.Confiner {
+func (h *house) confiner(t *terrain) *confine.Confiner {
 	home := h.env.Getenv("HOME")
 	return confine.New(confine.Options{
 		Demand: h.conf.Safety.Sandbox, Exe: h.env.Exe, LookPath: exec.LookPath, Root: h.root, Home: home,
-		Write:   slices.Concat(h.flags.addDirs, h.caches(home), h.absoluteAll(h.conf.Safety.Writable)),
+		Write:   slices.Concat(h.flags.addDirs, confine.Caches(home, h.env.Getenv), h.absoluteAll(h.conf.Safety.Writable)),
 		Protect: []string{h.home},
 		Network: func() bool {
 			m, _ := h.state.Current()
 			return h.conf.Safety.Network && !m.ReadOnly
 		},
+		State: []string{h.home}, Sockets: sync.OnceValue(h.sockets), Agent: h.env.Getenv("SSH_AUTH_SOCK"), Runtime: h.env.Getenv("XDG_RUNTIME_DIR"),
+		Secrets: t.hidden, Tracked: t.tracked, Frozen: t.iced, Repositories: t.repositories,
+		Named: func(r risk.Report) []string {
+			if h.judge == nil {
+				return nil
+			}
+			return h.judge.Names(r)
+		},
 		Warn: h.warn,
 	})
+}
+
+// sockets are those that the environment names: of an agent, a bus, a terminal
+// that others can type into.
+func (h *house) sockets() (list []string) {
+	for _, kv := range h.env.Environ {
+		name, value, _ := strings.Cut(kv, "=")
+		if strings.HasSuffix(name, "PATH") || strings.HasSuffix(name, "DIRS") {
+			continue
+		}
+		for _, part := range strings.FieldsFunc(value, func(r rune) bool { return strings.ContainsRune(":,;= ", r) }) {
+			if part = strings.TrimPrefix(part, "//"); !filepath.IsAbs(part) {
+				if part = "/" + part; !strings.HasPrefix(value, "unix://") {
+					continue
+				}
+			}
+			if info, err := os.Stat(part); err == nil && info.Mode()&fs.ModeSocket != 0 {
+				list = append(list, filepath.Clean(part))
+			}
+		}
+	}
+	return list
 }
 
 // analyse says what a command line would do here. Before there is a judge
@@ -33,26 +66,6 @@ func (h *house) analyse(command string) tool.Line {
 		return risk.Report{Command: command, Unknown: true}
 	}
 	return h.judge.Analyse(command)
-}
-
-// caches are where common tools keep what they can make again.
-func (h *house) caches(home string) []string {
-	var all []string
-	for _, name := range []string{"XDG_CACHE_HOME", "GOCACHE", "GOMODCACHE", "CARGO_HOME", "npm_config_cache", "GRADLE_USER_HOME"} {
-		all = append(all, h.env.Getenv(name))
-	}
-	if gopath := h.env.Getenv("GOPATH"); gopath != "" {
-		all = append(all, filepath.Join(gopath, "pkg"))
-	}
-	if home == "" {
-		return all
-	}
-	for _, name := range []string{
-		".cache", "go/pkg", ".npm", ".cargo/registry", ".cargo/git", ".m2", ".gradle", ".ivy2", ".pnpm-store", ".local/share/pnpm", "Library/Caches",
-	} {
-		all = append(all, filepath.Join(home, name))
-	}
-	return all
 }
 
 // absoluteAll resolves folders from the workspace and from home.

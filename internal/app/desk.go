@@ -63,7 +63,7 @@ func (h *house) settingsTable() show.Table {
 
 // status tells what this session runs with.
 func (d *desk) status(ctx context.Context) [][]string {
-	return [][]string{
+	rows := [][]string{
 		{"version", Version},
 		{"session", d.session},
 		{"folder", d.root},
@@ -72,6 +72,13 @@ func (d *desk) status(ctx context.Context) [][]string {
 		{"sandbox", d.sandboxWords(ctx)},
 		{"records", d.whereKept()},
 	}
+	if names := d.withheld(); len(names) > 0 {
+		rows = append(rows, []string{"withheld from commands", strings.Join(names, ", ")})
+	}
+	if frozen := d.conf.Permission.Frozen; len(frozen) > 0 {
+		rows = append(rows, []string{"frozen", strings.Join(frozen, ", ")})
+	}
+	return rows
 }
 
 func (h *house) providerWords() string {

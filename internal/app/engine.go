@@ -29,6 +29,7 @@ import (
 	"coder/internal/provider/scripted"
 	"coder/internal/provider/textcalls"
 	"coder/internal/repofile"
+	"coder/internal/secret"
 	"coder/internal/shell"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
@@ -222,7 +223,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 		return supervisor.Engine{}, err
 	}
 	h.set = hands.set
-	judge, err := h.newJudge()
+	judge, err := h.newJudge(hands.confiner, hands.terrain)
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, hands.close())
 	}
@@ -387,14 +388,32 @@ func readScript(path string) (provider.Provider, error) {
 }
 
 // childEnv is the environment of the commands we run: ours without any
-// provider's key.
+// provider's key, and without what looks like a secret unless the person allows
+// it by name.
 func (h *house) childEnv() []string {
-	secret := config.KeyVariables()
-	env := slices.DeleteFunc(slices.Clone(h.env.Environ), func(kv string) bool {
-		name, value, _ := strings.Cut(kv, "=")
-		return slices.Contains(secret, name) || h.conf.Provider.APIKey != "" && value == h.conf.Provider.APIKey
-	})
+	env := slices.DeleteFunc(slices.Clone(h.env.Environ), h.withholds)
 	return append(env, h.marked())
+}
+
+// withholds reports whether commands do not get a variable.
+func (h *house) withholds(kv string) bool {
+	name, value, _ := strings.Cut(kv, "=")
+	if h.conf.Provider.APIKey != "" && value == h.conf.Provider.APIKey || slices.Contains(config.KeyVariables(), name) {
+		return true
+	}
+	return secret.Variable(name, value) && !slices.Contains(h.conf.Safety.EnvAllow, name)
+}
+
+// withheld are the names of the variables that commands do not get.
+func (h *house) withheld() (names []string) {
+	for _, kv := range h.env.Environ {
+		if h.withholds(kv) {
+			name, _, _ := strings.Cut(kv, "=")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
 }
 
 // marked is the entry by which what a killed program left running in this

@@ -46,6 +46,7 @@ type hands struct {
 	todos    plan.Memory
 	seen     recollection
 	index    *codeindex.Index
+	terrain  *terrain
 	confiner *confine.Confiner
 	project  project
 	crew     *crew
@@ -64,7 +65,8 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	hs := &hands{work: work, marked: h.marked(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
-	hs.confiner, hs.project, hs.crew = h.confiner(), project{ws}, h.newCrew()
+	hs.terrain = h.survey(ws)
+	hs.confiner, hs.project, hs.crew = h.confiner(hs.terrain), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, keeping: &h.keeping, warn: h.warn}
 		hs.keeper = hs.files

@@ -1,12 +1,14 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"coder/internal/config"
+	"coder/internal/confine"
 	"coder/internal/judge"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
@@ -14,7 +16,7 @@ import (
 )
 
 // newJudge puts the rules of the person, of this run and of the mode together.
-func (h *house) newJudge() (*judge.Judge, error) {
+func (h *house) newJudge(c *confine.Confiner, t *terrain) (*judge.Judge, error) {
 	given, err := h.givenRules()
 	if err != nil {
 		return nil, err
@@ -23,7 +25,10 @@ func (h *house) newJudge() (*judge.Judge, error) {
 	unasked := a.AutoApproveAsk || !a.Interactive
 	return judge.New(judge.Options{
 		State: h.state, Root: h.root, Home: h.env.Getenv("HOME"), Bash: h.shell.Bash(), Env: h.childEnv(),
-		Given: given, Allow: h.flags.allowTools, Deny: h.flags.denyTools, Exact: h.conf.Permission.AllowlistMatch == "exact",
+		Frozen: h.conf.Permission.Frozen, Tracked: t.trackedSecrets,
+		Hidden:  func() bool { return c.Hides(context.Background()) },
+		Freezes: func() bool { return c.Freezes(context.Background()) },
+		Given:   given, Allow: h.flags.allowTools, Deny: h.flags.denyTools, Exact: h.conf.Permission.AllowlistMatch == "exact",
 		Unasked: unasked, Fearless: unasked && a.DangerousNoninteractive == "allow",
 	}), nil
 }

@@ -3,11 +3,13 @@ package app
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
 	"strings"
 
+	"coder/internal/confine"
 	"coder/internal/event"
 	"coder/internal/i18n"
 	"coder/internal/judge"
@@ -15,6 +17,7 @@ import (
 	"coder/internal/profile"
 	"coder/internal/tool"
 	"coder/internal/wire"
+	"coder/internal/workspace"
 )
 
 // runPolicy tells what would become of commands, and of past calls, under the
@@ -52,24 +55,26 @@ type verdictOn struct {
 	Rules    []string `json:"rules"`
 	Always   *string  `json:"always"`
 	Never    string   `json:"always_not,omitempty"` // why always cannot be said
+	Sandbox  string   `json:"sandbox"`
+	Withheld []string `json:"withheld,omitempty"` // names of variables that commands do not get
 }
 
 func (h *house) policyCheck(ctx context.Context, command string) error {
-	j, err := h.newJudge()
+	j, c, done, err := h.judgeAlone()
 	if err != nil {
 		return err
 	}
-	h.remember(j)
+	defer done()
 	m, preset := h.state.Current()
-	c := policy.Case{Tool: "bash", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
-	o, err := j.In(m, preset).Judge(ctx, c)
+	call := policy.Case{Tool: "bash", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	o, err := j.In(m, preset).Judge(ctx, call)
 	if err != nil {
 		return err
 	}
 	r := j.Analyse(command)
 	v := verdictOn{
 		Command: command, Mode: m.Name, Decision: o.Verdict.String(), Risk: r.Level.String(), ReadOnly: r.ReadOnly,
-		Reasons: []string{}, Rules: []string{},
+		Reasons: []string{}, Rules: []string{}, Sandbox: c.Words(ctx), Withheld: h.withheld(),
 	}
 	for _, why := range o.Reasons {
 		v.Reasons = append(v.Reasons, why.String())
@@ -77,7 +82,7 @@ func (h *house) policyCheck(ctx context.Context, command string) error {
 			v.Rules = append(v.Rules, why.Rule)
 		}
 	}
-	switch what, err := j.Offer(c); {
+	switch what, err := j.Offer(call); {
 	case o.Verdict == policy.Ask && !o.Waivable():
 		v.Never = "it is asked about every time"
 	case err != nil:
@@ -110,9 +115,30 @@ func (v verdictOn) print(w io.Writer, words *i18n.Printer) error {
 	} else {
 		lines = append(lines, words.T("  always cannot be said: %s", words.Said(v.Never)))
 	}
+	lines = append(lines, words.T("  sandbox: %s", words.Said(v.Sandbox)))
+	if len(v.Withheld) > 0 {
+		lines = append(lines, words.T("  withheld from commands: %s", strings.Join(v.Withheld, ", ")))
+	}
 	b.WriteString(strings.Join(lines, "\n") + "\n")
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// judgeAlone is a judge, and what confines commands, without a session. Done
+// ends them.
+func (h *house) judgeAlone() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
+	ws, err := workspace.Open(h.root, h.flags.addDirs...)
+	if err != nil {
+		return nil, nil, nil, inputf("open the workspace: %v", err)
+	}
+	t := h.survey(ws)
+	c = h.confiner(t)
+	if j, err = h.newJudge(c, t); err != nil {
+		return nil, nil, nil, errors.Join(err, ws.Close())
+	}
+	h.judge = j
+	h.remember(j)
+	return j, c, func() error { return errors.Join(c.Close(), ws.Close()) }, nil
 }
 
 // retrial is a past call judged again.
@@ -138,11 +164,11 @@ type retrials struct {
 
 // policyTest judges every recorded call again with the rules of today.
 func (h *house) policyTest(ctx context.Context) error {
-	j, err := h.newJudge()
+	j, _, done, err := h.judgeAlone()
 	if err != nil {
 		return err
 	}
-	h.remember(j)
+	defer done()
 	logs, _, err := h.stores()
 	if err != nil {
 		return err

@@ -68,7 +68,7 @@ var plan = []struct {
 	{"agent", "mdfile policy tool"},
 	{"whole", ""},
 	{"trust", "whole repofile"},
-	{"judge", "gitsafe policy policy/risk policy/rule profile show tool whole repofile"},
+	{"judge", "gitsafe policy policy/risk policy/rule profile secret show tool whole repofile"},
 	{"workspace", ""},
 	{"shell", "textsafe"},
 	{"patch", ""},
@@ -87,7 +87,7 @@ var plan = []struct {
 	{"toolbox/files", "chat patch show tool workspace"},
 	{"toolbox/search", "show tool workspace"},
 	{"toolbox/exec", "shell show tool workspace"},
-	{"confine", "policy/risk sandbox tool toolbox/exec"},
+	{"confine", "policy/risk sandbox secret tool toolbox/exec"},
 	{"toolbox/git", "gitsafe shell show textsafe tool workspace repofile"},
 	{"toolbox/web", "chat show textsafe tool"},
 	{"toolbox/code", "lsp show textsafe tool wire workspace"},
@@ -125,7 +125,7 @@ var plan = []struct {
 	{"app", "authkey broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex repofile"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex repofile secret"},
 	{"arch", ""},
 }
 

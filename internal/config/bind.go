@@ -88,10 +88,13 @@ func (y *layer) single(f *field, v hujson.Value) {
 		return
 	}
 	place := f.in(&y.cfg)
+	if f.project() == "adds" {
+		now = reflect.ValueOf(union(place.Interface().([]string), now.Interface().([]string)))
+	}
 	switch {
 	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
 		return
-	case y.untrusted && !f.mayBecome(place, now):
+	case y.untrusted && f.project() != "adds" && !f.mayBecome(place, now):
 		y.warn(v.StartOffset, f.path, "")
 		return
 	case y.project && f.path == "agents.default" && now.String() == "yolo":
@@ -102,6 +105,17 @@ func (y *layer) single(f *field, v hujson.Value) {
 	}
 	place.Set(now)
 	y.took(v.StartOffset, f.path)
+}
+
+// union is what stands in one of two lists, or in both.
+func union(a, b []string) []string {
+	all := slices.Clone(a)
+	for _, s := range b {
+		if !slices.Contains(all, s) {
+			all = append(all, s)
+		}
+	}
+	return all
 }
 
 // value reads v as f's Go type.

@@ -23,7 +23,8 @@ import "encoding/json"
 //	range    the least and the greatest value, as "1..10"
 //	project  what a project that is not trusted may do with it: "free" to set
 //	         it, "stricter" to move it towards the first of enum, "lower" to
-//	         make a number smaller, "off" to turn it off; without the tag, nothing
+//	         make a number smaller, "off" to turn it off, "adds" to add to a
+//	         list, as every file does; without the tag, nothing
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
 //	form     "address" if it must be the address of a web server
 //	secret   "yes" if people should not see it
@@ -81,6 +82,7 @@ type Safety struct {
 	OutputLimitBytes int      `json:"output_limit_bytes" doc:"output of a command that is kept" range:"1..1073741824" project:"lower"`
 	Network          bool     `json:"network" doc:"let confined commands use the network; never in plan mode" project:"off"`
 	Writable         []string `json:"writable" doc:"more folders that confined commands may write to"`
+	EnvAllow         []string `json:"env_allow" doc:"variables that commands get although they look like secrets"`
 	Sandbox          string   `json:"sandbox" doc:"confine commands: always or fail, where possible, or not at all" enum:"require|auto|off" project:"stricter"`
 }
 
@@ -114,6 +116,7 @@ type Approval struct {
 type Permission struct {
 	Default          string   `json:"default" doc:"verdict on tools not named" enum:"deny|ask|allow" project:"stricter"`
 	CommandAllowlist []string `json:"command_allowlist" doc:"commands that run without being asked about" shell:"yes"`
+	Frozen           []string `json:"frozen" doc:"paths that may be read and never written, by no tool and no command" project:"adds"`
 	AllowlistMatch   string   `json:"allowlist_match" doc:"whether the allowlist holds whole commands or names of commands" enum:"exact|name" project:"stricter"`
 
 	// Tools holds the rules of each tool named. In a file each stands beside
@@ -196,6 +199,7 @@ func Default() Config {
 			OutputLimitBytes: 1 << 20,
 			Network:          true,
 			Writable:         []string{},
+			EnvAllow:         []string{},
 			Sandbox:          "auto",
 		},
 		Compaction: Compaction{
@@ -220,6 +224,7 @@ func Default() Config {
 		Permission: Permission{
 			Default:          "ask",
 			CommandAllowlist: []string{},
+			Frozen:           []string{},
 			AllowlistMatch:   "name",
 			Tools: map[string]Rules{
 				"read":  {"*": "allow"},

@@ -27,7 +27,7 @@ func TestAnUntrustedProjectMaySet(t *testing.T) {
 	want := config.Default()
 	want.Provider.Model = "m"
 	want.Runtime.MaxSteps = 10
-	want.Safety = config.Safety{CommandTimeoutMS: 1000, OutputLimitBytes: 2048, Writable: []string{}, Sandbox: "require"}
+	want.Safety = config.Safety{CommandTimeoutMS: 1000, OutputLimitBytes: 2048, Writable: []string{}, EnvAllow: []string{}, Sandbox: "require"}
 	want.Workflow.AutoVerifyAfterEdit, want.Workflow.MaxVerifyAttempts = false, 1
 	want.Approval.OnReject = "stop"
 	want.Permission.Default = "deny"
@@ -65,6 +65,7 @@ func TestAnUntrustedProjectMayNotSet(t *testing.T) {
 		{`"runtime": {"workspace_root": "/"}`, "runtime.workspace_root"},
 		{`"runtime": {"max_steps": 129}`, "runtime.max_steps"},
 		{`"safety": {"sandbox": "off"}`, "safety.sandbox"},
+		{`"safety": {"env_allow": ["GITHUB_TOKEN"]}`, "safety.env_allow"},
 		{`"safety": {"command_timeout_ms": 86400000}`, "safety.command_timeout_ms"},
 		{`"workflow": {"verify_commands": ["evil"]}`, "workflow.verify_commands"},
 		{`"workflow": {"plan_exit_mode": "auto-edit"}`, "workflow.plan_exit_mode"},
@@ -93,6 +94,18 @@ func TestAnUntrustedProjectMayNotSet(t *testing.T) {
 		}
 		if c, r, err := load(files{projectFile: "{\n" + tt.text + "}"}, env{"SECRET": "en", "NO_SUCH": "x"}); err != nil || len(r.Warnings) > 0 || reflect.DeepEqual(c, config.Default()) {
 			t.Errorf("%s of a trusted project: %v, %v", tt.text, r.Warnings, err)
+		}
+	}
+}
+
+// What is frozen adds up: nobody's list takes away from another's.
+func TestAnyProjectMayFreezeMore(t *testing.T) {
+	for _, how := range [][]func(*config.Options){nil, {untrusted}} {
+		c, r := mustLoad(t, files{
+			homeFile: `{"permission": {"frozen": ["golden/**"]}}`, projectFile: `{"permission": {"frozen": ["tests/**", "golden/**"]}}`,
+		}, nil, how...)
+		if want := []string{"golden/**", "tests/**"}; !slices.Equal(c.Permission.Frozen, want) || len(r.Warnings) > 0 {
+			t.Errorf("%q, warned of %v", c.Permission.Frozen, r.Warnings)
 		}
 	}
 }

@@ -35,10 +35,32 @@ type Options struct {
 	LookPath func(name string) (string, error)
 
 	Root, Home string
-	Write      []string     // more folders that may be written to
-	Protect    []string     // more paths that may not, wherever they lie
-	Network    func() bool  // may commands use it now?
-	Warn       func(string) // tells the person, once, what is not enforced
+	Write      []string    // more folders that may be written to
+	Protect    []string    // more paths that may not, wherever they lie
+	Network    func() bool // may commands use it now?
+
+	// State are folders of the program itself, which no command sees.
+	State []string
+	// Sockets, which may be nil, lists those that this environment names. Agent
+	// is the one that speaks for the person to other machines, and Runtime the
+	// folder of those that serve the person; both may be empty.
+	Sockets        func() []string
+	Agent, Runtime string
+	// Secrets, which may be nil, lists the secret files of the workspace, by
+	// their full paths, and says whether these are all.
+	Secrets func(ctx context.Context) (files []string, all bool)
+	// Named, which may be nil, lists the files that a line names, by their full
+	// paths. What it names it was let read.
+	Named func(r risk.Report) []string
+	// Tracked, which may be nil, says which of some files git keeps.
+	Tracked func(files []string) []string
+	// Frozen, which may be nil, lists what no command may write, by full paths.
+	Frozen func(ctx context.Context) ([]string, error)
+	// Repositories, which may be nil, lists the folders below the workspace that
+	// hold repositories of their own.
+	Repositories func(ctx context.Context) []string
+
+	Warn func(string) // tells the person, once, what is not enforced
 }
 
 // ErrUnavailable reports that not everything that is demanded can be enforced.
@@ -69,13 +91,16 @@ func (c *Confiner) Close() error { return c.box.Close() }
 // Command is the confinement of one command line, by the reading of it that
 // was judged.
 func (c *Confiner) Command(ctx context.Context, read tool.Line) (exec.Confinement, error) {
-	limits := c.limits(read)
+	limits, err := c.limits(ctx, read)
+	if err != nil {
+		return exec.Confinement{}, err
+	}
 	line, report, err := c.line(ctx, limits)
 	if err != nil || report.Backend == sandbox.None {
 		return c.Attended(), err
 	}
 	confined := through(line)
-	confined.Words, confined.Blocked = words(report), blockedBy(limits)
+	confined.Words, confined.Blocked, confined.After = words(report), blockedBy(limits), c.planted(ctx, read)
 	return confined, nil
 }
 
@@ -125,7 +150,10 @@ type Helper struct {
 // does our own end, however that comes. Where everything is demanded and cannot
 // be had the error says so, and the program must not be started.
 func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confined bool, err error) {
-	limits := c.limits(nil)
+	limits, err := c.limits(ctx, nil)
+	if err != nil {
+		return false, err
+	}
 	limits.Network = limits.Network && h.Network
 	if h.ReadOnly {
 		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
@@ -154,7 +182,11 @@ func (c *Confiner) Words(ctx context.Context) string {
 	if c.o.Demand == Off {
 		return Off
 	}
-	return words(c.find(ctx).Report(c.limits(nil)))
+	limits, err := c.limits(ctx, nil)
+	if err != nil {
+		return err.Error()
+	}
+	return words(c.find(ctx).Report(limits))
 }
 
 func words(r sandbox.Report) string {
@@ -170,7 +202,11 @@ func (c *Confiner) Check(ctx context.Context) error {
 	if c.o.Demand != Require {
 		return nil
 	}
-	if report := c.find(ctx).Report(c.limits(nil)); !report.Whole {
+	limits, err := c.limits(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if report := c.find(ctx).Report(limits); !report.Whole {
 		return unavailable(report)
 	}
 	return nil
@@ -183,11 +219,26 @@ func unavailable(r sandbox.Report) error {
 // limits are what a command may do: write below the workspace, to temporary
 // folders and to what else was named, and use the network if that is on now. A
 // line that runs git may write what git needs, and no more of its own files; one
-// that was judged to only read is held to that.
-func (c *Confiner) limits(line tool.Line) sandbox.Limits {
+// that was judged to only read is held to that. Nothing that is frozen may be
+// written, and what is secret is hidden.
+func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits, err error) {
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
-		return c.readingLimits()
+		l = c.readingLimits()
+	} else {
+		l = c.writingLimits(ctx, line)
 	}
+	if c.o.Frozen != nil {
+		frozen, err := c.o.Frozen(ctx)
+		if err != nil {
+			return l, fmt.Errorf("find what is frozen: %w", err)
+		}
+		l.Protect = append(l.Protect, frozen...)
+	}
+	c.hide(ctx, &l, line)
+	return l, nil
+}
+
+func (c *Confiner) writingLimits(ctx context.Context, line tool.Line) sandbox.Limits {
 	l := sandbox.Limits{Network: c.o.Network()}
 	l.Write = existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
 	protect := slices.Clone(c.o.Protect)
@@ -196,12 +247,56 @@ func (c *Confiner) limits(line tool.Line) sandbox.Limits {
 			protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 		}
 	}
+	protect = append(protect, c.repositories(ctx, runsGit(line))...)
 	if runsGit(line) {
 		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
-		protect = append(protect, sandbox.ProtectedInForGit(c.o.Root)...)
 	}
 	l.Protect = existing(protect)
 	return l
+}
+
+// repositories are what must not be written of the repositories here: of that of
+// the workspace and of those below it.
+func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string) {
+	dirs := []string{c.o.Root}
+	if c.o.Repositories != nil {
+		dirs = append(dirs, c.o.Repositories(ctx)...)
+	}
+	for _, dir := range dirs {
+		if git {
+			protect = append(protect, sandbox.ProtectedInForGit(dir)...)
+		} else {
+			protect = append(protect, filepath.Join(dir, ".git")+"/")
+		}
+	}
+	return protect
+}
+
+// planted remembers which repositories there are, and returns what finds, once
+// a line that may write has run, those that it made or changed so that git runs
+// something when it comes across them.
+func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
+	if r, _ := line.(risk.Report); r.ReadOnly || c.o.Repositories == nil {
+		return nil
+	}
+	before := sandbox.Planted(c.o.Root, c.o.Repositories(ctx))
+	return func(ctx context.Context) string {
+		var now []string
+		for path, state := range sandbox.Planted(c.o.Root, c.o.Repositories(ctx)) {
+			if before[path] != state {
+				now = append(now, path)
+			}
+		}
+		if len(now) == 0 {
+			return ""
+		}
+		slices.Sort(now)
+		said := "git would run programs because of what this command left in " + strings.Join(now, ", ") + "; look at it before you use git there"
+		if c.o.Warn != nil {
+			c.o.Warn(said)
+		}
+		return said
+	}
 }
 
 // readingLimits allow no more than what programs that read put aside while they

@@ -30,6 +30,14 @@ type Options struct {
 	Allow, Deny []rule.Spec
 	Exact       bool // whole command lines are remembered rather than names
 
+	// Frozen are patterns of what may not be written. Freezes reports whether
+	// commands are kept from that, Hidden whether secret files that a command
+	// does not name are hidden from it; Tracked lists those that git keeps. Each
+	// may be nil.
+	Frozen          []string
+	Freezes, Hidden func() bool
+	Tracked         func() []string
+
 	// Unasked lets pass what is only asked about; Fearless risks as well.
 	Unasked, Fearless bool
 }
@@ -50,7 +58,8 @@ func New(o Options) *Judge {
 	book := &rule.Book{
 		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
-		Glob:    w.glob, Below: w.below,
+		Glob:    w.glob, Below: w.below, Real: w.real,
+		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
 	return &Judge{state: o.State, book: book, facts: facts, o: o}
 }
@@ -105,6 +114,21 @@ func (j *Judge) Hides(file string) bool {
 	p, ok := rule.PresetNamed(preset)
 	return !ok || j.book.Hides(p, file)
 }
+
+// Names are the files that a command line names, by their full paths. What it
+// names it was judged by.
+func (j *Judge) Names(r risk.Report) []string { return j.book.Names(r) }
+
+// Conceals reports whether commands that do not name a file are not to see it:
+// it usually holds secrets, or a rule of the person asks about it or denies it.
+// That holds in every mode.
+func (j *Judge) Conceals(file string) bool {
+	p, _ := rule.PresetNamed("build")
+	return j.book.Hides(p, file)
+}
+
+// IsFrozen reports whether nobody may write a file, or anything in a folder.
+func (j *Judge) IsFrozen(file string, dir bool) bool { return j.book.IsFrozen(file, dir) }
 
 // Permissions shows what is really in force: what each sort of call meets, and
 // the rules a person wrote.

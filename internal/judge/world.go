@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/gitsafe"
 	"coder/internal/policy/risk"
+	"coder/internal/secret"
 )
 
 // world is what the judges of commands may ask about the file system.
@@ -41,6 +42,19 @@ func (w world) facts() risk.Facts {
 func (w world) glob(pattern string) []string {
 	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
 	return found
+}
+
+// real is where a file lies once links are followed; of one that is not there,
+// where it would.
+func (w world) real(file string) string {
+	file = secret.Direct(w.at(file))
+	if real, err := filepath.EvalSymlinks(file); err == nil {
+		return real
+	}
+	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
+		return filepath.Join(dir, filepath.Base(file))
+	}
+	return file
 }
 
 // maxBelow bounds how far a folder is looked through for files that a rule is

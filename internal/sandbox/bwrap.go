@@ -19,6 +19,19 @@ func bwrapArgs(p places) []string {
 	for _, path := range p.hide {
 		args = append(args, "--ro-bind", "/dev/null", path)
 	}
+	for _, path := range p.empty {
+		args = append(args, "--tmpfs", path)
+	}
+	for _, path := range p.show {
+		if p.isRoot(path) {
+			args = append(args, bindFlag(path), path, path)
+		} else {
+			args = append(args, "--ro-bind", path, path)
+		}
+	}
+	for _, path := range p.empty {
+		args = append(args, "--remount-ro", path)
+	}
 	return append(args, "--")
 }
 

@@ -364,27 +364,6 @@ func TestConfinedLinksAreProtected(t *testing.T) {
 	})
 }
 
-func TestConfinedSocketsOfServicesAreHidden(t *testing.T) {
-	w := newWorld(t)
-	path := filepath.Join(w.outside, "docker.sock")
-	listen(t, "unix", path)
-	saved := sockets
-	sockets = []string{path}
-	defer func() { sockets = saved }()
-	eachBackend(t, func(t *testing.T, s *Sandbox) {
-		l := w.limits()
-		l.Network = true
-		got := w.run(t, wrap(t, s, l), "$SELF __attack dial unix "+path)
-		if hidden := s.Backend() != Landlock || s.abi >= abiSockets; (got.code != 0) != hidden {
-			t.Errorf("%+v", got)
-		}
-		l.Write = append(l.Write, path)
-		if got := w.run(t, wrap(t, s, l), "$SELF __attack dial unix "+path); got.code != 0 {
-			t.Errorf("though allowed: %+v", got)
-		}
-	})
-}
-
 // The helper never runs a command that it could not confine.
 func TestConfinedOrNotRunAtAll(t *testing.T) {
 	w := newWorld(t)

@@ -4,6 +4,9 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
 	"unsafe"
 
 	"golang.org/x/sys/unix"
@@ -37,6 +40,9 @@ func landlockVersion() int {
 // after.
 func restricted(abi int, o order) (r ruleset) {
 	r.fs = onFiles | onDirs
+	if o.hidesOutside() {
+		r.fs |= unix.LANDLOCK_ACCESS_FS_READ_FILE
+	}
 	if abi < abiRefer {
 		r.fs &^= unix.LANDLOCK_ACCESS_FS_REFER
 	}
@@ -97,15 +103,58 @@ func allow(rules int, r ruleset, o order) error {
 		paths = append(paths, "/dev/pts")
 	}
 	for _, path := range append(paths, o.write...) {
-		err := allowBeneath(rules, r, path)
+		err := allowBeneath(rules, r.fs, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	if o.hidesOutside() {
+		return allowReading(rules, o.places)
+	}
+	return nil
+}
+
+// hidesOutside reports whether Landlock has to hide files: where nothing else
+// can, and only outside of places to write, since what is made there later must
+// be readable.
+func (o order) hidesOutside() bool { return o.stage == stageLandlock && len(o.hide)+len(o.empty) > 0 }
+
+// allowReading lets files be read that are not hidden. Landlock knows no
+// exceptions, so what lies beside hidden things is listed piece by piece.
+func allowReading(rules int, p places) error {
+	hidden := slices.Concat(p.hide, p.empty)
+	for _, path := range p.show {
+		if err := allowBeneath(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !unreachable(err) {
+			return fmt.Errorf("%s: %w", path, err)
+		}
+	}
+	for dirs := []string{"/"}; len(dirs) > 0; dirs = dirs[1:] {
+		entries, err := os.ReadDir(dirs[0])
+		if err != nil {
+			continue // what cannot be listed is not ours to read
+		}
+		for _, e := range entries {
+			path := filepath.Join(dirs[0], e.Name())
+			if e.Type()&fs.ModeSymlink != 0 || slices.Contains(hidden, path) {
+				continue
+			}
+			if slices.ContainsFunc(hidden, func(h string) bool { return within(h, path) }) {
+				dirs = append(dirs, path)
+			} else if err := allowBeneath(rules, unix.LANDLOCK_ACCESS_FS_READ_FILE, path); err != nil && !unreachable(err) {
+				return fmt.Errorf("%s: %w", path, err)
+			}
 		}
 	}
 	return nil
 }
 
-func allowBeneath(rules int, r ruleset, path string) error {
+// unreachable reports whether a path could not be opened because it is gone or
+// out of reach: then it cannot be read either.
+func unreachable(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)
+}
+
+func allowBeneath(rules int, rights uint64, path string) error {
 	fd, err := open(path)
 	if err != nil {
 		return err
@@ -115,9 +164,8 @@ func allowBeneath(rules int, r ruleset, path string) error {
 	if err := unix.Fstat(fd, &st); err != nil {
 		return err
 	}
-	rights := r.fs
 	if st.Mode&unix.S_IFMT != unix.S_IFDIR {
-		rights &= onFiles
+		rights &= onFiles | unix.LANDLOCK_ACCESS_FS_READ_FILE
 	}
 	beneath := struct {
 		allowed uint64

@@ -75,7 +75,7 @@ func workingDir() string {
 }
 
 // guard puts read-only mounts over protected paths, pins the directories on the
-// way to them, and hides sockets.
+// way to them, and hides what is to be hidden.
 func guard(p places) error {
 	for _, path := range p.pins() {
 		if err := remount(path, path, 0); err != nil {
@@ -87,12 +87,68 @@ func guard(p places) error {
 			return fmt.Errorf("protect %s: %w", path, err)
 		}
 	}
+	return conceal(p)
+}
+
+// conceal puts a device that cannot be opened over each hidden file, and an
+// empty directory over each hidden one, with what is to be seen in it.
+func conceal(p places) error {
 	for _, path := range p.hide {
-		if err := remount("/dev/null", path, unix.MOUNT_ATTR_RDONLY); err != nil {
+		if err := remount("/dev/null", path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	shown := make([]part, 0, len(p.show))
+	for _, path := range p.show {
+		t, err := take(path, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("show %s: %w", path, err)
+		}
+		shown = append(shown, t)
+	}
+	for _, path := range p.empty {
+		err := unix.Mount("tmpfs", path, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "mode=0755")
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+	}
+	for _, t := range shown {
+		if err := t.appear(); err != nil {
+			return fmt.Errorf("show %s: %w", t.at, err)
+		}
+	}
+	for _, path := range p.empty {
+		err := unix.MountSetattr(unix.AT_FDCWD, path, 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
 	return nil
+}
+
+// appear puts a part into a directory that was emptied.
+func (t part) appear() error {
+	if to, err := readLink(t.fd); err == nil {
+		unix.Close(t.fd)
+		return os.Symlink(to, t.at)
+	}
+	if err := t.makeRoom(); err != nil {
+		return err
+	}
+	return t.put()
+}
+
+// readLink is where the symbolic link that fd stands for leads to.
+func readLink(fd int) (string, error) {
+	buf := make([]byte, unix.PathMax)
+	n, err := unix.Readlinkat(fd, "", buf)
+	if err != nil {
+		return "", err
+	}
+	return string(buf[:n]), nil
 }
 
 // part is a piece of the file system taken out to be put somewhere.
@@ -238,20 +294,19 @@ func makeDev(devices, writable []part) error {
 	// Without terminals of its own a command has none.
 	_ = unix.Mount("devpts", "/dev/pts", "devpts", flags, "newinstance,ptmxmode=0666,mode=620")
 	for _, t := range writable {
-		if err := makeRoom(t); err != nil {
+		if !within(t.at, "/dev") {
+			continue
+		}
+		if err := t.makeRoom(); err != nil {
 			return err
 		}
 	}
 	return unix.MountSetattr(unix.AT_FDCWD, "/dev", 0, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// makeRoom makes something in our own /dev to put a device or directory over.
-// What it is was seen when it was taken; here only whether it is a directory
-// matters.
-func makeRoom(t part) error {
-	if !within(t.at, "/dev") {
-		return nil
-	}
+// makeRoom makes something in a directory of our own to put the part over. What
+// it is was seen when it was taken; here only whether it is a directory matters.
+func (t part) makeRoom() error {
 	var st unix.Stat_t
 	if err := unix.Fstat(t.fd, &st); err != nil {
 		return err

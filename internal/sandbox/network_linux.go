@@ -44,28 +44,52 @@ const (
 // as vsock, to the host of a virtual machine) are not held by that. Programs of
 // other platforms, such as 32-bit ones, are refused, and io_uring is missing,
 // since both could go round the filter.
+//
+// With Landlock alone nothing hides the files of Unix sockets, so such sockets
+// cannot be made, network or not; only pairs can.
 func filterSockets(o order) error {
-	if o.network {
+	bare := o.stage == stageLandlock && landlockVersion() < abiSockets
+	if o.network && !bare {
 		return nil
 	}
 	arch, ok := auditArch[runtime.GOARCH]
-	if !ok && o.stage == stageLandlock {
+	if !ok && o.stage == stageLandlock && !o.network {
 		return errors.New("the network cannot be cut off on this platform")
 	}
 	if !ok {
 		return nil
 	}
-	families := []uint32{unix.AF_UNIX, unix.AF_NETLINK}
-	if o.stage != stageLandlock {
-		families = append(families, unix.AF_INET, unix.AF_INET6)
+	filter := socketFilter(arch, o.families(bare))
+	if o.network {
+		filter = familyFilter(arch, unix.AF_UNIX)
 	}
-	filter := socketFilter(arch, families)
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
 	if errno != 0 {
 		return fmt.Errorf("filter sockets: %w", errno)
 	}
 	return nil
+}
+
+// families are those of which sockets may be made without network.
+func (o order) families(bare bool) (list []uint32) {
+	list = append(list, unix.AF_NETLINK)
+	if !bare {
+		list = append(list, unix.AF_UNIX)
+	}
+	if o.stage != stageLandlock {
+		list = append(list, unix.AF_INET, unix.AF_INET6)
+	}
+	return list
+}
+
+// familyFilter refuses sockets of one family, and io_uring, which makes sockets
+// without a call. Programs of other platforms are refused as well.
+func familyFilter(arch, family uint32) []unix.SockFilter {
+	f := socketFilter(arch, []uint32{family})
+	last := len(f) - 1
+	f[last-1], f[last] = f[last], f[last-1] // what was let pass is refused and the other way round
+	return f
 }
 
 // socketFilter is the program the kernel runs at every call.

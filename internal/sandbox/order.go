@@ -38,6 +38,12 @@ func (o order) args() (args []string) {
 	for _, path := range o.hide {
 		args = append(args, "--hide="+path)
 	}
+	for _, path := range o.empty {
+		args = append(args, "--empty="+path)
+	}
+	for _, path := range o.show {
+		args = append(args, "--show="+path)
+	}
 	if o.network {
 		args = append(args, "--network")
 	}
@@ -68,6 +74,10 @@ func parse(args []string) (o order, err error) {
 			o.protect = append(o.protect, value)
 		case "--hide":
 			o.hide = append(o.hide, value)
+		case "--empty":
+			o.empty = append(o.empty, value)
+		case "--show":
+			o.show = append(o.show, value)
 		case "--network":
 			o.network = true
 		case "--outer":
@@ -92,7 +102,7 @@ func (o order) check() error {
 	default:
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, paths := range [][]string{o.write, o.protect, o.hide} {
+	for _, paths := range [][]string{o.write, o.protect, o.hide, o.empty, o.show} {
 		for _, path := range paths {
 			if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 				return fmt.Errorf("bad path %q", path)

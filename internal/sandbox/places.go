@@ -15,7 +15,9 @@ import (
 type places struct {
 	write   []string // none lies inside another
 	protect []string // all lie inside one of write; may be symbolic links
-	hide    []string // sockets
+	hide    []string // files that cannot be opened
+	empty   []string // directories that are empty
+	show    []string // what is to be seen in them; may be symbolic links
 	network bool
 }
 
@@ -46,8 +48,37 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 		p.protect = append(p.protect, more...)
 	}
 	p.protect = outermost(p.protect)
-	p.hide = controlSockets(p.write)
+	p.conceal(l)
 	return p, nil
+}
+
+// conceal makes out what is to be hidden: what the limits say, and where
+// services listen. What may be written, and what is asked for, stays.
+func (p *places) conceal(l Limits) {
+	for _, path := range slices.Concat(l.Hide, listening()) {
+		real, err := filepath.EvalSymlinks(path)
+		if err != nil || slices.Contains(p.write, real) {
+			continue
+		}
+		switch info, err := os.Lstat(real); {
+		case err != nil:
+		case info.IsDir():
+			p.empty = append(p.empty, real)
+		default:
+			p.hide = append(p.hide, real)
+		}
+	}
+	p.empty = outermost(p.empty)
+	hidden := func(path string) bool {
+		return slices.ContainsFunc(p.empty, func(dir string) bool { return within(path, dir) })
+	}
+	p.hide = slices.DeleteFunc(outermost(p.hide), hidden)
+	for _, path := range slices.Concat(l.Show, p.write, needed) {
+		if hidden(path) && !slices.Contains(p.empty, path) && exists(path) {
+			p.show = append(p.show, path)
+		}
+	}
+	p.show = outermost(p.show)
 }
 
 // resolve is the real path of a place to write, empty if there is none.
@@ -94,7 +125,7 @@ func within(path, dir string) bool {
 func inside(l Limits) (list []string) {
 	for _, path := range l.Protect {
 		path = filepath.Clean(path)
-		if slices.ContainsFunc(l.Write, func(dir string) bool { return within(path, filepath.Clean(dir)) }) {
+		if l.writable(path) {
 			list = append(list, path)
 		}
 	}

@@ -3,9 +3,12 @@ package sandbox
 import (
 	"bytes"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"coder/internal/repofile"
 )
@@ -138,17 +141,76 @@ func gitDirsBelow(modules string) (dirs []string) {
 	return dirs
 }
 
-// Planted lists what a command that ran with [ProtectedInForGit] may have put
-// into the repository of a root to have git run something, which could not be
-// prevented: a file that sends git to another place for its configuration. It
-// does not exist in a repository of its own, except in linked worktrees, where
-// it is protected.
-func Planted(root string) (list []string) {
+// Planted finds what in the repository of a root, and in those of folders below
+// it, would have git run something: each file by its path, with what tells
+// whether it is still the same. It is to be asked before and after a command
+// that may write: a file that sends git elsewhere for its configuration, and a
+// repository within the workspace, cannot be held back beforehand.
+func Planted(root string, inner []string) map[string]string {
+	found := make(map[string]string)
 	git := filepath.Join(root, ".git")
 	for _, dir := range append([]string{git}, gitDirsBelow(filepath.Join(git, "modules"))...) {
 		if path := filepath.Join(dir, "commondir"); exists(path) {
-			list = append(list, path)
+			found[path] = stateOf(path)
 		}
 	}
-	return list
+	for _, dir := range inner {
+		git := gitDir(filepath.Join(dir, ".git"))
+		for _, name := range []string{"config", "config.worktree", "commondir"} {
+			path := filepath.Join(git, name)
+			if text, err := readSome(path); err == nil && (name == "commondir" || runs(text)) {
+				found[path] = stateOf(path)
+			}
+		}
+		hooks, _ := os.ReadDir(filepath.Join(git, "hooks"))
+		for _, hook := range hooks {
+			if path := filepath.Join(git, "hooks", hook.Name()); filepath.Ext(path) != ".sample" {
+				found[path] = stateOf(path)
+			}
+		}
+	}
+	return found
+}
+
+// gitDir is the directory of a repository: .git, or where that file leads to.
+func gitDir(git string) string {
+	text, err := readSome(git)
+	to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:")
+	if err != nil || !ok {
+		return git
+	}
+	if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
+		to = filepath.Join(filepath.Dir(git), to)
+	}
+	return to
+}
+
+// maxSettings is how much of a file with settings is looked at.
+const maxSettings = 256 << 10
+
+// readSome reads the beginning of a regular file.
+func readSome(path string) ([]byte, error) {
+	text, _, err := repofile.Below(filepath.Dir(path)).Head(filepath.Base(path), maxSettings)
+	return text, err
+}
+
+// running are words of a configuration that name programs.
+var running = []string{
+	"fsmonitor", "hookspath", "clean", "smudge", "process", "textconv", "command", "cmd", "driver", "program", "helper", "sshcommand", "gitproxy",
+	"uploadpack", "receivepack", "askpass", "pager", "editor", "include", "external", "attributesfile", "worktree",
+}
+
+// runs reports whether a configuration may name a program.
+func runs(config []byte) bool {
+	lower := bytes.ToLower(config)
+	return bytes.Contains(lower, []byte("!")) || slices.ContainsFunc(running, func(word string) bool { return bytes.Contains(lower, []byte(word)) })
+}
+
+// stateOf changes whenever a file does.
+func stateOf(path string) string {
+	info, err := os.Lstat(path)
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprint(info.Size(), info.ModTime().UnixNano(), info.Mode())
 }

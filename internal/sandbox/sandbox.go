@@ -1,6 +1,6 @@
 // Package sandbox has the kernel confine commands: they may write only where
-// [Limits] say, and reach the network only if these allow it. Reading is not
-// confined.
+// [Limits] say, see what these do not hide, and reach the network only if these
+// allow it.
 //
 // A [Sandbox] is what this machine can do, found by trying. Its [Sandbox.Wrap]
 // gives the beginning of a command line that confines whatever is put after it,
@@ -16,25 +16,29 @@
 //  2. The command cannot lift its limits: not as root, nor through namespaces,
 //     links, renaming, devices, or processes outside.
 //  3. What is not enforced is said in the Report, never passed over.
-//  4. Exit codes, signals, the process group, the environment, the standard
-//     streams and the working directory are those of the command run bare.
-//     It sees and is seen in the same table of processes.
+//  4. Exit codes, the environment, the standard streams and the working
+//     directory are those of the command run bare, and how a signal ended it can
+//     be told ([Line.Telling]).
+//  5. No process of a command outlives the one that was started for it, nor
+//     whoever started that.
 //
 // Backends, in order of preference:
 //
 //   - namespaces (Linux 5.12 or newer): a file system of its own in which
-//     everything is read-only but what may be written, a /dev with only harmless
-//     devices, and, without network, a network that consists of its own loopback.
-//     Known sockets of services that run things for others (containers, D-Bus)
-//     are hidden. Landlock is put on top where the kernel has it.
+//     everything is read-only but what may be written and nothing is that is
+//     hidden, a /dev with only harmless devices, a process table of its own, and,
+//     without network, a network that consists of its own loopback. Where sockets
+//     of services lie (/run, known folders in /tmp) nothing is to be seen.
+//     Landlock is put on top where the kernel has it.
 //   - bubblewrap: the same through the bwrap program, for systems that let only
 //     known programs make namespaces. It differs: a command that a signal
 //     ended is reported as exit code 128 plus its number, and one whose group is
 //     signalled is killed at once. Symbolic links cannot be protected. As root it
 //     needs Landlock.
-//   - landlock alone: nothing can be protected inside a place that may be
-//     written, modes, owners and times of files can be changed anywhere, and
-//     without network there is no loopback either.
+//   - landlock alone: nothing can be protected or hidden inside a place that may
+//     be written, modes, owners and times of files can be changed anywhere,
+//     without network there is no loopback either, and there are no Unix sockets
+//     but pairs.
 //   - seatbelt: sandbox-exec on macOS.
 package sandbox
 
@@ -43,6 +47,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -61,6 +66,15 @@ type Limits struct {
 	// where they do not exist yet, made. A trailing slash says that what does
 	// not exist would be a directory.
 	Protect []string
+
+	// Hide are files and directories that are not to be seen, absolute: a file
+	// cannot be opened, a directory is empty. Those that do not exist are passed
+	// over. Sockets listed here cannot be reached.
+	Hide []string
+
+	// Show are paths inside directories that are hidden, by us or by Hide, that
+	// are to be seen all the same.
+	Show []string
 
 	// Network says that the network may be used. Otherwise there is none but a
 	// loopback of the command's own: a server it starts can be reached by the
@@ -148,6 +162,26 @@ type backend struct {
 	through []string
 	abi     int
 	probe   func(context.Context) error
+}
+
+// Hides reports whether all that limits hide is hidden.
+func (s *Sandbox) Hides(l Limits) bool {
+	switch s.Backend() {
+	case Namespaces, Bubblewrap, Seatbelt:
+		return true
+	case Landlock:
+		return !slices.ContainsFunc(l.Hide, l.writable)
+	}
+	return false
+}
+
+// Protects reports whether what lies where it may be written can be protected.
+func (s *Sandbox) Protects() bool {
+	switch s.Backend() {
+	case Namespaces, Bubblewrap, Seatbelt:
+		return true
+	}
+	return false
 }
 
 // Backend is the name of the way commands are confined, None if they are not.
@@ -264,6 +298,9 @@ func (s *Sandbox) Report(l Limits) Report {
 		if len(inside) > 0 {
 			r.lacks(protects)
 		}
+		if len(l.Hide) > 0 {
+			r.lacks("secret files hidden")
+		}
 		if !l.Network {
 			r.lacks("no network")
 		}
@@ -274,14 +311,23 @@ func (s *Sandbox) Report(l Limits) Report {
 		if len(inside) > 0 {
 			r.lacks(protects)
 		}
+		if len(l.Hide) > 0 {
+			r.Enforced = append(r.Enforced, "secret files outside the workspace hidden")
+		}
+		if slices.ContainsFunc(l.Hide, l.writable) {
+			r.lacks("secret files in the workspace hidden")
+		}
 	default:
 		r.Enforced = append(r.Enforced, writes)
 		if len(inside) > 0 {
 			r.Enforced = append(r.Enforced, protects)
 		}
+		if len(l.Hide) > 0 {
+			r.Enforced = append(r.Enforced, "secret files hidden")
+		}
 	}
 	s.reportNetwork(&r, l)
-	s.reportBeyond(&r)
+	s.reportBeyond(&r, l)
 	return r
 }
 
@@ -297,7 +343,7 @@ func (s *Sandbox) reportNetwork(r *Report, l Limits) {
 }
 
 // reportBeyond adds what was not asked for but is worth knowing.
-func (s *Sandbox) reportBeyond(r *Report) {
+func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	say := func(enforced bool, yes, no string) {
 		if enforced {
 			r.Enforced = append(r.Enforced, yes)
@@ -309,20 +355,30 @@ func (s *Sandbox) reportBeyond(r *Report) {
 		r.NotEnforced = append(r.NotEnforced, "services of the system can be asked to start programs", "signals reach other programs")
 		return
 	}
-	say(s.abi >= abiScopes, "no signals to other programs", "signals reach other programs")
+	own := r.Backend != Landlock // process tables
+	say(own || s.abi >= abiScopes, "no signals to other programs", "signals reach other programs")
 	switch {
 	case s.abi >= abiSockets:
 		r.Enforced = append(r.Enforced, "no sockets of other programs but where it may write")
 	case r.Backend == Landlock:
-		r.NotEnforced = append(r.NotEnforced, "sockets of services on this machine can be reached")
+		r.Enforced = append(r.Enforced, "no Unix sockets")
 	default:
-		r.Enforced = append(r.Enforced, "sockets of container engines and D-Bus hidden")
-		r.NotEnforced = append(r.NotEnforced, "sockets of other services on this machine can be reached")
+		r.Enforced = append(r.Enforced, "sockets of services hidden")
+		r.NotEnforced = append(r.NotEnforced, "sockets in unusual places can be reached")
+	}
+	if s.abi < abiScopes && l.Network && own {
+		r.NotEnforced = append(r.NotEnforced, "sockets without a file can be reached")
 	}
 	if s.abi >= 1 {
 		return
 	}
 	r.NotEnforced = append(r.NotEnforced, "only one layer: the kernel has no Landlock")
+}
+
+// writable reports whether a path lies where it may be written, by the names
+// alone.
+func (l Limits) writable(path string) bool {
+	return slices.ContainsFunc(l.Write, func(dir string) bool { return within(filepath.Clean(path), filepath.Clean(dir)) })
 }
 
 // lacks notes a limit that was asked for and is not enforced.

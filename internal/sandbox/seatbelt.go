@@ -32,6 +32,15 @@ func profile(p places) string {
 	}
 	b.WriteString("(deny appleevent-send)\n")
 	for _, path := range p.hide {
+		b.WriteString("(deny file-read* file-write* (literal " + quote(path) + "))\n")
+	}
+	for _, path := range p.empty {
+		b.WriteString("(deny file-read-data file-write* (subpath " + quote(path) + "))\n")
+	}
+	for _, path := range p.show {
+		b.WriteString("(allow file-read* (subpath " + quote(path) + "))\n")
+	}
+	for _, path := range p.hide {
 		b.WriteString("(deny network-outbound (remote unix-socket (path-literal " + quote(path) + ")))\n")
 	}
 	return b.String()

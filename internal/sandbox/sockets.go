@@ -1,40 +1,57 @@
 package sandbox
 
 import (
-	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strconv"
 	"strings"
 )
 
-// sockets are where services listen that run things for whoever asks: through
-// them a command could have done outside what it may not do itself. USER is the
-// number of the user.
+// sockets are where programs listen that run things for whoever asks, or speak
+// for the person: through them a command could have done outside what it may
+// not do itself. What is a directory is emptied.
 var sockets = []string{
-	"/run/docker.sock", "/var/run/docker.sock", "/run/user/USER/docker.sock",
-	"/run/podman/podman.sock", "/run/user/USER/podman/podman.sock",
-	"/run/containerd/containerd.sock", "/run/crio/crio.sock", "/run/buildkit/buildkitd.sock",
-	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket",
-	"/run/libvirt/libvirt-sock", "/run/snapd.socket",
-	"/run/dbus/system_bus_socket", "/run/user/USER/bus",
-	"/run/systemd/private", "/run/user/USER/systemd/private", "/run/systemd/io.systemd.Manager",
+	"/run", "/var/run",
+	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/lib/docker", "/var/lib/libvirt/qemu",
+	"/tmp/tmux-*", "/tmp/screens", "/tmp/uscreens", "/tmp/ssh-*", "/tmp/.X11-unix", "/tmp/.ICE-unix", "/tmp/.font-unix", "/tmp/.XIM-unix",
+	"/tmp/dbus-*", "/tmp/gpg-*", "/tmp/emacs*", "/tmp/pulse-*", "/tmp/orbit-*", "/tmp/kde-*", "/tmp/ksocket-*", "/tmp/vscode-*", "/tmp/cursor-*",
+	"/tmp/com.apple.launchd.*", "/tmp/.s.PGSQL.*", "/tmp/mysql.sock", "/tmp/nvim.*", "/tmp/zellij-*", "/tmp/podman-run-*", "/tmp/containers-user-*",
+	"/tmp/keyring-*", "/tmp/fcitx-*", "/tmp/.wine-*", "/tmp/runtime-*", "/tmp/run-*", "/tmp/*.sock", "/tmp/*.socket",
 }
 
-// controlSockets are those of them that are here, but for those that may be
-// used.
-func controlSockets(write []string) (list []string) {
-	uid := strconv.Itoa(os.Getuid())
-	for _, path := range sockets {
-		real, err := filepath.EvalSymlinks(strings.Replace(path, "USER", uid, 1))
-		if err != nil {
+// needed is what programs need of the directories that are emptied: where names
+// are looked up, and where some systems keep their programs.
+var needed = []string{
+	"/run/systemd/resolve/resolv.conf", "/run/systemd/resolve/stub-resolv.conf", "/run/resolvconf/resolv.conf", "/run/NetworkManager/resolv.conf",
+	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/host", "/run/lock", "/run/shm",
+}
+
+// listening are those of the sockets, and directories of them, that are here.
+func listening() (list []string) {
+	names := make(map[string][]string) // of what is in a directory
+	for _, pattern := range sockets {
+		if !strings.Contains(pattern, "*") {
+			list = append(list, pattern)
 			continue
 		}
-		info, err := os.Lstat(real)
-		if err == nil && info.Mode()&fs.ModeSocket != 0 && !slices.Contains(write, real) {
-			list = append(list, real)
+		dir := filepath.Dir(pattern)
+		if _, read := names[dir]; !read {
+			names[dir] = namesIn(dir)
+		}
+		for _, name := range names[dir] {
+			if ok, _ := filepath.Match(filepath.Base(pattern), name); ok {
+				list = append(list, filepath.Join(dir, name))
+			}
 		}
 	}
-	return outermost(list)
+	return list
+}
+
+func namesIn(dir string) []string {
+	f, err := os.Open(dir)
+	if err != nil {
+		return nil
+	}
+	defer f.Close()
+	names, _ := f.Readdirnames(-1)
+	return names
 }

@@ -1,6 +1,7 @@
-// Package secret tells by a file's name whether it usually holds keys: such a
-// file is never read without the person's leave, neither by the model nor by
-// the program on its own account.
+// Package secret tells what usually holds keys: files by their names, known
+// places of a home and of the system, variables of an environment. Such a thing
+// is never read without the person's leave, neither by the model, nor by the
+// commands it runs, nor by the program on its own account.
 package secret
 
 import (
@@ -12,15 +13,21 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// files are what usually holds keys, in lower case. A pattern without a slash
-// is about the last part of a path, one with a slash about its end, one that
-// begins with a slash about all of it.
-var files = []string{
+// names are the names of files that usually hold keys, wherever they lie, in
+// lower case. A star stands for anything, at one end only.
+var names = []string{
 	".env", ".env.*", "*.env", ".envrc", "*.pem", "*.key", "*.p12", "*.pfx", "*.jks", "*.keystore", "*.kdbx", "*.ppk",
-	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_*_sk", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials", ".htpasswd",
-	".npmrc", ".pypirc", "credentials.json", "service-account*.json", "secrets.y*ml", "*.tfvars",
-	".ssh/**", ".gnupg/**", ".aws/credentials", ".aws/config", ".kube/config", ".docker/config.json", ".config/gcloud/**", ".config/gh/hosts.yml",
-	".azure/**", ".coder/config.json",
+	"id_rsa", "id_dsa", "id_ecdsa", "id_ed25519", "id_ecdsa_sk", "id_ed25519_sk", ".netrc", "_netrc", ".pgpass", ".my.cnf", ".git-credentials",
+	".htpasswd", ".npmrc", ".yarnrc.yml", ".pypirc", "credentials.json", "service-account*", "secrets.yml", "secrets.yaml", "*.tfvars", "*.tfvars.json",
+	".vault-token", ".vault_pass", "*.agekey", ".terraformrc", ".bash_history", ".zsh_history", ".python_history", ".node_repl_history",
+	".psql_history", ".mysql_history", ".sqlite_history", ".rediscli_history",
+}
+
+// ends are files and folders that usually hold keys by the end of their path.
+var ends = []string{
+	".ssh/**", ".gnupg/**", ".password-store/**", ".aws/**", ".kube/config", ".docker/config.json", ".azure/**",
+	".config/gcloud/**", ".config/gh/hosts.yml", ".coder/config.json", ".coder/key", ".cargo/credentials", ".cargo/credentials.toml",
+	".codex/auth.json", ".claude/.credentials.json",
 	"/etc/shadow*", "/etc/gshadow*", "/etc/sudoers*", "/etc/ssl/private/**", "/proc/*/environ", "/proc/*/mem", "/dev/sd*", "/dev/nvme*", "/dev/vd*", "/dev/mem",
 }
 
@@ -31,19 +38,126 @@ var samples = []string{".example", ".sample", ".template", ".dist", ".defaults",
 // the workspace, whose own settings, unlike the person's, hold none. Case does
 // not count: on some file systems .ENV is .env.
 func Is(file string) bool {
-	place := strings.ToLower(path.Clean(filepath.ToSlash(file)))
+	place := strings.ToLower(Direct(filepath.ToSlash(file)))
 	if place == ".coder/config.json" || slices.ContainsFunc(samples, func(end string) bool { return strings.HasSuffix(place, end) }) {
 		return false
 	}
-	return slices.ContainsFunc(files, func(pattern string) bool {
-		name := path.Base(place)
-		if strings.Contains(pattern, "/") {
-			name = place
-			if !path.IsAbs(pattern) {
-				pattern = "**/" + pattern
-			}
+	return named(path.Base(place)) || ended(place) || known(place)
+}
+
+// Direct is the path behind detours by way of /proc: the root and the working
+// directory of a process lead back to where one was.
+func Direct(file string) string {
+	for file = path.Clean(file); ; {
+		rest, ok := strings.CutPrefix(file, "/proc/")
+		if !ok {
+			return file
 		}
-		ok, err := doublestar.Match(pattern, name)
+		_, rest, _ = strings.Cut(strings.Replace(rest, "/task/", "", 1), "/")
+		inner, isRoot := strings.CutPrefix(rest, "root")
+		if !isRoot || inner != "" && inner[0] != '/' {
+			return file
+		}
+		file = path.Clean("/" + inner)
+	}
+}
+
+// named reports whether a file's own name is that of a secret. It is asked of
+// every file of a workspace.
+func named(name string) bool {
+	if exact[name] {
+		return true
+	}
+	for _, s := range suffixes {
+		if strings.HasSuffix(name, s) {
+			return true
+		}
+	}
+	for _, p := range prefixes {
+		if strings.HasPrefix(name, p) {
+			return true
+		}
+	}
+	return false
+}
+
+var exact, suffixes, prefixes = sorted(names)
+
+func sorted(names []string) (exact map[string]bool, suffixes, prefixes []string) {
+	exact = make(map[string]bool)
+	for _, n := range names {
+		switch {
+		case strings.HasPrefix(n, "*"):
+			suffixes = append(suffixes, n[1:])
+		case strings.HasSuffix(n, "*"):
+			prefixes = append(prefixes, n[:len(n)-1])
+		default:
+			exact[n] = true
+		}
+	}
+	return exact, suffixes, prefixes
+}
+
+func ended(place string) bool {
+	if !strings.Contains(place, "/") {
+		return false
+	}
+	return slices.ContainsFunc(ends, func(pattern string) bool {
+		if !path.IsAbs(pattern) {
+			pattern = "**/" + pattern
+		}
+		ok, err := doublestar.Match(pattern, place)
 		return err == nil && ok
 	})
+}
+
+// InTree reports whether something in a workspace is to be hidden from commands
+// by its name, given from there. Keys that lie where tests and packages keep
+// theirs are no secrets: commands need them, and everybody has them.
+func InTree(rel string, dir bool) bool {
+	name := strings.ToLower(path.Base(rel))
+	if dir {
+		return folders[name]
+	}
+	if !named(name) && !ended(strings.ToLower(rel)) || !Is(rel) {
+		return false
+	}
+	return !IsKeyFile(rel) || !slices.ContainsFunc(strings.Split(path.Dir(rel), "/"), func(part string) bool { return public[strings.ToLower(part)] })
+}
+
+// folders are those of which everything is a secret.
+var folders = map[string]bool{".ssh": true, ".gnupg": true, ".password-store": true, ".aws": true, ".azure": true}
+
+// public are folders whose keys are there for everybody.
+var public = map[string]bool{
+	"testdata": true, "test": true, "tests": true, "fixtures": true, "__fixtures__": true, "node_modules": true, "vendor": true, "site-packages": true,
+	"third_party": true, "examples": true,
+}
+
+// Bulky reports whether a folder of a workspace holds what was installed or
+// made, by the thousand: nobody keeps a secret there, and it is not looked
+// through.
+func Bulky(rel string) bool { return bulky[path.Base(rel)] }
+
+var bulky = map[string]bool{".git": true, "node_modules": true, ".venv": true, "venv": true, "site-packages": true, "__pycache__": true, ".hg": true, ".svn": true}
+
+// IsKeyFile reports whether a file's name says that it may hold a key, or else
+// something public such as a certificate: only its content tells.
+func IsKeyFile(file string) bool {
+	switch strings.ToLower(path.Ext(file)) {
+	case ".pem", ".key", ".p12", ".pfx", ".jks", ".keystore", ".ppk":
+		return true
+	}
+	return strings.HasPrefix(strings.ToLower(path.Base(file)), "id_")
+}
+
+// IsPublic reports whether the beginning of what a name says may be a key is
+// something else: certificates and public keys are not secret.
+func IsPublic(name string, head []byte) bool {
+	text := string(head)
+	switch strings.ToLower(path.Ext(name)) {
+	case ".pem", ".key":
+		return !strings.Contains(text, "PRIVATE KEY") && (strings.Contains(text, "BEGIN CERTIFICATE") || strings.Contains(text, "BEGIN PUBLIC KEY"))
+	}
+	return false
 }

@@ -7,12 +7,53 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		".env": true, "sub/.ENV": true, ".env.local": true, "prod.env": true, "./a/../.env": true,
 		"/home/u/.ssh/id_rsa": true, ".ssh/known_hosts": true, "deploy/server.pem": true, ".aws/credentials": true, "x/.aws/config": true,
 		"/home/u/.coder/config.json": true, "sub/.coder/config.json": true, "/proc/self/environ": true, "/proc/1/environ": true, "/etc/shadow": true,
+		"/proc/self/root/etc/shadow": true, "/proc/1/root/proc/self/root/home/u/.netrc": true, "/proc/self/task/12/root/etc/shadow": true,
+		"/home/u/.codex/auth.json": true, "/home/u/.claude/.credentials.json": true, "/home/u/.bash_history": true, "/home/u/.cargo/credentials.toml": true,
+		"/home/u/.config/git/credentials": true, "/home/u/.vault-token": true, "/home/u/.local/share/keyrings/login.keyring": true, "/home/u/.m2/settings.xml": true,
+		"/home/u/.config/rclone/rclone.conf": true, "/home/u/.mozilla/firefox/x/logins.json": true, "/home/u/.gemini/oauth_creds.json": true, "/home/u/.config/gh": true,
 
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,
-		"aws/config": false, "etc/shadow": false, "": false,
+		"aws/config": false, "etc/shadow": false, "": false, "/home/u/.cargo/config.toml": false, "src/.mozilla/x": false, "/proc/self/rootkit": false,
 	} {
 		if got := Is(file); got != want {
 			t.Errorf("%q: %v", file, got)
+		}
+	}
+}
+
+func TestWhatAWorkspaceHides(t *testing.T) {
+	for file, want := range map[string]bool{
+		".env": true, "a/b/.env.production": true, "certs/server.key": true, "id_rsa": true, "conf/.npmrc": true, "infra/prod.tfvars": true,
+		".env.example": false, "testdata/server.key": false, "pkg/tests/fixtures/ca.pem": false, "tests/.env": true, "node_modules/x/test.pem": false, "main.go": false,
+	} {
+		if got := InTree(file, false); got != want {
+			t.Errorf("%q: %v", file, got)
+		}
+	}
+	for dir, want := range map[string]bool{".env": false, ".ssh": true, "x/.gnupg": true, "src": false} {
+		if got := InTree(dir, true); got != want {
+			t.Errorf("folder %q: %v", dir, got)
+		}
+	}
+	if !IsPublic("ca.pem", []byte("-----BEGIN CERTIFICATE-----\n")) || IsPublic("x.pem", []byte("-----BEGIN EC PRIVATE KEY-----")) || IsPublic(".env", []byte("-----BEGIN CERTIFICATE-----\n")) {
+		t.Error("certificates are not told from keys")
+	}
+}
+
+func TestVariablesThatHoldKeys(t *testing.T) {
+	for kv, want := range map[[2]string]bool{
+		{"OPENAI_API_KEY", "x"}: true, {"GITHUB_TOKEN", "x"}: true, {"MY_SECRET", "x"}: true, {"DB_PASSWORD", "x"}: true, {"githubToken", "x"}: true,
+		{"AWS_ACCESS_KEY_ID", "x"}: true, {"AWS_SESSION_TOKEN", "x"}: true, {"AWS_CONTAINER_AUTHORIZATION_TOKEN", "x"}: true, {"API_KEY_2", "x"}: true,
+		{"GOOGLE_APPLICATION_CREDENTIALS", "/x.json"}: true, {"NPM_AUTH", "x"}: true, {"SENTRY_DSN", "https://k@o.io/1"}: true, {"TOKEN_FOR_CI", "x"}: true,
+		{"DATABASE_URL", "postgres://u:pw@db/x"}: true, {"X", "sk-proj-abcdefghijkl"}: true, {"Y", "ghp_0123456789abcdef"}: true, {"Z", "eyJhbGci.eyJzdWIi.sig-nature"}: true,
+		{"HTTPS_PROXY", "http://u:pw@proxy:3128"}: true, {"npm_config__authToken", "x"}: true, {"PGPASSWORD", "x"}: true, {"MYSQL_PWD", "x"}: true,
+
+		{"PATH", "/bin"}: false, {"HOME", "/root"}: false, {"PWD", "/w"}: false, {"OLDPWD", "/w"}: false, {"SSH_AUTH_SOCK", "/tmp/s"}: false, {"KEYTIMEOUT", "1"}: false,
+		{"AWS_REGION", "eu"}: false, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,
+		{"MONKEY", "x"}: false, {"XDG_SESSION_ID", "3"}: false, {"HTTP_PROXY", "http://proxy:3128"}: false, {"TOKENIZERS_PARALLELISM", "false"}: false, {"COLORTERM", "truecolor"}: false,
+	} {
+		if got := Variable(kv[0], kv[1]); got != want {
+			t.Errorf("%s=%s: %v", kv[0], kv[1], got)
 		}
 	}
 }

@@ -35,7 +35,7 @@ func (w *walker) awk(args []arg) bool {
 // awkPrints knows by the text alone that a program neither runs nor writes
 // anything: output can only go elsewhere after the word print.
 func awkPrints(program string) bool {
-	for _, word := range []string{"system", "getline", "@", "\\\n"} {
+	for _, word := range []string{"system", "getline", "@", "ARGV", "\\\n"} {
 		if strings.Contains(program, word) {
 			return false
 		}

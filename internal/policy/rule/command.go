@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"coder/internal/policy"
@@ -76,30 +75,38 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 	}
 	look("read", r.Reads...)
 	look("write", r.Writes...)
+	hidden := b.Hidden != nil && b.Hidden()
 	for _, c := range r.Simple {
+		look("read", b.shownByGit(c)...)
 		if !onlyNames[path.Base(c.Name)] {
 			for _, w := range c.Args {
-				look("read", b.files(w)...)
+				look("read", b.files(w, hidden)...)
 			}
 		}
-		if f, ok := b.searched(p, c); ok {
+		if f, ok := b.searched(p, c, hidden); ok {
 			fs = append(fs, f)
 		}
+	}
+	if f, ok := b.vague(p, r, hidden); ok && b.Hidden != nil {
+		fs = append(fs, f)
 	}
 	return fs
 }
 
 // searched judges a command that reads whole folders by the first file in them
 // that a rule is about.
-func (b *Book) searched(p Preset, c risk.Command) (finding, bool) {
-	dirs, hidden := folders(c)
+func (b *Book) searched(p Preset, c risk.Command, hidden bool) (finding, bool) {
+	dirs, dotted := folders(c)
 	if b.Below == nil {
 		return finding{}, false
 	}
 	for _, dir := range dirs {
+		if hidden && b.isInside(dir) {
+			continue
+		}
 		for file := range b.Below(dir) {
 			place := b.place(file)
-			if !hidden && strings.HasPrefix(path.Base(place), ".") {
+			if !dotted && strings.HasPrefix(path.Base(place), ".") {
 				continue
 			}
 			if f, ok := b.about(p, "", "read", place); ok && f.verdict != policy.Allow {
@@ -164,22 +171,23 @@ var onlyNames = func() map[string]bool {
 	return names
 }()
 
-// files are the files that a word of a command may stand for.
-func (b *Book) files(word string) []string {
-	if i := strings.IndexByte(word, '='); i >= 0 && strings.HasPrefix(word, "-") {
-		word = word[i+1:]
+// files are the files that a word of a command may stand for. Where what it
+// does not name is hidden from the command, a pattern stands for nothing in the
+// workspace.
+func (b *Book) files(word string, hidden bool) (files []string) {
+	for _, w := range plainWords(word) {
+		switch {
+		case !strings.ContainsAny(w, "*?["):
+			files = append(files, w)
+		case b.Glob != nil:
+			for _, file := range append(b.Glob(w), w) {
+				if !hidden || !b.isInside(file) {
+					files = append(files, file)
+				}
+			}
+		}
 	}
-	if word == "" || strings.HasPrefix(word, "-") {
-		return nil
-	}
-	word = strings.TrimPrefix(word, "@") // curl and others read @file
-	if strings.ContainsAny(word, "*?[") && b.Glob != nil {
-		return append(b.Glob(word), word)
-	}
-	if strings.ContainsRune(word, '{') {
-		return slices.Concat([]string{word}, braces(word))
-	}
-	return []string{word}
+	return files
 }
 
 // braces are the words that one pair of braces stands for.

@@ -40,6 +40,16 @@ type Book struct {
 	Root, Home string // absolute
 	// Analyse says what a command line would do that no plan has a report on.
 	Analyse func(command string) risk.Report
+	// Frozen are patterns of what may not be written, whatever else holds.
+	Frozen []string
+	// Freezes, which may be nil, reports whether commands are kept from writing
+	// what is frozen, and Hidden whether secret files that a command does not
+	// name are hidden from it.
+	Freezes, Hidden func() bool
+	// Tracked, which may be nil, lists the secret files that git keeps.
+	Tracked func() []string
+	// Real, which may be nil, is where a file lies once links are followed.
+	Real func(file string) string
 	// Glob, which may be nil, lists the files a shell pattern stands for.
 	Glob func(pattern string) []string
 	// Below, which may be nil, yields the files below a folder, those it comes
@@ -57,6 +67,9 @@ func (b *Book) In(p Preset) policy.Policy {
 		}
 		for _, e := range effects {
 			for _, f := range b.judge(p, c, e) {
+				f.addTo(&o)
+			}
+			if f, ok := b.frozen(c, e); ok {
 				f.addTo(&o)
 			}
 		}
@@ -242,7 +255,7 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 		return denied(b.Deny[i]), true
 	}
 	f, ok = b.pattern(tools, name, place)
-	if !ok && secret.Is(place) && !p.Unchecked {
+	if !ok && (secret.Is(place) || b.isReallySecret(place)) && !p.Unchecked {
 		f, ok = finding{verdict: policy.Ask, text: "the file usually holds secrets: " + place, rule: "secret files"}, true
 		if slices.ContainsFunc(b.Allow, covers) {
 			f.verdict = policy.Allow
@@ -252,6 +265,13 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 		f.verdict = policy.Allow
 	}
 	return f, ok
+}
+
+// isReallySecret reports whether a link leads to a file that usually holds
+// keys.
+func (b *Book) isReallySecret(place string) bool {
+	real := b.real(place)
+	return real != "" && secret.Is(b.place(real))
 }
 
 // pattern finds the strictest of the person's rules about one file: of each

@@ -71,6 +71,9 @@ type Confinement struct {
 	// Blocked, if set, says why a command that failed may have failed because
 	// of its bounds; empty if there is no sign of that.
 	Blocked func(exitCode int, stderr string) string
+	// After, if set, looks when the command has ended for what it left behind
+	// that others would obey, and says what it found.
+	After func(ctx context.Context) string
 }
 
 const (
@@ -277,6 +280,9 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	}
 	r := b.result(a, o, log)
 	r.Sandbox = blocked(c, o)
+	if c.After != nil {
+		r.Note = joinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
+	}
 	if err != nil {
 		r.OK, r.Error = false, "cancelled"
 	}
@@ -349,6 +355,14 @@ func note(o shell.Outcome) string {
 		return "processes left running in the background were stopped"
 	}
 	return ""
+}
+
+// joinNotes is two notes in one.
+func joinNotes(a, b string) string {
+	if a != "" && b != "" {
+		return a + "; " + b
+	}
+	return a + b
 }
 
 // bounded keeps the beginning and the end of a stream's text. If anything is

@@ -158,6 +158,11 @@ func (b *job) run(ctx context.Context, o Options, line tool.Line, c Confinement)
 	spec.Started = func() { close(b.started) }
 	out, err := shell.Run(ctx, spec)
 	live.end()
+	if c.After != nil {
+		if said := c.After(context.WithoutCancel(ctx)); said != "" {
+			_, _ = b.Write([]byte("[" + said + "]\n"))
+		}
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.log.close()

@@ -1,0 +1,205 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/policy/rule"
+	"coder/internal/repofile"
+	"coder/internal/secret"
+	"coder/internal/undo/gitindex"
+	"coder/internal/workspace"
+)
+
+// terrain is what has to be known of the files of a workspace before a command
+// runs among them: which are secret, frozen, or repositories of their own. It
+// costs a walk the first time, and afterwards what changed.
+type terrain struct {
+	h                      *house
+	secrets, frozen, inner *workspace.Named
+	index                  gitIndex
+}
+
+func (h *house) survey(ws *workspace.Workspace) *terrain {
+	t := &terrain{h: h}
+	t.secrets = ws.Named(func(rel string, dir bool) bool {
+		return secret.InTree(rel, dir) || !dir && h.restricted() && h.judge.Conceals(rel)
+	}, secret.Bulky)
+	t.frozen = ws.Named(func(rel string, dir bool) bool { return h.judge != nil && h.judge.IsFrozen(rel, dir) }, func(rel string) bool {
+		return secret.Bulky(rel) || h.judge != nil && h.judge.IsFrozen(rel, true)
+	})
+	t.inner = ws.Named(func(rel string, _ bool) bool { return path.Base(rel) == ".git" && rel != ".git" }, secret.Bulky)
+	return t
+}
+
+// restricted reports whether the person has rules about files.
+func (h *house) restricted() bool {
+	if h.judge == nil {
+		return false
+	}
+	for name, rules := range h.conf.Permission.Tools {
+		if name != "bash" && name != "fetch" && len(rules) > 1 {
+			return true
+		}
+	}
+	return slices.ContainsFunc(h.flags.denyTools, func(s rule.Spec) bool { return s.On != "" })
+}
+
+// hidden lists the files that commands which do not name them are not to see,
+// and says whether these are all.
+func (t *terrain) hidden(ctx context.Context) (files []string, all bool) {
+	names, all, err := t.secrets.List(ctx)
+	for _, name := range names {
+		if t.h.judge == nil || t.h.judge.Conceals(name) || secret.InTree(name, true) {
+			files = append(files, t.full(name))
+		}
+	}
+	return files, all && err == nil
+}
+
+func (t *terrain) full(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(t.h.root, name)
+}
+
+// repositories are the folders below the workspace that hold a repository of
+// their own.
+func (t *terrain) repositories(ctx context.Context) (dirs []string) {
+	names, _, _ := t.inner.List(ctx)
+	for _, name := range names {
+		dirs = append(dirs, filepath.Dir(t.full(name)))
+	}
+	return dirs
+}
+
+// errTooManyFiles reports a workspace too large to find what is frozen in it.
+var errTooManyFiles = errors.New("there are more files than can be looked at")
+
+// iced lists what no command may write. Folders that are frozen whole are in
+// it whether they are there or not.
+func (t *terrain) iced(ctx context.Context) (paths []string, err error) {
+	if len(t.h.conf.Permission.Frozen) == 0 {
+		return nil, nil
+	}
+	names, whole, err := t.frozen.List(ctx)
+	if err == nil && !whole {
+		err = errTooManyFiles
+	}
+	for _, name := range names {
+		paths = append(paths, t.full(name))
+	}
+	for _, pattern := range t.h.conf.Permission.Frozen {
+		folder, isFolder := strings.CutSuffix(strings.TrimSuffix(pattern, "/"), "/**")
+		isFolder = isFolder || strings.HasSuffix(pattern, "/")
+		if !strings.ContainsAny(folder, "*?[{~") && (isFolder || strings.Contains(folder, "/")) {
+			at := t.full(filepath.Clean(folder))
+			if isFolder {
+				at += "/"
+			}
+			paths = append(paths, at)
+		}
+	}
+	return paths, err
+}
+
+// tracked are those of some files that git keeps, by their full paths.
+func (t *terrain) tracked(files []string) (kept []string) {
+	for _, file := range files {
+		if t.index.keeps(t.h.root, file) {
+			kept = append(kept, file)
+		}
+	}
+	return kept
+}
+
+// trackedSecrets are the secret files that git keeps, as rules see them.
+func (t *terrain) trackedSecrets() (names []string) {
+	files, _ := t.hidden(context.Background())
+	for _, file := range t.tracked(files) {
+		if rel, err := filepath.Rel(t.h.root, file); err == nil {
+			names = append(names, rel)
+		}
+	}
+	return names
+}
+
+// gitIndex is what the repository of the workspace keeps, read again when it
+// has changed. What cannot be read may keep anything.
+type gitIndex struct {
+	mu      sync.Mutex // guards the fields below
+	changed time.Time
+	size    int64
+	top     string
+	files   map[string]gitindex.File
+	unread  bool
+}
+
+func (x *gitIndex) keeps(root, file string) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.refresh(root)
+	if x.unread {
+		return true
+	}
+	rel, err := filepath.Rel(x.top, file)
+	_, ok := x.files[filepath.ToSlash(rel)]
+	return err == nil && ok
+}
+
+// refresh reads the index if it is another than the one that is known.
+func (x *gitIndex) refresh(root string) {
+	top, dir := gitDirOf(root)
+	info, err := os.Stat(filepath.Join(dir, "index"))
+	if dir == "" || errors.Is(err, fs.ErrNotExist) {
+		x.files, x.unread, x.changed = nil, false, time.Time{}
+		return
+	}
+	if err == nil && info.ModTime().Equal(x.changed) && info.Size() == x.size && x.top == top {
+		return
+	}
+	x.top, x.unread = top, true
+	data, err := repofile.Below(dir).Read("index", maxIndex)
+	if err != nil {
+		return
+	}
+	if index, err := gitindex.Parse(data, ""); err == nil {
+		x.files, x.unread, x.changed, x.size = index.Files, false, info.ModTime(), info.Size()
+	}
+}
+
+const (
+	maxGitFile = 64 << 10  // of a file that leads to a repository
+	maxIndex   = 512 << 20 // of what a repository keeps
+)
+
+// gitDirOf finds the repository that a folder belongs to: the top of its work
+// tree and the folder of its own files, both empty if there is none.
+func gitDirOf(root string) (top, dir string) {
+	for at := root; ; at = filepath.Dir(at) {
+		git := filepath.Join(at, ".git")
+		if info, err := os.Lstat(git); err == nil {
+			if info.IsDir() {
+				return at, git
+			}
+			text, _, _ := repofile.Below(at).Head(".git", maxGitFile)
+			to := strings.TrimSpace(strings.TrimPrefix(strings.TrimSpace(string(text)), "gitdir:"))
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(at, to)
+			}
+			return at, to
+		}
+		if at == filepath.Dir(at) {
+			return "", ""
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package rule
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/policy"
+	"coder/internal/policy/risk"
+)
+
+// Names are the files that a line names, each by its full path, the links on the
+// way to it followed: those and no others of the secret ones may be shown to it,
+// since it was judged by them. Patterns and variables name nothing.
+func (b *Book) Names(r risk.Report) (files []string) {
+	add := func(word string) {
+		if file := b.full(word); !slices.Contains(files, file) {
+			files = append(files, file)
+		}
+	}
+	for _, word := range b.words(r) {
+		if strings.ContainsAny(word, "*?[$`") {
+			continue
+		}
+		add(word)
+		if real := b.real(word); real != "" {
+			add(real)
+		}
+	}
+	return files
+}
+
+// words are all words of a line that may be names of files that it opens.
+func (b *Book) words(r risk.Report) (words []string) {
+	words = slices.Concat(r.Reads, r.Writes)
+	for _, c := range r.Simple {
+		if !onlyNames[path.Base(c.Name)] {
+			for _, w := range c.Args {
+				words = append(words, plainWords(w)...)
+			}
+		}
+	}
+	return words
+}
+
+// full is a file by its full path.
+func (b *Book) full(file string) string {
+	if file = b.place(file); !filepath.IsAbs(file) {
+		file = filepath.Join(b.Root, file)
+	}
+	return file
+}
+
+// real is where a file really lies, empty if that is where it seems to, or
+// cannot be told.
+func (b *Book) real(file string) string {
+	if b.Real == nil {
+		return ""
+	}
+	full := b.full(file)
+	if real := b.Real(full); real != full {
+		return real
+	}
+	return ""
+}
+
+// plainWords are the files that a word of a command names as it stands.
+func plainWords(word string) []string {
+	if i := strings.IndexByte(word, '='); i >= 0 && strings.HasPrefix(word, "-") {
+		word = word[i+1:]
+	}
+	if word == "" || strings.HasPrefix(word, "-") {
+		return nil
+	}
+	word = strings.TrimPrefix(word, "@") // curl and others read @file
+	list := []string{word}
+	if _, file, ok := strings.Cut(word, ":"); ok && file != "" {
+		list = append(list, file) // git show HEAD:file, scp file host:file
+	}
+	if strings.ContainsRune(word, '{') {
+		list = append(list, braces(word)...)
+	}
+	return list
+}
+
+// shownByGit are the secret files that git keeps and that a line may have it
+// show from its own store, where nothing can hide them.
+func (b *Book) shownByGit(c risk.Command) []string {
+	if path.Base(c.Name) != "git" || b.Tracked == nil || !showsContent(c.Args) {
+		return nil
+	}
+	tracked := b.Tracked()
+	_, only, limited := cutAt(c.Args, "--")
+	if !limited || len(only) == 0 {
+		return tracked
+	}
+	return slices.DeleteFunc(slices.Clone(tracked), func(file string) bool {
+		return !slices.ContainsFunc(only, func(dir string) bool {
+			rel, err := filepath.Rel(b.full(dir), b.full(file))
+			return err != nil || filepath.IsLocal(rel) || strings.ContainsAny(dir, "*?[:")
+		})
+	})
+}
+
+func cutAt(words []string, at string) (before, after []string, found bool) {
+	if i := slices.Index(words, at); i >= 0 {
+		return words[:i], words[i+1:], true
+	}
+	return words, nil, false
+}
+
+// showing are the subcommands of git that print what is in files.
+var showing = map[string]bool{
+	"diff": true, "show": true, "log": true, "grep": true, "cat-file": true, "blame": true, "annotate": true, "archive": true, "whatchanged": true,
+	"format-patch": true, "stash": true, "diff-tree": true, "diff-index": true, "diff-files": true, "range-diff": true, "difftool": true, "reflog": true, "bundle": true,
+}
+
+// showsContent reports whether git would print what is in files. Some options
+// have it print only their names, or numbers.
+func showsContent(args []string) bool {
+	sub := ""
+	for i := 0; i < len(args); i++ {
+		switch a := args[i]; {
+		case a == "-C" || a == "-c" || a == "--git-dir" || a == "--work-tree" || a == "--namespace":
+			i++
+		case !strings.HasPrefix(a, "-"):
+			sub, args = a, args[i+1:]
+			i = len(args)
+		}
+	}
+	has := func(words ...string) bool {
+		return slices.ContainsFunc(args, func(a string) bool {
+			return slices.ContainsFunc(words, func(w string) bool { return a == w || strings.HasPrefix(a, w+"=") })
+		})
+	}
+	patch := slices.ContainsFunc(args, func(a string) bool {
+		return len(a) > 1 && a[0] == '-' && a[1] != '-' && strings.ContainsAny(a[1:2], "puULcm") ||
+			strings.HasPrefix(a, "--patch") || strings.HasPrefix(a, "--unified") || strings.HasPrefix(a, "--word-diff") || strings.HasPrefix(a, "--color-words") ||
+			a == "--cc" || strings.HasPrefix(a, "--diff-merges") || a == "--remerge-diff" || a == "--full-diff" || a == "--binary"
+	})
+	switch sub {
+	case "log", "reflog", "stash":
+		return patch || sub == "stash" && has("show", "-p")
+	case "diff", "show", "whatchanged", "diff-tree", "diff-index", "diff-files":
+		return patch || !has("--stat", "--name-only", "--name-status", "--shortstat", "--numstat", "--summary", "--quiet", "-q", "-s", "--no-patch", "--dirstat", "--compact-summary", "--raw")
+	}
+	return showing[sub]
+}
+
+// vagueText is said of a line of which it is only known when it runs which files
+// it reads.
+const vagueText = "which files it reads cannot be told beforehand, and nothing hides those with secrets from it"
+
+// vague is the word on a line that may read files it does not name, where
+// nothing hides the secret ones: anywhere, or outside the workspace.
+func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
+	if p.Unchecked || !r.ReadOnly || hidden && !b.leaves(r.Command) {
+		return finding{}, false
+	}
+	variable := func(word string) bool { return strings.Contains(word, "$") }
+	for _, c := range r.Simple {
+		switch name := path.Base(c.Name); {
+		case onlyNames[name]:
+		case !c.Exact && slices.ContainsFunc(c.Args, variable), !c.Exact && !hidden, c.Fed, name == "git" && slices.Contains(c.Args, "--no-index"):
+			return finding{verdict: policy.Ask, text: vagueText, rule: "secret files", once: true}, true
+		}
+	}
+	return finding{}, false
+}
+
+// isInside reports whether a file lies in the workspace, also once links are
+// followed.
+func (b *Book) isInside(file string) bool {
+	if filepath.IsAbs(b.place(file)) || strings.HasPrefix(b.place(file), "../") || b.place(file) == ".." {
+		return false
+	}
+	real := b.real(file)
+	return real == "" || !filepath.IsAbs(b.place(real))
+}
+
+// ofEnvironment reports whether what follows a dollar sign is named as the
+// variables of the environment are.
+func ofEnvironment(rest string) bool {
+	rest = strings.TrimLeft(rest, "{#!")
+	return rest != "" && (rest[0] == '_' || rest[0] >= 'A' && rest[0] <= 'Z')
+}
+
+// leaves reports whether a line mentions anything outside the workspace: a full
+// path, a way up, a home, or a variable of the environment, which may hold one.
+func (b *Book) leaves(line string) bool {
+	if strings.Contains(line, "..") || strings.Contains(line, "~") {
+		return true
+	}
+	for i, c := range line {
+		rest := line[i:]
+		switch {
+		case c == '$' && ofEnvironment(rest[1:]):
+			return true
+		case c == '/' && (i == 0 || strings.ContainsRune(" \t\n'\"=:,({<>;|&`", rune(line[i-1]))):
+			end := strings.IndexAny(rest, " \t\n'\",;|&)}<>`")
+			if end < 0 {
+				end = len(rest)
+			}
+			if file := path.Clean(rest[:end]); file != "/dev/null" && filepath.IsAbs(b.place(file)) {
+				return true
+			}
+		}
+	}
+	return false
+}
