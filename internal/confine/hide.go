@@ -2,11 +2,13 @@ package confine
 
 import (
 	"context"
+	"io"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 
 	"coder/internal/policy/risk"
 	"coder/internal/sandbox"
@@ -132,11 +134,15 @@ func isPublic(file string) bool {
 	if ext := strings.ToLower(filepath.Ext(file)); ext != ".pem" && ext != ".key" {
 		return false
 	}
-	info, err := os.Lstat(file)
-	if err != nil || !info.Mode().IsRegular() || info.Size() > headOf {
+	f, err := os.OpenFile(file, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	if err != nil {
 		return false
 	}
-	text, err := os.ReadFile(file)
+	defer f.Close()
+	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() || info.Size() > headOf {
+		return false
+	}
+	text, err := io.ReadAll(io.LimitReader(f, headOf))
 	return err == nil && secret.IsPublic(file, text)
 }
 
