@@ -215,7 +215,7 @@ func TestVerifyPassesOnAReadError(t *testing.T) {
 
 // Every bit of every line of every log matters.
 func TestEveryBitFlipIsNoticed(t *testing.T) {
-	logs, _ := session(t, 12, 0)
+	logs, _ := session(t, 7, 0)
 	for i := range logs {
 		text := slices.Concat(logs[i]...)
 		for at := range text {
