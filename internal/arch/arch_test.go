@@ -81,7 +81,7 @@ var plan = []struct {
 	{"undo/gitindex", ""},
 	{"undo", "event repofile tool toolrun undo/blob undo/gitindex workspace"},
 	{"lsp/lsptest", ""},
-	{"lsp", "textsafe"},
+	{"lsp", "repofile textsafe"},
 	{"codeindex", "workspace"},
 	{"mention", "workspace"},
 	{"toolbox/files", "chat patch show tool workspace"},

@@ -141,6 +141,8 @@ type Helper struct {
 	ReadOnly bool     // nothing in the workspace may be written, only caches and temporary folders
 	Network  bool     // the network may be used, if commands may
 	Write    []string // more folders that may be written, absolute
+	Private  bool     // Write is all that may be written
+	Must     bool     // where nothing at all can be confined it does not run, unless the person switched that off
 }
 
 // Helper has a program that was not started yet run within bounds, as far as
@@ -158,10 +160,16 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 	if h.ReadOnly {
 		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
 	}
+	if h.Private {
+		limits.Write = nil
+	}
 	limits.Write = existing(append(limits.Write, h.Write...))
 	line, report, err := c.line(ctx, limits)
-	if err != nil {
+	switch {
+	case err != nil:
 		return false, err
+	case h.Must && report.Backend == sandbox.None && c.o.Demand != Off:
+		return false, unavailable(report)
 	}
 	line.Apply(cmd)
 	return report.Whole && report.Backend != sandbox.None, nil

@@ -217,4 +217,17 @@ func TestAHelperRunsWithinItsBounds(t *testing.T) {
 	if out, _ := run(confine.Helper{ReadOnly: true, Write: []string{more}}, "echo x > "+more+"/y; cat "+more+"/y"); out != "x\n" {
 		t.Errorf("said %q", out)
 	}
+	if out, _ := run(confine.Helper{Private: true, Must: true, Write: []string{more}}, "cat "+more+"/y; echo x > "+more+"/y; echo x > /tmp/"+filepath.Base(more)+" || echo no"); !strings.HasPrefix(out, "x\n") || !strings.HasSuffix(out, "no\n") {
+		t.Errorf("said %q", out)
+	}
+}
+
+func TestAHelperThatMustBeConfinedDoesNotRunWithout(t *testing.T) {
+	for demand, runs := range map[string]bool{confine.Auto: false, confine.Require: false, confine.Off: true} {
+		o, _ := helpless(t, demand)
+		_, err := confine.New(o).Helper(t.Context(), exec.Command("/bin/true"), confine.Helper{Private: true, Must: true})
+		if runs != (err == nil) || err != nil && !errors.Is(err, confine.ErrUnavailable) {
+			t.Errorf("%s: %v", demand, err)
+		}
+	}
 }

@@ -65,7 +65,7 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 func (c configured) change(k *Kind) {
 	if len(c.Command) > 0 {
 		k.Name, k.Command, k.Init, k.Settings, k.options = c.Command[0], slices.Clone(c.Command), nil, nil, nil
-		k.Install, k.drips = "", false
+		k.Install, k.fits, k.ask, k.whole, k.rests, k.beyond = "", nil, nil, false, false, ""
 	}
 	k.Command = append(k.Command, c.Args...)
 	if c.Files != nil {

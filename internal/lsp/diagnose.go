@@ -74,7 +74,7 @@ type state struct {
 	said    published
 	pulls   bool
 	busy    bool
-	serial  int
+	ill     string
 	changed <-chan struct{}
 }
 
@@ -82,7 +82,7 @@ type state struct {
 func (s *server) about(path string) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return state{s.heard[path], s.pulls, len(s.busy) > 0, s.serial, s.changed}
+	return state{s.heard[path], s.pulls, len(s.busy) > 0, s.ill, s.changed}
 }
 
 // diagnose tells what is wrong with a file. If the server takes too long, what
@@ -94,17 +94,32 @@ func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report
 	}
 	wait, cancel := context.WithTimeout(ctx, diagnoseLimit)
 	defer cancel()
-	report := Report{Server: s.kind.Name}
-	if s.about(path).pulls {
-		report.Diagnostics, report.Pending, err = s.pull(wait, path, d)
+	report := Report{Server: s.kind.Name, Note: s.kind.beyond}
+	if ask := s.asker(path); ask != nil {
+		report.Diagnostics, report.Pending, err = s.pull(wait, path, d, ask)
 	} else {
 		report.Diagnostics, report.Pending, err = s.await(wait, path, d, news)
+	}
+	if ill := s.about(path).ill; ill != "" && len(report.Diagnostics) == 0 {
+		report.Pending, report.Note = true, ill
 	}
 	if errors.Is(ctx.Err(), context.Canceled) {
 		return Report{}, ctx.Err() // it is not that time is up
 	}
 	slices.SortStableFunc(report.Diagnostics, byPlace)
 	return report, err
+}
+
+// asker is how the server is asked for diagnostics, nil if it tells them only
+// when it sees fit.
+func (s *server) asker(path string) func(context.Context) ([]Diagnostic, error) {
+	switch {
+	case s.about(path).pulls:
+		return func(ctx context.Context) ([]Diagnostic, error) { return s.pullOnce(ctx, path) }
+	case s.kind.ask != nil:
+		return func(ctx context.Context) ([]Diagnostic, error) { return s.kind.ask(ctx, s, path) }
+	}
+	return nil
 }
 
 // byPlace orders diagnostics by file, line and column, the worst first.
@@ -117,23 +132,26 @@ func byPlace(a, b Diagnostic) int {
 
 // await waits until the server has spoken about d, is not at work any more and
 // has been silent about the file for a while. If there is no news for it to
-// think about, what it said before counts.
+// think about, what it said before counts. That there are no errors is known
+// only of a server that says all at once: others begin with an empty list, and
+// what they have not said by then is pending.
 func (s *server) await(ctx context.Context, path string, d document, news bool) (items []Diagnostic, pending bool, err error) {
 	var settled <-chan time.Time
 	for last := -1; ; {
 		now := s.about(path)
+		sure := s.kind.whole || slices.ContainsFunc(now.said.items, func(d Diagnostic) bool { return d.Severity == Error })
 		switch ready := now.said.fresh(d) && !now.busy; {
-		case ready && !news:
+		case ready && sure && !news:
 			return slices.Clone(now.said.items), false, nil
 		case !ready:
 			settled, last = nil, -1
 		case now.said.serial != last:
-			settled, last = time.After(s.settle(now.said, d)), now.said.serial
+			settled, last = time.After(settling(sure)), now.said.serial
 		}
 		select {
 		case <-now.changed:
 		case <-settled:
-			return slices.Clone(now.said.items), false, nil
+			return slices.Clone(now.said.items), !sure, nil
 		case <-ctx.Done():
 			if !now.said.fresh(d) {
 				now.said.items = nil // they are about an older text
@@ -145,19 +163,19 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 	}
 }
 
-// settle is how long the server must be silent for p to be all about d.
-func (s *server) settle(p published, d document) time.Duration {
-	if s.kind.drips && d.version == 1 && len(p.items) == 0 {
-		return longSettle
+// settling is how long a server must be silent for what it said to count.
+func settling(sure bool) time.Duration {
+	if sure {
+		return settleTime
 	}
-	return settleTime
+	return longSettle
 }
 
 // pull asks the server what is wrong, again for as long as it is busy, and adds
 // what it says of its own accord.
-func (s *server) pull(ctx context.Context, path string, d document) (items []Diagnostic, pending bool, err error) {
+func (s *server) pull(ctx context.Context, path string, d document, ask func(context.Context) ([]Diagnostic, error)) (items []Diagnostic, pending bool, err error) {
 	for {
-		items, err = s.pullOnce(ctx, path)
+		items, err = ask(ctx)
 		switch {
 		case errors.Is(err, errGone):
 			return nil, false, err
@@ -172,7 +190,7 @@ func (s *server) pull(ctx context.Context, path string, d document) (items []Dia
 			return s.await(ctx, path, d, true) // it cannot after all
 		}
 		now := s.about(path)
-		if now.said.fresh(d) {
+		if now.said.version == d.version { // without one it may be about an older text
 			items = union(items, now.said.items)
 		}
 		if !now.busy {
@@ -243,8 +261,11 @@ func (s *server) survey(ctx context.Context) (Report, error) {
 	if errors.Is(ctx.Err(), context.Canceled) {
 		err = ctx.Err()
 	}
-	return Report{Server: s.kind.Name, Diagnostics: s.everything(), Pending: pending}, err
+	return Report{Server: s.kind.Name, Diagnostics: s.everything(), Pending: pending, Note: surveyed}, err
 }
+
+// surveyed is what has to be known about a survey.
+const surveyed = "only what the servers have looked at so far; ask about a file to be sure of it"
 
 // quiet waits until the server is not at work and says nothing for a while.
 func (s *server) quiet(ctx context.Context) (pending bool, err error) {

@@ -3,7 +3,7 @@
 package lsp
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"maps"
 	"os"
@@ -32,10 +32,25 @@ type Kind struct {
 	Install  string   // how to get it, for people
 
 	// options makes what is sent instead of Init, if that takes looking around.
-	options func(o Options, root string) (any, error)
-	// drips says that diagnostics come piece by piece, and that the first piece
-	// about a file it opens may be empty.
-	drips bool
+	options func(o Options) any
+	// fits reports whether a program of that name is one that can serve; any is
+	// if it is nil.
+	fits func(o Options, program string) bool
+
+	// How it is known that the server has said all there is. A server that
+	// answers when asked for diagnostics needs none of these. Of one that has
+	// none, an empty list is never taken for good news.
+
+	// ask asks for the diagnostics of a document in the server's own way.
+	ask func(ctx context.Context, s *server, path string) ([]Diagnostic, error)
+	// whole says that what it publishes about a text is all there is about it.
+	whole bool
+	// rests says that it tells when it is at rest ("experimental/serverStatus"),
+	// and is at work until it has.
+	rests bool
+
+	// beyond says what it does not look for, if that is much.
+	beyond string
 }
 
 // goplsSettings make gopls answer when asked for diagnostics, instead of only
@@ -49,6 +64,16 @@ var rustSettings = map[string]any{
 	"procMacro":    map[string]any{"enable": false},
 	"checkOnSave":  false,
 	"cachePriming": map[string]any{"enable": false},
+}
+
+var typescriptFiles = map[string]string{
+	".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
+	".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
+}
+
+var typescriptMarkers = [][]string{
+	{"package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"},
+	{"tsconfig.json", "jsconfig.json", "package.json"},
 }
 
 var pythonFiles = map[string]string{".py": "python", ".pyi": "python"}
@@ -74,23 +99,20 @@ var known = []Kind{
 		Files: pythonFiles, Markers: pythonMarkers, Install: "pip install 'python-lsp-server[all]'",
 	},
 	{
+		Name: "tsc", Language: "TypeScript", Command: []string{"tsc", "--lsp", "--stdio"},
+		Files: typescriptFiles, Markers: typescriptMarkers, fits: servesItself, Install: "npm install -g typescript@7",
+	},
+	{
 		Name: "typescript-language-server", Language: "TypeScript", Command: []string{"typescript-language-server", "--stdio"},
-		Files: map[string]string{
-			".ts": "typescript", ".mts": "typescript", ".cts": "typescript", ".tsx": "typescriptreact",
-			".js": "javascript", ".mjs": "javascript", ".cjs": "javascript", ".jsx": "javascriptreact",
-		},
-		Markers: [][]string{
-			{"package-lock.json", "yarn.lock", "pnpm-lock.yaml", "bun.lock", "bun.lockb"},
-			{"tsconfig.json", "jsconfig.json", "package.json"},
-		},
-		Install: "npm install -g typescript-language-server typescript",
-		options: typescriptOptions, drips: true,
+		Files: typescriptFiles, Markers: typescriptMarkers, fits: hasTsserver, options: typescriptOptions, ask: askTsserver,
+		Install: "npm install -g typescript-language-server typescript@5",
 	},
 	{
 		Name: "rust-analyzer", Language: "Rust", Command: []string{"rust-analyzer"},
 		Files: map[string]string{".rs": "rust"}, Markers: [][]string{{"Cargo.lock"}, {"Cargo.toml"}},
 		Init: rustSettings, Settings: map[string]any{"rust-analyzer": rustSettings},
-		Install: "rustup component add rust-analyzer",
+		Install: "rustup component add rust-analyzer", rests: true,
+		beyond: "the server checks without the compiler; cargo check finds more",
 	},
 	{
 		Name: "clangd", Language: "C and C++", Command: []string{"clangd", "--background-index=false"},
@@ -99,43 +121,13 @@ var known = []Kind{
 			".m": "objective-c", ".mm": "objective-cpp",
 		},
 		Markers: [][]string{{"compile_commands.json", "compile_flags.txt", ".clangd"}},
-		Install: "install the package clangd of your system",
+		Install: "install the package clangd of your system", whole: true,
 	},
 	{
 		Name: "bash-language-server", Language: "shell scripts", Command: []string{"bash-language-server", "start"},
 		Files:   map[string]string{".sh": "shellscript", ".bash": "shellscript"},
 		Install: "npm install -g bash-language-server",
 	},
-}
-
-// typescriptOptions name the TypeScript to use, so that the server does not take
-// the project's, which is code of the project. While that loads, answers are
-// waited for rather than guessed.
-func typescriptOptions(o Options, root string) (any, error) {
-	options := map[string]any{"useSyntaxServer": "never"}
-	if bin, _ := o.find("tsserver"); bin != "" {
-		if lib := typescriptOf(bin); lib != "" {
-			options["path"] = lib
-			return map[string]any{"tsserver": options}, nil
-		}
-	}
-	if _, err := os.Stat(filepath.Join(root, "node_modules", "typescript")); err == nil {
-		return nil, errors.New("the project brings a TypeScript of its own, which is not run unasked; install one: npm install -g typescript")
-	}
-	return map[string]any{"tsserver": options}, nil
-}
-
-// typescriptOf is the library beside the program tsserver, "" if there is none.
-func typescriptOf(bin string) string {
-	real, err := filepath.EvalSymlinks(bin)
-	if err != nil {
-		return ""
-	}
-	lib := filepath.Join(filepath.Dir(filepath.Dir(real)), "lib", "tsserver.js")
-	if _, err := os.Stat(lib); err != nil {
-		return ""
-	}
-	return lib
 }
 
 // languageID is the id of the language of a file; "" if it is not for k.
@@ -201,7 +193,7 @@ func (o Options) kindFor(path string) (Kind, []string, error) {
 			return Kind{}, nil, fmt.Errorf("the language server for %s is switched off", k.Language)
 		}
 		program, inside := o.find(k.Command[0])
-		if program != "" {
+		if program != "" && (k.fits == nil || k.fits(o, program)) {
 			return k, append([]string{program}, k.Command[1:]...), nil
 		}
 		if missing.Language = k.Language; inside != "" {
@@ -241,14 +233,4 @@ func (o Options) find(program string) (file, inside string) {
 func runnable(file string) bool {
 	info, err := os.Stat(file)
 	return err == nil && info.Mode().IsRegular() && info.Mode().Perm()&0o111 != 0
-}
-
-// path is the PATH servers get; the last one given counts.
-func (o Options) path() (path string) {
-	for _, kv := range o.Env {
-		if value, ok := strings.CutPrefix(kv, "PATH="); ok {
-			path = value
-		}
-	}
-	return path
 }

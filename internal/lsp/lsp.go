@@ -8,11 +8,13 @@
 //  1. Servers are found and started when first needed, one for each kind and
 //     project, and never because a project says so: only those this package
 //     knows by name, found on the PATH outside the workspace, and those the
-//     user gave. The known ones are told not to run what the project brings,
-//     such as build scripts.
+//     user gave. They run as [Options] say: where they may, within bounds, with
+//     what of the project would choose programs switched off. The known ones
+//     are told not to run what the project brings, such as build scripts.
 //  2. No server can hold a call up: whatever it does or fails to do, every
 //     call ends by its own time limit or with its context. What a server
-//     writes is bounded in size before it is kept.
+//     writes is bounded in size before it is kept. That code has nothing wrong
+//     is never concluded from silence or from a first, empty list.
 //  3. A server that dies is started again, a few times and less and less
 //     eagerly. One that is not used is ended.
 //  4. When [Pool.Close] returns, every server is gone with the processes of its
@@ -120,8 +122,11 @@ type Diagnostic struct {
 type Report struct {
 	Server      string
 	Diagnostics []Diagnostic // by place
-	// Pending says that the server had not finished when its time was up.
+	// Pending says that the server had not finished when its time was up, or
+	// that nobody can tell. Without diagnostics nothing is known then.
 	Pending bool
+	// Note says what they leave out, or why they are not known; may be empty.
+	Note string
 }
 
 // wireDiagnostic is a diagnostic as servers send it.

@@ -7,6 +7,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -21,8 +22,25 @@ type Options struct {
 	// Servers are the user's own, which go before those we know. They are never
 	// to be taken from a project's settings.
 	Servers []Kind
+	// Cache is a folder for what servers can make again, which is made when it is
+	// needed and is all they have to write to. If it is empty they write where
+	// they are used to.
+	Cache string
+	// May, if it is not nil, objects to servers being started, or asked.
+	May func() error
+	// Confine, if it is not nil, is given the command of every server before it
+	// is started, to have it run within bounds, and may object.
+	Confine func(*exec.Cmd) error
 	// Program and Version are what we call ourselves.
 	Program, Version string
+}
+
+// may objects to servers being used.
+func (o Options) may() error {
+	if o.May == nil {
+		return nil
+	}
+	return o.May()
 }
 
 const (
@@ -81,7 +99,10 @@ func New(o Options) *Pool {
 		o.Root = real
 	}
 	life, end := context.WithCancel(context.Background())
-	return &Pool{options: o, launch: start, life: life, end: end, posts: make(map[post]*history)}
+	launch := func(command []string, dir string, env []string) (line, error) {
+		return start(command, dir, env, o.Confine)
+	}
+	return &Pool{options: o, launch: launch, life: life, end: end, posts: make(map[post]*history)}
 }
 
 // Close ends every server and waits until they are gone.
@@ -138,6 +159,9 @@ func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position)
 // those for the project in the root of the workspace. Some servers speak only
 // of files they were asked about.
 func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
+	if err := p.options.may(); err != nil {
+		return Report{}, err
+	}
 	var names []string
 	for _, s := range p.surveyors(ctx) {
 		r, e := s.survey(ctx)
@@ -147,7 +171,7 @@ func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
 		}
 		names = append(names, r.Server)
 		sum.Diagnostics = append(sum.Diagnostics, r.Diagnostics...)
-		sum.Pending = sum.Pending || r.Pending
+		sum.Pending, sum.Note = sum.Pending || r.Pending, r.Note
 	}
 	if ctx.Err() != nil {
 		return Report{}, ctx.Err()
@@ -228,6 +252,9 @@ func (p *Pool) asking(ctx context.Context, name string, text []byte, do func(*se
 // with does what do says with the server for a file; if the server dies of it,
 // or meanwhile, once more with another.
 func (p *Pool) with(ctx context.Context, name string, do func(s *server, path string) error) error {
+	if err := p.options.may(); err != nil {
+		return err
+	}
 	path := p.options.abs(name)
 	kind, command, err := p.options.kindFor(path)
 	if err != nil {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -35,10 +36,14 @@ func TestDiagnose(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()
 			p, _ := open(t, how)
+			fine := "pending" // nobody can tell
+			if strings.HasPrefix(how, "pull") {
+				fine = ""
+			}
 			for _, tc := range []struct{ text, want string }{
 				{"ok\n😀 BAD one\nBAD two!", "a.fake:1:3 error bad one, a.fake:2:0 warning bad two"},
 				{"ok\n😀 BAD one\nBAD two!", "a.fake:1:3 error bad one, a.fake:2:0 warning bad two"},
-				{"ok\n", ""},
+				{"ok\n", fine},
 				{"BAD <again>", "a.fake:0:0 error bad <again>"},
 			} {
 				r, err := p.Diagnose(t.Context(), "a.fake", []byte(tc.text))
@@ -314,7 +319,7 @@ func TestManyAtOnce(t *testing.T) {
 func TestEnvironmentIsOnlyWhatIsGiven(t *testing.T) {
 	t.Setenv("PROVIDER_API_KEY", "secret")
 	dir := t.TempDir()
-	l, err := start([]string{"/bin/sh", "-c", "env; tty 2>&1; pwd"}, dir, []string{"GIVEN=1"})
+	l, err := start([]string{"/bin/sh", "-c", "env; tty 2>&1; pwd"}, dir, []string{"GIVEN=1"}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -396,31 +401,50 @@ func TestAServerHasTheEnvironmentOfItsSetting(t *testing.T) {
 		return nil, errors.New("not started here")
 	}
 	_, _ = p.Diagnose(t.Context(), "x.zig", nil)
-	if strings.Join(command, " ") != filepath.Join(bin, "zls")+" -x" || strings.Join(env, " ") != "PATH="+bin+" ZIG=1" {
+	if strings.Join(command, " ") != filepath.Join(bin, "zls")+" -x" || !slices.Contains(env, "PATH="+bin) || env[len(env)-1] != "ZIG=1" {
 		t.Errorf("%q with %q", command, env)
 	}
 }
 
-func TestProjectsTypeScriptIsNotRun(t *testing.T) {
-	ws, bin := t.TempDir(), t.TempDir()
-	o := Options{Root: ws, Env: []string{"PATH=" + bin}}
-	if v, err := typescriptOptions(o, ws); err != nil || strings.Contains(fmt.Sprint(v), "path") {
-		t.Errorf("with none: %v, %v", v, err)
+// TestTypeScriptIsThePersons looks for a TypeScript that can serve: of version 7
+// tsc itself, of those before it a tsserver with somebody to speak for it, and
+// never the project's.
+func TestTypeScriptIsThePersons(t *testing.T) {
+	install := func(t *testing.T, dir, version string, programs ...string) {
+		pack := filepath.Join(dir, "lib/node_modules/typescript")
+		put(t, filepath.Join(pack, "package.json"), `{"name":"typescript","version":"`+version+`"}`)
+		put(t, filepath.Join(pack, "lib/tsserver.js"), "")
+		for _, name := range programs {
+			put(t, filepath.Join(pack, "bin", name), "")
+			if err := errors.Join(os.Chmod(filepath.Join(pack, "bin", name), 0o755), os.Symlink(filepath.Join(pack, "bin", name), filepath.Join(dir, name))); err != nil {
+				t.Fatal(err)
+			}
+		}
 	}
-	put(t, filepath.Join(ws, "node_modules/typescript/lib/tsserver.js"), "")
-	if _, err := typescriptOptions(o, ws); err == nil {
-		t.Error("the project's would be run")
-	}
-	ours := filepath.Join(bin, "lib/node_modules/typescript")
-	put(t, filepath.Join(ours, "lib/tsserver.js"), "")
-	put(t, filepath.Join(ours, "bin/tsserver"), "")
-	if err := errors.Join(os.Chmod(filepath.Join(ours, "bin/tsserver"), 0o755), os.Symlink(filepath.Join(ours, "bin/tsserver"), filepath.Join(bin, "tsserver"))); err != nil {
-		t.Fatal(err)
-	}
-	v, err := typescriptOptions(o, ws)
-	real, _ := filepath.EvalSymlinks(filepath.Join(ours, "lib/tsserver.js"))
-	if err != nil || !strings.Contains(fmt.Sprint(v), "path:"+real) {
-		t.Errorf("with ours: %v, %v, want %s", v, err, real)
+	for _, tc := range []struct{ name, version, programs, inside, want string }{
+		{name: "nothing", want: "typescript@7, or: npm install -g typescript-language-server typescript@5"},
+		{name: "no TypeScript", programs: "typescript-language-server", want: "typescript@5"},
+		{name: "five", version: "5.9.3", programs: "typescript-language-server tsc tsserver", want: "typescript-language-server"},
+		{name: "five alone", version: "5.9.3", programs: "tsc tsserver", want: "typescript@5"},
+		{name: "seven", version: "7.0.2", programs: "tsc", want: "tsc"},
+		{name: "seven and the server for five", version: "7.0.2", programs: "tsc typescript-language-server", want: "tsc"},
+		{name: "ten", version: "10.0.0-beta", programs: "tsc", want: "tsc"},
+		{name: "the project's five", programs: "typescript-language-server", inside: "tsc tsserver", want: "lies inside the workspace"},
+		{name: "the project's seven", inside: "tsc", want: "lies inside the workspace"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			ws, bin := t.TempDir(), t.TempDir()
+			install(t, bin, tc.version, strings.Fields(tc.programs)...)
+			install(t, filepath.Join(ws, "node_modules/.bin"), "7.0.0", strings.Fields(tc.inside)...)
+			o := Options{Root: ws, Env: []string{"PATH=" + filepath.Join(ws, "node_modules/.bin") + ":node_modules/.bin:" + bin}}
+			k, _, err := o.kindFor("a.ts")
+			if got := k.Name; err == nil && got != tc.want || err != nil && !strings.Contains(err.Error(), tc.want) {
+				t.Errorf("%q, %v, want %q", got, err, tc.want)
+			}
+			if k.options != nil && !strings.Contains(fmt.Sprint(k.options(o)), "path:"+bin) {
+				t.Errorf("options %v", k.options(o))
+			}
+		})
 	}
 }
 

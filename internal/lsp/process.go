@@ -33,8 +33,9 @@ type process struct {
 }
 
 // start starts a server in dir, in a session of its own, without a terminal and
-// with no environment but env.
-func start(command []string, dir string, env []string) (line, error) {
+// with no environment but env. If confine is not nil it is given the command
+// before, and may object.
+func start(command []string, dir string, env []string, confine func(*exec.Cmd) error) (line, error) {
 	stdin, to, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
@@ -54,6 +55,13 @@ func start(command []string, dir string, env []string) (line, error) {
 	p.cmd.WaitDelay = drainGrace
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	dieWithUs(p.cmd.SysProcAttr)
+	if confine != nil {
+		if err := confine(p.cmd); err != nil {
+			to.Close()
+			from.Close()
+			return nil, fmt.Errorf("start %s: %w", command[0], err)
+		}
+	}
 
 	started := make(chan error)
 	go p.live(started)

@@ -3,7 +3,6 @@
 package lsp
 
 import (
-	"cmp"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -18,7 +17,6 @@ import (
 // them, and a name that is defined and used.
 type project struct {
 	program string // that must be installed
-	needs   string // so must this, if it is set
 	files   map[string]string
 	asked   string // the file to ask about
 	mistake string // in the message about it; "" if the server does not look for any
@@ -60,7 +58,7 @@ var projects = map[string]project{
 		use: "str(tw", define: "a.py:twice(", hover: "Doubles n",
 	},
 	"typescript": {
-		program: "typescript-language-server", needs: "tsserver",
+		program: "typescript-language-server",
 		files: map[string]string{
 			"tsconfig.json": "{\"compilerOptions\":{\"strict\":true}}\n",
 			"a.ts":          "/** Doubles n. */\nexport function twice(n: number): number { return 2 * n }\n",
@@ -75,6 +73,28 @@ var projects = map[string]project{
 			"a.sh": "#!/bin/bash\n# Doubles n.\ntwice() { echo $((2 * $1)); }\ns=\"😀é\"; twice 1\n",
 		},
 		asked: "a.sh", use: "; tw", define: "a.sh:twice(", hover: "Doubles n",
+	},
+	"typescript 7": {
+		program: "tsc",
+		files: map[string]string{
+			"tsconfig.json": "{\"compilerOptions\":{\"strict\":true}}\n",
+			"a.ts":          "/** Doubles n. */\nexport function twice(n: number): number { return 2 * n }\n",
+			"b.ts":          "import { twice } from \"./a\"\nexport const s = \"😀é\" + String(twice(1))\nexport const x: number = \"no\"\n",
+		},
+		asked: "b.ts", mistake: "not assignable", fixed: "import { twice } from \"./a\"\nexport const s = \"😀é\" + String(twice(1))\n",
+		use: "String(tw", define: "a.ts:twice(", hover: "Doubles n",
+	},
+	"rust": {
+		program: "rust-analyzer",
+		files: map[string]string{
+			"Cargo.toml": "[package]\nname = \"m\"\nversion = \"0.1.0\"\nedition = \"2021\"\n",
+			"Cargo.lock": "version = 3\n\n[[package]]\nname = \"m\"\nversion = \"0.1.0\"\n",
+			"src/lib.rs": "pub mod a;\npub mod b;\n",
+			"src/a.rs":   "/// Doubles n.\npub fn twice(n: i32) -> i32 { 2 * n }\n",
+			"src/b.rs":   "use crate::a::twice;\n\npub const S: &str = \"😀é\"; pub fn f() -> i32 { twice(1) }\npub fn x() -> i32 { \"no\" }\n",
+		},
+		asked: "src/b.rs", mistake: "i32", fixed: "use crate::a::twice;\n\npub const S: &str = \"😀é\"; pub fn f() -> i32 { twice(1) }\n",
+		use: "i32 { tw", define: "src/a.rs:twice(", hover: "Doubles n",
 	},
 	"c": {
 		program: "clangd",
@@ -91,25 +111,73 @@ func TestRealServers(t *testing.T) {
 	for name, p := range projects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			for _, program := range []string{p.program, cmp.Or(p.needs, p.program)} {
-				if _, err := exec.LookPath(program); err != nil {
-					t.Skipf("%s is not installed", program)
-				}
-			}
 			ask(t, p)
+		})
+	}
+}
+
+// pool makes a pool for a copy of the project, with the project's server and no
+// other, or skips the test if that is not installed.
+func (p project) pool(t *testing.T) (*Pool, string) {
+	t.Helper()
+	dir := t.TempDir()
+	for name, text := range p.files {
+		put(t, filepath.Join(dir, name), text)
+	}
+	o := Options{Root: dir, Env: append(os.Environ(), "PATH="+onlyProgram(t, p.program)), Cache: t.TempDir()}
+	if _, command, err := o.kindFor(p.asked); err != nil {
+		t.Skip(err)
+	} else if filepath.Base(command[0]) != p.program {
+		t.Skipf("%s is not installed, or cannot serve", p.program)
+	} else if p.program == "rust-analyzer" && exec.Command(command[0], "--version").Run() != nil {
+		t.Skip("rust-analyzer is only a launcher here: rustup component add rust-analyzer")
+	}
+	pool := New(o)
+	t.Cleanup(func() { pool.Close() })
+	return pool, dir
+}
+
+// TestBrokenCodeIsNeverCalledFine asks freshly started servers about a file that
+// is wrong, at once and after edits: they say what is wrong, or that it is not
+// known yet, but never that nothing is.
+func TestBrokenCodeIsNeverCalledFine(t *testing.T) {
+	for name, p := range projects {
+		if p.mistake == "" {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			pool, dir := p.pool(t)
+			write := func(text string) {
+				t.Helper()
+				put(t, filepath.Join(dir, p.asked), text)
+				r, err := pool.Diagnose(t.Context(), p.asked, []byte(text))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if wrong := text != p.fixed; wrong && len(r.Diagnostics) == 0 && !r.Pending {
+					t.Errorf("broken code is said to be fine: %+v", r)
+				}
+				t.Logf("%d pending %v %s %v", len(r.Diagnostics), r.Pending, r.Note, r.Diagnostics)
+			}
+			broken := p.files[p.asked]
+			write(broken)
+			write(broken) // what was said of the same text is not made better by asking again
+			write(p.fixed)
+			write(broken + "\n")
+			other := filepath.Join(filepath.Dir(p.asked), "more"+filepath.Ext(p.asked))
+			put(t, filepath.Join(dir, other), broken)
+			r, err := pool.Diagnose(t.Context(), other, []byte(broken))
+			if err != nil || len(r.Diagnostics) == 0 && !r.Pending && p.program != "rust-analyzer" { // which does not look at what no crate has
+				t.Errorf("of a new file: %+v, %v", r, err)
+			}
 		})
 	}
 }
 
 // ask takes a server through everything we can ask it.
 func ask(t *testing.T, p project) {
-	dir := t.TempDir()
-	for name, text := range p.files {
-		put(t, filepath.Join(dir, name), text)
-	}
-	only := onlyProgram(t, p.program)
-	pool := New(Options{Root: dir, Env: append(os.Environ(), "PATH="+only)})
-	t.Cleanup(func() { pool.Close() })
+	pool, dir := p.pool(t)
 	text := p.files[p.asked]
 
 	diagnosed(t, pool, p.asked, text, p.mistake, true)
@@ -165,24 +233,17 @@ func put(t *testing.T, name, text string) {
 	}
 }
 
-// onlyProgram is a PATH in which of all servers only the given one is found.
+// onlyProgram is a PATH in which of all servers only the given one is found, if
+// it is installed.
 func onlyProgram(t *testing.T, program string) string {
 	t.Helper()
-	full, err := exec.LookPath(program)
-	if err != nil {
-		t.Fatal(err)
-	}
 	dir := t.TempDir()
-	if err := os.Symlink(full, filepath.Join(dir, program)); err != nil {
-		t.Fatal(err)
-	}
-	rest := "/usr/local/bin:/usr/bin:/bin"
-	for _, helper := range []string{"go", "node", "python3", "tsserver"} {
-		if file, err := exec.LookPath(helper); err == nil {
-			_ = os.Symlink(file, filepath.Join(dir, helper))
+	for _, name := range []string{program, "go", "node", "python3", "tsserver", "cargo", "rustc"} {
+		if file, err := exec.LookPath(name); err == nil {
+			_ = os.Symlink(file, filepath.Join(dir, name))
 		}
 	}
-	return dir + ":" + rest
+	return dir + ":/bin"
 }
 
 // after is the position just behind the first occurrence of part.

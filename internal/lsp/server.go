@@ -3,11 +3,11 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -18,11 +18,11 @@ import (
 const (
 	startLimit    = 30 * time.Second       // to start and introduce itself
 	requestLimit  = 30 * time.Second       // to answer a question
-	diagnoseLimit = 5 * time.Second        // to diagnose a file
-	surveyLimit   = 10 * time.Second       // to diagnose a project
+	diagnoseLimit = 15 * time.Second       // to diagnose a file
+	surveyLimit   = 15 * time.Second       // to diagnose a project
 	stopLimit     = 500 * time.Millisecond // to end when asked to
 	settleTime    = 250 * time.Millisecond // of silence after which diagnostics are taken for all
-	longSettle    = time.Second            // the same where servers pause between pieces
+	longSettle    = time.Second            // the same after an empty list that may not be all
 	retryPause    = 100 * time.Millisecond // before a question is asked again that a server broke off
 )
 
@@ -47,6 +47,7 @@ type server struct {
 	heard   map[string]published
 	serial  int                 // counts publications
 	busy    map[string]struct{} // work it says it has under way
+	ill     string              // why it cannot tell what is wrong with code; "" if it can
 	changed chan struct{}       // closed, and replaced, whenever one of these changes
 }
 
@@ -56,6 +57,9 @@ func newServer(k Kind, top, root string, l line) *server {
 		docs: make(map[string]*document), heard: make(map[string]published),
 		busy: make(map[string]struct{}), changed: make(chan struct{}),
 	}
+	if k.rests {
+		s.busy[status] = struct{}{}
+	}
 	s.conn.ask, s.conn.tell = s.answer, s.hear
 	return s
 }
@@ -64,10 +68,7 @@ func newServer(k Kind, top, root string, l line) *server {
 func (s *server) introduce(ctx context.Context, o Options) error {
 	init := s.kind.Init
 	if s.kind.options != nil {
-		var err error
-		if init, err = s.kind.options(o, s.root); err != nil {
-			return err
-		}
+		init = s.kind.options(o)
 	}
 	s.disk = s.look(ctx, nil)
 	var reply struct {
@@ -98,15 +99,16 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 func (s *server) introduction(o Options, init any) map[string]any {
 	yes := map[string]any{"dynamicRegistration": true}
 	return map[string]any{
-		"processId":             os.Getpid(),
+		"processId":             watched(),
 		"clientInfo":            map[string]any{"name": o.Program, "version": o.Version},
 		"rootPath":              s.root,
 		"rootUri":               uriOf(s.root),
 		"workspaceFolders":      s.folders(),
 		"initializationOptions": init,
 		"capabilities": map[string]any{
-			"general": map[string]any{"positionEncodings": []string{"utf-16"}},
-			"window":  map[string]any{"workDoneProgress": true},
+			"general":      map[string]any{"positionEncodings": []string{"utf-16"}},
+			"window":       map[string]any{"workDoneProgress": true},
+			"experimental": map[string]any{"serverStatusNotification": true},
 			"workspace": map[string]any{
 				"configuration": true, "workspaceFolders": true,
 				"didChangeConfiguration": yes, "didChangeWatchedFiles": yes,
@@ -230,7 +232,35 @@ func (s *server) hear(method string, params json.RawMessage) {
 		s.publish(params)
 	case "$/progress":
 		s.progress(params)
+	case "experimental/serverStatus":
+		s.rest(params)
 	}
+}
+
+// status stands for the work of a server that tells when it is at rest. It is
+// no token: those are JSON.
+const status = "status"
+
+// rest notes whether the server is at rest, and whether it is well.
+func (s *server) rest(params json.RawMessage) {
+	var p struct {
+		Health    string `json:"health"`
+		Quiescent bool   `json:"quiescent"`
+		Message   string `json:"message"`
+	}
+	if json.Unmarshal(params, &p) != nil {
+		return
+	}
+	s.update(func() {
+		delete(s.busy, status)
+		if !p.Quiescent {
+			s.busy[status] = struct{}{}
+		}
+		s.ill = ""
+		if p.Health == "error" {
+			s.ill = cmp.Or(head(p.Message, maxMessage), "the server is not well")
+		}
+	})
 }
 
 // maxBusy is how many works under way are counted.

@@ -156,7 +156,11 @@ func (p *Pool) begin(life context.Context, do duty) (*server, error) {
 	if err := pause(life, do.delay); err != nil {
 		return nil, err
 	}
-	l, err := p.launch(do.command, do.root, slices.Concat(p.options.Env, do.kind.Env))
+	dir, env, err := p.options.surroundings(do.root)
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", do.kind.Name, err)
+	}
+	l, err := p.launch(do.command, dir, slices.Concat(env, do.kind.Env))
 	if err != nil {
 		return nil, err
 	}

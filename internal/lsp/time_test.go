@@ -153,23 +153,77 @@ func TestDiagnosticsAreWaitedFor(t *testing.T) {
 	}
 }
 
-func TestDrippingServersGetMoreTime(t *testing.T) {
+func TestSilenceIsNotGoodNews(t *testing.T) {
+	for _, tc := range []struct {
+		how   string
+		whole bool
+		want  string        // about code that is fine
+		took  time.Duration // the first time
+		again time.Duration // and for the same text
+	}{
+		{how: "normal", want: "pending", took: longSettle, again: longSettle},
+		{how: "unversioned", want: "pending", took: longSettle, again: longSettle},
+		{how: "busy", want: "pending", took: 8*lsptest.Pause + longSettle, again: longSettle},
+		{how: "silent", want: "pending", took: diagnoseLimit, again: diagnoseLimit},
+		{how: "normal", whole: true, want: "", took: settleTime},
+		{how: "pull", want: ""},
+		{how: "pull then busy", want: "", took: 2 * lsptest.Pause},
+	} {
+		t.Run(fmt.Sprint(tc.how, tc.whole), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				p := inside(t, always(tc.how))
+				defer p.Close()
+				p.options.Servers[0].whole = tc.whole
+				if _, err := p.Hover(t.Context(), "other.fake", nil, Position{}); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(time.Minute)
+				var r Report
+				var err error
+				ask := func() { r, err = p.Diagnose(t.Context(), "a.fake", []byte("fine")) }
+				for _, want := range []time.Duration{tc.took, tc.again} {
+					if d := took(ask); err != nil || said(r) != tc.want || d != want {
+						t.Errorf("%q after %v, %v, want %q after %v", said(r), d, err, tc.want, want)
+					}
+				}
+			})
+		})
+	}
+}
+
+// TestAFirstEmptyListIsNotAllThereIs has a server that says at first that
+// nothing is wrong, and what is long after anybody waits.
+func TestAFirstEmptyListIsNotAllThereIs(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		p := inside(t, always("normal"))
+		p := inside(t, always("empty for long"))
 		defer p.Close()
-		p.options.Servers[0].drips = true
-		if _, err := p.Hover(t.Context(), "other.fake", nil, Position{}); err != nil {
-			t.Fatal(err)
-		}
-		for _, tc := range []struct {
-			text string
-			want time.Duration
-		}{{"fine", longSettle}, {"BAD", settleTime}, {"fine", settleTime}} {
-			if d := took(func() { _, _ = p.Diagnose(t.Context(), "a.fake", []byte(tc.text)) }); d != tc.want {
-				t.Errorf("%s: took %v, want %v", tc.text, d, tc.want)
+		for _, want := range []string{"pending", "pending"} {
+			r, err := p.Diagnose(t.Context(), "a.fake", []byte("BAD"))
+			if err != nil || said(r) != want {
+				t.Errorf("%q, %v, want %q", said(r), err, want)
 			}
 		}
+		time.Sleep(time.Minute)
+		if r, err := p.Diagnose(t.Context(), "a.fake", []byte("BAD")); err != nil || said(r) != "a.fake:0:0 error bad" {
+			t.Errorf("in the end: %q, %v", said(r), err)
+		}
 	})
+}
+
+// TestServersThatTellWhenTheyRest are not believed before they do, nor when
+// they say that they are not well.
+func TestServersThatTellWhenTheyRest(t *testing.T) {
+	for how, want := range map[string]string{"rests late": "a.fake:0:0 error bad", "never rests": "pending", "rests ill": "pending"} {
+		synctest.Test(t, func(t *testing.T) {
+			p := inside(t, always(how))
+			defer p.Close()
+			p.options.Servers[0].rests = true
+			r, err := p.Diagnose(t.Context(), "a.fake", []byte("BAD"))
+			if err != nil || said(r) != want || how == "rests ill" && r.Note != "no project" {
+				t.Errorf("%s: %q (%s), %v, want %q", how, said(r), r.Note, err, want)
+			}
+		})
+	}
 }
 
 func TestOldDiagnosticsAreNotTakenForNew(t *testing.T) {

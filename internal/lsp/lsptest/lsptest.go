@@ -161,6 +161,8 @@ func (s *Server) progress(kind string) {
 	s.notify("$/progress", map[string]any{"token": "work", "value": map[string]any{"kind": kind}})
 }
 
+func (s *Server) status(v map[string]any) { s.notify("experimental/serverStatus", v) }
+
 func (s *Server) take(m message) {
 	var p params
 	_ = json.Unmarshal(m.Params, &p)
@@ -170,6 +172,9 @@ func (s *Server) take(m message) {
 	case "initialized":
 		if s.How == "asks" {
 			s.ask()
+		}
+		if s.How == "rests ill" {
+			s.status(map[string]any{"health": "error", "quiescent": true, "message": "no project"})
 		}
 	case "":
 		s.answered(m)
@@ -218,7 +223,7 @@ func (s *Server) begin(m message) {
 		return
 	case "slow":
 		time.Sleep(40 * Pause)
-	case "pull", "pull breaks off", "pull then busy":
+	case "pull", "pull breaks off", "pull then busy", "rests late", "never rests", "rests ill":
 		can["diagnosticProvider"] = map[string]any{"interFileDependencies": true}
 	case "other units":
 		can["positionEncoding"] = "utf-8"
@@ -281,13 +286,16 @@ func (s *Server) publish(uri string, version int) {
 	p := map[string]any{"uri": uri, "version": version, "diagnostics": s.mistakes(uri)}
 	none := map[string]any{"uri": uri, "version": version, "diagnostics": []any{}}
 	switch s.How {
-	case "silent", "pull":
+	case "silent", "pull", "rests late", "never rests", "rests ill":
 		return
 	case "unversioned":
 		delete(p, "version")
 	case "empty first":
 		s.notify("textDocument/publishDiagnostics", none)
 		time.Sleep(Pause)
+	case "empty for long":
+		s.notify("textDocument/publishDiagnostics", none)
+		time.Sleep(100 * Pause)
 	case "busy":
 		s.progress("begin")
 		s.notify("textDocument/publishDiagnostics", none)
@@ -307,6 +315,12 @@ func (s *Server) pulled(m message, p params) {
 		s.reply(m, map[string]any{"kind": "full", "items": []any{}})
 		time.Sleep(2 * Pause)
 		s.progress("end")
+	case s.How == "rests late" && s.asked == 1:
+		s.reply(m, map[string]any{"kind": "full", "items": []any{}})
+		time.Sleep(2 * Pause)
+		s.status(map[string]any{"health": "ok", "quiescent": true})
+	case s.How == "never rests" || s.How == "rests ill":
+		s.reply(m, map[string]any{"kind": "full", "items": []any{}})
 	case s.How == "asks":
 		s.refuse(m, methodNotFound, "not really")
 	default:

@@ -5,6 +5,7 @@ package code_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -159,16 +160,57 @@ func TestDiagnostics(t *testing.T) {
 		{`{"path":"a.fake"}`, `{"ok":true,"server":"fakels","diagnostics":[` +
 			`"a.fake:3:1: error: bad two (fake 7)\n    BAD two","a.fake:2:5: warning: bad one (fake 7)\n    😀 BAD one!"],` +
 			`"count":2,"truncated":false}`, "1 error, 1 warning"},
-		{`{"path":"sub/b.fake"}`, `{"ok":true,"server":"fakels","diagnostics":[],"count":0,"truncated":false}`, "nothing wrong"},
-		{`{"path":"sub"}`, `{"ok":true,"server":"fakels","diagnostics":[],"count":0,"truncated":false}`, "nothing wrong"},
+		{`{"path":"sub/b.fake"}`, `{"ok":true,"server":"fakels","diagnostics":[],"count":0,"truncated":false,"pending":true,` +
+			`"note":"not known yet: that nothing is listed does not mean that nothing is wrong"}`, "not known yet"},
+		{`{"path":"sub"}`, `{"ok":true,"server":"fakels","diagnostics":[],"count":0,"truncated":false,"note":"only what the servers have looked at so far; ask about a file to be sure of it"}`, "nothing found"},
 		{`{}`, `{"ok":true,"server":"fakels","diagnostics":[` +
 			`"a.fake:3:1: error: bad two (fake 7)\n    BAD two","a.fake:2:5: warning: bad one (fake 7)\n    😀 BAD one!"],` +
-			`"count":2,"truncated":false}`, "1 error, 1 warning"},
+			`"count":2,"truncated":false,"note":"only what the servers have looked at so far; ask about a file to be sure of it"}`, "1 error, 1 warning"},
 	} {
 		got, r, err := h.run(t, t.Context(), "lsp_diagnostics", tc.args)
 		if err != nil || got != tc.want || r.Summary != tc.summary {
 			t.Errorf("%s: %s (%s), %v\nwant %s", tc.args, got, r.Summary, err, tc.want)
 		}
+	}
+}
+
+func TestNothingIsCalledFineThatIsNotKnownToBe(t *testing.T) {
+	for how, want := range map[string]string{"pull": "nothing wrong", "normal": "not known yet", "rests ill": "not known yet"} {
+		h := open(t, how)
+		h.put(t, "a.fake", "fine\n")
+		if _, r, err := h.run(t, t.Context(), "lsp_diagnostics", `{"path":"a.fake"}`); err != nil || r.Summary != want {
+			t.Errorf("%s: %s, %v, want %s", how, r.Summary, err, want)
+		}
+	}
+}
+
+// TestServersWaitForTrust asks, and edits, in a folder whose servers may not be
+// started.
+func TestServersWaitForTrust(t *testing.T) {
+	started := false
+	h := openWith(t, time.Minute, lsp.Options{
+		Env:     []string{"PATH=" + os.Getenv("PATH")},
+		May:     func() error { return errors.New("trust this folder first") },
+		Confine: func(*exec.Cmd) error { started = true; return errors.New("started") },
+		Servers: []lsp.Kind{{Name: "fakels", Language: "Fake", Command: []string{os.Args[0]}, Files: map[string]string{".fake": "fake"}}},
+	})
+	h.put(t, "a.fake", "def one\n")
+	for name, args := range map[string]string{
+		"lsp_diagnostics": `{"path":"a.fake"}`, "lsp_hover": `{"path":"a.fake","line":1,"symbol":"one"}`,
+		"lsp_definition": `{"path":"a.fake","line":1,"symbol":"one"}`, "lsp_references": `{"path":"a.fake","line":1,"symbol":"one"}`,
+	} {
+		if _, _, err := h.run(t, t.Context(), name, args); err == nil || !strings.Contains(err.Error(), "trust this folder first") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := h.run(t, t.Context(), "lsp_diagnostics", `{}`); err == nil || !strings.Contains(err.Error(), "trust this folder first") {
+		t.Errorf("of everything: %v", err)
+	}
+	if _, _, err := h.run(t, t.Context(), "write", `{"path":"b.fake","content":"BAD\n"}`); err != nil {
+		t.Errorf("write: %v", err)
+	}
+	if started {
+		t.Error("a server was started")
 	}
 }
 

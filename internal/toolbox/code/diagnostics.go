@@ -30,6 +30,7 @@ type diagnosticsResult struct {
 	Count       int      `json:"count"`
 	Truncated   bool     `json:"truncated"`
 	Pending     bool     `json:"pending,omitzero"`
+	Note        string   `json:"note,omitzero"`
 }
 
 // Diagnostics is the tool that tells what is wrong with code.
@@ -83,10 +84,16 @@ func diagnosed(ws *workspace.Workspace, r lsp.Report) tool.Result {
 	for _, d := range list[:min(len(list), maxList+1)] {
 		lines = append(lines, src.diagnostic(d))
 	}
-	v := diagnosticsResult{OK: true, Server: r.Server, Count: len(list), Pending: r.Pending}
+	v := diagnosticsResult{OK: true, Server: r.Server, Count: len(list), Pending: r.Pending, Note: r.Note}
 	v.Diagnostics, v.Truncated = bounded(lines)
-	return tool.Result{Value: v, Summary: tally(list, r.Pending)}
+	if r.Pending && len(list) == 0 {
+		v.Note = strings.TrimSuffix(notKnown+": "+r.Note, ": ")
+	}
+	return tool.Result{Value: v, Summary: tally(list, r)}
 }
+
+// notKnown is said instead of how many problems there are when nobody can tell.
+const notKnown = "not known yet: that nothing is listed does not mean that nothing is wrong"
 
 // maxMessage is how many characters of a message are shown.
 const maxMessage = 1000
@@ -107,8 +114,9 @@ func (s *sources) diagnostic(d lsp.Diagnostic) string {
 	return words
 }
 
-// tally says how many there are of each severity.
-func tally(list []lsp.Diagnostic, pending bool) string {
+// tally says how many there are of each severity; that there are none only if
+// that is known.
+func tally(list []lsp.Diagnostic, r lsp.Report) string {
 	var errors, warnings int
 	for _, d := range list {
 		switch d.Severity {
@@ -128,8 +136,12 @@ func tally(list []lsp.Diagnostic, pending bool) string {
 		}
 	}
 	switch {
-	case pending:
+	case r.Pending && len(words) == 0:
+		return "not known yet"
+	case r.Pending:
 		words = append(words, "the server has not finished")
+	case len(words) == 0 && r.Note != "":
+		return "nothing found"
 	case len(words) == 0:
 		return "nothing wrong"
 	}
