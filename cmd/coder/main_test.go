@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -17,6 +18,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/event"
+	"coder/internal/lsp/lsptest"
 	"coder/internal/sandbox"
 	"coder/internal/store/jsonl/faultdisk"
 )
@@ -42,6 +44,7 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(app.Main(env))
 		},
+		"fakels": lsptest.Main,
 	})
 }
 
@@ -78,6 +81,7 @@ func TestScripts(t *testing.T) {
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
+			"listen":    listen,
 			"jsonlines": jsonLines,
 			"cutfile":   cutFile,
 			"respondto": respondTo,
@@ -122,6 +126,21 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if got != want {
 		ts.Fatalf("exit code %d, want %d\nstdout: %s\nstderr: %s", got, want, ts.ReadFile("stdout"), ts.ReadFile("stderr"))
 	}
+}
+
+// listen writes the address of a listener on this machine into a file, once it
+// has seen that it can be reached: listen FILE.
+func listen(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 1 {
+		ts.Fatalf("usage: listen FILE")
+	}
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	ts.Check(err)
+	ts.Defer(func() { l.Close() })
+	c, err := net.Dial("tcp", l.Addr().String())
+	ts.Check(err)
+	c.Close()
+	ts.Check(os.WriteFile(ts.MkAbs(args[0]), []byte(l.Addr().String()), 0o600))
 }
 
 var interactionID = regexp.MustCompile(`"type":"UserInteractionRequested".*?"interactionId":"([^"]+)"`)

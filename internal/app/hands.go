@@ -81,7 +81,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 
 func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) []tool.Tool {
 	env := h.childEnv()
-	pool := lsp.New(lsp.Options{Root: h.root, Env: env, Servers: h.servers, Program: "coder", Version: Version})
+	pool := lsp.New(h.languageServers(hs))
 	runs, cache := "", ""
 	if !h.flags.ephemeral {
 		runs, cache = h.dataFolder("runs", sessionID), h.dataFolder("cache")

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -23,6 +24,12 @@ import (
 // Env is the variable that makes a test binary a language server; its value is
 // how the server behaves.
 const Env = "LSP_TEST_SERVER"
+
+// Tries is the variable that lists, separated by blanks, what a server that
+// "tries" is to try when it is asked to hover: "write:FILE", "read:FILE",
+// "env:NAME" and "dial:FILE", which holds an address. Files may begin with the
+// names of variables. It answers with what it managed to do.
+const Tries = "LSP_TEST_TRIES"
 
 // Main is called first in TestMain: if this process is to be a language server
 // it does not return.
@@ -331,6 +338,8 @@ func (s *Server) pulled(m message, p params) {
 func (s *Server) hover(m message, p params) {
 	text := s.texts[p.TextDocument.URI]
 	switch {
+	case s.How == "tries":
+		s.reply(m, map[string]any{"contents": try(strings.Fields(os.Getenv(Tries)))})
 	case s.How == "dies" && strings.Contains(text, "die") && firstTime():
 		fmt.Fprint(s.Err, strings.Repeat("noise\n", 10_000), "panic: hover\n")
 		s.Exit(2)
@@ -352,6 +361,47 @@ func (s *Server) hover(m message, p params) {
 	default:
 		s.reply(m, repeat(text, p.Position))
 	}
+}
+
+// try does what a server should not be able to do, and tells how that went.
+func try(list []string) string {
+	var said []string
+	for _, one := range list {
+		what, about, _ := strings.Cut(one, ":")
+		file := os.ExpandEnv(about)
+		var err error
+		switch what {
+		case "write":
+			err = os.WriteFile(file, []byte("written\n"), 0o600)
+		case "read":
+			_, err = os.ReadFile(file)
+		case "env":
+			if os.Getenv(about) == "" {
+				err = os.ErrNotExist
+			}
+		case "dial":
+			err = dial(file)
+		}
+		if err == nil {
+			said = append(said, "could "+one)
+		} else {
+			said = append(said, "could not "+one)
+		}
+	}
+	return strings.Join(said, "\n")
+}
+
+// dial reaches for the address that a file holds.
+func dial(file string) error {
+	address, err := os.ReadFile(file)
+	if err != nil {
+		return nil // whoever meant to see it fail has to see this
+	}
+	c, err := net.DialTimeout("tcp", string(address), 10*time.Second)
+	if err == nil {
+		c.Close()
+	}
+	return err
 }
 
 // repeat is the line up to a position.
