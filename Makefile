@@ -60,9 +60,13 @@ golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./internal/render/... -update
 	$(GO) test ./cmd/coder -run TestScreens -update
 
-tools: ## build the pinned linter, and install the language server that tests drive when it is there
+tools: ## build the pinned linter, and install the language servers that tests drive when they are there
 	$(TOOL) staticcheck -version
 	$(GO) install golang.org/x/tools/gopls@v0.23.0
+	-npm install -g pyright typescript-language-server typescript@5 bash-language-server
+	-npm install -g --prefix "$${HOME}/.local/share/typescript7" typescript@7 && echo 'TypeScript 7: put $(HOME)/.local/share/typescript7/bin on the PATH before other TypeScripts'
+	-rustup component add rust-analyzer
+	@command -v clangd >/dev/null || echo 'clangd: install the package of your system'
 
 clean: ## remove what was built
 	rm -rf bin coverage.out
