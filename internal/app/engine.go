@@ -376,7 +376,7 @@ func (h *house) scriptDir() string {
 }
 
 func readScript(path string) (provider.Provider, error) {
-	text, err := repofile.Own(path, maxNamedFile)
+	text, err := repofile.Named(path, maxNamedFile)
 	if err != nil {
 		return nil, inputf("read the script: %v", err)
 	}

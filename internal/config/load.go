@@ -157,6 +157,9 @@ func (l *loader) read(f file) ([]byte, error) {
 		dir, name := filepath.Split(f.path)
 		return repofile.Below(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
 	}
+	if f.must {
+		return repofile.Named(f.path, maxFileBytes)
+	}
 	return repofile.Own(f.path, maxFileBytes)
 }
 

@@ -13,8 +13,9 @@
 // What is opened is the file whose name was judged: no link is followed after
 // that. A hard link is the file it names.
 //
-// Files of the person's own, below their home or named on the command line, may
-// be links to anywhere ([Own]); the rest holds for them too.
+// Files of the person's own, below their home, may be links to anywhere ([Own]);
+// the rest holds for them too. What the person names on the command line is
+// theirs to choose ([Named]).
 package repofile
 
 import (
@@ -218,6 +219,18 @@ func Own(name string, limit int64) ([]byte, error) {
 	f, err := openOwn(name)
 	if err != nil {
 		return nil, err
+	}
+	defer f.Close()
+	return all(name, f, limit)
+}
+
+// Named reads what the person names on the command line, of at most limit
+// bytes: any file, and a pipe, which is waited for until a signal ends the
+// program.
+func Named(name string, limit int64) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, named(name, err)
 	}
 	defer f.Close()
 	return all(name, f, limit)
