@@ -147,8 +147,6 @@ func run(ctx context.Context, env Env) error {
 		return runTasks(ctx, env, fl)
 	case fl.command == "respond":
 		return runRespond(ctx, env, fl)
-	case fl.command == "watch":
-		return runWatch(ctx, env, fl)
 	case fl.command == "demo":
 		return runDemo(ctx, env, fl)
 	case fl.print:

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -63,6 +64,7 @@ type house struct {
 	secret      *authkey.Key           // once it is asked for
 	keeping     keeping                // once sessions are opened
 	attended    bool                   // a person is there to be asked
+	typed       string                 // the prompt of a run, without what was piped in beside it
 }
 
 // newHouse reads the configuration and checks that work can be done in dir.
@@ -234,8 +236,10 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	runner := &toolrun.Runner{
 		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(), Waiver: h.waiver(),
 	}
+	var revoke func(string) (string, error)
 	if m := h.remember(judge); m != nil {
 		runner.Memory = m
+		revoke = func(which string) (string, error) { return revoked(m, which) }
 	}
 	settings := h.settings(hands.set)
 	hands.crew.settings, hands.crew.runner = settings, runner
@@ -244,7 +248,14 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
 		Profile: h.state, ModeChosen: h.flags.mode != "", Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
 		Desk: desk.services(), Observe: desk.watch(hands.observe), Close: hands.close, Undo: hands.undo, Redo: hands.redo, Since: desk.since,
+		Revoke: revoke, Heard: h.hear(judge),
 	}, nil
+}
+
+// hear lets the judge know what the person said. What was piped in beside a
+// prompt is not theirs.
+func (h *house) hear(j *judge.Judge) func(string) {
+	return func(words string) { j.Hear(cmp.Or(h.typed, words)) }
 }
 
 // conceal blots the provider's key out of what is shown and kept.

@@ -139,6 +139,7 @@ func (h *house) fetch() tool.Tool {
 		Vision: h.sees(), AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
 		MaxText: f.MaxTextBytes, MaxImage: f.MaxImageBytes, Timeout: time.Duration(f.TimeoutMS) * time.Millisecond,
 		Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
+		Reaches: func(address string) bool { return h.judge != nil && h.judge.Reaches(address) },
 	})
 }
 

@@ -32,6 +32,9 @@ func runHeadless(ctx context.Context, env Env, fl *flags) error {
 	if strings.TrimSpace(prompt) == "" && !fl.resumes() {
 		return inputf("the prompt is empty; give it as an argument or on stdin")
 	}
+	if typed := strings.Join(fl.args, " "); typed != "-" {
+		h.typed = typed
+	}
 	return h.sit(ctx, out, func(s *sitting) error { return s.turn(ctx, out, prompt) })
 }
 
@@ -56,9 +59,6 @@ func (h *house) stream(ctx context.Context, out *output) error {
 			if ctx.Err() != nil || s.over {
 				break
 			}
-		}
-		if first == nil && ctx.Err() != nil {
-			return ctx.Err()
 		}
 		if turns == 0 {
 			return inputf("no message came on stdin; each is a line like %s", messageForm)

@@ -29,6 +29,7 @@ func (h *house) newJudge(c *confine.Confiner, t *terrain) (*judge.Judge, error) 
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Given:   given, Allow: h.flags.allowTools, Deny: h.flags.denyTools, Exact: h.conf.Permission.AllowlistMatch == "exact",
+		Hosts: h.conf.Fetch.AllowHosts, Now: h.env.Now,
 		Unasked: unasked, Fearless: unasked && a.DangerousNoninteractive == "allow",
 	}), nil
 }

@@ -15,6 +15,7 @@ import (
 	"coder/internal/judge"
 	"coder/internal/policy"
 	"coder/internal/profile"
+	"coder/internal/textsafe"
 	"coder/internal/tool"
 	"coder/internal/wire"
 	"coder/internal/workspace"
@@ -24,7 +25,7 @@ import (
 // rules of today.
 func runPolicy(ctx context.Context, env Env, fl *flags) error {
 	if len(fl.args) == 0 {
-		return usagef("coder policy takes check COMMAND, or test --against sessions")
+		return usagef("coder policy takes check COMMAND, list, revoke N, or test --against sessions")
 	}
 	what, rest := fl.args[0], fl.args[1:]
 	h, err := newHouse(env, fl, warner(env, fl))
@@ -36,12 +37,89 @@ func runPolicy(ctx context.Context, env Env, fl *flags) error {
 		return h.policyCheck(ctx, strings.Join(rest, " "))
 	case what == "check":
 		return usagef("coder policy check needs a command, as one argument: coder policy check 'git status'")
+	case what == "list" && len(rest) == 0:
+		return h.policyList()
+	case what == "revoke" && len(rest) == 1:
+		return h.policyRevoke(rest[0])
+	case what == "revoke":
+		return usagef("coder policy revoke needs a number of coder policy list, or all")
 	case what == "test" && fl.against == "sessions":
 		return h.policyTest(ctx)
 	case what == "test":
 		return usagef("coder policy test needs --against sessions")
 	}
-	return usagef("unknown: coder policy %s; it takes check or test", what)
+	return usagef("unknown: coder policy %s; it takes check, list, revoke or test", what)
+}
+
+// memory is what was always allowed here.
+func (h *house) memory() (*judge.Memory, error) {
+	m := h.remember(judge.New(judge.Options{State: h.state, Root: h.root, Now: h.env.Now}))
+	if m == nil {
+		return nil, inputf("nothing is remembered without a home folder")
+	}
+	return m, nil
+}
+
+// policyList tells what was always allowed in this project, when and why.
+func (h *house) policyList() error {
+	m, err := h.memory()
+	if err != nil {
+		return err
+	}
+	all, err := m.List()
+	if err != nil {
+		return err
+	}
+	if h.flags.json {
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(all))
+		return err
+	}
+	words := h.words()
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(h.env.Stdout, words.T("nothing is always allowed in this project"))
+		return err
+	}
+	var b strings.Builder
+	for _, g := range all {
+		fmt.Fprintf(&b, "%d. %s\n", g.Number, textsafe.Line(words.Said(g.Grant.String()), 0))
+		fmt.Fprintf(&b, "   %s\n", words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
+	}
+	b.WriteString(words.T("coder policy revoke N ends one of them, coder policy revoke all ends all") + "\n")
+	_, err = io.WriteString(h.env.Stdout, b.String())
+	return err
+}
+
+func (h *house) policyRevoke(which string) error {
+	m, err := h.memory()
+	if err != nil {
+		return err
+	}
+	text, err := revoked(m, which)
+	if err != nil {
+		return inputf("%v", err)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if _, err := fmt.Fprintln(h.env.Stdout, h.words().Said(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// revoked forgets what which names and says what that was.
+func revoked(m *judge.Memory, which string) (string, error) {
+	gone, err := m.Revoke(which)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{}
+	for _, g := range gone {
+		lines = append(lines, "no longer always allowed: "+textsafe.Line(g.Grant.String(), 0))
+	}
+	if len(lines) == 0 {
+		return "nothing is always allowed in this project", nil
+	}
+	return strings.Join(lines, "\n"), nil
 }
 
 // verdictOn is what policy check prints.
@@ -82,13 +160,15 @@ func (h *house) policyCheck(ctx context.Context, command string) error {
 			v.Rules = append(v.Rules, why.Rule)
 		}
 	}
-	switch what, err := j.Offer(call); {
+	offers, err := j.Offers(call)
+	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.ThisProject })
+	switch {
 	case o.Verdict == policy.Ask && !o.Waivable():
 		v.Never = "it is asked about every time"
 	case err != nil:
 		v.Never = err.Error()
-	default:
-		v.Always = &what
+	case i >= 0:
+		v.Always = &offers[i].What
 	}
 	if h.flags.json {
 		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(v))
@@ -112,7 +192,7 @@ func (v verdictOn) print(w io.Writer, words *i18n.Printer) error {
 	}
 	if v.Always != nil {
 		lines = append(lines, words.T("  always would remember %s", words.Said(*v.Always)))
-	} else {
+	} else if v.Never != "" {
 		lines = append(lines, words.T("  always cannot be said: %s", words.Said(v.Never)))
 	}
 	lines = append(lines, words.T("  sandbox: %s", words.Said(v.Sandbox)))

@@ -12,6 +12,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/i18n"
 	"coder/internal/orchestrator"
+	"coder/internal/render/term"
 	"coder/internal/supervisor"
 	"coder/internal/task"
 	"coder/internal/textsafe"
@@ -96,8 +97,8 @@ func (h *house) allTasks(ctx context.Context, answered func(uip.Response)) ([]ta
 
 // runTasks lists the tasks and what they wait for.
 func runTasks(ctx context.Context, env Env, fl *flags) error {
-	if len(fl.args) > 0 {
-		return usagef("coder tasks takes no arguments")
+	if len(fl.args) > 0 && !fl.full || len(fl.args) > 1 {
+		return usagef("coder tasks takes no arguments, save the id of an interaction with --full")
 	}
 	h, err := newHouse(env, fl, warner(env, fl))
 	if err != nil {
@@ -107,9 +108,12 @@ func runTasks(ctx context.Context, env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
-	if fl.json {
+	switch {
+	case fl.json:
 		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(rows))
 		return err
+	case fl.full:
+		return h.printQuestions(rows, strings.Join(fl.args, ""))
 	}
 	return printTasks(env.Stdout, rows, h.words())
 }
@@ -129,11 +133,35 @@ func printTasks(w io.Writer, rows []taskRow, words *i18n.Printer) error {
 			for _, part := range q.Parts {
 				fmt.Fprintf(&b, "      %s: %s\n", part.ID, oneLine(part.Display.Title))
 			}
+			if q.Purpose == uip.ConfirmRiskyAction {
+				b.WriteString("      " + words.T("all of it: coder tasks --full %s", q.ID) + "\n")
+			}
 			fmt.Fprintf(&b, "      coder respond %s --option %s\n", q.ID, strings.Join(optionIDs(q), "|"))
 		}
 	}
 	_, err := io.WriteString(w, b.String())
 	return err
+}
+
+// printQuestions shows everything that an open question is about: the one with
+// this id, or all.
+func (h *house) printQuestions(rows []taskRow, id string) error {
+	cards, found := term.Cards{Words: h.words(), Whole: true}, false
+	for _, r := range rows {
+		for _, q := range r.Open {
+			if id != "" && q.ID != id {
+				continue
+			}
+			found = true
+			if _, err := fmt.Fprintf(h.env.Stdout, "%s\n%s\n", q.ID, cards.Draw(q)); err != nil {
+				return err
+			}
+		}
+	}
+	if !found && id != "" {
+		return inputf("no open interaction %s; it was withdrawn, never asked, or is one of another folder (--cwd DIR; coder tasks lists those that wait)", id)
+	}
+	return nil
 }
 
 func optionIDs(q uip.Request) (ids []string) {

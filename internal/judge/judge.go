@@ -9,6 +9,9 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
+	"sync"
+	"time"
 
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
@@ -28,7 +31,10 @@ type Options struct {
 	// Given are the rules the person wrote; Allow and Deny those of this run.
 	Given       map[string]risk.Patterns
 	Allow, Deny []rule.Spec
-	Exact       bool // whole command lines are remembered rather than names
+	Exact       bool // whole command lines are remembered rather than shapes
+	// Hosts are those that the person's settings name.
+	Hosts []string
+	Now   func() time.Time
 
 	// Frozen are patterns of what may not be written. Freezes reports whether
 	// commands are kept from that, Hidden whether secret files that a command
@@ -44,10 +50,19 @@ type Options struct {
 
 // Judge decides about calls. It is safe for concurrent use.
 type Judge struct {
-	state *profile.State
-	book  *rule.Book
-	facts risk.Facts
-	o     Options
+	state  *profile.State
+	book   *rule.Book
+	facts  risk.Facts
+	memory *Memory // nil: nothing is remembered
+	heard  *heard
+	o      Options
+}
+
+// heard are the hosts that the person named in this session. It is safe for
+// concurrent use.
+type heard struct {
+	mu    sync.Mutex
+	hosts map[string]bool
 }
 
 // New returns a Judge.
@@ -61,7 +76,34 @@ func New(o Options) *Judge {
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
-	return &Judge{state: o.State, book: book, facts: facts, o: o}
+	j := &Judge{state: o.State, book: book, facts: facts, heard: &heard{hosts: make(map[string]bool)}, o: o}
+	book.Named = j.named
+	return j
+}
+
+// Hear takes what the person typed: a host they name there may be fetched from.
+func (j *Judge) Hear(words string) {
+	j.heard.mu.Lock()
+	defer j.heard.mu.Unlock()
+	for _, host := range rule.HostsIn(words) {
+		j.heard.hosts[host] = true
+	}
+}
+
+func (j *Judge) named(host string) bool {
+	j.heard.mu.Lock()
+	defer j.heard.mu.Unlock()
+	return j.heard.hosts[host] || slices.ContainsFunc(j.o.Hosts, func(pattern string) bool {
+		above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
+		return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
+	})
+}
+
+// Reaches reports whether an address may be fetched from without a question.
+func (j *Judge) Reaches(address string) bool {
+	_, preset := j.state.Current()
+	p, ok := rule.PresetNamed(preset)
+	return ok && j.book.Reaches(p, address)
 }
 
 // Allowing returns a Judge that also lets specs pass.
@@ -86,6 +128,9 @@ func (j *Judge) In(m profile.Mode, preset string) policy.Policy {
 	if !ok {
 		return policy.All() // denies
 	}
+	if j.memory != nil {
+		_ = j.memory.refresh() // what cannot be read is not remembered
+	}
 	danger := risk.New(j.facts)
 	if p.Unchecked {
 		danger = risk.Unchecked(j.facts)
@@ -103,9 +148,9 @@ func (j *Judge) In(m profile.Mode, preset string) policy.Policy {
 // Analyse says what a command line would do here.
 func (j *Judge) Analyse(command string) risk.Report { return risk.Analyse(command, j.facts) }
 
-// Offer says what "always" would remember of a call. The error says why it
+// Offers say what "always" would remember of a call. The error says why it
 // cannot be remembered.
-func (j *Judge) Offer(c policy.Case) (string, error) { return j.book.Offer(c) }
+func (j *Judge) Offers(c policy.Case) ([]policy.Offer, error) { return j.book.Offers(c) }
 
 // Hides reports whether searches pass over a file that they were not given by
 // name.
@@ -177,10 +222,8 @@ func (j *Judge) rules() (rows [][]string) {
 		rows = append(rows, []string{"this run: " + s.String(), policy.Deny.String(), ""})
 	}
 	_, preset := j.state.Current()
-	if p, _ := rule.PresetNamed(preset); j.book.Always != nil && !p.Floor {
-		for _, what := range j.book.Always.Kept().Words() {
-			rows = append(rows, []string{"always: " + what, policy.Allow.String(), ""})
-		}
+	if p, _ := rule.PresetNamed(preset); j.memory != nil && !p.Floor {
+		return append(rows, j.memory.rows()...)
 	}
 	return rows
 }

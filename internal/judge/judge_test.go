@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"coder/internal/judge"
 	"coder/internal/policy"
@@ -96,8 +97,9 @@ func TestModeRulesAndRisksAreWeighedTogether(t *testing.T) {
 
 func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 	dir, root := t.TempDir(), t.TempDir()
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	at := func(root string) (*judge.Judge, *judge.Memory) {
-		j := newJudge(t, "build", func(o *judge.Options) { o.Root = root })
+		j := newJudge(t, "build", func(o *judge.Options) { o.Root, o.Now = root, func() time.Time { return now } })
 		m, err := j.Remember(dir, []string{"make"})
 		if err != nil {
 			t.Fatal(err)
@@ -105,38 +107,161 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 		return j, m
 	}
 	j, m := at(root)
-	if what, err := m.Offer(run("go vet")); err != nil || what != "commands named go" {
-		t.Errorf("%q, %v", what, err)
-	}
-	if err := m.Add(t.Context(), run("go vet")); err != nil {
+	concurrent, _ := at(root)
+	if err := m.Add(t.Context(), run("go vet"), policy.ThisProject); err != nil {
 		t.Fatal(err)
 	}
-	for _, command := range []string{"go build", "make"} {
+	if err := m.Add(t.Context(), run("npm run lint"), policy.ThisSession); err != nil {
+		t.Fatal(err)
+	}
+	for _, command := range []string{"go vet ./...", "make", "npm run lint"} {
 		if o := verdict(t, j, run(command)); o.Verdict != policy.Allow {
 			t.Errorf("%s: %v", command, o.Verdict)
 		}
 	}
-	later, _ := at(root)
+	later, latersMemory := at(root)
 	other, _ := at(t.TempDir())
-	if o := verdict(t, later, run("go build")); o.Verdict != policy.Allow {
+	if o := verdict(t, later, run("go vet ./...")); o.Verdict != policy.Allow {
 		t.Errorf("a later judge forgot: %v", o.Verdict)
 	}
-	if o := verdict(t, other, run("go build")); o.Verdict != policy.Ask {
+	if o := verdict(t, concurrent, run("go vet ./...")); o.Verdict != policy.Allow {
+		t.Errorf("a judge that was there already did not hear of it: %v", o.Verdict)
+	}
+	if o := verdict(t, later, run("npm run lint")); o.Verdict != policy.Ask {
+		t.Errorf("what was said for a session outlived it: %v", o.Verdict)
+	}
+	if o := verdict(t, other, run("go vet ./...")); o.Verdict != policy.Ask {
 		t.Errorf("another project remembers: %v", o.Verdict)
 	}
+
+	list, err := m.List()
+	if err != nil || len(list) != 2 || list[0].String() != "commands like go vet …" || list[0].Why != "bash go vet" || !list[0].When.Equal(now) || list[1].Scope != policy.ThisSession {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	rows := j.Permissions().Rows
+	if last := strings.Join(rows[len(rows)-2], "|"); !strings.HasPrefix(last, "1. always: commands like go vet …|allow|since 2026-01-0") || !strings.HasSuffix(last, "said to: bash go vet") {
+		t.Errorf("shown as %q", last)
+	}
+	for _, bad := range []string{"0", "3", "x", "-1", ""} {
+		if _, err := m.Revoke(bad); err == nil {
+			t.Errorf("%q was revoked", bad)
+		}
+	}
+	if gone, err := latersMemory.Revoke("1"); err != nil || len(gone) != 1 {
+		t.Fatalf("%+v, %v", gone, err)
+	}
+	for _, who := range []*judge.Judge{j, later, concurrent} {
+		if o := verdict(t, who, run("go vet ./...")); o.Verdict != policy.Ask {
+			t.Errorf("it was revoked and runs: %v", o.Verdict)
+		}
+	}
+	if _, err := m.Revoke("all"); err != nil || verdict(t, j, run("npm run lint")).Verdict != policy.Ask {
+		t.Errorf("all of it was revoked, %v", err)
+	}
+
 	files, _ := filepath.Glob(filepath.Join(dir, "*.json"))
 	if len(files) != 1 {
 		t.Fatalf("files: %v", files)
 	}
-	if text, _ := os.ReadFile(files[0]); strings.Contains(string(text), "make") {
-		t.Errorf("what the configuration lists was written down: %s", text)
+	if text, _ := os.ReadFile(files[0]); strings.Contains(string(text), "make") || strings.Contains(string(text), "lint") {
+		t.Errorf("what the configuration lists, or a session, was written down: %s", text)
 	}
 	if err := os.WriteFile(files[0], []byte("{"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	broken := newJudge(t, "build", func(o *judge.Options) { o.Root = root })
-	if _, err := broken.Remember(dir, nil); err == nil || verdict(t, broken, run("go build")).Verdict != policy.Ask {
+	if _, err := broken.Remember(dir, nil); err == nil || verdict(t, broken, run("go vet")).Verdict != policy.Ask {
 		t.Errorf("a broken file: %v", err)
+	}
+}
+
+func fetch(address, sends string) policy.Case {
+	return policy.Case{Tool: "fetch", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Net, Target: address}}, Sends: sends}}
+}
+
+func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
+	for _, mode := range []string{"plan", "build", "default", "auto-edit"} {
+		j := newJudge(t, mode, func(o *judge.Options) { o.Hosts = []string{"intranet", "*.corp.example"} })
+		m, err := j.Remember(t.TempDir(), nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j.Hear("summarise https://docs.x.org/a for me")
+		for _, tt := range []struct {
+			address, sends string
+			want           policy.Verdict
+		}{
+			{"https://docs.x.org/b", "", policy.Allow},
+			{"https://DOCS.x.org./b", "", policy.Allow},
+			{"https://intranet/", "", policy.Allow},
+			{"https://a.corp.example/", "", policy.Allow},
+			{"https://x.org/", "", policy.Ask},
+			{"https://evil.org/", "", policy.Ask},
+			{"https://docs.x.org.evil.org/", "", policy.Ask},
+			{"https://docs.x.org:8443/", "", policy.Ask},
+			{"https://docs.x.org@evil.org/", "", policy.Ask},
+			{"https://corp.example/", "", policy.Ask},
+			{"https://docs.x.org/b", "a body of 3 bytes", policy.Ask},
+			{"https://intranet/", "headers of its own", policy.Ask},
+		} {
+			o := verdict(t, j, fetch(tt.address, tt.sends))
+			if o.Verdict != tt.want || tt.sends != "" && o.Waivable() {
+				t.Errorf("%s: %s sending %q: %v (%s)", mode, tt.address, tt.sends, o.Verdict, o)
+			}
+		}
+		if err := m.Add(t.Context(), fetch("https://evil.org/", ""), policy.ThisSession); err != nil {
+			t.Fatal(err)
+		}
+		if o := verdict(t, j, fetch("https://evil.org/other", "")); o.Verdict != policy.Allow || !j.Reaches("https://evil.org/x") {
+			t.Errorf("%s: asked again: %v", mode, o.Verdict)
+		}
+		if o := verdict(t, j, fetch("https://evil.org/other", "a body of 1 bytes")); o.Verdict != policy.Ask {
+			t.Errorf("%s: a body went unasked", mode)
+		}
+		if err := m.Add(t.Context(), fetch("https://b.org/", "a body of 1 bytes"), policy.ThisSession); err == nil {
+			t.Errorf("%s: a body was remembered", mode)
+		}
+		if o := verdict(t, j, run("ls")); o.Verdict != policy.Allow {
+			t.Errorf("%s: %v", mode, o.Verdict)
+		}
+	}
+	if o := verdict(t, newJudge(t, "yolo", nil), fetch("https://evil.org/", "a body of 3 bytes")); o.Verdict != policy.Allow {
+		t.Errorf("yolo asks: %v", o.Verdict)
+	}
+}
+
+func TestWhatSteersOthersIsAskedAboutHoweverItIsWritten(t *testing.T) {
+	root := ""
+	j := newJudge(t, "auto-edit", func(o *judge.Options) {
+		root = o.Root
+		o.Given = map[string]risk.Patterns{"bash": {"*": policy.Allow}}
+		if err := os.MkdirAll(filepath.Join(root, ".husky"), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		for name, target := range map[string]string{"hooks": ".husky", "soon": ".github/workflows", "notes.md": "CLAUDE.md"} {
+			if err := os.Symlink(target, filepath.Join(root, name)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+	if _, err := j.Remember(t.TempDir(), nil); err != nil {
+		t.Fatal(err)
+	}
+	write := func(path string) policy.Case {
+		return policy.Case{Tool: "patch", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Write, Target: "a.go"}, {Kind: tool.Write, Target: path}}}}
+	}
+	for _, c := range []policy.Case{
+		write("CLAUDE.md"), write("sub/.MCP.json"), write(".husky/pre-commit"), write("hooks/pre-commit"), write("soon/ci.yml"), write("notes.md"), write(root + "/.vscode/tasks.json"),
+		run("echo a > .github/workflows/ci.yml"), run("echo a >> hooks/pre-commit"), run("ls | tee soon/x"), run("touch hooks/x"), run("cp a .claude/settings.json"), run("mkdir .cursor"), run("sed -i s/a/b/ notes.md"),
+	} {
+		if o := verdict(t, j, c); o.Verdict != policy.Ask || o.Waivable() {
+			t.Errorf("%v: %v (%s)", c.Plan.Effects, o.Verdict, o)
+		}
+	}
+	for _, c := range []policy.Case{write("README.md"), write(".editorconfig"), run("echo a > new.txt"), run("make > build.log")} {
+		if o := verdict(t, j, c); o.Verdict != policy.Allow {
+			t.Errorf("%v: %v (%s)", c.Plan.Effects, o.Verdict, o)
+		}
 	}
 }
 

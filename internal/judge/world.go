@@ -34,7 +34,37 @@ func (w world) facts() risk.Facts {
 			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 		},
 		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(context.Background(), dir, w.env) },
-		Home:    w.home, Cwd: w.root,
+		Real:    w.real, Home: w.home, Cwd: w.root,
+	}
+}
+
+// real is where a path leads once links are followed. What lies in the
+// workspace is told by the workspace's own name, should that be a link too.
+func (w world) real(path string) string {
+	found, root := resolved(secret.Direct(w.at(path))), resolved(w.root)
+	if rel, err := filepath.Rel(root, found); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+		return filepath.Join(w.root, rel)
+	}
+	return found
+}
+
+// resolved follows links as far as a path exists.
+func resolved(path string) string {
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if found, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(found, rest)
+		}
+		if target, err := os.Readlink(dir); err == nil { // a link to what is not there yet
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(dir), target)
+			}
+			return filepath.Join(target, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
 	}
 }
 
@@ -42,19 +72,6 @@ func (w world) facts() risk.Facts {
 func (w world) glob(pattern string) []string {
 	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
 	return found
-}
-
-// real is where a file lies once links are followed; of one that is not there,
-// where it would.
-func (w world) real(file string) string {
-	file = secret.Direct(w.at(file))
-	if real, err := filepath.EvalSymlinks(file); err == nil {
-		return real
-	}
-	if dir, err := filepath.EvalSymlinks(filepath.Dir(file)); err == nil {
-		return filepath.Join(dir, filepath.Base(file))
-	}
-	return file
 }
 
 // maxBelow bounds how far a folder is looked through for files that a rule is

@@ -74,8 +74,11 @@ func (in invocation) toMode(ctx context.Context, name string) (string, error) {
 
 func permissionsCommand() command {
 	return command{
-		name: "permissions", args: "[PRESET]", help: "show what is allowed, or take a preset: " + strings.Join(profile.Presets(), ", "),
+		name: "permissions", args: "[PRESET | revoke N | revoke all]", help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(profile.Presets(), ", "),
 		run: func(ctx context.Context, in invocation) (string, error) {
+			if which, ok := strings.CutPrefix(in.args+" ", "revoke "); ok {
+				return in.revoke(strings.TrimSpace(which))
+			}
 			if in.args != "" {
 				was, _ := in.Profile.Current()
 				if err := in.Profile.Preset(in.args); err != nil {
@@ -93,6 +96,21 @@ func permissionsCommand() command {
 			return text + aligned(in.Permissions()), nil
 		},
 	}
+}
+
+// revoke forgets what was always allowed.
+func (in invocation) revoke(which string) (string, error) {
+	switch {
+	case in.Revoke == nil:
+		return "", &CommandError{"nothing is remembered here"}
+	case which == "":
+		return "", &CommandError{"say which: /permissions revoke N, with a number of the list, or /permissions revoke all"}
+	}
+	text, err := in.Revoke(which)
+	if err != nil {
+		return "", &CommandError{err.Error()}
+	}
+	return text, nil
 }
 
 // aligned writes a table as text in columns.

@@ -63,6 +63,9 @@ type Config struct {
 	Child *Subtask
 	// Permissions, which may be nil, shows the permissions in force.
 	Permissions func() show.Table
+	// Revoke, which may be nil, forgets what was always allowed: a number of
+	// that list, or all.
+	Revoke func(which string) (string, error)
 	// Desk is whom commands turn to that concern more than the conversation.
 	Desk  Desk
 	NewID func(prefix string) string

@@ -82,6 +82,23 @@ func (o Opinion) Waivable() bool {
 	return len(o.Reasons) > 0
 }
 
+// A Scope is how far an answer reaches that is remembered.
+type Scope string
+
+// The scopes, by the option that a person chooses them with.
+const (
+	ThisSession Scope = "session"
+	ThisProject Scope = "always" // until it is revoked
+	BelowFolder Scope = "below"  // edits below a folder, this session
+)
+
+// Offer is what saying "always" would remember, in words for the person who is
+// asked.
+type Offer struct {
+	Scope Scope
+	What  string
+}
+
 // A Policy gives its opinion on one case. An error counts as a denial.
 type Policy interface {
 	Judge(ctx context.Context, c Case) (Opinion, error)

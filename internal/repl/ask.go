@@ -47,6 +47,27 @@ type dialogue struct {
 	ask
 	at    int // the part under way, if it is asked part by part
 	parts []uip.Response
+	whole bool // all of what is to be approved has been shown
+}
+
+// secondLook is the card with nothing left out, and what to say about it, if
+// the person wants to see that or must: nobody says yes to what they were not
+// shown. It is empty where the line is an answer.
+func (d *dialogue) secondLook(cards term.Cards, words term.Words, line string) string {
+	q := d.current()
+	wants := slices.Contains(view, strings.ToLower(strings.TrimSpace(line))) && q.Purpose == uip.ConfirmRiskyAction
+	a, ok := read(q, line)
+	agrees := ok && (a.Option != uip.Reject || len(a.Parts) > 0)
+	if !wants && (d.whole || !agrees || !cards.Hides(q)) {
+		return ""
+	}
+	d.whole = true
+	cards.Whole = true
+	text := cards.Draw(q)
+	if !wants {
+		text += "\n" + words.T("Parts of this were not shown before. Here is all of it; please answer once more.")
+	}
+	return text
 }
 
 // inParts reports whether the parts are asked one after the other. An approval
@@ -107,6 +128,9 @@ func (r *REPL) answered(line string, draft lineedit.Draft) error {
 	if err := r.commit(r.answer.Prompt, draft); err != nil {
 		return err
 	}
+	if text := d.secondLook(r.render.Cards(), r.Words, line); text != "" {
+		return r.render.Insert(text)
+	}
 	a, ok := read(q, line)
 	if !ok {
 		return r.Say(r.Palette.Paint(warn, hint(r.Words, q)))
@@ -142,18 +166,27 @@ func hint(words term.Words, q uip.Request) string {
 	switch {
 	case q.Kind == uip.Composite:
 		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
+	case offers(q, uip.Below):
+		return words.T("answer y, n, s, a or d; n may be followed by a reason")
 	case offers(q, uip.Always):
-		return words.T("answer y, n or always; n may be followed by a reason")
+		return words.T("answer y, n, s or a; n may be followed by a reason")
 	}
 	return words.T("answer y or n; n may be followed by a reason")
 }
 
-// The words people say yes, no and always with.
+// The words people say yes and no with, and what they say to see all of it.
 var (
-	yes    = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
-	no     = []string{"n", "no", "否", "不", "不行", "拒绝"}
-	always = []string{"a", "always", "总是", "始终", "一直"}
+	yes  = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
+	no   = []string{"n", "no", "否", "不", "不行", "拒绝"}
+	view = []string{"v", "view", "all", "全部", "查看", "看"}
 )
+
+// remembered are the words people say a yes with that is remembered.
+var remembered = map[string][]string{
+	uip.Always:  {"a", "always", "总是", "始终", "一直"},
+	uip.Session: {"s", "session", "本次", "本次会话", "会话"},
+	uip.Below:   {"d", "dir", "below", "目录", "此目录"},
+}
 
 // read makes an answer of a line.
 func read(q uip.Request, line string) (uip.Response, bool) {
@@ -181,10 +214,13 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 	switch {
 	case slices.Contains(yes, word) && rest == "":
 		return uip.Response{Option: uip.Approve}, true
-	case slices.Contains(always, word) && rest == "" && offers(q, uip.Always):
-		return uip.Response{Option: uip.Always}, true
 	case slices.Contains(no, word):
 		return uip.Response{Option: uip.Reject, Comment: rest}, true
+	}
+	for option, said := range remembered {
+		if slices.Contains(said, word) && rest == "" && offers(q, option) {
+			return uip.Response{Option: option}, true
+		}
 	}
 	return uip.Response{}, false
 }

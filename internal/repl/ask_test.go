@@ -22,6 +22,7 @@ func approval(id string, options ...string) uip.Request {
 
 var (
 	lasting = approval("q", uip.Approve, uip.Always, uip.Reject)
+	edit    = approval("q", uip.Approve, uip.Session, uip.Always, uip.Below, uip.Reject)
 	once    = approval("q", uip.Approve, uip.Reject)
 	card    = uip.Request{
 		ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Options: once.Options,
@@ -58,6 +59,10 @@ func TestAnswers(t *testing.T) {
 		{"no with a reason", "No, use b", once, because("use b"), true},
 		{"no with a reason in Chinese", "不，用 b", once, because("用 b"), true},
 		{"always", "always", lasting, always, true},
+		{"for this session", "s", edit, uip.Response{Option: uip.Session}, true},
+		{"for this session in Chinese", "本次会话", edit, uip.Response{Option: uip.Session}, true},
+		{"below a folder", "D", edit, uip.Response{Option: uip.Below}, true},
+		{"below a folder where it is not offered", "d", lasting, uip.Response{}, false},
 		{"always where it is not offered", "always", once, uip.Response{}, false},
 		{"always, but", "a b", lasting, uip.Response{}, false},
 		{"nothing", "  ", once, uip.Response{}, false},
@@ -97,7 +102,7 @@ func FuzzAnswers(f *testing.F) {
 			if ok && a.Option == uip.Approve && !slices.Contains(yes, word) {
 				t.Errorf("%q was taken for yes", line)
 			}
-			if ok && a.Option == uip.Always && (!slices.Contains(always, word) || !offers(q, uip.Always)) {
+			if ok && a.Option == uip.Always && (!slices.Contains(remembered[uip.Always], word) || !offers(q, uip.Always)) {
 				t.Errorf("%q was taken for always", line)
 			}
 		}

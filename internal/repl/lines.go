@@ -124,7 +124,7 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 		if d.inParts() {
 			text = l.Render.Cards().Question(d.current(), d.at+1, len(q.Parts))
 		}
-		a, err := l.answer(ctx, text, d.current())
+		a, err := l.answer(ctx, text, &d)
 		if err != nil || !d.inParts() {
 			return a, err
 		}
@@ -137,14 +137,18 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 
 // answer reads lines until one is an answer. Where nothing can be read any
 // more the question stays open.
-func (l *Lines) answer(ctx context.Context, text string, q uip.Request) (uip.Response, error) {
-	for {
+func (l *Lines) answer(ctx context.Context, text string, d *dialogue) (uip.Response, error) {
+	for q := d.current(); ; {
 		line, err := l.ask(ctx, text+"\n> ")
 		if ctx.Err() != nil {
 			return uip.Response{}, context.Cause(ctx)
 		}
 		if err != nil {
 			return uip.Response{}, uip.ErrParked
+		}
+		if all := d.secondLook(l.Render.Cards(), l.Words, line); all != "" {
+			text = all
+			continue
 		}
 		a, ok := read(q, line)
 		a.ID, a.Author = q.ID, "user"

@@ -11,20 +11,22 @@ import (
 	"coder/internal/chat"
 	"coder/internal/event"
 	"coder/internal/render/term"
+	"coder/internal/show"
 	"coder/internal/stdio"
 	"coder/internal/uip"
 )
 
 // asking is a session that asks before it answers.
 type asking struct {
-	person uip.Interactor
-	heard  []string
+	person  uip.Interactor
+	content show.Block
+	heard   []string
 }
 
 func (s *asking) Run(ctx context.Context, input string, out event.Sink) (string, error) {
 	s.heard = append(s.heard, input)
 	a, err := s.person.Ask(ctx, uip.Request{
-		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "bash rm x"},
+		ID: "q", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "bash rm x", Content: s.content},
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes"}, {ID: uip.Reject, Label: "No"}},
 	})
 	if err != nil {
@@ -61,5 +63,42 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	}
 	if strings.Contains(out.String(), "\x1b") {
 		t.Errorf("an escape sequence was sent: %q", out.String())
+	}
+}
+
+// A yes to a card that leaves something out is taken only once all of it was
+// shown.
+func TestAYesToWhatIsHiddenNeedsASecondLook(t *testing.T) {
+	long := strings.Repeat("echo a\n", 45) + "rm -rf hidden\n" + strings.Repeat("echo b\n", 45)
+	for _, tt := range []struct {
+		name, typed, heard string
+		shown              int
+	}{
+		{"yes", "go\ny\ny\n", "go|approve ", 1},
+		{"view, then yes", "go\nv\ny\n", "go|approve ", 1},
+		{"view twice", "go\nview\n查看\nn\n", "go|reject ", 2},
+		{"no", "go\nn\n", "go|reject ", 0},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			var out bytes.Buffer
+			s := &asking{content: show.Code{Lang: "sh", Source: long}}
+			l := &Lines{
+				In: stdio.NewReader(strings.NewReader(tt.typed)), Printer: &out, Words: term.English{}, Render: term.New(term.Options{Out: &out}), Dir: "/w",
+				Session: func() Session { return s }, Status: func() (string, string) { return "m", "build" },
+			}
+			s.person = l
+			if err := l.Run(t.Context(), "", false); err != nil {
+				t.Fatal(err)
+			}
+			if got := strings.Join(s.heard, "|"); got != tt.heard {
+				t.Errorf("heard %q", got)
+			}
+			if n := strings.Count(out.String(), "rm -rf hidden"); n != tt.shown {
+				t.Errorf("all of it was shown %d times, want %d:\n%s", n, tt.shown, out.String())
+			}
+			if !strings.Contains(out.String(), "v = view all of it") {
+				t.Error("the card does not say how to see it")
+			}
+		})
 	}
 }

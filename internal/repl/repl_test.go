@@ -18,6 +18,7 @@ import (
 
 	"coder/internal/event"
 	"coder/internal/render/term"
+	"coder/internal/show"
 	"coder/internal/tty"
 	"coder/internal/uip"
 )
@@ -155,9 +156,35 @@ func TestAnAnswerGoesBackToWhoAsked(t *testing.T) {
 	d.keys("go\r")
 	d.sees("[APPROVAL]")
 	d.keys("perhaps\r")
-	d.sees("answer y, n or always")
+	d.sees("answer y, n, s or a")
 	d.keys("n, not that\r")
 	if a := <-answers; a.Option != uip.Reject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
+		t.Errorf("answered %+v", a)
+	}
+	d.sees("/w> ")
+}
+
+func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
+	answers := make(chan uip.Response, 1)
+	q := approval("q", uip.Approve, uip.Reject)
+	q.Display.Content = show.Code{Lang: "sh", Source: strings.Repeat("echo a\n", 45) + "rm hidden\n" + strings.Repeat("echo b\n", 45)}
+	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+		a, err := face.Ask(ctx, q)
+		answers <- a
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("v = view all of it")
+	d.keys("y\r")
+	d.sees("please answer once more")
+	select {
+	case a := <-answers:
+		t.Fatalf("the first yes was taken: %+v", a)
+	default:
+	}
+	d.keys("y\r")
+	if a := <-answers; a.Option != uip.Approve {
 		t.Errorf("answered %+v", a)
 	}
 	d.sees("/w> ")

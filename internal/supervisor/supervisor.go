@@ -69,6 +69,11 @@ type Engine struct {
 	ModeChosen bool
 	// Permissions, if set, shows the permissions in force.
 	Permissions func() show.Table
+	// Revoke, if set, forgets what was always allowed: a number of the list that
+	// Permissions shows, or all.
+	Revoke func(which string) (string, error)
+	// Heard, if set, is told what the person said, as they said it.
+	Heard func(words string)
 	// Todos, if set, is the list of things to do.
 	Todos func() []event.Todo
 	// Files, if set, is where checks of edited work are chosen from.
@@ -181,7 +186,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Todos: ss.engine.Todos, Files: ss.engine.Files, Lore: ss.engine.Lore, Desk: ss.engine.desk(), Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Revoke: ss.engine.Revoke, Todos: ss.engine.Todos, Files: ss.engine.Files, Lore: ss.engine.Lore, Desk: ss.engine.desk(), Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
 	if ss.engine.Delegate != nil {
 		ss.engine.Delegate(ss.Spawn)
@@ -298,7 +303,16 @@ func (s *Session) Run(ctx context.Context, input string, out event.Sink) (string
 		return "", err
 	}
 	s.crew.begin(out, nil)
+	s.heard(input)
 	return s.orch.RunInput(ctx, input, out)
+}
+
+func (s *Session) heard(words ...string) {
+	for _, w := range words {
+		if s.engine.Heard != nil {
+			s.engine.Heard(w)
+		}
+	}
 }
 
 // SwitchMode changes the mode of the session.
@@ -314,7 +328,9 @@ func (s *Session) Steer(take func() []string) { s.steer.Store(&take) }
 
 func (s *Session) steered() []string {
 	if take := s.steer.Load(); take != nil {
-		return (*take)()
+		words := (*take)()
+		s.heard(words...)
+		return words
 	}
 	return nil
 }

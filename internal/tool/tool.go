@@ -64,6 +64,9 @@ type Plan struct {
 	Confined string
 	// Unconfined is set if the call asks to be let out of those bounds.
 	Unconfined bool
+	// Sends says what the call would hand to another machine besides asking it
+	// for a page; empty if nothing.
+	Sends string
 	// Line is the reading of the command line that the call would run, if one
 	// was made. Whatever decides about the line, confines it or guards it looks
 	// at this one value, so that what was judged is what runs.

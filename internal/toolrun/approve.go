@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"coder/internal/chat"
@@ -85,8 +86,8 @@ func (r *run) heed(ctx context.Context, a *admission, answer uip.Response) {
 	a.by = answer.Author
 	switch {
 	case answer.Option == uip.Approve:
-	case answer.Option == uip.Always && a.opinion.Waivable() && r.Memory != nil:
-		if err := r.Memory.Add(ctx, a.policyCase()); err != nil {
+	case r.offers(a, policy.Scope(answer.Option)):
+		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
 			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
 		}
 	default:
@@ -102,17 +103,36 @@ func (r *run) heed(ctx context.Context, a *admission, answer uip.Response) {
 func (r *run) card(as []*admission) uip.Request {
 	q := uip.Request{
 		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction,
-		Display: uip.Display{Title: fmt.Sprintf("%d calls need approval", len(as))},
-		Options: []uip.Option{
-			{ID: uip.Approve, Label: "Yes to all, this once", Style: uip.Danger},
-			{ID: uip.Reject, Label: "No to all", Style: uip.Plain, Default: true},
-		},
+		Display: uip.Display{Title: fmt.Sprintf("%d calls need approval", len(as)), Metadata: make(map[string]string)},
+		Options: []uip.Option{{ID: uip.Approve, Label: "Yes to all, this once", Style: uip.Danger}},
 	}
+	what := make(map[policy.Scope][]string)
+	note := func(s policy.Scope, text string) {
+		if !slices.Contains(what[s], text) {
+			what[s] = append(what[s], text)
+		}
+	}
+	folders := false
 	for i, a := range as {
 		part := r.question(a)
 		part.ID = fmt.Sprintf("%s.%d", q.ID, i+1)
 		q.Parts = append(q.Parts, part)
+		offers := r.offersFor(a)
+		below := slices.ContainsFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.BelowFolder })
+		folders = folders || below
+		for _, o := range offers {
+			note(o.Scope, o.What)
+			if o.Scope == policy.ThisSession && !below {
+				note(policy.BelowFolder, o.What) // no folder, so as far as the session
+			}
+		}
 	}
+	for _, s := range scopes {
+		if all := strings.Join(what[s], ", "); all != "" && (s != policy.BelowFolder || folders) {
+			offer(&q, policy.Offer{Scope: s, What: all}, "Yes to all, and where it can be ")
+		}
+	}
+	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No to all", Style: uip.Plain, Default: true})
 	return q
 }
 
@@ -129,9 +149,8 @@ func (r *run) question(a *admission) uip.Request {
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
 		Digest:  a.digest(),
 	}
-	if what, ok := r.offer(a); ok {
-		q.Options = append(q.Options, uip.Option{ID: uip.Always, Label: "Yes, and always in this project: " + what})
-		q.Display.Metadata["remembers"] = what
+	for _, o := range r.offersFor(a) {
+		offer(&q, o, "Yes, and ")
 	}
 	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true})
 	return q
@@ -146,17 +165,46 @@ func (a *admission) digest() string {
 		Effects               []tool.Effect
 		Confined              string
 		Unconfined            bool
-	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, plan.Effects, plan.Confined, plan.Unconfined}))
+		Sends                 string
+	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, plan.Effects, plan.Confined, plan.Unconfined, plan.Sends}))
 	return hex.EncodeToString(sum[:])
 }
 
-// offer is what "always" would remember, if it may be said at all.
-func (r *run) offer(a *admission) (string, bool) {
-	if !a.opinion.Waivable() || r.Memory == nil {
-		return "", false
+// scopes are how far an answer may reach, the nearest first.
+var scopes = []policy.Scope{policy.ThisSession, policy.ThisProject, policy.BelowFolder}
+
+// offer adds a way to say yes that is remembered. What is remembered also
+// stands by itself, for whoever draws the question.
+func offer(q *uip.Request, o policy.Offer, yes string) {
+	label := map[policy.Scope]string{
+		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ", policy.BelowFolder: "always in this session: ",
+	}[o.Scope]
+	q.Options = append(q.Options, uip.Option{ID: string(o.Scope), Label: yes + label + o.What})
+	q.Display.Metadata[remembers(o.Scope)] = o.What
+}
+
+// remembers is where a question says what an answer of a scope would remember.
+func remembers(s policy.Scope) string {
+	if s == policy.ThisProject {
+		return "remembers"
 	}
-	what, err := r.Memory.Offer(a.policyCase())
-	return what, err == nil
+	return "remembers." + string(s)
+}
+
+// offersFor are the ways to say yes that are remembered, if there are any.
+func (r *run) offersFor(a *admission) []policy.Offer {
+	if !a.opinion.Waivable() || r.Memory == nil {
+		return nil
+	}
+	offers, err := r.Memory.Offers(a.policyCase())
+	if err != nil {
+		return nil
+	}
+	return offers
+}
+
+func (r *run) offers(a *admission, s policy.Scope) bool {
+	return slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == s })
 }
 
 // asker lets a running call put questions of its own. They belong to the call.

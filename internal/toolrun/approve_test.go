@@ -17,9 +17,11 @@ import (
 // memory remembers nothing but that it was told to.
 type memory func()
 
-func (memory) Offer(c policy.Case) (string, error) { return "uses of " + c.Tool, nil }
+func (memory) Offers(c policy.Case) ([]policy.Offer, error) {
+	return []policy.Offer{{Scope: policy.ThisSession, What: "uses of " + c.Tool}, {Scope: policy.ThisProject, What: "uses of " + c.Tool}}, nil
+}
 
-func (m memory) Add(context.Context, policy.Case) error { m(); return nil }
+func (m memory) Add(context.Context, policy.Case, policy.Scope) error { m(); return nil }
 
 // askWrites asks about whatever writes.
 var askWrites = policy.Func(func(_ context.Context, c policy.Case) (policy.Opinion, error) {
@@ -88,6 +90,54 @@ func TestSeveralCallsThatNeedApprovalAreOneCard(t *testing.T) {
 				t.Errorf("%d calls on record in:\n%s", n, got)
 			}
 		})
+	}
+}
+
+// choosy offers more for some tools than for others.
+type choosy map[string][]policy.Scope
+
+func (c choosy) Offers(p policy.Case) (offers []policy.Offer, err error) {
+	for _, s := range c[p.Tool] {
+		offers = append(offers, policy.Offer{Scope: s, What: string(s) + " " + p.Tool})
+	}
+	if len(offers) == 0 {
+		return nil, errors.New("asked about every time")
+	}
+	return offers, nil
+}
+
+func (c choosy) Add(_ context.Context, p policy.Case, s policy.Scope) error {
+	c["added"] = append(c["added"], s+" "+policy.Scope(p.Tool))
+	return nil
+}
+
+func TestOneAnswerForACardIsRememberedWhereItCanBe(t *testing.T) {
+	for option, want := range map[string]string{uip.Always: "always edit, always bash", uip.Session: "session edit, session bash", uip.Below: "below edit, session bash", uip.Approve: ""} {
+		b := newBench(t)
+		for _, name := range []string{"edit", "bash", "risky"} {
+			b.add(name, tool.Write, b.fine(name))
+		}
+		m := choosy{"edit": {policy.ThisSession, policy.ThisProject, policy.BelowFolder}, "bash": {policy.ThisSession, policy.ThisProject}}
+		b.runner.Policy, b.runner.Memory = askWrites, m
+		b.round.Person = uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			meta := q.Display.Metadata
+			if meta["remembers"] != "always edit, always bash" || meta["remembers.session"] != "session edit, session bash" || meta["remembers.below"] != "below edit, session bash" {
+				t.Errorf("the card says %v", meta)
+			}
+			a := uip.Response{ID: q.ID, Author: "user", Option: option}
+			return a, uip.Check(q, a)
+		})
+		got, err := b.run(t.Context(), "edit a", "bash b", "risky c")
+		if err != nil || strings.Count(lines(got, "run"), "run ") != 3 {
+			t.Errorf("%s: %v\n%s", option, err, got)
+		}
+		var added []string
+		for _, s := range m["added"] {
+			added = append(added, string(s))
+		}
+		if strings.Join(added, ", ") != want {
+			t.Errorf("%s: remembered %v, want %s", option, added, want)
+		}
 	}
 }
 

@@ -46,10 +46,10 @@ type Runner struct {
 
 // A Memory remembers calls that a person said "always" to.
 type Memory interface {
-	// Offer says what would be remembered of a call, in words for the person.
-	// The error says why it cannot be.
-	Offer(policy.Case) (string, error)
-	Add(context.Context, policy.Case) error
+	// Offers say what would be remembered of a call, in words for the person, by
+	// how far it would reach. The error says why nothing can be.
+	Offers(policy.Case) ([]policy.Offer, error)
+	Add(context.Context, policy.Case, policy.Scope) error
 }
 
 // A Keeper makes changes reversible. It is asked about every call that is not

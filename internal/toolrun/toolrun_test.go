@@ -287,11 +287,11 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 		result  string
 		always  int
 	}{
-		{"yes", []policy.Reason{lasting}, uip.Response{Option: uip.Approve, Author: "user"}, "approve always reject", true, `{"ok":true,"x":"a"}`, 0},
-		{"always", []policy.Reason{lasting}, uip.Response{Option: uip.Always, Author: "user"}, "approve always reject", true, `{"ok":true,"x":"a"}`, 1},
-		{"no", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user"}, "approve always reject", false,
+		{"yes", []policy.Reason{lasting}, uip.Response{Option: uip.Approve, Author: "user"}, "approve session always reject", true, `{"ok":true,"x":"a"}`, 0},
+		{"always", []policy.Reason{lasting}, uip.Response{Option: uip.Always, Author: "user"}, "approve session always reject", true, `{"ok":true,"x":"a"}`, 1},
+		{"no", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user"}, "approve session always reject", false,
 			`{"ok":false,"error":"denied: refused by the user","denied":true}`, 0},
-		{"no, and why", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user", Comment: "use b"}, "approve always reject", false,
+		{"no, and why", []policy.Reason{lasting}, uip.Response{Option: uip.Reject, Author: "user", Comment: "use b"}, "approve session always reject", false,
 			`{"ok":false,"error":"denied: refused by the user: use b","denied":true}`, 0},
 		{"a risk cannot be waived for good", []policy.Reason{lasting, risk}, uip.Response{Option: uip.Always, Author: "user"}, "approve reject", false,
 			`{"ok":false,"error":"denied: refused by the user","denied":true}`, 0},

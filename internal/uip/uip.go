@@ -45,10 +45,13 @@ const (
 	Generic            Purpose = "generic"
 )
 
-// Options of a [Confirm] request.
+// Options of a [Confirm] request. Those between are yes, and remembered: for
+// this session, in this project, for every edit below a folder.
 const (
 	Approve = "approve"
+	Session = "session"
 	Always  = "always"
+	Below   = "below"
 	Reject  = "reject"
 )
 
@@ -171,7 +174,14 @@ func (a Response) Part(q Request) Response {
 			return p
 		}
 	}
-	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: a.Option, Input: a.Input, Comment: a.Comment}
+	option := a.Option
+	if option == Below && !q.offers(option) {
+		option = Session // as far as the folder reaches
+	}
+	if (option == Session || option == Always) && !q.offers(option) {
+		option = Approve // yes to all, remembered where it can be
+	}
+	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment}
 }
 
 // An Interactor answers questions.

@@ -47,19 +47,21 @@ func (w *walker) run(args []arg) {
 	}
 	name := family(base(args[0].text))
 	if onlyHelp(args) || asksVersion(args) {
-		if !asksVersion(args) {
+		if w.report.Simple[at].ReadOnly = asksVersion(args); !asksVersion(args) {
 			w.changes(shortly(args))
 		}
 		return
 	}
+	w.knownHarm(name, args)
 	only, wraps := w.special(name, args)
 	if !wraps {
-		w.plainCommand(name, args)
+		w.report.Simple[at].ReadOnly = w.plainCommand(name, args)
 		return
 	}
-	if !only || !properName(args[0].text) {
+	if only = only && properName(args[0].text); !only {
 		w.changes(shortly(args))
 	}
+	w.report.Simple[at].ReadOnly = only
 	if len(w.report.Simple) > at+1 {
 		w.report.Simple[at].Wraps = true
 	}
@@ -81,15 +83,18 @@ func (w *walker) special(name string, args []arg) (only, ok bool) {
 	return false, false
 }
 
-// plainCommand judges a command that, as far as is known, runs no other.
-func (w *walker) plainCommand(name string, args []arg) {
+// plainCommand judges a command that, as far as is known, runs no other, and
+// reports whether it only reads.
+func (w *walker) plainCommand(name string, args []arg) bool {
 	switch name {
 	case "cd", "pushd", "popd":
 		if name != "cd" {
 			w.changes(shortly(args))
 		}
-		w.cd(args)
-		return
+		return w.cd(args) && name == "cd"
+	}
+	if name == "tee" {
+		return w.tee(args)
 	}
 	if arithmetic[name] {
 		for _, a := range args[1:] {
@@ -97,9 +102,11 @@ func (w *walker) plainCommand(name string, args []arg) {
 		}
 	}
 	w.dangers(name, args)
-	if !readsOnly(name, args) {
+	reads := readsOnly(name, args)
+	if !reads {
 		w.changes(shortly(args))
 	}
+	return reads
 }
 
 // shortly is how a command is called where all of it would be too much: its
@@ -116,6 +123,9 @@ var arithmetic = set("test [ printf read unset wait declare typeset local export
 
 func (w *walker) record(args []arg) int {
 	c := Command{Exact: true, Args: make([]string, 0, len(args)-1)}
+	if !w.lost && len(w.dirs) == 1 {
+		c.Dir = w.dirs[0]
+	}
 	if args[0].exact() {
 		c.Name = args[0].text
 	}
@@ -174,6 +184,7 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 	}
 	if a.Name == nil || a.Naked {
 		w.changes("it sets variables")
+		w.report.Sets = append(w.report.Sets, "variables")
 		return
 	}
 	if a.Append || a.Array != nil || a.Index != nil {
@@ -185,6 +196,9 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 }
 
 func (w *walker) variable(name string, value arg) {
+	if !value.exact() || !onlyReports(name) {
+		w.report.Sets = append(w.report.Sets, name)
+	}
 	switch {
 	case name == "LANG" || strings.HasPrefix(name, "LC_") || name == "NO_COLOR":
 		if !value.exact() || strings.ContainsAny(value.text, "/ %") {
@@ -204,6 +218,13 @@ func (w *walker) variable(name string, value arg) {
 		w.changes("it sets " + plain(name))
 	}
 }
+
+// onlyReports reports whether a variable decides no more than how a program
+// talks, or for what it builds.
+func onlyReports(name string) bool { return reporting[name] || strings.HasPrefix(name, "LC_") }
+
+var reporting = set("LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE LOG_LEVEL NODE_ENV RUST_BACKTRACE RUST_LOG " +
+	"PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED")
 
 // loaders are the variables whose value is code that others run.
 var loaders = set("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV")

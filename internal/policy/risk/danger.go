@@ -57,13 +57,13 @@ var dangerous = map[string]danger{
 func named(name string) bool {
 	name = base(name)
 	_, ok := dangerous[name]
-	return ok || strings.HasPrefix(name, "mkfs") || partly[name] != nil
+	return ok || name == "tee" || strings.HasPrefix(name, "mkfs") || partly[name] != nil
 }
 
 // partly are the commands of which only some uses are dangerous.
 var partly = map[string]func(*walker, []arg){
 	"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
-	"tee": (*walker).tee, "cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
+	"cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
 	"sort": (*walker).sortOutput, "kill": (*walker).kill, "make": (*walker).make, "gmake": (*walker).make,
 	"ifconfig": (*walker).network, "route": (*walker).network, "dmesg": (*walker).logs, "journalctl": (*walker).logs,
 	"ss": (*walker).sockets, "fuser": (*walker).users, "sysctl": (*walker).settings,
@@ -206,14 +206,16 @@ func (w *walker) systemctl(args []arg) {
 	}
 }
 
-func (w *walker) tee(args []arg) {
+// tee does no more than write to the files it is given.
+func (w *walker) tee(args []arg) bool {
 	fs, files, ok := known("aip", "", "append ignore-interrupts output-error[=").interspersed(args[1:])
-	if !ok {
+	if !ok || !properName(args[0].text) {
 		w.changes(shortly(args))
 	}
 	for _, a := range files {
-		w.writes(a, !has(fs, "a", "append"))
+		w.redirected(a, !has(fs, "a", "append"))
 	}
+	return ok && properName(args[0].text)
 }
 
 // copies looks only at where the last operand leads: copying over a file of the

@@ -33,7 +33,7 @@ func (w *walker) git(args []arg) bool {
 	}
 	sub, operands := rest[0].text, rest[1:]
 	w.gitRuns(sub, operands)
-	if why := discards(sub, operands); why != "" {
+	if why := w.discards(sub, operands); why != "" {
 		w.find(Approve, why, joined(args))
 	}
 	if !w.gitReads(fs, sub, operands) {
@@ -133,35 +133,75 @@ func indexOf(args []arg, word string) int {
 	return slices.IndexFunc(args, func(a arg) bool { return a.is(word) })
 }
 
-// discards says what work a git command would throw away; empty if none.
-func discards(sub string, args []arg) string {
+// discards says what work a git command would throw away or rewrite; empty if
+// none.
+func (w *walker) discards(sub string, args []arg) string {
+	const uncommitted, history = "discards changes that are not committed", "rewrites history"
 	switch sub {
 	case "reset":
-		return when(anyIs(args, "--hard", "--merge"), "discards changes that are not committed")
+		return when(longOption(args, "--hard", "--merge", "--keep"), uncommitted)
 	case "clean":
 		return when(letter(args, "f", "--force") && !letter(args, "n", "--dry-run"), "removes files that are not tracked")
 	case "checkout":
-		return when(letter(args, "f", "--force") || anyIs(args, "--", ".") || anyIs(args, "--pathspec-from-file"), "discards changes that are not committed")
+		if letter(args, "B", "") {
+			return history
+		}
+		return when(letter(args, "f", "--force") || anyIs(args, "--", ".") || longOption(args, "--pathspec-from-file", "--ours", "--theirs") || w.namesFile(args), uncommitted)
 	case "switch":
-		return when(letter(args, "f", "--force") || anyIs(args, "--discard-changes"), "discards changes that are not committed")
+		if letter(args, "C", "--force-create") {
+			return history
+		}
+		return when(letter(args, "f", "--force") || longOption(args, "--discard-changes"), uncommitted)
 	case "restore":
-		return when(!letter(args, "S", "--staged") || letter(args, "W", "--worktree"), "discards changes that are not committed")
+		return when(!letter(args, "S", "--staged") || letter(args, "W", "--worktree"), uncommitted)
+	case "checkout-index", "read-tree":
+		return when(letter(args, "fu", "--reset") || longOption(args, "--force"), uncommitted)
 	case "stash":
 		return when(len(args) > 0 && args[0].is("drop", "clear"), "discards stashed changes")
 	case "branch":
-		return when(letter(args, "D", "") || letter(args, "d", "--delete") && letter(args, "f", "--force"), "deletes a branch that may not be merged")
+		return when(letter(args, "DM", "") || letter(args, "dmf", "--delete") && letter(args, "f", "--force"), "deletes a branch that may not be merged")
+	case "tag":
+		return when(letter(args, "df", "--delete") || longOption(args, "--force"), history)
+	case "commit":
+		return when(longOption(args, "--amend"), history)
+	case "rm":
+		return when(letter(args, "f", "--force"), uncommitted)
 	case "push":
-		return when(letter(args, "fd", "--force") || anyIs(args, "--mirror", "--delete", "--prune") || withPrefix(args, "--force", "+", ":"), "rewrites what others have")
+		return when(letter(args, "fd", "--force") || longOption(args, "--mirror", "--delete", "--prune", "--force-with-lease", "--force-if-includes", "--receive-pack", "--exec") ||
+			slices.ContainsFunc(operandsOnly(args), func(a arg) bool { return strings.HasPrefix(a.text, "+") || strings.HasPrefix(a.text, ":") }), "rewrites what others have")
 	case "reflog", "update-ref":
-		return when(anyIs(args, "expire", "delete", "-d"), "discards history")
-	case "filter-branch", "filter-repo":
-		return "rewrites history"
+		return when(anyIs(args, "expire", "delete", "-d", "--stdin"), "discards history")
+	case "filter-branch", "filter-repo", "replace", "fast-import":
+		return history
 	case "gc", "prune":
 		return when(withPrefix(args, "--prune=now", "--prune=all") || sub == "prune", "discards history")
 	case "worktree":
 		return when(anyIs(args, "remove") && letter(args, "f", "--force"), "removes a work tree with its changes")
+	case "submodule":
+		return when(anyIs(args, "deinit") && letter(args, "f", "--force"), uncommitted)
+	case "lfs":
+		return when(anyIs(args, "prune"), "discards history")
 	}
 	return ""
+}
+
+// namesFile reports whether an operand of git checkout is a file here rather
+// than a branch: its changes would be gone.
+func (w *walker) namesFile(args []arg) bool {
+	if letter(args, "b", "--orphan") || longOption(args, "--detach", "--track") {
+		return false
+	}
+	return slices.ContainsFunc(operandsOnly(args), func(a arg) bool {
+		return a.exact() && slices.ContainsFunc(w.places(a), w.facts.exists)
+	})
+}
+
+// longOption reports whether one of these is given, whole or cut short.
+func longOption(args []arg, longs ...string) bool {
+	return slices.ContainsFunc(args, func(a arg) bool {
+		name, _, _ := strings.Cut(a.text, "=")
+		return len(name) > 2 && strings.HasPrefix(name, "--") && slices.ContainsFunc(longs, func(l string) bool { return strings.HasPrefix(l, name) })
+	})
 }
 
 func when(yes bool, why string) string {
@@ -178,7 +218,7 @@ func letter(args []arg, letters, long string) bool {
 		if a.is("--") {
 			return false
 		}
-		if long != "" && a.is(long) || a.exact() && a.option() && a.text[1] != '-' && strings.ContainsAny(a.text[1:], letters) {
+		if long != "" && longOption([]arg{a}, long) || a.exact() && a.option() && a.text[1] != '-' && strings.ContainsAny(a.text[1:], letters) {
 			return true
 		}
 	}

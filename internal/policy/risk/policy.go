@@ -23,6 +23,9 @@ func judgeOf(facts Facts, commands bool) policy.Policy {
 		for _, e := range c.Plan.Effects {
 			o.ReadOnly = judge(&o, c.Plan, e, facts, commands) && o.ReadOnly
 		}
+		if c.Plan.Sends != "" && commands {
+			object(&o, policy.Ask, "sends "+plain(c.Plan.Sends)+" to another machine")
+		}
 		if c.Plan.Unconfined {
 			object(&o, policy.Ask, "runs outside the sandbox: nothing but your own rights limits what it can change")
 		}
@@ -46,7 +49,7 @@ func judge(o *policy.Opinion, p tool.Plan, e tool.Effect, facts Facts, commands 
 		}
 		return r.ReadOnly
 	case tool.Write:
-		if what := Protected(e.Target); what != "" {
+		if what := facts.protected(facts.at(e.Target)); what != "" {
 			object(o, policy.Ask, "writes to "+what+": "+plain(e.Target))
 		}
 	case tool.Read:

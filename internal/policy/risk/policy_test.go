@@ -52,55 +52,6 @@ func TestTheReasonNamesTheDangerousCommand(t *testing.T) {
 	}
 }
 
-func TestWhatAlwaysRemembers(t *testing.T) {
-	tests := []struct{ command, want string }{
-		{"ls -l", "ls"},
-		{"go test ./... | tail -3 && go vet", "go tail"},
-		{"./scripts/build.sh", "./scripts/build.sh"},
-		{"make 2>/dev/null", "make"},
-		{"cargo build; cargo test", "cargo"},
-		{"npm test", "npm"},
-		{"cp a b && sort a", "cp sort"},
-		{"find . -name x | wc -l", "find wc"},
-		{"f() { go build; }", "go"},
-		{"[[ -f go.mod ]] && make", "[[ make"},
-		{"pythonic x && nodemon5", "pythonic nodemon5"},
-		{"x=1; make $x", "make"},
-		{"dmesg -T | tail", "dmesg tail"},
-	}
-	for _, tt := range tests {
-		names, err := risk.Names(risk.Analyse(tt.command, facts()))
-		if err != nil || strings.Join(names, " ") != tt.want {
-			t.Errorf("%q: %q %v, want %q", tt.command, names, err, tt.want)
-		}
-	}
-	for _, command := range []string{
-		"rm a", "sh x.sh", "bash -c ls", "python3 x.py", "node x.js", "env A=1 make", "xargs wc", "sudo make", "git status", "/usr/bin/git log",
-		"./git", "timeout 5 make", "eval ls", "make > new.txt", "echo $(date)", "ls '", "$X", "A=1", "awk 1", "source x", "nice make", "find . -exec make ;", "npm exec make", "ssh host ls",
-		"python3.12 x.py", "python3.12", "node20 x.js", "perl5.36 x.pl", "/usr/bin/ruby3.2 x.rb", "bash5 x.sh", "lua5.4 x.lua", "php8.1 x.php", "python.exe x.py",
-		"bwrap ls", "gdb ./a.out", "lldb ./a.out", "strace ls", "perf stat ls", "coder", "./coder --version", "/opt/bin/coder -h", "f() { go build; }; f", "g() { ls; }; go vet && g",
-		"killall -l", "pkill x", "iptables -L", "nft list ruleset", "ip a", "ifconfig", "kubectl get pods", "helm list", "terraform plan", "docker ps", "podman ps",
-		"systemctl status x", "service x status", "crontab -l", "at -l", "sqlite3 a.db", "xargs wc", "awk '{ print }' a", "vim notes.txt", "nvim notes.txt",
-		":(){ :|:& };:", "make SHELL=x",
-	} {
-		if names, err := risk.Names(risk.Analyse(command, facts())); err == nil {
-			t.Errorf("%q would be remembered as %q", command, names)
-		}
-	}
-}
-
-func TestRememberedNamesCoverEveryPart(t *testing.T) {
-	names := []string{"go", "tail", "./git"}
-	for command, want := range map[string]bool{
-		"go build": true, "go test | tail": true, "go test && make": false, "go test; rm x": false, "go test > new": false,
-		"go test $(date)": false, "./go build": false, "git status": false, "./git status": false, "sudo go build": false, "": false,
-	} {
-		if got := risk.Remembered(names, risk.Analyse(command, facts())); got != want {
-			t.Errorf("%q: %v, want %v", command, got, want)
-		}
-	}
-}
-
 func TestPatternsMatchWholeCommands(t *testing.T) {
 	tests := []struct {
 		pattern, command string
@@ -146,8 +97,9 @@ func TestTheLongestPatternWinsForEveryPart(t *testing.T) {
 		{"env go run .", "go run *", policy.Deny},
 		{"env make", "*", policy.Ask},
 		{"sudo go test", "*", policy.Ask},
-		{"go test > new.txt", "*", policy.Ask},
-		{"ls >> new.txt", "*", policy.Ask},
+		{"go test > new.txt", "go *", policy.Allow}, // the file is judged by itself
+		{"go test > /tmp/new.txt", "*", policy.Ask},
+		{"ls >> $X", "*", policy.Ask},
 		{"go test 2>/dev/null", "go *", policy.Allow},
 		{"go test $(date)", "*", policy.Ask},
 		{"$X test", "go run *", policy.Deny},

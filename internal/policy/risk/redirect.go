@@ -2,6 +2,7 @@ package risk
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -43,7 +44,7 @@ func (w *walker) redirect(r *syntax.Redirect) {
 	case syntax.DplOut:
 		w.duplicates(r)
 		if !target.exact() {
-			w.changes("its output goes to a file")
+			w.changes(toFile)
 		} else if !isDescriptor(target.text) {
 			w.redirected(target, true)
 		}
@@ -65,12 +66,30 @@ func (w *walker) duplicates(r *syntax.Redirect) {
 	}
 }
 
+// redirected judges a file that output goes to. One of the workspace is written
+// as any other file is; anywhere else is more than that.
 func (w *walker) redirected(target arg, truncates bool) {
-	if !target.exact() || !isSink(target.text) {
+	switch {
+	case target.exact() && isSink(target.text):
+	case !target.exact() || slices.ContainsFunc(w.places(target), w.leadsOutside):
 		w.report.Redirected = true
+		w.writes(target, truncates)
+	default:
+		w.doesMore(toFile)
+		places := w.places(target)
+		w.report.Redirects = append(w.report.Redirects, places...)
+		w.writesAll(places, truncates)
 	}
-	w.writes(target, truncates)
 }
+
+// leadsOutside reports whether a path is not one of the workspace, or is a link
+// out of it.
+func (w *walker) leadsOutside(p string) bool {
+	return !path.IsAbs(p) || !w.facts.isInside(p) || !w.facts.isInside(w.facts.real(p))
+}
+
+// toFile is why a line that writes is not read-only.
+const toFile = "its output goes to a file"
 
 func isDescriptor(s string) bool {
 	return s == "-" || s != "" && strings.Trim(strings.TrimSuffix(s, "-"), "0123456789") == ""
@@ -116,7 +135,7 @@ func (w *walker) reads(a arg) {
 		return
 	}
 	if strings.HasPrefix(a.text, "/dev/tcp/") || strings.HasPrefix(a.text, "/dev/udp/") {
-		w.changes("it connects elsewhere") // to some shells
+		w.find(Approve, "connects to another machine", a.text) // to some shells
 	}
 	w.report.Reads = append(w.report.Reads, w.places(a)...)
 }
@@ -127,14 +146,17 @@ func (w *walker) writes(a arg, truncates bool) {
 	if a.exact() && isSink(a.text) {
 		return
 	}
-	w.changes("its output goes to a file")
+	w.changes(toFile)
 	if !a.exact() {
 		if truncates {
 			w.find(Approve, "overwrites a file that cannot be told beforehand", a.text)
 		}
 		return
 	}
-	places := w.places(a)
+	w.writesAll(w.places(a), truncates)
+}
+
+func (w *walker) writesAll(places []string, truncates bool) {
 	w.report.Writes = append(w.report.Writes, places...)
 	for _, p := range places {
 		w.writesTo(p, truncates)
@@ -142,7 +164,9 @@ func (w *walker) writes(a arg, truncates bool) {
 }
 
 func (w *walker) writesTo(p string, truncates bool) {
-	switch why := Protected(p); {
+	switch why := w.facts.protected(p); {
+	case strings.HasPrefix(p, "/dev/tcp/"), strings.HasPrefix(p, "/dev/udp/"):
+		w.find(Approve, "connects to another machine", p)
 	case isDisk(p):
 		w.find(Block, "writes to a disk or to memory", p)
 	case p == "/proc/sysrq-trigger":
@@ -197,22 +221,23 @@ const outside = "it goes outside the workspace, or where cannot be told"
 
 // cd follows the shell to another directory. It may fail, and the shell stay,
 // if there is no such directory yet.
-func (w *walker) cd(args []arg) {
+//
+// It reports whether the shell surely stays in the workspace.
+func (w *walker) cd(args []arg) (stays bool) {
 	w.arrived = nil
 	to, ok := destination(args)
 	if !ok {
 		w.lost = true
 		w.changes(outside)
-		return
+		return false
 	}
 	places := w.places(to)
+	stays = true
 	for _, p := range places {
-		switch {
-		case !path.IsAbs(p):
-			w.lost = true
+		w.lost = w.lost || !path.IsAbs(p)
+		if !path.IsAbs(p) || !w.facts.isInside(p) {
 			w.changes(outside)
-		case !w.facts.isInside(p):
-			w.changes(outside)
+			stays = false
 		}
 	}
 	places = absolute(places)
@@ -224,6 +249,7 @@ func (w *walker) cd(args []arg) {
 		}
 	}
 	w.dirs = places
+	return stays
 }
 
 // destination is the one operand of cd, if it can be told.

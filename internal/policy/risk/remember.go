@@ -1,8 +1,6 @@
 package risk
 
 import (
-	"errors"
-	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -10,40 +8,8 @@ import (
 	"coder/internal/policy"
 )
 
-// Names are the names of commands that "always" would remember for a line: all
-// that would run. The error says why it cannot be remembered.
-func Names(r Report) ([]string, error) {
-	switch {
-	case r.Level > None || r.Unknown:
-		return nil, errors.New("it is asked about every time")
-	case r.Substituted:
-		return nil, errors.New("part of it is only known when it runs")
-	case r.Redirected:
-		return nil, errors.New("its output goes to a file")
-	case len(r.Simple) == 0:
-		return nil, errors.New("it runs no command")
-	}
-	var names []string
-	for _, c := range r.Simple {
-		if forgettable(c) {
-			return nil, fmt.Errorf("%s can run or change anything, so it is asked about every time", plain(c.Name))
-		}
-		if !slices.Contains(names, c.Name) {
-			names = append(names, c.Name)
-		}
-	}
-	return names, nil
-}
-
-// Remembered reports whether every command of the line is among the names that
-// were remembered.
-func Remembered(names []string, r Report) bool {
-	would, err := Names(r)
-	return err == nil && !slices.ContainsFunc(would, func(n string) bool { return !slices.Contains(names, n) })
-}
-
-// forgettable reports whether a command is never remembered by its name: what
-// it does is decided by its words alone.
+// forgettable reports whether a command is never let pass by its name: what it
+// does is decided by its words alone.
 func forgettable(c Command) bool {
 	name := family(base(c.Name))
 	_, wraps := wrappers[name]

@@ -42,9 +42,12 @@ type Facts struct {
 	// path, runs nothing that the repository there configures. It fails if there
 	// are none.
 	ReadGit func(dir string) ([]gitsafe.Setting, error)
-	Home    string // absolute
-	Cwd     string // absolute: where the command would start
-	Bash    bool   // bash runs the line; otherwise any shell may
+	// Real is where an absolute path leads once links are followed; a path that
+	// leads nowhere yet is taken as far as it exists.
+	Real func(path string) string
+	Home string // absolute
+	Cwd  string // absolute: where the command would start
+	Bash bool   // bash runs the line; otherwise any shell may
 }
 
 func (f Facts) exists(p string) bool   { return f.Exists == nil || f.Exists(p) }
@@ -54,6 +57,12 @@ func (f Facts) readGit(p string) ([]gitsafe.Setting, error) {
 		return nil, errors.New("nothing is known of the repository")
 	}
 	return f.ReadGit(p)
+}
+func (f Facts) real(p string) string {
+	if f.Real == nil || !path.IsAbs(p) {
+		return p
+	}
+	return f.Real(p)
 }
 
 // Report is what a command line would do. It is made once for each call and
@@ -71,8 +80,16 @@ type Report struct {
 	Unknown bool
 	// Substituted is set if the output of a command becomes part of the line.
 	Substituted bool
-	// Redirected is set if output goes to a file.
+	// Redirected is set if output goes to a file that is not known, or not one
+	// of the workspace.
 	Redirected bool
+	// Redirects are the files of the workspace that output goes to, absolute:
+	// each is written like any other file. OnlyWrites is set if the line would
+	// be read-only without them.
+	Redirects  []string
+	OnlyWrites bool
+	// Sets are the variables it sets that may change what programs do.
+	Sets []string
 	// Simple holds every simple command that would run, a wrapper before what
 	// it wraps.
 	Simple []Command
@@ -81,6 +98,9 @@ type Report struct {
 	// Writes and Reads are the files it is known to open, where their names
 	// can be told: absolute, or as written if the directory is unknown.
 	Writes, Reads []string
+
+	facts Facts
+	more  bool // it does more than read and redirect
 }
 
 // Finding is one thing that speaks against running the line.
@@ -106,6 +126,9 @@ type Command struct {
 	Wraps bool // it runs another command, which follows
 	Fed   bool // it gets more words when it runs: names of files that another command finds
 
+	ReadOnly bool   // it is known to only read
+	Dir      string // where it runs, absolute; empty if that cannot be told
+
 	git   gitPlaces
 	local bool // it is a function that the line itself defines
 }
@@ -129,7 +152,7 @@ const (
 
 // Analyse judges a command line for the shell.
 func Analyse(command string, facts Facts) Report {
-	w := &walker{facts: facts, bash: facts.Bash, report: Report{Command: command, ReadOnly: true}}
+	w := &walker{facts: facts, bash: facts.Bash, report: Report{Command: command, ReadOnly: true, facts: facts}}
 	if facts.Cwd == "" {
 		w.lost = true
 	} else {
@@ -140,6 +163,7 @@ func Analyse(command string, facts Facts) Report {
 	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
 		w.changes("it runs no command that is known")
 	}
+	w.report.OnlyWrites = !w.report.more && len(w.report.Redirects) > 0
 	return w.report
 }
 
@@ -271,6 +295,13 @@ func (w *walker) unknown(text, where string) {
 // changes notes that the line does more than read, as far as is known, and the
 // first reason for it.
 func (w *walker) changes(why string) {
+	w.report.more = true
+	w.doesMore(why)
+}
+
+// doesMore notes that the line is not read-only, though it may do no more than
+// write to files that are known.
+func (w *walker) doesMore(why string) {
 	w.report.ReadOnly = false
 	w.report.Why = cmp.Or(w.report.Why, why, "it is not known")
 }

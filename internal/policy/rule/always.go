@@ -1,189 +1,327 @@
 package rule
 
 import (
+	"cmp"
 	"errors"
-	"fmt"
-	"net/url"
+	"path"
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
+	"coder/internal/secret"
 	"coder/internal/tool"
 )
 
-// Kept is what was remembered, as it is written down.
-type Kept struct {
-	Commands []string `json:"commands,omitempty"` // by name
-	Lines    []string `json:"lines,omitempty"`    // whole command lines
-	Reads    []string `json:"reads,omitempty"`    // files
-	Writes   []string `json:"writes,omitempty"`   // files
-	Hosts    []string `json:"hosts,omitempty"`
-	Tools    []string `json:"tools,omitempty"`
+// Grant is one thing a person said "always" to.
+type Grant struct {
+	Kind Kind   `json:"kind"`
+	What string `json:"what"`
+	// When it was said, and to what.
+	When time.Time `json:"when"`
+	Why  string    `json:"why"`
 }
 
-// Always is what a person said "always" to in one project. A nil Always knows
-// nothing.
+// Kind is the sort of a grant.
+type Kind string
+
+// The sorts of grants.
+const (
+	Command Kind = "command" // commands of a shape
+	Line    Kind = "line"    // one command line as it stands
+	Reading Kind = "read"    // one file
+	Changes Kind = "write"   // one file
+	Below   Kind = "below"   // the files below a folder
+	Host    Kind = "host"    // fetching from a host
+	Use     Kind = "tool"    // every use of a tool
+)
+
+// String is the grant as a person would say it.
+func (g Grant) String() string {
+	switch g.Kind {
+	case Command:
+		return "commands like " + g.What
+	case Line:
+		return "this exact command line: " + g.What
+	case Reading:
+		return "reading " + g.What
+	case Changes:
+		return "changes to " + g.What
+	case Below:
+		return "edits below " + g.What
+	case Host:
+		return "fetching from " + g.What
+	case Use:
+		return "every use of " + g.What
+	}
+	return g.What
+}
+
+func (g Grant) same(h Grant) bool { return g.Kind == h.Kind && g.What == h.What }
+
+// Always is what a person said "always" to, for a project or for a session. A
+// nil Always knows nothing.
 type Always struct {
-	mu   sync.Mutex // guards kept
-	kept Kept
+	// Names, fixed from the start, are what a person's settings let pass: names
+	// of commands, or whole lines where only those count.
+	Names []string
+
+	mu     sync.Mutex // guards grants
+	grants []Grant
 }
 
 // Remember starts from what is written down.
-func Remember(k Kept) *Always { return &Always{kept: k} }
+func Remember(grants ...Grant) *Always { return &Always{grants: grants} }
 
-// Kept is everything remembered so far.
-func (a *Always) Kept() Kept {
+// Grants is everything remembered so far, the oldest first.
+func (a *Always) Grants() []Grant {
+	if a == nil {
+		return nil
+	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.kept
+	return slices.Clone(a.grants)
 }
 
-func (a *Always) has(list func(*Kept) []string, s string) bool {
+// Replace puts grants in the place of all that was remembered.
+func (a *Always) Replace(grants []Grant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.grants = grants
+}
+
+// Add remembers more.
+func (a *Always) Add(grants ...Grant) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	for _, g := range grants {
+		if !slices.ContainsFunc(a.grants, g.same) {
+			a.grants = append(a.grants, g)
+		}
+	}
+}
+
+// Revoke forgets a grant and reports whether it was there.
+func (a *Always) Revoke(g Grant) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.Contains(list(&a.kept), s)
+	before := len(a.grants)
+	a.grants = slices.DeleteFunc(a.grants, g.same)
+	return len(a.grants) < before
 }
 
-func (a *Always) tool(name string) bool {
-	return a.has(func(k *Kept) []string { return k.Tools }, name)
-}
-
-func (a *Always) line(text string) bool {
-	return a.has(func(k *Kept) []string { return k.Lines }, strings.TrimSpace(text))
-}
-
-func (a *Always) file(class, place string) bool {
-	if class == "write" {
-		return a.has(func(k *Kept) []string { return k.Writes }, place)
+func (a *Always) has(k Kind, what string) bool {
+	if a == nil {
+		return false
 	}
-	return a.has(func(k *Kept) []string { return k.Reads }, place)
-}
-
-func (a *Always) host(address string) bool {
-	return a.has(func(k *Kept) []string { return k.Hosts }, hostOf(address))
-}
-
-func (a *Always) commands() []string {
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return a.kept.Commands
+	return slices.ContainsFunc(a.grants, Grant{Kind: k, What: what}.same)
 }
 
-func hostOf(address string) string {
-	u, err := url.Parse(address)
+// below reports whether edits of a file were allowed by a folder it is in.
+func (a *Always) below(place string) bool {
+	if a == nil || path.IsAbs(place) || strings.HasPrefix(place, "../") {
+		return false
+	}
+	for dir := path.Dir(place); ; dir = path.Dir(dir) {
+		if a.has(Below, dir) {
+			return true
+		}
+		if dir == "." {
+			return false
+		}
+	}
+}
+
+// granted reports whether the project's memory or the session's has a grant.
+func (b *Book) granted(k Kind, what string) bool {
+	return b.Always.has(k, what) || b.Session.has(k, what)
+}
+
+// fileGranted reports whether a use of a file was always allowed. What steers
+// others is not covered by its folder.
+func (b *Book) fileGranted(class, place string) bool {
+	if class != "write" {
+		return b.granted(Reading, place)
+	}
+	return b.granted(Changes, place) || !secret.Is(place) && (b.Always.below(place) || b.Session.below(place))
+}
+
+func (b *Book) remembers(r risk.Report) bool {
+	if _, err := risk.Shapes(r); err != nil {
+		return false
+	}
+	text := strings.TrimSpace(r.Command)
+	var names []string
+	if b.Always != nil {
+		names = b.Always.Names
+	}
+	return b.granted(Line, text) || b.Exact && slices.Contains(names, text) || !b.Exact && risk.Covered(r, func(shape string) bool { return b.granted(Command, shape) }, names)
+}
+
+// errEveryTime is why some calls are never remembered.
+var errEveryTime = errors.New("it is asked about every time")
+
+// Offers are what "always" may remember of a call, by how far it reaches. The
+// error says why nothing can be remembered.
+func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
+	var offers []policy.Offer
+	var failed error
+	for _, s := range []policy.Scope{policy.ThisSession, policy.ThisProject, policy.BelowFolder} {
+		switch grants, err := b.grants(c, s); {
+		case err != nil:
+			failed = cmp.Or(failed, err)
+		case len(grants) > 0:
+			offers = append(offers, policy.Offer{Scope: s, What: wordsFor(grants)})
+		}
+	}
+	if len(offers) == 0 {
+		return nil, cmp.Or(failed, errEveryTime)
+	}
+	return offers, nil
+}
+
+func wordsFor(grants []Grant) string {
+	var all []string
+	shapes := ""
+	for _, g := range grants {
+		switch {
+		case g.Kind != Command:
+			all = append(all, g.String())
+		case shapes == "":
+			shapes = g.String()
+		default:
+			shapes += ", " + g.What
+		}
+	}
+	if shapes != "" {
+		all = slices.Insert(all, 0, shapes)
+	}
+	return strings.Join(all, ", ")
+}
+
+// Add remembers a call that a person said "always" to, and tells what that adds.
+func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error) {
+	grants, err := b.grants(c, s)
 	if err != nil {
+		return nil, err
+	}
+	for i := range grants {
+		grants[i].When, grants[i].Why = now, c.Tool+" "+cmp.Or(c.Plan.Title, target(c))
+	}
+	if s == policy.ThisProject {
+		b.Always.Add(grants...)
+	} else {
+		b.Session.Add(grants...)
+	}
+	return grants, nil
+}
+
+func target(c policy.Case) string {
+	if len(c.Plan.Effects) == 0 {
 		return ""
 	}
-	return strings.ToLower(u.Hostname())
+	return c.Plan.Effects[0].Target
 }
 
-// Offer says what "always" would remember for a call, in words for the person
-// who is asked. The error says why it cannot be remembered.
-func (b *Book) Offer(c policy.Case) (string, error) {
-	_, what, err := b.memory(c)
-	return what, err
-}
-
-// Add remembers a call that a person said "always" to.
-func (b *Book) Add(c policy.Case) error {
-	more, _, err := b.memory(c)
-	if err != nil {
-		return err
+// grants is what remembering a call would add.
+func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
+	switch {
+	case s == policy.ThisProject && b.Always == nil, s != policy.ThisProject && b.Session == nil:
+		return nil, errors.New("nothing is remembered here")
+	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "":
+		return nil, errEveryTime
+	case s == policy.BelowFolder:
+		return b.folderOf(c)
 	}
-	a := b.Always
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	for _, l := range []struct {
-		to   *[]string
-		from []string
-	}{
-		{&a.kept.Commands, more.Commands}, {&a.kept.Lines, more.Lines}, {&a.kept.Reads, more.Reads},
-		{&a.kept.Writes, more.Writes}, {&a.kept.Hosts, more.Hosts}, {&a.kept.Tools, more.Tools},
-	} {
-		for _, s := range l.from {
-			if !slices.Contains(*l.to, s) {
-				*l.to = append(slices.Clip(*l.to), s)
+	var all []Grant
+	for _, e := range c.Plan.Effects {
+		some, err := b.grantsFor(c, e)
+		if err != nil {
+			return nil, err
+		}
+		for _, g := range some {
+			if !slices.ContainsFunc(all, g.same) {
+				all = append(all, g)
 			}
 		}
 	}
-	return nil
+	return all, nil
 }
 
-// memory is what remembering a call would add.
-func (b *Book) memory(c policy.Case) (k Kept, what string, err error) {
-	if b.Always == nil {
-		return k, "", errors.New("nothing is remembered here")
-	}
-	if len(c.Plan.Effects) == 0 || c.Plan.Unconfined {
-		return k, "", errors.New("it is asked about every time")
-	}
-	var parts []string
+// folderOf is the folder that holds all that an edit changes: the one right
+// below the root, or the whole project for a file that lies in none.
+func (b *Book) folderOf(c policy.Case) ([]Grant, error) {
+	folder := ""
 	for _, e := range c.Plan.Effects {
-		part, err := b.remember(&k, c, e)
-		if err != nil {
-			return k, "", err
+		place := b.place(e.Target)
+		if e.Kind != tool.Write || path.IsAbs(place) || strings.HasPrefix(place, "../") || b.steers(e.Target) || secret.Is(place) {
+			return nil, errEveryTime
 		}
-		if part != "" && !slices.Contains(parts, part) {
-			parts = append(parts, part)
+		top, _, deep := strings.Cut(place, "/")
+		if !deep {
+			top = "."
+		}
+		if folder = cmp.Or(folder, top); folder != top {
+			folder = "."
 		}
 	}
-	return k, strings.Join(parts, ", "), nil
+	return []Grant{{Kind: Below, What: folder}}, nil
 }
 
-func (b *Book) remember(k *Kept, c policy.Case, e tool.Effect) (string, error) {
+// steers reports whether a write is asked about every time because of what the
+// file does to others.
+func (b *Book) steers(file string) bool { return risk.Protected(file) != "" }
+
+func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 	switch e.Kind {
 	case tool.Exec:
-		r := b.read(c.Plan, e.Target)
-		names, err := risk.Names(r)
-		if err != nil {
-			return "", err
-		}
-		if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
-			return "", errors.New("it names a file that is asked about")
-		}
-		if b.Exact {
-			k.Lines = append(k.Lines, strings.TrimSpace(e.Target))
-			return fmt.Sprintf("this exact command line: %s", strings.TrimSpace(e.Target)), nil
-		}
-		k.Commands = append(k.Commands, names...)
-		return "commands named " + strings.Join(names, ", "), nil
+		return b.grantsForLine(b.read(c.Plan, e.Target))
 	case tool.Write:
-		if what := risk.Protected(e.Target); what != "" {
-			return "", errors.New("it is asked about every time")
+		if b.steers(e.Target) {
+			return nil, errEveryTime
 		}
-		k.Writes = append(k.Writes, b.place(e.Target))
-		return "changes to " + b.place(e.Target), nil
+		return []Grant{{Kind: Changes, What: b.place(e.Target)}}, nil
 	case tool.Read:
-		k.Reads = append(k.Reads, b.place(e.Target))
-		return "reading " + b.place(e.Target), nil
+		return []Grant{{Kind: Reading, What: b.place(e.Target)}}, nil
 	case tool.Net:
-		host := hostOf(e.Target)
-		k.Hosts = append(k.Hosts, host)
-		return "fetching from " + host, nil
+		host := HostOf(e.Target)
+		if host == "" {
+			return nil, errEveryTime
+		}
+		return []Grant{{Kind: Host, What: host}}, nil
 	case tool.Note, tool.Unknown:
 	}
-	k.Tools = append(k.Tools, c.Tool)
-	return "every use of " + c.Tool, nil
+	return []Grant{{Kind: Use, What: c.Tool}}, nil
 }
 
-// Words lists what is remembered, as a person would say it.
-func (k Kept) Words() []string {
-	var all []string
-	add := func(format string, list []string) {
-		for _, s := range list {
-			all = append(all, fmt.Sprintf(format, s))
+// grantsForLine remembers the shapes of a line's commands, or else the line,
+// and the files its output goes to.
+func (b *Book) grantsForLine(r risk.Report) ([]Grant, error) {
+	shapes, err := risk.Shapes(r)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
+		return nil, errors.New("it names a file that is asked about")
+	}
+	var all []Grant
+	switch {
+	case b.Exact || len(shapes) == 0:
+		all = append(all, Grant{Kind: Line, What: strings.TrimSpace(r.Command)})
+	default:
+		for _, s := range shapes {
+			all = append(all, Grant{Kind: Command, What: s})
 		}
 	}
-	add("commands named %s", k.Commands)
-	add("the command line %s", k.Lines)
-	add("reading %s", k.Reads)
-	add("changes to %s", k.Writes)
-	add("fetching from %s", k.Hosts)
-	add("every use of %s", k.Tools)
-	return all
+	for _, file := range r.Redirects {
+		all = append(all, Grant{Kind: Changes, What: b.place(file)})
+	}
+	return all, nil
 }

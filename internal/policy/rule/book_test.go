@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"coder/internal/chat"
 	"coder/internal/gitsafe"
@@ -26,7 +27,8 @@ func book() *rule.Book {
 		Home:     "/home/me", Cwd: root,
 	}
 	return &rule.Book{
-		Root: root, Home: "/home/me", Always: rule.Remember(rule.Kept{}),
+		Root: root, Home: "/home/me", Always: rule.Remember(), Session: rule.Remember(),
+		Named:   func(host string) bool { return host == "named.org" },
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
 		Below: func(dir string) iter.Seq[string] {
 			return slices.Values(map[string][]string{".": {root + "/a.go", root + "/.env"}, "src": {root + "/src/a.go"}, "keys": {root + "/keys/a.pem"}}[dir])
@@ -75,7 +77,15 @@ bash exec ls -la              deny   allow    allow allow allow     allow
 bash exec git status          deny   allow    allow allow allow     allow
 bash exec go test ./...       deny   ask      ask   ask   ask       allow
 bash exec touch a             deny   ask      ask   ask   ask       allow
-fetch net https://x.org/a     deny   ask      ask   allow allow     allow
+fetch net https://x.org/a     deny   ask      ask   ask   ask       allow
+fetch net https://named.org/a deny   allow    allow allow allow     allow
+bash exec ls > new.txt        deny   ask      ask   ask   allow     allow
+bash exec ls >> new.txt       deny   ask      ask   ask   allow     allow
+bash exec ls | tee new.txt    deny   ask      ask   ask   allow     allow
+bash exec ls > /tmp/new.txt   deny   ask      ask   ask   ask       allow
+bash exec make > new.txt      deny   ask      ask   ask   ask       allow
+bash exec ls > .env           deny   ask      ask   ask   ask       allow
+bash exec ls 2>/dev/null 1>&2 deny   allow    allow allow allow     allow
 todowrite note todo           allow  allow    allow allow allow     allow
 mcp__a__b unknown             deny   ask      ask   ask   ask       allow
 read read .env                ask    ask      ask   ask   ask       allow
@@ -136,6 +146,14 @@ func TestAPersonsRules(t *testing.T) {
 		{"not for what is only overwritten", map[string]risk.Patterns{"bash": P("*", "allow", "git push *", "deny")}, "build", "bash exec go vet > $x", "allow"},
 		{"no vouching for what is chained", map[string]risk.Patterns{"bash": P("go *", "allow")}, "build", "bash exec go vet && make", "ask"},
 		{"nor for what is substituted", map[string]risk.Patterns{"bash": P("go *", "allow")}, "build", "bash exec go vet $(make)", "ask"},
+		{"a command and writing that are allowed need no question", map[string]risk.Patterns{"bash": P("go *", "allow"), "write": P("*", "allow")}, "build", "bash exec go vet > x", "allow"},
+		{"in auto-edit writing is", map[string]risk.Patterns{"bash": P("go *", "allow")}, "auto-edit", "bash exec go vet > x", "allow"},
+		{"but not to a file that a rule asks about", map[string]risk.Patterns{"bash": P("go *", "allow"), "edit": P("docs/**", "ask")}, "auto-edit", "bash exec go vet > docs/x", "ask"},
+		{"nor where a rule forbids it", map[string]risk.Patterns{"bash": P("go *", "allow"), "write": P("*", "deny")}, "auto-edit", "bash exec go vet > x", "deny"},
+		{"a command that is not allowed is asked about", map[string]risk.Patterns{"write": P("*", "allow")}, "build", "bash exec make > x", "ask"},
+		{"strict fetches nothing", map[string]risk.Patterns{"fetch": P("domain:x.org", "allow")}, "strict", "fetch net https://x.org/a", "deny"},
+		{"a host of one's settings in plan", map[string]risk.Patterns{"fetch": P("domain:x.org", "allow")}, "plan", "fetch net https://x.org/a", "allow"},
+		{"a host that is forbidden is, named or not", map[string]risk.Patterns{"fetch": P("named.org", "deny")}, "auto-edit", "fetch net https://NAMED.org./a", "deny"},
 		{"nor for a redirection", map[string]risk.Patterns{"bash": P("go *", "allow")}, "build", "bash exec go vet > x", "ask"},
 		{"an explicit question is asked of readers too", map[string]risk.Patterns{"bash": P("*", "ask")}, "build", "bash exec ls", "ask"},
 		{"though plan lets readers run", map[string]risk.Patterns{"bash": P("*", "ask")}, "plan", "bash exec ls", "allow"},
@@ -238,65 +256,166 @@ func TestTheRulesOfOneRun(t *testing.T) {
 	}
 }
 
+// said is what an offer of a scope says, or why there is none.
+func said(b *rule.Book, call string, scope policy.Scope) string {
+	offers, err := b.Offers(use(call))
+	for _, o := range offers {
+		if o.Scope == scope {
+			return o.What
+		}
+	}
+	if err == nil {
+		return "no offer"
+	}
+	return "no: " + err.Error()
+}
+
 func TestAlwaysRemembersWhatItSaysAndNoMore(t *testing.T) {
 	tests := []struct {
 		say, offers string // the call it is said to, and what the person reads
 		then        string
 		want        string
 	}{
-		{"bash exec go test ./...", "commands named go", "bash exec go build", "allow"},
-		{"bash exec go test | tail -3", "commands named go, tail", "bash exec go vet", "allow"},
-		{"bash exec go test ./...", "commands named go", "bash exec go test && make", "ask"},
-		{"bash exec go test ./...", "commands named go", "bash exec go test > out", "ask"},
+		{"bash exec go test ./...", "commands like go test …", "bash exec go test -run X ./src", "allow"},
+		{"bash exec go test ./...", "commands like go test …", "bash exec go run ./evil", "ask"},
+		{"bash exec go test | tail -3", "commands like go test …", "bash exec go test -v", "allow"},
+		{"bash exec go test ./...", "commands like go test …", "bash exec go test && make", "ask"},
+		{"bash exec go test ./...", "commands like go test …", "bash exec go test > out", "ask"},
+		{"bash exec go test > out", "commands like go test …, changes to out", "bash exec go test > out", "allow"},
+		{"bash exec go test > out", "commands like go test …, changes to out", "bash exec go test > other", "ask"},
+		{"bash exec git add . && git commit -m x", "commands like git add …, git commit …", "bash exec git commit -m y", "allow"},
+		{"bash exec git add . && git commit -m x", "commands like git add …, git commit …", "bash exec git push", "ask"},
+		{"bash exec python3 x.py", "this exact command line: python3 x.py", "bash exec python3 x.py", "allow"},
+		{"bash exec python3 x.py", "this exact command line: python3 x.py", "bash exec python3 x.py -a", "ask"},
+		{"bash exec sh -c 'make'", "this exact command line: sh -c 'make'", "bash exec sh -c 'make x'", "ask"},
+		{"bash exec docker run x", "this exact command line: docker run x", "bash exec docker run x", "allow"},
+		{"bash exec node x.js && make", "this exact command line: node x.js && make", "bash exec make", "ask"},
+		{"bash exec env make", "this exact command line: env make", "bash exec env make", "allow"},
 		{"write write a.go", "changes to a.go", "edit write a.go", "allow"},
 		{"write write a.go", "changes to a.go", "edit write b.go", "ask"},
+		{"write write a.go", "changes to a.go", "bash exec ls >> a.go", "allow"},
 		{"read read .env", "reading .env", "read read .env", "allow"},
 		{"read read .env", "reading .env", "edit write .env", "ask"},
-		{"fetch net https://x.org/a", "fetching from x.org", "fetch net https://x.org/b", "allow"},
+		{"fetch net https://x.org/a", "fetching from x.org", "fetch net https://X.org./b", "allow"},
 		{"fetch net https://x.org/a", "fetching from x.org", "fetch net https://y.org/b", "ask"},
+		{"fetch net https://x.org/a", "fetching from x.org", "fetch net https://x.org:8443/b", "ask"},
+		{"fetch net https://x.org/a", "fetching from x.org", "fetch net https://sub.x.org/b", "ask"},
+		{"fetch net https://x.org/a", "fetching from x.org", "fetch net https://x.org@y.org/b", "ask"},
 		{"mcp__a__b unknown", "every use of mcp__a__b", "mcp__a__b unknown", "allow"},
 		{"mcp__a__b unknown", "every use of mcp__a__b", "mcp__a__c unknown", "ask"},
 	}
-	for _, tt := range tests {
-		b := book()
-		if what, err := b.Offer(use(tt.say)); err != nil || what != tt.offers {
-			t.Errorf("%s: offers %q, %v; want %q", tt.say, what, err, tt.offers)
-		}
-		if err := b.Add(use(tt.say)); err != nil {
-			t.Error(err)
-		}
-		later := book()
-		later.Always = rule.Remember(b.Always.Kept())
-		if o := judge(t, later, "build", tt.then); o.Verdict.String() != tt.want {
-			t.Errorf("after always to %s: %s is %v, want %s", tt.say, tt.then, o.Verdict, tt.want)
-		}
-		if o := judge(t, later, "plan", "bash exec go build"); o.Verdict != policy.Ask {
-			t.Errorf("plan mode went by what was remembered: %v", o.Verdict)
+	for _, scope := range []policy.Scope{policy.ThisProject, policy.ThisSession} {
+		for _, tt := range tests {
+			b := book()
+			if what := said(b, tt.say, scope); what != tt.offers {
+				t.Errorf("%s: offers %q, want %q", tt.say, what, tt.offers)
+			}
+			now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+			grants, err := b.Add(use(tt.say), scope, now)
+			if err != nil || len(grants) == 0 || grants[0].When != now || !strings.HasSuffix(tt.say, strings.TrimPrefix(grants[0].Why, strings.Fields(tt.say)[0]+" ")) {
+				t.Errorf("%s: %+v, %v", tt.say, grants, err)
+			}
+			later := book()
+			later.Always, later.Session = rule.Remember(b.Always.Grants()...), b.Session
+			if o := judge(t, later, "build", tt.then); o.Verdict.String() != tt.want {
+				t.Errorf("after always to %s: %s is %v, want %s", tt.say, tt.then, o.Verdict, tt.want)
+			}
+			if o := judge(t, later, "plan", "bash exec go build"); o.Verdict != policy.Ask {
+				t.Errorf("plan mode went by what was remembered: %v", o.Verdict)
+			}
+			for _, g := range grants {
+				later.Always.Revoke(g)
+				later.Session.Revoke(g)
+			}
+			if o := judge(t, later, "build", tt.say); o.Verdict != policy.Ask {
+				t.Errorf("%s runs although it was revoked", tt.say)
+			}
 		}
 	}
 	for _, never := range []string{
-		"bash exec rm x", "bash exec git commit", "bash exec sh -c ls", "bash exec python3 x.py", "bash exec sudo ls", "bash exec env make",
-		"bash exec cat .env", "bash exec xargs ls", "bash exec echo $(make)", "bash exec make > x", "write write .git/config", "write write AGENTS.md",
+		"bash exec rm x", "bash exec sudo ls", "bash exec git commit --amend", "bash exec cat .env", "bash exec echo $(make)", "bash exec make > /tmp/x", "bash exec ls > AGENTS.md",
+		"bash exec go test; rm x", "write write .git/config", "write write AGENTS.md", "edit write .husky/pre-commit", "write write CLAUDE.md", "fetch net https://a@x.org/",
 	} {
 		b := book()
-		if what, err := b.Offer(use(never)); err == nil {
-			t.Errorf("%s would remember %q", never, what)
+		if offers, err := b.Offers(use(never)); err == nil {
+			t.Errorf("%s would remember %q", never, offers)
 		}
-		if b.Add(use(never)) == nil {
-			t.Errorf("%s was remembered", never)
+		for _, scope := range []policy.Scope{policy.ThisProject, policy.ThisSession, policy.BelowFolder} {
+			if _, err := b.Add(use(never), scope, time.Time{}); err == nil {
+				t.Errorf("%s was remembered", never)
+			}
 		}
+	}
+}
+
+func TestEditsBelowAFolderForASession(t *testing.T) {
+	for call, want := range map[string]string{
+		"edit write src/a/b.go": "edits below src", "edit write a.go": "edits below .", "edit write .env": "no offer", "edit write .husky/x": "no: it is asked about every time",
+		"edit write /etc/x": "no offer", "bash exec make": "no offer", "read read x": "no offer",
+	} {
+		if what := said(book(), call, policy.BelowFolder); what != want {
+			t.Errorf("%s: %q, want %q", call, what, want)
+		}
+	}
+	b := book()
+	if _, err := b.Add(use("edit write src/a/b.go"), policy.BelowFolder, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	for call, want := range map[string]string{
+		"edit write src/c.go": "allow", "patch write src/a/d.go": "allow", "bash exec ls > src/new": "allow", "edit write docs/x": "ask", "edit write a.go": "ask", "edit write srcs/a": "ask",
+		"edit write src/../a.go": "ask", "edit write src/.env": "ask", "edit write src/key.pem": "ask", "bash exec touch src/x": "ask",
+	} {
+		if o := judge(t, b, "build", call); o.Verdict.String() != want {
+			t.Errorf("%s: %v (%s), want %s", call, o.Verdict, o, want)
+		}
+	}
+	if len(b.Always.Grants()) != 0 {
+		t.Error("it outlives the session")
 	}
 }
 
 func TestExactMemoryHoldsOneLine(t *testing.T) {
 	b := book()
 	b.Exact = true
-	if err := b.Add(use("bash exec make all")); err != nil {
+	if _, err := b.Add(use("bash exec make all"), policy.ThisProject, time.Time{}); err != nil {
 		t.Fatal(err)
 	}
-	for call, want := range map[string]string{"bash exec make all": "allow", "bash exec make": "ask", "bash exec make all extra": "ask"} {
+	for call, want := range map[string]string{"bash exec make all": "allow", "bash exec make": "ask", "bash exec make all extra": "ask", "bash exec make  all": "ask"} {
 		if o := judge(t, b, "build", call); o.Verdict.String() != want {
 			t.Errorf("%s: %v, want %s", call, o.Verdict, want)
+		}
+	}
+}
+
+func TestTheHostOfAnAddress(t *testing.T) {
+	for address, want := range map[string]string{
+		"https://X.org/a": "x.org", "https://x.org./a": "x.org", "https://x.org:443/": "x.org", "http://x.org:443/": "x.org:443", "http://localhost:8080": "localhost:8080", "https://u@x.org/": "",
+		"https://u:p@x.org/": "", "https://пример.рф/": "", "https://p\u0430ypal.com/": "", "http://[::1]:80/": "::1", "http://[::ffff:127.0.0.1]/": "127.0.0.1", "ftp://x.org/": "", "x.org": "", "https://": "",
+		"https://x.org\\@y.org/": "", "https://x.org%2ey.org/": "",
+	} {
+		if got := rule.HostOf(address); got != want {
+			t.Errorf("%q: %q, want %q", address, got, want)
+		}
+	}
+}
+
+func TestTheHostsThatWordsName(t *testing.T) {
+	for words, want := range map[string]string{
+		"look at https://x.org/a, please":                    "x.org",
+		"see (https://x.org).":                               "x.org",
+		"HTTPS://X.ORG/a and http://localhost:8080/health":   "x.org localhost:8080",
+		"use docs.python.org for that":                       "docs.python.org",
+		"看 https://x.org/a。然后":                               "x.org",
+		"fix main.rs, README.md, app.py, index.js and a.sh":  "",
+		"mail me@example.com or go to https://x.org@evil.io": "",
+		"see @docs/https/a.txt and /etc/example.com":         "",
+		"https://p\u0430ypal.com":                            "",
+		"nothing at all":                                     "",
+		"[link](https://x.org/a)":                            "x.org",
+		"`curl https://x.org`":                               "x.org",
+	} {
+		if got := strings.Join(rule.HostsIn(words), " "); got != want {
+			t.Errorf("%q: %q, want %q", words, got, want)
 		}
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"coder/internal/policy"
@@ -19,7 +20,7 @@ func (b *Book) command(p Preset, name string, r risk.Report) []finding {
 	if s, ok := objects(b.Deny, name, r); ok {
 		return []finding{denied(s)}
 	}
-	return append([]finding{b.line(p, name, r)}, b.named(p, r)...)
+	return slices.Concat([]finding{b.line(p, name, r)}, b.named(p, r), b.redirected(p, r))
 }
 
 // read is the report on a command line: the one its plan carries, if there is
@@ -29,6 +30,19 @@ func (b *Book) read(p tool.Plan, line string) risk.Report {
 		return r
 	}
 	return b.Analyse(line)
+}
+
+// redirected judges the files of the workspace that output goes to as any other
+// tool that writes them would be judged. Where every command that does more
+// than read is asked about anyway, that is the question.
+func (b *Book) redirected(p Preset, r risk.Report) (fs []finding) {
+	if p.Wary {
+		return nil
+	}
+	for _, file := range r.Redirects {
+		fs = append(fs, b.file(p, "write", "write", file))
+	}
+	return fs
 }
 
 // line judges the commands of a line.
@@ -48,7 +62,7 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 	_, askedFor := b.Given["bash"]["*"]
 	switch {
 	case v == policy.Deny:
-	case v == policy.Ask && wideSpoke && r.ReadOnly && p.Readers && (!askedFor || p.Wary):
+	case v == policy.Ask && wideSpoke && (r.ReadOnly || r.OnlyWrites && !p.Wary) && p.Readers && (!askedFor || p.Wary):
 		f.verdict = policy.Allow
 	case p.Wary && !r.ReadOnly:
 		f.verdict, f.once = policy.Ask, true
@@ -202,15 +216,4 @@ func braces(word string) []string {
 		words = append(words, before+alternative+after)
 	}
 	return words
-}
-
-func (b *Book) remembers(r risk.Report) bool {
-	if b.Always == nil {
-		return false
-	}
-	if b.Exact {
-		_, err := risk.Names(r)
-		return err == nil && b.Always.line(r.Command)
-	}
-	return risk.Remembered(b.Always.commands(), r)
 }

@@ -31,12 +31,12 @@ var presets = map[string]Preset{
 	"balanced": {Verdicts: verdicts(policy.Ask, policy.Allow, policy.Ask, policy.Ask, policy.Ask), Readers: true},
 	"build":    {Verdicts: verdicts(policy.Ask, policy.Allow, policy.Ask, policy.Ask, policy.Ask), Readers: true},
 	"plan": {
-		Verdicts: verdicts(policy.Ask, policy.Allow, policy.Deny, policy.Ask, policy.Allow),
+		Verdicts: verdicts(policy.Ask, policy.Allow, policy.Deny, policy.Ask, policy.Ask),
 		Floor:    true, Readers: true, Wary: true,
 	},
 	"auto-edit": {
-		Verdicts: verdicts(policy.Ask, policy.Allow, policy.Allow, policy.Ask, policy.Allow),
-		Lifts:    []string{"write", "fetch"}, Readers: true,
+		Verdicts: verdicts(policy.Ask, policy.Allow, policy.Allow, policy.Ask, policy.Ask),
+		Lifts:    []string{"write"}, Readers: true,
 	},
 	"yolo": {
 		Verdicts: verdicts(policy.Allow, policy.Allow, policy.Allow, policy.Allow, policy.Allow),

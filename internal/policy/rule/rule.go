@@ -32,10 +32,14 @@ type Book struct {
 	// Allow and Deny are the rules of one run. What Allow names passes where
 	// only the preset would ask.
 	Allow, Deny []Spec
-	// Always is what the person said "always" to.
-	Always *Always
-	// Exact is set if whole command lines are remembered rather than names.
+	// Always is what the person said "always" to in this project, Session what
+	// they said it to for this session.
+	Always, Session *Always
+	// Exact is set if whole command lines are remembered rather than shapes.
 	Exact bool
+	// Named, which may be nil, reports whether the person's own words or
+	// settings name a host.
+	Named func(host string) bool
 
 	Root, Home string // absolute
 	// Analyse says what a command line would do that no plan has a report on.
@@ -125,7 +129,7 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		return []finding{denied(s)}
 	}
 	f := b.noted(p, name, class, about)
-	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.Always.tool(name)) {
+	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.granted(Use, name)) {
 		f.verdict = policy.Allow
 	}
 	return []finding{f}
@@ -191,7 +195,7 @@ func (b *Book) wide(p Preset, name, class string) finding {
 func merge(p Preset, class string, own policy.Verdict) policy.Verdict {
 	base := p.Verdicts[class]
 	switch {
-	case p.Floor:
+	case p.Floor && !(class == "fetch" && base == policy.Ask):
 		return min(base, own)
 	case own == policy.Ask && slices.Contains(p.Lifts, class):
 		return base
@@ -228,7 +232,7 @@ func (b *Book) file(p Preset, name, class, target string) finding {
 		}
 		return f
 	}
-	if wide.verdict == policy.Ask && (b.lets(name, class, about) || b.Always.file(class, place)) {
+	if wide.verdict == policy.Ask && (b.lets(name, class, about) || b.fileGranted(class, place)) {
 		wide.verdict = policy.Allow
 	}
 	return wide
@@ -261,7 +265,7 @@ func (b *Book) about(p Preset, name, class, place string) (f finding, ok bool) {
 			f.verdict = policy.Allow
 		}
 	}
-	if f.verdict == policy.Ask && b.Always.file(class, place) {
+	if f.verdict == policy.Ask && b.fileGranted(class, place) {
 		f.verdict = policy.Allow
 	}
 	return f, ok
@@ -315,11 +319,23 @@ func (b *Book) address(p Preset, name, target string) finding {
 	}
 	if best != "" {
 		v := b.Given["fetch"][best]
+		if p.Floor && p.Verdicts["fetch"] == policy.Deny {
+			v = policy.Deny
+		}
 		return finding{v, words("fetch", v), fmt.Sprintf("permission.fetch[%q] = %s", best, v), false}
 	}
 	f := b.wide(p, name, "fetch")
-	if f.verdict == policy.Ask && (b.lets(name, "fetch", about) || b.Always.host(target)) {
+	if f.verdict != policy.Ask {
+		return f
+	}
+	host := HostOf(target)
+	if b.lets(name, "fetch", about) || host != "" && (b.granted(Host, host) || b.Named != nil && b.Named(host)) {
 		f.verdict = policy.Allow
 	}
 	return f
+}
+
+// Reaches reports whether an address may be fetched from without a question.
+func (b *Book) Reaches(p Preset, address string) bool {
+	return b.address(p, "fetch", address).verdict == policy.Allow
 }

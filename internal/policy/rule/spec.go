@@ -2,6 +2,7 @@ package rule
 
 import (
 	"fmt"
+	"net"
 	"net/url"
 	"path"
 	"slices"
@@ -85,8 +86,11 @@ func onHost(pattern, address string) bool {
 	if err != nil {
 		return false
 	}
-	host := strings.ToLower(u.Hostname())
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	domain := strings.ToLower(strings.TrimPrefix(strings.TrimPrefix(pattern, "domain:"), "*."))
+	if name, port, err := net.SplitHostPort(domain); err == nil {
+		return host == name && u.Port() == port
+	}
 	return host == domain || strings.HasSuffix(host, "."+domain)
 }
 

@@ -70,7 +70,7 @@ var textPatterns = sync.OnceValue(func() patterns {
 // with the end of the text.
 func hide(text string, secrets []string) string {
 	for _, s := range secrets {
-		text = strings.ReplaceAll(text, s, mask)
+		text = blot(text, s)
 		head, wasCut := strings.CutSuffix(text, "…")
 		for n := len(s) - 1; wasCut && n >= telling; n-- {
 			if strings.HasSuffix(head, s[:n]) {
@@ -80,6 +80,36 @@ func hide(text string, secrets []string) string {
 		}
 	}
 	return text
+}
+
+// blot masks a secret wherever it stands; a short one not within a longer word.
+func blot(text, secret string) string {
+	if len(secret) >= plainSecret {
+		return strings.ReplaceAll(text, secret, mask)
+	}
+	var b strings.Builder
+	for {
+		i := strings.Index(text, secret)
+		if i < 0 {
+			return b.String() + text
+		}
+		end := i + len(secret)
+		before := b.String() + text[:i]
+		inside := endsInWord(before) && wordByte(secret[0]) || wordByte(secret[len(secret)-1]) && end < len(text) && wordByte(text[end])
+		b.WriteString(text[:i])
+		if inside {
+			b.WriteString(secret)
+		} else {
+			b.WriteString(mask)
+		}
+		text = text[end:]
+	}
+}
+
+func endsInWord(s string) bool { return s != "" && wordByte(s[len(s)-1]) }
+
+func wordByte(c byte) bool {
+	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80
 }
 
 const (

@@ -67,14 +67,17 @@ func New(o Options) *Client {
 	return c
 }
 
-// shortestSecret is the length from which a header may hold a secret that can
-// be told from a word.
-const shortestSecret = 8
+// shortestSecret is the length from which a secret can be told from a word. One
+// shorter than plainSecret is only known where it stands by itself.
+const (
+	shortestSecret = 8
+	plainSecret    = 16
+)
 
 // secrets are the values no error may show.
 func secrets(o Options) []string {
 	var s []string
-	if o.APIKey != "" {
+	if len(o.APIKey) >= shortestSecret {
 		s = append(s, o.APIKey)
 	}
 	for name, v := range o.Headers {

@@ -138,6 +138,24 @@ func TestRetryAfter(t *testing.T) {
 	}
 }
 
+// A key is masked where it is one: not a letter that happens to be the key, and
+// not a part of a word.
+func TestOnlyKeysAreMasked(t *testing.T) {
+	for _, tt := range []struct{ key, text, want string }{
+		{"k", "fake-1 is unknown", "fake-1 is unknown"},
+		{"ke", "fake-1: bad key", "fake-1: bad key"},
+		{"local", "localhost: local model", "localhost: local model"},
+		{"changeme", "changeme is no key, changeme2 neither", "[key] is no key, changeme2 neither"},
+		{"password", "bad passwords: password=password", "bad passwords: [key]=[key]"},
+		{"sk-0123456789abcdef", "xsk-0123456789abcdefx", "x[key]x"},
+		{"sk-01234", "Bearer sk-01234.", "Bearer [key]."},
+	} {
+		if got := hide(tt.text, secrets(Options{APIKey: tt.key})); got != tt.want {
+			t.Errorf("key %q: %q, want %q", tt.key, got, tt.want)
+		}
+	}
+}
+
 // Whatever a server says, the error is fit to be shown.
 func FuzzFault(f *testing.F) {
 	f.Add([]byte(`{"error":{"message":"m","code":400,"metadata":{"raw":"{}"}}}`), 400)

@@ -8,12 +8,13 @@ import (
 	"coder/internal/render/term/ink"
 	"coder/internal/render/term/markdown"
 	"coder/internal/show"
+	"coder/internal/textsafe"
 	"coder/internal/uip"
 )
 
 // Cards draws questions to the person as text for the stream. What will run or
-// change is shown cleaned; what is too long for a screen is folded and says so,
-// so that nothing scrolls away unseen.
+// change is shown cleaned, and what cannot be seen in it is named; what is too
+// long for a screen is folded and says so, so that nothing scrolls away unseen.
 type Cards struct {
 	Width   func() int
 	Palette Palette
@@ -32,7 +33,8 @@ const (
 	foldBlanks = 20   // blanks in a row
 )
 
-// metaRemembers is where a request says what "always" would remember.
+// metaRemembers is where a request says what "always" would remember in this
+// project; followed by a dot and an option, what that option would.
 const metaRemembers = "remembers"
 
 // Draw is q as lines of text, the last without a line end: the question, what
@@ -55,6 +57,19 @@ func (c Cards) Draw(q uip.Request) string {
 	return d.text()
 }
 
+// Hides reports whether Draw leaves out part of what is to be approved.
+func (c Cards) Hides(q uip.Request) bool {
+	if c.Whole || q.Purpose != uip.ConfirmRiskyAction {
+		return false
+	}
+	d := c.drawing()
+	for _, part := range append([]uip.Request{q}, q.Parts...) {
+		d.title(part)
+		d.content(part.Display.Content)
+	}
+	return *d.hides
+}
+
 // Question is the m-th of n questions that are put one after the other.
 func (c Cards) Question(q uip.Request, m, n int) string {
 	d := c.drawing()
@@ -66,7 +81,7 @@ func (c Cards) drawing() drawing {
 	if c.Words == nil {
 		c.Words = English{}
 	}
-	return drawing{Cards: c, page: &page{palette: c.Palette}}
+	return drawing{Cards: c, page: &page{palette: c.Palette}, hides: new(bool)}
 }
 
 func (d drawing) text() string { return strings.TrimRight(d.page.take(), "\n") }
@@ -74,23 +89,38 @@ func (d drawing) text() string { return strings.TrimRight(d.page.take(), "\n") }
 // drawing is a card that is being drawn.
 type drawing struct {
 	Cards
-	page *page
+	page  *page
+	hides *bool // something was left out
 }
 
 func (d drawing) t(format string, args ...any) string { return d.Words.T(format, args...) }
 
 // approval asks whether something may be done.
 func (d drawing) approval(q uip.Request) {
-	d.page.say(ink.Warn, "[APPROVAL] "+oneLine(q.Display.Title, titleRunes))
+	d.page.say(ink.Warn, "[APPROVAL] "+d.title(q))
 	d.content(q.Display.Content)
 	d.reasons(q)
-	d.page.say(ink.Warn, d.choices(q.Options, q.Display.Metadata[metaRemembers]))
+	d.page.say(ink.Warn, d.choices(q))
 }
+
+// title is what a call is called in a line. Where nothing else shows what it
+// would do, cutting it short hides that.
+func (d drawing) title(q uip.Request) string {
+	if d.Whole {
+		return revealedLine(q.Display.Title, 0)
+	}
+	line := revealedLine(q.Display.Title, titleRunes)
+	*d.hides = *d.hides || q.Display.Content == nil && line != revealedLine(q.Display.Title, 0)
+	return line
+}
+
+// revealedLine is a line of text for someone who must decide about it.
+func revealedLine(text string, limit int) string { return textsafe.Reveal(oneLine(text, limit)) }
 
 // reasons are why it is asked, each on a line.
 func (d drawing) reasons(q uip.Request) {
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
-		if why = oneLine(why, noticeRunes); why != "" {
+		if why = revealedLine(why, noticeRunes); why != "" {
 			d.page.say(ink.Warn, "  "+d.bullet()+" "+d.Words.Said(why))
 		}
 	}
@@ -106,28 +136,63 @@ func (d drawing) bullet() string {
 }
 
 // choices is the line that says which key means what.
-func (d drawing) choices(options []uip.Option, remembers string) string {
+func (d drawing) choices(q uip.Request) string {
+	several, options := q.Kind == uip.Composite, q.Options
+	if several && len(options) == 0 {
+		options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+	}
 	var keys []string
 	for _, o := range options {
-		switch o.ID {
-		case uip.Approve:
+		switch {
+		case o.ID == uip.Approve && several:
+			keys = append(keys, d.t("y = yes to all, this once"))
+		case o.ID == uip.Approve:
 			keys = append(keys, d.t("y = yes, this once"))
-		case uip.Reject:
+		case o.ID == uip.Reject && several:
+			keys = append(keys, d.t("n = no to all"), d.t("numbers = yes to these only, such as 1 3"))
+		case o.ID == uip.Reject:
 			keys = append(keys, d.t("n = no"))
-		case uip.Always:
-			keys = append(keys, d.always(remembers))
+		case o.ID == uip.Session && d.alike(q):
+			keys = append(keys, d.t("s = always in this session"))
+		case o.ID == uip.Session:
+			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.Words.Said(d.remembered(q, o.ID))))
+		case o.ID == uip.Always && d.alike(q):
+			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.Words.Said(d.remembered(q, o.ID))))
+		case o.ID == uip.Always:
+			keys = append(keys, d.always(d.remembered(q, o.ID)))
+		case o.ID == uip.Below:
+			keys = append(keys, d.t("d = %s, this session", d.Words.Said(d.remembered(q, o.ID))))
 		default:
 			keys = append(keys, oneLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
 		}
 	}
+	if *d.hides {
+		keys = append(keys, d.t("v = view all of it"))
+	}
 	return strings.Join(keys, d.dot())
+}
+
+// remembered is what an answer would remember, in full: nobody can agree to
+// what is cut off.
+func (d drawing) remembered(q uip.Request, option string) string {
+	key := metaRemembers
+	if option != uip.Always {
+		key += "." + option
+	}
+	return revealedLine(q.Display.Metadata[key], 0)
 }
 
 func (d drawing) always(remembers string) string {
 	if remembers == "" {
 		return d.t("a = always")
 	}
-	return d.t("a = always (remembers: %s)", oneLine(d.Words.Said(remembers), titleRunes))
+	return d.t("a = always in this project (remembers: %s)", d.Words.Said(remembers))
+}
+
+// alike reports whether the session would remember what the project would.
+func (d drawing) alike(q uip.Request) bool {
+	what := d.remembered(q, uip.Always)
+	return what != "" && what == d.remembered(q, uip.Session)
 }
 
 func (d drawing) dot() string {
@@ -141,12 +206,11 @@ func (d drawing) dot() string {
 func (d drawing) several(q uip.Request) {
 	d.page.say(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 	for i, part := range q.Parts {
-		d.page.say(ink.Warn, fmt.Sprintf("%d. %s", i+1, oneLine(part.Display.Title, titleRunes)))
+		d.page.say(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
 		d.content(part.Display.Content)
 		d.reasons(part)
 	}
-	keys := []string{d.t("y = yes to all, this once"), d.t("n = no to all"), d.t("numbers = yes to these only, such as 1 3")}
-	d.page.say(ink.Warn, strings.Join(keys, d.dot()))
+	d.page.say(ink.Warn, d.choices(q))
 }
 
 // question asks for a choice or for words. What it is about, such as a plan,
@@ -244,7 +308,7 @@ func (d drawing) prose(text string) {
 // fold is text, cleaned, with what would not fit on a screen replaced by a
 // word on how much that is.
 func (d drawing) fold(text string) string {
-	lines := strings.Split(strings.TrimRight(visible(cleaned(text)), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(revealed(text), "\n"), "\n")
 	if d.Whole {
 		return strings.Join(lines, "\n")
 	}
@@ -255,14 +319,15 @@ func (d drawing) fold(text string) string {
 }
 
 func (d drawing) foldDiff(unified string) string {
+	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
 	if d.Whole {
-		return unified
+		return strings.Join(lines, "\n")
 	}
-	lines := strings.Split(strings.TrimRight(cleaned(unified), "\n"), "\n")
 	for i, line := range lines {
 		lines[i] = d.foldLine(line)
 	}
 	if len(lines) > foldDiff {
+		*d.hides = true
 		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines are not shown here>", len(lines)-foldDiff))
 	}
 	return strings.Join(lines, "\n")
@@ -273,6 +338,7 @@ func (d drawing) foldMiddle(lines []string, most, head int) []string {
 	if len(lines) <= most {
 		return lines
 	}
+	*d.hides = true
 	hidden := len(lines) - most
 	kept := append(lines[:head:head], d.t("<%d lines are not shown here>", hidden))
 	return append(kept, lines[head+hidden:]...)
@@ -285,6 +351,7 @@ func (d drawing) foldLine(line string) string {
 	if n <= foldRunes {
 		return line
 	}
+	*d.hides = true
 	runes := []rune(line)
 	return string(runes[:foldEnds]) + d.t("<%d characters are not shown here>", n-2*foldEnds) + string(runes[n-foldEnds:])
 }
@@ -316,8 +383,6 @@ func (d drawing) foldSpaces(line string) string {
 	return b.String()
 }
 
-// visible names the runes that take no room and yet change what a command
-// means.
-func visible(text string) string { return invisible.Replace(text) }
-
-var invisible = strings.NewReplacer("\u200b", "<U+200B>", "\u2060", "<U+2060>", "\ufeff", "<U+FEFF>", "\u00ad", "<U+00AD>")
+// revealed is text for someone who must decide about it: cleaned, and what
+// cannot be seen in it named.
+func revealed(text string) string { return textsafe.Reveal(textsafe.Mask(text)) }

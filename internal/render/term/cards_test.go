@@ -31,14 +31,73 @@ func TestQuestionsAsPeopleKnowThem(t *testing.T) {
 
 func TestChoices(t *testing.T) {
 	for want, q := range map[string]uip.Request{
-		"y = yes, this once · n = no":                                      approval("x", "", nil, false),
-		"y = yes, this once · a = always (remembers: go test) · n = no":    approval("x", "", nil, true),
-		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo": {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
+		"y = yes, this once · n = no": approval("x", "", nil, false),
+		"y = yes, this once · a = always in this project (remembers: go test) · n = no": approval("x", "", nil, true),
+		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo":              {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
 	} {
 		lines := strings.Split(term.Cards{}.Draw(q), "\n")
 		if got := lines[len(lines)-1]; got != want {
 			t.Errorf("got  %s\nwant %s", got, want)
 		}
+	}
+}
+
+func TestWhereAnAnswerIsRemembered(t *testing.T) {
+	q := approval("edit src/a.go", "", nil, false)
+	q.Options = []uip.Option{{ID: uip.Approve}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Below}, {ID: uip.Reject}}
+	q.Display.Metadata = map[string]string{"remembers": "changes to src/a.go", "remembers.session": "changes to src/a.go", "remembers.below": "edits below src"}
+	const want = "y = yes, this once · s = always in this session · a = always in this project (s and a remember: changes to src/a.go) · d = edits below src, this session · n = no"
+	if card := (term.Cards{}).Draw(q); !strings.HasSuffix(card, "\n"+want) {
+		t.Errorf("%s", card)
+	}
+}
+
+// What cannot be seen, or passes for something else, is named wherever it
+// stands on a card.
+func TestACardNamesWhatCannotBeSeen(t *testing.T) {
+	const odd = "n\u043ede\u2800x\u200dy\u0335"
+	const named = "n<U+043E>de<U+2800>x<U+200D>y<U+0335>"
+	for name, q := range map[string]uip.Request{
+		"title":   approval("bash "+odd, "", nil, false),
+		"command": approval("bash", "", show.Code{Lang: "sh", Source: "rm " + odd}, false),
+		"diff":    approval("edit", "", show.Diff{Unified: "--- a/" + odd + "\n+++ b/x\n@@ -1 +1 @@\n-a\n+" + odd + "\n"}, false),
+		"reason":  approval("bash", "risk: "+odd, nil, false),
+		"parts":   {Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{approval("bash "+odd, "", show.Text(odd), false)}},
+	} {
+		for _, whole := range []bool{false, true} {
+			card := (term.Cards{Whole: whole}).Draw(q)
+			if !strings.Contains(card, named) || strings.ContainsAny(card, "\u043e\u2800\u200d\u0335") {
+				t.Errorf("%s, whole %v:\n%s", name, whole, card)
+			}
+		}
+	}
+}
+
+// A card that leaves something out says so, and counts it.
+func TestACardKnowsWhatItHides(t *testing.T) {
+	long := strings.Repeat("echo\n", 61)
+	for name, tt := range map[string]struct {
+		q    uip.Request
+		want bool
+	}{
+		"short":                                {approval("x", "", show.Code{Source: "ls"}, false), false},
+		"lines":                                {approval("x", "", show.Code{Source: long}, false), true},
+		"a long line":                          {approval("x", "", show.Text(strings.Repeat("a", 2000)), false), true},
+		"a long diff":                          {approval("x", "", show.Diff{Unified: strings.Repeat("+a\n", 6001)}, false), true},
+		"only a title":                         {approval(strings.Repeat("a", 300), "", nil, false), true},
+		"a title that the content shows whole": {approval(strings.Repeat("a", 300), "", show.Text("aa"), false), false},
+		"one of several":                       {uip.Request{Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{approval("x", "", nil, false), approval("y", "", show.Code{Source: long}, false)}}, true},
+	} {
+		card := term.Cards{}.Draw(tt.q)
+		if got := (term.Cards{}).Hides(tt.q); got != tt.want || strings.Contains(card, "v = view all of it") != tt.want {
+			t.Errorf("%s: hides %v\n%.300s", name, got, card)
+		}
+		if (term.Cards{Whole: true}).Hides(tt.q) {
+			t.Errorf("%s: a whole card hides something", name)
+		}
+	}
+	if card := (term.Cards{}).Draw(approval("x", "", show.Diff{Unified: strings.Repeat("+a\n", 6001)}, false)); !strings.Contains(card, "<5601 more lines are not shown here>") {
+		t.Errorf("a wrong count:\n%.3000s", card)
 	}
 }
 

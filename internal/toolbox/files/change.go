@@ -91,7 +91,8 @@ type change struct {
 	added, deleted int
 }
 
-// Bounds of a diff shown to a person who is to approve it.
+// Bounds of a diff shown to a person once it is done. One to be approved is
+// shown whole, for whoever asks to see it so.
 const (
 	previewLines = 400
 	previewChars = 40_000
@@ -101,7 +102,7 @@ func (c *change) plan() tool.Plan {
 	return tool.Plan{
 		Title:   c.path,
 		Effects: []tool.Effect{{Kind: tool.Write, Target: c.at}},
-		Preview: c.preview(),
+		Preview: show.Diff{Unified: c.diff, Added: c.added, Deleted: c.deleted},
 	}
 }
 

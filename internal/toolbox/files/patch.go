@@ -257,7 +257,7 @@ func (s *changeSet) plan() tool.Plan {
 	if s.dry {
 		kind = tool.Read
 	}
-	plan := tool.Plan{Title: s.title(), Preview: s.preview()}
+	plan := tool.Plan{Title: s.title(), Preview: show.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}}
 	for _, c := range s.changes {
 		if c.From != "" {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})

@@ -194,18 +194,18 @@ func (s *staging) plan() tool.Plan {
 	for _, p := range s.paths {
 		effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
 	}
-	return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: show.Text(s.preview())}
+	return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: show.Text(s.preview(len(s.names)))}
 }
 
-func (s *staging) preview() string {
+func (s *staging) preview(most int) string {
 	if len(s.names) == 0 {
 		return "nothing to stage"
 	}
 	var b strings.Builder
-	for i, name := range s.names[:min(len(s.names), maxListed)] {
+	for i, name := range s.names[:min(len(s.names), most)] {
 		fmt.Fprintf(&b, "%-8s  %s\n", s.kinds[i], textsafe.Line(name, 0))
 	}
-	if more := len(s.names) - maxListed; more > 0 {
+	if more := len(s.names) - most; more > 0 {
 		fmt.Fprintf(&b, "… and %s more\n", plural(more, "file"))
 	}
 	return b.String()
@@ -233,7 +233,7 @@ func (s *staging) add(ctx context.Context) (tool.Result, error) {
 	for _, name := range s.names[:min(len(s.names), maxListed)] {
 		v.Files = append(v.Files, textsafe.Line(name, 0))
 	}
-	return tool.Result{Value: v, Summary: plural(v.Staged, "file") + " staged", Show: show.Text(s.preview())}, nil
+	return tool.Result{Value: v, Summary: plural(v.Staged, "file") + " staged", Show: show.Text(s.preview(maxListed))}, nil
 }
 
 // refused explains a failure, which may be that of a filter that is off.

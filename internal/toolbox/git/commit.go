@@ -121,17 +121,17 @@ func (p *proposal) plan() tool.Plan {
 	if p.Hooks {
 		effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
 	}
-	return tool.Plan{Title: title(p.message), Effects: effects, Preview: show.Text(p.preview())}
+	return tool.Plan{Title: title(p.message), Effects: effects, Preview: show.Text(p.preview(len(p.staged)))}
 }
 
-func (p *proposal) preview() string {
+func (p *proposal) preview(most int) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(p.message) + "\n\n")
-	for _, f := range p.staged[:min(len(p.staged), maxListed)] {
+	for _, f := range p.staged[:min(len(p.staged), most)] {
 		what, name, _ := strings.Cut(f, "\x00")
 		fmt.Fprintf(&b, "%s  %s\n", what[strings.LastIndexByte(what, ' ')+1:], textsafe.Line(name, 0))
 	}
-	if more := len(p.staged) - maxListed; more > 0 {
+	if more := len(p.staged) - most; more > 0 {
 		fmt.Fprintf(&b, "… and %s more\n", plural(more, "file"))
 	}
 	return b.String()
@@ -178,5 +178,5 @@ func (p *proposal) report(ctx context.Context) (tool.Result, error) {
 	}
 	hash, subject, _ := strings.Cut(strings.TrimSpace(text(out)), " ")
 	v := commitResult{OK: true, Commit: hash, Subject: subject, Files: len(p.staged)}
-	return tool.Result{Value: v, Summary: hash, Show: show.Text(p.preview())}, nil
+	return tool.Result{Value: v, Summary: hash, Show: show.Text(p.preview(maxListed))}, nil
 }

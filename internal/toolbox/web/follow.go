@@ -89,7 +89,7 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	if err != nil {
 		return r, err
 	}
-	if !near(asked, u) && !o.listed(u.Hostname(), portOf(u)) {
+	if !near(asked, u) && !o.listed(u.Hostname(), portOf(u)) && !o.reaches(u) {
 		return r, &astray{to: u, status: status}
 	}
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
@@ -104,6 +104,14 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	}
 	r.url = u
 	return r, nil
+}
+
+// reaches reports whether a redirect may be followed as if it had been asked
+// for: to a host that was allowed, and with nothing that only looks like an
+// address.
+func (o Options) reaches(u *url.URL) bool {
+	r := request{url: u, method: http.MethodGet}
+	return o.Reaches != nil && o.Reaches(r.target()) && r.sends() == ""
 }
 
 func withoutBody(h http.Header) http.Header {

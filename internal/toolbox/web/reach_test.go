@@ -193,7 +193,8 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 	n.serve("b.example", "93.184.216.35", page("text/plain", "there"))
 	n.hosts["www.a.example"], n.hosts["sub.a.example"], n.hosts["a.example.evil"] = n.hosts["a.example"], n.hosts["b.example"], n.hosts["b.example"]
 	n.servers["93.184.216.34:81"] = n.servers["93.184.216.35:80"]
-	private, listed := n.options(), n.options()
+	private, listed, allowed := n.options(), n.options(), n.options()
+	allowed.Reaches = func(address string) bool { return strings.HasPrefix(address, "http://b.example/") }
 	private.AllowPrivate = true
 	listed.AllowHosts = []string{"*.example"}
 	for _, tc := range []struct {
@@ -214,6 +215,9 @@ func TestRedirectsToAnotherHostAreNotFollowed(t *testing.T) {
 		{"another port", "http://a.example/", "http://a.example:81/here", 302, n.options(), ""},
 		{"private addresses allowed, which is something else", "http://a.example/", "http://b.example/here", 302, private, ""},
 		{"a host the user named", "http://a.example/", "http://b.example/here", 302, listed, "there"},
+		{"a host that was allowed", "http://a.example/", "http://b.example/here", 302, allowed, "there"},
+		{"one that was not", "http://a.example/", "http://sub.a.example/here", 302, allowed, ""},
+		{"an address that carries data to one that was", "http://a.example/", "http://b.example/?" + strings.Repeat("x", 129), 302, allowed, ""},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			n.reached, to, status = nil, tc.to, tc.status
@@ -287,5 +291,30 @@ func TestProxy(t *testing.T) {
 	}
 	if !slices.Equal(asked, []string{"http://site.example/x", "http://site.example/inside"}) {
 		t.Errorf("the proxy was asked for %v", asked)
+	}
+}
+
+// Whatever could carry data away is told before it is sent.
+func TestWhatAFetchSendsAlong(t *testing.T) {
+	for _, tt := range []struct{ args, want string }{
+		{`{"url":"https://x.org/a?b=c"}`, ""},
+		{`{"url":"https://x.org/a/0123456789abcdef0123456789abcdef01234567/some-long-title-of-a-page-with-many-words-in-it-as-people-write-them"}`, ""},
+		{`{"url":"https://x.org/blob/e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"}`, ""},
+		{`{"url":"https://x.org/","method":"POST"}`, "a POST request"},
+		{`{"url":"https://x.org/","method":"POST","body":"abc"}`, "a POST request, a body of 3 bytes"},
+		{`{"url":"https://x.org/","headers":{"X-A":"b"}}`, "headers of its own"},
+		{`{"url":"https://x.org/","auth":"Bearer x"}`, "headers of its own"},
+		{`{"url":"https://x.org/?q=` + strings.Repeat("a", 130) + `"}`, "a query of 132 bytes"},
+		{`{"url":"https://x.org/` + strings.Repeat("QUJD", 20) + `"}`, "a path of 81 bytes"},
+		{`{"url":"https://x.org/` + strings.Repeat("ab%20", 20) + `"}`, "a path of 101 bytes"},
+		{`{"url":"https://x.org/` + strings.Repeat("ab/", 90) + `"}`, "a path of 271 bytes"},
+	} {
+		c, err := web.Fetch(web.Options{}).Prepare(t.Context(), []byte(tt.args))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := c.Plan().Sends; got != tt.want {
+			t.Errorf("%s: sends %q, want %q", tt.args, got, tt.want)
+		}
 	}
 }

@@ -21,7 +21,6 @@ const (
 	maxHeaders = 50
 	maxHeader  = 16 << 10 // bytes of one header's value
 	maxTitle   = 200
-	maxPreview = 20_000 // bytes of a body shown to whom must approve it
 )
 
 type fetchArgs struct {
@@ -155,7 +154,43 @@ func (r request) plan() tool.Plan {
 		Title:   textsafe.Line(title, maxTitle),
 		Effects: []tool.Effect{{Kind: tool.Net, Target: r.target()}},
 		Preview: show.Code{Lang: "http", Source: r.preview()},
+		Sends:   r.sends(),
 	}
+}
+
+// What an address may hold before it counts as sending something along: bytes
+// of the query, of the path, and of one part of the path without a break.
+const (
+	maxQuery = 128
+	maxPath  = 256
+	maxPart  = 64
+)
+
+// sends is what the request hands over besides asking for a page: data can
+// leave in any of these.
+func (r request) sends() string {
+	var what []string
+	if r.method != http.MethodGet {
+		what = append(what, fmt.Sprintf("a %s request", r.method))
+	}
+	if r.body != "" {
+		what = append(what, fmt.Sprintf("a body of %d bytes", len(r.body)))
+	}
+	if len(r.header) > 0 {
+		what = append(what, "headers of its own")
+	}
+	if n := len(r.url.RawQuery); n > maxQuery {
+		what = append(what, fmt.Sprintf("a query of %d bytes", n))
+	}
+	path := r.url.EscapedPath()
+	run := 0
+	for _, part := range strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune("/-_.~,;:!'()@", c) }) {
+		run = max(run, len(part))
+	}
+	if len(path) > maxPath || run > maxPart {
+		what = append(what, fmt.Sprintf("a path of %d bytes", len(path)))
+	}
+	return strings.Join(what, ", ")
 }
 
 // preview is everything that would be sent.
@@ -166,11 +201,7 @@ func (r request) preview() string {
 		fmt.Fprintf(&b, "%s: %s\n", key, r.header.Get(key))
 	}
 	if r.body != "" {
-		body := r.body
-		if len(body) > maxPreview {
-			body = strings.ToValidUTF8(body[:maxPreview], "") + fmt.Sprintf("\n… %d more bytes", len(r.body)-maxPreview)
-		}
-		b.WriteString("\n" + body)
+		b.WriteString("\n" + r.body)
 	}
 	return b.String()
 }

@@ -7,7 +7,8 @@
 //  2. A fetch ends: in time, after a few redirects, and after a number of bytes
 //     counted once they are unpacked.
 //  3. A redirect leads no farther than the host that was asked for and those the
-//     user named: where else it points is told, and nothing is sent there.
+//     user named or allowed: where else it points is told, and nothing is sent
+//     there.
 //  4. What a caller adds to a request, such as a credential, is sent to the host
 //     it was meant for and to no other.
 //  5. The result is readable text: bounded, valid UTF-8, without control
@@ -45,6 +46,9 @@ type Options struct {
 	// that redirects may lead to: "intranet", "localhost:8080",
 	// "*.corp.example".
 	AllowHosts []string
+	// Reaches, if set, reports whether an address may be fetched from without
+	// asking anyone: redirects may lead there too.
+	Reaches func(address string) bool
 	// MaxText and MaxImage are how many bytes of a body are read, 5 MiB of text
 	// and 1 MiB of an image if zero.
 	MaxText, MaxImage int

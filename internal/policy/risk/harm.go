@@ -1,0 +1,396 @@
+package risk
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// harms are what well-known programs do that cannot be taken back, or that
+// hands data to others. A row names programs, then the words that make it so:
+// plain words in this order, with others between them; options anywhere. "|"
+// parts alternatives, a star ends a beginning, "~" begins what a word holds.
+var harms = []struct{ why, rows string }{
+	{"destroys or changes running infrastructure", `
+		terraform|tofu|terragrunt destroy
+		terraform|tofu|terragrunt apply -auto-approve|-destroy
+		terraform|tofu|terragrunt state rm|push|mv
+		terraform|tofu|terragrunt workspace|stack delete
+		terragrunt run-all|run
+		pulumi destroy|cancel
+		pulumi up|update --yes|-y|--skip-preview|-f
+		pulumi stack|state rm|delete
+		cdk|cdktf|serverless|sls|sst|copilot|eb destroy|remove|delete|terminate
+		kubectl|oc delete|drain
+		kubectl|oc replace|apply --force|--prune
+		kubectl|oc scale|rollout|patch|cordon|taint|cp
+		helm|helmfile uninstall|delete|del|un|destroy
+		vagrant|virsh|multipass|lxc|incus|minikube|kind|k3d|eksctl|kops|limactl|colima|nerdctl destroy|undefine|delete|purge
+		nomad job|system stop|gc
+		docker|podman|nerdctl swarm|stack|service leave|rm|remove
+		heroku|fly|flyctl|doctl|linode-cli|hcloud|oci|ibmcloud|vercel|netlify|firebase|wrangler|railway|render|scw|exo delete*|destroy*|remove*|rm|purge*|terminate*|apps:destroy|pg:reset
+		heroku|fly|flyctl|vercel|netlify|firebase|wrangler|railway deploy*|publish*
+		gcloud|gsutil|bq|az delete*|destroy*|remove*|rm|purge*|terminate*|rb|reset*
+		aws delete*|terminate*|remove*|purge*|deregister*|destroy*|stop*|reset*|revoke*|rb|rm|detach*|disable*
+		vault|consul|etcdctl delete|destroy|del`},
+	{"destroys containers' data", `
+		docker|podman|nerdctl system|volume|container|image|network|builder|buildx prune|rm|remove
+		docker|podman|nerdctl|docker-compose|podman-compose down -v|--volumes|--rmi
+		docker-compose|podman-compose rm
+		docker|podman|nerdctl compose rm
+		docker|podman|nerdctl rm|rmi -f|-v|--force|--volumes|-a|--all
+		docker|podman|nerdctl kill`},
+	{"lets a container reach the machine", `
+		docker|podman|nerdctl run|create|exec --privileged|--cap-add|--device|--security-opt|--pid|--ipc|--userns|--volumes-from
+		docker|podman|nerdctl run|create|exec --network=host|--net=host`},
+	{"destroys data in a database", `
+		dropdb|dropuser
+		psql|mysql|mariadb|sqlite3|sqlcmd|clickhouse*|cqlsh|duckdb|cockroach|usql|pgcli|mycli|bq|isql|snowsql|spark-sql|hive|beeline ~drop |~truncate |~delete from|~alter table
+		mysqladmin drop|shutdown
+		redis-cli|valkey-cli|keydb-cli flushall|flushdb|shutdown|del|unlink|config|eval*|debug|module
+		mongo|mongosh ~dropdatabase|~.drop(|~deletemany|~deleteone|~remove(|~dropcollection
+		rabbitmqctl|rabbitmqadmin reset|force_reset|delete*|purge*
+		influx delete
+		rails|rake|bundle|mix|npx|pnpm|yarn|npm|php db:drop|db:reset|db:purge|db:schema:load|ecto.drop|ecto.reset|migrate:fresh|migrate:reset|migrate:refresh|db:wipe
+		prisma|npx|pnpm|yarn migrate reset
+		prisma|npx|pnpm|yarn db push --force-reset|--accept-data-loss
+		python|python3|django-admin flush|reset_db|sqlflush
+		alembic|flask|knex|sequelize|typeorm downgrade|rollback|db:drop|schema:drop|migration:revert`},
+	{"destroys backups or file systems", `
+		restic|borg|kopia|duplicity forget|prune|delete|remove*
+		zfs destroy|rollback
+		btrfs subvolume delete
+		rsync --delete*|--remove-source-files
+		apt|apt-get|aptitude|dnf|yum|pacman|zypper|apk|brew|snap|flatpak remove|purge|autoremove|uninstall|erase|del|-R*`},
+	{"publishes to everyone", `
+		npm|pnpm|yarn|bun|lerna publish|unpublish|deprecate|owner|access|token|dist-tag
+		cargo publish|yank|owner
+		twine upload|register
+		poetry|uv|flit|hatch|pdm|rye|maturin publish|upload
+		python|python3 -m twine|flit upload|publish
+		gem push|yank|owner
+		mvn|mvnw deploy|release:*
+		gradle|gradlew publish*|uploadArchives
+		dotnet nuget push|delete
+		nuget push|delete
+		mix hex.publish
+		goreleaser|semantic-release|release-it|changeset release|publish
+		semantic-release|release-it
+		vsce|ovsx publish|unpublish
+		docker|podman|nerdctl push
+		helm|skopeo|crane|oras push|copy|delete
+		gh repo delete|archive|create|rename|edit
+		gh release|gist create|delete|upload|edit
+		gh secret|variable|ssh-key|gpg-key set|add|delete|remove
+		gh pr|issue merge|delete|close|transfer|create|comment|edit
+		gh workflow|run|cache run|delete|cancel|disable
+		gh api -X|--method|-f|-F|--field|--raw-field|--input
+		glab repo|release|variable|mr|api delete|create|upload|set|merge|-X|--method`},
+	{"sends data to another machine", `
+		scp|sftp|ftp|tftp|lftp|rclone|mail|mailx|sendmail|mutt|swaks|msmtp|rcp|uucp|croc|wormhole|transfer|ffsend|wget2|telnet|s3cmd|azcopy|mc
+		nc|ncat|netcat|socat|pwncat|cryptcat|websocat|wscat|chisel|ngrok|cloudflared|localtunnel|lt|bore|frpc
+		rsh|rexec|mosh
+		openssl s_client|s_server|s_time
+		aws s3|s3api cp|sync|mv|put*
+		aws put*|send*|publish*|invoke*|import*|upload*
+		gcloud|gsutil|az cp|rsync|upload*|ssh|scp|publish
+		git send-email|send-pack|daemon|http-push|instaweb
+		logger -n|--server`},
+	{"changes what programs run", `
+		go env -w|-u
+		npm|pnpm|yarn config|set set|delete|edit|rm
+		npm|pnpm|yarn link
+		pip|pip3 config set|unset|edit
+		launchctl load|bootstrap|submit|unload|remove
+		defaults write|delete
+		reg add|delete|import
+		update-alternatives|alternatives --set|--install|--remove|--config`},
+}
+
+// A harm is one row, in parts.
+type harm struct {
+	words, options [][]string
+	why            string
+}
+
+// harmful are the rows by program; a program that ends in a star is looked for
+// by its beginning.
+var harmful = sync.OnceValue(func() map[string][]harm {
+	all := make(map[string][]harm)
+	for _, h := range harms {
+		for row := range strings.Lines(h.rows) {
+			fields := strings.Split(strings.TrimSpace(row), " ")
+			if fields[0] == "" {
+				continue
+			}
+			one := harm{why: h.why}
+			for _, alternatives := range joinHeld(fields[1:]) {
+				if words := strings.Split(alternatives, "|"); strings.HasPrefix(alternatives, "-") {
+					one.options = append(one.options, words)
+				} else {
+					one.words = append(one.words, words)
+				}
+			}
+			for program := range strings.SplitSeq(fields[0], "|") {
+				all[program] = append(all[program], one)
+			}
+		}
+	}
+	return all
+})
+
+// joinHeld keeps what a word holds, blanks included, in one piece.
+func joinHeld(fields []string) []string {
+	if len(fields) > 0 && strings.HasPrefix(fields[0], "~") {
+		return []string{strings.Join(fields, " ")}
+	}
+	return fields
+}
+
+// knownHarm finds what a program is known to destroy or to send.
+func (w *walker) knownHarm(name string, args []arg) {
+	rows := harmful()[name]
+	if strings.HasPrefix(name, "clickhouse") {
+		rows = harmful()["clickhouse*"]
+	}
+	for _, h := range rows {
+		if h.matches(args[1:]) {
+			w.find(Approve, h.why, joined(args))
+			break
+		}
+	}
+	if judge := senders[name]; judge != nil {
+		judge(w, args)
+	}
+}
+
+func (h harm) matches(args []arg) bool {
+	for _, any := range h.options {
+		if !slices.ContainsFunc(args, func(a arg) bool { return isOption(a, any) }) {
+			return false
+		}
+	}
+	at := 0
+	for _, any := range h.words {
+		i := slices.IndexFunc(args[at:], func(a arg) bool { return isWord(a, any) })
+		if i < 0 {
+			return false
+		}
+		at += i + 1
+	}
+	return true
+}
+
+func isWord(a arg, any []string) bool {
+	text := strings.ToLower(a.text)
+	return slices.ContainsFunc(any, func(want string) bool {
+		want = strings.ToLower(want)
+		if held, ok := strings.CutPrefix(want, "~"); ok {
+			return strings.Contains(text, held)
+		}
+		if strings.HasPrefix(want, "-") {
+			return isOption(a, []string{want})
+		}
+		begin, ok := strings.CutSuffix(want, "*")
+		return text == want || ok && strings.HasPrefix(text, begin)
+	})
+}
+
+// isOption reports whether a word is one of these options, however many dashes
+// it has, with a value, cut short, or as a letter among others.
+func isOption(a arg, any []string) bool {
+	if !a.option() {
+		return false
+	}
+	name, _, _ := strings.Cut(strings.TrimLeft(a.text, "-"), "=")
+	return slices.ContainsFunc(any, func(option string) bool {
+		want := strings.TrimLeft(option, "-")
+		switch begin, star := strings.CutSuffix(want, "*"); {
+		case star:
+			return strings.HasPrefix(name, begin)
+		case strings.Contains(want, "="):
+			return strings.TrimLeft(a.text, "-") == want
+		case len(want) == 1:
+			return a.text[1] != '-' && strings.Contains(name, want)
+		}
+		return name == want || len(name) > 3 && strings.HasPrefix(want, name)
+	})
+}
+
+// senders are the programs whose harm depends on more than single words.
+var senders map[string]func(*walker, []arg)
+
+func init() { // a table of functions that lead back to the table
+	senders = map[string]func(*walker, []arg){
+		"curl": (*walker).curl, "wget": (*walker).wget, "http": (*walker).httpie, "https": (*walker).httpie, "xh": (*walker).httpie,
+		"rsync": (*walker).rsync, "ssh": (*walker).remote,
+		"docker": (*walker).mounts, "podman": (*walker).mounts, "nerdctl": (*walker).mounts,
+		"dig": (*walker).lookUp, "nslookup": (*walker).lookUp, "host": (*walker).lookUp, "drill": (*walker).lookUp, "getent": (*walker).lookUp,
+		"ping": (*walker).lookUp, "ping6": (*walker).lookUp, "traceroute": (*walker).lookUp, "whois": (*walker).lookUp, "resolvectl": (*walker).lookUp,
+		"touch": (*walker).makes, "mkdir": (*walker).makes, "mkfifo": (*walker).makes, "sed": (*walker).inPlace, "perl": (*walker).inPlace, "unzip": (*walker).unpacks,
+	}
+}
+
+const sendsData = "sends data to another machine"
+
+// curl sends with a body, an upload, a method of its own, or whatever a file of
+// settings says.
+func (w *walker) curl(args []arg) {
+	for i, a := range args[1:] {
+		name, value, has := strings.Cut(a.text, "=")
+		long := strings.HasPrefix(a.text, "--")
+		if !has && i+2 < len(args) {
+			value = args[i+2].text
+		}
+		switch {
+		case long && isOption(arg{text: name}, []string{"--data*", "--form*", "--upload-file", "--json", "--config", "--mail*", "--quote", "--url-query", "--variable", "--netrc*", "--cookie"}),
+			!long && a.option() && curlSends(a.text[1:]):
+			w.find(Approve, sendsData, joined(args))
+			return
+		case long && isOption(arg{text: name}, []string{"--request"}), a.is("-X"):
+			if method := strings.ToUpper(value); method != "GET" && method != "HEAD" {
+				w.find(Approve, sendsData, joined(args))
+				return
+			}
+		case long && isOption(arg{text: name}, []string{"--header"}), a.is("-H"):
+			if strings.HasPrefix(value, "@") {
+				w.find(Approve, sendsData, joined(args))
+				return
+			}
+		case strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "<@"):
+			w.find(Approve, sendsData, joined(args))
+			return
+		}
+		if a.is("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
+			w.writes(args[i+2], true)
+		}
+	}
+}
+
+// curlSends reads short options of curl up to the first that takes a value.
+func curlSends(letters string) bool {
+	for i, c := range letters {
+		switch {
+		case strings.ContainsRune("dFTKQb", c):
+			return true
+		case c == 'X':
+			method := strings.ToUpper(letters[i+1:])
+			return method != "" && method != "GET" && method != "HEAD"
+		case c == 'H':
+			return strings.HasPrefix(letters[i+1:], "@")
+		case strings.ContainsRune("ACDEPUYcehmortuwxyz", c):
+			return false
+		}
+	}
+	return false
+}
+
+func (w *walker) wget(args []arg) {
+	for i, a := range args[1:] {
+		if isOption(a, []string{"--post-data", "--post-file", "--body-data", "--body-file", "--method", "--execute", "--config", "--use-askpass", "--input-file"}) && strings.HasPrefix(a.text, "--") || a.is("-e", "-i") {
+			w.find(Approve, sendsData, joined(args))
+			return
+		}
+		if a.is("-O", "--output-document", "-o", "--output-file", "-a", "-P") && i+2 < len(args) {
+			w.writes(args[i+2], true)
+		}
+	}
+}
+
+// httpie sends what stands after the address.
+func (w *walker) httpie(args []arg) {
+	if operands := operandsOnly(args[1:]); len(operands) > 1 && !operands[0].is("GET", "HEAD", "get", "head") || len(operands) > 2 {
+		w.find(Approve, sendsData, joined(args))
+	}
+}
+
+// rsync sends where an operand names another machine.
+func (w *walker) rsync(args []arg) {
+	for _, a := range operandsOnly(args[1:]) {
+		host, _, far := strings.Cut(a.text, ":")
+		if far && host != "" && !strings.Contains(host, "/") || strings.HasPrefix(a.text, "rsync://") {
+			w.find(Approve, sendsData, joined(args))
+			return
+		}
+	}
+}
+
+func (w *walker) remote(args []arg) {
+	if !(len(args) == 2 && args[1].is("-V")) {
+		w.find(Approve, "runs on another machine", joined(args))
+	}
+}
+
+// mounts finds folders of the machine that a container is given.
+func (w *walker) mounts(args []arg) {
+	for i, a := range args {
+		source, given := "", false
+		switch {
+		case i > 0 && args[i-1].is("-v", "--volume", "--mount"):
+			source, given = a.text, true
+		case strings.HasPrefix(a.text, "--volume="), strings.HasPrefix(a.text, "--mount="):
+			_, source, given = strings.Cut(a.text, "=")
+		case strings.HasPrefix(a.text, "-v") && len(a.text) > 2:
+			source, given = a.text[2:], true
+		}
+		if !given {
+			continue
+		}
+		for field := range strings.SplitSeq(source, ",") {
+			if value, ok := strings.CutPrefix(field, "source="); ok {
+				source = value
+			} else if value, ok := strings.CutPrefix(field, "src="); ok {
+				source = value
+			}
+		}
+		source, _, _ = strings.Cut(source, ":")
+		if far := strings.HasPrefix(source, "/") || strings.HasPrefix(source, "~") || strings.Contains(source, ".."); far && slices.ContainsFunc(w.places(arg{text: source, home: true}), w.leadsOutside) {
+			w.find(Approve, "lets a container reach the machine", joined(args))
+		}
+	}
+}
+
+// lookUp asks a name server: a name made of data carries the data there.
+func (w *walker) lookUp(args []arg) {
+	if !literals(args) {
+		w.find(Approve, sendsData, joined(args))
+	}
+}
+
+// makes judges where files or folders are made.
+func (w *walker) makes(args []arg) {
+	for _, a := range operandsOnly(args[1:]) {
+		w.lands(a)
+	}
+}
+
+// inPlace judges the files that an editor of streams changes where they are.
+func (w *walker) inPlace(args []arg) {
+	if !slices.ContainsFunc(args[1:], func(a arg) bool {
+		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.option() && a.text[1] != '-' && strings.Contains(a.text, "i")
+	}) {
+		return
+	}
+	for _, a := range operandsOnly(args[1:]) {
+		w.lands(a)
+	}
+}
+
+func (w *walker) unpacks(args []arg) {
+	if i := indexOf(args, "-d"); i > 0 && i+1 < len(args) {
+		w.lands(args[i+1])
+	}
+}
+
+// lands judges a path that a command may change, by what it belongs to.
+func (w *walker) lands(a arg) {
+	if !a.exact() {
+		return
+	}
+	for _, p := range w.places(a) {
+		if what := w.facts.protected(p); what != "" {
+			w.report.Writes = append(w.report.Writes, p)
+			w.find(Approve, "writes to "+what, p)
+		}
+	}
+}
