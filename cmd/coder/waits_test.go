@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"io"
 	"net"
 	"os"
@@ -125,29 +124,6 @@ func (h *held) made(name string) *held {
 	return h
 }
 
-// named makes a pipe with a name at which somebody waits once opened is
-// called.
-func (h *held) named(name string) (opened func()) {
-	path := filepath.Join(h.ws, name)
-	if err := syscall.Mkfifo(path, 0o600); err != nil {
-		h.t.Fatal(err)
-	}
-	return func() {
-		h.t.Helper()
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
-			f, err := os.OpenFile(path, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-			if err == nil {
-				h.t.Cleanup(func() { _ = f.Close() })
-				return
-			}
-			if !errors.Is(err, syscall.ENXIO) {
-				h.t.Fatal(err)
-			}
-		}
-		h.t.Fatalf("nobody opens %s", path)
-	}
-}
-
 const userLine = `{"type":"user","message":{"content":"hi"}}` + "\n"
 
 // waits are the places where the program may have to wait without end.
@@ -162,28 +138,16 @@ var waits = map[string]func(t *testing.T) *held{
 	"piped lines": func(t *testing.T) *held { return hold(t).start().write("hi\n").made(".coder/sessions/s1.json") },
 	"a named pipe as stdin": func(t *testing.T) *held {
 		h := hold(t)
-		h.named("in")
-		f, err := os.OpenFile(filepath.Join(h.ws, "in"), os.O_RDWR, 0)
+		path := filepath.Join(h.ws, "in")
+		if err := syscall.Mkfifo(path, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		f, err := os.OpenFile(path, os.O_RDWR, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		h.Stdin, h.stdin, h.ending = f, f, func() { _ = f.Close() }
 		return h.start().write("hi\n").made(".coder/sessions/s1.json")
-	},
-	"a named pipe as configuration": func(t *testing.T) *held {
-		h := hold(t, "-p", "hi", "--config", "conf")
-		opened := h.named("conf")
-		h.start()
-		opened()
-		return h
-	},
-	"a named pipe as script": func(t *testing.T) *held {
-		h := hold(t, "-p", "hi", "--script", "slow")
-		opened := h.named("slow")
-		h.Stdin = strings.NewReader("")
-		h.start()
-		opened()
-		return h
 	},
 	"stalled stdout": func(t *testing.T) *held {
 		h := hold(t, "-p", "--output-format", "stream-json", "go")
