@@ -374,7 +374,10 @@ func try(list []string) string {
 		case "write":
 			err = os.WriteFile(file, []byte("written\n"), 0o600)
 		case "read":
-			_, err = os.ReadFile(file)
+			var text []byte
+			if text, err = os.ReadFile(file); err == nil && len(text) == 0 {
+				err = os.ErrNotExist // something empty lies over it
+			}
 		case "env":
 			if os.Getenv(about) == "" {
 				err = os.ErrNotExist
