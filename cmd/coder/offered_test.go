@@ -91,13 +91,13 @@ func (p *program) ends(args ...string) (said string, code int) {
 	return out.String(), c.ProcessState.ExitCode()
 }
 
-// use has the program do everything in which it looks around by itself.
-func (p *program) use(script string) (said string) {
+// use has the program look around by itself, in as many ways as there are.
+func (p *program) use(script string, ways int) (said string) {
 	p.t.Helper()
 	for _, args := range [][]string{
-		{"-p", "--auto-approve", "--script", script, "go"}, {"-p", "-c", "--script", script, "go on"}, {"-p", "-r", "old", "--script", script, "go on"},
-		{"sessions"}, {"config", "show"}, {"policy", "check", "git status"}, {"audit"}, {"trust"},
-	} {
+		{"-p", "--auto-approve", "--script", script, "go"}, {"-p", "-c", "--script", script, "go on"}, {"sessions"},
+		{"-p", "-r", "old", "--script", script, "go on"}, {"config", "show"}, {"policy", "check", "git status"}, {"audit"}, {"trust"},
+	}[:ways] {
 		text, _ := p.ends(args...)
 		said += text
 	}
@@ -110,7 +110,7 @@ func TestNothingThatARepositoryOffersIsWaitedFor(t *testing.T) {
 			t.Parallel()
 			p := newProgram(t)
 			p.plant(name, func(path string) error { return syscall.Mkfifo(path, 0o600) })
-			p.use(p.file("../model", looker))
+			p.use(p.file("../model", looker), 3)
 		})
 	}
 }
@@ -126,6 +126,7 @@ func TestNothingThatARepositoryOffersLeadsElsewhere(t *testing.T) {
 		"own env":   func(p *program, path string) error { return os.Symlink(filepath.Join(p.ws, ".env"), path) },
 		"loop":      func(_ *program, path string) error { return os.Symlink(filepath.Base(path), path) },
 		"directory": func(_ *program, path string) error { return os.Mkdir(path, 0o755) },
+		"pipe":      func(_ *program, path string) error { return syscall.Mkfifo(path, 0o600) },
 		"garbage": func(_ *program, path string) error {
 			return os.WriteFile(path, []byte("\x00\xff\xfe{[---\n: :"), 0o644)
 		},
@@ -154,7 +155,7 @@ func TestNothingThatARepositoryOffersLeadsElsewhere(t *testing.T) {
 					p.plant(name, func(path string) error { return put(p, path) })
 				}
 			}
-			said := p.use(p.file("../model", looker))
+			said := p.use(p.file("../model", looker), 8)
 			if !strings.Contains(said, "AGENTS.md is ignored") && kind != "huge" && kind != "garbage" {
 				t.Errorf("nobody was told:\n%s", said)
 			}

@@ -246,7 +246,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	desk := h.desk(sessionID, hands)
 	return supervisor.Engine{
 		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
-		Profile: h.state, ModeChosen: h.flags.mode != "", Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, Lore: h.loreFor(hands),
+		Profile: h.state, ModeChosen: h.flags.mode != "", Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, PutAside: h.putAside(hands, sessionID), Lore: h.loreFor(hands),
 		Desk: desk.services(), Observe: desk.watch(hands.observe), Close: hands.close, Undo: hands.undo, Redo: hands.redo, Since: desk.since,
 		Revoke: revoke, Heard: h.hear(judge),
 	}, nil

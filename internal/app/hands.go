@@ -202,7 +202,7 @@ const maxManifest = 1 << 20
 
 // Exists reports whether there is a file at path.
 func (p project) Exists(path string) bool {
-	info, err := p.ws.Stat(path)
+	info, err := repofile.Below(p.ws.Root()).Stat(path)
 	return err == nil && info.Mode().IsRegular()
 }
 

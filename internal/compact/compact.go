@@ -41,10 +41,11 @@ type Limits struct {
 
 // Due reports whether a conversation that uses so many tokens is too long.
 func (l Limits) Due(used int) bool {
-	return l.Tokens > 0 && float64(used) > l.allowed()
+	return l.Tokens > 0 && float64(used) > l.Allowed()
 }
 
-func (l Limits) allowed() float64 {
+// Allowed is how many tokens a conversation may use before it is too long.
+func (l Limits) Allowed() float64 {
 	if l.Threshold <= 0 || l.Threshold > 1 {
 		return float64(l.Tokens) * defaultThreshold
 	}
@@ -56,7 +57,7 @@ func (l Limits) Room() int {
 	if l.Tokens <= 0 {
 		return defaultRoom
 	}
-	return min(max(int(l.allowed()*summaryShare), minRoom), 2*defaultRoom)
+	return min(max(int(l.Allowed()*summaryShare), minRoom), 2*defaultRoom)
 }
 
 // keep is how many of n messages are to stay.
@@ -92,7 +93,7 @@ func Cut(view []chat.Message, l Limits, count Count) (Plan, error) {
 	}
 	at := preferred(view, safe, len(view)-l.keep(len(view)))
 	if l.Tokens > 0 {
-		at = affordable(view, safe, at, int(l.allowed()*keptShare), count)
+		at = affordable(view, safe, at, int(l.Allowed()*keptShare), count)
 	}
 	old := view[:at:at]
 	if len(old) == 1 && IsSummary(old[0]) {

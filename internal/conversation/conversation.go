@@ -23,9 +23,11 @@ type Conversation struct {
 	open     []chat.ToolCall // calls of the last reply without a result
 	ids      map[string]bool // of all calls so far
 	prompted int             // tokens of the last request, as the provider counted them
-	reported int             // tokens in use when the provider last said so
+	replied  int             // tokens of the reply to it, likewise
 	counted  int             // how many messages that figure covers
 	estimate estimate        // of what the figure does not cover
+	reply    estimate        // of the reply that came with the figure
+	all      estimate        // of every message
 	replaced []replaced      // what stood before each replacement, the newest last
 	mode     string          // the one last entered
 	reminded map[string]bool // names of reminders the model has been given
@@ -36,6 +38,7 @@ type replaced struct {
 	messages []chat.Message
 	fresh    int // how long the conversation was right after
 	hidden   int // how many of the messages are not seen any more
+	done     string
 }
 
 // Of returns the empty conversation of one subtask: what is said in other tasks
@@ -93,11 +96,11 @@ func (c *Conversation) replace(e event.ContextReplaced) {
 	was := c.messages
 	kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
 	c.messages = slices.Concat(e.Messages, kept)
-	c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept)})
+	c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept), e.Done})
 	if len(c.messages) == 0 {
 		c.reminded = nil // it begins anew
 	}
-	c.prompted, c.reported, c.counted, c.estimate = 0, 0, 0, estimate{}
+	c.recount()
 }
 
 // restore brings back what the last replacement replaced; what was said since
@@ -109,7 +112,7 @@ func (c *Conversation) restore() {
 	last := c.replaced[len(c.replaced)-1]
 	c.replaced = c.replaced[:len(c.replaced)-1]
 	c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
-	c.prompted, c.reported, c.counted, c.estimate = 0, 0, 0, estimate{}
+	c.recount()
 }
 
 // Replaced is how many messages the last replacement hides, and whether there
@@ -119,6 +122,14 @@ func (c *Conversation) Replaced() (hidden int, ok bool) {
 		return 0, false
 	}
 	return c.replaced[len(c.replaced)-1].hidden, true
+}
+
+// Done says what the last replacement did; "" if there was none.
+func (c *Conversation) Done() string {
+	if len(c.replaced) == 0 {
+		return ""
+	}
+	return c.replaced[len(c.replaced)-1].done
 }
 
 // Hidden are the messages that the last replacement hides.
@@ -147,7 +158,7 @@ func (c *Conversation) add(e event.MessageAdded) {
 	}
 	c.track(e.Message)
 	if e.Usage != nil {
-		c.prompted, c.reported, c.counted = e.Usage.In, e.Usage.In+e.Usage.Out, len(c.messages)
+		c.prompted, c.replied, c.counted = e.Usage.In, e.Usage.Out, len(c.messages)
 	}
 }
 
@@ -237,25 +248,42 @@ func (c *Conversation) View() []chat.Message {
 // messages added since, which that figure does not cover. Without a report it
 // is zero and every message.
 func (c *Conversation) Reported() (tokens int, since []chat.Message) {
-	return c.reported, slices.Clone(c.messages[c.counted:])
+	return c.prompted + c.replied, slices.Clone(c.messages[c.counted:])
 }
 
 // Estimate is how many tokens were in use when the provider last said so, or
-// zero, and what the messages added since come to by count. Each message is
-// counted once, however often it is asked.
+// zero, and what the messages added since come to by count. A reply counts as
+// what the provider says it took, or as what it comes to by count if that is
+// more. Each message is counted once, however often it is asked.
 func (c *Conversation) Estimate(count func(chat.Message) int) (reported, since int) {
-	e := &c.estimate
-	if e.from != c.counted || e.to > len(c.messages) {
-		*e = estimate{from: c.counted, to: c.counted}
+	if c.prompted > 0 {
+		reply := c.reply.of(c.messages[:c.counted], c.counted-1, count)
+		reported = c.prompted + max(c.replied, reply)
 	}
-	for ; e.to < len(c.messages); e.to++ {
-		e.sum += count(c.messages[e.to])
-	}
-	return c.reported, e.sum
+	return reported, c.estimate.of(c.messages, c.counted, count)
 }
+
+// Total is what all messages come to by count. Each is counted once.
+func (c *Conversation) Total(count func(chat.Message) int) int { return c.all.of(c.messages, 0, count) }
 
 // estimate is what messages from one on come to, as far as they were counted.
 type estimate struct{ from, to, sum int }
+
+func (e *estimate) of(ms []chat.Message, from int, count func(chat.Message) int) int {
+	if e.from != from || e.to < from || e.to > len(ms) {
+		*e = estimate{from: from, to: from}
+	}
+	for ; e.to < len(ms); e.to++ {
+		e.sum += count(ms[e.to])
+	}
+	return e.sum
+}
+
+// recount forgets all figures: the messages are others.
+func (c *Conversation) recount() {
+	c.prompted, c.replied, c.counted = 0, 0, 0
+	c.estimate, c.reply, c.all = estimate{}, estimate{}, estimate{}
+}
 
 // Prompted is how many tokens the provider last said a request had, or zero.
 func (c *Conversation) Prompted() int { return c.prompted }

@@ -256,11 +256,17 @@ func TestTheEstimateCountsEachMessageOnceAndFollowsReplacements(t *testing.T) {
 	say("f", nil)
 	want(0, 6, 1)
 	say("reply", &chat.Usage{In: 100, Out: 10})
+	want(110, 0, 1)
 	want(110, 0, 0)
 	say("gh", nil)
 	want(110, 2, 1)
+	say("a long reply that was not counted", &chat.Usage{In: 120, Out: 3})
+	want(120+33, 0, 1)
+	if counted = 0; c.Total(count) != 46 || c.Total(count) != 46 || counted != 6 {
+		t.Errorf("%d in all, with %d counts", c.Total(count), counted)
+	}
 	c.Add(event.Record{Event: event.ContextReplaced{Messages: []chat.Message{chat.Say(chat.User, "sum")}, Keep: 1}})
-	want(0, 5, 2)
+	want(0, 36, 2)
 	c.Add(event.Record{Event: event.ContextRestored{}})
-	want(0, 13, 5)
+	want(0, 46, 6)
 }

@@ -156,6 +156,7 @@ type (
 		Keep         int            `json:"keep,omitempty"`
 		TokensBefore int            `json:"tokensBefore,omitempty"`
 		TokensAfter  int            `json:"tokensAfter,omitempty"`
+		Done         string         `json:"done,omitempty"` // what was done, for people
 	}
 	// ContextRestored takes the last ContextReplaced back.
 	ContextRestored struct {

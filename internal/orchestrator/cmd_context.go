@@ -19,6 +19,9 @@ func contextCommand() command {
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
 		if hidden, ok := in.Talk.Replaced(); ok {
 			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden) + in.dropped()
+			if done := in.Talk.Done(); done != "" {
+				text += "\nlast: " + done
+			}
 		}
 		return text + "\n" + aligned(in.parts(set)), nil
 	}}
@@ -45,10 +48,7 @@ func (in invocation) dropped() string {
 // provider reports the whole only.
 func (in invocation) parts(set Settings) show.Table {
 	system := tokens.Tokens(set.System)
-	tools := 0
-	for s := range set.Tools.Specs() {
-		tools += tokens.Tokens(s.Doc) + tokens.Tokens(string(s.Schema))
-	}
+	tools := fixed(set, in.specs(set)) - system
 	said := make(map[string]int)
 	for _, m := range in.Talk.View() {
 		countParts(said, m)

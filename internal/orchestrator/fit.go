@@ -8,7 +8,6 @@ import (
 	"coder/internal/chat"
 	"coder/internal/compact"
 	"coder/internal/event"
-	tokens "coder/internal/prompt"
 	"coder/internal/provider"
 )
 
@@ -19,32 +18,70 @@ type Compaction struct {
 	Recent      int
 }
 
-func (o *Orchestrator) limits(st *turnState, force bool) compact.Limits {
-	c := st.set.Compaction
-	return compact.Limits{Tokens: st.set.ContextLimit, Threshold: c.Threshold, Recent: c.Recent, Force: force}
+// Bounds of what is done about a long conversation.
+const (
+	maxSummaries = 4    // the model writes in one turn; after that it is shortened by rule
+	maxRefusals  = 3    // of requests as too long in one turn
+	fullShare    = 0.94 // of the window: no request is meant to be longer
+	calmShare    = 0.7  // of the threshold: what is shortened by rule takes no more, so that it lasts
+	leastShare   = 0.1  // of the window: less than that for what is said is not worth saving
+)
+
+// window is how many tokens a request of this turn may have; 0 if nobody knows.
+func (o *Orchestrator) window(set Settings) int {
+	return o.gauge.of(set.Model).window(set.ContextLimit)
 }
 
-// fit makes the conversation shorter before it would no longer fit. What
-// cannot be made shorter is sent as it is: the provider has the last word.
+func (o *Orchestrator) limits(st *turnState, force bool) compact.Limits {
+	c := st.set.Compaction
+	return compact.Limits{Tokens: o.window(st.set), Threshold: c.Threshold, Recent: c.Recent, Force: force}
+}
+
+// fixed is how many tokens of every request of this turn are there before
+// anything is said.
+func (o *Orchestrator) fixed(st *turnState) int {
+	return int(o.gauge.factor() * float64(st.fixed))
+}
+
+// fit sees before every request that it is not longer than the window: old
+// output is pruned, large results are put aside, the model summarises, and what
+// is still too long is shortened by rule.
 func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
-	if !st.set.Compaction.Auto || st.unfit || o.Child != nil {
+	window := o.window(st.set)
+	if n := o.fixed(st); window > 0 && n > window {
+		return errNoRoom(n, window)
+	}
+	if !st.set.Compaction.Auto || window == 0 {
 		return nil
 	}
+	return o.condense(ctx, st)
+}
+
+// condense makes the conversation shorter if it is due.
+func (o *Orchestrator) condense(ctx context.Context, st *turnState) error {
 	limits := o.limits(st, false)
-	if !limits.Due(o.contextUsed(st.set)) {
+	due := func() bool { return limits.Due(o.contextUsed(st.set)) }
+	if !due() {
 		return nil
 	}
 	if st.set.Compaction.Prune {
 		if done, err := o.prune(ctx, st, limits); done || err != nil {
 			return err
 		}
+		if err := o.squeeze(ctx, st, limits, true); err != nil || !due() {
+			return err
+		}
 	}
-	_, err := o.summarise(ctx, st, limits, "", true)
-	if isHopeless(err) {
-		st.unfit = true
+	if st.summaries < maxSummaries {
+		st.summaries++
+		if _, err := o.summarise(ctx, st, limits, "", true); err != nil && !isHopeless(err) {
+			return err
+		}
+	}
+	if !due() {
 		return nil
 	}
-	return err
+	return o.squeeze(ctx, st, limits, false)
 }
 
 // isHopeless reports whether compaction found nothing to gain.
@@ -62,18 +99,77 @@ func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.
 		return false, nil
 	}
 	before := o.contextUsed(st.set)
-	after := before - (count(view) - count(pruned))
+	after := before - (o.count(view) - o.count(pruned))
 	if limits.Due(after) {
 		return false, nil
 	}
 	return true, o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: pruned[:len(pruned)-recent], Keep: recent, TokensBefore: before, TokensAfter: after,
+		Done: "old output was pruned",
 	})
 }
 
-func count(ms []chat.Message) (n int) {
+// squeeze shortens the conversation by rule: large results only, or whatever it
+// takes.
+func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compact.Limits, large bool) error {
+	view, window, fixed := o.Talk.View(), float64(limits.Tokens), float64(o.fixed(st))
+	budget := calmShare*limits.Allowed() - fixed
+	if budget < leastShare*window {
+		budget = max(fullShare*window-fixed, 0)
+	}
+	short := compact.Squeeze(view, int(budget), o.gauge.count, o.shelf(ctx), large)
+	if short.Shortened == 0 && short.Dropped == 0 {
+		return nil
+	}
+	before := o.contextUsed(st.set)
+	done := fmt.Sprintf("%d long parts were shortened", short.Shortened)
+	if short.Dropped > 0 {
+		done += fmt.Sprintf(", and a list made by rule stands for %d messages", short.Dropped)
+	}
+	return o.replace(ctx, st, event.ContextReplaced{
+		Reason: event.Compacted, Messages: short.Messages[:len(short.Messages)-short.Keep], Keep: short.Keep,
+		TokensBefore: before, TokensAfter: int(fixed) + o.count(short.Messages), Done: done,
+	})
+}
+
+// shelf keeps results that are shortened where the model can read them.
+func (o *Orchestrator) shelf(ctx context.Context) compact.Shelf {
+	if o.PutAside == nil {
+		return nil
+	}
+	return func(r chat.ToolResult) string {
+		path, err := o.PutAside(ctx, r.CallID, compact.Whole(r.Text))
+		if err != nil {
+			return "" // it can be had again by calling again
+		}
+		return path
+	}
+}
+
+// leastResult is how many tokens of a result are told, however little room
+// there is.
+const leastResult = 200
+
+// inRoom is a result that the rest of the window has room for: a larger one is
+// put aside and told in part.
+func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolResult) chat.ToolResult {
+	window := o.window(st.set)
+	if window == 0 {
+		return r
+	}
+	size := o.gauge.count(chat.Answer(r))
+	left := int(fullShare*float64(window)) - max(o.contextUsed(st.set), o.fixed(st))
+	if most := int(fullShare*float64(window)) - o.fixed(st); size <= left || size <= most/4 {
+		return r // it fits, or is no large part of what can be made to fit
+	}
+	room := max(left/2, (int(fullShare*float64(window))-o.fixed(st))/4, leastResult)
+	r.Text = compact.ShortResult(r, len(r.Text)*room/max(size, 1), o.shelf(ctx))
+	return r
+}
+
+func (o *Orchestrator) count(ms []chat.Message) (n int) {
 	for _, m := range ms {
-		n += tokens.MessageTokens(m)
+		n += o.gauge.count(m)
 	}
 	return n
 }
@@ -85,11 +181,11 @@ const worthwhile = 200
 // is urgent and the model cannot write one, one is made by rule; if it is not,
 // everything stays as it is.
 func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits compact.Limits, focus string, urgent bool) (string, error) {
-	plan, err := compact.Cut(o.Talk.View(), limits, tokens.MessageTokens)
+	plan, err := compact.Cut(o.Talk.View(), limits, o.gauge.count)
 	if err != nil {
 		return "", err
 	}
-	if urgent && count(plan.Old) < worthwhile {
+	if urgent && o.count(plan.Old) < worthwhile {
 		return "", compact.ErrNoGain
 	}
 	before := o.contextUsed(st.set)
@@ -110,13 +206,14 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 		keep.Todos = o.Todos()
 	}
 	m := compact.Message(text, keep, limits.Room())
-	if _, err := plan.With(m, tokens.MessageTokens); err != nil && urgent {
+	if _, err := plan.With(m, o.gauge.count); err != nil && urgent {
 		return "", err
 	}
 	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
-	after := max(before-count(plan.Old)+count(stand), 0)
+	after := max(before-o.count(plan.Old)+o.count(stand), 0)
 	return text, o.replace(ctx, st, event.ContextReplaced{
 		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
+		Done: fmt.Sprintf("a summary stands for %d messages", len(plan.Old)),
 	})
 }
 
@@ -144,19 +241,28 @@ func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.Conte
 	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
 }
 
-// retryShorter answers a provider that found the conversation too long: once a
-// turn it is made shorter and sent again.
+// retryShorter answers a provider that found the conversation too long: what it
+// takes is learnt, the conversation is made to fit that, and sent again.
 func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong error) error {
-	if st.shortened || o.Child != nil {
+	size := func() int { return o.fixed(st) + o.count(o.Talk.View()) }
+	before := size()
+	if st.refusals++; st.refusals > maxRefusals {
 		return fmt.Errorf("ask the model: %w", tooLong)
 	}
-	st.shortened = true
+	o.gauge.refused(max(o.contextUsed(st.set), before))
+	o.describe(st)
 	limits := o.limits(st, true)
-	if _, err := o.summarise(ctx, st, limits, "", true); err != nil {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
+	_, err := o.summarise(ctx, st, limits, "", true)
+	if isHopeless(err) || err == nil && limits.Due(size()) {
+		err = o.squeeze(ctx, st, limits, false)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
 		return errors.Join(fmt.Errorf("ask the model: %w", tooLong), err)
+	case size() >= before:
+		return fmt.Errorf("ask the model: %w", tooLong) // it would be refused again
 	}
 	return o.chatStep(ctx, st)
 }

@@ -58,8 +58,12 @@ type Config struct {
 	// Lore, which may be nil, is what people wrote down for use here. Without
 	// it the model gets the person's words and nothing beside them.
 	Lore *Lore
-	// Child is set for an agent that works for another: it neither compacts
-	// nor verifies, and its use of the context is not told.
+	// PutAside, which may be nil, keeps the text of a call's result in a file
+	// that the model can read, and returns its path. The same call gives the
+	// same file, with what it was given first.
+	PutAside func(ctx context.Context, callID, text string) (path string, err error)
+	// Child is set for an agent that works for another: it does not verify, and
+	// its use of the context is not told.
 	Child *Subtask
 	// Permissions, which may be nil, shows the permissions in force.
 	Permissions func() show.Table
@@ -96,10 +100,13 @@ type Settings struct {
 }
 
 // Orchestrator runs the inputs of one session, one at a time.
-type Orchestrator struct{ Config }
+type Orchestrator struct {
+	Config
+	gauge gauge // of the window
+}
 
 // New returns an Orchestrator.
-func New(c Config) *Orchestrator { return &Orchestrator{c} }
+func New(c Config) *Orchestrator { return &Orchestrator{Config: c} }
 
 // RunInput runs one input, whatever kind it is, and shows what happens on out.
 // What it returns is the answer or the command's output.

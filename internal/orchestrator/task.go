@@ -135,14 +135,12 @@ func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
 func (o *Orchestrator) ContextUsed() int { return o.contextUsed(o.Settings()) }
 
 func (o *Orchestrator) contextUsed(set Settings) int {
+	g := o.gauge.of(set.Model)
 	used, since := o.Talk.Estimate(tokens.MessageTokens)
 	if used == 0 {
-		used = tokens.Tokens(set.System)
-		for s := range set.Tools.Specs() {
-			used += tokens.Tokens(s.Doc) + tokens.Tokens(string(s.Schema))
-		}
+		used = int(g.factor() * float64(fixed(set, o.specs(set))))
 	}
-	return used + since
+	return used + int(g.factor()*float64(since))
 }
 
 // markInterrupted adds to a tool's result, a JSON object, that the person

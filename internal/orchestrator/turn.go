@@ -9,6 +9,7 @@ import (
 
 	"coder/internal/chat"
 	"coder/internal/event"
+	tokens "coder/internal/prompt"
 	"coder/internal/provider"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
@@ -23,6 +24,7 @@ const persistTime = 5 * time.Second
 type turnState struct {
 	set   Settings // frozen at the start of the turn
 	tools []provider.ToolSpec
+	fixed int // tokens of the system text and the tools, by our own count
 	task  string
 	sink  event.Sink // keeps, then shows
 	steps int
@@ -33,8 +35,8 @@ type turnState struct {
 	input     string          // what the person asked for
 	repairs   int             // failed checks handed back to the model
 	rounds    rounds          // to notice circles
-	unfit     bool            // the conversation cannot be made shorter
-	shortened bool            // it was, because the provider said so
+	summaries int             // of the conversation, written in this turn
+	refusals  int             // of requests as too long
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
 	wishes    wishes          // of the command that the turn runs
 	broke     bool            // interrupted among the tools, and the model was told so there
@@ -145,9 +147,7 @@ func (o *Orchestrator) newState(out event.Sink) *turnState {
 func (o *Orchestrator) settle(st *turnState) {
 	st.set, st.tools = o.Settings(), nil
 	st.bend()
-	for s := range st.set.Tools.Specs() {
-		st.tools = append(st.tools, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
-	}
+	o.describe(st)
 }
 
 // prepareTurnState freezes the settings, opens the task and puts the person's
@@ -180,6 +180,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	if err := o.fit(ctx, st); err != nil {
 		return err
 	}
+	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
 	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
@@ -187,6 +188,9 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	}
 	if err != nil {
 		return o.cutShort(ctx, st, reply, err)
+	}
+	if reply.Usage != nil {
+		o.gauge.reported(size, reply.Usage.In)
 	}
 	reply.Message = o.uniqueCalls(reply.Message)
 	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
@@ -300,6 +304,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		for _, img := range out.Images {
 			pictures = append(pictures, img)
 		}
+		res = o.inRoom(keep, st, res)
 		if err := o.emit(keep, st, ActorAgent, event.MessageAdded{Message: chat.Answer(res)}); err != nil {
 			return err
 		}

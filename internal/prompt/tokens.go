@@ -13,13 +13,19 @@ const (
 	perMessage      = 4
 	tokensPerImage  = 1000
 	tokensPerOthers = 0.5
+	tokensPerDigit  = 0.42 // numbers and short lines are dense
+	tokensPerLine   = 0.5
 )
 
 // Tokens estimates how many tokens a text takes.
 func Tokens(s string) int {
-	var ascii, wide, other int
+	var ascii, wide, other, digits, lines int
 	for _, r := range s {
 		switch {
+		case '0' <= r && r <= '9':
+			digits++
+		case r == '\n':
+			lines++
 		case r < 0x80:
 			ascii++
 		case r >= 0x2e80:
@@ -28,7 +34,8 @@ func Tokens(s string) int {
 			other++
 		}
 	}
-	return int(float64(ascii)/asciiPerToken + float64(wide)*tokensPerWide + float64(other)*tokensPerOthers)
+	return int(float64(ascii)/asciiPerToken + float64(wide)*tokensPerWide + float64(other)*tokensPerOthers +
+		float64(digits)*tokensPerDigit + float64(lines)*tokensPerLine)
 }
 
 // MessageTokens estimates how many tokens m takes.

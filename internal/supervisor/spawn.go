@@ -161,8 +161,8 @@ func (c *child) run(ctx context.Context) (string, error) {
 		Provider: s.engine.Provider, Runner: c.job.Runner, Talk: c.talk,
 		Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
 		Settings: func() orchestrator.Settings { return c.job.Settings }, Profile: s.engine.Profile,
-		Child: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
-		NewID: s.sup.NewID, Now: s.sup.Now,
+		Child:    &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
+		PutAside: s.engine.PutAside, NewID: s.sup.NewID, Now: s.sup.Now,
 	})
 	if c.earlier == nil {
 		return orch.RunTurn(ctx, c.job.Objective, c.out)

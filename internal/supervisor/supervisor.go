@@ -78,6 +78,9 @@ type Engine struct {
 	Todos func() []event.Todo
 	// Files, if set, is where checks of edited work are chosen from.
 	Files orchestrator.Files
+	// PutAside, if set, keeps the text of a result in a file that the model can
+	// read; see [orchestrator.Config].
+	PutAside func(ctx context.Context, callID, text string) (path string, err error)
 	// Lore, if set, is what people wrote down for use in sessions.
 	Lore *orchestrator.Lore
 	// Observe, if set, is told of every record that is kept, in order, and
@@ -186,7 +189,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Revoke: ss.engine.Revoke, Todos: ss.engine.Todos, Files: ss.engine.Files, Lore: ss.engine.Lore, Desk: ss.engine.desk(), Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Revoke: ss.engine.Revoke, Todos: ss.engine.Todos, Files: ss.engine.Files, PutAside: ss.engine.PutAside, Lore: ss.engine.Lore, Desk: ss.engine.desk(), Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
 	if ss.engine.Delegate != nil {
 		ss.engine.Delegate(ss.Spawn)

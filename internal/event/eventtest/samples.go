@@ -34,7 +34,7 @@ func Samples() []event.Event {
 		},
 		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
 		event.ModeChanged{Mode: "plan", Preset: "plan"},
-		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90},
+		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90, Done: "a summary stands for 7 messages"},
 		event.ContextRestored{Messages: 7},
 		event.TodosChanged{Todos: []event.Todo{{ID: "1", Content: "tidy", Status: event.TodoInProgress, Priority: "high"}}},
 		event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 7, Payload: json.RawMessage(`{"taskId":"t1","why":["<",1.50,null]}`)},

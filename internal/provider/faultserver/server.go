@@ -29,6 +29,15 @@ type Options struct {
 	Tool  string        // the tool that is called; by default "read"
 	Args  string        // its arguments; by default {"path":"a.txt"}
 	TLS   bool          // serve HTTPS, with HTTP/2
+
+	// Window, if set, is how many tokens a request may have, by the server's own
+	// count: [Request.Tokens]. What is longer is refused. PerToken is how many
+	// bytes a token has; by default 3.3.
+	Window   int
+	PerToken float64
+	// Answer, if set, gives the replies to requests without a name in place of
+	// the script.
+	Answer func(Request) Reply
 }
 
 const (
@@ -65,6 +74,8 @@ type Request struct {
 	Body       []byte
 	Authorised bool   // it carried the key
 	Remote     string // where from; tells connections apart
+	Tokens     int    // by the server's own count
+	Refused    bool   // it was longer than the window
 }
 
 // Messages decodes the conversation in r.
@@ -244,10 +255,21 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	}
 	name := behaviourName(r.URL.Path, s.opt.Name)
 	t := &turn{s: s, w: w, r: r, body: body}
-	t.n, t.first = s.note(Request{
+	req := Request{
 		Name: name, Other: other, Method: r.Method, Path: r.URL.Path, Proto: r.Proto, Header: r.Header.Clone(), Body: body,
-		Authorised: s.authorised(r), Remote: r.RemoteAddr,
-	})
+		Authorised: s.authorised(r), Remote: r.RemoteAddr, Tokens: s.tokens(body),
+	}
+	req.Refused = s.opt.Window > 0 && req.Tokens > s.opt.Window
+	t.n, t.first = s.note(req)
+	if req.Refused {
+		t.fail(http.StatusBadRequest, fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
+			s.opt.Window, req.Tokens), "invalid_request_error", "context_length_exceeded")
+		return
+	}
+	if name == "" && !other && s.opt.Answer != nil {
+		s.opt.Answer(req).serve(t)
+		return
+	}
 	switch act, known := behaviours[name]; {
 	case other:
 		t.ok()
@@ -258,6 +280,23 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	default:
 		http.Error(w, "no behaviour called "+name, http.StatusNotFound)
 	}
+}
+
+// tokens counts a request: every byte of its messages and tools, and a little
+// for each message.
+func (s *Server) tokens(body []byte) int {
+	var b struct{ Messages, Tools []json.RawMessage }
+	if json.Unmarshal(body, &b) != nil {
+		return 0
+	}
+	perToken, bytes := s.opt.PerToken, 0
+	if perToken == 0 {
+		perToken = 3.3
+	}
+	for _, raw := range slices.Concat(b.Messages, b.Tools) {
+		bytes += len(raw)
+	}
+	return int(float64(bytes)/perToken) + 4*len(b.Messages)
 }
 
 func behaviourName(path, byDefault string) string {

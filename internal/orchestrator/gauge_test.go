@@ -1,0 +1,52 @@
+package orchestrator
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+)
+
+func TestTheGaugeLearnsHowTheProviderCounts(t *testing.T) {
+	var g gauge
+	if g.of("m").factor() != 1 || g.window(1000) != 1000 || g.window(0) != 0 {
+		t.Errorf("at first: %+v", g)
+	}
+	g.reported(1000, 1500)
+	if g.factor() != 1.5 {
+		t.Errorf("more than expected counts at once: %v", g.factor())
+	}
+	g.reported(1000, 1000)
+	if f := g.factor(); f >= 1.5 || f <= 1.3 {
+		t.Errorf("less counts little by little: %v", f)
+	}
+	g.reported(1000, 1_000_000)
+	if g.factor() != mostScale {
+		t.Errorf("what cannot be is bounded: %v", g.factor())
+	}
+	g.refused(10_000)
+	g.refused(20_000)
+	if g.window(128_000) != 8500 || g.window(0) != 8500 || g.window(4000) != 4000 {
+		t.Errorf("after a refusal: %d", g.window(128_000))
+	}
+	if g.of("another").window(128_000) != 128_000 {
+		t.Error("what was learnt of one model counts for another")
+	}
+}
+
+func TestToolsAreDescribedInShortByDroppingWordsOnly(t *testing.T) {
+	schema := `{"type":"object","description":"all","properties":{"description":{"type":"string","description":"what"},"n":{"type":"integer","enum":[1]}},"required":["n"]}`
+	var v struct {
+		Description *string
+		Properties  map[string]map[string]any
+		Required    []string
+	}
+	if err := json.Unmarshal(bareSchema(json.RawMessage(schema)), &v); err != nil {
+		t.Fatal(err)
+	}
+	if v.Description != nil || len(v.Properties) != 2 || v.Properties["description"]["description"] != nil || len(v.Required) != 1 {
+		t.Errorf("%+v", v)
+	}
+	if got := firstSentence("\nReads a file. It may be long.\nMore"); got != "Reads a file." || len(firstSentence(strings.Repeat("x", 999))) > 210 {
+		t.Errorf("%q", got)
+	}
+}
