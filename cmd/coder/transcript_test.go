@@ -39,8 +39,9 @@ func TestWhatTheModelSees(t *testing.T) {
 		}},
 		{"compaction", []fs.Reply{use("read", `{"path":"story.txt"}`), say("read"), say("The colour is TEAL-7 and the story is long."), say("TEAL-7")}, func(p *program) {
 			p.file("story.txt", long)
-			p.file("small.json", `{"runtime": {"context_token_limit": 14000}, "compaction": {"recent_messages": 1, "prune": false}}`)
-			p.run("-p", "--config", "small.json", "--session-id", "s", "remember that the colour is TEAL-7, then read the story")
+			p.file("large.json", `{"runtime": {"context_token_limit": 40000}}`)
+			p.file("small.json", `{"runtime": {"context_token_limit": 9000}, "compaction": {"recent_messages": 1, "prune": false}}`)
+			p.run("-p", "--config", "large.json", "--session-id", "s", "remember that the colour is TEAL-7, then read the story")
 			p.run("-p", "--config", "small.json", "-c", "which colour?")
 		}},
 		{"plan_to_work", []fs.Reply{use("exit_plan_mode", `{"plan":"# Plan\n\n1. write b.txt"}`), say("On it.")}, func(p *program) {
