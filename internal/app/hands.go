@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -68,6 +69,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	hs.terrain = h.survey(ws)
 	hs.confiner, hs.project, hs.crew = h.confiner(hs.terrain), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
+		ws.KeepScratch(filepath.Join(".coder", "tmp"))
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, keeping: &h.keeping, warn: h.warn}
 		hs.keeper = hs.files
 	}
@@ -76,7 +78,19 @@ func (h *house) hands(sessionID string) (*hands, error) {
 		return nil, errors.Join(err, hs.close())
 	}
 	hs.set = set.In(h.conf.Tools.Dialect)
+	h.sweepScratch(ws, hs)
 	return hs, nil
+}
+
+// sweepScratch removes the temporary files that a killed program left, and names
+// those that hold something.
+func (h *house) sweepScratch(ws *workspace.Workspace, hs *hands) {
+	if hs.files == nil {
+		return
+	}
+	for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return hs.files.get().Keeps(c) }) {
+		h.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
+	}
 }
 
 func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) []tool.Tool {

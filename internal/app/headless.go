@@ -145,7 +145,7 @@ func (h *house) pick(ctx context.Context, sup *supervisor.Supervisor, out event.
 }
 
 // ignored is what of the data folder does not belong in a repository.
-const ignored = "# kept by coder; config.json and what people write here may be shared\nlog/\nsessions/\nruns/\nundo/\ncache/\nplans/\n.gitignore\n"
+const ignored = "# kept by coder; config.json and what people write here may be shared\nlog/\nsessions/\nruns/\nundo/\ncache/\nplans/\ntmp/\n.gitignore\n"
 
 // keepOutOfGit leaves a note for git in the data folder before anything else
 // is there. It is a courtesy: where it cannot be written nothing is lost.

@@ -12,6 +12,7 @@ import (
 	"syscall"
 
 	"coder/internal/event"
+	"coder/internal/workspace"
 )
 
 // Call is how undoing is asked for, and how it is put on record.
@@ -243,15 +244,48 @@ func (p *plan) ready(ctx context.Context, s *step) bool {
 		p.fail(s, err)
 		return false
 	}
-	expected := s.now
-	if s.cleared {
-		expected = event.FileState{}
-	}
-	if !p.force && !p.k.same(ctx, now, expected) {
-		p.leave(s, "it was changed since")
+	if !p.force && !p.k.same(ctx, now, s.expected()) {
+		p.leave(s, changedSince)
 		return false
 	}
 	return true
+}
+
+const changedSince = "it was changed since"
+
+// expected is what must stand at the step's path now.
+func (s *step) expected() event.FileState {
+	if s.cleared {
+		return event.FileState{}
+	}
+	return s.now
+}
+
+// accept lets nothing go but what we planned with.
+func (p *plan) accept(ctx context.Context, s *step) workspace.Accept {
+	if p.force {
+		return nil
+	}
+	rel, expected := s.now.Path, s.expected()
+	return func(f workspace.Found) error {
+		now, err := p.k.stateOf(rel, f)
+		if err == nil && !p.k.same(ctx, now, expected) {
+			err = workspace.ErrChanged
+		}
+		return err
+	}
+}
+
+// gaveUp takes in that a step could not be taken.
+func (p *plan) gaveUp(s *step, err error) {
+	switch {
+	case errors.Is(err, workspace.ErrChanged):
+		p.leave(s, changedSince)
+	case errors.Is(err, workspace.ErrBusy):
+		p.leave(s, workspace.ErrBusy.Error())
+	default:
+		p.fail(s, err)
+	}
 }
 
 // loosen makes sure that we may work in a directory that will change.
@@ -272,16 +306,20 @@ func (p *plan) clear(ctx context.Context, s *step) {
 	if to != isAbsent && from != isDir && to != isDir || from == isDir && to == isDir {
 		return // it will be replaced in one step
 	}
-	if from != isDir && !p.ready(ctx, s) {
-		return
+	var accept workspace.Accept
+	if from != isDir {
+		if !p.ready(ctx, s) {
+			return
+		}
+		accept = p.accept(ctx, s)
 	}
-	err := p.k.ws.Delete(s.now.Path)
+	err := p.k.ws.Remove(s.now.Path, accept)
 	switch {
 	case from == isDir && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)):
 		_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode))
 		p.leave(s, "it holds other files")
 	case err != nil && !missing(err):
-		p.fail(s, err)
+		p.gaveUp(s, err)
 	default:
 		s.done, s.cleared = to == isAbsent, true
 	}
@@ -308,23 +346,23 @@ func (p *plan) putBack(ctx context.Context, s *step) {
 	if !p.ready(ctx, s) {
 		return
 	}
-	if err := p.k.bringBack(ctx, s.to); err != nil {
-		p.fail(s, err)
+	if err := p.k.bringBack(ctx, s.to, p.accept(ctx, s)); err != nil {
+		p.gaveUp(s, err)
 		return
 	}
 	s.done = true
 }
 
-func (k *Keeper) bringBack(ctx context.Context, to event.FileState) error {
+func (k *Keeper) bringBack(ctx context.Context, to event.FileState, accept workspace.Accept) error {
 	if kindOf(to) == isLink {
-		return k.ws.RestoreLink(to.Path, to.Link)
+		return k.ws.RestoreLink(to.Path, to.Link, accept)
 	}
 	content, err := k.content(ctx, to)
 	if err != nil {
 		return err
 	}
 	defer content.Close()
-	return k.ws.Restore(to.Path, content, fs.FileMode(to.Mode))
+	return k.ws.Restore(to.Path, content, fs.FileMode(to.Mode), accept)
 }
 
 // tighten gives directories the modes they had.

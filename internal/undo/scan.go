@@ -13,7 +13,6 @@ import (
 	"strings"
 	"sync"
 	"sync/atomic"
-	"syscall"
 
 	"coder/internal/undo/blob"
 	"coder/internal/undo/gitindex"
@@ -158,6 +157,9 @@ func (s *scanning) look(ctx context.Context, dirs []string, known func(string) b
 		return err
 	}
 	s.closeUnlisted()
+	if len(s.scratch) > 0 {
+		s.k.ws.Sweep(s.scratch, s.k.Keeps)
+	}
 	return nil
 }
 
@@ -168,6 +170,8 @@ type scanning struct {
 	next *tree
 	todo []find
 	errs []string // directories that could not be listed, or not whole
+
+	scratch []string // temporary files that were come across
 }
 
 // find is a file whose content is to be named.
@@ -189,11 +193,16 @@ func (s *scanning) take(f workspace.Folder) error {
 		return nil
 	case f.Root && !slices.Contains(s.next.roots, f.Path):
 		s.next.roots = append(slices.Clone(s.next.roots), f.Path)
-	case missing(f.Err) || errors.Is(f.Err, syscall.ELOOP):
+	case missing(f.Err):
 		delete(s.next.folders, f.Path)
 		return nil
 	case f.Err != nil:
 		s.errs = append(s.errs, f.Path)
+	}
+	for _, t := range f.Entries {
+		if workspace.IsScratch(t.Name) {
+			s.scratch = append(s.scratch, path.Join(f.Path, t.Name))
+		}
 	}
 	s.next.folders[f.Path] = s.merge(f)
 	return nil

@@ -13,6 +13,7 @@ import (
 
 	"coder/internal/event"
 	"coder/internal/undo/blob"
+	"coder/internal/workspace"
 )
 
 // A FileState's Hash names a content in the store, unless it is one of these.
@@ -85,6 +86,28 @@ func (k *Keeper) describe(rel string, name func(io.ReadSeeker) (string, error)) 
 	default:
 		s.Mode, s.Size = uint32(mode.Perm()), info.Size()
 		return s, k.describeContent(&s, name)
+	}
+	return s, nil
+}
+
+// stateOf describes what was found at rel, as look does.
+func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error) {
+	s := event.FileState{Path: rel}
+	if f.Info == nil {
+		return s, nil
+	}
+	switch mode := f.Info.Mode(); {
+	case mode.IsDir():
+		s.Hash, s.Mode = dirHash, uint32(mode.Perm())
+	case mode&fs.ModeSymlink != 0:
+		s.Hash, s.Link = linkHash, f.Link
+	case f.Content == nil || f.Info.Size() > k.o.MaxFile:
+		s.Mode, s.Size, s.Lost = uint32(mode.Perm()), f.Info.Size(), true
+	default:
+		var err error
+		s.Mode, s.Size = uint32(mode.Perm()), f.Info.Size()
+		s.Hash, err = blob.Digest(f.Content)
+		return s, err
 	}
 	return s, nil
 }

@@ -26,6 +26,7 @@ package undo
 import (
 	"context"
 	"fmt"
+	"io"
 	"path"
 	"slices"
 	"sync"
@@ -34,6 +35,7 @@ import (
 	"coder/internal/event"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
+	"coder/internal/undo/blob"
 	"coder/internal/workspace"
 )
 
@@ -249,6 +251,12 @@ func (k *Keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 		return changes, fmt.Errorf("compare files: %w", err)
 	}
 	return changes, k.commit(true)
+}
+
+// Keeps reports whether a content is in the store.
+func (k *Keeper) Keeps(content io.ReadSeeker) bool {
+	hash, err := blob.Digest(content)
+	return err == nil && k.store.Has(hash)
 }
 
 // pinned reports what must not be pruned: what the last turns need, and what

@@ -27,7 +27,7 @@ func TestBatchesNeverLeadOutside(t *testing.T) {
 				}
 				r.Close()
 			}
-			_ = ws.PutFile("d/p", []byte("in"), 0o600)
+			_ = ws.PutFile("d/p", []byte("in"), 0o600, nil)
 			_ = ws.Delete("d/victim")
 		}
 	})

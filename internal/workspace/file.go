@@ -9,8 +9,9 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
+
+	"golang.org/x/sys/unix"
 )
 
 // ErrNotRegular is the error of reading or writing something that is not a
@@ -163,7 +164,7 @@ func (w *Workspace) WriteFile(name string, data []byte) error {
 		if err != nil {
 			return err
 		}
-		return replace(dir, base, data, old)
+		return w.replace(dir, base, data, old, nil)
 	})
 }
 
@@ -201,8 +202,8 @@ func (w *Workspace) Delete(name string) error {
 }
 
 // PutFile is WriteFile for a file that is to have the given mode, whether or
-// not there is one already.
-func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode) error {
+// not there is one already. Accept says what it may replace.
+func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode, accept Accept) error {
 	return w.within(name, func(dir *os.Root, base string) error {
 		old, err := overwritable(dir, base)
 		if err != nil {
@@ -212,7 +213,7 @@ func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode) error {
 			old = new(original)
 		}
 		old.mode = mode
-		return replace(dir, base, data, old)
+		return w.replace(dir, base, data, old, accept)
 	})
 }
 
@@ -278,68 +279,30 @@ func overwritable(dir *os.Root, base string) (*original, error) {
 	if info.Mode().Perm()&0o222 == 0 {
 		return nil, ErrReadOnly
 	}
-	f, err := dir.OpenFile(base, os.O_WRONLY|syscall.O_NONBLOCK, 0)
-	if errors.Is(err, fs.ErrPermission) {
-		return nil, ErrReadOnly
-	}
-	if err != nil {
+	if err := writable(dir, base); err != nil {
 		return nil, err
 	}
-	return &original{info, info.Mode(), attributes(f)}, f.Close()
+	old := &original{info: info, mode: info.Mode()}
+	if f, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+		old.attrs = attributes(f)
+		f.Close()
+	}
+	return old, nil
 }
 
-// replace writes data beside base and moves it there. The data is on the disk
-// before it gets the name; that the name is there too is left to the system: a
-// power cut leaves the old file or the new one.
-func replace(dir *os.Root, base string, data []byte, old *original) error {
-	f, err := scratch(dir)
+// writable asks whether we may write a file, without opening it: that might
+// disturb who is about to replace it.
+func writable(dir *os.Root, base string) error {
+	d, err := dir.Open(".")
 	if err != nil {
-		return fmt.Errorf("make a temporary file beside it: %w", err)
-	}
-	temp := path.Base(f.Name())
-	err = fill(f, data, old)
-	if err == nil {
-		err = dir.Rename(temp, base)
-	}
-	if err != nil {
-		dir.Remove(temp)
 		return err
 	}
-	return nil
-}
-
-// serial numbers the temporary files of this process.
-var serial atomic.Uint64
-
-// scratch makes a file with a name of its own. What a crash leaves behind is
-// never taken over by a later process with the same number.
-func scratch(dir *os.Root) (*os.File, error) {
-	for {
-		name := fmt.Sprintf(".coder-%d-%d.tmp", os.Getpid(), serial.Add(1))
-		f, err := dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
+	defer d.Close()
+	err = unix.Faccessat(int(d.Fd()), base, unix.W_OK, unix.AT_EACCESS)
+	if errors.Is(err, fs.ErrPermission) {
+		return ErrReadOnly
 	}
-}
-
-// IsScratch reports whether a name is one that we give to files we are writing.
-func IsScratch(name string) bool {
-	return strings.HasPrefix(name, ".coder-") && strings.HasSuffix(name, ".tmp")
-}
-
-// fill writes data to f, makes it look like old, and sees it on the disk.
-func fill(f *os.File, data []byte, old *original) error {
-	_, err := f.Write(data)
-	if err == nil && old != nil {
-		keepOwner(f, old.info)
-		setAttributes(f, old.attrs)
-		err = f.Chmod(old.mode)
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // keepOwner gives f to the owner of old, as far as we may.

@@ -108,6 +108,10 @@ func (n *Named) forget(dir string) {
 
 // walk looks at dir, and at what is below it as far as that is not known.
 func (n *Named) walk(ctx context.Context, dir string) error {
+	if tree, rel, err := n.ws.home(dir); err != nil || !tree.straight(rel) {
+		delete(n.dirs, dir)
+		return nil
+	}
 	for queue := []string{dir}; len(queue) > 0; {
 		if err := ctx.Err(); err != nil {
 			return err
@@ -142,7 +146,7 @@ func (n *Named) list(dir string) (d *namedDir, below []string) {
 	}
 	f, err := tree.openDir(rel)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
 		return nil, nil
 	case err != nil:
 		return &namedDir{err: true}, nil

@@ -117,9 +117,12 @@ func (s *survey) begin() {
 		return
 	}
 	for _, dir := range s.Dirs {
-		if tree, rel, err := s.main.home(dir); err == nil {
-			s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
+		tree, rel, err := s.main.home(dir)
+		if err != nil || !tree.straight(rel) {
+			s.Visit(Folder{Path: dir, Err: fs.ErrNotExist})
+			continue
 		}
+		s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
 	}
 }
 
@@ -215,9 +218,15 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 	return f, below
 }
 
-// openDir opens a directory that is no link.
+// openDir opens a directory.
 func (w *Workspace) openDir(rel string) (*os.File, error) {
-	return w.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	return w.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+}
+
+// straight reports whether no link leads to a directory, nor is one.
+func (w *Workspace) straight(rel string) bool {
+	at, err := w.follow(rel)
+	return err == nil && at == rel
 }
 
 func (s *survey) rules(at stop, names []dirent) *rules {

@@ -21,69 +21,49 @@ func (w *Workspace) Readlink(name string) (string, error) {
 }
 
 // Restore puts a file with this content and mode at name in one step, in the
-// place of whatever file or link stands there. A link at name is replaced, not
-// followed. If content cannot be read to its end nothing has changed.
-func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode) error {
+// place of whatever file or link stands there, if accept lets it. A link at name
+// is replaced, not followed. If content cannot be read to its end nothing has
+// changed.
+func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		old, err := replaceable(dir, base)
 		if err != nil {
 			return err
 		}
-		f, err := scratch(dir)
+		if old == nil {
+			old = new(original)
+		}
+		old.mode = mode.Perm()
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := io.Copy(f, content); return err }, old)
 		if err != nil {
-			return fmt.Errorf("make a temporary file beside it: %w", err)
+			return err
 		}
-		temp := path.Base(f.Name())
-		if err := restore(f, content, mode, old); err != nil {
-			return errors.Join(err, dir.Remove(temp))
+		if err := d.place(dir, base, accept); err != nil {
+			return err
 		}
-		return moved(dir, temp, base)
+		syncDir(dir)
+		return nil
 	})
 }
 
-func restore(f *os.File, content io.Reader, mode fs.FileMode, old *original) error {
-	_, err := io.Copy(f, content)
-	if err == nil && old != nil {
-		keepOwner(f, old.info)
-		setAttributes(f, old.attrs)
-	}
-	if err == nil {
-		err = f.Chmod(mode.Perm())
-	}
-	if err == nil {
-		err = f.Sync()
-	}
-	return errors.Join(err, f.Close())
-}
-
-// RestoreLink puts a link to the given target at name in one step, in the
-// place of whatever file or link stands there. Where it leads is not looked at.
-func (w *Workspace) RestoreLink(name, target string) error {
+// RestoreLink puts a link to the given target at name in one step, in the place
+// of whatever file or link stands there, if accept lets it. Where it leads is not
+// looked at.
+func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
 		if _, err := replaceable(dir, base); err != nil {
 			return err
 		}
-		for {
-			temp := fmt.Sprintf(".coder-%d-%d.tmp", os.Getpid(), serial.Add(1))
-			err := dir.Symlink(target, temp)
-			if errors.Is(err, fs.ErrExist) {
-				continue
-			}
-			if err != nil {
-				return err
-			}
-			return moved(dir, temp, base)
+		d, err := w.draftLink(dir, target)
+		if err != nil {
+			return err
 		}
+		if err := d.place(dir, base, accept); err != nil {
+			return err
+		}
+		syncDir(dir)
+		return nil
 	})
-}
-
-// moved gives the finished temp its name.
-func moved(dir *os.Root, temp, base string) error {
-	if err := dir.Rename(temp, base); err != nil {
-		return errors.Join(err, dir.Remove(temp))
-	}
-	syncDir(dir)
-	return nil
 }
 
 // replaceable describes the file that a rename onto base would do away with,

@@ -102,7 +102,7 @@ func TestRestore(t *testing.T) {
 	link(t, evil+"/f", dir+"/outlink")
 	put(t, evil+"/f", "out")
 	for name, mode := range map[string]fs.FileMode{"ro": 0o755, "new/deep/f": 0o600, "link": 0o640, "outlink": 0o444} {
-		if err := ws.Restore(name, strings.NewReader("by "+name), mode); err != nil {
+		if err := ws.Restore(name, strings.NewReader("by "+name), mode, nil); err != nil {
 			t.Fatalf("Restore(%q): %v", name, err)
 		}
 		info, err := os.Lstat(dir + "/" + name)
@@ -123,10 +123,10 @@ func TestRestoreInAnAddedTree(t *testing.T) {
 	}
 	defer ws.Close()
 	name := other + "/new/f"
-	if err := ws.Restore(name, strings.NewReader("x"), 0o640); err != nil || get(t, name) != "x" {
+	if err := ws.Restore(name, strings.NewReader("x"), 0o640, nil); err != nil || get(t, name) != "x" {
 		t.Fatal(err)
 	}
-	if err := errors.Join(ws.Mkdir(other+"/d", 0o750), ws.Chmod(name, 0o600), ws.RestoreLink(other+"/l", "new/f"), ws.Direct(name)); err != nil {
+	if err := errors.Join(ws.Mkdir(other+"/d", 0o750), ws.Chmod(name, 0o600), ws.RestoreLink(other+"/l", "new/f", nil), ws.Direct(name)); err != nil {
 		t.Fatal(err)
 	}
 	if to, err := ws.Readlink(other + "/l"); to != "new/f" || err != nil {
@@ -146,17 +146,17 @@ func TestRestoreFails(t *testing.T) {
 	link(t, evil, dir+"/out")
 	link(t, "d", dir+"/in")
 	broken := errors.New("broken")
-	if err := ws.Restore("f", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 0o644); !errors.Is(err, broken) {
+	if err := ws.Restore("f", io.MultiReader(strings.NewReader("half"), iotest.ErrReader(broken)), 0o644, nil); !errors.Is(err, broken) {
 		t.Errorf("Restore of what cannot be read: %v", err)
 	}
-	if err := ws.Restore("d", strings.NewReader("x"), 0o644); !errors.Is(err, workspace.ErrNotRegular) {
+	if err := ws.Restore("d", strings.NewReader("x"), 0o644, nil); !errors.Is(err, workspace.ErrNotRegular) {
 		t.Errorf("Restore onto a directory: %v", err)
 	}
 	for _, name := range []string{"out/f", "in/f", "../ws-evil/f", "out/new/f"} {
-		if err := ws.Restore(name, strings.NewReader("bad"), 0o644); err == nil {
+		if err := ws.Restore(name, strings.NewReader("bad"), 0o644, nil); err == nil {
 			t.Errorf("Restore(%q) succeeded", name)
 		}
-		if err := ws.RestoreLink(name, "bad"); err == nil {
+		if err := ws.RestoreLink(name, "bad", nil); err == nil {
 			t.Errorf("RestoreLink(%q) succeeded", name)
 		}
 		if err := ws.Mkdir(name, 0o755); err == nil {
@@ -166,7 +166,7 @@ func TestRestoreFails(t *testing.T) {
 			t.Errorf("Chmod(%q) succeeded", name)
 		}
 	}
-	if err := ws.Restore("in/f", strings.NewReader("bad"), 0o644); !errors.Is(err, workspace.ErrThroughLink) {
+	if err := ws.Restore("in/f", strings.NewReader("bad"), 0o644, nil); !errors.Is(err, workspace.ErrThroughLink) {
 		t.Errorf("Restore through a link: %v", err)
 	}
 	if get(t, dir+"/f") != "old" || get(t, dir+"/d/f") != "old" || get(t, evil+"/f") != "out" {
@@ -182,14 +182,14 @@ func TestRestoreLink(t *testing.T) {
 	put(t, dir+"/f", "old")
 	link(t, "f", dir+"/l")
 	for _, name := range []string{"f", "l", "new/n"} {
-		if err := ws.RestoreLink(name, evil+"/x"); err != nil {
+		if err := ws.RestoreLink(name, evil+"/x", nil); err != nil {
 			t.Fatalf("RestoreLink(%q): %v", name, err)
 		}
 		if to, err := ws.Readlink(name); to != evil+"/x" || err != nil {
 			t.Errorf("Readlink(%q) = %q, %v", name, to, err)
 		}
 	}
-	if err := ws.RestoreLink("new", "x"); !errors.Is(err, workspace.ErrNotRegular) {
+	if err := ws.RestoreLink("new", "x", nil); !errors.Is(err, workspace.ErrNotRegular) {
 		t.Errorf("RestoreLink onto a directory: %v", err)
 	}
 	if names := list(t, evil); len(names) != 0 {

@@ -48,7 +48,10 @@ type Workspace struct {
 	prefix string // what stands before its names, "" in the main tree
 
 	added []*Workspace // further trees, which have none themselves
+	main  *Workspace   // the one that a further tree was added to
 	watch watch        // of all of them; see Follow
+
+	scratch scratchDir // where temporary files are made; see KeepScratch
 }
 
 // Open opens the workspace at dir and the trees that are added to it. Relative
@@ -65,7 +68,7 @@ func Open(dir string, added ...string) (*Workspace, error) {
 			w.Close()
 			return nil, err
 		}
-		a.prefix = a.real
+		a.prefix, a.main = a.real, w
 		w.added = append(w.added, a)
 	}
 	return w, nil
@@ -91,6 +94,9 @@ func openTree(dir string) (*Workspace, error) {
 // Close lets the roots go. Later operations fail.
 func (w *Workspace) Close() error {
 	w.watch.close()
+	if s := w.scratch.open.Swap(nil); s != nil {
+		s.Close()
+	}
 	err := w.root.Close()
 	for _, a := range w.added {
 		err = errors.Join(err, a.Close())

@@ -140,14 +140,23 @@ func (c *change) apply(ctx context.Context) (tool.Result, error) {
 	}
 	op := c.operation()
 	if op != "unchanged" {
-		if err := c.ws.WriteFile(c.at, c.content); err != nil {
-			return tool.Result{}, fmt.Errorf("write: %w", err)
+		if err := c.ws.Swap(c.at, c.old, c.content); err != nil {
+			return tool.Result{}, c.refused(err)
 		}
 	}
 	if info, err := c.ws.Stat(c.at); err == nil {
 		c.seen.note(c.at, info, c.content)
 	}
 	return c.result(op), nil
+}
+
+// refused says why a change was not made.
+func (c *change) refused(err error) error {
+	if errors.Is(err, workspace.ErrChanged) {
+		now, _, _ := load(c.ws, c.at) // what it is only helps to explain
+		return changedSincePlanned(c.path, c.old, now)
+	}
+	return fmt.Errorf("write: %w", err)
 }
 
 // still makes sure that the name leads to the same file with the same content.

@@ -390,18 +390,20 @@ func (s *changeSet) write() error {
 
 // one makes one change and says how to undo what it did of it.
 func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
-	back := []func() error{func() error { return s.put(c.Path, c.Old) }}
+	left := workspace.Accept(workspace.Nothing)
 	switch {
 	case c.New == nil:
-		err = s.ws.Delete(c.Path)
+		err = s.ws.Remove(c.Path, workspace.Holding(c.Old))
 	case c.Old != nil && c.From == "":
-		err = s.ws.WriteFile(c.Path, c.New)
+		left = workspace.Holding(c.New)
+		err = s.ws.Swap(c.Path, c.Old, c.New)
 	default:
 		return s.make(c)
 	}
 	if err != nil {
-		return nil, err // and it is as it was
+		return nil, s.refused(c.Path, c.Old, err) // and it is as it was
 	}
+	back := []func() error{func() error { return s.put(c.Path, c.Old, left) }}
 	return back, s.setMode(c)
 }
 
@@ -427,29 +429,38 @@ func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
 		undo = append(undo, func() error { return gone(s.ws.Delete(dir)) })
 	}
 	if c.From == "" {
-		err = s.ws.WriteFile(c.Path, c.New)
+		err = s.ws.Swap(c.Path, nil, c.New)
 	} else {
-		err = s.ws.PutFile(c.Path, c.New, s.modes[c.From])
+		err = s.ws.PutFile(c.Path, c.New, s.modes[c.From], workspace.Nothing)
 	}
 	if err != nil {
-		return undo, err
+		return undo, s.refused(c.Path, nil, err)
 	}
-	undo = append(undo, func() error { return s.ws.Delete(c.Path) })
+	undo = append(undo, func() error { return s.ws.Remove(c.Path, workspace.Holding(c.New)) })
 	if err := s.setMode(c); err != nil || c.From == "" {
 		return undo, err
 	}
-	if err := s.ws.Delete(c.From); err != nil {
-		return undo, err
+	if err := s.ws.Remove(c.From, workspace.Holding(c.Old)); err != nil {
+		return undo, s.refused(c.From, c.Old, err)
 	}
-	return append(undo, func() error { return s.put(c.From, c.Old) }), nil
+	return append(undo, func() error { return s.put(c.From, c.Old, workspace.Nothing) }), nil
 }
 
 // put makes a file what it was.
-func (s *changeSet) put(name string, b []byte) error {
+func (s *changeSet) put(name string, b []byte, accept workspace.Accept) error {
 	if s.modes[name]&fs.ModeSymlink != 0 {
-		return s.ws.RestoreLink(name, string(b))
+		return s.ws.RestoreLink(name, string(b), accept)
 	}
-	return s.ws.PutFile(name, b, s.modes[name])
+	return s.ws.PutFile(name, b, s.modes[name], accept)
+}
+
+// refused says why a change was not made.
+func (s *changeSet) refused(name string, then []byte, err error) error {
+	if errors.Is(err, workspace.ErrChanged) {
+		now, _, _ := loadOrLink(s.ws, name) // what it is only helps to explain
+		return changedSincePlanned(name, then, now)
+	}
+	return err
 }
 
 // missing lists the directories above name that are not there, the upper first.

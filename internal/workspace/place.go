@@ -1,0 +1,584 @@
+package workspace
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+)
+
+// ErrChanged is the error of replacing something that is not what it was.
+var ErrChanged = errors.New("it was changed meanwhile")
+
+// ErrBusy is the error of replacing a file that another program is writing: what
+// it has yet to write would be lost.
+var ErrBusy = errors.New("another program has it open for writing")
+
+// Found is what stands at a name.
+type Found struct {
+	Info    fs.FileInfo   // nil if there is nothing
+	Link    string        // where it leads, if it is a link
+	Content io.ReadSeeker // of a file that can be read, else nil
+
+	file *os.File
+	held bool // no other program has it open for writing, nor can open it without our noticing
+}
+
+func (f Found) close() {
+	if f.file != nil {
+		f.file.Close()
+	}
+}
+
+// Accept decides whether what stands at a name may be replaced or removed. Should
+// it turn out that something else had to go, everything is put back. What it
+// says is the error. A nil Accept takes whatever comes.
+type Accept func(Found) error
+
+// Nothing accepts that there is nothing.
+func Nothing(f Found) error {
+	if f.Info != nil {
+		return ErrChanged
+	}
+	return nil
+}
+
+// Holding accepts a file that has this content, or a link that leads there.
+func Holding(content []byte) Accept {
+	return func(f Found) error {
+		if f.Info == nil || f.Info.Mode()&fs.ModeSymlink != 0 && f.Link != string(content) || f.Info.Mode().IsRegular() && !f.holds(content) {
+			return ErrChanged
+		}
+		return nil
+	}
+}
+
+// Swap gives a file new content, provided that it has the old one: nobody's
+// change in between is lost, whether another of us makes it or any other
+// program. A nil old stands for no file. The error is [ErrChanged] if it is
+// something else. A link stays a link and what it points to changes.
+func (w *Workspace) Swap(name string, old, data []byte) error {
+	accept := Nothing
+	if old != nil {
+		accept = Holding(old)
+	}
+	return w.within(name, func(dir *os.Root, base string) error {
+		was, err := overwritable(dir, base)
+		if err != nil {
+			return err
+		}
+		return w.replace(dir, base, data, was, accept)
+	})
+}
+
+// holds reports whether a file has this content.
+func (f Found) holds(want []byte) bool {
+	if f.Content == nil || f.Info.Size() != int64(len(want)) {
+		return false
+	}
+	got, err := io.ReadAll(io.LimitReader(f.Content, int64(len(want))+1))
+	return err == nil && bytes.Equal(got, want)
+}
+
+// replace puts data at base in one step, looking like old.
+func (w *Workspace) replace(dir *os.Root, base string, data []byte, old *original, accept Accept) error {
+	d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
+	if err != nil {
+		return err
+	}
+	return d.place(dir, base, looking(old, accept))
+}
+
+// looking adds to accept that a file must still look like old, from which its
+// mode was taken.
+func looking(old *original, accept Accept) Accept {
+	if accept == nil || old == nil || old.info == nil {
+		return accept
+	}
+	return func(f Found) error {
+		if f.Info != nil && f.Info.Mode() != old.info.Mode() {
+			return ErrChanged
+		}
+		return accept(f)
+	}
+}
+
+// Remove removes a file, a link or an empty directory, if accept lets it.
+func (w *Workspace) Remove(name string, accept Accept) error {
+	return w.inParent(name, func(dir *os.Root, base string) error {
+		defer lockDir(dir)()
+		now, err := hold(dir, base, accept)
+		if err != nil {
+			return err
+		}
+		defer now.close()
+		if now.Info == nil || now.Info.IsDir() || accept == nil {
+			return dir.Remove(base)
+		}
+		d := &draft{ws: w, dir: dir}
+		return d.takeAway(base, now, accept)
+	})
+}
+
+// hold looks at what stands at base and asks accept about it. Until it is closed
+// nobody can write to it unnoticed.
+func hold(dir *os.Root, base string, accept Accept) (f Found, err error) {
+	if f, err = look(dir, base); err != nil || accept == nil {
+		return f, err
+	}
+	if f.file != nil {
+		f.held, err = lease(f.file)
+	}
+	if err == nil {
+		err = accept(f)
+	}
+	if err != nil {
+		f.close()
+	}
+	return f, err
+}
+
+// still reports whether what is now at a name is what was found, and nobody is
+// about to write to it.
+func (f Found) still(at *os.Root, name string, accept Accept) error {
+	now, err := at.Lstat(name)
+	switch {
+	case err != nil:
+		return err
+	case !os.SameFile(now, f.Info), now.Mode() != f.Info.Mode(), f.held && wanted(f.file):
+		return ErrChanged
+	case f.held || f.file == nil:
+		return nil
+	}
+	if _, err := f.file.Seek(0, io.SeekStart); err != nil {
+		return err
+	}
+	return accept(f)
+}
+
+// look describes what stands at base, without following a link.
+func look(dir *os.Root, base string) (f Found, err error) {
+	f.Info, err = dir.Lstat(base)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Found{}, nil
+	case err != nil:
+		return f, err
+	case f.Info.Mode()&fs.ModeSymlink != 0:
+		f.Link, err = dir.Readlink(base)
+		return f, err
+	case !f.Info.Mode().IsRegular():
+		return f, nil
+	}
+	file, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK|syscall.O_NOFOLLOW, 0)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return Found{}, nil
+	case err != nil:
+		return f, nil // it cannot be read; who has to know will not accept it
+	}
+	if f.Info, err = file.Stat(); err != nil {
+		file.Close()
+		return f, err
+	}
+	f.file, f.Content = file, file
+	return f, nil
+}
+
+// draft is something finished that has no place yet. While it is written it has
+// no name where the system allows that, so that a crash leaves nothing; later it
+// has one in the scratch directory of the workspace, or else beside the place it
+// is meant for.
+type draft struct {
+	ws   *Workspace
+	dir  *os.Root // where it is meant to go
+	file *os.File // nil for a link
+	sum  hash.Hash
+	at   *os.Root // where its name is
+	name string   // "" while it has none
+	info fs.FileInfo
+}
+
+// draft writes a file to be placed in dir, and sees it on the disk.
+func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
+	d = &draft{ws: w, dir: dir, sum: sha256.New()}
+	if d.file, err = unnamed(dir); err != nil {
+		if err := d.create(); err != nil {
+			return nil, fmt.Errorf("make a temporary file: %w", err)
+		}
+	}
+	err = fill(io.MultiWriter(d.file, d.sum))
+	if err == nil && old != nil {
+		keepOwner(d.file, old.info)
+		setAttributes(d.file, old.attrs)
+		err = d.file.Chmod(old.mode)
+	}
+	if err == nil {
+		err = d.file.Sync()
+	}
+	if err == nil {
+		d.info, err = d.file.Stat()
+	}
+	if err != nil {
+		d.discard()
+		return nil, err
+	}
+	return d, nil
+}
+
+// draftLink makes a link to be placed in dir.
+func (w *Workspace) draftLink(dir *os.Root, target string) (*draft, error) {
+	d := &draft{ws: w, dir: dir}
+	var err error
+	for _, at := range w.scratchFor(dir) {
+		name := d.newName()
+		if err = at.Symlink(target, name); err == nil {
+			d.at, d.name = at, name
+			d.info, err = at.Lstat(name)
+			return d, err
+		}
+	}
+	return nil, fmt.Errorf("make a temporary link: %w", err)
+}
+
+// serial numbers the temporary files of this process.
+var serial atomic.Uint64
+
+// The names of temporary files say whose they are, and what they hold once that
+// is known: then it can be told whether they still do.
+func (d *draft) newName() string {
+	tail := ".tmp"
+	if d.sum != nil {
+		tail = "-" + hex.EncodeToString(d.sum.Sum(nil)[:8]) + tail
+	}
+	return fmt.Sprintf("%s%d-%d%s", scratchPrefix, os.Getpid(), serial.Add(1), tail)
+}
+
+const scratchPrefix = ".coder-"
+
+// create makes the file under a name, where the system knows no files without.
+func (d *draft) create() error {
+	for _, at := range d.ws.scratchFor(d.dir) {
+		for {
+			name := fmt.Sprintf("%s%d-%d.tmp", scratchPrefix, os.Getpid(), serial.Add(1))
+			f, err := at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+			if errors.Is(err, fs.ErrExist) {
+				continue
+			}
+			if err == nil {
+				d.file, d.at, d.name = f, at, name
+				return nil
+			}
+			break
+		}
+	}
+	return syscall.EACCES
+}
+
+// call gives the draft a name that says what it holds, if it has none yet.
+func (d *draft) call() error {
+	if d.name != "" && (d.sum == nil || strings.Count(d.name, "-") > 2) {
+		return nil
+	}
+	name := d.newName()
+	if d.name != "" {
+		err := d.at.Rename(d.name, name)
+		if err == nil {
+			d.name = name
+		}
+		return err
+	}
+	var err error
+	for _, at := range d.ws.scratchFor(d.dir) {
+		if err = link(d.file, at, name); err == nil {
+			d.at, d.name = at, name
+			return nil
+		}
+	}
+	return err
+}
+
+// discard lets go of the draft, or of what had to go for it.
+func (d *draft) discard() {
+	if d.file != nil {
+		d.file.Close()
+	}
+	if d.name != "" {
+		_ = d.at.Remove(d.name) // it is swept later
+	}
+}
+
+// attempts is how often we look again at what changes while we look.
+const attempts = 5
+
+// place gives the draft its place, if what stands there is accepted.
+func (d *draft) place(dir *os.Root, base string, accept Accept) error {
+	defer d.discard()
+	defer lockDir(dir)()
+	for range attempts {
+		now, err := hold(dir, base, accept)
+		if err != nil {
+			return err
+		}
+		switch {
+		case now.Info == nil:
+			err = d.settle(dir, base)
+		case accept == nil:
+			err = d.rename(dir, base)
+		default:
+			err = d.exchange(dir, base, now, accept)
+		}
+		now.close()
+		if !errors.Is(err, errMoved) {
+			return err
+		}
+	}
+	return ErrChanged
+}
+
+// errMoved reports that there is something where nothing was, or nothing where
+// something was.
+var errMoved = errors.New("it has come or gone")
+
+// settle puts the draft where nothing is.
+func (d *draft) settle(dir *os.Root, base string) error {
+	var err error
+	if d.name == "" {
+		err = link(d.file, dir, base)
+	} else if err = rename(d.at, d.name, dir, base, noReplace); err == nil {
+		d.name = ""
+	}
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, fs.ErrExist):
+		return errMoved
+	}
+	return d.rename(dir, base) // the system knows no better
+}
+
+// rename puts the draft at base whatever stands there.
+func (d *draft) rename(dir *os.Root, base string) error {
+	err := d.call()
+	if err == nil {
+		err = rename(d.at, d.name, dir, base, 0)
+	}
+	if err == nil {
+		d.name = ""
+	}
+	return err
+}
+
+// exchange puts the draft in the place of what was found at base, and changes
+// them back if that is not what had to go.
+func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) error {
+	if err := d.call(); err != nil {
+		return err
+	}
+	defer d.guard()()
+	err := rename(d.at, d.name, dir, base, exchange)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return errMoved
+	case unsupported(err):
+		return d.rename(dir, base) // it was looked at a moment ago
+	case err != nil:
+		return err
+	}
+	if err := now.still(d.at, d.name, accept); err != nil {
+		return errors.Join(err, d.back(dir, base))
+	}
+	return nil
+}
+
+// guard has whoever wants to write to the draft wait until it is decided whether
+// it stays.
+func (d *draft) guard() (release func()) {
+	if d.file == nil {
+		return func() {}
+	}
+	d.file.Close() // who writes, and we do, keeps others from guarding
+	d.file = nil
+	f, err := d.at.OpenFile(d.name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
+	if err != nil {
+		return func() {}
+	}
+	_, _ = lease(f) // without it what is written meanwhile may be lost, if it comes to that
+	return func() { f.Close() }
+}
+
+// back puts back what had to go. Should somebody have put something newer in the
+// draft's place meanwhile, that stays.
+func (d *draft) back(dir *os.Root, base string) error {
+	there := d.info // what we believe to stand at base
+	for {
+		put, err := d.at.Lstat(d.name)
+		if err != nil {
+			return err
+		}
+		if err := rename(d.at, d.name, dir, base, exchange); err != nil {
+			if errors.Is(err, fs.ErrNotExist) { // somebody removed the draft: that is newer
+				return nil
+			}
+			return fmt.Errorf("put back what was there, now %s: %w", d.keep(), err)
+		}
+		got, err := d.at.Lstat(d.name)
+		if err != nil || os.SameFile(got, there) {
+			return err
+		}
+		there = put
+	}
+}
+
+// keep leaves what had to go where it is and says where.
+func (d *draft) keep() string {
+	name := d.name
+	d.name = ""
+	return quoted(path.Join(d.at.Name(), name))
+}
+
+// takeAway removes what was found at base, and puts it back if it was something
+// else.
+func (d *draft) takeAway(base string, now Found, accept Accept) error {
+	var err error
+	for _, at := range d.ws.scratchFor(d.dir) {
+		name := d.newName()
+		if err = rename(d.dir, base, at, name, 0); err == nil {
+			d.at, d.name = at, name
+			break
+		}
+	}
+	if err != nil {
+		return err
+	}
+	defer d.discard()
+	if err = now.still(d.at, d.name, accept); err == nil {
+		return nil
+	}
+	switch back := rename(d.at, d.name, d.dir, base, noReplace); {
+	case back == nil:
+		d.name = ""
+	case !errors.Is(back, fs.ErrExist): // what came since is newer
+		err = fmt.Errorf("%w; what was there is now %s", err, d.keep())
+	}
+	return err
+}
+
+// KeepScratch has temporary files made in a directory of the workspace instead of
+// beside the files they are for, as far as that lies on the same file system. It
+// is made when first needed.
+func (w *Workspace) KeepScratch(dir string) { w.scratch.name = dir }
+
+// scratchDir is where temporary files are made.
+type scratchDir struct {
+	name string
+	open atomic.Pointer[os.Root]
+}
+
+// scratchFor lists the directories in which a draft for dir may have a name.
+func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
+	s := &w.scratch
+	if w.main != nil {
+		s = &w.main.scratch
+	}
+	if s.name == "" {
+		return []*os.Root{dir}
+	}
+	if at := s.open.Load(); at != nil {
+		return []*os.Root{at, dir}
+	}
+	root := w.root
+	if w.main != nil {
+		root = w.main.root
+	}
+	if root.MkdirAll(s.name, 0o700) != nil {
+		return []*os.Root{dir}
+	}
+	at, err := root.OpenRoot(s.name)
+	if err != nil {
+		return []*os.Root{dir}
+	}
+	if !s.open.CompareAndSwap(nil, at) {
+		at.Close()
+	}
+	return []*os.Root{s.open.Load(), dir}
+}
+
+// scratchName is what our temporary files are called: whose, which, and what
+// they hold.
+var scratchName = regexp.MustCompile(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`)
+
+// IsScratch reports whether a name is one that we give to files we are writing.
+func IsScratch(name string) bool {
+	return strings.HasPrefix(name, scratchPrefix) && scratchName.MatchString(name)
+}
+
+// Sweep removes temporary files that a crash left, in the scratch directory and
+// at the given names. Those of a process that is still there stay, and so do
+// those that are not ours. One that holds what had to go for a file, as it may
+// if the crash came in between, goes only if has says that it is kept elsewhere;
+// such as stay are returned.
+func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) (stay []string) {
+	if w.scratch.name != "" {
+		list, _, err := w.ReadDir(w.scratch.name, maxDir)
+		if err == nil {
+			for _, e := range list {
+				names = append(names, path.Join(w.scratch.name, e.Name()))
+			}
+		}
+	}
+	for _, name := range names {
+		if w.sweep(name, has) {
+			stay = append(stay, name)
+		}
+	}
+	return stay
+}
+
+func (w *Workspace) sweep(name string, has func(io.ReadSeeker) bool) (stays bool) {
+	m := scratchName.FindStringSubmatch(path.Base(name))
+	if m == nil || w.Direct(name) != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(m[1])
+	if err != nil || pid <= 0 || syscall.Kill(pid, 0) != syscall.ESRCH {
+		return false
+	}
+	_ = w.inParent(name, func(dir *os.Root, base string) error {
+		f, err := look(dir, base)
+		if err != nil || f.Info == nil || !own(f.Info) {
+			return err
+		}
+		defer f.close()
+		if f.Content != nil && m[2] != "" && !sums(f.Content, m[2]) && !has(f.Content) {
+			stays = true
+			return nil
+		}
+		return dir.Remove(base)
+	})
+	return stays
+}
+
+// sums reports whether a content is the one that a name tells.
+func sums(content io.ReadSeeker, want string) bool {
+	h := sha256.New()
+	_, err := io.Copy(h, content)
+	return err == nil && hex.EncodeToString(h.Sum(nil)[:8]) == want
+}
+
+// own reports whether a file belongs to whoever we run as.
+func own(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
