@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"net/http"
 	"os"
@@ -20,7 +19,6 @@ import (
 	"coder/internal/lsp"
 	"coder/internal/models"
 	"coder/internal/repofile"
-	"coder/internal/shell"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
 	"coder/internal/toolbox/code"
@@ -53,12 +51,15 @@ type hands struct {
 	crew     *crew
 	work     context.Context // ends with close
 	marked   string          // what the environment of this workspace's commands holds
-	swept    sync.Once
+	running  sync.Once
+	note     func() // takes down that commands may run
+	gone     func() // takes that back; nil before
 	sweeping sync.WaitGroup
 	ends     []func() error
 }
 
-// hands builds the tools of one session. Nothing is started or read yet.
+// hands builds the tools of one session. Nothing is started yet; what a killed
+// program left is looked for.
 func (h *house) hands(sessionID string) (*hands, error) {
 	ws, err := workspace.Open(h.root, h.flags.addDirs...)
 	if err != nil {
@@ -69,7 +70,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	hs.terrain = h.survey(ws)
 	hs.confiner, hs.project, hs.crew = h.confiner(hs.terrain), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
-		ws.KeepScratch(filepath.Join(".coder", "tmp"))
+		ws.KeepScratch(scratch)
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, keeping: &h.keeping, warn: h.warn}
 		hs.keeper = hs.files
 	}
@@ -79,18 +80,8 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	hs.set = set.In(h.conf.Tools.Dialect)
 	h.sweepScratch(ws, hs)
+	h.sweepCommands(hs)
 	return hs, nil
-}
-
-// sweepScratch removes the temporary files that a killed program left, and names
-// those that hold something.
-func (h *house) sweepScratch(ws *workspace.Workspace, hs *hands) {
-	if hs.files == nil {
-		return
-	}
-	for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return hs.files.get().Keeps(c) }) {
-		h.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
-	}
 }
 
 func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) []tool.Tool {
@@ -239,7 +230,7 @@ func (hs *hands) observe(r event.Record, when supervisor.When) {
 	}
 	if _, ok := r.Event.(event.ToolCallRequested); ok {
 		hs.index.Start(hs.work)
-		hs.swept.Do(func() { hs.sweeping.Go(func() { _, _ = shell.Sweep(hs.work, hs.marked) }) }) // what will not end is not ours to mourn
+		hs.running.Do(hs.note)
 	}
 	if e, ok := r.Event.(event.ToolCallCompleted); ok && len(e.Changes) > 0 {
 		hs.index.Touched(hs.work)
@@ -253,6 +244,9 @@ func (hs *hands) close() error {
 		errs = append(errs, end())
 	}
 	hs.sweeping.Wait()
+	if hs.gone != nil {
+		hs.gone()
+	}
 	return errors.Join(errs...)
 }
 

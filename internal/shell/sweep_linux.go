@@ -40,6 +40,18 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 	return len(met) - len(left), err
 }
 
+// ProgramName is the name of this program, which no other has or will have: that of
+// commands' processes begins with it.
+func ProgramName() string { return self().String() }
+
+// Ended reports whether it is certain that the program of that name runs no
+// more. Only then there may be something to sweep.
+func Ended(name string) bool {
+	var p program
+	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.born, &p.space)
+	return n == 3 && err == nil && p.pid > 0 && p.space != 0 && p.space == self().space && p.gone()
+}
+
 // endGrace is how long the system may take to end a process it was told to
 // kill.
 const endGrace = 5 * time.Second
