@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/event"
 	"coder/internal/repofile"
+	"coder/internal/store/jsonl"
 	"coder/internal/supervisor"
 )
 
@@ -101,6 +102,9 @@ func (h *house) projected(id string) int64 {
 	return modified(filepath.Join(h.snapshots(), id+".json"))
 }
 
+// torn reports whether the snapshot of session id was not written to its end.
+func (h *house) torn(id string) bool { return jsonl.OpenSessions(h.snapshots(), jsonl.Never).Torn(id) }
+
 func modified(path string) int64 {
 	info, err := os.Stat(path)
 	if err != nil {
@@ -123,7 +127,7 @@ func (h *house) mendSnapshots(ctx context.Context, sup *supervisor.Supervisor, c
 	slices.Sort(ids)
 	slices.Reverse(ids)
 	for _, id := range ids[:min(len(ids), mendLimit)] {
-		if id == current || h.logged(id) <= h.projected(id) {
+		if id == current || h.logged(id) <= h.projected(id) && !h.torn(id) {
 			continue
 		}
 		_ = sup.Project(ctx, id) // what is beyond mending stays as it is: the logs are the truth

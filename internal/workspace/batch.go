@@ -46,16 +46,16 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 			return
 		}
 		for queue := []level{{dir: rel, rules: w.rulesAbove(rel)}}; len(queue) > 0 && ctx.Err() == nil; {
-			var next []level
-			for _, l := range w.listAll(ctx, queue) {
-				next = append(next, l.below...)
+			part := queue[:min(len(queue), maxAhead)] // who has enough soon does not wait for all
+			queue = queue[len(part):]
+			for _, l := range w.listAll(ctx, part) {
+				queue = append(queue, l.below...)
 				for _, b := range l.batches {
 					if !yield(b) {
 						return
 					}
 				}
 			}
-			queue = next
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package jsonl
 
 import (
-	"bufio"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,10 +13,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"coder/internal/repofile"
 	"coder/internal/session"
-	"coder/internal/wire"
 )
 
 // Sessions is a [session.Store] of one file per session, <dir>/<id>.json. Use
@@ -31,8 +30,9 @@ type Sessions struct {
 	dir   string
 	fsync Fsync
 	disk  Disk
-	mu    sync.Mutex      // one Save at a time; guards the field below
+	mu    sync.Mutex      // one Save at a time; guards the fields below
 	known map[string]bool // snapshots that are ours to replace
+	last  *layout         // of the file that was written last, or nil
 }
 
 // OpenSessions returns the snapshots in dir. It touches nothing: the directory
@@ -55,8 +55,9 @@ const maxSnapshot = 1 << 30
 
 func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
 
-// Save writes the snapshot beside the old one and then puts it in its place. One
-// that knows more than the new one is kept: see [Sessions.spare].
+// Save writes the snapshot beside the old one and then puts it in its place, or
+// adds to a long one what is new. One that knows more than the new one is kept:
+// see [Sessions.spare].
 func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	if err := ctx.Err(); err != nil {
 		return err
@@ -78,6 +79,18 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 }
 
 func (ss *Sessions) replace(s session.Snapshot) (err error) {
+	c, err := encodeSnapshot(s)
+	if err != nil {
+		return err
+	}
+	if done, err := ss.append(c); done {
+		return err
+	}
+	ss.last = nil
+	text, l := c.whole(false)
+	if len(text) >= wholeUpTo {
+		text, l = c.whole(true)
+	}
 	temp := filepath.Join(ss.dir, fmt.Sprintf(".%s.%d.tmp", s.ID, os.Getpid()))
 	f, err := createIn(ss.disk, ss.dir, temp)
 	if err != nil {
@@ -88,9 +101,12 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 			_ = ss.disk.Remove(temp) // it may not be there
 		}
 	}()
-	err = writeSnapshot(f, s)
+	_, err = f.Write(text)
 	if err == nil && ss.fsync == Always {
 		err = f.Sync()
+	}
+	if err == nil {
+		l.info, err = f.Stat()
 	}
 	if err = errors.Join(err, f.Close()); err != nil {
 		return err
@@ -98,6 +114,7 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	if err := ss.disk.Rename(temp, ss.path(s.ID)); err != nil {
 		return err
 	}
+	ss.last = &l
 	if ss.fsync == Always {
 		return syncDirs(ss.disk, ss.dir)
 	}
@@ -117,77 +134,6 @@ func createIn(d Disk, dir, path string) (File, error) {
 	return d.Open(path, flags, fileMode)
 }
 
-func writeSnapshot(f io.Writer, s session.Snapshot) error {
-	out := snapshotWriter{w: bufio.NewWriterSize(f, readAhead)}
-	out.write("{")
-	out.field("session_id", s.ID, "created_at", s.Created, "updated_at", s.Updated, "meta", s.Meta, "model", s.Model, "at_seq", s.At)
-	list(&out, "tools", s.Tools)
-	if len(s.Local) > 0 {
-		list(&out, "local", s.Local)
-	}
-	if len(s.Notes) > 0 {
-		list(&out, "message_notes", s.Notes)
-	}
-	list(&out, "messages", s.Messages)
-	out.write("\n}\n")
-	return errors.Join(out.err, out.w.Flush())
-}
-
-// snapshotWriter keeps the first error and writes nothing after it.
-type snapshotWriter struct {
-	w    *bufio.Writer
-	some bool // a field has been written
-	err  error
-}
-
-func (o *snapshotWriter) write(s string) {
-	if o.err == nil {
-		_, o.err = o.w.WriteString(s)
-	}
-}
-
-func (o *snapshotWriter) value(v any) {
-	if o.err != nil {
-		return
-	}
-	b, err := wire.JSON(v)
-	if err == nil {
-		_, err = o.w.Write(b)
-	}
-	o.err = err
-}
-
-// key begins a field on a line of its own.
-func (o *snapshotWriter) key(name string) {
-	if o.some {
-		o.write(",")
-	}
-	o.some = true
-	o.write("\n\"" + name + "\": ")
-}
-
-// field writes fields given as key, value, key, value.
-func (o *snapshotWriter) field(kv ...any) {
-	for i := 0; i < len(kv); i += 2 {
-		o.key(kv[i].(string))
-		o.value(kv[i+1])
-	}
-}
-
-// list writes an array with a line for each of its elements.
-func list[T any](o *snapshotWriter, name string, vs []T) {
-	o.key(name)
-	o.write("[")
-	for i, v := range vs {
-		if i > 0 {
-			o.write(",")
-		}
-		o.write("\n")
-		o.value(v)
-	}
-	o.write("]")
-}
-
 // Load reads the snapshot of id.
 func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, error) {
 	if err := ctx.Err(); err != nil {
@@ -196,19 +142,40 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 	if err := checkID(id); err != nil {
 		return session.Snapshot{}, err
 	}
+	for try := 1; ; try++ {
+		s, err := ss.load(id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+		case err == nil:
+			s.ID = id
+			return s, nil
+		case try == readTries || !errors.Is(err, ErrTorn):
+			return session.Snapshot{}, fmt.Errorf("load session %s: %w", id, err)
+		}
+		time.Sleep(readPause) // it may be being written
+	}
+}
+
+// How often, and after what time, a file that is not whole is read again.
+const (
+	readTries = 5
+	readPause = 5 * time.Millisecond
+)
+
+func (ss *Sessions) load(id string) (session.Snapshot, error) {
 	b, err := repofile.Below(ss.dir).Read(id+extension, maxSnapshot)
-	if errors.Is(err, fs.ErrNotExist) {
-		return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
-	}
 	if err != nil {
-		return session.Snapshot{}, fmt.Errorf("load session %s: %w", id, err)
+		return session.Snapshot{}, err
 	}
-	var s session.Snapshot
+	var s struct {
+		session.Snapshot
+		Check string `json:"check"`
+	}
 	if err := json.Unmarshal(b, &s); err != nil {
-		return session.Snapshot{}, fmt.Errorf("load session %s: %s: %w", id, ss.path(id), err)
+		return session.Snapshot{}, fmt.Errorf("%s: %w: %w", ss.path(id), ErrTorn, err)
 	}
-	s.ID = id
-	return s, nil
+	return s.Snapshot, verify(s.Snapshot, s.Check)
 }
 
 // List reads the beginning of every file, then yields the heads, last updated

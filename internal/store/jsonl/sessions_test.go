@@ -38,7 +38,7 @@ func TestSnapshotIsOneObjectWithALinePerMessage(t *testing.T) {
 			keys = append(keys, key[1:])
 		}
 	}
-	order := "session_id created_at updated_at meta model at_seq tools local message_notes messages"
+	order := "session_id created_at updated_at meta model at_seq tools local message_notes messages check"
 	if got := strings.Join(keys, " "); got != order {
 		t.Errorf("keys are %s, want %s", got, order)
 	}

@@ -25,15 +25,16 @@ import (
 func FindRipgrep(pathList string, ws *workspace.Workspace) string { return ws.Program(pathList, "rg") }
 
 const (
-	maxCandidates = 200_000  // files rg may name
-	maxNames      = 64 << 20 // bytes of their names
+	minEnough     = 2000     // files rg names, in any order, until we rather look ourselves
+	enoughTimes   = 4        // and how many for each match that is wanted
 	maxComplaints = 64 << 10 // bytes of what it complains about
 	rgWait        = time.Second
 	rgPatience    = 10 * time.Second // without a word from rg before we look ourselves
 )
 
 // candidates asks rg which files below the base may have a match, in the order
-// of a walk. It is false if rg cannot be asked: then we look ourselves.
+// of a walk. It is false if rg cannot be asked, or names so many that a walk soon
+// has all that is wanted: then we look ourselves.
 func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
 	if s.ripgrep == "" {
 		return nil, false
@@ -59,16 +60,18 @@ func (s *searcher) candidates(ctx context.Context) (names []string, ok bool) {
 	silent := time.AfterFunc(rgPatience, stop) // it may wait for a pipe where it expects a file of rules
 	names, whole := s.readNames(out, func() { silent.Reset(rgPatience) })
 	if !whole {
-		s.cut = true
 		stop()
+		silent.Stop()
+		_ = cmd.Wait() // it was told to end
+		return nil, false
 	}
 	err = cmd.Wait()
 	if !silent.Stop() {
 		return nil, false
 	}
-	if failed := (*exec.ExitError)(nil); whole && errors.As(err, &failed) && failed.ExitCode() == 2 && !s.complained(complaints.String()) {
+	if failed := (*exec.ExitError)(nil); errors.As(err, &failed) && failed.ExitCode() == 2 && !s.complained(complaints.String()) {
 		return nil, false // it does not like the pattern, or is not what we think
-	} else if err != nil && !errors.As(err, &failed) && whole {
+	} else if err != nil && !errors.As(err, &failed) {
 		return nil, false
 	}
 	if s.crosses(names, inherits) {
@@ -140,9 +143,9 @@ func (s *searcher) arguments(pattern string, inherits bool) []string {
 	return append(args, "--regexp="+pattern, "--", "./")
 }
 
-// readNames reads what rg found; whole is false if that is too much.
+// readNames reads what rg found; whole is false if that is more than enough.
 func (s *searcher) readNames(out io.Reader, heard func()) (names []string, whole bool) {
-	r, size := bufio.NewReader(out), 0
+	r := bufio.NewReader(out)
 	for {
 		name, err := r.ReadString(0)
 		if err != nil {
@@ -150,11 +153,11 @@ func (s *searcher) readNames(out io.Reader, heard func()) (names []string, whole
 		}
 		heard()
 		rel := strings.TrimPrefix(strings.TrimSuffix(name, "\x00"), "./")
-		if size += len(name); size > maxNames || len(names) == maxCandidates {
-			return names, false
+		if at := path.Join(s.base, rel); s.wanted(rel) && !s.hides(at) {
+			names = append(names, at)
 		}
-		if s.wanted(rel) {
-			names = append(names, path.Join(s.base, rel))
+		if len(names) > max(minEnough, enoughTimes*s.limit) {
+			return names, false
 		}
 	}
 }

@@ -201,6 +201,39 @@ func TestBrokenRipgrepIsDoneWithout(t *testing.T) {
 	}
 }
 
+// Where nearly every file matches rg is not waited for, and what is told is what
+// a walk finds first: the first matches, and that there are more.
+func TestRipgrepThatNamesMoreThanEnoughIsStopped(t *testing.T) {
+	_, dir := open(t, tree)
+	bin := filepath.Join(t.TempDir(), "rg")
+	endless := "#!/bin/sh\ni=0\nwhile :; do i=$((i+1)); printf './f%d\\0' $i; done\n"
+	if err := os.WriteFile(bin, []byte(endless), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ws, err := workspace.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	tools, err := tool.NewSet(search.With(ws, search.Options{Ripgrep: bin})...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	alone := openAt(t, dir)
+	for _, args := range []string{
+		`{"pattern":"hello"}`, `{"pattern":"hello","max_matches":1}`, `{"pattern":"hello","output_mode":"files","max_matches":1}`,
+		`{"pattern":"hello","output_mode":"count"}`, `{"pattern":"nowhere"}`,
+	} {
+		got, want := must(t, tools, "grep", args), must(t, alone, "grep", args)
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v\nwant %+v", args, got, want)
+		}
+	}
+	if r := must(t, tools, "grep", `{"pattern":"hello","max_matches":1}`); !r.Truncated || r.Count != 1 {
+		t.Errorf("of more than one: %+v", r)
+	}
+}
+
 func TestRipgrepStops(t *testing.T) {
 	files := make(map[string]string)
 	for i := range 300 {

@@ -108,7 +108,6 @@ func (s *searcher) all(ctx context.Context) {
 func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
 	return func(yield func(*job) bool) {
 		if names, ok := s.candidates(ctx); ok {
-			names = slices.DeleteFunc(names, s.hides)
 			for part := range slices.Chunk(names, fewFiles) {
 				if !yield(&job{names: part}) {
 					return
