@@ -147,6 +147,8 @@ func run(ctx context.Context, env Env) error {
 		return runTasks(ctx, env, fl)
 	case fl.command == "respond":
 		return runRespond(ctx, env, fl)
+	case fl.command == "prune":
+		return runPrune(ctx, env, fl)
 	case fl.command == "demo":
 		return runDemo(ctx, env, fl)
 	case fl.print:

@@ -247,7 +247,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	return supervisor.Engine{
 		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
 		Profile: h.state, ModeChosen: h.flags.mode != "", Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, PutAside: h.putAside(hands, sessionID), Lore: h.loreFor(hands),
-		Desk: desk.services(), Observe: desk.watch(hands.observe), Close: hands.close, Undo: hands.undo, Redo: hands.redo, Since: desk.since,
+		Desk: desk.services(), Observe: desk.watch(hands.observe), Close: hands.close, Undo: hands.undo, Redo: hands.redo, CutOff: hands.history.CutOff, Since: desk.since,
 		Revoke: revoke, Heard: h.hear(judge),
 	}, nil
 }

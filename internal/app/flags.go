@@ -42,13 +42,16 @@ type flags struct {
 	against, format       string
 	full                  bool
 
+	olderThan   string // what prune looks for
+	dryRun, yes bool
+
 	addDirs []string // further folders the file tools may use
 
 	demo bool // set by the demo, not by a flag
 }
 
 // subcommands are words that, standing first, are not a prompt.
-var subcommands = []string{"audit", "config", "demo", "export", "policy", "respond", "sessions", "tasks", "trust", "version", "help"}
+var subcommands = []string{"audit", "config", "demo", "export", "policy", "prune", "respond", "sessions", "tasks", "trust", "version", "help"}
 
 // option is one flag: its names, what its value is called, what it does.
 type option struct {
@@ -131,7 +134,10 @@ func options() []option {
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
 		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html")),
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
-		of("tasks, sessions, audit, policy, trust", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
+		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
+		of("prune", flag("yes", "", "delete it", func(f *flags) *bool { return &f.yes })),
+		of("tasks, sessions, audit, policy, trust, prune", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}
@@ -284,6 +290,8 @@ const usage = `coder — a coding agent for the terminal
   coder policy test --against sessions [--json]
   coder policy list [--json]     what was always allowed in this project, when and why
   coder policy revoke N|all      end it
+  coder prune [--older-than 30d] [--yes] [--json]
+                                 what is kept here and not used any more; --yes deletes it
   coder trust [DIR] [--revoke]
   coder config [show|path|schema]
   coder version

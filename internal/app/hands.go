@@ -51,6 +51,7 @@ type hands struct {
 	crew     *crew
 	work     context.Context // ends with close
 	marked   string          // what the environment of this workspace's commands holds
+	claims   func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 	running  sync.Once
 	note     func() // takes down that commands may run
 	gone     func() // takes that back; nil before
@@ -66,13 +67,17 @@ func (h *house) hands(sessionID string) (*hands, error) {
 		return nil, inputf("open the workspace: %v", err)
 	}
 	work, stop := context.WithCancel(context.Background())
-	hs := &hands{work: work, marked: h.marked(), ends: []func() error{ws.Close, func() error { stop(); return nil }}}
+	bound := func() error { h.boundStorage(); return nil }
+	hs := &hands{work: work, marked: h.marked(), ends: []func() error{bound, ws.Close, func() error { stop(); return nil }}}
 	hs.terrain = h.survey(ws)
 	hs.confiner, hs.project, hs.crew = h.confiner(hs.terrain), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
 		ws.KeepScratch(scratch)
 		hs.files = &keeper{history: &hs.history, make: func() *undo.Keeper { return h.newKeeper(ws, &hs.history) }, keeping: &h.keeping, warn: h.warn}
 		hs.keeper = hs.files
+	}
+	hs.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
+		return h.claims(ctx, sessionID, from, to)
 	}
 	set, err := tool.NewSet(h.toolList(ws, hs, sessionID)...)
 	if err != nil {
@@ -257,6 +262,7 @@ func (hs *hands) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	if hs.files == nil {
 		return undo.Report{}, errNoUndo
 	}
+	c.Others = hs.claims
 	return undo.Undo(ctx, hs.files.get(), &hs.history, c)
 }
 
@@ -267,12 +273,9 @@ func (hs *hands) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	return undo.Redo(ctx, hs.files.get(), &hs.history, c)
 }
 
-// undoQuota is how much disk a project's kept contents may take.
-const undoQuota = 512 << 20
-
 func (h *house) newKeeper(ws *workspace.Workspace, history *undo.History) *undo.Keeper {
 	store := undo.OpenStore(filepath.Join(h.data(), "undo"), undo.StoreOptions{
-		Quota: undoQuota, NoSync: h.conf.Storage.Fsync == "never", Now: h.env.Now,
+		Quota: int64(h.conf.Storage.UndoBytes), NoSync: h.conf.Storage.Fsync == "never", Now: h.env.Now,
 	})
 	return undo.New(ws, store, undo.Options{
 		Env: h.childEnv(), Now: h.env.Now, Warn: h.warn, Needs: history.Needs, Tree: history.Tree(),

@@ -1,13 +1,20 @@
 package app
 
 import (
+	"context"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
+	"coder/internal/event"
 	"coder/internal/shell"
+	"coder/internal/store/jsonl"
+	"coder/internal/undo"
 	"coder/internal/workspace"
 )
 
@@ -68,4 +75,81 @@ func killedPrograms(dir string) (notes []string) {
 		}
 	}
 	return notes
+}
+
+// claims are the changes that other sessions of this workspace put on record
+// within a time.
+func (h *house) claims(ctx context.Context, self string, from, to time.Time) (list []undo.Claim, err error) {
+	sup, err := h.shelf()
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range sessionsUnder(h.logs(), "") {
+		if id == self || h.logged(id) < from.UnixNano() {
+			continue
+		}
+		for r, err := range sup.Store.Read(ctx, id, 0, event.Audit) {
+			if err != nil {
+				break // what can be read of it counts
+			}
+			e, ok := r.Event.(event.ToolCallCompleted)
+			if !ok || r.Time.Before(from) || r.Time.After(to.Add(claimMargin)) {
+				continue
+			}
+			for _, c := range e.Changes {
+				list = append(list, undo.Claim{Path: c.After.Path, Session: id, At: time.UnixMilli(e.Timestamp)})
+			}
+		}
+	}
+	return list, ctx.Err()
+}
+
+// claimMargin is how much later than it was made a change may be on record.
+const claimMargin = time.Minute
+
+// boundStorage sees that what commands wrote and what can be worked out again
+// takes no more room than it may. The oldest goes first, and nothing of sessions
+// that are in use.
+func (h *house) boundStorage() {
+	if h.flags.ephemeral {
+		return
+	}
+	bound(h.runs(), int64(h.conf.Storage.RunsBytes), func(path string) bool {
+		rel, err := filepath.Rel(h.runs(), path)
+		session, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		return err != nil || jsonl.InUse(filepath.Join(h.logs(), session))
+	})
+	bound(h.cache(), int64(h.conf.Storage.CacheBytes), func(string) bool { return false })
+}
+
+// bound removes the oldest files below dir until the others have at most so many
+// bytes.
+func bound(dir string, most int64, stays func(path string) bool) {
+	type file struct {
+		path string
+		fs.FileInfo
+	}
+	var all []file
+	var bytes int64
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			all, bytes = append(all, file{path, info}), bytes+info.Size()
+		}
+		return nil
+	})
+	if bytes <= most {
+		return
+	}
+	slices.SortFunc(all, func(a, b file) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, f := range all {
+		if bytes <= most {
+			return
+		}
+		if !stays(f.path) && os.Remove(f.path) == nil {
+			bytes -= f.Size()
+		}
+	}
 }

@@ -149,7 +149,10 @@ type Skills struct {
 
 // Storage is how sessions are kept.
 type Storage struct {
-	Fsync string `json:"fsync" doc:"which records are forced to the disk" enum:"always|decisions|never" project:"stricter"`
+	Fsync      string `json:"fsync" doc:"which records are forced to the disk" enum:"always|decisions|never" project:"stricter"`
+	UndoBytes  int    `json:"undo_bytes" doc:"what calls overwrote, kept for undo; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
+	RunsBytes  int    `json:"runs_bytes" doc:"output of commands that all sessions together keep; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
+	CacheBytes int    `json:"cache_bytes" doc:"what can be worked out again and is kept; the oldest goes first" range:"1048576..1099511627776" project:"lower"`
 }
 
 // Tools is how tools are presented to the model.
@@ -239,7 +242,7 @@ func Default() Config {
 		},
 		Skills:       Skills{Paths: []string{}},
 		Instructions: []string{},
-		Storage:      Storage{Fsync: "decisions"},
+		Storage:      Storage{Fsync: "decisions", UndoBytes: 512 << 20, RunsBytes: 1 << 30, CacheBytes: 512 << 20},
 		Tools:        Tools{Dialect: "native"},
 		LSP:          LSP{Servers: map[string]json.RawMessage{}},
 		Fetch: Fetch{

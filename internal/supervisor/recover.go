@@ -291,6 +291,9 @@ func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Me
 
 // abandon closes the books on what an earlier process left unfinished.
 func (s *Session) abandon(ctx context.Context, out event.Sink) error {
+	if err := s.endUndoing(ctx, s.through(out)); err != nil {
+		return err
+	}
 	t, ok := s.past.unfinished()
 	left := s.leftovers()
 	if !ok && len(s.talk.Open()) == 0 && len(left) == 0 {

@@ -90,6 +90,8 @@ type Engine struct {
 	Desk orchestrator.Desk
 	// Undo and Redo, if set, take back what turns did to files.
 	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
+	// CutOff, if set, lists the ends of undoing that an earlier process owes.
+	CutOff func() []event.ToolCallCompleted
 	// Delegate, if set, is given the way to hand work to other agents, before
 	// the first turn.
 	Delegate func(spawn func(context.Context, Subtask) (SubtaskReport, error))
@@ -387,11 +389,29 @@ func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	sink := s.through(out)
+	if err := s.endUndoing(ctx, sink); err != nil {
+		return undo.Report{}, err
+	}
 	c.NewID = func() string { return s.sup.NewID("undo") }
 	c.Emit = func(ctx context.Context, e event.Event) error {
 		return sink.Emit(ctx, event.Record{Actor: orchestrator.ActorUser, Event: e})
 	}
 	return do(ctx, c)
+}
+
+// endUndoing puts an end on record for undoing that an earlier process was killed
+// in.
+func (s *Session) endUndoing(ctx context.Context, sink event.Sink) error {
+	if s.engine.CutOff == nil {
+		return nil
+	}
+	for _, e := range s.engine.CutOff() {
+		e.Timestamp = s.sup.Now().UnixMilli()
+		if err := sink.Emit(ctx, event.Record{Actor: "recovery", Event: e}); err != nil {
+			return fmt.Errorf("record the end of an undo that was cut off: %w", err)
+		}
+	}
+	return nil
 }
 
 // Note puts a command of the program's own on record and saves the session, so

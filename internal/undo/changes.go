@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/event"
 	"coder/internal/undo/blob"
@@ -16,8 +17,9 @@ import (
 // are recorded as one, from tree to tree.
 const maxListed = 1000
 
-// treeChanges tells what became of all files since the tree of that name.
-func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChange, error) {
+// treeChanges tells what became of all files since the tree of that name, by the
+// end of a command. What changed while we looked is not the command's work.
+func (k *Keeper) treeChanges(ctx context.Context, name string, end time.Time) ([]event.FileChange, error) {
 	before, err := k.treeNamed(ctx, name)
 	if err != nil {
 		return nil, err
@@ -27,7 +29,15 @@ func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChan
 	if err != nil {
 		return nil, err
 	}
-	changes := k.changed(ctx, before, after)
+	looked := k.now()
+	changes := slices.DeleteFunc(k.changed(ctx, before, after), func(c event.FileChange) bool {
+		n := after.find(c.After.Path)
+		if n == nil || n.hash == dirHash {
+			return false
+		}
+		last := time.Unix(0, n.stamp.ctime)
+		return last.After(end.Add(tick)) && last.Before(looked) && end.Before(looked)
+	})
 	k.useAll(changes)
 	if len(changes) <= maxListed {
 		return changes, nil

@@ -85,8 +85,9 @@ func TestCrashInTheMiddleOfACommand(t *testing.T) {
 func TestCrashInTheMiddleOfUndo(t *testing.T) {
 	died := errors.New("died")
 	for stop := range 2 {
-		for _, again := range []string{"undo", "redo"} {
+		for _, again := range []string{"undo", "redo", "undo ended", "redo ended"} {
 			t.Run(fmt.Sprint(stop, again), func(t *testing.T) {
+				again, ended := strings.CutSuffix(again, " ended")
 				w := newWorld(t)
 				w.put("a", "a0")
 				w.put("b", "b0")
@@ -111,6 +112,18 @@ func TestCrashInTheMiddleOfUndo(t *testing.T) {
 					w.put("b", "b1") // this one had not been reached
 				}
 				w.restart()
+				if due := w.history.CutOff(); len(due) != stop {
+					t.Errorf("due are %+v", due)
+				}
+				if ended { // the next process has put an end to it on record
+					for _, e := range w.history.CutOff() {
+						w.record("recovery", e)
+					}
+					if due := w.history.CutOff(); len(due) != 0 {
+						t.Errorf("still due are %+v", due)
+					}
+					w.restart()
+				}
 				if stop == 1 && again == "redo" {
 					w.redo()
 					w.wantTree(end)

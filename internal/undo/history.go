@@ -73,6 +73,7 @@ type call struct {
 	author   string
 	what     string // the command line
 	at       int64  // when it was requested, in milliseconds
+	until    int64  // when it had ended; zero if nobody knows
 	before   []event.FileState
 	tree     string
 	known    bool // changes tells all
@@ -215,7 +216,9 @@ func (h *History) index(id string) int {
 func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
 	if o := h.ops[e.CallID]; o != nil {
 		delete(h.ops, e.CallID)
-		h.finish(o, e.Changes)
+		if r.Actor != recovery { // else it was cut off, and can be gone on with
+			h.finish(o, e.Changes)
+		}
 		return
 	}
 	c := h.calls[e.CallID]
@@ -224,6 +227,9 @@ func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
 	}
 	delete(h.calls, e.CallID)
 	c.end, c.known, c.changes = r.Seq, r.Actor != recovery, e.Changes
+	if c.known {
+		c.until = e.Timestamp
+	}
 	if !c.known && c.tree != "" {
 		h.cut = append(h.cut, c)
 	}
@@ -358,6 +364,25 @@ func (o *op) did() []event.FileChange {
 			list = append(list, event.FileChange{Before: before, After: f.To})
 		}
 	}
+	return list
+}
+
+// CutOff lists the undoing that never came to an end: calls for which a record of
+// that is due.
+func (h *History) CutOff() (list []event.ToolCallCompleted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, o := range h.ops {
+		tool := undoTool
+		if o.of != 0 {
+			tool = redoTool
+		}
+		list = append(list, event.ToolCallCompleted{
+			CallID: id, Tool: tool, Author: user, TaskID: o.turn.ID, IsError: true,
+			Output: json.RawMessage(`{"ok":false,"error":"the program ended before this was done; asking again goes on with it"}`),
+		})
+	}
+	slices.SortFunc(list, func(a, b event.ToolCallCompleted) int { return strings.Compare(a.CallID, b.CallID) })
 	return list
 }
 

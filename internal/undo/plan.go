@@ -126,6 +126,10 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 	if err != nil {
 		return nil, err
 	}
+	claims, err := t.claims(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("look what other sessions did: %w", err)
+	}
 	for _, path := range order {
 		chain := chains[path]
 		if !c.All && !slices.ContainsFunc(chain, isTool) {
@@ -133,7 +137,7 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 			continue
 		}
 		w := k.wish(ctx, chain, c)
-		w.left = t.leftBefore(path)
+		w.left, w.claimed = t.leftBefore(path), claimedBy(claims, chain)
 		if err := p.consider(ctx, w); err != nil {
 			return nil, err
 		}
@@ -142,6 +146,38 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 }
 
 func isTool(l link) bool { return !l.call.command }
+
+// claims are what other sessions changed while commands of the turn ran. Whatever
+// changed then looks like the work of those commands.
+func (t past) claims(ctx context.Context, c Call) ([]Claim, error) {
+	var from, to int64
+	for _, l := range t.links {
+		if l.call.command && l.call.until > 0 {
+			if from == 0 || l.call.at < from {
+				from = l.call.at
+			}
+			to = max(to, l.call.until)
+		}
+	}
+	if c.Others == nil || !c.All || c.Force || to == 0 {
+		return nil, nil
+	}
+	return c.Others(ctx, time.UnixMilli(from), time.UnixMilli(to+1))
+}
+
+// claimedBy is the session that changed a file while a command ran which seems to
+// have changed it, or "".
+func claimedBy(claims []Claim, chain []link) string {
+	for _, l := range chain {
+		for _, c := range claims {
+			at := c.At.UnixMilli()
+			if l.call.command && (c.Path == l.before.Path || c.Path == ".") && at >= l.call.at && at <= l.call.until {
+				return c.Session
+			}
+		}
+	}
+	return ""
+}
 
 // leftBefore is what a file was before an undo that was cut off.
 func (t past) leftBefore(path string) *event.FileState {
@@ -189,7 +225,8 @@ type wish struct {
 	guessed  bool             // nor whether it was the call that changed the file
 	undoes   []uint64
 	partly   bool
-	buried   bool // what is to be undone lies beneath someone else's change
+	buried   bool   // what is to be undone lies beneath someone else's change
+	claimed  string // the session that says it was its change
 	left     *event.FileState
 }
 
@@ -249,6 +286,9 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 		p.settle(ctx, s, w)
 		return nil
 	case p.force:
+	case w.claimed != "":
+		p.keep(now, fmt.Sprintf("session %s changed it while the command ran", w.claimed))
+		return nil
 	case w.buried:
 		p.keep(now, "it was changed by someone else after the turn's own change")
 		return nil

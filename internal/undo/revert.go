@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"coder/internal/event"
 	"coder/internal/workspace"
@@ -21,9 +22,19 @@ type Call struct {
 	Force  bool   // also what someone else changed since, and what cannot be brought back
 	DryRun bool   // only tell what would be done
 	Turn   string // which turn; empty means the last
+	// Others, if set, tells which files other sessions changed within a time.
+	Others func(ctx context.Context, from, to time.Time) ([]Claim, error)
 
 	NewID func() string                            // makes the call's id
 	Emit  func(context.Context, event.Event) error // puts on record; not used by a dry run
+}
+
+// Claim is another session's word that it changed a file. A path of "." stands
+// for more files than it lists.
+type Claim struct {
+	Path    string
+	Session string
+	At      time.Time
 }
 
 // Report is what undoing, or redoing, did. Paths of directories end in a slash.

@@ -273,7 +273,7 @@ func newNode(t workspace.Thing) (node, bool) {
 // has is named by it; the rest is read and kept, within bounds.
 func (s *scanning) identify(ctx context.Context) error {
 	s.readLinks()
-	s.setAside(func(f find) bool { return f.node.stamp.size > s.k.o.MaxFile })
+	many := s.setAside(func(f find) bool { return f.node.stamp.size > s.k.o.MaxFile })
 	if err := s.asInGit(ctx); err != nil {
 		return err
 	}
@@ -281,25 +281,27 @@ func (s *scanning) identify(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.node.stamp.size, b.node.stamp.size), strings.Compare(a.path, b.path))
 	})
 	files, bytes := 0, int64(0)
-	many := s.setAside(func(f find) bool {
+	many = append(many, s.setAside(func(f find) bool {
 		files, bytes = files+1, bytes+f.node.stamp.size
 		return files > s.k.o.TreeFiles || bytes > s.k.o.TreeBytes
-	})
-	if many > 0 {
-		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept: what commands do to them cannot be undone", many))
+	})...)
+	if len(many) > 0 {
+		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept, such as %s: what commands do to them cannot be undone", len(many), many[len(many)-1]))
 	}
 	return s.read(ctx)
 }
 
 // setAside marks files as lost instead of naming their contents, and returns
-// how many.
-func (s *scanning) setAside(lost func(find) bool) int {
-	all := len(s.todo)
+// which.
+func (s *scanning) setAside(lost func(find) bool) (names []string) {
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
 		f.node.lost = lost(f)
+		if f.node.lost {
+			names = append(names, f.path)
+		}
 		return f.node.lost
 	})
-	return all - len(s.todo)
+	return names
 }
 
 func (s *scanning) readLinks() {

@@ -41,10 +41,10 @@ import (
 
 // Limits of a Keeper unless its options say otherwise.
 const (
-	DefaultMaxFile    = 64 << 20 // bytes of a file that is kept
-	DefaultTreeFiles  = 5_000    // files saved at once because a command might change them
-	DefaultTreeBytes  = 64 << 20 // and how many bytes they may have
-	DefaultMaxEntries = 500_000  // files and directories looked at around a command
+	DefaultMaxFile    = 64 << 20  // bytes of a file that is kept
+	DefaultTreeFiles  = 50_000    // files saved at once because a command might change them
+	DefaultTreeBytes  = 512 << 20 // and how many bytes they may have
+	DefaultMaxEntries = 500_000   // files and directories looked at around a command
 )
 
 // Options say how a Keeper behaves. The zero value is fine.
@@ -241,7 +241,7 @@ func (k *Keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 	if kept.Tree == "" {
 		return changes, nil
 	}
-	wide, err := k.treeChanges(ctx, kept.Tree)
+	wide, err := k.treeChanges(ctx, kept.Tree, k.now())
 	for _, c := range wide {
 		if !slices.ContainsFunc(kept.Before, func(s event.FileState) bool { return s.Path == c.Before.Path }) {
 			changes = append(changes, c)

@@ -41,6 +41,15 @@ func (h *Heads) of(dir, session string) *headFile {
 	return &headFile{Heads: h, session: session, logs: dir, base: filepath.Join(h.Dir, fmt.Sprintf("%s-%x", session, store[:6]))}
 }
 
+// Files are those that tell how far the session goes whose logs are in dir.
+func (h *Heads) Files(dir string) []string {
+	base := h.of(dir, filepath.Base(dir)).base
+	if base == "" {
+		return nil
+	}
+	return []string{base + ".jsonl", base + ".apart"}
+}
+
 // headFile is the heads of one session.
 type headFile struct {
 	*Heads
