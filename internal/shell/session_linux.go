@@ -34,7 +34,7 @@ func (f *family) recognise() {
 // its environment or the output open, or is an orphan nobody else has a share
 // in.
 func (f *family) living() (list []member) {
-	for _, p := range descendants() {
+	for _, p := range candidates() {
 		if p.dead || p.pid == os.Getpid() {
 			continue
 		}
@@ -140,7 +140,7 @@ func (f *family) reap() {
 	defer suspects.Unlock()
 	us, ours := os.Getpid(), sessionOf(os.Getpid())
 	seen := make(map[int]uint64)
-	for _, p := range descendants() {
+	for _, p := range candidates() {
 		if !p.dead || p.parent != us || p.session == ours || isRunning(p.pid) {
 			continue
 		}
@@ -153,24 +153,14 @@ func (f *family) reap() {
 	suspects.born = seen
 }
 
-// descendants lists the processes that we are above of. Those whose own parent has
-// died are our children, see adopt, so all of every command are among them. A
-// program without children is told so at once.
-func descendants() (list []entry) {
+// candidates lists the processes among which those of commands are: none if we
+// have no child, for those whose own parent has died are our children, see adopt.
+// That is told in one call; who is below our children is not told reliably.
+func candidates() []entry {
 	if childless() {
 		return nil
 	}
-	queue := children("self")
-	if queue == nil {
-		return processes() // the system does not tell
-	}
-	for ; len(queue) > 0; queue = queue[1:] {
-		if p, ok := status(queue[0]); ok {
-			list = append(list, p)
-		}
-		queue = append(queue, children(queue[0])...)
-	}
-	return list
+	return processes()
 }
 
 // childless reports whether we have no child, living or dead.
@@ -181,25 +171,6 @@ func childless() bool {
 			return err == unix.ECHILD
 		}
 	}
-}
-
-// children lists the children of a process, nil if nobody tells.
-func children(pid string) []string {
-	dir := "/proc/" + pid + "/task"
-	threads, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer threads.Close()
-	names, _ := threads.Readdirnames(-1)
-	var list []string
-	for _, name := range names {
-		text, err := os.ReadFile(dir + "/" + name + "/children")
-		if err == nil {
-			list = append(list, strings.Fields(string(text))...)
-		}
-	}
-	return list
 }
 
 // entry is a line of the process table.

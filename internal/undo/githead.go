@@ -138,7 +138,7 @@ func (f headFile) node(h headRoot) *node {
 	case gitProgram:
 		n.stamp.mode = h.program
 	case gitLink:
-		n.hash = linkHash
+		n.hash = leadingTo("")
 	}
 	return n
 }
@@ -149,8 +149,9 @@ func (f headFile) describes(n *node, h headRoot) bool {
 		return false
 	}
 	if f.kind == gitLink {
-		oid, err := gitHash(f.oid, strings.NewReader(n.link), int64(len(n.link)))
-		return err == nil && n.hash == linkHash && oid == f.oid
+		to, isLink := n.link()
+		oid, err := gitHash(f.oid, strings.NewReader(to), int64(len(to)))
+		return err == nil && isLink && oid == f.oid
 	}
 	return n.hash == gitPrefix+f.oid && n.stamp.mode == f.node(h).stamp.mode && (f.size < 0 || f.size == n.stamp.size)
 }
@@ -283,7 +284,9 @@ func (k *Keeper) filesAt(ctx context.Context, h headRoot) (edits []edit, err err
 		for _, f := range files {
 			n := f.node(h)
 			if f.kind == gitLink && err == nil {
-				n.link, err = r.linkOf(ctx, f)
+				var to string
+				to, err = r.linkOf(ctx, f)
+				n.hash = leadingTo(to)
 			}
 			if k.repoOf(f.path) == r {
 				edits = append(edits, edit{f.path, n})

@@ -176,10 +176,12 @@ type scanning struct {
 
 // find is a file whose content is to be named.
 type find struct {
-	path string
+	dir  string
 	node *node
 	was  *node // what stood there when last seen, or nil
 }
+
+func (f find) path() string { return path.Join(f.dir, f.node.name) }
 
 // take takes in a directory that was looked at. Without the main root there is
 // nothing to tell; an added one that is out of reach is left out.
@@ -244,8 +246,8 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 		}
 		news++
 		next.nodes = append(next.nodes, n)
-		if n.hash == "" || n.hash == linkHash {
-			s.todo = append(s.todo, find{path.Join(f.Path, n.name), &next.nodes[len(next.nodes)-1], was})
+		if n.hash != dirHash {
+			s.todo = append(s.todo, find{f.Path, &next.nodes[len(next.nodes)-1], was})
 		}
 	}
 	if news == 0 && old != nil && len(old.nodes) == len(next.nodes) && old.shared == next.shared {
@@ -262,7 +264,7 @@ func newNode(t workspace.Thing) (node, bool) {
 	case t.Mode.IsDir():
 		n.hash, n.stamp = dirHash, n.stamp.ofDir()
 	case t.Mode&fs.ModeSymlink != 0:
-		n.hash = linkHash
+		n.hash = leadingTo("")
 	case !t.Mode.IsRegular(), workspace.IsScratch(t.Name):
 		return node{}, false
 	}
@@ -278,7 +280,7 @@ func (s *scanning) identify(ctx context.Context) error {
 		return err
 	}
 	slices.SortFunc(s.todo, func(a, b find) int {
-		return cmp.Or(cmp.Compare(a.node.stamp.size, b.node.stamp.size), strings.Compare(a.path, b.path))
+		return cmp.Or(cmp.Compare(a.node.stamp.size, b.node.stamp.size), strings.Compare(a.dir, b.dir), strings.Compare(a.node.name, b.node.name))
 	})
 	files, bytes := 0, int64(0)
 	many = append(many, s.setAside(func(f find) bool {
@@ -297,7 +299,7 @@ func (s *scanning) setAside(lost func(find) bool) (names []string) {
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
 		f.node.lost = lost(f)
 		if f.node.lost {
-			names = append(names, f.path)
+			names = append(names, f.path())
 		}
 		return f.node.lost
 	})
@@ -306,13 +308,12 @@ func (s *scanning) setAside(lost func(find) bool) (names []string) {
 
 func (s *scanning) readLinks() {
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		if f.node.hash != linkHash {
+		if _, ok := f.node.link(); !ok {
 			return false
 		}
-		var err error
 		f.node.fresh = f.node.stamp.fresh(s.k.now())
-		f.node.link, err = s.k.ws.Readlink(f.path)
-		f.node.lost = err != nil
+		to, err := s.k.ws.Readlink(f.path())
+		f.node.hash, f.node.lost = leadingTo(to), err != nil
 		return true
 	})
 }
@@ -338,10 +339,10 @@ func (s *scanning) asInGit(ctx context.Context) error {
 func (s *scanning) asIn(ctx context.Context, r *repo) error {
 	index := r.entries()
 	unchanged := func(f find) (name, oid string, ok bool) {
-		if s.k.repoOf(f.path) != r {
+		if s.k.repoOf(f.path()) != r {
 			return "", "", false
 		}
-		name = r.name(f.path)
+		name = r.name(f.path())
 		oid, ok = index.Unchanged(name, f.node.stamp.inIndex())
 		return name, oid, ok
 	}
@@ -447,7 +448,7 @@ type reading struct {
 // cannot be read or kept is lost; the error says why if that is unexpected.
 func (r *reading) name(f find) error {
 	f.node.fresh = f.node.stamp.fresh(r.k.now())
-	err := r.k.withContent(f.path, func(content io.ReadSeeker, size int64) (err error) {
+	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) (err error) {
 		f.node.hash, err = r.nameContent(f, content, size)
 		return err
 	})
@@ -470,8 +471,8 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string
 			oids = append(oids, oid)
 		}
 	}
-	if repo := r.k.repoOf(f.path); repo != nil {
-		if e, ok := r.tracked[repo][repo.name(f.path)]; ok {
+	if repo := r.k.repoOf(f.path()); repo != nil {
+		if e, ok := r.tracked[repo][repo.name(f.path())]; ok {
 			oids = append(oids, e.OID)
 		}
 	}

@@ -10,10 +10,10 @@ import (
 // stamp is what the file system says about a file without its being read. A
 // file with the same stamp is taken for the same, unless it is fresh.
 type stamp struct {
-	mode         fs.FileMode
 	size         int64
 	mtime, ctime int64 // nanoseconds
 	ino          uint64
+	mode         fs.FileMode
 }
 
 // The clock of a file system ticks slowly: a file may be changed twice within

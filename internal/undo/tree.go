@@ -6,6 +6,7 @@ import (
 	"maps"
 	"path"
 	"slices"
+	"strings"
 
 	"coder/internal/event"
 	"coder/internal/undo/blob"
@@ -55,16 +56,21 @@ func (f *folder) find(name string) *node {
 // find is what stands at a path, nil if there is nothing.
 func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(path.Base(rel)) }
 
-// node is a file, a link or a directory.
+// node is a file, a link or a directory. There may be very many.
 type node struct {
 	name   string
+	hash   string // of a link: linkHash, a colon and where it leads
 	stamp  stamp
-	hash   string
-	link   string
 	lost   bool
 	fresh  bool // its stamp cannot be relied on yet
 	closed bool // a directory that could not be listed, or not whole
 }
+
+// leadingTo is the hash of a link.
+func leadingTo(target string) string { return linkHash + ":" + target }
+
+// link is where a link leads, if the node is one.
+func (n *node) link() (target string, ok bool) { return strings.CutPrefix(n.hash, linkHash+":") }
 
 // alike reports whether two nodes are the same, freshness aside.
 func (n node) alike(m node) bool {
@@ -75,13 +81,13 @@ func (n node) alike(m node) bool {
 // state describes the node, which lies in dir.
 func (n node) state(dir string) event.FileState {
 	s := event.FileState{
-		Path: path.Join(dir, n.name), Hash: n.hash, Link: n.link, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size, Lost: n.lost,
+		Path: path.Join(dir, n.name), Hash: n.hash, Mode: uint32(n.stamp.mode.Perm()), Size: n.stamp.size, Lost: n.lost,
 	}
-	if n.hash == linkHash || n.hash == dirHash {
+	if n.hash == dirHash {
 		s.Size = 0
 	}
-	if n.hash == linkHash {
-		s.Mode = 0
+	if to, ok := n.link(); ok {
+		s.Hash, s.Link, s.Mode, s.Size = linkHash, to, 0, 0
 	}
 	return s
 }
@@ -130,9 +136,15 @@ func (p pair) path() string {
 // compare lists the nodes that are not alike in a and b, directory by directory
 // in the order of names. Either tree may be nil.
 func compare(a, b *tree) (list []pair) {
-	var none tree
-	a, b = cmp.Or(a, &none), cmp.Or(b, &none)
-	var dirs []string
+	a, b = cmp.Or(a, new(tree)), cmp.Or(b, new(tree))
+	for _, dir := range differing(a, b) {
+		list = append(list, compareFolders(dir, a.folders[dir], b.folders[dir])...)
+	}
+	return list
+}
+
+// differing lists the directories that are not the same in a and b, in order.
+func differing(a, b *tree) (dirs []string) {
 	for dir, f := range b.folders {
 		if a.folders[dir] != f {
 			dirs = append(dirs, dir)
@@ -144,10 +156,7 @@ func compare(a, b *tree) (list []pair) {
 		}
 	}
 	slices.Sort(dirs)
-	for _, dir := range dirs {
-		list = append(list, compareFolders(dir, a.folders[dir], b.folders[dir])...)
-	}
-	return list
+	return dirs
 }
 
 func compareFolders(dir string, a, b *folder) (list []pair) {

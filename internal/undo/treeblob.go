@@ -1,7 +1,6 @@
 package undo
 
 import (
-	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/hex"
@@ -49,14 +48,14 @@ func (k *Keeper) persist(ctx context.Context, t *tree) error {
 		k.kept = t
 		return nil
 	}
-	data := encodeTree(base, t)
-	hash, err := k.put(bytes.NewReader(data))
+	data := newTreeReader(base, t)
+	hash, err := k.put(data)
 	if err != nil {
 		return err
 	}
-	t.chain, t.full = []string{hash}, len(data)
+	t.chain, t.full = []string{hash}, data.size
 	if base != nil {
-		t.chain, t.full, t.added = append(slices.Clone(base.chain), hash), base.full, base.added+len(data)
+		t.chain, t.full, t.added = append(slices.Clone(base.chain), hash), base.full, base.added+data.size
 	}
 	k.kept = t
 	return nil
@@ -86,21 +85,75 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 	return same
 }
 
-// encodeTree writes what makes t out of base, which may be nil.
-func encodeTree(base, t *tree) []byte {
-	b := append(make([]byte, 0, 1<<12), treeMagic...)
-	b = appendString(b, base.name())
-	b = binary.AppendVarint(b, t.at)
-	b = append(b, flag(t.partial))
-	b = binary.AppendUvarint(b, uint64(len(t.roots)))
-	for _, root := range t.roots {
-		b = appendString(b, root)
+// treeReader reads what makes t out of base, which may be nil, as it is kept. It
+// writes one directory at a time, and all again when it goes back to the start.
+type treeReader struct {
+	base, t *tree
+	dirs    []string
+	next    int // of dirs; -1 before the head
+	part    []byte
+	rest    []byte // of part
+	size    int    // bytes so far
+}
+
+func newTreeReader(base, t *tree) *treeReader {
+	r := &treeReader{base: base, t: t, next: -1}
+	if base == nil {
+		r.base = new(tree)
 	}
-	for _, p := range compare(base, t) {
-		b = appendString(b, p.path())
-		b = appendNode(b, p.after)
+	r.dirs = differing(r.base, t)
+	return r
+}
+
+func (r *treeReader) Read(p []byte) (int, error) {
+	for len(r.rest) == 0 {
+		if r.next == len(r.dirs) {
+			return 0, io.EOF
+		}
+		r.fill()
 	}
-	return b
+	n := copy(p, r.rest)
+	r.rest = r.rest[n:]
+	r.size += n
+	return n, nil
+}
+
+// fill writes the next part.
+func (r *treeReader) fill() {
+	b := r.part[:0]
+	if r.next < 0 {
+		b = append(b, treeMagic...)
+		b = appendString(b, r.base.name())
+		b = binary.AppendVarint(b, r.t.at)
+		b = append(b, flag(r.t.partial))
+		b = binary.AppendUvarint(b, uint64(len(r.t.roots)))
+		for _, root := range r.t.roots {
+			b = appendString(b, root)
+		}
+	} else {
+		dir := r.dirs[r.next]
+		for _, p := range compareFolders(dir, r.base.folders[dir], r.t.folders[dir]) {
+			b = appendString(b, p.path())
+			b = appendNode(b, p.after)
+		}
+	}
+	r.next++
+	r.part, r.rest = b, b
+}
+
+var errNoSeek = errors.New("a tree can only be read from its beginning to its end")
+
+// Seek goes back to the start, or to the end.
+func (r *treeReader) Seek(offset int64, whence int) (int64, error) {
+	switch {
+	case offset == 0 && whence == io.SeekStart:
+		r.next, r.rest, r.size = -1, nil, 0
+		return 0, nil
+	case offset == 0 && whence == io.SeekEnd:
+		_, err := io.Copy(io.Discard, struct{ io.Reader }{r})
+		return int64(r.size), err
+	}
+	return 0, errNoSeek
 }
 
 func flag(on bool) byte {
@@ -132,8 +185,10 @@ func appendNode(b []byte, n *node) []byte {
 	b = binary.AppendVarint(b, n.stamp.mtime)
 	b = binary.AppendVarint(b, n.stamp.ctime-n.stamp.mtime)
 	b = binary.AppendUvarint(b, n.stamp.ino)
-	b = appendHash(b, n.hash)
-	return appendString(b, n.link)
+	if to, ok := n.link(); ok {
+		return appendString(appendHash(b, linkHash), to)
+	}
+	return appendString(appendHash(b, n.hash), "")
 }
 
 // How a hash is written: as it is, or as the bytes its digits stand for.
@@ -262,7 +317,7 @@ type treeHead struct {
 	roots   []string
 }
 
-// decodeTree reads what encodeTree wrote.
+// decodeTree reads what a treeReader wrote.
 func decodeTree(data []byte) ([]edit, treeHead, error) {
 	p := treeParser{rest: data}
 	p.magic()
@@ -359,6 +414,8 @@ func (p *treeParser) node(name string) *node {
 	n.stamp.ctime = n.stamp.mtime + p.varint()
 	n.stamp.ino = p.uvarint()
 	n.hash = p.hash()
-	n.link = p.string()
+	if to := p.string(); n.hash == linkHash {
+		n.hash = leadingTo(to)
+	}
 	return n
 }

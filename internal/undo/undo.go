@@ -42,7 +42,7 @@ import (
 // Limits of a Keeper unless its options say otherwise.
 const (
 	DefaultMaxFile    = 64 << 20  // bytes of a file that is kept
-	DefaultTreeFiles  = 50_000    // files saved at once because a command might change them
+	DefaultTreeFiles  = 20_000    // files saved at once because a command might change them
 	DefaultTreeBytes  = 512 << 20 // and how many bytes they may have
 	DefaultMaxEntries = 500_000   // files and directories looked at around a command
 )

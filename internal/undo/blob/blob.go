@@ -81,8 +81,10 @@ const (
 	recent  = time.Minute // a blob used within that time is not marked again
 	ignore  = "*\n"       // a .gitignore that ignores all, itself included
 	syncers = 8           // files synced at a time
-	plain   = byte('r')   // the content follows as it is
-	packed  = byte('z')   // the content follows deflated
+
+	manyFiles = 64        // from where on the whole file system is synced at once
+	plain     = byte('r') // the content follows as it is
+	packed    = byte('z') // the content follows deflated
 )
 
 // place is where a blob lies below the store's directory.
@@ -314,7 +316,7 @@ func (s *Store) Commit() error {
 
 // syncFiles sees the pending files on the disk, several at a time.
 func (s *Store) syncFiles(pending map[string]string) error {
-	if s.o.NoSync {
+	if s.o.NoSync || len(pending) > manyFiles && s.syncAll() == nil {
 		return nil
 	}
 	names := make(chan string, len(pending))
@@ -352,7 +354,7 @@ func (s *Store) nameFiles(pending map[string]string) error {
 		}
 		dirs[path.Dir(to)] = true
 	}
-	if s.o.NoSync {
+	if s.o.NoSync || len(dirs) > manyFiles && s.syncAll() == nil {
 		return nil
 	}
 	for dir := range dirs {
@@ -361,6 +363,16 @@ func (s *Store) nameFiles(pending map[string]string) error {
 		}
 	}
 	return nil
+}
+
+// syncAll sees all that was written on the disk in one go.
+func (s *Store) syncAll() error {
+	f, err := s.root.Open(".")
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return syncFileSystem(f)
 }
 
 func syncFile(root *os.Root, name string) error {

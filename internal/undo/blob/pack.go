@@ -15,7 +15,9 @@ import (
 // pack writes content to f, deflated if that helps, and returns its hash and the
 // size of what was written.
 func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
-	in := bufio.NewReaderSize(content, probe)
+	in := readers.Get().(*bufio.Reader)
+	defer readers.Put(in)
+	in.Reset(content)
 	start, _ := in.Peek(probe) // an error comes again
 	sample := samples.Get().(*bytes.Buffer)
 	defer samples.Put(sample)
@@ -42,6 +44,8 @@ func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
 	size, err = f.Seek(0, io.SeekCurrent)
 	return hex.EncodeToString(sum.Sum(nil)), size, err
 }
+
+var readers = sync.Pool{New: func() any { return bufio.NewReaderSize(nil, probe) }}
 
 var samples = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
