@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -68,7 +69,8 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	work, stop := context.WithCancel(context.Background())
 	bound := func() error { h.boundStorage(); return nil }
-	hs := &hands{work: work, marked: h.marked(), ends: []func() error{bound, ws.Close, func() error { stop(); return nil }}}
+	hs := &hands{work: work, marked: h.marked()}
+	hs.ends = []func() error{bound, ws.Close, hs.leave, func() error { stop(); return nil }}
 	hs.terrain = h.survey(ws)
 	hs.confiner, hs.project, hs.crew = h.confiner(hs.terrain), project{ws}, h.newCrew()
 	if !h.flags.ephemeral {
@@ -85,7 +87,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	hs.set = set.In(h.conf.Tools.Dialect)
 	h.sweepScratch(ws, hs)
-	h.sweepCommands(hs)
+	h.sweepCommands(ws, hs)
 	return hs, nil
 }
 
@@ -242,15 +244,20 @@ func (hs *hands) observe(r event.Record, when supervisor.When) {
 	}
 }
 
+// leave takes back that commands may run: they have all ended.
+func (hs *hands) leave() error {
+	hs.sweeping.Wait()
+	if hs.gone != nil {
+		hs.gone()
+	}
+	return nil
+}
+
 // close ends what the tools started, the last first.
 func (hs *hands) close() error {
 	var errs []error
 	for _, end := range slices.Backward(hs.ends) {
 		errs = append(errs, end())
-	}
-	hs.sweeping.Wait()
-	if hs.gone != nil {
-		hs.gone()
 	}
 	return errors.Join(errs...)
 }
@@ -297,9 +304,16 @@ type keeper struct {
 }
 
 func (k *keeper) get() *undo.Keeper {
-	k.once.Do(func() { k.real = k.make() })
+	k.once.Do(func() {
+		debug.SetGCPercent(garbagePercent)
+		k.real = k.make()
+	})
 	return k.real
 }
+
+// garbagePercent is how much garbage there may be for what is in use once the
+// state of all files may be: that is large where there are very many, and stays.
+const garbagePercent = 50
 
 func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept, error) {
 	kept, err := toolrun.Kept{}, k.keeping.barred["undo"]

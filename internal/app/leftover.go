@@ -38,44 +38,46 @@ func (h *house) sweepScratch(ws *workspace.Workspace, hs *hands) {
 
 // sweepCommands ends what commands of a killed program left running, if one was
 // killed here, and sees that the next one will know of us.
-func (h *house) sweepCommands(hs *hands) {
-	dir := filepath.Join(h.root, scratch)
+func (h *house) sweepCommands(ws *workspace.Workspace, hs *hands) {
 	sweep := func(notes []string) {
 		hs.sweeping.Go(func() {
 			if _, err := shell.Sweep(hs.work, hs.marked); err != nil {
 				return // another time: what is left then is not ours to mourn
 			}
 			for _, note := range notes {
-				_ = os.Remove(note)
+				_ = ws.Delete(note)
 			}
 		})
 	}
-	if killed := killedPrograms(dir); len(killed) > 0 {
+	if killed := killedPrograms(ws); len(killed) > 0 {
 		sweep(killed)
 	}
 	hs.note = func() {
-		note := filepath.Join(dir, runningPrefix+shell.ProgramName())
-		if h.flags.ephemeral || os.MkdirAll(dir, 0o700) != nil || os.WriteFile(note, nil, 0o600) != nil {
+		note := filepath.Join(scratch, runningPrefix+shell.ProgramName())
+		if h.flags.ephemeral || ws.CreateFile(note, nil, 0o600) != nil {
 			sweep(nil) // nobody can have left word
 			return
 		}
-		hs.gone = func() { _ = os.Remove(note) }
+		hs.gone = func() { _ = ws.Delete(note) }
 	}
 }
 
 // killedPrograms lists the notes of programs that did not take them away.
-func killedPrograms(dir string) (notes []string) {
-	entries, err := os.ReadDir(dir)
+func killedPrograms(ws *workspace.Workspace) (notes []string) {
+	entries, _, err := ws.ReadDir(scratch, maxNotes)
 	if err != nil {
 		return nil
 	}
 	for _, e := range entries {
 		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.Ended(program) {
-			notes = append(notes, filepath.Join(dir, e.Name()))
+			notes = append(notes, filepath.Join(scratch, e.Name()))
 		}
 	}
 	return notes
 }
+
+// maxNotes is how many notes are looked at.
+const maxNotes = 10_000
 
 // claims are the changes that other sessions of this workspace put on record
 // within a time.

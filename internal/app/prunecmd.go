@@ -1,7 +1,7 @@
 package app
 
 import (
-	"bufio"
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"coder/internal/event"
+	"coder/internal/repofile"
 	"coder/internal/store/jsonl"
 	"coder/internal/uip"
 	"coder/internal/wire"
@@ -70,6 +71,9 @@ func runPrune(ctx context.Context, env Env, fl *flags) error {
 	}
 	h, err := onShelf(env, fl)
 	if err != nil {
+		return err
+	}
+	if err := h.checkFolders(); err != nil {
 		return err
 	}
 	list, stay, err := h.prunable(ctx, env.Now().Add(-age))
@@ -222,16 +226,12 @@ func (h *house) inUse(ctx context.Context, id string) (string, error) {
 // if nobody knows.
 func (h *house) began(id string) (first time.Time) {
 	for _, l := range event.Logs {
-		f, err := os.Open(filepath.Join(h.logs(), id, l.String()+".jsonl"))
-		if err != nil {
-			continue
-		}
-		line, _ := bufio.NewReaderSize(f, 1<<16).ReadSlice('\n')
-		f.Close()
+		text, _, err := repofile.Below(h.logs()).Head(filepath.Join(id, l.String()+".jsonl"), maxFirst)
+		line, _, _ := bytes.Cut(text, []byte("\n"))
 		var r struct {
 			Time time.Time `json:"createdAt"`
 		}
-		if json.Unmarshal(line, &r) != nil {
+		if err != nil || json.Unmarshal(line, &r) != nil {
 			continue
 		}
 		if first.IsZero() || r.Time.Before(first) {
@@ -239,6 +239,20 @@ func (h *house) began(id string) (first time.Time) {
 		}
 	}
 	return first
+}
+
+// maxFirst is how far the first record of a log is looked for.
+const maxFirst = 1 << 20
+
+// checkFolders makes sure that the folders in which things are deleted are
+// folders, and not links to where they are not ours.
+func (h *house) checkFolders() error {
+	for _, dir := range []string{h.data(), h.logs(), h.snapshots(), h.runs(), h.cache(), filepath.Join(h.data(), "undo"), filepath.Join(h.data(), "undo", "objects"), filepath.Join(h.data(), "plans")} {
+		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
+			return inputf("%s is not a folder: nothing is deleted through it", dir)
+		}
+	}
+	return nil
 }
 
 // prune deletes what is listed and returns what of it is gone.
@@ -274,9 +288,9 @@ func (h *house) tellPruned(list []pruned, stay []spared, fl *flags) error {
 	words := h.words()
 	slices.SortStableFunc(list, func(a, b pruned) int { return cmp.Compare(a.Used.UnixNano(), b.Used.UnixNano()) })
 	w := tabwriter.NewWriter(h.env.Stdout, 0, 0, 2, ' ', 0)
-	var bytes int64
+	var total int64
 	for _, p := range list {
-		bytes += p.Bytes
+		total += p.Bytes
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", words.T(p.Kind), p.Name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes))
 	}
 	err := w.Flush()
@@ -284,14 +298,14 @@ func (h *house) tellPruned(list []pruned, stay []spared, fl *flags) error {
 		_, e := fmt.Fprintln(h.env.Stdout, words.T("session %s stays: %s", s.Session, words.Said(s.Why)))
 		err = errors.Join(err, e)
 	}
-	text := words.T("%s would be deleted; --yes deletes it", sizeOf(bytes))
+	text := words.T("%s would be deleted; --yes deletes it", sizeOf(total))
 	switch {
 	case len(list) == 0 && fl.yes:
 		text = words.T("nothing was deleted")
 	case len(list) == 0:
 		text = words.T("there is nothing to delete")
 	case fl.yes:
-		text = words.T("%s deleted", sizeOf(bytes))
+		text = words.T("%s deleted", sizeOf(total))
 	}
 	_, e := fmt.Fprintln(h.env.Stdout, text)
 	return errors.Join(err, e)

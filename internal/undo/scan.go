@@ -275,7 +275,7 @@ func newNode(t workspace.Thing) (node, bool) {
 // has is named by it; the rest is read and kept, within bounds.
 func (s *scanning) identify(ctx context.Context) error {
 	s.readLinks()
-	many := s.setAside(func(f find) bool { return f.node.stamp.size > s.k.o.MaxFile })
+	large, such := s.setAside(func(f find) bool { return f.node.stamp.size > s.k.o.MaxFile })
 	if err := s.asInGit(ctx); err != nil {
 		return err
 	}
@@ -283,27 +283,30 @@ func (s *scanning) identify(ctx context.Context) error {
 		return cmp.Or(cmp.Compare(a.node.stamp.size, b.node.stamp.size), strings.Compare(a.dir, b.dir), strings.Compare(a.node.name, b.node.name))
 	})
 	files, bytes := 0, int64(0)
-	many = append(many, s.setAside(func(f find) bool {
+	many, also := s.setAside(func(f find) bool {
 		files, bytes = files+1, bytes+f.node.stamp.size
 		return files > s.k.o.TreeFiles || bytes > s.k.o.TreeBytes
-	})...)
-	if len(many) > 0 {
-		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept, such as %s: what commands do to them cannot be undone", len(many), many[len(many)-1]))
+	})
+	if n := large + many; n > 0 {
+		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept, such as %s: what commands do to them cannot be undone", n, cmp.Or(such, also)))
 	}
 	return s.read(ctx)
 }
 
-// setAside marks files as lost instead of naming their contents, and returns
-// which.
-func (s *scanning) setAside(lost func(find) bool) (names []string) {
-	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		f.node.lost = lost(f)
-		if f.node.lost {
-			names = append(names, f.path())
+// setAside marks files as lost instead of naming their contents, and returns how
+// many and the last of them.
+func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
+	var f find
+	s.todo = slices.DeleteFunc(s.todo, func(g find) bool {
+		if g.node.lost = lost(g); g.node.lost {
+			n, f = n+1, g
 		}
-		return f.node.lost
+		return g.node.lost
 	})
-	return names
+	if n > 0 {
+		last = f.path()
+	}
+	return n, last
 }
 
 func (s *scanning) readLinks() {
