@@ -231,8 +231,10 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	if s.old != nil {
 		old = s.old.folders[f.Path]
 	}
+	if old.isStill(f.Entries) {
+		return old
+	}
 	next := &folder{nodes: make([]node, 0, len(f.Entries))} // never grows: nodes are pointed to
-	news := 0
 	for _, t := range f.Entries {
 		n, ok := newNode(t)
 		if !ok {
@@ -244,16 +246,32 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			next.nodes = append(next.nodes, *was)
 			continue
 		}
-		news++
 		next.nodes = append(next.nodes, n)
 		if n.hash != dirHash {
 			s.todo = append(s.todo, find{f.Path, &next.nodes[len(next.nodes)-1], was})
 		}
 	}
-	if news == 0 && old != nil && len(old.nodes) == len(next.nodes) && old.shared == next.shared {
-		return old
-	}
 	return next
+}
+
+// isStill reports whether a folder is known to hold just these things.
+func (f *folder) isStill(things []workspace.Thing) bool {
+	if f == nil {
+		return false
+	}
+	i, shared := 0, false
+	for _, t := range things {
+		n, ok := newNode(t)
+		if !ok {
+			continue
+		}
+		if i == len(f.nodes) || f.nodes[i].name != n.name || f.nodes[i].stamp != n.stamp || f.nodes[i].fresh || f.nodes[i].closed {
+			return false
+		}
+		shared = shared || t.Names > 1 && !t.Mode.IsDir()
+		i++
+	}
+	return i == len(f.nodes) && shared == f.shared
 }
 
 // newNode describes a file, directory or link; of other things there is no

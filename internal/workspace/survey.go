@@ -200,18 +200,18 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 	slices.SortFunc(l.names, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
 	rules := s.rules(at, l.names)
 	l.things = l.things[:0]
+	fd := int(dir.Fd())
 	for _, d := range l.names {
-		rel := path.Join(at.dir, d.name)
-		if !d.vague && s.skips(w, rules, rel, d.kind) {
+		if !d.vague && s.skips(w, rules, at.dir, d.name, d.kind) {
 			continue
 		}
-		t, err := lstatAt(int(dir.Fd()), d.name)
-		if err != nil || d.vague && s.skips(w, rules, rel, t.Mode.Type()) {
+		t, err := lstatAt(fd, d.name)
+		if err != nil || d.vague && s.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
 			continue // gone since it was listed, or of no interest
 		}
 		l.things = append(l.things, t)
 		if t.Mode.IsDir() {
-			below = append(below, stop{w, level{dir: rel, rules: rules}})
+			below = append(below, stop{w, level{dir: path.Join(at.dir, d.name), rules: rules}})
 		}
 	}
 	f.Entries = l.things
@@ -239,7 +239,11 @@ func (s *survey) rules(at stop, names []dirent) *rules {
 
 // skips reports whether a thing is of no interest. A directory of an added tree
 // may be the main tree.
-func (s *survey) skips(w *Workspace, r *rules, rel string, kind fs.FileMode) bool {
+func (s *survey) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMode) bool {
+	if r == nil && !kind.IsDir() {
+		return false
+	}
+	rel := path.Join(dir, name)
 	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != s.main && w.called(rel) == s.main.real
 }
 

@@ -18,6 +18,7 @@ import (
 // walks.
 type watch struct {
 	mu    sync.Mutex // guards all below and the fields of feeds
+	roots []string   // where the trees lie
 	src   *source    // nil before the first directory, and once it is off
 	off   bool
 	dirs  map[string]handle
@@ -42,6 +43,11 @@ func (w *Workspace) Follow() *Feed {
 	f := &Feed{w: &w.watch, all: true}
 	w.watch.mu.Lock()
 	defer w.watch.mu.Unlock()
+	if w.watch.roots == nil {
+		for _, tree := range w.apart() {
+			w.watch.roots = append(w.watch.roots, tree.real)
+		}
+	}
 	w.watch.feeds = append(w.watch.feeds, f)
 	return f
 }
@@ -95,7 +101,7 @@ func (f *Feed) add(dir *os.File, name string, content bool) {
 		return
 	}
 	if f.w.src == nil {
-		if f.w.src = newSource(); f.w.src == nil {
+		if f.w.src = newSource(f.w.roots); f.w.src == nil {
 			f.w.stop()
 			return
 		}

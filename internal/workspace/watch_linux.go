@@ -13,8 +13,10 @@ import (
 // source is an inotify instance.
 type source struct {
 	fd     int
-	mounts int // open on the list of mounts, which tells when it changes
-	most   int // directories to watch at most
+	mounts *os.File // the list of mounts, which tells when it changes
+	roots  []string
+	inside string // the mounts below them
+	most   int    // directories to watch at most
 	local  map[uint64]bool
 	buf    []byte
 }
@@ -24,17 +26,19 @@ const (
 	watchAll   = watchNames | unix.IN_MODIFY | unix.IN_CLOSE_WRITE | unix.IN_ATTRIB
 )
 
-func newSource() *source {
+func newSource(roots []string) *source {
 	fd, err := unix.InotifyInit1(unix.IN_NONBLOCK | unix.IN_CLOEXEC)
 	if err != nil {
 		return nil
 	}
-	mounts, err := unix.Open("/proc/self/mountinfo", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
 		unix.Close(fd)
 		return nil
 	}
-	return &source{fd: fd, mounts: mounts, most: fairShare(), local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
+	s := &source{fd: fd, mounts: mounts, roots: roots, most: fairShare(), local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
+	s.inside = s.mountsInside()
+	return s
 }
 
 // fairShare is how many watches one program may take of those a user has: the
@@ -50,7 +54,7 @@ func fairShare() int {
 
 func (s *source) close() {
 	unix.Close(s.fd)
-	unix.Close(s.mounts)
+	s.mounts.Close()
 }
 
 // add watches a directory; it is not ok if it cannot be relied on.
@@ -134,10 +138,39 @@ func (s *source) parse(b []byte, take func(happening)) bool {
 	return whole
 }
 
-// remounted reports whether file systems were mounted or unmounted since it was
-// last asked: what is then below a directory nobody has told.
+// remounted reports whether file systems were mounted or unmounted in the trees
+// since it was last asked: what is then below a directory nobody has told.
 func (s *source) remounted() bool {
-	fds := []unix.PollFd{{Fd: int32(s.mounts), Events: unix.POLLPRI}}
-	n, err := unix.Poll(fds, 0)
-	return err != nil || n > 0
+	fds := []unix.PollFd{{Fd: int32(s.mounts.Fd()), Events: unix.POLLPRI}}
+	if n, err := unix.Poll(fds, 0); err == nil && n == 0 {
+		return false
+	}
+	was := s.inside
+	s.inside = s.mountsInside()
+	return s.inside != was
 }
+
+// mountsInside are the lines of the mounts that lie in the trees.
+func (s *source) mountsInside() string {
+	text, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err.Error()
+	}
+	var inside strings.Builder
+	for line := range strings.Lines(string(text)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		at := unescape.Replace(fields[4])
+		for _, root := range s.roots {
+			if strings.HasPrefix(at, root+"/") {
+				inside.WriteString(line)
+			}
+		}
+	}
+	return inside.String()
+}
+
+// unescape undoes what the list of mounts does to names.
+var unescape = strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`)
