@@ -67,6 +67,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
 	}
+	ws.TellTime(h.env.Now)
 	work, stop := context.WithCancel(context.Background())
 	bound := func() error { h.boundStorage(); return nil }
 	hs := &hands{work: work, marked: h.marked()}

@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"os"
 	"path"
 	"slices"
 	"strings"
 	"sync"
 	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Named keeps a list of the things in a workspace that have certain names, also
@@ -23,13 +27,16 @@ type Named struct {
 	mu    sync.Mutex // guards the fields below
 	feed  *Feed
 	dirs  map[string]*namedDir
+	old   map[string]*namedDir // as they were before a walk that is under way
 	whole bool
 }
 
 // namedDir is a directory as Named knows it.
 type namedDir struct {
 	found []string // names of things that match
+	below []string // paths of directories that are entered
 	err   bool     // it could not be listed, or not whole
+	stamp [3]int64 // of the directory when it was listed; all zero if that cannot be relied on
 }
 
 // Named returns a list of what match says yes to. Directories that skip says yes
@@ -57,6 +64,7 @@ func (n *Named) List(ctx context.Context) (names []string, whole bool, err error
 			return nil, false, err
 		}
 	}
+	n.old = nil
 	whole = n.whole
 	for dir, d := range n.dirs {
 		for _, name := range d.found {
@@ -71,7 +79,7 @@ func (n *Named) List(ctx context.Context) (names []string, whole bool, err error
 // stale forgets what may not hold any more and names the directories to look at.
 func (n *Named) stale(c Changes) (dirs []string) {
 	if c.All || !n.whole {
-		n.dirs, n.whole = make(map[string]*namedDir), true
+		n.old, n.dirs, n.whole = n.dirs, make(map[string]*namedDir), true
 		for _, tree := range n.ws.apart() {
 			dirs = append(dirs, tree.called("."))
 		}
@@ -122,13 +130,13 @@ func (n *Named) walk(ctx context.Context, dir string) error {
 		}
 		at := queue[0]
 		queue = queue[1:]
-		d, below := n.list(at)
+		d := n.list(at)
 		if d == nil {
 			delete(n.dirs, at)
 			continue
 		}
 		n.dirs[at] = d
-		for _, sub := range below {
+		for _, sub := range d.below {
 			if n.dirs[sub] == nil {
 				queue = append(queue, sub)
 			}
@@ -137,24 +145,31 @@ func (n *Named) walk(ctx context.Context, dir string) error {
 	return nil
 }
 
-// list looks at one directory, and names those in it that are to be entered. If
-// it is not there any more d is nil.
-func (n *Named) list(dir string) (d *namedDir, below []string) {
+// list looks at one directory; nil if it is not there any more. What a directory
+// holds is what it held as long as its own times are the same.
+func (n *Named) list(dir string) *namedDir {
 	tree, rel, err := n.ws.home(dir)
 	if err != nil {
-		return nil, nil
+		return nil
 	}
 	f, err := tree.openDir(rel)
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
-		return nil, nil
+		return nil
 	case err != nil:
-		return &namedDir{err: true}, nil
+		return &namedDir{err: true}
 	}
 	defer f.Close()
 	n.feed.add(f, dir, false)
+	stamp := n.stampOf(f)
+	if old := n.old[dir]; old != nil && stamp == old.stamp && stamp != [3]int64{} {
+		return old
+	}
 	entries, more, err := readEntries(f, nil, maxDir)
-	d = &namedDir{err: more || err != nil}
+	d := &namedDir{err: more || err != nil, stamp: stamp}
+	if d.err {
+		d.stamp = [3]int64{}
+	}
 	for _, e := range entries {
 		name := path.Join(dir, e.name)
 		if e.vague {
@@ -166,8 +181,33 @@ func (n *Named) list(dir string) (d *namedDir, below []string) {
 			d.found = append(d.found, strings.Clone(e.name))
 		}
 		if e.kind.IsDir() && !n.skip(name) {
-			below = append(below, name)
+			d.below = append(d.below, name)
 		}
 	}
-	return d, below
+	return d
 }
+
+// stampOf is when a directory was changed, and which it is; zero if it may yet
+// change without that being seen: the clocks of file systems tick slowly.
+func (n *Named) stampOf(f *os.File) (s [3]int64) {
+	var st unix.Stat_t
+	now := n.ws.now
+	if n.ws.main != nil {
+		now = n.ws.main.now
+	}
+	if now == nil || unix.Fstat(int(f.Fd()), &st) != nil {
+		return s
+	}
+	s = [3]int64{unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Ino)}
+	if max(s[0], s[1]) > now().Add(-slowestTick).UnixNano() {
+		return [3]int64{}
+	}
+	return s
+}
+
+// slowestTick is how slowly the clock of a file system may tick.
+const slowestTick = 3 * time.Second
+
+// TellTime has w know what time it is. Without that what was listed once is
+// listed again wherever the system does not tell what changes.
+func (w *Workspace) TellTime(now func() time.Time) { w.now = now }

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"coder/internal/workspace"
 )
@@ -235,5 +236,46 @@ func TestNamedFollowsEverything(t *testing.T) {
 		if err != nil || err2 != nil || !slices.Equal(got, want) {
 			t.Fatalf("round %d:\n got %q %v\nwant %q %v", round, got, err, want, err2)
 		}
+	}
+}
+
+// Where the system does not tell what changes, a directory whose times are old
+// and the same is not listed again, and any other is.
+func TestNamedGoesByTheTimesOfDirectories(t *testing.T) {
+	ws, dir, _ := open(t)
+	old := time.Now().Add(-time.Hour)
+	put(t, dir+"/still/a", "")
+	put(t, dir+"/moving/b", "")
+	asked := 0
+	match := func(rel string, isDir bool) bool {
+		if !isDir {
+			asked++
+		}
+		return !isDir && path.Base(rel) == "a"
+	}
+	later := time.Now().Add(time.Minute) // as if all this were done a minute ago
+	ws.TellTime(func() time.Time { return later })
+	n := ws.Named(match, func(string) bool { return false })
+	look := func(want ...string) {
+		t.Helper()
+		ws.Walks() // nothing is told from here on
+		got, whole, err := n.List(t.Context())
+		if err != nil || !whole || !slices.Equal(got, want) {
+			t.Errorf("got %q, %v, %v; want %q", got, whole, err, want)
+		}
+	}
+	look("still/a")
+	before := asked
+	look("still/a")
+	if asked != before {
+		t.Errorf("asked about %d files again", asked-before)
+	}
+	put(t, dir+"/moving/a", "")
+	look("moving/a", "still/a")
+	ws.TellTime(func() time.Time { return old }) // now everything is too fresh
+	before = asked
+	look("moving/a", "still/a")
+	if asked == before {
+		t.Error("went by times that may yet be given again")
 	}
 }

@@ -28,6 +28,7 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrOutside is the error of a path that leads out of the workspace.
@@ -51,7 +52,8 @@ type Workspace struct {
 	main  *Workspace   // the one that a further tree was added to
 	watch watch        // of all of them; see Follow
 
-	scratch scratchDir // where temporary files are made; see KeepScratch
+	now     func() time.Time // see TellTime
+	scratch scratchDir       // where temporary files are made; see KeepScratch
 }
 
 // Open opens the workspace at dir and the trees that are added to it. Relative
