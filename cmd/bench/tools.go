@@ -252,8 +252,7 @@ func (y *yard) greps() (rows []row, err error) {
 	if err != nil {
 		return nil, err
 	}
-	alone := search.All(ws)
-	with := search.With(ws, search.Options{Ripgrep: y.rg})
+	tools := search.All(ws)
 	for _, g := range []struct{ what, pattern, flag string }{
 		{"grep, a literal", "ErrUnexpectedEOF", "--case-sensitive"},
 		{"grep, ignoring case", "errunexpectedeof", "--ignore-case"},
@@ -262,12 +261,9 @@ func (y *yard) greps() (rows []row, err error) {
 	} {
 		args := fmt.Sprintf(`{"pattern":%q,"ignore_case":%v,"max_matches":1000}`, g.pattern, g.flag == "--ignore-case")
 		r := row{what: g.what, all: []entrant{
-			{"with rg", y.call(with, "grep", args)}, {"alone", y.call(alone, "grep", args)},
+			{"grep", y.call(tools, "grep", args)},
 			{"rg", y.run(y.rg, y.sources, "--no-config", "--hidden", "--line-number", "--no-heading", g.flag, "--regexp="+g.pattern, "./")},
 		}}
-		if y.rg == "" {
-			r.all[0].do = nil
-		}
 		rows = append(rows, r)
 	}
 	return rows, nil

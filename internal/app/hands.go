@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -68,6 +69,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 		return nil, inputf("open the workspace: %v", err)
 	}
 	ws.TellTime(h.env.Now)
+	ws.Heed(h.gitSettings())
 	work, stop := context.WithCancel(context.Background())
 	bound := func() error { h.boundStorage(); return nil }
 	hs := &hands{work: work, marked: h.marked()}
@@ -140,10 +142,22 @@ func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, hs *hands) []
 	}
 }
 
-// searchTools are the tools that search; ripgrep does the work where it is
-// installed.
+// gitSettings are where the person tells git what to ignore.
+func (h *house) gitSettings() workspace.GitSettings {
+	home := h.env.Getenv("HOME")
+	config := cmp.Or(h.env.Getenv("XDG_CONFIG_HOME"), filepath.Join(home, ".config"))
+	if !filepath.IsAbs(config) {
+		return workspace.GitSettings{}
+	}
+	own := []string{filepath.Join(config, "git", "config"), filepath.Join(home, ".gitconfig")}
+	if file := h.env.Getenv("GIT_CONFIG_GLOBAL"); file != "" {
+		own = []string{file}
+	}
+	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
+}
+
 func (h *house) searchTools(ws *workspace.Workspace) []tool.Tool {
-	return search.With(ws, search.Options{Ripgrep: search.FindRipgrep(h.env.Getenv("PATH"), ws), Hide: h.hides})
+	return search.With(ws, search.Options{Hide: h.hides})
 }
 
 func (h *house) fetch() tool.Tool {

@@ -207,7 +207,7 @@ func (c *console) greet() error {
 // missing says which helpers are not installed.
 func (c *console) missing() string {
 	var all []string
-	for _, name := range []string{"git", "rg"} {
+	for _, name := range []string{"git"} {
 		if _, err := exec.LookPath(name); err != nil {
 			all = append(all, name)
 		}

@@ -69,7 +69,7 @@ var plan = []struct {
 	{"whole", ""},
 	{"trust", "whole repofile"},
 	{"judge", "gitsafe policy policy/risk policy/rule profile secret show tool whole repofile"},
-	{"workspace", ""},
+	{"workspace", "repofile"},
 	{"shell", "textsafe"},
 	{"patch", ""},
 	{"sandbox", "repofile"},

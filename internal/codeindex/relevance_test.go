@@ -64,19 +64,19 @@ func TestRelevance(t *testing.T) {
 func TestRelevanceAtHome(t *testing.T) {
 	x := openAt(t, codeindex.Options{Now: time.Now, CheckEvery: time.Hour}, "..")
 	for query, want := range map[string]string{
-		"where do we parse the config":        "config/source.go",
-		"retry with backoff":                  "provider/retry.go",
-		"apply a patch to files":              "patch/apply.go",
-		"ignore rules gitignore":              "workspace/ignore.go",
-		"resume an old session":               "supervisor/supervisor.go",
-		"kill the process group":              "lsp/process.go",
-		"where are tool calls executed":       "toolrun/settle.go",
-		"stem of a word":                      "codeindex/stem.go",
-		"rank the sections":                   "codeindex/rank.go",
-		"walk a directory":                    "workspace/walk.go",
-		"synonyms of a word":                  "codeindex/question.go",
-		"write a pattern in the syntax of rg": "toolbox/search/rust.go",
-		"忽略规则":                                "workspace/ignore.go",
+		"where do we parse the config":             "config/source.go",
+		"retry with backoff":                       "provider/retry.go",
+		"apply a patch to files":                   "patch/apply.go",
+		"ignore rules gitignore":                   "workspace/ignore.go",
+		"resume an old session":                    "supervisor/supervisor.go",
+		"kill the process group":                   "lsp/process.go",
+		"where are tool calls executed":            "toolrun/settle.go",
+		"stem of a word":                           "codeindex/stem.go",
+		"rank the sections":                        "codeindex/rank.go",
+		"walk a directory":                         "workspace/walk.go",
+		"synonyms of a word":                       "codeindex/question.go",
+		"the classes of a pattern for all scripts": "toolbox/search/dialect.go",
+		"忽略规则":                                     "workspace/ignore.go",
 	} {
 		var got []string
 		for _, h := range search(t, x, codeindex.Query{Text: query}).Hits {

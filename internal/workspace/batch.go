@@ -3,7 +3,6 @@ package workspace
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"iter"
 	"os"
 	"path"
@@ -45,7 +44,7 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 			yield(Batch{Dir: from, Err: err})
 			return
 		}
-		for queue := []level{{dir: rel, rules: w.rulesAbove(rel)}}; len(queue) > 0 && ctx.Err() == nil; {
+		for queue := []level{{dir: rel, rules: w.rulesAsked(rel)}}; len(queue) > 0 && ctx.Err() == nil; {
 			part := queue[:min(len(queue), maxAhead)] // who has enough soon does not wait for all
 			queue = queue[len(part):]
 			for _, l := range w.listAll(ctx, part) {
@@ -188,26 +187,4 @@ func readAll(fd int, buf []byte) (n int, err error) {
 		n += max(m, 0)
 	}
 	return n, nil
-}
-
-// IgnoreFilesAbove lists the files with ignore rules in the directories that
-// hold dir, the uppermost first.
-func (w *Workspace) IgnoreFilesAbove(dir string) (names []string) {
-	w, rel, err := w.home(dir)
-	if err != nil || rel == "." {
-		return nil
-	}
-	ups := []string{"."}
-	for i, c := range rel {
-		if c == '/' {
-			ups = append(ups, rel[:i])
-		}
-	}
-	for _, up := range ups {
-		name := path.Join(up, ".gitignore")
-		if info, err := w.root.Lstat(name); err == nil && info.Mode()&fs.ModeDir == 0 {
-			names = append(names, w.called(name))
-		}
-	}
-	return names
 }

@@ -112,7 +112,7 @@ type survey struct {
 func (s *survey) begin() {
 	if s.Dirs == nil {
 		for _, tree := range s.main.apart() {
-			s.queue = append(s.queue, stop{tree, level{dir: "."}})
+			s.queue = append(s.queue, stop{tree, level{dir: ".", rules: tree.rulesAbove(".")}})
 		}
 		return
 	}
@@ -229,19 +229,26 @@ func (w *Workspace) straight(rel string) bool {
 	return err == nil && at == rel
 }
 
+// rules are those that hold in a directory. Whether it is a repository is
+// decided when it is first listed: what was ignored does not come to light, or
+// go dark, because one is made there.
 func (s *survey) rules(at stop, names []dirent) *rules {
-	_, found := slices.BinarySearchFunc(names, ignoreFile, func(d dirent, name string) int { return strings.Compare(d.name, name) })
-	if !found {
-		return at.rules
+	has := func(name string) bool {
+		_, found := slices.BinarySearchFunc(names, name, func(d dirent, name string) int { return strings.Compare(d.name, name) })
+		return found
 	}
-	return at.tree.readRules(at.dir, at.rules)
+	repository := false
+	if at.dir != "." {
+		repository = at.tree.isRepositoryFrom(at.dir, has(".git"))
+	}
+	return at.tree.rulesIn(at.dir, has(ignoreFile), repository, at.rules)
 }
 
 // skips reports whether a thing is of no interest. A directory of an added tree
 // may be the main tree.
 func (s *survey) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMode) bool {
 	if r == nil && !kind.IsDir() {
-		return false
+		return name == ".git"
 	}
 	rel := path.Join(dir, name)
 	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != s.main && w.called(rel) == s.main.real

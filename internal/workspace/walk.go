@@ -53,7 +53,7 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 			yield(Entry{Path: from, Err: err})
 			return
 		}
-		queue := []level{{dir: start, rules: w.rulesAbove(start)}}
+		queue := []level{{dir: start, rules: w.rulesAsked(start)}}
 		ahead := 1 // how many directories are read before they are needed
 		for len(queue) > 0 && ctx.Err() == nil {
 			part := queue[:min(ahead, len(queue))]

@@ -27,6 +27,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -52,8 +53,12 @@ type Workspace struct {
 	main  *Workspace   // the one that a further tree was added to
 	watch watch        // of all of them; see Follow
 
-	now     func() time.Time // see TellTime
-	scratch scratchDir       // where temporary files are made; see KeepScratch
+	now          func() time.Time // see TellTime
+	scratch      scratchDir       // where temporary files are made; see KeepScratch
+	person       GitSettings
+	looked       sync.Once // guards outer
+	outer        outer
+	repositories sync.Map // directories a survey has listed → whether they were the top of a repository then
 }
 
 // Open opens the workspace at dir and the trees that are added to it. Relative

@@ -4,24 +4,23 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
-	"regexp"
 	"regexp/syntax"
 	"slices"
+	"unicode/utf8"
 )
 
 // automaton decides line by line whether an expression matches, looking at
-// each byte once. Its states are made as they are needed. It knows only ASCII:
-// lines with other bytes are left to the expression itself. It is for one
-// goroutine.
+// each character once. Its states are made as they are needed. A byte that is
+// not UTF-8 counts as one unknown character. It is for one goroutine.
 type automaton struct {
-	re    *regexp.Regexp
 	prog  *syntax.Prog
 	words bool // it matters whether the byte before belongs to a word
 	lines bool // it matters whether there is a byte before
 
 	states []state
 	known  map[string]uint32
-	next   []uint32 // number of a state + byte → number of the next state, or what to do
+	next   []uint32          // number of a state + byte → number of the next state, or what to do
+	wide   map[uint64]uint32 // the same for a number and a character beyond ASCII
 	start  uint32
 
 	met  []bool // instructions met, while a state is made
@@ -48,14 +47,15 @@ const (
 const (
 	unknown    = 0 // this was never looked at
 	matched    = 1
-	beyond     = 2 // a byte that is not ASCII
+	beyond     = 2 // a byte that is not ASCII: look at the character
 	firstState = 256
 
-	maxStates = 1000 // how many are kept; the rest is forgotten and made again
+	maxStates = 1000    // how many are kept; the rest is forgotten and made again
+	maxWide   = 100_000 // the same for what characters beyond ASCII lead to
 )
 
-func newAutomaton(re *regexp.Regexp, prog *syntax.Prog) *automaton {
-	a := &automaton{re: re, prog: prog, met: make([]bool, len(prog.Inst))}
+func newAutomaton(prog *syntax.Prog) *automaton {
+	a := &automaton{prog: prog, met: make([]bool, len(prog.Inst))}
 	for _, in := range prog.Inst {
 		if in.Op != syntax.InstEmptyWidth {
 			continue
@@ -74,7 +74,7 @@ func newAutomaton(re *regexp.Regexp, prog *syntax.Prog) *automaton {
 // forget makes the automaton new.
 func (a *automaton) forget() {
 	a.states, a.next = a.states[:0], append(a.next[:0], make([]uint32, firstState)...)
-	a.known = make(map[string]uint32)
+	a.known, a.wide = make(map[string]uint32), make(map[uint64]uint32)
 	start := state{}
 	if a.lines {
 		start.before = nothing
@@ -101,12 +101,17 @@ func (a *automaton) find(ctx context.Context, data []byte, list []span, limit in
 				s = to
 				i++
 				continue
+			case to == beyond:
+				r, size := utf8.DecodeRune(data[i:])
+				if to = a.stepWide(s, r); to >= firstState {
+					s = to
+					i += size
+					continue
+				}
 			}
 			l := lineAt(data, i)
-			if to == matched || a.re.Match(data[l.from:l.to]) {
-				if list = append(list, l); len(list) == limit {
-					return list
-				}
+			if list = append(list, l); len(list) == limit {
+				return list
 			}
 			s, i = a.start, l.to+1
 		}
@@ -120,13 +125,18 @@ func (a *automaton) find(ctx context.Context, data []byte, list []span, limit in
 // match reports whether a line matches.
 func (a *automaton) match(line []byte) bool {
 	s := a.start
-	for _, b := range line {
-		switch s = a.step(s, b); s {
-		case matched:
-			return true
-		case beyond:
-			return a.re.Match(line)
+	for i := 0; i < len(line); {
+		to, size := a.step(s, line[i]), 1
+		if to == beyond {
+			var r rune
+			r, size = utf8.DecodeRune(line[i:])
+			to = a.stepWide(s, r)
 		}
+		if to == matched {
+			return true
+		}
+		s = to
+		i += size
 	}
 	return a.step(s, '\n') == matched
 }
@@ -139,6 +149,27 @@ func (a *automaton) step(s uint32, b byte) uint32 {
 	return a.explore(s, b)
 }
 
+// stepWide is where a character beyond ASCII leads from a state.
+func (a *automaton) stepWide(s uint32, r rune) uint32 {
+	key := uint64(s)<<32 | uint64(r)
+	if to, ok := a.wide[key]; ok {
+		return to
+	}
+	waiting, match := a.waiting(a.states[s/256-1], r)
+	if match {
+		a.wide[key] = matched
+		return matched
+	}
+	then := a.after(waiting, r)
+	if len(a.states) >= maxStates || len(a.wide) >= maxWide {
+		a.forget()
+		return a.number(then)
+	}
+	to := a.number(then)
+	a.wide[key] = to
+	return to
+}
+
 // explore finds out where a byte leads.
 func (a *automaton) explore(s uint32, b byte) uint32 {
 	if b >= 0x80 {
@@ -146,14 +177,14 @@ func (a *automaton) explore(s uint32, b byte) uint32 {
 		return beyond
 	}
 	from := a.states[s/256-1]
-	waiting, match := a.waiting(from, b)
+	waiting, match := a.waiting(from, rune(b))
 	to := uint32(matched)
 	switch {
 	case match:
 	case b == '\n':
 		to = a.start
 	default:
-		then := a.after(waiting, b)
+		then := a.after(waiting, rune(b))
 		if len(a.states) >= maxStates {
 			a.forget()
 			return a.number(then)
@@ -181,9 +212,9 @@ func (a *automaton) number(s state) uint32 {
 }
 
 // waiting are the instructions that wait for a character between what came
-// before and b, unless the expression matches there.
-func (a *automaton) waiting(from state, b byte) (pcs []uint32, match bool) {
-	holds := between(from.before, b)
+// before and r, unless the expression matches there.
+func (a *automaton) waiting(from state, r rune) (pcs []uint32, match bool) {
+	holds := between(from.before, r)
 	clear(a.met)
 	a.work = append(a.work[:0], from.pcs...)
 	a.work = append(a.work, uint32(a.prog.Start))
@@ -213,33 +244,31 @@ func (a *automaton) waiting(from state, b byte) (pcs []uint32, match bool) {
 	return pcs, false
 }
 
-// between tells what holds between what came before and b, the end of a line
+// between tells what holds between what came before and r, the end of a line
 // being that of the text.
-func between(was before, b byte) (holds syntax.EmptyOp) {
+func between(was before, r rune) (holds syntax.EmptyOp) {
 	if was == nothing {
 		holds |= syntax.EmptyBeginLine | syntax.EmptyBeginText
 	}
-	if b == '\n' {
+	if r == '\n' {
 		holds |= syntax.EmptyEndLine | syntax.EmptyEndText
 	}
-	if (was == word) != isWord(b) {
+	if (was == word) != isWord(r) {
 		return holds | syntax.EmptyWordBoundary
 	}
 	return holds | syntax.EmptyNoWordBoundary
 }
 
-func isWord(b byte) bool { return syntax.IsWordChar(rune(b)) }
-
-// after is the state behind b.
-func (a *automaton) after(waiting []uint32, b byte) (s state) {
+// after is the state behind r.
+func (a *automaton) after(waiting []uint32, r rune) (s state) {
 	for _, pc := range waiting {
-		if in := &a.prog.Inst[pc]; in.MatchRune(rune(b)) {
+		if in := &a.prog.Inst[pc]; in.MatchRune(r) {
 			s.pcs = append(s.pcs, in.Out)
 		}
 	}
 	slices.Sort(s.pcs)
 	s.pcs = slices.Compact(s.pcs)
-	if a.words && isWord(b) {
+	if a.words && isWord(r) {
 		s.before = word
 	}
 	return s

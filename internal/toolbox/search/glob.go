@@ -41,6 +41,7 @@ type globResult struct {
 	Count      int      `json:"count"`
 	Truncated  bool     `json:"truncated"`
 	Unreadable []string `json:"unreadable,omitempty"`
+	Note       string   `json:"note,omitzero"`
 }
 
 // Glob is the tool that finds files by name.
@@ -62,23 +63,75 @@ func Glob(ws *workspace.Workspace) tool.Tool {
 }
 
 // split checks the pattern and parts it into the directory where the search
-// begins and the rest.
-func (a globArgs) split(ws *workspace.Workspace) (base, pattern string, err error) {
+// begins and what is looked for there.
+func (a globArgs) split(ws *workspace.Workspace) (base string, g include, err error) {
 	if err := checkGlob(a.Pattern); err != nil {
-		return "", "", err
+		return "", g, err
 	}
 	if a.Limit < 0 {
-		return "", "", errors.New("limit must not be negative")
+		return "", g, errors.New("limit must not be negative")
 	}
-	dir, pattern := doublestar.SplitPattern(a.Pattern)
-	if slices.Contains(strings.Split(pattern, "/"), "..") {
-		return "", "", fmt.Errorf("pattern %q: .. is not allowed after a wildcard", a.Pattern)
+	list := items(a.Pattern)
+	if len(list) == 1 && !strings.HasPrefix(list[0], "!") {
+		return a.below(ws, list[0])
+	}
+	if base, err = ws.Locate(orRoot(a.Path)); err != nil {
+		return "", g, err
+	}
+	g.base = base
+	for _, item := range list {
+		rest, negated := strings.CutPrefix(item, "!")
+		if rest, err = inTree(ws, base, rest); err != nil {
+			return "", g, err
+		}
+		for _, p := range readings(rest) {
+			switch {
+			case !negated:
+				g.want = append(g.want, mask{p, fromBase})
+			case strings.Contains(p, "/"):
+				g.not = append(g.not, mask{p, fromBase}, mask{strings.TrimSuffix(p, "/") + "/**", fromBase})
+			default:
+				g.not = append(g.not, mask{p, baseName}, mask{"**/" + p + "/**", fromBase})
+			}
+		}
+	}
+	return base, g, nil
+}
+
+// below parts one pattern: its fixed beginning is where the search begins.
+func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g include, err error) {
+	dir, pattern := doublestar.SplitPattern(item)
+	if slices.Contains(strings.Split(strings.ReplaceAll(pattern, `\`, "/"), "/"), "..") {
+		return "", g, fmt.Errorf("pattern %q: .. is not allowed after a wildcard", a.Pattern)
 	}
 	if dir = unescape(dir); !path.IsAbs(dir) {
 		dir = path.Join(orRoot(a.Path), dir)
 	}
-	base, err = ws.Locate(dir)
-	return base, pattern, err
+	if base, err = ws.Locate(dir); err != nil {
+		return "", g, err
+	}
+	if g.base = base; pattern == "" || strings.HasSuffix(pattern, "/") {
+		pattern += "**" // all that is in a folder
+	}
+	for _, p := range readings(pattern) {
+		g.want = append(g.want, mask{p, fromBase})
+	}
+	return base, g, nil
+}
+
+// depth is how deep the patterns can reach, 0 if there is no end to it.
+func (g include) depth() (n int) {
+	if len(g.want) == 0 {
+		return 0
+	}
+	for _, one := range g.want {
+		d := depthOf(one.pattern)
+		if d == 0 {
+			return 0
+		}
+		n = max(n, d)
+	}
+	return n
 }
 
 // checkGlob refuses patterns that are wrong or that would take forever.
@@ -118,7 +171,7 @@ type found struct {
 }
 
 func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result, error) {
-	base, pattern, err := a.split(ws)
+	base, wanted, err := a.split(ws)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -128,7 +181,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		return tool.Result{}, fmt.Errorf("%s is not a directory", base)
 	}
 	r := globResult{OK: true, Matches: []string{}}
-	files := collect(ctx, ws, base, pattern, &r)
+	files := collect(ctx, ws, base, wanted, &r)
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
@@ -142,14 +195,19 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		r.Matches = append(r.Matches, f.path)
 	}
 	r.Count = len(r.Matches)
+	if name := path.Join(base, a.Pattern); r.Count == 0 {
+		if info, err := ws.Stat(name); err == nil && info.IsDir() {
+			r.Note = fmt.Sprintf("%s is a directory; %s/** finds the files in it", name, name)
+		}
+	}
 	return tool.Result{Value: r, Summary: tool.Count(r.Count, "file", "files")}, nil
 }
 
 // collect gathers the files below base that match, and notes in r what it
 // could not look at.
-func collect(ctx context.Context, ws *workspace.Workspace, base, pattern string, r *globResult) (files []found) {
+func collect(ctx context.Context, ws *workspace.Workspace, base string, wanted include, r *globResult) (files []found) {
 	looked := 0
-	for e := range ws.Walk(ctx, base, depthOf(pattern)) {
+	for e := range ws.Walk(ctx, base, wanted.depth()) {
 		if looked++; looked > maxWalk || len(files) == maxFound {
 			r.Truncated = true
 			break
@@ -158,7 +216,7 @@ func collect(ctx context.Context, ws *workspace.Workspace, base, pattern string,
 		case e.Err != nil:
 			r.Unreadable = noted(r.Unreadable, e.Path)
 		case e.Ignored || e.IsDir():
-		case doublestar.MatchUnvalidated(pattern, below(base, e.Path)):
+		case wanted.matches(below(base, e.Path)):
 			files = append(files, found{e.Path, modTime(e)})
 		}
 	}

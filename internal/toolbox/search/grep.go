@@ -6,7 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
+	"strings"
 
 	"coder/internal/tool"
 	"coder/internal/workspace"
@@ -45,6 +45,8 @@ type grepResult struct {
 	Files      int      `json:"files"`
 	Truncated  bool     `json:"truncated"`
 	TooLarge   int      `json:"skipped_large,omitzero"`
+	Binary     []string `json:"binary,omitempty"` // files that match and are not text
+	Note       string   `json:"note,omitzero"`
 	Unreadable []string `json:"unreadable,omitempty"`
 }
 
@@ -55,6 +57,9 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Grep"}, {Dialect: tool.CoAuthor, Name: "grepTool"}, {Name: "search"}, {Name: "search_content"}, {Name: "rg"}},
 		Plan: func(_ context.Context, a grepArgs) (tool.Plan, error) {
 			if _, err := a.matcher(); err != nil {
+				return tool.Plan{}, err
+			}
+			if _, err := newInclude(ws, orRoot(a.Path), a.Include); err != nil {
 				return tool.Plan{}, err
 			}
 			return reading(ws, a.Pattern, orRoot(a.Path))
@@ -78,11 +83,6 @@ func (a grepArgs) matcher() (*matcher, error) {
 	if _, err := kindOf(a.Type); err != nil {
 		return nil, err
 	}
-	if a.Include != "" {
-		if err := checkGlob(a.Include); err != nil {
-			return nil, fmt.Errorf("include: %w", err)
-		}
-	}
 	return newMatcher(a.Pattern, a.IgnoreCase)
 }
 
@@ -103,9 +103,13 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 	if err != nil {
 		return tool.Result{}, err
 	}
+	wanted, err := newInclude(ws, at, a.Include)
+	if err != nil {
+		return tool.Result{}, err
+	}
 	s := &searcher{
-		ws: ws, m: m, include: include(a.Include), kind: kind, base: at, mode: a.mode(),
-		context: a.Context, limit: a.limit(), size: maxFile, ripgrep: o.Ripgrep, hides: o.hides,
+		ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.mode(),
+		context: a.Context, limit: a.limit(), size: maxFile, hides: o.hides,
 	}
 	if !info.IsDir() {
 		s.size = maxNamedFile
@@ -120,11 +124,27 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 		return tool.Result{}, s.named
 	}
 	r := s.result()
+	r.Note = a.note(s, info.IsDir())
 	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
 	if a.mode() == modeFiles || a.mode() == modeCount {
 		summary = tool.Count(r.Files, "file", "files")
 	}
 	return tool.Result{Value: r, Summary: summary}, nil
+}
+
+// note says what may be wrong with a search that found nothing.
+func (a grepArgs) note(s *searcher, dir bool) string {
+	switch {
+	case len(s.files) > 0 || len(s.binary) > 0 || !dir:
+		return ""
+	case s.searched == 0 && a.Include != "":
+		return fmt.Sprintf("include %q names no file that is searched there", a.Include)
+	case s.searched == 0 && a.Type != "":
+		return fmt.Sprintf("there is no file of type %s to search there", a.Type)
+	case strings.Contains(a.Pattern, `\|`):
+		return `\| is a plain |; alternatives are written a|b`
+	}
+	return ""
 }
 
 // mode is what to tell of a match; one of its values has a second name.
@@ -140,16 +160,4 @@ func (a grepArgs) limit() int {
 		return defaultMatches
 	}
 	return min(a.MaxMatches, maxMatches)
-}
-
-// compile makes a pattern one that is matched line by line.
-func compile(pattern string, ignoreCase bool) (*regexp.Regexp, error) {
-	if _, err := regexp.Compile(pattern); err != nil {
-		return nil, fmt.Errorf("pattern: %w", err) // without our flags in it
-	}
-	flags := "(?m)"
-	if ignoreCase {
-		flags = "(?mi)"
-	}
-	return regexp.Compile(flags + pattern)
 }

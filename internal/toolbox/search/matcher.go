@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"regexp"
 	"regexp/syntax"
 	"sync"
 )
@@ -13,32 +12,26 @@ import (
 // something rare it looks for that first, and tries the pattern only on lines
 // that have it, which is many times faster.
 type matcher struct {
-	source  string // the pattern with its flags
-	re      *regexp.Regexp
 	prog    *syntax.Prog
 	need    need
 	finders []*finder // of what a match must hold; none if that is of no help
 	strange bool      // they are not for text with ſ or the Kelvin sign
+	returns bool      // the carriage return before a line feed is to be seen
 	spare   sync.Pool // of automatons
 }
 
 func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
-	re, err := compile(pattern, ignoreCase)
+	tree, err := parse(pattern, ignoreCase)
 	if err != nil {
 		return nil, err
 	}
-	tree, err := syntax.Parse(re.String(), syntax.Perl)
-	if err != nil {
-		return nil, fmt.Errorf("pattern: %w", err)
-	}
-	tree = tree.Simplify()
-	m := &matcher{re: re, source: re.String()}
+	m := &matcher{returns: namesReturn(tree)}
 	if m.prog, err = syntax.Compile(tree); err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
 	m.need, m.strange = needed(tree)
 	m.finders = newFinders(m.need)
-	m.spare.New = func() any { return newAutomaton(m.re, m.prog) }
+	m.spare.New = func() any { return newAutomaton(m.prog) }
 	return m, nil
 }
 

@@ -8,10 +8,7 @@
 package search
 
 import (
-	"path"
 	"strings"
-
-	"github.com/bmatcuk/doublestar/v4"
 
 	"coder/internal/tool"
 	"coder/internal/workspace"
@@ -19,10 +16,6 @@ import (
 
 // Options say what a search may use.
 type Options struct {
-	// Ripgrep is the absolute path of rg, which then does the first round of a
-	// search through many files; see [FindRipgrep]. What it finds is read and
-	// matched again here, so answers are the same without it.
-	Ripgrep string
 	// Hide, if set, names files whose content is not shown unless they are
 	// asked for by name.
 	Hide func(path string) bool
@@ -63,19 +56,4 @@ func below(dir, name string) string {
 		return name
 	}
 	return strings.TrimPrefix(name, dir+"/")
-}
-
-// include says which files a grep looks at. A pattern without a slash is meant
-// for base names at any depth.
-type include string
-
-func (g include) matches(rel string) bool {
-	if g == "" {
-		return true
-	}
-	if !strings.Contains(string(g), "/") {
-		rel = path.Base(rel)
-	}
-	ok, err := doublestar.Match(string(g), rel)
-	return ok && err == nil
 }

@@ -45,25 +45,6 @@ func openAt(t testing.TB, dir string) tool.Set {
 	return tools
 }
 
-// openRipgrep makes tools that use rg.
-func openRipgrep(t testing.TB, dir string) tool.Set {
-	t.Helper()
-	ws, err := workspace.Open(dir)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { ws.Close() })
-	rg := search.FindRipgrep(os.Getenv("PATH"), ws)
-	if rg == "" {
-		t.Skip("rg is not installed")
-	}
-	tools, err := tool.NewSet(search.With(ws, search.Options{Ripgrep: rg})...)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return tools
-}
-
 func put(t testing.TB, name, text string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -81,6 +62,8 @@ type outcome struct {
 	Truncated    bool
 	Large        int `json:"skipped_large"`
 	Unreadable   []string
+	Binary       []string
+	Note         string
 }
 
 func call(t testing.TB, tools tool.Set, name, args string) (o outcome, err error) {

@@ -26,16 +26,17 @@ type searcher struct {
 	base    string
 	mode    string
 	context int
-	limit   int    // matching lines wanted, or files
-	size    int64  // bytes a file may have
-	ripgrep string // the program to ask first, if there is one
+	limit   int   // matching lines wanted, or files
+	size    int64 // bytes a file may have
 	hides   func(path string) bool
 	named   error // why the one file that was named could not be searched
 
 	hits  atomic.Int64 // matching lines found so far, or files
 	files []hits       // in the order they were come across
 
+	searched   int // files that were wanted
 	large      int
+	binary     []string // files that match and are not text
 	unreadable []string
 	cut        bool // not everything was looked at
 }
@@ -57,8 +58,8 @@ func (s *searcher) one(ctx context.Context, name string) {
 	if err == nil {
 		h, err = s.search(ctx, name, data)
 	}
-	if errors.Is(err, errBinary) {
-		err = fmt.Errorf("%s is a binary file", name)
+	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
+		err = fmt.Errorf("%s: %w", name, err)
 	}
 	s.named, s.files = err, []hits{h}
 }
@@ -66,7 +67,6 @@ func (s *searcher) one(ctx context.Context, name string) {
 // job is some files to be searched and what came of each.
 type job struct {
 	batch workspace.Batch
-	names []string // where they are, if there is no batch
 	found []finding
 }
 
@@ -103,18 +103,9 @@ func (s *searcher) all(ctx context.Context) {
 	s.gather(jobs)
 }
 
-// jobs yields what is to be searched: the files rg names, or else every file
-// that is wanted.
+// jobs yields what is to be searched: every file that is wanted.
 func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
 	return func(yield func(*job) bool) {
-		if names, ok := s.candidates(ctx); ok {
-			for part := range slices.Chunk(names, fewFiles) {
-				if !yield(&job{names: part}) {
-					return
-				}
-			}
-			return
-		}
 		looked := 0
 		for b := range s.ws.Batches(ctx, s.base) {
 			if looked += b.Seen; looked > maxWalk {
@@ -128,6 +119,7 @@ func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
 				at := path.Join(b.Dir, name)
 				return !s.wanted(below(s.base, at)) || s.hides(at)
 			})
+			s.searched += len(b.Names)
 			if len(b.Names) > 0 && !yield(&job{batch: b}) {
 				return
 			}
@@ -135,18 +127,8 @@ func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
 	}
 }
 
-// fewFiles is how many of the files rg names are searched at a time.
-const fewFiles = 8
-
 // do searches the files of one job. last is the reader of the job before.
 func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *workspace.Reader {
-	for _, name := range j.names {
-		data, _, err := s.ws.ReadFile(name, s.size)
-		j.add(ctx, s, name, data, err)
-	}
-	if j.names != nil {
-		return last
-	}
 	r, err := j.batch.Open()
 	if err != nil {
 		j.found = append(j.found, finding{path: j.batch.Dir, err: err})
@@ -179,6 +161,8 @@ func (s *searcher) gather(jobs []*job) {
 			case errors.Is(f.err, workspace.ErrTooLarge):
 				s.large++
 			case errors.Is(f.err, errBinary):
+			case errors.Is(f.err, errBinaryMatch):
+				s.binary = noted(s.binary, f.path)
 			case f.err != nil:
 				s.unreadable = noted(s.unreadable, f.path)
 			default:
@@ -188,18 +172,25 @@ func (s *searcher) gather(jobs []*job) {
 	}
 }
 
-var errBinary = errors.New("binary file")
+// Files that are not text are not shown.
+var (
+	errBinary      = errors.New("it is a binary file, and no line of it matches")
+	errBinaryMatch = errors.New("it is a binary file, and something in it matches")
+)
 
 // sniffLen is how much of a file is looked at to tell text from binary.
 const sniffLen = 8000
 
 // search looks for matching lines in a file.
 func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, error) {
+	data = decoded(data)
 	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
+		if len(s.m.lines(ctx, data, 1)) > 0 {
+			return nil, errBinaryMatch
+		}
 		return nil, errBinary
 	}
-	data = bytes.TrimPrefix(data, []byte("\ufeff"))
-	if bytes.Contains(data, []byte("\r\n")) {
+	if !s.m.returns && bytes.Contains(data, []byte("\r\n")) {
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	}
 	switch s.mode {
@@ -229,7 +220,7 @@ func (s *searcher) brief(name string, n int, what string) hits {
 
 // result is the first matches, as many as are wanted and fit.
 func (s *searcher) result() grepResult {
-	r := grepResult{OK: true, Matches: []string{}, Truncated: s.cut, TooLarge: s.large, Unreadable: s.unreadable}
+	r := grepResult{OK: true, Matches: []string{}, Truncated: s.cut, TooLarge: s.large, Binary: s.binary, Unreadable: s.unreadable}
 	room := maxText
 	for _, h := range s.files {
 		for i, group := range h {

@@ -1,0 +1,238 @@
+package search
+
+import (
+	"errors"
+	"fmt"
+	"regexp/syntax"
+	"slices"
+	"strings"
+	"sync"
+	"unicode"
+)
+
+// A pattern is one of regexp/syntax, save that \w, \d, \s and \b are those of
+// all scripts, not of ASCII alone: \bGröße\b is a word.
+
+// wordTable are the characters of words: letters, marks, digits, what joins
+// words, and circled letters.
+var wordTable = pairsOf([]*unicode.RangeTable{
+	unicode.L, unicode.M, unicode.Nd, unicode.Nl, unicode.Pc, unicode.Other_Alphabetic, unicode.Join_Control,
+})
+
+var (
+	digitTable = pairsOf([]*unicode.RangeTable{unicode.Nd})
+	spaceTable = pairsOf([]*unicode.RangeTable{unicode.White_Space})
+)
+
+// pairsOf lists what tables hold as pairs of first and last.
+func pairsOf(tables []*unicode.RangeTable) func() []rune {
+	return sync.OnceValue(func() (pairs []rune) {
+		type span struct{ lo, hi, stride rune }
+		var all []span
+		for _, t := range tables {
+			for _, r := range t.R16 {
+				all = append(all, span{rune(r.Lo), rune(r.Hi), rune(r.Stride)})
+			}
+			for _, r := range t.R32 {
+				all = append(all, span{rune(r.Lo), rune(r.Hi), rune(r.Stride)})
+			}
+		}
+		var flat []span
+		for _, s := range all {
+			if s.stride == 1 {
+				flat = append(flat, s)
+				continue
+			}
+			for r := s.lo; r <= s.hi; r += s.stride {
+				flat = append(flat, span{r, r, 1})
+			}
+		}
+		slices.SortFunc(flat, func(a, b span) int { return int(a.lo - b.lo) })
+		for _, s := range flat {
+			if n := len(pairs); n > 0 && s.lo <= pairs[n-1]+1 {
+				pairs[n-1] = max(pairs[n-1], s.hi)
+			} else {
+				pairs = append(pairs, s.lo, s.hi)
+			}
+		}
+		return pairs
+	})
+}
+
+// isWord reports whether a character belongs to a word.
+func isWord(r rune) bool {
+	if r < 0x80 {
+		return syntax.IsWordChar(r)
+	}
+	pairs := wordTable()
+	i, found := slices.BinarySearch(pairs, r)
+	return found || i%2 == 1
+}
+
+// inside writes the characters of a class, or all others, for use within
+// brackets.
+func inside(pairs []rune, negated bool) string {
+	var b strings.Builder
+	write := func(lo, hi rune) {
+		if lo <= hi {
+			fmt.Fprintf(&b, `\x{%x}-\x{%x}`, lo, hi)
+		}
+	}
+	next := rune(0)
+	for i := 0; i < len(pairs); i += 2 {
+		if negated {
+			write(next, pairs[i]-1)
+		} else {
+			write(pairs[i], pairs[i+1])
+		}
+		next = pairs[i+1] + 1
+	}
+	if negated {
+		write(next, unicode.MaxRune)
+	}
+	return b.String()
+}
+
+// perl are the classes that are those of ASCII in regexp/syntax.
+func perl(c byte) (class string, ok bool) {
+	switch c {
+	case 'w', 'W':
+		return inside(wordTable(), c == 'W'), true
+	case 'd', 'D':
+		return inside(digitTable(), c == 'D'), true
+	case 's', 'S':
+		return inside(spaceTable(), c == 'S'), true
+	}
+	return "", false
+}
+
+// widen spells out the classes of a pattern for all scripts, and refuses what
+// would silently be taken for something else than other dialects mean.
+func widen(pattern string) (string, error) {
+	var b strings.Builder
+	class := 0 // where the class we are in began, 0 if we are in none
+	for i := 0; i < len(pattern); i++ {
+		switch c := pattern[i]; {
+		case c == '\\' && i+1 < len(pattern):
+			i++
+			n := pattern[i]
+			if n == 'Q' && class == 0 {
+				end := strings.Index(pattern[i:], `\E`)
+				if end < 0 {
+					end = len(pattern) - i
+				}
+				b.WriteString(pattern[i-1 : i+end])
+				i += end - 1
+				continue
+			}
+			set, ok := perl(n)
+			switch {
+			case !ok && class == 0 && (n == '<' || n == '>'):
+				return "", fmt.Errorf(`\%c means a word boundary in some dialects and a plain %c in others: write \b or %c`, n, n, n)
+			case !ok:
+				b.WriteString(pattern[i-1 : i+1])
+			case class > 0:
+				b.WriteString(set)
+			default:
+				b.WriteString("(?-i:[" + set + "])") // there is no other case to it
+			}
+			continue
+		case class > 0 && c == '[' && i+1 < len(pattern) && pattern[i+1] == ':':
+			if end := strings.Index(pattern[i:], ":]"); end > 0 {
+				b.WriteString(pattern[i : i+end+2])
+				i += end + 1
+				continue
+			}
+		case class > 0 && c == ']' && i > class:
+			class = 0
+		case class == 0 && c == '[':
+			class = i + 1
+			if class < len(pattern) && pattern[class] == '^' {
+				class++
+				b.WriteString("[^")
+				i++
+				continue
+			}
+		case class == 0 && c == '{' && i+2 < len(pattern) && pattern[i+1] == ',' && isDigit(pattern[i+2]):
+			return "", errors.New("{,n} means up to n in some dialects and itself in others: write {0,n}")
+		}
+		b.WriteByte(pattern[i])
+	}
+	return b.String(), nil
+}
+
+func isDigit(b byte) bool { return b >= '0' && b <= '9' }
+
+// parse reads a pattern, to be matched with one line at a time.
+func parse(pattern string, ignoreCase bool) (*syntax.Regexp, error) {
+	flags := syntax.Perl &^ syntax.OneLine
+	if ignoreCase {
+		flags |= syntax.FoldCase
+	}
+	if _, err := syntax.Parse(pattern, flags); err != nil {
+		return nil, explain(err) // in the words of whoever wrote it
+	}
+	wide, err := widen(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("pattern: %w", err)
+	}
+	tree, err := syntax.Parse(wide, flags)
+	if err != nil {
+		return nil, explain(err)
+	}
+	tree = tree.Simplify()
+	if spansLines(tree) {
+		return nil, errors.New(`pattern: \n is not served: a search goes line by line, and no line holds a line break. Search for one of the lines, with context for those around it`)
+	}
+	return tree, nil
+}
+
+// explain says what of a pattern cannot be served, where that is known from
+// other dialects.
+func explain(err error) error {
+	s := (*syntax.Error)(nil)
+	if !errors.As(err, &s) {
+		return fmt.Errorf("pattern: %w", err)
+	}
+	what := ""
+	switch {
+	case slices.Contains([]string{"(?=", "(?!", "(?<=", "(?<!", "(?<"}, s.Expr) || strings.HasPrefix(s.Expr, "(?<=") || strings.HasPrefix(s.Expr, "(?<!"):
+		what = "lookaround"
+	case s.Code == syntax.ErrInvalidEscape && len(s.Expr) == 2 && isDigit(s.Expr[1]):
+		what = "a backreference"
+	case s.Expr == "(?>" || s.Code == syntax.ErrInvalidRepeatOp && strings.HasSuffix(s.Expr, "+"):
+		what = "an atomic or possessive part"
+	case s.Code == syntax.ErrMissingRepeatArgument:
+		return fmt.Errorf(`pattern: %w (a plain %s is written \%s)`, err, s.Expr, s.Expr)
+	default:
+		return fmt.Errorf("pattern: %w", err)
+	}
+	return fmt.Errorf("pattern: %s (%s) is not served: the syntax is RE2", what, s.Expr)
+}
+
+// spansLines reports whether a pattern names a line break of its own accord.
+func spansLines(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return slices.Contains(re.Rune, '\n')
+	case syntax.OpCharClass:
+		return len(re.Rune) > 0 && !slices.ContainsFunc(re.Rune, func(r rune) bool { return r != '\n' && r != '\r' })
+	}
+	return slices.ContainsFunc(re.Sub, spansLines)
+}
+
+// namesReturn reports whether a pattern names a carriage return of its own
+// accord, so that those at the ends of lines are to be seen.
+func namesReturn(re *syntax.Regexp) bool {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return slices.Contains(re.Rune, '\r')
+	case syntax.OpCharClass:
+		for i := 0; i+1 < len(re.Rune); i += 2 {
+			if re.Rune[i] == '\r' {
+				return true
+			}
+		}
+	}
+	return slices.ContainsFunc(re.Sub, namesReturn)
+}
