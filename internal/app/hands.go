@@ -112,7 +112,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
 		h.fileTools(ws, pool, hs), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, commands,
-		git.All(git.Options{Workspace: ws, Env: env}),
+		git.All(git.Options{Workspace: ws, Env: env, Hides: h.hides}),
 		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID), []tool.Tool{skills.Skill(h.written().skills), hs.crew.tool()},
 	)
 }

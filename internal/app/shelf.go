@@ -160,7 +160,7 @@ func (d *desk) export(ctx context.Context, to orchestrator.Export) (string, erro
 	if err := d.write(ctx, &b, d.session, format); err != nil {
 		return "", err
 	}
-	return path, whole.Write(at, b.Bytes(), 0o644)
+	return path, whole.Write(at, b.Bytes(), 0o600) // a conversation may hold anything
 }
 
 // write writes a session in a form.

@@ -255,26 +255,30 @@ func (c *Confiner) writingLimits(ctx context.Context, line tool.Line) sandbox.Li
 			protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
 		}
 	}
-	protect = append(protect, c.repositories(ctx, runsGit(line))...)
 	if runsGit(line) {
 		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
 	}
-	l.Protect = existing(protect)
+	l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
 	return l
 }
 
 // repositories are what must not be written of the repositories here: of that of
-// the workspace and of those below it.
+// the workspace and of those below it. What git would obey in them must not be
+// made either.
 func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string) {
 	dirs := []string{c.o.Root}
 	if c.o.Repositories != nil {
 		dirs = append(dirs, c.o.Repositories(ctx)...)
 	}
 	for _, dir := range dirs {
-		if git {
-			protect = append(protect, sandbox.ProtectedInForGit(dir)...)
-		} else {
-			protect = append(protect, filepath.Join(dir, ".git")+"/")
+		at := filepath.Join(dir, ".git")
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+		case git && info.IsDir():
+			protect = append(protect, slices.DeleteFunc(sandbox.ProtectedInForGit(dir), func(p string) bool { return !holds(at, p) })...)
+		default:
+			protect = append(protect, at)
 		}
 	}
 	return protect

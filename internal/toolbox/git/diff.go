@@ -5,6 +5,7 @@ import (
 	_ "embed"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"coder/internal/show"
@@ -58,7 +59,11 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	v := diffResult{OK: true, Diff: text(out), Truncated: out.cut, Note: r.note()}
+	shown, hidden := r.visible(text(out), name)
+	v := diffResult{OK: true, Diff: shown, Truncated: out.cut, Note: r.note()}
+	if len(hidden) > 0 {
+		v.Note = strings.TrimPrefix(v.Note+"; the changes of "+strings.Join(hidden, ", ")+" are left out, which usually holds secrets: name the file to see them", "; ")
+	}
 	v.Files, v.Additions, v.Deletions = count(v.Diff)
 	if v.Note == "" && strings.Contains(string(out.stdout), "\r\n") {
 		v.Note = "some of these lines end with CR LF, which is not shown"
@@ -67,6 +72,43 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 		Value: v, Summary: v.summary(),
 		Show: show.Diff{Unified: v.Diff, Added: v.Additions, Deleted: v.Deletions},
 	}, nil
+}
+
+// visible is a diff without the files that are not to be shown, and which those
+// are. The one that was asked for is shown.
+func (r *repository) visible(diff, asked string) (shown string, hidden []string) {
+	if r.Hides == nil {
+		return diff, nil
+	}
+	var kept strings.Builder
+	hide := false
+	for line := range strings.Lines(diff) {
+		if head, ok := strings.CutPrefix(line, "diff --git "); ok {
+			name := changedFile(strings.TrimSuffix(head, "\n"))
+			if hide = name != asked && r.Hides(name); hide {
+				hidden = append(hidden, name)
+			}
+		}
+		if !hide {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String(), hidden
+}
+
+// changedFile is the file that the heading of a diff is about, which names it
+// twice: a/name b/name, in quotes where it holds odd characters.
+func changedFile(head string) string {
+	if i := strings.LastIndex(head, ` "b/`); i >= 0 {
+		if name, err := strconv.Unquote(head[i+1:]); err == nil {
+			return strings.TrimPrefix(name, "b/")
+		}
+	}
+	if n := (len(head) - 1) / 2; len(head)%2 == 1 && head[n] == ' ' && strings.HasPrefix(head[n+1:], "b/") {
+		return head[n+3:] // the same name on both sides, whatever it holds
+	}
+	_, name, _ := strings.Cut(head, " b/")
+	return name
 }
 
 func (v diffResult) summary() string {

@@ -29,6 +29,10 @@ type Options struct {
 	// Env is the environment of git. Variables that would point it to another
 	// repository or program are left out of it.
 	Env []string
+	// Hides, which may be nil, reports whether the content of a file is not shown
+	// where the call does not name it. Git has it in its own store, where
+	// nothing else can hide it.
+	Hides func(name string) bool
 	// Hooks lets a commit run the hooks of the repository. Such a call plans
 	// to run commands, not only to write.
 	Hooks bool
