@@ -194,6 +194,9 @@ func (b *Book) files(word string, hidden bool) (files []string) {
 		case !strings.ContainsAny(w, "*?["):
 			files = append(files, w)
 		case b.Glob != nil:
+			if rest, ok := strings.CutPrefix(w, "~/"); ok && b.Home != "" {
+				w = path.Join(b.Home, rest)
+			}
 			for _, file := range append(b.Glob(w), w) {
 				if !hidden || !b.isInside(file) {
 					files = append(files, file)
