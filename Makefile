@@ -50,8 +50,10 @@ fuzz: ## try new orders and seeds in every test, then fuzz every target for T ea
 fuzz-shell: ## judge N made-up command lines and run what only reads in real shells, in a root of their own: make fuzz-shell N=1000000 SEED=1
 	CODER_SHELL_LINES=$(N) CODER_SHELL_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run TestShellsDoNoMoreThanWasJudged ./internal/policy/risk
 
-soak: ## kill and resume real sessions, 200 rounds
-	CODER_SOAK=200 $(GO) test -race -count=1 -timeout 30m -run 'Kill|Crash' ./cmd/coder
+soak: N = 200
+soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1
+	CODER_SOAK=$(N) $(GO) test -race -count=1 -timeout 12h -run 'Kill|Crash' ./cmd/coder
+	CODER_SOAK=$(N) CODER_SOAK_SEED=$(SEED) $(GO) test -race -count=1 -timeout 12h -v -run '^TestSoak$$' ./cmd/coder
 
 cover: ## show test coverage by package
 	$(GO) test -coverprofile=coverage.out -coverpkg=./internal/... $(PKGS) >/dev/null && $(GO) tool cover -func=coverage.out | tail -n 1

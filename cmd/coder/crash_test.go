@@ -31,7 +31,12 @@ const noRaceWait = "GORACE=atexit_sleep_ms=0"
 
 func newProgram(t *testing.T) *program {
 	t.Helper()
-	dir := t.TempDir()
+	return programIn(t, t.TempDir())
+}
+
+// programIn is the program with dir as its home, and the workspace in there.
+func programIn(t *testing.T, dir string) *program {
+	t.Helper()
 	p := &program{t: t, self: filepath.Join(dir, "coder"), ws: filepath.Join(dir, "ws")}
 	self, err := os.Executable()
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -32,7 +33,12 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"coder": func() {
 			env := app.FromOS()
-			env.WrapStore = mortal
+			env.WrapStore = func(s event.Store) event.Store {
+				if path := os.Getenv("CODER_TEST_ACKS"); path != "" {
+					s = acknowledged{s, path}
+				}
+				return mortal(s)
+			}
 			if by, err := time.ParseDuration(os.Getenv("CODER_TEST_CLOCK")); err == nil {
 				env.Now = func() time.Time { return time.Now().Add(by) }
 			}
@@ -48,11 +54,11 @@ func TestMain(m *testing.M) {
 	})
 }
 
-// faulty is the disk that CODER_TEST_DISK asks for: "N ERROR [ever]", such as
-// "7 ENOSPC ever", or "OPERATION ERROR", such as "lock ENOTSUP".
+// faulty is the disk that CODER_TEST_DISK asks for: "N ERROR [short] [ever]",
+// such as "7 ENOSPC ever", or "OPERATION ERROR", such as "lock ENOTSUP".
 func faulty(spec string) *faultdisk.Disk {
 	words := strings.Fields(spec)
-	d := &faultdisk.Disk{Err: diskErrors[words[1]], Ever: len(words) > 2}
+	d := &faultdisk.Disk{Err: diskErrors[words[1]], Short: slices.Contains(words, "short"), Ever: slices.Contains(words, "ever")}
 	var err error
 	if d.At, err = strconv.Atoi(words[0]); err != nil {
 		d.What = words[0]

@@ -27,11 +27,14 @@ func readSession(ws, session string) ([]event.Record, error) {
 	return all, nil
 }
 
-// wellFormed holds the logs of session "s1" in the workspace ws against what
+// wellFormed is wellFormedSession of session "s1".
+func wellFormed(ws string) error { return wellFormedSession(ws, "s1") }
+
+// wellFormedSession holds the logs of a session in the workspace ws against what
 // they promise once no process is at work: every task has its one end, every
 // request its completion, every call its result.
-func wellFormed(ws string) error {
-	rs, err := readSession(ws, "s1")
+func wellFormedSession(ws, session string) error {
+	rs, err := readSession(ws, session)
 	if err != nil {
 		return err
 	}

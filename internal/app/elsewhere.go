@@ -100,6 +100,17 @@ func given(q uip.Request, a uip.Response) string {
 	return oneLine(a.Input)
 }
 
+// onRecord puts to person what is on the disk. Nobody could answer the rest from
+// elsewhere: questions are found in what is kept.
+func (h *house) onRecord(person uip.Interactor) uip.Interactor {
+	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		if logs := h.keeping.logs; logs != nil && logs.Unkept() != nil {
+			return uip.Response{}, uip.ErrNobody
+		}
+		return person.Ask(ctx, q)
+	})
+}
+
 // patient is someone to ask in a run without a terminal who lets the question
 // wait for an answer from elsewhere.
 type patient struct {

@@ -79,10 +79,10 @@ func (h *house) sit(ctx context.Context, out *output, work func(*sitting) error)
 	person := uip.Nobody
 	switch h.flags.onAsk {
 	case "park":
-		person = uip.Parked
+		person = h.onRecord(uip.Parked)
 	case "wait":
 		s.waits = &patient{program: ctx, say: h.warn}
-		person = h.reach(s.waits, h.warn, func() string { return s.ID })
+		person = h.onRecord(h.reach(s.waits, h.warn, func() string { return s.ID }))
 	}
 	sup, err := h.supervise(person)
 	if err != nil {

@@ -253,7 +253,7 @@ func (h *house) answer(ctx context.Context, session string, q uip.Request) error
 	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && h.home != "" {
 		err = h.handOver(ctx, sup, session, q, a)
 	}
-	if errors.Is(err, supervisor.ErrAnswered) {
+	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) {
 		return inputf("%v", err)
 	}
 	return err

@@ -77,6 +77,7 @@ type Desk struct {
 	question uip.Request
 	place    Place
 	folder   string
+	held     *os.File // locked for as long as somebody waits here
 }
 
 // Open lets letters about the question q come in.
@@ -88,10 +89,16 @@ func (b Box) Open(q uip.Request, place Place) (*Desk, error) {
 	if err := os.MkdirAll(folder, 0o700); err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
-	d := &Desk{b, q, place, folder}
-	if err := writeWhole(filepath.Join(folder, placeName), wire.Must(place)); err != nil {
+	d := &Desk{box: b, question: q, place: place, folder: folder}
+	name := filepath.Join(folder, placeName)
+	err = writeWhole(name, wire.Must(place))
+	if err == nil {
+		d.held, err = os.Open(name)
+	}
+	if err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
+	_ = unix.Flock(int(d.held.Fd()), unix.LOCK_SH) // where that cannot be done nothing is swept
 	return d, nil
 }
 
@@ -100,6 +107,7 @@ func (b Box) Open(q uip.Request, place Place) (*Desk, error) {
 func (d *Desk) Close() {
 	_ = os.Remove(filepath.Join(d.folder, placeName))
 	_ = os.Remove(d.folder) // unless letters are in it
+	_ = d.held.Close()
 	d.box.sweep()
 }
 
@@ -109,11 +117,22 @@ func (b Box) sweep() {
 	for _, f := range folders {
 		info, err := f.Info()
 		if err == nil && f.IsDir() && time.Since(info.ModTime()) > forgotten {
-			if _, err := os.Lstat(filepath.Join(b.Dir, f.Name(), placeName)); err != nil {
-				_ = os.RemoveAll(filepath.Join(b.Dir, f.Name()))
+			if folder := filepath.Join(b.Dir, f.Name()); !waited(folder) {
+				_ = os.RemoveAll(folder)
 			}
 		}
 	}
+}
+
+// waited reports whether a process may wait in folder. One that was killed does
+// not.
+func waited(folder string) bool {
+	f, err := os.Open(filepath.Join(folder, placeName))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
 }
 
 // Next takes the next letter, if there is one: nobody else will. What is not

@@ -2,7 +2,10 @@ package inbox_test
 
 import (
 	"errors"
+	"os"
+	"path/filepath"
 	"testing"
+	"time"
 
 	"coder/internal/authkey"
 	"coder/internal/inbox"
@@ -49,5 +52,34 @@ func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 	}
 	if _, err := (inbox.Box{Dir: t.TempDir(), Key: key}).Post(here, question("x"), uip.Response{}, "", "one"); !errors.Is(err, inbox.ErrNobodyWaits) {
 		t.Errorf("nobody waits: %v", err)
+	}
+}
+
+// TestWhatKilledProcessesLeftIsSwept in time; where somebody waits nothing is.
+func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
+	box := inbox.Box{Dir: t.TempDir(), Key: authkey.Temporary()}
+	wait := func(id string) *inbox.Desk {
+		desk, err := box.Open(uip.Request{ID: id}, inbox.Place{Root: "/w", Session: "s"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return desk
+	}
+	defer wait("ui_waits").Close()
+	for folder, file := range map[string]string{"ui_asked": "place", "ui_answered": "a_1.json", "ui_recent": "place"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(box.Dir, folder), 0o700), os.WriteFile(filepath.Join(box.Dir, folder, file), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	long := time.Now().Add(-48 * time.Hour)
+	for _, folder := range []string{"ui_waits", "ui_asked", "ui_answered"} {
+		if err := os.Chtimes(filepath.Join(box.Dir, folder), long, long); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wait("ui_now").Close()
+	left, _ := filepath.Glob(filepath.Join(box.Dir, "*"))
+	if len(left) != 2 || filepath.Base(left[0]) != "ui_recent" || filepath.Base(left[1]) != "ui_waits" {
+		t.Errorf("left: %q", left)
 	}
 }

@@ -27,6 +27,26 @@ func (s *Supervisor) notary(sessionID string) *seal.Notary {
 // ErrAnswered reports a question that has its answer.
 var ErrAnswered = errors.New("it is answered already")
 
+// ErrWithdrawn reports a question whose task has ended without an answer.
+var ErrWithdrawn = errors.New("it was withdrawn: its task has ended")
+
+// withdraws returns ErrWithdrawn if r ends the task that a is for.
+func withdraws(r event.Record, a uip.Response) error {
+	var ended string
+	switch e := r.Event.(type) {
+	case event.TaskCompleted:
+		ended = e.TaskID
+	case event.TaskFailed:
+		ended = e.TaskID
+	case event.TaskCanceled:
+		ended = e.TaskID
+	}
+	if ended != "" && ended == a.TaskID {
+		return fmt.Errorf("interaction %s: %w", a.ID, ErrWithdrawn)
+	}
+	return nil
+}
+
 // answers returns ErrAnswered if r answers the question id.
 func answers(r event.Record, id string) error {
 	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
@@ -48,11 +68,14 @@ func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
 
 // Answer puts the answer to a question that a session waits for on record, for
 // whoever goes on with the session. A question has one answer: the error for
-// another is [ErrAnswered].
+// another is [ErrAnswered], and [ErrWithdrawn] if the task did not wait for it.
 func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Response) (err error) {
 	notary := s.notary(sessionID)
 	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
-		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error { notary.Vouches(r); return answers(r, a.ID) },
+		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error {
+			notary.Vouches(r)
+			return errors.Join(answers(r, a.ID), withdraws(r, a))
+		},
 	})
 	if err != nil {
 		return err
