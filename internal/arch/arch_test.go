@@ -232,6 +232,7 @@ var mayOpen = map[string]string{
 	"store/jsonl/":                    "its own logs and snapshots: regular files, without links or waiting",
 	"app/prunecmd.go":                 "lists its own folders, which is never waited for",
 	"app/leftover.go":                 "lists its own folders, which is never waited for",
+	"workspace/beneath_linux.go":      "directories of the workspace, without links, in one call",
 	"workspace/place_linux.go":        "makes a file without a name in a directory that is open",
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
 	"app/headless.go":                 "makes a new file that the person named",

@@ -154,7 +154,7 @@ func (n *Named) list(dir string) *namedDir {
 	}
 	f, err := tree.openDir(rel)
 	switch {
-	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR):
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, syscall.ENOTDIR), errors.Is(err, syscall.ELOOP):
 		return nil
 	case err != nil:
 		return &namedDir{err: true}

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
@@ -218,7 +219,10 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 			return nil, fmt.Errorf("make a temporary file: %w", err)
 		}
 	}
-	err = fill(io.MultiWriter(d.file, d.sum))
+	out := bufio.NewWriterSize(io.MultiWriter(d.file, d.sum), draftBuffer)
+	if err = fill(out); err == nil {
+		err = out.Flush()
+	}
 	if err == nil && old != nil {
 		keepOwner(d.file, old.info)
 		setAttributes(d.file, old.attrs)
@@ -236,6 +240,9 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 	}
 	return d, nil
 }
+
+// draftBuffer is how much of a draft is written at a time.
+const draftBuffer = 32 << 10
 
 // draftLink makes a link to be placed in dir.
 func (w *Workspace) draftLink(dir *os.Root, target string) (*draft, error) {

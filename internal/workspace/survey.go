@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path"
@@ -218,9 +219,14 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 	return f, below
 }
 
-// openDir opens a directory.
+// openDir opens a directory for listing, by way of no link where the system can
+// see to that.
 func (w *Workspace) openDir(rel string) (*os.File, error) {
-	return w.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	f, err := w.openBeneath(rel)
+	if errors.Is(err, errors.ErrUnsupported) {
+		return w.root.OpenFile(rel, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	}
+	return f, err
 }
 
 // straight reports whether no link leads to a directory, nor is one.

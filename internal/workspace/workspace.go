@@ -28,6 +28,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -53,8 +54,9 @@ type Workspace struct {
 	main  *Workspace   // the one that a further tree was added to
 	watch watch        // of all of them; see Follow
 
-	now          func() time.Time // see TellTime
-	scratch      scratchDir       // where temporary files are made; see KeepScratch
+	topDir       atomic.Pointer[os.File] // the root, open for what needs its descriptor
+	now          func() time.Time        // see TellTime
+	scratch      scratchDir              // where temporary files are made; see KeepScratch
 	person       GitSettings
 	looked       sync.Once // guards outer
 	outer        outer
@@ -103,6 +105,9 @@ func (w *Workspace) Close() error {
 	w.watch.close()
 	if s := w.scratch.open.Swap(nil); s != nil {
 		s.Close()
+	}
+	if f := w.topDir.Swap(nil); f != nil {
+		f.Close()
 	}
 	err := w.root.Close()
 	for _, a := range w.added {
