@@ -52,9 +52,9 @@ func (w *worker) answer(r faultserver.Request) faultserver.Reply {
 	return faultserver.Stream(append(w.calls(*n), used)...)
 }
 
-// orphans checks that every call in a request has its result, right after it,
+// unanswered checks that every call in a request has its result, right after it,
 // and every result its call.
-func orphans(r faultserver.Request) error {
+func unanswered(r faultserver.Request) error {
 	open := map[string]bool{}
 	for i, m := range r.Messages() {
 		if m.Role != "tool" && len(open) > 0 {
@@ -143,7 +143,7 @@ func TestTheConversationAlwaysFits(t *testing.T) {
 						if r.Refused {
 							t.Errorf("request %d has %d tokens", i, r.Tokens)
 						}
-						if err := orphans(r); err != nil {
+						if err := unanswered(r); err != nil {
 							t.Errorf("request %d: %v", i, err)
 						}
 					}
@@ -192,7 +192,7 @@ func TestAWindowSmallerThanWeThinkIsLearnt(t *testing.T) {
 				if r.Refused {
 					refused++
 				}
-				if err := orphans(r); err != nil {
+				if err := unanswered(r); err != nil {
 					t.Errorf("request %d: %v", i, err)
 				}
 			}
