@@ -33,11 +33,11 @@ const (
 	unverifiable = "unverifiable" // a log does not hold, or its books are not closed
 	stuck        = "stuck"        // a process or a session did not come to its end
 	crashed      = "crashed"      // a process panicked
-	orphans      = "orphans"      // processes that outlive the round
+	orphaned     = "orphans"      // processes that outlive the round
 	leftovers    = "leftovers"    // files that nobody asked for
 )
 
-var faults = []string{lost, twice, unrecorded, unverifiable, stuck, crashed, orphans, leftovers}
+var faults = []string{lost, twice, unrecorded, unverifiable, stuck, crashed, orphaned, leftovers}
 
 // TestSoak lets two sessions at a time work in one workspace, kills their
 // processes and fails their disks at random, answers their questions from
@@ -514,11 +514,9 @@ func (r *round) checkFiles(allowed map[string]string) {
 		name := d.Name()
 		token := strings.TrimSuffix(strings.TrimPrefix(rel, "ws/"), ".txt")
 		switch {
-		case name == "owner":
-			r.report(leftovers, "%s", rel) // a lock
 		case strings.Contains(rel, ".coder/"):
-			if strings.HasSuffix(name, ".tmp") || strings.HasPrefix(name, ".new-") || strings.HasPrefix(name, ".key-") || strings.Contains(rel, "/answers/") {
-				r.count("own", 1) // it blocks nobody; letters are swept in time
+			if name == "owner" || strings.HasSuffix(name, ".tmp") || strings.HasPrefix(name, ".new-") || strings.HasPrefix(name, ".key-") || strings.Contains(rel, "/answers/") {
+				r.count("own", 1) // it blocks nobody, or the session would be stuck; letters are swept in time
 			}
 		case filepath.Dir(rel) != "." && rel != "ws/shared.txt" && allowed[token] != "write":
 			r.report(leftovers, "%s", rel)
@@ -540,7 +538,7 @@ func (r *round) checkProcesses() {
 		}
 		time.Sleep(100 * time.Millisecond)
 	}
-	r.report(orphans, "%s", strings.Join(left, "; "))
+	r.report(orphaned, "%s", strings.Join(left, "; "))
 }
 
 // marked are the processes that have mark in their environment, where the system

@@ -23,6 +23,9 @@ import (
 // Nobody is the actor of an answer given because there was no one to ask.
 const Nobody = "nobody"
 
+// Itself is the actor of an answer that closes a question which does not count.
+const Itself = "broker"
+
 // Broker serves the questions of one session. Use [New].
 type Broker struct {
 	person uip.Interactor
@@ -44,24 +47,28 @@ func New(person uip.Interactor) *Broker {
 	return &Broker{person: person, slot: make(chan struct{}, 1), past: make(map[string]exchange)}
 }
 
-// Recall tells b what the record says about calls that have not run yet: that
-// q was asked about them, and what was answered if anything was. The caller
-// makes sure that the answer is one that this user gave to q.
-func (b *Broker) Recall(q uip.Request, a *uip.Response) {
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	if q.CallID() != "" {
-		b.past[q.CallID()] = exchange{q, q, a}
-		return
+// Recall tells b what the record says about a call that has not run yet: that q
+// was the last that was asked about it, alone or with others, and what was
+// answered if anything was. The caller makes sure that the answer is one that
+// this user gave to q.
+func (b *Broker) Recall(callID string, q uip.Request, a *uip.Response) {
+	if a != nil && a.Author == Itself {
+		return // q was void, and the call is asked about anew
 	}
+	x := exchange{q, q, a}
 	for _, part := range q.Parts {
-		x := exchange{whole: q, part: part}
+		if q.CallID() == callID || part.CallID() != callID {
+			continue
+		}
+		x.part = part
 		if a != nil {
 			answer := a.Part(part)
 			x.response = &answer
 		}
-		b.past[part.CallID()] = x
 	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.past[callID] = x
 }
 
 // On returns an Interactor that keeps its questions and answers in sink.
@@ -163,12 +170,12 @@ func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Re
 	b.forget(x.whole)
 	text := fmt.Sprintf(voided, q.Display.Title)
 	if x.response == nil {
-		a := refusal(x.whole, "broker", text)
+		a := refusal(x.whole, Itself, text)
 		if err := record(ctx, sink, q.TaskID, a.Author, event.InteractionResponded{Response: a}); err != nil {
 			return err
 		}
 	}
-	return record(ctx, sink, q.TaskID, "broker", event.Notice{Level: event.Warn, Text: text})
+	return record(ctx, sink, q.TaskID, Itself, event.Notice{Level: event.Warn, Text: text})
 }
 
 // forget drops what is known of a question that is open, for all its calls.
@@ -214,7 +221,7 @@ func (b *Broker) put(ctx context.Context, sink event.Sink, q uip.Request) (uip.R
 		return uip.Response{}, fmt.Errorf("ask %q: %w", q.Display.Title, err)
 	default:
 		if err := uip.Check(q, a); err != nil {
-			a = refusal(q, "broker", "the answer was not accepted: "+err.Error())
+			a = refusal(q, Itself, "the answer was not accepted: "+err.Error())
 		}
 	}
 	a.TaskID = q.TaskID

@@ -89,7 +89,7 @@ func TestNothingIsAskedThatCannotBeRecorded(t *testing.T) {
 func TestAQuestionFromBeforeIsPutAgainUnderItsOwnID(t *testing.T) {
 	var log transcript
 	b := broker.New(answers(uip.Approve))
-	b.Recall(question("old", "c1"), nil)
+	recall(b, question("old", "c1"), nil)
 	a, err := b.On(&log).Ask(t.Context(), question("new", "c1"))
 	if err != nil || a.ID != "old" || log.String() != "answered old approve by user\n" {
 		t.Errorf("got %+v, %v, record %q", a, err, log.String())
@@ -102,7 +102,7 @@ func TestAQuestionFromBeforeIsPutAgainUnderItsOwnID(t *testing.T) {
 func TestAnAnswerFromBeforeCountsOnceAndForItsCallOnly(t *testing.T) {
 	var log transcript
 	b := broker.New(answers(uip.Reject))
-	b.Recall(question("old", "c1"), &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
+	recall(b, question("old", "c1"), &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
 	on := b.On(&log)
 	if a, _ := on.Ask(t.Context(), question("q2", "c2")); a.Option != uip.Reject {
 		t.Errorf("call c2 got %+v", a)
@@ -171,7 +171,7 @@ func TestACardFromBeforeIsPutAgainWholeAndAnswersItsCallsOnce(t *testing.T) {
 		}
 		return a, nil
 	}))
-	b.Recall(card("old", "c1", "c2"), nil)
+	recall(b, card("old", "c1", "c2"), nil)
 	on := b.On(&log)
 	q := card("new", "c1", "c2")
 	a, err := on.Ask(t.Context(), q)
@@ -193,7 +193,7 @@ func TestAnAnsweredCardFromBeforeAnswersEachCallByItself(t *testing.T) {
 	var log transcript
 	b := broker.New(answers(uip.Reject))
 	old := card("old", "c1", "c2")
-	b.Recall(old, &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
+	recall(b, old, &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
 	for _, call := range []string{"c2", "c1"} {
 		if a, err := b.On(&log).Ask(t.Context(), question("q", call)); err != nil || a.Option != uip.Approve {
 			t.Errorf("%s: %+v, %v", call, a, err)
@@ -239,7 +239,7 @@ func TestAQuestionThatIsNoLongerTheOneToAskIsVoid(t *testing.T) {
 				shown = q
 				return uip.Response{ID: q.ID, Author: "user", Option: uip.Reject}, nil
 			}))
-			b.Recall(tt.stored, tt.answer)
+			recall(b, tt.stored, tt.answer)
 			a, err := b.On(&log).Ask(t.Context(), question("new", "c1"))
 			if err != nil || a.Option != uip.Reject || !shown.Same(question("", "c1")) {
 				t.Errorf("%+v, %v, shown %+v", a, err, shown)
@@ -256,7 +256,7 @@ func TestACardIsAnsweredCallByCallAsFarAsTheCallsAreTheSame(t *testing.T) {
 	stored := card("old", "c1", "c2", "c3")
 	stored.Parts[1].Display.Title = "bash rm y"
 	b := broker.New(answers(uip.Reject))
-	b.Recall(stored, &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
+	recall(b, stored, &uip.Response{ID: "old", Author: "user", Option: uip.Approve})
 	q := card("new", "c1", "c2", "c3")
 	a, err := b.On(new(transcript)).Ask(t.Context(), q)
 	if err != nil {
@@ -276,11 +276,50 @@ func TestTheAnswersOfAToolsOwnCardReachItUnderItsIDs(t *testing.T) {
 	answer := uip.Response{ID: "old", Author: "user", Parts: []uip.Response{{ID: "old.1", Option: uip.Approve}, {ID: "old.2", Option: uip.Reject}}}
 	for name, given := range map[string]*uip.Response{"answered before": &answer, "put again": nil} {
 		b := broker.New(uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) { return answer, nil }))
-		b.Recall(asks("old"), given)
+		recall(b, asks("old"), given)
 		q := asks("new")
 		a, err := b.On(new(transcript)).Ask(t.Context(), q)
 		if err != nil || a.Part(q.Parts[0]).Option != uip.Approve || a.Part(q.Parts[1]).Option != uip.Reject {
 			t.Errorf("%s: %+v, %v", name, a, err)
+		}
+	}
+}
+
+// recall tells b that q was the last that was asked about all its calls.
+func recall(b *broker.Broker, q uip.Request, a *uip.Response) {
+	if q.CallID() != "" {
+		b.Recall(q.CallID(), q, a)
+		return
+	}
+	for _, part := range q.Parts {
+		b.Recall(part.CallID(), q, a)
+	}
+}
+
+// TestTheLastQuestionAboutACallCounts whichever calls the one before was also
+// about, in whatever order they are recalled; and a question that was found void
+// answers none of its calls.
+func TestTheLastQuestionAboutACallCounts(t *testing.T) {
+	for _, by := range []string{"user", broker.Itself} {
+		first, last := card("first", "c1", "c2", "c3"), question("last", "c2")
+		answer := &uip.Response{ID: "first", Author: by, Option: uip.Reject}
+		var asked []string
+		b := broker.New(uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+			asked = append(asked, q.ID)
+			return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+		}))
+		b.Recall("c1", first, answer)
+		b.Recall("c2", last, nil)
+		b.Recall("c3", first, answer)
+		if a, err := b.On(event.Discard).Ask(t.Context(), question("new", "c2")); err != nil || a.Option != uip.Approve {
+			t.Errorf("%s: %+v, %v", by, a, err)
+		}
+		if len(asked) != 1 || asked[0] != "last" {
+			t.Errorf("%s: asked %q, want the open question", by, asked)
+		}
+		a, err := b.On(event.Discard).Ask(t.Context(), first.Parts[2])
+		if again := len(asked) == 2; err != nil || again != (by == broker.Itself) || (a.Option == uip.Approve) != again {
+			t.Errorf("%s: %+v, %v; asked %q", by, a, err, asked)
 		}
 	}
 }

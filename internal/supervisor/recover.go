@@ -167,11 +167,11 @@ func (s *Session) recall(th thread) {
 		a, answered := th.past.answered[q.ID]
 		switch {
 		case answered:
-			s.broker.Recall(q, &a)
+			s.broker.Recall(c.ID, q, &a)
 		case th.past.disowned[q.ID]:
 			s.ignored.answers++
 		default:
-			s.broker.Recall(q, nil)
+			s.broker.Recall(c.ID, q, nil)
 		}
 	}
 	if calls := len(th.talk.Open()); calls > 0 && !th.past.replied {
