@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"coder/internal/event"
@@ -95,10 +96,12 @@ func takeLock(d Disk, dir, session string, me holder) (l *fileLock, used bool, e
 	case errors.Is(err, ErrLocked):
 		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
 		return nil, false, errors.Join(err, f.Close())
-	case err != nil: // a file system without locks
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // a file system without locks
 		if err := l.own(filepath.Join(dir, "owner"), session, me); err != nil {
 			return nil, false, errors.Join(err, f.Close())
 		}
+	case err != nil: // others may hold the lock that could not be asked for
+		return nil, false, errors.Join(err, f.Close())
 	}
 	info, err := f.Stat()
 	if err != nil {
