@@ -66,15 +66,13 @@ func attend(o order, tell *os.File) (code int, err error) {
 	return end.Code, nil
 }
 
-// adopt makes orphans ours, and has us told when whoever started us dies.
+// adopt makes orphans ours. The first of its own process table has them anyway,
+// and nobody in there is to look into it.
 func (a *attendant) adopt() error {
 	if a.alone {
 		return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return err
-	}
-	return unix.Prctl(unix.PR_SET_PDEATHSIG, uintptr(syscall.SIGTERM), 0, 0, 0)
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
 // deathSignal is what the command gets should we be killed.

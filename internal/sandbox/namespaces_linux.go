@@ -16,6 +16,9 @@ func mayMount() bool {
 	return err == nil && have.has(unix.CAP_SYS_ADMIN) && have.has(unix.CAP_NET_ADMIN) && landlockVersion() > 0
 }
 
+// askedWhenWeDie has a process told of our death by a signal that it can act on.
+func askedWhenWeDie(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGTERM }
+
 // inNamespaces has a process start in namespaces of its own: the mounts, the
 // process table, and the network unless that may be used. It dies with whoever
 // starts it, and all that is in its process table with it.

@@ -228,7 +228,7 @@ func (s *Sandbox) line(p places) Line {
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
 		return Line{Argv: append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)}
 	case Landlock:
-		return Line{Argv: helper(s.exe, order{stage: stageLandlock, places: p}), Init: true}
+		return attended(helper(s.exe, order{stage: stageLandlock, places: p}))
 	default:
 		return inOwnSpaces(s.exe, order{places: p})
 	}
@@ -251,8 +251,12 @@ func Attended(exe string) Line {
 	if runtime.GOOS != "linux" || exe == "" {
 		return Line{}
 	}
-	return Line{Argv: helper(exe, order{stage: stageOpen}), Init: true}
+	return attended(helper(exe, order{stage: stageOpen}))
 }
+
+// attended is the line of a helper that ends the others itself: it is asked to
+// when we die, since it could do nothing more if it were killed.
+func attended(argv []string) Line { return Line{Argv: argv, Attr: askedWhenWeDie, Init: true} }
 
 // Close removes what Wrap put in the place of protected paths, if it is still
 // empty. Commands that still run are then less protected.
