@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build run test check fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
+.PHONY: help build run test race check fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -23,8 +23,14 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
 
 # The same seeds and the same order every time: chance belongs to fuzz and soak.
-test: vet ## run every test with the race detector
-	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $(PKGS)
+# Whole sessions run without the race detector, which makes them several times
+# slower; race runs those with it too.
+test: vet ## run every test, all but whole sessions with the race detector
+	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v /cmd/coder$$)
+	RAPID_SEED=1 $(GO) test -shuffle=1 -timeout 30m ./cmd/coder
+
+race: ## run whole sessions with the race detector
+	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 60m ./cmd/coder
 
 check: fmt lint test ## everything a change must pass: format, lint, tests
 
