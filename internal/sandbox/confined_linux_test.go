@@ -219,6 +219,9 @@ func TestConfinedCommandsAreAskedToEnd(t *testing.T) {
 		}
 		w := newWorld(t)
 		cmd := w.command(t, wrap(t, s, w.limits()), `trap 'exit 7' TERM; touch ready; while :; do sleep 0.01; done`)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
 		var stopper sync.WaitGroup
 		stopper.Go(func() {
 			for t.Context().Err() == nil {
@@ -229,8 +232,8 @@ func TestConfinedCommandsAreAskedToEnd(t *testing.T) {
 				time.Sleep(time.Millisecond)
 			}
 		})
-		if got := finish(t, cmd); got.code != 7 {
-			t.Errorf("%+v", got)
+		if err := cmd.Wait(); cmd.ProcessState.ExitCode() != 7 {
+			t.Error(err)
 		}
 		stopper.Wait()
 	})
