@@ -256,7 +256,7 @@ func TestAnOwnerThatDies(t *testing.T) {
 
 // TestAWaitThatIsEndedLeavesItsQuestionOpen until somebody answers.
 func TestAWaitThatIsEndedLeavesItsQuestionOpen(t *testing.T) {
-	for _, name := range []string{"a headless run", "a stream of JSON"} {
+	for _, name := range []string{"a headless run", "piped lines", "a stream of JSON"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h := waiters[name](t)

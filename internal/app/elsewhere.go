@@ -116,13 +116,24 @@ func (h *house) onRecord(person uip.Interactor) uip.Interactor {
 type patient struct {
 	program context.Context // ends when the program is to end
 	say     func(string)
-	asking  atomic.Bool
+	asking  atomic.Bool // a question is open; one that is left open stays so
+}
+
+// Emit learns of a question from the moment it is shown: who reads it may end
+// the program before Ask is reached.
+func (p *patient) Emit(_ context.Context, r event.Record) error {
+	switch r.Event.(type) {
+	case event.InteractionRequested:
+		p.asking.Store(true)
+	case event.InteractionResponded:
+		p.asking.Store(false)
+	}
+	return nil
 }
 
 // Ask waits. A program that is to end leaves the question open.
 func (p *patient) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	p.asking.Store(true)
-	defer p.asking.Store(false)
+	p.asking.Store(true) // also for one that is asked again
 	p.say(parkedHint(&uip.Waiting{Request: q}))
 	select {
 	case <-ctx.Done():

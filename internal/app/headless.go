@@ -82,6 +82,7 @@ func (h *house) sit(ctx context.Context, out *output, work func(*sitting) error)
 		person = h.onRecord(uip.Parked)
 	case "wait":
 		s.waits = &patient{program: ctx, say: h.warn}
+		out.Sink = event.Tee(s.waits, out.Sink)
 		person = h.onRecord(h.reach(s.waits, h.warn, func() string { return s.ID }))
 	}
 	sup, err := h.supervise(person)

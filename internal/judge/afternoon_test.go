@@ -7,6 +7,7 @@ import (
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -81,7 +82,7 @@ type desk struct {
 	questions int // of the work
 	denied    bool
 	cards     []string
-	ran       int
+	ran       atomic.Int64
 }
 
 type one struct {
@@ -107,7 +108,7 @@ func newDesk(t *testing.T, mode string) *desk {
 				return tool.Plan{Title: in.What, Effects: []tool.Effect{{Kind: kind, Target: in.What}}}, nil
 			},
 			Do: func(context.Context, one, io.Writer) (tool.Result, error) {
-				d.ran++
+				d.ran.Add(1)
 				return tool.Result{Value: map[string]any{"ok": true}}, nil
 			},
 		}
@@ -123,7 +124,7 @@ func newDesk(t *testing.T, mode string) *desk {
 // run takes calls through the gate and tells how many ran.
 func (d *desk) run(t *testing.T, answer string, calls ...chat.ToolCall) int {
 	t.Helper()
-	before := d.ran
+	before := d.ran.Load()
 	d.answer, d.denied = answer, false
 	err := d.runner.Run(t.Context(), toolrun.Round{
 		Task: "t", Actor: "main", Set: d.set, Calls: calls, Person: d, Sink: event.Discard,
@@ -135,7 +136,7 @@ func (d *desk) run(t *testing.T, answer string, calls ...chat.ToolCall) int {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return d.ran - before
+	return int(d.ran.Load() - before)
 }
 
 // Ask says "always" to what may be remembered, with one answer for a whole
