@@ -149,6 +149,8 @@ func run(ctx context.Context, env Env) error {
 		return runRespond(ctx, env, fl)
 	case fl.command == "prune":
 		return runPrune(ctx, env, fl)
+	case fl.command == "watch":
+		return runWatch(ctx, env, fl)
 	case fl.command == "demo":
 		return runDemo(ctx, env, fl)
 	case fl.print:

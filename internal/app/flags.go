@@ -47,11 +47,14 @@ type flags struct {
 
 	addDirs []string // further folders the file tools may use
 
+	from     int  // the first record to show
+	lastTurn bool // begin where the last turn does
+
 	demo bool // set by the demo, not by a flag
 }
 
 // subcommands are words that, standing first, are not a prompt.
-var subcommands = []string{"audit", "config", "demo", "export", "policy", "prune", "respond", "sessions", "tasks", "trust", "version", "help"}
+var subcommands = []string{"audit", "config", "demo", "export", "policy", "prune", "respond", "sessions", "tasks", "trust", "version", "watch", "help"}
 
 // option is one flag: its names, what its value is called, what it does.
 type option struct {
@@ -130,6 +133,8 @@ func options() []option {
 		of("respond", text("comment", "TEXT", "a remark for the model", func(f *flags) *string { return &f.comment })),
 		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: addAnswer}),
 		of("respond", flag("record-only", "", "keep the answer and do not go on with the task", func(f *flags) *bool { return &f.record })),
+		of("watch", option{long: "from", value: "SEQ", help: "begin at the record of this number", set: setFrom}),
+		of("watch", flag("last", "", "begin where the last turn does", func(f *flags) *bool { return &f.lastTurn })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
 		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html")),
@@ -165,6 +170,15 @@ func setMaxSteps(f *flags, v string) error {
 		return usagef("--max-steps must be a number above zero, not %q", v)
 	}
 	f.maxSteps = n
+	return nil
+}
+
+func setFrom(f *flags, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return usagef("--from must be a number above zero, not %q", v)
+	}
+	f.from = n
 	return nil
 }
 
@@ -286,6 +300,7 @@ const usage = `coder — a coding agent for the terminal
   coder tasks [--json] [--full [INTERACTION]]
                                  tasks and their state, with open questions; --full shows all of these
   coder respond INTERACTION --option ID [--input TEXT] [--comment TEXT]
+  coder watch [SESSION] [--from SEQ|--last]  follow a session that another process works in
   coder policy check [--mode M] [--json] COMMAND
   coder policy test --against sessions [--json]
   coder policy list [--json]     what was always allowed in this project, when and why

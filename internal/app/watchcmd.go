@@ -1,0 +1,318 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	xterm "golang.org/x/term"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/i18n"
+	"coder/internal/render/jsonl"
+	"coder/internal/render/term"
+	"coder/internal/session"
+	"coder/internal/textsafe"
+	"coder/internal/uip"
+)
+
+// followTime is how often a session that is followed is looked at.
+const followTime = 150 * time.Millisecond
+
+// runWatch follows a session that another process works in, by its logs alone:
+// it claims nothing, writes nothing and answers nothing.
+func runWatch(ctx context.Context, env Env, fl *flags) error {
+	if len(fl.args) > 1 {
+		return usagef("coder watch takes one session; coder sessions lists them")
+	}
+	h, err := newHouse(env, fl, warner(env, fl))
+	if err != nil {
+		return err
+	}
+	id, err := h.lastSession()
+	if len(fl.args) == 1 {
+		id, err = fl.args[0], nil
+	}
+	if err != nil {
+		return err
+	}
+	sup, err := h.shelf()
+	if err != nil {
+		return err
+	}
+	known, err := sup.Exists(ctx, id)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+	}
+	f := &follower{house: h, logs: sup.Store, session: id, after: uint64(max(fl.from-1, 0))}
+	if fl.lastTurn {
+		if err := f.skipToLastTurn(ctx); err != nil {
+			return err
+		}
+	}
+	return f.follow(ctx, h.watcher())
+}
+
+// watcher is the face of someone who looks on.
+func (h *house) watcher() event.Sink {
+	if h.flags.events != "" {
+		view, err := jsonl.ParseView(h.flags.events)
+		if err != nil {
+			panic(err) // the flag allows no other
+		}
+		return jsonl.New(h.env.Stdout, view)
+	}
+	o := term.Options{Out: h.env.Stdout, Words: h.words(), Palette: h.paletteFor(false), Now: h.env.Now, ASCII: !speaksUTF8(h.env.Getenv)}
+	if _, out, ok := h.env.Terminal(); ok {
+		o.Palette = h.paletteFor(true)
+		o.Width = func() int {
+			cols, _, err := xterm.GetSize(int(out.Fd()))
+			if err != nil {
+				return 0
+			}
+			return cols
+		}
+	}
+	return &replay{face: term.New(o), words: h.words(), calls: make(map[string]event.ToolCallRequested)}
+}
+
+// follower reads what is added to the logs of a session.
+type follower struct {
+	*house
+	logs    event.Store
+	session string
+	after   uint64 // the last record that was shown
+}
+
+// skipToLastTurn goes to where the last turn began.
+func (f *follower) skipToLastTurn(ctx context.Context) error {
+	for r, err := range f.logs.Read(ctx, f.session, 0, event.Domain) {
+		if err != nil {
+			return err
+		}
+		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
+			f.after = r.Seq - 1
+		}
+	}
+	return nil
+}
+
+// follow shows the session until nobody works in it any more.
+func (f *follower) follow(ctx context.Context, out event.Sink) error {
+	tick := time.NewTicker(followTime)
+	defer tick.Stop()
+	var seen int64
+	for {
+		live := f.live() // before reading: what is written last is read too
+		if now := f.size(); now != seen {
+			seen = now
+			if err := f.show(ctx, out); err != nil {
+				return err
+			}
+		}
+		if !live {
+			return f.end(out)
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return &exitError{code: ExitInterrupted}
+		}
+	}
+}
+
+func (f *follower) show(ctx context.Context, out event.Sink) error {
+	for r, err := range f.logs.Read(ctx, f.session, f.after) {
+		if ctx.Err() != nil {
+			return &exitError{code: ExitInterrupted}
+		}
+		if err != nil {
+			return err
+		}
+		if err := out.Emit(ctx, r); err != nil {
+			return err
+		}
+		f.after = r.Seq
+	}
+	return nil
+}
+
+// end says that there is nothing more to see.
+func (f *follower) end(out event.Sink) error {
+	if p, ok := out.(*replay); ok {
+		return p.face.Insert(f.words().T("no process works in session %s; go on with it by: coder -r %[1]s", f.session))
+	}
+	return nil
+}
+
+func (f *follower) dir() string { return filepath.Join(f.house.logs(), f.session) }
+
+// size is how long the logs are together.
+func (f *follower) size() (n int64) {
+	for _, l := range event.Logs {
+		if info, err := os.Stat(filepath.Join(f.dir(), l.String()+".jsonl")); err == nil {
+			n += info.Size()
+		}
+	}
+	return n
+}
+
+// live reports whether a process works in the session, without trying its lock:
+// by the note in it, and by what the system says of who locks what.
+func (f *follower) live() bool {
+	path := filepath.Join(f.dir(), "lock")
+	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return false
+	}
+	defer lock.Close()
+	text, err := io.ReadAll(io.LimitReader(lock, 4<<10))
+	var note struct {
+		PID int `json:"pid"`
+	}
+	if err != nil || json.Unmarshal(text, &note) != nil || note.PID <= 0 {
+		return false
+	}
+	if err := syscall.Kill(note.PID, 0); err != nil && !errors.Is(err, syscall.EPERM) {
+		return false
+	}
+	info, err := lock.Stat()
+	stat, ok := infoStat(info)
+	return err != nil || !ok || !letGo(note.PID, stat.Ino)
+}
+
+// letGo reports whether a process that holds locks does not hold the one of
+// this file.
+func letGo(pid int, inode uint64) bool {
+	locks, err := os.ReadFile("/proc/locks")
+	if err != nil {
+		return false
+	}
+	any := false
+	for line := range bytes.Lines(locks) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 6 || fields[1] != "FLOCK" || fields[4] != fmt.Sprint(pid) {
+			continue
+		}
+		any = true
+		if strings.HasSuffix(fields[5], fmt.Sprintf(":%d", inode)) {
+			return false
+		}
+	}
+	return any
+}
+
+// replay shows records as the terminal showed what they are of. What was only
+// seen, such as the start of a call, is made of what is kept.
+type replay struct {
+	face  *term.Renderer
+	words *i18n.Printer
+	calls map[string]event.ToolCallRequested
+}
+
+func (p *replay) Emit(ctx context.Context, r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		if e.Message.Role == chat.User && r.Actor == "user" {
+			if err := p.face.Insert("> " + textsafe.Text(e.Message.Text())); err != nil {
+				return err
+			}
+		}
+	case event.LocalAdded:
+		if err := p.face.Insert("> " + textsafe.Text(e.Input)); err != nil {
+			return err
+		}
+	case event.InteractionRequested:
+		return p.face.Insert(p.face.Cards().Draw(e.Request))
+	case event.InteractionResponded:
+		return p.face.Insert("> " + p.answer(e.Response))
+	case event.ToolCallRequested:
+		p.calls[e.CallID] = e
+		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: targets(e)}
+		return errors.Join(p.face.Emit(ctx, r), p.face.Emit(ctx, p.made(r, started)))
+	case event.ToolCallCompleted:
+		return p.finish(ctx, r, e)
+	}
+	return p.face.Emit(ctx, r)
+}
+
+// made is something that was only seen, told by r.
+func (p *replay) made(r event.Record, e event.Event) event.Record {
+	r.Seq, r.Event = 0, e
+	return r
+}
+
+// answer is what was answered, and by whom.
+func (p *replay) answer(a uip.Response) string {
+	given := a.Option
+	switch {
+	case a.Dismissed:
+		given = p.words.T("(dismissed)")
+	case given == "":
+		given = a.Input
+	}
+	for _, part := range a.Parts {
+		given = strings.TrimSpace(given + " " + part.ID + "=" + part.Option + part.Input)
+	}
+	if a.Comment != "" {
+		given += ", " + a.Comment
+	}
+	return textsafe.Line(given, 400) + " (" + textsafe.Line(a.Author, 40) + ")"
+}
+
+// targets is what a call touches, which is what it is called by.
+func targets(e event.ToolCallRequested) string {
+	var all []string
+	for _, effect := range e.Effects {
+		if _, target, _ := strings.Cut(effect, " "); target != "" {
+			all = append(all, target)
+		}
+	}
+	return strings.Join(all, ", ")
+}
+
+// finish shows what came of a call.
+func (p *replay) finish(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
+	var out struct {
+		ExitCode  *int   `json:"exit_code"`
+		Stdout    string `json:"stdout"`
+		Stderr    string `json:"stderr"`
+		Diff      string `json:"diff"`
+		Operation string `json:"operation"`
+		Error     string `json:"error"`
+	}
+	_ = json.Unmarshal(e.Output, &out) // what is missing is not shown
+	call := p.calls[e.CallID]
+	delete(p.calls, e.CallID)
+	done := event.ToolFinished{
+		CallID: e.CallID, Tool: e.Tool, Title: targets(call), Failed: e.IsError, Denied: call.Verdict != event.Allowed,
+		Took: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
+	}
+	switch {
+	case out.ExitCode != nil:
+		done.Summary = fmt.Sprintf("exit %d", *out.ExitCode)
+	case e.IsError:
+		done.Summary = out.Error
+	case out.Diff != "":
+		diff := uip.Counted(out.Diff)
+		done.Show, done.Summary = diff, fmt.Sprintf("%s, +%d -%d", out.Operation, diff.Added, diff.Deleted)
+	}
+	if text := out.Stdout + out.Stderr; text != "" {
+		if err := p.face.Emit(ctx, p.made(r, event.ToolOutput{CallID: e.CallID, Text: text})); err != nil {
+			return err
+		}
+	}
+	return p.face.Emit(ctx, p.made(r, done))
+}
