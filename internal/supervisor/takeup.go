@@ -161,7 +161,7 @@ func (s *Session) doubts(t task.Task) (all []doubt) {
 		open := th.talk.Open()
 		for id, req := range th.past.requested {
 			_, known := th.past.completed[id]
-			if known || req.TaskID != th.task || th.past.repeatable(req) || req.Verdict != event.Allowed {
+			if known || req.TaskID != th.task || takesBack(req) || th.past.repeatable(req) || req.Verdict != event.Allowed {
 				continue
 			}
 			asked := slices.ContainsFunc(open, func(c chat.ToolCall) bool { return c.ID == id })
@@ -318,9 +318,14 @@ func (s *Session) closeDirect(ctx context.Context, th thread, sink event.Sink) e
 // a turn had done.
 func (s *Session) CutUndo() bool {
 	for id, req := range s.past.requested {
-		if _, known := s.past.completed[id]; !known && req.TaskID == "" && (req.Tool == "undo" || req.Tool == "redo") {
+		if _, known := s.past.completed[id]; !known && takesBack(req) {
 			return true
 		}
 	}
 	return false
+}
+
+// takesBack reports whether a call is one by which undoing is on record.
+func takesBack(req event.ToolCallRequested) bool {
+	return req.Author == orchestrator.ActorUser && (req.Tool == "undo" || req.Tool == "redo")
 }
