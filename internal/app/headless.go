@@ -63,6 +63,9 @@ func (h *house) stream(ctx context.Context, out *output) error {
 				break
 			}
 		}
+		if first == nil && ctx.Err() != nil {
+			return ctx.Err()
+		}
 		if turns == 0 {
 			return inputf("no message came on stdin; each is a line like %s", messageForm)
 		}
