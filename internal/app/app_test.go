@@ -53,7 +53,7 @@ func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 		}
 		args := []string{"--" + o.long}
 		switch {
-		case o.long == "max-steps":
+		case o.long == "max-steps" || o.long == "from":
 			args = append(args, "3")
 		case o.long == "answer":
 			args = append(args, "part=approve")
