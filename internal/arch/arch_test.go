@@ -238,6 +238,7 @@ var mayOpen = map[string]string{
 	"app/headless.go":                 "makes a new file that the person named",
 	"app/hands.go":                    "makes a new file for a plan",
 	"app/demo.go":                     "writes into a folder that it has just made",
+	"app/watchcmd.go":                 "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
 	"app/terminal.go":                 "writes into a folder that it has just made",
 	"sandbox/attend_linux.go":         "asks the kernel about processes",
 	"sandbox/landlock_linux.go":       "lists folders, which is never waited for",
