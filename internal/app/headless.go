@@ -56,10 +56,7 @@ func (h *house) stream(ctx context.Context, out *output) error {
 				complain(h.env.Stderr, h.words().Said(message(err)))
 				first = cmp.Or(first, error(&exitError{code: ExitCode(err)}))
 			}
-			if ctx.Err() != nil {
-				return cmp.Or(first, ctx.Err())
-			}
-			if s.over {
+			if ctx.Err() != nil || s.over {
 				break
 			}
 		}
