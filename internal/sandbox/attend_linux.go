@@ -41,7 +41,7 @@ func attend(o order, tell *os.File) (code int, err error) {
 	}
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	signal.Ignore(syscall.SIGPIPE)
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, not ignored: that the command would inherit
 	a := &attendant{alone: os.Getpid() == 1}
 	if err := a.adopt(); err != nil {
 		return 0, fmt.Errorf("start command: %w", err)

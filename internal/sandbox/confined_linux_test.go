@@ -141,6 +141,7 @@ var work = []struct{ name, script, want string }{
 	{"shared memory", `echo x > /dev/shm/sandbox-test.$$ && cat /dev/shm/sandbox-test.$$ && rm /dev/shm/sandbox-test.$$`, "x"},
 	{"processes", `test -r /proc/self/status && test -d /proc/$PPID && sleep 0 & wait && echo ok`, "ok"},
 	{"pipes and fifos", `mkfifo p && (echo x > p &) && cat p`, "x"},
+	{"a reader that leaves ends its writer", `(yes; echo $? > end) | head -n 1; cat end`, "y\n141"},
 	{"who we are", `id -u`, fmt.Sprint(os.Getuid())},
 	{"where we are", `cd dir; basename "$PWD"; cd ..; test -d dir && echo back`, "dir\nback"},
 }
@@ -192,6 +193,7 @@ func TestConfinedCommandsEndAsTheyWouldBare(t *testing.T) {
 			{"kill -SEGV $$", 139, syscall.SIGSEGV},
 			{"kill -ABRT $$", 134, syscall.SIGABRT},
 			{"kill -INT $$", 130, syscall.SIGINT},
+			{"kill -PIPE $$", 141, syscall.SIGPIPE},
 			{"trap 'exit 7' TERM; kill -TERM 0; sleep 5", 7, 0}, // to the whole group
 			{"kill -KILL 0", 137, syscall.SIGKILL},
 		} {
