@@ -131,15 +131,15 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 	}
 	named := make(map[string]json.RawMessage, len(given))
 	for k, v := range given {
+		if bytes.Equal(v, []byte("null")) {
+			continue // as good as not given, whatever it is called
+		}
 		name := k
 		if !slices.Contains(a.names, k) {
 			var known bool
 			if name, known = a.also[fold(k)]; !known {
 				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(a.offered, ", "))
 			}
-		}
-		if bytes.Equal(v, []byte("null")) {
-			continue
 		}
 		if before, twice := named[name]; twice && !sameValue(before, v) {
 			return fmt.Errorf("argument %q is given twice", name)

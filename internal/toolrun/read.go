@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/chat"
@@ -17,7 +18,8 @@ import (
 // not understood, as what it means in the way other agents' tools are called.
 // It reports whether the tool is switched off; then nothing is prepared.
 func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
-	t, known := r.Set.Lookup(a.call.Name)
+	call, note := r.bare(a.call)
+	t, known := r.Set.Lookup(call.Name)
 	if known {
 		a.tool = t.Spec().Name
 		if r.Set.Off(a.tool) {
@@ -25,19 +27,38 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 		}
 	}
 	var meant dialect.Call
-	if a.prepared, meant, a.err = r.read(ctx, a.call, t); a.prepared != nil || a.err != nil {
+	a.note = note
+	if a.prepared, meant, a.err = r.read(ctx, call, t); a.prepared != nil || a.err != nil {
 		return false
 	}
 	if t, known = r.Set.Lookup(meant.Tool); !known {
 		a.err = r.noSuchTool(a.call.Name)
 		return false
 	}
-	a.tool, a.note = t.Spec().Name, meant.Note
+	a.tool, a.note = t.Spec().Name, joined(note, meant.Note)
 	if r.Set.Off(a.tool) {
 		return true
 	}
 	a.prepared, a.err = t.Prepare(ctx, meant.Args)
 	return false
+}
+
+// bare is the call by the name of its tool alone, if it is known by nothing else,
+// and the note on that.
+func (r *run) bare(c chat.ToolCall) (chat.ToolCall, string) {
+	name := dialect.Bare(c.Name)
+	if name == "" || r.knows(c.Name) || !r.knows(name) {
+		return c, ""
+	}
+	note := "taken: " + c.Name + " as " + name
+	c.Name = name
+	return c, note
+}
+
+// knows reports whether there is a tool of a name, here or in another agent.
+func (r *run) knows(name string) bool {
+	_, ours := r.Set.Lookup(name)
+	return ours || dialect.Knows(name)
 }
 
 // read is the call as it stands, prepared by its tool, or the one that it means
@@ -47,9 +68,7 @@ func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.C
 	ok := false
 	switch {
 	case t == nil:
-		if meant, ok, err = dialect.Read(c.Name, c.Args); !ok {
-			err = r.noSuchTool(c.Name)
-		}
+		meant, err = r.foreign(ctx, c)
 		return nil, meant, err
 	case c.Broken != "":
 		meant, err = freeform(t.Spec(), c.Broken)
@@ -65,6 +84,9 @@ func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.C
 		return as, meant, err
 	}
 	meant, ok, refused := dialect.Read(c.Name, c.Args)
+	if !ok {
+		meant, ok, refused = dialect.Read(wrong.Tool, c.Args)
+	}
 	switch {
 	case refused != nil:
 		return nil, meant, fmt.Errorf("%w (%w)", refused, err)
@@ -72,6 +94,34 @@ func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.C
 		return nil, meant, err
 	}
 	return nil, meant, nil
+}
+
+// foreign reads a call of a tool that is not ours.
+func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error) {
+	meant, ok, err := dialect.Read(c.Name, c.Args)
+	if ok && err == nil && meant.Tool == "bash" {
+		if as, isTool, err := dialect.Command(meant.Args); isTool {
+			return as, err
+		}
+	}
+	if ok {
+		return meant, err
+	}
+	for _, ours := range dialect.Ours(c.Name) {
+		t, known := r.Set.Lookup(ours)
+		if !known {
+			continue
+		}
+		if _, err := t.Prepare(ctx, c.Args); err != nil {
+			return meant, fmt.Errorf("%s is %s here; %w", c.Name, ours, err)
+		}
+		return dialect.Call{Tool: ours, Args: c.Args, Note: "taken: " + c.Name + " as " + ours}, nil
+	}
+	return meant, r.noSuchTool(c.Name)
+}
+
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
 }
 
 func (r *run) noSuchTool(name string) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -14,6 +15,7 @@ type writing struct {
 	args   map[string]any
 	dir    string // where a command is to run
 	until  int    // the last line wanted, 0 if none is named
+	except string // globs of files that are left out
 	quoted bool   // the pattern is meant to the letter
 	notes  []string
 }
@@ -39,26 +41,37 @@ func (w *writing) put(a arg, raw json.RawMessage) error {
 // finish enters what depends on several arguments.
 func (w *writing) finish() {
 	if w.dir != "" && w.dir != "." {
-		command, _ := w.args["command"].(string)
-		if raw, ok := w.args["command"].(json.RawMessage); ok {
-			_ = json.Unmarshal(raw, &command) // one that is no string is refused by the tool
-		}
-		w.args["command"] = inFolder(w.dir, command)
+		w.args["command"] = inFolder(w.dir, w.text("command"))
 		w.notes = append(w.notes, "there is no argument for the folder; the command begins with cd")
 	}
 	if w.until > 0 {
 		first := 1
-		if raw, ok := w.args["offset"].(json.RawMessage); ok && json.Unmarshal(raw, &first) == nil {
+		switch from := w.args["offset"].(type) {
+		case int:
+			first = max(from, 1)
+		case json.RawMessage:
+			_ = json.Unmarshal(from, &first) // what is no number is refused by the tool
 			first = max(first, 1)
 		}
 		w.args["limit"] = max(w.until-first+1, 1)
 	}
-	if w.quoted {
-		var pattern string
-		if raw, ok := w.args["pattern"].(json.RawMessage); ok && json.Unmarshal(raw, &pattern) == nil {
-			w.args["pattern"] = regexp.QuoteMeta(pattern)
-		}
+	if w.except != "" {
+		w.args["include"] = strings.TrimPrefix(w.text("include")+","+w.except, ",")
 	}
+	if w.quoted {
+		w.args["pattern"] = regexp.QuoteMeta(w.text("pattern"))
+	}
+}
+
+// text is an argument of ours that is text, "" if it is not or not there.
+func (w *writing) text(ours string) (s string) {
+	switch v := w.args[ours].(type) {
+	case string:
+		s = v
+	case json.RawMessage:
+		_ = json.Unmarshal(v, &s) // anything else is refused by the tool
+	}
+	return s
 }
 
 // inFolder is a command line that runs command in dir, and not at all if it
@@ -164,6 +177,13 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		}
 		return nil
 	},
+	"untilnext": func(w *writing, _ string, raw json.RawMessage) error { // a line counted from 0
+		if err := json.Unmarshal(raw, &w.until); err != nil {
+			return errors.New("must be a number")
+		}
+		w.until++
+		return nil
+	},
 	"range": func(w *writing, ours string, raw json.RawMessage) error { // [first, last]
 		var lines []int
 		if json.Unmarshal(raw, &lines) != nil || len(lines) != 2 {
@@ -189,16 +209,6 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		err := json.Unmarshal(raw, &yes)
 		w.quoted = !yes
 		return err
-	},
-	"several": func(w *writing, ours string, raw json.RawMessage) error { // how many are to be replaced
-		var n int
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return errors.New("must be a number")
-		}
-		if n > 1 {
-			w.args[ours] = true
-		}
-		return nil
 	},
 	"names": func(w *writing, ours string, raw json.RawMessage) error {
 		var yes bool
@@ -284,6 +294,12 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		var text string
 		if json.Unmarshal(raw, &text) == nil {
 			if json.Unmarshal([]byte(text), &list) != nil {
+				for _, m := range suggestion.FindAllStringSubmatch(text, -1) {
+					label, _ := json.Marshal(strings.TrimSpace(m[1])) // text always can be
+					list = append(list, label)
+				}
+			}
+			if len(list) == 0 {
 				return errors.New("must be a list of answers")
 			}
 		} else if json.Unmarshal(raw, &list) != nil {
@@ -304,8 +320,194 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		w.args[ours] = out
 		return nil
 	},
-	"todos": todos,
+	"todos":  todos,
+	"edits":  edits,
+	"after":  inserted(0),
+	"before": inserted(-1),
+	"used":   func(*writing, string, json.RawMessage) error { return nil }, // by another one
+	// What is not served unless it says nothing.
+	"none": func(_ *writing, _ string, raw json.RawMessage) error {
+		switch strings.Trim(string(raw), `" `) {
+		case "false", "False", "0", "", "[]", "{}":
+			return nil
+		}
+		return fmt.Errorf("%s is not served here; leave it out", raw)
+	},
+	"literally": func(_ *writing, _ string, raw json.RawMessage) error {
+		if strings.Trim(string(raw), `"`) == "true" {
+			return errors.New("a text is replaced as it stands in the file; give it so, or use sed with bash")
+		}
+		return nil
+	},
+	"multiline": func(w *writing, _ string, raw json.RawMessage) error {
+		if strings.Trim(string(raw), `"`) == "true" && acrossLines.MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
+			return errors.New("a search goes line by line here; search for one of the lines, with context for those around it")
+		}
+		return nil
+	},
+	"globs": func(w *writing, ours string, raw json.RawMessage) error { // one, or a list of them
+		list, err := texts(raw)
+		if len(list) > 0 {
+			w.args[ours] = strings.Join(list, ",")
+		}
+		return err
+	},
+	"except": func(w *writing, _ string, raw json.RawMessage) error {
+		list, err := texts(raw)
+		for _, glob := range list {
+			for part := range strings.SplitSeq(glob, ",") {
+				w.except += ",!" + strings.TrimPrefix(strings.TrimSpace(part), "!")
+			}
+		}
+		w.except = strings.TrimPrefix(w.except, ",")
+		return err
+	},
+	"only": func(w *writing, ours string, raw json.RawMessage) error { // the one folder of a list
+		list, err := texts(raw)
+		switch len(list) {
+		case 0:
+		case 1:
+			w.args[ours] = list[0]
+		default:
+			w.notes = append(w.notes, "all of the workspace is searched, not only these folders")
+		}
+		return err
+	},
+	"file": func(w *writing, ours string, raw json.RawMessage) error { // the one file of a list, no glob
+		list, err := texts(raw)
+		switch {
+		case err != nil || len(list) == 0:
+			return err
+		case len(list) > 1:
+			return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
+		case strings.ContainsAny(list[0], "*?{"):
+			return errors.New("names files by a pattern; find them with glob and read each, several calls may stand in one reply")
+		}
+		w.args[ours] = list[0]
+		return nil
+	},
+	"definitions": func(w *writing, ours string, raw json.RawMessage) error { // what is defined in a file or folder
+		w.args[ours] = raw
+		w.args["pattern"] = `^\s*((export|default|public|private|protected|internal|static|abstract|final|async|pub(\([a-z]+\))?|unsafe|open|override)\s+)*(func|fn|def|class|interface|type|struct|enum|trait|impl|mod|module|namespace|function|object|record|protocol|extension)\s+[\w(<]`
+		return nil
+	},
+	"gone": func(w *writing, ours string, raw json.RawMessage) error { // a text that nothing takes the place of
+		w.args[ours], w.args["new_string"] = raw, ""
+		return nil
+	},
+	"tail": func(w *writing, ours string, raw json.RawMessage) error { // how many lines at the end
+		var n int
+		if err := json.Unmarshal(raw, &n); err != nil || n < 1 {
+			return errors.New("must be a number of lines")
+		}
+		w.args[ours] = -n
+		return nil
+	},
+	"move": func(w *writing, ours string, raw json.RawMessage) error {
+		var from, to string
+		if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.given["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {
+			return errors.New("source and destination must be paths")
+		}
+		w.args[ours] = "*** Begin Patch\n*** Update File: " + from + "\n*** Move to: " + to + "\n*** End Patch"
+		return nil
+	},
 }
+
+// acrossLines tells patterns that can match more than one line where a dot
+// matches line ends too.
+var acrossLines = regexp.MustCompile(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)
+
+// texts is a list of texts, or the one text that is given.
+func texts(raw json.RawMessage) (list []string, err error) {
+	var one string
+	if json.Unmarshal(raw, &list) != nil {
+		if json.Unmarshal(raw, &one) != nil {
+			return nil, errors.New("must be text, or a list of texts")
+		}
+		if json.Unmarshal([]byte(one), &list) != nil {
+			list = []string{one}
+		}
+	}
+	return slices.DeleteFunc(list, func(s string) bool { return strings.TrimSpace(s) == "" }), nil
+}
+
+// edits reads several edits of one file.
+func edits(w *writing, _ string, raw json.RawMessage) error {
+	var list []map[string]json.RawMessage
+	var text string
+	if json.Unmarshal(raw, &text) == nil {
+		raw = json.RawMessage(text)
+	}
+	if json.Unmarshal(raw, &list) != nil || len(list) == 0 {
+		return errors.New("must be a list of edits, each with old_string and new_string")
+	}
+	var steps []map[string]json.RawMessage
+	for i, item := range list {
+		step := make(map[string]json.RawMessage)
+		for name, v := range item {
+			ours, known := editNames[fold(name)]
+			switch {
+			case !known:
+				return fmt.Errorf("entry %d: %q is not understood; each has old_string and new_string", i+1, name)
+			case ours == "path" && w.args["path"] != nil && w.text("path") != plain(v):
+				return errors.New("they are of several files; call edit for each file")
+			case ours == "path":
+				w.args["path"] = v
+			case ours != "":
+				step[ours] = v
+			}
+		}
+		if step["old_string"] == nil || step["new_string"] == nil {
+			return fmt.Errorf("entry %d: old_string and new_string must be given", i+1)
+		}
+		steps = append(steps, step)
+	}
+	for name, v := range steps[0] {
+		w.args[name] = v
+	}
+	if len(steps) > 1 {
+		w.args["then"] = steps[1:]
+	}
+	return nil
+}
+
+// editNames are the names of what an edit in a list consists of.
+var editNames = map[string]string{
+	"oldstring": "old_string", "oldstr": "old_string", "oldtext": "old_string", "search": "old_string", "targetcontent": "old_string", "before": "old_string",
+	"newstring": "new_string", "newstr": "new_string", "newtext": "new_string", "replace": "new_string", "replacementcontent": "new_string", "after": "new_string",
+	"replaceall": "replace_all", "allowmultiple": "replace_all", "filepath": "path", "path": "path", "targetfile": "path",
+	"explanation": "", "description": "", "instruction": "",
+}
+
+func plain(raw json.RawMessage) (s string) {
+	_ = json.Unmarshal(raw, &s) // what is no text is refused by the tool
+	return s
+}
+
+// inserted reads a text to be put behind the line of a number and shift.
+func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) error {
+	return func(w *writing, ours string, raw json.RawMessage) error {
+		var line int
+		var text string
+		if json.Unmarshal(raw, &line) != nil {
+			return errors.New("must be a number")
+		}
+		for name, v := range w.given {
+			if slices.Contains([]string{"newstr", "inserttext", "content", "newstring"}, fold(name)) {
+				text = plain(v)
+			}
+		}
+		line += shift
+		if line < 0 || text == "" {
+			return errors.New("the line must be counted from 1 and the text be given; to add at the end, call edit with the last line")
+		}
+		lines := strings.Split(strings.TrimSuffix(strings.ReplaceAll(text, "\r\n", "\n"), "\n"), "\n")
+		w.args[ours] = fmt.Sprintf("@@ -%d,0 +%d,%d @@\n+%s\n", line, line+1, len(lines), strings.Join(lines, "\n+"))
+		return nil
+	}
+}
+
+var suggestion = regexp.MustCompile(`(?s)<suggest[^>]*>(.*?)</suggest>`)
 
 var address = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+`)
 
@@ -313,7 +515,10 @@ var address = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+`)
 func todos(w *writing, ours string, raw json.RawMessage) error {
 	var text string
 	var list []map[string]any
-	if json.Unmarshal(raw, &text) == nil {
+	isText := json.Unmarshal(raw, &text) == nil
+	if isText && json.Unmarshal([]byte(text), &list) == nil {
+		isText = false
+	} else if isText {
 		for line := range strings.Lines(text) {
 			if m := checkbox.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				list = append(list, map[string]any{"content": m[2], "status": map[string]string{"x": "completed", "X": "completed", "-": "in_progress", "~": "in_progress"}[m[1]]})
@@ -321,6 +526,9 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 		}
 	} else if json.Unmarshal(raw, &list) != nil {
 		return errors.New("must be a list of things to do, each with content and status")
+	}
+	if isText && len(list) == 0 && strings.TrimSpace(text) != "" {
+		return errors.New("must be a list of things to do, each with content and status, or lines such as - [ ] look")
 	}
 	out := make([]map[string]string, 0, len(list))
 	for _, item := range list {

@@ -39,28 +39,75 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 		return Call{}, false, nil
 	}
 	var refused error
-	for _, r := range rows()[fold(tool)] {
-		if !r.applies(given) {
-			continue
+	all := rows().of[fold(tool)]
+	for _, also := range []bool{false, true} { // what the row says, then what others say of the same tool of ours
+		for _, r := range all {
+			if also {
+				r.others = rows().common[r.ours]
+			}
+			if r.ours == "" || !r.applies(given) {
+				continue
+			}
+			c, err := r.read(tool, given)
+			if err == nil {
+				return c, true, nil
+			}
+			if refused == nil {
+				refused = &Refused{tool, err.Error()}
+			}
 		}
-		if r.ours == "" {
-			return Call{}, true, &Refused{tool, r.instead}
-		}
-		c, err := r.read(tool, given)
-		if err == nil {
-			return c, true, nil
-		}
-		refused = &Refused{tool, err.Error()}
+	}
+	if refused == nil {
+		refused = unserved(tool, all, given)
 	}
 	return Call{}, refused != nil, refused
 }
 
+// unserved is what to do instead of a call that no row reads, if one says so.
+func unserved(tool string, all []row, given map[string]json.RawMessage) error {
+	var when string
+	var may []string
+	for _, r := range all {
+		if r.ours == "" && r.applies(given) {
+			return &Refused{tool, r.instead}
+		}
+		if r.when != "" && !slices.Contains(may, r.is) {
+			when, may = r.when, append(may, r.is)
+		}
+	}
+	if when == "" || slices.Contains(may, plain(given[when])) {
+		return nil
+	}
+	return &Refused{tool, when + " must be one of " + strings.Join(may, ", ")}
+}
+
+// Bare is the name of a tool without what some models put around it, such as
+// functions.read, default_api:read or ReadTool; "" if there is nothing of it.
+func Bare(tool string) string {
+	bare := tool
+	for _, around := range []string{"functions", "default_api", "tools", "tool", "developer"} {
+		for _, sep := range []string{".", ":", "__", "/"} {
+			bare = strings.TrimPrefix(bare, around+sep)
+		}
+	}
+	if n := len(bare) - len("tool"); n > 0 && strings.EqualFold(bare[n:], "tool") {
+		bare = strings.TrimRight(bare[:n], "_-")
+	}
+	if bare == tool {
+		return ""
+	}
+	return bare
+}
+
 // Tools lists every name the table knows a tool by.
-func Tools() []string { return slices.Sorted(maps.Keys(rows())) }
+func Tools() []string { return slices.Sorted(maps.Keys(rows().of)) }
+
+// Knows reports whether the table knows a tool by this name.
+func Knows(tool string) bool { return len(rows().of[fold(tool)]) > 0 }
 
 // Ours lists the tools of ours that a tool of theirs is taken for.
 func Ours(tool string) (names []string) {
-	for _, r := range rows()[fold(tool)] {
+	for _, r := range rows().of[fold(tool)] {
 		if r.ours != "" {
 			names = append(names, r.ours)
 		}
@@ -72,18 +119,63 @@ func Ours(tool string) (names []string) {
 type row struct {
 	agent, ours, instead string
 	when, is             string // the argument that must have a value, and that value
-	args                 map[string]arg
+	args, others         map[string]arg
+}
+
+// arg is what becomes of an argument, if it is known.
+func (r row) arg(theirs string) (a arg, known bool) {
+	if a, known = r.args[fold(theirs)]; !known {
+		a, known = r.others[fold(theirs)]
+	}
+	return a, known
+}
+
+// known is what the table says.
+type known struct {
+	of     map[string][]row          // by the folded name of their tool
+	common map[string]map[string]arg // by our tool, the arguments that mean the same wherever they are known
+}
+
+func (k known) add(name string, r row) {
+	k.of[name] = append(k.of[name], r)
+	all := k.common[r.ours]
+	if all == nil {
+		all = make(map[string]arg)
+		k.common[r.ours] = all
+	}
+	for theirs, a := range r.args {
+		if !slices.Contains(lendable, a.by) {
+			continue
+		}
+		a.needed = false
+		if before, there := all[theirs]; there && before != a {
+			a = arg{contested: true}
+		}
+		all[theirs] = a
+	}
+}
+
+// lendable are the conversions that mean the same in any call; the others make
+// a call what it is.
+var lendable = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline", "names", "none", "not", "regexp", "seconds"}
+
+// settle leaves out what does not mean the same everywhere.
+func (k known) settle() {
+	for _, all := range k.common {
+		maps.DeleteFunc(all, func(_ string, a arg) bool { return a.contested })
+	}
 }
 
 // arg is what becomes of an argument.
 type arg struct {
-	ours, by string
-	ignored  bool
-	needed   bool
+	ours, by  string
+	ignored   bool
+	needed    bool
+	contested bool // it means different things in different calls
 }
 
-var rows = sync.OnceValue(func() map[string][]row {
-	all := make(map[string][]row)
+var rows = sync.OnceValue(func() known {
+	all := known{make(map[string][]row), make(map[string]map[string]arg)}
 	for line := range strings.Lines(table) {
 		line = strings.TrimSpace(line)
 		if line == "" || strings.HasPrefix(line, "#") {
@@ -104,8 +196,9 @@ var rows = sync.OnceValue(func() map[string][]row {
 				r.args[fold(theirs)] = a
 			}
 		}
-		all[fold(name)] = append(all[fold(name)], r)
+		all.add(fold(name), r)
 	}
+	all.settle()
 	return all
 })
 
@@ -128,8 +221,7 @@ func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "
 // applies reports whether the row is about a call with these arguments.
 func (r row) applies(given map[string]json.RawMessage) bool {
 	if r.when != "" {
-		var is string
-		if json.Unmarshal(given[r.when], &is) != nil || is != r.is {
+		if is := given[r.when]; plain(is) != r.is && string(is) != r.is {
 			return false
 		}
 	}
@@ -137,9 +229,9 @@ func (r row) applies(given map[string]json.RawMessage) bool {
 		return true
 	}
 	there := make(map[string]bool)
-	for name := range given {
+	for name, v := range given {
 		there[fold(name)] = true
-		if _, known := r.args[fold(name)]; !known && name != r.when {
+		if _, known := r.arg(name); !known && name != r.when && string(v) != "null" {
 			return false
 		}
 	}
@@ -156,7 +248,8 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	w := writing{args: make(map[string]any), given: given}
 	var renamed, ignored []string
 	for _, name := range slices.Sorted(maps.Keys(given)) {
-		value, a := given[name], r.args[fold(name)]
+		value := given[name]
+		a, _ := r.arg(name)
 		switch {
 		case name == r.when || string(value) == "null":
 			continue

@@ -12,14 +12,20 @@ import (
 	"coder/internal/chat"
 	"coder/internal/codeindex"
 	"coder/internal/event"
+	"coder/internal/lsp"
 	"coder/internal/policy"
+	"coder/internal/skill"
 	"coder/internal/tool"
 	"coder/internal/tool/dialect"
+	"coder/internal/toolbox/agent"
+	"coder/internal/toolbox/code"
 	"coder/internal/toolbox/exec"
 	"coder/internal/toolbox/files"
+	"coder/internal/toolbox/git"
 	"coder/internal/toolbox/lookup"
 	"coder/internal/toolbox/plan"
 	"coder/internal/toolbox/search"
+	"coder/internal/toolbox/skills"
 	"coder/internal/toolbox/web"
 	"coder/internal/toolrun"
 	"coder/internal/workspace"
@@ -52,6 +58,12 @@ func toolkit(t *testing.T) tool.Set {
 	all = append(all, web.Fetch(web.Options{}), plan.ExitPlan(plan.ExitOptions{}))
 	all = append(all, plan.Question())
 	all = append(all, plan.All(todos{})...)
+	servers := lsp.New(lsp.Options{Root: dir})
+	t.Cleanup(func() { servers.Close() })
+	all = append(all, code.All(ws, servers)...)
+	all = append(all, git.All(git.Options{Workspace: ws})...)
+	all = append(all, skills.Skill(skill.New()))
+	all = append(all, agent.Task(agent.Options{Choices: []agent.Choice{{Name: "general"}, {Name: "explore"}}, Default: "general"}))
 	set, err := tool.NewSet(all...)
 	if err != nil {
 		t.Fatal(err)
@@ -122,10 +134,9 @@ func TestWhatModelsSend(t *testing.T) {
 // Every row of the table leads to a tool that is there.
 func TestTheTableNamesToolsThatExist(t *testing.T) {
 	set := toolkit(t)
-	elsewhere := []string{"task", "skill", "lsp_diagnostics", "lsp_references"}
 	for _, name := range dialect.Tools() {
 		for _, ours := range dialect.Ours(name) {
-			if _, ok := set.Lookup(ours); !ok && !strings.Contains(strings.Join(elsewhere, " "), ours) {
+			if _, ok := set.Lookup(ours); !ok {
 				t.Errorf("%s is said to be %s, which is no tool", name, ours)
 			}
 		}

@@ -21,6 +21,17 @@ type editArgs struct {
 	Old        string `json:"old_string" also:"old_str old_text old" doc:"the text to replace, exactly as it is in the file; empty to create a file"`
 	New        string `json:"new_string" also:"new_str new_text new" doc:"the text to put in its place"`
 	ReplaceAll bool   `json:"replace_all,omitzero" also:"all" doc:"replace every occurrence, not just one"`
+
+	// What calls for other agents' tools say besides.
+	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // how many there must be, if it is said
+	Then     []editThen `json:"then,omitzero" hidden:"yes"`                  // further edits, all or none
+}
+
+// editThen is an edit of what the one before it left.
+type editThen struct {
+	Old        string `json:"old_string"`
+	New        string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all,omitzero"`
 }
 
 // Edit is the tool that replaces a text in a file by another.
@@ -33,8 +44,21 @@ func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	}
 }
 
-// edited is the file's content after the edit.
-func edited(a editArgs, old []byte) (o outcome, err error) {
+// edited is the file's content after the edit and those that follow it.
+func edited(a editArgs, old []byte) (outcome, error) {
+	o, err := editedOnce(a, old)
+	for i := 0; err == nil && i < len(a.Then); i++ {
+		next, failed := editedOnce(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New, ReplaceAll: a.Then[i].ReplaceAll}, o.content)
+		if failed != nil {
+			err = fmt.Errorf("edit %d of %d, after those before it: %w; none was made", i+2, len(a.Then)+1, failed)
+		}
+		o = outcome{content: next.content, replacements: o.replacements + next.replacements, note: noted(o.note, next.note)}
+	}
+	return o, err
+}
+
+// editedOnce is the file's content after one edit.
+func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 	if a.Old == "" {
 		return created(a, old)
 	}
@@ -44,10 +68,14 @@ func edited(a editArgs, old []byte) (o outcome, err error) {
 	if err := editable(a, old); err != nil {
 		return o, err
 	}
+	a.ReplaceAll = a.ReplaceAll || a.Expected > 1
 	ends := endingOf(string(old))
 	l, err := replaced(ends.plain(string(old)), a, ends)
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", a.Path, err)
+	}
+	if a.Expected > 0 && l.n != a.Expected {
+		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path, tool.Count(l.n, "time", "times"), a.Expected)
 	}
 	o = outcome{content: []byte(ends.write(l.text)), replacements: l.n}
 	if l.how != "" {
@@ -91,7 +119,7 @@ func (p absentFile) Error() string {
 }
 
 func created(a editArgs, old []byte) (o outcome, err error) {
-	if len(old) > 0 {
+	if len(old) > 0 && string(old) != bom {
 		return o, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
 	}
 	o.content, err = rewrite(a.Path, old, a.New)

@@ -140,3 +140,38 @@ func BenchmarkEdit1MB(b *testing.B) {
 		}
 	}
 }
+
+func TestSeveralEditsAreAllOrNone(t *testing.T) {
+	const text = "one\r\ntwo\r\ntwo\r\n"
+	then := []editThen{{Old: "two\n", New: "2\n", ReplaceAll: true}, {Old: "1\n2", New: "12"}}
+	o, err := edited(editArgs{Path: "a", Old: "one", New: "1", Then: then}, []byte(text))
+	if err != nil || string(o.content) != "12\r\n2\r\n" || o.replacements != 4 {
+		t.Errorf("%q, %d, %v", o.content, o.replacements, err)
+	}
+	for _, bad := range [][]editThen{{{Old: "three", New: "3"}}, {{Old: "two", New: "2"}}, {{Old: "", New: "x"}}} {
+		if _, err := edited(editArgs{Path: "a", Old: "one", New: "1", Then: bad}, []byte(text)); err == nil || !strings.Contains(err.Error(), "edit 2 of 2") {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+func TestAnEditOfAsManyPlacesAsExpected(t *testing.T) {
+	for _, tc := range []struct {
+		old      string
+		expected int
+		want     string
+	}{
+		{"two", 2, "one\nX\nX\n"}, {"one", 1, "X\ntwo\ntwo\n"}, {"two", 1, ""}, {"two", 3, ""}, {"one", 2, ""},
+	} {
+		o, err := edited(editArgs{Path: "a", Old: tc.old, New: "X", Expected: tc.expected}, []byte("one\ntwo\ntwo\n"))
+		if string(o.content) != tc.want || (err != nil) != (tc.want == "") {
+			t.Errorf("%s %d times: %q, %v", tc.old, tc.expected, o.content, err)
+		}
+	}
+}
+
+func TestAFileOfNothingButAMarkIsEmpty(t *testing.T) {
+	if o, err := edited(editArgs{Path: "a", New: "x\n"}, []byte(bom)); err != nil || string(o.content) != bom+"x\n" {
+		t.Errorf("%q, %v", o.content, err)
+	}
+}
