@@ -144,12 +144,12 @@ func (h *house) policyCheck(ctx context.Context, command string) error {
 	}
 	defer done()
 	m, preset := h.state.Current()
-	call := policy.Case{Tool: "bash", Plan: tool.Plan{Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	r := j.Analyse(command)
+	call := policy.Case{Tool: "bash", Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
 	o, err := j.In(m, preset).Judge(ctx, call)
 	if err != nil {
 		return err
 	}
-	r := j.Analyse(command)
 	v := verdictOn{
 		Command: command, Mode: m.Name, Decision: o.Verdict.String(), Risk: r.Level.String(), ReadOnly: r.ReadOnly,
 		Reasons: []string{}, Rules: []string{}, Sandbox: c.Words(ctx), Withheld: h.withheld(),
