@@ -22,12 +22,13 @@ build: ## build the static binary bin/coder
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi
 
-# The same seeds and the same order every time: chance belongs to fuzz and soak.
+# The same seeds and the same order every time, so few cases of each property do:
+# chance belongs to fuzz and soak.
 # Whole sessions run without the race detector, which makes them several times
 # slower; race runs those with it too.
 test: vet ## run every test, all but whole sessions with the race detector
-	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v /cmd/coder$$)
-	RAPID_SEED=1 $(GO) test -shuffle=1 -timeout 30m ./cmd/coder
+	RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v /cmd/coder$$)
+	RAPID_SEED=1 RAPID_CHECKS=30 $(GO) test -shuffle=1 -timeout 30m ./cmd/coder
 
 race: ## run whole sessions with the race detector
 	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 60m ./cmd/coder
