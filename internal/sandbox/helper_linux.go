@@ -71,6 +71,9 @@ func confine(o order) error {
 		if err := apart(o.outer); err != nil {
 			return err
 		}
+		if err := wanted(o.starter); err != nil {
+			return err
+		}
 		if err := layOut(o.places); err != nil {
 			return err
 		}
@@ -99,6 +102,35 @@ func apart(outer string) error {
 		return errors.New("not in namespaces of its own")
 	}
 	return nil
+}
+
+// wanted makes sure that whoever started us is still there: had it been killed
+// before we were to die with it, nobody would end us. The process table we see
+// until the file system is laid out is still the one outside, in which alone we
+// have a parent.
+func wanted(starter string) error {
+	if starter != "" && parentNumber() != starter {
+		return errGone
+	}
+	return nil
+}
+
+var errGone = errors.New("start command: whoever wanted it is gone")
+
+// processNumber is our number in the process table that is mounted, or "".
+func processNumber() string {
+	number, _ := os.Readlink("/proc/self")
+	return number
+}
+
+// parentNumber is our parent's number there.
+func parentNumber() string {
+	stat, _ := os.ReadFile("/proc/self/stat")
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+	if len(fields) < 2 {
+		return ""
+	}
+	return fields[1]
 }
 
 // mountSpace names the name space of mounts we are in.
@@ -131,7 +163,7 @@ func become(argv []string, parent int) error {
 		return fmt.Errorf("start command: %w", err)
 	}
 	if os.Getppid() != parent {
-		return errors.New("start command: whoever wanted it is gone")
+		return errGone
 	}
 	return fmt.Errorf("start %s: %w", path, unix.Exec(path, argv, unix.Environ()))
 }

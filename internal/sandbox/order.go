@@ -20,10 +20,11 @@ const (
 type order struct {
 	stage stage
 	places
-	outer string // the name space of mounts that must not be touched
-	tell  bool   // say how the command ended
-	probe bool   // end well instead of running a command
-	argv  []string
+	outer   string // the name space of mounts that must not be touched
+	starter string // the number of whoever wants the command, see processNumber
+	tell    bool   // say how the command ended
+	probe   bool   // end well instead of running a command
+	argv    []string
 }
 
 // args writes an order as arguments; the command is to follow them.
@@ -49,6 +50,9 @@ func (o order) args() (args []string) {
 	}
 	if o.outer != "" {
 		args = append(args, "--outer="+o.outer)
+	}
+	if o.starter != "" {
+		args = append(args, "--starter="+o.starter)
 	}
 	if o.tell {
 		args = append(args, "--tell")
@@ -82,6 +86,8 @@ func parse(args []string) (o order, err error) {
 			o.network = true
 		case "--outer":
 			o.outer = value
+		case "--starter":
+			o.starter = value
 		case "--tell":
 			o.tell = true
 		case "--probe":

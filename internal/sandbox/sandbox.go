@@ -236,7 +236,7 @@ func (s *Sandbox) line(p places) Line {
 
 // inOwnSpaces is the line of a helper in namespaces of its own.
 func inOwnSpaces(exe string, o order) Line {
-	o.stage, o.outer = stageNamespaces, mountSpace()
+	o.stage, o.outer, o.starter = stageNamespaces, mountSpace(), processNumber()
 	return Line{Argv: helper(exe, o), Attr: inNamespaces(o.network), Init: true}
 }
 

@@ -11,7 +11,7 @@ import (
 
 func TestOrdersAreReadAsWritten(t *testing.T) {
 	for _, want := range []order{
-		{stage: stageNamespaces, argv: []string{"/bin/sh", "-c", "--network"}},
+		{stage: stageNamespaces, outer: "mnt:[1]", starter: "17", argv: []string{"/bin/sh", "-c", "--network"}},
 		{stage: stageLandlock, places: places{write: []string{"/w", "/a=b\n c"}, protect: []string{"/w/.git"}, hide: []string{"/run/x"}, network: true}, argv: []string{"x"}},
 		{stage: stageBwrap, probe: true},
 	} {
@@ -23,7 +23,7 @@ func TestOrdersAreReadAsWritten(t *testing.T) {
 }
 
 func same(a, b order) bool {
-	return a.stage == b.stage && a.probe == b.probe && a.network == b.network && slices.Equal(a.argv, b.argv) &&
+	return a.stage == b.stage && a.probe == b.probe && a.outer == b.outer && a.starter == b.starter && a.network == b.network && slices.Equal(a.argv, b.argv) &&
 		slices.Equal(a.write, b.write) && slices.Equal(a.protect, b.protect) && slices.Equal(a.hide, b.hide)
 }
 

@@ -25,6 +25,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == attackName {
 		syscall.Exit(attack(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == starterName {
+		syscall.Exit(startAndGo(os.Args[2:]))
+	}
 	os.Exit(m.Run())
 }
 
