@@ -92,6 +92,55 @@ func TestAFullDisk(t *testing.T) {
 	}
 }
 
+// TestADiskThatFailsWhileKeeping fails whatever is done to keep what a call would
+// overwrite, in every way: the call is refused, and what was there is there. Once
+// the disk works again the same call is done, and can be undone.
+func TestADiskThatFailsWhileKeeping(t *testing.T) {
+	calls := []string{
+		`call read {"path":"a.txt"}` + "\n---\n" + `call write {"path":"a.txt","content":"new\n"}`,
+		`call read {"path":"a.txt"}` + "\n---\n" + `call edit {"path":"a.txt","old_string":"old","new_string":"new"}`,
+		`call read {"path":"a.txt"}` + "\n---\n" + `call patch {"patch":"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-old\n+new\n"}`,
+		`call bash {"command":"sed -i s/old/new/ a.txt"}`,
+	}
+	for i, operation := range []string{"open", "mkdir", "write", "sync", "rename"} {
+		for j, how := range []string{"EIO", "ENOSPC", "EMFILE", "EROFS"} {
+			t.Run(operation+"/"+how, func(t *testing.T) { keepOn(t, "keep-"+operation+" "+how, calls[(i+j)%len(calls)]) })
+		}
+	}
+}
+
+// keepOn runs a call that makes "old" in a.txt "new" on a disk that fails, and
+// then on one that does not.
+func keepOn(t *testing.T, disk, call string) {
+	p := newProgram(t)
+	file := p.file("a.txt", "old\n")
+	script := filepath.Join(filepath.Dir(p.ws), "model")
+	holds := func(want string) {
+		t.Helper()
+		if got, err := os.ReadFile(file); err != nil || string(got) != want {
+			t.Fatalf("the file holds %q, %v; want %q", got, err, want)
+		}
+	}
+	run := func(want int, text string, args ...string) {
+		t.Helper()
+		if err := os.WriteFile(script, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if out, stderr, code := p.run(append([]string{"-p", "--auto-approve", "--script", script}, args...)...); code != want {
+			t.Fatalf("%q, code %d, want %d: %s", out, code, want, stderr)
+		}
+	}
+	works := p.env
+	p.env = append(slices.Clip(works), "CODER_TEST_DISK="+disk)
+	run(30, call+"\n---\nwant error\nsay no\n", "--session-id", "s1", "go")
+	holds("old\n")
+	p.env = works
+	run(0, call+"\n---\nsay yes\n", "-r", "s1", "again")
+	holds("new\n")
+	run(0, "say nothing", "-r", "s1", "/undo all")
+	holds("old\n")
+}
+
 // TestTheSessionFileIsAStrictChatRequest holds the session file against what a
 // strict server accepts.
 func TestTheSessionFileIsAStrictChatRequest(t *testing.T) {

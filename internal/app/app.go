@@ -22,6 +22,7 @@ import (
 	"coder/internal/sandbox"
 	"coder/internal/stdio"
 	"coder/internal/store/jsonl"
+	"coder/internal/undo"
 )
 
 // Version is the program's version; a release build sets it.
@@ -49,11 +50,18 @@ type Env struct {
 	Sleep func(context.Context, time.Duration) error
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
 	WrapStore func(event.Store) event.Store
-	// Disk, if set, is what sessions are written to. Tests let it fail.
-	Disk jsonl.Disk
+	// Disk, if set, is what sessions, and what can be undone, are written to.
+	// Tests let it fail.
+	Disk Disk
 
 	input *stdio.Reader // of Stdin
 	exit  *wayOut
+}
+
+// Disk is what is written to: files, and the directory of what can be undone.
+type Disk interface {
+	jsonl.Disk
+	Below(*os.Root) undo.StoreDir
 }
 
 // FromOS is the real world.

@@ -20,8 +20,10 @@ const lookTime = 100 * time.Millisecond
 
 // inbox is where answers from other processes come in.
 func (h *house) inbox() inbox.Box {
-	return inbox.Box{Dir: filepath.Join(h.home, "answers"), Key: h.key()}
+	return inbox.Box{Dir: h.answers(), Key: h.key()}
 }
+
+func (h *house) answers() string { return filepath.Join(h.home, "answers") }
 
 // reachable is someone to ask whose questions other processes may answer too.
 // The first answer counts.

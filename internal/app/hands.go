@@ -90,6 +90,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	}
 	hs.set = set.In(h.conf.Tools.Dialect)
 	h.sweepScratch(ws, hs)
+	h.sweepOwn(hs)
 	h.sweepCommands(ws, hs)
 	return hs, nil
 }
@@ -296,10 +297,11 @@ func (hs *hands) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
 }
 
 func (h *house) newKeeper(ws *workspace.Workspace, history *undo.History) *undo.Keeper {
-	store := undo.OpenStore(filepath.Join(h.data(), "undo"), undo.StoreOptions{
-		Quota: int64(h.conf.Storage.UndoBytes), NoSync: h.conf.Storage.Fsync == "never", Now: h.env.Now,
-	})
-	return undo.New(ws, store, undo.Options{
+	o := undo.StoreOptions{Quota: int64(h.conf.Storage.UndoBytes), NoSync: h.conf.Storage.Fsync == "never", Now: h.env.Now}
+	if h.env.Disk != nil {
+		o.On = h.env.Disk.Below
+	}
+	return undo.New(ws, undo.OpenStore(filepath.Join(h.data(), "undo"), o), undo.Options{
 		Env: h.childEnv(), Now: h.env.Now, Warn: h.warn, Needs: history.Needs, Tree: history.Tree(),
 	})
 }

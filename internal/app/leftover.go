@@ -12,9 +12,11 @@ import (
 	"time"
 
 	"coder/internal/event"
+	"coder/internal/inbox"
 	"coder/internal/shell"
 	"coder/internal/store/jsonl"
 	"coder/internal/undo"
+	"coder/internal/whole"
 	"coder/internal/workspace"
 )
 
@@ -34,6 +36,20 @@ func (h *house) sweepScratch(ws *workspace.Workspace, hs *hands) {
 	for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return hs.files.get().Keeps(c) }) {
 		h.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
 	}
+}
+
+// sweepOwn removes what a killed program left of files of our own that it was
+// writing, and of answers it waited for or gave.
+func (h *house) sweepOwn(hs *hands) {
+	hs.sweeping.Go(func() {
+		if h.home != "" {
+			whole.Sweep(h.home, ".", "always")
+			inbox.Box{Dir: h.answers()}.Sweep()
+		}
+		if !h.flags.ephemeral {
+			whole.Sweep(h.data(), ".", "sessions", filepath.Join("undo", "tmp"))
+		}
+	})
 }
 
 // sweepCommands ends what commands of a killed program left running, if one was

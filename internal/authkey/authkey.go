@@ -18,6 +18,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"coder/internal/whole"
 )
 
 const (
@@ -81,7 +83,12 @@ func create(home string) error {
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return err
 	}
-	f, err := os.CreateTemp(home, ".key-*") // 0600
+	release, err := whole.Hold(home)
+	if err != nil {
+		return err
+	}
+	defer release()
+	f, err := os.CreateTemp(home, whole.Prefix+"*") // 0600
 	if err != nil {
 		return err
 	}

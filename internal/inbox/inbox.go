@@ -7,7 +7,8 @@
 // an answer counts or does not, and both sides know which. Nothing is listened
 // on, nothing has to be cleaned up before a question can be asked again, and a
 // command in the sandbox, which cannot see the folder, can neither read nor
-// write a letter.
+// write a letter. Both sides hold the folder while they use it; one that nobody
+// holds is what killed processes left, and is swept.
 package inbox
 
 import (
@@ -19,12 +20,12 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
 	"coder/internal/authkey"
 	"coder/internal/uip"
+	"coder/internal/whole"
 	"coder/internal/wire"
 )
 
@@ -45,7 +46,8 @@ type Letter struct {
 	Answer uip.Response
 	From   string // who gave it, for people
 
-	path string // without what its state adds
+	path string   // without what its state adds
+	held *os.File // its folder, for who wrote it
 }
 
 // What a letter's file ends with: posted, it waits; the other three are what
@@ -58,7 +60,6 @@ const (
 
 	placeName = "place"
 	maxSize   = 1 << 20 // no honest letter is longer
-	forgotten = 24 * time.Hour
 )
 
 var errID = errors.New("not the id of an interaction")
@@ -77,7 +78,7 @@ type Desk struct {
 	question uip.Request
 	place    Place
 	folder   string
-	held     *os.File // locked for as long as somebody waits here
+	held     *os.File // the folder
 }
 
 // Open lets letters about the question q come in.
@@ -86,20 +87,49 @@ func (b Box) Open(q uip.Request, place Place) (*Desk, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
-	}
-	d := &Desk{box: b, question: q, place: place, folder: folder}
-	name := filepath.Join(folder, placeName)
-	err = writeWhole(name, wire.Must(place))
-	if err == nil {
-		d.held, err = os.Open(name)
-	}
+	held, err := enter(folder)
 	if err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
-	_ = unix.Flock(int(d.held.Fd()), unix.LOCK_SH) // where that cannot be done nothing is swept
+	d := &Desk{box: b, question: q, place: place, folder: folder, held: held}
+	if err := whole.Write(filepath.Join(folder, placeName), wire.Must(place), 0o600); err != nil {
+		d.Close()
+		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
+	}
 	return d, nil
+}
+
+// enter holds a folder, and makes it where there is none.
+func enter(folder string) (*os.File, error) {
+	for {
+		if err := os.MkdirAll(folder, 0o700); err != nil {
+			return nil, err
+		}
+		f, err := hold(folder)
+		if !errors.Is(err, fs.ErrNotExist) { // not swept just now
+			return f, err
+		}
+	}
+}
+
+// hold keeps a folder from being swept until it is closed.
+func hold(folder string) (*os.File, error) {
+	f, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
+	if err != nil {
+		return nil, err
+	}
+	whole.HoldOpen(f)
+	held, err := f.Stat()
+	if err == nil {
+		var there fs.FileInfo
+		if there, err = os.Lstat(folder); err == nil && !os.SameFile(held, there) {
+			err = fs.ErrNotExist // it was swept, and made anew
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
 
 // Close lets no more letters come in. Those that came are left to who wrote
@@ -108,31 +138,27 @@ func (d *Desk) Close() {
 	_ = os.Remove(filepath.Join(d.folder, placeName))
 	_ = os.Remove(d.folder) // unless letters are in it
 	_ = d.held.Close()
-	d.box.sweep()
 }
 
-// sweep removes what nobody came back for.
-func (b Box) sweep() {
+// Sweep removes the folders that nobody uses: killed processes left them.
+func (b Box) Sweep() {
 	folders, _ := os.ReadDir(b.Dir)
 	for _, f := range folders {
-		info, err := f.Info()
-		if err == nil && f.IsDir() && time.Since(info.ModTime()) > forgotten {
-			if folder := filepath.Join(b.Dir, f.Name()); !waited(folder) {
-				_ = os.RemoveAll(folder)
-			}
+		if f.IsDir() {
+			sweep(filepath.Join(b.Dir, f.Name()))
 		}
 	}
 }
 
-// waited reports whether a process may wait in folder. One that was killed does
-// not.
-func waited(folder string) bool {
-	f, err := os.Open(filepath.Join(folder, placeName))
+func sweep(folder string) {
+	f, err := os.OpenFile(folder, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW, 0)
 	if err != nil {
-		return !errors.Is(err, fs.ErrNotExist)
+		return
 	}
 	defer f.Close()
-	return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+	if whole.Unheld(f) {
+		_ = os.RemoveAll(folder)
+	}
 }
 
 // Next takes the next letter, if there is one: nobody else will. What is not
@@ -225,7 +251,11 @@ func (b Box) Post(place Place, q uip.Request, a uip.Response, from, name string)
 	answer := wire.Must(a)
 	s := sealed{Answer: answer, From: from, Seal: b.Key.Sign(purpose, parts(q, place, answer, from)...)}
 	l := &Letter{Answer: a, From: from, path: filepath.Join(folder, name)}
-	err = writeWhole(l.path+posted, wire.Must(s))
+	if l.held, err = hold(folder); err == nil {
+		if err = whole.Write(l.path+posted, wire.Must(s), 0o600); err != nil {
+			l.held.Close()
+		}
+	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, ErrNobodyWaits
 	}
@@ -262,18 +292,7 @@ func (l *Letter) Withdraw() {
 		_ = os.Remove(l.path + suffix)
 	}
 	_ = os.Remove(filepath.Dir(l.path)) // unless somebody waits there
-}
-
-// writeWhole writes a file that is there whole or not at all.
-func writeWhole(path string, text []byte) error {
-	tmp := path + ".tmp"
-	if err := os.WriteFile(tmp, text, 0o600); err != nil {
-		return err
-	}
-	if err := os.Rename(tmp, path); err != nil {
-		return errors.Join(err, os.Remove(tmp))
-	}
-	return nil
+	_ = l.held.Close()
 }
 
 // readFile reads a plain file of reasonable size and waits for nobody.

@@ -4,8 +4,8 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
-	"time"
 
 	"coder/internal/authkey"
 	"coder/internal/inbox"
@@ -55,31 +55,51 @@ func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 	}
 }
 
-// TestWhatKilledProcessesLeftIsSwept in time; where somebody waits nothing is.
+// TestWhatKilledProcessesLeftIsSwept at once; where somebody waits, or has sent
+// an answer and waits for what becomes of it, nothing is.
 func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
 	box := inbox.Box{Dir: t.TempDir(), Key: authkey.Temporary()}
+	here := inbox.Place{Root: "/w", Session: "s"}
 	wait := func(id string) *inbox.Desk {
-		desk, err := box.Open(uip.Request{ID: id}, inbox.Place{Root: "/w", Session: "s"})
+		t.Helper()
+		desk, err := box.Open(uip.Request{ID: id}, here)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return desk
 	}
-	defer wait("ui_waits").Close()
-	for folder, file := range map[string]string{"ui_asked": "place", "ui_answered": "a_1.json", "ui_recent": "place"} {
+	waits, asked := wait("ui_waits"), wait("ui_answered")
+	letter, err := box.Post(here, uip.Request{ID: "ui_answered"}, uip.Response{ID: "ui_answered"}, "a test", "a_1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	asked.Close()
+	for folder, file := range map[string]string{"ui_killed": "place", "ui_late": "a_1.taken", "ui_half": ".new-17"} {
 		if err := errors.Join(os.Mkdir(filepath.Join(box.Dir, folder), 0o700), os.WriteFile(filepath.Join(box.Dir, folder, file), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
-	long := time.Now().Add(-48 * time.Hour)
-	for _, folder := range []string{"ui_waits", "ui_asked", "ui_answered"} {
-		if err := os.Chtimes(filepath.Join(box.Dir, folder), long, long); err != nil {
-			t.Fatal(err)
+	left := func(want ...string) {
+		t.Helper()
+		box.Sweep()
+		var names []string
+		folders, _ := os.ReadDir(box.Dir)
+		for _, f := range folders {
+			names = append(names, f.Name())
+		}
+		if !slices.Equal(names, want) {
+			t.Errorf("left: %q, want %q", names, want)
 		}
 	}
-	wait("ui_now").Close()
-	left, _ := filepath.Glob(filepath.Join(box.Dir, "*"))
-	if len(left) != 2 || filepath.Base(left[0]) != "ui_recent" || filepath.Base(left[1]) != "ui_waits" {
-		t.Errorf("left: %q", left)
+	left("ui_answered", "ui_waits")
+	again := wait("ui_answered")
+	if l, ok := again.Next(); !ok || l.Answer.ID != "ui_answered" {
+		t.Error("the letter is gone")
 	}
+	again.Close()
+	left("ui_answered", "ui_waits")
+	letter.Withdraw()
+	left("ui_waits")
+	waits.Close()
+	left()
 }

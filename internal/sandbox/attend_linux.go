@@ -174,10 +174,7 @@ func descendants(of int) (list []int) {
 		if err != nil {
 			continue
 		}
-		stat, _ := os.ReadFile("/proc/" + name + "/stat")
-		fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
-		if len(fields) > 1 {
-			parent, _ := strconv.Atoi(fields[1])
+		if parent, err := strconv.Atoi(parentOf(name)); err == nil {
 			children[parent] = append(children[parent], pid)
 		}
 	}
@@ -186,4 +183,21 @@ func descendants(of int) (list []int) {
 		list = append(list, children[list[i]]...)
 	}
 	return list
+}
+
+// parentOf is the number of a process's parent in the process table that is
+// mounted, or "".
+func parentOf(process string) string {
+	stat, _ := os.ReadFile("/proc/" + process + "/stat")
+	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
+	if len(fields) < 2 {
+		return ""
+	}
+	return fields[1]
+}
+
+// processNumber is our own number there, or "".
+func processNumber() string {
+	number, _ := os.Readlink("/proc/self")
+	return number
 }

@@ -109,29 +109,13 @@ func apart(outer string) error {
 // until the file system is laid out is still the one outside, in which alone we
 // have a parent.
 func wanted(starter string) error {
-	if starter != "" && parentNumber() != starter {
+	if starter != "" && parentOf("self") != starter {
 		return errGone
 	}
 	return nil
 }
 
 var errGone = errors.New("start command: whoever wanted it is gone")
-
-// processNumber is our number in the process table that is mounted, or "".
-func processNumber() string {
-	number, _ := os.Readlink("/proc/self")
-	return number
-}
-
-// parentNumber is our parent's number there.
-func parentNumber() string {
-	stat, _ := os.ReadFile("/proc/self/stat")
-	fields := strings.Fields(string(stat[strings.LastIndexByte(string(stat), ')')+1:])) // the name may hold anything
-	if len(fields) < 2 {
-		return ""
-	}
-	return fields[1]
-}
 
 // mountSpace names the name space of mounts we are in.
 func mountSpace() string {

@@ -27,9 +27,15 @@ func (k *Keeper) keepTree(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("look at files: %w", err)
 	}
-	if err := k.persist(ctx, t); err != nil {
+	if k.fault != nil {
+		return "", k.fault
+	}
+	switch err := k.persist(ctx, t); {
+	case errors.Is(err, blob.ErrFull):
 		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
 		t.chain = []string{fmt.Sprintf("not kept %d", t.at)}
+	case err != nil:
+		return "", err
 	}
 	for _, name := range t.chain {
 		k.store.Use(name) // what a tree is built upon is of use as long as it is
@@ -71,6 +77,7 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	if k.feed == nil {
 		k.feed = k.ws.Follow()
 	}
+	k.fault = nil
 	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
 	s.next.at = k.now().UnixNano()
 	changes := k.feed.Changes()
@@ -426,8 +433,9 @@ func (s *scanning) read(ctx context.Context) error {
 	return s.judge(errors.Join(errs...))
 }
 
-// judge decides what a content that could not be kept means: the command may
-// run, but what it does to that file cannot be undone.
+// judge decides what a content that could not be kept means. One that is too
+// large, or cannot be read, does not stop the command, but what that does to the
+// file cannot be undone; a store that fails does, see Keep.
 func (s *scanning) judge(err error) error {
 	lost := 0
 	for _, f := range s.todo {
@@ -437,6 +445,8 @@ func (s *scanning) judge(err error) error {
 	}
 	if err != nil && !errors.Is(err, blob.ErrFull) {
 		s.k.feed.Fail() // perhaps it can be kept the next time
+		s.k.fault = err
+		return nil
 	}
 	switch {
 	case err != nil:

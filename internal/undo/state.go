@@ -148,7 +148,7 @@ func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int
 	}
 	defer f.Close()
 	if info.Size() > small {
-		return do(f, info.Size())
+		return do(readable{f}, info.Size())
 	}
 	b := buffers.Get().(*bytes.Buffer)
 	defer buffers.Put(b)
@@ -157,9 +157,20 @@ func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int
 	if n, err := b.ReadFrom(io.LimitReader(f, small+1)); err != nil {
 		return errors.Join(errUnreadable, err)
 	} else if n > small { // it grew meanwhile
-		return do(f, n)
+		return do(readable{f}, n)
 	}
 	return do(bytes.NewReader(b.Bytes()), int64(b.Len()))
+}
+
+// readable is a file whose troubles are its own, not those of the store.
+type readable struct{ io.ReadSeeker }
+
+func (r readable) Read(p []byte) (int, error) {
+	n, err := r.ReadSeeker.Read(p)
+	if err != nil && err != io.EOF {
+		err = errors.Join(errUnreadable, err)
+	}
+	return n, err
 }
 
 // put keeps a content, making room for it if need be.

@@ -2,10 +2,12 @@ package undo
 
 import "coder/internal/undo/blob"
 
-// Store keeps the contents of files. StoreOptions say how it behaves.
+// Store keeps the contents of files. StoreOptions say how it behaves, and
+// StoreDir is what it writes to.
 type (
 	Store        = blob.Store
 	StoreOptions = blob.Options
+	StoreDir     = blob.Dir
 )
 
 // OpenStore returns the store in dir. It touches nothing: the directory is made

@@ -25,6 +25,7 @@ package undo
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"path"
@@ -81,6 +82,7 @@ type Keeper struct {
 	kept   *tree            // the tree that was put into the store last
 	open   map[string]*tree // those that calls under way began with, by name
 	warned map[string]bool
+	fault  error // of the store, at the last look
 }
 
 var _ toolrun.Keeper = (*Keeper)(nil)
@@ -142,20 +144,15 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept,
 		}
 		kept.Tree = name
 	}
-	return kept, k.commit(len(kept.Before) == 0)
+	return kept, k.commit()
 }
 
-// commit makes what was kept last. For a command that is not worth stopping for:
-// it may be the one that makes room on the disk.
-func (k *Keeper) commit(lenient bool) error {
+// commit makes what was kept last. If it does not, every file is looked at anew:
+// nobody knows what is there.
+func (k *Keeper) commit() error {
 	err := k.store.Commit()
-	if err == nil {
-		return nil
-	}
-	k.kept = nil // nobody knows whether it is there
-	if lenient {
-		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
-		return nil
+	if err != nil {
+		k.tree, k.kept = nil, nil
 	}
 	return err
 }
@@ -250,7 +247,10 @@ func (k *Keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 	if err != nil {
 		return changes, fmt.Errorf("compare files: %w", err)
 	}
-	return changes, k.commit(true)
+	if err := errors.Join(k.fault, k.commit()); err != nil { // it is done, and what was there before is kept
+		k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", head(err.Error(), maxWarning)))
+	}
+	return changes, nil
 }
 
 // Keeps reports whether a content is in the store.

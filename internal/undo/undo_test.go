@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"coder/internal/event"
+	"coder/internal/store/jsonl/faultdisk"
 	"coder/internal/tool"
 	"coder/internal/undo"
 )
@@ -714,18 +715,54 @@ func TestCallsThatTouchNoFilesCostNothing(t *testing.T) {
 	}
 }
 
-// The store cannot be written: a call with known targets does not run, a
-// command does, and someone says so.
+// The store cannot be written: nothing runs that could not be undone. Once it
+// can, what is kept is all there, whatever was thought to be before.
 func TestStoreThatCannotBeWritten(t *testing.T) {
 	w := newWorld(t)
 	w.put("a", "a0")
+	was := w.tree()
 	w.must(os.WriteFile(w.data, nil, 0o644))
-	if _, err := w.keeper.Keep(w.ctx, []tool.Effect{{Kind: tool.Write, Target: "a"}}); err == nil {
-		t.Error("Keep succeeded")
+	for _, effects := range [][]tool.Effect{{{Kind: tool.Write, Target: "a"}}, {{Kind: tool.Exec, Target: "sh"}}, nil} {
+		if _, err := w.keeper.Keep(w.ctx, effects); err == nil {
+			t.Errorf("Keep of %v succeeded", effects)
+		}
 	}
+	w.must(os.Remove(w.data))
 	c := w.shell("t", func() { w.put("a", "a1") })
-	if len(c) != 1 || !c[0].Before.Lost || len(w.warned) == 0 {
+	if len(c) != 1 || c[0].Before.Lost {
 		t.Errorf("changes = %+v, warned %q", c, w.warned)
+	}
+	w.undo("all")
+	w.wantTree(was)
+}
+
+// Whatever fails while a store is written to, and however, what the call would
+// overwrite is not taken for kept, now or later.
+func TestStoreOnADiskThatFails(t *testing.T) {
+	for _, effects := range [][]tool.Effect{{{Kind: tool.Write, Target: "a"}}, {{Kind: tool.Exec, Target: "sh"}}} {
+		for _, how := range []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE, syscall.EROFS} {
+			for at, refused := 1, 0; ; at++ {
+				disk := &faultdisk.Disk{At: at, Err: how, Short: at%2 == 0}
+				w := newWorld(t)
+				w.so.On, w.so.NoSync = disk.Below, false
+				w.restart()
+				w.put("a", "a0")
+				was := w.tree()
+				_, err := w.keeper.Keep(w.ctx, effects)
+				if err == nil && refused < 5 {
+					t.Fatalf("only %d operations can fail: %q", refused, disk.Log())
+				}
+				if err == nil {
+					break
+				}
+				if refused++; !errors.Is(err, how) {
+					t.Errorf("operation %d fails with %v, want %v", at, err, how)
+				}
+				w.shell("t", func() { w.put("a", "a1") })
+				w.undo("all")
+				w.wantTree(was)
+			}
+		}
 	}
 }
 

@@ -1,17 +1,33 @@
 // Package whole writes a file whole or not at all: whoever reads it meanwhile,
 // or after a crash, finds the old content or the new, never a part.
+//
+// What a killed process was writing stays beside its place under a name that
+// begins with [Prefix]. Whoever writes so holds the directory for as long, so
+// that [Sweep] can tell what is being written from what is left.
 package whole
 
 import (
 	"errors"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
 )
+
+// Prefix begins the names of files that are being written.
+const Prefix = ".new-"
 
 // Write replaces the content of the file at path. A new file has mode.
 func Write(path string, text []byte, mode fs.FileMode) error {
-	tmp, err := os.CreateTemp(filepath.Dir(path), ".new-*")
+	release, err := Hold(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer release()
+	tmp, err := os.CreateTemp(filepath.Dir(path), Prefix+"*")
 	if err != nil {
 		return err
 	}
@@ -21,4 +37,61 @@ func Write(path string, text []byte, mode fs.FileMode) error {
 		return err
 	}
 	return os.Rename(tmp.Name(), path)
+}
+
+// Hold keeps the files that are being written in dir from being swept until it
+// is released, or this process ends however it ends.
+func Hold(dir string) (release func(), err error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	HoldOpen(f)
+	return func() { _ = f.Close() }, nil
+}
+
+// HoldOpen holds a directory that is open until it is closed. Where that cannot
+// be done nothing is swept either.
+func HoldOpen(dir *os.File) { _ = lock(dir, unix.LOCK_SH) }
+
+// Unheld reports whether nobody holds a directory that is open; nobody will then
+// before it is closed.
+func Unheld(dir *os.File) bool { return lock(dir, unix.LOCK_EX|unix.LOCK_NB) == nil }
+
+func lock(f *os.File, how int) error {
+	for {
+		if err := unix.Flock(int(f.Fd()), how); err != unix.EINTR {
+			return err
+		}
+	}
+}
+
+// Sweep removes, in directories below root, what killed processes left of files
+// they were writing. Where somebody is at work it waits for another time.
+func Sweep(root string, dirs ...string) {
+	below, err := os.OpenRoot(root)
+	if err != nil {
+		return
+	}
+	defer below.Close()
+	for _, dir := range dirs {
+		sweep(below, dir)
+	}
+}
+
+func sweep(root *os.Root, dir string) {
+	f, err := root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return
+	}
+	defer f.Close()
+	if !Unheld(f) {
+		return
+	}
+	entries, _ := f.ReadDir(-1)
+	for _, e := range entries {
+		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), Prefix) {
+			_ = root.Remove(path.Join(dir, e.Name()))
+		}
+	}
 }

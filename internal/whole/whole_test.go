@@ -1,8 +1,11 @@
 package whole_test
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
+	"syscall"
 	"testing"
 
 	"coder/internal/whole"
@@ -27,4 +30,51 @@ func TestAFileIsReplacedWholeAndNothingIsLeftBeside(t *testing.T) {
 	if err := whole.Write(filepath.Join(dir, "none", "a"), nil, 0o600); err == nil {
 		t.Error("a file was written into a folder that is not there")
 	}
+}
+
+// TestWhatKilledProcessesLeftIsSwept, but nothing that is being written, and
+// nothing that only looks like it.
+func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
+	root, outside := t.TempDir(), t.TempDir()
+	touch := func(names ...string) {
+		t.Helper()
+		for _, name := range names {
+			if err := os.WriteFile(name, nil, 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	busy, idle := filepath.Join(root, "busy"), filepath.Join(root, "idle")
+	if err := errors.Join(os.Mkdir(busy, 0o700), os.Mkdir(idle, 0o700), os.Mkdir(idle+"/.new-folder", 0o700),
+		os.Symlink(outside, root+"/out"), os.Symlink("/etc/passwd", idle+"/.new-link"), syscall.Mkfifo(root+"/pipe", 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	touch(root+"/.new-1", busy+"/.new-1", idle+"/.new-1", idle+"/.new-2", idle+"/a.new-1", outside+"/.new-1")
+	release, err := whole.Hold(busy)
+	if err != nil {
+		t.Fatal(err)
+	}
+	sweep := func() { whole.Sweep(root, ".", "busy", "idle", "out", "pipe", "none") }
+	left := func(want ...string) {
+		t.Helper()
+		for _, dir := range []string{root, busy, idle, outside} {
+			found, _ := filepath.Glob(dir + "/*.new-*")
+			for _, name := range found {
+				if !slices.Contains(want, name) {
+					t.Errorf("%s is left", name)
+				}
+			}
+		}
+		for _, name := range want {
+			if _, err := os.Lstat(name); err != nil {
+				t.Errorf("%v", err)
+			}
+		}
+	}
+	sweep()
+	left(busy+"/.new-1", idle+"/.new-folder", idle+"/.new-link", idle+"/a.new-1", outside+"/.new-1")
+	release()
+	sweep()
+	left(idle+"/.new-folder", idle+"/.new-link", idle+"/a.new-1", outside+"/.new-1")
+	whole.Sweep(filepath.Join(root, "none"), ".") // nothing to do is no trouble
 }

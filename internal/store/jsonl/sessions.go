@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/repofile"
 	"coder/internal/session"
+	"coder/internal/whole"
 )
 
 // Sessions is a [session.Store] of one file per session, <dir>/<id>.json. Use
@@ -91,8 +92,13 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	if len(text) >= wholeUpTo {
 		text, l = c.whole(true)
 	}
-	temp := filepath.Join(ss.dir, fmt.Sprintf(".%s.%d.tmp", s.ID, os.Getpid()))
-	f, err := createIn(ss.disk, ss.dir, temp)
+	release, err := ss.hold()
+	if err != nil {
+		return err
+	}
+	defer release()
+	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", whole.Prefix, s.ID, os.Getpid()))
+	f, err := ss.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
 		return err
 	}
@@ -121,17 +127,17 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	return nil
 }
 
-// createIn makes the file, and dir too if that is missing.
-func createIn(d Disk, dir, path string) (File, error) {
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_TRUNC
-	f, err := d.Open(path, flags, fileMode)
+// hold keeps the snapshot that is being written from being swept. The directory
+// is made if it is missing.
+func (ss *Sessions) hold() (release func(), err error) {
+	release, err = whole.Hold(ss.dir)
 	if !errors.Is(err, fs.ErrNotExist) {
-		return f, err
+		return release, err
 	}
-	if err := mkdirAll(d, dir); err != nil {
+	if err := mkdirAll(ss.disk, ss.dir); err != nil {
 		return nil, err
 	}
-	return d.Open(path, flags, fileMode)
+	return whole.Hold(ss.dir)
 }
 
 // Load reads the snapshot of id.

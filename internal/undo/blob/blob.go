@@ -26,6 +26,8 @@ import (
 	"sync"
 	"syscall"
 	"time"
+
+	"coder/internal/whole"
 )
 
 // DefaultQuota is how many bytes a store may take up on the disk.
@@ -42,6 +44,9 @@ type Options struct {
 	Quota  int64            // bytes on the disk; zero means [DefaultQuota]
 	NoSync bool             // do not wait for the disk
 	Now    func() time.Time // tells when a content was last of use; without it, when it was written
+
+	// On, if set, is what the store writes to instead of [Below].
+	On func(*os.Root) Dir
 }
 
 // Store is a store of contents. It is safe for concurrent use.
@@ -51,6 +56,8 @@ type Store struct {
 
 	mu      sync.Mutex        // guards the fields below
 	root    *os.Root          // nil until first needed
+	out     Dir               // the same, to write to
+	held    *os.File          // the directory of temporary files, from the first one on
 	total   int64             // bytes in objects
 	known   bool              // total has been measured
 	pending map[string]string // hash → temporary file, written but not committed
@@ -65,6 +72,9 @@ type Store struct {
 func Open(dir string, o Options) *Store {
 	if o.Quota <= 0 {
 		o.Quota = DefaultQuota
+	}
+	if o.On == nil {
+		o.On = Below
 	}
 	return &Store{dir: dir, o: o}
 }
@@ -192,17 +202,20 @@ func (s *Store) openRoot() error {
 		return nil
 	}
 	root, err := os.OpenRoot(s.dir + "/.") // a pipe of that name is no directory, and is not waited for
-	s.root = root
-	return err
+	if err != nil {
+		return err
+	}
+	s.root, s.out = root, s.o.On(root)
+	return nil
 }
 
 // make opens the store for writing, making its directories if need be, and
 // measures what is in it.
-func (s *Store) make() (*os.Root, error) {
+func (s *Store) make() (Dir, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known {
-		return s.root, nil
+		return s.out, nil
 	}
 	if err := os.MkdirAll(s.dir, dirMode); err != nil {
 		return nil, err
@@ -211,13 +224,26 @@ func (s *Store) make() (*os.Root, error) {
 		return nil, err
 	}
 	for _, dir := range []string{objects, temporary} {
-		if err := s.root.MkdirAll(dir, dirMode); err != nil {
+		if err := s.out.MkdirAll(dir, dirMode); err != nil {
 			return nil, err
 		}
 	}
+	if err := s.hold(); err != nil {
+		return nil, err
+	}
 	s.keepOutOfGit()
 	s.measure()
-	return s.root, nil
+	return s.out, nil
+}
+
+// hold keeps our temporary files from being swept.
+func (s *Store) hold() (err error) {
+	if s.held == nil {
+		if s.held, err = s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
+			whole.HoldOpen(s.held)
+		}
+	}
+	return err
 }
 
 // keepOutOfGit leaves a note for git. Where it cannot be written nothing is lost.
@@ -232,11 +258,11 @@ func (s *Store) keepOutOfGit() {
 
 // write puts content into a temporary file that Commit will give its name.
 func (s *Store) write(content io.Reader) (hash string, err error) {
-	root, err := s.make()
+	out, err := s.make()
 	if err != nil {
 		return "", err
 	}
-	f, temp, err := newTemp(root)
+	f, temp, err := newTemp(out)
 	if err != nil {
 		return "", err
 	}
@@ -245,7 +271,7 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 		err = s.enlist(hash, temp, size)
 	}
 	if err != nil {
-		_ = root.Remove(temp) // stale ones are removed later
+		_ = out.Remove(temp) // what is left is swept later
 		return "", err
 	}
 	return hash, nil
@@ -257,13 +283,13 @@ var serial struct {
 }
 
 // newTemp makes a temporary file of our own.
-func newTemp(root *os.Root) (*os.File, string, error) {
+func newTemp(out Dir) (File, string, error) {
 	for {
 		serial.Lock()
 		serial.n++
-		name := path.Join(temporary, strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(serial.n))
+		name := path.Join(temporary, whole.Prefix+strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(serial.n))
 		serial.Unlock()
-		f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		f, err := out.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, name, err
 		}
@@ -275,7 +301,7 @@ func (s *Store) enlist(hash, temp string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.has(hash) { // someone was faster
-		return s.root.Remove(temp)
+		return s.out.Remove(temp)
 	}
 	if s.total+size > s.o.Quota {
 		return ErrFull
@@ -306,7 +332,7 @@ func (s *Store) Commit() error {
 	}
 	if err != nil {
 		for _, temp := range pending {
-			_ = s.root.Remove(temp)
+			_ = s.out.Remove(temp)
 		}
 		s.known = false // measure again
 		return fmt.Errorf("keep contents: %w", err)
@@ -329,7 +355,7 @@ func (s *Store) syncFiles(pending map[string]string) error {
 	for i := range errs {
 		crew.Go(func() {
 			for name := range names {
-				errs[i] = errors.Join(errs[i], syncFile(s.root, name))
+				errs[i] = errors.Join(errs[i], s.syncFile(name))
 			}
 		})
 	}
@@ -342,11 +368,11 @@ func (s *Store) nameFiles(pending map[string]string) error {
 	dirs := make(map[string]bool)
 	for hash, temp := range pending {
 		to := place(hash)
-		err := s.root.Rename(temp, to)
+		err := s.out.Rename(temp, to)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err = s.root.MkdirAll(path.Dir(to), dirMode); err == nil {
+			if err = s.out.MkdirAll(path.Dir(to), dirMode); err == nil {
 				dirs[objects] = true
-				err = s.root.Rename(temp, to)
+				err = s.out.Rename(temp, to)
 			}
 		}
 		if err != nil {
@@ -358,7 +384,7 @@ func (s *Store) nameFiles(pending map[string]string) error {
 		return nil
 	}
 	for dir := range dirs {
-		if err := syncFile(s.root, dir); err != nil && !cannotSync(err) {
+		if err := s.syncFile(dir); err != nil && !cannotSync(err) {
 			return err
 		}
 	}
@@ -367,7 +393,7 @@ func (s *Store) nameFiles(pending map[string]string) error {
 
 // syncAll sees all that was written on the disk in one go.
 func (s *Store) syncAll() error {
-	f, err := s.root.Open(".")
+	f, err := s.out.OpenFile(".", os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -375,8 +401,8 @@ func (s *Store) syncAll() error {
 	return syncFileSystem(f)
 }
 
-func syncFile(root *os.Root, name string) error {
-	f, err := root.Open(name)
+func (s *Store) syncFile(name string) error {
+	f, err := s.out.OpenFile(name, os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
@@ -464,7 +490,10 @@ func (s *Store) Close() error {
 	if s.root == nil {
 		return nil
 	}
-	root := s.root
-	s.root, s.known = nil, false
-	return root.Close()
+	err := s.root.Close()
+	if s.held != nil {
+		err = errors.Join(err, s.held.Close())
+	}
+	s.root, s.out, s.held, s.known = nil, nil, nil, false
+	return err
 }

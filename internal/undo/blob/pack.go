@@ -8,13 +8,12 @@ import (
 	"encoding/hex"
 	"errors"
 	"io"
-	"os"
 	"sync"
 )
 
 // pack writes content to f, deflated if that helps, and returns its hash and the
 // size of what was written.
-func pack(f *os.File, content io.Reader) (hash string, size int64, err error) {
+func pack(f File, content io.Reader) (hash string, size int64, err error) {
 	in := readers.Get().(*bufio.Reader)
 	defer readers.Put(in)
 	in.Reset(content)

@@ -1,10 +1,6 @@
 package blob
 
-import (
-	"os"
-
-	"golang.org/x/sys/unix"
-)
+import "golang.org/x/sys/unix"
 
 // syncFileSystem syncs the file system that f lies on.
-func syncFileSystem(f *os.File) error { return unix.Syncfs(int(f.Fd())) }
+func syncFileSystem(f File) error { return unix.Syncfs(int(f.Fd())) }

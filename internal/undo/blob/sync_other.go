@@ -2,10 +2,7 @@
 
 package blob
 
-import (
-	"errors"
-	"os"
-)
+import "errors"
 
 // syncFileSystem cannot be had here.
-func syncFileSystem(*os.File) error { return errors.ErrUnsupported }
+func syncFileSystem(File) error { return errors.ErrUnsupported }

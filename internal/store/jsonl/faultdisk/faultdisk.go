@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"coder/internal/store/jsonl"
+	"coder/internal/undo/blob"
 )
 
 // Disk is the disk of the system, save that one operation fails. Operations are
@@ -130,6 +131,71 @@ func (f *file) Truncate(size int64) error {
 
 func (f *file) Sync() error {
 	if err := f.disk.do("sync", f.Name()); err != nil || f.disk.NoSync {
+		return err
+	}
+	return f.File.Sync()
+}
+
+// Below is the directory of a store of kept contents on this disk. What it does
+// is called "keep-open", "keep-write" and so on.
+func (d *Disk) Below(root *os.Root) blob.Dir { return kept{blob.Below(root), d} }
+
+type kept struct {
+	blob.Dir
+	disk *Disk
+}
+
+func (k kept) OpenFile(name string, flag int, mode fs.FileMode) (blob.File, error) {
+	if err := k.disk.do("keep-open", name); err != nil {
+		return nil, err
+	}
+	f, err := k.Dir.OpenFile(name, flag, mode)
+	if err != nil {
+		return nil, err
+	}
+	return &keptFile{f, k.disk, name}, nil
+}
+
+func (k kept) MkdirAll(name string, mode fs.FileMode) error {
+	if err := k.disk.do("keep-mkdir", name); err != nil {
+		return err
+	}
+	return k.Dir.MkdirAll(name, mode)
+}
+
+func (k kept) Rename(from, to string) error {
+	if err := k.disk.do("keep-rename", from); err != nil {
+		return err
+	}
+	return k.Dir.Rename(from, to)
+}
+
+func (k kept) Remove(name string) error {
+	if err := k.disk.do("keep-remove", name); err != nil {
+		return err
+	}
+	return k.Dir.Remove(name)
+}
+
+type keptFile struct {
+	blob.File
+	disk *Disk
+	name string
+}
+
+func (f *keptFile) Write(p []byte) (n int, err error) {
+	err = f.disk.do("keep-write", f.name)
+	switch {
+	case err == nil:
+		return f.File.Write(p)
+	case f.disk.Short:
+		n, _ = f.File.Write(p[:len(p)/2])
+	}
+	return n, err
+}
+
+func (f *keptFile) Sync() error {
+	if err := f.disk.do("keep-sync", f.name); err != nil || f.disk.NoSync {
 		return err
 	}
 	return f.File.Sync()
