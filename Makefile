@@ -73,9 +73,10 @@ tools: ## build the pinned linter, and install the language servers that tests d
 	$(TOOL) staticcheck -version
 	$(GO) install golang.org/x/tools/gopls@v0.23.0
 	-npm install -g pyright typescript-language-server typescript@5 bash-language-server
-	-npm install -g --prefix "$${HOME}/.local/share/typescript7" typescript@7 && echo 'TypeScript 7: put $(HOME)/.local/share/typescript7/bin on the PATH before other TypeScripts'
+	-npm install -g --prefix "$${HOME}/.local/share/typescript7" typescript@7
+	-python3 -m venv "$${HOME}/.local/share/pylsp" && "$${HOME}/.local/share/pylsp/bin/pip" install -q 'python-lsp-server[pyflakes]'
 	-rustup component add rust-analyzer
-	@command -v clangd >/dev/null || echo 'clangd: install the package of your system'
+	@for p in clangd rg pdftotext; do command -v $$p >/dev/null || echo "$$p: install the package of your system"; done
 
 clean: ## remove what was built
 	rm -rf bin coverage.out

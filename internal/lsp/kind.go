@@ -97,6 +97,7 @@ var known = []Kind{
 	{
 		Name: "pylsp", Language: "Python", Command: []string{"pylsp"},
 		Files: pythonFiles, Markers: pythonMarkers, Install: "pip install 'python-lsp-server[all]'",
+		beyond: "the server finds only what the linters installed with it look for; python3 -m py_compile checks the syntax",
 	},
 	{
 		Name: "tsc", Language: "TypeScript", Command: []string{"tsc", "--lsp", "--stdio"},
@@ -127,6 +128,7 @@ var known = []Kind{
 		Name: "bash-language-server", Language: "shell scripts", Command: []string{"bash-language-server", "start"},
 		Files:   map[string]string{".sh": "shellscript", ".bash": "shellscript"},
 		Install: "npm install -g bash-language-server",
+		beyond:  "the server finds mistakes only where shellcheck is installed; bash -n checks the syntax",
 	},
 }
 

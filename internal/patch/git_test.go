@@ -95,6 +95,75 @@ func TestGitAppliesEveryDiffWePrint(t *testing.T) {
 	}
 }
 
+// TestGitAppliesWhatIsMoreThanLines is about names, modes and files of nothing.
+func TestGitAppliesWhatIsMoreThanLines(t *testing.T) {
+	needGit(t)
+	names := []string{"f", "a b", "tab\tbed", `back\slash`, `q"uote`, "ü", "nb\u00a0sp", "del\x7f", "bad\xff", "end ", "d/e b/f", "new\nline", "\u202eright", "-", "b/a/b"}
+	tried := 0
+	for _, name := range names {
+		for what, c := range map[string]patch.Change{
+			"changed":          {Path: name, Old: []byte("a\nb\n"), New: []byte("a\nc\n")},
+			"made":             {Path: name, New: []byte("a\n")},
+			"made empty":       {Path: name, New: []byte{}},
+			"deleted":          {Path: name, Old: []byte("a\n")},
+			"deleted empty":    {Path: name, Old: []byte{}},
+			"moved":            {Path: "to/" + name, From: name, Old: []byte("a\nb\n"), New: []byte("a\nb\n")},
+			"moved empty":      {Path: "to/" + name, From: name, Old: []byte{}, New: []byte{}},
+			"moved and new":    {Path: name + "2", From: name, Old: []byte("a\nb\n"), New: []byte("a\nc\n")},
+			"made to run":      {Path: name, Old: []byte("a\n"), New: []byte("a\n"), Mode: patch.Executable},
+			"moved to run":     {Path: "to/" + name, From: name, Old: []byte("a\n"), New: []byte("b\n"), Mode: patch.Executable},
+			"made, to run":     {Path: name, New: []byte("a\n"), Mode: patch.Executable},
+			"made, empty, run": {Path: name, New: []byte{}, Mode: patch.Executable},
+		} {
+			dir := t.TempDir()
+			from := name
+			if c.Old != nil {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, from)), 0o755); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(dir, from), c.Old, 0o644); err != nil {
+					t.Skip("this file system has no such names: ", err)
+				}
+			}
+			text, _, _ := c.Diff(c.Mode)
+			tried++
+			if _, err := git(t, dir, []byte(text), "apply", "-"); err != nil {
+				t.Errorf("%s %q: %v\n%s", what, name, err, text)
+				continue
+			}
+			got, err := os.ReadFile(filepath.Join(dir, c.Path))
+			if c.New == nil && !os.IsNotExist(err) || c.New != nil && (err != nil || !bytes.Equal(got, c.New)) {
+				t.Errorf("%s %q: %q, %v\n%s", what, name, got, err, text)
+			}
+			if info, err := os.Stat(filepath.Join(dir, c.Path)); c.Mode == patch.Executable && (err != nil || info.Mode()&0o111 == 0) {
+				t.Errorf("%s %q: it cannot be run\n%s", what, name, text)
+			}
+			if c.From != "" && exists(filepath.Join(dir, c.From)) {
+				t.Errorf("%s %q: the old one is still there", what, name)
+			}
+			p, err := patch.Parse(text)
+			if err != nil || len(p) != 1 {
+				t.Errorf("%s %q: we do not read it: %v\n%s", what, name, err, text)
+				continue
+			}
+			before := map[string][]byte{}
+			if c.Old != nil {
+				before[from] = c.Old
+			}
+			changes, err := p.Apply(before)
+			if err != nil || len(changes) != 1 || changes[0].Path != c.Path || changes[0].From != c.From || !bytes.Equal(changes[0].New, c.New) {
+				t.Errorf("%s %q: we make %+v of it, %v\n%s", what, name, changes, err, text)
+			}
+		}
+	}
+	t.Logf("%d diffs", tried)
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
 // TestWeApplyTheDiffsOfRealCommits takes them from this project's own history,
 // in every style git has.
 func TestWeApplyTheDiffsOfRealCommits(t *testing.T) {

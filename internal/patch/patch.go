@@ -9,9 +9,9 @@ package patch
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 )
@@ -24,29 +24,40 @@ const devNull = "/dev/null"
 // is no file on that side. Equal sides give an empty text. The diff of a file
 // that is not text only says that it differs.
 func Unified(path string, old, new []byte) (text string, added, deleted int) {
-	return unified(sideName("a/", path, old), sideName("b/", path, new), old, new)
+	return Change{Path: path, Old: old, New: new}.Diff(AsItIs)
 }
 
-// Moved is [Unified] for a file that also gets another name.
-func Moved(from, to string, old, new []byte) (text string, added, deleted int) {
-	body, added, deleted := unified(sideName("a/", from, old), sideName("b/", to, new), old, new)
-	return fmt.Sprintf("rename from %s\nrename to %s\n", nameOf(from), nameOf(to)) + body, added, deleted
+// Diff is [Unified] for a change that may also give the file another name, and
+// another mode unless that is AsItIs.
+func (c Change) Diff(mode Mode) (text string, added, deleted int) {
+	from := cmp.Or(c.From, c.Path)
+	body, added, deleted := unified(sideName("a/", from, c.Old), sideName("b/", c.Path, c.New), c.Old, c.New)
+	return c.header(from, mode) + body, added, deleted
 }
 
-// ModeLines is what stands before the diff of a file that gets another mode, or
-// is made with one that is not the usual.
-func ModeLines(path string, isNew bool, m Mode) string {
-	bits := map[Mode]string{Plain: "100644", Executable: "100755"}
-	text := fmt.Sprintf("diff --git %s %s\n", nameOf("a/"+path), nameOf("b/"+path))
+// header is what stands before a diff where its lines do not say all.
+func (c Change) header(from string, mode Mode) string {
+	bits := map[Mode]string{AsItIs: "100644", Plain: "100644", Executable: "100755"}
+	var text string
 	switch {
-	case m == AsItIs:
-		return ""
-	case isNew:
-		return text + "new file mode " + bits[m] + "\n"
-	case m == Executable:
-		return text + "old mode " + bits[Plain] + "\nnew mode " + bits[Executable] + "\n"
+	case c.Old == nil && c.New == nil:
+	case c.Old == nil && (mode == Executable || len(c.New) == 0):
+		text = "new file mode " + bits[mode] + "\n"
+	case c.New == nil && len(c.Old) == 0:
+		text = "deleted file mode " + bits[Plain] + "\n"
+	case c.Old == nil || c.New == nil:
+	case mode == Executable:
+		text = "old mode " + bits[Plain] + "\nnew mode " + bits[Executable] + "\n"
+	case mode == Plain:
+		text = "old mode " + bits[Executable] + "\nnew mode " + bits[Plain] + "\n"
 	}
-	return text + "old mode " + bits[Executable] + "\nnew mode " + bits[Plain] + "\n"
+	if from != c.Path {
+		text += fmt.Sprintf("rename from %s\nrename to %s\n", nameOf(from), nameOf(c.Path))
+	}
+	if text == "" {
+		return ""
+	}
+	return fmt.Sprintf("diff --git %s %s\n", nameOf("a/"+from), nameOf("b/"+c.Path)) + text
 }
 
 func unified(from, to string, old, new []byte) (text string, added, deleted int) {
@@ -207,12 +218,24 @@ func sideName(prefix, path string, side []byte) string {
 	return nameOf(prefix + path)
 }
 
-// nameOf is a name as it stands in a diff: quoted if it would be misread.
+// nameOf is a name as it stands in a diff: quoted as git does if it would be
+// misread.
 func nameOf(name string) string {
-	if q := strconv.Quote(name); q != `"`+name+`"` {
-		return q
+	var b strings.Builder
+	for i := range len(name) {
+		switch c := name[i]; {
+		case c == '"' || c == '\\':
+			b.WriteString(`\` + string(c))
+		case c < ' ' || c == 0x7f || c >= utf8.RuneSelf && !utf8.ValidString(name):
+			fmt.Fprintf(&b, `\%03o`, c)
+		default:
+			b.WriteByte(c)
+		}
 	}
-	return name
+	if b.Len() == len(name) && strings.TrimSpace(name) == name {
+		return name
+	}
+	return `"` + b.String() + `"`
 }
 
 // Bounds of a diff that goes to a model.

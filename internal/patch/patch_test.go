@@ -26,7 +26,7 @@ func TestUnified(t *testing.T) {
 		{"deleted", "f", []byte("a\n"), nil, "--- a/f\n+++ /dev/null\n@@ -1,1 +0,0 @@\n-a\n", 0, 1},
 		{"lines that look like names", "f", []byte("-- x\n"), []byte("++ y\n"), "--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n--- x\n+++ y\n", 1, 1},
 		{"no final newline", "f", []byte("a"), []byte("a\n"), "--- a/f\n+++ b/f\n@@ -1,1 +1,1 @@\n-a\n\\ No newline at end of file\n+a\n", 1, 1},
-		{"odd name", "a\nb\x1b", []byte("a\n"), []byte("b\n"), "--- \"a/a\\nb\\x1b\"\n+++ \"b/a\\nb\\x1b\"\n@@ -1,1 +1,1 @@\n-a\n+b\n", 1, 1},
+		{"odd name", "a\nb\x1b", []byte("a\n"), []byte("b\n"), "--- \"a/a\\012b\\033\"\n+++ \"b/a\\012b\\033\"\n@@ -1,1 +1,1 @@\n-a\n+b\n", 1, 1},
 		{"binary", "f", []byte("a\x00"), []byte("b\n"), "Binary files a/f and b/f differ\n", 0, 0},
 	} {
 		t.Run(tc.name, func(t *testing.T) {

@@ -269,7 +269,7 @@ func TestWrite(t *testing.T) {
 			if got := get(t, dir+"/d/f"); got != tc.want || o.Operation != tc.op || o.Size != len(tc.want) {
 				t.Errorf("file %q, result %+v", got, o)
 			}
-			if (o.Diff == "") != (o.Additions+o.Deletions == 0) {
+			if (o.Diff == "") != (o.Operation == "unchanged") || strings.Contains(o.Diff, "@@") != (o.Additions+o.Deletions > 0) {
 				t.Errorf("diff %q with +%d -%d", o.Diff, o.Additions, o.Deletions)
 			}
 		})

@@ -197,15 +197,11 @@ func (s *changeSet) add(c patch.Change) error {
 		return fmt.Errorf("%s: the patch holds a NUL byte; this tool writes text", c.Path)
 	}
 	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
-	var diff string
+	diff, added, deleted := c.Diff(s.newMode(c))
+	f.Additions, f.Deletions = added, deleted
 	switch {
 	case c.From != "":
 		f.Operation = "moved"
-		diff, f.Additions, f.Deletions = patch.Moved(c.From, c.Path, c.Old, c.New)
-	default:
-		diff, f.Additions, f.Deletions = patch.Unified(c.Path, c.Old, c.New)
-	}
-	switch {
 	case c.New == nil:
 		f.Operation = "deleted"
 	case c.Old == nil:
@@ -223,21 +219,19 @@ func (s *changeSet) add(c patch.Change) error {
 	if c.New == nil && s.modes[c.Path]&fs.ModeSymlink != 0 {
 		f.Note = "it was a link; what it pointed to is still there"
 	}
-	diff = s.modeLines(c) + diff
 	s.changes, s.files = append(s.changes, c), append(s.files, f)
 	s.diff.WriteString(diff)
 	s.added, s.deleted = s.added+f.Additions, s.deleted+f.Deletions
 	return nil
 }
 
-// modeLines is what a diff says of a mode that changes.
-func (s *changeSet) modeLines(c patch.Change) string {
+// newMode is the mode that a change gives the file, AsItIs if it has it.
+func (s *changeSet) newMode(c patch.Change) patch.Mode {
 	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
-	switch {
-	case c.New == nil, c.Old != nil && executable(was, c.Mode) == was, c.Old == nil && c.Mode != patch.Executable:
-		return ""
+	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
+		return patch.AsItIs
 	}
-	return patch.ModeLines(c.Path, c.Old == nil, c.Mode)
+	return c.Mode
 }
 
 // executable is a mode with the right to run the file given to those who may
