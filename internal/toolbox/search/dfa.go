@@ -123,7 +123,10 @@ func (a *automaton) find(ctx context.Context, data []byte, list []span, limit in
 }
 
 // match reports whether a line matches.
-func (a *automaton) match(line []byte) bool {
+func (a *automaton) match(line []byte) bool { return a.matchAt(line) >= 0 }
+
+// matchAt is where in a line it is first known to match, -1 if it does not.
+func (a *automaton) matchAt(line []byte) int {
 	s := a.start
 	for i := 0; i < len(line); {
 		to, size := a.step(s, line[i]), 1
@@ -133,12 +136,15 @@ func (a *automaton) match(line []byte) bool {
 			to = a.stepWide(s, r)
 		}
 		if to == matched {
-			return true
+			return i
 		}
 		s = to
 		i += size
 	}
-	return a.step(s, '\n') == matched
+	if a.step(s, '\n') == matched {
+		return len(line)
+	}
+	return -1
 }
 
 // step is where a byte leads from a state.

@@ -143,6 +143,8 @@ func widen(pattern string) (string, error) {
 				i += end + 1
 				continue
 			}
+		case class > 0 && c == '&' && strings.HasPrefix(pattern[i:], "&&"):
+			return "", errors.New("&& in brackets means what two classes share in some dialects and itself in others: write the class out, or & once")
 		case class > 0 && c == ']' && i > class:
 			class = 0
 		case class == 0 && c == '[':
@@ -202,12 +204,42 @@ func explain(err error) error {
 		what = "a backreference"
 	case s.Expr == "(?>" || s.Code == syntax.ErrInvalidRepeatOp && strings.HasSuffix(s.Expr, "+"):
 		what = "an atomic or possessive part"
+	case s.Code == syntax.ErrMissingParen || s.Code == syntax.ErrUnexpectedParen:
+		return fmt.Errorf(`pattern: %w (a plain ( or ) is written \( or \))`, err)
+	case s.Code == syntax.ErrMissingBracket:
+		return fmt.Errorf(`pattern: %w (a plain [ is written \[)`, err)
+	case s.Code == syntax.ErrInvalidEscape && elsewhere[s.Expr] != "":
+		return fmt.Errorf("pattern: %w (write %s)", err, elsewhere[s.Expr])
+	case s.Code == syntax.ErrInvalidCharRange && strings.HasPrefix(s.Expr, `\p{`):
+		return fmt.Errorf(`pattern: %w (classes are such as \p{L}, \p{Lu} or \p{Han})`, err)
+	case s.Code == syntax.ErrInvalidPerlOp && strings.HasPrefix(s.Expr, "(?"):
+		return fmt.Errorf("pattern: %w (the flags are i, m, s and U; there are no comments and no free spacing)", err)
 	case s.Code == syntax.ErrMissingRepeatArgument:
 		return fmt.Errorf(`pattern: %w (a plain %s is written \%s)`, err, s.Expr, s.Expr)
 	default:
 		return fmt.Errorf("pattern: %w", err)
 	}
 	return fmt.Errorf("pattern: %s (%s) is not served: the syntax is RE2", what, s.Expr)
+}
+
+// elsewhere is what to write for the escapes of other dialects.
+var elsewhere = map[string]string{
+	`\u`: `\x{1F600} with the number of the character, or the character itself`, `\U`: `\x{1F600} with the number of the character, or the character itself`,
+	`\h`: `[ \t]`, `\R`: "one of the lines; a search goes line by line", `\Z`: "$", `\e`: `\x1b`, `\K`: "the whole pattern without it", `\G`: "^",
+	`\X`: ".", `\N`: ".", `\y`: `\b`, `\m`: `\b`, `\M`: `\b`, `\l`: "[a-z]", `\i`: `\w`, `\k`: "the text of the group again; there are no backreferences", `\g`: "the text of the group again; there are no backreferences",
+}
+
+// matchesAnything reports whether something in a pattern would match every
+// character, line ends too: (?s:.) or [\s\S].
+func matchesAnything(re *syntax.Regexp) bool {
+	all := re.Op == syntax.OpCharClass && len(re.Rune) == 2 && re.Rune[0] == 0 && re.Rune[1] == unicode.MaxRune
+	return all || re.Op == syntax.OpAnyChar || slices.ContainsFunc(re.Sub, matchesAnything)
+}
+
+// namesBeyondASCII reports whether a pattern names characters beyond ASCII one
+// by one.
+func namesBeyondASCII(re *syntax.Regexp) bool {
+	return re.Op == syntax.OpLiteral && slices.ContainsFunc(re.Rune, func(r rune) bool { return r >= 0x80 }) || slices.ContainsFunc(re.Sub, namesBeyondASCII)
 }
 
 // spansLines reports whether a pattern names a line break of its own accord.

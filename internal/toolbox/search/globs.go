@@ -131,7 +131,7 @@ func inTree(ws *workspace.Workspace, base, item string) (string, error) {
 func items(text string) (list []string) {
 	depth, from := 0, 0
 	cut := func(to int) {
-		if item := strings.TrimSpace(text[from:to]); item != "" {
+		if item := unwrapped(strings.TrimSpace(text[from:to])); item != "" {
 			list = append(list, item)
 		}
 		from = to + 1
@@ -147,13 +147,31 @@ func items(text string) (list []string) {
 		}
 	}
 	cut(len(text))
+	for _, sep := range []string{"|", ";"} {
+		if parts := strings.Split(text, sep); len(list) == 1 && len(parts) > 1 && !slices.ContainsFunc(parts, func(p string) bool { return !strings.Contains(p, "*") }) {
+			return items(strings.Join(parts, ","))
+		}
+	}
 	if len(list) == 1 {
 		fields := strings.Fields(text)
 		if !slices.ContainsFunc(fields, func(f string) bool { return !strings.ContainsAny(f, "*!") }) {
+			for i := range fields {
+				fields[i] = unwrapped(fields[i])
+			}
 			return fields
 		}
 	}
 	return list
+}
+
+// unwrapped is a glob without the quotes of a shell.
+func unwrapped(item string) string {
+	for _, q := range []string{`"`, `'`} {
+		if s, ok := strings.CutPrefix(item, q); ok && strings.HasSuffix(s, q) {
+			return strings.TrimSuffix(s, q)
+		}
+	}
+	return item
 }
 
 // readings are the patterns that a glob may stand for: itself; with brackets

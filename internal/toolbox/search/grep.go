@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"regexp"
 	"strings"
 
 	"coder/internal/tool"
@@ -124,7 +125,9 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 		return tool.Result{}, s.named
 	}
 	r := s.result()
-	r.Note = a.note(s, info.IsDir())
+	if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
+		r.Note = a.literally(ctx, s)
+	}
 	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
 	if a.mode() == modeFiles || a.mode() == modeCount {
 		summary = tool.Count(r.Files, "file", "files")
@@ -135,7 +138,13 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 // note says what may be wrong with a search that found nothing.
 func (a grepArgs) note(s *searcher, dir bool) string {
 	switch {
-	case len(s.files) > 0 || len(s.binary) > 0 || !dir:
+	case len(s.foreign) > 0 && !s.cut:
+		return fmt.Sprintf("characters beyond ASCII are not found in files that are not UTF-8: %s; iconv -f ENCODING -t UTF-8 FILE | grep finds them", strings.Join(s.foreign, ", "))
+	case s.found():
+		return ""
+	case s.m.dotAll:
+		return "a search goes line by line: nothing in the pattern matches a line end. Search for one of the lines, with context for those around it"
+	case !dir:
 		return ""
 	case s.searched == 0 && a.Include != "":
 		return fmt.Sprintf("include %q names no file that is searched there", a.Include)
@@ -145,6 +154,35 @@ func (a grepArgs) note(s *searcher, dir bool) string {
 		return `\| is a plain |; alternatives are written a|b`
 	}
 	return ""
+}
+
+// literally says where the pattern stands as a text, if it does: somebody who
+// searches for foo(x) may well mean just that.
+func (a grepArgs) literally(ctx context.Context, s *searcher) string {
+	quoted := regexp.QuoteMeta(a.Pattern)
+	if quoted == a.Pattern {
+		return ""
+	}
+	m, err := newMatcher(quoted, a.IgnoreCase)
+	if err != nil {
+		return ""
+	}
+	as := &searcher{ws: s.ws, m: m, include: s.include, kind: s.kind, base: s.base, limit: 1, size: s.size, hides: s.hides}
+	if s.size == maxNamedFile {
+		as.one(ctx, s.base)
+	} else {
+		as.all(ctx)
+	}
+	if r := as.result(); len(r.Matches) > 0 {
+		return fmt.Sprintf("nothing matches it as a regular expression, but it stands as a text in %s; escape it: %s", place(r.Matches[0]), quoted)
+	}
+	return ""
+}
+
+// place is the file and line of a match as it is shown.
+func place(match string) string {
+	parts := strings.SplitN(match, ":", 3)
+	return strings.Join(parts[:min(len(parts), 2)], ":")
 }
 
 // mode is what to tell of a match; one of its values has a second name.

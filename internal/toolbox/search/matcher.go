@@ -17,6 +17,8 @@ type matcher struct {
 	finders []*finder // of what a match must hold; none if that is of no help
 	strange bool      // they are not for text with ſ or the Kelvin sign
 	returns bool      // the carriage return before a line feed is to be seen
+	beyond  bool      // characters beyond ASCII are named
+	dotAll  bool      // something in it would match line ends too
 	spare   sync.Pool // of automatons
 }
 
@@ -25,7 +27,7 @@ func newMatcher(pattern string, ignoreCase bool) (*matcher, error) {
 	if err != nil {
 		return nil, err
 	}
-	m := &matcher{returns: namesReturn(tree)}
+	m := &matcher{returns: namesReturn(tree), beyond: namesBeyondASCII(tree), dotAll: matchesAnything(tree)}
 	if m.prog, err = syntax.Compile(tree); err != nil {
 		return nil, fmt.Errorf("pattern: %w", err)
 	}
@@ -44,6 +46,13 @@ func (m *matcher) lines(ctx context.Context, data []byte, limit int) []span {
 		return a.find(ctx, data, nil, limit)
 	}
 	return m.byNeed(ctx, a, data, limit)
+}
+
+// at is about where in a line that matches it does so.
+func (m *matcher) at(line []byte) int {
+	a := m.spare.Get().(*automaton)
+	defer m.spare.Put(a)
+	return max(a.matchAt(line), 0)
 }
 
 // byNeed looks at lines that hold what a match needs.

@@ -12,6 +12,7 @@ type printer struct {
 	path    string
 	data    []byte // the file, with plain line ends
 	context int
+	at      func(line []byte) int // where a matching line does so
 
 	out    []string // of the current match
 	size   int      // bytes written
@@ -33,7 +34,7 @@ func (p *printer) print(lines []span) (h hits) {
 		}
 		p.advance(l.from)
 		p.before(l)
-		p.line(p.number, ":", l)
+		p.line(p.number, ":", l, p.at)
 		p.after(l, next)
 		h, p.out = append(h, p.out), nil
 	}
@@ -58,7 +59,7 @@ func (p *printer) before(l span) {
 		p.out = append(p.out, "--")
 	}
 	for i := len(above) - 1; i >= 0; i-- {
-		p.line(p.number-1-i, "-", above[i])
+		p.line(p.number-1-i, "-", above[i], nil)
 	}
 }
 
@@ -74,29 +75,43 @@ func (p *printer) after(l span, next int) {
 			end = at + i
 		}
 		number++
-		p.line(number, "-", span{at, end})
+		p.line(number, "-", span{at, end}, nil)
 		at = end + 1
 	}
 }
 
-func (p *printer) line(number int, mark string, l span) {
-	s := fmt.Sprintf("%s%s%d%s%s", p.path, mark, number, mark, shorten(p.data[l.from:l.to]))
+func (p *printer) line(number int, mark string, l span, at func(line []byte) int) {
+	text := p.data[l.from:l.to]
+	place := 0
+	if at != nil && len(text) > maxLineText {
+		place = at(text)
+	}
+	s := fmt.Sprintf("%s%s%d%s%s", p.path, mark, number, mark, shorten(text, place))
 	p.out = append(p.out, s)
 	p.size += len(s) + 1
 	p.last = number
 }
 
-// shorten makes a line valid UTF-8 of bearable length.
-func shorten(b []byte) string {
+// shorten makes a line valid UTF-8 of bearable length, with what is at a place
+// in it.
+func shorten(b []byte, place int) string {
 	if len(b) <= maxLineText {
 		return strings.ToValidUTF8(string(b), "\ufffd")
 	}
-	end := 0
+	from := 0
+	if place > maxLineText*3/4 {
+		for from = place - maxLineText/2; from > 0 && !utf8.RuneStart(b[from]); from-- {
+		}
+	}
+	end := from
 	for n := 0; n < maxLineText && end < len(b); n++ {
 		_, size := utf8.DecodeRune(b[end:])
 		end += size
 	}
-	s := strings.ToValidUTF8(string(b[:end]), "\ufffd")
+	s := strings.ToValidUTF8(string(b[from:end]), "\ufffd")
+	if from > 0 {
+		s = "…" + s
+	}
 	if end < len(b) {
 		s += "…"
 	}

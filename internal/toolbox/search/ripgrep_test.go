@@ -210,7 +210,7 @@ func TestPatternsThatAreNotServed(t *testing.T) {
 		`foo(?=bar)`: "lookaround", `foo(?!bar)`: "lookaround", `(?<=a)b`: "lookaround", `(?<!a)b`: "lookaround",
 		`(a)\1`: "backreference", `a++b`: "possessive", `(?>a)`: "atomic",
 		`\<word\>`: "word boundary", `a{,3}`: "{0,n}", `*.go`: `\*`, `(`: "missing", `[a`: "missing",
-		``: "empty",
+		``: "empty", `foo(`: `\(`, `a)`: `\)`, `a[`: `\[`, `\u00e9`: `\x{`, `a\Z`: "$", `a\hb`: `[ \t]`, `\p{Script=Han}`: `\p{Han}`, `(?x)a`: "flags", `[a-z&&[^b]]`: "&&",
 	} {
 		args, err := json.Marshal(map[string]any{"pattern": pattern})
 		if err != nil {
@@ -235,7 +235,7 @@ func TestIncludes(t *testing.T) {
 		want          []string
 	}{
 		{"", "*.ts", ts}, {"", "**/*.ts", ts}, {"", ".ts", ts}, {"", "*.ts,*.tsx", both}, {"", "*.ts, *.tsx", both}, {"", "*.ts *.tsx", both},
-		{"", "{*.ts,*.tsx}", both}, {"", "*.{ts,tsx}", both}, {"", "!*.ts", missingFrom(all, ts)}, {"", "*.ts,!sub/**", []string{"a.ts", "my file.ts", "other/sub/g.ts"}},
+		{"", "*.ts|*.tsx", both}, {"", "*.ts;*.tsx", both}, {"", `"*.ts","*.tsx"`, both}, {"", "'*.ts'", ts}, {"", "{*.ts,*.tsx}", both}, {"", "*.{ts,tsx}", both}, {"", "!*.ts", missingFrom(all, ts)}, {"", "*.ts,!sub/**", []string{"a.ts", "my file.ts", "other/sub/g.ts"}},
 		{"", "./sub/*.ts", []string{"sub/d.ts"}}, {"", "sub/*.ts", []string{"sub/d.ts"}}, {"", "/sub/*.ts", []string{"sub/d.ts"}}, {"", `sub\*.ts`, []string{"sub/d.ts"}},
 		{"", dir + "/sub/*.ts", []string{"sub/d.ts"}}, {"", dir + "/**/*.go", []string{"c.go", "sub/e.go"}}, {"", dir + "/c.go", []string{"c.go"}},
 		{"", "sub/", append([]string{"other/sub/g.ts"}, below...)}, {"", "sub", append([]string{"other/sub/g.ts"}, below...)}, {"", "sub/**", below}, {"", "sub/in", []string{"sub/in/f.ts"}},
@@ -311,6 +311,8 @@ func TestTypesAndModes(t *testing.T) {
 		`{"pattern":"hello","type":"go"}`:                                      "main.go:4:\thello()|util/hello.go:3:// Hello says hello.",
 		`{"pattern":"hello","type":"golang","output_mode":"files"}`:            "main.go|util/hello.go",
 		`{"pattern":"hello","path":"deep","output_mode":"count"}`:              "deep/er/and/er/f:2",
+		`{"pattern":"hello ts","type":"tsx"}`:                                  "lib.ts:1:hello ts",
+		`{"pattern":"hello (ts|make)","type":"ts, make"}`:                      "Makefile:1:hello make|lib.ts:1:hello ts",
 		`{"pattern":"hello","type":"makefile"}`:                                "Makefile:1:hello make",
 		`{"pattern":"package","type":"go","output_mode":"files_with_matches"}`: "main.go|util/hello.go|util/hello_test.go",
 	} {
@@ -355,5 +357,68 @@ func TestSearchInAnAddedTree(t *testing.T) {
 	}
 	if o := must(t, tools, "grep", `{"pattern":"needle"}`); o.Count != 0 {
 		t.Errorf("a search of the workspace looked elsewhere: %q", o.Matches)
+	}
+}
+
+// "Nothing found" is the whole truth, or says what is not.
+func TestNothingFoundSaysWhatWasNotLookedAt(t *testing.T) {
+	tools, _ := open(t, map[string]string{
+		"latin.txt": "caf\xe9 gr\xfc\xdfe\n", "a.go": "func f(a, b int) {\n\treturn x[i]\n}\n", "plain.txt": "other\n", "sub/b.txt": "what? (yes)\n",
+	})
+	for args, want := range map[string]string{
+		`{"pattern":"café"}`:                                 "latin.txt",
+		`{"pattern":"caf\\x{e9}","path":"latin.txt"}`:        "not UTF-8",
+		`{"pattern":"func f(a, b int)"}`:                     "a.go:1; escape it: func f\\(a, b int\\)",
+		`{"pattern":"x[i]","path":"a.go"}`:                   "a.go:2",
+		`{"pattern":"what? (yes)"}`:                          "sub/b.txt:1",
+		`{"pattern":"func[\\s\\S]*return","path":"a.go"}`:    "line by line",
+		`{"pattern":"(?s)func.*return"}`:                     "line by line",
+		`{"pattern":"func(.|\\n)*return","include":"*.txt"}`: "line by line",
+		`{"pattern":"nowhere (at) all"}`:                     "",
+		`{"pattern":"caf"}`:                                  "",
+		`{"pattern":"other"}`:                                "",
+	} {
+		o, err := call(t, tools, "grep", args)
+		if err != nil && strings.Contains(err.Error(), "line by line") {
+			continue
+		}
+		if err != nil || (o.Note == "") != (want == "") || !strings.Contains(o.Note, want) {
+			t.Errorf("grep %s says %q, %v; want %q", args, o.Note, err, want)
+		}
+	}
+}
+
+func TestGrepInTextWithoutAMark(t *testing.T) {
+	tools, _ := open(t, map[string]string{
+		"le": inUTF16("Hello größe\r\nzweite\n", little, ""), "be": inUTF16("Hello größe\nzweite\n", big, ""), "odd": "H\x00e\x00l\x00l\x00o", "zeros": strings.Repeat("\x00", 100) + "Hello",
+	})
+	for pattern, want := range map[string][]string{"größe$": {"be:1", "le:1"}, "zweite": {"be:2", "le:2"}, "Hello": {"be:1", "le:1"}} {
+		if got := places(must(t, tools, "grep", fmt.Sprintf(`{"pattern":%q}`, pattern))); !slices.Equal(got, want) {
+			t.Errorf("grep %s = %q, want %q", pattern, got, want)
+		}
+	}
+}
+
+func TestALongLineIsShownWhereItMatches(t *testing.T) {
+	long := strings.Repeat("ä", 9000)
+	tools, _ := open(t, map[string]string{"a": long + "needle" + long + "\n", "b": "needle" + long + "\n", "c": long + "needle\n"})
+	o := must(t, tools, "grep", `{"pattern":"ne+dle"}`)
+	for _, m := range o.Matches {
+		if !strings.Contains(m, "needle") || strings.Contains(m, "\ufffd") || len([]rune(m)) > 600 {
+			t.Errorf("%.80s… (%d bytes)", m, len(m))
+		}
+	}
+	if len(o.Matches) != 3 {
+		t.Errorf("%d matches", len(o.Matches))
+	}
+}
+
+func TestCountIsOfLines(t *testing.T) {
+	tools, _ := open(t, map[string]string{"a": "x\nx\n", "b": "x\n", "c": "y\n"})
+	if o := must(t, tools, "grep", `{"pattern":"x","output_mode":"count"}`); o.Count != 3 || o.Files != 2 {
+		t.Errorf("%+v", o)
+	}
+	if o := must(t, tools, "grep", `{"pattern":"x","output_mode":"count","max_matches":1}`); o.Count != 2 || !o.Truncated {
+		t.Errorf("%+v", o)
 	}
 }

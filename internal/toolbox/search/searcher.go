@@ -10,8 +10,10 @@ import (
 	"runtime"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
+	"unicode/utf8"
 
 	"coder/internal/workspace"
 )
@@ -38,7 +40,8 @@ type searcher struct {
 	large      int
 	binary     []string // files that match and are not text
 	unreadable []string
-	cut        bool // not everything was looked at
+	foreign    []string // files in whose encoding not all that the pattern names can be found
+	cut        bool     // not everything was looked at
 }
 
 // wanted reports whether a file, as seen from the base, is to be searched.
@@ -57,6 +60,9 @@ func (s *searcher) one(ctx context.Context, name string) {
 	var h hits
 	if err == nil {
 		h, err = s.search(ctx, name, data)
+		if s.isForeign(data, err) {
+			s.foreign = []string{name}
+		}
 	}
 	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
 		err = fmt.Errorf("%s: %w", name, err)
@@ -71,9 +77,10 @@ type job struct {
 }
 
 type finding struct {
-	path string
-	hits hits
-	err  error
+	path    string
+	hits    hits
+	foreign bool
+	err     error
 }
 
 // all searches every file below the base. Files are handed out in order, so
@@ -149,14 +156,18 @@ func (j *job) add(ctx context.Context, s *searcher, name string, data []byte, er
 	if err == nil && ctx.Err() == nil {
 		h, err = s.search(ctx, name, data)
 	}
-	if h != nil || err != nil {
-		j.found = append(j.found, finding{name, h, err})
+	foreign := s.isForeign(data, err)
+	if h != nil || err != nil || foreign {
+		j.found = append(j.found, finding{name, h, foreign, err})
 	}
 }
 
 func (s *searcher) gather(jobs []*job) {
 	for _, j := range jobs {
 		for _, f := range j.found {
+			if f.foreign {
+				s.foreign = noted(s.foreign, f.path)
+			}
 			switch {
 			case errors.Is(f.err, workspace.ErrTooLarge):
 				s.large++
@@ -165,11 +176,22 @@ func (s *searcher) gather(jobs []*job) {
 				s.binary = noted(s.binary, f.path)
 			case f.err != nil:
 				s.unreadable = noted(s.unreadable, f.path)
-			default:
+			case f.hits != nil:
 				s.files = append(s.files, f.hits)
 			}
 		}
 	}
+}
+
+// isForeign reports whether a text that was searched is in an encoding in which
+// not all that the pattern names can be found.
+func (s *searcher) isForeign(data []byte, err error) bool {
+	return err == nil && s.m.beyond && !utf8.Valid(decoded(data))
+}
+
+// found reports whether anything was.
+func (s *searcher) found() bool {
+	return len(s.binary) > 0 || slices.ContainsFunc(s.files, func(h hits) bool { return h != nil })
 }
 
 // Files that are not text are not shown.
@@ -202,7 +224,7 @@ func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, 
 	}
 	lines := s.m.lines(ctx, data, s.limit+1)
 	s.hits.Add(int64(len(lines)))
-	p := printer{path: name, data: data, context: s.context, number: 1}
+	p := printer{path: name, data: data, context: s.context, at: s.m.at, number: 1}
 	return p.print(lines), nil
 }
 
@@ -218,19 +240,28 @@ func (s *searcher) brief(name string, n int, what string) hits {
 	return hits{{name + what}}
 }
 
+// linesOf is how many matching lines a group stands for.
+func (s *searcher) linesOf(group []string) int {
+	if s.mode != modeCount || len(group) == 0 {
+		return 1
+	}
+	n, _ := strconv.Atoi(group[0][strings.LastIndexByte(group[0], ':')+1:]) // we wrote it
+	return n
+}
+
 // result is the first matches, as many as are wanted and fit.
 func (s *searcher) result() grepResult {
 	r := grepResult{OK: true, Matches: []string{}, Truncated: s.cut, TooLarge: s.large, Binary: s.binary, Unreadable: s.unreadable}
-	room := maxText
+	room, shown := maxText, 0
 	for _, h := range s.files {
 		for i, group := range h {
-			if r.Count == s.limit || room <= 0 {
+			if shown == s.limit || room <= 0 {
 				r.Truncated = true
 				return r
 			}
 			if i == 0 {
 				r.Files++
-				if s.context > 0 && r.Count > 0 {
+				if s.context > 0 && shown > 0 {
 					r.Matches = append(r.Matches, "--")
 				}
 			}
@@ -238,7 +269,8 @@ func (s *searcher) result() grepResult {
 				room -= len(line) + 1
 			}
 			r.Matches = append(r.Matches, group...)
-			r.Count++
+			shown++
+			r.Count += s.linesOf(group)
 		}
 	}
 	return r

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"slices"
@@ -9,6 +10,7 @@ import (
 
 // types are short names for kinds of files, by the endings and names they have.
 var types = map[string][]string{
+	"bazel":      {".bzl", ".bazel", "BUILD", "WORKSPACE"},
 	"bash":       {".sh", ".bash", ".bashrc", ".profile"},
 	"c":          {".c", ".h"},
 	"cpp":        {".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx", ".h", ".inl"},
@@ -52,13 +54,18 @@ var types = map[string][]string{
 var typeNames = map[string]string{
 	"sh": "bash", "shell": "bash", "c++": "cpp", "cxx": "cpp", "csharp": "cs", "golang": "go", "javascript": "js",
 	"md": "markdown", "py": "python", "rb": "ruby", "rs": "rust", "ts": "typescript", "yml": "yaml", "dockerfile": "docker",
-	"makefile": "make", "kt": "kotlin", "tf": "terraform", "htm": "html", "text": "txt",
+	"makefile": "make", "tsx": "typescript", "jsx": "js", "vue": "js", "hpp": "cpp", "cc": "cpp", "bzl": "bazel", "cjs": "js", "mjs": "js", "kt": "kotlin", "tf": "terraform", "htm": "html", "text": "txt",
 }
 
 // kind is the endings and names of a type of files; nil stands for every file.
 type kind []string
 
 func kindOf(name string) (kind, error) {
+	if first, rest, several := strings.Cut(name, ","); several {
+		k, err := kindOf(strings.TrimSpace(first))
+		more, other := kindOf(strings.TrimSpace(rest))
+		return slices.Concat(k, more), cmp.Or(err, other)
+	}
 	name = strings.ToLower(strings.TrimPrefix(name, "."))
 	if other, ok := typeNames[name]; ok {
 		name = other
