@@ -30,15 +30,16 @@ func (r *run) mayGoOn(ctx context.Context, e *event.UnkeptError) bool {
 		return false
 	}
 	answer, err := r.Person.Ask(ctx, uip.Request{
-		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Select, Purpose: uip.ConfirmRiskyAction,
 		Display: uip.Display{
 			Title: "Go on without a record?",
 			Description: fmt.Sprintf("%v. From here on nothing that is done in this session would be kept: "+
 				"it could not be undone, and after a restart nobody would know of it", e),
+			Metadata: map[string]string{uip.OnEnter: uip.Reject},
 		},
 		Options: []uip.Option{
-			{ID: uip.Approve, Label: "Yes, go on without a record", Style: uip.Danger},
 			{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true},
+			{ID: uip.Approve, Label: "Yes, go on without a record", Style: uip.Danger},
 		},
 	})
 	if err != nil || answer.Option != uip.Approve {
