@@ -24,7 +24,7 @@ type Line struct {
 // set, whose own exit code cannot tell a signal from a number.
 func (l Line) Telling() Line {
 	if l.Init {
-		l.Argv = slices.Insert(slices.Clone(l.Argv), len(l.Argv)-1, "--tell") // the last is --
+		l.Argv = slices.Insert(slices.Clone(l.Argv), 2, "--tell") // after the program and the name of the helper
 	}
 	return l
 }

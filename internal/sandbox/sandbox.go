@@ -226,7 +226,8 @@ func (s *Sandbox) line(p places) Line {
 		return Line{Argv: append(slices.Clone(s.through), "-p", profile(p))}
 	case Bubblewrap:
 		line := append(slices.Clone(s.through), bwrapArgs(p)...)
-		return Line{Argv: append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)}
+		line = append(line, helper(s.exe, order{stage: stageBwrap, places: p})...)
+		return attended(helper(s.exe, order{stage: stageOpen, argv: line})) // what bwrap starts does not always die with it
 	case Landlock:
 		return attended(helper(s.exe, order{stage: stageLandlock, places: p}))
 	default:

@@ -28,6 +28,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == starterName {
 		syscall.Exit(startAndGo(os.Args[2:]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == runnerName {
+		syscall.Exit(startAndWait(os.Args[2:]))
+	}
 	os.Exit(m.Run())
 }
 
