@@ -3,6 +3,7 @@ package patch
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 )
@@ -20,6 +21,14 @@ type Change struct {
 	// Assumed says what had to be assumed about hunks that leave it open.
 	Assumed []string
 }
+
+// NoFileError is the name of a file that a patch changes and that is not there.
+type NoFileError string
+
+func (e NoFileError) Error() string { return string(e) + ": there is no such file" }
+
+// Is makes it an [fs.ErrNotExist].
+func (e NoFileError) Is(target error) bool { return target == fs.ErrNotExist }
 
 // Names lists the files a patch speaks of, each once.
 func (p Patch) Names() (names []string) {
@@ -86,7 +95,7 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	case f.Old == "":
 		old = nil
 	case !there:
-		return c, fmt.Errorf("%s: there is no such file", f.Old)
+		return c, NoFileError(f.Old)
 	case old == nil:
 		old = []byte{}
 	}

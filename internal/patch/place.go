@@ -207,44 +207,23 @@ func (s *sheet) missing(want []Line) error {
 	if len(want) > maxShown {
 		fmt.Fprintf(&b, "\n    … %d more", len(want)-maxShown)
 	}
-	at, same := s.nearest(want)
-	if same == 0 {
+	texts, lines := make([]string, len(want)), make([]string, len(s.lines))
+	for i, l := range want {
+		texts[i] = l.Text
+	}
+	for i, l := range s.lines {
+		lines[i] = strings.TrimRight(l, "\r\n")
+	}
+	at, n, why := Nearest(lines, texts)
+	if n == 0 {
 		return errors.New(b.String() + "\nread the file again")
 	}
 	b.WriteString("\nthe nearest are:")
-	for i := at; i < min(at+len(want), at+maxShown, len(s.lines)); i++ {
-		fmt.Fprintf(&b, "\n%4d %s", i+1, short(strings.TrimRight(s.lines[i], "\r\n")))
+	for i := at; i < at+n; i++ {
+		fmt.Fprintf(&b, "\n%4d %s", i+1, short(lines[i]))
+	}
+	if why != "" {
+		b.WriteString("\n(" + why + ")")
 	}
 	return errors.New(b.String())
-}
-
-// compared is how many lines of a hunk count when the nearest place is sought.
-const compared = 50
-
-// nearest is where most of the wanted lines stand, and how many do. Lines
-// without letters or digits do not count.
-func (s *sheet) nearest(want []Line) (at, best int) {
-	want = want[:min(len(want), compared)]
-	keys := make([]string, len(want))
-	for i, l := range want {
-		if keys[i] = strings.TrimSpace(l.Text); !strings.ContainsFunc(keys[i], isWord) {
-			keys[i] = ""
-		}
-	}
-	for i := range s.lines {
-		same := 0
-		for j, k := range keys {
-			if k != "" && i+j < len(s.lines) && strings.TrimSpace(s.lines[i+j]) == k {
-				same++
-			}
-		}
-		if same > best {
-			at, best = i, same
-		}
-	}
-	return at, best
-}
-
-func isWord(r rune) bool {
-	return r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r > 127
 }

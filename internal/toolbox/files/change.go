@@ -38,9 +38,9 @@ type outcome struct {
 func (t changer[In]) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
 	var ch *change
 	f := t.Func
-	f.Plan = func(_ context.Context, in In) (plan tool.Plan, err error) {
+	f.Plan = func(ctx context.Context, in In) (plan tool.Plan, err error) {
 		if ch, err = t.change(in); err != nil {
-			return tool.Plan{}, err
+			return tool.Plan{}, t.ws.Meant(ctx, t.path(in), err)
 		}
 		return ch.plan(), nil
 	}
@@ -64,11 +64,6 @@ func (t changer[In]) change(in In) (*change, error) {
 		return nil, err
 	}
 	next, err := t.next(in, old)
-	if errors.As(err, new(absentFile)) {
-		if other := lookalike(t.ws, at); other != "" {
-			err = fmt.Errorf("%w; did you mean %s?", err, other)
-		}
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"iter"
 	"strconv"
 	"strings"
@@ -117,6 +118,9 @@ type absentFile string
 func (p absentFile) Error() string {
 	return string(p) + " does not exist; an empty old_string creates it"
 }
+
+// Is makes it an [fs.ErrNotExist].
+func (p absentFile) Is(target error) bool { return target == fs.ErrNotExist }
 
 func created(a editArgs, old []byte) (o outcome, err error) {
 	if len(old) > 0 && string(old) != bom {

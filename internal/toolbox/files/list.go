@@ -62,7 +62,7 @@ func list(ctx context.Context, ws *workspace.Workspace, a listArgs) (tool.Result
 		return tool.Result{}, err
 	}
 	if info, err := ws.Stat(at); err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, ws.Meant(ctx, a.dir(), err)
 	} else if !info.IsDir() {
 		return tool.Result{}, fmt.Errorf("%s is not a directory; read shows a file", name)
 	}

@@ -47,8 +47,11 @@ type patcher struct {
 func (t patcher) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
 	var set *changeSet
 	f := t.Func
-	f.Plan = func(_ context.Context, a patchArgs) (plan tool.Plan, err error) {
+	f.Plan = func(ctx context.Context, a patchArgs) (plan tool.Plan, err error) {
 		if set, err = t.changes(a); err != nil {
+			if missing := patch.NoFileError(""); errors.As(err, &missing) {
+				err = t.ws.Meant(ctx, string(missing), err)
+			}
 			return tool.Plan{}, err
 		}
 		return set.plan(), nil

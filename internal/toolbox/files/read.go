@@ -64,9 +64,12 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	if err != nil {
 		return tool.Result{}, err
 	}
+	if info, err := ws.Stat(at); err == nil && info.IsDir() {
+		return tool.Result{}, fmt.Errorf("%s is a directory; list shows what is in it", name)
+	}
 	f, info, err := ws.Open(at)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, ws.Meant(ctx, a.Path, err)
 	}
 	defer f.Close()
 	s := source{name: name, file: f, size: info.Size()}

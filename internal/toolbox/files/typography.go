@@ -4,29 +4,12 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"coder/internal/patch"
 )
 
-// plainForm is the character that models write for one that people's editors
-// put in its place. Each stands for exactly one, so that places in a text and
-// in its plain form can be told from each other by counting characters.
-func plainForm(r rune) rune {
-	switch r {
-	case '‘', '’', '‚', '‛', '′', '´', 'ʼ':
-		return '\''
-	case '“', '”', '„', '‟', '″', '«', '»':
-		return '"'
-	case '‐', '‑', '‒', '–', '—', '―', '−':
-		return '-'
-	case '\u00a0', '\u2007', '\u202f', '\u205f', '\u3000':
-		return ' '
-	}
-	if r >= '\u2000' && r <= '\u200a' { // spaces of all widths
-		return ' '
-	}
-	return r
-}
-
-func folded(s string) string { return strings.Map(plainForm, s) }
+// folded is a text in the characters that models write.
+func folded(s string) string { return strings.Map(patch.PlainForm, s) }
 
 // substituteFolded replaces old where it stands in text but for the forms of
 // quotes, dashes and spaces. What old and new have in common at either end
@@ -77,20 +60,4 @@ func bytesOf(s string, n int) (size int) {
 		size += w
 	}
 	return size
-}
-
-// differs names the first character in which a line of the file differs from
-// the one that was given, if it is one of those that look alike.
-func differs(have, given string) string {
-	h, g := []rune(strings.TrimSpace(have)), []rune(strings.TrimSpace(given))
-	for i := range min(len(h), len(g)) {
-		if h[i] == g[i] {
-			continue
-		}
-		if plainForm(h[i]) == plainForm(g[i]) {
-			return fmt.Sprintf("the file has %q (U+%04X) where old_string has %q (U+%04X)", h[i], h[i], g[i], g[i])
-		}
-		return ""
-	}
-	return ""
 }

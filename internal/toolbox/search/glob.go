@@ -176,7 +176,7 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		return tool.Result{}, err
 	}
 	if info, err := ws.Stat(base); err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, ws.Meant(ctx, base, err)
 	} else if !info.IsDir() {
 		return tool.Result{}, fmt.Errorf("%s is not a directory", base)
 	}

@@ -98,7 +98,7 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 	}
 	info, err := ws.Stat(at)
 	if err != nil {
-		return tool.Result{}, err
+		return tool.Result{}, ws.Meant(ctx, a.Path, err)
 	}
 	kind, err := kindOf(a.Type)
 	if err != nil {

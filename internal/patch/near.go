@@ -1,0 +1,210 @@
+package patch
+
+import (
+	"fmt"
+	"html"
+	"regexp"
+	"slices"
+	"strings"
+	"unicode"
+)
+
+const (
+	nearLines  = 8      // wanted lines that are compared
+	nearWidth  = 200    // bytes of a line that are compared
+	nearSearch = 50_000 // lines of a file that are looked at
+	nearEnough = 0.5    // how alike lines must be to be worth showing
+	landmark   = 4      // letters and digits of a line by which a place can be told
+)
+
+// Nearest is the place in the lines of a file that comes nearest to lines which
+// are not there: its first line, how many there are, and why they differ if that
+// can be told. It is zero lines long if nothing comes near.
+func Nearest(lines, wanted []string) (at, n int, why string) {
+	lines = lines[:min(len(lines), nearSearch)]
+	wanted, why = misspelt(lines, wanted)
+	all := wanted
+	wanted = wanted[:min(len(wanted), nearLines)]
+	at, score := nearest(lines, wanted)
+	if score < nearEnough*float64(len(wanted)) {
+		if at = byLandmark(lines, wanted); at < 0 {
+			return 0, 0, ""
+		}
+	}
+	if n = min(len(wanted), len(lines)-at); why == "" {
+		why = whyNot(lines[at:at+n], wanted, all)
+	}
+	return at, n, why
+}
+
+// nearest is where in lines the wanted ones match best, and how well: one
+// point for each line that is equal but for case and the space around it.
+func nearest(lines, wanted []string) (at int, best float64) {
+	want := make([]string, len(wanted))
+	for i, w := range wanted {
+		want[i] = compared(w)
+	}
+	have := make([]string, len(lines))
+	for i, l := range lines {
+		have[i] = compared(l)
+	}
+	for i := range have {
+		score := 0.0
+		for j, w := range want {
+			if i+j < len(have) {
+				score += resemblance(have[i+j], w)
+			}
+		}
+		if score > best {
+			at, best = i, score
+		}
+	}
+	return at, best
+}
+
+// compared is what of a line is compared.
+func compared(line string) string {
+	line = strings.TrimSpace(line)
+	if len(line) > nearWidth {
+		line = strings.ToValidUTF8(line[:nearWidth], "")
+	}
+	return strings.ToLower(strings.Map(PlainForm, line))
+}
+
+// resemblance compares two lines by what they have in common at both ends, from 0
+// to 1.
+func resemblance(a, b string) float64 {
+	if a == b {
+		return 1
+	}
+	short, head, tail := min(len(a), len(b)), 0, 0
+	for head < short && a[head] == b[head] {
+		head++
+	}
+	for tail < short-head && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
+	return 0.99 * float64(head+tail) / float64(max(len(a), len(b)))
+}
+
+// byLandmark is where the longest of the wanted lines that is in the file puts
+// them, -1 if none is.
+func byLandmark(lines, wanted []string) (at int) {
+	at, longest := -1, ""
+	for i, w := range wanted {
+		w = strings.TrimSpace(w)
+		if letters := len(w) - len(strings.Map(notWord, w)); letters < landmark || len(w) <= len(longest) {
+			continue
+		}
+		if j := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == w }); j >= 0 {
+			at, longest = max(j-i, 0), w
+		}
+	}
+	return at
+}
+
+func notWord(r rune) rune {
+	if unicode.IsLetter(r) || unicode.IsDigit(r) {
+		return -1
+	}
+	return r
+}
+
+// misspelt are the wanted lines as they stand in the file, if they do but for
+// the way they were written down, and what is wrong with that.
+func misspelt(lines, wanted []string) ([]string, string) {
+	given := strings.Join(wanted, "\n")
+	text := strings.Join(lines, "\n")
+	for _, way := range []struct {
+		read func(string) string
+		why  string
+	}{
+		{escapes.Replace, `line breaks, tabs, quotes or backslashes are written with a backslash before them: give them as they are`},
+		{html.UnescapeString, "characters such as < and & are written as &lt; and &amp;: give them as they are"},
+		{unnumbered, "the lines begin with their numbers, which are not in the file: leave them out"},
+		{unfenced, "the lines with ``` around it are not in the file: leave them out"},
+	} {
+		if read := strings.Trim(way.read(given), "\n"); read != strings.Trim(given, "\n") && read != "" && strings.Contains(text, read) {
+			return strings.Split(read, "\n"), way.why
+		}
+	}
+	return wanted, ""
+}
+
+var (
+	escapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`")
+	number  = regexp.MustCompile(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`)
+	fences  = regexp.MustCompile("(?m)^```.*\n?")
+)
+
+func unnumbered(s string) string { return number.ReplaceAllString(s, "") }
+func unfenced(s string) string   { return fences.ReplaceAllString(s, "") }
+
+// whyNot says why lines that come near are not the wanted ones.
+func whyNot(have, wanted, all []string) string {
+	if i := slices.IndexFunc(all, leavesOut); i >= 0 {
+		return fmt.Sprintf("%q leaves lines out: give them all, or only a part without a gap", strings.TrimSpace(all[i]))
+	}
+	space := len(have) == len(wanted)
+	for i := range min(len(have), len(wanted)) {
+		h, w := strings.TrimSpace(have[i]), strings.TrimSpace(wanted[i])
+		if why := differs(h, w); why != "" {
+			return why
+		}
+		space = space && h == w
+	}
+	if space {
+		return "only white space differs"
+	}
+	return ""
+}
+
+// leavesOut reports whether a line stands for others.
+func leavesOut(line string) bool {
+	line = strings.Trim(line, " \t/*#<>!-;{}")
+	return line == "..." || line == "…" || strings.HasPrefix(line, "... ") && (strings.HasSuffix(line, "...") || strings.Contains(line, "existing") || strings.Contains(line, "rest of"))
+}
+
+// differs names the first character in which a line of the file differs from
+// the one that was given, if that cannot be seen, or is not looked at.
+func differs(have, given string) string {
+	if have != given && strings.EqualFold(have, given) {
+		return "upper and lower case differ"
+	}
+	h, g := []rune(have), []rune(given)
+	for i := range min(len(h), len(g)) {
+		switch {
+		case h[i] == g[i]:
+			continue
+		case PlainForm(h[i]) == PlainForm(g[i]), unseen(h[i]), unseen(g[i]):
+			return fmt.Sprintf("the file has %q (U+%04X) where %q (U+%04X) was given", h[i], h[i], g[i], g[i])
+		}
+		return ""
+	}
+	return ""
+}
+
+// unseen reports whether a character is easily taken for another one.
+func unseen(r rune) bool {
+	return r < ' ' || r > unicode.MaxASCII && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+}
+
+// PlainForm is the character that models write for one that people's editors
+// put in its place. Each stands for exactly one, so that places in a text and
+// in its plain form can be told from each other by counting characters.
+func PlainForm(r rune) rune {
+	switch r {
+	case '‘', '’', '‚', '‛', '′', '´', 'ʼ':
+		return '\''
+	case '“', '”', '„', '‟', '″', '«', '»':
+		return '"'
+	case '‐', '‑', '‒', '–', '—', '―', '−':
+		return '-'
+	case '\u00a0', '\u2007', '\u202f', '\u205f', '\u3000':
+		return ' '
+	}
+	if r >= '\u2000' && r <= '\u200a' { // spaces of all widths
+		return ' '
+	}
+	return r
+}
