@@ -170,7 +170,7 @@ func (h *house) showAudit(ctx context.Context, id string) error {
 
 func auditLine(c audit.Call) []string {
 	outcome := "unknown"
-	if c.Completed != nil {
+	if c.Completed != nil && !c.Completed.Unknown {
 		if outcome = "ok"; c.Completed.IsError {
 			outcome = "failed"
 		}

@@ -97,6 +97,7 @@ type (
 		TaskID     string          `json:"taskId"`
 		Output     json.RawMessage `json:"output"` // a JSON object
 		IsError    bool            `json:"isError"`
+		Unknown    bool            `json:"unknown,omitempty"` // nobody saw how it ended
 		DurationMs int64           `json:"durationMs"`
 		Timestamp  int64           `json:"timestamp"`
 		// Changes is what the call did to files.

@@ -393,4 +393,13 @@ func (r *Report) lacks(what string) {
 }
 
 // list joins paths, in any language.
-func list(paths []string) string { return strings.Join(paths, ", ") }
+// list names each of paths once.
+func list(paths []string) string {
+	var once []string
+	for _, p := range paths {
+		if !slices.Contains(once, p) {
+			once = append(once, p)
+		}
+	}
+	return strings.Join(once, ", ")
+}

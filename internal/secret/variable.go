@@ -19,7 +19,7 @@ var (
 // harmless are variables that are named like secrets and hold none.
 var harmless = []string{
 	"PWD", "OLDPWD", "SSH_AUTH_SOCK", "GIT_ASKPASS", "SSH_ASKPASS", "SUDO_ASKPASS", "XDG_SESSION", "DESKTOP_SESSION", "GDMSESSION", "GNOME_DESKTOP_SESSION",
-	"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "AWS_DEFAULT_OUTPUT", "AWS_CONFIG_FILE", "GPG_KEY",
+	"AWS_REGION", "AWS_DEFAULT_REGION", "AWS_PROFILE", "AWS_PAGER", "AWS_DEFAULT_OUTPUT", "AWS_CONFIG_FILE", "AWS_CA_BUNDLE", "GPG_KEY",
 }
 
 // clouds begin the names of variables that give access to somebody's machines.

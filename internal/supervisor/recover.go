@@ -276,7 +276,7 @@ func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolR
 	req := th.past.requested[res.CallID]
 	return sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallCompleted{
 		CallID: res.CallID, Tool: req.Tool, Author: req.Author, TaskID: th.task,
-		Output: json.RawMessage(res.Text), IsError: true, Timestamp: s.sup.Now().UnixMilli(),
+		Output: json.RawMessage(res.Text), IsError: true, Unknown: true, Timestamp: s.sup.Now().UnixMilli(),
 	}})
 }
 

@@ -115,6 +115,11 @@ func TestACallUnderWayWhenTheProcessDiedHasAnUnknownOutcome(t *testing.T) {
 	if len(w.wrote) != 1 {
 		t.Errorf("the call ran %d times", len(w.wrote))
 	}
+	for r := range w.store.Read(t.Context(), "s", 0, event.Audit) {
+		if e, ok := r.Event.(event.ToolCallCompleted); ok && !e.Unknown {
+			t.Errorf("the audit says that it ended: %+v", e)
+		}
+	}
 	w.check()
 }
 

@@ -378,7 +378,7 @@ func (h *History) CutOff() (list []event.ToolCallCompleted) {
 			tool = redoTool
 		}
 		list = append(list, event.ToolCallCompleted{
-			CallID: id, Tool: tool, Author: user, TaskID: o.turn.ID, IsError: true,
+			CallID: id, Tool: tool, Author: user, TaskID: o.turn.ID, IsError: true, Unknown: true,
 			Output: json.RawMessage(`{"ok":false,"error":"the program ended before this was done; asking again goes on with it"}`),
 		})
 	}

@@ -26,7 +26,7 @@ func Samples() []event.Event {
 			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree",
 		},
 		event.ToolCallCompleted{
-			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, DurationMs: 12, Timestamp: 1700000000012,
+			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, Unknown: true, DurationMs: 12, Timestamp: 1700000000012,
 			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}},
 		},
 		event.MessageAdded{

@@ -68,6 +68,43 @@ func TestAnOwnerThatIsGoneBlocksNobody(t *testing.T) {
 	}
 }
 
+// held is a disk whose locks somebody holds until they were asked for so often.
+type held struct {
+	jsonl.Disk
+	asked, until int
+}
+
+func (d *held) Lock(f jsonl.File) error {
+	if d.asked++; d.asked < d.until {
+		return jsonl.ErrLocked
+	}
+	return d.Disk.Lock(f)
+}
+
+// What a killed process had just started may hold its lock a little longer. The
+// lock of one that lives is asked for once.
+func TestALockThatOutlivesItsProcessIsWaitedFor(t *testing.T) {
+	host, err := os.Hostname()
+	if err != nil {
+		t.Skip("this machine has no name")
+	}
+	dead := exec.Command("true")
+	if err := dead.Run(); err != nil {
+		t.Skip(err)
+	}
+	for pid, asked := range map[int]int{dead.Process.Pid: 3, os.Getpid(): 1} {
+		dir, disk := t.TempDir(), &held{Disk: jsonl.System, until: 3}
+		write(t, filepath.Join(dir, "a", "lock"), fmt.Sprintf(`{"pid":%d,"host":%q}`, pid, host))
+		release, err := jsonl.Open(dir, jsonl.Options{Disk: disk}).Claim(t.Context(), "a")
+		if free := asked == disk.until; (err == nil) != free || disk.asked != asked {
+			t.Errorf("process %d: asked %d times, %v", pid, disk.asked, err)
+		}
+		if err == nil {
+			_ = release()
+		}
+	}
+}
+
 // Whatever fails, and however, an Append happens whole or not at all, and the
 // store takes more when it can. A disk that did not sync is not believed again.
 func TestAppendOnADiskThatFails(t *testing.T) {

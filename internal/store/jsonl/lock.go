@@ -92,7 +92,7 @@ func takeLock(d Disk, dir, session string, me holder) (l *fileLock, used bool, e
 		return nil, false, err
 	}
 	l = &fileLock{f: f, disk: d}
-	switch err := d.Lock(f); {
+	switch err := lockSoon(d, f, me); {
 	case errors.Is(err, ErrLocked):
 		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
 		return nil, false, errors.Join(err, f.Close())
@@ -109,6 +109,23 @@ func takeLock(d Disk, dir, session string, me holder) (l *fileLock, used bool, e
 	}
 	_ = writeHolder(f, me, info.Size()) // a note for people; the lock holds without it
 	return l, info.Size() > 0, nil
+}
+
+// How often a lock is asked for that a process has which is no more.
+const (
+	lockTries = 150
+	lockPause = 20 * time.Millisecond
+)
+
+// lockSoon locks f. What a process that was killed had just started may hold the
+// lock for an instant longer than the process itself: that is waited for.
+func lockSoon(d Disk, f File, me holder) error {
+	err := d.Lock(f)
+	for i := 0; i < lockTries && errors.Is(err, ErrLocked) && readHolder(f).gone(me); i++ {
+		time.Sleep(lockPause)
+		err = d.Lock(f)
+	}
+	return err
 }
 
 // own makes the file that stands for the lock, if nobody else has it. One that
