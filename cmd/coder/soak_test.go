@@ -212,11 +212,20 @@ func (l *life) next(disturbed bool) (stdout, stderr string, code int) {
 	case question != "" && (!disturbed || l.chance.IntN(2) == 0):
 		args = l.answer(question)
 	case ended || l.chance.IntN(4) == 0:
-		args = append([]string{"-p", "-r", l.id, "and now"}, l.ask...)
+		args = append([]string{"-p", "-r", l.id, "and now"}, l.asking()...)
 	default:
-		args = append([]string{"-p", "-r", l.id}, l.ask...)
+		args = append([]string{"-p", "-r", l.id}, l.asking()...)
 	}
 	return l.process(disturbed, args...)
+}
+
+// asking is how a session that is taken up asks: now and then it does not, though
+// a question may be open.
+func (l *life) asking() []string {
+	if l.chance.IntN(6) == 0 {
+		return []string{"--auto-approve"}
+	}
+	return l.ask
 }
 
 func (l *life) answer(question string) []string {

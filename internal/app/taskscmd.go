@@ -207,8 +207,12 @@ func runRespond(ctx context.Context, env Env, fl *flags) error {
 // findQuestion finds the open question id, here or in the folder of a process
 // that waits for its answer.
 func (h *house) findQuestion(ctx context.Context, id string) (in *house, session string, q uip.Request, err error) {
-	answered := false
-	rows, err := h.allTasks(ctx, func(a uip.Response) { answered = answered || a.ID == id })
+	var closed error
+	rows, err := h.allTasks(ctx, func(a uip.Response) {
+		if a.ID == id {
+			closed = supervisor.Closed(a)
+		}
+	})
 	if err != nil {
 		return nil, "", q, err
 	}
@@ -219,8 +223,8 @@ func (h *house) findQuestion(ctx context.Context, id string) (in *house, session
 			}
 		}
 	}
-	if answered {
-		return nil, "", q, inputf("interaction %s: %v", id, supervisor.ErrAnswered)
+	if closed != nil {
+		return nil, "", q, inputf("interaction %s: %v", id, closed)
 	}
 	if place, ok := h.inbox().Where(id); ok && h.home != "" && place.Root != h.root && place.Root != h.flags.dir {
 		there := *h.flags

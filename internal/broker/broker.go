@@ -119,7 +119,7 @@ func (b *Broker) askAll(ctx context.Context, sink event.Sink, q uip.Request) (ui
 			answer.Parts = append(answer.Parts, a)
 			continue
 		case x.response == nil && q.Same(x.whole):
-			b.forget(x.whole)
+			b.Forget(x.whole)
 			return b.putAgain(ctx, sink, q, x.whole)
 		default:
 			if err := b.void(ctx, sink, x, part); err != nil {
@@ -167,7 +167,7 @@ const voided = "what the record says was asked about %s is void: it is not the c
 // void puts aside what the record says about a call: it was asked about
 // another, or as something else. A question that was open is closed.
 func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Request) error {
-	b.forget(x.whole)
+	b.Forget(x.whole)
 	text := fmt.Sprintf(voided, q.Display.Title)
 	if x.response == nil {
 		a := refusal(x.whole, Itself, text)
@@ -178,8 +178,8 @@ func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Re
 	return record(ctx, sink, q.TaskID, Itself, event.Notice{Level: event.Warn, Text: text})
 }
 
-// forget drops what is known of a question that is open, for all its calls.
-func (b *Broker) forget(asked uip.Request) {
+// Forget drops what is known of a question that is open, for all its calls.
+func (b *Broker) Forget(asked uip.Request) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	maps.DeleteFunc(b.past, func(_ string, x exchange) bool { return x.response == nil && x.whole.ID == asked.ID })

@@ -27,8 +27,9 @@ func (s *Supervisor) notary(sessionID string) *seal.Notary {
 // ErrAnswered reports a question that has its answer.
 var ErrAnswered = errors.New("it is answered already")
 
-// ErrWithdrawn reports a question whose task has ended without an answer.
-var ErrWithdrawn = errors.New("it was withdrawn: its task has ended")
+// ErrWithdrawn reports a question whose task has ended, or went on, without an
+// answer.
+var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or went on without it")
 
 // withdraws returns ErrWithdrawn if r ends the task that a is for.
 func withdraws(r event.Record, a uip.Response) error {
@@ -47,12 +48,20 @@ func withdraws(r event.Record, a uip.Response) error {
 	return nil
 }
 
-// answers returns ErrAnswered if r answers the question id.
+// answers returns an error if r closes the question id: see [Closed].
 func answers(r event.Record, id string) error {
 	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
-		return fmt.Errorf("interaction %s: %w", id, ErrAnswered)
+		return fmt.Errorf("interaction %s: %w", id, Closed(e.Response))
 	}
 	return nil
+}
+
+// Closed is how a question was closed by a: [ErrAnswered], or [ErrWithdrawn].
+func Closed(a uip.Response) error {
+	if withdrawn(a) {
+		return ErrWithdrawn
+	}
+	return ErrAnswered
 }
 
 // Answered returns [ErrAnswered] if the question id of a session has its

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -84,9 +85,12 @@ func (h *history) note(r event.Record) {
 			}
 		}
 	case event.InteractionResponded:
-		if r.Vouched {
+		switch {
+		case withdrawn(e.Response):
+			maps.DeleteFunc(h.asked, func(_ string, q uip.Request) bool { return q.ID == e.ID })
+		case r.Vouched:
 			put(&h.answered, e.ID, e.Response)
-		} else {
+		default:
 			put(&h.disowned, e.ID, true)
 		}
 	case event.MessageAdded:

@@ -131,6 +131,7 @@ type Session struct {
 	view   projection
 	past   history
 	crew   crew
+	open   questions
 	mode   string // as the record has it; "" is the usual one
 
 	notary  *seal.Notary
@@ -277,6 +278,7 @@ func (s *Session) fold(r event.Record) error {
 	s.observe(r, Replayed)
 	s.weigh(r)
 	s.past.add(r)
+	s.open.note(r)
 	return nil
 }
 
@@ -292,11 +294,13 @@ func (s *Session) observe(r event.Record, when When) {
 // through returns the sink that everything in this session goes through: kept,
 // then projected, then shown to out.
 func (s *Session) through(out event.Sink) event.Sink {
-	return s.line.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
+	shown := event.SinkFunc(func(ctx context.Context, r event.Record) error {
 		r.Vouched = true
+		s.open.note(r)
 		s.observe(r, Live)
 		return out.Emit(ctx, r)
-	}))
+	})
+	return event.SinkFunc(func(ctx context.Context, r event.Record) error { return s.keep(ctx, shown, r) })
 }
 
 // Run takes one input through, after settling whatever an earlier process left

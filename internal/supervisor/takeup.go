@@ -138,9 +138,7 @@ func (s *Session) withdrawOld(ctx context.Context, t task.Task, sink event.Sink)
 	if t.Pending == nil {
 		return nil
 	}
-	return sink.Emit(ctx, event.Record{Task: t.ID, Actor: seal.Recovery, Event: event.InteractionResponded{Response: uip.Response{
-		ID: t.Pending.ID, TaskID: t.ID, Author: seal.Recovery, Dismissed: true, Comment: "the program ended before it was answered; it is asked again",
-	}}})
+	return sink.Emit(ctx, withdrawal(*t.Pending, t.ID, "the program ended before it was answered; it is asked again"))
 }
 
 // doubt is a call that was under way when a process ended.
