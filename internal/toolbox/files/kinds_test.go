@@ -101,6 +101,10 @@ func TestPDF(t *testing.T) {
 		{"quotes and dashes", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x93a\x94 \x96 \x80 \xe9) Tj ET"), font), "“a” – € é\n"},
 		{"glyphs by name", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x01\x02\x03x) Tj ET"), "<< /Type /Font /Subtype /Type1 /Encoding << /Differences [1 /fi /quoteright /uni4E16] >> >>"), "fi’世x\n"},
 		{"as Macs write it", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (\x8e\xd2) Tj ET"), "<< /Type /Font /Subtype /TrueType /Encoding /MacRomanEncoding >>"), "é“\n"},
+		{"wide codes that are the text", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf <4F60597D00200041> Tj ET"), "<< /Type /Font /Subtype /Type0 /Encoding /UniGB-UCS2-H >>"), "你好 A\n"},
+		{"wide codes of a font that is not known", pdf(catalog, pages, page, stream("", "BT (Latin) Tj /F1 1 Tf <00010002> Tj ET"), "<< /Type /Font /Subtype /Type0 /Encoding /Identity-H >>"), "Latin\ufffd\ufffd\n[what could not be read is shown as \ufffd]\n"},
+		{"glyphs by names that say nothing", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf (a\x01b) Tj ET"), "<< /Type /Font /Subtype /Type3 /Encoding << /Differences [1 /g42 98 /.notdef] >> >>"), "a\ufffd\n[what could not be read is shown as \ufffd]\n"},
+		{"something before it", "\x1b%-12345X@PJL\n" + pdf(catalog, pages, page, stream("", drawn), font), want},
 		{"a form", pdf(catalog, pages, "<< /Type /Page /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>", stream("", "BT (before) Tj ET q /X1 Do Q BT (after) Tj ET"), font, stream("/Subtype /Form /Resources << /Font << /F1 5 0 R >> >>", drawn)), "before\n" + want + "after\n"},
 		{"a form within itself", pdf(catalog, pages, "<< /Type /Page /Contents 4 0 R /Resources << /XObject << /X1 6 0 R >> >> >>", stream("", "/X1 Do"), font, stream("/Subtype /Form", "BT (a) Tj ET /X1 Do")), strings.Repeat("a\n", 8)},
 		{"words placed one by one", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf 1 0 0 1 10 700 Tm (two) Tj 1 0 0 1 40 700 Tm (words) Tj 1 0 0 1 10 680 Tm (below) Tj ET"), font), "two words\nbelow\n"},
@@ -117,6 +121,14 @@ func TestPDF(t *testing.T) {
 	}
 	put(t, dir+"/f.pdf", pdf(catalog, pages, page, stream("", "q 1 0 0 1 0 0 cm /Im1 Do Q"), font))
 	refused(t, tools, "read", []any{"path", "f.pdf"}, "PDF", "no text could be taken")
+	put(t, dir+"/f.pdf", pdf(catalog, pages, page, stream("", "BT /F1 1 Tf <0102> Tj ET"), "<< /Type /Font /Subtype /Type0 >>"))
+	refused(t, tools, "read", []any{"path", "f.pdf"}, "PDF", "no text could be taken")
+	put(t, dir+"/f.pdf", pdf(catalog, pages, page, stream("", "\xff\xfe"), font)+"trailer << /Encrypt 9 0 R >>\n")
+	refused(t, tools, "read", []any{"path", "f.pdf"}, "PDF", "encrypted")
+	put(t, dir+"/f.txt", "a PDF begins with\n%PDF-1.7\nand so on\n")
+	if o := must(t, tools, "read", "path", "f.txt"); o.Note != "" || !strings.Contains(o.Content, "and so on") {
+		t.Errorf("%+v", o)
+	}
 }
 
 func FuzzPDF(f *testing.F) {

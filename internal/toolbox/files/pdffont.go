@@ -26,9 +26,11 @@ func (d *pdfDoc) encoding(v any) map[int]string {
 		case float64:
 			code = int(v)
 		case pdfName:
-			if s, ok := glyph(string(v)); ok {
-				text[code] = s
+			s, ok := glyph(string(v))
+			if !ok && v != ".notdef" {
+				s = unknownText
 			}
+			text[code] = s
 			code++
 		}
 	}

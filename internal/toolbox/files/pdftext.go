@@ -25,7 +25,8 @@ const (
 )
 
 var (
-	errNoPDFText = errors.New("no text could be taken from it; it may hold only pictures or be encrypted")
+	errNoPDFText = errors.New("no text could be taken from it; it may hold only pictures, or fonts that do not say what their signs mean. Where pdftotext is installed it is used")
+	errLockedPDF = errors.New("it is encrypted, and no text could be taken from it. Where pdftotext is installed it is used, which opens what needs no password")
 	objectStart  = regexp.MustCompile(`(\d+)[ \t\r\n]+\d+[ \t\r\n]+obj\b`)
 )
 
@@ -56,10 +57,18 @@ func pdfText(ctx context.Context, b []byte) (string, error) {
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(out.String(), "\ufffd"), "\x00", "")
 	text = blankLines.ReplaceAllString(text, "\n\n")
-	if strings.TrimSpace(text) == "" {
+	switch {
+	case strings.Trim(text, "\f\n "+unknownText) != "":
+	case bytes.Contains(b, []byte("/Encrypt")):
+		return "", errLockedPDF
+	default:
 		return "", errNoPDFText
 	}
-	return strings.Trim(text, "\f\n ") + "\n", nil
+	text = strings.Trim(text, "\f\n ") + "\n"
+	if strings.Contains(text, unknownText) {
+		text += "[what could not be read is shown as " + unknownText + "]\n"
+	}
+	return text, nil
 }
 
 var blankLines = regexp.MustCompile(`\n[ \n]*\n`)
@@ -263,6 +272,9 @@ func (d *pdfDoc) fonts(resources any) map[pdfName]*cmap {
 	for name, v := range d.dict(d.dict(resources)["Font"]) {
 		font := d.dict(v)
 		m := &cmap{wide: font["Subtype"] == pdfName("Type0")}
+		if name, ok := d.get(font["Encoding"]).(pdfName); ok {
+			m.ucs = m.wide && (strings.Contains(string(name), "UCS2") || strings.Contains(string(name), "UTF16"))
+		}
 		if !m.wide {
 			m.text = d.encoding(font["Encoding"])
 		}
@@ -280,6 +292,7 @@ func (d *pdfDoc) fonts(resources any) map[pdfName]*cmap {
 // cmap turns the codes of a font into text.
 type cmap struct {
 	wide bool // codes have two bytes
+	ucs  bool // which are the text in UTF-16
 	text map[int]string
 }
 
@@ -356,9 +369,15 @@ func utf16Of(b []byte) (u []uint16) {
 	return u
 }
 
+// unknownText stands for what cannot be read.
+const unknownText = "\ufffd"
+
 // decode is the text of a string in this font. Without a map, codes of one byte
 // are taken as windows-1252, and wide ones cannot be read.
 func (m *cmap) decode(b []byte) string {
+	if m != nil && m.ucs {
+		return string(utf16.Decode(utf16Of(b)))
+	}
 	var out strings.Builder
 	step := 1
 	if m != nil && m.wide {
@@ -372,7 +391,10 @@ func (m *cmap) decode(b []byte) string {
 				continue
 			}
 		}
-		if step == 1 && code >= ' ' && code != 0x7f {
+		switch {
+		case step > 1:
+			out.WriteString(unknownText)
+		case code >= ' ' && code != 0x7f:
 			out.WriteRune(charmap.Windows1252.DecodeByte(byte(code)))
 		}
 	}

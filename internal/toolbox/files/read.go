@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"strings"
+	"unicode/utf8"
 
 	"coder/internal/tool"
 	"coder/internal/workspace"
@@ -97,6 +98,14 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	return p.result(name, s.note), nil
 }
 
+// isPDF reports whether a file that begins so is a PDF. Its mark may stand
+// behind something else, but not in a text that speaks of it.
+func isPDF(head []byte) bool {
+	const within = 1024
+	at := bytes.Index(head[:min(len(head), within)], []byte("%PDF-"))
+	return at == 0 || at > 0 && head[at-1] == '\n' && !utf8.Valid(head[:max(len(head)-utf8.UTFMax, 0)])
+}
+
 // beginning is as much of a file as tells what it is.
 func beginning(f *os.File, name string) ([]byte, error) {
 	buf := make([]byte, sniffLen)
@@ -123,7 +132,7 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	switch {
 	case isUTF16(s.head):
 		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
-	case strings.HasPrefix(string(s.head), "%PDF-"):
+	case isPDF(s.head):
 		if pdf != nil {
 			if text, err := s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost"); err == nil {
 				return text, nil
