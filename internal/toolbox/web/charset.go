@@ -10,6 +10,7 @@ import (
 	"unicode/utf8"
 
 	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/simplifiedchinese"
 
 	"coder/internal/textsafe"
 )
@@ -63,10 +64,15 @@ func decodeAs(body []byte, charset string) (text, remark string) {
 	case "utf-16be":
 		return decodeUTF16(body, binary.BigEndian), ""
 	}
-	if utf8.Valid(body) { // as happens to be so more often than not
+	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz") // and is ASCII all the same
+	if utf8.Valid(body) && !shifts { // as happens to be so more often than not
 		return string(body), ""
 	}
-	if known, err := htmlindex.Get(charset); err == nil {
+	known, err := htmlindex.Get(charset)
+	if charset == "hz-gb-2312" {
+		known = simplifiedchinese.HZGB2312 // which browsers do not read any more
+	}
+	if name, _ := htmlindex.Name(known); err == nil && name != "replacement" {
 		if text, err := known.NewDecoder().Bytes(body); err == nil {
 			return string(text), ""
 		}

@@ -374,6 +374,10 @@ func TestEncodings(t *testing.T) {
 		{"text/html; charset=Shift_JIS", "<p>\x93\xfa\x96{x", "日本x", ""},
 		{"text/plain; charset=EUC-JP", "\xc6\xfc\xcb\xdc", "日本", ""},
 		{"text/plain; charset=iso-2022-jp", "\x1b$BF|K\\\x1b(B \xe9", "日本 \ufffd", ""},
+		{"text/plain; charset=iso-2022-jp", "\x1b$BF|K\\8l\x1b(B", "日本語", ""}, // without a byte beyond ASCII
+		{"text/html", "<meta charset=iso-2022-jp><p>\x1b$BF|K\\8l\x1b(B", "日本語", ""},
+		{"text/plain; charset=hz-gb-2312", "~{Dc:C~} x", "你好 x", ""},
+		{"text/plain; charset=iso-2022-kr", "x", "x", "is not known here"},
 		{"text/plain; charset=EUC-KR", "\xc7\xd1\xb1\xdb", "한글", ""},
 		{"text/plain; charset=windows-1251", "\xcf\xf0\xe8\xe2\xe5\xf2", "Привет", ""},
 		{"text/plain; charset=koi8-r", "\xf0\xd2\xc9\xd7\xc5\xd4", "Привет", ""},
