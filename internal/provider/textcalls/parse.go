@@ -17,6 +17,9 @@ type call struct{ name, args string }
 // parseCalls reads what stands between an opening tag and its close.
 func parseCalls(tag, inner string, tools []provider.ToolSpec) ([]call, bool) {
 	inner = strings.TrimSpace(inner)
+	if calls, known, ok := parseNative(tag, inner, tools); known {
+		return calls, ok
+	}
 	if name, ok := functionName(tag); ok {
 		c, ok := parseFunction(name, inner, tools)
 		return []call{c}, ok
@@ -26,8 +29,14 @@ func parseCalls(tag, inner string, tools []provider.ToolSpec) ([]call, bool) {
 	case strings.HasPrefix(inner, functionTag):
 		return parseFunctions(inner, tools)
 	case strings.HasPrefix(inner, "<"):
-		c, ok := parseElements(inner, tools)
-		return []call{c}, ok
+		if c, ok := parseElements(inner, tools); ok {
+			return []call{c}, true
+		}
+		return parseSeveral(inner, tools)
+	case keyedName.MatchString(inner):
+		if c, ok := parseKeyed(inner, tools); ok {
+			return []call{c}, true
+		}
 	}
 	return parseJSON(inner)
 }

@@ -119,7 +119,11 @@ func (s *scanner) rest() string {
 
 // withoutStrayCloses drops closing tags whose opening tags the model forgot.
 func withoutStrayCloses(t string) string {
-	for _, tag := range []string{"</function>", "</tool_use>", "</tool_call>", "</tool_code>"} {
+	closes := []string{"</function>", "</tool_use>", "</tool_call>", "</tool_code>"}
+	for _, w := range wrappers {
+		closes = append(closes, w.close)
+	}
+	for _, tag := range closes {
 		if rest, ok := strings.CutPrefix(strings.TrimLeft(t, space), tag); ok {
 			return withoutStrayCloses(rest)
 		}
@@ -281,6 +285,11 @@ func matchOpening(text string) (tag, close string, more bool) {
 	if strings.HasPrefix(text, fakeResult) {
 		return fakeResult, "", false
 	}
+	native, close, also := matchNative(text)
+	if native != "" {
+		return native, close, false
+	}
+	more = more || also
 	more = more || strings.HasPrefix(fakeResult, text) || strings.HasPrefix(functionTag, text)
 	if !strings.HasPrefix(text, functionTag) {
 		return "", "", more

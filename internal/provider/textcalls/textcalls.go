@@ -8,6 +8,9 @@
 //	<tool_use><name>read</name><arguments>{"path": "a.go"}</arguments></tool_use>
 //	<tool_call>…</tool_call> and <tool_code>…</tool_code> with either of these
 //	<function=read><parameter=path>a.go</parameter></function>
+//	<invoke name="read"><parameter name="path">a.go</parameter></invoke>
+//	<tool_call>read <arg_key>path</arg_key><arg_value>a.go</arg_value></tool_call>
+//	<|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{…}<|tool_call_end|>
 //
 // where arguments may also be called input, parameters or args, and the JSON
 // may stand in a code fence of its own. Three things are promised:
