@@ -65,7 +65,7 @@ func decodeAs(body []byte, charset string) (text, remark string) {
 		return decodeUTF16(body, binary.BigEndian), ""
 	}
 	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz") // and is ASCII all the same
-	if utf8.Valid(body) && !shifts { // as happens to be so more often than not
+	if utf8.Valid(body) && !shifts {                                                                                  // as happens to be so more often than not
 		return string(body), ""
 	}
 	known, err := htmlindex.Get(charset)
