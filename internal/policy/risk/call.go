@@ -98,7 +98,9 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	}
 	if arithmetic[name] {
 		for _, a := range args[1:] {
-			w.index(a)
+			if w.index(a); !a.exact() {
+				w.calculates = true
+			}
 		}
 	}
 	w.dangers(name, args)
@@ -174,12 +176,12 @@ func set(words string) map[string]bool {
 // is nothing special changes nothing.
 func (w *walker) assign(a *syntax.Assign, alone bool) {
 	value := w.word(a.Value)
-	w.index(value) // arithmetic may come across the variable later
+	w.holds(value)
 	w.arithmetic(a.Index)
 	if a.Array != nil {
 		for _, e := range a.Array.Elems {
 			w.arithmetic(e.Index)
-			w.word(e.Value)
+			w.holds(w.word(e.Value))
 		}
 	}
 	if a.Name == nil || a.Naked {

@@ -48,7 +48,15 @@ func (l *lines) next() string {
 	for range l.random.IntN(4) {
 		line = l.changed(line)
 	}
+	if l.chance(10) {
+		line = l.oneOf(values) + line
+	}
 	return line
+}
+
+// values are given to variables that a line may take for more than text.
+var values = []string{
+	"x='a['; z='$(touch M)]'; x=$x$z; ", "x='a[$'; z='(touch M)]'; x=\"$x$z\"; ", "for z in '`touch M`'; do x=a[$z]; done; ", "z='$(touch M)'; x=z; ", "x='M -o -v a[$(touch M)]'; ",
 }
 
 // pieces of command lines that shells take for more than text.
@@ -159,7 +167,7 @@ func (l *lines) compound(depth int) string {
 
 func (l *lines) word(depth int) string {
 	plain := []string{"a", "b.txt", "src", "-l", "-n", "--", "*", "*.go", "'a b'", `"a b"`, "$x", `"$x"`, "${x}", "${x:-a}", "{a,b}", "{1..3}", "a\\ b", "~", "~/a", "[ab]", "?", "#", "a#b", "$'a\\tb'", `$"a"`,
-		"\"it's\"", "'say \"x\"'", "$HOME", "$?", "$$", "$#", "${#x}", "${x%.*}", "${x/a/b}", "é", "1", "=", "x=1", "]", "]]", "!", "}", "{", "-", "\\", "\"\\\"\"", "$((1+1))", "'`'", "'$('", "@(a|b)", "\"`echo`\""}
+		"\"it's\"", "'say \"x\"'", "$HOME", "$?", "$$", "$#", "${#x}", "${x%.*}", "${x/a/b}", "é", "1", "=", "x=1", "]", "]]", "!", "}", "{", "-", "\\", "\"\\\"\"", "$((1+1))", "$((x))", "$(($x))", "${!x}", "${a:x}", "${a[x]}", "\"${!x}\"", "'`'", "'$('", "@(a|b)", "\"`echo`\""}
 	if depth > 0 && l.chance(10) {
 		inner := l.list(depth - 1)
 		return l.oneOf([]string{"$(" + inner + ")", "`" + inner + "`", `"$(` + inner + `)"`, "${x:-" + inner + "}", `"${x:-` + inner + `}"`, "<(" + inner + ")", "$((" + inner + "))", "'" + inner + "'", `"` + inner + `"`})

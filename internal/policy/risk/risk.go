@@ -160,6 +160,7 @@ func Analyse(command string, facts Facts) Report {
 	}
 	w.script(command)
 	w.judgeFunctions()
+	w.judgeValues()
 	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
 		w.changes("it runs no command that is known")
 	}
@@ -185,6 +186,9 @@ type walker struct {
 	work    int      // words judged so far
 	parsed  int      // bytes parsed so far
 	bounded int      // while positive, a block only counts as approve
+
+	calculates   bool // it takes values of variables for expressions
+	holdsCommand bool // a variable is given text that would run a command there
 
 	asked     []string            // where git was asked how it can be let read
 	functions map[string][]string // what the functions of the line run, by name

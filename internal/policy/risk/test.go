@@ -85,6 +85,7 @@ func (w *walker) test(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case *syntax.Word:
 		w.index(w.word(x))
+		w.calculates = true
 	case *syntax.UnaryTest:
 		w.test(x.X)
 	case *syntax.ParenTest:

@@ -184,7 +184,7 @@ func (w *walker) forClause(c *syntax.ForClause) {
 	case *syntax.WordIter:
 		for _, item := range w.words(loop.Items) {
 			w.mayRead(item)
-			w.index(item)
+			w.holds(item)
 		}
 		if !harmlessVariable(loop.Name.Value) {
 			w.changes("it sets " + loop.Name.Value)

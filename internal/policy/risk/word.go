@@ -153,6 +153,9 @@ func (w *walker) param(b *builder, p *syntax.ParamExp) {
 	}
 	b.known = dynamic
 	w.quotesWithin(p)
+	if p.Excl && p.Names == 0 {
+		w.evaluates() // the value may be a variable with an index
+	}
 	if p.Exp != nil {
 		if p.Exp.Op == syntax.OtherParamOps && p.Exp.Word.Lit() == "P" {
 			w.unknown("expands a variable as a prompt, which may run commands", w.text(p))
@@ -201,7 +204,11 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 	case nil:
 	case *syntax.Word:
 		w.quotesWithin(x)
-		w.index(w.word(x))
+		a := w.word(x)
+		w.index(a)
+		if !a.exact() || strings.Trim(a.text, "0123456789") != "" {
+			w.evaluates()
+		}
 	case *syntax.BinaryArithm:
 		w.arithmetic(x.X)
 		w.arithmetic(x.Y)
@@ -211,6 +218,27 @@ func (w *walker) arithmetic(x syntax.ArithmExpr) {
 		w.arithmetic(x.X)
 	default:
 		w.unknown("arithmetic that is not understood", w.text(x))
+	}
+}
+
+// evaluates notes that the shell takes what a variable holds for an expression,
+// in which an index may run commands. Pieces of it may come from anywhere.
+func (w *walker) evaluates() {
+	w.changes("it takes what variables hold for more than text")
+	w.calculates = true
+}
+
+// holds notes a value that a variable is given, which may be a command once it
+// is taken for an expression.
+func (w *walker) holds(value arg) {
+	w.index(value)
+	w.holdsCommand = w.holdsCommand || value.exact() && strings.ContainsAny(value.text, "$`") || strings.Contains(value.text, "$(")
+}
+
+// judgeValues looks at the variables of the whole line.
+func (w *walker) judgeValues() {
+	if w.calculates && w.holdsCommand {
+		w.unknown("a variable that may run commands where it is taken for an expression", w.report.Command)
 	}
 }
 
