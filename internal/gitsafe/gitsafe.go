@@ -107,7 +107,7 @@ func Disarm(list []byte, given []Setting) (settings []Setting, filters []string,
 		switch {
 		case section == "hook" && last == "command":
 			settings = append(settings, Setting{"hook." + name + ".enabled", "false"})
-		case e.own() || e.scope == "command" || !slices.Contains(programs, last):
+		case e.own() || e.scope == "command" || section != "alias" && !slices.Contains(programs, last): // an alias may stand for a command that git is about to drop
 		default:
 			settings = append(settings, Setting{e.Key, own[e.Key]})
 			if section == "filter" && own[e.Key] == "" && !slices.Contains(filters, name) {

@@ -157,7 +157,7 @@ func gitEnv(env []string) []string {
 			list = append(list, v)
 		}
 	}
-	return append(list, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1")
+	return append(list, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none") // unlike protocol.allow, no setting of the repository overrules that
 }
 
 func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {

@@ -48,7 +48,7 @@ var gitReaders = map[string]gitReader{
 	"rev-list":      {options: known("n#", "n", logLong+"objects no-object-names quiet timestamp header all disk-usage[=")},
 	"merge-base":    {options: known("a", "", "all octopus is-ancestor independent fork-point")},
 	"name-rev":      {options: known("", "", "tags refs= all name-only always no-undefined")},
-	"describe":      {options: known("", "", "tags all contains long always abbrev[= match= exclude= dirty[= first-parent exact-match candidates= debug")},
+	"describe":      {options: known("", "", "tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")}, // not "dirty": it runs git within submodules, and what is configured there
 	"blame":         {options: known("bceflnpstwM#C", "LS", "line-porcelain porcelain incremental root show-stats show-name show-number show-email date= since= abbrev[= ignore-rev= no-textconv reverse first-parent")},
 	"grep":          {options: known("nilLcvwhHEFGPoaIpqWz#r", "ABCefm", "line-number count ignore-case files-with-matches name-only files-without-match word-regexp invert-match extended-regexp fixed-strings perl-regexp cached untracked no-index and or not all-match heading break column color[= no-color max-depth= max-count= show-function function-context no-textconv context= after-context= before-context= quiet only-matching null text")},
 	"cat-file":      {options: known("tspe", "", "batch-check[= batch[= unordered buffer batch-all-objects")},

@@ -186,6 +186,7 @@ var traps = []trap{
 		r.put(".git/info/attributes", "* merge=x\n")
 		config(r, "merge.x.driver", p, "rerere.enabled", "true", "rerere.autoupdate", "true")
 	}},
+	{name: "aliases", set: func(r repo, p string) { config(r, "alias.status", "!"+p, "alias.whatchanged", "!"+p, "alias.log", "!"+p) }},
 	{name: "trailers", set: func(r repo, p string) { config(r, "trailer.x.command", p, "trailer.y.cmd", p, "trailer.x.key", "X") }},
 }
 
@@ -256,8 +257,8 @@ func TestNothingOfTheRepositoryRuns(t *testing.T) {
 var readingLines = []string{
 	"git status", "git status -v", "git status --short --branch", "git diff", "git diff --cached", "git diff HEAD -- a.txt", "git diff --stat", "timeout 60 git diff",
 	"git log -p -2", "git log --oneline --graph --all", "git show HEAD", "git show --stat", "git blame a.txt", "git grep -n one", "git ls-files -m", "git ls-files -s -d",
-	"git describe --always --dirty", "git stash list", "git diff-files -p", "git diff-index -p HEAD", "git -C . status", "cd . && git diff", "git cat-file -p HEAD:a.txt",
-	"git rev-parse HEAD", "git check-attr -a a.txt", "git branch -av", "git worktree list", "git shortlog -s HEAD", "git for-each-ref", "git remote -v", "git config --list",
+	"git describe --always", "git stash list", "git diff-files -p", "git diff-index -p HEAD", "git -C . status", "cd . && git diff", "git cat-file -p HEAD:a.txt",
+	"git rev-parse HEAD", "git check-attr -a a.txt", "git branch -av", "git worktree list", "git shortlog -s HEAD", "git for-each-ref", "git remote -v", "git config --list", "git whatchanged -p",
 	"git di\\\nff",
 }
 
@@ -302,6 +303,7 @@ func TestALineThatGitCannotBeKeptFromRunningThingsInIsAskedAbout(t *testing.T) {
 		"git log --remerge-diff", "git log --diff-merges=remerge", "git diff --ext-diff", "git diff --textconv", "git diff --submodule=diff", "git status --ignore-submodules=none",
 		"git ls-files --recurse-submodules", "git grep --textconv x", "git log --show-signature", "git log --format=%G?", "git cat-file --filters HEAD:a.txt", "git -c core.fsmonitor=x status",
 		"git --exec-path=. status", "GIT_DIR=x git status", "git --git-dir=x status", "git fetch", "git ls-remote", "git archive HEAD", "git difftool", "git config core.fsmonitor x",
+		"git describe --dirty", "git describe --always --dirty=-changed", "git describe --broken",
 	} {
 		if out, ok := r.line(line); ok {
 			t.Errorf("%s only reads: %s", line, out)
