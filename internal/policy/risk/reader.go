@@ -19,7 +19,7 @@ type reader struct {
 var free = set(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname arch nproc uptime which whereis type echo
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
-	grep egrep fgrep zgrep printenv getconf locale ps pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release cal
+	grep egrep fgrep zgrep printenv getconf locale pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release cal
 	users who w last pathchk`)
 
 var readers = map[string]reader{
@@ -43,6 +43,7 @@ var readers = map[string]reader{
 	"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
 	"tput":     {options: known("", "", ""), most: 1},
 	"getent":   {check: localNames},
+	"ps":       {check: listsProcesses},
 }
 
 var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-number no-line-number ignore-case smart-case case-sensitive files-with-matches files-without-match "+
@@ -199,6 +200,19 @@ func sedScriptReads(script string) bool {
 // and so tell it.
 func localNames(args []arg) bool {
 	return literals(args) && len(args) > 0 && args[0].is("passwd", "group", "shells", "services", "protocols")
+}
+
+// listsProcesses knows the uses of ps that do not show what processes were
+// given in their environment: keys, perhaps.
+func listsProcesses(args []arg) bool {
+	for i, a := range args {
+		value := i > 0 && args[i-1].option() && strings.ContainsAny(args[i-1].text[len(args[i-1].text)-1:], "oOpCuUgGtsq")
+		letters := strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") == ""
+		if !a.exact() || strings.Contains(a.text, "env") || !value && letters && strings.Contains(a.text, "e") || a.option() && strings.Contains(a.text, "E") {
+			return false
+		}
+	}
+	return true
 }
 
 // goReads knows the subcommands of go that only tell.

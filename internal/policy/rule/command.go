@@ -94,7 +94,7 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 		look("read", b.shownByGit(c)...)
 		if !onlyNames[path.Base(c.Name)] {
 			for _, w := range c.Args {
-				look("read", b.files(w, hidden)...)
+				look("read", b.files(c.Dir, w, hidden)...)
 			}
 		}
 		if f, ok := b.searched(p, c, hidden); ok {
@@ -118,7 +118,7 @@ func (b *Book) searched(p Preset, c risk.Command, hidden bool) (finding, bool) {
 		if hidden && b.isInside(dir) {
 			continue
 		}
-		for file := range b.Below(dir) {
+		for file := range b.Below(b.place(b.from(c.Dir, dir))) {
 			place := b.place(file)
 			if !dotted && strings.HasPrefix(path.Base(place), ".") {
 				continue
@@ -185,11 +185,12 @@ var onlyNames = func() map[string]bool {
 	return names
 }()
 
-// files are the files that a word of a command may stand for. Where what it
+// files are the files that a word of a command in dir may stand for. Where what it
 // does not name is hidden from the command, a pattern stands for nothing in the
 // workspace.
-func (b *Book) files(word string, hidden bool) (files []string) {
+func (b *Book) files(dir, word string, hidden bool) (files []string) {
 	for _, w := range plainWords(word) {
+		w = b.from(dir, w)
 		switch {
 		case !strings.ContainsAny(w, "*?["):
 			files = append(files, w)

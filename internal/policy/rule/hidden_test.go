@@ -91,6 +91,10 @@ func TestWhatIsAskedWhereSecretsAreHiddenAndWhereNot(t *testing.T) {
 		{"for f in .e*; do cat $f; done", policy.Allow, policy.Ask},
 		{"git grep --no-index KEY", policy.Ask, policy.Ask}, // what the repository configures is not known here
 		{"awk 'BEGIN { ARGV[1] = \".e\" \"nv\"; ARGC = 2 } { print }'", policy.Ask, policy.Ask},
+		{"jq -n 'import \"./credentials\" as $d; $d'", policy.Allow, policy.Ask},
+		{"jq -f program -n", policy.Allow, policy.Ask},
+		{"file -f.env", policy.Ask, policy.Ask},
+		{"jq . main.go", policy.Allow, policy.Allow},
 		{"cat main.go", policy.Allow, policy.Allow},
 		{"ls -la", policy.Allow, policy.Allow},
 		// outside the workspace nothing is hidden but known places

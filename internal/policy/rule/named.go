@@ -37,11 +37,21 @@ func (b *Book) words(r risk.Report) (words []string) {
 	for _, c := range r.Simple {
 		if !onlyNames[path.Base(c.Name)] {
 			for _, w := range c.Args {
-				words = append(words, plainWords(w)...)
+				for _, name := range plainWords(w) {
+					words = append(words, b.from(c.Dir, name))
+				}
 			}
 		}
 	}
 	return words
+}
+
+// from is a word as it stands where a command runs; dir may be unknown.
+func (b *Book) from(dir, word string) string {
+	if dir == "" || dir == b.Root || path.IsAbs(word) || strings.HasPrefix(word, "~") || strings.HasPrefix(word, "file://") {
+		return word
+	}
+	return path.Join(dir, word)
 }
 
 // full is a file by its full path.
@@ -66,15 +76,18 @@ func (b *Book) real(file string) string {
 }
 
 // plainWords are the files that a word of a command names as it stands.
-func plainWords(word string) []string {
+func plainWords(word string) (list []string) {
 	if i := strings.IndexByte(word, '='); i >= 0 && strings.HasPrefix(word, "-") {
 		word = word[i+1:]
 	}
-	if word == "" || strings.HasPrefix(word, "-") {
+	if strings.HasPrefix(word, "-") {
+		return attached(word)
+	}
+	if word == "" {
 		return nil
 	}
 	word = strings.TrimPrefix(word, "@") // curl and others read @file
-	list := []string{word}
+	list = []string{word}
 	if _, file, ok := strings.Cut(word, ":"); ok && file != "" {
 		list = append(list, file) // git show HEAD:file, scp file host:file
 	}
@@ -82,6 +95,18 @@ func plainWords(word string) []string {
 		list = append(list, braces(word)...)
 	}
 	return list
+}
+
+// attached are the values that may stand right behind the letters of an option:
+// behind the first, and from the first sign that is no letter of an option.
+func attached(option string) (values []string) {
+	if len(option) < 3 || option[1] == '-' {
+		return nil
+	}
+	if i := strings.IndexAny(option, "./~"); i > 2 {
+		values = append(values, option[i:])
+	}
+	return append(values, option[2:])
 }
 
 // shownByGit are the secret files that git keeps and that a line may have it
@@ -162,11 +187,23 @@ func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 	for _, c := range r.Simple {
 		switch name := path.Base(c.Name); {
 		case onlyNames[name]:
-		case !c.Exact && slices.ContainsFunc(c.Args, variable), !c.Exact && !hidden, c.Fed, name == "git" && slices.Contains(c.Args, "--no-index"):
+		case !c.Exact && slices.ContainsFunc(c.Args, variable), !c.Exact && !hidden, c.Fed, c.Dir == "" && !hidden, name == "git" && looksFurther(c.Args), name == "jq" && loads(c.Args):
 			return finding{verdict: policy.Ask, text: vagueText, rule: "secret files", once: true}, true
 		}
 	}
 	return finding{}, false
+}
+
+// looksFurther reports whether git reads files that it does not keep.
+func looksFurther(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool { return a == "--no-index" || a == "--untracked" })
+}
+
+// loads reports whether a program of jq may read files that no word names.
+func loads(args []string) bool {
+	return slices.ContainsFunc(args, func(a string) bool {
+		return strings.Contains(a, "import") || strings.Contains(a, "include") || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--from-file")
+	})
 }
 
 // isInside reports whether a file lies in the workspace, also once links are

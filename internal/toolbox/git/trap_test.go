@@ -186,7 +186,9 @@ var traps = []trap{
 		r.put(".git/info/attributes", "* merge=x\n")
 		config(r, "merge.x.driver", p, "rerere.enabled", "true", "rerere.autoupdate", "true")
 	}},
-	{name: "aliases", set: func(r repo, p string) { config(r, "alias.status", "!"+p, "alias.whatchanged", "!"+p, "alias.log", "!"+p) }},
+	{name: "aliases", set: func(r repo, p string) {
+		config(r, "alias.status", "!"+p, "alias.whatchanged", "!"+p, "alias.log", "!"+p)
+	}},
 	{name: "trailers", set: func(r repo, p string) { config(r, "trailer.x.command", p, "trailer.y.cmd", p, "trailer.x.key", "X") }},
 }
 
