@@ -33,7 +33,7 @@ func (h *house) confiner(t *terrain) *confine.Confiner {
 			}
 			return h.judge.Names(r)
 		},
-		Warn: h.warn,
+		Warn: h.warn, Bare: sync.OnceFunc(h.forgetStart),
 	})
 }
 

@@ -88,7 +88,6 @@ func newHouse(env Env, fl *flags, warn func(string)) (*house, error) {
 		warn(w.String())
 	}
 	h.conf, h.report = conf, report
-	h.forgetStart()
 	if err := errors.Join(h.newState(), h.checkModelInfo(), h.checkUnbuilt(), h.readServers()); err != nil {
 		return nil, err
 	}

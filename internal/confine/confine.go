@@ -61,6 +61,11 @@ type Options struct {
 	Repositories func(ctx context.Context) []string
 
 	Warn func(string) // tells the person, once, what is not enforced
+	// Doubtful, which may be nil, is asked in place of [sandbox.Doubtful].
+	Doubtful func() bool
+	// Bare, which may be nil, is called before anything runs that nothing
+	// confines.
+	Bare func()
 }
 
 // ErrUnavailable reports that not everything that is demanded can be enforced.
@@ -108,18 +113,18 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (exec.Confinemen
 // that enforces. The person is told, once, what is not.
 func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
 	if c.o.Demand == Off {
-		return sandbox.Attended(c.o.Exe), sandbox.Report{Backend: sandbox.None}, nil
+		return c.bare(), sandbox.Report{Backend: sandbox.None}, nil
 	}
 	box := c.find(ctx)
 	report := box.Report(limits)
 	switch {
 	case c.o.Demand == Require && !report.Whole:
 		return sandbox.Line{}, report, unavailable(report)
-	case !report.Whole && c.o.Warn != nil:
-		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(report.NotEnforced, "; ")) })
+	default:
+		c.tell(report)
 	}
 	if report.Backend == sandbox.None {
-		return sandbox.Attended(c.o.Exe), report, nil
+		return c.bare(), report, nil
 	}
 	line, err := box.Wrap(limits)
 	return line, report, err
@@ -127,7 +132,15 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 
 // Attended is how a command is run that is not confined: nothing of it outlives
 // it, or us.
-func (c *Confiner) Attended() exec.Confinement { return through(sandbox.Attended(c.o.Exe)) }
+func (c *Confiner) Attended() exec.Confinement { return through(c.bare()) }
+
+// bare begins a command line that nothing confines.
+func (c *Confiner) bare() sandbox.Line {
+	if c.o.Bare != nil {
+		c.o.Bare()
+	}
+	return sandbox.Attended(c.o.Exe)
+}
 
 func through(l sandbox.Line) exec.Confinement {
 	l = l.Telling()
@@ -205,8 +218,13 @@ func words(r sandbox.Report) string {
 	return text
 }
 
-// Check reports, before anything runs, whether what is demanded can be had.
+// Check reports, before anything runs, whether what is demanded can be had. Where
+// there are signs that not all can be, the person is told what cannot; where
+// there are none, that is found out when the first command comes.
 func (c *Confiner) Check(ctx context.Context) error {
+	if c.o.Demand == Auto && c.doubtful() {
+		c.tell(c.find(ctx).Report(c.usual()))
+	}
 	if c.o.Demand != Require {
 		return nil
 	}
@@ -218,6 +236,27 @@ func (c *Confiner) Check(ctx context.Context) error {
 		return unavailable(report)
 	}
 	return nil
+}
+
+func (c *Confiner) doubtful() bool {
+	if c.o.Doubtful == nil {
+		return sandbox.Doubtful()
+	}
+	return c.o.Doubtful()
+}
+
+// tell says once what is not enforced.
+func (c *Confiner) tell(r sandbox.Report) {
+	if !r.Whole && c.o.Warn != nil {
+		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(r.NotEnforced, "; ")) })
+	}
+}
+
+// usual are limits such as commands have here, without a look at what is in the
+// workspace.
+func (c *Confiner) usual() sandbox.Limits {
+	in := func(name string) string { return filepath.Join(c.o.Root, name) }
+	return sandbox.Limits{Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network()}
 }
 
 func unavailable(r sandbox.Report) error {

@@ -33,7 +33,7 @@ func helpless(t *testing.T, demand string) (confine.Options, *[]string) {
 	var warned []string
 	root := t.TempDir()
 	return confine.Options{
-		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false },
+		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false }, Doubtful: func() bool { return false },
 		Warn: func(s string) { warned = append(warned, s) },
 	}, &warned
 }
@@ -52,6 +52,16 @@ func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
 	}
 	if err := errors.Join(c.Check(t.Context()), c.Close()); err != nil {
 		t.Error(err)
+	}
+
+	o, warned = helpless(t, confine.Auto)
+	o.Doubtful = func() bool { return true }
+	c = confine.New(o)
+	if err := c.Check(t.Context()); err != nil || len(*warned) != 1 || !strings.Contains((*warned)[0], "secret files hidden") {
+		t.Errorf("at the start: %v, %q", err, *warned)
+	}
+	if _, err := c.Command(t.Context(), read("ls")); err != nil || len(*warned) != 1 {
+		t.Errorf("said again: %v, %q", err, *warned)
 	}
 
 	o, _ = helpless(t, confine.Require)

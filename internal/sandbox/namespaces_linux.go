@@ -2,6 +2,7 @@ package sandbox
 
 import (
 	"os"
+	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -37,4 +38,21 @@ func inNamespaces(network bool) func(*syscall.SysProcAttr) {
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getgid(), HostID: os.Getgid(), Size: 1}}
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SETPCAP}
 	}
+}
+
+// Doubtful reports whether there are signs that this machine does not confine
+// all that is asked for. It costs next to nothing; only [Find] knows.
+func Doubtful() bool {
+	if mayMount() {
+		return false
+	}
+	filter, err := unix.PrctlRetInt(unix.PR_GET_SECCOMP, 0, 0, 0, 0)
+	return err != nil || filter != 0 || says("/proc/sys/user/max_user_namespaces", "0") ||
+		says("/proc/sys/kernel/unprivileged_userns_clone", "0") || says("/proc/sys/kernel/apparmor_restrict_unprivileged_userns", "1")
+}
+
+// says reports whether a setting of the system has a value.
+func says(setting, value string) bool {
+	text, err := os.ReadFile(setting)
+	return err == nil && strings.TrimSpace(string(text)) == value
 }

@@ -32,6 +32,9 @@ func TestSituation(t *testing.T) {
 	if s.Backend() != want {
 		t.Fatalf("found %s, want %s: %v", s.Backend(), want, s.Why())
 	}
+	if Doubtful() != (want == Landlock) {
+		t.Errorf("there are signs that %s is missing: %v", Namespaces, Doubtful())
+	}
 	w := newWorld(t)
 	l := w.secrets(t)
 	reading := l

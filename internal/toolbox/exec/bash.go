@@ -50,8 +50,9 @@ type Options struct {
 	// Confine, if set, says how a command is kept within bounds. Its error
 	// means that the command must not run.
 	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
-	// Attended is how a command is run that is kept within no bounds.
-	Attended Confinement
+	// Attended, which may be nil, says how a command is run that is kept within no
+	// bounds.
+	Attended func() Confinement
 	// Now tells the time, for durations.
 	Now func() time.Time
 
@@ -213,10 +214,13 @@ func (u unread) Environ(env []string) []string { return env }
 
 // confine is the confinement of a command, none if it is to run without.
 func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
-	if o.Confine == nil || unconfined {
-		return o.Attended, nil
+	switch {
+	case o.Confine != nil && !unconfined:
+		return o.Confine(ctx, line)
+	case o.Attended == nil:
+		return Confinement{}, nil
 	}
-	return o.Confine(ctx, line)
+	return o.Attended(), nil
 }
 
 func plan(a bashArgs) (tool.Plan, error) {
