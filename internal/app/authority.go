@@ -121,12 +121,14 @@ func indexed(git, folder string) string {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && spellsOut(data) && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}
-		index, parseErr := gitindex.Parse(data, folder)
-		if err != nil || parseErr != nil {
+		size, sizeErr := gitindex.OIDSize(bytes.NewReader(data), int64(len(data)))
+		found := ""
+		parseErr := gitindex.Read(bytes.NewReader(data), size, folder, func(e gitindex.Entry) { found = folder + string(e.Name) })
+		if err != nil || sizeErr != nil || parseErr != nil {
 			return folder
 		}
-		for name := range index.Files {
-			return folder + name
+		if found != "" {
+			return found
 		}
 	}
 	return ""

@@ -4,13 +4,13 @@ import (
 	"context"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
-	"time"
 
 	"coder/internal/policy/rule"
 	"coder/internal/repofile"
@@ -114,12 +114,7 @@ func (t *terrain) iced(ctx context.Context) (paths []string, err error) {
 
 // tracked are those of some files that git keeps, by their full paths.
 func (t *terrain) tracked(files []string) (kept []string) {
-	for _, file := range files {
-		if t.index.keeps(t.h.root, file) {
-			kept = append(kept, file)
-		}
-	}
-	return kept
+	return t.index.kept(t.h.root, files)
 }
 
 // trackedSecrets are the secret files that git keeps, as rules see them.
@@ -133,48 +128,71 @@ func (t *terrain) trackedSecrets() (names []string) {
 	return names
 }
 
-// gitIndex is what the repository of the workspace keeps, read again when it
-// has changed. What cannot be read may keep anything.
+// gitIndex is what the repository of the workspace keeps of the files it was
+// asked about, read again when it has changed. What cannot be read may keep
+// anything.
 type gitIndex struct {
-	mu      sync.Mutex // guards the fields below
-	changed time.Time
-	size    int64
-	top     string
-	files   map[string]gitindex.File
-	unread  bool
+	mu    sync.Mutex      // guards the fields below
+	seen  fs.FileInfo     // of the index; nil if nothing is known
+	top   string          // of the work tree
+	known map[string]bool // by their names there
 }
 
-func (x *gitIndex) keeps(root, file string) bool {
+// kept are those of files that the repository keeps.
+func (x *gitIndex) kept(root string, files []string) (kept []string) {
+	if len(files) == 0 {
+		return nil
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.refresh(root)
-	if x.unread {
-		return true
-	}
-	rel, err := filepath.Rel(x.top, file)
-	_, ok := x.files[filepath.ToSlash(rel)]
-	return err == nil && ok
-}
-
-// refresh reads the index if it is another than the one that is known.
-func (x *gitIndex) refresh(root string) {
 	top, dir := gitDirOf(root)
 	info, err := os.Stat(filepath.Join(dir, "index"))
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {
-		x.files, x.unread, x.changed = nil, false, time.Time{}
-		return
+		return nil
 	}
-	if err == nil && info.ModTime().Equal(x.changed) && info.Size() == x.size && x.top == top {
-		return
+	if err != nil || x.seen == nil || x.top != top || !sameIndex(x.seen, info) {
+		x.seen, x.top, x.known = info, top, make(map[string]bool)
 	}
-	x.top, x.unread = top, true
-	data, err := repofile.Below(dir).Read("index", maxIndex)
-	if err != nil {
-		return
+	names := make([]string, len(files))
+	fresh := make(map[string]bool)
+	for i, file := range files {
+		rel, err := filepath.Rel(top, file)
+		if err != nil {
+			continue
+		}
+		names[i] = filepath.ToSlash(rel)
+		if _, asked := x.known[names[i]]; !asked {
+			fresh[names[i]] = false
+		}
 	}
-	if index, err := gitindex.Parse(data, ""); err == nil {
-		x.files, x.unread, x.changed, x.size = index.Files, false, info.ModTime(), info.Size()
+	if len(fresh) > 0 && !x.look(dir, fresh) {
+		x.seen = nil
+		return files
 	}
+	for i, file := range files {
+		if x.known[names[i]] {
+			kept = append(kept, file)
+		}
+	}
+	return kept
+}
+
+// look finds out which of some files are kept.
+func (x *gitIndex) look(dir string, fresh map[string]bool) bool {
+	index := gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(dir).Open("index") }}
+	err := index.Each("", func(e gitindex.Entry, _ int64) {
+		if _, asked := fresh[string(e.Name)]; asked {
+			fresh[string(e.Name)] = true
+		}
+	})
+	maps.Copy(x.known, fresh)
+	return err == nil
+}
+
+// sameIndex reports whether an index is the one that was seen: git writes it
+// anew each time.
+func sameIndex(was, now fs.FileInfo) bool {
+	return os.SameFile(was, now) && was.ModTime().Equal(now.ModTime()) && was.Size() == now.Size()
 }
 
 const (

@@ -11,6 +11,8 @@ import (
 	"fmt"
 	"hash"
 	"io"
+	"io/fs"
+	"iter"
 	"os"
 	"os/exec"
 	"path"
@@ -18,6 +20,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"coder/internal/event"
@@ -41,12 +44,10 @@ type repo struct {
 	root   string // of the workspace whose files these are: "." or a path
 	dir    string // the same, for git
 	prefix string // of it in the work tree: "" or "a/b/"
-	gitDir string
 	env    []string
 
-	index *gitindex.Index // as last read
-	stamp stamp           // of the file it was read from
-	works bool            // git has answered before
+	index gitindex.Source
+	works bool // git has answered before
 	ends  lineEnds
 	batch *catFiles // running; see release
 }
@@ -110,7 +111,8 @@ func findRepo(dir string, env []string) *repo {
 			if err != nil {
 				return nil
 			}
-			r := &repo{dir: dir, gitDir: gitDir, env: gitEnv(env)}
+			r := &repo{dir: dir, env: gitEnv(env)}
+			r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
 			if rel != "." {
 				r.prefix = filepath.ToSlash(rel) + "/"
 			}
@@ -181,32 +183,6 @@ func (r *repo) usable(ctx context.Context) bool {
 	return r.works
 }
 
-// entries is the index as it is now, nil if there is none.
-func (r *repo) entries() *gitindex.Index {
-	if r == nil {
-		return nil
-	}
-	name := filepath.Join(r.gitDir, "index")
-	info, err := os.Stat(name)
-	if err != nil || info.Size() > maxIndex {
-		return nil
-	}
-	now := stampOf(info)
-	if r.stamp == now {
-		return r.index
-	}
-	r.index, r.stamp = nil, now
-	data, err := repofile.Below(r.gitDir).Read("index", maxIndex)
-	if err != nil {
-		return r.index
-	}
-	if x, err := gitindex.Parse(data, r.prefix); err == nil {
-		x.Written = now.mtime
-		r.index = x
-	}
-	return r.index
-}
-
 // converted are the attributes by which git changes a file between the work
 // tree and its objects in ways that cannot be told from the file's size.
 var converted = []string{"filter", "working-tree-encoding", "ident"}
@@ -214,39 +190,85 @@ var converted = []string{"filter", "working-tree-encoding", "ident"}
 // ending are the attributes by which it changes the ends of lines.
 var ending = []string{"text", "eol", "crlf"}
 
-// asTheyAre reports which of the given files git stores as they are, line ends
-// aside: see restoreEnds.
-func (r *repo) asTheyAre(ctx context.Context, names []string) (map[string]bool, error) {
+// converts reports which of the given files git does not store as they are,
+// line ends aside: see restoreEnds.
+func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string]bool, error) {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
-	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
-	cmd.Stdin = strings.NewReader(strings.Join(names, "\x00") + "\x00")
-	out, err := cmd.Output()
-	if err != nil {
-		return nil, fmt.Errorf("ask git for attributes: %w", err)
-	}
-	r.works = true
 	ends := endsStay
 	if r.convertsAll(ctx) {
 		ends = endsMayChange
 	}
-	as := make(map[string]bool, len(names))
-	for _, name := range names {
-		as[name] = true
-	}
-	fields := bytes.Split(out, []byte{0}) // path, attribute, value, and so on
-	for i := 0; i+2 < len(fields); i += 3 {
-		if v := string(fields[i+2]); v == "unspecified" || v == "unset" {
-			continue
-		}
-		if slices.Contains(converted, string(fields[i+1])) {
-			delete(as, string(fields[i]))
-		} else {
+	not := make(map[string]bool)
+	take := func(name, attribute, value string) {
+		switch {
+		case value == "unspecified" || value == "unset":
+		case slices.Contains(converted, attribute):
+			not[name] = true
+		default:
 			ends = endsMayChange
 		}
 	}
-	r.ends = max(r.ends, ends)
-	return as, nil
+	if err := r.attributes(ctx, names, take); err != nil {
+		return nil, fmt.Errorf("ask git for attributes: %w", err)
+	}
+	r.works, r.ends = true, max(r.ends, ends)
+	return not, nil
+}
+
+// attributes has git tell the attributes of files. What it is told and what it
+// says may be much, so neither is held.
+func (r *repo) attributes(ctx context.Context, names iter.Seq[string], take func(name, attribute, value string)) error {
+	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	return piped(cmd, func(out *bufio.Reader) error {
+		var told sync.WaitGroup
+		defer told.Wait()
+		defer in.Close()
+		told.Go(func() {
+			w := bufio.NewWriter(in)
+			for name := range names {
+				if _, err := w.WriteString(name + "\x00"); err != nil {
+					break
+				}
+			}
+			_ = w.Flush() // if git ended, it says why
+			in.Close()
+		})
+		for {
+			var fields [3]string
+			for i := range fields {
+				text, err := out.ReadString(0)
+				if err == io.EOF && i == 0 && text == "" {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				fields[i] = text[:len(text)-1]
+			}
+			take(fields[0], fields[1], fields[2])
+		}
+	})
+}
+
+// piped runs a command and has what it prints read to the end.
+func piped(cmd *exec.Cmd, read func(out *bufio.Reader) error) error {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = read(bufio.NewReaderSize(out, 64<<10))
+	if err != nil {
+		_ = cmd.Process.Kill() // nobody listens any more
+	}
+	return errors.Join(err, cmd.Wait())
 }
 
 // convertsAll reports whether git changes line ends though no attribute says so.

@@ -1,11 +1,13 @@
 package undo
 
 import (
-	"bytes"
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
+	"iter"
 	"net/url"
 	"path"
 	"slices"
@@ -88,28 +90,39 @@ func (r *repo) headOf(ctx context.Context) (string, error) {
 	return oid, err
 }
 
-// filesOf lists the files of such an object, with their sizes if asked for.
-// What is neither a file nor a link is left out.
-func (r *repo) filesOf(ctx context.Context, oid string, sizes bool) (list []headFile, err error) {
+// eachFile calls visit with the files of such an object, with their sizes if
+// asked for, until it is false. What is neither a file nor a link is left out.
+func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(headFile) bool) error {
 	ctx, cancel := context.WithTimeout(ctx, gitPatience)
 	defer cancel()
 	args := []string{"ls-tree", "-r", "-z", "--full-tree"}
 	if sizes {
 		args = append(args, "-l")
 	}
-	out, err := r.command(ctx, append(args, oid)...).Output()
-	if err != nil {
-		return nil, fmt.Errorf("list files of git: %w", err)
-	}
-	for line := range bytes.SplitSeq(out, []byte{0}) {
-		f, ok := parseHeadFile(string(line))
-		f.path = path.Join(r.root, f.path)
-		if ok && isName(f.path) {
-			list = append(list, f)
+	err := piped(r.command(ctx, append(args, oid)...), func(out *bufio.Reader) error {
+		for {
+			line, err := out.ReadString(0)
+			if err == io.EOF && line == "" {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			f, ok := parseHeadFile(line[:len(line)-1])
+			f.path = path.Join(r.root, f.path)
+			if ok && isName(f.path) && !visit(f) {
+				return errStopped
+			}
 		}
+	})
+	if err != nil {
+		return fmt.Errorf("list files of git: %w", err)
 	}
-	return list, nil
+	return nil
 }
+
+// errStopped is the error of a list of which no more is wanted.
+var errStopped = errors.New("stopped")
 
 // parseHeadFile reads what git says of a file: mode, type, object, perhaps the
 // size, and after a tab the name.
@@ -165,12 +178,12 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 		if t.folders[r.root] == nil {
 			continue
 		}
-		h, edits, err := k.rootAtHead(ctx, r, t)
+		next, h, err := k.rootAtHead(ctx, r, base, t)
 		if err != nil {
 			continue // then it is kept by us
 		}
 		names = append(names, h.String())
-		base = base.grown(h.root, edits)
+		base = next
 	}
 	if len(names) == 0 {
 		return nil
@@ -179,57 +192,70 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 	return base
 }
 
-// grown is the tree with one more root.
-func (t *tree) grown(root string, edits []edit) *tree {
-	next := t.with(edits)
-	next.full = t.full + len(edits)*headFileSize
-	next.addRoots(append(slices.Clone(t.roots), root))
+// grown is the tree with one more root. What another tree has too is shared with
+// that.
+func (t *tree) grown(h headRoot, edits iter.Seq[edit], like *tree) *tree {
+	count := 0
+	counted := func(yield func(edit) bool) {
+		for e := range withDirs(edits, h) {
+			if count++; !yield(e) {
+				return
+			}
+		}
+	}
+	next := t.with(counted, like)
+	next.full = t.full + count*headFileSize
+	next.addRoots(append(slices.Clone(t.roots), h.root))
 	return next
 }
 
 // headFileSize is about how many bytes a file takes up in the blob of a tree.
 const headFileSize = 64
 
-// rootAtHead lists what HEAD has of one root, in the words of t.
-func (k *Keeper) rootAtHead(ctx context.Context, r *repo, t *tree) (h headRoot, edits []edit, err error) {
+// rootAtHead adds what HEAD has of one root to base, in the words of t.
+func (k *Keeper) rootAtHead(ctx context.Context, r *repo, base, t *tree) (next *tree, h headRoot, err error) {
 	h.root = r.root
 	if h.oid, err = r.headOf(ctx); err != nil {
-		return h, nil, err
+		return nil, h, err
 	}
-	files, err := r.filesOf(ctx, h.oid, r.ends != endsStay)
-	if err != nil {
-		return h, nil, err
+	if err := h.setModes(ctx, r, t); err != nil {
+		return nil, h, err
 	}
-	h.setModes(files, t)
-	for _, f := range files {
-		if k.repoOf(f.path) != r {
-			continue
-		}
-		n := t.find(f.path)
-		if !f.describes(n, h) {
-			n = f.node(h)
-		}
-		edits = append(edits, edit{f.path, n})
+	edits := func(yield func(edit) bool) {
+		err = r.eachFile(ctx, h.oid, r.ends != endsStay, func(f headFile) bool {
+			if k.repoOf(f.path) != r {
+				return true
+			}
+			n := t.find(f.path)
+			if !f.describes(n, h) {
+				n = f.node(h)
+			}
+			return yield(edit{f.path, n})
+		})
 	}
-	return h, append(edits, dirsOf(edits, h)...), nil
+	next = base.grown(h, edits, t)
+	return next, h, err
 }
 
 // setModes gives h the modes that most files have.
-func (h *headRoot) setModes(files []headFile, t *tree) {
+func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 	counts := make(map[string]map[fs.FileMode]int)
-	count := func(kind string, n *node) {
-		if counts[kind] == nil {
-			counts[kind] = make(map[fs.FileMode]int)
-		}
-		if n != nil && (n.hash == dirHash) == (kind == dirHash) {
-			counts[kind][n.stamp.mode.Perm()]++
+	count := func(kind, rel string) {
+		f := t.folders[path.Dir(rel)]
+		if i, ok := f.index(path.Base(rel)); ok && (f.hashes[i] == packedDir) == (kind == dirHash) {
+			if counts[kind] == nil {
+				counts[kind] = make(map[fs.FileMode]int)
+			}
+			counts[kind][f.stamp(i).mode.Perm()]++
 		}
 	}
-	for _, f := range files {
-		count(f.kind, t.find(f.path))
-		count(dirHash, t.find(path.Dir(f.path)))
-	}
+	err := r.eachFile(ctx, h.oid, false, func(f headFile) bool {
+		count(f.kind, f.path)
+		count(dirHash, path.Dir(f.path))
+		return true
+	})
 	h.file, h.program, h.dirs = most(counts[gitFile]), most(counts[gitProgram]), most(counts[dirHash])
+	return err
 }
 
 // most is the mode with the highest count.
@@ -242,16 +268,27 @@ func most(counts map[fs.FileMode]int) (best fs.FileMode) {
 	return best
 }
 
-// dirsOf lists the directories above files, up to the root.
-func dirsOf(files []edit, h headRoot) (list []edit) {
-	seen := map[string]bool{".": true, "/": true, h.root: true}
-	for _, f := range files {
-		for dir := path.Dir(f.path); !seen[dir]; dir = path.Dir(dir) {
-			seen[dir] = true
-			list = append(list, edit{dir, &node{name: path.Base(dir), hash: dirHash, stamp: stamp{mode: fs.ModeDir | h.dirs}}})
+// withDirs adds the directories above files, up to the root, each before what is
+// in it.
+func withDirs(files iter.Seq[edit], h headRoot) iter.Seq[edit] {
+	return func(yield func(edit) bool) {
+		seen := map[string]bool{".": true, "/": true, h.root: true}
+		for f := range files {
+			var dirs []string
+			for dir := path.Dir(f.path); !seen[dir]; dir = path.Dir(dir) {
+				seen[dir] = true
+				dirs = append(dirs, dir)
+			}
+			for _, dir := range slices.Backward(dirs) {
+				if !yield(edit{dir, &node{name: path.Base(dir), hash: dirHash, stamp: stamp{mode: fs.ModeDir | h.dirs}}}) {
+					return
+				}
+			}
+			if !yield(f) {
+				return
+			}
 		}
 	}
-	return list
 }
 
 // headTree is the tree of such a name.
@@ -262,11 +299,9 @@ func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		edits, err := k.filesAt(ctx, h)
-		if err != nil {
+		if t, err = k.filesAt(ctx, h, t); err != nil {
 			return nil, err
 		}
-		t = t.grown(h.root, edits)
 	}
 	t.chain = []string{name}
 	return t, nil
@@ -274,25 +309,27 @@ func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 
 var errNoRepo = errors.New("there is no git repository any more")
 
-// filesAt lists what is in one root of a tree that git knows.
-func (k *Keeper) filesAt(ctx context.Context, h headRoot) (edits []edit, err error) {
+// filesAt adds to t what is in one root of a tree that git knows.
+func (k *Keeper) filesAt(ctx context.Context, h headRoot, t *tree) (next *tree, err error) {
 	for _, r := range k.repos {
 		if r.root != h.root {
 			continue
 		}
-		files, err := r.filesOf(ctx, h.oid, true)
-		for _, f := range files {
-			n := f.node(h)
-			if f.kind == gitLink && err == nil {
-				var to string
-				to, err = r.linkOf(ctx, f)
-				n.hash = leadingTo(to)
-			}
-			if k.repoOf(f.path) == r {
-				edits = append(edits, edit{f.path, n})
-			}
+		edits := func(yield func(edit) bool) {
+			var unread error
+			err = r.eachFile(ctx, h.oid, true, func(f headFile) bool {
+				n := f.node(h)
+				if f.kind == gitLink && unread == nil {
+					var to string
+					to, unread = r.linkOf(ctx, f)
+					n.hash = leadingTo(to)
+				}
+				return k.repoOf(f.path) != r || yield(edit{f.path, n})
+			})
+			err = errors.Join(err, unread)
 		}
-		return append(edits, dirsOf(edits, h)...), err
+		next = t.grown(h, edits, nil)
+		return next, err
 	}
 	return nil, errNoRepo
 }

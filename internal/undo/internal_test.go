@@ -94,7 +94,7 @@ func TestTreesAreReadBack(t *testing.T) {
 				}
 				edits = append(edits, e)
 			}
-			now = now.with(edits)
+			now = now.with(slices.Values(edits), nil)
 			now.at, now.partial = rapid.Int64().Draw(t, "at"), rapid.Bool().Draw(t, "partial")
 			if err := k.persist(context.Background(), now); err != nil {
 				t.Fatal(err)
@@ -112,9 +112,9 @@ func TestTreesAreReadBack(t *testing.T) {
 
 func TestSaw(t *testing.T) {
 	dir := func(name string, closed bool) *node { return &node{name: name, hash: dirHash, closed: closed} }
-	tr := (&tree{}).with([]edit{
+	tr := (&tree{}).with(slices.Values([]edit{
 		{"a", dir("a", false)}, {"a/f", &node{name: "f"}}, {"a/shut", dir("shut", true)}, {"a/empty", dir("empty", false)},
-	})
+	}), nil)
 	for _, partial := range []bool{false, true} {
 		tr.partial = partial
 		for path, want := range map[string]bool{
@@ -133,26 +133,27 @@ func TestSaw(t *testing.T) {
 
 func FuzzDecodeTree(f *testing.F) {
 	n := &node{name: "b", hash: leadingTo("l"), stamp: stamp{mode: 0o644, size: 1, mtime: 2, ctime: 3, ino: 4}}
-	t := (&tree{}).with([]edit{{"a/b", n}})
+	t := (&tree{}).with(slices.Values([]edit{{"a/b", n}}), nil)
 	f.Add(encoded(nil, t))
 	f.Add(encoded(t, &tree{}))
 	f.Add([]byte(treeMagic))
-	far := (&tree{}).with([]edit{{"/x/a/b", n}})
+	far := (&tree{}).with(slices.Values([]edit{{"/x/a/b", n}}), nil)
 	f.Add(encoded(nil, far)) // it says nothing of its root
 	far.roots = []string{".", "/x"}
 	f.Add(encoded(nil, far))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		edits, head, err := decodeTree(data)
-		if err != nil {
+		d := openTree(data)
+		edits := slices.Collect(d.edits)
+		if d.err != nil {
 			return
 		}
 		for _, e := range edits {
 			within := func(root string) bool { return strings.HasPrefix(e.path, root+"/") }
-			if e.node != nil && !filepath.IsLocal(e.path) && !slices.ContainsFunc(head.roots, within) {
+			if e.node != nil && !filepath.IsLocal(e.path) && !slices.ContainsFunc(d.head.roots, within) {
 				t.Errorf("path %q", e.path)
 			}
 		}
-		_ = (&tree{}).with(edits)
+		_ = (&tree{}).with(slices.Values(edits), nil)
 	})
 }
 

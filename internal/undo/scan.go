@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"iter"
+	"maps"
 	"path"
 	"runtime"
 	"slices"
@@ -179,16 +181,44 @@ type scanning struct {
 	errs []string // directories that could not be listed, or not whole
 
 	scratch []string // temporary files that were come across
+	pack    packer
+}
+
+// draft is a folder that is being made of one that was seen before.
+type draft struct {
+	dir string
+	*folder
+	old *folder // may be nil
 }
 
 // find is a file whose content is to be named.
 type find struct {
-	dir  string
-	node *node
-	was  *node // what stood there when last seen, or nil
+	*draft
+	i    int // which it is of its folder
+	size int64
 }
 
-func (f find) path() string { return path.Join(f.dir, f.node.name) }
+func (f find) base() string     { return f.name(f.i) }
+func (f find) path() string     { return path.Join(f.dir, f.base()) }
+func (f find) seen() stamp      { return f.stamp(f.i) }
+func (f find) call(hash string) { f.hashes[f.i] = packHash(hash) }
+func (f find) mark(flag byte)   { f.setFlag(f.i, flag) }
+
+// lose marks a file as one whose content is not known.
+func (f find) lose() {
+	f.call("")
+	f.mark(nodeLost)
+}
+
+func (f find) lost() bool { return f.flag(f.i)&nodeLost != 0 }
+
+// was is the hash of what stood there when last seen, or empty.
+func (f find) was() string {
+	if i, ok := f.old.index(f.base()); ok {
+		return unpackHash(f.old.hashes[i])
+	}
+	return ""
+}
 
 // take takes in a directory that was looked at. Without the main root there is
 // nothing to tell; an added one that is out of reach is left out.
@@ -238,78 +268,69 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	if s.old != nil {
 		old = s.old.folders[f.Path]
 	}
-	if old.isStill(f.Entries) {
+	s.pack.reset()
+	shared := false
+	for _, t := range f.Entries {
+		if s.pack.take(t) {
+			shared = shared || t.Names > 1 && !t.Mode.IsDir()
+		}
+	}
+	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && old.settled() {
 		return old
 	}
-	next := &folder{nodes: make([]node, 0, len(f.Entries))} // never grows: nodes are pointed to
-	for _, t := range f.Entries {
-		n, ok := newNode(t)
-		if !ok {
-			continue
-		}
-		next.shared = next.shared || t.Names > 1 && !t.Mode.IsDir()
-		was := old.find(n.name)
-		if was != nil && was.stamp == n.stamp && !was.fresh && !was.closed {
-			next.nodes = append(next.nodes, *was)
-			continue
-		}
-		next.nodes = append(next.nodes, n)
-		if n.hash != dirHash {
-			s.todo = append(s.todo, find{f.Path, &next.nodes[len(next.nodes)-1], was})
+	d := &draft{dir: f.Path, folder: s.pack.folder(), old: old}
+	d.shared = shared
+	for i := range d.len() {
+		j, known := old.index(d.name(i))
+		switch {
+		case known && old.stamped(j) == d.stamped(i) && old.flag(j)&(nodeFresh|nodeClosed) == 0:
+			d.hashes[i] = old.hashes[j]
+			if was := old.flag(j); was != 0 {
+				d.setFlag(i, was)
+			}
+		case d.hashes[i] == pending:
+			s.todo = append(s.todo, find{d, i, d.stamp(i).size})
 		}
 	}
-	return next
+	return d.folder
 }
 
-// isStill reports whether a folder is known to hold just these things.
-func (f *folder) isStill(things []workspace.Thing) bool {
-	if f == nil {
-		return false
-	}
-	i, shared := 0, false
-	for _, t := range things {
-		n, ok := newNode(t)
-		if !ok {
-			continue
-		}
-		if i == len(f.nodes) || f.nodes[i].name != n.name || f.nodes[i].stamp != n.stamp || f.nodes[i].fresh || f.nodes[i].closed {
-			return false
-		}
-		shared = shared || t.Names > 1 && !t.Mode.IsDir()
-		i++
-	}
-	return i == len(f.nodes) && shared == f.shared
-}
+// pending stands for the hash of what is yet to be named.
+const pending = "?"
 
-// newNode describes a file, directory or link; of other things there is no
-// node, nor of files that we ourselves are about to write.
-func newNode(t workspace.Thing) (node, bool) {
-	n := node{name: t.Name, stamp: stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}}
+// take packs a file, directory or link. Other things are not, nor are files that
+// we ourselves are about to write.
+func (p *packer) take(t workspace.Thing) bool {
+	st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pending
 	switch {
 	case t.Mode.IsDir():
-		n.hash, n.stamp = dirHash, n.stamp.ofDir()
+		hash, st = packedDir, st.ofDir()
 	case t.Mode&fs.ModeSymlink != 0:
-		n.hash = leadingTo("")
 	case !t.Mode.IsRegular(), workspace.IsScratch(t.Name):
-		return node{}, false
+		return false
 	}
-	return n, true
+	p.packed = appendStamped(p.packed, t.Name, st)
+	p.put(hash, 0)
+	return true
 }
 
 // identify names the contents of all files that are new or changed. What git
 // has is named by it; the rest is read and kept, within bounds.
 func (s *scanning) identify(ctx context.Context) error {
 	s.readLinks()
-	large, such := s.setAside(func(f find) bool { return f.node.stamp.size > s.k.o.MaxFile })
+	large, such := s.setAside(func(f find) bool { return f.size > s.k.o.MaxFile })
 	if err := s.asInGit(ctx); err != nil {
 		return err
 	}
 	slices.SortFunc(s.todo, func(a, b find) int {
-		return cmp.Or(cmp.Compare(a.node.stamp.size, b.node.stamp.size), strings.Compare(a.dir, b.dir), strings.Compare(a.node.name, b.node.name))
+		if a.size != b.size {
+			return cmp.Compare(a.size, b.size)
+		}
+		return cmp.Or(strings.Compare(a.dir, b.dir), cmp.Compare(a.i, b.i))
 	})
 	files, bytes := 0, int64(0)
 	many, also := s.setAside(func(f find) bool {
-		files, bytes = files+1, bytes+f.node.stamp.size
+		files, bytes = files+1, bytes+f.size
 		return files > s.k.o.TreeFiles || bytes > s.k.o.TreeBytes
 	})
 	if n := large + many; n > 0 {
@@ -323,10 +344,12 @@ func (s *scanning) identify(ctx context.Context) error {
 func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
 	var f find
 	s.todo = slices.DeleteFunc(s.todo, func(g find) bool {
-		if g.node.lost = lost(g); g.node.lost {
-			n, f = n+1, g
+		if !lost(g) {
+			return false
 		}
-		return g.node.lost
+		g.lose()
+		n, f = n+1, g
+		return true
 	})
 	if n > 0 {
 		last = f.path()
@@ -336,12 +359,18 @@ func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
 
 func (s *scanning) readLinks() {
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		if _, ok := f.node.link(); !ok {
+		st := f.seen()
+		if st.mode&fs.ModeSymlink == 0 {
 			return false
 		}
-		f.node.fresh = f.node.stamp.fresh(s.k.now())
+		if st.fresh(s.k.now()) {
+			f.mark(nodeFresh)
+		}
 		to, err := s.k.ws.Readlink(f.path())
-		f.node.hash, f.node.lost = leadingTo(to), err != nil
+		f.call(leadingTo(to))
+		if err != nil {
+			f.mark(nodeLost)
+		}
 		return true
 	})
 }
@@ -365,36 +394,45 @@ func (s *scanning) asInGit(ctx context.Context) error {
 
 // asIn names the files of one repository that its index says are unchanged.
 func (s *scanning) asIn(ctx context.Context, r *repo) error {
-	index := r.entries()
-	unchanged := func(f find) (name, oid string, ok bool) {
-		if s.k.repoOf(f.path()) != r {
-			return "", "", false
+	found := 0
+	err := r.index.Each(r.prefix, func(e gitindex.Entry, written int64) {
+		rel := path.Join(r.root, string(e.Name))
+		f := s.next.folders[path.Dir(rel)]
+		i, ok := f.index(path.Base(rel))
+		if ok && f.hashes[i] == pending && s.k.repoOf(rel) == r && e.Unchanged(f.stamp(i).inIndex(), written) {
+			f.hashes[i] = packedGit + string(e.ID)
+			found++
 		}
-		name = r.name(f.path())
-		oid, ok = index.Unchanged(name, f.node.stamp.inIndex())
-		return name, oid, ok
-	}
-	var names []string
-	for _, f := range s.todo {
-		if name, _, ok := unchanged(f); ok {
-			names = append(names, name)
-		}
-	}
-	if len(names) <= few {
-		return nil
-	}
-	plain, err := r.asTheyAre(ctx, names)
-	if err != nil {
-		return ctx.Err() // without git the files are read
+	})
+	other := make(map[string]bool)
+	if err == nil && found > few {
+		other, err = r.converts(ctx, s.named(r))
 	}
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		name, oid, ok := unchanged(f)
-		if ok = ok && plain[name]; ok {
-			f.node.hash = gitPrefix + oid
+		if !f.inGit() || s.k.repoOf(f.path()) != r {
+			return false
 		}
-		return ok
+		if err == nil && found > few && !other[r.name(f.path())] {
+			return true
+		}
+		f.hashes[f.i] = pending // without git it is read
+		return false
 	})
-	return nil
+	return ctx.Err()
+}
+
+// inGit reports whether the file was found in a repository.
+func (f find) inGit() bool { return strings.HasPrefix(f.hashes[f.i], packedGit) }
+
+// named yields the files that were found in a repository, by their names there.
+func (s *scanning) named(r *repo) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, f := range s.todo {
+			if f.inGit() && s.k.repoOf(f.path()) == r && !yield(r.name(f.path())) {
+				return
+			}
+		}
+	}
 }
 
 // read reads the files that are left, several at a time, and keeps what is in
@@ -403,12 +441,10 @@ func (s *scanning) read(ctx context.Context) error {
 	if len(s.todo) == 0 {
 		return nil
 	}
-	r := reading{k: s.k, tracked: make(map[*repo]map[string]gitindex.File)}
-	for _, repo := range s.k.repos {
-		if x := repo.entries(); x != nil && repo.usable(ctx) {
-			r.tracked[repo] = x.Files
-		}
+	for _, f := range s.todo {
+		f.mark(0) // so that there is room for what several will write at once
 	}
+	r := reading{k: s.k, tracked: s.tracked(ctx)}
 	r.pinned = sync.OnceValue(s.k.pinned)
 	work := make(chan find)
 	errs := make([]error, min(runtime.GOMAXPROCS(0)+1, len(s.todo)))
@@ -433,13 +469,37 @@ func (s *scanning) read(ctx context.Context) error {
 	return s.judge(errors.Join(errs...))
 }
 
+// tracked are the objects by which git knows the files that are left, if it can
+// be asked for them.
+func (s *scanning) tracked(ctx context.Context) map[string]string {
+	oids := make(map[string]string)
+	for _, r := range s.k.repos {
+		wanted := make(map[string]bool)
+		for _, f := range s.todo {
+			if rel := f.path(); s.k.repoOf(rel) == r {
+				wanted[r.name(rel)] = true
+			}
+		}
+		found := make(map[string]string)
+		err := r.index.Each(r.prefix, func(e gitindex.Entry, _ int64) {
+			if wanted[string(e.Name)] {
+				found[path.Join(r.root, string(e.Name))] = e.OID()
+			}
+		})
+		if err == nil && len(found) > 0 && r.usable(ctx) {
+			maps.Copy(oids, found)
+		}
+	}
+	return oids
+}
+
 // judge decides what a content that could not be kept means. One that is too
 // large, or cannot be read, does not stop the command, but what that does to the
 // file cannot be undone; a store that fails does, see Keep.
 func (s *scanning) judge(err error) error {
 	lost := 0
 	for _, f := range s.todo {
-		if f.node.lost {
+		if f.lost() {
 			lost++
 		}
 	}
@@ -470,7 +530,7 @@ func head(s string, n int) string {
 // reading names contents. It is used by several goroutines at once.
 type reading struct {
 	k       *Keeper
-	tracked map[*repo]map[string]gitindex.File
+	tracked map[string]string // by path, the objects of git
 	pinned  func() func(string) bool
 	full    atomic.Bool
 }
@@ -478,15 +538,19 @@ type reading struct {
 // name reads a file, finds or keeps its content, and names it. A file that
 // cannot be read or kept is lost; the error says why if that is unexpected.
 func (r *reading) name(f find) error {
-	f.node.fresh = f.node.stamp.fresh(r.k.now())
-	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) (err error) {
-		f.node.hash, err = r.nameContent(f, content, size)
+	if f.seen().fresh(r.k.now()) {
+		f.mark(nodeFresh)
+	}
+	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) error {
+		hash, err := r.nameContent(f, content, size)
+		f.call(hash)
 		return err
 	})
 	if err == nil {
 		return nil
 	}
-	f.node.hash, f.node.lost, f.node.fresh = "", true, true // another time, perhaps
+	f.lose()
+	f.mark(nodeFresh) // another time, perhaps
 	if errors.Is(err, errUnreadable) {
 		return nil
 	}
@@ -497,15 +561,11 @@ func (r *reading) name(f find) error {
 // the file was last seen.
 func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string, error) {
 	var oids []string
-	if f.was != nil {
-		if oid, ok := strings.CutPrefix(f.was.hash, gitPrefix); ok {
-			oids = append(oids, oid)
-		}
+	if oid, ok := strings.CutPrefix(f.was(), gitPrefix); ok {
+		oids = append(oids, oid)
 	}
-	if repo := r.k.repoOf(f.path()); repo != nil {
-		if e, ok := r.tracked[repo][repo.name(f.path())]; ok {
-			oids = append(oids, e.OID)
-		}
+	if oid, ok := r.tracked[f.path()]; ok {
+		oids = append(oids, oid)
 	}
 	for _, oid := range oids {
 		if id, err := gitHash(oid, content, size); err != nil {

@@ -3,6 +3,7 @@ package undo
 import (
 	"cmp"
 	"io/fs"
+	"iter"
 	"maps"
 	"path"
 	"slices"
@@ -36,27 +37,10 @@ func (t *tree) name() string {
 	return t.chain[len(t.chain)-1]
 }
 
-// folder is what a directory holds, in the order of names.
-type folder struct {
-	nodes  []node
-	shared bool // a file in it has other names too, by which it may change
-}
-
-func (f *folder) find(name string) *node {
-	if f == nil {
-		return nil
-	}
-	i, ok := slices.BinarySearchFunc(f.nodes, name, func(n node, name string) int { return cmp.Compare(n.name, name) })
-	if !ok {
-		return nil
-	}
-	return &f.nodes[i]
-}
-
 // find is what stands at a path, nil if there is nothing.
 func (t *tree) find(rel string) *node { return t.folders[path.Dir(rel)].find(path.Base(rel)) }
 
-// node is a file, a link or a directory. There may be very many.
+// node is a file, a link or a directory.
 type node struct {
 	name   string
 	hash   string // of a link: linkHash, a colon and where it leads
@@ -95,7 +79,7 @@ func (n node) state(dir string) event.FileState {
 // size is how many things there are.
 func (t *tree) size() (n int) {
 	for _, f := range t.folders {
-		n += len(f.nodes)
+		n += f.len()
 	}
 	return n
 }
@@ -108,9 +92,9 @@ func (t *tree) hashes() map[string]bool {
 		return all
 	}
 	for _, f := range t.folders {
-		for _, n := range f.nodes {
-			if blob.IsHash(n.hash) {
-				all[n.hash] = true
+		for _, packed := range f.hashes {
+			if hash := unpackHash(packed); blob.IsHash(hash) {
+				all[hash] = true
 			}
 		}
 	}
@@ -160,47 +144,63 @@ func differing(a, b *tree) (dirs []string) {
 }
 
 func compareFolders(dir string, a, b *folder) (list []pair) {
-	var x, y []node
-	if a != nil {
-		x = a.nodes
-	}
-	if b != nil {
-		y = b.nodes
-	}
-	for len(x) > 0 || len(y) > 0 {
+	i, j := 0, 0
+	for i < a.len() || j < b.len() {
 		switch {
-		case len(y) == 0 || len(x) > 0 && x[0].name < y[0].name:
-			list = append(list, pair{dir, &x[0], nil})
-			x = x[1:]
-		case len(x) == 0 || y[0].name < x[0].name:
-			list = append(list, pair{dir, nil, &y[0]})
-			y = y[1:]
+		case j == b.len() || i < a.len() && a.name(i) < b.name(j):
+			list = append(list, pair{dir, a.node(i), nil})
+			i++
+		case i == a.len() || b.name(j) < a.name(i):
+			list = append(list, pair{dir, nil, b.node(j)})
+			j++
 		default:
-			if !x[0].alike(y[0]) {
-				list = append(list, pair{dir, &x[0], &y[0]})
+			if !a.alike(i, b, j) {
+				list = append(list, pair{dir, a.node(i), b.node(j)})
 			}
-			x, y = x[1:], y[1:]
+			i, j = i+1, j+1
 		}
 	}
 	return list
 }
 
 // with returns the tree that t becomes when the given nodes are put in, and
-// those without a name to them (nil) taken out.
-func (t *tree) with(edits []edit) *tree {
+// those that are nil taken out. They are taken in directory by directory, so
+// those of one should not be far apart. Where the outcome is what another tree
+// has, which may be nil, it is shared with that.
+func (t *tree) with(edits iter.Seq[edit], like *tree) *tree {
 	next := &tree{folders: maps.Clone(t.folders), at: t.at, partial: t.partial, roots: t.roots}
 	if next.folders == nil {
 		next.folders = make(map[string]*folder)
 	}
-	byDir := make(map[string][]edit)
-	for _, e := range edits {
-		byDir[path.Dir(e.path)] = append(byDir[path.Dir(e.path)], e)
+	type group struct {
+		dir   string
+		edits []edit
 	}
-	for dir, list := range byDir {
-		next.folders[dir] = next.folders[dir].with(list)
-		if len(next.folders[dir].nodes) == 0 && !slices.Contains(t.roots, dir) {
-			delete(next.folders, dir)
+	var open []group // each lies in the one before it
+	finish := func() {
+		g := open[len(open)-1]
+		open = open[:len(open)-1]
+		f := next.folders[g.dir].with(g.edits)
+		if like != nil && f.equals(like.folders[g.dir]) {
+			f = like.folders[g.dir]
 		}
+		if next.folders[g.dir] = f; f.len() == 0 && !slices.Contains(t.roots, g.dir) {
+			delete(next.folders, g.dir)
+		}
+	}
+	for e := range edits {
+		dir := path.Dir(e.path)
+		for len(open) > 0 && open[len(open)-1].dir != dir && !lies(dir, open[len(open)-1].dir) {
+			finish()
+		}
+		if len(open) == 0 || open[len(open)-1].dir != dir {
+			open = append(open, group{dir: dir})
+		}
+		last := &open[len(open)-1]
+		last.edits = append(last.edits, e)
+	}
+	for len(open) > 0 {
+		finish()
 	}
 	return next
 }
@@ -209,26 +209,6 @@ func (t *tree) with(edits []edit) *tree {
 type edit struct {
 	path string
 	node *node
-}
-
-func (f *folder) with(edits []edit) *folder {
-	var all []edit // by name instead of by path
-	if f != nil {
-		for i := range f.nodes {
-			all = append(all, edit{f.nodes[i].name, &f.nodes[i]})
-		}
-	}
-	for _, e := range edits {
-		all = append(all, edit{path.Base(e.path), e.node})
-	}
-	slices.SortStableFunc(all, func(a, b edit) int { return cmp.Compare(a.path, b.path) })
-	next := &folder{nodes: make([]node, 0, len(all))}
-	for i, e := range all {
-		if last := i+1 == len(all) || all[i+1].path != e.path; last && e.node != nil {
-			next.nodes = append(next.nodes, *e.node)
-		}
-	}
-	return next
 }
 
 // ofDir is the stamp of a directory: its times say nothing about it.
@@ -250,16 +230,6 @@ func (t *tree) saw(dir string) bool {
 		return true
 	}
 	return t.folders[dir] != nil || !t.partial
-}
-
-// close returns f with the directory of that name marked as not listed.
-func (f *folder) close(name string) *folder {
-	if n := f.find(name); n == nil || n.closed {
-		return f
-	}
-	next := &folder{slices.Clone(f.nodes), f.shared}
-	next.find(name).closed = true
-	return next
 }
 
 // addRoots sets the roots of a tree that is being made. Each is there, if empty.

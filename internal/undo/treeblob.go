@@ -71,8 +71,9 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 	if err != nil || c.head != base.name() || len(c.blobs) != 1 {
 		return false
 	}
-	edits, head, err := decodeTree(c.blobs[0])
-	if err != nil || head.partial != t.partial || !slices.Equal(head.roots, t.roots) {
+	d := openTree(c.blobs[0])
+	edits := slices.Collect(d.edits)
+	if d.err != nil || d.head.partial != t.partial || !slices.Equal(d.head.roots, t.roots) {
 		return false
 	}
 	pairs := compare(base, t)
@@ -175,11 +176,15 @@ const (
 	nodeClosed
 )
 
+func (n *node) flags() byte {
+	return nodeLost*flag(n.lost) | nodeFresh*flag(n.fresh) | nodeClosed*flag(n.closed)
+}
+
 func appendNode(b []byte, n *node) []byte {
 	if n == nil {
 		return append(b, 0)
 	}
-	b = append(b, nodeHere|nodeLost*flag(n.lost)|nodeFresh*flag(n.fresh)|nodeClosed*flag(n.closed))
+	b = append(b, nodeHere|n.flags())
 	b = binary.AppendUvarint(b, uint64(n.stamp.mode))
 	b = binary.AppendVarint(b, n.stamp.size)
 	b = binary.AppendVarint(b, n.stamp.mtime)
@@ -270,12 +275,12 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 func (c chain) on(base *tree) (*tree, error) {
 	t := base
 	for i, data := range c.blobs {
-		edits, head, err := decodeTree(data)
-		if err != nil {
-			return nil, err
-		}
+		d := openTree(data)
 		was := t
-		t = t.with(edits)
+		if t = t.with(d.edits, nil); d.err != nil {
+			return nil, d.err
+		}
+		head := d.head
 		t.at, t.partial = head.at, head.partial
 		t.addRoots(head.roots)
 		t.full, t.added = was.full, was.added+len(data)
@@ -317,27 +322,38 @@ type treeHead struct {
 	roots   []string
 }
 
-// decodeTree reads what a treeReader wrote.
-func decodeTree(data []byte) ([]edit, treeHead, error) {
-	p := treeParser{rest: data}
-	p.magic()
-	h := treeHead{base: p.string(), at: p.varint(), partial: p.byte() != 0}
-	for range min(p.uvarint(), maxRoots) {
-		h.roots = append(h.roots, p.string())
-		if r := h.roots[len(h.roots)-1]; p.err == nil && r != "." && !isName(r) {
-			p.err = errTree
+// treeDecoder reads what a treeReader wrote.
+type treeDecoder struct {
+	treeParser
+	head treeHead
+}
+
+func openTree(data []byte) *treeDecoder {
+	d := &treeDecoder{treeParser: treeParser{rest: data}}
+	d.magic()
+	d.head = treeHead{base: d.string(), at: d.varint(), partial: d.byte() != 0}
+	for range min(d.uvarint(), maxRoots) {
+		d.head.roots = append(d.head.roots, d.string())
+		if r := d.head.roots[len(d.head.roots)-1]; d.err == nil && r != "." && !isName(r) {
+			d.err = errTree
 		}
 	}
-	var edits []edit
-	for p.err == nil && len(p.rest) > 0 {
-		e := edit{path: p.string()}
-		e.node = p.node(path.Base(e.path))
-		if p.err == nil && !h.holds(e) {
-			p.err = errTree
+	return d
+}
+
+// edits yields what the blob says of nodes. Whether that was all is known when
+// it is done, by d.err.
+func (d *treeDecoder) edits(yield func(edit) bool) {
+	for d.err == nil && len(d.rest) > 0 {
+		e := edit{path: d.string()}
+		e.node = d.node(path.Base(e.path))
+		if d.err == nil && !d.head.holds(e) {
+			d.err = errTree
 		}
-		edits = append(edits, e)
+		if d.err != nil || !yield(e) {
+			return
+		}
 	}
-	return edits, h, p.err
 }
 
 // holds reports whether an edit is one of a tree that lies in these roots.

@@ -10,24 +10,45 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kinds are the types of things as a directory gives them.
-var kinds = map[byte]fs.FileMode{
-	unix.DT_REG: 0, unix.DT_DIR: fs.ModeDir, unix.DT_LNK: fs.ModeSymlink, unix.DT_FIFO: fs.ModeNamedPipe,
-	unix.DT_SOCK: fs.ModeSocket, unix.DT_BLK: fs.ModeDevice, unix.DT_CHR: fs.ModeDevice | fs.ModeCharDevice,
+// kindOf is the type of a thing as a directory gives it.
+func kindOf(b byte) (kind fs.FileMode, known bool) {
+	switch b {
+	case unix.DT_REG:
+		return 0, true
+	case unix.DT_DIR:
+		return fs.ModeDir, true
+	case unix.DT_LNK:
+		return fs.ModeSymlink, true
+	case unix.DT_FIFO:
+		return fs.ModeNamedPipe, true
+	case unix.DT_SOCK:
+		return fs.ModeSocket, true
+	case unix.DT_BLK:
+		return fs.ModeDevice, true
+	case unix.DT_CHR:
+		return fs.ModeDevice | fs.ModeCharDevice, true
+	}
+	return 0, false
 }
 
-var direntBuffers = sync.Pool{New: func() any { b := make([]byte, 32<<10); return &b }}
+// listing is memory for reading a directory.
+type listing struct {
+	buf   [32 << 10]byte
+	names []byte
+	ends  []int
+}
+
+var listings = sync.Pool{New: func() any { return new(listing) }}
 
 // readEntries appends what is in a directory to list, at most limit of it, in no
 // order. Their names share one string.
 func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool, err error) {
-	buf := direntBuffers.Get().(*[]byte)
-	defer direntBuffers.Put(buf)
+	l := listings.Get().(*listing)
+	defer listings.Put(l)
+	l.names, l.ends = l.names[:0], l.ends[:0]
 	fd := int(dir.Fd())
-	var names []byte
-	var ends []int
-	for {
-		n, err := unix.ReadDirent(fd, *buf)
+	for !more {
+		n, err := unix.ReadDirent(fd, l.buf[:])
 		if err == unix.EINTR {
 			continue
 		}
@@ -37,10 +58,10 @@ func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool,
 		if n <= 0 {
 			break
 		}
-		for b := (*buf)[:n]; len(b) > direntName; {
+		for b := l.buf[:n]; len(b) > direntName; {
 			size := int(binary.NativeEndian.Uint16(b[direntSize:]))
 			name, _, _ := bytes.Cut(b[direntName:size], []byte{0})
-			kind, known := kinds[b[direntType]]
+			kind, known := kindOf(b[direntType])
 			b = b[size:]
 			if string(name) == "." || string(name) == ".." {
 				continue
@@ -49,17 +70,14 @@ func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool,
 				more = true
 				continue
 			}
-			names = append(names, name...)
-			ends = append(ends, len(names))
+			l.names = append(l.names, name...)
+			l.ends = append(l.ends, len(l.names))
 			list = append(list, dirent{kind: kind, vague: !known})
 		}
-		if more {
-			break
-		}
 	}
-	all, from := string(names), 0
-	first := len(list) - len(ends)
-	for i, end := range ends {
+	all, from := string(l.names), 0
+	first := len(list) - len(l.ends)
+	for i, end := range l.ends {
 		list[first+i].name, from = all[from:end], end
 	}
 	return list, more, nil

@@ -173,7 +173,7 @@ func (n *Named) list(dir string) *namedDir {
 	for _, e := range entries {
 		name := path.Join(dir, e.name)
 		if e.vague {
-			if t, err := lstatAt(int(f.Fd()), e.name); err == nil {
+			if t, err := lstatAt(int(f.Fd()), e.name, append([]byte(e.name), 0)); err == nil {
 				e.kind = t.Mode.Type()
 			}
 		}

@@ -175,6 +175,7 @@ func (s *survey) add(f Folder, below []stop) {
 type lister struct {
 	names  []dirent
 	things []Thing
+	cname  []byte
 }
 
 // folder lists one directory and names those in it that are to be entered.
@@ -206,7 +207,8 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 		if !d.vague && s.skips(w, rules, at.dir, d.name, d.kind) {
 			continue
 		}
-		t, err := lstatAt(fd, d.name)
+		l.cname = append(append(l.cname[:0], d.name...), 0)
+		t, err := lstatAt(fd, d.name, l.cname)
 		if err != nil || d.vague && s.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
 			continue // gone since it was listed, or of no interest
 		}
@@ -256,15 +258,19 @@ func (s *survey) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMod
 	if r == nil && !kind.IsDir() {
 		return name == ".git"
 	}
-	rel := path.Join(dir, name)
+	rel := name
+	if dir != "." {
+		rel = dir + "/" + name
+	}
 	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != s.main && w.called(rel) == s.main.real
 }
 
-// lstatAt describes what a directory has under a name.
-func lstatAt(dir int, name string) (Thing, error) {
+// lstatAt describes what a directory has under a name, which is given once more
+// as the system wants it, with a NUL at its end.
+func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 	var st unix.Stat_t
 	for {
-		err := unix.Fstatat(dir, name, &st, unix.AT_SYMLINK_NOFOLLOW)
+		err := fstatat(dir, cname, &st)
 		if err == unix.EINTR {
 			continue
 		}

@@ -4,28 +4,39 @@
 package gitindex
 
 import (
+	"bufio"
 	"bytes"
 	"crypto/sha1"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
-	"strings"
+	"io"
+	"io/fs"
 	"time"
 )
 
-// Index is what git knows about the files of a work tree, or of a part of it.
-// The nil *Index knows nothing.
-type Index struct {
-	Files   map[string]File
-	Written int64 // when the index was written, in nanoseconds; to be set by who read it
+// Entry is a regular file as git saw it last.
+type Entry struct {
+	File
+	Name []byte // only good until the next is read
+	ID   []byte // of the object that holds its content; likewise
 }
 
-// File is a file as git saw it last.
+// OID is the object's id as git writes it.
+func (e Entry) OID() string { return hex.EncodeToString(e.ID) }
+
+// File is what the file system said about a file.
 type File struct {
 	ModTime, ChangeTime int64 // nanoseconds
 	Ino, Size           uint32
-	OID                 string // the object that holds its content
+}
+
+// Unchanged reports whether a file is still what git saw, in an index that was
+// written at that time, in nanoseconds. A file changed in the very moment the
+// index was written might be another one.
+func (f File) Unchanged(now File, written int64) bool {
+	return f == now && f.ModTime < written && f.ChangeTime < written
 }
 
 var errFormat = errors.New("git's index is not understood")
@@ -39,76 +50,138 @@ const (
 	gitRegular   = 0o10 // the type bits of a regular file
 )
 
-// Parse reads an index, versions 2 to 4. Only regular files below
-// prefix that are not in conflict are returned, without the prefix.
-func Parse(data []byte, prefix string) (*Index, error) {
-	if len(data) < indexHead || string(data[:4]) != "DIRC" {
-		return nil, errFormat
+// Source is a file that holds an index, to be read as often as need be.
+type Source struct {
+	Open func() (fs.File, error)
+	Most int64 // bytes that are read of it
+
+	oidSize int // 0 before it was first read
+}
+
+var errTooLarge = errors.New("git's index is too large")
+
+// Each is [Read] of what the index says now; it also tells when that was
+// written. If there is an error, what was told is void.
+func (s *Source) Each(prefix string, visit func(e Entry, written int64)) error {
+	if s.oidSize == 0 {
+		err := s.read(func(index io.Reader, info fs.FileInfo) (err error) {
+			s.oidSize, err = OIDSize(index, info.Size())
+			return err
+		})
+		if err != nil {
+			return err
+		}
 	}
-	version, count := binary.BigEndian.Uint32(data[4:]), binary.BigEndian.Uint32(data[8:])
-	if version < 2 || version > 4 {
-		return nil, errFormat
+	return s.read(func(index io.Reader, info fs.FileInfo) error {
+		written := info.ModTime().UnixNano()
+		return Read(index, s.oidSize, prefix, func(e Entry) { visit(e, written) })
+	})
+}
+
+func (s *Source) read(do func(index io.Reader, info fs.FileInfo) error) error {
+	f, err := s.Open()
+	if err != nil {
+		return err
 	}
-	p := parser{rest: data[indexHead:], version: version, oidSize: oidSize(data)}
-	if int(count) > len(data)/(statPart+p.oidSize) {
-		return nil, errFormat
+	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return err
 	}
-	x := &Index{Files: make(map[string]File, count)}
+	if info.Size() > s.Most {
+		return errTooLarge
+	}
+	return do(io.LimitReader(f, s.Most), info)
+}
+
+// Read calls visit for the files of an index of version 2 to 4 that lie below
+// prefix and are not in conflict, in the order of their names and without the
+// prefix. It takes up no more memory for a large index than for a small one.
+func Read(index io.Reader, oidSize int, prefix string, visit func(Entry)) error {
+	p := parser{in: bufio.NewReaderSize(index, 64<<10), oidSize: oidSize}
+	head, err := p.take(indexHead)
+	if err != nil || string(head[:4]) != "DIRC" {
+		return errFormat
+	}
+	p.version = binary.BigEndian.Uint32(head[4:])
+	count := binary.BigEndian.Uint32(head[8:])
+	if p.version < 2 || p.version > 4 {
+		return errFormat
+	}
 	for range count {
 		e, mode, flags, err := p.entry()
 		if err != nil {
-			return nil, err
+			return err
 		}
-		name, ok := strings.CutPrefix(string(p.name), prefix)
+		name, ok := bytes.CutPrefix(p.name, []byte(prefix))
 		if ok && mode>>12 == gitRegular && flags&flagStage == 0 {
-			x.Files[name] = e
+			e.Name = name
+			visit(e)
 		}
 	}
-	return x, nil
+	return nil
 }
 
-// oidSize finds out which hash the repository uses: the index ends with one
-// over all of it. Where it was left out (it may be) the hash is the usual one.
-func oidSize(data []byte) int {
-	if n := len(data) - sha256.Size; n > 0 {
-		sum := sha256.Sum256(data[:n])
-		if bytes.Equal(sum[:], data[n:]) {
-			return sha256.Size
-		}
+// OIDSize finds out which hash the repository uses: an index ends with one over
+// all of it. Where it was left out (it may be) the hash is the usual one.
+func OIDSize(index io.Reader, size int64) (int, error) {
+	sum, end := sha256.New(), make([]byte, sha256.Size)
+	if size < sha256.Size {
+		return sha1.Size, nil
 	}
-	return sha1.Size
+	if _, err := io.CopyN(sum, index, size-sha256.Size); err != nil {
+		return 0, err
+	}
+	if _, err := io.ReadFull(index, end); err != nil {
+		return 0, err
+	}
+	if bytes.Equal(sum.Sum(nil), end) {
+		return sha256.Size, nil
+	}
+	return sha1.Size, nil
 }
 
 // parser walks the entries of an index.
 type parser struct {
-	rest    []byte
+	in      *bufio.Reader
 	version uint32
 	oidSize int
-	name    []byte // of the last entry
+	id      [sha256.Size]byte // of the last entry
+	name    []byte            // likewise
 }
 
+// take reads n bytes, which are good until more is read.
 func (p *parser) take(n int) ([]byte, error) {
-	if n < 0 || n > len(p.rest) {
+	b, err := p.in.Peek(n)
+	if err != nil {
 		return nil, errFormat
 	}
-	b := p.rest[:n]
-	p.rest = p.rest[n:]
-	return b, nil
+	_, err = p.in.Discard(n)
+	return b, err
+}
+
+// toNUL reads what comes before the next NUL, and takes that away too.
+func (p *parser) toNUL() ([]byte, error) {
+	b, err := p.in.ReadSlice(0)
+	if err != nil {
+		return nil, errFormat
+	}
+	return b[:len(b)-1], nil
 }
 
 // entry reads one entry, leaving its name in p.name.
-func (p *parser) entry() (e File, mode uint32, flags uint16, err error) {
+func (p *parser) entry() (e Entry, mode uint32, flags uint16, err error) {
 	fixed, err := p.take(statPart + p.oidSize + 2)
 	if err != nil {
 		return e, 0, 0, err
 	}
 	num := func(at int) uint32 { return binary.BigEndian.Uint32(fixed[at:]) }
-	e = File{
+	e.File = File{
 		ChangeTime: int64(num(0))*int64(time.Second) + int64(num(4)),
 		ModTime:    int64(num(8))*int64(time.Second) + int64(num(12)),
 		Ino:        num(20), Size: num(36),
-		OID: hex.EncodeToString(fixed[statPart : statPart+p.oidSize]),
 	}
+	e.ID = p.id[:copy(p.id[:], fixed[statPart:statPart+p.oidSize])]
 	mode, flags = num(24), binary.BigEndian.Uint16(fixed[statPart+p.oidSize:])
 	used := len(fixed)
 	if flags&flagExtended != 0 {
@@ -126,17 +199,21 @@ func (p *parser) entry() (e File, mode uint32, flags uint16, err error) {
 // paddedName reads a name that is filled up with NULs, at least one, so that
 // the entry's length is a multiple of eight.
 func (p *parser) paddedName(n, used int) error {
-	if n == nameMask { // or longer
-		if n = bytes.IndexByte(p.rest, 0); n < 0 {
-			return errFormat
+	if n < nameMask {
+		name, err := p.take(n)
+		if err != nil {
+			return err
 		}
+		p.name = append(p.name[:0], name...)
+		_, err = p.take(8 - (used+n)%8)
+		return err
 	}
-	name, err := p.take(n)
+	name, err := p.toNUL() // it may be longer
 	if err != nil {
 		return err
 	}
-	p.name = name
-	_, err = p.take(8 - (used+n)%8)
+	p.name = append(p.name[:0], name...)
+	_, err = p.take(7 - (used+len(name))%8)
 	return err
 }
 
@@ -146,12 +223,11 @@ func (p *parser) shortName() error {
 	if err != nil || cut > len(p.name) {
 		return errFormat
 	}
-	n := bytes.IndexByte(p.rest, 0)
-	if n < 0 {
-		return errFormat
+	rest, err := p.toNUL()
+	if err != nil {
+		return err
 	}
-	p.name = append(p.name[:len(p.name)-cut:len(p.name)-cut], p.rest[:n]...)
-	p.rest = p.rest[n+1:]
+	p.name = append(p.name[:len(p.name)-cut], rest...)
 	return nil
 }
 
@@ -169,16 +245,4 @@ func (p *parser) offset() (int, error) {
 			return n, nil
 		}
 	}
-}
-
-// Unchanged returns the object that holds the content of a file, provided that
-// the file is now what git saw last. A file changed in the very moment the
-// index was written might be another one.
-func (x *Index) Unchanged(name string, now File) (oid string, ok bool) {
-	if x == nil {
-		return "", false
-	}
-	f, ok := x.Files[name]
-	now.OID = f.OID
-	return f.OID, ok && f == now && f.ModTime < x.Written && f.ChangeTime < x.Written
 }

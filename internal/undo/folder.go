@@ -1,0 +1,255 @@
+package undo
+
+import (
+	"encoding/binary"
+	"encoding/hex"
+	"io/fs"
+	"path"
+	"slices"
+	"sort"
+	"strings"
+)
+
+// folder is what a directory holds, in the order of names. There may be very
+// many things in all folders together, so they are packed: a file takes up its
+// name and about forty bytes. It is not changed once it is part of a tree; the
+// nil *folder holds nothing.
+type folder struct {
+	packed string   // of each node its name and its stamp, see appendStamped
+	ends   []uint32 // where each ends
+	hashes []string // of each, as packHash writes it
+	flags  []byte   // of each, see nodeLost and so on; nil if none has any
+	shared bool     // a file in it has other names too, by which it may change
+}
+
+func (f *folder) len() int {
+	if f == nil {
+		return 0
+	}
+	return len(f.ends)
+}
+
+// stamped is the name and stamp of a node, packed: two nodes are the same in
+// both if it is the same.
+func (f *folder) stamped(i int) string {
+	from := uint32(0)
+	if i > 0 {
+		from = f.ends[i-1]
+	}
+	return f.packed[from:f.ends[i]]
+}
+
+// appendStamped packs a name and a stamp.
+func appendStamped(b []byte, name string, s stamp) []byte {
+	b = appendString(b, name)
+	b = binary.AppendUvarint(b, uint64(s.mode))
+	b = binary.AppendVarint(b, s.size)
+	b = binary.AppendVarint(b, s.mtime)
+	b = binary.AppendVarint(b, s.ctime-s.mtime)
+	return binary.AppendUvarint(b, s.ino)
+}
+
+// cutName takes the name off a packed node.
+func cutName(packed string) (name, rest string) {
+	n, size := uint64(0), 0
+	for shift := 0; ; shift += 7 {
+		c := packed[size]
+		n |= uint64(c&0x7f) << shift
+		if size++; c < 0x80 {
+			return packed[size : size+int(n)], packed[size+int(n):]
+		}
+	}
+}
+
+func (f *folder) name(i int) string {
+	name, _ := cutName(f.stamped(i))
+	return name
+}
+
+func (f *folder) stamp(i int) (s stamp) {
+	_, rest := cutName(f.stamped(i))
+	p := treeParser{rest: []byte(rest)}
+	s.mode = fs.FileMode(p.uvarint())
+	s.size = p.varint()
+	s.mtime = p.varint()
+	s.ctime = s.mtime + p.varint()
+	s.ino = p.uvarint()
+	return s
+}
+
+func (f *folder) flag(i int) byte {
+	if f.flags == nil {
+		return 0
+	}
+	return f.flags[i]
+}
+
+// setFlag sets a flag of a folder that is being made.
+func (f *folder) setFlag(i int, flag byte) {
+	if f.flags == nil {
+		f.flags = make([]byte, len(f.ends))
+	}
+	f.flags[i] |= flag
+}
+
+// settled reports whether the stamps can be relied on.
+func (f *folder) settled() bool {
+	return !slices.ContainsFunc(f.flags, func(b byte) bool { return b&(nodeFresh|nodeClosed) != 0 })
+}
+
+// node unpacks a node.
+func (f *folder) node(i int) *node {
+	flags := f.flag(i)
+	return &node{
+		name: f.name(i), hash: unpackHash(f.hashes[i]), stamp: f.stamp(i),
+		lost: flags&nodeLost != 0, fresh: flags&nodeFresh != 0, closed: flags&nodeClosed != 0,
+	}
+}
+
+// index is where the node of a name is, if it is there.
+func (f *folder) index(name string) (int, bool) {
+	i := sort.Search(f.len(), func(i int) bool { return f.name(i) >= name })
+	return i, i < f.len() && f.name(i) == name
+}
+
+// find is the node of a name, nil if there is none.
+func (f *folder) find(name string) *node {
+	i, ok := f.index(name)
+	if !ok {
+		return nil
+	}
+	return f.node(i)
+}
+
+// alike reports whether a node is the same as one of another folder, freshness
+// aside.
+func (f *folder) alike(i int, g *folder, j int) bool {
+	return f.stamped(i) == g.stamped(j) && f.hashes[i] == g.hashes[j] && (f.flag(i)^g.flag(j))&^nodeFresh == 0
+}
+
+// equals reports whether g says of each node what f says.
+func (f *folder) equals(g *folder) bool {
+	if f.len() != g.len() || f.len() > 0 && (f.packed != g.packed || !slices.Equal(f.hashes, g.hashes)) {
+		return false
+	}
+	for i := range f.len() {
+		if f.flag(i) != g.flag(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// with returns what f becomes by edits in the directory; of several for one
+// name the last counts.
+func (f *folder) with(edits []edit) *folder {
+	slices.SortStableFunc(edits, func(a, b edit) int { return strings.Compare(path.Base(a.path), path.Base(b.path)) })
+	var b packer
+	i := 0
+	for at, e := range edits {
+		name := path.Base(e.path)
+		if at+1 < len(edits) && path.Base(edits[at+1].path) == name {
+			continue
+		}
+		for ; i < f.len() && f.name(i) < name; i++ {
+			b.copy(f, i)
+		}
+		if i < f.len() && f.name(i) == name {
+			i++
+		}
+		if e.node != nil {
+			b.add(e.node)
+		}
+	}
+	for ; i < f.len(); i++ {
+		b.copy(f, i)
+	}
+	return b.folder()
+}
+
+// close returns f with the directory of that name marked as not listed.
+func (f *folder) close(name string) *folder {
+	i, ok := f.index(name)
+	if !ok || f.flag(i)&nodeClosed != 0 {
+		return f
+	}
+	next := *f
+	next.flags = slices.Clone(f.flags)
+	next.setFlag(i, nodeClosed)
+	return &next
+}
+
+// packer makes folders. What it used for one it uses again for the next.
+type packer struct {
+	packed []byte
+	ends   []uint32
+	hashes []string
+	flags  []byte
+}
+
+func (p *packer) reset() {
+	p.packed, p.ends, p.hashes, p.flags = p.packed[:0], p.ends[:0], p.hashes[:0], p.flags[:0]
+}
+
+func (p *packer) put(hash string, flags byte) {
+	p.ends, p.hashes, p.flags = append(p.ends, uint32(len(p.packed))), append(p.hashes, hash), append(p.flags, flags)
+}
+
+func (p *packer) add(n *node) {
+	p.packed = appendStamped(p.packed, n.name, n.stamp)
+	p.put(packHash(n.hash), n.flags())
+}
+
+func (p *packer) copy(f *folder, i int) {
+	p.packed = append(p.packed, f.stamped(i)...)
+	p.put(f.hashes[i], f.flag(i))
+}
+
+func (p *packer) folder() *folder {
+	f := &folder{packed: string(p.packed), ends: slices.Clone(p.ends), hashes: slices.Clone(p.hashes)}
+	if slices.ContainsFunc(p.flags, func(b byte) bool { return b != 0 }) {
+		f.flags = slices.Clone(p.flags)
+	}
+	return f
+}
+
+// packHash writes a hash in few bytes: how, and the bytes its digits stand for.
+func packHash(hash string) string {
+	switch hash {
+	case "":
+		return ""
+	case dirHash:
+		return packedDir
+	}
+	digits, git := strings.CutPrefix(hash, gitPrefix)
+	raw, err := hex.DecodeString(digits)
+	switch {
+	case err != nil || len(raw) == 0 || hex.EncodeToString(raw) != digits:
+		return packedText + hash
+	case git:
+		return packedGit + string(raw)
+	}
+	return packedOwn + string(raw)
+}
+
+// What packHash begins with, and what it makes of a directory's.
+const (
+	packedText = string(rune(hashText))
+	packedOwn  = string(rune(hashOwn))
+	packedGit  = string(rune(hashGit))
+	packedDir  = packedText + dirHash
+)
+
+func unpackHash(packed string) string {
+	switch {
+	case packed == "":
+		return ""
+	case packed == packedDir:
+		return dirHash
+	case packed[0] == hashOwn:
+		return hex.EncodeToString([]byte(packed[1:]))
+	case packed[0] == hashGit:
+		return gitPrefix + hex.EncodeToString([]byte(packed[1:]))
+	}
+	return packed[1:]
+}
