@@ -28,7 +28,7 @@ func BenchmarkBuild(b *testing.B) {
 	ws := goSources(b)
 	for b.Loop() {
 		x := New(ws, Options{})
-		if err := x.update(b.Context(), false); err != nil {
+		if err := x.update(b.Context(), soon); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -48,7 +48,7 @@ func cached(b *testing.B) *workspace.Workspace {
 	}
 	b.Cleanup(func() { ws.Close() })
 	x := New(ws, Options{CacheDir: ".coder/cache"})
-	if err := x.look(b.Context()); err != nil {
+	if err := x.look(b.Context(), now); err != nil {
 		b.Fatal(err)
 	}
 	if err := x.save(b.Context(), x.current.Load()); err != nil {
@@ -76,11 +76,11 @@ func BenchmarkFirstAnswer(b *testing.B) {
 
 func BenchmarkCheck(b *testing.B) {
 	x := New(goSources(b), Options{})
-	if err := x.update(b.Context(), true); err != nil {
+	if err := x.update(b.Context(), now); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
-		if err := x.update(b.Context(), true); err != nil {
+		if err := x.update(b.Context(), now); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -88,7 +88,7 @@ func BenchmarkCheck(b *testing.B) {
 
 func BenchmarkQuery(b *testing.B) {
 	x := New(goSources(b), Options{})
-	if err := x.update(b.Context(), false); err != nil {
+	if err := x.update(b.Context(), soon); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {
@@ -99,7 +99,7 @@ func BenchmarkQuery(b *testing.B) {
 // BenchmarkSearch is what a query takes that looks for changed files too.
 func BenchmarkSearch(b *testing.B) {
 	x := New(goSources(b), Options{})
-	if err := x.update(b.Context(), false); err != nil {
+	if err := x.update(b.Context(), soon); err != nil {
 		b.Fatal(err)
 	}
 	for b.Loop() {

@@ -56,7 +56,7 @@ func process(t testing.TB, ws *workspace.Workspace) (s *snapshot, read int) {
 	t.Helper()
 	x := New(ws, Options{CacheDir: filepath.Dir(cacheFile)})
 	kept := len(x.load())
-	if err := x.update(t.Context(), false); err != nil {
+	if err := x.update(t.Context(), soon); err != nil {
 		t.Fatal(err)
 	}
 	x.background.Wait()
@@ -121,7 +121,7 @@ func TestTheKeptIndexFollowsChanges(t *testing.T) {
 			change(t)
 			got, _ := process(t, ws)
 			x := New(ws, Options{})
-			if err := x.update(t.Context(), false); err != nil {
+			if err := x.update(t.Context(), soon); err != nil {
 				t.Fatal(err)
 			}
 			if want := x.current.Load(); !reflect.DeepEqual(got, want) {
@@ -182,10 +182,10 @@ func TestACancelledLookKeepsWhatWasKept(t *testing.T) {
 	defer x.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := x.look(ctx); !errors.Is(err, context.Canceled) {
+	if err := x.look(ctx, now); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
-	if changed := compare(x.list(t.Context()).files, x.known()); len(changed) != 0 {
+	if changed := compare(x.list(t.Context(), maxWalk).files, x.known()); len(changed) != 0 {
 		t.Errorf("%d files would be read again", len(changed))
 	}
 }
@@ -213,7 +213,7 @@ func TestSavingStops(t *testing.T) {
 	ws, dir := tree(t, zoo(20))
 	x := New(ws, Options{CacheDir: filepath.Dir(cacheFile)})
 	defer x.Close()
-	if err := x.update(t.Context(), false); err != nil {
+	if err := x.update(t.Context(), soon); err != nil {
 		t.Fatal(err)
 	}
 	x.background.Wait()
@@ -251,4 +251,25 @@ func FuzzParseFile(f *testing.F) {
 			newQuestion("parse").snippet([][]byte{[]byte("one"), []byte("two")}, m.file.chunks[m.chunk])
 		}
 	})
+}
+
+// zooEntries is how many files and directories there are of zoo(8).
+const zooEntries = 8 + 2 + 7
+
+// Very many files are indexed when somebody asks, not before.
+func TestVeryManyFilesAreIndexedWhenAskedFor(t *testing.T) {
+	for name, unasked := range map[string]int{"by files": 5, "by one": zooEntries - 1, "just few enough": zooEntries} {
+		t.Run(name, func(t *testing.T) {
+			ws, _ := tree(t, zoo(8))
+			x := New(ws, Options{Unasked: unasked})
+			x.Start(t.Context())
+			x.background.Wait()
+			if want := unasked >= zooEntries; x.built.Load() != want {
+				t.Errorf("built before anybody asked: %v, want %v", x.built.Load(), want)
+			}
+			if a, err := x.Search(t.Context(), Query{Text: "Feed3"}); err != nil || len(a.Hits) == 0 {
+				t.Errorf("%v, %v", a, err)
+			}
+		})
+	}
 }

@@ -36,6 +36,7 @@ import (
 // The bounds of an index.
 const (
 	defaultMaxFiles   = 50_000
+	defaultUnasked    = 20_000
 	defaultMaxBytes   = 200 << 20
 	defaultCheckEvery = time.Second
 	defaultHits       = 10
@@ -59,6 +60,10 @@ type Options struct {
 	// 200 MB if zero.
 	MaxFiles int
 	MaxBytes int64
+	// Unasked is how many files and directories there may be for the index to be
+	// built before there is a query, 20,000 if zero: among very many it costs
+	// more than most sessions ever ask for.
+	Unasked int
 }
 
 // Index is the index of a workspace. It is safe for concurrent use.
@@ -90,6 +95,7 @@ type Index struct {
 func New(ws *workspace.Workspace, o Options) *Index {
 	o.MaxFiles = cmp.Or(o.MaxFiles, defaultMaxFiles)
 	o.MaxBytes = cmp.Or(o.MaxBytes, defaultMaxBytes)
+	o.Unasked = cmp.Or(o.Unasked, defaultUnasked)
 	o.CheckEvery = cmp.Or(o.CheckEvery, defaultCheckEvery)
 	x := &Index{ws: ws, opts: o, turn: make(chan struct{}, 1)}
 	x.life, x.end = context.WithCancel(context.Background())
@@ -98,7 +104,7 @@ func New(ws *workspace.Workspace, o Options) *Index {
 }
 
 // Start builds the index in the background, so that the first query need not
-// wait for it. It is done when built, when ctx ends or at Close; starting
+// wait for it, unless there are too many files. It is done when built, when ctx ends or at Close; starting
 // twice is starting once.
 func (x *Index) Start(ctx context.Context) {
 	x.mu.Lock()
@@ -106,7 +112,7 @@ func (x *Index) Start(ctx context.Context) {
 	x.started = true
 	x.mu.Unlock()
 	if !again {
-		x.lookAside(ctx) // a query will do what could not be done now
+		x.aside(ctx, func(ctx context.Context) { _ = x.update(ctx, unasked) }) // a query will do what could not be done now
 	}
 }
 
@@ -124,7 +130,7 @@ func (x *Index) Touched(ctx context.Context) {
 // Close.
 func (x *Index) lookAside(ctx context.Context) <-chan error {
 	looked := make(chan error, 1)
-	if !x.aside(ctx, func(ctx context.Context) { looked <- x.update(ctx, false) }) {
+	if !x.aside(ctx, func(ctx context.Context) { looked <- x.update(ctx, soon) }) {
 		return nil
 	}
 	return looked
@@ -197,7 +203,7 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	}
 	a, stale, err := x.meanwhile(ctx, ask, q)
 	if err == nil && stale {
-		err = x.update(ctx, true)
+		err = x.update(ctx, now)
 		a, _ = x.answer(x.current.Load(), ask, q)
 	}
 	if err != nil {
@@ -233,7 +239,7 @@ func (x *Index) begin(ctx context.Context) (looked <-chan error, enough <-chan t
 		}
 	}
 	done := make(chan error, 1)
-	go func() { done <- x.update(ctx, false) }()
+	go func() { done <- x.update(ctx, soon) }()
 	return done, nil
 }
 

@@ -2,6 +2,7 @@ package codeindex
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"runtime"
 	"strings"
@@ -25,10 +26,20 @@ type snapshot struct {
 	cut     bool  // files were left out
 }
 
-// update brings the index up to date, unless now is false and that was done a
-// moment ago. Those who come while it is under way wait for it. If ctx ends,
+// urgency is why the index is brought up to date.
+type urgency int
+
+const (
+	soon    urgency = iota // unless that was done a moment ago
+	now                    // in any case
+	unasked                // as soon, unless there are too many files
+)
+
+var errTooMany = errors.New("there are too many files to index them unasked")
+
+// update brings the index up to date. Those who come while it is under way wait for it. If ctx ends,
 // the files read until then need not be read again.
-func (x *Index) update(ctx context.Context, now bool) error {
+func (x *Index) update(ctx context.Context, why urgency) error {
 	select {
 	case x.turn <- struct{}{}:
 	case <-ctx.Done():
@@ -36,10 +47,10 @@ func (x *Index) update(ctx context.Context, now bool) error {
 	}
 	defer func() { <-x.turn }()
 	touched := x.touched.Load()
-	if !now && touched == x.noticed.Load() && x.trusted() {
+	if why != now && touched == x.noticed.Load() && x.trusted() {
 		return ctx.Err()
 	}
-	if err := x.look(ctx); err != nil {
+	if err := x.look(ctx, why); err != nil {
 		return err
 	}
 	x.noticed.Store(touched)
@@ -47,11 +58,14 @@ func (x *Index) update(ctx context.Context, now bool) error {
 }
 
 // look reads the files that are new or not what they were.
-func (x *Index) look(ctx context.Context) error {
+func (x *Index) look(ctx context.Context, why urgency) error {
+	if why == unasked && x.list(ctx, x.opts.Unasked).looked > x.opts.Unasked {
+		return errTooMany
+	}
 	var known []*file
 	var recalling sync.WaitGroup
 	recalling.Go(func() { known = x.known() })
-	there := x.list(ctx)
+	there := x.list(ctx, maxWalk)
 	recalling.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
@@ -109,15 +123,17 @@ type listing struct {
 	cut    bool // there are more
 }
 
-// list names the files of all trees of the workspace.
-func (x *Index) list(ctx context.Context) (l listing) {
+// list names the files of all trees of the workspace, among the first things it
+// comes across.
+func (x *Index) list(ctx context.Context, most int) (l listing) {
 	for _, dir := range append([]string{"."}, x.ws.Added()...) {
 		tree, err := x.ws.Locate(dir)
 		if err != nil {
 			continue
 		}
 		for e := range x.ws.Walk(ctx, tree, 0) {
-			if l.cut = l.cut || !x.add(&l, e, tree); l.cut {
+			if l.looked++; l.looked > most || !x.add(&l, e, tree) {
+				l.cut = true
 				return l
 			}
 		}
@@ -127,9 +143,6 @@ func (x *Index) list(ctx context.Context) (l listing) {
 
 // add takes note of what a walk came across; false means that it is enough.
 func (x *Index) add(l *listing, e workspace.Entry, tree string) bool {
-	if l.looked++; l.looked > maxWalk {
-		return false
-	}
 	if e.Err != nil || e.Ignored || !e.Type.IsRegular() || skipped(e.Path) {
 		return true
 	}

@@ -111,7 +111,7 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 			f, ok := parseHeadFile(line[:len(line)-1])
 			f.path = path.Join(r.root, f.path)
 			if ok && isName(f.path) && !visit(f) {
-				return errStopped
+				return context.Canceled // no more is wanted
 			}
 		}
 	})
@@ -120,9 +120,6 @@ func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(
 	}
 	return nil
 }
-
-// errStopped is the error of a list of which no more is wanted.
-var errStopped = errors.New("stopped")
 
 // parseHeadFile reads what git says of a file: mode, type, object, perhaps the
 // size, and after a tab the name.
