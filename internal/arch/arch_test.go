@@ -245,7 +245,7 @@ var mayOpen = map[string]string{
 	"sandbox/attend_linux.go":         "asks the kernel about processes",
 	"sandbox/namespaces_linux.go":     "asks the kernel what it allows",
 	"sandbox/landlock_linux.go":       "lists folders, which is never waited for",
-	"sandbox/sockets.go":              "lists folders, which is never waited for",
+	"sandbox/sockets.go":              "lists folders, which is never waited for, and asks the kernel about sockets",
 	"confine/hide.go":                 "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",
 	"sandbox/places.go":               "makes a file to see whether that can be done",
 	"sandbox/mount_linux.go":          "mount points in a namespace of its own",

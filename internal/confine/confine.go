@@ -287,7 +287,7 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 
 func (c *Confiner) writingLimits(ctx context.Context, line tool.Line) sandbox.Limits {
 	l := sandbox.Limits{Network: c.o.Network()}
-	l.Write = existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
+	l.Write = c.writable()
 	protect := slices.Clone(c.o.Protect)
 	for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
 		if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
@@ -323,31 +323,61 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 	return protect
 }
 
-// planted remembers which repositories there are, and returns what finds, once
-// a line that may write has run, those that it made or changed so that git runs
-// something when it comes across them.
+// planted remembers which repositories there are, and which profiles in a home
+// that may be written, and returns what finds, once a line that may write has
+// run, those that it made or changed so that git or a shell runs something when
+// it comes across them.
 func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
 	if r, _ := line.(risk.Report); r.ReadOnly || c.o.Repositories == nil {
 		return nil
 	}
-	before := sandbox.Planted(c.o.Root, c.o.Repositories(ctx))
+	repositories := func(ctx context.Context) map[string]string {
+		return sandbox.Planted(c.o.Root, c.o.Repositories(ctx))
+	}
+	profiles := func() (found map[string]string) {
+		if c.homeIsWritable() {
+			found = sandbox.PlantedIn(c.o.Home)
+		}
+		return found
+	}
+	inGit, inHome := repositories(ctx), profiles()
 	return func(ctx context.Context) string {
-		var now []string
-		for path, state := range sandbox.Planted(c.o.Root, c.o.Repositories(ctx)) {
-			if before[path] != state {
-				now = append(now, path)
+		var said []string
+		if now := changed(inGit, repositories(ctx)); now != "" {
+			said = append(said, "git would run programs because of what this command left in "+now+"; look at it before you use git there")
+		}
+		if now := changed(inHome, profiles()); now != "" {
+			said = append(said, "a shell or a login would run what this command left in "+now+"; look at it before you open one")
+		}
+		for _, text := range said {
+			if c.o.Warn != nil {
+				c.o.Warn(text)
 			}
 		}
-		if len(now) == 0 {
-			return ""
-		}
-		slices.Sort(now)
-		said := "git would run programs because of what this command left in " + strings.Join(now, ", ") + "; look at it before you use git there"
-		if c.o.Warn != nil {
-			c.o.Warn(said)
-		}
-		return said
+		return strings.Join(said, "\n")
 	}
+}
+
+// changed lists what is there now and was not, or not so.
+func changed(before, after map[string]string) string {
+	var now []string
+	for path, state := range after {
+		if before[path] != state {
+			now = append(now, path)
+		}
+	}
+	slices.Sort(now)
+	return strings.Join(now, ", ")
+}
+
+// homeIsWritable reports whether commands may write in the person's home.
+func (c *Confiner) homeIsWritable() bool {
+	return c.o.Home != "" && slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(dir, c.o.Home) })
+}
+
+// writable are the folders that commands may write to, if they are there.
+func (c *Confiner) writable() []string {
+	return existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
 }
 
 // readingLimits allow no more than what programs that read put aside while they

@@ -2,6 +2,7 @@ package confine_test
 
 import (
 	"errors"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -238,6 +239,49 @@ func TestAHelperThatMustBeConfinedDoesNotRunWithout(t *testing.T) {
 		_, err := confine.New(o).Helper(t.Context(), exec.Command("/bin/true"), confine.Helper{Private: true, Must: true})
 		if runs != (err == nil) || err != nil && !errors.Is(err, confine.ErrUnavailable) {
 			t.Errorf("%s: %v", demand, err)
+		}
+	}
+}
+
+// TestSocketsThatSomebodyListensOnAreHidden: wherever they lie outside the
+// workspace, and whatever they are called.
+func TestSocketsThatSomebodyListensOnAreHidden(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Network = exe, func() bool { return true }
+	dir, err := os.MkdirTemp("/tmp", "c-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	inside := filepath.Join(dir, "w")
+	if err := os.Mkdir(inside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.Root = inside
+	for _, name := range []string{"agent", "with blank", "w/own"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	if !slices.Contains(sandbox.Listening(), filepath.Join(dir, "agent")) {
+		t.Skip("the system does not tell on which sockets programs listen")
+	}
+	c := confine.New(o)
+	defer c.Close()
+	got, err := c.Command(t.Context(), read("make"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := strings.Join(got.Through, "\n")
+	for name, hidden := range map[string]bool{"agent": true, "with blank": true, "w/own": false} {
+		if strings.Contains(argv, filepath.Join(dir, name)) != hidden {
+			t.Errorf("%s: hidden is not %v in %q", name, hidden, got.Through)
 		}
 	}
 }

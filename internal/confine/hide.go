@@ -51,11 +51,16 @@ func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, line tool.Line) 
 	}
 }
 
-// sockets are those that the environment names, and the folder of the person's
-// own.
+// sockets are those on which programs listen outside the workspace, those that
+// the environment names, and the folder of the person's own.
 func (c *Confiner) sockets() (list []string) {
 	if c.o.Sockets != nil {
-		list = c.o.Sockets()
+		list = slices.Clone(c.o.Sockets())
+	}
+	for _, socket := range sandbox.Listening() {
+		if !holds(c.o.Root, socket) && !slices.Contains(list, socket) {
+			list = append(list, socket)
+		}
 	}
 	if filepath.IsAbs(c.o.Runtime) {
 		list = append(list, filepath.Clean(c.o.Runtime))

@@ -172,6 +172,19 @@ func Planted(root string, inner []string) map[string]string {
 	return found
 }
 
+// PlantedIn finds the files of a home that shells and logins run by themselves,
+// as [Planted] does. What is there before a command is protected from it; what
+// is not there cannot be.
+func PlantedIn(home string) map[string]string {
+	found := make(map[string]string)
+	for _, name := range inHome {
+		if path := filepath.Join(home, name); exists(path) {
+			found[path] = stateOf(path)
+		}
+	}
+	return found
+}
+
 // gitDir is the directory of a repository: .git, or where that file leads to.
 func gitDir(git string) string {
 	text, err := readSome(git)

@@ -107,8 +107,22 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	reads := readsOnly(name, args)
 	if !reads {
 		w.changes(shortly(args))
+		w.saysHarm(args)
+		w.after(args)
 	}
 	return reads
+}
+
+// after judges what follows "--" in a command that is not known, if it is a
+// command by its name: the program may run it.
+func (w *walker) after(args []arg) {
+	i := indexOf(args, "--")
+	if i < 0 || i+1 >= len(args) || !args[i+1].exact() {
+		return
+	}
+	if name := base(args[i+1].text); named(name) || shells[family(name)] || len(harmful()[name]) > 0 {
+		w.perhaps(func() { w.run(args[i+1:]) })
+	}
 }
 
 // shortly is how a command is called where all of it would be too much: its

@@ -36,6 +36,9 @@ func (w *walker) git(args []arg) bool {
 	if why := w.discards(sub, operands); why != "" {
 		w.find(Approve, why, joined(args))
 	}
+	if sub == "push" && slices.ContainsFunc(operandsOnly(operands), isAddress) {
+		w.find(Approve, sendsData, joined(args))
+	}
 	if !w.gitReads(fs, sub, operands) {
 		return false
 	}
@@ -53,6 +56,13 @@ func (w *walker) git(args []arg) bool {
 	}
 	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, off: helpersOff[sub]}
 	return true
+}
+
+// isAddress reports whether a word names another machine rather than a remote
+// that the repository knows by name.
+func isAddress(a arg) bool {
+	host, _, far := strings.Cut(a.text, ":")
+	return strings.Contains(a.text, "://") || strings.Contains(a.text, "::") || far && strings.Contains(host, "@")
 }
 
 // gitDirs are the directories where git may start.

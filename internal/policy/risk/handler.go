@@ -253,8 +253,10 @@ func (w *walker) interpreter(args []arg) {
 	}
 }
 
+// at runs what it is given when nobody looks any more.
 func (w *walker) at(args []arg) {
 	if !anyIs(args, "-l", "-r", "-d", "-c", "-q") {
+		w.find(Approve, "plants commands that run later", joined(args))
 		w.fed(args[0].text)
 	}
 }

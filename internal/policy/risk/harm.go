@@ -32,7 +32,16 @@ var harms = []struct{ why, rows string }{
 		heroku|fly|flyctl|vercel|netlify|firebase|wrangler|railway deploy*|publish*
 		gcloud|gsutil|bq|az delete*|destroy*|remove*|rm|purge*|terminate*|rb|reset*
 		aws delete*|terminate*|remove*|purge*|deregister*|destroy*|stop*|reset*|revoke*|rb|rm|detach*|disable*
-		vault|consul|etcdctl delete|destroy|del`},
+		vault|consul|etcdctl delete|destroy|del
+		supabase db reset
+		vercel --prod
+		cf push|delete*
+		kafka-topics|kafka-topics.sh|kafka-configs|kafka-configs.sh --delete
+		nsupdate
+		s5cmd|b2|crictl rm|rmi|delete*|mv
+		ctr rm|remove|delete
+		service|rc-service|sv|initctl stop|restart|down|disable
+		nmcli delete|down|off|modify|disconnect`},
 	{"destroys containers' data", `
 		docker|podman|nerdctl system|volume|container|image|network|builder|buildx prune|rm|remove
 		docker|podman|nerdctl|docker-compose|podman-compose down -v|--volumes|--rmi
@@ -51,6 +60,8 @@ var harms = []struct{ why, rows string }{
 		mongo|mongosh ~dropdatabase|~.drop(|~deletemany|~deleteone|~remove(|~dropcollection
 		rabbitmqctl|rabbitmqadmin reset|force_reset|delete*|purge*
 		influx delete
+		pg_restore|mongorestore -c|--clean|--drop
+		drizzle-kit push|drop
 		rails|rake|bundle|mix|npx|pnpm|yarn|npm|php db:drop|db:reset|db:purge|db:schema:load|ecto.drop|ecto.reset|migrate:fresh|migrate:reset|migrate:refresh|db:wipe
 		prisma|npx|pnpm|yarn migrate reset
 		prisma|npx|pnpm|yarn db push --force-reset|--accept-data-loss
@@ -89,7 +100,11 @@ var harms = []struct{ why, rows string }{
 	{"sends data to another machine", `
 		scp|sftp|ftp|tftp|lftp|rclone|mail|mailx|sendmail|mutt|swaks|msmtp|rcp|uucp|croc|wormhole|transfer|ffsend|wget2|telnet|s3cmd|azcopy|mc
 		nc|ncat|netcat|socat|pwncat|cryptcat|websocat|wscat|chisel|ngrok|cloudflared|localtunnel|lt|bore|frpc
-		rsh|rexec|mosh
+		rsh|rexec|mosh|autossh|sshfs|ssh-copy-id|pastebinit|gist|slackcat|telegram-send|ntfy|wall
+		tailscale file|funnel|serve|ssh
+		gpg|gpg2 --send-keys
+		s5cmd|b2 cp|sync|put|pipe|upload*
+		python|python3 -m http.server
 		openssl s_client|s_server|s_time
 		aws s3|s3api cp|sync|mv|put*
 		aws put*|send*|publish*|invoke*|import*|upload*
@@ -161,6 +176,26 @@ func (w *walker) knownHarm(name string, args []arg) {
 	}
 	if judge := senders[name]; judge != nil {
 		judge(w, args)
+	}
+}
+
+// telling are words that tell by themselves what a program, known or not, is to
+// do with what cannot be got back, and whatSays what they say.
+var (
+	telling  = set("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
+	whatSays = "its own words say that it destroys or publishes something"
+)
+
+// saysHarm judges a program that is not known to only read by the words it is
+// given: what they tell it to do.
+func (w *walker) saysHarm(args []arg) {
+	told := operandsOnly(args[1:])
+	for _, a := range told[:min(3, len(told))] {
+		verb := a.text[strings.LastIndexByte(a.text, ':')+1:] // as in db:drop
+		if a.exact() && telling[verb] {
+			w.find(Approve, whatSays, joined(args))
+			return
+		}
 	}
 }
 
@@ -261,10 +296,24 @@ func (w *walker) curl(args []arg) {
 			w.find(Approve, sendsData, joined(args))
 			return
 		}
+		if a.known == vague && strings.Contains(a.text, "://") && !toThisMachine(a.text) {
+			w.find(Approve, sendsData, joined(args)) // what a variable holds becomes part of an address
+			return
+		}
 		if a.is("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {
 			w.writes(args[i+2], true)
 		}
 	}
+}
+
+// toThisMachine reports whether an address, parts of which may not be known, is
+// one of this machine.
+func toThisMachine(address string) bool {
+	_, rest, _ := strings.Cut(address, "://")
+	return !strings.Contains(rest, "@") && slices.ContainsFunc([]string{"localhost", "127.0.0.1", "[::1]"}, func(host string) bool {
+		after, ok := strings.CutPrefix(rest, host)
+		return ok && (after == "" || strings.ContainsRune(":/?#", rune(after[0])))
+	})
 }
 
 // curlSends reads short options of curl up to the first that takes a value.

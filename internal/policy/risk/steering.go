@@ -14,16 +14,19 @@ import (
 // and for all below it; a part may hold stars. One that begins with a slash
 // stands for that place alone.
 var steering = []struct{ what, at string }{
-	{"the repository's own files", ".git"},
+	{"the repository's own files", ".git .hg .svn .jj .sl .bzr"},
 	{"the program's own files", ".coder"},
 	{"the instructions given to the model", "agents.md agents.override.md agents.local.md .agents"},
 	{"the instructions of another agent", `claude.md claude.local.md .claude gemini.md .gemini qwen.md .qwen .codex .opencode opencode.json opencode.jsonc
 		.cursorrules .cursor .cursorignore .windsurf* .clinerules* .cline .roo .roorules* .roomodes .kilocode* .aider* .continue .continuerules .amp .goose .goosehints
+		.agent agent.md .openhands .sourcegraph .cody .codeium .codebuddy .amazonq .factory .droid .zencoder .ruler .copilot .tabnine* .pearai*
 		.augment* .junie .trae .kiro .crush crush.md .crush.json warp.md .rules .github/copilot-instructions.md .github/instructions .github/prompts .github/chatmodes .github/agents`},
 	{"the tools that agents are given", ".mcp.json mcp.json .mcp mcp_settings.json"},
 	{"what the project's servers run", `.github/workflows .github/actions .github/dependabot.y*ml .gitlab-ci.y*ml .gitlab .circleci .travis.yml azure-pipelines*.y*ml .azure-pipelines
-		jenkinsfile .buildkite .drone.y*ml .woodpecker* bitbucket-pipelines.yml appveyor.yml .appveyor.yml .gitea .forgejo .semaphore cloudbuild.y*ml .cirrus.yml .teamcity`},
+		jenkinsfile .buildkite .drone.y*ml .woodpecker* bitbucket-pipelines.yml appveyor.yml .appveyor.yml .gitea .forgejo .semaphore cloudbuild.y*ml .cirrus.yml .teamcity
+		.builds .build.yml buildspec.y*ml .tekton .harness codefresh.y*ml wercker.yml .scrutinizer.yml renovate.json* .renovaterc* .mergify.yml codeowners`},
 	{"what an editor runs or obeys", `.vscode .idea .fleet .vs .zed *.code-workspace *.sublime-project .exrc .nvimrc .nvim.lua .vimrc .lvimrc .gvimrc .dir-locals.el .emacs .emacs.d
+		.vim .nvim .helix .nova .lapce .theia .kakrc .luarc.json* .neoconf.json .vimspector.json .ycm_extra_conf.py .clangd .ccls .ctags.d *.sublime-workspace
 		.config/nvim .config/helix .devcontainer .devcontainer.json devcontainer.json .gitpod.yml .replit .settings`},
 	{"what git runs or obeys", `.husky .githooks .git-hooks .gitattributes .gitmodules .gitconfig .config/git .pre-commit-config.y*ml .pre-commit-hooks.y*ml lefthook.* lefthook-local.*
 		.lefthook* .overcommit.yml .lintstagedrc* lint-staged.config.* .simple-git-hooks.* simple-git-hooks.*`},
@@ -32,11 +35,11 @@ var steering = []struct{ what, at string }{
 		.python-version .node-version .nvmrc .ruby-version .java-version .sdkmanrc .npmrc .yarnrc* .yarn .pnp.* .pnpmfile.* .bunfig.toml bunfig.toml .bazelrc .bazelversion .buckconfig
 		.mvn .m2 .gradle gradle/wrapper .sbtopts .jvmopts .bundle .gemrc .pypirc pip.conf pip.ini .config/pip sitecustomize.py usercustomize.py *.pth .terraformrc .condarc`},
 	{"what a program runs when it starts", `.gdbinit .lldbinit .irbrc .pryrc .rprofile .renviron .ghci .ocamlinit .pythonrc* .ipython .jupyter .curlrc .wgetrc .screenrc .tmux.conf .tmux
-		.psqlrc .sqliterc .mongorc.js .mongoshrc.js .nanorc .config/fish .config/zsh .config/bash .config/tmux`},
+		.pdbrc .perldb .proverc .ackrc .duckdbrc .psqlrc .sqliterc .mongorc.js .mongoshrc.js .nanorc .config/fish .config/zsh .config/bash .config/tmux`},
 	{"a file the shell runs by itself", `.bashrc .bash_profile .bash_login .bash_logout .bash_aliases .profile .zshrc .zshenv .zprofile .zlogin .zlogout .kshrc .mkshrc .cshrc .tcshrc
 		.login .inputrc .xprofile .xinitrc .xsession .pam_environment`},
 	{"a file the system runs by itself", "/etc/profile* /etc/cron* /var/spool/cron /etc/systemd /etc/init.d /etc/rc* /etc/ld.so* .config/systemd .config/autostart library/launchagents .local/share/applications"},
-	{"programs that are found by their names", ".local/bin .cargo/bin go/bin"},
+	{"programs that are found by their names", ".local/bin .cargo/bin go/bin node_modules/.bin .venv/bin .venv/scripts venv/bin venv/scripts"},
 	{"the keys and settings of ssh", ".ssh"},
 	{"a file that decides what may run", "/etc/sudoers* /etc/pam.d /etc/doas.conf"},
 }
