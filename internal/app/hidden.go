@@ -32,12 +32,18 @@ func (h *house) survey(ws *workspace.Workspace) *terrain {
 	t := &terrain{h: h}
 	t.secrets = ws.Named(func(rel string, dir bool) bool {
 		return secret.InTree(rel, dir) || !dir && h.restricted() && h.judge.Conceals(rel)
-	}, secret.Bulky)
+	}, func(rel string) bool { return secret.Bulky(rel) || ownRecords[rel] })
 	t.frozen = ws.Named(func(rel string, dir bool) bool { return h.judge != nil && h.judge.IsFrozen(rel, dir) }, func(rel string) bool {
 		return secret.Bulky(rel) || h.judge != nil && h.judge.IsFrozen(rel, true)
 	})
 	t.inner = ws.Named(func(rel string, _ bool) bool { return path.Base(rel) == ".git" && rel != ".git" }, secret.Bulky)
 	return t
+}
+
+// ownRecords are the folders in which we write and no command may: what is there
+// has names that we gave.
+var ownRecords = map[string]bool{
+	".coder/log": true, ".coder/undo": true, ".coder/runs": true, ".coder/cache": true, ".coder/sessions": true, ".coder/tmp": true,
 }
 
 // restricted reports whether the person has rules about files.

@@ -59,14 +59,10 @@ func (x *Index) update(ctx context.Context, why urgency) error {
 
 // look reads the files that are new or not what they were.
 func (x *Index) look(ctx context.Context, why urgency) error {
-	if why == unasked && x.list(ctx, x.opts.Unasked).looked > x.opts.Unasked {
-		return errTooMany
+	there, known, err := x.survey(ctx, why)
+	if err != nil {
+		return err
 	}
-	var known []*file
-	var recalling sync.WaitGroup
-	recalling.Go(func() { known = x.known() })
-	there := x.list(ctx, maxWalk)
-	recalling.Wait()
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -85,6 +81,21 @@ func (x *Index) look(ctx context.Context, why urgency) error {
 	x.built.Store(true)
 	x.keep(ctx, s, len(changed)+max(len(known)-len(there.files), 0))
 	return nil
+}
+
+// survey lists the files that are there and those that are known.
+func (x *Index) survey(ctx context.Context, why urgency) (there listing, known []*file, err error) {
+	if why == unasked {
+		if there = x.list(ctx, x.opts.Unasked); there.looked > x.opts.Unasked {
+			return there, nil, errTooMany
+		}
+		return there, x.known(), nil
+	}
+	var recalling sync.WaitGroup
+	recalling.Go(func() { known = x.known() })
+	there = x.list(ctx, maxWalk)
+	recalling.Wait()
+	return there, known, nil
 }
 
 // known are the files that were read before, by this process or by another.

@@ -47,7 +47,8 @@ func try(ctx context.Context, line Line) error {
 		cmd.SysProcAttr = new(syscall.SysProcAttr)
 		line.Attr(cmd.SysProcAttr)
 	}
-	cmd.Dir, cmd.Env, cmd.Stderr, cmd.WaitDelay = "/", []string{}, &stderr, time.Second
+	cmd.Dir, cmd.Env, cmd.WaitDelay = "/", []string{}, time.Second
+	cmd.Stdout, cmd.Stderr = &stderr, &stderr
 	err := cmd.Run()
 	if said := strings.TrimSpace(stderr.String()); err != nil && said != "" {
 		return errors.New(strings.TrimPrefix(said, SetupPrefix))

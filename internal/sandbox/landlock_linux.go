@@ -96,13 +96,19 @@ func landlock(o order) error {
 }
 
 // allow adds the places that may be written. Terminals are among them only
-// where they are the command's own.
+// where they are the command's own. A /dev that we made holds nothing else.
 func allow(rules int, r ruleset, o order) error {
 	paths := append([]string{inMemory}, devices...)
-	if o.stage != stageLandlock {
+	switch {
+	case o.stage == stageNamespaces && !slices.Contains(o.write, "/dev"):
+		paths = []string{"/dev"}
+	case o.stage != stageLandlock:
 		paths = append(paths, "/dev/pts")
 	}
 	for _, path := range append(paths, o.write...) {
+		if paths[0] == "/dev" && within(path, "/dev") && path != "/dev" {
+			continue // it lies in what is allowed
+		}
 		err := allowBeneath(rules, r.fs, path)
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("%s: %w", path, err)

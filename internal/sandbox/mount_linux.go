@@ -94,7 +94,12 @@ func guard(p places) error {
 // empty directory over each hidden one, with what is to be seen in it.
 func conceal(p places) error {
 	for _, path := range p.hide {
-		if err := remount("/dev/null", path, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		t, err := takeDevice("/dev/null", unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NODEV)
+		if err != nil {
+			return fmt.Errorf("hide %s: %w", path, err)
+		}
+		t.at = path
+		if err := t.put(); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return fmt.Errorf("hide %s: %w", path, err)
 		}
 	}
@@ -164,7 +169,17 @@ func take(path string, attrs uint64) (part, error) {
 		return part{}, err
 	}
 	defer unix.Close(fd)
-	tree, err := unix.OpenTree(fd, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	return clone(fd, "", path, unix.AT_EMPTY_PATH|unix.AT_RECURSIVE, attrs)
+}
+
+// takeDevice is take for a device. What is in /dev only the system's own have put
+// there: no link has to be looked for on the way.
+func takeDevice(path string, attrs uint64) (part, error) {
+	return clone(unix.AT_FDCWD, path, path, unix.AT_SYMLINK_NOFOLLOW, attrs)
+}
+
+func clone(dir int, name, at string, flags uint, attrs uint64) (part, error) {
+	tree, err := unix.OpenTree(dir, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|flags)
 	if err != nil {
 		return part{}, err
 	}
@@ -174,7 +189,7 @@ func take(path string, attrs uint64) (part, error) {
 			return part{}, err
 		}
 	}
-	return part{fd: tree, at: path}, nil
+	return part{fd: tree, at: at}, nil
 }
 
 // put puts a part over what is at its path.
@@ -244,7 +259,7 @@ var devices = []string{"/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/d
 
 func takeDevices() (parts []part, err error) {
 	for _, path := range devices {
-		t, err := take(path, unix.MOUNT_ATTR_NOSUID)
+		t, err := takeDevice(path, unix.MOUNT_ATTR_NOSUID)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -270,10 +285,12 @@ func makeDev(devices, writable []part) error {
 		return err
 	}
 	for _, t := range devices {
-		if err := os.WriteFile(t.at, nil, 0o644); err != nil {
+		if err := unix.Mknod(t.at, unix.S_IFREG|0o644, 0); err != nil {
 			return err
 		}
-		if err := t.put(); err != nil {
+		err := unix.MoveMount(t.fd, "", unix.AT_FDCWD, t.at, unix.MOVE_MOUNT_F_EMPTY_PATH) // only we have been here
+		unix.Close(t.fd)
+		if err != nil {
 			return fmt.Errorf("%s: %w", t.at, err)
 		}
 	}

@@ -2,6 +2,8 @@ package workspace
 
 import (
 	"bytes"
+	"io"
+	"math"
 	"os"
 	"strconv"
 	"strings"
@@ -152,7 +154,7 @@ func (s *source) remounted() bool {
 
 // mountsInside are the lines of the mounts that lie in the trees.
 func (s *source) mountsInside() string {
-	text, err := os.ReadFile("/proc/self/mountinfo")
+	text, err := io.ReadAll(io.NewSectionReader(s.mounts, 0, math.MaxInt64))
 	if err != nil {
 		return err.Error()
 	}

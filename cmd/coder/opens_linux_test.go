@@ -1,0 +1,64 @@
+package main
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+)
+
+var opened = regexp.MustCompile(`\bopen(at|at2)?\(`)
+
+// mostOpened is how many files a command that does nothing may cost, with all
+// that is done around it.
+const mostOpened = 60
+
+// TestACommandOpensFewFiles counts what the program and all that it starts open
+// for the first command of a process and for one more.
+func TestACommandOpensFewFiles(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	bin := filepath.Join(t.TempDir(), "coder")
+	build := exec.Command("go", "build", "-o", bin, ".")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	count := func(commands ...string) (n int) {
+		home, trace := t.TempDir(), filepath.Join(t.TempDir(), "trace")
+		var script strings.Builder
+		for _, c := range commands {
+			script.WriteString(`call bash {"command": "` + c + "\"}\n---\n")
+		}
+		script.WriteString("say done\n")
+		if err := os.WriteFile(filepath.Join(home, "script"), []byte(script.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		c := exec.Command(strace, "-f", "-e", "trace=open,openat,openat2", "-o", trace, bin, "-p", "--auto-approve", "--script", filepath.Join(home, "script"), "--cwd", t.TempDir(), "hi")
+		c.Env = []string{"HOME=" + home, "PATH=" + os.Getenv("PATH")}
+		if out, err := c.CombinedOutput(); err != nil || !strings.Contains(string(out), "done") {
+			t.Skipf("what the program opens cannot be watched here: %v %s", err, out)
+		}
+		f, err := os.Open(trace)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		for lines := bufio.NewScanner(f); lines.Scan(); {
+			if opened.MatchString(lines.Text()) {
+				n++
+			}
+		}
+		return n
+	}
+	none, one, two := count(), count("true"), count("true", "echo hi")
+	if one-none >= mostOpened || two-one >= mostOpened {
+		t.Errorf("the first command opened %d files, the next one %d", one-none, two-one)
+	}
+	t.Logf("without a command %d, the first %d, the next %d", none, one-none, two-one)
+}
