@@ -44,7 +44,7 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 			yield(Batch{Dir: from, Err: err})
 			return
 		}
-		for queue := []level{{dir: rel, rules: w.rulesAsked(rel)}}; len(queue) > 0 && ctx.Err() == nil; {
+		for queue := []level{{dir: rel, rules: w.rulesAsked(rel), git: w.onRecord()}}; len(queue) > 0 && ctx.Err() == nil; {
 			part := queue[:min(len(queue), maxAhead)] // who has enough soon does not wait for all
 			queue = queue[len(part):]
 			for _, l := range w.listAll(ctx, part) {
@@ -86,10 +86,13 @@ func (w *Workspace) listOne(at level) (l listed) {
 	rules := w.rulesOf(at.dir, entries, at.rules)
 	for _, d := range entries {
 		rel := path.Join(at.dir, d.Name())
-		switch {
-		case !d.IsDir() && !d.Type().IsRegular(), rules.ignore(rel, d.IsDir()):
+		if !d.IsDir() && !d.Type().IsRegular() {
+			continue
+		}
+		switch ignored, only := w.ignores(at, rules, rel, d.IsDir()); {
+		case ignored:
 		case d.IsDir():
-			l.below = append(l.below, level{dir: rel, rules: rules})
+			l.below = append(l.below, level{dir: rel, rules: rules, only: only, git: at.git})
 		default:
 			b.Names = append(b.Names, d.Name())
 		}

@@ -31,7 +31,9 @@ func (w *Workspace) Heed(g GitSettings) {
 // outer is what holds in a tree because of where it lies.
 type outer struct {
 	rules *rules
-	fold  bool // the repository says that case does not matter
+	fold  bool   // the repository says that case does not matter
+	git   string // where the work tree keeps its index
+	lead  string // what leads from its top to the tree
 }
 
 // surroundings are read once: what was ignored does not come to light while we
@@ -43,6 +45,7 @@ func (w *Workspace) surroundings() outer {
 			if at, ok := gitDir(dir); ok {
 				if lead == "" || w.trusts(dir) {
 					w.outer = w.upTo(dir, at, lead)
+					w.outer.git, w.outer.lead = ownGitDir(dir), lead
 				}
 				if lead != "" && w.outer.rules.smothers(".") {
 					w.outer.rules = nil

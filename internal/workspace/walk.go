@@ -53,7 +53,7 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 			yield(Entry{Path: from, Err: err})
 			return
 		}
-		queue := []level{{dir: start, rules: w.rulesAsked(start)}}
+		queue := []level{{dir: start, rules: w.rulesAsked(start), git: w.onRecord()}}
 		ahead := 1 // how many directories are read before they are needed
 		for len(queue) > 0 && ctx.Err() == nil {
 			part := queue[:min(ahead, len(queue))]
@@ -102,6 +102,19 @@ type level struct {
 	dir   string
 	depth int
 	rules *rules // those of the directories above it
+	only  bool   // it is ignored, and entered for what git has on record in it
+	git   func() []string
+}
+
+// ignores reports whether the thing at rel, in the directory at, is of no
+// interest. A directory that is only entered for what git has on record is not,
+// but is of no interest otherwise.
+func (w *Workspace) ignores(at level, r *rules, rel string, dir bool) (ignored, only bool) {
+	if !at.only && !r.ignore(rel, dir) {
+		return false, false
+	}
+	tracked := w.tracked(at.git, rel, dir)
+	return !tracked, tracked && dir
 }
 
 // list yields what is in one directory and returns the directories in it that
@@ -117,12 +130,13 @@ func (w *Workspace) list(ctx context.Context, at level, c contents, yield func(E
 		}
 		rel := path.Join(at.dir, d.Name())
 		e := Entry{Path: w.called(rel), Type: d.Type(), Depth: at.depth + 1, found: d}
-		e.Ignored = rules.ignore(rel, e.IsDir())
+		ignored, only := w.ignores(at, rules, rel, e.IsDir())
+		e.Ignored = ignored
 		if !yield(e) {
 			return nil, false
 		}
 		if e.IsDir() && !e.Ignored {
-			next = append(next, level{rel, e.Depth, rules})
+			next = append(next, level{rel, e.Depth, rules, only, at.git})
 		}
 	}
 	if c.more {

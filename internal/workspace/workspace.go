@@ -60,6 +60,7 @@ type Workspace struct {
 	person       GitSettings
 	looked       sync.Once // guards outer
 	outer        outer
+	record       record
 	repositories sync.Map // directories a survey has listed → whether they were the top of a repository then
 }
 
