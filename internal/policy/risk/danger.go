@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"path"
 	"slices"
 	"strings"
 )
@@ -218,14 +219,29 @@ func (w *walker) tee(args []arg) bool {
 	return ok && properName(args[0].text)
 }
 
-// copies looks only at where the last operand leads: copying over a file of the
-// project's is everyday work.
+// copies looks at where the operands lead: copying over a file of the project's
+// is everyday work, unless it is one that steers others. Into a folder a file
+// goes by its own name.
 func (w *walker) copies(args []arg) {
+	operands := operandsOnly(args[1:])
+	to, from := arg{}, operands
+	if n := len(operands); n > 0 {
+		to, from = operands[n-1], operands[:n-1]
+	}
 	for i, a := range args {
-		if to, ok := strings.CutPrefix(a.text, "--target-directory="); ok {
-			w.writes(arg{text: to, known: a.known}, false)
-		} else if i > 0 && args[i-1].is("-t", "--target-directory") || i > 0 && i == len(args)-1 {
-			w.writes(a, false)
+		if folder, ok := strings.CutPrefix(a.text, "--target-directory="); ok {
+			to, from = arg{text: folder, known: a.known}, operands
+		} else if i > 0 && args[i-1].is("-t", "--target-directory") {
+			to, from = a, operands
+		}
+	}
+	if to.text == "" {
+		return
+	}
+	w.writes(to, false)
+	for _, a := range from {
+		if name := path.Base(a.text); a.exact() && to.exact() && name != "." && name != ".." {
+			w.lands(arg{text: path.Join(to.text, name), home: to.home})
 		}
 	}
 }

@@ -73,7 +73,7 @@ var habits = []struct {
 
 	{freePaths, "-p -v --parents --verbose", "mkdir"},
 	{freePaths, "", "touch"},
-	{freePaths, "-r -R -a -p -v -n --recursive --archive --no-clobber --verbose", "cp"},
+	{freePaths, "-p -v -n --no-clobber --verbose", "cp"},
 	{freeLocal, "-s -S -f -i -I -v --silent --show-error --fail --head --include --verbose -m= --max-time= --retry= --retry-delay= --retry-connrefused --connect-timeout=", "curl"},
 }
 

@@ -136,7 +136,7 @@ func (r Report) kept(h habit, c Command) (kept []string) {
 // nothing.
 func (r Report) ordinary(c Command, word string) bool {
 	file, _, _ := strings.Cut(word, "::") // one test of a file
-	if file == "" || file == "-" || strings.HasPrefix(file, "~") || strings.Contains(file, "\\") {
+	if file == "" || file == "-" || file[0] == '@' /* a file of options */ || strings.HasPrefix(file, "~") || strings.Contains(file, "\\") {
 		return false
 	}
 	p := file
