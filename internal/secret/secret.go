@@ -62,9 +62,39 @@ func Direct(file string) string {
 	}
 }
 
-// named reports whether a file's own name is that of a secret. It is asked of
-// every file of a workspace.
+// named reports whether a file's own name is that of a secret, or of what an
+// editor or a person kept of one. It is asked of every file of a workspace.
 func named(name string) bool {
+	if matches(name) {
+		return true
+	}
+	original := copied(name)
+	return original != name && (matches(original) || matches(strings.TrimPrefix(original, ".")))
+}
+
+// copied is the name of the file that another is a copy of, as far as its name
+// tells.
+func copied(name string) string {
+	switch n := len(name); {
+	case n > 2 && name[0] == '#' && name[n-1] == '#':
+		return name[1 : n-1]
+	case n > 1 && name[n-1] == '~':
+		return name[:n-1]
+	case strings.HasPrefix(name, ".#"):
+		return name[2:]
+	}
+	if end := path.Ext(name); copies[end] {
+		return strings.TrimSuffix(name, end)
+	}
+	return name
+}
+
+// copies are the ends of names of what is kept of a file.
+var copies = map[string]bool{
+	".bak": true, ".old": true, ".orig": true, ".save": true, ".backup": true, ".copy": true, ".swp": true, ".swo": true, ".swn": true, ".tmp": true,
+}
+
+func matches(name string) bool {
 	if exact[name] {
 		return true
 	}

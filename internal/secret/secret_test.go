@@ -12,6 +12,9 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 		"/home/u/.config/git/credentials": true, "/home/u/.vault-token": true, "/home/u/.local/share/keyrings/login.keyring": true, "/home/u/.m2/settings.xml": true,
 		"/home/u/.config/rclone/rclone.conf": true, "/home/u/.mozilla/firefox/x/logins.json": true, "/home/u/.gemini/oauth_creds.json": true, "/home/u/.config/gh": true,
 
+		".env~": true, "#.env#": true, ".#.env": true, ".env.swp": true, ".id_rsa.swp": true, "id_rsa.bak": true, "certs/server.key.old": true, "credentials.json~": true, "ID_RSA.ORIG": true,
+
+		"main.go~": false, "notes.bak": false, "#a#": false, "~": false, ".swp": false, "id_rsa.pub~": false,
 		".coder/config.json": false, ".env.example": false, "id_rsa.pub": false, "README.md": false, "environment.go": false,
 		"aws/config": false, "etc/shadow": false, "": false, "/home/u/.cargo/config.toml": false, "src/.mozilla/x": false, "/proc/self/rootkit": false,
 	} {
@@ -24,6 +27,7 @@ func TestSecretsAreKnownByTheirNames(t *testing.T) {
 func TestWhatAWorkspaceHides(t *testing.T) {
 	for file, want := range map[string]bool{
 		".env": true, "a/b/.env.production": true, "certs/server.key": true, "id_rsa": true, "conf/.npmrc": true, "infra/prod.tfvars": true,
+		".env~": true, "conf/.npmrc.bak": true, ".server.pem.swp": true, "main.go~": false,
 		".env.example": false, "testdata/server.key": false, "pkg/tests/fixtures/ca.pem": false, "tests/.env": true, "node_modules/x/test.pem": false, "main.go": false,
 	} {
 		if got := InTree(file, false); got != want {
