@@ -355,7 +355,8 @@ func (k *keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 }
 
 // recollection learns from the record which files the model knew in earlier
-// processes, and when, so that they are not overwritten blindly in this one.
+// processes, and with what content, so that they are not overwritten blindly in
+// this one.
 type recollection struct {
 	files files.Seen
 	calls map[string][]string // effects of calls under way
@@ -376,9 +377,12 @@ func (m *recollection) add(r event.Record) {
 		}
 		for _, effect := range effects {
 			kind, target, _ := strings.Cut(effect, " ")
-			if kind == tool.Read.String() || kind == tool.Write.String() {
-				m.files.Recall(target, r.Time)
+			if len(e.Saw) == 0 && (kind == tool.Read.String() || kind == tool.Write.String()) {
+				m.files.Recall(target, "") // it may have been shown, nobody knows in what state
 			}
+		}
+		for _, f := range e.Saw {
+			m.files.Recall(f.Path, f.Hash)
 		}
 	}
 }

@@ -216,29 +216,39 @@ func TestToolsCloseWhatTheyOpened(t *testing.T) {
 	}
 }
 
+// Whether a file is what the model knows is told by what is in it: the times of
+// files are of another clock than ours, or of one that was set.
 func TestAFileReadBeforeARestartIsNotOverwrittenBlindly(t *testing.T) {
-	w := newWorkshop(t)
-	w.write("a.txt", "one\n")
-	w.write("b.txt", "same\n")
-	past := time.Now().Add(-time.Hour)
-	for _, name := range []string{"a.txt", "b.txt"} {
-		if err := os.Chtimes(filepath.Join(w.dir, name), past, past); err != nil {
-			t.Fatal(err)
-		}
+	for name, clock := range map[string]time.Duration{
+		"changed since":                    time.Hour,
+		"our clock was set back since":     -24 * time.Hour,
+		"the file server's clock is slow":  -time.Minute,
+		"with the time it had when it was": 0,
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorkshop(t)
+			at := func(name string, when time.Time) {
+				if err := os.Chtimes(filepath.Join(w.dir, name), when, when); err != nil {
+					t.Fatal(err)
+				}
+			}
+			now := time.Now()
+			w.write("a.txt", "one\n")
+			w.write("b.txt", "same\n")
+			at("a.txt", now)
+			s := w.open("call read {\"path\": \"a.txt\"}\ncall read {\"path\": \"b.txt\"}\n---\nsay read")
+			w.turn(s, "read them")
+			if err := s.Close(); err != nil {
+				t.Fatal(err)
+			}
+			w.write("a.txt", "two\n")
+			at("a.txt", now.Add(clock))
+			at("b.txt", now.Add(time.Hour)) // touched, not changed
+			s = w.open("call write {\"path\": \"a.txt\", \"content\": \"theirs\"}\ncall write {\"path\": \"b.txt\", \"content\": \"new\"}\n---\nwant changed on disk since it was read\nsay I see")
+			w.turn(s, "write them")
+			w.want(map[string]string{"a.txt": "two\n", "b.txt": "new"})
+		})
 	}
-	s := w.open("call read {\"path\": \"a.txt\"}\ncall read {\"path\": \"b.txt\"}\n---\nsay read")
-	w.turn(s, "read them")
-	if err := s.Close(); err != nil {
-		t.Fatal(err)
-	}
-	later := time.Now().Add(time.Hour)
-	w.write("a.txt", "one\nmine\n")
-	if err := os.Chtimes(filepath.Join(w.dir, "a.txt"), later, later); err != nil {
-		t.Fatal(err)
-	}
-	s = w.open("call write {\"path\": \"a.txt\", \"content\": \"theirs\"}\ncall write {\"path\": \"b.txt\", \"content\": \"new\"}\n---\nwant changed on disk since it was read\nsay I see")
-	w.turn(s, "write them")
-	w.want(map[string]string{"a.txt": "one\nmine\n", "b.txt": "new"})
 }
 
 const killedTurn = `

@@ -102,6 +102,9 @@ type (
 		Timestamp  int64           `json:"timestamp"`
 		// Changes is what the call did to files.
 		Changes []FileChange `json:"changes,omitempty"`
+		// Saw is what the model knows of files by the call. The hash is the
+		// content's SHA-256, whether or not it is kept.
+		Saw []FileState `json:"saw,omitempty"`
 	}
 )
 

@@ -143,6 +143,9 @@ type Result struct {
 	// Effects are what the call did that its plan could not tell, such as what
 	// others wrote on its behalf.
 	Effects []Effect
+	// Saw is the SHA-256 of the content of files that the model knows by the
+	// call, by their paths.
+	Saw map[string]string
 	// Facts are put on record when the call is over: what it changed in the
 	// program's own memory.
 	Facts []event.Event

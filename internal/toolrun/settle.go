@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -173,7 +174,7 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	err := errors.Join(
 		r.emit(ctx, event.ToolCallCompleted{
 			CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: text,
-			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a),
+			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
 		}),
 		r.emit(ctx, event.ToolFinished{
 			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: summary(res, a.err), Show: res.Show,
@@ -191,6 +192,14 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 		out.Effects = slices.Concat(a.plan().Effects, res.Effects)
 	}
 	return out
+}
+
+// sights puts what a call let the model know of files on record.
+func sights(saw map[string]string) (list []event.FileState) {
+	for _, path := range slices.Sorted(maps.Keys(saw)) {
+		list = append(list, event.FileState{Path: path, Hash: saw[path]})
+	}
+	return list
 }
 
 // record keeps what a call changed in the program's own memory.

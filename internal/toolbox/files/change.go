@@ -139,10 +139,9 @@ func (c *change) apply(ctx context.Context) (tool.Result, error) {
 			return tool.Result{}, c.refused(err)
 		}
 	}
-	if info, err := c.ws.Stat(c.at); err == nil {
-		c.seen.note(c.at, info, c.content)
-	}
-	return c.result(op), nil
+	res := c.result(op)
+	res.Saw = c.seen.note(c.at, c.content)
+	return res, nil
 }
 
 // refused says why a change was not made.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"path"
 	"strings"
 
@@ -183,6 +184,7 @@ type changeSet struct {
 	files          []patchedFile
 	diff           strings.Builder
 	added, deleted int
+	saw            map[string]string // what was written
 }
 
 // patchedFile is what the model is told of one file.
@@ -319,7 +321,7 @@ func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
 	if s.dry {
 		done = "would patch"
 	}
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: s.preview()}, nil
+	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: s.preview(), Saw: s.saw}, nil
 }
 
 // still makes sure that every file is as it was planned against. A name that
@@ -377,9 +379,10 @@ func (s *changeSet) write() error {
 		}
 		return fmt.Errorf("nothing was changed: %w", err)
 	}
+	s.saw = make(map[string]string)
 	for _, c := range s.changes {
-		if info, err := s.ws.Stat(c.Path); err == nil && c.New != nil {
-			s.seen.note(c.Path, info, c.New)
+		if c.New != nil {
+			maps.Copy(s.saw, s.seen.note(c.Path, c.New))
 		}
 	}
 	return nil

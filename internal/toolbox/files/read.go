@@ -87,15 +87,17 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	if a.Limit == 0 {
 		a.Limit = defaultLines
 	}
+	saw := s.sighted(seen, at, info.Size()) // before it is shown: what comes since is not known
 	p, err := readPage(ctx, text, s.size, a.Offset, a.Limit)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	seen.note(at, info, s.whole)
 	if p.invalid {
 		s.note = unreadable(s.sample())
 	}
-	return p.result(name, s.note), nil
+	res := p.result(name, s.note)
+	res.Saw = saw
+	return res, nil
 }
 
 // isPDF reports whether a file that begins so is a PDF. Its mark may stand
@@ -152,6 +154,18 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	b, err := s.all()
 	s.whole = b
 	return bytes.NewReader(b), err
+}
+
+// sighted has seen remember what the file holds, unless it is too large to be
+// changed.
+func (s *source) sighted(seen *Seen, at string, size int64) map[string]string {
+	switch {
+	case s.whole != nil:
+		return seen.note(at, s.whole)
+	case seen != nil && size <= maxFile:
+		return seen.noteLarge(at, io.NewSectionReader(s.file, 0, maxFile))
+	}
+	return nil
 }
 
 // sample is as much of the file as is known.

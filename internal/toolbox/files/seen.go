@@ -2,19 +2,22 @@ package files
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io"
 	"io/fs"
 	"slices"
 	"sync"
-	"time"
 
 	"coder/internal/patch"
 )
 
-// Seen remembers which state of each file the model knows, so that it does not
+// Seen remembers which content of each file the model knows, so that it does not
 // overwrite what somebody else did since. Of files that are not large it keeps
-// the content, to tell whether it is still the same and to show what changed.
-// The zero Seen knows nothing and objects to nothing; so does a nil one.
+// the content itself, to show what changed. It never goes by times: whose clock
+// they are of, and whether it was set back, nobody knows. The zero Seen knows
+// nothing and objects to nothing; so does a nil one.
 type Seen struct {
 	mu    sync.Mutex // guards the fields below
 	files map[string]*state
@@ -24,11 +27,8 @@ type Seen struct {
 
 // state is a file as the model knows it.
 type state struct {
-	size    int64
-	mod     time.Time
+	hash    string // of the content; "" if nobody knows which that was
 	content []byte // nil if it is not kept
-
-	recalled time.Time // set if all we know is when the model last knew the file
 }
 
 const (
@@ -39,43 +39,59 @@ const (
 	newChars = 4000     // characters of it
 )
 
-// note remembers that the model knows the file at this state. content, if
-// given, must not be changed afterwards.
-func (s *Seen) note(at string, info fs.FileInfo, content []byte) {
+// note remembers that the model knows the file with this content, which must not
+// be changed afterwards, and says so for the record.
+func (s *Seen) note(at string, content []byte) map[string]string {
+	return s.noteHash(at, hashOf(bytes.NewReader(content)), content)
+}
+
+// noteLarge is note for a file whose content is not kept.
+func (s *Seen) noteLarge(at string, content io.Reader) map[string]string {
+	return s.noteHash(at, hashOf(content), nil)
+}
+
+func (s *Seen) noteHash(at, hash string, content []byte) map[string]string {
 	if s == nil {
-		return
+		return nil
 	}
+	st := &state{hash: hash}
+	if len(content) <= maxKept {
+		st.content = content
+	}
+	s.put(at, st)
+	return map[string]string{at: hash}
+}
+
+// hashOf is the SHA-256 of a content; "" if it cannot be read.
+func hashOf(content io.Reader) string {
+	h := sha256.New()
+	if _, err := io.Copy(h, content); err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Recall takes note that an earlier process showed the model a file, or wrote it
+// for the model, with a content of that hash. Without one it counts as changed.
+func (s *Seen) Recall(at, hash string) { s.put(at, &state{hash: hash}) }
+
+func (s *Seen) put(at string, st *state) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.files == nil || len(s.files) >= maxSeen {
 		s.files, s.order, s.kept = make(map[string]*state), nil, 0
 	}
 	s.forget(at)
-	st := &state{size: info.Size(), mod: info.ModTime()}
-	if content != nil && len(content) <= maxKept {
-		st.content = content
-		s.order, s.kept = append(s.order, at), s.kept+len(content)
-	}
 	s.files[at] = st
+	if st.content != nil {
+		s.order, s.kept = append(s.order, at), s.kept+len(st.content)
+	}
 	for s.kept > allKept {
 		s.forget(s.order[0])
 	}
 }
 
-// Recall takes note that an earlier process showed the model a file, or wrote it
-// for the model, at that time. Of such a file only the time is known: it counts
-// as changed if it was written to since.
-func (s *Seen) Recall(at string, when time.Time) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.files == nil || len(s.files) >= maxSeen {
-		s.files, s.order, s.kept = make(map[string]*state), nil, 0
-	}
-	s.forget(at)
-	s.files[at] = &state{recalled: when}
-}
-
-// forget lets go of a file's content, not of its state.
+// forget lets go of a file's content, not of its hash.
 func (s *Seen) forget(at string) {
 	if i := slices.Index(s.order, at); i >= 0 {
 		s.kept -= len(s.files[at].content)
@@ -83,7 +99,7 @@ func (s *Seen) forget(at string) {
 	}
 }
 
-// check objects if the model knows the file, but not at this state.
+// check objects if the model knows the file, but not with the content it has now.
 func (s *Seen) check(at string, info fs.FileInfo, now []byte) error {
 	if s == nil || info == nil {
 		return nil
@@ -94,11 +110,9 @@ func (s *Seen) check(at string, info fs.FileInfo, now []byte) error {
 	switch {
 	case !ok:
 		return nil
-	case !known.recalled.IsZero() && !info.ModTime().After(known.recalled):
-		return nil
 	case known.content != nil && bytes.Equal(known.content, now):
 		return nil
-	case known.recalled.IsZero() && known.content == nil && known.size == info.Size() && known.mod.Equal(info.ModTime()):
+	case known.content == nil && known.hash != "" && known.hash == hashOf(bytes.NewReader(now)):
 		return nil
 	}
 	return fmt.Errorf("%s changed on disk since it was read; read it again%s", at, whatChanged(at, known.content, now))
