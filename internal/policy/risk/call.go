@@ -46,8 +46,8 @@ func (w *walker) run(args []arg) {
 		return
 	}
 	name := family(base(args[0].text))
-	if onlyHelp(args) || asksVersion(args) {
-		if w.report.Simple[at].ReadOnly = asksVersion(args); !asksVersion(args) {
+	if asks := asksVersion(args); asks || onlyHelp(args) {
+		if w.report.Simple[at].ReadOnly = asks && !w.switched(); !w.report.Simple[at].ReadOnly {
 			w.changes(shortly(args))
 		}
 		return

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"path"
 	"regexp"
 	"slices"
 	"strings"
@@ -68,6 +69,26 @@ func asksVersion(args []arg) bool {
 	}
 	name, asked := args[0].text, args[1].text
 	return asked == "--version" && versions[name] || asked == shortVersions[name] && asked != ""
+}
+
+// switches are the files by which a project chooses which program a name runs,
+// where a version manager stands for it: perhaps one of its own.
+var switches = strings.Fields(".tool-versions mise.toml .mise.toml .mise .rtx.toml .python-version .node-version .ruby-version .java-version .sdkmanrc")
+
+// switched reports whether there is such a file where the shell may be, or above
+// that in the workspace.
+func (w *walker) switched() bool {
+	return w.lost || slices.ContainsFunc(w.dirs, func(dir string) bool {
+		for ; w.facts.isInside(dir); dir = path.Dir(dir) {
+			if slices.ContainsFunc(switches, func(name string) bool { return w.facts.exists(path.Join(dir, name)) }) {
+				return true
+			}
+			if dir == "/" {
+				break
+			}
+		}
+		return false
+	})
 }
 
 // readsOnly reports whether a command only reads, as written.

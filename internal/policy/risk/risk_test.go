@@ -140,6 +140,26 @@ func TestARepositoryThatRunsProgramsIsNotJustRead(t *testing.T) {
 	}
 }
 
+// TestAProjectThatChoosesProgramsIsNotAskedForTheirVersions: behind a name may
+// stand a version manager that runs what a file of the project says.
+func TestAProjectThatChoosesProgramsIsNotAskedForTheirVersions(t *testing.T) {
+	for _, tt := range []struct {
+		line, file string
+		reads      bool
+	}{
+		{"node --version", "", true}, {"python3 -V && ls", "", true}, {"node --version", "/w/.tool-versions", false}, {"python3 -V", "/w/.python-version", false},
+		{"cd src && ruby -v", "/w/.ruby-version", false}, {"cd src && node -v", "/w/src/mise.toml", false}, {"ls", "/w/.tool-versions", true}, {"npm -v", "/.tool-versions", true},
+	} {
+		f := risk.Facts{
+			Cwd: "/w", IsInside: func(p string) bool { return p == "/w" || strings.HasPrefix(p, "/w/") },
+			Exists: func(p string) bool { return p == tt.file || p == "/w/src" },
+		}
+		if got := risk.Analyse(tt.line, f).ReadOnly; got != tt.reads {
+			t.Errorf("%s with %q: only reads: %v", tt.line, tt.file, got)
+		}
+	}
+}
+
 func TestAShellThatMayHaveStayedIsJudgedThere(t *testing.T) {
 	f := facts()
 	f.ReadGit = unlessIn(root)
