@@ -119,7 +119,7 @@ func misspelt(lines, wanted []string) ([]string, string) {
 		read func(string) string
 		why  string
 	}{
-		{escapes.Replace, `line breaks, tabs, quotes or backslashes are written with a backslash before them: give them as they are`},
+		{unescaped, `line breaks, tabs, quotes or backslashes are written with a backslash before them: give them as they are`},
 		{html.UnescapeString, "characters such as < and & are written as &lt; and &amp;: give them as they are"},
 		{unnumbered, "the lines begin with their numbers, which are not in the file: leave them out"},
 		{unfenced, "the lines with ``` around it are not in the file: leave them out"},
@@ -131,14 +131,15 @@ func misspelt(lines, wanted []string) ([]string, string) {
 	return wanted, ""
 }
 
-var (
-	escapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`")
-	number  = regexp.MustCompile(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`)
-	fences  = regexp.MustCompile("(?m)^```.*\n?")
-)
+func unescaped(s string) string {
+	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`").Replace(s)
+}
 
-func unnumbered(s string) string { return number.ReplaceAllString(s, "") }
-func unfenced(s string) string   { return fences.ReplaceAllString(s, "") }
+func unnumbered(s string) string {
+	return regexp.MustCompile(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`).ReplaceAllString(s, "")
+}
+
+func unfenced(s string) string { return regexp.MustCompile("(?m)^```.*\n?").ReplaceAllString(s, "") }
 
 // whyNot says why lines that come near are not the wanted ones.
 func whyNot(have, wanted, all []string) string {

@@ -8,6 +8,7 @@ import (
 	"path"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 )
 
@@ -60,17 +61,16 @@ func (w *Workspace) alike(ctx context.Context, name string) string {
 	return byBase
 }
 
-var (
-	lineBehind = regexp.MustCompile(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
-	around     = "`'\" \t\n"
-)
+var lineBehind = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
+})
 
 // bareName is a name without quotes, an @ or file:// before it, a line behind
 // it, and with the separators of this system.
 func bareName(name string) string {
-	name = strings.Trim(name, around)
+	name = strings.Trim(name, "`'\" \t\n")
 	name = strings.TrimPrefix(strings.TrimPrefix(name, "@"), "file://")
-	return strings.ReplaceAll(lineBehind.ReplaceAllString(name, ""), `\`, "/")
+	return strings.ReplaceAll(lineBehind().ReplaceAllString(name, ""), `\`, "/")
 }
 
 // beside is what is called nearly like name in the same directory.

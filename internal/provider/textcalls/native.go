@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"regexp"
 	"strings"
+	"sync"
 
 	"coder/internal/provider"
 )
@@ -99,12 +100,14 @@ func parseNative(tag, inner string, tools []provider.ToolSpec) (calls []call, kn
 
 // attributed is a parameter whose name is an attribute, or the close of one with
 // a prefix.
-var attributed = regexp.MustCompile(`<(/?)(?:` + prefixed + `)?parameter(?: name=("[^"<>]*"|'[^'<>]*'|[\w-]+)[^>]*)?>`)
+var attributed = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`<(/?)(?:` + prefixed + `)?parameter(?: name=("[^"<>]*"|'[^'<>]*'|[\w-]+)[^>]*)?>`)
+})
 
 // plainParameters writes parameters in the one form that is read.
 func plainParameters(inner string) string {
-	return attributed.ReplaceAllStringFunc(inner, func(tag string) string {
-		m := attributed.FindStringSubmatch(tag)
+	return attributed().ReplaceAllStringFunc(inner, func(tag string) string {
+		m := attributed().FindStringSubmatch(tag)
 		switch {
 		case m[1] != "":
 			return "</parameter>"
@@ -151,35 +154,40 @@ func parseMarked(inner, between string) (call, bool) {
 	if name == "function" {
 		name, args, ok = strings.Cut(strings.TrimSpace(args), "\n")
 	}
-	name = counted.ReplaceAllString(strings.TrimPrefix(strings.TrimSpace(name), "functions."), "")
+	name = strings.TrimPrefix(strings.TrimSpace(name), "functions.")
+	if i := strings.LastIndexByte(name, ':'); i > 0 && strings.Trim(name[i+1:], "0123456789") == "" {
+		name = name[:i] // its number in the reply
+	}
 	args = withoutFence(strings.TrimSpace(args))
 	return call{name, args}, ok && name != "" && json.Valid([]byte(args))
 }
 
-var counted = regexp.MustCompile(`:\d+$`)
-
-// keyed are arguments as <arg_key>path</arg_key><arg_value>a</arg_value>, behind
-// the name of the tool.
-var (
-	keyedName = regexp.MustCompile(`^[\w.-]+`)
-	keyed     = regexp.MustCompile(`(?s)^\s*<arg_key>(.*?)</arg_key>\s*<arg_value>(.*?)</arg_value>`)
-)
-
-// parseKeyed reads a call in that form.
+// parseKeyed reads read<arg_key>path</arg_key><arg_value>a</arg_value>.
 func parseKeyed(inner string, tools []provider.ToolSpec) (call, bool) {
-	name := keyedName.FindString(inner)
-	rest := inner[len(name):]
+	name, rest := inner, ""
+	if i := strings.IndexAny(inner, "<"+space); i >= 0 {
+		name, rest = inner[:i], strings.TrimSpace(inner[i:])
+	}
 	spec, offered := specOf(tools, name)
 	types := typesIn(spec.Schema)
 	var args []string
-	for {
-		m := keyed.FindStringSubmatch(rest)
-		if m == nil {
+	for rest != "" {
+		key, value, found := cutElement(rest, "arg_key")
+		value, after, also := cutElement(strings.TrimSpace(value), "arg_value")
+		if !found || !also {
 			break
 		}
-		args = append(args, quote(strings.TrimSpace(m[1]))+": "+types.literal(strings.TrimSpace(m[1]), m[2]))
-		rest = rest[len(m[0]):]
+		args = append(args, quote(strings.TrimSpace(key))+": "+types.literal(strings.TrimSpace(key), value))
+		rest = strings.TrimSpace(after)
 	}
-	ok := name != "" && strings.TrimSpace(rest) == "" && (len(args) > 0 || offered)
+	ok := name != "" && rest == "" && (len(args) > 0 || offered)
 	return call{name, "{" + strings.Join(args, ", ") + "}"}, ok
+}
+
+// cutElement cuts <name>…</name> off the start of text.
+func cutElement(text, name string) (body, rest string, ok bool) {
+	if body, ok = strings.CutPrefix(text, "<"+name+">"); !ok {
+		return "", text, false
+	}
+	return strings.Cut(body, "</"+name+">")
 }

@@ -33,7 +33,7 @@ func parseCalls(tag, inner string, tools []provider.ToolSpec) ([]call, bool) {
 			return []call{c}, true
 		}
 		return parseSeveral(inner, tools)
-	case keyedName.MatchString(inner):
+	case inner != "" && !strings.ContainsRune("{[", rune(inner[0])):
 		if c, ok := parseKeyed(inner, tools); ok {
 			return []call{c}, true
 		}

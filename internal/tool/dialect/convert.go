@@ -7,6 +7,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // writing is a call of ours in the making.
@@ -294,7 +295,7 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		var text string
 		if json.Unmarshal(raw, &text) == nil {
 			if json.Unmarshal([]byte(text), &list) != nil {
-				for _, m := range suggestion.FindAllStringSubmatch(text, -1) {
+				for _, m := range regexp.MustCompile(`(?s)<suggest[^>]*>(.*?)</suggest>`).FindAllStringSubmatch(text, -1) {
 					label, _ := json.Marshal(strings.TrimSpace(m[1])) // text always can be
 					list = append(list, label)
 				}
@@ -340,7 +341,7 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		return nil
 	},
 	"multiline": func(w *writing, _ string, raw json.RawMessage) error {
-		if strings.Trim(string(raw), `"`) == "true" && acrossLines.MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
+		if strings.Trim(string(raw), `"`) == "true" && acrossLines().MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
 			return errors.New("a search goes line by line here; search for one of the lines, with context for those around it")
 		}
 		return nil
@@ -415,7 +416,9 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 
 // acrossLines tells patterns that can match more than one line where a dot
 // matches line ends too.
-var acrossLines = regexp.MustCompile(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)
+var acrossLines = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)
+})
 
 // texts is a list of texts, or the one text that is given.
 func texts(raw json.RawMessage) (list []string, err error) {
@@ -506,8 +509,6 @@ func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) erro
 		return nil
 	}
 }
-
-var suggestion = regexp.MustCompile(`(?s)<suggest[^>]*>(.*?)</suggest>`)
 
 var address = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+`)
 
