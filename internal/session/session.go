@@ -39,6 +39,10 @@ type Snapshot struct {
 	Notes    []Note            `json:"message_notes,omitempty"`
 	Local    []Local           `json:"local,omitempty"`
 	At       uint64            `json:"at_seq"` // records after this one are not in the snapshot
+
+	// Observed says that it was made by somebody who does not work in the
+	// session: it never replaces one that knows more.
+	Observed bool `json:"-"`
 }
 
 // Note is what we know of one message beyond its OpenAI form.

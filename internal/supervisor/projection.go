@@ -39,6 +39,7 @@ func (s *Supervisor) Project(ctx context.Context, id string) error {
 	if saved, err := s.Sessions.Load(ctx, id); err == nil && saved.At >= snap.At {
 		return nil
 	}
+	snap.Observed = true // meanwhile whoever works in it may have written a newer one
 	return s.Sessions.Save(ctx, snap)
 }
 

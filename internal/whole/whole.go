@@ -13,6 +13,7 @@ import (
 	"path"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -49,6 +50,28 @@ func Hold(dir string) (release func(), err error) {
 	HoldOpen(f)
 	return func() { _ = f.Close() }, nil
 }
+
+// Lock holds dir alone: it waits until nobody else does, for a time in which
+// anybody should have written a file.
+func Lock(dir string) (release func(), err error) {
+	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, err
+	}
+	for range lockTries {
+		if err = lock(f, unix.LOCK_EX|unix.LOCK_NB); err != unix.EWOULDBLOCK {
+			return func() { _ = f.Close() }, nil // also where there are no locks
+		}
+		time.Sleep(lockPause)
+	}
+	return nil, errors.Join(&fs.PathError{Op: "lock", Path: dir, Err: err}, f.Close())
+}
+
+// How often, and after what time, a directory that somebody holds is tried again.
+const (
+	lockTries = 400
+	lockPause = 5 * time.Millisecond
+)
 
 // HoldOpen holds a directory that is open until it is closed. Where that cannot
 // be done nothing is swept either.

@@ -2,6 +2,7 @@ package whole_test
 
 import (
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -77,4 +78,40 @@ func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
 	sweep()
 	left(idle+"/.new-folder", idle+"/.new-link", idle+"/a.new-1", outside+"/.new-1")
 	whole.Sweep(filepath.Join(root, "none"), ".") // nothing to do is no trouble
+}
+
+// TestOneHasADirectoryAlone while others wait, or see that they may not sweep it.
+func TestOneHasADirectoryAlone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(dir+"/.new-1", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	release, err := whole.Lock(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	whole.Sweep(dir, ".")
+	if _, err := os.Stat(dir + "/.new-1"); err != nil {
+		t.Error("it was swept")
+	}
+	second := make(chan error)
+	go func() {
+		release, err := whole.Lock(dir)
+		if err == nil {
+			release()
+		}
+		second <- err
+	}()
+	select {
+	case err := <-second:
+		t.Fatalf("two have it: %v", err)
+	default:
+	}
+	release()
+	if err := <-second; err != nil {
+		t.Error(err)
+	}
+	if _, err := whole.Lock(dir + "/none"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("a directory that is not there: %v", err)
+	}
 }

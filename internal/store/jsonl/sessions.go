@@ -68,14 +68,23 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	}
 	ss.mu.Lock()
 	defer ss.mu.Unlock()
-	err := ss.spare(s)
+	release, err := ss.lock()
+	if err == nil {
+		defer release()
+		err = ss.spare(s)
+	}
+	if errors.Is(err, errNewer) {
+		return nil
+	}
 	if err == nil {
 		err = ss.replace(s)
 	}
 	if err != nil {
 		return fmt.Errorf("save session %s: %w", s.ID, err)
 	}
-	ss.known[s.ID] = true
+	if !s.Observed {
+		ss.known[s.ID] = true
+	}
 	return nil
 }
 
@@ -92,11 +101,6 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	if len(text) >= wholeUpTo {
 		text, l = c.whole(true)
 	}
-	release, err := ss.hold()
-	if err != nil {
-		return err
-	}
-	defer release()
 	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", whole.Prefix, s.ID, os.Getpid()))
 	f, err := ss.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {
@@ -127,17 +131,17 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	return nil
 }
 
-// hold keeps the snapshot that is being written from being swept. The directory
-// is made if it is missing.
-func (ss *Sessions) hold() (release func(), err error) {
-	release, err = whole.Hold(ss.dir)
+// lock has the directory for ourselves: what others write is whole, and stays
+// what it is, until we have written ours. It is made if it is missing.
+func (ss *Sessions) lock() (release func(), err error) {
+	release, err = whole.Lock(ss.dir)
 	if !errors.Is(err, fs.ErrNotExist) {
 		return release, err
 	}
 	if err := mkdirAll(ss.disk, ss.dir); err != nil {
 		return nil, err
 	}
-	return whole.Hold(ss.dir)
+	return whole.Lock(ss.dir)
 }
 
 // Load reads the snapshot of id.

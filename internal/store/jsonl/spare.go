@@ -17,7 +17,7 @@ import (
 // if it knows more than s does: then the logs that s was made from have lost
 // something. What this process saved itself need not be looked at.
 func (ss *Sessions) spare(s session.Snapshot) error {
-	if ss.known[s.ID] {
+	if ss.known[s.ID] && !s.Observed {
 		return nil
 	}
 	at, err := readAt(ss.path(s.ID))
@@ -31,6 +31,8 @@ func (ss *Sessions) spare(s session.Snapshot) error {
 		return ss.disk.Rename(ss.path(s.ID), ss.path(s.ID)+".damaged")
 	case at <= s.At:
 		return nil
+	case s.Observed:
+		return errNewer
 	}
 	old, err := ss.Load(context.Background(), s.ID)
 	if err != nil {
@@ -41,6 +43,10 @@ func (ss *Sessions) spare(s session.Snapshot) error {
 	}
 	return ss.keepBeforeDamage(s.ID, at)
 }
+
+// errNewer reports that the snapshot there is knows more than one made by
+// somebody who only looks on.
+var errNewer = errors.New("the session file is newer")
 
 // BeforeDamage is the id under which the snapshot of a session is kept that
 // knew more than its logs.

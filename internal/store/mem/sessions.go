@@ -31,6 +31,10 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	if ss.byID == nil {
 		ss.byID = make(map[string]session.Snapshot)
 	}
+	if s.Observed && ss.byID[s.ID].At > s.At {
+		return nil
+	}
+	s.Observed = false
 	ss.byID[s.ID] = s
 	return nil
 }
