@@ -42,8 +42,13 @@ func loaded(t *testing.T, dir string) session.Snapshot {
 
 func saveAll(t *testing.T, ss *Sessions, from, to, step int) {
 	t.Helper()
+	whole := longer(to)
 	for n := from; n <= to; n += step {
-		if err := ss.Save(t.Context(), longer(n)); err != nil {
+		s := whole
+		s.Head = longer(0).Head
+		s.Updated, s.Meta.Turns, s.At = s.Updated.Add(time.Duration(n)*time.Minute), n, uint64(7*n)
+		s.Messages, s.Notes, s.Local = whole.Messages[:2*n], whole.Notes[:2*n], whole.Local[:(n+9)/10]
+		if err := ss.Save(t.Context(), s); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -65,18 +70,20 @@ func written(t *testing.T) (n int64) {
 func TestALongSessionIsWrittenAsItGrows(t *testing.T) {
 	dir := t.TempDir()
 	ss := OpenSessions(dir, Never)
+	const turns = longTurns
 	before := written(t)
-	saveAll(t, ss, 1, 1000, 1)
+	saveAll(t, ss, 1, turns, 1)
 	total := written(t) - before
 	info, err := os.Stat(ss.path("a"))
 	if err != nil || total > 20*info.Size() {
 		t.Errorf("%d bytes written for a file of %v, %v", total, info.Size(), err)
 	}
-	if got, want := loaded(t, dir), longer(1000); !reflect.DeepEqual(got, want) {
+	t.Logf("%d turns: %.1f times the file is written", turns, float64(total)/float64(info.Size()))
+	if got, want := loaded(t, dir), longer(turns); !reflect.DeepEqual(got, want) {
 		t.Error("it is not what was saved")
 	}
 	for h, err := range OpenSessions(dir, Never).List(t.Context()) {
-		if err != nil || h.Meta.Turns != 1000 {
+		if err != nil || h.Meta.Turns != turns {
 			t.Errorf("listed as %+v, %v", h, err)
 		}
 	}

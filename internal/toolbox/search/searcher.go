@@ -74,6 +74,7 @@ func (s *searcher) one(ctx context.Context, name string) {
 type job struct {
 	batch workspace.Batch
 	found []finding
+	lines int // found, or files
 }
 
 type finding struct {
@@ -144,6 +145,9 @@ func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *work
 	defer r.Close()
 	r.Reuse(last)
 	for _, name := range j.batch.Names {
+		if j.lines > s.limit {
+			break // what comes later is not shown
+		}
 		data, err := r.Read(name, s.size)
 		j.add(ctx, s, path.Join(j.batch.Dir, name), data, err)
 	}
@@ -155,6 +159,7 @@ func (j *job) add(ctx context.Context, s *searcher, name string, data []byte, er
 	var h hits
 	if err == nil && ctx.Err() == nil {
 		h, err = s.search(ctx, name, data)
+		j.lines += len(h)
 	}
 	foreign := s.isForeign(data, err)
 	if h != nil || err != nil || foreign {
