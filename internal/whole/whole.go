@@ -111,10 +111,14 @@ func sweep(root *os.Root, dir string) {
 	if !Unheld(f) {
 		return
 	}
-	entries, _ := f.ReadDir(-1)
-	for _, e := range entries {
-		if e.Type().IsRegular() && strings.HasPrefix(e.Name(), Prefix) {
-			_ = root.Remove(path.Join(dir, e.Name()))
+	names, _ := f.Readdirnames(-1)
+	for _, name := range names {
+		if !strings.HasPrefix(name, Prefix) {
+			continue // without a look at it: there may be very many
+		}
+		name = path.Join(dir, name)
+		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
+			_ = root.Remove(name)
 		}
 	}
 }
