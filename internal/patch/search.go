@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // Blocks of lines to search and lines to put in their place:
@@ -17,17 +18,17 @@ import (
 //
 // Some write dashes and pluses for the arrows, some a line number first.
 var (
-	searchMark  = regexp.MustCompile(`^\s*(<{5,9}|-{5,9}) ?SEARCH>?\s*$`)
-	middleMark  = regexp.MustCompile(`^\s*={5,9}\s*$`)
-	replaceMark = regexp.MustCompile(`^\s*(>{5,9}|\+{5,9}) ?REPLACE>?\s*$`)
-	startLine   = regexp.MustCompile(`^:(start|end)_line:\s*\d+\s*$`)
-	fenceOrRule = regexp.MustCompile("^(`{3,}.*|-{5,9})$")
+	searchMark  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(<{5,9}|-{5,9}) ?SEARCH>?\s*$`) })
+	middleMark  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*={5,9}\s*$`) })
+	replaceMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(>{5,9}|\+{5,9}) ?REPLACE>?\s*$`) })
+	startLine   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^:(start|end)_line:\s*\d+\s*$`) })
+	fenceOrRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(`{3,}.*|-{5,9})$") })
 )
 
 // searches reports whether there is such a block.
 func (r *reader) searches() bool {
 	for _, l := range r.lines {
-		if searchMark.MatchString(l) {
+		if searchMark().MatchString(l) {
 			return true
 		}
 		if strings.HasPrefix(l, "diff --git ") {
@@ -44,8 +45,8 @@ func (r *reader) replacements() (p Patch, err error) {
 	for ; !r.done(); r.at++ {
 		line := strings.TrimSpace(r.peek(0))
 		switch {
-		case searchMark.MatchString(line):
-		case line == "" || fenceOrRule.MatchString(line):
+		case searchMark().MatchString(line):
+		case line == "" || fenceOrRule().MatchString(line):
 			continue
 		default:
 			if r.path == "" {
@@ -79,10 +80,10 @@ func (r *reader) replacement() (h Hunk, err error) {
 	for r.at++; !r.done(); r.at++ {
 		line := r.peek(0)
 		switch {
-		case o == '-' && len(h.Lines) == 0 && (startLine.MatchString(line) || fenceOrRule.MatchString(line)):
-		case o == '-' && middleMark.MatchString(line):
+		case o == '-' && len(h.Lines) == 0 && (startLine().MatchString(line) || fenceOrRule().MatchString(line)):
+		case o == '-' && middleMark().MatchString(line):
 			o = '+'
-		case o == '+' && replaceMark.MatchString(line):
+		case o == '+' && replaceMark().MatchString(line):
 			return h, nil
 		default:
 			h.Lines = append(h.Lines, Line{Op: o, Text: line})

@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"syscall"
 )
@@ -524,11 +525,11 @@ func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
 
 // scratchName is what our temporary files are called: whose, which, and what
 // they hold.
-var scratchName = regexp.MustCompile(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`)
+var scratchName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`) })
 
 // IsScratch reports whether a name is one that we give to files we are writing.
 func IsScratch(name string) bool {
-	return strings.HasPrefix(name, scratchPrefix) && scratchName.MatchString(name)
+	return strings.HasPrefix(name, scratchPrefix) && scratchName().MatchString(name)
 }
 
 // Sweep removes temporary files that a crash left, in the scratch directory and
@@ -554,7 +555,7 @@ func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) 
 }
 
 func (w *Workspace) sweep(name string, has func(io.ReadSeeker) bool) (stays bool) {
-	m := scratchName.FindStringSubmatch(path.Base(name))
+	m := scratchName().FindStringSubmatch(path.Base(name))
 	if m == nil || w.Direct(name) != nil {
 		return false
 	}

@@ -5,9 +5,10 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 )
 
-var applyPatch = regexp.MustCompile(`^\s*(?:apply_patch|applypatch)\b`)
+var applyPatch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(?:apply_patch|applypatch)\b`) })
 
 // Command reads a command line that calls what is a tool here: a patch handed
 // to apply_patch. Together with other commands, or in another folder, it is
@@ -30,7 +31,7 @@ func Command(args json.RawMessage) (Call, bool, error) {
 	if begin < 0 || !strings.Contains(line[:begin], "apply_patch") && !strings.Contains(line[:begin], "applypatch") {
 		return Call{}, false, nil
 	}
-	if !applyPatch.MatchString(line) || elsewhere || end < begin || len(strings.Fields(line[end+len("*** End Patch"):])) > 1 {
+	if !applyPatch().MatchString(line) || elsewhere || end < begin || len(strings.Fields(line[end+len("*** End Patch"):])) > 1 {
 		return Call{}, true, &Refused{"apply_patch", "this is no command here; call the tool patch with the text from *** Begin Patch to *** End Patch, by itself, and with paths from the workspace on"}
 	}
 	text, err := json.Marshal(map[string]string{"patch": line[begin:end] + "*** End Patch"})

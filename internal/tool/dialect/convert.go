@@ -259,7 +259,7 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		if err := json.Unmarshal(raw, &text); err != nil {
 			return errors.New("must be text")
 		}
-		found := address.FindAllString(text, -1)
+		found := address().FindAllString(text, -1)
 		if len(found) != 1 {
 			return fmt.Errorf("holds %d addresses; call fetch with the url", len(found))
 		}
@@ -510,7 +510,7 @@ func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) erro
 	}
 }
 
-var address = regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+`)
+var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+`) })
 
 // todos reads a list of things to do, of objects or in Markdown.
 func todos(w *writing, ours string, raw json.RawMessage) error {
@@ -521,7 +521,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 		isText = false
 	} else if isText {
 		for line := range strings.Lines(text) {
-			if m := checkbox.FindStringSubmatch(strings.TrimSpace(line)); m != nil {
+			if m := checkbox().FindStringSubmatch(strings.TrimSpace(line)); m != nil {
 				list = append(list, map[string]any{"content": m[2], "status": map[string]string{"x": "completed", "X": "completed", "-": "in_progress", "~": "in_progress"}[m[1]]})
 			}
 		}
@@ -568,7 +568,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 	return nil
 }
 
-var checkbox = regexp.MustCompile(`^(?:[-*]\s+)?\[([ xX~-])\]\s+(.+)$`)
+var checkbox = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[-*]\s+)?\[([ xX~-])\]\s+(.+)$`) })
 
 func status(s string) string {
 	switch fold(strings.ReplaceAll(s, "-", "")) {
