@@ -140,8 +140,12 @@ func freshID(base string, i int, taken map[string]bool) string {
 
 // arguments makes sense of what a model sends as arguments: nothing and null
 // mean none, an object is itself, a string holding an object is that object.
+// Some servers begin every call with an empty object and send the real one then.
 func arguments(raw []byte) (args json.RawMessage, broken string) {
 	raw = bytes.TrimSpace(raw)
+	if rest, ok := bytes.CutPrefix(raw, []byte(`{}`)); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"`)) && json.Valid(rest) {
+		return arguments(rest)
+	}
 	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) || bytes.Equal(raw, []byte(`""`)) {
 		return json.RawMessage("{}"), ""
 	}

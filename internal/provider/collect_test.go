@@ -58,13 +58,14 @@ func TestCollect(t *testing.T) {
 		}},
 		{"arguments of all kinds", []provider.Delta{
 			call(0, "0", "f", ""), call(1, "1", "f", " null "), call(2, "2", "f", `""`), call(3, "3", "f", `"{\"x\":1}"`), call(4, "4", "f", `{"x":`),
-			call(5, "5", "f", `[1]`), call(6, "6", "f", `"x"`), call(7, "7", "f", " {} \n"), call(8, "8", "f", "{}{}"), done,
+			call(5, "5", "f", `[1]`), call(6, "6", "f", `"x"`), call(7, "7", "f", " {} \n"), call(8, "8", "f", "{}{}"), call(9, "9", "f", "{}"), call(9, "", "", `{"x"`), call(9, "", "", `:1}`), call(10, "10", "f", `{}{"x":`), done,
 		}, []chat.Part{
 			chat.ToolCall{ID: "0", Name: "f", Args: []byte("{}")}, chat.ToolCall{ID: "1", Name: "f", Args: []byte("{}")},
 			chat.ToolCall{ID: "2", Name: "f", Args: []byte("{}")}, chat.ToolCall{ID: "3", Name: "f", Args: []byte(`{"x":1}`)},
 			chat.ToolCall{ID: "4", Name: "f", Args: []byte("{}"), Broken: `{"x":`}, chat.ToolCall{ID: "5", Name: "f", Args: []byte("{}"), Broken: `[1]`},
 			chat.ToolCall{ID: "6", Name: "f", Args: []byte("{}"), Broken: `x`}, chat.ToolCall{ID: "7", Name: "f", Args: []byte("{}")},
-			chat.ToolCall{ID: "8", Name: "f", Args: []byte("{}"), Broken: "{}{}"},
+			chat.ToolCall{ID: "8", Name: "f", Args: []byte("{}"), Broken: "{}{}"}, chat.ToolCall{ID: "9", Name: "f", Args: []byte(`{"x":1}`)},
+			chat.ToolCall{ID: "10", Name: "f", Args: []byte("{}"), Broken: `{}{"x":`},
 		}},
 		{"restart", []provider.Delta{
 			provider.TextDelta("old"), provider.ReasoningDelta{Text: "old", Field: "f"}, call(0, "a", "f", "{"), provider.Restart{Attempt: 2, Of: 3}, provider.TextDelta("new"), done,
