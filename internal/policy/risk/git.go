@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// gitPlaces are offsets in the line after git's name and after its subcommand,
-// where more options can be put. They are zero if there is no such place.
+// gitPlaces are offsets in the line before and after git's name, and after its
+// subcommand, where more can be put. They are zero if there is no such place.
 type gitPlaces struct {
-	name, sub uint
-	off       string // the options that keep the subcommand from running what is configured
+	start, name, sub uint
+	off              string // the options that keep the subcommand from running what is configured
 }
 
 var gitGlobal = known("pPvh", "Cc", "no-pager paginate bare version help no-replace-objects literal-pathspecs no-optional-locks glob-pathspecs icase-pathspecs noglob-pathspecs html-path man-path info-path exec-path[= git-dir= work-tree= namespace= config-env= super-prefix= attr-source= list-cmds=")
@@ -42,6 +42,11 @@ func (w *walker) git(args []arg) bool {
 	if !w.gitReads(fs, sub, operands) {
 		return false
 	}
+	places, ok := w.placesOf(args[0], rest[0])
+	if !ok {
+		w.changes("git may run what the repository configures")
+		return false
+	}
 	for _, dir := range w.gitDirs(fs) {
 		if slices.Contains(w.asked, dir) {
 			continue
@@ -54,8 +59,19 @@ func (w *walker) git(args []arg) bool {
 		w.asked = append(w.asked, dir)
 		w.report.git = append(w.report.git, settings...)
 	}
-	w.report.Simple[at].git = gitPlaces{name: args[0].end, sub: rest[0].end, off: helpersOff[sub]}
+	places.off = helpersOff[sub]
+	w.report.Simple[at].git = places
 	return true
+}
+
+// placesOf are the places of a git command. It has none if it does not stand in
+// the line itself, or not in plain letters.
+func (w *walker) placesOf(name, sub arg) (gitPlaces, bool) {
+	start := int(name.end) - len(name.text)
+	if w.src != w.report.line || start < 0 || name.end > sub.end || int(sub.end) > len(w.src) || w.src[start:name.end] != name.text {
+		return gitPlaces{}, false
+	}
+	return gitPlaces{start: uint(start), name: name.end, sub: sub.end}, true
 }
 
 // isAddress reports whether a word names another machine rather than a remote

@@ -21,31 +21,50 @@ var helpersOff = func() map[string]string {
 
 // Runs is the line to give to the shell: as it was written, or, if it was
 // understood, with its continued lines joined as they were when it was judged.
-// Of one that only reads the helpers of a repository are switched off wherever
-// it reads one with git; see also [Report.Environ].
+// Where it reads a repository with git and may run unasked, the helpers of that
+// repository are switched off: in a line that does no more, see also
+// [Report.Environ]; in one whose other commands may be remembered, for git alone.
 func (r Report) Runs() string {
 	if r.Unknown || r.line == "" {
 		return r.Command
 	}
-	if !r.ReadOnly {
-		return r.line
+	apart := ""
+	if !r.harmless() {
+		if shapes, err := Shapes(r); err != nil || len(shapes) == 0 {
+			return r.line
+		}
+		apart = r.apart()
 	}
 	var b strings.Builder
 	from := uint(0)
 	for _, c := range r.Simple {
-		if c.git.name == 0 || c.git.name < from || c.git.sub > uint(len(r.line)) {
+		if c.git.name == 0 || c.git.start < from || c.git.sub > uint(len(r.line)) {
 			continue
 		}
-		b.WriteString(r.line[from:c.git.name] + " --no-pager" + r.line[c.git.name:c.git.sub] + c.git.off)
+		b.WriteString(r.line[from:c.git.start] + apart + r.line[c.git.start:c.git.name] + " --no-pager" + r.line[c.git.name:c.git.sub] + c.git.off)
 		from = c.git.sub
 	}
 	return b.String() + r.line[from:]
 }
 
+// harmless reports whether a line does no more than read, and write down what
+// it read.
+func (r Report) harmless() bool { return r.ReadOnly || r.OnlyWrites }
+
+// apart begins a git command of a line that does more than read.
+func (r Report) apart() string {
+	var b strings.Builder
+	b.WriteString("env ")
+	for _, v := range gitsafe.Environment(nil, r.git) {
+		b.WriteString(quoted(v) + " ")
+	}
+	return b.String()
+}
+
 // Environ is the environment for the line. In that of one that only reads, git
 // runs nothing that a repository configures.
 func (r Report) Environ(env []string) []string {
-	if !r.ReadOnly || !slices.ContainsFunc(r.Simple, func(c Command) bool { return c.git.name > 0 }) {
+	if !r.harmless() || !slices.ContainsFunc(r.Simple, func(c Command) bool { return c.git.name > 0 }) {
 		return env
 	}
 	return gitsafe.Environment(env, r.git)

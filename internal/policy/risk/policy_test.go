@@ -125,9 +125,12 @@ func TestWhatOnlyReadsRunsWithTheHelpersOfARepositoryOff(t *testing.T) {
 		settings      int
 	}{
 		{"ls | wc", "ls | wc", 0},
-		{"git diff > x", "git diff > x", 0},
+		{"git diff > new", "git --no-pager diff" + diff + " > new", 1},
+		{"git diff > new; ./x", "git diff > new; ./x", 0},
+		{"make; git blame a", "make; env 'GIT_ALLOW_PROTOCOL=none' 'GIT_NO_LAZY_FETCH=1' 'GIT_TERMINAL_PROMPT=0' 'GIT_OPTIONAL_LOCKS=0' 'GIT_PAGER=cat' 'GIT_EDITOR=:' " +
+			"'GIT_CONFIG_COUNT=1' 'GIT_CONFIG_KEY_0=in' 'GIT_CONFIG_VALUE_0=" + f.Cwd + "' git --no-pager blame --no-textconv a", 0},
 		{"cd src && git diff -- a; git status", "cd src && git --no-pager diff" + diff + " -- a; git --no-pager status --ignore-submodules=dirty", 1},
-		{`'git' -C src log -1 # x`, `'git' --no-pager -C src log` + diff + ` -1 # x`, 1},
+		{`git -C src log -1 # x`, `git --no-pager -C src log` + diff + ` -1 # x`, 1},
 		{"git \\\n blame a", "git --no-pager  blame --no-textconv a", 1},
 		{"git com\\\nmit", "git commit", 0},
 	} {

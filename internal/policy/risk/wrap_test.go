@@ -131,7 +131,7 @@ func FuzzAnalyseHoldsItsPromises(f *testing.F) {
 			if again := risk.Analyse(guarded, facts()); again.Level > risk.None {
 				t.Errorf("guarding %q made it %q", command, guarded)
 			}
-		} else if guarded != command && !strings.Contains(command, "\\\n") {
+		} else if shapes, err := risk.Shapes(r); guarded != command && !strings.Contains(command, "\\\n") && !r.OnlyWrites && (err != nil || len(shapes) == 0) {
 			t.Errorf("%q was changed to %q", command, guarded)
 		}
 	})
