@@ -83,15 +83,11 @@ func copied(name string) string {
 	case strings.HasPrefix(name, ".#"):
 		return name[2:]
 	}
-	if end := path.Ext(name); copies[end] {
+	switch end := path.Ext(name); end {
+	case ".bak", ".old", ".orig", ".save", ".backup", ".copy", ".swp", ".swo", ".swn", ".tmp":
 		return strings.TrimSuffix(name, end)
 	}
 	return name
-}
-
-// copies are the ends of names of what is kept of a file.
-var copies = map[string]bool{
-	".bak": true, ".old": true, ".orig": true, ".save": true, ".backup": true, ".copy": true, ".swp": true, ".swo": true, ".swn": true, ".tmp": true,
 }
 
 func matches(name string) bool {

@@ -179,21 +179,23 @@ func (w *walker) knownHarm(name string, args []arg) {
 	}
 }
 
-// telling are words that tell by themselves what a program, known or not, is to
-// do with what cannot be got back, and whatSays what they say.
-var (
-	telling  = set("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
-	whatSays = "its own words say that it destroys or publishes something"
-)
+// tells reports whether a word tells by itself what a program, known or not, is
+// to do with what cannot be got back.
+func tells(word string) bool {
+	switch word[strings.LastIndexByte(word, ':')+1:] { // as in db:drop
+	case "delete", "destroy", "terminate", "purge", "wipe", "drop", "revoke", "unpublish", "publish", "deploy":
+		return true
+	}
+	return false
+}
 
 // saysHarm judges a program that is not known to only read by the words it is
 // given: what they tell it to do.
 func (w *walker) saysHarm(args []arg) {
 	told := operandsOnly(args[1:])
 	for _, a := range told[:min(3, len(told))] {
-		verb := a.text[strings.LastIndexByte(a.text, ':')+1:] // as in db:drop
-		if a.exact() && telling[verb] {
-			w.find(Approve, whatSays, joined(args))
+		if a.exact() && tells(a.text) {
+			w.find(Approve, "its own words say that it destroys or publishes something", joined(args))
 			return
 		}
 	}

@@ -73,7 +73,9 @@ func asksVersion(args []arg) bool {
 
 // switches are the files by which a project chooses which program a name runs,
 // where a version manager stands for it: perhaps one of its own.
-var switches = strings.Fields(".tool-versions mise.toml .mise.toml .mise .rtx.toml .python-version .node-version .ruby-version .java-version .sdkmanrc")
+var switches = []string{
+	".tool-versions", "mise.toml", ".mise.toml", ".mise", ".rtx.toml", ".python-version", ".node-version", ".ruby-version", ".java-version", ".sdkmanrc",
+}
 
 // switched reports whether there is such a file where the shell may be, or above
 // that in the workspace.

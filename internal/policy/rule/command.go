@@ -89,7 +89,7 @@ func (b *Book) named(p Preset, r risk.Report) []finding {
 	}
 	look("read", r.Reads...)
 	look("write", r.Writes...)
-	hidden := b.Hidden != nil && b.Hidden()
+	hidden := b.Hidden != nil && b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes()) // where not all can be held, only lines that only read are
 	for _, c := range r.Simple {
 		look("read", b.shownByGit(c)...)
 		if !onlyNames[path.Base(c.Name)] {

@@ -117,6 +117,26 @@ func TestWhatIsAskedWhereSecretsAreHiddenAndWhereNot(t *testing.T) {
 	}
 }
 
+// TestWhatIsWrittenDownIsReadFirst: in a mode where a line may write unasked it
+// is asked about as if it only read; where only lines that only read can be kept
+// from secrets, it counts as one from which nothing hides them.
+func TestWhatIsWrittenDownIsReadFirst(t *testing.T) {
+	for _, line := range []string{"cat .e* >> new", "for f in .e*; do cat $f; done | tee -a new", "x=.e; cat ${x}nv >> new", "grep -rn KEY . >> new"} {
+		for name, tt := range map[string]struct {
+			hidden, whole bool
+			want          policy.Verdict
+		}{
+			"hidden": {true, true, policy.Allow}, "hidden from lines that only read": {true, false, policy.Ask}, "not hidden": {false, false, policy.Ask},
+		} {
+			b := hiding(t, tt.hidden)
+			b.Freezes = func() bool { return tt.whole }
+			if got := verdictIn(t, b, "auto-edit", line); got != tt.want {
+				t.Errorf("%s, %s: %v, want %v", line, name, got, tt.want)
+			}
+		}
+	}
+}
+
 func TestALineNamesOnlyWhatItSays(t *testing.T) {
 	b := hiding(t, true)
 	env := filepath.Join(b.Root, ".env")

@@ -180,13 +180,13 @@ const vagueText = "which files it reads cannot be told beforehand, and nothing h
 // vague is the word on a line that may read files it does not name, where
 // nothing hides the secret ones: anywhere, or outside the workspace.
 func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
-	if p.Unchecked || !r.ReadOnly || hidden && !b.leaves(r.Command) {
+	if p.Unchecked || hidden && !b.leaves(r.Command) {
 		return finding{}, false
 	}
 	variable := func(word string) bool { return strings.Contains(word, "$") }
 	for _, c := range r.Simple {
 		switch name := path.Base(c.Name); {
-		case onlyNames[name]:
+		case onlyNames[name], !c.ReadOnly: // what does more than read is asked about for that
 		case !c.Exact && slices.ContainsFunc(c.Args, variable), !c.Exact && !hidden, c.Fed, c.Dir == "" && !hidden, name == "git" && looksFurther(c.Args), name == "jq" && loads(c.Args):
 			return finding{verdict: policy.Ask, text: vagueText, rule: "secret files", once: true}, true
 		}
