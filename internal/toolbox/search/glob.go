@@ -198,6 +198,8 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 	if name := path.Join(base, a.Pattern); r.Count == 0 {
 		if info, err := ws.Stat(name); err == nil && info.IsDir() {
 			r.Note = fmt.Sprintf("%s is a directory; %s/** finds the files in it", name, name)
+		} else if !strings.ContainsAny(a.Pattern, "/\\,!") && !strings.Contains(a.Pattern, "**") {
+			r.Note = fmt.Sprintf("%s is looked for in one directory only; **/%s looks in all below it too", a.Pattern, a.Pattern)
 		}
 	}
 	return tool.Result{Value: r, Summary: tool.Count(r.Count, "file", "files")}, nil
