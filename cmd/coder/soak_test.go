@@ -145,6 +145,7 @@ func soak(t *testing.T, seed uint64) *round {
 		both.Go(l.live)
 	}
 	both.Wait()
+	r.checkProcesses()
 	r.startAgain()
 	r.check()
 	if keep := os.Getenv("CODER_SOAK_KEEP"); keep != "" && t.Failed() {
@@ -154,7 +155,8 @@ func soak(t *testing.T, seed uint64) *round {
 }
 
 // startAgain starts the program once more, with nobody beside it: what killed
-// processes left is removed then.
+// processes left is removed then. They have all ended: a start that ends while it
+// waits for one that is about to leaves the note about it for another time.
 func (r *round) startAgain() {
 	l := &life{round: r, id: "s1", runs: new(atomic.Int64), chance: rand.New(rand.NewPCG(0, 0))}
 	l.runs.Store(1000) // not one of its life
