@@ -42,11 +42,21 @@ func (h *History) settle() {
 	open := slices.Collect(maps.Values(h.calls))
 	slices.SortFunc(open, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
 	for _, c := range open {
-		if !c.settled {
-			c.settled = true
+		if c.settled {
+			continue
+		}
+		c.settled = true
+		if !h.followed(c) {
 			h.moved(c)
 		}
 	}
+}
+
+// followed reports whether files were changed by calls that began after c.
+func (h *History) followed(c *call) bool {
+	return slices.ContainsFunc(h.turns, func(t *turn) bool {
+		return slices.ContainsFunc(t.calls, func(other *call) bool { return other.seq > c.seq && other.touched() })
+	})
 }
 
 // meet notes how files were found for the first time after the call.

@@ -260,3 +260,16 @@ func TestCutOffAfterAnUndo(t *testing.T) {
 	w.redo()
 	w.wantTree(map[string]string{"a": `-rw-r--r-- "mine"`, "b": `-rw-r--r-- "b2"`})
 }
+
+// What comes after a call that was cut off is undone before it.
+func TestATurnAfterOneThatWasCutOffIsTheLast(t *testing.T) {
+	w := newWorld(t)
+	w.put("a", "0")
+	w.edit("t1", func() { w.put("a", "1") }, "a")
+	w.begin("t1", "main", tool.Effect{Kind: tool.Exec, Target: "make"})
+	w.restart()
+	w.edit("t2", func() { w.put("a", "2") }, "a")
+	if r := w.undo(); r.Turn.ID != "t2" {
+		t.Errorf("undone: %+v", r)
+	}
+}
