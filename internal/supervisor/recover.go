@@ -415,7 +415,14 @@ func answered(ms []chat.Message) bool {
 // closeRestored gives the task whose answer the snapshot held its end.
 func (s *Session) closeRestored(ctx context.Context, t task.Task) error {
 	s.past = history{}
-	return s.through(event.Discard).Emit(ctx, event.Record{
+	sink := s.through(event.Discard)
+	if t.Status == task.Open { // its start was lost too
+		started := event.TaskStarted{TaskID: t.ID, AgentID: orchestrator.ActorAgent, Author: orchestrator.ActorAgent}
+		if err := sink.Emit(ctx, event.Record{Task: t.ID, Actor: "recovery", Event: started}); err != nil {
+			return err
+		}
+	}
+	return sink.Emit(ctx, event.Record{
 		Task: t.ID, Actor: "recovery", Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
 	})
 }
