@@ -106,7 +106,12 @@ func best(name string, list []Model) (found Model, ok bool) {
 // normal is a name without the differences in spelling between providers:
 // claude-3.5-sonnet and claude-3-5-sonnet are one.
 func normal(name string) string {
-	return strings.NewReplacer(".", "-", "_", "-").Replace(strings.ToLower(strings.TrimSpace(name)))
+	return strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(strings.TrimSpace(name)))
 }
 
 // variants are name itself and name without the prefixes before each slash, or

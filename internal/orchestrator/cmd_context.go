@@ -48,7 +48,8 @@ func (in invocation) dropped() string {
 // provider reports the whole only.
 func (in invocation) parts(set Settings) show.Table {
 	system := tokens.Tokens(set.System)
-	tools := fixed(set, in.specs(set)) - system
+	_, fixed := in.specs(set)
+	tools := fixed - system
 	said := make(map[string]int)
 	for _, m := range in.Talk.View() {
 		countParts(said, m)

@@ -79,32 +79,32 @@ func (g *gauge) window(limit int) int {
 const fixedShare = 0.4
 
 // specs describe the tools to the model: in short, where the window is small.
-func (o *Orchestrator) specs(set Settings) []provider.ToolSpec {
-	var list []provider.ToolSpec
+// With them comes how many tokens every request has before anything is said.
+func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int) {
 	for s := range set.Tools.Specs() {
 		list = append(list, provider.ToolSpec{Name: s.Name, Doc: s.Doc, Schema: s.Schema})
 	}
 	window := o.gauge.of(set.Model).window(set.ContextLimit)
-	if window == 0 || float64(fixed(set, list)) <= fixedShare*float64(window) {
-		return list
+	tokens = fixed(set, list)
+	if window == 0 || float64(tokens) <= fixedShare*float64(window) {
+		return list, tokens
 	}
 	for i, s := range list {
 		list[i] = provider.ToolSpec{Name: s.Name, Doc: firstSentence(s.Doc), Schema: bareSchema(s.Schema)}
 	}
-	return list
+	return list, fixed(set, list)
 }
 
 // describe gives the turn its tools as the model is told of them.
 func (o *Orchestrator) describe(st *turnState) {
-	st.tools = o.specs(st.set)
-	st.fixed = fixed(st.set, st.tools)
+	st.tools, st.fixed = o.specs(st.set)
 }
 
 // fixed is how many tokens of every request are there before anything is said.
 func fixed(set Settings, specs []provider.ToolSpec) int {
 	n := tokens.Tokens(set.System)
 	for _, s := range specs {
-		n += tokens.Tokens(s.Name) + tokens.Tokens(s.Doc) + tokens.Tokens(string(s.Schema))
+		n += tokens.Tokens(s.Name) + tokens.Tokens(s.Doc) + tokens.Bytes(s.Schema)
 	}
 	return n
 }

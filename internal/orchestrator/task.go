@@ -138,7 +138,8 @@ func (o *Orchestrator) contextUsed(set Settings) int {
 	g := o.gauge.of(set.Model)
 	used, since := o.Talk.Estimate(tokens.MessageTokens)
 	if used == 0 {
-		used = int(g.factor() * float64(fixed(set, o.specs(set))))
+		_, tokens := o.specs(set)
+		used = int(g.factor() * float64(tokens))
 	}
 	return used + int(g.factor()*float64(since))
 }

@@ -1,6 +1,8 @@
 package prompt
 
 import (
+	"unicode/utf8"
+
 	"coder/internal/chat"
 )
 
@@ -18,21 +20,34 @@ const (
 )
 
 // Tokens estimates how many tokens a text takes.
-func Tokens(s string) int {
+func Tokens(s string) int { return estimate(s) }
+
+// Bytes is Tokens for text that is not a string.
+func Bytes(b []byte) int { return estimate(b) }
+
+func estimate[T string | []byte](text T) int {
 	var ascii, wide, other, digits, lines int
-	for _, r := range s {
-		switch {
-		case '0' <= r && r <= '9':
-			digits++
-		case r == '\n':
-			lines++
-		case r < 0x80:
-			ascii++
-		case r >= 0x2e80:
+	for i := 0; i < len(text); {
+		c := text[i]
+		if c < utf8.RuneSelf {
+			switch {
+			case '0' <= c && c <= '9':
+				digits++
+			case c == '\n':
+				lines++
+			default:
+				ascii++
+			}
+			i++
+			continue
+		}
+		r, size := utf8.DecodeRuneInString(string(text[i:min(i+utf8.UTFMax, len(text))]))
+		if r >= 0x2e80 {
 			wide++
-		default:
+		} else {
 			other++
 		}
+		i += size
 	}
 	return int(float64(ascii)/asciiPerToken + float64(wide)*tokensPerWide + float64(other)*tokensPerOthers +
 		float64(digits)*tokensPerDigit + float64(lines)*tokensPerLine)

@@ -2,6 +2,7 @@ package jsonl
 
 import (
 	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -102,8 +103,14 @@ func encodeSnapshot(s session.Snapshot) (c content, err error) {
 	return c, err
 }
 
+// lines are values on a line each. What is JSON on one line stays as it is.
 func lines[T any](vs []T) (all [][]byte, err error) {
+	all = make([][]byte, 0, len(vs))
 	for _, v := range vs {
+		if raw, ok := any(v).(json.RawMessage); ok && bytes.IndexByte(raw, '\n') < 0 && json.Valid(raw) {
+			all = append(all, raw)
+			continue
+		}
 		b, err := wire.JSON(v)
 		if err != nil {
 			return nil, err
@@ -113,9 +120,18 @@ func lines[T any](vs []T) (all [][]byte, err error) {
 	return all, nil
 }
 
+// size is how long the inside of an array is.
+func size(all [][]byte) (n int) {
+	for _, line := range all {
+		n += len(line) + len(",\n")
+	}
+	return n
+}
+
 // joined is the inside of an array.
 func joined(all [][]byte) []byte {
 	var b bytes.Buffer
+	b.Grow(size(all))
 	for i, line := range all {
 		if i > 0 {
 			b.WriteByte(',')
@@ -150,6 +166,7 @@ func check(at uint64, fixed uint32, parts ...[]uint32) string {
 func (c content) whole(room bool) ([]byte, layout) {
 	l := layout{id: c.id, fixed: c.toolSum}
 	var b bytes.Buffer
+	b.Grow(len(c.head) + len(c.tools) + 2*(size(c.local)+size(c.notes)+size(c.msgs)) + headRoom + 4*listRoom)
 	pad := func(p *part, want int64) {
 		p.used, p.room = int64(b.Len())-p.from, int64(b.Len())-p.from
 		if room {
