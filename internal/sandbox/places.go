@@ -55,13 +55,11 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 // conceal makes out what is to be hidden: what the limits say, and where
 // services listen. What may be written, and what is asked for, stays.
 func (p *places) conceal(l Limits) {
+	found := make(follower)
 	for _, path := range slices.Concat(l.Hide, listening()) {
-		real, err := filepath.EvalSymlinks(path)
-		if err != nil || slices.Contains(p.write, real) {
-			continue
-		}
-		switch info, err := os.Lstat(real); {
-		case err != nil:
+		real, info, ok := found.real(path)
+		switch {
+		case !ok || slices.Contains(p.write, real):
 		case info.IsDir():
 			p.empty = append(p.empty, real)
 		default:
@@ -79,6 +77,32 @@ func (p *places) conceal(l Limits) {
 		}
 	}
 	p.show = outermost(p.show)
+}
+
+// follower finds where paths lead that have folders in common: folder by folder,
+// where each is; "" if it is not there. It holds for a moment only.
+type follower map[string]string
+
+// real is where a path leads once links are followed, and what is there, if
+// anything is.
+func (f follower) real(path string) (at string, info fs.FileInfo, ok bool) {
+	path = filepath.Clean(path)
+	dir, known := f[filepath.Dir(path)]
+	if !known {
+		dir, _ = filepath.EvalSymlinks(filepath.Dir(path)) // "" if there is none
+		f[filepath.Dir(path)] = dir
+	}
+	if dir == "" {
+		return "", nil, false
+	}
+	at = filepath.Join(dir, filepath.Base(path))
+	info, err := os.Lstat(at)
+	if err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		if at, err = filepath.EvalSymlinks(at); err == nil {
+			info, err = os.Lstat(at)
+		}
+	}
+	return at, info, err == nil
 }
 
 // resolve is the real path of a place to write, empty if there is none.
