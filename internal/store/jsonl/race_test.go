@@ -2,5 +2,5 @@
 
 package jsonl
 
-// longTurns is how many turns a long session has: fewer where all is slow.
-const longTurns = 500
+// longTurns is how many turns a long session has: fewer where all is slow, and no fewer than show it.
+const longTurns = 1000

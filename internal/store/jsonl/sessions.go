@@ -28,12 +28,13 @@ import (
 // the words in it. What a list shows comes first and the messages come last,
 // so that a list reads the beginning of each file only.
 type Sessions struct {
-	dir   string
-	fsync Fsync
-	disk  Disk
-	mu    sync.Mutex      // one Save at a time; guards the fields below
-	known map[string]bool // snapshots that are ours to replace
-	last  *layout         // of the file that was written last, or nil
+	dir     string
+	fsync   Fsync
+	disk    Disk
+	mu      sync.Mutex        // one Save at a time; guards the fields below
+	known   map[string]bool   // snapshots that are ours to replace
+	last    *layout           // of the file that was written last, or nil
+	encoded []json.RawMessage // messages known to be JSON
 }
 
 // OpenSessions returns the snapshots in dir. It touches nothing: the directory
@@ -89,10 +90,11 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 }
 
 func (ss *Sessions) replace(s session.Snapshot) (err error) {
-	c, err := encodeSnapshot(s)
+	c, err := encodeSnapshot(s, ss.encoded)
 	if err != nil {
 		return err
 	}
+	ss.encoded = s.Messages
 	if done, err := ss.append(c); done {
 		return err
 	}

@@ -66,9 +66,9 @@ type content struct {
 	at                 uint64
 }
 
-// encodeSnapshot makes the lines of a file. Those of the first known notes and
-// commands are left out: they are written already.
-func encodeSnapshot(s session.Snapshot) (c content, err error) {
+// encodeSnapshot makes the lines of a file. Messages that were encoded before, for
+// the snapshot that is saved again and again, need not be looked at.
+func encodeSnapshot(s session.Snapshot, before []json.RawMessage) (c content, err error) {
 	c.id, c.at = s.ID, s.At
 	var head bytes.Buffer
 	for i, f := range []struct {
@@ -87,7 +87,7 @@ func encodeSnapshot(s session.Snapshot) (c content, err error) {
 		fmt.Fprintf(&head, "%q: %s", f.name, b)
 	}
 	c.head = head.Bytes()
-	tools, err := lines(s.Tools)
+	tools, err := rawLines(s.Tools, nil)
 	if err != nil {
 		return c, err
 	}
@@ -99,23 +99,35 @@ func encodeSnapshot(s session.Snapshot) (c content, err error) {
 	if c.notes, err = lines(s.Notes); err != nil {
 		return c, err
 	}
-	c.msgs, err = lines(s.Messages)
+	c.msgs, err = rawLines(s.Messages, before)
 	return c, err
 }
 
-// lines are values on a line each. What is JSON on one line stays as it is.
+// lines are values as JSON, on a line each.
 func lines[T any](vs []T) (all [][]byte, err error) {
 	all = make([][]byte, 0, len(vs))
 	for _, v := range vs {
-		if raw, ok := any(v).(json.RawMessage); ok && bytes.IndexByte(raw, '\n') < 0 && json.Valid(raw) {
-			all = append(all, raw)
-			continue
-		}
 		b, err := wire.JSON(v)
 		if err != nil {
 			return nil, err
 		}
 		all = append(all, b)
+	}
+	return all, nil
+}
+
+// rawLines is lines for what is JSON already: it stays as it is if it stands on
+// one line. What is known to be JSON is not checked again.
+func rawLines(vs, known []json.RawMessage) (all [][]byte, err error) {
+	all = make([][]byte, 0, len(vs))
+	for i, v := range vs {
+		valid := i < len(known) && len(v) > 0 && len(v) == len(known[i]) && &v[0] == &known[i][0] || json.Valid(v)
+		if !valid || bytes.IndexByte(v, '\n') >= 0 {
+			if v, err = wire.JSON(v); err != nil {
+				return nil, err
+			}
+		}
+		all = append(all, v)
 	}
 	return all, nil
 }
@@ -346,7 +358,7 @@ func verify(s session.Snapshot, want string) error {
 	if want == "" {
 		return nil
 	}
-	c, err := encodeSnapshot(s)
+	c, err := encodeSnapshot(s, nil)
 	if err != nil {
 		return err
 	}

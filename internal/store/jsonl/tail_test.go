@@ -123,7 +123,7 @@ func TestATornSessionIsNoticed(t *testing.T) {
 		dir := t.TempDir()
 		ss := OpenSessions(dir, Never)
 		saveAll(t, ss, 500, 500, 1)
-		c, err := encodeSnapshot(longer(511))
+		c, err := encodeSnapshot(longer(511), nil)
 		if err != nil {
 			t.Fatal(err)
 		}
