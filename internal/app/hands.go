@@ -108,7 +108,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 		Workspace: ws, Shell: h.shell, Env: env, RunsDir: runs, Now: h.env.Now,
 		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    h.conf.Safety.OutputLimitBytes,
-		Analyse:        h.analyse, Confine: hs.confiner.Command, Attended: hs.confiner.Attended,
+		Analyse:        h.analyse, Confine: hs.confiner.Command, Holds: hs.confiner.Holds, Attended: hs.confiner.Attended,
 	})
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(

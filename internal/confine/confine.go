@@ -109,24 +109,47 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (exec.Confinemen
 	return confined, nil
 }
 
+// Holds says what a command will be confined to, or nothing if it will not.
+func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
+	if c.o.Demand == Off {
+		return "", nil
+	}
+	limits, err := c.limits(ctx, read)
+	if err != nil {
+		return "", err
+	}
+	report, err := c.report(ctx, limits)
+	if err != nil || report.Backend == sandbox.None {
+		return "", err
+	}
+	return words(report), nil
+}
+
+// report is what of the limits will be enforced. The person is told, once, what
+// is not.
+func (c *Confiner) report(ctx context.Context, limits sandbox.Limits) (sandbox.Report, error) {
+	report := c.find(ctx).Report(limits)
+	if c.o.Demand == Require && !report.Whole {
+		return report, unavailable(report)
+	}
+	c.tell(report)
+	return report, nil
+}
+
 // line is what a command has to be run through to stay within limits, and what
-// that enforces. The person is told, once, what is not.
+// that enforces.
 func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
 	if c.o.Demand == Off {
 		return c.bare(), sandbox.Report{Backend: sandbox.None}, nil
 	}
-	box := c.find(ctx)
-	report := box.Report(limits)
-	switch {
-	case c.o.Demand == Require && !report.Whole:
-		return sandbox.Line{}, report, unavailable(report)
-	default:
-		c.tell(report)
+	report, err := c.report(ctx, limits)
+	if err != nil {
+		return sandbox.Line{}, report, err
 	}
 	if report.Backend == sandbox.None {
 		return c.bare(), report, nil
 	}
-	line, err := box.Wrap(limits)
+	line, err := c.find(ctx).Wrap(limits)
 	return line, report, err
 }
 

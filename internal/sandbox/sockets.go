@@ -8,7 +8,7 @@ import (
 
 // sockets are where programs listen that run things for whoever asks, or speak
 // for the person: through them a command could have done outside what it may
-// not do itself. What is a directory is emptied.
+// not do itself. What is a directory is emptied. A name holds one star at most.
 var sockets = []string{
 	"/run", "/var/run",
 	"/var/lib/lxd/unix.socket", "/var/snap/lxd/common/lxd/unix.socket", "/var/lib/incus/unix.socket", "/var/lib/docker", "/var/lib/libvirt/qemu",
@@ -29,17 +29,18 @@ var needed = []string{
 func listening() (list []string) {
 	names := make(map[string][]string) // of what is in a directory
 	for _, pattern := range sockets {
-		if !strings.Contains(pattern, "*") {
+		dir, base := filepath.Split(pattern)
+		begin, end, vague := strings.Cut(base, "*")
+		if !vague {
 			list = append(list, pattern)
 			continue
 		}
-		dir := filepath.Dir(pattern)
 		if _, read := names[dir]; !read {
 			names[dir] = namesIn(dir)
 		}
 		for _, name := range names[dir] {
-			if ok, _ := filepath.Match(filepath.Base(pattern), name); ok {
-				list = append(list, filepath.Join(dir, name))
+			if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) && len(name) >= len(begin)+len(end) {
+				list = append(list, dir+name)
 			}
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"coder/internal/event"
 	"coder/internal/render/term/ink"
@@ -72,11 +73,11 @@ func drawDiff(unified string, put ink.Put) {
 // line that looks like a file name is not taken for one.
 type hunk struct{ before, after int }
 
-var hunkHead = regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+var hunkHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`) })
 
 // begins reports whether line is the head of a hunk, and notes its length.
 func (h *hunk) begins(line string) bool {
-	m := hunkHead.FindStringSubmatch(line)
+	m := hunkHead().FindStringSubmatch(line)
 	if m == nil {
 		return false
 	}

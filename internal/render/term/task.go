@@ -4,6 +4,7 @@ import (
 	"maps"
 	"regexp"
 	"strings"
+	"sync"
 
 	"coder/internal/event"
 	"coder/internal/render/term/ink"
@@ -135,7 +136,7 @@ func (r *Renderer) command(block string) {
 }
 
 // commandRan is the line of a command's report that is there if it was run.
-var commandRan = regexp.MustCompile(`(?m)^exit=(-?\d+) duration=\d+ms`)
+var commandRan = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^exit=(-?\d+) duration=\d+ms`) })
 
 // lastWord parts the line that ends a command's report from what stands above
 // it, if that line is the program's own: why the command was not run, or that
@@ -143,7 +144,7 @@ var commandRan = regexp.MustCompile(`(?m)^exit=(-?\d+) duration=\d+ms`)
 func (r *Renderer) lastWord(block string) (above, last string) {
 	block = strings.TrimRight(block, "\n")
 	at := strings.LastIndex(block, "\n")
-	ran := commandRan.FindStringSubmatch(block)
+	ran := commandRan().FindStringSubmatch(block)
 	switch line := block[at+1:]; {
 	case ran == nil && at < 0:
 		return r.o.Words.Said(block), ""

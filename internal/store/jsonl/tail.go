@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"slices"
+	"sync"
 
 	"coder/internal/repofile"
 	"coder/internal/session"
@@ -55,7 +56,7 @@ type list struct {
 	sums []uint32
 }
 
-var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+var castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // content is a snapshot ready to be written.
 type content struct {
@@ -92,7 +93,7 @@ func encodeSnapshot(s session.Snapshot, before []json.RawMessage) (c content, er
 		return c, err
 	}
 	c.tools = joined(tools)
-	c.toolSum = crc32.Checksum(c.tools, castagnoli)
+	c.toolSum = crc32.Checksum(c.tools, castagnoli())
 	if c.local, err = lines(s.Local); err != nil {
 		return c, err
 	}
@@ -156,7 +157,7 @@ func joined(all [][]byte) []byte {
 
 func sums(all [][]byte) (sums []uint32) {
 	for _, line := range all {
-		sums = append(sums, crc32.Checksum(line, castagnoli))
+		sums = append(sums, crc32.Checksum(line, castagnoli()))
 	}
 	return sums
 }
@@ -164,7 +165,7 @@ func sums(all [][]byte) (sums []uint32) {
 // check is what stands at the end of a file: the record up to which it goes, and
 // what it sums up to.
 func check(at uint64, fixed uint32, parts ...[]uint32) string {
-	sum := crc32.New(castagnoli)
+	sum := crc32.New(castagnoli())
 	for _, p := range append([][]uint32{{fixed}}, parts...) {
 		for _, n := range p {
 			_, _ = sum.Write([]byte{byte(n), byte(n >> 8), byte(n >> 16), byte(n >> 24)})

@@ -50,6 +50,9 @@ type Options struct {
 	// Confine, if set, says how a command is kept within bounds. Its error
 	// means that the command must not run.
 	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
+	// Holds, which may be nil, says in words what Confine will, before anything is
+	// made ready for it.
+	Holds func(ctx context.Context, line tool.Line) (string, error)
 	// Attended, which may be nil, says how a command is run that is kept within no
 	// bounds.
 	Attended func() Confinement
@@ -187,14 +190,22 @@ func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
 		return p, err
 	}
 	p.Line = b.read(a.Command)
-	c, err := b.confine(ctx, p.Line, false)
-	if err != nil {
+	if p.Confined, err = b.holds(ctx, p.Line); err != nil {
 		return p, err
 	}
-	if p.Confined = c.Words; c.Words != "" && a.Unconfined {
+	if p.Confined != "" && a.Unconfined {
 		p.Confined, p.Unconfined = "", true
 	}
 	return p, nil
+}
+
+// holds says what a command is confined to, or nothing.
+func (o Options) holds(ctx context.Context, line tool.Line) (string, error) {
+	if o.Holds != nil {
+		return o.Holds(ctx, line)
+	}
+	c, err := o.confine(ctx, line, false)
+	return c.Words, err
 }
 
 // read is what is known of a command line before it runs.
