@@ -314,6 +314,9 @@ func (ss *Sessions) append(c content) (done bool, err error) {
 // Torn reports whether a file is known not to be whole, by its beginning and its
 // end alone.
 func (ss *Sessions) Torn(id string) bool {
+	if info, err := os.Lstat(ss.path(id)); err != nil || info.Mode().IsRegular() && info.Size() < wholeUpTo {
+		return false // it was put in place whole
+	}
 	open, err := repofile.Below(ss.dir).Open(id + extension)
 	if err != nil {
 		return false
@@ -322,7 +325,7 @@ func (ss *Sessions) Torn(id string) bool {
 	f, ok := open.(io.ReaderAt)
 	info, err := open.Stat()
 	if !ok || err != nil || info.Size() < wholeUpTo {
-		return false // it was put in place whole
+		return false
 	}
 	tail := make([]byte, maxEnd)
 	if _, err := f.ReadAt(tail, info.Size()-maxEnd); err != nil {
