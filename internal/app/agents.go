@@ -9,6 +9,7 @@ import (
 	"coder/internal/agent"
 	"coder/internal/orchestrator"
 	"coder/internal/repofile"
+	"coder/internal/slash"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
 	delegate "coder/internal/toolbox/agent"
@@ -67,15 +68,14 @@ func (c *crew) employ(spawn func(context.Context, supervisor.Subtask) (superviso
 }
 
 // listing is the crew for those who list it.
-func (c *crew) listing() orchestrator.Listing {
-	var l orchestrator.Listing
+func (c *crew) listing() (items []slash.Item, warnings []string) {
 	for _, d := range c.agents {
-		l.Items = append(l.Items, orchestrator.Item{Name: d.Name, About: d.About})
+		items = append(items, slash.Item{Name: d.Name, About: d.About})
 	}
 	for _, w := range c.warnings {
-		l.Warnings = append(l.Warnings, w.String())
+		warnings = append(warnings, w.String())
 	}
-	return l
+	return items, warnings
 }
 
 // hand has a job done by its agent, with what the main agent has at this moment

@@ -55,8 +55,8 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
-	if l := hands.crew.listing(); len(l.Items) != 2 || l.Items[0].Name != agent.General || l.Items[0].About == "" {
-		t.Errorf("listed: %+v", l)
+	if items, _ := hands.crew.listing(); len(items) != 2 || items[0].Name != agent.General || items[0].About == "" {
+		t.Errorf("listed: %+v", items)
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 
 	"coder/internal/lineedit"
 	"coder/internal/mention"
-	"coder/internal/orchestrator"
 	"coder/internal/repofile"
 )
 
@@ -45,7 +44,7 @@ func completeWords(word string, words []string) (choices []lineedit.Choice) {
 }
 
 func (c *console) completeCommand(word string) (choices []lineedit.Choice) {
-	for _, cmd := range slices.Concat(orchestrator.Commands(), c.customCommands()) {
+	for _, cmd := range c.session.Commands() {
 		if name := "/" + cmd.Name; strings.HasPrefix(name, word) {
 			choices = append(choices, lineedit.Choice{Text: name + " ", Note: c.words.Said(cmd.Help)})
 		}

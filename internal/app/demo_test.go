@@ -78,9 +78,11 @@ func playDemo(t *testing.T, env Env, lang string, person uip.Interactor) (answer
 		t.Fatal(err)
 	}
 	defer func() { _ = s.Close() }()
-	if answer, err = s.Run(t.Context(), h.demoPrompt(), event.Discard); err != nil {
+	done, err := s.Run(t.Context(), h.demoPrompt(), event.Discard)
+	if err != nil {
 		t.Fatal(err)
 	}
+	answer = done.Text
 	text, err := os.ReadFile(filepath.Join(dir, "pages.go"))
 	if err != nil {
 		t.Fatal(err)

@@ -236,19 +236,19 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	runner := &toolrun.Runner{
 		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(), Waiver: h.waiver(),
 	}
-	var revoke func(string) (string, error)
-	if m := h.remember(judge); m != nil {
-		runner.Memory = m
-		revoke = func(which string) (string, error) { return revoked(m, which) }
+	memory := h.remember(judge)
+	if memory != nil {
+		runner.Memory = memory
 	}
 	settings := h.settings(hands.set)
 	hands.crew.settings, hands.crew.runner = settings, runner
-	desk := h.desk(sessionID, hands)
+	commands, changes, observe := h.commands(sessionID, hands, judge, memory)
 	return supervisor.Engine{
 		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
-		Profile: h.state, ModeChosen: h.flags.mode != "", Permissions: judge.Permissions, Todos: hands.todos.List, Files: hands.project, PutAside: h.putAside(hands, sessionID), Lore: h.loreFor(hands),
-		Desk: desk.services(), Observe: desk.watch(hands.observe), Close: hands.close, Undo: hands.undo, Redo: hands.redo, CutOff: hands.history.CutOff, Since: desk.since,
-		Revoke: revoke, Heard: h.hear(judge),
+		Profile: h.state, ModeChosen: h.flags.mode != "", Commands: commands, Todos: hands.todos.List, Files: hands.project, PutAside: h.putAside(hands, sessionID), Lore: h.loreFor(hands),
+		Observe: func(r event.Record, when supervisor.When) { hands.observe(r, when); observe(r) },
+		Close:   hands.close, Undo: hands.undo, Redo: hands.redo, CutOff: hands.history.CutOff, Since: h.since(hands, changes),
+		Heard: h.hear(judge),
 	}, nil
 }
 

@@ -10,6 +10,7 @@ import (
 	"coder/internal/config"
 	"coder/internal/confine"
 	"coder/internal/judge"
+	"coder/internal/nearest"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/profile"
@@ -135,7 +136,7 @@ func (h *house) checkRuleName(name string) error {
 	if _, ok := h.set.Lookup(name); ok {
 		return nil
 	}
-	if near := config.Nearest(name, known); near != "" {
+	if near := nearest.Of(name, known); near != "" {
 		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)
 	}
 	h.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))

@@ -15,15 +15,15 @@ import (
 
 // moveTo opens the session that the person wants to go to. If that fails
 // everything is as it was.
-func (h *house) moveTo(ctx context.Context, sup *supervisor.Supervisor, to *orchestrator.Leave, from string, out event.Sink) (*supervisor.Session, error) {
+func (h *house) moveTo(ctx context.Context, sup *supervisor.Supervisor, to *orchestrator.Next, from string, out event.Sink) (*supervisor.Session, error) {
 	if !to.New {
-		return h.goBackTo(ctx, sup, to.Resume, out)
+		return h.goBackTo(ctx, sup, to.Session, out)
 	}
-	s, err := sup.Start(ctx, to.Resume, out)
+	s, err := sup.Start(ctx, to.Session, out)
 	if err != nil {
 		return nil, err
 	}
-	note := event.LocalAdded{Input: "/new", Output: "new session: " + to.Resume + ", after " + from}
+	note := event.LocalAdded{Input: "/new", Output: "new session: " + to.Session + ", after " + from}
 	if err := s.Note(ctx, note); err != nil {
 		return nil, errors.Join(err, s.Close())
 	}
@@ -64,8 +64,11 @@ func (s *sitting) turn(ctx context.Context, out *output, prompt string) error {
 	ctx, done := s.waits.turn(ctx)
 	defer done()
 	if strings.TrimSpace(prompt) != "" {
-		answer, err := s.Run(ctx, prompt, out)
-		return out.end(answer, s.obey(ctx, out, err))
+		done, err := s.Run(ctx, prompt, out)
+		if err == nil {
+			err = s.follow(ctx, out, done.Next)
+		}
+		return out.end(done.Text, err)
 	}
 	answer, err := s.Continue(ctx, out)
 	if errors.Is(err, supervisor.ErrFinished) {
@@ -74,12 +77,11 @@ func (s *sitting) turn(ctx context.Context, out *output, prompt string) error {
 	return out.end(answer, err)
 }
 
-// obey goes where the person said, if they did.
-func (s *sitting) obey(ctx context.Context, out event.Sink, err error) error {
-	var to *orchestrator.Leave
+// follow goes where the person said, if they did.
+func (s *sitting) follow(ctx context.Context, out event.Sink, to *orchestrator.Next) error {
 	switch {
-	case !errors.As(err, &to):
-		return err
+	case to == nil:
+		return nil
 	case to.Exit:
 		s.over = true
 		return nil
@@ -96,8 +98,8 @@ func (s *sitting) obey(ctx context.Context, out event.Sink, err error) error {
 // errGone ends the conversation at a terminal in good order.
 var errGone = errors.New("the person has left")
 
-// visit is the session as the terminal sees it: that the person wants to go
-// elsewhere is noted, and is no failure.
+// visit is the session as the terminal sees it: where the person goes from it is
+// noted.
 type visit struct {
 	*supervisor.Session
 	console *console
@@ -116,19 +118,16 @@ func (v visit) Run(ctx context.Context, input string, out event.Sink) (string, e
 	if t, ok := v.Session.Unfinished(); ok {
 		v.console.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
 	}
-	text, err := v.Session.Run(ctx, input, out)
-	if to := (*orchestrator.Leave)(nil); errors.As(err, &to) {
-		v.console.leaving = to
-		return text, nil
-	}
-	return text, err
+	done, err := v.Session.Run(ctx, input, out)
+	v.console.next = done.Next
+	return done.Text, err
 }
 
 // goWhereTold opens another session after the input that asked for it. If that
 // fails the one in use stays.
 func (c *console) goWhereTold(ctx context.Context) error {
-	to := c.leaving
-	c.leaving = nil
+	to := c.next
+	c.next = nil
 	switch {
 	case to == nil:
 		return nil

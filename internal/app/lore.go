@@ -117,12 +117,6 @@ func (h *house) loreFor(hands *hands) *orchestrator.Lore {
 	}
 }
 
-// customCommands lists the commands and skills that can be typed as commands.
-func (h *house) customCommands() []orchestrator.CommandInfo {
-	l := h.written()
-	return (&orchestrator.Lore{Commands: l.commands, Skills: l.skills}).All()
-}
-
 // inCommands is j with what the header of a command says about tools while the
 // command runs. Tools it does not name are refused. Those it names run unasked
 // where only the mode would ask, if the command is the person's own; a

@@ -21,9 +21,12 @@ import (
 	"coder/internal/whole"
 )
 
-// switchModel takes another model from the next turn on, and tries to have
+// modelChoice is the models there are to choose from.
+type modelChoice struct{ *house }
+
+// Switch takes another model from the next turn on, and tries to have
 // later sessions start with it. What it says is why they may not.
-func (h *house) switchModel(_ context.Context, name string) (notice string) {
+func (h modelChoice) Switch(name string) (notice string) {
 	h.chosen.Store(&name)
 	if err := h.saveModel(name); err != nil {
 		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err)
@@ -76,9 +79,9 @@ const listTime = 5 * time.Second
 // mostModels is how many models are listed.
 const mostModels = 200
 
-// models lists what there is to choose from: the model in use, those of the
+// List shows what there is to choose from: the model in use, those of the
 // settings, and those the endpoint offers.
-func (h *house) models(ctx context.Context) (show.Table, error) {
+func (h modelChoice) List(ctx context.Context) (show.Table, error) {
 	now := h.modelName()
 	offered, err := h.offered(ctx)
 	names := slices.Concat([]string{now}, h.conf.Provider.Models, h.conf.Provider.FallbackModels, offered)

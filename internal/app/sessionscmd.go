@@ -10,6 +10,7 @@ import (
 	"coder/internal/audit"
 	"coder/internal/event"
 	"coder/internal/session"
+	"coder/internal/slash"
 	"coder/internal/wire"
 )
 
@@ -27,7 +28,7 @@ func runSessions(ctx context.Context, env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
-	all, err := h.heads(ctx)
+	all, err := (archive{h}).Heads(ctx)
 	if err != nil {
 		return err
 	}
@@ -41,7 +42,7 @@ func runSessions(ctx context.Context, env Env, fl *flags) error {
 	}
 	w := tabwriter.NewWriter(env.Stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
-		fmt.Fprintln(w, strings.Join(sessionRow(s), "\t"))
+		fmt.Fprintln(w, strings.Join(slash.SessionRow(s), "\t"))
 	}
 	return w.Flush()
 }
@@ -63,7 +64,7 @@ func runExport(ctx context.Context, env Env, fl *flags) error {
 	if err != nil {
 		return err
 	}
-	return h.write(ctx, env.Stdout, id, format)
+	return (archive{h}).Write(ctx, env.Stdout, id, format)
 }
 
 // known makes sure that there is a session id.

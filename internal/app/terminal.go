@@ -40,9 +40,9 @@ type console struct {
 	printer io.Writer     // to the terminal
 	size    func() (cols, rows int)
 	// ends, if set, is told of the end of an input instead of the usual.
-	ends    func(ctx context.Context, input string, err error) error
-	early   []string            // said before there was a face to say it
-	leaving *orchestrator.Leave // where the person wants to go
+	ends  func(ctx context.Context, input string, err error) error
+	early []string           // said before there was a face to say it
+	next  *orchestrator.Next // where the person wants to go
 }
 
 // runInteractive talks with a person at a terminal, or reads line by line what
@@ -403,12 +403,10 @@ func runPiped(ctx context.Context, env Env, fl *flags) error {
 // the next from running.
 func (h *house) pipedTurn(ctx context.Context, s *sitting, out *output, line string) error {
 	turn, done := s.waits.turn(ctx)
-	_, err := s.Run(turn, line, out)
+	did, err := s.Run(turn, line, out)
 	done()
-	if to := (*orchestrator.Leave)(nil); errors.As(err, &to) {
-		if err = s.obey(ctx, out, err); err != nil {
-			h.warn(message(err))
-		}
+	if followErr := s.follow(ctx, out, did.Next); followErr != nil {
+		h.warn(message(followErr))
 	}
 	if errors.Is(err, uip.ErrParked) {
 		return err

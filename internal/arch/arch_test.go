@@ -32,6 +32,7 @@ var plan = []struct {
 	{"whole", ""},
 	{"authkey", "whole"},
 	{"secret", ""},
+	{"nearest", ""},
 	{"repofile", "secret"},
 
 	// contracts, and the suites that hold implementations to them
@@ -101,7 +102,7 @@ var plan = []struct {
 	{"store/failover", "event session"},
 
 	// mind
-	{"orchestrator", "chat command compact complexity conversation event mention profile prompt provider show skill tool toolrun uip undo verify wire"},
+	{"orchestrator", "chat command compact complexity conversation event mention nearest profile prompt provider skill tool toolrun uip verify wire"},
 	{"supervisor", "authkey broker chat conversation event orchestrator profile provider seal session show task textsafe timeline tool toolrun uip undo wire"},
 
 	// faces
@@ -121,11 +122,12 @@ var plan = []struct {
 	{"repl", "event lineedit render/term render/term/ink stdio textsafe tty tty/cells uip"},
 
 	// wiring
-	{"config", "repofile"},
+	{"config", "nearest repofile"},
+	{"slash", "chat compact config event orchestrator patch profile prompt session show skill textsafe toolbox/git trust undo whole"},
 	{"app", "authkey broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
 		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
 		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex repofile secret"},
+		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex repofile secret nearest slash"},
 	{"arch", ""},
 }
 

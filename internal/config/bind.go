@@ -13,6 +13,8 @@ import (
 	"strings"
 
 	"github.com/tailscale/hujson"
+
+	"coder/internal/nearest"
 )
 
 // object lays v over the block f.
@@ -167,7 +169,7 @@ func (y *layer) text(f *field, lit hujson.Literal) (string, error) {
 	}
 	if enum := f.enum(); enum != nil && !slices.Contains(enum, s) {
 		err := fmt.Sprintf("want %s, found %q", oneOf(enum), brief(s))
-		if n := nearest(s, enum); n != "" {
+		if n := nearest.Of(s, enum); n != "" {
 			err += didYouMean(n)
 		}
 		return "", errors.New(err)

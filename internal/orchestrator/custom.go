@@ -29,31 +29,32 @@ type Lore struct {
 }
 
 // All lists the commands that people wrote, then the skills, as far as they
-// can be typed: a name that stands for something already is left out.
-func (l *Lore) All() (all []CommandInfo) {
+// can be typed: a name that stands for something already is left out. They have
+// no Run: they are turns.
+func (l *Lore) All(taken []Command) (all []Command) {
 	if l == nil {
 		return nil
 	}
 	if l.Commands != nil {
 		list, _ := l.Commands.List()
 		for _, c := range list {
-			all = append(all, CommandInfo{c.Name, c.Hint, Title(c.Description)})
+			all = append(all, Command{Name: c.Name, Args: c.Hint, Help: Title(c.Description)})
 		}
 	}
 	if l.Skills != nil {
 		list, _ := l.Skills.List()
 		for _, s := range list {
-			all = append(all, CommandInfo{s.Name, "", Title(s.About())})
+			all = append(all, Command{Name: s.Name, Help: Title(s.About())})
 		}
 	}
-	taken := make(map[string]bool)
-	for _, c := range commands() {
-		taken[c.name] = true
+	known := make(map[string]bool)
+	for _, c := range taken {
+		known[c.Name] = true
 	}
-	return slices.DeleteFunc(all, func(c CommandInfo) bool {
+	return slices.DeleteFunc(all, func(c Command) bool {
 		name := strings.ToLower(c.Name)
-		useless := taken[name] || !isCommandName(name)
-		taken[name] = true
+		useless := known[name] || !isCommandName(name)
+		known[name] = true
 		return useless
 	})
 }

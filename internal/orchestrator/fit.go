@@ -281,14 +281,13 @@ func (o *Orchestrator) compactNow(ctx context.Context, st *turnState, focus stri
 }
 
 // compactUndo brings back what the last compaction hid.
-func (o *Orchestrator) compactUndo(ctx context.Context, st *turnState) (string, error) {
+func (o *Orchestrator) compactUndo(ctx context.Context, st *turnState) (messages int, err error) {
 	hidden, ok := o.Talk.Replaced()
 	if !ok {
-		return "", &CommandError{"nothing was compacted, so nothing can be brought back"}
+		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
 	}
 	if st.set.Model == "" && st.tools == nil {
 		o.settle(st)
 	}
-	err := errors.Join(o.emit(ctx, st, ActorUser, event.ContextRestored{Messages: hidden}), o.tellUsage(ctx, st))
-	return fmt.Sprintf("%d messages are back", hidden), err
+	return hidden, errors.Join(o.emit(ctx, st, ActorUser, event.ContextRestored{Messages: hidden}), o.tellUsage(ctx, st))
 }

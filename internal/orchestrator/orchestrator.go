@@ -15,7 +15,6 @@ import (
 	"coder/internal/event"
 	"coder/internal/profile"
 	"coder/internal/provider"
-	"coder/internal/show"
 	"coder/internal/tool"
 	"coder/internal/toolrun"
 	"coder/internal/uip"
@@ -65,13 +64,9 @@ type Config struct {
 	// Child is set for an agent that works for another: it does not verify, and
 	// its use of the context is not told.
 	Child *Subtask
-	// Permissions, which may be nil, shows the permissions in force.
-	Permissions func() show.Table
-	// Revoke, which may be nil, forgets what was always allowed: a number of
-	// that list, or all.
-	Revoke func(which string) (string, error)
-	// Desk is whom commands turn to that concern more than the conversation.
-	Desk  Desk
+	// Commands are those of the program's own, in the order of /help.
+	Commands []Command
+
 	NewID func(prefix string) string
 	Now   func() time.Time
 }
@@ -109,15 +104,16 @@ type Orchestrator struct {
 func New(c Config) *Orchestrator { return &Orchestrator{Config: c} }
 
 // RunInput runs one input, whatever kind it is, and shows what happens on out.
-// What it returns is the answer or the command's output.
-func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (string, error) {
+func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
 	switch in := parseInput(input).(type) {
 	case slash:
-		return o.runSlashCommand(ctx, input, in.name, in.args, out)
+		return o.runCommand(ctx, input, in.name, in.args, out)
 	case bang:
-		return o.runBangCommand(ctx, input, string(in), out)
+		done.Text, err = o.runBangCommand(ctx, input, string(in), out)
+		return done, err
 	case prompt:
-		return o.RunTurn(ctx, input, out)
+		done.Text, err = o.RunTurn(ctx, input, out)
+		return done, err
 	}
 	panic("unreachable: parseInput returns slash, bang or prompt")
 }

@@ -197,8 +197,8 @@ func TestAnInterruptedReadingEndsTheTurn(t *testing.T) {
 func TestACommandBecomesARequest(t *testing.T) {
 	b := loreBench(t, "want Fix it, see @a.txt. \nwant 1\talpha\nwant 2\ttwo\nsay fixed")
 	got, err := b.RunInput(t.Context(), "/FIX it @b.txt", b)
-	if err != nil || got != "fixed" {
-		t.Fatalf("%q, %v", got, err)
+	if err != nil || got.Text != "fixed" {
+		t.Fatalf("%+v, %v", got, err)
 	}
 	if text := b.Talk.Messages()[0].Text(); strings.Contains(text, "!`") {
 		t.Errorf("the command in it was not run: %q", text)
@@ -211,8 +211,8 @@ func TestACommandBecomesARequest(t *testing.T) {
 func TestASkillByItsNameBecomesARequest(t *testing.T) {
 	b := loreBench(t, "want <skill name=\"pdf\">\nwant Read x.pdf, not @a.txt.\nsay read")
 	got, err := b.RunInput(t.Context(), "/pdf x.pdf", b)
-	if err != nil || got != "read" {
-		t.Fatalf("%q, %v", got, err)
+	if err != nil || got.Text != "read" {
+		t.Fatalf("%+v, %v", got, err)
 	}
 	if strings.Contains(b.Talk.Messages()[0].Text(), "alpha") {
 		t.Error("a file that the skill's own text names was read")
@@ -263,19 +263,20 @@ func TestATurnOfACommandGoesOnUnderIt(t *testing.T) {
 
 func TestTheProgramsOwnCommandsComeFirst(t *testing.T) {
 	b := loreBench(t, "")
-	text, err := b.RunInput(t.Context(), "/help", b)
-	if err != nil || strings.Contains(text, "never used") || len(b.model.Seen()) != 0 {
-		t.Fatalf("%q, %v", text, err)
+	b.Config.Commands = []Command{{Name: "help", Run: func(context.Context, *Call) (Outcome, error) { return Outcome{Text: "own"}, nil }}}
+	got, err := b.RunInput(t.Context(), "/help", b)
+	if err != nil || got.Text != "own" || len(b.model.Seen()) != 0 {
+		t.Fatalf("%q, %v", got.Text, err)
 	}
 	var names []string
-	for _, c := range b.Lore.All() {
+	for _, c := range b.Lore.All(b.Config.Commands) {
 		names = append(names, c.Name+" "+c.Args)
 	}
 	if got := strings.Join(names, ","); got != "fix WHAT,narrow ,create-skill ,pdf " {
 		t.Errorf("listed %q", got)
 	}
 	var none *Lore
-	if none.All() != nil {
+	if none.All(nil) != nil {
 		t.Error("nothing lists something")
 	}
 	var unknown *CommandError

@@ -24,8 +24,8 @@ say done
 usage 150 5
 `)
 	got, err := b.RunInput(t.Context(), "please look", b)
-	if err != nil || got != "done" {
-		t.Fatalf("got %q, %v", got, err)
+	if err != nil || got.Text != "done" {
+		t.Fatalf("got %+v, %v", got, err)
 	}
 	b.wantLog(`TaskCreated TaskStarted StateChanged MessageAdded:system MessageAdded:user
 		MessageAdded:assistant ContextUsed

@@ -17,6 +17,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/provider/scripted"
 	"coder/internal/session"
+	"coder/internal/slash"
 	"coder/internal/store/mem"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
@@ -114,8 +115,8 @@ func (p *process) engine(verdict policy.Verdict) func(string) (supervisor.Engine
 	}
 	return func(string) (supervisor.Engine, error) {
 		return supervisor.Engine{
-			Provider: p.model,
-			Runner:   &toolrun.Runner{Policy: judge, NewID: func() string { return p.w.newID("ui") }, Now: time.Now},
+			Provider: p.model, Commands: []slash.Command{slash.Help(), slash.Compact()},
+			Runner: &toolrun.Runner{Policy: judge, NewID: func() string { return p.w.newID("ui") }, Now: time.Now},
 			Settings: func() orchestrator.Settings {
 				return orchestrator.Settings{Model: "m", Mode: "build", System: "sys", Tools: set, MaxSteps: 9, ContextLimit: 1000}
 			},

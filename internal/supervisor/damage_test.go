@@ -93,8 +93,8 @@ func (w *desktop) opens() (noticed bool) {
 	if _, err := s.Continue(t.Context(), event.Discard); err != nil && !errors.Is(err, supervisor.ErrFinished) {
 		t.Fatalf("continue: %v", err)
 	}
-	if answer, err := s.Run(t.Context(), "and now", event.Discard); err != nil || answer != "went on" {
-		t.Fatalf("run: %q, %v", answer, err)
+	if answer, err := s.Run(t.Context(), "and now", event.Discard); err != nil || answer.Text != "went on" {
+		t.Fatalf("run: %+v, %v", answer, err)
 	}
 	if err := s.Close(); err != nil {
 		t.Fatal(err)

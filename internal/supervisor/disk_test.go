@@ -184,8 +184,8 @@ func (w *desktop) takeUp(continues bool) {
 			t.Errorf("continue: %v", err)
 		}
 	}
-	if answer, err := s.Run(t.Context(), "and now", event.Discard); err != nil || answer != "went on" {
-		t.Errorf("run: %q, %v", answer, err)
+	if answer, err := s.Run(t.Context(), "and now", event.Discard); err != nil || answer.Text != "went on" {
+		t.Errorf("run: %+v, %v", answer, err)
 	}
 }
 

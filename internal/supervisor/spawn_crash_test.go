@@ -25,7 +25,10 @@ func TestAProcessMayDieWhileOthersWork(t *testing.T) {
 			}
 			p := w.office("to the work\nsay it is done\nrepeat\n---\nsay all done\nrepeat", policy.Allow, uip.Nobody, -1)
 			s := p.resume()
-			run := func() (string, error) { return s.Run(t.Context(), "and now", event.Discard) }
+			run := func() (string, error) {
+				done, err := s.Run(t.Context(), "and now", event.Discard)
+				return done.Text, err
+			}
 			if goOn {
 				run = func() (string, error) { return s.Continue(t.Context(), event.Discard) }
 			}

@@ -25,7 +25,6 @@ import (
 	"coder/internal/provider"
 	"coder/internal/seal"
 	"coder/internal/session"
-	"coder/internal/show"
 	"coder/internal/task"
 	"coder/internal/timeline"
 	"coder/internal/toolrun"
@@ -67,11 +66,8 @@ type Engine struct {
 	// ModeChosen says that the person chose the mode for this run: a session that
 	// is resumed does not bring its own.
 	ModeChosen bool
-	// Permissions, if set, shows the permissions in force.
-	Permissions func() show.Table
-	// Revoke, if set, forgets what was always allowed: a number of the list that
-	// Permissions shows, or all.
-	Revoke func(which string) (string, error)
+	// Commands are the slash commands of the program's own.
+	Commands []orchestrator.Command
 	// Heard, if set, is told what the person said, as they said it.
 	Heard func(words string)
 	// Todos, if set, is the list of things to do.
@@ -86,8 +82,6 @@ type Engine struct {
 	// Observe, if set, is told of every record that is kept, in order, and
 	// whether it is of this process or an earlier one. It must not emit.
 	Observe func(event.Record, When)
-	// Desk is whom slash commands turn to. Its Undo and Redo are those below.
-	Desk orchestrator.Desk
 	// Undo and Redo, if set, take back what turns did to files.
 	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
 	// CutOff, if set, lists the ends of undoing that an earlier process owes.
@@ -192,7 +186,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
 		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Permissions: ss.engine.Permissions, Revoke: ss.engine.Revoke, Todos: ss.engine.Todos, Files: ss.engine.Files, PutAside: ss.engine.PutAside, Lore: ss.engine.Lore, Desk: ss.engine.desk(), Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Commands: ss.engine.Commands, Todos: ss.engine.Todos, Files: ss.engine.Files, PutAside: ss.engine.PutAside, Lore: ss.engine.Lore, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
 	if ss.engine.Delegate != nil {
 		ss.engine.Delegate(ss.Spawn)
@@ -201,12 +195,6 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
 	}
 	return ss, nil
-}
-
-func (e Engine) desk() orchestrator.Desk {
-	d := e.Desk
-	d.Undo, d.Redo = e.Undo, e.Redo
-	return d
 }
 
 func (e Engine) close() error {
@@ -305,11 +293,11 @@ func (s *Session) through(out event.Sink) event.Sink {
 
 // Run takes one input through, after settling whatever an earlier process left
 // unfinished: the person has moved on, so its calls are not run any more.
-func (s *Session) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orchestrator.Outcome, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if err := s.abandon(ctx, out); err != nil {
-		return "", err
+		return orchestrator.Outcome{}, err
 	}
 	s.crew.begin(out, nil)
 	s.heard(input)
@@ -429,6 +417,9 @@ func (s *Session) Note(ctx context.Context, e event.LocalAdded) error {
 
 // Unfinished is the task an earlier process left behind, if any.
 func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
+
+// Commands are the slash commands that can be typed in this session.
+func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }
 
 // ContextUsed is the number of tokens the next request would take.
 func (s *Session) ContextUsed() int { return s.orch.ContextUsed() }

@@ -27,8 +27,8 @@ func TestASessionGoesOnWhereItWasLeft(t *testing.T) {
 	if _, err := s.Continue(t.Context(), event.Discard); !errors.Is(err, supervisor.ErrFinished) {
 		t.Errorf("Continue of a finished session: %v", err)
 	}
-	if got, err := s.Run(t.Context(), "more", event.Discard); err != nil || got != "again" {
-		t.Fatalf("got %q, %v", got, err)
+	if got, err := s.Run(t.Context(), "more", event.Discard); err != nil || got.Text != "again" {
+		t.Fatalf("got %+v, %v", got, err)
 	}
 	if got := told(p, 0); got != "user:hi\nassistant:hello\nuser:more\n" {
 		t.Errorf("the model was told %q", got)
@@ -58,8 +58,8 @@ func TestAProcessMayDieAtAnyRecord(t *testing.T) {
 		died := w.start(writeThenSay, policy.Allow, uip.Nobody, lives).run("go") != nil
 		p := w.start("say next", policy.Allow, uip.Nobody, -1)
 		s := p.resume()
-		if got, err := s.Run(t.Context(), "and now", event.Discard); err != nil || got != "next" {
-			t.Fatalf("after %d records: %q, %v", lives, got, err)
+		if got, err := s.Run(t.Context(), "and now", event.Discard); err != nil || got.Text != "next" {
+			t.Fatalf("after %d records: %+v, %v", lives, got, err)
 		}
 		w.check()
 		if n := len(w.wrote); n > 1 {
@@ -238,8 +238,8 @@ func TestASessionWithoutLogsIsImportedFromItsSnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	p := other.start("say again", policy.Allow, uip.Nobody, -1)
-	if got, err := p.resume().Run(t.Context(), "more", event.Discard); err != nil || got != "again" {
-		t.Fatalf("got %q, %v", got, err)
+	if got, err := p.resume().Run(t.Context(), "more", event.Discard); err != nil || got.Text != "again" {
+		t.Fatalf("got %+v, %v", got, err)
 	}
 	const want = "user:go\nassistant:on it\ntool:{\"ok\":true,\"path\":\"a\"}\nassistant:done\nuser:more\n"
 	if got := told(p, 0); got != want {

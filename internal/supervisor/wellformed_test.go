@@ -21,6 +21,7 @@ import (
 	"coder/internal/policy"
 	"coder/internal/profile"
 	"coder/internal/provider"
+	"coder/internal/slash"
 	"coder/internal/store/mem"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
@@ -202,7 +203,7 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 				Store: &mortal{Store: store, lives: lives}, Sessions: sessions, Person: anyone(f, cancel), Dir: "/w", NewID: newID, Now: time.Now, Key: func() *authkey.Key { return key },
 				Engine: func(string) (supervisor.Engine, error) {
 					return supervisor.Engine{
-						Provider: model, Profile: state,
+						Provider: model, Profile: state, Commands: []slash.Command{slash.Compact(), slash.Mode()},
 						Runner: &toolrun.Runner{Policy: asks, NewID: func() string { return newID("ui") }, Now: time.Now},
 						Settings: func() orchestrator.Settings {
 							return orchestrator.Settings{

@@ -68,7 +68,7 @@ func (s *studio) start(id string) *supervisor.Session {
 // run runs an input and returns its text and the notices it gave.
 func (s *studio) run(ss *supervisor.Session, input string) (text string, notices []string) {
 	s.t.Helper()
-	text, err := ss.Run(s.t.Context(), input, event.SinkFunc(func(_ context.Context, r event.Record) error {
+	done, err := ss.Run(s.t.Context(), input, event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if n, ok := r.Event.(event.Notice); ok {
 			notices = append(notices, n.Text)
 		}
@@ -77,7 +77,7 @@ func (s *studio) run(ss *supervisor.Session, input string) (text string, notices
 	if err != nil {
 		s.t.Fatalf("%s: %v", input, err)
 	}
-	return text, notices
+	return done.Text, notices
 }
 
 func TestAModelThatCannotBeSavedIsUsedAllTheSame(t *testing.T) {
@@ -188,7 +188,7 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		s.switchModel(t.Context(), name)
+		modelChoice{s.house}.Switch(name)
 	}
 	wg.Wait()
 	if s.modelName() != "c" {
@@ -205,7 +205,7 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 	s.flags.script, s.conf.Provider.BaseURL, s.conf.Provider.Model = "", server.URL+"/v1", "gpt-5"
 	s.conf.Provider.Models = []string{"near", "gpt-5"}
 	s.conf.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
-	table, err := s.models(t.Context())
+	table, err := modelChoice{s.house}.List(t.Context())
 	var got []string
 	for _, row := range table.Rows {
 		got = append(got, strings.Join(row[:4], " "))
@@ -214,32 +214,8 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	server.Close()
-	if table, err := s.models(t.Context()); err == nil || len(table.Rows) != 2 {
+	if table, err := (modelChoice{s.house}).List(t.Context()); err == nil || len(table.Rows) != 2 {
 		t.Errorf("%v, %v", table.Rows, err)
-	}
-}
-
-func TestWhatWasSpentByTurnAndModel(t *testing.T) {
-	var l ledger
-	for _, r := range []event.Record{
-		{Event: event.TaskCreated{TaskID: "t1", Title: "first"}},
-		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 10, Out: 1}}},
-		{Event: event.TaskCreated{TaskID: "sub", Title: "inner", ParentID: "t1"}},
-		{Task: "sub", Event: event.MessageAdded{Model: "b", Usage: &chat.Usage{In: 5}}},
-		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 20, Out: 2}}},
-		{Task: "t1", Event: event.MessageAdded{Model: "a"}},
-		{Event: event.TaskCreated{TaskID: "t2", Title: "second"}},
-		{Task: "t2", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 7}}},
-		{Task: "nobody", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 1}}},
-	} {
-		l.add(r)
-	}
-	var got []string
-	for _, s := range l.rows {
-		got = append(got, strings.Join([]string{string(rune('0' + s.Turn)), s.Model, s.Title}, " ")+" "+string(rune('0'+s.In/10)))
-	}
-	if strings.Join(got, "; ") != "1 a first 3; 1 b first 0; 2 a second 0; 0 a  0" {
-		t.Errorf("%q", got)
 	}
 }
 
@@ -254,17 +230,17 @@ func TestGoingBackToASessionTakesItsModeAlong(t *testing.T) {
 		t.Fatal(err)
 	}
 	mode := func() string { m, _ := s.state.Current(); return m.Name }
-	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{Resume: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
+	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{Session: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
 		t.Errorf("%v, in %s", err, mode())
 	}
-	back, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{Resume: "planned"}, "x", event.Discard)
+	back, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard)
 	if err != nil || mode() != "plan" {
 		t.Fatalf("%v, in %s", err, mode())
 	}
-	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{Resume: "planned"}, "x", event.Discard); err == nil {
+	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard); err == nil {
 		t.Error("a session in use was opened again")
 	}
-	fresh, err := s.moveTo(t.Context(), s.sup, &orchestrator.Leave{New: true, Resume: "fresh"}, "planned", event.Discard)
+	fresh, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{New: true, Session: "fresh"}, "planned", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -288,22 +264,22 @@ func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
 	if err := os.Remove(filepath.Join(s.snapshots(), "two.json")); err != nil {
 		t.Fatal(err)
 	}
-	heads, err := s.heads(t.Context())
+	heads, err := archive{s.house}.Heads(t.Context())
 	if err != nil || len(heads) != 3 || heads[0].ID != "three" || heads[1].ID != "two" || heads[1].Meta.Title != "about two" || heads[1].Meta.Turns != 1 {
 		t.Errorf("%+v, %v", heads, err)
-	}
-	d := s.desk("one", nil)
-	table, err := d.sessions(t.Context())
-	if err != nil || table.Rows[2][0] != "*" || table.Rows[2][1] != "one" {
-		t.Errorf("%v, %v", table.Rows, err)
 	}
 	for i := range 20 {
 		ss := s.start("more" + string(rune('a'+i)))
 		s.run(ss, "x")
 		_ = ss.Close()
 	}
-	if table, _ := d.sessions(t.Context()); len(table.Rows) != sessionsShown+1 || table.Rows[sessionsShown][1] != "and 11 older" {
-		t.Errorf("%v", table.Rows)
+	last, err := s.sup.Resume(t.Context(), "moret", event.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = last.Close() }()
+	if text, _ := s.run(last, "/sessions"); !strings.Contains(text, "\n*  moret ") || !strings.Contains(text, "\n   and 11 older\n") {
+		t.Errorf("%s", text)
 	}
 }
 
@@ -319,11 +295,11 @@ func TestASessionThatIsOpenElsewhereIsNotGoneTo(t *testing.T) {
 	if err := other.Close(); err != nil {
 		t.Fatal(err)
 	}
-	var to *orchestrator.Leave
-	if text, err := here.Run(t.Context(), "/resume other", event.Discard); !errors.As(err, &to) || text != "opening session other" {
-		t.Fatalf("%q, %v", text, err)
+	done, err := here.Run(t.Context(), "/resume other", event.Discard)
+	if err != nil || done.Next == nil || done.Text != "opening session other" {
+		t.Fatalf("%+v, %v", done, err)
 	}
-	again, err := s.moveTo(t.Context(), s.sup, to, "here", event.Discard)
+	again, err := s.moveTo(t.Context(), s.sup, done.Next, "here", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}

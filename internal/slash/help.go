@@ -1,10 +1,11 @@
-package orchestrator
+package slash
 
 import (
 	"context"
 	"fmt"
-	"slices"
 	"strings"
+
+	"coder/internal/textsafe"
 )
 
 // helpLimit bounds what is said about a command that people wrote.
@@ -14,23 +15,23 @@ const helpLimit = 52
 // is said on the next line.
 const usageColumns = 24
 
-func helpCommand() command {
-	return command{name: "help", help: "list the commands", run: func(_ context.Context, in invocation) (string, error) {
+// Help lists the commands.
+func Help() Command {
+	return Command{Name: "help", Help: "list the commands", Run: func(_ context.Context, c call) (outcome, error) {
 		var b strings.Builder
-		others := in.Lore.All()
-		for i, c := range others {
-			others[i].Help = clip(Title(c.Help), helpLimit)
-		}
-		for _, c := range slices.Concat(Commands(), others) {
-			usage := strings.TrimSpace("/" + c.Name + " " + c.Args)
+		for _, cmd := range c.Commands() {
+			if cmd.Run == nil && cmd.Prompt == nil {
+				cmd.Help = textsafe.Line(cmd.Help, helpLimit)
+			}
+			usage := strings.TrimSpace("/" + cmd.Name + " " + cmd.Args)
 			if len(usage) > usageColumns {
 				b.WriteString(usage + "\n")
 				usage = ""
 			}
-			fmt.Fprintf(&b, "%-*s %s\n", usageColumns, usage, c.Help)
+			fmt.Fprintf(&b, "%-*s %s\n", usageColumns, usage, cmd.Help)
 		}
 		b.WriteString("!COMMAND                 run a shell command; its output joins the conversation\n")
 		b.WriteString("Enter sends, Ctrl+D on an empty line leaves, Esc stops a running turn, Ctrl+C ends the program.")
-		return b.String(), nil
+		return say(b.String())
 	}}
 }

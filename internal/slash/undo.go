@@ -1,4 +1,4 @@
-package orchestrator
+package slash
 
 import (
 	"context"
@@ -7,61 +7,56 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/event"
 	"coder/internal/undo"
 )
 
-func undoCommand() command {
-	return command{
-		name: "undo", args: "[all|force|dry]", help: "take back what the last turn did to files",
-		run: func(ctx context.Context, in invocation) (string, error) {
-			return in.revert(ctx, "undo", in.Desk.Undo)
-		},
+// Revert takes back what turns did to files, or takes that back.
+type Revert func(context.Context, undo.Call) (undo.Report, error)
+
+// Undo takes back what the last turn did to files.
+func Undo(do Revert) Command {
+	return Command{
+		Name: "undo", Args: "[all|force|dry]", Help: "take back what the last turn did to files",
+		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "undo", do) },
+	}
+}
+
+// Redo takes the last Undo back.
+func Redo(do Revert) Command {
+	return Command{
+		Name: "redo", Args: "[force|dry]", Help: "take the last /undo back",
+		Run: func(ctx context.Context, c call) (outcome, error) { return revert(ctx, c, "redo", do) },
 	}
 }
 
 // revert walks one step through what turns did to files, and tells how it went.
-func (in invocation) revert(ctx context.Context, name string, do func(context.Context, undo.Call) (undo.Report, error)) (string, error) {
-	if do == nil {
-		return "", notHere(name)
-	}
-	c, err := in.readUndo(name)
-	if err != nil {
-		return "", err
-	}
-	report, err := do(ctx, c)
-	switch {
-	case errors.Is(err, undo.ErrNothing), errors.Is(err, undo.ErrNothingUndone):
-		return err.Error(), nil
-	case err != nil:
-		return "", &CommandError{name + ": " + err.Error()}
-	}
-	return undoReport(name, report), nil
-}
-
-func (in invocation) readUndo(name string) (undo.Call, error) {
-	c := undo.Call{
-		NewID: func() string { return in.NewID(name) },
-		Emit:  func(ctx context.Context, e event.Event) error { return in.emit(ctx, in.st, ActorUser, e) },
-	}
-	for _, word := range strings.Fields(in.args) {
+func revert(ctx context.Context, c call, name string, do Revert) (outcome, error) {
+	what := undo.Call{NewID: func() string { return c.NewID(name) }, Emit: c.Emit}
+	for _, word := range strings.Fields(c.Args) {
 		switch word {
 		case "all":
-			c.All = true
+			what.All = true
 		case "force":
-			c.Force = true
+			what.Force = true
 		case "dry":
-			c.DryRun = true
+			what.DryRun = true
 		default:
-			return c, &CommandError{fmt.Sprintf("/%s takes the words all, force and dry, not %q", name, word)}
+			return wrong("/%s takes the words all, force and dry, not %q", name, word)
 		}
 	}
-	return c, nil
+	report, err := do(ctx, what)
+	switch {
+	case errors.Is(err, undo.ErrNothing), errors.Is(err, undo.ErrNothingUndone):
+		return say(err.Error())
+	case err != nil:
+		return wrong("%s: %v", name, err)
+	}
+	return say(undoReport(name, report))
 }
 
 // undoReport tells what came of undoing, or redoing, or what would.
 func undoReport(name string, r undo.Report) string {
-	lines := []string{outcome(name, r) + ": " + turnName(r.Turn)}
+	lines := []string{upshot(name, r) + ": " + turnName(r.Turn)}
 	add := func(format string, paths []string) {
 		if len(paths) > 0 {
 			lines = append(lines, "  "+fmt.Sprintf(format, strings.Join(paths, ", ")))
@@ -89,8 +84,8 @@ func undoReport(name string, r undo.Report) string {
 	return strings.Join(lines, "\n")
 }
 
-// outcome says whether anything was done, or would be.
-func outcome(name string, r undo.Report) string {
+// upshot says whether anything was done, or would be.
+func upshot(name string, r undo.Report) string {
 	done := map[string]string{"undo": "undone", "redo": "redone"}[name]
 	nothing := len(r.Restored)+len(r.Removed) == 0 && len(r.Kept)+len(r.Lost)+len(r.Failed)+len(r.NotUndone) > 0
 	switch {

@@ -1,4 +1,4 @@
-package orchestrator
+package slash
 
 import (
 	"context"
@@ -10,18 +10,16 @@ import (
 // marks show how far a todo is: they are those of the stream.
 var marks = map[event.TodoStatus]string{event.TodoPending: "☐", event.TodoInProgress: "◐", event.TodoCompleted: "☑"}
 
-func todosCommand() command {
-	return command{name: "todos", help: "show what is to be done", run: func(_ context.Context, in invocation) (string, error) {
-		if in.Todos == nil {
-			return "", notHere("todos")
-		}
+// Todos shows what is to be done.
+func Todos(list func() []event.Todo) Command {
+	return Command{Name: "todos", Help: "show what is to be done", Run: func(context.Context, call) (outcome, error) {
 		var lines []string
-		for _, t := range in.Todos() {
+		for _, t := range list() {
 			lines = append(lines, marks[t.Status]+" "+t.Content)
 		}
 		if len(lines) == 0 {
-			return "there are no todos", nil
+			return say("there are no todos")
 		}
-		return strings.Join(lines, "\n"), nil
+		return say(strings.Join(lines, "\n"))
 	}}
 }

@@ -1,4 +1,4 @@
-package orchestrator
+package slash
 
 import (
 	"context"
@@ -8,22 +8,24 @@ import (
 
 	"coder/internal/chat"
 	"coder/internal/compact"
+	"coder/internal/orchestrator"
 	tokens "coder/internal/prompt"
 	"coder/internal/show"
 )
 
-func contextCommand() command {
-	return command{name: "context", help: "show what fills the model's window, by part", run: func(_ context.Context, in invocation) (string, error) {
-		set := in.Settings()
-		used := in.contextUsed(set)
+// Context shows what fills the model's window.
+func Context() Command {
+	return Command{Name: "context", Help: "show what fills the model's window, by part", Run: func(_ context.Context, c call) (outcome, error) {
+		set, talk := c.Settings(), c.Conversation()
+		used := c.ContextUsed()
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
-		if hidden, ok := in.Talk.Replaced(); ok {
-			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden) + in.dropped()
-			if done := in.Talk.Done(); done != "" {
+		if hidden, ok := talk.Replaced(); ok {
+			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden) + dropped(talk.Hidden())
+			if done := talk.Done(); done != "" {
 				text += "\nlast: " + done
 			}
 		}
-		return text + "\n" + aligned(in.parts(set)), nil
+		return say(text + "\n" + aligned(parts(c, set)))
 	}}
 }
 
@@ -31,11 +33,11 @@ func contextCommand() command {
 const mostDropped = 8
 
 // dropped lists what the person asked for in the part that is not seen.
-func (in invocation) dropped() string {
+func dropped(hidden []chat.Message) string {
 	var asked []string
-	for _, m := range in.Talk.Hidden() {
+	for _, m := range hidden {
 		if m.Role == chat.User && !compact.IsSummary(m) {
-			asked = append(asked, "\n  "+Title(m.Text()))
+			asked = append(asked, "\n  "+orchestrator.Title(m.Text()))
 		}
 	}
 	if left := len(asked) - mostDropped; left > 0 {
@@ -46,12 +48,11 @@ func (in invocation) dropped() string {
 
 // parts tells what the next request is made of. The figures are estimates: a
 // provider reports the whole only.
-func (in invocation) parts(set Settings) show.Table {
+func parts(c call, set orchestrator.Settings) show.Table {
 	system := tokens.Tokens(set.System)
-	_, fixed := in.specs(set)
-	tools := fixed - system
+	tools := c.ToolTokens()
 	said := make(map[string]int)
-	for _, m := range in.Talk.View() {
+	for _, m := range c.Conversation().View() {
 		countParts(said, m)
 	}
 	t := show.Table{Head: []string{"part", "tokens, about", "of the window"}}

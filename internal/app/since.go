@@ -1,0 +1,50 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"coder/internal/event"
+	"coder/internal/slash"
+	"coder/internal/supervisor"
+	"coder/internal/textsafe"
+	"coder/internal/toolrun"
+	"coder/internal/uip"
+)
+
+// since tells what has changed in files since a call began, as far as what it
+// would overwrite was kept.
+func (h *house) since(hs *hands, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Since {
+	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Since) {
+		if hs.files == nil || len(call.Before) == 0 && call.Tree == "" {
+			return s
+		}
+		keeper := hs.files.get()
+		changes, err := keeper.Changes(ctx, toolrun.Kept{Before: call.Before, Tree: call.Tree})
+		if err != nil {
+			h.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
+		}
+		for _, c := range changes {
+			name := cmp.Or(c.Before.Path, c.After.Path)
+			var old []byte
+			if c.Before.Hash != "" {
+				if old, err = keeper.Content(ctx, c.Before, slash.MaxCompared); err != nil {
+					s.Files = append(s.Files, textsafe.Line(name, 200)+" (changed, and not kept for comparing)")
+					continue
+				}
+				if old == nil {
+					old = []byte{}
+				}
+			}
+			diff, line := files.Compare(name, old)
+			if line == "" {
+				continue
+			}
+			s.Files = append(s.Files, line)
+			s.Diff.Unified += diff
+		}
+		s.Diff = uip.Counted(s.Diff.Unified)
+		return s
+	}
+}

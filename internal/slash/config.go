@@ -1,0 +1,29 @@
+package slash
+
+import (
+	"context"
+	"strings"
+
+	"coder/internal/config"
+	"coder/internal/show"
+	"coder/internal/textsafe"
+)
+
+// Config shows the settings and where each comes from, secrets masked.
+func Config(report config.Report) Command {
+	return Command{
+		Name: "config", Args: "[KEY]", Help: "show the settings and where each comes from",
+		Run: func(_ context.Context, c call) (outcome, error) {
+			t := show.Table{Head: []string{"setting", "value", "from"}}
+			for _, r := range report.Rows() {
+				if strings.Contains(r.Key, c.Args) {
+					t.Rows = append(t.Rows, []string{r.Key, textsafe.Line(r.Value, 400), r.Origin.String()})
+				}
+			}
+			if len(t.Rows) == 0 {
+				return wrong("there is no setting %s", c.Args)
+			}
+			return say(aligned(t))
+		},
+	}
+}

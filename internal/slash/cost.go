@@ -1,0 +1,176 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"coder/internal/chat"
+	"coder/internal/event"
+	"coder/internal/show"
+	"coder/internal/textsafe"
+)
+
+// turnsShown is how many of the last turns /cost shows by themselves.
+const turnsShown = 20
+
+// Spending is what the replies of one model cost in one turn.
+type Spending struct {
+	Turn  int // from 1
+	Title string
+	Model string
+	chat.Usage
+	USD   float64
+	Known bool // that USD is the price
+}
+
+// Ledger is what was spent in a session, by turn and model. It is safe for
+// concurrent use.
+type Ledger struct {
+	// Price is what so many tokens cost, if that is known.
+	Price func(model string, in, cached, out int) (usd float64, known bool)
+
+	mu    sync.Mutex     // guards the fields below
+	turns map[string]int // by task; those of a subtask count with its parent
+	names []string       // of the turns, the first is that of turn 1
+	rows  []Spending
+}
+
+// Add takes in a record.
+func (l *Ledger) Add(r event.Record) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if l.turns == nil {
+			l.turns = make(map[string]int)
+		}
+		if turn, ok := l.turns[e.ParentID]; ok && e.ParentID != "" {
+			l.turns[e.TaskID] = turn
+			return
+		}
+		l.names = append(l.names, e.Title)
+		l.turns[e.TaskID] = len(l.names)
+	case event.MessageAdded:
+		if e.Usage != nil {
+			l.reply(l.turns[r.Task], e)
+		}
+	}
+}
+
+// reply adds to the row of the turn and the model, which is among the last.
+func (l *Ledger) reply(turn int, e event.MessageAdded) {
+	for i := len(l.rows) - 1; i >= 0 && l.rows[i].Turn == turn; i-- {
+		if l.rows[i].Model == e.Model {
+			l.rows[i].Usage = l.rows[i].Add(*e.Usage)
+			return
+		}
+	}
+	row := Spending{Turn: turn, Model: e.Model, Usage: *e.Usage}
+	if 0 < turn && turn <= len(l.names) {
+		row.Title = textsafe.Line(l.names[turn-1], 400)
+	}
+	l.rows = append(l.rows, row)
+}
+
+// Spent is what was spent, oldest first, with prices as far as they are known.
+// What the provider said it cost comes first.
+func (l *Ledger) Spent() (all []Spending) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, s := range l.rows {
+		if s.USD, s.Known = s.Cost, s.Cost > 0; !s.Known {
+			s.USD, s.Known = l.Price(s.Model, s.In, s.Cached, s.Out)
+		}
+		all = append(all, s)
+	}
+	return all
+}
+
+// Cost shows tokens and money.
+func Cost(ledger *Ledger) Command {
+	return Command{Name: "cost", Help: "show tokens and money, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
+		all := ledger.Spent()
+		switch {
+		case len(all) > 0:
+		case replied(c.Conversation().Messages()):
+			return say("the provider did not report what the replies of this session used")
+		default:
+			return say("nothing was spent in this session")
+		}
+		text := aligned(turnsTable(all)) + "\n\n" + aligned(modelsTable(all))
+		if slices.ContainsFunc(all, func(s Spending) bool { return !s.Known }) {
+			text += "\nsome prices are not known, so their replies are left out of the sums; provider.model_info can name them"
+		}
+		return say(text)
+	}}
+}
+
+// replied reports whether the model has said anything in this session. What
+// stands below a command of the person's own was not said by it.
+func replied(said []chat.Message) bool {
+	own := false
+	for _, m := range said {
+		if m.Role == chat.Assistant && !own {
+			return true
+		}
+		own = m.Role == chat.User && strings.HasPrefix(strings.TrimSpace(m.Text()), "!")
+	}
+	return false
+}
+
+// turnsTable shows the last turns, and those before them in one line.
+func turnsTable(all []Spending) show.Table {
+	t := show.Table{Head: []string{"turn", "model", "in", "cached", "out", "cost", "about"}}
+	early := max(len(all)-turnsShown, 0)
+	if early > 0 {
+		sum := total(all[:early])
+		t.Rows = append(t.Rows, spent("before", sum, ""))
+	}
+	for _, s := range all[early:] {
+		t.Rows = append(t.Rows, spent(strconv.Itoa(s.Turn), s, s.Title))
+	}
+	return t
+}
+
+// modelsTable shows the sums, by model and of all.
+func modelsTable(all []Spending) show.Table {
+	t := show.Table{Head: []string{"", "model", "in", "cached", "out", "cost"}}
+	var names []string
+	for _, s := range all {
+		if !slices.Contains(names, s.Model) {
+			names = append(names, s.Model)
+		}
+	}
+	for _, name := range names {
+		of := total(slices.DeleteFunc(slices.Clone(all), func(s Spending) bool { return s.Model != name }))
+		of.Model = name
+		t.Rows = append(t.Rows, spent("sum", of, ""))
+	}
+	if len(names) > 1 {
+		t.Rows = append(t.Rows, spent("all", total(all), ""))
+	}
+	return t
+}
+
+// total is the sum. Its price is known if any part's is.
+func total(all []Spending) (sum Spending) {
+	for _, s := range all {
+		sum.Usage = sum.Add(s.Usage)
+		if s.Known {
+			sum.USD, sum.Known = sum.USD+s.USD, true
+		}
+	}
+	return sum
+}
+
+func spent(name string, s Spending, about string) []string {
+	cost := "unknown"
+	if s.Known {
+		cost = fmt.Sprintf("$%.4f", s.USD)
+	}
+	return []string{name, s.Model, strconv.Itoa(s.In), strconv.Itoa(s.Cached), strconv.Itoa(s.Out), cost, about}
+}

@@ -1,0 +1,232 @@
+package slash
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+	"sync"
+
+	"coder/internal/event"
+	"coder/internal/patch"
+	"coder/internal/textsafe"
+	"coder/internal/toolbox/git"
+)
+
+const (
+	// MaxCompared is how long a file may be that is compared line by line.
+	MaxCompared = 1 << 20
+	// maxDiff is how much of a diff is shown.
+	maxDiff = 64 << 10
+	// filesListed is how many files a summary names.
+	filesListed = 200
+)
+
+// Diff shows what changed in the workspace: "full" line by line, a path only
+// what lies there.
+func Diff(changes *Changes) Command {
+	return Command{
+		Name: "diff", Args: "[full|PATH]", Help: "show what changed in the workspace",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			path := c.Args
+			if rest, ok := strings.CutPrefix(path+" ", "full "); ok {
+				path = strings.TrimSpace(rest)
+			}
+			text, err := changes.diff(ctx, path, c.Args != "")
+			if err != nil {
+				return wrong("%v", err)
+			}
+			return say(text)
+		},
+	}
+}
+
+// Changes knows what changed in the files of a workspace. It is safe for
+// concurrent use.
+type Changes struct {
+	Git git.Options
+	// Kept returns what a file had that was overwritten, by its hash, up to a limit.
+	Kept func(hash string, limit int64) ([]byte, error)
+
+	mu     sync.Mutex                 // guards the fields below
+	names  []string                   // of the files that calls of this session changed, in the order they first did
+	before map[string]event.FileState // what these were before
+}
+
+// Add takes in a record.
+func (d *Changes) Add(r event.Record) {
+	e, ok := r.Event.(event.ToolCallCompleted)
+	if !ok {
+		return
+	}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	for _, c := range e.Changes {
+		name := cmp.Or(c.Before.Path, c.After.Path)
+		if _, known := d.before[name]; known || name == "" {
+			continue
+		}
+		if d.before == nil {
+			d.before = make(map[string]event.FileState)
+		}
+		d.names, d.before[name] = append(d.names, name), c.Before
+	}
+}
+
+// diff tells what changed since the last commit where git looks after the
+// files, else in this session.
+func (d *Changes) diff(ctx context.Context, path string, full bool) (string, error) {
+	c, err := git.Look(ctx, d.Git, path)
+	switch {
+	case errors.Is(err, git.ErrNoRepository):
+		return d.inSession(path, full), nil
+	case err != nil:
+		return "", err
+	}
+	if !full {
+		return summary(c), nil
+	}
+	text, cut, err := git.Hunks(ctx, d.Git, path)
+	if err != nil {
+		return "", err
+	}
+	if path != "" {
+		text += d.untracked(c, path)
+	}
+	if cut {
+		text += "\nthere is more; /diff PATH shows one file"
+	}
+	if text == "" {
+		return summary(c), nil
+	}
+	return strings.TrimRight(text, "\n"), nil
+}
+
+// summary names the files that changed.
+func summary(c git.Changes) string {
+	var lines []string
+	added, deleted := 0, 0
+	for _, f := range c.Files {
+		lines = append(lines, "  "+f.String())
+		added, deleted = added+f.Added, deleted+f.Deleted
+	}
+	for _, name := range c.Untracked {
+		lines = append(lines, "  "+name+" (untracked)")
+	}
+	if len(lines) == 0 {
+		return "nothing changed since the last commit"
+	}
+	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
+	return head + "\n" + strings.TrimRight(fileList(lines, c.Cut)+"\n"+c.Note, "\n")
+}
+
+// fileList joins lines, up to a limit.
+func fileList(lines []string, more bool) string {
+	if len(lines) > filesListed {
+		lines, more = lines[:filesListed], true
+	}
+	text := strings.Join(lines, "\n")
+	if more {
+		text += "\n  and more"
+	}
+	return text
+}
+
+// untracked shows a file that git does not look after yet as all new.
+func (d *Changes) untracked(c git.Changes, name string) string {
+	name = filepath.ToSlash(filepath.Clean(name))
+	for _, u := range c.Untracked {
+		if u == name {
+			text, _ := d.Compare(name, nil)
+			return text
+		}
+	}
+	return ""
+}
+
+// inSession tells what this session changed, as far as its calls' records do.
+func (d *Changes) inSession(path string, full bool) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var (
+		lines []string
+		all   strings.Builder
+	)
+	for _, name := range d.names {
+		if !below(name, path) {
+			continue
+		}
+		if text, line := d.compareWithRecord(name, d.before[name]); line != "" {
+			lines = append(lines, "  "+line)
+			all.WriteString(text)
+		}
+	}
+	switch {
+	case len(lines) == 0:
+		return "nothing that this session changed is different now"
+	case full && all.Len() > 0:
+		return strings.TrimRight(cutDiff(all.String()), "\n")
+	}
+	return fmt.Sprintf("in this session: %d changed", len(lines)) + "\n" + fileList(lines, false)
+}
+
+// below reports whether name is path or lies below it.
+func below(name, dir string) bool {
+	dir = path.Clean(filepath.ToSlash(dir))
+	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
+}
+
+func cutDiff(text string) string {
+	if len(text) <= maxDiff {
+		return text
+	}
+	head := text[:strings.LastIndexByte(text[:maxDiff], '\n')+1]
+	return head + "there is more; /diff PATH shows one file"
+}
+
+// compareWithRecord compares a file with what it was. Both texts are empty if
+// it is the same.
+func (d *Changes) compareWithRecord(name string, before event.FileState) (diff, line string) {
+	switch {
+	case before.Link != "" || before.Lost || before.Size > MaxCompared:
+		return "", name + " (changed, and not kept for comparing)"
+	case before.Hash == "":
+		return d.Compare(name, nil)
+	}
+	old, err := d.Kept(before.Hash, MaxCompared)
+	if err != nil {
+		return "", name + " (changed, and not kept for comparing)"
+	}
+	return d.Compare(name, old)
+}
+
+// Compare compares a file as it is with what it was; nil says that it was not
+// there.
+func (d *Changes) Compare(name string, old []byte) (diff, line string) {
+	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
+	gone := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case gone && old == nil:
+		return "", ""
+	case err != nil && !gone:
+		return "", textsafe.Line(name, 200) + " (changed; it cannot be compared)"
+	case !gone && old != nil && bytes.Equal(old, now):
+		return "", ""
+	case bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(now, 0) >= 0:
+		return "", textsafe.Line(name, 200) + " (binary)"
+	}
+	text, added, deleted := patch.Unified(name, old, now)
+	line = fmt.Sprintf("%s +%d -%d", textsafe.Line(name, 200), added, deleted)
+	switch {
+	case old == nil:
+		line += " (new)"
+	case gone:
+		line += " (deleted)"
+	}
+	return textsafe.Text(text), line
+}

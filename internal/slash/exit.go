@@ -1,0 +1,18 @@
+package slash
+
+import (
+	"context"
+
+	"coder/internal/orchestrator"
+)
+
+// Exit ends the program. It goes by two names.
+func Exit() []Command {
+	leave := func(context.Context, call) (outcome, error) {
+		return outcome{Next: &orchestrator.Next{Exit: true}}, nil
+	}
+	return []Command{
+		{Name: "exit", Help: "end the program; the session can be resumed", Run: leave},
+		{Name: "quit", Help: "the same as /exit", Run: leave},
+	}
+}

@@ -1,0 +1,80 @@
+package slash
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/whole"
+)
+
+// formats are the forms a session can be written in.
+var formats = []string{"json", "md", "html"}
+
+// Export writes the session down, in a file below root unless it is named whole.
+// A file of the program's choosing is never written over.
+func Export(archive Archive, current, root string) Command {
+	return Command{
+		Name: "export", Args: "[FORMAT] [FILE]", Help: "write this session down as json, md or html",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			format, path, err := readExport(c.Args)
+			if err != nil {
+				return wrong("%v", err)
+			}
+			if path == "" {
+				path = current + "." + format
+				if _, err := os.Lstat(filepath.Join(root, path)); !errors.Is(err, fs.ErrNotExist) {
+					return wrong("%s is there already; name a file: /export %s FILE", path, format)
+				}
+			}
+			at := path
+			if !filepath.IsAbs(at) {
+				at = filepath.Join(root, path)
+			}
+			if info, err := os.Stat(at); err == nil && info.IsDir() {
+				return wrong("%s is a folder", path)
+			}
+			if _, err := os.Stat(filepath.Dir(at)); errors.Is(err, fs.ErrNotExist) {
+				return wrong("there is no folder %s", filepath.Dir(path))
+			}
+			var b bytes.Buffer
+			if err := archive.Write(ctx, &b, current, format); err != nil {
+				return wrong("%v", err)
+			}
+			if err := whole.Write(at, b.Bytes(), 0o600); err != nil { // a conversation may hold anything
+				return wrong("%v", err)
+			}
+			return say("written: " + path)
+		},
+	}
+}
+
+// readExport reads a format, a path, or one after the other. A word is the
+// beginning of a path if it has a separator or an extension.
+func readExport(args string) (format, path string, err error) {
+	first, rest, _ := strings.Cut(args, " ")
+	switch {
+	case slices.Contains(formats, first):
+		return first, strings.TrimSpace(rest), nil
+	case first == "" || strings.ContainsAny(first, `/\`) || filepath.Ext(first) != "":
+		return formatOf(args), args, nil
+	}
+	return "", "", fmt.Errorf("there is no form %q; /export takes json, md or html, and then a file", first)
+}
+
+// formatOf is the form that the name of a file asks for.
+func formatOf(path string) string {
+	switch ext := strings.ToLower(filepath.Ext(path)); ext {
+	case ".json", ".html", ".md":
+		return ext[1:]
+	case ".htm":
+		return "html"
+	}
+	return "md"
+}

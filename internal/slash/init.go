@@ -1,0 +1,23 @@
+package slash
+
+import (
+	_ "embed"
+	"strings"
+)
+
+//go:embed init.md
+var initPrompt string
+
+// Init lets the model draft an AGENTS.md.
+func Init() Command {
+	return Command{
+		Name: "init", Args: "[WISHES]", Help: "let the model draft an AGENTS.md for this project",
+		Prompt: func(args string) string {
+			words := strings.TrimSpace(initPrompt)
+			if args != "" {
+				words += "\n\nThe user adds: " + args
+			}
+			return words
+		},
+	}
+}

@@ -1,0 +1,42 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/profile"
+)
+
+// Mode shows the mode, or switches to another.
+func Mode() Command {
+	return Command{
+		Name: "mode", Args: "[" + strings.Join(profile.Names(), "|") + "]", Help: "show the mode, or switch to another",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			if c.Args == "" {
+				now, preset := c.Mode()
+				return say(fmt.Sprintf("mode: %s, permissions: %s, checks: %s", now.Name, preset, now.Verify))
+			}
+			return toMode(ctx, c, c.Args)
+		},
+	}
+}
+
+// Modes are the short forms: /plan is /mode plan.
+func Modes() (all []Command) {
+	for _, name := range profile.Names() {
+		all = append(all, Command{
+			Name: name, Help: "switch to " + name + " mode",
+			Run: func(ctx context.Context, c call) (outcome, error) { return toMode(ctx, c, name) },
+		})
+	}
+	return all
+}
+
+func toMode(ctx context.Context, c call, name string) (outcome, error) {
+	if err := c.SwitchMode(ctx, strings.TrimSpace(name)); err != nil {
+		return outcome{}, err
+	}
+	now, _ := c.Mode()
+	return say("mode: " + now.Name)
+}

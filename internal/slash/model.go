@@ -1,0 +1,54 @@
+package slash
+
+import (
+	"context"
+	"strings"
+	"unicode"
+
+	"coder/internal/show"
+)
+
+// Models are the models there are to choose from.
+type Models interface {
+	// Switch takes another model, at once. What it says is why the choice will
+	// not be remembered, or nothing.
+	Switch(name string) (notice string)
+	// List shows them. With an error the table holds what is known without
+	// asking.
+	List(ctx context.Context) (show.Table, error)
+}
+
+// Model shows the models there are, or switches to another. That a choice cannot
+// be remembered is no reason not to use it.
+func Model(models Models) Command {
+	return Command{
+		Name: "model", Args: "[NAME]", Help: "show the models there are, or switch to another",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			if c.Args == "" {
+				return listModels(ctx, c, models)
+			}
+			if strings.ContainsFunc(c.Args, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+				return wrong("the name of a model is one word")
+			}
+			if notice := models.Switch(c.Args); notice != "" {
+				if err := c.Warn(ctx, notice); err != nil {
+					return outcome{}, err
+				}
+			}
+			set, err := c.SettingsChanged(ctx)
+			return outcome{Text: "model: " + set.Model}, err
+		},
+	}
+}
+
+func listModels(ctx context.Context, c call, models Models) (outcome, error) {
+	text := "model: " + c.Settings().Model
+	table, err := models.List(ctx)
+	if len(table.Rows) > 0 {
+		text += "\n" + aligned(table)
+	}
+	if err != nil {
+		text += "\nthe endpoint does not say which models it has: " + err.Error()
+	}
+	return outcome{Text: text}, ctx.Err()
+}

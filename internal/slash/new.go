@@ -1,0 +1,21 @@
+package slash
+
+import (
+	"context"
+
+	"coder/internal/orchestrator"
+)
+
+// New starts over. It goes by two names.
+func New(newID func() string) []Command {
+	command := func(name, help string) Command {
+		return Command{Name: name, Help: help, Run: func(_ context.Context, c call) (outcome, error) {
+			if c.Args != "" {
+				return wrong("/%s takes no arguments", name)
+			}
+			id := newID()
+			return outcome{Text: "new session: " + id, Next: &orchestrator.Next{New: true, Session: id}}, nil
+		}}
+	}
+	return []Command{command("new", "start a new session, with an empty conversation"), command("clear", "the same as /new")}
+}

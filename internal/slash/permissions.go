@@ -1,0 +1,46 @@
+package slash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"coder/internal/profile"
+	"coder/internal/show"
+)
+
+// Permissions shows what is allowed, takes a preset, or revokes what was always
+// allowed: a number of the list, or all. Revoke may be nil: nothing is remembered.
+func Permissions(list func() show.Table, revoke func(which string) (string, error)) Command {
+	return Command{
+		Name: "permissions", Args: "[PRESET | revoke N | revoke all]",
+		Help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(profile.Presets(), ", "),
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			if which, ok := strings.CutPrefix(c.Args+" ", "revoke "); ok {
+				text, err := revokeOne(revoke, strings.TrimSpace(which))
+				if err != nil {
+					return wrong("%v", err)
+				}
+				return say(text)
+			}
+			if c.Args != "" {
+				if err := c.TakePreset(ctx, c.Args); err != nil {
+					return outcome{}, err
+				}
+			}
+			now, preset := c.Mode()
+			return say(fmt.Sprintf("mode: %s, permissions: %s\n", now.Name, preset) + aligned(list()))
+		},
+	}
+}
+
+func revokeOne(revoke func(string) (string, error), which string) (string, error) {
+	switch {
+	case revoke == nil:
+		return "", errors.New("nothing is remembered here")
+	case which == "":
+		return "", errors.New("say which: /permissions revoke N, with a number of the list, or /permissions revoke all")
+	}
+	return revoke(which)
+}

@@ -1,0 +1,28 @@
+package slash
+
+import (
+	"context"
+	"time"
+
+	"coder/internal/orchestrator"
+)
+
+// Resume goes on with another session. Only an id names one: no number in a
+// list, no nickname.
+func Resume(archive Archive, current string, now func() time.Time) Command {
+	return Command{
+		Name: "resume", Args: "[ID]", Help: "go on with another session; without ID, list them",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			switch c.Args {
+			case "":
+				return listSessions(ctx, archive, current, now())
+			case current:
+				return say("this is session " + current + " already")
+			}
+			if err := archive.Free(ctx, c.Args); err != nil {
+				return wrong("%v", err)
+			}
+			return outcome{Text: "opening session " + c.Args, Next: &orchestrator.Next{Session: c.Args}}, nil
+		},
+	}
+}

@@ -1,0 +1,64 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"time"
+
+	"coder/internal/session"
+	"coder/internal/show"
+	"coder/internal/textsafe"
+)
+
+// Archive is the sessions of a project.
+type Archive interface {
+	// Heads lists them, the newest first.
+	Heads(ctx context.Context) ([]session.Head, error)
+	// Free makes sure that there is a session id and that nobody is in it.
+	Free(ctx context.Context, id string) error
+	// Write writes a session in a form: json, md or html.
+	Write(ctx context.Context, w io.Writer, id, format string) error
+}
+
+// sessionsShown is how many sessions a list shows.
+const sessionsShown = 12
+
+// Sessions lists the last sessions. The one in use is marked.
+func Sessions(archive Archive, current string, now func() time.Time) Command {
+	return Command{Name: "sessions", Help: "list the last sessions", Run: func(ctx context.Context, c call) (outcome, error) {
+		if c.Args != "" {
+			return wrong("/sessions takes no arguments")
+		}
+		return listSessions(ctx, archive, current, now())
+	}}
+}
+
+func listSessions(ctx context.Context, archive Archive, current string, now time.Time) (outcome, error) {
+	all, err := archive.Heads(ctx)
+	if err != nil {
+		return outcome{}, err
+	}
+	if !slices.ContainsFunc(all, func(s session.Head) bool { return s.ID == current }) {
+		all = slices.Insert(all, 0, session.Head{ID: current, Updated: now})
+	}
+	t := show.Table{Head: []string{"", "session", "last used", "turns", "title"}}
+	for _, s := range all[:min(len(all), sessionsShown)] {
+		mark := ""
+		if s.ID == current {
+			mark = "*"
+		}
+		t.Rows = append(t.Rows, append([]string{mark}, SessionRow(s)...))
+	}
+	if more := len(all) - sessionsShown; more > 0 {
+		t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d older", more)})
+	}
+	return say(aligned(t) + "\n/resume ID goes on with one of them")
+}
+
+// SessionRow is a session in a list: id, last use, turns, title.
+func SessionRow(s session.Head) []string {
+	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), textsafe.Line(s.Meta.Title, 400)}
+}

@@ -1,0 +1,358 @@
+package slash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/broker"
+	"coder/internal/chat"
+	"coder/internal/config"
+	"coder/internal/conversation"
+	"coder/internal/event"
+	"coder/internal/orchestrator"
+	"coder/internal/profile"
+	"coder/internal/provider/scripted"
+	"coder/internal/session"
+	"coder/internal/show"
+	"coder/internal/skill"
+	"coder/internal/tool"
+	"coder/internal/toolbox/git"
+	"coder/internal/trust"
+	"coder/internal/uip"
+	"coder/internal/undo"
+	"coder/internal/workspace"
+)
+
+// world is what the commands of a test work on. It writes down what it was
+// asked.
+type world struct {
+	asked []string
+	dir   string
+	kept  []event.LocalAdded
+	talk  conversation.Conversation
+	model string
+	seen  *scripted.Provider
+}
+
+func (w *world) note(format string, args ...any) {
+	w.asked = append(w.asked, fmt.Sprintf(format, args...))
+}
+
+func (w *world) Switch(name string) string {
+	w.note("model %s", name)
+	w.model = name
+	return "not remembered"
+}
+
+func (w *world) List(context.Context) (show.Table, error) {
+	return show.Table{Rows: [][]string{{"*", "m"}}}, errors.New("boom")
+}
+
+func (w *world) Heads(context.Context) ([]session.Head, error) {
+	return []session.Head{{ID: "old", Updated: time.Unix(0, 0)}}, nil
+}
+
+func (w *world) Free(_ context.Context, id string) error {
+	if id != "old" {
+		return fmt.Errorf("there is no session %s", id)
+	}
+	return nil
+}
+
+func (w *world) Write(_ context.Context, out io.Writer, id, format string) error {
+	w.note("write %s %s", id, format)
+	_, err := io.WriteString(out, "written")
+	return err
+}
+
+func (w *world) revert(name string) Revert {
+	return func(ctx context.Context, c undo.Call) (undo.Report, error) {
+		w.note("%s all=%v force=%v dry=%v", name, c.All, c.Force, c.DryRun)
+		if name == "redo" {
+			return undo.Report{}, undo.ErrNothingUndone
+		}
+		err := c.Emit(ctx, event.ToolCallRequested{CallID: c.NewID(), Tool: "undo"})
+		return undo.Report{
+			Turn: undo.Turn{Title: "the turn"}, Restored: []string{"a", "p"}, Partly: []string{"p"}, Removed: []string{"b"},
+			Kept: []undo.Note{{Path: "k", Why: "changed"}}, Lost: []undo.Note{{Path: "l", Why: "too large"}},
+			NotUndone: []string{"n"}, Commands: []string{"make", "make"},
+		}, err
+	}
+}
+
+// Emit takes down the commands on record.
+func (w *world) Emit(_ context.Context, r event.Record) error {
+	if l, ok := r.Event.(event.LocalAdded); ok {
+		w.kept = append(w.kept, l)
+	}
+	return nil
+}
+
+// open is a session with every command there is.
+func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
+	t.Helper()
+	w := &world{dir: t.TempDir(), model: "m"}
+	ws, err := workspace.Open(w.dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = ws.Close() })
+	state, err := profile.NewState(profile.Build, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	script, err := scripted.Parse("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, report, err := config.Load(config.Options{Getenv: func(string) string { return "" }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set, err := tool.NewSet(tool.Func[struct{}]{Name: "look", Doc: "look at it. More.", Plan: func(context.Context, struct{}) (tool.Plan, error) { return tool.Plan{}, nil },
+		Do: func(context.Context, struct{}, io.Writer) (tool.Result, error) { return tool.Result{}, nil }})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.seen = scripted.New(script, scripted.Options{})
+	ledger := &Ledger{Price: func(model string, in, _, _ int) (float64, bool) { return float64(in) / 20, model == "a" }}
+	for i, model := range []string{"a", "b"} {
+		task := fmt.Sprint("t", i)
+		ledger.Add(event.Record{Event: event.TaskCreated{TaskID: task, Title: task}})
+		ledger.Add(event.Record{Task: task, Event: event.MessageAdded{Model: model, Usage: &chat.Usage{In: 10 * (i + 1), Out: i + 1}}})
+	}
+	now := func() time.Time { return time.Unix(0, 0) }
+	changes := &Changes{Git: git.Options{Workspace: ws, Env: os.Environ()}, Kept: func(string, int64) ([]byte, error) { return []byte("old\n"), nil }}
+	changes.Add(event.Record{Event: event.ToolCallCompleted{Changes: []event.FileChange{{Before: event.FileState{Path: "a.txt", Hash: "h", Size: 4}}}}})
+	if err := os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte("new\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	commands := slices.Concat(
+		[]Command{Help(), Model(w), Mode()}, Modes(),
+		[]Command{
+			Permissions(func() show.Table { return show.Table{Rows: [][]string{{"bash", "ask"}}} }, func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil }),
+			Tools(), Skills(skill.New()), Agents(func() ([]Item, []string) { return []Item{{"helper", "helps\nwith much"}}, []string{"bad.md: no name"} }),
+			Todos(func() []event.Todo {
+				return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
+			}),
+			Context(), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
+		},
+		New(func() string { return "fresh" }),
+		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir), Init(), Config(report),
+			Status(func(context.Context) [][]string { return [][]string{{"version", "9"}} }), Trust(trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}, w.dir)},
+		Exit(),
+	)
+	o := orchestrator.New(orchestrator.Config{
+		Provider: w.seen, Talk: &w.talk, Through: func(out event.Sink) event.Sink { return out }, Person: broker.New(uip.Nobody).On,
+		Save: func(context.Context) error { return nil }, Profile: state, Commands: commands,
+		Settings: func() orchestrator.Settings {
+			m, _ := state.Current()
+			return orchestrator.Settings{Model: w.model, Mode: m.Name, System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
+		},
+		NewID: func(prefix string) string { return prefix }, Now: now,
+	})
+	return o, w
+}
+
+func TestCommandsAnswerWithoutTheModel(t *testing.T) {
+	for _, tt := range []struct{ input, want, asked string }{
+		{"/help", "Ctrl+D on an empty line leaves", ""},
+		{"/model", "model: m\n*  m\nthe endpoint does not say which models it has: boom", ""},
+		{"/model big-1", "model: big-1", "model big-1"},
+		{"/mode", "mode: build", ""},
+		{"/permissions", "permissions: build", ""},
+		{"/tools", "look            look at it", ""},
+		{"/agents", "helper  helps\nnot usable: bad.md: no name", ""},
+		{"/todos", "☑ x\n☐ y", ""},
+		{"/context", "of 1000 tokens are in use", ""},
+		{"/cost", "all         30  0       3    $0.5000", ""},
+		{"/diff", "in this session: 1 changed\n  a.txt +1 -1", ""},
+		{"/diff full", "-old\n+new", ""},
+		{"/diff a b.txt", "nothing that this session changed is different now", ""},
+		{"/diff full a.txt", "-old\n+new", ""},
+		{"/undo", "undone: the turn\n  restored: a\n  restored to what someone else made of it meanwhile: p\n  removed: b\n" +
+			"  left as it is: k (changed)\n  /undo force overwrites it\n  lost: l (too large)\n" +
+			"  changed by commands and left as it is (all includes it): n\n  what these commands did elsewhere stays: make", "undo all=false force=false dry=false"},
+		{"/undo dry all force", "undone: the turn", "undo all=true force=true dry=true"},
+		{"/redo", "there is nothing to redo", "redo all=false force=false dry=false"},
+		{"/sessions", "*  here     1970-01-01 00:00  0\n   old ", ""},
+		{"/resume", "/resume ID goes on with one of them", ""},
+		{"/resume here", "this is session here already", ""},
+		{"/export", "written: here.md", "write here md"},
+		{"/help", "/mode [build|plan|default|auto-edit|yolo]\n                         show the mode, or switch to another\n/build   ", ""},
+		{"/export ./notes", "written: ./notes", "write here md"},
+		{"/export html", "written: here.html", "write here html"},
+		{"/export md my file.md", "written: my file.md", "write here md"},
+		{"/export notes.html", "written: notes.html", "write here html"},
+		{"/config storage.fsync", "storage.fsync  \"decisions\"  default", ""},
+		{"/status", "version      9", ""},
+		{"/trust", "this folder is not trusted", ""},
+		{"/trust yes", "this folder is trusted\nsettings are read when", ""},
+		{"/trust no", "this folder is not trusted\nsettings are read when", ""},
+		{"/skills", "create-skill  write down", ""},
+		{"/permissions revoke 2", "gone", "revoke 2"},
+	} {
+		o, w := open(t)
+		got, err := o.RunInput(t.Context(), tt.input, w)
+		if err != nil || !strings.Contains(got.Text, tt.want) {
+			t.Errorf("%s: got %q, %v; want %q", tt.input, got.Text, err, tt.want)
+		}
+		if got := strings.Join(w.asked, " "); got != tt.asked {
+			t.Errorf("%s: asked for %q, want %q", tt.input, got, tt.asked)
+		}
+		if len(w.kept) != 1 || w.kept[0].Output != got.Text || len(w.seen.Seen()) != 0 {
+			t.Errorf("%s: on record: %+v", tt.input, w.kept)
+		}
+	}
+}
+
+func TestCommandsThatCannotBeRunAsWritten(t *testing.T) {
+	for input, want := range map[string]string{
+		"/fork":               "unknown command /fork; /help lists the commands",
+		"/modle x":            "unknown command /modle; did you mean /model? /help lists the commands",
+		"/sess":               "unknown command /sess; did you mean /sessions? /help lists the commands",
+		"/HELPP":              "unknown command /helpp; did you mean /help? /help lists the commands",
+		"/resume 1":           "there is no session 1",
+		"/export pdf":         `there is no form "pdf"; /export takes json, md or html`,
+		"/export pdf a":       `there is no form "pdf"; /export takes json, md or html`,
+		"/undo it":            `/undo takes the words all, force and dry, not "it"`,
+		"/model a b":          "the name of a model is one word",
+		"/config x.y":         "there is no setting x.y",
+		"/trust maybe":        `/trust takes yes or no, not "maybe"`,
+		"/new x":              "/new takes no arguments",
+		"/compact undo":       "nothing was compacted, so nothing can be brought back",
+		"/mode turbo":         `there is no mode "turbo"`,
+		"/export a/b":         "there is no folder a",
+		"/permissions revoke": "say which: ",
+		"/xxxxxxxxxxxxx":      "unknown command /xxxxxxxxxxxxx; /help lists the commands",
+	} {
+		o, w := open(t)
+		_, err := o.RunInput(t.Context(), input, w)
+		if known := (*orchestrator.CommandError)(nil); !errors.As(err, &known) || !strings.HasPrefix(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", input, err, want)
+		}
+	}
+}
+
+func TestCommandsThatLeadElsewhere(t *testing.T) {
+	for input, want := range map[string]orchestrator.Next{
+		"/new": {New: true, Session: "fresh"}, "/clear": {New: true, Session: "fresh"},
+		"/resume old": {Session: "old"}, "/exit": {Exit: true}, "/quit": {Exit: true},
+	} {
+		o, w := open(t)
+		if got, err := o.RunInput(t.Context(), input, w); err != nil || got.Next == nil || *got.Next != want {
+			t.Errorf("%s: %+v, %v", input, got, err)
+		}
+	}
+}
+
+func TestTheTableOfCommands(t *testing.T) {
+	o, _ := open(t)
+	seen := make(map[string]bool)
+	for _, c := range o.AllCommands() {
+		if seen[c.Name] || c.Help == "" || (c.Run == nil) == (c.Prompt == nil) {
+			t.Errorf("/%s: seen %v, help %q", c.Name, seen[c.Name], c.Help)
+		}
+		seen[c.Name] = true
+	}
+	for _, name := range strings.Fields("help model permissions mode plan build default auto-edit yolo tools skills todos new clear resume sessions compact diff undo redo context cost export init agents config status trust exit") {
+		if !seen[name] {
+			t.Errorf("there is no /%s", name)
+		}
+	}
+}
+
+func TestCostWithoutReportedUsage(t *testing.T) {
+	for _, tt := range []struct {
+		said []chat.Message
+		want string
+	}{
+		{nil, "nothing was spent in this session"},
+		{[]chat.Message{chat.Say(chat.User, "!ls"), chat.Say(chat.Assistant, "$ ls")}, "nothing was spent in this session"},
+		{[]chat.Message{chat.Say(chat.User, "hi"), chat.Say(chat.Assistant, "hello")}, "the provider did not report what the replies of this session used"},
+	} {
+		o, w := open(t)
+		for i, c := range o.Commands {
+			if c.Name == "cost" {
+				o.Commands[i] = Cost(&Ledger{})
+			}
+		}
+		for _, m := range tt.said {
+			w.talk.Add(event.Record{Event: event.MessageAdded{Message: m}})
+		}
+		if got, err := o.RunInput(t.Context(), "/cost", w); err != nil || got.Text != tt.want {
+			t.Errorf("%q, %v", got.Text, err)
+		}
+	}
+}
+
+func TestInitTellsTheModelWhatToWrite(t *testing.T) {
+	if words := Init().Prompt("in verse"); !strings.Contains(words, "Draft an AGENTS.md") || !strings.HasSuffix(words, "The user adds: in verse") {
+		t.Errorf("%q", words)
+	}
+}
+
+func TestUndoingNothingIsSaid(t *testing.T) {
+	kept := []undo.Note{{Path: "k", Why: "changed"}}
+	for _, tt := range []struct {
+		name string
+		r    undo.Report
+		want string
+	}{
+		{"undo", undo.Report{Kept: kept}, "nothing was undone: the last turn\n  left as it is: k (changed)\n  /undo force overwrites it"},
+		{"redo", undo.Report{Kept: kept}, "nothing was redone: the last turn\n  left as it is: k (changed)\n  /redo force overwrites it"},
+		{"undo", undo.Report{Kept: kept, DryRun: true}, "nothing would be undone: the last turn"},
+		{"undo", undo.Report{NotUndone: []string{"n"}}, "nothing was undone: the last turn\n  changed by commands"},
+		{"undo", undo.Report{Lost: kept}, "nothing was undone: the last turn\n  lost: k"},
+		{"undo", undo.Report{Kept: kept, Removed: []string{"a"}}, "undone: the last turn\n  removed: a"},
+		{"undo", undo.Report{Removed: []string{"a"}, DryRun: true}, "would be undone: the last turn\n  removed: a"},
+		{"undo", undo.Report{}, "undone: the last turn\n  no file had to be changed"},
+	} {
+		if got := undoReport(tt.name, tt.r); !strings.HasPrefix(got, tt.want) {
+			t.Errorf("/%s of %+v: %q, want %q", tt.name, tt.r, got, tt.want)
+		}
+	}
+}
+
+func TestLongAccountsAreSummedUp(t *testing.T) {
+	var all []Spending
+	for i := range 50 {
+		all = append(all, Spending{Turn: i + 1, Model: "m", Usage: chat.Usage{In: 1}, USD: 1, Known: true})
+	}
+	rows := turnsTable(all).Rows
+	if len(rows) != turnsShown+1 || rows[0][0] != "before" || rows[0][2] != "30" || rows[0][5] != "$30.0000" || rows[1][0] != "31" {
+		t.Errorf("%v", rows[:2])
+	}
+}
+
+func TestWhatWasSpentByTurnAndModel(t *testing.T) {
+	var l Ledger
+	for _, r := range []event.Record{
+		{Event: event.TaskCreated{TaskID: "t1", Title: "first"}},
+		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 10, Out: 1}}},
+		{Event: event.TaskCreated{TaskID: "sub", Title: "inner", ParentID: "t1"}},
+		{Task: "sub", Event: event.MessageAdded{Model: "b", Usage: &chat.Usage{In: 5}}},
+		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 20, Out: 2}}},
+		{Task: "t1", Event: event.MessageAdded{Model: "a"}},
+		{Event: event.TaskCreated{TaskID: "t2", Title: "second"}},
+		{Task: "t2", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 7}}},
+		{Task: "nobody", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 1}}},
+	} {
+		l.Add(r)
+	}
+	var got []string
+	for _, s := range l.rows {
+		got = append(got, strings.Join([]string{string(rune('0' + s.Turn)), s.Model, s.Title}, " ")+" "+string(rune('0'+s.In/10)))
+	}
+	if strings.Join(got, "; ") != "1 a first 3; 1 b first 0; 2 a second 0; 0 a  0" {
+		t.Errorf("%q", got)
+	}
+}
