@@ -9,3 +9,5 @@ import (
 
 // waitReadable does not wait: reading does.
 func waitReadable(ctx context.Context, _ *os.File) error { return ctx.Err() }
+
+func takes(*os.File) func(int) bool { return nil }
