@@ -23,7 +23,6 @@ type worker struct {
 	mu        sync.Mutex
 	main, kid int
 	summaries int
-	said      string
 }
 
 // answer plays the model. Which conversation a request is of is told by its
