@@ -161,31 +161,21 @@ const Grace = 300 * time.Millisecond
 // not taken within [Grace] is given up with [ErrStalled], and so is everything
 // after it. It may be used by several goroutines. Use [NewWriter].
 type Writer struct {
-	ctx  context.Context
-	out  io.Writer
-	free func(n int) bool // n bytes will be taken at once; nil: nobody knows
+	ctx context.Context
+	out io.Writer
 
 	mu      sync.Mutex // guards the field below and the order of writing
 	stalled bool
 }
 
 // NewWriter returns a Writer to out that ctx ends.
-func NewWriter(ctx context.Context, out io.Writer) *Writer {
-	w := &Writer{ctx: ctx, out: out}
-	if f, ok := out.(*os.File); ok {
-		w.free = takes(f)
-	}
-	return w
-}
+func NewWriter(ctx context.Context, out io.Writer) *Writer { return &Writer{ctx: ctx, out: out} }
 
 func (w *Writer) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.stalled {
 		return 0, ErrStalled
-	}
-	if w.free != nil && w.free(len(p)) {
-		return w.out.Write(p)
 	}
 	type outcome struct {
 		n   int

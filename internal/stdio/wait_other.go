@@ -9,5 +9,3 @@ import (
 
 // waitReadable does not wait: reading does.
 func waitReadable(ctx context.Context, _ *os.File) error { return ctx.Err() }
-
-func takes(*os.File) func(int) bool { return nil }

@@ -43,29 +43,3 @@ func poll(fds []unix.PollFd, timeout int) (ready bool, err error) {
 		return n > 0, nil
 	}
 }
-
-// pipeWrite is how much a pipe that can be written to takes without waiting, on
-// every system.
-const pipeWrite = 512
-
-// takes returns what tells whether f takes so many bytes at once: a file on a
-// disk always does, a pipe that has room takes a little. Of others nobody knows.
-func takes(f *os.File) func(n int) bool {
-	info, err := f.Stat()
-	switch {
-	case err != nil:
-		return nil
-	case info.Mode().IsRegular():
-		return func(int) bool { return true }
-	case info.Mode()&os.ModeNamedPipe == 0:
-		return nil
-	}
-	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLOUT}}
-	return func(n int) bool {
-		if n > pipeWrite {
-			return false
-		}
-		ready, err := unix.Poll(fds, 0)
-		return err == nil && ready == 1 && fds[0].Revents == unix.POLLOUT
-	}
-}
