@@ -70,7 +70,7 @@ var plan = []struct {
 	{"agent", "mdfile policy tool"},
 	{"trust", "whole repofile"},
 	{"judge", "gitsafe policy policy/risk policy/rule profile secret show tool whole repofile"},
-	{"workspace", "repofile"},
+	{"workspace", "nearest repofile"},
 	{"shell", "textsafe"},
 	{"patch", ""},
 	{"sandbox", "repofile"},

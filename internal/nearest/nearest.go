@@ -8,39 +8,40 @@ import "strings"
 func Of(word string, names []string) string {
 	best, least := "", max(1, len(word)/3)+1
 	for _, name := range names {
-		if d := distance(strings.ToLower(word), strings.ToLower(name)); d < least {
+		if d := Distance(strings.ToLower(word), strings.ToLower(name)); d < least {
 			best, least = name, d
 		}
 	}
 	return best
 }
 
-// longest bounds the work of distance; no name is as long.
-const longest = 64
+// longest bounds the work of Distance: no name of a file is longer.
+const longest = 255
 
-// distance counts the letters to add, drop, change or swap with their neighbour
-// to make b of a.
-func distance(a, b string) int {
-	if len(a) > longest || len(b) > longest {
-		return max(len(a), len(b))
+// Distance counts the characters to add, drop, change or swap with their
+// neighbour to make b of a. Of what is no name it is the length.
+func Distance(a, b string) int {
+	x, y := []rune(a), []rune(b)
+	if len(x) > longest || len(y) > longest {
+		return max(len(x), len(y))
 	}
-	var before, above, row [longest + 1]int
-	for j := range len(b) + 1 {
+	before, above, row := make([]int, len(y)+1), make([]int, len(y)+1), make([]int, len(y)+1)
+	for j := range above {
 		above[j] = j
 	}
-	for i := 1; i <= len(a); i++ {
+	for i := 1; i <= len(x); i++ {
 		row[0] = i
-		for j := 1; j <= len(b); j++ {
+		for j := 1; j <= len(y); j++ {
 			change := above[j-1]
-			if a[i-1] != b[j-1] {
+			if x[i-1] != y[j-1] {
 				change++
 			}
 			row[j] = min(change, above[j]+1, row[j-1]+1)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+			if i > 1 && j > 1 && x[i-1] == y[j-2] && x[i-2] == y[j-1] {
 				row[j] = min(row[j], before[j-2]+1)
 			}
 		}
-		before, above = above, row
+		before, above, row = above, row, before
 	}
-	return above[len(b)]
+	return above[len(y)]
 }

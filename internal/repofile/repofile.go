@@ -28,7 +28,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 	"syscall"
 
 	"coder/internal/secret"
@@ -148,7 +147,7 @@ func (r Root) find(name string) (at, real string, err error) {
 	if !filepath.IsLocal(asked) {
 		return "", "", named(r.path(name), ErrOutside)
 	}
-	if real, err = resolve(r.dir); err != nil {
+	if real, err = filepath.EvalSymlinks(r.dir); err != nil {
 		return "", "", named(r.path(name), err)
 	}
 	if at, err = follow(real, asked); err != nil {
@@ -158,22 +157,6 @@ func (r Root) find(name string) (at, real string, err error) {
 		return "", "", named(r.path(name), ErrSecret)
 	}
 	return at, real, nil
-}
-
-// resolved are the folders that were looked into, where they are. For as long as
-// the program runs a folder is the one that it was at first, whatever becomes of
-// links on the way to it.
-var resolved sync.Map
-
-func resolve(dir string) (string, error) {
-	if real, ok := resolved.Load(dir); ok {
-		return real.(string), nil
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err == nil {
-		resolved.Store(dir, real)
-	}
-	return real, err
 }
 
 // maxLinks is how many links are followed before it is called a circle.

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"unicode/utf8"
+
+	"coder/internal/nearest"
 )
 
 const (
@@ -84,7 +86,7 @@ func (w *Workspace) beside(name string) (found string) {
 		best = 1 // only the case may differ
 	}
 	for _, d := range list {
-		wrong := distance(strings.ToLower(d.Name()), strings.ToLower(base), best)
+		wrong := nearest.Distance(strings.ToLower(d.Name()), strings.ToLower(base))
 		if ext := path.Ext(base); wrong >= best && ext != "" && strings.TrimSuffix(d.Name(), path.Ext(d.Name())) == strings.TrimSuffix(base, ext) {
 			wrong = maxWrong // another ending
 		}
@@ -93,29 +95,4 @@ func (w *Workspace) beside(name string) (found string) {
 		}
 	}
 	return found
-}
-
-// distance is in how many characters two names differ, at most limit.
-func distance(a, b string, limit int) int {
-	x, y := []rune(a), []rune(b)
-	if max(len(x)-len(y), len(y)-len(x)) >= limit {
-		return limit
-	}
-	row := make([]int, len(y)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range x {
-		last := row[0]
-		row[0] = i + 1
-		for j := range y {
-			cost := last
-			if x[i] != y[j] {
-				cost++
-			}
-			last = row[j+1]
-			row[j+1] = min(cost, row[j]+1, last+1)
-		}
-	}
-	return min(row[len(y)], limit)
 }
