@@ -234,7 +234,7 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 	}
 	h.judge = judge
 	runner := &toolrun.Runner{
-		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: h.conceal(), Waiver: h.waiver(),
+		Policy: h.inCommands(judge), NewID: func() string { return newID("ui") }, Now: h.env.Now, Keeper: hands.keeper, Conceal: hands.conceals.Text, Waiver: h.waiver(),
 	}
 	memory := h.remember(judge)
 	if memory != nil {
@@ -258,14 +258,9 @@ func (h *house) hear(j *judge.Judge) func(string) {
 	return func(words string) { j.Hear(cmp.Or(h.typed, words)) }
 }
 
-// conceal blots the provider's key out of what is shown and kept.
-func (h *house) conceal() func(string) string {
-	key := h.conf.Provider.APIKey
-	if len(key) < 8 {
-		return nil // too short to be told from ordinary text
-	}
-	r := strings.NewReplacer(key, "[provider key]")
-	return r.Replace
+// conceals blots providers' keys out of what is shown and kept.
+func (h *house) conceals() *secret.Concealer {
+	return secret.Conceal(h.report.Secrets(h.env.Environ))
 }
 
 // settings are read at the start of each turn: they follow the mode.

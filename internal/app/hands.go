@@ -21,6 +21,7 @@ import (
 	"coder/internal/lsp"
 	"coder/internal/models"
 	"coder/internal/repofile"
+	"coder/internal/secret"
 	"coder/internal/supervisor"
 	"coder/internal/tool"
 	"coder/internal/toolbox/code"
@@ -59,6 +60,7 @@ type hands struct {
 	gone     func() // takes that back; nil before
 	sweeping sync.WaitGroup
 	ends     []func() error
+	conceals *secret.Concealer // keys
 }
 
 // hands builds the tools of one session. Nothing is started yet; what a killed
@@ -72,7 +74,7 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	ws.Heed(h.gitSettings())
 	work, stop := context.WithCancel(context.Background())
 	bound := func() error { h.boundStorage(); return nil }
-	hs := &hands{work: work, marked: h.marked()}
+	hs := &hands{work: work, marked: h.marked(), conceals: h.conceals()}
 	hs.ends = []func() error{bound, ws.Close, hs.leave, func() error { stop(); return nil }}
 	hs.terrain = h.survey(ws)
 	hs.confiner, hs.project, hs.crew = h.confiner(hs.terrain), project{ws}, h.newCrew()
@@ -108,7 +110,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 		Workspace: ws, Shell: h.shell, Env: env, RunsDir: runs, Now: h.env.Now,
 		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    h.conf.Safety.OutputLimitBytes,
-		Analyse:        h.analyse, Confine: hs.confiner.Command, Holds: hs.confiner.Holds, Attended: hs.confiner.Attended,
+		Analyse:        h.analyse, Confine: hs.confiner.Command, Holds: hs.confiner.Holds, Attended: hs.confiner.Attended, Conceals: hs.conceals,
 	})
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(

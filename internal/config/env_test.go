@@ -70,8 +70,8 @@ func TestKeysAreKnown(t *testing.T) {
 	_, r := mustLoad(t, files{homeFile: `{"provider": {"api_key": "${MINE}", "headers": {"Authorization": "Bearer header-secret", "Accept": "text/everything"}},
 		"mcpServers": {"a": {"env": {"PATH": "/usr/local/bin", "GH_TOKEN": "gh-secret-1"}, "headers": {"X-Api-Key": "mcp-secret"}}}}`},
 		env{"MINE": "my-secret-key"})
-	got := r.Secrets([]string{"HOME=/home/someone", "OPENAI_API_KEY=sk-12345678", "GITHUB_TOKEN_2=gh-87654321", "SHORT_KEY=abc", "MINE=my-secret-key"})
-	want := []string{"gh-87654321", "gh-secret-1", "header-secret", "mcp-secret", "my-secret-key", "sk-12345678"}
+	got := r.Secrets([]string{"HOME=/home/someone", "OPENAI_API_KEY=sk-12345678", "DB_PASSWORD=postgres", "GEMINI_API_KEY=abc", "MINE=my-secret-key"})
+	want := []string{"gh-secret-1", "header-secret", "mcp-secret", "my-secret-key", "sk-12345678"}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}

@@ -211,9 +211,9 @@ func (r Report) SecretVariables() []string {
 const minSecret = 8
 
 // Secrets lists the values that must not be shown or logged: the keys in use,
-// and what environ, in the form NAME=value, keeps under names of secrets.
+// and what environ, in the form NAME=value, keeps under [Report.SecretVariables].
 func (r Report) Secrets(environ []string) []string {
-	found := []string{r.cfg.Provider.APIKey}
+	found := []string{strings.TrimSpace(r.cfg.Provider.APIKey)}
 	for name, v := range r.cfg.Provider.Headers {
 		if secretName(name) {
 			found = append(found, bare(v))
@@ -224,8 +224,8 @@ func (r Report) Secrets(environ []string) []string {
 	}
 	vars := r.SecretVariables()
 	for _, e := range environ {
-		if name, value, _ := strings.Cut(e, "="); secretName(name) || slices.Contains(vars, name) {
-			found = append(found, bare(value))
+		if name, value, _ := strings.Cut(e, "="); slices.Contains(vars, name) {
+			found = append(found, bare(strings.TrimSpace(value)))
 		}
 	}
 	found = slices.DeleteFunc(found, func(s string) bool { return len(s) < minSecret })

@@ -3,10 +3,12 @@ package toolrun_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"strings"
 	"testing"
 
+	"coder/internal/event"
 	"coder/internal/policy"
 	"coder/internal/show"
 	"coder/internal/tool"
@@ -242,8 +244,22 @@ func TestKeysAreBlottedOutOfResults(t *testing.T) {
 	b.runner.Conceal = func(s string) string { return strings.ReplaceAll(s, "sk-1", "•••") }
 	b.add("read", tool.Read, func(_ context.Context, _ string, out io.Writer) (tool.Result, error) {
 		_, _ = io.WriteString(out, "live sk-1")
-		return tool.Result{Value: map[string]any{"ok": true, "text": "key sk-1"}}, nil
+		return tool.Result{
+			Value: map[string]any{"ok": true, "text": "key sk-1"}, Summary: "found sk-1", Show: show.Table{Rows: [][]string{{"a", "sk-1"}}},
+		}, nil
 	})
+	sink, finished := b.round.Sink, event.ToolFinished{}
+	b.round.Sink = event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		if e, ok := r.Event.(event.ToolFinished); ok {
+			finished = e
+		}
+		return sink.Emit(ctx, r)
+	})
+	defer func() {
+		if shown := fmt.Sprint(finished.Summary, finished.Show); strings.Contains(shown, "sk-1") || strings.Count(shown, "•••") != 2 {
+			t.Errorf("shown: %s", shown)
+		}
+	}()
 	if got, _ := b.run(t.Context(), "read a"); strings.Contains(got, "sk-1") || !strings.Contains(got, "•••") {
 		t.Errorf("got:\n%s", got)
 	}

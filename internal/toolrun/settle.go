@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/chat"
 	"coder/internal/event"
+	"coder/internal/show"
 	"coder/internal/tool"
 	"coder/internal/uip"
 	"coder/internal/wire"
@@ -119,7 +120,7 @@ type performance struct {
 // perform runs an admitted call. How it failed, if it did, is left in a.
 func (r *run) perform(ctx context.Context, a *admission) performance {
 	start := r.Now()
-	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title}); err != nil {
+	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: r.concealText(a.plan().Title)}); err != nil {
 		a.err = tool.Fatal(err)
 		return performance{}
 	}
@@ -170,14 +171,14 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 	}
 	text = a.noted(text)
 	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
-	title := a.plan().Title
+	title := r.concealText(a.plan().Title)
 	err := errors.Join(
 		r.emit(ctx, event.ToolCallCompleted{
 			CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: text,
 			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
 		}),
 		r.emit(ctx, event.ToolFinished{
-			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: summary(res, a.err), Show: res.Show,
+			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: r.concealText(summary(res, a.err)), Show: r.concealBlock(res.Show),
 			Result: result, Failed: failed, Denied: isDenied, Took: took,
 		}),
 	)
@@ -224,6 +225,30 @@ func (r *run) concealText(text string) string {
 		return text
 	}
 	return r.Conceal(text)
+}
+
+// concealBlock blots out of what people are shown of a result what must not be.
+func (r *run) concealBlock(b show.Block) show.Block {
+	switch b := b.(type) {
+	case show.Text:
+		return show.Text(r.concealText(string(b)))
+	case show.Code:
+		b.Source = r.concealText(b.Source)
+		return b
+	case show.Diff:
+		b.Unified = r.concealText(b.Unified)
+		return b
+	case show.Table:
+		rows := make([][]string, len(b.Rows))
+		for i, row := range b.Rows {
+			for _, cell := range row {
+				rows[i] = append(rows[i], r.concealText(cell))
+			}
+		}
+		b.Rows = rows
+		return b
+	}
+	return b
 }
 
 // value is the JSON object a result stands for.

@@ -20,6 +20,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/secret"
 	"coder/internal/shell"
 	"coder/internal/show"
 	"coder/internal/tool"
@@ -56,6 +57,8 @@ type Options struct {
 	// Attended, which may be nil, says how a command is run that is kept within no
 	// bounds.
 	Attended func() Confinement
+	// Conceals blots keys out of all that a command prints.
+	Conceals *secret.Concealer
 	// Now tells the time, for durations.
 	Now func() time.Time
 
@@ -284,7 +287,7 @@ type bashResult struct {
 
 func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
 	log := b.newLog(a.Command)
-	live := newLive(out, b.OutputLimit, log)
+	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, b.Conceals)
 	spec := b.spec(line, c, live)
 	spec.Timeout, spec.Limit = b.timeout(a), b.OutputLimit
 	o, err := shell.Run(ctx, spec)
@@ -308,7 +311,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	return shell.Spec{
 		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, quiet)),
-		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout, Stderr: &live.stderr, Now: o.Now,
+		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
 	}
 }
 
@@ -334,7 +337,7 @@ func (b *bash) timeout(a bashArgs) time.Duration {
 }
 
 func (b *bash) result(a bashArgs, o shell.Outcome, log *log) bashResult {
-	stdout, stderr := o.Stdout.Text(), o.Stderr.Text()
+	stdout, stderr := b.Conceals.Text(o.Stdout.Text()), b.Conceals.Text(o.Stderr.Text())
 	r := bashResult{
 		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
 		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut, Error: failure(o, b.timeout(a)), Note: note(o),

@@ -153,7 +153,7 @@ func (j *Jobs) remember(b *job) {
 func (b *job) run(ctx context.Context, o Options, line tool.Line, c Confinement) {
 	defer close(b.done)
 	defer b.stop()
-	live := &live{stdout: shell.LiveWriter{To: b}, stderr: shell.LiveWriter{To: b}}
+	live := newLive(b, o.Conceals)
 	spec := o.spec(line, c, live)
 	spec.Started = func() { close(b.started) }
 	out, err := shell.Run(ctx, spec)

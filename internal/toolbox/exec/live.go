@@ -6,19 +6,29 @@ import (
 	"io"
 	"unicode/utf8"
 
+	"coder/internal/secret"
 	"coder/internal/shell"
 )
 
-// live hands on a command's output while it runs, cleaned and in whole runes:
-// to whoever watches no more of it than a result may hold, to the log all of
-// it.
+// live hands on a command's output while it runs, cleaned, in whole runes and
+// without keys: to whoever watches no more of it than a result may hold, to the
+// log all of it.
 type live struct {
-	stdout, stderr shell.LiveWriter
+	stdout, stderr stream
 }
 
-func newLive(out io.Writer, limit int, log io.Writer) *live {
-	to := tee{&limited{to: out, left: limit}, log}
-	return &live{stdout: shell.LiveWriter{To: to}, stderr: shell.LiveWriter{To: to}}
+// stream is one of the two streams of a command.
+type stream struct {
+	clean    shell.LiveWriter
+	conceals *secret.ConcealingWriter
+}
+
+func newLive(to io.Writer, c *secret.Concealer) *live {
+	one := func() stream {
+		w := c.Writer(to)
+		return stream{shell.LiveWriter{To: w}, w}
+	}
+	return &live{one(), one()}
 }
 
 // tee writes to each of two; that one fails does not concern the other.
@@ -32,8 +42,10 @@ func (t tee) Write(b []byte) (int, error) {
 
 // end shows what was held back. The command must have ended.
 func (l *live) end() {
-	_ = l.stdout.Flush() // a viewer that is gone does not concern the command
-	_ = l.stderr.Flush()
+	for _, s := range []*stream{&l.stdout, &l.stderr} {
+		_ = s.clean.Flush() // a viewer that is gone does not concern the command
+		_ = s.conceals.Flush()
+	}
 }
 
 // limited passes on the first bytes written to it and then a last line.

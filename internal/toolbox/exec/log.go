@@ -29,7 +29,7 @@ type log struct {
 }
 
 func (o Options) newLog(command string) *log {
-	return &log{Options: o, pending: fmt.Appendf(nil, "$ %s\n\n", command), left: maxLog, broken: o.RunsDir == ""}
+	return &log{Options: o, pending: fmt.Appendf(nil, "$ %s\n\n", o.Conceals.Text(command)), left: maxLog, broken: o.RunsDir == ""}
 }
 
 func (l *log) Write(b []byte) (int, error) {
