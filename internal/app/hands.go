@@ -70,7 +70,6 @@ func (h *house) hands(sessionID string) (*hands, error) {
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
 	}
-	ws.TellTime(h.env.Now)
 	ws.Heed(h.gitSettings())
 	work, stop := context.WithCancel(context.Background())
 	bound := func() error { h.boundStorage(); return nil }

@@ -7,7 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
+	"sync"
 
 	"coder/internal/event"
 	"coder/internal/undo/blob"
@@ -19,7 +19,7 @@ const maxListed = 1000
 
 // treeChanges tells what became of all files since the tree of that name, by the
 // end of a command. What changed while we looked is not the command's work.
-func (k *Keeper) treeChanges(ctx context.Context, name string, end time.Time) ([]event.FileChange, error) {
+func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChange, error) {
 	before, err := k.treeNamed(ctx, name)
 	if err != nil {
 		return nil, err
@@ -29,14 +29,13 @@ func (k *Keeper) treeChanges(ctx context.Context, name string, end time.Time) ([
 	if err != nil {
 		return nil, err
 	}
-	looked := k.now()
+	looked := sync.OnceValue(k.ws.FileTime)
 	changes := slices.DeleteFunc(k.changed(ctx, before, after), func(c event.FileChange) bool {
 		n := after.find(c.After.Path)
-		if n == nil || n.hash == dirHash {
+		if n == nil || n.hash == dirHash || after.folders[path.Dir(c.After.Path)].foreign {
 			return false
 		}
-		last := time.Unix(0, n.stamp.ctime)
-		return last.After(end.Add(tick)) && last.Before(looked) && end.Before(looked)
+		return n.stamp.ctime > after.at+int64(tick) && n.stamp.ctime < looked().Now
 	})
 	k.useAll(changes)
 	if len(changes) <= maxListed {

@@ -19,7 +19,9 @@ type folder struct {
 	ends   []uint32 // where each ends
 	hashes []string // of each, as packHash writes it
 	flags  []byte   // of each, see nodeLost and so on; nil if none has any
-	shared bool     // a file in it has other names too, by which it may change
+
+	shared  bool // a file in it has other names too, by which it may change
+	foreign bool // a file in it is of another file system, whose time is not known
 }
 
 func (f *folder) len() int {

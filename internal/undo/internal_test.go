@@ -14,6 +14,7 @@ import (
 	"pgregory.net/rapid"
 
 	"coder/internal/undo/blob"
+	"coder/internal/workspace"
 )
 
 func TestRestoreEnds(t *testing.T) {
@@ -51,12 +52,99 @@ func TestFreshness(t *testing.T) {
 		"long ago":              {at(now.Truncate(time.Second).Add(-time.Hour)), false},
 		"old content, new mode": {stamp{mtime: 1, ctime: now.UnixNano()}, true},
 	} {
-		if got := tc.s.fresh(now); got != tc.fresh {
+		if got := tc.s.fresh(now.UnixNano()); got != tc.fresh {
 			t.Errorf("%s: fresh = %v", name, got)
 		}
 	}
-	if !at(now.Add(-time.Hour)).fresh(time.Time{}) {
-		t.Error("without a clock everything is fresh")
+	if !at(now.Add(-time.Hour)).fresh(workspace.FileTime{}.Now) {
+		t.Error("where the time is not known everything is fresh")
+	}
+}
+
+// A file that is not fresh when it is read cannot be changed later and have the
+// stamp it was read with, however slowly the clock of its file system ticks.
+func TestWhatIsNotFreshIsStampedAnew(t *testing.T) {
+	const step = 7 * time.Millisecond
+	for _, ticks := range []time.Duration{1, time.Millisecond, 4 * time.Millisecond, 10 * time.Millisecond, 15625 * time.Microsecond, time.Second, 2 * time.Second} {
+		stamped := func(at time.Duration) int64 { return int64(at.Truncate(ticks)) }
+		settled := false
+		for changed := time.Hour; changed < time.Hour+2*time.Second; changed += 13 * step {
+			s := stamp{mtime: stamped(changed), ctime: stamped(changed)}
+			for read := changed; read < changed+6*time.Second; read += step {
+				if s.fresh(stamped(read)) {
+					continue
+				}
+				if settled = true; stamped(read) == s.ctime {
+					t.Fatalf("ticks of %v: changed at %v and again at %v without a trace", ticks, changed, read)
+				}
+			}
+		}
+		if !settled {
+			t.Errorf("ticks of %v: never to be relied on", ticks)
+		}
+	}
+}
+
+// Whether a stamp can be relied on is a matter between files: our clock may be
+// behind theirs, or ahead of it.
+func TestOurClockDoesNotSayWhatIsFresh(t *testing.T) {
+	for name, off := range map[string]time.Duration{"set back": -time.Hour, "ahead": time.Hour, "a little ahead": 2 * tick, "right": 0} {
+		dir := t.TempDir()
+		ws, err := workspace.Open(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer ws.Close()
+		store := blob.Open(t.TempDir(), blob.Options{NoSync: true})
+		defer store.Close()
+		k := New(ws, store, Options{Now: func() time.Time { return time.Now().Add(off) }})
+		write := func(name string) {
+			if err := os.WriteFile(filepath.Join(dir, name), []byte("text"), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("old")
+		for seen := lstat(t, ws, "old"); seen.fresh(ws.FileTime().Now); {
+			time.Sleep(time.Millisecond) // until the file system's clock went on
+		}
+		write("new")
+		seen, err := k.scan(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if seen.find("old").fresh || !seen.find("new").fresh {
+			t.Errorf("clock %s: fresh are old %v, new %v", name, seen.find("old").fresh, seen.find("new").fresh)
+		}
+		if past := ws.FileTime().Now - seen.at; past < 0 || past > int64(time.Hour)/2 {
+			t.Errorf("clock %s: the tree is dated %v before the files' time", name, time.Duration(past))
+		}
+	}
+}
+
+// What a command wrote is its work, whatever our clock says while we look.
+func TestOurClockDoesNotSayWhoseWorkItIs(t *testing.T) {
+	dir := t.TempDir()
+	ws, err := workspace.Open(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ws.Close()
+	store := blob.Open(t.TempDir(), blob.Options{NoSync: true})
+	defer store.Close()
+	now := time.Now().Add(-time.Hour)
+	k := New(ws, store, Options{Now: func() time.Time { // it is set right while we look
+		defer func() { now = now.Add(30 * time.Minute) }()
+		return now
+	}})
+	kept, err := k.Keep(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "made"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c, err := k.Changes(t.Context(), kept); err != nil || len(c) != 1 {
+		t.Errorf("changes %+v, %v", c, err)
 	}
 }
 
@@ -161,4 +249,13 @@ func FuzzDecodeTree(f *testing.F) {
 func encoded(base, t *tree) []byte {
 	b, _ := io.ReadAll(newTreeReader(base, t)) // it never fails
 	return b
+}
+
+func lstat(t *testing.T, ws *workspace.Workspace, name string) stamp {
+	t.Helper()
+	info, err := ws.Lstat(name)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return stampOf(info)
 }

@@ -81,7 +81,8 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	}
 	k.fault = nil
 	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
-	s.next.at = k.now().UnixNano()
+	s.clock = k.ws.FileTime()
+	s.next.at = cmp.Or(s.clock.Now, k.now().UnixNano())
 	changes := k.feed.Changes()
 	t, err := s.run(ctx, changes)
 	if err != nil {
@@ -180,7 +181,8 @@ type scanning struct {
 	todo []find
 	errs []string // directories that could not be listed, or not whole
 
-	scratch []string // temporary files that were come across
+	clock   workspace.FileTime // when it began
+	scratch []string           // temporary files that were come across
 	pack    packer
 }
 
@@ -203,6 +205,9 @@ func (f find) path() string     { return path.Join(f.dir, f.base()) }
 func (f find) seen() stamp      { return f.stamp(f.i) }
 func (f find) call(hash string) { f.hashes[f.i] = packHash(hash) }
 func (f find) mark(flag byte)   { f.setFlag(f.i, flag) }
+
+// fresh reports whether the file's stamp cannot be relied on.
+func (f find) fresh(clock workspace.FileTime) bool { return f.foreign || f.seen().fresh(clock.Now) }
 
 // lose marks a file as one whose content is not known.
 func (f find) lose() {
@@ -269,17 +274,17 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 		old = s.old.folders[f.Path]
 	}
 	s.pack.reset()
-	shared := false
+	shared, foreign := false, false
 	for _, t := range f.Entries {
-		if s.pack.take(t) {
-			shared = shared || t.Names > 1 && !t.Mode.IsDir()
+		if s.pack.take(t) && !t.Mode.IsDir() {
+			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
 	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && old.settled() {
 		return old
 	}
 	d := &draft{dir: f.Path, folder: s.pack.folder(), old: old}
-	d.shared = shared
+	d.shared, d.foreign = shared, foreign
 	for i := range d.len() {
 		j, known := old.index(d.name(i))
 		switch {
@@ -363,7 +368,7 @@ func (s *scanning) readLinks() {
 		if st.mode&fs.ModeSymlink == 0 {
 			return false
 		}
-		if st.fresh(s.k.now()) {
+		if f.fresh(s.clock) {
 			f.mark(nodeFresh)
 		}
 		to, err := s.k.ws.Readlink(f.path())
@@ -444,7 +449,7 @@ func (s *scanning) read(ctx context.Context) error {
 	for _, f := range s.todo {
 		f.mark(0) // so that there is room for what several will write at once
 	}
-	r := reading{k: s.k, tracked: s.tracked(ctx)}
+	r := reading{k: s.k, clock: s.clock, tracked: s.tracked(ctx)}
 	r.pinned = sync.OnceValue(s.k.pinned)
 	work := make(chan find)
 	errs := make([]error, min(runtime.GOMAXPROCS(0)+1, len(s.todo)))
@@ -530,7 +535,8 @@ func head(s string, n int) string {
 // reading names contents. It is used by several goroutines at once.
 type reading struct {
 	k       *Keeper
-	tracked map[string]string // by path, the objects of git
+	clock   workspace.FileTime // before the first is read
+	tracked map[string]string  // by path, the objects of git
 	pinned  func() func(string) bool
 	full    atomic.Bool
 }
@@ -538,7 +544,7 @@ type reading struct {
 // name reads a file, finds or keeps its content, and names it. A file that
 // cannot be read or kept is lost; the error says why if that is unexpected.
 func (r *reading) name(f find) error {
-	if f.seen().fresh(r.k.now()) {
+	if f.fresh(r.clock) {
 		f.mark(nodeFresh)
 	}
 	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) error {

@@ -26,14 +26,15 @@ const (
 // last is when the file was changed last, in any way.
 func (s stamp) last() time.Time { return time.Unix(0, max(s.mtime, s.ctime)) }
 
-// fresh reports whether the file may yet change without its stamp changing.
-func (s stamp) fresh(now time.Time) bool {
+// fresh reports whether the file may yet change without its stamp changing, if
+// that is the time on its file system, or was before it was read.
+func (s stamp) fresh(now int64) bool {
 	last := s.last().UnixNano()
 	wait := tick
 	if last%int64(time.Second) == 0 {
 		wait = slowTick
 	}
-	return last > now.UnixNano()-int64(wait) || now.IsZero()
+	return last > now-int64(wait)
 }
 
 // inIndex is the stamp as git notes it.

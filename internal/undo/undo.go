@@ -56,7 +56,7 @@ type Options struct {
 	MaxEntries int
 
 	Env  []string         // environment of git; without HOME the user's git settings are not seen
-	Now  func() time.Time // without it every file counts as changed a moment ago
+	Now  func() time.Time // dates what is put on record; file times are held against the file system's own
 	Warn func(string)     // told, once each, what cannot be brought back
 
 	// Needs reports what the last turns need, see [History.Needs]. It stays in
@@ -238,7 +238,7 @@ func (k *Keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileCh
 	if kept.Tree == "" {
 		return changes, nil
 	}
-	wide, err := k.treeChanges(ctx, kept.Tree, k.now())
+	wide, err := k.treeChanges(ctx, kept.Tree)
 	for _, c := range wide {
 		if !slices.ContainsFunc(kept.Before, func(s event.FileState) bool { return s.Path == c.Before.Path }) {
 			changes = append(changes, c)

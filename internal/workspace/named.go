@@ -29,6 +29,7 @@ type Named struct {
 	dirs  map[string]*namedDir
 	old   map[string]*namedDir // as they were before a walk that is under way
 	whole bool
+	clock FileTime // when the look under way began
 }
 
 // namedDir is a directory as Named knows it.
@@ -58,7 +59,11 @@ func (n *Named) List(ctx context.Context) (names []string, whole bool, err error
 	if n.feed == nil {
 		n.feed = n.ws.Follow()
 	}
-	for _, dir := range n.stale(n.feed.Changes()) {
+	dirs := n.stale(n.feed.Changes())
+	if len(dirs) > 0 {
+		n.clock = n.ws.FileTime()
+	}
+	for _, dir := range dirs {
 		if err := n.walk(ctx, dir); err != nil {
 			n.feed.Fail()
 			return nil, false, err
@@ -191,15 +196,11 @@ func (n *Named) list(dir string) *namedDir {
 // change without that being seen: the clocks of file systems tick slowly.
 func (n *Named) stampOf(f *os.File) (s [3]int64) {
 	var st unix.Stat_t
-	now := n.ws.now
-	if n.ws.main != nil {
-		now = n.ws.main.now
-	}
-	if now == nil || unix.Fstat(int(f.Fd()), &st) != nil {
+	if unix.Fstat(int(f.Fd()), &st) != nil {
 		return s
 	}
 	s = [3]int64{unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Ino)}
-	if max(s[0], s[1]) > now().Add(-slowestTick).UnixNano() {
+	if uint64(st.Dev) != n.clock.Device || max(s[0], s[1]) > n.clock.Now-int64(slowestTick) {
 		return [3]int64{}
 	}
 	return s
@@ -208,6 +209,32 @@ func (n *Named) stampOf(f *os.File) (s [3]int64) {
 // slowestTick is how slowly the clock of a file system may tick.
 const slowestTick = 3 * time.Second
 
-// TellTime has w know what time it is. Without that what was listed once is
-// listed again wherever the system does not tell what changes.
-func (w *Workspace) TellTime(now func() time.Time) { w.now = now }
+// FileTime is what time it is on a file system: Now is what a file that is
+// changed at this moment is stamped with. The zero FileTime is not known.
+type FileTime struct {
+	Now    int64 // nanoseconds
+	Device uint64
+}
+
+// FileTime tells the time of the file system that the workspace lies on, by
+// making a file there that goes at once. Our own clock says nothing about it: a
+// file server has another one, and anybody may set ours.
+func (w *Workspace) FileTime() (t FileTime) {
+	if w.clock != nil {
+		return w.clock()
+	}
+	d := &draft{ws: w, dir: w.root}
+	defer d.discard()
+	var err error
+	if d.file, err = unnamed(w.root); err != nil {
+		d.file = nil
+		if d.create() != nil {
+			return t
+		}
+	}
+	var st unix.Stat_t
+	if unix.Fstat(int(d.file.Fd()), &st) != nil {
+		return t
+	}
+	return FileTime{unix.TimespecToNsec(st.Ctim), uint64(st.Dev)}
+}

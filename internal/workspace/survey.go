@@ -30,6 +30,7 @@ type Thing struct {
 	Mtime, Ctime int64 // nanoseconds
 	Ino          uint64
 	Names        uint64 // how many it has
+	Device       uint64 // that it lies on
 }
 
 // dirent is what a directory says of a thing in it.
@@ -278,7 +279,7 @@ func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 			return Thing{}, err
 		}
 		return Thing{
-			Name: name, Mode: fileMode(uint32(st.Mode)), Size: st.Size, Ino: st.Ino, Names: uint64(st.Nlink),
+			Name: name, Mode: fileMode(uint32(st.Mode)), Size: st.Size, Ino: st.Ino, Names: uint64(st.Nlink), Device: uint64(st.Dev),
 			Mtime: unix.TimespecToNsec(st.Mtim), Ctime: unix.TimespecToNsec(st.Ctim),
 		}, nil
 	}

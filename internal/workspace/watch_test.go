@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"coder/internal/workspace"
 )
 
@@ -243,7 +245,6 @@ func TestNamedFollowsEverything(t *testing.T) {
 // and the same is not listed again, and any other is.
 func TestNamedGoesByTheTimesOfDirectories(t *testing.T) {
 	ws, dir, _ := open(t)
-	old := time.Now().Add(-time.Hour)
 	put(t, dir+"/still/a", "")
 	put(t, dir+"/moving/b", "")
 	asked := 0
@@ -253,8 +254,11 @@ func TestNamedGoesByTheTimesOfDirectories(t *testing.T) {
 		}
 		return !isDir && path.Base(rel) == "a"
 	}
-	later := time.Now().Add(time.Minute) // as if all this were done a minute ago
-	ws.TellTime(func() time.Time { return later })
+	real := ws.FileTime()
+	turn := func(by time.Duration, device uint64) {
+		ws.SetClock(func() workspace.FileTime { return workspace.FileTime{Now: real.Now + int64(by), Device: device} })
+	}
+	turn(time.Minute, real.Device) // as if all this were done a minute ago
 	n := ws.Named(match, func(string) bool { return false })
 	look := func(want ...string) {
 		t.Helper()
@@ -272,10 +276,43 @@ func TestNamedGoesByTheTimesOfDirectories(t *testing.T) {
 	}
 	put(t, dir+"/moving/a", "")
 	look("moving/a", "still/a")
-	ws.TellTime(func() time.Time { return old }) // now everything is too fresh
-	before = asked
-	look("moving/a", "still/a")
-	if asked == before {
-		t.Error("went by times that may yet be given again")
+	for name, strange := range map[string]func(){
+		"set back":               func() { turn(-time.Hour, real.Device) },
+		"of another file system": func() { turn(time.Minute, real.Device+1) },
+		"not known":              func() { turn(-time.Duration(real.Now), 0) },
+		"that ticks in seconds":  func() { turn(2*time.Second, real.Device) },
+	} {
+		strange()
+		look("moving/a", "still/a")
+		before = asked
+		look("moving/a", "still/a")
+		if asked == before {
+			t.Errorf("a clock %s: went by times that may yet be given again", name)
+		}
+	}
+}
+
+// The time of a file system is what it gives to files, and to ask for it leaves
+// nothing behind and is no change.
+func TestFileTime(t *testing.T) {
+	ws, dir, _ := open(t)
+	before := ws.FileTime()
+	put(t, dir+"/a", "")
+	v := view{ws: ws, feed: ws.Follow()}
+	v.look(t)
+	after := ws.FileTime()
+	if c := v.feed.Changes(); !c.All && len(c.Dirs)+len(c.Anew) > 0 {
+		t.Errorf("it is taken for a change: %+v", c)
+	}
+	var st unix.Stat_t
+	if err := unix.Lstat(dir+"/a", &st); err != nil {
+		t.Fatal(err)
+	}
+	at := unix.TimespecToNsec(st.Ctim)
+	if at < before.Now || at > after.Now || uint64(st.Dev) != after.Device {
+		t.Errorf("a file of %d on %d between %+v and %+v", at, st.Dev, before, after)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 {
+		t.Errorf("left behind: %v, %v", entries, err)
 	}
 }

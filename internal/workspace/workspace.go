@@ -30,7 +30,6 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
-	"time"
 )
 
 // ErrOutside is the error of a path that leads out of the workspace.
@@ -55,7 +54,7 @@ type Workspace struct {
 	watch watch        // of all of them; see Follow
 
 	topDir       atomic.Pointer[os.File] // the root, open for what needs its descriptor
-	now          func() time.Time        // see TellTime
+	clock        func() FileTime         // stands for the one of the file system in tests
 	scratch      scratchDir              // where temporary files are made; see KeepScratch
 	person       GitSettings
 	looked       sync.Once // guards outer
