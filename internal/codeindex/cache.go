@@ -16,7 +16,7 @@ import (
 // cannot be read is not there: such files are indexed again.
 const (
 	cacheName   = "code.index"
-	cacheHeader = "coder code index 1\n" // the number changes with everything that is kept of a file
+	cacheHeader = "coder code index 2\n" // the number changes with everything that is kept of a file
 	cacheMode   = 0o600
 	maxCache    = 1 << 30
 	frame       = 8    // bytes before a record: its length and checksum
@@ -135,6 +135,7 @@ func appendFile(b []byte, f *file) []byte {
 	b = appendText(b, f)
 	b = binary.AppendUvarint(b, uint64(len(f.path)-len(f.name)))
 	b = binary.AppendUvarint(b, uint64(f.was.size))
+	b = binary.AppendVarint(b, f.was.written)
 	b = binary.AppendVarint(b, f.was.changed)
 	b = binary.AppendUvarint(b, f.was.device)
 	b = binary.AppendUvarint(b, f.was.number)
@@ -195,7 +196,7 @@ func parseFile(body []byte) *file {
 	p.text(f)
 	tree := p.number(len(f.path))
 	f.name = f.path[tree:]
-	f.was = stamp{size: int64(p.uvarint()), changed: p.varint(), device: p.uvarint(), number: p.uvarint()}
+	f.was = stamp{size: int64(p.uvarint()), written: p.varint(), changed: p.varint(), device: p.uvarint(), number: p.uvarint()}
 	f.role = role(p.byte())
 	f.prior = f.role.prior()
 	for i := range f.chunks {

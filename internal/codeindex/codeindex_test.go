@@ -300,6 +300,15 @@ func TestIndexFollowsChanges(t *testing.T) {
 	check("a replaced file", "mule", "a/zebra.go mule")
 	check("a replaced file", "pony")
 
+	// The same file, its content other and its time put back.
+	put(t, name, "package a\n\nfunc horse() {}\nfunc mole() {}\n")
+	if err := os.Chtimes(name, time.Time{}, info.ModTime()); err != nil {
+		t.Fatal(err)
+	}
+	check("a rewritten file", "mole", "a/zebra.go mole")
+	put(t, name, "package a\n\nfunc horse() {}\nfunc mule() {}\n")
+	check("a rewritten file", "mule", "a/zebra.go mule")
+
 	if err := os.Rename(filepath.Join(dir, "a"), filepath.Join(dir, "b")); err != nil {
 		t.Fatal(err)
 	}

@@ -188,15 +188,15 @@ func compare(listed, known []*file) (changed []*file) {
 // stamp tells whether a file is still the one that was read. The zero stamp is
 // that of no file.
 type stamp struct {
-	size           int64
-	changed        int64 // when, in nanoseconds
-	device, number uint64
+	size             int64
+	written, changed int64 // when its content and when anything of it was, in nanoseconds; the first can be set at will
+	device, number   uint64
 }
 
 func stampOf(info fs.FileInfo) stamp {
-	s := stamp{size: info.Size(), changed: info.ModTime().UnixNano()}
+	s := stamp{size: info.Size(), written: info.ModTime().UnixNano()}
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		s.device, s.number = uint64(st.Dev), st.Ino
+		s.device, s.number, s.changed = uint64(st.Dev), st.Ino, changeTime(st)
 	}
 	return s
 }

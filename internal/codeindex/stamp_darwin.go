@@ -1,0 +1,5 @@
+package codeindex
+
+import "syscall"
+
+func changeTime(st *syscall.Stat_t) int64 { return st.Ctimespec.Nano() }
