@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"os"
 	"os/exec"
@@ -23,7 +24,14 @@ import (
 // the shells, programs that read, stand-ins for all others, and an empty
 // folder. There is no way to make one but enter, which fails unless nothing of
 // the machine can be reached any more.
-type cell struct{ shells []shellIn }
+//
+// Nor can a line take the machine's processes, memory or time: see [cell.batch].
+type cell struct {
+	shells   []shellIn
+	user     int           // who runs lines: not root, whom no limit binds
+	pids     int           // the highest number of a process
+	patience time.Duration // for one line
+}
 
 type shellIn struct {
 	name string
@@ -31,11 +39,19 @@ type shellIn struct {
 }
 
 const (
-	cellWork     = "/work" // the empty folder
-	cellMarks    = "/mark" // what stand-ins leave
-	cellProgress = "/progress"
-	cellScript   = "/script"
-	cellToken    = "/this-is-the-cell"
+	cellWork   = "/work" // the empty folder
+	cellMarks  = "/mark" // what stand-ins leave
+	cellScript = "/script"
+	cellToken  = "/this-is-the-cell"
+)
+
+// What lines may take of the machine.
+const (
+	mostProcesses = 128      // at once, for all lines of a batch
+	mostMemory    = 64 << 10 // KiB, for one process
+	crowd         = 48       // processes at once by which a line multiplies: no line that is made up has as many commands
+	flood         = 100      // processes in all, more than lines usually start, by which one of them multiplies: fewer than it takes to reach the limit
+	cellUser      = 1000     // runs lines where we are root
 )
 
 // cellHolds is all that there is.
@@ -71,6 +87,11 @@ func imprison(env ...string) *exec.Cmd {
 		GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}},
 		Pdeathsig:   syscall.SIGKILL,
 	}
+	if os.Getuid() == 0 {
+		other := syscall.SysProcIDMap{ContainerID: cellUser, HostID: 65534, Size: 1}
+		cmd.SysProcAttr.UidMappings = append(cmd.SysProcAttr.UidMappings, other)
+		cmd.SysProcAttr.GidMappings = append(cmd.SysProcAttr.GidMappings, other)
+	}
 	return cmd
 }
 
@@ -98,7 +119,7 @@ func apart() bool {
 
 // enter makes the root below dir and goes there for good.
 func enter(dir string) (*cell, error) {
-	c := &cell{shells: shellsIn()}
+	c := &cell{shells: shellsIn(), patience: time.Second}
 	if os.Getpid() != 1 || !apart() {
 		return nil, errors.New("these are not namespaces of our own")
 	}
@@ -108,7 +129,7 @@ func enter(dir string) (*cell, error) {
 	if err := errors.Join(unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""), unix.Mount("tmpfs", dir, "tmpfs", 0, "size=128m,mode=755")); err != nil {
 		return nil, fmt.Errorf("mount: %w", err)
 	}
-	if err := c.furnish(dir); err != nil {
+	if err := errors.Join(c.furnish(dir), c.bind()); err != nil {
 		return nil, fmt.Errorf("furnish: %w", err)
 	}
 	old := filepath.Join(dir, "old")
@@ -119,6 +140,18 @@ func enter(dir string) (*cell, error) {
 		return nil, err
 	}
 	return c, nil
+}
+
+// bind limits what those that we start may take.
+func (c *cell) bind() error {
+	text, err := os.ReadFile("/proc/sys/kernel/pid_max")
+	if err != nil {
+		return err
+	}
+	if c.pids, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+		return err
+	}
+	return errors.Join(unix.Setrlimit(unix.RLIMIT_NPROC, &unix.Rlimit{Cur: mostProcesses, Max: mostProcesses}), unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{}))
 }
 
 // verify sees that nothing of the machine is left.
@@ -177,7 +210,19 @@ func (c *cell) furnish(dir string) error {
 		script = "#!/bin/dash\n"
 	}
 	marks := "case $#$1 in 1-v|1-V|1--version|1--help) exit;; esac\n: > \"" + cellMarks + "/${LINE:-none}.${0##*/}\"\n"
-	return errors.Join(standIns(dir, append(idle, idlePrograms...), script), standIns(dir, writingPrograms, script+marks), lock(dir))
+	return errors.Join(standIns(dir, append(idle, idlePrograms...), script), standIns(dir, writingPrograms, script+marks), c.handOver(dir), lock(dir))
+}
+
+// handOver lets lines write wherever they could as root.
+func (c *cell) handOver(dir string) (err error) {
+	if os.Chown(dir, cellUser, cellUser) != nil {
+		return nil // there is no other user: we are not root
+	}
+	c.user = cellUser
+	for _, d := range []string{"tmp", "work", "mark"} {
+		err = errors.Join(err, os.Chown(filepath.Join(dir, d), cellUser, cellUser))
+	}
+	return err
 }
 
 // lock sees that no line can take the cell apart.
@@ -237,89 +282,200 @@ func copyInto(dir, from, to string) error {
 // A deed is what a line did in a shell.
 type deed struct {
 	Shell, Line string
-	Marks       []string // the stand-ins that ran
-	Wrote       []string // what else was written
+	Marks       []string `json:",omitempty"` // the stand-ins that ran
+	Wrote       []string `json:",omitempty"` // what else was written
+	Processes   int      `json:",omitzero"`  // how many outlived it, or how many it had when they were too many at once
+	Begun       int      `json:",omitzero"`  // how many it started, if too many
+	Endless     bool     `json:",omitzero"`  // it was ended
+}
+
+// did reports whether a line did more than take its time.
+func (d deed) did() bool { return len(d.Marks)+len(d.Wrote)+d.Processes+d.Begun > 0 }
+
+// multiplied reports whether a line started processes without bound.
+func (d deed) multiplied() bool { return d.Processes >= crowd || d.Begun > 0 }
+
+// A manner is how lines are run.
+type manner struct {
+	real   bool // programs that read are run; otherwise they are functions that do nothing, which is much faster
+	writes bool // lines may write
+}
+
+// usual is how many processes lines start at most, by experience.
+func (m manner) usual(lines int) int {
+	if m.real || m.writes {
+		return 3 * lines
+	}
+	return 3 * lines / 2
 }
 
 // run runs lines in a shell, each in a shell of its own, and says what those did
-// that did something. If real, programs that read are run; otherwise they are
-// functions that do nothing, which is much faster.
-func (c *cell) run(s shellIn, lines []string, real bool) (deeds []deed, err error) {
+// that did something.
+func (c *cell) run(s shellIn, lines []string, how manner) (deeds []deed, err error) {
 	for from := 0; from < len(lines); {
-		n, err := c.batch(s, lines[from:], real)
+		end, err := c.batch(s, lines[from:], how)
 		if err != nil {
 			return nil, err
 		}
 		found := c.look()
-		for i, line := range lines[from : from+n] {
-			d := deed{Shell: s.name, Line: line, Marks: found.marks[strconv.Itoa(i)], Wrote: found.wrote}
-			d.Marks = append(d.Marks, found.marks["none"]...)
-			if n > 1 && len(found.wrote)+len(found.marks["none"]) > 0 { // whose that is cannot be told
-				alone, err := c.run(s, []string{line}, real)
+		if how.writes {
+			found.wrote = nil
+		}
+		unclear := len(found.wrote)+len(found.marks["none"])+end.processes+end.begun > 0 // whose that is cannot be told
+		for i, line := range lines[from : from+end.came] {
+			d := deed{Shell: s.name, Line: line, Marks: append(found.marks[strconv.Itoa(i)], found.marks["none"]...), Wrote: found.wrote, Processes: end.processes, Begun: end.begun}
+			d.Endless = end.endless && i == end.came-1
+			if end.came > 1 && unclear {
+				alone, err := c.run(s, []string{line}, how)
 				if err != nil {
 					return nil, err
 				}
 				deeds = append(deeds, alone...)
-			} else if len(d.Marks)+len(d.Wrote) > 0 {
+			} else if d.did() || d.Endless {
 				deeds = append(deeds, d)
 			}
 		}
-		from += n
+		from += end.came
 	}
 	return deeds, nil
 }
 
-// patience is how long one line may take.
-const patience = time.Second
+// An ending is how a batch ended.
+type ending struct {
+	came      int  // how many lines it came to
+	processes int  // those that outlived their line; all there are if they are too many
+	begun     int  // how many processes there were, if too many
+	endless   bool // the last line was ended
+}
 
-// batch runs lines in one process and returns how many it came through; one that
-// does not end is ended, and counts.
-func (c *cell) batch(s shellIn, lines []string, real bool) (int, error) {
+// batch runs lines in one process until they have ended, one does not, or they
+// multiply. They are bound by limits of the system that they cannot raise, in a
+// name space that ends, with all of them, when batch returns.
+func (c *cell) batch(s shellIn, lines []string, how manner) (ending, error) {
+	if err := os.WriteFile(cellScript, []byte(batchScript(lines, how.real)), 0o644); err != nil {
+		return ending{}, err
+	}
+	hear, progress, err := os.Pipe()
+	if err != nil {
+		return ending{}, err
+	}
+	defer hear.Close()
+	cmd := exec.Command(s.argv[0], append(s.argv[1:], cellScript)...)
+	cmd.Dir, cmd.Env, cmd.ExtraFiles = cellWork, []string{"PATH=/bin", "HOME=/work", "LANG=C.UTF-8"}, []*os.File{progress}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL} // all of it ends with the shell
+	if c.user != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(c.user), Gid: uint32(c.user), NoSetGroups: true}
+	}
+	nudge, err := cmd.StdinPipe()
+	if err != nil {
+		return ending{}, err
+	}
+	if err := errors.Join(cmd.Start(), progress.Close()); err != nil {
+		return ending{}, err
+	}
+	end := c.watch(cmd.Process.Pid, len(lines), how, hear, nudge)
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+	return end, nil
+}
+
+// batchScript says which line comes next before each, and that all have ended.
+// Then it takes leave of its dead whenever it is nudged.
+func batchScript(lines []string, real bool) string {
 	var script strings.Builder
+	fmt.Fprintf(&script, "ulimit -v %d || exit\n", mostMemory)
 	for _, name := range readingPrograms {
 		if !real && name != "[" && name != "test" {
 			script.WriteString(name + "() { :; }\n")
 		}
 	}
 	for i, line := range lines {
-		fmt.Fprintf(&script, "echo %d >%s\nL='%s' LINE=%d\nexport LINE\n(eval \"$L\") </dev/null >/dev/null 2>&1\n", i, cellProgress, strings.ReplaceAll(line, "'", `'\''`), i)
+		fmt.Fprintf(&script, "command echo %d >&3\nL='%s' LINE=%d\nexport LINE\n(eval \"$L\") </dev/null >/dev/null 2>&1 3>&-\n", i, strings.ReplaceAll(line, "'", `'\''`), i)
 	}
-	script.WriteString("echo end >" + cellProgress + "\n")
-	if err := errors.Join(os.WriteFile(cellScript, []byte(script.String()), 0o600), os.WriteFile(cellProgress, nil, 0o600)); err != nil {
-		return 0, err
-	}
-	cmd := exec.Command(s.argv[0], append(s.argv[1:], cellScript)...)
-	cmd.Dir, cmd.Env = cellWork, []string{"PATH=/bin", "HOME=/work", "LANG=C.UTF-8"}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWPID, Pdeathsig: syscall.SIGKILL} // all of it ends with the shell
-	if err := cmd.Start(); err != nil {
-		return 0, err
-	}
-	ended := make(chan struct{})
-	go func() { _ = cmd.Wait(); close(ended) }()
-	last, since := "", time.Now()
-	for {
+	fmt.Fprintf(&script, "command echo %d >&3\nwhile read L; do (:); done\n", len(lines))
+	return script.String()
+}
+
+// watch follows a batch whose shell has this number.
+func (c *cell) watch(shell, lines int, how manner, progress io.Reader, nudge io.Writer) ending {
+	lineBegun := make(chan int)
+	stop := make(chan struct{})
+	defer close(stop)
+	go func() {
+		defer close(lineBegun)
+		for scan := bufio.NewScanner(progress); scan.Scan(); {
+			n, _ := strconv.Atoi(scan.Text())
+			select {
+			case lineBegun <- n:
+			case <-stop:
+				return
+			}
+		}
+	}()
+	at, since, look := 0, time.Now(), time.NewTicker(50*time.Millisecond)
+	defer look.Stop()
+	for at < lines {
 		select {
-		case <-ended:
-			return reached(len(lines)), nil
-		case <-time.After(50 * time.Millisecond):
+		case n, more := <-lineBegun:
+			if !more { // it could start no more processes
+				return ending{came: at + 1, processes: mostProcesses}
+			}
+			at, since = n, time.Now()
+			continue
+		case <-look.C:
 		}
-		if at, _ := os.ReadFile(cellProgress); string(at) != last {
-			last, since = string(at), time.Now()
-		} else if time.Since(since) > patience {
-			_ = cmd.Process.Kill()
-			<-ended
-			return reached(len(lines)), nil
+		if n, _ := c.alive(shell); n >= crowd {
+			return ending{came: at + 1, processes: n}
 		}
+		if time.Since(since) > c.patience {
+			return ending{came: at + 1, endless: true}
+		}
+	}
+	for {
+		n, begun := c.alive(shell)
+		if n == 0 || n >= crowd || time.Since(since) > c.patience {
+			if begun < how.usual(lines)+flood {
+				begun = 0
+			}
+			return ending{came: lines, processes: n, begun: begun}
+		}
+		if _, err := nudge.Write([]byte("\n")); err != nil {
+			return ending{came: lines, processes: mostProcesses}
+		}
+		time.Sleep(2 * time.Millisecond)
 	}
 }
 
-// reached is how many lines were begun.
-func reached(of int) int {
-	at, _ := os.ReadFile(cellProgress)
-	if n, err := strconv.Atoi(strings.TrimSpace(string(at))); err == nil {
-		return n + 1
+// alive is how many processes there are besides a shell, of all that were
+// begun after it. Numbers are given in order, so those in question lie before
+// that of a new process.
+func (c *cell) alive(shell int) (n, begun int) {
+	newest := c.newest(shell)
+	if newest == 0 {
+		return mostProcesses, 0
 	}
-	return of
+	for p := shell + 1; p < newest; p++ {
+		if pid := p % c.pids; pid > 1 && unix.Kill(pid, 0) == nil {
+			n++
+		}
+	}
+	if n == 0 && c.newest(shell) != newest+1 {
+		n = 1 // one that was begun meanwhile, perhaps by another that has ended
+	}
+	return n, newest - shell - 1
+}
+
+// newest is the number of a process that is new; 0 if there can be none.
+func (c *cell) newest(shell int) int {
+	probe := exec.Command(c.shells[0].argv[0], "-c", ":")
+	if probe.Start() != nil {
+		return 0
+	}
+	_ = probe.Wait()
+	if probe.Process.Pid < shell {
+		return probe.Process.Pid + c.pids
+	}
+	return probe.Process.Pid
 }
 
 // leavings are what lines left.
@@ -338,7 +494,6 @@ func (c *cell) look() leavings {
 		_ = os.Remove(filepath.Join(cellMarks, m.Name()))
 	}
 	_ = os.Remove(cellScript)
-	_ = os.Remove(cellProgress)
 	for _, dir := range []string{"/", cellWork, "/tmp"} {
 		entries, _ := os.ReadDir(dir)
 		for _, e := range entries {
@@ -354,26 +509,16 @@ func (c *cell) look() leavings {
 
 // told is what a cell tells those outside, a line of JSON each.
 type told struct {
-	Failed   string         `json:",omitzero"` // the cell could not be made
-	Broke    string         `json:",omitzero"` // it could not be used any more
-	Unlawful []deed         `json:",omitempty"`
+	Failed   string         `json:",omitzero"`  // the cell could not be made
+	Broke    string         `json:",omitzero"`  // it could not be used any more
+	Unlawful []deed         `json:",omitempty"` // of lines that were judged to only read
+	Unseen   []deed         `json:",omitempty"` // of lines whose every command was told
+	Endless  []deed         `json:",omitempty"` // lines that had to be ended
 	Judged   int            `json:",omitzero"`
 	Ran      map[string]int `json:",omitempty"`
-	Unseen   []deed         `json:",omitempty"`
 }
 
 func tell(t told) {
 	text, _ := json.Marshal(t)
 	fmt.Println(string(text))
-}
-
-// hear reads what a cell tells.
-func hear(out *bufio.Scanner) (all []told) {
-	for out.Scan() {
-		var t told
-		if json.Unmarshal(out.Bytes(), &t) == nil {
-			all = append(all, t)
-		}
-	}
-	return all
 }

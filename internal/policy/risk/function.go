@@ -36,13 +36,16 @@ func (w *walker) calls(name arg) {
 	}
 }
 
+// RunsItself is the text of the finding that a line starts itself over and over.
+const RunsItself = "a function that runs itself"
+
 // judgeFunctions looks at the functions of the whole line. One that runs itself
 // may do so until the machine has no more processes to give.
 func (w *walker) judgeFunctions() {
 	done := make(map[string]bool, len(w.functions))
 	for name := range w.functions {
 		if w.circles(name, done) {
-			w.find(Approve, "a function that runs itself", name)
+			w.find(Approve, RunsItself, name)
 			break
 		}
 	}
