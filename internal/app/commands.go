@@ -38,7 +38,7 @@ func (h *house) commands(sessionID string, hs *hands, j *judge.Judge, memory *ju
 		},
 		slash.New(func() string { return newSessionID(h.env.Now()) }),
 		[]slash.Command{
-			slash.Resume(sessions, sessionID, h.env.Now), slash.Sessions(sessions, sessionID, h.env.Now), slash.Export(sessions, sessionID, h.root),
+			slash.Resume(sessions, sessionID, h.env.Now), slash.Sessions(sessions, sessionID, h.env.Now), slash.Export(sessions, sessionID, h.root, h.data()),
 			slash.Init(), slash.Config(h.report), slash.Status(status), slash.Trust(h.trust(), h.root),
 		},
 		slash.Exit(),

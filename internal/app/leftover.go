@@ -23,6 +23,9 @@ import (
 // scratch is where temporary files lie, below the workspace.
 var scratch = filepath.Join(".coder", "tmp")
 
+// drafts is where what is written in an editor lies meanwhile, below our home.
+const drafts = "drafts"
+
 // runningPrefix begins the name of a file that says that a program runs commands
 // here. One whose program is gone says that it was killed.
 const runningPrefix = "running-"
@@ -43,7 +46,7 @@ func (h *house) sweepScratch(ws *workspace.Workspace, hs *hands) {
 func (h *house) sweepOwn(hs *hands) {
 	hs.sweeping.Go(func() {
 		if h.home != "" {
-			whole.Sweep(h.home, ".", "always")
+			whole.Sweep(h.home, ".", "always", drafts)
 			inbox.Box{Dir: h.answers()}.Sweep()
 		}
 		if !h.flags.ephemeral {

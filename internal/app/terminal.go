@@ -26,6 +26,7 @@ import (
 	"coder/internal/trust"
 	"coder/internal/tty"
 	"coder/internal/uip"
+	"coder/internal/whole"
 )
 
 // console is the program at a terminal.
@@ -330,15 +331,11 @@ func (c *console) confirm(ctx context.Context, question string, byDefault bool) 
 func (c *console) edit(in, out *os.File) func(context.Context, string) (string, error) {
 	program := cmp.Or(c.env.Getenv("VISUAL"), c.env.Getenv("EDITOR"), "vi")
 	return func(ctx context.Context, text string) (string, error) {
-		dir, err := os.MkdirTemp("", "coder-edit-")
+		path, done, err := c.draft(text)
 		if err != nil {
 			return text, err
 		}
-		defer func() { _ = os.RemoveAll(dir) }() // a temporary folder
-		path := filepath.Join(dir, "prompt.md")
-		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
-			return text, err
-		}
+		defer done()
 		words := strings.Fields(program)
 		cmd := exec.CommandContext(ctx, words[0], append(words[1:], path)...)
 		cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -350,6 +347,37 @@ func (c *console) edit(in, out *os.File) func(context.Context, string) (string, 
 		written, err := repofile.Own(path, promptLimit)
 		return strings.TrimRight(string(written), "\n"), err
 	}
+}
+
+// draft puts text into a file for an editor, where it is swept if this process is
+// killed. Done removes it, and what the editor left beside it.
+func (c *console) draft(text string) (path string, done func(), err error) {
+	dir := filepath.Join(c.home, drafts)
+	if c.home == "" || os.MkdirAll(dir, 0o700) != nil {
+		dir = os.TempDir()
+	}
+	release, err := whole.Hold(dir)
+	if err != nil {
+		return "", nil, err
+	}
+	f, err := os.CreateTemp(dir, whole.Prefix+"*.md")
+	if err != nil {
+		release()
+		return "", nil, err
+	}
+	done = func() {
+		defer release()
+		names, _ := filepath.Glob(f.Name() + "*") // the pattern is good
+		for _, name := range names {
+			_ = os.Remove(name)
+		}
+	}
+	_, err = f.WriteString(text)
+	if err = errors.Join(err, f.Close()); err != nil {
+		done()
+		return "", nil, err
+	}
+	return f.Name(), done, nil
 }
 
 // runPiped answers what comes through a pipe, line by line, without a byte

@@ -265,7 +265,7 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 	for _, p := range list(t) {
 		for file := range p.files {
 			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
-			for _, call := range opensIn(t, file) {
+			for _, call := range usesIn(t, file, openers) {
 				if mayOpen[name] == "" {
 					name = path.Dir(name) + "/" // all of the package may
 				}
@@ -282,8 +282,40 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 	}
 }
 
-// opensIn lists the uses of openers in a file, called or handed on.
-func opensIn(t *testing.T, file string) (calls []string) {
+// temporary is why a file may make temporary files: who removes what it leaves
+// if the program is killed.
+var temporary = map[string]string{
+	"authkey/authkey.go":          "in our home, swept at the start",
+	"whole/whole.go":              "beside what is ours, or in a folder of ours: swept at the start",
+	"app/terminal.go":             "in our home, swept at the start",
+	"app/demo.go":                 "the person is told where it is, and it stays",
+	"event/eventtest/simulate.go": "for tests",
+}
+
+// TestTemporaryFilesAreSwept: whatever makes files that are to go says who
+// removes them if it cannot.
+func TestTemporaryFilesAreSwept(t *testing.T) {
+	makers := map[string][]string{"os": {"CreateTemp", "MkdirTemp"}, "ioutil": {"TempFile", "TempDir"}}
+	used := make(map[string]bool)
+	for _, p := range list(t) {
+		for file := range p.files {
+			name := filepath.ToSlash(strings.TrimPrefix(file, ".."+string(filepath.Separator)))
+			for _, call := range usesIn(t, file, makers) {
+				if used[name] = true; temporary[name] == "" {
+					t.Errorf("%s uses %s: write with whole or workspace, or say in temporary who sweeps it", name, call)
+				}
+			}
+		}
+	}
+	for name := range temporary {
+		if !used[name] {
+			t.Errorf("%s makes nothing any more: strike it from temporary", name)
+		}
+	}
+}
+
+// usesIn lists the uses of functions in a file, called or handed on.
+func usesIn(t *testing.T, file string, functions map[string][]string) (calls []string) {
 	t.Helper()
 	f, err := parser.ParseFile(token.NewFileSet(), file, nil, 0)
 	if err != nil {
@@ -294,7 +326,7 @@ func opensIn(t *testing.T, file string) (calls []string) {
 		if !ok {
 			return true
 		}
-		if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains(openers[pkg.Name], s.Sel.Name) {
+		if pkg, ok := s.X.(*ast.Ident); ok && slices.Contains(functions[pkg.Name], s.Sel.Name) {
 			calls = append(calls, pkg.Name+"."+s.Sel.Name)
 		}
 		return true

@@ -18,8 +18,9 @@ import (
 var formats = []string{"json", "md", "html"}
 
 // Export writes the session down, in a file below root unless it is named whole.
-// A file of the program's choosing is never written over.
-func Export(archive Archive, current, root string) Command {
+// A file of the program's choosing is never written over. Until it is whole it
+// lies in own, a folder that is swept, if that is on the same file system.
+func Export(archive Archive, current, root, own string) Command {
 	return Command{
 		Name: "export", Args: "[FORMAT] [FILE]", Help: "write this session down as json, md or html",
 		Run: func(ctx context.Context, c call) (outcome, error) {
@@ -47,8 +48,12 @@ func Export(archive Archive, current, root string) Command {
 			if err := archive.Write(ctx, &b, current, format); err != nil {
 				return wrong("%v", err)
 			}
-			if err := whole.Write(at, b.Bytes(), 0o600); err != nil { // a conversation may hold anything
-				return wrong("%v", err)
+			const mode = 0o600 // a conversation may hold anything
+			if err := whole.WriteFrom(own, at, b.Bytes(), mode); err != nil {
+				err = whole.Write(at, b.Bytes(), mode)
+				if err != nil {
+					return wrong("%v", err)
+				}
 			}
 			return say("written: " + path)
 		},

@@ -146,7 +146,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 			Context(), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
 		},
 		New(func() string { return "fresh" }),
-		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir), Init(), Config(report),
+		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report),
 			Status(func(context.Context) [][]string { return [][]string{{"version", "9"}} }), Trust(trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}, w.dir)},
 		Exit(),
 	)

@@ -23,12 +23,18 @@ const Prefix = ".new-"
 
 // Write replaces the content of the file at path. A new file has mode.
 func Write(path string, text []byte, mode fs.FileMode) error {
-	release, err := Hold(filepath.Dir(path))
+	return WriteFrom(filepath.Dir(path), path, text, mode)
+}
+
+// WriteFrom does what [Write] does for a path in a directory that nobody sweeps:
+// until it is whole the file lies in dir, on the same file system.
+func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
+	release, err := Hold(dir)
 	if err != nil {
 		return err
 	}
 	defer release()
-	tmp, err := os.CreateTemp(filepath.Dir(path), Prefix+"*")
+	tmp, err := os.CreateTemp(dir, Prefix+"*")
 	if err != nil {
 		return err
 	}

@@ -4,10 +4,13 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"slices"
+	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"coder/internal/whole"
 )
@@ -30,6 +33,53 @@ func TestAFileIsReplacedWholeAndNothingIsLeftBeside(t *testing.T) {
 	}
 	if err := whole.Write(filepath.Join(dir, "none", "a"), nil, 0o600); err == nil {
 		t.Error("a file was written into a folder that is not there")
+	}
+}
+
+// TestKilledWhileWritingElsewhere leaves the old file, nothing beside it, and
+// what there is of the new one where it is swept.
+func TestKilledWhileWritingElsewhere(t *testing.T) {
+	if dir := os.Getenv("WRITE_UNTIL_KILLED"); dir != "" {
+		for {
+			if err := whole.WriteFrom(dir+"/own", dir+"/theirs/a", make([]byte, 1<<20), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	dir := t.TempDir()
+	if err := errors.Join(os.Mkdir(dir+"/own", 0o700), os.Mkdir(dir+"/theirs", 0o700)); err != nil {
+		t.Fatal(err)
+	}
+	names := func(sub string) (names []string) {
+		entries, _ := os.ReadDir(filepath.Join(dir, sub))
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+		return names
+	}
+	for left := 0; left < 3; { // some kills come when nothing is being written
+		child := exec.Command(os.Args[0], "-test.run", t.Name())
+		child.Env = append(os.Environ(), "WRITE_UNTIL_KILLED="+dir)
+		if err := child.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for len(names("theirs")) == 0 || len(names("own")) == 0 {
+			time.Sleep(100 * time.Microsecond)
+		}
+		_ = child.Process.Kill()
+		_ = child.Wait()
+		for _, name := range names("own") {
+			if left++; !strings.HasPrefix(name, whole.Prefix) {
+				t.Errorf("%s is left", name)
+			}
+		}
+		info, err := os.Stat(dir + "/theirs/a")
+		if err != nil || info.Size() != 1<<20 || len(names("theirs")) != 1 {
+			t.Errorf("there is %v of %v, %v", names("theirs"), info, err)
+		}
+		if whole.Sweep(dir, "own"); len(names("own")) > 0 {
+			t.Errorf("after sweeping there is %v", names("own"))
+		}
 	}
 }
 
