@@ -126,12 +126,12 @@ func printTasks(w io.Writer, rows []taskRow, words *i18n.Printer) error {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "%s  %-13s %s  (%s)\n", r.Created.Local().Format("2006-01-02 15:04"), words.T(r.Status), oneLine(r.Title), r.Session)
 		for _, q := range r.Open {
-			b.WriteString(words.T("    waits for an answer: %s", oneLine(words.Said(q.Display.Title))) + "\n")
+			b.WriteString(words.T("    waits for an answer: %s", textsafe.Reveal(oneLine(words.Said(q.Display.Title)))) + "\n")
 			if q.Display.Description != "" {
-				fmt.Fprintf(&b, "      %s\n", oneLine(words.Said(q.Display.Description)))
+				fmt.Fprintf(&b, "      %s\n", textsafe.Reveal(oneLine(words.Said(q.Display.Description))))
 			}
 			for _, part := range q.Parts {
-				fmt.Fprintf(&b, "      %s: %s\n", part.ID, oneLine(part.Display.Title))
+				fmt.Fprintf(&b, "      %s: %s\n", part.ID, textsafe.Reveal(oneLine(part.Display.Title)))
 			}
 			if q.Purpose == uip.ConfirmRiskyAction {
 				b.WriteString("      " + words.T("all of it: coder tasks --full %s", q.ID) + "\n")

@@ -17,6 +17,22 @@ func Mask(s string) string {
 	return assignments().ReplaceAllString(s, "${1}"+masked)
 }
 
+// MaskWords blots out of what someone must decide about only words that can be
+// nothing but keys: a sign that means something to a shell, a path or an address
+// is never among what is hidden.
+func MaskWords(s string) string {
+	if !mayHoldKey(s) {
+		return s
+	}
+	s = keys().ReplaceAllStringFunc(s, func(key string) string {
+		if strings.ContainsFunc(key, func(r rune) bool { return !inWord(r) && r != '-' }) {
+			return key
+		}
+		return key[:min(keptOfKey, len(key)/3)] + masked
+	})
+	return assignedWords().ReplaceAllString(s, "${1}"+masked+"${2}")
+}
+
 const (
 	keptOfKey = 6
 	masked    = "…[masked]"
@@ -58,4 +74,9 @@ var keys = sync.OnceValue(func() *regexp.Regexp {
 // assignments are values given to names that say what they are.
 var assignments = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`((?i:[a-z0-9_]*(?:secret|token|password|passwd|api_?key|access_?key)[a-z0-9_]*["']?\s*[:=]\s*["']?|\bbearer\s+))[A-Za-z0-9+/_.~!@#%^&*-]{12,}=*`)
+})
+
+// assignedWords are those of them that are one word, and nothing but that word.
+var assignedWords = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`((?i:[a-z0-9_]*(?:secret|token|password|passwd|api_?key|access_?key)[a-z0-9_]*["']?\s*[:=]\s*["']?|\bbearer\s+))[A-Za-z0-9_-]{12,}=*((?m:["'\s]|$))`)
 })

@@ -22,7 +22,7 @@ func (r *Renderer) block(b show.Block) {
 		r.bounded(b.Source)
 	case show.Diff:
 		r.page.fresh()
-		drawDiff(b.Unified, r.page.put)
+		drawDiff(cleaned(b.Unified), r.page.put)
 	case show.Table:
 		r.page.fresh()
 		drawTable(b, r.width(), r.o.ASCII, r.page.put)
@@ -36,10 +36,10 @@ func (r *Renderer) bounded(text string) {
 	box.end(r.leftOut)
 }
 
-// drawCode puts source line by line.
+// drawCode puts source, cleaned, line by line.
 func drawCode(c show.Code, put ink.Put) {
 	scan := syntax.For(c.Lang)
-	for line := range strings.Lines(cleaned(c.Source)) {
+	for line := range strings.Lines(c.Source) {
 		scan.Line(strings.TrimSuffix(line, "\n"), put)
 		put(ink.Look{}, "\n")
 	}
@@ -61,10 +61,10 @@ func cells(texts []string) []ink.Cell {
 	return row
 }
 
-// drawDiff puts a unified diff with each line in its colour.
+// drawDiff puts a unified diff, cleaned, with each line in its colour.
 func drawDiff(unified string, put ink.Put) {
 	var h hunk
-	for line := range strings.Lines(cleaned(unified)) {
+	for line := range strings.Lines(unified) {
 		put(ink.Look{Role: h.role(line)}, line)
 	}
 }

@@ -97,31 +97,41 @@ func (d drawing) t(format string, args ...any) string { return d.Words.T(format,
 
 // approval asks whether something may be done.
 func (d drawing) approval(q uip.Request) {
-	d.page.say(ink.Warn, "[APPROVAL] "+d.title(q))
+	d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
 	d.content(q.Display.Content)
 	d.reasons(q)
-	d.page.say(ink.Warn, d.choices(q))
+	d.page.tell(ink.Warn, d.choices(q))
 }
 
 // title is what a call is called in a line. Where nothing else shows what it
 // would do, cutting it short hides that.
 func (d drawing) title(q uip.Request) string {
-	if d.Whole {
-		return revealedLine(q.Display.Title, 0)
+	line := textsafe.RevealCommand
+	if _, ok := q.Display.Content.(show.Text); ok {
+		line = textsafe.Reveal // what a person would write: a message, a plan
 	}
-	line := revealedLine(q.Display.Title, titleRunes)
-	*d.hides = *d.hides || q.Display.Content == nil && line != revealedLine(q.Display.Title, 0)
-	return line
+	whole := line(decidedLine(q.Display.Title, 0))
+	if d.Whole {
+		return whole
+	}
+	short := line(decidedLine(q.Display.Title, titleRunes))
+	*d.hides = *d.hides || q.Display.Content == nil && short != whole
+	return short
 }
 
 // revealedLine is a line of text for someone who must decide about it.
-func revealedLine(text string, limit int) string { return textsafe.Reveal(oneLine(text, limit)) }
+func revealedLine(text string, limit int) string { return textsafe.Reveal(decidedLine(text, limit)) }
+
+// decidedLine is [oneLine] of what must not be hidden by a guess.
+func decidedLine(text string, limit int) string {
+	return textsafe.Line(textsafe.MaskWords(text), limit)
+}
 
 // reasons are why it is asked, each on a line.
 func (d drawing) reasons(q uip.Request) {
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		if why = revealedLine(why, noticeRunes); why != "" {
-			d.page.say(ink.Warn, "  "+d.bullet()+" "+d.Words.Said(why))
+			d.page.tell(ink.Warn, "  "+d.bullet()+" "+d.Words.Said(why))
 		}
 	}
 }
@@ -163,7 +173,7 @@ func (d drawing) choices(q uip.Request) string {
 		case o.ID == uip.Below:
 			keys = append(keys, d.t("d = %s, this session", d.Words.Said(d.remembered(q, o.ID))))
 		default:
-			keys = append(keys, oneLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
+			keys = append(keys, revealedLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
 		}
 	}
 	if *d.hides {
@@ -204,13 +214,13 @@ func (d drawing) dot() string {
 
 // several asks about several calls at once, numbered.
 func (d drawing) several(q uip.Request) {
-	d.page.say(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
+	d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 	for i, part := range q.Parts {
-		d.page.say(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+		d.page.tell(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
 		d.content(part.Display.Content)
 		d.reasons(part)
 	}
-	d.page.say(ink.Warn, d.choices(q))
+	d.page.tell(ink.Warn, d.choices(q))
 }
 
 // question asks for a choice or for words. What it is about, such as a plan,
@@ -231,10 +241,10 @@ func (d drawing) question(q uip.Request, m, n int) {
 	d.page.put(ink.Look{}, " "+strings.TrimSpace(cleaned(d.Words.Said(q.Display.Title))))
 	d.page.fresh()
 	if text := strings.TrimSpace(cleaned(d.Words.Said(q.Display.Description))); text != "" {
-		d.page.say(ink.Dim, text)
+		d.page.tell(ink.Dim, text)
 	}
 	for i, o := range q.Options {
-		d.page.say(ink.Plain, d.option(i, o, q.Display.Metadata))
+		d.page.tell(ink.Plain, d.option(i, o, q.Display.Metadata))
 	}
 }
 
@@ -270,9 +280,9 @@ const recommended = " (Recommended)"
 func (d drawing) content(b show.Block) {
 	switch b := b.(type) {
 	case show.Code:
-		drawCode(show.Code{Lang: b.Lang, Source: d.fold(b.Source)}, d.indented())
+		drawCode(show.Code{Lang: b.Lang, Source: d.fold(revealedCommand(b.Source))}, d.indented())
 	case show.Text:
-		drawCode(show.Code{Source: d.fold(string(b))}, d.indented())
+		drawCode(show.Code{Source: d.fold(revealed(string(b)))}, d.indented())
 	case show.Diff:
 		drawDiff(d.foldDiff(b.Unified), d.page.put)
 	case show.Table:
@@ -301,14 +311,14 @@ func (d drawing) width() int {
 // prose shows text as Markdown.
 func (d drawing) prose(text string) {
 	md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII}
-	md.Write(d.fold(text))
+	md.Write(d.fold(revealed(text)))
 	md.End()
 }
 
-// fold is text, cleaned, with what would not fit on a screen replaced by a
+// fold is text that was revealed, with what would not fit on a screen replaced by a
 // word on how much that is.
 func (d drawing) fold(text string) string {
-	lines := strings.Split(strings.TrimRight(revealed(text), "\n"), "\n")
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
 	if d.Whole {
 		return strings.Join(lines, "\n")
 	}
@@ -385,4 +395,7 @@ func (d drawing) foldSpaces(line string) string {
 
 // revealed is text for someone who must decide about it: cleaned, and what
 // cannot be seen in it named.
-func revealed(text string) string { return textsafe.Reveal(textsafe.Mask(text)) }
+func revealed(text string) string { return textsafe.Reveal(textsafe.MaskWords(text)) }
+
+// revealedCommand is revealed for what is run or asked for.
+func revealedCommand(text string) string { return textsafe.RevealCommand(textsafe.MaskWords(text)) }

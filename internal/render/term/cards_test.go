@@ -155,3 +155,58 @@ func expectOneCard(t *testing.T, card string) {
 		t.Errorf("%s", card)
 	}
 }
+
+// What is taken for a key may be what does the harm: on a card nothing is hidden
+// that could mean something to a shell.
+func TestACardHidesNoCommandAsAKey(t *testing.T) {
+	for _, command := range []string{
+		`: -----BEGIN PRIVATE KEY-----; ./evil`,
+		"cat <<X\n-----BEGIN RSA PRIVATE KEY-----\nX\n./evil",
+		`token=abcdefghijkl&./evil&`,
+		`API_TOKEN=aaaaaaaaaaaa/../evil make`,
+		`password: aaaaaaaaaaaaaaaa*evil`,
+		`curl -H "Authorization: Bearer aaaaaaaaaaaaaaaa@evil"`,
+		`eyJaaaaaaaaaaaa.aaaaaaaaaaaaaa.aaaaaaaaaaaaevil`,
+	} {
+		for what, q := range map[string]uip.Request{
+			"content": {Display: uip.Display{Title: "x", Content: show.Code{Lang: "sh", Source: command}}},
+			"title":   {Display: uip.Display{Title: command}},
+			"reason":  {Display: uip.Display{Title: "x", Description: strings.ReplaceAll(command, "; ", ";")}},
+			"memory":  {Display: uip.Display{Title: "x", Metadata: map[string]string{"remembers": command}}, Options: []uip.Option{{ID: uip.Always}}},
+			"diff":    {Display: uip.Display{Title: "x", Content: show.Diff{Unified: "--- a\n+++ b\n@@ -1 +1 @@\n+" + strings.ReplaceAll(command, "\n", "\n+") + "\n"}}},
+		} {
+			q.Kind, q.Purpose = uip.Confirm, uip.ConfirmRiskyAction
+			if got := (term.Cards{}).Draw(q); !strings.Contains(got, "evil") {
+				t.Errorf("%s: %q is shown as\n%s", what, command, got)
+			}
+		}
+	}
+	q := uip.Request{Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Title: "x", Content: show.Code{Lang: "sh", Source: "API_KEY=abcdefghijklmnop make; gh -t ghp_abcdefghijklmnopqrstuvwxyz"}}}
+	if got := (term.Cards{}).Draw(q); strings.Contains(got, "klmnop") {
+		t.Errorf("keys are shown:\n%s", got)
+	}
+}
+
+// Commands, addresses and paths are held to more than prose.
+func TestACardMarksWhatPassesForACommand(t *testing.T) {
+	for _, q := range []uip.Request{
+		{Display: uip.Display{Title: "x", Content: show.Code{Lang: "sh", Source: "ls \u2502 sh"}}},
+		{Display: uip.Display{Title: "x", Content: show.Code{Lang: "http", Source: "GET https://example\u3002com"}}},
+		{Display: uip.Display{Title: "src\u2502x", Content: show.Diff{Unified: "+a"}}},
+		{Display: uip.Display{Title: "x", Content: show.Text("rm \u2212rf")}},
+	} {
+		q.Kind, q.Purpose = uip.Confirm, uip.ConfirmRiskyAction
+		if got := (term.Cards{}).Draw(q); !strings.Contains(got, "<U+") {
+			t.Errorf("nothing is marked:\n%s", got)
+		}
+	}
+	for _, q := range []uip.Request{
+		{Display: uip.Display{Title: "修复：“登录”，重试", Content: show.Text("修复：“登录”，重试；见 │ 图")}},
+		{Display: uip.Display{Title: "文档/说明.md", Content: show.Diff{Unified: "+第一行：“内容”——完；\n+│ box │ – done"}}},
+	} {
+		q.Kind, q.Purpose = uip.Confirm, uip.ConfirmRiskyAction
+		if got := (term.Cards{}).Draw(q); strings.Contains(got, "<U+") {
+			t.Errorf("prose is marked:\n%s", got)
+		}
+	}
+}

@@ -100,10 +100,13 @@ func (p *page) gap() {
 	}
 }
 
-// say puts text on lines of its own.
-func (p *page) say(r ink.Role, text string) {
+// say puts text on lines of its own, without keys.
+func (p *page) say(r ink.Role, text string) { p.tell(r, textsafe.Mask(text)) }
+
+// tell puts text on lines of its own.
+func (p *page) tell(r ink.Role, text string) {
 	p.fresh()
-	p.put(ink.Look{Role: r}, strings.TrimRight(textsafe.Text(textsafe.Mask(text)), "\n"))
+	p.put(ink.Look{Role: r}, strings.TrimRight(textsafe.Text(text), "\n"))
 	p.fresh()
 }
 
