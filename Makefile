@@ -66,7 +66,7 @@ cover: ## show test coverage by package
 	$(GO) test -coverprofile=coverage.out -coverpkg=./internal/... $(PKGS) >/dev/null && $(GO) tool cover -func=coverage.out | tail -n 1
 
 golden: ## rewrite the golden files after a change you have looked at
-	$(GO) test ./internal/render/... -update
+	$(GO) test ./internal/ui/... -update
 	$(GO) test ./cmd/coder -run TestScreens -update
 
 tools: ## build the pinned linter, and install the language servers that tests drive when they are there

@@ -14,14 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/codeindex"
+	"coder/internal/host/codeindex"
+	"coder/internal/host/workspace"
+	"coder/internal/record/undo"
 	"coder/internal/tool"
-	"coder/internal/toolbox/files"
-	"coder/internal/toolbox/git"
-	"coder/internal/toolbox/lookup"
-	"coder/internal/toolbox/search"
-	"coder/internal/undo"
-	"coder/internal/workspace"
+	"coder/internal/tool/codesearch"
+	"coder/internal/tool/files"
+	"coder/internal/tool/git"
+	"coder/internal/tool/search"
 )
 
 // How much the tools are measured with, and for how long.
@@ -299,7 +299,7 @@ func (y *yard) lookups() ([]row, error) {
 		return nil, err
 	}
 	ask := func(x *codeindex.Index) func() error {
-		return y.call([]tool.Tool{lookup.SearchCode(ws, x, nil)}, "search_code", `{"query":"where do we parse the config"}`)
+		return y.call([]tool.Tool{codesearch.SearchCode(ws, x, nil)}, "search_code", `{"query":"where do we parse the config"}`)
 	}
 	first := func(o codeindex.Options) func() error {
 		return func() error {

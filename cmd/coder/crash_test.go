@@ -14,7 +14,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/event"
+	"coder/internal/core/event"
 )
 
 // program is the test binary dressed up as coder, in a workspace of its own.

@@ -12,7 +12,7 @@ import (
 
 	"github.com/charmbracelet/x/vt"
 
-	"coder/internal/tty/cells"
+	"coder/internal/ui/cells"
 )
 
 // glass is a terminal as a person sees it. It looks at every byte it is sent:

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/store/jsonl"
-	"coder/internal/timeline"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/timeline"
 )
 
 // writeLongSession puts a session of so many turns on disk, with a fact that the

@@ -18,10 +18,10 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"coder/internal/app"
-	"coder/internal/event"
-	"coder/internal/lsp/lsptest"
-	"coder/internal/sandbox"
-	"coder/internal/store/jsonl/faultdisk"
+	"coder/internal/core/event"
+	"coder/internal/host/lsp/lsptest"
+	"coder/internal/host/sandbox"
+	"coder/internal/record/store/jsonl/faultdisk"
 )
 
 // TestMain makes the test binary double as the program, so that scripts and

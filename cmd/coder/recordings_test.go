@@ -14,8 +14,8 @@ import (
 	"sync/atomic"
 	"testing"
 
-	"coder/internal/chat"
-	"coder/internal/event"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
 )
 
 // recording is one exchange with a real provider and what a correct client

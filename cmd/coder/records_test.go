@@ -4,10 +4,10 @@ import (
 	"context"
 	"fmt"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/store/jsonl"
-	"coder/internal/task"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/task"
+	"coder/internal/record/store/jsonl"
 )
 
 // readSession reads all records of session in the workspace ws, holding them

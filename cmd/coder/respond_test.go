@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/event"
+	"coder/internal/core/event"
 )
 
 // question is the id of the question that the program waits with.

@@ -25,7 +25,7 @@ import (
 	"golang.org/x/term"
 
 	"coder/internal/app"
-	"coder/internal/tty/cells"
+	"coder/internal/ui/cells"
 )
 
 var update = flag.Bool("update", false, "rewrite the pictures of the screen tests")

@@ -21,8 +21,8 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/wire"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 )
 
 // What can be wrong after a round, in the order of the tally.
@@ -394,7 +394,7 @@ func (l *life) script(disturbed bool) string {
 			if ids {
 				name += " id=" + token
 			}
-			fmt.Fprintf(&b, "call %s %s\n", name, wire.Must(args))
+			fmt.Fprintf(&b, "call %s %s\n", name, jsonx.Must(args))
 		}
 		fmt.Fprintf(&b, "wait %dms\n---\n", l.chance.IntN(30))
 	}
@@ -607,5 +607,5 @@ func (a acknowledged) Append(ctx context.Context, last uint64, rs ...event.Recor
 // ack is a record in a line.
 func ack(r event.Record) string {
 	name, _ := event.Name(r.Event)
-	return fmt.Sprintf("%s %d %s %x\n", r.Session, r.Seq, name, sha256.Sum256(wire.Must(r.Event)))
+	return fmt.Sprintf("%s %d %s %x\n", r.Session, r.Seq, name, sha256.Sum256(jsonx.Must(r.Event)))
 }

@@ -11,9 +11,9 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"coder/internal/event"
-	"coder/internal/store/jsonl"
-	"coder/internal/wire"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/record/store/jsonl"
 )
 
 // tamper writes the logs of a session anew with every OLD in them replaced, as
@@ -21,7 +21,7 @@ import (
 func tamper(ts *testscript.TestScript, _ bool, args []string) {
 	found := false
 	rewrite(ts, args[0], func(r event.Record) []event.Record {
-		text := string(wire.Must(r.Event))
+		text := string(jsonx.Must(r.Event))
 		changed := strings.ReplaceAll(text, args[1], args[2])
 		found = found || changed != text
 		e := reflect.New(reflect.TypeOf(r.Event))

@@ -9,7 +9,7 @@ import (
 	"sync"
 	"testing"
 
-	"coder/internal/event"
+	"coder/internal/core/event"
 )
 
 // Several of us, and somebody who adds lines in place, work on one file: whoever

@@ -15,7 +15,7 @@ import (
 
 	"github.com/creack/pty"
 
-	"coder/internal/event"
+	"coder/internal/core/event"
 )
 
 // held is the program where it waits for something that never comes.

@@ -10,7 +10,7 @@ import (
 	"sync"
 	"testing"
 
-	"coder/internal/provider/faultserver"
+	"coder/internal/model/faultserver"
 )
 
 // worker is a model that calls the same tools over and over, in the

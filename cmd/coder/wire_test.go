@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/provider/faultserver"
+	"coder/internal/model/faultserver"
 )
 
 const secret = "sk-very-secret-key-0123456789"

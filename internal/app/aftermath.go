@@ -9,15 +9,15 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/audit"
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/patch"
-	"coder/internal/render/term"
-	"coder/internal/render/term/ink"
-	"coder/internal/repofile"
-	"coder/internal/supervisor"
-	"coder/internal/undo"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/host/patch"
+	"coder/internal/host/repofile"
+	"coder/internal/record/audit"
+	"coder/internal/record/undo"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // aftermath shows what is left of the demo's turn: what changed, that it can

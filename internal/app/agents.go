@@ -6,15 +6,15 @@ import (
 	"fmt"
 	"path/filepath"
 
-	"coder/internal/agent"
-	"coder/internal/orchestrator"
-	"coder/internal/repofile"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/subagent"
+	"coder/internal/agent/supervisor"
+	"coder/internal/agent/toolrun"
+	"coder/internal/host/repofile"
+	"coder/internal/policy/trust"
 	"coder/internal/slash"
-	"coder/internal/supervisor"
 	"coder/internal/tool"
-	delegate "coder/internal/toolbox/agent"
-	"coder/internal/toolrun"
-	"coder/internal/trust"
+	"coder/internal/tool/delegate"
 )
 
 // notForSubagents are tools that belong to whoever the person talks to: handing
@@ -23,8 +23,8 @@ var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exi
 
 // crew is the agents that the main one can hand work to in a session.
 type crew struct {
-	agents   agent.Catalogue
-	warnings []agent.Warning
+	agents   subagent.Catalogue
+	warnings []subagent.Warning
 
 	// What follows is there once the session is open.
 	settings func() orchestrator.Settings
@@ -35,15 +35,15 @@ type crew struct {
 // newCrew reads the agents of the project and of the person. What is wrong with
 // them is said once, however many sessions follow each other.
 func (h *house) newCrew() *crew {
-	roots := []agent.Root{{
+	roots := []subagent.Root{{
 		Path: ".coder/agents", Files: repofile.Below(h.root).Sub(".coder/agents"), Bounded: h.trusted != trust.Trusted,
 	}}
 	if h.home != "" {
 		own := filepath.Join(h.home, "agents")
-		roots = append(roots, agent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
+		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
 	c := new(crew)
-	c.agents, c.warnings = agent.Load(roots...)
+	c.agents, c.warnings = subagent.Load(roots...)
 	for _, w := range c.warnings {
 		if text := fmt.Sprintf("agent %s", w); !h.told[text] {
 			h.told[text] = true
@@ -55,7 +55,7 @@ func (h *house) newCrew() *crew {
 
 // tool is how the model hands work over.
 func (c *crew) tool() tool.Tool {
-	o := delegate.Options{Default: agent.General, Spawn: c.hand}
+	o := delegate.Options{Default: subagent.General, Spawn: c.hand}
 	for _, d := range c.agents {
 		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
 	}

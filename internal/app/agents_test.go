@@ -9,10 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/agent"
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/undo"
+	"coder/internal/agent/subagent"
+	"coder/internal/core/event"
+	"coder/internal/record/undo"
+	"coder/internal/ui/i18n"
 )
 
 // TestWhatOtherAgentsHave is the list of tools that each built-in agent sees.
@@ -43,10 +43,10 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		return list
 	}
 	const looks = "read list glob grep search_code bash git_status git_diff git_log lsp_diagnostics lsp_definition lsp_references lsp_hover"
-	if got := strings.Join(tools(agent.Explore), " "); got != looks {
+	if got := strings.Join(tools(subagent.Explore), " "); got != looks {
 		t.Errorf("explore has %s\nwant %s", got, looks)
 	}
-	general := tools(agent.General)
+	general := tools(subagent.General)
 	if len(general) != len(all)-len(notForSubagents) {
 		t.Errorf("general has %v of %d tools", general, len(all))
 	}
@@ -55,7 +55,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
-	if items, _ := hands.crew.listing(); len(items) != 2 || items[0].Name != agent.General || items[0].About == "" {
+	if items, _ := hands.crew.listing(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
 		t.Errorf("listed: %+v", items)
 	}
 }

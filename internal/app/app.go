@@ -18,11 +18,11 @@ import (
 
 	"golang.org/x/term"
 
-	"coder/internal/event"
-	"coder/internal/sandbox"
-	"coder/internal/stdio"
-	"coder/internal/store/jsonl"
-	"coder/internal/undo"
+	"coder/internal/core/event"
+	"coder/internal/host/sandbox"
+	"coder/internal/host/stdio"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/undo"
 )
 
 // Version is the program's version; a release build sets it.

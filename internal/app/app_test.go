@@ -9,11 +9,11 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/orchestrator"
-	"coder/internal/provider"
-	"coder/internal/session"
-	"coder/internal/stdio"
-	"coder/internal/toolrun"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/host/stdio"
+	"coder/internal/model/provider"
+	"coder/internal/record/session"
 )
 
 func TestExitCodes(t *testing.T) {

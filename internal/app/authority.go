@@ -11,9 +11,9 @@ import (
 	"strings"
 	"syscall"
 
-	"coder/internal/authkey"
-	"coder/internal/repofile"
-	"coder/internal/undo/gitindex"
+	"coder/internal/host/authkey"
+	"coder/internal/host/repofile"
+	"coder/internal/record/undo/gitindex"
 )
 
 // key is what this user's records are sealed with. Where none can be kept there

@@ -9,12 +9,12 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/event"
-	"coder/internal/judge"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/policy/judge"
+	"coder/internal/record/undo"
 	"coder/internal/slash"
-	"coder/internal/supervisor"
-	"coder/internal/toolbox/git"
-	"coder/internal/undo"
+	"coder/internal/tool/git"
 )
 
 // commands are the slash commands of a session, in the order of /help, and who

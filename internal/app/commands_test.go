@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/orchestrator"
-	"coder/internal/supervisor"
-	"coder/internal/trust"
-	"coder/internal/uip"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/policy/trust"
 )
 
 // studio is a house over a folder, with a script for a model unless the flags

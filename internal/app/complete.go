@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/lineedit"
-	"coder/internal/mention"
-	"coder/internal/repofile"
+	"coder/internal/authored/mention"
+	"coder/internal/host/repofile"
+	"coder/internal/ui/lineedit"
 )
 
 // maxChoices is how many completions are offered at most.

@@ -9,7 +9,7 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/confine"
+	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
 )

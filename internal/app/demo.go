@@ -14,14 +14,14 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/profile"
-	"coder/internal/provider"
-	"coder/internal/provider/scripted"
-	"coder/internal/render/term"
-	"coder/internal/repl"
-	"coder/internal/supervisor"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/model/provider"
+	"coder/internal/model/scripted"
+	"coder/internal/policy/mode"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/repl"
+	"coder/internal/ui/term"
 )
 
 //go:embed demo
@@ -52,7 +52,7 @@ func runDemo(ctx context.Context, env Env, fl *flags) error {
 // how to talk with them.
 func demoFlags(fl *flags, dir string) *flags {
 	return &flags{
-		demo: true, dir: dir, mode: profile.Build, model: "script", outputFormat: "text",
+		demo: true, dir: dir, mode: mode.Build, model: "script", outputFormat: "text",
 		lang: fl.lang, noColor: fl.noColor, configFile: fl.configFile,
 	}
 }

@@ -17,10 +17,10 @@ import (
 
 	"github.com/creack/pty"
 
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/provider/scripted"
-	"coder/internal/uip"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/scripted"
+	"coder/internal/ui/i18n"
 )
 
 // moody is a person who refuses one question, counted from 1, and says yes to

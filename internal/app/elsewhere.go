@@ -9,10 +9,10 @@ import (
 	"sync/atomic"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/inbox"
-	"coder/internal/supervisor"
-	"coder/internal/uip"
+	"coder/internal/agent/inbox"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
 )
 
 // lookTime is how often letters are looked for while a question is open.

@@ -16,27 +16,27 @@ import (
 	"sync/atomic"
 	"time"
 
-	"coder/internal/authkey"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/prompt"
+	"coder/internal/agent/supervisor"
+	"coder/internal/agent/toolrun"
 	"coder/internal/config"
-	"coder/internal/event"
-	"coder/internal/judge"
-	"coder/internal/lsp"
-	"coder/internal/orchestrator"
+	"coder/internal/core/event"
+	"coder/internal/core/secret"
+	"coder/internal/core/uip"
+	"coder/internal/host/authkey"
+	"coder/internal/host/lsp"
+	"coder/internal/host/repofile"
+	"coder/internal/host/shell"
+	"coder/internal/model/openai"
+	"coder/internal/model/provider"
+	"coder/internal/model/scripted"
+	"coder/internal/model/textcalls"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
-	"coder/internal/profile"
-	"coder/internal/prompt"
-	"coder/internal/provider"
-	"coder/internal/provider/openai"
-	"coder/internal/provider/scripted"
-	"coder/internal/provider/textcalls"
-	"coder/internal/repofile"
-	"coder/internal/secret"
-	"coder/internal/shell"
-	"coder/internal/supervisor"
+	"coder/internal/policy/trust"
 	"coder/internal/tool"
-	"coder/internal/toolrun"
-	"coder/internal/trust"
-	"coder/internal/uip"
 )
 
 // house is the program put together for one workspace.
@@ -52,7 +52,7 @@ type house struct {
 	report      config.Report
 	servers     []lsp.Kind // language servers of the settings
 	trusted     trust.State
-	state       *profile.State         // the mode of work
+	state       *mode.State            // the mode of work
 	judge       *judge.Judge           // once a session is open
 	set         tool.Set               // what the model may call
 	lore        *lore                  // once it is asked for
@@ -307,10 +307,10 @@ func (h *house) modelName() string {
 func (h *house) scripted() bool { return h.flags.script != "" || h.flags.demo }
 
 // systemPrompt reads the rules once and writes the system text for a mode.
-func (h *house) systemPrompt() func(profile.Mode) string {
+func (h *house) systemPrompt() func(mode.Mode) string {
 	rules := h.rules()
 	date := h.env.Now().Format(time.DateOnly)
-	return func(m profile.Mode) string {
+	return func(m mode.Mode) string {
 		return prompt.System(prompt.Facts{
 			Dir: h.root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date,
 			Mode: m.Name, ModeText: m.Prompt, Skills: h.skillSummary(m), Rules: rules, Append: h.flags.appendSystem,

@@ -7,13 +7,13 @@ import (
 	"strings"
 	"syscall"
 
-	"coder/internal/confine"
-	"coder/internal/event"
-	"coder/internal/orchestrator"
-	"coder/internal/provider"
-	"coder/internal/session"
-	"coder/internal/toolrun"
-	"coder/internal/uip"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/provider"
+	"coder/internal/policy/confine"
+	"coder/internal/record/session"
 )
 
 // Exit codes. They are documented in the README and part of the program's

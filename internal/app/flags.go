@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"strings"
 
-	"coder/internal/i18n"
+	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
-	"coder/internal/profile"
+	"coder/internal/ui/i18n"
 )
 
 // flags is the command line, parsed.
@@ -114,9 +114,9 @@ func options() []option {
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.model }),
 		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.appendSystem }),
-		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.mode }, profile.Names()...),
-		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.mode }, profile.Names()...),
-		{long: "yolo", help: "the same as --mode yolo: everything runs unasked and unchecked", set: func(f *flags, _ string) error { f.mode = profile.Yolo; return nil }},
+		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.mode }, mode.Names()...),
+		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.mode }, mode.Names()...),
+		{long: "yolo", help: "the same as --mode yolo: everything runs unasked and unchecked", set: func(f *flags, _ string) error { f.mode = mode.Yolo; return nil }},
 		specs("allowed-tools", "let these pass where the mode would ask, such as bash(go test *),edit(src/**)", func(f *flags) *[]rule.Spec { return &f.allowTools }),
 		specs("disallowed-tools", "refuse these", func(f *flags) *[]rule.Spec { return &f.denyTools }),
 		choice("on-ask", "without a terminal: refuse what must be asked (default), keep the question for coder respond and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),

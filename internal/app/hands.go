@@ -15,27 +15,27 @@ import (
 	"sync"
 	"time"
 
-	"coder/internal/codeindex"
-	"coder/internal/confine"
-	"coder/internal/event"
-	"coder/internal/lsp"
-	"coder/internal/models"
-	"coder/internal/repofile"
-	"coder/internal/secret"
-	"coder/internal/supervisor"
+	"coder/internal/agent/supervisor"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/core/secret"
+	"coder/internal/host/codeindex"
+	"coder/internal/host/lsp"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/model/catalogue"
+	"coder/internal/policy/confine"
+	"coder/internal/record/undo"
 	"coder/internal/tool"
-	"coder/internal/toolbox/code"
-	"coder/internal/toolbox/exec"
-	"coder/internal/toolbox/files"
-	"coder/internal/toolbox/git"
-	"coder/internal/toolbox/lookup"
-	"coder/internal/toolbox/plan"
-	"coder/internal/toolbox/search"
-	"coder/internal/toolbox/skills"
-	"coder/internal/toolbox/web"
-	"coder/internal/toolrun"
-	"coder/internal/undo"
-	"coder/internal/workspace"
+	"coder/internal/tool/bash"
+	"coder/internal/tool/codenav"
+	"coder/internal/tool/codesearch"
+	"coder/internal/tool/files"
+	"coder/internal/tool/git"
+	"coder/internal/tool/plan"
+	"coder/internal/tool/search"
+	"coder/internal/tool/skill"
+	"coder/internal/tool/web"
 )
 
 // hands is what a session works with: its tools, what they keep so that their
@@ -105,7 +105,7 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	}
 	index := codeindex.New(ws, codeindex.Options{Now: h.env.Now, CacheDir: cache, Patience: indexPatience})
 	hs.index = index
-	commands, jobs := exec.All(exec.Options{
+	commands, jobs := bash.All(bash.Options{
 		Workspace: ws, Shell: h.shell, Env: env, RunsDir: runs, Now: h.env.Now,
 		CommandTimeout: time.Duration(h.conf.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    h.conf.Safety.OutputLimitBytes,
@@ -113,16 +113,16 @@ func (h *house) toolList(ws *workspace.Workspace, hs *hands, sessionID string) [
 	})
 	hs.ends = append(hs.ends, hs.confiner.Close, jobs.Close, index.Close, pool.Close)
 	return slices.Concat(
-		h.fileTools(ws, pool, hs), h.searchTools(ws), []tool.Tool{lookup.SearchCode(ws, index, h.hides)}, commands,
+		h.fileTools(ws, pool, hs), h.searchTools(ws), []tool.Tool{codesearch.SearchCode(ws, index, h.hides)}, commands,
 		git.All(git.Options{Workspace: ws, Env: env, Hides: h.hides}),
-		[]tool.Tool{h.fetch()}, code.All(ws, pool), h.planTools(&hs.todos, sessionID), []tool.Tool{skills.Skill(h.written().skills), hs.crew.tool()},
+		[]tool.Tool{h.fetch()}, codenav.All(ws, pool), h.planTools(&hs.todos, sessionID), []tool.Tool{skill.Skill(h.written().skills), hs.crew.tool()},
 	)
 }
 
 // sees reports whether the model can be shown pictures: it is known to, or the
 // person says so.
 func (h *house) sees() bool {
-	m, _ := models.Lookup(h.modelName(), h.own()...)
+	m, _ := catalogue.Lookup(h.modelName(), h.own()...)
 	return h.conf.Provider.Vision || m.Vision
 }
 
@@ -135,12 +135,12 @@ func (h *house) hides(file string) bool { return h.judge != nil && h.judge.Hides
 // fileTools are the tools for files; those that write tell what they broke.
 func (h *house) fileTools(ws *workspace.Workspace, pool *lsp.Pool, hs *hands) []tool.Tool {
 	seen := &hs.seen.files
-	judge := &code.Diagnoser{Workspace: ws, Pool: pool}
+	judge := &codenav.Diagnoser{Workspace: ws, Pool: pool}
 	return []tool.Tool{
 		files.Read(ws, seen, h.readOptions(ws, hs)), files.List(ws),
-		code.WithDiagnostics(files.Write(ws, seen), judge),
-		code.WithDiagnostics(files.Edit(ws, seen), judge),
-		code.WithDiagnostics(files.Patch(ws, seen), judge),
+		codenav.WithDiagnostics(files.Write(ws, seen), judge),
+		codenav.WithDiagnostics(files.Edit(ws, seen), judge),
+		codenav.WithDiagnostics(files.Patch(ws, seen), judge),
 	}
 }
 
@@ -333,8 +333,8 @@ func (k *keeper) get() *undo.Keeper {
 // state of all files may be: that is large where there are very many, and stays.
 const garbagePercent = 50
 
-func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept, error) {
-	kept, err := toolrun.Kept{}, k.keeping.barred["undo"]
+func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error) {
+	kept, err := tool.Kept{}, k.keeping.barred["undo"]
 	if err == nil {
 		kept, err = k.get().Keep(ctx, effects)
 	}
@@ -342,13 +342,13 @@ func (k *keeper) Keep(ctx context.Context, effects []tool.Effect) (toolrun.Kept,
 	case err == nil || ctx.Err() != nil:
 		return kept, err
 	case !k.keeping.waived.Load():
-		return toolrun.Kept{}, &event.UnkeptError{Err: err}
+		return tool.Kept{}, &event.UnkeptError{Err: err}
 	}
 	k.told.Do(func() { k.warn(fmt.Sprintf("changes cannot be undone from here on: %v", err)) })
-	return toolrun.Kept{}, nil
+	return tool.Kept{}, nil
 }
 
-func (k *keeper) Changes(ctx context.Context, kept toolrun.Kept) ([]event.FileChange, error) {
+func (k *keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChange, error) {
 	if len(kept.Effects) == 0 {
 		return nil, nil
 	}

@@ -12,10 +12,10 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/supervisor"
-	"coder/internal/uip"
-	"coder/internal/undo"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/record/undo"
 )
 
 // workshop is the program put together over a folder, without a face.

@@ -9,10 +9,10 @@ import (
 	"path/filepath"
 	"strings"
 
-	"coder/internal/event"
-	"coder/internal/orchestrator"
-	"coder/internal/supervisor"
-	"coder/internal/uip"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
 )
 
 // runHeadless runs turns without a terminal: one, or as many as come on stdin.

@@ -12,11 +12,11 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/core/secret"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
 	"coder/internal/policy/rule"
-	"coder/internal/repofile"
-	"coder/internal/secret"
-	"coder/internal/undo/gitindex"
-	"coder/internal/workspace"
+	"coder/internal/record/undo/gitindex"
 )
 
 // terrain is what has to be known of the files of a workspace before a command

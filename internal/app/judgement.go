@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"path/filepath"
@@ -8,12 +9,12 @@ import (
 	"strings"
 
 	"coder/internal/config"
-	"coder/internal/confine"
-	"coder/internal/judge"
-	"coder/internal/nearest"
+	"coder/internal/core/nearest"
 	"coder/internal/policy"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
-	"coder/internal/profile"
 )
 
 // newJudge puts the rules of the person, of this run and of the mode together.
@@ -86,7 +87,7 @@ func (h *house) switches() (map[string]map[string]bool, error) {
 	a := h.conf.Agents
 	all := make(map[string]map[string]bool)
 	for mode, agent := range map[string]config.Agent{
-		profile.Plan: a.Plan, profile.Build: a.Build, profile.Default: a.DefaultMode, profile.AutoEdit: a.AutoEdit, profile.Yolo: a.Yolo,
+		mode.Plan: a.Plan, mode.Build: a.Build, mode.Default: a.DefaultMode, mode.AutoEdit: a.AutoEdit, mode.Yolo: a.Yolo,
 	} {
 		all[mode] = make(map[string]bool)
 		for name, word := range agent.Tools {
@@ -105,11 +106,7 @@ func (h *house) newState() error {
 	if err != nil {
 		return err
 	}
-	mode := h.conf.Agents.Default
-	if h.flags.mode != "" {
-		mode = h.flags.mode
-	}
-	if h.state, err = profile.NewState(mode, switches); err != nil {
+	if h.state, err = mode.NewState(cmp.Or(h.flags.mode, h.conf.Agents.Default), switches); err != nil {
 		return configf("agents.default: %v", err)
 	}
 	return nil

@@ -10,12 +10,12 @@ import (
 	"sync"
 	"sync/atomic"
 
-	"coder/internal/event"
-	"coder/internal/session"
-	"coder/internal/store/failover"
-	"coder/internal/store/jsonl"
-	"coder/internal/store/mem"
-	"coder/internal/toolrun"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/record/session"
+	"coder/internal/record/store/failover"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/store/mem"
 )
 
 // keeping is how what is done is kept, and what became of that.

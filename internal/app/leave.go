@@ -6,11 +6,11 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/orchestrator"
-	"coder/internal/render/term/ink"
-	"coder/internal/supervisor"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/ui/term/ink"
 )
 
 // moveTo opens the session that the person wants to go to. If that fails

@@ -11,13 +11,13 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/inbox"
-	"coder/internal/shell"
-	"coder/internal/store/jsonl"
-	"coder/internal/undo"
-	"coder/internal/whole"
-	"coder/internal/workspace"
+	"coder/internal/agent/inbox"
+	"coder/internal/core/event"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/shell"
+	"coder/internal/host/workspace"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/undo"
 )
 
 // scratch is where temporary files lie, below the workspace.
@@ -46,11 +46,11 @@ func (h *house) sweepScratch(ws *workspace.Workspace, hs *hands) {
 func (h *house) sweepOwn(hs *hands) {
 	hs.sweeping.Go(func() {
 		if h.home != "" {
-			whole.Sweep(h.home, ".", "always", drafts)
+			atomicfile.Sweep(h.home, ".", "always", drafts)
 			inbox.Box{Dir: h.answers()}.Sweep()
 		}
 		if !h.flags.ephemeral {
-			whole.Sweep(h.data(), ".", "sessions", filepath.Join("undo", "tmp"))
+			atomicfile.Sweep(h.data(), ".", "sessions", filepath.Join("undo", "tmp"))
 		}
 	})
 }

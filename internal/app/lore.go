@@ -9,22 +9,22 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/command"
-	"coder/internal/judge"
-	"coder/internal/orchestrator"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/prompt"
+	"coder/internal/authored/skills"
+	"coder/internal/authored/usercommand"
+	"coder/internal/host/repofile"
 	"coder/internal/policy"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
-	"coder/internal/profile"
-	"coder/internal/prompt"
-	"coder/internal/repofile"
-	"coder/internal/skill"
 )
 
 // lore is what the person and the project have written down: skills and
 // commands.
 type lore struct {
-	skills   *skill.Catalogue
-	commands *command.Catalogue
+	skills   *skills.Catalogue
+	commands *usercommand.Catalogue
 	own      string // the folder of the person's own commands; "" if there is none
 }
 
@@ -34,13 +34,13 @@ func (h *house) written() *lore {
 	if h.lore != nil {
 		return h.lore
 	}
-	h.lore = &lore{skills: skill.New(h.skillRoots()...)}
-	roots := []command.Root{{Path: ".coder/commands", Files: repofile.Below(h.root).Sub(".coder/commands")}}
+	h.lore = &lore{skills: skills.New(h.skillRoots()...)}
+	roots := []usercommand.Root{{Path: ".coder/commands", Files: repofile.Below(h.root).Sub(".coder/commands")}}
 	if h.home != "" {
 		h.lore.own = filepath.ToSlash(filepath.Join(h.home, "commands"))
-		roots = append(roots, command.Root{Path: h.lore.own, Files: repofile.OwnDir(h.lore.own)})
+		roots = append(roots, usercommand.Root{Path: h.lore.own, Files: repofile.OwnDir(h.lore.own)})
 	}
-	h.lore.commands = command.New(roots...)
+	h.lore.commands = usercommand.New(roots...)
 	_, badSkills := h.lore.skills.List()
 	for _, w := range badSkills {
 		h.warn(fmt.Sprintf("skill file %s", w))
@@ -54,13 +54,13 @@ func (h *house) written() *lore {
 
 // skillRoots are the folders of skills, the strongest first: the project's,
 // those the configuration adds, the person's own.
-func (h *house) skillRoots() []skill.Root {
-	var roots []skill.Root
+func (h *house) skillRoots() []skills.Root {
+	var roots []skills.Root
 	seen := make(map[string]bool)
 	add := func(shown, dir string) {
 		if dir = filepath.Clean(dir); !seen[dir] {
 			seen[dir] = true
-			roots = append(roots, skill.Root{Path: filepath.ToSlash(shown), Files: h.folder(dir)})
+			roots = append(roots, skills.Root{Path: filepath.ToSlash(shown), Files: h.folder(dir)})
 		}
 	}
 	others := []string{".agents", ".claude"}
@@ -100,12 +100,12 @@ func (h *house) folder(dir string) fs.FS {
 }
 
 // skillSummary tells the model which skills there are, where it can load them.
-func (h *house) skillSummary(m profile.Mode) string {
+func (h *house) skillSummary(m mode.Mode) string {
 	if !m.Has("skill") || h.forbidden("skill") {
 		return ""
 	}
 	list, _ := h.written().skills.List()
-	return skill.Summary(list, prompt.SkillsLimit)
+	return skills.Summary(list, prompt.SkillsLimit)
 }
 
 // loreFor is the lore as a session uses it.
@@ -113,7 +113,7 @@ func (h *house) loreFor(hands *hands) *orchestrator.Lore {
 	l := h.written()
 	return &orchestrator.Lore{
 		Files: hands.project.ws, Commands: l.commands, Skills: l.skills, Models: h.conf.Provider.Models,
-		Offers: func(c command.Command, tool string) bool { return namesTool(h.allowedBy(c), tool) },
+		Offers: func(c usercommand.Command, tool string) bool { return namesTool(h.allowedBy(c), tool) },
 	}
 }
 
@@ -140,13 +140,13 @@ func (h *house) inCommands(j *judge.Judge) policy.Policy {
 }
 
 // isOwn reports whether a command stands in the person's own folder.
-func (l *lore) isOwn(c command.Command) bool {
+func (l *lore) isOwn(c usercommand.Command) bool {
 	return l.own != "" && strings.HasPrefix(c.Path, l.own+"/")
 }
 
 // allowedBy reads the tools that the header of a command names, under their own
 // names here. What cannot be read names nothing.
-func (h *house) allowedBy(c command.Command) (specs []rule.Spec) {
+func (h *house) allowedBy(c usercommand.Command) (specs []rule.Spec) {
 	for _, word := range c.AllowedTools {
 		list, err := rule.ParseSpecs(word)
 		if err != nil {

@@ -14,11 +14,11 @@ import (
 	"time"
 
 	"coder/internal/config"
-	"coder/internal/models"
-	"coder/internal/repofile"
-	"coder/internal/show"
-	"coder/internal/trust"
-	"coder/internal/whole"
+	"coder/internal/core/display"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/model/catalogue"
+	"coder/internal/policy/trust"
 )
 
 // modelChoice is the models there are to choose from.
@@ -64,7 +64,7 @@ func (h *house) saveModel(name string) error {
 		return err
 	}
 	trusted, _ := h.trust().Of(root) // what cannot be read is not trusted
-	if err := whole.Write(path, text, mode); err != nil {
+	if err := atomicfile.Write(path, text, mode); err != nil {
 		return err
 	}
 	if trusted == trust.Trusted {
@@ -81,11 +81,11 @@ const mostModels = 200
 
 // List shows what there is to choose from: the model in use, those of the
 // settings, and those the endpoint offers.
-func (h modelChoice) List(ctx context.Context) (show.Table, error) {
+func (h modelChoice) List(ctx context.Context) (display.Table, error) {
 	now := h.modelName()
 	offered, err := h.offered(ctx)
 	names := slices.Concat([]string{now}, h.conf.Provider.Models, h.conf.Provider.FallbackModels, offered)
-	t := show.Table{Head: []string{"", "model", "context", "in $/M", "out $/M", "can"}}
+	t := display.Table{Head: []string{"", "model", "context", "in $/M", "out $/M", "can"}}
 	for i, name := range names {
 		if name == "" || slices.Index(names, name) < i {
 			continue
@@ -125,7 +125,7 @@ func (h *house) modelRow(name string, inUse bool) []string {
 	return row
 }
 
-func abilities(m models.Model) string {
+func abilities(m catalogue.Model) string {
 	var can []string
 	for _, a := range []struct {
 		has  bool
@@ -139,8 +139,8 @@ func abilities(m models.Model) string {
 }
 
 // figures is what is known of a model; what the person wrote comes first.
-func (h *house) figures(name string) models.Model {
-	m, _ := models.Lookup(name, h.own()...)
+func (h *house) figures(name string) catalogue.Model {
+	m, _ := catalogue.Lookup(name, h.own()...)
 	return m
 }
 
@@ -158,15 +158,15 @@ type modelInfo struct {
 
 // own are the person's own figures. An entry that cannot be read is none; it
 // was told of when the settings were checked.
-func (h *house) own() (all []models.Model) {
+func (h *house) own() (all []catalogue.Model) {
 	for name, raw := range h.conf.Provider.ModelInfo {
 		var i modelInfo
 		if json.Unmarshal(raw, &i) != nil {
 			continue
 		}
-		m := models.Model{Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning}
+		m := catalogue.Model{Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning}
 		if i.PriceIn != nil && i.PriceOut != nil {
-			m.Price = models.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, Known: true}
+			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, Known: true}
 		}
 		all = append(all, m)
 	}

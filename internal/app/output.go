@@ -7,13 +7,13 @@ import (
 	"io"
 	"strings"
 
-	"coder/internal/broker"
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/orchestrator"
-	"coder/internal/render/jsonl"
-	"coder/internal/render/plain"
-	"coder/internal/render/streamjson"
+	"coder/internal/agent/broker"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/event"
+	"coder/internal/ui/events"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/plain"
+	"coder/internal/ui/streamjson"
 )
 
 // output is the face of a headless run: what the flags asked to see, where
@@ -37,11 +37,11 @@ func newOutput(env Env, fl *flags) *output {
 	var face event.Sink
 	switch {
 	case fl.events != "":
-		view, err := jsonl.ParseView(fl.events)
+		view, err := events.ParseView(fl.events)
 		if err != nil {
 			panic(err) // the flag allows no other
 		}
-		face = jsonl.New(env.Stdout, view)
+		face = events.New(env.Stdout, view)
 	case fl.outputFormat == "text":
 		o.text = true
 		face = event.Discard

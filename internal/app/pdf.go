@@ -10,9 +10,9 @@ import (
 	"sync"
 	"time"
 
-	"coder/internal/confine"
-	"coder/internal/toolbox/files"
-	"coder/internal/workspace"
+	"coder/internal/host/workspace"
+	"coder/internal/policy/confine"
+	"coder/internal/tool/files"
 )
 
 const (

@@ -9,16 +9,16 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/confine"
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/judge"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/workspace"
 	"coder/internal/policy"
-	"coder/internal/profile"
-	"coder/internal/textsafe"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
 	"coder/internal/tool"
-	"coder/internal/wire"
-	"coder/internal/workspace"
+	"coder/internal/ui/i18n"
 )
 
 // runPolicy tells what would become of commands, and of past calls, under the
@@ -71,7 +71,7 @@ func (h *house) policyList() error {
 		return err
 	}
 	if h.flags.json {
-		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(all))
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", jsonx.Must(all))
 		return err
 	}
 	words := h.words()
@@ -81,7 +81,7 @@ func (h *house) policyList() error {
 	}
 	var b strings.Builder
 	for _, g := range all {
-		fmt.Fprintf(&b, "%d. %s\n", g.Number, textsafe.Line(words.Said(g.Grant.String()), 0))
+		fmt.Fprintf(&b, "%d. %s\n", g.Number, sanitize.Line(words.Said(g.Grant.String()), 0))
 		fmt.Fprintf(&b, "   %s\n", words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
 	}
 	b.WriteString(words.T("coder policy revoke N ends one of them, coder policy revoke all ends all") + "\n")
@@ -114,7 +114,7 @@ func revoked(m *judge.Memory, which string) (string, error) {
 	}
 	lines := []string{}
 	for _, g := range gone {
-		lines = append(lines, "no longer always allowed: "+textsafe.Line(g.Grant.String(), 0))
+		lines = append(lines, "no longer always allowed: "+sanitize.Line(g.Grant.String(), 0))
 	}
 	if len(lines) == 0 {
 		return "nothing is always allowed in this project", nil
@@ -171,7 +171,7 @@ func (h *house) policyCheck(ctx context.Context, command string) error {
 		v.Always = &offers[i].What
 	}
 	if h.flags.json {
-		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(v))
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", jsonx.Must(v))
 		return err
 	}
 	return v.print(h.env.Stdout, h.words())
@@ -261,14 +261,14 @@ func (h *house) policyTest(ctx context.Context) error {
 		sum.Sessions++
 	}
 	if h.flags.json {
-		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(sum))
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", jsonx.Must(sum))
 		return err
 	}
 	return sum.print(h.env.Stdout, h.words())
 }
 
 // retry judges the calls of one session, each in the mode it was made in.
-func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store, id, mode string) error {
+func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store, id, fixed string) error {
 	now, preset := j.Mode()
 	asked := make(map[string]bool)
 	for r, err := range logs.Read(ctx, id, 0) {
@@ -277,7 +277,7 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 		}
 		switch e := r.Event.(type) {
 		case event.ModeChanged:
-			if m, err := profile.Lookup(e.Mode); err == nil && mode == "" {
+			if m, err := mode.Lookup(e.Mode); err == nil && fixed == "" {
 				now, preset = m, cmp.Or(e.Preset, m.Preset)
 			}
 		case event.InteractionRequested:
@@ -294,7 +294,7 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 	return nil
 }
 
-func (sum *retrials) add(ctx context.Context, j *judge.Judge, m profile.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
+func (sum *retrials) add(ctx context.Context, j *judge.Judge, m mode.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
 	c := policy.Case{Tool: e.Tool}
 	for _, f := range e.Effects {
 		if effect, ok := tool.ParseEffect(f); ok {

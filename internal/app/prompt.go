@@ -11,7 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"coder/internal/stdio"
+	"coder/internal/host/stdio"
 )
 
 // promptLimit is the longest prompt taken. What is longer belongs in a file

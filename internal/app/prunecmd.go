@@ -16,11 +16,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/repofile"
-	"coder/internal/store/jsonl"
-	"coder/internal/uip"
-	"coder/internal/wire"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/uip"
+	"coder/internal/host/repofile"
+	"coder/internal/record/store/jsonl"
 )
 
 // What coder prune speaks of.
@@ -282,7 +282,7 @@ func (h *house) tellPruned(list []pruned, stay []spared, fl *flags) error {
 		list = []pruned{}
 	}
 	if fl.json {
-		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(map[string]any{"deleted": fl.yes, "items": list, "kept": stay}))
+		_, err := fmt.Fprintf(h.env.Stdout, "%s\n", jsonx.Must(map[string]any{"deleted": fl.yes, "items": list, "kept": stay}))
 		return err
 	}
 	words := h.words()

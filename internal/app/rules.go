@@ -11,8 +11,8 @@ import (
 
 	"github.com/bmatcuk/doublestar/v4"
 
-	"coder/internal/prompt"
-	"coder/internal/repofile"
+	"coder/internal/agent/prompt"
+	"coder/internal/host/repofile"
 )
 
 // rules are what the person and the project have written down for the model.

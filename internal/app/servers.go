@@ -7,9 +7,9 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/confine"
-	"coder/internal/lsp"
-	"coder/internal/trust"
+	"coder/internal/host/lsp"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/trust"
 )
 
 // languageServers says how language servers run: in trusted folders only, within

@@ -9,10 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/event"
-	"coder/internal/repofile"
-	"coder/internal/store/jsonl"
-	"coder/internal/supervisor"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/host/repofile"
+	"coder/internal/record/store/jsonl"
 )
 
 // lastSession is the session written to last, among those in which something

@@ -7,11 +7,11 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"coder/internal/audit"
-	"coder/internal/event"
-	"coder/internal/session"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/record/audit"
+	"coder/internal/record/session"
 	"coder/internal/slash"
-	"coder/internal/wire"
 )
 
 // onShelf is the program for looking at what is kept.
@@ -33,7 +33,7 @@ func runSessions(ctx context.Context, env Env, fl *flags) error {
 		return err
 	}
 	if fl.json {
-		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(all))
+		_, err := fmt.Fprintf(env.Stdout, "%s\n", jsonx.Must(all))
 		return err
 	}
 	if len(all) == 0 {
@@ -152,7 +152,7 @@ func (h *house) showAudit(ctx context.Context, id string) error {
 	}
 	if h.flags.json {
 		for _, c := range calls {
-			if _, err := fmt.Fprintf(h.env.Stdout, "%s\n", wire.Must(auditRow{c.Time, c.Requested, c.Completed})); err != nil {
+			if _, err := fmt.Fprintf(h.env.Stdout, "%s\n", jsonx.Must(auditRow{c.Time, c.Requested, c.Completed})); err != nil {
 				return err
 			}
 		}

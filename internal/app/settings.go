@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/lsp"
+	"coder/internal/host/lsp"
 )
 
 // checkUnbuilt refuses settings that would do nothing where somebody may rely

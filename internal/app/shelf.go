@@ -6,11 +6,11 @@ import (
 	"io"
 	"slices"
 
-	"coder/internal/event"
-	"coder/internal/export"
-	"coder/internal/session"
-	"coder/internal/supervisor"
-	"coder/internal/wire"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/record/export"
+	"coder/internal/record/session"
 )
 
 // Heads lists the sessions kept here, the newest first. A session whose process
@@ -63,7 +63,7 @@ func (h archive) Write(ctx context.Context, w io.Writer, id, format string) erro
 		return err
 	}
 	if format == "json" {
-		_, err := w.Write(append(wire.Must(snap), '\n'))
+		_, err := w.Write(append(jsonx.Must(snap), '\n'))
 		return err
 	}
 	t, err := export.FromSnapshot(snap)

@@ -5,12 +5,12 @@ import (
 	"context"
 	"fmt"
 
-	"coder/internal/event"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
 	"coder/internal/slash"
-	"coder/internal/supervisor"
-	"coder/internal/textsafe"
-	"coder/internal/toolrun"
-	"coder/internal/uip"
+	"coder/internal/tool"
 )
 
 // since tells what has changed in files since a call began, as far as what it
@@ -21,7 +21,7 @@ func (h *house) since(hs *hands, files *slash.Changes) func(context.Context, eve
 			return s
 		}
 		keeper := hs.files.get()
-		changes, err := keeper.Changes(ctx, toolrun.Kept{Before: call.Before, Tree: call.Tree})
+		changes, err := keeper.Changes(ctx, tool.Kept{Before: call.Before, Tree: call.Tree})
 		if err != nil {
 			h.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
 		}
@@ -30,7 +30,7 @@ func (h *house) since(hs *hands, files *slash.Changes) func(context.Context, eve
 			var old []byte
 			if c.Before.Hash != "" {
 				if old, err = keeper.Content(ctx, c.Before, slash.MaxCompared); err != nil {
-					s.Files = append(s.Files, textsafe.Line(name, 200)+" (changed, and not kept for comparing)")
+					s.Files = append(s.Files, sanitize.Line(name, 200)+" (changed, and not kept for comparing)")
 					continue
 				}
 				if old == nil {

@@ -9,15 +9,15 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/orchestrator"
-	"coder/internal/render/term"
-	"coder/internal/supervisor"
-	"coder/internal/task"
-	"coder/internal/textsafe"
-	"coder/internal/uip"
-	"coder/internal/wire"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/task"
+	"coder/internal/core/uip"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term"
 )
 
 // sessionIDs are the sessions kept here, the newest first.
@@ -110,7 +110,7 @@ func runTasks(ctx context.Context, env Env, fl *flags) error {
 	}
 	switch {
 	case fl.json:
-		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(rows))
+		_, err := fmt.Fprintf(env.Stdout, "%s\n", jsonx.Must(rows))
 		return err
 	case fl.full:
 		return h.printQuestions(rows, strings.Join(fl.args, ""))
@@ -126,12 +126,12 @@ func printTasks(w io.Writer, rows []taskRow, words *i18n.Printer) error {
 	for _, r := range rows {
 		fmt.Fprintf(&b, "%s  %-13s %s  (%s)\n", r.Created.Local().Format("2006-01-02 15:04"), words.T(r.Status), oneLine(r.Title), r.Session)
 		for _, q := range r.Open {
-			b.WriteString(words.T("    waits for an answer: %s", textsafe.Reveal(oneLine(words.Said(q.Display.Title)))) + "\n")
+			b.WriteString(words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(words.Said(q.Display.Title)))) + "\n")
 			if q.Display.Description != "" {
-				fmt.Fprintf(&b, "      %s\n", textsafe.Reveal(oneLine(words.Said(q.Display.Description))))
+				fmt.Fprintf(&b, "      %s\n", sanitize.Reveal(oneLine(words.Said(q.Display.Description))))
 			}
 			for _, part := range q.Parts {
-				fmt.Fprintf(&b, "      %s: %s\n", part.ID, textsafe.Reveal(oneLine(part.Display.Title)))
+				fmt.Fprintf(&b, "      %s: %s\n", part.ID, sanitize.Reveal(oneLine(part.Display.Title)))
 			}
 			if q.Purpose == uip.ConfirmRiskyAction {
 				b.WriteString("      " + words.T("all of it: coder tasks --full %s", q.ID) + "\n")
@@ -264,4 +264,4 @@ func (h *house) answer(ctx context.Context, session string, q uip.Request) error
 }
 
 // oneLine is foreign text made fit for a list.
-func oneLine(s string) string { return textsafe.Line(s, 400) }
+func oneLine(s string) string { return sanitize.Line(s, 400) }

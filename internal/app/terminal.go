@@ -13,20 +13,20 @@ import (
 	"syscall"
 	"time"
 
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/orchestrator"
-	"coder/internal/render/term"
-	"coder/internal/render/term/ink"
-	"coder/internal/repl"
-	"coder/internal/repofile"
-	"coder/internal/seal"
-	"coder/internal/stdio"
-	"coder/internal/supervisor"
-	"coder/internal/trust"
-	"coder/internal/tty"
-	"coder/internal/uip"
-	"coder/internal/whole"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/host/stdio"
+	"coder/internal/policy/trust"
+	"coder/internal/record/seal"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/repl"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
+	"coder/internal/ui/tty"
 )
 
 // console is the program at a terminal.
@@ -356,11 +356,11 @@ func (c *console) draft(text string) (path string, done func(), err error) {
 	if c.home == "" || os.MkdirAll(dir, 0o700) != nil {
 		dir = os.TempDir()
 	}
-	release, err := whole.Hold(dir)
+	release, err := atomicfile.Hold(dir)
 	if err != nil {
 		return "", nil, err
 	}
-	f, err := os.CreateTemp(dir, whole.Prefix+"*.md")
+	f, err := os.CreateTemp(dir, atomicfile.Prefix+"*.md")
 	if err != nil {
 		release()
 		return "", nil, err

@@ -7,8 +7,8 @@ import (
 	"strings"
 
 	"coder/internal/config"
-	"coder/internal/trust"
-	"coder/internal/wire"
+	"coder/internal/core/jsonx"
+	"coder/internal/policy/trust"
 )
 
 // trust is where the person's trust in workspaces is written down.
@@ -51,7 +51,7 @@ func runTrust(env Env, fl *flags) error {
 		return inputf("%v", err)
 	}
 	if fl.json {
-		_, err := fmt.Fprintf(env.Stdout, "%s\n", wire.Must(map[string]any{"root": h.root, "trusted": !fl.revoke, "files": trust.Settings(h.root)}))
+		_, err := fmt.Fprintf(env.Stdout, "%s\n", jsonx.Must(map[string]any{"root": h.root, "trusted": !fl.revoke, "files": trust.Settings(h.root)}))
 		return err
 	}
 	if _, err := fmt.Fprintln(env.Stdout, said); err != nil || fl.revoke {

@@ -15,14 +15,14 @@ import (
 
 	xterm "golang.org/x/term"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/i18n"
-	"coder/internal/render/jsonl"
-	"coder/internal/render/term"
-	"coder/internal/session"
-	"coder/internal/textsafe"
-	"coder/internal/uip"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
+	"coder/internal/record/session"
+	"coder/internal/ui/events"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term"
 )
 
 // followTime is how often a session that is followed is looked at.
@@ -68,11 +68,11 @@ func runWatch(ctx context.Context, env Env, fl *flags) error {
 // watcher is the face of someone who looks on.
 func (h *house) watcher() event.Sink {
 	if h.flags.events != "" {
-		view, err := jsonl.ParseView(h.flags.events)
+		view, err := events.ParseView(h.flags.events)
 		if err != nil {
 			panic(err) // the flag allows no other
 		}
-		return jsonl.New(h.env.Stdout, view)
+		return events.New(h.env.Stdout, view)
 	}
 	o := term.Options{Out: h.env.Stdout, Words: h.words(), Palette: h.paletteFor(false), Now: h.env.Now, ASCII: !speaksUTF8(h.env.Getenv)}
 	if _, out, ok := h.env.Terminal(); ok {
@@ -226,12 +226,12 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		if e.Message.Role == chat.User && r.Actor == "user" {
-			if err := p.face.Insert("> " + textsafe.Text(e.Message.Text())); err != nil {
+			if err := p.face.Insert("> " + sanitize.Text(e.Message.Text())); err != nil {
 				return err
 			}
 		}
 	case event.LocalAdded:
-		if err := p.face.Insert("> " + textsafe.Text(e.Input)); err != nil {
+		if err := p.face.Insert("> " + sanitize.Text(e.Input)); err != nil {
 			return err
 		}
 	case event.InteractionRequested:
@@ -269,7 +269,7 @@ func (p *replay) answer(a uip.Response) string {
 	if a.Comment != "" {
 		given += ", " + a.Comment
 	}
-	return textsafe.Line(given, 400) + " (" + textsafe.Line(a.Author, 40) + ")"
+	return sanitize.Line(given, 400) + " (" + sanitize.Line(a.Author, 40) + ")"
 }
 
 // targets is what a call touches, which is what it is called by.

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"coder/internal/config"
-	"coder/internal/i18n"
+	"coder/internal/ui/i18n"
 )
 
 // forMachines reports whether programs read what this run writes. They are

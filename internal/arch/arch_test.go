@@ -14,139 +14,158 @@ import (
 	"testing"
 )
 
-// plan lists, floor by floor from the ground up, every package and what it may
-// import from this module. A package missing here is a failed test: adding one
-// is a decision, and this table is where it is written down.
+// streets are the folders of the house from the ground up: a package imports
+// only from its own street and those before it.
+var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "arch"}
+
+// plan lists, street by street, every package and what it may import from this
+// module, by its last name, which is its own. A package missing here is a
+// failed test: adding one is a decision, and this table is where it is written
+// down.
 var plan = []struct {
 	pkg    string
 	allows string
 }{
-	// words
-	{"wire", ""},
-	{"chat", "wire"},
-	{"show", ""},
-	{"uip", "show wire"},
-	{"event", "chat show uip wire"},
-	{"task", "event uip"},
-	{"textsafe", ""},
-	{"whole", ""},
-	{"authkey", "whole"},
-	{"secret", ""},
-	{"nearest", ""},
-	{"repofile", "secret"},
+	// the words everything is said in
+	{"core/jsonx", ""},
+	{"core/chat", "jsonx"},
+	{"core/display", ""},
+	{"core/uip", "display jsonx"},
+	{"core/event", "chat display jsonx uip"},
+	{"core/task", "event uip"},
+	{"core/sanitize", ""},
+	{"core/secret", ""},
+	{"core/nearest", ""},
+	{"core/event/eventtest", "chat display event uip"},
 
-	// contracts, and the suites that hold implementations to them
-	{"provider", "chat"},
-	{"provider/providertest", "chat provider"},
-	{"tool", "chat event show wire"},
+	// this machine: files, processes, languages
+	{"host/atomicfile", ""},
+	{"host/authkey", "atomicfile"},
+	{"host/repofile", "secret"},
+	{"host/gitsafe", ""},
+	{"host/workspace", "nearest repofile"},
+	{"host/shell", "sanitize"},
+	{"host/patch", ""},
+	{"host/sandbox", "repofile"},
+	{"host/lsp/lsptest", ""},
+	{"host/lsp", "repofile"},
+	{"host/codeindex", "workspace"},
+	{"host/stdio", ""},
+	{"config", "nearest repofile"},
+
+	// what people write for the agent
+	{"authored/frontmatter", ""},
+	{"authored/skills", "frontmatter"},
+	{"authored/usercommand", "frontmatter"},
+	{"authored/mention", "workspace"},
+
+	// what the model can do: the contract, and the tools
+	{"tool", "chat display event jsonx"},
 	{"tool/dialect", ""},
 	{"tool/tooltest", "tool"},
+	{"tool/files", "chat display patch tool workspace"},
+	{"tool/search", "tool workspace"},
+	{"tool/bash", "display secret shell tool workspace"},
+	{"tool/git", "display gitsafe repofile sanitize tool workspace"},
+	{"tool/web", "chat display sanitize tool"},
+	{"tool/codenav", "jsonx lsp tool workspace"},
+	{"tool/codesearch", "codeindex display tool workspace"},
+	{"tool/plan", "display event tool uip"},
+	{"tool/delegate", "display tool uip"},
+	{"tool/skill", "display event skills tool"},
+
+	// whether it may
 	{"policy", "chat tool"},
-	{"session", ""},
-	{"session/sessiontest", "session"},
-	{"event/eventtest", "chat event show uip"},
-	{"audit", "event"},
-	{"conversation", "chat event"},
-	{"seal", "authkey chat event wire"},
-
-	// organs
-	{"timeline", "event"},
-	{"broker", "event uip"},
-	{"inbox", "authkey uip whole wire"},
-	{"toolrun", "chat event policy show tool tool/dialect uip wire"},
-	{"prompt", "chat"},
-	{"compact", "chat event"},
-	{"complexity", ""},
-	{"verify", ""},
-	{"models", ""},
-	{"mdfile", ""},
-	{"skill", "mdfile"},
-	{"command", "mdfile"},
-	{"export", "chat event session show textsafe uip"},
-	{"gitsafe", ""},
 	{"policy/risk", "gitsafe policy tool"},
-	{"policy/rule", "policy policy/risk secret tool"},
-	{"profile", "policy tool"},
-	{"agent", "mdfile policy tool"},
-	{"trust", "whole repofile"},
-	{"judge", "gitsafe policy policy/risk policy/rule profile secret show tool whole repofile"},
-	{"workspace", "nearest repofile"},
-	{"shell", "textsafe"},
-	{"patch", ""},
-	{"sandbox", "repofile"},
-	{"provider/openai", "chat provider"},
-	{"provider/textcalls", "chat provider"},
-	{"provider/scripted", "chat provider"},
-	{"provider/faultserver", "provider"},
-	{"undo/blob", "whole"},
-	{"undo/gitindex", ""},
-	{"undo", "event repofile tool toolrun undo/blob undo/gitindex workspace"},
-	{"lsp/lsptest", ""},
-	{"lsp", "repofile textsafe"},
-	{"codeindex", "workspace"},
-	{"mention", "workspace"},
-	{"toolbox/files", "chat patch show tool workspace"},
-	{"toolbox/search", "show tool workspace"},
-	{"toolbox/exec", "secret shell show tool workspace"},
-	{"confine", "policy/risk sandbox secret tool toolbox/exec"},
-	{"toolbox/git", "gitsafe shell show textsafe tool workspace repofile"},
-	{"toolbox/web", "chat show textsafe tool"},
-	{"toolbox/code", "lsp show textsafe tool wire workspace"},
-	{"toolbox/lookup", "codeindex show tool workspace"},
-	{"toolbox/plan", "event show tool uip"},
-	{"toolbox/agent", "show tool uip"},
-	{"toolbox/skills", "event show skill tool"},
-	{"store/mem", "event session"},
-	{"store/jsonl", "audit authkey event session wire repofile whole"},
-	{"store/jsonl/faultdisk", "store/jsonl undo/blob"},
-	{"store/failover", "event session"},
+	{"policy/rule", "policy risk secret tool"},
+	{"policy/mode", "policy tool"},
+	{"policy/trust", "atomicfile repofile"},
+	{"policy/judge", "atomicfile display gitsafe mode policy repofile risk rule secret tool"},
+	{"policy/confine", "bash risk sandbox secret tool"},
 
-	// mind
-	{"orchestrator", "chat command compact complexity conversation event mention nearest profile prompt provider skill tool toolrun uip verify wire"},
-	{"supervisor", "authkey broker chat conversation event orchestrator profile provider seal session show task textsafe timeline tool toolrun uip undo wire"},
+	// who is asked: the contract, and the wires
+	{"model/provider", "chat"},
+	{"model/providertest", "chat provider"},
+	{"model/catalogue", ""},
+	{"model/openai", "chat provider"},
+	{"model/textcalls", "chat provider"},
+	{"model/scripted", "chat provider"},
+	{"model/faultserver", "provider"},
 
-	// faces
-	{"render/rendertest", "chat event show uip"},
-	{"render/jsonl", "chat event show uip wire"},
-	{"render/streamjson", "chat event wire"},
-	{"render/plain", "chat event textsafe"},
-	{"render/term/ink", ""},
-	{"render/term/syntax", "render/term/ink"},
-	{"render/term/markdown", "render/term/ink render/term/syntax"},
-	{"render/term", "chat event render/term/ink render/term/markdown render/term/syntax show textsafe uip"},
-	{"i18n", ""},
-	{"stdio", ""},
-	{"tty/cells", ""},
-	{"lineedit", "textsafe tty/cells"},
-	{"tty", "lineedit tty/cells"},
-	{"repl", "event lineedit render/term render/term/ink stdio textsafe tty tty/cells uip"},
+	// what is kept
+	{"record/session", ""},
+	{"record/session/sessiontest", "session"},
+	{"record/audit", "event"},
+	{"record/seal", "authkey chat event jsonx"},
+	{"record/timeline", "event"},
+	{"record/export", "chat display event sanitize session uip"},
+	{"record/undo/blob", "atomicfile"},
+	{"record/undo/gitindex", ""},
+	{"record/undo", "blob event gitindex repofile tool workspace"},
+	{"record/store/mem", "event session"},
+	{"record/store/jsonl", "atomicfile audit authkey event jsonx repofile session"},
+	{"record/store/jsonl/faultdisk", "blob jsonl"},
+	{"record/store/failover", "event session"},
 
-	// wiring
-	{"config", "nearest repofile"},
-	{"slash", "chat compact config event orchestrator patch profile prompt session show skill textsafe toolbox/git trust undo whole"},
-	{"app", "authkey broker config event orchestrator policy policy/risk policy/rule profile prompt provider provider/openai provider/scripted " +
-		"provider/textcalls render/jsonl render/plain render/streamjson session store/failover store/jsonl store/mem " +
-		"supervisor tool toolbox/code toolbox/exec toolbox/files toolbox/git toolbox/lookup toolbox/plan toolbox/search " +
-		"toolbox/web toolrun uip undo workspace codeindex lsp show task textsafe timeline trust whole judge confine shell wire audit chat export models patch sandbox i18n lineedit render/term render/term/ink repl seal stdio inbox tty command mdfile skill toolbox/skills agent toolbox/agent mention authkey undo/gitindex repofile secret nearest slash"},
+	// what thinks and acts
+	{"agent/conversation", "chat event"},
+	{"agent/broker", "event uip"},
+	{"agent/inbox", "atomicfile authkey jsonx uip"},
+	{"agent/toolrun", "chat dialect display event jsonx policy tool uip"},
+	{"agent/prompt", "chat"},
+	{"agent/compact", "chat event"},
+	{"agent/complexity", ""},
+	{"agent/verify", ""},
+	{"agent/subagent", "frontmatter policy tool"},
+	{"agent/orchestrator", "chat compact complexity conversation event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
+	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator provider sanitize seal session task timeline tool toolrun uip undo"},
+
+	// what people see, and how they answer
+	{"ui/rendertest", "chat display event uip"},
+	{"ui/events", "chat display event uip"},
+	{"ui/streamjson", "chat event"},
+	{"ui/plain", "chat event sanitize"},
+	{"ui/term/ink", ""},
+	{"ui/term/syntax", "ink"},
+	{"ui/term/markdown", "ink syntax"},
+	{"ui/term", "chat display event ink markdown sanitize syntax uip"},
+	{"ui/i18n", ""},
+	{"ui/cells", ""},
+	{"ui/lineedit", "cells sanitize"},
+	{"ui/tty", "cells lineedit"},
+	{"ui/repl", "cells event ink lineedit sanitize stdio term tty uip"},
+
+	// what people type, and what puts it all together
+	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
+	{"app", "atomicfile audit authkey bash broker catalogue chat codeindex codenav codesearch config confine delegate display event events export failover files git gitindex i18n inbox ink jsonl jsonx judge lineedit lsp mem mention mode nearest openai orchestrator patch plain plan policy prompt provider repl repofile risk rule sandbox sanitize scripted seal search secret session shell skill skills slash stdio streamjson subagent supervisor task term textcalls tool toolrun trust tty uip undo usercommand web workspace"},
 	{"arch", ""},
 }
 
 func TestEveryPackageIsInThePlanAndKeepsToIt(t *testing.T) {
-	floor := make(map[string]int)
+	planned := make(map[string]int) // by its last name
+	street := func(pkg string) int {
+		first, _, _ := strings.Cut(pkg, "/")
+		return slices.Index(streets, first)
+	}
 	for i, p := range plan {
-		if _, twice := floor[p.pkg]; twice {
-			t.Errorf("plan: %s stands twice", p.pkg)
+		name := path.Base(p.pkg)
+		if j, twice := planned[name]; twice {
+			t.Errorf("plan: %s and %s have one name", p.pkg, plan[j].pkg)
 		}
-		floor[p.pkg] = i
+		planned[name] = i
+		if at := street(p.pkg); at < 0 || i > 0 && at < street(plan[i-1].pkg) {
+			t.Errorf("plan: %s does not stand in its street", p.pkg)
+		}
 		for _, dep := range strings.Fields(p.allows) {
-			if j, ok := floor[dep]; !ok || j >= i {
+			if j, ok := planned[dep]; !ok || j >= i {
 				t.Errorf("plan: %s allows %s, which is not below it", p.pkg, dep)
 			}
 		}
 	}
+	found := make(map[string]bool)
 	for _, got := range list(t) {
-		i, ok := floor[got.name]
-		if !ok {
+		i, ok := planned[path.Base(got.name)]
+		if !ok || plan[i].pkg != got.name {
 			t.Errorf("package %s is not in the plan", got.name)
 			continue
 		}
@@ -154,14 +173,21 @@ func TestEveryPackageIsInThePlanAndKeepsToIt(t *testing.T) {
 			t.Errorf("package %s has %d package comments, want one", got.name, got.docs)
 		}
 		for dep := range got.imports {
-			if !slices.Contains(strings.Fields(plan[i].allows), dep) {
+			if !slices.Contains(strings.Fields(plan[i].allows), path.Base(dep)) {
 				t.Errorf("%s imports %s, which the plan does not allow", got.name, dep)
 			}
 		}
-		delete(floor, got.name)
+		for _, dep := range strings.Fields(plan[i].allows) {
+			if !got.imports[plan[planned[dep]].pkg] {
+				t.Errorf("plan: %s no longer imports %s", got.name, dep)
+			}
+		}
+		found[got.name] = true
 	}
-	for name := range floor {
-		t.Errorf("plan: there is no package %s", name)
+	for _, p := range plan {
+		if !found[p.pkg] {
+			t.Errorf("plan: there is no package %s", p.pkg)
+		}
 	}
 }
 
@@ -219,45 +245,45 @@ var openers = map[string][]string{
 // they may. All else reads through repofile or the workspace: what lies under a
 // name was chosen by whoever made the repository.
 var mayOpen = map[string]string{
-	"repofile/repofile.go":            "this is the way: the person's own files",
-	"repofile/open_unix.go":           "this is the way: without following links",
-	"repofile/open_other.go":          "this is the way: where there is no other",
-	"workspace/workspace.go":          "the handle that everything in a workspace goes through",
-	"app/authority.go":                "lists its own folders, which is never waited for",
-	"workspace/watch_linux.go":        "asks the kernel about mounts and watches",
-	"workspace/batch.go":              "many files of one directory, without links, pipes or waiting",
-	"undo/blob/blob.go":               "the handle of its own folder; regular files only, without waiting",
-	"arch/arch_test.go":               "reads the house itself",
-	"arch/settings_test.go":           "reads the house itself",
-	"whole/whole.go":                  "handles of our own directories, never what is in them; no pipe is waited for",
-	"inbox/inbox.go":                  "letters in a folder of the person's own, bounded, without links or waiting",
-	"authkey/authkey.go":              "a file of the person's own that must not be a link",
-	"store/jsonl/":                    "its own logs and snapshots: regular files, without links or waiting",
-	"app/prunecmd.go":                 "lists its own folders, which is never waited for",
-	"app/leftover.go":                 "lists its own folders, which is never waited for",
-	"workspace/beneath_linux.go":      "directories of the workspace, without links, in one call",
-	"workspace/place_linux.go":        "makes a file without a name in a directory that is open",
-	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
-	"app/headless.go":                 "makes a new file that the person named",
-	"app/hands.go":                    "makes a new file for a plan",
-	"app/demo.go":                     "writes into a folder that it has just made",
-	"app/watchcmd.go":                 "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
-	"app/terminal.go":                 "writes into a folder that it has just made",
-	"app/started_linux.go":            "its own memory, by way of the kernel",
-	"sandbox/attend_linux.go":         "asks the kernel about processes",
-	"sandbox/namespaces_linux.go":     "asks the kernel what it allows",
-	"sandbox/landlock_linux.go":       "lists folders, which is never waited for",
-	"sandbox/sockets.go":              "lists folders, which is never waited for, and asks the kernel about sockets",
-	"confine/hide.go":                 "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",
-	"sandbox/places.go":               "makes a file to see whether that can be done",
-	"sandbox/mount_linux.go":          "mount points in a namespace of its own",
-	"sandbox/protected.go":            "lists folders of submodules, which is never waited for",
-	"judge/world.go":                  "lists folders, which is never waited for",
-	"lsp/watch.go":                    "lists folders, which is never waited for",
-	"lsp/lsptest/lsptest.go":          "a server for tests",
-	"shell/":                          "asks the kernel about processes",
-	"render/rendertest/rendertest.go": "golden files of tests",
-	"tool/tooltest/tooltest.go":       "folders of tests",
+	"host/repofile/repofile.go":        "this is the way: the person's own files",
+	"host/repofile/open_unix.go":       "this is the way: without following links",
+	"host/repofile/open_other.go":      "this is the way: where there is no other",
+	"host/workspace/workspace.go":      "the handle that everything in a workspace goes through",
+	"app/authority.go":                 "lists its own folders, which is never waited for",
+	"host/workspace/watch_linux.go":    "asks the kernel about mounts and watches",
+	"host/workspace/batch.go":          "many files of one directory, without links, pipes or waiting",
+	"record/undo/blob/blob.go":         "the handle of its own folder; regular files only, without waiting",
+	"arch/arch_test.go":                "reads the house itself",
+	"arch/settings_test.go":            "reads the house itself",
+	"host/atomicfile/atomicfile.go":    "handles of our own directories, never what is in them; no pipe is waited for",
+	"agent/inbox/inbox.go":             "letters in a folder of the person's own, bounded, without links or waiting",
+	"host/authkey/authkey.go":          "a file of the person's own that must not be a link",
+	"record/store/jsonl/":              "its own logs and snapshots: regular files, without links or waiting",
+	"app/prunecmd.go":                  "lists its own folders, which is never waited for",
+	"app/leftover.go":                  "lists its own folders, which is never waited for",
+	"host/workspace/beneath_linux.go":  "directories of the workspace, without links, in one call",
+	"host/workspace/place_linux.go":    "makes a file without a name in a directory that is open",
+	"app/sessions.go":                  "lists the folders of sessions, which is never waited for",
+	"app/headless.go":                  "makes a new file that the person named",
+	"app/hands.go":                     "makes a new file for a plan",
+	"app/demo.go":                      "writes into a folder that it has just made",
+	"app/watchcmd.go":                  "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
+	"app/terminal.go":                  "writes into a folder that it has just made",
+	"app/started_linux.go":             "its own memory, by way of the kernel",
+	"host/sandbox/attend_linux.go":     "asks the kernel about processes",
+	"host/sandbox/namespaces_linux.go": "asks the kernel what it allows",
+	"host/sandbox/landlock_linux.go":   "lists folders, which is never waited for",
+	"host/sandbox/sockets.go":          "lists folders, which is never waited for, and asks the kernel about sockets",
+	"policy/confine/hide.go":           "tells a certificate from a key: what counts as a secret by its name, regular, bounded, without waiting",
+	"host/sandbox/places.go":           "makes a file to see whether that can be done",
+	"host/sandbox/mount_linux.go":      "mount points in a namespace of its own",
+	"host/sandbox/protected.go":        "lists folders of submodules, which is never waited for",
+	"policy/judge/world.go":            "lists folders, which is never waited for",
+	"host/lsp/watch.go":                "lists folders, which is never waited for",
+	"host/lsp/lsptest/lsptest.go":      "a server for tests",
+	"host/shell/":                      "asks the kernel about processes",
+	"ui/rendertest/rendertest.go":      "golden files of tests",
+	"tool/tooltest/tooltest.go":        "folders of tests",
 }
 
 func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
@@ -285,11 +311,11 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 // temporary is why a file may make temporary files: who removes what it leaves
 // if the program is killed.
 var temporary = map[string]string{
-	"authkey/authkey.go":          "in our home, swept at the start",
-	"whole/whole.go":              "beside what is ours, or in a folder of ours: swept at the start",
-	"app/terminal.go":             "in our home, swept at the start",
-	"app/demo.go":                 "the person is told where it is, and it stays",
-	"event/eventtest/simulate.go": "for tests",
+	"host/authkey/authkey.go":          "in our home, swept at the start",
+	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
+	"app/terminal.go":                  "in our home, swept at the start",
+	"app/demo.go":                      "the person is told where it is, and it stays",
+	"core/event/eventtest/simulate.go": "for tests",
 }
 
 // TestTemporaryFilesAreSwept: whatever makes files that are to go says who

@@ -18,7 +18,7 @@ import (
 func TestEverySettingIsReadBySomething(t *testing.T) {
 	fset := token.NewFileSet()
 	settings := typesOf(t, fset, "config", nil, nil)
-	modes := typesOf(t, fset, "profile", nil, nil)
+	modes := typesOf(t, fset, filepath.Join("policy", "mode"), nil, nil)
 	used := make(map[types.Object]bool)
 	uses := &types.Info{Selections: make(map[*ast.SelectorExpr]*types.Selection)}
 	typesOf(t, fset, "app", only{settings, modes}, uses)

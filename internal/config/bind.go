@@ -14,7 +14,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"coder/internal/nearest"
+	"coder/internal/core/nearest"
 )
 
 // object lays v over the block f.

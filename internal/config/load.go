@@ -11,7 +11,7 @@ import (
 
 	"github.com/tailscale/hujson"
 
-	"coder/internal/repofile"
+	"coder/internal/host/repofile"
 )
 
 // Options says where settings are found. The zero Options find none, so that

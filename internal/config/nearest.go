@@ -1,6 +1,6 @@
 package config
 
-import "coder/internal/nearest"
+import "coder/internal/core/nearest"
 
 // suggest names the key that was meant by name in block f, as "; did you
 // mean …?", or nothing.

@@ -10,7 +10,7 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/chat"
+	"coder/internal/core/chat"
 	"coder/internal/tool"
 )
 

@@ -3,18 +3,18 @@ package slash
 import (
 	"context"
 
-	"coder/internal/profile"
-	"coder/internal/show"
+	"coder/internal/core/display"
+	"coder/internal/policy/mode"
 )
 
 // Agents lists the modes, as agents that the person talks to, and the agents
 // that the model may give work to.
 func Agents(others func() (items []Item, warnings []string)) Command {
 	return Command{Name: "agents", Help: "list the agents", Run: func(_ context.Context, c call) (outcome, error) {
-		t := show.Table{Head: []string{"", "agent", "permissions", "checks"}}
+		t := display.Table{Head: []string{"", "agent", "permissions", "checks"}}
 		now := c.Settings().Mode
-		for _, name := range profile.Names() {
-			m, err := profile.Lookup(name)
+		for _, name := range mode.Names() {
+			m, err := mode.Lookup(name)
 			if err != nil {
 				continue // the names are those of the table
 			}

@@ -5,8 +5,8 @@ import (
 	"strings"
 
 	"coder/internal/config"
-	"coder/internal/show"
-	"coder/internal/textsafe"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
 )
 
 // Config shows the settings and where each comes from, secrets masked.
@@ -14,10 +14,10 @@ func Config(report config.Report) Command {
 	return Command{
 		Name: "config", Args: "[KEY]", Help: "show the settings and where each comes from",
 		Run: func(_ context.Context, c call) (outcome, error) {
-			t := show.Table{Head: []string{"setting", "value", "from"}}
+			t := display.Table{Head: []string{"setting", "value", "from"}}
 			for _, r := range report.Rows() {
 				if strings.Contains(r.Key, c.Args) {
-					t.Rows = append(t.Rows, []string{r.Key, textsafe.Line(r.Value, 400), r.Origin.String()})
+					t.Rows = append(t.Rows, []string{r.Key, sanitize.Line(r.Value, 400), r.Origin.String()})
 				}
 			}
 			if len(t.Rows) == 0 {

@@ -6,11 +6,11 @@ import (
 	"strconv"
 	"strings"
 
-	"coder/internal/chat"
-	"coder/internal/compact"
-	"coder/internal/orchestrator"
-	tokens "coder/internal/prompt"
-	"coder/internal/show"
+	"coder/internal/agent/compact"
+	"coder/internal/agent/orchestrator"
+	tokens "coder/internal/agent/prompt"
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
 )
 
 // Context shows what fills the model's window.
@@ -48,14 +48,14 @@ func dropped(hidden []chat.Message) string {
 
 // parts tells what the next request is made of. The figures are estimates: a
 // provider reports the whole only.
-func parts(c call, set orchestrator.Settings) show.Table {
+func parts(c call, set orchestrator.Settings) display.Table {
 	system := tokens.Tokens(set.System)
 	tools := c.ToolTokens()
 	said := make(map[string]int)
 	for _, m := range c.Conversation().View() {
 		countParts(said, m)
 	}
-	t := show.Table{Head: []string{"part", "tokens, about", "of the window"}}
+	t := display.Table{Head: []string{"part", "tokens, about", "of the window"}}
 	row := func(name string, n int) {
 		t.Rows = append(t.Rows, []string{name, strconv.Itoa(n), percent(n, set.ContextLimit)})
 	}

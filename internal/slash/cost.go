@@ -8,10 +8,10 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/show"
-	"coder/internal/textsafe"
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 )
 
 // turnsShown is how many of the last turns /cost shows by themselves.
@@ -71,7 +71,7 @@ func (l *Ledger) reply(turn int, e event.MessageAdded) {
 	}
 	row := Spending{Turn: turn, Model: e.Model, Usage: *e.Usage}
 	if 0 < turn && turn <= len(l.names) {
-		row.Title = textsafe.Line(l.names[turn-1], 400)
+		row.Title = sanitize.Line(l.names[turn-1], 400)
 	}
 	l.rows = append(l.rows, row)
 }
@@ -123,8 +123,8 @@ func replied(said []chat.Message) bool {
 }
 
 // turnsTable shows the last turns, and those before them in one line.
-func turnsTable(all []Spending) show.Table {
-	t := show.Table{Head: []string{"turn", "model", "in", "cached", "out", "cost", "about"}}
+func turnsTable(all []Spending) display.Table {
+	t := display.Table{Head: []string{"turn", "model", "in", "cached", "out", "cost", "about"}}
 	early := max(len(all)-turnsShown, 0)
 	if early > 0 {
 		sum := total(all[:early])
@@ -137,8 +137,8 @@ func turnsTable(all []Spending) show.Table {
 }
 
 // modelsTable shows the sums, by model and of all.
-func modelsTable(all []Spending) show.Table {
-	t := show.Table{Head: []string{"", "model", "in", "cached", "out", "cost"}}
+func modelsTable(all []Spending) display.Table {
+	t := display.Table{Head: []string{"", "model", "in", "cached", "out", "cost"}}
 	var names []string
 	for _, s := range all {
 		if !slices.Contains(names, s.Model) {

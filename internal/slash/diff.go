@@ -12,10 +12,10 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/event"
-	"coder/internal/patch"
-	"coder/internal/textsafe"
-	"coder/internal/toolbox/git"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/patch"
+	"coder/internal/tool/git"
 )
 
 const (
@@ -214,19 +214,19 @@ func (d *Changes) Compare(name string, old []byte) (diff, line string) {
 	case gone && old == nil:
 		return "", ""
 	case err != nil && !gone:
-		return "", textsafe.Line(name, 200) + " (changed; it cannot be compared)"
+		return "", sanitize.Line(name, 200) + " (changed; it cannot be compared)"
 	case !gone && old != nil && bytes.Equal(old, now):
 		return "", ""
 	case bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(now, 0) >= 0:
-		return "", textsafe.Line(name, 200) + " (binary)"
+		return "", sanitize.Line(name, 200) + " (binary)"
 	}
 	text, added, deleted := patch.Unified(name, old, now)
-	line = fmt.Sprintf("%s +%d -%d", textsafe.Line(name, 200), added, deleted)
+	line = fmt.Sprintf("%s +%d -%d", sanitize.Line(name, 200), added, deleted)
 	switch {
 	case old == nil:
 		line += " (new)"
 	case gone:
 		line += " (deleted)"
 	}
-	return textsafe.Text(text), line
+	return sanitize.Text(text), line
 }

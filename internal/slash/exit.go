@@ -3,7 +3,7 @@ package slash
 import (
 	"context"
 
-	"coder/internal/orchestrator"
+	"coder/internal/agent/orchestrator"
 )
 
 // Exit ends the program. It goes by two names.

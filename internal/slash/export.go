@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/whole"
+	"coder/internal/host/atomicfile"
 )
 
 // formats are the forms a session can be written in.
@@ -49,8 +49,8 @@ func Export(archive Archive, current, root, own string) Command {
 				return wrong("%v", err)
 			}
 			const mode = 0o600 // a conversation may hold anything
-			if err := whole.WriteFrom(own, at, b.Bytes(), mode); err != nil {
-				err = whole.Write(at, b.Bytes(), mode)
+			if err := atomicfile.WriteFrom(own, at, b.Bytes(), mode); err != nil {
+				err = atomicfile.Write(at, b.Bytes(), mode)
 				if err != nil {
 					return wrong("%v", err)
 				}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/textsafe"
+	"coder/internal/core/sanitize"
 )
 
 // helpLimit bounds what is said about a command that people wrote.
@@ -21,7 +21,7 @@ func Help() Command {
 		var b strings.Builder
 		for _, cmd := range c.Commands() {
 			if cmd.Run == nil && cmd.Prompt == nil {
-				cmd.Help = textsafe.Line(cmd.Help, helpLimit)
+				cmd.Help = sanitize.Line(cmd.Help, helpLimit)
 			}
 			usage := strings.TrimSpace("/" + cmd.Name + " " + cmd.Args)
 			if len(usage) > usageColumns {

@@ -5,13 +5,13 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/profile"
+	"coder/internal/policy/mode"
 )
 
 // Mode shows the mode, or switches to another.
 func Mode() Command {
 	return Command{
-		Name: "mode", Args: "[" + strings.Join(profile.Names(), "|") + "]", Help: "show the mode, or switch to another",
+		Name: "mode", Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				now, preset := c.Mode()
@@ -24,7 +24,7 @@ func Mode() Command {
 
 // Modes are the short forms: /plan is /mode plan.
 func Modes() (all []Command) {
-	for _, name := range profile.Names() {
+	for _, name := range mode.Names() {
 		all = append(all, Command{
 			Name: name, Help: "switch to " + name + " mode",
 			Run: func(ctx context.Context, c call) (outcome, error) { return toMode(ctx, c, name) },

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"unicode"
 
-	"coder/internal/show"
+	"coder/internal/core/display"
 )
 
 // Models are the models there are to choose from.
@@ -15,7 +15,7 @@ type Models interface {
 	Switch(name string) (notice string)
 	// List shows them. With an error the table holds what is known without
 	// asking.
-	List(ctx context.Context) (show.Table, error)
+	List(ctx context.Context) (display.Table, error)
 }
 
 // Model shows the models there are, or switches to another. That a choice cannot

@@ -3,7 +3,7 @@ package slash
 import (
 	"context"
 
-	"coder/internal/orchestrator"
+	"coder/internal/agent/orchestrator"
 )
 
 // New starts over. It goes by two names.

@@ -6,16 +6,16 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/profile"
-	"coder/internal/show"
+	"coder/internal/core/display"
+	"coder/internal/policy/mode"
 )
 
 // Permissions shows what is allowed, takes a preset, or revokes what was always
 // allowed: a number of the list, or all. Revoke may be nil: nothing is remembered.
-func Permissions(list func() show.Table, revoke func(which string) (string, error)) Command {
+func Permissions(list func() display.Table, revoke func(which string) (string, error)) Command {
 	return Command{
 		Name: "permissions", Args: "[PRESET | revoke N | revoke all]",
-		Help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(profile.Presets(), ", "),
+		Help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(mode.Presets(), ", "),
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if which, ok := strings.CutPrefix(c.Args+" ", "revoke "); ok {
 				text, err := revokeOne(revoke, strings.TrimSpace(which))

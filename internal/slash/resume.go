@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"coder/internal/orchestrator"
+	"coder/internal/agent/orchestrator"
 )
 
 // Resume goes on with another session. Only an id names one: no number in a

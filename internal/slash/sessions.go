@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"time"
 
-	"coder/internal/session"
-	"coder/internal/show"
-	"coder/internal/textsafe"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/record/session"
 )
 
 // Archive is the sessions of a project.
@@ -44,7 +44,7 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 	if !slices.ContainsFunc(all, func(s session.Head) bool { return s.ID == current }) {
 		all = slices.Insert(all, 0, session.Head{ID: current, Updated: now})
 	}
-	t := show.Table{Head: []string{"", "session", "last used", "turns", "title"}}
+	t := display.Table{Head: []string{"", "session", "last used", "turns", "title"}}
 	for _, s := range all[:min(len(all), sessionsShown)] {
 		mark := ""
 		if s.ID == current {
@@ -60,5 +60,5 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 
 // SessionRow is a session in a list: id, last use, turns, title.
 func SessionRow(s session.Head) []string {
-	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), textsafe.Line(s.Meta.Title, 400)}
+	return []string{s.ID, s.Updated.Local().Format("2006-01-02 15:04"), strconv.Itoa(s.Meta.Turns), sanitize.Line(s.Meta.Title, 400)}
 }

@@ -3,11 +3,11 @@ package slash
 import (
 	"context"
 
-	"coder/internal/skill"
+	"coder/internal/authored/skills"
 )
 
 // Skills lists the skills there are.
-func Skills(catalogue *skill.Catalogue) Command {
+func Skills(catalogue *skills.Catalogue) Command {
 	return Command{Name: "skills", Help: "list the skills there are", Run: func(context.Context, call) (outcome, error) {
 		catalogue.Refresh()
 		skills, bad := catalogue.List()

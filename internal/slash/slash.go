@@ -9,8 +9,8 @@ import (
 	"strings"
 	"text/tabwriter"
 
-	"coder/internal/orchestrator"
-	"coder/internal/show"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/display"
 )
 
 // Short names for what every command is made of.
@@ -28,7 +28,7 @@ func wrong(format string, args ...any) (outcome, error) {
 }
 
 // aligned writes a table as text in columns.
-func aligned(t show.Table) string {
+func aligned(t display.Table) string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	rows := t.Rows
@@ -53,7 +53,7 @@ type Item struct{ Name, About string }
 func listed(items []Item, warnings []string, none string) string {
 	text := none
 	if len(items) > 0 {
-		var t show.Table
+		var t display.Table
 		for _, item := range items {
 			t.Rows = append(t.Rows, []string{item.Name, orchestrator.Title(item.About)})
 		}

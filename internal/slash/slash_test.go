@@ -12,23 +12,23 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/broker"
-	"coder/internal/chat"
+	"coder/internal/agent/broker"
+	"coder/internal/agent/conversation"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/authored/skills"
 	"coder/internal/config"
-	"coder/internal/conversation"
-	"coder/internal/event"
-	"coder/internal/orchestrator"
-	"coder/internal/profile"
-	"coder/internal/provider/scripted"
-	"coder/internal/session"
-	"coder/internal/show"
-	"coder/internal/skill"
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/host/workspace"
+	"coder/internal/model/scripted"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/trust"
+	"coder/internal/record/session"
+	"coder/internal/record/undo"
 	"coder/internal/tool"
-	"coder/internal/toolbox/git"
-	"coder/internal/trust"
-	"coder/internal/uip"
-	"coder/internal/undo"
-	"coder/internal/workspace"
+	"coder/internal/tool/git"
 )
 
 // world is what the commands of a test work on. It writes down what it was
@@ -52,8 +52,8 @@ func (w *world) Switch(name string) string {
 	return "not remembered"
 }
 
-func (w *world) List(context.Context) (show.Table, error) {
-	return show.Table{Rows: [][]string{{"*", "m"}}}, errors.New("boom")
+func (w *world) List(context.Context) (display.Table, error) {
+	return display.Table{Rows: [][]string{{"*", "m"}}}, errors.New("boom")
 }
 
 func (w *world) Heads(context.Context) ([]session.Head, error) {
@@ -105,7 +105,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ws.Close() })
-	state, err := profile.NewState(profile.Build, nil)
+	state, err := mode.NewState(mode.Build, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -138,8 +138,8 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 	commands := slices.Concat(
 		[]Command{Help(), Model(w), Mode()}, Modes(),
 		[]Command{
-			Permissions(func() show.Table { return show.Table{Rows: [][]string{{"bash", "ask"}}} }, func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil }),
-			Tools(), Skills(skill.New()), Agents(func() ([]Item, []string) { return []Item{{"helper", "helps\nwith much"}}, []string{"bad.md: no name"} }),
+			Permissions(func() display.Table { return display.Table{Rows: [][]string{{"bash", "ask"}}} }, func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil }),
+			Tools(), Skills(skills.New()), Agents(func() ([]Item, []string) { return []Item{{"helper", "helps\nwith much"}}, []string{"bad.md: no name"} }),
 			Todos(func() []event.Todo {
 				return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
 			}),

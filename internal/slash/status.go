@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"slices"
 
-	"coder/internal/show"
+	"coder/internal/core/display"
 )
 
 // Status shows what this session runs with; more is what the program adds.
@@ -19,6 +19,6 @@ func Status(more func(context.Context) [][]string) Command {
 			{"context", fmt.Sprintf("%d of %d tokens", c.ContextUsed(), set.ContextLimit)},
 			{"permissions", preset},
 		}
-		return outcome{Text: aligned(show.Table{Rows: slices.Concat(rows, more(ctx))})}, ctx.Err()
+		return outcome{Text: aligned(display.Table{Rows: slices.Concat(rows, more(ctx))})}, ctx.Err()
 	}}
 }

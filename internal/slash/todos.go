@@ -4,7 +4,7 @@ import (
 	"context"
 	"strings"
 
-	"coder/internal/event"
+	"coder/internal/core/event"
 )
 
 // marks show how far a todo is: they are those of the stream.

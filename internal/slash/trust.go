@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/trust"
+	"coder/internal/policy/trust"
 )
 
 // Trust shows or changes whether the folder root is trusted. Settings are read

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/undo"
+	"coder/internal/record/undo"
 )
 
 // Revert takes back what turns did to files, or takes that back.

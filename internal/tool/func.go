@@ -14,7 +14,7 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/wire"
+	"coder/internal/core/jsonx"
 )
 
 // Func is a Tool made from typed functions. In must be a struct; its fields
@@ -113,7 +113,7 @@ func readArguments(t reflect.Type) *arguments {
 			a.enums[name] = strings.Split(e, "|")
 		}
 	}
-	a.schema = wire.Must(schemaOf(t))
+	a.schema = jsonx.Must(schemaOf(t))
 	return a
 }
 

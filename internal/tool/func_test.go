@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/show"
+	"coder/internal/core/display"
 	"coder/internal/tool"
 	"coder/internal/tool/tooltest"
 )
@@ -33,7 +33,7 @@ func echo() tool.Func[allArgs] {
 			if a.Path == "bad" {
 				return tool.Plan{}, errors.New("a bad path")
 			}
-			return tool.Plan{Title: a.Path, Effects: []tool.Effect{{Kind: tool.Write, Target: a.Path}}, Preview: show.Text(a.Path)}, nil
+			return tool.Plan{Title: a.Path, Effects: []tool.Effect{{Kind: tool.Write, Target: a.Path}}, Preview: display.Text(a.Path)}, nil
 		},
 		Do: func(ctx context.Context, a allArgs, out io.Writer) (tool.Result, error) {
 			if err := ctx.Err(); err != nil {

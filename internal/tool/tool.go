@@ -11,9 +11,9 @@ import (
 	"io"
 	"strings"
 
-	"coder/internal/chat"
-	"coder/internal/event"
-	"coder/internal/show"
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
 )
 
 // A Tool is something the model may call. Tools are safe for concurrent use.
@@ -57,7 +57,7 @@ type Call interface {
 type Plan struct {
 	Title   string // the key arguments in a few words: a path, a command
 	Effects []Effect
-	Preview show.Block // for a person who must approve: the command, the diff
+	Preview display.Block // for a person who must approve: the command, the diff
 
 	// Confined says how the call would be kept within bounds by the system, in
 	// a few words; empty if it would not be.
@@ -111,6 +111,14 @@ func ParseEffect(s string) (Effect, bool) {
 	return Effect{}, false
 }
 
+// Kept is what was saved before a call: the files it names, and the name
+// of the state of all files for a call whose targets nobody can tell.
+type Kept struct {
+	Effects []Effect
+	Before  []event.FileState
+	Tree    string
+}
+
 // Kind is the sort of an effect.
 type Kind uint8
 
@@ -136,8 +144,8 @@ type Result struct {
 	// Failed is set when the tool worked but what it did failed, such as a
 	// command with a non-zero exit code.
 	Failed  bool
-	Summary string     // the core of the result in a few words: "12 lines", "exit 0"
-	Show    show.Block // for people; never sent to the model
+	Summary string        // the core of the result in a few words: "12 lines", "exit 0"
+	Show    display.Block // for people; never sent to the model
 	// Images are shown to the model after the results of the round.
 	Images []chat.Image
 	// Effects are what the call did that its plan could not tell, such as what

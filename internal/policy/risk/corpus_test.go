@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/gitsafe"
+	"coder/internal/host/gitsafe"
 	"coder/internal/policy/risk"
 )
 

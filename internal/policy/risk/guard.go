@@ -4,7 +4,7 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/gitsafe"
+	"coder/internal/host/gitsafe"
 )
 
 // helpersOff are the options that keep a subcommand of git from running what

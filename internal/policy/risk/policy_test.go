@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/gitsafe"
+	"coder/internal/host/gitsafe"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"

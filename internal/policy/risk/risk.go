@@ -18,7 +18,7 @@ import (
 
 	"mvdan.cc/sh/v3/syntax"
 
-	"coder/internal/gitsafe"
+	"coder/internal/host/gitsafe"
 )
 
 // Level is how dangerous a command line is.

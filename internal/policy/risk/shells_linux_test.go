@@ -11,7 +11,7 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/gitsafe"
+	"coder/internal/host/gitsafe"
 	"coder/internal/policy/risk"
 )
 

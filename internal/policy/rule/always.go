@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/core/secret"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
-	"coder/internal/secret"
 	"coder/internal/tool"
 )
 

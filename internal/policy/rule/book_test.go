@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/chat"
-	"coder/internal/gitsafe"
+	"coder/internal/core/chat"
+	"coder/internal/host/gitsafe"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/policy/rule"

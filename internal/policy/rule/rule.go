@@ -17,9 +17,9 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/secret"
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
-	"coder/internal/secret"
 	"coder/internal/tool"
 )
 

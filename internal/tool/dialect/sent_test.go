@@ -9,26 +9,26 @@ import (
 	"testing"
 	"time"
 
-	"coder/internal/chat"
-	"coder/internal/codeindex"
-	"coder/internal/event"
-	"coder/internal/lsp"
+	"coder/internal/agent/toolrun"
+	"coder/internal/authored/skills"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/host/codeindex"
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
 	"coder/internal/policy"
-	"coder/internal/skill"
 	"coder/internal/tool"
+	"coder/internal/tool/bash"
+	"coder/internal/tool/codenav"
+	"coder/internal/tool/codesearch"
+	"coder/internal/tool/delegate"
 	"coder/internal/tool/dialect"
-	"coder/internal/toolbox/agent"
-	"coder/internal/toolbox/code"
-	"coder/internal/toolbox/exec"
-	"coder/internal/toolbox/files"
-	"coder/internal/toolbox/git"
-	"coder/internal/toolbox/lookup"
-	"coder/internal/toolbox/plan"
-	"coder/internal/toolbox/search"
-	"coder/internal/toolbox/skills"
-	"coder/internal/toolbox/web"
-	"coder/internal/toolrun"
-	"coder/internal/workspace"
+	"coder/internal/tool/files"
+	"coder/internal/tool/git"
+	"coder/internal/tool/plan"
+	"coder/internal/tool/search"
+	"coder/internal/tool/skill"
+	"coder/internal/tool/web"
 )
 
 // toolkit is every tool that the table speaks of, on a small workspace.
@@ -49,21 +49,21 @@ func toolkit(t *testing.T) tool.Set {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = ws.Close() })
-	commands, jobs := exec.All(exec.Options{Workspace: ws, Now: time.Now})
+	commands, jobs := bash.All(bash.Options{Workspace: ws, Now: time.Now})
 	t.Cleanup(func() { _ = jobs.Close() })
 	all := commands
 	all = append(all, files.All(ws)...)
 	all = append(all, search.All(ws)...)
-	all = append(all, lookup.SearchCode(ws, codeindex.New(ws, codeindex.Options{Now: time.Now}), nil))
+	all = append(all, codesearch.SearchCode(ws, codeindex.New(ws, codeindex.Options{Now: time.Now}), nil))
 	all = append(all, web.Fetch(web.Options{}), plan.ExitPlan(plan.ExitOptions{}))
 	all = append(all, plan.Question())
 	all = append(all, plan.All(todos{})...)
 	servers := lsp.New(lsp.Options{Root: dir})
 	t.Cleanup(func() { servers.Close() })
-	all = append(all, code.All(ws, servers)...)
+	all = append(all, codenav.All(ws, servers)...)
 	all = append(all, git.All(git.Options{Workspace: ws})...)
-	all = append(all, skills.Skill(skill.New()))
-	all = append(all, agent.Task(agent.Options{Choices: []agent.Choice{{Name: "general"}, {Name: "explore"}}, Default: "general"}))
+	all = append(all, skill.Skill(skills.New()))
+	all = append(all, delegate.Task(delegate.Options{Choices: []delegate.Choice{{Name: "general"}, {Name: "explore"}}, Default: "general"}))
 	set, err := tool.NewSet(all...)
 	if err != nil {
 		t.Fatal(err)

@@ -1,0 +1,258 @@
+package compact
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// Header is the first line of the message that stands for what was said before.
+const Header = "[COMPACTION_SUMMARY]"
+
+// summaryTag opens the summary proper, after everything that is read back.
+const summaryTag = "\n<summary>\n"
+
+const preamble = `What was said before this point, summarised to save room. The user's own words still hold. Carry on from here: do not start
+over, and do not ask again for what is written below.`
+
+// Keep is what survives beside the summary.
+type Keep struct {
+	Words  []string     // what the person said, oldest first
+	Todos  []event.Todo // as they are now
+	Skills []string     // loaded ones, by name
+	Files  []string     // in play, the latest last
+}
+
+// maxFiles is how many files are remembered.
+const maxFiles = 40
+
+// Collect finds in old what has to survive: the person's words and the files
+// the calls named, those of an earlier summary first. Todos and skills are the
+// caller's to add.
+func Collect(old []chat.Message) Keep {
+	var k Keep
+	for _, m := range old {
+		switch {
+		case IsSummary(m):
+			text := m.Text()
+			k.Words = append(k.Words, section(text, "user_words")...)
+			k.see(section(text, "files")...)
+		case m.Role == chat.User && !isSkill(m):
+			if words := line(ownWords(m)); words != "" {
+				k.Words = append(k.Words, words)
+			}
+		}
+		for c := range chat.Select[chat.ToolCall](m) {
+			k.see(paths(c)...)
+		}
+	}
+	return k
+}
+
+// see notes files; one that is seen again counts as new.
+func (k *Keep) see(files ...string) {
+	for _, f := range files {
+		if f = line(f); f == "" {
+			continue
+		}
+		if i := slices.Index(k.Files, f); i >= 0 {
+			k.Files = slices.Delete(k.Files, i, i+1)
+		}
+		k.Files = append(k.Files, f)
+	}
+	k.Files = k.Files[max(0, len(k.Files)-maxFiles):]
+}
+
+// paths are the files that a call names in its arguments.
+func paths(c chat.ToolCall) []string {
+	var args struct {
+		Path      any `json:"path"`
+		FilePath  any `json:"file_path"`
+		FilePath2 any `json:"filePath"`
+	}
+	if json.Unmarshal(c.Args, &args) != nil {
+		return nil
+	}
+	var found []string
+	for _, v := range []any{args.Path, args.FilePath, args.FilePath2} {
+		if s, ok := v.(string); ok && s != "" && s != "." && len(s) < 500 {
+			found = append(found, s)
+		}
+	}
+	return found
+}
+
+// ownWords is what the person wrote, without the reminders that were sent with
+// it: those are the last of several texts and begin with an empty line.
+func ownWords(m chat.Message) string {
+	var texts []string
+	for t := range chat.Select[chat.Text](m) {
+		texts = append(texts, string(t))
+	}
+	if n := len(texts); n > 1 && strings.HasPrefix(texts[n-1], "\n\n") {
+		texts = texts[:n-1]
+	}
+	return strings.Join(texts, "")
+}
+
+// IsSummary reports whether m stands for an earlier part of the conversation.
+func IsSummary(m chat.Message) bool {
+	if m.Role != chat.User {
+		return false
+	}
+	text := m.Text()
+	return strings.HasPrefix(text, Header+"\n") && strings.Contains(text, summaryTag)
+}
+
+// section is the items of a part of a summary message. The parts that are read
+// back stand before the summary and have an item on each line, so that nothing
+// anyone said can be taken for the end of one.
+func section(text, name string) []string {
+	_, rest, ok := strings.Cut(text, "\n<"+name+">\n")
+	if before, _, _ := strings.Cut(text, summaryTag); !ok || !strings.Contains(before, "\n<"+name+">\n") {
+		return nil
+	}
+	var items []string
+	for l := range strings.Lines(rest) {
+		item, ok := strings.CutPrefix(strings.TrimRight(l, "\n"), "- ")
+		if !ok {
+			break
+		}
+		items = append(items, item)
+	}
+	return items
+}
+
+// bytesPerToken turns tokens into bytes, on the safe side.
+const bytesPerToken = 3
+
+// Message stands for everything before it: the summary, and beside it what is
+// kept. It takes about room tokens at most; what is too long is shortened.
+func Message(summary string, k Keep, room int) chat.Message {
+	budget := max(room, minRoom) * bytesPerToken
+	var b strings.Builder
+	b.WriteString(Header + "\n" + preamble + "\n")
+	write(&b, "user_words", fitWords(k.Words, budget/3))
+	write(&b, "todos", fit(todoLines(k.Todos), budget/8))
+	write(&b, "skills", fit(k.Skills, budget/16))
+	write(&b, "files", fit(k.Files, budget/8))
+	left := max(budget-b.Len(), budget/4)
+	if summary = strings.TrimSpace(summary); len(summary) > left {
+		summary = cutHead(summary, left) + "\n[the summary was cut here]"
+	}
+	b.WriteString(summaryTag + summary + "\n</summary>")
+	return chat.Say(chat.User, b.String())
+}
+
+func write(b *strings.Builder, name string, items []string) {
+	if len(items) == 0 {
+		return
+	}
+	fmt.Fprintf(b, "\n<%s>\n", name)
+	for _, item := range items {
+		b.WriteString("- " + item + "\n")
+	}
+	fmt.Fprintf(b, "</%s>\n", name)
+}
+
+func todoLines(todos []event.Todo) []string {
+	var lines []string
+	for _, t := range todos {
+		lines = append(lines, fmt.Sprintf("[%s] %s", t.Status, t.Content))
+	}
+	return lines
+}
+
+// lengths an item is shortened to, one after the other, until all of them fit.
+var lengths = []int{1200, 600, 300, 150, 80}
+
+// fit makes items take at most budget bytes: each is one line, long ones lose
+// their middle, and if that does not do the ones in the middle go.
+func fit(items []string, budget int) []string {
+	var short []string
+	for _, n := range lengths {
+		short = short[:0]
+		size := 0
+		for _, item := range items {
+			item = middleOut(line(item), n)
+			short = append(short, item)
+			size += len(item) + len("- \n")
+		}
+		if size <= budget {
+			return short
+		}
+	}
+	return dropMiddle(short, budget)
+}
+
+// pins are words by which people say that something holds for good.
+var pins = []string{
+	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget", "do not forget", "make sure",
+	"记住", "记得", "请记", "以后", "总是", "始终", "务必", "必须", "不要", "别忘", "注意", "重要",
+}
+
+func pinned(s string) bool {
+	s = strings.ToLower(s)
+	return slices.ContainsFunc(pins, func(p string) bool { return strings.Contains(s, p) })
+}
+
+// fitWords is fit for what the person said: if not all of it has room, what
+// they said is to hold for good goes last.
+func fitWords(words []string, budget int) []string {
+	all := fit(words, budget)
+	if len(all) == len(words) {
+		return all
+	}
+	var lasting []string
+	room := budget / 2
+	for _, w := range words {
+		w = middleOut(line(w), lengths[2])
+		if pinned(w) && len(w)+3 <= room {
+			lasting = append(lasting, w)
+			room -= len(w) + 3
+		}
+	}
+	for _, w := range fit(words, budget/2+room) {
+		if !slices.Contains(lasting, w) {
+			lasting = append(lasting, w)
+		}
+	}
+	return lasting
+}
+
+// dropMiddle keeps the first item and as many of the last as fit.
+func dropMiddle(items []string, budget int) []string {
+	from, size := len(items), len(items[0])+40
+	for from > 1 && size+len(items[from-1])+3 <= budget {
+		from--
+		size += len(items[from]) + 3
+	}
+	if from == 1 {
+		return items
+	}
+	kept := []string{items[0], fmt.Sprintf("[%d more left out]", from-1)}
+	return append(kept, items[from:]...)
+}
+
+// line is s on one line.
+func line(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+// middleOut is at most about n bytes of s, without its middle.
+func middleOut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	head, tail := 2*n/3, len(s)-n/3
+	for head > 0 && !utf8.RuneStart(s[head]) {
+		head--
+	}
+	for tail < len(s) && !utf8.RuneStart(s[tail]) {
+		tail++
+	}
+	return s[:head] + " […] " + s[tail:]
+}

@@ -1,0 +1,97 @@
+package compact
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+)
+
+// Sizes of outputs, in bytes.
+const (
+	pruneOver = 4000 // an old output longer than this is shortened
+	pruneHead = 600  // to its beginning
+	pruneTail = 600  // and its end
+)
+
+// pictureGone stands where an old picture stood.
+const pictureGone = "[a picture was here; it was left out to save room]"
+
+// Prune shortens the large outputs of tools before the last recent messages and
+// drops the pictures among them. Messages that stay as they are, are the same
+// ones. saved is how many bytes it took out; pruning again saves nothing.
+func Prune(view []chat.Message, recent int) (pruned []chat.Message, saved int) {
+	pruned = append([]chat.Message(nil), view...)
+	for i := range max(0, len(view)-max(recent, 0)) {
+		if view[i].Role != chat.Tool {
+			continue
+		}
+		m, n := pruneResult(view[i])
+		if n > 0 {
+			pruned[i] = m
+			saved += n
+		}
+	}
+	return pruned, saved
+}
+
+func pruneResult(m chat.Message) (chat.Message, int) {
+	saved := 0
+	parts := make([]chat.Part, 0, len(m.Parts))
+	for _, p := range m.Parts {
+		switch q := p.(type) {
+		case chat.ToolResult:
+			short := shorten(q.Text)
+			saved += len(q.Text) - len(short)
+			q.Text = short
+			p = q
+		case chat.Image:
+			saved += max(1, len(q.Data))
+			p = chat.Text(pictureGone)
+		}
+		parts = append(parts, p)
+	}
+	return chat.Message{Role: m.Role, Parts: parts}, saved
+}
+
+// shorten keeps the beginning and the end of a long output, whole lines where
+// lines are short, and says what is missing and how to see it.
+func shorten(s string) string {
+	if len(s) <= pruneOver {
+		return s
+	}
+	head, tail := cutHead(s, pruneHead), cutTail(s, pruneTail)
+	left := len(s) - len(head) - len(tail)
+	return fmt.Sprintf("%s\n[%d bytes of this old output were left out to save room; make the call again to see them]\n%s", head, left, tail)
+}
+
+// cutHead is at most n bytes from the start of s, to the end of a line if one
+// ends in the second half of them.
+func cutHead(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	if i := strings.LastIndexByte(s[:n], '\n'); i > n/2 {
+		return s[:i]
+	}
+	return s[:n]
+}
+
+// cutTail is the same from the end of s.
+func cutTail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	at := len(s) - n
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	if i := strings.IndexByte(s[at:], '\n'); i >= 0 && i < n/2 {
+		return s[at+i+1:]
+	}
+	return s[at:]
+}

@@ -1,0 +1,294 @@
+package compact
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"coder/internal/core/chat"
+)
+
+// A Shelf keeps the whole of a result that is shortened, where the model can
+// read it, and returns the path; "" if it is not kept.
+type Shelf func(r chat.ToolResult) string
+
+// Squeezed is a conversation made to fit by rule, and what that took.
+type Squeezed struct {
+	Messages  []chat.Message
+	Keep      int // how many of the last messages are as they were
+	Shortened int // results, arguments and texts that lost their middle, and pictures
+	Dropped   int // messages that a summary made by rule stands for
+	Fits      bool
+}
+
+// sizes are the bytes a part may have, one after the other, until all fits.
+var sizes = []int{16000, 8000, 4000, 2000, 1000, 400, 120}
+
+// newest is how many of the last messages are spared as long as that helps.
+const newest = 4
+
+// Squeeze makes view take at most budget tokens, without a model: long parts
+// lose their middle, results first and the newest messages last; if that is not
+// enough the oldest messages give way to a summary made by rule. Calls keep
+// their results. With large it goes no further than to shorten large results.
+func Squeeze(view []chat.Message, budget int, count Count, shelf Shelf, large bool) Squeezed {
+	s := &squeeze{view: append([]chat.Message(nil), view...), count: count, shelf: shelf, budget: budget, touched: make(map[int]bool)}
+	for _, m := range view {
+		n := count(m)
+		s.tokens = append(s.tokens, n)
+		s.total += n
+	}
+	levels := sizes
+	if large {
+		levels = sizes[:2]
+	}
+	for _, size := range levels {
+		for _, spared := range []int{newest, 0} {
+			s.pass(size, len(view)-spared, !large)
+			if s.total <= budget {
+				return s.done()
+			}
+		}
+	}
+	if large {
+		return s.done()
+	}
+	s.drop()
+	return s.done()
+}
+
+type squeeze struct {
+	view    []chat.Message
+	tokens  []int
+	total   int
+	budget  int
+	count   Count
+	shelf   Shelf
+	touched map[int]bool
+	shorter int
+	dropped int
+}
+
+func (s *squeeze) done() Squeezed {
+	last := s.dropped - 1
+	for i := range s.touched {
+		last = max(last, i)
+	}
+	return Squeezed{
+		Messages: s.view, Keep: len(s.tokens) - 1 - last, Shortened: s.shorter, Dropped: s.dropped, Fits: s.total <= s.budget,
+	}
+}
+
+// pass shortens what is longer than size in the messages before end.
+func (s *squeeze) pass(size, end int, words bool) {
+	for i := range max(end, 0) {
+		if s.total <= s.budget {
+			return
+		}
+		if m, n := s.shorten(s.view[i], size, words); n > 0 {
+			if !s.touched[i] {
+				s.touched[i] = true
+				s.shorter++
+			}
+			s.view[i] = m
+			now := s.count(m)
+			s.total += now - s.tokens[i]
+			s.tokens[i] = now
+		}
+	}
+}
+
+// shorten is m with no part much longer than size, and how many bytes that
+// saves.
+func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, int) {
+	saved := 0
+	parts := make([]chat.Part, 0, len(m.Parts))
+	for _, p := range m.Parts {
+		switch q := p.(type) {
+		case chat.ToolResult:
+			if short := s.result(q, size); len(short) < len(q.Text) {
+				saved += len(q.Text) - len(short)
+				q.Text = short
+				p = q
+			}
+		case chat.ToolCall:
+			if short := shortArgs(q.Args, size); words && len(short) < len(q.Args) {
+				saved += len(q.Args) - len(short)
+				q.Args = short
+				p = q
+			}
+		case chat.Text:
+			most := 2 * size
+			if m.Role == chat.User {
+				most = 4 * size // what the person said goes last
+			}
+			if short := s.words(m, string(q), most); words && len(short) < len(q) {
+				saved += len(q) - len(short)
+				p = chat.Text(short)
+			}
+		case chat.Reasoning:
+			if words && len(q.Text) > size && m.Role == chat.Assistant && len(m.Parts) > 1 {
+				saved += len(q.Text)
+				continue
+			}
+		case chat.Image:
+			if words {
+				saved += max(1, len(q.Data))
+				p = chat.Text(pictureGone)
+			}
+		}
+		parts = append(parts, p)
+	}
+	return chat.Message{Role: m.Role, Parts: parts}, saved
+}
+
+// words are what somebody said, without its middle. What the person said is kept
+// where the model can read all of it.
+func (s *squeeze) words(m chat.Message, text string, most int) string {
+	if len(text) <= most || m.Role != chat.User || s.shelf == nil {
+		return middleGap(text, most, "they were left out to save room")
+	}
+	path := shelved(text)
+	if path == "" {
+		path = s.shelf(chat.ToolResult{CallID: "words:" + text, Text: text})
+	}
+	return middleGap(text, most, seeAt(path))
+}
+
+// seeAt says how the rest of a text can be seen.
+func seeAt(path string) string {
+	if path == "" {
+		return "they were left out to save room"
+	}
+	return shelfMark + path + ": read that in parts (offset, limit) or search it"
+}
+
+const shelfMark = "all of it is in "
+
+// shelved is where all of a text that was shortened before is kept.
+func shelved(text string) string {
+	_, rest, ok := strings.Cut(text, " bytes are not shown here; "+shelfMark)
+	path, _, closed := strings.Cut(rest, ": ")
+	if !ok || !closed || strings.ContainsAny(path, " \n") {
+		return ""
+	}
+	return path
+}
+
+func (s *squeeze) result(r chat.ToolResult, size int) string {
+	if len(r.Text) <= size {
+		return r.Text
+	}
+	return ShortResult(r, size, s.shelf)
+}
+
+// drop lets a summary made by rule stand for the oldest messages, as few of
+// them as will do.
+func (s *squeeze) drop() {
+	for _, at := range boundaries(s.view, true) {
+		if at == len(s.view) && at > 1 {
+			return // the last thing said stays
+		}
+		old := s.view[:at]
+		m := Message(Fallback(old), Collect(old), max(s.budget/4, minRoom))
+		total := s.count(m)
+		for _, n := range s.tokens[at:] {
+			total += n
+		}
+		if total < s.total {
+			next := append([]chat.Message{m}, s.view[at:]...)
+			if total <= s.budget || at == len(s.view)-1 {
+				s.dropped, s.total, s.view = at, total, next
+				return
+			}
+		}
+	}
+}
+
+// ShortResult is a result of at most about size bytes: its beginning, its end,
+// and between them what is missing and how to see it.
+func ShortResult(r chat.ToolResult, size int, shelf Shelf) string {
+	how := "make the call again for less to see them"
+	if shelf != nil {
+		if path := shelf(r); path != "" {
+			how = seeAt(path)
+		}
+	}
+	if key, value, object := longest(r.Text); key != "" {
+		object[key] = quote("")
+		if rest := len(marshal(object)); rest <= size/2 {
+			object[key] = quote(middleGap(value, size-rest, how))
+			return string(marshal(object))
+		}
+	}
+	return middleGap(r.Text, size, how)
+}
+
+// Whole is what of a result is worth keeping in a file: the text it is mostly
+// made of, else all of it.
+func Whole(text string) string {
+	if key, value, _ := longest(text); key != "" && len(value) > len(text)/2 {
+		return value
+	}
+	return text
+}
+
+// longest finds the longest text in a result that is a JSON object.
+func longest(text string) (key, value string, object map[string]json.RawMessage) {
+	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &object) != nil {
+		return "", "", nil
+	}
+	for k, raw := range object {
+		var s string
+		if json.Unmarshal(raw, &s) == nil && (len(s) > len(value) || len(s) == len(value) && k < key) {
+			key, value = k, s
+		}
+	}
+	return key, value, object
+}
+
+// shortArgs is the arguments of a call with long texts in them shortened; they
+// stay the JSON object that they are.
+func shortArgs(args []byte, size int) []byte {
+	if len(args) <= size {
+		return args
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(args, &object) != nil {
+		return []byte("{}") // a server would refuse half of it
+	}
+	for k, raw := range object {
+		var s string
+		switch {
+		case len(raw) <= size/2:
+		case json.Unmarshal(raw, &s) == nil:
+			object[k] = quote(middleGap(s, size/2, "they were left out to save room"))
+		default:
+			object[k] = quote(fmt.Sprintf("[%d bytes left out to save room]", len(raw)))
+		}
+	}
+	return marshal(object)
+}
+
+func quote(s string) json.RawMessage { return marshal(s) }
+
+func marshal(v any) json.RawMessage {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(v); err != nil {
+		panic(err) // strings and what was JSON before always encode
+	}
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
+
+// middleGap is the beginning and the end of s, about n bytes of it, and between
+// them how much is missing and how to see it.
+func middleGap(s string, n int, how string) string {
+	if len(s) <= n {
+		return s
+	}
+	head, tail := cutHead(s, n*2/3), cutTail(s, n/3)
+	return fmt.Sprintf("%s\n[%d bytes are not shown here; %s]\n%s", head, len(s)-len(head)-len(tail), how, tail)
+}

@@ -1,0 +1,296 @@
+// Package conversation folds the conversation log into what the model sees
+// now. Messages are only ever added; a replacement is a marker that can be
+// taken back, and nothing here deletes.
+package conversation
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// Conversation is the log of one session folded up to some record. The zero
+// value is an empty conversation, that of the session; what is said in subtasks
+// is no part of it. That of one subtask is made by [Of].
+type Conversation struct {
+	task     string          // the subtask it is of; "" for the session
+	others   map[string]bool // subtasks, if it is of the session
+	system   chat.Message
+	messages []chat.Message
+	open     []chat.ToolCall // calls of the last reply without a result
+	ids      map[string]bool // of all calls so far
+	prompted int             // tokens of the last request, as the provider counted them
+	replied  int             // tokens of the reply to it, likewise
+	counted  int             // how many messages that figure covers
+	estimate estimate        // of what the figure does not cover
+	reply    estimate        // of the reply that came with the figure
+	all      estimate        // of every message
+	replaced []replaced      // what stood before each replacement, the newest last
+	mode     string          // the one last entered
+	reminded map[string]bool // names of reminders the model has been given
+}
+
+// replaced is a conversation as it was before part of it was replaced.
+type replaced struct {
+	messages []chat.Message
+	fresh    int // how long the conversation was right after
+	hidden   int // how many of the messages are not seen any more
+	done     string
+}
+
+// Of returns the empty conversation of one subtask: what is said in other tasks
+// is no part of it.
+func Of(task string) *Conversation { return &Conversation{task: task} }
+
+// concerns reports whether what r says was said in this conversation.
+func (c *Conversation) concerns(r event.Record) bool {
+	if c.task != "" {
+		return r.Task == c.task
+	}
+	return !c.others[r.Task]
+}
+
+// Add takes in one record; records of other logs and of other tasks change
+// nothing.
+func (c *Conversation) Add(r event.Record) {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" && c.task == "" {
+		if c.others == nil {
+			c.others = make(map[string]bool)
+		}
+		c.others[r.Task] = true
+	}
+	if !c.concerns(r) {
+		return
+	}
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		c.add(e)
+	case event.ContextReplaced:
+		c.replace(e)
+	case event.ContextRestored:
+		c.restore()
+	case event.ModeChanged:
+		c.enter(e.Mode)
+	}
+}
+
+// enter takes note of a mode. What was said of another one is to be said again
+// when that is entered anew.
+func (c *Conversation) enter(mode string) {
+	if mode == c.mode {
+		return
+	}
+	c.mode = mode
+	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
+}
+
+// Reminded reports whether the model has been given a reminder that is not
+// given twice.
+func (c *Conversation) Reminded(name string) bool { return c.reminded[name] }
+
+// replace lets messages stand for all but the newest.
+func (c *Conversation) replace(e event.ContextReplaced) {
+	was := c.messages
+	kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
+	c.messages = slices.Concat(e.Messages, kept)
+	c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept), e.Done})
+	if len(c.messages) == 0 {
+		c.reminded = nil // it begins anew
+	}
+	c.recount()
+}
+
+// restore brings back what the last replacement replaced; what was said since
+// follows it.
+func (c *Conversation) restore() {
+	if len(c.replaced) == 0 {
+		return
+	}
+	last := c.replaced[len(c.replaced)-1]
+	c.replaced = c.replaced[:len(c.replaced)-1]
+	c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
+	c.recount()
+}
+
+// Replaced is how many messages the last replacement hides, and whether there
+// is one to take back.
+func (c *Conversation) Replaced() (hidden int, ok bool) {
+	if len(c.replaced) == 0 {
+		return 0, false
+	}
+	return c.replaced[len(c.replaced)-1].hidden, true
+}
+
+// Done says what the last replacement did; "" if there was none.
+func (c *Conversation) Done() string {
+	if len(c.replaced) == 0 {
+		return ""
+	}
+	return c.replaced[len(c.replaced)-1].done
+}
+
+// Hidden are the messages that the last replacement hides.
+func (c *Conversation) Hidden() []chat.Message {
+	if len(c.replaced) == 0 {
+		return nil
+	}
+	last := c.replaced[len(c.replaced)-1]
+	return last.messages[:last.hidden:last.hidden]
+}
+
+func (c *Conversation) add(e event.MessageAdded) {
+	if e.Message.Role == chat.System {
+		c.system = e.Message
+		return
+	}
+	if !c.fits(e.Message) {
+		return
+	}
+	c.messages = append(c.messages, Sent(e))
+	for _, name := range e.Reminded {
+		if c.reminded == nil {
+			c.reminded = make(map[string]bool)
+		}
+		c.reminded[name] = true
+	}
+	c.track(e.Message)
+	if e.Usage != nil {
+		c.prompted, c.replied, c.counted = e.Usage.In, e.Usage.Out, len(c.messages)
+	}
+}
+
+// fits makes sure that no provider refuses the conversation, whatever the log
+// has lost: a result that answers no call is left out, and a call that was
+// passed over is answered for.
+func (c *Conversation) fits(m chat.Message) bool {
+	if m.Role == chat.Tool {
+		for r := range chat.Select[chat.ToolResult](m) {
+			if slices.ContainsFunc(c.open, func(call chat.ToolCall) bool { return call.ID == r.CallID }) {
+				return true
+			}
+		}
+		return false
+	}
+	for _, call := range c.unanswered() {
+		c.messages = append(c.messages, chat.Answer(chat.ToolResult{CallID: call.ID, Name: call.Name, Text: lostResult, Failed: true}))
+	}
+	c.open = nil
+	return true
+}
+
+// unanswered are the open calls that the model still sees.
+func (c *Conversation) unanswered() []chat.ToolCall {
+	if len(c.open) == 0 {
+		return nil
+	}
+	for _, m := range slices.Backward(c.messages) {
+		if m.Role == chat.Assistant && slices.ContainsFunc(m.Calls(), func(call chat.ToolCall) bool { return call.ID == c.open[0].ID }) {
+			return c.open
+		}
+		if m.Role != chat.Tool {
+			break
+		}
+	}
+	return nil
+}
+
+// lostResult is what the model reads where the result of a call was lost.
+const lostResult = `{"ok":false,"error":"the record of this call's result was lost; look before you repeat it"}`
+
+// Sent is the message as the model gets it: reminders follow the person's own
+// words.
+func Sent(e event.MessageAdded) chat.Message {
+	if e.Reminders == "" {
+		return e.Message
+	}
+	parts := append([]chat.Part(nil), e.Message.Parts...)
+	return chat.Message{Role: e.Message.Role, Parts: append(parts, chat.Text("\n\n"+e.Reminders))}
+}
+
+func (c *Conversation) track(m chat.Message) {
+	if m.Role == chat.Assistant {
+		c.open = m.Calls()
+		for _, call := range c.open {
+			if c.ids == nil {
+				c.ids = make(map[string]bool)
+			}
+			c.ids[call.ID] = true
+		}
+		return
+	}
+	for r := range chat.Select[chat.ToolResult](m) {
+		for i, call := range c.open {
+			if call.ID == r.CallID {
+				c.open = append(append([]chat.ToolCall(nil), c.open[:i]...), c.open[i+1:]...)
+				break
+			}
+		}
+	}
+}
+
+// System is the system text in force.
+func (c *Conversation) System() string { return c.system.Text() }
+
+// Messages is what the model has been told and has said, oldest first, without
+// the system text. The slice is the caller's own.
+func (c *Conversation) Messages() []chat.Message { return slices.Clone(c.messages) }
+
+// View is Messages without a copy, for those who only read: the slice must not
+// be changed, and stays as it is while the conversation grows.
+func (c *Conversation) View() []chat.Message {
+	return c.messages[:len(c.messages):len(c.messages)]
+}
+
+// Reported is how many tokens the provider last said were in use, and the
+// messages added since, which that figure does not cover. Without a report it
+// is zero and every message.
+func (c *Conversation) Reported() (tokens int, since []chat.Message) {
+	return c.prompted + c.replied, slices.Clone(c.messages[c.counted:])
+}
+
+// Estimate is how many tokens were in use when the provider last said so, or
+// zero, and what the messages added since come to by count. A reply counts as
+// what the provider says it took, or as what it comes to by count if that is
+// more. Each message is counted once, however often it is asked.
+func (c *Conversation) Estimate(count func(chat.Message) int) (reported, since int) {
+	if c.prompted > 0 {
+		reply := c.reply.of(c.messages[:c.counted], c.counted-1, count)
+		reported = c.prompted + max(c.replied, reply)
+	}
+	return reported, c.estimate.of(c.messages, c.counted, count)
+}
+
+// Total is what all messages come to by count. Each is counted once.
+func (c *Conversation) Total(count func(chat.Message) int) int { return c.all.of(c.messages, 0, count) }
+
+// estimate is what messages from one on come to, as far as they were counted.
+type estimate struct{ from, to, sum int }
+
+func (e *estimate) of(ms []chat.Message, from int, count func(chat.Message) int) int {
+	if e.from != from || e.to < from || e.to > len(ms) {
+		*e = estimate{from: from, to: from}
+	}
+	for ; e.to < len(ms); e.to++ {
+		e.sum += count(ms[e.to])
+	}
+	return e.sum
+}
+
+// recount forgets all figures: the messages are others.
+func (c *Conversation) recount() {
+	c.prompted, c.replied, c.counted = 0, 0, 0
+	c.estimate, c.reply, c.all = estimate{}, estimate{}, estimate{}
+}
+
+// Prompted is how many tokens the provider last said a request had, or zero.
+func (c *Conversation) Prompted() int { return c.prompted }
+
+// Called reports whether some call so far has this id.
+func (c *Conversation) Called(id string) bool { return c.ids[id] }
+
+// Open lists the calls of the last reply that have no result yet. While there
+// are any, the conversation cannot be sent.
+func (c *Conversation) Open() []chat.ToolCall { return c.open }

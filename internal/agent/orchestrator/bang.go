@@ -1,0 +1,120 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/tool"
+)
+
+// shellTool is the tool behind command mode. Command mode is the person's own
+// use of that one tool, so this is the one place that knows its name.
+const shellTool = "bash"
+
+// sectionLines is how much of each section of a command's output is shown.
+const sectionLines = 20
+
+// runBangCommand runs a shell command the person typed, through the same gate
+// as the model's own commands, and puts both into the conversation.
+func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command string, out event.Sink) (string, error) {
+	if command == "" {
+		return "", &CommandError{"no command after !"}
+	}
+	st := o.newState(out)
+	err := o.openTask(ctx, st, rawInput)
+	if err == nil {
+		err = o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, rawInput)})
+	}
+	if err == nil {
+		err = o.shell(ctx, st, command)
+	}
+	return st.final, o.persistStep(ctx, st, err)
+}
+
+// shell runs command and leaves what is to be shown of it in st.final.
+func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string) error {
+	if _, on := st.set.Tools.Lookup(shellTool); !on || st.set.Tools.Off(shellTool) {
+		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
+		return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.Assistant, st.final)})
+	}
+	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": command})}
+	deliver := func(keep context.Context, out toolrun.Outcome) error {
+		for _, e := range out.Effects {
+			if e.Kind == tool.Write {
+				st.edited = append(st.edited, e.Target)
+			}
+		}
+		done := readShellResult(command, out.Result.Text)
+		st.final = done.block(sectionLines)
+		said := event.MessageAdded{Message: chat.Say(chat.Assistant, done.block(0))}
+		return errors.Join(o.emit(keep, st, ActorAgent, said), o.tellUsage(keep, st))
+	}
+	return o.Runner.Run(ctx, toolrun.Round{
+		Task: st.task, Actor: ActorUser, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Person: o.Person(st.sink), Sink: st.sink, Deliver: deliver,
+	})
+}
+
+// shellResult is what the shell tool reports, as far as command mode shows it.
+type shellResult struct {
+	Command    string `json:"command"`
+	ExitCode   int    `json:"exit_code"`
+	Stdout     string `json:"stdout"`
+	Stderr     string `json:"stderr"`
+	Truncated  bool   `json:"truncated"`
+	DurationMs int64  `json:"duration_ms"`
+	TimedOut   bool   `json:"timed_out"`
+	Error      string `json:"error"`
+}
+
+func readShellResult(command, text string) shellResult {
+	r := shellResult{ExitCode: -1, Error: "no result"}
+	if err := json.Unmarshal([]byte(text), &r); err != nil {
+		r.Error = text
+	}
+	r.Command = command
+	return r
+}
+
+// block writes the result in the form people know, each section at most lines
+// long; zero means whole. Its last line says if time ran out.
+func (r shellResult) block(lines int) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "$ %s\n", r.Command)
+	if r.ExitCode < 0 { // it never ran
+		b.WriteString(r.Error)
+		return b.String()
+	}
+	fmt.Fprintf(&b, "exit=%d duration=%dms", r.ExitCode, r.DurationMs)
+	if r.Truncated {
+		b.WriteString(" (truncated)")
+	}
+	section(&b, "stdout", r.Stdout, lines, "...[output truncated for display]")
+	section(&b, "stderr", r.Stderr, lines, "...[error output truncated for display]")
+	if r.Stdout == "" && r.Stderr == "" {
+		b.WriteString("\n(no output)")
+	}
+	if r.TimedOut {
+		b.WriteString("\n" + r.Error)
+	}
+	return b.String()
+}
+
+func section(b *strings.Builder, name, text string, lines int, mark string) {
+	if text == "" {
+		return
+	}
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	shown := all
+	if lines > 0 && len(all) > lines {
+		shown = append(all[:lines:lines], mark)
+	}
+	fmt.Fprintf(b, "\n%s:\n%s", name, strings.Join(shown, "\n"))
+}

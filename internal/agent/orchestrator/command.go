@@ -1,0 +1,182 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/conversation"
+	tokens "coder/internal/agent/prompt"
+	"coder/internal/core/event"
+	"coder/internal/core/nearest"
+	"coder/internal/policy/mode"
+)
+
+// Command is a slash command: what it is called, what it takes and what it does.
+type Command struct {
+	Name, Args, Help string
+	// Run does it. What it says is kept with the conversation and never sent to
+	// the model.
+	Run func(context.Context, *Call) (Outcome, error)
+	// Prompt, which stands in place of Run, writes what the model is asked: the
+	// command is then a turn.
+	Prompt func(args string) string
+}
+
+// Outcome is what came of an input.
+type Outcome struct {
+	Text string // the answer, or what a command says
+	Next *Next  // nil: the session goes on
+}
+
+// Next is where the person goes from a session.
+type Next struct {
+	New     bool   // to a new session, under the id in Session
+	Session string // the one to go to
+	Exit    bool   // out of the program
+}
+
+// CommandError reports a command that could not be run as written.
+type CommandError struct{ Text string }
+
+func (e *CommandError) Error() string { return e.Text }
+
+// runCommand runs a slash command.
+func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args string, out event.Sink) (Outcome, error) {
+	st := &turnState{sink: o.Through(out)}
+	c, err := o.command(name)
+	if err == nil && c.Prompt != nil {
+		words := c.Prompt(args)
+		asking := event.LocalAdded{Input: rawInput, Output: "asking the model: " + Title(words)}
+		if err := o.emit(ctx, st, ActorUser, asking); err != nil {
+			return Outcome{}, err
+		}
+		text, err := o.RunTurn(ctx, words, out)
+		return Outcome{Text: text}, err
+	}
+	if err != nil {
+		if text, ok, err := o.custom(ctx, rawInput, name, args, out); ok {
+			return Outcome{Text: text}, err
+		}
+	}
+	var done Outcome
+	if err == nil {
+		done, err = c.Run(ctx, &Call{args, o, st})
+	}
+	local := event.LocalAdded{Input: rawInput, Output: done.Text}
+	if err != nil {
+		local.Output, local.Failed = err.Error(), true
+	}
+	if keepErr := errors.Join(o.emit(ctx, st, ActorUser, local), o.saveSession(ctx, st)); keepErr != nil {
+		return done, keepErr
+	}
+	return done, err
+}
+
+// AllCommands are all that can be typed: the program's own, then those that
+// people wrote.
+func (o *Orchestrator) AllCommands() []Command {
+	return slices.Concat(o.Commands, o.Lore.All(o.Commands))
+}
+
+// command finds a command of the program's own. What is no command at all is
+// never sent to the model.
+func (o *Orchestrator) command(name string) (Command, error) {
+	var names []string
+	for _, c := range o.AllCommands() {
+		if c.Name == name && (c.Run != nil || c.Prompt != nil) {
+			return c, nil
+		}
+		names = append(names, c.Name)
+	}
+	if near := meant(name, names); near != "" {
+		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
+	}
+	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
+}
+
+// Call is one use of a command: what was typed after its name, and the session
+// it was typed in.
+type Call struct {
+	Args string
+
+	o  *Orchestrator
+	st *turnState
+}
+
+// Commands are all that can be typed here.
+func (c *Call) Commands() []Command { return c.o.AllCommands() }
+
+// Settings are those of the next turn.
+func (c *Call) Settings() Settings { return c.o.Settings() }
+
+// Mode is the mode the session is in, and its permissions.
+func (c *Call) Mode() (m mode.Mode, preset string) { return c.o.Profile.Current() }
+
+// Conversation is what was said so far.
+func (c *Call) Conversation() *conversation.Conversation { return c.o.Talk }
+
+// ContextUsed is how many tokens the next request would take, and ToolTokens
+// how many of them, by our own count, describe the tools.
+func (c *Call) ContextUsed() int { return c.o.ContextUsed() }
+
+// ToolTokens is how many tokens describe the tools, by our own count.
+func (c *Call) ToolTokens() int {
+	set := c.o.Settings()
+	_, all := c.o.specs(set)
+	return all - tokens.Tokens(set.System)
+}
+
+// NewID makes an id behind a prefix that says what it names.
+func (c *Call) NewID(prefix string) string { return c.o.NewID(prefix) }
+
+// Emit puts an event on record as the person's.
+func (c *Call) Emit(ctx context.Context, e event.Event) error {
+	return c.o.emit(ctx, c.st, ActorUser, e)
+}
+
+// Warn tells the person something beside the command's output.
+func (c *Call) Warn(ctx context.Context, text string) error { return c.o.warn(ctx, c.st, text) }
+
+// SwitchMode changes the mode.
+func (c *Call) SwitchMode(ctx context.Context, name string) error {
+	return c.o.switchMode(ctx, c.st, name)
+}
+
+// TakePreset changes the permissions of the mode.
+func (c *Call) TakePreset(ctx context.Context, name string) error {
+	was, _ := c.o.Profile.Current()
+	if err := c.o.Profile.Preset(name); err != nil {
+		return &CommandError{err.Error()}
+	}
+	return c.o.tellMode(ctx, c.st, was.Name)
+}
+
+// SettingsChanged tells how full the context is under the settings as they are
+// now.
+func (c *Call) SettingsChanged(ctx context.Context) (Settings, error) {
+	c.o.settle(c.st)
+	return c.st.set, c.o.tellUsage(ctx, c.st)
+}
+
+// Compact lets a summary stand for what was said, with an eye to focus if that
+// is not empty. It returns the summary.
+func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
+	return c.o.compactNow(ctx, c.st, focus)
+}
+
+// Uncompact brings back what the last summary stands for, and tells how many
+// messages that is.
+func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
+	return c.o.compactUndo(ctx, c.st)
+}
+
+// meant is the name that word begins, or else the one that is most like it.
+func meant(word string, names []string) string {
+	if i := slices.IndexFunc(names, func(n string) bool { return len(word) > 1 && strings.HasPrefix(n, word) }); i >= 0 {
+		return names[i]
+	}
+	return nearest.Of(word, names)
+}

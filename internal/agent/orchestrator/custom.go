@@ -1,0 +1,298 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/toolrun"
+	"coder/internal/authored/mention"
+	"coder/internal/authored/skills"
+	written "coder/internal/authored/usercommand"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+)
+
+// Lore is what the person and the project have written down for use in a
+// session. Every field may be nil.
+type Lore struct {
+	Files    mention.Files // where files that a message names are looked up
+	Commands *written.Catalogue
+	Skills   *skills.Catalogue
+	// Offers reports whether a command leaves the model a tool.
+	Offers func(c written.Command, tool string) bool
+	// Models are those that a command may choose from.
+	Models []string
+}
+
+// All lists the commands that people wrote, then the skills, as far as they
+// can be typed: a name that stands for something already is left out. They have
+// no Run: they are turns.
+func (l *Lore) All(taken []Command) (all []Command) {
+	if l == nil {
+		return nil
+	}
+	if l.Commands != nil {
+		list, _ := l.Commands.List()
+		for _, c := range list {
+			all = append(all, Command{Name: c.Name, Args: c.Hint, Help: Title(c.Description)})
+		}
+	}
+	if l.Skills != nil {
+		list, _ := l.Skills.List()
+		for _, s := range list {
+			all = append(all, Command{Name: s.Name, Help: Title(s.About())})
+		}
+	}
+	known := make(map[string]bool)
+	for _, c := range taken {
+		known[c.Name] = true
+	}
+	return slices.DeleteFunc(all, func(c Command) bool {
+		name := strings.ToLower(c.Name)
+		useless := known[name] || !isCommandName(name)
+		known[name] = true
+		return useless
+	})
+}
+
+// command finds a command by its name in any case. Where there is none the
+// folders are looked at again: it may have been written just now.
+func (l *Lore) command(name string) (written.Command, bool) {
+	if l == nil || l.Commands == nil {
+		return written.Command{}, false
+	}
+	is := func(c written.Command) bool { return strings.EqualFold(c.Name, name) }
+	list, _ := l.Commands.List()
+	i := slices.IndexFunc(list, is)
+	if i < 0 {
+		l.Commands.Refresh()
+		list, _ = l.Commands.List()
+		i = slices.IndexFunc(list, is)
+	}
+	if i < 0 {
+		return written.Command{}, false
+	}
+	return list[i], true
+}
+
+// skill finds a skill, likewise.
+func (l *Lore) skill(name string) (skills.Skill, bool) {
+	if l == nil || l.Skills == nil {
+		return skills.Skill{}, false
+	}
+	s, ok := l.Skills.Find(name)
+	if !ok {
+		l.Skills.Refresh()
+		s, ok = l.Skills.Find(name)
+	}
+	return s, ok
+}
+
+// draft is what a command makes of its arguments: a text for the model, the
+// files it names, and how the turn that follows differs from others.
+type draft struct {
+	write func(context.Context, *turnState) (text string, refs []mention.Ref, err error)
+	from  written.Command // the zero Command changes nothing
+}
+
+// custom runs a command that people wrote, or a skill by its name, as a turn.
+// It reports whether there is one.
+func (o *Orchestrator) custom(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
+	d, ok, err := o.draft(name, args)
+	if err != nil {
+		st := &turnState{sink: o.Through(out)}
+		failed := event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
+		return "", true, cmp.Or(o.emit(ctx, st, ActorUser, failed), err)
+	}
+	if !ok {
+		return "", false, nil
+	}
+	text, err = o.runDraft(ctx, rawInput, d, out)
+	return text, true, err
+}
+
+func (o *Orchestrator) draft(name, args string) (d draft, ok bool, err error) {
+	if c, ok := o.Lore.command(name); ok {
+		c, segments, err := o.Lore.Commands.Expand(c.Name, args)
+		if err != nil {
+			return d, true, &CommandError{err.Error()}
+		}
+		d.from = c
+		d.write = func(ctx context.Context, st *turnState) (string, []mention.Ref, error) {
+			return o.fill(ctx, st, segments, args)
+		}
+		return d, true, nil
+	}
+	if s, ok := o.Lore.skill(name); ok {
+		loaded, err := o.Lore.Skills.Load(s.Name, args)
+		if err != nil {
+			return d, true, &CommandError{err.Error()}
+		}
+		d.write = func(context.Context, *turnState) (string, []mention.Ref, error) {
+			return "Follow this skill.\n\n" + loaded.Text(), mention.Find(args), nil
+		}
+		return d, true, nil
+	}
+	return d, false, nil
+}
+
+// runDraft takes a command to its answer. The record of the task says what the
+// person typed; the conversation, what became of it.
+func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, out event.Sink) (string, error) {
+	ctx = withCommand(ctx, d.from)
+	st := o.newState(out)
+	st.input = rawInput
+	err := o.narrow(ctx, st, d.from)
+	if err == nil {
+		err = o.openTask(ctx, st, rawInput)
+	}
+	if err == nil {
+		err = o.recordSystem(ctx, st)
+	}
+	if err == nil {
+		err = o.sayDraft(ctx, st, d)
+	}
+	if err == nil {
+		err = o.converse(ctx, st)
+	}
+	return st.final, o.persistStep(ctx, st, err)
+}
+
+func (o *Orchestrator) sayDraft(ctx context.Context, st *turnState, d draft) error {
+	text, refs, err := d.write(ctx, st)
+	if err != nil {
+		return err
+	}
+	said, err := o.composeNaming(ctx, st, text, refs)
+	if err != nil {
+		return err
+	}
+	return o.emit(ctx, st, ActorUser, said)
+}
+
+// narrow settles the turn as the header of a command wants it: with fewer
+// tools, and with another model where it is one of those to choose from.
+func (o *Orchestrator) narrow(ctx context.Context, st *turnState, c written.Command) error {
+	if len(c.AllowedTools) > 0 && o.Lore.Offers != nil {
+		st.wishes.without = func(tool string) bool { return !o.Lore.Offers(c, tool) }
+	}
+	if slices.Contains(o.Lore.Models, c.Model) {
+		st.wishes.model = c.Model
+	}
+	o.settle(st)
+	if c.Model != "" && st.set.Model != c.Model {
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf("/%s asks for the model %s, which is not among provider.models; %s is used", c.Name, c.Model, st.set.Model)})
+	}
+	return nil
+}
+
+// wishes are what the header of a command changes in the settings of a turn.
+type wishes struct {
+	without func(tool string) bool // nil: nothing
+	model   string
+}
+
+// bend lets the settings of a turn be as its command wants them.
+func (st *turnState) bend() {
+	w := st.wishes
+	st.set.Model = cmp.Or(w.model, st.set.Model)
+	if w.without != nil {
+		all := st.set.Tools
+		st.set.Tools = all.Without(func(tool string) bool { return all.Off(tool) || w.without(tool) })
+	}
+}
+
+// retake lets a turn that goes on in another process be bound by the command
+// that it runs, as it was before.
+func (o *Orchestrator) retake(ctx context.Context, st *turnState, left Unfinished) (context.Context, error) {
+	in, ok := parseInput(left.Input).(slash)
+	if !ok {
+		return ctx, nil
+	}
+	c, ok := o.Lore.command(in.name)
+	if !ok {
+		return ctx, nil
+	}
+	if !left.Doubted {
+		ctx = withCommand(ctx, c)
+	}
+	return ctx, o.narrow(ctx, st, c)
+}
+
+type commandKey struct{}
+
+func withCommand(ctx context.Context, c written.Command) context.Context {
+	return context.WithValue(ctx, commandKey{}, c)
+}
+
+// CommandOf is the command that people wrote and that a turn runs, if it runs
+// one.
+func CommandOf(ctx context.Context) (written.Command, bool) {
+	c, ok := ctx.Value(commandKey{}).(written.Command)
+	return c, ok && c.Name != ""
+}
+
+// fill runs the shell commands that a command asks for, through the same gate
+// as all others, and puts their output in. The files it names, and those that
+// its arguments name, go with the message.
+func (o *Orchestrator) fill(ctx context.Context, st *turnState, segments []written.Segment, args string) (string, []mention.Ref, error) {
+	var (
+		calls []chat.ToolCall
+		of    []int
+		refs  []mention.Ref
+	)
+	for i, s := range segments {
+		switch s.Kind {
+		case written.Shell:
+			calls = append(calls, chat.ToolCall{ID: o.NewID("command"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": s.Text})})
+			of = append(of, i)
+		case written.File:
+			refs = append(refs, mention.Parse(s.Text))
+		case written.Text:
+		}
+	}
+	for _, r := range mention.Find(args) {
+		if !slices.Contains(refs, r) {
+			refs = append(refs, r)
+		}
+	}
+	results := make(map[int]string)
+	if len(calls) > 0 {
+		err := o.Runner.Run(ctx, toolrun.Round{
+			Task: st.task, Actor: ActorUser, Set: st.set.Tools, Calls: calls,
+			Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject,
+			Deliver: func(_ context.Context, out toolrun.Outcome) error {
+				i := of[out.Index]
+				results[i] = readShellResult(segments[i].Text, out.Result.Text).inText()
+				return nil
+			},
+		})
+		if err != nil {
+			return "", nil, err
+		}
+	}
+	return written.Fill(segments, results), refs, nil
+}
+
+// inText is the output of a command as it stands in a text: what it printed,
+// and in brackets what went wrong.
+func (r shellResult) inText() string {
+	if r.ExitCode < 0 {
+		return fmt.Sprintf("[%s was not run: %s]", r.Command, r.Error)
+	}
+	text := strings.TrimRight(r.Stdout, "\n")
+	if r.Stderr != "" {
+		text = strings.TrimLeft(text+"\n"+strings.TrimRight(r.Stderr, "\n"), "\n")
+	}
+	if r.Truncated {
+		text += "\n[the output is longer]"
+	}
+	if r.ExitCode > 0 {
+		text += fmt.Sprintf("\n[exit code %d]", r.ExitCode)
+	}
+	return text
+}

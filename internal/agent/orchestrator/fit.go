@@ -1,0 +1,293 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"coder/internal/agent/compact"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/model/provider"
+)
+
+// Compaction says when and how a long conversation is made shorter.
+type Compaction struct {
+	Auto, Prune bool
+	Threshold   float64
+	Recent      int
+}
+
+// Bounds of what is done about a long conversation.
+const (
+	maxSummaries = 4    // the model writes in one turn; after that it is shortened by rule
+	maxRefusals  = 3    // of requests as too long in one turn
+	fullShare    = 0.94 // of the window: no request is meant to be longer
+	calmShare    = 0.7  // of the threshold: what is shortened by rule takes no more, so that it lasts
+	leastShare   = 0.1  // of the window: less than that for what is said is not worth saving
+)
+
+// window is how many tokens a request of this turn may have; 0 if nobody knows.
+func (o *Orchestrator) window(set Settings) int {
+	return o.gauge.of(set.Model).window(set.ContextLimit)
+}
+
+func (o *Orchestrator) limits(st *turnState, force bool) compact.Limits {
+	c := st.set.Compaction
+	return compact.Limits{Tokens: o.window(st.set), Threshold: c.Threshold, Recent: c.Recent, Force: force}
+}
+
+// fixed is how many tokens of every request of this turn are there before
+// anything is said.
+func (o *Orchestrator) fixed(st *turnState) int {
+	return int(o.gauge.factor() * float64(st.fixed))
+}
+
+// fit sees before every request that it is not longer than the window: old
+// output is pruned, large results are put aside, the model summarises, and what
+// is still too long is shortened by rule.
+func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
+	window := o.window(st.set)
+	if n := o.fixed(st); window > 0 && n > window {
+		return errNoRoom(n, window)
+	}
+	if !st.set.Compaction.Auto || window == 0 {
+		return nil
+	}
+	return o.condense(ctx, st)
+}
+
+// condense makes the conversation shorter if it is due.
+func (o *Orchestrator) condense(ctx context.Context, st *turnState) error {
+	limits := o.limits(st, false)
+	due := func() bool { return limits.Due(o.contextUsed(st.set)) }
+	if !due() {
+		return nil
+	}
+	if st.set.Compaction.Prune {
+		if done, err := o.prune(ctx, st, limits); done || err != nil {
+			return err
+		}
+		if err := o.squeeze(ctx, st, limits, true); err != nil || !due() {
+			return err
+		}
+	}
+	if st.summaries < maxSummaries {
+		st.summaries++
+		if _, err := o.summarise(ctx, st, limits, "", true); err != nil && !isHopeless(err) {
+			return err
+		}
+	}
+	if !due() {
+		return nil
+	}
+	return o.squeeze(ctx, st, limits, false)
+}
+
+// isHopeless reports whether compaction found nothing to gain.
+func isHopeless(err error) bool {
+	return errors.Is(err, compact.ErrTooShort) || errors.Is(err, compact.ErrNoGain)
+}
+
+// prune drops what is dull of old tool output, and reports whether that is
+// enough.
+func (o *Orchestrator) prune(ctx context.Context, st *turnState, limits compact.Limits) (bool, error) {
+	view := o.Talk.View()
+	recent := min(max(limits.Recent, 1), len(view))
+	pruned, saved := compact.Prune(view, recent)
+	if saved == 0 {
+		return false, nil
+	}
+	before := o.contextUsed(st.set)
+	after := before - (o.count(view) - o.count(pruned))
+	if limits.Due(after) {
+		return false, nil
+	}
+	return true, o.replace(ctx, st, event.ContextReplaced{
+		Reason: event.Compacted, Messages: pruned[:len(pruned)-recent], Keep: recent, TokensBefore: before, TokensAfter: after,
+		Done: "old output was pruned",
+	})
+}
+
+// squeeze shortens the conversation by rule: large results only, or whatever it
+// takes.
+func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compact.Limits, large bool) error {
+	view, window, fixed := o.Talk.View(), float64(limits.Tokens), float64(o.fixed(st))
+	budget := calmShare*limits.Allowed() - fixed
+	if budget < leastShare*window {
+		budget = max(fullShare*window-fixed, 0)
+	}
+	short := compact.Squeeze(view, int(budget), o.gauge.count, o.shelf(ctx), large)
+	if short.Shortened == 0 && short.Dropped == 0 {
+		return nil
+	}
+	before := o.contextUsed(st.set)
+	done := fmt.Sprintf("%d long parts were shortened", short.Shortened)
+	if short.Dropped > 0 {
+		done += fmt.Sprintf(", and a list made by rule stands for %d messages", short.Dropped)
+	}
+	return o.replace(ctx, st, event.ContextReplaced{
+		Reason: event.Compacted, Messages: short.Messages[:len(short.Messages)-short.Keep], Keep: short.Keep,
+		TokensBefore: before, TokensAfter: int(fixed) + o.count(short.Messages), Done: done,
+	})
+}
+
+// shelf keeps results that are shortened where the model can read them.
+func (o *Orchestrator) shelf(ctx context.Context) compact.Shelf {
+	if o.PutAside == nil {
+		return nil
+	}
+	return func(r chat.ToolResult) string {
+		path, err := o.PutAside(ctx, r.CallID, compact.Whole(r.Text))
+		if err != nil {
+			return "" // it can be had again by calling again
+		}
+		return path
+	}
+}
+
+// leastResult is how many tokens of a result are told, however little room
+// there is.
+const leastResult = 200
+
+// inRoom is a result that the rest of the window has room for: a larger one is
+// put aside and told in part.
+func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolResult) chat.ToolResult {
+	window := o.window(st.set)
+	if window == 0 {
+		return r
+	}
+	size := o.gauge.count(chat.Answer(r))
+	left := int(fullShare*float64(window)) - max(o.contextUsed(st.set), o.fixed(st))
+	if most := int(fullShare*float64(window)) - o.fixed(st); size <= left || size <= most/4 {
+		return r // it fits, or is no large part of what can be made to fit
+	}
+	room := max(left/2, (int(fullShare*float64(window))-o.fixed(st))/4, leastResult)
+	r.Text = compact.ShortResult(r, len(r.Text)*room/max(size, 1), o.shelf(ctx))
+	return r
+}
+
+func (o *Orchestrator) count(ms []chat.Message) (n int) {
+	for _, m := range ms {
+		n += o.gauge.count(m)
+	}
+	return n
+}
+
+// worthwhile is how many tokens the old part must have for a summary to help.
+const worthwhile = 200
+
+// summarise lets a summary stand for the old part of the conversation. If it
+// is urgent and the model cannot write one, one is made by rule; if it is not,
+// everything stays as it is.
+func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits compact.Limits, focus string, urgent bool) (string, error) {
+	plan, err := compact.Cut(o.Talk.View(), limits, o.gauge.count)
+	if err != nil {
+		return "", err
+	}
+	if urgent && o.count(plan.Old) < worthwhile {
+		return "", compact.ErrNoGain
+	}
+	before := o.contextUsed(st.set)
+	text, err := o.askForSummary(ctx, st, plan.Old, focus, limits.Room())
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil && !urgent:
+		return "", fmt.Errorf("the conversation stays as it is, since it could not be summarised: %w", err)
+	case err != nil:
+		text = compact.Fallback(plan.Old)
+		if err := o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the model could not summarise the conversation, so it was shortened by rule"}); err != nil {
+			return "", err
+		}
+	}
+	keep := compact.Collect(plan.Old)
+	if o.Todos != nil {
+		keep.Todos = o.Todos()
+	}
+	m := compact.Message(text, keep, limits.Room())
+	if _, err := plan.With(m, o.gauge.count); err != nil && urgent {
+		return "", err
+	}
+	stand := append([]chat.Message{m}, compact.Skills(plan.Old)...)
+	after := max(before-o.count(plan.Old)+o.count(stand), 0)
+	return text, o.replace(ctx, st, event.ContextReplaced{
+		Reason: event.Compacted, Messages: stand, Keep: len(plan.Kept), TokensBefore: before, TokensAfter: after,
+		Done: fmt.Sprintf("a summary stands for %d messages", len(plan.Old)),
+	})
+}
+
+// askForSummary has the model write the summary. It sees no tools and nothing
+// of it is shown as an answer.
+func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
+	req := provider.Request{Model: st.set.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
+	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
+		if r, ok := d.(provider.Restart); ok {
+			return o.show(ctx, st, r)
+		}
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	if text := reply.Message.Text(); text != "" {
+		return text, nil
+	}
+	return "", errEmptyReply(reply.Stop)
+}
+
+// replace puts a shorter conversation on record.
+func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.ContextReplaced) error {
+	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
+}
+
+// retryShorter answers a provider that found the conversation too long: what it
+// takes is learnt, the conversation is made to fit that, and sent again.
+func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong error) error {
+	size := func() int { return o.fixed(st) + o.count(o.Talk.View()) }
+	before := size()
+	if st.refusals++; st.refusals > maxRefusals {
+		return fmt.Errorf("ask the model: %w", tooLong)
+	}
+	o.gauge.refused(max(o.contextUsed(st.set), before))
+	o.describe(st)
+	limits := o.limits(st, true)
+	_, err := o.summarise(ctx, st, limits, "", true)
+	if isHopeless(err) || err == nil && limits.Due(size()) {
+		err = o.squeeze(ctx, st, limits, false)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return errors.Join(fmt.Errorf("ask the model: %w", tooLong), err)
+	case size() >= before:
+		return fmt.Errorf("ask the model: %w", tooLong) // it would be refused again
+	}
+	return o.chatStep(ctx, st)
+}
+
+// compactNow makes the conversation shorter because the person said so, with
+// an eye to focus if that is not empty.
+func (o *Orchestrator) compactNow(ctx context.Context, st *turnState, focus string) (string, error) {
+	if st.set.Model == "" && st.tools == nil {
+		o.settle(st)
+	}
+	text, err := o.summarise(ctx, st, o.limits(st, true), focus, false)
+	if errors.Is(err, compact.ErrTooShort) {
+		return "", &CommandError{err.Error()}
+	}
+	return text, err
+}
+
+// compactUndo brings back what the last compaction hid.
+func (o *Orchestrator) compactUndo(ctx context.Context, st *turnState) (messages int, err error) {
+	hidden, ok := o.Talk.Replaced()
+	if !ok {
+		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
+	}
+	if st.set.Model == "" && st.tools == nil {
+		o.settle(st)
+	}
+	return hidden, errors.Join(o.emit(ctx, st, ActorUser, event.ContextRestored{Messages: hidden}), o.tellUsage(ctx, st))
+}

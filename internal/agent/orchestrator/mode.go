@@ -1,0 +1,37 @@
+package orchestrator
+
+import (
+	"context"
+
+	"coder/internal/core/event"
+	"coder/internal/policy/mode"
+)
+
+// YoloWarning is said once whenever yolo begins.
+const YoloWarning = "yolo: commands run unasked and unchecked, dangerous ones too; only the workspace boundary of file tools and the sandbox hold"
+
+// switchMode changes the mode and puts it on record.
+func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode string) error {
+	was, _ := o.Profile.Current()
+	if err := o.Profile.Switch(mode); err != nil {
+		return &CommandError{err.Error()}
+	}
+	return o.tellMode(ctx, st, was.Name)
+}
+
+// SwitchMode changes the mode between turns, for a face that has a key for it.
+func (o *Orchestrator) SwitchMode(ctx context.Context, mode string, out event.Sink) error {
+	return o.switchMode(ctx, &turnState{sink: o.Through(out)}, mode)
+}
+
+// tellMode puts the mode in force on record.
+func (o *Orchestrator) tellMode(ctx context.Context, st *turnState, was string) error {
+	now, preset := o.Profile.Current()
+	if err := o.emit(ctx, st, ActorUser, event.ModeChanged{Mode: now.Name, Preset: preset}); err != nil {
+		return err
+	}
+	if now.Name == mode.Yolo && was != mode.Yolo {
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: YoloWarning})
+	}
+	return nil
+}

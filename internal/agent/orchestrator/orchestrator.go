@@ -1,0 +1,119 @@
+// Package orchestrator runs what the person typed. It owns the order of things
+// and nothing else: providers, tools, policies, stores and renderers are given
+// to it, and all state of a turn lives in one turnState handed from step to
+// step.
+//
+// An Orchestrator serves one session and runs one input at a time.
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"coder/internal/agent/conversation"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/provider"
+	"coder/internal/policy/mode"
+	"coder/internal/tool"
+)
+
+// Actors of the records an Orchestrator makes.
+const (
+	ActorUser  = "user"
+	ActorAgent = "main"
+	// ActorVerifier runs the checks of edited work.
+	ActorVerifier = "verify"
+)
+
+// ErrStepLimit reports that the model was still calling tools when its steps
+// ran out.
+var ErrStepLimit = errors.New("step limit reached")
+
+// Config is what an Orchestrator is made of. Every field is required unless it
+// says otherwise; none changes after [New].
+type Config struct {
+	Provider provider.Provider
+	Runner   *toolrun.Runner
+	Talk     *conversation.Conversation // what was said so far; grows as records are made
+
+	// Through returns a sink that keeps what it is told and then shows it to out.
+	Through func(out event.Sink) event.Sink
+	// Person returns whom to ask, with questions and answers kept in sink.
+	Person func(sink event.Sink) uip.Interactor
+	// Save projects the session for people and other programs, after a turn.
+	Save func(context.Context) error
+
+	Settings func() Settings // read once at the start of each turn
+	Profile  *mode.State     // the mode the session is in
+	// Steer, which may be nil, is what the person said since the last step.
+	Steer func() []string
+	// Todos, which may be nil, is the list of things to do.
+	Todos func() []event.Todo
+	// Files, which may be nil, is where checks of edited work are chosen from.
+	Files Files
+	// Lore, which may be nil, is what people wrote down for use here. Without
+	// it the model gets the person's words and nothing beside them.
+	Lore *Lore
+	// PutAside, which may be nil, keeps the text of a call's result in a file
+	// that the model can read, and returns its path. The same call gives the
+	// same file, with what it was given first.
+	PutAside func(ctx context.Context, callID, text string) (path string, err error)
+	// Child is set for an agent that works for another: it does not verify, and
+	// its use of the context is not told.
+	Child *Subtask
+	// Commands are those of the program's own, in the order of /help.
+	Commands []Command
+
+	NewID func(prefix string) string
+	Now   func() time.Time
+}
+
+// Subtask is how the task of an agent that works for another is recorded.
+type Subtask struct {
+	ID, Parent   string // of the task itself, and of the one it belongs to
+	CallID       string // the parent's call that it does the work of
+	Agent, Title string
+}
+
+// Settings is what a person may change between turns.
+type Settings struct {
+	Model        string
+	Mode         string
+	System       string
+	Tools        tool.Set
+	MaxSteps     int
+	ContextLimit int  // tokens the model can take in
+	StopOnReject bool // a refused call ends the turn
+	DirectBang   bool // a person's own ! command is not judged
+
+	Compaction     Compaction
+	Verification   Verification
+	TodoForComplex bool // a complex request starts a list of things to do
+}
+
+// Orchestrator runs the inputs of one session, one at a time.
+type Orchestrator struct {
+	Config
+	gauge gauge // of the window
+}
+
+// New returns an Orchestrator.
+func New(c Config) *Orchestrator { return &Orchestrator{Config: c} }
+
+// RunInput runs one input, whatever kind it is, and shows what happens on out.
+func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
+	switch in := parseInput(input).(type) {
+	case slash:
+		return o.runCommand(ctx, input, in.name, in.args, out)
+	case bang:
+		done.Text, err = o.runBangCommand(ctx, input, string(in), out)
+		return done, err
+	case prompt:
+		done.Text, err = o.RunTurn(ctx, input, out)
+		return done, err
+	}
+	panic("unreachable: parseInput returns slash, bang or prompt")
+}

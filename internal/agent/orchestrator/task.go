@@ -1,0 +1,171 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strings"
+	"unicode/utf8"
+
+	tokens "coder/internal/agent/prompt"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/model/provider"
+)
+
+// What the conversation says where a person interrupted it.
+const (
+	interruptedReply      = "[Request interrupted by user]"
+	interruptedAmongTools = "[Request interrupted by user for tool use]"
+)
+
+// Bounds of what a task's record says of the prompt: enough to know it again.
+// The conversation has all of it.
+const (
+	titleLimit  = 80
+	intentLimit = 500
+	// summaryLimit bounds what the record of a subtask says of its answer.
+	summaryLimit = 2000
+)
+
+// emit puts e on record and shows it. What the record says was said, the
+// conversation takes in.
+func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e event.Event) error {
+	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: e}
+	err := st.sink.Emit(ctx, r)
+	if event.Kept(err) {
+		o.Talk.Add(r)
+	}
+	return err
+}
+
+// actor is who a record names. In a subtask its agent stands where else the
+// main agent does, and the main agent where the person does.
+func (o *Orchestrator) actor(role string) string {
+	switch {
+	case o.Child == nil:
+		return role
+	case role == ActorAgent:
+		return o.Child.Agent
+	}
+	return ActorAgent
+}
+
+// openTask begins a task for what the person asked.
+func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
+	created := event.TaskCreated{
+		Title: Title(userInput), Intent: clip(userInput, intentLimit),
+		Priority: event.Foreground, AgentID: o.actor(ActorAgent), Author: o.actor(ActorUser),
+	}
+	if c := o.Child; c != nil {
+		created.TaskID, created.ParentID, created.CallID, created.Priority = c.ID, c.Parent, c.CallID, event.Normal
+		created.Title = cmp.Or(Title(c.Title), created.Title)
+	} else {
+		created.TaskID = o.NewID("task")
+	}
+	st.task = created.TaskID
+	if err := o.emit(ctx, st, ActorUser, created); err != nil {
+		return err
+	}
+	return o.startTask(ctx, st)
+}
+
+func (o *Orchestrator) startTask(ctx context.Context, st *turnState) error {
+	if err := o.emit(ctx, st, ActorAgent, event.TaskStarted{TaskID: st.task, AgentID: o.actor(ActorAgent), Author: o.actor(ActorAgent)}); err != nil {
+		return err
+	}
+	return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+}
+
+// resumeTask brings the beginning of a turn on record where it is not.
+func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfinished) error {
+	begin := o.startTask
+	if left.Started {
+		begin = func(ctx context.Context, st *turnState) error {
+			return o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: true})
+		}
+	}
+	if err := errors.Join(begin(ctx, st), o.recordSystem(ctx, st)); err != nil || left.Heard {
+		return err
+	}
+	return o.say(ctx, st, left.Input)
+}
+
+// closeTask gives the task the one end that fits how the turn went.
+func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr error, interrupted bool) error {
+	switch {
+	case interrupted:
+		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "interrupted", Author: ActorUser})
+	case errors.Is(turnErr, toolrun.ErrRefused):
+		return o.emit(ctx, st, ActorUser, event.TaskCanceled{TaskID: st.task, Reason: "refused", Author: ActorUser})
+	case turnErr != nil:
+		return o.emit(ctx, st, ActorAgent, event.TaskFailed{TaskID: st.task, Reason: turnErr.Error(), Code: provider.Code(turnErr), Author: o.actor(ActorAgent)})
+	}
+	done := event.TaskCompleted{TaskID: st.task, Author: o.actor(ActorAgent)}
+	if o.Child != nil {
+		done.Summary = clip(st.final, summaryLimit)
+	}
+	return o.emit(ctx, st, ActorAgent, done)
+}
+
+// saveSession projects the session. The logs are the truth, so a projection
+// that cannot be written is worth a word and no more.
+func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
+	if err := o.Save(ctx); err != nil {
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the session file could not be written: " + err.Error()})
+	}
+	return nil
+}
+
+// tellUsage says how full the context is: what the provider last reported plus
+// an estimate of what was added since.
+func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
+	if o.Child != nil {
+		return nil
+	}
+	used := o.contextUsed(st.set)
+	prompt := o.Talk.Prompted()
+	if prompt == 0 {
+		prompt = used
+	}
+	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: prompt})
+}
+
+// ContextUsed is the number of tokens the next request would take.
+func (o *Orchestrator) ContextUsed() int { return o.contextUsed(o.Settings()) }
+
+func (o *Orchestrator) contextUsed(set Settings) int {
+	g := o.gauge.of(set.Model)
+	used, since := o.Talk.Estimate(tokens.MessageTokens)
+	if used == 0 {
+		_, tokens := o.specs(set)
+		used = int(g.factor() * float64(tokens))
+	}
+	return used + int(g.factor()*float64(since))
+}
+
+// markInterrupted adds to a tool's result, a JSON object, that the person
+// interrupted there.
+func markInterrupted(result string) string {
+	body, ok := strings.CutSuffix(result, "}")
+	if !ok {
+		return result + "\n" + interruptedAmongTools
+	}
+	return body + `,"interrupted":"` + interruptedAmongTools + `"}`
+}
+
+// Title is the first line of a prompt, short enough for a list.
+func Title(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return clip(strings.TrimSpace(line), titleLimit)
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,400 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	tokens "coder/internal/agent/prompt"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/provider"
+	"coder/internal/tool"
+)
+
+// persistTime is how long closing the books may take once a turn is over.
+const persistTime = 5 * time.Second
+
+// turnState is everything one turn knows. Steps read the Orchestrator's
+// collaborators and write here, nowhere else.
+type turnState struct {
+	set   Settings // frozen at the start of the turn
+	tools []provider.ToolSpec
+	fixed int // tokens of the system text and the tools, by our own count
+	task  string
+	sink  event.Sink // keeps, then shows
+	steps int
+
+	calls     []chat.ToolCall // asked for by the last reply, not yet run
+	doubted   bool            // nobody vouches for those calls
+	edited    []string        // paths written so far
+	input     string          // what the person asked for
+	repairs   int             // failed checks handed back to the model
+	rounds    rounds          // to notice circles
+	summaries int             // of the conversation, written in this turn
+	refusals  int             // of requests as too long
+	next      *tool.Rebuild   // the mode the rest of the turn goes on in
+	wishes    wishes          // of the command that the turn runs
+	broke     bool            // interrupted among the tools, and the model was told so there
+	final     string
+}
+
+// RunTurn takes a prompt to its answer. It only says what comes after what.
+func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.Sink) (string, error) {
+	st, err := o.prepareTurnState(ctx, userInput, out)
+	if err == nil {
+		err = o.converse(ctx, st)
+	}
+	return st.final, o.persistStep(ctx, st, err)
+}
+
+// Unfinished is a turn that an earlier process did not bring to its end.
+type Unfinished struct {
+	Task    string
+	Input   string
+	Started bool // the task is on record as started
+	Heard   bool // the input is in the conversation
+	// Doubted says that nobody vouches for the record of it: its calls are asked
+	// about, and a command that it names allows nothing.
+	Doubted bool
+}
+
+// Lost reports whether the input can no longer be known: only the beginning of
+// it is on record, or nobody vouches that the person said it.
+func (u Unfinished) Lost() bool { return !u.Heard && (len(u.Input) > intentLimit || u.Doubted) }
+
+// Command reports whether the input was a command rather than a prompt. What
+// is left of a command is not taken up: the person may run it again. One that
+// became a request is a command until the model's conversation holds it.
+func (u Unfinished) Command() bool {
+	switch parseInput(u.Input).(type) {
+	case prompt:
+		return false
+	case slash:
+		return !u.Heard
+	}
+	return true
+}
+
+// ContinueTurn takes up a turn where it was left: first whatever of its
+// beginning is not on record, then the calls that never got a result, then the
+// model again.
+func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
+	st := o.newState(out)
+	st.task, st.input, st.calls, st.doubted = left.Task, left.Input, o.Talk.Open(), left.Doubted
+	ctx, err := o.retake(ctx, st, left)
+	if err == nil {
+		err = o.resumeTask(ctx, st, left)
+	}
+	if err == nil && len(st.calls) > 0 {
+		err = o.toolLoopStep(ctx, st)
+	}
+	if err == nil {
+		err = o.converse(ctx, st)
+	}
+	return st.final, o.persistStep(ctx, st, err)
+}
+
+// converse alternates model and tools until the model is content and the work
+// checks out.
+func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
+	for st.steps < st.set.MaxSteps {
+		st.steps++
+		if err := o.hear(ctx, st); err != nil {
+			return err
+		}
+		if err := o.chatStep(ctx, st); err != nil {
+			return err
+		}
+		if len(st.calls) == 0 {
+			again, err := o.autoVerifyStep(ctx, st)
+			if err != nil || !again {
+				return err
+			}
+			continue
+		}
+		if err := o.toolLoopStep(ctx, st); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("%w (%d)", ErrStepLimit, st.set.MaxSteps)
+}
+
+// hear takes in what the person said while the last step was under way.
+func (o *Orchestrator) hear(ctx context.Context, st *turnState) error {
+	if o.Steer == nil || st.steps == 1 {
+		return nil
+	}
+	for _, words := range o.Steer() {
+		if err := o.say(ctx, st, words); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (o *Orchestrator) newState(out event.Sink) *turnState {
+	st := &turnState{sink: o.Through(out)}
+	o.settle(st)
+	return st
+}
+
+// settle freezes the settings for what follows.
+func (o *Orchestrator) settle(st *turnState) {
+	st.set, st.tools = o.Settings(), nil
+	st.bend()
+	o.describe(st)
+}
+
+// prepareTurnState freezes the settings, opens the task and puts the person's
+// words on record, before the model hears of them.
+func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, out event.Sink) (*turnState, error) {
+	st := o.newState(out)
+	st.input = userInput
+	if err := o.openTask(ctx, st, userInput); err != nil {
+		return st, err
+	}
+	if err := o.recordSystem(ctx, st); err != nil {
+		return st, err
+	}
+	if err := o.beginTodos(ctx, st); err != nil {
+		return st, err
+	}
+	return st, o.say(ctx, st, userInput)
+}
+
+// recordSystem puts the system text on record where it is not the one in force.
+func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
+	if st.set.System == o.Talk.System() {
+		return nil
+	}
+	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System)})
+}
+
+// chatStep sends the conversation and takes in one reply.
+func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
+	if err := o.fit(ctx, st); err != nil {
+		return err
+	}
+	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
+	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools}
+	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
+	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
+		return o.retryShorter(ctx, st, err)
+	}
+	if err != nil {
+		return o.cutShort(ctx, st, reply, err)
+	}
+	if reply.Usage != nil {
+		o.gauge.reported(size, reply.Usage.In)
+	}
+	reply.Message = o.uniqueCalls(reply.Message)
+	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
+	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
+		return errEmptyReply(reply.Stop)
+	}
+	if err := o.emit(ctx, st, ActorAgent, added); err != nil {
+		return err
+	}
+	st.calls = reply.Message.Calls()
+	if len(st.calls) == 0 {
+		st.final = reply.Message.Text()
+	}
+	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
+}
+
+// uniqueCalls gives a new id to every call whose id the conversation has seen
+// before, so that each result answers one call only. The calls of a subtask all
+// get one: others go on beside it and must not be taken for them.
+func (o *Orchestrator) uniqueCalls(m chat.Message) chat.Message {
+	for i, p := range m.Parts {
+		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID)) {
+			c.ID = o.NewID("call")
+			m.Parts[i] = c
+		}
+	}
+	return m
+}
+
+// cutShort keeps the part of a reply that arrived, marked as such, and says
+// why there is no more of it.
+func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provider.Reply, why error) error {
+	if reply.Message.Text() != "" {
+		part := event.MessageAdded{Message: reply.Message, Model: st.set.Model, Interrupted: true}
+		if err := o.emit(ctx, st, ActorAgent, part); err != nil {
+			return errors.Join(why, err)
+		}
+		st.final = reply.Message.Text()
+		if err := o.tellUsage(ctx, st); err != nil {
+			return errors.Join(why, err)
+		}
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("ask the model: %w", why)
+}
+
+func errEmptyReply(stop provider.Stop) error {
+	why := "it held neither text nor a tool call"
+	switch stop {
+	case provider.StopLength:
+		why = "it ran into the model's length limit before anything could be used"
+	case provider.StopFilter:
+		why = "the provider's content filter withheld it"
+	case provider.StopEnd, provider.StopTools:
+	}
+	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
+}
+
+// tellStop says so when a reply ended for a reason the person should know.
+func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provider.Stop) error {
+	switch stop {
+	case provider.StopLength:
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off: the model reached its length limit"})
+	case provider.StopFilter:
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off by the provider's content filter"})
+	case provider.StopEnd, provider.StopTools:
+	}
+	return nil
+}
+
+// show lets people watch the reply arrive.
+func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta) error {
+	switch d := d.(type) {
+	case provider.TextDelta:
+		return o.emit(ctx, st, ActorAgent, event.TextDelta{Text: string(d)})
+	case provider.ReasoningDelta:
+		if d.Text != "" {
+			return o.emit(ctx, st, ActorAgent, event.ReasoningDelta{Text: d.Text})
+		}
+	case provider.Restart:
+		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, Of: d.Of, Wait: d.Wait, Why: d.Err.Error()})
+	case provider.CallDelta, provider.Done:
+	}
+	return nil
+}
+
+// toolLoopStep runs the calls of the last reply and tells the model how each
+// one went, even when the turn is about to end.
+func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
+	calls := st.calls
+	var (
+		pictures []chat.Part
+		results  []string
+	)
+	deliver := func(keep context.Context, out toolrun.Outcome) error {
+		res := out.Result
+		results = append(results, res.Text)
+		if out.Index == len(calls)-1 && ctx.Err() != nil {
+			res.Text, st.broke = markInterrupted(res.Text), true
+		}
+		for _, e := range out.Effects {
+			if e.Kind == tool.Write {
+				st.edited = append(st.edited, e.Target)
+			}
+		}
+		if out.Rebuild != nil {
+			st.next = out.Rebuild
+		}
+		for _, img := range out.Images {
+			pictures = append(pictures, img)
+		}
+		res = o.inRoom(keep, st, res)
+		if err := o.emit(keep, st, ActorAgent, event.MessageAdded{Message: chat.Answer(res)}); err != nil {
+			return err
+		}
+		st.calls = st.calls[1:]
+		return nil
+	}
+	if ctx.Err() != nil {
+		return ctx.Err() // interrupted before the first tool
+	}
+	err := o.Runner.Run(ctx, toolrun.Round{
+		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls,
+		Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted,
+	})
+	st.doubted = false // what comes next the model asks for itself
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && len(pictures) > 0 {
+		parts := append([]chat.Part{chat.Text("Images returned by the tools above, in order:")}, pictures...)
+		err = o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Message{Role: chat.User, Parts: parts}})
+	}
+	if err == nil && st.next != nil {
+		return o.rebuild(ctx, st)
+	}
+	if err == nil {
+		err = o.guardLoop(ctx, st, calls, results)
+	}
+	return err
+}
+
+// rebuild goes on in another mode: with its tools and its system text, and
+// either with the conversation as it is or with one message instead of it.
+func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
+	next := st.next
+	st.next = nil
+	if err := o.switchMode(ctx, st, next.Mode); err != nil {
+		return err
+	}
+	o.settle(st)
+	if err := o.recordSystem(ctx, st); err != nil || next.Message == "" {
+		return err
+	}
+	before := o.contextUsed(st.set)
+	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ModeSwitched, TokensBefore: before}); err != nil {
+		return err
+	}
+	return o.say(ctx, st, next.Message)
+}
+
+// persistStep closes the turn, however it went, on a context that cannot be
+// cancelled: calls without a result get one, the task gets its end, and the
+// session is projected. A turn that waits for an answer is left open, to be
+// taken up when it comes. The turn's own error comes first.
+func (o *Orchestrator) persistStep(ctx context.Context, st *turnState, turnErr error) error {
+	interrupted := turnErr != nil && ctx.Err() != nil
+	parked := errors.Is(turnErr, uip.ErrParked) && !interrupted
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), persistTime)
+	defer cancel()
+	var err error
+	if !parked {
+		err = o.closeConversation(ctx, st, turnErr, interrupted)
+	}
+	if st.task != "" && !parked {
+		err = errors.Join(err, o.closeTask(ctx, st, turnErr, interrupted))
+	}
+	err = errors.Join(err, o.saveSession(ctx, st), o.emit(ctx, st, ActorAgent, event.StateChanged{Busy: false}))
+	if turnErr != nil {
+		return turnErr
+	}
+	return err
+}
+
+// closeConversation leaves the conversation in a form that can be sent again.
+func (o *Orchestrator) closeConversation(ctx context.Context, st *turnState, turnErr error, interrupted bool) error {
+	var errs []error
+	for _, c := range o.Talk.Open() {
+		res := toolrun.Cancelled(c)
+		if !interrupted && turnErr != nil && !errors.Is(turnErr, toolrun.ErrRefused) {
+			res = toolrun.Failed(c, fmt.Errorf("not run: %w", turnErr))
+		}
+		errs = append(errs, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Answer(res)}))
+	}
+	if !interrupted {
+		return errors.Join(errs...)
+	}
+	text := interruptedAmongTools
+	if !st.broke {
+		text = interruptedReply
+		errs = append(errs, o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, text)}))
+	}
+	errs = append(errs, o.tellUsage(ctx, st), o.emit(ctx, st, ActorUser, event.Interrupted{Text: text}))
+	return errors.Join(errs...)
+}

@@ -1,0 +1,129 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+
+	"coder/internal/agent/toolrun"
+	"coder/internal/agent/verify"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/policy/mode"
+)
+
+// Verification says whether and how edited work is checked.
+type Verification struct {
+	Enabled     bool
+	MaxAttempts int
+	Commands    []string
+	Trusted     bool // the workspace is, so its tests run unasked
+}
+
+// Files is the workspace as far as choosing a check needs it.
+type Files interface {
+	Exists(path string) bool
+	Read(path string) ([]byte, error)
+}
+
+var whens = map[mode.Verify]verify.When{mode.Never: verify.Never, mode.OnRequest: verify.Request, mode.Automatic: verify.Auto}
+
+// autoVerifyStep checks edited work and reports whether the model should go on
+// with it.
+func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again bool, err error) {
+	if o.Child != nil || o.Profile == nil || len(st.edited) == 0 {
+		return false, nil
+	}
+	if d := verify.Needed(o.verifyFacts(st)); !d.Run {
+		if d.Why.Worth() {
+			return false, o.warn(ctx, st, verify.NotRunNotice(string(d.Why)))
+		}
+		return false, nil
+	}
+	choice := o.chooseCheck(st)
+	for _, refused := range choice.Refused {
+		if err := o.warn(ctx, st, verify.RefusedNotice(refused)); err != nil {
+			return false, err
+		}
+	}
+	if choice.Command == "" {
+		return false, o.warn(ctx, st, verify.NotRunNotice("no check is known for this project"))
+	}
+	result, ran, err := o.check(ctx, st, choice.Command)
+	if err != nil || !ran {
+		return false, err
+	}
+	return o.judgeCheck(ctx, st, choice.Command, result)
+}
+
+func (o *Orchestrator) verifyFacts(st *turnState) verify.Facts {
+	m, _ := o.Profile.Current()
+	v := st.set.Verification
+	_, there := st.set.Tools.Lookup(shellTool)
+	return verify.Facts{
+		When: whens[m.Verify], Edited: st.edited, Asked: verify.AskedFor(st.input), Enabled: v.Enabled,
+		BashAllowed: there && !st.set.Tools.Off(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
+	}
+}
+
+func (o *Orchestrator) chooseCheck(st *turnState) verify.Choice {
+	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited}
+	if o.Files != nil {
+		in.Exists, in.Read = o.Files.Exists, o.Files.Read
+	}
+	return verify.Choose(in)
+}
+
+// check runs a command of the whitelist, through the gate unless the workspace
+// is trusted.
+func (o *Orchestrator) check(ctx context.Context, st *turnState, command string) (result shellResult, ran bool, err error) {
+	call := chat.ToolCall{ID: o.NewID("verify"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": command})}
+	var outcome toolrun.Outcome
+	err = o.Runner.Run(ctx, toolrun.Round{
+		Task: st.task, Actor: ActorVerifier, Direct: st.set.Verification.Trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Person: o.Person(st.sink), Sink: st.sink,
+		Deliver: func(_ context.Context, out toolrun.Outcome) error { outcome = out; return nil },
+	})
+	if err != nil {
+		return result, false, err
+	}
+	result = readShellResult(command, outcome.Result.Text)
+	if outcome.Denied || result.ExitCode < 0 {
+		why := result.Error
+		if !st.set.Verification.Trusted {
+			why += "; in a trusted workspace (coder trust) checks run unasked"
+		}
+		return result, false, o.warn(ctx, st, verify.NotRunNotice(why))
+	}
+	return result, true, nil
+}
+
+// judgeCheck tells how the check went, and hands a failure back to the model
+// as long as it may try again.
+func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command string, r shellResult) (again bool, err error) {
+	v := verify.Judge(r.ExitCode, r.Stdout, r.Stderr)
+	switch v.Outcome {
+	case verify.Passed:
+		return false, o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Info, Text: fmt.Sprintf("verified: %s passed", command)})
+	case verify.Environment:
+		return false, o.warn(ctx, st, verify.EnvironmentNotice(command, v))
+	case verify.Failed:
+	}
+	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
+		still := fmt.Sprintf("%s still fails after %d attempts to repair it", command, st.repairs)
+		if err := o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[verification] "+still+" ("+v.Reason+")")}); err != nil {
+			return false, err
+		}
+		return false, o.warn(ctx, st, still)
+	}
+	st.repairs++
+	if err := o.warn(ctx, st, fmt.Sprintf("%s failed; the model repairs it (attempt %d of %d)", command, st.repairs, st.set.Verification.MaxAttempts)); err != nil {
+		return false, err
+	}
+	prompt := verify.RepairPrompt(command, v, r.Stdout, r.Stderr)
+	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, prompt)})
+}
+
+func (o *Orchestrator) warn(ctx context.Context, st *turnState, text string) error {
+	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: text})
+}

@@ -1,0 +1,129 @@
+package prompt
+
+import (
+	"errors"
+	"io/fs"
+	"strings"
+	"testing"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+)
+
+func TestTheSameFactsGiveTheSameText(t *testing.T) {
+	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Mode: "build", Rules: []Rule{{"AGENTS.md", "be kind"}}, Append: "last words"}
+	text := System(f)
+	if text != System(f) {
+		t.Error("two calls differ")
+	}
+	at := -1
+	for _, want := range []string{"/w", "linux/amd64", "2026-01-02", "Mode: build", `from="AGENTS.md"`, "be kind", "last words"} {
+		i := strings.Index(text, want)
+		if i <= at {
+			t.Errorf("%q is missing or out of order", want)
+		}
+		at = i
+	}
+}
+
+func TestRulesAreBoundedAndTheNearestAreKept(t *testing.T) {
+	long := strings.Repeat("é", RulesLimit)
+	text := System(Facts{Rules: []Rule{{"far", long}, {"near", "NEAR RULE"}}})
+	if len(text) > RulesLimit+8<<10 || !utf8.ValidString(text) {
+		t.Errorf("%d bytes, valid %v", len(text), utf8.ValidString(text))
+	}
+	if !strings.Contains(text, "NEAR RULE") || !strings.Contains(text, "[cut]") {
+		t.Error("the nearest rule was cut, or the far one was not marked")
+	}
+	if text := System(Facts{Rules: []Rule{{"far", "FAR"}, {"near", long}}}); strings.Contains(text, "FAR") {
+		t.Error("there was room for nothing but the nearest rule")
+	}
+}
+
+func TestFindRules(t *testing.T) {
+	files := map[string]string{
+		"/home/u/.coder/AGENTS.md": "user",
+		"/repo/AGENTS.md":          "root", "/repo/CLAUDE.md": "shadowed",
+		"/repo/a/CLAUDE.md": "a", "/above/AGENTS.md": "above",
+	}
+	read := func(_, path string) ([]byte, error) {
+		if path == "/repo/a/b/AGENTS.md" {
+			return nil, fs.ErrPermission
+		}
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	exists := func(path string) bool { return path == "/repo/.git" }
+	tests := []struct{ home, dir, want string }{
+		{"/home/u/.coder", "/repo/a", "user root a"},
+		{"", "/repo", "root"},
+		{"", "/above/below", ""},
+		{"", "/above", "above"},
+	}
+	for _, tt := range tests {
+		rules, bad := Finder{Read: read, Exists: exists}.Find(tt.home, tt.dir)
+		var got []string
+		for _, r := range rules {
+			got = append(got, r.Text)
+		}
+		if len(bad) != 0 || strings.Join(got, " ") != tt.want {
+			t.Errorf("%s: %q, %v; want %q", tt.dir, got, bad, tt.want)
+		}
+	}
+	rules, bad := Finder{Read: read, Exists: exists}.Find("", "/repo/a/b")
+	if len(bad) != 1 || !errors.Is(bad[0], fs.ErrPermission) || len(rules) != 2 {
+		t.Errorf("an unreadable file: %v, %v", rules, bad)
+	}
+}
+
+func TestARulesFileThatIsNoTextIsLeftOut(t *testing.T) {
+	files := map[string]string{"/repo/AGENTS.md": "\xff\xfea\x00b\x00", "/repo/CLAUDE.md": "be\xffkind"}
+	read := func(root, path string) ([]byte, error) {
+		if root != "/repo" {
+			t.Errorf("%s is bounded by %q", path, root)
+		}
+		if text, ok := files[path]; ok {
+			return []byte(text), nil
+		}
+		return nil, fs.ErrNotExist
+	}
+	rules, bad := Finder{Read: read, Exists: func(path string) bool { return path == "/repo/.git" }}.Find("", "/repo/sub")
+	if len(bad) != 1 || !errors.Is(bad[0], ErrNotText) || len(rules) != 1 || rules[0].Text != "be\uFFFDkind" {
+		t.Errorf("%v, %v", rules, bad)
+	}
+}
+
+func TestTokensFollowTheText(t *testing.T) {
+	code := strings.Repeat("for i := range items { total += items[i].Price }\n", 100)
+	if n := Tokens(code); n < len(code)/5 || n > len(code)/3 {
+		t.Errorf("%d tokens for %d bytes of code", n, len(code))
+	}
+	chinese := strings.Repeat("你好世界", 100)
+	if n := Tokens(chinese); n < 200 || n > 450 {
+		t.Errorf("%d tokens for 400 Chinese characters", n)
+	}
+	m := chat.Message{Role: chat.Assistant, Parts: []chat.Part{
+		chat.Text("hello there"), chat.Reasoning{Text: "thinking about it"}, chat.Image{}, chat.ToolCall{Name: "read", Args: []byte(`{"path":"a"}`)},
+	}}
+	if n := MessageTokens(m); n < 1000 || n > 1100 {
+		t.Errorf("%d tokens for a mixed message", n)
+	}
+	if n := MessageTokens(chat.Answer(chat.ToolResult{Text: code})); n < Tokens(code) {
+		t.Errorf("a result counts %d, its text %d", n, Tokens(code))
+	}
+}
+
+func TestSkillsAreNamedAndBounded(t *testing.T) {
+	if text := System(Facts{}); strings.Contains(text, "# Skills") {
+		t.Error("skills are spoken of where there are none")
+	}
+	text := System(Facts{Skills: "- pdf: reads PDFs\n" + strings.Repeat("é", SkillsLimit), Rules: []Rule{{"AGENTS.md", "be kind"}}})
+	if !strings.Contains(text, "# Skills") || !strings.Contains(text, "- pdf: reads PDFs") || !utf8.ValidString(text) {
+		t.Error("the skills are missing")
+	}
+	if len(text) > SkillsLimit+8<<10 || strings.Index(text, "- pdf") > strings.Index(text, "be kind") {
+		t.Error("the skills are too long or out of order")
+	}
+}

@@ -1,0 +1,84 @@
+package subagent
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/policy"
+	"coder/internal/tool"
+)
+
+// Narrow is set as the agent has it: without the tools it did not choose, and
+// without those that except names, which no agent has.
+func (d Definition) Narrow(set tool.Set, except ...string) tool.Set {
+	chosen, without, never := own(set, d.Tools), own(set, d.Without), own(set, except)
+	all := len(d.Tools) == 0
+	return set.Without(func(name string) bool {
+		return set.Off(name) || never.has(name) || without.has(name) || !all && !chosen.has(name)
+	})
+}
+
+// names are tools as somebody wrote them: by their own name, or by the
+// beginning of it and a star.
+type names struct {
+	exact  map[string]bool
+	starts []string
+}
+
+// own finds the tools that written names stand for, whichever of their names
+// was used.
+func own(set tool.Set, written []string) names {
+	n := names{exact: make(map[string]bool)}
+	for _, name := range written {
+		if head, ok := strings.CutSuffix(name, "*"); ok {
+			n.starts = append(n.starts, head)
+		} else if t, ok := set.Lookup(name); ok {
+			n.exact[t.Spec().Name] = true
+		}
+	}
+	return n
+}
+
+func (n names) has(name string) bool {
+	for _, head := range n.starts {
+		if strings.HasPrefix(name, head) {
+			return true
+		}
+	}
+	return n.exact[name]
+}
+
+// Within is p for the agent, where set are the tools it has. Nothing passes
+// that p would not let pass. What a read-only agent asks for passes only if it
+// is known to change nothing.
+func (d Definition) Within(p policy.Policy, set tool.Set) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		if set.Off(c.Tool) {
+			return d.refuse("the agent %s has no tool %s", d.Name, c.Tool), nil
+		}
+		o, err := p.Judge(ctx, c)
+		if err != nil || !d.ReadOnly || o.Verdict == policy.Deny || c.Plan.ReadOnly() || o.ReadOnly {
+			return o, err
+		}
+		return d.refuse("the agent %s only looks, and this is not known to change nothing", d.Name), nil
+	})
+}
+
+func (d Definition) refuse(format string, args ...any) policy.Opinion {
+	why := policy.Reason{By: "agent", Text: fmt.Sprintf(format, args...), Rule: "agent " + d.Name}
+	return policy.Opinion{Verdict: policy.Deny, Reasons: []policy.Reason{why}}
+}
+
+// System is the system text of the agent: that of whoever hands it the work,
+// and then its own.
+func (d Definition) System(base string) string {
+	return strings.TrimRight(base, "\n") + fmt.Sprintf(`
+
+# Your part
+
+You are the agent %s. You work for another agent, who sees nothing of what you do but your last reply: put everything it needs into it, with file names and lines, and leave out how you got there.
+
+%s
+`, d.Name, d.Prompt)
+}

@@ -1,0 +1,263 @@
+// Package subagent finds the agents that work can be handed to: the built-in ones
+// and those that people have written as Markdown files.
+//
+// An agent is a way of working: a prompt, a choice of tools, a number of steps.
+// It can only narrow what whoever hands it the work may do, never widen it: see
+// [Definition.Narrow] and [Definition.Within].
+package subagent
+
+import (
+	"cmp"
+	"embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/authored/frontmatter"
+)
+
+// Names of the agents that are always there.
+const (
+	General = "general"
+	Explore = "explore"
+)
+
+// Limits of what is read and of what an agent may ask for.
+const (
+	maxAgents      = 100 // in each root
+	maxBytes       = 64 << 10
+	maxName        = 64
+	maxDescription = 1024
+	// DefaultSteps is how many steps an agent has that does not say.
+	DefaultSteps = 50
+	maxSteps     = 500
+)
+
+// Root is a folder of agents. Files must not lead out of it; [repofile.Root] is
+// such a file system.
+type Root struct {
+	Path  string // for people
+	Files fs.FS
+	// Bounded is set if its agents may not choose their model.
+	Bounded bool
+}
+
+// Definition is one agent.
+type Definition struct {
+	Name, Description string
+	About             string // the same in the words for people
+	Prompt            string
+	Tools             []string // those it has; none means all
+	Without           []string // those it has not
+	Model             string   // empty: that of whoever hands it the work
+	MaxSteps          int
+	ReadOnly          bool   // whatever it does only looks
+	Path              string // for people; empty if it is built in
+}
+
+// Own reports whether a person wrote it.
+func (d Definition) Own() bool { return d.Path != "" }
+
+// Warning says what is wrong with a file, or with all of a root.
+type Warning struct{ Path, Reason string }
+
+func (w Warning) String() string { return w.Path + ": " + w.Reason }
+
+//go:embed general.md explore.md
+var builtIn embed.FS
+
+// Catalogue is the agents there are: people's own by name, the built-in ones
+// after them.
+type Catalogue []Definition
+
+// Load reads the agents of roots, strongest first: of two agents with one name
+// the one in the earlier root counts, and a built-in one comes last. What
+// cannot be read is left out with a warning.
+func Load(roots ...Root) (Catalogue, []Warning) {
+	l := &loader{seen: make(map[string]bool)}
+	for _, root := range roots {
+		l.root(root)
+	}
+	slices.SortFunc(l.found, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
+	for _, name := range []string{General, Explore} {
+		if d, ok := l.read(Root{Files: builtIn}, name+".md"); ok {
+			d.Path = ""
+			l.add(d)
+		}
+	}
+	return l.found, l.warnings
+}
+
+// Find returns the agent of that name, in any case.
+func (c Catalogue) Find(name string) (Definition, bool) {
+	i := slices.IndexFunc(c, func(d Definition) bool { return strings.EqualFold(d.Name, strings.TrimSpace(name)) })
+	if i < 0 {
+		return Definition{}, false
+	}
+	return c[i], true
+}
+
+type loader struct {
+	seen     map[string]bool
+	found    []Definition
+	warnings []Warning
+}
+
+func (l *loader) warn(p, format string, args ...any) {
+	l.warnings = append(l.warnings, Warning{p, fmt.Sprintf(format, args...)})
+}
+
+func (l *loader) add(d Definition) {
+	if key := strings.ToLower(d.Name); !l.seen[key] {
+		l.seen[key] = true
+		l.found = append(l.found, d)
+	}
+}
+
+// root reads the Markdown files of a folder, not those of folders in it. A
+// folder that is not there is not worth a word.
+func (l *loader) root(root Root) {
+	entries, err := fs.ReadDir(root.Files, ".")
+	if errors.Is(err, fs.ErrNotExist) {
+		return
+	}
+	if err != nil {
+		l.warn(root.Path, "%v", err)
+		return
+	}
+	n := 0
+	for _, e := range entries {
+		if e.IsDir() || strings.HasPrefix(e.Name(), ".") || !strings.EqualFold(path.Ext(e.Name()), ".md") {
+			continue
+		}
+		if n++; n > maxAgents {
+			l.warn(root.Path, "only the first %d agents are read", maxAgents)
+			return
+		}
+		if d, ok := l.read(root, e.Name()); ok {
+			l.add(d)
+		}
+	}
+}
+
+// read takes in one file.
+func (l *loader) read(root Root, file string) (Definition, bool) {
+	where := root.Path + "/" + file
+	text, cut, err := frontmatter.Read(root.Files, file, maxBytes)
+	if err == nil && cut {
+		err = fmt.Errorf("longer than %d bytes", maxBytes)
+	}
+	var f frontmatter.File
+	if err == nil {
+		f, err = frontmatter.Parse(text)
+	}
+	if err == nil {
+		err = check(f, file)
+	}
+	if err != nil {
+		l.warn(where, "left out: %v", err)
+		return Definition{}, false
+	}
+	for _, p := range f.Problems {
+		l.warn(where, "%s", p)
+	}
+	description := strings.TrimSpace(f.Text("description"))
+	d := Definition{
+		Name: nameOf(f, file), Description: clip(description, maxDescription),
+		About:  clip(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
+		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
+	}
+	l.steps(&d, f)
+	l.tools(&d, f)
+	l.model(&d, f, root)
+	return d, true
+}
+
+// check reports why a file is no agent.
+func check(f frontmatter.File, file string) error {
+	name := nameOf(f, file)
+	switch {
+	case !validName(name):
+		return fmt.Errorf("%q is not a name: letters, digits, - and _, at most %d", name, maxName)
+	case strings.TrimSpace(f.Body) == "":
+		return errors.New("it has no prompt: nothing follows the header")
+	case strings.TrimSpace(f.Text("description")) == "":
+		return errors.New("it has no description: the header must say what the agent is for")
+	}
+	return nil
+}
+
+func nameOf(f frontmatter.File, file string) string {
+	if name := strings.TrimSpace(f.Text("name")); name != "" {
+		return name
+	}
+	return strings.TrimSuffix(file, path.Ext(file))
+}
+
+func validName(name string) bool {
+	return name != "" && len(name) <= maxName && strings.IndexFunc(name, func(r rune) bool {
+		return r != '-' && r != '_' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z')
+	}) < 0
+}
+
+func (l *loader) steps(d *Definition, f frontmatter.File) {
+	d.MaxSteps = DefaultSteps
+	text := strings.TrimSpace(f.Text("max_steps"))
+	if text == "" {
+		return
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxSteps {
+		l.warn(d.Path, "max_steps is a number from 1 to %d, not %q; %d counts", maxSteps, text, DefaultSteps)
+		return
+	}
+	d.MaxSteps = n
+}
+
+// tools takes in the choice of tools: a list of those the agent has, or which
+// are on and off.
+func (l *loader) tools(d *Definition, f frontmatter.File) {
+	v := f.Fields["tools"]
+	for _, name := range v.Words() {
+		switch name = strings.TrimSpace(name); {
+		case strings.ContainsAny(name, "()"):
+			l.warn(d.Path, "the tool %q is left out: a part of a tool cannot be chosen", name)
+			d.Tools = append(d.Tools, "") // no longer all of them
+		case name != "":
+			d.Tools = append(d.Tools, name)
+		}
+	}
+	for name, word := range v.Map {
+		if !isYes(word) {
+			d.Without = append(d.Without, name)
+		}
+	}
+	slices.Sort(d.Without)
+}
+
+// model takes in the agent's own model, where it may have one.
+func (l *loader) model(d *Definition, f frontmatter.File, root Root) {
+	name := strings.TrimSpace(f.Text("model"))
+	switch {
+	case name == "" || strings.EqualFold(name, "inherit"):
+	case root.Bounded:
+		l.warn(d.Path, "the model %q is not used: the project is not trusted", name)
+	default:
+		d.Model = name
+	}
+}
+
+func isYes(word string) bool {
+	return slices.Contains([]string{"true", "yes", "on", "allow"}, strings.ToLower(strings.TrimSpace(word)))
+}
+
+func clip(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

@@ -1,0 +1,162 @@
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/policy/mode"
+	"coder/internal/record/seal"
+	"coder/internal/record/timeline"
+)
+
+// Nothing that stands in a log lets anything be done unless this user's program
+// wrote it there: the log lies in the workspace, where anyone may have put it.
+
+func (s *Supervisor) notary(sessionID string) *seal.Notary {
+	if s.Key == nil {
+		return seal.New(nil, s.Dir, sessionID)
+	}
+	return seal.New(s.Key(), s.Dir, sessionID)
+}
+
+// ErrAnswered reports a question that has its answer.
+var ErrAnswered = errors.New("it is answered already")
+
+// ErrWithdrawn reports a question whose task has ended, or went on, without an
+// answer.
+var ErrWithdrawn = errors.New("it was withdrawn: its task has ended, or went on without it")
+
+// withdraws returns ErrWithdrawn if r ends the task that a is for.
+func withdraws(r event.Record, a uip.Response) error {
+	var ended string
+	switch e := r.Event.(type) {
+	case event.TaskCompleted:
+		ended = e.TaskID
+	case event.TaskFailed:
+		ended = e.TaskID
+	case event.TaskCanceled:
+		ended = e.TaskID
+	}
+	if ended != "" && ended == a.TaskID {
+		return fmt.Errorf("interaction %s: %w", a.ID, ErrWithdrawn)
+	}
+	return nil
+}
+
+// answers returns an error if r closes the question id: see [Closed].
+func answers(r event.Record, id string) error {
+	if e, ok := r.Event.(event.InteractionResponded); ok && e.ID == id {
+		return fmt.Errorf("interaction %s: %w", id, Closed(e.Response))
+	}
+	return nil
+}
+
+// Closed is how a question was closed by a: [ErrAnswered], or [ErrWithdrawn].
+func Closed(a uip.Response) error {
+	if withdrawn(a) {
+		return ErrWithdrawn
+	}
+	return ErrAnswered
+}
+
+// Answered returns [ErrAnswered] if the question id of a session has its
+// answer on record.
+func (s *Supervisor) Answered(ctx context.Context, sessionID, id string) error {
+	for r, err := range s.Store.Read(ctx, sessionID, 0, event.Domain) {
+		if err = errors.Join(err, answers(r, id)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Answer puts the answer to a question that a session waits for on record, for
+// whoever goes on with the session. A question has one answer: the error for
+// another is [ErrAnswered], and [ErrWithdrawn] if the task did not wait for it.
+func (s *Supervisor) Answer(ctx context.Context, sessionID string, a uip.Response) (err error) {
+	notary := s.notary(sessionID)
+	line, err := timeline.Open(ctx, s.Store, sessionID, timeline.Options{
+		Now: s.Now, Seal: notary.Seal, Fold: func(r event.Record) error {
+			notary.Vouches(r)
+			return errors.Join(answers(r, a.ID), withdraws(r, a))
+		},
+	})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, line.Close()) }()
+	return line.Through(event.Discard).Emit(ctx, event.Record{Task: a.TaskID, Actor: a.Author, Event: event.InteractionResponded{Response: a}})
+}
+
+// modeKept is a switch of mode on record.
+type modeKept struct {
+	mode, preset string
+	vouched      bool
+}
+
+// ignored is what of the record does not count because nobody vouches for it.
+type ignored struct {
+	answers, calls int
+	mode           string
+	changes        bool // of files, that could be undone
+}
+
+// weigh takes in what r would let be done, vouched for or not.
+func (s *Session) weigh(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.ModeChanged:
+		s.mode = e.Mode
+		s.modes = append(s.modes, modeKept{e.Mode, e.Preset, r.Vouched})
+	case event.ToolCallRequested:
+		s.ignored.changes = s.ignored.changes || !r.Vouched && len(e.Before)+len(e.Tree) > 0
+	}
+}
+
+// resumeMode lets the session go on in the mode it was in, unless that was yolo
+// or the person chose another. A switch that nobody vouches for counts as far as
+// it lets less happen unasked.
+func (s *Session) resumeMode() {
+	p := s.engine.Profile
+	if p == nil || s.engine.ModeChosen {
+		return
+	}
+	for _, m := range s.modes {
+		now, preset := p.Current()
+		switch {
+		case m.mode == mode.Yolo || m.preset == mode.Yolo:
+		case !m.vouched && !p.Narrows(m.mode, m.preset):
+			s.ignored.mode = m.mode
+		default:
+			s.ignored.mode = ""
+			if p.Switch(m.mode) != nil || m.preset != "" && p.Preset(m.preset) != nil {
+				_, _ = p.Switch(now.Name), p.Preset(preset) // of another version: as if it were not there
+			}
+		}
+	}
+}
+
+// disclaimer says, in one line, that the session is not this user's and what of
+// its record does not count; "" if there is nothing to say.
+func (s *Session) disclaimer() string {
+	var what []string
+	say := func(is bool, text string) {
+		if is {
+			what = append(what, text)
+		}
+	}
+	file := func(l event.Log) string { return l.String() + ".jsonl" }
+	say(s.ignored.answers > 0, fmt.Sprintf("answers to questions in %s are ignored", file(event.Domain)))
+	say(s.ignored.mode != "", fmt.Sprintf("the mode %s in %s is ignored", s.ignored.mode, file(event.Conversation)))
+	say(s.ignored.calls > 0, fmt.Sprintf("calls in %s that have not run are asked about", file(event.Conversation)))
+	say(s.ignored.changes, fmt.Sprintf("changes in %s cannot be undone", file(event.Audit)))
+	if len(what) == 0 && (s.past.wanted || len(s.past.tasks.All()) == 0) {
+		return ""
+	}
+	why := cmp.Or(s.doubt(), "your coder did not write its log on this machine")
+	return fmt.Sprintf("session %s grants nothing: %v", s.ID, strings.Join(append([]string{why}, what...), "; "))
+}

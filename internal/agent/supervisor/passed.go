@@ -1,0 +1,64 @@
+package supervisor
+
+import (
+	"context"
+	"sync"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/record/seal"
+)
+
+// questions are those that are open, by task. A task has one at most.
+type questions struct {
+	mu   sync.Mutex // guards open
+	open map[string]uip.Request
+}
+
+// note takes in one record.
+func (q *questions) note(r event.Record) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	switch e := r.Event.(type) {
+	case event.InteractionRequested:
+		put(&q.open, r.Task, e.Request)
+	case event.InteractionResponded, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		delete(q.open, r.Task)
+	}
+}
+
+// passed is the open question that r leaves behind: its task asks another, or is
+// done. The call it was about needed no answer any more, or was given up by a
+// process that was killed before it could say so.
+func (q *questions) passed(r event.Record) (uip.Request, bool) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	asked, ok := q.open[r.Task]
+	switch e := r.Event.(type) {
+	case event.InteractionRequested:
+		return asked, ok && e.ID != asked.ID
+	case event.TaskCompleted:
+		return asked, ok
+	}
+	return asked, false
+}
+
+// keep puts r on record, after the end of a question that it leaves behind.
+func (s *Session) keep(ctx context.Context, out event.Sink, r event.Record) error {
+	rs := []event.Record{r}
+	if q, ok := s.open.passed(r); ok {
+		s.broker.Forget(q)
+		rs = []event.Record{withdrawal(q, r.Task, "it is left behind: what it was about was decided without it"), r}
+	}
+	return s.line.EmitAll(ctx, out, rs...)
+}
+
+// withdrawal closes a question that nobody is to answer any more.
+func withdrawal(q uip.Request, task, why string) event.Record {
+	return event.Record{Task: task, Actor: seal.Recovery, Event: event.InteractionResponded{Response: uip.Response{
+		ID: q.ID, TaskID: task, Author: seal.Recovery, Dismissed: true, Comment: why,
+	}}}
+}
+
+// withdrawn reports whether a response is no answer but such an end.
+func withdrawn(a uip.Response) bool { return a.Dismissed && a.Author == seal.Recovery }

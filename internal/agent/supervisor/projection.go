@@ -1,0 +1,203 @@
+package supervisor
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/policy/mode"
+	"coder/internal/record/session"
+)
+
+// projection is the session as its snapshot tells it, folded from records.
+type projection struct {
+	mu       sync.Mutex // guards the fields below
+	head     session.Head
+	system   *chat.Message
+	messages []chat.Message
+	notes    []session.Note
+	local    []session.Local
+	last     uint64
+	subtasks map[string]bool // what is said in them is not told
+}
+
+// Project writes the snapshot of session id as its logs tell it, if that says
+// more than the one there is. It opens nothing: the session is not claimed, no
+// record is made, and whoever works in it feels nothing of it.
+func (s *Supervisor) Project(ctx context.Context, id string) error {
+	snap, err := s.Snapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	if saved, err := s.Sessions.Load(ctx, id); err == nil && saved.At >= snap.At {
+		return nil
+	}
+	snap.Observed = true // meanwhile whoever works in it may have written a newer one
+	return s.Sessions.Save(ctx, snap)
+}
+
+func (p *projection) add(r event.Record) {
+	if r.Seq == 0 {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.last = r.Seq
+	p.head.Updated = r.Time
+	if p.head.Created.IsZero() {
+		p.head.Created = r.Time
+	}
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if e.ParentID != "" {
+			put(&p.subtasks, r.Task, true)
+			return
+		}
+		p.head.Meta.Turns++
+		if p.head.Meta.Title == "" {
+			p.head.Meta.Title = e.Title
+		}
+	case event.MessageAdded:
+		if !p.subtasks[r.Task] {
+			p.addMessage(r, e)
+		}
+	case event.ModeChanged:
+		p.head.Meta.Agent = e.Mode
+	case event.LocalAdded:
+		p.local = append(p.local, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
+	}
+}
+
+func (p *projection) addMessage(r event.Record, e event.MessageAdded) {
+	if e.Message.Role == chat.System {
+		p.system = &e.Message
+		return
+	}
+	if e.Model != "" {
+		p.head.Meta.Model = e.Model
+	}
+	p.notes = append(p.notes, session.Note{
+		Index: len(p.messages), Time: r.Time, Task: r.Task, Interrupted: e.Interrupted, Reminders: e.Reminders,
+	})
+	p.messages = append(p.messages, e.Message)
+}
+
+// missing lists the messages of snap that follow those of the projection. ok
+// is false if snap does not begin with them.
+func (p *projection) missing(snap session.Snapshot) (ms []chat.Message, ok bool, err error) {
+	mine, err := p.snapshot()
+	if err != nil {
+		return nil, false, err
+	}
+	have, theirs := withoutSystem(mine.Messages), withoutSystem(snap.Messages)
+	for i, m := range have {
+		if i >= len(theirs) || !bytes.Equal(m, theirs[i]) {
+			return nil, i >= len(theirs), nil // the logs know more
+		}
+	}
+	for i, raw := range theirs[len(have):] {
+		var m chat.Message
+		if err := json.Unmarshal(raw, &m); err != nil {
+			return nil, false, fmt.Errorf("message %d: %w", len(have)+i, err)
+		}
+		ms = append(ms, m)
+	}
+	return ms, true, nil
+}
+
+// withoutSystem drops the system text, which is recorded anew when it differs.
+func withoutSystem(ms []json.RawMessage) []json.RawMessage {
+	if len(ms) > 0 && bytes.HasPrefix(ms[0], []byte(`{"role":"system"`)) {
+		return ms[1:]
+	}
+	return ms
+}
+
+// snapshot writes the projection in the OpenAI form, the system text first.
+func (p *projection) snapshot() (session.Snapshot, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	snap := session.Snapshot{Head: p.head, At: p.last}
+	shift := 0
+	if p.system != nil {
+		shift = 1
+		raw, err := p.system.Strict()
+		if err != nil {
+			return snap, err
+		}
+		snap.Messages = append(snap.Messages, raw)
+	}
+	for i, m := range p.messages {
+		raw, err := m.Strict()
+		if err != nil {
+			return snap, fmt.Errorf("message %d: %w", i, err)
+		}
+		snap.Messages = append(snap.Messages, raw)
+	}
+	for _, n := range p.notes {
+		n.Index += shift
+		snap.Notes = append(snap.Notes, n)
+	}
+	for _, l := range p.local {
+		l.Before += shift
+		snap.Local = append(snap.Local, l)
+	}
+	return snap, nil
+}
+
+// save replaces the session's snapshot.
+func (s *Session) save(ctx context.Context) error {
+	snap, err := s.view.snapshot()
+	if err != nil {
+		return fmt.Errorf("project session %s: %w", s.ID, err)
+	}
+	set := s.engine.Settings()
+	snap.ID, snap.Model = s.ID, set.Model
+	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = set.Mode, set.Model, s.sup.Dir
+	snap.Tools = openAITools(set)
+	return s.sup.Sessions.Save(ctx, snap)
+}
+
+// openAITools describes the tools as a chat completions request does.
+func openAITools(set orchestrator.Settings) []json.RawMessage {
+	tools := []json.RawMessage{}
+	for t := range set.Tools.Specs() {
+		tools = append(tools, jsonx.Must(map[string]any{
+			"type":     "function",
+			"function": map[string]any{"name": t.Name, "description": t.Doc, "parameters": t.Schema},
+		}))
+	}
+	return tools
+}
+
+// Snapshot is session id as its logs tell it; where there are none, as it was
+// saved. Without either the error is [session.ErrNotFound].
+func (s *Supervisor) Snapshot(ctx context.Context, id string) (session.Snapshot, error) {
+	saved, savedErr := s.Sessions.Load(ctx, id)
+	var view projection
+	for r, err := range s.Store.Read(ctx, id, 0) {
+		if err != nil {
+			return session.Snapshot{}, err
+		}
+		view.add(r)
+	}
+	if view.last == 0 {
+		return saved, savedErr
+	}
+	snap, err := view.snapshot()
+	snap.ID, snap.Tools, snap.Meta.Dir = id, saved.Tools, s.Dir
+	snap.Meta.Agent = cmp.Or(snap.Meta.Agent, saved.Meta.Agent, mode.Build)
+	snap.Meta.Model = cmp.Or(snap.Meta.Model, saved.Meta.Model)
+	snap.Model = snap.Meta.Model
+	if snap.Tools == nil {
+		snap.Tools = []json.RawMessage{}
+	}
+	return snap, err
+}

@@ -1,0 +1,428 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/conversation"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/task"
+	"coder/internal/core/uip"
+	"coder/internal/record/session"
+)
+
+// errUnknownOutcome is what the model is told of a call that was under way
+// when the process ended.
+var errUnknownOutcome = errors.New("interrupted: the program ended while this call was running; " +
+	"its outcome is unknown, look before you repeat it")
+
+// errNeverBegan is what the model is told of a call that the end of the
+// process kept from beginning.
+var errNeverBegan = errors.New("not run: the program ended before this call began, and the user has gone on to something else")
+
+// history is what the logs say about the work of earlier processes, as far as
+// it may still matter.
+type history struct {
+	tasks     task.Tasks
+	subtasks  map[string]bool      // all there ever were
+	children  map[string]*leftover // those without an end
+	begot     map[string]string    // the subtask that does the work of a call
+	heard     bool                 // the last task's input is in the conversation
+	wanted    bool                 // it is vouched for that the last task was asked for
+	replied   bool                 // and that a model made the last calls
+	requested map[string]event.ToolCallRequested
+	completed map[string]event.ToolCallCompleted
+	asked     map[string]uip.Request  // by call
+	answered  map[string]uip.Response // by interaction
+	disowned  map[string]bool         // interactions whose answer nobody vouches for
+}
+
+func (h *history) add(r event.Record) {
+	_ = h.tasks.Add(r) // a record that does not fit is no reason to lose all others
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
+		h.born(r, e)
+	}
+	if !h.subtasks[r.Task] {
+		h.note(r)
+		return
+	}
+	if l := h.children[r.Task]; l != nil {
+		l.add(r)
+	}
+	if h.tasks.Get(r.Task).Status.Ended() {
+		delete(h.children, r.Task)
+	}
+}
+
+// born takes note of a subtask, and of the call that made it.
+func (h *history) born(r event.Record, e event.TaskCreated) {
+	put(&h.subtasks, r.Task, true)
+	put(&h.children, r.Task, &leftover{created: r, agent: e.AgentID, call: e.CallID, talk: conversation.Of(r.Task)})
+	put(&h.begot, e.CallID, r.Task)
+}
+
+// note takes in one record of the thread that h is about.
+func (h *history) note(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.ToolCallRequested:
+		put(&h.requested, e.CallID, e)
+		delete(h.completed, e.CallID) // a call that is run again
+	case event.ToolCallCompleted:
+		put(&h.completed, e.CallID, e)
+	case event.InteractionRequested:
+		put(&h.asked, e.CallID(), e.Request)
+		for _, part := range e.Parts {
+			if id := part.CallID(); id != "" {
+				put(&h.asked, id, e.Request)
+			}
+		}
+	case event.InteractionResponded:
+		switch {
+		case withdrawn(e.Response):
+			maps.DeleteFunc(h.asked, func(_ string, q uip.Request) bool { return q.ID == e.ID })
+		case r.Vouched:
+			put(&h.answered, e.ID, e.Response)
+		default:
+			put(&h.disowned, e.ID, true)
+		}
+	case event.MessageAdded:
+		switch e.Message.Role {
+		case chat.Assistant:
+			h.forget()
+			h.replied = r.Vouched
+		case chat.User:
+			h.heard = true
+		case chat.System, chat.Tool:
+		}
+	case event.TaskCreated:
+		h.heard, h.wanted = false, r.Vouched
+	}
+}
+
+// forget drops what is known of calls before a new reply: they are settled,
+// and a model may use their ids again.
+func (h *history) forget() {
+	h.requested, h.completed, h.asked, h.answered, h.disowned, h.begot = nil, nil, nil, nil, nil, nil
+}
+
+func put[V any](m *map[string]V, k string, v V) {
+	if *m == nil {
+		*m = make(map[string]V)
+	}
+	(*m)[k] = v
+}
+
+// unfinished is the last task of the person's own, if it has no end.
+func (h *history) unfinished() (task.Task, bool) {
+	for _, t := range slices.Backward(h.tasks.All()) {
+		if t.Parent == "" {
+			return t, !t.Status.Ended()
+		}
+	}
+	return task.Task{}, false
+}
+
+// thread is a conversation and what is known of its past: the session's own, or
+// that of a subtask.
+type thread struct {
+	task, agent string
+	talk        *conversation.Conversation
+	past        *history
+	runner      *toolrun.Runner
+	settings    func() orchestrator.Settings
+}
+
+// doubted reports whether nobody vouches for what is to be taken up.
+func (th thread) doubted() bool {
+	return !th.past.wanted || len(th.talk.Open()) > 0 && !th.past.replied
+}
+
+// main is the session's own conversation, as far as it belongs to a task.
+func (s *Session) main(taskID string) thread {
+	return thread{
+		task: taskID, agent: orchestrator.ActorAgent, talk: &s.talk, past: &s.past,
+		runner: s.engine.Runner, settings: s.engine.Settings,
+	}
+}
+
+// recallQuestions tells the broker what was asked about calls that have not
+// run, so that nothing is asked twice and no answer is lost.
+func (s *Session) recallQuestions() {
+	s.recall(s.main(""))
+	for _, c := range s.leftovers() {
+		s.recall(c.thread())
+	}
+}
+
+func (s *Session) recall(th thread) {
+	for _, c := range th.talk.Open() {
+		q, ok := th.past.asked[c.ID]
+		if req, began := th.past.requested[c.ID]; !ok || began && !th.past.repeatable(req) {
+			continue
+		}
+		a, answered := th.past.answered[q.ID]
+		switch {
+		case answered:
+			s.broker.Recall(c.ID, q, &a)
+		case th.past.disowned[q.ID]:
+			s.ignored.answers++
+		default:
+			s.broker.Recall(c.ID, q, nil)
+		}
+	}
+	if calls := len(th.talk.Open()); calls > 0 && !th.past.replied {
+		s.ignored.calls += calls
+	}
+}
+
+// repeatable reports whether a call that was under way can be run again
+// without harm: it only reads, or asks, or writes the program's own notes. A
+// call that handed work to another agent can, as long as that work is not over:
+// it is taken up.
+func (h *history) repeatable(req event.ToolCallRequested) bool {
+	if req.ReadOnly {
+		return true
+	}
+	if id, ok := h.begot[req.CallID]; ok && h.children[id] == nil {
+		return false
+	}
+	for _, e := range req.Effects {
+		if kind, _, _ := strings.Cut(e, " "); kind != "read" && kind != "note" {
+			return false
+		}
+	}
+	return len(req.Effects) > 0
+}
+
+// errRunAgain closes the record of a call that is run again.
+var errRunAgain = errors.New("interrupted: the program ended while this call was running; it is run again")
+
+// settleCalls gives a result to every call that began before the process
+// ended. Calls that had not begun are left open, and so are those that can be
+// run again without harm, if the turn goes on and no call after them has to be
+// settled: results keep the order of the calls.
+func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
+	if err := s.closeDirect(ctx, th, sink); err != nil {
+		return err
+	}
+	open := th.talk.Open()
+	last := len(open) - 1
+	for goesOn && last >= 0 && th.mayRunAgain(ctx, open[last]) {
+		last--
+	}
+	for i, c := range open {
+		if _, began := th.past.requested[c.ID]; !began {
+			continue
+		}
+		settle := s.settleCall
+		if i > last {
+			settle = s.reopenCall
+		}
+		if err := settle(ctx, th, c, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mayRunAgain reports whether a call is not settled yet and may be left so.
+// That it does no harm is not taken from the record alone: it must be so of the
+// call as it is prepared now.
+func (th thread) mayRunAgain(ctx context.Context, c chat.ToolCall) bool {
+	req, began := th.past.requested[c.ID]
+	_, known := th.past.completed[c.ID]
+	return !began || !known && (th.retried(c.ID) || th.past.repeatable(req) && th.runner.Harmless(ctx, th.settings().Tools, c))
+}
+
+// reopenCall closes the record of a call that is about to be run again.
+func (s *Session) reopenCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
+	return s.completeUnknown(ctx, th, toolrun.Failed(c, errRunAgain), sink)
+}
+
+// settleCall gives a call that began the result it had, or says that nobody
+// knows.
+func (s *Session) settleCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
+	done, known := th.past.completed[c.ID]
+	res := toolrun.Failed(c, errUnknownOutcome)
+	if known {
+		res = chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(done.Output), Failed: done.IsError}
+	} else if err := s.completeUnknown(ctx, th, res, sink); err != nil {
+		return err
+	}
+	return s.say(ctx, th, sink, chat.Answer(res))
+}
+
+// dropCall closes the books on a call that never began.
+func (s *Session) dropCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
+	res := toolrun.Failed(c, errNeverBegan)
+	now := s.sup.Now().UnixMilli()
+	for _, e := range []event.Event{
+		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: "cancelled", DecidedBy: "recovery"},
+		event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
+	} {
+		if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: e}); err != nil {
+			return err
+		}
+	}
+	return s.say(ctx, th, sink, chat.Answer(res))
+}
+
+// completeUnknown closes the audit record of a call nobody saw the end of.
+func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolResult, sink event.Sink) error {
+	req := th.past.requested[res.CallID]
+	return sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallCompleted{
+		CallID: res.CallID, Tool: req.Tool, Author: req.Author, TaskID: th.task,
+		Output: json.RawMessage(res.Text), IsError: true, Unknown: true, Timestamp: s.sup.Now().UnixMilli(),
+	}})
+}
+
+func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Message) error {
+	r := event.Record{Task: th.task, Actor: "recovery", Event: event.MessageAdded{Message: m}}
+	err := sink.Emit(ctx, r)
+	if event.Kept(err) {
+		th.talk.Add(r)
+	}
+	return err
+}
+
+// abandon closes the books on what an earlier process left unfinished.
+func (s *Session) abandon(ctx context.Context, out event.Sink) error {
+	if err := s.endUndoing(ctx, s.through(out)); err != nil {
+		return err
+	}
+	t, ok := s.past.unfinished()
+	left := s.leftovers()
+	if !ok && len(s.talk.Open()) == 0 && len(left) == 0 {
+		return nil
+	}
+	if err := introduce(ctx, left, out); err != nil {
+		return err
+	}
+	sink := s.through(out)
+	if err := s.dismiss(ctx, left, sink); err != nil {
+		return err
+	}
+	if err := s.closeThread(ctx, s.main(t.ID), sink); err != nil {
+		return fmt.Errorf("settle the last turn: %w", err)
+	}
+	s.past = history{}
+	if !ok {
+		return nil
+	}
+	return s.cancel(ctx, t.ID, sink)
+}
+
+// closeThread gives every call of a conversation its result.
+func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) error {
+	if err := s.settleCalls(ctx, th, false, sink); err != nil {
+		return err
+	}
+	for _, c := range th.talk.Open() {
+		if err := s.dropCall(ctx, th, c, sink); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// cancel ends a task that nobody goes on with.
+func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) error {
+	return sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: event.TaskCanceled{
+		TaskID: taskID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
+	}})
+}
+
+// suspect puts it on record that calls which the logs say have not begun may have
+// been: records of theirs may be among those that were lost. They are then
+// settled as calls whose outcome is unknown, and not run.
+func (s *Session) suspect(ctx context.Context) error {
+	for _, th := range s.threads() {
+		for _, c := range th.talk.Open() {
+			if _, began := th.past.requested[c.ID]; began {
+				continue
+			}
+			r := event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallRequested{
+				CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args,
+				Timestamp: s.sup.Now().UnixMilli(), Verdict: "unknown", DecidedBy: "recovery",
+			}}
+			if err := s.through(event.Discard).Emit(ctx, r); err != nil {
+				return fmt.Errorf("suspect call %s: %w", c.ID, err)
+			}
+			th.past.note(r)
+		}
+	}
+	return nil
+}
+
+// threads are the conversations that have calls to settle.
+func (s *Session) threads() []thread {
+	t, _ := s.past.unfinished()
+	all := []thread{s.main(t.ID)}
+	for _, c := range s.leftovers() {
+		all = append(all, c.thread())
+	}
+	return all
+}
+
+// restore takes from the snapshot what the logs no longer have. A snapshot
+// that does not begin as the logs do is kept under another name rather than
+// overwritten.
+func (s *Session) restore(ctx context.Context) error {
+	snap, err := s.sup.Sessions.Load(ctx, s.ID)
+	if errors.Is(err, session.ErrNotFound) && s.line.Last() > 0 {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	missing, ok, err := s.view.missing(snap)
+	switch {
+	case err != nil:
+		return fmt.Errorf("restore session %s: %w", s.ID, err)
+	case !ok:
+		snap.ID += "-before-damage"
+		return s.sup.Sessions.Save(ctx, snap)
+	}
+	t, open := s.past.unfinished()
+	if len(missing) > 0 {
+		s.past.replied = false // a snapshot is nobody's word for what a model said
+	}
+	for _, m := range missing {
+		if err := s.say(ctx, s.main(t.ID), s.through(event.Discard), m); err != nil {
+			return fmt.Errorf("restore session %s: %w", s.ID, err)
+		}
+	}
+	if open && len(missing) > 0 && answered(missing) {
+		return s.closeRestored(ctx, t)
+	}
+	return nil
+}
+
+// answered reports whether a conversation ends with an answer.
+func answered(ms []chat.Message) bool {
+	last := ms[len(ms)-1]
+	return last.Role == chat.Assistant && len(last.Calls()) == 0
+}
+
+// closeRestored gives the task whose answer the snapshot held its end.
+func (s *Session) closeRestored(ctx context.Context, t task.Task) error {
+	s.past = history{}
+	sink := s.through(event.Discard)
+	if t.Status == task.Open { // its start was lost too
+		started := event.TaskStarted{TaskID: t.ID, AgentID: orchestrator.ActorAgent, Author: orchestrator.ActorAgent}
+		if err := sink.Emit(ctx, event.Record{Task: t.ID, Actor: "recovery", Event: started}); err != nil {
+			return err
+		}
+	}
+	return sink.Emit(ctx, event.Record{
+		Task: t.ID, Actor: "recovery", Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
+	})
+}

@@ -1,0 +1,315 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/agent/conversation"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/task"
+	"coder/internal/core/uip"
+	"coder/internal/tool"
+)
+
+// The bounds of what a turn may hand to other agents.
+const (
+	SubtasksAtOnce  = 4
+	SubtasksPerTurn = 16
+)
+
+// ErrTooManySubtasks reports a turn that has handed out all it may.
+var ErrTooManySubtasks = fmt.Errorf("a turn may hand work to other agents %d times at most, and it has", SubtasksPerTurn)
+
+// Subtask is work for an agent of its own. It belongs to the turn under way.
+type Subtask struct {
+	Agent, Title, Objective string
+	Settings                orchestrator.Settings
+	Runner                  *toolrun.Runner
+}
+
+// SubtaskReport is what became of a subtask.
+type SubtaskReport struct {
+	Task    string     // on record; empty if it never began
+	Summary string     // its answer, or the last it said
+	Usage   chat.Usage // of all its replies
+	Wrote   []string   // paths, each once
+	Err     error      // why it failed; nil if it did not
+}
+
+// Spawn has work done by another agent, on the same timeline and with the same
+// people to ask, and waits for it. That the agent failed is part of the report.
+// The error is for what ends the turn, or leaves it waiting: an interruption, a
+// refusal that stops, a question whose answer comes later.
+//
+// It is to be called by the call whose work the subtask does. A subtask that an
+// earlier process left unfinished is taken up when that call is run again.
+func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error) {
+	c, err := s.newChild(job, tool.CallID(ctx))
+	if err != nil {
+		return SubtaskReport{}, err
+	}
+	free, err := s.crew.wait(ctx)
+	if err != nil {
+		return SubtaskReport{}, err
+	}
+	defer free()
+	answer, err := c.run(ctx)
+	report := c.report(answer)
+	switch {
+	case ctx.Err() != nil:
+		return report, ctx.Err()
+	case errors.Is(err, uip.ErrParked) || errors.Is(err, toolrun.ErrRefused) || tool.IsFatal(err):
+		return report, err
+	}
+	report.Err = err
+	return report, nil
+}
+
+// crew is the agents that work for the turn under way.
+type crew struct {
+	slots chan struct{} // holds those at work; made before the first turn
+
+	mu     sync.Mutex // guards the fields below
+	out    event.Sink
+	parent string   // the task of the turn
+	made   int      // in this turn
+	left   []*child // by an earlier process, and not yet taken up
+}
+
+// begin makes ready for a turn that is shown on out.
+func (c *crew) begin(out event.Sink, left []*child) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.out, c.made, c.left = out, 0, left
+	if c.slots == nil {
+		c.slots = make(chan struct{}, SubtasksAtOnce)
+	}
+}
+
+// observe learns which task the turn is.
+func (c *crew) observe(r event.Record) {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.parent = r.Task
+	}
+}
+
+// wait returns when there is room for one more at work.
+func (c *crew) wait(ctx context.Context) (free func(), err error) {
+	select {
+	case c.slots <- struct{}{}:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	if ctx.Err() != nil { // both were the case
+		<-c.slots
+		return nil, ctx.Err()
+	}
+	return func() { <-c.slots }, nil
+}
+
+// child is a subtask and the agent that does it.
+type child struct {
+	*Session
+	job     Subtask
+	id      string
+	parent  string // the task it belongs to
+	call    string // and the call there
+	out     event.Sink
+	talk    *conversation.Conversation
+	earlier *leftover // what an earlier process did of it
+
+	mu    sync.Mutex // guards the fields below
+	usage chat.Usage
+	wrote []string
+	calls map[string][]string // what calls under way would write
+}
+
+// newChild begins a subtask, or finds the one that was left.
+func (s *Session) newChild(job Subtask, call string) (*child, error) {
+	s.crew.mu.Lock()
+	defer s.crew.mu.Unlock()
+	if s.crew.out == nil {
+		return nil, errors.New("no turn is under way that work could be handed out in")
+	}
+	if i := slices.IndexFunc(s.crew.left, func(c *child) bool { return c.call == call && c.earlier.agent == job.Agent }); i >= 0 {
+		c := s.crew.left[i]
+		s.crew.left = slices.Delete(s.crew.left, i, i+1)
+		c.job, c.out = job, s.crew.out
+		return c, nil
+	}
+	if s.crew.made >= SubtasksPerTurn {
+		return nil, ErrTooManySubtasks
+	}
+	s.crew.made++
+	id := s.sup.NewID("task")
+	return &child{Session: s, job: job, id: id, parent: s.crew.parent, call: call, out: s.crew.out, talk: conversation.Of(id)}, nil
+}
+
+// run takes the subtask to its answer.
+func (c *child) run(ctx context.Context) (string, error) {
+	s := c.Session
+	orch := orchestrator.New(orchestrator.Config{
+		Provider: s.engine.Provider, Runner: c.job.Runner, Talk: c.talk,
+		Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
+		Settings: func() orchestrator.Settings { return c.job.Settings }, Profile: s.engine.Profile,
+		Child:    &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
+		PutAside: s.engine.PutAside, NewID: s.sup.NewID, Now: s.sup.Now,
+	})
+	if c.earlier == nil {
+		return orch.RunTurn(ctx, c.job.Objective, c.out)
+	}
+	if err := s.settleCalls(ctx, c.thread(), true, c.through(c.out)); err != nil {
+		return "", err
+	}
+	return orch.ContinueTurn(ctx, orchestrator.Unfinished{
+		Task: c.id, Input: c.job.Objective, Started: c.earlier.task.Status != task.Open, Heard: c.earlier.past.heard,
+		Doubted: c.thread().doubted(),
+	}, c.out)
+}
+
+// through returns the sink of the subtask: that of the session, without what
+// only a turn as a whole may say.
+func (c *child) through(out event.Sink) event.Sink {
+	sink := c.Session.through(out)
+	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		switch r.Event.(type) {
+		case event.StateChanged, event.Interrupted, event.ContextUsed:
+			return nil
+		}
+		if err := sink.Emit(ctx, r); err != nil {
+			return err
+		}
+		c.count(r)
+		return nil
+	})
+}
+
+// count keeps the account of the subtask.
+func (c *child) count(r event.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		if e.Usage != nil {
+			c.usage = c.usage.Add(*e.Usage)
+		}
+	case event.ToolCallRequested:
+		put(&c.calls, e.CallID, written(e))
+	case event.ToolCallCompleted:
+		for _, path := range c.calls[e.CallID] {
+			if !e.IsError && !slices.Contains(c.wrote, path) {
+				c.wrote = append(c.wrote, path)
+			}
+		}
+		delete(c.calls, e.CallID)
+	}
+}
+
+// written lists the files that a call would write.
+func written(e event.ToolCallRequested) (paths []string) {
+	for _, text := range e.Effects {
+		if effect, ok := tool.ParseEffect(text); ok && effect.Kind == tool.Write {
+			paths = append(paths, effect.Target)
+		}
+	}
+	return paths
+}
+
+func (c *child) report(answer string) SubtaskReport {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	r := SubtaskReport{Task: c.id, Summary: answer, Usage: c.usage, Wrote: slices.Clone(c.wrote)}
+	for _, m := range slices.Backward(c.talk.View()) {
+		if r.Summary == "" && m.Role == chat.Assistant {
+			r.Summary = strings.TrimSpace(m.Text())
+		}
+	}
+	return r
+}
+
+// leftover is a subtask as an earlier process left it.
+type leftover struct {
+	task        task.Task
+	created     event.Record
+	agent, call string
+	talk        *conversation.Conversation
+	past        history
+	usage       chat.Usage
+}
+
+// add takes in one record of the subtask.
+func (l *leftover) add(r event.Record) {
+	l.talk.Add(r)
+	l.past.note(r)
+	if e, ok := r.Event.(event.MessageAdded); ok && e.Usage != nil {
+		l.usage = l.usage.Add(*e.Usage)
+	}
+}
+
+// leftovers are the subtasks that an earlier process left unfinished.
+func (s *Session) leftovers() []*child {
+	var all []*child
+	for _, t := range s.past.tasks.All() {
+		if l := s.past.children[t.ID]; l != nil {
+			l.task = t
+			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, call: l.call, talk: l.talk, earlier: l, usage: l.usage})
+		}
+	}
+	return all
+}
+
+// introduce shows how the subtasks that were left began to a face that was not
+// there: it could not tell their work from that of the turn itself.
+func introduce(ctx context.Context, left []*child, out event.Sink) error {
+	for _, c := range left {
+		if err := out.Emit(ctx, c.earlier.created); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *child) thread() thread {
+	return thread{
+		task: c.id, agent: c.earlier.agent, talk: c.talk, past: &c.earlier.past,
+		runner: c.job.Runner, settings: func() orchestrator.Settings { return c.job.Settings },
+	}
+}
+
+// dismiss closes the books on subtasks that nobody takes up any more.
+func (s *Session) dismiss(ctx context.Context, left []*child, sink event.Sink) error {
+	for _, c := range left {
+		if err := s.closeThread(ctx, c.thread(), sink); err != nil {
+			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
+		}
+		if err := s.cancel(ctx, c.id, sink); err != nil {
+			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
+		}
+	}
+	return nil
+}
+
+// endCrew ends a turn that was taken up: subtasks that it did not take up in
+// turn are closed, unless the turn waits and may yet do so.
+func (s *Session) endCrew(ctx context.Context, turnErr error, out event.Sink) error {
+	s.crew.mu.Lock()
+	left := s.crew.left
+	s.crew.left = nil
+	s.crew.mu.Unlock()
+	if errors.Is(turnErr, uip.ErrParked) || len(left) == 0 {
+		return turnErr
+	}
+	if err := s.dismiss(context.WithoutCancel(ctx), left, s.through(out)); turnErr == nil {
+		return err
+	}
+	return turnErr
+}

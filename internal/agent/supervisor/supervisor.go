@@ -1,0 +1,439 @@
+// Package supervisor opens sessions, brings them back after a crash, and runs
+// their inputs one at a time.
+//
+// What an earlier process left unfinished is settled from the record, never
+// by guessing: a call that completed keeps its result, a call that was under
+// way is reported as having an unknown outcome, a call that had not begun may
+// still run, and a question that was open is put again under the same id.
+package supervisor
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"coder/internal/agent/broker"
+	"coder/internal/agent/conversation"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/core/task"
+	"coder/internal/core/uip"
+	"coder/internal/host/authkey"
+	"coder/internal/model/provider"
+	"coder/internal/policy/mode"
+	"coder/internal/record/seal"
+	"coder/internal/record/session"
+	"coder/internal/record/timeline"
+	"coder/internal/record/undo"
+)
+
+// ErrFinished reports that no turn was left unfinished.
+var ErrFinished = errors.New("nothing is left unfinished")
+
+// Config is what a Supervisor is made of. Every field is required unless it
+// says otherwise.
+type Config struct {
+	Store    event.Store
+	Sessions session.Store
+	Person   uip.Interactor
+	Engine   func(sessionID string) (Engine, error) // builds what one session runs on
+	Dir      string
+	NewID    func(prefix string) string
+	Now      func() time.Time
+	// Damaged, which may be nil, reports whether a session whose newest record
+	// is last is known to have had more. Its snapshot may then know more than
+	// its logs, and what they say was not begun may have been.
+	Damaged func(sessionID string, last uint64) bool
+	// Key, which may be nil, is what records are sealed with. Without one
+	// nothing that an earlier process left on record lets anything be done.
+	Key func() *authkey.Key
+	// Doubt, which may be nil, says why nothing in the logs of a session counts,
+	// seal or not; "" if it may. It is asked once the session is claimed.
+	Doubt func(sessionID string) string
+}
+
+// Engine is what one session runs on.
+type Engine struct {
+	Provider provider.Provider
+	Runner   *toolrun.Runner
+	Settings func() orchestrator.Settings
+	Profile  *mode.State
+	// ModeChosen says that the person chose the mode for this run: a session that
+	// is resumed does not bring its own.
+	ModeChosen bool
+	// Commands are the slash commands of the program's own.
+	Commands []orchestrator.Command
+	// Heard, if set, is told what the person said, as they said it.
+	Heard func(words string)
+	// Todos, if set, is the list of things to do.
+	Todos func() []event.Todo
+	// Files, if set, is where checks of edited work are chosen from.
+	Files orchestrator.Files
+	// PutAside, if set, keeps the text of a result in a file that the model can
+	// read; see [orchestrator.Config].
+	PutAside func(ctx context.Context, callID, text string) (path string, err error)
+	// Lore, if set, is what people wrote down for use in sessions.
+	Lore *orchestrator.Lore
+	// Observe, if set, is told of every record that is kept, in order, and
+	// whether it is of this process or an earlier one. It must not emit.
+	Observe func(event.Record, When)
+	// Undo and Redo, if set, take back what turns did to files.
+	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
+	// CutOff, if set, lists the ends of undoing that an earlier process owes.
+	CutOff func() []event.ToolCallCompleted
+	// Delegate, if set, is given the way to hand work to other agents, before
+	// the first turn.
+	Delegate func(spawn func(context.Context, Subtask) (SubtaskReport, error))
+	// Since, if set, tells what has changed in files since a call began.
+	Since func(context.Context, event.ToolCallRequested) Since
+	// Close, if set, ends what the engine started.
+	Close func() error
+}
+
+// When says whether a record is made now or read again. Nothing else tells: the
+// clock may have been set since.
+type When bool
+
+// A record is one of an earlier process, or of this one.
+const (
+	Replayed When = false
+	Live     When = true
+)
+
+// Supervisor opens sessions.
+type Supervisor struct{ Config }
+
+// New returns a Supervisor.
+func New(c Config) *Supervisor { return &Supervisor{c} }
+
+// Session is one open session. Its methods may be called by several
+// goroutines; inputs wait for each other.
+type Session struct {
+	ID string
+
+	sup    *Supervisor
+	engine Engine
+	line   *timeline.Timeline
+	orch   *orchestrator.Orchestrator
+	broker *broker.Broker
+	talk   conversation.Conversation
+	view   projection
+	past   history
+	crew   crew
+	open   questions
+	mode   string // as the record has it; "" is the usual one
+
+	notary  *seal.Notary
+	doubt   func() string // why nothing on record counts; "" if it may
+	modes   []modeKept    // switches on record
+	ignored ignored
+
+	steer atomic.Pointer[func() []string]
+
+	turn sync.Mutex // held while an input runs
+}
+
+// Start opens a new session under id.
+func (s *Supervisor) Start(ctx context.Context, id string, out event.Sink) (*Session, error) {
+	return s.open(ctx, id, out, timeline.Options{Now: s.Now, New: true})
+}
+
+// Resume opens the session id as its logs tell it; where there are none, from
+// its snapshot. If there is neither the error is [session.ErrNotFound].
+func (s *Supervisor) Resume(ctx context.Context, id string, out event.Sink) (*Session, error) {
+	if known, err := s.Exists(ctx, id); err != nil {
+		return nil, err
+	} else if !known {
+		return nil, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+	}
+	return s.open(ctx, id, out, timeline.Options{Now: s.Now})
+}
+
+// Exists reports whether anything is on record under id.
+func (s *Supervisor) Exists(ctx context.Context, id string) (bool, error) {
+	for _, err := range s.Store.Read(ctx, id, 0) {
+		return err == nil, err
+	}
+	_, err := s.Sessions.Load(ctx, id)
+	if errors.Is(err, session.ErrNotFound) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o timeline.Options) (*Session, error) {
+	ss := &Session{ID: id, sup: s, broker: broker.New(s.Person)}
+	ss.notary = s.notary(id)
+	ss.doubt = sync.OnceValue(func() string {
+		if s.Doubt == nil || o.New {
+			return ""
+		}
+		return s.Doubt(id)
+	})
+	o.Fold, o.Seal = ss.fold, ss.notary.Seal
+	var err error
+	if ss.engine, err = s.Engine(id); err != nil {
+		return nil, err
+	}
+	if ss.line, err = timeline.Open(ctx, s.Store, id, o); err != nil {
+		return nil, errors.Join(err, ss.engine.close())
+	}
+	ss.orch = orchestrator.New(orchestrator.Config{
+		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
+		Through: ss.through, Person: ss.broker.On, Save: ss.save,
+		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Commands: ss.engine.Commands, Todos: ss.engine.Todos, Files: ss.engine.Files, PutAside: ss.engine.PutAside, Lore: ss.engine.Lore, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+	})
+	if ss.engine.Delegate != nil {
+		ss.engine.Delegate(ss.Spawn)
+	}
+	if err := ss.greet(ctx, out, !o.New); err != nil {
+		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
+	}
+	return ss, nil
+}
+
+func (e Engine) close() error {
+	if e.Close == nil {
+		return nil
+	}
+	return e.Close()
+}
+
+// greet takes up what is known of a resumed session and tells out what was
+// opened.
+func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error {
+	damaged := resumed && s.sup.Damaged != nil && s.sup.Damaged(s.ID, s.line.Last())
+	if resumed && s.line.Last() == 0 || damaged {
+		if err := s.restore(ctx); err != nil {
+			return err
+		}
+	}
+	if damaged {
+		if err := s.suspect(ctx); err != nil {
+			return err
+		}
+	}
+	if resumed {
+		s.recallQuestions()
+		s.resumeMode()
+		if err := s.save(ctx); err != nil {
+			return s.notice(ctx, out, fmt.Sprintf("the session file could not be written: %v", err))
+		}
+	}
+	if err := s.recordMode(ctx, out); err != nil {
+		return err
+	}
+	if text := s.disclaimer(); text != "" {
+		if err := s.notice(ctx, out, text); err != nil {
+			return err
+		}
+	}
+	set := s.engine.Settings()
+	opened := event.SessionOpened{Dir: s.sup.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
+	for spec := range set.Tools.Specs() {
+		opened.Tools = append(opened.Tools, spec.Name)
+	}
+	return s.through(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
+}
+
+// recordMode puts the mode on record where it is not the one there, so that
+// the session goes on in it when it is resumed.
+func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
+	if s.engine.Profile == nil {
+		return nil
+	}
+	m, preset := s.engine.Profile.Current()
+	if m.Name == cmp.Or(s.mode, mode.Build) {
+		return nil
+	}
+	r := event.Record{Actor: orchestrator.ActorUser, Event: event.ModeChanged{Mode: m.Name, Preset: preset}}
+	if err := s.through(out).Emit(ctx, r); err != nil {
+		return err
+	}
+	s.talk.Add(r)
+	return nil
+}
+
+// fold takes in one stored record while the session opens.
+func (s *Session) fold(r event.Record) error {
+	r.Vouched = s.notary.Vouches(r) && s.doubt() == ""
+	s.talk.Add(r)
+	s.observe(r, Replayed)
+	s.weigh(r)
+	s.past.add(r)
+	s.open.note(r)
+	return nil
+}
+
+// observe tells those who keep a view of the session.
+func (s *Session) observe(r event.Record, when When) {
+	s.view.add(r)
+	s.crew.observe(r)
+	if r.Seq != 0 && s.engine.Observe != nil {
+		s.engine.Observe(r, when)
+	}
+}
+
+// through returns the sink that everything in this session goes through: kept,
+// then projected, then shown to out.
+func (s *Session) through(out event.Sink) event.Sink {
+	shown := event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		r.Vouched = true
+		s.open.note(r)
+		s.observe(r, Live)
+		return out.Emit(ctx, r)
+	})
+	return event.SinkFunc(func(ctx context.Context, r event.Record) error { return s.keep(ctx, shown, r) })
+}
+
+// Run takes one input through, after settling whatever an earlier process left
+// unfinished: the person has moved on, so its calls are not run any more.
+func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orchestrator.Outcome, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.abandon(ctx, out); err != nil {
+		return orchestrator.Outcome{}, err
+	}
+	s.crew.begin(out, nil)
+	s.heard(input)
+	return s.orch.RunInput(ctx, input, out)
+}
+
+func (s *Session) heard(words ...string) {
+	for _, w := range words {
+		if s.engine.Heard != nil {
+			s.engine.Heard(w)
+		}
+	}
+}
+
+// SwitchMode changes the mode of the session.
+func (s *Session) SwitchMode(ctx context.Context, mode string, out event.Sink) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return s.orch.SwitchMode(ctx, mode, out)
+}
+
+// Steer lets the running turn take more of the person's words between its
+// steps. Take may be called by another goroutine.
+func (s *Session) Steer(take func() []string) { s.steer.Store(&take) }
+
+func (s *Session) steered() []string {
+	if take := s.steer.Load(); take != nil {
+		words := (*take)()
+		s.heard(words...)
+		return words
+	}
+	return nil
+}
+
+// Continue takes up the turn an earlier process left unfinished, or returns
+// [ErrFinished].
+func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	t, ok := s.past.unfinished()
+	left := s.left(t)
+	if !ok || left.Command() || left.Lost() {
+		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
+	}
+	if err := s.settleCalls(ctx, s.main(t.ID), true, s.through(out)); err != nil {
+		return "", err
+	}
+	subtasks := s.leftovers()
+	if err := introduce(ctx, subtasks, out); err != nil {
+		return "", err
+	}
+	s.crew.begin(out, subtasks)
+	s.past = history{}
+	answer, err := s.orch.ContinueTurn(ctx, left, out)
+	return answer, s.endCrew(ctx, err, out)
+}
+
+// left is a task as its turn is taken up.
+func (s *Session) left(t task.Task) orchestrator.Unfinished {
+	return orchestrator.Unfinished{Task: t.ID, Input: t.Intent, Started: t.Status != task.Open, Heard: s.past.heard, Doubted: s.main(t.ID).doubted()}
+}
+
+// ErrNoUndo reports a session whose engine cannot undo.
+var ErrNoUndo = errors.New("this session cannot undo")
+
+// Undo takes back what the last turn did to files. It is on record like any
+// other call, and survives a restart.
+func (s *Session) Undo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
+	return s.revert(ctx, s.engine.Undo, c, out)
+}
+
+// Redo takes back the last Undo.
+func (s *Session) Redo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
+	return s.revert(ctx, s.engine.Redo, c, out)
+}
+
+func (s *Session) revert(ctx context.Context, do func(context.Context, undo.Call) (undo.Report, error), c undo.Call, out event.Sink) (undo.Report, error) {
+	if do == nil {
+		return undo.Report{}, ErrNoUndo
+	}
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	sink := s.through(out)
+	if err := s.endUndoing(ctx, sink); err != nil {
+		return undo.Report{}, err
+	}
+	c.NewID = func() string { return s.sup.NewID("undo") }
+	c.Emit = func(ctx context.Context, e event.Event) error {
+		return sink.Emit(ctx, event.Record{Actor: orchestrator.ActorUser, Event: e})
+	}
+	return do(ctx, c)
+}
+
+// endUndoing puts an end on record for undoing that an earlier process was killed
+// in.
+func (s *Session) endUndoing(ctx context.Context, sink event.Sink) error {
+	if s.engine.CutOff == nil {
+		return nil
+	}
+	for _, e := range s.engine.CutOff() {
+		e.Timestamp = s.sup.Now().UnixMilli()
+		if err := sink.Emit(ctx, event.Record{Actor: "recovery", Event: e}); err != nil {
+			return fmt.Errorf("record the end of an undo that was cut off: %w", err)
+		}
+	}
+	return nil
+}
+
+// Note puts a command of the program's own on record and saves the session, so
+// that there is one even before anything was said in it.
+func (s *Session) Note(ctx context.Context, e event.LocalAdded) error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	r := event.Record{Actor: orchestrator.ActorUser, Event: e}
+	return errors.Join(s.through(event.Discard).Emit(ctx, r), s.save(ctx))
+}
+
+// Unfinished is the task an earlier process left behind, if any.
+func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
+
+// Commands are the slash commands that can be typed in this session.
+func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }
+
+// ContextUsed is the number of tokens the next request would take.
+func (s *Session) ContextUsed() int { return s.orch.ContextUsed() }
+
+// Timeline is the session's one order of things, for those who watch it.
+func (s *Session) Timeline() *timeline.Timeline { return s.line }
+
+// Close ends the session. It can be resumed.
+func (s *Session) Close() error {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	return errors.Join(s.engine.close(), s.line.Close())
+}
+
+func (s *Session) notice(ctx context.Context, out event.Sink, text string) error {
+	return out.Emit(ctx, event.Record{Session: s.ID, Event: event.Notice{Level: event.Warn, Text: text}})
+}

@@ -1,0 +1,233 @@
+package toolrun
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/uip"
+	"coder/internal/policy"
+	"coder/internal/tool"
+)
+
+// given is an answer to a call that was asked about before its turn.
+type given struct {
+	answer uip.Response
+	about  *admission // what the person was shown
+}
+
+// approve asks the person about a, once, with every reason on the table. If
+// calls after it need approval too, they are put on the same card; an answer
+// given there holds if the call, when its turn comes, is still what was shown.
+func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) {
+	if a.err == nil {
+		a.err = ctx.Err()
+	}
+	if a.err != nil || a.opinion.Verdict != policy.Ask {
+		return
+	}
+	answer, err := r.answerTo(ctx, a, after)
+	switch {
+	case ctx.Err() != nil:
+		a.err = ctx.Err()
+		return
+	case errors.Is(err, uip.ErrParked):
+		a.err = err
+		return
+	case err != nil:
+		a.err = tool.Fatal(fmt.Errorf("ask for approval: %w", err))
+		return
+	}
+	r.heed(ctx, a, answer)
+}
+
+// answerTo is what the person says about a: on a card from before, or now.
+func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall) (uip.Response, error) {
+	if g, ok := r.answers[a.call.ID]; ok && g.about.same(a) {
+		return g.answer, nil
+	}
+	card := []*admission{a}
+	for _, c := range after {
+		if next := r.look(ctx, c); next.err == nil && next.opinion.Verdict == policy.Ask {
+			card = append(card, next)
+		}
+	}
+	if len(card) == 1 {
+		return r.Person.Ask(ctx, r.question(a))
+	}
+	q := r.card(card)
+	all, err := r.Person.Ask(ctx, q)
+	if err != nil {
+		return uip.Response{}, err
+	}
+	r.answers = make(map[string]given)
+	for i, next := range card {
+		r.answers[next.call.ID] = given{all.Part(q.Parts[i]), next}
+	}
+	return r.answers[a.call.ID].answer, nil
+}
+
+// same reports whether b is still the call that was shown as a.
+func (a *admission) same(b *admission) bool {
+	return a.tool == b.tool && reflect.DeepEqual(a.plan().Effects, b.plan().Effects) && a.opinion.String() == b.opinion.String()
+}
+
+// heed does what the answer says.
+func (r *run) heed(ctx context.Context, a *admission, answer uip.Response) {
+	a.by = answer.Author
+	switch {
+	case answer.Option == uip.Approve:
+	case r.offers(a, policy.Scope(answer.Option)):
+		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
+			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
+		}
+	default:
+		a.err = refused(answer, a.opinion)
+		if r.StopOnReject {
+			a.err = errors.Join(a.err, ErrRefused)
+		}
+	}
+}
+
+// card puts several calls as one question with an answer for each, or one for
+// all.
+func (r *run) card(as []*admission) uip.Request {
+	q := uip.Request{
+		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{Title: fmt.Sprintf("%d calls need approval", len(as)), Metadata: make(map[string]string)},
+		Options: []uip.Option{{ID: uip.Approve, Label: "Yes to all, this once", Style: uip.Danger}},
+	}
+	what := make(map[policy.Scope][]string)
+	note := func(s policy.Scope, text string) {
+		if !slices.Contains(what[s], text) {
+			what[s] = append(what[s], text)
+		}
+	}
+	folders := false
+	for i, a := range as {
+		part := r.question(a)
+		part.ID = fmt.Sprintf("%s.%d", q.ID, i+1)
+		q.Parts = append(q.Parts, part)
+		offers := r.offersFor(a)
+		below := slices.ContainsFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.BelowFolder })
+		folders = folders || below
+		for _, o := range offers {
+			note(o.Scope, o.What)
+			if o.Scope == policy.ThisSession && !below {
+				note(policy.BelowFolder, o.What) // no folder, so as far as the session
+			}
+		}
+	}
+	for _, s := range scopes {
+		if all := strings.Join(what[s], ", "); all != "" && (s != policy.BelowFolder || folders) {
+			offer(&q, policy.Offer{Scope: s, What: all}, "Yes to all, and where it can be ")
+		}
+	}
+	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No to all", Style: uip.Plain, Default: true})
+	return q
+}
+
+func (r *run) question(a *admission) uip.Request {
+	q := uip.Request{
+		ID: r.NewID(), TaskID: r.Task, Author: r.Actor,
+		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{
+			Title:       a.tool + " " + a.plan().Title,
+			Description: a.opinion.String(),
+			Content:     a.plan().Preview,
+			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
+		},
+		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
+		Digest:  a.digest(),
+	}
+	for _, o := range r.offersFor(a) {
+		offer(&q, o, "Yes, and ")
+	}
+	q.Options = append(q.Options, uip.Option{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true})
+	return q
+}
+
+// digest tells the prepared call apart from every other: an answer given to it
+// must not hold for one with other arguments, or that would do something else.
+func (a *admission) digest() string {
+	plan := a.plan()
+	sum := sha256.Sum256(jsonx.Must(struct {
+		ID, Tool, Args, Title string
+		Effects               []tool.Effect
+		Confined              string
+		Unconfined            bool
+		Sends                 string
+	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, plan.Effects, plan.Confined, plan.Unconfined, plan.Sends}))
+	return hex.EncodeToString(sum[:])
+}
+
+// scopes are how far an answer may reach, the nearest first.
+var scopes = []policy.Scope{policy.ThisSession, policy.ThisProject, policy.BelowFolder}
+
+// offer adds a way to say yes that is remembered. What is remembered also
+// stands by itself, for whoever draws the question.
+func offer(q *uip.Request, o policy.Offer, yes string) {
+	label := map[policy.Scope]string{
+		policy.ThisSession: "always in this session: ", policy.ThisProject: "always in this project: ", policy.BelowFolder: "always in this session: ",
+	}[o.Scope]
+	q.Options = append(q.Options, uip.Option{ID: string(o.Scope), Label: yes + label + o.What})
+	q.Display.Metadata[remembers(o.Scope)] = o.What
+}
+
+// remembers is where a question says what an answer of a scope would remember.
+func remembers(s policy.Scope) string {
+	if s == policy.ThisProject {
+		return "remembers"
+	}
+	return "remembers." + string(s)
+}
+
+// offersFor are the ways to say yes that are remembered, if there are any.
+func (r *run) offersFor(a *admission) []policy.Offer {
+	if !a.opinion.Waivable() || r.Memory == nil {
+		return nil
+	}
+	offers, err := r.Memory.Offers(a.policyCase())
+	if err != nil {
+		return nil
+	}
+	return offers
+}
+
+func (r *run) offers(a *admission, s policy.Scope) bool {
+	return slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == s })
+}
+
+// asker lets a running call put questions of its own. They belong to the call.
+func (r *run) asker(a *admission) uip.Interactor {
+	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		q.ID, q.TaskID, q.Author, q.Digest = cmp.Or(q.ID, r.NewID()), r.Task, r.Actor, a.digest()
+		for i := range q.Parts {
+			q.Parts[i].ID = cmp.Or(q.Parts[i].ID, fmt.Sprintf("%s.%d", q.ID, i+1))
+			q.Parts[i].TaskID, q.Parts[i].Author = r.Task, r.Actor
+		}
+		q = q.ForCall(a.call.ID)
+		q.Display.Metadata["toolName"] = a.tool
+		return r.Person.Ask(ctx, q)
+	})
+}
+
+// refused puts a refusal into words for the model.
+func refused(a uip.Response, o policy.Opinion) error {
+	switch {
+	case a.Author == "nobody":
+		return &Denied{o.String() + ", and nobody is there to be asked"}
+	case strings.TrimSpace(a.Comment) != "":
+		return &Denied{"refused by the user: " + a.Comment}
+	}
+	return &Denied{"refused by the user"}
+}

@@ -1,0 +1,181 @@
+package toolrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
+	"coder/internal/tool"
+	"coder/internal/tool/dialect"
+)
+
+// prepare finds the tool of a call and prepares it: as it stands or, if that is
+// not understood, as what it means in the way other agents' tools are called.
+// It reports whether the tool is switched off; then nothing is prepared.
+func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
+	call, note := r.bare(a.call)
+	t, known := r.Set.Lookup(call.Name)
+	if known {
+		a.tool = t.Spec().Name
+		if r.Set.Off(a.tool) {
+			return true
+		}
+	}
+	var meant dialect.Call
+	a.note = note
+	if a.prepared, meant, a.err = r.read(ctx, call, t); a.prepared != nil || a.err != nil {
+		return false
+	}
+	if t, known = r.Set.Lookup(meant.Tool); !known {
+		a.err = r.noSuchTool(a.call.Name)
+		return false
+	}
+	a.tool, a.note = t.Spec().Name, joined(note, meant.Note)
+	if r.Set.Off(a.tool) {
+		return true
+	}
+	a.prepared, a.err = t.Prepare(ctx, meant.Args)
+	return false
+}
+
+// bare is the call by the name of its tool alone, if it is known by nothing else,
+// and the note on that.
+func (r *run) bare(c chat.ToolCall) (chat.ToolCall, string) {
+	name := dialect.Bare(c.Name)
+	if name == "" || r.knows(c.Name) || !r.knows(name) {
+		return c, ""
+	}
+	note := "taken: " + c.Name + " as " + name
+	c.Name = name
+	return c, note
+}
+
+// knows reports whether there is a tool of a name, here or in another agent.
+func (r *run) knows(name string) bool {
+	_, ours := r.Set.Lookup(name)
+	return ours || dialect.Knows(name)
+}
+
+// read is the call as it stands, prepared by its tool, or the one that it means
+// where it cannot be meant so: its tool is not there, is a command that is a
+// tool here, has no object for arguments, or does not take those it has.
+func (r *run) read(ctx context.Context, c chat.ToolCall, t tool.Tool) (as tool.Call, meant dialect.Call, err error) {
+	ok := false
+	switch {
+	case t == nil:
+		meant, err = r.foreign(ctx, c)
+		return nil, meant, err
+	case c.Broken != "":
+		meant, err = freeform(t.Spec(), c.Broken)
+		return nil, meant, err
+	case t.Spec().Name == "bash":
+		if meant, ok, err = dialect.Command(c.Args); ok {
+			return nil, meant, err
+		}
+	}
+	as, err = t.Prepare(ctx, c.Args)
+	var wrong *tool.ArgumentError
+	if !errors.As(err, &wrong) {
+		return as, meant, err
+	}
+	meant, ok, refused := dialect.Read(c.Name, c.Args)
+	if !ok {
+		meant, ok, refused = dialect.Read(wrong.Tool, c.Args)
+	}
+	switch {
+	case refused != nil:
+		return nil, meant, fmt.Errorf("%w (%w)", refused, err)
+	case !ok:
+		return nil, meant, err
+	}
+	return nil, meant, nil
+}
+
+// foreign reads a call of a tool that is not ours.
+func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error) {
+	meant, ok, err := dialect.Read(c.Name, c.Args)
+	if ok && err == nil && meant.Tool == "bash" {
+		if as, isTool, err := dialect.Command(meant.Args); isTool {
+			return as, err
+		}
+	}
+	if ok {
+		return meant, err
+	}
+	for _, ours := range dialect.Ours(c.Name) {
+		t, known := r.Set.Lookup(ours)
+		if !known {
+			continue
+		}
+		if _, err := t.Prepare(ctx, c.Args); err != nil {
+			return meant, fmt.Errorf("%s is %s here; %w", c.Name, ours, err)
+		}
+		return dialect.Call{Tool: ours, Args: c.Args, Note: "taken: " + c.Name + " as " + ours}, nil
+	}
+	return meant, r.noSuchTool(c.Name)
+}
+
+func joined(notes ...string) string {
+	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
+}
+
+func (r *run) noSuchTool(name string) error {
+	return fmt.Errorf("there is no tool named %q; there are %s", name, names(r.Set))
+}
+
+// freeform reads arguments that are no JSON object as the text of the one
+// argument that the tool requires.
+func freeform(own tool.Spec, text string) (dialect.Call, error) {
+	var schema struct {
+		Required   []string
+		Properties map[string]struct{ Type string }
+	}
+	value := text
+	if json.Unmarshal([]byte(text), &value) != nil {
+		value = text
+	}
+	begins := strings.TrimSpace(value)
+	if json.Unmarshal(own.Schema, &schema) != nil || len(schema.Required) != 1 || schema.Properties[schema.Required[0]].Type != "string" ||
+		begins == "" || strings.ContainsRune(`{["`, rune(begins[0])) {
+		if strings.HasPrefix(begins, "{") && json.Valid([]byte(begins)) {
+			return dialect.Call{}, fmt.Errorf("%s: not run: the reply reached the model's length limit in this call, so it may not be whole. Send it again, with less in one reply", own.Name)
+		}
+		if strings.HasPrefix(begins, "{") {
+			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object, they end in the middle, after %d bytes: most likely the reply reached the model's length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
+		}
+		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, head(text, 200))
+	}
+	name := schema.Required[0]
+	return dialect.Call{Tool: own.Name, Args: jsonx.Must(map[string]string{name: value}), Note: "taken: the whole text as " + name}, nil
+}
+
+// tail is at most the last n bytes of s, from a whole rune on.
+func tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return "…" + strings.ToValidUTF8(s[len(s)-n:], "")
+}
+
+// noted adds to a result how its call was read.
+func (a *admission) noted(text json.RawMessage) json.RawMessage {
+	if a.note == "" {
+		return text
+	}
+	var object map[string]json.RawMessage
+	if json.Unmarshal(text, &object) != nil {
+		return text
+	}
+	note := a.note
+	var before string
+	if json.Unmarshal(object["note"], &before) == nil && before != "" {
+		note += "; " + before
+	}
+	object["note"] = jsonx.Must(note)
+	return jsonx.Must(object)
+}

@@ -1,0 +1,361 @@
+package toolrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/uip"
+	"coder/internal/tool"
+)
+
+// resultLimit bounds what one result may add to the conversation, whatever
+// the tool thinks of its own size.
+const resultLimit = 256 << 10
+
+// open puts the request on record and reports whether the call may run now. One
+// that changes the world and cannot be put on record does not run, unless the
+// person lets it; where nothing can be recorded at all the turn ends.
+func (r *run) open(ctx context.Context, a *admission) bool {
+	if a.err == nil {
+		a.err = ctx.Err()
+	}
+	err := r.announce(ctx, a)
+	var unkept *event.UnkeptError
+	if errors.As(err, &unkept) && r.mayGoOn(ctx, unkept) {
+		err = r.announce(ctx, a)
+	}
+	if errors.As(err, &unkept) {
+		a.err, a.by = &Denied{unrecorded(unkept)}, "policy"
+		err = r.announce(ctx, a) // of what does not run a record in memory will do
+	}
+	if err != nil {
+		a.err = tool.Fatal(fmt.Errorf("record the call: %w", err))
+		r.stop(err)
+		return false
+	}
+	return a.err == nil
+}
+
+// announce keeps what the call would overwrite and puts its request on record.
+func (r *run) announce(ctx context.Context, a *admission) error {
+	if err := r.keep(ctx, a); err != nil {
+		return err
+	}
+	plan := a.plan()
+	e := event.ToolCallRequested{
+		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
+		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Confined: plan.Confined,
+		Verdict: a.verdict(), DecidedBy: a.by, Before: a.kept.Before, Tree: a.kept.Tree,
+	}
+	for _, f := range plan.Effects {
+		e.Effects = append(e.Effects, f.String())
+	}
+	for _, why := range a.opinion.Reasons {
+		e.Reasons = append(e.Reasons, why.String())
+	}
+	return r.emit(ctx, e)
+}
+
+// keep saves what an admitted call would overwrite. What cannot be brought back
+// is not begun.
+func (r *run) keep(ctx context.Context, a *admission) error {
+	if r.Keeper == nil || a.err != nil || a.readOnly() {
+		return nil
+	}
+	kept, err := r.Keeper.Keep(ctx, a.plan().Effects)
+	var unkept *event.UnkeptError
+	switch {
+	case errors.As(err, &unkept):
+		return err
+	case err != nil:
+		a.err = fmt.Errorf("keep what %s would overwrite: %w", a.tool, err)
+		return nil
+	}
+	a.kept = kept
+	return nil
+}
+
+// changes tells what a call did to files.
+func (r *run) changes(ctx context.Context, a *admission) []event.FileChange {
+	if r.Keeper == nil || !a.ran || a.readOnly() {
+		return nil
+	}
+	changes, err := r.Keeper.Changes(context.WithoutCancel(ctx), a.kept)
+	if err != nil {
+		r.notice(ctx, event.Warn, fmt.Sprintf("what %s changed could not be determined: %v", a.tool, err))
+	}
+	return changes
+}
+
+// verdict is how the gate ruled, in one word for the audit log.
+func (a *admission) verdict() string {
+	var denied *Denied
+	switch {
+	case errors.As(a.err, &denied):
+		return "deny"
+	case a.err != nil && isContext(a.err):
+		return "cancelled"
+	case a.err != nil:
+		return "invalid"
+	}
+	return event.Allowed
+}
+
+// performance is one call's run.
+type performance struct {
+	result tool.Result
+	took   time.Duration
+}
+
+// perform runs an admitted call. How it failed, if it did, is left in a.
+func (r *run) perform(ctx context.Context, a *admission) performance {
+	start := r.Now()
+	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: r.concealText(a.plan().Title)}); err != nil {
+		a.err = tool.Fatal(err)
+		return performance{}
+	}
+	a.ran = true
+	res, err := r.execute(ctx, a)
+	if isContext(err) && ctx.Err() == nil {
+		err = errors.New(err.Error()) // a time limit of the tool's own
+	}
+	a.err = err
+	return performance{res, r.Now().Sub(start)}
+}
+
+// execute calls the tool; one that panics has failed like any other.
+func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err error) {
+	defer func() {
+		if p := recover(); p != nil {
+			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
+		}
+	}()
+	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID})
+}
+
+// close turns what became of a call into its one result and completes its
+// record, on a context that cannot be cancelled.
+func (r *run) close(ctx context.Context, i int, a *admission, done performance) Outcome {
+	res, took := done.result, done.took
+	text := r.conceal(value(res))
+	failed := res.Failed
+	var denied *Denied
+	isDenied := errors.As(a.err, &denied)
+	if isContext(a.err) && !a.ran {
+		a.err = errNotBegun
+	}
+	switch {
+	case a.err != nil && isContext(a.err) && res.Value != nil:
+		text, failed = stopped(text), true
+	case a.err != nil:
+		text, failed = r.conceal(failure(a.err)), true
+	}
+	switch {
+	case errors.Is(a.err, ErrRefused):
+		r.stop(ErrRefused)
+	case tool.IsFatal(a.err):
+		r.stop(a.err)
+	}
+	if a.err == nil {
+		r.record(ctx, res.Facts)
+	}
+	text = a.noted(text)
+	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
+	title := r.concealText(a.plan().Title)
+	err := errors.Join(
+		r.emit(ctx, event.ToolCallCompleted{
+			CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: text,
+			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
+		}),
+		r.emit(ctx, event.ToolFinished{
+			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: r.concealText(summary(res, a.err)), Show: r.concealBlock(res.Show),
+			Result: result, Failed: failed, Denied: isDenied, Took: took,
+		}),
+	)
+	if err != nil {
+		r.stop(err)
+	}
+	out := Outcome{Index: i, Result: result, Denied: isDenied}
+	if a.err == nil {
+		out.Images, out.Rebuild = res.Images, res.Rebuild
+	}
+	if a.ran {
+		out.Effects = slices.Concat(a.plan().Effects, res.Effects)
+	}
+	return out
+}
+
+// sights puts what a call let the model know of files on record.
+func sights(saw map[string]string) (list []event.FileState) {
+	for _, path := range slices.Sorted(maps.Keys(saw)) {
+		list = append(list, event.FileState{Path: path, Hash: saw[path]})
+	}
+	return list
+}
+
+// record keeps what a call changed in the program's own memory.
+func (r *run) record(ctx context.Context, facts []event.Event) {
+	for _, f := range facts {
+		if err := r.emit(ctx, f); err != nil {
+			r.stop(err)
+		}
+	}
+}
+
+// conceal blots out of a result what must not be kept.
+func (r *run) conceal(text json.RawMessage) json.RawMessage {
+	if r.Conceal == nil {
+		return text
+	}
+	return json.RawMessage(r.Conceal(string(text)))
+}
+
+func (r *run) concealText(text string) string {
+	if r.Conceal == nil {
+		return text
+	}
+	return r.Conceal(text)
+}
+
+// concealBlock blots out of what people are shown of a result what must not be.
+func (r *run) concealBlock(b display.Block) display.Block {
+	switch b := b.(type) {
+	case display.Text:
+		return display.Text(r.concealText(string(b)))
+	case display.Code:
+		b.Source = r.concealText(b.Source)
+		return b
+	case display.Diff:
+		b.Unified = r.concealText(b.Unified)
+		return b
+	case display.Table:
+		rows := make([][]string, len(b.Rows))
+		for i, row := range b.Rows {
+			for _, cell := range row {
+				rows[i] = append(rows[i], r.concealText(cell))
+			}
+		}
+		b.Rows = rows
+		return b
+	}
+	return b
+}
+
+// value is the JSON object a result stands for.
+func value(res tool.Result) json.RawMessage {
+	text, err := jsonx.JSON(res.Value)
+	switch {
+	case err != nil:
+		return failure(fmt.Errorf("result cannot be shown: %w", err))
+	case len(text) > 0 && text[0] != '{':
+		text, _ = jsonx.JSON(map[string]any{"ok": true, "text": res.Value})
+	}
+	if len(text) <= resultLimit {
+		return text
+	}
+	text, _ = jsonx.JSON(map[string]any{"ok": !res.Failed, "truncated": true, "text": head(string(text), resultLimit/2)})
+	return text
+}
+
+// stopped is a result as far as it got before the person interrupted.
+func stopped(text json.RawMessage) json.RawMessage {
+	var object map[string]json.RawMessage
+	if json.Unmarshal(text, &object) != nil {
+		return failure(context.Canceled)
+	}
+	object["ok"], object["cancelled"], object["error"] = jsonx.Must(false), jsonx.Must(true), jsonx.Must(stoppedText)
+	return jsonx.Must(object)
+}
+
+// failure is the JSON object that tells the model of err.
+func failure(err error) json.RawMessage {
+	w := struct {
+		OK        bool   `json:"ok"`
+		Error     string `json:"error"`
+		Denied    bool   `json:"denied,omitempty"`
+		Cancelled bool   `json:"cancelled,omitempty"`
+	}{Error: err.Error()}
+	var denied *Denied
+	switch {
+	case errors.As(err, &denied):
+		w.Denied, w.Error = true, denied.Error()
+	case isContext(err):
+		w.Cancelled, w.Error = true, stoppedText
+	case errors.Is(err, errNotBegun):
+		w.Cancelled = true
+	}
+	return jsonx.Must(w)
+}
+
+// What the model reads in the result of a call that an interruption stopped,
+// and of one that it kept from beginning.
+const stoppedText = "cancelled: the user interrupted while this call was running; it may have done a part of its work"
+
+var errNotBegun = errors.New("cancelled: the user interrupted before this call began; it did nothing")
+
+// Cancelled is the result of a call that never began because the turn ended.
+func Cancelled(c chat.ToolCall) chat.ToolResult { return Failed(c, errNotBegun) }
+
+// Failed is the result of a call whose outcome is only known as err.
+func Failed(c chat.ToolCall, err error) chat.ToolResult {
+	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(failure(err)), Failed: true}
+}
+
+func summary(res tool.Result, err error) string {
+	switch {
+	case isContext(err) || errors.Is(err, errNotBegun):
+		return "cancelled"
+	case err != nil:
+		return err.Error()
+	}
+	return res.Summary
+}
+
+func isContext(err error) bool {
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
+}
+
+func (r *run) emit(ctx context.Context, e event.Event) error {
+	return r.Sink.Emit(context.WithoutCancel(ctx), event.Record{Task: r.Task, Actor: r.Actor, Event: e})
+}
+
+func (r *run) notice(ctx context.Context, l event.Level, text string) {
+	if err := r.emit(ctx, event.Notice{Level: l, Text: text}); err != nil {
+		r.stop(err)
+	}
+}
+
+// live turns a tool's running output into events.
+type live struct {
+	ctx  context.Context
+	run  *run
+	call string
+}
+
+func (l live) Write(p []byte) (int, error) {
+	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: l.run.concealText(string(p))}); err != nil {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// head is at most n bytes of s, ending at a whole rune.
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,294 @@
+// Package toolrun takes the tool calls of one reply through the gate and runs
+// them:
+//
+//	look up → prepare → judge → at most one question → record → run → record
+//
+// Four promises hold whatever happens, cancellation included:
+//
+//  1. Every call gets exactly one result, delivered in the order the model asked.
+//  2. Nothing runs before its request is in the audit log, and every request
+//     there is followed by its completion, refusals included.
+//  3. A person is asked at most once per call, and the answer binds that call
+//     only. Calls of one round that need approval are put as one card.
+//  4. No goroutine outlives Run.
+//
+// If every call of a round only reads and none has to be asked about, they run
+// side by side; otherwise they run one after the other, and each is prepared
+// only when those before it are done, so that it plans against what they left.
+package toolrun
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/policy"
+	"coder/internal/tool"
+)
+
+// Runner runs rounds of tool calls. All fields are required unless they say
+// otherwise.
+type Runner struct {
+	Policy policy.Policy
+	Memory Memory        // optional: remembers what was always allowed
+	NewID  func() string // makes interaction ids
+	Now    func() time.Time
+	Keeper Keeper // optional: keeps what calls overwrite
+	// Conceal, if set, blots out what must not be shown or kept: keys.
+	Conceal func(string) string
+	Waiver  *Waiver // optional: lets the person go on without a record
+}
+
+// A Memory remembers calls that a person said "always" to.
+type Memory interface {
+	// Offers say what would be remembered of a call, in words for the person, by
+	// how far it would reach. The error says why nothing can be.
+	Offers(policy.Case) ([]policy.Offer, error)
+	Add(context.Context, policy.Case, policy.Scope) error
+}
+
+// A Keeper makes changes reversible. It is asked about every call that is not
+// read-only, before its request is recorded and after it ran.
+type Keeper interface {
+	// Keep saves what a call with these effects would overwrite. An error
+	// means that the call must not run.
+	Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, error)
+	// Changes tells what the call did to files since k was kept.
+	Changes(ctx context.Context, k tool.Kept) ([]event.FileChange, error)
+}
+
+// Round is the calls of one reply and what they need.
+type Round struct {
+	Task, Actor string
+	Set         tool.Set
+	Calls       []chat.ToolCall
+	Person      uip.Interactor
+	Sink        event.Sink
+	// Doubted is set if nobody vouches that a model asked for the calls, such as
+	// those of a log that came with the workspace. They are asked about, whatever
+	// policy says, unless nothing can come of them.
+	Doubted bool
+	// Direct is set if the calls are the person's own and are not judged.
+	Direct bool
+	// StopOnReject ends the round, and the turn, when a person refuses a call.
+	StopOnReject bool
+	// Deliver is given each outcome, in the order of Calls.
+	Deliver func(context.Context, Outcome) error
+}
+
+// Outcome is one call's fate. Effects are those it was let do; nil if it never
+// ran.
+type Outcome struct {
+	Index   int
+	Result  chat.ToolResult
+	Effects []tool.Effect
+	Images  []chat.Image // for the model to look at
+	Rebuild *tool.Rebuild
+	Denied  bool
+}
+
+// ErrRefused ends a turn whose person refused a call and wants to stop there.
+var ErrRefused = errors.New("refused")
+
+// Denied is the error of a call refused by policy or by a person.
+type Denied struct{ Why string }
+
+func (d *Denied) Error() string { return "denied: " + d.Why }
+
+// Run takes the calls of r through. Its error is non-nil only if the turn must
+// end.
+func (r *Runner) Run(ctx context.Context, round Round) error {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	run := &run{Runner: r, Round: round, stop: stop}
+	if admitted, ok := run.allReadOnly(ctx); ok {
+		run.together(ctx, admitted)
+	} else {
+		run.inTurn(ctx, admitted)
+	}
+	if err := context.Cause(ctx); err != nil {
+		return err
+	}
+	return nil
+}
+
+// run is one Round under way.
+type run struct {
+	*Runner
+	Round
+	stop    context.CancelCauseFunc
+	answers map[string]given // to calls asked about before their turn
+}
+
+// admission is a call that has been looked at: what it would do, what was
+// thought of it, and whether it may run.
+type admission struct {
+	call     chat.ToolCall
+	tool     string // the tool's own name, or what the model called it
+	prepared tool.Call
+	opinion  policy.Opinion
+	by       string // who decided
+	err      error  // why it must not run, or how it failed
+	ran      bool
+	kept     tool.Kept
+	note     string // how the call was read, if it was not written for our tools
+}
+
+func (a *admission) policyCase() policy.Case {
+	return policy.Case{Tool: a.tool, Call: a.call, Plan: a.plan()}
+}
+
+// readOnly reports whether the call is known to change nothing.
+func (a *admission) readOnly() bool {
+	return a.prepared != nil && (a.plan().ReadOnly() || a.opinion.ReadOnly)
+}
+
+func (a *admission) plan() tool.Plan {
+	if a.prepared == nil {
+		return tool.Plan{}
+	}
+	return a.prepared.Plan()
+}
+
+// allReadOnly looks at the calls in order and reports whether they may all run
+// side by side. It stops at the first that may not; what it has looked at by
+// then is still valid, for nothing has run yet.
+func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
+	var as []*admission
+	for _, c := range r.Calls {
+		a := r.look(ctx, c)
+		as = append(as, a)
+		if a.err == nil && (!a.readOnly() || a.opinion.Verdict == policy.Ask) {
+			return as, false
+		}
+	}
+	return as, true
+}
+
+// together runs calls that disturb nobody side by side. Their records, like
+// their results, keep the model's order. A call that waits for an answer in the
+// middle is left open, and the round ends when the others are done.
+func (r *run) together(ctx context.Context, as []*admission) {
+	finished := make([]chan performance, len(as))
+	var reads sync.WaitGroup
+	defer reads.Wait()
+	for i, a := range as {
+		finished[i] = make(chan performance, 1)
+		if !r.open(ctx, a) {
+			finished[i] <- performance{}
+			continue
+		}
+		reads.Go(func() { finished[i] <- r.perform(ctx, a) })
+	}
+	var parked error
+	for i, a := range as {
+		done := <-finished[i]
+		if errors.Is(a.err, uip.ErrParked) {
+			parked = a.err
+			continue
+		}
+		r.deliver(ctx, r.close(ctx, i, a, done))
+	}
+	if parked != nil {
+		r.stop(parked)
+	}
+}
+
+// inTurn runs calls one after the other.
+func (r *run) inTurn(ctx context.Context, looked []*admission) {
+	for i, c := range r.Calls {
+		var a *admission
+		if i < len(looked) {
+			a = looked[i]
+		} else {
+			a = r.look(ctx, c)
+		}
+		r.approve(ctx, a, r.Calls[i+1:])
+		if errors.Is(a.err, uip.ErrParked) {
+			r.stop(a.err)
+			return // this call and those after it wait for the answer
+		}
+		var done performance
+		if r.open(ctx, a) {
+			done = r.perform(ctx, a)
+		}
+		if errors.Is(a.err, uip.ErrParked) {
+			r.stop(a.err)
+			return // it asked a question of its own and waits in the middle
+		}
+		r.deliver(ctx, r.close(ctx, i, a, done))
+	}
+}
+
+// look prepares c and hears what policy thinks of it.
+func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
+	a := &admission{call: c, tool: c.Name}
+	if a.err = ctx.Err(); a.err != nil {
+		return a
+	}
+	off := r.prepare(ctx, a)
+	if off {
+		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
+		a.by = "policy"
+		if a.err == nil {
+			a.err = &Denied{a.opinion.String()}
+		}
+	}
+	if a.err != nil || off {
+		return a
+	}
+	if r.Direct {
+		a.opinion, a.by = policy.Opinion{Verdict: policy.Allow}, r.Actor
+		return a
+	}
+	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
+	a.by = "policy"
+	if a.err == nil && r.Doubted && a.opinion.Verdict == policy.Allow && !a.harmless() {
+		a.opinion.Verdict = policy.Ask
+		a.opinion.Reasons = []policy.Reason{doubt}
+	}
+	switch {
+	case a.err != nil:
+		a.err = &Denied{a.err.Error()}
+	case a.opinion.Verdict == policy.Deny:
+		a.err = &Denied{a.opinion.String()}
+	}
+	return a
+}
+
+// doubt is why a call is asked about that policy would let pass.
+var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}
+
+// harmless reports whether nothing can come of the call, however often it runs:
+// it only reads, or asks, or writes the program's own notes.
+func (a *admission) harmless() bool {
+	if a.readOnly() {
+		return true
+	}
+	for _, e := range a.plan().Effects {
+		if e.Kind != tool.Read && e.Kind != tool.Note {
+			return false
+		}
+	}
+	return len(a.plan().Effects) > 0
+}
+
+func names(set tool.Set) string {
+	var all []string
+	for s := range set.Specs() {
+		all = append(all, s.Name)
+	}
+	return strings.Join(all, ", ")
+}
+
+// deliver hands one outcome over; if that fails the turn cannot go on.
+func (r *run) deliver(ctx context.Context, out Outcome) {
+	if err := r.Deliver(context.WithoutCancel(ctx), out); err != nil {
+		r.stop(err)
+	}
+}

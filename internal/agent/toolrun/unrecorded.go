@@ -1,0 +1,53 @@
+package toolrun
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// A Waiver lets calls run that cannot be put on record, once the person has said
+// so.
+type Waiver struct {
+	// Waive is called when they have; the error says why it cannot be.
+	Waive func() error
+
+	asked atomic.Bool
+}
+
+// unrecorded is why a call that cannot be put on record does not run.
+func unrecorded(e *event.UnkeptError) string {
+	return fmt.Sprintf("%v; what is not on record could be run a second time later, or could not be undone. "+
+		"The user can make room or give access to .coder, or start with --no-session-persistence", e)
+}
+
+// mayGoOn asks the person, once, whether the work may go on without a record.
+func (r *run) mayGoOn(ctx context.Context, e *event.UnkeptError) bool {
+	if r.Waiver == nil || r.Waiver.asked.Swap(true) {
+		return false
+	}
+	answer, err := r.Person.Ask(ctx, uip.Request{
+		ID: r.NewID(), TaskID: r.Task, Author: r.Actor, Kind: uip.Select, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{
+			Title: "Go on without a record?",
+			Description: fmt.Sprintf("%v. From here on nothing that is done in this session would be kept: "+
+				"it could not be undone, and after a restart nobody would know of it", e),
+			Metadata: map[string]string{uip.OnEnter: uip.Reject},
+		},
+		Options: []uip.Option{
+			{ID: uip.Reject, Label: "No", Style: uip.Plain, Default: true},
+			{ID: uip.Approve, Label: "Yes, go on without a record", Style: uip.Danger},
+		},
+	})
+	if err != nil || answer.Option != uip.Approve {
+		return false
+	}
+	if err := r.Waiver.Waive(); err != nil {
+		r.notice(ctx, event.Warn, fmt.Sprintf("it cannot go on without a record: %v; start again with --no-session-persistence", err))
+		return false
+	}
+	return true
+}

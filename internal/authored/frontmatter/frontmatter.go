@@ -1,0 +1,108 @@
+// Package frontmatter reads Markdown files that carry a header between two lines of
+// three dashes: the form in which people write skills, commands and agents.
+//
+// The header is read leniently, in the part of YAML that such files use: plain
+// and quoted text, folded and literal blocks, lists, and one level of map. What
+// cannot be understood becomes a problem in words, and the rest is still read.
+package frontmatter
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+)
+
+// File is a Markdown file taken apart.
+type File struct {
+	Fields   map[string]Value
+	Body     string   // what follows the header, as written
+	Problems []string // lines of the header that could not be read
+}
+
+// Value is what a field says. A list or a map has no Text.
+type Value struct {
+	Text string
+	List []string
+	Map  map[string]string
+}
+
+// Words is the value as a list: its items, or its text cut at commas.
+func (v Value) Words() []string {
+	if v.List != nil || v.Text == "" {
+		return v.List
+	}
+	return splitOutside(v.Text, ',')
+}
+
+// Text is the text of a field, or "".
+func (f File) Text(name string) string { return f.Fields[name].Text }
+
+// headerLimit is how many bytes a header may have.
+const headerLimit = 64 << 10
+
+// ErrUnclosed reports a header without an end.
+var ErrUnclosed = errors.New("the header has no closing ---")
+
+// Parse takes text apart. A text without a header is all body.
+func Parse(text string) (File, error) {
+	header, body, err := split(text)
+	if err != nil {
+		return File{Body: text}, err
+	}
+	p := parser{lines: strings.Split(header, "\n"), fields: map[string]Value{}}
+	if header != "" {
+		p.run()
+	}
+	return File{Fields: p.fields, Body: body, Problems: p.problems}, nil
+}
+
+// split parts the header from the body.
+func split(text string) (header, body string, err error) {
+	rest := strings.TrimPrefix(text, "\ufeff")
+	first, after, _ := strings.Cut(rest, "\n")
+	if strings.TrimRight(first, " \t\r") != "---" {
+		return "", rest, nil
+	}
+	for at := 0; at <= len(after) && at <= headerLimit; {
+		line, _, more := strings.Cut(after[at:], "\n")
+		switch strings.TrimRight(line, " \t\r") {
+		case "---", "...":
+			end := min(len(after), at+len(line)+1)
+			return strings.ReplaceAll(after[:at], "\r\n", "\n"), after[end:], nil
+		}
+		if !more {
+			break
+		}
+		at += len(line) + 1
+	}
+	return "", "", ErrUnclosed
+}
+
+// ErrNotRegular reports that a name is no ordinary file.
+var ErrNotRegular = errors.New("not a regular file")
+
+// Read is the first limit bytes of a file; cut says whether there are more.
+func Read(files fs.FS, name string, limit int64) (text string, cut bool, err error) {
+	info, err := fs.Stat(files, name)
+	if err != nil {
+		return "", false, err
+	}
+	if !info.Mode().IsRegular() {
+		return "", false, fmt.Errorf("read %s: %w", name, ErrNotRegular)
+	}
+	f, err := files.Open(name)
+	if err != nil {
+		return "", false, err
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, limit+1))
+	if err != nil {
+		return "", false, fmt.Errorf("read %s: %w", name, err)
+	}
+	if cut = int64(len(data)) > limit; cut {
+		data = data[:limit]
+	}
+	return strings.ToValidUTF8(string(data), "\ufffd"), cut, nil
+}

@@ -1,0 +1,344 @@
+package frontmatter
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// parser reads a header line by line.
+type parser struct {
+	lines    []string
+	at       int // the line to read next
+	fields   map[string]Value
+	problems []string
+}
+
+func (p *parser) problem(line int, format string, args ...any) {
+	// The header's first line is the second of the file.
+	p.problems = append(p.problems, fmt.Sprintf("line %d: ", line+2)+fmt.Sprintf(format, args...))
+}
+
+func (p *parser) run() {
+	for p.at < len(p.lines) {
+		at, line := p.at, p.lines[p.at]
+		p.at++
+		if blank(line) {
+			continue
+		}
+		key, rest, ok := keyOf(line)
+		switch {
+		case indent(line) > 0:
+			p.problem(at, "nothing above this line takes it in")
+		case !ok:
+			p.problem(at, "not of the form name: value")
+		default:
+			v := p.value(at, rest)
+			if _, twice := p.fields[key]; twice {
+				p.problem(at, "%s stands twice; the first one counts", key)
+				continue
+			}
+			p.fields[key] = v
+		}
+	}
+}
+
+// keyOf parts "name: value".
+func keyOf(line string) (key, rest string, ok bool) {
+	line = strings.TrimSpace(line)
+	if q := quoted(line); q > 0 && strings.HasPrefix(line[q:], ":") {
+		return unquote(line[:q]), strings.TrimSpace(line[q+1:]), true
+	}
+	key, rest, ok = strings.Cut(line, ":")
+	if !ok || rest != "" && rest[0] != ' ' && rest[0] != '\t' || strings.HasPrefix(key, "- ") {
+		return "", "", false
+	}
+	key = strings.TrimSpace(key)
+	return key, strings.TrimSpace(rest), key != ""
+}
+
+// value reads what stands after a name, and the lines below that belong to it.
+func (p *parser) value(at int, rest string) Value {
+	below := p.below(at)
+	if style, ok := blockStyle(rest); ok {
+		return Value{Text: block(below, style)}
+	}
+	rest = strings.TrimSpace(dropComment(rest))
+	switch {
+	case strings.HasPrefix(rest, "[") && strings.HasSuffix(rest, "]"):
+		return Value{List: flowList(rest)}
+	case strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}"):
+		return Value{Map: p.flowMap(at, rest)}
+	case rest != "":
+		return Value{Text: p.text(at, fold(append([]string{rest}, below...)))}
+	}
+	return p.nested(at, below)
+}
+
+// below takes the lines under the current one that are set in, or are items of
+// a list.
+func (p *parser) below(at int) []string {
+	first := p.at
+	for p.at < len(p.lines) {
+		line := p.lines[p.at]
+		if strings.TrimSpace(line) != "" && indent(line) == 0 && !item(line) {
+			break
+		}
+		p.at++
+	}
+	return p.lines[first:p.at]
+}
+
+// nested reads a list, a map, or text that begins on the next line.
+func (p *parser) nested(at int, below []string) Value {
+	var v Value
+	var text []string
+	for i, line := range below {
+		trimmed := strings.TrimSpace(line)
+		if blank(line) {
+			continue
+		}
+		if item(line) {
+			v.List = append(v.List, p.text(at+1+i, dropComment(strings.TrimSpace(trimmed[1:]))))
+			continue
+		}
+		key, rest, ok := keyOf(line)
+		switch {
+		case len(v.List) > 0:
+			v.List[len(v.List)-1] += " " + trimmed
+		case ok && len(text) == 0:
+			if v.Map == nil {
+				v.Map = make(map[string]string)
+			}
+			v.Map[key] = p.text(at+1+i, dropComment(rest))
+		case v.Map != nil:
+			p.problem(at+1+i, "not of the form name: value")
+		default:
+			text = append(text, trimmed)
+		}
+	}
+	if v.List == nil && v.Map == nil {
+		v.Text = p.text(at, fold(text))
+	}
+	return v
+}
+
+// text takes the quotes off, if there are any.
+func (p *parser) text(at int, s string) string {
+	s = strings.TrimSpace(s)
+	if s == "" || s[0] != '"' && s[0] != '\'' {
+		return s
+	}
+	if quoted(s) != len(s) {
+		p.problem(at, "the quotes do not close")
+		return s
+	}
+	return unquote(s)
+}
+
+func (p *parser) flowMap(at int, s string) map[string]string {
+	m := make(map[string]string)
+	for _, pair := range splitOutside(s[1:len(s)-1], ',') {
+		key, rest, ok := keyOf(pair)
+		if !ok {
+			p.problem(at, "%q is not of the form name: value", pair)
+			continue
+		}
+		m[key] = p.text(at, rest)
+	}
+	return m
+}
+
+func flowList(s string) []string {
+	list := []string{}
+	for _, part := range splitOutside(s[1:len(s)-1], ',') {
+		if quoted(part) == len(part) {
+			part = unquote(part)
+		}
+		list = append(list, part)
+	}
+	return list
+}
+
+// splitOutside cuts s at sep where it stands outside quotes and brackets, and
+// leaves empty parts out.
+func splitOutside(s string, sep byte) []string {
+	var parts []string
+	depth, from := 0, 0
+	add := func(part string) {
+		if part = strings.TrimSpace(part); part != "" {
+			parts = append(parts, part)
+		}
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case (c == '"' || c == '\'') && opens(s[from:i]):
+			if n := quoted(s[i:]); n > 0 {
+				i += n - 1
+			}
+		case c == '(' || c == '[' || c == '{':
+			depth++
+		case c == ')' || c == ']' || c == '}':
+			depth = max(0, depth-1)
+		case c == sep && depth == 0:
+			add(s[from:i])
+			from = i + 1
+		}
+	}
+	add(s[from:])
+	return parts
+}
+
+// opens reports whether a quote after before begins a quoted text; elsewhere it
+// is an apostrophe.
+func opens(before string) bool {
+	before = strings.TrimSpace(before)
+	return before == "" || strings.HasSuffix(before, ":")
+}
+
+// A style is how a block is read: the sign, and what becomes of its last line
+// ends.
+type style struct{ sign, chomp byte }
+
+func blockStyle(s string) (style, bool) {
+	s = strings.TrimSpace(dropComment(s))
+	if s == "" || s[0] != '|' && s[0] != '>' || len(s) > 3 {
+		return style{}, false
+	}
+	st := style{sign: s[0]}
+	for _, c := range []byte(s[1:]) {
+		switch {
+		case c == '+' || c == '-':
+			st.chomp = c
+		case c < '1' || c > '9':
+			return style{}, false
+		}
+	}
+	return st, true
+}
+
+// block joins the lines of a block without their common indentation. Line ends
+// at its end are dropped: nobody means them in a header.
+func block(lines []string, st style) string {
+	margin := -1
+	for _, line := range lines {
+		if strings.TrimSpace(line) != "" && (margin < 0 || indent(line) < margin) {
+			margin = indent(line)
+		}
+	}
+	kept := make([]string, len(lines))
+	for i, line := range lines {
+		kept[i] = strings.TrimRight(line[min(len(line), max(margin, 0)):], " \t\r")
+	}
+	if st.sign == '|' {
+		return strings.Trim(strings.Join(kept, "\n"), "\n")
+	}
+	return fold(kept)
+}
+
+// fold joins lines with blanks; an empty line becomes a line end.
+func fold(lines []string) string {
+	var b strings.Builder
+	gap := false
+	for _, line := range lines {
+		line = strings.TrimSpace(line)
+		switch {
+		case line == "":
+			gap = b.Len() > 0
+			continue
+		case gap:
+			b.WriteByte('\n')
+		case b.Len() > 0:
+			b.WriteByte(' ')
+		}
+		gap = false
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// quoted is the length of the quoted text that s begins with, or 0.
+func quoted(s string) int {
+	if s == "" || s[0] != '"' && s[0] != '\'' {
+		return 0
+	}
+	for i := 1; i < len(s); i++ {
+		switch {
+		case s[0] == '"' && s[i] == '\\':
+			i++
+		case s[i] != s[0]:
+		case s[0] == '\'' && i+1 < len(s) && s[i+1] == '\'':
+			i++
+		default:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// escapes are the letters that stand for something else after a backslash.
+var escapes = map[byte]string{'n': "\n", 't': "\t", 'r': "\r", '0': "\x00", '"': `"`, '\\': `\`, '/': "/", ' ': " "}
+
+// unquote gives what a quoted text stands for.
+func unquote(s string) string {
+	inner := s[1 : len(s)-1]
+	if s[0] == '\'' {
+		return strings.ReplaceAll(inner, "''", "'")
+	}
+	var b strings.Builder
+	for i := 0; i < len(inner); i++ {
+		if inner[i] != '\\' || i+1 == len(inner) {
+			b.WriteByte(inner[i])
+			continue
+		}
+		i++
+		if n := hexDigits[inner[i]]; n > 0 && i+n < len(inner) {
+			if r, err := strconv.ParseUint(inner[i+1:i+1+n], 16, 32); err == nil && utf8.ValidRune(rune(r)) {
+				b.WriteRune(rune(r))
+				i += n
+				continue
+			}
+		}
+		if e, ok := escapes[inner[i]]; ok {
+			b.WriteString(e)
+		} else {
+			b.WriteString(inner[i-1 : i+1])
+		}
+	}
+	return b.String()
+}
+
+// hexDigits is how many digits follow a letter that gives a character by its
+// number.
+var hexDigits = map[byte]int{'x': 2, 'u': 4, 'U': 8}
+
+// dropComment takes off a comment: a number sign between blanks. One that a
+// word touches, as in "issue #5", belongs to the text.
+func dropComment(s string) string {
+	if n := quoted(s); n > 0 {
+		if rest := strings.TrimSpace(s[n:]); strings.HasPrefix(rest, "#") {
+			return s[:n]
+		}
+		return s
+	}
+	if s == "#" || strings.HasPrefix(s, "# ") {
+		return ""
+	}
+	if i := strings.Index(s, " # "); i >= 0 {
+		return s[:i]
+	}
+	return s
+}
+
+func blank(line string) bool {
+	line = strings.TrimSpace(line)
+	return line == "" || line[0] == '#'
+}
+
+func indent(line string) int { return len(line) - len(strings.TrimLeft(line, " \t")) }
+
+func item(line string) bool {
+	line = strings.TrimSpace(line)
+	return line == "-" || strings.HasPrefix(line, "- ")
+}

@@ -1,0 +1,123 @@
+package mention
+
+import (
+	"errors"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/host/workspace"
+)
+
+// Files is where names are looked up. A [workspace.Workspace] is one.
+type Files interface {
+	// Locate gives the clean name of a path inside, links followed.
+	Locate(path string) (string, error)
+	Stat(name string) (fs.FileInfo, error)
+}
+
+// Target is what a name stands for. Either it can be read, or Note says why it
+// cannot.
+type Target struct {
+	Ref
+	Dir  bool
+	Note string
+}
+
+// tries is how many words are looked up to find Limit names.
+const tries = 10 * Limit
+
+// Resolve settles what names stand for, in order. A word that names no file
+// and does not look like the name of one is dropped; so are all names after the
+// first [Limit], which left counts.
+func Resolve(files Files, refs []Ref) (found []Target, left int) {
+	for i, r := range refs {
+		if len(found) == Limit || i == tries {
+			return found, len(refs) - i
+		}
+		if t, ok := resolve(files, r); ok {
+			found = append(found, t)
+		}
+	}
+	return found, 0
+}
+
+// resolve looks r up as it is written, then as a name with the words that
+// follow it without a blank taken off.
+func resolve(files Files, r Ref) (Target, bool) {
+	var first error
+	for i, try := range readings(r) {
+		dir, err := look(files, try.Path)
+		if err == nil {
+			return Target{Ref: try, Dir: dir}, true
+		}
+		if i == 0 {
+			first = err
+		}
+	}
+	if !looksLikePath(r) && !isThere(first) {
+		return Target{}, false
+	}
+	return Target{Ref: r, Note: explain(first)}, true
+}
+
+func look(files Files, path string) (dir bool, err error) {
+	at, err := files.Locate(path)
+	if err != nil {
+		return false, err
+	}
+	info, err := files.Stat(at)
+	if err != nil {
+		return false, err
+	}
+	if !info.IsDir() && !info.Mode().IsRegular() {
+		return false, errNotFile
+	}
+	return info.IsDir(), nil
+}
+
+var errNotFile = errors.New("it is neither a file nor a directory")
+
+// readings are the ways to read a name: with its lines, as the name of a file
+// that ends like lines, and up to the first letter of another script, as in
+// "@a.txt里".
+func readings(r Ref) []Ref {
+	all := []Ref{r}
+	if r.Quoted {
+		return all
+	}
+	if r.From > 0 {
+		all = append(all, Ref{Path: strings.TrimPrefix(r.String(), "@")})
+	}
+	for i, c := range r.Path {
+		if i > 0 && c >= utf8.RuneSelf && r.Path[i-1] < utf8.RuneSelf {
+			all = append(all, Parse(strings.TrimRight(r.Path[:i], ".:!?*")))
+			break
+		}
+	}
+	return all
+}
+
+// looksLikePath tells the name of a file from a person's name.
+func looksLikePath(r Ref) bool {
+	return r.Quoted || r.From > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
+}
+
+// isThere reports whether err is about something that has the name, though it
+// cannot be read.
+func isThere(err error) bool {
+	return errors.Is(err, workspace.ErrOutside) || errors.Is(err, errNotFile) || errors.Is(err, fs.ErrPermission)
+}
+
+func explain(err error) string {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "there is no such file in the workspace"
+	case errors.Is(err, workspace.ErrOutside):
+		return "not read: it lies outside the workspace"
+	case errors.Is(err, fs.ErrPermission):
+		return "not read: permission denied"
+	}
+	return "not read: " + err.Error()
+}

@@ -1,0 +1,123 @@
+package skills
+
+import (
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/authored/frontmatter"
+)
+
+// Loaded is a skill ready to be followed.
+type Loaded struct {
+	Skill
+	Body  string   // with the arguments put in
+	Cut   bool     // the body was too long and ends early
+	Files []string // what lies beside SKILL.md, by path from its folder
+}
+
+// Text is the skill as the model reads it.
+func (l Loaded) Text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "<skill name=%q>\n%s\n", l.Name, l.Body)
+	if l.Cut {
+		b.WriteString("[the skill is longer; this is its beginning]\n")
+	}
+	b.WriteString("</skill>")
+	if len(l.Files) > 0 {
+		fmt.Fprintf(&b, "\nBeside it, in %s: %s", path.Dir(l.Path), strings.Join(l.Files, ", "))
+	}
+	return b.String()
+}
+
+// placeholder is where arguments go.
+const placeholder = "$ARGUMENTS"
+
+// Load reads the body of a skill and puts args into it: where it says
+// $ARGUMENTS, else at its end. The error is [ErrNotFound] if there is no such
+// skill, and says so in words fit for the model.
+func (c *Catalogue) Load(name, args string) (Loaded, error) {
+	s, ok := c.Find(name)
+	if !ok {
+		return Loaded{}, fmt.Errorf("%w: %q", ErrNotFound, name)
+	}
+	text, cut, err := s.read()
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load skill %s: %w", s.Name, err)
+	}
+	f, err := frontmatter.Parse(text)
+	if err != nil {
+		return Loaded{}, fmt.Errorf("load skill %s: %w", s.Name, err)
+	}
+	return Loaded{Skill: s, Body: fill(strings.TrimSpace(f.Body), args), Cut: cut, Files: s.files()}, nil
+}
+
+func (s Skill) read() (text string, cut bool, err error) {
+	if s.text != "" {
+		return s.text, false, nil
+	}
+	return frontmatter.Read(s.root.Files, s.file, bodyBytes)
+}
+
+func fill(body, args string) string {
+	args = strings.TrimSpace(args)
+	if strings.Contains(body, placeholder) {
+		return strings.ReplaceAll(body, placeholder, args)
+	}
+	if args == "" {
+		return body
+	}
+	return body + "\n\nArguments: " + args
+}
+
+// files lists what lies in the skill's folder, two levels deep.
+func (s Skill) files() []string {
+	if s.text != "" {
+		return nil
+	}
+	var found []string
+	dir := path.Dir(s.file)
+	_ = fs.WalkDir(s.root.Files, dir, func(p string, d fs.DirEntry, err error) error {
+		rel := strings.TrimPrefix(p, dir+"/")
+		switch {
+		case err != nil || p == dir:
+			return nil // what cannot be read is not named
+		case len(found) == maxFiles:
+			return fs.SkipAll
+		case d.IsDir() && (strings.HasPrefix(d.Name(), ".") || strings.Count(rel, "/") > 0):
+			return fs.SkipDir
+		case d.Type().IsRegular() && p != s.file:
+			found = append(found, rel)
+		}
+		return nil
+	})
+	return found
+}
+
+// Summary is the list of skills for the system prompt, one line each, at most
+// limit bytes. What does not fit is counted.
+func Summary(skills []Skill, limit int) string {
+	var b strings.Builder
+	for i, s := range skills {
+		line := fmt.Sprintf("- %s: %s\n", s.Name, oneLine(s.Description, limit/4))
+		if b.Len()+len(line) > limit {
+			fmt.Fprintf(&b, "- and %d more\n", len(skills)-i)
+			break
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// oneLine is s on one line of at most about n bytes.
+func oneLine(s string, n int) string {
+	s = strings.Join(strings.Fields(s), " ")
+	if len(s) <= n {
+		return s
+	}
+	for n = max(n, 0); n > 0 && !utf8.RuneStart(s[n]); n-- {
+	}
+	return s[:n] + "…"
+}

@@ -1,0 +1,247 @@
+// Package skills finds the skills a person or a project has written down and
+// loads the one that is wanted. A skill is a folder with a SKILL.md: a header
+// that says what it is for, and a body that says how.
+//
+// Nothing is read before it is asked for, only headers are read to list skills,
+// and one broken skill never hides the others: it becomes a [Warning].
+package skills
+
+import (
+	"cmp"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/authored/frontmatter"
+)
+
+// Limits of what is read and shown.
+const (
+	maxName        = 64       // characters
+	maxDescription = 1024     // characters
+	maxFolders     = 500      // looked at in each root
+	headerBytes    = 64 << 10 // of a SKILL.md, to list it
+	bodyBytes      = 96 << 10 // of a SKILL.md, to load it
+	maxFiles       = 50       // named beside a loaded skill
+)
+
+// Root is a folder whose folders may be skills. Files must not lead out of it;
+// [repofile.Root] is such a file system.
+type Root struct {
+	Path  string // for people
+	Files fs.FS
+}
+
+// Skill is what is known of a skill before it is loaded.
+type Skill struct {
+	Name          string
+	Description   string
+	License       string
+	Compatibility string
+	AllowedTools  []string
+	Metadata      map[string]string
+	Fields        map[string]frontmatter.Value // the whole header, unknown fields too
+	Path          string                       // of its SKILL.md, for people; empty if it is built in
+
+	root Root
+	file string // in root
+	text string // of a built-in skill
+}
+
+// About is what the skill is for, in the words for people: those of its
+// metadata, or else its description.
+func (s Skill) About() string { return cmp.Or(s.Metadata["about"], s.Description) }
+
+// Warning says what is wrong with a file, or with all of a root.
+type Warning struct{ Path, Reason string }
+
+func (w Warning) String() string { return w.Path + ": " + w.Reason }
+
+// ErrNotFound reports that there is no such skill.
+var ErrNotFound = errors.New("no such skill")
+
+// Catalogue is the skills of several roots. It is safe for concurrent use.
+type Catalogue struct {
+	roots []Root
+
+	mu       sync.Mutex // guards the fields below
+	scanned  bool
+	skills   []Skill
+	warnings []Warning
+}
+
+// New returns the catalogue of roots, strongest first: of two skills with one
+// name, the one in the earlier root counts, and a built-in one comes last.
+func New(roots ...Root) *Catalogue { return &Catalogue{roots: roots} }
+
+// List is all skills by name, and what was wrong with others.
+func (c *Catalogue) List() ([]Skill, []Warning) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !c.scanned {
+		c.scan()
+	}
+	return slices.Clone(c.skills), slices.Clone(c.warnings)
+}
+
+// Refresh forgets what was found, so that the roots are looked at again.
+func (c *Catalogue) Refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.scanned, c.skills, c.warnings = false, nil, nil
+}
+
+// Find returns the skill of that name.
+func (c *Catalogue) Find(name string) (Skill, bool) {
+	skills, _ := c.List()
+	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == strings.TrimSpace(name) })
+	if i < 0 {
+		return Skill{}, false
+	}
+	return skills[i], true
+}
+
+func (c *Catalogue) scan() {
+	c.scanned = true
+	seen := make(map[string]bool)
+	add := func(s Skill) {
+		if !seen[s.Name] {
+			seen[s.Name] = true
+			c.skills = append(c.skills, s)
+		}
+	}
+	for _, root := range c.roots {
+		for _, folder := range c.folders(root) {
+			if s, ok := c.look(root, folder); ok {
+				add(s)
+			}
+		}
+	}
+	for _, s := range builtIn() {
+		add(s)
+	}
+	slices.SortFunc(c.skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+}
+
+func (c *Catalogue) warn(p, format string, args ...any) {
+	c.warnings = append(c.warnings, Warning{p, fmt.Sprintf(format, args...)})
+}
+
+// folders lists what may be a skill in root, by name. A root that does not
+// exist is not worth a word.
+func (c *Catalogue) folders(root Root) []string {
+	entries, err := fs.ReadDir(root.Files, ".")
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			c.warn(root.Path, "%v", err)
+		}
+		return nil
+	}
+	var names []string
+	for _, e := range entries {
+		if (e.IsDir() || e.Type()&fs.ModeSymlink != 0) && !strings.HasPrefix(e.Name(), ".") {
+			names = append(names, e.Name())
+		}
+	}
+	if len(names) > maxFolders {
+		c.warn(root.Path, "only the first %d of %d folders are looked at", maxFolders, len(names))
+		names = names[:maxFolders]
+	}
+	return names
+}
+
+// fileNames are what the file of a skill may be called.
+var fileNames = []string{"SKILL.md", "skill.md"}
+
+// look reads the header of the skill in folder.
+func (c *Catalogue) look(root Root, folder string) (Skill, bool) {
+	for _, name := range fileNames {
+		file := path.Join(folder, name)
+		text, _, err := frontmatter.Read(root.Files, file, headerBytes)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		where := root.Path + "/" + file
+		if err != nil {
+			c.warn(where, "%v", err)
+			return Skill{}, false
+		}
+		s, problems, err := parse(text, folder)
+		for _, p := range problems {
+			c.warn(where, "%s", p)
+		}
+		if err != nil {
+			c.warn(where, "left out: %v", err)
+			return Skill{}, false
+		}
+		s.Path, s.root, s.file = where, root, file
+		return s, true
+	}
+	return Skill{}, false
+}
+
+// parse makes a skill of the text of its file. A name that is missing or not
+// allowed is replaced by the folder's, if that is one.
+func parse(text, folder string) (Skill, []string, error) {
+	f, err := frontmatter.Parse(text)
+	if err != nil {
+		return Skill{}, nil, err
+	}
+	problems := f.Problems
+	name := f.Text("name")
+	switch {
+	case ValidName(name) && name != folder:
+		problems = append(problems, fmt.Sprintf("the skill is called %s, its folder %s", name, folder))
+	case !ValidName(name) && !ValidName(folder):
+		return Skill{}, problems, fmt.Errorf("%q is not a name: use small letters, digits and single dashes, at most %d", name, maxName)
+	case !ValidName(name):
+		if name != "" {
+			problems = append(problems, fmt.Sprintf("%q is not a name; it is called %s like its folder", name, folder))
+		}
+		name = folder
+	}
+	description := strings.TrimSpace(f.Text("description"))
+	if description == "" {
+		return Skill{}, problems, errors.New("there is no description")
+	}
+	if runes := []rune(description); len(runes) > maxDescription {
+		problems = append(problems, fmt.Sprintf("the description is cut at %d characters", maxDescription))
+		description = string(runes[:maxDescription])
+	}
+	return Skill{
+		Name: name, Description: description, License: f.Text("license"), Compatibility: f.Text("compatibility"),
+		AllowedTools: f.Fields["allowed-tools"].Words(), Metadata: f.Fields["metadata"].Map, Fields: f.Fields,
+	}, problems, nil
+}
+
+// ValidName reports whether a skill may have this name: words of small letters
+// and digits, joined by single dashes.
+func ValidName(name string) bool {
+	if name == "" || len(name) > maxName {
+		return false
+	}
+	for word := range strings.SplitSeq(name, "-") {
+		if word == "" || strings.Trim(word, "abcdefghijklmnopqrstuvwxyz0123456789") != "" {
+			return false
+		}
+	}
+	return true
+}
+
+//go:embed create-skill.md
+var createSkill string
+
+// builtIn are the skills the program brings along.
+func builtIn() []Skill {
+	s, _, err := parse(createSkill, "create-skill")
+	if err != nil {
+		return nil
+	}
+	s.text = createSkill
+	return []Skill{s}
+}

@@ -1,0 +1,187 @@
+package chat
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	"coder/internal/core/jsonx"
+)
+
+// A Message is written in the OpenAI chat form: role, content, reasoning,
+// tool_calls, tool_call_id, name. What that form has no word for stands in
+// keys of its own (reasoning_field, reasoning_details, failed, and per call
+// broken, extra_content), so that reading gives back what was written.
+
+type wireMessage struct {
+	Role             Role            `json:"role"`
+	Content          any             `json:"content"` // nil, a string, or parts
+	Reasoning        string          `json:"reasoning,omitempty"`
+	ReasoningField   string          `json:"reasoning_field,omitempty"`
+	ReasoningDetails json.RawMessage `json:"reasoning_details,omitempty"`
+	ToolCalls        []wireCall      `json:"tool_calls,omitempty"`
+	ToolCallID       string          `json:"tool_call_id,omitempty"`
+	Name             string          `json:"name,omitempty"`
+	Failed           bool            `json:"failed,omitempty"`
+}
+
+type wireCall struct {
+	ID       string          `json:"id"`
+	Type     string          `json:"type"`
+	Function wireFunction    `json:"function"`
+	Broken   string          `json:"broken,omitempty"`
+	Extra    json.RawMessage `json:"extra_content,omitempty"`
+}
+
+type wireFunction struct {
+	Name      string `json:"name"`
+	Arguments string `json:"arguments"`
+}
+
+type wirePart struct {
+	Type     string    `json:"type"`
+	Text     string    `json:"text,omitempty"`
+	ImageURL *wireLink `json:"image_url,omitempty"`
+}
+
+type wireLink struct {
+	URL string `json:"url"`
+}
+
+// MarshalJSON writes m so that UnmarshalJSON gives it back.
+func (m Message) MarshalJSON() ([]byte, error) { return jsonx.JSON(m.wire()) }
+
+// Strict writes m with the six keys of the OpenAI chat form and no others.
+func (m Message) Strict() (json.RawMessage, error) {
+	w := m.wire()
+	w.ReasoningField, w.ReasoningDetails, w.Failed = "", nil, false
+	for i := range w.ToolCalls {
+		w.ToolCalls[i].Broken, w.ToolCalls[i].Extra = "", nil
+	}
+	return jsonx.JSON(w)
+}
+
+func (m Message) wire() wireMessage {
+	w := wireMessage{Role: m.Role}
+	var (
+		text   strings.Builder
+		parts  []wirePart
+		images bool
+	)
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case Text:
+			text.WriteString(string(p))
+			parts = append(parts, wirePart{Type: "text", Text: string(p)})
+		case Image:
+			images = true
+			url := "data:" + p.MediaType + ";base64," + base64.StdEncoding.EncodeToString(p.Data)
+			parts = append(parts, wirePart{Type: "image_url", ImageURL: &wireLink{url}})
+		case Reasoning:
+			w.Reasoning += p.Text
+			w.ReasoningField, w.ReasoningDetails = p.Field, p.Details
+		case ToolCall:
+			w.ToolCalls = append(w.ToolCalls, wireCall{
+				ID: p.ID, Type: "function", Broken: p.Broken, Extra: p.Extra,
+				Function: wireFunction{Name: p.Name, Arguments: string(p.Args)},
+			})
+		case ToolResult:
+			w.ToolCallID, w.Name, w.Failed = p.CallID, p.Name, p.Failed
+			text.WriteString(p.Text)
+			parts = append(parts, wirePart{Type: "text", Text: p.Text})
+		}
+	}
+	switch {
+	case images:
+		w.Content = parts
+	case text.Len() == 0 && len(w.ToolCalls) > 0:
+		w.Content = nil
+	default:
+		w.Content = text.String()
+	}
+	return w
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (m *Message) UnmarshalJSON(data []byte) error {
+	var w wireMessage
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	*m = Message{Role: w.Role}
+	if w.Reasoning != "" || len(w.ReasoningDetails) > 0 {
+		m.Parts = append(m.Parts, Reasoning{Text: w.Reasoning, Field: w.ReasoningField, Details: w.ReasoningDetails})
+	}
+	parts, err := contentParts(w.Content)
+	if err != nil {
+		return fmt.Errorf("content of %s message: %w", w.Role, err)
+	}
+	if w.Role == Tool {
+		parts = w.result(parts)
+	}
+	m.Parts = append(m.Parts, parts...)
+	for _, c := range w.ToolCalls {
+		m.Parts = append(m.Parts, ToolCall{
+			ID: c.ID, Name: c.Function.Name, Args: json.RawMessage(c.Function.Arguments), Broken: c.Broken, Extra: c.Extra,
+		})
+	}
+	return nil
+}
+
+// result is what a tool message holds: the result, then pictures if there are
+// any.
+func (w wireMessage) result(content []Part) []Part {
+	m := Message{Parts: content}
+	parts := []Part{ToolResult{CallID: w.ToolCallID, Name: w.Name, Text: m.Text(), Failed: w.Failed}}
+	for img := range Select[Image](m) {
+		parts = append(parts, img)
+	}
+	return parts
+}
+
+func contentParts(content any) ([]Part, error) {
+	switch c := content.(type) {
+	case nil:
+		return nil, nil
+	case string:
+		if c == "" {
+			return nil, nil
+		}
+		return []Part{Text(c)}, nil
+	case []any:
+		parts := make([]Part, 0, len(c))
+		for _, v := range c {
+			p, err := contentPart(v)
+			if err != nil {
+				return nil, err
+			}
+			parts = append(parts, p)
+		}
+		return parts, nil
+	}
+	return nil, errors.New("neither text nor a list of parts")
+}
+
+func contentPart(v any) (Part, error) {
+	m, _ := v.(map[string]any)
+	if link, ok := m["image_url"].(map[string]any); ok {
+		url, _ := link["url"].(string)
+		return parseDataURL(url)
+	}
+	text, ok := m["text"].(string)
+	if !ok && m["type"] != "text" {
+		return nil, errors.New("a part is neither text nor a picture")
+	}
+	return Text(text), nil
+}
+
+func parseDataURL(url string) (Image, error) {
+	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+	if !ok {
+		return Image{}, fmt.Errorf("image is not a data URL")
+	}
+	b, err := base64.StdEncoding.DecodeString(data)
+	return Image{MediaType: media, Data: b}, err
+}

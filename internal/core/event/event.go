@@ -1,0 +1,286 @@
+// Package event names everything that can happen in a session, and the two
+// things one can do with it: show it ([Sink]) and keep it ([Store]).
+//
+// Events come in two sorts. Durable events are facts and belong to one of
+// three logs; replaying them rebuilds a session exactly. Transient events
+// (deltas, command output, notices) exist only to be watched and are never
+// stored. Which sort an event is, is a property of its type: see [LogOf].
+package event
+
+import (
+	"encoding/json"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+)
+
+// An Event is one of the types in this package.
+type Event interface{ isEvent() }
+
+// Domain events: what person and agent decided. They never carry file
+// contents, save what an approval showed.
+type (
+	TaskCreated struct {
+		TaskID   string   `json:"taskId"`
+		Title    string   `json:"title"`
+		Intent   string   `json:"intent"`
+		Priority Priority `json:"priority"`
+		AgentID  string   `json:"agentId"`
+		ParentID string   `json:"parentTaskId,omitempty"`
+		CallID   string   `json:"toolCallId,omitempty"` // the parent's call that it does the work of
+		Author   string   `json:"authorActorId"`
+	}
+	TaskStarted struct {
+		TaskID  string `json:"taskId"`
+		AgentID string `json:"agentId"`
+		Author  string `json:"authorActorId"`
+	}
+	TaskCompleted struct {
+		TaskID  string `json:"taskId"`
+		Summary string `json:"summary,omitempty"`
+		Author  string `json:"authorActorId"`
+	}
+	TaskFailed struct {
+		TaskID string `json:"taskId"`
+		Reason string `json:"reason"`
+		Code   string `json:"code,omitempty"` // which failure of the provider it was, if it was one
+		Author string `json:"authorActorId"`
+	}
+	TaskCanceled struct {
+		TaskID string `json:"taskId"`
+		Reason string `json:"reason,omitempty"`
+		Author string `json:"authorActorId"`
+	}
+	InteractionRequested struct{ uip.Request }
+	InteractionResponded struct{ uip.Response }
+)
+
+// Priority says how urgent a task is.
+type Priority string
+
+// The priorities of a task.
+const (
+	Foreground Priority = "foreground"
+	Normal     Priority = "normal"
+	Background Priority = "background"
+)
+
+// Audit events: what the agent asked the world to do, and what came of it.
+// Every requested call is completed exactly once, refused ones included.
+type (
+	ToolCallRequested struct {
+		CallID    string          `json:"toolCallId"`
+		Tool      string          `json:"toolName"`
+		Author    string          `json:"authorActorId"`
+		TaskID    string          `json:"taskId"`
+		Input     json.RawMessage `json:"input"` // a JSON object
+		Timestamp int64           `json:"timestamp"`
+		Effects   []string        `json:"effects,omitempty"`
+		ReadOnly  bool            `json:"readOnly,omitempty"`
+		Verdict   string          `json:"verdict,omitempty"`
+		Reasons   []string        `json:"reasons,omitempty"`
+		DecidedBy string          `json:"decidedBy,omitempty"`
+		// Confined is how the system keeps the call within bounds.
+		Confined string `json:"sandbox,omitempty"`
+		// Before is what the call would overwrite, kept so that it can be
+		// brought back. Tree names the kept state of all files, for a call
+		// whose targets nobody can tell.
+		Before []FileState `json:"before,omitempty"`
+		Tree   string      `json:"tree,omitempty"`
+	}
+	ToolCallCompleted struct {
+		CallID     string          `json:"toolCallId"`
+		Tool       string          `json:"toolName"`
+		Author     string          `json:"authorActorId"`
+		TaskID     string          `json:"taskId"`
+		Output     json.RawMessage `json:"output"` // a JSON object
+		IsError    bool            `json:"isError"`
+		Unknown    bool            `json:"unknown,omitempty"` // nobody saw how it ended
+		DurationMs int64           `json:"durationMs"`
+		Timestamp  int64           `json:"timestamp"`
+		// Changes is what the call did to files.
+		Changes []FileChange `json:"changes,omitempty"`
+		// Saw is what the model knows of files by the call. The hash is the
+		// content's SHA-256, whether or not it is kept.
+		Saw []FileState `json:"saw,omitempty"`
+	}
+)
+
+// FileState is a file at one moment. Hash names its content in the store of
+// kept contents; an empty Hash says that there was no file. Content too large
+// to keep has Size and Mode, and Lost set.
+type FileState struct {
+	Path string `json:"path"`
+	Hash string `json:"hash,omitempty"`
+	Mode uint32 `json:"mode,omitempty"` // permission bits
+	Link string `json:"link,omitempty"` // where a symbolic link leads
+	Size int64  `json:"size,omitempty"`
+	Lost bool   `json:"lost,omitempty"`
+}
+
+// FileChange is what became of one file.
+type FileChange struct {
+	Before FileState `json:"before"`
+	After  FileState `json:"after"`
+}
+
+// Conversation events: what the model was told and what it said.
+type (
+	MessageAdded struct {
+		Message chat.Message `json:"message"`
+		// Reminders are sent to the model after the message's own text but are
+		// not part of what the person wrote.
+		Reminders string `json:"reminders,omitempty"`
+		// Reminded names those reminders that are not given again; one whose
+		// name begins with [ModeReminder] is, when its mode is entered anew.
+		Reminded    []string    `json:"reminded,omitempty"`
+		Interrupted bool        `json:"interrupted,omitempty"` // only a part arrived
+		Model       string      `json:"model,omitempty"`
+		Usage       *chat.Usage `json:"usage,omitempty"`
+		Stop        string      `json:"stop,omitempty"` // why the model stopped
+	}
+	// TodosChanged is the whole list of what the model means to do, as it is
+	// from now on.
+	TodosChanged struct {
+		Todos []Todo `json:"todos"`
+	}
+	// ModeChanged is the mode of work from now on, and the permissions that
+	// hold in it.
+	ModeChanged struct {
+		Mode   string `json:"mode"`
+		Preset string `json:"preset,omitempty"`
+	}
+	// ContextReplaced is a marker: from here on Messages stand for everything
+	// before, save for the newest Keep messages. Nothing is deleted.
+	ContextReplaced struct {
+		Reason       string         `json:"reason"` // Compacted or ModeSwitched
+		Messages     []chat.Message `json:"messages"`
+		Keep         int            `json:"keep,omitempty"`
+		TokensBefore int            `json:"tokensBefore,omitempty"`
+		TokensAfter  int            `json:"tokensAfter,omitempty"`
+		Done         string         `json:"done,omitempty"` // what was done, for people
+	}
+	// ContextRestored takes the last ContextReplaced back.
+	ContextRestored struct {
+		Messages int `json:"messages"` // how many are seen again
+	}
+	// LocalAdded is a command of the program's own and its output: kept with
+	// the conversation, never sent to the model.
+	LocalAdded struct {
+		Input  string `json:"input"`
+		Output string `json:"output"`
+		Failed bool   `json:"failed,omitempty"`
+	}
+)
+
+// ModeReminder begins the names of reminders of what a mode means.
+const ModeReminder = "mode:"
+
+// Why a context was replaced.
+const (
+	Compacted    = "compacted"
+	ModeSwitched = "mode_changed"
+)
+
+// Todo is one thing the model means to do.
+type Todo struct {
+	ID       string     `json:"id"`
+	Content  string     `json:"content"`
+	Status   TodoStatus `json:"status"`
+	Priority string     `json:"priority,omitempty"`
+}
+
+// TodoStatus is how far a todo is.
+type TodoStatus string
+
+// The statuses of a todo.
+const (
+	TodoPending    TodoStatus = "pending"
+	TodoInProgress TodoStatus = "in_progress"
+	TodoCompleted  TodoStatus = "completed"
+)
+
+// Unknown is a record written by another version of the program. It is kept
+// and passed on, never dropped.
+type Unknown struct {
+	Log     Log
+	Type    string
+	Version int
+	Payload json.RawMessage
+}
+
+// Transient sights.
+type (
+	SessionOpened struct {
+		Dir, Model, Mode string
+		Tools            []string
+		Resumed          bool
+		MaxTokens        int
+	}
+	StateChanged   struct{ Busy bool }
+	TextDelta      struct{ Text string }
+	ReasoningDelta struct{ Text string }
+	// Retrying says that the reply so far is void and will be asked for again.
+	Retrying struct {
+		Attempt, Of int
+		Wait        time.Duration
+		Why         string
+	}
+	ToolStarted struct {
+		CallID, Tool, Title string
+	}
+	ToolOutput   struct{ CallID, Text string }
+	ToolFinished struct {
+		CallID, Tool, Title, Summary string
+		Show                         display.Block
+		Result                       chat.ToolResult
+		Failed, Denied               bool
+		Took                         time.Duration
+	}
+	ContextUsed struct{ Used, Max, Prompt int }
+	Interrupted struct{ Text string }
+	Notice      struct {
+		Level Level
+		Text  string
+	}
+)
+
+// Level is how much a notice matters.
+type Level string
+
+// The levels of a notice.
+const (
+	Info  Level = "info"
+	Warn  Level = "warn"
+	Error Level = "error"
+)
+
+func (TaskCreated) isEvent()          {}
+func (TaskStarted) isEvent()          {}
+func (TaskCompleted) isEvent()        {}
+func (TaskFailed) isEvent()           {}
+func (TaskCanceled) isEvent()         {}
+func (InteractionRequested) isEvent() {}
+func (InteractionResponded) isEvent() {}
+func (ToolCallRequested) isEvent()    {}
+func (ToolCallCompleted) isEvent()    {}
+func (MessageAdded) isEvent()         {}
+func (LocalAdded) isEvent()           {}
+func (TodosChanged) isEvent()         {}
+func (ModeChanged) isEvent()          {}
+func (ContextReplaced) isEvent()      {}
+func (ContextRestored) isEvent()      {}
+func (Unknown) isEvent()              {}
+func (SessionOpened) isEvent()        {}
+func (StateChanged) isEvent()         {}
+func (TextDelta) isEvent()            {}
+func (ReasoningDelta) isEvent()       {}
+func (Retrying) isEvent()             {}
+func (ToolStarted) isEvent()          {}
+func (ToolOutput) isEvent()           {}
+func (ToolFinished) isEvent()         {}
+func (ContextUsed) isEvent()          {}
+func (Interrupted) isEvent()          {}
+func (Notice) isEvent()               {}

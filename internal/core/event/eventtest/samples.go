@@ -1,0 +1,73 @@
+package eventtest
+
+import (
+	"encoding/json"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// Samples returns one of each durable event, with every field set to something
+// that survives being written and read again. Callers may change it.
+func Samples() []event.Event {
+	return []event.Event{
+		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user"},
+		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main"},
+		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
+		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
+		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
+		event.InteractionRequested{Request: question()},
+		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}}},
+		event.ToolCallRequested{
+			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
+			Effects: []string{"run"}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
+			Before: []event.FileState{file("a.txt"), {Path: "none"}}, Tree: "tree",
+		},
+		event.ToolCallCompleted{
+			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Output: json.RawMessage(`{"stdout":"\u0000"}`), IsError: true, Unknown: true, DurationMs: 12, Timestamp: 1700000000012,
+			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}}, Saw: []event.FileState{file("a.txt")},
+		},
+		event.MessageAdded{
+			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
+		},
+		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
+		event.ModeChanged{Mode: "plan", Preset: "plan"},
+		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90, Done: "a summary stands for 7 messages"},
+		event.ContextRestored{Messages: 7},
+		event.TodosChanged{Todos: []event.Todo{{ID: "1", Content: "tidy", Status: event.TodoInProgress, Priority: "high"}}},
+		event.Unknown{Log: event.Domain, Type: "TaskPaused", Version: 7, Payload: json.RawMessage(`{"taskId":"t1","why":["<",1.50,null]}`)},
+		event.Unknown{Log: event.Audit, Type: "ToolCallRequested", Version: 2, Payload: json.RawMessage(`[]`)},
+		event.Unknown{Log: event.Conversation, Type: "Compacted", Version: 1, Payload: json.RawMessage(`"…"`)},
+	}
+}
+
+func file(path string) event.FileState {
+	return event.FileState{Path: path, Hash: "h", Mode: 0o644, Link: "b.txt", Size: 5, Lost: true}
+}
+
+func question() uip.Request {
+	return uip.Request{
+		ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{
+			Title: "Write a.txt?", Description: "asked by rule",
+			Content:  display.Diff{Unified: "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- old\n+<new>\n same\n", Added: 1, Deleted: 1},
+			Metadata: map[string]string{"toolCallId": "c1"},
+		},
+		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
+		Validation: &uip.Validation{Regex: "^x", Required: true},
+		Digest:     "ab12",
+		Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
+	}
+}
+
+func reply() chat.Message {
+	return chat.Message{Role: chat.Assistant, Parts: []chat.Part{
+		chat.Reasoning{Text: "hm", Field: "reasoning_content", Details: json.RawMessage(`[{"signature":"=="}]`)},
+		chat.Text("I shall <run> it."),
+		chat.Image{MediaType: "image/png", Data: []byte{0, 1, 2}},
+		chat.ToolCall{ID: "c1", Name: "bash", Args: json.RawMessage(`{ "command": "ls" }`), Extra: json.RawMessage(`{"g":{"s":"x"}}`)},
+		chat.ToolCall{ID: "c2", Name: "bash", Args: json.RawMessage(`{}`), Broken: `{"comm`},
+	}}
+}

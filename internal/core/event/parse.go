@@ -1,0 +1,204 @@
+package event
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"strconv"
+
+	"coder/internal/core/jsonx"
+)
+
+// envelope is about what a line needs beside its payload.
+const envelope = 512
+
+// append writes l as encoding/json would, but leaves the payload as it is.
+func (l line) append(b []byte) ([]byte, error) {
+	b = strconv.AppendUint(append(b, `{"seq":`...), l.Seq, 10)
+	b = appendString(append(b, `,"type":`...), l.Type)
+	b = strconv.AppendInt(append(b, `,"v":`...), int64(l.Version), 10)
+	b = appendString(append(b, `,"sessionId":`...), l.Session)
+	b = appendString(append(b, `,"streamId":`...), l.Task)
+	if l.Actor != "" {
+		b = appendString(append(b, `,"actor":`...), l.Actor)
+	}
+	b, err := l.Time.AppendText(append(b, `,"createdAt":"`...))
+	if err != nil {
+		return nil, err
+	}
+	b = append(b, '"')
+	if l.Seal != "" {
+		b = appendString(append(b, `,"seal":`...), l.Seal)
+	}
+	b = append(append(b, `,"payload":`...), l.Payload...)
+	return append(b, '}'), nil
+}
+
+func appendString(b []byte, s string) []byte {
+	for i := range len(s) {
+		if !isPlain(s[i]) {
+			return append(b, jsonx.Must(s)...)
+		}
+	}
+	return append(append(append(b, '"'), s...), '"')
+}
+
+// isPlain reports whether c stands for itself in a JSON string.
+func isPlain(c byte) bool { return c >= ' ' && c <= '~' && c != '"' && c != '\\' }
+
+var errNoRecord = errors.New("not a record: no seq, no type or no payload")
+
+// parse reads the envelope of a record, however it is laid out. A line without
+// a check holds nothing but what it is made of: what looks like more is a check
+// that was damaged.
+func parse(data []byte) (line, error) {
+	var l line
+	d := json.NewDecoder(bytes.NewReader(data))
+	if _, _, checked := CutSum(data); !checked {
+		d.DisallowUnknownFields()
+	}
+	if err := d.Decode(&l); err != nil {
+		return line{}, err
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return line{}, errNoRecord
+	}
+	if l.Seq == 0 || l.Type == "" || len(l.Payload) == 0 {
+		return line{}, errNoRecord
+	}
+	return l, nil
+}
+
+// parseOurs reads a line laid out as Encode does it, in one short pass over
+// what comes before the payload. If the payload it returns, a part of data, is
+// JSON, then parse would have given the same answer; in all other cases only
+// parse knows.
+func parseOurs(data []byte) (line, bool) {
+	var l line
+	c := cursor{rest: data}
+	l.Seq = c.skip(`{"seq":`).number()
+	l.Type = string(c.skip(`,"type":`).plain())
+	l.Version = int(c.skip(`,"v":`).number())
+	l.Session = string(c.skip(`,"sessionId":`).plain())
+	l.Task = string(c.skip(`,"streamId":`).plain())
+	if c.has(`,"actor":`) {
+		l.Actor = string(c.skip(`,"actor":`).plain())
+	}
+	when := c.skip(`,"createdAt":`).plain()
+	if c.has(`,"seal":`) {
+		l.Seal = string(c.skip(`,"seal":`).plain())
+	}
+	c.skip(`,"payload":`)
+	if c.odd || l.Seq == 0 || l.Type == "" || l.Time.UnmarshalText(when) != nil {
+		return line{}, false
+	}
+	payload, closed := bytes.CutSuffix(c.rest, []byte("}"))
+	if body, _, ok := CutSum(c.rest); ok {
+		payload = body
+	}
+	l.Payload, l.Prev = cutPrev(payload)
+	return l, closed && len(l.Payload) > 0
+}
+
+// A line in a log ends with a check of it: `…,"sum":"<SumLen letters>"}`. What
+// the letters are is for package audit to say.
+const (
+	sumKey = `,"sum":"`
+	SumLen = 32
+)
+
+// AppendSum ends a line whose body, all but its closing brace, is given.
+func AppendSum(body []byte, sum [SumLen]byte) []byte {
+	return append(append(append(body, sumKey...), sum[:]...), `"}`...)
+}
+
+// CutSum splits a line that ends with a check into what the check is of and the
+// check.
+func CutSum(line []byte) (body, sum []byte, ok bool) {
+	at := len(line) - len(sumKey) - SumLen - len(`"}`)
+	if at < 0 || string(line[at:at+len(sumKey)]) != sumKey || string(line[len(line)-2:]) != `"}` {
+		return line, nil, false
+	}
+	sum = line[at+len(sumKey) : len(line)-2]
+	for _, c := range sum {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' {
+			return line, nil, false
+		}
+	}
+	return line[:at], sum, true
+}
+
+const (
+	prevKey = `,"prev":"`
+	hashLen = 64 // hex digits of a SHA-256
+)
+
+// cutPrev splits `…,"prev":"<hash>"` at the end of b from what comes before.
+func cutPrev(b []byte) (payload []byte, prev string) {
+	at := len(b) - len(prevKey) - hashLen - 1
+	if at < 0 || !bytes.HasPrefix(b[at:], []byte(prevKey)) || b[len(b)-1] != '"' {
+		return b, ""
+	}
+	hash := b[at+len(prevKey) : len(b)-1]
+	for _, h := range hash {
+		if (h < '0' || h > '9') && (h < 'a' || h > 'f') {
+			return b, ""
+		}
+	}
+	return b[:at], string(hash)
+}
+
+// A cursor reads the plainest JSON from the front of rest; at the first thing
+// that is not plain it turns odd and stays so.
+type cursor struct {
+	rest []byte
+	odd  bool
+}
+
+func (c *cursor) has(s string) bool { return bytes.HasPrefix(c.rest, []byte(s)) }
+
+func (c *cursor) skip(s string) *cursor {
+	if !c.has(s) {
+		c.odd = true
+		return c
+	}
+	c.rest = c.rest[len(s):]
+	return c
+}
+
+// number reads a positive decimal of a size that fits an int anywhere.
+func (c *cursor) number() uint64 {
+	n := 0
+	for n < len(c.rest) && c.rest[n] >= '0' && c.rest[n] <= '9' {
+		n++
+	}
+	v, err := strconv.ParseUint(string(c.rest[:n]), 10, 31)
+	if err != nil || c.rest[0] == '0' {
+		c.odd = true
+		return 0
+	}
+	c.rest = c.rest[n:]
+	return v
+}
+
+// plain reads a string of printable ASCII without escapes.
+func (c *cursor) plain() []byte {
+	if !c.has(`"`) {
+		c.odd = true
+		return nil
+	}
+	for i := 1; i < len(c.rest); i++ {
+		switch b := c.rest[i]; {
+		case b == '"':
+			s := c.rest[1:i]
+			c.rest = c.rest[i+1:]
+			return s
+		case !isPlain(b):
+			c.odd = true
+			return nil
+		}
+	}
+	c.odd = true
+	return nil
+}

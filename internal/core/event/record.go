@@ -1,0 +1,250 @@
+package event
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"time"
+
+	"coder/internal/core/jsonx"
+)
+
+// A Record is an event as kept: numbered from 1 without gaps within its
+// session, across the three logs, so that merging them by Seq gives the one
+// true order. A transient event travels in a Record whose Seq is zero.
+type Record struct {
+	Seq     uint64
+	Time    time.Time
+	Session string
+	Task    string
+	Actor   string // who caused it: "user", "main", a policy's name …
+	Event   Event
+
+	// Seal, where there is one, is the signature of the program that wrote it.
+	Seal string
+	// Vouched says that this user's program wrote the record on this machine.
+	// It is never kept: whoever opens a session finds it out anew.
+	Vouched bool
+}
+
+// A Sink is told what happens, in order. Emit may be called by several
+// goroutines at once, and an error from it ends the turn.
+type Sink interface {
+	Emit(ctx context.Context, r Record) error
+}
+
+// NotShownError reports a record that was kept but that could not be shown.
+type NotShownError struct{ Err error }
+
+func (e *NotShownError) Error() string { return e.Err.Error() }
+
+func (e *NotShownError) Unwrap() error { return e.Err }
+
+// Kept reports whether a record was kept for which Emit returned err.
+func Kept(err error) bool {
+	var unseen *NotShownError
+	return err == nil || errors.As(err, &unseen)
+}
+
+// SinkFunc makes a Sink of a function.
+type SinkFunc func(context.Context, Record) error
+
+// Emit calls f.
+func (f SinkFunc) Emit(ctx context.Context, r Record) error { return f(ctx, r) }
+
+// Discard is a Sink that shows nothing to anyone.
+var Discard Sink = SinkFunc(func(context.Context, Record) error { return nil })
+
+// Tee returns a Sink that tells each of sinks in turn, stopping at an error.
+func Tee(sinks ...Sink) Sink {
+	return SinkFunc(func(ctx context.Context, r Record) error {
+		for _, s := range sinks {
+			if err := s.Emit(ctx, r); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// A Store keeps durable records, append-only, one log per kind.
+// Implementations pass [coder/internal/event/eventtest.TestStore].
+type Store interface {
+	// Claim makes the caller the only writer of session until release is
+	// called, and mends what an earlier writer left half written. If another
+	// writer holds it the error is a [*ClaimedError].
+	Claim(ctx context.Context, session string) (release func() error, err error)
+
+	// Append adds records of one claimed session in one step: all of them or
+	// none. Their Seqs follow last, one by one; if last is not the Seq of the
+	// session's newest record it returns [ErrConflict]. When Append returns
+	// nil the records outlive the process, and if one of them is [Decisive]
+	// they outlive the machine.
+	Append(ctx context.Context, last uint64, rs ...Record) error
+
+	// Read yields a session's records newer than after, oldest first, of the
+	// logs asked for (none = all three, merged). A session never written has
+	// no records. After yielding an error it stops.
+	Read(ctx context.Context, session string, after uint64, logs ...Log) iter.Seq2[Record, error]
+}
+
+// ErrConflict reports that another writer appended first.
+var ErrConflict = errors.New("session moved on")
+
+// UnkeptError reports that a [Deed] cannot be put on record now, so that it must
+// not be done. Other records may still be taken.
+type UnkeptError struct{ Err error }
+
+func (e *UnkeptError) Error() string { return fmt.Sprintf("it cannot be put on record: %s", e.Err) }
+
+func (e *UnkeptError) Unwrap() error { return e.Err }
+
+// ClaimedError reports that another process is writing the session.
+type ClaimedError struct {
+	Session string
+	Holder  string // who, in words
+}
+
+func (e *ClaimedError) Error() string {
+	return fmt.Sprintf("session %s is in use by %s", e.Session, e.Holder)
+}
+
+// names is the wire vocabulary: one stable name and version per durable type.
+// A version grows when the payload changes in a way an old reader would
+// misread; older payloads are lifted when read.
+var names = []struct {
+	name    string
+	version int
+	zero    Event
+}{
+	{"TaskCreated", 1, TaskCreated{}},
+	{"TaskStarted", 1, TaskStarted{}},
+	{"TaskCompleted", 1, TaskCompleted{}},
+	{"TaskFailed", 1, TaskFailed{}},
+	{"TaskCanceled", 1, TaskCanceled{}},
+	{"UserInteractionRequested", 1, InteractionRequested{}},
+	{"UserInteractionResponded", 1, InteractionResponded{}},
+	{"ToolCallRequested", 1, ToolCallRequested{}},
+	{"ToolCallCompleted", 1, ToolCallCompleted{}},
+	{"MessageAdded", 1, MessageAdded{}},
+	{"LocalAdded", 1, LocalAdded{}},
+	{"TodosChanged", 1, TodosChanged{}},
+	{"ModeChanged", 1, ModeChanged{}},
+	{"ContextReplaced", 1, ContextReplaced{}},
+	{"ContextRestored", 1, ContextRestored{}},
+}
+
+// Name is the wire name and version of a durable event.
+func Name(e Event) (string, int) {
+	if u, ok := e.(Unknown); ok {
+		return u.Type, u.Version
+	}
+	t := reflect.TypeOf(e)
+	for _, n := range names {
+		if reflect.TypeOf(n.zero) == t {
+			return n.name, n.version
+		}
+	}
+	return "", 0
+}
+
+// line is a record as written: one JSON object on one line.
+type line struct {
+	Seq     uint64          `json:"seq"`
+	Type    string          `json:"type"`
+	Version int             `json:"v"`
+	Session string          `json:"sessionId"`
+	Task    string          `json:"streamId"`
+	Actor   string          `json:"actor,omitempty"`
+	Time    time.Time       `json:"createdAt"`
+	Seal    string          `json:"seal,omitempty"`
+	Payload json.RawMessage `json:"payload"`
+	Prev    string          `json:"prev,omitempty"` // in audit logs of an earlier form
+}
+
+// Encode writes r as one JSON object without a newline.
+func Encode(r Record) ([]byte, error) {
+	name, version := Name(r.Event)
+	if log := LogOf(r.Event); name == "" || log < Domain || log > Conversation {
+		return nil, fmt.Errorf("%T is not kept", r.Event)
+	}
+	payload, err := encodePayload(r.Event)
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	l := line{r.Seq, name, version, r.Session, r.Task, r.Actor, r.Time.UTC(), r.Seal, payload, ""}
+	data, err := l.append(make([]byte, 0, envelope+len(payload)))
+	if err != nil {
+		return nil, fmt.Errorf("encode %s: %w", name, err)
+	}
+	return data, nil
+}
+
+// encodePayload returns JSON on one line.
+func encodePayload(e Event) (json.RawMessage, error) {
+	u, ok := e.(Unknown)
+	if !ok {
+		return jsonx.JSON(e)
+	}
+	if u.Payload == nil {
+		return json.RawMessage("null"), nil
+	}
+	var b bytes.Buffer
+	err := json.Compact(&b, u.Payload)
+	return b.Bytes(), err
+}
+
+// Decode reads what Encode wrote, with a check or not; log is where it
+// stood. prev is the hash that a line of an earlier form carries of the line
+// before it. A type or version it
+// does not know, or a payload that does not fit its type, becomes [Unknown]:
+// only what is not a record at all is an error, exactly where [Peek] says so.
+// Nothing in the Record refers to data.
+func Decode(data []byte, log Log) (r Record, prev string, err error) {
+	if l, ok := parseOurs(data); ok {
+		if e, ok := decodePayload(l, log); ok {
+			return l.record(e), l.Prev, nil
+		}
+	}
+	l, err := parse(data)
+	if err != nil {
+		return Record{}, "", err
+	}
+	e, _ := decodePayload(l, log) // the payload is JSON, or parse would have said so
+	return l.record(e), l.Prev, nil
+}
+
+// Peek returns the Seq of the record that data holds, or an error where Decode
+// would return one, at a fraction of the cost.
+func Peek(data []byte) (uint64, error) {
+	if l, ok := parseOurs(data); ok && json.Valid(l.Payload) {
+		return l.Seq, nil
+	}
+	l, err := parse(data)
+	return l.Seq, err
+}
+
+func (l line) record(e Event) Record {
+	return Record{Seq: l.Seq, Time: l.Time, Session: l.Session, Task: l.Task, Actor: l.Actor, Event: e, Seal: l.Seal}
+}
+
+// decodePayload reports false if the payload is not JSON.
+func decodePayload(l line, log Log) (Event, bool) {
+	for _, n := range names {
+		if n.name != l.Type || n.version != l.Version {
+			continue
+		}
+		v := reflect.New(reflect.TypeOf(n.zero))
+		if json.Unmarshal(l.Payload, v.Interface()) == nil {
+			return v.Elem().Interface().(Event), true
+		}
+	}
+	if !json.Valid(l.Payload) {
+		return nil, false
+	}
+	return Unknown{Log: log, Type: l.Type, Version: l.Version, Payload: bytes.Clone(l.Payload)}, true
+}

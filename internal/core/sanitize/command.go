@@ -1,0 +1,235 @@
+package sanitize
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// RevealCommand cleans a command, a path or an address as [Reveal] does, for
+// someone who must decide about it, and names more: there every character
+// counts, so what is not ASCII stays as it is only where it cannot pass for
+// what is.
+//
+//   - Letters stay in words of one script. Chinese, Japanese and Korean may
+//     stand beside Latin ones; other letters in a word with Latin ones are named,
+//     as are words that only look Latin, and scripts in which nobody writes today.
+//   - Other signs are named outside quotes, but for pictures, and those of Chinese,
+//     Japanese and Korean where they are part of a name in these. Within quotes
+//     the usual signs of prose stay.
+func RevealCommand(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || Hazard(r) }) < 0 {
+		return s
+	}
+	s = Text(s)
+	s, more := strings.CutSuffix(s, "…") // ours, where it was cut
+	var b strings.Builder
+	for _, p := range passages(s) {
+		p.reveal(&b)
+	}
+	if more {
+		b.WriteString("…")
+	}
+	return b.String()
+}
+
+// passage is a part of a command: one word between blanks and signs of the
+// shell, those signs, or what stands in quotes.
+type passage struct {
+	text   string
+	quoted bool
+}
+
+// passages parts a command the way a shell would, as far as telling words from
+// what is quoted needs it. What a here-document holds is quoted.
+func passages(s string) (list []passage) {
+	from, quote, closing := 0, byte(0), ""
+	end := func(at int) {
+		if at > from {
+			list = append(list, passage{s[from:at], quote != 0})
+		}
+		from = at
+	}
+	for i := 0; i < len(s); i++ {
+		switch c := s[i]; {
+		case c == '\\' && quote != '\'':
+			i++
+		case quote != 0:
+			if c == quote {
+				end(i)
+				quote = 0
+			}
+		case (c == '\'' || c == '"') && strings.IndexByte(s[i+1:], c) >= 0:
+			end(i)
+			quote = c
+		case c == '\n' && closing != "":
+			end(i)
+			if n := strings.Index(s[i:]+"\n", "\n"+closing+"\n"); n > 0 {
+				quote = c
+				end(i + n)
+				quote = 0
+				i += n
+			}
+			closing = ""
+		case c == '<' && closing == "" && strings.HasPrefix(s[i:], "<<"):
+			closing = delimiter(s[i+2:])
+			end(i)
+		case strings.IndexByte(" \t\n;|&<>()$`", c) >= 0:
+			end(i)
+		}
+	}
+	end(len(s))
+	return list
+}
+
+// delimiter is the word that ends the here-document which begins where s does;
+// empty if none begins there.
+func delimiter(s string) string {
+	s = strings.TrimLeft(strings.TrimPrefix(s, "-"), " \t")
+	s = strings.TrimLeft(s, `'"\`)
+	n := strings.IndexFunc(s, func(r rune) bool { return r >= 0x80 || !inWord(r) })
+	if n < 0 {
+		return ""
+	}
+	return s[:n]
+}
+
+func (p passage) reveal(b *strings.Builder) {
+	eastern := strings.ContainsFunc(p.text, func(r rune) bool { return isEastern(r) && !stroke(r) })
+	own := p.own()
+	prev := rune(' ')
+	for i := 0; i < len(p.text); {
+		r, n := utf8.DecodeRuneInString(p.text[i:])
+		next, _ := utf8.DecodeRuneInString(p.text[i+n:])
+		ok := r < 0x80
+		switch {
+		case ok:
+		case r == 0xfe0f:
+			ok = pictured(prev) || prev > 0xff && unicode.Is(unicode.So, prev)
+		case hidden(r) || passes(r):
+		case isEastern(r):
+			ok = !stroke(r) || eastern
+		case unicode.IsLetter(r) || unicode.IsMark(r) || unicode.IsDigit(r):
+			ok = p.letter(i, r, own) && !(unicode.IsMark(r) && !inWord(prev))
+		case pictured(r):
+			ok = true
+		case p.quoted:
+			ok = prose(r, prev, next) && (!wide(r) || eastern)
+		case wide(r):
+			ok = eastern && (bracket(r) || isEastern(prev) && isEastern(next))
+		}
+		if ok {
+			b.WriteString(p.text[i : i+n])
+		} else {
+			b.WriteString(Name(r))
+		}
+		prev = r
+		i += n
+	}
+}
+
+// own reports whether a word of the passage is in a script other than Latin and
+// can be told by a letter to be.
+func (p passage) own() bool {
+	for word := range strings.FieldsFuncSeq(p.text, func(r rune) bool { return !inWord(r) }) {
+		if !strings.ContainsFunc(word, isLatin) && strings.ContainsFunc(word, func(r rune) bool {
+			return r > 0x24f && unicode.IsLetter(r) && !isEastern(r) && !looksLatin(r) && spoken(r)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+func isLatin(r rune) bool { return unicode.Is(unicode.Latin, r) }
+
+// letter reports whether the letter r at i may stay: it is one of ours with an
+// accent, or of a script that its whole word is in and that can be told by it.
+func (p passage) letter(i int, r rune, own bool) bool {
+	if r <= 0x24f || r >= 0x1e00 && r <= 0x1eff || r >= 0x300 && r <= 0x36f {
+		return !looksLatin(r) && (r < 0x180 || strings.ContainsRune(livingLatin, r) || r >= 0x1cd && r <= 0x1dc || r >= 0x1e00)
+	}
+	if !spoken(r) {
+		return false
+	}
+	from := strings.LastIndexFunc(p.text[:i], func(r rune) bool { return !inWord(r) }) + 1
+	if from > 0 {
+		_, n := utf8.DecodeRuneInString(p.text[from-1:])
+		from += n - 1
+	}
+	to := strings.IndexFunc(p.text[i:], func(r rune) bool { return !inWord(r) })
+	if to < 0 {
+		to = len(p.text) - i
+	}
+	word := p.text[from : i+to]
+	return own && !strings.ContainsFunc(word, isLatin)
+}
+
+// livingLatin are letters beyond Latin Extended-A that languages need.
+const livingLatin = "ƏəƠơƯưǤǥǦǧǨǩǪǫǴǵȘșȚțȲȳɓɗɛɔ"
+
+// spoken reports whether r belongs to a script in which people write today, or
+// to none.
+func spoken(r rune) bool {
+	return (!phonetic(r) || strings.ContainsRune(livingLatin, r)) && unicode.In(r, living()...)
+}
+
+// phonetic reports whether r is a sign for sounds, not for writing.
+func phonetic(r rune) bool {
+	return r >= 0x250 && r <= 0x2ff || r >= 0x1d00 && r <= 0x1dbf || r >= 0x2c60 && r <= 0x2c7f || r >= 0xa700 && r <= 0xa7ff || r >= 0xab30 && r <= 0xab6f
+}
+
+func living() []*unicode.RangeTable {
+	return []*unicode.RangeTable{
+		unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Georgian, unicode.Hebrew, unicode.Arabic, unicode.Devanagari,
+		unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam,
+		unicode.Sinhala, unicode.Thai, unicode.Lao, unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Ethiopic, unicode.Mongolian, unicode.Inherited,
+	}
+}
+
+// isEastern reports whether r is a letter of Chinese, Japanese or Korean.
+func isEastern(r rune) bool {
+	return r >= 0x1100 && (r == 0x30fc || unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo)) && unicode.IsLetter(r)
+}
+
+// stroke reports whether such a letter passes for a dash, a slash, a bar or
+// the like where no other of its kind stands beside it.
+func stroke(r rune) bool {
+	return strings.ContainsRune("一丨丶丿乀乁〇〡〳〵ーノヽヾゝゞニㅡㅣㅇㆍㄧ丄丅亅", r)
+}
+
+// wide reports whether r is a sign of Chinese, Japanese or Korean.
+func wide(r rune) bool {
+	return r >= 0x3000 && r <= 0x303f || r == 0x30fb || r >= 0xff01 && r <= 0xff65
+}
+
+// bracket reports whether such a sign has no like in a shell, or only frames.
+func bracket(r rune) bool {
+	return strings.ContainsRune("、。《》〈〉「」『』【】〔〕（）・", r)
+}
+
+// pictured reports whether r is a picture.
+func pictured(r rune) bool {
+	return r >= 0x1f300 && r <= 0x1f64f || r >= 0x1f680 && r <= 0x1f6ff || r >= 0x1f900 && r <= 0x1f9ff || r >= 0x1fa70 && r <= 0x1faff
+}
+
+// prose reports whether r is a usual sign of prose, in its place.
+func prose(r, prev, next rune) bool {
+	switch {
+	case isDash(r):
+		return !optionLike(prev, next)
+	case r >= 0x2190 && r <= 0x21ff, r >= 0x2600 && r <= 0x2757, r == 0x2763, r == 0x2764, r >= 0x2794 && r <= 0x27bf:
+		return true // arrows, ticks and stars
+	}
+	return strings.ContainsRune("¡¿«»·§¶°±²³×÷£€¥¢©®™¼½¾ªº“”„‘’‚‹›…•†‡‰№≤≥≠≈∞∑√、。《》〈〉「」『』【】〔〕（）！，：；？～・，．、।،؛؟", r)
+}
+
+// isDash reports whether r is a dash of prose.
+func isDash(r rune) bool { return r == 0x2013 || r == 0x2014 || r == 0x2212 }
+
+// optionLike reports whether a dash stands where one of ours would begin an
+// option or join a name.
+func optionLike(prev, next rune) bool {
+	joins := func(r rune) bool { return r < 0x80 && (unicode.IsLetter(r) || r == '-') }
+	return joins(next) || isDash(next) && prev == ' ' || joins(prev) && !unicode.IsSpace(next) && next < 0x80
+}

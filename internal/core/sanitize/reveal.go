@@ -1,0 +1,105 @@
+package sanitize
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Reveal cleans s as [Text] does, for someone who must decide about it: what
+// cannot be seen at all, and letters that pass for others, are named too. A
+// letter of another script is one of those where it stands among letters of
+// ours, or where nothing else in its line is of that script.
+func Reveal(s string) string {
+	if strings.IndexFunc(s, func(r rune) bool { return r >= 0x7f || Hazard(r) }) < 0 {
+		return s
+	}
+	var b strings.Builder
+	for line := range strings.SplitAfterSeq(Text(s), "\n") {
+		reveal(&b, line)
+	}
+	return b.String()
+}
+
+func reveal(b *strings.Builder, line string) {
+	foreign := strings.ContainsFunc(line, func(r rune) bool {
+		return r > 0x24f && unicode.IsLetter(r) && !looksLatin(r) && !passes(r) && !unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul)
+	})
+	prev := rune(' ')
+	for line != "" {
+		end := strings.IndexFunc(line, func(r rune) bool { return !inWord(r) })
+		switch {
+		case end < 0:
+			end = len(line)
+		case end == 0:
+			for i, r := range line {
+				if i > 0 {
+					end = i
+					break
+				}
+				end = len(line)
+				next, _ := utf8.DecodeRuneInString(line[utf8.RuneLen(r):])
+				if hidden(r) || passes(r) || isDash(r) && unicode.IsSpace(prev) && optionLike(prev, next) {
+					b.WriteString(Name(r))
+				} else {
+					b.WriteRune(r)
+				}
+				prev = r
+			}
+			line = line[end:]
+			continue
+		}
+		word := line[:end]
+		mixed := strings.ContainsFunc(word, func(r rune) bool { return r < 0x80 && unicode.IsLetter(r) })
+		for _, r := range word {
+			if hidden(r) || passes(r) || looksLatin(r) && (mixed || !foreign) {
+				b.WriteString(Name(r))
+			} else {
+				b.WriteRune(r)
+			}
+		}
+		prev = 'a'
+		line = line[end:]
+	}
+}
+
+// inWord reports whether r is part of a word, marks and joiners included.
+func inWord(r rune) bool {
+	return r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) || unicode.Is(unicode.Cf, r)
+}
+
+// hidden reports whether r leaves no trace of its own: it takes no room, is
+// blank where no blank is expected, or is drawn over what stands before it.
+func hidden(r rune) bool {
+	switch {
+	case r < 0xa0:
+		return false
+	case r == 0xa0, r == 0x034f, r == 0x115f, r == 0x1160, r == 0x1680, r == 0x2800, r == 0x3164, r == 0xffa0, r == 0x17b4, r == 0x17b5, r == 0xfffc:
+		return true
+	case r >= 0x2000 && r <= 0x200f, r == 0x202f, r == 0x205f, r >= 0x180b && r <= 0x180f, r >= 0xfe00 && r <= 0xfe0f:
+		return true
+	case r >= 0x0334 && r <= 0x0338, r >= 0x20d0 && r <= 0x20ff:
+		return true // overlays
+	}
+	return unicode.In(r, unicode.Cf, unicode.Co, unicode.Zl, unicode.Zp, unicode.Me)
+}
+
+// passes reports whether r passes for a character that commands and paths are
+// made of, whatever stands beside it.
+func passes(r rune) bool {
+	switch r {
+	case 0x02d0, 0x2010, 0x2011, 0x2012, 0x2043, 0x204f, 0x2216, 0x05c3, 0x0589, 0x2795, 0x2796, 0x2571, 0x2572,
+		0x037e, 0x2024, 0x2044, 0x2215, 0x2236, 0x2223, 0x29f8, 0x29f5, 0xa789, 0xa4f8, 0x01c0, 0x01c3, 0x2758, 0x212a, 0x212b, 0xff04, 0xff06, 0xff0d, 0xff0e, 0xff0f, 0xff3c, 0xff40, 0xff5c, 0xff5e:
+		return true
+	}
+	return r >= 0xfe50 && r <= 0xfe6f || r >= 0xff10 && r <= 0xff19 || r >= 0xff21 && r <= 0xff3a || r >= 0xff41 && r <= 0xff5a || r >= 0x1d400 && r <= 0x1d7ff || r >= 0x2160 && r <= 0x217f || r > 0x24f && unicode.IsLetter(r) && !phonetic(r) && !spoken(r) && !isEastern(r)
+}
+
+// looksLatin reports whether a letter of another script looks like one of ours.
+func looksLatin(r rune) bool { return r > 0x7f && strings.ContainsRune(latinLike, r) }
+
+const latinLike = "аеорсухіїјѕһԁԛԝӏкАВЕЗКМНОРСТУХІЇЈЅԌԚԜҮүһ" + // Cyrillic
+	"ΑΒΕΖΗΙΚΜΝΟΡΤΥΧονρυικα" + // Greek
+	"օոսհզցԱՍՕ" + // Armenian
+	"ᎪᏴᏟᎠᎬᎻᎫᏦᏞᎷᏢᎡᏚᎢᏙᎳᏃ" + // Cherokee
+	"ɑɡıȷɩɪꞮǃ" // other letters of our own script

@@ -1,0 +1,101 @@
+// Package sanitize makes text from elsewhere safe to put on a terminal. What
+// would move the cursor, change colours, hide or reorder is shown by name
+// instead of being obeyed: nothing is dropped in silence, so a person sees that
+// something was there.
+package sanitize
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// Text cleans s and keeps its lines and tabs. A line end written CR LF becomes
+// LF; bytes that are not UTF-8 become U+FFFD.
+func Text(s string) string {
+	if strings.IndexFunc(s, Hazard) < 0 {
+		return s
+	}
+	var b strings.Builder
+	b.Grow(len(s) + len(s)/8)
+	for i, r := range s {
+		switch {
+		case r == '\r' && strings.HasPrefix(s[i+1:], "\n"):
+		case r == '\t' || r == '\n':
+			b.WriteRune(r)
+		case Hazard(r):
+			b.WriteString(Name(r))
+		default:
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// Line cleans s and makes it one line of at most limit runes; each run of
+// white space becomes one blank. What is cut off is replaced by an ellipsis.
+// With a limit of zero or less nothing is cut.
+func Line(s string, limit int) string {
+	s = strings.TrimSpace(s)
+	whole := len(s)
+	if limit > 0 && limit < len(s)/work {
+		s = head(s, limit*work)
+	}
+	line := Text(strings.Join(strings.Fields(s), " "))
+	if len(s) == whole && (limit <= 0 || utf8.RuneCountInString(line) <= limit) {
+		return line
+	}
+	return cut(line, limit-1) + "…"
+}
+
+// work is how many bytes of a text are looked at for each rune of its line, so
+// that the cost of a line does not depend on how long the text is.
+const work = 16
+
+// head is the start of s, about n bytes, cut between runes.
+func head(s string, n int) string {
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+func cut(s string, limit int) string {
+	runes := []rune(s)
+	return strings.TrimRight(string(runes[:min(limit, len(runes))]), " ")
+}
+
+// Hazard reports whether a terminal, or an eye, could be fooled by r. The
+// replacement character is among them only so that broken UTF-8 is rewritten.
+// Joiners are not: emoji and the scripts of whole languages need them.
+func Hazard(r rune) bool {
+	switch {
+	case r == '\t' || r == '\n':
+		return false
+	case r < 0x20, r >= 0x7f && r < 0xa0: // C0, DEL, C1
+		return true
+	case r < 0x061c:
+		return false
+	case r == 0x061c, r == 0x200e, r == 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x206f:
+		return true // they reorder or reshape what stands beside them
+	case r == 0x2028, r == 0x2029, r >= 0xfff9 && r <= 0xfffb:
+		return true // they break lines, or hide what stands beside them
+	case r == 0x180e, r == 0x200b, r >= 0x2060 && r <= 0x2065, r == 0x3164, r == 0xfeff, r == 0xffa0, r >= 0xe0000 && r <= 0xe0fff:
+		return true // they cannot be seen at all
+	}
+	return r == utf8.RuneError
+}
+
+// Name is a hazard written out: ^[ for the escape character, <U+202E> for those
+// beyond ASCII.
+func Name(r rune) string {
+	switch {
+	case r == utf8.RuneError:
+		return string(utf8.RuneError)
+	case r < 0x20:
+		return "^" + string(r+'@')
+	case r == 0x7f:
+		return "^?"
+	}
+	return fmt.Sprintf("<U+%04X>", r)
+}

@@ -1,0 +1,442 @@
+// Package uip is the universal interaction protocol: how the agent puts a
+// question to whoever is in charge and gets an answer, without knowing whether
+// that is a person at a terminal, a browser, an editor, or a fixed rule.
+//
+// A [Request] and its [Response] are also what the event log keeps, so that a
+// question outlives the process that asked it.
+package uip
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"coder/internal/core/display"
+	"coder/internal/core/jsonx"
+)
+
+// Kind is the shape of the answer wanted.
+type Kind string
+
+// The four shapes.
+const (
+	Select    Kind = "Select"    // pick one option of several
+	Confirm   Kind = "Confirm"   // agree or not
+	Input     Kind = "Input"     // type free text
+	Composite Kind = "Composite" // several of the above at once
+)
+
+// Purpose is why the question is asked.
+type Purpose string
+
+// The five purposes.
+const (
+	ChooseStrategy     Purpose = "choose_strategy"
+	RequestInfo        Purpose = "request_info"
+	ConfirmRiskyAction Purpose = "confirm_risky_action"
+	AssignSubtask      Purpose = "assign_subtask"
+	Generic            Purpose = "generic"
+)
+
+// Options of a [Confirm] request. Those between are yes, and remembered: for
+// this session, in this project, for every edit below a folder.
+const (
+	Approve = "approve"
+	Session = "session"
+	Always  = "always"
+	Below   = "below"
+	Reject  = "reject"
+)
+
+// Request is one question. CallID, when set, ties the answer to a single tool
+// call; an answer is never valid for any other call.
+type Request struct {
+	ID         string      `json:"interactionId"`
+	TaskID     string      `json:"taskId"`
+	Author     string      `json:"authorActorId"`
+	Kind       Kind        `json:"kind"`
+	Purpose    Purpose     `json:"purpose"`
+	Display    Display     `json:"display"`
+	Options    []Option    `json:"options,omitempty"`
+	Validation *Validation `json:"validation,omitempty"`
+	// Digest, where the question is about a call, tells the call apart from any
+	// other: its tool, its arguments and what it was found to do.
+	Digest string `json:"callDigest,omitempty"`
+	// Parts are the questions of a [Composite] request, each with an id of its
+	// own. An option of the whole answers every part that offers it.
+	Parts []Request `json:"parts,omitempty"`
+}
+
+// OnEnter is where the metadata of a display name the option that an empty
+// answer takes, if any does.
+const OnEnter = "onEnter"
+
+// CallID is the tool call the answer is bound to, or "".
+func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
+
+// ForCall returns r bound to a tool call.
+func (r Request) ForCall(id string) Request {
+	meta := map[string]string{"toolCallId": id}
+	for k, v := range r.Display.Metadata {
+		if k != "toolCallId" {
+			meta[k] = v
+		}
+	}
+	r.Display.Metadata = meta
+	return r
+}
+
+// Under returns r with the ids of asked, part by part.
+func (r Request) Under(asked Request) Request {
+	r.ID, r.Parts = asked.ID, slices.Clone(r.Parts)
+	for i := range min(len(r.Parts), len(asked.Parts)) {
+		r.Parts[i] = r.Parts[i].Under(asked.Parts[i])
+	}
+	return r
+}
+
+// Same reports whether r asks what other asks: all but the ids is the same.
+func (r Request) Same(other Request) bool {
+	return bytes.Equal(r.Under(other).Canonical(), other.Canonical())
+}
+
+// Canonical is r in the one form that it also has after it was kept and read
+// again.
+func (r Request) Canonical() []byte {
+	text := jsonx.Must(r)
+	var kept Request
+	if json.Unmarshal(text, &kept) != nil {
+		return text
+	}
+	return jsonx.Must(kept)
+}
+
+// Display is what the person sees.
+type Display struct {
+	Title       string
+	Description string
+	Content     display.Block
+	Metadata    map[string]string
+}
+
+// Option is one way to answer.
+type Option struct {
+	ID      string `json:"id"`
+	Label   string `json:"label"`
+	Style   Style  `json:"style,omitempty"`
+	Default bool   `json:"isDefault,omitempty"`
+}
+
+// Style hints at how an option should look.
+type Style string
+
+// The three styles.
+const (
+	Primary Style = "primary"
+	Danger  Style = "danger"
+	Plain   Style = "default"
+)
+
+// Validation restricts typed input.
+type Validation struct {
+	Regex    string `json:"regex,omitempty"`
+	Required bool   `json:"required,omitempty"`
+}
+
+// Response answers the Request with the same ID.
+type Response struct {
+	ID      string `json:"interactionId"`
+	TaskID  string `json:"taskId"`
+	Author  string `json:"authorActorId"`
+	Option  string `json:"selectedOptionId,omitempty"`
+	Input   string `json:"inputValue,omitempty"`
+	Comment string `json:"comment,omitempty"`
+	// Dismissed says that the person did not want to answer at all. An approval
+	// cannot be dismissed: it is given or not.
+	Dismissed bool `json:"dismissed,omitempty"`
+	// Parts answer the parts of a [Composite] request, in any order.
+	Parts []Response `json:"parts,omitempty"`
+}
+
+// Part is the answer to one part of a composite request: its own, or that
+// given for all.
+func (a Response) Part(q Request) Response {
+	for _, p := range a.Parts {
+		if p.ID == q.ID {
+			p.TaskID, p.Author = q.TaskID, a.Author
+			return p
+		}
+	}
+	option := a.Option
+	if option == Below && !q.offers(option) {
+		option = Session // as far as the folder reaches
+	}
+	if (option == Session || option == Always) && !q.offers(option) {
+		option = Approve // yes to all, remembered where it can be
+	}
+	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment}
+}
+
+// An Interactor answers questions.
+//
+// Ask blocks until there is an answer or ctx ends, in which case it returns
+// ctx.Err() and the question is withdrawn. Being told "no" is a Response, not
+// an error. If there is nobody to ask, Ask returns [ErrNobody].
+type Interactor interface {
+	Ask(ctx context.Context, q Request) (Response, error)
+}
+
+// ErrNobody reports that no one is there to answer. ErrParked reports that the
+// answer may come later, from another process: the question stays open and the
+// work waits on record.
+var (
+	ErrNobody = errors.New("nobody to ask")
+	ErrParked = errors.New("waiting for an answer")
+)
+
+// Waiting is the [ErrParked] of one question.
+type Waiting struct{ Request Request }
+
+func (w *Waiting) Error() string {
+	return fmt.Sprintf("%v: %s (%s)", ErrParked, w.Request.ID, w.Request.Display.Title)
+}
+
+// Is reports that a waiting question is parked.
+func (w *Waiting) Is(target error) bool { return target == ErrParked }
+
+// Func makes an Interactor of a function.
+type Func func(context.Context, Request) (Response, error)
+
+// Ask calls f.
+func (f Func) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
+
+// Nobody is the Interactor for runs without a person.
+var Nobody Interactor = Func(func(context.Context, Request) (Response, error) {
+	return Response{}, ErrNobody
+})
+
+// Parked is the Interactor for runs whose questions are answered later.
+var Parked Interactor = Func(func(context.Context, Request) (Response, error) {
+	return Response{}, ErrParked
+})
+
+type contextKey struct{}
+
+// With gives a tool that runs under ctx someone to ask.
+func With(ctx context.Context, who Interactor) context.Context {
+	return context.WithValue(ctx, contextKey{}, who)
+}
+
+// From is whom a tool running under ctx may ask; [Nobody] if none was given.
+func From(ctx context.Context) Interactor {
+	if who, ok := ctx.Value(contextKey{}).(Interactor); ok {
+		return who
+	}
+	return Nobody
+}
+
+// Check reports why a is not an answer to q, or nil.
+func Check(q Request, a Response) error {
+	if a.Dismissed && q.Purpose != ConfirmRiskyAction && a.ID == q.ID {
+		return nil
+	}
+	if q.Kind == Composite {
+		return checkParts(q, a)
+	}
+	return checkOne(q, a)
+}
+
+// checkParts makes sure that every part is answered, by itself or with all.
+func checkParts(q Request, a Response) error {
+	if a.ID != q.ID {
+		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+	}
+	if a.Option != "" && len(q.Options) > 0 && !q.offers(a.Option) {
+		return fmt.Errorf("there is no option %q", a.Option)
+	}
+	known := make(map[string]bool)
+	for i, part := range q.Parts {
+		known[part.ID] = true
+		if err := checkOne(part, a.Part(part)); err != nil {
+			return fmt.Errorf("part %d: %w", i+1, err)
+		}
+	}
+	for _, p := range a.Parts {
+		if !known[p.ID] {
+			return fmt.Errorf("there is no part %q", p.ID)
+		}
+	}
+	return nil
+}
+
+func checkOne(q Request, a Response) error {
+	if a.ID != q.ID {
+		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+	}
+	if a.TaskID != "" && a.TaskID != q.TaskID {
+		return fmt.Errorf("answer is for task %q, not %q", a.TaskID, q.TaskID)
+	}
+	if a.Option != "" && !q.offers(a.Option) {
+		return fmt.Errorf("there is no option %q", a.Option)
+	}
+	if a.Option == "" && (q.Kind == Confirm || q.Kind == Select && a.Input == "") {
+		return errors.New("an option must be chosen")
+	}
+	return q.Validation.check(a)
+}
+
+func (r Request) offers(id string) bool {
+	for _, o := range r.Options {
+		if o.ID == id {
+			return true
+		}
+	}
+	return false
+}
+
+func (v *Validation) check(a Response) error {
+	if v == nil {
+		return nil
+	}
+	if v.Required && a.Input == "" && a.Option == "" {
+		return errors.New("an answer is required")
+	}
+	if v.Regex == "" || a.Input == "" {
+		return nil
+	}
+	re, err := regexp.Compile(v.Regex)
+	if err != nil {
+		return fmt.Errorf("the question's own rule is broken: %w", err)
+	}
+	if !re.MatchString(a.Input) {
+		return fmt.Errorf("%q does not match %s", a.Input, v.Regex)
+	}
+	return nil
+}
+
+type wireDisplay struct {
+	Title       string            `json:"title"`
+	Description string            `json:"description,omitempty"`
+	Content     json.RawMessage   `json:"content,omitempty"`
+	ContentKind string            `json:"contentKind,omitempty"`
+	Metadata    map[string]string `json:"metadata,omitempty"`
+}
+
+type wireTable struct {
+	Head []string   `json:"head"`
+	Rows [][]string `json:"rows"`
+}
+
+// MarshalJSON writes the content with its contentKind: PlainText, Json, Diff
+// or Table.
+func (d Display) MarshalJSON() ([]byte, error) {
+	w := wireDisplay{Title: d.Title, Description: d.Description, Metadata: d.Metadata}
+	switch c := d.Content.(type) {
+	case nil:
+	case display.Text:
+		w.ContentKind, w.Content = "PlainText", jsonx.Must(string(c))
+	case display.Code:
+		if c.Lang == "json" && json.Valid([]byte(c.Source)) {
+			w.ContentKind, w.Content = "Json", json.RawMessage(c.Source)
+			break
+		}
+		w.ContentKind, w.Content = "PlainText", jsonx.Must(c.Source)
+	case display.Diff:
+		w.ContentKind, w.Content = "Diff", jsonx.Must(c.Unified)
+	case display.Table:
+		w.ContentKind, w.Content = "Table", jsonx.Must(wireTable(c))
+	}
+	return jsonx.JSON(w)
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote. A command comes back as text.
+func (d *Display) UnmarshalJSON(data []byte) error {
+	var w wireDisplay
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	content, err := w.block()
+	if err != nil {
+		return fmt.Errorf("content of display: %w", err)
+	}
+	*d = Display{Title: w.Title, Description: w.Description, Content: content, Metadata: w.Metadata}
+	return nil
+}
+
+func (w wireDisplay) block() (display.Block, error) {
+	if len(w.Content) == 0 {
+		return nil, nil
+	}
+	switch w.ContentKind {
+	case "Json":
+		return display.Code{Lang: "json", Source: string(w.Content)}, nil
+	case "Table":
+		var t wireTable
+		err := json.Unmarshal(w.Content, &t)
+		return display.Table(t), err
+	}
+	var s string
+	if err := json.Unmarshal(w.Content, &s); err != nil {
+		return nil, err
+	}
+	if w.ContentKind == "Diff" {
+		return Counted(s), nil
+	}
+	return display.Text(s), nil
+}
+
+// Counted is a unified diff with how much it adds and deletes.
+func Counted(unified string) display.Diff {
+	added, deleted := count(unified)
+	return display.Diff{Unified: unified, Added: added, Deleted: deleted}
+}
+
+// count tells how many lines a unified diff adds and deletes. It goes by the
+// lengths that the hunks give, since a deleted line may look like a file name.
+func count(unified string) (added, deleted int) {
+	var before, after int // lines left in the hunk
+	for line := range strings.Lines(unified) {
+		switch {
+		case before <= 0 && after <= 0:
+			before, after = hunk(line)
+		case line[0] == '+':
+			added, after = added+1, after-1
+		case line[0] == '-':
+			deleted, before = deleted+1, before-1
+		case line[0] != '\\':
+			before, after = before-1, after-1
+		}
+	}
+	return added, deleted
+}
+
+var hunkHead = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
+})
+
+// hunk reads the lengths from the head of a hunk. A length left out is 1.
+func hunk(line string) (before, after int) {
+	m := hunkHead().FindStringSubmatch(line)
+	if m == nil {
+		return 0, 0
+	}
+	return length(m[1]), length(m[2])
+}
+
+func length(s string) int {
+	if s == "" {
+		return 1
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil {
+		return 0
+	}
+	return n
+}

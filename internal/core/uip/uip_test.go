@@ -1,0 +1,127 @@
+package uip_test
+
+import (
+	"encoding/json"
+	"errors"
+	"reflect"
+	"strings"
+	"testing"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+)
+
+func TestCheck(t *testing.T) {
+	options := []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+	confirm := uip.Request{ID: "q", TaskID: "t", Kind: uip.Confirm, Options: options}
+	choose := uip.Request{ID: "q", TaskID: "t", Kind: uip.Select, Options: options}
+	typed := uip.Request{ID: "q", TaskID: "t", Kind: uip.Input, Validation: &uip.Validation{Regex: `^\d+$`, Required: true}}
+	free := uip.Request{ID: "q", Kind: uip.Input}
+	for _, c := range []struct {
+		name string
+		q    uip.Request
+		a    uip.Response
+		why  string // part of the refusal; empty: accepted
+	}{
+		{"approve", confirm, uip.Response{ID: "q", TaskID: "t", Option: uip.Approve}, ""},
+		{"reject with a comment", confirm, uip.Response{ID: "q", Option: uip.Reject, Comment: "no"}, ""},
+		{"another question", confirm, uip.Response{ID: "q2", Option: uip.Approve}, "interaction"},
+		{"no question", confirm, uip.Response{Option: uip.Approve}, "interaction"},
+		{"another task", confirm, uip.Response{ID: "q", TaskID: "t2", Option: uip.Approve}, "task"},
+		{"an option not offered", confirm, uip.Response{ID: "q", Option: uip.Always}, "no option"},
+		{"confirm in words", confirm, uip.Response{ID: "q", Input: "yes"}, "must be chosen"},
+		{"nothing", confirm, uip.Response{ID: "q"}, "must be chosen"},
+		{"pick", choose, uip.Response{ID: "q", Option: uip.Reject}, ""},
+		{"an answer of one's own", choose, uip.Response{ID: "q", Input: "neither"}, ""},
+		{"no pick", choose, uip.Response{ID: "q"}, "must be chosen"},
+		{"number", typed, uip.Response{ID: "q", Input: "12"}, ""},
+		{"no number", typed, uip.Response{ID: "q", Input: "12a"}, "does not match"},
+		{"required", typed, uip.Response{ID: "q"}, "required"},
+		{"not required", free, uip.Response{ID: "q"}, ""},
+		{"broken rule", uip.Request{ID: "q", Validation: &uip.Validation{Regex: "("}}, uip.Response{ID: "q", Input: "x"}, "broken"},
+	} {
+		err := uip.Check(c.q, c.a)
+		if (err == nil) != (c.why == "") || err != nil && !strings.Contains(err.Error(), c.why) {
+			t.Errorf("%s: %v, want %q", c.name, err, c.why)
+		}
+	}
+}
+
+func TestNobodyAnswers(t *testing.T) {
+	if _, err := uip.Nobody.Ask(t.Context(), uip.Request{}); !errors.Is(err, uip.ErrNobody) {
+		t.Errorf("%v, want ErrNobody", err)
+	}
+}
+
+const diff = `--- a/x.sql
++++ b/x.sql
+@@ -1,3 +1,4 @@
+ keep
+--- a comment
++++ plus
++more
+ keep
+@@ -9 +10,0 @@ func
+-gone
+\ No newline at end of file
+--- a/y
++++ b/y
+@@ -0,0 +1 @@
++<new> & "quoted"
+`
+
+func TestDisplayRoundTrip(t *testing.T) {
+	for _, c := range []struct {
+		content display.Block
+		kind    string
+		back    display.Block
+	}{
+		{nil, "", nil},
+		{display.Text("<a>\n没有"), "PlainText", display.Text("<a>\n没有")},
+		{display.Text(""), "PlainText", display.Text("")},
+		{display.Code{Lang: "sh", Source: "ls > x"}, "PlainText", display.Text("ls > x")},
+		{display.Code{Lang: "json", Source: `{"a":"<"}`}, "Json", display.Code{Lang: "json", Source: `{"a":"<"}`}},
+		{display.Code{Lang: "json", Source: `{"a":`}, "PlainText", display.Text(`{"a":`)},
+		{display.Diff{Unified: diff, Added: 3, Deleted: 2}, "Diff", display.Diff{Unified: diff, Added: 3, Deleted: 2}},
+		{display.Table{Head: []string{"h"}, Rows: [][]string{{"a<"}, {"b"}}}, "Table", display.Table{Head: []string{"h"}, Rows: [][]string{{"a<"}, {"b"}}}},
+	} {
+		want := uip.Display{Title: "t & u", Description: "d", Content: c.back, Metadata: map[string]string{"toolCallId": "c1"}}
+		sent := want
+		sent.Content = c.content
+		b, err := sent.MarshalJSON()
+		if err != nil {
+			t.Fatalf("%#v: %v", c.content, err)
+		}
+		var w struct{ ContentKind string }
+		if err := json.Unmarshal(b, &w); err != nil || w.ContentKind != c.kind {
+			t.Errorf("%s: kind %q, %v, want %q", b, w.ContentKind, err, c.kind)
+		}
+		if strings.Contains(string(b), `\u003c`) || strings.Contains(string(b), `\u0026`) {
+			t.Errorf("%s is not as people read it", b)
+		}
+		var got uip.Display
+		if err := json.Unmarshal(b, &got); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s gave back\n%#v, %v, want\n%#v", b, got, err, want)
+		}
+	}
+}
+
+func TestDisplayFromElsewhere(t *testing.T) {
+	for text, ok := range map[string]bool{
+		`{"title":"t"}`: true, `{"title":"t","contentKind":"Diff"}`: true, `{"title":"t","content":"x"}`: true,
+		`{"title":"t","content":"x","contentKind":"Markdown"}`: true, `{"content":5,"contentKind":"PlainText"}`: false,
+		`{"content":5,"contentKind":"Table"}`: false, `[]`: false, `{"content":"@@ -1,99999999999999999999 +1 @@\n-x\n+y","contentKind":"Diff"}`: true,
+	} {
+		var d uip.Display
+		if err := json.Unmarshal([]byte(text), &d); (err == nil) != ok {
+			t.Errorf("%s: %#v, %v", text, d, err)
+		}
+	}
+}
+
+func TestAnswerIsBoundToACall(t *testing.T) {
+	q := uip.Request{Display: uip.Display{Metadata: map[string]string{"toolCallId": "c1"}}}
+	if q.CallID() != "c1" || (uip.Request{}).CallID() != "" {
+		t.Errorf("bound to %q and %q", q.CallID(), uip.Request{}.CallID())
+	}
+}

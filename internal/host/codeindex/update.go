@@ -1,0 +1,256 @@
+package codeindex
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"runtime"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"coder/internal/host/workspace"
+)
+
+// maxWalk is how many files and directories are looked at.
+const maxWalk = 1_000_000
+
+// snapshot is the index at one moment. It does not change once it is published.
+type snapshot struct {
+	files   []*file
+	first   []int // number of each file's first section
+	chunks  int   // sections in all files
+	tokens  int   // words in all sections
+	indexed int   // files that have sections
+	cut     bool  // files were left out
+}
+
+// urgency is why the index is brought up to date.
+type urgency int
+
+const (
+	soon    urgency = iota // unless that was done a moment ago
+	now                    // in any case
+	unasked                // as soon, unless there are too many files
+)
+
+var errTooMany = errors.New("there are too many files to index them unasked")
+
+// update brings the index up to date. Those who come while it is under way wait for it. If ctx ends,
+// the files read until then need not be read again.
+func (x *Index) update(ctx context.Context, why urgency) error {
+	select {
+	case x.turn <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-x.turn }()
+	touched := x.touched.Load()
+	if why != now && touched == x.noticed.Load() && x.trusted() {
+		return ctx.Err()
+	}
+	if err := x.look(ctx, why); err != nil {
+		return err
+	}
+	x.noticed.Store(touched)
+	return nil
+}
+
+// look reads the files that are new or not what they were.
+func (x *Index) look(ctx context.Context, why urgency) error {
+	there, known, err := x.survey(ctx, why)
+	if err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	changed := compare(there.files, known)
+	x.readAll(ctx, changed)
+	s := x.current.Load()
+	if len(changed) > 0 || len(there.files) != len(s.files) {
+		s = newSnapshot(there.files, there.cut)
+		x.current.Store(s)
+		x.shelf = nil
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	x.checked = x.now()
+	x.built.Store(true)
+	x.keep(ctx, s, len(changed)+max(len(known)-len(there.files), 0))
+	return nil
+}
+
+// survey lists the files that are there and those that are known.
+func (x *Index) survey(ctx context.Context, why urgency) (there listing, known []*file, err error) {
+	if why == unasked {
+		if there = x.list(ctx, x.opts.Unasked); there.looked > x.opts.Unasked {
+			return there, nil, errTooMany
+		}
+		return there, x.known(), nil
+	}
+	var recalling sync.WaitGroup
+	recalling.Go(func() { known = x.known() })
+	there = x.list(ctx, maxWalk)
+	recalling.Wait()
+	return there, known, nil
+}
+
+// known are the files that were read before, by this process or by another.
+func (x *Index) known() []*file {
+	if !x.loaded {
+		x.loaded, x.shelf = true, x.load()
+	}
+	if x.shelf != nil {
+		return x.shelf
+	}
+	return x.current.Load().files
+}
+
+// trusted reports whether the last look for changed files still holds.
+func (x *Index) trusted() bool {
+	if x.opts.Now == nil || x.checked.IsZero() {
+		return false
+	}
+	age := x.opts.Now().Sub(x.checked)
+	return age >= 0 && age < x.opts.CheckEvery
+}
+
+func (x *Index) now() time.Time {
+	if x.opts.Now == nil {
+		return time.Time{}
+	}
+	return x.opts.Now()
+}
+
+// listing is the files that are there and worth indexing, as many as are
+// allowed.
+type listing struct {
+	files  []*file // still to be read
+	looked int
+	bytes  int64
+	cut    bool // there are more
+}
+
+// list names the files of all trees of the workspace, among the first things it
+// comes across.
+func (x *Index) list(ctx context.Context, most int) (l listing) {
+	for _, dir := range append([]string{"."}, x.ws.Added()...) {
+		tree, err := x.ws.Locate(dir)
+		if err != nil {
+			continue
+		}
+		for e := range x.ws.Walk(ctx, tree, 0) {
+			if l.looked++; l.looked > most || !x.add(&l, e, tree) {
+				l.cut = true
+				return l
+			}
+		}
+	}
+	return l
+}
+
+// add takes note of what a walk came across; false means that it is enough.
+func (x *Index) add(l *listing, e workspace.Entry, tree string) bool {
+	if e.Err != nil || e.Ignored || !e.Type.IsRegular() || skipped(e.Path) {
+		return true
+	}
+	info, err := e.Info()
+	if err != nil || info.Size() > maxFile || info.Size() == 0 {
+		return true
+	}
+	if l.bytes += info.Size(); len(l.files) == x.opts.MaxFiles || l.bytes > x.opts.MaxBytes {
+		return false
+	}
+	l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), was: stampOf(info)})
+	return true
+}
+
+// compare puts files that are known in the place of those listed, and returns
+// those that are new or not what they were.
+func compare(listed, known []*file) (changed []*file) {
+	byPath := make(map[string]*file, len(known))
+	for _, f := range known {
+		byPath[f.path] = f
+	}
+	for i, f := range listed {
+		if k := byPath[f.path]; k != nil && k.was == f.was && k.name == f.name {
+			listed[i] = k
+			continue
+		}
+		changed = append(changed, f)
+	}
+	return changed
+}
+
+// stamp tells whether a file is still the one that was read. The zero stamp is
+// that of no file.
+type stamp struct {
+	size             int64
+	written, changed int64 // when its content and when anything of it was, in nanoseconds; the first can be set at will
+	device, number   uint64
+}
+
+func stampOf(info fs.FileInfo) stamp {
+	s := stamp{size: info.Size(), written: info.ModTime().UnixNano()}
+	if st, ok := info.Sys().(*syscall.Stat_t); ok {
+		s.device, s.number, s.changed = uint64(st.Dev), st.Ino, changeTime(st)
+	}
+	return s
+}
+
+// readAll reads files side by side. Those it does not come to before ctx ends
+// are left as if they were never seen.
+func (x *Index) readAll(ctx context.Context, files []*file) {
+	work := make(chan *file)
+	var readers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(files)) {
+		readers.Go(func() {
+			r := newReader()
+			for f := range work {
+				x.read(r, f)
+			}
+		})
+	}
+	for i, f := range files {
+		if ctx.Err() != nil {
+			forget(files[i:])
+			break
+		}
+		work <- f
+	}
+	close(work)
+	readers.Wait()
+}
+
+func forget(files []*file) {
+	for _, f := range files {
+		f.was = stamp{}
+	}
+}
+
+// read fills f. A file that cannot be read has no sections, and is not tried
+// again before it changes.
+func (x *Index) read(r *reader, f *file) {
+	data, info, err := x.ws.ReadFile(f.path, maxFile)
+	if f.unread = err != nil; f.unread {
+		return
+	}
+	f.was = stampOf(info)
+	r.index(f, data)
+}
+
+func newSnapshot(files []*file, cut bool) *snapshot {
+	s := &snapshot{files: files, first: make([]int, len(files)), cut: cut}
+	for i, f := range files {
+		s.first[i] = s.chunks
+		s.chunks += len(f.chunks)
+		s.tokens += f.tokens
+		if len(f.chunks) > 0 {
+			s.indexed++
+		}
+	}
+	return s
+}

@@ -1,0 +1,250 @@
+//go:build unix
+
+package shell
+
+import (
+	"bytes"
+	"io"
+	"unicode/utf8"
+
+	"coder/internal/core/sanitize"
+)
+
+// Clean makes plain text of what a command printed: valid UTF-8, no escape
+// sequences, no control characters but newline and tab, and nothing that reorders
+// text or cannot be seen: such characters are named. Of a line that was drawn
+// over and over, as progress bars are, the last state remains.
+func Clean(b []byte) string {
+	if isPlain(b) {
+		return string(b)
+	}
+	var c cleaner
+	c.out.Grow(len(b))
+	c.scan(b, true)
+	c.endOutput()
+	return c.out.String()
+}
+
+// isPlain reports whether Clean has nothing to do.
+func isPlain(b []byte) bool {
+	for _, c := range b {
+		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
+			return !bytes.ContainsFunc(b, sanitize.Hazard)
+		}
+	}
+	return true
+}
+
+// LiveWriter cleans what is written to it and passes it on in whole runes as
+// it comes. A line that is being drawn over is passed on when it is complete.
+type LiveWriter struct {
+	To io.Writer
+	c  cleaner
+}
+
+// Write cleans b. Its error is that of the writer behind.
+func (w *LiveWriter) Write(b []byte) (int, error) {
+	w.c.scan(b, false)
+	w.c.show()
+	return len(b), w.pass()
+}
+
+// Flush passes on what was held back: a rune not yet whole, a line being drawn.
+func (w *LiveWriter) Flush() error {
+	w.c.scan(nil, true)
+	w.c.endOutput()
+	return w.pass()
+}
+
+func (w *LiveWriter) pass() error {
+	if w.c.out.Len() == 0 {
+		return nil
+	}
+	_, err := w.To.Write(w.c.out.Bytes())
+	w.c.out.Reset()
+	return err
+}
+
+// cleaner holds the line being drawn and where in an escape sequence we are.
+type cleaner struct {
+	out   bytes.Buffer
+	line  []byte // of the current line, what has not gone to out
+	shown bool   // a part of the current line has gone to out
+	home  bool   // a carriage return came last: the next rune starts the line over
+	drawn bool   // the line has been started over, so it waits until it is whole
+	state state
+	part  []byte // the first bytes of a rune whose rest has not come
+}
+
+// state is where in an escape sequence the next rune falls.
+type state uint8
+
+const (
+	text    state = iota
+	escape        // after ESC
+	charset       // after ESC and an intermediate, up to a final rune
+	control       // in a control sequence, up to its final letter
+	label         // in a string such as a window title, up to its terminator
+	labelES       // there, after an ESC that may begin the terminator
+)
+
+// scan takes b rune by rune; last says that nothing follows.
+func (c *cleaner) scan(b []byte, last bool) {
+	if len(c.part) > 0 {
+		b = append(c.part, b...)
+		c.part = nil
+	}
+	for len(b) > 0 {
+		if !last && !utf8.FullRune(b) {
+			c.part = bytes.Clone(b)
+			return
+		}
+		r, n := utf8.DecodeRune(b)
+		c.rune(r)
+		b = b[n:]
+	}
+}
+
+// maxLine is how much of a line being drawn is held back.
+const maxLine = 64 << 10
+
+func (c *cleaner) rune(r rune) {
+	switch c.state {
+	case text:
+		c.plain(r)
+	case escape:
+		c.afterEscape(r)
+	case charset:
+		c.inCharset(r)
+	case control:
+		c.inControl(r)
+	case label, labelES:
+		c.inLabel(r)
+	}
+}
+
+func (c *cleaner) plain(r rune) {
+	switch {
+	case r == '\n':
+		c.endLine()
+	case r == '\r':
+		c.home = true
+	case r == '\b':
+		_, n := utf8.DecodeLastRune(c.line)
+		c.line = c.line[:len(c.line)-n]
+	case r == 0x1b:
+		c.state = escape
+	case r == 0x9b:
+		c.state = control
+	case r == 0x90, r == 0x98, r >= 0x9d && r <= 0x9f:
+		c.state = label
+	case r < ' ' && r != '\t', r >= 0x7f && r < 0xa0:
+	default:
+		c.put(r)
+	}
+}
+
+func (c *cleaner) put(r rune) {
+	if c.home {
+		c.line, c.home, c.drawn = c.line[:0], false, true
+	}
+	if len(c.line) >= maxLine && c.drawn {
+		return
+	}
+	if sanitize.Hazard(r) {
+		c.line = append(c.line, sanitize.Name(r)...)
+		return
+	}
+	c.line = utf8.AppendRune(c.line, r)
+}
+
+// afterEscape tells what kind of sequence has begun.
+func (c *cleaner) afterEscape(r rune) {
+	switch {
+	case r == '[':
+		c.state = control
+	case r == ']', r == 'P', r == 'X', r == '^', r == '_':
+		c.state = label
+	case r >= ' ' && r <= '/':
+		c.state = charset
+	case r < ' ' || r >= 0x7f: // no sequence after all
+		c.state = text
+		c.plain(r)
+	default:
+		c.state = text
+	}
+}
+
+// inCharset skips intermediates and the one rune after them.
+func (c *cleaner) inCharset(r rune) {
+	if r >= ' ' && r <= '/' {
+		return
+	}
+	c.state = text
+	if r < ' ' || r >= 0x7f {
+		c.plain(r)
+	}
+}
+
+// inControl skips parameters until a final letter; anything else breaks off.
+func (c *cleaner) inControl(r rune) {
+	switch {
+	case r >= ' ' && r <= '?':
+	case r >= '@' && r <= '~':
+		c.state = text
+	default:
+		c.state = text
+		c.plain(r)
+	}
+}
+
+// inLabel skips to BEL, ST or the end of the line: a label that is never closed
+// must not swallow all that follows.
+func (c *cleaner) inLabel(r rune) {
+	switch {
+	case r == '\n':
+		c.state = text
+		c.plain(r)
+	case r == '\a', r == 0x9c:
+		c.state = text
+	case c.state == labelES && r == '\\':
+		c.state = text
+	case c.state == labelES:
+		c.state = text
+		c.afterEscape(r)
+	case r == 0x1b:
+		c.state = labelES
+	}
+}
+
+func (c *cleaner) endLine() {
+	c.home = false
+	c.emit()
+	c.out.WriteByte('\n')
+	c.shown, c.drawn = false, false
+}
+
+// endOutput lets go of the last line.
+func (c *cleaner) endOutput() {
+	c.emit()
+	c.shown, c.drawn, c.home = false, false, false
+}
+
+// show lets go of the current line as far as it has come, unless it is being
+// drawn over.
+func (c *cleaner) show() {
+	if !c.drawn && !c.home && len(c.line) > 0 {
+		c.out.Write(c.line)
+		c.line, c.shown = c.line[:0], true
+	}
+}
+
+// emit writes the rest of the line. If it was started over after a part had
+// been shown, it goes on a line of its own.
+func (c *cleaner) emit() {
+	if c.shown && c.drawn && len(c.line) > 0 {
+		c.out.WriteByte('\n')
+	}
+	c.out.Write(c.line)
+	c.line = c.line[:0]
+}

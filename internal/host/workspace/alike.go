@@ -1,0 +1,98 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"regexp"
+	"strings"
+	"sync"
+	"unicode/utf8"
+
+	"coder/internal/core/nearest"
+)
+
+const (
+	maxAlike  = 20_000 // entries that are looked at for a name
+	maxWrong  = 2      // characters in which a name may be wrong
+	leastName = 4      // characters that it must have for that
+)
+
+// Meant adds to the error of a name that leads nowhere the one that may have
+// been meant.
+func (w *Workspace) Meant(ctx context.Context, name string, err error) error {
+	if err == nil || !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	other := w.alike(ctx, name)
+	if other == "" {
+		return err
+	}
+	return fmt.Errorf("%w; did you mean %s?", err, other)
+}
+
+// alike is what a name that leads nowhere may stand for: without what people
+// and programs write around names, a name beside it that is nearly the same, or
+// the same name elsewhere. It is "" if there is nothing.
+func (w *Workspace) alike(ctx context.Context, name string) string {
+	if plain := bareName(name); plain != name {
+		if _, err := w.Stat(plain); err == nil {
+			return plain
+		}
+		name = plain
+	}
+	if near := w.beside(name); near != "" {
+		return near
+	}
+	name = strings.TrimPrefix(path.Clean(name), "/")
+	left, byBase := maxAlike, ""
+	for e := range w.Walk(ctx, ".", 0) {
+		if left--; left < 0 {
+			break
+		}
+		switch {
+		case e.Err != nil || e.Ignored:
+		case strings.HasSuffix(e.Path, "/"+name):
+			return e.Path
+		case byBase == "" && path.Base(e.Path) == path.Base(name):
+			byBase = e.Path
+		}
+	}
+	return byBase
+}
+
+var lineBehind = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
+})
+
+// bareName is a name without quotes, an @ or file:// before it, a line behind
+// it, and with the separators of this system.
+func bareName(name string) string {
+	name = strings.Trim(name, "`'\" \t\n")
+	name = strings.TrimPrefix(strings.TrimPrefix(name, "@"), "file://")
+	return strings.ReplaceAll(lineBehind().ReplaceAllString(name, ""), `\`, "/")
+}
+
+// beside is what is called nearly like name in the same directory.
+func (w *Workspace) beside(name string) (found string) {
+	list, _, err := w.ReadDir(path.Dir(name), maxAlike)
+	if err != nil {
+		return ""
+	}
+	base, best := path.Base(name), maxWrong+1
+	if utf8.RuneCountInString(base) < leastName {
+		best = 1 // only the case may differ
+	}
+	for _, d := range list {
+		wrong := nearest.Distance(strings.ToLower(d.Name()), strings.ToLower(base))
+		if ext := path.Ext(base); wrong >= best && ext != "" && strings.TrimSuffix(d.Name(), path.Ext(d.Name())) == strings.TrimSuffix(base, ext) {
+			wrong = maxWrong // another ending
+		}
+		if d.Name() != base && wrong < best {
+			found, best = path.Join(path.Dir(name), d.Name()), wrong
+		}
+	}
+	return found
+}

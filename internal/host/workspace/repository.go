@@ -1,0 +1,287 @@
+package workspace
+
+import (
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"coder/internal/host/repofile"
+)
+
+// GitSettings name the files in which the person tells git what is of no
+// interest anywhere.
+type GitSettings struct {
+	Home    string   // what ~/ stands for
+	Configs []string // settings that may name a file of ignore rules; the last that does decides
+	Ignore  string   // that file if none does
+}
+
+// Heed has the ignore rules of the person's own git settings count as well. It
+// must be called before anything is looked for.
+func (w *Workspace) Heed(g GitSettings) {
+	w.person = g
+	for _, a := range w.added {
+		a.person = g
+	}
+}
+
+// outer is what holds in a tree because of where it lies.
+type outer struct {
+	rules *rules
+	fold  bool   // the repository says that case does not matter
+	git   string // where the work tree keeps its index
+	lead  string // what leads from its top to the tree
+}
+
+// surroundings are read once: what was ignored does not come to light while we
+// work, or undoing would take it for new. If they leave nothing of the tree,
+// which was asked for, they do not count.
+func (w *Workspace) surroundings() outer {
+	w.looked.Do(func() {
+		for dir, lead := w.real, ""; ; {
+			if at, ok := gitDir(dir); ok {
+				if lead == "" || w.trusts(dir) {
+					w.outer = w.upTo(dir, at, lead)
+					w.outer.git, w.outer.lead = ownGitDir(dir), lead
+				}
+				if lead != "" && w.outer.rules.smothers(".") {
+					w.outer.rules = nil
+				}
+				return
+			}
+			up := filepath.Dir(dir)
+			if up == dir {
+				return
+			}
+			dir, lead = up, path.Join(filepath.Base(dir), lead)
+		}
+	})
+	return w.outer
+}
+
+// trusts reports whether a repository above the tree belongs to us or to
+// whoever owns the tree. Git heeds no other either.
+func (w *Workspace) trusts(dir string) bool {
+	owner, ok := ownerOf(dir)
+	mine, known := ownerOf(w.real)
+	return ok && (owner == os.Geteuid() || known && owner == mine)
+}
+
+func ownerOf(dir string) (int, bool) {
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return 0, false
+	}
+	st, ok := info.Sys().(*syscall.Stat_t)
+	if !ok {
+		return 0, false
+	}
+	return int(st.Uid), true
+}
+
+// upTo gathers the rules of the repository at top, as far down as the tree,
+// which lead leads to from there.
+func (w *Workspace) upTo(top, git, lead string) (o outer) {
+	o.fold = foldsCase(git)
+	o.rules = w.standing(git, ".", lead, o.fold)
+	for lead != "" {
+		name := filepath.Join(top, ignoreFile)
+		if info, err := os.Lstat(name); err == nil && info.Mode().IsRegular() {
+			if text, err := repofile.Below(top).Read(ignoreFile, maxIgnoreFile); err == nil {
+				o.rules = &rules{lead: lead, patterns: parsePatterns(text), fold: o.fold, above: o.rules}
+			}
+		}
+		first, rest, _ := strings.Cut(lead, "/")
+		top, lead = filepath.Join(top, first), rest
+	}
+	return o
+}
+
+// standing are the rules that hold in all of a repository: the person's, and
+// those it keeps to itself.
+func (w *Workspace) standing(git, dir, lead string, fold bool) *rules {
+	var r *rules
+	add := func(text []byte, err error) {
+		if list := parsePatterns(text); err == nil && len(list) > 0 {
+			r = &rules{dir: dir, lead: lead, patterns: list, fold: fold, above: r}
+		}
+	}
+	if name := w.person.file(); name != "" {
+		add(repofile.Own(name, maxIgnoreFile))
+	}
+	add(repofile.Below(git).Read("info/exclude", maxIgnoreFile))
+	return r
+}
+
+// isRepository reports whether a directory of the tree is the top of one, or
+// was when a survey first listed it.
+func (w *Workspace) isRepository(dir string) bool {
+	if known, ok := w.repositories.Load(dir); ok {
+		return known.(bool)
+	}
+	_, ok := gitDir(filepath.Join(w.real, dir))
+	return ok
+}
+
+// isRepositoryFrom is isRepository, remembered from the first time on; held
+// tells whether there is something named .git.
+func (w *Workspace) isRepositoryFrom(dir string, held bool) bool {
+	known, ok := w.repositories.Load(dir)
+	if !ok {
+		known, _ = w.repositories.LoadOrStore(dir, held && w.isRepository(dir))
+	}
+	return known.(bool)
+}
+
+// repository are the rules that hold in all of the repository at dir.
+func (w *Workspace) repository(dir string) *rules {
+	git, ok := gitDir(filepath.Join(w.real, dir))
+	if !ok {
+		return nil
+	}
+	return w.standing(git, dir, "", foldsCase(git))
+}
+
+// gitDir is where the repository at dir keeps what all its work trees share.
+func gitDir(dir string) (git string, ok bool) {
+	git = filepath.Join(dir, ".git")
+	info, err := os.Lstat(git)
+	if err != nil {
+		return "", false
+	}
+	if info.Mode().IsRegular() { // of a work tree or a submodule
+		if git, ok = pointer(dir, ".git", "gitdir:"); !ok {
+			return "", false
+		}
+	}
+	if !exists(filepath.Join(git, "HEAD")) {
+		return "", false
+	}
+	if common, ok := pointer(git, "commondir", ""); ok {
+		git = common
+	}
+	return git, exists(filepath.Join(git, "objects")) && exists(filepath.Join(git, "refs"))
+}
+
+// pointer reads a file of dir that names a directory.
+func pointer(dir, name, prefix string) (to string, ok bool) {
+	text, err := repofile.Below(dir).Read(name, maxPath)
+	if err != nil {
+		return "", false
+	}
+	to, ok = strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), prefix)
+	if to = strings.TrimSpace(to); !ok || to == "" {
+		return "", false
+	}
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(dir, to)
+	}
+	return to, true
+}
+
+func exists(name string) bool {
+	_, err := os.Lstat(name)
+	return err == nil
+}
+
+// maxConfig is how many bytes of git's settings are heeded.
+const maxConfig = 256 << 10
+
+// foldsCase reports whether a repository says that case does not matter.
+func foldsCase(git string) (fold bool) {
+	text, err := repofile.Below(git).Read("config", maxConfig)
+	if err != nil {
+		return false
+	}
+	settings(string(text), func(section, key, value string) {
+		if section == "core" && key == "ignorecase" {
+			n, err := strconv.Atoi(value)
+			fold = strings.EqualFold(value, "true") || strings.EqualFold(value, "yes") || strings.EqualFold(value, "on") || err == nil && n != 0
+		}
+	})
+	return fold
+}
+
+// file is the person's file of ignore rules.
+func (g GitSettings) file() string {
+	name := g.Ignore
+	for _, config := range g.Configs {
+		g.read(config, 0, func(to string) { name = to })
+	}
+	return name
+}
+
+// maxIncludes is how deep settings may include others.
+const maxIncludes = 5
+
+// read looks for the name of a file of ignore rules in settings and in those
+// they include.
+func (g GitSettings) read(config string, depth int, found func(string)) {
+	text, err := repofile.Own(config, maxConfig)
+	if err != nil {
+		return
+	}
+	settings(string(text), func(section, key, value string) {
+		if rest, ok := strings.CutPrefix(value, "~/"); ok {
+			value = filepath.Join(g.Home, rest)
+		}
+		switch {
+		case section == "core" && key == "excludesfile":
+			found(value)
+		case section == "include" && key == "path" && depth < maxIncludes:
+			if !filepath.IsAbs(value) {
+				value = filepath.Join(filepath.Dir(config), value)
+			}
+			g.read(value, depth+1, found)
+		}
+	})
+}
+
+// settings yields what a file of git's settings says, names in lower case.
+func settings(text string, each func(section, key, value string)) {
+	section := ""
+	for line := range strings.Lines(strings.TrimPrefix(text, "\ufeff")) {
+		line = strings.TrimSpace(line)
+		if rest, ok := strings.CutPrefix(line, "["); ok {
+			section, line, _ = strings.Cut(rest, "]")
+			section, line = strings.ToLower(strings.TrimSpace(section)), strings.TrimSpace(line)
+		}
+		if line == "" || line[0] == '#' || line[0] == ';' {
+			continue
+		}
+		key, value, set := strings.Cut(line, "=")
+		if value = plainValue(value); !set {
+			value = "true"
+		}
+		each(section, strings.ToLower(strings.TrimSpace(key)), value)
+	}
+}
+
+// plainValue takes quotes, escapes and a comment from a value.
+func plainValue(value string) string {
+	var b strings.Builder
+	quoted, end := false, 0
+	value = strings.TrimSpace(value)
+	for i := 0; i < len(value); i++ {
+		switch c := value[i]; {
+		case c == '"':
+			quoted = !quoted
+			end = b.Len()
+		case c == '\\' && i+1 < len(value):
+			i++
+			b.WriteByte(value[i])
+			end = b.Len()
+		case !quoted && (c == '#' || c == ';'):
+			return b.String()[:end]
+		default:
+			b.WriteByte(c)
+			if quoted || c != ' ' && c != '\t' {
+				end = b.Len()
+			}
+		}
+	}
+	return b.String()[:end]
+}

@@ -1,0 +1,194 @@
+// Package catalogue knows how long a conversation well-known models can take, what
+// they cost and what they can do. It is a small table that goes out of date, so
+// the user's own figures come first, and what is not known is said to be so.
+package catalogue
+
+import (
+	_ "embed"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// KnownAsOf is the month the table was last checked.
+const KnownAsOf = "2026-11"
+
+// DefaultContext is how many tokens an unknown model is taken to hold.
+const DefaultContext = 128000
+
+// Model is what is known of a model. Zero figures are unknown.
+type Model struct {
+	Name      string // the name it is known by, perhaps shorter than the one asked for
+	Context   int    // tokens of a request and its reply
+	Output    int    // tokens of a reply
+	Price     Price
+	Vision    bool
+	Tools     bool
+	Reasoning bool
+}
+
+// Price is in US dollars for a million tokens.
+type Price struct {
+	In, Out  float64
+	CachedIn float64 // zero if unknown: cached tokens then count as others
+	Known    bool
+}
+
+// Cost is what a reply cost, in US dollars, and whether that is known. Of in,
+// cached tokens came from the provider's cache.
+func (p Price) Cost(in, cached, out int) (usd float64, ok bool) {
+	if !p.Known {
+		return 0, false
+	}
+	cachedPrice := p.CachedIn
+	if cachedPrice == 0 {
+		cachedPrice = p.In
+	}
+	cached = min(max(cached, 0), in)
+	return (float64(in-cached)*p.In + float64(cached)*cachedPrice + float64(out)*p.Out) / 1e6, true
+}
+
+// Lookup finds what is known of the model called name, which may have a
+// provider's prefix (openai/…, openrouter/anthropic/…) and a date or other
+// suffix. own are the user's entries; they are matched by the same rule and
+// come first, and what they leave open is filled in from the table. An unknown
+// model has the default context, no price, and is taken to call tools.
+func Lookup(name string, own ...Model) (Model, bool) {
+	mine, isMine := best(name, own)
+	known, isKnown := best(name, table())
+	if !isKnown {
+		known = Model{Name: name, Tools: true}
+	}
+	m := known
+	if isMine {
+		m = mine.over(known)
+	}
+	if m.Context == 0 {
+		m.Context = DefaultContext
+	}
+	if strings.HasSuffix(name, ":free") {
+		m.Price = Price{Known: true}
+	}
+	return m, isMine || isKnown
+}
+
+// over is m with what it leaves open taken from base.
+func (m Model) over(base Model) Model {
+	if m.Context == 0 {
+		m.Context = base.Context
+	}
+	if m.Output == 0 {
+		m.Output = base.Output
+	}
+	if !m.Price.Known && m.Price.In == 0 && m.Price.Out == 0 {
+		m.Price = base.Price
+	}
+	m.Price.Known = m.Price.Known || m.Price.In > 0 || m.Price.Out > 0
+	m.Vision = m.Vision || base.Vision
+	m.Tools = m.Tools || base.Tools
+	m.Reasoning = m.Reasoning || base.Reasoning
+	return m
+}
+
+// best is the entry whose name is the longest that name begins with.
+func best(name string, list []Model) (found Model, ok bool) {
+	length := -1
+	for _, variant := range variants(normal(name)) {
+		for _, m := range list {
+			if key := normal(m.Name); len(key) > length && fits(variant, key) {
+				found, ok, length = m, true, len(key)
+			}
+		}
+	}
+	return found, ok
+}
+
+// normal is a name without the differences in spelling between providers:
+// claude-3.5-sonnet and claude-3-5-sonnet are one.
+func normal(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '.' || r == '_' {
+			return '-'
+		}
+		return r
+	}, strings.ToLower(strings.TrimSpace(name)))
+}
+
+// variants are name itself and name without the prefixes before each slash, or
+// before the maker's name as some clouds write it.
+func variants(name string) []string {
+	list := []string{name}
+	for rest := name; ; {
+		_, after, ok := strings.Cut(rest, "/")
+		if !ok {
+			break
+		}
+		rest = after
+		list = append(list, rest)
+	}
+	if _, after, ok := strings.Cut(list[len(list)-1], "anthropic-"); ok {
+		list = append(list, after)
+	}
+	return list
+}
+
+// fits reports whether name is key, or key with a suffix. A suffix that looks
+// like the next part of a version number is another model: claude-opus-4-6 is
+// not a claude-opus-4.
+func fits(name, key string) bool {
+	rest, ok := strings.CutPrefix(name, key)
+	switch {
+	case !ok || key == "":
+		return false
+	case rest == "" || rest[0] == ':' || rest[0] == '@':
+		return true
+	case rest[0] != '-':
+		return false
+	}
+	part, _, _ := strings.Cut(rest[1:], "-")
+	part, _, _ = strings.Cut(part, ":")
+	_, err := strconv.Atoi(part)
+	return part != "" && (err != nil || len(part) > 2)
+}
+
+//go:embed models.txt
+var text string
+
+// table is the built-in table, read when it is first needed.
+var table = sync.OnceValue(func() []Model { return parse(text) })
+
+func parse(text string) []Model {
+	var list []Model
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		if line == "" || line[0] == '#' {
+			continue
+		}
+		if m, ok := parseLine(line); ok {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
+func parseLine(line string) (Model, bool) {
+	cells := strings.Split(line, "|")
+	if len(cells) != 5 {
+		return Model{}, false
+	}
+	prices := strings.Fields(cells[3])
+	if len(prices) != 3 {
+		return Model{}, false
+	}
+	m := Model{Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2]))}
+	m.Price = Price{In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), Known: prices[0] != "-" && prices[1] != "-"}
+	abilities := cells[4]
+	m.Vision, m.Tools, m.Reasoning = strings.Contains(abilities, "v"), strings.Contains(abilities, "t"), strings.Contains(abilities, "r")
+	return m, m.Name != ""
+}
+
+// number reads a figure; what is unknown is zero.
+func number(s string) float64 {
+	n, _ := strconv.ParseFloat(strings.TrimSpace(s), 64)
+	return n
+}

@@ -1,0 +1,207 @@
+package openai
+
+import (
+	"bytes"
+	"slices"
+	"strconv"
+
+	"coder/internal/model/provider"
+)
+
+// calls sorts the pieces of tool calls into calls numbered from 0. Servers
+// label the pieces by index, by id, by both, by neither, and wrongly; what
+// belongs together is decided here and nowhere else.
+type calls struct {
+	list  []*call
+	slots map[int]int // from the server's index to ours
+	last  int         // the call that grew last
+}
+
+type call struct {
+	id, name string
+	args     []byte
+	runes    joiner
+	told     bool // id and name have been passed on
+}
+
+// piece is what one delta says about one call.
+type piece struct {
+	index    int
+	indexed  bool
+	id, name string
+	args     []byte // a JSON value, or nil
+	extra    []byte // likewise
+}
+
+func readPiece(raw []byte) piece {
+	var p piece
+	for m := members(raw); m.next(); {
+		switch string(m.key) {
+		case "index":
+			p.index, p.indexed = integer(m.val)
+		case "id":
+			p.id = str(m.val)
+		case "function":
+			p.readFunction(m.val)
+		case "extra_content":
+			p.extra = m.val
+		}
+	}
+	return p
+}
+
+func (p *piece) readFunction(raw []byte) {
+	for m := members(raw); m.next(); {
+		switch string(m.key) {
+		case "name":
+			p.name = str(m.val)
+		case "arguments":
+			p.args = m.val
+		}
+	}
+}
+
+func (p piece) empty() bool {
+	return p.id == "" && p.name == "" && p.extra == nil && (p.args == nil || string(p.args) == `""`)
+}
+
+// integer reads a whole number, also one in quotes.
+func integer(raw []byte) (int, bool) {
+	n, err := strconv.Atoi(string(bytes.Trim(raw, `"`)))
+	return n, err == nil
+}
+
+// add takes the n'th piece of a delta and returns what there is to pass on.
+func (c *calls) add(p piece, n int) (provider.CallDelta, bool) {
+	if p.empty() {
+		return provider.CallDelta{}, false
+	}
+	at := c.find(p, n)
+	if at >= 0 && c.list[at].isAgain(p) {
+		return provider.CallDelta{}, false
+	}
+	if at < 0 || c.list[at].startsAnew(p) {
+		at = len(c.list)
+		c.list = append(c.list, new(call))
+	}
+	c.last = at
+	if p.indexed {
+		if c.slots == nil {
+			c.slots = make(map[int]int)
+		}
+		c.slots[p.index] = at
+	}
+	return c.list[at].grow(p, at)
+}
+
+// find returns the call that the labels of p name, or -1.
+func (c *calls) find(p piece, n int) int {
+	byID := -1
+	if p.id != "" {
+		byID = slices.IndexFunc(c.list, func(k *call) bool { return k.id == p.id })
+	}
+	if p.indexed {
+		if at, ok := c.slots[p.index]; ok {
+			return at
+		}
+		switch {
+		case p.name != "":
+			return -1
+		case p.id != "":
+			return byID
+		}
+		return len(c.list) - 1 // a nameless rest under a strange index
+	}
+	switch {
+	case p.id != "":
+		return byID
+	case p.name != "" && n > 0:
+		return -1 // two calls side by side without any label
+	case len(c.list) == 0:
+		return -1
+	}
+	return c.last
+}
+
+// isAgain reports whether p tells the whole of k once more, as some servers do
+// at the end.
+func (k *call) isAgain(p piece) bool {
+	if p.id == "" || p.id != k.id || p.name != k.name || len(k.args) == 0 {
+		return false
+	}
+	if isString(p.args) {
+		return str(p.args) == string(k.args)
+	}
+	return bytes.Equal(p.args, k.args)
+}
+
+// startsAnew reports whether p cannot be a piece of k although their labels
+// do not tell them apart.
+func (k *call) startsAnew(p piece) bool {
+	switch {
+	case p.id != "" && k.id != "" && p.id != k.id:
+		return true
+	case p.name == "" || len(k.args) == 0:
+		return false
+	case p.name != k.name && !p.indexed && p.id == "":
+		return true
+	case p.name == k.name && !opensObject(p.args):
+		return false
+	}
+	return k.args[len(k.args)-1] == '}' && complete(k.args)
+}
+
+// opensObject reports whether raw is an object, or a string that starts one.
+func opensObject(raw []byte) bool {
+	return len(raw) > 0 && (raw[0] == '{' || isString(raw) && bytes.HasPrefix(bytes.TrimLeft(raw[1:], white), []byte("{")))
+}
+
+// grow adds p to k, the call numbered at. The name is held back until the
+// arguments begin, since it may come in pieces.
+func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
+	d := provider.CallDelta{Index: at, Extra: bytes.ToValidUTF8(p.extra, []byte("\uFFFD"))}
+	if k.id == "" && p.id != "" {
+		k.id = p.id
+		if k.told {
+			d.ID = p.id
+		}
+	}
+	switch {
+	case p.name == k.name || p.name == "":
+	case !k.told:
+		k.name += p.name
+	case k.name == "":
+		k.name, d.Name = p.name, p.name
+	}
+	d.Args = k.argText(p.args)
+	k.args = append(k.args, d.Args...)
+	if d.Args != "" && !k.told {
+		k.told, d.ID, d.Name = true, k.id, k.name
+	}
+	return d, d.ID != "" || d.Name != "" || d.Args != "" || d.Extra != nil
+}
+
+// argText is what raw adds to the arguments: the text of a string, anything
+// else as it is written.
+func (k *call) argText(raw []byte) string {
+	if isString(raw) {
+		return k.runes.add(unquote(nil, raw))
+	}
+	var j joiner
+	return j.add(raw) + j.flush()
+}
+
+// rest returns what is still held back when the reply is over.
+func (c *calls) rest() []provider.CallDelta {
+	var ds []provider.CallDelta
+	for i, k := range c.list {
+		d := provider.CallDelta{Index: i, Args: k.runes.flush()}
+		if !k.told {
+			k.told, d.ID, d.Name = true, k.id, k.name
+		}
+		if d.ID != "" || d.Name != "" || d.Args != "" {
+			ds = append(ds, d)
+		}
+	}
+	return ds
+}

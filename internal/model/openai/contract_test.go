@@ -1,0 +1,48 @@
+package openai_test
+
+import (
+	"testing"
+
+	"coder/internal/model/faultserver"
+	"coder/internal/model/openai"
+	"coder/internal/model/provider"
+	"coder/internal/model/providertest"
+)
+
+func TestContract(t *testing.T) {
+	for _, tls := range []bool{false, true} {
+		t.Run(map[bool]string{false: "HTTP/1.1", true: "HTTP/2"}[tls], func(t *testing.T) {
+			providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
+				s := faultserver.Start(t, faultserver.Options{TLS: tls})
+				for _, r := range replies {
+					s.Script(faultserver.Deltas(r))
+				}
+				return open(t, s, "", openai.Options{})
+			})
+		})
+	}
+}
+
+func TestContractOfRetry(t *testing.T) {
+	providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
+		s := faultserver.Start(t, faultserver.Options{})
+		for _, r := range replies {
+			s.Script(faultserver.Deltas(r))
+		}
+		return provider.Retry(open(t, s, "", openai.Options{}), provider.Backoff{})
+	})
+}
+
+// open makes a client of a behaviour of s.
+func open(t testing.TB, s *faultserver.Server, name string, o openai.Options) *openai.Client {
+	t.Helper()
+	o.BaseURL, o.CA = s.Base(name), s.CA()
+	if o.APIKey == "" {
+		o.APIKey = key
+	}
+	c := openai.New(o)
+	t.Cleanup(c.CloseIdle)
+	return c
+}
+
+const key = "sk-test-0123456789abcdef"

@@ -1,0 +1,291 @@
+package openai
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/model/provider"
+)
+
+// fault is what a server says about a failure.
+type fault struct {
+	text   string        // its message to people
+	upward string        // the message of the server behind it
+	labels string        // types and codes
+	status int           // an HTTP status named in the words
+	plain  bool          // it was not JSON: hardly the words of an API
+	wait   time.Duration // how long it asks us to wait
+}
+
+// readFault makes sense of an error body: the object of OpenAI and its many
+// relatives, a string, a page, or nothing.
+func readFault(body []byte) fault {
+	f := fault{plain: !complete(body)}
+	switch {
+	case isMarkup(body):
+		f.text = words(body)
+	case f.plain:
+		f.text = cleanLine(string(body))
+	default:
+		f.read(body[blank(body, 0):], 0)
+	}
+	if f.upward != "" {
+		f.text = strings.TrimPrefix(f.text+": "+f.upward, ": ")
+	}
+	f.text = cleanLine(f.text)
+	return f
+}
+
+// wrappings is how deep an error may be wrapped.
+const wrappings = 6
+
+func (f *fault) read(raw []byte, depth int) {
+	if isString(raw) {
+		f.say(str(raw))
+	}
+	if depth > wrappings {
+		return
+	}
+	for e := elements(raw); e.next(); {
+		f.read(e.val, depth+1)
+	}
+	for m := members(raw); m.next(); {
+		switch string(m.key) {
+		case "error", "errors", "detail", "choices":
+			f.read(m.val, depth+1)
+		case "message", "msg", "error_msg", "error_description":
+			f.read(m.val, depth+1)
+		case "type", "code", "status", "error_code", "status_code", "param", "reason":
+			f.label(m.val)
+		case "metadata":
+			f.behind(m.val)
+		case "details":
+			f.hint(m.val)
+		}
+	}
+}
+
+// say keeps the first message.
+func (f *fault) say(text string) {
+	if f.text == "" {
+		f.text = cleanLine(text)
+	}
+}
+
+// label notes a type or code. A number, also one in quotes, may be an HTTP status.
+func (f *fault) label(raw []byte) {
+	if n, ok := integer(raw); ok && n >= 400 && n <= 599 {
+		f.status = n
+		return
+	}
+	f.labels += " " + strings.ToLower(strings.Trim(string(raw), `"`))
+}
+
+// behind reads what OpenRouter passes on from the server behind it.
+func (f *fault) behind(raw []byte) {
+	up := str(pick(raw, "raw"))
+	if up == "" {
+		return
+	}
+	inner := fault{text: cleanLine(up)}
+	if b := []byte(up); complete(b) {
+		inner = readFault(b)
+	}
+	f.upward = inner.text
+	f.labels += inner.labels
+}
+
+// hint reads the retryDelay that Google adds to its errors.
+func (f *fault) hint(raw []byte) {
+	for e := elements(raw); e.next(); {
+		if d, err := time.ParseDuration(str(pick(e.val, "retryDelay"))); err == nil && d > 0 {
+			f.wait = d
+		}
+	}
+}
+
+// inBand is the error that a server reports inside a reply of status 200. It
+// counts as the same HTTP error would.
+func inBand(raw []byte) error {
+	f := readFault(raw)
+	if f.status != 0 {
+		return classify(f.status, f)
+	}
+	e := classify(f.likelyStatus(), f)
+	e.Status = 0 // it is our guess
+	return e
+}
+
+// likelyStatus is the status that would have gone with the labels. A server
+// that fails in mid-reply and does not say why may succeed later.
+func (f fault) likelyStatus() int {
+	for _, l := range []struct {
+		label  string
+		status int
+	}{
+		{"insufficient_quota", http.StatusTooManyRequests},
+		{"rate_limit", http.StatusTooManyRequests},
+		{"resource_exhausted", http.StatusTooManyRequests},
+		{"overloaded", statusOverloaded},
+		{"unavailable", http.StatusServiceUnavailable},
+		{"timeout", http.StatusGatewayTimeout},
+		{"authentication", http.StatusUnauthorized},
+		{"invalid_api_key", http.StatusUnauthorized},
+		{"permission", http.StatusForbidden},
+		{"not_found", http.StatusNotFound},
+		{"invalid", http.StatusBadRequest},
+		{"bad_request", http.StatusBadRequest},
+		{"badrequest", http.StatusBadRequest},
+		{"unsupported", http.StatusBadRequest},
+		{"context_length", http.StatusBadRequest},
+		{"exceed_context", http.StatusBadRequest},
+	} {
+		if strings.Contains(f.labels, l.label) {
+			return l.status
+		}
+	}
+	return http.StatusInternalServerError
+}
+
+// statusOverloaded is what some vendors answer when they have too much to do.
+const statusOverloaded = 529
+
+// classify says what kind of failure f is and whether it may pass.
+func classify(status int, f fault) *provider.Error {
+	if f.text == "" {
+		f.text = strings.TrimSpace("no explanation given; " + http.StatusText(status))
+	}
+	e := &provider.Error{Status: status, RetryAfter: f.wait}
+	e.Kind, e.Retryable = f.kind(status)
+	if e.Retryable && f.wait > 0 {
+		f.text += fmt.Sprintf(" (it asks us to wait %v)", f.wait)
+	}
+	e.Err = errors.New(f.text)
+	return e
+}
+
+func (f fault) kind(status int) (kind error, retryable bool) {
+	p := faultPatterns()
+	all := f.labels + " " + strings.ToLower(f.text)
+	client := status >= 400 && status < 500
+	switch {
+	case status == http.StatusRequestEntityTooLarge, p.tooLong.MatchString(all),
+		status == http.StatusTooManyRequests && strings.Contains(all, "request too large"):
+		return provider.ErrContextTooLong, false
+	case status == http.StatusPaymentRequired, client && f.isQuota(all):
+		return provider.ErrQuota, false
+	case status == http.StatusUnauthorized, status == http.StatusForbidden, client && p.badKey.MatchString(all):
+		return provider.ErrAuth, false
+	case client && p.noModel.MatchString(all), status == http.StatusNotFound && strings.Contains(all, "model"):
+		return provider.ErrNoModel, false
+	case status == http.StatusTooManyRequests:
+		return provider.ErrRateLimited, true
+	case status == http.StatusServiceUnavailable, status == statusOverloaded:
+		return provider.ErrOverloaded, true
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:
+		return nil, true
+	case client && p.wantsTLS.MatchString(all):
+		return provider.ErrUnreachable, false
+	case f.plain && (status == http.StatusNotFound || status == http.StatusMethodNotAllowed):
+		return provider.ErrNotAnAPI, false
+	case client:
+		return provider.ErrBadRequest, false
+	}
+	return nil, true
+}
+
+// isQuota tells a quota that is used up from one that comes back by itself:
+// Google uses the same sentence for both, and says how long to wait.
+func (f fault) isQuota(all string) bool {
+	if strings.Contains(f.labels, "insufficient_quota") {
+		return true
+	}
+	return f.wait == 0 && !strings.Contains(f.labels, "resource_exhausted") && faultPatterns().quota.MatchString(all)
+}
+
+type wordings struct{ tooLong, quota, badKey, noModel, wantsTLS *regexp.Regexp }
+
+// faultPatterns knows the words vendors use, in lower case.
+var faultPatterns = sync.OnceValue(func() wordings {
+	any := func(alternatives ...string) *regexp.Regexp {
+		return regexp.MustCompile(strings.Join(alternatives, "|"))
+	}
+	return wordings{
+		tooLong: any(
+			`context_length_exceeded`, `exceed_context_size`, `context_window_exceeded`, `model_context_window_exceeded`,
+			`(maximum|max|model'?s?) context (length|size|window)`,
+			`maximum prompt length`,
+			`(exceed\w*|larger than|greater than|longer than|overflow\w*|beyond)[^.]{0,60}context (length|size|window|limit)`,
+			`context (length|size|window|limit)[^.]{0,40}(exceed|overflow|too (small|long))`,
+			`(prompt|input|conversation|request)( is|'s)? too long`,
+			`input token count[^.]{0,60}exceeds`,
+			`prompt token count[^.]{0,60}exceeds`,
+			`(exceed\w*|over)( the| this)? model('s)? (token|input|context) limit`,
+			`token limit exceeded`,
+			`prompt (exceeds|exceeded)( the)? max`,
+			`reduce the length of (the|your) (messages|prompt|input)`,
+			`range of input length should be`,
+			`tokens? in prompt exceed`,
+			"inputs?`? tokens? \\+ `?max_new_tokens`? must be",
+		),
+		quota: any(
+			`insufficient[ _](quota|balance|credits?|funds)`, `exceeded_current_quota`, `exceeded your current quota`,
+			`billing_hard_limit`, `billing_not_active`, `credit balance is too low`, `payment required`,
+			`(check|update) your (plan and )?billing`, `out of credits`, `requires more credits`, `arrearage`,
+		),
+		badKey: any(
+			`invalid_api_key`, `(invalid|incorrect|missing|wrong|expired) (api[ _-]?)?key`, `api[ _-]?key (is )?(not valid|invalid|expired|missing)`,
+			`no auth credentials`, `authentication_error`,
+		),
+		noModel: any(
+			`model_not_found`, `model_not_exist`, `model not exist`, `(no such|unknown|invalid|unsupported) model`,
+			`model\b.{0,100}(does not exist|not found|doesn't exist|is not available|is not valid|isn't available)`,
+			`not a valid model`,
+		),
+		wantsTLS: any(`http request to an https server`, `plain http request was sent to https port`),
+	}
+})
+
+// retryAfter reads how long a response asks us to wait. A date is measured
+// from the server's own clock where it tells it, else from now.
+func retryAfter(h http.Header, now func() time.Time) time.Duration {
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		return seconds(ms / 1000)
+	}
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	if s, err := strconv.ParseFloat(v, 64); err == nil {
+		return seconds(s)
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	from, err := http.ParseTime(h.Get("Date"))
+	switch {
+	case err == nil:
+	case now != nil:
+		from = now()
+	default:
+		return 0
+	}
+	return max(0, at.Sub(from))
+}
+
+// longestWait bounds what a server may ask, so that no figure overflows.
+const longestWait = 365 * 24 * time.Hour
+
+func seconds(s float64) time.Duration {
+	if !(s > 0) {
+		return 0
+	}
+	if s > longestWait.Seconds() {
+		return longestWait
+	}
+	return time.Duration(s * float64(time.Second))
+}

@@ -1,0 +1,175 @@
+package openai
+
+import (
+	"errors"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+	"unicode"
+
+	"coder/internal/model/provider"
+)
+
+// Vendors say the same thing in many ways.
+func TestClassify(t *testing.T) {
+	tooLong, quota, auth, noModel := provider.ErrContextTooLong, provider.ErrQuota, provider.ErrAuth, provider.ErrNoModel
+	bad, rate, over, noAPI := provider.ErrBadRequest, provider.ErrRateLimited, provider.ErrOverloaded, provider.ErrNotAnAPI
+	for _, tc := range []struct {
+		name   string
+		status int
+		body   string
+		kind   error
+		retry  bool
+	}{
+		{"xai", 400, `{"code":"invalid","error":"This model's maximum prompt length is 131072 but the request contains 537812 tokens."}`, tooLong, false},
+		{"groq", 400, `{"error":{"message":"Please reduce the length of the messages or completion.","type":"invalid_request_error","code":"context_length_exceeded"}}`, tooLong, false},
+		{"groq by the minute", 413, `{"error":{"message":"Request too large for model x on tokens per minute (TPM): Limit 6000, Requested 9000","code":"rate_limit_exceeded"}}`, tooLong, false},
+		{"openai by the minute", 429, `{"error":{"message":"Request too large for gpt-x on tokens per min (TPM): Limit 30000, Requested 50000.","type":"tokens","code":"rate_limit_exceeded"}}`, tooLong, false},
+		{"mistral", 400, `{"object":"error","message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context length","code":3051}`, tooLong, false},
+		{"bedrock", 400, `{"message":"Input is too long for requested model."}`, tooLong, false},
+		{"zhipu", 400, `{"error":{"code":"1261","message":"Prompt exceeds max length"}}`, tooLong, false},
+		{"dashscope", 400, `{"error":{"message":"Range of input length should be [1, 129024]","type":"invalid_request_error","code":"invalid_parameter_error"}}`, tooLong, false},
+		{"minimax", 400, `{"error":{"message":"invalid params, context window exceeds limit (2013)"}}`, tooLong, false},
+		{"copilot", 400, `{"error":{"message":"prompt token count of 140000 exceeds the limit of 128000","code":"model_max_prompt_tokens_exceeded"}}`, tooLong, false},
+		{"together", 422, "{\"error\":{\"message\":\"Input validation error: `inputs` tokens + `max_new_tokens` must be <= 4097\"}}", tooLong, false},
+		{"lm studio", 400, `{"error":"The number of tokens to keep from the initial prompt is greater than the context length."}`, tooLong, false},
+		{"llama.cpp as a 500", 500, `{"error":{"code":500,"message":"the request exceeds the available context size. try increasing the context size","type":"server_error"}}`, tooLong, false},
+		{"anthropic with output", 400, "{\"error\":{\"message\":\"input length and `max_tokens` exceed context limit: 190000 + 20000 > 200000\"}}", tooLong, false},
+
+		{"deepseek balance", 402, `{"error":{"message":"Insufficient Balance","type":"unknown_error","code":"invalid_request_error"}}`, quota, false},
+		{"anthropic credit", 400, `{"error":{"message":"Your credit balance is too low to access the API"}}`, quota, false},
+		{"openrouter credit", 402, `{"error":{"message":"This request requires more credits, or fewer max_tokens","code":402}}`, quota, false},
+		{"kimi quota", 429, `{"error":{"message":"Your account is suspended, please check your plan","type":"exceeded_current_quota_error"}}`, quota, false},
+		{"google by the minute", 429, `[{"error":{"code":429,"message":"You exceeded your current quota, please check your plan and billing details.","status":"RESOURCE_EXHAUSTED","details":[{"@type":"x/RetryInfo","retryDelay":"17s"}]}}]`, rate, true},
+
+		{"quota that comes back", 429, `{"error":{"message":"You exceeded your current quota.","details":[{"retryDelay":"5s"}]}}`, rate, true},
+		{"quota without a word about when", 429, `{"error":{"message":"You exceeded your current quota."}}`, quota, false},
+		{"google key", 400, `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`, auth, false},
+		{"no key", 401, `{"error":{"message":"No auth credentials found","code":401}}`, auth, false},
+
+		{"openrouter model", 400, `{"error":{"message":"foo/bar is not a valid model ID","code":400}}`, noModel, false},
+		{"deepseek model", 400, `{"error":{"message":"Model Not Exist","type":"invalid_request_error"}}`, noModel, false},
+		{"ollama model", 404, `{"error":"model 'foo' not found, try pulling it first"}`, noModel, false},
+		{"anthropic model", 404, `{"type":"error","error":{"type":"not_found_error","message":"model: foo-1"}}`, noModel, false},
+		{"parameter of a model", 400, `{"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model."}}`, bad, false},
+
+		{"no such page", 404, "404 page not found\n", noAPI, false},
+		{"no such page, in markup", 404, "<html><title>Not Found</title></html>", noAPI, false},
+		{"no such route", 404, `{"detail":"Not Found"}`, bad, false},
+		{"overloaded", 529, `{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}`, over, true},
+		{"unavailable", 503, ``, over, true},
+		{"bad gateway", 502, `<h1>Bad gateway</h1>`, nil, true},
+		{"gateway timeout", 504, ``, nil, true},
+		{"strange status", 418, `{"error":{"message":"I am a teapot"}}`, bad, false},
+		{"too fast", 429, `{"message":"slow down"}`, rate, true},
+		{"too early", 425, ``, nil, true},
+	} {
+		f := readFault([]byte(tc.body))
+		e := classify(tc.status, f)
+		if e.Kind != tc.kind || e.Retryable != tc.retry || e.Status != tc.status {
+			t.Errorf("%s: kind %v, retryable %v, status %d: %v", tc.name, e.Kind, e.Retryable, e.Status, e)
+		}
+		if strings.TrimSpace(e.Err.Error()) == "" {
+			t.Errorf("%s: no words", tc.name)
+		}
+	}
+}
+
+func TestFaultTexts(t *testing.T) {
+	for _, tc := range []struct{ name, body, want string }{
+		{"object", `{"error":{"message":"m","type":"t"}}`, "m"},
+		{"string", `{"error":"m"}`, "m"},
+		{"bare", `{"message":"m","code":1}`, "m"},
+		{"detail", `{"detail":"m"}`, "m"},
+		{"list of details", `{"detail":[{"loc":["body"],"msg":"m"}]}`, "m"},
+		{"list of errors", `{"errors":[{"message":"m"},{"message":"n"}]}`, "m"},
+		{"old baidu", `{"error_code":17,"error_msg":"m"}`, "m"},
+		{"wrapped twice", `{"error":{"error":{"message":"m"}}}`, "m"},
+		{"behind another", `{"error":{"message":"Provider returned error","metadata":{"raw":"{\"error\":{\"message\":\"m\"}}"}}}`, "Provider returned error: m"},
+		{"behind another, in words", `{"error":{"message":"Provider returned error","metadata":{"raw":"m"}}}`, "Provider returned error: m"},
+		{"control characters", `{"error":"a\u001b[31mb\u0007\r\n\tc\u202ed\u001b]0;title\u0007\u001b!"}`, "ab cd!"},
+		{"entities", "<p>a &lt;b&gt; &amp;\n c</p>", "a <b> & c"},
+		{"scripts", "<script>x<y</script>a<!-- b --><style>p{}</style>c<br", "a c"},
+		{"plain", "  a\n\n b ", "a b"},
+		{"not UTF-8", "a\xffb", "a\uFFFDb"},
+		{"nothing", "", ""},
+		{"null", "null", ""},
+	} {
+		if got := readFault([]byte(tc.body)).text; got != tc.want {
+			t.Errorf("%s: %q, want %q", tc.name, got, tc.want)
+		}
+	}
+	long := readFault([]byte(strings.Repeat("世界 ", 1000))).text
+	if len(long) > longestText+len("…") || !strings.HasSuffix(long, "…") {
+		t.Errorf("%d bytes: %q", len(long), long)
+	}
+}
+
+func TestRetryAfter(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	clock := func() time.Time { return now }
+	date := now.Add(90 * time.Second).Format(http.TimeFormat)
+	for _, tc := range []struct {
+		name   string
+		header http.Header
+		now    func() time.Time
+		want   time.Duration
+	}{
+		{"none", http.Header{}, clock, 0},
+		{"seconds", http.Header{"Retry-After": {"7"}}, clock, 7 * time.Second},
+		{"parts of a second", http.Header{"Retry-After": {"0.5"}}, clock, 500 * time.Millisecond},
+		{"milliseconds first", http.Header{"Retry-After-Ms": {"250"}, "Retry-After": {"9"}}, clock, 250 * time.Millisecond},
+		{"date", http.Header{"Retry-After": {date}}, clock, 90 * time.Second},
+		{"date by the server's clock", http.Header{"Retry-After": {date}, "Date": {now.Add(time.Minute).Format(http.TimeFormat)}}, clock, 30 * time.Second},
+		{"date without any clock", http.Header{"Retry-After": {date}}, nil, 0},
+		{"past date", http.Header{"Retry-After": {now.Add(-time.Hour).Format(http.TimeFormat)}}, clock, 0},
+		{"negative", http.Header{"Retry-After": {"-5"}}, clock, 0},
+		{"nonsense", http.Header{"Retry-After": {"soon"}}, clock, 0},
+		{"absurd", http.Header{"Retry-After": {"1e300"}}, clock, longestWait},
+		{"not a number", http.Header{"Retry-After": {"NaN"}}, clock, 0},
+	} {
+		if got := retryAfter(tc.header, tc.now); got != tc.want {
+			t.Errorf("%s: %v, want %v", tc.name, got, tc.want)
+		}
+	}
+	if f := readFault([]byte(`{"error":{"details":[{"retryDelay":"17s"}]}}`)); f.wait != 17*time.Second {
+		t.Errorf("hint in the body: %v", f.wait)
+	}
+}
+
+// A key is masked where it is one: not a letter that happens to be the key, and
+// not a part of a word.
+func TestOnlyKeysAreMasked(t *testing.T) {
+	for _, tt := range []struct{ key, text, want string }{
+		{"k", "fake-1 is unknown", "fake-1 is unknown"},
+		{"ke", "fake-1: bad key", "fake-1: bad key"},
+		{"local", "localhost: local model", "localhost: local model"},
+		{"changeme", "changeme is no key, changeme2 neither", "[key] is no key, changeme2 neither"},
+		{"password", "bad passwords: password=password", "bad passwords: [key]=[key]"},
+		{"sk-0123456789abcdef", "xsk-0123456789abcdefx", "x[key]x"},
+		{"sk-01234", "Bearer sk-01234.", "Bearer [key]."},
+	} {
+		if got := hide(tt.text, secrets(Options{APIKey: tt.key})); got != tt.want {
+			t.Errorf("key %q: %q, want %q", tt.key, got, tt.want)
+		}
+	}
+}
+
+// Whatever a server says, the error is fit to be shown.
+func FuzzFault(f *testing.F) {
+	f.Add([]byte(`{"error":{"message":"m","code":400,"metadata":{"raw":"{}"}}}`), 400)
+	f.Add([]byte("<script>"+secret), 502)
+	f.Add([]byte("\x1b[2J\xff"), 200)
+	f.Fuzz(func(t *testing.T, body []byte, status int) {
+		e := classify(status, readFault(body))
+		err := New(Options{APIKey: secret}).hide(e)
+		text := err.Error()
+		if strings.Contains(text, secret) || strings.ContainsFunc(text, unicode.IsControl) || len(text) > longestText+200 {
+			t.Errorf("%q", text)
+		}
+		if !errors.Is(err, provider.ErrContextTooLong) && status == http.StatusRequestEntityTooLarge {
+			t.Errorf("status 413 is %v", err)
+		}
+	})
+}

@@ -1,0 +1,177 @@
+package openai
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"coder/internal/core/chat"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// dialect is what a server has told us not to say. The zero dialect says all.
+type dialect struct {
+	noStreamOptions  bool // it does not know stream_options
+	completionTokens bool // its word for max_tokens is max_completion_tokens
+	noReasoning      bool // it takes no thinking back
+	noExtra          bool // it does not know extra_content
+}
+
+// appendMessage appends m in the form of the chat completions wire.
+func appendMessage(b []byte, m chat.Message, d dialect) []byte {
+	if m.Role == chat.Tool {
+		return appendResults(b, m)
+	}
+	b = append(next(b), `{"role":`...)
+	b = quote(b, string(m.Role))
+	calls := m.Calls()
+	b = appendContent(b, m, len(calls) > 0)
+	if !d.noReasoning {
+		b = appendReasoning(b, m)
+	}
+	if len(calls) > 0 {
+		b = append(b, `,"tool_calls":[`...)
+		for _, c := range calls {
+			b = appendCall(next(b), c, d)
+		}
+		b = append(b, ']')
+	}
+	return append(b, '}')
+}
+
+// next puts a comma where one is due in a list.
+func next(b []byte) []byte {
+	if len(b) > 0 && b[len(b)-1] != '[' {
+		return append(b, ',')
+	}
+	return b
+}
+
+// quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+func quote(b []byte, s string) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
+	return b
+}
+
+// appendResults appends one message for each result: a tool message answers
+// exactly one call.
+func appendResults(b []byte, m chat.Message) []byte {
+	for r := range chat.Select[chat.ToolResult](m) {
+		b = append(next(b), `{"role":"tool","tool_call_id":`...)
+		b = quote(b, r.CallID)
+		b = append(b, `,"content":`...)
+		b = append(quote(b, r.Text), '}')
+	}
+	return b
+}
+
+// appendContent appends text as a string, as most servers want it, and as a
+// list of parts only where there are pictures. A message that consists of calls
+// has null for content, as it came; no other may.
+func appendContent(b []byte, m chat.Message, calls bool) []byte {
+	b = append(b, `,"content":`...)
+	for range chat.Select[chat.Image](m) {
+		return appendParts(b, m)
+	}
+	text := m.Text()
+	if text == "" && calls {
+		return append(b, "null"...)
+	}
+	return quote(b, text)
+}
+
+func appendParts(b []byte, m chat.Message) []byte {
+	b = append(b, '[')
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case chat.Text:
+			b = append(next(b), `{"type":"text","text":`...)
+			b = append(quote(b, string(p)), '}')
+		case chat.Image:
+			b = append(next(b), `{"type":"image_url","image_url":{"url":"data:`...)
+			media := quote(nil, p.MediaType)
+			b = append(b, media[1:len(media)-1]...)
+			b = append(b, `;base64,`...)
+			b = base64.StdEncoding.AppendEncode(b, p.Data)
+			b = append(b, `"}}`...)
+		}
+	}
+	return append(b, ']')
+}
+
+// appendReasoning appends thinking under the name it came with. Thinking that
+// came another way is not for this wire.
+func appendReasoning(b []byte, m chat.Message) []byte {
+	var text, field string
+	var details json.RawMessage
+	for r := range chat.Select[chat.Reasoning](m) {
+		switch r.Field {
+		case "reasoning_content", "reasoning", "reasoning_text", "thinking":
+			text, field = text+r.Text, r.Field
+		case detailsField:
+		default:
+			continue
+		}
+		if r.Details != nil {
+			details = r.Details
+		}
+	}
+	if field != "" && text != "" {
+		b = append(b, `,"`+field+`":`...)
+		b = quote(b, text)
+	}
+	if elements(details).raw != nil && complete(details) {
+		b = append(b, `,"reasoning_details":`...)
+		b = append(b, details...)
+	}
+	return b
+}
+
+func appendCall(b []byte, c chat.ToolCall, d dialect) []byte {
+	b = append(b, `{"id":`...)
+	b = quote(b, c.ID)
+	b = append(b, `,"type":"function","function":{"name":`...)
+	b = quote(b, c.Name)
+	b = append(b, `,"arguments":`...)
+	b = append(quote(b, arguments(c)), '}')
+	if !d.noExtra && members(c.Extra).raw != nil && complete(c.Extra) {
+		b = append(b, `,"extra_content":`...)
+		b = append(b, c.Extra...)
+	}
+	return append(b, '}')
+}
+
+// arguments is always an object, whatever the model wrote.
+func arguments(c chat.ToolCall) string {
+	if c.Broken != "" || members(c.Args).raw == nil || !complete(c.Args) {
+		return "{}"
+	}
+	return string(c.Args)
+}
+
+// without is what is left of d after a server complained, in lower case.
+func (d dialect) without(complaint string) dialect {
+	names := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(complaint, w) {
+				return true
+			}
+		}
+		return false
+	}
+	if names("stream_options", "include_usage") {
+		d.noStreamOptions = true
+	}
+	if names("max_completion_tokens") {
+		d.completionTokens = true
+	}
+	if names("reasoning_content", "reasoning_details", "reasoning_text", "'reasoning'", `"reasoning"`) &&
+		names("unsupported", "not supported", "unknown", "unrecognized", "unexpected", "not permitted", "extra ", "additional", "not allowed") {
+		d.noReasoning = true
+	}
+	if names("extra_content") {
+		d.noExtra = true
+	}
+	return d
+}

@@ -1,0 +1,63 @@
+package openai
+
+import (
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"coder/internal/model/provider"
+)
+
+func TestTheListOfModelsInTheFormsServersGiveIt(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"object":"list","data":[{"id":"b"},{"id":"a"},{"id":"a"}]}`: "a b",
+		`{"models":[{"name":"llama3:8b","model":"llama3:8b"},"x"]}`:   "llama3:8b x",
+		`[{"id":"one"},{"nothing":1},7]`:                              "one",
+		`{"data":[]}`:                                                 "",
+		`<html>`:                                                      "",
+		`{"data":{"id":"no list"}}`:                                   "",
+		`{"data":[{"id":"a\u001b[2Jb"}]}`:                             "ab",
+	} {
+		if got := strings.Join(readModels([]byte(body)), " "); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
+
+func TestModelsAsksBesideTheCompletions(t *testing.T) {
+	status := http.StatusOK
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodGet || r.URL.Path != "/v1/models" || r.Header.Get("Authorization") != "Bearer key-of-mine" {
+			t.Errorf("asked %s %s %q", r.Method, r.URL.Path, r.Header.Get("Authorization"))
+		}
+		w.WriteHeader(status)
+		_, _ = io.WriteString(w, `{"data":[{"id":"m"}],"error":"bad key key-of-mine"}`)
+	}))
+	defer s.Close()
+	for _, base := range []string{"/v1", "/v1/", "/v1/chat/completions"} {
+		names, err := New(Options{BaseURL: s.URL + base, APIKey: "key-of-mine"}).Models(t.Context())
+		if err != nil || strings.Join(names, " ") != "m" {
+			t.Errorf("%s: %v, %v", base, names, err)
+		}
+	}
+	status = http.StatusUnauthorized
+	_, err := New(Options{BaseURL: s.URL + "/v1", APIKey: "key-of-mine"}).Models(t.Context())
+	if !errors.Is(err, provider.ErrAuth) || strings.Contains(err.Error(), "key-of-mine") {
+		t.Errorf("err = %v", err)
+	}
+}
+
+func FuzzReadModels(f *testing.F) {
+	f.Add([]byte(`{"data":[{"id":"a"}]}`))
+	f.Add([]byte(`[1,"x",{}]`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		for _, name := range readModels(body) {
+			if name == "" || strings.ContainsAny(name, "\x1b\n") {
+				t.Errorf("%q", name)
+			}
+		}
+	})
+}

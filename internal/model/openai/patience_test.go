@@ -1,0 +1,131 @@
+package openai
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"coder/internal/model/provider"
+)
+
+// pipes is a network inside the process, so that time can be made to pass at
+// once.
+type pipes struct {
+	conns chan net.Conn
+	once  sync.Once
+	done  chan struct{}
+}
+
+func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
+
+func (p *pipes) Accept() (net.Conn, error) {
+	select {
+	case c := <-p.conns:
+		return c, nil
+	case <-p.done:
+		return nil, net.ErrClosed
+	}
+}
+func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
+func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
+
+func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
+	here, there := net.Pipe()
+	select {
+	case p.conns <- there:
+		return here, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+const idle = 2 * time.Minute
+
+func TestPatience(t *testing.T) {
+	word := `data: {"choices":[{"index":0,"delta":{"content":"word "}}]}` + "\n\n"
+	last := `data: {"choices":[{"index":0,"delta":{},"finish_reason":"stop"}]}` + "\n\n"
+	// Each step waits and then writes; a server that has no more to say stays silent.
+	type step struct {
+		wait time.Duration
+		text string
+	}
+	repeat := func(n int, s step) []step {
+		var all []step
+		for range n {
+			all = append(all, s)
+		}
+		return all
+	}
+	for _, tc := range []struct {
+		name  string
+		steps []step
+		total time.Duration
+		no    bool // idle timeout
+		took  time.Duration
+		text  string
+		says  string
+	}{
+		{name: "silence before headers", took: idle, says: "sent nothing for 2m0s"},
+		{name: "silence in mid-stream", steps: []step{{0, word}, {time.Minute, word}}, took: time.Minute + idle, text: "word word ", says: "sent nothing for 2m0s"},
+		{name: "nothing but comments", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, ": keep-alive\n\n"})...), took: 3 * idle, text: "word ", says: "signs of life for 6m0s"},
+		{name: "comments, then data", steps: append(repeat(5, step{time.Minute, ": keep-alive\n\n"}), step{time.Minute - 1, word + last + "data: [DONE]\n\n"}), took: 6*time.Minute - 1 + closeGrace, text: "word "},
+		{name: "comments before every event", steps: append(repeat(20, step{time.Minute, ": keep-alive\n\n" + word}), step{0, "data: [DONE]\n\n"}), took: 20*time.Minute + closeGrace, text: strings.Repeat("word ", 20)},
+		{name: "slow for a day", steps: append(repeat(24*60, step{time.Minute, word}), step{0, last + "data: [DONE]\n\n"}), took: 24*time.Hour + closeGrace, text: strings.Repeat("word ", 24*60)},
+		{name: "one line, slowly", steps: append(append([]step{{0, `data: {"choices":[{"delta":{"content":"`}}, repeat(100, step{time.Minute, "a"})...), step{0, `"}}]}` + "\n\ndata: [DONE]\n\n"}), took: 100*time.Minute + closeGrace, text: strings.Repeat("a", 100)},
+		{name: "whole request takes too long", total: 90 * time.Second, steps: repeat(100, step{time.Minute, word}), took: 90 * time.Second, text: "word ", says: "took longer than 1m30s"},
+		{name: "left open after the stop", steps: []step{{0, word + last}}, took: finishGrace, text: "word "},
+		{name: "left open after the stop, with comments", steps: append([]step{{0, word + last}}, repeat(60, step{time.Second, ": still here\n\n"})...), took: finishGrace, text: "word "},
+		{name: "usage a moment after the stop", steps: []step{{0, word + last}, {time.Second, `data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n"}}, took: time.Second + finishGrace, text: "word "},
+		{name: "left open after the end mark", steps: []step{{0, word + last + "data: [DONE]\n\n"}}, took: closeGrace, text: "word "},
+		{name: "no idle timeout", no: true, steps: []step{{0, word}, {48 * time.Hour, last + "data: [DONE]\n\n"}}, took: 48*time.Hour + closeGrace, text: "word "},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := newPipes()
+				srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					io.Copy(io.Discard, r.Body)
+					for _, s := range tc.steps {
+						select {
+						case <-time.After(s.wait):
+						case <-r.Context().Done():
+							return
+						}
+						io.WriteString(w, s.text)
+						http.NewResponseController(w).Flush()
+					}
+					<-r.Context().Done()
+				})}
+				go srv.Serve(net)
+				defer srv.Close()
+				o := Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, Timeout: tc.total, dial: net.dial}
+				if tc.no {
+					o.IdleTimeout = 0
+				}
+				c := New(o)
+				defer c.CloseIdle()
+				start := time.Now()
+				r, err := collect(t.Context(), c)
+				if took := time.Since(start); took != tc.took {
+					t.Errorf("took %v, want %v", took, tc.took)
+				}
+				if r.Message.Text() != tc.text {
+					t.Errorf("text is %.100q, want %.100q", r.Message.Text(), tc.text)
+				}
+				if (err != nil) != (tc.says != "") {
+					t.Fatalf("error is %v", err)
+				}
+				var e *provider.Error
+				if err != nil && (!errors.Is(err, provider.ErrCutOff) || !errors.As(err, &e) || !e.Retryable || !strings.Contains(err.Error(), tc.says)) {
+					t.Errorf("error is %v, want a retryable one that says %q", err, tc.says)
+				}
+			})
+		})
+	}
+}

@@ -1,0 +1,261 @@
+package openai
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"syscall"
+	"time"
+
+	"coder/internal/model/provider"
+)
+
+const (
+	dialTimeout      = 15 * time.Second
+	handshakeTimeout = 15 * time.Second
+	keepAlive        = 15 * time.Second
+	idleConnTimeout  = 90 * time.Second
+	pingAfter        = 20 * time.Second // of silence on an HTTP/2 connection
+	idleConns        = 8
+	maxRedirects     = 5
+	readBuffer       = 32 << 10
+	writeBuffer      = 32 << 10
+)
+
+// newHTTPClient has no timeout for the whole of a reply: see [patience].
+func newHTTPClient(o Options) (*http.Client, error) {
+	tlsConfig, err := trust(o.CA)
+	if err != nil {
+		return nil, err
+	}
+	return &http.Client{
+		CheckRedirect: checkRedirect,
+		Transport: &http.Transport{
+			Proxy:               o.Proxy,
+			DialContext:         o.dialer(),
+			TLSClientConfig:     tlsConfig,
+			TLSHandshakeTimeout: handshakeTimeout,
+			ForceAttemptHTTP2:   true,
+			HTTP2:               &http.HTTP2Config{SendPingTimeout: pingAfter, PingTimeout: pingAfter},
+			MaxIdleConnsPerHost: idleConns,
+			IdleConnTimeout:     idleConnTimeout,
+			ReadBufferSize:      readBuffer,
+			WriteBufferSize:     writeBuffer,
+		},
+	}, nil
+}
+
+// dialer opens connections.
+func (o Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
+	if o.dial != nil {
+		return o.dial
+	}
+	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
+}
+
+// trust adds certificates to those of the system.
+func trust(pem []byte) (*tls.Config, error) {
+	if len(pem) == 0 {
+		return nil, nil
+	}
+	pool, err := x509.SystemCertPool()
+	if err != nil {
+		pool = x509.NewCertPool()
+	}
+	if !pool.AppendCertsFromPEM(pem) {
+		return nil, errors.New("the extra certificates are not in PEM form")
+	}
+	return &tls.Config{RootCAs: pool}, nil
+}
+
+// redirectError is a redirect we do not follow: the conversation and the key
+// go to the origin the user named and nowhere else.
+type redirectError struct{ to string }
+
+func (e redirectError) Error() string {
+	return "it redirects to " + e.to + ", where neither key nor conversation were sent"
+}
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	first := via[0]
+	sameOrigin := req.URL.Scheme == first.URL.Scheme && req.URL.Host == first.URL.Host
+	if !sameOrigin || req.Method != first.Method || len(via) > maxRedirects {
+		return redirectError{to: (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path}).String()}
+	}
+	return nil
+}
+
+// endpoint is where chat completions live under a base URL.
+func endpoint(base string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, errors.New("the base URL is not an http or https address")
+	}
+	path := strings.TrimRight(u.Path, "/")
+	if !strings.HasSuffix(path, "/chat/completions") {
+		path += "/chat/completions"
+	}
+	u.Path, u.RawPath = path, ""
+	return u, nil
+}
+
+// address names an endpoint by host and port.
+func address(u *url.URL) string {
+	if u.Port() != "" {
+		return u.Host
+	}
+	port := "80"
+	if u.Scheme == "https" {
+		port = "443"
+	}
+	return net.JoinHostPort(u.Hostname(), port)
+}
+
+// told is an error in words of our own that keeps its cause.
+type told struct {
+	text  string
+	cause []error
+}
+
+func (e told) Error() string   { return e.text }
+func (e told) Unwrap() []error { return e.cause }
+
+// say makes an error whose words are enough without those of its kind.
+func say(kind error, retryable bool, cause error, format string, args ...any) *provider.Error {
+	e := told{text: cleanLine(fmt.Sprintf(format, args...)), cause: []error{kind}}
+	if cause != nil {
+		e.cause = append(e.cause, cause)
+	}
+	return &provider.Error{Kind: kind, Retryable: retryable, Err: e}
+}
+
+// route is where a request goes: the endpoint and the proxy before it, if any.
+type route struct {
+	host, proxy string
+	secure      bool
+}
+
+// route finds the way a request takes.
+func (c *Client) route(req *http.Request) route {
+	r := route{host: address(req.URL), secure: req.URL.Scheme == "https"}
+	if c.opt.Proxy == nil {
+		return r
+	}
+	if u, err := c.opt.Proxy(req); err == nil && u != nil {
+		r.proxy = address(u)
+	}
+	return r
+}
+
+// String is the address, with the proxy if there is one.
+func (r route) String() string {
+	if r.proxy != "" {
+		return r.host + " through the proxy " + r.proxy
+	}
+	return r.host
+}
+
+// unanswered explains why a request got no response. A server that expects TLS
+// may hang up on anything else without a word, so it is asked.
+func (x *exchange) unanswered(err error) error {
+	e := x.route.unanswered(err)
+	if errors.Is(e, provider.ErrCutOff) && !x.route.secure && x.route.proxy == "" && x.client.answersTLS(x.ctx, x.route.host) {
+		return x.route.tlsExpected(err)
+	}
+	return e
+}
+
+const probeTimeout = 2 * time.Second
+
+// answersTLS reports whether a TLS handshake with addr succeeds. Nothing is
+// sent over the connection.
+func (c *Client) answersTLS(ctx context.Context, addr string) bool {
+	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
+	defer cancel()
+	conn, err := c.opt.dialer()(ctx, "tcp", addr)
+	if err != nil {
+		return false
+	}
+	defer conn.Close()
+	return tls.Client(conn, &tls.Config{InsecureSkipVerify: true}).HandshakeContext(ctx) == nil
+}
+
+// unanswered explains err from what it says.
+func (r route) unanswered(err error) error {
+	var redirect redirectError
+	var unknown x509.UnknownAuthorityError
+	var verify *tls.CertificateVerificationError
+	var record tls.RecordHeaderError
+	var alert tls.AlertError
+	var dns *net.DNSError
+	var op *net.OpError
+	text := plain(err)
+	switch {
+	case errors.As(err, &redirect):
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: redirect}
+	case errors.As(err, &verify), errors.As(err, &unknown):
+		return say(provider.ErrUnreachable, false, err, "cannot trust the certificate of %s: %s", r, text)
+	case errors.As(err, &record), strings.Contains(text, "server gave HTTP response to HTTPS client"):
+		return say(provider.ErrUnreachable, false, err, "%s speaks plain HTTP: the base URL should begin with http://", r)
+	case errors.As(err, &alert):
+		return say(provider.ErrUnreachable, false, err, "cannot agree on TLS with %s: %s", r, text)
+	case strings.Contains(text, "malformed HTTP"):
+		return r.gibberish(err, text)
+	case strings.Contains(text, "net/http: invalid header"):
+		return say(provider.ErrBadRequest, false, err, "a header or the key cannot be sent: %s", text)
+	case strings.Contains(text, "Proxy Authentication Required"):
+		return say(provider.ErrAuth, false, err, "the proxy %s wants a user name and password", r.proxy)
+	case errors.As(err, &op) && op.Op == "proxyconnect", r.proxy != "" && errors.As(err, &op) && op.Op == "dial":
+		return say(provider.ErrUnreachable, true, err, "cannot reach the proxy %s: %s", r.proxy, text)
+	case errors.As(err, &dns):
+		return say(provider.ErrUnreachable, true, err, "cannot reach %s: its name is not known (%s)", r, text)
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, syscall.ECONNRESET),
+		errors.Is(err, syscall.EPIPE), errors.Is(err, net.ErrClosed), strings.Contains(text, "http2:"):
+		return say(provider.ErrCutOff, true, err, "%s closed the connection without an answer: %s", r, text)
+	}
+	return say(provider.ErrUnreachable, true, err, "cannot reach %s: %s", r, text)
+}
+
+// gibberish explains an answer that is not HTTP. TLS answers plain text with
+// an alert, whose first bytes are 0x15 0x03.
+func (r route) gibberish(err error, text string) error {
+	if strings.Contains(text, `\x15\x03`) {
+		return r.tlsExpected(err)
+	}
+	return say(provider.ErrNotAnAPI, false, err, "%s does not speak HTTP", r)
+}
+
+func (r route) tlsExpected(err error) error {
+	return say(provider.ErrUnreachable, false, err, "%s speaks TLS: the base URL should begin with https://", r)
+}
+
+// plain is the innermost telling of err: no URL, no method, no local address.
+func plain(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	var dns *net.DNSError
+	if errors.As(err, &dns) {
+		return dns.Err
+	}
+	var errno syscall.Errno
+	if errors.As(err, &errno) {
+		return errno.Error()
+	}
+	var op *net.OpError
+	for errors.As(err, &op) {
+		err = op.Err
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "it took too long"
+	}
+	return err.Error()
+}

@@ -1,0 +1,162 @@
+package provider
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"strings"
+
+	"coder/internal/core/chat"
+)
+
+// Reply is a whole answer, folded from deltas.
+type Reply struct {
+	Message chat.Message
+	Stop    Stop
+	Usage   *chat.Usage
+	Model   string // who replied, if it was not the model that was asked
+}
+
+// Collect folds a stream into a Reply, handing each delta to watch as it
+// passes. How the provider cuts its fragments does not change the Reply.
+//
+// If the stream fails the Reply holds the text and reasoning that arrived, and
+// no tool call: a call in a message that did not arrive whole never runs.
+func Collect(deltas iter.Seq2[Delta, error], watch func(Delta) error) (Reply, error) {
+	var f folder
+	for d, err := range deltas {
+		if err != nil {
+			return f.half(), err
+		}
+		if err := watch(d); err != nil {
+			return f.half(), err
+		}
+		f.add(d)
+	}
+	if !f.done {
+		return f.half(), &Error{Kind: ErrCutOff, Retryable: true, Err: errors.New("the stream ended early")}
+	}
+	return f.whole(), nil
+}
+
+// folder grows a reply. Pieces of one field are gathered in builders so that
+// many small deltas cost what their bytes cost.
+type folder struct {
+	text, thought strings.Builder
+	field         string
+	details       json.RawMessage
+	calls         []*call
+	end           Done
+	done          bool
+}
+
+type call struct {
+	id, name string
+	args     bytes.Buffer
+	extra    json.RawMessage
+}
+
+func (f *folder) add(d Delta) {
+	switch d := d.(type) {
+	case TextDelta:
+		f.text.WriteString(string(d))
+	case ReasoningDelta:
+		f.thought.WriteString(d.Text)
+		if d.Field != "" {
+			f.field = d.Field
+		}
+		if d.Details != nil {
+			f.details = d.Details
+		}
+	case CallDelta:
+		for len(f.calls) <= d.Index {
+			f.calls = append(f.calls, new(call))
+		}
+		c := f.calls[d.Index]
+		c.id += d.ID
+		c.name += d.Name
+		c.args.WriteString(d.Args)
+		if d.Extra != nil {
+			c.extra = d.Extra
+		}
+	case Restart:
+		*f = folder{}
+	case Done:
+		f.end, f.done = d, true
+	}
+}
+
+// half is what arrived of a reply that did not arrive whole.
+func (f *folder) half() Reply {
+	m := chat.Message{Role: chat.Assistant}
+	if f.thought.Len() > 0 || f.details != nil {
+		m.Parts = append(m.Parts, chat.Reasoning{Text: f.thought.String(), Field: f.field, Details: f.details})
+	}
+	if f.text.Len() > 0 {
+		m.Parts = append(m.Parts, chat.Text(f.text.String()))
+	}
+	return Reply{Message: m}
+}
+
+func (f *folder) whole() Reply {
+	r := f.half()
+	r.Stop, r.Usage, r.Model = f.end.Stop, f.end.Usage, f.end.Model
+	if r.Stop == StopFilter {
+		return r
+	}
+	taken := make(map[string]bool, len(f.calls))
+	for i, c := range f.calls {
+		id := c.id
+		if id == "" || taken[id] {
+			id = freshID(c.id, i, taken)
+		}
+		taken[id] = true
+		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
+		tc.Args, tc.Broken = arguments(c.args.Bytes())
+		if r.Stop == StopLength && i == len(f.calls)-1 {
+			// It may have been cut, whatever it looks like: some servers close
+			// what the model left open.
+			tc.Args, tc.Broken = json.RawMessage("{}"), cmp.Or(string(bytes.TrimSpace(c.args.Bytes())), "{")
+		}
+		r.Message.Parts = append(r.Message.Parts, tc)
+	}
+	return r
+}
+
+// freshID makes up an id that no other call of the reply has.
+func freshID(base string, i int, taken map[string]bool) string {
+	if base == "" {
+		base = "call"
+	}
+	for n := i; ; n++ {
+		if id := fmt.Sprintf("%s_%d", base, n); !taken[id] {
+			return id
+		}
+	}
+}
+
+// arguments makes sense of what a model sends as arguments: nothing and null
+// mean none, an object is itself, a string holding an object is that object.
+// Some servers begin every call with an empty object and send the real one then.
+func arguments(raw []byte) (args json.RawMessage, broken string) {
+	raw = bytes.TrimSpace(raw)
+	if rest, ok := bytes.CutPrefix(raw, []byte(`{}`)); ok && bytes.HasPrefix(bytes.TrimSpace(rest), []byte(`{"`)) && json.Valid(rest) {
+		return arguments(rest)
+	}
+	if len(raw) == 0 || bytes.Equal(raw, []byte("null")) || bytes.Equal(raw, []byte(`""`)) {
+		return json.RawMessage("{}"), ""
+	}
+	if raw[0] == '"' {
+		var s string
+		if json.Unmarshal(raw, &s) == nil {
+			return arguments([]byte(s))
+		}
+	}
+	if raw[0] != '{' || !json.Valid(raw) {
+		return json.RawMessage("{}"), string(raw)
+	}
+	return json.RawMessage(raw), ""
+}

@@ -1,0 +1,183 @@
+// Package provider is the boundary with language models: one request out, one
+// stream of deltas back. Adapters live in sub-packages and are the only code
+// that knows a vendor's wire format.
+package provider
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"iter"
+	"time"
+
+	"coder/internal/core/chat"
+)
+
+// A Provider sends requests to a model. It is safe for concurrent use.
+// Implementations pass [coder/internal/provider/providertest.TestProvider].
+type Provider interface {
+	// Stream sends req and yields the reply as it arrives. The sequence ends
+	// after a [Done] delta, or after one non-nil error, which is always last.
+	// Breaking out of the loop abandons the request. When ctx ends the error
+	// is ctx.Err(), unwrapped.
+	Stream(ctx context.Context, req Request) iter.Seq2[Delta, error]
+}
+
+// Request is everything the model gets to see. From one step of a turn to the
+// next, System and Tools stay as they are and Messages only grows.
+type Request struct {
+	Model     string
+	System    string
+	Messages  []chat.Message
+	Tools     []ToolSpec
+	MaxTokens int // zero means the model's own limit
+}
+
+// ToolSpec describes a tool to the model.
+type ToolSpec struct {
+	Name, Doc string
+	Schema    json.RawMessage
+}
+
+// A Delta is one of [TextDelta], [ReasoningDelta], [CallDelta], [Restart] or
+// [Done].
+type Delta interface{ isDelta() }
+
+type (
+	// TextDelta is a piece of the answer: whole runes, valid UTF-8.
+	TextDelta string
+
+	// ReasoningDelta is a piece of thinking. Field is the provider's name for
+	// it. Details, when set, replaces all earlier Details of the reply.
+	ReasoningDelta struct {
+		Text, Field string
+		Details     json.RawMessage
+	}
+
+	// CallDelta grows the Index'th tool call, counted from 0 without gaps. ID,
+	// Name and Extra come once, with the first piece or later; Args arrives in
+	// fragments that need not be valid JSON alone.
+	CallDelta struct {
+		Index    int
+		ID, Name string
+		Args     string
+		Extra    json.RawMessage
+	}
+
+	// Restart voids every delta before it: the reply is asked for again, as
+	// attempt number Attempt of Of, after Wait.
+	Restart struct {
+		Attempt, Of int
+		Wait        time.Duration
+		Err         error
+	}
+
+	// Done ends a reply that arrived whole.
+	Done struct {
+		Stop  Stop
+		Usage *chat.Usage // nil if the provider did not say
+		Model string      // who replied, if it was not the model that was asked
+	}
+)
+
+func (TextDelta) isDelta()      {}
+func (ReasoningDelta) isDelta() {}
+func (CallDelta) isDelta()      {}
+func (Restart) isDelta()        {}
+func (Done) isDelta()           {}
+
+// Stop is why the model stopped.
+type Stop string
+
+// The reasons to stop.
+const (
+	StopEnd    Stop = "end"    // it had said what it had to say
+	StopTools  Stop = "tools"  // it waits for tool results
+	StopLength Stop = "length" // it ran into a limit of its own
+	StopFilter Stop = "filter" // the provider withheld the rest
+)
+
+// Failures a caller may want to act on. Test with errors.Is.
+var (
+	ErrContextTooLong = errors.New("conversation too long for the model")
+	ErrRateLimited    = errors.New("rate limited")
+	ErrQuota          = errors.New("quota used up")
+	ErrAuth           = errors.New("not authorised")
+	ErrNoModel        = errors.New("no such model")
+	ErrOverloaded     = errors.New("provider overloaded")
+	ErrUnreachable    = errors.New("cannot reach the provider")
+	ErrNotAnAPI       = errors.New("the endpoint did not answer as an API")
+	ErrCutOff         = errors.New("reply was cut off")
+	ErrBadRequest     = errors.New("request refused")
+)
+
+// codes are short stable names of the failures above, for records and other
+// programs.
+var codes = []struct {
+	is   error
+	code string
+}{
+	{ErrContextTooLong, "context_length_exceeded"},
+	{ErrNoModel, "model_not_found"},
+	{ErrAuth, "unauthorized"},
+	{ErrQuota, "quota_exceeded"},
+	{ErrRateLimited, "rate_limited"},
+	{ErrOverloaded, "overloaded"},
+	{ErrUnreachable, "unreachable"},
+	{ErrNotAnAPI, "not_an_api"},
+	{ErrCutOff, "cut_off"},
+	{ErrBadRequest, "bad_request"},
+}
+
+// Code names the failure err is, "provider_error" if it is one without a name,
+// or "" if it is no failure of a provider.
+func Code(err error) string {
+	for _, c := range codes {
+		if errors.Is(err, c.is) {
+			return c.code
+		}
+	}
+	var e *Error
+	if errors.As(err, &e) {
+		return "provider_error"
+	}
+	return ""
+}
+
+// Error is a failure of the provider. It unwraps to both its Kind (one of the
+// sentinels above, or nil) and its cause. Its text holds no key, no markup and
+// no control characters.
+type Error struct {
+	Kind       error
+	Status     int           // HTTP status, or zero
+	RetryAfter time.Duration // how long the provider asked us to wait
+	Retryable  bool          // whether the same request may succeed later
+	Err        error
+}
+
+func (e *Error) Error() string {
+	switch {
+	case e.Kind == nil && e.Status != 0:
+		return fmt.Sprintf("provider answered %d: %v", e.Status, e.Err)
+	case e.Kind == nil:
+		return e.Err.Error()
+	case e.Err == nil:
+		return e.Kind.Error()
+	case errors.Is(e.Err, e.Kind):
+		return e.Err.Error() // the cause says it in better words
+	}
+	return fmt.Sprintf("%v: %v", e.Kind, e.Err)
+}
+
+// Unwrap gives the kind and the cause.
+func (e *Error) Unwrap() []error {
+	var errs []error
+	if e.Kind != nil {
+		errs = append(errs, e.Kind)
+	}
+	if e.Err != nil {
+		errs = append(errs, e.Err)
+	}
+	return errs
+}

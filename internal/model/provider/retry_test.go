@@ -1,0 +1,127 @@
+package provider_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"reflect"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"coder/internal/model/provider"
+)
+
+// failing is a provider that fails in given ways and then answers.
+type failing struct {
+	failures []error
+	asked    int
+}
+
+func (f *failing) Stream(ctx context.Context, _ provider.Request) iter.Seq2[provider.Delta, error] {
+	return func(yield func(provider.Delta, error) bool) {
+		if ctx.Err() != nil {
+			yield(nil, ctx.Err())
+			return
+		}
+		f.asked++
+		if !yield(provider.TextDelta(fmt.Sprint("try ", f.asked)), nil) {
+			return
+		}
+		if f.asked <= len(f.failures) {
+			if err := f.failures[f.asked-1]; err != nil {
+				yield(nil, err)
+			}
+			return
+		}
+		yield(provider.Done{Stop: provider.StopEnd}, nil)
+	}
+}
+
+func passing(wait time.Duration) error {
+	return &provider.Error{Kind: provider.ErrRateLimited, Retryable: true, RetryAfter: wait, Err: errors.New("slow down")}
+}
+
+func TestRetry(t *testing.T) {
+	lasting := &provider.Error{Kind: provider.ErrAuth, Err: errors.New("no")}
+	for _, tc := range []struct {
+		name     string
+		failures []error
+		b        provider.Backoff
+		waits    []time.Duration
+		err      error
+		text     string
+	}{
+		{"no failure", nil, provider.Backoff{Retries: 3}, nil, nil, "try 1"},
+		{"waits double", []error{passing(0), passing(0), passing(0)}, provider.Backoff{Retries: 3, First: time.Second}, []time.Duration{1e9, 2e9, 4e9}, nil, "try 4"},
+		{"waits have a limit", []error{passing(0), passing(0), passing(0)}, provider.Backoff{Retries: 3, First: time.Second, Most: 2 * time.Second}, []time.Duration{1e9, 2e9, 2e9}, nil, "try 4"},
+		{"by default", []error{passing(0), passing(0)}, provider.Backoff{Retries: 3}, []time.Duration{5e8, 1e9}, nil, "try 3"},
+		{"jitter", []error{passing(0), passing(0)}, provider.Backoff{Retries: 3, First: time.Second, Jitter: func() float64 { return 0.5 }}, []time.Duration{75e7, 15e8}, nil, "try 3"},
+		{"the provider says how long", []error{passing(7 * time.Second), passing(0)}, provider.Backoff{Retries: 3, First: time.Second}, []time.Duration{7e9, 2e9}, nil, "try 3"},
+		{"too long", []error{passing(time.Hour)}, provider.Backoff{Retries: 3}, nil, provider.ErrRateLimited, "try 1"},
+		{"too often", []error{passing(0), passing(0), passing(0)}, provider.Backoff{Retries: 2, First: time.Second}, []time.Duration{1e9, 2e9}, provider.ErrRateLimited, "try 3"},
+		{"no retries", []error{passing(0)}, provider.Backoff{}, nil, provider.ErrRateLimited, "try 1"},
+		{"a failure that lasts", []error{lasting}, provider.Backoff{Retries: 3}, nil, provider.ErrAuth, "try 1"},
+		{"a stream that just ends", []error{nil}, provider.Backoff{Retries: 3, First: time.Second}, []time.Duration{1e9}, nil, "try 2"},
+		{"many failures", repeat(passing(0), 30), provider.Backoff{Retries: 30, First: time.Hour, Most: time.Hour}, repeat(time.Hour, 30), nil, "try 31"},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var waits []time.Duration
+				r, err := provider.Collect(provider.Retry(&failing{failures: tc.failures}, tc.b).Stream(t.Context(), provider.Request{}), func(d provider.Delta) error {
+					if again, ok := d.(provider.Restart); ok {
+						waits = append(waits, again.Wait)
+						if again.Attempt != len(waits)+1 || again.Of != tc.b.Retries+1 || again.Err == nil {
+							t.Errorf("restart %+v", again)
+						}
+					}
+					return nil
+				})
+				if !errors.Is(err, tc.err) || r.Message.Text() != tc.text || !reflect.DeepEqual(waits, tc.waits) {
+					t.Errorf("%q, %v, waits %v", r.Message.Text(), err, waits)
+				}
+				var total time.Duration
+				for _, w := range tc.waits {
+					total += w
+				}
+				if took := time.Since(start); took != total {
+					t.Errorf("took %v, want %v", took, total)
+				}
+			})
+		})
+	}
+}
+
+func repeat[T any](v T, n int) []T {
+	var all []T
+	for range n {
+		all = append(all, v)
+	}
+	return all
+}
+
+func TestRetryStopsWithTheContext(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second)
+		defer cancel()
+		f := &failing{failures: repeat(passing(0), 30)}
+		_, err := provider.Collect(provider.Retry(f, provider.Backoff{Retries: 30, First: 2 * time.Second, Most: 2 * time.Second}).Stream(ctx, provider.Request{}), unwatched)
+		if err != context.DeadlineExceeded || f.asked != 2 {
+			t.Errorf("%v after %d attempts", err, f.asked)
+		}
+	})
+}
+
+func TestRetryStopsWhenNobodyListens(t *testing.T) {
+	f := &failing{failures: repeat(passing(0), 30)}
+	for d := range provider.Retry(f, provider.Backoff{Retries: 30}).Stream(t.Context(), provider.Request{}) {
+		if _, again := d.(provider.Restart); again {
+			break
+		}
+	}
+	if f.asked != 1 {
+		t.Errorf("%d attempts", f.asked)
+	}
+}

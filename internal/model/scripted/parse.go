@@ -1,0 +1,320 @@
+package scripted
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/provider"
+)
+
+// separator is the line between two replies.
+const separator = "---"
+
+// Parse reads a script. Its errors name the line.
+func Parse(text string) (Script, error) {
+	if !utf8.ValidString(text) {
+		return nil, errors.New("script: not valid UTF-8")
+	}
+	p := parser{lines: splitLines(text)}
+	for p.next < len(p.lines) {
+		if err := p.line(); err != nil {
+			return nil, fmt.Errorf("script line %d: %w", p.at, err)
+		}
+	}
+	if err := p.close(); err != nil {
+		return nil, fmt.Errorf("script line %d: %w", p.at, err)
+	}
+	return p.script, nil
+}
+
+// splitLines takes any line end for a line end.
+func splitLines(text string) []string {
+	text = strings.TrimPrefix(text, "\ufeff")
+	text = strings.ReplaceAll(text, "\r\n", "\n")
+	text = strings.ReplaceAll(text, "\r", "\n")
+	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
+}
+
+type parser struct {
+	lines  []string
+	next   int // index of the line to read next
+	at     int // number, from 1, of the line errors are about
+	script Script
+	reply  Reply
+	open   bool    // reply has a verb
+	before []Reply // what the open reply stands in for, the first choice first
+}
+
+// line reads one line, and the block that belongs to it.
+func (p *parser) line() error {
+	line := p.lines[p.next]
+	p.next++
+	p.at = p.next
+	trimmed := strings.TrimSpace(line)
+	switch {
+	case trimmed == "" || trimmed[0] == '#':
+		return nil
+	case trimmed == separator:
+		return p.close()
+	}
+	if !p.open {
+		p.open, p.reply = true, Reply{Line: p.at}
+	}
+	verb, rest := strings.TrimLeft(line, " \t"), ""
+	if i := strings.IndexAny(verb, " \t"); i >= 0 {
+		verb, rest = verb[:i], verb[i+1:]
+	}
+	return p.verb(verb, rest)
+}
+
+// instead closes the reply that is open and opens the one that is given where
+// it does not fit.
+func (p *parser) instead(rest string) error {
+	switch {
+	case strings.TrimSpace(rest) != "":
+		return errors.New("else stands alone on its line")
+	case len(p.reply.Want) == 0:
+		return errors.New("never reached: no want stands before this else")
+	}
+	p.before = append(p.before, p.reply)
+	p.reply = Reply{Line: p.at}
+	return nil
+}
+
+// choices makes one reply of the open one and those it stands in for.
+func (p *parser) choices() {
+	for _, r := range slices.Backward(p.before) {
+		other := p.reply
+		r.Else = &other
+		p.reply = r
+	}
+	p.before = nil
+}
+
+// close ends the reply that is open; between two separators there may be none.
+func (p *parser) close() error {
+	if !p.open {
+		return nil
+	}
+	if len(p.before) > 0 && p.reply.silent() {
+		p.at = p.reply.Line
+		return errors.New("no reply follows else")
+	}
+	p.open = false
+	p.choices()
+	n := len(p.script)
+	if !p.reply.silent() && p.endless(p.reply.To) {
+		p.at = p.reply.Line
+		return errors.New("never reached: the reply before it repeats for ever")
+	}
+	if p.reply.silent() { // nothing but a repeat: that of the reply before
+		if n == 0 || p.script[n-1].Repeat != 0 {
+			p.at = p.reply.Line
+			return errors.New("nothing to repeat")
+		}
+		p.script[n-1].Repeat = p.reply.Repeat
+		return nil
+	}
+	p.script = append(p.script, p.reply)
+	return nil
+}
+
+// endless reports whether a reply for that conversation is given for ever.
+func (p *parser) endless(to string) bool {
+	return slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.To == to })
+}
+
+func (p *parser) verb(verb, rest string) error {
+	switch verb {
+	case "else":
+		return p.instead(rest)
+	case "to":
+		text, err := p.text(rest)
+		if p.reply.To != "" || text == "" || len(p.before) > 0 {
+			return errors.New("to stands once, before else, and names what a conversation begins with")
+		}
+		p.reply.To = text
+		return err
+	case "want":
+		text, err := p.text(rest)
+		p.reply.Want = append(p.reply.Want, text)
+		return err
+	case "usage":
+		return p.usage(strings.Fields(rest))
+	case "stop":
+		return p.stop(strings.TrimSpace(rest))
+	case "repeat":
+		return p.repeat(strings.TrimSpace(rest))
+	}
+	step, err := p.step(verb, rest)
+	if err != nil {
+		return err
+	}
+	if n := len(p.reply.Steps); n > 0 && ends(p.reply.Steps[n-1]) {
+		return fmt.Errorf("never reached: %s comes after the end of the stream", verb)
+	}
+	p.reply.Steps = append(p.reply.Steps, step)
+	return nil
+}
+
+func (p *parser) step(verb, rest string) (Step, error) {
+	switch verb {
+	case "say":
+		text, err := p.text(rest)
+		return Say(text), err
+	case "reason":
+		text, err := p.text(rest)
+		return Reason(text), err
+	case "call":
+		return p.call(rest)
+	case "wait":
+		return parseWait(strings.TrimSpace(rest))
+	case "cut":
+		return parseCut(strings.TrimSpace(rest))
+	case "fail":
+		return parseFail(rest)
+	}
+	return nil, fmt.Errorf("unknown verb %q; a line starts with say, reason, call, usage, stop, wait, cut, fail, to, want, else or repeat", verb)
+}
+
+// blockMark is the word that will end the block that rest opens, or "".
+func blockMark(rest string) string {
+	mark, ok := strings.CutPrefix(rest, "<<")
+	if !ok || strings.ContainsFunc(mark, func(r rune) bool {
+		return r != '_' && (r < '0' || r > '9') && (r < 'A' || r > 'Z') && (r < 'a' || r > 'z')
+	}) {
+		return ""
+	}
+	return mark
+}
+
+// text is rest itself, or the block of lines it opens, kept verbatim.
+func (p *parser) text(rest string) (string, error) {
+	mark := blockMark(strings.TrimSpace(rest))
+	if mark == "" {
+		return rest, nil
+	}
+	n := slices.IndexFunc(p.lines[p.next:], func(l string) bool { return strings.TrimSpace(l) == mark })
+	if n < 0 {
+		return "", fmt.Errorf("block is not closed: no line %q follows", mark)
+	}
+	block := p.lines[p.next : p.next+n]
+	p.next += n + 1
+	return strings.Join(block, "\n"), nil
+}
+
+// call reads NAME [id=ID] [ARGS].
+func (p *parser) call(rest string) (Step, error) {
+	name, rest := word(rest)
+	if name == "" || name[0] == '{' || blockMark(name) != "" {
+		return nil, errors.New("call needs the name of a tool")
+	}
+	c := Call{Name: name}
+	if w, after := word(rest); strings.HasPrefix(w, "id=") {
+		c.ID, c.HasID, rest = strings.TrimPrefix(w, "id="), true, after
+	}
+	args, err := p.text(strings.TrimSpace(rest))
+	if args == "" {
+		args = "{}"
+	}
+	c.Args = args
+	return c, err
+}
+
+func (p *parser) usage(fields []string) error {
+	if p.reply.Usage != nil {
+		return errors.New("usage is given twice")
+	}
+	if len(fields) < 2 || len(fields) > 3 {
+		return errors.New("usage takes two or three numbers: IN OUT [CACHED]")
+	}
+	var n [3]int
+	for i, f := range fields {
+		v, err := strconv.Atoi(f)
+		if err != nil || v < 0 {
+			return fmt.Errorf("usage: %q is not a count of tokens", f)
+		}
+		n[i] = v
+	}
+	p.reply.Usage = &chat.Usage{In: n[0], Out: n[1], Cached: n[2]}
+	return nil
+}
+
+func (p *parser) stop(word string) error {
+	if p.reply.Stop != "" {
+		return errors.New("stop is given twice")
+	}
+	switch s := provider.Stop(word); s {
+	case provider.StopEnd, provider.StopTools, provider.StopLength, provider.StopFilter:
+		p.reply.Stop = s
+		return nil
+	}
+	return fmt.Errorf("stop takes end, tools, length or filter, not %q", word)
+}
+
+func (p *parser) repeat(word string) error {
+	switch {
+	case len(p.before) > 0:
+		return errors.New("repeat stands before else: it is about both")
+	case p.reply.Repeat != 0:
+		return errors.New("repeat is given twice")
+	}
+	if word == "" {
+		p.reply.Repeat = Forever
+		return nil
+	}
+	n, err := strconv.Atoi(word)
+	if err != nil || n < 1 {
+		return fmt.Errorf("repeat takes a number from 1, or nothing for ever, not %q", word)
+	}
+	p.reply.Repeat = n
+	return nil
+}
+
+func parseWait(s string) (Step, error) {
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return nil, fmt.Errorf("wait takes a duration such as 200ms, not %q", s)
+	}
+	return Wait(d), nil
+}
+
+func parseCut(s string) (Step, error) {
+	if s != "" && s != "retry" {
+		return nil, fmt.Errorf("cut takes nothing or retry, not %q", s)
+	}
+	return Cut{Retry: s == "retry"}, nil
+}
+
+// parseFail reads KIND [after=DURATION] [TEXT].
+func parseFail(rest string) (Step, error) {
+	f := Fail{}
+	f.Kind, rest = word(rest)
+	if _, err := failure(f.Kind); err != nil {
+		return nil, err
+	}
+	if w, after := word(rest); strings.HasPrefix(w, "after=") {
+		d, err := time.ParseDuration(strings.TrimPrefix(w, "after="))
+		if err != nil || d <= 0 {
+			return nil, fmt.Errorf("fail: %q is not a duration such as after=2s", w)
+		}
+		f.After, rest = d, after
+	}
+	f.Text = strings.TrimSpace(rest)
+	return f, nil
+}
+
+// word splits off the first word of s.
+func word(s string) (first, rest string) {
+	s = strings.TrimSpace(s)
+	if i := strings.IndexAny(s, " \t"); i >= 0 {
+		return s[:i], strings.TrimSpace(s[i:])
+	}
+	return s, ""
+}

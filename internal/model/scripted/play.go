@@ -1,0 +1,181 @@
+package scripted
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+	"unicode/utf8"
+
+	"coder/internal/model/provider"
+)
+
+// player streams one reply. Its methods report whether the stream goes on.
+type player struct {
+	ctx   context.Context
+	opt   Options
+	asked int // which request this answers, counted from 1
+	yield func(provider.Delta, error) bool
+
+	said, reasoned bool
+	calls          int
+}
+
+func (p *player) play(r Reply) {
+	for _, s := range r.Steps {
+		if !p.step(s) {
+			return
+		}
+	}
+	p.send(provider.Done{Stop: r.stop(), Usage: r.Usage})
+}
+
+func (p *player) step(s Step) bool {
+	switch s := s.(type) {
+	case Say:
+		text := joined(&p.said, string(s))
+		return p.pieces(text, func(t string) provider.Delta { return provider.TextDelta(t) })
+	case Reason:
+		text := joined(&p.reasoned, string(s))
+		return p.pieces(text, func(t string) provider.Delta { return provider.ReasoningDelta{Text: t} })
+	case Call:
+		return p.call(s)
+	case Wait:
+		if err := p.opt.Sleep(p.ctx, time.Duration(s)); err != nil {
+			return p.fail(err)
+		}
+		return true
+	case Cut:
+		return p.fail(&provider.Error{Kind: provider.ErrCutOff, Retryable: s.Retry, Err: errors.New("the script cut it")})
+	case Fail:
+		return p.fail(s.error())
+	}
+	panic(fmt.Sprintf("unreachable: a Step is never a %T", s))
+}
+
+// joined puts a newline before text that is not the first of its kind.
+func joined(begun *bool, text string) string {
+	if *begun {
+		return "\n" + text
+	}
+	*begun = true
+	return text
+}
+
+func (p *player) pieces(text string, delta func(string) provider.Delta) bool {
+	for _, t := range p.opt.Pieces(text) {
+		if !p.send(delta(t)) {
+			return false
+		}
+	}
+	return true
+}
+
+// argBytes is how much of a call's arguments comes at a time.
+const argBytes = 24
+
+// call sends the name first and the arguments in fragments.
+func (p *player) call(c Call) bool {
+	index := p.calls
+	p.calls++
+	if !c.HasID {
+		c.ID = fmt.Sprintf("call_%d_%d", p.asked, p.calls)
+	}
+	if !p.send(provider.CallDelta{Index: index, ID: c.ID, Name: c.Name}) {
+		return false
+	}
+	for args := c.Args; args != ""; {
+		n := min(argBytes, len(args))
+		for n < len(args) && !utf8.RuneStart(args[n]) {
+			n++
+		}
+		if !p.send(provider.CallDelta{Index: index, Args: args[:n]}) {
+			return false
+		}
+		args = args[n:]
+	}
+	return true
+}
+
+func (p *player) send(d provider.Delta) bool {
+	if p.ctx.Err() != nil {
+		return p.fail(p.ctx.Err())
+	}
+	return p.yield(d, nil)
+}
+
+// fail ends the stream: with the end of the context where that has come.
+func (p *player) fail(err error) bool {
+	if p.ctx.Err() != nil {
+		err = p.ctx.Err()
+	}
+	p.yield(nil, err)
+	return false
+}
+
+func (f Fail) error() error {
+	e, err := failure(f.Kind)
+	if err != nil {
+		return fmt.Errorf("script: %w", err)
+	}
+	e.RetryAfter = f.After
+	e.Err = errors.New("the script says so")
+	if f.Text != "" {
+		e.Err = errors.New(f.Text)
+	}
+	return &e
+}
+
+// failure is the provider error that kind, a word or an HTTP status, names.
+func failure(kind string) (provider.Error, error) {
+	switch kind {
+	case "auth":
+		return provider.Error{Kind: provider.ErrAuth, Status: 401}, nil
+	case "rate":
+		return provider.Error{Kind: provider.ErrRateLimited, Status: 429, Retryable: true}, nil
+	case "overload":
+		return provider.Error{Kind: provider.ErrOverloaded, Status: 529, Retryable: true}, nil
+	case "context":
+		return provider.Error{Kind: provider.ErrContextTooLong, Status: 400}, nil
+	case "quota":
+		return provider.Error{Kind: provider.ErrQuota, Status: 429}, nil
+	case "model":
+		return provider.Error{Kind: provider.ErrNoModel, Status: 404}, nil
+	case "bad":
+		return provider.Error{Kind: provider.ErrBadRequest, Status: 400}, nil
+	case "unreachable":
+		return provider.Error{Kind: provider.ErrUnreachable, Retryable: true}, nil
+	}
+	status, err := strconv.Atoi(kind)
+	if err != nil || status < 100 || status > 599 {
+		return provider.Error{}, fmt.Errorf("fail takes auth, rate, overload, context, quota, model, bad, unreachable or an HTTP status, not %q", kind)
+	}
+	return statusFailure(status), nil
+}
+
+func statusFailure(status int) provider.Error {
+	e := provider.Error{Status: status}
+	switch status {
+	case 401, 403:
+		e.Kind = provider.ErrAuth
+	case 402:
+		e.Kind = provider.ErrQuota
+	case 404:
+		e.Kind = provider.ErrNoModel
+	case 408, 409, 425:
+		e.Retryable = true
+	case 413:
+		e.Kind = provider.ErrContextTooLong
+	case 429:
+		e.Kind, e.Retryable = provider.ErrRateLimited, true
+	case 503, 529:
+		e.Kind, e.Retryable = provider.ErrOverloaded, true
+	default:
+		e.Retryable = status >= 500
+		if status >= 400 && status < 500 {
+			e.Kind = provider.ErrBadRequest
+		}
+	}
+	return e
+}

@@ -1,0 +1,187 @@
+package scripted
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/provider"
+)
+
+// Script is what a model will say, reply by reply.
+type Script []Reply
+
+// Forever as a Reply's Repeat gives the reply to every request that is left.
+const Forever = -1
+
+// Reply is one answer of the model. The zero Reply says nothing and ends well.
+type Reply struct {
+	To     string        // the conversation it is part of begins with this; "" is any other
+	Steps  []Step        // the stream, in order
+	Want   []string      // texts the request must hold
+	Else   *Reply        // given where it does not; nil makes that a failure
+	Usage  *chat.Usage   // nil if the model does not say
+	Stop   provider.Stop // "" means by content: tools after a call, else end
+	Repeat int           // how often it is given; 0 means once
+	Line   int           // where it stands in the text it was parsed from
+}
+
+// A Step is one of [Say], [Reason], [Call], [Wait], [Cut] or [Fail].
+type Step interface{ isStep() }
+
+type (
+	// Say is text of the answer. The Says of a reply are joined by newlines.
+	Say string
+
+	// Reason is thinking, joined like Say.
+	Reason string
+
+	// Call asks for a tool. Args go out as they are, be they JSON or not.
+	// Without HasID the player makes up an id.
+	Call struct {
+		Name  string
+		ID    string
+		HasID bool
+		Args  string
+	}
+
+	// Wait is silence in mid-stream.
+	Wait time.Duration
+
+	// Cut ends the stream before the reply is whole.
+	Cut struct{ Retry bool }
+
+	// Fail ends the stream with the provider error that Kind names; After is
+	// how long the provider asks us to wait.
+	Fail struct {
+		Kind  string
+		After time.Duration
+		Text  string
+	}
+)
+
+func (Say) isStep()    {}
+func (Reason) isStep() {}
+func (Call) isStep()   {}
+func (Wait) isStep()   {}
+func (Cut) isStep()    {}
+func (Fail) isStep()   {}
+
+// ends reports whether nothing can stream after s.
+func ends(s Step) bool {
+	switch s.(type) {
+	case Cut, Fail:
+		return true
+	}
+	return false
+}
+
+// String writes s in the form that [Parse] reads.
+func (s Script) String() string {
+	var b strings.Builder
+	for i, r := range s {
+		if i > 0 {
+			b.WriteString(separator + "\n")
+		}
+		r.write(&b)
+	}
+	return b.String()
+}
+
+func (r Reply) write(b *strings.Builder) {
+	if r.To != "" {
+		writeText(b, "to", r.To)
+	}
+	for _, w := range r.Want {
+		writeText(b, "want", w)
+	}
+	for _, s := range r.Steps {
+		writeStep(b, s)
+	}
+	if u := r.Usage; u != nil {
+		fmt.Fprintf(b, "usage %d %d %d\n", u.In, u.Out, u.Cached)
+	}
+	if r.Stop != "" || r.silent() {
+		fmt.Fprintf(b, "stop %s\n", r.stop())
+	}
+	switch {
+	case r.Repeat == Forever:
+		b.WriteString("repeat\n")
+	case r.Repeat != 0:
+		fmt.Fprintf(b, "repeat %d\n", r.Repeat)
+	}
+	if r.Else != nil {
+		b.WriteString("else\n")
+		r.Else.write(b)
+	}
+}
+
+func writeStep(b *strings.Builder, s Step) {
+	switch s := s.(type) {
+	case Say:
+		writeText(b, "say", string(s))
+	case Reason:
+		writeText(b, "reason", string(s))
+	case Call:
+		verb := "call " + s.Name
+		if s.HasID {
+			verb += " id=" + s.ID
+		}
+		writeText(b, verb, s.Args)
+	case Wait:
+		fmt.Fprintf(b, "wait %s\n", time.Duration(s))
+	case Cut:
+		b.WriteString("cut")
+		if s.Retry {
+			b.WriteString(" retry")
+		}
+		b.WriteString("\n")
+	case Fail:
+		fmt.Fprintf(b, "fail %s", s.Kind)
+		if s.After > 0 {
+			fmt.Fprintf(b, " after=%s", s.After)
+		}
+		fmt.Fprintf(b, " %s\n", s.Text)
+	}
+}
+
+// writeText writes a verb and its text on one line where that reads back the
+// same, else as a block.
+func writeText(b *strings.Builder, verb, text string) {
+	if text == "" || strings.TrimSpace(text) == text && !strings.Contains(text, "\n") && blockMark(text) == "" && !strings.HasPrefix(text, "id=") {
+		fmt.Fprintf(b, "%s %s\n", verb, text)
+		return
+	}
+	mark := "END"
+	for strings.Contains("\n"+text+"\n", "\n"+mark+"\n") {
+		mark += "_"
+	}
+	fmt.Fprintf(b, "%s <<%s\n%s\n%s\n", verb, mark, text, mark)
+}
+
+// stop is why the model stops.
+func (r Reply) stop() provider.Stop {
+	if r.Stop != "" {
+		return r.Stop
+	}
+	for _, s := range r.Steps {
+		if _, ok := s.(Call); ok {
+			return provider.StopTools
+		}
+	}
+	return provider.StopEnd
+}
+
+// silent reports whether r has nothing of its own to say.
+func (r Reply) silent() bool {
+	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.To == ""
+}
+
+// times is how often the reply is given.
+func (r Reply) times() int {
+	if r.Repeat == 0 {
+		return 1
+	}
+	return r.Repeat
+}

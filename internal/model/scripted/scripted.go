@@ -1,0 +1,260 @@
+// Package scripted is a provider that plays replies written in advance: in
+// tests, in the demo, and wherever a session is to be seen again without a
+// model. A script is text, one verb a line, replies separated by a line of
+// three dashes:
+//
+//	# the model looks before it answers
+//	want what is in a.txt
+//	reason the user wants the file
+//	call read {"path": "a.txt"}
+//	usage 100 20
+//	---
+//	say It says:
+//	say <<END
+//	    hello
+//	END
+//	wait 200ms
+//	stop end
+//
+// The verbs:
+//
+//	say TEXT             text of the answer; several lines are joined by newlines
+//	reason TEXT          thinking, likewise
+//	call NAME [id=ID] [ARGS]  a tool call; ARGS go out as they stand, valid or not
+//	usage IN OUT [CACHED]     token counts
+//	stop end|tools|length|filter  why it stops; by default tools after a call, else end
+//	wait DURATION        silence at this place
+//	cut [retry]          the stream ends here, before the reply is whole
+//	fail KIND [after=DURATION] [TEXT]  the provider fails here. KIND is auth, rate,
+//	                     overload, context, quota, model, bad, unreachable or an HTTP status
+//	to TEXT              the reply is for conversations whose first message holds
+//	                     TEXT, and those without it are for the others; each sort
+//	                     is given in order, as if it were a script of its own
+//	want TEXT            what was said since the model's last turn must hold TEXT
+//	else                 what follows is the reply where a want above was not heard
+//	repeat [N]           the reply is given N times, or for ever; alone between
+//	                     separators it is about the reply before
+//
+// TEXT and ARGS may be a block, kept verbatim: <<WORD ends the line and a line
+// WORD ends the block. Lines that start with # and blank lines say nothing.
+package scripted
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/provider"
+)
+
+// Options says how a script is played. The zero Options play it in real time.
+type Options struct {
+	// Sleep passes the time of a wait; nil means real time.
+	Sleep func(ctx context.Context, d time.Duration) error
+	// Pieces cuts text into deltas; nil means word by word.
+	Pieces func(text string) []string
+}
+
+// Provider gives the replies of a script in order and remembers what it was
+// asked. It is safe for concurrent use.
+type Provider struct {
+	script Script
+	opt    Options
+
+	mu   sync.Mutex // guards the fields below
+	seen []provider.Request
+	to   map[string]int // how many of them were part of which conversation
+}
+
+// New returns a provider that plays s from the start.
+func New(s Script, opt Options) *Provider {
+	if opt.Sleep == nil {
+		opt.Sleep = sleep
+	}
+	if opt.Pieces == nil {
+		opt.Pieces = words
+	}
+	return &Provider{script: s, opt: opt}
+}
+
+// Seen returns the requests so far, in the order they came.
+func (p *Provider) Seen() []provider.Request {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return slices.Clone(p.seen)
+}
+
+// Stream plays the next reply. A request whose context has already ended, or
+// whose sequence nobody reads, takes no reply.
+func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+	return func(yield func(provider.Delta, error) bool) {
+		if err := ctx.Err(); err != nil {
+			yield(nil, err)
+			return
+		}
+		asked, script, n := p.remember(req)
+		r, err := script.reply(n)
+		if err == nil {
+			r, err = r.fitting(req)
+		}
+		if err != nil {
+			yield(nil, err)
+			return
+		}
+		pl := player{ctx: ctx, opt: p.opt, asked: asked, yield: yield}
+		pl.play(r)
+	}
+}
+
+// remember keeps req as it is now and says how many requests there were, which
+// replies it may get, and how many of the requests were for those.
+func (p *Provider) remember(req provider.Request) (asked int, script Script, n int) {
+	to := p.script.conversation(req)
+	req.Messages = slices.Clone(req.Messages)
+	req.Tools = slices.Clone(req.Tools)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.seen = append(p.seen, req)
+	if p.to == nil {
+		p.to = make(map[string]int)
+	}
+	p.to[to]++
+	return len(p.seen), p.script.only(to), p.to[to]
+}
+
+// conversation is the To of the replies that req may get.
+func (s Script) conversation(req provider.Request) string {
+	if len(req.Messages) == 0 {
+		return ""
+	}
+	first := req.Messages[0].Text()
+	for _, r := range s {
+		if r.To != "" && strings.Contains(first, r.To) {
+			return r.To
+		}
+	}
+	return ""
+}
+
+// only is the part of s that is for one conversation.
+func (s Script) only(to string) Script {
+	return slices.DeleteFunc(slices.Clone(s), func(r Reply) bool { return r.To != to })
+}
+
+// reply finds the answer to the n'th request, counted from 1.
+func (s Script) reply(n int) (Reply, error) {
+	left, total := n, 0
+	for _, r := range s {
+		if r.Repeat == Forever || left <= r.times() {
+			return r, nil
+		}
+		left -= r.times()
+		total += r.times()
+	}
+	noun := "replies"
+	if total == 1 {
+		noun = "reply"
+	}
+	return Reply{}, fmt.Errorf("script: the model was asked a %s time but the script has %d %s", ordinal(n), total, noun)
+}
+
+func ordinal(n int) string {
+	suffix := "th"
+	if n%100 < 11 || n%100 > 13 {
+		switch n % 10 {
+		case 1:
+			suffix = "st"
+		case 2:
+			suffix = "nd"
+		case 3:
+			suffix = "rd"
+		}
+	}
+	return fmt.Sprint(n, suffix)
+}
+
+// fitting is r, or the first of its alternatives that fits req.
+func (r Reply) fitting(req provider.Request) (Reply, error) {
+	err := r.check(req)
+	for err != nil && r.Else != nil {
+		r = *r.Else
+		err = r.check(req)
+	}
+	return r, err
+}
+
+// check reports the first text that r wants and req does not hold.
+func (r Reply) check(req provider.Request) error {
+	told := lastTold(req.Messages)
+	for _, w := range r.Want {
+		if !strings.Contains(told, w) {
+			return fmt.Errorf("script line %d: the model wanted to hear %q but was told %q", r.Line, w, shorten(told))
+		}
+	}
+	return nil
+}
+
+// lastTold joins what was said after the last message of the model.
+func lastTold(ms []chat.Message) string {
+	var said []string
+	for _, m := range slices.Backward(ms) {
+		if m.Role == chat.Assistant {
+			break
+		}
+		var b strings.Builder
+		b.WriteString(m.Text())
+		for res := range chat.Select[chat.ToolResult](m) {
+			b.WriteString(res.Text)
+		}
+		said = append(said, b.String())
+	}
+	slices.Reverse(said)
+	return strings.Join(said, "\n")
+}
+
+// mostTold bounds how much of a request an error repeats.
+const mostTold = 2000
+
+func shorten(s string) string {
+	if len(s) <= mostTold {
+		return s
+	}
+	cut := mostTold
+	for !utf8.RuneStart(s[cut]) {
+		cut--
+	}
+	return s[:cut] + "…"
+}
+
+// words cuts s after each run of white space.
+func words(s string) []string {
+	var out []string
+	for s != "" {
+		i := strings.IndexAny(s, " \t\n")
+		if i < 0 {
+			return append(out, s)
+		}
+		for i < len(s) && strings.IndexByte(" \t\n", s[i]) >= 0 {
+			i++
+		}
+		out, s = append(out, s[:i]), s[i:]
+	}
+	return out
+}
+
+func sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

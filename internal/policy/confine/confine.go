@@ -1,0 +1,439 @@
+// Package confine says, for each command of a session, within which bounds it
+// runs: where it may write, what it may not touch, whether it may use the
+// network. What the machine can enforce is found out when the first command
+// comes.
+package confine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	osexec "os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/host/sandbox"
+	"coder/internal/policy/risk"
+	"coder/internal/tool"
+	"coder/internal/tool/bash"
+)
+
+// How much is demanded of the machine.
+const (
+	Auto    = "auto"    // as far as it can
+	Require = "require" // everything, or nothing runs
+	Off     = "off"
+)
+
+// Options are the bounds of a session's commands.
+type Options struct {
+	Demand   string
+	Exe      string // this program, which runs itself to confine commands
+	LookPath func(name string) (string, error)
+
+	Root, Home string
+	Write      []string    // more folders that may be written to
+	Protect    []string    // more paths that may not, wherever they lie
+	Network    func() bool // may commands use it now?
+
+	// State are folders of the program itself, which no command sees.
+	State []string
+	// Sockets, which may be nil, lists those that this environment names. Agent
+	// is the one that speaks for the person to other machines, and Runtime the
+	// folder of those that serve the person; both may be empty.
+	Sockets        func() []string
+	Agent, Runtime string
+	// Secrets, which may be nil, lists the secret files of the workspace, by
+	// their full paths, and says whether these are all.
+	Secrets func(ctx context.Context) (files []string, all bool)
+	// Named, which may be nil, lists the files that a line names, by their full
+	// paths. What it names it was let read.
+	Named func(r risk.Report) []string
+	// Tracked, which may be nil, says which of some files git keeps.
+	Tracked func(files []string) []string
+	// Frozen, which may be nil, lists what no command may write, by full paths.
+	Frozen func(ctx context.Context) ([]string, error)
+	// Repositories, which may be nil, lists the folders below the workspace that
+	// hold repositories of their own.
+	Repositories func(ctx context.Context) []string
+
+	Warn func(string) // tells the person, once, what is not enforced
+	// Doubtful, which may be nil, is asked in place of [sandbox.Doubtful].
+	Doubtful func() bool
+	// Bare, which may be nil, is called before anything runs that nothing
+	// confines.
+	Bare func()
+}
+
+// ErrUnavailable reports that not everything that is demanded can be enforced.
+var ErrUnavailable = errors.New("commands cannot be confined as required")
+
+// Confiner confines the commands of one session.
+type Confiner struct {
+	o    Options
+	once sync.Once
+	box  *sandbox.Sandbox
+	told sync.Once
+}
+
+// New returns a Confiner. Nothing is looked into yet.
+func New(o Options) *Confiner { return &Confiner{o: o} }
+
+// find finds the sandbox of this machine.
+func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
+	c.once.Do(func() {
+		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, LookPath: c.o.LookPath})
+	})
+	return c.box
+}
+
+// Close removes what the sandbox put in place for the session.
+func (c *Confiner) Close() error { return c.box.Close() }
+
+// Command is the confinement of one command line, by the reading of it that
+// was judged.
+func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinement, error) {
+	limits, err := c.limits(ctx, read)
+	if err != nil {
+		return bash.Confinement{}, err
+	}
+	line, report, err := c.line(ctx, limits)
+	if err != nil || report.Backend == sandbox.None {
+		return c.Attended(), err
+	}
+	confined := through(line)
+	confined.Words, confined.Blocked, confined.After = words(report), blockedBy(limits), c.planted(ctx, read)
+	return confined, nil
+}
+
+// Holds says what a command will be confined to, or nothing if it will not.
+func (c *Confiner) Holds(ctx context.Context, read tool.Line) (string, error) {
+	if c.o.Demand == Off {
+		return "", nil
+	}
+	limits, err := c.limits(ctx, read)
+	if err != nil {
+		return "", err
+	}
+	report, err := c.report(ctx, limits)
+	if err != nil || report.Backend == sandbox.None {
+		return "", err
+	}
+	return words(report), nil
+}
+
+// report is what of the limits will be enforced. The person is told, once, what
+// is not.
+func (c *Confiner) report(ctx context.Context, limits sandbox.Limits) (sandbox.Report, error) {
+	report := c.find(ctx).Report(limits)
+	if c.o.Demand == Require && !report.Whole {
+		return report, unavailable(report)
+	}
+	c.tell(report)
+	return report, nil
+}
+
+// line is what a command has to be run through to stay within limits, and what
+// that enforces.
+func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Line, sandbox.Report, error) {
+	if c.o.Demand == Off {
+		return c.bare(), sandbox.Report{Backend: sandbox.None}, nil
+	}
+	report, err := c.report(ctx, limits)
+	if err != nil {
+		return sandbox.Line{}, report, err
+	}
+	if report.Backend == sandbox.None {
+		return c.bare(), report, nil
+	}
+	line, err := c.find(ctx).Wrap(limits)
+	return line, report, err
+}
+
+// Attended is how a command is run that is not confined: nothing of it outlives
+// it, or us.
+func (c *Confiner) Attended() bash.Confinement { return through(c.bare()) }
+
+// bare begins a command line that nothing confines.
+func (c *Confiner) bare() sandbox.Line {
+	if c.o.Bare != nil {
+		c.o.Bare()
+	}
+	return sandbox.Attended(c.o.Exe)
+}
+
+func through(l sandbox.Line) bash.Confinement {
+	l = l.Telling()
+	return bash.Confinement{Through: l.Argv, Attr: l.Attr, Init: l.Init}
+}
+
+// Helper is the bounds of a program that works for us beside the commands, such
+// as a language server. The zero Helper may write where commands may and has no
+// network.
+type Helper struct {
+	ReadOnly bool     // nothing in the workspace may be written, only caches and temporary folders
+	Network  bool     // the network may be used, if commands may
+	Write    []string // more folders that may be written, absolute
+	Private  bool     // Write is all that may be written
+	Must     bool     // where nothing at all can be confined it does not run, unless the person switched that off
+}
+
+// Helper has a program that was not started yet run within bounds, as far as
+// this machine can confine anything, and reports whether they are enforced. The
+// program keeps its environment, directory and streams, which may be pipes to
+// us for as long as it runs. Ending the process ends all that it started; so
+// does our own end, however that comes. Where everything is demanded and cannot
+// be had the error says so, and the program must not be started.
+func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confined bool, err error) {
+	limits, err := c.limits(ctx, nil)
+	if err != nil {
+		return false, err
+	}
+	limits.Network = limits.Network && h.Network
+	if h.ReadOnly {
+		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
+	}
+	if h.Private {
+		limits.Write = nil
+	}
+	limits.Write = existing(append(limits.Write, h.Write...))
+	line, report, err := c.line(ctx, limits)
+	switch {
+	case err != nil:
+		return false, err
+	case h.Must && report.Backend == sandbox.None && c.o.Demand != Off:
+		return false, unavailable(report)
+	}
+	line.Apply(cmd)
+	return report.Whole && report.Backend != sandbox.None, nil
+}
+
+// blockedBy guesses whether a command failed because of its limits.
+func blockedBy(l sandbox.Limits) func(int, string) string {
+	return func(code int, stderr string) string {
+		if why, failed := sandbox.SetupFailed(code, stderr); failed {
+			return "the sandbox could not be set up (" + why + ")"
+		}
+		return sandbox.Blocked(code, stderr, l)
+	}
+}
+
+// Words say how a command would be confined, in one line.
+func (c *Confiner) Words(ctx context.Context) string {
+	if c.o.Demand == Off {
+		return Off
+	}
+	limits, err := c.limits(ctx, nil)
+	if err != nil {
+		return err.Error()
+	}
+	return words(c.find(ctx).Report(limits))
+}
+
+func words(r sandbox.Report) string {
+	text := r.Backend + ": " + strings.Join(r.Enforced, "; ")
+	if !r.Whole {
+		text += "; not enforced: " + strings.Join(r.NotEnforced, "; ")
+	}
+	return text
+}
+
+// Check reports, before anything runs, whether what is demanded can be had. Where
+// there are signs that not all can be, the person is told what cannot; where
+// there are none, that is found out when the first command comes.
+func (c *Confiner) Check(ctx context.Context) error {
+	if c.o.Demand == Auto && c.doubtful() {
+		c.tell(c.find(ctx).Report(c.usual()))
+	}
+	if c.o.Demand != Require {
+		return nil
+	}
+	limits, err := c.limits(ctx, nil)
+	if err != nil {
+		return err
+	}
+	if report := c.find(ctx).Report(limits); !report.Whole {
+		return unavailable(report)
+	}
+	return nil
+}
+
+func (c *Confiner) doubtful() bool {
+	if c.o.Doubtful == nil {
+		return sandbox.Doubtful()
+	}
+	return c.o.Doubtful()
+}
+
+// tell says once what is not enforced.
+func (c *Confiner) tell(r sandbox.Report) {
+	if !r.Whole && c.o.Warn != nil {
+		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(r.NotEnforced, "; ")) })
+	}
+}
+
+// usual are limits such as commands have here, without a look at what is in the
+// workspace.
+func (c *Confiner) usual() sandbox.Limits {
+	in := func(name string) string { return filepath.Join(c.o.Root, name) }
+	return sandbox.Limits{Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network()}
+}
+
+func unavailable(r sandbox.Report) error {
+	return fmt.Errorf("%w; this machine does not enforce: %s", ErrUnavailable, strings.Join(r.NotEnforced, "; "))
+}
+
+// limits are what a command may do: write below the workspace, to temporary
+// folders and to what else was named, and use the network if that is on now. A
+// line that runs git may write what git needs, and no more of its own files; one
+// that was judged to only read is held to that. Nothing that is frozen may be
+// written, and what is secret is hidden.
+func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits, err error) {
+	if r, ok := line.(risk.Report); ok && r.ReadOnly {
+		l = c.readingLimits()
+	} else {
+		l = c.writingLimits(ctx, line)
+	}
+	if c.o.Frozen != nil {
+		frozen, err := c.o.Frozen(ctx)
+		if err != nil {
+			return l, fmt.Errorf("find what is frozen: %w", err)
+		}
+		l.Protect = append(l.Protect, frozen...)
+	}
+	c.hide(ctx, &l, line)
+	return l, nil
+}
+
+func (c *Confiner) writingLimits(ctx context.Context, line tool.Line) sandbox.Limits {
+	l := sandbox.Limits{Network: c.o.Network()}
+	l.Write = c.writable()
+	protect := slices.Clone(c.o.Protect)
+	for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
+		if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
+			protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
+		}
+	}
+	if runsGit(line) {
+		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
+	}
+	l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
+	return l
+}
+
+// repositories are what must not be written of the repositories here: of that of
+// the workspace and of those below it. What git would obey in them must not be
+// made either.
+func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string) {
+	dirs := []string{c.o.Root}
+	if c.o.Repositories != nil {
+		dirs = append(dirs, c.o.Repositories(ctx)...)
+	}
+	for _, dir := range dirs {
+		at := filepath.Join(dir, ".git")
+		info, err := os.Lstat(at)
+		switch {
+		case err != nil:
+		case git && info.IsDir():
+			protect = append(protect, slices.DeleteFunc(sandbox.ProtectedInForGit(dir), func(p string) bool { return !holds(at, p) })...)
+		default:
+			protect = append(protect, at)
+		}
+	}
+	return protect
+}
+
+// planted remembers which repositories there are, and which profiles in a home
+// that may be written, and returns what finds, once a line that may write has
+// run, those that it made or changed so that git or a shell runs something when
+// it comes across them.
+func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
+	if r, _ := line.(risk.Report); r.ReadOnly || c.o.Repositories == nil {
+		return nil
+	}
+	repositories := func(ctx context.Context) map[string]string {
+		return sandbox.Planted(c.o.Root, c.o.Repositories(ctx))
+	}
+	profiles := func() (found map[string]string) {
+		if c.homeIsWritable() {
+			found = sandbox.PlantedIn(c.o.Home)
+		}
+		return found
+	}
+	inGit, inHome := repositories(ctx), profiles()
+	return func(ctx context.Context) string {
+		var said []string
+		if now := changed(inGit, repositories(ctx)); now != "" {
+			said = append(said, "git would run programs because of what this command left in "+now+"; look at it before you use git there")
+		}
+		if now := changed(inHome, profiles()); now != "" {
+			said = append(said, "a shell or a login would run what this command left in "+now+"; look at it before you open one")
+		}
+		for _, text := range said {
+			if c.o.Warn != nil {
+				c.o.Warn(text)
+			}
+		}
+		return strings.Join(said, "\n")
+	}
+}
+
+// changed lists what is there now and was not, or not so.
+func changed(before, after map[string]string) string {
+	var now []string
+	for path, state := range after {
+		if before[path] != state {
+			now = append(now, path)
+		}
+	}
+	slices.Sort(now)
+	return strings.Join(now, ", ")
+}
+
+// homeIsWritable reports whether commands may write in the person's home.
+func (c *Confiner) homeIsWritable() bool {
+	return c.o.Home != "" && slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(dir, c.o.Home) })
+}
+
+// writable are the folders that commands may write to, if they are there.
+func (c *Confiner) writable() []string {
+	return existing(slices.Concat([]string{c.o.Root, os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, c.o.Write))
+}
+
+// readingLimits allow no more than what programs that read put aside while they
+// work: temporary files, and what the user's own filter for large files keeps.
+func (c *Confiner) readingLimits() sandbox.Limits {
+	temporary := slices.DeleteFunc([]string{os.TempDir(), "/tmp", "/var/tmp", "/dev/shm"}, func(dir string) bool {
+		return holds(dir, c.o.Root) || c.o.Home != "" && holds(dir, c.o.Home)
+	})
+	return sandbox.Limits{Write: existing(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existing(c.o.Protect)}
+}
+
+// holds reports whether path is dir or lies below it.
+func holds(dir, path string) bool {
+	rel, err := filepath.Rel(dir, path)
+	return err == nil && filepath.IsLocal(rel)
+}
+
+// runsGit reports whether a command line runs git itself. Of a line that nobody
+// read it is not known, so it does not.
+func runsGit(line tool.Line) bool {
+	r, _ := line.(risk.Report)
+	return slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name == "git" })
+}
+
+// existing are the paths that are there, each once.
+func existing(paths []string) (all []string) {
+	for _, p := range paths {
+		if p == "" || !filepath.IsAbs(p) || slices.Contains(all, p) {
+			continue
+		}
+		if _, err := os.Lstat(strings.TrimSuffix(p, "/")); err == nil {
+			all = append(all, p)
+		}
+	}
+	return all
+}

@@ -1,0 +1,287 @@
+package confine_test
+
+import (
+	"errors"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/host/sandbox"
+	"coder/internal/host/shell"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/risk"
+)
+
+// TestMain lets the test binary stand in for the program that confines itself.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && os.Args[1] == sandbox.HelperName {
+		os.Exit(sandbox.Main(os.Args[2:]))
+	}
+	os.Exit(m.Run())
+}
+
+// read reads a command line as it is read before it is judged.
+func read(command string) risk.Report { return risk.Analyse(command, risk.Facts{Cwd: "/"}) }
+
+// helpless are the options on a machine that can confine nothing: there is no
+// program to do it.
+func helpless(t *testing.T, demand string) (confine.Options, *[]string) {
+	t.Helper()
+	var warned []string
+	root := t.TempDir()
+	return confine.Options{
+		Demand: demand, Exe: filepath.Join(root, "none"), Root: root, Home: t.TempDir(), Network: func() bool { return false }, Doubtful: func() bool { return false },
+		Warn: func(s string) { warned = append(warned, s) },
+	}, &warned
+}
+
+func TestWhatCannotBeEnforcedIsSaidOnceOrStopsEverything(t *testing.T) {
+	o, warned := helpless(t, confine.Auto)
+	c := confine.New(o)
+	for range 2 {
+		got, err := c.Command(t.Context(), read("ls"))
+		if err != nil || got.Words != "" {
+			t.Errorf("%+v, %v", got, err)
+		}
+	}
+	if len(*warned) != 1 || !strings.Contains((*warned)[0], "writes only below") || !strings.Contains((*warned)[0], "no network") {
+		t.Errorf("warned: %q", *warned)
+	}
+	if err := errors.Join(c.Check(t.Context()), c.Close()); err != nil {
+		t.Error(err)
+	}
+
+	o, warned = helpless(t, confine.Auto)
+	o.Doubtful = func() bool { return true }
+	c = confine.New(o)
+	if err := c.Check(t.Context()); err != nil || len(*warned) != 1 || !strings.Contains((*warned)[0], "secret files hidden") {
+		t.Errorf("at the start: %v, %q", err, *warned)
+	}
+	if _, err := c.Command(t.Context(), read("ls")); err != nil || len(*warned) != 1 {
+		t.Errorf("said again: %v, %q", err, *warned)
+	}
+
+	o, _ = helpless(t, confine.Require)
+	c = confine.New(o)
+	if _, err := c.Command(t.Context(), read("ls")); !errors.Is(err, confine.ErrUnavailable) {
+		t.Errorf("a command that must be confined was let run: %v", err)
+	}
+	if err := c.Check(t.Context()); !errors.Is(err, confine.ErrUnavailable) {
+		t.Errorf("check: %v", err)
+	}
+
+	o, warned = helpless(t, confine.Off)
+	c = confine.New(o)
+	if got, err := c.Command(t.Context(), read("ls")); err != nil || got.Words != "" || len(*warned) > 0 || c.Words(t.Context()) != confine.Off {
+		t.Errorf("off: %+v, %v, %q", got, err, *warned)
+	}
+}
+
+func TestAHomeInATemporaryFolderIsProtectedToo(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Protect = exe, []string{filepath.Join(o.Home, ".coder")}
+	o.Write = []string{filepath.Dir(o.Home)}
+	for _, name := range []string{".bashrc", ".coder/config.json"} {
+		path := filepath.Join(o.Home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, nil, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := confine.New(o)
+	defer c.Close()
+	got, err := c.Command(t.Context(), read("make"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Words == "" {
+		t.Skip("commands cannot be confined on this machine")
+	}
+	line := strings.Join(got.Through, " ")
+	for _, name := range []string{".bashrc", ".coder"} {
+		if !strings.Contains(line, filepath.Join(o.Home, name)) {
+			t.Errorf("%s is not protected: %s", name, line)
+		}
+	}
+}
+
+// Where the machine can confine, the bounds of a command are on its command
+// line.
+func TestALineThatRunsGitMayWriteWhatGitNeeds(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe = exe
+	for _, name := range []string{".git/hooks", ".coder"} {
+		if err := os.MkdirAll(filepath.Join(o.Root, name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	c := confine.New(o)
+	defer c.Close()
+	line := func(command string) string {
+		got, err := c.Command(t.Context(), read(command))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return strings.Join(slices.Concat(got.Through, []string{""}), " ")
+	}
+	if c.Words(t.Context()) == "" {
+		t.Skip("commands cannot be confined on this machine")
+	}
+	plain, git := line("make"), line("git add . && make")
+	if plain == "" || plain == " " {
+		t.Skip("commands cannot be confined on this machine")
+	}
+	if plain == git {
+		t.Errorf("git has the same bounds as any other command: %s", plain)
+	}
+	if !strings.Contains(git, "hooks") || strings.Contains(plain, "hooks") {
+		t.Errorf("git: %s\nothers: %s", git, plain)
+	}
+}
+
+// A line that was judged to only read cannot write, should the judgement be
+// wrong, and cannot send anything.
+func TestALineThatOnlyReadsIsHeldToThat(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Network = exe, func() bool { return true }
+	c := confine.New(o)
+	defer c.Close()
+	reads, other := read("ls"), read("make")
+	if !reads.ReadOnly || other.ReadOnly {
+		t.Fatal("ls does not only read, or make does")
+	}
+	for name, tt := range map[string]struct {
+		line   risk.Report
+		writes bool
+	}{"reading": {reads, false}, "other": {other, true}} {
+		got, err := c.Command(t.Context(), tt.line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got.Through == nil {
+			t.Skip("commands cannot be confined on this machine")
+		}
+		file := filepath.Join(o.Root, name)
+		out, err := shell.Run(t.Context(), shell.Spec{
+			Command: "echo x > " + file, Dir: o.Root, Through: got.Through, Attr: got.Attr, Init: got.Init, Limit: 1 << 10, Env: os.Environ(),
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := os.Stat(file); (err == nil) != tt.writes {
+			t.Errorf("%s: writes %v: %s", name, err == nil, out.Stderr.Text())
+		}
+	}
+}
+
+// A helper is started within bounds, speaks over its streams, and takes what it
+// started along when it ends.
+func TestAHelperRunsWithinItsBounds(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Network = exe, func() bool { return true }
+	c := confine.New(o)
+	defer c.Close()
+	run := func(h confine.Helper, script string) (string, bool) {
+		t.Helper()
+		cmd := exec.Command("/bin/sh", "-c", script)
+		cmd.Dir, cmd.Stdin = o.Root, strings.NewReader("asked\n")
+		confined, err := c.Helper(t.Context(), cmd, h)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, _ := cmd.CombinedOutput()
+		return string(out), confined
+	}
+	out, confined := run(confine.Helper{}, "cat; echo x > made && cat made; echo $PPID")
+	if !confined {
+		t.Skip("helpers cannot be confined on this machine")
+	}
+	if !strings.HasPrefix(out, "asked\nx\n") {
+		t.Errorf("said %q", out)
+	}
+	if out, _ := run(confine.Helper{ReadOnly: true}, "echo x > other; echo $?"); !strings.HasSuffix(strings.TrimSpace(out), "2") && !strings.HasSuffix(strings.TrimSpace(out), "1") {
+		t.Errorf("it could write: %q", out)
+	}
+	if _, err := os.Stat(filepath.Join(o.Root, "other")); err == nil {
+		t.Error("it has written")
+	}
+	more := t.TempDir()
+	if out, _ := run(confine.Helper{ReadOnly: true, Write: []string{more}}, "echo x > "+more+"/y; cat "+more+"/y"); out != "x\n" {
+		t.Errorf("said %q", out)
+	}
+	if out, _ := run(confine.Helper{Private: true, Must: true, Write: []string{more}}, "cat "+more+"/y; echo x > "+more+"/y; echo x > /tmp/"+filepath.Base(more)+" || echo no"); !strings.HasPrefix(out, "x\n") || !strings.HasSuffix(out, "no\n") {
+		t.Errorf("said %q", out)
+	}
+}
+
+func TestAHelperThatMustBeConfinedDoesNotRunWithout(t *testing.T) {
+	for demand, runs := range map[string]bool{confine.Auto: false, confine.Require: false, confine.Off: true} {
+		o, _ := helpless(t, demand)
+		_, err := confine.New(o).Helper(t.Context(), exec.Command("/bin/true"), confine.Helper{Private: true, Must: true})
+		if runs != (err == nil) || err != nil && !errors.Is(err, confine.ErrUnavailable) {
+			t.Errorf("%s: %v", demand, err)
+		}
+	}
+}
+
+// TestSocketsThatSomebodyListensOnAreHidden: wherever they lie outside the
+// workspace, and whatever they are called.
+func TestSocketsThatSomebodyListensOnAreHidden(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	o, _ := helpless(t, confine.Auto)
+	o.Exe, o.Network = exe, func() bool { return true }
+	dir, err := os.MkdirTemp("/tmp", "c-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	inside := filepath.Join(dir, "w")
+	if err := os.Mkdir(inside, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	o.Root = inside
+	for _, name := range []string{"agent", "with blank", "w/own"} {
+		l, err := net.Listen("unix", filepath.Join(dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer l.Close()
+	}
+	if !slices.Contains(sandbox.Listening(), filepath.Join(dir, "agent")) {
+		t.Skip("the system does not tell on which sockets programs listen")
+	}
+	c := confine.New(o)
+	defer c.Close()
+	got, err := c.Command(t.Context(), read("make"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	argv := strings.Join(got.Through, "\n")
+	for name, hidden := range map[string]bool{"agent": true, "with blank": true, "w/own": false} {
+		if strings.Contains(argv, filepath.Join(dir, name)) != hidden {
+			t.Errorf("%s: hidden is not %v in %q", name, hidden, got.Through)
+		}
+	}
+}

@@ -1,0 +1,229 @@
+// Package judge decides about every call of a session: what the mode, the
+// person's rules and the risks say is weighed together, so that a person is
+// asked at most once, and everything that shows or tests permissions asks the
+// same judge.
+package judge
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/display"
+	"coder/internal/policy"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/risk"
+	"coder/internal/policy/rule"
+	"coder/internal/tool"
+)
+
+// Options are what a Judge is made of.
+type Options struct {
+	State *mode.State // the mode of the moment
+	Root  string      // the workspace, absolute
+	Home  string      // the person's home, absolute; may be empty
+	Bash  bool        // commands are run by bash
+	Env   []string    // what commands are run with
+	// Given are the rules the person wrote; Allow and Deny those of this run.
+	Given       map[string]risk.Patterns
+	Allow, Deny []rule.Spec
+	Exact       bool // whole command lines are remembered rather than shapes
+	// Hosts are those that the person's settings name.
+	Hosts []string
+	Now   func() time.Time
+
+	// Frozen are patterns of what may not be written. Freezes reports whether
+	// commands are kept from that, Hidden whether secret files that a command
+	// does not name are hidden from it; Tracked lists those that git keeps. Each
+	// may be nil.
+	Frozen          []string
+	Freezes, Hidden func() bool
+	Tracked         func() []string
+
+	// Unasked lets pass what is only asked about; Fearless risks as well.
+	Unasked, Fearless bool
+}
+
+// Judge decides about calls. It is safe for concurrent use.
+type Judge struct {
+	state  *mode.State
+	book   *rule.Book
+	facts  risk.Facts
+	memory *Memory // nil: nothing is remembered
+	heard  *heard
+	o      Options
+}
+
+// heard are the hosts that the person named in this session. It is safe for
+// concurrent use.
+type heard struct {
+	mu    sync.Mutex
+	hosts map[string]bool
+}
+
+// New returns a Judge.
+func New(o Options) *Judge {
+	w := world{o.Root, o.Home, o.Env}
+	facts := w.facts()
+	facts.Bash = o.Bash
+	book := &rule.Book{
+		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
+		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
+		Glob:    w.glob, Below: w.below, Real: w.real,
+		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
+	}
+	j := &Judge{state: o.State, book: book, facts: facts, heard: &heard{hosts: make(map[string]bool)}, o: o}
+	book.Named = j.named
+	return j
+}
+
+// Hear takes what the person typed: a host they name there may be fetched from.
+func (j *Judge) Hear(words string) {
+	j.heard.mu.Lock()
+	defer j.heard.mu.Unlock()
+	for _, host := range rule.HostsIn(words) {
+		j.heard.hosts[host] = true
+	}
+}
+
+func (j *Judge) named(host string) bool {
+	j.heard.mu.Lock()
+	defer j.heard.mu.Unlock()
+	return j.heard.hosts[host] || slices.ContainsFunc(j.o.Hosts, func(pattern string) bool {
+		above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
+		return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
+	})
+}
+
+// Reaches reports whether an address may be fetched from without a question.
+func (j *Judge) Reaches(address string) bool {
+	_, preset := j.state.Current()
+	p, ok := rule.PresetNamed(preset)
+	return ok && j.book.Reaches(p, address)
+}
+
+// Allowing returns a Judge that also lets specs pass.
+func (j *Judge) Allowing(specs []rule.Spec) *Judge {
+	book, more := *j.book, *j
+	book.Allow = slices.Concat(book.Allow, specs)
+	more.book = &book
+	return &more
+}
+
+// Judge weighs one case in the mode of the moment.
+func (j *Judge) Judge(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+	return j.In(j.state.Current()).Judge(ctx, c)
+}
+
+// Mode is the mode of the moment, and the preset in force.
+func (j *Judge) Mode() (m mode.Mode, preset string) { return j.state.Current() }
+
+// In is the policy in a mode under a preset.
+func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
+	p, ok := rule.PresetNamed(preset)
+	if !ok {
+		return policy.All() // denies
+	}
+	if j.memory != nil {
+		_ = j.memory.refresh() // what cannot be read is not remembered
+	}
+	danger := risk.New(j.facts)
+	if p.Unchecked {
+		danger = risk.Unchecked(j.facts)
+	}
+	all := policy.All(m, j.book.In(p), danger)
+	switch {
+	case j.o.Fearless && !m.ReadOnly:
+		return policy.Fearless(all)
+	case j.o.Unasked:
+		return policy.Unasked(all)
+	}
+	return all
+}
+
+// Analyse says what a command line would do here.
+func (j *Judge) Analyse(command string) risk.Report { return risk.Analyse(command, j.facts) }
+
+// Offers say what "always" would remember of a call. The error says why it
+// cannot be remembered.
+func (j *Judge) Offers(c policy.Case) ([]policy.Offer, error) { return j.book.Offers(c) }
+
+// Hides reports whether searches pass over a file that they were not given by
+// name.
+func (j *Judge) Hides(file string) bool {
+	_, preset := j.state.Current()
+	p, ok := rule.PresetNamed(preset)
+	return !ok || j.book.Hides(p, file)
+}
+
+// Names are the files that a command line names, by their full paths. What it
+// names it was judged by.
+func (j *Judge) Names(r risk.Report) []string { return j.book.Names(r) }
+
+// Conceals reports whether commands that do not name a file are not to see it:
+// it usually holds secrets, or a rule of the person asks about it or denies it.
+// That holds in every mode.
+func (j *Judge) Conceals(file string) bool {
+	p, _ := rule.PresetNamed("build")
+	return j.book.Hides(p, file)
+}
+
+// IsFrozen reports whether nobody may write a file, or anything in a folder.
+func (j *Judge) IsFrozen(file string, dir bool) bool { return j.book.IsFrozen(file, dir) }
+
+// Permissions shows what is really in force: what each sort of call meets, and
+// the rules a person wrote.
+func (j *Judge) Permissions() display.Table {
+	judge := j.In(j.state.Current())
+	t := display.Table{Head: []string{"what", "verdict", "why"}}
+	for _, s := range samples {
+		o, err := judge.Judge(context.Background(), policy.Case{Tool: s.tool, Plan: tool.Plan{Effects: []tool.Effect{s.effect}}})
+		why := o.String()
+		if err != nil {
+			why = err.Error()
+		}
+		t.Rows = append(t.Rows, []string{s.what, o.Verdict.String(), why})
+	}
+	t.Rows = append(t.Rows, j.rules()...)
+	return t
+}
+
+// samples are one call of each sort.
+var samples = []struct {
+	what, tool string
+	effect     tool.Effect
+}{
+	{"read", "read", tool.Effect{Kind: tool.Read, Target: "file.txt"}},
+	{"write, edit, patch", "write", tool.Effect{Kind: tool.Write, Target: "file.txt"}},
+	{"bash, read-only", "bash", tool.Effect{Kind: tool.Exec, Target: "ls"}},
+	{"bash, other", "bash", tool.Effect{Kind: tool.Exec, Target: "any-other-command"}},
+	{"bash, dangerous", "bash", tool.Effect{Kind: tool.Exec, Target: "rm file.txt"}},
+	{"fetch", "fetch", tool.Effect{Kind: tool.Net, Target: "https://example.org/"}},
+	{"todowrite", "todowrite", tool.Effect{Kind: tool.Note, Target: "todo list"}},
+	{"other tools", "mcp__server__tool", tool.Effect{Kind: tool.Unknown}},
+	{"secret files", "read", tool.Effect{Kind: tool.Read, Target: ".env"}},
+}
+
+// rules lists what the person wrote, said for this run, and answered "always".
+func (j *Judge) rules() (rows [][]string) {
+	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
+		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
+			rows = append(rows, []string{fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""})
+		}
+	}
+	for _, s := range j.book.Allow {
+		rows = append(rows, []string{"this run: " + s.String(), policy.Allow.String(), ""})
+	}
+	for _, s := range j.book.Deny {
+		rows = append(rows, []string{"this run: " + s.String(), policy.Deny.String(), ""})
+	}
+	_, preset := j.state.Current()
+	if p, _ := rule.PresetNamed(preset); j.memory != nil && !p.Floor {
+		return append(rows, j.memory.rows()...)
+	}
+	return rows
+}

@@ -1,0 +1,192 @@
+package judge
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/policy"
+	"coder/internal/policy/rule"
+)
+
+// Memory keeps what a person said "always" to: for this session in memory, for
+// this project in a folder of the person's own, so that a repository cannot
+// bring such answers along.
+type Memory struct {
+	book *rule.Book
+	path string
+	root string
+	now  func() time.Time
+
+	mu   sync.Mutex // guards seen, and the file among this process's goroutines
+	seen stamp      // the file as it was last read
+}
+
+// stamp tells one state of a file from another.
+type stamp struct {
+	at   time.Time
+	size int64
+}
+
+type remembered struct {
+	Root   string       `json:"root"`
+	Grants []rule.Grant `json:"grants"`
+}
+
+// Remember gives j a memory kept below dir. List are commands that the person's
+// settings let pass. The error says what could not be read; it is asked about
+// again.
+func (j *Judge) Remember(dir string, list []string) (*Memory, error) {
+	sum := sha256.Sum256([]byte(j.o.Root))
+	m := &Memory{book: j.book, root: j.o.Root, now: j.o.Now, path: filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")}
+	if m.now == nil {
+		m.now = func() time.Time { return time.Time{} }
+	}
+	j.book.Always, j.book.Session = rule.Remember(), rule.Remember()
+	j.book.Always.Names = list
+	j.memory = m
+	return m, m.refresh()
+}
+
+// maxMemory bounds the file that is remembered in.
+const maxMemory = 16 << 20
+
+// refresh takes up what another process remembered or revoked.
+func (m *Memory) refresh() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var now stamp
+	if info, err := os.Stat(m.path); err == nil {
+		now = stamp{info.ModTime(), info.Size()}
+	}
+	if now == m.seen {
+		return nil
+	}
+	grants, err := m.load()
+	m.seen = now
+	m.book.Always.Replace(grants)
+	return err
+}
+
+func (m *Memory) load() ([]rule.Grant, error) {
+	text, err := repofile.Own(m.path, maxMemory)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var r remembered
+	if err := json.Unmarshal(text, &r); err != nil {
+		return nil, fmt.Errorf("%s: %w", m.path, err)
+	}
+	if r.Root != m.root {
+		return nil, nil
+	}
+	return r.Grants, nil
+}
+
+// Offers say what would be remembered of a call, by how far it would reach.
+func (m *Memory) Offers(c policy.Case) ([]policy.Offer, error) { return m.book.Offers(c) }
+
+// Add remembers a call.
+func (m *Memory) Add(_ context.Context, c policy.Case, s policy.Scope) error {
+	if err := m.refresh(); err != nil {
+		return err
+	}
+	if _, err := m.book.Add(c, s, m.now()); err != nil || s != policy.ThisProject {
+		return err
+	}
+	return m.save()
+}
+
+func (m *Memory) save() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	text, err := json.MarshalIndent(remembered{m.root, m.book.Always.Grants()}, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(m.path), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(m.path, append(text, '\n'), 0o600)
+}
+
+// Granted is a grant as it is listed.
+type Granted struct {
+	Number int `json:"number"`
+	rule.Grant
+	Scope policy.Scope `json:"scope"`
+}
+
+// List is all that is remembered here, the project's before the session's.
+func (m *Memory) List() ([]Granted, error) {
+	if err := m.refresh(); err != nil {
+		return nil, err
+	}
+	all := []Granted{}
+	for _, g := range m.book.Always.Grants() {
+		all = append(all, Granted{len(all) + 1, g, policy.ThisProject})
+	}
+	for _, g := range m.book.Session.Grants() {
+		all = append(all, Granted{len(all) + 1, g, policy.ThisSession})
+	}
+	return all, nil
+}
+
+// Revoke forgets what which names, a number of the list or "all", and tells
+// what that was.
+func (m *Memory) Revoke(which string) ([]Granted, error) {
+	all, err := m.List()
+	if err != nil {
+		return nil, err
+	}
+	which = strings.TrimSpace(which)
+	if which != "all" {
+		n, err := strconv.Atoi(which)
+		if err != nil || n < 1 || n > len(all) {
+			return nil, fmt.Errorf("there is no number %s in the list; it has %d", strconv.Quote(which), len(all))
+		}
+		all = all[n-1 : n]
+	}
+	for _, g := range all {
+		if g.Scope == policy.ThisProject {
+			m.book.Always.Revoke(g.Grant)
+		} else {
+			m.book.Session.Revoke(g.Grant)
+		}
+	}
+	return all, m.save()
+}
+
+// rows lists what is remembered, with when and to what it was said.
+func (m *Memory) rows() (rows [][]string) {
+	all, err := m.List()
+	if err != nil {
+		return nil
+	}
+	for _, g := range all {
+		what := fmt.Sprintf("%d. always: %s", g.Number, g.Grant)
+		if g.Scope == policy.ThisSession {
+			what = fmt.Sprintf("%d. this session: %s", g.Number, g.Grant)
+		}
+		rows = append(rows, []string{
+			what, policy.Allow.String(),
+			fmt.Sprintf("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), g.Why),
+		})
+	}
+	return rows
+}

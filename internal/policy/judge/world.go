@@ -1,0 +1,100 @@
+package judge
+
+import (
+	"context"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/core/secret"
+	"coder/internal/host/gitsafe"
+	"coder/internal/policy/risk"
+)
+
+// world is what the judges of commands may ask about the file system.
+type world struct {
+	root, home string
+	env        []string // the person's, for git
+}
+
+func (w world) at(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(w.root, path)
+}
+
+func (w world) facts() risk.Facts {
+	return risk.Facts{
+		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
+		IsInside: func(path string) bool {
+			rel, err := filepath.Rel(w.root, w.at(path))
+			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+		},
+		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(context.Background(), dir, w.env) },
+		Real:    w.real, Home: w.home, Cwd: w.root,
+	}
+}
+
+// real is where a path leads once links are followed. What lies in the
+// workspace is told by the workspace's own name, should that be a link too.
+func (w world) real(path string) string {
+	found, root := resolved(secret.Direct(w.at(path))), resolved(w.root)
+	if rel, err := filepath.Rel(root, found); err == nil && rel != ".." && !strings.HasPrefix(rel, "../") {
+		return filepath.Join(w.root, rel)
+	}
+	return found
+}
+
+// resolved follows links as far as a path exists.
+func resolved(path string) string {
+	rest := ""
+	for dir := path; ; dir = filepath.Dir(dir) {
+		if found, err := filepath.EvalSymlinks(dir); err == nil {
+			return filepath.Join(found, rest)
+		}
+		if target, err := os.Readlink(dir); err == nil { // a link to what is not there yet
+			if !filepath.IsAbs(target) {
+				target = filepath.Join(filepath.Dir(dir), target)
+			}
+			return filepath.Join(target, rest)
+		}
+		if dir == filepath.Dir(dir) {
+			return path
+		}
+		rest = filepath.Join(filepath.Base(dir), rest)
+	}
+}
+
+// glob lists the files a shell pattern stands for.
+func (w world) glob(pattern string) []string {
+	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
+	return found
+}
+
+// maxBelow bounds how far a folder is looked through for files that a rule is
+// about.
+const maxBelow = 20_000
+
+// below yields the files below a folder.
+func (w world) below(dir string) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		looked := 0
+		_ = filepath.WalkDir(w.at(dir), func(name string, d fs.DirEntry, err error) error {
+			looked++
+			switch {
+			case looked > maxBelow:
+				return fs.SkipAll
+			case err != nil:
+				return nil // what cannot be read is not read by the command either
+			case d.IsDir() && (d.Name() == ".git" || d.Name() == "node_modules"):
+				return fs.SkipDir
+			case !d.IsDir() && !yield(name):
+				return fs.SkipAll
+			}
+			return nil
+		})
+	}
+}

@@ -1,0 +1,116 @@
+// Package mode holds the modes of work, one value per mode: which tools are
+// switched off, which permissions hold, when work is checked by itself and what
+// the model is told about it. There is no other place that knows what a mode
+// means.
+package mode
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Verify says when edited work is checked without the model asking for it.
+type Verify uint8
+
+// When work is checked.
+const (
+	Never Verify = iota
+	OnRequest
+	Automatic
+)
+
+func (v Verify) String() string { return [...]string{"never", "on request", "automatic"}[v] }
+
+// Mode is one way of working.
+type Mode struct {
+	Name   string
+	Preset string   // the permissions that come with it
+	Off    []string // tools that are not there
+	Verify Verify
+	Prompt string // what the model is told
+	// ReadOnly modes change nothing: whatever would, is refused, whichever
+	// tool it is and whatever the rules say.
+	ReadOnly bool
+	// Unchecked modes run commands without policy and without risk check.
+	Unchecked bool
+}
+
+// The names of the modes.
+const (
+	Plan     = "plan"
+	Build    = "build"
+	Default  = "default"
+	AutoEdit = "auto-edit"
+	Yolo     = "yolo"
+)
+
+// modes is the table, in the order in which people are shown it.
+var modes = []Mode{
+	{
+		Name: Build, Preset: Build, Off: []string{"todowrite", "question", "exit_plan_mode"}, Verify: Automatic,
+		Prompt: "You are in build mode: do what was asked, to the end. Changes to files and commands that are not read-only may have to be approved by the user.",
+	},
+	{
+		Name: Plan, Preset: Plan, Off: []string{"write", "edit", "patch", "task", "git_add", "git_commit"}, Verify: Never, ReadOnly: true,
+		Prompt: "You are in plan mode: look, think and plan, and change nothing. The tools that write are switched off, and commands that may change anything have to be approved one by one. " +
+			"When the plan is ready, give it to the user with exit_plan_mode.",
+	},
+	{
+		Name: Default, Preset: Balanced, Off: []string{"exit_plan_mode"}, Verify: OnRequest,
+		Prompt: "You are in default mode: read and analyse freely; change files where the user wants it. Changes and commands that are not read-only may have to be approved by the user.",
+	},
+	{
+		Name: AutoEdit, Preset: AutoEdit, Off: []string{"exit_plan_mode"}, Verify: Automatic,
+		Prompt: "You are in auto-edit mode: change files without asking, check your work and repair what fails. Commands that are not read-only may have to be approved by the user.",
+	},
+	{
+		Name: Yolo, Preset: Yolo, Off: []string{"question", "exit_plan_mode"}, Verify: Automatic, Unchecked: true,
+		Prompt: "You are in yolo mode: everything runs unasked, commands included. Nobody checks what you do, so take the same care as if it were your own machine.",
+	},
+}
+
+// Presets without a mode of their own.
+const (
+	Strict   = "strict"
+	Balanced = "balanced"
+)
+
+// Names are the modes, those people use most first.
+func Names() []string {
+	var all []string
+	for _, m := range modes {
+		all = append(all, m.Name)
+	}
+	return all
+}
+
+// Lookup finds a mode by its name.
+func Lookup(name string) (Mode, error) {
+	for _, m := range modes {
+		if strings.EqualFold(m.Name, name) {
+			return m, nil
+		}
+	}
+	return Mode{}, fmt.Errorf("there is no mode %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// Has reports whether a tool is there in this mode.
+func (m Mode) Has(tool string) bool { return !slices.Contains(m.Off, tool) }
+
+// with returns m with tools switched on or off on top of what the table says.
+// A read-only mode stays one: what it hides is hidden for good.
+func (m Mode) with(switches map[string]bool) Mode {
+	off := slices.Clone(m.Off)
+	for tool, on := range switches {
+		switch i := slices.Index(off, tool); {
+		case !on && i < 0:
+			off = append(off, tool)
+		case on && i >= 0 && !m.ReadOnly:
+			off = slices.Delete(off, i, i+1)
+		}
+	}
+	slices.Sort(off)
+	m.Off = off
+	return m
+}

@@ -1,0 +1,193 @@
+// Package trust remembers which workspaces a person trusts. A repository is
+// not trusted because it was cloned: trust is given to a folder together with
+// the content of the files that could change what the program does there, and
+// is gone as soon as one of them is changed by anybody else.
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+)
+
+// files are what decides how the program behaves in a workspace.
+var files = []string{filepath.Join(".coder", "config.json"), ".mcp.json"}
+
+// maxFile bounds what is read of each; a longer file is not trusted.
+const maxFile = 1 << 20
+
+// maxBook bounds the file that trust is written down in.
+const maxBook = 64 << 20
+
+// Book is where trust is written down.
+type Book struct {
+	Path string // of the file; empty remembers nothing
+	Now  func() time.Time
+}
+
+type entry struct {
+	Hash     string    `json:"hash"`
+	Since    time.Time `json:"since"`
+	Declined bool      `json:"declined,omitempty"` // asked about, and not given
+}
+
+// State is how a workspace stands.
+type State uint8
+
+// The states of a workspace.
+const (
+	Unknown State = iota // never trusted
+	Changed              // trusted once, but its files are not what they were
+	Trusted
+)
+
+func (s State) String() string {
+	return [...]string{"not trusted", "changed since it was trusted", "trusted"}[s]
+}
+
+// Hash is the fingerprint of what root could make the program do.
+func Hash(root string) (string, error) {
+	sum := sha256.New()
+	for _, name := range files {
+		text, err := read(root, name)
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(text))
+		sum.Write(text)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// read reads a file, or nothing if there is none.
+func read(root, name string) ([]byte, error) {
+	text, err := repofile.Below(root).Read(name, maxFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, nil
+	case errors.Is(err, repofile.ErrTooLarge):
+		return nil, fmt.Errorf("%s is too long to be trusted", filepath.Join(root, name))
+	case err != nil:
+		return nil, fmt.Errorf("read what to trust: %w", err)
+	}
+	return bytes.TrimSpace(text), nil
+}
+
+// Settings are the files of a workspace that trust is about, as far as they
+// exist.
+func Settings(root string) (found []string) {
+	for _, name := range files {
+		if _, err := os.Lstat(filepath.Join(root, name)); err == nil {
+			found = append(found, name)
+		}
+	}
+	return found
+}
+
+// Of tells how root stands. What cannot be read is not trusted.
+func (b Book) Of(root string) (State, error) {
+	all, err := b.load()
+	if err != nil {
+		return Unknown, err
+	}
+	e, ok := all[filepath.Clean(root)]
+	if !ok || e.Declined {
+		return Unknown, nil
+	}
+	hash, err := Hash(root)
+	if err != nil || hash != e.Hash {
+		return Changed, err
+	}
+	return Trusted, nil
+}
+
+// Give trusts root as it is now.
+func (b Book) Give(root string) error {
+	hash, err := Hash(root)
+	if err != nil {
+		return err
+	}
+	return b.note(root, entry{Hash: hash})
+}
+
+// Decline remembers that a person did not want to trust root as it is now.
+func (b Book) Decline(root string) error {
+	hash, err := Hash(root)
+	if err != nil || b.Path == "" {
+		return err
+	}
+	return b.note(root, entry{Hash: hash, Declined: true})
+}
+
+// Declined reports whether a person was asked about root as it is now and did
+// not want to trust it.
+func (b Book) Declined(root string) bool {
+	all, err := b.load()
+	if err != nil {
+		return false
+	}
+	hash, err := Hash(root)
+	e := all[filepath.Clean(root)]
+	return err == nil && e.Declined && e.Hash == hash
+}
+
+func (b Book) note(root string, e entry) error {
+	e.Since = b.Now().UTC().Truncate(time.Second)
+	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
+}
+
+// Take ends the trust in root.
+func (b Book) Take(root string) error {
+	return b.change(func(all map[string]entry) { delete(all, filepath.Clean(root)) })
+}
+
+func (b Book) load() (map[string]entry, error) {
+	all := make(map[string]entry)
+	if b.Path == "" {
+		return all, nil
+	}
+	text, err := repofile.Own(b.Path, maxBook)
+	if errors.Is(err, fs.ErrNotExist) {
+		return all, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read what is trusted: %w", err)
+	}
+	if err := json.Unmarshal(text, &all); err != nil {
+		return nil, fmt.Errorf("read what is trusted: %s: %w", b.Path, err)
+	}
+	return all, nil
+}
+
+// change writes the book anew, whole or not at all.
+func (b Book) change(do func(map[string]entry)) error {
+	if b.Path == "" {
+		return errors.New("there is no home folder to remember it in; set HOME or CODER_HOME")
+	}
+	all, err := b.load()
+	if err != nil {
+		return err
+	}
+	do(all)
+	text, err := json.MarshalIndent(all, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(b.Path), 0o700); err != nil {
+		return fmt.Errorf("remember what is trusted: %w", err)
+	}
+	if err := atomicfile.Write(b.Path, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("remember what is trusted: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,288 @@
+// Package audit reads the logs of a session as someone does who trusts nobody:
+// [Verify] checks that no line of them was changed, removed, moved or put in
+// between, and [Calls] shows what was asked of the world and what came of it.
+//
+// Every line carries a check of itself and of all lines before it in its log:
+// see [Link]. Whoever can write the logs can also write new checks, so how far
+// the logs went is kept apart from them, signed: see [Head]. A log that goes on
+// beyond its newest head is the work of a process that died, not of a forger.
+package audit
+
+import (
+	"bufio"
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"coder/internal/core/event"
+)
+
+// hashOf is what the next line of an audit log of an earlier form carries as
+// its prev.
+func hashOf(line []byte) string {
+	sum := sha256.Sum256(line)
+	return hex.EncodeToString(sum[:])
+}
+
+// A BreakError says where the logs of a session are first not what was written.
+type BreakError struct {
+	File   string // "" if nobody can tell which
+	Line   int    // the first is 1; zero if there is no such line
+	Record uint64 // the first record in doubt
+	Why    string
+}
+
+func (e *BreakError) Error() string {
+	where := "the logs"
+	if e.File != "" {
+		where = e.File
+	}
+	if e.Line > 0 {
+		where += fmt.Sprintf(", line %d", e.Line)
+	}
+	return fmt.Sprintf("%s: record %d: %s", where, e.Record, e.Why)
+}
+
+// A Head is how far the logs of a session went at some moment: the number of
+// the newest record, and the end of each log.
+type Head struct {
+	Seq  uint64
+	Ends [3]End // in the order of [event.Logs]
+	// Mended tells that what was beyond it had been damaged or lost, and is
+	// no longer part of the session.
+	Mended bool
+}
+
+// End is the newest record of one log and the link after it. A log without
+// records has none.
+type End struct {
+	Seq  uint64
+	Link Link
+}
+
+// Source is one log to be verified.
+type Source struct {
+	Log  event.Log
+	Name string // of its file
+	Data io.Reader
+}
+
+// Report is what was found to hold together.
+type Report struct {
+	Lines     int
+	Unchecked int      // lines of an earlier form, which carry no check
+	Vouched   uint64   // the newest record that a head vouches for
+	Lost      []uint64 // the records after which something was lost and mended
+}
+
+// Verify walks the three logs of a session and holds them against heads, oldest
+// first. The error is a [*BreakError] if they are not what was written.
+func Verify(sources []Source, heads []Head) (Report, error) {
+	var report Report
+	heads, report.Lost = valid(heads)
+	walks := make([]*walk, 0, len(sources))
+	for _, s := range sources {
+		w := newWalk(s, heads)
+		if err := w.all(); err != nil {
+			return report, fmt.Errorf("read %s: %w", s.Name, err)
+		}
+		walks = append(walks, w)
+		report.Lines += len(w.seqs)
+		report.Unchecked += w.unchecked
+	}
+	if broken := firstBreak(walks, heads); broken != nil {
+		return report, broken
+	}
+	if len(heads) > 0 {
+		report.Vouched = heads[len(heads)-1].Seq
+	}
+	return report, nil
+}
+
+// valid leaves out the heads of what was lost later, and tells where that was.
+func valid(heads []Head) (still []Head, lost []uint64) {
+	for _, h := range heads {
+		if h.Mended {
+			lost = append(lost, h.Seq)
+			still = slices.DeleteFunc(still, func(old Head) bool { return old.Seq > h.Seq })
+		}
+		still = append(still, h)
+	}
+	return still, lost
+}
+
+// walk goes through one log.
+type walk struct {
+	Source
+	seqs      []uint64
+	links     map[uint64]Link // after the records that heads name
+	unchecked int
+	broken    *BreakError // why it did not come to the end
+	odd       *BreakError // what is wrong with lines that hold
+}
+
+func newWalk(s Source, heads []Head) *walk {
+	w := &walk{Source: s, links: make(map[uint64]Link)}
+	for _, h := range heads {
+		if end := h.Ends[slices.Index(event.Logs, s.Log)]; end.Seq > 0 {
+			w.links[end.Seq] = Link{}
+		}
+	}
+	return w
+}
+
+// all reads the log to its end, or to the first line that does not hold.
+func (w *walk) all() error {
+	in := bufio.NewReader(w.Data)
+	at := position{link: First(w.Log)}
+	for {
+		line, err := in.ReadBytes('\n')
+		if errors.Is(err, io.EOF) && len(line) == 0 {
+			return nil
+		}
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		n := len(w.seqs) + 1
+		if errors.Is(err, io.EOF) {
+			w.broken = &BreakError{File: w.Name, Line: n, Why: "the line has no end"}
+			return nil
+		}
+		whole, converted := bytes.CutSuffix(bytes.TrimSuffix(line, []byte("\n")), []byte("\r"))
+		seq, why := at.follow(whole, w.Log)
+		if why != nil {
+			w.broken = &BreakError{File: w.Name, Line: n, Why: why.Error()}
+			return nil
+		}
+		if converted && w.odd == nil {
+			w.odd = &BreakError{File: w.Name, Line: n, Record: seq, Why: "line ends were changed to CRLF; the records are whole"}
+		}
+		w.seqs = append(w.seqs, seq)
+		if !at.checked {
+			w.unchecked++
+		}
+		if _, named := w.links[seq]; named {
+			w.links[seq] = at.link
+		}
+	}
+}
+
+// position is where a walk stands: after which line.
+type position struct {
+	Checker
+	seq     uint64
+	link    Link
+	checked bool   // lines carry checks from here on
+	prev    string // hash of the last line, in an audit log of an earlier form
+}
+
+var (
+	errCheck   = errors.New("its check does not hold: it was changed, or does not follow the line before it")
+	errNoCheck = errors.New("it carries no check, though lines before it do")
+	errPrev    = errors.New("it follows a line that is not the one before it")
+)
+
+// follow moves on to the next line, or says why that is none.
+func (p *position) follow(line []byte, log event.Log) (uint64, error) {
+	r, prev, err := event.Decode(line, log)
+	if err != nil {
+		return 0, err
+	}
+	holds, checked := p.Holds(line, p.link)
+	switch {
+	case !holds:
+		return 0, errCheck
+	case p.checked && !checked:
+		return 0, errNoCheck
+	case r.Seq <= p.seq:
+		return 0, fmt.Errorf("record %d stands after record %d", r.Seq, p.seq)
+	case !checked && log == event.Audit && prev != p.prev:
+		return 0, errPrev
+	}
+	p.seq, p.checked, p.link = r.Seq, checked, After(line)
+	if !checked {
+		p.prev = hashOf(line)
+	}
+	return r.Seq, nil
+}
+
+// firstBreak is the first thing that is wrong with a session, if anything is.
+func firstBreak(walks []*walk, heads []Head) *BreakError {
+	missing, last := firstMissing(walks)
+	for _, w := range walks {
+		if w.broken != nil {
+			w.broken.Record = missing
+			return w.broken
+		}
+	}
+	if missing <= last {
+		return lacking(walks, heads, missing)
+	}
+	for _, w := range walks {
+		if w.odd != nil {
+			return w.odd
+		}
+	}
+	return disagreement(walks, heads, missing)
+}
+
+// firstMissing is the first number that no record has, and the newest that one
+// has.
+func firstMissing(walks []*walk) (missing, last uint64) {
+	var all []uint64
+	for _, w := range walks {
+		all = append(all, w.seqs...)
+	}
+	slices.Sort(all)
+	missing = 1
+	for _, seq := range all {
+		if seq == missing {
+			missing++
+		}
+		last = seq
+	}
+	return missing, last
+}
+
+// lacking tells of a record that is not there, though newer ones are.
+func lacking(walks []*walk, heads []Head, missing uint64) *BreakError {
+	e := &BreakError{Record: missing, Why: "it is missing, though newer records are there"}
+	if len(heads) == 0 {
+		return e
+	}
+	for _, w := range walks {
+		if end := heads[len(heads)-1].Ends[slices.Index(event.Logs, w.Log)]; end.Seq > w.last() {
+			e.File = w.Name
+		}
+	}
+	return e
+}
+
+func (w *walk) last() uint64 {
+	if len(w.seqs) == 0 {
+		return 0
+	}
+	return w.seqs[len(w.seqs)-1]
+}
+
+// disagreement holds logs that are whole in themselves against the heads.
+func disagreement(walks []*walk, heads []Head, missing uint64) *BreakError {
+	agreed := uint64(0)
+	for _, h := range heads {
+		for _, w := range walks {
+			end := h.Ends[slices.Index(event.Logs, w.Log)]
+			switch {
+			case end.Seq > w.last():
+				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before it, but went on to record %d", end.Seq)}
+			case end.Seq > 0 && w.links[end.Seq] != end.Link:
+				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("it, or one of those up to %d, is not what was signed for", end.Seq)}
+			}
+		}
+		agreed = h.Seq
+	}
+	return nil
+}

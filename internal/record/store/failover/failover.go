@@ -1,0 +1,296 @@
+// Package failover keeps a session going when it can no longer be kept. Records
+// go to the primary store for as long as that works. One that it cannot take
+// stays in memory with all that follow, the person is told once, and with every
+// record that matters primary is tried again: when it takes what is behind, all
+// is as if nothing had happened.
+//
+// What changes the world is not done from memory alone: a later process would
+// find its call on the disk as one that had not begun. Such records are refused
+// with an [*event.UnkeptError] until primary takes them, or until the person has
+// said that the work may go on without a record: see [Store.Waive].
+package failover
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"slices"
+	"sync"
+
+	"coder/internal/core/event"
+)
+
+// Options say how a store behaves. The zero value is fine.
+type Options struct {
+	// Warn is called with the reason when a session is no longer kept. It is
+	// called in the middle of a Claim or an Append, so it must not emit to a
+	// timeline over this store: let it note the reason for later.
+	Warn func(error)
+	// Mark leaves a mark, where a later process finds it, that what primary
+	// holds of a session is not all that was done in it.
+	Mark func(session string) error
+}
+
+// Store is an [event.Store]. Use [New].
+type Store struct {
+	primary event.Store
+	o       Options
+
+	mu       sync.Mutex // guards the fields below
+	sessions map[string]*kept
+	waived   bool
+}
+
+// New returns a store that passes everything to primary for as long as primary
+// takes it.
+func New(primary event.Store, o Options) *Store {
+	return &Store{primary: primary, o: o, sessions: make(map[string]*kept)}
+}
+
+// kept is a session.
+type kept struct {
+	claimed bool
+	free    func() error   // lets go of it in primary; nil if it is not held there
+	why     error          // why primary does not take records; nil while it does
+	base    uint64         // the newest Seq in primary, once it failed
+	tail    []event.Record // what is beyond that
+}
+
+func (k *kept) newest() uint64 { return k.base + uint64(len(k.tail)) }
+
+// Claim claims session in primary, and if primary cannot, in this process.
+func (s *Store) Claim(ctx context.Context, session string) (release func() error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.sessions[session]
+	if k == nil {
+		k = new(kept)
+		s.sessions[session] = k
+	}
+	if k.claimed {
+		return nil, &event.ClaimedError{Session: session, Holder: "this process"}
+	}
+	if k.free, err = s.primary.Claim(ctx, session); err != nil {
+		if final(ctx, err) {
+			return nil, err
+		}
+		s.fail(k, err, s.newest(ctx, session, k.newest()))
+	}
+	k.claimed = true
+	return sync.OnceValue(func() error { return s.release(k) }), nil
+}
+
+// release lets go of a session, after a last attempt to keep all of it.
+func (s *Store) release(k *kept) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if k.why != nil {
+		s.catchUp(context.Background(), k, nil)
+	}
+	k.claimed = false
+	if k.free == nil {
+		return nil
+	}
+	free := k.free
+	k.free = nil
+	return free()
+}
+
+// final tells errors that are answers from errors that are failures.
+func final(ctx context.Context, err error) bool {
+	var claimed *event.ClaimedError
+	return errors.Is(err, event.ErrConflict) || errors.As(err, &claimed) || ctx.Err() != nil && errors.Is(err, ctx.Err())
+}
+
+// fail turns to memory.
+func (s *Store) fail(k *kept, why error, base uint64) { // s.mu held
+	if k.why == nil {
+		k.base = base
+	}
+	k.why = why
+	if s.o.Warn != nil {
+		s.o.Warn(why)
+	}
+}
+
+// newest asks primary for the newest Seq of a session, which ought to be last or
+// more. If primary cannot even be read, the caller's word has to do.
+func (s *Store) newest(ctx context.Context, session string, last uint64) uint64 {
+	newest := uint64(0)
+	for r, err := range s.primary.Read(ctx, session, max(last, 1)-1) {
+		if err != nil {
+			return last
+		}
+		newest = r.Seq
+	}
+	return newest
+}
+
+// Append adds rs to primary, or to memory where that fails.
+func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	if err := ctx.Err(); err != nil || len(rs) == 0 {
+		return err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.sessions[rs[0].Session]
+	if k == nil || !k.claimed {
+		return event.ErrConflict
+	}
+	if k.why == nil {
+		err := s.primary.Append(ctx, last, rs...)
+		if err == nil || final(ctx, err) {
+			return err
+		}
+		if err := encodable(rs); err != nil {
+			return err // the records are to blame, not the store
+		}
+		if s.newest(ctx, rs[0].Session, last) != last {
+			return event.ErrConflict
+		}
+		s.fail(k, err, last)
+		return s.remember(k, last, rs)
+	}
+	if err := errors.Join(encodable(rs), follow(k, last, rs)); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(rs, matters) && s.catchUp(ctx, k, rs) {
+		return nil
+	}
+	return s.remember(k, last, rs)
+}
+
+// matters reports whether a record is worth another attempt to write.
+func matters(r event.Record) bool { return event.Decisive(r.Event) }
+
+// catchUp tries to give primary what it does not have yet, and rs after that.
+func (s *Store) catchUp(ctx context.Context, k *kept, rs []event.Record) bool { // s.mu held
+	behind := slices.Concat(k.tail, rs)
+	if len(behind) == 0 {
+		return false
+	}
+	if k.free == nil {
+		free, err := s.primary.Claim(ctx, behind[0].Session)
+		if err != nil {
+			return false
+		}
+		k.free = free
+	}
+	if err := s.primary.Append(ctx, k.base, behind...); err != nil {
+		return false
+	}
+	k.why, k.tail = nil, nil
+	return true
+}
+
+func encodable(rs []event.Record) error {
+	for _, r := range rs {
+		if _, err := event.Encode(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func follow(k *kept, last uint64, rs []event.Record) error {
+	if k.newest() != last {
+		return event.ErrConflict
+	}
+	for i, r := range rs {
+		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
+			return event.ErrConflict
+		}
+	}
+	return nil
+}
+
+// remember keeps rs in memory, unless they announce what must not be done then.
+func (s *Store) remember(k *kept, last uint64, rs []event.Record) error { // s.mu held
+	if err := follow(k, last, rs); err != nil {
+		return err
+	}
+	if !s.waived && slices.ContainsFunc(rs, func(r event.Record) bool { return event.Deed(r.Event) }) {
+		return &event.UnkeptError{Err: k.why}
+	}
+	k.tail = append(k.tail, rs...)
+	return nil
+}
+
+// Waive lets the work go on without a record: the person said so. Sessions of
+// which primary holds something are marked first, since what they leave open
+// there may be done from memory; if that cannot be, nothing is waived.
+func (s *Store) Waive() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, k := range s.sessions {
+		if k.why == nil || k.base == 0 || !k.claimed || s.o.Mark == nil {
+			continue
+		}
+		if err := s.o.Mark(id); err != nil {
+			return err
+		}
+	}
+	s.waived = true
+	return nil
+}
+
+// Unkept is why something of what this process recorded is not in primary, or
+// nil if all of it is.
+func (s *Store) Unkept() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, k := range s.sessions {
+		if k.why != nil && len(k.tail) > 0 {
+			return k.why
+		}
+	}
+	return nil
+}
+
+// Read yields what primary holds, then what memory holds.
+func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	return func(yield func(event.Record, error) bool) {
+		base, tail, failed := s.beyond(session)
+		if (!failed || after < base) && !pass(s.primary.Read(ctx, session, after, logs...), base, failed, yield) {
+			return
+		}
+		for _, r := range tail {
+			if err := ctx.Err(); err != nil {
+				yield(event.Record{}, err)
+				return
+			}
+			wanted := len(logs) == 0 || slices.Contains(logs, event.LogOf(r.Event))
+			if r.Seq > after && wanted && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// beyond is what a session has that primary does not.
+func (s *Store) beyond(session string) (base uint64, tail []event.Record, failed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := s.sessions[session]
+	if k == nil || k.why == nil {
+		return 0, nil, false
+	}
+	return k.base, k.tail, true
+}
+
+// pass yields what from yields, up to the record last if there is to be one, and
+// reports whether to go on after that.
+func pass(from iter.Seq2[event.Record, error], last uint64, bounded bool, yield func(event.Record, error) bool) bool {
+	for r, err := range from {
+		if err == nil && bounded && r.Seq > last {
+			return true
+		}
+		if !yield(r, err) || err != nil {
+			return false
+		}
+	}
+	return true
+}

@@ -1,0 +1,282 @@
+package jsonl
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"coder/internal/core/event"
+	"coder/internal/record/audit"
+)
+
+// claim is a session that this process writes.
+type claim struct {
+	session, dir string
+	disk         Disk
+	lock         *fileLock
+	fsync        Fsync
+	heads        *headFile
+
+	mu           sync.Mutex // guards the fields below
+	last         uint64
+	logs         [logCount]logFile
+	unsyncedDirs bool  // names of files were made that may not be on the disk
+	broken       error // why nobody knows any more what is on the disk
+	apart        bool  // a mark says that the session went on in memory
+	closed       bool
+}
+
+const logCount = 3
+
+// place is where a log stands among the three.
+func place(l event.Log) int { return int(l) - int(event.Domain) }
+
+// logFile is one log being written. What is beyond size does not count.
+type logFile struct {
+	path  string
+	f     File // nil until first written
+	size  int64
+	end   audit.End // its newest record
+	dirty bool      // written since the last sync
+}
+
+func newClaim(session, dir string, lock *fileLock, o Options) *claim {
+	c := &claim{session: session, dir: dir, disk: o.Disk, lock: lock, fsync: o.Fsync, heads: o.Heads.of(dir, session)}
+	for _, l := range event.Logs {
+		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
+	}
+	return c
+}
+
+func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.String()+".jsonl") }
+
+func (c *claim) append(last uint64, rs []event.Record) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed || last != c.last || !consecutive(last, rs) {
+		return event.ErrConflict
+	}
+	if c.broken != nil {
+		return c.broken
+	}
+	b, err := c.encode(rs)
+	if err != nil {
+		return err
+	}
+	if err := c.write(b); err != nil {
+		if undone := c.takeBack(b); undone != nil {
+			c.broken = err // what was written may be there or not
+		}
+		return err
+	}
+	for i := range c.logs {
+		c.logs[i].size += int64(len(b.lines[i]))
+		c.logs[i].end = b.ends[i]
+	}
+	c.last = rs[len(rs)-1].Seq
+	if b.decided {
+		c.settled()
+	}
+	return nil
+}
+
+// settled follows a decision that is on the disk, with all before it: how far
+// the logs go is signed, and a mark that they are not all is taken away.
+func (c *claim) settled() {
+	c.heads.add(c.head(false))
+	if c.apart {
+		c.apart = c.heads.unmark(c.disk, c.dir) != nil
+	}
+}
+
+// head is how far the logs go now.
+func (c *claim) head(mended bool) audit.Head {
+	h := audit.Head{Seq: c.last, Mended: mended}
+	for i := range c.logs {
+		h.Ends[i] = c.logs[i].end
+	}
+	return h
+}
+
+func consecutive(last uint64, rs []event.Record) bool {
+	for i, r := range rs {
+		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
+			return false
+		}
+	}
+	return true
+}
+
+// batch is what one Append adds to each log.
+type batch struct {
+	lines    [logCount][]byte
+	ends     [logCount]audit.End // of the logs, these lines included
+	first    int                 // the log of the first record
+	decisive bool                // it has to be on the disk before anyone acts on it
+	decided  bool                // it holds a decision or an end, not only calls
+}
+
+func (c *claim) encode(rs []event.Record) (batch, error) {
+	b := batch{first: place(event.LogOf(rs[0].Event))}
+	for i := range c.logs {
+		b.ends[i] = c.logs[i].end
+	}
+	for _, r := range rs {
+		line, err := event.Encode(r)
+		if err != nil {
+			return batch{}, err
+		}
+		i := place(event.LogOf(r.Event))
+		line, link := audit.Sum(line, b.ends[i].Link)
+		b.ends[i] = audit.End{Seq: r.Seq, Link: link}
+		if b.lines[i] == nil {
+			b.lines[i] = append(line, '\n') // most batches have one line
+		} else {
+			b.lines[i] = append(append(b.lines[i], line...), '\n')
+		}
+		if event.Decisive(r.Event) {
+			b.decisive = true
+			_, call := r.Event.(event.ToolCallRequested)
+			b.decided = b.decided || !call
+		}
+	}
+	return b, nil
+}
+
+// write puts b into the files. The log of the first record comes last: should
+// the process die in between, the others begin after a gap.
+func (c *claim) write(b batch) error {
+	for i := range c.logs {
+		if i == b.first {
+			continue
+		}
+		if err := c.writeLog(i, b.lines[i]); err != nil {
+			return err
+		}
+	}
+	if err := c.writeLog(b.first, b.lines[b.first]); err != nil {
+		return err
+	}
+	if c.fsync == Always || c.fsync == Decisions && b.decisive {
+		return c.sync()
+	}
+	return nil
+}
+
+func (c *claim) writeLog(i int, lines []byte) error {
+	if len(lines) == 0 {
+		return nil
+	}
+	l := &c.logs[i]
+	if l.f == nil {
+		f, err := c.disk.Open(l.path, os.O_WRONLY|os.O_CREATE, fileMode)
+		if err != nil {
+			return err
+		}
+		l.f = f
+		c.unsyncedDirs = c.unsyncedDirs || l.size == 0
+	}
+	l.dirty = true
+	n, err := l.f.WriteAt(lines, l.size)
+	if err == nil && n < len(lines) {
+		err = io.ErrShortWrite
+	}
+	return err
+}
+
+// takeBack undoes a write of b that did not succeed.
+func (c *claim) takeBack(b batch) error {
+	var errs []error
+	for i := range c.logs {
+		if l := &c.logs[i]; l.f != nil && len(b.lines[i]) > 0 {
+			errs = append(errs, l.f.Truncate(l.size))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *claim) sync() error {
+	for i := range c.logs {
+		l := &c.logs[i]
+		if !l.dirty {
+			continue
+		}
+		if err := l.f.Sync(); err != nil {
+			c.broken = err // the system may have dropped what it could not write
+			return err
+		}
+		l.dirty = false
+	}
+	if !c.unsyncedDirs {
+		return nil
+	}
+	if err := syncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))); err != nil {
+		return err
+	}
+	c.unsyncedDirs = false
+	return nil
+}
+
+// syncDirs makes sure of the names in dirs, on systems where that can be done.
+func syncDirs(d Disk, dirs ...string) error {
+	for _, dir := range dirs {
+		if err := d.SyncDir(dir); err != nil && !cannotSync(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+func cannotSync(err error) bool {
+	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
+}
+
+func (c *claim) close() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.closed = true
+	if c.broken == nil {
+		c.heads.add(c.head(false))
+	}
+	errs := []error{c.heads.close()}
+	for i := range c.logs {
+		if f := c.logs[i].f; f != nil {
+			errs = append(errs, f.Close())
+		}
+	}
+	return errors.Join(append(errs, c.lock.release())...)
+}
+
+// sizes tells how far the logs go, for a reader.
+func (c *claim) sizes() (sizes [logCount]int64, last uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i := range c.logs {
+		sizes[i] = c.logs[i].size
+	}
+	return sizes, c.last
+}
+
+// makeDir makes dir, and what it stands in where that is missing. isNew tells
+// that dir itself was not there.
+func makeDir(d Disk, dir string) (isNew bool, err error) {
+	err = d.Mkdir(dir, dirMode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := mkdirAll(d, filepath.Dir(dir)); err != nil {
+			return false, err
+		}
+		err = d.Mkdir(dir, dirMode)
+	}
+	if !errors.Is(err, fs.ErrExist) {
+		return err == nil, err
+	}
+	info, err := os.Lstat(dir)
+	if err == nil && !info.IsDir() {
+		err = &fs.PathError{Op: "open session", Path: dir, Err: syscall.ENOTDIR}
+	}
+	return false, err
+}

@@ -1,0 +1,272 @@
+package jsonl
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"coder/internal/core/jsonx"
+	"coder/internal/host/authkey"
+	"coder/internal/record/audit"
+)
+
+// Heads keeps how far sessions go, apart from them and signed, so that a log
+// which was cut or written anew is known for it:
+//
+//	<dir>/<session>-<store>.jsonl   a line whenever something was decided or ended
+//	<dir>/<session>-<store>.apart   the session went on in memory
+//
+// What cannot be kept there is no reason to stop. The nil Heads keeps nothing.
+type Heads struct {
+	Dir string
+	// Key signs. It is asked for when there is something to sign; without one
+	// nothing is kept.
+	Key func() *authkey.Key
+	Now func() time.Time
+}
+
+// of is the heads of the session whose logs are in dir.
+func (h *Heads) of(dir, session string) *headFile {
+	if h == nil || h.Dir == "" {
+		return &headFile{}
+	}
+	store := sha256.Sum256([]byte(filepath.Dir(dir)))
+	return &headFile{Heads: h, session: session, logs: dir, base: filepath.Join(h.Dir, fmt.Sprintf("%s-%x", session, store[:6]))}
+}
+
+// Files are those that tell how far the session goes whose logs are in dir.
+func (h *Heads) Files(dir string) []string {
+	base := h.of(dir, filepath.Base(dir)).base
+	if base == "" {
+		return nil
+	}
+	return []string{base + ".jsonl", base + ".apart"}
+}
+
+// headFile is the heads of one session.
+type headFile struct {
+	*Heads
+	session, logs string
+	base          string // of its files; "" if nothing is kept
+	key           *authkey.Key
+	f             *os.File
+	newest        uint64 // the record of the last head
+	off           bool   // it could not be written
+}
+
+// headLine is a head as written.
+type headLine struct {
+	Seq          uint64    `json:"seq"`
+	Events       headEnd   `json:"events,omitzero"`
+	Audit        headEnd   `json:"audit,omitzero"`
+	Conversation headEnd   `json:"conversation,omitzero"`
+	Mended       bool      `json:"mended,omitempty"`
+	Time         time.Time `json:"time,omitzero"`
+	Sig          string    `json:"sig,omitempty"`
+}
+
+type headEnd struct {
+	Seq uint64 `json:"seq"`
+	Sum string `json:"sum"`
+}
+
+const headPurpose = "how far a session goes"
+
+// signed is what the signature of l is of.
+func (h *headFile) signed(l headLine) [][]byte {
+	l.Sig = ""
+	return [][]byte{[]byte(h.logs), []byte(h.session), jsonx.Must(l)}
+}
+
+func endOf(e audit.End) headEnd {
+	if e.Seq == 0 {
+		return headEnd{}
+	}
+	return headEnd{e.Seq, string(e.Link[:])}
+}
+
+func (e headEnd) end() (end audit.End) {
+	end.Seq = e.Seq
+	copy(end.Link[:], e.Sum)
+	return end
+}
+
+// add keeps one more head, if that can be done.
+func (h *headFile) add(head audit.Head) {
+	if h.base == "" || h.off || head.Seq == h.newest && !head.Mended {
+		return
+	}
+	if err := h.write(head); err != nil {
+		h.off = true
+		return
+	}
+	h.newest = head.Seq
+}
+
+func (h *headFile) write(head audit.Head) error {
+	if err := h.open(); err != nil {
+		return err
+	}
+	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended}
+	if h.Now != nil {
+		l.Time = h.Now().UTC().Truncate(time.Second)
+	}
+	l.Sig = h.key.Sign(headPurpose, h.signed(l)...)
+	_, err := h.f.Write(append(jsonx.Must(l), '\n'))
+	return err
+}
+
+func (h *headFile) open() (err error) {
+	if h.f != nil {
+		return nil
+	}
+	if err := h.unlock(); err != nil {
+		return err
+	}
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | noFollow
+	h.f, err = os.OpenFile(h.base+".jsonl", flags, fileMode)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err := os.MkdirAll(h.Dir, dirMode); err != nil {
+			return err
+		}
+		h.f, err = os.OpenFile(h.base+".jsonl", flags, fileMode)
+	}
+	return err
+}
+
+var errNoKey = errors.New("there is no key to sign with")
+
+// unlock gets the key.
+func (h *headFile) unlock() error {
+	if h.key == nil {
+		h.key = h.Key()
+	}
+	if h.key == nil {
+		return errNoKey
+	}
+	return nil
+}
+
+func (h *headFile) close() error {
+	if h.f == nil {
+		return nil
+	}
+	return h.f.Close()
+}
+
+// all lists the heads that were signed with our key, oldest first, of the last
+// limit bytes of the file; zero for all of it.
+func (h *headFile) all(limit int64) ([]audit.Head, error) {
+	if h.base == "" {
+		return nil, nil
+	}
+	f, err := os.OpenFile(h.base+".jsonl", os.O_RDONLY|noFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	if err := h.unlock(); err != nil {
+		return nil, err
+	}
+	if info, err := f.Stat(); err == nil && limit > 0 && info.Size() > limit {
+		if _, err := f.Seek(-limit, io.SeekEnd); err != nil {
+			return nil, err
+		}
+	}
+	text, err := io.ReadAll(f)
+	if err != nil {
+		return nil, err
+	}
+	return h.parse(text), nil
+}
+
+// parse reads heads. A line that is not whole or not ours is none.
+func (h *headFile) parse(text []byte) (heads []audit.Head) {
+	for line := range bytes.Lines(text) {
+		var l headLine
+		if json.Unmarshal(line, &l) != nil || !h.key.Verify(l.Sig, headPurpose, h.signed(l)...) {
+			continue
+		}
+		heads = append(heads, audit.Head{
+			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended,
+		})
+	}
+	return heads
+}
+
+const lastHeads = 4 << 10 // holds more than one head
+
+// last is the newest head, if there is one.
+func (h *headFile) last() (audit.Head, bool) {
+	heads, err := h.all(lastHeads)
+	if err != nil || len(heads) == 0 {
+		return audit.Head{}, false
+	}
+	head := heads[len(heads)-1]
+	h.newest = head.Seq
+	return head, true
+}
+
+// The mark of a session that went on in memory.
+const (
+	markName = "apart"
+	markFile = "." + markName
+)
+
+// mark leaves a mark that the logs are not all, beside them or, where that
+// cannot be done, with the heads.
+func (h *headFile) mark(d Disk, dir string) error {
+	err := touch(d, filepath.Join(dir, markName))
+	if err == nil || h.base == "" {
+		return err
+	}
+	if mkErr := os.MkdirAll(h.Dir, dirMode); mkErr != nil {
+		return errors.Join(err, mkErr)
+	}
+	if other := touch(System, h.base+markFile); other != nil {
+		return errors.Join(err, other)
+	}
+	return nil
+}
+
+// touch makes an empty file that outlives the machine.
+func touch(d Disk, path string) error {
+	f, err := d.Open(path, os.O_WRONLY|os.O_CREATE, fileMode)
+	if err != nil {
+		return err
+	}
+	return errors.Join(f.Sync(), f.Close(), syncDirs(d, filepath.Dir(path)))
+}
+
+// marks names the marks that there are.
+func (h *headFile) marks(dir string) (paths []string) {
+	all := []string{filepath.Join(dir, markName)}
+	if h.base != "" {
+		all = append(all, h.base+markFile)
+	}
+	for _, path := range all {
+		if _, err := os.Lstat(path); err == nil {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// unmark takes the marks away.
+func (h *headFile) unmark(d Disk, dir string) error {
+	var errs []error
+	for _, path := range h.marks(dir) {
+		errs = append(errs, d.Remove(path))
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,201 @@
+// Package jsonl keeps sessions in files that people can read: one JSON object
+// per line, only ever appended to.
+//
+//	<dir>/<session>/events.jsonl         person and agent
+//	<dir>/<session>/audit.jsonl          agent and world
+//	<dir>/<session>/conversation.jsonl   agent and model
+//	<dir>/<session>/lock                 who writes now
+//	<dir>/<session>/owner                the same, on a file system without locks
+//	<dir>/<session>/torn-<n>-<log>.jsonl what was torn or damaged, set aside
+//	<dir>/<session>/apart                the session went on in memory
+//
+// The three logs are one: their records are numbered together, and what a
+// reader gets is what can be merged without a gap. Every line carries a check of
+// itself and of those before it (see package audit). A writer that dies in the
+// middle of an Append leaves a torn line or a gap; the next [Store.Claim] cuts
+// there, and where a check does not hold, sets aside what it cut, and says so. A
+// record that was acknowledged is never beyond a place where a writer died,
+// nothing is ever deleted, and a session that was never claimed can still be
+// read. How far the logs go is also kept elsewhere, signed: see [Heads].
+//
+// Append is one step for all who stay alive: it takes everything back if it
+// fails half way. After a crash in its midst the session holds none of the
+// records, or the first few of them.
+package jsonl
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"coder/internal/core/event"
+)
+
+// Fsync says when a write has to reach the disk and not only the file.
+type Fsync uint8
+
+// The ways to sync.
+const (
+	Decisions Fsync = iota // before anyone acts on a decision: see [event.Decisive]
+	Always                 // after every write
+	Never                  // when the operating system likes to
+)
+
+// Options say how a store behaves. The zero value is fine.
+type Options struct {
+	Fsync Fsync
+	// Now dates a claim, for the person who is refused one.
+	Now func() time.Time
+	// Program names this program to that person.
+	Program string
+	// Report is told what a Claim found that is not as it was left.
+	Report func(Repair)
+	// Heads, if set, is where it is kept how far sessions go.
+	Heads *Heads
+	// Disk is what is written to; without it, that of the system.
+	Disk Disk
+}
+
+// Repair is what was found amiss with a session and what was done about it.
+// What belonged to no whole record, or came after one that is missing, was
+// moved out of the logs.
+type Repair struct {
+	Session string
+	File    string // where the trouble is: a log, or the folder of all of them
+	Last    uint64 // the newest record that the session still has
+	Known   uint64 // the newest that it is known to have had, if that is more
+	Aside   []Aside
+	// Cut tells that the logs went on with what was not whole, or did not
+	// follow. Torn tells that this was but a line that a process did not live to
+	// finish.
+	Cut, Torn bool
+	// Converted tells that line ends were changed, and were changed back.
+	Converted bool
+	// Rewritten tells that records are not those that were signed for.
+	Rewritten bool
+	// Apart tells that the session went on in memory after its last record.
+	Apart bool
+}
+
+// Lost reports whether the session may lack records that it had.
+func (r Repair) Lost() bool { return r.Cut && !r.Torn || r.Known > 0 || r.Apart }
+
+// Aside is a part of a log that was moved, or a log as it was.
+type Aside struct {
+	Log   event.Log
+	Bytes int64
+	Path  string // where it is now
+}
+
+// Permissions: what is said to an agent is nobody else's business.
+const (
+	dirMode  = 0o700
+	fileMode = 0o600
+)
+
+// Store is an [event.Store] over a directory. Use [Open].
+type Store struct {
+	dir string
+	o   Options
+
+	mu   sync.Mutex // guards held
+	held map[string]*claim
+}
+
+// Open returns the store in dir. It touches nothing: the directory is made
+// with the first claim.
+func Open(dir string, o Options) *Store {
+	if o.Disk == nil {
+		o.Disk = System
+	}
+	return &Store{dir: dir, o: o, held: make(map[string]*claim)}
+}
+
+// Claim locks session for this process, making it if there is none, and mends
+// its logs.
+func (s *Store) Claim(ctx context.Context, session string) (release func() error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	if err := checkID(session); err != nil {
+		return nil, err
+	}
+	c, err := s.claim(ctx, session)
+	if err != nil {
+		return nil, fmt.Errorf("claim session %s: %w", session, err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.held[session] = c
+	return sync.OnceValue(func() error { return s.release(c) }), nil
+}
+
+func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
+	dir := filepath.Join(s.dir, session)
+	isNew, err := makeDir(s.o.Disk, dir)
+	if err != nil {
+		return nil, err
+	}
+	lock, used, err := takeLock(s.o.Disk, dir, session, s.holder())
+	if err != nil {
+		return nil, err
+	}
+	c := newClaim(session, dir, lock, s.o)
+	if isNew && !used {
+		c.unsyncedDirs = true
+		return c, nil
+	}
+	if err := c.mend(ctx, s.o.Report); err != nil {
+		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
+	}
+	return c, nil
+}
+
+func (s *Store) release(c *claim) error {
+	s.mu.Lock()
+	delete(s.held, c.session)
+	s.mu.Unlock()
+	return c.close()
+}
+
+func (s *Store) claimed(session string) *claim {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.held[session]
+}
+
+// Append adds rs to the logs they belong to.
+func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(rs) == 0 {
+		return nil
+	}
+	c := s.claimed(rs[0].Session)
+	if c == nil {
+		return event.ErrConflict
+	}
+	return c.append(last, rs)
+}
+
+const maxID = 128
+
+var errID = errors.New("a session id is 1 to 128 of the letters a-z A-Z, digits, '.', '_', '-', and starts with none of '.'")
+
+// checkID makes sure that a session's id is the name of a file in the store
+// and of no other.
+func checkID(id string) error {
+	ok := id != "" && len(id) <= maxID && id[0] != '.'
+	for i := 0; ok && i < len(id); i++ {
+		b := id[i]
+		ok = 'a' <= b && b <= 'z' || 'A' <= b && b <= 'Z' || '0' <= b && b <= '9' || b == '.' || b == '_' || b == '-'
+	}
+	if !ok {
+		return fmt.Errorf("session %.200q: %w", id, errID)
+	}
+	return nil
+}

@@ -1,0 +1,199 @@
+package jsonl
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+)
+
+// holder is what a lock file says about who holds it.
+type holder struct {
+	PID     int       `json:"pid"`
+	Host    string    `json:"host"`
+	Since   time.Time `json:"since,omitzero"`
+	Program string    `json:"program,omitempty"`
+	Born    string    `json:"born,omitempty"` // tells the process from another with the same number
+}
+
+func (s *Store) holder() holder {
+	h := holder{PID: os.Getpid(), Program: s.o.Program}
+	h.Host, _ = os.Hostname() // a lock without a host's name is still a lock
+	if s.o.Now != nil {
+		h.Since = s.o.Now().UTC()
+	}
+	return h
+}
+
+func (h holder) String() string {
+	if h.PID == 0 {
+		return "another process"
+	}
+	s := fmt.Sprintf("process %d", h.PID)
+	if h.Program != "" {
+		s += " (" + h.Program + ")"
+	}
+	if h.Host != "" {
+		s += " on " + h.Host
+	}
+	if !h.Since.IsZero() {
+		s += " since " + h.Since.Format(time.RFC3339)
+	}
+	return s
+}
+
+// gone reports whether the holder is known to have ended. What another machine
+// does nobody knows.
+func (h holder) gone(me holder) bool {
+	if h.PID == 0 || h.Host != me.Host {
+		return false
+	}
+	return !alive(h.PID) || h.Born != "" && h.Born != born(h.PID)
+}
+
+// born is when a process began, as the system counts; "" where it does not say.
+func born(pid int) string {
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return ""
+	}
+	_, rest, _ := bytes.Cut(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" "))
+	if fields := bytes.Fields(rest); len(fields) > 19 {
+		return string(fields[19])
+	}
+	return ""
+}
+
+// A fileLock is held until released, or until the process ends however it ends.
+type fileLock struct {
+	f     File
+	disk  Disk
+	owner string // the file that stands for the lock where the system has none
+}
+
+// ErrLocked reports that another process, or another part of this one, holds
+// the lock.
+var ErrLocked = errors.New("locked")
+
+// takeLock locks dir and leaves a note about who did. used tells that someone
+// held the lock before.
+func takeLock(d Disk, dir, session string, me holder) (l *fileLock, used bool, err error) {
+	f, err := d.Open(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, fileMode)
+	if err != nil {
+		return nil, false, err
+	}
+	l = &fileLock{f: f, disk: d}
+	switch err := lockSoon(d, f, me); {
+	case errors.Is(err, ErrLocked):
+		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
+		return nil, false, errors.Join(err, f.Close())
+	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // a file system without locks
+		if err := l.own(filepath.Join(dir, "owner"), session, me); err != nil {
+			return nil, false, errors.Join(err, f.Close())
+		}
+	case err != nil: // others may hold the lock that could not be asked for
+		return nil, false, errors.Join(err, f.Close())
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return nil, false, errors.Join(err, l.release())
+	}
+	_ = writeHolder(f, me, info.Size()) // a note for people; the lock holds without it
+	return l, info.Size() > 0, nil
+}
+
+// How often a lock is asked for that a process has which is no more.
+const (
+	lockTries = 150
+	lockPause = 20 * time.Millisecond
+)
+
+// lockSoon locks f. What a process that was killed had just started may hold the
+// lock for an instant longer than the process itself: that is waited for.
+func lockSoon(d Disk, f File, me holder) error {
+	err := d.Lock(f)
+	for i := 0; i < lockTries && errors.Is(err, ErrLocked) && readHolder(f).gone(me); i++ {
+		time.Sleep(lockPause)
+		err = d.Lock(f)
+	}
+	return err
+}
+
+// own makes the file that stands for the lock, if nobody else has it. One that
+// a process left which is no more is taken away first.
+func (l *fileLock) own(path, session string, me holder) error {
+	me.Born = born(me.PID)
+	for range 2 {
+		f, err := l.disk.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
+		if err == nil {
+			l.owner = path
+			err = writeHolder(f, me, 0)
+			if err = errors.Join(err, f.Close()); err != nil {
+				return errors.Join(err, l.disk.Remove(path))
+			}
+			return nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		if by := ownerOf(l.disk, path); !by.gone(me) {
+			return &event.ClaimedError{Session: session, Holder: by.String() + " (" + path + " says so)"}
+		}
+		if err := l.disk.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return &event.ClaimedError{Session: session, Holder: ownerOf(l.disk, path).String()}
+}
+
+func ownerOf(d Disk, path string) holder {
+	f, err := d.Open(path, os.O_RDONLY, 0)
+	if err != nil {
+		return holder{}
+	}
+	defer f.Close()
+	return readHolder(f)
+}
+
+func (l *fileLock) release() error {
+	if l.owner != "" {
+		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
+	}
+	return errors.Join(unlockFile(l.f), l.f.Close())
+}
+
+// writeHolder replaces what the file says, which was size bytes long.
+func writeHolder(f File, h holder, size int64) error {
+	note, err := jsonx.JSON(h)
+	if err != nil {
+		return err
+	}
+	note = append(note, '\n')
+	if size > int64(len(note)) {
+		if err := f.Truncate(0); err != nil {
+			return err
+		}
+	}
+	_, err = f.WriteAt(note, 0)
+	return err
+}
+
+const maxNote = 4 << 10 // no honest lock file is longer
+
+func readHolder(f File) holder {
+	var h holder
+	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxNote))
+	if err != nil || json.Unmarshal(b, &h) != nil {
+		return holder{}
+	}
+	return h
+}

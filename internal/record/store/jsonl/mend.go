@@ -1,0 +1,226 @@
+package jsonl
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"coder/internal/core/event"
+	"coder/internal/record/audit"
+)
+
+// mend finds out how far the session goes, cuts off what lies beyond, and holds
+// what is left against what was signed for.
+func (c *claim) mend(ctx context.Context, report func(Repair)) error {
+	m, err := openAll(c.disk, c.dir, 0)
+	if err != nil {
+		return err
+	}
+	defer m.close()
+	head, _ := c.heads.last()
+	repair := Repair{Session: c.session}
+	if err := c.recall(ctx, m, head, &repair); err != nil {
+		return err
+	}
+	repair.Last = c.last
+	c.blame(m.scanners, head, &repair)
+	for _, s := range m.scanners {
+		if err := c.mendLog(s, &repair); err != nil {
+			return err
+		}
+	}
+	if head.Seq > c.last {
+		repair.Known = head.Seq
+	}
+	if repair.Known > 0 || repair.Rewritten {
+		c.heads.add(c.head(true))
+	}
+	if c.apart = len(c.heads.marks(c.dir)) > 0; c.apart {
+		repair.Apart = true
+	}
+	if report != nil && repair.needed() {
+		report(repair)
+	}
+	return nil
+}
+
+func (r *Repair) needed() bool {
+	return len(r.Aside) > 0 || r.Known > 0 || r.Rewritten || r.Apart
+}
+
+// recall goes through the records up to the first gap. Every scanner then
+// stands where its log is to be cut.
+func (c *claim) recall(ctx context.Context, m *merge, head audit.Head, repair *Repair) error {
+	for {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		at, err := m.next()
+		if err != nil {
+			return err
+		}
+		if at == nil || at.seq != c.last+1 {
+			return nil
+		}
+		c.last = at.seq
+		i := place(at.log)
+		end := &c.logs[i].end
+		*end = audit.End{Seq: at.seq, Link: audit.After(at.line)}
+		if signed := head.Ends[i]; at.seq == signed.Seq && *end != signed {
+			repair.Rewritten, repair.File = true, c.logs[i].path
+		}
+	}
+}
+
+// blame finds where the trouble is, if there is some: in the log that goes on
+// with something that is no record; else in the one that should hold the next
+// record and does not. A process that dies leaves one line without an end.
+func (c *claim) blame(scanners []*scanner, head audit.Head, r *Repair) {
+	beyond, torn := 0, false
+	for _, s := range scanners {
+		i := place(s.log)
+		switch more := s.f != nil && s.start < s.size; {
+		case more && s.seq == 0:
+			r.File = c.logs[i].path
+			torn = !hasNewline(io.NewSectionReader(s.f, s.start, s.size-s.start))
+			beyond++
+		case more:
+			beyond++
+		case r.File == "" && head.Ends[i].Seq > c.logs[i].end.Seq:
+			r.File = c.logs[i].path
+		}
+	}
+	r.Cut, r.Torn = beyond > 0, beyond == 1 && torn
+	if r.File == "" {
+		r.File = c.dir
+	}
+}
+
+func hasNewline(r io.Reader) bool {
+	buf := make([]byte, readAhead)
+	for {
+		n, err := r.Read(buf)
+		if bytes.IndexByte(buf[:n], '\n') >= 0 {
+			return true
+		}
+		if err != nil {
+			return false
+		}
+	}
+}
+
+// mendLog makes a log what its whole records are.
+func (c *claim) mendLog(s *scanner, repair *Repair) error {
+	c.logs[place(s.log)].size = s.start
+	if s.f == nil || s.start == s.size && !s.converted {
+		return nil
+	}
+	from := s.start
+	if s.converted {
+		from = 0
+		repair.Converted = true
+		if !repair.Cut {
+			repair.File = s.f.Name()
+		}
+	}
+	path, err := c.setAside(io.NewSectionReader(s.f, from, s.size-from), s.log)
+	if err != nil {
+		return fmt.Errorf("set aside the end of the %s log: %w", s.log, err)
+	}
+	if s.converted {
+		err = c.convert(s)
+	} else {
+		err = c.shorten(s)
+	}
+	if err != nil {
+		return fmt.Errorf("cut the %s log: %w", s.log, err)
+	}
+	repair.Aside = append(repair.Aside, Aside{Log: s.log, Bytes: s.size - from, Path: path})
+	return nil
+}
+
+// setAside copies what is about to be cut. It is safe before the log is made
+// shorter.
+func (c *claim) setAside(tail io.Reader, log event.Log) (path string, err error) {
+	f, err := createTorn(c.disk, c.dir, log)
+	if err != nil {
+		return "", err
+	}
+	if err := c.fill(f, tail); err != nil {
+		return "", errors.Join(err, c.disk.Remove(f.Name()))
+	}
+	return f.Name(), nil
+}
+
+// fill writes a file of the session that is not there yet, and closes it.
+func (c *claim) fill(f File, from io.Reader) error {
+	_, err := io.Copy(f, from)
+	if err == nil && c.fsync != Never {
+		err = errors.Join(f.Sync(), syncDirs(c.disk, c.dir))
+	}
+	return errors.Join(err, f.Close())
+}
+
+// createTorn makes the first torn file of log that is not there yet.
+func createTorn(d Disk, dir string, log event.Log) (File, error) {
+	for n := 1; ; n++ {
+		name := filepath.Join(dir, fmt.Sprintf("torn-%d-%s.jsonl", n, log))
+		f, err := d.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+func (c *claim) shorten(s *scanner) error {
+	f, err := c.disk.Open(logPath(c.dir, s.log), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	err = f.Truncate(s.start)
+	if err == nil && c.fsync != Never {
+		err = f.Sync()
+	}
+	return errors.Join(err, f.Close())
+}
+
+// convert puts the whole records of a log whose line ends were changed into a
+// new file in its place.
+func (c *claim) convert(s *scanner) error {
+	path := logPath(c.dir, s.log)
+	temp := path + ".tmp"
+	f, err := c.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
+	if err != nil {
+		return err
+	}
+	lines := &unixLines{from: io.NewSectionReader(s.f, 0, s.start)}
+	if err := c.fill(f, lines); err != nil {
+		return errors.Join(err, c.disk.Remove(temp))
+	}
+	c.logs[place(s.log)].size = lines.n
+	return c.disk.Rename(temp, path)
+}
+
+// unixLines reads text without its carriage returns: in a log there are none
+// but at the ends of lines.
+type unixLines struct {
+	from io.Reader
+	n    int64 // bytes so far
+}
+
+func (u *unixLines) Read(p []byte) (int, error) {
+	n, err := u.from.Read(p)
+	kept := p[:0]
+	for _, b := range p[:n] {
+		if b != '\r' {
+			kept = append(kept, b)
+		}
+	}
+	u.n += int64(len(kept))
+	return len(kept), err
+}

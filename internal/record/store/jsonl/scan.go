@@ -1,0 +1,269 @@
+package jsonl
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"syscall"
+
+	"coder/internal/core/event"
+	"coder/internal/record/audit"
+)
+
+const (
+	readAhead  = 64 << 10  // bytes asked of a file at a time
+	chunkBytes = 256 << 10 // about so much of a log is parsed at a time …
+	workers    = 8         // … by at most so many goroutines …
+	workerMin  = 32 << 10  // … if there is so much to do for each
+)
+
+// scanner goes through the whole records of one log. It holds a chunk of lines
+// at a time, however many there are.
+type scanner struct {
+	log  event.Log
+	view view
+	f    File // nil if there is no such file
+	in   *bufio.Reader
+	size int64 // of the file when it was opened
+
+	entry           // the current record; its Seq is zero if there is no more
+	start     int64 // where it begins, or where the last whole one ended
+	end       int64
+	converted bool // a line so far ended with CRLF
+
+	chunk   []entry    // what comes next
+	data    []byte     // the lines of chunk
+	link    audit.Link // after the last line of chunk
+	checked bool       // that line carries a check
+}
+
+// entry is one line.
+type entry struct {
+	line   []byte // without its end
+	long   int    // in bytes, with its end
+	prev   audit.Link
+	odd    bool         // it carries no check, though lines before it do
+	seq    uint64       // zero if it is no record
+	record event.Record // if it was to be decoded
+}
+
+// view is what is wanted of a log. The zero view is of the whole log, with
+// nothing decoded.
+type view struct {
+	decode bool   // decode records …
+	after  uint64 // … newer than this
+	limit  int64  // look at so many bytes only; zero for all of them
+}
+
+// openScanner opens a log and stands before its first record. A log never
+// written has none.
+func openScanner(d Disk, dir string, log event.Log, v view) (*scanner, error) {
+	s := &scanner{log: log, view: v, link: audit.First(log)}
+	f, err := d.Open(logPath(dir, log), os.O_RDONLY, 0)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
+		return s, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil && !info.Mode().IsRegular() {
+		err = &fs.PathError{Op: "read log", Path: f.Name(), Err: errors.New("not a regular file")}
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	s.f, s.size = f, info.Size()
+	var from io.Reader = f
+	if v.limit > 0 {
+		from = io.LimitReader(f, v.limit)
+	}
+	s.in = bufio.NewReaderSize(from, readAhead)
+	return s, nil
+}
+
+func (s *scanner) close() {
+	if s.f != nil {
+		s.f.Close()
+	}
+}
+
+// next moves to the next record. It comes to its end at the first line that is
+// torn, broken, other than it was written, or not newer than the one before it.
+func (s *scanner) next() error {
+	before := s.seq
+	s.start, s.entry = s.end, entry{}
+	if len(s.chunk) == 0 {
+		if err := s.fill(); err != nil {
+			return fmt.Errorf("read %s log: %w", s.log, err)
+		}
+	}
+	if len(s.chunk) == 0 || s.chunk[0].seq <= before {
+		s.chunk, s.in = nil, nil
+		return nil
+	}
+	s.entry, s.chunk = s.chunk[0], s.chunk[1:]
+	s.end += int64(s.long)
+	s.converted = s.converted || s.long > len(s.line)+1
+	return nil
+}
+
+// fill reads and parses the next lines. There are none at the end of the log,
+// and where a line does not end or does not begin as a record does.
+func (s *scanner) fill() error {
+	if s.in == nil {
+		return nil
+	}
+	s.data = s.data[:0]
+	var ends []int
+	for len(s.data) < chunkBytes {
+		more, err := s.readLine()
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+		ends = append(ends, len(s.data))
+	}
+	s.chunk = make([]entry, len(ends))
+	begin := 0
+	for i, end := range ends {
+		s.chunk[i] = s.follow(s.data[begin:end])
+		begin = end
+	}
+	s.parseAll()
+	return nil
+}
+
+// follow is the line after those before it. Line ends that somebody changed are
+// no part of it.
+func (s *scanner) follow(text []byte) entry {
+	line := bytes.TrimSuffix(text[:len(text)-1], []byte("\r"))
+	_, _, checked := event.CutSum(line)
+	e := entry{line: line, long: len(text), prev: s.link, odd: s.checked && !checked}
+	s.link, s.checked = audit.After(line), s.checked || checked
+	return e
+}
+
+// readLine adds the next line to data and reports whether there was one. That
+// garbage is none shows in its first byte, so it is never held in memory.
+func (s *scanner) readLine() (bool, error) {
+	if first, err := s.in.Peek(1); err != nil || first[0] != '{' {
+		return false, ignoreEOF(err)
+	}
+	begin := len(s.data)
+	for {
+		part, err := s.in.ReadSlice('\n')
+		s.data = append(s.data, part...)
+		if err == nil {
+			return true, nil
+		}
+		if !errors.Is(err, bufio.ErrBufferFull) {
+			s.data = s.data[:begin]
+			return false, ignoreEOF(err)
+		}
+	}
+}
+
+// parseAll parses the chunk, side by side if it is long, and returns when all
+// is done.
+func (s *scanner) parseAll() {
+	n := min(len(s.data)/workerMin, workers, runtime.GOMAXPROCS(0), len(s.chunk))
+	if n < 2 {
+		s.parse(s.chunk)
+		return
+	}
+	var wg sync.WaitGroup
+	for part := range slices.Chunk(s.chunk, (len(s.chunk)+n-1)/n) {
+		wg.Go(func() { s.parse(part) })
+	}
+	wg.Wait()
+}
+
+// parse goes through each line once where it can: after a record that was
+// wanted come only wanted ones.
+func (s *scanner) parse(entries []entry) {
+	wanted := s.view.decode && s.view.after == 0
+	var checker audit.Checker
+	for i := range entries {
+		e := &entries[i]
+		if holds, _ := checker.Holds(e.line, e.prev); !holds || e.odd {
+			continue
+		}
+		if !wanted {
+			e.seq, _ = event.Peek(e.line)
+			wanted = s.view.decode && e.seq > s.view.after
+		}
+		if wanted {
+			e.record, _, _ = event.Decode(e.line, s.log)
+			e.seq = e.record.Seq
+		}
+	}
+}
+
+func ignoreEOF(err error) error {
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// merge goes through the records of several logs in the order of their Seqs.
+type merge struct {
+	scanners []*scanner
+	current  *scanner // the one with the record shown last, which it still has
+}
+
+func (m *merge) open(d Disk, dir string, log event.Log, v view) error {
+	s, err := openScanner(d, dir, log, v)
+	if err != nil {
+		return err
+	}
+	m.scanners = append(m.scanners, s)
+	return s.next()
+}
+
+func (m *merge) close() {
+	for _, s := range m.scanners {
+		s.close()
+	}
+}
+
+// next returns the scanner that has the next record, or nil at the end. The
+// record is there until next is called again.
+func (m *merge) next() (*scanner, error) {
+	if m.current != nil {
+		if err := m.current.next(); err != nil {
+			return nil, err
+		}
+	}
+	m.current = nil
+	for _, s := range m.scanners {
+		if s.seq != 0 && (m.current == nil || s.seq < m.current.seq) {
+			m.current = s
+		}
+	}
+	return m.current, nil
+}
+
+// openAll opens the three logs for as far as they go, and decodes what is
+// newer than after in those of them that are wanted.
+func openAll(d Disk, dir string, after uint64, wanted ...event.Log) (*merge, error) {
+	m := new(merge)
+	for _, l := range event.Logs {
+		if err := m.open(d, dir, l, view{decode: slices.Contains(wanted, l), after: after}); err != nil {
+			m.close()
+			return nil, err
+		}
+	}
+	return m, nil
+}

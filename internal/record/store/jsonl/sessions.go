@@ -1,0 +1,287 @@
+package jsonl
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/record/session"
+)
+
+// Sessions is a [session.Store] of one file per session, <dir>/<id>.json. Use
+// [OpenSessions].
+//
+// A file holds one JSON object with a line for each message, tool and note: it
+// can be searched with grep and compared with diff, and costs little more than
+// the words in it. What a list shows comes first and the messages come last,
+// so that a list reads the beginning of each file only.
+type Sessions struct {
+	dir     string
+	fsync   Fsync
+	disk    Disk
+	mu      sync.Mutex        // one Save at a time; guards the fields below
+	known   map[string]bool   // snapshots that are ours to replace
+	last    *layout           // of the file that was written last, or nil
+	encoded []json.RawMessage // messages known to be JSON
+}
+
+// OpenSessions returns the snapshots in dir. It touches nothing: the directory
+// is made with the first snapshot. A snapshot can be made again from the logs,
+// so it is synced to the disk only if fsync is [Always].
+func OpenSessions(dir string, fsync Fsync) *Sessions {
+	return &Sessions{dir: dir, fsync: fsync, disk: System, known: make(map[string]bool)}
+}
+
+// On makes ss write to d.
+func (ss *Sessions) On(d Disk) *Sessions {
+	ss.disk = d
+	return ss
+}
+
+const extension = ".json"
+
+// maxSnapshot is the largest snapshot that is read.
+const maxSnapshot = 1 << 30
+
+func (ss *Sessions) path(id string) string { return filepath.Join(ss.dir, id+extension) }
+
+// Save writes the snapshot beside the old one and then puts it in its place, or
+// adds to a long one what is new. One that knows more than the new one is kept:
+// see [Sessions.spare].
+func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if err := checkID(s.ID); err != nil {
+		return err
+	}
+	ss.mu.Lock()
+	defer ss.mu.Unlock()
+	release, err := ss.lock()
+	if err == nil {
+		defer release()
+		err = ss.spare(s)
+	}
+	if errors.Is(err, errNewer) {
+		return nil
+	}
+	if err == nil {
+		err = ss.replace(s)
+	}
+	if err != nil {
+		return fmt.Errorf("save session %s: %w", s.ID, err)
+	}
+	if !s.Observed {
+		ss.known[s.ID] = true
+	}
+	return nil
+}
+
+func (ss *Sessions) replace(s session.Snapshot) (err error) {
+	c, err := encodeSnapshot(s, ss.encoded)
+	if err != nil {
+		return err
+	}
+	ss.encoded = s.Messages
+	if done, err := ss.append(c); done {
+		return err
+	}
+	ss.last = nil
+	text, l := c.whole(false)
+	if len(text) >= wholeUpTo {
+		text, l = c.whole(true)
+	}
+	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", atomicfile.Prefix, s.ID, os.Getpid()))
+	f, err := ss.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = ss.disk.Remove(temp) // it may not be there
+		}
+	}()
+	_, err = f.Write(text)
+	if err == nil && ss.fsync == Always {
+		err = f.Sync()
+	}
+	if err == nil {
+		l.info, err = f.Stat()
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		return err
+	}
+	if err := ss.disk.Rename(temp, ss.path(s.ID)); err != nil {
+		return err
+	}
+	ss.last = &l
+	if ss.fsync == Always {
+		return syncDirs(ss.disk, ss.dir)
+	}
+	return nil
+}
+
+// lock has the directory for ourselves: what others write is whole, and stays
+// what it is, until we have written ours. It is made if it is missing.
+func (ss *Sessions) lock() (release func(), err error) {
+	release, err = atomicfile.Lock(ss.dir)
+	if !errors.Is(err, fs.ErrNotExist) {
+		return release, err
+	}
+	if err := mkdirAll(ss.disk, ss.dir); err != nil {
+		return nil, err
+	}
+	return atomicfile.Lock(ss.dir)
+}
+
+// Load reads the snapshot of id.
+func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, error) {
+	if err := ctx.Err(); err != nil {
+		return session.Snapshot{}, err
+	}
+	if err := checkID(id); err != nil {
+		return session.Snapshot{}, err
+	}
+	for try := 1; ; try++ {
+		s, err := ss.load(id)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return session.Snapshot{}, fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+		case err == nil:
+			s.ID = id
+			return s, nil
+		case try == readTries || !errors.Is(err, ErrTorn):
+			return session.Snapshot{}, fmt.Errorf("load session %s: %w", id, err)
+		}
+		time.Sleep(readPause) // it may be being written
+	}
+}
+
+// How often, and after what time, a file that is not whole is read again.
+const (
+	readTries = 5
+	readPause = 5 * time.Millisecond
+)
+
+func (ss *Sessions) load(id string) (session.Snapshot, error) {
+	b, err := repofile.Below(ss.dir).Read(id+extension, maxSnapshot)
+	if err != nil {
+		return session.Snapshot{}, err
+	}
+	var s struct {
+		session.Snapshot
+		Check string `json:"check"`
+	}
+	if err := json.Unmarshal(b, &s); err != nil {
+		return session.Snapshot{}, fmt.Errorf("%s: %w: %w", ss.path(id), ErrTorn, err)
+	}
+	return s.Snapshot, verify(s.Snapshot, s.Check)
+}
+
+// List reads the beginning of every file, then yields the heads, last updated
+// first, and after them the files that could not be read. It does not go by
+// the ids, which people may choose, nor by the files' times, which change when
+// files are copied.
+func (ss *Sessions) List(ctx context.Context) iter.Seq2[session.Head, error] {
+	return func(yield func(session.Head, error) bool) {
+		heads, broken, err := ss.heads(ctx)
+		for _, h := range heads {
+			if !yield(h, nil) {
+				return
+			}
+		}
+		for _, err := range broken {
+			if !yield(session.Head{}, err) {
+				return
+			}
+		}
+		if err != nil {
+			yield(session.Head{}, fmt.Errorf("list sessions: %w", err))
+		}
+	}
+}
+
+func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []error, err error) {
+	entries, err := os.ReadDir(ss.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, nil
+	}
+	for _, e := range entries {
+		if err := ctx.Err(); err != nil {
+			return nil, nil, err
+		}
+		id, ok := strings.CutSuffix(e.Name(), extension)
+		if !ok || checkID(id) != nil {
+			continue
+		}
+		h, err := ss.readHead(id)
+		if err != nil {
+			broken = append(broken, fmt.Errorf("session %s: %w", id, err))
+			continue
+		}
+		h.ID = id
+		heads = append(heads, h)
+	}
+	slices.SortFunc(heads, newestFirst)
+	return heads, broken, err
+}
+
+func newestFirst(a, b session.Head) int {
+	if c := b.Updated.Compare(a.Updated); c != 0 {
+		return c
+	}
+	return strings.Compare(b.ID, a.ID)
+}
+
+// readHead reads a file as far as its head goes.
+func (ss *Sessions) readHead(id string) (h session.Head, err error) {
+	f, err := repofile.Below(ss.dir).Open(id + extension)
+	if err != nil {
+		return h, err
+	}
+	defer f.Close()
+	if h, err = decodeHead(json.NewDecoder(io.LimitReader(f, maxSnapshot))); err != nil {
+		return h, &fs.PathError{Op: "read", Path: ss.path(id), Err: err}
+	}
+	return h, nil
+}
+
+func decodeHead(d *json.Decoder) (h session.Head, err error) {
+	fields := map[string]any{"session_id": &h.ID, "created_at": &h.Created, "updated_at": &h.Updated, "meta": &h.Meta}
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return h, errors.Join(errHead, err)
+	}
+	for len(fields) > 0 && d.More() {
+		key, err := d.Token()
+		if err != nil {
+			return h, err
+		}
+		name, _ := key.(string)
+		into, ok := fields[name]
+		if !ok {
+			into = new(json.RawMessage)
+		}
+		if err := d.Decode(into); err != nil {
+			return h, fmt.Errorf("%s: %w", name, err)
+		}
+		delete(fields, name)
+	}
+	if len(fields) > 0 {
+		return h, errHead
+	}
+	return h, nil
+}
+
+var errHead = errors.New("not a session")

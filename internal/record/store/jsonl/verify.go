@@ -1,0 +1,58 @@
+package jsonl
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/core/event"
+	"coder/internal/record/audit"
+)
+
+// Verify checks that the logs of session are what was written: see
+// [audit.Verify]. A session that is being written may be ahead of its heads, so
+// those are read first.
+func (s *Store) Verify(session string) (audit.Report, error) {
+	if err := checkID(session); err != nil {
+		return audit.Report{}, err
+	}
+	dir := filepath.Join(s.dir, session)
+	heads, err := s.o.Heads.of(dir, session).all(0)
+	if err != nil {
+		return audit.Report{}, fmt.Errorf("read what was signed for: %w", err)
+	}
+	var sources []audit.Source
+	for _, l := range event.Logs {
+		f, err := os.OpenFile(logPath(dir, l), os.O_RDONLY|noFollow, 0)
+		if errors.Is(err, fs.ErrNotExist) {
+			sources = append(sources, audit.Source{Log: l, Name: logPath(dir, l), Data: strings.NewReader("")})
+			continue
+		}
+		if err != nil {
+			return audit.Report{}, err
+		}
+		defer f.Close()
+		sources = append(sources, audit.Source{Log: l, Name: f.Name(), Data: io.Reader(f)})
+	}
+	return audit.Verify(sources, heads)
+}
+
+// MarkApart notes that session goes on in memory from here on, so that nobody
+// takes its logs for all that happened. The mark goes away when the logs are
+// complete again, or when a later process has settled what they leave open.
+func (s *Store) MarkApart(session string) error {
+	if err := checkID(session); err != nil {
+		return err
+	}
+	dir := filepath.Join(s.dir, session)
+	if c := s.claimed(session); c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.apart = true
+	}
+	return s.o.Heads.of(dir, session).mark(s.o.Disk, dir)
+}

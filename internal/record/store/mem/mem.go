@@ -1,0 +1,120 @@
+// Package mem keeps sessions in memory, with the same promises as the stores
+// on disk save the one of outliving the process. It serves tests and runs that
+// are to leave nothing behind.
+package mem
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"sync"
+
+	"coder/internal/core/event"
+)
+
+// Store is an [event.Store]. The zero value is empty and ready to use.
+type Store struct {
+	mu       sync.Mutex // guards the fields below
+	sessions map[string]*log
+}
+
+type log struct {
+	claimed bool
+	records []event.Record // only ever appended to, so readers may share it
+}
+
+// Claim makes the caller the only writer of session in this process.
+func (s *Store) Claim(ctx context.Context, session string) (release func() error, err error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.log(session)
+	if l.claimed {
+		return nil, &event.ClaimedError{Session: session, Holder: "this process"}
+	}
+	l.claimed = true
+	return sync.OnceValue(func() error { s.release(l); return nil }), nil
+}
+
+func (s *Store) release(l *log) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l.claimed = false
+}
+
+// Append adds rs, all of them or none.
+func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if len(rs) == 0 {
+		return nil
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.log(rs[0].Session)
+	if !l.claimed || last != l.newest() {
+		return event.ErrConflict
+	}
+	for i, r := range rs {
+		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
+			return event.ErrConflict
+		}
+		if event.LogOf(r.Event) == event.Transient {
+			return fmt.Errorf("%T is not kept", r.Event)
+		}
+	}
+	l.records = append(l.records, rs...)
+	return nil
+}
+
+// Read yields what session held when the reading began.
+func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	return func(yield func(event.Record, error) bool) {
+		for _, r := range s.newer(session, after) {
+			if err := ctx.Err(); err != nil {
+				yield(event.Record{}, err)
+				return
+			}
+			if wanted(event.LogOf(r.Event), logs) && !yield(r, nil) {
+				return
+			}
+		}
+	}
+}
+
+// newer relies on Seqs being the records' places: the first is 1, without gaps.
+func (s *Store) newer(session string, after uint64) []event.Record {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	l := s.sessions[session]
+	if l == nil || after >= l.newest() {
+		return nil
+	}
+	return l.records[after:]
+}
+
+func (s *Store) log(session string) *log { // s.mu held
+	l := s.sessions[session]
+	if l == nil {
+		l = new(log)
+		if s.sessions == nil {
+			s.sessions = make(map[string]*log)
+		}
+		s.sessions[session] = l
+	}
+	return l
+}
+
+func (l *log) newest() uint64 { return uint64(len(l.records)) }
+
+func wanted(l event.Log, logs []event.Log) bool {
+	for _, w := range logs {
+		if w == l {
+			return true
+		}
+	}
+	return len(logs) == 0
+}

@@ -1,0 +1,177 @@
+// Package timeline is the one order of what happens in a session, and the only
+// writer of it. A record is numbered, stored, and shown afterwards, so nobody
+// ever sees a fact that could be lost; all who look on see the same order.
+//
+// A fact that happened is recorded even if the turn it belongs to has been
+// canceled. Watchers never slow the writer down and never miss a fact in
+// silence: one that falls behind is told so with [ErrLagged] and may watch
+// again from the last Seq it saw.
+package timeline
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"coder/internal/core/event"
+)
+
+// ErrClosed reports that the timeline takes no more records.
+var ErrClosed = errors.New("timeline is closed")
+
+// Options say how a timeline is opened.
+type Options struct {
+	// Now dates records that come without a time. Without it they keep none.
+	Now func() time.Time
+	// New says that the session has no records, so that nothing is read. If it
+	// has some after all, the first durable record meets [event.ErrConflict].
+	New bool
+	// Seal, if set, is given every record that is about to be stored, numbered
+	// and dated, to sign it.
+	Seal func(*event.Record)
+	// Fold is shown every stored record, oldest first, while the session opens,
+	// so that resuming reads the logs once. An error from it ends Open.
+	Fold func(event.Record) error
+}
+
+// Timeline orders the records of one session. Use [Open].
+type Timeline struct {
+	store   event.Store
+	session string
+	now     func() time.Time
+	seal    func(*event.Record)
+	release func() error
+
+	mu       sync.Mutex // guards the fields below, and the order of everything
+	last     uint64
+	closed   bool
+	watchers map[*watcher]struct{}
+}
+
+// Open claims session and continues it from what store holds.
+func Open(ctx context.Context, store event.Store, session string, o Options) (*Timeline, error) {
+	release, err := store.Claim(ctx, session)
+	if err != nil {
+		return nil, fmt.Errorf("open session %s: %w", session, err)
+	}
+	t := &Timeline{store: store, session: session, now: o.Now, seal: o.Seal, release: release}
+	if !o.New {
+		if err := t.recall(ctx, o.Fold); err != nil {
+			return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
+		}
+	}
+	return t, nil
+}
+
+func (t *Timeline) recall(ctx context.Context, fold func(event.Record) error) error {
+	for r, err := range t.store.Read(ctx, t.session, 0) {
+		if err != nil {
+			return err
+		}
+		t.last = r.Seq
+		if fold == nil {
+			continue
+		}
+		if err := fold(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close lets go of the session and ends every watch. Closing twice is
+// harmless.
+func (t *Timeline) Close() error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return nil
+	}
+	t.closed = true
+	for w := range t.watchers {
+		t.drop(w, nil)
+	}
+	return t.release()
+}
+
+// Session is the id of the session.
+func (t *Timeline) Session() string { return t.session }
+
+// Last is the Seq of the newest stored record.
+func (t *Timeline) Last() uint64 {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.last
+}
+
+// Through returns a Sink that passes each record through the timeline and then
+// to out. out must not emit to the timeline in turn.
+func (t *Timeline) Through(out event.Sink) event.Sink {
+	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		return t.EmitAll(ctx, out, r)
+	})
+}
+
+// EmitAll stores the durable ones of rs in one step, then shows all of rs to
+// out and to the watchers with nothing in between. If they cannot be stored
+// nobody sees any of them; if out fails, the error is a [event.NotShownError]
+// and the watchers still see them all.
+func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Record) error {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.closed {
+		return ErrClosed
+	}
+	filled, durable := t.fill(rs)
+	if err := t.record(ctx, durable); err != nil {
+		return err
+	}
+	var err error
+	for _, r := range filled {
+		t.publish(r)
+		if err == nil {
+			err = out.Emit(ctx, r)
+		}
+	}
+	if err != nil {
+		return &event.NotShownError{Err: err}
+	}
+	return nil
+}
+
+// fill numbers and dates rs without touching the caller's copies.
+func (t *Timeline) fill(rs []event.Record) (filled, durable []event.Record) {
+	filled = make([]event.Record, len(rs))
+	durable = make([]event.Record, 0, len(rs))
+	next := t.last + 1
+	for i, r := range rs {
+		r.Session, r.Seq = t.session, 0
+		if r.Time.IsZero() && t.now != nil {
+			r.Time = t.now().UTC()
+		}
+		if event.LogOf(r.Event) != event.Transient {
+			r.Seq = next
+			next++
+			if t.seal != nil {
+				t.seal(&r)
+			}
+			durable = append(durable, r)
+		}
+		filled[i] = r
+	}
+	return filled, durable
+}
+
+func (t *Timeline) record(ctx context.Context, rs []event.Record) error {
+	if len(rs) == 0 {
+		return nil
+	}
+	if err := t.store.Append(context.WithoutCancel(ctx), t.last, rs...); err != nil {
+		name, _ := event.Name(rs[0].Event)
+		return fmt.Errorf("record %s: %w", name, err)
+	}
+	t.last += uint64(len(rs))
+	return nil
+}

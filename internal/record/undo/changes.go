@@ -1,0 +1,198 @@
+package undo
+
+import (
+	"bytes"
+	"context"
+	"io/fs"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/event"
+	"coder/internal/record/undo/blob"
+)
+
+// maxListed is how many changes of one call are put on record one by one. More
+// are recorded as one, from tree to tree.
+const maxListed = 1000
+
+// treeChanges tells what became of all files since the tree of that name, by the
+// end of a command. What changed while we looked is not the command's work.
+func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChange, error) {
+	before, err := k.treeNamed(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	delete(k.open, name)
+	after, err := k.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	looked := sync.OnceValue(k.ws.FileTime)
+	changes := slices.DeleteFunc(k.changed(ctx, before, after), func(c event.FileChange) bool {
+		n := after.find(c.After.Path)
+		if n == nil || n.hash == dirHash || after.folders[path.Dir(c.After.Path)].foreign {
+			return false
+		}
+		return n.stamp.ctime > after.at+int64(tick) && n.stamp.ctime < looked().Now
+	})
+	k.useAll(changes)
+	if len(changes) <= maxListed {
+		return changes, nil
+	}
+	if err := k.persist(ctx, after); err != nil {
+		return changes[:maxListed], err
+	}
+	return []event.FileChange{{
+		Before: event.FileState{Path: ".", Hash: treePrefix + name},
+		After:  event.FileState{Path: ".", Hash: treePrefix + after.name()},
+	}}, nil
+}
+
+// treeNamed is a tree that was kept, from memory if a call began with it.
+func (k *Keeper) treeNamed(ctx context.Context, name string) (*tree, error) {
+	if t := k.open[name]; t != nil {
+		return t, nil
+	}
+	if k.tree.name() == name {
+		return k.tree, nil
+	}
+	return k.loadTree(ctx, name)
+}
+
+// useAll marks what the changes overwrote as of use, and says what of it is no
+// longer kept.
+func (k *Keeper) useAll(changes []event.FileChange) {
+	for i := range changes {
+		if b := &changes[i].Before; kindOf(*b) == isFile && blob.IsHash(b.Hash) && !k.store.Use(b.Hash) {
+			b.Lost = true
+		}
+	}
+}
+
+// changed turns the difference of two trees into what happened to files.
+func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChange) {
+	pairs := compare(a, b)
+	blind := k.uncovered(ctx, pairs)
+	for _, p := range pairs {
+		c := p.change()
+		switch {
+		case p.after == nil:
+			if !k.gone(&c.After) {
+				continue // out of sight
+			}
+		case p.before == nil && (blind(p.path()) || !a.saw(p.dir)):
+			if p.after.hash == dirHash || p.after.stamp.last().UnixNano() < a.at {
+				continue // it was there, out of sight
+			}
+			c.Before.Lost = true // or may have been
+		case p.before == nil:
+		case p.before.lost && p.after.lost: // their stamps differ
+		case k.same(ctx, c.Before, c.After):
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// gone reports whether a file that was there is no more, and describes what has
+// come in its place if that is something we do not keep.
+func (k *Keeper) gone(now *event.FileState) bool {
+	if _, err := k.ws.Resolve(now.Path); err != nil {
+		return false // its tree is not one of the workspace any more
+	}
+	if k.ws.Direct(now.Path) != nil {
+		return true
+	}
+	info, err := k.ws.Lstat(now.Path)
+	if err != nil {
+		return missing(err)
+	}
+	now.Mode, now.Size, now.Lost = uint32(info.Mode().Perm()), info.Size(), true
+	return info.Mode()&(fs.ModeNamedPipe|fs.ModeSocket|fs.ModeDevice|fs.ModeIrregular) != 0
+}
+
+const ignoreFile = ".gitignore"
+
+// uncovered tells which paths may have been ignored before, because the rules
+// above them have changed.
+func (k *Keeper) uncovered(ctx context.Context, pairs []pair) func(rel string) bool {
+	var dirs []string
+	for _, p := range pairs {
+		if path.Base(p.path()) != ignoreFile {
+			continue
+		}
+		c := p.change()
+		if p.before == nil && k.reveals(p.path()) || p.before != nil && !k.same(ctx, c.Before, c.After) {
+			dirs = append(dirs, p.dir)
+		}
+	}
+	return func(rel string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			return rel != path.Join(dir, ignoreFile) && lies(rel, dir)
+		})
+	}
+}
+
+// lies reports whether rel is below dir.
+func lies(rel, dir string) bool {
+	return dir == "." && !path.IsAbs(rel) || strings.HasPrefix(rel, dir+"/")
+}
+
+// reveals reports whether a new ignore file takes back what others ignore.
+func (k *Keeper) reveals(rel string) bool {
+	text, _, err := k.ws.ReadFile(rel, small)
+	return err != nil || bytes.HasPrefix(text, []byte("!")) || bytes.Contains(text, []byte("\n!"))
+}
+
+// expand lists the changes that were recorded as one.
+func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
+	from, whole := strings.CutPrefix(c.Before.Hash, treePrefix)
+	if !whole {
+		return []event.FileChange{c}, nil
+	}
+	a, err := k.loadTree(ctx, from)
+	if err != nil {
+		return nil, err
+	}
+	b, err := k.loadTree(ctx, strings.TrimPrefix(c.After.Hash, treePrefix))
+	if err != nil {
+		return nil, err
+	}
+	return recorded(a, b), nil
+}
+
+// recorded lists the changes between two trees of the past. What was ignored
+// then cannot be looked up any more, so what may have been counts as lost.
+func recorded(a, b *tree) (list []event.FileChange) {
+	pairs := compare(a, b)
+	blind := slices.ContainsFunc(pairs, func(p pair) bool {
+		c := p.change()
+		return path.Base(p.path()) == ignoreFile && c.Before != c.After
+	})
+	for _, p := range pairs {
+		c := p.change()
+		switch {
+		case p.before == nil:
+			c.Before.Lost = blind || !a.saw(p.dir)
+		case p.after != nil && c.Before == c.After:
+			continue
+		}
+		list = append(list, c)
+	}
+	return list
+}
+
+// change is what became of the pair's path.
+func (p pair) change() event.FileChange {
+	c := event.FileChange{Before: event.FileState{Path: p.path()}, After: event.FileState{Path: p.path()}}
+	if p.before != nil {
+		c.Before = p.before.state(p.dir)
+	}
+	if p.after != nil {
+		c.After = p.after.state(p.dir)
+	}
+	return c
+}

@@ -1,0 +1,123 @@
+package undo
+
+import (
+	"cmp"
+	"context"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/event"
+)
+
+// A command is cut off when the program ends before it does. What it changed is
+// then not on record; it must be worked out from the files as they were before
+// it and as they are now, less what is known to be the work of others.
+
+// witness takes in how files were found by a call. That is what the commands
+// which had been cut off by then had left.
+func (h *History) witness(seq uint64, states []event.FileState) {
+	for _, c := range h.cut {
+		if c.end < seq {
+			c.meet(states)
+		}
+	}
+}
+
+// witnessAll takes in how files were found by undoing, which waits until no
+// call is under way.
+func (h *History) witnessAll(states []event.FileState) {
+	for _, c := range h.cut {
+		c.meet(states)
+	}
+	for _, c := range h.calls {
+		c.meet(states)
+	}
+}
+
+// settle takes in that the calls without an end will have none: whoever undoes
+// waits until no call is under way.
+func (h *History) settle() {
+	open := slices.Collect(maps.Values(h.calls))
+	slices.SortFunc(open, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
+	for _, c := range open {
+		if c.settled {
+			continue
+		}
+		c.settled = true
+		if !h.followed(c) {
+			h.moved(c)
+		}
+	}
+}
+
+// followed reports whether files were changed by calls that began after c.
+func (h *History) followed(c *call) bool {
+	return slices.ContainsFunc(h.turns, func(t *turn) bool {
+		return slices.ContainsFunc(t.calls, func(other *call) bool { return other.seq > c.seq && other.touched() })
+	})
+}
+
+// meet notes how files were found for the first time after the call.
+func (c *call) meet(states []event.FileState) {
+	if c.tree == "" {
+		return
+	}
+	if c.found == nil {
+		c.found = make(map[string]event.FileState)
+	}
+	for _, s := range states {
+		if _, ok := c.found[s.Path]; !ok {
+			c.found[s.Path] = s
+		}
+	}
+}
+
+func befores(changes []event.FileChange) (states []event.FileState) {
+	for _, c := range changes {
+		states = append(states, c.Before)
+	}
+	return states
+}
+
+// expandLink lists what stands behind a link that is about all files.
+func (k *Keeper) expandLink(ctx context.Context, l link) (list []link, err error) {
+	if !strings.HasPrefix(l.before.Hash, treePrefix) {
+		return []link{l}, nil
+	}
+	var changes []event.FileChange
+	if l.known() {
+		changes, err = k.expand(ctx, event.FileChange{Before: l.before, After: l.after})
+	} else {
+		changes, err = k.since(ctx, l.call)
+	}
+	for _, c := range changes {
+		found, ok := l.found[c.Before.Path]
+		switch {
+		case ok && k.same(ctx, found, c.Before):
+			continue // it was changed later
+		case ok:
+			c.After = found
+		}
+		list = append(list, link{call: l.call, before: c.Before, after: c.After, guessed: !l.known()})
+	}
+	return list, err
+}
+
+// since tells what is different now from before a call.
+func (k *Keeper) since(ctx context.Context, c *call) ([]event.FileChange, error) {
+	t, err := k.loadTree(ctx, c.tree)
+	if err != nil {
+		return nil, err
+	}
+	if t.at == 0 {
+		t.at = time.UnixMilli(c.at).UnixNano()
+	}
+	k.recall()
+	now, err := k.scan(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return k.changed(ctx, t, now), nil
+}

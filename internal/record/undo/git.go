@@ -1,0 +1,416 @@
+package undo
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"hash"
+	"io"
+	"io/fs"
+	"iter"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/record/undo/gitindex"
+)
+
+// gitPatience is how long git may take for one thing.
+const gitPatience = 30 * time.Second
+
+// maxIndex is how large an index is read.
+const maxIndex = 256 << 20
+
+// repo is the git work tree that holds the workspace. Its files that are as git
+// has them need not be kept again. We read the index ourselves and ask git for
+// attributes and objects only, so that no filter, hook or monitor of the
+// repository is ever run, no lock taken and nothing written. The nil *repo
+// knows nothing.
+type repo struct {
+	root   string // of the workspace whose files these are: "." or a path
+	dir    string // the same, for git
+	prefix string // of it in the work tree: "" or "a/b/"
+	env    []string
+
+	index gitindex.Source
+	works bool // git has answered before
+	ends  lineEnds
+	batch *catFiles // running; see release
+}
+
+// lineEnds is what is known about git's changing the ends of lines between its
+// objects and the work tree.
+type lineEnds uint8
+
+const (
+	endsUnknown lineEnds = iota
+	endsStay             // of all files asked about so far
+	endsMayChange
+)
+
+// findRepos looks for the work trees that hold the roots of a workspace.
+func findRepos(ws *workspace.Workspace, env []string) (list []*repo) {
+	add := func(root, dir string) {
+		if r := findRepo(dir, env); r != nil {
+			r.root = root
+			list = append(list, r)
+		}
+	}
+	add(".", ws.Root())
+	for _, dir := range ws.Added() {
+		if name, err := ws.Resolve(dir); err == nil && path.IsAbs(name) {
+			add(name, dir)
+		}
+	}
+	return list
+}
+
+// repoOf is the repository that a file may belong to, nil if there is none.
+func (k *Keeper) repoOf(name string) (best *repo) {
+	for _, r := range k.repos {
+		if lies(name, r.root) && (best == nil || len(r.root) > len(best.root)) {
+			best = r
+		}
+	}
+	return best
+}
+
+// name is what the file is called in the repository's part of the workspace.
+func (r *repo) name(rel string) string { return strings.TrimPrefix(rel, r.root+"/") }
+
+// release ends the processes that asking git for contents may have started.
+func (k *Keeper) release() {
+	for _, r := range k.repos {
+		r.release()
+	}
+}
+
+// findRepo looks for the work tree that holds dir.
+func findRepo(dir string, env []string) *repo {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil || repofile.CheckGit(real) != nil {
+		return nil
+	}
+	for top := real; ; top = filepath.Dir(top) {
+		if gitDir, ok := gitDirOf(top); ok {
+			rel, err := filepath.Rel(top, real)
+			if err != nil {
+				return nil
+			}
+			r := &repo{dir: dir, env: gitEnv(env)}
+			r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
+			if rel != "." {
+				r.prefix = filepath.ToSlash(rel) + "/"
+			}
+			return r
+		}
+		if filepath.Dir(top) == top {
+			return nil
+		}
+	}
+}
+
+// maxGitFile bounds a file that says where a repository lies.
+const maxGitFile = 64 << 10
+
+// gitDirOf is where the repository of the work tree top lies: in a directory
+// .git, or where a file of that name says.
+func gitDirOf(top string) (string, bool) {
+	name := filepath.Join(top, ".git")
+	info, err := os.Stat(name)
+	if err != nil {
+		return "", false
+	}
+	if info.IsDir() {
+		return name, true
+	}
+	text, err := repofile.Below(top).Read(".git", maxGitFile)
+	to, ok := strings.CutPrefix(string(text), "gitdir: ")
+	if err != nil || !ok {
+		return "", false
+	}
+	to = strings.TrimRight(to, "\r\n")
+	if !filepath.IsAbs(to) {
+		to = filepath.Join(top, to)
+	}
+	return to, true
+}
+
+// gitEnv is env without anything that would lead git elsewhere, and with what
+// keeps it quiet, local and away from locks.
+func gitEnv(env []string) []string {
+	var list []string
+	for _, v := range env {
+		if !strings.HasPrefix(v, "GIT_") {
+			list = append(list, v)
+		}
+	}
+	return append(list, "LC_ALL=C", "GIT_OPTIONAL_LOCKS=0", "GIT_TERMINAL_PROMPT=0", "GIT_NO_LAZY_FETCH=1", "GIT_NO_REPLACE_OBJECTS=1", "GIT_ALLOW_PROTOCOL=none") // unlike protocol.allow, no setting of the repository overrules that
+}
+
+func (r *repo) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, "git", append([]string{
+		"--no-pager", "-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "protocol.allow=never",
+	}, args...)...)
+	cmd.Dir, cmd.Env, cmd.WaitDelay = r.dir, r.env, time.Second
+	return cmd
+}
+
+// usable reports whether git can be asked about this repository at all.
+func (r *repo) usable(ctx context.Context) bool {
+	if r == nil {
+		return false
+	}
+	if !r.works {
+		ctx, cancel := context.WithTimeout(ctx, gitPatience)
+		defer cancel()
+		r.works = r.command(ctx, "rev-parse", "--git-dir").Run() == nil
+	}
+	return r.works
+}
+
+// converted are the attributes by which git changes a file between the work
+// tree and its objects in ways that cannot be told from the file's size.
+var converted = []string{"filter", "working-tree-encoding", "ident"}
+
+// ending are the attributes by which it changes the ends of lines.
+var ending = []string{"text", "eol", "crlf"}
+
+// converts reports which of the given files git does not store as they are,
+// line ends aside: see restoreEnds.
+func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string]bool, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	ends := endsStay
+	if r.convertsAll(ctx) {
+		ends = endsMayChange
+	}
+	not := make(map[string]bool)
+	take := func(name, attribute, value string) {
+		switch {
+		case value == "unspecified" || value == "unset":
+		case slices.Contains(converted, attribute):
+			not[name] = true
+		default:
+			ends = endsMayChange
+		}
+	}
+	if err := r.attributes(ctx, names, take); err != nil {
+		return nil, fmt.Errorf("ask git for attributes: %w", err)
+	}
+	r.works, r.ends = true, max(r.ends, ends)
+	return not, nil
+}
+
+// attributes has git tell the attributes of files. What it is told and what it
+// says may be much, so neither is held.
+func (r *repo) attributes(ctx context.Context, names iter.Seq[string], take func(name, attribute, value string)) error {
+	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		return err
+	}
+	return piped(cmd, func(out *bufio.Reader) error {
+		var told sync.WaitGroup
+		defer told.Wait()
+		defer in.Close()
+		told.Go(func() {
+			w := bufio.NewWriter(in)
+			for name := range names {
+				if _, err := w.WriteString(name + "\x00"); err != nil {
+					break
+				}
+			}
+			_ = w.Flush() // if git ended, it says why
+			in.Close()
+		})
+		for {
+			var fields [3]string
+			for i := range fields {
+				text, err := out.ReadString(0)
+				if err == io.EOF && i == 0 && text == "" {
+					return nil
+				}
+				if err != nil {
+					return err
+				}
+				fields[i] = text[:len(text)-1]
+			}
+			take(fields[0], fields[1], fields[2])
+		}
+	})
+}
+
+// piped runs a command and has what it prints read to the end.
+func piped(cmd *exec.Cmd, read func(out *bufio.Reader) error) error {
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	err = read(bufio.NewReaderSize(out, 64<<10))
+	if err != nil {
+		_ = cmd.Process.Kill() // nobody listens any more
+	}
+	return errors.Join(err, cmd.Wait())
+}
+
+// convertsAll reports whether git changes line ends though no attribute says so.
+func (r *repo) convertsAll(ctx context.Context) bool {
+	out, err := r.command(ctx, "config", "--get", "core.autocrlf").Output()
+	var exit *exec.ExitError
+	if errors.As(err, &exit) && exit.ExitCode() == 1 {
+		return false // it is not set
+	}
+	return err != nil || strings.TrimSpace(string(out)) != "false"
+}
+
+// isObject reports whether a name is that of an object.
+func isObject(oid string) bool {
+	_, err := hex.DecodeString(oid)
+	return err == nil && len(oid) >= 2*sha1.Size
+}
+
+// gitHash is the object id that git gives to a content, in the manner of oid.
+func gitHash(oid string, content io.ReadSeeker, size int64) (string, error) {
+	var sum hash.Hash
+	if len(oid) == 2*sha1.Size {
+		sum = sha1.New()
+	} else {
+		sum = sha256.New()
+	}
+	fmt.Fprintf(sum, "blob %d\x00", size)
+	if _, err := content.Seek(0, io.SeekStart); err != nil {
+		return "", err
+	}
+	if n, err := io.Copy(sum, content); err != nil || n != size {
+		return "", errors.Join(errUnreadable, err)
+	}
+	return hex.EncodeToString(sum.Sum(nil)), nil
+}
+
+// content is what the file described by s held, from git's objects.
+func (r *repo) content(ctx context.Context, s event.FileState) ([]byte, error) {
+	if r == nil {
+		return nil, errNoRepo
+	}
+	if r.batch == nil {
+		b, err := startCatFiles(ctx, r)
+		if err != nil {
+			return nil, err
+		}
+		r.batch = b
+	}
+	data, err := r.batch.read(strings.TrimPrefix(s.Hash, gitPrefix), s.Size)
+	if err != nil {
+		r.release()
+		return nil, fmt.Errorf("read from git: %w", err)
+	}
+	return restoreEnds(data, s.Size)
+}
+
+// release ends the git process that content may have started.
+func (r *repo) release() {
+	if r == nil || r.batch == nil {
+		return
+	}
+	r.batch.close()
+	r.batch = nil
+}
+
+var errOtherForm = errors.New("git stores the file in another form")
+
+// restoreEnds gives data the line ends it had in the work tree, where it took
+// size bytes: git may have shortened them, all or none.
+func restoreEnds(data []byte, size int64) ([]byte, error) {
+	if int64(len(data)) == size {
+		return data, nil
+	}
+	shortened := int64(bytes.Count(data, []byte("\n")) - bytes.Count(data, []byte("\r\n")))
+	if int64(len(data))+shortened != size {
+		return nil, errOtherForm
+	}
+	long := make([]byte, 0, size)
+	for i, c := range data {
+		if c == '\n' && (i == 0 || data[i-1] != '\r') {
+			long = append(long, '\r')
+		}
+		long = append(long, c)
+	}
+	return long, nil
+}
+
+// catFiles is a git process that hands out objects.
+type catFiles struct {
+	cmd    *exec.Cmd
+	cancel context.CancelFunc
+	in     io.WriteCloser
+	out    *bufio.Reader
+}
+
+func startCatFiles(ctx context.Context, r *repo) (*catFiles, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	c := &catFiles{cmd: r.command(ctx, "cat-file", "--batch"), cancel: cancel}
+	in, err := c.cmd.StdinPipe()
+	if err == nil {
+		var out io.ReadCloser
+		if out, err = c.cmd.StdoutPipe(); err == nil {
+			c.in, c.out = in, bufio.NewReader(out)
+			err = c.cmd.Start()
+		}
+	}
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("start git: %w", err)
+	}
+	return c, nil
+}
+
+// read returns the blob oid of a file that had size bytes.
+func (c *catFiles) read(oid string, size int64) ([]byte, error) {
+	if !isObject(oid) {
+		return nil, fmt.Errorf("%q is no object id", oid)
+	}
+	if _, err := io.WriteString(c.in, oid+"\n"); err != nil {
+		return nil, err
+	}
+	head, err := c.out.ReadString('\n')
+	if err != nil {
+		return nil, err
+	}
+	f := strings.Fields(head) // id, type, size
+	if len(f) != 3 || f[1] != "blob" {
+		return nil, fmt.Errorf("there is no object %s", oid)
+	}
+	n, err := strconv.ParseInt(f[2], 10, 64)
+	if err != nil || n > size {
+		return nil, errOtherForm
+	}
+	data := make([]byte, n+1)
+	if _, err := io.ReadFull(c.out, data); err != nil {
+		return nil, err
+	}
+	return data[:n], nil
+}
+
+func (c *catFiles) close() {
+	c.in.Close()
+	c.cancel() // it has nothing to finish
+	_ = c.cmd.Wait()
+}

@@ -1,0 +1,338 @@
+package undo
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"net/url"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/event"
+)
+
+// Most files of a work tree are as the last commit has them. A tree of nothing
+// but such files needs no blob: it is named by the commit's own tree and by the
+// modes that git does not know,
+//
+//	head:<object id>,<mode of files>,<of programs>,<of directories>,<root>
+//
+// one after the other, by spaces, where there are several roots. Any other tree
+// in a repository is kept as what is different from that.
+const headPrefix = "head:"
+
+func isHead(name string) bool { return strings.HasPrefix(name, headPrefix) }
+
+// headRoot is what is in one root, by its name.
+type headRoot struct {
+	oid                 string
+	file, program, dirs fs.FileMode
+	root                string
+}
+
+func (h headRoot) String() string {
+	return fmt.Sprintf("%s,%o,%o,%o,%s", h.oid, h.file, h.program, h.dirs, url.PathEscape(h.root))
+}
+
+func parseHeadRoot(s string) (h headRoot, err error) {
+	f := strings.Split(s, ",")
+	if len(f) != 5 || !isObject(f[0]) {
+		return h, errTree
+	}
+	h.oid = f[0]
+	for i, m := range []*fs.FileMode{&h.file, &h.program, &h.dirs} {
+		n, err := strconv.ParseUint(f[i+1], 8, 9)
+		if err != nil {
+			return h, errTree
+		}
+		*m = fs.FileMode(n)
+	}
+	if h.root, err = url.PathUnescape(f[4]); err != nil {
+		return h, errTree
+	}
+	return h, nil
+}
+
+// headFile is a file of a commit.
+type headFile struct {
+	path string
+	kind string // the mode that git gives it
+	oid  string
+	size int64 // unknown if negative
+}
+
+// The modes that git gives to files.
+const (
+	gitFile    = "100644"
+	gitProgram = "100755"
+	gitLink    = "120000"
+)
+
+// headOf is the object of the commit that holds the files of the root.
+func (r *repo) headOf(ctx context.Context) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	name := "HEAD^{tree}"
+	if r.prefix != "" {
+		name = "HEAD:" + strings.TrimSuffix(r.prefix, "/")
+	}
+	out, err := r.command(ctx, "rev-parse", "--verify", "--quiet", name).Output()
+	oid := strings.TrimSpace(string(out))
+	if err == nil && !isObject(oid) {
+		err = errOtherForm
+	}
+	return oid, err
+}
+
+// eachFile calls visit with the files of such an object, with their sizes if
+// asked for, until it is false. What is neither a file nor a link is left out.
+func (r *repo) eachFile(ctx context.Context, oid string, sizes bool, visit func(headFile) bool) error {
+	ctx, cancel := context.WithTimeout(ctx, gitPatience)
+	defer cancel()
+	args := []string{"ls-tree", "-r", "-z", "--full-tree"}
+	if sizes {
+		args = append(args, "-l")
+	}
+	err := piped(r.command(ctx, append(args, oid)...), func(out *bufio.Reader) error {
+		for {
+			line, err := out.ReadString(0)
+			if err == io.EOF && line == "" {
+				return nil
+			}
+			if err != nil {
+				return err
+			}
+			f, ok := parseHeadFile(line[:len(line)-1])
+			f.path = path.Join(r.root, f.path)
+			if ok && isName(f.path) && !visit(f) {
+				return context.Canceled // no more is wanted
+			}
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("list files of git: %w", err)
+	}
+	return nil
+}
+
+// parseHeadFile reads what git says of a file: mode, type, object, perhaps the
+// size, and after a tab the name.
+func parseHeadFile(line string) (f headFile, ok bool) {
+	about, name, _ := strings.Cut(line, "\t")
+	words := strings.Fields(about)
+	if len(words) < 3 || name == "" {
+		return f, false
+	}
+	f = headFile{path: name, kind: words[0], oid: words[2], size: -1}
+	if len(words) > 3 {
+		n, err := strconv.ParseInt(words[3], 10, 64)
+		if err != nil {
+			return f, false
+		}
+		f.size = n
+	}
+	return f, f.kind == gitFile || f.kind == gitProgram || f.kind == gitLink
+}
+
+// node is the file as the name of the tree tells it. Where a link leads it does
+// not tell.
+func (f headFile) node(h headRoot) *node {
+	n := &node{name: path.Base(f.path), hash: gitPrefix + f.oid, stamp: stamp{mode: h.file, size: f.size}}
+	switch f.kind {
+	case gitProgram:
+		n.stamp.mode = h.program
+	case gitLink:
+		n.hash = leadingTo("")
+	}
+	return n
+}
+
+// describes reports whether the file would be brought back as n.
+func (f headFile) describes(n *node, h headRoot) bool {
+	if n == nil || n.lost {
+		return false
+	}
+	if f.kind == gitLink {
+		to, isLink := n.link()
+		oid, err := gitHash(f.oid, strings.NewReader(to), int64(len(to)))
+		return err == nil && isLink && oid == f.oid
+	}
+	return n.hash == gitPrefix+f.oid && n.stamp.mode == f.node(h).stamp.mode && (f.size < 0 || f.size == n.stamp.size)
+}
+
+// atHead is the tree that git's HEAD names, with the stamps of t where t has
+// the same; nil if there is none.
+func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
+	base := &tree{folders: make(map[string]*folder)}
+	var names []string
+	for _, r := range k.repos {
+		if t.folders[r.root] == nil {
+			continue
+		}
+		next, h, err := k.rootAtHead(ctx, r, base, t)
+		if err != nil {
+			continue // then it is kept by us
+		}
+		names = append(names, h.String())
+		base = next
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	base.chain = []string{headPrefix + strings.Join(names, " ")}
+	return base
+}
+
+// grown is the tree with one more root. What another tree has too is shared with
+// that.
+func (t *tree) grown(h headRoot, edits iter.Seq[edit], like *tree) *tree {
+	count := 0
+	counted := func(yield func(edit) bool) {
+		for e := range withDirs(edits, h) {
+			if count++; !yield(e) {
+				return
+			}
+		}
+	}
+	next := t.with(counted, like)
+	next.full = t.full + count*headFileSize
+	next.addRoots(append(slices.Clone(t.roots), h.root))
+	return next
+}
+
+// headFileSize is about how many bytes a file takes up in the blob of a tree.
+const headFileSize = 64
+
+// rootAtHead adds what HEAD has of one root to base, in the words of t.
+func (k *Keeper) rootAtHead(ctx context.Context, r *repo, base, t *tree) (next *tree, h headRoot, err error) {
+	h.root = r.root
+	if h.oid, err = r.headOf(ctx); err != nil {
+		return nil, h, err
+	}
+	if err := h.setModes(ctx, r, t); err != nil {
+		return nil, h, err
+	}
+	edits := func(yield func(edit) bool) {
+		err = r.eachFile(ctx, h.oid, r.ends != endsStay, func(f headFile) bool {
+			if k.repoOf(f.path) != r {
+				return true
+			}
+			n := t.find(f.path)
+			if !f.describes(n, h) {
+				n = f.node(h)
+			}
+			return yield(edit{f.path, n})
+		})
+	}
+	next = base.grown(h, edits, t)
+	return next, h, err
+}
+
+// setModes gives h the modes that most files have.
+func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
+	counts := make(map[string]map[fs.FileMode]int)
+	count := func(kind, rel string) {
+		f := t.folders[path.Dir(rel)]
+		if i, ok := f.index(path.Base(rel)); ok && (f.hashes[i] == packedDir) == (kind == dirHash) {
+			if counts[kind] == nil {
+				counts[kind] = make(map[fs.FileMode]int)
+			}
+			counts[kind][f.stamp(i).mode.Perm()]++
+		}
+	}
+	err := r.eachFile(ctx, h.oid, false, func(f headFile) bool {
+		count(f.kind, f.path)
+		count(dirHash, path.Dir(f.path))
+		return true
+	})
+	h.file, h.program, h.dirs = most(counts[gitFile]), most(counts[gitProgram]), most(counts[dirHash])
+	return err
+}
+
+// most is the mode with the highest count.
+func most(counts map[fs.FileMode]int) (best fs.FileMode) {
+	for m, n := range counts {
+		if n > counts[best] || n == counts[best] && m > best {
+			best = m
+		}
+	}
+	return best
+}
+
+// withDirs adds the directories above files, up to the root, each before what is
+// in it.
+func withDirs(files iter.Seq[edit], h headRoot) iter.Seq[edit] {
+	return func(yield func(edit) bool) {
+		seen := map[string]bool{".": true, "/": true, h.root: true}
+		for f := range files {
+			var dirs []string
+			for dir := path.Dir(f.path); !seen[dir]; dir = path.Dir(dir) {
+				seen[dir] = true
+				dirs = append(dirs, dir)
+			}
+			for _, dir := range slices.Backward(dirs) {
+				if !yield(edit{dir, &node{name: path.Base(dir), hash: dirHash, stamp: stamp{mode: fs.ModeDir | h.dirs}}}) {
+					return
+				}
+			}
+			if !yield(f) {
+				return
+			}
+		}
+	}
+}
+
+// headTree is the tree of such a name.
+func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
+	t := &tree{folders: make(map[string]*folder)}
+	for part := range strings.SplitSeq(strings.TrimPrefix(name, headPrefix), " ") {
+		h, err := parseHeadRoot(part)
+		if err != nil {
+			return nil, err
+		}
+		if t, err = k.filesAt(ctx, h, t); err != nil {
+			return nil, err
+		}
+	}
+	t.chain = []string{name}
+	return t, nil
+}
+
+var errNoRepo = errors.New("there is no git repository any more")
+
+// filesAt adds to t what is in one root of a tree that git knows.
+func (k *Keeper) filesAt(ctx context.Context, h headRoot, t *tree) (next *tree, err error) {
+	for _, r := range k.repos {
+		if r.root != h.root {
+			continue
+		}
+		edits := func(yield func(edit) bool) {
+			var unread error
+			err = r.eachFile(ctx, h.oid, true, func(f headFile) bool {
+				n := f.node(h)
+				if f.kind == gitLink && unread == nil {
+					var to string
+					to, unread = r.linkOf(ctx, f)
+					n.hash = leadingTo(to)
+				}
+				return k.repoOf(f.path) != r || yield(edit{f.path, n})
+			})
+			err = errors.Join(err, unread)
+		}
+		next = t.grown(h, edits, nil)
+		return next, err
+	}
+	return nil, errNoRepo
+}
+
+// linkOf tells where a link leads.
+func (r *repo) linkOf(ctx context.Context, f headFile) (string, error) {
+	to, err := r.content(ctx, event.FileState{Hash: gitPrefix + f.oid, Size: f.size})
+	return string(to), err
+}

@@ -1,0 +1,442 @@
+package undo
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/event"
+	"coder/internal/tool"
+)
+
+const (
+	// MaxTurns is how many turns can be undone.
+	MaxTurns = 50
+	// pinnedTurns is how many turns keep their contents however full the store is.
+	pinnedTurns = 5
+)
+
+// The names and the author of the calls by which undoing is put on record, and
+// the actor that completes calls nobody saw the end of.
+const (
+	undoTool = "undo"
+	redoTool = "redo"
+	user     = "user"
+	recovery = "recovery"
+)
+
+// Turn names a turn to a person.
+type Turn struct {
+	ID    string `json:"id"`
+	Title string `json:"title,omitempty"`
+}
+
+// History is what the records of a session say about files: a stack of turns,
+// and what of it was undone. The zero value is ready to use, and safe for
+// concurrent use. It must be given every record of the session, those of
+// [Undo] and [Redo] included.
+type History struct {
+	mu      sync.Mutex
+	parents map[string]string // task → the one it belongs to
+	titles  map[string]string
+	turns   []*turn // oldest first
+	dropped bool    // there were more
+	calls   map[string]*call
+	cut     []*call        // commands that were cut off
+	ops     map[string]*op // undoing under way, by call
+	stack   []*op          // what was undone and can be redone, newest last
+	tree    string
+	needs   map[string]bool // nil: to be worked out
+}
+
+// turn is what one task and those it spawned did.
+type turn struct {
+	Turn
+	calls  []*call
+	undone map[mark]bool
+	popped int  // undos in force
+	all    bool // those were asked for with All
+	force  bool // and with Force
+}
+
+// mark is a change of one file by one call.
+type mark struct {
+	seq  uint64
+	path string
+}
+
+// call is one call that may change files.
+type call struct {
+	seq, end uint64 // records of its request and completion; end is zero if it has none
+	command  bool
+	author   string
+	what     string // the command line
+	at       int64  // when it was requested, in milliseconds
+	until    int64  // when it had ended; zero if nobody knows
+	before   []event.FileState
+	tree     string
+	known    bool // changes tells all
+	changes  []event.FileChange
+	settled  bool                       // it was cut off, and has been taken in as if it had completed
+	found    map[string]event.FileState // of a command that was cut off; see witness
+}
+
+// touched reports whether the call changed files, or may have.
+func (c *call) touched() bool { return len(c.changes) > 0 || !c.known }
+
+func (t *turn) touched() bool { return slices.ContainsFunc(t.calls, (*call).touched) }
+
+// own reports whether the turn did nothing but run the person's own commands.
+func (t *turn) own() bool {
+	return !slices.ContainsFunc(t.calls, func(c *call) bool { return c.touched() && (!c.command || c.author != user) })
+}
+
+// op is an undo, done or under way, or a redo of one.
+type op struct {
+	seq     uint64
+	of      uint64 // for a redo: the undo that it takes back
+	turn    *turn
+	before  map[string]event.FileState
+	files   []target
+	changes []event.FileChange
+	marked  []mark
+	done    bool
+}
+
+// request is the input of an undo or redo on record.
+type request struct {
+	Turn  string   `json:"turn"`
+	All   bool     `json:"all,omitempty"`
+	Force bool     `json:"force,omitempty"`
+	Of    uint64   `json:"of,omitempty"`
+	Files []target `json:"files,omitempty"`
+}
+
+// target is what a file is to become, and which records' changes that undoes.
+type target struct {
+	To     event.FileState `json:"to"`
+	Undoes []uint64        `json:"undoes,omitempty"`
+}
+
+// Add takes in one record. Those that are not about files change nothing.
+func (h *History) Add(r event.Record) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		h.addTask(e)
+	case event.ToolCallRequested:
+		h.request(r.Seq, e)
+	case event.ToolCallCompleted:
+		h.complete(r, e)
+	}
+}
+
+func (h *History) addTask(e event.TaskCreated) {
+	if h.titles == nil {
+		h.titles, h.parents = make(map[string]string), make(map[string]string)
+	}
+	h.titles[e.TaskID] = e.Title
+	if e.ParentID != "" {
+		h.parents[e.TaskID] = e.ParentID
+	}
+}
+
+// root is the task that id belongs to in the end.
+func (h *History) root(id string) string {
+	for range len(h.parents) + 1 {
+		up, ok := h.parents[id]
+		if !ok {
+			break
+		}
+		id = up
+	}
+	return id
+}
+
+func (h *History) request(seq uint64, e event.ToolCallRequested) {
+	switch {
+	case e.ReadOnly:
+		return
+	case e.Author == user && (e.Tool == undoTool || e.Tool == redoTool):
+		h.begin(seq, e)
+		return
+	case len(e.Before) == 0 && e.Tree == "":
+		return
+	}
+	c := &call{seq: seq, author: e.Author, at: e.Timestamp, before: e.Before, tree: e.Tree}
+	c.command, c.what = commandOf(e)
+	t := h.turnOf(h.root(e.TaskID))
+	t.calls = append(t.calls, c)
+	if h.calls == nil {
+		h.calls = make(map[string]*call)
+	}
+	h.calls[e.CallID] = c
+	h.witness(seq, e.Before)
+	if e.Tree != "" {
+		h.tree = e.Tree
+	}
+	h.needs = nil
+}
+
+// commandOf reports whether a call may have touched anything at all, and what
+// it was.
+func commandOf(e event.ToolCallRequested) (command bool, what string) {
+	for _, effect := range e.Effects {
+		kind, target, _ := strings.Cut(effect, " ")
+		if kind == tool.Exec.String() || kind == tool.Unknown.String() {
+			return true, target
+		}
+	}
+	return len(e.Effects) == 0, e.Tool
+}
+
+// turnOf is the turn of a task, begun if there is none.
+func (h *History) turnOf(id string) *turn {
+	if i := h.index(id); i >= 0 {
+		return h.turns[i]
+	}
+	h.turns = slices.DeleteFunc(h.turns, func(t *turn) bool { return !t.touched() })
+	if len(h.turns) >= MaxTurns {
+		old := h.turns[0]
+		h.turns, h.dropped = slices.Delete(h.turns, 0, 1), true
+		h.stack = slices.DeleteFunc(h.stack, func(o *op) bool { return o.turn == old })
+		h.cut = slices.DeleteFunc(h.cut, func(c *call) bool { return slices.Contains(old.calls, c) })
+	}
+	t := &turn{Turn: Turn{ID: id, Title: h.titles[id]}, undone: make(map[mark]bool)}
+	h.turns = append(h.turns, t)
+	return t
+}
+
+func (h *History) index(id string) int {
+	return slices.IndexFunc(h.turns, func(t *turn) bool { return t.ID == id })
+}
+
+func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
+	if o := h.ops[e.CallID]; o != nil {
+		delete(h.ops, e.CallID)
+		if r.Actor != recovery { // else it was cut off, and can be gone on with
+			h.finish(o, e.Changes)
+		}
+		return
+	}
+	c := h.calls[e.CallID]
+	if c == nil {
+		return
+	}
+	delete(h.calls, e.CallID)
+	c.end, c.known, c.changes = r.Seq, r.Actor != recovery, e.Changes
+	if c.known {
+		c.until = e.Timestamp
+	}
+	if !c.known && c.tree != "" {
+		h.cut = append(h.cut, c)
+	}
+	h.witness(c.seq, befores(c.changes))
+	if c.touched() && !c.settled {
+		h.moved(c)
+	}
+	h.needs = nil
+}
+
+// moved takes in that files changed: what was undone before lies beneath that,
+// and the turn of c is the last one, even if it was undone before.
+func (h *History) moved(c *call) {
+	h.stack = nil
+	i := slices.IndexFunc(h.turns, func(t *turn) bool { return slices.Contains(t.calls, c) })
+	if i < 0 {
+		return
+	}
+	t := h.turns[i]
+	t.popped, t.all, t.force = 0, false, false
+	h.turns = append(slices.Delete(h.turns, i, i+1), t)
+}
+
+// begin takes in that something is about to be undone or redone.
+func (h *History) begin(seq uint64, e event.ToolCallRequested) {
+	var in request
+	i := -1
+	if json.Unmarshal(e.Input, &in) == nil {
+		i = h.index(in.Turn)
+	}
+	if i < 0 {
+		return // a turn too old to be undone
+	}
+	h.settle()
+	o := &op{seq: seq, of: in.Of, turn: h.turns[i], files: in.Files, before: make(map[string]event.FileState)}
+	for _, s := range e.Before {
+		o.before[s.Path] = s
+	}
+	if h.ops == nil {
+		h.ops = make(map[string]*op)
+	}
+	h.ops[e.CallID] = o
+	h.witnessAll(e.Before)
+	if e.Tool == undoTool {
+		o.turn.all, o.turn.force = o.turn.all || in.All, o.turn.force || in.Force
+		h.push(o)
+	}
+	h.needs = nil
+}
+
+// push puts an undo on the stack. It takes the place of one of the same turn
+// that was not finished.
+func (h *History) push(o *op) {
+	if top := h.top(); top != nil && !top.done && top.turn == o.turn {
+		h.stack = h.stack[:len(h.stack)-1]
+	}
+	h.stack = append(h.stack, o)
+	if len(h.stack) > MaxTurns {
+		h.stack = slices.Delete(h.stack, 0, 1)
+	}
+}
+
+func (h *History) top() *op {
+	if len(h.stack) == 0 {
+		return nil
+	}
+	return h.stack[len(h.stack)-1]
+}
+
+// finish takes in what an undo or redo did.
+func (h *History) finish(o *op, changes []event.FileChange) {
+	o.changes, o.done = changes, true
+	h.needs = nil
+	if o.of != 0 {
+		h.takeBack(o)
+		return
+	}
+	if len(o.files) == 0 && o.turn.popped > 0 { // it only told what stood in the way of more
+		h.stack = slices.DeleteFunc(h.stack, func(other *op) bool { return other == o })
+		return
+	}
+	for _, f := range o.files {
+		if !o.reached(f.To) {
+			continue
+		}
+		for _, seq := range f.Undoes {
+			o.marked = append(o.marked, mark{seq, f.To.Path})
+		}
+	}
+	for _, m := range o.marked {
+		o.turn.undone[m] = true
+	}
+	o.turn.popped++
+}
+
+// takeBack takes in that redo made undone changes valid again.
+func (h *History) takeBack(redo *op) {
+	i := slices.IndexFunc(h.stack, func(o *op) bool { return o.seq == redo.of })
+	if i < 0 {
+		return
+	}
+	o := h.stack[i]
+	h.stack = slices.Delete(h.stack, i, len(h.stack))
+	again := make(map[string]bool)
+	for _, f := range redo.files {
+		again[f.To.Path] = redo.reached(f.To)
+	}
+	for _, m := range o.marked {
+		if again[m.path] {
+			delete(o.turn.undone, m)
+		}
+	}
+	if o.done {
+		o.turn.popped--
+	}
+	o.turn.all, o.turn.force = false, false
+}
+
+// reached reports whether a file has become what it was to become.
+func (o *op) reached(to event.FileState) bool {
+	return o.before[to.Path] == to || slices.ContainsFunc(o.changes, func(c event.FileChange) bool { return c.After.Path == to.Path })
+}
+
+// did lists what the op changed; if it was cut off, what it was going to.
+func (o *op) did() []event.FileChange {
+	if o.done {
+		return o.changes
+	}
+	var list []event.FileChange
+	for _, f := range o.files {
+		if before, ok := o.before[f.To.Path]; ok {
+			list = append(list, event.FileChange{Before: before, After: f.To})
+		}
+	}
+	return list
+}
+
+// CutOff lists the undoing that never came to an end: calls for which a record of
+// that is due.
+func (h *History) CutOff() (list []event.ToolCallCompleted) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for id, o := range h.ops {
+		tool := undoTool
+		if o.of != 0 {
+			tool = redoTool
+		}
+		list = append(list, event.ToolCallCompleted{
+			CallID: id, Tool: tool, Author: user, TaskID: o.turn.ID, IsError: true, Unknown: true,
+			Output: json.RawMessage(`{"ok":false,"error":"the program ended before this was done; asking again goes on with it"}`),
+		})
+	}
+	slices.SortFunc(list, func(a, b event.ToolCallCompleted) int { return strings.Compare(a.CallID, b.CallID) })
+	return list
+}
+
+// Tree is the newest tree on record.
+func (h *History) Tree() string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.tree
+}
+
+// Turns lists the turns that can be undone, oldest first.
+func (h *History) Turns() []Turn {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var list []Turn
+	for _, t := range h.turns {
+		if t.popped == 0 && t.touched() {
+			list = append(list, t.Turn)
+		}
+	}
+	return list
+}
+
+// Needs reports whether a content is needed to undo one of the last turns, or
+// to redo what was undone.
+func (h *History) Needs(hash string) bool {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.needs == nil {
+		h.needs = make(map[string]bool)
+		h.addNeeds()
+	}
+	return h.needs[hash]
+}
+
+func (h *History) addNeeds() {
+	add := func(s event.FileState) {
+		h.needs[strings.TrimPrefix(s.Hash, treePrefix)] = true
+	}
+	for _, t := range h.turns[max(0, len(h.turns)-pinnedTurns):] {
+		for _, c := range t.calls {
+			h.needs[c.tree] = true
+			for _, s := range c.before {
+				add(s)
+			}
+			for _, ch := range c.changes {
+				add(ch.Before)
+				add(ch.After)
+			}
+		}
+	}
+	for _, o := range h.stack {
+		for _, ch := range o.did() {
+			add(ch.Before)
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package undo_test
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/record/undo"
+	"coder/internal/tool"
+)
+
+// While a command runs another session, or a person at the end of it, changes
+// files too. What the others say was theirs is left alone, and named.
+func TestWhatOtherSessionsChangedMeanwhileIsLeftAlone(t *testing.T) {
+	for name, tc := range map[string]struct {
+		claim func(from time.Time) []undo.Claim
+		left  []string
+	}{
+		"nobody's": {claim: func(time.Time) []undo.Claim { return nil }},
+		"one file": {
+			claim: func(at time.Time) []undo.Claim { return []undo.Claim{{Path: "theirs", Session: "other", At: at}} },
+			left:  []string{"theirs"},
+		},
+		"more than it lists": {
+			claim: func(at time.Time) []undo.Claim { return []undo.Claim{{Path: ".", Session: "other", At: at}} },
+			left:  []string{"ours", "theirs"},
+		},
+		"before the command": {claim: func(at time.Time) []undo.Claim {
+			return []undo.Claim{{Path: "theirs", Session: "other", At: at.Add(-time.Hour)}}
+		}},
+		"after the command": {claim: func(at time.Time) []undo.Claim {
+			return []undo.Claim{{Path: "theirs", Session: "other", At: at.Add(time.Hour)}}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t)
+			w.put("ours", "o0")
+			w.put("theirs", "t0")
+			var at time.Time
+			w.shell("t", func() {
+				w.put("ours", "o1")
+				w.put("theirs", "t1")
+				at = time.Now()
+			})
+			c := w.asked([]string{"all"})
+			c.Others = func(_ context.Context, from, to time.Time) ([]undo.Claim, error) {
+				if from.After(at) || to.Before(at.Truncate(time.Millisecond)) {
+					t.Errorf("asked for %v to %v, but it was at %v", from, to, at)
+				}
+				return tc.claim(at), nil
+			}
+			r := w.undoThis(c)
+			var left []string
+			for _, n := range r.Kept {
+				left = append(left, n.Path)
+				if !strings.Contains(n.Why, "other") {
+					t.Errorf("%s: %s", n.Path, n.Why)
+				}
+			}
+			slices.Sort(left)
+			if !slices.Equal(left, tc.left) {
+				t.Errorf("left %q, want %q", left, tc.left)
+			}
+			want := map[string]string{"ours": "o0", "theirs": "t0"}
+			for _, name := range tc.left {
+				want[name] = strings.ToLower(name[:1]) + "1"
+			}
+			for name, text := range want {
+				if got := w.tree()[name]; !strings.Contains(got, text) {
+					t.Errorf("%s is %q, want %q", name, got, text)
+				}
+			}
+			if len(tc.left) > 0 {
+				c.Force = true
+				w.undoThis(c)
+				if got := w.tree()["theirs"]; !strings.Contains(got, "t0") {
+					t.Errorf("forced: %q", got)
+				}
+			}
+		})
+	}
+}
+
+// What cannot be kept is said, with a name, before the command runs.
+func TestWhatCannotBeKeptIsSaidBefore(t *testing.T) {
+	for name, limit := range map[string]func(*undo.Options){
+		"too many":        func(o *undo.Options) { o.TreeFiles = 2 },
+		"too much":        func(o *undo.Options) { o.TreeBytes = 5 },
+		"one is too much": func(o *undo.Options) { o.MaxFile = 5 },
+	} {
+		w := newWorld(t)
+		limit(&w.o)
+		w.restart()
+		w.put("a", "1")
+		w.put("b", "2")
+		w.put("large", "large content")
+		w.begin("t", "main", tool.Effect{Kind: tool.Exec, Target: "some command"})
+		if len(w.warned) != 1 || !strings.Contains(w.warned[0], "large") {
+			t.Errorf("%s: %q", name, w.warned)
+		}
+	}
+}

@@ -1,0 +1,462 @@
+package undo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"path"
+	"slices"
+	"time"
+
+	"coder/internal/core/event"
+)
+
+// ErrNothing is the error of undoing when there is nothing to be undone.
+var ErrNothing = errors.New("there is nothing to undo")
+
+// ErrNothingUndone is the error of redoing when nothing was undone last.
+var ErrNothingUndone = errors.New("there is nothing to redo")
+
+// link is one change of one file in a turn.
+type link struct {
+	call          *call
+	before, after event.FileState // after is void if the call's outcome is not known
+	guessed       bool            // it is only known that something changed since the call
+	found         map[string]event.FileState
+}
+
+func (l link) known() bool { return l.call.known }
+
+// past is a turn as it stands, ready to be planned with.
+type past struct {
+	Turn
+	links    []link // in the order of requests
+	commands []string
+	undone   map[mark]bool
+	left     *op  // an undo of this turn that was cut off, or nil
+	going    bool // it has been undone in part
+	all      bool // and what commands did was asked for
+	force    bool // and what others did was not to be spared
+}
+
+// told reports whether who asks for this has heard what stands in its way.
+func (t past) told(c Call) bool { return (t.all || !c.All) && (t.force || !c.Force) }
+
+// candidates are the turns that an undo may be about, likeliest first: the one
+// undone last, if there is more of it to be undone, then the newest that was
+// not undone.
+func (h *History) candidates(c Call) (list []past, err error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.settle()
+	if c.Turn != "" {
+		if i := h.index(c.Turn); i >= 0 && h.turns[i].touched() {
+			return []past{h.past(h.turns[i])}, nil
+		}
+		return nil, fmt.Errorf("turn %s: %w", c.Turn, ErrNothing)
+	}
+	if top := h.top(); top != nil && (c.All || c.Force || !top.done) {
+		list = append(list, h.past(top.turn))
+	}
+	for _, t := range slices.Backward(h.turns) {
+		if t.popped == 0 && t.touched() && (c.All || !t.own()) {
+			return append(list, h.past(t)), nil
+		}
+	}
+	if len(list) == 0 && h.dropped {
+		return nil, fmt.Errorf("%w: only the last %d turns are kept", ErrNothing, MaxTurns)
+	}
+	if len(list) == 0 {
+		return nil, ErrNothing
+	}
+	return list, nil
+}
+
+// past collects what is left of a turn.
+func (h *History) past(t *turn) past {
+	p := past{Turn: t.Turn, going: t.popped > 0, all: t.all, force: t.force, undone: maps.Clone(t.undone)}
+	if top := h.top(); top != nil && top.turn == t && !top.done {
+		p.left, p.going = top, true
+	}
+	for _, c := range t.calls {
+		if c.command {
+			p.commands = append(p.commands, c.what)
+		}
+		for _, ch := range c.changes {
+			p.links = append(p.links, link{call: c, before: ch.Before, after: ch.After})
+		}
+		for _, s := range c.before {
+			if !c.known {
+				p.links = append(p.links, link{call: c, before: s})
+			}
+		}
+		if !c.known && c.tree != "" {
+			whole := event.FileState{Path: ".", Hash: treePrefix + c.tree}
+			p.links = append(p.links, link{call: c, before: whole, found: maps.Clone(c.found)})
+		}
+	}
+	return p
+}
+
+// step is one file to be changed.
+type step struct {
+	now, to event.FileState
+	undoes  []uint64
+	already bool // it is as it should be
+	cleared bool // what was there has been removed
+	partly  bool // it goes back to what someone made of it during the turn
+	done    bool
+}
+
+// plan is what an undo or redo would do.
+type plan struct {
+	k      *Keeper
+	force  bool
+	steps  []step
+	report Report
+}
+
+// planUndo works out what undoing a turn means.
+func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
+	p := &plan{k: k, force: c.Force}
+	p.report = Report{Turn: t.Turn, DryRun: c.DryRun, Commands: t.commands}
+	chains, order, err := k.chains(ctx, t, &p.report)
+	if err != nil {
+		return nil, err
+	}
+	claims, err := t.claims(ctx, c)
+	if err != nil {
+		return nil, fmt.Errorf("look what other sessions did: %w", err)
+	}
+	for _, path := range order {
+		chain := chains[path]
+		if !c.All && !slices.ContainsFunc(chain, isTool) {
+			p.report.NotUndone = append(p.report.NotUndone, label(chain[0].before, chain[len(chain)-1].after))
+			continue
+		}
+		w := k.wish(ctx, chain, c)
+		w.left, w.claimed = t.leftBefore(path), claimedBy(claims, chain)
+		if err := p.consider(ctx, w); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}
+
+func isTool(l link) bool { return !l.call.command }
+
+// claims are what other sessions changed while commands of the turn ran. Whatever
+// changed then looks like the work of those commands.
+func (t past) claims(ctx context.Context, c Call) ([]Claim, error) {
+	var from, to int64
+	for _, l := range t.links {
+		if l.call.command && l.call.until > 0 {
+			if from == 0 || l.call.at < from {
+				from = l.call.at
+			}
+			to = max(to, l.call.until)
+		}
+	}
+	if c.Others == nil || !c.All || c.Force || to == 0 {
+		return nil, nil
+	}
+	return c.Others(ctx, time.UnixMilli(from), time.UnixMilli(to+1))
+}
+
+// claimedBy is the session that changed a file while a command ran which seems to
+// have changed it, or "".
+func claimedBy(claims []Claim, chain []link) string {
+	for _, l := range chain {
+		for _, c := range claims {
+			at := c.At.UnixMilli()
+			if l.call.command && (c.Path == l.before.Path || c.Path == ".") && at >= l.call.at && at <= l.call.until {
+				return c.Session
+			}
+		}
+	}
+	return ""
+}
+
+// leftBefore is what a file was before an undo that was cut off.
+func (t past) leftBefore(path string) *event.FileState {
+	if t.left == nil {
+		return nil
+	}
+	if s, ok := t.left.before[path]; ok {
+		return &s
+	}
+	return nil
+}
+
+// chains sorts what happened in a turn by file, in the order the files were
+// first touched.
+func (k *Keeper) chains(ctx context.Context, t past, r *Report) (chains map[string][]link, order []string, err error) {
+	chains = make(map[string][]link)
+	for _, l := range t.links {
+		list, err := k.expandLink(ctx, l)
+		if err != nil {
+			if ctx.Err() != nil {
+				return nil, nil, ctx.Err()
+			}
+			r.Lost = append(r.Lost, Note{".", "what this command changed is no longer known: " + l.call.what})
+			continue
+		}
+		for _, l := range list {
+			path := l.before.Path
+			if t.undone[mark{l.call.seq, path}] {
+				continue
+			}
+			if chains[path] == nil {
+				order = append(order, path)
+			}
+			chains[path] = append(chains[path], l)
+		}
+	}
+	return chains, order, nil
+}
+
+// wish is what a file should become, and on what condition.
+type wish struct {
+	to       event.FileState
+	expected *event.FileState // what the turn left; nil if nobody knows
+	since    int64            // when the call whose outcome is unknown began
+	guessed  bool             // nor whether it was the call that changed the file
+	undoes   []uint64
+	partly   bool
+	buried   bool   // what is to be undone lies beneath someone else's change
+	claimed  string // the session that says it was its change
+	left     *event.FileState
+}
+
+// wish finds out how far back a file can go. Where someone else changed it
+// between two calls, it goes back to what they made of it, no further.
+func (k *Keeper) wish(ctx context.Context, chain []link, c Call) wish {
+	start := 0
+	if !c.All {
+		start = slices.IndexFunc(chain, isTool)
+	}
+	from := len(chain) - 1
+	for from > start && (c.Force || k.joined(ctx, chain[from-1], chain[from])) {
+		from--
+	}
+	w := wish{to: chain[from].before, partly: from > start}
+	w.buried = !c.All && !slices.ContainsFunc(chain[from:], isTool)
+	last := chain[len(chain)-1]
+	for _, l := range chain[from:] {
+		w.undoes = append(w.undoes, l.call.seq)
+		if last.known() && l.known() && l.call.end > last.call.end {
+			last = l // it was still running
+		}
+	}
+	if last.known() {
+		w.expected = &last.after
+	}
+	w.since, w.guessed = last.call.at, last.guessed || last.call.command
+	return w
+}
+
+// joined reports whether nobody else changed the file between two calls.
+func (k *Keeper) joined(ctx context.Context, a, b link) bool {
+	overlap := a.call.end == 0 || a.call.end > b.call.seq
+	return a.known() && (overlap || k.same(ctx, a.after, b.before))
+}
+
+// consider decides what is to be done about one file.
+func (p *plan) consider(ctx context.Context, w wish) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	s := step{to: w.to, undoes: w.undoes, partly: w.partly}
+	if rel, err := p.k.ws.Resolve(w.to.Path); err != nil || rel != w.to.Path {
+		p.lose(w.to, "it is not in the workspace")
+		return nil
+	}
+	now, err := p.k.look(w.to.Path)
+	if err != nil {
+		return err
+	}
+	s.now = now
+	switch {
+	case w.to.Lost:
+		p.lose(w.to, "its content was not kept")
+		return nil
+	case p.k.same(ctx, now, w.to):
+		p.settle(ctx, s, w)
+		return nil
+	case p.force:
+	case w.claimed != "":
+		p.keep(now, fmt.Sprintf("session %s changed it while the command ran", w.claimed))
+		return nil
+	case w.buried:
+		p.keep(now, "it was changed by someone else after the turn's own change")
+		return nil
+	case w.expected == nil && w.guessed:
+		p.keep(now, "it was changed by a command that never finished, or by someone else since")
+		return nil
+	case !p.k.untouched(ctx, now, w):
+		p.keep(now, "it was changed since")
+		return nil
+	}
+	return p.admit(ctx, s)
+}
+
+// settle takes in a file that is as it should be. If it was someone else who
+// made it so, it is theirs.
+func (p *plan) settle(ctx context.Context, s step, w wish) {
+	s.already = true
+	switch {
+	case w.left != nil: // an undo that was cut off
+		s.now = *w.left
+	case len(w.undoes) > 0 && (w.expected == nil || !p.k.same(ctx, s.now, *w.expected)):
+		return
+	default:
+		s.now = s.to
+	}
+	p.steps = append(p.steps, s)
+}
+
+// nearby is how long after its request a call that was cut off may have
+// written a file. A file changed later was changed by someone else.
+const nearby = 2 * time.Second
+
+// untouched reports whether a file is as the turn left it. If nobody knows how
+// that was, because a call was cut off, it is taken to be if it was changed
+// when the call was made.
+func (k *Keeper) untouched(ctx context.Context, now event.FileState, w wish) bool {
+	if w.expected != nil {
+		return k.same(ctx, now, *w.expected)
+	}
+	if kindOf(now) == isDir && kindOf(w.to) == isAbsent {
+		return true // it goes only if it is empty
+	}
+	changed := now.Path
+	if kindOf(now) == isAbsent {
+		changed = path.Dir(now.Path)
+	}
+	info, err := k.ws.Lstat(changed)
+	if err != nil {
+		return false
+	}
+	after := stampOf(info).last().Sub(time.UnixMilli(w.since))
+	return after > -nearby && after < nearby
+}
+
+// admit takes a step into the plan, provided that it can be taken, and taken
+// back.
+func (p *plan) admit(ctx context.Context, s step) error {
+	if kindOf(s.to) == isFile {
+		if err := p.k.check(ctx, s.to); err != nil {
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			p.lose(s.to, err.Error())
+			return nil
+		}
+	}
+	keep := p.k.save
+	if p.report.DryRun {
+		keep = p.k.look
+	}
+	now, err := keep(s.now.Path)
+	switch {
+	case err != nil && !p.force:
+		return err
+	case err != nil:
+		s.now.Lost = true
+	case !p.k.same(ctx, now, s.now) && !p.force && !now.Lost:
+		p.keep(now, "it was changed since")
+		return nil
+	default:
+		s.now = now
+	}
+	if s.now.Lost && !p.force {
+		p.keep(s.now, "what it holds now could not be brought back")
+		return nil
+	}
+	p.steps = append(p.steps, s)
+	return nil
+}
+
+// addParents sees that there are directories for what is brought back, and that
+// those which must be made are on record too.
+func (p *plan) addParents() {
+	at := make(map[string]int)
+	for i, s := range p.steps {
+		at[s.to.Path] = i
+	}
+	for _, s := range slices.Clone(p.steps) {
+		if kindOf(s.to) == isAbsent {
+			continue
+		}
+		for dir := path.Dir(s.to.Path); dir != "." && dir != "/"; dir = path.Dir(dir) {
+			if i, planned := at[dir]; planned {
+				p.steps[i].holdOpen()
+			} else if _, err := p.k.ws.Lstat(dir); missing(err) {
+				at[dir] = len(p.steps)
+				p.steps = append(p.steps, step{now: event.FileState{Path: dir}, to: madeDir(dir)})
+			}
+		}
+	}
+}
+
+// holdOpen makes a step that would leave nothing leave a directory.
+func (s *step) holdOpen() {
+	switch {
+	case kindOf(s.to) != isAbsent:
+	case kindOf(s.now) == isDir:
+		s.to, s.already = s.now, true
+	default:
+		s.to, s.already = madeDir(s.to.Path), false
+	}
+}
+
+func madeDir(rel string) event.FileState {
+	return event.FileState{Path: rel, Hash: dirHash, Mode: parentMode}
+}
+
+// parentMode is that of directories nobody knows the mode of.
+const parentMode = 0o755
+
+// check reads a content that was kept to its end.
+func (k *Keeper) check(ctx context.Context, s event.FileState) error {
+	r, err := k.content(ctx, s)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	_, err = io.Copy(io.Discard, r)
+	return err
+}
+
+func (p *plan) keep(s event.FileState, why string) {
+	p.report.Kept = append(p.report.Kept, Note{label(s), why})
+}
+
+func (p *plan) lose(s event.FileState, why string) {
+	p.report.Lost = append(p.report.Lost, Note{label(s), why})
+}
+
+// label is a path as it is shown; that of a directory ends in a slash.
+func label(states ...event.FileState) string {
+	for _, s := range states {
+		if kindOf(s) == isDir {
+			return s.Path + "/"
+		}
+	}
+	return states[0].Path
+}
+
+// planRedo works out what taking an undo back means.
+func (k *Keeper) planRedo(ctx context.Context, o *op, c Call) (*plan, error) {
+	p := &plan{k: k, force: c.Force}
+	p.report = Report{Turn: o.turn.Turn, DryRun: c.DryRun}
+	for _, ch := range o.did() {
+		expected := ch.After
+		if err := p.consider(ctx, wish{to: ch.Before, expected: &expected}); err != nil {
+			return nil, err
+		}
+	}
+	return p, nil
+}

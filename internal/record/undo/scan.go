@@ -1,0 +1,608 @@
+package undo
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"iter"
+	"maps"
+	"path"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"coder/internal/host/workspace"
+	"coder/internal/record/undo/blob"
+	"coder/internal/record/undo/gitindex"
+)
+
+// keepTree sees that every file could be brought back, and returns the name
+// under which the state of all files is kept.
+func (k *Keeper) keepTree(ctx context.Context) (string, error) {
+	k.recall()
+	t, err := k.scan(ctx)
+	if err != nil {
+		return "", fmt.Errorf("look at files: %w", err)
+	}
+	if k.fault != nil {
+		return "", k.fault
+	}
+	switch err := k.persist(ctx, t); {
+	case errors.Is(err, blob.ErrFull):
+		k.warn(fmt.Sprintf("what commands do to files cannot be undone: %v", err))
+		t.chain = []string{fmt.Sprintf("not kept %d", t.at)}
+	case err != nil:
+		return "", err
+	}
+	for _, name := range t.chain {
+		k.store.Use(name) // what a tree is built upon is of use as long as it is
+	}
+	if len(k.open) >= maxOpen {
+		clear(k.open) // they can be read back
+	}
+	k.open[t.name()] = t
+	return t.name(), nil
+}
+
+// maxOpen is how many trees are held in memory for calls under way.
+const maxOpen = 16
+
+// recall takes up the tree an earlier process left, if there is one. What git
+// knows of it is not asked for: it will be found to be the same, or not.
+func (k *Keeper) recall() {
+	if k.tree != nil || k.o.Tree == "" {
+		return
+	}
+	c, err := k.readChain(k.o.Tree)
+	if err != nil {
+		return
+	}
+	t, err := c.on(&tree{folders: make(map[string]*folder)})
+	if err != nil {
+		return
+	}
+	k.tree, k.kept = t, t
+	if c.head != "" {
+		t.chain, k.kept = nil, nil
+	}
+}
+
+// scan makes k.tree the state of all files now. It looks at the directories that
+// changed since the last time, as far as the system tells them, and reads the
+// files that may have.
+func (k *Keeper) scan(ctx context.Context) (*tree, error) {
+	if k.feed == nil {
+		k.feed = k.ws.Follow()
+	}
+	k.fault = nil
+	s := scanning{k: k, old: k.tree, next: &tree{folders: make(map[string]*folder)}}
+	s.clock = k.ws.FileTime()
+	s.next.at = cmp.Or(s.clock.Now, k.now().UnixNano())
+	changes := k.feed.Changes()
+	t, err := s.run(ctx, changes)
+	if err != nil {
+		k.feed.Fail()
+		return nil, err
+	}
+	k.tree = t
+	return t, nil
+}
+
+// run looks at what changed, or at everything.
+func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) {
+	if c.All || s.old == nil || s.old.partial {
+		return s.walk(ctx)
+	}
+	dirs := s.stale(c)
+	if len(dirs) == 0 {
+		same := *s.old
+		same.at = s.next.at
+		return &same, nil
+	}
+	known := func(dir string) bool {
+		_, listed := slices.BinarySearch(dirs, dir)
+		return listed || s.next.folders[dir] != nil
+	}
+	if err := s.look(ctx, dirs, known); err != nil {
+		return nil, err
+	}
+	if s.next.size() > s.k.o.MaxEntries {
+		s.next.folders = make(map[string]*folder)
+		return s.walk(ctx)
+	}
+	return s.next, nil
+}
+
+// walk looks at everything.
+func (s *scanning) walk(ctx context.Context) (*tree, error) {
+	s.todo, s.errs, s.k.closed = nil, nil, nil
+	if err := s.look(ctx, nil, nil); err != nil {
+		return nil, err
+	}
+	if s.next.partial {
+		s.k.warn(fmt.Sprintf("more than %d files: what commands do to the others cannot be undone", s.k.o.MaxEntries))
+	}
+	return s.next, nil
+}
+
+// stale begins the next tree with what still holds of the old one, and names the
+// directories of which nothing is known or that are to be looked at again.
+func (s *scanning) stale(c workspace.Changes) (dirs []string) {
+	for dir, f := range s.old.folders {
+		switch {
+		case c.AnewAbove(dir):
+		case c.Anew[dir], c.Dirs[dir], f.shared, s.k.closed[dir]:
+			dirs = append(dirs, dir)
+		}
+	}
+	if len(dirs) == 0 {
+		return nil
+	}
+	s.next.folders, s.next.roots = make(map[string]*folder, len(s.old.folders)), s.old.roots
+	for dir, f := range s.old.folders {
+		if !c.Anew[dir] && !c.AnewAbove(dir) {
+			s.next.folders[dir] = f
+		}
+	}
+	slices.Sort(dirs)
+	return dirs
+}
+
+// look takes in directories and what is below them, and names the contents of
+// the files in them.
+func (s *scanning) look(ctx context.Context, dirs []string, known func(string) bool) (err error) {
+	visit := func(f workspace.Folder) { err = errors.Join(err, s.take(f)) }
+	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Visit: visit})
+	s.next.partial = more
+	if err := errors.Join(err, ended); err != nil {
+		return err
+	}
+	slices.Sort(s.next.roots)
+	if err := s.identify(ctx); err != nil {
+		return err
+	}
+	s.closeUnlisted()
+	if len(s.scratch) > 0 {
+		s.k.ws.Sweep(s.scratch, s.k.Keeps)
+	}
+	return nil
+}
+
+// scanning is one scan under way.
+type scanning struct {
+	k    *Keeper
+	old  *tree // may be nil
+	next *tree
+	todo []find
+	errs []string // directories that could not be listed, or not whole
+
+	clock   workspace.FileTime // when it began
+	scratch []string           // temporary files that were come across
+	pack    packer
+}
+
+// draft is a folder that is being made of one that was seen before.
+type draft struct {
+	dir string
+	*folder
+	old *folder // may be nil
+}
+
+// find is a file whose content is to be named.
+type find struct {
+	*draft
+	i    int // which it is of its folder
+	size int64
+}
+
+func (f find) base() string     { return f.name(f.i) }
+func (f find) path() string     { return path.Join(f.dir, f.base()) }
+func (f find) seen() stamp      { return f.stamp(f.i) }
+func (f find) call(hash string) { f.hashes[f.i] = packHash(hash) }
+func (f find) mark(flag byte)   { f.setFlag(f.i, flag) }
+
+// fresh reports whether the file's stamp cannot be relied on.
+func (f find) fresh(clock workspace.FileTime) bool { return f.foreign || f.seen().fresh(clock.Now) }
+
+// lose marks a file as one whose content is not known.
+func (f find) lose() {
+	f.call("")
+	f.mark(nodeLost)
+}
+
+func (f find) lost() bool { return f.flag(f.i)&nodeLost != 0 }
+
+// was is the hash of what stood there when last seen, or empty.
+func (f find) was() string {
+	if i, ok := f.old.index(f.base()); ok {
+		return unpackHash(f.old.hashes[i])
+	}
+	return ""
+}
+
+// take takes in a directory that was looked at. Without the main root there is
+// nothing to tell; an added one that is out of reach is left out.
+func (s *scanning) take(f workspace.Folder) error {
+	delete(s.k.closed, f.Path)
+	switch {
+	case f.Root && f.Err != nil && f.Path == ".":
+		return f.Err
+	case f.Root && f.Err != nil:
+		s.k.warn(fmt.Sprintf("what commands do in %s cannot be undone: %v", f.Path, f.Err))
+		return nil
+	case f.Root && !slices.Contains(s.next.roots, f.Path):
+		s.next.roots = append(slices.Clone(s.next.roots), f.Path)
+	case missing(f.Err):
+		delete(s.next.folders, f.Path)
+		return nil
+	case f.Err != nil:
+		s.errs = append(s.errs, f.Path)
+	}
+	for _, t := range f.Entries {
+		if workspace.IsScratch(t.Name) {
+			s.scratch = append(s.scratch, path.Join(f.Path, t.Name))
+		}
+	}
+	s.next.folders[f.Path] = s.merge(f)
+	return nil
+}
+
+// closeUnlisted marks the directories that could not be listed.
+func (s *scanning) closeUnlisted() {
+	for _, dir := range s.errs {
+		up := path.Dir(dir)
+		if f := s.next.folders[up]; f != nil {
+			s.next.folders[up] = f.close(path.Base(dir))
+		}
+		if s.k.closed == nil {
+			s.k.closed = make(map[string]bool)
+		}
+		s.k.closed[dir] = true
+	}
+}
+
+// merge makes the folder that f describes out of the one seen last. If all is
+// as it was, it is the same one.
+func (s *scanning) merge(f workspace.Folder) *folder {
+	var old *folder
+	if s.old != nil {
+		old = s.old.folders[f.Path]
+	}
+	s.pack.reset()
+	shared, foreign := false, false
+	for _, t := range f.Entries {
+		if s.pack.take(t) && !t.Mode.IsDir() {
+			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
+		}
+	}
+	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && old.settled() {
+		return old
+	}
+	d := &draft{dir: f.Path, folder: s.pack.folder(), old: old}
+	d.shared, d.foreign = shared, foreign
+	for i := range d.len() {
+		j, known := old.index(d.name(i))
+		switch {
+		case known && old.stamped(j) == d.stamped(i) && old.flag(j)&(nodeFresh|nodeClosed) == 0:
+			d.hashes[i] = old.hashes[j]
+			if was := old.flag(j); was != 0 {
+				d.setFlag(i, was)
+			}
+		case d.hashes[i] == pending:
+			s.todo = append(s.todo, find{d, i, d.stamp(i).size})
+		}
+	}
+	return d.folder
+}
+
+// pending stands for the hash of what is yet to be named.
+const pending = "?"
+
+// take packs a file, directory or link. Other things are not, nor are files that
+// we ourselves are about to write.
+func (p *packer) take(t workspace.Thing) bool {
+	st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pending
+	switch {
+	case t.Mode.IsDir():
+		hash, st = packedDir, st.ofDir()
+	case t.Mode&fs.ModeSymlink != 0:
+	case !t.Mode.IsRegular(), workspace.IsScratch(t.Name):
+		return false
+	}
+	p.packed = appendStamped(p.packed, t.Name, st)
+	p.put(hash, 0)
+	return true
+}
+
+// identify names the contents of all files that are new or changed. What git
+// has is named by it; the rest is read and kept, within bounds.
+func (s *scanning) identify(ctx context.Context) error {
+	s.readLinks()
+	large, such := s.setAside(func(f find) bool { return f.size > s.k.o.MaxFile })
+	if err := s.asInGit(ctx); err != nil {
+		return err
+	}
+	slices.SortFunc(s.todo, func(a, b find) int {
+		if a.size != b.size {
+			return cmp.Compare(a.size, b.size)
+		}
+		return cmp.Or(strings.Compare(a.dir, b.dir), cmp.Compare(a.i, b.i))
+	})
+	files, bytes := 0, int64(0)
+	many, also := s.setAside(func(f find) bool {
+		files, bytes = files+1, bytes+f.size
+		return files > s.k.o.TreeFiles || bytes > s.k.o.TreeBytes
+	})
+	if n := large + many; n > 0 {
+		s.k.warn(fmt.Sprintf("%d files are too many or too large to be kept, such as %s: what commands do to them cannot be undone", n, cmp.Or(such, also)))
+	}
+	return s.read(ctx)
+}
+
+// setAside marks files as lost instead of naming their contents, and returns how
+// many and the last of them.
+func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
+	var f find
+	s.todo = slices.DeleteFunc(s.todo, func(g find) bool {
+		if !lost(g) {
+			return false
+		}
+		g.lose()
+		n, f = n+1, g
+		return true
+	})
+	if n > 0 {
+		last = f.path()
+	}
+	return n, last
+}
+
+func (s *scanning) readLinks() {
+	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
+		st := f.seen()
+		if st.mode&fs.ModeSymlink == 0 {
+			return false
+		}
+		if f.fresh(s.clock) {
+			f.mark(nodeFresh)
+		}
+		to, err := s.k.ws.Readlink(f.path())
+		f.call(leadingTo(to))
+		if err != nil {
+			f.mark(nodeLost)
+		}
+		return true
+	})
+}
+
+// few is the number of files up to which reading them is cheaper than asking
+// git about them.
+const few = 200
+
+// asInGit names the files that git's index says are unchanged.
+func (s *scanning) asInGit(ctx context.Context) error {
+	if len(s.todo) <= few {
+		return nil
+	}
+	for _, r := range s.k.repos {
+		if err := s.asIn(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// asIn names the files of one repository that its index says are unchanged.
+func (s *scanning) asIn(ctx context.Context, r *repo) error {
+	found := 0
+	err := r.index.Each(r.prefix, func(e gitindex.Entry, written int64) {
+		rel := path.Join(r.root, string(e.Name))
+		f := s.next.folders[path.Dir(rel)]
+		i, ok := f.index(path.Base(rel))
+		if ok && f.hashes[i] == pending && s.k.repoOf(rel) == r && e.Unchanged(f.stamp(i).inIndex(), written) {
+			f.hashes[i] = packedGit + string(e.ID)
+			found++
+		}
+	})
+	other := make(map[string]bool)
+	if err == nil && found > few {
+		other, err = r.converts(ctx, s.named(r))
+	}
+	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
+		if !f.inGit() || s.k.repoOf(f.path()) != r {
+			return false
+		}
+		if err == nil && found > few && !other[r.name(f.path())] {
+			return true
+		}
+		f.hashes[f.i] = pending // without git it is read
+		return false
+	})
+	return ctx.Err()
+}
+
+// inGit reports whether the file was found in a repository.
+func (f find) inGit() bool { return strings.HasPrefix(f.hashes[f.i], packedGit) }
+
+// named yields the files that were found in a repository, by their names there.
+func (s *scanning) named(r *repo) iter.Seq[string] {
+	return func(yield func(string) bool) {
+		for _, f := range s.todo {
+			if f.inGit() && s.k.repoOf(f.path()) == r && !yield(r.name(f.path())) {
+				return
+			}
+		}
+	}
+}
+
+// read reads the files that are left, several at a time, and keeps what is in
+// them.
+func (s *scanning) read(ctx context.Context) error {
+	if len(s.todo) == 0 {
+		return nil
+	}
+	for _, f := range s.todo {
+		f.mark(0) // so that there is room for what several will write at once
+	}
+	r := reading{k: s.k, clock: s.clock, tracked: s.tracked(ctx)}
+	r.pinned = sync.OnceValue(s.k.pinned)
+	work := make(chan find)
+	errs := make([]error, min(runtime.GOMAXPROCS(0)+1, len(s.todo)))
+	var crew sync.WaitGroup
+	for i := range errs {
+		crew.Go(func() {
+			for f := range work {
+				if ctx.Err() == nil {
+					errs[i] = errors.Join(errs[i], r.name(f))
+				}
+			}
+		})
+	}
+	for _, f := range s.todo {
+		work <- f
+	}
+	close(work)
+	crew.Wait()
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return s.judge(errors.Join(errs...))
+}
+
+// tracked are the objects by which git knows the files that are left, if it can
+// be asked for them.
+func (s *scanning) tracked(ctx context.Context) map[string]string {
+	oids := make(map[string]string)
+	for _, r := range s.k.repos {
+		wanted := make(map[string]bool)
+		for _, f := range s.todo {
+			if rel := f.path(); s.k.repoOf(rel) == r {
+				wanted[r.name(rel)] = true
+			}
+		}
+		found := make(map[string]string)
+		err := r.index.Each(r.prefix, func(e gitindex.Entry, _ int64) {
+			if wanted[string(e.Name)] {
+				found[path.Join(r.root, string(e.Name))] = e.OID()
+			}
+		})
+		if err == nil && len(found) > 0 && r.usable(ctx) {
+			maps.Copy(oids, found)
+		}
+	}
+	return oids
+}
+
+// judge decides what a content that could not be kept means. One that is too
+// large, or cannot be read, does not stop the command, but what that does to the
+// file cannot be undone; a store that fails does, see Keep.
+func (s *scanning) judge(err error) error {
+	lost := 0
+	for _, f := range s.todo {
+		if f.lost() {
+			lost++
+		}
+	}
+	if err != nil && !errors.Is(err, blob.ErrFull) {
+		s.k.feed.Fail() // perhaps it can be kept the next time
+		s.k.fault = err
+		return nil
+	}
+	switch {
+	case err != nil:
+		s.k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", head(err.Error(), maxWarning)))
+	case lost > 0:
+		s.k.warn("some files cannot be kept: what commands do to them cannot be undone")
+	}
+	return nil
+}
+
+// maxWarning bounds what a warning quotes.
+const maxWarning = 300
+
+func head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}
+
+// reading names contents. It is used by several goroutines at once.
+type reading struct {
+	k       *Keeper
+	clock   workspace.FileTime // before the first is read
+	tracked map[string]string  // by path, the objects of git
+	pinned  func() func(string) bool
+	full    atomic.Bool
+}
+
+// name reads a file, finds or keeps its content, and names it. A file that
+// cannot be read or kept is lost; the error says why if that is unexpected.
+func (r *reading) name(f find) error {
+	if f.fresh(r.clock) {
+		f.mark(nodeFresh)
+	}
+	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) error {
+		hash, err := r.nameContent(f, content, size)
+		f.call(hash)
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	f.lose()
+	f.mark(nodeFresh) // another time, perhaps
+	if errors.Is(err, errUnreadable) {
+		return nil
+	}
+	return err
+}
+
+// nameContent prefers the name by which git knows the content, or knew it when
+// the file was last seen.
+func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string, error) {
+	var oids []string
+	if oid, ok := strings.CutPrefix(f.was(), gitPrefix); ok {
+		oids = append(oids, oid)
+	}
+	if oid, ok := r.tracked[f.path()]; ok {
+		oids = append(oids, oid)
+	}
+	for _, oid := range oids {
+		if id, err := gitHash(oid, content, size); err != nil {
+			return "", err
+		} else if id == oid {
+			return gitPrefix + oid, nil
+		}
+	}
+	return r.put(content)
+}
+
+// put is Keeper.put for several goroutines. Once there is no room left it does
+// not look for any again.
+func (r *reading) put(content io.ReadSeeker) (string, error) {
+	if r.full.Load() {
+		hash, err := blob.Digest(content)
+		if err == nil && !r.k.store.Use(hash) {
+			err = blob.ErrFull
+		}
+		return hash, err
+	}
+	hash, err := r.k.store.Put(content)
+	if !errors.Is(err, blob.ErrFull) {
+		return hash, err
+	}
+	size, err := content.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", errors.Join(errUnreadable, err)
+	}
+	r.k.store.Prune(size, r.pinned())
+	hash, err = r.k.store.Put(content)
+	r.full.Store(errors.Is(err, blob.ErrFull))
+	return hash, err
+}

@@ -1,0 +1,264 @@
+package undo
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"sync"
+	"syscall"
+
+	"coder/internal/core/event"
+	"coder/internal/host/workspace"
+	"coder/internal/record/undo/blob"
+)
+
+// A FileState's Hash names a content in the store, unless it is one of these.
+// A content that git has is not kept a second time but named git:<object id>;
+// a whole tree of files is named tree:<hash>.
+const (
+	dirHash    = "dir"
+	linkHash   = "link"
+	gitPrefix  = "git:"
+	treePrefix = "tree:"
+)
+
+// kind is what stands at a path.
+type kind uint8
+
+const (
+	isAbsent kind = iota
+	isFile
+	isDir
+	isLink
+	isLost // something whose content is not known
+)
+
+func kindOf(s event.FileState) kind {
+	switch {
+	case s.Lost:
+		return isLost
+	case s.Hash == "":
+		return isAbsent
+	case s.Hash == dirHash:
+		return isDir
+	case s.Hash == linkHash:
+		return isLink
+	}
+	return isFile
+}
+
+// save describes what stands at rel and keeps its content.
+func (k *Keeper) save(rel string) (event.FileState, error) { return k.describe(rel, k.put) }
+
+// look describes what stands at rel and keeps nothing.
+func (k *Keeper) look(rel string) (event.FileState, error) { return k.describe(rel, blob.Digest) }
+
+// describe says what stands at rel; name turns a content into its hash.
+// Whatever cannot be read is lost, and only a store that fails is an error. What
+// is reached through a link is not at rel but elsewhere.
+func (k *Keeper) describe(rel string, name func(io.ReadSeeker) (string, error)) (event.FileState, error) {
+	s := event.FileState{Path: rel}
+	if _, err := k.ws.Resolve(rel); err != nil {
+		s.Lost = true
+		return s, nil
+	}
+	if k.ws.Direct(rel) != nil {
+		return s, nil
+	}
+	info, err := k.ws.Lstat(rel)
+	if err != nil {
+		s.Lost = !missing(err)
+		return s, nil
+	}
+	switch mode := info.Mode(); {
+	case mode.IsDir():
+		s.Hash, s.Mode = dirHash, uint32(mode.Perm())
+	case mode&fs.ModeSymlink != 0:
+		s.Hash = linkHash
+		s.Link, err = k.ws.Readlink(rel)
+		s.Lost = err != nil
+	case !mode.IsRegular() || info.Size() > k.o.MaxFile:
+		s.Mode, s.Size, s.Lost = uint32(mode.Perm()), info.Size(), true
+	default:
+		s.Mode, s.Size = uint32(mode.Perm()), info.Size()
+		return s, k.describeContent(&s, name)
+	}
+	return s, nil
+}
+
+// stateOf describes what was found at rel, as look does.
+func (k *Keeper) stateOf(rel string, f workspace.Found) (event.FileState, error) {
+	s := event.FileState{Path: rel}
+	if f.Info == nil {
+		return s, nil
+	}
+	switch mode := f.Info.Mode(); {
+	case mode.IsDir():
+		s.Hash, s.Mode = dirHash, uint32(mode.Perm())
+	case mode&fs.ModeSymlink != 0:
+		s.Hash, s.Link = linkHash, f.Link
+	case f.Content == nil || f.Info.Size() > k.o.MaxFile:
+		s.Mode, s.Size, s.Lost = uint32(mode.Perm()), f.Info.Size(), true
+	default:
+		var err error
+		s.Mode, s.Size = uint32(mode.Perm()), f.Info.Size()
+		s.Hash, err = blob.Digest(f.Content)
+		return s, err
+	}
+	return s, nil
+}
+
+// describeContent adds to s the name of its content.
+func (k *Keeper) describeContent(s *event.FileState, name func(io.ReadSeeker) (string, error)) error {
+	err := k.withContent(s.Path, func(content io.ReadSeeker, size int64) (err error) {
+		s.Hash, err = name(content)
+		s.Size = size
+		return err
+	})
+	switch {
+	case errors.Is(err, errUnreadable):
+		s.Lost = true
+		return nil
+	case errors.Is(err, blob.ErrFull):
+		s.Hash, s.Lost = "", true
+		k.warn(fmt.Sprintf("%v: what is overwritten now cannot be brought back", err))
+		return nil
+	}
+	return err
+}
+
+// errUnreadable is the error of a file that cannot be read.
+var errUnreadable = errors.New("cannot be read")
+
+// small is the size up to which a file is read at once.
+const small = 1 << 20
+
+var buffers = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// withContent calls do with what the file at rel holds. A small file is read
+// before, so that do may go over it several times at no cost.
+func (k *Keeper) withContent(rel string, do func(content io.ReadSeeker, size int64) error) error {
+	f, info, err := k.ws.Open(rel)
+	if err != nil {
+		return errors.Join(errUnreadable, err)
+	}
+	defer f.Close()
+	if info.Size() > small {
+		return do(readable{f}, info.Size())
+	}
+	b := buffers.Get().(*bytes.Buffer)
+	defer buffers.Put(b)
+	b.Reset()
+	b.Grow(int(info.Size()) + bytes.MinRead)
+	if n, err := b.ReadFrom(io.LimitReader(f, small+1)); err != nil {
+		return errors.Join(errUnreadable, err)
+	} else if n > small { // it grew meanwhile
+		return do(readable{f}, n)
+	}
+	return do(bytes.NewReader(b.Bytes()), int64(b.Len()))
+}
+
+// readable is a file whose troubles are its own, not those of the store.
+type readable struct{ io.ReadSeeker }
+
+func (r readable) Read(p []byte) (int, error) {
+	n, err := r.ReadSeeker.Read(p)
+	if err != nil && err != io.EOF {
+		err = errors.Join(errUnreadable, err)
+	}
+	return n, err
+}
+
+// put keeps a content, making room for it if need be.
+func (k *Keeper) put(content io.ReadSeeker) (string, error) {
+	hash, err := k.store.Put(content)
+	if !errors.Is(err, blob.ErrFull) {
+		return hash, err
+	}
+	size, err := content.Seek(0, io.SeekEnd)
+	if err != nil {
+		return "", err
+	}
+	k.store.Prune(size, k.pinned())
+	return k.store.Put(content)
+}
+
+// missing reports whether err says that there is nothing of that name.
+func missing(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
+}
+
+// same reports whether a and b are the same thing. What is lost is taken for
+// the same if it has the same size and mode.
+func (k *Keeper) same(ctx context.Context, a, b event.FileState) bool {
+	if kindOf(a) != kindOf(b) {
+		return false
+	}
+	switch kindOf(a) {
+	case isAbsent:
+		return true
+	case isDir:
+		return a.Mode == b.Mode
+	case isLink:
+		return a.Link == b.Link
+	case isLost:
+		return a.Mode == b.Mode && a.Size == b.Size
+	case isFile:
+	}
+	return a.Mode == b.Mode && (a.Hash == b.Hash || k.sameContent(ctx, a, b))
+}
+
+// sameContent compares contents that may have names of different kinds.
+func (k *Keeper) sameContent(ctx context.Context, a, b event.FileState) bool {
+	if strings.HasPrefix(a.Hash, gitPrefix) == strings.HasPrefix(b.Hash, gitPrefix) || a.Size != b.Size {
+		return false
+	}
+	x, err := k.ownHash(ctx, a)
+	if err != nil {
+		return false
+	}
+	y, err := k.ownHash(ctx, b)
+	return err == nil && x == y
+}
+
+// ownHash is the hash under which the store has, or would have, the content.
+func (k *Keeper) ownHash(ctx context.Context, s event.FileState) (string, error) {
+	if !strings.HasPrefix(s.Hash, gitPrefix) {
+		return s.Hash, nil
+	}
+	data, err := k.repoOf(s.Path).content(ctx, s)
+	if err != nil {
+		return "", err
+	}
+	return blob.Digest(bytes.NewReader(data))
+}
+
+// Content is what the file described by s held, if that is no more than limit
+// bytes.
+func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.release()
+	if s.Lost || s.Link != "" || s.Size > limit {
+		return nil, fmt.Errorf("%s was not kept whole: %w", s.Path, errors.ErrUnsupported)
+	}
+	f, err := k.content(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, limit))
+}
+
+// content returns what the file described by s held.
+func (k *Keeper) content(ctx context.Context, s event.FileState) (io.ReadCloser, error) {
+	if !strings.HasPrefix(s.Hash, gitPrefix) {
+		return k.store.Open(s.Hash)
+	}
+	data, err := k.repoOf(s.Path).content(ctx, s)
+	return io.NopCloser(bytes.NewReader(data)), err
+}

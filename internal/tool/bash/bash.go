@@ -1,0 +1,432 @@
+//go:build unix
+
+// Package bash holds the tool that runs commands, and those that look after
+// commands left running in the background. What a command prints is made plain
+// text before a model or a person sees it, and bounded: the result holds the
+// beginning and the end of each stream, and a file keeps the whole of it.
+package bash
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"coder/internal/core/display"
+	"coder/internal/core/secret"
+	"coder/internal/host/shell"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed bash.md
+var bashDoc string
+
+// Options are what the tool is built from. Workspace is required.
+type Options struct {
+	Workspace *workspace.Workspace
+	// Shell is the program that runs commands; /bin/sh if empty.
+	Shell shell.Program
+	// CommandTimeout is the most time a command may take; 2 minutes if zero.
+	CommandTimeout time.Duration
+	// OutputLimit is how many bytes of each stream are kept; 1 MiB if zero.
+	OutputLimit int
+	// RunsDir, below the workspace, is where output too long for a result is
+	// saved, such as .coder/runs/<session>. It is not saved if this is empty.
+	RunsDir string
+	// Env is the whole environment of commands. Whoever makes it leaves out
+	// what commands must not know.
+	Env []string
+	// Analyse, if set, reads the command line of a call, once, when the call is
+	// prepared.
+	Analyse func(command string) tool.Line
+	// Confine, if set, says how a command is kept within bounds. Its error
+	// means that the command must not run.
+	Confine func(ctx context.Context, line tool.Line) (Confinement, error)
+	// Holds, which may be nil, says in words what Confine will, before anything is
+	// made ready for it.
+	Holds func(ctx context.Context, line tool.Line) (string, error)
+	// Attended, which may be nil, says how a command is run that is kept within no
+	// bounds.
+	Attended func() Confinement
+	// Conceals blots keys out of all that a command prints.
+	Conceals *secret.Concealer
+	// Now tells the time, for durations.
+	Now func() time.Time
+
+	logs *atomic.Int64 // how many logs were begun
+}
+
+// Confinement is how one command is kept within bounds. The zero Confinement
+// keeps it within none.
+type Confinement struct {
+	// Through is a program and its first arguments that the command is run by,
+	// Attr and Init how that is started; see [shell.Spec].
+	Through []string
+	Attr    func(*syscall.SysProcAttr)
+	Init    bool
+	// Words say what is enforced, in a few words.
+	Words string
+	// Blocked, if set, says why a command that failed may have failed because
+	// of its bounds; empty if there is no sign of that.
+	Blocked func(exitCode int, stderr string) string
+	// After, if set, looks when the command has ended for what it left behind
+	// that others would obey, and says what it found.
+	After func(ctx context.Context) string
+}
+
+const (
+	defaultTimeout = 2 * time.Minute
+	defaultLimit   = 1 << 20
+	maxChars       = 30_000 // of each stream in a result
+	maxCommand     = 128 << 10
+	maxTitle       = 200
+	truncatedLine  = "[output truncated]"
+)
+
+// quiet is the environment of a command that has no terminal: nothing should
+// ask, page, or start an editor.
+var quiet = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
+
+type bashArgs struct {
+	Command     string `json:"command" also:"cmd script shell_command" doc:"the command line"`
+	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"most milliseconds it may take"`
+	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words"`
+	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"start it and return at once; for servers and long work"`
+	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask the user to let it run outside the sandbox; only after it failed because of the sandbox"`
+}
+
+// All returns every tool of this package and what owns the commands they leave
+// running in the background. Whoever calls it closes that when the session
+// ends.
+func All(o Options) ([]tool.Tool, *Jobs) {
+	jobs := newJobs(o.filled())
+	return []tool.Tool{bashTool(&bash{Options: o.filled(), jobs: jobs}), jobs.listTool(), jobs.readTool(), jobs.stopTool()}, jobs
+}
+
+// Bash is the tool that runs a command, without the means to leave one running
+// in the background.
+func Bash(o Options) tool.Tool { return bashTool(&bash{Options: o.filled()}) }
+
+// filled is o with every limit set.
+func (o Options) filled() Options {
+	if o.CommandTimeout <= 0 {
+		o.CommandTimeout = defaultTimeout
+	}
+	if o.OutputLimit <= 0 {
+		o.OutputLimit = defaultLimit
+	}
+	if o.logs == nil {
+		o.logs = new(atomic.Int64)
+	}
+	return o
+}
+
+func bashTool(b *bash) tool.Tool {
+	return tool.Func[bashArgs]{
+		Name: "bash", Doc: b.doc(),
+		Aliases: []tool.Alias{
+			{Dialect: tool.Sema, Name: "Bash"}, {Dialect: tool.CoAuthor, Name: "runCommand"},
+			{Name: "shell"}, {Name: "sh"}, {Name: "execute"}, {Name: "execute_command"}, {Name: "run_terminal_cmd"},
+		},
+		Plan: func(ctx context.Context, a bashArgs) (tool.Plan, error) {
+			if a.Background && b.jobs == nil {
+				return tool.Plan{}, errors.New("commands cannot be left in the background here")
+			}
+			return b.plan(ctx, a)
+		},
+		DoPlanned: func(ctx context.Context, a bashArgs, p tool.Plan, out io.Writer) (tool.Result, error) {
+			c, err := b.confine(ctx, p.Line, a.Unconfined)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			if a.Background {
+				return b.jobs.start(ctx, p.Line, c)
+			}
+			return b.run(ctx, a, p.Line, c, out)
+		},
+	}
+}
+
+// bash is the tool that runs commands.
+type bash struct {
+	Options
+	jobs *Jobs // nil if there is no background
+}
+
+// inBackground is what the description says where there is a background.
+const inBackground = " For a server or long work set background: it returns at once with the id of a job, which runs until it ends, job_stop stops it or the session ends; job_read shows its output."
+
+func (b *bash) doc() string {
+	background := ""
+	if b.jobs != nil {
+		background = inBackground
+	}
+	return strings.NewReplacer(
+		"{shell}", b.shellWords(),
+		"{background}", background,
+		"{timeout}", strconv.FormatInt(b.CommandTimeout.Milliseconds(), 10),
+		"{chars}", strconv.Itoa(min(maxChars, b.OutputLimit)/2),
+	).Replace(bashDoc)
+}
+
+// shellWords say which shell it is, and what that means for a command.
+func (b *bash) shellWords() string {
+	if b.Shell.Bash() {
+		return fmt.Sprintf("bash (%s; no profile is read, no alias holds)", b.Shell)
+	}
+	return fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
+}
+
+// plan says what a command would do, and what keeps it within bounds.
+func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
+	p, err := plan(a)
+	if err != nil {
+		return p, err
+	}
+	p.Line = b.read(a.Command)
+	if p.Confined, err = b.holds(ctx, p.Line); err != nil {
+		return p, err
+	}
+	if p.Confined != "" && a.Unconfined {
+		p.Confined, p.Unconfined = "", true
+	}
+	return p, nil
+}
+
+// holds says what a command is confined to, or nothing.
+func (o Options) holds(ctx context.Context, line tool.Line) (string, error) {
+	if o.Holds != nil {
+		return o.Holds(ctx, line)
+	}
+	c, err := o.confine(ctx, line, false)
+	return c.Words, err
+}
+
+// read is what is known of a command line before it runs.
+func (o Options) read(command string) tool.Line {
+	if o.Analyse == nil {
+		return unread(command)
+	}
+	return o.Analyse(command)
+}
+
+// unread is a line of which nothing is known. It runs as it is written.
+type unread string
+
+func (u unread) Written() string               { return string(u) }
+func (u unread) Runs() string                  { return string(u) }
+func (u unread) Environ(env []string) []string { return env }
+
+// confine is the confinement of a command, none if it is to run without.
+func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (Confinement, error) {
+	switch {
+	case o.Confine != nil && !unconfined:
+		return o.Confine(ctx, line)
+	case o.Attended == nil:
+		return Confinement{}, nil
+	}
+	return o.Attended(), nil
+}
+
+func plan(a bashArgs) (tool.Plan, error) {
+	switch {
+	case strings.TrimSpace(a.Command) == "":
+		return tool.Plan{}, errors.New("command is empty")
+	case strings.ContainsRune(a.Command, 0):
+		return tool.Plan{}, errors.New("command holds a NUL byte")
+	case len(a.Command) >= maxCommand:
+		return tool.Plan{}, fmt.Errorf("command is too long (%d bytes); write it to a file and run that", len(a.Command))
+	case a.Timeout < 0:
+		return tool.Plan{}, errors.New("timeout must not be negative")
+	}
+	return tool.Plan{
+		Title:   title(a.Command),
+		Effects: []tool.Effect{{Kind: tool.Exec, Target: a.Command}},
+		Preview: display.Code{Lang: "sh", Source: a.Command},
+	}, nil
+}
+
+// title is the command in one short line.
+func title(command string) string {
+	line, rest, more := strings.Cut(strings.TrimSpace(command), "\n")
+	line = strings.Join(strings.Fields(line), " ")
+	runes := []rune(line)
+	if len(runes) > maxTitle {
+		return string(runes[:maxTitle]) + "…"
+	}
+	if more && strings.TrimSpace(rest) != "" {
+		return line + " …"
+	}
+	return line
+}
+
+type bashResult struct {
+	OK         bool   `json:"ok"`
+	Command    string `json:"command"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitzero"`
+	Error      string `json:"error,omitzero"`
+	Stdout     string `json:"stdout"`
+	Stderr     string `json:"stderr"`
+	Truncated  bool   `json:"truncated"`
+	DurationMS int64  `json:"duration_ms"`
+	TimedOut   bool   `json:"timed_out"`
+	LogPath    string `json:"log_path,omitzero"`
+	Note       string `json:"note,omitzero"`
+	Sandbox    string `json:"sandbox,omitzero"` // what may have failed because of it
+}
+
+func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
+	log := b.newLog(a.Command)
+	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, b.Conceals)
+	spec := b.spec(line, c, live)
+	spec.Timeout, spec.Limit = b.timeout(a), b.OutputLimit
+	o, err := shell.Run(ctx, spec)
+	live.end()
+	defer log.close()
+	if err != nil && ctx.Err() == nil {
+		return tool.Result{}, err
+	}
+	r := b.result(a, o, log)
+	r.Sandbox = blocked(c, o)
+	if c.After != nil {
+		r.Note = joinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
+	}
+	if err != nil {
+		r.OK, r.Error = false, "cancelled"
+	}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary(r), Show: shown(r)}, err
+}
+
+// spec is a command as all of them are run.
+func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
+	return shell.Spec{
+		Shell: o.Shell, Command: line.Runs(), Dir: o.Workspace.Root(), Env: line.Environ(slices.Concat(o.Env, quiet)),
+		Through: c.Through, Attr: c.Attr, Init: c.Init, Stdout: &live.stdout.clean, Stderr: &live.stderr.clean, Now: o.Now,
+	}
+}
+
+// blocked says that a command may have failed because of its bounds, and what
+// can be done about it.
+func blocked(c Confinement, o shell.Outcome) string {
+	if c.Blocked == nil || o.TimedOut {
+		return ""
+	}
+	why := c.Blocked(o.ExitCode, o.Stderr.Text())
+	if why == "" {
+		return ""
+	}
+	return why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
+}
+
+// timeout is what the call asks for, but never more than is allowed.
+func (b *bash) timeout(a bashArgs) time.Duration {
+	if a.Timeout == 0 {
+		return b.CommandTimeout
+	}
+	return min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
+}
+
+func (b *bash) result(a bashArgs, o shell.Outcome, log *log) bashResult {
+	stdout, stderr := b.Conceals.Text(o.Stdout.Text()), b.Conceals.Text(o.Stderr.Text())
+	r := bashResult{
+		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
+		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut, Error: failure(o, b.timeout(a)), Note: note(o),
+	}
+	var cutOut, cutErr bool
+	r.Stdout, cutOut = bounded(stdout, o.Stdout.Dropped > 0)
+	r.Stderr, cutErr = bounded(stderr, o.Stderr.Dropped > 0)
+	r.Truncated = cutOut || cutErr
+	if r.Truncated {
+		r.LogPath = log.keep()
+	}
+	return r
+}
+
+func failure(o shell.Outcome, limit time.Duration) string {
+	switch {
+	case o.TimedOut:
+		return fmt.Sprintf("timed out after %v", limit)
+	case o.Signal != "":
+		return "ended by " + o.Signal
+	case o.ExitCode != 0:
+		return fmt.Sprintf("exit code %d", o.ExitCode)
+	}
+	return ""
+}
+
+// note says what became of processes that outlived the command.
+func note(o shell.Outcome) string {
+	switch {
+	case o.Escaped:
+		return "a process got away from the command and may still be running"
+	case o.Stopped && !o.TimedOut:
+		return "processes left running in the background were stopped"
+	}
+	return ""
+}
+
+// joinNotes is two notes in one.
+func joinNotes(a, b string) string {
+	if a != "" && b != "" {
+		return a + "; " + b
+	}
+	return a + b
+}
+
+// bounded keeps the beginning and the end of a stream's text. If anything is
+// missing, here or before, the last line says so.
+func bounded(text string, dropped bool) (string, bool) {
+	head, tail, left := cut(text, maxChars)
+	if left > 0 {
+		text = fmt.Sprintf("%s\n[%d characters left out]\n%s", head, left, tail)
+	}
+	if left == 0 && !dropped {
+		return text, false
+	}
+	if !strings.HasSuffix(text, "\n") {
+		text += "\n"
+	}
+	return text + truncatedLine + "\n", true
+}
+
+// cut parts text into its first and last characters, n in all, and counts
+// those between.
+func cut(text string, n int) (head, tail string, left int) {
+	if len(text) <= n {
+		return text, "", 0
+	}
+	runes := []rune(text)
+	if len(runes) <= n {
+		return text, "", 0
+	}
+	return string(runes[:n-n/2]), string(runes[len(runes)-n/2:]), len(runes) - n
+}
+
+func summary(r bashResult) string {
+	if r.TimedOut {
+		return r.Error
+	}
+	return fmt.Sprintf("exit %d", r.ExitCode)
+}
+
+// shown is the output for people, who know the command already.
+func shown(r bashResult) display.Block {
+	text := r.Stdout
+	if r.Stderr != "" {
+		if text != "" && !strings.HasSuffix(text, "\n") {
+			text += "\n"
+		}
+		text += r.Stderr
+	}
+	return display.Text(text)
+}

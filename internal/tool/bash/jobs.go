@@ -1,0 +1,286 @@
+//go:build unix
+
+package bash
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/host/shell"
+	"coder/internal/tool"
+)
+
+const (
+	maxRunning = 16 // commands in the background at a time
+	maxJobs    = 64 // that are remembered, ended ones included
+	maxUnread  = 64 << 10
+	// firstLook is how long a call that starts a command waits for its first
+	// words, so that one that fails at once is seen to.
+	firstLook = 300 * time.Millisecond
+	maxWait   = time.Minute
+)
+
+// Jobs are the commands left running in the background. They end when it is
+// closed. It is safe for concurrent use.
+type Jobs struct {
+	o Options
+
+	mu     sync.Mutex // guards the fields below
+	jobs   []*job     // the oldest first
+	begun  int
+	closed bool
+	ended  sync.WaitGroup
+}
+
+func newJobs(o Options) *Jobs { return &Jobs{o: o} }
+
+// Close stops every command and returns when all have ended. No other can be
+// started afterwards.
+func (j *Jobs) Close() error {
+	j.mu.Lock()
+	j.closed = true
+	for _, b := range j.jobs {
+		b.stop()
+	}
+	j.mu.Unlock()
+	j.ended.Wait()
+	return nil
+}
+
+// job is one command in the background.
+type job struct {
+	id, command string
+	began       time.Time
+	stop        context.CancelFunc
+	started     chan struct{} // closed when it runs
+	done        chan struct{} // closed when it has ended, or could not be started
+
+	mu      sync.Mutex // guards the fields below
+	unread  []byte     // the latest output nobody has read yet
+	missed  int        // bytes of it that were dropped
+	news    chan struct{}
+	log     *log
+	logPath string
+	outcome shell.Outcome
+	err     error
+	stopped bool
+}
+
+// Write takes output, cleaned, as it comes.
+func (b *job) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_, _ = b.log.Write(p)
+	b.unread = append(b.unread, p...)
+	if over := len(b.unread) - maxUnread; over > 0 {
+		b.missed += over
+		b.unread = append(b.unread[:0:0], b.unread[over:]...)
+	}
+	select {
+	case b.news <- struct{}{}:
+	default:
+	}
+	return len(p), nil
+}
+
+// start begins a command and returns once it has said something, has ended or
+// has been quiet for a moment.
+func (j *Jobs) start(ctx context.Context, line tool.Line, c Confinement) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	b, err := j.begin(line, c)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	select {
+	case <-b.started:
+		b.await(ctx, firstLook)
+	case <-b.done:
+	case <-ctx.Done():
+	}
+	return j.report(b), nil
+}
+
+// begin starts a command that runs until it ends, is stopped, or the jobs are
+// closed.
+func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	running := 0
+	for _, b := range j.jobs {
+		if !b.hasEnded() {
+			running++
+		}
+	}
+	switch {
+	case j.closed:
+		return nil, errors.New("the session is ending; no command can be started")
+	case running >= maxRunning:
+		return nil, fmt.Errorf("%d commands are running in the background already; stop one first", running)
+	}
+	ctx, stop := context.WithCancel(context.Background()) // it outlives the call, not us
+	j.begun++
+	command := line.Written()
+	b := &job{id: fmt.Sprintf("job-%d", j.begun), command: command, stop: stop, log: j.o.newLog(command)}
+	b.started, b.done, b.news = make(chan struct{}), make(chan struct{}), make(chan struct{}, 1)
+	b.logPath = b.log.keep()
+	if j.o.Now != nil {
+		b.began = j.o.Now()
+	}
+	j.remember(b)
+	j.ended.Go(func() { b.run(ctx, j.o, line, c) })
+	return b, nil
+}
+
+// remember adds a job and forgets the oldest ones that have ended.
+func (j *Jobs) remember(b *job) {
+	j.jobs = append(j.jobs, b)
+	for i := 0; i < len(j.jobs) && len(j.jobs) > maxJobs; {
+		if j.jobs[i].hasEnded() {
+			j.jobs = append(j.jobs[:i:i], j.jobs[i+1:]...)
+		} else {
+			i++
+		}
+	}
+}
+
+// run sees the command to its end.
+func (b *job) run(ctx context.Context, o Options, line tool.Line, c Confinement) {
+	defer close(b.done)
+	defer b.stop()
+	live := newLive(b, o.Conceals)
+	spec := o.spec(line, c, live)
+	spec.Started = func() { close(b.started) }
+	out, err := shell.Run(ctx, spec)
+	live.end()
+	if c.After != nil {
+		if said := c.After(context.WithoutCancel(ctx)); said != "" {
+			_, _ = b.Write([]byte("[" + said + "]\n"))
+		}
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.log.close()
+	b.outcome, b.err, b.stopped = out, err, ctx.Err() != nil
+}
+
+func (b *job) hasEnded() bool {
+	select {
+	case <-b.done:
+		return true
+	default:
+		return false
+	}
+}
+
+// await waits for output or the end, at most for the given time.
+func (b *job) await(ctx context.Context, within time.Duration) {
+	b.mu.Lock()
+	ready := len(b.unread) > 0
+	b.mu.Unlock()
+	if ready || within <= 0 {
+		return
+	}
+	late := time.NewTimer(within)
+	defer late.Stop()
+	select {
+	case <-b.news:
+	case <-b.done:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+}
+
+// find is the job a model means: by its id, or by its number alone.
+func (j *Jobs) find(id string) (*job, error) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	var known []string
+	for _, b := range j.jobs {
+		if b.id == id || strings.TrimPrefix(b.id, "job-") == id {
+			return b, nil
+		}
+		known = append(known, b.id)
+	}
+	if len(known) == 0 {
+		return nil, fmt.Errorf("there is no job %q; none was started", id)
+	}
+	return nil, fmt.Errorf("there is no job %q; there are %s", id, strings.Join(known, ", "))
+}
+
+// jobResult is what the model is told of a command in the background.
+type jobResult struct {
+	OK       bool   `json:"ok"`
+	ID       string `json:"id"`
+	Command  string `json:"command"`
+	State    state  `json:"state"`
+	Running  bool   `json:"running"`
+	ExitCode *int   `json:"exit_code,omitempty"`
+	Signal   string `json:"signal,omitzero"`
+	Error    string `json:"error,omitzero"`
+	Output   string `json:"output"`
+	LogPath  string `json:"log_path,omitzero"`
+}
+
+// report tells how a job is and what it printed since the last time.
+func (j *Jobs) report(b *job) tool.Result {
+	ended := b.hasEnded() // asked first, so that no last words are missed
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	state := b.state(ended)
+	r := jobResult{OK: state != notStarted, ID: b.id, Command: b.command, State: state, Running: !ended, LogPath: b.logPath}
+	r.Output = strings.ToValidUTF8(string(b.unread), "\ufffd")
+	if b.missed > 0 {
+		r.Output = fmt.Sprintf("[%d bytes left out]\n%s", b.missed, r.Output)
+	}
+	if text, cut := bounded(r.Output, false); cut {
+		r.Output = text
+	}
+	b.unread, b.missed = nil, 0
+	if ended {
+		b.end(&r)
+	}
+	summary := fmt.Sprintf("%s %s", b.id, state)
+	if r.ExitCode != nil {
+		summary += fmt.Sprintf(", exit %d", *r.ExitCode)
+	}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(bashResult{Stdout: r.Output, Stderr: r.Error})}
+}
+
+// state is how a job is, in a word or two.
+type state string
+
+const (
+	running    state = "running"
+	over       state = "ended"
+	wasStopped state = "stopped"
+	notStarted state = "not started"
+)
+
+func (b *job) state(ended bool) state {
+	switch {
+	case !ended:
+		return running
+	case b.stopped:
+		return wasStopped
+	case b.err != nil:
+		return notStarted
+	}
+	return over
+}
+
+// end fills in how a job ended.
+func (b *job) end(r *jobResult) {
+	switch b.state(true) {
+	case notStarted:
+		r.Error = b.err.Error()
+	case over:
+		code := b.outcome.ExitCode
+		r.ExitCode, r.Signal = &code, b.outcome.Signal
+	}
+}

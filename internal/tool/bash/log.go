@@ -1,0 +1,121 @@
+//go:build unix
+
+package bash
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"slices"
+)
+
+const (
+	maxPending = 256 << 10 // bytes held back before there is a file
+	maxLog     = 256 << 20 // bytes of a log
+	privateDir = 0o700     // mode of their directory
+)
+
+// log is the whole output of a command, as it came. It becomes a file only when
+// it is long or asked for.
+type log struct {
+	Options
+	pending []byte
+	file    *os.File
+	name    string
+	left    int  // bytes the file may still have
+	broken  bool // there can be no file
+}
+
+func (o Options) newLog(command string) *log {
+	return &log{Options: o, pending: fmt.Appendf(nil, "$ %s\n\n", o.Conceals.Text(command)), left: maxLog, broken: o.RunsDir == ""}
+}
+
+func (l *log) Write(b []byte) (int, error) {
+	switch {
+	case l.broken:
+	case l.file == nil && len(l.pending)+len(b) <= maxPending:
+		l.pending = append(l.pending, b...)
+	default:
+		l.open()
+		l.put(b)
+	}
+	return len(b), nil
+}
+
+// open makes the file and writes what was held back. If that cannot be done
+// there is no log; the command runs all the same.
+func (l *log) open() {
+	if l.file == nil && !l.broken {
+		l.broken = l.private() != nil
+	}
+	for l.file == nil && !l.broken {
+		l.name = path.Join(l.RunsDir, fmt.Sprintf("bash-%04d.log", l.logs.Add(1)))
+		f, err := l.Workspace.Create(l.name, 0o600)
+		switch {
+		case err == nil:
+			l.file = f
+			l.put(l.pending)
+			l.pending = nil
+		case !errors.Is(err, fs.ErrExist):
+			l.broken = true
+		}
+	}
+}
+
+// private makes the directory of the logs one that nobody else can look into:
+// output may hold anything.
+func (l *log) private() error {
+	dir, err := l.Workspace.Locate(l.RunsDir)
+	if err != nil {
+		return err
+	}
+	var missing []string
+	for up := dir; up != "." && up != "/"; up = path.Dir(up) {
+		if _, err := l.Workspace.Lstat(up); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		missing = append(missing, up)
+	}
+	for _, up := range slices.Backward(missing) {
+		if err := l.Workspace.Mkdir(up, privateDir); err != nil && !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	info, err := l.Workspace.Lstat(dir)
+	if err == nil && info.Mode().Perm() != privateDir {
+		err = l.Workspace.Chmod(dir, privateDir)
+	}
+	return err
+}
+
+func (l *log) put(b []byte) {
+	if l.broken || l.left == 0 {
+		return
+	}
+	if len(b) >= l.left {
+		b = fmt.Appendf(nil, "%s\n%s\n", b[:l.left], truncatedLine)
+		l.left = 0
+	} else {
+		l.left -= len(b)
+	}
+	if _, err := l.file.Write(b); err != nil {
+		l.broken = true
+	}
+}
+
+// keep makes sure that there is a file and returns its name, "" if there can be
+// none.
+func (l *log) keep() string {
+	if l.open(); l.file == nil {
+		return ""
+	}
+	return l.name
+}
+
+func (l *log) close() {
+	if l.file != nil {
+		_ = l.file.Close() // it was written as it came
+	}
+}

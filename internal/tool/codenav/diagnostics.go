@@ -1,0 +1,149 @@
+//go:build unix
+
+package codenav
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed diagnostics.md
+var diagnosticsDoc string
+
+type diagnosticsArgs struct {
+	Path string `json:"path,omitzero" also:"file_path file filename dir" doc:"file or directory, relative to the workspace; all of it if not given"`
+}
+
+type diagnosticsResult struct {
+	OK          bool     `json:"ok"`
+	Server      string   `json:"server"`
+	Diagnostics []string `json:"diagnostics"`
+	Count       int      `json:"count"`
+	Truncated   bool     `json:"truncated"`
+	Pending     bool     `json:"pending,omitzero"`
+	Note        string   `json:"note,omitzero"`
+}
+
+// Diagnostics is the tool that tells what is wrong with code.
+func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
+	return tool.Func[diagnosticsArgs]{
+		Name: "lsp_diagnostics", Doc: diagnosticsDoc,
+		Aliases: []tool.Alias{{Name: "diagnostics"}, {Name: "get_diagnostics"}},
+		Plan: func(_ context.Context, a diagnosticsArgs) (tool.Plan, error) {
+			return reading(ws, cmp.Or(a.Path, "."), cmp.Or(a.Path, "."))
+		},
+		Do: func(ctx context.Context, a diagnosticsArgs, _ io.Writer) (tool.Result, error) {
+			r, err := report(ctx, ws, pool, cmp.Or(a.Path, "."))
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return diagnosed(ws, r), nil
+		},
+	}
+}
+
+// report asks about a file, or about all the servers know below a directory.
+func report(ctx context.Context, ws *workspace.Workspace, pool *lsp.Pool, path string) (lsp.Report, error) {
+	name, err := ws.Locate(path)
+	if err != nil {
+		return lsp.Report{}, err
+	}
+	info, err := ws.Stat(name)
+	if err != nil {
+		return lsp.Report{}, err
+	}
+	if !info.IsDir() {
+		text, _, err := ws.ReadFile(name, maxFile)
+		if err != nil {
+			return lsp.Report{}, err
+		}
+		return pool.Diagnose(ctx, name, text)
+	}
+	r, err := pool.Survey(ctx)
+	r.Diagnostics = slices.DeleteFunc(r.Diagnostics, func(d lsp.Diagnostic) bool {
+		return name != "." && !strings.HasPrefix(d.Path, name+"/")
+	})
+	return r, err
+}
+
+// diagnosed is a report as the model reads it: the worst first, without hints.
+func diagnosed(ws *workspace.Workspace, r lsp.Report) tool.Result {
+	list := slices.DeleteFunc(slices.Clone(r.Diagnostics), func(d lsp.Diagnostic) bool { return d.Severity == lsp.Hint })
+	slices.SortStableFunc(list, func(a, b lsp.Diagnostic) int { return cmp.Compare(a.Severity, b.Severity) })
+	src := &sources{ws: ws}
+	var lines []string
+	for _, d := range list[:min(len(list), maxList+1)] {
+		lines = append(lines, src.diagnostic(d))
+	}
+	v := diagnosticsResult{OK: true, Server: r.Server, Count: len(list), Pending: r.Pending, Note: r.Note}
+	v.Diagnostics, v.Truncated = bounded(lines)
+	if r.Pending && len(list) == 0 {
+		v.Note = strings.TrimSuffix(notKnown+": "+r.Note, ": ")
+	}
+	return tool.Result{Value: v, Summary: tally(list, r)}
+}
+
+// notKnown is said instead of how many problems there are when nobody can tell.
+const notKnown = "not known yet: that nothing is listed does not mean that nothing is wrong"
+
+// maxMessage is how many characters of a message are shown.
+const maxMessage = 1000
+
+// diagnostic is a diagnostic in words, with the source line it is about.
+func (s *sources) diagnostic(d lsp.Diagnostic) string {
+	message := strings.TrimSpace(d.Message)
+	if r := []rune(message); len(r) > maxMessage {
+		message = string(r[:maxMessage]) + "…"
+	}
+	words := fmt.Sprintf("%s: %s: %s", s.place(d.Location), d.Severity, strings.ReplaceAll(message, "\n", "\n  "))
+	if from := strings.TrimSpace(d.Source + " " + d.Code); from != "" {
+		words += " (" + cut(from) + ")"
+	}
+	if line := strings.TrimSpace(s.line(d.Path, d.Range.Start.Line)); line != "" {
+		words += "\n    " + cut(line)
+	}
+	return words
+}
+
+// tally says how many there are of each severity; that there are none only if
+// that is known.
+func tally(list []lsp.Diagnostic, r lsp.Report) string {
+	var errors, warnings int
+	for _, d := range list {
+		switch d.Severity {
+		case lsp.Error:
+			errors++
+		case lsp.Warning:
+			warnings++
+		}
+	}
+	var words []string
+	for _, w := range []struct {
+		n     int
+		thing string
+	}{{errors, "error"}, {warnings, "warning"}, {len(list) - errors - warnings, "remark"}} {
+		if w.n > 0 {
+			words = append(words, count(w.n, w.thing))
+		}
+	}
+	switch {
+	case r.Pending && len(words) == 0:
+		return "not known yet"
+	case r.Pending:
+		words = append(words, "the server has not finished")
+	case len(words) == 0 && r.Note != "":
+		return "nothing found"
+	case len(words) == 0:
+		return "nothing wrong"
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,234 @@
+//go:build unix
+
+package codenav
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"strings"
+	"time"
+
+	"coder/internal/core/jsonx"
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+// defaultLimit is how long an edit is held up to learn what it broke.
+const defaultLimit = 2 * time.Second
+
+// Bounds of what is told about an edit.
+const (
+	maxWritten = 8  // files looked at
+	maxNew     = 20 // problems told
+)
+
+// Diagnoser tells what an edit broke. A server that is slow, starting, broken or
+// missing has nothing to say.
+type Diagnoser struct {
+	Workspace *workspace.Workspace
+	Pool      *lsp.Pool
+	Limit     time.Duration // an edit is held up for no longer; 2 seconds if zero
+}
+
+// Edit is what is known about files that are about to be written.
+type Edit struct {
+	by    *Diagnoser
+	files []*before
+}
+
+// before is a file as it was.
+type before struct {
+	path  string
+	text  []byte
+	known bool
+	wrong map[string]int // how often each problem was there, by what it says
+}
+
+func (d *Diagnoser) limit() time.Duration { return cmp.Or(d.Limit, defaultLimit) }
+
+// Before looks at files that are about to be written.
+func (d *Diagnoser) Before(ctx context.Context, paths ...string) *Edit {
+	ctx, cancel := context.WithTimeout(ctx, d.limit()/4)
+	defer cancel()
+	e := &Edit{by: d}
+	for _, path := range paths[:min(len(paths), maxWritten)] {
+		if b := d.before(ctx, path); b != nil {
+			e.files = append(e.files, b)
+		}
+	}
+	return e
+}
+
+// before reads a file and learns what is wrong with it, if its server is at work
+// already. It returns nil for what is no file to look at.
+func (d *Diagnoser) before(ctx context.Context, path string) *before {
+	text, _, err := d.Workspace.ReadFile(path, maxFile)
+	b := &before{path: path, text: text}
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		b.known = true // a new file has no old problems
+	case err != nil:
+		return nil
+	case d.Pool.Running(path):
+		d.learn(ctx, b)
+	}
+	return b
+}
+
+// learn asks what was wrong with a file.
+func (d *Diagnoser) learn(ctx context.Context, b *before) {
+	r, err := d.Pool.Diagnose(ctx, b.path, b.text)
+	if err != nil || r.Pending {
+		return
+	}
+	b.known, b.wrong = true, make(map[string]int)
+	for _, p := range r.Diagnostics {
+		b.wrong[saying(p)]++
+	}
+}
+
+// saying is what a diagnostic says, wherever it stands: an edit moves lines, and
+// messages mention them.
+func saying(d lsp.Diagnostic) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%d %s %s ", d.Severity, d.Source, d.Code)
+	for _, r := range d.Message {
+		if r < '0' || r > '9' {
+			b.WriteRune(r)
+		}
+	}
+	return b.String()
+}
+
+// New tells, in words, what problems there are that were not there before the
+// files were written, and how many. If that cannot be found out in time it says
+// nothing.
+func (e *Edit) New(ctx context.Context) (problems []string, n int) {
+	ctx, cancel := context.WithTimeout(ctx, e.by.limit()/4*3)
+	defer cancel()
+	src := &sources{ws: e.by.Workspace}
+	for _, b := range e.files {
+		for _, d := range e.by.after(ctx, b, src) {
+			if n++; n <= maxNew {
+				problems = append(problems, src.diagnostic(d))
+			}
+		}
+	}
+	if n > maxNew {
+		problems = append(problems, fmt.Sprintf("… and %d more", n-maxNew))
+	}
+	return problems, n
+}
+
+// after is what is wrong with a file now and was not before.
+func (d *Diagnoser) after(ctx context.Context, b *before, src *sources) (list []lsp.Diagnostic) {
+	text, _, err := d.Workspace.ReadFile(b.path, maxFile)
+	if err != nil || bytes.Equal(text, b.text) {
+		return nil
+	}
+	if !b.known {
+		if d.learn(ctx, b); !b.known {
+			return nil
+		}
+	}
+	r, err := d.Pool.Diagnose(ctx, b.path, text)
+	if err != nil {
+		return nil
+	}
+	src.add(b.path, text)
+	seen := make(map[string]int)
+	for _, p := range r.Diagnostics {
+		said := saying(p)
+		if seen[said]++; seen[said] > b.wrong[said] && p.Severity <= lsp.Warning {
+			list = append(list, p)
+		}
+	}
+	return list
+}
+
+// WithDiagnostics makes a tool that writes files tell what it broke: to a result
+// that succeeded it adds the new problems as "diagnostics". Without a Diagnoser
+// that has a pool the tool stays as it is.
+func WithDiagnostics(t tool.Tool, d *Diagnoser) tool.Tool {
+	if d == nil || d.Pool == nil {
+		return t
+	}
+	return diagnosing{t, d}
+}
+
+type diagnosing struct {
+	tool.Tool
+	d *Diagnoser
+}
+
+// Spec is the tool's, with a word about the diagnostics.
+func (t diagnosing) Spec() tool.Spec {
+	s := t.Tool.Spec()
+	s.Doc = strings.TrimRight(s.Doc, "\n") + "\n\nIf a language server finds problems that were not there before, they are in diagnostics: fix what you broke.\n"
+	return s
+}
+
+// Prepare prepares the tool's call.
+func (t diagnosing) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	c, err := t.Tool.Prepare(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return diagnosingCall{c, t.d}, nil
+}
+
+type diagnosingCall struct {
+	tool.Call
+	d *Diagnoser
+}
+
+// Run runs the call and looks at what it wrote.
+func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
+	edit := c.d.Before(ctx, written(c.Plan())...)
+	r, err := c.Call.Run(ctx, out)
+	if err != nil || r.Failed {
+		return r, err
+	}
+	if problems, n := edit.New(ctx); n > 0 {
+		r.Value = withProblems{r.Value, problems}
+		r.Summary += ", " + count(n, "new problem")
+	}
+	return r, nil
+}
+
+// written is the files a plan writes.
+func written(p tool.Plan) (paths []string) {
+	for _, e := range p.Effects {
+		if e.Kind == tool.Write {
+			paths = append(paths, e.Target)
+		}
+	}
+	return paths
+}
+
+// withProblems is a value that marshals as before, with diagnostics added.
+type withProblems struct {
+	value    any
+	problems []string
+}
+
+func (v withProblems) MarshalJSON() ([]byte, error) {
+	b, err := jsonx.JSON(v.value)
+	if err != nil || len(b) < 2 || b[0] != '{' {
+		return b, err
+	}
+	more, err := jsonx.JSON(struct {
+		Diagnostics []string `json:"diagnostics"`
+	}{v.problems})
+	if err != nil || len(b) == 2 {
+		return more, err
+	}
+	return append(append(b[:len(b)-1], ','), more[1:]...), nil
+}

@@ -1,0 +1,211 @@
+//go:build unix
+
+package codenav
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed definition.md
+var definitionDoc string
+
+//go:embed references.md
+var referencesDoc string
+
+//go:embed hover.md
+var hoverDoc string
+
+// maxHover is how many bytes of documentation are returned.
+const maxHover = 16 << 10
+
+// finder asks a server about a place.
+type finder func(ctx context.Context, name string, text []byte, at lsp.Position) ([]lsp.Location, error)
+
+type definitionResult struct {
+	OK          bool     `json:"ok"`
+	At          string   `json:"at"`
+	Definitions []string `json:"definitions"`
+	Truncated   bool     `json:"truncated"`
+}
+
+// Definition is the tool that finds where a symbol is defined.
+func Definition(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
+	return aboutPlace(ws, "lsp_definition", definitionDoc, []string{"goto_definition", "go_to_definition"},
+		func(ctx context.Context, a placeArgs) (tool.Result, error) {
+			f, err := find(ctx, ws, a, pool.Definition)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return tool.Result{
+				Value:   definitionResult{OK: true, At: f.at, Definitions: f.lines, Truncated: f.truncated},
+				Summary: count(f.count, "definition"),
+			}, nil
+		})
+}
+
+type referencesResult struct {
+	OK         bool     `json:"ok"`
+	At         string   `json:"at"`
+	References []string `json:"references"`
+	Count      int      `json:"count"`
+	Truncated  bool     `json:"truncated"`
+}
+
+// References is the tool that finds the uses of a symbol.
+func References(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
+	return aboutPlace(ws, "lsp_references", referencesDoc, []string{"find_references"},
+		func(ctx context.Context, a placeArgs) (tool.Result, error) {
+			f, err := find(ctx, ws, a, pool.References)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return tool.Result{
+				Value:   referencesResult{OK: true, At: f.at, References: f.lines, Count: f.count, Truncated: f.truncated},
+				Summary: count(f.count, "reference"),
+			}, nil
+		})
+}
+
+type hoverResult struct {
+	OK        bool   `json:"ok"`
+	At        string `json:"at"`
+	Text      string `json:"text"`
+	Truncated bool   `json:"truncated,omitzero"`
+	Note      string `json:"note,omitzero"`
+}
+
+// nothingThere is said where a server has nothing to tell.
+const nothingThere = "there is nothing at this place: no symbol, or none the language server knows"
+
+// Hover is the tool that tells what a symbol is.
+func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
+	return aboutPlace(ws, "lsp_hover", hoverDoc, nil,
+		func(ctx context.Context, a placeArgs) (tool.Result, error) {
+			var text string
+			at, err := try(ctx, ws, a, func(ctx context.Context, name string, content []byte, at lsp.Position) (bool, error) {
+				var err error
+				text, err = pool.Hover(ctx, name, content, at)
+				return text != "", err
+			})
+			if err != nil {
+				return tool.Result{}, err
+			}
+			short := strings.ToValidUTF8(text[:min(len(text), maxHover)], "")
+			note := ""
+			if strings.TrimSpace(short) == "" {
+				note = nothingThere
+			}
+			return tool.Result{
+				Value:   hoverResult{OK: true, At: at, Text: short, Truncated: len(text) > maxHover, Note: note},
+				Summary: cmp.Or(firstLine(short), "nothing"),
+			}, nil
+		})
+}
+
+// firstLine is the first line of Markdown that says something.
+func firstLine(text string) string {
+	for line := range strings.Lines(text) {
+		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
+			return cut(line)
+		}
+	}
+	return ""
+}
+
+// aboutPlace is a tool that tells something about a place in a file.
+func aboutPlace(ws *workspace.Workspace, name, doc string, others []string, do func(context.Context, placeArgs) (tool.Result, error)) tool.Tool {
+	var aliases []tool.Alias
+	for _, other := range others {
+		aliases = append(aliases, tool.Alias{Name: other})
+	}
+	return tool.Func[placeArgs]{
+		Name: name, Doc: doc, Aliases: aliases,
+		Plan: func(_ context.Context, a placeArgs) (tool.Plan, error) {
+			if err := a.check(); err != nil {
+				return tool.Plan{}, err
+			}
+			return reading(ws, a.Path, a.title())
+		},
+		Do: func(ctx context.Context, a placeArgs, _ io.Writer) (tool.Result, error) { return do(ctx, a) },
+	}
+}
+
+// found is the places a server named, as lines of a result.
+type found struct {
+	at        string
+	lines     []string
+	count     int
+	truncated bool
+}
+
+// find asks about the place the arguments mean, and puts the answer in order.
+func find(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask finder) (found, error) {
+	var list []lsp.Location
+	at, err := try(ctx, ws, a, func(ctx context.Context, name string, text []byte, at lsp.Position) (bool, error) {
+		var err error
+		list, err = ask(ctx, name, text, at)
+		return len(list) > 0, err
+	})
+	if err != nil {
+		return found{}, err
+	}
+	slices.SortFunc(list, byPlace)
+	list = slices.CompactFunc(list, func(a, b lsp.Location) bool { return byPlace(a, b) == 0 })
+	src := &sources{ws: ws}
+	var lines []string
+	for _, l := range list[:min(len(list), maxList+1)] {
+		lines = append(lines, src.placeAndLine(l))
+	}
+	f := found{at: at, count: len(list)}
+	f.lines, f.truncated = bounded(lines)
+	return f, nil
+}
+
+func byPlace(a, b lsp.Location) int {
+	return cmp.Or(
+		cmp.Compare(a.Path, b.Path), cmp.Compare(a.Range.Start.Line, b.Range.Start.Line),
+		cmp.Compare(a.Range.Start.Character, b.Range.Start.Character),
+	)
+}
+
+// try asks about the places the arguments may mean until there is an answer. It
+// returns the place that has one, or the likeliest. A server that refuses may
+// well answer about the next: some do if there is nothing at a place.
+func try(ctx context.Context, ws *workspace.Workspace, a placeArgs, ask func(context.Context, string, []byte, lsp.Position) (bool, error)) (string, error) {
+	name, err := ws.Locate(a.Path)
+	if err != nil {
+		return "", err
+	}
+	text, _, err := ws.ReadFile(name, maxFile)
+	if err != nil {
+		return "", err
+	}
+	src := &sources{ws: ws}
+	places, err := a.candidates(src.add(name, text))
+	if err != nil {
+		return "", err
+	}
+	shown := func(at lsp.Position) string {
+		return src.placeAndLine(lsp.Location{Path: name, Range: lsp.Range{Start: at}})
+	}
+	for _, at := range places {
+		var ok bool
+		if ok, err = ask(ctx, name, text, at); ok {
+			return shown(at), nil
+		}
+		if err != nil && !errors.Is(err, lsp.ErrRefused) {
+			return "", err
+		}
+	}
+	return shown(places[0]), err
+}

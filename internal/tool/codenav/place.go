@@ -1,0 +1,162 @@
+//go:build unix
+
+package codenav
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"coder/internal/host/lsp"
+)
+
+// placeArgs name a place in a file: by a symbol, which may be near a line, or by
+// line and column.
+type placeArgs struct {
+	Path   string `json:"path" also:"file_path file filename" doc:"file, relative to the workspace"`
+	Symbol string `json:"symbol,omitzero" also:"name identifier word" doc:"name to look for in the file, such as Func or Type.Method"`
+	Line   int    `json:"line,omitzero" also:"line_number row" doc:"line of the symbol, counted from 1"`
+	Column int    `json:"column,omitzero" also:"col character" doc:"character in the line, counted from 1; not needed with symbol"`
+}
+
+const (
+	maxSymbol = 200 // bytes
+	nearby    = 5   // lines a model may be off
+	maxTries  = 8   // places that are tried for one symbol
+)
+
+// check refuses arguments that name no place.
+func (a placeArgs) check() error {
+	switch {
+	case a.Line < 0 || a.Column < 0:
+		return errors.New("line and column count from 1")
+	case a.Symbol == "" && (a.Line == 0 || a.Column == 0):
+		return errors.New("name the place: symbol, or line and column")
+	case len(a.Symbol) > maxSymbol || strings.ContainsAny(a.Symbol, "\r\n"):
+		return errors.New("symbol must be one name")
+	case a.Symbol != "" && strings.TrimSpace(a.Symbol) == "":
+		return errors.New("symbol is empty")
+	}
+	return nil
+}
+
+// title is the place in a few words.
+func (a placeArgs) title() string {
+	title := a.Path
+	if a.Line > 0 {
+		title += fmt.Sprintf(":%d", a.Line)
+	}
+	if a.Symbol != "" {
+		return title + " " + strings.TrimSpace(a.Symbol)
+	}
+	return fmt.Sprintf("%s:%d", title, a.Column)
+}
+
+// candidates are the places in a text that may be meant, the likeliest first.
+func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
+	if a.Symbol == "" {
+		return a.exactly(lines)
+	}
+	symbol := strings.TrimSpace(a.Symbol)
+	found := a.nearest(occurrences(lines, symbol))
+	if last := lastPart(symbol); len(found) == 0 && last != symbol {
+		found = a.nearest(occurrences(lines, last))
+	}
+	if len(found) == 0 {
+		if a.Line > 0 {
+			return nil, fmt.Errorf("%q is not on line %d of %s nor near it", symbol, a.Line, a.Path)
+		}
+		return nil, fmt.Errorf("%q is not in %s", symbol, a.Path)
+	}
+	list := make([]lsp.Position, 0, maxTries)
+	for _, f := range found[:min(len(found), maxTries)] {
+		list = append(list, lsp.Position{Line: f.line, Character: lsp.UnitsAt(lines[f.line], f.column)})
+	}
+	return list, nil
+}
+
+// exactly is the place given by line and column.
+func (a placeArgs) exactly(lines []string) ([]lsp.Position, error) {
+	if a.Line > len(lines) {
+		return nil, fmt.Errorf("%s has only %s", a.Path, count(len(lines), "line"))
+	}
+	line := lines[a.Line-1]
+	if n := utf8.RuneCountInString(line); a.Column > n+1 {
+		return nil, fmt.Errorf("line %d of %s has only %s", a.Line, a.Path, count(n, "character"))
+	}
+	return []lsp.Position{{Line: a.Line - 1, Character: lsp.UnitsAt(line, a.Column-1)}}, nil
+}
+
+// spot is a place counted from 0 and in characters.
+type spot struct{ line, column int }
+
+// nearest keeps what is near the given line, if one is given, and orders it by
+// how near it is.
+func (a placeArgs) nearest(found []spot) []spot {
+	if a.Line == 0 {
+		return found
+	}
+	far := func(s spot) int { return abs(s.line - (a.Line - 1)) }
+	found = slices.DeleteFunc(found, func(s spot) bool { return far(s) > nearby })
+	slices.SortStableFunc(found, func(x, y spot) int {
+		return cmp.Or(cmp.Compare(far(x), far(y)), cmp.Compare(a.off(x), a.off(y)))
+	})
+	return found
+}
+
+// off is how far a spot is from the given column, if one is given.
+func (a placeArgs) off(s spot) int {
+	if a.Column == 0 {
+		return 0
+	}
+	return abs(s.column - (a.Column - 1))
+}
+
+func abs(n int) int { return max(n, -n) }
+
+// occurrences finds a symbol as a whole word. A place is where its last part
+// begins, for that is what a server takes it for.
+func occurrences(lines []string, symbol string) (list []spot) {
+	offset := len(symbol) - len(lastPart(symbol))
+	for n, line := range lines {
+		for from := 0; ; {
+			i := strings.Index(line[from:], symbol)
+			if i < 0 {
+				break
+			}
+			at := from + i
+			if wholeWord(line, at, at+len(symbol)) {
+				list = append(list, spot{n, utf8.RuneCountInString(line[:at+offset])})
+			}
+			from = at + len(symbol)
+		}
+	}
+	return list
+}
+
+// lastPart is what stands behind the last separator of a qualified name.
+func lastPart(symbol string) string {
+	for _, sep := range []string{"::", "->", ".", "#"} {
+		if i := strings.LastIndex(symbol, sep); i >= 0 && i+len(sep) < len(symbol) {
+			symbol = symbol[i+len(sep):]
+		}
+	}
+	return symbol
+}
+
+// wholeWord reports whether line[from:to] is not part of a longer name.
+func wholeWord(line string, from, to int) bool {
+	first, _ := utf8.DecodeRuneInString(line[from:])
+	before, _ := utf8.DecodeLastRuneInString(line[:from])
+	last, _ := utf8.DecodeLastRuneInString(line[:to])
+	behind, _ := utf8.DecodeRuneInString(line[to:])
+	return !(inName(before) && inName(first)) && !(inName(last) && inName(behind))
+}
+
+func inName(r rune) bool {
+	return r == '_' || r == '$' || unicode.IsLetter(r) || unicode.IsDigit(r)
+}

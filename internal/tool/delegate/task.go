@@ -1,0 +1,242 @@
+// Package delegate holds the tool by which the model hands a piece of work to
+// another agent. The tool chooses the agent and tells what came of it; the work
+// itself is done by whoever is given as [Options.Spawn].
+package delegate
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+	"coder/internal/tool"
+)
+
+//go:embed task.md
+var taskDoc string
+
+// Bounds in bytes.
+const (
+	maxObjective = 64 << 10
+	maxSummary   = 48 << 10
+	maxTitle     = 200
+)
+
+// Choice is an agent that work can be handed to.
+type Choice struct {
+	Name, About string
+	ReadOnly    bool // it only looks
+	Own         bool // a person wrote it
+}
+
+// Job is a piece of work for an agent.
+type Job struct{ Agent, Title, Objective string }
+
+// Report is what became of a job.
+type Report struct {
+	Task    string // on record
+	Summary string // its answer, or what it had by the time it failed
+	In, Out int    // tokens
+	Wrote   []string
+	Err     error // why it failed; nil if it did not
+}
+
+// Options are what the tool needs.
+type Options struct {
+	// Choices are the agents there are. The one called Default gets the work
+	// that is given to none.
+	Choices []Choice
+	Default string
+	// Spawn has a job done. That the agent failed is part of the report; an
+	// error, with what is known by then, is for what concerns the caller too:
+	// an interruption, a question that waits.
+	Spawn func(context.Context, Job) (Report, error)
+}
+
+type taskArgs struct {
+	Agent       string `json:"agent,omitzero" also:"subagent_type subagent agent_type" doc:"which agent does it"`
+	Objective   string `json:"objective" also:"prompt task instructions" doc:"the work: what is wanted, what is known, what the answer must hold"`
+	Description string `json:"description,omitzero" also:"title" doc:"the work in three to six words, for the user"`
+}
+
+// Task is the tool.
+func Task(o Options) tool.Tool {
+	return tool.Func[taskArgs]{
+		Name: "task", Doc: o.doc(),
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Task"}, {Name: "agent"}, {Name: "subagent"}, {Name: "dispatch_agent"}},
+		Plan:    func(_ context.Context, a taskArgs) (tool.Plan, error) { return o.plan(a) },
+		Do:      func(ctx context.Context, a taskArgs, _ io.Writer) (tool.Result, error) { return o.do(ctx, a) },
+	}
+}
+
+// doc is the description of the tool with the agents there are.
+func (o Options) doc() string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(taskDoc) + "\n\nThe agents:\n")
+	for _, c := range o.Choices {
+		b.WriteString("- " + c.Name)
+		if c.About != "" {
+			b.WriteString(": " + c.About)
+		}
+		b.WriteString("\n")
+	}
+	return b.String()
+}
+
+// find is the choice of that name. Other programs call the one for all work
+// general-purpose.
+func (o Options) find(name string) (Choice, error) {
+	name = strings.TrimSpace(name)
+	i := slices.IndexFunc(o.Choices, func(c Choice) bool { return strings.EqualFold(c.Name, name) })
+	if i < 0 && strings.EqualFold(name, "general-purpose") {
+		i = slices.IndexFunc(o.Choices, func(c Choice) bool { return c.Name == o.Default })
+	}
+	if i < 0 {
+		return Choice{}, fmt.Errorf("there is no agent named %q; there are %s", name, strings.Join(o.names(), ", "))
+	}
+	return o.Choices[i], nil
+}
+
+func (o Options) names() (all []string) {
+	for _, c := range o.Choices {
+		all = append(all, c.Name)
+	}
+	return all
+}
+
+// several reports whether more than one agent fits work that is given to none:
+// people have written several of their own.
+func (o Options) several() bool {
+	n := 0
+	for _, c := range o.Choices {
+		if c.Own {
+			n++
+		}
+	}
+	return n > 1
+}
+
+// plan says what handing the work over does by itself: what the agent then does
+// is judged call by call.
+func (o Options) plan(a taskArgs) (tool.Plan, error) {
+	switch {
+	case strings.TrimSpace(a.Objective) == "":
+		return tool.Plan{}, errors.New("the objective is empty")
+	case len(a.Objective) > maxObjective:
+		return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material into a file and name it", maxObjective)
+	}
+	p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}}, Preview: display.Text(a.Objective)}
+	if strings.TrimSpace(a.Agent) == "" {
+		return p, nil
+	}
+	c, err := o.find(a.Agent)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	p.Title = c.Name + ": " + p.Title
+	if c.ReadOnly {
+		p.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
+	}
+	return p, nil
+}
+
+// title is the work in one line.
+func (a taskArgs) title() string {
+	line, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(a.Description), a.Objective)), "\n")
+	return cut(strings.TrimSpace(line), maxTitle)
+}
+
+func (o Options) do(ctx context.Context, a taskArgs) (tool.Result, error) {
+	c, err := o.choose(ctx, a)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	r, err := o.Spawn(ctx, Job{Agent: c.Name, Title: a.title(), Objective: a.Objective})
+	if err != nil && r.Task == "" {
+		return tool.Result{}, err
+	}
+	return r.result(c.Name), err
+}
+
+// choose is the agent the model named, else the one that the person picks where
+// several fit.
+func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
+	switch {
+	case strings.TrimSpace(a.Agent) != "":
+		return o.find(a.Agent)
+	case !o.several():
+		return o.find(o.Default)
+	}
+	answer, err := uip.From(ctx).Ask(ctx, o.question(a))
+	switch {
+	case errors.Is(err, uip.ErrNobody) || err == nil && answer.Author == "nobody":
+		return o.find(o.Default)
+	case err != nil:
+		return Choice{}, err
+	case answer.Dismissed || answer.Option == "" && strings.TrimSpace(answer.Input) == "":
+		return Choice{}, errors.New("the user chose no agent for this; do it yourself, or ask what is wanted")
+	}
+	return o.find(cmp.Or(answer.Option, answer.Input))
+}
+
+func (o Options) question(a taskArgs) uip.Request {
+	q := uip.Request{
+		Kind: uip.Select, Purpose: uip.AssignSubtask,
+		Display: uip.Display{Title: "Which agent shall do this?", Description: a.title(), Content: display.Text(a.Objective)},
+	}
+	for _, c := range o.Choices {
+		label := c.Name
+		if c.About != "" {
+			label += " — " + c.About
+		}
+		q.Options = append(q.Options, uip.Option{ID: c.Name, Label: label, Default: c.Name == o.Default})
+	}
+	return q
+}
+
+type result struct {
+	OK      bool   `json:"ok"`
+	Agent   string `json:"agent"`
+	Summary string `json:"summary"`
+	Error   string `json:"error,omitempty"`
+	Task    string `json:"task_id"`
+	Tokens  tokens `json:"tokens"`
+}
+
+type tokens struct {
+	In  int `json:"input"`
+	Out int `json:"output"`
+}
+
+func (r Report) result(agent string) tool.Result {
+	v := result{OK: r.Err == nil, Agent: agent, Summary: cut(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
+	res := tool.Result{Failed: r.Err != nil}
+	if n := r.In + r.Out; n > 0 {
+		res.Summary = fmt.Sprintf("%d tokens", n)
+	}
+	if r.Err != nil {
+		v.Error = fmt.Sprintf("the agent %s did not finish: %v", agent, r.Err)
+		res.Summary = v.Error
+	}
+	if v.Summary != "" {
+		res.Show = display.Text(v.Summary)
+	}
+	for _, path := range r.Wrote {
+		res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})
+	}
+	res.Value = v
+	return res
+}
+
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[:n], "") + "…"
+}

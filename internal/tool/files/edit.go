@@ -1,0 +1,247 @@
+package files
+
+import (
+	_ "embed"
+	"errors"
+	"fmt"
+	"io/fs"
+	"iter"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed edit.md
+var editDoc string
+
+type editArgs struct {
+	Path       string `json:"path" also:"file_path file filename target_file" doc:"file to edit, relative to the workspace"`
+	Old        string `json:"old_string" also:"old_str old_text old" doc:"the text to replace, exactly as it is in the file; empty to create a file"`
+	New        string `json:"new_string" also:"new_str new_text new" doc:"the text to put in its place"`
+	ReplaceAll bool   `json:"replace_all,omitzero" also:"all" doc:"replace every occurrence, not just one"`
+
+	// What calls for other agents' tools say besides.
+	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // how many there must be, if it is said
+	Then     []editThen `json:"then,omitzero" hidden:"yes"`                  // further edits, all or none
+}
+
+// editThen is an edit of what the one before it left.
+type editThen struct {
+	Old        string `json:"old_string"`
+	New        string `json:"new_string"`
+	ReplaceAll bool   `json:"replace_all,omitzero"`
+}
+
+// Edit is the tool that replaces a text in a file by another.
+func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
+	return changer[editArgs]{
+		Func: tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")},
+		ws:   ws, seen: seen,
+		path: func(a editArgs) string { return a.Path },
+		next: edited,
+	}
+}
+
+// edited is the file's content after the edit and those that follow it.
+func edited(a editArgs, old []byte) (outcome, error) {
+	o, err := editedOnce(a, old)
+	for i := 0; err == nil && i < len(a.Then); i++ {
+		next, failed := editedOnce(editArgs{Path: a.Path, Old: a.Then[i].Old, New: a.Then[i].New, ReplaceAll: a.Then[i].ReplaceAll}, o.content)
+		if failed != nil {
+			err = fmt.Errorf("edit %d of %d, after those before it: %w; none was made", i+2, len(a.Then)+1, failed)
+		}
+		o = outcome{content: next.content, replacements: o.replacements + next.replacements, note: noted(o.note, next.note)}
+	}
+	return o, err
+}
+
+// editedOnce is the file's content after one edit.
+func editedOnce(a editArgs, old []byte) (o outcome, err error) {
+	if a.Old == "" {
+		return created(a, old)
+	}
+	if old == nil {
+		return o, absentFile(a.Path)
+	}
+	if err := editable(a, old); err != nil {
+		return o, err
+	}
+	a.ReplaceAll = a.ReplaceAll || a.Expected > 1
+	ends := endingOf(string(old))
+	l, err := replaced(ends.plain(string(old)), a, ends)
+	if err != nil {
+		return o, fmt.Errorf("%s: %w", a.Path, err)
+	}
+	if a.Expected > 0 && l.n != a.Expected {
+		return o, fmt.Errorf("%s: old_string is in the file %s, not %d; nothing was replaced", a.Path, tool.Count(l.n, "time", "times"), a.Expected)
+	}
+	o = outcome{content: []byte(ends.write(l.text)), replacements: l.n}
+	if l.how != "" {
+		o.note = "old_string was matched although " + l.how
+	}
+	if ends == unix && strings.Contains(a.Old+a.New, "\r\n") {
+		o.note = noted(o.note, "the lines of this file end with \\n, and so does what was written")
+	}
+	return o, nil
+}
+
+// replaced is text, with plain line ends, after the edit: of what stands there
+// as it was given or, if nothing does, of what comes close enough.
+func replaced(text string, a editArgs, ends ending) (loose, error) {
+	old, new := a.Old, a.New
+	if ends != mixed {
+		old, new = ends.given(a.Old), ends.given(a.New)
+		if old == new && a.Old != a.New {
+			return loose{}, errors.New("old_string and new_string differ in line ends only; this tool keeps those of the file: use a command to convert it")
+		}
+	}
+	got, n, err := substitute(text, old, new, a.ReplaceAll)
+	if err == nil {
+		return loose{text: got, n: n}, nil
+	}
+	var missing absent
+	if errors.As(err, &missing) && utf8.ValidString(text) {
+		l, also := substituteLoosely(text, ends.given(old), ends.given(new), a.ReplaceAll)
+		if l.n > 0 || also != nil {
+			return l, also
+		}
+	}
+	return loose{}, err
+}
+
+// absentFile is the path of a file that is to be edited and does not exist.
+type absentFile string
+
+func (p absentFile) Error() string {
+	return string(p) + " does not exist; an empty old_string creates it"
+}
+
+// Is makes it an [fs.ErrNotExist].
+func (p absentFile) Is(target error) bool { return target == fs.ErrNotExist }
+
+func created(a editArgs, old []byte) (o outcome, err error) {
+	if len(old) > 0 && string(old) != bom {
+		return o, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
+	}
+	o.content, err = rewrite(a.Path, old, a.New)
+	return o, err
+}
+
+// editable refuses files that are not text. In a file of an unknown encoding
+// plain ASCII can still be replaced by plain ASCII.
+func editable(a editArgs, old []byte) error {
+	if strings.ContainsRune(a.New, 0) {
+		return errors.New("new_string holds a NUL byte; this tool writes text")
+	}
+	err := textOnly(a.Path, old)
+	if errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old) {
+		return nil
+	}
+	return err
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
+}
+
+// splitsRune reports whether s follows a byte beyond ASCII somewhere in text:
+// in some encodings it might then begin with the second half of a character.
+func splitsRune(text, s string) bool {
+	for i := range occurrences(text, s, len(s)) {
+		if i > 0 && text[i-1] >= utf8.RuneSelf {
+			return true
+		}
+	}
+	return false
+}
+
+// substitute replaces old, which is not empty, by new in text: its only
+// occurrence, or all of them. It returns how many it replaced.
+func substitute(text, old, new string, all bool) (string, int, error) {
+	if old == new {
+		return "", 0, errors.New("old_string and new_string are the same")
+	}
+	if !strings.Contains(old, "\r") && strings.Contains(text, "\r\n") {
+		return substituteLines(text, old, strings.ReplaceAll(new, "\r\n", "\n"), all)
+	}
+	spots, err := spotsOf(text, old, all)
+	if err != nil {
+		return "", 0, err
+	}
+	var b strings.Builder
+	b.Grow(len(text) + len(spots)*(len(new)-len(old)))
+	done := 0
+	for _, at := range spots {
+		b.WriteString(text[done:at])
+		b.WriteString(new)
+		done = at + len(old)
+	}
+	b.WriteString(text[done:])
+	return b.String(), len(spots), nil
+}
+
+// maxSpots is how many occurrences are counted where there should be one.
+const maxSpots = 1000
+
+// spotsOf finds where old is to be replaced: everywhere, or in the one place
+// where it is.
+func spotsOf(text, old string, all bool) (spots []int, err error) {
+	step := 1 // overlapping occurrences are ambiguous too
+	if all {
+		step = len(old)
+	}
+	for at := range occurrences(text, old, step) {
+		if spots = append(spots, at); !all && len(spots) == maxSpots {
+			break
+		}
+	}
+	switch {
+	case len(spots) == 0:
+		return nil, notFound(text, old)
+	case len(spots) > 1 && !all:
+		return nil, ambiguous(text, spots)
+	}
+	return spots, nil
+}
+
+// occurrences yields the positions of s in text, each at least step bytes
+// after the one before.
+func occurrences(text, s string, step int) iter.Seq[int] {
+	return func(yield func(int) bool) {
+		for from := 0; from <= len(text); {
+			i := strings.Index(text[from:], s)
+			if i < 0 || !yield(from+i) {
+				return
+			}
+			from += i + step
+		}
+	}
+}
+
+// maxPlaces is how many places an error names.
+const maxPlaces = 10
+
+func ambiguous(text string, spots []int) error {
+	var lines []int
+	line, done := 1, 0
+	for _, at := range spots {
+		line += strings.Count(text[done:at], "\n")
+		lines, done = append(lines, line), at
+	}
+	return fmt.Errorf("old_string is in %s; add lines around it to tell which, or set replace_all", placesOn(lines))
+}
+
+// placesOn counts the places on these lines and names the first ones.
+func placesOn(lines []int) string {
+	var shown []string
+	for _, n := range lines[:min(len(lines), maxPlaces)] {
+		shown = append(shown, strconv.Itoa(n))
+	}
+	if len(lines) > maxPlaces {
+		shown = append(shown, "…")
+	}
+	return fmt.Sprintf("%d places (lines %s)", len(lines), strings.Join(shown, ", "))
+}

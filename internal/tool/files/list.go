@@ -1,0 +1,107 @@
+package files
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed list.md
+var listDoc string
+
+const maxEntries = 500
+
+type listArgs struct {
+	Path  string `json:"path,omitzero" also:"dir directory folder" doc:"directory to list, relative to the workspace; the workspace itself if not given"`
+	Depth int    `json:"depth,omitzero" also:"levels max_depth" doc:"how many levels to show, 1 if not given"`
+}
+
+type listResult struct {
+	OK         bool     `json:"ok"`
+	Path       string   `json:"path"`
+	Entries    []string `json:"entries"`
+	Truncated  bool     `json:"truncated"`
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// List is the tool that names what is in a directory.
+func List(ws *workspace.Workspace) tool.Tool {
+	return tool.Func[listArgs]{
+		Name: "list", Doc: listDoc,
+		Aliases: aliases("LS", "listFiles", "ls", "list_dir", "list_directory"),
+		Plan: func(_ context.Context, a listArgs) (tool.Plan, error) {
+			if a.Depth < 0 {
+				return tool.Plan{}, errors.New("depth must not be negative")
+			}
+			return reading(ws, a.dir())
+		},
+		Do: func(ctx context.Context, a listArgs, _ io.Writer) (tool.Result, error) {
+			return list(ctx, ws, a)
+		},
+	}
+}
+
+func (a listArgs) dir() string {
+	if a.Path == "" {
+		return "."
+	}
+	return a.Path
+}
+
+func list(ctx context.Context, ws *workspace.Workspace, a listArgs) (tool.Result, error) {
+	name, at, err := locate(ws, a.dir())
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if info, err := ws.Stat(at); err != nil {
+		return tool.Result{}, ws.Meant(ctx, a.dir(), err)
+	} else if !info.IsDir() {
+		return tool.Result{}, fmt.Errorf("%s is not a directory; read shows a file", name)
+	}
+	r := listResult{OK: true, Path: name, Entries: []string{}}
+	for e := range ws.Walk(ctx, at, max(a.Depth, 1)) {
+		switch {
+		case e.Err != nil && e.Path == at:
+			return tool.Result{}, e.Err
+		case e.Err != nil:
+			r.Unreadable = append(r.Unreadable, below(at, e.Path))
+		case e.Depth > 1 && e.Ignored && !e.IsDir():
+		case len(r.Entries) == maxEntries:
+			r.Truncated = true
+		default:
+			r.Entries = append(r.Entries, below(at, e.Path)+suffix(e))
+		}
+		if r.Truncated {
+			break
+		}
+	}
+	slices.Sort(r.Entries)
+	return tool.Result{Value: r, Summary: tool.Count(len(r.Entries), "entry", "entries")}, ctx.Err()
+}
+
+// below is path as seen from dir.
+func below(dir, path string) string {
+	if dir == "." {
+		return path
+	}
+	return strings.TrimPrefix(path, dir+"/")
+}
+
+// suffix tells directories and links from files.
+func suffix(e workspace.Entry) string {
+	switch {
+	case e.IsDir():
+		return "/"
+	case e.Type&fs.ModeSymlink != 0:
+		return "@"
+	}
+	return ""
+}

@@ -1,0 +1,483 @@
+package files
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/host/patch"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed patch.md
+var patchDoc string
+
+type patchArgs struct {
+	Path   string `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
+	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"the patch: a unified diff, or *** Begin Patch … *** End Patch"`
+	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what would happen"`
+}
+
+// Patch is the tool that changes several files at once.
+func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
+	return patcher{
+		Func: tool.Func[patchArgs]{Name: "patch", Doc: patchDoc, Aliases: aliases("", "", "apply_patch", "applypatch", "apply_diff")},
+		ws:   ws, seen: seen,
+	}
+}
+
+// patcher is the tool; its calls carry every change from Prepare to Run.
+type patcher struct {
+	tool.Func[patchArgs]
+	ws   *workspace.Workspace
+	seen *Seen
+}
+
+// Prepare works out the changes and plans them.
+func (t patcher) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	var set *changeSet
+	f := t.Func
+	f.Plan = func(ctx context.Context, a patchArgs) (plan tool.Plan, err error) {
+		if set, err = t.changes(a); err != nil {
+			if missing := patch.NoFileError(""); errors.As(err, &missing) {
+				err = t.ws.Meant(ctx, string(missing), err)
+			}
+			return tool.Plan{}, err
+		}
+		return set.plan(), nil
+	}
+	f.Do = func(ctx context.Context, _ patchArgs, _ io.Writer) (tool.Result, error) { return set.apply(ctx) }
+	return f.Prepare(ctx, args)
+}
+
+// changes works out what the patch would do to the files as they are now.
+func (t patcher) changes(a patchArgs) (*changeSet, error) {
+	p, err := patch.ParseFor(a.Path, a.Patch)
+	if err != nil {
+		return nil, err
+	}
+	if err := t.locate(p); err != nil {
+		return nil, err
+	}
+	set := &changeSet{ws: t.ws, seen: t.seen, dry: a.DryRun, modes: make(map[string]fs.FileMode)}
+	before, err := t.load(p, set.modes)
+	if err != nil {
+		return nil, err
+	}
+	changes, err := p.Apply(before)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range changes {
+		if c.Old != nil && c.New != nil {
+			c.New = []byte(endingOf(string(c.Old)).keep(string(c.Old), string(c.New)))
+		}
+		if err := set.add(c); err != nil {
+			return nil, err
+		}
+	}
+	return set, nil
+}
+
+// locate gives every file in the patch its real name, so that two names of one
+// file are one. What is deleted is the thing of that name itself: of a link,
+// never what it points to.
+func (t patcher) locate(p patch.Patch) (err error) {
+	deleted := make(map[string]bool) // links
+	for i := range p {
+		moves := p[i].Old != "" && p[i].New != "" && p[i].Old != p[i].New
+		for _, name := range []*string{&p[i].Old, &p[i].New} {
+			if *name == "" {
+				continue
+			}
+			itself, isLink, err := unfollowed(t.ws, *name)
+			switch {
+			case err != nil:
+				return err
+			case deleted[itself]: // earlier in this patch
+				*name = itself
+				continue
+			case isLink && p[i].New == "":
+				*name, p[i].Whole, deleted[itself] = itself, true, true
+				continue
+			case isLink && moves:
+				return fmt.Errorf("%s is a link; a patch cannot move it. Name the file it points to, or use a command", itself)
+			}
+			if *name, err = t.ws.Locate(*name); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// unfollowed is the name with the links on its way followed, but not itself,
+// and whether it is one.
+func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, err error) {
+	if name, err = ws.Resolve(name); err != nil {
+		return "", false, err
+	}
+	up, err := ws.Locate(path.Dir(name))
+	if err != nil {
+		return "", false, err
+	}
+	at = path.Join(up, path.Base(name))
+	info, err := ws.Lstat(at)
+	return at, err == nil && info.Mode()&fs.ModeSymlink != 0, nil
+}
+
+// load reads the files the patch speaks of, as far as they exist. Of a link
+// that is to be deleted it is where it leads.
+func (t patcher) load(p patch.Patch, modes map[string]fs.FileMode) (map[string][]byte, error) {
+	before := make(map[string][]byte)
+	for _, name := range p.Names() {
+		b, info, err := loadOrLink(t.ws, name)
+		if err != nil {
+			return nil, err
+		}
+		if info == nil {
+			continue
+		}
+		before[name], modes[name] = b, info.Mode()
+		if info.Mode()&fs.ModeSymlink != 0 {
+			continue
+		}
+		if err := textOnly(name, b); err != nil {
+			return nil, err
+		}
+		if err := t.seen.check(name, info, b); err != nil {
+			return nil, err
+		}
+	}
+	return before, nil
+}
+
+// loadOrLink reads a file, or where a link of that name leads; nil if there is
+// nothing.
+func loadOrLink(ws *workspace.Workspace, name string) ([]byte, fs.FileInfo, error) {
+	info, err := ws.Lstat(name)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return load(ws, name)
+	}
+	to, err := ws.Readlink(name)
+	return []byte(to), info, err
+}
+
+// changeSet is several files about to change together.
+type changeSet struct {
+	ws             *workspace.Workspace
+	seen           *Seen
+	dry            bool
+	modes          map[string]fs.FileMode // of the files that exist
+	changes        []patch.Change
+	files          []patchedFile
+	diff           strings.Builder
+	added, deleted int
+	saw            map[string]string // what was written
+}
+
+// patchedFile is what the model is told of one file.
+type patchedFile struct {
+	Path      string `json:"path"`
+	From      string `json:"from,omitzero"`
+	Operation string `json:"operation"`
+	Additions int    `json:"additions"`
+	Deletions int    `json:"deletions"`
+	Note      string `json:"note,omitzero"`
+}
+
+func (s *changeSet) add(c patch.Change) error {
+	if bytes.IndexByte(c.New, 0) >= 0 {
+		return fmt.Errorf("%s: the patch holds a NUL byte; this tool writes text", c.Path)
+	}
+	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
+	diff, added, deleted := c.Diff(s.newMode(c))
+	f.Additions, f.Deletions = added, deleted
+	switch {
+	case c.From != "":
+		f.Operation = "moved"
+	case c.New == nil:
+		f.Operation = "deleted"
+	case c.Old == nil:
+		f.Operation = "created"
+	}
+	if c.New != nil && (c.Old == nil || c.From != "" && !strings.EqualFold(c.From, c.Path)) {
+		f.Note = besides(s.ws, c.Path)
+	}
+	if c.Loose {
+		f.Note = noted(f.Note, "matched although line ends or white space at the end of lines differ")
+	}
+	for _, what := range c.Assumed {
+		f.Note = noted(f.Note, what)
+	}
+	if c.New == nil && s.modes[c.Path]&fs.ModeSymlink != 0 {
+		f.Note = "it was a link; what it pointed to is still there"
+	}
+	s.changes, s.files = append(s.changes, c), append(s.files, f)
+	s.diff.WriteString(diff)
+	s.added, s.deleted = s.added+f.Additions, s.deleted+f.Deletions
+	return nil
+}
+
+// newMode is the mode that a change gives the file, AsItIs if it has it.
+func (s *changeSet) newMode(c patch.Change) patch.Mode {
+	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
+	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
+		return patch.AsItIs
+	}
+	return c.Mode
+}
+
+// executable is a mode with the right to run the file given to those who may
+// read it, or taken from all.
+func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
+	switch m {
+	case patch.Executable:
+		return perm | perm>>2&0o111
+	case patch.Plain:
+		return perm &^ 0o111
+	}
+	return perm
+}
+
+func (s *changeSet) plan() tool.Plan {
+	kind := tool.Write
+	if s.dry {
+		kind = tool.Read
+	}
+	plan := tool.Plan{Title: s.title(), Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}}
+	for _, c := range s.changes {
+		if c.From != "" {
+			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
+		}
+		plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.Path})
+	}
+	if len(plan.Effects) == 0 { // a file made and deleted again
+		plan.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
+	}
+	return plan
+}
+
+func (s *changeSet) preview() display.Diff { return preview(s.diff.String(), s.added, s.deleted) }
+
+// maxTitles is how many files a title names.
+const maxTitles = 3
+
+func (s *changeSet) title() string {
+	var names []string
+	for _, f := range s.files[:min(len(s.files), maxTitles)] {
+		names = append(names, f.Path)
+	}
+	title := strings.Join(names, ", ")
+	switch {
+	case title == "":
+		return "nothing"
+	case len(s.files) > maxTitles:
+		title += fmt.Sprintf(" and %d more", len(s.files)-maxTitles)
+	}
+	return title
+}
+
+type patchResult struct {
+	OK            bool          `json:"ok"`
+	Applied       bool          `json:"applied"`
+	Files         []patchedFile `json:"files"`
+	Additions     int           `json:"additions"`
+	Deletions     int           `json:"deletions"`
+	Diff          string        `json:"diff"`
+	DiffTruncated bool          `json:"diff_truncated"`
+}
+
+// apply makes every change, if all files are still what they were.
+func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if !s.dry {
+		if err := s.still(); err != nil {
+			return tool.Result{}, err
+		}
+		if err := s.write(); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	diff, cut := patch.Cut(s.diff.String(), patch.MaxLines, patch.MaxChars)
+	r := patchResult{OK: true, Applied: !s.dry, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff, DiffTruncated: cut}
+	if r.Files == nil {
+		r.Files = []patchedFile{}
+	}
+	done := "patched"
+	if s.dry {
+		done = "would patch"
+	}
+	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: s.preview(), Saw: s.saw}, nil
+}
+
+// still makes sure that every file is as it was planned against. A name that
+// is changed twice is looked at once, as it was first.
+func (s *changeSet) still() error {
+	looked := make(map[string]bool)
+	for _, c := range s.changes {
+		was := map[string][]byte{c.Path: c.Old}
+		if c.From != "" {
+			was = map[string][]byte{c.From: c.Old, c.Path: nil}
+		}
+		for name, then := range was {
+			if looked[name] {
+				continue
+			}
+			looked[name] = true
+			if err := s.stillIs(name, then); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *changeSet) stillIs(name string, then []byte) error {
+	at, _, err := unfollowed(s.ws, name)
+	if err != nil {
+		return err
+	}
+	now, info, err := loadOrLink(s.ws, name)
+	if err != nil {
+		return err
+	}
+	sameKind := info == nil || info.Mode().Type() == s.modes[name].Type()
+	if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) || !sameKind {
+		return changedSincePlanned(name, then, now)
+	}
+	return nil
+}
+
+// write makes the changes one after the other. If one cannot be made those
+// before it are undone.
+func (s *changeSet) write() error {
+	var undo []func() error
+	for _, c := range s.changes {
+		back, err := s.one(c)
+		undo = append(undo, back...)
+		if err == nil {
+			continue
+		}
+		for i := len(undo) - 1; i >= 0; i-- {
+			if also := undo[i](); also != nil {
+				err = errors.Join(err, fmt.Errorf("put back what was changed: %w", also))
+			}
+		}
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	s.saw = make(map[string]string)
+	for _, c := range s.changes {
+		if c.New != nil {
+			maps.Copy(s.saw, s.seen.note(c.Path, c.New))
+		}
+	}
+	return nil
+}
+
+// one makes one change and says how to undo what it did of it.
+func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
+	left := workspace.Accept(workspace.Nothing)
+	switch {
+	case c.New == nil:
+		err = s.ws.Remove(c.Path, workspace.Holding(c.Old))
+	case c.Old != nil && c.From == "":
+		left = workspace.Holding(c.New)
+		err = s.ws.Swap(c.Path, c.Old, c.New)
+	default:
+		return s.make(c)
+	}
+	if err != nil {
+		return nil, s.refused(c.Path, c.Old, err) // and it is as it was
+	}
+	back := []func() error{func() error { return s.put(c.Path, c.Old, left) }}
+	return back, s.setMode(c)
+}
+
+// setMode gives a changed file the mode the patch wants.
+func (s *changeSet) setMode(c patch.Change) error {
+	if c.New == nil || c.Mode == patch.AsItIs {
+		return nil
+	}
+	info, err := s.ws.Stat(c.Path)
+	if err != nil {
+		return err
+	}
+	if perm := executable(info.Mode().Perm(), c.Mode); perm != info.Mode().Perm() {
+		return s.ws.Chmod(c.Path, perm)
+	}
+	return nil
+}
+
+// make gives a file to a name that has none, taking it from another if it
+// moves.
+func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
+	for _, dir := range s.missing(c.Path) {
+		undo = append(undo, func() error { return gone(s.ws.Delete(dir)) })
+	}
+	if c.From == "" {
+		err = s.ws.Swap(c.Path, nil, c.New)
+	} else {
+		err = s.ws.PutFile(c.Path, c.New, s.modes[c.From], workspace.Nothing)
+	}
+	if err != nil {
+		return undo, s.refused(c.Path, nil, err)
+	}
+	undo = append(undo, func() error { return s.ws.Remove(c.Path, workspace.Holding(c.New)) })
+	if err := s.setMode(c); err != nil || c.From == "" {
+		return undo, err
+	}
+	if err := s.ws.Remove(c.From, workspace.Holding(c.Old)); err != nil {
+		return undo, s.refused(c.From, c.Old, err)
+	}
+	return append(undo, func() error { return s.put(c.From, c.Old, workspace.Nothing) }), nil
+}
+
+// put makes a file what it was.
+func (s *changeSet) put(name string, b []byte, accept workspace.Accept) error {
+	if s.modes[name]&fs.ModeSymlink != 0 {
+		return s.ws.RestoreLink(name, string(b), accept)
+	}
+	return s.ws.PutFile(name, b, s.modes[name], accept)
+}
+
+// refused says why a change was not made.
+func (s *changeSet) refused(name string, then []byte, err error) error {
+	if errors.Is(err, workspace.ErrChanged) {
+		now, _, _ := loadOrLink(s.ws, name) // what it is only helps to explain
+		return changedSincePlanned(name, then, now)
+	}
+	return err
+}
+
+// missing lists the directories above name that are not there, the upper first.
+func (s *changeSet) missing(name string) (dirs []string) {
+	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
+		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		dirs = append([]string{dir}, dirs...)
+	}
+	return dirs
+}
+
+// gone forgives that what is to be removed is not there.
+func gone(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}

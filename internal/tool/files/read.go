@@ -1,0 +1,213 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed read.md
+var readDoc string
+
+const (
+	defaultLines = 2000
+	maxPage      = 64 << 10 // bytes of one result
+	maxLineChars = 2000
+	// countable is how large a file may be to have its lines counted.
+	countable = 16 << 20
+)
+
+type readArgs struct {
+	Path   string `json:"path" also:"file_path file filename target_file" doc:"file to read, relative to the workspace"`
+	Offset int    `json:"offset,omitzero" also:"start_line start from line" doc:"first line, from 1; negative counts from the end"`
+	Limit  int    `json:"limit,omitzero" also:"lines num_lines max_lines" doc:"how many lines, 2000 if not given"`
+}
+
+type readResult struct {
+	OK         bool   `json:"ok"`
+	Path       string `json:"path"`
+	Content    string `json:"content"`
+	StartLine  int    `json:"start_line"`
+	EndLine    int    `json:"end_line"`
+	HasMore    bool   `json:"has_more"`
+	TotalLines int    `json:"total_lines,omitzero"`
+	Note       string `json:"note,omitzero"`
+}
+
+// Read is the tool that returns lines of a text file, or a picture.
+func Read(ws *workspace.Workspace, seen *Seen, o Options) tool.Tool {
+	return tool.Func[readArgs]{
+		Name: "read", Doc: readDoc,
+		Aliases: aliases("Read", "readFile", "view", "cat_file", "open_file"),
+		Plan: func(_ context.Context, a readArgs) (tool.Plan, error) {
+			if a.Limit < 0 {
+				return tool.Plan{}, fmt.Errorf("limit must not be negative")
+			}
+			return reading(ws, a.Path)
+		},
+		Do: func(ctx context.Context, a readArgs, _ io.Writer) (tool.Result, error) {
+			return read(ctx, ws, seen, o, a)
+		},
+	}
+}
+
+func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a readArgs) (tool.Result, error) {
+	name, at, err := locate(ws, a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if info, err := ws.Stat(at); err == nil && info.IsDir() {
+		return tool.Result{}, fmt.Errorf("%s is a directory; list shows what is in it", name)
+	}
+	f, info, err := ws.Open(at)
+	if err != nil {
+		return tool.Result{}, ws.Meant(ctx, a.Path, err)
+	}
+	defer f.Close()
+	s := source{name: name, file: f, size: info.Size()}
+	if s.head, err = beginning(f, name); err != nil {
+		return tool.Result{}, err
+	}
+	if mediaType := picture(s.head); mediaType != "" {
+		return s.image(mediaType, o.Vision)
+	}
+	text, err := s.text(ctx, o.PDF)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if a.Limit == 0 {
+		a.Limit = defaultLines
+	}
+	saw := s.sighted(seen, at, info.Size()) // before it is shown: what comes since is not known
+	p, err := readPage(ctx, text, s.size, a.Offset, a.Limit)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if p.invalid {
+		s.note = unreadable(s.sample())
+	}
+	res := p.result(name, s.note)
+	res.Saw = saw
+	return res, nil
+}
+
+// isPDF reports whether a file that begins so is a PDF. Its mark may stand
+// behind something else, but not in a text that speaks of it.
+func isPDF(head []byte) bool {
+	const within = 1024
+	at := bytes.Index(head[:min(len(head), within)], []byte("%PDF-"))
+	return at == 0 || at > 0 && head[at-1] == '\n' && !utf8.Valid(head[:max(len(head)-utf8.UTFMax, 0)])
+}
+
+// beginning is as much of a file as tells what it is.
+func beginning(f *os.File, name string) ([]byte, error) {
+	buf := make([]byte, sniffLen)
+	n, err := f.ReadAt(buf, 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read %s: %w", name, err)
+	}
+	return buf[:n], nil
+}
+
+// source is a file that is being read.
+type source struct {
+	name  string
+	file  *os.File
+	size  int64 // of the text
+	head  []byte
+	whole []byte // all of it, if it is not large
+	note  string
+}
+
+// text is what there is to read: the file itself, or the text that can be made
+// of it.
+func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (string, error)) (io.ReaderAt, error) {
+	switch {
+	case isUTF16(s.head):
+		return nil, fmt.Errorf("%s: %w", s.name, errUTF16)
+	case isPDF(s.head):
+		if pdf != nil {
+			if text, err := s.made(ctx, "PDF", pdf, "text taken from a PDF; pictures are lost"); err == nil {
+				return text, nil
+			}
+		}
+		return s.made(ctx, "PDF", pdfText, "text taken from a PDF; layout and pictures are lost")
+	case isBinary(s.head):
+		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
+	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
+		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON"); err == nil {
+			return text, nil
+		}
+	}
+	if s.size > maxKept {
+		return s.file, nil
+	}
+	b, err := s.all()
+	s.whole = b
+	return bytes.NewReader(b), err
+}
+
+// sighted has seen remember what the file holds, unless it is too large to be
+// changed.
+func (s *source) sighted(seen *Seen, at string, size int64) map[string]string {
+	switch {
+	case s.whole != nil:
+		return seen.note(at, s.whole)
+	case seen != nil && size <= maxFile:
+		return seen.noteLarge(at, io.NewSectionReader(s.file, 0, maxFile))
+	}
+	return nil
+}
+
+// sample is as much of the file as is known.
+func (s *source) sample() []byte {
+	if s.whole != nil {
+		return s.whole
+	}
+	return s.head
+}
+
+// made is text made of the whole file.
+func (s *source) made(ctx context.Context, kind string, make func(context.Context, []byte) (string, error), note string) (io.ReaderAt, error) {
+	if s.size > maxFile {
+		return nil, fmt.Errorf("%s is a %s of %d bytes, too large to read", s.name, kind, s.size)
+	}
+	b, err := s.all()
+	if err != nil {
+		return nil, err
+	}
+	text, err := make(ctx, b)
+	if err != nil {
+		return nil, fmt.Errorf("%s is a %s of %d bytes: %w", s.name, kind, len(b), err)
+	}
+	s.size, s.note = int64(len(text)), note
+	return strings.NewReader(text), nil
+}
+
+// all is the content of a file that is not large.
+func (s *source) all() ([]byte, error) {
+	b := make([]byte, s.size)
+	n, err := s.file.ReadAt(b, 0)
+	if err != nil && err != io.EOF {
+		return nil, fmt.Errorf("read %s: %w", s.name, err)
+	}
+	s.size = int64(n) // it may have been cut meanwhile
+	return b[:n], nil
+}
+
+func (p *page) result(name, note string) tool.Result {
+	r := readResult{
+		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
+		HasMore: p.more, TotalLines: p.total, Note: note,
+	}
+	return tool.Result{Value: r, Summary: tool.Count(p.end-p.start+1, "line", "lines")}
+}

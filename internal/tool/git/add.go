@@ -1,0 +1,246 @@
+package git
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"slices"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/gitsafe"
+	"coder/internal/tool"
+)
+
+//go:embed add.md
+var addDoc string
+
+const (
+	maxPaths = 1000
+	// maxNames bounds the names of files that one call may stage.
+	maxNames = 8 << 20
+)
+
+type addArgs struct {
+	Path  string   `json:"path,omitzero" also:"file_path file" doc:"file or directory to stage"`
+	Paths []string `json:"paths,omitzero" also:"files file_paths" doc:"several of them"`
+}
+
+type addResult struct {
+	OK     bool     `json:"ok"`
+	Staged int      `json:"staged"`
+	Files  []string `json:"files"`
+	Note   string   `json:"note,omitzero"`
+}
+
+// Add is the tool that stages files. It stages the very files it planned to.
+func Add(o Options) tool.Tool { return adder{tool.Func[addArgs]{Name: "git_add", Doc: addDoc}, o} }
+
+type adder struct {
+	tool.Func[addArgs]
+	o Options
+}
+
+// Prepare finds the files that would be staged.
+func (t adder) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	var s *staging
+	f := t.Func
+	f.Plan = func(ctx context.Context, a addArgs) (plan tool.Plan, err error) {
+		if s, err = t.staging(ctx, a); err != nil {
+			return tool.Plan{}, err
+		}
+		return s.plan(), nil
+	}
+	f.Do = func(ctx context.Context, _ addArgs, _ io.Writer) (tool.Result, error) { return s.add(ctx) }
+	return f.Prepare(ctx, args)
+}
+
+// staging is a set of files about to be staged.
+type staging struct {
+	*repository
+	paths []string // as asked for
+	names []string // the files that differ from what is staged
+	kinds []string // how each of them does
+}
+
+func (t adder) staging(ctx context.Context, a addArgs) (*staging, error) {
+	paths, err := t.paths(a)
+	if err != nil {
+		return nil, err
+	}
+	r, err := open(ctx, t.o)
+	if err != nil {
+		return nil, err
+	}
+	s := &staging{repository: r, paths: paths}
+	if err := s.list(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.explain(ctx)
+}
+
+func (t adder) paths(a addArgs) (names []string, err error) {
+	paths := a.Paths
+	if a.Path != "" {
+		paths = append([]string{a.Path}, paths...)
+	}
+	switch {
+	case len(paths) == 0:
+		return nil, errors.New(`argument "path" is missing`)
+	case len(paths) > maxPaths:
+		return nil, fmt.Errorf("at most %d paths can be given", maxPaths)
+	}
+	for _, p := range paths {
+		if p == "" {
+			return nil, errors.New("path is empty")
+		}
+		name, err := resolve(t.o.Workspace, p)
+		if err != nil {
+			return nil, err
+		}
+		names = append(names, name)
+	}
+	return names, nil
+}
+
+// kinds of difference by the letters of ls-files.
+var kinds = map[string]string{"?": "new", "C": "modified", "R": "deleted"}
+
+// list finds the files that differ. It does so itself because git, asked to add
+// a directory, would run git within each submodule there; submodules are left
+// out, and so are other repositories.
+func (s *staging) list(ctx context.Context) error {
+	args := append([]string{"ls-files", "-z", "-t", "--modified", "--deleted", "--others", "--exclude-standard", "--"}, s.paths...)
+	out, err := s.run(ctx, s.settings, command{args: args, limit: maxNames})
+	switch {
+	case err != nil:
+		return err
+	case out.cut:
+		return errors.New("too many files; stage them directory by directory")
+	case out.code != 0:
+		return failure("add", out)
+	}
+	found := make(map[string]string)
+	for _, f := range fields(out.stdout) {
+		tag, name, _ := strings.Cut(f, " ")
+		if strings.HasSuffix(name, "/") || found[name] == "deleted" || s.isDir(name) {
+			continue
+		}
+		if found[name] == "" {
+			s.names = append(s.names, name)
+		}
+		found[name] = kinds[tag]
+	}
+	slices.Sort(s.names)
+	for _, name := range s.names {
+		s.kinds = append(s.kinds, found[name])
+	}
+	return nil
+}
+
+func (s *staging) isDir(name string) bool {
+	info, err := s.Workspace.Lstat(name)
+	return err == nil && info.IsDir()
+}
+
+// explain objects to paths that cannot be staged; that one is staged already is
+// no mistake.
+func (s *staging) explain(ctx context.Context) error {
+	idle := slices.DeleteFunc(slices.Clone(s.paths), s.covers)
+	if len(idle) == 0 {
+		return nil
+	}
+	for _, p := range idle {
+		_, err := s.Workspace.Lstat(p)
+		if errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("%s: there is no such file, and none is tracked", title(p))
+		}
+		if err != nil {
+			return err
+		}
+	}
+	args := []string{"ls-files", "-z", "--others", "--ignored", "--exclude-standard", "--directory", "--"}
+	out, err := s.run(ctx, s.settings, command{args: append(args, idle...), limit: maxNames})
+	if err != nil {
+		return err
+	}
+	for _, ignored := range fields(out.stdout) {
+		if slices.ContainsFunc(idle, func(p string) bool { return strings.HasPrefix(p+"/", strings.TrimSuffix(ignored, "/")+"/") }) {
+			return fmt.Errorf("%s is ignored by .gitignore", title(ignored))
+		}
+	}
+	return nil
+}
+
+// covers reports whether a file at or below path is to be staged.
+func (s *staging) covers(path string) bool {
+	if path == "." {
+		return len(s.names) > 0
+	}
+	if _, found := slices.BinarySearch(s.names, path); found {
+		return true
+	}
+	i, _ := slices.BinarySearch(s.names, path+"/")
+	return i < len(s.names) && strings.HasPrefix(s.names[i], path+"/")
+}
+
+func (s *staging) plan() tool.Plan {
+	effects := []tool.Effect{{Kind: tool.Write, Target: indexOf(s.dir)}}
+	for _, p := range s.paths {
+		effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
+	}
+	return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: display.Text(s.preview(len(s.names)))}
+}
+
+func (s *staging) preview(most int) string {
+	if len(s.names) == 0 {
+		return "nothing to stage"
+	}
+	var b strings.Builder
+	for i, name := range s.names[:min(len(s.names), most)] {
+		fmt.Fprintf(&b, "%-8s  %s\n", s.kinds[i], sanitize.Line(name, 0))
+	}
+	if more := len(s.names) - most; more > 0 {
+		fmt.Fprintf(&b, "… and %s more\n", plural(more, "file"))
+	}
+	return b.String()
+}
+
+func (s *staging) add(ctx context.Context) (tool.Result, error) {
+	v := addResult{OK: true, Staged: len(s.names), Files: []string{}}
+	if len(s.names) == 0 {
+		v.Note = "nothing to stage: these files are unchanged, or staged already"
+		return tool.Result{Value: v, Summary: "nothing to stage"}, ctx.Err()
+	}
+	r, err := open(ctx, s.Options) // the configuration may have changed since
+	if err != nil {
+		return tool.Result{}, err
+	}
+	settings := slices.Concat(r.settings, gitsafe.Require(r.filters, true))
+	names := strings.NewReader(strings.Join(s.names, "\x00") + "\x00")
+	out, err := r.run(ctx, settings, command{args: []string{"add", "--pathspec-from-file=-", "--pathspec-file-nul"}, stdin: names})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if out.code != 0 {
+		return tool.Result{}, r.refused(out)
+	}
+	for _, name := range s.names[:min(len(s.names), maxListed)] {
+		v.Files = append(v.Files, sanitize.Line(name, 0))
+	}
+	return tool.Result{Value: v, Summary: plural(v.Staged, "file") + " staged", Show: display.Text(s.preview(maxListed))}, nil
+}
+
+// refused explains a failure, which may be that of a filter that is off.
+func (r *repository) refused(out output) error {
+	err := failure("add", out)
+	if len(r.filters) == 0 {
+		return err
+	}
+	return fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; stage such files with a command instead", err, r.filterNames())
+}

@@ -1,0 +1,132 @@
+package git
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"strings"
+	"time"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/host/gitsafe"
+)
+
+const (
+	// killGrace is how long git may take to remove its lock files after it was
+	// told to end.
+	killGrace = 2 * time.Second
+	maxErrors = 4 << 10 // bytes kept of what git complains about
+)
+
+// command is one run of git.
+type command struct {
+	args  []string
+	stdin io.Reader // empty if nil
+	limit int       // bytes of output kept; maxOutput if zero
+}
+
+// output is what a run of git gave.
+type output struct {
+	stdout []byte
+	cut    bool // there was more
+	stderr string
+	code   int
+}
+
+// run runs git in the workspace with the settings given. Its error is ctx.Err()
+// or says why git could not do its work; an exit code is none.
+func (o Options) run(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
+	if err := ctx.Err(); err != nil {
+		return output{}, err
+	}
+	limit := o.Timeout
+	if limit <= 0 {
+		limit = defaultTimeout
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	out, err := o.start(bounded, settings, c)
+	switch {
+	case ctx.Err() != nil:
+		return output{}, ctx.Err()
+	case bounded.Err() != nil:
+		return output{}, fmt.Errorf("git %s: timed out after %v", c.args[0], limit)
+	case errors.Is(err, exec.ErrNotFound):
+		return output{}, errors.New("git is not installed, or not in PATH")
+	case err != nil:
+		return output{}, fmt.Errorf("git %s: %w", c.args[0], err)
+	}
+	return out, nil
+}
+
+func (o Options) start(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
+	stdout, stderr := head{limit: c.limit, stop: true}, head{limit: maxErrors}
+	if stdout.limit == 0 {
+		stdout.limit = maxOutput
+	}
+	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "--literal-pathspecs"}, c.args...)...)
+	cmd.Dir = o.Workspace.Root()
+	cmd.Env = environment(o.Env, settings)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
+	cmd.WaitDelay = killGrace
+	ownGroup(cmd)
+	if err := cmd.Start(); err != nil {
+		return output{}, err
+	}
+	err := cmd.Wait()
+	endGroup(cmd)
+	out := output{stdout: stdout.kept, cut: stdout.cut, code: cmd.ProcessState.ExitCode()}
+	out.stderr = strings.TrimSpace(sanitize.Text(string(stderr.kept)))
+	if exit := (*exec.ExitError)(nil); stdout.cut || errors.As(err, &exit) || errors.Is(err, exec.ErrWaitDelay) {
+		err = nil
+	}
+	return out, err
+}
+
+// failure puts a run that did not succeed into words.
+func failure(what string, out output) error {
+	why := out.stderr
+	if why == "" {
+		why = strings.TrimSpace(text(out))
+	}
+	if why == "" {
+		why = fmt.Sprintf("exit code %d", out.code)
+	}
+	return fmt.Errorf("git %s: %s", what, strings.TrimPrefix(why, "fatal: "))
+}
+
+// head keeps the beginning of what is written to it. With stop set it refuses
+// the rest, so that a writer which has no end is ended.
+type head struct {
+	limit int
+	stop  bool
+	kept  []byte
+	cut   bool
+}
+
+var errEnough = errors.New("enough")
+
+func (h *head) Write(b []byte) (int, error) {
+	n := min(len(b), h.limit-len(h.kept))
+	h.kept = append(h.kept, b[:n]...)
+	if n == len(b) {
+		return n, nil
+	}
+	h.cut = true
+	if h.stop {
+		return n, errEnough
+	}
+	return len(b), nil
+}
+
+// fields splits output in which every field ends with NUL.
+func fields(b []byte) []string {
+	b = bytes.TrimSuffix(b, []byte{0})
+	if len(b) == 0 {
+		return nil
+	}
+	return strings.Split(string(b), "\x00")
+}

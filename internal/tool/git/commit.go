@@ -1,0 +1,182 @@
+package git
+
+import (
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/gitsafe"
+	"coder/internal/tool"
+)
+
+//go:embed commit.md
+var commitDoc string
+
+const maxMessage = 64 << 10
+
+type commitArgs struct {
+	Message string `json:"message" also:"msg commit_message" doc:"a short subject line; details after an empty line"`
+}
+
+type commitResult struct {
+	OK      bool   `json:"ok"`
+	Commit  string `json:"commit"`
+	Subject string `json:"subject"`
+	Files   int    `json:"files"`
+}
+
+// Commit is the tool that commits what is staged, if it is still what was
+// staged when the call was planned.
+func Commit(o Options) tool.Tool {
+	return committer{tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc}, o}
+}
+
+type committer struct {
+	tool.Func[commitArgs]
+	o Options
+}
+
+// Prepare notes what is staged.
+func (t committer) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	var p *proposal
+	f := t.Func
+	f.Plan = func(ctx context.Context, a commitArgs) (plan tool.Plan, err error) {
+		if p, err = t.propose(ctx, a); err != nil {
+			return tool.Plan{}, err
+		}
+		return p.plan(), nil
+	}
+	f.Do = func(ctx context.Context, _ commitArgs, _ io.Writer) (tool.Result, error) { return p.commit(ctx) }
+	return f.Prepare(ctx, args)
+}
+
+// proposal is a commit about to be made.
+type proposal struct {
+	*repository
+	message string
+	staged  []string // mode, content and name of every file that differs
+}
+
+func (t committer) propose(ctx context.Context, a commitArgs) (*proposal, error) {
+	switch {
+	case strings.TrimSpace(a.Message) == "":
+		return nil, errors.New("message is empty")
+	case strings.ContainsRune(a.Message, 0):
+		return nil, errors.New("message holds a NUL byte")
+	case len(a.Message) > maxMessage:
+		return nil, fmt.Errorf("message is too long (%d bytes)", len(a.Message))
+	}
+	r, err := open(ctx, t.o)
+	if err != nil {
+		return nil, err
+	}
+	p := &proposal{repository: r, message: a.Message}
+	if p.staged, err = r.index(ctx); err != nil {
+		return nil, err
+	}
+	return p, p.worthwhile(ctx)
+}
+
+// index lists what is staged.
+func (r *repository) index(ctx context.Context) ([]string, error) {
+	args := []string{"diff", "--cached", "--raw", "-z", "--no-abbrev", "--no-renames", "--no-ext-diff", "--no-textconv", "--ignore-submodules=dirty", "--no-relative"}
+	out, err := r.run(ctx, r.settings, command{args: args, limit: maxNames})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.cut:
+		return nil, errors.New("too many files are staged")
+	case out.code != 0:
+		return nil, failure("diff", out)
+	}
+	var list []string
+	for pair := range slices.Chunk(fields(out.stdout), 2) {
+		list = append(list, strings.Join(pair, "\x00"))
+	}
+	return list, nil
+}
+
+// worthwhile objects to a commit of nothing, unless it concludes a merge. Git
+// itself would look into submodules before it says so.
+func (p *proposal) worthwhile(ctx context.Context) error {
+	if len(p.staged) > 0 {
+		return nil
+	}
+	out, err := p.git(ctx, "rev-parse", "--quiet", "--verify", "MERGE_HEAD")
+	if err == nil && out.code != 0 {
+		err = errors.New("nothing is staged; stage changes with git_add first")
+	}
+	return err
+}
+
+func (p *proposal) plan() tool.Plan {
+	effects := []tool.Effect{{Kind: tool.Write, Target: historyOf(p.dir)}}
+	if p.Hooks {
+		effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
+	}
+	return tool.Plan{Title: title(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}
+}
+
+func (p *proposal) preview(most int) string {
+	var b strings.Builder
+	b.WriteString(strings.TrimSpace(p.message) + "\n\n")
+	for _, f := range p.staged[:min(len(p.staged), most)] {
+		what, name, _ := strings.Cut(f, "\x00")
+		fmt.Fprintf(&b, "%s  %s\n", what[strings.LastIndexByte(what, ' ')+1:], sanitize.Line(name, 0))
+	}
+	if more := len(p.staged) - most; more > 0 {
+		fmt.Fprintf(&b, "… and %s more\n", plural(more, "file"))
+	}
+	return b.String()
+}
+
+func (p *proposal) commit(ctx context.Context) (tool.Result, error) {
+	r, err := open(ctx, p.Options) // the configuration may have changed since
+	if err != nil {
+		return tool.Result{}, err
+	}
+	now, err := r.index(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if !slices.Equal(now, p.staged) {
+		return tool.Result{}, errors.New("what is staged has changed since the commit was planned; look at it again")
+	}
+	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
+	out, err := r.run(ctx, r.hooked(), command{args: args, stdin: strings.NewReader(p.message)})
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if out.code != 0 {
+		return tool.Result{}, failure("commit", out)
+	}
+	return p.report(ctx)
+}
+
+// hooked is the settings with those that switch off hooks left out, if hooks
+// are to run.
+func (r *repository) hooked() []gitsafe.Setting {
+	if !r.Hooks {
+		return r.settings
+	}
+	return slices.DeleteFunc(slices.Clone(r.settings), func(s gitsafe.Setting) bool {
+		return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.")
+	})
+}
+
+func (p *proposal) report(ctx context.Context) (tool.Result, error) {
+	out, err := p.must(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color", "--no-patch")
+	if err != nil {
+		return tool.Result{}, err
+	}
+	hash, subject, _ := strings.Cut(strings.TrimSpace(text(out)), " ")
+	v := commitResult{OK: true, Commit: hash, Subject: subject, Files: len(p.staged)}
+	return tool.Result{Value: v, Summary: hash, Show: display.Text(p.preview(maxListed))}, nil
+}

@@ -1,0 +1,139 @@
+package git
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/tool"
+)
+
+//go:embed diff.md
+var diffDoc string
+
+type diffArgs struct {
+	Staged bool   `json:"staged,omitzero" also:"cached" doc:"what is staged, instead of what is not"`
+	Path   string `json:"path,omitzero" also:"file_path file" doc:"only this file or directory"`
+}
+
+type diffResult struct {
+	OK        bool   `json:"ok"`
+	Diff      string `json:"diff"`
+	Files     int    `json:"files"`
+	Additions int    `json:"additions"`
+	Deletions int    `json:"deletions"`
+	Truncated bool   `json:"truncated"`
+	Note      string `json:"note,omitzero"`
+}
+
+// Diff is the tool that shows changes line by line.
+func Diff(o Options) tool.Tool {
+	return tool.Func[diffArgs]{
+		Name: "git_diff", Doc: diffDoc,
+		Plan: func(_ context.Context, a diffArgs) (tool.Plan, error) { return reading(o, a.Path) },
+		Do: func(ctx context.Context, a diffArgs, _ io.Writer) (tool.Result, error) {
+			r, err := open(ctx, o)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return r.diff(ctx, a)
+		},
+	}
+}
+
+func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) {
+	name, err := resolve(r.Workspace, a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	args := []string{"diff", "--no-ext-diff", "--no-textconv", "--no-color", "--submodule=short",
+		"--ignore-submodules=dirty", "--relative", "--src-prefix=a/", "--dst-prefix=b/", "--patch"}
+	if a.Staged {
+		args = append(args, "--cached")
+	}
+	out, err := r.must(ctx, append(args, "--", name)...)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	shown, hidden := r.visible(text(out), name)
+	v := diffResult{OK: true, Diff: shown, Truncated: out.cut, Note: r.note()}
+	if len(hidden) > 0 {
+		v.Note = strings.TrimPrefix(v.Note+"; the changes of "+strings.Join(hidden, ", ")+" are left out, which usually holds secrets: name the file to see them", "; ")
+	}
+	v.Files, v.Additions, v.Deletions = count(v.Diff)
+	if v.Note == "" && strings.Contains(string(out.stdout), "\r\n") {
+		v.Note = "some of these lines end with CR LF, which is not shown"
+	}
+	return tool.Result{
+		Value: v, Summary: v.summary(),
+		Show: display.Diff{Unified: v.Diff, Added: v.Additions, Deleted: v.Deletions},
+	}, nil
+}
+
+// visible is a diff without the files that are not to be shown, and which those
+// are. The one that was asked for is shown.
+func (r *repository) visible(diff, asked string) (shown string, hidden []string) {
+	if r.Hides == nil {
+		return diff, nil
+	}
+	var kept strings.Builder
+	hide := false
+	for line := range strings.Lines(diff) {
+		if head, ok := strings.CutPrefix(line, "diff --git "); ok {
+			name := changedFile(strings.TrimSuffix(head, "\n"))
+			if hide = name != asked && r.Hides(name); hide {
+				hidden = append(hidden, name)
+			}
+		}
+		if !hide {
+			kept.WriteString(line)
+		}
+	}
+	return kept.String(), hidden
+}
+
+// changedFile is the file that the heading of a diff is about, which names it
+// twice: a/name b/name, in quotes where it holds odd characters.
+func changedFile(head string) string {
+	if i := strings.LastIndex(head, ` "b/`); i >= 0 {
+		if name, err := strconv.Unquote(head[i+1:]); err == nil {
+			return strings.TrimPrefix(name, "b/")
+		}
+	}
+	if n := (len(head) - 1) / 2; len(head)%2 == 1 && head[n] == ' ' && strings.HasPrefix(head[n+1:], "b/") {
+		return head[n+3:] // the same name on both sides, whatever it holds
+	}
+	_, name, _ := strings.Cut(head, " b/")
+	return name
+}
+
+func (v diffResult) summary() string {
+	if v.Files == 0 {
+		return "no changes"
+	}
+	return fmt.Sprintf("%s, +%d -%d", plural(v.Files, "file"), v.Additions, v.Deletions)
+}
+
+// count tells how many files a diff is about and how many lines it adds and
+// deletes. Only within a hunk does the first character of a line say so.
+func count(diff string) (files, added, deleted int) {
+	hunk := false
+	for line := range strings.Lines(diff) {
+		switch {
+		case strings.HasPrefix(line, "diff --"):
+			files++
+			hunk = false
+		case strings.HasPrefix(line, "@@"):
+			hunk = true
+		case hunk && line[0] == '+':
+			added++
+		case hunk && line[0] == '-':
+			deleted++
+		}
+	}
+	return files, added, deleted
+}

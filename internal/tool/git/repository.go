@@ -1,0 +1,122 @@
+package git
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/host/gitsafe"
+	"coder/internal/host/repofile"
+)
+
+// ErrNoRepository is the error of a workspace that git does not look after.
+var ErrNoRepository = errors.New("the workspace is not in a git repository")
+
+// maxConfig bounds a repository's configuration; a larger one is refused.
+const maxConfig = 1 << 20
+
+// repository is the one the workspace belongs to, with its own programs
+// switched off.
+type repository struct {
+	Options
+	dir      string            // the directory of git's own files, seen from the workspace
+	settings []gitsafe.Setting // what git is to be told
+	filters  []string          // filters of the repository that are off
+}
+
+// open finds the repository of the workspace and disarms it.
+func open(ctx context.Context, o Options) (*repository, error) {
+	r := &repository{Options: o, settings: always}
+	if err := r.find(ctx); err != nil {
+		return nil, err
+	}
+	return r, r.disarm(ctx)
+}
+
+// find sees that the workspace lies in the work tree that git would use.
+func (r *repository) find(ctx context.Context) error {
+	if err := repofile.CheckGit(r.Workspace.Root()); err != nil {
+		return fmt.Errorf("git cannot be asked: %w", err)
+	}
+	out, err := r.git(ctx, "rev-parse", "--show-toplevel", "--absolute-git-dir", "--show-prefix")
+	if err != nil {
+		return err
+	}
+	if out.code != 0 {
+		if strings.Contains(out.stderr, "not a git repository") || strings.Contains(out.stderr, "must be run in a work tree") {
+			return ErrNoRepository
+		}
+		return failure("rev-parse", out)
+	}
+	lines := strings.Split(string(out.stdout), "\n")
+	if len(lines) != 4 {
+		return errors.New("the path of the repository holds a line break")
+	}
+	root, err := filepath.EvalSymlinks(r.Workspace.Root())
+	if err != nil {
+		return fmt.Errorf("open repository: %w", err)
+	}
+	top, err := filepath.EvalSymlinks(lines[0])
+	if err != nil || filepath.Join(top, lines[2]) != root {
+		return fmt.Errorf("the repository keeps its files in another directory: %s", sanitize.Line(lines[0], maxTitle))
+	}
+	r.dir = r.seen(root, lines[1])
+	return nil
+}
+
+// seen is an absolute path as seen from the root.
+func (r *repository) seen(root, abs string) string {
+	if real, err := filepath.EvalSymlinks(abs); err == nil {
+		abs = real
+	}
+	rel, err := filepath.Rel(root, abs)
+	if err != nil {
+		return abs
+	}
+	return filepath.ToSlash(rel)
+}
+
+// disarm adds the settings that switch off what the repository configures. It
+// also sees that git heeds the settings it is given.
+func (r *repository) disarm(ctx context.Context) error {
+	out, err := r.run(ctx, r.settings, command{args: gitsafe.List, limit: maxConfig})
+	switch {
+	case err != nil:
+		return err
+	case out.code != 0 && !out.cut:
+		return failure("config", out)
+	case out.cut:
+		return fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
+	}
+	r.settings, r.filters, err = gitsafe.Disarm(out.stdout, r.settings)
+	return err
+}
+
+// git runs git in the repository.
+func (r *repository) git(ctx context.Context, args ...string) (output, error) {
+	return r.run(ctx, r.settings, command{args: args})
+}
+
+// must is git for what is not expected to fail.
+func (r *repository) must(ctx context.Context, args ...string) (output, error) {
+	out, err := r.git(ctx, args...)
+	if err == nil && out.code != 0 && !out.cut {
+		err = failure(args[0], out)
+	}
+	return out, err
+}
+
+// note tells what was switched off, where that may change what is seen.
+func (r *repository) note() string {
+	if len(r.filters) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("the filters this repository configures (%s) are off; files they apply to may look changed", r.filterNames())
+}
+
+func (r *repository) filterNames() string {
+	return sanitize.Line(strings.Join(r.filters, ", "), maxTitle)
+}

@@ -1,0 +1,168 @@
+package plan
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/event"
+)
+
+// The bounds of a list.
+const (
+	maxTodos   = 100
+	maxContent = 500 // characters of an item
+	maxID      = 64  // bytes of an id
+)
+
+// item is an entry of the list as a model writes it.
+type item struct {
+	ID       string `json:"id,omitzero" doc:"the id of an item you were given; leave it out for a new one"`
+	Content  string `json:"content" doc:"what to do, one concrete step"`
+	Status   string `json:"status,omitzero" enum:"pending|in_progress|completed" doc:"how far it is, pending if not given"`
+	Priority string `json:"priority,omitzero" enum:"high|medium|low" doc:"how much it matters"`
+}
+
+// UnmarshalJSON reads an item in the shapes models know: with a number for an
+// id, with the content under another name, or as the content alone.
+func (it *item) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &it.Content) == nil {
+		return nil
+	}
+	var w struct {
+		ID                                   any
+		Content, Title, Text, Task, Step     string
+		Description, Status, State, Priority string
+	}
+	if err := json.Unmarshal(data, &w); err != nil {
+		return err
+	}
+	switch id := w.ID.(type) {
+	case string:
+		it.ID = id
+	case float64:
+		it.ID = strconv.FormatFloat(id, 'f', -1, 64)
+	case nil:
+	default:
+		return errors.New("an id is a string")
+	}
+	it.Content = firstOf(w.Content, w.Title, w.Text, w.Task, w.Step, w.Description)
+	it.Status, it.Priority = firstOf(w.Status, w.State), w.Priority
+	return nil
+}
+
+func firstOf(texts ...string) string {
+	for _, s := range texts {
+		if strings.TrimSpace(s) != "" {
+			return s
+		}
+	}
+	return ""
+}
+
+// check makes a well-formed list of what a model wrote, or says what is wrong
+// with it. An item without an id keeps the one it had in before.
+func check(items []item, before []event.Todo) ([]event.Todo, error) {
+	if len(items) > maxTodos {
+		return nil, fmt.Errorf("%d todos are too many, the limit is %d", len(items), maxTodos)
+	}
+	list := make([]event.Todo, len(items))
+	for i, it := range items {
+		todo, err := it.todo()
+		if err != nil {
+			return nil, fmt.Errorf("todo %d: %w", i+1, err)
+		}
+		list[i] = todo
+	}
+	if err := oneInProgress(list); err != nil {
+		return nil, err
+	}
+	return list, identify(list, before)
+}
+
+func (it item) todo() (t event.Todo, err error) {
+	t.Content = strings.Join(strings.Fields(strings.ToValidUTF8(it.Content, "\ufffd")), " ")
+	switch n := utf8.RuneCountInString(t.Content); {
+	case n == 0:
+		return t, errors.New("content is empty")
+	case n > maxContent:
+		return t, fmt.Errorf("content has %d characters, the limit is %d", n, maxContent)
+	}
+	if t.ID = strings.TrimSpace(it.ID); len(t.ID) > maxID {
+		return t, fmt.Errorf("id has %d bytes, the limit is %d", len(t.ID), maxID)
+	}
+	if t.Status, err = statusOf(it.Status); err != nil {
+		return t, err
+	}
+	t.Priority, err = priorityOf(it.Priority)
+	return t, err
+}
+
+// statusOf reads a status, also in other words for it.
+func statusOf(s string) (event.TodoStatus, error) {
+	switch strings.ToLower(strings.NewReplacer("-", "_", " ", "_").Replace(strings.TrimSpace(s))) {
+	case "pending", "", "todo", "open", "not_started":
+		return event.TodoPending, nil
+	case "in_progress", "inprogress", "active", "doing", "started":
+		return event.TodoInProgress, nil
+	case "completed", "complete", "done", "finished", "closed":
+		return event.TodoCompleted, nil
+	}
+	return "", fmt.Errorf("status must be one of pending, in_progress, completed, not %.40q", s)
+}
+
+func priorityOf(s string) (string, error) {
+	p := strings.ToLower(strings.TrimSpace(s))
+	if p == "" || slices.Contains([]string{"high", "medium", "low"}, p) {
+		return p, nil
+	}
+	return "", fmt.Errorf("priority must be one of high, medium, low, not %.40q", s)
+}
+
+func oneInProgress(list []event.Todo) error {
+	n := 0
+	for _, t := range list {
+		if t.Status == event.TodoInProgress {
+			n++
+		}
+	}
+	if n > 1 {
+		return fmt.Errorf("%d todos are in_progress, at most one may be: the one you are working on", n)
+	}
+	return nil
+}
+
+// identify gives an id to every item that has none: the one it had before, or
+// the next free number.
+func identify(list, before []event.Todo) error {
+	taken := make(map[string]bool)
+	for _, t := range list {
+		if t.ID != "" && taken[t.ID] {
+			return fmt.Errorf("two todos have the id %q", t.ID)
+		}
+		taken[t.ID] = true
+	}
+	for i := range list {
+		for _, old := range before {
+			if list[i].ID == "" && old.Content == list[i].Content && !taken[old.ID] {
+				list[i].ID, taken[old.ID] = old.ID, true
+			}
+		}
+	}
+	for _, old := range before {
+		taken[old.ID] = true // what is gone keeps its number
+	}
+	for i, next := 0, 1; i < len(list); i++ {
+		for list[i].ID == "" {
+			if id := strconv.Itoa(next); !taken[id] {
+				list[i].ID, taken[id] = id, true
+			}
+			next++
+		}
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+package plan
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+	"coder/internal/tool"
+)
+
+//go:embed exit.md
+var exitDoc string
+
+// maxPlan bounds a plan, in bytes.
+const maxPlan = 64 << 10
+
+// The ways to go on from a plan.
+const (
+	StartEditing = "startEditing"
+	ClearContext = "clearContextAndStart"
+	KeepPlanning = "keepPlanning"
+)
+
+// ExitOptions are what leaving plan mode needs.
+type ExitOptions struct {
+	// Save keeps a plan where people can read it and tells where that is.
+	Save func(plan string) (path string, err error)
+	// Mode is the mode that work goes on in.
+	Mode string
+}
+
+type exitArgs struct {
+	Plan string `json:"plan" also:"content text" doc:"the whole plan, as Markdown"`
+}
+
+type exitResult struct {
+	OK      bool           `json:"ok"`
+	Choice  string         `json:"choice,omitempty"`
+	Path    string         `json:"plan_path,omitempty"`
+	Text    string         `json:"text"`
+	Control *controlSignal `json:"controlSignal,omitempty"`
+}
+
+// controlSignal is the change of context as other programs know it.
+type controlSignal struct {
+	Rebuild rebuild `json:"rebuildContext"`
+}
+
+type rebuild struct {
+	Reason  string        `json:"reason"`
+	NewMode string        `json:"newMode"`
+	Mode    string        `json:"mode"`
+	Message []rebuildText `json:"rebuildMessage,omitempty"`
+}
+
+type rebuildText struct {
+	Type string `json:"type"`
+	Text string `json:"text"`
+}
+
+// ExitPlan is the tool by which the model hands its plan over. The user says
+// how to go on, or what is missing from it.
+func ExitPlan(o ExitOptions) tool.Tool {
+	return tool.Func[exitArgs]{
+		Name: "exit_plan_mode", Doc: exitDoc,
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "ExitPlanMode"}, {Name: "exitPlanMode"}},
+		Plan: func(_ context.Context, a exitArgs) (tool.Plan, error) {
+			switch {
+			case strings.TrimSpace(a.Plan) == "":
+				return tool.Plan{}, errors.New("the plan is empty")
+			case len(a.Plan) > maxPlan:
+				return tool.Plan{}, fmt.Errorf("the plan is longer than %d bytes", maxPlan)
+			}
+			title, _, _ := strings.Cut(strings.TrimSpace(a.Plan), "\n")
+			return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Note, Target: "plan"}}, Preview: display.Text(a.Plan)}, nil
+		},
+		Do: func(ctx context.Context, a exitArgs, _ io.Writer) (tool.Result, error) { return o.exit(ctx, a.Plan) },
+	}
+}
+
+func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error) {
+	path, err := o.Save(plan)
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("keep the plan: %w", err)
+	}
+	a, err := uip.From(ctx).Ask(ctx, o.question(plan, path))
+	switch {
+	case errors.Is(err, uip.ErrNobody) || a.Author == "nobody":
+		return tool.Result{
+			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
+		}, nil
+	case err != nil:
+		return tool.Result{}, err
+	case a.Option == StartEditing || a.Option == ClearContext:
+		return o.accepted(a.Option, plan, path), nil
+	}
+	text := "The user wants to go on planning."
+	if said := strings.TrimSpace(a.Input + " " + a.Comment); said != "" {
+		text += " They said: " + said
+	}
+	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: text}, Failed: true, Summary: "keep planning"}, nil
+}
+
+func (o ExitOptions) question(plan, path string) uip.Request {
+	return uip.Request{
+		Kind: uip.Select, Purpose: uip.ChooseStrategy,
+		Display: uip.Display{
+			Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan),
+			Metadata: map[string]string{"planFilePath": path},
+		},
+		Options: []uip.Option{
+			{ID: StartEditing, Label: "Start editing", Style: uip.Primary, Default: true},
+			{ID: ClearContext, Label: "Clear the context and start"},
+			{ID: KeepPlanning, Label: "Keep planning"},
+		},
+	}
+}
+
+// accepted ends plan mode: with the conversation as it is, or with nothing but
+// the plan.
+func (o ExitOptions) accepted(choice, plan, path string) tool.Result {
+	signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: o.Mode}}
+	next := &tool.Rebuild{Mode: o.Mode}
+	if choice == ClearContext {
+		next.Message = "Implement the following plan:\n\n" + plan
+		signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
+	}
+	return tool.Result{
+		Value:   exitResult{OK: true, Choice: choice, Path: path, Text: "The user accepted the plan. Plan mode is over: carry it out.", Control: signal},
+		Summary: choice, Rebuild: next,
+	}
+}

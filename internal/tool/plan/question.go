@@ -1,0 +1,233 @@
+package plan
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+	"coder/internal/tool"
+)
+
+//go:embed question.md
+var questionDoc string
+
+// The bounds of what may be asked at once.
+const (
+	maxQuestions = 8
+	maxOptions   = 12
+	maxQuestion  = 2000 // bytes of a question, and of an option
+)
+
+type questionArgs struct {
+	Questions []asked  `json:"questions,omitzero" doc:"what to ask, in order"`
+	Question  string   `json:"question,omitzero" also:"prompt text" doc:"the question, if there is only one"`
+	Options   []choice `json:"options,omitzero" also:"choices" doc:"the answers to choose from, if there is only one question; the one you recommend first"`
+}
+
+type asked struct {
+	Question string   `json:"question" doc:"the question"`
+	Header   string   `json:"header,omitzero" doc:"a word or two that stand for it"`
+	Options  []choice `json:"options,omitzero" doc:"the answers to choose from, the one you recommend first; without any, the user types an answer"`
+	// Validation is what an answer that is typed must be.
+	Validation rule `json:"validation,omitzero" doc:"what a typed answer must be"`
+}
+
+// rule restricts what may be typed.
+type rule struct {
+	Regex    string `json:"regex,omitzero" doc:"regular expression (RE2) that it must match"`
+	Optional bool   `json:"optional,omitzero" doc:"it may be empty"`
+}
+
+// choice is one answer. Models also write it as its label alone.
+type choice struct {
+	Label       string `json:"label" doc:"the answer in a few words"`
+	Description string `json:"description,omitzero" doc:"what it means"`
+}
+
+// UnmarshalJSON reads a choice, or its label alone.
+func (c *choice) UnmarshalJSON(data []byte) error {
+	if json.Unmarshal(data, &c.Label) == nil {
+		return nil
+	}
+	type plain choice
+	return json.Unmarshal(data, (*plain)(c))
+}
+
+// Question is the tool by which the model asks the user something.
+func Question() tool.Tool {
+	return tool.Func[questionArgs]{
+		Name: "question", Doc: questionDoc,
+		Aliases: []tool.Alias{
+			{Dialect: tool.Sema, Name: "AskUserQuestion"}, {Dialect: tool.CoAuthor, Name: "askUser"}, {Name: "ask_user"}, {Name: "ask"},
+		},
+		Plan: func(_ context.Context, a questionArgs) (tool.Plan, error) {
+			qs, err := a.all()
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			return tool.Plan{
+				Title: qs[0].Question, Effects: []tool.Effect{{Kind: tool.Note, Target: "question"}}, Preview: display.Text(qs[0].Question),
+			}, nil
+		},
+		Do: func(ctx context.Context, a questionArgs, _ io.Writer) (tool.Result, error) {
+			qs, err := a.all()
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return ask(ctx, qs)
+		},
+	}
+}
+
+// all are the questions, however they were written.
+func (a questionArgs) all() ([]asked, error) {
+	qs := a.Questions
+	if strings.TrimSpace(a.Question) != "" {
+		qs = append([]asked{{Question: a.Question, Options: a.Options}}, qs...)
+	}
+	switch {
+	case len(qs) == 0:
+		return nil, errors.New("there is no question")
+	case len(qs) > maxQuestions:
+		return nil, fmt.Errorf("%d questions are too many, the limit is %d", len(qs), maxQuestions)
+	}
+	for i, q := range qs {
+		if err := q.check(); err != nil {
+			return nil, fmt.Errorf("question %d: %w", i+1, err)
+		}
+	}
+	return qs, nil
+}
+
+func (q asked) check() error {
+	switch {
+	case strings.TrimSpace(q.Question) == "":
+		return errors.New("it is empty")
+	case len(q.Question) > maxQuestion:
+		return fmt.Errorf("it is longer than %d bytes", maxQuestion)
+	case len(q.Options) == 1:
+		return errors.New("one option is no choice; give two or more, or none")
+	case len(q.Validation.Regex) > maxQuestion:
+		return fmt.Errorf("its regular expression is longer than %d bytes", maxQuestion)
+	case len(q.Options) > maxOptions:
+		return fmt.Errorf("%d options are too many, the limit is %d", len(q.Options), maxOptions)
+	}
+	if _, err := regexp.Compile(q.Validation.Regex); err != nil {
+		return fmt.Errorf("its validation: %w; write the expression in RE2's form", err)
+	}
+	for _, o := range q.Options {
+		if strings.TrimSpace(o.Label) == "" || len(o.Label)+len(o.Description) > maxQuestion {
+			return errors.New("an option has no label, or is too long")
+		}
+	}
+	return nil
+}
+
+type answer struct {
+	Question string `json:"question"`
+	Answer   string `json:"answer"`
+}
+
+type questionResult struct {
+	OK        bool     `json:"ok"`
+	Answers   []answer `json:"answers,omitempty"`
+	Text      string   `json:"text"`
+	Cancelled bool     `json:"cancelled,omitempty"`
+}
+
+// ask puts the questions and tells the model what was answered.
+func ask(ctx context.Context, qs []asked) (tool.Result, error) {
+	req := request(qs)
+	a, err := uip.From(ctx).Ask(ctx, req)
+	switch {
+	case errors.Is(err, uip.ErrNobody) || a.Author == "nobody":
+		return unanswered("No user is available to answer. Decide yourself, and say in your answer what you assumed."), nil
+	case err != nil:
+		return tool.Result{}, err
+	case a.Dismissed:
+		return dismissed(), nil
+	}
+	parts := req.Parts
+	if len(parts) == 0 {
+		parts = []uip.Request{req}
+	}
+	r := questionResult{OK: true}
+	for i, part := range parts {
+		given := a
+		if len(req.Parts) > 0 {
+			given = a.Part(part)
+		}
+		r.Answers = append(r.Answers, answer{qs[i].Question, said(part, given)})
+	}
+	r.Text = "User has answered your questions: " + sentence(r.Answers)
+	return tool.Result{Value: r, Summary: sentence(r.Answers), Show: display.Text(sentence(r.Answers))}, nil
+}
+
+func unanswered(text string) tool.Result {
+	return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}
+}
+
+func dismissed() tool.Result {
+	const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: go on with what you know, or stop and say what you need."
+	return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}
+}
+
+// sentence is the answers in one line.
+func sentence(as []answer) string {
+	var all []string
+	for _, a := range as {
+		all = append(all, fmt.Sprintf("%q = %q", a.Question, a.Answer))
+	}
+	return strings.Join(all, ", ")
+}
+
+// said is an answer in words: the label of the option, or what was typed.
+func said(q uip.Request, a uip.Response) string {
+	for _, o := range q.Options {
+		if o.ID == a.Option {
+			label, _, _ := strings.Cut(o.Label, " — ")
+			return cmp.Or(q.Display.Metadata["label"+o.ID], label)
+		}
+	}
+	return a.Input
+}
+
+// request is the questions as they are put to whoever is in charge.
+func request(qs []asked) uip.Request {
+	if len(qs) == 1 {
+		return qs[0].request()
+	}
+	req := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
+	for _, q := range qs {
+		req.Parts = append(req.Parts, q.request())
+	}
+	return req
+}
+
+func (q asked) request() uip.Request {
+	req := uip.Request{
+		Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: q.Question}, Validation: &uip.Validation{Regex: q.Validation.Regex, Required: !q.Validation.Optional},
+	}
+	if len(q.Options) > 0 {
+		req.Kind, req.Purpose = uip.Select, uip.ChooseStrategy
+		req.Display.Metadata = make(map[string]string)
+	}
+	for i, o := range q.Options {
+		id, label := strconv.Itoa(i+1), o.Label
+		req.Display.Metadata["label"+id] = o.Label
+		if o.Description != "" {
+			label += " — " + o.Description
+		}
+		req.Options = append(req.Options, uip.Option{ID: id, Label: label, Default: i == 0})
+	}
+	return req
+}

@@ -1,0 +1,201 @@
+package search
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+//go:embed grep.md
+var grepDoc string
+
+const (
+	defaultMatches = 200
+	maxMatches     = 1000
+	maxContext     = 20
+	modeFiles      = "files"
+	modeCount      = "count"
+	maxText        = 64 << 10 // bytes of all matches together
+	maxLineText    = 500      // characters of one line
+	maxFile        = 2 << 20  // bytes of a file that is come across
+	maxNamedFile   = 16 << 20 // bytes of a file that is named
+)
+
+type grepArgs struct {
+	Pattern    string `json:"pattern" also:"regex regexp query search" doc:"regular expression to look for in each line"`
+	Path       string `json:"path,omitzero" also:"dir directory folder file" doc:"directory or file to search, relative to the workspace; all of it if not given"`
+	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"only files that match this glob, such as *.go"`
+	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i" doc:"ignore case"`
+	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines to show before and after each match"`
+	Type       string `json:"type,omitzero" also:"file_type filetype" doc:"only files of this type: go, py, ts, js, rust, c, java, md, yaml …"`
+	OutputMode string `json:"output_mode,omitzero" also:"mode" enum:"content|files|count|files_with_matches" doc:"content (the matching lines, if not given), files (only their paths) or count (lines per file)"`
+	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit" doc:"most matching lines to return, 200 if not given"`
+}
+
+type grepResult struct {
+	OK         bool     `json:"ok"`
+	Matches    []string `json:"matches"`
+	Count      int      `json:"count"`
+	Files      int      `json:"files"`
+	Truncated  bool     `json:"truncated"`
+	TooLarge   int      `json:"skipped_large,omitzero"`
+	Binary     []string `json:"binary,omitempty"` // files that match and are not text
+	Note       string   `json:"note,omitzero"`
+	Unreadable []string `json:"unreadable,omitempty"`
+}
+
+// Grep is the tool that finds lines by content.
+func Grep(ws *workspace.Workspace, o Options) tool.Tool {
+	return tool.Func[grepArgs]{
+		Name: "grep", Doc: grepDoc,
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Grep"}, {Dialect: tool.CoAuthor, Name: "grepTool"}, {Name: "search"}, {Name: "search_content"}, {Name: "rg"}},
+		Plan: func(_ context.Context, a grepArgs) (tool.Plan, error) {
+			if _, err := a.matcher(); err != nil {
+				return tool.Plan{}, err
+			}
+			if _, err := newInclude(ws, orRoot(a.Path), a.Include); err != nil {
+				return tool.Plan{}, err
+			}
+			return reading(ws, a.Pattern, orRoot(a.Path))
+		},
+		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
+			return grep(ctx, ws, o, a)
+		},
+	}
+}
+
+// matcher checks the arguments and makes of them what finds the lines.
+func (a grepArgs) matcher() (*matcher, error) {
+	switch {
+	case a.Pattern == "":
+		return nil, errors.New("pattern is empty")
+	case a.Context < 0 || a.Context > maxContext:
+		return nil, fmt.Errorf("context must be from 0 to %d", maxContext)
+	case a.MaxMatches < 0:
+		return nil, errors.New("max_matches must not be negative")
+	}
+	if _, err := kindOf(a.Type); err != nil {
+		return nil, err
+	}
+	return newMatcher(a.Pattern, a.IgnoreCase)
+}
+
+func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (tool.Result, error) {
+	m, err := a.matcher()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at, err := ws.Locate(orRoot(a.Path))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	info, err := ws.Stat(at)
+	if err != nil {
+		return tool.Result{}, ws.Meant(ctx, a.Path, err)
+	}
+	kind, err := kindOf(a.Type)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	wanted, err := newInclude(ws, at, a.Include)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	s := &searcher{
+		ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.mode(),
+		context: a.Context, limit: a.limit(), size: maxFile, hides: o.hides,
+	}
+	if !info.IsDir() {
+		s.size = maxNamedFile
+		s.one(ctx, at)
+	} else {
+		s.all(ctx)
+	}
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if s.named != nil {
+		return tool.Result{}, s.named
+	}
+	r := s.result()
+	if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
+		r.Note = a.literally(ctx, s)
+	}
+	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
+	if a.mode() == modeFiles || a.mode() == modeCount {
+		summary = tool.Count(r.Files, "file", "files")
+	}
+	return tool.Result{Value: r, Summary: summary}, nil
+}
+
+// note says what may be wrong with a search that found nothing.
+func (a grepArgs) note(s *searcher, dir bool) string {
+	switch {
+	case len(s.foreign) > 0 && !s.cut:
+		return fmt.Sprintf("characters beyond ASCII are not found in files that are not UTF-8: %s; iconv -f ENCODING -t UTF-8 FILE | grep finds them", strings.Join(s.foreign, ", "))
+	case s.found():
+		return ""
+	case s.m.dotAll:
+		return "a search goes line by line: nothing in the pattern matches a line end. Search for one of the lines, with context for those around it"
+	case !dir:
+		return ""
+	case s.searched == 0 && a.Include != "":
+		return fmt.Sprintf("include %q names no file that is searched there", a.Include)
+	case s.searched == 0 && a.Type != "":
+		return fmt.Sprintf("there is no file of type %s to search there", a.Type)
+	case strings.Contains(a.Pattern, `\|`):
+		return `\| is a plain |; alternatives are written a|b`
+	}
+	return ""
+}
+
+// literally says where the pattern stands as a text, if it does: somebody who
+// searches for foo(x) may well mean just that.
+func (a grepArgs) literally(ctx context.Context, s *searcher) string {
+	quoted := regexp.QuoteMeta(a.Pattern)
+	if quoted == a.Pattern {
+		return ""
+	}
+	m, err := newMatcher(quoted, a.IgnoreCase)
+	if err != nil {
+		return ""
+	}
+	as := &searcher{ws: s.ws, m: m, include: s.include, kind: s.kind, base: s.base, limit: 1, size: s.size, hides: s.hides}
+	if s.size == maxNamedFile {
+		as.one(ctx, s.base)
+	} else {
+		as.all(ctx)
+	}
+	if r := as.result(); len(r.Matches) > 0 {
+		return fmt.Sprintf("nothing matches it as a regular expression, but it stands as a text in %s; escape it: %s", place(r.Matches[0]), quoted)
+	}
+	return ""
+}
+
+// place is the file and line of a match as it is shown.
+func place(match string) string {
+	parts := strings.SplitN(match, ":", 3)
+	return strings.Join(parts[:min(len(parts), 2)], ":")
+}
+
+// mode is what to tell of a match; one of its values has a second name.
+func (a grepArgs) mode() string {
+	if a.OutputMode == "files_with_matches" {
+		return modeFiles
+	}
+	return a.OutputMode
+}
+
+func (a grepArgs) limit() int {
+	if a.MaxMatches == 0 {
+		return defaultMatches
+	}
+	return min(a.MaxMatches, maxMatches)
+}

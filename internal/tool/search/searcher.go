@@ -1,0 +1,282 @@
+package search
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"path"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"unicode/utf8"
+
+	"coder/internal/host/workspace"
+)
+
+// searcher looks for lines in files, several files at a time. Its answer does
+// not depend on which of them is done first.
+type searcher struct {
+	ws      *workspace.Workspace
+	m       *matcher
+	include include
+	kind    kind
+	base    string
+	mode    string
+	context int
+	limit   int   // matching lines wanted, or files
+	size    int64 // bytes a file may have
+	hides   func(path string) bool
+	named   error // why the one file that was named could not be searched
+
+	hits  atomic.Int64 // matching lines found so far, or files
+	files []hits       // in the order they were come across
+
+	searched   int // files that were wanted
+	large      int
+	binary     []string // files that match and are not text
+	unreadable []string
+	foreign    []string // files in whose encoding not all that the pattern names can be found
+	cut        bool     // not everything was looked at
+}
+
+// wanted reports whether a file, as seen from the base, is to be searched.
+func (s *searcher) wanted(rel string) bool { return s.kind.matches(rel) && s.include.matches(rel) }
+
+// hits are the matching lines of one file as they are shown: for each the line
+// itself and, if context is wanted, the lines around it.
+type hits [][]string
+
+// span is where a line begins and ends, without its line end.
+type span struct{ from, to int }
+
+// one searches the file that was named.
+func (s *searcher) one(ctx context.Context, name string) {
+	data, _, err := s.ws.ReadFile(name, s.size)
+	var h hits
+	if err == nil {
+		h, err = s.search(ctx, name, data)
+		if s.isForeign(data, err) {
+			s.foreign = []string{name}
+		}
+	}
+	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
+		err = fmt.Errorf("%s: %w", name, err)
+	}
+	s.named, s.files = err, []hits{h}
+}
+
+// job is some files to be searched and what came of each.
+type job struct {
+	batch workspace.Batch
+	found []finding
+	lines int // found, or files
+}
+
+type finding struct {
+	path    string
+	hits    hits
+	foreign bool
+	err     error
+}
+
+// all searches every file below the base. Files are handed out in order, so
+// once enough lines are found those handed out hold the first of them.
+func (s *searcher) all(ctx context.Context) {
+	work := make(chan *job)
+	var jobs []*job
+	var workers sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		workers.Go(func() {
+			var last *workspace.Reader
+			for j := range work {
+				last = s.do(ctx, j, last)
+			}
+		})
+	}
+	for j := range s.jobs(ctx) {
+		jobs = append(jobs, j)
+		work <- j
+		if s.hits.Load() > int64(s.limit) {
+			s.cut = true
+			break
+		}
+	}
+	close(work)
+	workers.Wait()
+	s.gather(jobs)
+}
+
+// jobs yields what is to be searched: every file that is wanted.
+func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
+	return func(yield func(*job) bool) {
+		looked := 0
+		for b := range s.ws.Batches(ctx, s.base) {
+			if looked += b.Seen; looked > maxWalk {
+				s.cut = true
+				return
+			}
+			if b.Err != nil {
+				s.unreadable = noted(s.unreadable, b.Dir)
+			}
+			b.Names = slices.DeleteFunc(b.Names, func(name string) bool {
+				at := path.Join(b.Dir, name)
+				return !s.wanted(below(s.base, at)) || s.hides(at)
+			})
+			s.searched += len(b.Names)
+			if len(b.Names) > 0 && !yield(&job{batch: b}) {
+				return
+			}
+		}
+	}
+}
+
+// do searches the files of one job. last is the reader of the job before.
+func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *workspace.Reader {
+	r, err := j.batch.Open()
+	if err != nil {
+		j.found = append(j.found, finding{path: j.batch.Dir, err: err})
+		return last
+	}
+	defer r.Close()
+	r.Reuse(last)
+	for _, name := range j.batch.Names {
+		if j.lines > s.limit {
+			break // what comes later is not shown
+		}
+		data, err := r.Read(name, s.size)
+		j.add(ctx, s, path.Join(j.batch.Dir, name), data, err)
+	}
+	return r
+}
+
+// add searches a file that was read and notes what came of it, if anything.
+func (j *job) add(ctx context.Context, s *searcher, name string, data []byte, err error) {
+	var h hits
+	if err == nil && ctx.Err() == nil {
+		h, err = s.search(ctx, name, data)
+		j.lines += len(h)
+	}
+	foreign := s.isForeign(data, err)
+	if h != nil || err != nil || foreign {
+		j.found = append(j.found, finding{name, h, foreign, err})
+	}
+}
+
+func (s *searcher) gather(jobs []*job) {
+	for _, j := range jobs {
+		for _, f := range j.found {
+			if f.foreign {
+				s.foreign = noted(s.foreign, f.path)
+			}
+			switch {
+			case errors.Is(f.err, workspace.ErrTooLarge):
+				s.large++
+			case errors.Is(f.err, errBinary):
+			case errors.Is(f.err, errBinaryMatch):
+				s.binary = noted(s.binary, f.path)
+			case f.err != nil:
+				s.unreadable = noted(s.unreadable, f.path)
+			case f.hits != nil:
+				s.files = append(s.files, f.hits)
+			}
+		}
+	}
+}
+
+// isForeign reports whether a text that was searched is in an encoding in which
+// not all that the pattern names can be found.
+func (s *searcher) isForeign(data []byte, err error) bool {
+	return err == nil && s.m.beyond && !utf8.Valid(decoded(data))
+}
+
+// found reports whether anything was.
+func (s *searcher) found() bool {
+	return len(s.binary) > 0 || slices.ContainsFunc(s.files, func(h hits) bool { return h != nil })
+}
+
+// Files that are not text are not shown.
+var (
+	errBinary      = errors.New("it is a binary file, and no line of it matches")
+	errBinaryMatch = errors.New("it is a binary file, and something in it matches")
+)
+
+// sniffLen is how much of a file is looked at to tell text from binary.
+const sniffLen = 8000
+
+// search looks for matching lines in a file.
+func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, error) {
+	data = decoded(data)
+	if bytes.IndexByte(data[:min(len(data), sniffLen)], 0) >= 0 {
+		if len(s.m.lines(ctx, data, 1)) > 0 {
+			return nil, errBinaryMatch
+		}
+		return nil, errBinary
+	}
+	if !s.m.returns && bytes.Contains(data, []byte("\r\n")) {
+		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
+	}
+	switch s.mode {
+	case modeFiles:
+		return s.brief(name, len(s.m.lines(ctx, data, 1)), ""), nil
+	case modeCount:
+		n := len(s.m.lines(ctx, data, maxCounted))
+		return s.brief(name, n, ":"+strconv.Itoa(n)), nil
+	}
+	lines := s.m.lines(ctx, data, s.limit+1)
+	s.hits.Add(int64(len(lines)))
+	p := printer{path: name, data: data, context: s.context, at: s.m.at, number: 1}
+	return p.print(lines), nil
+}
+
+// maxCounted is how far the lines of one file are counted.
+const maxCounted = 1_000_000
+
+// brief is a file that matches in one line.
+func (s *searcher) brief(name string, n int, what string) hits {
+	if n == 0 {
+		return nil
+	}
+	s.hits.Add(1)
+	return hits{{name + what}}
+}
+
+// linesOf is how many matching lines a group stands for.
+func (s *searcher) linesOf(group []string) int {
+	if s.mode != modeCount || len(group) == 0 {
+		return 1
+	}
+	n, _ := strconv.Atoi(group[0][strings.LastIndexByte(group[0], ':')+1:]) // we wrote it
+	return n
+}
+
+// result is the first matches, as many as are wanted and fit.
+func (s *searcher) result() grepResult {
+	r := grepResult{OK: true, Matches: []string{}, Truncated: s.cut, TooLarge: s.large, Binary: s.binary, Unreadable: s.unreadable}
+	room, shown := maxText, 0
+	for _, h := range s.files {
+		for i, group := range h {
+			if shown == s.limit || room <= 0 {
+				r.Truncated = true
+				return r
+			}
+			if i == 0 {
+				r.Files++
+				if s.context > 0 && shown > 0 {
+					r.Matches = append(r.Matches, "--")
+				}
+			}
+			for _, line := range group {
+				room -= len(line) + 1
+			}
+			r.Matches = append(r.Matches, group...)
+			shown++
+			r.Count += s.linesOf(group)
+		}
+	}
+	return r
+}

@@ -1,0 +1,128 @@
+// Package skill holds the tool by which the model takes up a skill: written
+// instructions for one sort of work, loaded only when they are needed.
+//
+// A skill that is missing or broken never ends a turn: the model is told in
+// words, the person gets a notice, and the work goes on without it.
+package skill
+
+import (
+	"context"
+	_ "embed"
+	"fmt"
+	"io"
+	"path"
+	"strings"
+
+	"coder/internal/authored/skills"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/tool"
+)
+
+//go:embed skill.md
+var doc string
+
+// Limits of what is said of skills.
+const (
+	listBytes = 16 << 10
+	nameShown = 100 // characters of a name that is not one
+)
+
+type args struct {
+	Action    string `json:"action,omitzero" also:"operation command" enum:"list|load" doc:"load gives the instructions of one skill, list the names of all; load if a name is given"`
+	Name      string `json:"name,omitzero" also:"skill skill_name" doc:"the skill to load"`
+	Arguments string `json:"arguments,omitzero" also:"args input prompt" doc:"what the skill is to be applied to, if it takes anything"`
+}
+
+func (a args) loads() bool { return a.Action == "load" || a.Action == "" && a.Name != "" }
+
+// name is the skill as it is called in the catalogue.
+func (a args) name() string { return strings.TrimPrefix(strings.TrimSpace(a.Name), "/") }
+
+// Skill is the tool that lists and loads the skills of a catalogue.
+func Skill(c *skills.Catalogue) tool.Tool {
+	return tool.Func[args]{
+		Name: "skill", Doc: doc,
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Skill"}, {Dialect: tool.CoAuthor, Name: "activateSkill"}, {Name: "load_skill"}, {Name: "use_skill"}},
+		Plan: func(_ context.Context, a args) (tool.Plan, error) {
+			title, preview := "list", "list the skills"
+			if a.loads() {
+				title = clip(a.name())
+				preview = "load the skill " + title
+			}
+			note := tool.Effect{Kind: tool.Note, Target: title}
+			return tool.Plan{Title: title, Effects: []tool.Effect{note}, Preview: display.Text(preview)}, nil
+		},
+		Do: func(_ context.Context, a args, _ io.Writer) (tool.Result, error) {
+			if a.loads() {
+				return load(c, a), nil
+			}
+			return list(c), nil
+		},
+	}
+}
+
+type loaded struct {
+	OK    bool     `json:"ok"`
+	Name  string   `json:"name"`
+	Skill string   `json:"skill"`
+	Dir   string   `json:"dir,omitzero"`
+	Files []string `json:"files,omitzero"`
+	Cut   bool     `json:"cut,omitzero"`
+}
+
+func load(c *skills.Catalogue, a args) tool.Result {
+	if _, known := c.Find(a.name()); !known {
+		c.Refresh() // it may have been written just now
+	}
+	l, err := c.Load(a.name(), a.Arguments)
+	if err != nil {
+		return without(c, a.name(), err)
+	}
+	r := loaded{OK: true, Name: l.Name, Skill: l.Body, Files: l.Files, Cut: l.Cut}
+	if l.Path != "" {
+		r.Dir = path.Dir(l.Path)
+	}
+	return tool.Result{Value: r, Summary: tool.Count(strings.Count(l.Body, "\n")+1, "line", "lines")}
+}
+
+type failed struct {
+	OK     bool   `json:"ok"`
+	Error  string `json:"error"`
+	Skills string `json:"skills,omitzero"`
+}
+
+// without is the result where there is no skill to follow.
+func without(c *skills.Catalogue, name string, err error) tool.Result {
+	all, warnings := c.List()
+	why := err.Error()
+	for _, w := range warnings {
+		if strings.Contains(w.Path, "/"+name+"/") {
+			why = w.String()
+		}
+	}
+	return tool.Result{
+		Value:   failed{Error: why + "; go on without it", Skills: skills.Summary(all, listBytes)},
+		Failed:  true,
+		Summary: why,
+		Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); the work goes on without it", clip(name), why)}},
+	}
+}
+
+type listing struct {
+	OK     bool   `json:"ok"`
+	Skills string `json:"skills"`
+}
+
+func list(c *skills.Catalogue) tool.Result {
+	all, _ := c.List()
+	return tool.Result{Value: listing{true, skills.Summary(all, listBytes)}, Summary: fmt.Sprintf("%d skills", len(all))}
+}
+
+// clip is a name short enough to be shown.
+func clip(name string) string {
+	if runes := []rune(name); len(runes) > nameShown {
+		return string(runes[:nameShown]) + "…"
+	}
+	return name
+}

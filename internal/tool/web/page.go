@@ -1,0 +1,312 @@
+package web
+
+import (
+	"net/url"
+	"strings"
+
+	"coder/internal/core/sanitize"
+)
+
+const (
+	// maxReadable bounds the text made of a page, which may be longer than the
+	// page: addresses are written out.
+	maxReadable = 2 << 20
+	maxLink     = 1000 // bytes of an address that is shown
+	// minMain is how much text must be in the main part of a page for the rest
+	// to be left out.
+	minMain = 200
+)
+
+// document is what was made of a page.
+type document struct {
+	title, text string
+	cut         bool
+}
+
+// readable makes text or Markdown of a page. Scripts, navigation and what is
+// not to be seen are left out, and if the page has a main part so is the rest.
+func readable(source string, base *url.URL, markdown bool) document {
+	drop := dropped()
+	for {
+		p := &page{drop: drop, base: base, scan: scanner{s: source}}
+		p.markdown, p.limit = markdown, maxReadable
+		p.read()
+		switch {
+		case p.skip.name != "": // it never ended, and swallowed the page
+			delete(drop, p.skip.reason)
+		case len(p.out) == 0 && p.skipped && len(drop) > 0:
+			drop = nil
+		default:
+			return document{title: sanitize.Line(p.title, maxTitle), text: sanitize.Text(p.text()), cut: p.full}
+		}
+	}
+}
+
+// hidden is the reason for leaving out what is not to be seen.
+const hidden = "(hidden)"
+
+// dropped are the elements that hold nothing to read.
+func dropped() map[string]bool {
+	return set(hidden, "nav", "svg", "template", "canvas", "object", "video", "audio", "select", "datalist", "button", "dialog", "annotation")
+}
+
+// page reads the source of a page and lays it out.
+type page struct {
+	writer
+	scan    scanner
+	base    *url.URL
+	rebased bool
+	title   string
+
+	drop    map[string]bool
+	skipped bool
+	skip    struct {
+		name, reason string // the element that is left out, and why
+		depth        int
+	}
+
+	link   link
+	code   code
+	pre    pre
+	main   part
+	tables []*table
+}
+
+// part is the main one of the page: where in the output it begins, while we are
+// in it, and from where to where the longest of them goes.
+type part struct{ depth, at, from, to int }
+
+func (p *page) read() {
+	for !p.full {
+		t, ok := p.scan.next()
+		if !ok {
+			break
+		}
+		switch {
+		case p.skip.name != "":
+			p.pass(t)
+		case t.name == "":
+			p.content(t)
+		case !t.end && p.leaveOut(t):
+		default:
+			p.tag(t)
+		}
+	}
+	p.finish()
+}
+
+func (p *page) finish() {
+	p.endPre()
+	p.endRow()
+	p.boundary(0)
+	for p.main.depth > 0 {
+		p.closeMain()
+	}
+}
+
+// text is the main part, or all there is.
+func (p *page) text() string {
+	if p.main.to-p.main.from >= minMain {
+		return strings.TrimLeft(string(p.out[p.main.from:p.main.to]), "\n")
+	}
+	return string(p.out)
+}
+
+// pass goes on to the end of the element that is left out.
+func (p *page) pass(t token) {
+	if t.name != p.skip.name {
+		return
+	}
+	if !t.end {
+		p.skip.depth++
+		return
+	}
+	if p.skip.depth--; p.skip.depth == 0 {
+		p.skip.name, p.skip.reason = "", ""
+	}
+}
+
+// void are the elements that have no content.
+var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
+
+// leaveOut decides whether an element is left out.
+func (p *page) leaveOut(t token) bool {
+	reason := t.name
+	switch {
+	case t.get("role") == "navigation":
+		reason = "nav"
+	case unseen(t) && t.name != "html" && t.name != "body" && t.name != "main":
+		reason = hidden
+	}
+	if !p.drop[reason] {
+		return false
+	}
+	p.skipped = true
+	if gap, ok := blocks[t.name]; ok {
+		p.boundary(gap)
+	}
+	if !void[t.name] && !raw[t.name] {
+		p.skip.name, p.skip.reason, p.skip.depth = t.name, reason, 1
+	}
+	return true
+}
+
+func unseen(t token) bool {
+	if _, ok := t.attr("hidden"); ok || t.get("aria-hidden") == "true" {
+		return true
+	}
+	style := strings.ToLower(strings.Join(strings.Fields(t.get("style")), ""))
+	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
+}
+
+func (p *page) content(t token) {
+	switch {
+	case t.of == "title" && p.title == "":
+		p.title = t.text
+	case t.of != "":
+	case p.pre.open:
+		p.pre.text = append(p.pre.text, p.fitting(t.text, len(p.pre.text))...)
+	default:
+		p.words(p.fitting(t.text, len(p.line)))
+	}
+}
+
+// fitting is as much of s as there is room for, beside what was gathered.
+func (p *page) fitting(s string, gathered int) string {
+	room := max(0, p.limit-len(p.out)-gathered)
+	if len(s) <= room {
+		return s
+	}
+	p.full = true
+	return strings.ToValidUTF8(s[:room], "")
+}
+
+// boundary ends a block, or a word if we are in a row.
+func (p *page) boundary(gap int) {
+	if p.row() != nil {
+		p.blank = true
+		return
+	}
+	p.end(gap)
+}
+
+// end ends a block and what is open in it. A link that has no text yet goes on
+// in the next one.
+func (p *page) end(gap int) {
+	to := p.link.to
+	if to != "" && strings.TrimSpace(string(p.line[p.link.at:])) != "" {
+		to = ""
+	}
+	p.closeInline()
+	p.writer.end(gap)
+	p.link = link{to: to}
+}
+
+// Blocks, and the room that is left around them.
+var blocks = map[string]int{
+	"p": 2, "section": 2, "article": 2, "figure": 2, "details": 2, "dl": 2, "form": 2, "header": 2, "footer": 2, "aside": 2,
+	"div": 1, "address": 1, "figcaption": 1, "summary": 1, "dt": 1, "dd": 1, "fieldset": 1, "legend": 1, "hgroup": 1, "center": 1,
+	"body": 1, "caption": 1, "nav": 1, "noscript": 1, "option": 1, "head": 1,
+}
+
+func (p *page) tag(t token) {
+	if p.pre.open {
+		p.tagInPre(t)
+		return
+	}
+	if gap, ok := blocks[t.name]; ok {
+		p.boundary(gap)
+		return
+	}
+	switch t.name {
+	case "h1", "h2", "h3", "h4", "h5", "h6":
+		p.headingTag(t)
+	case "ul", "ol", "menu", "li", "blockquote", "pre", "hr", "main":
+		p.blockTag(t)
+	case "table", "tr", "td", "th", "thead", "tbody", "tfoot":
+		p.tableTag(t)
+	default:
+		p.inlineTag(t)
+	}
+}
+
+func (p *page) headingTag(t token) {
+	p.burst()
+	p.boundary(2)
+	p.heading = ""
+	if !t.end && p.markdown {
+		p.heading = strings.Repeat("#", int(t.name[1]-'0')) + " "
+	}
+}
+
+func (p *page) blockTag(t token) {
+	if t.name == "li" && t.end {
+		p.boundary(1)
+		return
+	}
+	p.burst()
+	p.end(0)
+	switch {
+	case t.name == "li":
+		p.item()
+	case t.name == "blockquote":
+		p.end(2)
+		p.quote = max(0, p.quote+map[bool]int{false: 1, true: -1}[t.end])
+	case t.name == "pre" && !t.end:
+		p.end(2)
+		p.pre = pre{open: true, lang: language(t)}
+	case t.name == "hr" && !t.end:
+		p.end(2)
+		p.block("---")
+		p.gap = 2
+	case t.name == "main":
+		p.mainTag(t)
+	case t.name == "ul" || t.name == "ol" || t.name == "menu":
+		if t.end {
+			p.closeList()
+			return
+		}
+		p.openList(t.name == "ol", t.get("start"))
+	}
+}
+
+func (p *page) mainTag(t token) {
+	p.end(2)
+	if t.end {
+		p.closeMain()
+		return
+	}
+	if p.main.depth++; p.main.depth == 1 {
+		p.main.at = len(p.out)
+	}
+}
+
+func (p *page) closeMain() {
+	if p.main.depth == 0 {
+		return
+	}
+	if p.main.depth--; p.main.depth == 0 && len(p.out)-p.main.at > p.main.to-p.main.from {
+		p.main.from, p.main.to = p.main.at, len(p.out)
+	}
+}
+
+func (p *page) tableTag(t token) {
+	switch {
+	case t.name == "table" && t.end:
+		p.closeTable()
+	case t.name == "table":
+		p.closeInline()
+		p.openTable()
+	case t.name == "td" || t.name == "th":
+		if !t.end {
+			p.openCell()
+		} else if p.row() != nil {
+			p.endCell()
+		}
+	case t.name == "tr" && !t.end:
+		p.closeInline()
+		p.openRow()
+	default:
+		p.endRow()
+	}
+}

@@ -1,0 +1,207 @@
+package web
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/tool"
+)
+
+const (
+	maxURL     = 8 << 10
+	maxBody    = 1 << 20
+	maxHeaders = 50
+	maxHeader  = 16 << 10 // bytes of one header's value
+	maxTitle   = 200
+)
+
+type fetchArgs struct {
+	URL        string            `json:"url" also:"uri link address" doc:"what to fetch, with http:// or https://"`
+	Method     string            `json:"method,omitzero" enum:"GET|POST" doc:"GET if not given"`
+	Headers    map[string]string `json:"headers,omitzero" doc:"headers to send"`
+	Body       string            `json:"body,omitzero" also:"data" doc:"what to send with POST"`
+	Auth       string            `json:"auth,omitzero" also:"authorization" doc:"value of the Authorization header"`
+	Format     string            `json:"format,omitzero" enum:"markdown|text|html" doc:"what to make of HTML, markdown if not given"`
+	TimeoutSec int               `json:"timeout_sec,omitzero" also:"timeout" doc:"most seconds it may take"`
+	MaxSizeKB  int               `json:"max_size_kb,omitzero" doc:"most kilobytes to read"`
+	Offset     int               `json:"offset,omitzero" also:"start_index start" doc:"characters to skip: next_offset of the result before"`
+}
+
+// request is a fetch that can be made.
+type request struct {
+	url     *url.URL
+	method  string
+	header  http.Header // what the caller adds
+	body    string
+	format  string
+	timeout time.Duration // none if zero
+	size    int           // bytes to read; none if zero
+	offset  int
+}
+
+func (o Options) parse(a fetchArgs) (request, error) {
+	u, err := o.parseURL(strings.TrimSpace(a.URL))
+	if err != nil {
+		return request{}, err
+	}
+	r := request{url: u, method: http.MethodGet, body: a.Body, format: a.Format, offset: a.Offset}
+	if a.Method != "" {
+		r.method = a.Method
+	}
+	if r.format == "" {
+		r.format = "markdown"
+	}
+	switch {
+	case a.Body != "" && r.method != http.MethodPost:
+		return request{}, errors.New("a body needs the method POST")
+	case len(a.Body) > maxBody:
+		return request{}, fmt.Errorf("body is too long (%d bytes)", len(a.Body))
+	case a.TimeoutSec < 0 || a.MaxSizeKB < 0 || a.Offset < 0:
+		return request{}, errors.New("timeout_sec, max_size_kb and offset must not be negative")
+	}
+	r.timeout = time.Duration(min(a.TimeoutSec, 1<<20)) * time.Second
+	r.size = min(a.MaxSizeKB, 1<<20) << 10
+	r.header, err = parseHeaders(a)
+	return r, err
+}
+
+// parseURL accepts what can be fetched, whether a caller asks for it or a
+// server sends us there.
+func (o Options) parseURL(s string) (*url.URL, error) {
+	if len(s) > maxURL {
+		return nil, fmt.Errorf("url is too long (%d bytes)", len(s))
+	}
+	u, err := url.Parse(s)
+	if err != nil {
+		return nil, fmt.Errorf("url is malformed: %w", errors.Unwrap(err))
+	}
+	switch {
+	case u.Scheme == "" && u.Host == "":
+		return nil, errors.New("url must begin with http:// or https://")
+	case u.Scheme != "http" && u.Scheme != "https":
+		return nil, fmt.Errorf("only http and https can be fetched, not %s", u.Scheme)
+	case u.User != nil:
+		return nil, errors.New("url must not hold a user name or password")
+	case u.Hostname() == "":
+		return nil, errors.New("url names no host")
+	}
+	u.Fragment, u.RawFragment = "", ""
+	return u, o.plainlyForbidden(u)
+}
+
+// ours are headers that the transport sets, or that would change how it works.
+var ours = []string{
+	"Accept-Encoding", "Connection", "Content-Length", "Expect", "Host", "Keep-Alive", "Proxy-Authorization",
+	"Proxy-Connection", "Range", "Te", "Trailer", "Transfer-Encoding", "Upgrade",
+}
+
+func parseHeaders(a fetchArgs) (http.Header, error) {
+	if len(a.Headers) > maxHeaders {
+		return nil, fmt.Errorf("at most %d headers can be given", maxHeaders)
+	}
+	h := make(http.Header, len(a.Headers)+1)
+	set := func(name, value string) error {
+		key := http.CanonicalHeaderKey(name)
+		switch {
+		case name == "" || strings.ContainsFunc(name, notToken):
+			return fmt.Errorf("%q is no name of a header", sanitize.Line(name, maxTitle))
+		case slices.Contains(ours, key):
+			return fmt.Errorf("the header %s cannot be given", key)
+		case len(value) > maxHeader || strings.ContainsFunc(value, control):
+			return fmt.Errorf("the header %s is too long or holds control characters", key)
+		case h[key] != nil:
+			return fmt.Errorf("the header %s is given twice", key)
+		}
+		h.Set(key, value)
+		return nil
+	}
+	for name, value := range a.Headers {
+		if err := set(name, value); err != nil {
+			return nil, err
+		}
+	}
+	if a.Auth != "" {
+		return h, set("Authorization", a.Auth)
+	}
+	return h, nil
+}
+
+func control(r rune) bool { return r < ' ' || r == 0x7f }
+
+func notToken(r rune) bool {
+	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+}
+
+// target is what the request touches, without what it asks of it.
+func (r request) target() string {
+	return (&url.URL{Scheme: r.url.Scheme, Host: r.url.Host, Path: r.url.Path}).String()
+}
+
+func (r request) plan() tool.Plan {
+	title := r.url.String()
+	if r.method != http.MethodGet {
+		title = r.method + " " + title
+	}
+	return tool.Plan{
+		Title:   sanitize.Line(title, maxTitle),
+		Effects: []tool.Effect{{Kind: tool.Net, Target: r.target()}},
+		Preview: display.Code{Lang: "http", Source: r.preview()},
+		Sends:   r.sends(),
+	}
+}
+
+// What an address may hold before it counts as sending something along: bytes
+// of the query, of the path, and of one part of the path without a break.
+const (
+	maxQuery = 128
+	maxPath  = 256
+	maxPart  = 64
+)
+
+// sends is what the request hands over besides asking for a page: data can
+// leave in any of these.
+func (r request) sends() string {
+	var what []string
+	if r.method != http.MethodGet {
+		what = append(what, fmt.Sprintf("a %s request", r.method))
+	}
+	if r.body != "" {
+		what = append(what, fmt.Sprintf("a body of %d bytes", len(r.body)))
+	}
+	if len(r.header) > 0 {
+		what = append(what, "headers of its own")
+	}
+	if n := len(r.url.RawQuery); n > maxQuery {
+		what = append(what, fmt.Sprintf("a query of %d bytes", n))
+	}
+	path := r.url.EscapedPath()
+	run := 0
+	for _, part := range strings.FieldsFunc(path, func(c rune) bool { return strings.ContainsRune("/-_.~,;:!'()@", c) }) {
+		run = max(run, len(part))
+	}
+	if len(path) > maxPath || run > maxPart {
+		what = append(what, fmt.Sprintf("a path of %d bytes", len(path)))
+	}
+	return strings.Join(what, ", ")
+}
+
+// preview is everything that would be sent.
+func (r request) preview() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s %s\n", r.method, r.url)
+	for _, key := range slices.Sorted(maps.Keys(r.header)) {
+		fmt.Fprintf(&b, "%s: %s\n", key, r.header.Get(key))
+	}
+	if r.body != "" {
+		b.WriteString("\n" + r.body)
+	}
+	return b.String()
+}

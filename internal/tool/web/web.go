@@ -1,0 +1,213 @@
+// Package web holds the tool that fetches from the web. What it promises,
+// whatever an address, a name server or a server says:
+//
+//  1. Only public addresses are reached, unless the user allows others. The
+//     address is checked that is connected to, on every hop, so neither a
+//     redirect nor a name that changes its meaning leads inside.
+//  2. A fetch ends: in time, after a few redirects, and after a number of bytes
+//     counted once they are unpacked.
+//  3. A redirect leads no farther than the host that was asked for and those the
+//     user named or allowed: where else it points is told, and nothing is sent
+//     there.
+//  4. What a caller adds to a request, such as a credential, is sent to the host
+//     it was meant for and to no other.
+//  5. The result is readable text: bounded, valid UTF-8, without control
+//     characters, without scripts.
+package web
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/tool"
+)
+
+//go:embed fetch.md
+var fetchDoc string
+
+// Options are what the tool is built from. The zero Options are usable.
+type Options struct {
+	// AllowPrivate lets every address be reached, also those of this machine
+	// and its network.
+	AllowPrivate bool
+	// AllowHosts are hosts that may be reached whatever their address is, and
+	// that redirects may lead to: "intranet", "localhost:8080",
+	// "*.corp.example".
+	AllowHosts []string
+	// Reaches, if set, reports whether an address may be fetched from without
+	// asking anyone: redirects may lead there too.
+	Reaches func(address string) bool
+	// MaxText and MaxImage are how many bytes of a body are read, 5 MiB of text
+	// and 1 MiB of an image if zero.
+	MaxText, MaxImage int
+	// Vision says that the model can be shown images.
+	Vision bool
+	// Timeout is the most time a fetch may take; 30 seconds if zero.
+	Timeout time.Duration
+	// Proxy chooses a proxy for a request, as in [http.Transport]. The host of
+	// a request that goes through one is looked up here all the same, to check
+	// its address.
+	Proxy         func(*http.Request) (*url.URL, error)
+	UserAgent     string
+	SkipTLSVerify bool
+
+	// Lookup and Connect stand in for the network: the addresses of a host,
+	// and a connection to one of them.
+	Lookup  func(ctx context.Context, host string) ([]netip.Addr, error)
+	Connect func(ctx context.Context, to netip.AddrPort) (net.Conn, error)
+}
+
+const (
+	defaultText    = 5 << 20
+	defaultImage   = 1 << 20
+	defaultTimeout = 30 * time.Second
+	defaultAgent   = "coder"
+	maxShown       = 4000 // characters of a page shown to a person
+)
+
+// withDefaults fills in what was left out.
+func (o Options) withDefaults() Options {
+	if o.MaxText <= 0 {
+		o.MaxText = defaultText
+	}
+	if o.MaxImage <= 0 {
+		o.MaxImage = defaultImage
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	if o.UserAgent == "" {
+		o.UserAgent = defaultAgent
+	}
+	if o.Lookup == nil {
+		o.Lookup = lookup
+	}
+	if o.Connect == nil {
+		o.Connect = connect
+	}
+	return o
+}
+
+// Fetch is the tool that fetches a page and makes readable text of it.
+func Fetch(o Options) tool.Tool {
+	o = o.withDefaults()
+	return tool.Func[fetchArgs]{
+		Name: "fetch", Doc: strings.ReplaceAll(fetchDoc, "{timeout}", fmt.Sprint(o.Timeout.Seconds())),
+		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "webFetch"}, {Name: "fetch_url"}, {Name: "http_request"}},
+		Plan: func(_ context.Context, a fetchArgs) (tool.Plan, error) {
+			r, err := o.parse(a)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			return r.plan(), nil
+		},
+		Do: func(ctx context.Context, a fetchArgs, _ io.Writer) (tool.Result, error) {
+			r, err := o.parse(a)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return o.fetch(ctx, r)
+		},
+	}
+}
+
+type fetchResult struct {
+	OK          bool     `json:"ok"`
+	URL         string   `json:"url"`
+	Status      int      `json:"status"`
+	Error       string   `json:"error,omitzero"`
+	ContentType string   `json:"content_type,omitzero"`
+	Size        int      `json:"size"`
+	Title       string   `json:"title,omitzero"`
+	Content     string   `json:"content"`
+	Truncated   bool     `json:"truncated"`
+	NextOffset  int      `json:"next_offset,omitzero"`
+	Redirects   []string `json:"redirects,omitzero"`
+	RedirectTo  string   `json:"redirect_to,omitzero"`
+	Note        string   `json:"note,omitzero"`
+
+	images []chat.Image
+}
+
+// fetch follows the request to its page and reads it, all within its time.
+func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	limit := o.Timeout
+	if r.timeout > 0 {
+		limit = min(limit, r.timeout)
+	}
+	bounded, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	v, err := o.page(bounded, r)
+	switch {
+	case err == nil:
+	case ctx.Err() != nil:
+		return tool.Result{}, ctx.Err()
+	case bounded.Err() != nil:
+		return tool.Result{}, fmt.Errorf("fetch %s: timed out after %v", r.target(), limit)
+	default:
+		return tool.Result{}, fmt.Errorf("fetch %s: %w", r.target(), err)
+	}
+	return v.result(), nil
+}
+
+// page gets what the request asks for.
+func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
+	resp, hops, err := o.follow(ctx, r)
+	if away := (*astray)(nil); errors.As(err, &away) {
+		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(), RedirectTo: sanitize.Line(away.to.String(), 0)}, nil
+	}
+	if err != nil {
+		return fetchResult{}, err
+	}
+	defer resp.Body.Close()
+	v, err := o.read(resp, r)
+	v.Redirects = hops
+	if len(hops) > 0 {
+		v.URL = hops[len(hops)-1]
+		v.note(elsewhere(r.url.Hostname(), resp.Request.URL.Hostname()))
+	}
+	return v, err
+}
+
+func elsewhere(asked, came string) string {
+	if strings.EqualFold(asked, came) {
+		return ""
+	}
+	return "this comes from another host, " + came
+}
+
+// note adds a remark, if there is one.
+func (v *fetchResult) note(s string) {
+	if s != "" && v.Note != "" {
+		s = v.Note + "; " + s
+	}
+	if s != "" {
+		v.Note = s
+	}
+}
+
+func (v fetchResult) result() tool.Result {
+	shown, _ := cut(v.Content, 0, maxShown)
+	if v.RedirectTo != "" {
+		shown = "redirected to " + v.RedirectTo
+	}
+	return tool.Result{
+		Value: v, Failed: !v.OK, Show: display.Text(shown), Images: v.images,
+		Summary: strings.TrimSpace(fmt.Sprintf("%d %s, %d bytes", v.Status, v.ContentType, v.Size)),
+	}
+}

@@ -1,0 +1,270 @@
+package events
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// coauthor shows domain and audit records as CoAuthor's rows, messages as rows
+// of its conversation store, and the rest as messages of its interface bus. A
+// row has an id; a bus message has only type and payload.
+type coauthor struct {
+	out       *lines
+	agents    map[string]string           // who works on a task
+	said      map[string]int              // messages of a task so far
+	streaming map[string]bool             // tasks whose reply is arriving
+	inputs    map[callKey]json.RawMessage // calls asked for and not yet answered
+}
+
+func newCoauthor(out *lines) *coauthor {
+	return &coauthor{
+		out:       out,
+		agents:    make(map[string]string),
+		said:      make(map[string]int),
+		streaming: make(map[string]bool),
+		inputs:    make(map[callKey]json.RawMessage),
+	}
+}
+
+func (c *coauthor) show(r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		return c.message(r, e)
+	case event.LocalAdded:
+		return c.output(r, localKind(e), e.Output)
+	case event.TodosChanged:
+		return c.rowNamed(r, "TaskTodoUpdated", todosPayload{r.Task, e.Todos})
+	case event.TaskCreated:
+		c.agents[r.Task] = e.AgentID
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		defer c.forget(r.Task)
+	case event.ToolCallRequested:
+		c.inputs[callKey{r.Task, e.CallID}] = e.Input
+		return c.row(r, requestedPayload{e.CallID, e.Tool, e.Author, e.TaskID, object(e.Input), e.Timestamp})
+	}
+	if event.LogOf(r.Event) != event.Transient {
+		return c.row(r, rowPayload(r.Event))
+	}
+	return c.sight(r)
+}
+
+// forget drops what was only of use while task ran.
+func (c *coauthor) forget(task string) {
+	delete(c.agents, task)
+	delete(c.said, task)
+	delete(c.streaming, task)
+	maps.DeleteFunc(c.inputs, func(k callKey, _ json.RawMessage) bool { return k.task == task })
+}
+
+// row is a stored event. Its id is unique among all sessions; its seq orders
+// the rows of a session, not only those of its stream.
+type row struct {
+	ID      string    `json:"id"`
+	Stream  string    `json:"streamId"`
+	Seq     uint64    `json:"seq"`
+	Type    string    `json:"type"`
+	Payload any       `json:"payload"`
+	Time    time.Time `json:"createdAt"`
+}
+
+func (c *coauthor) row(r event.Record, payload any) error {
+	name, _ := event.Name(r.Event)
+	return c.rowNamed(r, name, payload)
+}
+
+func (c *coauthor) rowNamed(r event.Record, name string, payload any) error {
+	return c.out.put(row{rowID(r), r.Task, r.Seq, name, payload, r.Time})
+}
+
+func rowID(r event.Record) string { return r.Session + ":" + strconv.FormatUint(r.Seq, 10) }
+
+// requestedPayload leaves out what CoAuthor has no key for: effects, verdict
+// and who decided.
+type requestedPayload struct {
+	CallID    string          `json:"toolCallId"`
+	Tool      string          `json:"toolName"`
+	Author    string          `json:"authorActorId"`
+	TaskID    string          `json:"taskId"`
+	Input     json.RawMessage `json:"input"`
+	Timestamp int64           `json:"timestamp"`
+}
+
+func rowPayload(e event.Event) any {
+	if u, ok := e.(event.Unknown); ok {
+		return object(u.Payload)
+	}
+	return e
+}
+
+// todosPayload is the list of a task, under the name the task model has for it.
+type todosPayload struct {
+	Task  string       `json:"taskId"`
+	Todos []event.Todo `json:"todos"`
+}
+
+type conversationRow struct {
+	ID      string          `json:"id"`
+	Task    string          `json:"taskId"`
+	Index   int             `json:"index"` // from 0, among those shown of its task
+	Message coauthorMessage `json:"message"`
+	Time    time.Time       `json:"createdAt"`
+}
+
+type coauthorMessage struct {
+	Role      chat.Role      `json:"role"`
+	Content   string         `json:"content"`
+	Calls     []coauthorCall `json:"toolCalls,omitempty"`
+	Reasoning string         `json:"reasoning,omitempty"`
+	CallID    string         `json:"toolCallId,omitempty"`
+}
+
+type coauthorCall struct {
+	ID   string          `json:"toolCallId"`
+	Tool string          `json:"toolName"`
+	Args json.RawMessage `json:"arguments"`
+}
+
+func (c *coauthor) message(r event.Record, e event.MessageAdded) error {
+	if e.Message.Role == chat.Assistant {
+		if err := c.endStream(r); err != nil {
+			return err
+		}
+	}
+	m := coauthorMessage{Role: e.Message.Role, Content: e.Message.Text(), Reasoning: e.Message.Reasoning()}
+	for _, call := range e.Message.Calls() {
+		m.Calls = append(m.Calls, coauthorCall{call.ID, call.Name, object(call.Args)})
+		c.inputs[callKey{r.Task, call.ID}] = call.Args
+	}
+	for res := range chat.Select[chat.ToolResult](e.Message) {
+		m.CallID, m.Content = res.CallID, res.Text
+		delete(c.inputs, callKey{r.Task, res.CallID})
+	}
+	index := c.said[r.Task]
+	c.said[r.Task]++
+	return c.out.put(conversationRow{rowID(r), r.Task, index, m, r.Time})
+}
+
+type busMessage struct {
+	Type    string `json:"type"`
+	Payload any    `json:"payload"`
+}
+
+type busSource struct {
+	Task  string `json:"taskId"`
+	Agent string `json:"agentId"`
+}
+
+type busText struct {
+	busSource
+	Kind    string `json:"kind"`
+	Content string `json:"content"`
+}
+
+type busCall struct {
+	busSource
+	CallID string `json:"toolCallId"`
+	Tool   string `json:"toolName"`
+}
+
+type busCallStart struct {
+	busCall
+	Args json.RawMessage `json:"arguments"`
+}
+
+type busCallEnd struct {
+	busCall
+	Output     json.RawMessage `json:"output"`
+	IsError    bool            `json:"isError"`
+	DurationMs int64           `json:"durationMs"`
+}
+
+func (c *coauthor) source(r event.Record) busSource {
+	if agent := c.agents[r.Task]; agent != "" {
+		return busSource{r.Task, agent}
+	}
+	return busSource{r.Task, mainAgent}
+}
+
+// sight tells a transient event on the interface bus.
+func (c *coauthor) sight(r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.TextDelta:
+		return c.delta(r, "text", e.Text)
+	case event.ReasoningDelta:
+		return c.delta(r, "reasoning", e.Text)
+	case event.Retrying:
+		return c.retry(r, e)
+	case event.ToolStarted:
+		args := object(c.inputs[callKey{r.Task, e.CallID}])
+		return c.out.put(busMessage{"tool_call_start", busCallStart{busCall{c.source(r), e.CallID, e.Tool}, args}})
+	case event.ToolOutput:
+		return c.output(r, "verbose", e.Text)
+	case event.ToolFinished:
+		end := busCallEnd{busCall{c.source(r), e.CallID, e.Tool}, asObject(e.Result.Text), e.Failed || e.Denied, e.Took.Milliseconds()}
+		return c.out.put(busMessage{"tool_call_end", end})
+	case event.Interrupted:
+		return c.output(r, "verbose", e.Text)
+	case event.Notice:
+		return c.output(r, noticeKind(e), e.Text)
+	}
+	return nil // CoAuthor's bus has no word for the rest
+}
+
+func (c *coauthor) delta(r event.Record, kind, text string) error {
+	c.streaming[r.Task] = true
+	return c.out.put(busMessage{"stream_delta", busText{c.source(r), kind, text}})
+}
+
+func (c *coauthor) endStream(r event.Record) error {
+	if !c.streaming[r.Task] {
+		return nil
+	}
+	delete(c.streaming, r.Task)
+	return c.out.put(busMessage{"stream_end", c.source(r)})
+}
+
+// retry ends the stream whose pieces are void and says why.
+func (c *coauthor) retry(r event.Record, e event.Retrying) error {
+	if err := c.endStream(r); err != nil {
+		return err
+	}
+	return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
+}
+
+func (c *coauthor) output(r event.Record, kind, text string) error {
+	return c.out.put(busMessage{"agent_output", busText{c.source(r), kind, text}})
+}
+
+func localKind(e event.LocalAdded) string {
+	if e.Failed {
+		return "error"
+	}
+	return "text"
+}
+
+func noticeKind(e event.Notice) string {
+	if e.Level == event.Error {
+		return "error"
+	}
+	return "verbose"
+}
+
+// asObject is text if it is a JSON object, else an object that holds it.
+func asObject(text string) json.RawMessage {
+	if startsWith(text, '{') {
+		return json.RawMessage(text)
+	}
+	wrapped, err := json.Marshal(struct {
+		Text string `json:"text"`
+	}{text})
+	if err != nil {
+		panic(err) // a string always marshals
+	}
+	return wrapped
+}

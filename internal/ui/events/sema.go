@@ -1,0 +1,385 @@
+package events
+
+import (
+	"encoding/json"
+	"maps"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// sema tells a session in the events of Sema. Three rules shape it:
+//
+//   - Every reply of the main agent is followed by one conversation:usage,
+//     with the numbers of the ContextUsed that comes right after it, else the
+//     provider's own.
+//   - A turn ends with message:complete and then state:update idle. So the
+//     message:complete of a reply without tool calls waits until it is known
+//     whether the conversation goes on: its usage, and the check that may
+//     follow an edit, come before it.
+//   - Every tool call ends in one tool:execution:complete or :error.
+type sema struct {
+	out           *lines
+	text, thought chunk                  // the main agent's reply as it arrives
+	children      map[string]bool        // tasks that belong to another task
+	calls         map[callKey]*semaCall  // those of the tasks that run
+	asked         map[string]uip.Request // questions nobody has answered, by id
+
+	owed *owed        // the usage of the main agent's last reply, not yet told
+	held *semaMessage // a reply without tool calls, not yet told
+	used event.ContextUsed
+
+	half, stopped bool // this turn has had half a reply; an interruption
+
+	busy, running bool // the program; the main task
+	state         string
+}
+
+type callKey struct{ task, id string }
+
+type semaCall struct {
+	name         string
+	told         bool // its end has been told
+	done, failed bool // its end is on record, and was a failure
+}
+
+// owed is a usage; nil if the provider did not say.
+type owed struct{ usage *chat.Usage }
+
+func newSema(out *lines) *sema {
+	return &sema{
+		out:      out,
+		text:     newChunk("message:text:chunk"),
+		thought:  newChunk("message:thinking:chunk"),
+		children: make(map[string]bool),
+		calls:    make(map[callKey]*semaCall),
+		asked:    make(map[string]uip.Request),
+	}
+}
+
+type semaEvent struct {
+	Event string `json:"event"`
+	Data  any    `json:"data"`
+}
+
+func (s *sema) put(name string, data any) error { return s.out.put(semaEvent{name, data}) }
+
+// mainAgent is the agentId of whoever is not a subagent.
+const mainAgent = "main"
+
+func (s *sema) agent(r event.Record) string {
+	if s.children[r.Task] {
+		return r.Task
+	}
+	return mainAgent
+}
+
+func (s *sema) main(r event.Record) bool { return !s.children[r.Task] }
+
+func (s *sema) show(r event.Record) error {
+	if e, ok := r.Event.(event.ContextUsed); ok {
+		return s.contextUsed(r, e)
+	}
+	if err := s.settle(nil); err != nil {
+		return err
+	}
+	if s.goesOn(r) {
+		if err := s.release(); err != nil {
+			return err
+		}
+	}
+	return s.tellEvent(r)
+}
+
+func (s *sema) tellEvent(r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.TextDelta:
+		return s.delta(r, &s.text, e.Text)
+	case event.ReasoningDelta:
+		return s.delta(r, &s.thought, e.Text)
+	case event.Retrying:
+		return s.void(r)
+	case event.MessageAdded:
+		return s.message(r, e)
+	case event.ToolCallRequested:
+		s.begin(r, e.CallID, e.Tool)
+	case event.ToolCallCompleted:
+		c := s.call(r, e.CallID, e.Tool)
+		c.done, c.failed = true, e.IsError
+	case event.ToolFinished:
+		return s.toolFinished(r, e)
+	case event.InteractionRequested:
+		return s.requested(r, e.Request)
+	case event.InteractionResponded:
+		return s.responded(r, e.Response)
+	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		return s.task(r)
+	case event.SessionOpened:
+		return s.opened(r, e)
+	case event.StateChanged:
+		return s.stateChanged(r, e)
+	case event.Interrupted:
+		return s.interruption(r, e)
+	case event.TodosChanged:
+		return s.todos(r, e)
+	case event.ContextReplaced:
+		return s.compacted(r, e)
+	}
+	return nil // Sema has no word for the rest
+}
+
+type semaCompacted struct {
+	Before int     `json:"tokenBefore"`
+	After  int     `json:"tokenCompact"`
+	Rate   float64 `json:"compactRate"`
+}
+
+func (s *sema) compacted(r event.Record, e event.ContextReplaced) error {
+	if e.Reason != event.Compacted || !s.main(r) {
+		return nil
+	}
+	c := semaCompacted{Before: e.TokensBefore, After: e.TokensAfter}
+	if e.TokensBefore > 0 {
+		c.Rate = float64(e.TokensAfter) / float64(e.TokensBefore)
+	}
+	return s.put("compact:exec", c)
+}
+
+func (s *sema) delta(r event.Record, c *chunk, text string) error {
+	if !s.main(r) {
+		return nil
+	}
+	return c.grow(s.out, text)
+}
+
+// void takes back what was shown of a reply that is asked for again: the
+// content so far is nothing.
+func (s *sema) void(r event.Record) error {
+	if !s.main(r) {
+		return nil
+	}
+	for _, c := range []*chunk{&s.thought, &s.text} {
+		if c.empty() {
+			continue
+		}
+		c.reset()
+		if err := c.grow(s.out, ""); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type semaMessage struct {
+	Agent     string         `json:"agentId"`
+	Reasoning string         `json:"reasoning"`
+	Content   string         `json:"content"`
+	HasCalls  bool           `json:"hasToolCalls"`
+	Calls     []semaToolCall `json:"toolCalls,omitempty"`
+}
+
+type semaToolCall struct {
+	Name string          `json:"name"`
+	Args json.RawMessage `json:"args"`
+}
+
+func (s *sema) message(r event.Record, e event.MessageAdded) error {
+	switch e.Message.Role {
+	case chat.Assistant:
+		return s.reply(r, e)
+	case chat.Tool:
+		for res := range chat.Select[chat.ToolResult](e.Message) {
+			if err := s.result(r, res); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (s *sema) reply(r event.Record, e event.MessageAdded) error {
+	m := semaMessage{Agent: s.agent(r), Reasoning: e.Message.Reasoning(), Content: e.Message.Text()}
+	for _, c := range e.Message.Calls() {
+		m.HasCalls = true
+		m.Calls = append(m.Calls, semaToolCall{c.Name, object(c.Args)})
+		s.begin(r, c.ID, c.Name)
+	}
+	if !s.main(r) {
+		return s.put("message:complete", m)
+	}
+	s.text.reset()
+	s.thought.reset()
+	if !e.Interrupted || !s.stopped {
+		s.owed = &owed{e.Usage}
+	}
+	s.half = s.half || e.Interrupted
+	s.held = &m
+	if m.HasCalls {
+		return s.release()
+	}
+	return nil
+}
+
+// goesOn reports whether r shows that the turn did not end with the reply
+// that is held.
+func (s *sema) goesOn(r event.Record) bool {
+	switch r.Event.(type) {
+	case event.TextDelta, event.ReasoningDelta, event.Retrying, event.MessageAdded, event.Interrupted,
+		event.TaskStarted, event.TaskFailed, event.SessionOpened:
+		return s.main(r)
+	}
+	return false
+}
+
+// release tells the reply that is held, if there is one.
+func (s *sema) release() error {
+	if s.held == nil {
+		return nil
+	}
+	m := s.held
+	s.held = nil
+	return s.put("message:complete", m)
+}
+
+// object is raw, or the empty object if there is nothing.
+func object(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+type semaUsage struct {
+	Usage semaTokens `json:"usage"`
+}
+
+type semaTokens struct {
+	Use    int `json:"useTokens"`
+	Max    int `json:"maxTokens"`
+	Prompt int `json:"promptTokens"`
+}
+
+func (s *sema) contextUsed(r event.Record, e event.ContextUsed) error {
+	if !s.main(r) {
+		return s.settle(nil)
+	}
+	s.used = e
+	return s.settle(&e)
+}
+
+// settle tells the usage of the last reply, if that is still owed; now holds
+// the numbers that came right after it, if there were any.
+func (s *sema) settle(now *event.ContextUsed) error {
+	if s.owed == nil {
+		return nil
+	}
+	said := s.owed.usage
+	s.owed = nil
+	if now == nil && said != nil {
+		s.used.Used, s.used.Prompt = said.In+said.Out, said.In
+	}
+	return s.usage()
+}
+
+func (s *sema) usage() error {
+	return s.put("conversation:usage", semaUsage{s.tokens()})
+}
+
+func (s *sema) tokens() semaTokens { return semaTokens{s.used.Used, s.used.Max, s.used.Prompt} }
+
+// begin gets to know a tool call. Some models use an id again in a later reply.
+func (s *sema) begin(r event.Record, id, name string) *semaCall {
+	c := &semaCall{name: name}
+	s.calls[callKey{r.Task, id}] = c
+	return c
+}
+
+// call finds what is known of a tool call, or begins to know it.
+func (s *sema) call(r event.Record, id, name string) *semaCall {
+	if c := s.calls[callKey{r.Task, id}]; c != nil {
+		return c
+	}
+	return s.begin(r, id, name)
+}
+
+type semaExecution struct {
+	Agent   string  `json:"agentId"`
+	Tool    string  `json:"toolName"`
+	Title   string  `json:"title"`
+	Summary *string `json:"summary,omitempty"` // of a success only
+	Content any     `json:"content"`
+}
+
+func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
+	c := s.call(r, e.CallID, e.Tool)
+	if c.told {
+		return nil
+	}
+	c.told = true
+	x := semaExecution{Agent: s.agent(r), Tool: e.Tool, Title: e.Title}
+	if e.Failed || e.Denied {
+		if x.Content = contentOf(e.Show, ""); x.Content == "" {
+			x.Content = complaint(e.Result.Text) // nothing was shown, as of a command that was interrupted
+		}
+		return s.put("tool:execution:error", x)
+	}
+	x.Content = contentOf(e.Show, e.Result.Text)
+	x.Summary = &e.Summary
+	return s.put("tool:execution:complete", x)
+}
+
+// result closes a call. If nobody saw it finish, as in the logs of an earlier
+// run, the audit record tells how it ended.
+func (s *sema) result(r event.Record, res chat.ToolResult) error {
+	c := s.calls[callKey{r.Task, res.CallID}]
+	if c == nil || c.told || !c.done {
+		return nil
+	}
+	c.told = true
+	x := semaExecution{Agent: s.agent(r), Tool: c.name, Content: res.Text}
+	if c.failed {
+		x.Content = complaint(res.Text)
+		return s.put("tool:execution:error", x)
+	}
+	x.Summary = new(string)
+	return s.put("tool:execution:complete", x)
+}
+
+// complaint is the sentence in a failed result, or all of it if there is none.
+func complaint(result string) string {
+	var r struct{ Error string }
+	if json.Unmarshal([]byte(result), &r) != nil || r.Error == "" {
+		return result
+	}
+	return r.Error
+}
+
+type semaDiff struct {
+	Type      string `json:"type"`
+	Text      string `json:"diffText"`
+	Additions int    `json:"additions"`
+	Deletions int    `json:"deletions"`
+}
+
+// contentOf is b as Sema shows it, text or a diff; text if there is no b.
+func contentOf(b display.Block, text string) any {
+	switch b := b.(type) {
+	case display.Text:
+		return string(b)
+	case display.Code:
+		return b.Source
+	case display.Diff:
+		return semaDiff{"diff", b.Unified, b.Added, b.Deleted}
+	case display.Table:
+		return tableText(b)
+	}
+	return text
+}
+
+// forget drops what was only of use while task ran.
+func (s *sema) forget(task string) {
+	maps.DeleteFunc(s.calls, func(k callKey, _ *semaCall) bool { return k.task == task })
+	maps.DeleteFunc(s.asked, func(_ string, q uip.Request) bool { return q.TaskID == task })
+}

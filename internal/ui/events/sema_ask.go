@@ -1,0 +1,250 @@
+package events
+
+import (
+	"encoding/json"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// The two ways out of plan mode, which are also the ids of their options.
+const (
+	startEditing = "startEditing"
+	clearContext = "clearContextAndStart"
+)
+
+// requested tells a question by its purpose: leave for a call, the way out of
+// plan mode, or anything else.
+func (s *sema) requested(r event.Record, q uip.Request) error {
+	s.asked[q.ID] = q
+	if q.Purpose == uip.ConfirmRiskyAction && len(q.Parts) > 0 {
+		return s.requestedParts(r, q)
+	}
+	switch {
+	case q.Purpose == uip.ConfirmRiskyAction:
+		return s.put("tool:permission:request", semaPermission{
+			s.agent(r), s.toolOf(r, q), q.Display.Title, contentOf(q.Display.Content, q.Display.Description), permissionOptions(q),
+		})
+	case leavesPlan(q):
+		return s.put("plan:exit:request", semaPlanExit{s.agent(r), planOf(q), labels(q)})
+	}
+	ask := semaQuestions{Agent: s.agent(r), Questions: questionsOf(q), Metadata: q.Display.Metadata}
+	return s.put("ask:question:request", ask)
+}
+
+func (s *sema) responded(r event.Record, a uip.Response) error {
+	q, known := s.asked[a.ID]
+	delete(s.asked, a.ID)
+	if q.Purpose == uip.ConfirmRiskyAction && len(q.Parts) > 0 {
+		return s.respondedParts(r, q, a)
+	}
+	switch {
+	case !known && semaOption[a.Option] == "":
+		return nil // asked before this view was opened; it cannot say what about
+	case !known, q.Purpose == uip.ConfirmRiskyAction:
+		return s.put("tool:permission:response", semaPermitted{s.toolOf(r, q), selection(a)})
+	case leavesPlan(q):
+		return s.planLeft(r, q, a)
+	}
+	return s.put("ask:question:response", semaAnswers{s.agent(r), answersOf(q, a)})
+}
+
+// requestedParts tells of a card of several calls as that many questions.
+func (s *sema) requestedParts(r event.Record, q uip.Request) error {
+	for _, part := range q.Parts {
+		if err := s.put("tool:permission:request", semaPermission{
+			s.agent(r), s.toolOf(r, part), part.Display.Title, contentOf(part.Display.Content, part.Display.Description), permissionOptions(part),
+		}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *sema) respondedParts(r event.Record, q uip.Request, a uip.Response) error {
+	for _, part := range q.Parts {
+		if err := s.put("tool:permission:response", semaPermitted{s.toolOf(r, part), selection(a.Part(part))}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type semaPermission struct {
+	Agent   string            `json:"agentId"`
+	Tool    string            `json:"toolName"`
+	Title   string            `json:"title"`
+	Content any               `json:"content"`
+	Options map[string]string `json:"options"`
+}
+
+type semaPermitted struct {
+	Tool     string `json:"toolName"`
+	Selected string `json:"selected"`
+}
+
+// semaOption is Sema's word for an option of a [uip.Confirm] request.
+var semaOption = map[string]string{uip.Approve: "agree", uip.Always: "allow", uip.Reject: "refuse"}
+
+func permissionOptions(q uip.Request) map[string]string {
+	opts := make(map[string]string, len(q.Options))
+	for _, o := range q.Options {
+		if name, ok := semaOption[o.ID]; ok {
+			opts[name] = o.Label
+		}
+	}
+	return opts
+}
+
+// selection is the option chosen; a refusal with words is those words, which
+// Sema reads as advice to the model.
+func selection(a uip.Response) string {
+	switch {
+	case a.Option == uip.Reject && a.Comment != "":
+		return a.Comment
+	case semaOption[a.Option] != "":
+		return semaOption[a.Option]
+	}
+	return a.Input
+}
+
+func (s *sema) toolOf(r event.Record, q uip.Request) string {
+	if c := s.calls[callKey{r.Task, q.CallID()}]; c != nil {
+		return c.name
+	}
+	return q.Display.Metadata["toolName"]
+}
+
+type semaPlan struct {
+	Path    string `json:"planFilePath"`
+	Content string `json:"planContent"`
+}
+
+type semaPlanExit struct {
+	Agent string `json:"agentId"`
+	semaPlan
+	Options map[string]string `json:"options"`
+}
+
+type semaSelected struct {
+	Agent    string `json:"agentId"`
+	Selected string `json:"selected"`
+}
+
+func leavesPlan(q uip.Request) bool {
+	_, ok := labels(q)[startEditing]
+	return ok && q.Purpose == uip.ChooseStrategy
+}
+
+func labels(q uip.Request) map[string]string {
+	ls := make(map[string]string, len(q.Options))
+	for _, o := range q.Options {
+		ls[o.ID] = o.Label
+	}
+	return ls
+}
+
+func planOf(q uip.Request) semaPlan {
+	text, _ := contentOf(q.Display.Content, q.Display.Description).(string)
+	return semaPlan{q.Display.Metadata["planFilePath"], text}
+}
+
+func (s *sema) planLeft(r event.Record, q uip.Request, a uip.Response) error {
+	if err := s.put("plan:exit:response", semaSelected{s.agent(r), a.Option}); err != nil || a.Option != clearContext {
+		return err
+	}
+	return s.put("plan:implement", planOf(q))
+}
+
+type semaQuestions struct {
+	Agent     string            `json:"agentId"`
+	Questions any               `json:"questions"`
+	Metadata  map[string]string `json:"metadata,omitempty"`
+}
+
+type semaQuestion struct {
+	Question string       `json:"question"`
+	Header   string       `json:"header"`
+	Options  []semaChoice `json:"options"`
+	Multi    bool         `json:"multiSelect"`
+}
+
+type semaChoice struct {
+	Label       string `json:"label"`
+	Description string `json:"description"`
+}
+
+type semaAnswers struct {
+	Agent   string `json:"agentId"`
+	Answers any    `json:"answers"`
+}
+
+// questionsOf lists what q asks: its parts, if it has any. A composite whose
+// content is a JSON list carries its questions there.
+func questionsOf(q uip.Request) any {
+	if len(q.Parts) > 0 {
+		var all []semaQuestion
+		for _, part := range q.Parts {
+			all = append(all, questionsOf(part).([]semaQuestion)...)
+		}
+		return all
+	}
+	if c, ok := q.Display.Content.(display.Code); ok && q.Kind == uip.Composite && startsWith(c.Source, '[') {
+		return json.RawMessage(c.Source)
+	}
+	one := semaQuestion{Question: questionOf(q), Options: []semaChoice{}}
+	if q.Display.Description != "" {
+		one.Header = q.Display.Title
+	}
+	for _, o := range q.Options {
+		one.Options = append(one.Options, semaChoice{Label: o.Label})
+	}
+	return []semaQuestion{one}
+}
+
+func questionOf(q uip.Request) string {
+	if q.Display.Description != "" {
+		return q.Display.Description
+	}
+	return q.Display.Title
+}
+
+// answersOf maps each question to its answer: the label chosen, or what was
+// typed. The answers to a composite are typed as a JSON object.
+func answersOf(q uip.Request, a uip.Response) any {
+	if len(q.Parts) > 0 {
+		all := make(map[string]string)
+		for _, part := range q.Parts {
+			for question, answer := range answersOf(part, a.Part(part)).(map[string]string) {
+				all[question] = answer
+			}
+		}
+		return all
+	}
+	if q.Kind == uip.Composite && startsWith(a.Input, '{') {
+		return json.RawMessage(a.Input)
+	}
+	answer := a.Input
+	if label, ok := labels(q)[a.Option]; ok && answer == "" {
+		answer = label
+	}
+	return map[string]string{questionOf(q): answer}
+}
+
+// startsWith reports whether s is JSON that begins with c.
+func startsWith(s string, c byte) bool {
+	s = strings.TrimSpace(s)
+	return s != "" && s[0] == c && json.Valid([]byte(s))
+}
+
+// tableText is a table as lines of cells with tabs between them.
+func tableText(t display.Table) string {
+	var b strings.Builder
+	for _, row := range append([][]string{t.Head}, t.Rows...) {
+		b.WriteString(strings.Join(row, "\t"))
+		b.WriteByte('\n')
+	}
+	return b.String()
+}

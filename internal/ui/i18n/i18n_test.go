@@ -1,0 +1,84 @@
+package i18n_test
+
+import (
+	"strings"
+	"testing"
+
+	"coder/internal/ui/i18n"
+)
+
+func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
+	zh := i18n.For(i18n.Chinese)
+	for in, want := range map[string]string{
+		"bash policy requires approval":                             "bash 策略要求审批",
+		"rule: bash policy requires approval":                       "规则：bash 策略要求审批",
+		"risk: matches dangerous command policy: removes files: rm": "风险：命中危险命令策略：会删除文件：rm",
+		"rule: bash policy requires approval; risk: other":          "规则：bash 策略要求审批；风险：other",
+		"nothing anybody knows 100%":                                "nothing anybody knows 100%",
+		// errors wrap errors, of the system's too
+		"open session s1: open /x/y: permission denied":               "打开会话 s1：open /x/y: 权限不够",
+		"ask the model: rate limited: no such host":                   "请求模型：请求过于频繁：没有这个主机",
+		"a.json:1:2: ui.lang: want a string, found 1":                 "a.json:1:2: ui.lang: 应为字符串，实为 1",
+		"x: ignored in an untrusted project: k (it names a variable)": "x: 项目未受信任，已忽略：k（它引用了变量）",
+		// a command stays as it is, whatever it looks like
+		"risk: removes files: rm a; ls b":                  "风险：会删除文件：rm a; ls b",
+		"risk: overwrites an existing file: refused: done": "风险：会覆盖已有文件：refused: done",
+		`unknown flag --x; coder --help lists them`:        "未知参数 --x；coder --help 会列出全部参数",
+		// names stay where a word stands alone
+		"trusted: done":              "已信任：done",
+		"switch to interrupted mode": "切换到 interrupted 模式",
+		// a repeated argument is the same both times
+		"session a exists already; go on with it by --resume a": "会话 a 已存在；可用 --resume a 继续",
+		"session a exists already; go on with it by --resume b": "session a exists already; go on with it by --resume b",
+		// tables keep their columns, commands their names
+		"bash, read-only     allow    x":                  "bash（只读）        允许     x",
+		"/help            list the commands":              "/help            列出命令",
+		"/mode [a|b] show the mode, or switch to another": "/mode [a|b] 显示当前模式，或切换模式",
+		"2 items, 1 in progress":                          "2 项，1 项进行中",
+		"2 items, 1 to be guessed":                        "2 items, 1 to be guessed",
+		"":                                                "",
+		"bash policy requires approval\n  removes files: a\nx": "bash 策略要求审批\n  会删除文件：a\nx",
+	} {
+		if got := zh.Said(in); got != want {
+			t.Errorf("%q: %q, want %q", in, got, want)
+		}
+		if got := i18n.For(i18n.English).Said(in); got != in {
+			t.Errorf("English changed %q to %q", in, got)
+		}
+	}
+	var none *i18n.Printer
+	if none.T("%d calls", 2) != "2 calls" || none.Said("x") != "x" {
+		t.Error("a nil Printer does not speak English")
+	}
+}
+
+func TestTheLanguageIsTheOneAskedForOrThatOfTheEnvironment(t *testing.T) {
+	for _, tt := range []struct{ asked, all, lang, want string }{
+		{"", "", "", "en"},
+		{"", "", "zh_CN.UTF-8", "zh-CN"},
+		{"en", "", "zh_CN.UTF-8", "en"},
+		{"zh-CN", "", "en_US.UTF-8", "zh-CN"},
+		{"", "C", "zh_CN.UTF-8", "en"},
+		{"", "zh_TW", "", "zh-CN"},
+	} {
+		env := map[string]string{"LC_ALL": tt.all, "LANG": tt.lang}
+		if got := i18n.Choose(tt.asked, func(k string) string { return env[k] }); got != tt.want {
+			t.Errorf("%+v: %s", tt, got)
+		}
+	}
+}
+
+func FuzzSaidLeavesWhatItDoesNotKnow(f *testing.F) {
+	f.Add("rule: x; y")
+	f.Add("%s %d %[2]s")
+	f.Add("bash, read-only  allow  x (it names a variable): a, b")
+	zh, en := i18n.For(i18n.Chinese), i18n.For(i18n.English)
+	f.Fuzz(func(t *testing.T, s string) {
+		if said := zh.Said(s); strings.Count(said, "\n") != strings.Count(s, "\n") && !strings.Contains(s, "%") {
+			t.Errorf("%q has other lines: %q", s, said)
+		}
+		if en.Said(s) != s {
+			t.Error("English changed it")
+		}
+	})
+}

@@ -1,0 +1,334 @@
+package i18n_test
+
+import (
+	"cmp"
+	"go/ast"
+	"go/token"
+	"slices"
+	"strings"
+)
+
+// spoken is a text that reaches people, as a format, and where it is made.
+type spoken struct {
+	format, where string
+	own           bool // a face says it itself, with T
+}
+
+// speech finds the texts that reach people.
+type speech struct {
+	*module
+	found []spoken
+	seen  map[ast.Expr]bool
+	funcs map[string][]*ast.FuncDecl // "dir.name"
+}
+
+// args says which argument of a call reaches people: "name", or "dir name"
+// where the name means that only there.
+var args = map[string]int{
+	"T": 0, "t": 0, "errors.New": 0, "fmt.Errorf": 0,
+	"usagef": 0, "inputf": 0, "configf": 0, "warn": 0,
+	"app flag": 2, "app text": 2, "app choice": 1, "app specs": 1, "app untrusted": 0, "app row": 0,
+	"usercommand warn": 1, "skills warn": 1, "subagent warn": 1, "subagent refuse": 0, "config warn": 2,
+	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
+	"openai say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
+	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2,
+	"orchestrator warn": 2, "orchestrator row": 0, "orchestrator note": 0, "orchestrator add": 0,
+	"term remark": 1, "plain notice": 0,
+}
+
+// fields says which fields of a struct reach people; a number is that of a
+// field that is written without its name.
+var fields = map[string][]string{
+	"event.Notice": {"Text"}, "event.TaskFailed": {"Reason"}, "event.TaskCanceled": {"Reason"}, "event.Retrying": {"Why"},
+	"policy.Reason": {"Text"}, "Reason": {"Text"}, "uip.Option": {"Label"}, "uip.Display": {"Title", "Description"},
+	"tool.Result": {"Summary"}, "exitError": {"text"}, "CommandError": {"0"}, "Denied": {"0"}, "BreakError": {"1"},
+	"usercommand": {"help"}, "option": {"help"}, "danger": {"0"}, "finding": {"1", "text"}, "wrapper": {"risk"}, "Warning": {"Text"},
+	"event.ClaimedError": {"Holder"},
+}
+
+// returns are functions whose words reach people.
+var returns = []string{
+	"app message", "app providerHint", "app parkedHint", "orchestrator undoReport", "orchestrator turnName", "app changeTrust", "app refused", "app repaired",
+	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
+	"risk problem", "jsonl holder",
+}
+
+func (m *module) speech() []spoken {
+	s := &speech{module: m, seen: make(map[ast.Expr]bool), funcs: make(map[string][]*ast.FuncDecl)}
+	for _, f := range m.files {
+		for _, d := range f.Decls {
+			if fn, ok := d.(*ast.FuncDecl); ok {
+				s.funcs[f.dir+"."+fn.Name.Name] = append(s.funcs[f.dir+"."+fn.Name.Name], fn)
+			}
+		}
+	}
+	for _, f := range m.files {
+		for _, d := range f.Decls {
+			s.declaration(f, d)
+		}
+	}
+	slices.SortFunc(s.found, func(a, b spoken) int {
+		return cmp.Or(strings.Compare(a.where, b.where), strings.Compare(a.format, b.format))
+	})
+	return slices.Compact(s.found)
+}
+
+func (s *speech) declaration(f sourceFile, d ast.Decl) {
+	fn, _ := d.(*ast.FuncDecl)
+	if fn != nil && slices.Contains(returns, f.dir+" "+fn.Name.Name) {
+		s.returned(f, fn, 4)
+	}
+	ast.Inspect(d, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			s.call(f, fn, n)
+		case *ast.CompositeLit:
+			s.literal(f, fn, n, "")
+		case *ast.FuncLit:
+			s.command(f, n.Type, n.Body)
+		case *ast.FuncDecl:
+			s.command(f, n.Type, n.Body)
+		}
+		return true
+	})
+}
+
+// command looks at what a slash command prints: it gives its text back, and
+// writes longer ones line by line.
+func (s *speech) command(f sourceFile, typ *ast.FuncType, body *ast.BlockStmt) {
+	if f.dir != "orchestrator" || typ.Results == nil || len(typ.Results.List) != 2 || nameOf(typ.Results.List[0].Type) != "string" || nameOf(typ.Results.List[1].Type) != "error" {
+		return
+	}
+	ast.Inspect(body, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.ReturnStmt:
+			if len(n.Results) == 2 {
+				s.speaks(f, nil, n.Results[0], false, 4)
+			}
+		case *ast.CallExpr:
+			if name := nameOf(n.Fun); strings.HasSuffix(name, ".WriteString") {
+				s.lines(f, n.Args[0])
+			}
+		}
+		return true
+	})
+}
+
+// lines notes what the lines of a text say, cell by cell.
+func (s *speech) lines(f sourceFile, e ast.Expr) {
+	for line := range strings.Lines(s.format(f, e)) {
+		for cell := range strings.SplitSeq(strings.TrimSpace(line), "  ") {
+			if cell = strings.TrimSpace(cell); hasWords(cell) && !isUsage(cell) {
+				s.found = append(s.found, spoken{format: cell, where: s.where(f, e)})
+			}
+		}
+	}
+}
+
+// call looks at the argument that reaches people, if there is one.
+func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
+	name := nameOf(c.Fun)
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	switch {
+	case last == "Said" && len(c.Args) == 1:
+		s.lines(f, c.Args[0])
+	case last == "append" && len(c.Args) > 1 && strings.HasSuffix(nameOf(c.Args[0]), ".Rows"):
+		s.cells(f, fn, c.Args[1])
+	}
+	for _, key := range []string{f.dir + " " + last, name, last} {
+		if i, ok := args[key]; ok {
+			if i < len(c.Args) {
+				from := len(s.found)
+				s.speaks(f, fn, c.Args[i], isFormatting(key, last), 4)
+				for n := range s.found[from:] {
+					s.found[from+n].own = last == "T" || last == "t"
+				}
+			}
+			return
+		}
+	}
+}
+
+// isFormatting reports whether a function takes a format.
+func isFormatting(key, name string) bool {
+	return slices.Contains([]string{"T", "t", "Errorf", "usagef", "inputf", "configf", "say", "refuse", "problem"}, name) ||
+		slices.Contains([]string{"usercommand warn", "skills warn"}, key)
+}
+
+// isUsage reports whether a cell is what people type.
+func isUsage(cell string) bool {
+	return strings.HasPrefix(cell, "!") || strings.HasPrefix(cell, "/") || strings.HasPrefix(cell, "coder ")
+}
+
+// literal looks at the fields that reach people. A literal without a type has
+// that of the elements it stands among.
+func (s *speech) literal(f sourceFile, fn *ast.FuncDecl, l *ast.CompositeLit, element string) {
+	name := cmp.Or(nameOf(l.Type), element)
+	if inner, ok := strings.CutPrefix(name, "[]"); ok {
+		element = inner
+	} else if m, ok := l.Type.(*ast.MapType); ok {
+		element = nameOf(m.Value)
+	}
+	for i, e := range l.Elts {
+		value, key := e, string(rune('0'+i%10))
+		if kv, ok := e.(*ast.KeyValueExpr); ok {
+			value, key = kv.Value, nameOf(kv.Key)
+		}
+		if inner, ok := value.(*ast.CompositeLit); ok && inner.Type == nil && name != "[][]string" {
+			s.literal(f, fn, inner, element)
+			continue
+		}
+		if name == "[][]string" || name == "show.Table" && (key == "Head" || key == "Rows") {
+			s.cells(f, fn, value)
+		}
+		if slices.Contains(fields[name], key) {
+			s.speaks(f, fn, value, false, 4)
+		}
+	}
+}
+
+// cells looks at what stands in a table of the program's own.
+func (s *speech) cells(f sourceFile, fn *ast.FuncDecl, e ast.Expr) {
+	l, ok := e.(*ast.CompositeLit)
+	if !ok || f.dir != "orchestrator" && f.dir != "app" {
+		return
+	}
+	for _, cell := range l.Elts {
+		switch cell.(type) {
+		case *ast.CompositeLit:
+			s.cells(f, fn, cell)
+		default:
+			s.speaks(f, fn, cell, false, 2)
+		}
+	}
+}
+
+// speaks notes what e says, and what those say that it is made of.
+func (s *speech) speaks(f sourceFile, fn *ast.FuncDecl, e ast.Expr, isFormat bool, depth int) {
+	if depth == 0 || s.seen[e] {
+		return
+	}
+	s.seen[e] = true
+	if text := s.pieces(f, e, isFormat, 8); hasWords(text) {
+		if !isFormat {
+			text = s.format(f, e)
+		}
+		s.found = append(s.found, spoken{format: text, where: s.where(f, e)})
+	}
+	switch e := e.(type) {
+	case *ast.ParenExpr:
+		s.speaks(f, fn, e.X, isFormat, depth)
+	case *ast.BinaryExpr:
+		s.part(f, fn, e.X, depth)
+		s.part(f, fn, e.Y, depth)
+	case *ast.Ident:
+		s.variable(f, fn, e.Name, depth)
+	case *ast.CallExpr:
+		s.called(f, fn, e, depth)
+	}
+}
+
+// part follows what stands beside other words.
+func (s *speech) part(f sourceFile, fn *ast.FuncDecl, e ast.Expr, depth int) {
+	switch e.(type) {
+	case *ast.BinaryExpr, *ast.Ident, *ast.CallExpr:
+		s.seen[e] = s.seen[e] || s.format(f, e) != "" && !isCall(e) // said with the rest
+		switch x := e.(type) {
+		case *ast.BinaryExpr:
+			s.part(f, fn, x.X, depth)
+			s.part(f, fn, x.Y, depth)
+		case *ast.Ident:
+			s.variable(f, fn, x.Name, depth-1)
+		case *ast.CallExpr:
+			s.called(f, fn, x, depth-1)
+		}
+	}
+}
+
+func isCall(e ast.Expr) bool { _, ok := e.(*ast.CallExpr); return ok }
+
+// variable follows what is put into a variable of a function.
+func (s *speech) variable(f sourceFile, fn *ast.FuncDecl, name string, depth int) {
+	if fn == nil || depth <= 0 {
+		return
+	}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		a, ok := n.(*ast.AssignStmt)
+		if !ok || len(a.Lhs) != len(a.Rhs) {
+			return true
+		}
+		for i, l := range a.Lhs {
+			if nameOf(l) != name {
+				continue
+			}
+			if a.Tok == token.ADD_ASSIGN {
+				s.part(f, fn, &ast.BinaryExpr{X: l, OpPos: a.TokPos, Op: token.ADD, Y: a.Rhs[i]}, depth-1)
+				if text := s.pieces(f, a.Rhs[i], false, 8); hasWords(text) {
+					s.found = append(s.found, spoken{format: "%s" + text, where: s.where(f, a.Rhs[i])})
+				}
+				continue
+			}
+			s.speaks(f, fn, a.Rhs[i], false, depth-1)
+		}
+		return true
+	})
+}
+
+// called follows what a function of the same package returns, and what is put
+// into a format.
+func (s *speech) called(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr, depth int) {
+	name := nameOf(c.Fun)
+	if name == "fmt.Sprintf" || name == "fmt.Errorf" {
+		for _, a := range c.Args[1:] {
+			s.part(f, fn, a, depth)
+		}
+		return
+	}
+	last := name[strings.LastIndexByte(name, '.')+1:]
+	if strings.Contains(name, ".") && !isMethod(c) {
+		return
+	}
+	for _, callee := range s.funcs[f.dir+"."+last] {
+		s.returned(f, callee, depth-1)
+	}
+}
+
+// isMethod reports whether a call may be of a method rather than of another
+// package's function.
+func isMethod(c *ast.CallExpr) bool {
+	sel, ok := c.Fun.(*ast.SelectorExpr)
+	if !ok {
+		return false
+	}
+	x, ok := sel.X.(*ast.Ident)
+	return !ok || len(x.Name) <= 2
+}
+
+func (s *speech) returned(f sourceFile, fn *ast.FuncDecl, depth int) {
+	if fn.Type.Results == nil || len(fn.Type.Results.List) == 0 || nameOf(fn.Type.Results.List[0].Type) != "string" {
+		return
+	}
+	ast.Inspect(fn, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.FuncLit:
+			return false
+		case *ast.ReturnStmt:
+			if len(n.Results) > 0 {
+				s.speaks(s.fileOf(fn, f), fn, n.Results[0], false, depth)
+			}
+		}
+		return true
+	})
+}
+
+// fileOf is the file of a function of the same package as f.
+func (s *speech) fileOf(fn *ast.FuncDecl, f sourceFile) sourceFile {
+	for _, other := range s.files {
+		if other.dir == f.dir && other.FileStart <= fn.Pos() && fn.Pos() < other.FileEnd {
+			return other
+		}
+	}
+	return f
+}

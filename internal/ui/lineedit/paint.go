@@ -1,0 +1,131 @@
+package lineedit
+
+import (
+	"strings"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/ui/cells"
+)
+
+// painter fills rows cell by cell.
+type painter struct {
+	width  int
+	rows   []string
+	row    strings.Builder
+	col    int
+	style  string // open in row
+	cursor spot
+}
+
+// spot is a place where a cursor may be: before the cluster at an offset.
+type spot struct{ at, row, col int }
+
+// text draws given text, which may have line ends in it.
+func (p *painter) text(s, style string) {
+	for i, line := range strings.Split(s, "\n") {
+		if i > 0 {
+			p.newline()
+		}
+		p.line(sanitize.Text(line), style)
+	}
+}
+
+func (p *painter) line(s, style string) {
+	for s != "" {
+		cluster, width := cells.Next(s)
+		s = s[len(cluster):]
+		if cluster == "\t" {
+			p.line(tabStop, style)
+			continue
+		}
+		p.cell(cluster, width, style)
+	}
+}
+
+// draw draws what stands for one cluster: itself, a line end, or a longer text.
+func (p *painter) draw(shown string, width int, style string) {
+	switch {
+	case shown == "\n":
+		p.newline()
+	case len(shown) == 1:
+		p.cell(shown, width, style)
+	default:
+		p.line(shown, style)
+	}
+}
+
+// cell draws one cluster, on the next row if this one has no room for it. A
+// terminal too narrow for it shows a sign instead.
+func (p *painter) cell(cluster string, width int, style string) {
+	if width > p.width {
+		cluster, width = "?", 1
+	}
+	if p.col+width > p.width {
+		p.newline()
+	}
+	p.setStyle(style)
+	p.row.WriteString(cluster)
+	p.col += width
+}
+
+// clipped draws what fits into the rest of the row.
+func (p *painter) clipped(s, style string) {
+	s, width := cells.Cut(s, p.width-p.col)
+	if s == "" {
+		return
+	}
+	p.setStyle(style)
+	p.row.WriteString(s)
+	p.col += width
+}
+
+func (p *painter) setStyle(style string) {
+	if p.style == style {
+		return
+	}
+	if p.style != "" {
+		p.row.WriteString(reset)
+	}
+	p.row.WriteString(style)
+	p.style = style
+}
+
+func (p *painter) newline() {
+	p.setStyle("")
+	p.rows = append(p.rows, p.row.String())
+	p.row.Reset()
+	p.col = 0
+}
+
+func (p *painter) finish() []string {
+	p.newline()
+	return p.rows
+}
+
+// leading is the width of the first cell of what stands for a cluster.
+func leading(shown string, width int) int {
+	if len(shown) > 1 {
+		_, width = cells.Next(shown)
+	}
+	return width
+}
+
+// markCursor puts the cursor where a cell of this width will be. A row that is
+// full has no cell for it, and is ended.
+func (p *painter) markCursor(width int) {
+	if p.col+max(1, min(width, p.width)) > p.width {
+		p.newline()
+	}
+	p.cursor = spot{row: len(p.rows), col: p.col}
+}
+
+// spot is where a cell of this width will be, if drawn now.
+func (p *painter) spot(at, width int, cursor bool) spot {
+	switch {
+	case cursor:
+		return spot{at, p.cursor.row, p.cursor.col}
+	case p.col+min(width, p.width) > p.width:
+		return spot{at, len(p.rows) + 1, 0}
+	}
+	return spot{at, len(p.rows), p.col}
+}

@@ -1,0 +1,178 @@
+package lineedit
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/ui/cells"
+)
+
+// Span is text in one style.
+type Span struct {
+	Text  string
+	Style string // the SGR sequence that starts it; empty for none
+}
+
+// Style is how the parts of a view look: SGR sequences, empty for none.
+type Style struct {
+	Paste  string // the label of a paste
+	Menu   string // a choice
+	Chosen string // the choice that Enter takes
+	Note   string // what is said beside a choice
+	Search string // the row of a search
+}
+
+const (
+	reset    = "\x1b[0m"
+	tabStop  = "    " // how a tab in a draft is shown
+	wideOpen = 1 << 20
+)
+
+// View lays prompt, draft and menu out in rows of at most width columns, and
+// says where the cursor is. No character stands across the edge; after a full
+// row the cursor is at the start of the next. Rows leave no style open.
+func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
+	e.width = max(1, width)
+	p := e.paint(nil)
+	row, col := p.cursor.row, p.cursor.col
+	if e.search != nil {
+		p.newline()
+		row, col = e.paintSearch(p)
+	}
+	if e.menu != nil {
+		e.paintMenu(p)
+	}
+	return p.finish(), row, col
+}
+
+// paint lays out prompt and draft, telling each place a cursor may be to spots.
+// A cursor inside a cluster, as when a character typed joins the one after it,
+// is shown behind the cluster.
+func (e *Editor) paint(spots func(spot)) *painter {
+	p := &painter{width: e.width}
+	at := boundary(e.draft.raw, e.at)
+	for _, s := range e.Prompt {
+		p.text(s.Text, s.Style)
+	}
+	text := e.draft.raw
+	for i := 0; i < len(text); {
+		cluster, width := clusterAt(text, i)
+		shown, style := e.shown(cluster, width)
+		lead := leading(shown, width)
+		if i == at {
+			p.markCursor(lead)
+		}
+		if spots != nil {
+			spots(p.spot(i, lead, i == at))
+		}
+		p.draw(shown, width, style)
+		i += len(cluster)
+	}
+	if at == len(text) {
+		p.markCursor(0)
+	}
+	if spots != nil {
+		spots(p.spot(len(text), 0, at == len(text)))
+	}
+	return p
+}
+
+// shown is what stands on the screen for a cluster of the draft. One that has
+// no width of its own would join whatever stands before it, and is named.
+func (e *Editor) shown(cluster string, width int) (text, style string) {
+	switch {
+	case len(cluster) == 1 && (cluster == "\n" || cluster >= " " && cluster < "\x7f"):
+		return cluster, ""
+	case cluster == "\t":
+		return tabStop, ""
+	}
+	first, _ := utf8.DecodeRuneInString(cluster)
+	if p, ok := e.draft.paste(first); ok {
+		return p.label, e.Style.Paste
+	}
+	text = sanitize.Text(cluster)
+	if width == 0 && text == cluster {
+		return named(cluster), ""
+	}
+	return text, ""
+}
+
+func named(cluster string) string {
+	var b strings.Builder
+	for _, r := range cluster {
+		fmt.Fprintf(&b, "<U+%04X>", r)
+	}
+	return b.String()
+}
+
+func (e *Editor) paintSearch(p *painter) (row, col int) {
+	what := cmp.Or(e.Searching, "search history: ")
+	if e.search.failed {
+		what = cmp.Or(e.NotFound, "not in history: ")
+	}
+	p.text(what+e.search.query, e.Style.Search)
+	p.markCursor(0)
+	return p.cursor.row, p.cursor.col
+}
+
+// paintMenu shows the choices around the chosen one, a row each.
+func (e *Editor) paintMenu(p *painter) {
+	m := e.menu
+	first := max(0, min(m.chosen-maxMenu/2, len(m.choices)-maxMenu))
+	shown := m.choices[first:min(first+maxMenu, len(m.choices))]
+	column := 0
+	for _, c := range shown {
+		column = max(column, cells.Width(sanitize.Line(c.Text, 0)))
+	}
+	for i, c := range shown {
+		mark, style := "  ", e.Style.Menu
+		if first+i == m.chosen {
+			mark, style = "> ", e.Style.Chosen
+		}
+		p.newline()
+		p.clipped(mark+sanitize.Line(c.Text, 0), style)
+		if c.Note != "" {
+			p.clipped(strings.Repeat(" ", max(0, column+4-p.col))+sanitize.Line(c.Note, 0), e.Style.Note)
+		}
+	}
+}
+
+// climb moves the cursor a row up or down within the draft, and reports
+// whether there was one to move to.
+func (e *Editor) climb(by int) bool {
+	if e.width == 0 {
+		e.width = wideOpen
+	}
+	var spots []spot
+	here, at := 0, boundary(e.draft.raw, e.at)
+	e.paint(func(s spot) {
+		if s.at == at {
+			here = len(spots)
+		}
+		spots = append(spots, s)
+	})
+	row := spots[here].row + by
+	if row < spots[0].row || row > spots[len(spots)-1].row {
+		return false
+	}
+	if e.goal < 0 {
+		e.goal = spots[here].col
+	}
+	e.last = climbing
+	e.at = nearest(spots, row, e.goal)
+	return true
+}
+
+// nearest is the place in row at or before col, else the row's first.
+func nearest(spots []spot, row, col int) int {
+	best := -1
+	for _, s := range spots {
+		if s.row == row && (best < 0 || s.col <= col) {
+			best = s.at
+		}
+	}
+	return max(0, best)
+}

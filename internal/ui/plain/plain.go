@@ -1,0 +1,216 @@
+// Package plain is the face of a run without a terminal: short lines about what
+// the agent does, meant for standard error beside an answer on standard output.
+// One line per tool call when it is over, per notice and per retry; no colours
+// and no control characters, whatever the model or a tool may have written.
+package plain
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+)
+
+// Options of a Renderer.
+type Options struct {
+	Verbose bool  // also show thinking and live output
+	Words   Words // nil: English
+}
+
+// Words puts sentences into the person's language.
+type Words interface {
+	// T is a sentence of the renderer's own; its English form is the key.
+	T(format string, args ...any) string
+	// Said is a sentence made elsewhere, such as a notice or a reason.
+	Said(text string) string
+}
+
+// english is the Words that changes nothing.
+type english struct{}
+
+func (english) T(format string, args ...any) string { return fmt.Sprintf(format, args...) }
+func (english) Said(text string) string             { return text }
+
+// Lengths in runes beyond which a line's parts are cut.
+const (
+	titleRunes   = 80
+	summaryRunes = 200
+	noticeRunes  = 1000
+)
+
+// Renderer is an [event.Sink] that writes lines for people. Use [New].
+type Renderer struct {
+	o Options
+
+	mu      sync.Mutex // guards the fields below and the order of lines
+	w       io.Writer
+	streams map[stream]*strings.Builder // the unfinished last line of each
+	tools   map[stream]string           // the tool whose output it is
+	agents  map[string]string           // who works on a subtask
+}
+
+// stream is something that arrives in pieces: a task's thinking, a call's
+// output.
+type stream struct{ task, call string }
+
+// New returns a Renderer that writes to w.
+func New(w io.Writer, o Options) *Renderer {
+	if o.Words == nil {
+		o.Words = english{}
+	}
+	return &Renderer{o: o, w: w, streams: make(map[stream]*strings.Builder), tools: make(map[stream]string), agents: make(map[string]string)}
+}
+
+// Emit writes the lines that r gives rise to, if any, in one Write.
+func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	text := r.lines(rec)
+	if text == "" {
+		return nil
+	}
+	if _, err := io.WriteString(r.w, text); err != nil {
+		return fmt.Errorf("write progress: %w", err)
+	}
+	return nil
+}
+
+func (r *Renderer) lines(rec event.Record) string {
+	switch e := rec.Event.(type) {
+	case event.TaskCreated:
+		if e.ParentID != "" {
+			r.agents[rec.Task] = e.AgentID
+		}
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		delete(r.agents, rec.Task)
+	case event.ToolFinished:
+		return r.flush(stream{rec.Task, e.CallID}) + r.finished(rec.Task, e)
+	case event.MessageAdded:
+		text := ""
+		if r.o.Verbose {
+			text = r.details(rec)
+		}
+		if r.agents[rec.Task] == "" { // what an agent of a subtask says is told by its result
+			text += said(e)
+		}
+		return text
+	case event.Notice:
+		return notice(r.o.Words.Said(e.Text))
+	case event.Retrying:
+		delete(r.streams, stream{task: rec.Task}) // void
+		return notice(r.retry(e))
+	case event.Interrupted:
+		return notice(or(r.o.Words.Said(e.Text), r.o.Words.T("interrupted")))
+	}
+	if r.o.Verbose {
+		return r.details(rec)
+	}
+	return ""
+}
+
+// said is what the model says on the way to its answer: the text of a reply
+// that goes on with calls.
+func said(e event.MessageAdded) string {
+	text := strings.TrimSpace(e.Message.Text())
+	if e.Message.Role != chat.Assistant || text == "" || len(e.Message.Calls()) == 0 {
+		return ""
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		b.WriteString(sanitize.Line(line, noticeRunes) + "\n")
+	}
+	return b.String()
+}
+
+// finished is the one line about a call: tool, title, outcome, time. A call of
+// another agent begins with who that is.
+func (r *Renderer) finished(task string, e event.ToolFinished) string {
+	line := "[tool] "
+	if agent := r.agents[task]; agent != "" {
+		line += sanitize.Line(agent, titleRunes) + " > "
+	}
+	line += sanitize.Line(e.Tool, titleRunes)
+	if title := sanitize.Line(sanitize.Mask(e.Title), titleRunes); title != "" {
+		line += " " + title
+	}
+	if what := r.outcome(e); what != "" {
+		line += " — " + sanitize.Line(sanitize.Mask(what), summaryRunes)
+	}
+	if !e.Denied {
+		line += " (" + duration(e.Took) + ")"
+	}
+	return line + "\n"
+}
+
+func (r *Renderer) outcome(e event.ToolFinished) string {
+	words := r.o.Words
+	switch said := complaint(e.Result); {
+	case e.Denied:
+		return r.refusal(or(e.Summary, said))
+	case e.Failed && e.Summary == "" && said == "":
+		return words.T("failed")
+	case e.Failed && e.Summary == "":
+		return words.T("failed: %s", words.Said(said))
+	}
+	return words.Said(e.Summary)
+}
+
+// refusal says once that a call was refused, however why begins.
+func (r *Renderer) refusal(why string) string {
+	why = strings.TrimPrefix(why, "denied: ")
+	switch {
+	case why == "denied" || why == "":
+		return r.o.Words.T("refused")
+	case strings.HasPrefix(why, "refused"):
+		return r.o.Words.Said(why)
+	}
+	return r.o.Words.T("refused: %s", r.o.Words.Said(why))
+}
+
+// complaint is the sentence in a failed result, or all of it if there is none.
+func complaint(res chat.ToolResult) string {
+	var r struct{ Error string }
+	if json.Unmarshal([]byte(res.Text), &r) != nil || r.Error == "" {
+		return res.Text
+	}
+	return r.Error
+}
+
+func notice(text string) string {
+	return "coder: " + sanitize.Line(sanitize.Mask(text), noticeRunes) + "\n"
+}
+
+func (r *Renderer) retry(e event.Retrying) string {
+	words := r.o.Words
+	why := or(words.Said(e.Why), words.T("no reply"))
+	if e.Wait > 0 {
+		return why + "; " + words.T("trying again in %s (attempt %d of %d)", duration(e.Wait), e.Attempt, e.Of)
+	}
+	return why + "; " + words.T("trying again (attempt %d of %d)", e.Attempt, e.Of)
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// duration is d in words people read at a glance: 3 ms, 1.2 s, 2 min 5 s.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second-time.Millisecond/2:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	case d < time.Minute-50*time.Millisecond:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	}
+	d = d.Round(time.Second)
+	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+}

@@ -1,0 +1,74 @@
+package plain
+
+import (
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+)
+
+// lineBytes is how much of a line is held back until its end comes.
+const lineBytes = 4096
+
+// details are the lines that only a verbose run shows.
+func (r *Renderer) details(rec event.Record) string {
+	switch e := rec.Event.(type) {
+	case event.ReasoningDelta:
+		return r.grow(stream{task: rec.Task}, e.Text)
+	case event.MessageAdded:
+		if e.Message.Role == chat.Assistant {
+			return r.flush(stream{task: rec.Task})
+		}
+	case event.ToolStarted:
+		r.tools[stream{rec.Task, e.CallID}] = e.Tool
+	case event.ToolOutput:
+		return r.grow(stream{rec.Task, e.CallID}, e.Text)
+	}
+	return ""
+}
+
+// grow adds a piece to a stream and gives the lines that are now whole.
+func (r *Renderer) grow(s stream, piece string) string {
+	b := r.streams[s]
+	if b == nil {
+		b = new(strings.Builder)
+		r.streams[s] = b
+	}
+	end := strings.LastIndexByte(piece, '\n') + 1
+	if end == 0 && b.Len()+len(piece) < lineBytes {
+		b.WriteString(piece)
+		return ""
+	}
+	if end == 0 {
+		end = len(piece)
+	}
+	text := b.String() + piece[:end]
+	b.Reset()
+	b.WriteString(piece[end:])
+	return r.named(s, text)
+}
+
+// flush gives what a stream has held back and ends it.
+func (r *Renderer) flush(s stream) string {
+	text := ""
+	if b := r.streams[s]; b != nil {
+		text = r.named(s, b.String())
+	}
+	delete(r.streams, s)
+	delete(r.tools, s)
+	return text
+}
+
+// named is text, cleaned, with the name of its stream before each line.
+func (r *Renderer) named(s stream, text string) string {
+	name := "thinking"
+	if s.call != "" {
+		name = sanitize.Line(or(r.tools[s], "output"), titleRunes)
+	}
+	var b strings.Builder
+	for line := range strings.Lines(sanitize.Text(sanitize.Mask(text))) {
+		b.WriteString("[" + name + "] " + strings.TrimSuffix(line, "\n") + "\n")
+	}
+	return b.String()
+}

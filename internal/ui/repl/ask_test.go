@@ -1,0 +1,153 @@
+//go:build unix
+
+package repl
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
+)
+
+func approval(id string, options ...string) uip.Request {
+	q := uip.Request{ID: id, Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction}
+	for _, o := range options {
+		q.Options = append(q.Options, uip.Option{ID: o})
+	}
+	return q
+}
+
+var (
+	lasting = approval("q", uip.Approve, uip.Always, uip.Reject)
+	edit    = approval("q", uip.Approve, uip.Session, uip.Always, uip.Below, uip.Reject)
+	once    = approval("q", uip.Approve, uip.Reject)
+	card    = uip.Request{
+		ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Options: once.Options,
+		Parts: []uip.Request{approval("a", uip.Approve, uip.Reject), approval("b", uip.Approve, uip.Reject), approval("c", uip.Approve, uip.Reject)},
+	}
+	choice = uip.Request{ID: "q", Kind: uip.Select, Options: []uip.Option{{ID: "1", Label: "red"}, {ID: "2", Label: "blue"}}}
+)
+
+// some is the answer that allows the parts given.
+func some(ids ...string) (a uip.Response) {
+	for _, part := range card.Parts {
+		option := uip.Reject
+		if slices.Contains(ids, part.ID) {
+			option = uip.Approve
+		}
+		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: option})
+	}
+	return a
+}
+
+func TestAnswers(t *testing.T) {
+	yes, no, always := uip.Response{Option: uip.Approve}, uip.Response{Option: uip.Reject}, uip.Response{Option: uip.Always}
+	because := func(why string) uip.Response { return uip.Response{Option: uip.Reject, Comment: why} }
+	tests := []struct {
+		name, line string
+		q          uip.Request
+		want       uip.Response
+		ok         bool
+	}{
+		{"yes", " Y ", once, yes, true},
+		{"yes in Chinese", "好的", once, yes, true},
+		{"yes, but", "yes but not now", once, uip.Response{}, false},
+		{"no", "n", once, no, true},
+		{"no with a reason", "No, use b", once, because("use b"), true},
+		{"no with a reason in Chinese", "不，用 b", once, because("用 b"), true},
+		{"always", "always", lasting, always, true},
+		{"for this session", "s", edit, uip.Response{Option: uip.Session}, true},
+		{"for this session in Chinese", "本次会话", edit, uip.Response{Option: uip.Session}, true},
+		{"below a folder", "D", edit, uip.Response{Option: uip.Below}, true},
+		{"below a folder where it is not offered", "d", lasting, uip.Response{}, false},
+		{"always where it is not offered", "always", once, uip.Response{}, false},
+		{"always, but", "a b", lasting, uip.Response{}, false},
+		{"nothing", "  ", once, uip.Response{}, false},
+		{"something else", "maybe", lasting, uip.Response{}, false},
+		{"a number is no approval", "1", once, uip.Response{}, false},
+		{"all", "y", card, yes, true},
+		{"none", "n: wait", card, because("wait"), true},
+		{"some", "1 3", card, some("a", "c"), true},
+		{"some with commas", "3，1,", card, some("a", "c"), true},
+		{"some twice", "2 2", card, some("b"), true},
+		{"too many", "1 4", card, uip.Response{}, false},
+		{"none of them", "0", card, uip.Response{}, false},
+		{"no numbers", ", ,", card, uip.Response{}, false},
+		{"an option", "2", choice, uip.Response{Option: "2"}, true},
+		{"own words", "green", choice, uip.Response{Input: "green"}, true},
+		{"a number that is no option", "3", choice, uip.Response{Input: "3"}, true},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			got, ok := read(tt.q, tt.line)
+			if ok != tt.ok || ok && !reflect.DeepEqual(got, tt.want) {
+				t.Errorf("read %+v, %v, want %+v, %v", got, ok, tt.want, tt.ok)
+			}
+		})
+	}
+}
+
+// Nothing but a plain yes, or a plain number on a card, lets anything run.
+func FuzzAnswers(f *testing.F) {
+	for _, seed := range []string{"y", "yes", "y n", "n y", "1 3", "是", "always", "a\ty", "１", "\x00y"} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, line string) {
+		word := strings.ToLower(strings.TrimRight(strings.TrimSpace(line), " ,，:：\t"))
+		for _, q := range []uip.Request{once, lasting} {
+			a, ok := read(q, line)
+			if ok && a.Option == uip.Approve && !slices.Contains(yes, word) {
+				t.Errorf("%q was taken for yes", line)
+			}
+			if ok && a.Option == uip.Always && (!slices.Contains(remembered[uip.Always], word) || !offers(q, uip.Always)) {
+				t.Errorf("%q was taken for always", line)
+			}
+		}
+		a, ok := read(card, line)
+		allowed := slices.ContainsFunc(a.Parts, func(p uip.Response) bool { return p.Option == uip.Approve })
+		if ok && allowed && strings.Trim(word, "123 ,，、\t0") != "" {
+			t.Errorf("%q allowed some", line)
+		}
+	})
+}
+
+func draft(text string) lineedit.Draft {
+	var e lineedit.Editor
+	e.SetText(text)
+	return e.Draft()
+}
+
+func texts(drafts []lineedit.Draft) (all []string) {
+	for _, d := range drafts {
+		all = append(all, d.Text())
+	}
+	return all
+}
+
+func TestTheQueueKeepsItsOrder(t *testing.T) {
+	var q queue
+	if _, ok := q.takeBack(); ok || !q.empty() || q.takeWords() != nil {
+		t.Error("an empty queue has something")
+	}
+	for _, text := range []string{"a", "b", "/mode", "c", "d"} {
+		q.add(draft(text))
+	}
+	if d, _ := q.takeBack(); d.Text() != "d" {
+		t.Errorf("took back %q", d.Text())
+	}
+	if got := texts(q.takeWords()); !slices.Equal(got, []string{"a", "b"}) {
+		t.Errorf("the turn got %q", got)
+	}
+	if got := texts(q.takeWords()); got != nil {
+		t.Errorf("the turn got a command or more: %q", got)
+	}
+	if d, _ := q.next(); d.Text() != "/mode" {
+		t.Errorf("next is %q", d.Text())
+	}
+	if got := q.labels(); !slices.Equal(got, []string{"c"}) {
+		t.Errorf("left are %q", got)
+	}
+}

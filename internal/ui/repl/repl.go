@@ -1,0 +1,384 @@
+//go:build unix
+
+// Package repl is the face of the program in a terminal: a prompt, what
+// happens, and a prompt again, all in the terminal's own scrollback.
+//
+// One goroutine, [REPL.Run], owns everything that is drawn below the output:
+// the prompt and its draft, the question being answered, the spinner. A turn
+// runs beside it and is told to stop by its context. Typing never waits for a
+// turn: what is typed while one runs is kept, and Enter queues it for the next
+// step.
+package repl
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
+	"coder/internal/ui/tty"
+)
+
+// Session is the conversation the REPL is the face of.
+type Session interface {
+	Run(ctx context.Context, input string, out event.Sink) (string, error)
+	Continue(ctx context.Context, out event.Sink) (string, error)
+	SwitchMode(ctx context.Context, mode string, out event.Sink) error
+	// Steer lets the running turn take more of the person's words between its
+	// steps.
+	Steer(take func() []string)
+	ContextUsed() int
+}
+
+// Options are what a REPL is made of. All are required unless they say
+// otherwise.
+type Options struct {
+	Terminal *tty.Terminal
+	Screen   *tty.Screen
+	Words    term.Words
+	Palette  term.Palette
+	ASCII    bool // the terminal shows no more than that
+
+	Session func() Session // the one in use; a command may change it
+	Status  func() (model, mode string)
+	Toggle  func() string // the mode that Tab leads to
+	Next    func() string // the mode that Shift+Tab leads to
+	Dir     string        // as the prompt shows it
+	// After, which may be nil, is told of a finished input and its error. It
+	// may open another session. Its own error ends the program.
+	After func(ctx context.Context, input string, err error) error
+	// Complete, which may be nil, completes what stands before the cursor.
+	Complete func(draft string, cursor int) (start int, choices []lineedit.Choice)
+	// Edit, which may be nil, lets the person write text in another program.
+	Edit func(ctx context.Context, text string) (string, error)
+	Bell func() // may be nil: calls for the person's attention
+	// Leaving, which may be nil, is told that the person ends the program while
+	// something may still have to be stopped.
+	Leaving func()
+	Now     func() time.Time
+}
+
+// ErrInterrupted reports that the person ended the program with Ctrl+C.
+var ErrInterrupted = errors.New("interrupted")
+
+// REPL is the face. Use [New].
+type REPL struct {
+	Options
+	render *term.Renderer
+	editor lineedit.Editor
+	answer lineedit.Editor // the line of the question that is open
+
+	events  chan []tty.Event // what is typed
+	broken  chan error       // why nothing is read any more
+	reader  *reader
+	pending [][]tty.Event // typed while nobody looked
+
+	asks chan ask      // from the turn
+	done chan finished // the turn is over
+
+	turn    *turn
+	busy    atomic.Pointer[string] // what the turn is busy with
+	open    *dialogue              // the question that is open
+	queue   queue
+	focused bool
+	wrote   writes
+}
+
+// turn is an input that is being worked on.
+type turn struct {
+	input  string
+	cancel context.CancelFunc
+	// stopped says that the person stopped it with Esc.
+	stopped atomic.Bool
+	began   time.Time
+	frame   int
+}
+
+type finished struct {
+	input string
+	err   error
+	told  bool // what went wrong has been shown
+}
+
+// New returns a REPL.
+func New(o Options) *REPL {
+	r := &REPL{
+		Options: o, focused: true,
+		events: make(chan []tty.Event), broken: make(chan error, 1),
+		asks: make(chan ask), done: make(chan finished, 1),
+	}
+	r.wrote.screen, r.wrote.now = o.Screen, o.Now
+	r.render = term.New(term.Options{
+		Out: &r.wrote, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
+	})
+	r.editor.Complete = o.Complete
+	r.editor.Style, r.answer.Style = r.style(), r.style()
+	r.answer.Question = true
+	r.editor.Searching, r.editor.NotFound = o.Words.T("search history: "), o.Words.T("not in history: ")
+	return r
+}
+
+// Out is where what happens is shown.
+func (r *REPL) Out() event.Sink { return r.render }
+
+// Say shows lines of the program's own.
+func (r *REPL) Say(text string) error { return r.render.Insert(text) }
+
+func (r *REPL) width() int {
+	cols, _ := r.Terminal.Size()
+	return cols
+}
+
+// status is told by the renderer what the turn is busy with, as often as that
+// changes; what is true at the next tick is shown.
+func (r *REPL) status(busy string) { r.busy.Store(&busy) }
+
+// tick is how often the spinner moves.
+const tick = 120 * time.Millisecond
+
+// Run reads and answers until the person leaves. It returns nil if they left
+// in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
+// empty, is run as if it had been typed; with resume the turn that was left
+// unfinished is taken up.
+func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	r.startReading(ctx)
+	err := r.loop(ctx, first, resume)
+	stop()
+	if r.Leaving != nil && errors.Is(err, ErrInterrupted) {
+		r.Leaving()
+	}
+	r.settle()
+	r.stopReading()
+	return errors.Join(err, r.Screen.Hide())
+}
+
+// Resume takes up the turn that the session in use was left with. It is for
+// After, when it has opened another session.
+func (r *REPL) Resume(ctx context.Context) { r.start(ctx, "", r.Session().Continue) }
+
+func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
+	clock := time.NewTicker(tick)
+	defer clock.Stop()
+	switch {
+	case resume:
+		r.start(ctx, "", r.Session().Continue)
+	case first != "":
+		if err := r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: first}); err != nil {
+			return err
+		}
+	}
+	for {
+		if err := r.takePending(ctx); err != nil {
+			return ended(err)
+		}
+		if err := r.draw(); err != nil {
+			return err
+		}
+		var err error
+		select {
+		case batch := <-r.events:
+			err = r.take(ctx, batch)
+		case err = <-r.broken:
+			if errors.Is(err, io.EOF) {
+				return nil
+			}
+		case a := <-r.asks:
+			err = r.put(a)
+		case <-r.withdrawn():
+			r.open = nil
+		case f := <-r.done:
+			err = r.over(ctx, f)
+		case <-clock.C:
+			if r.turn != nil {
+				r.turn.frame++
+			}
+		case <-ctx.Done():
+			err = ctx.Err()
+		}
+		if err != nil {
+			return ended(err)
+		}
+	}
+}
+
+// takePending handles what was typed while nobody looked.
+func (r *REPL) takePending(ctx context.Context) error {
+	for len(r.pending) > 0 {
+		batch := r.pending[0]
+		r.pending = r.pending[1:]
+		if err := r.take(ctx, batch); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// ended is the error of a loop that err ends.
+func ended(err error) error {
+	if errors.Is(err, errLeave) {
+		return nil
+	}
+	return err
+}
+
+// errLeave ends the loop in good order.
+var errLeave = errors.New("leave")
+
+// take handles what was typed.
+func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
+	for _, e := range batch {
+		var err error
+		switch e := e.(type) {
+		case tty.Key:
+			err = r.key(ctx, lineedit.Key(e))
+		case tty.Paste:
+			r.line().Paste(e.Text)
+		case tty.Focus:
+			r.focused = e.In
+		case tty.Resumed:
+			err = r.Screen.Show()
+		case tty.Resize:
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// line is the editor that typing goes to.
+func (r *REPL) line() *lineedit.Editor {
+	if r.open != nil {
+		return &r.answer
+	}
+	return &r.editor
+}
+
+func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if r.turn != nil && r.open == nil && r.editor.Empty() && k.Name == lineedit.Up && k.Mod == 0 {
+		if d, ok := r.queue.takeBack(); ok {
+			r.editor.SetDraft(d)
+			return nil
+		}
+	}
+	if r.turn != nil && r.open == nil && k.Name == lineedit.Escape && k.Mod == 0 {
+		return r.stopTurn()
+	}
+	if r.open != nil && k == (lineedit.Key{Name: lineedit.Enter}) && r.answer.Empty() && r.open.current().Display.Metadata[uip.OnEnter] != "" {
+		return r.answered("", lineedit.Draft{})
+	}
+	action := r.line().Key(k)
+	switch action.Kind {
+	case lineedit.Interrupt:
+		return ErrInterrupted
+	case lineedit.EOF:
+		if r.turn == nil {
+			return errLeave
+		}
+	case lineedit.Suspend:
+		return r.suspend()
+	case lineedit.Redraw:
+		return r.Screen.Redraw()
+	case lineedit.Submit:
+		return r.submit(ctx, action)
+	case lineedit.Cancel, lineedit.Clear:
+		return r.escape()
+	case lineedit.Edit:
+		return r.edit(ctx)
+	case lineedit.ToggleMode:
+		return r.switchMode(ctx, r.Toggle())
+	case lineedit.CycleMode:
+		return r.switchMode(ctx, r.Next())
+	case lineedit.None:
+	}
+	return nil
+}
+
+// submit is Enter: an answer, something for later, or something to do now.
+func (r *REPL) submit(ctx context.Context, a lineedit.Action) error {
+	switch {
+	case r.open != nil:
+		return r.answered(a.Text, a.Draft)
+	case r.turn != nil:
+		r.queue.add(a.Draft)
+		return nil
+	}
+	return r.begin(ctx, a)
+}
+
+// escape is Esc over a question: an approval stops the whole turn, any other is
+// dismissed.
+func (r *REPL) escape() error {
+	switch {
+	case r.open == nil:
+		return nil
+	case r.open.dismissible():
+		return r.dismiss()
+	}
+	return r.stopTurn()
+}
+
+// stopTurn stops all that is going on. What was queued goes back to where it
+// was typed, behind what is being typed.
+func (r *REPL) stopTurn() error {
+	r.turn.stopped.Store(true)
+	r.turn.cancel()
+	if back := r.queue.takeAll(); len(back) > 0 {
+		if !r.editor.Empty() {
+			back = append(back, r.editor.Draft())
+		}
+		var texts []string
+		for _, d := range back {
+			texts = append(texts, d.Text())
+		}
+		r.editor.SetText(strings.Join(texts, "\n"))
+	}
+	return nil
+}
+
+func (r *REPL) suspend() error {
+	if err := r.Screen.Hide(); err != nil {
+		return err
+	}
+	return r.Terminal.Suspend()
+}
+
+// edit lets the person write the draft in another program.
+func (r *REPL) edit(ctx context.Context) error {
+	if r.Edit == nil || r.open != nil {
+		return nil
+	}
+	r.stopReading()
+	defer r.startReading(ctx)
+	if err := errors.Join(r.Screen.Hide(), r.Terminal.Restore()); err != nil {
+		return err
+	}
+	text, err := r.Edit(ctx, r.editor.Text())
+	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
+		return back
+	}
+	if err != nil {
+		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", err)))
+	}
+	r.editor.SetText(text)
+	return nil
+}
+
+// switchMode changes the mode between turns.
+func (r *REPL) switchMode(ctx context.Context, mode string) error {
+	if r.turn != nil || r.open != nil {
+		return nil
+	}
+	if err := r.Session().SwitchMode(ctx, mode, r.render); err != nil {
+		return r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error())))
+	}
+	return nil
+}

@@ -1,0 +1,296 @@
+//go:build unix
+
+package repl
+
+import (
+	"context"
+	"errors"
+	"os"
+	"regexp"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/creack/pty"
+	"go.uber.org/goleak"
+
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/ui/term"
+	"coder/internal/ui/tty"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// talk is a session whose turns are what a test says.
+type talk struct {
+	run func(ctx context.Context, input string, out event.Sink) error
+
+	mu    sync.Mutex // guards steer
+	steer func() []string
+}
+
+func (s *talk) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+	return "", s.run(ctx, input, out)
+}
+func (s *talk) Continue(ctx context.Context, out event.Sink) (string, error) {
+	return s.Run(ctx, "", out)
+}
+func (s *talk) SwitchMode(context.Context, string, event.Sink) error { return nil }
+func (s *talk) ContextUsed() int                                     { return 7 }
+func (s *talk) Steer(take func() []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.steer = take
+}
+
+// desk is a REPL at a terminal, with the person's end of it.
+type desk struct {
+	t      *testing.T
+	face   *REPL
+	person *os.File
+	ahead  atomic.Int64 // what the clock is ahead of the real one
+
+	mu   sync.Mutex // guards seen
+	seen strings.Builder
+}
+
+// sit starts a REPL whose turns are run. What it returned is told by leave.
+func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink) error) *desk {
+	t.Helper()
+	person, program, err := pty.Open()
+	if err != nil {
+		t.Fatal(err)
+	}
+	terminal, err := tty.Open(program, program, tty.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := &desk{t: t, person: person}
+	s := &talk{run: func(ctx context.Context, _ string, out event.Sink) error { return run(ctx, d.face, out) }}
+	d.face = New(Options{
+		Terminal: terminal, Screen: tty.NewScreen(program, terminal.Size, tty.ScreenOptions{}), Words: term.English{},
+		Session: func() Session { return s }, Status: func() (string, string) { return "m", "build" },
+		Toggle: func() string { return "plan" }, Next: func() string { return "plan" }, Dir: "/w",
+		Now: func() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) },
+	})
+	if err := terminal.Raw(); err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan error, 1)
+	var work sync.WaitGroup
+	work.Go(func() { ended <- d.face.Run(context.Background(), "", false) })
+	work.Go(d.watch)
+	t.Cleanup(func() {
+		d.keys("\x03")
+		if err := <-ended; !errors.Is(err, ErrInterrupted) {
+			t.Errorf("it ended with %v", err)
+		}
+		_ = terminal.Close()
+		_ = program.Close() // ends watch
+		work.Wait()
+		_ = person.Close()
+	})
+	return d
+}
+
+var sequences = regexp.MustCompile(`\x1b\[[?\d;]*[A-Za-z]`)
+
+func (d *desk) watch() {
+	buf := make([]byte, 4096)
+	for {
+		n, err := d.person.Read(buf)
+		d.mu.Lock()
+		d.seen.WriteString(sequences.ReplaceAllString(string(buf[:n]), ""))
+		d.mu.Unlock()
+		if err != nil {
+			return
+		}
+	}
+}
+
+func (d *desk) keys(text string) {
+	if _, err := d.person.WriteString(text); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// sees waits until the text has been written, and forgets all up to it.
+func (d *desk) sees(text string) {
+	d.t.Helper()
+	for range 4000 {
+		d.mu.Lock()
+		_, rest, ok := strings.Cut(d.seen.String(), text)
+		if ok {
+			d.seen.Reset()
+			d.seen.WriteString(rest)
+		}
+		d.mu.Unlock()
+		if ok {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	d.t.Fatalf("never saw %q, but %q", text, d.seen.String())
+}
+
+// pause waits for the test to go on, or for the turn to be stopped.
+func pause(ctx context.Context, until <-chan struct{}) {
+	select {
+	case <-until:
+	case <-ctx.Done():
+	}
+}
+
+func TestAnAnswerGoesBackToWhoAsked(t *testing.T) {
+	answers := make(chan uip.Response, 1)
+	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+		a, err := face.Ask(ctx, lasting)
+		answers <- a
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("[APPROVAL]")
+	d.keys("perhaps\r")
+	d.sees("answer y, n, s or a")
+	d.keys("n, not that\r")
+	if a := <-answers; a.Option != uip.Reject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
+		t.Errorf("answered %+v", a)
+	}
+	d.sees("/w> ")
+}
+
+func TestTheTerminalShowsAllBeforeItTakesAYes(t *testing.T) {
+	answers := make(chan uip.Response, 1)
+	q := approval("q", uip.Approve, uip.Reject)
+	q.Display.Content = display.Code{Lang: "sh", Source: strings.Repeat("echo a\n", 45) + "rm hidden\n" + strings.Repeat("echo b\n", 45)}
+	d := sit(t, func(ctx context.Context, face *REPL, _ event.Sink) error {
+		a, err := face.Ask(ctx, q)
+		answers <- a
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("v = view all of it")
+	d.keys("y\r")
+	d.sees("please answer once more")
+	select {
+	case a := <-answers:
+		t.Fatalf("the first yes was taken: %+v", a)
+	default:
+	}
+	d.keys("y\r")
+	if a := <-answers; a.Option != uip.Approve {
+		t.Errorf("answered %+v", a)
+	}
+	d.sees("/w> ")
+}
+
+// A question that was answered elsewhere is put away, and typing goes to the
+// draft again.
+func TestAWithdrawnQuestionIsPutAway(t *testing.T) {
+	withdraw, over := make(chan struct{}), make(chan struct{})
+	d := sit(t, func(ctx context.Context, face *REPL, out event.Sink) error {
+		asking, stop := context.WithCancel(ctx)
+		defer stop()
+		go func() {
+			pause(asking, withdraw)
+			stop()
+		}()
+		if _, err := face.Ask(asking, lasting); !errors.Is(err, context.Canceled) {
+			t.Errorf("asking gave %v", err)
+		}
+		err := out.Emit(ctx, event.Record{Event: event.Notice{Level: event.Warn, Text: "answered elsewhere"}})
+		pause(ctx, over)
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("[APPROVAL]")
+	close(withdraw)
+	d.sees("answered elsewhere")
+	d.keys("later\r")
+	d.sees("queued: later")
+	d.keys("\x1b[A\x15")
+	close(over)
+	d.sees("/w> ")
+}
+
+// While a line stands half written nothing can be shown below it; one that
+// stays so is ended.
+func TestALineThatStandsStillMakesRoom(t *testing.T) {
+	over := make(chan struct{})
+	d := sit(t, func(ctx context.Context, _ *REPL, out event.Sink) error {
+		err := out.Emit(ctx, event.Record{Event: event.TextDelta{Text: "half a line"}})
+		pause(ctx, over)
+		return errors.Join(err, out.Emit(ctx, event.Record{Event: event.TextDelta{Text: " and more"}}))
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.sees("half a line")
+	d.keys("typed")
+	d.ahead.Store(int64(2 * blind))
+	d.sees("> typed")
+	d.keys("\x15")
+	close(over)
+	d.sees("and more")
+	d.sees("/w> ")
+}
+
+// While something is being typed it can be seen: lines come whole, or once they
+// are too long, and all there is comes when nothing is typed any more.
+func TestLinesComeWholeWhileSomethingIsTyped(t *testing.T) {
+	var out strings.Builder
+	w := writes{screen: tty.NewScreen(&out, func() (int, int) { return 80, 24 }, tty.ScreenOptions{}), now: time.Now}
+	long := strings.Repeat("x", maxHeld)
+	steps := []struct {
+		typed bool
+		text  string
+		want  string
+		open  bool
+	}{
+		{false, "half", "half", true},
+		{true, " a line", "", true},
+		{true, " and\nmore", " a line and\r\n", false},
+		{true, " words", "", false},
+		{false, "", "more words", true},
+		{true, "\n" + long, "\r\n", false},
+		{true, "y", long + "y", true},
+		{true, "\n", "\r\n", false},
+		{false, "", "", false},
+	}
+	for i, step := range steps {
+		out.Reset()
+		err := w.byLine(step.typed)
+		n, writeErr := w.Write([]byte(step.text))
+		if err := errors.Join(err, writeErr); err != nil || n != len(step.text) {
+			t.Fatal(n, err)
+		}
+		got := sequences.ReplaceAllString(out.String(), "")
+		if _, open := w.last(); got != step.want || open != step.open {
+			t.Errorf("step %d: wrote %.40q, open %v, want %.40q, %v", i, got, open, step.want, step.open)
+		}
+	}
+}
+
+// Only Esc is told as Esc.
+func TestOtherEndsAreNotToldAsEsc(t *testing.T) {
+	for _, esc := range []bool{true, false} {
+		w := &witness{Sink: &seen{}, stopped: new(atomic.Bool)}
+		w.stopped.Store(esc)
+		if err := w.Emit(t.Context(), event.Record{Event: event.Interrupted{}}); err != nil {
+			t.Fatal(err)
+		}
+		if got := w.Sink.(*seen).n == 1; got != esc || !w.told.Load() {
+			t.Errorf("Esc %v: shown %v", esc, got)
+		}
+	}
+}
+
+type seen struct{ n int }
+
+func (s *seen) Emit(context.Context, event.Record) error { s.n++; return nil }

@@ -1,0 +1,122 @@
+//go:build unix
+
+package repl
+
+import (
+	"context"
+	"errors"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/ui/lineedit"
+)
+
+// settle ends the turn that is running and waits for it. A question that is
+// open stays open: it is asked again when the session is taken up.
+func (r *REPL) settle() {
+	if r.turn == nil {
+		return
+	}
+	later := reply{err: uip.ErrParked}
+	if r.open != nil {
+		r.open.reply <- later
+		r.open = nil
+	} else {
+		r.turn.cancel()
+	}
+	for {
+		select {
+		case a := <-r.asks:
+			a.reply <- later
+		case <-r.done:
+			return
+		}
+	}
+}
+
+// begin runs what was sent. What was sent stays on the screen as it stood.
+func (r *REPL) begin(ctx context.Context, a lineedit.Action) error {
+	draft := a.Draft
+	if draft.Empty() {
+		var typed lineedit.Editor
+		typed.SetText(a.Text)
+		draft = typed.Draft()
+	}
+	if err := r.commit(r.prompt(), draft); err != nil {
+		return err
+	}
+	r.start(ctx, a.Text, func(ctx context.Context, out event.Sink) (string, error) {
+		return r.Session().Run(ctx, a.Text, out)
+	})
+	return nil
+}
+
+// commit makes what was sent a part of the output.
+func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
+	sent := lineedit.Editor{Prompt: prompt, Style: r.editor.Style}
+	sent.SetDraft(draft)
+	rows, _, _ := sent.View(r.width())
+	return r.Screen.Commit(rows)
+}
+
+// start runs work beside the loop. A panic there puts the terminal right
+// before it ends the program.
+func (r *REPL) start(ctx context.Context, input string, work func(context.Context, event.Sink) (string, error)) {
+	// The end of the program does not end the turn by itself: a question that
+	// is open then must stay open.
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	t := &turn{input: input, cancel: cancel, began: r.Now()}
+	r.turn = t
+	r.status("")
+	r.wrote.mark()
+	r.Session().Steer(r.steer)
+	go func() {
+		defer cancel()
+		defer func() {
+			if p := recover(); p != nil {
+				_ = r.Terminal.Close()
+				panic(p)
+			}
+		}()
+		out := &witness{Sink: r.render, stopped: &t.stopped}
+		_, err := work(ctx, out)
+		r.done <- finished{input, err, out.told.Load()}
+	}()
+}
+
+// steer hands the queued words to the running turn, up to the first that is a
+// command.
+func (r *REPL) steer() []string {
+	drafts := r.queue.takeWords()
+	var words []string
+	for _, d := range drafts {
+		words = append(words, d.Text())
+		_ = r.Say(r.Palette.Paint(good, "> ") + d.String()) // a terminal that is gone ends the loop by itself
+	}
+	return words
+}
+
+// over takes note of the end of a turn and goes on with what was queued.
+func (r *REPL) over(ctx context.Context, f finished) error {
+	r.turn, r.open = nil, nil
+	if err := errors.Join(r.render.Break(), r.wrote.byLine(false)); err != nil {
+		return err
+	}
+	if f.err != nil && !f.told && !errors.Is(f.err, context.Canceled) {
+		if err := r.Say(r.Palette.Paint(bad, r.Words.Said(f.err.Error()))); err != nil {
+			return err
+		}
+	}
+	if r.After != nil {
+		if err := r.After(ctx, f.input, f.err); err != nil {
+			return err
+		}
+	}
+	if r.turn != nil {
+		return nil // taken up where another session was left
+	}
+	if d, ok := r.queue.next(); ok && ctx.Err() == nil {
+		return r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})
+	}
+	return nil
+}

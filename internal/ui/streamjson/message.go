@@ -1,0 +1,148 @@
+package streamjson
+
+import (
+	"encoding/base64"
+	"encoding/json"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// envelope is a message with what the stream says around it.
+type envelope struct {
+	Type    string  `json:"type"`
+	Message any     `json:"message"`
+	Session string  `json:"session_id"`
+	UUID    string  `json:"uuid"`
+	Parent  *string `json:"parent_tool_use_id"` // the call whose subtask this belongs to
+}
+
+func (r *Renderer) envelope(rec event.Record, kind string, message any) envelope {
+	return envelope{kind, message, r.o.Session, r.numbered(rec), r.origin.of(rec.Task)}
+}
+
+type assistantMessage struct {
+	ID      string    `json:"id"`
+	Type    string    `json:"type"`
+	Role    chat.Role `json:"role"`
+	Model   string    `json:"model"`
+	Content []block   `json:"content"`
+	Stop    *string   `json:"stop_reason"`
+	Usage   usage     `json:"usage"`
+}
+
+type userMessage struct {
+	Role    chat.Role `json:"role"`
+	Content []block   `json:"content"`
+}
+
+// A block is one of the block types below.
+type block any
+
+type (
+	textBlock struct {
+		Type string `json:"type"`
+		Text string `json:"text"`
+	}
+	thinkingBlock struct {
+		Type     string `json:"type"`
+		Thinking string `json:"thinking"`
+	}
+	toolUseBlock struct {
+		Type  string          `json:"type"`
+		ID    string          `json:"id"`
+		Name  string          `json:"name"`
+		Input json.RawMessage `json:"input"`
+	}
+	toolResultBlock struct {
+		Type    string `json:"type"`
+		CallID  string `json:"tool_use_id"`
+		Content string `json:"content"`
+		IsError bool   `json:"is_error"`
+	}
+	imageBlock struct {
+		Type   string      `json:"type"`
+		Source imageSource `json:"source"`
+	}
+	imageSource struct {
+		Type      string `json:"type"`
+		MediaType string `json:"media_type"`
+		Data      string `json:"data"`
+	}
+)
+
+func (r *Renderer) assistant(id string, e event.MessageAdded) assistantMessage {
+	return assistantMessage{
+		ID: id, Type: "message", Role: chat.Assistant, Model: or(e.Model, r.o.Model),
+		Content: blocks(e.Message), Stop: stopReason(e), Usage: usageOf(e.Usage),
+	}
+}
+
+// replyID is the id of a reply: the one it had while it arrived, if it was told
+// then, else one made of its record.
+func (r *Renderer) replyID(rec event.Record) string {
+	if p := r.parts[rec.Task]; p != nil {
+		return p.id
+	}
+	return messageID(r.numbered(rec))
+}
+
+func messageID(uuid string) string { return "msg_" + strings.ReplaceAll(uuid, "-", "") }
+
+func blocks(m chat.Message) []block {
+	bs := []block{}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case chat.Text:
+			bs = append(bs, textBlock{"text", string(p)})
+		case chat.Reasoning:
+			if p.Text != "" { // what is sealed is for the provider only
+				bs = append(bs, thinkingBlock{"thinking", p.Text})
+			}
+		case chat.ToolCall:
+			bs = append(bs, toolUseBlock{"tool_use", p.ID, p.Name, object(p.Args)})
+		case chat.ToolResult:
+			bs = append(bs, toolResultBlock{"tool_result", p.CallID, p.Text, p.Failed})
+		case chat.Image:
+			data := base64.StdEncoding.EncodeToString(p.Data)
+			bs = append(bs, imageBlock{"image", imageSource{"base64", p.MediaType, data}})
+		}
+	}
+	return bs
+}
+
+// object is raw, or the empty object if there is nothing.
+func object(raw json.RawMessage) json.RawMessage {
+	if len(raw) == 0 {
+		return json.RawMessage("{}")
+	}
+	return raw
+}
+
+// stops are our reasons to stop in the words of the stream.
+var stops = map[string]string{"end": "end_turn", "tools": "tool_use", "length": "max_tokens", "filter": "refusal"}
+
+// stopReason is nil for a reply that did not arrive whole, and where the model
+// did not say.
+func stopReason(e event.MessageAdded) *string {
+	if s, ok := stops[e.Stop]; ok && !e.Interrupted {
+		return &s
+	}
+	return nil
+}
+
+// usage counts tokens as the stream does: what was read from the provider's
+// cache is not part of the input.
+type usage struct {
+	In     int `json:"input_tokens"`
+	Out    int `json:"output_tokens"`
+	Cached int `json:"cache_read_input_tokens"`
+}
+
+func usageOf(u *chat.Usage) usage {
+	if u == nil {
+		return usage{}
+	}
+	return usage{max(0, u.In-u.Cached), u.Out, u.Cached}
+}

@@ -1,0 +1,125 @@
+package streamjson
+
+import (
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// partial is a reply that is arriving: a message whose blocks open and close.
+// A reply that is asked for again is closed without a stop reason, and the
+// next one opens as a message of its own.
+type partial struct {
+	id    string
+	kind  string // of the open block: text, thinking, or none
+	index int    // of the open block
+}
+
+type streamEvent struct {
+	Type    string  `json:"type"`
+	Event   any     `json:"event"`
+	Session string  `json:"session_id"`
+	Parent  *string `json:"parent_tool_use_id"`
+	UUID    string  `json:"uuid"`
+}
+
+type (
+	messageStart struct {
+		Type    string           `json:"type"`
+		Message assistantMessage `json:"message"`
+	}
+	blockStart struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+		Block block  `json:"content_block"`
+	}
+	blockDelta struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+		Delta block  `json:"delta"`
+	}
+	blockStop struct {
+		Type  string `json:"type"`
+		Index int    `json:"index"`
+	}
+	messageDelta struct {
+		Type  string    `json:"type"`
+		Delta stopDelta `json:"delta"`
+	}
+	stopDelta struct {
+		Stop *string `json:"stop_reason"`
+	}
+	messageStop struct {
+		Type string `json:"type"`
+	}
+)
+
+func (r *Renderer) piece(rec event.Record) error {
+	if !r.o.Partial {
+		return nil
+	}
+	switch e := rec.Event.(type) {
+	case event.TextDelta:
+		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
+	case event.ReasoningDelta:
+		return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
+	}
+	return r.endPartial(rec, nil)
+}
+
+// grow tells one piece, opening what must be open for it.
+func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error {
+	p, err := r.partial(rec)
+	if err != nil {
+		return err
+	}
+	if p.kind != kind {
+		if err := r.endBlock(rec, p); err != nil {
+			return err
+		}
+		p.kind = kind
+		if err := r.stream(rec, blockStart{"content_block_start", p.index, empty}); err != nil {
+			return err
+		}
+	}
+	return r.stream(rec, blockDelta{"content_block_delta", p.index, delta})
+}
+
+// partial is the reply of rec's task that is arriving, opened if need be.
+func (r *Renderer) partial(rec event.Record) (*partial, error) {
+	if p := r.parts[rec.Task]; p != nil {
+		return p, nil
+	}
+	p := &partial{id: messageID(r.unnumbered("reply"))}
+	r.parts[rec.Task] = p
+	return p, r.stream(rec, messageStart{"message_start", assistantMessage{
+		ID: p.id, Type: "message", Role: chat.Assistant, Model: r.o.Model, Content: []block{},
+	}})
+}
+
+func (r *Renderer) endBlock(rec event.Record, p *partial) error {
+	if p.kind == "" {
+		return nil
+	}
+	p.kind = ""
+	p.index++
+	return r.stream(rec, blockStop{"content_block_stop", p.index - 1})
+}
+
+func (r *Renderer) endPartial(rec event.Record, stop *string) error {
+	p := r.parts[rec.Task]
+	if p == nil {
+		return nil
+	}
+	delete(r.parts, rec.Task)
+	if err := r.endBlock(rec, p); err != nil {
+		return err
+	}
+	if err := r.stream(rec, messageDelta{"message_delta", stopDelta{stop}}); err != nil {
+		return err
+	}
+	return r.stream(rec, messageStop{"message_stop"})
+}
+
+func (r *Renderer) stream(rec event.Record, ev any) error {
+	return r.put(streamEvent{"stream_event", ev, r.o.Session, r.origin.of(rec.Task), r.unnumbered("stream")})
+}

@@ -1,0 +1,239 @@
+// Package streamjson is the face for wrappers that already know how to drive a
+// coding agent: JSON lines that begin with a system/init object, carry one
+// object per message, and end each turn with a result object. The result alone
+// is the json format.
+//
+// Nothing here is random: the uuid of a line follows from the session and the
+// record it stands for, so the same records give the same bytes.
+package streamjson
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// Options say what the records do not. All may be left out: the session, the
+// directory, the model and the mode are then taken from the records.
+type Options struct {
+	Session        string
+	Dir            string
+	Model          string
+	PermissionMode string
+	KeySource      string // where the provider's key came from; told as apiKeySource
+	Now            func() time.Time
+	Partial        bool // also tell replies as they arrive, as stream_event lines
+	ResultOnly     bool // tell nothing but the result: the json format
+}
+
+// Renderer is an [event.Sink] that writes lines. Use [New].
+type Renderer struct {
+	o     Options
+	named bool // the session's name was given, not taken from the records
+
+	mu     sync.Mutex // guards the fields below and the order of lines
+	w      io.Writer
+	buf    bytes.Buffer // the line being written
+	enc    *json.Encoder
+	tally  Tally
+	origin origins
+	parts  map[string]*partial // replies that are arriving, by task
+	last   uint64              // the newest seq seen
+	count  map[string]int      // lines without a seq of their own, by kind
+}
+
+// New returns a Renderer that writes to w. If w has a Flush method it is
+// called after every line.
+func New(w io.Writer, o Options) *Renderer {
+	r := &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), count: make(map[string]int)}
+	r.enc = json.NewEncoder(&r.buf)
+	r.enc.SetEscapeHTML(false)
+	return r
+}
+
+// Emit writes the line that r gives rise to, if any.
+func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.note(rec)
+	if r.o.ResultOnly {
+		return nil
+	}
+	switch e := rec.Event.(type) {
+	case event.SessionOpened:
+		return r.init(rec, e)
+	case event.MessageAdded:
+		return r.message(rec, e)
+	case event.TextDelta, event.ReasoningDelta, event.Retrying:
+		return r.piece(rec)
+	}
+	return nil
+}
+
+// note keeps what later lines will need.
+func (r *Renderer) note(rec event.Record) {
+	if r.o.Session == "" {
+		r.o.Session = rec.Session
+	}
+	if e, ok := rec.Event.(event.SessionOpened); ok {
+		if !r.named && rec.Session != "" && rec.Session != r.o.Session { // a command led to another session
+			r.o.Session, r.last = rec.Session, 0
+		}
+		r.o.Dir, r.o.Model, r.o.PermissionMode = or(e.Dir, r.o.Dir), or(e.Model, r.o.Model), or(e.Mode, r.o.PermissionMode)
+	}
+	r.last = max(r.last, rec.Seq)
+	r.tally.Add(rec)
+	r.origin.add(rec)
+}
+
+func or(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+type initLine struct {
+	Type       string   `json:"type"`
+	Subtype    string   `json:"subtype"`
+	Session    string   `json:"session_id"`
+	Dir        string   `json:"cwd"`
+	Model      string   `json:"model"`
+	Tools      []string `json:"tools"`
+	MCPServers []string `json:"mcp_servers"`
+	Mode       string   `json:"permissionMode"`
+	KeySource  string   `json:"apiKeySource,omitempty"`
+	UUID       string   `json:"uuid"`
+}
+
+func (r *Renderer) init(rec event.Record, e event.SessionOpened) error {
+	return r.put(initLine{
+		Type: "system", Subtype: "init", Session: r.o.Session, Dir: r.o.Dir, Model: r.o.Model,
+		Tools: append([]string{}, e.Tools...), MCPServers: []string{}, Mode: r.o.PermissionMode,
+		KeySource: r.o.KeySource, UUID: r.unnumbered("init/" + rec.Time.UTC().Format(time.RFC3339Nano)),
+	})
+}
+
+func (r *Renderer) message(rec event.Record, e event.MessageAdded) error {
+	switch e.Message.Role {
+	case chat.Assistant:
+		id := r.replyID(rec)
+		if err := r.endPartial(rec, stopReason(e)); err != nil {
+			return err
+		}
+		return r.put(r.envelope(rec, "assistant", r.assistant(id, e)))
+	case chat.User, chat.Tool:
+		return r.put(r.envelope(rec, "user", userMessage{"user", blocks(e.Message)}))
+	}
+	return nil // the system text is not part of the stream
+}
+
+// Outcome is how a turn ended. The zero Outcome is a success without an answer.
+type Outcome struct {
+	Err    error
+	Result string // the answer
+	// Subtype is one of the constants below; if empty it follows from Err.
+	Subtype string
+	// Unkept says that not all of the session is kept on disk.
+	Unkept bool
+}
+
+// The ways a turn can end.
+const (
+	Success  = "success"
+	MaxTurns = "error_max_turns"
+	Failed   = "error_during_execution"
+)
+
+type resultLine struct {
+	Type     string       `json:"type"`
+	Subtype  string       `json:"subtype"`
+	IsError  bool         `json:"is_error"`
+	Turns    int          `json:"num_turns"`
+	Duration int64        `json:"duration_ms"`
+	API      int64        `json:"duration_api_ms"`
+	Result   string       `json:"result"`
+	Stop     *string      `json:"stop_reason"`
+	Errors   []string     `json:"errors,omitempty"`
+	Session  string       `json:"session_id"`
+	Cost     float64      `json:"total_cost_usd"`
+	Usage    usage        `json:"usage"`
+	Denials  []denialLine `json:"permission_denials"`
+	Kept     bool         `json:"persisted"`
+	UUID     string       `json:"uuid"`
+}
+
+type denialLine struct {
+	Tool   string          `json:"tool_name"`
+	CallID string          `json:"tool_use_id"`
+	Input  json.RawMessage `json:"tool_input"`
+}
+
+// Finish writes the result of the turn that the records since the last Finish
+// belong to. Where there is no answer, result holds the words of the error.
+func (r *Renderer) Finish(_ context.Context, o Outcome) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	t := r.tally
+	r.tally = Tally{}
+	clear(r.parts)
+	line := resultLine{
+		Type: "result", Subtype: o.subtype(), Turns: t.Replies, Duration: r.took(t).Milliseconds(), API: t.API.Milliseconds(),
+		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Usage: usageOf(&t.Usage),
+		Denials: []denialLine{}, Kept: !o.Unkept, UUID: r.unnumbered("result"),
+	}
+	line.IsError = line.Subtype != Success
+	if o.Err != nil {
+		line.Errors = []string{o.Err.Error()}
+		line.Result = or(o.Result, o.Err.Error())
+	}
+	for _, d := range t.Denials {
+		line.Denials = append(line.Denials, denialLine(d))
+	}
+	return r.put(line)
+}
+
+func (o Outcome) subtype() string {
+	switch {
+	case o.Subtype != "":
+		return o.Subtype
+	case o.Err != nil:
+		return Failed
+	}
+	return Success
+}
+
+// took is how long the turn lasted: until now, or until its last record.
+func (r *Renderer) took(t Tally) time.Duration {
+	if t.Started.IsZero() {
+		return 0
+	}
+	if r.o.Now == nil {
+		return t.Ended.Sub(t.Started)
+	}
+	return max(0, r.o.Now().Sub(t.Started))
+}
+
+// put writes v as one line.
+func (r *Renderer) put(v any) error {
+	r.buf.Reset()
+	if err := r.enc.Encode(v); err != nil {
+		return fmt.Errorf("encode line: %w", err)
+	}
+	if _, err := r.w.Write(r.buf.Bytes()); err != nil {
+		return fmt.Errorf("write line: %w", err)
+	}
+	if f, ok := r.w.(interface{ Flush() error }); ok {
+		if err := f.Flush(); err != nil {
+			return fmt.Errorf("write line: %w", err)
+		}
+	}
+	return nil
+}

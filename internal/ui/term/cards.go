@@ -1,0 +1,401 @@
+package term
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
+	"coder/internal/ui/term/ink"
+	"coder/internal/ui/term/markdown"
+)
+
+// Cards draws questions to the person as text for the stream. What will run or
+// change is shown cleaned, and what cannot be seen in it is named; what is too
+// long for a screen is folded and says so, so that nothing scrolls away unseen.
+type Cards struct {
+	Width   func() int
+	Palette Palette
+	Words   Words // nil: English
+	ASCII   bool
+	Whole   bool // fold nothing
+}
+
+// What of a question's content is shown before it is folded.
+const (
+	foldLines  = 60   // lines of a command or text
+	foldHead   = 40   // of which so many are the first
+	foldDiff   = 400  // lines of a diff
+	foldRunes  = 1000 // runes of one line
+	foldEnds   = 400  // of which so many are kept at each end
+	foldBlanks = 20   // blanks in a row
+)
+
+// metaRemembers is where a request says what "always" would remember in this
+// project; followed by a dot and an option, what that option would.
+const metaRemembers = "remembers"
+
+// Draw is q as lines of text, the last without a line end: the question, what
+// it is about, why it is asked and how to answer. Several approvals are one
+// card with numbers; several questions are drawn one below the other.
+func (c Cards) Draw(q uip.Request) string {
+	d := c.drawing()
+	switch {
+	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
+		d.several(q)
+	case q.Kind == uip.Composite:
+		for i, part := range q.Parts {
+			d.question(part, i+1, len(q.Parts))
+		}
+	case q.Kind == uip.Confirm:
+		d.approval(q)
+	default:
+		d.question(q, 1, 1)
+	}
+	return d.text()
+}
+
+// Hides reports whether Draw leaves out part of what is to be approved.
+func (c Cards) Hides(q uip.Request) bool {
+	if c.Whole || q.Purpose != uip.ConfirmRiskyAction {
+		return false
+	}
+	d := c.drawing()
+	for _, part := range append([]uip.Request{q}, q.Parts...) {
+		d.title(part)
+		d.content(part.Display.Content)
+	}
+	return *d.hides
+}
+
+// Question is the m-th of n questions that are put one after the other.
+func (c Cards) Question(q uip.Request, m, n int) string {
+	d := c.drawing()
+	d.question(q, m, n)
+	return d.text()
+}
+
+func (c Cards) drawing() drawing {
+	if c.Words == nil {
+		c.Words = English{}
+	}
+	return drawing{Cards: c, page: &page{palette: c.Palette}, hides: new(bool)}
+}
+
+func (d drawing) text() string { return strings.TrimRight(d.page.take(), "\n") }
+
+// drawing is a card that is being drawn.
+type drawing struct {
+	Cards
+	page  *page
+	hides *bool // something was left out
+}
+
+func (d drawing) t(format string, args ...any) string { return d.Words.T(format, args...) }
+
+// approval asks whether something may be done.
+func (d drawing) approval(q uip.Request) {
+	d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
+	d.content(q.Display.Content)
+	d.reasons(q)
+	d.page.tell(ink.Warn, d.choices(q))
+}
+
+// title is what a call is called in a line. Where nothing else shows what it
+// would do, cutting it short hides that.
+func (d drawing) title(q uip.Request) string {
+	line := sanitize.RevealCommand
+	if _, ok := q.Display.Content.(display.Text); ok {
+		line = sanitize.Reveal // what a person would write: a message, a plan
+	}
+	whole := line(decidedLine(q.Display.Title, 0))
+	if d.Whole {
+		return whole
+	}
+	short := line(decidedLine(q.Display.Title, titleRunes))
+	*d.hides = *d.hides || q.Display.Content == nil && short != whole
+	return short
+}
+
+// revealedLine is a line of text for someone who must decide about it.
+func revealedLine(text string, limit int) string { return sanitize.Reveal(decidedLine(text, limit)) }
+
+// decidedLine is [oneLine] of what must not be hidden by a guess.
+func decidedLine(text string, limit int) string {
+	return sanitize.Line(sanitize.MaskWords(text), limit)
+}
+
+// reasons are why it is asked, each on a line.
+func (d drawing) reasons(q uip.Request) {
+	for why := range strings.SplitSeq(q.Display.Description, "; ") {
+		if why = revealedLine(why, noticeRunes); why != "" {
+			d.page.tell(ink.Warn, "  "+d.bullet()+" "+d.Words.Said(why))
+		}
+	}
+}
+
+const noticeRunes = 1000
+
+func (d drawing) bullet() string {
+	if d.ASCII {
+		return "-"
+	}
+	return "•"
+}
+
+// choices is the line that says which key means what.
+func (d drawing) choices(q uip.Request) string {
+	several, options := q.Kind == uip.Composite, q.Options
+	if several && len(options) == 0 {
+		options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+	}
+	var keys []string
+	for _, o := range options {
+		switch {
+		case o.ID == uip.Approve && several:
+			keys = append(keys, d.t("y = yes to all, this once"))
+		case o.ID == uip.Approve:
+			keys = append(keys, d.t("y = yes, this once"))
+		case o.ID == uip.Reject && several:
+			keys = append(keys, d.t("n = no to all"), d.t("numbers = yes to these only, such as 1 3"))
+		case o.ID == uip.Reject:
+			keys = append(keys, d.t("n = no"))
+		case o.ID == uip.Session && d.alike(q):
+			keys = append(keys, d.t("s = always in this session"))
+		case o.ID == uip.Session:
+			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.Words.Said(d.remembered(q, o.ID))))
+		case o.ID == uip.Always && d.alike(q):
+			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.Words.Said(d.remembered(q, o.ID))))
+		case o.ID == uip.Always:
+			keys = append(keys, d.always(d.remembered(q, o.ID)))
+		case o.ID == uip.Below:
+			keys = append(keys, d.t("d = %s, this session", d.Words.Said(d.remembered(q, o.ID))))
+		default:
+			keys = append(keys, revealedLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
+		}
+	}
+	if *d.hides {
+		keys = append(keys, d.t("v = view all of it"))
+	}
+	return strings.Join(keys, d.dot())
+}
+
+// remembered is what an answer would remember, in full: nobody can agree to
+// what is cut off.
+func (d drawing) remembered(q uip.Request, option string) string {
+	key := metaRemembers
+	if option != uip.Always {
+		key += "." + option
+	}
+	return revealedLine(q.Display.Metadata[key], 0)
+}
+
+func (d drawing) always(remembers string) string {
+	if remembers == "" {
+		return d.t("a = always")
+	}
+	return d.t("a = always in this project (remembers: %s)", d.Words.Said(remembers))
+}
+
+// alike reports whether the session would remember what the project would.
+func (d drawing) alike(q uip.Request) bool {
+	what := d.remembered(q, uip.Always)
+	return what != "" && what == d.remembered(q, uip.Session)
+}
+
+func (d drawing) dot() string {
+	if d.ASCII {
+		return ", "
+	}
+	return " · "
+}
+
+// several asks about several calls at once, numbered.
+func (d drawing) several(q uip.Request) {
+	d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
+	for i, part := range q.Parts {
+		d.page.tell(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+		d.content(part.Display.Content)
+		d.reasons(part)
+	}
+	d.page.tell(ink.Warn, d.choices(q))
+}
+
+// question asks for a choice or for words. What it is about, such as a plan,
+// stands whole above it.
+func (d drawing) question(q uip.Request, m, n int) {
+	d.Whole = true
+	if text, ok := q.Display.Content.(display.Text); ok {
+		d.prose(string(text))
+		d.page.gap()
+	} else {
+		d.content(q.Display.Content)
+	}
+	title := "[Question]"
+	if n > 1 {
+		title = fmt.Sprintf("[Question %d/%d]", m, n)
+	}
+	d.page.put(ink.Look{Role: ink.Warn}, title)
+	d.page.put(ink.Look{}, " "+strings.TrimSpace(cleaned(d.Words.Said(q.Display.Title))))
+	d.page.fresh()
+	if text := strings.TrimSpace(cleaned(d.Words.Said(q.Display.Description))); text != "" {
+		d.page.tell(ink.Dim, text)
+	}
+	for i, o := range q.Options {
+		d.page.tell(ink.Plain, d.option(i, o, q.Display.Metadata))
+	}
+}
+
+// metaLabel, followed by the id of an option, is where a request has the
+// option's label without its description.
+const metaLabel = "label"
+
+// option is a numbered line. The first one of those that a model offers is the
+// one it recommends.
+func (d drawing) option(i int, o uip.Option, meta map[string]string) string {
+	label, models := meta[metaLabel+o.ID]
+	about := strings.TrimPrefix(strings.TrimPrefix(o.Label, label), " — ")
+	if !models {
+		label, about, _ = strings.Cut(d.Words.Said(o.Label), " — ")
+	}
+	line := fmt.Sprintf("  %d. %s", i+1, oneLine(label, noticeRunes))
+	if models && i == 0 && !strings.HasSuffix(line, recommended) {
+		line += recommended
+	}
+	if meta[uip.OnEnter] == o.ID {
+		line += " [Enter]"
+	}
+	if about = oneLine(about, noticeRunes); about != "" {
+		line += " — " + about
+	}
+	return line
+}
+
+const recommended = " (Recommended)"
+
+// content shows what will run or change, to the letter. Commands and texts are
+// indented, so that no line of them can pass for one of ours.
+func (d drawing) content(b display.Block) {
+	switch b := b.(type) {
+	case display.Code:
+		drawCode(display.Code{Lang: b.Lang, Source: d.fold(revealedCommand(b.Source))}, d.indented())
+	case display.Text:
+		drawCode(display.Code{Source: d.fold(revealed(string(b)))}, d.indented())
+	case display.Diff:
+		drawDiff(d.foldDiff(b.Unified), d.page.put)
+	case display.Table:
+		drawTable(b, d.width(), d.ASCII, d.page.put)
+	}
+	d.page.fresh()
+}
+
+// indented puts spans with blanks before each line.
+func (d drawing) indented() ink.Put {
+	return func(l ink.Look, text string) {
+		if !d.page.mid && text != "\n" {
+			d.page.put(ink.Look{}, "    ")
+		}
+		d.page.put(l, text)
+	}
+}
+
+func (d drawing) width() int {
+	if d.Width == nil {
+		return 0
+	}
+	return d.Width()
+}
+
+// prose shows text as Markdown.
+func (d drawing) prose(text string) {
+	md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII}
+	md.Write(d.fold(revealed(text)))
+	md.End()
+}
+
+// fold is text that was revealed, with what would not fit on a screen replaced by a
+// word on how much that is.
+func (d drawing) fold(text string) string {
+	lines := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if d.Whole {
+		return strings.Join(lines, "\n")
+	}
+	for i, line := range lines {
+		lines[i] = d.foldLine(line)
+	}
+	return strings.Join(d.foldMiddle(lines, foldLines, foldHead), "\n")
+}
+
+func (d drawing) foldDiff(unified string) string {
+	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
+	if d.Whole {
+		return strings.Join(lines, "\n")
+	}
+	for i, line := range lines {
+		lines[i] = d.foldLine(line)
+	}
+	if len(lines) > foldDiff {
+		*d.hides = true
+		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines are not shown here>", len(lines)-foldDiff))
+	}
+	return strings.Join(lines, "\n")
+}
+
+// foldMiddle keeps the first head lines and the last ones, at most most in all.
+func (d drawing) foldMiddle(lines []string, most, head int) []string {
+	if len(lines) <= most {
+		return lines
+	}
+	*d.hides = true
+	hidden := len(lines) - most
+	kept := append(lines[:head:head], d.t("<%d lines are not shown here>", hidden))
+	return append(kept, lines[head+hidden:]...)
+}
+
+// foldLine shortens a long line and long rows of blanks in it.
+func (d drawing) foldLine(line string) string {
+	line = d.foldSpaces(line)
+	n := utf8.RuneCountInString(line)
+	if n <= foldRunes {
+		return line
+	}
+	*d.hides = true
+	runes := []rune(line)
+	return string(runes[:foldEnds]) + d.t("<%d characters are not shown here>", n-2*foldEnds) + string(runes[n-foldEnds:])
+}
+
+// foldSpaces says how many blanks stand in a row instead of showing them, save
+// at the start of the line, where they are plain to see.
+func (d drawing) foldSpaces(line string) string {
+	text := strings.TrimLeft(line, " \t")
+	indent := line[:len(line)-len(text)]
+	if len(indent) > 2*foldBlanks {
+		indent = d.t("<%d blanks>", len(indent))
+	}
+	var b strings.Builder
+	b.WriteString(indent)
+	for text != "" {
+		at := strings.IndexAny(text, " \t")
+		if at < 0 {
+			at = len(text)
+		}
+		b.WriteString(text[:at])
+		rest := strings.TrimLeft(text[at:], " \t")
+		blanks := text[at : len(text)-len(rest)]
+		if len(blanks) > foldBlanks {
+			blanks = d.t("<%d blanks>", len(blanks))
+		}
+		b.WriteString(blanks)
+		text = rest
+	}
+	return b.String()
+}
+
+// revealed is text for someone who must decide about it: cleaned, and what
+// cannot be seen in it named.
+func revealed(text string) string { return sanitize.Reveal(sanitize.MaskWords(text)) }
+
+// revealedCommand is revealed for what is run or asked for.
+func revealedCommand(text string) string { return sanitize.RevealCommand(sanitize.MaskWords(text)) }

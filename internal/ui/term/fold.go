@@ -1,0 +1,157 @@
+package term
+
+import (
+	"strings"
+
+	"coder/internal/ui/term/ink"
+)
+
+// How lines that are too long are broken: how many columns must be left to the
+// last cell of a row for it to go on below itself, and how far what does not
+// fit is set in.
+const (
+	minColumn = 24
+	setIn     = 4
+)
+
+// fold breaks a line of the program's own that is too long for the terminal,
+// between words. The last cell of a row goes on below itself. Where there is
+// no room for that, a cell that does not fit begins a line of its own.
+func fold(line string, width int) string {
+	if width <= 0 || ink.Width(line) <= width {
+		return line
+	}
+	text := strings.TrimLeft(line, " ")
+	lead := len(line) - len(text)
+	s := sheet{width: width}
+	before := strings.LastIndex(text, "  ")
+	if before < 0 {
+		s.setIn(roomy(lead, width))
+		s.words(text, s.column)
+		return s.b.String()
+	}
+	front, last := line[:lead+before+2], text[before+2:]
+	if room := width - ink.Width(front); room >= max(minColumn, longest(last)) {
+		s.put(front)
+		s.words(last, s.column)
+	} else {
+		s.cells(text, roomy(lead, width))
+	}
+	return s.b.String()
+}
+
+// roomy is lead, or less where little room would be left beside it.
+func roomy(lead, width int) int {
+	if width-lead < minColumn {
+		return min(lead, setIn)
+	}
+	return lead
+}
+
+// sheet is what a line becomes.
+type sheet struct {
+	b      strings.Builder
+	width  int
+	column int // of the cursor
+}
+
+func (s *sheet) put(text string) {
+	s.b.WriteString(text)
+	s.column += ink.Width(text)
+}
+
+func (s *sheet) setIn(n int) { s.put(strings.Repeat(" ", n)) }
+
+func (s *sheet) newline(indent int) {
+	s.b.WriteByte('\n')
+	s.column = 0
+	s.setIn(indent)
+}
+
+// cells puts the cells of a row one after the other. The second of two, which
+// says what the first is, stands below it.
+func (s *sheet) cells(row string, lead int) {
+	s.setIn(lead)
+	all, indent := cellsOf(row), lead+setIn
+	for i, cell := range all {
+		switch {
+		case i == 0:
+		case len(all) == 2, s.column+2+ink.Width(cell) > s.width:
+			s.newline(indent)
+		default:
+			s.setIn(2)
+		}
+		s.words(cell, indent)
+	}
+}
+
+// cellsOf parts a row where two blanks or more stand.
+func cellsOf(row string) (all []string) {
+	for cell := range strings.SplitSeq(row, "  ") {
+		if cell = strings.TrimSpace(cell); cell != "" {
+			all = append(all, cell)
+		}
+	}
+	return all
+}
+
+// words puts text; what does not fit goes on below, set in so far.
+func (s *sheet) words(text string, indent int) {
+	for i, p := range unbroken(text) {
+		switch {
+		case i > 0 && s.column+p.gap+ink.Width(p.text) > s.width && s.column > indent:
+			s.newline(indent)
+		case i > 0:
+			s.setIn(p.gap)
+		}
+		s.put(p.text)
+	}
+}
+
+// piece is a part of a text that is not broken, and how many blanks stand
+// before it.
+type piece struct {
+	text string
+	gap  int
+}
+
+// unbroken parts text at blanks and between Chinese characters.
+func unbroken(text string) (all []piece) {
+	for word := range strings.FieldsSeq(text) {
+		for gap := 1; word != ""; gap = 0 {
+			n := breakAt(word)
+			all = append(all, piece{word[:n], gap})
+			word = word[n:]
+		}
+	}
+	return all
+}
+
+// Signs that do not begin, or do not end, a line.
+const (
+	closing = "，。：；、！？）】》”’…"
+	opening = "（【《“‘"
+)
+
+// breakAt is where a word may first be broken.
+func breakAt(word string) int {
+	var before rune
+	for i, r := range word {
+		if i > 0 && (isWide(before) || isWide(r)) && ink.Width(string(r)) > 0 &&
+			!strings.ContainsRune(closing, r) && !strings.ContainsRune(opening, before) {
+			return i
+		}
+		before = r
+	}
+	return len(word)
+}
+
+func isWide(r rune) bool { return r >= 0x1100 && ink.Width(string(r)) == 2 }
+
+// longest is the width of the widest part of text that is not broken.
+func longest(text string) (n int) {
+	for _, p := range unbroken(text) {
+		n = max(n, ink.Width(p.text))
+	}
+	return n
+}

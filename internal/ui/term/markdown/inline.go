@@ -1,0 +1,281 @@
+package markdown
+
+import (
+	"strings"
+
+	"coder/internal/ui/term/ink"
+)
+
+// signs are the bytes that may begin something within a line.
+const signs = "*`[\\~"
+
+// maxDepth is how deep spans may stand in one another.
+const maxDepth = 4
+
+// inline puts what is certain of the rest of the line.
+func (s *Stream) inline(whole bool) {
+	if s.Source {
+		s.rest(s.look)
+		return
+	}
+	in := inliner{put: s.put, whole: whole}
+	n := in.read(s.line, s.prev, s.look, 0)
+	if n > 0 {
+		s.prev = s.line[n-1]
+	}
+	s.line = s.line[n:]
+}
+
+// inliner reads text within a line.
+type inliner struct {
+	put   ink.Put
+	whole bool // nothing of the line is still to come
+}
+
+// read puts text, which follows prev, and returns how much of it is done with.
+func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
+	i := 0
+	for i < len(text) {
+		next := strings.IndexAny(text[i:], signs)
+		if next < 0 || depth >= maxDepth {
+			in.put(l, text[i:])
+			return len(text)
+		}
+		in.put(l, text[i:i+next])
+		i += next
+		if i > 0 {
+			prev = text[i-1]
+		}
+		n := in.sign(text[i:], prev, l, depth)
+		if n == 0 {
+			return i // wait for more
+		}
+		i += n
+		prev = text[i-1]
+	}
+	return i
+}
+
+// sign puts what the sign at the start of text begins and returns its length,
+// or 0 if that is not certain yet.
+func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
+	switch text[0] {
+	case '\\':
+		return in.escape(text, l)
+	case '`':
+		return in.ticks(text, l)
+	case '[':
+		return in.link(text, prev, l, depth)
+	}
+	return in.emphasis(text, prev, l, depth)
+}
+
+// literal puts the first n bytes as they are.
+func (in inliner) literal(text string, n int, l ink.Look) int {
+	in.put(l, text[:n])
+	return n
+}
+
+// waits reports whether more of text may come and be looked at.
+func (in inliner) waits(text string) bool { return !in.whole && len(text) < spanBytes }
+
+// window is as much of text as is looked at for the end of a span.
+func window(text string) string { return text[:min(len(text), spanBytes)] }
+
+func (in inliner) escape(text string, l ink.Look) int {
+	if len(text) == 1 {
+		if in.whole {
+			return in.literal(text, 1, l)
+		}
+		return 0
+	}
+	if !punctuation(text[1]) {
+		return in.literal(text, 1, l)
+	}
+	in.put(l, text[1:2])
+	return 2
+}
+
+func punctuation(c byte) bool { return c > ' ' && c < 0x7f && !alnum(c) }
+
+func alnum(c byte) bool {
+	return c >= '0' && c <= '9' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+}
+
+// maxTries is how often the end of code is looked for within one span.
+const maxTries = 4
+
+// longestRun is how many equal signs are taken as one.
+const longestRun = 32
+
+// opening is the length of the run of signs that text begins with; it is not
+// sure while the run may grow.
+func (in inliner) opening(text string) (n int, sure bool) {
+	n = min(run(text), longestRun)
+	return n, n < len(text) || n == longestRun || in.whole
+}
+
+// ticks reads code: it ends with as many ticks as it began with.
+func (in inliner) ticks(text string, l ink.Look) int {
+	n, sure := in.opening(text)
+	if !sure {
+		return 0
+	}
+	end, sure := in.find(text, n, '`', func(int, int) bool { return true })
+	switch {
+	case !sure:
+		return 0
+	case end < 0:
+		return in.literal(text, n, l)
+	}
+	code := text[n:end]
+	if len(code) > 2 && code[0] == ' ' && code[len(code)-1] == ' ' {
+		code = code[1 : len(code)-1]
+	}
+	l.Role = ink.Code
+	in.put(l, code)
+	return end + n
+}
+
+// find is where, after the first n bytes, a run of exactly n signs begins that
+// may end what began there; -1 if none does. It is not sure while more may
+// come that would change the answer. A run at the very edge of what is looked
+// at does not count, since nobody knows how long it is.
+func (in inliner) find(text string, n int, sign byte, ends func(from, to int) bool) (at int, sure bool) {
+	seen, tries := window(text), maxTries
+	for i := n; i < len(seen); {
+		switch c := seen[i]; {
+		case c == '\\' && sign != '`':
+			i += 2
+		case c != sign && c != '`':
+			i++
+		case c != sign && tries == 0:
+			i++
+		case c != sign:
+			to := skipTicks(seen, i)
+			tries--
+			if to < 0 && in.waits(text) {
+				return -1, false
+			}
+			i = max(to, i+run(seen[i:]))
+		default:
+			to := i + run(seen[i:])
+			if to == len(seen) && (in.waits(text) || to == spanBytes) {
+				return -1, !in.waits(text)
+			}
+			if to-i == n && i > n && ends(i, to) {
+				return i, true
+			}
+			i = to
+		}
+	}
+	return -1, !in.waits(text)
+}
+
+// skipTicks is where the code that begins at i ends, or -1 if it may not.
+func skipTicks(text string, i int) int {
+	n := run(text[i:])
+	for i += n; i < len(text); {
+		if text[i] != '`' {
+			i++
+			continue
+		}
+		to := i + run(text[i:])
+		if to-i == n && to < len(text) {
+			return to
+		}
+		i = to
+	}
+	return -1
+}
+
+// emphasis reads text between stars or double tildes.
+func (in inliner) emphasis(text string, prev byte, l ink.Look, depth int) int {
+	n, sure := in.opening(text)
+	if !sure {
+		return 0
+	}
+	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || space(text[n]) || n == 1 && alnum(prev) {
+		return in.literal(text, n, l)
+	}
+	end, sure := in.find(text, n, text[0], func(from, to int) bool {
+		return !space(text[from-1]) && (n > 1 || to == len(text) || !alnum(text[to]))
+	})
+	switch {
+	case !sure:
+		return 0
+	case end < 0:
+		return in.literal(text, n, l)
+	}
+	inner := inliner{put: in.put, whole: true}
+	inner.read(text[n:end], text[0], emphasised(l, text[0], n), depth+1)
+	return end + n
+}
+
+func emphasised(l ink.Look, sign byte, n int) ink.Look {
+	switch {
+	case sign == '~':
+		l.Strike = true
+	case n == 1:
+		l.Italic = true
+	case n == 2:
+		l.Bold = true
+	default:
+		l.Bold, l.Italic = true, true
+	}
+	return l
+}
+
+func space(c byte) bool { return c == ' ' || c == '\t' }
+
+// link reads [text](address).
+func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
+	if alnum(prev) || prev == ']' {
+		return in.literal(text, 1, l)
+	}
+	middle, end := linkParts(window(text))
+	switch {
+	case end < 0:
+		return in.literal(text, 1, l)
+	case end == 0 && in.waits(text):
+		return 0
+	case end == 0:
+		return in.literal(text, 1, l)
+	}
+	label, address := text[1:middle], strings.TrimSpace(text[middle+2:end-1])
+	inner := inliner{put: in.put, whole: true}
+	shown := l
+	shown.Underline = true
+	inner.read(label, '[', shown, depth+1)
+	if address != "" && address != label && address != "mailto:"+label {
+		in.put(l, " (")
+		in.put(ink.Look{Role: ink.Link}, address)
+		in.put(l, ")")
+	}
+	return end
+}
+
+// linkParts is where the label ends and where the link ends; an end of 0 says
+// that it has not come yet, below 0 that this is no link.
+func linkParts(text string) (middle, end int) {
+	middle = 1 + strings.IndexAny(text[1:], "[]")
+	switch {
+	case middle == 0, middle == len(text)-1 && text[middle] == ']':
+		return 0, 0
+	case text[middle] == '[' || middle == 1 || text[middle+1] != '(':
+		return 0, -1
+	}
+	depth := 0
+	for i := middle + 1; i < len(text); i++ {
+		switch text[i] {
+		case '(':
+			depth++
+		case ')':
+			depth--
+		}
+		if depth == 0 {
+			return middle, i + 1
+		}
+	}
+	return middle, 0
+}

@@ -1,0 +1,160 @@
+package markdown
+
+import (
+	"strings"
+
+	"coder/internal/ui/term/ink"
+)
+
+// kind is what a line turns out to be by its beginning.
+type kind uint8
+
+const (
+	unsure kind = iota
+	blank
+	prose
+	heading
+	quote
+	bullet
+	rule
+	opening // of a block of code
+	row     // of a table, perhaps
+)
+
+// begin puts the start of a line once it is known what the line is.
+func (s *Stream) begin(whole bool) {
+	k, n := classify(s.line, whole)
+	if k == unsure {
+		return
+	}
+	if k != row {
+		s.endTable()
+	}
+	switch k {
+	case blank:
+		s.line = ""
+	case row:
+		if whole {
+			s.addRow(s.line)
+			s.line = ""
+		}
+	case rule:
+		s.rest(ink.Look{Role: ink.Dim})
+	case opening:
+		text := strings.TrimSpace(s.line)
+		sign := text[:run(text)]
+		s.rest(ink.Look{Role: ink.Dim})
+		s.fence = openFence(sign, text[len(sign):])
+	case heading:
+		s.look.Bold = true
+		s.start(n, s.look, whole)
+	case quote:
+		s.start(n, ink.Look{Role: ink.Dim}, whole)
+	case prose, bullet, unsure:
+		s.start(n, s.look, whole)
+	}
+}
+
+// start puts the first n bytes of the line as they are and goes on inline.
+func (s *Stream) start(n int, l ink.Look, whole bool) {
+	s.put(l, s.line[:n])
+	if n > 0 {
+		s.prev = s.line[n-1]
+	}
+	s.line, s.begun = s.line[n:], true
+	s.inline(whole)
+}
+
+// classify tells what a line is, and how much of its beginning stays as it is.
+func classify(line string, whole bool) (kind, int) {
+	text := strings.TrimLeft(line, " \t")
+	indent := len(line) - len(text)
+	k, n := unsure, 0
+	switch {
+	case text == "" && whole:
+		return blank, 0
+	case text == "":
+	case text[0] == '|':
+		return tableRow(line)
+	default:
+		k, n = classifyText(text, whole)
+	}
+	if k == unsure && (whole || len(line) > headBytes) {
+		k, n = prose, 0
+	}
+	return k, indent + n
+}
+
+func tableRow(line string) (kind, int) {
+	if len(line) > rowBytes {
+		return prose, 0
+	}
+	return row, 0
+}
+
+func classifyText(text string, whole bool) (kind, int) {
+	switch text[0] {
+	case '#':
+		return headingKind(text)
+	case '`', '~':
+		return fenceKind(text, whole)
+	case '>':
+		return quoteKind(text, whole)
+	case '-', '*', '_', '+':
+		return ruleKind(text, whole)
+	}
+	return prose, 0
+}
+
+// run is how often the first byte of text is repeated.
+func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
+
+func headingKind(text string) (kind, int) {
+	n := run(text)
+	switch {
+	case n > 6:
+		return prose, 0
+	case n == len(text):
+		return unsure, 0
+	case text[n] == ' ' || text[n] == '\t':
+		return heading, n + 1
+	}
+	return prose, 0
+}
+
+func fenceKind(text string, whole bool) (kind, int) {
+	n := run(text)
+	switch {
+	case n == len(text) && n < 3 && !whole:
+		return unsure, 0
+	case n < 3 || text[0] == '`' && strings.Contains(text[n:], "`") || len(text) > headBytes:
+		return prose, 0
+	case !whole:
+		return unsure, 0
+	}
+	return opening, 0
+}
+
+func quoteKind(text string, whole bool) (kind, int) {
+	n := len(text) - len(strings.TrimLeft(text, "> \t"))
+	if n == len(text) && !whole {
+		return unsure, 0
+	}
+	return quote, n
+}
+
+func ruleKind(text string, whole bool) (kind, int) {
+	sign := text[:1]
+	if strings.Trim(text, sign+" ") == "" {
+		switch {
+		case !whole:
+			return unsure, 0
+		case strings.Count(text, sign) >= 3 && sign != "+" && len(text) <= headBytes:
+			return rule, 0
+		}
+	}
+	if len(text) > 1 && text[1] == ' ' && sign != "_" {
+		return bullet, 2
+	}
+	return prose, 0
+}

@@ -1,0 +1,167 @@
+// Package markdown reads Markdown while it arrives and says what each part is
+// to look like, at once and for good: what was put is never taken back, so a
+// sign that may or may not open something is held until that is certain, its
+// line ends, or too much would be held.
+//
+// What is put depends only on the text so far, not on the pieces it came in.
+//
+// Marks that a look replaces are left out: the stars of emphasis, the tildes of
+// struck text, the ticks of code, the brackets of links (whose address follows
+// in parentheses) and the backslash of an escape. Everything else stays as it
+// was typed: heading signs, bullets, quote signs, fences. Tables are drawn in
+// columns. Blank lines at both ends are dropped, and several in prose become
+// one. Underscores are never emphasis, since names are full of them.
+package markdown
+
+import (
+	"strings"
+
+	"coder/internal/ui/term/ink"
+	"coder/internal/ui/term/syntax"
+)
+
+// Stream reads one text. Set Put, then call Write and in the end End.
+//
+// The text must be whole runes without control characters other than tab and
+// line end.
+type Stream struct {
+	Put    ink.Put
+	Width  func() int // of the terminal, for tables; nil: wide enough
+	Source bool       // there are no looks: leave all marks in place
+	ASCII  bool       // draw with ASCII only
+
+	line  string   // of the current line, what was not put yet
+	begun bool     // the start of the line was put; what follows is inline
+	look  ink.Look // of the line
+	prev  byte     // what stands before line
+
+	ends  int  // line ends owed
+	wrote bool // something was put
+
+	fence fence
+	table table
+}
+
+// Limits of what is held back, in bytes.
+const (
+	spanBytes = 512     // of a span whose end has not come
+	headBytes = 256     // of a line whose kind is not known
+	codeBytes = 4096    // of a line of code
+	rowBytes  = 8 << 10 // of a row of a table
+)
+
+// Write takes the next piece.
+func (s *Stream) Write(text string) {
+	for text != "" {
+		head, rest, whole := strings.Cut(text, "\n")
+		s.line += head
+		s.advance(whole)
+		if whole {
+			s.endLine()
+		}
+		text = rest
+	}
+}
+
+// End puts what was held back. The stream can then be used anew.
+func (s *Stream) End() {
+	if s.line != "" {
+		s.advance(true)
+	}
+	s.endTable()
+	*s = Stream{Put: s.Put, Width: s.Width, Source: s.Source, ASCII: s.ASCII}
+}
+
+// advance puts as much of the line as is certain; whole says that it is all.
+func (s *Stream) advance(whole bool) {
+	switch {
+	case s.begun && s.fence.open():
+		s.rest(ink.Look{Role: ink.Plain})
+	case s.begun:
+		s.inline(whole)
+	case s.fence.open():
+		s.code(whole)
+	default:
+		s.begin(whole)
+	}
+}
+
+func (s *Stream) endLine() {
+	s.ends++
+	if !s.fence.open() {
+		s.ends = min(s.ends, 2)
+	}
+	s.line, s.begun, s.look, s.prev = "", false, ink.Look{}, 0
+}
+
+// Owes reports whether the line that was put last is whole, though its end was
+// not put yet.
+func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
+
+// put puts text after the line ends that are owed.
+func (s *Stream) put(l ink.Look, text string) {
+	if text == "" {
+		return
+	}
+	if s.ends > 0 && s.wrote {
+		s.Put(ink.Look{}, strings.Repeat("\n", s.ends))
+	}
+	s.ends, s.wrote = 0, true
+	s.Put(l, text)
+}
+
+// rest puts all there is of the line.
+func (s *Stream) rest(l ink.Look) {
+	s.put(l, s.line)
+	s.line = ""
+}
+
+// fence is an open block of code.
+type fence struct {
+	sign   string // what opened it; its end is as long or longer
+	diff   bool
+	syntax syntax.Scanner
+}
+
+func (f fence) open() bool { return f.sign != "" }
+
+// closedBy reports whether line ends f.
+func (f fence) closedBy(line string) bool {
+	line = strings.TrimSpace(line)
+	return len(line) >= len(f.sign) && strings.Trim(line, f.sign[:1]) == ""
+}
+
+func openFence(sign, info string) fence {
+	lang := strings.TrimSpace(info)
+	return fence{sign: sign, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
+}
+
+// code puts a line of code when it is whole, or too long to wait for.
+func (s *Stream) code(whole bool) {
+	switch {
+	case len(s.line) > codeBytes:
+		s.begun = true
+		s.rest(ink.Look{})
+	case !whole:
+	case s.fence.closedBy(s.line):
+		s.rest(ink.Look{Role: ink.Dim})
+		s.fence = fence{}
+	case s.fence.diff:
+		s.rest(ink.Look{Role: diffRole(s.line)})
+	default:
+		s.fence.syntax.Line(s.line, s.put)
+		s.line = ""
+	}
+}
+
+func diffRole(line string) ink.Role {
+	switch {
+	case strings.HasPrefix(line, "+++"), strings.HasPrefix(line, "---"), strings.HasPrefix(line, "@@"):
+		return ink.Dim
+	case strings.HasPrefix(line, "+"):
+		return ink.Good
+	case strings.HasPrefix(line, "-"):
+		return ink.Bad
+	}
+	return ink.Plain
+}

@@ -1,0 +1,161 @@
+package markdown
+
+import (
+	"strings"
+
+	"coder/internal/ui/term/ink"
+)
+
+// Bounds of a table that is held until its end; what comes after is drawn row
+// by row, in columns as wide as before.
+const (
+	tableRows  = 200
+	tableBytes = 32 << 10
+)
+
+// table is the rows that may turn out to be one.
+type table struct {
+	rows   []string // as typed; the second is the rule below the head
+	size   int
+	owed   int // line ends owed before the first row
+	align  []ink.Align
+	widths []int // of the columns, once the first part was drawn
+}
+
+// addRow takes a line that begins with a bar.
+func (s *Stream) addRow(line string) {
+	if s.table.widths != nil {
+		g := ink.Grid{Rows: [][]ink.Cell{s.cells(line)}, Align: s.table.align}
+		g.More(s.table.widths, true, s.put)
+		return
+	}
+	if len(s.table.rows) == 0 {
+		s.table.owed = s.ends
+	}
+	s.table.rows = append(s.table.rows, line)
+	s.table.size += len(line)
+	if len(s.table.rows) == 2 {
+		s.checkRule(line)
+	}
+	s.ends = 0
+	if t := s.table; len(t.rows) > 2 && (len(t.rows) > tableRows || t.size > tableBytes) {
+		s.table = table{widths: s.drawTable(), align: t.align}
+	}
+}
+
+// checkRule looks whether the second row makes the first one a head; if not,
+// it may be a head itself.
+func (s *Stream) checkRule(line string) {
+	s.table.align = readRule(line)
+	if s.table.align != nil {
+		return
+	}
+	after := s.ends
+	s.asTyped(s.table.rows[0])
+	s.table = table{rows: []string{line}, size: len(line), owed: after}
+}
+
+// endTable draws the rows that were held back, if any.
+func (s *Stream) endTable() {
+	after := s.ends
+	switch t := s.table; {
+	case len(t.rows) == 1:
+		s.asTyped(t.rows[0])
+	case len(t.rows) > 1:
+		s.drawTable()
+	}
+	s.ends, s.table = after, table{}
+}
+
+// asTyped puts a row that is no part of a table.
+func (s *Stream) asTyped(line string) {
+	s.ends = s.table.owed
+	if s.Source {
+		s.put(ink.Look{}, line)
+		return
+	}
+	inliner{put: s.put, whole: true}.read(line, 0, ink.Look{}, 0)
+}
+
+// drawTable puts all rows held and returns the widths of the columns.
+func (s *Stream) drawTable() []int {
+	t := s.table
+	s.ends = t.owed
+	g := ink.Grid{Head: s.cells(t.rows[0]), Align: t.align, ASCII: s.ASCII}
+	for _, r := range t.rows[2:] {
+		g.Rows = append(g.Rows, s.cells(r))
+	}
+	width := 0
+	if s.Width != nil {
+		width = s.Width()
+	}
+	g.Draw(width, s.put)
+	s.ends = 0
+	return g.Widths()
+}
+
+// cells reads the cells of a row.
+func (s *Stream) cells(line string) []ink.Cell {
+	var cells []ink.Cell
+	for _, text := range split(line) {
+		var c ink.Cell
+		text = strings.ReplaceAll(text, "\t", " ")
+		if s.Source {
+			c = append(c, ink.Span{Text: text})
+		} else {
+			put := func(l ink.Look, text string) { c = append(c, ink.Span{Look: l, Text: text}) }
+			inliner{put: put, whole: true}.read(text, 0, ink.Look{}, 0)
+		}
+		cells = append(cells, c)
+	}
+	return cells
+}
+
+// split parts a row at its bars, save those after a backslash or within ticks.
+func split(line string) []string {
+	line = strings.TrimPrefix(strings.TrimSpace(line), "|")
+	var cells []string
+	for from, i := 0, 0; ; {
+		switch {
+		case i >= len(line):
+			if last := strings.TrimSpace(line[from:]); last != "" {
+				cells = append(cells, last)
+			}
+			return cells
+		case line[i] == '\\':
+			i = min(i+2, len(line))
+		case line[i] == '`':
+			i = max(skipTicks(line, i), i+run(line[i:]))
+		case line[i] == '|':
+			cells = append(cells, strings.TrimSpace(line[from:i]))
+			i++
+			from = i
+		default:
+			i++
+		}
+	}
+}
+
+// readRule reads the row below the head; nil if it is none.
+func readRule(line string) []ink.Align {
+	var align []ink.Align
+	for _, c := range split(line) {
+		dashes := strings.Trim(c, ":")
+		if dashes == "" || strings.Trim(dashes, "-") != "" {
+			return nil
+		}
+		align = append(align, alignOf(c))
+	}
+	return align
+}
+
+func alignOf(c string) ink.Align {
+	left, right := strings.HasPrefix(c, ":"), strings.HasSuffix(c, ":")
+	switch {
+	case left && right:
+		return ink.Centre
+	case right:
+		return ink.Right
+	}
+	return ink.Left
+}

@@ -1,0 +1,134 @@
+package term
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/ui/term/ink"
+)
+
+// How much of a call's output is shown: the first lines as they come and the
+// last ones in the end, each up to a length in bytes.
+const (
+	headLines = 20
+	tailLines = 5
+	lineBytes = 2000
+)
+
+// outputBox shows the beginning and the end of a long text that arrives in
+// pieces, and says how much was left out between.
+type outputBox struct {
+	put   ink.Put    // for what is shown now
+	kept  []ink.Span // or until then
+	clean pieces
+
+	part   string   // the beginning of a line whose rest has not come
+	lines  int      // that are complete
+	column int      // bytes of the line that is not
+	owed   bool     // a line end was not put yet
+	last   string   // the line that is not complete, if it was not put
+	tail   []string // the last complete lines that were not put
+}
+
+func (b *outputBox) keep(l ink.Look, text string) {
+	b.kept = append(b.kept, ink.Span{Look: l, Text: text})
+}
+
+// empty reports whether nothing has come.
+func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 && b.part == "" }
+
+// write takes clean text. A line is shown when it is whole: only then can be
+// told whether it holds a key.
+func (b *outputBox) write(text string) {
+	for text != "" {
+		line, rest, ends := strings.Cut(text, "\n")
+		b.part += line
+		if ends || len(b.part) > lineBytes {
+			b.flush()
+		}
+		if ends {
+			b.newline()
+		}
+		text = rest
+	}
+}
+
+// flush shows what there is of the line.
+func (b *outputBox) flush() {
+	line := b.part
+	b.part = ""
+	b.add(sanitize.Mask(line))
+}
+
+func (b *outputBox) add(text string) {
+	if text == "" {
+		return
+	}
+	shown := b.fit(text)
+	b.column += len(text)
+	if b.lines < headLines {
+		b.emit(ink.Plain, shown)
+		return
+	}
+	b.last += shown
+}
+
+// fit is as much of text as the line may still take; an ellipsis stands for
+// the rest.
+func (b *outputBox) fit(text string) string {
+	room := lineBytes - b.column
+	switch {
+	case room < 0:
+		return ""
+	case len(text) <= room:
+		return text
+	}
+	for room > 0 && !utf8.RuneStart(text[room]) {
+		room--
+	}
+	return text[:room] + "…"
+}
+
+func (b *outputBox) emit(r ink.Role, text string) {
+	if b.owed {
+		b.put(ink.Look{}, "\n")
+	}
+	b.owed = false
+	b.put(ink.Look{Role: r}, text)
+}
+
+func (b *outputBox) newline() {
+	if b.lines < headLines {
+		if b.column == 0 {
+			b.emit(ink.Plain, "")
+		}
+		b.owed = true
+	} else {
+		b.tail = append(b.tail, b.last)
+		b.tail = b.tail[max(0, len(b.tail)-tailLines):]
+	}
+	b.lines++
+	b.column, b.last = 0, ""
+}
+
+// end puts the last lines, after a word on those left out.
+func (b *outputBox) end(leftOut func(lines int) string) {
+	if b.put == nil {
+		return
+	}
+	b.write(b.clean.rest())
+	b.flush()
+	if b.column > 0 && b.lines >= headLines {
+		b.newline()
+	}
+	if left := b.lines - headLines - len(b.tail); left > 0 {
+		b.emit(ink.Dim, leftOut(left))
+		b.owed = true
+	}
+	for _, line := range b.tail {
+		b.emit(ink.Plain, line)
+		b.owed = true
+	}
+	b.tail = nil
+}

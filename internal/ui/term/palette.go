@@ -1,0 +1,123 @@
+package term
+
+import (
+	"strconv"
+	"strings"
+
+	"coder/internal/ui/term/ink"
+)
+
+// Level is how many colours a terminal has.
+type Level uint8
+
+// The levels.
+const (
+	None      Level = iota // no escape sequences at all
+	Basic                  // the sixteen colours of the terminal's own theme
+	Colour256              // a fixed table of 256
+	True                   // any colour
+)
+
+// Palette says which colours to use. The zero Palette uses none.
+//
+// What the program itself says is always in the sixteen colours, which people
+// have chosen for their screens; only source code has more where there are
+// more.
+type Palette struct {
+	Level Level
+	Light bool // dark text on a light background
+}
+
+// PaletteFor is the palette for a terminal, by what the environment says of it.
+// NO_COLOR and TERM=dumb turn colours off, and so does tty being false unless
+// CLICOLOR_FORCE is set.
+func PaletteFor(env func(string) string, tty bool) Palette {
+	force := env("CLICOLOR_FORCE") != "" && env("CLICOLOR_FORCE") != "0"
+	if env("NO_COLOR") != "" || env("TERM") == "dumb" && !force || !tty && !force {
+		return Palette{}
+	}
+	return Palette{Level: level(env("COLORTERM"), env("TERM")), Light: light(env("COLORFGBG"))}
+}
+
+func level(colorterm, term string) Level {
+	switch {
+	case colorterm == "truecolor", colorterm == "24bit", strings.HasSuffix(term, "-direct"):
+		return True
+	case strings.Contains(term, "256color"):
+		return Colour256
+	}
+	return Basic
+}
+
+// light reads the last number of "foreground;background": of the sixteen
+// colours, 7 and those from 9 on are light.
+func light(fgbg string) bool {
+	n, err := strconv.Atoi(fgbg[strings.LastIndexByte(fgbg, ';')+1:])
+	return err == nil && (n == 7 || n >= 9 && n <= 15)
+}
+
+// basic are the codes of the roles on sixteen colours.
+var basic = [...]string{
+	ink.Plain: "", ink.Dim: "2", ink.Tool: "34", ink.Good: "32", ink.Bad: "31", ink.Warn: "33", ink.Done: "36",
+	ink.Code: "36", ink.Link: "2", ink.Keyword: "35", ink.String: "32", ink.Comment: "2", ink.Number: "36", ink.Name: "34",
+}
+
+// shades are the colours of source code on richer terminals, for a dark and for
+// a light background: the number in the table of 256, and red, green, blue.
+var shades = map[ink.Role][2]struct{ table, rgb string }{
+	ink.Code:    {{"80", "86;182;194"}, {"30", "1;132;148"}},
+	ink.Keyword: {{"176", "198;120;221"}, {"127", "166;38;164"}},
+	ink.String:  {{"114", "152;195;121"}, {"28", "45;125;50"}},
+	ink.Number:  {{"173", "209;154;102"}, {"130", "152;104;1"}},
+	ink.Name:    {{"75", "97;175;239"}, {"26", "47;95;208"}},
+}
+
+const reset = "\x1b[0m"
+
+// code is the escape sequence that turns l on, or "" if there is none.
+func (p Palette) code(l ink.Look) string {
+	if p.Level == None || l == (ink.Look{}) {
+		return ""
+	}
+	var codes []string
+	if c := p.colour(l.Role); c != "" {
+		codes = append(codes, c)
+	}
+	for _, a := range []struct {
+		on   bool
+		code string
+	}{{l.Bold, "1"}, {l.Italic, "3"}, {l.Underline, "4"}, {l.Strike, "9"}} {
+		if a.on {
+			codes = append(codes, a.code)
+		}
+	}
+	if len(codes) == 0 {
+		return ""
+	}
+	return "\x1b[" + strings.Join(codes, ";") + "m"
+}
+
+func (p Palette) colour(r ink.Role) string {
+	pair, rich := shades[r]
+	shade := pair[0]
+	if p.Light {
+		shade = pair[1]
+	}
+	switch {
+	case rich && p.Level == Colour256:
+		return "38;5;" + shade.table
+	case rich && p.Level == True:
+		return "38;2;" + shade.rgb
+	}
+	return basic[r]
+}
+
+// Paint is text in the look of a role, for those who write lines of their own
+// beside ours.
+func (p Palette) Paint(r ink.Role, text string) string {
+	code := p.code(ink.Look{Role: r})
+	if code == "" || text == "" {
+		return text
+	}
+	return code + text + reset
+}

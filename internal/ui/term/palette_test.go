@@ -1,0 +1,80 @@
+package term_test
+
+import (
+	"strings"
+	"testing"
+
+	"coder/internal/core/event"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
+)
+
+func TestPaletteFor(t *testing.T) {
+	for _, c := range []struct {
+		env  string
+		tty  bool
+		want term.Palette
+	}{
+		{"", true, term.Palette{Level: term.Basic}},
+		{"", false, term.Palette{}},
+		{"TERM=xterm", true, term.Palette{Level: term.Basic}},
+		{"TERM=xterm-256color", true, term.Palette{Level: term.Colour256}},
+		{"TERM=xterm-256color COLORTERM=truecolor", true, term.Palette{Level: term.True}},
+		{"TERM=xterm-direct", true, term.Palette{Level: term.True}},
+		{"TERM=dumb", true, term.Palette{}},
+		{"TERM=xterm NO_COLOR=1", true, term.Palette{}},
+		{"TERM=xterm NO_COLOR=1 CLICOLOR_FORCE=1", true, term.Palette{}},
+		{"TERM=xterm CLICOLOR_FORCE=1", false, term.Palette{Level: term.Basic}},
+		{"TERM=xterm CLICOLOR_FORCE=0", false, term.Palette{}},
+		{"COLORFGBG=0;15", true, term.Palette{Level: term.Basic, Light: true}},
+		{"COLORFGBG=0;default;7", true, term.Palette{Level: term.Basic, Light: true}},
+		{"COLORFGBG=15;0", true, term.Palette{Level: term.Basic}},
+		{"COLORFGBG=0;8", true, term.Palette{Level: term.Basic}},
+		{"COLORFGBG=odd", true, term.Palette{Level: term.Basic}},
+	} {
+		env := func(name string) string {
+			for pair := range strings.FieldsSeq(c.env) {
+				if k, v, _ := strings.Cut(pair, "="); k == name {
+					return v
+				}
+			}
+			return ""
+		}
+		if got := term.PaletteFor(env, c.tty); got != c.want {
+			t.Errorf("%q tty=%v gives %+v, want %+v", c.env, c.tty, got, c.want)
+		}
+	}
+}
+
+// What the program says has the same sixteen colours on every terminal.
+func TestOwnWordsKeepTheirColours(t *testing.T) {
+	want := map[ink.Role]string{ink.Dim: "2", ink.Tool: "34", ink.Good: "32", ink.Bad: "31", ink.Warn: "33", ink.Done: "36"}
+	for _, level := range []term.Level{term.Basic, term.Colour256, term.True} {
+		for _, light := range []bool{false, true} {
+			p := term.Palette{Level: level, Light: light}
+			for role, code := range want {
+				if got := p.Paint(role, "x"); got != "\x1b["+code+"mx\x1b[0m" {
+					t.Errorf("level %d, role %d: %q", level, role, got)
+				}
+			}
+		}
+	}
+	if got := (term.Palette{}).Paint(ink.Bad, "x"); got != "x" {
+		t.Errorf("without colours: %q", got)
+	}
+}
+
+func TestRicherTerminalsHaveRicherCode(t *testing.T) {
+	text := "```go\nfunc x\n```"
+	for want, p := range map[string]term.Palette{
+		"\x1b[35mfunc\x1b[0m x":               {Level: term.Basic},
+		"\x1b[38;5;176mfunc\x1b[0m x":         {Level: term.Colour256},
+		"\x1b[38;2;198;120;221mfunc\x1b[0m x": {Level: term.True},
+		"\x1b[38;2;166;38;164mfunc\x1b[0m x":  {Level: term.True, Light: true},
+		"[ANSWER]\n```go\nfunc x\n```\n":      {},
+	} {
+		if got := play(t, p, told(event.TextDelta{Text: text}, said(text))); !strings.Contains(got, want) {
+			t.Errorf("%+v: %q lacks %q", p, got, want)
+		}
+	}
+}

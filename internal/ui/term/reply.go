@@ -1,0 +1,220 @@
+package term
+
+import (
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/ui/term/ink"
+	"coder/internal/ui/term/markdown"
+)
+
+// reply is what the model is saying, as far as it has come.
+type reply struct {
+	task          string
+	thought, text passage // that are arriving
+	mused, spoke  bool    // some thinking, some of the answer came
+}
+
+// passage is one part of a reply: what it thinks, or what it answers.
+type passage struct {
+	came  bool // some of it arrived, even if there was nothing to see in it
+	shown bool // its title was put
+	clean pieces
+	md    markdown.Stream // of the answer
+	plain flow            // of the thinking
+}
+
+// said shows the words of the model. Those of a subtask are told by its own
+// result; only what it does is shown.
+func (r *Renderer) said(rec event.Record) {
+	t := r.view(rec.Task)
+	switch e := rec.Event.(type) {
+	case event.TextDelta:
+		if t.parent == "" {
+			r.answer(rec.Task, e.Text)
+		}
+	case event.ReasoningDelta:
+		if t.parent == "" {
+			r.think(rec.Task, e.Text)
+		}
+	case event.Retrying:
+		r.retrying(rec.Task, e)
+	case event.MessageAdded:
+		r.message(t, e)
+	}
+}
+
+// open makes task's reply the one that is arriving.
+func (r *Renderer) open(task string) *reply {
+	if r.reply.task != task {
+		r.endReply()
+		r.reply.task = task
+	}
+	return &r.reply
+}
+
+func (r *Renderer) think(task, text string) {
+	r.endText()
+	p := &r.open(task).thought
+	p.came, r.reply.mused = true, true
+	p.plain.put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
+	p.plain.write(p.clean.next(text))
+	if p.plain.owes() {
+		r.page.rest()
+	}
+	r.status.set(r.t("thinking"))
+}
+
+func (r *Renderer) answer(task, text string) {
+	r.endThought()
+	p := &r.open(task).text
+	if !p.came {
+		p.md = markdown.Stream{Width: r.o.Width, Source: r.o.Palette.Level == None, ASCII: r.o.ASCII}
+		p.md.Put = func(l ink.Look, text string) { r.show(p, answer, "[ANSWER]", l, text) }
+	}
+	p.came, r.reply.spoke = true, true
+	p.md.Write(p.clean.next(text))
+	if p.md.Owes() {
+		r.page.rest()
+	}
+	r.status.set(r.t("writing"))
+}
+
+// show puts a part of a passage, the first one below its title.
+func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text string) {
+	if !p.shown {
+		p.shown = true
+		r.enter(nothing)
+		role := ink.Plain
+		if s == thinking {
+			role = ink.Dim
+		}
+		r.page.say(role, title)
+		r.section = s
+	}
+	if r.section != s { // a remark came between
+		r.enter(s)
+		text = strings.TrimLeft(text, "\n")
+	}
+	if s == thinking {
+		l.Role = ink.Dim
+	}
+	r.page.put(l, text)
+}
+
+func (r *Renderer) endThought() {
+	if p := &r.reply.thought; p.came {
+		p.plain.write(p.clean.rest())
+		r.page.fresh()
+		*p = passage{}
+	}
+}
+
+func (r *Renderer) endText() {
+	if p := &r.reply.text; p.came {
+		p.md.Write(p.clean.rest())
+		p.md.End()
+		r.page.fresh()
+		*p = passage{}
+	}
+}
+
+// endReply shows what was held back of the reply and closes it.
+func (r *Renderer) endReply() {
+	r.endThought()
+	r.endText()
+	r.reply = reply{}
+}
+
+// breakOff closes a reply of which no more will come, and says so.
+func (r *Renderer) breakOff() {
+	cut := r.reply.text.shown
+	r.endReply()
+	if cut {
+		r.page.say(ink.Warn, r.t("[interrupted]"))
+	}
+}
+
+// message closes the reply that e is, and shows what had not been shown of it.
+func (r *Renderer) message(t *taskView, e event.MessageAdded) {
+	text := e.Message.Text()
+	switch {
+	case e.Message.Role == chat.User && !t.heard:
+		t.heard, t.bang = true, strings.HasPrefix(strings.TrimSpace(text), "!")
+	case e.Message.Role != chat.Assistant || t.parent != "":
+	case t.bang:
+		r.command(text)
+	default:
+		r.missing(t.id, e.Message)
+		if r.endReply(); e.Interrupted && strings.TrimSpace(text) != "" {
+			r.page.say(ink.Warn, r.t("[interrupted]"))
+		}
+		r.status.set(r.t("working"))
+	}
+}
+
+// missing shows the parts of a message that did not arrive in pieces.
+func (r *Renderer) missing(task string, m chat.Message) {
+	here := r.reply.task == task
+	if text := m.Reasoning(); text != "" && !(here && (r.reply.mused || r.reply.spoke)) {
+		r.think(task, text)
+	}
+	if text := m.Text(); text != "" && !(here && r.reply.spoke) {
+		r.answer(task, text)
+	}
+}
+
+func (r *Renderer) retrying(task string, e event.Retrying) {
+	void := r.reply.task == task && (r.reply.text.shown || r.reply.thought.shown)
+	r.endReply()
+	why := r.o.Words.Said(e.Why)
+	if why == "" {
+		why = r.t("no reply")
+	}
+	again := r.t("trying again (attempt %d of %d)", e.Attempt, e.Of)
+	if e.Wait > 0 {
+		again = r.t("trying again in %s (attempt %d of %d)", duration(e.Wait), e.Attempt, e.Of)
+	}
+	line := why + "; " + again
+	r.status.set(line)
+	if void {
+		line += "; " + r.t("what was said above is void")
+	}
+	r.remark(ink.Warn, line)
+}
+
+// flow puts plain text without the blank lines at its ends.
+type flow struct {
+	put   ink.Put
+	ends  int
+	blank string // white space at the start, put when something follows
+	wrote bool
+}
+
+func (f *flow) write(text string) {
+	for text != "" {
+		line, rest, ends := strings.Cut(text, "\n")
+		f.add(line)
+		if ends {
+			f.ends, f.blank = min(f.ends+1, 2), ""
+		}
+		text = rest
+	}
+}
+
+// owes reports whether the line is whole and its end was not put.
+func (f *flow) owes() bool { return f.wrote && f.ends > 0 }
+
+func (f *flow) add(line string) {
+	if strings.TrimSpace(line) == "" && (!f.wrote || f.ends > 0) {
+		f.blank += line
+		return
+	}
+	line = f.blank + line
+	if f.ends > 0 && f.wrote {
+		line = strings.Repeat("\n", f.ends) + line
+	}
+	f.ends, f.blank, f.wrote = 0, "", true
+	f.put(ink.Look{}, line)
+}

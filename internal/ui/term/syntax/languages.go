@@ -1,0 +1,155 @@
+package syntax
+
+import (
+	"strings"
+	"sync"
+
+	"coder/internal/ui/term/ink"
+)
+
+// language is what sets one apart from another.
+type language struct {
+	names    string // as people write them, apart by blanks
+	comments []string
+	quotes   []quote
+	keywords string // apart by blanks
+	consts   string // words that are coloured like numbers
+	fold     bool   // keywords in any case
+	dash     bool   // words may hold a dash
+	keys     bool   // a word before a colon or an equals sign is a key
+
+	once  sync.Once
+	words map[string]ink.Role
+}
+
+// quote is something that begins and ends with a sign of its own.
+type quote struct {
+	from, to string
+	role     ink.Role
+	escape   byte // the byte that takes the meaning from the next; 0: none
+	lines    bool // may go on over several lines
+	fits     func(rest string) bool
+}
+
+func str(sign string) quote { return quote{from: sign, to: sign, role: ink.String, escape: '\\'} }
+
+// raw is a string without escapes that may go on over lines.
+func raw(sign string) quote { return quote{from: sign, to: sign, role: ink.String, lines: true} }
+
+// long is a string with escapes that may go on over lines.
+func long(sign string) quote {
+	return quote{from: sign, to: sign, role: ink.String, escape: '\\', lines: true}
+}
+
+func block(from, to string) quote {
+	return quote{from: from, to: to, role: ink.Comment, lines: true}
+}
+
+// char is a letter in single quotes, which elsewhere mark lifetimes and the
+// like.
+func char() quote {
+	q := str("'")
+	q.fits = func(rest string) bool {
+		if strings.HasPrefix(rest, `'\`) {
+			return true
+		}
+		end := strings.IndexByte(rest[1:], '\'')
+		return end > 0 && end <= len("世")+1
+	}
+	return q
+}
+
+var (
+	slashes = []string{"//"}
+	hashes  = []string{"#"}
+	stars   = block("/*", "*/")
+)
+
+var languages = []language{
+	{names: "go golang", comments: slashes, quotes: []quote{stars, str(`"`), raw("`"), char()},
+		keywords: "break case chan const continue default defer else fallthrough for func go goto if import interface map package range return select struct switch type var",
+		consts:   "true false nil iota"},
+	{names: "python py python3", comments: hashes, quotes: []quote{long(`"""`), long("'''"), str(`"`), str("'")},
+		keywords: "and as assert async await break class continue def del elif else except finally for from global if import in is lambda match nonlocal not or pass raise return try while with yield case",
+		consts:   "True False None self"},
+	{names: "javascript js jsx mjs cjs typescript ts tsx node", comments: slashes, quotes: []quote{stars, str(`"`), str("'"), long("`")},
+		keywords: "abstract as async await break case catch class const continue debugger default delete do else enum export extends finally for from function get if implements import in instanceof interface keyof let new of private protected public readonly return set static super switch throw try type typeof var void while with yield declare namespace satisfies",
+		consts:   "true false null undefined NaN Infinity this"},
+	{names: "java kotlin kt scala cs csharp c# swift dart groovy gradle", comments: slashes, quotes: []quote{stars, long(`"""`), str(`"`), char()},
+		keywords: "abstract as async await break case catch class const continue data default do else enum explicit extends extension final finally fun func for foreach get goto guard if implements import in init interface internal is let lazy namespace native new object open operator out override package private protected protocol public readonly record ref return sealed set static struct super suspend switch synchronized throw throws trait try type using val var virtual void volatile when where while yield boolean byte char double float int long short string",
+		consts:   "true false null nil this self"},
+	{names: "c h cpp c++ cc cxx hpp hh objc arduino", comments: slashes, quotes: []quote{stars, str(`"`), char()},
+		keywords: "alignas auto bool break case catch char class const consteval constexpr continue decltype default delete do double else enum explicit export extern float for friend goto if inline int long mutable namespace new noexcept operator private protected public register return short signed sizeof static static_assert struct switch template this throw try typedef typename union unsigned using virtual void volatile while",
+		consts:   "true false NULL nullptr"},
+	{names: "rust rs", comments: slashes, quotes: []quote{stars, {from: `r#"`, to: `"#`, role: ink.String, lines: true}, long(`"`), char()},
+		keywords: "as async await break const continue crate dyn else enum extern fn for if impl in let loop match mod move mut pub ref return static struct super trait type union unsafe use where while",
+		consts:   "true false self Self None Some Ok Err"},
+	{names: "sh bash shell zsh console shellsession fish dockerfile docker makefile make", comments: hashes, quotes: []quote{long(`"`), {from: "'", to: "'", role: ink.String, lines: true}}, dash: true,
+		keywords: "if then else elif fi case esac for while until do done in function select time export local readonly return exit set unset source alias eval exec trap FROM RUN CMD COPY ADD ENV ARG WORKDIR EXPOSE ENTRYPOINT USER VOLUME LABEL HEALTHCHECK",
+		consts:   "true false"},
+	{names: "json jsonc json5 jsonl", comments: slashes, quotes: []quote{stars, str(`"`), str("'")}, consts: "true false null"},
+	{names: "yaml yml", comments: hashes, quotes: []quote{str(`"`), str("'")}, consts: "true false null yes no on off", dash: true, keys: true},
+	{names: "toml ini conf cfg properties env dotenv", comments: []string{"#", ";"}, quotes: []quote{long(`"""`), raw("'''"), str(`"`), {from: "'", to: "'", role: ink.String}}, consts: "true false", dash: true, keys: true},
+	{names: "sql mysql postgres postgresql sqlite plsql", comments: []string{"--"}, quotes: []quote{stars, {from: "'", to: "'", role: ink.String, lines: true}, str(`"`), str("`")}, fold: true,
+		keywords: "add all alter and as asc begin between by case cast check column commit constraint create cross database default delete desc distinct drop else end except exists explain foreign from full function grant group having if in index inner insert intersect into is join key left like limit not offset on or order outer over partition primary recursive references returning right rollback select set table then trigger union unique update using values view when where with",
+		consts:   "true false null"},
+	{names: "ruby rb", comments: hashes, quotes: []quote{str(`"`), str("'")},
+		keywords: "alias and begin break case class def defined do else elsif end ensure extend for if in include module next not or raise redo require require_relative rescue retry return super then undef unless until when while yield attr_accessor attr_reader attr_writer private protected public",
+		consts:   "true false nil self"},
+	{names: "php", comments: []string{"//", "#"}, quotes: []quote{stars, str(`"`), str("'")}, fold: true,
+		keywords: "abstract and as break case catch class clone const continue declare default do echo else elseif empty endfor endforeach endif endwhile enum extends final finally fn for foreach function global goto if implements include instanceof interface isset list match namespace new or print private protected public readonly require require_once return static switch throw trait try unset use var while yield",
+		consts:   "true false null $this"},
+	{names: "lua", comments: []string{"--"}, quotes: []quote{{from: "--[[", to: "]]", role: ink.Comment, lines: true}, {from: "[[", to: "]]", role: ink.String, lines: true}, str(`"`), str("'")},
+		keywords: "and break do else elseif end for function goto if in local not or repeat return then until while", consts: "true false nil self"},
+	{names: "html xml svg vue htm xhtml", quotes: []quote{block("<!--", "-->"), long(`"`)}, dash: true, keys: true},
+	{names: "css scss less sass", comments: slashes, quotes: []quote{stars, str(`"`), str("'")}, dash: true, keys: true},
+}
+
+// index finds a language by any of its names.
+var index = sync.OnceValue(func() map[string]*language {
+	all := make(map[string]*language)
+	for i := range languages {
+		for _, name := range strings.Fields(languages[i].names) {
+			all[name] = &languages[i]
+		}
+	}
+	return all
+})
+
+func lookup(name string) *language {
+	if name == "" {
+		return nil
+	}
+	return index()[name]
+}
+
+// word is the role of a word, given what follows it.
+func (l *language) word(w, after string) ink.Role {
+	l.once.Do(l.readWords)
+	key := w
+	if l.fold {
+		key = strings.ToLower(w)
+	}
+	if r, ok := l.words[key]; ok {
+		return r
+	}
+	if l.keys && after != "" && (after[0] == ':' || after[0] == '=') {
+		return ink.Name
+	}
+	return ink.Plain
+}
+
+func (l *language) readWords() {
+	l.words = make(map[string]ink.Role)
+	for _, w := range strings.Fields(l.keywords) {
+		l.words[w] = ink.Keyword
+	}
+	for _, w := range strings.Fields(l.consts) {
+		l.words[w] = ink.Number
+	}
+}
+
+// letters reports whether c may stand within a word.
+func (l *language) letters(c byte) bool {
+	return letter(c) || c >= '0' && c <= '9' || l.dash && c == '-'
+}

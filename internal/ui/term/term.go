@@ -1,0 +1,201 @@
+// Package term is the face for a person at a terminal. It writes one stream
+// that only grows: what was written is never rewritten, so scrolling back and
+// copying give what was there. Lines are not broken, padded or framed by us;
+// the terminal wraps them. Only what the program's own commands say is laid out
+// for the width of the terminal.
+//
+// Everything that others wrote, model, tools and files alike, is cleaned before
+// it is shown. Each Write is finished output: all looks are closed, though it
+// may end in the middle of a line.
+package term
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/ui/term/ink"
+)
+
+// Options of a Renderer. Only Out is required.
+type Options struct {
+	Out     io.Writer
+	Width   func() int // of the terminal in columns; nil or 0: unknown
+	Palette Palette
+	Words   Words // nil: English
+	// Live shows what is going on right now; "" means nothing is. It is called
+	// only when that changes and must not call back.
+	Live  func(status string)
+	Now   func() time.Time // to update Live in moderation; nil: at every change
+	ASCII bool             // the terminal shows no marks beyond ASCII
+}
+
+// Renderer is an [event.Sink] for a terminal. Use [New].
+type Renderer struct {
+	o     Options
+	cards Cards
+
+	mu      sync.Mutex // guards the fields below and the order of writing
+	page    page
+	section section
+	reply   reply
+	tasks   map[string]*taskView // by id
+	calls   map[callKey]*callView
+	last    *callView // the call the last line is about
+	status  status
+	err     error // the first from Out; nothing is written after it
+}
+
+// New returns a Renderer.
+func New(o Options) *Renderer {
+	if o.Words == nil {
+		o.Words = English{}
+	}
+	r := &Renderer{
+		o: o, cards: Cards{Width: o.Width, Palette: o.Palette, Words: o.Words, ASCII: o.ASCII},
+		page:  page{palette: o.Palette},
+		tasks: make(map[string]*taskView), calls: make(map[callKey]*callView),
+		status: status{show: o.Live},
+	}
+	return r
+}
+
+// Cards draws questions as this Renderer would.
+func (r *Renderer) Cards() Cards { return r.cards }
+
+// Emit writes what rec adds to the stream, in one Write.
+func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
+	return r.write(func() { r.event(rec) })
+}
+
+// Insert writes text of the caller's own, such as a card, after a blank line.
+// The text is written as it is and must be clean.
+func (r *Renderer) Insert(text string) error {
+	return r.write(func() {
+		r.enter(nothing)
+		r.section = inserted
+		r.page.put(ink.Look{}, text)
+		r.page.fresh()
+	})
+}
+
+// Break ends the line the stream is in, so that the caller may draw below it.
+func (r *Renderer) Break() error {
+	return r.write(r.page.fresh)
+}
+
+func (r *Renderer) write(draw func()) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	draw()
+	text := r.page.take()
+	if r.err == nil && text != "" {
+		if _, err := io.WriteString(r.o.Out, text); err != nil {
+			r.err = fmt.Errorf("write to the terminal: %w", err)
+		}
+	}
+	r.status.tell()
+	return r.err
+}
+
+func (r *Renderer) event(rec event.Record) {
+	switch e := rec.Event.(type) {
+	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled, event.StateChanged:
+		r.task(rec)
+	case event.TextDelta, event.ReasoningDelta, event.MessageAdded, event.Retrying:
+		r.said(rec)
+	case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolFinished:
+		r.tool(rec)
+	case event.TodosChanged:
+		r.todos(rec, e)
+	case event.LocalAdded:
+		r.local(e)
+	case event.Interrupted:
+		r.interrupted()
+	case event.Notice:
+		r.notice(e)
+	case event.InteractionRequested:
+		r.status.set("")
+	case event.ContextReplaced:
+		r.replaced(e)
+	case event.ContextRestored:
+		r.remark(ink.Warn, r.t("the conversation is as it was before"))
+	case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Unknown:
+	}
+}
+
+// t is a sentence of our own.
+func (r *Renderer) t(format string, args ...any) string { return r.o.Words.T(format, args...) }
+
+// section is a kind of passage in the stream; unlike ones stand apart.
+type section uint8
+
+const (
+	nothing section = iota
+	thinking
+	answer
+	toolLines
+	listing
+	remarks
+	inserted
+)
+
+// enter moves to the start of a line, after a blank one if the passage is of
+// another kind than the last.
+func (r *Renderer) enter(s section) {
+	if s == r.section {
+		r.page.fresh()
+	} else {
+		r.page.gap()
+	}
+	r.section, r.last = s, nil
+}
+
+// remark puts a sentence on a line of its own. A reply that is arriving goes
+// on below it.
+func (r *Renderer) remark(role ink.Role, text string) {
+	r.enter(remarks)
+	r.page.say(role, text)
+}
+
+func (r *Renderer) notice(e event.Notice) {
+	role := ink.Warn
+	if e.Level == event.Error {
+		role = ink.Bad
+	}
+	r.remark(role, r.o.Words.Said(e.Text))
+}
+
+// replaced says that the model sees less than before.
+func (r *Renderer) replaced(e event.ContextReplaced) {
+	if e.Reason == event.Compacted && e.TokensBefore > 0 {
+		r.remark(ink.Warn, r.t("the conversation was condensed: %d tokens became %d", e.TokensBefore, e.TokensAfter))
+	}
+}
+
+// interrupted says that the person stopped the turn.
+func (r *Renderer) interrupted() {
+	r.breakOff()
+	r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+
+		r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
+	r.status.set("")
+}
+
+// width of the terminal; 0 if nobody knows.
+func (r *Renderer) width() int {
+	if r.o.Width == nil {
+		return 0
+	}
+	return r.o.Width()
+}
+
+// mark is a sign, or its stand-in where only ASCII can be shown.
+func (r *Renderer) mark(sign, ascii string) string {
+	if r.o.ASCII {
+		return ascii
+	}
+	return sign
+}

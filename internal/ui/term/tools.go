@@ -1,0 +1,251 @@
+package term
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/ui/term/ink"
+)
+
+// Lengths in runes beyond which the parts of a line are cut.
+const (
+	titleRunes   = 200
+	summaryRunes = 300
+)
+
+type callKey struct{ task, call string }
+
+// callView is what is known of a call of a tool.
+type callView struct {
+	task        *taskView
+	tool, title string
+	exec        bool // it runs a command
+	begun       bool // its first line was shown
+	todos       bool // the list it changed was shown
+	output      outputBox
+}
+
+func (r *Renderer) call(task, id string) *callView {
+	k := callKey{task, id}
+	c := r.calls[k]
+	if c == nil {
+		c = &callView{task: r.view(task)}
+		r.calls[k] = c
+	}
+	return c
+}
+
+// tool shows a step in the life of a call.
+func (r *Renderer) tool(rec event.Record) {
+	switch e := rec.Event.(type) {
+	case event.ToolCallRequested:
+		c := r.call(rec.Task, e.CallID)
+		for _, effect := range e.Effects {
+			c.exec = c.exec || strings.HasPrefix(effect, "exec ")
+		}
+	case event.ToolStarted:
+		c := r.call(rec.Task, e.CallID)
+		c.tool, c.title = e.Tool, e.Title
+		r.begin(c)
+	case event.ToolOutput:
+		r.output(r.call(rec.Task, e.CallID), e.Text)
+	case event.ToolFinished:
+		c := r.call(rec.Task, e.CallID)
+		c.tool, c.title = e.Tool, e.Title
+		r.finish(c, e)
+		delete(r.calls, callKey{rec.Task, e.CallID})
+		if r.running() == 0 {
+			r.status.set(r.t("working"))
+		}
+	}
+}
+
+func (r *Renderer) running() int {
+	n := 0
+	for _, c := range r.calls {
+		if c.begun {
+			n++
+		}
+	}
+	return n
+}
+
+// begin shows that c has begun.
+func (r *Renderer) begin(c *callView) {
+	c.begun = true
+	r.status.set(c.plainName())
+	if c.task.bang {
+		return
+	}
+	r.enter(toolLines)
+	label, title := c.label()
+	r.page.put(ink.Look{Role: ink.Tool}, label)
+	r.page.put(ink.Look{}, title)
+	r.page.fresh()
+	r.last = c
+}
+
+// label is what the first line of a call says: "[tool] read" and, apart from
+// it, the title. A tool that runs commands has its name in the brackets, unless
+// another agent uses it.
+func (c *callView) label() (label, title string) {
+	name, apart := c.name(), "  "
+	label = "[tool] " + name
+	if c.exec && c.task.parent == "" {
+		label, apart = "["+name+"]", " "
+	}
+	if title = oneLine(c.title, titleRunes); title != "" {
+		title = apart + title
+	}
+	return label, title
+}
+
+// plainName is the call in a few words.
+func (c *callView) plainName() string {
+	return strings.TrimSpace(c.name() + " " + oneLine(c.title, titleRunes))
+}
+
+// name is the tool, and before it the agent if that is not the main one.
+func (c *callView) name() string {
+	name := oneLine(c.tool, titleRunes)
+	if c.task.parent != "" && c.task.agent != "" {
+		return oneLine(c.task.agent, titleRunes) + " > " + name
+	}
+	return name
+}
+
+// output shows what a call writes while it runs: as it comes if no other call
+// runs beside it, else when the call is over.
+func (r *Renderer) output(c *callView, text string) {
+	b := &c.output
+	if b.put == nil {
+		b.put = b.keep
+		if r.running() <= 1 && c.task.parent == "" && !c.task.bang {
+			b.put = func(l ink.Look, text string) { r.outputPart(c, l, text) }
+		}
+	}
+	b.write(b.clean.next(text))
+	if b.owed && r.last == c {
+		r.page.rest()
+	}
+	if b.lines > 0 {
+		r.status.set(c.plainName() + " · " + r.lines(b.lines))
+	}
+}
+
+func (r *Renderer) outputPart(c *callView, l ink.Look, text string) {
+	if r.last != c {
+		r.enter(toolLines)
+		r.last = c
+		text = strings.TrimPrefix(text, "\n")
+	}
+	r.page.put(l, text)
+}
+
+func (r *Renderer) lines(n int) string {
+	if n == 1 {
+		return r.t("1 line")
+	}
+	return r.t("%d lines", n)
+}
+
+func (r *Renderer) leftOut(lines int) string {
+	if lines == 1 {
+		return r.t("… 1 line left out")
+	}
+	return r.t("… %d lines left out", lines)
+}
+
+// finish shows how c ended.
+func (r *Renderer) finish(c *callView, e event.ToolFinished) {
+	if c.task.bang {
+		return
+	}
+	if !c.begun {
+		r.begin(c)
+	}
+	c.output.end(r.leftOut)
+	named := r.last != c
+	if named {
+		r.enter(toolLines)
+	}
+	r.page.fresh()
+	r.page.say(r.outcome(c, e, named))
+	for _, span := range c.output.kept {
+		r.page.put(span.Look, span.Text)
+	}
+	r.page.fresh()
+	if text, ok := e.Show.(display.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {
+		r.block(e.Show)
+	}
+	r.last = nil
+}
+
+// outcome is the last line of a call.
+func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (ink.Role, string) {
+	role, mark := ink.Good, r.mark("✓", "ok:")
+	if e.Failed || e.Denied {
+		role, mark = ink.Bad, r.mark("✗", "failed:")
+	}
+	line := "  " + mark + " "
+	if named {
+		line += c.plainName() + ": "
+	}
+	line += oneLine(r.result(e), summaryRunes)
+	if !e.Denied {
+		line += r.mark(" · ", ", ") + duration(e.Took)
+	}
+	return role, line
+}
+
+// result is the core of what came of a call.
+func (r *Renderer) result(e event.ToolFinished) string {
+	said := e.Summary
+	if said == "" && (e.Failed || e.Denied) {
+		said = complaint(e.Result)
+	}
+	if e.Denied {
+		said = strings.TrimPrefix(said, "denied: ")
+	}
+	switch {
+	case e.Denied && !strings.HasPrefix(said, "refused"):
+		return strings.TrimSuffix(r.t("refused: %s", r.o.Words.Said(said)), ": ")
+	case said == "" && e.Failed:
+		return r.t("failed")
+	case said == "":
+		return r.t("done")
+	}
+	return r.o.Words.Said(said)
+}
+
+// complaint is the sentence in a failed result, or all of it if there is none.
+func complaint(res chat.ToolResult) string {
+	var r struct{ Error string }
+	if json.Unmarshal([]byte(res.Text), &r) != nil || r.Error == "" {
+		return res.Text
+	}
+	return r.Error
+}
+
+// oneLine is text, cleaned, as one line of at most limit runes.
+func oneLine(text string, limit int) string { return sanitize.Line(sanitize.Mask(text), limit) }
+
+func cleaned(text string) string { return sanitize.Text(sanitize.Mask(text)) }
+
+// duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s.
+func duration(d time.Duration) string {
+	switch {
+	case d < time.Second-time.Millisecond/2:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	case d < time.Minute-50*time.Millisecond:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	}
+	d = d.Round(time.Second)
+	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
+}

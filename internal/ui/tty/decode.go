@@ -1,0 +1,290 @@
+//go:build unix
+
+package tty
+
+import (
+	"bytes"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/ui/lineedit"
+)
+
+// Limits of what is taken from a terminal as one thing.
+const (
+	maxPaste    = 64 << 20
+	maxSequence = 1 << 20
+)
+
+const (
+	esc      = 0x1b
+	pasteEnd = "\x1b[201~"
+	ctrlC    = 0x03
+)
+
+// Decoder turns the bytes a terminal sends into events. How the bytes are cut
+// into reads changes nothing. An escape sequence is taken whole: one that is
+// not understood is dropped, never typed. A control character inside one
+// breaks it off, so that no garbage can lock the keyboard. The zero Decoder is
+// ready to use.
+type Decoder struct {
+	buf     []byte // the start of something that is not yet whole
+	paste   []byte
+	pasting bool
+	cut     bool // the open paste is too long
+}
+
+// Feed decodes p, after what was left from before.
+func (d *Decoder) Feed(p []byte) (events []Event) {
+	in := append(d.buf, p...)
+	for len(in) > 0 {
+		take := d.take
+		if d.pasting {
+			take = d.takePasted
+		}
+		n, event := take(in)
+		if n == 0 {
+			break
+		}
+		in = in[n:]
+		events = append(events, event...)
+	}
+	d.buf = append(d.buf[:0], in...)
+	return events
+}
+
+// Waiting reports whether what was fed ends with something that may be whole
+// as it is, such as a lone escape character. After a while without more input,
+// [Decoder.Flush] says that it is.
+func (d *Decoder) Waiting() bool {
+	if d.pasting {
+		return len(d.paste) > 0 && d.paste[len(d.paste)-1] == ctrlC
+	}
+	_, ok := d.asIs()
+	return ok
+}
+
+// Flush decodes what is left over, knowing that nothing more will come. The
+// rest of a longer sequence is still waited for: no person types half of one.
+// A Ctrl+C that ends a paste that does not go on is a key: the end of that
+// paste was lost.
+func (d *Decoder) Flush() []Event {
+	if d.pasting {
+		if !d.Waiting() {
+			return nil
+		}
+		d.paste = d.paste[:len(d.paste)-1]
+		return append(d.endPaste(), Key(lineedit.WithCtrl('c')))
+	}
+	events, ok := d.asIs()
+	if ok {
+		d.buf = d.buf[:0]
+	}
+	return events
+}
+
+// asIs reads the bytes left over as keys, if they may be.
+func (d *Decoder) asIs() ([]Event, bool) {
+	buf := d.buf
+	switch {
+	case len(buf) == 0:
+		return nil, false
+	case buf[0] != esc:
+		return []Event{Key(lineedit.Typed(utf8.RuneError))}, true
+	case len(buf) == 1:
+		return []Event{named(lineedit.Escape)}, true
+	case buf[1] == esc && len(buf) == 2:
+		return []Event{named(lineedit.Escape), named(lineedit.Escape)}, true
+	case buf[1] == esc && len(buf) == 3:
+		return []Event{named(lineedit.Escape), Key(lineedit.WithAlt(rune(buf[2])))}, true
+	case buf[1] >= utf8.RuneSelf:
+		return []Event{Key(lineedit.WithAlt(utf8.RuneError))}, true
+	case len(buf) == 2:
+		return []Event{Key(lineedit.WithAlt(rune(buf[1])))}, true
+	}
+	return nil, false
+}
+
+// take decodes the first thing in in, which is not empty: how long it is and
+// what it means. It takes 0 bytes if more are needed.
+func (d *Decoder) take(in []byte) (int, []Event) {
+	switch b := in[0]; {
+	case b == esc:
+		return d.takeEscape(in)
+	case b < 0x20 || b == 0x7f:
+		return 1, []Event{control(b)}
+	case !utf8.FullRune(in):
+		return 0, nil
+	}
+	r, n := utf8.DecodeRune(in)
+	if r >= 0x80 && r < 0xa0 {
+		return n, nil
+	}
+	return n, []Event{Key(lineedit.Typed(r))}
+}
+
+// takeEscape decodes what starts with an escape character: a sequence, or a
+// key with Alt.
+func (d *Decoder) takeEscape(in []byte) (int, []Event) {
+	if len(in) < 2 {
+		return 0, nil
+	}
+	switch in[1] {
+	case esc:
+		return d.takeTwoEscapes(in)
+	case '[', 'O', 'P', ']', 'X', '^', '_':
+		n := sequence(in)
+		return n, d.meaning(in[:n])
+	}
+	n, events := d.take(in[1:])
+	if n == 0 {
+		return 0, nil
+	}
+	return n + 1, withAlt(events)
+}
+
+// takeTwoEscapes decodes Alt with a key that has a sequence of its own. Any
+// other two escape characters are an Esc before something else.
+func (d *Decoder) takeTwoEscapes(in []byte) (int, []Event) {
+	if len(in) < 3 {
+		return 0, nil
+	}
+	if in[2] != '[' && in[2] != 'O' {
+		return 1, []Event{named(lineedit.Escape)}
+	}
+	n := sequence(in[1:])
+	if n == 0 {
+		return 0, nil
+	}
+	events := d.meaning(in[1 : n+1])
+	if len(events) == 1 {
+		if _, ok := events[0].(Key); ok {
+			return n + 1, withAlt(events)
+		}
+	}
+	return n + 1, append([]Event{named(lineedit.Escape)}, events...)
+}
+
+func withAlt(events []Event) []Event {
+	for i, e := range events {
+		if k, ok := e.(Key); ok {
+			k.Mod |= lineedit.Alt
+			events[i] = k
+		}
+	}
+	return events
+}
+
+// sequence is the length of the escape sequence in starts with, 0 if more is
+// needed to tell.
+func sequence(in []byte) int {
+	n := 0
+	switch in[1] {
+	case '[':
+		n = controlSequence(in)
+	case 'O':
+		n = singleShift(in)
+	default:
+		n = controlString(in)
+	}
+	if n == 0 && len(in) > maxSequence {
+		return maxSequence
+	}
+	return n
+}
+
+// controlSequence measures ESC [ parameters final, and the few shapes that
+// some terminals send beside the standard: ESC [ [ A, ESC [ M with three bytes
+// of a mouse, and ESC [ 3 $.
+func controlSequence(in []byte) int {
+	for i := 2; i < len(in); i++ {
+		switch b := in[i]; {
+		case i == 2 && b == '[':
+			return fixed(in, 4)
+		case i == 2 && b == 'M':
+			return fixed(in, 6)
+		case b == '$' && len(bytes.Trim(in[2:i], "0123456789")) == 0 && i > 2:
+			return i + 1
+		case b < 0x20 || b >= 0x7f:
+			return i
+		case b >= 0x40:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// singleShift measures ESC O final; a few terminals put modifiers before final.
+func singleShift(in []byte) int {
+	for i := 2; i < len(in); i++ {
+		switch b := in[i]; {
+		case b < 0x20 || b >= 0x7f:
+			return i
+		case b >= '0' && b <= '9' || b == ';':
+		default:
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// fixed measures a sequence of n bytes that no control character breaks off.
+func fixed(in []byte, n int) int {
+	for i := 3; i < n && i < len(in); i++ {
+		if in[i] < 0x20 {
+			return i
+		}
+	}
+	if len(in) < n {
+		return 0
+	}
+	return n
+}
+
+// controlString measures a string up to BEL or ESC \.
+func controlString(in []byte) int {
+	for i := 2; i < len(in); i++ {
+		switch b := in[i]; {
+		case b == '\a':
+			return i + 1
+		case b == esc && i+1 == len(in):
+			return 0
+		case b == esc && in[i+1] == '\\':
+			return i + 2
+		case b < 0x20:
+			return i
+		}
+	}
+	return 0
+}
+
+// takePasted adds to the open paste, up to its end. What may be the start of
+// the end is left for later.
+func (d *Decoder) takePasted(in []byte) (int, []Event) {
+	if i := bytes.Index(in, []byte(pasteEnd)); i >= 0 {
+		d.addPasted(in[:i])
+		return i + len(pasteEnd), d.endPaste()
+	}
+	n := len(in)
+	for k := min(n, len(pasteEnd)-1); k > 0; k-- {
+		if bytes.HasSuffix(in, []byte(pasteEnd[:k])) {
+			n -= k
+			break
+		}
+	}
+	d.addPasted(in[:n])
+	return n, nil
+}
+
+func (d *Decoder) addPasted(b []byte) {
+	if room := maxPaste - len(d.paste); len(b) > room {
+		b, d.cut = b[:room], true
+	}
+	d.paste = append(d.paste, b...)
+}
+
+func (d *Decoder) endPaste() []Event {
+	p := Paste{Text: strings.ToValidUTF8(string(d.paste), string(utf8.RuneError)), Cut: d.cut}
+	d.paste, d.pasting, d.cut = nil, false, false
+	return []Event{p}
+}

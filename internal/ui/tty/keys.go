@@ -1,0 +1,217 @@
+//go:build unix
+
+package tty
+
+import (
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"coder/internal/ui/lineedit"
+)
+
+// The sequences of the keys, by their last byte or their number. What is not
+// listed is dropped.
+var (
+	finals = map[byte]lineedit.Name{
+		'A': lineedit.Up, 'B': lineedit.Down, 'C': lineedit.Right, 'D': lineedit.Left,
+		'H': lineedit.Home, 'F': lineedit.End, 'M': lineedit.Enter,
+	}
+	arrows = map[byte]lineedit.Name{ // with Shift after ESC [, with Ctrl after ESC O
+		'a': lineedit.Up, 'b': lineedit.Down, 'c': lineedit.Right, 'd': lineedit.Left,
+	}
+	numbers = map[int]lineedit.Name{
+		1: lineedit.Home, 2: lineedit.Insert, 3: lineedit.Delete, 4: lineedit.End,
+		5: lineedit.PageUp, 6: lineedit.PageDown, 7: lineedit.Home, 8: lineedit.End,
+	}
+	codes = map[int]lineedit.Name{ // of the keyboard protocol that ends in u
+		8: lineedit.Backspace, 9: lineedit.Tab, 13: lineedit.Enter, 27: lineedit.Escape, 127: lineedit.Backspace,
+		57414: lineedit.Enter, 57417: lineedit.Left, 57418: lineedit.Right, 57419: lineedit.Up,
+		57420: lineedit.Down, 57421: lineedit.PageUp, 57422: lineedit.PageDown, 57423: lineedit.Home,
+		57424: lineedit.End, 57425: lineedit.Insert, 57426: lineedit.Delete,
+	}
+	rxvtMods = map[byte]lineedit.Mod{'$': lineedit.Shift, '^': lineedit.Ctrl, '@': lineedit.Ctrl | lineedit.Shift}
+)
+
+const (
+	keypadFirst, keypad = 57399, "0123456789./*-+" // of the protocol that ends in u
+	shiftedFirst        = 'j'                      // of a keypad that sends ESC O
+	shifted             = "*+,-./0123456789"
+)
+
+func named(n lineedit.Name) Key { return Key{Name: n} }
+
+// control is the key of a control character.
+func control(b byte) Key {
+	switch {
+	case b == '\r':
+		return named(lineedit.Enter)
+	case b == '\t':
+		return named(lineedit.Tab)
+	case b == 0x7f:
+		return named(lineedit.Backspace)
+	case b == 0:
+		return Key(lineedit.WithCtrl(' '))
+	case b <= 26:
+		return Key(lineedit.WithCtrl(rune(b) + 'a' - 1))
+	}
+	return Key(lineedit.WithCtrl(rune(b) + '@'))
+}
+
+// meaning is what a whole escape sequence says; nothing, for most.
+func (d *Decoder) meaning(seq []byte) []Event {
+	if len(seq) < 3 || seq[len(seq)-1] < 0x20 {
+		return brokenOff(seq)
+	}
+	body, final := string(seq[2:len(seq)-1]), seq[len(seq)-1]
+	switch {
+	case seq[1] == 'O':
+		return shiftMeaning(body, final)
+	case seq[1] != '[' || strings.Trim(body, "0123456789;:") != "":
+		return nil
+	case body == "200" && final == '~':
+		d.pasting = true
+		return nil
+	case body == "" && (final == 'I' || final == 'O'):
+		return []Event{Focus{In: final == 'I'}}
+	}
+	return csiMeaning(parameters(body), final)
+}
+
+// brokenOff is the key that a sequence of two bytes is, once a control
+// character shows that no more of it comes.
+func brokenOff(seq []byte) []Event {
+	if len(seq) != 2 {
+		return nil
+	}
+	return []Event{Key(lineedit.WithAlt(rune(seq[1])))}
+}
+
+func shiftMeaning(body string, final byte) []Event {
+	p := parameters(body)
+	if name, ok := finals[final]; ok {
+		return press(lineedit.Key{Name: name}, p.mods(len(p)-1))
+	}
+	if name, ok := arrows[final]; ok {
+		return press(lineedit.Key{Name: name, Mod: lineedit.Ctrl}, p.mods(len(p)-1))
+	}
+	if i := int(final) - shiftedFirst; i >= 0 && i < len(shifted) {
+		return press(lineedit.Typed(rune(shifted[i])), p.mods(len(p)-1))
+	}
+	return nil
+}
+
+func csiMeaning(p params, final byte) []Event {
+	mods := p.mods(1)
+	switch final {
+	case 'Z':
+		return press(lineedit.Key{Name: lineedit.Tab, Mod: lineedit.Shift}, mods)
+	case 'u':
+		return pressCode(p.at(0, 0), p.at(0, 1), mods)
+	case '~', '$', '^', '@':
+		if final == '~' && p.at(0, 0) == 27 {
+			return pressCode(p.at(2, 0), 0, mods)
+		}
+		if name, ok := numbers[p.at(0, 0)]; ok {
+			return press(lineedit.Key{Name: name, Mod: rxvtMods[final]}, mods)
+		}
+		return nil
+	}
+	if name, ok := arrows[final]; ok {
+		return press(lineedit.Key{Name: name, Mod: lineedit.Shift}, mods)
+	}
+	if name, ok := finals[final]; ok && final != 'M' {
+		return press(lineedit.Key{Name: name}, mods)
+	}
+	return nil
+}
+
+// held is what is held down with a key, and whether the key means anything to
+// us then: keys for the window system, and keys let go, do not.
+type held struct {
+	mod    lineedit.Mod
+	ignore bool
+}
+
+func press(k lineedit.Key, h held) []Event {
+	if h.ignore {
+		return nil
+	}
+	k.Mod |= h.mod
+	return []Event{Key(k)}
+}
+
+// pressCode is the key with the character code, which gives shifted if that is
+// known and Shift is held.
+func pressCode(code, shifted int, h held) []Event {
+	if name, ok := codes[code]; ok {
+		return press(lineedit.Key{Name: name}, h)
+	}
+	if i := code - keypadFirst; i >= 0 && i < len(keypad) {
+		return press(lineedit.Typed(rune(keypad[i])), h)
+	}
+	r := rune(code)
+	if !utf8.ValidRune(r) || !unicode.IsGraphic(r) {
+		return nil
+	}
+	k := usual(plain(r, rune(shifted), h.mod))
+	return press(k, held{ignore: h.ignore})
+}
+
+// plain lets Shift show in the character.
+func plain(r, shifted rune, mod lineedit.Mod) lineedit.Key {
+	if mod&lineedit.Ctrl != 0 && unicode.IsLetter(r) {
+		return lineedit.Key{Rune: unicode.ToLower(r), Mod: mod}
+	}
+	if mod&lineedit.Shift != 0 {
+		if shifted <= ' ' || !utf8.ValidRune(shifted) {
+			shifted = unicode.ToUpper(r)
+		}
+		r = shifted
+	}
+	return lineedit.Key{Rune: r, Mod: mod &^ lineedit.Shift}
+}
+
+// usual is the key that has always been the same as Ctrl with a character.
+func usual(k lineedit.Key) lineedit.Key {
+	switch k {
+	case lineedit.WithCtrl('m'):
+		return lineedit.Key{Name: lineedit.Enter}
+	case lineedit.WithCtrl('i'):
+		return lineedit.Key{Name: lineedit.Tab}
+	case lineedit.WithCtrl('['):
+		return lineedit.Key{Name: lineedit.Escape}
+	}
+	return k
+}
+
+// params are the numbers of a sequence: separated by semicolons, and each of
+// parts separated by colons.
+type params []string
+
+func parameters(body string) params { return strings.Split(body, ";") }
+
+// at is part j of number i; 0 if it is not there.
+func (p params) at(i, j int) int {
+	if i < 0 || i >= len(p) {
+		return 0
+	}
+	parts := strings.Split(p[i], ":")
+	if j >= len(parts) {
+		return 0
+	}
+	n, err := strconv.Atoi(parts[j])
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// mods reads number i as what is held down, plus one, with how the key moved.
+func (p params) mods(i int) held {
+	const beyond, released = 8 | 16 | 32, 3
+	bits := max(0, p.at(i, 0)-1)
+	mod := lineedit.Mod(bits) & (lineedit.Shift | lineedit.Alt | lineedit.Ctrl) // the same bits
+	return held{mod: mod, ignore: bits&beyond != 0 || p.at(i, 1) == released}
+}

@@ -1,0 +1,158 @@
+//go:build unix
+
+package tty
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"golang.org/x/term"
+
+	"coder/internal/ui/lineedit"
+)
+
+const (
+	readSize = 32 << 10
+	forever  = -1
+)
+
+// watch wakes the reader once, when ctx ends or a signal comes before done.
+func (t *Terminal) watch(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	case s := <-t.signals:
+		if s == unix.SIGCONT {
+			t.note(Resumed{})
+		} else {
+			t.note(Resize{})
+		}
+	}
+	_, _ = t.wakeW.Write([]byte{0}) // one byte a Read: the pipe is never full
+}
+
+// note keeps e for the next Read. When there is no room the same was noted.
+func (t *Terminal) note(e Event) {
+	select {
+	case t.happened <- e:
+	default:
+	}
+}
+
+// next returns what happens next, or nothing if that meant nothing.
+func (t *Terminal) next(ctx context.Context) ([]Event, error) {
+	select {
+	case e := <-t.happened:
+		return t.tell(e)
+	default:
+	}
+	wait := time.Duration(forever)
+	if t.decoder.Waiting() {
+		wait = t.delay
+	}
+	woken, input, err := t.poll(wait)
+	switch {
+	case err != nil:
+		return nil, fmt.Errorf("wait for the terminal: %w", err)
+	case woken:
+		_, _ = t.wakeR.Read(make([]byte, 1))
+		return nil, ctx.Err()
+	case input:
+		return t.receive()
+	}
+	events := t.decoder.Flush()
+	if len(events) > 0 && events[len(events)-1] == named(lineedit.Escape) {
+		t.escaped = time.Now()
+	}
+	return events, nil
+}
+
+// lateTail is how long after an Esc the rest of an escape sequence may still
+// come in over a slow line. It is too late to be the key it was, but it is not
+// text either.
+const lateTail = time.Second
+
+// withoutTail drops the rest of an escape sequence whose beginning was taken
+// for an Esc.
+func (t *Terminal) withoutTail(p []byte) []byte {
+	if t.escaped.IsZero() || time.Since(t.escaped) > lateTail {
+		return p
+	}
+	t.escaped = time.Time{}
+	return p[tailLength(p):]
+}
+
+// tailLength is the length of the rest of an escape sequence at the start of p,
+// after its escape character; 0 if there is none.
+func tailLength(p []byte) int {
+	switch {
+	case len(p) == 2 && p[0] == 'O' && p[1] >= 'A' && p[1] <= 'Z':
+		return 2
+	case len(p) < 2 || p[0] != '[':
+		return 0
+	}
+	for i, b := range p[1:] {
+		switch {
+		case b >= 0x40 && b <= 0x7e:
+			return i + 2
+		case b < 0x20 || b > 0x3f:
+			return 0
+		}
+	}
+	return 0
+}
+
+// tell makes sure that what e says is so.
+func (t *Terminal) tell(e Event) ([]Event, error) {
+	if _, ok := e.(Resumed); ok && t.found.Load() != nil {
+		// Whoever had the terminal meanwhile left it as they like it.
+		if _, err := term.MakeRaw(t.inFD); err != nil {
+			return nil, fmt.Errorf("set raw mode again: %w", err)
+		}
+		if err := t.say(asksOn); err != nil {
+			return nil, err
+		}
+	}
+	return []Event{e}, nil
+}
+
+// poll waits until the reader is woken or there is input, or for the time
+// given.
+func (t *Terminal) poll(wait time.Duration) (woken, input bool, err error) {
+	fds := []unix.PollFd{
+		{Fd: int32(t.wakeR.Fd()), Events: unix.POLLIN},
+		{Fd: int32(t.inFD), Events: unix.POLLIN},
+	}
+	start := time.Now()
+	for {
+		left := forever
+		if wait >= 0 {
+			left = int(max(0, wait-time.Since(start)).Milliseconds())
+		}
+		_, err := unix.Poll(fds, left)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		return fds[0].Revents != 0, fds[1].Revents != 0, err
+	}
+}
+
+// receive decodes what can be read now.
+func (t *Terminal) receive() ([]Event, error) {
+	buf := make([]byte, readSize)
+	n, err := unix.Read(t.inFD, buf)
+	switch {
+	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+		return nil, nil
+	case errors.Is(err, unix.EIO), err == nil && n <= 0:
+		return nil, io.EOF
+	case err != nil:
+		return nil, fmt.Errorf("read from the terminal: %w", err)
+	}
+	return t.decoder.Feed(t.withoutTail(buf[:n])), nil
+}
