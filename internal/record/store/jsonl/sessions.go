@@ -99,10 +99,7 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 		return err
 	}
 	ss.last = nil
-	text, l := c.whole(false)
-	if len(text) >= wholeUpTo {
-		text, l = c.whole(true)
-	}
+	text, l := c.whole()
 	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", atomicfile.Prefix, s.ID, os.Getpid()))
 	f, err := ss.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
 	if err != nil {

@@ -28,6 +28,7 @@ const (
 	wholeUpTo = 64 << 10
 	headRoom  = 256
 	listRoom  = 4 << 10 // and as much again as the list has already
+	frameSize = 256     // at most, of what stands between the parts
 )
 
 // ErrTorn is the error of a session file that was not written to its end. It can
@@ -145,6 +146,11 @@ func size(all [][]byte) (n int) {
 func joined(all [][]byte) []byte {
 	var b bytes.Buffer
 	b.Grow(size(all))
+	join(&b, all)
+	return b.Bytes()
+}
+
+func join(b *bytes.Buffer, all [][]byte) {
 	for i, line := range all {
 		if i > 0 {
 			b.WriteByte(',')
@@ -152,7 +158,6 @@ func joined(all [][]byte) []byte {
 		b.WriteByte('\n')
 		b.Write(line)
 	}
-	return b.Bytes()
 }
 
 func sums(all [][]byte) (sums []uint32) {
@@ -175,11 +180,16 @@ func check(at uint64, fixed uint32, parts ...[]uint32) string {
 	return fmt.Sprintf("%d-%08x", at, sum.Sum32())
 }
 
-// whole is the file with room in it, and its layout.
-func (c content) whole(room bool) ([]byte, layout) {
+// whole is the file, with room in it if it is long, and its layout.
+func (c content) whole() ([]byte, layout) {
 	l := layout{id: c.id, fixed: c.toolSum}
+	length := len(c.head) + len(c.tools) + size(c.local) + size(c.notes) + size(c.msgs) + frameSize
+	room := length >= wholeUpTo
+	if room {
+		length += headRoom + 2*listRoom + size(c.local) + size(c.notes)
+	}
 	var b bytes.Buffer
-	b.Grow(len(c.head) + len(c.tools) + 2*(size(c.local)+size(c.notes)+size(c.msgs)) + headRoom + 4*listRoom)
+	b.Grow(length)
 	pad := func(p *part, want int64) {
 		p.used, p.room = int64(b.Len())-p.from, int64(b.Len())-p.from
 		if room {
@@ -190,7 +200,7 @@ func (c content) whole(room bool) ([]byte, layout) {
 	array := func(name string, in *list, all [][]byte) {
 		fmt.Fprintf(&b, ",\n%q: [", name)
 		in.from, in.sums = int64(b.Len()), sums(all)
-		b.Write(joined(all))
+		join(&b, all)
 	}
 	b.WriteString("{\n")
 	l.head.from = int64(b.Len())
