@@ -59,13 +59,13 @@ var cellHolds = []string{"bin", "lib", "lib64", "usr", "etc", "tmp", "dev", "wor
 
 // readingPrograms are real in the cell, as far as the machine has them.
 var readingPrograms = strings.Fields("ls cat head tail wc cut tr sort uniq grep sed awk find xargs env timeout nice date printf test [ stat basename dirname " +
-	"realpath readlink nl tac rev fold paste join comm cmp diff od seq expr true false echo pwd id uname")
+	"realpath readlink nl tac rev fold paste join comm cmp diff od seq expr true false echo pwd id uname tar")
 
 // idlePrograms only read, and do nothing in the cell.
-var idlePrograms = strings.Fields("git rg jq tree file du df ps which whereis whoami sleep less man go node npm python python3 hostname xxd base64 getent column strings md5sum sha256sum tput uptime free")
+var idlePrograms = strings.Fields("git rg jq tree file du df ps which whereis whoami sleep less man go node npm python python3 hostname xxd base64 getent column strings md5sum sha256sum tput uptime free unzip zcat")
 
 // writingPrograms leave a mark with their name.
-var writingPrograms = strings.Fields("touch rm mv cp mkdir rmdir tee dd chmod chown ln install truncate curl wget make docker ssh sudo tar perl ruby M a b.txt f E x")
+var writingPrograms = strings.Fields("touch rm mv cp mkdir rmdir tee dd chmod chown ln install truncate curl wget make docker ssh sudo perl ruby M a b.txt f E x")
 
 // shellsIn are the shells of the machine.
 func shellsIn() (list []shellIn) {
@@ -384,6 +384,7 @@ func (c *cell) batch(s shellIn, lines []string, how manner) (ending, error) {
 func batchScript(lines []string, real bool) string {
 	var script strings.Builder
 	fmt.Fprintf(&script, "ulimit -v %d || exit\n", mostMemory)
+	script.WriteString("yes() { :; }\n") // it has no end
 	for _, name := range readingPrograms {
 		if !real && name != "[" && name != "test" {
 			script.WriteString(name + "() { :; }\n")

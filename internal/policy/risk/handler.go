@@ -26,7 +26,6 @@ func init() { // a table of functions that lead back to the table
 		"poetry": (*walker).subcommand, "pipenv": (*walker).subcommand, "uv": (*walker).subcommand, "bundle": (*walker).subcommand,
 		"rye": (*walker).subcommand, "pdm": (*walker).subcommand, "hatch": (*walker).subcommand, "mise": (*walker).subcommand,
 		"npm": (*walker).subcommand, "pnpm": (*walker).subcommand, "yarn": (*walker).subcommand,
-		"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
 		"at": (*walker).at, "batch": (*walker).at, "ip": (*walker).ip,
 		"vim": (*walker).editor, "vi": (*walker).editor, "ex": (*walker).editor, "view": (*walker).editor,
 		"nvim": (*walker).editor, "gvim": (*walker).editor, "vimdiff": (*walker).editor,
@@ -35,6 +34,7 @@ func init() { // a table of functions that lead back to the table
 		"env": (*walker).env, "command": (*walker).commandBuiltin, "git": (*walker).git,
 		"find": (*walker).findFiles, "gfind": (*walker).findFiles, "fd": (*walker).fd, "fdfind": (*walker).fd,
 		"xargs": (*walker).xargs, "gxargs": (*walker).xargs,
+		"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
 		"awk": (*walker).awk, "gawk": (*walker).awk, "mawk": (*walker).awk, "nawk": (*walker).awk,
 	}
 	for name := range shells {
@@ -394,8 +394,12 @@ func (w *walker) subcommand(args []arg) {
 	}
 }
 
-// tar can hand what it unpacks to a command.
-func (w *walker) tar(args []arg) {
+// tarLists is the plainest way to have an archive listed.
+var tarLists = lazily(`^-?[tvzjJ]*t[vzjJ]*f$`)
+
+// tar can hand what it unpacks to a command. It only reads if it lists an
+// archive of this machine and is told nothing else.
+func (w *walker) tar(args []arg) bool {
 	for i, a := range args[1:] {
 		for _, option := range []string{"--to-command", "--use-compress-program", "--rsh-command", "--info-script", "--new-volume-script", "--checkpoint-action"} {
 			value, ok := strings.CutPrefix(a.text, option)
@@ -415,4 +419,5 @@ func (w *walker) tar(args []arg) {
 			w.find(Approve, "removes files", joined(args))
 		}
 	}
+	return len(args) > 2 && tarLists().MatchString(args[1].text) && args[1].exact() && onlyOperands(args[2:]) && !strings.Contains(args[2].text, ":")
 }

@@ -16,7 +16,7 @@ type lines struct {
 func newLines(seed uint64, rows []judged) *lines {
 	l := &lines{random: rand.New(rand.NewPCG(seed, 11))}
 	for _, r := range rows {
-		if r.readOnly && !strings.Contains(r.command, "tail -f") && !strings.Contains(r.command, "while true") { // they have no end
+		if r.readOnly && !strings.Contains(r.command, "tail -f") && !strings.Contains(r.command, "while true") && !strings.Contains(r.command, "while :") { // they have no end
 			l.seeds = append(l.seeds, r.command)
 		}
 	}
@@ -65,7 +65,8 @@ var pieces = []string{
 	"touch M", "rm a", "ls", "ls ", "cat", "echo ", "eval ", "exec ", "command ", "<<E\n", "<<'E'\n", "<<-E\n", "\nE\n", "E", "<<<", "[[ ", " ]]", "((", "))", "$((", "$[", "]",
 	"${x:-", "${x:=", "${!x}", "${x@P}", "${x/a/", "${x[", "${#", "}", "if ", "; then ", "; else ", "; fi", "case a in a) ", ";; esac", ";& ", "while ", "; do ", "; done", "for f in ", "select f in ",
 	"<(", ">(", "&>M", "&>/dev/null", ">&2", ">&M", "2>", ">", ">>M", ">|M", "<>M", "<", "2>&1", "M", "x=", "x+=", "x=(", "a[0]=", "$x", "$@", "$*", "@(", "!(", "*", "?", "{a,b}", "{ls,M}", "{", "}", "function f ", "f() ",
-	"~", "~root", "[", "time ", "coproc ", "trap ", "test -v ", "printf -v ", "read ", "unset ", "declare ", "export ", "let ", "alias ", "PATH=. ", "IFS=/ ", "\r", "\r\n", "\v", "\f", "\u00a0", "\u2028", "\u3000", "\xff", "\x01", "é",
+	"~", "~root", "[", "time ", "coproc ", "trap ", "test -v ", "printf -v ", "read ", "unset ", "declare ", "export ", "let ", "alias ", "PATH=. ", "IFS=/ ", " --to-command=touch", " -I touch", " --use-compress-program=touch", ";w M", "w M", "/w M", ";e touch M", " ]", " -o -v ", "[]/]", " -P0 ",
+	"\r", "\r\n", "\v", "\f", "\u00a0", "\u2028", "\u3000", "\xff", "\x01", "é",
 }
 
 // payloads do what no line that only reads may do.
@@ -129,7 +130,7 @@ func (l *lines) command(depth int) string {
 		return l.compound(depth - 1)
 	}
 	line := l.oneOf([]string{"", "", "", "", "x=1 ", "LC_ALL=C ", "env ", "command ", "timeout 1 ", "nice ", "! ", "time ", "2>/dev/null "}) +
-		l.oneOf([]string{"ls", "cat", "echo", "head -n1", "grep -r x", "wc -l", "printf '%s\\n'", "find . -name", "sort", "test -f", "[ -n", "true", "xargs ls", "sed -n 1p", "awk '{print $1}'", "cd", "stat", "type", ":", "tr a", "cut -f1"})
+		l.oneOf([]string{"ls", "cat", "echo", "head -n1", "grep -r x", "wc -l", "printf '%s\\n'", "find . -name", "sort", "test -f", "[ -n", "true", "xargs ls", "sed -n 1p", "awk '{print $1}'", "cd", "stat", "type", ":", "tr a", "cut -f1", "tar tf", "tar -tvf a.tar", "unzip -l a.zip", "zcat", "yes", "read -r", "read x", "sed 's/a/b/;s/[c]/d/g'", "[ -f \"$x\"", "test ! -e \"$x\"", "[ \"$x\" =", "xargs -P2 -n1 stat"})
 	for range l.random.IntN(4) {
 		line += " " + l.word(depth)
 	}
@@ -143,7 +144,9 @@ func (l *lines) command(depth int) string {
 }
 
 func (l *lines) compound(depth int) string {
-	switch l.random.IntN(9) {
+	switch l.random.IntN(10) {
+	case 9:
+		return "while read " + l.oneOf([]string{"x", "-r x", "x z", l.word(depth)}) + "; do " + l.list(depth) + "; done " + l.oneOf([]string{"<b.txt", "<<E\n" + l.word(depth) + "\nE\n", "<<'E'\na[$(touch M)]\n$(touch M)\n-v a[`touch M`]\nE\n"})
 	case 0:
 		return "if " + l.list(depth) + "; then " + l.list(depth) + "; fi"
 	case 1:

@@ -21,7 +21,7 @@ var free = set(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
 	grep egrep fgrep zgrep printenv getconf locale pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release cal
-	users who w last pathchk`)
+	users who w last pathchk yes`)
 
 var readers = map[string]reader{
 	"sort": {options: known("bdfghiMnRrVcCmsuz", "kSt", "reverse unique numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort "+
@@ -34,7 +34,12 @@ var readers = map[string]reader{
 	"tree":   {options: known("adfilLxpshugDFqNQrtcUvAJXCnS", "LPI", "noreport dirsfirst filesfirst prune gitignore du si matchdirs ignore-case inodes device sort= charset= filelimit= version help")},
 	"date":   {options: known("uR", "drI", "utc universal rfc-email date= reference= iso-8601[= rfc-3339= debug"), check: nil},
 	"printf": {check: func(as []arg) bool { return literals(as) && (len(as) == 0 || !strings.HasPrefix(as[0].text, "-")) }},
-	"test":   {check: literals}, "[": {check: literals},
+	"test":   {check: testReads}, "[": {check: func(as []arg) bool {
+		return literals(as) || len(as) > 0 && as[len(as)-1].is("]") && testReads(as[:len(as)-1])
+	}},
+	"read":  {check: setsPlainly},
+	"unzip": {check: func(as []arg) bool { return len(as) > 1 && as[0].is("-l", "-v", "-lv", "-Z1") && onlyOperands(as[1:]) }},
+	"zcat":  {check: onlyOperands}, "gzcat": {check: onlyOperands}, "bzcat": {check: onlyOperands}, "xzcat": {check: onlyOperands}, "zstdcat": {check: onlyOperands},
 	"hostname": {options: known("adfiIsAy", "", "fqdn short ip-address all-ip-addresses domain all-fqdns"), most: -1},
 	"xxd":      {options: known("abceEipuds", "cglos", ""), most: 1},
 	"rg":       {options: ripgrep},
@@ -127,6 +132,53 @@ func literals(args []arg) bool {
 	return !slices.ContainsFunc(args, func(a arg) bool { return !a.exact() })
 }
 
+// onlyOperands reports whether there are words, all known, and none an option.
+func onlyOperands(args []arg) bool {
+	return len(args) > 0 && literals(args) && !slices.ContainsFunc(args, func(a arg) bool { return strings.HasPrefix(a.text, "-") })
+}
+
+var (
+	unaryTests  = set("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S !")
+	binaryTests = set("= == != -nt -ot -ef")
+)
+
+// testReads knows the tests of words that are only known when it runs: those in
+// which they can be nothing but what is tested. All others may take them for
+// operators, or for a variable with an index.
+func testReads(args []arg) bool {
+	if literals(args) {
+		return true
+	}
+	if slices.ContainsFunc(args, func(a arg) bool { return !a.exact() && !a.whole }) {
+		return false
+	}
+	if len(args) > 2 && args[0].is("!") && !(len(args) == 3 && args[1].exact() && binaryTests[args[1].text]) {
+		args = args[1:]
+	}
+	switch len(args) {
+	case 1:
+		return true
+	case 2:
+		return args[0].exact() && unaryTests[args[0].text]
+	case 3:
+		return args[1].exact() && binaryTests[args[1].text]
+	}
+	return false
+}
+
+// tied are variables that zsh takes for others.
+var tied = set("path cdpath fpath manpath mailpath module_path fignore argv status pipestatus prompt psvar watch")
+
+// setsPlainly reports whether read sets variables that are nothing special.
+func setsPlainly(args []arg) bool {
+	if len(args) > 0 && args[0].is("-r") {
+		args = args[1:]
+	}
+	return len(args) > 0 && literals(args) && !slices.ContainsFunc(args, func(a arg) bool {
+		return strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || !harmlessVariable(a.text) || tied[a.text]
+	})
+}
+
 // operands are the words that are no options. It fails if a word is not known
 // or an option not harmless.
 func (o options) operands(args []arg) ([]arg, bool) {
@@ -182,9 +234,10 @@ func sedReads(args []arg) bool {
 
 var (
 	sedAddress = `(?:\d+|\$|\d+~\d+|/(?:[^/\\\n\[]|\\[^\n])+/I?|\+\d+)`
-	sedPrint   = lazily(`^\s*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*!?\s*[pdq=PDNngGhHxl]\s*$`)
-	sedPrefix  = lazily(`^\s*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*s`)
-	sedFlags   = lazily(`^[gpiI0-9]*\s*$`)
+	sedWhere   = lazily(`^[\s;]*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*!?\s*`)
+	sedPrint   = lazily(`^[pdq=PDNngGhHxl][ \t]*(?:[;\n]|$)`)
+	sedBracket = lazily(`^\[\^?\]?(?:[^\]\[\\\n]|\[:[a-z]+:\])*\]`)
+	sedFlags   = lazily(`^[gpiI0-9]*[ \t]*(?:[;\n]|$)`)
 )
 
 // lazily compiles an expression when it is first used.
@@ -192,31 +245,90 @@ func lazily(expr string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
-// sedScriptReads knows the plainest scripts: printing, deleting and quitting,
-// several in a row; or one substitution whose flags neither write nor run.
+// sedScriptReads knows the plainest scripts: printing, deleting, quitting and
+// substitutions whose flags neither write nor run, several in a row.
 func sedScriptReads(script string) bool {
-	prints := true
-	for part := range strings.FieldsFuncSeq(script, func(r rune) bool { return r == ';' || r == '\n' }) {
-		prints = prints && sedPrint().MatchString(part)
-	}
-	if prints && script != "" {
-		return true
-	}
-	prefix := sedPrefix().FindString(script)
-	rest := script[len(prefix):]
-	if prefix == "" || rest == "" || strings.Contains(rest, "\n") || strings.IndexByte("/|,#:@!%", rest[0]) < 0 {
+	if strings.Trim(script, "; \t\n") == "" {
 		return false
 	}
-	delimiters, last := 0, 0
-	for i := 1; i < len(rest); i++ {
-		switch rest[i] {
+	for rest := script; strings.Trim(rest, "; \t\n") != ""; {
+		rest = rest[len(sedWhere().FindString(rest)):]
+		n := len(sedPrint().FindString(rest))
+		if strings.HasPrefix(rest, "s") {
+			n = sedSubstitution(rest)
+		}
+		if n == 0 {
+			return false
+		}
+		rest = rest[n:]
+	}
+	return true
+}
+
+// sedSubstitution is how long the substitution is that text begins with; 0 if it
+// may do more, or where it ends is not certain.
+func sedSubstitution(text string) int {
+	if len(text) < 2 || strings.IndexByte("/|,#:@!%", text[1]) < 0 {
+		return 0
+	}
+	section := sedSection
+	if delimiters(text[2:], text[1]) == 2 { // they cannot be mistaken
+		section = nextDelimiter
+	}
+	at := 2
+	for range 2 { // what is sought, and what is put there
+		n := section(text[at:], text[1])
+		if n < 0 || strings.Contains(text[at:at+n], "\n") {
+			return 0
+		}
+		at += n + 1
+	}
+	flags := sedFlags().FindString(text[at:])
+	if flags == "" && at < len(text) {
+		return 0
+	}
+	return at + len(flags)
+}
+
+// nextDelimiter is where the next one stands that no backslash takes away; -1 if
+// there is none.
+func nextDelimiter(text string, delimiter byte) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
 		case '\\':
 			i++
-		case rest[0]:
-			delimiters, last = delimiters+1, i
+		case delimiter:
+			return i
 		}
 	}
-	return delimiters == 2 && sedFlags().MatchString(rest[last+1:])
+	return -1
+}
+
+func delimiters(text string, delimiter byte) (n int) {
+	for at := nextDelimiter(text, delimiter); at >= 0; at = nextDelimiter(text, delimiter) {
+		n, text = n+1, text[at+1:]
+	}
+	return n
+}
+
+// sedSection is the same where some take a delimiter in brackets for itself: -1
+// if there is one.
+func sedSection(text string, delimiter byte) int {
+	for i := 0; i < len(text); i++ {
+		switch text[i] {
+		case '\\':
+			i++
+		case delimiter:
+			return i
+		case '[':
+			bracket := sedBracket().FindString(text[i:])
+			if bracket == "" || strings.IndexByte(bracket, delimiter) >= 0 {
+				return -1
+			}
+			i += len(bracket) - 1
+		}
+	}
+	return -1
 }
 
 // localNames knows what getent looks up on this machine. Others ask the network,

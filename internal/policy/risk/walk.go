@@ -99,6 +99,7 @@ func (w *walker) command(c syntax.Command) {
 		w.ifClause(c)
 	case *syntax.WhileClause:
 		w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Do) })
+		w.floods(c, c.Cond, c.Do)
 	case *syntax.ForClause:
 		w.forClause(c)
 	case *syntax.CaseClause:
@@ -195,6 +196,9 @@ func (w *walker) forClause(c *syntax.ForClause) {
 		w.arithmetic(loop.Init)
 		w.arithmetic(loop.Cond)
 		w.arithmetic(loop.Post)
+		if loop.Cond == nil {
+			w.floods(c, nil, c.Do)
+		}
 	}
 	w.perhaps(func() { w.stmts(c.Do) })
 }

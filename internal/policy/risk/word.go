@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -20,6 +21,7 @@ type arg struct {
 	text  string
 	known certainty
 	home  bool // begins with an unquoted ~
+	whole bool // one word, whatever variables hold
 	end   uint // offset after the word in the text it came from; 0 if it has no place there
 }
 
@@ -61,8 +63,29 @@ func (w *walker) word(word *syntax.Word) arg {
 	a := arg{text: b.String(), known: b.known, home: b.home, end: word.End().Offset()}
 	if unquotedPattern(b.bare.String()) {
 		a.known = max(a.known, vague)
+	} else {
+		a.whole = a.known == vague && staysWhole(word)
 	}
 	return a
+}
+
+// staysWhole reports whether variables stand in double quotes only, and none is
+// a list.
+func staysWhole(word *syntax.Word) bool {
+	for _, p := range word.Parts {
+		if _, bare := p.(*syntax.ParamExp); bare {
+			return false
+		}
+		if q, ok := p.(*syntax.DblQuoted); ok && slices.ContainsFunc(q.Parts, isList) {
+			return false
+		}
+	}
+	return true
+}
+
+func isList(p syntax.WordPart) bool {
+	v, ok := p.(*syntax.ParamExp)
+	return ok && (v.Param == nil || v.Param.Value == "@")
 }
 
 // isPlain reports whether an unquoted literal stands for itself.

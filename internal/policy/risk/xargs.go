@@ -2,6 +2,7 @@ package risk
 
 import (
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -17,9 +18,23 @@ func (w *walker) xargs(args []arg) bool {
 		w.unknown("the command that xargs runs cannot be told", joined(args))
 		rest = operandsOnly(rest)
 	}
-	only := ok && literals(args) && harmless(fs, xargsReads) && (len(rest) == 0 || readsAnything(rest))
+	only := ok && literals(args) && harmless(fs, xargsReads) && fewAtOnce(fs) && (len(rest) == 0 || readsAnything(rest))
 	w.apart(func() { w.fedBy(fs, rest) })
 	return only
+}
+
+// mostAtOnce is how many processes a command that only reads may have at once.
+const mostAtOnce = 64
+
+// fewAtOnce reports whether xargs runs no more at once: as many as there are
+// words would be without bound.
+func fewAtOnce(fs []found) bool {
+	for _, f := range fs {
+		if n, err := strconv.Atoi(f.value.text); (f.name == "P" || f.name == "max-procs") && (err != nil || n < 1 || n > mostAtOnce) {
+			return false
+		}
+	}
+	return true
 }
 
 func (w *walker) fedBy(fs []found, rest []arg) {
