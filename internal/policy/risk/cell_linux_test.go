@@ -505,7 +505,20 @@ func (c *cell) look() leavings {
 			}
 		}
 	}
+	l.wrote = append(l.wrote, c.reopen()...)
 	return l
+}
+
+// reopen takes back what lines did to the rights of the folders that are theirs,
+// and says of which.
+func (c *cell) reopen() (changed []string) {
+	for _, dir := range []string{"/", cellWork, cellMarks, "/tmp"} {
+		if at, err := os.Stat(dir); err == nil && at.Mode() != os.ModeDir|0o755 {
+			changed = append(changed, "the rights of "+dir)
+			_ = os.Chmod(dir, 0o755)
+		}
+	}
+	return changed
 }
 
 // told is what a cell tells those outside, a line of JSON each.
