@@ -2,6 +2,7 @@ package risk
 
 import (
 	"slices"
+	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -126,6 +127,9 @@ func (w *walker) rareCommand(c syntax.Command) {
 		w.arithmetic(c.X)
 	case *syntax.LetClause:
 		for _, x := range c.Exprs {
+			if _, word := x.(*syntax.Word); !word && strings.ContainsAny(w.text(x), "|&;<>()\n#") { // signs that no quotes keep from the shell
+				w.unknown(otherwiseRead, w.text(c))
+			}
 			w.arithmetic(x)
 		}
 	case *syntax.DeclClause:
