@@ -432,8 +432,9 @@ func (c *cell) watch(shell, lines int, how manner, progress io.Reader, nudge io.
 			return ending{came: at + 1, endless: true}
 		}
 	}
-	for {
+	for own := 0; ; own += 3 { // at most two probes, and what a nudge starts
 		n, begun := c.alive(shell)
+		begun -= own
 		if n == 0 || n >= crowd || time.Since(since) > c.patience {
 			if begun < how.usual(lines)+flood {
 				begun = 0

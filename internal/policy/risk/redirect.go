@@ -92,7 +92,7 @@ func (w *walker) leadsOutside(p string) bool {
 const toFile = "its output goes to a file"
 
 func isDescriptor(s string) bool {
-	return s == "-" || s != "" && strings.Trim(strings.TrimSuffix(s, "-"), "0123456789") == ""
+	return s == "-" || s != "" && strings.Trim(s, "0123456789") == "" // 2- is a file to some shells
 }
 
 // hereDocument keeps the text a command is given. If the delimiter is quoted it
