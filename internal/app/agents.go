@@ -29,7 +29,7 @@ type crew struct {
 	// What follows is there once the session is open.
 	settings func() orchestrator.Settings
 	runner   *toolrun.Runner
-	spawn    func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)
+	spawn    supervisor.Spawn
 }
 
 // newCrew reads the agents of the project and of the person. What is wrong with
@@ -60,11 +60,6 @@ func (c *crew) tool() tool.Tool {
 		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
 	}
 	return delegate.Task(o)
-}
-
-// employ takes the way to have subtasks run.
-func (c *crew) employ(spawn func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)) {
-	c.spawn = spawn
 }
 
 // listing is the crew for those who list it.

@@ -215,7 +215,7 @@ func (h *house) hadMore(id string, last uint64) bool {
 }
 
 // engine builds what one session runs on.
-func (h *house) engine(sessionID string) (supervisor.Engine, error) {
+func (h *house) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engine, error) {
 	model, err := h.provider()
 	if err != nil {
 		return supervisor.Engine{}, err
@@ -241,14 +241,16 @@ func (h *house) engine(sessionID string) (supervisor.Engine, error) {
 		runner.Memory = memory
 	}
 	settings := h.settings(hands.set)
-	hands.crew.settings, hands.crew.runner = settings, runner
+	hands.crew.settings, hands.crew.runner, hands.crew.spawn = settings, runner, spawn
 	commands, changes, observe := h.commands(sessionID, hands, judge, memory)
 	return supervisor.Engine{
-		Provider: model, Runner: runner, Settings: settings, Delegate: hands.crew.employ,
-		Profile: h.state, ModeChosen: h.flags.mode != "", Commands: commands, Todos: hands.todos.List, Files: hands.project, PutAside: h.putAside(hands, sessionID), Lore: h.loreFor(hands),
+		Engine: orchestrator.Engine{
+			Provider: model, Runner: runner, Settings: settings, Mode: h.state, Commands: commands, Todos: hands.todos.List,
+			Files: hands.project, Library: h.loreFor(hands), PutAside: h.putAside(hands, sessionID),
+		},
+		ModeChosen: h.flags.mode != "", OnInput: h.hear(judge),
 		Observe: func(r event.Record, when supervisor.When) { hands.observe(r, when); observe(r) },
-		Close:   hands.close, Undo: hands.undo, Redo: hands.redo, CutOff: hands.history.CutOff, Since: h.since(hands, changes),
-		Heard: h.hear(judge),
+		Undo:    hands.undo, Redo: hands.redo, CutOff: hands.history.CutOff, ChangesSince: h.since(hands, changes), Close: hands.close,
 	}, nil
 }
 

@@ -109,9 +109,9 @@ func (h *house) skillSummary(m mode.Mode) string {
 }
 
 // loreFor is the lore as a session uses it.
-func (h *house) loreFor(hands *hands) *orchestrator.Lore {
+func (h *house) loreFor(hands *hands) *orchestrator.Library {
 	l := h.written()
-	return &orchestrator.Lore{
+	return &orchestrator.Library{
 		Files: hands.project.ws, Commands: l.commands, Skills: l.skills, Models: h.conf.Provider.Models,
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(h.allowedBy(c), tool) },
 	}

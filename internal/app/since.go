@@ -15,8 +15,8 @@ import (
 
 // since tells what has changed in files since a call began, as far as what it
 // would overwrite was kept.
-func (h *house) since(hs *hands, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Since {
-	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Since) {
+func (h *house) since(hs *hands, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Changes {
+	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Changes) {
 		if hs.files == nil || len(call.Before) == 0 && call.Tree == "" {
 			return s
 		}

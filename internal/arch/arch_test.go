@@ -118,7 +118,7 @@ var plan = []struct {
 	{"agent/verify", ""},
 	{"agent/subagent", "frontmatter policy tool"},
 	{"agent/orchestrator", "chat compact complexity conversation event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
-	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator provider sanitize seal session task timeline tool toolrun uip undo"},
+	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 
 	// what people see, and how they answer
 	{"ui/rendertest", "chat display event uip"},

@@ -151,12 +151,15 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		Exit(),
 	)
 	o := orchestrator.New(orchestrator.Config{
-		Provider: w.seen, Talk: &w.talk, Through: func(out event.Sink) event.Sink { return out }, Person: broker.New(uip.Nobody).On,
-		Save: func(context.Context) error { return nil }, Profile: state, Commands: commands,
-		Settings: func() orchestrator.Settings {
-			m, _ := state.Current()
-			return orchestrator.Settings{Model: w.model, Mode: m.Name, System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
+		Engine: orchestrator.Engine{
+			Provider: w.seen, Mode: state, Commands: commands,
+			Settings: func() orchestrator.Settings {
+				m, _ := state.Current()
+				return orchestrator.Settings{Model: w.model, Mode: m.Name, System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
+			},
 		},
+		Talk: &w.talk, Through: func(out event.Sink) event.Sink { return out }, Person: broker.New(uip.Nobody).On,
+		Save:  func(context.Context) error { return nil },
 		NewID: func(prefix string) string { return prefix }, Now: now,
 	})
 	return o, w

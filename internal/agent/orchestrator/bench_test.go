@@ -61,13 +61,15 @@ func newBench(t *testing.T, script string) *bench {
 		return policy.Opinion{Verdict: policy.Allow}, nil
 	})
 	b.Orchestrator = New(Config{
-		Provider: b.model, Talk: new(conversation.Conversation), Through: line.Through,
-		Runner: &toolrun.Runner{Policy: allow, NewID: func() string { return id("ui") }, Now: time.Now},
-		Person: broker.New(uip.Nobody).On,
-		Save:   func(context.Context) error { b.saved++; return nil },
-		Settings: func() Settings {
-			return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
+		Engine: Engine{
+			Provider: b.model,
+			Runner:   &toolrun.Runner{Policy: allow, NewID: func() string { return id("ui") }, Now: time.Now},
+			Settings: func() Settings {
+				return Settings{Model: "m", Mode: "build", System: "be good", Tools: set, MaxSteps: 4, ContextLimit: 1000}
+			},
 		},
+		Talk: new(conversation.Conversation), Through: line.Through, Person: broker.New(uip.Nobody).On,
+		Save:  func(context.Context) error { b.saved++; return nil },
 		NewID: id, Now: time.Now,
 	})
 	return b

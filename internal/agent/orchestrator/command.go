@@ -78,7 +78,7 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 // AllCommands are all that can be typed: the program's own, then those that
 // people wrote.
 func (o *Orchestrator) AllCommands() []Command {
-	return slices.Concat(o.Commands, o.Lore.All(o.Commands))
+	return slices.Concat(o.Commands, o.Library.All(o.Commands))
 }
 
 // command finds a command of the program's own. What is no command at all is
@@ -113,7 +113,7 @@ func (c *Call) Commands() []Command { return c.o.AllCommands() }
 func (c *Call) Settings() Settings { return c.o.Settings() }
 
 // Mode is the mode the session is in, and its permissions.
-func (c *Call) Mode() (m mode.Mode, preset string) { return c.o.Profile.Current() }
+func (c *Call) Mode() (m mode.Mode, preset string) { return c.o.Mode.Current() }
 
 // Conversation is what was said so far.
 func (c *Call) Conversation() *conversation.Conversation { return c.o.Talk }
@@ -147,8 +147,8 @@ func (c *Call) SwitchMode(ctx context.Context, name string) error {
 
 // TakePreset changes the permissions of the mode.
 func (c *Call) TakePreset(ctx context.Context, name string) error {
-	was, _ := c.o.Profile.Current()
-	if err := c.o.Profile.Preset(name); err != nil {
+	was, _ := c.o.Mode.Current()
+	if err := c.o.Mode.Preset(name); err != nil {
 		return &CommandError{err.Error()}
 	}
 	return c.o.tellMode(ctx, c.st, was.Name)

@@ -16,9 +16,9 @@ import (
 	"coder/internal/core/jsonx"
 )
 
-// Lore is what the person and the project have written down for use in a
+// Library is what the person and the project have written down for use in a
 // session. Every field may be nil.
-type Lore struct {
+type Library struct {
 	Files    mention.Files // where files that a message names are looked up
 	Commands *written.Catalogue
 	Skills   *skills.Catalogue
@@ -31,7 +31,7 @@ type Lore struct {
 // All lists the commands that people wrote, then the skills, as far as they
 // can be typed: a name that stands for something already is left out. They have
 // no Run: they are turns.
-func (l *Lore) All(taken []Command) (all []Command) {
+func (l *Library) All(taken []Command) (all []Command) {
 	if l == nil {
 		return nil
 	}
@@ -61,7 +61,7 @@ func (l *Lore) All(taken []Command) (all []Command) {
 
 // command finds a command by its name in any case. Where there is none the
 // folders are looked at again: it may have been written just now.
-func (l *Lore) command(name string) (written.Command, bool) {
+func (l *Library) command(name string) (written.Command, bool) {
 	if l == nil || l.Commands == nil {
 		return written.Command{}, false
 	}
@@ -80,7 +80,7 @@ func (l *Lore) command(name string) (written.Command, bool) {
 }
 
 // skill finds a skill, likewise.
-func (l *Lore) skill(name string) (skills.Skill, bool) {
+func (l *Library) skill(name string) (skills.Skill, bool) {
 	if l == nil || l.Skills == nil {
 		return skills.Skill{}, false
 	}
@@ -116,8 +116,8 @@ func (o *Orchestrator) custom(ctx context.Context, rawInput, name, args string, 
 }
 
 func (o *Orchestrator) draft(name, args string) (d draft, ok bool, err error) {
-	if c, ok := o.Lore.command(name); ok {
-		c, segments, err := o.Lore.Commands.Expand(c.Name, args)
+	if c, ok := o.Library.command(name); ok {
+		c, segments, err := o.Library.Commands.Expand(c.Name, args)
 		if err != nil {
 			return d, true, &CommandError{err.Error()}
 		}
@@ -127,8 +127,8 @@ func (o *Orchestrator) draft(name, args string) (d draft, ok bool, err error) {
 		}
 		return d, true, nil
 	}
-	if s, ok := o.Lore.skill(name); ok {
-		loaded, err := o.Lore.Skills.Load(s.Name, args)
+	if s, ok := o.Library.skill(name); ok {
+		loaded, err := o.Library.Skills.Load(s.Name, args)
 		if err != nil {
 			return d, true, &CommandError{err.Error()}
 		}
@@ -177,10 +177,10 @@ func (o *Orchestrator) sayDraft(ctx context.Context, st *turnState, d draft) err
 // narrow settles the turn as the header of a command wants it: with fewer
 // tools, and with another model where it is one of those to choose from.
 func (o *Orchestrator) narrow(ctx context.Context, st *turnState, c written.Command) error {
-	if len(c.AllowedTools) > 0 && o.Lore.Offers != nil {
-		st.wishes.without = func(tool string) bool { return !o.Lore.Offers(c, tool) }
+	if len(c.AllowedTools) > 0 && o.Library.Offers != nil {
+		st.wishes.without = func(tool string) bool { return !o.Library.Offers(c, tool) }
 	}
-	if slices.Contains(o.Lore.Models, c.Model) {
+	if slices.Contains(o.Library.Models, c.Model) {
 		st.wishes.model = c.Model
 	}
 	o.settle(st)
@@ -213,7 +213,7 @@ func (o *Orchestrator) retake(ctx context.Context, st *turnState, left Unfinishe
 	if !ok {
 		return ctx, nil
 	}
-	c, ok := o.Lore.command(in.name)
+	c, ok := o.Library.command(in.name)
 	if !ok {
 		return ctx, nil
 	}

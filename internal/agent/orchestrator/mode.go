@@ -12,8 +12,8 @@ const YoloWarning = "yolo: commands run unasked and unchecked, dangerous ones to
 
 // switchMode changes the mode and puts it on record.
 func (o *Orchestrator) switchMode(ctx context.Context, st *turnState, mode string) error {
-	was, _ := o.Profile.Current()
-	if err := o.Profile.Switch(mode); err != nil {
+	was, _ := o.Mode.Current()
+	if err := o.Mode.Switch(mode); err != nil {
 		return &CommandError{err.Error()}
 	}
 	return o.tellMode(ctx, st, was.Name)
@@ -26,7 +26,7 @@ func (o *Orchestrator) SwitchMode(ctx context.Context, mode string, out event.Si
 
 // tellMode puts the mode in force on record.
 func (o *Orchestrator) tellMode(ctx context.Context, st *turnState, was string) error {
-	now, preset := o.Profile.Current()
+	now, preset := o.Mode.Current()
 	if err := o.emit(ctx, st, ActorUser, event.ModeChanged{Mode: now.Name, Preset: preset}); err != nil {
 		return err
 	}

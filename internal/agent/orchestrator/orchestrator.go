@@ -32,12 +32,32 @@ const (
 // ran out.
 var ErrStepLimit = errors.New("step limit reached")
 
+// Engine is what a session runs on: the model and the tools, and what people set
+// and wrote for them. A field that says so may be nil.
+type Engine struct {
+	Provider provider.Provider
+	Runner   *toolrun.Runner
+	Settings func() Settings // read once at the start of each turn
+	Mode     *mode.State     // the mode the session is in
+	Commands []Command       // those of the program's own, in the order of /help
+	// Todos, which may be nil, is the list of things to do.
+	Todos func() []event.Todo
+	// Files, which may be nil, is where checks of edited work are chosen from.
+	Files Files
+	// Library, which may be nil, is what people wrote down for use here. Without
+	// it the model gets the person's words and nothing beside them.
+	Library *Library
+	// PutAside, which may be nil, keeps the text of a call's result in a file
+	// that the model can read, and returns its path. The same call gives the
+	// same file, with what it was given first.
+	PutAside func(ctx context.Context, callID, text string) (path string, err error)
+}
+
 // Config is what an Orchestrator is made of. Every field is required unless it
 // says otherwise; none changes after [New].
 type Config struct {
-	Provider provider.Provider
-	Runner   *toolrun.Runner
-	Talk     *conversation.Conversation // what was said so far; grows as records are made
+	Engine
+	Talk *conversation.Conversation // what was said so far; grows as records are made
 
 	// Through returns a sink that keeps what it is told and then shows it to out.
 	Through func(out event.Sink) event.Sink
@@ -46,26 +66,11 @@ type Config struct {
 	// Save projects the session for people and other programs, after a turn.
 	Save func(context.Context) error
 
-	Settings func() Settings // read once at the start of each turn
-	Profile  *mode.State     // the mode the session is in
 	// Steer, which may be nil, is what the person said since the last step.
 	Steer func() []string
-	// Todos, which may be nil, is the list of things to do.
-	Todos func() []event.Todo
-	// Files, which may be nil, is where checks of edited work are chosen from.
-	Files Files
-	// Lore, which may be nil, is what people wrote down for use here. Without
-	// it the model gets the person's words and nothing beside them.
-	Lore *Lore
-	// PutAside, which may be nil, keeps the text of a call's result in a file
-	// that the model can read, and returns its path. The same call gives the
-	// same file, with what it was given first.
-	PutAside func(ctx context.Context, callID, text string) (path string, err error)
 	// Child is set for an agent that works for another: it does not verify, and
 	// its use of the context is not told.
 	Child *Subtask
-	// Commands are those of the program's own, in the order of /help.
-	Commands []Command
 
 	NewID func(prefix string) string
 	Now   func() time.Time

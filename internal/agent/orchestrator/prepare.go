@@ -57,7 +57,7 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, input string)
 // composeNaming is compose for a text that names these files.
 func (o *Orchestrator) composeNaming(ctx context.Context, st *turnState, text string, refs []mention.Ref) (event.MessageAdded, error) {
 	said := event.MessageAdded{Message: chat.Say(chat.User, text)}
-	if o.Lore == nil || o.Child != nil {
+	if o.Library == nil || o.Child != nil {
 		return said, nil
 	}
 	files, pictures, err := o.readNamed(ctx, st, refs)
@@ -108,10 +108,10 @@ func joinReminders(all, one string) string {
 // through the same gate as all others. What would have to be asked about is
 // not read: the message says so, and the model may ask for it.
 func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []mention.Ref) (text string, pictures []chat.Part, err error) {
-	if len(refs) == 0 || o.Lore.Files == nil {
+	if len(refs) == 0 || o.Library.Files == nil {
 		return "", nil, nil
 	}
-	targets, left := mention.Resolve(o.Lore.Files, refs)
+	targets, left := mention.Resolve(o.Library.Files, refs)
 	readings := make([]mention.Reading, len(targets))
 	var (
 		calls []chat.ToolCall

@@ -48,7 +48,7 @@ func loreBench(t *testing.T, script string) *bench {
 		}
 		return policy.Opinion{Verdict: policy.Allow}, nil
 	})
-	b.Lore = &Lore{
+	b.Library = &Library{
 		Files: ws,
 		Commands: written.New(written.Root{Path: "commands", Files: fstest.MapFS{
 			"fix.md":    {Data: []byte("---\ndescription: repairs\nargument-hint: WHAT\n---\nFix $1, see @a.txt. !`make it`")},
@@ -269,13 +269,13 @@ func TestTheProgramsOwnCommandsComeFirst(t *testing.T) {
 		t.Fatalf("%q, %v", got.Text, err)
 	}
 	var names []string
-	for _, c := range b.Lore.All(b.Config.Commands) {
+	for _, c := range b.Library.All(b.Config.Commands) {
 		names = append(names, c.Name+" "+c.Args)
 	}
 	if got := strings.Join(names, ","); got != "fix WHAT,narrow ,create-skill ,pdf " {
 		t.Errorf("listed %q", got)
 	}
-	var none *Lore
+	var none *Library
 	if none.All(nil) != nil {
 		t.Error("nothing lists something")
 	}

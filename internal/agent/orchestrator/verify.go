@@ -31,7 +31,7 @@ var whens = map[mode.Verify]verify.When{mode.Never: verify.Never, mode.OnRequest
 // autoVerifyStep checks edited work and reports whether the model should go on
 // with it.
 func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again bool, err error) {
-	if o.Child != nil || o.Profile == nil || len(st.edited) == 0 {
+	if o.Child != nil || o.Mode == nil || len(st.edited) == 0 {
 		return false, nil
 	}
 	if d := verify.Needed(o.verifyFacts(st)); !d.Run {
@@ -57,7 +57,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 }
 
 func (o *Orchestrator) verifyFacts(st *turnState) verify.Facts {
-	m, _ := o.Profile.Current()
+	m, _ := o.Mode.Current()
 	v := st.set.Verification
 	_, there := st.set.Tools.Lookup(shellTool)
 	return verify.Facts{

@@ -121,7 +121,7 @@ func (s *Session) weigh(r event.Record) {
 // or the person chose another. A switch that nobody vouches for counts as far as
 // it lets less happen unasked.
 func (s *Session) resumeMode() {
-	p := s.engine.Profile
+	p := s.engine.Mode
 	if p == nil || s.engine.ModeChosen {
 		return
 	}

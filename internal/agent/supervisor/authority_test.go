@@ -244,9 +244,9 @@ func TestAModeOnRecordCountsIfThePersonChoseItOrItIsNarrower(t *testing.T) {
 		}
 		c := p.Config
 		engine := c.Engine
-		c.Engine = func(id string) (supervisor.Engine, error) {
-			e, err := engine(id)
-			e.Profile, e.ModeChosen = state, chosen
+		c.Engine = func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+			e, err := engine(id, spawn)
+			e.Mode, e.ModeChosen = state, chosen
 			return e, err
 		}
 		return supervisor.New(c), state

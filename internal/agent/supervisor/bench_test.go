@@ -105,7 +105,7 @@ func (w *world) newID(prefix string) string {
 	return fmt.Sprint(prefix, w.ids)
 }
 
-func (p *process) engine(verdict policy.Verdict) func(string) (supervisor.Engine, error) {
+func (p *process) engine(verdict policy.Verdict) func(string, supervisor.Spawn) (supervisor.Engine, error) {
 	judge := policy.Func(func(context.Context, policy.Case) (policy.Opinion, error) {
 		return policy.Opinion{Verdict: verdict, Reasons: []policy.Reason{{By: "rule", Text: "test", Lasting: true}}}, nil
 	})
@@ -113,14 +113,14 @@ func (p *process) engine(verdict policy.Verdict) func(string) (supervisor.Engine
 	if err != nil {
 		p.w.t.Fatal(err)
 	}
-	return func(string) (supervisor.Engine, error) {
-		return supervisor.Engine{
+	return func(string, supervisor.Spawn) (supervisor.Engine, error) {
+		return supervisor.Engine{Engine: orchestrator.Engine{
 			Provider: p.model, Commands: []slash.Command{slash.Help(), slash.Compact()},
 			Runner: &toolrun.Runner{Policy: judge, NewID: func() string { return p.w.newID("ui") }, Now: time.Now},
 			Settings: func() orchestrator.Settings {
 				return orchestrator.Settings{Model: "m", Mode: "build", System: "sys", Tools: set, MaxSteps: 9, ContextLimit: 1000}
 			},
-		}, nil
+		}}, nil
 	}
 }
 

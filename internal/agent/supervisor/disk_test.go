@@ -49,8 +49,8 @@ func (w *desktop) on(disk jsonl.Disk, script string, waives bool) *onDisk {
 		Store: p.logs, Sessions: failover.NewSessions(sessions, func(error) {}), Person: uip.Func(yes),
 		Dir: "/project", NewID: w.newID, Now: time.Now, Key: w.key,
 		Damaged: func(id string, last uint64) bool { return damaged[id] || sessions.At(id) > last },
-		Engine: func(id string) (supervisor.Engine, error) {
-			e, err := engine(id)
+		Engine: func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+			e, err := engine(id, spawn)
 			if waives {
 				e.Runner.Waiver = &toolrun.Waiver{Waive: p.logs.Waive}
 			}

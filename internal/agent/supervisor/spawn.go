@@ -43,6 +43,9 @@ type SubtaskReport struct {
 	Err     error      // why it failed; nil if it did not
 }
 
+// Spawn is [Session.Spawn].
+type Spawn func(context.Context, Subtask) (SubtaskReport, error)
+
 // Spawn has work done by another agent, on the same timeline and with the same
 // people to ask, and waits for it. That the agent failed is part of the report.
 // The error is for what ends the turn, or leaves it waiting: an interruption, a
@@ -158,11 +161,13 @@ func (s *Session) newChild(job Subtask, call string) (*child, error) {
 func (c *child) run(ctx context.Context) (string, error) {
 	s := c.Session
 	orch := orchestrator.New(orchestrator.Config{
-		Provider: s.engine.Provider, Runner: c.job.Runner, Talk: c.talk,
-		Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
-		Settings: func() orchestrator.Settings { return c.job.Settings }, Profile: s.engine.Profile,
-		Child:    &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
-		PutAside: s.engine.PutAside, NewID: s.sup.NewID, Now: s.sup.Now,
+		Engine: orchestrator.Engine{
+			Provider: s.engine.Provider, Runner: c.job.Runner, Mode: s.engine.Mode, PutAside: s.engine.PutAside,
+			Settings: func() orchestrator.Settings { return c.job.Settings },
+		},
+		Talk: c.talk, Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
+		Child: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
+		NewID: s.sup.NewID, Now: s.sup.Now,
 	})
 	if c.earlier == nil {
 		return orch.RunTurn(ctx, c.job.Objective, c.out)

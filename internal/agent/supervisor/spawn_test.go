@@ -39,10 +39,8 @@ type office struct {
 func (w *world) office(script string, verdict policy.Verdict, person uip.Interactor, lives int) *office {
 	o := &office{process: w.start(script, verdict, person, lives)}
 	simple := o.Engine
-	o.Engine = func(id string) (supervisor.Engine, error) {
-		e, err := simple(id)
-		var spawn func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)
-		e.Delegate = func(f func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)) { spawn = f }
+	o.Engine = func(id string, spawn supervisor.Spawn) (supervisor.Engine, error) {
+		e, err := simple(id, spawn)
 		judge := e.Runner.Policy
 		e.Runner.Policy = policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 			if c.Plan.Effects[0].Kind != tool.Write {
@@ -50,7 +48,7 @@ func (w *world) office(script string, verdict policy.Verdict, person uip.Interac
 			}
 			return judge.Judge(ctx, c)
 		})
-		set, setErr := tool.NewSet(o.tool(), o.readTool(), o.taskTool(e.Runner, &spawn))
+		set, setErr := tool.NewSet(o.tool(), o.readTool(), o.taskTool(e.Runner, spawn))
 		e.Settings = func() orchestrator.Settings {
 			return orchestrator.Settings{Model: "m", Mode: "build", System: "sys", Tools: set, MaxSteps: 40, ContextLimit: 1000, StopOnReject: o.stop}
 		}
@@ -84,7 +82,7 @@ type taskArgs struct {
 	Work  string `json:"work"`
 }
 
-func (o *office) taskTool(runner *toolrun.Runner, spawn *func(context.Context, supervisor.Subtask) (supervisor.SubtaskReport, error)) tool.Tool {
+func (o *office) taskTool(runner *toolrun.Runner, spawn supervisor.Spawn) tool.Tool {
 	kinds := map[string]tool.Kind{"looker": tool.Read, "worker": tool.Note}
 	others, err := tool.NewSet(o.tool(), o.readTool())
 	if err != nil {
@@ -100,7 +98,7 @@ func (o *office) taskTool(runner *toolrun.Runner, spawn *func(context.Context, s
 			if steps == 0 {
 				steps = 9
 			}
-			r, err := (*spawn)(ctx, supervisor.Subtask{
+			r, err := spawn(ctx, supervisor.Subtask{
 				Agent: a.Agent, Title: "to " + a.Work, Objective: a.Work, Runner: runner,
 				Settings: orchestrator.Settings{Model: "small", Mode: "build", System: "sys of " + a.Agent, Tools: others, MaxSteps: steps, StopOnReject: o.stop},
 			})

@@ -19,12 +19,10 @@ import (
 	"coder/internal/agent/broker"
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
-	"coder/internal/agent/toolrun"
 	"coder/internal/core/event"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 	"coder/internal/host/authkey"
-	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/record/seal"
 	"coder/internal/record/session"
@@ -41,10 +39,12 @@ type Config struct {
 	Store    event.Store
 	Sessions session.Store
 	Person   uip.Interactor
-	Engine   func(sessionID string) (Engine, error) // builds what one session runs on
-	Dir      string
-	NewID    func(prefix string) string
-	Now      func() time.Time
+	// Engine builds what one session runs on. Spawn hands work to other agents,
+	// once the session is open.
+	Engine func(sessionID string, spawn Spawn) (Engine, error)
+	Dir    string
+	NewID  func(prefix string) string
+	Now    func() time.Time
 	// Damaged, which may be nil, reports whether a session whose newest record
 	// is last is known to have had more. Its snapshot may then know more than
 	// its logs, and what they say was not begun may have been.
@@ -57,28 +57,14 @@ type Config struct {
 	Doubt func(sessionID string) string
 }
 
-// Engine is what one session runs on.
+// Engine is what one session runs on, and what is told of it and asked about it.
 type Engine struct {
-	Provider provider.Provider
-	Runner   *toolrun.Runner
-	Settings func() orchestrator.Settings
-	Profile  *mode.State
+	orchestrator.Engine
 	// ModeChosen says that the person chose the mode for this run: a session that
 	// is resumed does not bring its own.
 	ModeChosen bool
-	// Commands are the slash commands of the program's own.
-	Commands []orchestrator.Command
-	// Heard, if set, is told what the person said, as they said it.
-	Heard func(words string)
-	// Todos, if set, is the list of things to do.
-	Todos func() []event.Todo
-	// Files, if set, is where checks of edited work are chosen from.
-	Files orchestrator.Files
-	// PutAside, if set, keeps the text of a result in a file that the model can
-	// read; see [orchestrator.Config].
-	PutAside func(ctx context.Context, callID, text string) (path string, err error)
-	// Lore, if set, is what people wrote down for use in sessions.
-	Lore *orchestrator.Lore
+	// OnInput, if set, is told what the person said, as they said it.
+	OnInput func(words string)
 	// Observe, if set, is told of every record that is kept, in order, and
 	// whether it is of this process or an earlier one. It must not emit.
 	Observe func(event.Record, When)
@@ -86,11 +72,8 @@ type Engine struct {
 	Undo, Redo func(context.Context, undo.Call) (undo.Report, error)
 	// CutOff, if set, lists the ends of undoing that an earlier process owes.
 	CutOff func() []event.ToolCallCompleted
-	// Delegate, if set, is given the way to hand work to other agents, before
-	// the first turn.
-	Delegate func(spawn func(context.Context, Subtask) (SubtaskReport, error))
-	// Since, if set, tells what has changed in files since a call began.
-	Since func(context.Context, event.ToolCallRequested) Since
+	// ChangesSince, if set, tells what has changed in files since a call began.
+	ChangesSince func(context.Context, event.ToolCallRequested) Changes
 	// Close, if set, ends what the engine started.
 	Close func() error
 }
@@ -177,20 +160,16 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	})
 	o.Fold, o.Seal = ss.fold, ss.notary.Seal
 	var err error
-	if ss.engine, err = s.Engine(id); err != nil {
+	if ss.engine, err = s.Engine(id, ss.Spawn); err != nil {
 		return nil, err
 	}
 	if ss.line, err = timeline.Open(ctx, s.Store, id, o); err != nil {
 		return nil, errors.Join(err, ss.engine.close())
 	}
 	ss.orch = orchestrator.New(orchestrator.Config{
-		Provider: ss.engine.Provider, Runner: ss.engine.Runner, Talk: &ss.talk,
-		Through: ss.through, Person: ss.broker.On, Save: ss.save,
-		Settings: ss.engine.Settings, Profile: ss.engine.Profile, Commands: ss.engine.Commands, Todos: ss.engine.Todos, Files: ss.engine.Files, PutAside: ss.engine.PutAside, Lore: ss.engine.Lore, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Engine: ss.engine.Engine, Talk: &ss.talk,
+		Through: ss.through, Person: ss.broker.On, Save: ss.save, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
 	})
-	if ss.engine.Delegate != nil {
-		ss.engine.Delegate(ss.Spawn)
-	}
 	if err := ss.greet(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
 	}
@@ -244,10 +223,10 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 // recordMode puts the mode on record where it is not the one there, so that
 // the session goes on in it when it is resumed.
 func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
-	if s.engine.Profile == nil {
+	if s.engine.Mode == nil {
 		return nil
 	}
-	m, preset := s.engine.Profile.Current()
+	m, preset := s.engine.Mode.Current()
 	if m.Name == cmp.Or(s.mode, mode.Build) {
 		return nil
 	}
@@ -306,8 +285,8 @@ func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orches
 
 func (s *Session) heard(words ...string) {
 	for _, w := range words {
-		if s.engine.Heard != nil {
-			s.engine.Heard(w)
+		if s.engine.OnInput != nil {
+			s.engine.OnInput(w)
 		}
 	}
 }

@@ -28,8 +28,8 @@ const (
 	Skip  = "skip"
 )
 
-// Since is what has changed in files since a call began.
-type Since struct {
+// Changes is what has changed in files since a call began.
+type Changes struct {
 	Files []string     // what became of each, in words
 	Diff  display.Diff // of those that are text
 }
@@ -146,7 +146,7 @@ type doubt struct {
 	th     thread
 	call   event.ToolCallRequested
 	direct bool // not asked for by the model: a check, or a command of the person's
-	since  Since
+	since  Changes
 }
 
 // doubts are the calls of an unfinished turn whose outcome nobody knows.
@@ -179,11 +179,11 @@ func (s *Session) examined(ctx context.Context, t task.Task) []doubt {
 	return all
 }
 
-func (s *Session) since(ctx context.Context, call event.ToolCallRequested) Since {
-	if s.engine.Since == nil {
-		return Since{}
+func (s *Session) since(ctx context.Context, call event.ToolCallRequested) Changes {
+	if s.engine.ChangesSince == nil {
+		return Changes{}
 	}
-	return s.engine.Since(ctx, call)
+	return s.engine.ChangesSince(ctx, call)
 }
 
 // cutOff is the question what is to become of a turn.

@@ -201,9 +201,9 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 			}
 			sup := supervisor.New(supervisor.Config{
 				Store: &mortal{Store: store, lives: lives}, Sessions: sessions, Person: anyone(f, cancel), Dir: "/w", NewID: newID, Now: time.Now, Key: func() *authkey.Key { return key },
-				Engine: func(string) (supervisor.Engine, error) {
-					return supervisor.Engine{
-						Provider: model, Profile: state, Commands: []slash.Command{slash.Compact(), slash.Mode()},
+				Engine: func(string, supervisor.Spawn) (supervisor.Engine, error) {
+					return supervisor.Engine{Engine: orchestrator.Engine{
+						Provider: model, Mode: state, Commands: []slash.Command{slash.Compact(), slash.Mode()},
 						Runner: &toolrun.Runner{Policy: asks, NewID: func() string { return newID("ui") }, Now: time.Now},
 						Settings: func() orchestrator.Settings {
 							return orchestrator.Settings{
@@ -211,7 +211,7 @@ func TestEveryConversationEverSentIsWellFormed(t *testing.T) {
 								Compaction: orchestrator.Compaction{Auto: true, Prune: f.roll("prune", 2) == 0, Threshold: 0.8, Recent: 4},
 							}
 						},
-					}, nil
+					}}, nil
 				},
 			})
 			open := sup.Resume
