@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build run test race check fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
+.PHONY: help build run test quick race recordings check elsewhere fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -30,10 +30,19 @@ test: vet ## run every test, all but whole sessions with the race detector
 	RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v /cmd/coder$$)
 	RAPID_SEED=1 RAPID_CHECKS=30 $(GO) test -shuffle=1 -timeout 30m ./cmd/coder
 
+# What takes long needs a language server, many real processes or many rounds,
+# and skips itself: see testing.Short.
+quick: vet ## run the tests that are quick, for the inner loop: under a minute
+	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $(PKGS)
+
 race: ## run whole sessions with the race detector
 	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 60m ./cmd/coder
 
-check: fmt lint test ## everything a change must pass: format, lint, tests
+check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
+
+elsewhere: ## build and vet for the systems that this one is not
+	GOOS=darwin $(GO) vet $(PKGS)
+	GOOS=windows $(GO) vet ./cmd/coder
 
 fmt: ## fail if a file is not formatted
 	@bad=$$(gofmt -l cmd internal); if [ -n "$$bad" ]; then echo "not formatted:"; echo "$$bad"; exit 1; fi
@@ -56,6 +65,10 @@ fuzz: ## try new orders and seeds in every test, then fuzz every target for T ea
 
 fuzz-shell: ## judge N made-up command lines and run what only reads in real shells, in a root of their own: make fuzz-shell N=1000000 SEED=1
 	CODER_SHELL_LINES=$(N) CODER_SHELL_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run TestShellsDoNoMoreThanWasJudged ./internal/policy/risk
+
+recordings: ## play recordings of real providers to every wire: make recordings DIR=folder
+	@test -f "$(DIR)/index.json" || { echo "make recordings DIR=folder: a folder with an index.json"; exit 2; }
+	CODER_RECORDINGS=$(abspath $(DIR)) $(GO) test -count=1 -run Exchanges ./internal/model/... ./cmd/coder
 
 soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1

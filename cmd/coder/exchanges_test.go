@@ -1,0 +1,53 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/model/providertest"
+)
+
+// TestExchangesWithProviders plays what providers send to the whole program and
+// wants the answer and the calls that a correct client makes of it.
+func TestExchangesWithProviders(t *testing.T) {
+	for _, x := range providertest.Exchanges(t, "chat") {
+		t.Run(x.Name, func(t *testing.T) {
+			t.Parallel()
+			play(t, x)
+		})
+	}
+}
+
+func play(t *testing.T, r providertest.Exchange) {
+	p := newProgram(t)
+	p.file("conf.json", fmt.Sprintf(`{"provider": {"max_retries": %d}}`, max(r.Errors, 1)))
+	p.env = append(p.env, "CODER_BASE_URL="+r.Serve(t, 0)+"/v1", "CODER_API_KEY=k", "CODER_MODEL=m", "CODER_TEST_FAST=1")
+	out, stderr, code := p.run("-p", "--auto-approve", "--session-id", "s1", "--config", "conf.json", "go")
+	if !r.EndsOpen && (code != 0 || strings.TrimSpace(out) != strings.TrimSpace(r.FinalText)) {
+		t.Errorf("answer %q, code %d, want %q\n%s", out, code, r.FinalText, stderr)
+	}
+	recs, err := readSession(p.ws, "s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var calls []chat.ToolCall
+	for _, rec := range recs {
+		if m, ok := rec.Event.(event.MessageAdded); ok {
+			calls = append(calls, m.Message.Calls()...)
+		}
+	}
+	if len(calls) != len(r.Calls) {
+		t.Fatalf("%d calls, want %d", len(calls), len(r.Calls))
+	}
+	for i, c := range calls {
+		var args any
+		if err := json.Unmarshal(c.Args, &args); err != nil || c.Name != r.Calls[i].Name || !reflect.DeepEqual(args, r.Calls[i].Arguments) {
+			t.Errorf("call %d is %s %s, want %s %v", i, c.Name, c.Args, r.Calls[i].Name, r.Calls[i].Arguments)
+		}
+	}
+}
