@@ -42,7 +42,8 @@ check: fmt lint elsewhere test ## everything a change must pass: format, lint, o
 
 elsewhere: ## build and vet for the systems that this one is not
 	GOOS=darwin $(GO) vet $(PKGS)
-	GOOS=windows $(GO) vet ./cmd/coder
+	GOOS=windows $(GO) vet cmd/coder/main_windows.go
+	GOOS=windows $(GO) build -o /dev/null ./cmd/coder
 
 fmt: ## fail if a file is not formatted
 	@bad=$$(gofmt -l cmd internal); if [ -n "$$bad" ]; then echo "not formatted:"; echo "$$bad"; exit 1; fi

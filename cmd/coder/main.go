@@ -1,3 +1,5 @@
+//go:build unix
+
 // Command coder is a coding agent for the terminal.
 package main
 

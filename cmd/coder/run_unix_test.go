@@ -17,7 +17,7 @@ func runAs(c *exec.Cmd, uid uint32) {
 // unread is how much waits in a pipe to be read.
 func unread(t *testing.T, pipe *os.File) int {
 	t.Helper()
-	n, err := unix.IoctlGetInt(int(pipe.Fd()), unix.TIOCINQ)
+	n, err := unix.IoctlGetInt(int(pipe.Fd()), fionread)
 	if err != nil {
 		t.Fatal(err)
 	}
