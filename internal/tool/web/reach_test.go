@@ -318,3 +318,48 @@ func TestWhatAFetchSendsAlong(t *testing.T) {
 		}
 	}
 }
+
+// However an address is written in which a redirect leads elsewhere, nobody else
+// is reached: not by another scheme, a name before the host, odd separators, a
+// chain through a host that is allowed, or other ways to write an address.
+func TestRedirectsInDisguiseReachNobodyElse(t *testing.T) {
+	n := newInternet(t)
+	var to []string
+	hop := func(w http.ResponseWriter, _ *http.Request) {
+		if len(to) == 0 {
+			return
+		}
+		next := to[0]
+		to = to[1:]
+		w.Header()["Location"] = []string{next}
+		w.WriteHeader(http.StatusFound)
+	}
+	n.serve("a.example", "93.184.216.34", hop)
+	n.serve("ok.example", "93.184.216.36", hop)
+	n.serve("b.example", "93.184.216.35", page("text/plain", "there"))
+	n.hosts["a.example.b.example"], n.hosts["xn--a-0da.example"] = n.hosts["b.example"], n.hosts["b.example"]
+	n.hosts["inside.example"], n.hosts["turns.example"] = []string{"10.0.0.7"}, []string{"::ffff:169.254.169.254"}
+	o := n.options()
+	o.Reaches = func(address string) bool { return strings.HasPrefix(address, "http://ok.example/") }
+	for _, chain := range [][]string{
+		{"file:///etc/passwd"}, {"gopher://a.example/"}, {"ftp://a.example/"}, {"javascript:alert(1)"}, {"data:text/plain,x"}, {"unix:///var/run/docker.sock"}, {"HTTP+UNIX://a.example/"},
+		{"http://a.example@b.example/"}, {"http://a.example:80@b.example/"}, {"http://a.example%40b.example/"}, {"http://b.example#@a.example/"}, {"http://b.example?@a.example/"},
+		{`http://b.example\@a.example/`}, {`http:\\b.example/`}, {`/\b.example/`}, {`\\b.example/`}, {"///b.example/"}, {"http:///b.example/"}, {"http:b.example"}, {"\thttp://b.example/"}, {"http://b.exa\tmple/"},
+		{"http://a.example.b.example/"}, {"http://b.example./"}, {"http://B.EXAMPLE/"}, {"http://b.example:80/"}, {"http://a\u3002example.b.example/"}, {"http://\u0430.example/"},
+		{"http://127.0.0.1/"}, {"http://127.1/"}, {"http://2130706433/"}, {"http://0x7f000001/"}, {"http://0177.0.0.1/"}, {"http://[::1]/"}, {"http://[::ffff:7f00:1]/"}, {"http://[64:ff9b::7f00:1]/"}, {"http://[fe80::1%25lo]/"}, {"http://0/"},
+		{"http://169.254.169.254/latest/"}, {"http://inside.example/"}, {"http://turns.example/"}, {"http://localhost/"}, {"http://metadata.google.internal/"},
+		{"http://ok.example/", "http://b.example/"}, {"http://ok.example/", "http://127.0.0.1/"}, {"http://ok.example/", "http://ok.example/2", "//b.example/"}, {"http://ok.example/", "file:///etc/passwd"},
+		{"http://user:pw@b.example/"}, {"http://user:pw@ok.example/", "http://b.example/"},
+	} {
+		n.reached, to = nil, chain
+		v, err := fetch(t, o, get("http://a.example/"))
+		for _, at := range n.reached {
+			if at != "93.184.216.34:80" && at != "93.184.216.36:80" {
+				t.Errorf("%q reached %s: %+v, %v", chain, at, v, err)
+			}
+		}
+		if strings.Contains(v.Content, "there") || strings.Contains(v.Content, "root:") {
+			t.Errorf("%q: %+v", chain, v)
+		}
+	}
+}
