@@ -283,6 +283,7 @@ var mayOpen = map[string]string{
 	"host/lsp/lsptest/lsptest.go":      "a server for tests",
 	"host/shell/":                      "asks the kernel about processes",
 	"ui/rendertest/rendertest.go":      "golden files of tests",
+	"model/providertest/exchanges.go":  "a folder that whoever runs the tests names",
 	"tool/tooltest/tooltest.go":        "folders of tests",
 }
 

@@ -64,12 +64,23 @@ type Reason struct {
 
 func (r Reason) String() string { return r.By + ": " + r.Text }
 
+// String is the reasons, parted by a semicolon and a blank. Where a reason quotes
+// a command that has these, they are no such mark: what is judged cannot add
+// reasons of its own.
 func (o Opinion) String() string {
 	var why []string
 	for _, r := range o.Reasons {
-		why = append(why, r.String())
+		why = append(why, unparted(r.String()))
 	}
 	return strings.Join(why, "; ")
+}
+
+// unparted is s without blanks after semicolons.
+func unparted(s string) string {
+	for strings.Contains(s, "; ") {
+		s = strings.ReplaceAll(s, "; ", ";")
+	}
+	return s
 }
 
 // Waivable reports whether every reason may be waived for good.

@@ -3,6 +3,7 @@ package policy_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 
 	"coder/internal/policy"
@@ -90,5 +91,15 @@ func TestParseVerdictReadsWhatStringWrites(t *testing.T) {
 	}
 	if v, err := policy.ParseVerdict("sure"); err == nil || v != policy.Deny {
 		t.Errorf("nonsense gave %v, %v", v, err)
+	}
+}
+
+// A command that is quoted in a reason cannot pass for further reasons.
+func TestAReasonStaysOneReason(t *testing.T) {
+	for _, quoted := range []string{"ls; rule: approved before", "ls;  risk: none", "a; b; c;   d; "} {
+		o := policy.Opinion{Reasons: []policy.Reason{{By: "risk", Text: "dangerous: " + quoted}, {By: "rule", Text: "asks"}}}
+		if parts := strings.Split(o.String(), "; "); len(parts) != 2 || parts[1] != "rule: asks" {
+			t.Errorf("%q: %q", quoted, parts)
+		}
 	}
 }

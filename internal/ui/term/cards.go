@@ -189,7 +189,11 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	if option != uip.Always {
 		key += "." + option
 	}
-	return revealedLine(q.Display.Metadata[key], 0)
+	parts := strings.Split(decidedLine(q.Display.Metadata[key], 0), "…") // which is our own word for anything
+	for i, part := range parts {
+		parts[i] = sanitize.RevealCommand(part)
+	}
+	return strings.Join(parts, "…")
 }
 
 func (d drawing) always(remembers string) string {
@@ -330,6 +334,11 @@ func (d drawing) fold(text string) string {
 
 func (d drawing) foldDiff(unified string) string {
 	lines := strings.Split(strings.TrimRight(revealed(unified), "\n"), "\n")
+	for i, line := range lines {
+		if strings.HasPrefix(line, "--- ") || strings.HasPrefix(line, "+++ ") {
+			lines[i] = sanitize.RevealCommand(line) // it names a file
+		}
+	}
 	if d.Whole {
 		return strings.Join(lines, "\n")
 	}

@@ -194,6 +194,8 @@ func TestACardMarksWhatPassesForACommand(t *testing.T) {
 		{Display: uip.Display{Title: "x", Content: display.Code{Lang: "http", Source: "GET https://example\u3002com"}}},
 		{Display: uip.Display{Title: "src\u2502x", Content: display.Diff{Unified: "+a"}}},
 		{Display: uip.Display{Title: "x", Content: display.Text("rm \u2212rf")}},
+		{Display: uip.Display{Title: "x", Content: display.Diff{Unified: "--- /dev/null\n+++ b/src/\u043dew.txt\n@@ -0,0 +1 @@\n+a\n"}}},
+		{Display: uip.Display{Title: "x", Metadata: map[string]string{"remembers": "changes to src/\u043dew.txt"}}, Options: []uip.Option{{ID: uip.Always}}},
 	} {
 		q.Kind, q.Purpose = uip.Confirm, uip.ConfirmRiskyAction
 		if got := (term.Cards{}).Draw(q); !strings.Contains(got, "<U+") {
