@@ -32,6 +32,7 @@ import (
 	"coder/internal/model/provider"
 	"coder/internal/model/scripted"
 	"coder/internal/model/textcalls"
+	"coder/internal/model/transport"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
@@ -366,7 +367,7 @@ func (h *house) client() (*openai.Client, error) {
 			return nil, configf("provider.ca_file: %v", err)
 		}
 	}
-	return openai.New(openai.Options{
+	return openai.New(transport.Options{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, CA: ca,
 		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
 		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,

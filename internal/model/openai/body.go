@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 )
 
@@ -72,7 +73,7 @@ func appendTool(b []byte, t provider.ToolSpec) []byte {
 	b = append(b, `,"description":`...)
 	b = quote(b, t.Doc)
 	b = append(b, `,"parameters":`...)
-	if members(t.Schema).raw != nil && complete(t.Schema) {
+	if jsonscan.IsObject(t.Schema) {
 		b = append(b, t.Schema...)
 	} else {
 		b = append(b, `{"type":"object","properties":{}}`...)

@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 // everything is a conversation with every kind of part.
@@ -198,7 +199,7 @@ func TestBytesUnderWayStay(t *testing.T) {
 // Several conversations at once, each growing; what arrives is what was said.
 func TestConcurrentConversations(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{})
-	c := client(t, Options{BaseURL: s.Base("ok")})
+	c := client(t, transport.Options{BaseURL: s.Base("ok")})
 	start := talkOf(6)
 	var all sync.WaitGroup
 	for i := range 6 {

@@ -3,8 +3,8 @@ package openai
 import (
 	"bytes"
 	"slices"
-	"strconv"
 
+	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 )
 
@@ -20,7 +20,7 @@ type calls struct {
 type call struct {
 	id, name string
 	args     []byte
-	runes    joiner
+	runes    jsonscan.Joiner
 	told     bool // id and name have been passed on
 }
 
@@ -35,40 +35,34 @@ type piece struct {
 
 func readPiece(raw []byte) piece {
 	var p piece
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "index":
-			p.index, p.indexed = integer(m.val)
+			p.index, p.indexed = jsonscan.Int(m.Val)
 		case "id":
-			p.id = str(m.val)
+			p.id = jsonscan.String(m.Val)
 		case "function":
-			p.readFunction(m.val)
+			p.readFunction(m.Val)
 		case "extra_content":
-			p.extra = m.val
+			p.extra = m.Val
 		}
 	}
 	return p
 }
 
 func (p *piece) readFunction(raw []byte) {
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "name":
-			p.name = str(m.val)
+			p.name = jsonscan.String(m.Val)
 		case "arguments":
-			p.args = m.val
+			p.args = m.Val
 		}
 	}
 }
 
 func (p piece) empty() bool {
 	return p.id == "" && p.name == "" && p.extra == nil && (p.args == nil || string(p.args) == `""`)
-}
-
-// integer reads a whole number, also one in quotes.
-func integer(raw []byte) (int, bool) {
-	n, err := strconv.Atoi(string(bytes.Trim(raw, `"`)))
-	return n, err == nil
 }
 
 // add takes the n'th piece of a delta and returns what there is to pass on.
@@ -129,8 +123,8 @@ func (k *call) isAgain(p piece) bool {
 	if p.id == "" || p.id != k.id || p.name != k.name || len(k.args) == 0 {
 		return false
 	}
-	if isString(p.args) {
-		return str(p.args) == string(k.args)
+	if jsonscan.IsString(p.args) {
+		return jsonscan.String(p.args) == string(k.args)
 	}
 	return bytes.Equal(p.args, k.args)
 }
@@ -148,12 +142,12 @@ func (k *call) startsAnew(p piece) bool {
 	case p.name == k.name && !opensObject(p.args):
 		return false
 	}
-	return k.args[len(k.args)-1] == '}' && complete(k.args)
+	return k.args[len(k.args)-1] == '}' && jsonscan.Complete(k.args)
 }
 
 // opensObject reports whether raw is an object, or a string that starts one.
 func opensObject(raw []byte) bool {
-	return len(raw) > 0 && (raw[0] == '{' || isString(raw) && bytes.HasPrefix(bytes.TrimLeft(raw[1:], white), []byte("{")))
+	return len(raw) > 0 && (raw[0] == '{' || jsonscan.IsString(raw) && bytes.HasPrefix(bytes.TrimLeft(raw[1:], white), []byte("{")))
 }
 
 // grow adds p to k, the call numbered at. The name is held back until the
@@ -184,18 +178,18 @@ func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
 // argText is what raw adds to the arguments: the text of a string, anything
 // else as it is written.
 func (k *call) argText(raw []byte) string {
-	if isString(raw) {
-		return k.runes.add(unquote(nil, raw))
+	if jsonscan.IsString(raw) {
+		return k.runes.Add(jsonscan.Unquote(nil, raw))
 	}
-	var j joiner
-	return j.add(raw) + j.flush()
+	var j jsonscan.Joiner
+	return j.Add(raw) + j.Flush()
 }
 
 // rest returns what is still held back when the reply is over.
 func (c *calls) rest() []provider.CallDelta {
 	var ds []provider.CallDelta
 	for i, k := range c.list {
-		d := provider.CallDelta{Index: i, Args: k.runes.flush()}
+		d := provider.CallDelta{Index: i, Args: k.runes.Flush()}
 		if !k.told {
 			k.told, d.ID, d.Name = true, k.id, k.name
 		}

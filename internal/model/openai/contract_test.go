@@ -7,6 +7,7 @@ import (
 	"coder/internal/model/openai"
 	"coder/internal/model/provider"
 	"coder/internal/model/providertest"
+	"coder/internal/model/transport"
 )
 
 func TestContract(t *testing.T) {
@@ -17,7 +18,7 @@ func TestContract(t *testing.T) {
 				for _, r := range replies {
 					s.Script(faultserver.Deltas(r))
 				}
-				return open(t, s, "", openai.Options{})
+				return open(t, s, "", transport.Options{})
 			})
 		})
 	}
@@ -29,12 +30,12 @@ func TestContractOfRetry(t *testing.T) {
 		for _, r := range replies {
 			s.Script(faultserver.Deltas(r))
 		}
-		return provider.Retry(open(t, s, "", openai.Options{}), provider.Backoff{})
+		return provider.Retry(open(t, s, "", transport.Options{}), provider.Backoff{})
 	})
 }
 
 // open makes a client of a behaviour of s.
-func open(t testing.TB, s *faultserver.Server, name string, o openai.Options) *openai.Client {
+func open(t testing.TB, s *faultserver.Server, name string, o transport.Options) *openai.Client {
 	t.Helper()
 	o.BaseURL, o.CA = s.Base(name), s.CA()
 	if o.APIKey == "" {

@@ -2,6 +2,7 @@ package openai
 
 import (
 	"bytes"
+	"coder/internal/model/jsonscan"
 	"encoding/json"
 	"slices"
 )
@@ -22,7 +23,7 @@ type field struct {
 // get returns the member called key, or nil if it is absent or null.
 func (b block) get(key string) []byte {
 	for _, f := range b {
-		if f.key == key && !null(f.val) {
+		if f.key == key && !jsonscan.IsNull(f.val) {
 			return f.val
 		}
 	}
@@ -30,16 +31,16 @@ func (b block) get(key string) []byte {
 }
 
 // add takes the entries of one delta and returns the text in them, as
-// [unquote] gives it.
+// [jsonscan.Unquote] gives it.
 func (d *details) add(raw []byte) (text []byte) {
-	for e := elements(raw); e.next(); {
-		b := readBlock(e.val)
+	for e := jsonscan.Elements(raw); e.Next(); {
+		b := readBlock(e.Val)
 		if len(b) == 0 {
 			continue
 		}
 		for _, key := range []string{"text", "summary"} {
-			if v := b.get(key); isString(v) {
-				text = append(text, unquote(nil, v)...)
+			if v := b.get(key); jsonscan.IsString(v) {
+				text = append(text, jsonscan.Unquote(nil, v)...)
 			}
 		}
 		if i := d.find(b); i >= 0 {
@@ -53,9 +54,9 @@ func (d *details) add(raw []byte) (text []byte) {
 
 func readBlock(raw []byte) block {
 	var b block
-	m := members(raw)
-	for m.nulls = true; m.next(); {
-		b = append(b, field{string(m.key), bytes.Clone(m.val)})
+	m := jsonscan.Members(raw)
+	for m.Nulls = true; m.Next(); {
+		b = append(b, field{string(m.Key), bytes.Clone(m.Val)})
 	}
 	return b
 }
@@ -86,8 +87,8 @@ func (b *block) merge(more block) {
 		switch {
 		case i < 0:
 			*b = append(*b, f)
-		case null(f.val):
-		case (f.key == "text" || f.key == "summary") && isString((*b)[i].val) && isString(f.val):
+		case jsonscan.IsNull(f.val):
+		case (f.key == "text" || f.key == "summary") && jsonscan.IsString((*b)[i].val) && jsonscan.IsString(f.val):
 			(*b)[i].val = append((*b)[i].val[:len((*b)[i].val)-1], f.val[1:]...)
 		default:
 			(*b)[i].val = f.val

@@ -16,13 +16,14 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 	"coder/internal/model/providertest"
+	"coder/internal/model/transport"
 )
 
 func TestExchanges(t *testing.T) {
 	for _, rec := range providertest.Exchanges(t, "chat") {
 		t.Run(rec.Name, func(t *testing.T) {
 			for _, piece := range []int{0, 1021} {
-				c := client(t, Options{BaseURL: rec.Serve(t, piece), SendReasoning: true})
+				c := client(t, transport.Options{BaseURL: rec.Serve(t, piece), SendReasoning: true})
 				checkExchange(t, rec, talk(t, rec, c))
 			}
 		})
@@ -104,16 +105,14 @@ func (c *cutReader) Read(p []byte) (int, error) {
 
 // read reads a body without a network.
 func read(body io.Reader) (provider.Reply, error) {
-	return provider.Collect(func(yield func(provider.Delta, error) bool) {
-		ctx, cancel := context.WithCancelCause(context.Background())
-		defer cancel(nil)
-		x := exchange{client: New(Options{}), caller: context.Background(), ctx: ctx, patience: newPatience(0, 0, cancel)}
-		defer x.patience.stop()
-		err := x.receive(&http.Response{Body: io.NopCloser(body)}, func(d provider.Delta) bool { return yield(d, nil) })
-		if err != nil && err != errLeft {
-			yield(nil, err)
-		}
-	}, func(provider.Delta) error { return nil })
+	return collect(context.Background(), New(transport.Options{BaseURL: "http://nowhere", RoundTripper: answer{body}}))
+}
+
+// answer is a server that has this to say.
+type answer struct{ body io.Reader }
+
+func (a answer) RoundTrip(*http.Request) (*http.Response, error) {
+	return &http.Response{StatusCode: http.StatusOK, Body: io.NopCloser(a.body)}, nil
 }
 
 // However the network cuts a recording, the reply is the same.

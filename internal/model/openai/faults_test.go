@@ -14,8 +14,8 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/faultserver"
-	"coder/internal/model/openai"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 // row is what must come of one behaviour of the server.
@@ -160,7 +160,7 @@ func TestFaults(t *testing.T) {
 
 func check(t *testing.T, name string, want row) {
 	s := faultserver.Start(t, faultserver.Options{Key: key, TLS: want.tls, Tick: 20 * time.Millisecond})
-	o := openai.Options{SendReasoning: true}
+	o := transport.Options{SendReasoning: true}
 	if want.atLeast {
 		o.IdleTimeout = 300 * time.Millisecond
 	}
@@ -294,7 +294,7 @@ func question() provider.Request {
 func TestDialectIsRemembered(t *testing.T) {
 	for _, name := range []string{"no-stream-options", "no-max-tokens", "no-reasoning"} {
 		s := faultserver.Start(t, faultserver.Options{})
-		c := open(t, s, name, openai.Options{SendReasoning: true})
+		c := open(t, s, name, transport.Options{SendReasoning: true})
 		for range 3 {
 			if o := run(t, c); o.err != nil {
 				t.Errorf("%s: %v", name, o.err)
@@ -308,7 +308,7 @@ func TestDialectIsRemembered(t *testing.T) {
 
 func TestExtraContentGoesBack(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{})
-	c := open(t, s, "tool-extra", openai.Options{})
+	c := open(t, s, "tool-extra", transport.Options{})
 	o := run(t, c)
 	if o.err != nil {
 		t.Fatal(o.err)
@@ -327,7 +327,7 @@ func TestExtraContentGoesBack(t *testing.T) {
 
 func TestFewRequestsForTheSameContext(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{})
-	c := open(t, s, "ctx-openai", openai.Options{})
+	c := open(t, s, "ctx-openai", transport.Options{})
 	if o := run(t, c); !errors.Is(o.err, provider.ErrContextTooLong) {
 		t.Fatal(o.err)
 	}

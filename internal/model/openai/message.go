@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -121,7 +122,7 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 		b = append(b, `,"`+field+`":`...)
 		b = quote(b, text)
 	}
-	if elements(details).raw != nil && complete(details) {
+	if len(details) > 0 && details[0] == '[' && jsonscan.Complete(details) {
 		b = append(b, `,"reasoning_details":`...)
 		b = append(b, details...)
 	}
@@ -135,7 +136,7 @@ func appendCall(b []byte, c chat.ToolCall, d dialect) []byte {
 	b = quote(b, c.Name)
 	b = append(b, `,"arguments":`...)
 	b = append(quote(b, arguments(c)), '}')
-	if !d.noExtra && members(c.Extra).raw != nil && complete(c.Extra) {
+	if !d.noExtra && jsonscan.IsObject(c.Extra) {
 		b = append(b, `,"extra_content":`...)
 		b = append(b, c.Extra...)
 	}
@@ -144,7 +145,7 @@ func appendCall(b []byte, c chat.ToolCall, d dialect) []byte {
 
 // arguments is always an object, whatever the model wrote.
 func arguments(c chat.ToolCall) string {
-	if c.Broken != "" || members(c.Args).raw == nil || !complete(c.Args) {
+	if c.Broken != "" || !jsonscan.IsObject(c.Args) {
 		return "{}"
 	}
 	return string(c.Args)

@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 func TestTheListOfModelsInTheFormsServersGiveIt(t *testing.T) {
@@ -38,13 +39,13 @@ func TestModelsAsksBesideTheCompletions(t *testing.T) {
 	}))
 	defer s.Close()
 	for _, base := range []string{"/v1", "/v1/", "/v1/chat/completions"} {
-		names, err := New(Options{BaseURL: s.URL + base, APIKey: "key-of-mine"}).Models(t.Context())
+		names, err := New(transport.Options{BaseURL: s.URL + base, APIKey: "key-of-mine"}).Models(t.Context())
 		if err != nil || strings.Join(names, " ") != "m" {
 			t.Errorf("%s: %v, %v", base, names, err)
 		}
 	}
 	status = http.StatusUnauthorized
-	_, err := New(Options{BaseURL: s.URL + "/v1", APIKey: "key-of-mine"}).Models(t.Context())
+	_, err := New(transport.Options{BaseURL: s.URL + "/v1", APIKey: "key-of-mine"}).Models(t.Context())
 	if !errors.Is(err, provider.ErrAuth) || strings.Contains(err.Error(), "key-of-mine") {
 		t.Errorf("err = %v", err)
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 // pipes is a network inside the process, so that time can be made to pass at
@@ -75,16 +76,16 @@ func TestPatience(t *testing.T) {
 		{name: "silence before headers", took: idle, says: "sent nothing for 2m0s"},
 		{name: "silence in mid-stream", steps: []step{{0, word}, {time.Minute, word}}, took: time.Minute + idle, text: "word word ", says: "sent nothing for 2m0s"},
 		{name: "nothing but comments", steps: append([]step{{0, word}}, repeat(100, step{time.Minute, ": keep-alive\n\n"})...), took: 3 * idle, text: "word ", says: "signs of life for 6m0s"},
-		{name: "comments, then data", steps: append(repeat(5, step{time.Minute, ": keep-alive\n\n"}), step{time.Minute - 1, word + last + "data: [DONE]\n\n"}), took: 6*time.Minute - 1 + closeGrace, text: "word "},
-		{name: "comments before every event", steps: append(repeat(20, step{time.Minute, ": keep-alive\n\n" + word}), step{0, "data: [DONE]\n\n"}), took: 20*time.Minute + closeGrace, text: strings.Repeat("word ", 20)},
-		{name: "slow for a day", steps: append(repeat(24*60, step{time.Minute, word}), step{0, last + "data: [DONE]\n\n"}), took: 24*time.Hour + closeGrace, text: strings.Repeat("word ", 24*60)},
-		{name: "one line, slowly", steps: append(append([]step{{0, `data: {"choices":[{"delta":{"content":"`}}, repeat(100, step{time.Minute, "a"})...), step{0, `"}}]}` + "\n\ndata: [DONE]\n\n"}), took: 100*time.Minute + closeGrace, text: strings.Repeat("a", 100)},
+		{name: "comments, then data", steps: append(repeat(5, step{time.Minute, ": keep-alive\n\n"}), step{time.Minute - 1, word + last + "data: [DONE]\n\n"}), took: 6*time.Minute - 1 + 50*time.Millisecond, text: "word "},
+		{name: "comments before every event", steps: append(repeat(20, step{time.Minute, ": keep-alive\n\n" + word}), step{0, "data: [DONE]\n\n"}), took: 20*time.Minute + 50*time.Millisecond, text: strings.Repeat("word ", 20)},
+		{name: "slow for a day", steps: append(repeat(24*60, step{time.Minute, word}), step{0, last + "data: [DONE]\n\n"}), took: 24*time.Hour + 50*time.Millisecond, text: strings.Repeat("word ", 24*60)},
+		{name: "one line, slowly", steps: append(append([]step{{0, `data: {"choices":[{"delta":{"content":"`}}, repeat(100, step{time.Minute, "a"})...), step{0, `"}}]}` + "\n\ndata: [DONE]\n\n"}), took: 100*time.Minute + 50*time.Millisecond, text: strings.Repeat("a", 100)},
 		{name: "whole request takes too long", total: 90 * time.Second, steps: repeat(100, step{time.Minute, word}), took: 90 * time.Second, text: "word ", says: "took longer than 1m30s"},
-		{name: "left open after the stop", steps: []step{{0, word + last}}, took: finishGrace, text: "word "},
-		{name: "left open after the stop, with comments", steps: append([]step{{0, word + last}}, repeat(60, step{time.Second, ": still here\n\n"})...), took: finishGrace, text: "word "},
-		{name: "usage a moment after the stop", steps: []step{{0, word + last}, {time.Second, `data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n"}}, took: time.Second + finishGrace, text: "word "},
-		{name: "left open after the end mark", steps: []step{{0, word + last + "data: [DONE]\n\n"}}, took: closeGrace, text: "word "},
-		{name: "no idle timeout", no: true, steps: []step{{0, word}, {48 * time.Hour, last + "data: [DONE]\n\n"}}, took: 48*time.Hour + closeGrace, text: "word "},
+		{name: "left open after the stop", steps: []step{{0, word + last}}, took: 2 * time.Second, text: "word "},
+		{name: "left open after the stop, with comments", steps: append([]step{{0, word + last}}, repeat(60, step{time.Second, ": still here\n\n"})...), took: 2 * time.Second, text: "word "},
+		{name: "usage a moment after the stop", steps: []step{{0, word + last}, {time.Second, `data: {"choices":[],"usage":{"prompt_tokens":1}}` + "\n\n"}}, took: time.Second + 2*time.Second, text: "word "},
+		{name: "left open after the end mark", steps: []step{{0, word + last + "data: [DONE]\n\n"}}, took: 50 * time.Millisecond, text: "word "},
+		{name: "no idle timeout", no: true, steps: []step{{0, word}, {48 * time.Hour, last + "data: [DONE]\n\n"}}, took: 48*time.Hour + 50*time.Millisecond, text: "word "},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -104,7 +105,7 @@ func TestPatience(t *testing.T) {
 				})}
 				go srv.Serve(net)
 				defer srv.Close()
-				o := Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, Timeout: tc.total, dial: net.dial}
+				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.dial}}
 				if tc.no {
 					o.IdleTimeout = 0
 				}

@@ -1,23 +1,21 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"errors"
-	"strconv"
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 // reply turns the chunks of one reply into deltas.
 type reply struct {
-	emit func(provider.Delta) bool
-	left bool // the consumer wants no more
-	done bool // the consumer has all of it
+	put func(provider.Delta)
 
-	runes, thoughtRunes joiner
+	runes, thoughtRunes jsonscan.Joiner
 	opening             opening
 	details             details
 	calls               calls
@@ -30,46 +28,43 @@ type reply struct {
 	trouble             error         // a stop that is a failure
 }
 
-func (r *reply) put(d provider.Delta) {
-	if r.left {
-		return
-	}
-	r.left = !r.emit(d)
-	_, r.done = d.(provider.Done)
-}
+func newReply(put func(provider.Delta)) transport.Decoder { return &reply{put: put} }
 
-// take reads one chunk, or one whole reply that came without a stream. Its
+// Finished reports whether the server said why it stopped.
+func (r *reply) Finished() bool { return r.stop != "" || r.trouble != nil }
+
+// Decode reads one chunk, or one whole reply that came without a stream. Its
 // error is what the server says went wrong.
-func (r *reply) take(raw []byte) error {
+func (r *reply) Decode(raw []byte) error {
 	var choices, bad, object, message, code []byte
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "choices":
-			choices = m.val
+			choices = m.Val
 		case "usage":
-			r.count(m.val)
+			r.count(m.Val)
 		case "x_groq":
-			r.count(pick(m.val, "usage"))
+			r.count(jsonscan.Get(m.Val, "usage"))
 		case "error":
-			bad = m.val
+			bad = m.Val
 		case "object":
-			object = m.val
+			object = m.Val
 		case "message":
-			message = m.val
+			message = m.Val
 		case "code":
-			code = m.val
+			code = m.Val
 		}
 	}
-	bare := choices == nil && isString(message) && (!blameless(code) || string(object) == `"error"`)
+	bare := choices == nil && jsonscan.IsString(message) && (!blameless(code) || string(object) == `"error"`)
 	if !blameless(bad) || bare {
-		return inBand(raw)
+		return transport.InBand(raw)
 	}
 	several := 0
-	for c := elements(choices); c.next(); {
+	for c := jsonscan.Elements(choices); c.Next(); {
 		several++
 	}
-	for c := elements(choices); c.next(); {
-		if err := r.choice(c.val, several > 1); err != nil {
+	for c := jsonscan.Elements(choices); c.Next(); {
+		if err := r.choice(c.Val, several > 1); err != nil {
 			return err
 		}
 	}
@@ -103,29 +98,29 @@ func (s *origin) is(n int) bool {
 func (r *reply) choice(raw []byte, several bool) error {
 	var delta, message, finish, bad []byte
 	index := 0
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "index":
-			if n, ok := integer(m.val); ok && n > 0 {
+			if n, ok := jsonscan.Int(m.Val); ok && n > 0 {
 				index = n
 			}
 		case "delta":
-			delta = m.val
+			delta = m.Val
 		case "message":
-			message = m.val
+			message = m.Val
 		case "finish_reason":
-			finish = m.val
+			finish = m.Val
 		case "usage":
-			r.count(m.val)
+			r.count(m.Val)
 		case "error":
-			bad = m.val
+			bad = m.Val
 		}
 	}
 	switch {
 	case several && index != 0:
 		return nil
 	case !blameless(bad):
-		return inBand(raw)
+		return transport.InBand(raw)
 	}
 	switch {
 	case delta != nil:
@@ -133,8 +128,8 @@ func (r *reply) choice(raw []byte, several bool) error {
 	case message != nil && !r.heard:
 		r.delta(message, index, true)
 	}
-	if isString(finish) {
-		r.finish(str(finish))
+	if jsonscan.IsString(finish) {
+		r.finish(jsonscan.String(finish))
 	}
 	return nil
 }
@@ -144,20 +139,20 @@ func (r *reply) choice(raw []byte, several bool) error {
 func (r *reply) delta(raw []byte, index int, whole bool) {
 	var content, refusal, calls, function []byte
 	var t thinking
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "content":
-			content = m.val
+			content = m.Val
 		case "refusal":
-			refusal = m.val
+			refusal = m.Val
 		case "reasoning_content", "reasoning", "reasoning_text", "thinking":
-			t.offer(string(m.key), m.val, r.field)
+			t.offer(string(m.Key), m.Val, r.field)
 		case "reasoning_details":
-			t.details = m.val
+			t.details = m.Val
 		case "tool_calls":
-			calls = m.val
+			calls = m.Val
 		case "function_call":
-			function = m.val
+			function = m.Val
 		}
 	}
 	r.think(t)
@@ -171,8 +166,8 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		return
 	}
 	n := 0
-	for c := elements(calls); c.next(); n++ {
-		p := readPiece(c.val)
+	for c := jsonscan.Elements(calls); c.Next(); n++ {
+		p := readPiece(c.Val)
 		if whole {
 			p.index, p.indexed = n, true
 		}
@@ -199,21 +194,21 @@ const legacyIndex = -1
 
 // content reads text, whether it comes as a string or as a list of parts.
 func (r *reply) content(raw []byte) {
-	if isString(raw) {
+	if jsonscan.IsString(raw) {
 		r.say(raw)
 		return
 	}
-	for e := elements(raw); e.next(); {
-		if isString(e.val) {
-			r.say(e.val)
+	for e := jsonscan.Elements(raw); e.Next(); {
+		if jsonscan.IsString(e.Val) {
+			r.say(e.Val)
 			continue
 		}
-		for m := members(e.val); m.next(); {
-			switch string(m.key) {
+		for m := jsonscan.Members(e.Val); m.Next(); {
+			switch string(m.Key) {
 			case "text", "refusal":
-				r.say(m.val)
+				r.say(m.Val)
 			case "thinking":
-				r.thinkParts(m.val)
+				r.thinkParts(m.Val)
 			}
 		}
 	}
@@ -221,14 +216,14 @@ func (r *reply) content(raw []byte) {
 
 // thinkParts reads thinking that came as a part of the content.
 func (r *reply) thinkParts(raw []byte) {
-	if isString(raw) {
-		r.ponder(r.thoughtRunes.add(unquote(nil, raw)), "")
+	if jsonscan.IsString(raw) {
+		r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, raw)), "")
 		return
 	}
-	for e := elements(raw); e.next(); {
-		for m := members(e.val); m.next(); {
-			if string(m.key) == "text" && isString(m.val) {
-				r.ponder(r.thoughtRunes.add(unquote(nil, m.val)), "")
+	for e := jsonscan.Elements(raw); e.Next(); {
+		for m := jsonscan.Members(e.Val); m.Next(); {
+			if string(m.Key) == "text" && jsonscan.IsString(m.Val) {
+				r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, m.Val)), "")
 			}
 		}
 	}
@@ -236,10 +231,10 @@ func (r *reply) thinkParts(raw []byte) {
 
 // say passes on text of the answer.
 func (r *reply) say(raw []byte) {
-	if !isString(raw) || len(raw) == 2 {
+	if !jsonscan.IsString(raw) || len(raw) == 2 {
 		return
 	}
-	thought, text := r.opening.split(r.runes.add(unquote(nil, raw)))
+	thought, text := r.opening.split(r.runes.Add(jsonscan.Unquote(nil, raw)))
 	r.ponder(thought, "")
 	r.tell(text)
 }
@@ -263,7 +258,7 @@ type thinking struct {
 
 // offer proposes a field; the one the reply used before is preferred.
 func (t *thinking) offer(field string, val []byte, used string) {
-	if isString(val) && len(val) > 2 && (t.text == nil || field == used) {
+	if jsonscan.IsString(val) && len(val) > 2 && (t.text == nil || field == used) {
 		t.field, t.text = field, val
 	}
 }
@@ -275,9 +270,9 @@ func (r *reply) think(t thinking) {
 	switch {
 	case t.text != nil:
 		r.field = t.field
-		r.ponder(r.thoughtRunes.add(unquote(nil, t.text)), t.field)
+		r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, t.text)), t.field)
 	case r.field == "":
-		r.ponder(r.thoughtRunes.add(text), detailsField)
+		r.ponder(r.thoughtRunes.Add(text), detailsField)
 	}
 }
 
@@ -327,7 +322,7 @@ func (r *reply) finish(reason string) {
 		r.stop = provider.StopFilter
 	case "error", "network_error", "insufficient_system_resource", "abort", "malformed_function_call":
 		r.trouble = &provider.Error{Kind: provider.ErrCutOff, Retryable: true,
-			Err: errors.New("the provider stopped with " + cleanLine(reason))}
+			Err: errors.New("the provider stopped with " + transport.CleanLine(reason))}
 	case "tool_calls", "function_call", "tool_use":
 		if r.stop == "" {
 			r.stop = provider.StopTools
@@ -342,20 +337,20 @@ func (r *reply) finish(reason string) {
 // count notes usage; what is said last counts, unless it says nothing.
 func (r *reply) count(raw []byte) {
 	var u chat.Usage
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "prompt_tokens", "input_tokens":
-			u.In = int(figure(m.val))
+			u.In = int(jsonscan.Figure(m.Val))
 		case "completion_tokens", "output_tokens":
-			u.Out = int(figure(m.val))
+			u.Out = int(jsonscan.Figure(m.Val))
 		case "prompt_cache_hit_tokens", "cached_tokens":
-			u.Cached = max(u.Cached, int(figure(m.val)))
+			u.Cached = max(u.Cached, int(jsonscan.Figure(m.Val)))
 		case "prompt_tokens_details", "input_tokens_details":
-			u.Cached = max(u.Cached, int(figure(pick(m.val, "cached_tokens"))))
+			u.Cached = max(u.Cached, int(jsonscan.Figure(jsonscan.Get(m.Val, "cached_tokens"))))
 		case "completion_tokens_details", "output_tokens_details":
-			u.Reasoning = int(figure(pick(m.val, "reasoning_tokens")))
+			u.Reasoning = int(jsonscan.Figure(jsonscan.Get(m.Val, "reasoning_tokens")))
 		case "cost":
-			u.Cost = figure(m.val)
+			u.Cost = jsonscan.Figure(m.Val)
 		}
 	}
 	if u.In != 0 || u.Out != 0 {
@@ -363,33 +358,14 @@ func (r *reply) count(raw []byte) {
 	}
 }
 
-// pick returns the member key of the object raw, or nil.
-func pick(raw []byte, key string) []byte {
-	for m := members(raw); m.next(); {
-		if string(m.key) == key {
-			return m.val
-		}
-	}
-	return nil
-}
-
-// figure reads a number that is neither negative nor absurd, also in quotes.
-func figure(raw []byte) float64 {
-	f, err := strconv.ParseFloat(string(bytes.Trim(raw, `"`)), 64)
-	if err != nil || !(f >= 0 && f < 1e15) {
-		return 0
-	}
-	return f
-}
-
-// end closes a reply that arrived whole. Its error is that of a reply which
+// End closes a reply that arrived whole. Its error is that of a reply which
 // says nothing.
-func (r *reply) end() error {
+func (r *reply) End() error {
 	if r.trouble != nil {
 		return r.trouble
 	}
-	r.ponder(r.thoughtRunes.flush(), r.field)
-	thought, text := r.opening.split(r.runes.flush())
+	r.ponder(r.thoughtRunes.Flush(), r.field)
+	thought, text := r.opening.split(r.runes.Flush())
 	r.ponder(thought, "")
 	r.tell(text)
 	r.release()

@@ -5,6 +5,7 @@ import (
 
 	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 // BenchmarkLoopback reads a reply of 20,000 deltas through net/http, the cost
@@ -13,7 +14,7 @@ func BenchmarkLoopback(b *testing.B) {
 	for _, tc := range []struct{ name, fault string }{{"many writes", "sse-many-deltas"}, {"giant line", "giant-line"}} {
 		b.Run(tc.name, func(b *testing.B) {
 			s := faultserver.Start(b, faultserver.Options{})
-			c := client(b, Options{BaseURL: s.Base(tc.fault), IdleTimeout: idle})
+			c := client(b, transport.Options{BaseURL: s.Base(tc.fault), IdleTimeout: idle})
 			b.ReportAllocs()
 			for b.Loop() {
 				if _, err := collect(b.Context(), c); err != nil {
@@ -29,7 +30,7 @@ func BenchmarkLoopback(b *testing.B) {
 		}
 		reply := faultserver.Deltas(append(ds, provider.Done{Stop: provider.StopEnd}))
 		s := faultserver.Start(b, faultserver.Options{})
-		c := client(b, Options{BaseURL: s.Base(""), IdleTimeout: idle})
+		c := client(b, transport.Options{BaseURL: s.Base(""), IdleTimeout: idle})
 		b.ReportAllocs()
 		for b.Loop() {
 			s.Script(reply)

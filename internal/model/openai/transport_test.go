@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
 
 const secret = "sk-secret-0123456789"
@@ -30,7 +31,7 @@ func collect(ctx context.Context, c *Client) (provider.Reply, error) {
 }
 
 // client makes a client that is closed with the test.
-func client(t testing.TB, o Options) *Client {
+func client(t testing.TB, o transport.Options) *Client {
 	t.Helper()
 	if o.APIKey == "" {
 		o.APIKey = secret
@@ -87,39 +88,39 @@ func TestTransportErrors(t *testing.T) {
 
 	for _, tc := range []struct {
 		name      string
-		o         Options
+		o         transport.Options
 		kind      error
 		retryable bool
 		says      []string
 	}{
-		{"connection refused", Options{BaseURL: "http://" + dead + "/v1"},
+		{"connection refused", transport.Options{BaseURL: "http://" + dead + "/v1"},
 			provider.ErrUnreachable, true, []string{"cannot reach " + dead + ": connection refused"}},
-		{"no such host", Options{BaseURL: "http://no-such-host.invalid/v1", dial: noSuchHost},
+		{"no such host", transport.Options{BaseURL: "http://no-such-host.invalid/v1", RoundTripper: &http.Transport{DialContext: noSuchHost}},
 			provider.ErrUnreachable, true, []string{"cannot reach no-such-host.invalid:80", "no such host"}},
-		{"unknown certificate", Options{BaseURL: secure.Base("ok")},
+		{"unknown certificate", transport.Options{BaseURL: secure.Base("ok")},
 			provider.ErrUnreachable, false, []string{"cannot trust the certificate of " + host(secure)}},
-		{"wrong host in certificate", Options{BaseURL: strings.Replace(secure.Base("ok"), "127.0.0.1", "localhost", 1), CA: secure.CA()},
+		{"wrong host in certificate", transport.Options{BaseURL: strings.Replace(secure.Base("ok"), "127.0.0.1", "localhost", 1), CA: secure.CA()},
 			provider.ErrUnreachable, false, []string{"cannot trust the certificate of localhost:"}},
-		{"TLS to a plain port", Options{BaseURL: strings.Replace(plain.Base("ok"), "http:", "https:", 1)},
+		{"TLS to a plain port", transport.Options{BaseURL: strings.Replace(plain.Base("ok"), "http:", "https:", 1)},
 			provider.ErrUnreachable, false, []string{host(plain) + " speaks plain HTTP", "http://"}},
-		{"plain HTTP to a TLS port", Options{BaseURL: strings.Replace(secure.Base("ok"), "https:", "http:", 1)},
+		{"plain HTTP to a TLS port", transport.Options{BaseURL: strings.Replace(secure.Base("ok"), "https:", "http:", 1)},
 			provider.ErrUnreachable, false, []string{host(secure) + " speaks TLS", "https://"}},
-		{"plain HTTP answered by a TLS alert", Options{BaseURL: "http://" + answering(t, "\x15\x03\x01\x00\x02\x02\x0a")},
+		{"plain HTTP answered by a TLS alert", transport.Options{BaseURL: "http://" + answering(t, "\x15\x03\x01\x00\x02\x02\x0a")},
 			provider.ErrUnreachable, false, []string{"speaks TLS", "https://"}},
-		{"not HTTP", Options{BaseURL: "http://" + answering(t, "220 smtp.example ESMTP\r\n")},
+		{"not HTTP", transport.Options{BaseURL: "http://" + answering(t, "220 smtp.example ESMTP\r\n")},
 			provider.ErrNotAnAPI, false, []string{"does not speak HTTP"}},
-		{"dead proxy before HTTP", Options{BaseURL: "http://api.example/v1", Proxy: proxy(dead)},
+		{"dead proxy before HTTP", transport.Options{BaseURL: "http://api.example/v1", Proxy: proxy(dead)},
 			provider.ErrUnreachable, true, []string{"cannot reach the proxy " + dead + ": connection refused"}},
-		{"dead proxy before HTTPS", Options{BaseURL: "https://api.example/v1", Proxy: proxy(dead)},
+		{"dead proxy before HTTPS", transport.Options{BaseURL: "https://api.example/v1", Proxy: proxy(dead)},
 			provider.ErrUnreachable, true, []string{"cannot reach the proxy " + dead + ": connection refused"}},
-		{"proxy wants a password", Options{BaseURL: "https://api.example/v1", Proxy: proxy(wantsPassword)},
+		{"proxy wants a password", transport.Options{BaseURL: "https://api.example/v1", Proxy: proxy(wantsPassword)},
 			provider.ErrAuth, false, []string{"the proxy " + wantsPassword + " wants a user name and password"}},
-		{"no address", Options{}, provider.ErrBadRequest, false, []string{"base URL"}},
-		{"address without scheme", Options{BaseURL: "api.example/v1"}, provider.ErrBadRequest, false, []string{"base URL"}},
-		{"key in the address", Options{BaseURL: "ftp://" + secret + "@x/v1"}, provider.ErrBadRequest, false, []string{"base URL"}},
-		{"key that cannot be sent", Options{BaseURL: plain.Base("ok"), APIKey: "line\nbreak"},
+		{"no address", transport.Options{}, provider.ErrBadRequest, false, []string{"base URL"}},
+		{"address without scheme", transport.Options{BaseURL: "api.example/v1"}, provider.ErrBadRequest, false, []string{"base URL"}},
+		{"key in the address", transport.Options{BaseURL: "ftp://" + secret + "@x/v1"}, provider.ErrBadRequest, false, []string{"base URL"}},
+		{"key that cannot be sent", transport.Options{BaseURL: plain.Base("ok"), APIKey: "line\nbreak"},
 			provider.ErrBadRequest, false, []string{"cannot be sent"}},
-		{"certificates that are none", Options{BaseURL: secure.Base("ok"), CA: []byte("nonsense")},
+		{"certificates that are none", transport.Options{BaseURL: secure.Base("ok"), CA: []byte("nonsense")},
 			provider.ErrBadRequest, false, []string{"PEM"}},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
@@ -147,7 +148,7 @@ func noSuchHost(context.Context, string, string) (net.Conn, error) {
 func TestLoopbackIsNotProxied(t *testing.T) {
 	t.Setenv("HTTP_PROXY", "http://"+deadPort(t))
 	s := faultserver.Start(t, faultserver.Options{})
-	c := client(t, Options{BaseURL: s.Base("ok"), Proxy: http.ProxyFromEnvironment})
+	c := client(t, transport.Options{BaseURL: s.Base("ok"), Proxy: http.ProxyFromEnvironment})
 	if r, err := collect(t.Context(), c); err != nil || r.Message.Text() != faultserver.Answer {
 		t.Errorf("got %q, %v", r.Message.Text(), err)
 	}
@@ -162,7 +163,7 @@ func TestBaseURL(t *testing.T) {
 		"http://h/v1/chat/completions/":      "http://h/v1/chat/completions",
 		" https://h/d/x?api-version=2024-06": "https://h/d/x/chat/completions?api-version=2024-06",
 	} {
-		if u, err := endpoint(base); err != nil || u.String() != want {
+		if u, err := transport.Endpoint(base, completions); err != nil || u.String() != want {
 			t.Errorf("endpoint(%q) = %v, %v, want %s", base, u, err, want)
 		}
 	}
@@ -170,7 +171,7 @@ func TestBaseURL(t *testing.T) {
 
 func TestRequestHeaders(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{Key: secret})
-	c := client(t, Options{BaseURL: s.Base("ok"), UserAgent: "coder/1", APIKey: " " + secret + "\n", Headers: map[string]string{"X-Title": "t"}})
+	c := client(t, transport.Options{BaseURL: s.Base("ok"), UserAgent: "coder/1", APIKey: " " + secret + "\n", Headers: map[string]string{"X-Title": "t"}})
 	if _, err := collect(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
@@ -191,7 +192,7 @@ func TestRequestHeaders(t *testing.T) {
 // A server that goes away between two turns leaves a dead connection behind.
 func TestStaleConnection(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{})
-	c := client(t, Options{BaseURL: s.Base("ok")})
+	c := client(t, transport.Options{BaseURL: s.Base("ok")})
 	for i := range 3 {
 		if _, err := collect(t.Context(), c); err != nil {
 			t.Fatalf("turn %d: %v", i, err)
@@ -207,7 +208,7 @@ func TestStaleConnection(t *testing.T) {
 func TestConnectionIsReused(t *testing.T) {
 	for _, name := range []string{"ok", "no-done", "json-not-sse", "http-400"} {
 		s := faultserver.Start(t, faultserver.Options{})
-		c := client(t, Options{BaseURL: s.Base(name)})
+		c := client(t, transport.Options{BaseURL: s.Base(name)})
 		const requests = 8
 		for range requests {
 			for d := range c.Stream(t.Context(), hello()) {
@@ -239,7 +240,7 @@ func TestCancelDropsTheConnection(t *testing.T) {
 				}
 				cancel()
 			}()
-			_, err := collect(ctx, client(t, Options{BaseURL: s.Base(name)}))
+			_, err := collect(ctx, client(t, transport.Options{BaseURL: s.Base(name)}))
 			<-asked
 			if err != context.Canceled && !(name == "done-open" && err == nil) {
 				t.Errorf("got %v, want context.Canceled itself", err)
@@ -251,7 +252,7 @@ func TestCancelDropsTheConnection(t *testing.T) {
 // What has been received but not yet passed on is dropped with the request.
 func TestNothingComesAfterCancel(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{})
-	c := client(t, Options{BaseURL: s.Base("sse-one-write")})
+	c := client(t, transport.Options{BaseURL: s.Base("sse-one-write")})
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	deltas := 0
@@ -270,13 +271,13 @@ func TestSecretsAreHidden(t *testing.T) {
 	s := faultserver.Start(t, faultserver.Options{})
 	for _, body := range []string{
 		`{"error":{"message":"bad key ` + secret + `"}}`,
-		`{"error":{"message":"` + strings.Repeat("x", longestText-10) + " " + secret + `"}}`,
+		`{"error":{"message":"` + strings.Repeat("x", 490) + " " + secret + `"}}`,
 		`{"error":{"message":"header-secret-1 was sent"}}`,
 		"<p>" + secret + "</p>",
 		"plain " + secret,
 	} {
 		s.Script(faultserver.Status(http.StatusBadRequest, body))
-		c := client(t, Options{BaseURL: s.Base(""), Headers: map[string]string{"X-Api-Key": "header-secret-1"}})
+		c := client(t, transport.Options{BaseURL: s.Base(""), Headers: map[string]string{"X-Api-Key": "header-secret-1"}})
 		_, err := collect(t.Context(), c)
 		if err == nil || strings.Contains(err.Error(), secret[:8]) || strings.Contains(err.Error(), "header-secret-1") {
 			t.Errorf("%q tells the secret", err)

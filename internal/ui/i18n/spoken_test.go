@@ -30,7 +30,7 @@ var args = map[string]int{
 	"app flag": 2, "app text": 2, "app choice": 1, "app specs": 1, "app untrusted": 0, "app row": 0,
 	"usercommand warn": 1, "skills warn": 1, "subagent warn": 1, "subagent refuse": 0, "config warn": 2,
 	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
-	"openai say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
+	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
 	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2,
 	"orchestrator warn": 2, "orchestrator row": 0, "orchestrator note": 0, "orchestrator add": 0,
 	"term remark": 1, "plain notice": 0,

@@ -1,4 +1,4 @@
-package openai
+package transport
 
 import (
 	"errors"
@@ -10,6 +10,8 @@ import (
 
 	"coder/internal/model/provider"
 )
+
+const secret = "sk-secret-0123456789"
 
 // Vendors say the same thing in many ways.
 func TestClassify(t *testing.T) {

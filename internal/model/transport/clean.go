@@ -1,4 +1,4 @@
-package openai
+package transport
 
 import (
 	"bytes"
@@ -13,9 +13,9 @@ import (
 // longestText is how many bytes of what a server says about a failure are kept.
 const longestText = 500
 
-// cleanLine makes one line of a server's words: no control characters, nothing
+// CleanLine makes one line of a server's words: no control characters, nothing
 // invisible, and not too long.
-func cleanLine(s string) string {
+func CleanLine(s string) string {
 	s = strings.ToValidUTF8(s[:min(len(s), 20*longestText)], "\uFFFD")
 	if strings.Contains(s, "\x1b") {
 		s = textPatterns().escape.ReplaceAllString(s, "")
@@ -51,7 +51,7 @@ func words(page []byte) string {
 	m := textPatterns()
 	text := m.unread.ReplaceAll(page, []byte(" "))
 	text = m.tag.ReplaceAll(text, []byte(" "))
-	return cleanLine(html.UnescapeString(string(text)))
+	return CleanLine(html.UnescapeString(string(text)))
 }
 
 type patterns struct{ unread, tag, escape *regexp.Regexp }
@@ -65,6 +65,31 @@ var textPatterns = sync.OnceValue(func() patterns {
 		escape: regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`),
 	}
 })
+
+// shortestSecret is the length from which a secret can be told from a word. One
+// shorter than plainSecret is only known where it stands by itself.
+const (
+	shortestSecret = 8
+	plainSecret    = 16
+)
+
+// secrets are the values no error may show.
+func secrets(o Options) []string {
+	var s []string
+	if key := strings.TrimSpace(o.APIKey); len(key) >= shortestSecret {
+		s = append(s, key)
+	}
+	for name, v := range o.Headers {
+		name = strings.ToLower(name)
+		_, bare, _ := strings.Cut(v, " ")
+		for _, v := range []string{v, bare} {
+			if len(v) >= shortestSecret && (strings.Contains(name, "auth") || strings.Contains(name, "key") || strings.Contains(name, "token")) {
+				s = append(s, v)
+			}
+		}
+	}
+	return s
+}
 
 // hide removes secrets from text about to be shown, also one that was cut off
 // with the end of the text.
@@ -95,7 +120,8 @@ func blot(text, secret string) string {
 		}
 		end := i + len(secret)
 		before := b.String() + text[:i]
-		inside := endsInWord(before) && wordByte(secret[0]) || wordByte(secret[len(secret)-1]) && end < len(text) && wordByte(text[end])
+		inside := before != "" && wordByte(before[len(before)-1]) && wordByte(secret[0]) ||
+			wordByte(secret[len(secret)-1]) && end < len(text) && wordByte(text[end])
 		b.WriteString(text[:i])
 		if inside {
 			b.WriteString(secret)
@@ -105,8 +131,6 @@ func blot(text, secret string) string {
 		text = text[end:]
 	}
 }
-
-func endsInWord(s string) bool { return s != "" && wordByte(s[len(s)-1]) }
 
 func wordByte(c byte) bool {
 	return c == '_' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || c >= 0x80

@@ -1,18 +1,19 @@
-package openai
+package jsonscan
 
 import (
 	"unicode/utf16"
 	"unicode/utf8"
 )
 
-// joiner makes valid UTF-8 of pieces that may be cut inside a rune or between
+// Joiner makes valid UTF-8 of pieces that may be cut inside a rune or between
 // the two halves of a surrogate pair. What can never become a rune is replaced
 // by U+FFFD.
-type joiner struct {
+type Joiner struct {
 	tail []byte // the start of a rune whose end has not come yet
 }
 
-func (j *joiner) add(piece []byte) string {
+// Add returns the whole runes there are after one more piece.
+func (j *Joiner) Add(piece []byte) string {
 	if len(j.tail) == 0 && utf8.Valid(piece) {
 		return string(piece)
 	}
@@ -30,8 +31,8 @@ func (j *joiner) add(piece []byte) string {
 	return string(out)
 }
 
-// flush gives up on the other half of what is left.
-func (j *joiner) flush() string {
+// Flush gives up on the other half of what is left.
+func (j *Joiner) Flush() string {
 	if len(j.tail) == 0 {
 		return ""
 	}

@@ -1,20 +1,36 @@
-package openai
+// Package jsonscan reads JSON where it lies: a value is a slice of what it came
+// in, and only the members that are asked for are looked into. The grammar is
+// checked once, by [Complete] or [Cut]; the cursors then trust it. Strings may
+// hold bytes that are not UTF-8, and half a rune whose rest is in the next piece.
+package jsonscan
 
-import "unicode/utf8"
-
-// Replies are read where they lie: a value is a slice of the event it came in,
-// and only the few members we know are ever looked into. The grammar is
-// checked once, by complete; the cursors below then trust it.
+import (
+	"bytes"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
 
 // deepest is how many arrays and objects may lie inside one another.
 const deepest = 1000
 
-// complete reports whether b is one JSON value and nothing else. Strings may
-// hold bytes that are not UTF-8.
-func complete(b []byte) bool {
+// Complete reports whether b is one JSON value and nothing else.
+func Complete(b []byte) bool {
 	end := value(b, blank(b, 0), 0)
 	return end >= 0 && blank(b, end) == len(b)
 }
+
+// Cut parts the JSON value that b begins with from what follows it.
+func Cut(b []byte) (val, rest []byte, ok bool) {
+	end := value(b, 0, 0)
+	if end < 0 {
+		return nil, b, false
+	}
+	return b[:end], Trim(b[end:]), true
+}
+
+// Trim is b without the white space it begins with.
+func Trim(b []byte) []byte { return b[blank(b, 0):] }
 
 // blank returns the index of the first byte from i on that is not white space.
 func blank(b []byte, i int) int {
@@ -109,29 +125,21 @@ func quoted(b []byte, i int) int {
 		if c < ' ' {
 			return -1
 		}
-		n := escape(b[i+1:])
-		if n == 0 {
+		if i++; i >= len(b) {
 			return -1
 		}
-		i += n
-	}
-	return -1
-}
-
-// escape is the length of the escape sequence whose rest begins b, or 0.
-func escape(b []byte) int {
-	if len(b) == 0 {
-		return 0
-	}
-	switch b[0] {
-	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		return 1
-	case 'u':
-		if _, ok := hex4(b, 1); ok {
-			return 5
+		switch b[i] {
+		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		case 'u':
+			if _, ok := hex4(b, i+1); !ok {
+				return -1
+			}
+			i += 4
+		default:
+			return -1
 		}
 	}
-	return 0
+	return -1
 }
 
 func number(b []byte, i int) int {
@@ -173,24 +181,25 @@ func digits(b []byte, i int) int {
 	return i
 }
 
-// object walks over the members of a JSON object. Members that are null are
-// passed over unless asked for: for us null means absent. What is not an
-// object has no members.
-type object struct {
+// Object walks over the members of a JSON object. Members that are null are
+// passed over unless asked for: null means absent. What is not an object has
+// no members.
+type Object struct {
 	raw      []byte
 	at       int
-	nulls    bool
-	key, val []byte
+	Nulls    bool
+	Key, Val []byte
 }
 
-func members(raw []byte) object {
+// Members is the object raw, before its first member.
+func Members(raw []byte) Object {
 	if len(raw) == 0 || raw[0] != '{' {
-		return object{}
+		return Object{}
 	}
-	return object{raw: raw, at: 1}
+	return Object{raw: raw, at: 1}
 }
 
-func (o *object) next() bool {
+func (o *Object) Next() bool {
 	for {
 		i := blank(o.raw, o.at)
 		if i < len(o.raw) && o.raw[i] == ',' {
@@ -201,28 +210,29 @@ func (o *object) next() bool {
 		}
 		name, val := member(o.raw, i)
 		o.at = value(o.raw, val, 0)
-		o.key, o.val = o.raw[i+1:name-1], o.raw[val:o.at]
-		if o.nulls || !null(o.val) {
+		o.Key, o.Val = o.raw[i+1:name-1], o.raw[val:o.at]
+		if o.Nulls || !IsNull(o.Val) {
 			return true
 		}
 	}
 }
 
-// list walks over the elements of a JSON array. What is not an array has none.
-type list struct {
+// List walks over the elements of a JSON array. What is not an array has none.
+type List struct {
 	raw []byte
 	at  int
-	val []byte
+	Val []byte
 }
 
-func elements(raw []byte) list {
+// Elements is the array raw, before its first element.
+func Elements(raw []byte) List {
 	if len(raw) == 0 || raw[0] != '[' {
-		return list{}
+		return List{}
 	}
-	return list{raw: raw, at: 1}
+	return List{raw: raw, at: 1}
 }
 
-func (l *list) next() bool {
+func (l *List) Next() bool {
 	i := blank(l.raw, l.at)
 	if i < len(l.raw) && l.raw[i] == ',' {
 		i = blank(l.raw, i+1)
@@ -231,28 +241,60 @@ func (l *list) next() bool {
 		return false
 	}
 	l.at = value(l.raw, i, 0)
-	l.val = l.raw[i:l.at]
+	l.Val = l.raw[i:l.at]
 	return true
 }
 
-func null(raw []byte) bool     { return len(raw) == 0 || raw[0] == 'n' }
-func isString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+// IsNull reports whether a value is absent or null.
+func IsNull(raw []byte) bool { return len(raw) == 0 || raw[0] == 'n' }
 
-// str is the text of a JSON string, made valid UTF-8; anything else is "".
-func str(raw []byte) string {
-	if !isString(raw) {
+// IsString reports whether a value is a string.
+func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
+
+// String is the text of a JSON string, made valid UTF-8; anything else is "".
+func String(raw []byte) string {
+	if !IsString(raw) {
 		return ""
 	}
-	var j joiner
-	s := j.add(unquote(nil, raw))
-	return s + j.flush()
+	var j Joiner
+	s := j.Add(Unquote(nil, raw))
+	return s + j.Flush()
 }
 
-// unquote appends the text of the JSON string raw to dst. Half of a surrogate
-// pair is appended as the three bytes that would encode it, so that a [joiner]
+// IsObject reports whether raw, of unknown origin, is one whole JSON object.
+func IsObject(raw []byte) bool { return len(raw) > 0 && raw[0] == '{' && Complete(raw) }
+
+// Get returns the member key of the object raw, or nil.
+func Get(raw []byte, key string) []byte {
+	for m := Members(raw); m.Next(); {
+		if string(m.Key) == key {
+			return m.Val
+		}
+	}
+	return nil
+}
+
+// Int reads a whole number, also one in quotes.
+func Int(raw []byte) (int, bool) {
+	n, err := strconv.Atoi(string(bytes.Trim(raw, `"`)))
+	return n, err == nil
+}
+
+// Figure reads a number that is neither negative nor absurd, also in quotes;
+// anything else is 0.
+func Figure(raw []byte) float64 {
+	f, err := strconv.ParseFloat(string(bytes.Trim(raw, `"`)), 64)
+	if err != nil || !(f >= 0 && f < 1e15) {
+		return 0
+	}
+	return f
+}
+
+// Unquote appends the text of the JSON string raw to dst. Half of a surrogate
+// pair is appended as the three bytes that would encode it, so that a [Joiner]
 // can find the other half in the next piece. If there is nothing to decode and
 // dst is empty the result lies inside raw.
-func unquote(dst, raw []byte) []byte {
+func Unquote(dst, raw []byte) []byte {
 	raw = raw[1 : len(raw)-1]
 	for i := 0; i < len(raw); i++ {
 		if raw[i] != '\\' {
@@ -268,28 +310,15 @@ func unquote(dst, raw []byte) []byte {
 			dst = appendUnit(dst, r)
 			continue
 		}
-		dst = append(dst, escaped(c))
+		if i := strings.IndexByte("bfnrt", c); i >= 0 {
+			c = "\b\f\n\r\t"[i]
+		}
+		dst = append(dst, c)
 	}
 	if len(dst) == 0 {
 		return raw
 	}
 	return append(dst, raw...)
-}
-
-func escaped(c byte) byte {
-	switch c {
-	case 'b':
-		return '\b'
-	case 'f':
-		return '\f'
-	case 'n':
-		return '\n'
-	case 'r':
-		return '\r'
-	case 't':
-		return '\t'
-	}
-	return c
 }
 
 func hex4(b []byte, i int) (rune, bool) {

@@ -1,10 +1,12 @@
-package openai
+package transport
 
 import (
 	"bytes"
 	"errors"
 	"io"
 	"strings"
+
+	"coder/internal/model/jsonscan"
 )
 
 const (
@@ -46,9 +48,9 @@ type source struct {
 func (s *source) sniff() (form, error) {
 	for {
 		head := bytes.TrimPrefix(s.buf[s.r:s.w], bom)
-		if i := blank(head, 0); i < len(head) && !bytes.HasPrefix(bom, head) {
+		if said := jsonscan.Trim(head); len(said) > 0 && !bytes.HasPrefix(bom, head) {
 			s.r = s.w - len(head)
-			switch head[i] {
+			switch said[0] {
 			case '{', '[':
 				return jsonBody, nil
 			case '<':
@@ -116,7 +118,7 @@ func (s *source) field(line []byte) (event, bool) {
 			s.part = append(append(s.part, '\n'), val...)
 			break
 		}
-		if whole := complete(val); whole || isDone(val) {
+		if whole := jsonscan.Complete(val); whole || isDone(val) {
 			e := event{s.name, val, whole}
 			s.name = ""
 			return e, true
@@ -148,7 +150,7 @@ func (s *source) close() (event, bool) {
 		s.part = s.part[:0]
 		return event{}, false
 	}
-	e := event{s.name, s.part, complete(s.part)}
+	e := event{s.name, s.part, jsonscan.Complete(s.part)}
 	s.part, s.name = nil, ""
 	return e, true
 }
@@ -164,7 +166,7 @@ func (s *source) last(line []byte, err error) (event, error) {
 		if ok {
 			return e, nil
 		}
-		if !complete(s.part) {
+		if !jsonscan.Complete(s.part) {
 			return event{}, io.EOF
 		}
 	}
@@ -227,7 +229,16 @@ func (s *source) rest() ([]byte, error) {
 
 // fill reads more bytes; it returns an error only if none came.
 func (s *source) fill() error {
-	s.makeRoom()
+	if s.buf == nil {
+		s.buf = make([]byte, firstBuffer)
+	}
+	if s.r > 0 {
+		copy(s.buf, s.buf[s.r:s.w])
+		s.w, s.r = s.w-s.r, 0
+	}
+	if s.w == len(s.buf) {
+		s.buf = append(s.buf, make([]byte, len(s.buf))...)
+	}
 	for range maxEmptyReads {
 		n, err := s.from.Read(s.buf[s.w:])
 		s.w += n
@@ -244,18 +255,3 @@ func (s *source) fill() error {
 }
 
 const maxEmptyReads = 100
-
-// makeRoom moves what is unused to the front, and doubles the buffer if that
-// does not help.
-func (s *source) makeRoom() {
-	if s.buf == nil {
-		s.buf = make([]byte, firstBuffer)
-	}
-	if s.r > 0 {
-		copy(s.buf, s.buf[s.r:s.w])
-		s.w, s.r = s.w-s.r, 0
-	}
-	if s.w == len(s.buf) {
-		s.buf = append(s.buf, make([]byte, len(s.buf))...)
-	}
-}

@@ -1,4 +1,4 @@
-package openai
+package jsonscan
 
 import (
 	"encoding/json"
@@ -21,10 +21,10 @@ func FuzzComplete(f *testing.F) {
 		if strings.Count(string(b), "[")+strings.Count(string(b), "{") > deepest {
 			return
 		}
-		if got, want := complete(b), json.Valid(b); got != want {
-			t.Fatalf("complete(%q) = %v, want %v", b, got, want)
+		if got, want := Complete(b), json.Valid(b); got != want {
+			t.Fatalf("Complete(%q) = %v, want %v", b, got, want)
 		}
-		if !complete(b) {
+		if !Complete(b) {
 			return
 		}
 		b = b[blank(b, 0):]
@@ -39,9 +39,9 @@ func compareMembers(t *testing.T, b []byte) {
 		return
 	}
 	got := map[string]json.RawMessage{}
-	m := members(b)
-	for m.nulls = true; m.next(); {
-		got[string(m.key)] = m.val
+	m := Members(b)
+	for m.Nulls = true; m.Next(); {
+		got[string(m.Key)] = m.Val
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("members of %q are %q, want %q", b, got, want)
@@ -54,8 +54,8 @@ func compareElements(t *testing.T, b []byte) {
 		return
 	}
 	var got []json.RawMessage
-	for e := elements(b); e.next(); {
-		got = append(got, e.val)
+	for e := Elements(b); e.Next(); {
+		got = append(got, e.Val)
 	}
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("elements of %q are %q, want %q", b, got, want)
@@ -73,25 +73,25 @@ func FuzzUnquote(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s string, cut int) {
 		raw := []byte(`"` + s + `"`)
 		var want string
-		if !isString(raw) || quoted(raw, 0) != len(raw) || json.Unmarshal(raw, &want) != nil {
+		if !IsString(raw) || quoted(raw, 0) != len(raw) || json.Unmarshal(raw, &want) != nil {
 			return
 		}
-		got := str(raw)
+		got := String(raw)
 		if !utf8.ValidString(got) {
-			t.Errorf("str(%q) = %q", raw, got)
+			t.Errorf("String(%q) = %q", raw, got)
 		}
 		if utf8.ValidString(s) && got != want {
-			t.Errorf("str(%q) = %q, want %q", raw, got, want)
+			t.Errorf("String(%q) = %q, want %q", raw, got, want)
 		}
 		if cut < 0 || cut > len(s) {
 			return
 		}
 		a, b := []byte(`"`+s[:cut]+`"`), []byte(`"`+s[cut:]+`"`)
-		if !complete(a) || !complete(b) {
+		if !Complete(a) || !Complete(b) {
 			return
 		}
-		var j joiner
-		joined := j.add(unquote(nil, a)) + j.add(unquote(nil, b)) + j.flush()
+		var j Joiner
+		joined := j.Add(Unquote(nil, a)) + j.Add(Unquote(nil, b)) + j.Flush()
 		if joined != got {
 			t.Errorf("%q cut at %d is %q, want %q", s, cut, joined, got)
 		}
@@ -114,49 +114,17 @@ func TestJoiner(t *testing.T) {
 		{"the second half alone", []string{"\xed\xb1\x8b"}, "\uFFFD"},
 		{"an ordinary rune that begins alike", []string{"\xed", "\x95\x9c"}, "한"},
 	} {
-		var j joiner
+		var j Joiner
 		got := ""
 		for _, p := range tc.pieces {
-			s := j.add([]byte(p))
+			s := j.Add([]byte(p))
 			if !utf8.ValidString(s) {
 				t.Errorf("%s: %q is not valid", tc.name, s)
 			}
 			got += s
 		}
-		if got += j.flush(); got != tc.want {
+		if got += j.Flush(); got != tc.want {
 			t.Errorf("%s: got %q, want %q", tc.name, got, tc.want)
-		}
-	}
-}
-
-func TestOpening(t *testing.T) {
-	for _, tc := range []struct{ in, thought, answer string }{
-		{"hello", "", "hello"},
-		{"<think>a b</think>\n\nhello", "a b", "hello"},
-		{" \n<think>a</think>hello", "a", "hello"},
-		{"<think></think>hello", "", "hello"},
-		{"<think>a</think> b </think> c", "a", "b </think> c"},
-		{"<think>never closed", "never closed", ""},
-		{"<think>a</thin", "a</thin", ""},
-		{"<thin", "", "<thin"},
-		{"<thinking>a</thinking>", "", "<thinking>a</thinking>"},
-		{"say <think>a</think>", "", "say <think>a</think>"},
-		{" \n ", "", " \n "},
-		{"  indented", "", "  indented"},
-		{"", "", ""},
-	} {
-		for size := 1; size <= len(tc.in)+1; size++ {
-			var o opening
-			var thought, answer string
-			for rest := tc.in; rest != ""; {
-				n := min(size, len(rest))
-				th, an := o.split(rest[:n])
-				thought, answer, rest = thought+th, answer+an, rest[n:]
-			}
-			th, an := o.flush()
-			if thought+th != tc.thought || answer+an != tc.answer {
-				t.Errorf("%q in pieces of %d: thought %q, answer %q", tc.in, size, thought+th, answer+an)
-			}
 		}
 	}
 }

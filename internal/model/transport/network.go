@@ -1,4 +1,4 @@
-package openai
+package transport
 
 import (
 	"context"
@@ -29,17 +29,29 @@ const (
 	writeBuffer      = 32 << 10
 )
 
+var dialer = net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}
+
 // newHTTPClient has no timeout for the whole of a reply: see [patience].
 func newHTTPClient(o Options) (*http.Client, error) {
-	tlsConfig, err := trust(o.CA)
-	if err != nil {
-		return nil, err
+	if o.RoundTripper != nil {
+		return &http.Client{CheckRedirect: checkRedirect, Transport: o.RoundTripper}, nil
+	}
+	var tlsConfig *tls.Config
+	if len(o.CA) > 0 {
+		pool, err := x509.SystemCertPool()
+		if err != nil {
+			pool = x509.NewCertPool()
+		}
+		if !pool.AppendCertsFromPEM(o.CA) {
+			return nil, errors.New("the extra certificates are not in PEM form")
+		}
+		tlsConfig = &tls.Config{RootCAs: pool}
 	}
 	return &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &http.Transport{
 			Proxy:               o.Proxy,
-			DialContext:         o.dialer(),
+			DialContext:         dialer.DialContext,
 			TLSClientConfig:     tlsConfig,
 			TLSHandshakeTimeout: handshakeTimeout,
 			ForceAttemptHTTP2:   true,
@@ -50,29 +62,6 @@ func newHTTPClient(o Options) (*http.Client, error) {
 			WriteBufferSize:     writeBuffer,
 		},
 	}, nil
-}
-
-// dialer opens connections.
-func (o Options) dialer() func(ctx context.Context, network, addr string) (net.Conn, error) {
-	if o.dial != nil {
-		return o.dial
-	}
-	return (&net.Dialer{Timeout: dialTimeout, KeepAlive: keepAlive}).DialContext
-}
-
-// trust adds certificates to those of the system.
-func trust(pem []byte) (*tls.Config, error) {
-	if len(pem) == 0 {
-		return nil, nil
-	}
-	pool, err := x509.SystemCertPool()
-	if err != nil {
-		pool = x509.NewCertPool()
-	}
-	if !pool.AppendCertsFromPEM(pem) {
-		return nil, errors.New("the extra certificates are not in PEM form")
-	}
-	return &tls.Config{RootCAs: pool}, nil
 }
 
 // redirectError is a redirect we do not follow: the conversation and the key
@@ -90,20 +79,6 @@ func checkRedirect(req *http.Request, via []*http.Request) error {
 		return redirectError{to: (&url.URL{Scheme: req.URL.Scheme, Host: req.URL.Host, Path: req.URL.Path}).String()}
 	}
 	return nil
-}
-
-// endpoint is where chat completions live under a base URL.
-func endpoint(base string) (*url.URL, error) {
-	u, err := url.Parse(strings.TrimSpace(base))
-	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
-		return nil, errors.New("the base URL is not an http or https address")
-	}
-	path := strings.TrimRight(u.Path, "/")
-	if !strings.HasSuffix(path, "/chat/completions") {
-		path += "/chat/completions"
-	}
-	u.Path, u.RawPath = path, ""
-	return u, nil
 }
 
 // address names an endpoint by host and port.
@@ -129,7 +104,7 @@ func (e told) Unwrap() []error { return e.cause }
 
 // say makes an error whose words are enough without those of its kind.
 func say(kind error, retryable bool, cause error, format string, args ...any) *provider.Error {
-	e := told{text: cleanLine(fmt.Sprintf(format, args...)), cause: []error{kind}}
+	e := told{text: CleanLine(fmt.Sprintf(format, args...)), cause: []error{kind}}
 	if cause != nil {
 		e.cause = append(e.cause, cause)
 	}
@@ -154,6 +129,9 @@ func (c *Client) route(req *http.Request) route {
 	return r
 }
 
+// Route names the way to u, for people.
+func (c *Client) Route(u *url.URL) string { return c.route(&http.Request{URL: u}).String() }
+
 // String is the address, with the proxy if there is one.
 func (r route) String() string {
 	if r.proxy != "" {
@@ -166,7 +144,7 @@ func (r route) String() string {
 // may hang up on anything else without a word, so it is asked.
 func (x *exchange) unanswered(err error) error {
 	e := x.route.unanswered(err)
-	if errors.Is(e, provider.ErrCutOff) && !x.route.secure && x.route.proxy == "" && x.client.answersTLS(x.ctx, x.route.host) {
+	if errors.Is(e, provider.ErrCutOff) && !x.route.secure && x.route.proxy == "" && answersTLS(x.ctx, x.route.host) {
 		return x.route.tlsExpected(err)
 	}
 	return e
@@ -176,10 +154,10 @@ const probeTimeout = 2 * time.Second
 
 // answersTLS reports whether a TLS handshake with addr succeeds. Nothing is
 // sent over the connection.
-func (c *Client) answersTLS(ctx context.Context, addr string) bool {
+func answersTLS(ctx context.Context, addr string) bool {
 	ctx, cancel := context.WithTimeout(ctx, probeTimeout)
 	defer cancel()
-	conn, err := c.opt.dialer()(ctx, "tcp", addr)
+	conn, err := dialer.DialContext(ctx, "tcp", addr)
 	if err != nil {
 		return false
 	}
@@ -207,7 +185,10 @@ func (r route) unanswered(err error) error {
 	case errors.As(err, &alert):
 		return say(provider.ErrUnreachable, false, err, "cannot agree on TLS with %s: %s", r, text)
 	case strings.Contains(text, "malformed HTTP"):
-		return r.gibberish(err, text)
+		if strings.Contains(text, `\x15\x03`) { // a TLS alert, which is how TLS answers plain text
+			return r.tlsExpected(err)
+		}
+		return say(provider.ErrNotAnAPI, false, err, "%s does not speak HTTP", r)
 	case strings.Contains(text, "net/http: invalid header"):
 		return say(provider.ErrBadRequest, false, err, "a header or the key cannot be sent: %s", text)
 	case strings.Contains(text, "Proxy Authentication Required"):
@@ -221,15 +202,6 @@ func (r route) unanswered(err error) error {
 		return say(provider.ErrCutOff, true, err, "%s closed the connection without an answer: %s", r, text)
 	}
 	return say(provider.ErrUnreachable, true, err, "cannot reach %s: %s", r, text)
-}
-
-// gibberish explains an answer that is not HTTP. TLS answers plain text with
-// an alert, whose first bytes are 0x15 0x03.
-func (r route) gibberish(err error, text string) error {
-	if strings.Contains(text, `\x15\x03`) {
-		return r.tlsExpected(err)
-	}
-	return say(provider.ErrNotAnAPI, false, err, "%s does not speak HTTP", r)
 }
 
 func (r route) tlsExpected(err error) error {

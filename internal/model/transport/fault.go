@@ -1,4 +1,4 @@
-package openai
+package transport
 
 import (
 	"errors"
@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 )
 
@@ -26,19 +27,19 @@ type fault struct {
 // readFault makes sense of an error body: the object of OpenAI and its many
 // relatives, a string, a page, or nothing.
 func readFault(body []byte) fault {
-	f := fault{plain: !complete(body)}
+	f := fault{plain: !jsonscan.Complete(body)}
 	switch {
 	case isMarkup(body):
 		f.text = words(body)
 	case f.plain:
-		f.text = cleanLine(string(body))
+		f.text = CleanLine(string(body))
 	default:
-		f.read(body[blank(body, 0):], 0)
+		f.read(jsonscan.Trim(body), 0)
 	}
 	if f.upward != "" {
 		f.text = strings.TrimPrefix(f.text+": "+f.upward, ": ")
 	}
-	f.text = cleanLine(f.text)
+	f.text = CleanLine(f.text)
 	return f
 }
 
@@ -46,27 +47,27 @@ func readFault(body []byte) fault {
 const wrappings = 6
 
 func (f *fault) read(raw []byte, depth int) {
-	if isString(raw) {
-		f.say(str(raw))
+	if jsonscan.IsString(raw) {
+		f.say(jsonscan.String(raw))
 	}
 	if depth > wrappings {
 		return
 	}
-	for e := elements(raw); e.next(); {
-		f.read(e.val, depth+1)
+	for e := jsonscan.Elements(raw); e.Next(); {
+		f.read(e.Val, depth+1)
 	}
-	for m := members(raw); m.next(); {
-		switch string(m.key) {
+	for m := jsonscan.Members(raw); m.Next(); {
+		switch string(m.Key) {
 		case "error", "errors", "detail", "choices":
-			f.read(m.val, depth+1)
+			f.read(m.Val, depth+1)
 		case "message", "msg", "error_msg", "error_description":
-			f.read(m.val, depth+1)
+			f.read(m.Val, depth+1)
 		case "type", "code", "status", "error_code", "status_code", "param", "reason":
-			f.label(m.val)
+			f.label(m.Val)
 		case "metadata":
-			f.behind(m.val)
+			f.behind(m.Val)
 		case "details":
-			f.hint(m.val)
+			f.hint(m.Val)
 		}
 	}
 }
@@ -74,13 +75,13 @@ func (f *fault) read(raw []byte, depth int) {
 // say keeps the first message.
 func (f *fault) say(text string) {
 	if f.text == "" {
-		f.text = cleanLine(text)
+		f.text = CleanLine(text)
 	}
 }
 
 // label notes a type or code. A number, also one in quotes, may be an HTTP status.
 func (f *fault) label(raw []byte) {
-	if n, ok := integer(raw); ok && n >= 400 && n <= 599 {
+	if n, ok := jsonscan.Int(raw); ok && n >= 400 && n <= 599 {
 		f.status = n
 		return
 	}
@@ -89,12 +90,12 @@ func (f *fault) label(raw []byte) {
 
 // behind reads what OpenRouter passes on from the server behind it.
 func (f *fault) behind(raw []byte) {
-	up := str(pick(raw, "raw"))
+	up := jsonscan.String(jsonscan.Get(raw, "raw"))
 	if up == "" {
 		return
 	}
-	inner := fault{text: cleanLine(up)}
-	if b := []byte(up); complete(b) {
+	inner := fault{text: CleanLine(up)}
+	if b := []byte(up); jsonscan.Complete(b) {
 		inner = readFault(b)
 	}
 	f.upward = inner.text
@@ -103,16 +104,16 @@ func (f *fault) behind(raw []byte) {
 
 // hint reads the retryDelay that Google adds to its errors.
 func (f *fault) hint(raw []byte) {
-	for e := elements(raw); e.next(); {
-		if d, err := time.ParseDuration(str(pick(e.val, "retryDelay"))); err == nil && d > 0 {
+	for e := jsonscan.Elements(raw); e.Next(); {
+		if d, err := time.ParseDuration(jsonscan.String(jsonscan.Get(e.Val, "retryDelay"))); err == nil && d > 0 {
 			f.wait = d
 		}
 	}
 }
 
-// inBand is the error that a server reports inside a reply of status 200. It
+// InBand is the error that a server reports inside a reply of status 200. It
 // counts as the same HTTP error would.
-func inBand(raw []byte) error {
+func InBand(raw []byte) error {
 	f := readFault(raw)
 	if f.status != 0 {
 		return classify(f.status, f)

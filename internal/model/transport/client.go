@@ -1,0 +1,315 @@
+// Package transport is what any wire to a model needs: connections, proxies and
+// certificates, patience with silent servers, the reading of replies in
+// whatever form they come, and the meaning of failures.
+//
+// A wire adds how a request is put, as a [Request], and how the values that
+// come back become deltas, as a [Decoder].
+//
+// Whatever the network does, a reply either arrives whole and ends in Done, or
+// ends in one error that says what went wrong and whether to try again. A line
+// or a rune cut in half is never decoded. Only the origin the user named is
+// sent the conversation and the key, and no error text holds the key.
+package transport
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"iter"
+	"net/http"
+	"net/http/httptrace"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/model/provider"
+)
+
+// Options say where a model is and how to reach it.
+type Options struct {
+	BaseURL string            // as the person wrote it; see [Endpoint]
+	APIKey  string            // which the wire sends; may be empty
+	Headers map[string]string // sent besides, and instead of our own
+	CA      []byte            // certificates to trust besides the system's, in PEM form
+
+	Timeout     time.Duration // for the whole of a reply; zero means none
+	IdleTimeout time.Duration // of silence, headers included; zero means none
+
+	// Proxy chooses a proxy for a request, as [http.Transport] does; nil means none.
+	Proxy func(*http.Request) (*url.URL, error)
+
+	SendReasoning bool // give thinking back to the server it came from
+	UserAgent     string
+
+	// Now tells the time, for servers that say until when to wait and do not
+	// say what time it is; nil means that such a date is not understood.
+	Now func() time.Time
+
+	// RoundTripper is used instead of connections of our own; nil means those.
+	RoundTripper http.RoundTripper
+}
+
+// Client sends the requests of a wire. It is safe for concurrent use.
+type Client struct {
+	opt     Options
+	secrets []string
+	http    func() (*http.Client, error) // made when first needed
+}
+
+// New returns a client. It does nothing until it is asked something; what is
+// wrong with the options is told then.
+func New(o Options) *Client {
+	c := &Client{opt: o, secrets: secrets(o)}
+	c.http = sync.OnceValues(func() (*http.Client, error) { return newHTTPClient(o) })
+	return c
+}
+
+// CloseIdle closes the connections kept for later requests.
+func (c *Client) CloseIdle() {
+	if h, err := c.http(); err == nil {
+		h.CloseIdleConnections()
+	}
+}
+
+// Request is what a wire asks of a server. It can be sent more than once.
+type Request struct {
+	Method string
+	URL    *url.URL
+	Header http.Header
+	Body   func() (io.ReadCloser, error) // nil means none
+	Length int64                         // of the body
+}
+
+// A Decoder makes the deltas of one reply.
+type Decoder interface {
+	// Decode reads one JSON value: the data of an event, or a reply that came
+	// without a stream. Its error is what the server says went wrong.
+	Decode(data []byte) error
+	// Finished reports whether the model has said why it stopped, or that it
+	// failed: nothing is missing if the stream ends here.
+	Finished() bool
+	// End gives out what was held back, and Done. Its error is that of a reply
+	// which says nothing.
+	End() error
+}
+
+// Endpoint is the address of path under a base URL, which may include it.
+func Endpoint(base, path string) (*url.URL, error) {
+	u, err := url.Parse(strings.TrimSpace(base))
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, &provider.Error{Kind: provider.ErrBadRequest, Err: errors.New("the base URL is not an http or https address")}
+	}
+	u.Path, u.RawPath = strings.TrimSuffix(strings.TrimRight(u.Path, "/"), path)+path, ""
+	return u, nil
+}
+
+// Stream is the sequence of deltas that ask emits, until emit returns false.
+// When ctx ends so does the sequence, with its error; of other errors the key
+// is taken out.
+func (c *Client) Stream(ctx context.Context, ask func(emit func(provider.Delta) bool) error) iter.Seq2[provider.Delta, error] {
+	return func(yield func(provider.Delta, error) bool) {
+		err := ask(func(d provider.Delta) bool { return yield(d, nil) })
+		switch {
+		case err == nil || err == errLeft:
+		case ctx.Err() != nil:
+			yield(nil, ctx.Err())
+		default:
+			yield(nil, c.hide(err))
+		}
+	}
+}
+
+// errLeft says that the consumer wants no more.
+var errLeft = errors.New("left")
+
+// hide takes the key out of what a server said.
+func (c *Client) hide(err error) error {
+	if e, ok := errors.AsType[*provider.Error](err); ok && e.Err != nil {
+		if text := hide(e.Err.Error(), c.secrets); text != e.Err.Error() {
+			e.Err = errors.New(text)
+		}
+	}
+	return err
+}
+
+// Exchange sends one request and emits the reply, as the decoder that is made
+// for it has it.
+func (c *Client) Exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	inner, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	x := &exchange{client: c, caller: ctx, ctx: inner, patience: newPatience(c.opt.IdleTimeout, c.opt.Timeout, cancel), emit: emit}
+	x.decoder = decoder(x.put)
+	defer x.patience.stop()
+
+	resp, err := x.send(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return x.refused(resp)
+	}
+	return x.receive(resp.Body)
+}
+
+// mostOfBody is how much of an answer that is no stream is read.
+const mostOfBody = 16 << 20
+
+// Get asks for something that is not a reply, once.
+func (c *Client) Get(ctx context.Context, u *url.URL, header http.Header) ([]byte, error) {
+	body, err := c.get(ctx, Request{Method: http.MethodGet, URL: u, Header: header})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return body, c.hide(err)
+}
+
+func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
+	h, err := c.http()
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	req, err := c.request(ctx, r)
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	resp, err := h.Do(req)
+	if err != nil {
+		return nil, c.route(req).unanswered(err)
+	}
+	defer resp.Body.Close()
+	body, err := io.ReadAll(io.LimitReader(resp.Body, mostOfBody))
+	if err != nil {
+		return nil, &provider.Error{Kind: provider.ErrCutOff, Err: err}
+	}
+	if resp.StatusCode < 200 || resp.StatusCode > 299 {
+		return nil, classify(resp.StatusCode, readFault(body))
+	}
+	return body, nil
+}
+
+func badRequest(err error) error { return &provider.Error{Kind: provider.ErrBadRequest, Err: err} }
+
+// request makes the HTTP request. It may be sent again on a fresh connection
+// if one kept from before turns out to be dead.
+func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
+	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), nil)
+	if err != nil {
+		return nil, err
+	}
+	req.Header = r.Header.Clone()
+	if r.Body != nil {
+		req.GetBody, req.ContentLength = r.Body, r.Length
+		if req.Body, err = r.Body(); err != nil {
+			return nil, err
+		}
+		req.Header["Idempotency-Key"] = nil // not sent: tells net/http that it may send the request again
+	}
+	if c.opt.UserAgent != "" {
+		req.Header.Set("User-Agent", c.opt.UserAgent)
+	}
+	for name, v := range c.opt.Headers {
+		req.Header.Set(name, v)
+	}
+	return req, nil
+}
+
+// exchange is one request and its response.
+type exchange struct {
+	client     *Client
+	caller     context.Context // the consumer's
+	ctx        context.Context // ours inside it, which patience may end
+	patience   *patience
+	route      route
+	decoder    Decoder
+	emit       func(provider.Delta) bool
+	left, done bool // the consumer wants no more; it has all of the reply
+}
+
+// put passes a delta on.
+func (x *exchange) put(d provider.Delta) {
+	if x.left {
+		return
+	}
+	x.left = !x.emit(d)
+	_, x.done = d.(provider.Done)
+}
+
+// mostResent is how often a request is sent again because the connection kept
+// for it was dead.
+const mostResent = 2
+
+// send sends r and waits for the headers. A connection kept from before may
+// have died since: that is found out by using it, and says nothing about the
+// server.
+func (x *exchange) send(r Request) (*http.Response, error) {
+	h, err := x.client.http()
+	if err != nil {
+		return nil, badRequest(err)
+	}
+	for resent := 0; ; resent++ {
+		kept := false
+		ctx := httptrace.WithClientTrace(x.ctx, &httptrace.ClientTrace{
+			GotConn: func(i httptrace.GotConnInfo) { kept = i.Reused },
+		})
+		req, err := x.client.request(ctx, r)
+		if err != nil {
+			return nil, badRequest(err)
+		}
+		x.route = x.client.route(req)
+		resp, err := h.Do(req)
+		switch {
+		case err == nil:
+			x.patience.alive(true)
+			return resp, nil
+		case !kept || resent == mostResent || !errors.Is(x.why(err, x.route.unanswered), provider.ErrCutOff) || x.ctx.Err() != nil:
+			return nil, x.why(err, x.unanswered)
+		}
+		h.CloseIdleConnections() // the others are no younger
+	}
+}
+
+// why finds the reason of a failure: the caller's, ours, or the network's, as
+// explained by network.
+func (x *exchange) why(err error, network func(error) error) error {
+	switch cause := context.Cause(x.ctx); cause {
+	case nil:
+		return network(err)
+	case errSilent:
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, x.client.opt.IdleTimeout)
+	case errQuiet:
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, commentsFactor*x.client.opt.IdleTimeout)
+	case errSlow:
+		return say(provider.ErrCutOff, true, nil, "%s took longer than %v", x.route, x.client.opt.Timeout)
+	default:
+		return cause
+	}
+}
+
+// mostOfRefusal is how much of an error body is read.
+const mostOfRefusal = 64 << 10
+
+// refused explains a status that is not success.
+func (x *exchange) refused(resp *http.Response) error {
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, mostOfRefusal)) // half an explanation is better than none
+	if cause := context.Cause(x.ctx); cause != nil && cause != errSilent {
+		return x.why(cause, nil)
+	}
+	f := readFault(body)
+	if wait := retryAfter(resp.Header, x.client.opt.Now); wait > 0 {
+		f.wait = wait
+	}
+	e := classify(resp.StatusCode, f)
+	switch e.Kind {
+	case provider.ErrUnreachable:
+		return x.route.tlsExpected(e)
+	case provider.ErrNotAnAPI:
+		e.Err = fmt.Errorf("%s answered %d: %w", x.route, resp.StatusCode, e.Err)
+	}
+	return e
+}

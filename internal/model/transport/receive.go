@@ -1,0 +1,138 @@
+package transport
+
+import (
+	"errors"
+	"io"
+	"time"
+
+	"coder/internal/model/jsonscan"
+	"coder/internal/model/provider"
+)
+
+const (
+	// finishGrace is how long we wait for usage and the end mark once the
+	// model has said why it stopped.
+	finishGrace = 2 * time.Second
+	// closeGrace is how long we wait for the server to end a response that has
+	// said it is done, so that the connection can serve the next request.
+	closeGrace = 50 * time.Millisecond
+	closeMost  = 64 << 10
+)
+
+// receive reads a response of success, whatever form it has.
+func (x *exchange) receive(body io.Reader) error {
+	src := &source{from: body, alive: x.patience.alive}
+	f, err := src.sniff()
+	switch {
+	case err == io.EOF:
+		return say(provider.ErrCutOff, true, nil, "%s sent an empty reply", x.route)
+	case err != nil:
+		return x.why(err, x.broken)
+	case f == markup:
+		page, _ := src.rest()
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New(x.route.String() + " sent a web page: " + words(page))}
+	case f == jsonBody:
+		return x.readJSON(src)
+	}
+	return x.readEvents(src)
+}
+
+// readJSON reads a reply that came without a stream, or as one JSON value
+// after another.
+func (x *exchange) readJSON(src *source) error {
+	body, err := src.rest()
+	if err != nil {
+		return x.why(err, x.broken)
+	}
+	rest := jsonscan.Trim(body)
+	if rest[0] == '[' && jsonscan.Complete(rest) {
+		return InBand(rest) // only errors are wrapped so
+	}
+	for len(rest) > 0 {
+		val, more, ok := jsonscan.Cut(rest)
+		if !ok {
+			return say(provider.ErrCutOff, true, nil, "%s sent JSON that does not end: %s", x.route, CleanLine(string(rest)))
+		}
+		if err := x.decoder.Decode(val); err != nil {
+			return err
+		}
+		rest = more
+	}
+	return x.end()
+}
+
+// readEvents reads a stream of events up to its end.
+func (x *exchange) readEvents(src *source) error {
+	seen := false
+	for {
+		e, err := src.next()
+		switch {
+		case x.caller.Err() != nil:
+			return x.caller.Err()
+		case err != nil:
+			return x.endedWithoutMark(err, src, seen)
+		case !e.whole && isDone(e.data):
+			if err := x.end(); err != nil {
+				return err
+			}
+			// The reply is complete: nothing can fail it now, and servers that
+			// leave the connection open are not waited for.
+			x.patience.hurry(closeGrace)
+			_, _ = io.CopyN(io.Discard, src.from, closeMost)
+			return nil
+		case e.name == "error":
+			return InBand(e.data)
+		case !e.whole:
+			return say(provider.ErrCutOff, true, nil, "%s sent an event that is not JSON: %s", x.route, CleanLine(string(e.data)))
+		}
+		seen = true
+		finished := x.decoder.Finished()
+		if err := x.decoder.Decode(jsonscan.Trim(e.data)); err != nil {
+			return err
+		}
+		if x.left {
+			return errLeft
+		}
+		if !finished && x.decoder.Finished() {
+			x.patience.hurry(finishGrace)
+		}
+	}
+}
+
+// endedWithoutMark decides what a stream is worth that ended without its end
+// mark: if the model said why it stopped, nothing is missing.
+func (x *exchange) endedWithoutMark(err error, src *source, seen bool) error {
+	switch {
+	case x.decoder.Finished():
+		return x.end()
+	case err != io.EOF:
+		return x.why(err, x.broken)
+	case !seen && src.stray != "":
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New(x.route.String() + " sent: " + CleanLine(src.stray))}
+	case !seen:
+		return say(provider.ErrCutOff, true, nil, "%s sent an empty reply", x.route)
+	}
+	return say(provider.ErrCutOff, true, nil, "%s ended the reply before it was complete", x.route)
+}
+
+// broken explains a response that broke off.
+func (x *exchange) broken(err error) error {
+	if errors.Is(err, errLongLine) {
+		return &provider.Error{Kind: provider.ErrNotAnAPI, Err: err}
+	}
+	return say(provider.ErrCutOff, true, err, "the connection to %s broke in the middle of the reply: %s", x.route, plain(err))
+}
+
+// end ends a reply that arrived whole, unless its reader is gone.
+func (x *exchange) end() error {
+	if err := x.caller.Err(); err != nil {
+		return err
+	}
+	if err := x.decoder.End(); err != nil {
+		return err
+	}
+	if !x.done {
+		return errLeft
+	}
+	return nil
+}
