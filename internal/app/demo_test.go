@@ -204,7 +204,7 @@ func TestTheDemoAtATerminal(t *testing.T) {
 	var o onlooker
 	seen := make(chan struct{})
 	go func() { defer close(seen); o.watch(person, []string{"y\r", "y\r", "y\r", "n, enough\r"}) }()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Minute)
 	defer cancel()
 	err = runDemo(ctx, env, &flags{noColor: true})
 	_ = screen.Close()

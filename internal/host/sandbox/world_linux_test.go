@@ -55,7 +55,7 @@ func TestAsAnOrdinaryUser(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	cmd := exec.Command(exe, "-test.run=^TestConfined", "-test.timeout=2m", "-test.v="+fmt.Sprint(testing.Verbose()))
+	cmd := exec.Command(exe, "-test.run=^TestConfined", "-test.timeout=25m", "-test.v="+fmt.Sprint(testing.Verbose()))
 	cmd.Dir, cmd.Env = tmp, append(os.Environ(), "TMPDIR="+tmp, "HOME="+tmp)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: nobody, Gid: nobody}}
 	out, err := cmd.CombinedOutput()
