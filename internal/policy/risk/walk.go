@@ -121,6 +121,7 @@ func (w *walker) rareCommand(c syntax.Command) {
 	case *syntax.FuncDecl:
 		w.function(c)
 	case *syntax.CoprocClause:
+		w.unknown(otherwiseRead, w.text(c)) // shells differ about which word is its name
 		w.apart(func() { w.stmt(c.Stmt) })
 	case *syntax.ArithmCmd:
 		w.differs(true)
