@@ -166,7 +166,7 @@ func (a *aftermath) table(calls []audit.Call) string {
 		Align: []ink.Align{ink.Left, ink.Left, ink.Left, ink.Right}, ASCII: !speaksUTF8(a.env.Getenv),
 	}
 	for _, c := range calls {
-		g.Rows = append(g.Rows, row(what(c.Requested), a.words.Said(c.Requested.Verdict), a.words.Said(c.Requested.DecidedBy), took(c)))
+		g.Rows = append(g.Rows, row(what(c.Requested), a.words.Said(string(c.Requested.Verdict)), a.words.Said(c.Requested.DecidedBy), took(c)))
 	}
 	var b strings.Builder
 	g.Draw(a.columns(), func(l ink.Look, text string) { b.WriteString(a.palette.Paint(l.Role, text)) })
@@ -176,8 +176,8 @@ func (a *aftermath) table(calls []audit.Call) string {
 // what names a call by its tool and what it touches.
 func what(r event.ToolCallRequested) string {
 	for _, e := range r.Effects {
-		if _, target, _ := strings.Cut(e, " "); target != "" && len(target) <= mostEffect {
-			return r.Tool + " " + target
+		if e.Target != "" && len(e.Target) <= mostEffect {
+			return r.Tool + " " + e.Target
 		}
 	}
 	return r.Tool

@@ -107,7 +107,7 @@ func given(q uip.Request, a uip.Response) string {
 func (h *house) onRecord(person uip.Interactor) uip.Interactor {
 	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
 		if logs := h.keeping.logs; logs != nil && logs.Unkept() != nil {
-			return uip.Response{}, uip.ErrNobody
+			return uip.NoAnswer(q), nil
 		}
 		return person.Ask(ctx, q)
 	})

@@ -360,14 +360,14 @@ func (k *keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 // this one.
 type recollection struct {
 	files files.Seen
-	calls map[string][]string // effects of calls under way
+	calls map[string][]tool.Effect // of calls under way
 }
 
 func (m *recollection) add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		if m.calls == nil {
-			m.calls = make(map[string][]string)
+			m.calls = make(map[string][]tool.Effect)
 		}
 		m.calls[e.CallID] = e.Effects
 	case event.ToolCallCompleted:
@@ -377,9 +377,8 @@ func (m *recollection) add(r event.Record) {
 			return
 		}
 		for _, effect := range effects {
-			kind, target, _ := strings.Cut(effect, " ")
-			if len(e.Saw) == 0 && (kind == tool.Read.String() || kind == tool.Write.String()) {
-				m.files.Recall(target, "") // it may have been shown, nobody knows in what state
+			if len(e.Saw) == 0 && (effect.Kind == tool.Read || effect.Kind == tool.Write) {
+				m.files.Recall(effect.Target, "") // it may have been shown, nobody knows in what state
 			}
 		}
 		for _, f := range e.Saw {

@@ -7,7 +7,6 @@ import (
 	"io"
 	"strings"
 
-	"coder/internal/agent/broker"
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/event"
 	"coder/internal/ui/events"
@@ -58,7 +57,7 @@ func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
 	switch e := r.Event.(type) {
 	case event.InteractionResponded:
-		o.alone = o.alone || e.Author == broker.Nobody
+		o.alone = o.alone || e.Unanswered()
 	case event.LocalAdded:
 		o.local = true
 	}

@@ -286,7 +286,7 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 				asked[p.CallID()] = true
 			}
 		case event.ToolCallRequested:
-			if e.DecidedBy != "recovery" && len(e.Effects) > 0 {
+			if e.DecidedBy != event.ActorRecovery && len(e.Effects) > 0 {
 				sum.add(ctx, j, now, preset, r.Session, e, asked[e.CallID])
 			}
 		}
@@ -295,17 +295,12 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 }
 
 func (sum *retrials) add(ctx context.Context, j *judge.Judge, m mode.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
-	c := policy.Case{Tool: e.Tool}
-	for _, f := range e.Effects {
-		if effect, ok := tool.ParseEffect(f); ok {
-			c.Plan.Effects = append(c.Plan.Effects, effect)
-		}
-	}
+	c := policy.Case{Tool: e.Tool, Plan: tool.Plan{Effects: e.Effects}}
 	o, err := j.In(m, preset).Judge(ctx, c)
 	if err != nil {
 		o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
 	}
-	then := e.Verdict
+	then := string(e.Verdict)
 	if asked {
 		then = policy.Ask.String()
 		sum.AskedThen++
@@ -316,7 +311,7 @@ func (sum *retrials) add(ctx context.Context, j *judge.Judge, m mode.Mode, prese
 	sum.Calls++
 	if then != o.Verdict.String() {
 		sum.Changed = append(sum.Changed, retrial{
-			Session: id, Call: e.CallID, Tool: e.Tool, What: strings.Join(e.Effects, ", "), Mode: m.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
+			Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), Mode: m.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
 		})
 	}
 }

@@ -176,12 +176,12 @@ func auditLine(c audit.Call) []string {
 			outcome = "failed"
 		}
 	}
-	verdict := c.Requested.Verdict
+	verdict := string(c.Requested.Verdict)
 	if by := c.Requested.DecidedBy; by != "" {
 		verdict += " (" + by + ")"
 	}
 	return []string{
 		c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), outcome,
-		oneLine(strings.Join(c.Requested.Effects, "; ")),
+		oneLine(event.JoinEffects(c.Requested.Effects, "; ")),
 	}
 }

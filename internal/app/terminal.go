@@ -21,7 +21,6 @@ import (
 	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/trust"
-	"coder/internal/record/seal"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
@@ -191,7 +190,7 @@ func (c *console) greet() error {
 	if missing := c.missing(); missing != "" {
 		lines = append(lines, dim(missing))
 	}
-	if t, ok := c.session.Unfinished(); ok && t.Pending != nil && t.Pending.Author != seal.Recovery {
+	if t, ok := c.session.Unfinished(); ok && t.Pending != nil && t.Pending.Author != event.ActorRecovery {
 		lines = append(lines, c.palette.Paint(ink.Warn, c.words.T("the last turn was cut off while it waited for an answer: %s", oneLine(t.Title))))
 	}
 	if c.session.CutUndo() {

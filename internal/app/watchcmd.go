@@ -240,7 +240,7 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 		return p.face.Insert("> " + p.answer(e.Response))
 	case event.ToolCallRequested:
 		p.calls[e.CallID] = e
-		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: targets(e)}
+		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: strings.Join(event.Targets(e.Effects), ", ")}
 		return errors.Join(p.face.Emit(ctx, r), p.face.Emit(ctx, p.made(r, started)))
 	case event.ToolCallCompleted:
 		return p.finish(ctx, r, e)
@@ -272,17 +272,6 @@ func (p *replay) answer(a uip.Response) string {
 	return sanitize.Line(given, 400) + " (" + sanitize.Line(a.Author, 40) + ")"
 }
 
-// targets is what a call touches, which is what it is called by.
-func targets(e event.ToolCallRequested) string {
-	var all []string
-	for _, effect := range e.Effects {
-		if _, target, _ := strings.Cut(effect, " "); target != "" {
-			all = append(all, target)
-		}
-	}
-	return strings.Join(all, ", ")
-}
-
 // finish shows what came of a call.
 func (p *replay) finish(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
 	var out struct {
@@ -297,7 +286,7 @@ func (p *replay) finish(ctx context.Context, r event.Record, e event.ToolCallCom
 	call := p.calls[e.CallID]
 	delete(p.calls, e.CallID)
 	done := event.ToolFinished{
-		CallID: e.CallID, Tool: e.Tool, Title: targets(call), Failed: e.IsError, Denied: call.Verdict != event.Allowed,
+		CallID: e.CallID, Tool: e.Tool, Title: strings.Join(event.Targets(call.Effects), ", "), Failed: e.IsError, Denied: call.Verdict != event.Allowed,
 		Took: time.Duration(e.DurationMs) * time.Millisecond, Summary: out.Operation, Result: chat.ToolResult{CallID: e.CallID, Name: e.Tool, Text: string(e.Output), Failed: e.IsError},
 	}
 	switch {

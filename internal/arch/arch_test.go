@@ -139,7 +139,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "atomicfile audit authkey bash broker catalogue chat codeindex codenav codesearch config confine delegate display event events export failover files git gitindex i18n inbox ink jsonl jsonx judge lineedit lsp mem mention mode nearest openai orchestrator patch plain plan policy prompt provider repl repofile risk rule sandbox sanitize scripted seal search secret session shell skill skills slash stdio streamjson subagent supervisor task term textcalls tool toolrun transport trust tty uip undo usercommand web workspace"},
+	{"app", "atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate display event events export failover files git gitindex i18n inbox ink jsonl jsonx judge lineedit lsp mem mention mode nearest openai orchestrator patch plain plan policy prompt provider repl repofile risk rule sandbox sanitize scripted search secret session shell skill skills slash stdio streamjson subagent supervisor task term textcalls tool toolrun transport trust tty uip undo usercommand web workspace"},
 	{"arch", ""},
 }
 

@@ -9,7 +9,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -92,24 +91,21 @@ func (p Plan) ReadOnly() bool {
 	return len(p.Effects) > 0
 }
 
-// Effect is one thing a call would touch. The zero Kind is the worst case.
-type Effect struct {
-	Kind   Kind
-	Target string // a path relative to the workspace, a command line, a URL
-}
+// Effect is one thing a call would touch, and Kind its sort: see [event.Effect].
+type (
+	Effect = event.Effect
+	Kind   = event.EffectKind
+)
 
-func (e Effect) String() string { return e.Kind.String() + " " + e.Target }
-
-// ParseEffect reads what String wrote.
-func ParseEffect(s string) (Effect, bool) {
-	kind, target, _ := strings.Cut(s, " ")
-	for k := Unknown; k <= Read; k++ {
-		if k.String() == kind {
-			return Effect{k, target}, true
-		}
-	}
-	return Effect{}, false
-}
+// The kinds of effect, worst first.
+const (
+	Unknown = event.EffectUnknown
+	Exec    = event.EffectExec
+	Write   = event.EffectWrite
+	Net     = event.EffectNet
+	Note    = event.EffectNote
+	Read    = event.EffectRead
+)
 
 // Kept is what was saved before a call: the files it names, and the name
 // of the state of all files for a call whose targets nobody can tell.
@@ -117,23 +113,6 @@ type Kept struct {
 	Effects []Effect
 	Before  []event.FileState
 	Tree    string
-}
-
-// Kind is the sort of an effect.
-type Kind uint8
-
-// The kinds of effect, worst first.
-const (
-	Unknown Kind = iota
-	Exec
-	Write
-	Net
-	Note // the program's own memory, such as its todo list; nothing of the user's
-	Read
-)
-
-func (k Kind) String() string {
-	return [...]string{"unknown", "exec", "write", "net", "note", "read"}[k]
 }
 
 // Result is what a tool gives back.

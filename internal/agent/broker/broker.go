@@ -20,9 +20,6 @@ import (
 	"coder/internal/core/uip"
 )
 
-// Nobody is the actor of an answer given because there was no one to ask.
-const Nobody = "nobody"
-
 // Itself is the actor of an answer that closes a question which does not count.
 const Itself = "broker"
 
@@ -170,7 +167,7 @@ func (b *Broker) void(ctx context.Context, sink event.Sink, x exchange, q uip.Re
 	b.Forget(x.whole)
 	text := fmt.Sprintf(voided, q.Display.Title)
 	if x.response == nil {
-		a := refusal(x.whole, Itself, text)
+		a := x.whole.RefusedBy(Itself, text)
 		if err := record(ctx, sink, q.TaskID, a.Author, event.InteractionResponded{Response: a}); err != nil {
 			return err
 		}
@@ -215,25 +212,17 @@ func (b *Broker) put(ctx context.Context, sink event.Sink, q uip.Request) (uip.R
 		return uip.Response{}, ctx.Err()
 	case errors.Is(err, uip.ErrParked):
 		return uip.Response{}, &uip.Waiting{Request: q}
-	case errors.Is(err, uip.ErrNobody):
-		a = refusal(q, Nobody, uip.ErrNobody.Error())
 	case err != nil:
 		return uip.Response{}, fmt.Errorf("ask %q: %w", q.Display.Title, err)
+	case a.Unanswered():
+		a = uip.NoAnswer(q)
 	default:
 		if err := uip.Check(q, a); err != nil {
-			a = refusal(q, Itself, "the answer was not accepted: "+err.Error())
+			a = q.RefusedBy(Itself, "the answer was not accepted: "+err.Error())
 		}
 	}
 	a.TaskID = q.TaskID
 	return a, record(ctx, sink, q.TaskID, a.Author, event.InteractionResponded{Response: a})
-}
-
-func refusal(q uip.Request, by, why string) uip.Response {
-	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: by, Comment: why}
-	if q.Kind == uip.Confirm || q.Purpose == uip.ConfirmRiskyAction {
-		a.Option = uip.Reject
-	}
-	return a
 }
 
 func record(ctx context.Context, sink event.Sink, task, actor string, e event.Event) error {

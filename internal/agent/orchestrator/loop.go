@@ -85,7 +85,7 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	switch {
 	case err != nil:
 		return err
-	case a.Author == "nobody":
+	case a.Unanswered():
 		advice = what + ". Try something else, or end your turn and say what is in the way."
 	case a.Option == loopStop:
 		return ErrLoop

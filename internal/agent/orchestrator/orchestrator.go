@@ -22,7 +22,7 @@ import (
 
 // Actors of the records an Orchestrator makes.
 const (
-	ActorUser  = "user"
+	ActorUser  = event.ActorUser
 	ActorAgent = "main"
 	// ActorVerifier runs the checks of edited work.
 	ActorVerifier = "verify"

@@ -220,9 +220,11 @@ func TestAMarkOnRecordDoesNotLetACallRunTwice(t *testing.T) {
 		t.Fatal("it survived")
 	}
 	for name, mark := range map[string]func(*event.ToolCallRequested){
-		"read-only":    func(e *event.ToolCallRequested) { e.ReadOnly = true },
-		"only a note":  func(e *event.ToolCallRequested) { e.Effects = []string{"note todo list"} },
-		"only reading": func(e *event.ToolCallRequested) { e.Effects = []string{"read a"} },
+		"read-only": func(e *event.ToolCallRequested) { e.ReadOnly = true },
+		"only a note": func(e *event.ToolCallRequested) {
+			e.Effects = []event.Effect{{Kind: event.EffectNote, Target: "todo list"}}
+		},
+		"only reading": func(e *event.ToolCallRequested) { e.Effects = []event.Effect{{Kind: event.EffectRead, Target: "a"}} },
 	} {
 		t.Run(name, func(t *testing.T) {
 			forged := w.forged("s", only(mark))

@@ -150,7 +150,7 @@ func (w *desktop) fails(f *faultdisk.Disk, waives, continues bool) {
 	begun := map[string]bool{}
 	for _, r := range kept {
 		if e, ok := r.Event.(event.ToolCallRequested); ok && e.Verdict == event.Allowed {
-			begun[strings.TrimPrefix(e.Effects[0], "write ")] = true
+			begun[e.Effects[0].Target] = true
 		}
 	}
 	for _, path := range w.wrote {

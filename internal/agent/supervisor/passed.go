@@ -6,7 +6,6 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
-	"coder/internal/record/seal"
 )
 
 // questions are those that are open, by task. A task has one at most.
@@ -55,10 +54,10 @@ func (s *Session) keep(ctx context.Context, out event.Sink, r event.Record) erro
 
 // withdrawal closes a question that nobody is to answer any more.
 func withdrawal(q uip.Request, task, why string) event.Record {
-	return event.Record{Task: task, Actor: seal.Recovery, Event: event.InteractionResponded{Response: uip.Response{
-		ID: q.ID, TaskID: task, Author: seal.Recovery, Dismissed: true, Comment: why,
+	return event.Record{Task: task, Actor: event.ActorRecovery, Event: event.InteractionResponded{Response: uip.Response{
+		ID: q.ID, TaskID: task, Author: event.ActorRecovery, Dismissed: true, Comment: why,
 	}}}
 }
 
 // withdrawn reports whether a response is no answer but such an end.
-func withdrawn(a uip.Response) bool { return a.Dismissed && a.Author == seal.Recovery }
+func withdrawn(a uip.Response) bool { return a.Dismissed && a.Author == event.ActorRecovery }

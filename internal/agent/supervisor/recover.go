@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
@@ -194,12 +193,7 @@ func (h *history) repeatable(req event.ToolCallRequested) bool {
 	if id, ok := h.begot[req.CallID]; ok && h.children[id] == nil {
 		return false
 	}
-	for _, e := range req.Effects {
-		if kind, _, _ := strings.Cut(e, " "); kind != "read" && kind != "note" {
-			return false
-		}
-	}
-	return len(req.Effects) > 0
+	return event.Harmless(req.Effects)
 }
 
 // errRunAgain closes the record of a call that is run again.
@@ -265,10 +259,10 @@ func (s *Session) dropCall(ctx context.Context, th thread, c chat.ToolCall, sink
 	res := toolrun.Failed(c, errNeverBegan)
 	now := s.sup.Now().UnixMilli()
 	for _, e := range []event.Event{
-		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: "cancelled", DecidedBy: "recovery"},
+		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: event.Cancelled, DecidedBy: event.ActorRecovery},
 		event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
 	} {
-		if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: e}); err != nil {
+		if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: e}); err != nil {
 			return err
 		}
 	}
@@ -278,14 +272,14 @@ func (s *Session) dropCall(ctx context.Context, th thread, c chat.ToolCall, sink
 // completeUnknown closes the audit record of a call nobody saw the end of.
 func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolResult, sink event.Sink) error {
 	req := th.past.requested[res.CallID]
-	return sink.Emit(ctx, event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallCompleted{
+	return sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallCompleted{
 		CallID: res.CallID, Tool: req.Tool, Author: req.Author, TaskID: th.task,
 		Output: json.RawMessage(res.Text), IsError: true, Unknown: true, Timestamp: s.sup.Now().UnixMilli(),
 	}})
 }
 
 func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Message) error {
-	r := event.Record{Task: th.task, Actor: "recovery", Event: event.MessageAdded{Message: m}}
+	r := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: m}}
 	err := sink.Emit(ctx, r)
 	if event.Kept(err) {
 		th.talk.Add(r)
@@ -335,7 +329,7 @@ func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) e
 
 // cancel ends a task that nobody goes on with.
 func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) error {
-	return sink.Emit(ctx, event.Record{Task: taskID, Actor: "recovery", Event: event.TaskCanceled{
+	return sink.Emit(ctx, event.Record{Task: taskID, Actor: event.ActorRecovery, Event: event.TaskCanceled{
 		TaskID: taskID, Reason: "the program ended before the task did", Author: orchestrator.ActorUser,
 	}})
 }
@@ -349,9 +343,9 @@ func (s *Session) suspect(ctx context.Context) error {
 			if _, began := th.past.requested[c.ID]; began {
 				continue
 			}
-			r := event.Record{Task: th.task, Actor: "recovery", Event: event.ToolCallRequested{
+			r := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.ToolCallRequested{
 				CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args,
-				Timestamp: s.sup.Now().UnixMilli(), Verdict: "unknown", DecidedBy: "recovery",
+				Timestamp: s.sup.Now().UnixMilli(), Verdict: event.Unsure, DecidedBy: event.ActorRecovery,
 			}}
 			if err := s.through(event.Discard).Emit(ctx, r); err != nil {
 				return fmt.Errorf("suspect call %s: %w", c.ID, err)
@@ -418,11 +412,11 @@ func (s *Session) closeRestored(ctx context.Context, t task.Task) error {
 	sink := s.through(event.Discard)
 	if t.Status == task.Open { // its start was lost too
 		started := event.TaskStarted{TaskID: t.ID, AgentID: orchestrator.ActorAgent, Author: orchestrator.ActorAgent}
-		if err := sink.Emit(ctx, event.Record{Task: t.ID, Actor: "recovery", Event: started}); err != nil {
+		if err := sink.Emit(ctx, event.Record{Task: t.ID, Actor: event.ActorRecovery, Event: started}); err != nil {
 			return err
 		}
 	}
 	return sink.Emit(ctx, event.Record{
-		Task: t.ID, Actor: "recovery", Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
+		Task: t.ID, Actor: event.ActorRecovery, Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
 	})
 }

@@ -133,7 +133,7 @@ type child struct {
 	mu    sync.Mutex // guards the fields below
 	usage chat.Usage
 	wrote []string
-	calls map[string][]string // what calls under way would write
+	calls map[string][]event.Effect // of calls under way
 }
 
 // newChild begins a subtask, or finds the one that was left.
@@ -208,25 +208,15 @@ func (c *child) count(r event.Record) {
 			c.usage = c.usage.Add(*e.Usage)
 		}
 	case event.ToolCallRequested:
-		put(&c.calls, e.CallID, written(e))
+		put(&c.calls, e.CallID, e.Effects)
 	case event.ToolCallCompleted:
-		for _, path := range c.calls[e.CallID] {
-			if !e.IsError && !slices.Contains(c.wrote, path) {
-				c.wrote = append(c.wrote, path)
+		for _, f := range c.calls[e.CallID] {
+			if f.Kind == tool.Write && !e.IsError && !slices.Contains(c.wrote, f.Target) {
+				c.wrote = append(c.wrote, f.Target)
 			}
 		}
 		delete(c.calls, e.CallID)
 	}
-}
-
-// written lists the files that a call would write.
-func written(e event.ToolCallRequested) (paths []string) {
-	for _, text := range e.Effects {
-		if effect, ok := tool.ParseEffect(text); ok && effect.Kind == tool.Write {
-			paths = append(paths, effect.Target)
-		}
-	}
-	return paths
 }
 
 func (c *child) report(answer string) SubtaskReport {

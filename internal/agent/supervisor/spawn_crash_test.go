@@ -111,9 +111,9 @@ func TestAnothersQuestionWaitsForItsAnswer(t *testing.T) {
 				t.Fatalf("err = %v", err)
 			}
 			w.answer()
-			never := uip.Func(func(context.Context, uip.Request) (uip.Response, error) {
+			never := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
 				t.Error("asked again")
-				return uip.Response{}, uip.ErrNobody
+				return uip.NoAnswer(q), nil
 			})
 			p := w.office("to the work\nwant \"path\":\"a\"\nsay it is done\n---\nsay all done", policy.Ask, never, -1)
 			born := make(map[string]bool) // as far as this process shows it

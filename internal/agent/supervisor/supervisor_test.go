@@ -170,9 +170,9 @@ func TestAnAnswerSurvivesAndIsNotAskedForAgain(t *testing.T) {
 	if got := w.domain(); got != "TaskCreated TaskStarted Requested Responded" {
 		t.Fatalf("domain events: %s", got)
 	}
-	never := uip.Func(func(context.Context, uip.Request) (uip.Response, error) {
+	never := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
 		t.Error("asked again")
-		return uip.Response{}, uip.ErrNobody
+		return uip.NoAnswer(q), nil
 	})
 	if got, err := w.start("say done", policy.Ask, never, -1).resume().Continue(t.Context(), event.Discard); err != nil || got != "done" {
 		t.Fatalf("got %q, %v", got, err)

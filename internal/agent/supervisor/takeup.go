@@ -15,7 +15,6 @@ import (
 	"coder/internal/core/sanitize"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
-	"coder/internal/record/seal"
 )
 
 // What a person may say to a turn that was cut off, and to a call whose outcome
@@ -46,7 +45,7 @@ func (s *Session) TakeUp(ctx context.Context, out event.Sink) (answer, words str
 	if left := s.left(t); left.Command() || left.Lost() {
 		return "", "", s.tellAndDrop(ctx, t, out)
 	}
-	if t.Pending == nil || t.Pending.Author == seal.Recovery {
+	if t.Pending == nil || t.Pending.Author == event.ActorRecovery {
 		choice, err := s.choose(ctx, t, out)
 		switch {
 		case err != nil || choice.Dismissed: // to be decided later
@@ -226,13 +225,7 @@ func (s *Session) stage(t task.Task, doubts []doubt) string {
 
 // words say what was under way.
 func (d doubt) words() string {
-	var targets []string
-	for _, e := range d.call.Effects {
-		if _, target, _ := strings.Cut(e, " "); target != "" {
-			targets = append(targets, target)
-		}
-	}
-	what := sanitize.Line(d.call.Tool+" "+strings.Join(targets, ", "), lineRunes)
+	what := sanitize.Line(d.call.Tool+" "+strings.Join(event.Targets(d.call.Effects), ", "), lineRunes)
 	switch {
 	case d.direct && d.call.Author == orchestrator.ActorVerifier:
 		return fmt.Sprintf("a check was running: %s", what)
@@ -259,17 +252,14 @@ func (d doubt) changes() string {
 // not happened is harmless; anything else the model had better look at.
 func (s *Session) doubtful(d doubt) uip.Request {
 	best := Skip
-	if len(d.since.Files) == 0 && onlyWrites(d.call.Effects) {
+	notWrite := func(e event.Effect) bool { return e.Kind != event.EffectWrite }
+	if len(d.since.Files) == 0 && len(d.call.Effects) > 0 && !slices.ContainsFunc(d.call.Effects, notWrite) {
 		best = Retry
 	}
 	return s.recoveryQuestion(d.th.task, "nobody knows whether this call was done", []string{d.words(), d.changes()}, []doubt{d}, best,
 		uip.Option{ID: Skip, Label: "Leave it — the model is told that the outcome is unknown"},
 		uip.Option{ID: Retry, Label: "Do it again", Style: uip.Danger},
 	).ForCall(d.call.CallID)
-}
-
-func onlyWrites(effects []string) bool {
-	return len(effects) > 0 && !slices.ContainsFunc(effects, func(e string) bool { return !strings.HasPrefix(e, "write ") })
 }
 
 // recoveryQuestion is a question about what was left. Best is the choice that
@@ -283,7 +273,7 @@ func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts 
 	first := options[i]
 	options = slices.Insert(slices.Delete(options, i, i+1), 0, first)
 	return uip.Request{
-		ID: s.sup.NewID("ui"), TaskID: taskID, Author: seal.Recovery, Kind: uip.Select, Purpose: uip.ChooseStrategy,
+		ID: s.sup.NewID("ui"), TaskID: taskID, Author: event.ActorRecovery, Kind: uip.Select, Purpose: uip.ChooseStrategy,
 		Display: uip.Display{Title: title, Description: strings.Join(lines, "\n"), Metadata: map[string]string{uip.OnEnter: best}},
 		Options: options,
 	}
@@ -293,7 +283,7 @@ func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts 
 // have been done.
 func (th thread) retried(callID string) bool {
 	q, ok := th.past.asked[callID]
-	return ok && q.Author == seal.Recovery && th.past.answered[q.ID].Option == Retry
+	return ok && q.Author == event.ActorRecovery && th.past.answered[q.ID].Option == Retry
 }
 
 // errCutOff closes the record of a call that nobody waits for any more.

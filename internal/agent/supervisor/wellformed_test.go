@@ -150,7 +150,7 @@ func anyone(f *fate, cancel func()) uip.Interactor {
 		case 1:
 			return a, uip.ErrParked
 		case 2:
-			return a, uip.ErrNobody
+			return uip.NoAnswer(q), nil
 		case 3:
 			cancel()
 			return a, ctx.Err()

@@ -160,13 +160,21 @@ func (r *run) question(a *admission) uip.Request {
 // must not hold for one with other arguments, or that would do something else.
 func (a *admission) digest() string {
 	plan := a.plan()
+	type effect struct { // by number, as questions that are still open have it
+		Kind   tool.Kind
+		Target string
+	}
+	var effects []effect
+	for _, e := range plan.Effects {
+		effects = append(effects, effect{e.Kind, e.Target})
+	}
 	sum := sha256.Sum256(jsonx.Must(struct {
 		ID, Tool, Args, Title string
-		Effects               []tool.Effect
+		Effects               []effect
 		Confined              string
 		Unconfined            bool
 		Sends                 string
-	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, plan.Effects, plan.Confined, plan.Unconfined, plan.Sends}))
+	}{a.call.ID, a.tool, string(a.call.Args), plan.Title, effects, plan.Confined, plan.Unconfined, plan.Sends}))
 	return hex.EncodeToString(sum[:])
 }
 
@@ -224,7 +232,7 @@ func (r *run) asker(a *admission) uip.Interactor {
 // refused puts a refusal into words for the model.
 func refused(a uip.Response, o policy.Opinion) error {
 	switch {
-	case a.Author == "nobody":
+	case a.Unanswered():
 		return &Denied{o.String() + ", and nobody is there to be asked"}
 	case strings.TrimSpace(a.Comment) != "":
 		return &Denied{"refused by the user: " + a.Comment}

@@ -35,7 +35,7 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 		err = r.announce(ctx, a)
 	}
 	if errors.As(err, &unkept) {
-		a.err, a.by = &Denied{unrecorded(unkept)}, "policy"
+		a.err, a.by = &Denied{unrecorded(unkept)}, event.ActorPolicy
 		err = r.announce(ctx, a) // of what does not run a record in memory will do
 	}
 	if err != nil {
@@ -54,11 +54,8 @@ func (r *run) announce(ctx context.Context, a *admission) error {
 	plan := a.plan()
 	e := event.ToolCallRequested{
 		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Input: a.call.Args,
-		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Confined: plan.Confined,
+		Timestamp: r.Now().UnixMilli(), ReadOnly: a.readOnly(), Effects: plan.Effects, Confined: plan.Confined,
 		Verdict: a.verdict(), DecidedBy: a.by, Before: a.kept.Before, Tree: a.kept.Tree,
-	}
-	for _, f := range plan.Effects {
-		e.Effects = append(e.Effects, f.String())
 	}
 	for _, why := range a.opinion.Reasons {
 		e.Reasons = append(e.Reasons, why.String())
@@ -98,15 +95,15 @@ func (r *run) changes(ctx context.Context, a *admission) []event.FileChange {
 }
 
 // verdict is how the gate ruled, in one word for the audit log.
-func (a *admission) verdict() string {
+func (a *admission) verdict() event.Verdict {
 	var denied *Denied
 	switch {
 	case errors.As(a.err, &denied):
-		return "deny"
+		return event.Denied
 	case a.err != nil && isContext(a.err):
-		return "cancelled"
+		return event.Cancelled
 	case a.err != nil:
-		return "invalid"
+		return event.Invalid
 	}
 	return event.Allowed
 }

@@ -234,7 +234,7 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 	off := r.prepare(ctx, a)
 	if off {
 		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
-		a.by = "policy"
+		a.by = event.ActorPolicy
 		if a.err == nil {
 			a.err = &Denied{a.opinion.String()}
 		}
@@ -247,7 +247,7 @@ func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
 		return a
 	}
 	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
-	a.by = "policy"
+	a.by = event.ActorPolicy
 	if a.err == nil && r.Doubted && a.opinion.Verdict == policy.Allow && !a.harmless() {
 		a.opinion.Verdict = policy.Ask
 		a.opinion.Reasons = []policy.Reason{doubt}
@@ -267,15 +267,7 @@ var doubt = policy.Reason{By: "record", Text: "this call is from a log that your
 // harmless reports whether nothing can come of the call, however often it runs:
 // it only reads, or asks, or writes the program's own notes.
 func (a *admission) harmless() bool {
-	if a.readOnly() {
-		return true
-	}
-	for _, e := range a.plan().Effects {
-		if e.Kind != tool.Read && e.Kind != tool.Note {
-			return false
-		}
-	}
-	return len(a.plan().Effects) > 0
+	return a.readOnly() || event.Harmless(a.plan().Effects)
 }
 
 func names(set tool.Set) string {

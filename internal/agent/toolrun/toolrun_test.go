@@ -2,6 +2,8 @@ package toolrun_test
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -316,6 +318,11 @@ func TestAPersonIsAskedOnceWithEveryReason(t *testing.T) {
 				}
 				if q.CallID() != "c1" || q.Purpose != uip.ConfirmRiskyAction || q.TaskID != "t" {
 					t.Errorf("question %+v", q)
+				}
+				// as in questions that an earlier version put on record
+				digest := sha256.Sum256([]byte(`{"ID":"c1","Tool":"write","Args":"{\"x\":\"a\"}","Title":"a","Effects":[{"Kind":2,"Target":"a"}],"Confined":"","Unconfined":false,"Sends":""}`))
+				if q.Digest != hex.EncodeToString(digest[:]) {
+					t.Errorf("digest %s", q.Digest)
 				}
 				for _, r := range tt.reasons {
 					if !strings.Contains(q.Display.Description, r.String()) {

@@ -77,11 +77,11 @@ type (
 		TaskID    string          `json:"taskId"`
 		Input     json.RawMessage `json:"input"` // a JSON object
 		Timestamp int64           `json:"timestamp"`
-		Effects   []string        `json:"effects,omitempty"`
+		Effects   []Effect        `json:"effects,omitempty"`
 		ReadOnly  bool            `json:"readOnly,omitempty"`
-		Verdict   string          `json:"verdict,omitempty"`
+		Verdict   Verdict         `json:"verdict,omitempty"`
 		Reasons   []string        `json:"reasons,omitempty"`
-		DecidedBy string          `json:"decidedBy,omitempty"`
+		DecidedBy string          `json:"decidedBy,omitempty"` // an actor
 		// Confined is how the system keeps the call within bounds.
 		Confined string `json:"sandbox,omitempty"`
 		// Before is what the call would overwrite, kept so that it can be
@@ -106,6 +106,18 @@ type (
 		// content's SHA-256, whether or not it is kept.
 		Saw []FileState `json:"saw,omitempty"`
 	}
+)
+
+// Verdict is how it was ruled on a call.
+type Verdict string
+
+// The verdicts on a call.
+const (
+	Allowed   Verdict = "allow"
+	Denied    Verdict = "deny"
+	Cancelled Verdict = "cancelled" // the turn ended before it could run
+	Invalid   Verdict = "invalid"   // it could not be prepared
+	Unsure    Verdict = "unknown"   // records are missing that would tell
 )
 
 // FileState is a file at one moment. Hash names its content in the store of
@@ -155,7 +167,7 @@ type (
 	// ContextReplaced is a marker: from here on Messages stand for everything
 	// before, save for the newest Keep messages. Nothing is deleted.
 	ContextReplaced struct {
-		Reason       string         `json:"reason"` // Compacted or ModeSwitched
+		Reason       ReplaceReason  `json:"reason"`
 		Messages     []chat.Message `json:"messages"`
 		Keep         int            `json:"keep,omitempty"`
 		TokensBefore int            `json:"tokensBefore,omitempty"`
@@ -178,10 +190,13 @@ type (
 // ModeReminder begins the names of reminders of what a mode means.
 const ModeReminder = "mode:"
 
-// Why a context was replaced.
+// ReplaceReason is why a context was replaced.
+type ReplaceReason string
+
+// The reasons to replace a context.
 const (
-	Compacted    = "compacted"
-	ModeSwitched = "mode_changed"
+	Compacted    ReplaceReason = "compacted"
+	ModeSwitched ReplaceReason = "mode_changed"
 )
 
 // Todo is one thing the model means to do.

@@ -1,7 +1,5 @@
 package event
 
-import "strings"
-
 // A Log is where a kind of event is kept. Transient events are kept nowhere.
 type Log uint8
 
@@ -40,9 +38,6 @@ func LogOf(e Event) Log {
 	return Transient
 }
 
-// Allowed is the verdict of a call that may run.
-const Allowed = "allow"
-
 // Decisive reports whether e announces something that cannot be taken back: a
 // decision, the end of a task, a call that may change the world. It and all
 // before it must be on the disk, not only in the file, before anyone acts on it.
@@ -62,13 +57,5 @@ func Decisive(e Event) bool {
 // know that it was.
 func Deed(e Event) bool {
 	call, ok := e.(ToolCallRequested)
-	if !ok || !Decisive(e) {
-		return false
-	}
-	for _, effect := range call.Effects {
-		if kind, _, _ := strings.Cut(effect, " "); kind != "read" && kind != "note" {
-			return true
-		}
-	}
-	return len(call.Effects) == 0
+	return ok && Decisive(e) && !Harmless(call.Effects)
 }

@@ -21,7 +21,7 @@ type Record struct {
 	Time    time.Time
 	Session string
 	Task    string
-	Actor   string // who caused it: "user", "main", a policy's name …
+	Actor   string // who caused it: [ActorUser], the name of an agent or of a policy
 	Event   Event
 
 	// Seal, where there is one, is the signature of the program that wrote it.
@@ -30,6 +30,13 @@ type Record struct {
 	// It is never kept: whoever opens a session finds it out anew.
 	Vouched bool
 }
+
+// Actors that are no agents.
+const (
+	ActorUser     = "user"
+	ActorPolicy   = "policy"
+	ActorRecovery = "recovery" // what an earlier process left unfinished is closed by it
+)
 
 // A Sink is told what happens, in order. Emit may be called by several
 // goroutines at once, and an error from it ends the turn.

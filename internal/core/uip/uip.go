@@ -184,22 +184,37 @@ func (a Response) Part(q Request) Response {
 	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment}
 }
 
+// RefusedBy is the response that turns r down, and allows nothing.
+func (r Request) RefusedBy(author, why string) Response {
+	a := Response{ID: r.ID, TaskID: r.TaskID, Author: author, Comment: why}
+	if r.Kind == Confirm || r.Purpose == ConfirmRiskyAction {
+		a.Option = Reject
+	}
+	return a
+}
+
 // An Interactor answers questions.
 //
 // Ask blocks until there is an answer or ctx ends, in which case it returns
 // ctx.Err() and the question is withdrawn. Being told "no" is a Response, not
-// an error. If there is nobody to ask, Ask returns [ErrNobody].
+// an error, and so is that there is nobody to ask: see [NoAnswer].
 type Interactor interface {
 	Ask(ctx context.Context, q Request) (Response, error)
 }
 
-// ErrNobody reports that no one is there to answer. ErrParked reports that the
-// answer may come later, from another process: the question stays open and the
-// work waits on record.
-var (
-	ErrNobody = errors.New("nobody to ask")
-	ErrParked = errors.New("waiting for an answer")
-)
+// ErrParked reports that the answer may come later, from another process: the
+// question stays open and the work waits on record.
+var ErrParked = errors.New("waiting for an answer")
+
+// nobody is the author of an answer given because there was no one to ask.
+const nobody = "nobody"
+
+// NoAnswer is the response to q where there is nobody to ask. What would have to
+// be allowed is not.
+func NoAnswer(q Request) Response { return q.RefusedBy(nobody, "nobody to ask") }
+
+// Unanswered reports whether a is such a response.
+func (a Response) Unanswered() bool { return a.Author == nobody }
 
 // Waiting is the [ErrParked] of one question.
 type Waiting struct{ Request Request }
@@ -218,9 +233,7 @@ type Func func(context.Context, Request) (Response, error)
 func (f Func) Ask(ctx context.Context, q Request) (Response, error) { return f(ctx, q) }
 
 // Nobody is the Interactor for runs without a person.
-var Nobody Interactor = Func(func(context.Context, Request) (Response, error) {
-	return Response{}, ErrNobody
-})
+var Nobody Interactor = Func(func(_ context.Context, q Request) (Response, error) { return NoAnswer(q), nil })
 
 // Parked is the Interactor for runs whose questions are answered later.
 var Parked Interactor = Func(func(context.Context, Request) (Response, error) {

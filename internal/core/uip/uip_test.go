@@ -2,7 +2,6 @@ package uip_test
 
 import (
 	"encoding/json"
-	"errors"
 	"reflect"
 	"strings"
 	"testing"
@@ -48,8 +47,15 @@ func TestCheck(t *testing.T) {
 }
 
 func TestNobodyAnswers(t *testing.T) {
-	if _, err := uip.Nobody.Ask(t.Context(), uip.Request{}); !errors.Is(err, uip.ErrNobody) {
-		t.Errorf("%v, want ErrNobody", err)
+	for kind, option := range map[uip.Kind]string{uip.Confirm: uip.Reject, uip.Select: "", uip.Input: ""} {
+		a, err := uip.Nobody.Ask(t.Context(), uip.Request{ID: "q", TaskID: "t", Kind: kind})
+		want := uip.Response{ID: "q", TaskID: "t", Author: "nobody", Option: option, Comment: "nobody to ask"}
+		if err != nil || !a.Unanswered() || !reflect.DeepEqual(a, want) {
+			t.Errorf("%s: %+v, %v; want %+v", kind, a, err, want)
+		}
+	}
+	if (uip.Response{Author: "user"}).Unanswered() {
+		t.Error("the answer of a user counts as none")
 	}
 }
 

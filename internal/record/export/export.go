@@ -172,7 +172,7 @@ func (b *builder) add(r event.Record) {
 		for _, m := range e.Messages {
 			detail.WriteString(m.Text() + "\n")
 		}
-		b.put(Noted{r.Time, "The model now sees a shorter version of what was said before (" + e.Reason + ")", detail.String()})
+		b.put(Noted{r.Time, "The model now sees a shorter version of what was said before (" + string(e.Reason) + ")", detail.String()})
 	case event.ContextRestored:
 		b.put(Noted{Time: r.Time, Text: "The model sees again what was said before"})
 	case event.TaskFailed:

@@ -200,7 +200,7 @@ func everywhere(s string) (Transcript, error) {
 		event.InteractionRequested{Request: uip.Request{ID: "q2", Display: uip.Display{Content: display.Diff{Unified: s}}}},
 		event.TodosChanged{Todos: []event.Todo{{Content: s, Status: event.TodoStatus(s)}}},
 		event.LocalAdded{Input: s, Output: s}, event.ModeChanged{Mode: s}, event.TaskCanceled{Reason: s},
-		event.ContextReplaced{Reason: s, Messages: []chat.Message{chat.Say(chat.User, s)}},
+		event.ContextReplaced{Reason: event.ReplaceReason(s), Messages: []chat.Message{chat.Say(chat.User, s)}},
 	))
 }
 

@@ -17,7 +17,7 @@ func BenchmarkStep(b *testing.B) {
 	for b.Loop() {
 		for i, e := range []event.Event{
 			event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.Text("now"), chat.ToolCall{ID: "c", Name: "edit", Args: args}}}},
-			event.ToolCallRequested{CallID: "c", Tool: "edit", Input: args, Effects: []string{"write internal/x/y.go"}},
+			event.ToolCallRequested{CallID: "c", Tool: "edit", Input: args, Effects: []event.Effect{{Kind: event.EffectWrite, Target: "internal/x/y.go"}}},
 			event.ToolCallCompleted{CallID: "c", Tool: "edit"},
 		} {
 			r := event.Record{Seq: uint64(i + 1), Task: "t", Actor: "main", Event: e}

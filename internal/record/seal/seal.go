@@ -19,10 +19,6 @@ import (
 	"coder/internal/host/authkey"
 )
 
-// Recovery is the actor that brings back what a process left. What it takes
-// from a snapshot was not heard from any model, and is not sealed.
-const Recovery = "recovery"
-
 // Notary seals the records of one session and knows its own seals. It must be
 // shown every record of the session, in order, by one of its methods.
 type Notary struct {
@@ -75,7 +71,7 @@ func (n *Notary) content(r event.Record) ([]byte, bool) {
 		e.Output = nil // words for the model
 		return encode(e), true
 	case event.MessageAdded:
-		if calls := e.Message.Calls(); len(calls) > 0 && e.Message.Role == chat.Assistant && r.Actor != Recovery {
+		if calls := e.Message.Calls(); len(calls) > 0 && e.Message.Role == chat.Assistant && r.Actor != event.ActorRecovery { // what it takes from a snapshot no model said
 			return encode(chat.Message{Role: e.Message.Role, Parts: parts(calls)}), true
 		}
 	}

@@ -40,7 +40,7 @@ func TestWhatWasSealedIsVouchedForWhenItIsReadAgain(t *testing.T) {
 	key := authkey.Temporary()
 	odd := "a\xff\ufffd<b>\u2028"
 	events := append(eventtest.Samples(),
-		event.ToolCallRequested{CallID: odd, Tool: "write", Input: json.RawMessage("{ \"path\" :\n\"x\u2028\" }"), Effects: []string{"write " + odd}},
+		event.ToolCallRequested{CallID: odd, Tool: "write", Input: json.RawMessage("{ \"path\" :\n\"x\u2028\" }"), Effects: []event.Effect{{Kind: event.EffectWrite, Target: ""}}},
 		event.TaskCreated{TaskID: "t", Intent: odd},
 		event.InteractionRequested{Request: uip.Request{ID: "u", Display: uip.Display{Title: odd}}},
 		event.InteractionResponded{Response: uip.Response{ID: "u", Input: odd}},
@@ -100,7 +100,7 @@ func TestASealHoldsForOneRecordInOnePlace(t *testing.T) {
 // What is taken from a snapshot was heard from no model.
 func TestWhatIsBroughtBackFromASnapshotIsNotSealed(t *testing.T) {
 	n := seal.New(authkey.Temporary(), "/w", "s")
-	r := event.Record{Seq: 1, Actor: seal.Recovery, Event: event.MessageAdded{Message: chat.Message{
+	r := event.Record{Seq: 1, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: chat.Message{
 		Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "bash", Args: json.RawMessage(`{}`)}},
 	}}}
 	if n.Seal(&r); r.Seal != "" {

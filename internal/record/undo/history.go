@@ -183,10 +183,9 @@ func (h *History) request(seq uint64, e event.ToolCallRequested) {
 // commandOf reports whether a call may have touched anything at all, and what
 // it was.
 func commandOf(e event.ToolCallRequested) (command bool, what string) {
-	for _, effect := range e.Effects {
-		kind, target, _ := strings.Cut(effect, " ")
-		if kind == tool.Exec.String() || kind == tool.Unknown.String() {
-			return true, target
+	for _, f := range e.Effects {
+		if f.Kind == tool.Exec || f.Kind == tool.Unknown {
+			return true, f.Target
 		}
 	}
 	return len(e.Effects) == 0, e.Tool

@@ -154,12 +154,12 @@ func (p *plan) carryOut(ctx context.Context, tool string, c Call, in request) (R
 func (p *plan) requested(tool string, c Call, in request) (event.ToolCallRequested, error) {
 	e := event.ToolCallRequested{
 		CallID: c.NewID(), Tool: tool, Author: user, TaskID: in.Turn, Timestamp: p.k.now().UnixMilli(),
-		Verdict: "allow", DecidedBy: user,
+		Verdict: event.Allowed, DecidedBy: user,
 	}
 	for _, s := range p.steps {
 		in.Files = append(in.Files, target{To: s.to, Undoes: s.undoes})
 		e.Before = append(e.Before, s.now)
-		e.Effects = append(e.Effects, "write "+s.to.Path)
+		e.Effects = append(e.Effects, event.Effect{Kind: event.EffectWrite, Target: s.to.Path})
 	}
 	var err error
 	e.Input, err = json.Marshal(in)

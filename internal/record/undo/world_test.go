@@ -135,7 +135,7 @@ func (w *world) begin(task, author string, effects ...tool.Effect) began {
 		Timestamp: w.clock().UnixMilli(), Before: kept.Before, Tree: kept.Tree,
 	}
 	for _, f := range effects {
-		e.Effects = append(e.Effects, f.String())
+		e.Effects = append(e.Effects, f)
 	}
 	w.record(author, e)
 	return began{w, e, func() ([]event.FileChange, error) { return w.keeper.Changes(w.ctx, kept) }}

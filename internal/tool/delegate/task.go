@@ -175,10 +175,10 @@ func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
 	}
 	answer, err := uip.From(ctx).Ask(ctx, o.question(a))
 	switch {
-	case errors.Is(err, uip.ErrNobody) || err == nil && answer.Author == "nobody":
-		return o.find(o.Default)
 	case err != nil:
 		return Choice{}, err
+	case answer.Unanswered():
+		return o.find(o.Default)
 	case answer.Dismissed || answer.Option == "" && strings.TrimSpace(answer.Input) == "":
 		return Choice{}, errors.New("the user chose no agent for this; do it yourself, or ask what is wanted")
 	}

@@ -90,12 +90,12 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 	}
 	a, err := uip.From(ctx).Ask(ctx, o.question(plan, path))
 	switch {
-	case errors.Is(err, uip.ErrNobody) || a.Author == "nobody":
+	case err != nil:
+		return tool.Result{}, err
+	case a.Unanswered():
 		return tool.Result{
 			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
 		}, nil
-	case err != nil:
-		return tool.Result{}, err
 	case a.Option == StartEditing || a.Option == ClearContext:
 		return o.accepted(a.Option, plan, path), nil
 	}

@@ -149,10 +149,10 @@ func ask(ctx context.Context, qs []asked) (tool.Result, error) {
 	req := request(qs)
 	a, err := uip.From(ctx).Ask(ctx, req)
 	switch {
-	case errors.Is(err, uip.ErrNobody) || a.Author == "nobody":
-		return unanswered("No user is available to answer. Decide yourself, and say in your answer what you assumed."), nil
 	case err != nil:
 		return tool.Result{}, err
+	case a.Unanswered():
+		return unanswered("No user is available to answer. Decide yourself, and say in your answer what you assumed."), nil
 	case a.Dismissed:
 		return dismissed(), nil
 	}

@@ -175,7 +175,7 @@ func (s *script) reply(u chat.Usage, parts ...chat.Part) {
 func (s *script) request(c chat.ToolCall, readOnly bool) {
 	s.add(event.ToolCallRequested{
 		CallID: c.ID, Tool: c.Name, Author: "main", TaskID: s.task, Input: c.Args, Timestamp: s.now.UnixMilli(),
-		Effects: []string{"read x"}, ReadOnly: readOnly, Verdict: "allow", DecidedBy: "rules",
+		Effects: []event.Effect{{Kind: event.EffectRead, Target: "x"}}, ReadOnly: readOnly, Verdict: "allow", DecidedBy: "rules",
 	})
 }
 

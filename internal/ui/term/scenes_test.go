@@ -105,7 +105,9 @@ func toolEvents() []event.Event {
 }
 
 func outputEvents() []event.Event {
-	exec := func(id string) event.Event { return event.ToolCallRequested{CallID: id, Effects: []string{"exec go"}} }
+	exec := func(id string) event.Event {
+		return event.ToolCallRequested{CallID: id, Effects: []event.Effect{{Kind: event.EffectExec, Target: "go"}}}
+	}
 	var long strings.Builder
 	for i := range 50 {
 		fmt.Fprintf(&long, "line %d\n", i+1)
@@ -149,7 +151,7 @@ func commandEvents() []event.Record {
 		task := fmt.Sprint("b", i)
 		for _, e := range []event.Event{
 			event.TaskCreated{TaskID: task}, event.MessageAdded{Message: chat.Say(chat.User, c.input)},
-			event.ToolCallRequested{CallID: "c", Tool: "bash", Effects: []string{"exec x"}},
+			event.ToolCallRequested{CallID: "c", Tool: "bash", Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}},
 			event.ToolStarted{CallID: "c", Tool: "bash", Title: c.input}, event.ToolOutput{CallID: "c", Text: "live\n"},
 			event.ToolFinished{CallID: "c", Tool: "bash", Show: display.Text("live")}, said(c.block), event.TaskCompleted{TaskID: task},
 		} {

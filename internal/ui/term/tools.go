@@ -47,7 +47,7 @@ func (r *Renderer) tool(rec event.Record) {
 	case event.ToolCallRequested:
 		c := r.call(rec.Task, e.CallID)
 		for _, effect := range e.Effects {
-			c.exec = c.exec || strings.HasPrefix(effect, "exec ")
+			c.exec = c.exec || effect.Kind == event.EffectExec
 		}
 	case event.ToolStarted:
 		c := r.call(rec.Task, e.CallID)

@@ -98,10 +98,10 @@ func TestSimulation(t *testing.T) {
 }
 
 var (
-	deed    = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: event.Allowed, Effects: []string{"exec rm x"}}
-	refused = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: "deny", Effects: []string{"exec rm x"}}
+	deed    = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: event.Allowed, Effects: []event.Effect{{Kind: event.EffectExec, Target: "rm x"}}}
+	refused = event.ToolCallRequested{CallID: "c", Tool: "bash", Verdict: "deny", Effects: []event.Effect{{Kind: event.EffectExec, Target: "rm x"}}}
 	reading = event.ToolCallRequested{CallID: "c", Tool: "read", Verdict: event.Allowed, ReadOnly: true}
-	noting  = event.ToolCallRequested{CallID: "c", Tool: "todowrite", Verdict: event.Allowed, Effects: []string{"note todos"}}
+	noting  = event.ToolCallRequested{CallID: "c", Tool: "todowrite", Verdict: event.Allowed, Effects: []event.Effect{{Kind: event.EffectNote, Target: "todos"}}}
 )
 
 func TestWarnsAndGoesOn(t *testing.T) {

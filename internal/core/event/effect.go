@@ -1,0 +1,80 @@
+package event
+
+import (
+	"slices"
+	"strings"
+)
+
+// Effect is one thing a call would touch. The zero Kind is the worst case. On
+// record an effect is one string: its kind, a space, its target.
+type Effect struct {
+	Kind   EffectKind
+	Target string // a path relative to the workspace, a command line, a URL
+
+	text string // as the record has it, where no kind that we know begins it
+}
+
+// EffectKind is the sort of an effect.
+type EffectKind uint8
+
+// The kinds of effect, worst first.
+const (
+	EffectUnknown EffectKind = iota
+	EffectExec
+	EffectWrite
+	EffectNet
+	EffectNote // the program's own memory, such as its todo list; nothing of the user's
+	EffectRead
+)
+
+var effectKinds = []string{"unknown", "exec", "write", "net", "note", "read"}
+
+func (k EffectKind) String() string { return effectKinds[k] }
+
+func (e Effect) String() string {
+	if e.text != "" {
+		return e.text
+	}
+	return e.Kind.String() + " " + e.Target
+}
+
+// MarshalText writes e as it stands on record.
+func (e Effect) MarshalText() ([]byte, error) { return []byte(e.String()), nil }
+
+// UnmarshalText reads what MarshalText wrote. A kind of another version counts
+// as unknown, and is written again as it was.
+func (e *Effect) UnmarshalText(data []byte) error {
+	kind, target, spaced := strings.Cut(string(data), " ")
+	*e = Effect{Target: target}
+	if i := slices.Index(effectKinds, kind); i >= 0 && spaced {
+		e.Kind = EffectKind(i)
+	} else {
+		e.text = string(data)
+	}
+	return nil
+}
+
+// Harmless reports whether nothing can come of a call with these effects, however
+// often it runs: it only reads, or writes the program's own notes.
+func Harmless(effects []Effect) bool {
+	return len(effects) > 0 && !slices.ContainsFunc(effects, func(e Effect) bool { return e.Kind != EffectRead && e.Kind != EffectNote })
+}
+
+// Targets are what effects touch, without those that name nothing.
+func Targets(effects []Effect) (all []string) {
+	for _, e := range effects {
+		if e.Target != "" {
+			all = append(all, e.Target)
+		}
+	}
+	return all
+}
+
+// JoinEffects writes effects as they stand on record, with sep between them.
+func JoinEffects(effects []Effect, sep string) string {
+	texts := make([]string, len(effects))
+	for i, e := range effects {
+		texts[i] = e.String()
+	}
+	return strings.Join(texts, sep)
+}
