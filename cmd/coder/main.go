@@ -6,7 +6,7 @@ package main
 import (
 	"os"
 
-	"coder/internal/app"
+	"coder/internal/cli"
 )
 
-func main() { os.Exit(app.Main(app.FromOS())) }
+func main() { os.Exit(cli.Main(cli.FromOS())) }

@@ -17,7 +17,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
-	"coder/internal/app"
+	"coder/internal/cli"
 	"coder/internal/core/event"
 	"coder/internal/host/lsp/lsptest"
 	"coder/internal/host/sandbox"
@@ -32,7 +32,7 @@ func TestMain(m *testing.M) {
 	}
 	testscript.Main(m, map[string]func(){
 		"coder": func() {
-			env := app.FromOS()
+			env := cli.FromOS()
 			env.WrapStore = func(s event.Store) event.Store {
 				if path := os.Getenv("CODER_TEST_ACKS"); path != "" {
 					s = acknowledged{s, path}
@@ -48,7 +48,7 @@ func TestMain(m *testing.M) {
 			if os.Getenv("CODER_TEST_FAST") != "" {
 				env.Sleep = func(ctx context.Context, _ time.Duration) error { return ctx.Err() }
 			}
-			os.Exit(app.Main(env))
+			os.Exit(cli.Main(env))
 		},
 		"fakels": lsptest.Main,
 	})

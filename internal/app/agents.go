@@ -34,20 +34,20 @@ type crew struct {
 
 // newCrew reads the agents of the project and of the person. What is wrong with
 // them is said once, however many sessions follow each other.
-func (h *house) newCrew() *crew {
+func (a *App) newCrew() *crew {
 	roots := []subagent.Root{{
-		Path: ".coder/agents", Files: repofile.Below(h.root).Sub(".coder/agents"), Bounded: h.trusted != trust.Trusted,
+		Path: ".coder/agents", Files: repofile.Below(a.Root).Sub(".coder/agents"), Bounded: a.Trusted != trust.Trusted,
 	}}
-	if h.home != "" {
-		own := filepath.Join(h.home, "agents")
+	if a.Home != "" {
+		own := filepath.Join(a.Home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
 	c := new(crew)
 	c.agents, c.warnings = subagent.Load(roots...)
 	for _, w := range c.warnings {
-		if text := fmt.Sprintf("agent %s", w); !h.told[text] {
-			h.told[text] = true
-			h.warn(text)
+		if text := fmt.Sprintf("agent %s", w); !a.told[text] {
+			a.told[text] = true
+			a.warn(text)
 		}
 	}
 	return c

@@ -18,26 +18,30 @@ import (
 // TestWhatOtherAgentsHave is the list of tools that each built-in agent sees.
 func TestWhatOtherAgentsHave(t *testing.T) {
 	w := newWorkshop(t)
-	env := Env{Environ: []string{"HOME=" + t.TempDir()}, Dir: w.dir, Stderr: &w.errs, Now: time.Now}
-	h, err := newHouse(env, &flags{demo: true}, func(s string) { t.Error(s) })
+	env := Env{Environ: []string{"HOME=" + t.TempDir()}, Dir: w.dir, Now: time.Now}
+	settings, err := Load(env, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	hands, err := h.hands("s1")
+	a, err := New(env, Options{}, settings, func(s string) { t.Error(s) })
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer hands.close()
+	kit, err := a.newToolkit("s1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer kit.close()
 	all := map[string]bool{}
-	for s := range hands.set.Specs() {
+	for s := range kit.set.Specs() {
 		all[s.Name] = true
 	}
 	tools := func(name string) (list []string) {
-		d, ok := hands.crew.agents.Find(name)
+		d, ok := kit.crew.agents.Find(name)
 		if !ok {
 			t.Fatalf("there is no agent %s", name)
 		}
-		for s := range d.Narrow(hands.set, notForSubagents...).Specs() {
+		for s := range d.Narrow(kit.set, notForSubagents...).Specs() {
 			list = append(list, s.Name)
 		}
 		return list
@@ -55,7 +59,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
-	if items, _ := hands.crew.listing(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
+	if items, _ := kit.crew.listing(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
 		t.Errorf("listed: %+v", items)
 	}
 }
@@ -100,7 +104,7 @@ say done
 }
 
 func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
-	s := newStudio(t, "", func(env *Env, _ *flags) {
+	s := newStudio(t, "", func(env *Env, _ *Options) {
 		dir := filepath.Join(env.Dir, ".coder", "agents")
 		if err := errors.Join(os.MkdirAll(dir, 0o755), os.WriteFile(filepath.Join(dir, "notes.md"), []byte("Some words."), 0o644)); err != nil {
 			t.Fatal(err)

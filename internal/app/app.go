@@ -1,7 +1,7 @@
-// Package app puts the program together: flags and configuration in, organs
-// built, mind and face connected, an exit code out. It is the only package
-// that reads the environment, the clock and chance, and it owns nothing that
-// outlives one call of [Main].
+// Package app builds the parts of the program from its configuration: the
+// settings of a workspace, the store of its sessions, the model, the judge, the
+// tools and the engine of a session. With cli it is the only package that reads
+// the environment, the clock and chance.
 package app
 
 import (
@@ -11,41 +11,37 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"time"
 
-	"golang.org/x/term"
-
 	"coder/internal/core/event"
-	"coder/internal/host/sandbox"
-	"coder/internal/host/stdio"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/lsp"
+	"coder/internal/host/shell"
+	"coder/internal/model/provider"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/rule"
 	"coder/internal/record/store/jsonl"
 	"coder/internal/record/undo"
+	"coder/internal/tool"
 )
 
 // Version is the program's version; a release build sets it.
 var Version = "0.1.0-dev"
 
-// Env is the world the program runs in.
+// Env is the world the program works in.
 type Env struct {
-	Args    []string // without the program's name
 	Environ []string
 	Dir     string // the working directory; empty if there is none
-	Stdin   io.Reader
-	Stdout  io.Writer
-	Stderr  io.Writer
 	Now     func() time.Time
-	// Piped reports whether something other than a person is on stdin.
-	Piped func() bool
 	// Exe is the path of this program, which runs itself to confine commands.
 	Exe string
-	// Terminal is the terminal the person sits at, if there is one.
-	Terminal func() (in, out *os.File, ok bool)
-	// Signals returns a context that ends when the program is told to stop, and
-	// one that ends when it is told so again.
-	Signals func(context.Context) (first, again context.Context, stop func())
 	// Sleep, if set, passes the time between attempts instead of real time.
 	Sleep func(context.Context, time.Duration) error
 	// WrapStore, if set, wraps the store of sessions. Tests break it.
@@ -53,46 +49,12 @@ type Env struct {
 	// Disk, if set, is what sessions, and what can be undone, are written to.
 	// Tests let it fail.
 	Disk Disk
-
-	input *stdio.Reader // of Stdin
-	exit  *wayOut
 }
 
 // Disk is what is written to: files, and the directory of what can be undone.
 type Disk interface {
 	jsonl.Disk
 	Below(*os.Root) undo.StoreDir
-}
-
-// FromOS is the real world.
-func FromOS() Env {
-	dir, err := os.Getwd()
-	if err != nil {
-		dir = ""
-	}
-	exe, err := os.Executable()
-	if err != nil {
-		exe = ""
-	}
-	return Env{
-		Exe:  exe,
-		Args: os.Args[1:], Environ: os.Environ(), Dir: dir,
-		Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
-		Now: time.Now, Piped: stdinIsPiped, Terminal: terminal,
-		Signals: signals,
-	}
-}
-
-// terminal is the terminal on both stdin and stdout.
-func terminal() (in, out *os.File, ok bool) {
-	return os.Stdin, os.Stdout, term.IsTerminal(int(os.Stdin.Fd())) && term.IsTerminal(int(os.Stdout.Fd()))
-}
-
-// stdinIsPiped reports whether stdin is a pipe, a file or a socket, rather
-// than a terminal or the null device.
-func stdinIsPiped() bool {
-	info, err := os.Stdin.Stat()
-	return err == nil && info.Mode()&os.ModeCharDevice == 0
 }
 
 // Getenv looks a variable up; an unset one is empty.
@@ -105,81 +67,147 @@ func (e Env) Getenv(name string) string {
 	return ""
 }
 
-// Main runs the program and returns its exit code.
-func Main(env Env) int {
-	if len(env.Args) > 0 && env.Args[0] == sandbox.HelperName {
-		return sandbox.Main(env.Args[1:])
-	}
-	ctx, again, stop := env.Signals(context.Background())
-	defer stop()
-	env.exit, env.input = &wayOut{leaving: make(chan struct{})}, stdio.NewReader(env.Stdin)
-	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	err := env.exit.watch(ctx, again, func() error { return run(ctx, env) })
-	if text := message(err); text != "" {
-		complain(env.Stderr, wordsOf(env, errors.Is(err, errStuck)).Said(text))
-	}
-	return ExitCode(err)
+// Options are what one run asks for beside the configuration.
+type Options struct {
+	Dir          string // the workspace, if it is not the working directory
+	ConfigFile   string
+	Model        string
+	MaxSteps     int
+	Mode         string
+	AutoApprove  bool
+	AppendSystem string // added to the system prompt
+	Script       string // a file that plays the model
+	Ephemeral    bool   // nothing is kept on disk
+	Attended     bool   // a person is there to be asked
+	Typed        string // the prompt of a run, without what was piped in beside it
+
+	AllowTools, DenyTools []rule.Spec
+	AddDirs               []string // further folders the file tools may use
 }
 
-// complain tells the person what went wrong.
-func complain(w io.Writer, text string) {
-	for line := range strings.Lines(text) {
-		fmt.Fprintln(w, "coder: "+strings.TrimRight(line, "\n"))
-	}
+// App is the program put together for one workspace.
+type App struct {
+	Settings
+	Env     Env
+	Options Options
+	Modes   *mode.State // the mode of work
+	// Play, if set, plays the model instead of the one that is configured.
+	Play provider.Provider
+	// Store opens what is kept of the workspace, once.
+	Store func() *Store
+
+	warn    func(string)
+	shell   shell.Program          // runs every command
+	servers []lsp.Kind             // language servers of the settings
+	chosen  atomic.Pointer[string] // the model that /model chose
+	told    map[string]bool        // what was said once
+	lib     *library               // once it is asked for
+
+	judge *judge.Judge // once a session is open
+	set   tool.Set     // what the model may call, once a session is open
 }
 
-func run(ctx context.Context, env Env) error {
-	fl, err := parseFlags(env.Args)
-	if err != nil {
-		return err
+// New puts the program together under the settings of a workspace. What is wrong
+// with them and does not keep it from working is told to warn.
+func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
+	a := &App{Settings: s, Env: env, Options: o, warn: warn, shell: shell.Find(), told: make(map[string]bool)}
+	a.Store = sync.OnceValue(a.openStore)
+	if err := a.checkData(); err != nil {
+		return nil, err
 	}
+	for _, w := range s.warnings {
+		warn(w)
+	}
+	if err := errors.Join(a.newState(), a.checkModelInfo(), a.checkUnbuilt(), a.readServers()); err != nil {
+		return nil, err
+	}
+	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {
+		var err error
+		if a.Root, err = absolute(a.Project, dir); err != nil {
+			return nil, err
+		}
+		return a, a.checkData()
+	}
+	return a, nil
+}
+
+// checkData refuses a data folder that is not ours to write to.
+func (a *App) checkData() error {
+	if a.Options.Ephemeral {
+		return nil
+	}
+	info, err := os.Lstat(a.data())
 	switch {
-	case fl.help:
-		return writeHelp(env.Stdout, wordsFor(env, fl))
-	case fl.version || fl.command == "version":
-		_, err := fmt.Fprintf(env.Stdout, "coder %s\n", Version)
-		return err
-	case fl.command == "config":
-		return runConfig(env, fl)
-	case fl.command == "trust":
-		return runTrust(env, fl)
-	case fl.command == "policy":
-		return runPolicy(ctx, env, fl)
-	case fl.command == "sessions":
-		return runSessions(ctx, env, fl)
-	case fl.command == "export":
-		return runExport(ctx, env, fl)
-	case fl.command == "audit":
-		return runAudit(ctx, env, fl)
-	case fl.command == "tasks":
-		return runTasks(ctx, env, fl)
-	case fl.command == "respond":
-		return runRespond(ctx, env, fl)
-	case fl.command == "prune":
-		return runPrune(ctx, env, fl)
-	case fl.command == "watch":
-		return runWatch(ctx, env, fl)
-	case fl.command == "demo":
-		return runDemo(ctx, env, fl)
-	case fl.print:
-		return runHeadless(ctx, env, fl)
+	case err != nil:
+		return nil // it will be made, or its making will say why not
+	case info.Mode()&fs.ModeSymlink != 0:
+		target, err := filepath.EvalSymlinks(a.data())
+		inside, relErr := filepath.Rel(a.Root, target)
+		if err != nil || relErr != nil || strings.HasPrefix(inside, "..") {
+			return configf("%s is a link that leads out of the project; remove it, or use --no-session-persistence", a.data())
+		}
+	case !info.IsDir():
+		return configf("%s is not a folder; remove it, or use --no-session-persistence", a.data())
 	}
-	return runInteractive(ctx, env, fl)
+	return nil
 }
 
-// newSessionID makes an id that sorts by time: the second, then the part of it,
+// data is the folder that holds what the program keeps about the workspace.
+func (a *App) data() string { return filepath.Join(a.Root, ".coder") }
+
+// Error is something that the person can put right.
+type Error struct {
+	Kind Kind
+	Err  error
+}
+
+// Kind says what is wrong.
+type Kind int
+
+// What can be wrong.
+const (
+	BadInput Kind = iota
+	BadConfig
+	Untrusted // the workspace
+)
+
+func (e *Error) Error() string { return e.Err.Error() }
+func (e *Error) Unwrap() error { return e.Err }
+
+func inputf(format string, args ...any) error {
+	return &Error{BadInput, fmt.Errorf(format, args...)}
+}
+
+func configf(format string, args ...any) error {
+	return &Error{BadConfig, fmt.Errorf(format, args...)}
+}
+
+// NewSessionID makes an id that sorts by time: the second, then the part of it,
 // then chance.
-func newSessionID(now time.Time) string {
+func NewSessionID(now time.Time) string {
 	var b [2]byte
 	_, _ = rand.Read(b[:]) // never fails
 	fraction := now.Nanosecond() / (1_000_000_000 >> 16)
 	return fmt.Sprintf("sess_%010d_%04x%s", now.Unix(), min(fraction, 1<<16-1), hex.EncodeToString(b[:]))
 }
 
-// newID makes an id of twelve random characters behind a prefix that says
+// ValidSessionID reports whether s can name a session.
+func ValidSessionID(s string) bool {
+	if s == "" || len(s) > 128 || s[0] == '.' {
+		return false
+	}
+	return !strings.ContainsFunc(s, func(r rune) bool {
+		return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("._-", r))
+	})
+}
+
+// NewID makes an id of twelve random characters behind a prefix that says
 // what it names.
-func newID(prefix string) string {
+func NewID(prefix string) string {
 	var b [8]byte
 	_, _ = rand.Read(b[:]) // never fails
 	return prefix + "_" + strings.ToLower(base32.StdEncoding.EncodeToString(b[:]))[:12]
 }
+
+// oneLine is foreign text made fit for a list.
+func oneLine(s string) string { return sanitize.Line(s, 400) }

@@ -18,37 +18,32 @@ import (
 
 // key is what this user's records are sealed with. Where none can be kept there
 // is one for this process alone: later ones will not know its seals.
-func (h *house) key() *authkey.Key {
-	if h.secret != nil {
-		return h.secret
-	}
-	h.secret = authkey.Temporary()
-	if h.flags.ephemeral {
-		return h.secret
+func (s *Store) key() *authkey.Key {
+	if s.ephemeral {
+		return authkey.Temporary()
 	}
 	err := errors.New("there is no home folder")
-	if h.home != "" {
+	if s.home != "" {
 		var kept *authkey.Key
-		if kept, err = authkey.Open(h.home); err == nil {
-			h.secret = kept
+		if kept, err = authkey.Open(s.home); err == nil {
 			return kept
 		}
 	}
-	h.warn(fmt.Sprintf("answers and modes are not remembered beyond this run: %v", err))
-	return h.secret
+	s.warn(fmt.Sprintf("answers and modes are not remembered beyond this run: %v", err))
+	return authkey.Temporary()
 }
 
 // doubt says why nothing in the logs of a session counts, whoever sealed it: they
 // are not what was left there, belong to somebody else, or come and go with a
 // repository.
-func (h *house) doubt(sessionID string) string {
+func (s *Store) doubt(sessionID string) string {
 	switch {
-	case h.flags.ephemeral:
+	case s.ephemeral:
 		return ""
-	case h.damaged[sessionID]:
+	case s.damaged[sessionID]:
 		return "records of it are missing or were changed"
 	}
-	dir := filepath.Join(h.logs(), sessionID)
+	dir := s.Dir("log", sessionID)
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""

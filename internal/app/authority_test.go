@@ -101,15 +101,15 @@ func TestLogsOfAnotherUserAreInDoubt(t *testing.T) {
 	}
 	for _, name := range []string{".", "events.jsonl"} {
 		root := t.TempDir()
-		h := &house{root: root, flags: &flags{}}
+		s := &Store{root: root, dir: filepath.Join(root, ".coder")}
 		dir := logs(t, root, "s")
-		if why := h.doubt("s"); why != "" {
+		if why := s.doubt("s"); why != "" {
 			t.Errorf("one's own: %s", why)
 		}
 		if err := os.Chown(filepath.Join(dir, name), 12345, 12345); err != nil {
 			t.Fatal(err)
 		}
-		if why := h.doubt("s"); !strings.Contains(why, "belongs to another user") {
+		if why := s.doubt("s"); !strings.Contains(why, "belongs to another user") {
 			t.Errorf("%s: %q", name, why)
 		}
 	}

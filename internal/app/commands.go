@@ -2,44 +2,39 @@ package app
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"io"
-	"path/filepath"
 	"slices"
 	"strings"
 
-	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
 	"coder/internal/policy/judge"
-	"coder/internal/record/undo"
 	"coder/internal/slash"
 	"coder/internal/tool/git"
 )
 
 // commands are the slash commands of a session, in the order of /help, and who
 // has to be told of its records for them.
-func (h *house) commands(sessionID string, hs *hands, j *judge.Judge, memory *judge.Memory) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
+func (a *App) commands(sessionID string, tools *toolkit, j *judge.Judge, memory *judge.Memory) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
 	ledger := &slash.Ledger{Price: func(model string, in, cached, out int) (float64, bool) {
-		return h.figures(model).Price.Cost(in, cached, out)
+		return a.figures(model).Price.Cost(in, cached, out)
 	}}
-	changes = &slash.Changes{Git: git.Options{Workspace: hs.project.ws, Env: h.childEnv()}, Kept: h.keptContent}
+	changes = &slash.Changes{Git: git.Options{Workspace: tools.project.ws, Env: a.ChildEnv()}, Kept: a.keptContent}
 	var revoke func(string) (string, error)
 	if memory != nil {
-		revoke = func(which string) (string, error) { return revoked(memory, which) }
+		revoke = func(which string) (string, error) { return Revoke(memory, which) }
 	}
-	sessions := archive{h}
-	status := func(ctx context.Context) [][]string { return h.status(ctx, sessionID, hs) }
+	sessions := a.Store()
+	status := func(ctx context.Context) [][]string { return a.status(ctx, sessionID, tools) }
 	all = slices.Concat(
-		[]slash.Command{slash.Help(), slash.Model(modelChoice{h}), slash.Mode()}, slash.Modes(),
+		[]slash.Command{slash.Help(), slash.Model(modelChoice{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
-			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.Skills(h.written().skills), slash.Agents(hs.crew.listing), slash.Todos(hs.todos.List),
-			slash.Context(), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Undo(hs.undo), slash.Redo(hs.redo),
+			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.Skills(a.library().skills), slash.Agents(tools.crew.listing), slash.Todos(tools.todos.List),
+			slash.Context(), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Undo(tools.undo), slash.Redo(tools.redo),
 		},
-		slash.New(func() string { return newSessionID(h.env.Now()) }),
+		slash.New(func() string { return NewSessionID(a.Env.Now()) }),
 		[]slash.Command{
-			slash.Resume(sessions, sessionID, h.env.Now), slash.Sessions(sessions, sessionID, h.env.Now), slash.Export(sessions, sessionID, h.root, h.data()),
-			slash.Init(), slash.Config(h.report), slash.Status(status), slash.Trust(h.trust(), h.root),
+			slash.Resume(sessions, sessionID, a.Env.Now), slash.Sessions(sessions, sessionID, a.Env.Now), slash.Export(sessions, sessionID, a.Root, a.data()),
+			slash.Init(), slash.Config(a.Report), slash.Status(status), slash.Trust(a.Trust, a.Root),
 		},
 		slash.Exit(),
 	)
@@ -47,8 +42,8 @@ func (h *house) commands(sessionID string, hs *hands, j *judge.Judge, memory *ju
 }
 
 // keptContent is what a file had that was overwritten, up to a limit.
-func (h *house) keptContent(hash string, limit int64) ([]byte, error) {
-	f, err := undo.OpenStore(filepath.Join(h.data(), "undo"), undo.StoreOptions{Now: h.env.Now}).Open(hash)
+func (a *App) keptContent(hash string, limit int64) ([]byte, error) {
+	f, err := a.Store().contents().Open(hash)
 	if err != nil {
 		return nil, err
 	}
@@ -57,73 +52,35 @@ func (h *house) keptContent(hash string, limit int64) ([]byte, error) {
 }
 
 // status tells what a session runs with.
-func (h *house) status(ctx context.Context, sessionID string, hs *hands) [][]string {
+func (a *App) status(ctx context.Context, sessionID string, tools *toolkit) [][]string {
 	kept := "nothing is kept"
-	if !h.flags.ephemeral {
-		kept = filepath.Join(h.logs(), sessionID)
+	if !a.Options.Ephemeral {
+		kept = a.Store().Dir("log", sessionID)
 	}
 	rows := [][]string{
 		{"version", Version},
 		{"session", sessionID},
-		{"folder", h.root},
-		{"trust", slash.Standing(h.trust(), h.root)},
-		{"provider", h.providerWords()},
-		{"sandbox", hs.confiner.Words(ctx)},
+		{"folder", a.Root},
+		{"trust", slash.Standing(a.Trust, a.Root)},
+		{"provider", a.providerWords()},
+		{"sandbox", tools.confiner.Words(ctx)},
 		{"records", kept},
 	}
-	if names := h.withheld(); len(names) > 0 {
+	if names := a.Withheld(); len(names) > 0 {
 		rows = append(rows, []string{"withheld from commands", strings.Join(names, ", ")})
 	}
-	if frozen := h.conf.Permission.Frozen; len(frozen) > 0 {
+	if frozen := a.Config.Permission.Frozen; len(frozen) > 0 {
 		rows = append(rows, []string{"frozen", strings.Join(frozen, ", ")})
 	}
 	return rows
 }
 
-func (h *house) providerWords() string {
+func (a *App) providerWords() string {
 	switch {
-	case h.scripted():
+	case a.scripted():
 		return "a script"
-	case h.conf.Provider.BaseURL == "":
+	case a.Config.Provider.BaseURL == "":
 		return "none"
 	}
-	return h.conf.Provider.Kind + " at " + oneLine(h.conf.Provider.BaseURL)
-}
-
-// archive is the sessions kept here.
-type archive struct{ *house }
-
-// Free makes sure that there is a session to go to, and that nobody else is
-// writing it.
-func (a archive) Free(ctx context.Context, id string) error {
-	if validSessionID(id) {
-		sup, err := a.shelf()
-		if err != nil {
-			return err
-		}
-		known, err := sup.Exists(ctx, id)
-		if err != nil {
-			return err
-		}
-		if known {
-			release, err := sup.Store.Claim(ctx, id)
-			if err != nil {
-				return errors.New(message(err))
-			}
-			return release()
-		}
-	}
-	return fmt.Errorf("there is no session %s; /sessions lists them by id", oneLine(id))
-}
-
-// shelf is where sessions are kept, without an engine to run them.
-func (h *house) shelf() (*supervisor.Supervisor, error) {
-	if h.kept != nil {
-		return h.kept, nil
-	}
-	logs, sessions, err := h.stores()
-	if err != nil {
-		return nil, err
-	}
-	return supervisor.New(supervisor.Config{Store: logs, Sessions: sessions, Dir: h.root, Now: h.env.Now, Key: h.key}), nil
+	return a.Config.Provider.Kind + " at " + oneLine(a.Config.Provider.BaseURL)
 }

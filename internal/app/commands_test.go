@@ -22,36 +22,36 @@ import (
 	"coder/internal/policy/trust"
 )
 
-// studio is a house over a folder, with a script for a model unless the flags
+// studio is the program over a folder, with a script for a model unless the flags
 // say otherwise.
 type studio struct {
-	*house
+	*App
 	t        *testing.T
 	sup      *supervisor.Supervisor
 	warnings []string
 }
 
-func newStudio(t *testing.T, script string, change func(*Env, *flags)) *studio {
+func newStudio(t *testing.T, script string, change func(*Env, *Options)) *studio {
 	t.Helper()
 	dir, home := t.TempDir(), t.TempDir()
 	model := filepath.Join(t.TempDir(), "model")
 	if err := os.WriteFile(model, []byte(script), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, Dir: dir, Stdout: io.Discard, Stderr: io.Discard, Now: time.Now}
-	fl := &flags{script: model, autoApprove: true, outputFormat: "text"}
+	env := Env{Environ: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home}, Dir: dir, Now: time.Now}
+	o := Options{Script: model, AutoApprove: true}
 	if change != nil {
-		change(&env, fl)
+		change(&env, &o)
 	}
 	s := &studio{t: t}
-	h, err := newHouse(env, fl, func(text string) { s.warnings = append(s.warnings, text) })
+	settings, err := Load(env, o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s.house = h
-	if s.sup, err = h.supervise(uip.Nobody); err != nil {
+	if s.App, err = New(env, o, settings, func(text string) { s.warnings = append(s.warnings, text) }); err != nil {
 		t.Fatal(err)
 	}
+	s.sup = s.Supervise(uip.Nobody)
 	return s
 }
 
@@ -140,7 +140,7 @@ func (s *studio) wantModel(ss *supervisor.Session, want string) {
 
 func TestSavingAModelKeepsTrustOnlyWhereItStillHolds(t *testing.T) {
 	s := newStudio(t, "", nil)
-	at := filepath.Join(s.root, ".coder", "config.json")
+	at := filepath.Join(s.Root, ".coder", "config.json")
 	write := func(text string) {
 		t.Helper()
 		if err := errors.Join(os.MkdirAll(filepath.Dir(at), 0o755), os.WriteFile(at, []byte(text), 0o640)); err != nil {
@@ -149,7 +149,7 @@ func TestSavingAModelKeepsTrustOnlyWhereItStillHolds(t *testing.T) {
 	}
 	want := func(state trust.State) {
 		t.Helper()
-		if got, err := s.trust().Of(s.root); got != state || err != nil {
+		if got, err := s.Trust.Of(s.Root); got != state || err != nil {
 			t.Errorf("%v, %v, want %v", got, err, state)
 		}
 	}
@@ -158,7 +158,7 @@ func TestSavingAModelKeepsTrustOnlyWhereItStillHolds(t *testing.T) {
 		t.Fatal(err)
 	}
 	want(trust.Unknown)
-	if err := s.trust().Give(s.root); err != nil {
+	if err := s.Trust.Give(s.Root); err != nil {
 		t.Fatal(err)
 	}
 	if err := s.saveModel("two"); err != nil {
@@ -183,16 +183,16 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 	for range 4 {
 		wg.Go(func() {
 			for range 100 {
-				_ = s.modelName()
+				_ = s.ModelName()
 			}
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		modelChoice{s.house}.Switch(name)
+		modelChoice{s.App}.Switch(name)
 	}
 	wg.Wait()
-	if s.modelName() != "c" {
-		t.Error(s.modelName())
+	if s.ModelName() != "c" {
+		t.Error(s.ModelName())
 	}
 }
 
@@ -202,10 +202,10 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 	}))
 	defer server.Close()
 	s := newStudio(t, "", nil)
-	s.flags.script, s.conf.Provider.BaseURL, s.conf.Provider.Model = "", server.URL+"/v1", "gpt-5"
-	s.conf.Provider.Models = []string{"near", "gpt-5"}
-	s.conf.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
-	table, err := modelChoice{s.house}.List(t.Context())
+	s.Options.Script, s.Config.Provider.BaseURL, s.Config.Provider.Model = "", server.URL+"/v1", "gpt-5"
+	s.Config.Provider.Models = []string{"near", "gpt-5"}
+	s.Config.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
+	table, err := modelChoice{s.App}.List(t.Context())
 	var got []string
 	for _, row := range table.Rows {
 		got = append(got, strings.Join(row[:4], " "))
@@ -214,7 +214,7 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 		t.Errorf("%q, %v", got, err)
 	}
 	server.Close()
-	if table, err := (modelChoice{s.house}).List(t.Context()); err == nil || len(table.Rows) != 2 {
+	if table, err := (modelChoice{s.App}).List(t.Context()); err == nil || len(table.Rows) != 2 {
 		t.Errorf("%v, %v", table.Rows, err)
 	}
 }
@@ -226,28 +226,28 @@ func TestGoingBackToASessionTakesItsModeAlong(t *testing.T) {
 	if err := planned.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if err := s.state.Switch("auto-edit"); err != nil {
+	if err := s.Modes.Switch("auto-edit"); err != nil {
 		t.Fatal(err)
 	}
-	mode := func() string { m, _ := s.state.Current(); return m.Name }
-	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{Session: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
+	mode := func() string { m, _ := s.Modes.Current(); return m.Name }
+	if _, err := s.Move(t.Context(), s.sup, &orchestrator.Next{Session: "nowhere"}, "x", event.Discard); err == nil || mode() != "auto-edit" {
 		t.Errorf("%v, in %s", err, mode())
 	}
-	back, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard)
+	back, err := s.Move(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard)
 	if err != nil || mode() != "plan" {
 		t.Fatalf("%v, in %s", err, mode())
 	}
-	if _, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard); err == nil {
+	if _, err := s.Move(t.Context(), s.sup, &orchestrator.Next{Session: "planned"}, "x", event.Discard); err == nil {
 		t.Error("a session in use was opened again")
 	}
-	fresh, err := s.moveTo(t.Context(), s.sup, &orchestrator.Next{New: true, Session: "fresh"}, "planned", event.Discard)
+	fresh, err := s.Move(t.Context(), s.sup, &orchestrator.Next{New: true, Session: "fresh"}, "planned", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
 	if err := errors.Join(fresh.Close(), back.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := os.Stat(filepath.Join(s.snapshots(), "fresh.json")); err != nil {
+	if _, err := os.Stat(s.Store().Dir("sessions", "fresh.json")); err != nil {
 		t.Error(err)
 	}
 }
@@ -261,10 +261,10 @@ func TestSessionsAreListedNewestFirstAndFromTheirLogsIfNeedBe(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Remove(filepath.Join(s.snapshots(), "two.json")); err != nil {
+	if err := os.Remove(s.Store().Dir("sessions", "two.json")); err != nil {
 		t.Fatal(err)
 	}
-	heads, err := archive{s.house}.Heads(t.Context())
+	heads, err := s.Store().Heads(t.Context())
 	if err != nil || len(heads) != 3 || heads[0].ID != "three" || heads[1].ID != "two" || heads[1].Meta.Title != "about two" || heads[1].Meta.Turns != 1 {
 		t.Errorf("%+v, %v", heads, err)
 	}
@@ -299,7 +299,7 @@ func TestASessionThatIsOpenElsewhereIsNotGoneTo(t *testing.T) {
 	if err != nil || done.Next == nil || done.Text != "opening session other" {
 		t.Fatalf("%+v, %v", done, err)
 	}
-	again, err := s.moveTo(t.Context(), s.sup, done.Next, "here", event.Discard)
+	again, err := s.Move(t.Context(), s.sup, done.Next, "here", event.Discard)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -309,7 +309,7 @@ func TestASessionThatIsOpenElsewhereIsNotGoneTo(t *testing.T) {
 func TestExportIntoAFolderThatIsNotThere(t *testing.T) {
 	s := newStudio(t, "", nil)
 	here := s.start("here")
-	for _, input := range []string{"/export html none/x.html", "/export html " + filepath.Join(s.root, "none", "x.html")} {
+	for _, input := range []string{"/export html none/x.html", "/export html " + filepath.Join(s.Root, "none", "x.html")} {
 		_, err := here.Run(t.Context(), input, event.Discard)
 		if err == nil || !strings.HasPrefix(err.Error(), "there is no folder ") || !strings.HasSuffix(err.Error(), "none") {
 			t.Errorf("%s: %v", input, err)

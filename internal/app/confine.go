@@ -15,32 +15,32 @@ import (
 )
 
 // confiner keeps the commands of one session within bounds.
-func (h *house) confiner(t *terrain) *confine.Confiner {
-	home := h.env.Getenv("HOME")
+func (a *App) confiner(t *terrain) *confine.Confiner {
+	home := a.Env.Getenv("HOME")
 	return confine.New(confine.Options{
-		Demand: h.conf.Safety.Sandbox, Exe: h.env.Exe, LookPath: exec.LookPath, Root: h.root, Home: home,
-		Write:   slices.Concat(h.flags.addDirs, confine.Caches(home, h.env.Getenv), h.absoluteAll(h.conf.Safety.Writable)),
-		Protect: []string{h.home},
+		Demand: a.Config.Safety.Sandbox, Exe: a.Env.Exe, LookPath: exec.LookPath, Root: a.Root, Home: home,
+		Write:   slices.Concat(a.Options.AddDirs, confine.Caches(home, a.Env.Getenv), a.absoluteAll(a.Config.Safety.Writable)),
+		Protect: []string{a.Home},
 		Network: func() bool {
-			m, _ := h.state.Current()
-			return h.conf.Safety.Network && !m.ReadOnly
+			m, _ := a.Modes.Current()
+			return a.Config.Safety.Network && !m.ReadOnly
 		},
-		State: []string{h.home}, Sockets: sync.OnceValue(h.sockets), Agent: h.env.Getenv("SSH_AUTH_SOCK"), Runtime: h.env.Getenv("XDG_RUNTIME_DIR"),
+		State: []string{a.Home}, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: t.hidden, Tracked: t.tracked, Frozen: t.iced, Repositories: t.repositories,
 		Named: func(r risk.Report) []string {
-			if h.judge == nil {
+			if a.judge == nil {
 				return nil
 			}
-			return h.judge.Names(r)
+			return a.judge.Names(r)
 		},
-		Warn: h.warn, Bare: sync.OnceFunc(h.forgetStart),
+		Warn: a.warn, Bare: sync.OnceFunc(a.forgetStart),
 	})
 }
 
 // sockets are those that the environment names: of an agent, a bus, a terminal
 // that others can type into.
-func (h *house) sockets() (list []string) {
-	for _, kv := range h.env.Environ {
+func (a *App) sockets() (list []string) {
+	for _, kv := range a.Env.Environ {
 		name, value, _ := strings.Cut(kv, "=")
 		if strings.HasSuffix(name, "PATH") || strings.HasSuffix(name, "DIRS") {
 			continue
@@ -61,21 +61,21 @@ func (h *house) sockets() (list []string) {
 
 // analyse says what a command line would do here. Before there is a judge
 // nothing is known.
-func (h *house) analyse(command string) tool.Line {
-	if h.judge == nil {
+func (a *App) analyse(command string) tool.Line {
+	if a.judge == nil {
 		return risk.Report{Command: command, Unknown: true}
 	}
-	return h.judge.Analyse(command)
+	return a.judge.Analyse(command)
 }
 
 // absoluteAll resolves folders from the workspace and from home.
-func (h *house) absoluteAll(dirs []string) (all []string) {
+func (a *App) absoluteAll(dirs []string) (all []string) {
 	for _, d := range dirs {
 		if rest, ok := strings.CutPrefix(d, "~/"); ok {
-			d = filepath.Join(h.env.Getenv("HOME"), rest)
+			d = filepath.Join(a.Env.Getenv("HOME"), rest)
 		}
 		if !filepath.IsAbs(d) {
-			d = filepath.Join(h.root, d)
+			d = filepath.Join(a.Root, d)
 		}
 		all = append(all, d)
 	}

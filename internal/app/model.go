@@ -22,16 +22,16 @@ import (
 )
 
 // modelChoice is the models there are to choose from.
-type modelChoice struct{ *house }
+type modelChoice struct{ *App }
 
 // Switch takes another model from the next turn on, and tries to have
 // later sessions start with it. What it says is why they may not.
-func (h modelChoice) Switch(name string) (notice string) {
-	h.chosen.Store(&name)
-	if err := h.saveModel(name); err != nil {
+func (a modelChoice) Switch(name string) (notice string) {
+	a.chosen.Store(&name)
+	if err := a.saveModel(name); err != nil {
 		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err)
 	}
-	if o := h.report.Origin("provider.model"); strings.HasPrefix(o.Source, "env ") || o.Source != "" && o.Source == h.loadOptions().File {
+	if o := a.Report.Origin("provider.model"); strings.HasPrefix(o.Source, "env ") || o.Source != "" && o.Source == a.configFile {
 		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Source)
 	}
 	return ""
@@ -40,14 +40,11 @@ func (h modelChoice) Switch(name string) (notice string) {
 // saveModel writes the model into the project's own settings and leaves the
 // rest of them as they are. Trust in the project outlives that change, since
 // it is the person's own.
-func (h *house) saveModel(name string) error {
-	if h.flags.ephemeral {
+func (a *App) saveModel(name string) error {
+	if a.Options.Ephemeral {
 		return errors.New("nothing is kept with --no-session-persistence")
 	}
-	root, err := findRoot(h.env, h.flags)
-	if err != nil {
-		return err
-	}
+	root := a.Project
 	path := filepath.Join(root, ".coder", "config.json")
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {
@@ -63,12 +60,12 @@ func (h *house) saveModel(name string) error {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
-	trusted, _ := h.trust().Of(root) // what cannot be read is not trusted
+	trusted, _ := a.Trust.Of(root) // what cannot be read is not trusted
 	if err := atomicfile.Write(path, text, mode); err != nil {
 		return err
 	}
 	if trusted == trust.Trusted {
-		return h.trust().Give(root)
+		return a.Trust.Give(root)
 	}
 	return nil
 }
@@ -81,10 +78,10 @@ const mostModels = 200
 
 // List shows what there is to choose from: the model in use, those of the
 // settings, and those the endpoint offers.
-func (h modelChoice) List(ctx context.Context) (display.Table, error) {
-	now := h.modelName()
-	offered, err := h.offered(ctx)
-	names := slices.Concat([]string{now}, h.conf.Provider.Models, h.conf.Provider.FallbackModels, offered)
+func (a modelChoice) List(ctx context.Context) (display.Table, error) {
+	now := a.ModelName()
+	offered, err := a.offered(ctx)
+	names := slices.Concat([]string{now}, a.Config.Provider.Models, a.Config.Provider.FallbackModels, offered)
 	t := display.Table{Head: []string{"", "model", "context", "in $/M", "out $/M", "can"}}
 	for i, name := range names {
 		if name == "" || slices.Index(names, name) < i {
@@ -94,17 +91,17 @@ func (h modelChoice) List(ctx context.Context) (display.Table, error) {
 			t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d more", len(names)-i)})
 			break
 		}
-		t.Rows = append(t.Rows, h.modelRow(name, name == now))
+		t.Rows = append(t.Rows, a.modelRow(name, name == now))
 	}
 	return t, err
 }
 
 // offered asks the endpoint for its models.
-func (h *house) offered(ctx context.Context) ([]string, error) {
-	if h.scripted() || h.conf.Provider.BaseURL == "" {
+func (a *App) offered(ctx context.Context) ([]string, error) {
+	if a.scripted() || a.Config.Provider.BaseURL == "" {
 		return nil, nil
 	}
-	client, err := h.client()
+	client, err := a.client()
 	if err != nil {
 		return nil, err
 	}
@@ -113,8 +110,8 @@ func (h *house) offered(ctx context.Context) ([]string, error) {
 	return client.Models(ctx)
 }
 
-func (h *house) modelRow(name string, inUse bool) []string {
-	m := h.figures(name)
+func (a *App) modelRow(name string, inUse bool) []string {
+	m := a.figures(name)
 	row := []string{"", oneLine(name), strconv.Itoa(m.Context), "?", "?", abilities(m)}
 	if inUse {
 		row[0] = "*"
@@ -139,8 +136,8 @@ func abilities(m catalogue.Model) string {
 }
 
 // figures is what is known of a model; what the person wrote comes first.
-func (h *house) figures(name string) catalogue.Model {
-	m, _ := catalogue.Lookup(name, h.own()...)
+func (a *App) figures(name string) catalogue.Model {
+	m, _ := catalogue.Lookup(name, a.own()...)
 	return m
 }
 
@@ -158,8 +155,8 @@ type modelInfo struct {
 
 // own are the person's own figures. An entry that cannot be read is none; it
 // was told of when the settings were checked.
-func (h *house) own() (all []catalogue.Model) {
-	for name, raw := range h.conf.Provider.ModelInfo {
+func (a *App) own() (all []catalogue.Model) {
+	for name, raw := range a.Config.Provider.ModelInfo {
 		var i modelInfo
 		if json.Unmarshal(raw, &i) != nil {
 			continue
@@ -174,8 +171,8 @@ func (h *house) own() (all []catalogue.Model) {
 }
 
 // checkModelInfo refuses figures that cannot be read.
-func (h *house) checkModelInfo() error {
-	for name, raw := range h.conf.Provider.ModelInfo {
+func (a *App) checkModelInfo() error {
+	for name, raw := range a.Config.Provider.ModelInfo {
 		d := json.NewDecoder(strings.NewReader(string(raw)))
 		d.DisallowUnknownFields()
 		var i modelInfo
@@ -190,9 +187,9 @@ func (h *house) checkModelInfo() error {
 }
 
 // contextLimit is how many tokens the model in use takes in.
-func (h *house) contextLimit() int {
-	if n := h.conf.Runtime.ContextTokenLimit; n > 0 {
+func (a *App) contextLimit() int {
+	if n := a.Config.Runtime.ContextTokenLimit; n > 0 {
 		return n
 	}
-	return h.figures(h.modelName()).Context
+	return a.figures(a.ModelName()).Context
 }

@@ -22,8 +22,8 @@ const (
 
 // pdfReader takes the text from PDFs with pdftotext where it is installed and
 // can be confined: a PDF is written by strangers.
-func (h *house) pdfReader(ws *workspace.Workspace, confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
-	find := sync.OnceValue(func() string { return ws.Program(h.env.Getenv("PATH"), "pdftotext") })
+func (a *App) pdfReader(ws *workspace.Workspace, confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
+	find := sync.OnceValue(func() string { return ws.Program(a.Env.Getenv("PATH"), "pdftotext") })
 	return func(ctx context.Context, pdf []byte) (string, error) {
 		program := find()
 		if program == "" {
@@ -32,7 +32,7 @@ func (h *house) pdfReader(ws *workspace.Workspace, confiner *confine.Confiner) f
 		ctx, cancel := context.WithTimeout(ctx, pdfPatience)
 		defer cancel()
 		cmd := exec.CommandContext(ctx, program, "-q", "-enc", "UTF-8", "-layout", "-", "-")
-		cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"PATH=" + h.env.Getenv("PATH"), "LC_ALL=C.UTF-8"}, bytes.NewReader(pdf)
+		cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"PATH=" + a.Env.Getenv("PATH"), "LC_ALL=C.UTF-8"}, bytes.NewReader(pdf)
 		if confined, err := confiner.Helper(ctx, cmd, confine.Helper{ReadOnly: true}); err != nil || !confined {
 			return "", errors.Join(errors.New("pdftotext cannot be confined here"), err)
 		}
@@ -61,6 +61,6 @@ func (b *bounded) Write(p []byte) (int, error) {
 }
 
 // readOptions are what the tool that reads files may make use of.
-func (h *house) readOptions(ws *workspace.Workspace, hs *hands) files.Options {
-	return files.Options{Vision: h.sees(), PDF: h.pdfReader(ws, hs.confiner)}
+func (a *App) readOptions(ws *workspace.Workspace, t *toolkit) files.Options {
+	return files.Options{Vision: a.sees(), PDF: a.pdfReader(ws, t.confiner)}
 }

@@ -17,17 +17,17 @@ import (
 
 // rules are what the person and the project have written down for the model.
 // What cannot be used is left out, and said to be.
-func (h *house) rules() []prompt.Rule {
+func (a *App) rules() []prompt.Rule {
 	find := prompt.Finder{
-		Read:   h.readRules,
+		Read:   a.readRules,
 		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
 	}
-	rules, bad := find.Find(h.home, h.root)
+	rules, bad := find.Find(a.Home, a.Root)
 	for _, err := range bad {
-		h.ignored(err)
+		a.ignored(err)
 	}
-	h.checkRepository()
-	return append(rules, h.instructions(find, rules)...)
+	a.checkRepository()
+	return append(rules, a.instructions(find, rules)...)
 }
 
 // maxInstructions is how many files the setting instructions may stand for.
@@ -35,23 +35,23 @@ const maxInstructions = 50
 
 // instructions are the rules that the settings name beside those that are
 // found. They come last, so that they are cut last.
-func (h *house) instructions(find prompt.Finder, found []prompt.Rule) (rules []prompt.Rule) {
-	for _, pattern := range h.conf.Instructions {
-		files := h.expand(pattern)
+func (a *App) instructions(find prompt.Finder, found []prompt.Rule) (rules []prompt.Rule) {
+	for _, pattern := range a.Config.Instructions {
+		files := a.expand(pattern)
 		if len(files) == 0 {
-			h.warn(fmt.Sprintf("instructions: there is no file %s", pattern))
+			a.warn(fmt.Sprintf("instructions: there is no file %s", pattern))
 		}
 		for _, file := range files {
 			if slices.ContainsFunc(slices.Concat(found, rules), func(r prompt.Rule) bool { return r.Path == file }) {
 				continue
 			}
 			if len(rules) == maxInstructions {
-				h.warn(fmt.Sprintf("instructions: only the first %d files are used", maxInstructions))
+				a.warn(fmt.Sprintf("instructions: only the first %d files are used", maxInstructions))
 				return rules
 			}
-			rule, err := find.Rule(h.rootOf(file), file)
+			rule, err := find.Rule(a.rootOf(file), file)
 			if err != nil {
-				h.ignored(err)
+				a.ignored(err)
 				continue
 			}
 			rules = append(rules, rule)
@@ -61,21 +61,21 @@ func (h *house) instructions(find prompt.Finder, found []prompt.Rule) (rules []p
 }
 
 // expand lists the files that a pattern of the settings stands for.
-func (h *house) expand(pattern string) (files []string) {
+func (a *App) expand(pattern string) (files []string) {
 	at := pattern
 	if rest, ok := strings.CutPrefix(pattern, "~/"); ok {
-		at = filepath.Join(h.env.Getenv("HOME"), rest)
+		at = filepath.Join(a.Env.Getenv("HOME"), rest)
 	}
 	if !filepath.IsAbs(at) {
-		at = filepath.Join(h.root, at)
+		at = filepath.Join(a.Root, at)
 	}
 	if _, err := os.Lstat(at); err == nil {
 		return []string{at}
 	}
 	base, rest := doublestar.SplitPattern(filepath.ToSlash(at))
-	names, err := doublestar.Glob(h.folder(base), rest, doublestar.WithFilesOnly())
+	names, err := doublestar.Glob(a.folder(base), rest, doublestar.WithFilesOnly())
 	if err != nil {
-		h.warn(fmt.Sprintf("instructions: %s is no pattern", pattern))
+		a.warn(fmt.Sprintf("instructions: %s is no pattern", pattern))
 	}
 	for _, name := range names {
 		files = append(files, filepath.Join(base, name))
@@ -86,15 +86,15 @@ func (h *house) expand(pattern string) (files []string) {
 
 // rootOf is the folder that a file must not lead out of, "" for one of the
 // person's own.
-func (h *house) rootOf(file string) string {
-	if rel, err := filepath.Rel(h.root, file); err == nil && filepath.IsLocal(rel) {
-		return h.root
+func (a *App) rootOf(file string) string {
+	if rel, err := filepath.Rel(a.Root, file); err == nil && filepath.IsLocal(rel) {
+		return a.Root
 	}
 	return ""
 }
 
 // readRules reads a rules file, and no more of it than can be used.
-func (h *house) readRules(root, path string) (text []byte, err error) {
+func (a *App) readRules(root, path string) (text []byte, err error) {
 	var more bool
 	if root == "" {
 		text, more, err = repofile.OwnHead(path, prompt.RulesLimit)
@@ -102,7 +102,7 @@ func (h *house) readRules(root, path string) (text []byte, err error) {
 		text, more, err = repofile.Below(root).Head(rel, prompt.RulesLimit)
 	}
 	if more {
-		h.warn(fmt.Sprintf("%s is too long for rules: only its first %d bytes are used", path, prompt.RulesLimit))
+		a.warn(fmt.Sprintf("%s is too long for rules: only its first %d bytes are used", path, prompt.RulesLimit))
 	}
 	if err == nil && len(text) == 0 {
 		return nil, fs.ErrNotExist
@@ -111,18 +111,18 @@ func (h *house) readRules(root, path string) (text []byte, err error) {
 }
 
 // ignored says that a file is not used, and why.
-func (h *house) ignored(err error) {
+func (a *App) ignored(err error) {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
-		h.warn(fmt.Sprintf("%s is ignored: %s", p.Path, p.Err))
+		a.warn(fmt.Sprintf("%s is ignored: %s", p.Path, p.Err))
 		return
 	}
-	h.warn(err.Error())
+	a.warn(err.Error())
 }
 
 // checkRepository says so if the repository is one that git would wait for: it
 // counts as none.
-func (h *house) checkRepository() {
-	if err := repofile.CheckGit(h.root); err != nil {
-		h.ignored(err)
+func (a *App) checkRepository() {
+	if err := repofile.CheckGit(a.Root); err != nil {
+		a.ignored(err)
 	}
 }

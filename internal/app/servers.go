@@ -14,13 +14,13 @@ import (
 
 // languageServers says how language servers run: in trusted folders only, within
 // bounds, without network, and with nothing to write to but a cache of theirs.
-func (h *house) languageServers(hs *hands) lsp.Options {
-	cache := h.serverCache()
+func (a *App) languageServers(t *toolkit) lsp.Options {
+	cache := a.serverCache()
 	return lsp.Options{
-		Root: h.root, Env: h.serverEnv(), Servers: h.servers, Cache: cache, Program: "coder", Version: Version,
-		May: h.mayServe,
+		Root: a.Root, Env: a.serverEnv(), Servers: a.servers, Cache: cache, Program: "coder", Version: Version,
+		May: a.mayServe,
 		Confine: func(cmd *exec.Cmd) error {
-			_, err := hs.confiner.Helper(hs.work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
+			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
 			return err
 		},
 	}
@@ -28,8 +28,8 @@ func (h *house) languageServers(hs *hands) lsp.Options {
 
 // mayServe objects to language servers where the folder is not trusted now:
 // they go by its settings, and run what these make their tools run.
-func (h *house) mayServe() error {
-	state, err := h.trust().Of(h.root)
+func (a *App) mayServe() error {
+	state, err := a.Trust.Of(a.Root)
 	if err == nil && state == trust.Trusted {
 		return nil
 	}
@@ -39,11 +39,11 @@ func (h *house) mayServe() error {
 // serverCache is where language servers keep what they can make again. It is
 // apart from what builds use, which they must not change. "" if there is no
 // place for it.
-func (h *house) serverCache() string {
-	if dir := h.env.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+func (a *App) serverCache() string {
+	if dir := a.Env.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "coder", "lsp")
 	}
-	if home := h.env.Getenv("HOME"); filepath.IsAbs(home) {
+	if home := a.Env.Getenv("HOME"); filepath.IsAbs(home) {
 		return filepath.Join(home, ".cache", "coder", "lsp")
 	}
 	return ""
@@ -63,8 +63,8 @@ var serverVariables = []string{
 }
 
 // serverEnv is what language servers get of the environment of commands.
-func (h *house) serverEnv() []string {
-	return slices.DeleteFunc(h.childEnv(), func(kv string) bool {
+func (a *App) serverEnv() []string {
+	return slices.DeleteFunc(a.ChildEnv(), func(kv string) bool {
 		name, _, _ := strings.Cut(kv, "=")
 		return !slices.Contains(serverVariables, name) && !strings.HasPrefix(name, "LC_")
 	})

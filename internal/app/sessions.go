@@ -2,50 +2,90 @@ package app
 
 import (
 	"bytes"
-	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
-	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/host/repofile"
-	"coder/internal/record/store/jsonl"
+	"coder/internal/record/export"
+	"coder/internal/record/session"
 )
 
-// lastSession is the session written to last, among those in which something
-// was asked or decided if there are any.
-func (h *house) lastSession() (string, error) {
-	var last, idle newest
-	for _, id := range slices.Concat(sessionsUnder(h.logs(), ""), sessionsUnder(h.snapshots(), ".json")) {
-		t := h.logged(id) // a snapshot may be written long after the session was
-		if t == 0 {
-			t = h.projected(id)
-		}
-		if h.idle(id) {
-			idle.see(id, t)
-		} else {
-			last.see(id, t)
-		}
-	}
-	if id := cmp.Or(last.id, idle.id); id != "" {
-		return id, nil
-	}
-	return "", inputf("there is no session to go on with in %s", h.root)
+// IDs are the sessions that have logs here, the newest first.
+func (s *Store) IDs() []string {
+	ids := s.SessionsIn("log")
+	slices.Sort(ids)
+	slices.Reverse(ids)
+	return ids
 }
 
-// newest is the latest of the sessions seen.
-type newest struct {
-	id   string
-	when int64
+// All are the sessions that have logs or a snapshot here, sorted.
+func (s *Store) All() []string {
+	ids := slices.Concat(s.SessionsIn("log"), s.SessionsIn("sessions"))
+	slices.Sort(ids)
+	return slices.Compact(ids)
 }
 
-func (n *newest) see(id string, when int64) {
-	if when > n.when || when == n.when && when > 0 && id > n.id {
-		n.id, n.when = id, when
+// SessionsIn are the sessions that have something in a folder of the data folder.
+func (s *Store) SessionsIn(folder string) (ids []string) {
+	entries, err := os.ReadDir(s.Dir(folder))
+	if err != nil {
+		return nil
 	}
+	for _, e := range entries {
+		name := e.Name()
+		if folder == "sessions" {
+			var ok bool
+			if name, ok = strings.CutSuffix(name, ".json"); !ok {
+				continue
+			}
+		}
+		if ValidSessionID(name) {
+			ids = append(ids, name)
+		}
+	}
+	return ids
+}
+
+// Known makes sure that there is a session id.
+func (s *Store) Known(ctx context.Context, id string) (string, error) {
+	if ValidSessionID(id) {
+		if known, err := s.Records.Exists(ctx, id); known || err != nil {
+			return id, err
+		}
+	}
+	return "", fmt.Errorf("session %s: %w", oneLine(id), session.ErrNotFound)
+}
+
+// Last is the session written to last, among those in which something was asked
+// or decided if there are any.
+func (s *Store) Last() (string, error) {
+	type candidate struct {
+		id   string
+		when int64
+		used bool
+	}
+	var last candidate
+	for _, id := range s.All() {
+		c := candidate{id, s.logged(id), !s.idle(id)} // a snapshot may be written long after the session was
+		if c.when == 0 {
+			c.when = modified(s.Dir("sessions", id+".json"))
+		}
+		if c.when > 0 && (c.used && !last.used || c.used == last.used && c.when >= last.when) {
+			last = c
+		}
+	}
+	if last.id == "" {
+		return "", inputf("there is no session to go on with in %s", s.root)
+	}
+	return last.id, nil
 }
 
 // maxIdle is the longest conversation that may hold nothing but look-ups.
@@ -53,12 +93,11 @@ const maxIdle = 4 << 20
 
 // idle reports whether a session holds nothing but commands that looked
 // something up.
-func (h *house) idle(id string) bool {
-	file := func(l event.Log) string { return filepath.Join(h.logs(), id, l.String()+".jsonl") }
-	if info, err := os.Stat(file(event.Domain)); err == nil && info.Size() > 0 {
+func (s *Store) idle(id string) bool {
+	if info, err := os.Stat(s.Dir("log", id, event.Domain.String()+".jsonl")); err == nil && info.Size() > 0 {
 		return false
 	}
-	text, err := repofile.Below(h.data()).Read(filepath.Join("log", id, event.Conversation.String()+".jsonl"), maxIdle)
+	text, err := repofile.Below(s.dir).Read(filepath.Join("log", id, event.Conversation.String()+".jsonl"), maxIdle)
 	if err != nil {
 		return false // known by its snapshot alone, or long
 	}
@@ -71,39 +110,14 @@ func (h *house) idle(id string) bool {
 	return true
 }
 
-func sessionsUnder(dir, suffix string) []string {
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return nil
-	}
-	var ids []string
-	for _, e := range entries {
-		if id, ok := strings.CutSuffix(e.Name(), suffix); ok && validSessionID(id) {
-			ids = append(ids, id)
-		}
-	}
-	return ids
-}
-
-func (h *house) logs() string      { return filepath.Join(h.data(), "log") }
-func (h *house) snapshots() string { return filepath.Join(h.data(), "sessions") }
-
 // logged is when the logs of session id were last written to, or zero.
-func (h *house) logged(id string) int64 {
+func (s *Store) logged(id string) int64 {
 	var last int64
 	for _, l := range event.Logs {
-		last = max(last, modified(filepath.Join(h.logs(), id, l.String()+".jsonl")))
+		last = max(last, modified(s.Dir("log", id, l.String()+".jsonl")))
 	}
 	return last
 }
-
-// projected is when the snapshot of session id was written, or zero.
-func (h *house) projected(id string) int64 {
-	return modified(filepath.Join(h.snapshots(), id+".json"))
-}
-
-// torn reports whether the snapshot of session id was not written to its end.
-func (h *house) torn(id string) bool { return jsonl.OpenSessions(h.snapshots(), jsonl.Never).Torn(id) }
 
 func modified(path string) int64 {
 	info, err := os.Stat(path)
@@ -117,19 +131,89 @@ func modified(path string) int64 {
 // that a crash left behind the logs.
 const mendLimit = 20
 
-// mendSnapshots projects the sessions whose process died before it could. No
-// session is opened for that. It runs when the work is done, so that nobody waits for it.
-func (h *house) mendSnapshots(ctx context.Context, sup *supervisor.Supervisor, current string) {
-	if h.flags.ephemeral || ctx.Err() != nil {
+// MendSnapshots projects the sessions whose process died before it could, save
+// the one in use. No session is opened for that. It is for when the work is
+// done, so that nobody waits for it.
+func (s *Store) MendSnapshots(ctx context.Context, current string) {
+	if s.ephemeral || ctx.Err() != nil {
 		return
 	}
-	ids := sessionsUnder(h.logs(), "")
-	slices.Sort(ids)
-	slices.Reverse(ids)
+	ids := s.IDs()
 	for _, id := range ids[:min(len(ids), mendLimit)] {
-		if id == current || h.logged(id) <= h.projected(id) && !h.torn(id) {
+		if id == current || s.logged(id) <= modified(s.Dir("sessions", id+".json")) && !s.snapshots.Torn(id) {
 			continue
 		}
-		_ = sup.Project(ctx, id) // what is beyond mending stays as it is: the logs are the truth
+		_ = s.Records.Project(ctx, id) // what is beyond mending stays as it is: the logs are the truth
 	}
+}
+
+// Heads lists the sessions kept here, the newest first. A session whose process
+// died before it could be saved is read from its logs.
+func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
+	all := []session.Head{}
+	saved := make(map[string]bool)
+	for head, err := range s.Sessions.List(ctx) {
+		if err != nil {
+			s.warn(err.Error())
+			continue
+		}
+		all, saved[head.ID] = append(all, head), true
+	}
+	if !s.ephemeral {
+		for _, id := range s.IDs() {
+			if saved[id] {
+				continue
+			}
+			snap, err := s.Records.Snapshot(ctx, id)
+			if err == nil {
+				all = append(all, snap.Head)
+			} else if !errors.Is(err, session.ErrNotFound) {
+				s.warn(err.Error())
+			}
+		}
+	}
+	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
+	return all, ctx.Err()
+}
+
+// Free makes sure that there is a session to go to, and that nobody else is
+// writing it.
+func (s *Store) Free(ctx context.Context, id string) error {
+	if _, err := s.Known(ctx, id); errors.Is(err, session.ErrNotFound) {
+		return fmt.Errorf("there is no session %s; /sessions lists them by id", oneLine(id))
+	} else if err != nil {
+		return err
+	}
+	release, err := s.Logs.Claim(ctx, id)
+	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) {
+		return errors.New(claimed.Error() + "; wait for it, or start another session")
+	}
+	if err != nil {
+		return err
+	}
+	return release()
+}
+
+// Write writes a session in a form: json, md or html.
+func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error {
+	snap, err := s.Records.Snapshot(ctx, id)
+	if err != nil {
+		return err
+	}
+	if format == "json" {
+		_, err := w.Write(append(jsonx.Must(snap), '\n'))
+		return err
+	}
+	t, err := export.FromSnapshot(snap)
+	for range s.Logs.Read(ctx, id, 0, event.Conversation) { // it has logs: these say more
+		t, err = export.FromRecords(snap.Head, s.Logs.Read(ctx, id, 0))
+		break
+	}
+	if err != nil {
+		return err
+	}
+	if format == "html" {
+		return export.HTML(w, t)
+	}
+	return export.Markdown(w, t)
 }

@@ -1,35 +1,127 @@
 package app
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 
+	"coder/internal/config"
 	"coder/internal/host/lsp"
+	"coder/internal/policy/trust"
 )
+
+// Settings are what holds in a workspace: where it is, whether it is trusted,
+// and its configuration.
+type Settings struct {
+	Home    string // CODER_HOME; "" if there is none
+	Project string // the folder whose configuration is read
+	Root    string // the workspace: the same folder, unless the configuration names another
+	Trust   trust.Book
+	Trusted trust.State
+	Config  config.Config
+	Report  config.Report
+	Files   []string // those that the configuration is read from
+
+	configFile string // the one of the command line
+	warnings   []string
+}
+
+// Load finds the workspace and reads its configuration. With an error, what
+// could be found is there all the same.
+func Load(env Env, o Options) (s Settings, err error) {
+	if s.Home = env.Getenv("CODER_HOME"); s.Home == "" {
+		if home := env.Getenv("HOME"); home != "" {
+			s.Home = filepath.Join(home, ".coder")
+		}
+	}
+	if s.Trust.Now = env.Now; s.Home != "" {
+		s.Trust.Path = filepath.Join(s.Home, "trust.json")
+	}
+	if env.Dir == "" && !filepath.IsAbs(o.Dir) {
+		return s, inputf("the working directory no longer exists; change to another or use --cwd")
+	}
+	if s.Project, err = absolute(env.Dir, o.Dir); err != nil {
+		return s, err
+	}
+	s.Root = s.Project
+	if s.Trusted, err = s.Trust.Of(s.Root); err != nil {
+		s.warnings = append(s.warnings, fmt.Sprintf("the workspace counts as not trusted: %v", err))
+	}
+	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {
+		s.configFile = filepath.Join(env.Dir, s.configFile)
+	}
+	from := config.Options{Home: s.Home, Project: s.Project, File: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted}
+	set := func(key string, value any, flag string) {
+		from.Flags = append(from.Flags, config.Override{Key: key, Value: value, Name: flag})
+	}
+	if o.Model != "" {
+		set("provider.model", o.Model, "--model")
+	}
+	if o.MaxSteps > 0 {
+		set("runtime.max_steps", o.MaxSteps, "--max-steps")
+	}
+	if o.AutoApprove {
+		set("approval.auto_approve_ask", true, "--auto-approve")
+	}
+	s.Files = from.Files()
+	if s.Config, s.Report, err = config.Load(from); err != nil {
+		return s, &Error{BadConfig, err}
+	}
+	for _, w := range s.Report.Warnings {
+		s.warnings = append(s.warnings, w.String())
+	}
+	return s, nil
+}
+
+// absolute resolves dir from base and makes sure that it is a folder.
+func absolute(base, dir string) (string, error) {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(base, dir)
+	}
+	info, err := os.Stat(dir)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return "", inputf("there is no folder %s", dir)
+	case err != nil:
+		return "", inputf("cannot work in %s: %v", dir, err)
+	case !info.IsDir():
+		return "", inputf("%s is not a folder", dir)
+	}
+	return filepath.Clean(dir), nil
+}
+
+// NeedsTrust reports whether a setting of the project under prefix was passed
+// over because the project is not trusted.
+func (s *Settings) NeedsTrust(prefix string) bool {
+	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings, func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
+}
 
 // checkUnbuilt refuses settings that would do nothing where somebody may rely
 // on what they do, and says so of others.
-func (h *house) checkUnbuilt() error {
-	if names := slices.Sorted(maps.Keys(h.conf.Hooks)); len(names) > 0 {
+func (a *App) checkUnbuilt() error {
+	if names := slices.Sorted(maps.Keys(a.Config.Hooks)); len(names) > 0 {
 		return configf("hooks are not built yet, so nothing would be run or held back by them: remove hooks.%s (%s)",
-			strings.Join(names, ", hooks."), h.report.Origin("hooks."+names[0]))
+			strings.Join(names, ", hooks."), a.Report.Origin("hooks."+names[0]))
 	}
-	if names := slices.Sorted(maps.Keys(h.conf.MCPServers)); len(names) > 0 {
-		h.warn(fmt.Sprintf("MCP servers are not built yet, so none is started: mcpServers.%s", strings.Join(names, ", mcpServers.")))
+	if names := slices.Sorted(maps.Keys(a.Config.MCPServers)); len(names) > 0 {
+		a.warn(fmt.Sprintf("MCP servers are not built yet, so none is started: mcpServers.%s", strings.Join(names, ", mcpServers.")))
 	}
 	return nil
 }
 
 // readServers reads the settings of language servers.
-func (h *house) readServers() error {
-	for _, name := range slices.Sorted(maps.Keys(h.conf.LSP.Servers)) {
-		k, err := lsp.Configured(name, h.conf.LSP.Servers[name])
+func (a *App) readServers() error {
+	for _, name := range slices.Sorted(maps.Keys(a.Config.LSP.Servers)) {
+		k, err := lsp.Configured(name, a.Config.LSP.Servers[name])
 		if err != nil {
-			return configf("lsp.servers: %v (%s)", err, h.report.Origin("lsp.servers."+name))
+			return configf("lsp.servers: %v (%s)", err, a.Report.Origin("lsp.servers."+name))
 		}
-		h.servers = append(h.servers, k)
+		a.servers = append(a.servers, k)
 	}
 	return nil
 }

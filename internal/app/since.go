@@ -15,15 +15,15 @@ import (
 
 // since tells what has changed in files since a call began, as far as what it
 // would overwrite was kept.
-func (h *house) since(hs *hands, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Changes {
+func (a *App) since(t *toolkit, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Changes {
 	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Changes) {
-		if hs.files == nil || len(call.Before) == 0 && call.Tree == "" {
+		if t.files == nil || len(call.Before) == 0 && call.Tree == "" {
 			return s
 		}
-		keeper := hs.files.get()
+		keeper := t.files.get()
 		changes, err := keeper.Changes(ctx, tool.Kept{Before: call.Before, Tree: call.Tree})
 		if err != nil {
-			h.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
+			a.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
 		}
 		for _, c := range changes {
 			name := cmp.Or(c.Before.Path, c.After.Path)

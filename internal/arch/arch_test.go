@@ -16,7 +16,7 @@ import (
 
 // streets are the folders of the house from the ground up: a package imports
 // only from its own street and those before it.
-var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "arch"}
+var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "cli", "arch"}
 
 // plan lists, street by street, every package and what it may import from this
 // module, by its last name, which is its own. A package missing here is a
@@ -139,7 +139,8 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate display event events export failover files git gitindex i18n inbox ink jsonl jsonx judge lineedit lsp mem mention mode nearest openai orchestrator patch plain plan policy prompt provider repl repofile risk rule sandbox sanitize scripted search secret session shell skill skills slash stdio streamjson subagent supervisor task term textcalls tool toolrun transport trust tty uip undo usercommand web workspace"},
+	{"app", "atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate display event export failover files git gitindex inbox jsonl jsonx judge lsp mem mode nearest openai orchestrator plan policy prompt provider repofile risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
+	{"cli", "app atomicfile audit chat config confine event events i18n inbox ink jsonl jsonx judge lineedit mention mode orchestrator patch plain policy provider repl repofile rule sandbox sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }
 
@@ -209,9 +210,9 @@ func TestPackagesAreNamedForWhatTheyHold(t *testing.T) {
 // The world is read in one place, so that everything else can be tested
 // without it. Each row names a call and the packages that may make it.
 var worldly = []struct{ call, allowed string }{
-	{"os.Getenv", "app"},
-	{"os.Environ", "app"},
-	{"os.Getwd", "app"},
+	{"os.Getenv", "app cli"},
+	{"os.Environ", "app cli"},
+	{"os.Getwd", "app cli"},
 	{"os.Exit", ""},
 	{"fmt.Print(", ""},
 	{"fmt.Printf(", ""},
@@ -261,17 +262,17 @@ var mayOpen = map[string]string{
 	"agent/inbox/inbox.go":             "letters in a folder of the person's own, bounded, without links or waiting",
 	"host/authkey/authkey.go":          "a file of the person's own that must not be a link",
 	"record/store/jsonl/":              "its own logs and snapshots: regular files, without links or waiting",
-	"app/prunecmd.go":                  "lists its own folders, which is never waited for",
-	"app/leftover.go":                  "lists its own folders, which is never waited for",
+	"cli/prunecmd.go":                  "lists its own folders, which is never waited for",
+	"app/sweep.go":                     "lists its own folders, which is never waited for",
 	"host/workspace/beneath_linux.go":  "directories of the workspace, without links, in one call",
 	"host/workspace/place_linux.go":    "makes a file without a name in a directory that is open",
 	"app/sessions.go":                  "lists the folders of sessions, which is never waited for",
-	"app/headless.go":                  "makes a new file that the person named",
-	"app/hands.go":                     "makes a new file for a plan",
-	"app/demo.go":                      "writes into a folder that it has just made",
-	"app/watchcmd.go":                  "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
-	"app/terminal.go":                  "writes into a folder that it has just made",
-	"app/started_linux.go":             "its own memory, by way of the kernel",
+	"app/store.go":                     "makes a new file in its own folder",
+	"app/toolkit.go":                   "makes a new file for a plan",
+	"cli/demo.go":                      "writes into a folder that it has just made",
+	"cli/watchcmd.go":                  "the note in a lock, bounded, without links or waiting; asks the kernel who locks what",
+	"cli/editor.go":                    "writes into a folder that it has just made",
+	"app/startenv_linux.go":            "its own memory, by way of the kernel",
 	"host/sandbox/attend_linux.go":     "asks the kernel about processes",
 	"host/sandbox/namespaces_linux.go": "asks the kernel what it allows",
 	"host/sandbox/landlock_linux.go":   "lists folders, which is never waited for",
@@ -316,8 +317,8 @@ func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {
 var temporary = map[string]string{
 	"host/authkey/authkey.go":          "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
-	"app/terminal.go":                  "in our home, swept at the start",
-	"app/demo.go":                      "the person is told where it is, and it stays",
+	"cli/editor.go":                    "in our home, swept at the start",
+	"cli/demo.go":                      "the person is told where it is, and it stays",
 	"core/event/eventtest/simulate.go": "for tests",
 }
 

@@ -21,7 +21,8 @@ func TestEverySettingIsReadBySomething(t *testing.T) {
 	modes := typesOf(t, fset, filepath.Join("policy", "mode"), nil, nil)
 	used := make(map[types.Object]bool)
 	uses := &types.Info{Selections: make(map[*ast.SelectorExpr]*types.Selection)}
-	typesOf(t, fset, "app", only{settings, modes}, uses)
+	wiring := typesOf(t, fset, "app", only{settings, modes}, uses)
+	typesOf(t, fset, "cli", only{settings, modes, wiring}, uses)
 	for _, s := range uses.Selections {
 		used[s.Obj()] = true
 	}

@@ -96,7 +96,7 @@ var elsewhere = map[string]string{
 	"%d remarks": "codenav", "1 remark": "codenav", "%d definitions": "codenav", "1 definition": "codenav",
 	"%d references": "codenav", "1 reference": "codenav", "%d new problems": "codenav", "1 new problem": "codenav",
 	"%d in progress": "plan", "%d completed": "plan",
-	"--auto-approve lets pass what is only asked about": "app",
+	"--auto-approve lets pass what is only asked about": "cli",
 	"could not be written: %s (%s)":                     "orchestrator",
 	"lost: %s (%s)":                                     "orchestrator", "restored to what someone else made of it meanwhile: %s": "orchestrator",
 	"what these commands did elsewhere stays: %s": "orchestrator", "not enforced: %s": "app",

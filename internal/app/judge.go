@@ -1,0 +1,186 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/config"
+	"coder/internal/core/nearest"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/workspace"
+	"coder/internal/policy"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/risk"
+)
+
+// newJudge puts the rules of the person, of this run and of the mode together.
+func (a *App) newJudge(c *confine.Confiner, t *terrain) (*judge.Judge, error) {
+	given, err := a.givenRules()
+	if err != nil {
+		return nil, err
+	}
+	approval := a.Config.Approval
+	unasked := approval.AutoApproveAsk || !approval.Interactive
+	return judge.New(judge.Options{
+		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Bash: a.shell.Bash(), Env: a.ChildEnv(),
+		Frozen: a.Config.Permission.Frozen, Tracked: t.trackedSecrets,
+		Hidden:  func() bool { return c.Hides(context.Background()) },
+		Freezes: func() bool { return c.Freezes(context.Background()) },
+		Given:   given, Allow: a.Options.AllowTools, Deny: a.Options.DenyTools, Exact: a.Config.Permission.AllowlistMatch == "exact",
+		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now,
+		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
+	}), nil
+}
+
+// remember gives the judge its memory. Where there is no home nothing is
+// remembered.
+func (a *App) remember(j *judge.Judge) *judge.Memory {
+	if a.Home == "" {
+		return nil
+	}
+	m, err := j.Remember(filepath.Join(a.Home, "always"), a.Config.Permission.CommandAllowlist)
+	if err != nil {
+		a.warn(fmt.Sprintf("what was always allowed here could not be read, so it is asked about again: %v", err))
+	}
+	return m
+}
+
+// Memory is what was always allowed here.
+func (a *App) Memory() (*judge.Memory, error) {
+	m := a.remember(judge.New(judge.Options{State: a.Modes, Root: a.Root, Now: a.Env.Now}))
+	if m == nil {
+		return nil, inputf("nothing is remembered without a home folder")
+	}
+	return m, nil
+}
+
+// Revoke forgets what which names and says what that was.
+func Revoke(m *judge.Memory, which string) (string, error) {
+	gone, err := m.Revoke(which)
+	if err != nil {
+		return "", err
+	}
+	lines := []string{}
+	for _, g := range gone {
+		lines = append(lines, "no longer always allowed: "+sanitize.Line(g.Grant.String(), 0))
+	}
+	if len(lines) == 0 {
+		return "nothing is always allowed in this project", nil
+	}
+	return strings.Join(lines, "\n"), nil
+}
+
+// Judge is a judge, and what confines commands, without a session. Done
+// ends them.
+func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, err error) {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	if err != nil {
+		return nil, nil, nil, inputf("open the workspace: %v", err)
+	}
+	t := a.survey(ws)
+	c = a.confiner(t)
+	if j, err = a.newJudge(c, t); err != nil {
+		return nil, nil, nil, errors.Join(err, ws.Close())
+	}
+	a.judge = j
+	a.remember(j)
+	return j, c, func() error { return errors.Join(c.Close(), ws.Close()) }, nil
+}
+
+// givenRules are the rules that a person wrote, without the defaults.
+func (a *App) givenRules() (map[string]risk.Patterns, error) {
+	given := make(map[string]risk.Patterns)
+	add := func(tool, pattern, word string) error {
+		v, err := policy.ParseVerdict(word)
+		if err != nil {
+			return configf("permission.%s: %v", tool, err)
+		}
+		if given[tool] == nil {
+			given[tool] = make(risk.Patterns)
+		}
+		given[tool][pattern] = v
+		return nil
+	}
+	for name, patterns := range a.Config.Permission.Tools {
+		if err := a.checkRuleName(name); err != nil {
+			return nil, err
+		}
+		for pattern, word := range patterns {
+			if a.Report.RuleOrigin(name, pattern) == (config.Origin{}) {
+				continue
+			}
+			if err := add(name, pattern, word); err != nil {
+				return nil, err
+			}
+		}
+	}
+	if a.Report.Origin("permission.default") == (config.Origin{}) {
+		return given, nil
+	}
+	return given, add("default", "*", a.Config.Permission.Default)
+}
+
+// switches are the tools a person switched on or off, by mode.
+func (a *App) switches() (map[string]map[string]bool, error) {
+	agents := a.Config.Agents
+	all := make(map[string]map[string]bool)
+	for mode, agent := range map[string]config.Agent{
+		mode.Plan: agents.Plan, mode.Build: agents.Build, mode.Default: agents.DefaultMode, mode.AutoEdit: agents.AutoEdit, mode.Yolo: agents.Yolo,
+	} {
+		all[mode] = make(map[string]bool)
+		for name, word := range agent.Tools {
+			if word != "on" && word != "off" {
+				return nil, configf("agents.%s.tools.%s: want on or off, found %q", mode, name, word)
+			}
+			all[mode][name] = word == "on"
+		}
+	}
+	return all, nil
+}
+
+// newState starts the session in the mode the person chose.
+func (a *App) newState() error {
+	switches, err := a.switches()
+	if err != nil {
+		return err
+	}
+	if a.Modes, err = mode.NewState(cmp.Or(a.Options.Mode, a.Config.Agents.Default), switches); err != nil {
+		return configf("agents.default: %v", err)
+	}
+	return nil
+}
+
+// ruleNames are the words under permission that are not a tool of today.
+var ruleNames = []string{
+	"default", "read", "write", "bash", "fetch", "note",
+	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
+	"git_status", "git_diff", "git_log", "git_add", "git_commit",
+	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references",
+}
+
+// checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
+// protects nothing is worse than none.
+func (a *App) checkRuleName(name string) error {
+	known := ruleNames
+	for s := range a.set.Specs() {
+		known = append(known[:len(known):len(known)], s.Name)
+	}
+	if slices.Contains(known, name) || strings.HasPrefix(name, "mcp__") {
+		return nil
+	}
+	if _, ok := a.set.Lookup(name); ok {
+		return nil
+	}
+	if near := nearest.Of(name, known); near != "" {
+		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)
+	}
+	a.warn(fmt.Sprintf("permission.%s: there is no tool %q", name, name))
+	return nil
+}

@@ -1,0 +1,270 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"coder/internal/agent/inbox"
+	"coder/internal/agent/supervisor"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/host/authkey"
+	"coder/internal/record/audit"
+	"coder/internal/record/session"
+	"coder/internal/record/store/failover"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/store/mem"
+	"coder/internal/record/undo"
+)
+
+// Store is what is kept of a workspace: the logs of its sessions, their
+// snapshots, and the contents that can be brought back.
+type Store struct {
+	Logs     event.Store
+	Sessions session.Store
+	// Records reads sessions and takes answers for them. It has no engine to run
+	// them.
+	Records *supervisor.Supervisor
+	// Key is what this user's records are sealed with.
+	Key func() *authkey.Key
+
+	root, dir, home string // the workspace, its data folder, the person's own folder
+	ephemeral       bool
+	warn            func(string)
+	barred          map[string]error // folders of the data folder that must not be used
+	waived          atomic.Bool      // the person lets the work go on without a record
+	damaged         map[string]bool  // sessions that may lack records that they had
+
+	logs      *jsonl.Store
+	snapshots *jsonl.Sessions
+	safe      *failover.Store    // Logs, unless nothing is to be kept
+	safeHeads *failover.Sessions // Sessions, unless nothing is to be kept
+	contents  func() *undo.Store // opened once they are needed
+}
+
+var fsyncModes = map[string]jsonl.Fsync{"decisions": jsonl.Decisions, "always": jsonl.Always, "never": jsonl.Never}
+
+// dataFolders are what the program keeps in its data folder.
+var dataFolders = []string{"log", "sessions", "undo", "runs", "plans", "cache"}
+
+// openStore opens what is kept of the workspace. What cannot be written to disk
+// is kept in memory, and the person is told once.
+func (a *App) openStore() *Store {
+	disk := jsonl.System
+	if a.Env.Disk != nil {
+		disk = a.Env.Disk
+	}
+	s := &Store{
+		root: a.Root, dir: a.data(), home: a.Home, ephemeral: a.Options.Ephemeral, warn: a.warn,
+		barred: make(map[string]error), damaged: make(map[string]bool),
+	}
+	s.Key = sync.OnceValue(s.key)
+	s.contents = sync.OnceValue(func() *undo.Store {
+		o := undo.StoreOptions{Quota: int64(a.Config.Storage.UndoBytes), NoSync: a.Config.Storage.Fsync == "never", Now: a.Env.Now}
+		if a.Env.Disk != nil {
+			o.On = a.Env.Disk.Below
+		}
+		return undo.OpenStore(s.Dir("undo"), o)
+	})
+	fsync := fsyncModes[a.Config.Storage.Fsync]
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Report: s.repaired, Disk: disk}
+	if s.home != "" {
+		o.Heads = &jsonl.Heads{Dir: filepath.Join(s.home, "heads"), Key: s.Key, Now: a.Env.Now}
+	}
+	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(disk)
+	if s.ephemeral {
+		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)
+		if a.Env.WrapStore != nil {
+			s.Logs = a.Env.WrapStore(s.Logs)
+		}
+	} else {
+		s.openOnDisk(a.Env.WrapStore)
+	}
+	s.Records = supervisor.New(supervisor.Config{
+		Store: s.Logs, Sessions: s.Sessions, Dir: s.root, NewID: NewID, Now: a.Env.Now, Key: s.Key, Damaged: s.hadMore, Doubt: s.doubt,
+	})
+	return s
+}
+
+// openOnDisk opens the logs and snapshots on disk. A folder that leads out of the
+// project is as good as a disk that cannot be written.
+func (s *Store) openOnDisk(wrap func(event.Store) event.Store) {
+	var once sync.Once
+	tell := func(err error) {
+		once.Do(func() {
+			s.warn(fmt.Sprintf("this session is not being saved: %v; make room or give access to the folder (--no-session-persistence keeps nothing on purpose)", err))
+		})
+	}
+	for _, name := range dataFolders {
+		if dir := s.Dir(name); leadsOut(s.root, dir) {
+			s.barred[name] = fmt.Errorf("%s is a link that leads out of the project", dir)
+			tell(s.barred[name])
+		}
+	}
+	logs, options := event.Store(s.logs), failover.Options{Warn: tell, Mark: s.logs.MarkApart}
+	if why := s.barred["log"]; why != nil {
+		logs, options.Mark = failover.Unusable{Why: why}, nil
+	}
+	if wrap != nil {
+		logs = wrap(logs)
+	}
+	snapshots := session.Store(s.snapshots)
+	if why := s.barred["sessions"]; why != nil {
+		snapshots = failover.UnusableSessions{Why: why}
+	}
+	s.safe, s.safeHeads = failover.New(logs, options), failover.NewSessions(snapshots, tell)
+	s.Logs, s.Sessions = s.safe, s.safeHeads
+}
+
+// leadsOut reports whether path is a link to a place that is not below root, or
+// to none at all.
+func leadsOut(root, path string) bool {
+	info, err := os.Lstat(path)
+	if err != nil || info.Mode()&fs.ModeSymlink == 0 {
+		return false
+	}
+	target, err := filepath.EvalSymlinks(path)
+	if err != nil {
+		return true
+	}
+	real, err := filepath.EvalSymlinks(root)
+	if err != nil {
+		return true
+	}
+	inside, err := filepath.Rel(real, target)
+	return err != nil || inside == ".." || strings.HasPrefix(inside, ".."+string(filepath.Separator))
+}
+
+// gitignore is what of the data folder does not belong in a repository.
+const gitignore = "# kept by coder; config.json and what people write here may be shared\nlog/\nsessions/\nruns/\nundo/\ncache/\nplans/\ntmp/\n.gitignore\n"
+
+// keepOutOfGit leaves a note for git in the data folder before anything else
+// is there. It is a courtesy: where it cannot be written nothing is lost.
+func (s *Store) keepOutOfGit() {
+	path := s.Dir(".gitignore")
+	if _, err := os.Lstat(path); s.ephemeral || err == nil {
+		return
+	}
+	_ = os.Mkdir(s.dir, 0o700)
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return
+	}
+	_, _ = f.WriteString(gitignore)
+	_ = f.Close()
+}
+
+// Dir is a place in the data folder.
+func (s *Store) Dir(names ...string) string {
+	return filepath.Join(append([]string{s.dir}, names...)...)
+}
+
+// relative is a folder in the data folder, as seen from the workspace; "" if it
+// must not be used.
+func (s *Store) relative(name string, below ...string) string {
+	if s.ephemeral || s.barred[name] != nil {
+		return ""
+	}
+	return filepath.Join(append([]string{".coder", name}, below...)...)
+}
+
+// Unkept is why something of what was done is not kept on disk, or nil if all of
+// it is. Where nothing is to be kept, that is why.
+func (s *Store) Unkept() error {
+	if s.ephemeral {
+		return errors.New("nothing is to be kept")
+	}
+	if err := s.safe.Unkept(); err != nil {
+		return err
+	}
+	if err := s.safeHeads.Unkept(); err != nil {
+		return err
+	}
+	for _, name := range dataFolders {
+		if err := s.barred[name]; err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// OnRecord reports whether everything that was recorded so far is on disk.
+func (s *Store) OnRecord() bool { return s.safe == nil || s.safe.Unkept() == nil }
+
+// answers is where answers from other processes come in, below our home.
+const answers = "answers"
+
+// Inbox is where answers from other processes come in.
+func (s *Store) Inbox() inbox.Box {
+	return inbox.Box{Dir: filepath.Join(s.home, answers), Key: s.Key()}
+}
+
+// waiver lets the person go on without a record, where there is one.
+func (s *Store) waiver() *toolrun.Waiver {
+	if s.safe == nil {
+		return nil
+	}
+	return &toolrun.Waiver{Waive: func() error {
+		if err := s.safe.Waive(); err != nil {
+			return err
+		}
+		s.waived.Store(true)
+		return nil
+	}}
+}
+
+// hadMore reports whether a session that has so many records now is known to
+// have had more. What a crash left unfinished was never part of it.
+func (s *Store) hadMore(id string, last uint64) bool {
+	if s.damaged[id] {
+		return true
+	}
+	if s.ephemeral || s.barred["sessions"] != nil {
+		return false
+	}
+	at := s.snapshots.At(id)
+	if at > last {
+		s.warn(fmt.Sprintf("session %s: records %d to %d are missing from %s", id, last+1, at, s.Dir("log", id)))
+	}
+	return at > last
+}
+
+// Verify checks the logs of a session line by line, and against what was signed
+// for.
+func (s *Store) Verify(id string) (audit.Report, error) { return s.logs.Verify(id) }
+
+// repaired takes note of a session that was not found as it was left, and tells
+// of it in one line.
+func (s *Store) repaired(r jsonl.Repair) {
+	s.damaged[r.Session] = r.Lost() // what was rewritten is known by its seals
+	s.warn(repairText(r))
+}
+
+func repairText(r jsonl.Repair) string {
+	var asides []string
+	for _, a := range r.Aside {
+		asides = append(asides, a.Path)
+	}
+	aside := strings.Join(asides, ", ")
+	switch {
+	case r.Torn && r.Known == 0:
+		return fmt.Sprintf("session %s: the last line of %s had no end; it was moved to %s", r.Session, r.File, aside)
+	case r.Known > 0 && aside == "":
+		return fmt.Sprintf("session %s: records %d to %d are missing from %s", r.Session, r.Last+1, r.Known, r.File)
+	case r.Known > 0:
+		return fmt.Sprintf("session %s: %s is damaged; records %d to %d are missing, and what is left of them was moved to %s", r.Session, r.File, r.Last+1, r.Known, aside)
+	case r.Rewritten:
+		return fmt.Sprintf("session %s: %s is not what was signed for; coder audit verify %[1]s says more", r.Session, r.File)
+	case r.Cut:
+		return fmt.Sprintf("session %s: %s is damaged; the records from %d on were moved to %s", r.Session, r.File, r.Last+1, aside)
+	case r.Converted:
+		return fmt.Sprintf("session %s: the line ends of %s had been changed to CRLF and were changed back; as it was it is in %s", r.Session, r.File, aside)
+	}
+	return fmt.Sprintf("session %s went on without a record after record %d; calls that it left open are not run", r.Session, r.Last)
+}

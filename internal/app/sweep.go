@@ -1,0 +1,174 @@
+package app
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/agent/inbox"
+	"coder/internal/config"
+	"coder/internal/core/event"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/shell"
+	"coder/internal/host/workspace"
+	"coder/internal/record/store/jsonl"
+	"coder/internal/record/undo"
+)
+
+// scratch is where temporary files lie, below the workspace.
+var scratch = filepath.Join(".coder", "tmp")
+
+// Drafts is where what is written in an editor lies meanwhile, below our home.
+const Drafts = "drafts"
+
+// runningPrefix begins the name of a file that says that a program runs commands
+// here. One whose program is gone says that it was killed.
+const runningPrefix = "running-"
+
+// sweepScratch removes the temporary files that a killed program left, and names
+// those that hold something.
+func (a *App) sweepScratch(ws *workspace.Workspace, t *toolkit) {
+	if t.files == nil {
+		return
+	}
+	for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
+		a.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
+	}
+}
+
+// sweepOwn removes what a killed program left of files of our own that it was
+// writing, and of answers it waited for or gave.
+func (a *App) sweepOwn(t *toolkit) {
+	t.sweeping.Go(func() {
+		if a.Home != "" {
+			atomicfile.Sweep(a.Home, ".", "always", Drafts)
+			inbox.Box{Dir: filepath.Join(a.Home, answers)}.Sweep()
+		}
+		if !a.Options.Ephemeral {
+			atomicfile.Sweep(a.data(), ".", "sessions", filepath.Join("undo", "tmp"))
+		}
+	})
+}
+
+// sweepCommands ends what commands of a killed program left running, if one was
+// killed here, and sees that the next one will know of us.
+func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
+	sweep := func(notes []string) {
+		t.sweeping.Go(func() {
+			if _, err := shell.Sweep(t.work, t.marked); err != nil {
+				return // another time: what is left then is not ours to mourn
+			}
+			for _, note := range notes {
+				_ = ws.Delete(note)
+			}
+		})
+	}
+	if killed := killedPrograms(ws); len(killed) > 0 {
+		sweep(killed)
+	}
+	t.note = func() {
+		note := filepath.Join(scratch, runningPrefix+shell.ProgramName())
+		if a.Options.Ephemeral || ws.CreateFile(note, nil, 0o600) != nil {
+			sweep(nil) // nobody can have left word
+			return
+		}
+		t.gone = func() { _ = ws.Delete(note) }
+	}
+}
+
+// killedPrograms lists the notes of programs that did not take them away.
+func killedPrograms(ws *workspace.Workspace) (notes []string) {
+	entries, _, err := ws.ReadDir(scratch, maxNotes)
+	if err != nil {
+		return nil
+	}
+	for _, e := range entries {
+		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.Ended(program) {
+			notes = append(notes, filepath.Join(scratch, e.Name()))
+		}
+	}
+	return notes
+}
+
+// maxNotes is how many notes are looked at.
+const maxNotes = 10_000
+
+// claims are the changes that other sessions of this workspace put on record
+// within a time.
+func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (list []undo.Claim, err error) {
+	for _, id := range s.SessionsIn("log") {
+		if id == self || s.logged(id) < from.UnixNano() {
+			continue
+		}
+		for r, err := range s.Logs.Read(ctx, id, 0, event.Audit) {
+			if err != nil {
+				break // what can be read of it counts
+			}
+			e, ok := r.Event.(event.ToolCallCompleted)
+			if !ok || r.Time.Before(from) || r.Time.After(to.Add(claimMargin)) {
+				continue
+			}
+			for _, c := range e.Changes {
+				list = append(list, undo.Claim{Path: c.After.Path, Session: id, At: time.UnixMilli(e.Timestamp)})
+			}
+		}
+	}
+	return list, ctx.Err()
+}
+
+// claimMargin is how much later than it was made a change may be on record.
+const claimMargin = time.Minute
+
+// boundStorage sees that what commands wrote and what can be worked out again
+// takes no more room than it may. The oldest goes first, and nothing of sessions
+// that are in use.
+func (s *Store) boundStorage(c config.Storage) {
+	if s.ephemeral {
+		return
+	}
+	runs := s.Dir("runs")
+	bound(runs, int64(c.RunsBytes), func(path string) bool {
+		rel, err := filepath.Rel(runs, path)
+		session, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
+		return err != nil || jsonl.InUse(s.Dir("log", session))
+	})
+	bound(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
+}
+
+// bound removes the oldest files below dir until the others have at most so many
+// bytes.
+func bound(dir string, most int64, stays func(path string) bool) {
+	type file struct {
+		path string
+		fs.FileInfo
+	}
+	var all []file
+	var bytes int64
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil
+		}
+		if info, err := d.Info(); err == nil {
+			all, bytes = append(all, file{path, info}), bytes+info.Size()
+		}
+		return nil
+	})
+	if bytes <= most {
+		return
+	}
+	slices.SortFunc(all, func(a, b file) int { return a.ModTime().Compare(b.ModTime()) })
+	for _, f := range all {
+		if bytes <= most {
+			return
+		}
+		if !stays(f.path) && os.Remove(f.path) == nil {
+			bytes -= f.Size()
+		}
+	}
+}

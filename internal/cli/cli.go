@@ -1,0 +1,188 @@
+// Package cli is the command line of the program: flags and subcommands, runs
+// without a terminal and what they print, sessions at a terminal, exit codes. It
+// owns nothing that outlives one call of [Main].
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	xterm "golang.org/x/term"
+
+	"coder/internal/app"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/sandbox"
+	"coder/internal/host/stdio"
+	"coder/internal/ui/i18n"
+)
+
+// Env is the world the program is called in.
+type Env struct {
+	app.Env
+	Args   []string // without the program's name
+	Stdin  io.Reader
+	Stdout io.Writer
+	Stderr io.Writer
+	// Piped reports whether something other than a person is on stdin.
+	Piped func() bool
+	// Terminal is the terminal the person sits at, if there is one.
+	Terminal func() (in, out *os.File, ok bool)
+	// Signals returns a context that ends when the program is told to stop, and
+	// one that ends when it is told so again.
+	Signals func(context.Context) (first, again context.Context, stop func())
+}
+
+// FromOS is the real world.
+func FromOS() Env {
+	dir, err := os.Getwd()
+	if err != nil {
+		dir = ""
+	}
+	exe, err := os.Executable()
+	if err != nil {
+		exe = ""
+	}
+	return Env{
+		Env:  app.Env{Exe: exe, Environ: os.Environ(), Dir: dir, Now: time.Now},
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Piped: func() bool { // a pipe, a file or a socket, rather than a terminal or the null device
+			info, err := os.Stdin.Stat()
+			return err == nil && info.Mode()&os.ModeCharDevice == 0
+		},
+		Terminal: func() (in, out *os.File, ok bool) {
+			return os.Stdin, os.Stdout, xterm.IsTerminal(int(os.Stdin.Fd())) && xterm.IsTerminal(int(os.Stdout.Fd()))
+		},
+		Signals: signals,
+	}
+}
+
+// Main runs the program and returns its exit code.
+func Main(env Env) int {
+	if len(env.Args) > 0 && env.Args[0] == sandbox.HelperName {
+		return sandbox.Main(env.Args[1:])
+	}
+	ctx, again, stop := env.Signals(context.Background())
+	defer stop()
+	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
+	inv := &invocation{Env: env, input: stdio.NewReader(env.Stdin), exit: newShutdown()}
+	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
+	if text := message(err); text != "" {
+		words := inv.words
+		if errors.Is(err, errStuck) { // what is stuck may still be at work on it
+			words = i18n.For(i18n.Choose(askedLang(env.Args), env.Getenv))
+		}
+		complain(env.Stderr, words.Said(text))
+	}
+	return ExitCode(err)
+}
+
+// complain tells the person what went wrong.
+func complain(w io.Writer, text string) {
+	for line := range strings.Lines(text) {
+		fmt.Fprintln(w, "coder: "+strings.TrimRight(line, "\n"))
+	}
+}
+
+// invocation is one call of the program: its world, its command line, the
+// settings of the workspace and the language of the person.
+type invocation struct {
+	Env
+	flags    *flags
+	settings app.Settings
+	loadErr  error // what is wrong with them
+	words    *i18n.Printer
+	input    *stdio.Reader // of Stdin
+	exit     *shutdown
+}
+
+func (inv *invocation) run(ctx context.Context) error {
+	fl, err := parseFlags(inv.Args)
+	if err != nil {
+		inv.load(&flags{lang: askedLang(inv.Args)}) // for the language it is said in
+		return err
+	}
+	if fl.version || fl.command == "version" {
+		_, err := fmt.Fprintf(inv.Stdout, "coder %s\n", app.Version)
+		return err
+	}
+	if fl.command == "trust" && len(fl.args) == 1 {
+		fl.Dir = fl.args[0]
+	}
+	inv.load(fl)
+	switch {
+	case fl.help:
+		return writeHelp(inv.Stdout, inv.words)
+	case fl.command == "config":
+		return inv.runConfig()
+	case fl.command == "trust":
+		return inv.runTrust()
+	case fl.command == "policy":
+		return inv.runPolicy(ctx)
+	case fl.command == "sessions":
+		return inv.runSessions(ctx)
+	case fl.command == "export":
+		return inv.runExport(ctx)
+	case fl.command == "audit":
+		return inv.runAudit(ctx)
+	case fl.command == "tasks":
+		return inv.runTasks(ctx)
+	case fl.command == "respond":
+		return inv.runRespond(ctx)
+	case fl.command == "prune":
+		return inv.runPrune(ctx)
+	case fl.command == "watch":
+		return inv.runWatch(ctx)
+	case fl.command == "demo":
+		return inv.runDemo(ctx)
+	case fl.print:
+		return inv.runHeadless(ctx)
+	}
+	return inv.runInteractive(ctx)
+}
+
+// load reads the settings of the workspace, and finds the language of the
+// person: that of the flag, of the settings, or of the environment. Programs are
+// spoken to in one language only.
+func (inv *invocation) load(fl *flags) {
+	inv.flags = fl
+	inv.settings, inv.loadErr = app.Load(inv.Env.Env, fl.Options)
+	if lang := cmp.Or(fl.lang, inv.settings.Config.UI.Lang); fl.forMachines() {
+		inv.words = i18n.For(i18n.English)
+	} else {
+		inv.words = i18n.For(i18n.Choose(lang, inv.Getenv))
+	}
+}
+
+// askedLang is the language that a command line asks for, though it may be
+// wrong elsewhere.
+func askedLang(args []string) (lang string) {
+	for i, arg := range args {
+		switch value, joined := strings.CutPrefix(arg, "--lang="); {
+		case joined:
+			lang = value
+		case arg == "--lang" && i+1 < len(args):
+			lang = args[i+1]
+		}
+	}
+	return lang
+}
+
+// newApp puts the program together for the workspace.
+func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
+	if inv.loadErr != nil {
+		return nil, inv.loadErr
+	}
+	return app.New(inv.Env.Env, inv.flags.Options, inv.settings, warn)
+}
+
+// warn tells the person something that is not part of any turn.
+func (inv *invocation) warn(text string) { fmt.Fprintln(inv.Stderr, "coder: "+inv.words.Said(text)) }
+
+// oneLine is foreign text made fit for a list.
+func oneLine(s string) string { return sanitize.Line(s, 400) }

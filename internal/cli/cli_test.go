@@ -1,0 +1,158 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/app"
+	"coder/internal/host/stdio"
+	"coder/internal/model/provider"
+	"coder/internal/record/session"
+)
+
+func TestExitCodes(t *testing.T) {
+	tests := []struct {
+		err  error
+		want int
+	}{
+		{nil, 0},
+		{errors.New("anything"), 1},
+		{usagef("no"), 2},
+		{fmt.Errorf("in a round: %w", toolrun.ErrRefused), 30},
+		{&provider.Error{Kind: provider.ErrAuth}, 41},
+		{inputf("empty"), 42},
+		{&orchestrator.CommandError{Text: "unknown"}, 42},
+		{fmt.Errorf("x: %w", session.ErrNotFound), 42},
+		{&app.Error{Kind: app.BadConfig, Err: errors.New("bad")}, 52},
+		{&app.Error{Kind: app.Untrusted, Err: errors.New("who knows")}, 55},
+		{&app.Error{Kind: app.BadInput, Err: errors.New("empty")}, 42},
+		{fmt.Errorf("%w (3)", orchestrator.ErrStepLimit), 53},
+		{&provider.Error{Kind: provider.ErrBadRequest}, 54},
+		{&provider.Error{Kind: provider.ErrUnreachable}, 54},
+		{context.Canceled, 130},
+	}
+	for _, tt := range tests {
+		if got := ExitCode(tt.err); got != tt.want {
+			t.Errorf("%v gives %d, want %d", tt.err, got, tt.want)
+		}
+	}
+}
+
+func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
+	var help strings.Builder
+	if err := writeHelp(&help, nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, o := range options() {
+		if !strings.Contains(help.String(), "--"+o.long) {
+			t.Errorf("--help does not list --%s", o.long)
+		}
+		args := []string{"--" + o.long}
+		switch {
+		case o.long == "max-steps" || o.long == "from":
+			args = append(args, "3")
+		case o.long == "answer":
+			args = append(args, "part=approve")
+		case o.long == "against":
+			args = append(args, "sessions")
+		case strings.Contains(o.value, "|"):
+			args = append(args, strings.Split(o.value, "|")[0])
+		case o.value != "":
+			args = append(args, "value")
+		}
+		if _, err := parseFlags(append([]string{"-p"}, args...)); err != nil {
+			t.Errorf("%v: %v", args, err)
+		}
+	}
+}
+
+func TestFlagsAndPromptsMix(t *testing.T) {
+	tests := []struct {
+		args string
+		want string // prompt words, then what else was set
+	}{
+		{"-p fix the bug", "fix the bug"},
+		{"-p fix --model m the bug", "fix the bug model=m"},
+		{"--model=m -p x", "x model=m"},
+		{"-p -c x", "x last"},
+		{"-p -r s1 x", "x resume=s1"},
+		{"-p --resume=s1 x", "x resume=s1"},
+		{"-p x -r", "x last"},
+		{"-p -r -c", " last"},
+		{"-p -- --model x", "--model x"},
+		{"-p config x", "config x"},
+		{"config show", "show command=config"},
+	}
+	for _, tt := range tests {
+		f, err := parseFlags(strings.Fields(tt.args))
+		if err != nil {
+			t.Errorf("%s: %v", tt.args, err)
+			continue
+		}
+		got := strings.Join(f.args, " ")
+		for _, s := range [][2]string{{"command", f.command}, {"model", f.Model}, {"resume", f.session.Resume}} {
+			if s[1] != "" {
+				got += " " + s[0] + "=" + s[1]
+			}
+		}
+		if f.session.Last {
+			got += " last"
+		}
+		if got != tt.want {
+			t.Errorf("%s: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestSessionIDsSortByTimeAndAreValid(t *testing.T) {
+	var ids []string
+	for i := range 20 {
+		ids = append(ids, app.NewSessionID(time.Unix(int64(1_700_000_000+i*1000), 0)))
+	}
+	if !slices.IsSorted(ids) {
+		t.Errorf("not sorted: %v", ids)
+	}
+	for _, id := range append(ids, app.NewID("task"), app.NewID("ui")) {
+		if !app.ValidSessionID(id) {
+			t.Errorf("%q is not valid", id)
+		}
+	}
+	for _, bad := range []string{"", ".", "..", "a/b", "a b", "ä", strings.Repeat("x", 129), "-\x00"} {
+		if app.ValidSessionID(bad) {
+			t.Errorf("%q passes for an id", bad)
+		}
+	}
+}
+
+func FuzzReadMessages(f *testing.F) {
+	f.Add(`{"type":"user","message":{"content":"hi"}}`)
+	f.Add("{\"type\":\"user\",\"message\":{\"content\":[{\"type\":\"text\",\"text\":\"a\"}]}}\n\n{}")
+	f.Add("not json\n")
+	f.Fuzz(func(t *testing.T, in string) {
+		for prompt, err := range readMessages(t.Context(), stdio.NewReader(strings.NewReader(in))) {
+			if err == nil && strings.TrimSpace(prompt) == "" {
+				t.Error("an empty prompt came through")
+			}
+			if err != nil && ExitCode(err) != ExitInput {
+				t.Errorf("%v is not the caller's mistake", err)
+			}
+		}
+	})
+}
+
+func FuzzParseFlags(f *testing.F) {
+	f.Add("-p hello")
+	f.Add("-r --model -c --")
+	f.Fuzz(func(t *testing.T, line string) {
+		if _, err := parseFlags(strings.Fields(line)); err != nil && ExitCode(err) != ExitUsage {
+			t.Errorf("%q: %v is not a usage error", line, err)
+		}
+	})
+}

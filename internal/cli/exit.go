@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/provider"
+	"coder/internal/policy/confine"
+	"coder/internal/record/session"
+)
+
+// Exit codes. They are documented in the README and part of the program's
+// contract.
+const (
+	ExitDone        = 0
+	ExitError       = 1
+	ExitUsage       = 2
+	ExitRefused     = 30 // finished, but at least one call was refused
+	ExitParked      = 31 // a question is open
+	ExitAuth        = 41
+	ExitInput       = 42
+	ExitSandbox     = 44
+	ExitConfig      = 52
+	ExitStepLimit   = 53
+	ExitProvider    = 54
+	ExitUntrusted   = 55
+	ExitUnkept      = 56 // done, but not all of it could be kept on disk
+	ExitInterrupted = 130
+)
+
+// exitError is an error that knows its exit code.
+type exitError struct {
+	code int
+	text string // "" says nothing: it has been said
+	err  error
+}
+
+func (e *exitError) Error() string {
+	if e.err != nil {
+		return e.err.Error()
+	}
+	return e.text
+}
+
+func (e *exitError) Unwrap() error { return e.err }
+
+func usagef(format string, args ...any) error {
+	return &exitError{code: ExitUsage, text: fmt.Sprintf(format, args...)}
+}
+
+func inputf(format string, args ...any) error {
+	return &exitError{code: ExitInput, text: fmt.Sprintf(format, args...)}
+}
+
+// ExitCode maps what went wrong to the program's exit code.
+func ExitCode(err error) int {
+	var (
+		known   *exitError
+		mistake *app.Error
+		refused *provider.Error
+		command *orchestrator.CommandError
+	)
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.As(err, &known):
+		return known.code
+	case errors.As(err, &mistake):
+		return map[app.Kind]int{app.BadInput: ExitInput, app.BadConfig: ExitConfig, app.Untrusted: ExitUntrusted}[mistake.Kind]
+	case errors.Is(err, orchestrator.ErrStepLimit):
+		return ExitStepLimit
+	case errors.Is(err, uip.ErrParked):
+		return ExitParked
+	case errors.Is(err, confine.ErrUnavailable):
+		return ExitSandbox
+	case errors.Is(err, toolrun.ErrRefused):
+		return ExitRefused
+	case errors.As(err, &command), errors.Is(err, session.ErrNotFound):
+		return ExitInput
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+		return ExitInterrupted
+	case errors.Is(err, provider.ErrAuth):
+		return ExitAuth
+	case errors.As(err, &refused):
+		return ExitProvider
+	}
+	return ExitError
+}
+
+// message is the one line a person reads about err, with what to do about it.
+func message(err error) string {
+	var (
+		known   *exitError
+		mistake *app.Error
+		claimed *event.ClaimedError
+	)
+	switch {
+	case err == nil:
+		return ""
+	case errors.As(err, &known):
+		return known.Error()
+	case errors.As(err, &mistake):
+		return mistake.Error()
+	case errors.Is(err, syscall.EPIPE):
+		return "nobody reads the output any more; the turn was stopped"
+	case errors.As(err, &claimed):
+		return claimed.Error() + "; wait for it, or start another session"
+	case errors.Is(err, uip.ErrParked):
+		return parkedHint(err)
+	case errors.Is(err, context.Canceled):
+		return "interrupted"
+	case errors.Is(err, session.ErrNotFound):
+		return err.Error() + "; coder -p -c continues the last one"
+	case errors.Is(err, orchestrator.ErrStepLimit):
+		return err.Error() + "; raise it with --max-steps or runtime.max_steps"
+	}
+	text, _ := strings.CutPrefix(err.Error(), "ask the model: ")
+	if hint := providerHint(err); hint != "" {
+		text += "; " + hint
+	}
+	return text
+}
+
+// parkedHint says which question waits and how to answer it.
+func parkedHint(err error) string {
+	var w *uip.Waiting
+	if !errors.As(err, &w) {
+		return err.Error() + "; coder tasks shows what waits"
+	}
+	how := "--input TEXT"
+	if ids := optionIDs(w.Request); len(w.Request.Options) > 0 {
+		how = "--option " + strings.Join(ids, "|")
+	}
+	return fmt.Sprintf("%v; answer with: coder respond %s %s (coder tasks shows the choices)", w, w.Request.ID, how)
+}
+
+// providerHint is what a person can do about a failure of the provider.
+func providerHint(err error) string {
+	switch text := strings.ToLower(err.Error()); {
+	case errors.Is(err, provider.ErrAuth):
+		return "check CODER_API_KEY (or provider.api_key)"
+	case errors.Is(err, provider.ErrNoModel):
+		return "choose one with --model or CODER_MODEL"
+	case errors.Is(err, provider.ErrContextTooLong):
+		return "start a new session, or use a model that takes more"
+	case errors.Is(err, provider.ErrUnreachable) && strings.Contains(text, "proxy"):
+		return "check HTTPS_PROXY, HTTP_PROXY and NO_PROXY"
+	case errors.Is(err, provider.ErrUnreachable):
+		return "check CODER_BASE_URL (or provider.base_url) and the network"
+	case errors.Is(err, provider.ErrNotAnAPI):
+		return "check CODER_BASE_URL (or provider.base_url)"
+	case errors.Is(err, provider.ErrBadRequest) && strings.Contains(text, "support") && strings.Contains(text, "tool"):
+		return `set provider.tool_mode to "xml" for models that cannot call tools`
+	}
+	return ""
+}

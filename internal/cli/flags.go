@@ -1,0 +1,326 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/rule"
+	"coder/internal/ui/i18n"
+)
+
+// flags is the command line, parsed.
+type flags struct {
+	app.Options
+	session app.Which
+
+	command string // a subcommand, or ""
+	args    []string
+
+	help, version, print, verbose, noColor bool
+	outputFormat, inputFormat, events      string
+	onAsk, lang                            string
+
+	// of subcommands
+	json                   bool
+	option, input, comment string   // of an answer
+	answers                []string // to the parts of a question
+	recordOnly             bool
+	from                   int  // the first record to show
+	lastTurn               bool // begin where the last turn does
+	against, format        string
+	full, revoke           bool
+	olderThan              string // what prune looks for
+	dryRun, yes            bool
+}
+
+// forMachines reports whether programs read what this run writes.
+func (f *flags) forMachines() bool {
+	return f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json"
+}
+
+// subcommands are words that, standing first, are not a prompt.
+var subcommands = []string{"audit", "config", "demo", "export", "policy", "prune", "respond", "sessions", "tasks", "trust", "version", "watch", "help"}
+
+// option is one flag: its names, what its value is called, what it does.
+type option struct {
+	long, short, value, help string
+	optional                 bool   // the value may be left out
+	of                       string // the command it belongs to; "" is any
+	set                      func(*flags, string) error
+}
+
+func options() []option {
+	flag := func(long, short, help string, p func(*flags) *bool) option {
+		return option{long: long, short: short, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
+	}
+	text := func(long, value, help string, p func(*flags) *string) option {
+		return option{long: long, value: value, help: help, set: func(f *flags, v string) error {
+			if v == "" {
+				return usagef("--%s needs a value: %s", long, value)
+			}
+			*p(f) = v
+			return nil
+		}}
+	}
+	choice := func(long, help string, p func(*flags) *string, allowed ...string) option {
+		return option{long: long, value: strings.Join(allowed, "|"), help: help, set: func(f *flags, v string) error {
+			if !slices.Contains(allowed, v) {
+				return usagef("--%s must be one of %s, not %q", long, strings.Join(allowed, ", "), v)
+			}
+			*p(f) = v
+			return nil
+		}}
+	}
+	specs := func(long, help string, p func(*flags) *[]rule.Spec) option {
+		return option{long: long, value: "RULES", help: help, set: func(f *flags, v string) error {
+			list, err := rule.ParseSpecs(v)
+			if err != nil {
+				return usagef("--%s: %v", long, err)
+			}
+			*p(f) = append(*p(f), list...)
+			return nil
+		}}
+	}
+	of := func(command string, o option) option {
+		o.of = command
+		return o
+	}
+	resume := text("resume", "ID", "go on with session ID; without ID, the last one", func(f *flags) *string { return &f.session.Resume })
+	resume.short, resume.optional = "r", true
+	return []option{
+		flag("print", "p", "run one turn without a terminal and print the answer", func(f *flags) *bool { return &f.print }),
+		choice("output-format", "what -p prints (default text)", func(f *flags) *string { return &f.outputFormat }, "text", "json", "stream-json"),
+		choice("input-format", "what -p reads on stdin (default text)", func(f *flags) *string { return &f.inputFormat }, "text", "stream-json"),
+		choice("events", "print the timeline instead, in this vocabulary", func(f *flags) *string { return &f.events }, "native", "sema", "coauthor"),
+		flag("continue", "c", "go on with the last session", func(f *flags) *bool { return &f.session.Last }),
+		resume,
+		text("session-id", "ID", "start a new session under this id", func(f *flags) *string { return &f.session.ID }),
+		flag("no-session-persistence", "", "keep nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
+		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.Model }),
+		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
+		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),
+		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.Mode }, mode.Names()...),
+		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.Mode }, mode.Names()...),
+		{long: "yolo", help: "the same as --mode yolo: everything runs unasked and unchecked", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
+		specs("allowed-tools", "let these pass where the mode would ask, such as bash(go test *),edit(src/**)", func(f *flags) *[]rule.Spec { return &f.AllowTools }),
+		specs("disallowed-tools", "refuse these", func(f *flags) *[]rule.Spec { return &f.DenyTools }),
+		choice("on-ask", "without a terminal: refuse what must be asked (default), keep the question for coder respond and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),
+		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.AutoApprove }),
+		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.Dir }),
+		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
+		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.ConfigFile }),
+		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
+		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
+		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.noColor }),
+		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
+		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
+		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
+		of("respond", text("comment", "TEXT", "a remark for the model", func(f *flags) *string { return &f.comment })),
+		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: addAnswer}),
+		of("respond", flag("record-only", "", "keep the answer and do not go on with the task", func(f *flags) *bool { return &f.recordOnly })),
+		of("watch", option{long: "from", value: "SEQ", help: "begin at the record of this number", set: setFrom}),
+		of("watch", flag("last", "", "begin where the last turn does", func(f *flags) *bool { return &f.lastTurn })),
+		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
+		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
+		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html")),
+		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
+		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
+		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
+		of("prune", flag("yes", "", "delete it", func(f *flags) *bool { return &f.yes })),
+		of("tasks, sessions, audit, policy, trust, prune", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
+		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
+	}
+}
+
+func addDir(f *flags, v string) error {
+	if v == "" {
+		return usagef("--add-dir needs a value: DIR")
+	}
+	f.AddDirs = append(f.AddDirs, v)
+	return nil
+}
+
+func addAnswer(f *flags, v string) error {
+	if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
+		return usagef("--answer wants PART=ID, not %q", v)
+	}
+	f.answers = append(f.answers, v)
+	return nil
+}
+
+func setMaxSteps(f *flags, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return usagef("--max-steps must be a number above zero, not %q", v)
+	}
+	f.MaxSteps = n
+	return nil
+}
+
+func setFrom(f *flags, v string) error {
+	n, err := strconv.Atoi(v)
+	if err != nil || n < 1 {
+		return usagef("--from must be a number above zero, not %q", v)
+	}
+	f.from = n
+	return nil
+}
+
+// parseFlags reads the command line. Flags may stand anywhere before "--".
+func parseFlags(args []string) (*flags, error) {
+	f := &flags{}
+	opts := options()
+	for i := 0; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case arg == "--":
+			f.args = append(f.args, args[i+1:]...)
+			return f.finish()
+		case arg == "-" || !strings.HasPrefix(arg, "-"):
+			f.args = append(f.args, arg)
+			continue
+		}
+		used, err := f.apply(opts, arg, args[i+1:])
+		if err != nil {
+			return nil, err
+		}
+		i += used
+	}
+	return f.finish()
+}
+
+// apply sets the flag that arg names and reports how many of rest it used up.
+func (f *flags) apply(opts []option, arg string, rest []string) (used int, err error) {
+	name, value, hasValue := strings.Cut(arg, "=")
+	i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
+	if i < 0 && f.cluster(opts, arg) {
+		return 0, nil
+	}
+	if i < 0 {
+		return 0, usagef("unknown flag %s; coder --help lists them", name)
+	}
+	o := opts[i]
+	switch {
+	case o.value == "" && hasValue:
+		return 0, usagef("%s takes no value", name)
+	case o.value != "" && !hasValue && o.optional && (len(rest) == 0 || strings.HasPrefix(rest[0], "-") || !app.ValidSessionID(rest[0])):
+		f.session.Last = true
+		return 0, nil
+	case o.value != "" && !hasValue:
+		if len(rest) == 0 {
+			return 0, usagef("%s needs a value: %s", name, o.value)
+		}
+		value, used = rest[0], 1
+	}
+	return used, o.set(f, value)
+}
+
+// cluster sets several one-letter flags written together, such as -pc, and
+// reports whether arg was that.
+func (f *flags) cluster(opts []option, arg string) bool {
+	if len(arg) < 3 || arg[1] == '-' {
+		return false
+	}
+	var set []option
+	for _, letter := range arg[1:] {
+		i := slices.IndexFunc(opts, func(o option) bool { return o.short == string(letter) && o.value == "" })
+		if i < 0 {
+			return false
+		}
+		set = append(set, opts[i])
+	}
+	for _, o := range set {
+		_ = o.set(f, "") // a flag without a value cannot be wrong
+	}
+	return true
+}
+
+// finish tells a subcommand from a prompt and checks what does not go together.
+func (f *flags) finish() (*flags, error) {
+	if len(f.args) > 0 && slices.Contains(subcommands, f.args[0]) && !f.print {
+		f.command, f.args = f.args[0], f.args[1:]
+	}
+	f.help = f.help || f.command == "help"
+	defer func() {
+		f.outputFormat, f.inputFormat = cmp.Or(f.outputFormat, "text"), cmp.Or(f.inputFormat, "text")
+	}()
+	switch {
+	case f.events != "" && f.outputFormat != "":
+		return nil, usagef("--events and --output-format both say what to print; use one")
+	case f.session.ID != "" && f.session.Resumes():
+		return nil, usagef("--session-id starts a new session; it does not go with --resume or --continue")
+	case f.session.ID != "" && !app.ValidSessionID(f.session.ID):
+		return nil, usagef("--session-id: %q is not an id (letters, digits, dot, dash and underscore)", f.session.ID)
+	case f.Ephemeral && f.session.Resumes():
+		return nil, usagef("--no-session-persistence does not go with --resume or --continue")
+	case f.Ephemeral && f.onAsk == "wait":
+		return nil, usagef("--no-session-persistence does not go with --on-ask wait: coder respond finds questions in what is kept")
+	case f.inputFormat == "stream-json" && len(f.args) > 0:
+		return nil, usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
+	case f.inputFormat == "stream-json" && !f.print:
+		return nil, usagef("--input-format goes with -p")
+	}
+	return f, nil
+}
+
+const usage = `coder — a coding agent for the terminal
+
+  coder [flags] [prompt]         talk in the terminal; with a prompt, run it first and stay
+  coder -p [flags] [prompt]      run one turn; the prompt comes from the argument, stdin, or both
+  coder demo                     a whole turn on a throw-away project, played by a script
+  coder sessions [--json]        the sessions kept here, the newest first
+  coder export ID [--format json|md|html]
+  coder audit [show|verify] [SESSION] [--json]
+  coder tasks [--json] [--full [INTERACTION]]
+                                 tasks and their state, with open questions; --full shows all of these
+  coder respond INTERACTION --option ID [--input TEXT] [--comment TEXT]
+  coder watch [SESSION] [--from SEQ|--last]  follow a session that another process works in
+  coder policy check [--mode M] [--json] COMMAND
+  coder policy test --against sessions [--json]
+  coder policy list [--json]     what was always allowed in this project, when and why
+  coder policy revoke N|all      end it
+  coder prune [--older-than 30d] [--yes] [--json]
+                                 what is kept here and not used any more; --yes deletes it
+  coder trust [DIR] [--revoke]
+  coder config [show|path|schema]
+  coder version
+
+`
+
+const exitCodes = `
+Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 waiting for an answer,
+41 not authorised by the provider, 42 bad input, 44 sandbox unavailable though required, 52 bad configuration, 53 step limit reached, 54 provider failed for good,
+55 workspace not trusted, 56 done but not everything could be kept on disk, 130 interrupted.
+`
+
+func writeHelp(w io.Writer, words *i18n.Printer) error {
+	var b strings.Builder
+	b.WriteString(words.Said(usage))
+	for _, o := range options() {
+		name := "    --" + o.long
+		if o.short != "" {
+			name = "-" + o.short + ", --" + o.long
+		}
+		switch {
+		case o.optional:
+			name += " [" + o.value + "]"
+		case o.value != "":
+			name += " " + o.value
+		}
+		about := words.T(o.help)
+		if o.of != "" {
+			about = "(" + o.of + ") " + about
+		}
+		fmt.Fprintf(&b, "  %-44s %s\n", name, about)
+	}
+	b.WriteString(words.T(exitCodes))
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,125 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/event"
+	"coder/internal/ui/events"
+	"coder/internal/ui/plain"
+	"coder/internal/ui/streamjson"
+	"coder/internal/ui/term"
+)
+
+// output is the face of a headless run: what the flags asked to see, where
+// they asked to see it.
+type output struct {
+	event.Sink
+	inv   *invocation
+	text  bool                 // the answer goes to stdout as it is
+	json  *streamjson.Renderer // nil unless a JSON format was asked for
+	tally streamjson.Tally     // the turn under way
+	alone bool                 // a call was refused because nobody could be asked
+
+	unkept    func() error // why something is not kept on disk; nil if all is
+	approving bool         // the person lets pass what is only asked about
+	local     bool         // the answer is the program's own, not the model's
+}
+
+func (inv *invocation) newOutput() *output {
+	fl := inv.flags
+	o := &output{inv: inv, approving: fl.AutoApprove}
+	var face event.Sink
+	switch {
+	case fl.events != "":
+		view, err := events.ParseView(fl.events)
+		if err != nil {
+			panic(err) // the flag allows no other
+		}
+		face = events.New(inv.Stdout, view)
+	case fl.outputFormat == "text":
+		o.text = true
+		face = event.Discard
+	default:
+		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, ResultOnly: fl.outputFormat == "json"})
+		face = o.json
+	}
+	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Words: inv.words}))
+	return o
+}
+
+// newLines is the face of a run that is read as it goes, like a terminal's, by
+// something that is none.
+func (inv *invocation) newLines() (*output, *term.Renderer) {
+	o := inv.newOutput()
+	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now})
+	o.Sink, o.text = event.Tee(event.SinkFunc(o.count), face), false
+	return o, face
+}
+
+// count keeps the turn's account.
+func (o *output) count(_ context.Context, r event.Record) error {
+	o.tally.Add(r)
+	switch e := r.Event.(type) {
+	case event.InteractionResponded:
+		o.alone = o.alone || e.Unanswered()
+	case event.LocalAdded:
+		o.local = true
+	}
+	return nil
+}
+
+// begin opens the account of a turn.
+func (o *output) begin() { o.tally, o.alone, o.local = streamjson.Tally{}, false, false }
+
+// end writes what the turn came to and returns the error the program should
+// end with: the turn's own, or that calls were refused.
+func (o *output) end(answer string, turnErr error) error {
+	if err := o.write(answer, turnErr); err != nil {
+		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))
+	}
+	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
+		return &exitError{code: ExitRefused, text: o.refused(n)}
+	}
+	return turnErr
+}
+
+// refused says how many calls were refused, and what would have helped.
+func (o *output) refused(n int) string {
+	text := "finished, but 1 call was refused"
+	if n != 1 {
+		text = fmt.Sprintf("finished, but %d calls were refused", n)
+	}
+	if o.alone && !o.approving {
+		text += "; --auto-approve lets pass what is only asked about"
+	}
+	return text
+}
+
+func (o *output) write(answer string, turnErr error) error {
+	switch {
+	case o.json != nil:
+		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil}
+		if turnErr != nil {
+			out.Err = errors.New(message(turnErr))
+		}
+		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
+			out.Subtype = streamjson.MaxTurns
+		}
+		return o.json.Finish(context.Background(), out)
+	case o.text && answer != "":
+		if o.local {
+			answer = o.inv.words.Said(answer)
+		}
+		if turnErr != nil {
+			answer = strings.TrimRight(answer, "\n") + "\n[interrupted]"
+		}
+		_, err := io.WriteString(o.inv.Stdout, strings.TrimRight(answer, "\n")+"\n")
+		return err
+	}
+	return nil
+}

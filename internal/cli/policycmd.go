@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/policy"
+	"coder/internal/policy/judge"
+	"coder/internal/policy/mode"
+	"coder/internal/tool"
+	"coder/internal/ui/i18n"
+)
+
+// runPolicy tells what would become of commands, and of past calls, under the
+// rules of today.
+func (inv *invocation) runPolicy(ctx context.Context) error {
+	fl := inv.flags
+	if len(fl.args) == 0 {
+		return usagef("coder policy takes check COMMAND, list, revoke N, or test --against sessions")
+	}
+	what, rest := fl.args[0], fl.args[1:]
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return err
+	}
+	switch {
+	case what == "check" && strings.TrimSpace(strings.Join(rest, " ")) != "":
+		return inv.policyCheck(ctx, a, strings.Join(rest, " "))
+	case what == "check":
+		return usagef("coder policy check needs a command, as one argument: coder policy check 'git status'")
+	case what == "list" && len(rest) == 0:
+		return inv.policyList(a)
+	case what == "revoke" && len(rest) == 1:
+		return inv.policyRevoke(a, rest[0])
+	case what == "revoke":
+		return usagef("coder policy revoke needs a number of coder policy list, or all")
+	case what == "test" && fl.against == "sessions":
+		return inv.policyTest(ctx, a)
+	case what == "test":
+		return usagef("coder policy test needs --against sessions")
+	}
+	return usagef("unknown: coder policy %s; it takes check, list, revoke or test", what)
+}
+
+// policyList tells what was always allowed in this project, when and why.
+func (inv *invocation) policyList(a *app.App) error {
+	m, err := a.Memory()
+	if err != nil {
+		return err
+	}
+	all, err := m.List()
+	if err != nil {
+		return err
+	}
+	if inv.flags.json {
+		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(all))
+		return err
+	}
+	words := inv.words
+	if len(all) == 0 {
+		_, err := fmt.Fprintln(inv.Stdout, words.T("nothing is always allowed in this project"))
+		return err
+	}
+	var b strings.Builder
+	for _, g := range all {
+		fmt.Fprintf(&b, "%d. %s\n", g.Number, sanitize.Line(words.Said(g.Grant.String()), 0))
+		fmt.Fprintf(&b, "   %s\n", words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
+	}
+	b.WriteString(words.T("coder policy revoke N ends one of them, coder policy revoke all ends all") + "\n")
+	_, err = io.WriteString(inv.Stdout, b.String())
+	return err
+}
+
+func (inv *invocation) policyRevoke(a *app.App, which string) error {
+	m, err := a.Memory()
+	if err != nil {
+		return err
+	}
+	text, err := app.Revoke(m, which)
+	if err != nil {
+		return inputf("%v", err)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if _, err := fmt.Fprintln(inv.Stdout, inv.words.Said(line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verdictOn is what policy check prints.
+type verdictOn struct {
+	Command  string   `json:"command"`
+	Mode     string   `json:"mode"`
+	Decision string   `json:"decision"`
+	Risk     string   `json:"risk"`
+	ReadOnly bool     `json:"read_only"`
+	Reasons  []string `json:"reasons"`
+	Rules    []string `json:"rules"`
+	Always   *string  `json:"always"`
+	Never    string   `json:"always_not,omitempty"` // why always cannot be said
+	Sandbox  string   `json:"sandbox"`
+	Withheld []string `json:"withheld,omitempty"` // names of variables that commands do not get
+}
+
+func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command string) error {
+	j, c, done, err := a.Judge()
+	if err != nil {
+		return err
+	}
+	defer done()
+	m, preset := a.Modes.Current()
+	r := j.Analyse(command)
+	call := policy.Case{Tool: "bash", Plan: tool.Plan{Line: r, Effects: []tool.Effect{{Kind: tool.Exec, Target: command}}}}
+	o, err := j.In(m, preset).Judge(ctx, call)
+	if err != nil {
+		return err
+	}
+	v := verdictOn{
+		Command: command, Mode: m.Name, Decision: o.Verdict.String(), Risk: r.Level.String(), ReadOnly: r.ReadOnly,
+		Reasons: []string{}, Rules: []string{}, Sandbox: c.Words(ctx), Withheld: a.Withheld(),
+	}
+	for _, why := range o.Reasons {
+		v.Reasons = append(v.Reasons, why.String())
+		if why.Rule != "" && !slices.Contains(v.Rules, why.Rule) {
+			v.Rules = append(v.Rules, why.Rule)
+		}
+	}
+	offers, err := j.Offers(call)
+	i := slices.IndexFunc(offers, func(o policy.Offer) bool { return o.Scope == policy.ThisProject })
+	switch {
+	case o.Verdict == policy.Ask && !o.Waivable():
+		v.Never = "it is asked about every time"
+	case err != nil:
+		v.Never = err.Error()
+	case i >= 0:
+		v.Always = &offers[i].What
+	}
+	if inv.flags.json {
+		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(v))
+		return err
+	}
+	return v.print(inv.Stdout, inv.words)
+}
+
+func (v verdictOn) print(w io.Writer, words *i18n.Printer) error {
+	var b strings.Builder
+	verdict := words.T("%s in %s mode, risk %s", words.T(v.Decision), v.Mode, words.T(v.Risk))
+	if v.ReadOnly {
+		verdict = words.T("%s in %s mode, risk %s, only reads", words.T(v.Decision), v.Mode, words.T(v.Risk))
+	}
+	lines := []string{verdict}
+	for _, why := range v.Reasons {
+		lines = append(lines, words.T("  because %s", words.Said(why)))
+	}
+	for _, rule := range v.Rules {
+		lines = append(lines, words.T("  decided by %s", words.Said(rule)))
+	}
+	if v.Always != nil {
+		lines = append(lines, words.T("  always would remember %s", words.Said(*v.Always)))
+	} else if v.Never != "" {
+		lines = append(lines, words.T("  always cannot be said: %s", words.Said(v.Never)))
+	}
+	lines = append(lines, words.T("  sandbox: %s", words.Said(v.Sandbox)))
+	if len(v.Withheld) > 0 {
+		lines = append(lines, words.T("  withheld from commands: %s", strings.Join(v.Withheld, ", ")))
+	}
+	b.WriteString(strings.Join(lines, "\n") + "\n")
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// retrial is a past call judged again.
+type retrial struct {
+	Session string `json:"session"`
+	Call    string `json:"toolCallId"`
+	Tool    string `json:"toolName"`
+	What    string `json:"what"`
+	Mode    string `json:"mode"`
+	Then    string `json:"then"`
+	Now     string `json:"now"`
+	Why     string `json:"why,omitempty"`
+}
+
+// retrials is what policy test prints.
+type retrials struct {
+	Sessions  int       `json:"sessions"`
+	Calls     int       `json:"calls"`
+	AskedThen int       `json:"asked_then"`
+	AskedNow  int       `json:"asked_now"`
+	Changed   []retrial `json:"changed"`
+}
+
+// policyTest judges every recorded call again with the rules of today.
+func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
+	j, _, done, err := a.Judge()
+	if err != nil {
+		return err
+	}
+	defer done()
+	store := a.Store()
+	sum := retrials{Changed: []retrial{}}
+	for _, id := range store.IDs() {
+		if err := sum.retry(ctx, j, store.Logs, id, inv.flags.Mode); err != nil {
+			inv.warn(fmt.Sprintf("session %s: %v", id, err))
+		}
+		sum.Sessions++
+	}
+	if inv.flags.json {
+		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(sum))
+		return err
+	}
+	return sum.print(inv.Stdout, inv.words)
+}
+
+// retry judges the calls of one session, each in the mode it was made in.
+func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store, id, fixed string) error {
+	now, preset := j.Mode()
+	asked := make(map[string]bool)
+	for r, err := range logs.Read(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		switch e := r.Event.(type) {
+		case event.ModeChanged:
+			if m, err := mode.Lookup(e.Mode); err == nil && fixed == "" {
+				now, preset = m, cmp.Or(e.Preset, m.Preset)
+			}
+		case event.InteractionRequested:
+			asked[e.CallID()] = true
+			for _, p := range e.Parts {
+				asked[p.CallID()] = true
+			}
+		case event.ToolCallRequested:
+			if e.DecidedBy != event.ActorRecovery && len(e.Effects) > 0 {
+				sum.add(ctx, j, now, preset, r.Session, e, asked[e.CallID])
+			}
+		}
+	}
+	return nil
+}
+
+func (sum *retrials) add(ctx context.Context, j *judge.Judge, m mode.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
+	c := policy.Case{Tool: e.Tool, Plan: tool.Plan{Effects: e.Effects}}
+	o, err := j.In(m, preset).Judge(ctx, c)
+	if err != nil {
+		o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
+	}
+	then := string(e.Verdict)
+	if asked {
+		then = policy.Ask.String()
+		sum.AskedThen++
+	}
+	if o.Verdict == policy.Ask {
+		sum.AskedNow++
+	}
+	sum.Calls++
+	if then != o.Verdict.String() {
+		sum.Changed = append(sum.Changed, retrial{
+			Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), Mode: m.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
+		})
+	}
+}
+
+func (sum *retrials) print(w io.Writer, words *i18n.Printer) error {
+	var b strings.Builder
+	b.WriteString(words.T("%d calls in %d sessions: %d were asked about, %d would be now (%+d)", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen) + "\n")
+	for _, c := range sum.Changed {
+		fmt.Fprintf(&b, "  %s → %s  %s %s  (%s, %s)\n", words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode)
+		if c.Why != "" {
+			fmt.Fprintf(&b, "      %s\n", words.Said(c.Why))
+		}
+	}
+	_, err := io.WriteString(w, b.String())
+	return err
+}

@@ -1,0 +1,388 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/app"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/host/stdio"
+	"coder/internal/policy/trust"
+	"coder/internal/ui/repl"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
+	"coder/internal/ui/tty"
+)
+
+// terminal is the program at a terminal.
+type terminal struct {
+	*invocation
+	app     *app.App
+	in, out *os.File
+	input   *stdio.Reader // lines typed at the terminal in its usual mode
+	printer io.Writer     // to the terminal
+	size    func() (cols, rows int)
+
+	colours term.Palette
+	face    face
+	sup     *supervisor.Supervisor
+	session *supervisor.Session
+	early   []string           // said before there was a face to say it
+	next    *orchestrator.Next // where the person wants to go
+	// ends, if set, is told of the end of an input instead of the usual.
+	ends func(ctx context.Context, input string, err error) error
+}
+
+// face is what the person sees of the program and answers it by.
+type face interface {
+	uip.Interactor
+	Out() event.Sink
+	Say(text string) error
+	Run(ctx context.Context, first string, resume bool) error
+	Resume(ctx context.Context)
+}
+
+// runInteractive talks with a person at a terminal, or reads line by line what
+// comes through a pipe.
+func (inv *invocation) runInteractive(ctx context.Context) error {
+	in, out, ok := inv.Terminal()
+	if !ok {
+		return inv.runPiped(ctx)
+	}
+	inv.flags.Attended = true
+	t := &terminal{invocation: inv, in: in, out: out, input: stdio.NewReader(in), printer: stdio.NewWriter(ctx, out)}
+	if err := t.build(); err != nil {
+		return err
+	}
+	if err := t.askTrust(ctx); err != nil {
+		return err
+	}
+	if demo, err := t.withoutProvider(ctx); demo || err != nil {
+		if demo {
+			return inv.runDemo(ctx)
+		}
+		return err
+	}
+	if inv.Getenv("TERM") == "dumb" {
+		t.face = &repl.Lines{ // it can do no more than print lines
+			In: t.input, Printer: t.printer, Render: term.New(term.Options{Out: t.printer, Words: t.words, Now: t.Now, ASCII: !inv.utf8()}),
+			Words: t.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
+		}
+		return t.converse(ctx)
+	}
+	return t.open(ctx, t.converse)
+}
+
+// build puts the program together.
+func (t *terminal) build() (err error) {
+	t.app, err = t.newApp(t.warn)
+	return err
+}
+
+// warn tells the person something that is not part of any turn.
+func (t *terminal) warn(text string) {
+	if t.face == nil {
+		t.early = append(t.early, text)
+		return
+	}
+	_ = t.face.Say(t.colours.Paint(ink.Warn, t.words.Said(text))) // a terminal that is gone ends the program by itself
+}
+
+// open opens the terminal and talks until the person leaves.
+func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (err error) {
+	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: t.escDelay(), Writer: t.printer})
+	if err != nil {
+		return fmt.Errorf("open the terminal: %w", err)
+	}
+	t.exit.onStuck(func() { _ = screen.Restore() }) // nobody is left to tell
+	defer func() { err = errors.Join(err, screen.Close()) }()
+	if err := screen.Raw(); err != nil {
+		return fmt.Errorf("open the terminal: %w", err)
+	}
+	t.colours, t.size = t.palette(true), screen.Size
+	t.face = repl.New(repl.Options{
+		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow(t.Getenv("TERM"))}),
+		Words: t.words, Palette: t.colours, ASCII: !t.utf8(),
+		Session: t.view, Status: t.status,
+		Toggle: t.app.Modes.Toggled, Next: t.app.Modes.Next, Dir: t.app.Root,
+		Complete: t.complete, Edit: t.edit, Now: t.Now,
+		Bell: func() { _, _ = io.WriteString(t.printer, "\a") }, After: t.after, Leaving: t.exit.leave,
+	})
+	return talk(ctx)
+}
+
+// converse opens the session, says what it is, talks, and says how to come back.
+func (t *terminal) converse(ctx context.Context) (err error) {
+	t.sup = t.app.Supervise(answerable(t.app, t.face, t.warn, func() string { return t.session.ID }))
+	if t.session, err = t.app.Open(ctx, t.sup, t.flags.session, t.face.Out()); err != nil {
+		return err
+	}
+	t.exit.opened()
+	err = t.banner()
+	if err == nil && t.flags.session.Resumes() {
+		err = t.recap(ctx)
+	}
+	if err != nil {
+		return errors.Join(err, t.session.Close())
+	}
+	first := strings.Join(t.flags.args, " ")
+	_, cutOff := t.session.Unfinished() // what is to become of it is asked at once
+	err = t.face.Run(ctx, first, first == "" && cutOff)
+	if errors.Is(err, errLeft) {
+		err = nil
+	}
+	id := t.session.ID
+	if closeErr := t.session.Close(); err == nil && closeErr != nil {
+		err = fmt.Errorf("close the session: %w", closeErr)
+	}
+	if !t.flags.Ephemeral {
+		_ = t.face.Say(t.colours.Paint(ink.Dim, t.words.T("resume this session with: coder -r %s", id))) // said if it can be
+	}
+	t.app.Store().MendSnapshots(ctx, id)
+	if errors.Is(err, repl.ErrInterrupted) {
+		return &exitError{code: ExitInterrupted}
+	}
+	return err
+}
+
+// banner says what the session is, and what the person has to know of it.
+func (t *terminal) banner() error {
+	model, mode := t.status()
+	dim := func(s string) string { return t.colours.Paint(ink.Dim, s) }
+	warning := func(s string) string { return t.colours.Paint(ink.Warn, s) }
+	lines := []string{fmt.Sprintf("coder %s", app.Version) + dim(" · "+t.words.T("model %s · mode %s · session %s", model, mode, t.session.ID))}
+	trusted := t.app.Trusted
+	if trusted == trust.Changed || len(trust.Settings(t.app.Root)) > 0 && trusted != trust.Trusted {
+		lines = append(lines, warning(t.words.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", t.words.Said(trusted.String()))))
+	}
+	if _, err := exec.LookPath("git"); err != nil {
+		lines = append(lines, dim(t.words.T("not installed, and used where it is: %s", "git")))
+	}
+	if u, ok := t.session.Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery {
+		lines = append(lines, warning(t.words.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title))))
+	}
+	if t.session.CutUndo() {
+		lines = append(lines, warning(t.words.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now")))
+	}
+	lines = append(lines, dim(t.words.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves")))
+	for _, text := range t.early {
+		lines = append(lines, warning(t.words.Said(text)))
+	}
+	t.early = nil
+	return t.face.Say(strings.Join(lines, "\n"))
+}
+
+func (t *terminal) status() (model, mode string) {
+	m, _ := t.app.Modes.Current()
+	return t.app.ModelName(), m.Name
+}
+
+// after takes note of the end of an input.
+func (t *terminal) after(ctx context.Context, input string, err error) error {
+	if t.ends != nil {
+		return t.ends(ctx, input, err)
+	}
+	return t.follow(ctx)
+}
+
+// errLeft ends the conversation at a terminal in good order.
+var errLeft = errors.New("the person has left")
+
+// view is the session as the terminal sees it.
+func (t *terminal) view() repl.Session { return replSession{t.session, t} }
+
+// replSession is a session at a terminal: where the person goes from it is noted.
+type replSession struct {
+	*supervisor.Session
+	terminal *terminal
+}
+
+// Continue puts the turn that was cut off to the person.
+func (s replSession) Continue(ctx context.Context, out event.Sink) (string, error) {
+	answer, words, err := s.Session.TakeUp(ctx, out)
+	if words == "" || err != nil {
+		return answer, err
+	}
+	return s.Run(ctx, words, out)
+}
+
+func (s replSession) Run(ctx context.Context, input string, out event.Sink) (string, error) {
+	if t, ok := s.Session.Unfinished(); ok {
+		s.terminal.warn(fmt.Sprintf("the turn that was cut off is closed: %s", oneLine(t.Title)))
+	}
+	done, err := s.Session.Run(ctx, input, out)
+	s.terminal.next = done.Next
+	return done.Text, err
+}
+
+// follow opens another session after the input that asked for it. If that
+// fails the one in use stays.
+func (t *terminal) follow(ctx context.Context) error {
+	to := t.next
+	t.next = nil
+	switch {
+	case to == nil:
+		return nil
+	case to.Exit:
+		return errLeft
+	}
+	other, err := t.app.Move(ctx, t.sup, to, t.session.ID, t.face.Out())
+	if err != nil {
+		return t.face.Say(t.colours.Paint(ink.Bad, t.words.Said(message(err))))
+	}
+	if err := t.session.Close(); err != nil {
+		t.warn(fmt.Sprintf("close the session: %v", err))
+	}
+	t.session = other
+	if err := t.banner(); err != nil {
+		return err
+	}
+	if err := t.recap(ctx); err != nil {
+		return err
+	}
+	if _, cutOff := t.session.Unfinished(); cutOff {
+		t.face.Resume(ctx)
+	}
+	return nil
+}
+
+// How much of a session is shown when it is gone back to.
+const (
+	recapMessages = 6
+	recapLine     = 200
+)
+
+// recap shows the last things said in the session.
+func (t *terminal) recap(ctx context.Context) error {
+	var lines []string
+	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Conversation) {
+		if err != nil {
+			return err
+		}
+		e, ok := r.Event.(event.MessageAdded)
+		if !ok || strings.TrimSpace(e.Message.Text()) == "" {
+			continue
+		}
+		switch e.Message.Role {
+		case chat.User:
+			lines = append(lines, "> "+shortLine(e.Message.Text()))
+		case chat.Assistant:
+			lines = append(lines, "  "+shortLine(e.Message.Text()))
+		case chat.System, chat.Tool:
+		}
+		lines = lines[max(len(lines)-recapMessages, 0):]
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	return t.face.Say(t.colours.Paint(ink.Dim, strings.Join(lines, "\n")))
+}
+
+// shortLine is the beginning of what was said, on one line.
+func shortLine(text string) string {
+	line := []rune(oneLine(strings.TrimSpace(text)))
+	if len(line) <= recapLine {
+		return string(line)
+	}
+	return string(line[:recapLine]) + "…"
+}
+
+// escDelay is how long an Esc may be the beginning of something longer: over a
+// network its parts may arrive apart.
+func (t *terminal) escDelay() time.Duration {
+	if t.Getenv("SSH_TTY") != "" || t.Getenv("SSH_CONNECTION") != "" {
+		return 90 * time.Millisecond
+	}
+	return 60 * time.Millisecond
+}
+
+// noReflow reports whether a terminal cuts lines when it gets narrower.
+func noReflow(name string) bool {
+	return name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
+}
+
+// utf8 reports whether the person's terminal shows more than ASCII.
+func (inv *invocation) utf8() bool {
+	name := strings.ToLower(cmp.Or(inv.Getenv("LC_ALL"), inv.Getenv("LC_CTYPE"), inv.Getenv("LANG")))
+	return name == "" || strings.Contains(name, "utf-8") || strings.Contains(name, "utf8")
+}
+
+// palette is the colours to use.
+func (inv *invocation) palette(isTerminal bool) term.Palette {
+	color := inv.settings.Config.UI.Color
+	if inv.flags.noColor || color == "never" {
+		return term.Palette{}
+	}
+	return term.PaletteFor(inv.Getenv, isTerminal || color == "always")
+}
+
+// askTrust asks once whether a project's own settings may hold.
+func (t *terminal) askTrust(ctx context.Context) error {
+	if !t.app.NeedsTrust("") || t.app.Trust.Declined(t.app.Root) {
+		return nil
+	}
+	fmt.Fprintln(t.printer, t.words.T("This folder brings settings of its own that change what the program may do:"))
+	for _, w := range t.app.Report.Warnings {
+		fmt.Fprintf(t.printer, "  %s\n", t.words.Said(w.String()))
+	}
+	yes, err := t.confirm(ctx, t.words.T("Do you trust %s? [y/N] ", t.app.Root), false)
+	if err != nil {
+		return err
+	}
+	t.early = nil
+	if !yes {
+		return t.app.Trust.Decline(t.app.Root)
+	}
+	if err := t.app.Trust.Give(t.app.Root); err != nil {
+		return inputf("%v", err)
+	}
+	t.load(t.flags) // they may hold more now
+	return t.build()
+}
+
+// withoutProvider says how to connect a provider where there is none, and
+// offers the demo.
+func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
+	_, err = t.app.Provider()
+	if ExitCode(err) != ExitConfig || t.app.Config.Provider.BaseURL != "" {
+		return false, err
+	}
+	fmt.Fprintln(t.printer, t.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY with CODER_MODEL; the README says more."))
+	demo, askErr := t.confirm(ctx, t.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	if askErr != nil || demo {
+		return demo, askErr
+	}
+	return false, err
+}
+
+// confirm asks a yes-or-no question on a terminal that is in its usual mode.
+func (t *terminal) confirm(ctx context.Context, question string, byDefault bool) (bool, error) {
+	if _, err := io.WriteString(t.printer, question); err != nil {
+		return false, err
+	}
+	line, err := t.input.Line(ctx, promptLimit)
+	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
+	case err != nil:
+		return false, nil // nobody answers
+	}
+	switch strings.ToLower(strings.TrimSpace(line)) {
+	case "":
+		return byDefault, nil
+	case "y", "yes", "是", "好":
+		return true, nil
+	}
+	return false, nil
+}
