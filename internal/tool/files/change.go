@@ -3,6 +3,7 @@ package files
 import (
 	"bytes"
 	"context"
+	_ "embed"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,7 +43,11 @@ func (t changer[In]) Prepare(ctx context.Context, args json.RawMessage) (tool.Ca
 		if ch, err = t.change(in); err != nil {
 			return tool.Plan{}, t.ws.Meant(ctx, t.path(in), err)
 		}
-		return ch.plan(), nil
+		return tool.Plan{
+			Title:   ch.path,
+			Effects: []tool.Effect{{Kind: tool.Write, Target: ch.at}},
+			Preview: display.Diff{Unified: ch.diff, Added: ch.added, Deleted: ch.deleted},
+		}, nil
 	}
 	f.Do = func(ctx context.Context, _ In, _ io.Writer) (tool.Result, error) {
 		return ch.apply(ctx)
@@ -93,16 +98,6 @@ const (
 	previewChars = 40_000
 )
 
-func (c *change) plan() tool.Plan {
-	return tool.Plan{
-		Title:   c.path,
-		Effects: []tool.Effect{{Kind: tool.Write, Target: c.at}},
-		Preview: display.Diff{Unified: c.diff, Added: c.added, Deleted: c.deleted},
-	}
-}
-
-func (c *change) preview() display.Diff { return preview(c.diff, c.added, c.deleted) }
-
 func preview(diff string, added, deleted int) display.Diff {
 	text, cut := patch.Cut(diff, previewLines, previewChars)
 	if cut {
@@ -130,74 +125,82 @@ func (c *change) apply(ctx context.Context) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
-	if err := c.still(); err != nil {
-		return tool.Result{}, err
-	}
-	op := c.operation()
-	if op != "unchanged" {
-		if err := c.ws.Swap(c.at, c.old, c.content); err != nil {
-			return tool.Result{}, c.refused(err)
-		}
-	}
-	res := c.result(op)
-	res.Saw = c.seen.note(c.at, c.content)
-	return res, nil
-}
-
-// refused says why a change was not made.
-func (c *change) refused(err error) error {
-	if errors.Is(err, workspace.ErrChanged) {
-		now, _, _ := load(c.ws, c.at) // what it is only helps to explain
-		return changedSincePlanned(c.path, c.old, now)
-	}
-	return fmt.Errorf("write: %w", err)
-}
-
-// still makes sure that the name leads to the same file with the same content.
-func (c *change) still() error {
 	at, err := c.ws.Locate(c.path)
 	if err != nil {
-		return err
+		return tool.Result{}, err
 	}
 	now, _, err := load(c.ws, c.at)
 	if err != nil {
-		return err
+		return tool.Result{}, err
 	}
 	if at != c.at || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
-		return changedSincePlanned(c.path, c.old, now)
+		return tool.Result{}, changedSincePlanned(c.path, c.old, now)
 	}
-	return nil
-}
-
-func changedSincePlanned(path string, then, now []byte) error {
-	return fmt.Errorf("%s changed on disk since it was planned; read it again%s", path, whatChanged(path, then, now))
-}
-
-func (c *change) operation() string {
-	switch {
-	case c.old == nil:
-		return "created"
-	case bytes.Equal(c.old, c.content):
-		return "unchanged"
+	op, summary := "unchanged", "unchanged"
+	if c.old == nil || !bytes.Equal(c.old, c.content) {
+		if op = "updated"; c.old == nil {
+			op = "created"
+		}
+		summary = fmt.Sprintf("%s, +%d -%d", op, c.added, c.deleted)
+		if err := c.ws.Swap(c.at, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
+			now, _, _ := load(c.ws, c.at) // what it is only helps to explain
+			return tool.Result{}, changedSincePlanned(c.path, c.old, now)
+		} else if err != nil {
+			return tool.Result{}, fmt.Errorf("write: %w", err)
+		}
 	}
-	return "updated"
-}
-
-func (c *change) result(op string) tool.Result {
 	diff, cut := patch.Cut(strings.ToValidUTF8(c.diff, "\ufffd"), patch.MaxLines, patch.MaxChars)
 	return tool.Result{
 		Value: changed{
 			OK: true, Path: c.path, Operation: op, Replacements: c.replacements, Size: len(c.content),
 			Additions: c.added, Deletions: c.deleted, Diff: diff, DiffTruncated: cut, Note: c.note,
 		},
-		Summary: summary(op, c.added, c.deleted),
-		Show:    c.preview(),
+		Summary: summary,
+		Show:    preview(c.diff, c.added, c.deleted),
+		Saw:     c.seen.note(c.at, hashOf(bytes.NewReader(c.content)), c.content),
+	}, nil
+}
+
+func changedSincePlanned(path string, then, now []byte) error {
+	return fmt.Errorf("%s changed on disk since it was planned; read it again%s", path, whatChanged(path, then, now))
+}
+
+//go:embed write.md
+var writeDoc string
+
+type writeArgs struct {
+	Path    string `json:"path" also:"file_path file filename target_file" doc:"file to write, relative to the workspace; missing directories are made"`
+	Content string `json:"content" also:"contents text data file_text" doc:"the whole new content"`
+}
+
+// Write is the tool that creates a file or replaces all of it.
+func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
+	return changer[writeArgs]{
+		Func: tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")},
+		ws:   ws, seen: seen,
+		path: func(a writeArgs) string { return a.Path },
+		next: func(a writeArgs, old []byte) (o outcome, err error) {
+			o.content, err = rewrite(a.Path, old, a.Content)
+			return o, err
+		},
 	}
 }
 
-func summary(op string, added, deleted int) string {
-	if op == "unchanged" {
-		return op
+// rewrite is content in the manner of old: with its byte order mark, and with
+// its line ends if they are all of one kind. Reading shows neither, so the
+// model cannot be expected to write them.
+func rewrite(path string, old []byte, content string) ([]byte, error) {
+	if strings.ContainsRune(content, 0) {
+		return nil, errors.New("content holds a NUL byte; this tool writes text")
 	}
-	return fmt.Sprintf("%s, +%d -%d", op, added, deleted)
+	if err := textOnly(path, old); err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(old, []byte(bom)) && !strings.HasPrefix(content, bom) {
+		content = bom + content
+	}
+	if ends := endingOf(string(old)); bytes.ContainsAny(old, "\r\n") && ends != mixed {
+		content = ends.write(ends.given(content))
+	}
+	return append([]byte{}, content...), nil
 }

@@ -61,17 +61,29 @@ func edited(a editArgs, old []byte) (outcome, error) {
 // editedOnce is the file's content after one edit.
 func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 	if a.Old == "" {
-		return created(a, old)
+		if len(old) > 0 && string(old) != bom {
+			return o, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
+		}
+		o.content, err = rewrite(a.Path, old, a.New)
+		return o, err
 	}
-	if old == nil {
+	switch err := textOnly(a.Path, old); {
+	case old == nil:
 		return o, absentFile(a.Path)
-	}
-	if err := editable(a, old); err != nil {
+	case strings.ContainsRune(a.New, 0):
+		return o, errors.New("new_string holds a NUL byte; this tool writes text")
+	// In a file of an unknown encoding ASCII can still be replaced by ASCII.
+	case errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old):
+	case err != nil:
 		return o, err
 	}
 	a.ReplaceAll = a.ReplaceAll || a.Expected > 1
 	ends := endingOf(string(old))
-	l, err := replaced(ends.plain(string(old)), a, ends)
+	text := string(old)
+	if ends == windows || ends == oldMac {
+		text = strings.ReplaceAll(text, string(ends), "\n")
+	}
+	l, err := replaced(text, a, ends)
 	if err != nil {
 		return o, fmt.Errorf("%s: %w", a.Path, err)
 	}
@@ -122,31 +134,6 @@ func (p absentFile) Error() string {
 // Is makes it an [fs.ErrNotExist].
 func (p absentFile) Is(target error) bool { return target == fs.ErrNotExist }
 
-func created(a editArgs, old []byte) (o outcome, err error) {
-	if len(old) > 0 && string(old) != bom {
-		return o, fmt.Errorf("%s exists already; say in old_string what to replace", a.Path)
-	}
-	o.content, err = rewrite(a.Path, old, a.New)
-	return o, err
-}
-
-// editable refuses files that are not text. In a file of an unknown encoding
-// plain ASCII can still be replaced by plain ASCII.
-func editable(a editArgs, old []byte) error {
-	if strings.ContainsRune(a.New, 0) {
-		return errors.New("new_string holds a NUL byte; this tool writes text")
-	}
-	err := textOnly(a.Path, old)
-	if errors.Is(err, errEncoding) && isASCII(a.Old) && isASCII(a.New) && !splitsRune(string(old), a.Old) {
-		return nil
-	}
-	return err
-}
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
-}
-
 // splitsRune reports whether s follows a byte beyond ASCII somewhere in text:
 // in some encodings it might then begin with the second half of a character.
 func splitsRune(text, s string) bool {
@@ -156,6 +143,10 @@ func splitsRune(text, s string) bool {
 		}
 	}
 	return false
+}
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r >= utf8.RuneSelf })
 }
 
 // substitute replaces old, which is not empty, by new in text: its only
@@ -202,7 +193,13 @@ func spotsOf(text, old string, all bool) (spots []int, err error) {
 	case len(spots) == 0:
 		return nil, notFound(text, old)
 	case len(spots) > 1 && !all:
-		return nil, ambiguous(text, spots)
+		var lines []int
+		line, done := 1, 0
+		for _, at := range spots {
+			line += strings.Count(text[done:at], "\n")
+			lines, done = append(lines, line), at
+		}
+		return nil, fmt.Errorf("old_string is in %s; add lines around it to tell which, or set replace_all", placesOn(lines))
 	}
 	return spots, nil
 }
@@ -223,16 +220,6 @@ func occurrences(text, s string, step int) iter.Seq[int] {
 
 // maxPlaces is how many places an error names.
 const maxPlaces = 10
-
-func ambiguous(text string, spots []int) error {
-	var lines []int
-	line, done := 1, 0
-	for _, at := range spots {
-		line += strings.Count(text[done:at], "\n")
-		lines, done = append(lines, line), at
-	}
-	return fmt.Errorf("old_string is in %s; add lines around it to tell which, or set replace_all", placesOn(lines))
-}
 
 // placesOn counts the places on these lines and names the first ones.
 func placesOn(lines []int) string {

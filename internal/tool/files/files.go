@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"path"
+	"strings"
 
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
@@ -84,4 +86,33 @@ func load(ws *workspace.Workspace, path string) ([]byte, fs.FileInfo, error) {
 		return nil, nil, fmt.Errorf("%s: %w", path, workspace.ErrReadOnly)
 	}
 	return b, info, nil
+}
+
+// maxNames is how many entries of a directory are looked at for a name.
+const maxNames = 10_000
+
+// besides is the note on a file made beside one that is called the same but for
+// case; "" if there is none. Where the file system does not tell cases apart the
+// file does exist.
+func besides(ws *workspace.Workspace, at string) string {
+	list, _, err := ws.ReadDir(path.Dir(at), maxNames)
+	if err != nil {
+		return ""
+	}
+	base := path.Base(at)
+	for _, d := range list {
+		if d.Name() != base && strings.EqualFold(d.Name(), base) {
+			return fmt.Sprintf("there is also %s, whose name differs only in case; is that the file you meant? On some systems the two cannot exist side by side",
+				path.Join(path.Dir(at), d.Name()))
+		}
+	}
+	return ""
+}
+
+// noted joins two notes, either of which may be empty.
+func noted(a, b string) string {
+	if a != "" && b != "" {
+		return a + "; " + b
+	}
+	return a + b
 }

@@ -26,15 +26,7 @@ func endingOf(text string) ending {
 	return mixed
 }
 
-// plain is text, whose lines end in this way, with plain ends.
-func (e ending) plain(text string) string {
-	if e == windows || e == oldMac {
-		return strings.ReplaceAll(text, string(e), "\n")
-	}
-	return text
-}
-
-// write is what plain was made from.
+// write is text with plain line ends in this way.
 func (e ending) write(plain string) string {
 	if e == windows || e == oldMac {
 		return strings.ReplaceAll(plain, "\n", string(e))
@@ -71,7 +63,7 @@ func substituteLines(text, old, new string, all bool) (string, int, error) {
 	if err != nil {
 		return "", 0, err
 	}
-	head, tail := shared(old, new)
+	head, tail := shared([]byte(old), []byte(new))
 	middle := new[head : len(new)-tail]
 	var b strings.Builder
 	seen, raw, done := 0, 0, 0 // the same place as read and as it is; what has been copied
@@ -86,6 +78,19 @@ func substituteLines(text, old, new string, all bool) (string, int, error) {
 	return b.String(), len(spots), nil
 }
 
+// shared is how many elements old and new have in common at their beginnings,
+// and then at their ends.
+func shared[T comparable](old, new []T) (head, tail int) {
+	short := min(len(old), len(new))
+	for head < short && old[head] == new[head] {
+		head++
+	}
+	for tail < short-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
+		tail++
+	}
+	return head, tail
+}
+
 // width is how many bytes of text make up n bytes as read.
 func width(text string, n int) int {
 	i := 0
@@ -96,19 +101,6 @@ func width(text string, n int) int {
 		i++
 	}
 	return i
-}
-
-// shared is how many bytes old and new have in common at their beginnings, and
-// then at their ends.
-func shared(old, new string) (head, tail int) {
-	short := min(len(old), len(new))
-	for head < short && old[head] == new[head] {
-		head++
-	}
-	for tail < short-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
-		tail++
-	}
-	return head, tail
 }
 
 // lineEnd is how the line at position at ends or, if it is the last and has no

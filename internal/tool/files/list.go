@@ -44,7 +44,40 @@ func List(ws *workspace.Workspace) tool.Tool {
 			return reading(ws, a.dir())
 		},
 		Do: func(ctx context.Context, a listArgs, _ io.Writer) (tool.Result, error) {
-			return list(ctx, ws, a)
+			name, at, err := locate(ws, a.dir())
+			if err != nil {
+				return tool.Result{}, err
+			}
+			if info, err := ws.Stat(at); err != nil {
+				return tool.Result{}, ws.Meant(ctx, a.dir(), err)
+			} else if !info.IsDir() {
+				return tool.Result{}, fmt.Errorf("%s is not a directory; read shows a file", name)
+			}
+			r := listResult{OK: true, Path: name, Entries: []string{}}
+			for e := range ws.Walk(ctx, at, max(a.Depth, 1)) {
+				switch {
+				case e.Err != nil && e.Path == at:
+					return tool.Result{}, e.Err
+				case e.Err != nil:
+					r.Unreadable = append(r.Unreadable, below(at, e.Path))
+				case e.Depth > 1 && e.Ignored && !e.IsDir():
+				case len(r.Entries) == maxEntries:
+					r.Truncated = true
+				default:
+					suffix := "" // tells directories and links from files
+					if e.IsDir() {
+						suffix = "/"
+					} else if e.Type&fs.ModeSymlink != 0 {
+						suffix = "@"
+					}
+					r.Entries = append(r.Entries, below(at, e.Path)+suffix)
+				}
+				if r.Truncated {
+					break
+				}
+			}
+			slices.Sort(r.Entries)
+			return tool.Result{Value: r, Summary: tool.Count(len(r.Entries), "entry", "entries")}, ctx.Err()
 		},
 	}
 }
@@ -56,52 +89,10 @@ func (a listArgs) dir() string {
 	return a.Path
 }
 
-func list(ctx context.Context, ws *workspace.Workspace, a listArgs) (tool.Result, error) {
-	name, at, err := locate(ws, a.dir())
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if info, err := ws.Stat(at); err != nil {
-		return tool.Result{}, ws.Meant(ctx, a.dir(), err)
-	} else if !info.IsDir() {
-		return tool.Result{}, fmt.Errorf("%s is not a directory; read shows a file", name)
-	}
-	r := listResult{OK: true, Path: name, Entries: []string{}}
-	for e := range ws.Walk(ctx, at, max(a.Depth, 1)) {
-		switch {
-		case e.Err != nil && e.Path == at:
-			return tool.Result{}, e.Err
-		case e.Err != nil:
-			r.Unreadable = append(r.Unreadable, below(at, e.Path))
-		case e.Depth > 1 && e.Ignored && !e.IsDir():
-		case len(r.Entries) == maxEntries:
-			r.Truncated = true
-		default:
-			r.Entries = append(r.Entries, below(at, e.Path)+suffix(e))
-		}
-		if r.Truncated {
-			break
-		}
-	}
-	slices.Sort(r.Entries)
-	return tool.Result{Value: r, Summary: tool.Count(len(r.Entries), "entry", "entries")}, ctx.Err()
-}
-
 // below is path as seen from dir.
 func below(dir, path string) string {
 	if dir == "." {
 		return path
 	}
 	return strings.TrimPrefix(path, dir+"/")
-}
-
-// suffix tells directories and links from files.
-func suffix(e workspace.Entry) string {
-	switch {
-	case e.IsDir():
-		return "/"
-	case e.Type&fs.ModeSymlink != 0:
-		return "@"
-	}
-	return ""
 }

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"unicode/utf8"
+
+	"coder/internal/host/patch"
 )
 
 // How a text may differ from the lines it is matched with.
@@ -33,7 +36,7 @@ func substituteLoosely(text, old, new string, all bool) (loose, error) {
 	if l, err := substituteFolded(text, old, new, all); l.n > 0 || err != nil {
 		return l, err
 	}
-	b := newBlock(text, old)
+	b := &block{lines: strings.SplitAfter(text, "\n"), want: strings.Split(strings.TrimSuffix(old, "\n"), "\n"), ended: strings.HasSuffix(old, "\n")}
 	if at := b.find(func(have, want string) bool { return trimEnd(have) == trimEnd(want) }, all); len(at) > 0 {
 		if len(at) > 1 && !all {
 			return loose{}, b.tooMany(at)
@@ -62,12 +65,6 @@ type block struct {
 	lines []string // with their ends
 	want  []string // without
 	ended bool     // the last wanted line ends with a line end
-}
-
-func newBlock(text, old string) *block {
-	b := &block{lines: strings.SplitAfter(text, "\n"), ended: strings.HasSuffix(old, "\n")}
-	b.want = strings.Split(strings.TrimSuffix(old, "\n"), "\n")
-	return b
 }
 
 // find lists where all wanted lines stand, each equal to the one there; with
@@ -193,3 +190,74 @@ func reindent(in string, stands map[string]string) (string, bool) {
 }
 
 func indent(line string) string { return line[:len(line)-len(strings.TrimLeft(line, " \t"))] }
+
+// folded is a text in the characters that models write.
+func folded(s string) string { return strings.Map(patch.PlainForm, s) }
+
+// substituteFolded replaces old where it stands in text but for the forms of
+// quotes, dashes and spaces. What old and new have in common at either end
+// stays as the file has it.
+func substituteFolded(text, old, new string, all bool) (loose, error) {
+	plain, want := folded(text), folded(old)
+	if plain == text && want == old || !strings.Contains(plain, want) {
+		return loose{}, nil
+	}
+	spots, err := spotsOf(plain, want, all)
+	if err != nil {
+		return loose{}, fmt.Errorf("old_string is not in the file as it stands; with other quotes, dashes or spaces %w", err)
+	}
+	head, tail := shared([]rune(old), []rune(new))
+	var out strings.Builder
+	done, seen, at := 0, 0, 0 // what has been copied; the same place in plain and in text
+	for _, spot := range spots {
+		at += bytesOf(text[at:], utf8.RuneCountInString(plain[seen:spot]))
+		seen = spot
+		found := text[at : at+bytesOf(text[at:], utf8.RuneCountInString(want))]
+		keepHead := bytesOf(found, head)
+		keepTail := len(found) - bytesOf(found, utf8.RuneCountInString(found)-tail)
+		out.WriteString(text[done : at+keepHead])
+		out.WriteString(new[bytesOf(new, head):bytesOf(new, utf8.RuneCountInString(new)-tail)])
+		done = at + len(found) - keepTail
+	}
+	out.WriteString(text[done:])
+	return loose{out.String(), len(spots), byTypography}, nil
+}
+
+// bytesOf is how many bytes the first n characters of s take.
+func bytesOf(s string, n int) (size int) {
+	for ; n > 0 && size < len(s); n-- {
+		_, w := utf8.DecodeRuneInString(s[size:])
+		size += w
+	}
+	return size
+}
+
+// nearWidth is how many bytes of a line that comes near are shown.
+const nearWidth = 200
+
+// absent is the error of a text that is not in the file.
+type absent string
+
+func (a absent) Error() string { return string(a) }
+
+// notFound says that old is not in text and shows what comes nearest.
+func notFound(text, old string) error {
+	lines := strings.Split(text, "\n")
+	at, n, why := patch.Nearest(lines, strings.Split(strings.Trim(old, "\n"), "\n"))
+	if n == 0 {
+		return absent("old_string is not in the file; read it again")
+	}
+	var b strings.Builder
+	b.WriteString("old_string is not in the file; the nearest lines are")
+	for i := at; i < at+n; i++ {
+		line := strings.TrimRight(lines[i], "\r")
+		if len(line) > nearWidth {
+			line = strings.ToValidUTF8(line[:nearWidth], "")
+		}
+		fmt.Fprintf(&b, "\n%d: %s", i+1, line)
+	}
+	if why != "" {
+		b.WriteString("\n(" + why + ")")
+	}
+	return absent(b.String())
+}

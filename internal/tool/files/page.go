@@ -31,33 +31,32 @@ func readPage(ctx context.Context, f io.ReaderAt, size int64, offset, limit int)
 		}
 	}
 	if offset < 0 && size > countable {
-		return readEnd(ctx, f, size, -offset, limit)
+		from, n, err := seekEnd(ctx, f, size, -offset)
+		if err != nil {
+			return nil, err
+		}
+		p := &page{start: -n}
+		err = p.fill(newLineReader(ctx, io.NewSectionReader(f, from, size-from)), limit)
+		p.end = p.start + p.lines - 1
+		return p, err
 	}
 	if offset < 0 {
 		offset = total + 1 + offset
 	}
 	p := &page{start: max(offset, 1), total: total}
 	r := newLineReader(ctx, io.NewSectionReader(f, 0, size))
-	skipped, err := r.skip(p.start - 1)
+	skipped, ok, err := 0, true, error(nil)
+	for ; skipped < p.start-1; skipped++ {
+		if ok, err = r.next(nil); err != nil || !ok {
+			break
+		}
+	}
 	if err == nil {
 		err = p.fill(r, limit)
 	}
 	if err == nil && p.lines == 0 && p.start > 1 {
 		err = fmt.Errorf("offset %d is beyond the end; the file has %d lines", offset, skipped)
 	}
-	p.end = p.start + p.lines - 1
-	return p, err
-}
-
-// readEnd reads from the line that is the n-th from the end, in a file too
-// large to count its lines.
-func readEnd(ctx context.Context, f io.ReaderAt, size int64, n, limit int) (*page, error) {
-	from, n, err := seekEnd(ctx, f, size, n)
-	if err != nil {
-		return nil, err
-	}
-	p := &page{start: -n}
-	err = p.fill(newLineReader(ctx, io.NewSectionReader(f, from, size-from)), limit)
 	p.end = p.start + p.lines - 1
 	return p, err
 }
@@ -100,7 +99,15 @@ func (l *line) String() string {
 		l.kept = bytes.TrimSuffix(l.kept, []byte("\r"))
 		l.size = len(l.kept)
 	}
-	s, used := clipChars(l.kept, maxLineChars)
+	used := len(l.kept)
+	if used > maxLineChars {
+		used = 0
+		for n := maxLineChars; n > 0 && used < len(l.kept); n-- {
+			_, size := utf8.DecodeRune(l.kept[used:])
+			used += size
+		}
+	}
+	s := string(l.kept[:used])
 	valid := strings.ToValidUTF8(s, "\ufffd")
 	l.invalid = valid != s
 	if used < l.size {
@@ -110,19 +117,6 @@ func (l *line) String() string {
 		valid += "\n"
 	}
 	return valid
-}
-
-// clipChars is the first n characters of b, and how many bytes those are.
-func clipChars(b []byte, n int) (string, int) {
-	if len(b) <= n {
-		return string(b), len(b)
-	}
-	end := 0
-	for ; n > 0 && end < len(b); n-- {
-		_, size := utf8.DecodeRune(b[end:])
-		end += size
-	}
-	return string(b[:end]), end
 }
 
 // lineReader reads a file line by line, never holding more of a line than is
@@ -153,7 +147,12 @@ func (r *lineReader) next(l *line) (bool, error) {
 			chunk, r.first = bytes.TrimPrefix(chunk, []byte(bom)), false
 		}
 		any = any || len(chunk) > 0
-		l.add(chunk)
+		if l != nil {
+			text, ended := bytes.CutSuffix(chunk, []byte("\n"))
+			l.ended = l.ended || ended
+			l.size += len(text)
+			l.kept = append(l.kept, text[:min(len(text), maxLineBytes-len(l.kept))]...)
+		}
 		switch err {
 		case nil:
 			return true, nil
@@ -166,29 +165,8 @@ func (r *lineReader) next(l *line) (bool, error) {
 	}
 }
 
-// skip passes over n lines and returns how many there were.
-func (r *lineReader) skip(n int) (int, error) {
-	for i := range n {
-		if ok, err := r.next(nil); err != nil || !ok {
-			return i, err
-		}
-	}
-	return n, nil
-}
-
 // maxLineBytes is enough for maxLineChars of any kind.
 const maxLineBytes = maxLineChars*utf8.UTFMax + 1
-
-func (l *line) add(chunk []byte) {
-	if l == nil {
-		return
-	}
-	if n := len(chunk); n > 0 && chunk[n-1] == '\n' {
-		chunk, l.ended = chunk[:n-1], true
-	}
-	l.size += len(chunk)
-	l.kept = append(l.kept, chunk[:min(len(chunk), maxLineBytes-len(l.kept))]...)
-}
 
 // countLines counts the lines of a file.
 func countLines(ctx context.Context, f io.ReaderAt, size int64) (lines int, err error) {

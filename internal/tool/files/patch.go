@@ -12,6 +12,7 @@ import (
 	"io/fs"
 	"maps"
 	"path"
+	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -202,7 +203,11 @@ func (s *changeSet) add(c patch.Change) error {
 		return fmt.Errorf("%s: the patch holds a NUL byte; this tool writes text", c.Path)
 	}
 	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
-	diff, added, deleted := c.Diff(s.newMode(c))
+	was, mode := s.modes[cmp.Or(c.From, c.Path)].Perm(), c.Mode
+	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
+		mode = patch.AsItIs
+	}
+	diff, added, deleted := c.Diff(mode)
 	f.Additions, f.Deletions = added, deleted
 	switch {
 	case c.From != "":
@@ -230,15 +235,6 @@ func (s *changeSet) add(c patch.Change) error {
 	return nil
 }
 
-// newMode is the mode that a change gives the file, AsItIs if it has it.
-func (s *changeSet) newMode(c patch.Change) patch.Mode {
-	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
-	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
-		return patch.AsItIs
-	}
-	return c.Mode
-}
-
 // executable is a mode with the right to run the file given to those who may
 // read it, or taken from all.
 func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
@@ -251,12 +247,23 @@ func executable(perm fs.FileMode, m patch.Mode) fs.FileMode {
 	return perm
 }
 
+// maxTitles is how many files a title names.
+const maxTitles = 3
+
 func (s *changeSet) plan() tool.Plan {
 	kind := tool.Write
 	if s.dry {
 		kind = tool.Read
 	}
-	plan := tool.Plan{Title: s.title(), Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}}
+	var names []string
+	for _, f := range s.files[:min(len(s.files), maxTitles)] {
+		names = append(names, f.Path)
+	}
+	title := cmp.Or(strings.Join(names, ", "), "nothing")
+	if len(s.files) > maxTitles {
+		title += fmt.Sprintf(" and %d more", len(s.files)-maxTitles)
+	}
+	plan := tool.Plan{Title: title, Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}}
 	for _, c := range s.changes {
 		if c.From != "" {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
@@ -267,26 +274,6 @@ func (s *changeSet) plan() tool.Plan {
 		plan.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
 	}
 	return plan
-}
-
-func (s *changeSet) preview() display.Diff { return preview(s.diff.String(), s.added, s.deleted) }
-
-// maxTitles is how many files a title names.
-const maxTitles = 3
-
-func (s *changeSet) title() string {
-	var names []string
-	for _, f := range s.files[:min(len(s.files), maxTitles)] {
-		names = append(names, f.Path)
-	}
-	title := strings.Join(names, ", ")
-	switch {
-	case title == "":
-		return "nothing"
-	case len(s.files) > maxTitles:
-		title += fmt.Sprintf(" and %d more", len(s.files)-maxTitles)
-	}
-	return title
 }
 
 type patchResult struct {
@@ -321,7 +308,7 @@ func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
 	if s.dry {
 		done = "would patch"
 	}
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: s.preview(), Saw: s.saw}, nil
+	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: preview(s.diff.String(), s.added, s.deleted), Saw: s.saw}, nil
 }
 
 // still makes sure that every file is as it was planned against. A name that
@@ -338,26 +325,19 @@ func (s *changeSet) still() error {
 				continue
 			}
 			looked[name] = true
-			if err := s.stillIs(name, then); err != nil {
+			at, _, err := unfollowed(s.ws, name)
+			if err != nil {
 				return err
 			}
+			now, info, err := loadOrLink(s.ws, name)
+			if err != nil {
+				return err
+			}
+			sameKind := info == nil || info.Mode().Type() == s.modes[name].Type()
+			if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) || !sameKind {
+				return changedSincePlanned(name, then, now)
+			}
 		}
-	}
-	return nil
-}
-
-func (s *changeSet) stillIs(name string, then []byte) error {
-	at, _, err := unfollowed(s.ws, name)
-	if err != nil {
-		return err
-	}
-	now, info, err := loadOrLink(s.ws, name)
-	if err != nil {
-		return err
-	}
-	sameKind := info == nil || info.Mode().Type() == s.modes[name].Type()
-	if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) || !sameKind {
-		return changedSincePlanned(name, then, now)
 	}
 	return nil
 }
@@ -382,7 +362,7 @@ func (s *changeSet) write() error {
 	s.saw = make(map[string]string)
 	for _, c := range s.changes {
 		if c.New != nil {
-			maps.Copy(s.saw, s.seen.note(c.Path, c.New))
+			maps.Copy(s.saw, s.seen.note(c.Path, hashOf(bytes.NewReader(c.New)), c.New))
 		}
 	}
 	return nil
@@ -425,8 +405,16 @@ func (s *changeSet) setMode(c patch.Change) error {
 // make gives a file to a name that has none, taking it from another if it
 // moves.
 func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
-	for _, dir := range s.missing(c.Path) {
-		undo = append(undo, func() error { return gone(s.ws.Delete(dir)) })
+	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) { // what is missing is made, and taken away again
+		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		undo = slices.Insert(undo, 0, func() error {
+			if err := s.ws.Delete(dir); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		})
 	}
 	if c.From == "" {
 		err = s.ws.Swap(c.Path, nil, c.New)
@@ -459,25 +447,6 @@ func (s *changeSet) refused(name string, then []byte, err error) error {
 	if errors.Is(err, workspace.ErrChanged) {
 		now, _, _ := loadOrLink(s.ws, name) // what it is only helps to explain
 		return changedSincePlanned(name, then, now)
-	}
-	return err
-}
-
-// missing lists the directories above name that are not there, the upper first.
-func (s *changeSet) missing(name string) (dirs []string) {
-	for dir := path.Dir(name); dir != "." && dir != "/"; dir = path.Dir(dir) {
-		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		dirs = append([]string{dir}, dirs...)
-	}
-	return dirs
-}
-
-// gone forgives that what is to be removed is not there.
-func gone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
 	}
 	return err
 }

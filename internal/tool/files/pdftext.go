@@ -105,28 +105,6 @@ func readPDF(ctx context.Context, b []byte) *pdfDoc {
 		}
 		at = max(l.at, at+m[1])
 	}
-	d.unpackObjects()
-	return d
-}
-
-// streamBytes is the data of a stream. The length it gives may be wrong.
-func streamBytes(b []byte, length int) []byte {
-	if bytes.HasPrefix(b, []byte("\r\n")) {
-		b = b[2:]
-	} else if len(b) > 0 && (b[0] == '\n' || b[0] == '\r') {
-		b = b[1:]
-	}
-	if length > 0 && length <= len(b) && bytes.HasPrefix(bytes.TrimLeft(b[length:], "\r\n "), []byte("endstream")) {
-		return b[:length]
-	}
-	if i := bytes.Index(b, []byte("endstream")); i >= 0 {
-		return b[:i]
-	}
-	return b
-}
-
-// unpackObjects reads the objects that are kept together in streams.
-func (d *pdfDoc) unpackObjects() {
 	for _, n := range slices.SortedFunc(maps.Keys(d.streams), func(a, b int) int { return d.places[a] - d.places[b] }) {
 		dict := dictOf(d.objects[n])
 		if dict["Type"] != pdfName("ObjStm") {
@@ -150,6 +128,23 @@ func (d *pdfDoc) unpackObjects() {
 			}
 		}
 	}
+	return d
+}
+
+// streamBytes is the data of a stream. The length it gives may be wrong.
+func streamBytes(b []byte, length int) []byte {
+	if bytes.HasPrefix(b, []byte("\r\n")) {
+		b = b[2:]
+	} else if len(b) > 0 && (b[0] == '\n' || b[0] == '\r') {
+		b = b[1:]
+	}
+	if length > 0 && length <= len(b) && bytes.HasPrefix(bytes.TrimLeft(b[length:], "\r\n "), []byte("endstream")) {
+		return b[:length]
+	}
+	if i := bytes.Index(b, []byte("endstream")); i >= 0 {
+		return b[:i]
+	}
+	return b
 }
 
 // unpack is the data of an object's stream, nil if we cannot unpack it.
@@ -459,40 +454,39 @@ func (p *pdfPage) show(content []byte, depth int) {
 		if name, ok := first(args).(pdfName); ok && word == "Do" {
 			p.draw(name, depth)
 		} else {
-			p.do(word, args)
+			switch word {
+			case "Tf":
+				if len(args) >= 2 {
+					name, _ := args[len(args)-2].(pdfName)
+					p.font = p.fonts[name]
+				}
+			case "Tj", "TJ":
+				p.write(args)
+			case "'", "\"":
+				p.newline()
+				p.write(args)
+			case "T*", "TD", "ET":
+				p.newline()
+			case "Tm":
+				y, ok := 0.0, false
+				if len(args) > 0 {
+					y, ok = args[len(args)-1].(float64)
+				}
+				if !ok || y != p.y || !p.line {
+					p.newline()
+				} else {
+					p.out.WriteString(" ")
+				}
+				p.y = y
+			case "Td":
+				if len(args) == 2 && args[1] != 0.0 {
+					p.newline()
+				} else if p.line {
+					p.out.WriteString(" ")
+				}
+			}
 		}
 		args = args[:0]
-	}
-}
-
-func (p *pdfPage) do(op pdfWord, args []any) {
-	switch op {
-	case "Tf":
-		if len(args) >= 2 {
-			name, _ := args[len(args)-2].(pdfName)
-			p.font = p.fonts[name]
-		}
-	case "Tj", "TJ":
-		p.write(args)
-	case "'", "\"":
-		p.newline()
-		p.write(args)
-	case "T*", "TD", "ET":
-		p.newline()
-	case "Tm":
-		y, ok := last(args).(float64)
-		if !ok || y != p.y || !p.line {
-			p.newline()
-		} else {
-			p.out.WriteString(" ")
-		}
-		p.y = y
-	case "Td":
-		if len(args) == 2 && args[1] != 0.0 {
-			p.newline()
-		} else if p.line {
-			p.out.WriteString(" ")
-		}
 	}
 }
 

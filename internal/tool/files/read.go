@@ -74,9 +74,12 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	}
 	defer f.Close()
 	s := source{name: name, file: f, size: info.Size()}
-	if s.head, err = beginning(f, name); err != nil {
-		return tool.Result{}, err
+	s.head = make([]byte, sniffLen)
+	n, err := f.ReadAt(s.head, 0)
+	if err != nil && err != io.EOF {
+		return tool.Result{}, fmt.Errorf("read %s: %w", name, err)
 	}
+	s.head = s.head[:n]
 	if mediaType := picture(s.head); mediaType != "" {
 		return s.image(mediaType, o.Vision)
 	}
@@ -87,17 +90,30 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	if a.Limit == 0 {
 		a.Limit = defaultLines
 	}
-	saw := s.sighted(seen, at, info.Size()) // before it is shown: what comes since is not known
+	var saw map[string]string // noted before it is shown: what comes since is not known
+	switch {
+	case s.whole != nil:
+		saw = seen.note(at, hashOf(bytes.NewReader(s.whole)), s.whole)
+	case seen != nil && info.Size() <= maxFile: // else it is too large to be changed
+		saw = seen.note(at, hashOf(io.NewSectionReader(f, 0, maxFile)), nil)
+	}
 	p, err := readPage(ctx, text, s.size, a.Offset, a.Limit)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if p.invalid {
-		s.note = unreadable(s.sample())
+		sample := s.head
+		if s.whole != nil {
+			sample = s.whole
+		}
+		s.note = "the file is not valid UTF-8 and its encoding is not supported; bytes that could not be read are shown as \ufffd. " +
+			"It may be " + guessEncoding(sample) + ": iconv -f ENCODING -t UTF-8 shows it as it is"
 	}
-	res := p.result(name, s.note)
-	res.Saw = saw
-	return res, nil
+	r := readResult{
+		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
+		HasMore: p.more, TotalLines: p.total, Note: s.note,
+	}
+	return tool.Result{Value: r, Summary: tool.Count(p.end-p.start+1, "line", "lines"), Saw: saw}, nil
 }
 
 // isPDF reports whether a file that begins so is a PDF. Its mark may stand
@@ -106,16 +122,6 @@ func isPDF(head []byte) bool {
 	const within = 1024
 	at := bytes.Index(head[:min(len(head), within)], []byte("%PDF-"))
 	return at == 0 || at > 0 && head[at-1] == '\n' && !utf8.Valid(head[:max(len(head)-utf8.UTFMax, 0)])
-}
-
-// beginning is as much of a file as tells what it is.
-func beginning(f *os.File, name string) ([]byte, error) {
-	buf := make([]byte, sniffLen)
-	n, err := f.ReadAt(buf, 0)
-	if err != nil && err != io.EOF {
-		return nil, fmt.Errorf("read %s: %w", name, err)
-	}
-	return buf[:n], nil
 }
 
 // source is a file that is being read.
@@ -141,7 +147,7 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 			}
 		}
 		return s.made(ctx, "PDF", pdfText, "text taken from a PDF; layout and pictures are lost")
-	case isBinary(s.head):
+	case bytes.IndexByte(s.head, 0) >= 0: // not text in an encoding that keeps ASCII
 		return nil, fmt.Errorf("%s is a binary file of %d bytes", s.name, s.size)
 	case strings.EqualFold(path.Ext(s.name), ".ipynb"):
 		if text, err := s.made(ctx, "notebook", notebookText, "cells of a notebook; outputs are shortened. The file itself is JSON"); err == nil {
@@ -154,26 +160,6 @@ func (s *source) text(ctx context.Context, pdf func(context.Context, []byte) (st
 	b, err := s.all()
 	s.whole = b
 	return bytes.NewReader(b), err
-}
-
-// sighted has seen remember what the file holds, unless it is too large to be
-// changed.
-func (s *source) sighted(seen *Seen, at string, size int64) map[string]string {
-	switch {
-	case s.whole != nil:
-		return seen.note(at, s.whole)
-	case seen != nil && size <= maxFile:
-		return seen.noteLarge(at, io.NewSectionReader(s.file, 0, maxFile))
-	}
-	return nil
-}
-
-// sample is as much of the file as is known.
-func (s *source) sample() []byte {
-	if s.whole != nil {
-		return s.whole
-	}
-	return s.head
 }
 
 // made is text made of the whole file.
@@ -202,12 +188,4 @@ func (s *source) all() ([]byte, error) {
 	}
 	s.size = int64(n) // it may have been cut meanwhile
 	return b[:n], nil
-}
-
-func (p *page) result(name, note string) tool.Result {
-	r := readResult{
-		OK: true, Path: name, Content: p.text.String(), StartLine: p.start, EndLine: p.end,
-		HasMore: p.more, TotalLines: p.total, Note: note,
-	}
-	return tool.Result{Value: r, Summary: tool.Count(p.end-p.start+1, "line", "lines")}
 }

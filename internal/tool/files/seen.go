@@ -39,18 +39,10 @@ const (
 	newChars = 4000     // characters of it
 )
 
-// note remembers that the model knows the file with this content, which must not
-// be changed afterwards, and says so for the record.
-func (s *Seen) note(at string, content []byte) map[string]string {
-	return s.noteHash(at, hashOf(bytes.NewReader(content)), content)
-}
-
-// noteLarge is note for a file whose content is not kept.
-func (s *Seen) noteLarge(at string, content io.Reader) map[string]string {
-	return s.noteHash(at, hashOf(content), nil)
-}
-
-func (s *Seen) noteHash(at, hash string, content []byte) map[string]string {
+// note remembers that the model knows the file with the content of this hash,
+// and says so for the record. The content, nil if it is not to be kept, must not
+// be changed afterwards.
+func (s *Seen) note(at, hash string, content []byte) map[string]string {
 	if s == nil {
 		return nil
 	}

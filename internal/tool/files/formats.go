@@ -1,0 +1,204 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/chat"
+	"coder/internal/host/patch"
+	"coder/internal/tool"
+)
+
+// errEncoding is the error of a file in an encoding that is not known, and
+// errUTF16 that of one in an encoding that is. Neither is ever written: what
+// cannot be read for certain cannot be put back.
+var (
+	errEncoding = errors.New("the file is not UTF-8; change it with a command that knows its encoding")
+	errUTF16    = errors.New("the file is UTF-16 text, which this tool does not handle; convert it to UTF-8 with iconv, or use a command that knows UTF-16")
+)
+
+// textOnly refuses to treat as text what is not.
+func textOnly(path string, b []byte) error {
+	switch {
+	case isUTF16(b):
+		return fmt.Errorf("%s: %w", path, errUTF16)
+	case bytes.IndexByte(b, 0) >= 0:
+		return fmt.Errorf("%s is a binary file", path)
+	case !utf8.Valid(b):
+		return fmt.Errorf("%s: %w", path, errEncoding)
+	}
+	return nil
+}
+
+// isUTF16 reports whether b, the beginning of a file or all of it, is UTF-16:
+// by its mark, or because every other byte is zero, as in Latin text, and none
+// of the rest.
+func isUTF16(b []byte) bool {
+	const least = 4 // bytes, to tell without a mark
+	b = b[:min(len(b), sniffLen)]
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) && !bytes.HasPrefix(b, []byte("\xff\xfe\x00\x00")) || bytes.HasPrefix(b, []byte("\xfe\xff")) {
+		return true
+	}
+	var zero [2]int
+	for i, c := range b {
+		if c == 0 {
+			zero[i%2]++
+		}
+	}
+	half := len(b) / 2
+	return len(b) >= least && len(b)%2 == 0 && (zero[0] == half && zero[1] == 0 || zero[1] == half && zero[0] == 0)
+}
+
+// guessEncoding says what a text that is not UTF-8 may be: in Western European
+// ones bytes beyond ASCII mostly stand alone among letters, in others not.
+func guessEncoding(b []byte) string {
+	alone, together, run := 0, 0, 0
+	for i := 0; i <= len(b); i++ {
+		switch {
+		case i < len(b) && b[i] >= utf8.RuneSelf:
+			run++
+			continue
+		case run == 1:
+			alone++
+		default:
+			together += run
+		}
+		run = 0
+	}
+	if together > alone {
+		return "GBK, Big5, Shift-JIS, EUC-JP, EUC-KR or an encoding of Cyrillic"
+	}
+	return "Latin-1 or another encoding of one byte to a character"
+}
+
+// maxImage is how many bytes a picture may have that is shown to the model.
+const maxImage = 5 << 20
+
+// picture is the media type of a file that begins so, "" if it is no picture
+// that models take.
+func picture(head []byte) string {
+	switch {
+	case bytes.HasPrefix(head, []byte("\x89PNG\r\n\x1a\n")):
+		return "image/png"
+	case bytes.HasPrefix(head, []byte("\xff\xd8\xff")):
+		return "image/jpeg"
+	case bytes.HasPrefix(head, []byte("GIF87a")), bytes.HasPrefix(head, []byte("GIF89a")):
+		return "image/gif"
+	case len(head) >= 12 && string(head[:4]) == "RIFF" && string(head[8:12]) == "WEBP":
+		return "image/webp"
+	}
+	return ""
+}
+
+type imageResult struct {
+	OK        bool   `json:"ok"`
+	Path      string `json:"path"`
+	MediaType string `json:"media_type"`
+	Size      int    `json:"size"`
+	Note      string `json:"note"`
+}
+
+// image hands the picture to a model that sees, and tells any other what it is.
+func (s *source) image(mediaType string, vision bool) (tool.Result, error) {
+	what := fmt.Sprintf("%s is a picture (%s, %d bytes)", s.name, mediaType, s.size)
+	switch {
+	case !vision:
+		return tool.Result{}, fmt.Errorf("%s; this model cannot be shown pictures", what)
+	case s.size > maxImage:
+		return tool.Result{}, fmt.Errorf("%s; at most %d bytes can be shown", what, maxImage)
+	}
+	data, err := io.ReadAll(io.NewSectionReader(s.file, 0, s.size))
+	if err != nil {
+		return tool.Result{}, fmt.Errorf("read %s: %w", s.name, err)
+	}
+	return tool.Result{
+		Value:   imageResult{OK: true, Path: s.name, MediaType: mediaType, Size: len(data), Note: "the picture follows"},
+		Images:  []chat.Image{{MediaType: mediaType, Data: data}},
+		Summary: fmt.Sprintf("%s, %d bytes", mediaType, len(data)),
+	}, nil
+}
+
+// Bounds of what a cell printed.
+const (
+	outputLines = 20
+	outputChars = 2000
+)
+
+// notebook is what we read of a Jupyter notebook.
+type notebook struct {
+	Cells []struct {
+		Type    string `json:"cell_type"`
+		Source  texts  `json:"source"`
+		Outputs []struct {
+			Type      string           `json:"output_type"`
+			Text      texts            `json:"text"`
+			Data      map[string]texts `json:"data"`
+			Error     string           `json:"ename"`
+			Value     string           `json:"evalue"`
+			Traceback texts            `json:"traceback"`
+		} `json:"outputs"`
+	} `json:"cells"`
+}
+
+// texts is a text, or a list of its lines.
+type texts string
+
+// UnmarshalJSON takes either form; what is neither is left out.
+func (t *texts) UnmarshalJSON(b []byte) error {
+	var lines []string
+	if json.Unmarshal(b, &lines) == nil {
+		*t = texts(strings.Join(lines, ""))
+		return nil
+	}
+	var s string
+	_ = json.Unmarshal(b, &s)
+	*t = texts(s)
+	return nil
+}
+
+// notebookText is a notebook as plain text: its cells with their outputs.
+func notebookText(_ context.Context, b []byte) (string, error) {
+	var nb notebook
+	if err := json.Unmarshal(b, &nb); err != nil || nb.Cells == nil {
+		return "", errors.New("it is not well formed")
+	}
+	var out strings.Builder
+	for i, c := range nb.Cells {
+		fmt.Fprintf(&out, "[%d] %s\n%s", i+1, c.Type, ended(string(c.Source)))
+		for _, o := range c.Outputs {
+			text := string(o.Text)
+			for _, kind := range []string{"text/plain", "text/markdown"} {
+				if text == "" {
+					text = string(o.Data[kind])
+				}
+			}
+			if o.Error != "" {
+				text = o.Error + ": " + o.Value
+			}
+			if text == "" && len(o.Data) > 0 {
+				text = "(not text)"
+			}
+			short, cut := patch.Cut(text, outputLines, outputChars)
+			if cut {
+				short = ended(short) + "…"
+			}
+			fmt.Fprintf(&out, "[%d] output\n%s", i+1, ended(short))
+		}
+		out.WriteString("\n")
+	}
+	return out.String(), nil
+}
+
+// ended is text with a line end.
+func ended(text string) string {
+	if text == "" || strings.HasSuffix(text, "\n") {
+		return text
+	}
+	return text + "\n"
+}
