@@ -20,20 +20,20 @@ const patience = 5 * time.Second
 
 // reserved are the ranges, beyond those that package netip knows, which are not
 // part of the public network.
-var reserved = parsePrefixes(
-	"0.0.0.0/8",       // this network
-	"100.64.0.0/10",   // behind the provider's address translation
-	"192.0.0.0/24",    // protocol assignments
-	"192.0.2.0/24",    // documentation
-	"192.88.99.0/24",  // relays to version 6
-	"198.18.0.0/15",   // measurement
-	"198.51.100.0/24", // documentation
-	"203.0.113.0/24",  // documentation
-	"240.0.0.0/4",     // the future, and broadcast
-	"2001::/23",       // protocol assignments, tunnels
-	"2001:db8::/32",   // documentation
-	"3fff::/20",       // documentation
-)
+var reserved = []netip.Prefix{
+	netip.MustParsePrefix("0.0.0.0/8"),       // this network
+	netip.MustParsePrefix("100.64.0.0/10"),   // behind the provider's address translation
+	netip.MustParsePrefix("192.0.0.0/24"),    // protocol assignments
+	netip.MustParsePrefix("192.0.2.0/24"),    // documentation
+	netip.MustParsePrefix("192.88.99.0/24"),  // relays to version 6
+	netip.MustParsePrefix("198.18.0.0/15"),   // measurement
+	netip.MustParsePrefix("198.51.100.0/24"), // documentation
+	netip.MustParsePrefix("203.0.113.0/24"),  // documentation
+	netip.MustParsePrefix("240.0.0.0/4"),     // the future, and broadcast
+	netip.MustParsePrefix("2001::/23"),       // protocol assignments, tunnels
+	netip.MustParsePrefix("2001:db8::/32"),   // documentation
+	netip.MustParsePrefix("3fff::/20"),       // documentation
+}
 
 // Addresses of version 6 that stand for one of version 4, which is what counts.
 var (
@@ -41,13 +41,6 @@ var (
 	sixTo4  = netip.MustParsePrefix("2002::/16")
 	nat64   = netip.MustParsePrefix("64:ff9b::/96")
 )
-
-func parsePrefixes(list ...string) (ps []netip.Prefix) {
-	for _, s := range list {
-		ps = append(ps, netip.MustParsePrefix(s))
-	}
-	return ps
-}
 
 // why tells what keeps an address from being public; "" if nothing does.
 func why(a netip.Addr) string {
@@ -175,29 +168,16 @@ func (o Options) dial(ctx context.Context, _, to string) (net.Conn, error) {
 	}
 	var failed error
 	for i, a := range list {
-		conn, err := o.try(ctx, netip.AddrPortFrom(a.Unmap(), uint16(number)), i == len(list)-1)
+		attempt, cancel := ctx, func() {}
+		if i < len(list)-1 { // only the last may take all the time there is
+			attempt, cancel = context.WithTimeout(ctx, patience)
+		}
+		conn, err := o.Connect(attempt, netip.AddrPortFrom(a.Unmap(), uint16(number)))
+		cancel()
 		if err == nil {
 			return conn, nil
 		}
 		failed = errors.Join(failed, err)
 	}
 	return nil, failed
-}
-
-// try connects to one address; only the last may take all the time there is.
-func (o Options) try(ctx context.Context, to netip.AddrPort, last bool) (net.Conn, error) {
-	if !last {
-		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeout(ctx, patience)
-		defer cancel()
-	}
-	return o.Connect(ctx, to)
-}
-
-func lookup(ctx context.Context, host string) ([]netip.Addr, error) {
-	return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
-}
-
-func connect(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
-	return new(net.Dialer).DialContext(ctx, "tcp", to.String())
 }

@@ -47,23 +47,23 @@ func (w *writer) words(s string) {
 		case r == 0xad || r == 0x200b || r == 0x2060 || r == 0xfeff:
 			continue // where a line may be broken, or may not: not to be seen
 		}
-		w.settle()
+		w.pendingBlank()
 		_, n := utf8.DecodeRuneInString(s[i:])
 		w.line = append(w.line, s[i:i+n]...)
 	}
-	w.watch()
+	w.checkLimit()
 }
 
-// settle writes the blank that stands before a word.
-func (w *writer) settle() {
+// pendingBlank writes the blank that stands before a word.
+func (w *writer) pendingBlank() {
 	if n := len(w.line); w.blank && n > 0 && w.line[n-1] != '\n' {
 		w.line = append(w.line, ' ')
 	}
 	w.blank = false
 }
 
-// watch notes when there is enough.
-func (w *writer) watch() { w.full = w.full || len(w.out)+len(w.line) > w.limit }
+// checkLimit notes when there is enough.
+func (w *writer) checkLimit() { w.full = w.full || len(w.out)+len(w.line) > w.limit }
 
 // lineBreak goes to the next line of the same block.
 func (w *writer) lineBreak() {
@@ -106,7 +106,7 @@ func (w *writer) block(text string) {
 		}
 		w.out = append(w.out, strings.TrimRight(first+line, " ")...)
 	}
-	w.watch()
+	w.checkLimit()
 }
 
 // margin is what stands before every line: marks of quotes, indentation.

@@ -2,16 +2,25 @@ package web
 
 import (
 	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
+	"sync"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/sanitize"
+
+	"golang.org/x/text/encoding/charmap"
+	"golang.org/x/text/encoding/htmlindex"
+	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
 const (
@@ -38,7 +47,11 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 		return v, fmt.Errorf("read: %w", err)
 	}
 	head = head[:n]
-	kind, params := contentType(resp.Header.Get("Content-Type"), head)
+	kind, params, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || kind == "" || kind == "application/octet-stream" {
+		kind, params, _ = mime.ParseMediaType(http.DetectContentType(head)) // what it looks like
+	}
+	kind = sanitize.Line(kind, maxTitle)
 	v.ContentType = kind
 	switch {
 	case strings.HasPrefix(kind, "image/") && kind != "image/svg+xml":
@@ -47,15 +60,6 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 		return v, fmt.Errorf("it is no text, but %s%s", kind, sizeOf(resp))
 	}
 	return v.text(resp, head, limit, params["charset"], r)
-}
-
-// contentType is what the server says, or failing that what it looks like.
-func contentType(header string, head []byte) (string, map[string]string) {
-	kind, params, err := mime.ParseMediaType(header)
-	if err != nil && !errors.Is(err, mime.ErrInvalidMediaParameter) || kind == "" || kind == "application/octet-stream" {
-		kind, params, _ = mime.ParseMediaType(http.DetectContentType(head))
-	}
-	return sanitize.Line(kind, maxTitle), params
 }
 
 // textual reports whether a type can be read as text.
@@ -152,4 +156,109 @@ func cut(text string, offset, n int) (part string, next int) {
 		count++
 	}
 	return text[from:], 0
+}
+
+// declared finds the encoding that a document names itself, near its beginning.
+// It is made when first needed: compiling it is dear, and most sessions never
+// fetch anything.
+var declared = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
+})
+
+// declaredWithin is how far into a document its encoding is looked for.
+const declaredWithin = 2048
+
+// decode makes text of a body, and remarks on what it had to guess or give up.
+// A byte order mark counts more than what the server says, and that more than
+// what the document says.
+func decode(body []byte, charset string, markup bool) (text, remark string) {
+	switch {
+	case bytes.HasPrefix(body, []byte("\xef\xbb\xbf")):
+		return string(body[3:]), ""
+	case bytes.HasPrefix(body, []byte("\xff\xfe")):
+		return decodeUTF16(body[2:], binary.LittleEndian), ""
+	case bytes.HasPrefix(body, []byte("\xfe\xff")):
+		return decodeUTF16(body[2:], binary.BigEndian), ""
+	}
+	if charset == "" && markup {
+		if m := declared().FindSubmatch(body[:min(len(body), declaredWithin)]); m != nil {
+			charset = string(m[1])
+		}
+	}
+	charset = strings.ToLower(strings.TrimSpace(charset))
+	switch charset {
+	case "utf-8", "utf8", "us-ascii", "ascii":
+		if charset[0] == 'u' && charset[1] == 't' || utf8.Valid(body) {
+			return string(body), ""
+		}
+		return decodeLatin(body), ""
+	case "":
+		if utf8.Valid(body) {
+			return string(body), ""
+		}
+		return decodeLatin(body), "its encoding is not named; it was read as windows-1252"
+	case "iso-8859-1", "iso8859-1", "latin1", "latin-1", "l1", "windows-1252", "cp1252":
+		return decodeLatin(body), ""
+	case "utf-16", "utf-16le":
+		return decodeUTF16(body, binary.LittleEndian), ""
+	case "utf-16be":
+		return decodeUTF16(body, binary.BigEndian), ""
+	}
+	shifts := strings.HasPrefix(charset, "iso-2022-") || charset == "csiso2022jp" || strings.HasPrefix(charset, "hz") // and is ASCII all the same
+	if utf8.Valid(body) && !shifts {                                                                                  // as happens to be so more often than not
+		return string(body), ""
+	}
+	known, err := htmlindex.Get(charset)
+	if charset == "hz-gb-2312" {
+		known = simplifiedchinese.HZGB2312 // which browsers do not read any more
+	}
+	if name, _ := htmlindex.Name(known); err == nil && name != "replacement" {
+		if text, err := known.NewDecoder().Bytes(body); err == nil {
+			return string(text), ""
+		}
+	}
+	return asciiOnly(body), "its encoding, " + sanitize.Line(charset, 40) + ", is not known here; all but ASCII was replaced"
+}
+
+// wholeRunes is body without the beginning of a rune that was cut off.
+func wholeRunes(body []byte) []byte {
+	for i := 1; i < utf8.UTFMax && i <= len(body); i++ {
+		if end := body[len(body)-i:]; utf8.RuneStart(end[0]) {
+			if !utf8.FullRune(end) {
+				body = body[:len(body)-i]
+			}
+			break
+		}
+	}
+	return body
+}
+
+// decodeLatin reads what is called Latin-1, which is always windows-1252.
+func decodeLatin(body []byte) string {
+	text, _ := charmap.Windows1252.NewDecoder().Bytes(body) // every byte has a meaning
+	return string(text)
+}
+
+func decodeUTF16(body []byte, order binary.ByteOrder) string {
+	units := make([]uint16, len(body)/2)
+	for i := range units {
+		units[i] = order.Uint16(body[2*i:])
+	}
+	return string(utf16.Decode(units))
+}
+
+// asciiOnly replaces every run of other bytes by one mark.
+func asciiOnly(body []byte) string {
+	var b strings.Builder
+	b.Grow(len(body))
+	other := false
+	for _, c := range body {
+		if c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else if !other {
+			b.WriteRune(utf8.RuneError)
+		}
+		other = c >= utf8.RuneSelf
+	}
+	return b.String()
 }

@@ -8,6 +8,7 @@ import (
 	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -30,7 +31,7 @@ func (o Options) follow(ctx context.Context, r request) (*http.Response, []strin
 			return nil, nil, err
 		}
 		to := resp.Header.Get("Location")
-		if !redirects(resp.StatusCode) || to == "" {
+		if !slices.Contains(redirects, resp.StatusCode) || to == "" {
 			return resp, hops, nil
 		}
 		resp.Body.Close()
@@ -54,14 +55,6 @@ func (e *astray) Error() string {
 	return "redirected to another host, which was not asked for; to go on, fetch the address in redirect_to"
 }
 
-// near reports whether who let us go to one address lets us go to the other: the
-// same host, with or without www before it, at the same port or now over TLS.
-func near(asked, to *url.URL) bool {
-	a, b := *asked, *to
-	a.Host, b.Host = withoutWWW(a.Host), withoutWWW(b.Host)
-	return sameSite(&a, &b)
-}
-
 func withoutWWW(host string) string {
 	const www = "www."
 	if rest := host[min(len(host), len(www)):]; strings.EqualFold(host[:len(host)-len(rest)], www) && strings.Contains(rest, ".") {
@@ -70,12 +63,8 @@ func withoutWWW(host string) string {
 	return host
 }
 
-func redirects(status int) bool {
-	switch status {
-	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
-		return true
-	}
-	return false
+var redirects = []int{
+	http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect,
 }
 
 // redirect is the request that a server asks us to make instead. To another
@@ -89,12 +78,20 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	if err != nil {
 		return r, err
 	}
-	if !near(asked, u) && !o.listed(u.Hostname(), portOf(u)) && !o.reaches(u) {
+	// Who let us go to an address lets us go to the same one with or without
+	// www before it, and to what was allowed, if nothing is sent along that only
+	// looks like an address.
+	here, there := *asked, *u
+	here.Host, there.Host = withoutWWW(here.Host), withoutWWW(there.Host)
+	plain := request{url: u, method: http.MethodGet}
+	reached := o.Reaches != nil && o.Reaches(plain.target()) && plain.sends() == ""
+	if !sameSite(&here, &there) && !o.listed(u.Hostname(), portOf(u)) && !reached {
 		return r, &astray{to: u, status: status}
 	}
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
 		r.method, r.body = http.MethodGet, ""
-		r.header = withoutBody(r.header)
+		r.header = maps.Clone(r.header)
+		maps.DeleteFunc(r.header, func(key string, _ []string) bool { return strings.HasPrefix(key, "Content-") })
 	}
 	if !sameSite(r.url, u) {
 		if r.method != http.MethodGet {
@@ -104,20 +101,6 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	}
 	r.url = u
 	return r, nil
-}
-
-// reaches reports whether a redirect may be followed as if it had been asked
-// for: to a host that was allowed, and with nothing that only looks like an
-// address.
-func (o Options) reaches(u *url.URL) bool {
-	r := request{url: u, method: http.MethodGet}
-	return o.Reaches != nil && o.Reaches(r.target()) && r.sends() == ""
-}
-
-func withoutBody(h http.Header) http.Header {
-	h = maps.Clone(h)
-	maps.DeleteFunc(h, func(key string, _ []string) bool { return strings.HasPrefix(key, "Content-") })
-	return h
 }
 
 // sameSite reports whether to may be told what was meant for from: the same

@@ -28,13 +28,14 @@ func (p *page) inlineTag(t token) {
 	switch t.name {
 	case "a":
 		p.endLink()
-		if !t.end {
-			p.startLink(t.get("href"))
+		if !t.end && !p.code.open {
+			p.pendingBlank()
+			p.link = link{to: p.resolve(t.get("href")), at: len(p.line)}
 		}
 	case "code", "kbd", "samp", "tt":
 		p.endCode()
 		if !t.end {
-			p.settle()
+			p.pendingBlank()
 			p.code = code{open: true, at: len(p.line)}
 		}
 	case "br":
@@ -44,19 +45,24 @@ func (p *page) inlineTag(t token) {
 			p.lineBreak()
 		}
 	case "img":
-		p.image(t)
+		alt, src := strings.Join(strings.Fields(t.get("alt")), " "), p.resolve(t.get("src"))
+		switch {
+		case alt == "":
+		case !p.markdown || p.link.to != "" || p.code.open || src == "" || src == "#":
+			p.words(alt)
+		default:
+			p.pendingBlank()
+			p.line = append(p.line, "!["+alt+"]("+src+")"...)
+			p.checkLimit()
+		}
 	case "q":
 		p.words(`"`)
-	case "base":
-		p.rebase(t.get("href"))
-	}
-}
-
-// rebase takes the address that others on the page are relative to.
-func (p *page) rebase(href string) {
-	u, err := p.base.Parse(strings.TrimSpace(href))
-	if err == nil && href != "" && !p.rebased && (u.Scheme == "http" || u.Scheme == "https") {
-		p.base, p.rebased = u, true
+	case "base": // the address that others on the page are relative to
+		href := t.get("href")
+		u, err := p.base.Parse(strings.TrimSpace(href))
+		if err == nil && href != "" && !p.rebased && (u.Scheme == "http" || u.Scheme == "https") {
+			p.base, p.rebased = u, true
+		}
 	}
 }
 
@@ -81,14 +87,6 @@ func (p *page) resolve(href string) string {
 	return s
 }
 
-func (p *page) startLink(href string) {
-	if p.code.open {
-		return
-	}
-	p.settle()
-	p.link = link{to: p.resolve(href), at: len(p.line)}
-}
-
 // marks are the texts of links that lead to the heading they stand in.
 var marks = set("#", "¶", "§", "🔗", "Anchor", "anchor", "Permalink")
 
@@ -107,7 +105,7 @@ func (p *page) endLink() {
 	default:
 		p.line = append(p.line[:p.link.at], "["+text+"]("+to+")"...)
 	}
-	p.watch()
+	p.checkLimit()
 }
 
 func (p *page) endCode() {
@@ -129,21 +127,6 @@ func (p *page) endCode() {
 func (p *page) closeInline() {
 	p.endLink()
 	p.endCode()
-}
-
-func (p *page) image(t token) {
-	alt := strings.Join(strings.Fields(t.get("alt")), " ")
-	src := p.resolve(t.get("src"))
-	if alt == "" {
-		return
-	}
-	if !p.markdown || p.link.to != "" || p.code.open || src == "" || src == "#" {
-		p.words(alt)
-		return
-	}
-	p.settle()
-	p.line = append(p.line, "!["+alt+"]("+src+")"...)
-	p.watch()
 }
 
 // tagInPre keeps the lines of a preformatted block apart.

@@ -83,8 +83,13 @@ func (p *page) read() {
 			break
 		}
 		switch {
+		case p.skip.name != "" && t.name != p.skip.name: // inside what is left out
+		case p.skip.name != "" && !t.end:
+			p.skip.depth++
 		case p.skip.name != "":
-			p.pass(t)
+			if p.skip.depth--; p.skip.depth == 0 {
+				p.skip.name, p.skip.reason = "", ""
+			}
 		case t.name == "":
 			p.content(t)
 		case !t.end && p.leaveOut(t):
@@ -92,10 +97,6 @@ func (p *page) read() {
 			p.tag(t)
 		}
 	}
-	p.finish()
-}
-
-func (p *page) finish() {
 	p.endPre()
 	p.endRow()
 	p.boundary(0)
@@ -112,30 +113,19 @@ func (p *page) text() string {
 	return string(p.out)
 }
 
-// pass goes on to the end of the element that is left out.
-func (p *page) pass(t token) {
-	if t.name != p.skip.name {
-		return
-	}
-	if !t.end {
-		p.skip.depth++
-		return
-	}
-	if p.skip.depth--; p.skip.depth == 0 {
-		p.skip.name, p.skip.reason = "", ""
-	}
-}
-
 // void are the elements that have no content.
 var void = set("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "track", "wbr")
 
 // leaveOut decides whether an element is left out.
 func (p *page) leaveOut(t token) bool {
 	reason := t.name
+	_, unseen := t.attr("hidden")
+	style := strings.ToLower(strings.Join(strings.Fields(t.get("style")), ""))
+	unseen = unseen || t.get("aria-hidden") == "true" || strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
 	switch {
 	case t.get("role") == "navigation":
 		reason = "nav"
-	case unseen(t) && t.name != "html" && t.name != "body" && t.name != "main":
+	case unseen && t.name != "html" && t.name != "body" && t.name != "main":
 		reason = hidden
 	}
 	if !p.drop[reason] {
@@ -149,14 +139,6 @@ func (p *page) leaveOut(t token) bool {
 		p.skip.name, p.skip.reason, p.skip.depth = t.name, reason, 1
 	}
 	return true
-}
-
-func unseen(t token) bool {
-	if _, ok := t.attr("hidden"); ok || t.get("aria-hidden") == "true" {
-		return true
-	}
-	style := strings.ToLower(strings.Join(strings.Fields(t.get("style")), ""))
-	return strings.Contains(style, "display:none") || strings.Contains(style, "visibility:hidden")
 }
 
 func (p *page) content(t token) {
@@ -220,22 +202,18 @@ func (p *page) tag(t token) {
 	}
 	switch t.name {
 	case "h1", "h2", "h3", "h4", "h5", "h6":
-		p.headingTag(t)
+		p.burst()
+		p.boundary(2)
+		p.heading = ""
+		if !t.end && p.markdown {
+			p.heading = strings.Repeat("#", int(t.name[1]-'0')) + " "
+		}
 	case "ul", "ol", "menu", "li", "blockquote", "pre", "hr", "main":
 		p.blockTag(t)
 	case "table", "tr", "td", "th", "thead", "tbody", "tfoot":
 		p.tableTag(t)
 	default:
 		p.inlineTag(t)
-	}
-}
-
-func (p *page) headingTag(t token) {
-	p.burst()
-	p.boundary(2)
-	p.heading = ""
-	if !t.end && p.markdown {
-		p.heading = strings.Repeat("#", int(t.name[1]-'0')) + " "
 	}
 }
 
@@ -259,25 +237,19 @@ func (p *page) blockTag(t token) {
 		p.end(2)
 		p.block("---")
 		p.gap = 2
-	case t.name == "main":
-		p.mainTag(t)
-	case t.name == "ul" || t.name == "ol" || t.name == "menu":
-		if t.end {
-			p.closeList()
-			return
-		}
-		p.openList(t.name == "ol", t.get("start"))
-	}
-}
-
-func (p *page) mainTag(t token) {
-	p.end(2)
-	if t.end {
+	case t.name == "main" && t.end:
+		p.end(2)
 		p.closeMain()
-		return
-	}
-	if p.main.depth++; p.main.depth == 1 {
-		p.main.at = len(p.out)
+	case t.name == "main":
+		p.end(2)
+		if p.main.depth++; p.main.depth == 1 {
+			p.main.at = len(p.out)
+		}
+	case t.name != "ul" && t.name != "ol" && t.name != "menu":
+	case t.end:
+		p.closeList()
+	default:
+		p.openList(t.name == "ol", t.get("start"))
 	}
 }
 
@@ -287,26 +259,5 @@ func (p *page) closeMain() {
 	}
 	if p.main.depth--; p.main.depth == 0 && len(p.out)-p.main.at > p.main.to-p.main.from {
 		p.main.from, p.main.to = p.main.at, len(p.out)
-	}
-}
-
-func (p *page) tableTag(t token) {
-	switch {
-	case t.name == "table" && t.end:
-		p.closeTable()
-	case t.name == "table":
-		p.closeInline()
-		p.openTable()
-	case t.name == "td" || t.name == "th":
-		if !t.end {
-			p.openCell()
-		} else if p.row() != nil {
-			p.endCell()
-		}
-	case t.name == "tr" && !t.end:
-		p.closeInline()
-		p.openRow()
-	default:
-		p.endRow()
 	}
 }

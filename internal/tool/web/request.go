@@ -1,6 +1,7 @@
 package web
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -52,12 +53,9 @@ func (o Options) parse(a fetchArgs) (request, error) {
 	if err != nil {
 		return request{}, err
 	}
-	r := request{url: u, method: http.MethodGet, body: a.Body, format: a.Format, offset: a.Offset}
-	if a.Method != "" {
-		r.method = a.Method
-	}
-	if r.format == "" {
-		r.format = "markdown"
+	r := request{
+		url: u, method: cmp.Or(a.Method, http.MethodGet), body: a.Body, format: cmp.Or(a.Format, "markdown"), offset: a.Offset,
+		timeout: time.Duration(min(a.TimeoutSec, 1<<20)) * time.Second, size: min(a.MaxSizeKB, 1<<20) << 10,
 	}
 	switch {
 	case a.Body != "" && r.method != http.MethodPost:
@@ -67,8 +65,6 @@ func (o Options) parse(a fetchArgs) (request, error) {
 	case a.TimeoutSec < 0 || a.MaxSizeKB < 0 || a.Offset < 0:
 		return request{}, errors.New("timeout_sec, max_size_kb and offset must not be negative")
 	}
-	r.timeout = time.Duration(min(a.TimeoutSec, 1<<20)) * time.Second
-	r.size = min(a.MaxSizeKB, 1<<20) << 10
 	r.header, err = parseHeaders(a)
 	return r, err
 }
@@ -115,7 +111,7 @@ func parseHeaders(a fetchArgs) (http.Header, error) {
 			return fmt.Errorf("%q is no name of a header", sanitize.Line(name, maxTitle))
 		case slices.Contains(ours, key):
 			return fmt.Errorf("the header %s cannot be given", key)
-		case len(value) > maxHeader || strings.ContainsFunc(value, control):
+		case len(value) > maxHeader || strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r == 0x7f }):
 			return fmt.Errorf("the header %s is too long or holds control characters", key)
 		case h[key] != nil:
 			return fmt.Errorf("the header %s is given twice", key)
@@ -134,8 +130,6 @@ func parseHeaders(a fetchArgs) (http.Header, error) {
 	return h, nil
 }
 
-func control(r rune) bool { return r < ' ' || r == 0x7f }
-
 func notToken(r rune) bool {
 	return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
 }
@@ -150,10 +144,18 @@ func (r request) plan() tool.Plan {
 	if r.method != http.MethodGet {
 		title = r.method + " " + title
 	}
+	var b strings.Builder // everything that would be sent
+	fmt.Fprintf(&b, "%s %s\n", r.method, r.url)
+	for _, key := range slices.Sorted(maps.Keys(r.header)) {
+		fmt.Fprintf(&b, "%s: %s\n", key, r.header.Get(key))
+	}
+	if r.body != "" {
+		b.WriteString("\n" + r.body)
+	}
 	return tool.Plan{
 		Title:   sanitize.Line(title, maxTitle),
 		Effects: []tool.Effect{{Kind: tool.Net, Target: r.target()}},
-		Preview: display.Code{Lang: "http", Source: r.preview()},
+		Preview: display.Code{Lang: "http", Source: b.String()},
 		Sends:   r.sends(),
 	}
 }
@@ -191,17 +193,4 @@ func (r request) sends() string {
 		what = append(what, fmt.Sprintf("a path of %d bytes", len(path)))
 	}
 	return strings.Join(what, ", ")
-}
-
-// preview is everything that would be sent.
-func (r request) preview() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s %s\n", r.method, r.url)
-	for _, key := range slices.Sorted(maps.Keys(r.header)) {
-		fmt.Fprintf(&b, "%s: %s\n", key, r.header.Get(key))
-	}
-	if r.body != "" {
-		b.WriteString("\n" + r.body)
-	}
-	return b.String()
 }

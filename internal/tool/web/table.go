@@ -23,20 +23,32 @@ func (p *page) row() *table {
 	return nil
 }
 
-func (p *page) openTable() {
-	p.burst()
-	p.end(2)
-	if len(p.tables) < maxNested {
-		p.tables = append(p.tables, new(table))
+func (p *page) tableTag(t token) {
+	n := len(p.tables)
+	switch {
+	case t.name == "table" && t.end:
+		p.endRow()
+		p.tables = p.tables[:max(n-1, 0)]
+		p.end(2)
+	case t.name == "table":
+		p.closeInline()
+		p.burst()
+		p.end(2)
+		if n < maxNested {
+			p.tables = append(p.tables, new(table))
+		}
+	case t.name == "td" || t.name == "th":
+		if !t.end {
+			p.openCell()
+		} else if p.row() != nil {
+			p.endCell()
+		}
+	case t.name == "tr" && !t.end:
+		p.closeInline()
+		p.openRow()
+	default:
+		p.endRow()
 	}
-}
-
-func (p *page) closeTable() {
-	p.endRow()
-	if n := len(p.tables); n > 0 {
-		p.tables = p.tables[:n-1]
-	}
-	p.end(2)
 }
 
 func (p *page) openRow() {
@@ -94,10 +106,6 @@ func (p *page) endRow() {
 		p.block(cells[0])
 		return
 	}
-	p.tableRow(t, cells)
-}
-
-func (p *page) tableRow(t *table, cells []string) {
 	if t.rows == 0 {
 		p.gap = 2
 	}

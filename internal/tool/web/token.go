@@ -62,7 +62,13 @@ type scanner struct {
 func (z *scanner) next() (token, bool) {
 	for z.pos < len(z.s) {
 		if z.inside != "" {
-			if t := z.rawContent(); t.text != "" {
+			n := endOfRaw(z.s[z.pos:], z.inside)
+			t := token{text: z.s[z.pos : z.pos+n], of: z.inside}
+			if rawText[z.inside] {
+				t.text = html.UnescapeString(t.text)
+			}
+			z.pos, z.inside = z.pos+n, ""
+			if t.text != "" {
 				return t, true
 			}
 			continue
@@ -70,9 +76,22 @@ func (z *scanner) next() (token, bool) {
 		rest := z.s[z.pos:]
 		switch {
 		case rest[0] != '<' || !opens(rest):
-			return z.textTo(1 + strings.IndexByte(rest[1:], '<')), true
+			n := 1 + strings.IndexByte(rest[1:], '<')
+			if n == 0 {
+				n = len(rest)
+			}
+			z.pos += n
+			return token{text: html.UnescapeString(rest[:n])}, true
 		case rest[1] == '!' || rest[1] == '?':
-			z.skipDeclaration(rest)
+			mark := ">"
+			if strings.HasPrefix(rest, "<!--") {
+				mark = "-->"
+			}
+			i := strings.Index(rest[2:], mark)
+			if i < 0 {
+				return token{}, false
+			}
+			z.pos += 2 + i + len(mark)
 		default:
 			if t, ok := z.tag(); ok {
 				return t, true
@@ -95,44 +114,6 @@ func opens(s string) bool {
 }
 
 func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
-
-// textTo returns the text up to n bytes from here, or to the end if n is zero.
-func (z *scanner) textTo(n int) token {
-	if n <= 0 {
-		n = len(z.s) - z.pos
-	}
-	t := token{text: html.UnescapeString(z.s[z.pos : z.pos+n])}
-	z.pos += n
-	return t
-}
-
-func (z *scanner) skipDeclaration(rest string) {
-	mark, from := ">", 2
-	if strings.HasPrefix(rest, "<!--") {
-		mark = "-->"
-	}
-	i := strings.Index(rest[from:], mark)
-	if i < 0 {
-		z.pos = len(z.s)
-		return
-	}
-	z.pos += from + i + len(mark)
-}
-
-// rawContent returns the content of a raw element and leaves the scanner at its
-// end tag.
-func (z *scanner) rawContent() token {
-	rest := z.s[z.pos:]
-	n := endOfRaw(rest, z.inside)
-	text := rest[:n]
-	if rawText[z.inside] {
-		text = html.UnescapeString(text)
-	}
-	t := token{text: text, of: z.inside}
-	z.pos += n
-	z.inside = ""
-	return t
-}
 
 // endOfRaw finds the end tag of a raw element, or the end of s.
 func endOfRaw(s, name string) int {

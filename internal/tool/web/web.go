@@ -16,6 +16,7 @@
 package web
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -79,23 +80,19 @@ const (
 
 // withDefaults fills in what was left out.
 func (o Options) withDefaults() Options {
-	if o.MaxText <= 0 {
-		o.MaxText = defaultText
-	}
-	if o.MaxImage <= 0 {
-		o.MaxImage = defaultImage
-	}
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	if o.UserAgent == "" {
-		o.UserAgent = defaultAgent
-	}
+	o.MaxText = cmp.Or(max(o.MaxText, 0), defaultText)
+	o.MaxImage = cmp.Or(max(o.MaxImage, 0), defaultImage)
+	o.Timeout = cmp.Or(max(o.Timeout, 0), defaultTimeout)
+	o.UserAgent = cmp.Or(o.UserAgent, defaultAgent)
 	if o.Lookup == nil {
-		o.Lookup = lookup
+		o.Lookup = func(ctx context.Context, host string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", host)
+		}
 	}
 	if o.Connect == nil {
-		o.Connect = connect
+		o.Connect = func(ctx context.Context, to netip.AddrPort) (net.Conn, error) {
+			return new(net.Dialer).DialContext(ctx, "tcp", to.String())
+		}
 	}
 	return o
 }
@@ -162,7 +159,14 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 	default:
 		return tool.Result{}, fmt.Errorf("fetch %s: %w", r.target(), err)
 	}
-	return v.result(), nil
+	shown, _ := cut(v.Content, 0, maxShown)
+	if v.RedirectTo != "" {
+		shown = "redirected to " + v.RedirectTo
+	}
+	return tool.Result{
+		Value: v, Failed: !v.OK, Show: display.Text(shown), Images: v.images,
+		Summary: strings.TrimSpace(fmt.Sprintf("%d %s, %d bytes", v.Status, v.ContentType, v.Size)),
+	}, nil
 }
 
 // page gets what the request asks for.
@@ -179,16 +183,11 @@ func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
 	v.Redirects = hops
 	if len(hops) > 0 {
 		v.URL = hops[len(hops)-1]
-		v.note(elsewhere(r.url.Hostname(), resp.Request.URL.Hostname()))
+		if came := resp.Request.URL.Hostname(); !strings.EqualFold(r.url.Hostname(), came) {
+			v.note("this comes from another host, " + came)
+		}
 	}
 	return v, err
-}
-
-func elsewhere(asked, came string) string {
-	if strings.EqualFold(asked, came) {
-		return ""
-	}
-	return "this comes from another host, " + came
 }
 
 // note adds a remark, if there is one.
@@ -198,16 +197,5 @@ func (v *fetchResult) note(s string) {
 	}
 	if s != "" {
 		v.Note = s
-	}
-}
-
-func (v fetchResult) result() tool.Result {
-	shown, _ := cut(v.Content, 0, maxShown)
-	if v.RedirectTo != "" {
-		shown = "redirected to " + v.RedirectTo
-	}
-	return tool.Result{
-		Value: v, Failed: !v.OK, Show: display.Text(shown), Images: v.images,
-		Summary: strings.TrimSpace(fmt.Sprintf("%d %s, %d bytes", v.Status, v.ContentType, v.Size)),
 	}
 }
