@@ -36,7 +36,12 @@ func newFinders(n need) (all []*finder) {
 	}
 	for _, r := range n {
 		f := newFinder(r[:min(len(r), maxRun)])
-		if !f.byByte && f.advance() < leastSkip {
+		ahead, total := 0.0, 0.0 // how far it comes on with each byte it looks at, on average
+		for b := range 256 {
+			ahead += float64(max(f.skip[b], 1)) * shares[b]
+			total += shares[b]
+		}
+		if !f.byByte && ahead/total < leastSkip {
 			return nil
 		}
 		all = append(all, f)
@@ -54,7 +59,15 @@ func newFinder(r run) *finder {
 			f.rare = i
 		}
 	}
-	f.byBytes()
+	var fit []byte // what the rarest place fits
+	for b := range 256 {
+		if f.fits[f.rare][b] {
+			fit = append(fit, byte(b))
+		}
+	}
+	if len(fit) > 0 && len(fit) <= 2 && f.run[f.rare].share() <= rareShare {
+		f.byByte, f.one, f.two = true, fit[0], fit[len(fit)-1]
+	}
 	last := len(r) - 1
 	for b := range 256 {
 		f.after[b] = uint8(len(r))
@@ -68,30 +81,6 @@ func newFinder(r run) *finder {
 		}
 	}
 	return f
-}
-
-// byBytes prepares for looking for the rarest bytes, if there are such.
-func (f *finder) byBytes() {
-	var fit []byte
-	for b := range 256 {
-		if f.fits[f.rare][b] {
-			fit = append(fit, byte(b))
-		}
-	}
-	if len(fit) == 0 || len(fit) > 2 || f.run[f.rare].share() > rareShare {
-		return
-	}
-	f.byByte, f.one, f.two = true, fit[0], fit[len(fit)-1]
-}
-
-// advance is how far the finder comes on with each byte it looks at, on average.
-func (f *finder) advance() (sum float64) {
-	total := 0.0
-	for b := range 256 {
-		sum += float64(max(f.skip[b], 1)) * shares[b]
-		total += shares[b]
-	}
-	return sum / total
 }
 
 // find is where the run is found next, -1 if it is not.
@@ -142,20 +131,13 @@ func (f *finder) findByte(data []byte) int {
 		if f.at(data, at) {
 			return at
 		}
-		if at == one {
-			one = following(space, at, f.one)
-		} else {
-			two = following(space, at, f.two)
+		next, c := &one, f.one
+		if at != one {
+			next, c = &two, f.two
+		}
+		if *next = bytes.IndexByte(space[at+1:], c); *next >= 0 {
+			*next += at + 1
 		}
 	}
 	return -1
-}
-
-// following is where c is next after at, -1 for nowhere.
-func following(data []byte, at int, c byte) int {
-	i := bytes.IndexByte(data[at+1:], c)
-	if i < 0 {
-		return -1
-	}
-	return at + 1 + i
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -75,7 +76,7 @@ func (a globArgs) split(ws *workspace.Workspace) (base string, g include, err er
 	if len(list) == 1 && !strings.HasPrefix(list[0], "!") {
 		return a.below(ws, list[0])
 	}
-	if base, err = ws.Locate(orRoot(a.Path)); err != nil {
+	if base, err = ws.Locate(cmp.Or(a.Path, ".")); err != nil {
 		return "", g, err
 	}
 	g.base = base
@@ -105,7 +106,7 @@ func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g in
 		return "", g, fmt.Errorf("pattern %q: .. is not allowed after a wildcard", a.Pattern)
 	}
 	if dir = unescape(dir); !path.IsAbs(dir) {
-		dir = path.Join(orRoot(a.Path), dir)
+		dir = path.Join(cmp.Or(a.Path, "."), dir)
 	}
 	if base, err = ws.Locate(dir); err != nil {
 		return "", g, err
@@ -117,21 +118,6 @@ func (a globArgs) below(ws *workspace.Workspace, item string) (base string, g in
 		g.want = append(g.want, mask{p, fromBase})
 	}
 	return base, g, nil
-}
-
-// depth is how deep the patterns can reach, 0 if there is no end to it.
-func (g include) depth() (n int) {
-	if len(g.want) == 0 {
-		return 0
-	}
-	for _, one := range g.want {
-		d := depthOf(one.pattern)
-		if d == 0 {
-			return 0
-		}
-		n = max(n, d)
-	}
-	return n
 }
 
 // checkGlob refuses patterns that are wrong or that would take forever.
@@ -181,15 +167,38 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 		return tool.Result{}, fmt.Errorf("%s is not a directory", base)
 	}
 	r := globResult{OK: true, Matches: []string{}}
-	files := collect(ctx, ws, base, wanted, &r)
+	depth := 0 // how deep the patterns can reach; 0 if there is no end to it
+	for _, one := range wanted.want {
+		if strings.Contains(one.pattern, "**") || strings.ContainsAny(one.pattern, `{[\`) {
+			depth = 0
+			break
+		}
+		depth = max(depth, 1+strings.Count(path.Clean(one.pattern), "/"))
+	}
+	var files []found
+	looked := 0
+	for e := range ws.Walk(ctx, base, depth) {
+		if looked++; looked > maxWalk || len(files) == maxFound {
+			r.Truncated = true
+			break
+		}
+		switch {
+		case e.Err != nil:
+			r.Unreadable = noted(r.Unreadable, e.Path)
+		case e.Ignored || e.IsDir():
+		case wanted.matches(below(base, e.Path)):
+			f := found{path: e.Path}
+			if info, err := e.Info(); err == nil {
+				f.mod = info.ModTime()
+			}
+			files = append(files, f)
+		}
+	}
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
 	slices.SortStableFunc(files, func(a, b found) int { return b.mod.Compare(a.mod) })
-	limit := defaultFiles
-	if a.Limit > 0 {
-		limit = min(a.Limit, maxFiles)
-	}
+	limit := min(cmp.Or(a.Limit, defaultFiles), maxFiles)
 	r.Truncated = r.Truncated || len(files) > limit
 	for _, f := range files[:min(len(files), limit)] {
 		r.Matches = append(r.Matches, f.path)
@@ -205,34 +214,6 @@ func glob(ctx context.Context, ws *workspace.Workspace, a globArgs) (tool.Result
 	return tool.Result{Value: r, Summary: tool.Count(r.Count, "file", "files")}, nil
 }
 
-// collect gathers the files below base that match, and notes in r what it
-// could not look at.
-func collect(ctx context.Context, ws *workspace.Workspace, base string, wanted include, r *globResult) (files []found) {
-	looked := 0
-	for e := range ws.Walk(ctx, base, wanted.depth()) {
-		if looked++; looked > maxWalk || len(files) == maxFound {
-			r.Truncated = true
-			break
-		}
-		switch {
-		case e.Err != nil:
-			r.Unreadable = noted(r.Unreadable, e.Path)
-		case e.Ignored || e.IsDir():
-		case wanted.matches(below(base, e.Path)):
-			files = append(files, found{e.Path, modTime(e)})
-		}
-	}
-	return files
-}
-
-// depthOf is how deep a pattern can reach, 0 if there is no end to it.
-func depthOf(pattern string) int {
-	if strings.Contains(pattern, "**") || strings.ContainsAny(pattern, `{[\`) {
-		return 0
-	}
-	return 1 + strings.Count(path.Clean(pattern), "/")
-}
-
 // maxNoted is how many unreadable places a result names.
 const maxNoted = 20
 
@@ -241,11 +222,4 @@ func noted(list []string, name string) []string {
 		list = append(list, name)
 	}
 	return list
-}
-
-func modTime(e workspace.Entry) (t time.Time) {
-	if info, err := e.Info(); err == nil {
-		t = info.ModTime()
-	}
-	return t
 }

@@ -1,6 +1,7 @@
 package search
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -60,15 +61,64 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			if _, err := a.matcher(); err != nil {
 				return tool.Plan{}, err
 			}
-			if _, err := newInclude(ws, orRoot(a.Path), a.Include); err != nil {
+			if _, err := newInclude(ws, cmp.Or(a.Path, "."), a.Include); err != nil {
 				return tool.Plan{}, err
 			}
-			return reading(ws, a.Pattern, orRoot(a.Path))
+			return reading(ws, a.Pattern, cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
 			return grep(ctx, ws, o, a)
 		},
 	}
+}
+
+func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (tool.Result, error) {
+	m, err := a.matcher()
+	if err != nil {
+		return tool.Result{}, err
+	}
+	at, err := ws.Locate(cmp.Or(a.Path, "."))
+	if err != nil {
+		return tool.Result{}, err
+	}
+	info, err := ws.Stat(at)
+	if err != nil {
+		return tool.Result{}, ws.Meant(ctx, a.Path, err)
+	}
+	kind, err := kindOf(a.Type)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	wanted, err := newInclude(ws, at, a.Include)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	if a.OutputMode == "files_with_matches" {
+		a.OutputMode = modeFiles
+	}
+	s := &searcher{
+		ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.OutputMode,
+		context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), size: maxFile, hides: o.hides,
+	}
+	if !info.IsDir() {
+		s.size = maxNamedFile
+	}
+	s.run(ctx)
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if s.named != nil {
+		return tool.Result{}, s.named
+	}
+	r := s.result()
+	if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
+		r.Note = a.literally(ctx, s)
+	}
+	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
+	if s.mode == modeFiles || s.mode == modeCount {
+		summary = tool.Count(r.Files, "file", "files")
+	}
+	return tool.Result{Value: r, Summary: summary}, nil
 }
 
 // matcher checks the arguments and makes of them what finds the lines.
@@ -85,54 +135,6 @@ func (a grepArgs) matcher() (*matcher, error) {
 		return nil, err
 	}
 	return newMatcher(a.Pattern, a.IgnoreCase)
-}
-
-func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (tool.Result, error) {
-	m, err := a.matcher()
-	if err != nil {
-		return tool.Result{}, err
-	}
-	at, err := ws.Locate(orRoot(a.Path))
-	if err != nil {
-		return tool.Result{}, err
-	}
-	info, err := ws.Stat(at)
-	if err != nil {
-		return tool.Result{}, ws.Meant(ctx, a.Path, err)
-	}
-	kind, err := kindOf(a.Type)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	wanted, err := newInclude(ws, at, a.Include)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	s := &searcher{
-		ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.mode(),
-		context: a.Context, limit: a.limit(), size: maxFile, hides: o.hides,
-	}
-	if !info.IsDir() {
-		s.size = maxNamedFile
-		s.one(ctx, at)
-	} else {
-		s.all(ctx)
-	}
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, err
-	}
-	if s.named != nil {
-		return tool.Result{}, s.named
-	}
-	r := s.result()
-	if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
-		r.Note = a.literally(ctx, s)
-	}
-	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
-	if a.mode() == modeFiles || a.mode() == modeCount {
-		summary = tool.Count(r.Files, "file", "files")
-	}
-	return tool.Result{Value: r, Summary: summary}, nil
 }
 
 // note says what may be wrong with a search that found nothing.
@@ -168,34 +170,11 @@ func (a grepArgs) literally(ctx context.Context, s *searcher) string {
 		return ""
 	}
 	as := &searcher{ws: s.ws, m: m, include: s.include, kind: s.kind, base: s.base, limit: 1, size: s.size, hides: s.hides}
-	if s.size == maxNamedFile {
-		as.one(ctx, s.base)
-	} else {
-		as.all(ctx)
-	}
+	as.run(ctx)
 	if r := as.result(); len(r.Matches) > 0 {
-		return fmt.Sprintf("nothing matches it as a regular expression, but it stands as a text in %s; escape it: %s", place(r.Matches[0]), quoted)
+		place := strings.SplitN(r.Matches[0], ":", 3) // its file and line
+		return fmt.Sprintf("nothing matches it as a regular expression, but it stands as a text in %s; escape it: %s",
+			strings.Join(place[:min(len(place), 2)], ":"), quoted)
 	}
 	return ""
-}
-
-// place is the file and line of a match as it is shown.
-func place(match string) string {
-	parts := strings.SplitN(match, ":", 3)
-	return strings.Join(parts[:min(len(parts), 2)], ":")
-}
-
-// mode is what to tell of a match; one of its values has a second name.
-func (a grepArgs) mode() string {
-	if a.OutputMode == "files_with_matches" {
-		return modeFiles
-	}
-	return a.OutputMode
-}
-
-func (a grepArgs) limit() int {
-	if a.MaxMatches == 0 {
-		return defaultMatches
-	}
-	return min(a.MaxMatches, maxMatches)
 }

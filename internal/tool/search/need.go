@@ -127,7 +127,11 @@ func (a *analysis) shape(re *syntax.Regexp) shape {
 		s.exact = false
 		return s
 	case syntax.OpConcat:
-		return a.concat(re.Sub)
+		parts := make([]shape, len(re.Sub))
+		for i, sub := range re.Sub {
+			parts[i] = a.shape(sub)
+		}
+		return join(parts)
 	case syntax.OpAlternate:
 		return a.either(re.Sub)
 	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
@@ -184,14 +188,6 @@ func (a *analysis) class(pairs []rune) shape {
 	return shape{head: run{s}, tail: run{s}}
 }
 
-func (a *analysis) concat(subs []*syntax.Regexp) shape {
-	parts := make([]shape, len(subs))
-	for i, sub := range subs {
-		parts[i] = a.shape(sub)
-	}
-	return join(parts)
-}
-
 // join is the shape of parts that follow each other.
 func join(parts []shape) shape {
 	all := shape{exact: true}
@@ -239,7 +235,8 @@ func (a *analysis) either(subs []*syntax.Regexp) shape {
 			list = append(list, own...)
 		}
 		all.exact = all.exact && s.exact && len(all.head) == len(s.head)
-		all.head, all.tail = union(all.head, s.head), unionOfEnds(all.tail, s.tail)
+		n := min(len(all.tail), len(s.tail))
+		all.head, all.tail = union(all.head, s.head), union(all.tail[len(all.tail)-n:], s.tail[len(s.tail)-n:])
 	}
 	all.need = list
 	return all
@@ -253,10 +250,4 @@ func union(a, b run) run {
 		u[i] = a[i].or(b[i])
 	}
 	return u
-}
-
-// unionOfEnds is what is known of a text that ends like a or like b.
-func unionOfEnds(a, b run) run {
-	n := min(len(a), len(b))
-	return union(a[len(a)-n:], b[len(b)-n:])
 }

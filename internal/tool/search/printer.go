@@ -32,19 +32,14 @@ func (p *printer) print(lines []span) (h hits) {
 		if i+1 < len(lines) {
 			next = lines[i+1].from
 		}
-		p.advance(l.from)
+		p.number += bytes.Count(p.data[p.pos:l.from], []byte("\n"))
+		p.pos = l.from
 		p.before(l)
 		p.line(p.number, ":", l, p.at)
 		p.after(l, next)
 		h, p.out = append(h, p.out), nil
 	}
 	return h
-}
-
-// advance moves to the line that begins at pos.
-func (p *printer) advance(pos int) {
-	p.number += bytes.Count(p.data[p.pos:pos], []byte("\n"))
-	p.pos = pos
 }
 
 // before writes the lines of context ahead of l that are not yet written.

@@ -42,14 +42,6 @@ func reading(ws *workspace.Workspace, what, dir string) (tool.Plan, error) {
 	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 }
 
-// orRoot is the directory given, or the workspace itself.
-func orRoot(dir string) string {
-	if dir == "" {
-		return "."
-	}
-	return dir
-}
-
 // below is name as seen from dir.
 func below(dir, name string) string {
 	if dir == "." {

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"iter"
 	"path"
 	"runtime"
 	"slices"
@@ -44,9 +43,6 @@ type searcher struct {
 	cut        bool     // not everything was looked at
 }
 
-// wanted reports whether a file, as seen from the base, is to be searched.
-func (s *searcher) wanted(rel string) bool { return s.kind.matches(rel) && s.include.matches(rel) }
-
 // hits are the matching lines of one file as they are shown: for each the line
 // itself and, if context is wanted, the lines around it.
 type hits [][]string
@@ -54,18 +50,22 @@ type hits [][]string
 // span is where a line begins and ends, without its line end.
 type span struct{ from, to int }
 
-// one searches the file that was named.
-func (s *searcher) one(ctx context.Context, name string) {
-	data, _, err := s.ws.ReadFile(name, s.size)
+// run searches the file that was named, or every file below the base.
+func (s *searcher) run(ctx context.Context) {
+	if s.size != maxNamedFile {
+		s.all(ctx)
+		return
+	}
+	data, _, err := s.ws.ReadFile(s.base, s.size)
 	var h hits
 	if err == nil {
-		h, err = s.search(ctx, name, data)
+		h, err = s.search(ctx, s.base, data)
 		if s.isForeign(data, err) {
-			s.foreign = []string{name}
+			s.foreign = []string{s.base}
 		}
 	}
 	if errors.Is(err, errBinary) || errors.Is(err, errBinaryMatch) {
-		err = fmt.Errorf("%s: %w", name, err)
+		err = fmt.Errorf("%s: %w", s.base, err)
 	}
 	s.named, s.files = err, []hits{h}
 }
@@ -98,7 +98,25 @@ func (s *searcher) all(ctx context.Context) {
 			}
 		})
 	}
-	for j := range s.jobs(ctx) {
+	looked := 0
+	for b := range s.ws.Batches(ctx, s.base) {
+		if looked += b.Seen; looked > maxWalk {
+			s.cut = true
+			break
+		}
+		if b.Err != nil {
+			s.unreadable = noted(s.unreadable, b.Dir)
+		}
+		b.Names = slices.DeleteFunc(b.Names, func(name string) bool {
+			at := path.Join(b.Dir, name)
+			rel := below(s.base, at)
+			return !s.kind.matches(rel) || !s.include.matches(rel) || s.hides(at)
+		})
+		s.searched += len(b.Names)
+		if len(b.Names) == 0 {
+			continue
+		}
+		j := &job{batch: b}
 		jobs = append(jobs, j)
 		work <- j
 		if s.hits.Load() > int64(s.limit) {
@@ -108,28 +126,21 @@ func (s *searcher) all(ctx context.Context) {
 	}
 	close(work)
 	workers.Wait()
-	s.gather(jobs)
-}
-
-// jobs yields what is to be searched: every file that is wanted.
-func (s *searcher) jobs(ctx context.Context) iter.Seq[*job] {
-	return func(yield func(*job) bool) {
-		looked := 0
-		for b := range s.ws.Batches(ctx, s.base) {
-			if looked += b.Seen; looked > maxWalk {
-				s.cut = true
-				return
+	for _, j := range jobs {
+		for _, f := range j.found {
+			if f.foreign {
+				s.foreign = noted(s.foreign, f.path)
 			}
-			if b.Err != nil {
-				s.unreadable = noted(s.unreadable, b.Dir)
-			}
-			b.Names = slices.DeleteFunc(b.Names, func(name string) bool {
-				at := path.Join(b.Dir, name)
-				return !s.wanted(below(s.base, at)) || s.hides(at)
-			})
-			s.searched += len(b.Names)
-			if len(b.Names) > 0 && !yield(&job{batch: b}) {
-				return
+			switch {
+			case errors.Is(f.err, workspace.ErrTooLarge):
+				s.large++
+			case errors.Is(f.err, errBinary):
+			case errors.Is(f.err, errBinaryMatch):
+				s.binary = noted(s.binary, f.path)
+			case f.err != nil:
+				s.unreadable = noted(s.unreadable, f.path)
+			case f.hits != nil:
+				s.files = append(s.files, f.hits)
 			}
 		}
 	}
@@ -149,43 +160,18 @@ func (s *searcher) do(ctx context.Context, j *job, last *workspace.Reader) *work
 			break // what comes later is not shown
 		}
 		data, err := r.Read(name, s.size)
-		j.add(ctx, s, path.Join(j.batch.Dir, name), data, err)
-	}
-	return r
-}
-
-// add searches a file that was read and notes what came of it, if anything.
-func (j *job) add(ctx context.Context, s *searcher, name string, data []byte, err error) {
-	var h hits
-	if err == nil && ctx.Err() == nil {
-		h, err = s.search(ctx, name, data)
-		j.lines += len(h)
-	}
-	foreign := s.isForeign(data, err)
-	if h != nil || err != nil || foreign {
-		j.found = append(j.found, finding{name, h, foreign, err})
-	}
-}
-
-func (s *searcher) gather(jobs []*job) {
-	for _, j := range jobs {
-		for _, f := range j.found {
-			if f.foreign {
-				s.foreign = noted(s.foreign, f.path)
-			}
-			switch {
-			case errors.Is(f.err, workspace.ErrTooLarge):
-				s.large++
-			case errors.Is(f.err, errBinary):
-			case errors.Is(f.err, errBinaryMatch):
-				s.binary = noted(s.binary, f.path)
-			case f.err != nil:
-				s.unreadable = noted(s.unreadable, f.path)
-			case f.hits != nil:
-				s.files = append(s.files, f.hits)
-			}
+		name = path.Join(j.batch.Dir, name)
+		var h hits
+		if err == nil && ctx.Err() == nil {
+			h, err = s.search(ctx, name, data)
+			j.lines += len(h)
+		}
+		foreign := s.isForeign(data, err)
+		if h != nil || err != nil || foreign {
+			j.found = append(j.found, finding{name, h, foreign, err})
 		}
 	}
+	return r
 }
 
 // isForeign reports whether a text that was searched is in an encoding in which
@@ -220,12 +206,20 @@ func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, 
 	if !s.m.returns && bytes.Contains(data, []byte("\r\n")) {
 		data = bytes.ReplaceAll(data, []byte("\r\n"), []byte("\n"))
 	}
-	switch s.mode {
-	case modeFiles:
-		return s.brief(name, len(s.m.lines(ctx, data, 1)), ""), nil
-	case modeCount:
-		n := len(s.m.lines(ctx, data, maxCounted))
-		return s.brief(name, n, ":"+strconv.Itoa(n)), nil
+	if s.mode == modeFiles || s.mode == modeCount {
+		limit := 1
+		if s.mode == modeCount {
+			limit = maxCounted
+		}
+		n := len(s.m.lines(ctx, data, limit))
+		if n == 0 {
+			return nil, nil
+		}
+		s.hits.Add(1)
+		if s.mode == modeCount {
+			name += ":" + strconv.Itoa(n)
+		}
+		return hits{{name}}, nil
 	}
 	lines := s.m.lines(ctx, data, s.limit+1)
 	s.hits.Add(int64(len(lines)))
@@ -235,24 +229,6 @@ func (s *searcher) search(ctx context.Context, name string, data []byte) (hits, 
 
 // maxCounted is how far the lines of one file are counted.
 const maxCounted = 1_000_000
-
-// brief is a file that matches in one line.
-func (s *searcher) brief(name string, n int, what string) hits {
-	if n == 0 {
-		return nil
-	}
-	s.hits.Add(1)
-	return hits{{name + what}}
-}
-
-// linesOf is how many matching lines a group stands for.
-func (s *searcher) linesOf(group []string) int {
-	if s.mode != modeCount || len(group) == 0 {
-		return 1
-	}
-	n, _ := strconv.Atoi(group[0][strings.LastIndexByte(group[0], ':')+1:]) // we wrote it
-	return n
-}
 
 // result is the first matches, as many as are wanted and fit.
 func (s *searcher) result() grepResult {
@@ -275,7 +251,11 @@ func (s *searcher) result() grepResult {
 			}
 			r.Matches = append(r.Matches, group...)
 			shown++
-			r.Count += s.linesOf(group)
+			n := 1 // matching lines that a group stands for
+			if s.mode == modeCount && len(group) > 0 {
+				n, _ = strconv.Atoi(group[0][strings.LastIndexByte(group[0], ':')+1:]) // we wrote it
+			}
+			r.Count += n
 		}
 	}
 	return r

@@ -18,7 +18,6 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/sanitize"
 
-	"golang.org/x/text/encoding/charmap"
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/simplifiedchinese"
 )
@@ -233,9 +232,17 @@ func wholeRunes(body []byte) []byte {
 	return body
 }
 
-// decodeLatin reads what is called Latin-1, which is always windows-1252.
+// windows1252 are the runes of the bytes from 0x80 to 0x9f; all others are as in
+// Unicode.
+var windows1252 = []rune("€\u0081‚ƒ„…†‡ˆ‰Š‹Œ\u008dŽ\u008f\u0090‘’“”•–—˜™š›œ\u009džŸ")
+
 func decodeLatin(body []byte) string {
-	text, _ := charmap.Windows1252.NewDecoder().Bytes(body) // every byte has a meaning
+	text := make([]rune, len(body))
+	for i, c := range body {
+		if text[i] = rune(c); c >= 0x80 && c < 0xa0 {
+			text[i] = windows1252[c-0x80]
+		}
+	}
 	return string(text)
 }
 
