@@ -22,8 +22,12 @@ func (y *layer) object(f *field, v hujson.Value) {
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
 		kid := f.byName[name]
 		switch {
+		case kid != nil && kid.kind == object:
+			y.object(kid, m.Value)
+		case kid != nil && (kid.kind == named || kid.kind == foreign):
+			y.byName(kid, m.Value)
 		case kid != nil:
-			y.setting(kid, m.Value)
+			y.single(kid, m.Value)
 		case f.rest != nil:
 			y.rules(f, name, m.Value)
 		case f.path == "" && name == "$schema":
@@ -65,24 +69,15 @@ func (y *layer) mistake(v hujson.Value, path string, err error) {
 	y.failAt(v.StartOffset, path, what)
 }
 
-func (y *layer) setting(f *field, v hujson.Value) {
-	switch f.kind {
-	case object:
-		y.object(f, v)
-	case named:
-		y.named(f, v)
-	case foreign:
-		y.foreign(f, v)
-	default:
-		y.single(f, v)
-	}
-}
-
 // single sets a setting that has one value.
 func (y *layer) single(f *field, v hujson.Value) {
-	if y.untrusted && !f.shell() && mentionsVariable(&v) {
-		y.warn(v.StartOffset, f.path, "it names a variable")
-		return
+	if y.untrusted && !f.shell() {
+		for x := range v.All() {
+			if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
+				y.warn(v.StartOffset, f.path, "it names a variable")
+				return
+			}
+		}
 	}
 	now, err := y.value(f, v)
 	if err != nil {
@@ -91,7 +86,13 @@ func (y *layer) single(f *field, v hujson.Value) {
 	}
 	place := f.in(&y.cfg)
 	if f.project() == "adds" {
-		now = reflect.ValueOf(union(place.Interface().([]string), now.Interface().([]string)))
+		all := slices.Clone(place.Interface().([]string))
+		for _, s := range now.Interface().([]string) {
+			if !slices.Contains(all, s) {
+				all = append(all, s)
+			}
+		}
+		now = reflect.ValueOf(all)
 	}
 	switch {
 	case y.untrusted && reflect.DeepEqual(place.Interface(), now.Interface()):
@@ -109,17 +110,6 @@ func (y *layer) single(f *field, v hujson.Value) {
 	y.took(v.StartOffset, f.path)
 }
 
-// union is what stands in one of two lists, or in both.
-func union(a, b []string) []string {
-	all := slices.Clone(a)
-	for _, s := range b {
-		if !slices.Contains(all, s) {
-			all = append(all, s)
-		}
-	}
-	return all
-}
-
 // value reads v as f's Go type.
 func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 	lit, isLiteral := v.Value.(hujson.Literal)
@@ -130,35 +120,24 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 	case !isLiteral:
 	case f.kind == boolean && (lit.Kind() == 't' || lit.Kind() == 'f'):
 		return reflect.ValueOf(lit.Bool()), nil
-	case f.kind == whole && lit.Kind() == '0':
-		n, ok := wholeNumber(lit)
-		if ok && f.inRange(float64(n)) {
+	case (f.kind == whole || f.kind == decimal) && lit.Kind() == '0':
+		const exact = 1 << 53 // 1.28e2 is a whole number too
+		n, err := strconv.ParseFloat(string(lit), 64)
+		least, most, limited := f.limits()
+		switch whole64, notWhole := strconv.Atoi(string(lit)); {
+		case err != nil || limited && (n < least || n > most):
+		case f.kind == decimal:
 			return reflect.ValueOf(n), nil
-		}
-	case f.kind == decimal && lit.Kind() == '0':
-		if n, err := strconv.ParseFloat(string(lit), 64); err == nil && f.inRange(n) {
-			return reflect.ValueOf(n), nil
+		case notWhole == nil:
+			return reflect.ValueOf(whole64), nil
+		case n == math.Trunc(n) && math.Abs(n) <= exact:
+			return reflect.ValueOf(int(n)), nil
 		}
 	case f.kind == text && lit.Kind() == '"':
 		s, err := y.text(f, lit)
 		return reflect.ValueOf(s), err
 	}
 	return reflect.Value{}, fmt.Errorf("want %s, found %s", f.wanted(), found(v))
-}
-
-// wholeNumber reads 128, and 1.28e2 too.
-func wholeNumber(lit hujson.Literal) (int, bool) {
-	if n, err := strconv.Atoi(string(lit)); err == nil {
-		return n, true
-	}
-	const exact = 1 << 53
-	n, err := strconv.ParseFloat(string(lit), 64)
-	return int(n), err == nil && n == math.Trunc(n) && math.Abs(n) <= exact
-}
-
-func (f *field) inRange(n float64) bool {
-	least, most, limited := f.limits()
-	return !limited || least <= n && n <= most
 }
 
 // text reads a string, with its variables expanded, and checks it.
@@ -220,58 +199,40 @@ func (y *layer) list(f *field, v hujson.Value) ([]string, error) {
 	return list, nil
 }
 
-// named lays text by name over that of f, name by name.
-func (y *layer) named(f *field, v hujson.Value) {
-	if y.refused(f, v) {
+// byName lays the entries of a setting with names of its own over those of f,
+// name by name: text, or JSON whose objects are merged key by key.
+func (y *layer) byName(f *field, v hujson.Value) {
+	if y.untrusted {
+		if o, ok := v.Value.(*hujson.Object); !ok || len(o.Members) > 0 {
+			y.warn(v.StartOffset, f.path, "")
+		}
 		return
 	}
-	all := f.in(&y.cfg).Interface().(map[string]string)
+	all := f.in(&y.cfg).Interface()
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
 		path := join(f.path, name)
-		lit, ok := m.Value.Value.(hujson.Literal)
-		if !ok || lit.Kind() != '"' {
-			y.mistake(m.Value, path, errors.New("want a string, found "+found(m.Value)))
-			return
+		over := m.Value.Clone()
+		lit, ok := over.Value.(hujson.Literal)
+		err := y.expandAll(f, &over)
+		switch all := all.(type) {
+		case map[string]string:
+			if !ok || lit.Kind() != '"' {
+				err = errors.New("want a string, found " + found(m.Value))
+			} else if err == nil {
+				all[name] = over.Value.(hujson.Literal).String()
+			}
+		case map[string]json.RawMessage:
+			if err == nil {
+				over.Minimize()
+				all[name] = merge(all[name], over.Pack())
+			}
 		}
-		s, err := y.expanded(f, lit.String())
 		if err != nil {
 			y.mistake(m.Value, path, err)
 			return
 		}
-		all[name] = s
 		y.took(m.Value.StartOffset, path)
 	})
-}
-
-// foreign lays JSON by name over that of f. Objects are merged, key by key.
-func (y *layer) foreign(f *field, v hujson.Value) {
-	if y.refused(f, v) {
-		return
-	}
-	all := f.in(&y.cfg).Interface().(map[string]json.RawMessage)
-	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
-		path := join(f.path, name)
-		over := m.Value.Clone()
-		if err := y.expandAll(f, &over); err != nil {
-			y.mistake(m.Value, path, err)
-			return
-		}
-		over.Minimize()
-		all[name] = merge(all[name], over.Pack())
-		y.took(m.Value.StartOffset, path)
-	})
-}
-
-// refused reports whether v, for a setting with names of its own, is not for
-// this layer to give.
-func (y *layer) refused(f *field, v hujson.Value) bool {
-	if !y.untrusted {
-		return false
-	}
-	if o, ok := v.Value.(*hujson.Object); !ok || len(o.Members) > 0 {
-		y.warn(v.StartOffset, f.path, "")
-	}
-	return true
 }
 
 // expandAll expands the variables in every string of v. Names stay.
@@ -298,15 +259,6 @@ func (y *layer) expandAll(f *field, v *hujson.Value) error {
 		}
 	}
 	return nil
-}
-
-func mentionsVariable(v *hujson.Value) bool {
-	for x := range v.All() {
-		if lit, ok := x.Value.(hujson.Literal); ok && lit.Kind() == '"' && hasVariable(lit.String()) {
-			return true
-		}
-	}
-	return false
 }
 
 // merge lays over over under: objects key by key, all else whole.
@@ -339,7 +291,7 @@ func (f *field) wanted() string {
 		if !limited {
 			return noun
 		}
-		return fmt.Sprintf("%s from %s to %s", noun, number(least), number(most))
+		return fmt.Sprintf("%s from %s to %s", noun, strconv.FormatFloat(least, 'f', -1, 64), strconv.FormatFloat(most, 'f', -1, 64))
 	case text:
 		if f.enum() != nil {
 			return oneOf(f.enum())
@@ -350,8 +302,6 @@ func (f *field) wanted() string {
 	}
 	return "an object"
 }
-
-func number(n float64) string { return strconv.FormatFloat(n, 'f', -1, 64) }
 
 // oneOf lists the values of an enumeration.
 func oneOf(values []string) string {

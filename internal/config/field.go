@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+
+	"coder/internal/core/nearest"
 )
 
 // kind is the shape of a setting.
@@ -168,7 +170,10 @@ func (f *field) find(path string) (*field, []string, bool) {
 // join makes the path of name in the block path. Words that would be mistaken
 // for something else are quoted.
 func join(path, name string) string {
-	if !plain(name) {
+	odd := func(c rune) bool {
+		return c != '_' && c != '-' && c != '$' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z')
+	}
+	if name == "" || strings.ContainsFunc(name, odd) {
 		name = strconv.Quote(name)
 	}
 	if path == "" {
@@ -177,38 +182,42 @@ func join(path, name string) string {
 	return path + "." + name
 }
 
-func plain(name string) bool {
-	for i := range len(name) {
-		c := name[i]
-		ok := c == '_' || c == '-' || c == '$' || '0' <= c && c <= '9' || 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z'
-		if !ok {
-			return false
-		}
-	}
-	return name != ""
-}
-
 // split undoes join.
 func split(path string) []string {
 	var words []string
 	for path != "" {
-		var w string
-		w, path = cutWord(path)
-		words = append(words, w)
-		path = strings.TrimPrefix(path, ".")
+		var word string
+		if q, err := strconv.QuotedPrefix(path); err == nil && path[0] == '"' {
+			word, _ = strconv.Unquote(q)
+			path = strings.TrimPrefix(path[len(q):], ".")
+		} else {
+			word, path, _ = strings.Cut(path, ".")
+		}
+		words = append(words, word)
 	}
 	return words
 }
 
-func cutWord(path string) (word, rest string) {
-	if path[0] == '"' {
-		if q, err := strconv.QuotedPrefix(path); err == nil {
-			word, _ = strconv.Unquote(q)
-			return word, path[len(q):]
+// suggest names the key that was meant by name in block f, as "; did you
+// mean …?", or nothing.
+func (root *field) suggest(f *field, name string) string {
+	var siblings []string
+	for _, k := range f.kids {
+		siblings = append(siblings, k.name())
+	}
+	if n := nearest.Of(name, siblings); n != "" {
+		return didYouMean(join(f.path, n))
+	}
+	meant := ""
+	root.all(func(k *field) {
+		if meant == "" && k.name() == name && k.kind != rules {
+			meant = k.path
 		}
+	})
+	if meant == "" {
+		return ""
 	}
-	if i := strings.IndexByte(path, '.'); i >= 0 {
-		return path[:i], path[i:]
-	}
-	return path, ""
+	return didYouMean(meant)
 }
+
+func didYouMean(s string) string { return `; did you mean "` + s + `"?` }

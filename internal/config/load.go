@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -43,8 +44,20 @@ func Load(o Options) (Config, Report, error) {
 	for _, f := range o.files() {
 		l.file(f)
 	}
-	l.environment()
-	l.flags(o.Flags)
+	done := map[string]bool{}
+	for _, v := range variables {
+		value := l.getenv(v.name)
+		if value == "" || done[v.key] {
+			continue
+		}
+		done[v.key] = true
+		y := layer{loader: l, name: "env " + v.name}
+		y.override(v.key, value)
+	}
+	for _, o := range o.Flags {
+		y := layer{loader: l, name: "flag " + o.Name}
+		y.override(o.Key, o.Value)
+	}
 	if len(l.errs) > 0 {
 		l.cfg = Default()
 		return l.cfg, l.report, errors.Join(l.errs...)
@@ -126,7 +139,18 @@ func (l *loader) fail(err error) {
 }
 
 func (l *loader) file(f file) {
-	data, err := l.read(f)
+	var data []byte
+	var err error
+	switch dir, name := filepath.Split(f.path); {
+	case l.readFile != nil:
+		data, err = l.readFile(f.path)
+	case f.project: // what a project holds is not the person's own
+		data, err = repofile.Below(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
+	case f.must:
+		data, err = repofile.Named(f.path, maxFileBytes)
+	default:
+		data, err = repofile.Own(f.path, maxFileBytes)
+	}
 	if (errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)) && !f.must {
 		return
 	}
@@ -146,42 +170,6 @@ func (l *loader) file(f file) {
 	l.report.Files = append(l.report.Files, f.path)
 	y := layer{loader: l, name: f.path, src: src, project: f.project, untrusted: f.untrusted, floor: l.strictest()}
 	y.object(l.root, src.root)
-}
-
-// read reads a file: what a project holds is not the person's own.
-func (l *loader) read(f file) ([]byte, error) {
-	switch {
-	case l.readFile != nil:
-		return l.readFile(f.path)
-	case f.project:
-		dir, name := filepath.Split(f.path)
-		return repofile.Below(filepath.Dir(filepath.Clean(dir))).Read(filepath.Join(filepath.Base(dir), name), maxFileBytes)
-	}
-	if f.must {
-		return repofile.Named(f.path, maxFileBytes)
-	}
-	return repofile.Own(f.path, maxFileBytes)
-}
-
-// environment reads the variables that stand for one setting each.
-func (l *loader) environment() {
-	done := map[string]bool{}
-	for _, v := range variables() {
-		value := l.getenv(v.name)
-		if value == "" || done[v.key] {
-			continue
-		}
-		done[v.key] = true
-		y := layer{loader: l, name: "env " + v.name}
-		y.override(v.key, value)
-	}
-}
-
-func (l *loader) flags(flags []Override) {
-	for _, o := range flags {
-		y := layer{loader: l, name: "flag " + o.Name}
-		y.override(o.Key, o.Value)
-	}
 }
 
 // layer is one source of settings, being laid over those before it.
@@ -206,36 +194,31 @@ func (y *layer) override(key string, value any) {
 		y.failAt(0, key, key+": "+err.Error())
 		return
 	}
-	y.object(y.root, nest(key, v))
+	y.at(key, v)
 }
 
-// nest wraps v in the objects that lead to key.
-func nest(key string, v hujson.Value) hujson.Value {
-	words := split(key)
-	for i := len(words) - 1; i >= 0; i-- {
+// at lays v over what stands at key.
+func (y *layer) at(key string, v hujson.Value) {
+	for _, word := range slices.Backward(split(key)) {
 		v = hujson.Value{Value: &hujson.Object{Members: []hujson.ObjectMember{{
-			Name:  hujson.Value{Value: hujson.String(words[i])},
+			Name:  hujson.Value{Value: hujson.String(word)},
 			Value: v,
 		}}}}
 	}
-	return v
+	y.object(y.root, v)
 }
 
 // literal is value as a file would have it. Text stands for what it says,
 // where the setting is not itself text.
 func literal(f *field, words []string, value any) (hujson.Value, error) {
-	if s, ok := value.(string); ok {
-		return textLiteral(f, words, s)
-	}
-	data, err := json.Marshal(value)
-	if err != nil {
-		return hujson.Value{}, err
-	}
-	return hujson.Parse(data)
-}
-
-func textLiteral(f *field, words []string, s string) (hujson.Value, error) {
+	s, isText := value.(string)
 	switch {
+	case !isText:
+		data, err := json.Marshal(value)
+		if err != nil {
+			return hujson.Value{}, err
+		}
+		return hujson.Parse(data)
 	case f.kind == text, len(words) > 0 && f.kind != foreign, f.kind == rules:
 		return hujson.Value{Value: hujson.String(s)}, nil
 	case f.kind == texts:

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -80,7 +79,11 @@ func (r Report) rows(f *field) []Row {
 		}
 	case map[string]json.RawMessage:
 		for name, raw := range v {
-			entries[join(f.path, name)] = maskJSON(raw)
+			var v any
+			if json.Unmarshal(raw, &v) != nil {
+				v = "****"
+			}
+			entries[join(f.path, name)] = maskUnder(v, false)
 		}
 	case map[string]Rules:
 		for tool, rules := range v {
@@ -89,44 +92,27 @@ func (r Report) rows(f *field) []Row {
 			}
 		}
 	case string:
-		return []Row{r.row(f.path, f.shown(v))}
+		if f.secret() {
+			v = mask(v)
+		} else if f.address() {
+			v = maskAddress(v)
+		}
+		entries[f.path] = v
 	default:
-		return []Row{r.row(f.path, v)}
+		entries[f.path] = v
 	}
 	if len(entries) == 0 && f.kind != rules {
-		return []Row{r.row(f.path, entries)}
+		entries[f.path] = struct{}{}
 	}
 	var rows []Row
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		rows = append(rows, r.row(key, entries[key]))
+		value, err := encode(entries[key])
+		if err != nil {
+			value = "?"
+		}
+		rows = append(rows, Row{Key: key, Value: value, Origin: r.origins[key]})
 	}
 	return rows
-}
-
-func (r Report) row(key string, value any) Row {
-	return Row{Key: key, Value: compact(value), Origin: r.origins[key]}
-}
-
-// compact writes v as JSON, for people.
-func compact(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		return "?"
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
-
-// shown is s as people may see it.
-func (f *field) shown(s string) string {
-	switch {
-	case f.secret():
-		return mask(s)
-	case f.address():
-		return maskAddress(s)
-	}
-	return s
 }
 
 // mask hides a secret but for its end, by which its owner knows it.
@@ -153,15 +139,6 @@ func maskAddress(s string) string {
 	return u.Redacted()
 }
 
-// maskJSON hides the strings that raw keeps under names of secrets.
-func maskJSON(raw json.RawMessage) any {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return "****"
-	}
-	return maskUnder(v, false)
-}
-
 func maskUnder(v any, secret bool) any {
 	switch v := v.(type) {
 	case string:
@@ -175,16 +152,10 @@ func maskUnder(v any, secret bool) any {
 		}
 	case map[string]any:
 		for k := range v {
-			v[k] = maskUnder(v[k], secret || secretBlock(k))
+			v[k] = maskUnder(v[k], secret || k == "env" || k == "headers" || secretName(k))
 		}
 	}
 	return v
-}
-
-// secretBlock reports whether what a server's settings keep under name may be
-// secret.
-func secretBlock(name string) bool {
-	return name == "env" || name == "headers" || secretName(name)
 }
 
 // secretName reports whether something of that name is likely a secret:
@@ -220,7 +191,10 @@ func (r Report) Secrets(environ []string) []string {
 		}
 	}
 	for _, raw := range r.cfg.MCPServers {
-		found = append(found, secretsIn(raw)...)
+		var v any
+		if json.Unmarshal(raw, &v) == nil {
+			found = append(found, secretsUnder(v, false)...)
+		}
 	}
 	vars := r.SecretVariables()
 	for _, e := range environ {
@@ -236,15 +210,6 @@ func (r Report) Secrets(environ []string) []string {
 // bare is the secret in a header's value such as "Bearer secret".
 func bare(s string) string {
 	return s[strings.LastIndexByte(s, ' ')+1:]
-}
-
-// secretsIn lists the strings that raw keeps under names of secrets.
-func secretsIn(raw json.RawMessage) []string {
-	var v any
-	if json.Unmarshal(raw, &v) != nil {
-		return nil
-	}
-	return secretsUnder(v, false)
 }
 
 func secretsUnder(v any, secret bool) []string {

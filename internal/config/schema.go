@@ -55,11 +55,15 @@ func rulesSchema(f *field, def Rules) *schema {
 	return s
 }
 
+var schemaTypes = []string{
+	boolean: "boolean", whole: "integer", decimal: "number", text: "string", texts: "array", named: "object", foreign: "object",
+}
+
 func fieldSchema(f *field, def *Config) *schema {
 	if f.kind == object {
 		return objectSchema(f, def)
 	}
-	s := &schema{Description: f.doc(), Type: f.kind.schemaType(), Enum: f.enum(), Default: f.in(def).Interface()}
+	s := &schema{Description: f.doc(), Type: schemaTypes[f.kind], Enum: f.enum(), Default: f.in(def).Interface()}
 	if least, most, ok := f.limits(); ok {
 		s.Minimum, s.Maximum = &least, &most
 	}
@@ -70,20 +74,4 @@ func fieldSchema(f *field, def *Config) *schema {
 		s.More = &schema{Type: "string"}
 	}
 	return s
-}
-
-func (k kind) schemaType() string {
-	switch k {
-	case boolean:
-		return "boolean"
-	case whole:
-		return "integer"
-	case decimal:
-		return "number"
-	case text:
-		return "string"
-	case texts:
-		return "array"
-	}
-	return "object"
 }

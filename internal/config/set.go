@@ -13,49 +13,53 @@ import (
 // Set changes one key in the text of a settings file and leaves the rest of
 // it, comments and all, byte for byte as it is. Empty content becomes a file.
 func Set(content []byte, key string, value any) ([]byte, error) {
-	if err := checkOverride(key, value); err != nil {
-		return nil, fmt.Errorf("set %s: %w", key, err)
-	}
-	text, err := encode(value)
+	out, err := set(content, key, value)
 	if err != nil {
 		return nil, fmt.Errorf("set %s: %w", key, err)
+	}
+	return out, nil
+}
+
+func set(content []byte, key string, value any) ([]byte, error) {
+	text, err := encode(value)
+	if err != nil {
+		return nil, err
+	}
+	l := newLoader(Options{}) // may a file hold that?
+	f, words, ok := l.root.find(key)
+	if !ok {
+		return nil, errors.New(unknownKey(l.root, f, words, key))
+	}
+	src, err := parse("value", []byte(text))
+	if err != nil {
+		return nil, err
+	}
+	y := layer{loader: l, name: "value"}
+	if y.at(key, src.root); len(l.errs) > 0 {
+		return nil, errors.Join(l.errs...)
 	}
 	content, hadBOM := bytes.CutPrefix(content, bom)
 	if len(bytes.TrimSpace(content)) == 0 {
 		content = []byte("{}\n")
 	}
-	src, err := parse("settings", content)
-	if err != nil {
-		return nil, fmt.Errorf("set %s: %w", key, err)
+	if src, err = parse("settings", content); err != nil {
+		return nil, err
 	}
-	out, err := newEditor(content).set(src.root, split(key), text)
-	if err != nil {
-		return nil, fmt.Errorf("set %s: %w", key, err)
+	e := &editor{content: content, newline: "\n", unit: "  "}
+	if bytes.Contains(content, []byte("\r\n")) {
+		e.newline = "\r\n"
 	}
-	if hadBOM {
+	for line := range bytes.Lines(content) {
+		if in := indentation(line); in != "" && line[len(in)] == '"' {
+			e.unit = in
+			break
+		}
+	}
+	out, err := e.set(src.root, split(key), text)
+	if hadBOM && err == nil {
 		out = append(bytes.Clone(bom), out...)
 	}
-	return out, nil
-}
-
-// checkOverride reports whether a file may hold value under key.
-func checkOverride(key string, value any) error {
-	l := newLoader(Options{})
-	data, err := encode(value)
-	if err != nil {
-		return err
-	}
-	f, words, ok := l.root.find(key)
-	if !ok {
-		return errors.New(unknownKey(l.root, f, words, key))
-	}
-	src, err := parse("value", []byte(data))
-	if err != nil {
-		return err
-	}
-	y := layer{loader: l, name: "value"}
-	y.object(l.root, nest(key, src.root))
-	return errors.Join(l.errs...)
+	return out, err
 }
 
 func encode(v any) (string, error) {
@@ -71,20 +75,6 @@ type editor struct {
 	content []byte
 	newline string
 	unit    string // of indentation
-}
-
-func newEditor(content []byte) *editor {
-	e := &editor{content: content, newline: "\n", unit: "  "}
-	if bytes.Contains(content, []byte("\r\n")) {
-		e.newline = "\r\n"
-	}
-	for line := range bytes.Lines(content) {
-		if in := indentation(line); in != "" && line[len(in)] == '"' {
-			e.unit = in
-			break
-		}
-	}
-	return e
 }
 
 func indentation(line []byte) string {

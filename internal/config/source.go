@@ -44,7 +44,12 @@ var bom = []byte("\xef\xbb\xbf")
 // empty object.
 func parse(name string, data []byte) (*source, error) {
 	data = bytes.TrimPrefix(data, bom)
-	s := &source{name: name, starts: lineStarts(data)}
+	s := &source{name: name, starts: []int{0}}
+	for i, c := range data {
+		if c == '\n' {
+			s.starts = append(s.starts, i+1)
+		}
+	}
 	if len(data) > maxFileBytes {
 		return nil, s.error(0, "", fmt.Sprintf("the file is larger than %d bytes", maxFileBytes))
 	}
@@ -56,21 +61,18 @@ func parse(name string, data []byte) (*source, error) {
 		return nil, s.error(at, "", fmt.Sprintf("brackets are nested more than %d deep", maxDepth))
 	}
 	root, err := hujson.Parse(data)
-	if err != nil {
-		return nil, s.syntaxError(err)
+	if err == nil {
+		s.root = root
+		return s, nil
 	}
-	s.root = root
-	return s, nil
-}
-
-func lineStarts(data []byte) []int {
-	starts := []int{0}
-	for i, c := range data {
-		if c == '\n' {
-			starts = append(starts, i+1)
-		}
+	e := &Error{Source: s.name, Line: 1, Column: 1}
+	place, what, _ := strings.Cut(err.Error(), ": line ") // the parser's complaint, in our form
+	if _, err := fmt.Sscanf(what, "%d, column %d: ", &e.Line, &e.Column); err == nil {
+		_, what, _ = strings.Cut(what, ": ")
+		place = ""
 	}
-	return starts
+	e.Text = "not JSON: " + brief(place+what)
+	return nil, e
 }
 
 // line is the number of the line that offset is on.
@@ -87,18 +89,6 @@ func (s *source) error(offset int, key, text string) *Error {
 	return &Error{Source: s.name, Line: line, Column: offset - s.starts[line-1] + 1, Key: key, Text: text}
 }
 
-// syntaxError puts the parser's complaint in our form.
-func (s *source) syntaxError(err error) error {
-	e := &Error{Source: s.name, Line: 1, Column: 1}
-	place, what, _ := strings.Cut(err.Error(), ": line ")
-	if _, err := fmt.Sscanf(what, "%d, column %d: ", &e.Line, &e.Column); err == nil {
-		_, what, _ = strings.Cut(what, ": ")
-		place = ""
-	}
-	e.Text = "not JSON: " + brief(place+what)
-	return e
-}
-
 // tooDeep returns the offset of the bracket that nests too deep, or -1.
 func tooDeep(data []byte) int {
 	depth := 0
@@ -111,22 +101,16 @@ func tooDeep(data []byte) int {
 		case '}', ']':
 			depth--
 		case '"':
-			i = stringEnd(data, i)
+			for i++; i < len(data) && data[i] != '"'; i++ {
+				if data[i] == '\\' {
+					i++
+				}
+			}
 		case '/':
 			i = commentEnd(data, i)
 		}
 	}
 	return -1
-}
-
-// stringEnd is the offset of the quote that closes the string opened at i.
-func stringEnd(data []byte, i int) int {
-	for i++; i < len(data) && data[i] != '"'; i++ {
-		if data[i] == '\\' {
-			i++
-		}
-	}
-	return i
 }
 
 // commentEnd is the offset of the last byte of the comment that starts at i;

@@ -48,7 +48,10 @@ func (y *layer) rules(f *field, tool string, v hujson.Value) {
 		return
 	}
 	if _, alone := v.Value.(hujson.Literal); alone {
-		y.forget(tool)
+		for pattern := range y.cfg.Permission.Tools[tool] {
+			delete(y.report.origins, rulePath(tool, pattern))
+		}
+		delete(y.cfg.Permission.Tools, tool)
 	}
 	for _, g := range given {
 		y.rule(tool, g)
@@ -62,14 +65,6 @@ func (y *layer) rule(tool string, g verdict) {
 	}
 	tools[tool][g.pattern] = g.value
 	y.took(g.offset, rulePath(tool, g.pattern))
-}
-
-// forget drops the rules of tool.
-func (y *layer) forget(tool string) {
-	for pattern := range y.cfg.Permission.Tools[tool] {
-		delete(y.report.origins, rulePath(tool, pattern))
-	}
-	delete(y.cfg.Permission.Tools, tool)
 }
 
 func rulePath(tool, pattern string) string {
@@ -116,16 +111,11 @@ func (y *layer) tighten(f *field, tool string, given []verdict) {
 			y.warn(g.offset, rulePath(tool, g.pattern), "it would loosen a rule")
 		}
 		if g.pattern == "*" {
-			y.tightenAll(f, tool, g)
-		}
-	}
-}
-
-// tightenAll lowers every rule of tool to g at most.
-func (y *layer) tightenAll(f *field, tool string, g verdict) {
-	for pattern, value := range y.cfg.Permission.Tools[tool] {
-		if f.rank(g.value) < f.rank(value) {
-			y.rule(tool, verdict{pattern, g.value, g.offset})
+			for pattern, value := range y.cfg.Permission.Tools[tool] {
+				if f.rank(g.value) < f.rank(value) {
+					y.rule(tool, verdict{pattern, g.value, g.offset})
+				}
+			}
 		}
 	}
 }

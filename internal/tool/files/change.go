@@ -120,6 +120,16 @@ type changed struct {
 	Note          string `json:"note,omitzero"`
 }
 
+func (c *change) operation() string {
+	switch {
+	case c.old == nil:
+		return "created"
+	case bytes.Equal(c.old, c.content):
+		return "unchanged"
+	}
+	return "updated"
+}
+
 // apply makes the change, if the file is still what it was planned against.
 func (c *change) apply(ctx context.Context) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
@@ -136,11 +146,9 @@ func (c *change) apply(ctx context.Context) (tool.Result, error) {
 	if at != c.at || (now == nil) != (c.old == nil) || !bytes.Equal(now, c.old) {
 		return tool.Result{}, changedSincePlanned(c.path, c.old, now)
 	}
-	op, summary := "unchanged", "unchanged"
-	if c.old == nil || !bytes.Equal(c.old, c.content) {
-		if op = "updated"; c.old == nil {
-			op = "created"
-		}
+	op := c.operation()
+	summary := "unchanged"
+	if op != summary {
 		summary = fmt.Sprintf("%s, +%d -%d", op, c.added, c.deleted)
 		if err := c.ws.Swap(c.at, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
 			now, _, _ := load(c.ws, c.at) // what it is only helps to explain
