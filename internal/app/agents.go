@@ -65,7 +65,7 @@ func (c *crew) tool() tool.Tool {
 // listing is the crew for those who list it.
 func (c *crew) listing() (items []slash.Item, warnings []string) {
 	for _, d := range c.agents {
-		items = append(items, slash.Item{Name: d.Name, About: d.About})
+		items = append(items, slash.Item{Name: d.Name, About: d.About, Authored: d.Own()})
 	}
 	for _, w := range c.warnings {
 		warnings = append(warnings, w.String())

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/policy/judge"
 	"coder/internal/slash"
@@ -24,7 +25,7 @@ func (a *App) commands(sessionID string, tools *toolkit, j *judge.Judge, memory 
 		revoke = func(which string) (string, error) { return Revoke(memory, which) }
 	}
 	sessions := a.Store()
-	status := func(ctx context.Context) [][]string { return a.status(ctx, sessionID, tools) }
+	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, tools) }
 	all = slices.Concat(
 		[]slash.Command{slash.Help(), slash.Model(modelChoice{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
@@ -52,25 +53,25 @@ func (a *App) keptContent(hash string, limit int64) ([]byte, error) {
 }
 
 // status tells what a session runs with.
-func (a *App) status(ctx context.Context, sessionID string, tools *toolkit) [][]string {
-	kept := "nothing is kept"
+func (a *App) status(ctx context.Context, sessionID string, tools *toolkit) [][]display.Cell {
+	kept := display.Words("records", "nothing is kept")
 	if !a.Options.Ephemeral {
-		kept = a.Store().Dir("log", sessionID)
+		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
 	}
-	rows := [][]string{
-		{"version", Version},
-		{"session", sessionID},
-		{"folder", a.Root},
-		{"trust", slash.Standing(a.Trust, a.Root)},
-		{"provider", a.providerWords()},
-		{"sandbox", tools.confiner.Words(ctx)},
-		{"records", kept},
+	rows := [][]display.Cell{
+		slash.StatusRow("version", Version),
+		slash.StatusRow("session", sessionID),
+		slash.StatusRow("folder", a.Root),
+		display.Words("trust", slash.Standing(a.Trust, a.Root)),
+		display.Words("provider", a.providerWords()),
+		display.Words("sandbox", tools.confiner.Words(ctx)),
+		kept,
 	}
 	if names := a.Withheld(); len(names) > 0 {
-		rows = append(rows, []string{"withheld from commands", strings.Join(names, ", ")})
+		rows = append(rows, slash.StatusRow("withheld from commands", strings.Join(names, ", ")))
 	}
 	if frozen := a.Config.Permission.Frozen; len(frozen) > 0 {
-		rows = append(rows, []string{"frozen", strings.Join(frozen, ", ")})
+		rows = append(rows, slash.StatusRow("frozen", strings.Join(frozen, ", ")))
 	}
 	return rows
 }

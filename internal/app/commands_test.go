@@ -206,11 +206,8 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 	s.Config.Provider.Models = []string{"near", "gpt-5"}
 	s.Config.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
 	table, err := modelChoice{s.App}.List(t.Context())
-	var got []string
-	for _, row := range table.Rows {
-		got = append(got, strings.Join(row[:4], " "))
-	}
-	if err != nil || strings.Join(got, "; ") != "* gpt-5 400000 1.25;  near 99 0.00;  far-away 128000 ?" {
+	got := table.Joined(" ")
+	if err != nil || !strings.Contains(got, "\n* gpt-5 400000 1.25 ") || !strings.Contains(got, "\n near 99 0.00 ") || !strings.Contains(got, "\n far-away 128000 ? ") {
 		t.Errorf("%q, %v", got, err)
 	}
 	server.Close()

@@ -82,13 +82,13 @@ func (a modelChoice) List(ctx context.Context) (display.Table, error) {
 	now := a.ModelName()
 	offered, err := a.offered(ctx)
 	names := slices.Concat([]string{now}, a.Config.Provider.Models, a.Config.Provider.FallbackModels, offered)
-	t := display.Table{Head: []string{"", "model", "context", "in $/M", "out $/M", "can"}}
+	t := display.Table{Head: display.Words("", "model", "context", "in $/M", "out $/M", "can")}
 	for i, name := range names {
 		if name == "" || slices.Index(names, name) < i {
 			continue
 		}
 		if len(t.Rows) == mostModels {
-			t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d more", len(names)-i)})
+			t.Rows = append(t.Rows, display.Words("", fmt.Sprintf("and %d more", len(names)-i)))
 			break
 		}
 		t.Rows = append(t.Rows, a.modelRow(name, name == now))
@@ -110,16 +110,16 @@ func (a *App) offered(ctx context.Context) ([]string, error) {
 	return client.Models(ctx)
 }
 
-func (a *App) modelRow(name string, inUse bool) []string {
+func (a *App) modelRow(name string, inUse bool) []display.Cell {
 	m := a.figures(name)
-	row := []string{"", oneLine(name), strconv.Itoa(m.Context), "?", "?", abilities(m)}
+	mark, in, out := "", "?", "?"
 	if inUse {
-		row[0] = "*"
+		mark = "*"
 	}
 	if m.Price.Known {
-		row[3], row[4] = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
+		in, out = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
 	}
-	return row
+	return slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(m.Context), in, out), display.Words(abilities(m)))
 }
 
 func abilities(m catalogue.Model) string {

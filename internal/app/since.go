@@ -6,9 +6,9 @@ import (
 	"fmt"
 
 	"coder/internal/agent/supervisor"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
-	"coder/internal/core/uip"
 	"coder/internal/slash"
 	"coder/internal/tool"
 )
@@ -44,7 +44,7 @@ func (a *App) since(t *toolkit, files *slash.Changes) func(context.Context, even
 			s.Files = append(s.Files, line)
 			s.Diff.Unified += diff
 		}
-		s.Diff = uip.Counted(s.Diff.Unified)
+		s.Diff = display.Counted(s.Diff.Unified)
 		return s
 	}
 }

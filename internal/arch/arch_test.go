@@ -29,7 +29,7 @@ var plan = []struct {
 	// the words everything is said in
 	{"core/jsonx", ""},
 	{"core/chat", "jsonx"},
-	{"core/display", ""},
+	{"core/display", "jsonx"},
 	{"core/uip", "display jsonx"},
 	{"core/event", "chat display jsonx uip"},
 	{"core/task", "event uip"},
@@ -119,7 +119,7 @@ var plan = []struct {
 	{"agent/complexity", ""},
 	{"agent/verify", ""},
 	{"agent/subagent", "frontmatter policy tool"},
-	{"agent/orchestrator", "chat compact complexity conversation event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
+	{"agent/orchestrator", "chat compact complexity conversation display event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 
 	// what people see, and how they answer
@@ -140,7 +140,7 @@ var plan = []struct {
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
 	{"app", "atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate display event export failover files git gitindex inbox jsonl jsonx judge lsp mem mode nearest openai orchestrator plan policy prompt provider repofile risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
-	{"cli", "app atomicfile audit chat config confine event events i18n inbox ink jsonl jsonx judge lineedit mention mode orchestrator patch plain policy provider repl repofile rule sandbox sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
+	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mention mode orchestrator patch plain policy provider repl repofile rule sandbox sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }
 

@@ -46,7 +46,10 @@ func completeWords(word string, words []string) (choices []lineedit.Choice) {
 func (t *terminal) completeCommand(word string) (choices []lineedit.Choice) {
 	for _, cmd := range t.session.Commands() {
 		if name := "/" + cmd.Name; strings.HasPrefix(name, word) {
-			choices = append(choices, lineedit.Choice{Text: name + " ", Note: t.words.Said(cmd.Help)})
+			if !cmd.Authored {
+				cmd.Help = t.words.Said(cmd.Help)
+			}
+			choices = append(choices, lineedit.Choice{Text: name + " ", Note: cmd.Help})
 		}
 	}
 	return choices

@@ -10,6 +10,7 @@ import (
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/host/patch"
 	"coder/internal/host/repofile"
@@ -97,7 +98,7 @@ func (d *demoReport) diff(ctx context.Context) error {
 	if err := d.say(d.colours.Paint(ink.Tool, "== "+d.words.T("What changed"))); err != nil {
 		return err
 	}
-	return d.out.Emit(ctx, event.Record{Event: event.LocalAdded{Output: all.String()}})
+	return d.out.Emit(ctx, event.Record{Event: event.LocalAdded{Blocks: display.Blocks{display.Counted(all.String())}}})
 }
 
 // undone tells what undoing did.

@@ -8,11 +8,13 @@ import (
 	"strings"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/ui/events"
 	"coder/internal/ui/plain"
 	"coder/internal/ui/streamjson"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // output is the face of a headless run: what the flags asked to see, where
@@ -25,9 +27,9 @@ type output struct {
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
 
-	unkept    func() error // why something is not kept on disk; nil if all is
-	approving bool         // the person lets pass what is only asked about
-	local     bool         // the answer is the program's own, not the model's
+	unkept    func() error   // why something is not kept on disk; nil if all is
+	approving bool           // the person lets pass what is only asked about
+	local     display.Blocks // the last answer of the program's own
 }
 
 func (inv *invocation) newOutput() *output {
@@ -68,13 +70,13 @@ func (o *output) count(_ context.Context, r event.Record) error {
 	case event.InteractionResponded:
 		o.alone = o.alone || e.Unanswered()
 	case event.LocalAdded:
-		o.local = true
+		o.local = e.Shown()
 	}
 	return nil
 }
 
 // begin opens the account of a turn.
-func (o *output) begin() { o.tally, o.alone, o.local = streamjson.Tally{}, false, false }
+func (o *output) begin() { o.tally, o.alone, o.local = streamjson.Tally{}, false, nil }
 
 // end writes what the turn came to and returns the error the program should
 // end with: the turn's own, or that calls were refused.
@@ -112,8 +114,8 @@ func (o *output) write(answer string, turnErr error) error {
 		}
 		return o.json.Finish(context.Background(), out)
 	case o.text && answer != "":
-		if o.local {
-			answer = o.inv.words.Said(answer)
+		if o.local.Plain() == answer {
+			answer = o.local.Translated(o.inv.words.Said, ink.Width)
 		}
 		if turnErr != nil {
 			answer = strings.TrimRight(answer, "\n") + "\n[interrupted]"

@@ -16,6 +16,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
@@ -295,7 +296,7 @@ func (p *replay) finish(ctx context.Context, r event.Record, e event.ToolCallCom
 	case e.IsError:
 		done.Summary = out.Error
 	case out.Diff != "":
-		diff := uip.Counted(out.Diff)
+		diff := display.Counted(out.Diff)
 		done.Show, done.Summary = diff, fmt.Sprintf("%s, +%d -%d", out.Operation, diff.Added, diff.Deleted)
 	}
 	if text := out.Stdout + out.Stderr; text != "" {

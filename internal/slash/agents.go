@@ -2,6 +2,7 @@ package slash
 
 import (
 	"context"
+	"slices"
 
 	"coder/internal/core/display"
 	"coder/internal/policy/mode"
@@ -11,7 +12,7 @@ import (
 // that the model may give work to.
 func Agents(others func() (items []Item, warnings []string)) Command {
 	return Command{Name: "agents", Help: "list the agents", Run: func(_ context.Context, c call) (outcome, error) {
-		t := display.Table{Head: []string{"", "agent", "permissions", "checks"}}
+		t := display.Table{Head: display.Words("", "agent", "permissions", "checks")}
 		now := c.Settings().Mode
 		for _, name := range mode.Names() {
 			m, err := mode.Lookup(name)
@@ -22,13 +23,13 @@ func Agents(others func() (items []Item, warnings []string)) Command {
 			if name == now {
 				mark = "*"
 			}
-			t.Rows = append(t.Rows, []string{mark, m.Name, m.Preset, m.Verify.String()})
+			t.Rows = append(t.Rows, slices.Concat(display.Data(mark, m.Name, m.Preset), display.Words(m.Verify.String())))
 		}
-		text := aligned(t)
-		items, warnings := others()
-		if more := listed(items, warnings, ""); more != "" {
-			text += "\n\nthe model may give work to:\n" + more
+		blocks := []display.Block{t}
+		if more := listed(others()); len(more) > 0 {
+			blocks = append(blocks, display.Text("\nthe model may give work to:"))
+			blocks = append(blocks, more...)
 		}
-		return say(text)
+		return show(blocks...)
 	}}
 }

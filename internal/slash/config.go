@@ -2,6 +2,7 @@ package slash
 
 import (
 	"context"
+	"slices"
 	"strings"
 
 	"coder/internal/config"
@@ -14,16 +15,16 @@ func Config(report config.Report) Command {
 	return Command{
 		Name: "config", Args: "[KEY]", Help: "show the settings and where each comes from",
 		Run: func(_ context.Context, c call) (outcome, error) {
-			t := display.Table{Head: []string{"setting", "value", "from"}}
+			t := display.Table{Head: display.Words("setting", "value", "from")}
 			for _, r := range report.Rows() {
 				if strings.Contains(r.Key, c.Args) {
-					t.Rows = append(t.Rows, []string{r.Key, sanitize.Line(r.Value, 400), r.Origin.String()})
+					t.Rows = append(t.Rows, slices.Concat(display.Data(r.Key, sanitize.Line(r.Value, 400)), display.Words(r.Origin.String())))
 				}
 			}
 			if len(t.Rows) == 0 {
 				return wrong("there is no setting %s", c.Args)
 			}
-			return say(aligned(t))
+			return show(t)
 		},
 	}
 }

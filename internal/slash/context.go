@@ -3,6 +3,7 @@ package slash
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -20,12 +21,13 @@ func Context() Command {
 		used := c.ContextUsed()
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
 		if hidden, ok := talk.Replaced(); ok {
-			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden) + dropped(talk.Hidden())
+			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden)
+			text += dropped(talk.Hidden())
 			if done := talk.Done(); done != "" {
 				text += "\nlast: " + done
 			}
 		}
-		return say(text + "\n" + aligned(parts(c, set)))
+		return show(display.Text(text), parts(c, set))
 	}}
 }
 
@@ -55,9 +57,9 @@ func parts(c call, set orchestrator.Settings) display.Table {
 	for _, m := range c.Conversation().View() {
 		countParts(said, m)
 	}
-	t := display.Table{Head: []string{"part", "tokens, about", "of the window"}}
+	t := display.Table{Head: display.Words("part", "tokens, about", "of the window")}
 	row := func(name string, n int) {
-		t.Rows = append(t.Rows, []string{name, strconv.Itoa(n), percent(n, set.ContextLimit)})
+		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n), percent(n, set.ContextLimit))))
 	}
 	row("system prompt", system)
 	row("tools", tools)

@@ -101,11 +101,11 @@ func Cost(ledger *Ledger) Command {
 		default:
 			return say("nothing was spent in this session")
 		}
-		text := aligned(turnsTable(all)) + "\n\n" + aligned(modelsTable(all))
+		blocks := []display.Block{turnsTable(all), display.Text(""), modelsTable(all)}
 		if slices.ContainsFunc(all, func(s Spending) bool { return !s.Known }) {
-			text += "\nsome prices are not known, so their replies are left out of the sums; provider.model_info can name them"
+			blocks = append(blocks, display.Text("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
 		}
-		return say(text)
+		return show(blocks...)
 	}}
 }
 
@@ -124,7 +124,7 @@ func replied(said []chat.Message) bool {
 
 // turnsTable shows the last turns, and those before them in one line.
 func turnsTable(all []Spending) display.Table {
-	t := display.Table{Head: []string{"turn", "model", "in", "cached", "out", "cost", "about"}}
+	t := display.Table{Head: display.Words("turn", "model", "in", "cached", "out", "cost", "about")}
 	early := max(len(all)-turnsShown, 0)
 	if early > 0 {
 		sum := total(all[:early])
@@ -138,7 +138,7 @@ func turnsTable(all []Spending) display.Table {
 
 // modelsTable shows the sums, by model and of all.
 func modelsTable(all []Spending) display.Table {
-	t := display.Table{Head: []string{"", "model", "in", "cached", "out", "cost"}}
+	t := display.Table{Head: display.Words("", "model", "in", "cached", "out", "cost")}
 	var names []string
 	for _, s := range all {
 		if !slices.Contains(names, s.Model) {
@@ -167,10 +167,12 @@ func total(all []Spending) (sum Spending) {
 	return sum
 }
 
-func spent(name string, s Spending, about string) []string {
-	cost := "unknown"
+// spent is a row of a table. A name that is no number is a word of our own.
+func spent(name string, s Spending, about string) []display.Cell {
+	cost := display.Words("unknown")
 	if s.Known {
-		cost = fmt.Sprintf("$%.4f", s.USD)
+		cost = display.Data(fmt.Sprintf("$%.4f", s.USD))
 	}
-	return []string{name, s.Model, strconv.Itoa(s.In), strconv.Itoa(s.Cached), strconv.Itoa(s.Out), cost, about}
+	figures := display.Data(s.Model, strconv.Itoa(s.In), strconv.Itoa(s.Cached), strconv.Itoa(s.Out))
+	return slices.Concat(display.Words(name), figures, cost, display.Data(about))
 }

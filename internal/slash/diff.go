@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
@@ -37,11 +38,11 @@ func Diff(changes *Changes) Command {
 			if rest, ok := strings.CutPrefix(path+" ", "full "); ok {
 				path = strings.TrimSpace(rest)
 			}
-			text, err := changes.diff(ctx, path, c.Args != "")
+			blocks, err := changes.diff(ctx, path, c.Args != "")
 			if err != nil {
 				return wrong("%v", err)
 			}
-			return say(text)
+			return show(blocks...)
 		},
 	}
 }
@@ -80,35 +81,38 @@ func (d *Changes) Add(r event.Record) {
 
 // diff tells what changed since the last commit where git looks after the
 // files, else in this session.
-func (d *Changes) diff(ctx context.Context, path string, full bool) (string, error) {
+func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.Block, error) {
 	c, err := git.Look(ctx, d.Git, path)
 	switch {
 	case errors.Is(err, git.ErrNoRepository):
 		return d.inSession(path, full), nil
 	case err != nil:
-		return "", err
+		return nil, err
 	}
 	if !full {
-		return summary(c), nil
+		return []display.Block{summary(c)}, nil
 	}
 	text, cut, err := git.Hunks(ctx, d.Git, path)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
 	if path != "" {
 		text += d.untracked(c, path)
 	}
+	if text == "" && !cut {
+		return []display.Block{summary(c)}, nil
+	}
+	blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
 	if cut {
-		text += "\nthere is more; /diff PATH shows one file"
+		blocks = append(blocks, display.Text(""), display.Text(moreToCompare))
 	}
-	if text == "" {
-		return summary(c), nil
-	}
-	return strings.TrimRight(text, "\n"), nil
+	return blocks, nil
 }
 
+const moreToCompare = "there is more; /diff PATH shows one file"
+
 // summary names the files that changed.
-func summary(c git.Changes) string {
+func summary(c git.Changes) display.Text {
 	var lines []string
 	added, deleted := 0, 0
 	for _, f := range c.Files {
@@ -122,7 +126,7 @@ func summary(c git.Changes) string {
 		return "nothing changed since the last commit"
 	}
 	head := fmt.Sprintf("since the last commit: %d changed (+%d -%d), %d untracked", len(c.Files), added, deleted, len(c.Untracked))
-	return head + "\n" + strings.TrimRight(fileList(lines, c.Cut)+"\n"+c.Note, "\n")
+	return display.Text(head + "\n" + strings.TrimRight(fileList(lines, c.Cut)+"\n"+c.Note, "\n"))
 }
 
 // fileList joins lines, up to a limit.
@@ -150,7 +154,7 @@ func (d *Changes) untracked(c git.Changes, name string) string {
 }
 
 // inSession tells what this session changed, as far as its calls' records do.
-func (d *Changes) inSession(path string, full bool) string {
+func (d *Changes) inSession(path string, full bool) []display.Block {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	var (
@@ -168,11 +172,16 @@ func (d *Changes) inSession(path string, full bool) string {
 	}
 	switch {
 	case len(lines) == 0:
-		return "nothing that this session changed is different now"
+		return []display.Block{display.Text("nothing that this session changed is different now")}
 	case full && all.Len() > 0:
-		return strings.TrimRight(cutDiff(all.String()), "\n")
+		text, cut := cutDiff(all.String())
+		blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
+		if cut {
+			blocks = append(blocks, display.Text(moreToCompare))
+		}
+		return blocks
 	}
-	return fmt.Sprintf("in this session: %d changed", len(lines)) + "\n" + fileList(lines, false)
+	return []display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(lines)) + "\n" + fileList(lines, false))}
 }
 
 // below reports whether name is path or lies below it.
@@ -181,12 +190,11 @@ func below(name, dir string) bool {
 	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-func cutDiff(text string) string {
+func cutDiff(text string) (head string, cut bool) {
 	if len(text) <= maxDiff {
-		return text
+		return text, false
 	}
-	head := text[:strings.LastIndexByte(text[:maxDiff], '\n')+1]
-	return head + "there is more; /diff PATH shows one file"
+	return text[:strings.LastIndexByte(text[:maxDiff], '\n')+1], true
 }
 
 // compareWithRecord compares a file with what it was. Both texts are empty if

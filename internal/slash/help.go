@@ -2,36 +2,31 @@ package slash
 
 import (
 	"context"
-	"fmt"
+	"slices"
 	"strings"
 
+	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 )
 
 // helpLimit bounds what is said about a command that people wrote.
 const helpLimit = 52
 
-// usageColumns is how wide the column of the commands is. What a longer one does
-// is said on the next line.
-const usageColumns = 24
+// usageColumns is how wide the column of the commands is.
+const usageColumns = 25
 
 // Help lists the commands.
 func Help() Command {
 	return Command{Name: "help", Help: "list the commands", Run: func(_ context.Context, c call) (outcome, error) {
-		var b strings.Builder
+		t := display.Table{First: usageColumns}
 		for _, cmd := range c.Commands() {
 			if cmd.Run == nil && cmd.Prompt == nil {
 				cmd.Help = sanitize.Line(cmd.Help, helpLimit)
 			}
 			usage := strings.TrimSpace("/" + cmd.Name + " " + cmd.Args)
-			if len(usage) > usageColumns {
-				b.WriteString(usage + "\n")
-				usage = ""
-			}
-			fmt.Fprintf(&b, "%-*s %s\n", usageColumns, usage, cmd.Help)
+			t.Rows = append(t.Rows, []display.Cell{{Text: usage}, {Text: cmd.Help, Words: !cmd.Authored}})
 		}
-		b.WriteString("!COMMAND                 run a shell command; its output joins the conversation\n")
-		b.WriteString("Enter sends, Ctrl+D on an empty line leaves, Esc stops a running turn, Ctrl+C ends the program.")
-		return say(b.String())
+		t.Rows = append(t.Rows, slices.Concat(display.Data("!COMMAND"), display.Words("run a shell command; its output joins the conversation")))
+		return show(t, display.Text("Enter sends, Ctrl+D on an empty line leaves, Esc stops a running turn, Ctrl+C ends the program."))
 	}}
 }

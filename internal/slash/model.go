@@ -42,13 +42,14 @@ func Model(models Models) Command {
 }
 
 func listModels(ctx context.Context, c call, models Models) (outcome, error) {
-	text := "model: " + c.Settings().Model
+	blocks := []display.Block{display.Text("model: " + c.Settings().Model)}
 	table, err := models.List(ctx)
 	if len(table.Rows) > 0 {
-		text += "\n" + aligned(table)
+		blocks = append(blocks, table)
 	}
 	if err != nil {
-		text += "\nthe endpoint does not say which models it has: " + err.Error()
+		blocks = append(blocks, display.Text("the endpoint does not say which models it has: "+err.Error()))
 	}
-	return outcome{Text: text}, ctx.Err()
+	out, _ := show(blocks...)
+	return out, ctx.Err()
 }

@@ -30,7 +30,7 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 				}
 			}
 			now, preset := c.Mode()
-			return say(fmt.Sprintf("mode: %s, permissions: %s\n", now.Name, preset) + aligned(list()))
+			return show(display.Text(fmt.Sprintf("mode: %s, permissions: %s", now.Name, preset)), list())
 		},
 	}
 }

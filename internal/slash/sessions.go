@@ -44,18 +44,18 @@ func listSessions(ctx context.Context, archive Archive, current string, now time
 	if !slices.ContainsFunc(all, func(s session.Head) bool { return s.ID == current }) {
 		all = slices.Insert(all, 0, session.Head{ID: current, Updated: now})
 	}
-	t := display.Table{Head: []string{"", "session", "last used", "turns", "title"}}
+	t := display.Table{Head: display.Words("", "session", "last used", "turns", "title")}
 	for _, s := range all[:min(len(all), sessionsShown)] {
 		mark := ""
 		if s.ID == current {
 			mark = "*"
 		}
-		t.Rows = append(t.Rows, append([]string{mark}, SessionRow(s)...))
+		t.Rows = append(t.Rows, slices.Concat(display.Data(mark), display.Data(SessionRow(s)...)))
 	}
 	if more := len(all) - sessionsShown; more > 0 {
-		t.Rows = append(t.Rows, []string{"", fmt.Sprintf("and %d older", more)})
+		t.Rows = append(t.Rows, display.Words("", fmt.Sprintf("and %d older", more)))
 	}
-	return say(aligned(t) + "\n/resume ID goes on with one of them")
+	return show(t, display.Text("/resume ID goes on with one of them"))
 }
 
 // SessionRow is a session in a list: id, last use, turns, title.

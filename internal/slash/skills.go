@@ -2,8 +2,10 @@ package slash
 
 import (
 	"context"
+	"slices"
 
 	"coder/internal/authored/skills"
+	"coder/internal/core/display"
 )
 
 // Skills lists the skills there are.
@@ -16,11 +18,15 @@ func Skills(catalogue *skills.Catalogue) Command {
 			warnings []string
 		)
 		for _, s := range skills {
-			items = append(items, Item{s.Name, s.About()})
+			items = append(items, Item{s.Name, s.About(), s.Path != ""})
 		}
 		for _, w := range bad {
 			warnings = append(warnings, w.String())
 		}
-		return say(listed(items, warnings, "there are no skills; one is a folder with a SKILL.md in .coder/skills"))
+		blocks := listed(items, warnings)
+		if len(items) == 0 {
+			blocks = slices.Insert(blocks, 0, display.Block(display.Text("there are no skills; one is a folder with a SKILL.md in .coder/skills")))
+		}
+		return show(blocks...)
 	}}
 }

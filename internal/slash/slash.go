@@ -5,9 +5,6 @@ package slash
 
 import (
 	"fmt"
-	"slices"
-	"strings"
-	"text/tabwriter"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/display"
@@ -27,40 +24,28 @@ func wrong(format string, args ...any) (outcome, error) {
 	return outcome{}, &orchestrator.CommandError{Text: fmt.Sprintf(format, args...)}
 }
 
-// aligned writes a table as text in columns.
-func aligned(t display.Table) string {
-	var b strings.Builder
-	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	rows := t.Rows
-	if len(t.Head) > 0 {
-		rows = slices.Concat([][]string{t.Head}, t.Rows)
-	}
-	for _, row := range rows {
-		fmt.Fprintln(w, strings.Join(row, "\t"))
-	}
-	_ = w.Flush() // a Builder never fails
-	var lines []string
-	for line := range strings.Lines(b.String()) {
-		lines = append(lines, strings.TrimRight(line, " \n"))
-	}
-	return strings.Join(lines, "\n")
+// show lets a command say more than sentences.
+func show(blocks ...display.Block) (outcome, error) {
+	return outcome{Text: display.Blocks(blocks).Plain(), Blocks: blocks}, nil
 }
 
 // Item is a thing that has a name, and what it is for.
-type Item struct{ Name, About string }
+type Item struct {
+	Name, About string
+	Authored    bool // About is not the program's own words
+}
 
-// listed writes items down, and below them what was wrong with others.
-func listed(items []Item, warnings []string, none string) string {
-	text := none
+// listed shows items, and below them what was wrong with others.
+func listed(items []Item, warnings []string) (blocks []display.Block) {
 	if len(items) > 0 {
 		var t display.Table
 		for _, item := range items {
-			t.Rows = append(t.Rows, []string{item.Name, orchestrator.Title(item.About)})
+			t.Rows = append(t.Rows, []display.Cell{{Text: item.Name}, {Text: orchestrator.Title(item.About), Words: !item.Authored}})
 		}
-		text = aligned(t)
+		blocks = append(blocks, t)
 	}
 	for _, w := range warnings {
-		text += "\nnot usable: " + w
+		blocks = append(blocks, display.Text("not usable: "+w))
 	}
-	return strings.TrimPrefix(text, "\n")
+	return blocks
 }

@@ -53,7 +53,7 @@ func (w *world) Switch(name string) string {
 }
 
 func (w *world) List(context.Context) (display.Table, error) {
-	return display.Table{Rows: [][]string{{"*", "m"}}}, errors.New("boom")
+	return display.Table{Rows: [][]display.Cell{display.Data("*", "m")}}, errors.New("boom")
 }
 
 func (w *world) Heads(context.Context) ([]session.Head, error) {
@@ -138,8 +138,10 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 	commands := slices.Concat(
 		[]Command{Help(), Model(w), Mode()}, Modes(),
 		[]Command{
-			Permissions(func() display.Table { return display.Table{Rows: [][]string{{"bash", "ask"}}} }, func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil }),
-			Tools(), Skills(skills.New()), Agents(func() ([]Item, []string) { return []Item{{"helper", "helps\nwith much"}}, []string{"bad.md: no name"} }),
+			Permissions(func() display.Table { return display.Table{Rows: [][]display.Cell{display.Data("bash", "ask")}} }, func(which string) (string, error) { w.note("revoke %s", which); return "gone", nil }),
+			Tools(), Skills(skills.New()), Agents(func() ([]Item, []string) {
+				return []Item{{Name: "helper", About: "helps\nwith much"}}, []string{"bad.md: no name"}
+			}),
 			Todos(func() []event.Todo {
 				return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
 			}),
@@ -147,7 +149,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		},
 		New(func() string { return "fresh" }),
 		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report),
-			Status(func(context.Context) [][]string { return [][]string{{"version", "9"}} }), Trust(trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}, w.dir)},
+			Status(func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} }), Trust(trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}, w.dir)},
 		Exit(),
 	)
 	o := orchestrator.New(orchestrator.Config{
@@ -331,7 +333,7 @@ func TestLongAccountsAreSummedUp(t *testing.T) {
 		all = append(all, Spending{Turn: i + 1, Model: "m", Usage: chat.Usage{In: 1}, USD: 1, Known: true})
 	}
 	rows := turnsTable(all).Rows
-	if len(rows) != turnsShown+1 || rows[0][0] != "before" || rows[0][2] != "30" || rows[0][5] != "$30.0000" || rows[1][0] != "31" {
+	if len(rows) != turnsShown+1 || rows[0][0].Text != "before" || rows[0][2].Text != "30" || rows[0][5].Text != "$30.0000" || rows[1][0].Text != "31" {
 		t.Errorf("%v", rows[:2])
 	}
 }

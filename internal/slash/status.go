@@ -9,16 +9,22 @@ import (
 )
 
 // Status shows what this session runs with; more is what the program adds.
-func Status(more func(context.Context) [][]string) Command {
+func Status(more func(context.Context) [][]display.Cell) Command {
 	return Command{Name: "status", Help: "show what this session runs with", Run: func(ctx context.Context, c call) (outcome, error) {
 		set := c.Settings()
 		_, preset := c.Mode()
-		rows := [][]string{
-			{"model", set.Model},
-			{"mode", set.Mode},
-			{"context", fmt.Sprintf("%d of %d tokens", c.ContextUsed(), set.ContextLimit)},
-			{"permissions", preset},
+		rows := [][]display.Cell{
+			StatusRow("model", set.Model),
+			StatusRow("mode", set.Mode),
+			display.Words("context", fmt.Sprintf("%d of %d tokens", c.ContextUsed(), set.ContextLimit)),
+			StatusRow("permissions", preset),
 		}
-		return outcome{Text: aligned(display.Table{Rows: slices.Concat(rows, more(ctx))})}, ctx.Err()
+		out, _ := show(display.Table{Rows: slices.Concat(rows, more(ctx))})
+		return out, ctx.Err()
 	}}
+}
+
+// StatusRow is a row of the status: what, and data of the person's own.
+func StatusRow(what, value string) []display.Cell {
+	return slices.Concat(display.Words(what), display.Data(value))
 }

@@ -4,11 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
-	"strings"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/tool"
@@ -42,7 +41,9 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string) error {
 	if _, on := st.set.Tools.Lookup(shellTool); !on || st.set.Tools.Off(shellTool) {
 		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
-		return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.Assistant, st.final)})
+		return o.emit(ctx, st, ActorAgent, event.MessageAdded{
+			Message: chat.Say(chat.Assistant, st.final), Blocks: display.Blocks{display.Text(st.final)},
+		})
 	}
 	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": command})}
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
@@ -51,9 +52,10 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 				st.edited = append(st.edited, e.Target)
 			}
 		}
-		done := readShellResult(command, out.Result.Text)
-		st.final = done.block(sectionLines)
-		said := event.MessageAdded{Message: chat.Say(chat.Assistant, done.block(0))}
+		whole := readShellResult(command, out.Result.Text).block()
+		shown := display.Blocks{whole.Cut(sectionLines)}
+		st.final = shown.Plain()
+		said := event.MessageAdded{Message: chat.Say(chat.Assistant, display.Blocks{whole}.Plain()), Blocks: shown}
 		return errors.Join(o.emit(keep, st, ActorAgent, said), o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{
@@ -83,38 +85,16 @@ func readShellResult(command, text string) shellResult {
 	return r
 }
 
-// block writes the result in the form people know, each section at most lines
-// long; zero means whole. Its last line says if time ran out.
-func (r shellResult) block(lines int) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "$ %s\n", r.Command)
-	if r.ExitCode < 0 { // it never ran
-		b.WriteString(r.Error)
-		return b.String()
+// block is the result as people are shown it.
+func (r shellResult) block() display.Shell {
+	if r.ExitCode < 0 {
+		return display.Shell{Command: r.Command, Error: r.Error}
 	}
-	fmt.Fprintf(&b, "exit=%d duration=%dms", r.ExitCode, r.DurationMs)
-	if r.Truncated {
-		b.WriteString(" (truncated)")
-	}
-	section(&b, "stdout", r.Stdout, lines, "...[output truncated for display]")
-	section(&b, "stderr", r.Stderr, lines, "...[error output truncated for display]")
-	if r.Stdout == "" && r.Stderr == "" {
-		b.WriteString("\n(no output)")
+	b := display.Shell{
+		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMs, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
 	}
 	if r.TimedOut {
-		b.WriteString("\n" + r.Error)
+		b.Error = r.Error
 	}
-	return b.String()
-}
-
-func section(b *strings.Builder, name, text string, lines int, mark string) {
-	if text == "" {
-		return
-	}
-	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
-	shown := all
-	if lines > 0 && len(all) > lines {
-		shown = append(all[:lines:lines], mark)
-	}
-	fmt.Fprintf(b, "\n%s:\n%s", name, strings.Join(shown, "\n"))
+	return b
 }

@@ -9,6 +9,7 @@ import (
 
 	"coder/internal/agent/conversation"
 	tokens "coder/internal/agent/prompt"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/nearest"
 	"coder/internal/policy/mode"
@@ -23,12 +24,15 @@ type Command struct {
 	// Prompt, which stands in place of Run, writes what the model is asked: the
 	// command is then a turn.
 	Prompt func(args string) string
+	// Authored says that Help is not the program's own words.
+	Authored bool
 }
 
 // Outcome is what came of an input.
 type Outcome struct {
-	Text string // the answer, or what a command says
-	Next *Next  // nil: the session goes on
+	Text   string         // the answer, or what a command says
+	Blocks display.Blocks // what Text is made of, unless that is prose
+	Next   *Next          // nil: the session goes on
 }
 
 // Next is where the person goes from a session.
@@ -65,9 +69,9 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 	if err == nil {
 		done, err = c.Run(ctx, &Call{args, o, st})
 	}
-	local := event.LocalAdded{Input: rawInput, Output: done.Text}
+	local := event.LocalAdded{Input: rawInput, Output: done.Text, Blocks: done.Blocks}
 	if err != nil {
-		local.Output, local.Failed = err.Error(), true
+		local = event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
 	}
 	if keepErr := errors.Join(o.emit(ctx, st, ActorUser, local), o.saveSession(ctx, st)); keepErr != nil {
 		return done, keepErr

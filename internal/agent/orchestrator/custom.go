@@ -38,13 +38,13 @@ func (l *Library) All(taken []Command) (all []Command) {
 	if l.Commands != nil {
 		list, _ := l.Commands.List()
 		for _, c := range list {
-			all = append(all, Command{Name: c.Name, Args: c.Hint, Help: Title(c.Description)})
+			all = append(all, Command{Name: c.Name, Args: c.Hint, Help: Title(c.Description), Authored: true})
 		}
 	}
 	if l.Skills != nil {
 		list, _ := l.Skills.List()
 		for _, s := range list {
-			all = append(all, Command{Name: s.Name, Help: Title(s.About())})
+			all = append(all, Command{Name: s.Name, Help: Title(s.About()), Authored: s.Path != ""})
 		}
 	}
 	known := make(map[string]bool)

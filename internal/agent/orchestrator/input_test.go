@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 )
 
 func TestInputIsSortedByItsFirstCharacter(t *testing.T) {
@@ -94,7 +95,7 @@ func TestCommandBlock(t *testing.T) {
 		{"not JSON", `oops`, "$ x\noops"},
 	}
 	for _, tt := range tests {
-		if got := readShellResult("x", tt.json).block(sectionLines); got != tt.want {
+		if got := (display.Blocks{readShellResult("x", tt.json).block().Cut(sectionLines)}).Plain(); got != tt.want {
 			t.Errorf("%s:\n%s\nwant:\n%s", tt.name, got, tt.want)
 		}
 	}

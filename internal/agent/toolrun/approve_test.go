@@ -245,7 +245,7 @@ func TestKeysAreBlottedOutOfResults(t *testing.T) {
 	b.add("read", tool.Read, func(_ context.Context, _ string, out io.Writer) (tool.Result, error) {
 		_, _ = io.WriteString(out, "live sk-1")
 		return tool.Result{
-			Value: map[string]any{"ok": true, "text": "key sk-1"}, Summary: "found sk-1", Show: display.Table{Rows: [][]string{{"a", "sk-1"}}},
+			Value: map[string]any{"ok": true, "text": "key sk-1"}, Summary: "found sk-1", Show: display.Table{Rows: [][]display.Cell{display.Data("a", "sk-1")}},
 		}, nil
 	})
 	sink, finished := b.round.Sink, event.ToolFinished{}

@@ -236,10 +236,11 @@ func (r *run) concealBlock(b display.Block) display.Block {
 		b.Unified = r.concealText(b.Unified)
 		return b
 	case display.Table:
-		rows := make([][]string, len(b.Rows))
+		rows := make([][]display.Cell, len(b.Rows))
 		for i, row := range b.Rows {
 			for _, cell := range row {
-				rows[i] = append(rows[i], r.concealText(cell))
+				cell.Text = r.concealText(cell.Text)
+				rows[i] = append(rows[i], cell)
 			}
 		}
 		b.Rows = rows

@@ -152,6 +152,8 @@ type (
 		Model       string      `json:"model,omitempty"`
 		Usage       *chat.Usage `json:"usage,omitempty"`
 		Stop        string      `json:"stop,omitempty"` // why the model stopped
+		// Blocks are what a person is shown in place of the message.
+		Blocks display.Blocks `json:"blocks,omitempty"`
 	}
 	// TodosChanged is the whole list of what the model means to do, as it is
 	// from now on.
@@ -181,11 +183,20 @@ type (
 	// LocalAdded is a command of the program's own and its output: kept with
 	// the conversation, never sent to the model.
 	LocalAdded struct {
-		Input  string `json:"input"`
-		Output string `json:"output"`
-		Failed bool   `json:"failed,omitempty"`
+		Input  string         `json:"input"`
+		Output string         `json:"output"`
+		Failed bool           `json:"failed,omitempty"`
+		Blocks display.Blocks `json:"blocks,omitempty"` // what Output is made of, unless that is prose
 	}
 )
+
+// Shown is what a person is shown of a command's output.
+func (e LocalAdded) Shown() display.Blocks {
+	if e.Blocks == nil {
+		return display.Blocks{display.Text(e.Output)}
+	}
+	return e.Blocks
+}
 
 // ModeReminder begins the names of reminders of what a mode means.
 const ModeReminder = "mode:"

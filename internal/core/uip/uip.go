@@ -14,9 +14,6 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
-	"strconv"
-	"strings"
-	"sync"
 
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
@@ -343,8 +340,8 @@ type wireDisplay struct {
 }
 
 type wireTable struct {
-	Head []string   `json:"head"`
-	Rows [][]string `json:"rows"`
+	Head []display.Cell   `json:"head"`
+	Rows [][]display.Cell `json:"rows"`
 }
 
 // MarshalJSON writes the content with its contentKind: PlainText, Json, Diff
@@ -364,7 +361,7 @@ func (d Display) MarshalJSON() ([]byte, error) {
 	case display.Diff:
 		w.ContentKind, w.Content = "Diff", jsonx.Must(c.Unified)
 	case display.Table:
-		w.ContentKind, w.Content = "Table", jsonx.Must(wireTable(c))
+		w.ContentKind, w.Content = "Table", jsonx.Must(wireTable{c.Head, c.Rows})
 	}
 	return jsonx.JSON(w)
 }
@@ -393,63 +390,14 @@ func (w wireDisplay) block() (display.Block, error) {
 	case "Table":
 		var t wireTable
 		err := json.Unmarshal(w.Content, &t)
-		return display.Table(t), err
+		return display.Table{Head: t.Head, Rows: t.Rows}, err
 	}
 	var s string
 	if err := json.Unmarshal(w.Content, &s); err != nil {
 		return nil, err
 	}
 	if w.ContentKind == "Diff" {
-		return Counted(s), nil
+		return display.Counted(s), nil
 	}
 	return display.Text(s), nil
-}
-
-// Counted is a unified diff with how much it adds and deletes.
-func Counted(unified string) display.Diff {
-	added, deleted := count(unified)
-	return display.Diff{Unified: unified, Added: added, Deleted: deleted}
-}
-
-// count tells how many lines a unified diff adds and deletes. It goes by the
-// lengths that the hunks give, since a deleted line may look like a file name.
-func count(unified string) (added, deleted int) {
-	var before, after int // lines left in the hunk
-	for line := range strings.Lines(unified) {
-		switch {
-		case before <= 0 && after <= 0:
-			before, after = hunk(line)
-		case line[0] == '+':
-			added, after = added+1, after-1
-		case line[0] == '-':
-			deleted, before = deleted+1, before-1
-		case line[0] != '\\':
-			before, after = before-1, after-1
-		}
-	}
-	return added, deleted
-}
-
-var hunkHead = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
-})
-
-// hunk reads the lengths from the head of a hunk. A length left out is 1.
-func hunk(line string) (before, after int) {
-	m := hunkHead().FindStringSubmatch(line)
-	if m == nil {
-		return 0, 0
-	}
-	return length(m[1]), length(m[2])
-}
-
-func length(s string) int {
-	if s == "" {
-		return 1
-	}
-	n, err := strconv.Atoi(s)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -89,7 +89,7 @@ func TestDisplayRoundTrip(t *testing.T) {
 		{display.Code{Lang: "json", Source: `{"a":"<"}`}, "Json", display.Code{Lang: "json", Source: `{"a":"<"}`}},
 		{display.Code{Lang: "json", Source: `{"a":`}, "PlainText", display.Text(`{"a":`)},
 		{display.Diff{Unified: diff, Added: 3, Deleted: 2}, "Diff", display.Diff{Unified: diff, Added: 3, Deleted: 2}},
-		{display.Table{Head: []string{"h"}, Rows: [][]string{{"a<"}, {"b"}}}, "Table", display.Table{Head: []string{"h"}, Rows: [][]string{{"a<"}, {"b"}}}},
+		{display.Table{Head: display.Data("h"), Rows: [][]display.Cell{display.Data("a<"), display.Words("b")}}, "Table", display.Table{Head: display.Data("h"), Rows: [][]display.Cell{display.Data("a<"), display.Words("b")}}},
 	} {
 		want := uip.Display{Title: "t & u", Description: "d", Content: c.back, Metadata: map[string]string{"toolCallId": "c1"}}
 		sent := want

@@ -179,14 +179,14 @@ func (j *Judge) IsFrozen(file string, dir bool) bool { return j.book.IsFrozen(fi
 // the rules a person wrote.
 func (j *Judge) Permissions() display.Table {
 	judge := j.In(j.state.Current())
-	t := display.Table{Head: []string{"what", "verdict", "why"}}
+	t := display.Table{Head: display.Words("what", "verdict", "why")}
 	for _, s := range samples {
 		o, err := judge.Judge(context.Background(), policy.Case{Tool: s.tool, Plan: tool.Plan{Effects: []tool.Effect{s.effect}}})
 		why := o.String()
 		if err != nil {
 			why = err.Error()
 		}
-		t.Rows = append(t.Rows, []string{s.what, o.Verdict.String(), why})
+		t.Rows = append(t.Rows, display.Words(s.what, o.Verdict.String(), why))
 	}
 	t.Rows = append(t.Rows, j.rules()...)
 	return t
@@ -209,17 +209,17 @@ var samples = []struct {
 }
 
 // rules lists what the person wrote, said for this run, and answered "always".
-func (j *Judge) rules() (rows [][]string) {
+func (j *Judge) rules() (rows [][]display.Cell) {
 	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
 		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
-			rows = append(rows, []string{fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""})
+			rows = append(rows, display.Words(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""))
 		}
 	}
 	for _, s := range j.book.Allow {
-		rows = append(rows, []string{"this run: " + s.String(), policy.Allow.String(), ""})
+		rows = append(rows, display.Words("this run: "+s.String(), policy.Allow.String(), ""))
 	}
 	for _, s := range j.book.Deny {
-		rows = append(rows, []string{"this run: " + s.String(), policy.Deny.String(), ""})
+		rows = append(rows, display.Words("this run: "+s.String(), policy.Deny.String(), ""))
 	}
 	_, preset := j.state.Current()
 	if p, _ := rule.PresetNamed(preset); j.memory != nil && !p.Floor {

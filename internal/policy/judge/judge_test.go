@@ -138,8 +138,8 @@ func TestWhatIsRememberedHoldsForOneProjectAndLaterJudges(t *testing.T) {
 	if err != nil || len(list) != 2 || list[0].String() != "commands like go vet …" || list[0].Why != "bash go vet" || !list[0].When.Equal(now) || list[1].Scope != policy.ThisSession {
 		t.Fatalf("%+v, %v", list, err)
 	}
-	rows := j.Permissions().Rows
-	if last := strings.Join(rows[len(rows)-2], "|"); !strings.HasPrefix(last, "1. always: commands like go vet …|allow|since 2026-01-0") || !strings.HasSuffix(last, "said to: bash go vet") {
+	rows := strings.Split(j.Permissions().Joined("|"), "\n")
+	if last := rows[len(rows)-3]; !strings.HasPrefix(last, "1. always: commands like go vet …|allow|since 2026-01-0") || !strings.HasSuffix(last, "said to: bash go vet") {
 		t.Errorf("shown as %q", last)
 	}
 	for _, bad := range []string{"0", "3", "x", "-1", ""} {
@@ -269,7 +269,7 @@ func TestPermissionsShowWhatTheJudgeSays(t *testing.T) {
 	j := newJudge(t, "plan", func(o *judge.Options) { o.Given = map[string]risk.Patterns{"read": {"*.sql": policy.Deny}} })
 	rows := make(map[string]string)
 	for _, r := range j.Permissions().Rows {
-		rows[r[0]] = r[1]
+		rows[r[0].Text] = r[1].Text
 	}
 	for what, want := range map[string]string{
 		"read": "allow", "write, edit, patch": "deny", "bash, read-only": "allow", "bash, other": "ask", "secret files": "ask", "your rule read(*.sql)": "deny",

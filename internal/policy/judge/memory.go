@@ -15,6 +15,7 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/core/display"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
@@ -173,7 +174,7 @@ func (m *Memory) Revoke(which string) ([]Granted, error) {
 }
 
 // rows lists what is remembered, with when and to what it was said.
-func (m *Memory) rows() (rows [][]string) {
+func (m *Memory) rows() (rows [][]display.Cell) {
 	all, err := m.List()
 	if err != nil {
 		return nil
@@ -183,10 +184,8 @@ func (m *Memory) rows() (rows [][]string) {
 		if g.Scope == policy.ThisSession {
 			what = fmt.Sprintf("%d. this session: %s", g.Number, g.Grant)
 		}
-		rows = append(rows, []string{
-			what, policy.Allow.String(),
-			fmt.Sprintf("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), g.Why),
-		})
+		since := fmt.Sprintf("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), g.Why)
+		rows = append(rows, display.Words(what, policy.Allow.String(), since))
 	}
 	return rows
 }

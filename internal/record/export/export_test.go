@@ -187,7 +187,7 @@ var hostile = []string{
 func everywhere(s string) (Transcript, error) {
 	args, _ := json.Marshal(map[string]string{"command": s, s: s})
 	result, _ := json.Marshal(map[string]any{s: s, "diff": patch + "+" + s, "nested": []string{s}})
-	q := uip.Request{ID: "q", Display: uip.Display{Title: s, Description: s, Content: display.Table{Head: []string{s}, Rows: [][]string{{s}}}}, Options: []uip.Option{{ID: s, Label: s}}}
+	q := uip.Request{ID: "q", Display: uip.Display{Title: s, Description: s, Content: display.Table{Head: display.Data(s), Rows: [][]display.Cell{display.Data(s)}}}, Options: []uip.Option{{ID: s, Label: s}}}
 	return FromRecords(session.Head{ID: s, Created: day, Meta: session.Meta{Title: s, Model: s, Dir: s}}, seq(
 		said(chat.Say(chat.System, s)),
 		said(chat.Message{Role: chat.User, Parts: []chat.Part{chat.Text(s), chat.Image{MediaType: s, Data: []byte(s)}, chat.Image{MediaType: "image/png", Data: []byte(s)}}}),

@@ -101,12 +101,7 @@ func blockField(b display.Block) []field {
 	case display.Diff:
 		return []field{{text: b.Unified, kind: diff}}
 	case display.Table:
-		var rows strings.Builder
-		rows.WriteString(strings.Join(b.Head, "  ") + "\n")
-		for _, r := range b.Rows {
-			rows.WriteString(strings.Join(r, "  ") + "\n")
-		}
-		return appendField(nil, "", rows.String())
+		return appendField(nil, "", b.Joined("  "))
 	}
 	return nil
 }

@@ -138,9 +138,9 @@ func result(a codeindex.Answer) searchResult {
 }
 
 func (r searchResult) table() display.Block {
-	t := display.Table{Head: []string{"place", "symbol"}}
+	t := display.Table{Head: display.Data("place", "symbol")}
 	for _, p := range r.Results {
-		t.Rows = append(t.Rows, []string{fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol})
+		t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
 	}
 	return t
 }

@@ -114,7 +114,7 @@ func TestSearchCode(t *testing.T) {
 	if r.Summary != fmt.Sprintf("%d results in 3 files", o.Count) {
 		t.Errorf("summary %q", r.Summary)
 	}
-	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != o.Count || table.Rows[0][0] != "cmd/load.go:4" {
+	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != o.Count || table.Rows[0][0].Text != "cmd/load.go:4" {
 		t.Errorf("shown %v", r.Show)
 	}
 	for _, p := range o.Results {

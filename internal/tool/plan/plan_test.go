@@ -115,7 +115,7 @@ func TestTheListIsWrittenAndRead(t *testing.T) {
 	if string(b) != wire || r.Summary != p.Title {
 		t.Errorf("result %s, %s", b, r.Summary)
 	}
-	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != 3 || !slices.Equal(table.Rows[1], []string{"in_progress", "mend it"}) {
+	if table, ok := r.Show.(display.Table); !ok || len(table.Rows) != 3 || !slices.Equal(table.Rows[1], display.Data("in_progress", "mend it")) {
 		t.Errorf("shown %v", r.Show)
 	}
 	p, r, err = d.run(t, "todoread", ``)

@@ -112,7 +112,7 @@ func payloadOf(e event.Event) (string, any) {
 		return "ToolOutput", outputPayload(e)
 	case event.ToolFinished:
 		return "ToolFinished", finishedPayload{
-			e.CallID, e.Tool, e.Title, e.Summary, blockOf(e.Show), e.Result.Text, e.Failed, e.Denied, e.Took.Milliseconds(),
+			e.CallID, e.Tool, e.Title, e.Summary, display.Wire(e.Show), e.Result.Text, e.Failed, e.Denied, e.Took.Milliseconds(),
 		}
 	case event.ContextUsed:
 		return "ContextUsed", usedPayload(e)
@@ -129,29 +129,4 @@ func orEmpty(ss []string) []string {
 		return []string{}
 	}
 	return ss
-}
-
-// block is a [display.Block] with its kind beside it.
-type block struct {
-	Kind    string     `json:"kind"`
-	Text    string     `json:"text,omitempty"`
-	Lang    string     `json:"lang,omitempty"`
-	Added   int        `json:"added,omitempty"`
-	Deleted int        `json:"deleted,omitempty"`
-	Head    []string   `json:"head,omitempty"`
-	Rows    [][]string `json:"rows,omitempty"`
-}
-
-func blockOf(b display.Block) any {
-	switch b := b.(type) {
-	case display.Text:
-		return block{Kind: "text", Text: string(b)}
-	case display.Code:
-		return block{Kind: "code", Text: b.Source, Lang: b.Lang}
-	case display.Diff:
-		return block{Kind: "diff", Text: b.Unified, Added: b.Added, Deleted: b.Deleted}
-	case display.Table:
-		return block{Kind: "table", Head: b.Head, Rows: b.Rows}
-	}
-	return nil
 }

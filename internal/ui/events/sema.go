@@ -373,7 +373,7 @@ func contentOf(b display.Block, text string) any {
 	case display.Diff:
 		return semaDiff{"diff", b.Unified, b.Added, b.Deleted}
 	case display.Table:
-		return tableText(b)
+		return b.Joined("\t")
 	}
 	return text
 }

@@ -238,13 +238,3 @@ func startsWith(s string, c byte) bool {
 	s = strings.TrimSpace(s)
 	return s != "" && s[0] == c && json.Valid([]byte(s))
 }
-
-// tableText is a table as lines of cells with tabs between them.
-func tableText(t display.Table) string {
-	var b strings.Builder
-	for _, row := range append([][]string{t.Head}, t.Rows...) {
-		b.WriteString(strings.Join(row, "\t"))
-		b.WriteByte('\n')
-	}
-	return b.String()
-}

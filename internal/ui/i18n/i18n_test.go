@@ -30,13 +30,10 @@ func TestSentencesMadeElsewhereAreKnownByTheirShape(t *testing.T) {
 		// a repeated argument is the same both times
 		"session a exists already; go on with it by --resume a": "会话 a 已存在；可用 --resume a 继续",
 		"session a exists already; go on with it by --resume b": "session a exists already; go on with it by --resume b",
-		// tables keep their columns, commands their names
-		"bash, read-only     allow    x":                  "bash（只读）        允许     x",
-		"/help            list the commands":              "/help            列出命令",
-		"/mode [a|b] show the mode, or switch to another": "/mode [a|b] 显示当前模式，或切换模式",
-		"2 items, 1 in progress":                          "2 项，1 项进行中",
-		"2 items, 1 to be guessed":                        "2 items, 1 to be guessed",
-		"":                                                "",
+		// short ones that commas part, if all are known
+		"2 items, 1 in progress":   "2 项，1 项进行中",
+		"2 items, 1 to be guessed": "2 items, 1 to be guessed",
+		"":                         "",
 		"bash policy requires approval\n  removes files: a\nx": "bash 策略要求审批\n  会删除文件：a\nx",
 	} {
 		if got := zh.Said(in); got != want {

@@ -53,7 +53,7 @@ func (r reading) line(text string) string {
 		return text
 	}
 	for _, as := range []func(reading, string) (string, bool){
-		reading.columns, reading.sentence, reading.list, reading.command, reading.chain, reading.bracket, reading.enumeration,
+		reading.sentence, reading.list, reading.chain, reading.bracket, reading.enumeration,
 	} {
 		if said, ok := as(r, trimmed); ok {
 			return text[:len(text)-len(trimmed)] + said
@@ -117,64 +117,6 @@ func (r reading) list(text string) (string, bool) {
 		before, any = known, any || known
 	}
 	return b.String(), any
-}
-
-// columns translates the cells of a line of a table and keeps them where they
-// were, if they fit.
-func (r reading) columns(text string) (string, bool) {
-	if _, whole := r.table[text]; whole || r.quoted || !strings.Contains(text, "  ") {
-		return text, false
-	}
-	var (
-		b    strings.Builder
-		any  bool
-		owed int // columns by which the rest is off to the left
-	)
-	for rest := text; rest != ""; {
-		cell, _, _ := strings.Cut(rest, "  ")
-		blanks := len(rest) - len(cell) - len(strings.TrimLeft(rest[len(cell):], " "))
-		rest = rest[len(cell)+blanks:]
-		said := r.deeper().line(cell)
-		any = any || said != cell
-		b.WriteString(said)
-		owed += width(cell) - width(said)
-		if blanks > 0 {
-			n := max(2, blanks+owed)
-			b.WriteString(strings.Repeat(" ", n))
-			owed += blanks - n
-		}
-	}
-	return b.String(), any
-}
-
-// width is how many columns text takes on a terminal, as far as this
-// catalogue's languages go.
-func width(text string) (n int) {
-	for _, c := range text {
-		if n++; c >= 0x1100 && c != '…' && c != '→' {
-			n++
-		}
-	}
-	return n
-}
-
-// command translates what a list of commands says about one of them.
-func (r reading) command(text string) (string, bool) {
-	if r.quoted || !strings.HasPrefix(text, "/") {
-		return text, false
-	}
-	from := 0
-	for range maxParts {
-		i := strings.IndexByte(text[from:], ' ')
-		if i < 0 {
-			break
-		}
-		from += i + 1
-		if said, ok := r.deeper().sentence(text[from:]); ok {
-			return text[:from] + said, true
-		}
-	}
-	return text, false
 }
 
 // chain translates what stands before and after a colon, as errors wrap each

@@ -32,8 +32,9 @@ var args = map[string]int{
 	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
 	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
 	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2,
-	"orchestrator warn": 2, "orchestrator row": 0, "orchestrator note": 0, "orchestrator add": 0,
+	"orchestrator warn": 2, "slash row": 0, "slash note": 0, "slash add": 0,
 	"term remark": 1, "plain notice": 0,
+	"slash say": 0, "slash wrong": 0, "slash Text": 0,
 }
 
 // fields says which fields of a struct reach people; a number is that of a
@@ -48,7 +49,7 @@ var fields = map[string][]string{
 
 // returns are functions whose words reach people.
 var returns = []string{
-	"cli message", "cli providerHint", "cli parkedHint", "orchestrator undoReport", "orchestrator turnName", "cli refused", "app repaired",
+	"cli message", "cli providerHint", "cli parkedHint", "slash undoReport", "slash turnName", "slash summary", "slash fileList", "cli refused", "app repaired",
 	"risk Protected", "rule Offer", "rule Words", "trust String", "mode String",
 	"risk problem", "jsonl holder",
 }
@@ -84,33 +85,6 @@ func (s *speech) declaration(f sourceFile, d ast.Decl) {
 			s.call(f, fn, n)
 		case *ast.CompositeLit:
 			s.literal(f, fn, n, "")
-		case *ast.FuncLit:
-			s.command(f, n.Type, n.Body)
-		case *ast.FuncDecl:
-			s.command(f, n.Type, n.Body)
-		}
-		return true
-	})
-}
-
-// command looks at what a slash command prints: it gives its text back, and
-// writes longer ones line by line.
-func (s *speech) command(f sourceFile, typ *ast.FuncType, body *ast.BlockStmt) {
-	if f.dir != "orchestrator" || typ.Results == nil || len(typ.Results.List) != 2 || nameOf(typ.Results.List[0].Type) != "string" || nameOf(typ.Results.List[1].Type) != "error" {
-		return
-	}
-	ast.Inspect(body, func(n ast.Node) bool {
-		switch n := n.(type) {
-		case *ast.FuncLit:
-			return false
-		case *ast.ReturnStmt:
-			if len(n.Results) == 2 {
-				s.speaks(f, nil, n.Results[0], false, 4)
-			}
-		case *ast.CallExpr:
-			if name := nameOf(n.Fun); strings.HasSuffix(name, ".WriteString") {
-				s.lines(f, n.Args[0])
-			}
 		}
 		return true
 	})
@@ -134,8 +108,10 @@ func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
 	switch {
 	case last == "Said" && len(c.Args) == 1:
 		s.lines(f, c.Args[0])
-	case last == "append" && len(c.Args) > 1 && strings.HasSuffix(nameOf(c.Args[0]), ".Rows"):
-		s.cells(f, fn, c.Args[1])
+	case name == "display.Words":
+		for _, a := range c.Args {
+			s.speaks(f, fn, a, false, 2)
+		}
 	}
 	for _, key := range []string{f.dir + " " + last, name, last} {
 		if i, ok := args[key]; ok {
@@ -153,7 +129,7 @@ func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
 
 // isFormatting reports whether a function takes a format.
 func isFormatting(key, name string) bool {
-	return slices.Contains([]string{"T", "t", "Errorf", "usagef", "inputf", "configf", "say", "refuse", "problem"}, name) ||
+	return slices.Contains([]string{"T", "t", "Errorf", "usagef", "inputf", "configf", "say", "refuse", "problem", "wrong"}, name) ||
 		slices.Contains([]string{"usercommand warn", "skills warn"}, key)
 }
 
@@ -176,31 +152,15 @@ func (s *speech) literal(f sourceFile, fn *ast.FuncDecl, l *ast.CompositeLit, el
 		if kv, ok := e.(*ast.KeyValueExpr); ok {
 			value, key = kv.Value, nameOf(kv.Key)
 		}
-		if inner, ok := value.(*ast.CompositeLit); ok && inner.Type == nil && name != "[][]string" {
+		if inner, ok := value.(*ast.CompositeLit); ok && inner.Type == nil {
 			s.literal(f, fn, inner, element)
 			continue
 		}
-		if name == "[][]string" || name == "show.Table" && (key == "Head" || key == "Rows") {
-			s.cells(f, fn, value)
+		if key == "Words" && nameOf(value) == "true" { // of a cell
+			s.speaks(f, fn, l.Elts[0].(*ast.KeyValueExpr).Value, false, 2)
 		}
 		if slices.Contains(fields[name], key) {
 			s.speaks(f, fn, value, false, 4)
-		}
-	}
-}
-
-// cells looks at what stands in a table of the program's own.
-func (s *speech) cells(f sourceFile, fn *ast.FuncDecl, e ast.Expr) {
-	l, ok := e.(*ast.CompositeLit)
-	if !ok || f.dir != "orchestrator" && f.dir != "app" {
-		return
-	}
-	for _, cell := range l.Elts {
-		switch cell.(type) {
-		case *ast.CompositeLit:
-			s.cells(f, fn, cell)
-		default:
-			s.speaks(f, fn, cell, false, 2)
 		}
 	}
 }

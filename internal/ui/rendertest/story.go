@@ -127,7 +127,7 @@ func subtask(s *script) {
 
 	s.complete(c, `{"ok":true,"summary":"none found"}`, false, 70)
 	s.say(chat.Answer(s.finish(c, event.ToolFinished{
-		Title: "explore: find callers", Summary: "done", Show: display.Table{Head: []string{"file", "line"}, Rows: [][]string{{"a.go", "1"}}},
+		Title: "explore: find callers", Summary: "done", Show: display.Table{Head: display.Data("file", "line"), Rows: [][]display.Cell{display.Data("a.go", "1")}},
 		Result: chat.ToolResult{Text: `{"ok":true,"summary":"none found"}`}, Took: 70 * time.Millisecond,
 	})))
 }

@@ -1,13 +1,9 @@
 package term
 
 import (
-	"regexp"
-	"strconv"
 	"strings"
-	"sync"
 
 	"coder/internal/core/display"
-	"coder/internal/core/event"
 	"coder/internal/ui/term/ink"
 	"coder/internal/ui/term/syntax"
 )
@@ -53,110 +49,90 @@ func drawTable(t display.Table, width int, ascii bool, put ink.Put) {
 	g.Draw(width, put)
 }
 
-func cells(texts []string) []ink.Cell {
-	var row []ink.Cell
-	for _, text := range texts {
-		row = append(row, ink.Cell{{Text: oneLine(text, 0)}})
+func cells(of []display.Cell) (row []ink.Cell) {
+	for _, c := range of {
+		row = append(row, ink.Cell{{Text: oneLine(c.Text, 0)}})
 	}
 	return row
 }
 
+var diffInk = map[byte]ink.Role{0: ink.Dim, '+': ink.Good, '-': ink.Bad, ' ': ink.Plain}
+
 // drawDiff puts a unified diff, cleaned, with each line in its colour.
 func drawDiff(unified string, put ink.Put) {
-	var h hunk
-	for line := range strings.Lines(unified) {
-		put(ink.Look{Role: h.role(line)}, line)
+	for sign, line := range display.DiffLines(unified) {
+		put(ink.Look{Role: diffInk[sign]}, line)
 	}
 }
 
-// hunk knows how many lines of a hunk are still to come, so that a deleted
-// line that looks like a file name is not taken for one.
-type hunk struct{ before, after int }
-
-var hunkHead = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`) })
-
-// begins reports whether line is the head of a hunk, and notes its length.
-func (h *hunk) begins(line string) bool {
-	m := hunkHead().FindStringSubmatch(line)
-	if m == nil {
-		return false
-	}
-	h.before, h.after = length(m[1]), length(m[2])
-	return true
-}
-
-// length of a hunk; one left out is 1.
-func length(s string) int {
-	n, err := strconv.Atoi(s)
-	if s == "" || err != nil {
-		return 1
-	}
-	return n
-}
-
-func (h *hunk) inside() bool { return h.before > 0 || h.after > 0 }
-
-// role is the colour of the next line of a diff.
-func (h *hunk) role(line string) ink.Role {
-	if !h.inside() {
-		h.begins(line)
-		return ink.Dim
-	}
-	switch line[0] {
-	case '+':
-		h.after--
-		return ink.Good
-	case '-':
-		h.before--
-		return ink.Bad
-	case '\\':
-		return ink.Dim
-	}
-	h.before, h.after = h.before-1, h.after-1
-	return ink.Plain
-}
-
-// paint shows text of the program's own, in which todos and diffs have their
-// colours. Lines are broken for width, if it is not 0; those of a diff are not.
-func (r *Renderer) paint(text string, width int) {
+// own shows what the program itself says, with lines broken for width unless
+// that is 0; those of a diff are not.
+func (r *Renderer) own(blocks display.Blocks, width int) {
 	r.page.fresh()
-	var h hunk
-	for line := range strings.Lines(strings.TrimRight(cleaned(text), "\n")) {
-		if role, ok := h.diffRole(line); ok {
-			r.page.put(ink.Look{Role: role}, line)
-			continue
-		}
-		role, line := r.ownLine(strings.TrimSuffix(line, "\n"))
-		r.page.put(ink.Look{Role: role}, fold(line, width)+"\n")
-	}
-	r.page.fresh()
-}
-
-// diffRole is the colour of a line if it belongs to a diff.
-func (h *hunk) diffRole(line string) (ink.Role, bool) {
-	switch {
-	case h.inside() && strings.ContainsAny(line[:1], "+- \\\t\n"):
-		return h.role(line), true
-	case h.begins(line), strings.HasPrefix(line, "--- "), strings.HasPrefix(line, "+++ "), strings.HasPrefix(line, "diff --git "):
-		return ink.Dim, true
-	}
-	*h = hunk{}
-	return ink.Plain, false
-}
-
-// ownLine is a line as it can be shown, and its colour: that of the todo which
-// it may be.
-func (r *Renderer) ownLine(line string) (ink.Role, string) {
-	text := strings.TrimLeft(line, " ")
-	for _, s := range []event.TodoStatus{event.TodoCompleted, event.TodoInProgress, event.TodoPending} {
-		for _, mark := range []string{todoMarks[s], todoASCII[s]} {
-			if what, ok := strings.CutPrefix(text, mark+" "); ok {
-				if r.o.ASCII {
-					mark = todoASCII[s]
-				}
-				return todoInk[s], line[:len(line)-len(text)] + mark + " " + what
+	line := func(role ink.Role, l display.Line) { r.page.put(ink.Look{Role: role}, fold(l, width)+"\n") }
+	for _, b := range blocks {
+		switch b := b.(type) {
+		case display.Text:
+			for text := range strings.SplitSeq(strings.TrimRight(cleaned(r.o.Words.Said(string(b))), "\n"), "\n") {
+				rest := strings.TrimLeft(text, " ")
+				line(ink.Plain, display.Line{Cells: []string{rest}, Columns: []int{len(text) - len(rest)}})
 			}
+		case display.Diff:
+			drawDiff(cleaned(b.Unified), r.page.put)
+		case display.Table:
+			for _, l := range r.clean(b).Lines(r.o.Words.Said, ink.Width) {
+				line(ink.Plain, l)
+			}
+		case display.Checklist:
+			for _, c := range b {
+				mark := c.State.Mark()
+				if r.o.ASCII {
+					mark = checkASCII[mark]
+				}
+				line(checkInk[c.State.Mark()], display.Line{Cells: []string{mark + " " + oneLine(c.Text, 0)}, Columns: []int{0}})
+			}
+		case display.Shell:
+			r.shell(b)
+		}
+		r.page.fresh()
+	}
+}
+
+// clean is t without what a terminal would obey.
+func (r *Renderer) clean(t display.Table) display.Table {
+	rows := make([][]display.Cell, len(t.Rows))
+	for i, row := range t.Rows {
+		for _, c := range row {
+			rows[i] = append(rows[i], display.Cell{Text: oneLine(c.Text, 0), Words: c.Words})
 		}
 	}
-	return ink.Plain, line
+	t.Rows = rows
+	return t
+}
+
+var (
+	checkASCII = map[string]string{"☑": "[x]", "◐": "[~]", "☐": "[ ]"}
+	checkInk   = map[string]ink.Role{"☑": ink.Done, "◐": ink.Warn, "☐": ink.Dim}
+)
+
+// shell shows a command of the person's own, and what came of it.
+func (r *Renderer) shell(s display.Shell) {
+	role := ink.Good
+	if s.Exit != 0 {
+		role = ink.Bad
+	}
+	why := s.Error
+	if why != "" {
+		why = cleaned(r.o.Words.Said(why))
+	}
+	r.page.put(ink.Look{}, cleaned("$ "+s.Command))
+	for _, part := range []struct {
+		role ink.Role
+		text string
+	}{{role, s.Status()}, {ink.Plain, cleaned(s.Output())}, {ink.Bad, why}} {
+		if part.text != "" {
+			r.page.fresh()
+			r.page.put(ink.Look{Role: part.role}, part.text)
+		}
+	}
 }

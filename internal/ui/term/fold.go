@@ -1,8 +1,10 @@
 package term
 
 import (
+	"slices"
 	"strings"
 
+	"coder/internal/core/display"
 	"coder/internal/ui/term/ink"
 )
 
@@ -17,25 +19,25 @@ const (
 // fold breaks a line of the program's own that is too long for the terminal,
 // between words. The last cell of a row goes on below itself. Where there is
 // no room for that, a cell that does not fit begins a line of its own.
-func fold(line string, width int) string {
-	if width <= 0 || ink.Width(line) <= width {
-		return line
+func fold(l display.Line, width int) string {
+	whole := l.String(ink.Width)
+	if width <= 0 || ink.Width(whole) <= width {
+		return whole
 	}
-	text := strings.TrimLeft(line, " ")
-	lead := len(line) - len(text)
+	for i := len(l.Cells) - 1; i >= 0; i-- {
+		if l.Cells[i] == "" {
+			l.Cells, l.Columns = slices.Delete(slices.Clone(l.Cells), i, i+1), slices.Delete(slices.Clone(l.Columns), i, i+1)
+		}
+	}
 	s := sheet{width: width}
-	before := strings.LastIndex(text, "  ")
-	if before < 0 {
-		s.setIn(roomy(lead, width))
-		s.words(text, s.column)
-		return s.b.String()
-	}
-	front, last := line[:lead+before+2], text[before+2:]
-	if room := width - ink.Width(front); room >= max(minColumn, longest(last)) {
-		s.put(front)
-		s.words(last, s.column)
+	last := len(l.Cells) - 1
+	at, text := l.Columns[last], l.Cells[last]
+	if last > 0 && width-at >= max(minColumn, longest(text)) {
+		s.put(display.Line{Cells: l.Cells[:last], Columns: l.Columns}.String(ink.Width))
+		s.setIn(at - s.column)
+		s.words(text, at)
 	} else {
-		s.cells(text, roomy(lead, width))
+		s.cells(l.Cells, roomy(l.Columns[0], width))
 	}
 	return s.b.String()
 }
@@ -70,9 +72,13 @@ func (s *sheet) newline(indent int) {
 
 // cells puts the cells of a row one after the other. The second of two, which
 // says what the first is, stands below it.
-func (s *sheet) cells(row string, lead int) {
+func (s *sheet) cells(all []string, lead int) {
 	s.setIn(lead)
-	all, indent := cellsOf(row), lead+setIn
+	if len(all) == 1 {
+		s.words(all[0], lead)
+		return
+	}
+	indent := lead + setIn
 	for i, cell := range all {
 		switch {
 		case i == 0:
@@ -83,16 +89,6 @@ func (s *sheet) cells(row string, lead int) {
 		}
 		s.words(cell, indent)
 	}
-}
-
-// cellsOf parts a row where two blanks or more stand.
-func cellsOf(row string) (all []string) {
-	for cell := range strings.SplitSeq(row, "  ") {
-		if cell = strings.TrimSpace(cell); cell != "" {
-			all = append(all, cell)
-		}
-	}
-	return all
 }
 
 // words puts text; what does not fit goes on below, set in so far.

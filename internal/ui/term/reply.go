@@ -144,7 +144,7 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 		t.heard, t.bang = true, strings.HasPrefix(strings.TrimSpace(text), "!")
 	case e.Message.Role != chat.Assistant || t.parent != "":
 	case t.bang:
-		r.command(text)
+		r.command(text, e.Blocks)
 	default:
 		r.missing(t.id, e.Message)
 		if r.endReply(); e.Interrupted && strings.TrimSpace(text) != "" {

@@ -70,14 +70,22 @@ func scenes() []scene {
 			event.Interrupted{Text: "[Request interrupted by user]"}, event.TaskCanceled{TaskID: "t"})},
 		{name: "command", records: commandEvents()},
 		{name: "local", records: []event.Record{
-			{Event: event.LocalAdded{Input: "/todos", Output: "☑ a\n◐ b\n☐ c\n[x] d\n[~] e\n[ ] f"}},
-			{Event: event.LocalAdded{Input: "/diff full", Output: "1 file\n" + diffText + "\nplain - text\n"}},
-			{Event: event.LocalAdded{Input: "/help", Output: "/help                    list the commands\n" +
-				"/mode [build|plan|default|auto-edit|yolo]\n                         show the mode, or switch to another\n" +
-				"/permissions [PRESET]    show what is allowed, or take a preset: strict, balanced, build, plan\nEnter sends, Ctrl+D on an empty line leaves, Esc stops a running turn."}},
+			{Event: event.LocalAdded{Input: "/todos", Blocks: display.Blocks{checklist}}},
+			{Event: event.LocalAdded{Input: "/diff full", Blocks: display.Blocks{display.Text("1 file"), display.Counted(diffText), display.Text("\nplain - text\n")}}},
+			{Event: event.LocalAdded{Input: "/help", Blocks: display.Blocks{
+				display.Table{First: 25, Rows: [][]display.Cell{
+					display.Words("/help", "list the commands"), display.Words("/mode [build|plan|default|auto-edit|yolo]", "show the mode, or switch to another"),
+					display.Words("/permissions [PRESET]", "show what is allowed, or take a preset: strict, balanced, build, plan"),
+				}},
+				display.Text("Enter sends, Ctrl+D on an empty line leaves, Esc stops a running turn."),
+			}}},
 			{Event: event.LocalAdded{Input: "/x", Output: "unknown command /x\x07", Failed: true}},
 		}},
-		{name: "local-ascii", ascii: true, records: []event.Record{{Event: event.LocalAdded{Input: "/todos", Output: "☑ a\n◐ b\n☐ c"}}}},
+		{name: "local-ascii", ascii: true, records: []event.Record{{Event: event.LocalAdded{Input: "/todos", Blocks: display.Blocks{checklist}}}}},
+		{name: "earlier", records: []event.Record{ // without blocks
+			{Task: "t", Event: event.MessageAdded{Message: chat.Say(chat.User, "!seq 50")}}, {Task: "t", Event: said("$ seq 50\nexit=0 duration=3ms\nstdout:\n" + strings.Repeat("x\n", 50))},
+			{Event: event.LocalAdded{Input: "/agents", Output: "   agent  permissions\n*  build  ask\x1b[2J"}},
+		}},
 		{name: "cards-approval", cards: approvals()},
 		{name: "cards-questions", cards: questions()},
 	}
@@ -96,7 +104,7 @@ func toolEvents() []event.Event {
 		event.ToolFinished{CallID: "6", Tool: "edit", Title: "x.go", Summary: "+2 -2", Show: display.Diff{Unified: diffText, Added: 2, Deleted: 2}, Took: 61 * time.Second},
 		event.ToolStarted{CallID: "7", Tool: "search_code", Title: "add"},
 		event.ToolFinished{CallID: "7", Tool: "search_code", Title: "add", Summary: "2 results", Show: display.Table{
-			Head: []string{"place", "symbol"}, Rows: [][]string{{"internal/world/世界.go:12", "func add(a, b int) int"}, {"x.go:1", "add\tall"}},
+			Head: display.Data("place", "symbol"), Rows: [][]display.Cell{display.Data("internal/world/世界.go:12", "func add(a, b int) int"), display.Data("x.go:1", "add\tall")},
 		}, Took: 1200 * time.Millisecond},
 		event.ToolStarted{CallID: "8", Tool: "git_log", Title: "HEAD"},
 		event.ToolFinished{CallID: "8", Tool: "git_log", Title: "HEAD", Summary: "2 commits", Show: display.Text("abc one\ndef two\n")},
@@ -132,28 +140,33 @@ func todoEvents() []event.Event {
 		{Content: "test it", Status: event.TodoPending}, {Content: "odd", Status: "strange"},
 	}
 	end := finished("1", "todowrite", "4 items", "4 items")
-	end.Show = display.Table{Head: []string{"status"}, Rows: [][]string{{"not again"}}}
+	end.Show = display.Table{Head: display.Data("status"), Rows: [][]display.Cell{display.Data("not again")}}
 	return []event.Event{
 		event.ToolStarted{CallID: "1", Tool: "todowrite", Title: "4 items"}, event.TodosChanged{Todos: list}, end,
 		event.TodosChanged{},
 	}
 }
 
+var checklist = display.Checklist{{State: display.Completed, Text: "a"}, {State: display.InProgress, Text: "b"}, {State: display.Pending, Text: "c"}}
+
 func commandEvents() []event.Record {
 	var rs []event.Record
-	for i, c := range []struct{ input, block string }{
-		{"! seq 50", "$ seq 50\nexit=0 duration=3ms\nstdout:\n" + strings.Repeat("x\n", 49) + "x\nstderr:\n" + strings.Repeat("e\n", 21) + "e"},
-		{"!sleep 9", "$ sleep 9\nexit=124 duration=5000ms\nstdout:\n" + strings.Repeat("x\n", 25) + "x\ntimed out after 5s"},
-		{"!rm x", "$ rm x\ndenied: mode: rm would change something"},
-		{"!false", "$ false\nexit=1 duration=1ms\n(no output)"},
-		{" !ls", "command mode denied: bash disabled by active agent plan"},
+	for i, c := range []struct {
+		input string
+		block display.Block
+	}{
+		{"! seq 50", display.Shell{Command: "seq 50", Ran: true, Millis: 3, Stdout: strings.Repeat("x\n", 50), Stderr: strings.Repeat("e\n", 22)}.Cut(20)},
+		{"!sleep 9", display.Shell{Command: "sleep 9", Ran: true, Exit: 124, Millis: 5000, Stdout: strings.Repeat("x\n", 26), Error: "timed out after 5s"}.Cut(20)},
+		{"!rm x", display.Shell{Command: "rm x", Error: "denied: mode: rm would change something"}},
+		{"!false", display.Shell{Command: "false", Ran: true, Exit: 1, Millis: 1}},
+		{" !ls", display.Text("command mode denied: bash disabled by active agent plan")},
 	} {
 		task := fmt.Sprint("b", i)
 		for _, e := range []event.Event{
 			event.TaskCreated{TaskID: task}, event.MessageAdded{Message: chat.Say(chat.User, c.input)},
 			event.ToolCallRequested{CallID: "c", Tool: "bash", Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}},
 			event.ToolStarted{CallID: "c", Tool: "bash", Title: c.input}, event.ToolOutput{CallID: "c", Text: "live\n"},
-			event.ToolFinished{CallID: "c", Tool: "bash", Show: display.Text("live")}, said(c.block), event.TaskCompleted{TaskID: task},
+			event.ToolFinished{CallID: "c", Tool: "bash", Show: display.Text("live")}, event.MessageAdded{Message: chat.Say(chat.Assistant, "for the model"), Blocks: display.Blocks{c.block}}, event.TaskCompleted{TaskID: task},
 		} {
 			rs = append(rs, event.Record{Task: task, Event: e})
 		}

@@ -169,7 +169,7 @@ func FuzzRender(f *testing.F) {
 			event.ToolStarted{CallID: text, Tool: text, Title: text}, event.ToolOutput{CallID: text, Text: text},
 			event.ToolFinished{CallID: text, Tool: text, Title: text, Summary: text, Show: display.Diff{Unified: text}, Failed: len(text)%2 == 0},
 			event.TodosChanged{Todos: []event.Todo{{Content: text}}}, event.LocalAdded{Output: text}, event.Notice{Text: text},
-			event.ToolFinished{CallID: "x", Tool: text, Show: display.Table{Head: []string{text}, Rows: [][]string{{text, text}}}},
+			event.ToolFinished{CallID: "x", Tool: text, Show: display.Table{Head: display.Data(text), Rows: [][]display.Cell{display.Data(text, text)}}},
 			event.TaskFailed{Reason: text},
 		)
 		want := painted(play(t, p, rs))
@@ -301,20 +301,32 @@ func TestWords(t *testing.T) {
 // Of what a command of the person's own came to, only the program's own words
 // are translated.
 func TestWordsOfCommands(t *testing.T) {
-	for block, want := range map[string]string{
-		"command mode denied":                                         "<command mode denied>",
-		"$ a\nthinking\ndenied: no":                                   "$ a\nthinking\n<denied: no>",
-		"$ a\nexit=1 duration=1ms\nstdout:\nno":                       "$ a\nexit=1 duration=1ms\nstdout:\nno",
-		"$ a\nexit=124 duration=1ms\nstdout:\nno\ntimed out after 1s": "$ a\nexit=124 duration=1ms\nstdout:\nno\n<timed out after 1s>",
-		"$ a\nexit=0 duration=1ms\nstdout:\ntimed out after 1s":       "$ a\nexit=0 duration=1ms\nstdout:\ntimed out after 1s",
+	for block, want := range map[display.Block]string{
+		display.Text("command mode denied"):                                                              "<command mode denied>",
+		display.Shell{Command: "a\nthinking", Error: "denied: no"}:                                       "$ a\nthinking\n<denied: no>",
+		display.Shell{Command: "a", Ran: true, Exit: 1, Stdout: "no"}:                                    "$ a\nexit=1 duration=0ms\nstdout:\nno",
+		display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "no", Error: "timed out after 1s"}:     "$ a\nexit=124 duration=0ms\nstdout:\nno\n<timed out after 1s>",
+		display.Shell{Command: "a", Ran: true, Exit: 124, Stdout: "stderr:\nexit=0\ntimed out after 1s"}: "$ a\nexit=124 duration=0ms\nstdout:\nstderr:\nexit=0\ntimed out after 1s",
 	} {
 		var b bytes.Buffer
 		r := term.New(term.Options{Out: &b, Words: upper{}})
 		ask := event.MessageAdded{Message: chat.Say(chat.User, "!a")}
-		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: said(block)}})
+		rendertest.Play(t, r, []event.Record{{Task: "t", Event: event.TaskCreated{TaskID: "t"}}, {Task: "t", Event: ask}, {Task: "t", Event: event.MessageAdded{Message: chat.Say(chat.Assistant, "x"), Blocks: display.Blocks{block}}}})
 		if got := b.String(); got != "[COMMAND]\n"+want+"\n" {
 			t.Errorf("%q is shown as %q", block, got)
 		}
+	}
+}
+
+// Of a table, only the cells that are words are translated, and the columns
+// are as wide as what stands in them then.
+func TestWordsOfTables(t *testing.T) {
+	var b bytes.Buffer
+	r := term.New(term.Options{Out: &b, Words: upper{}})
+	table := display.Table{Head: display.Words("name", "state"), Rows: [][]display.Cell{{{Text: "done"}, {Text: "done", Words: true}}, display.Data("a  b\x1b", "x")}}
+	rendertest.Play(t, r, []event.Record{{Event: event.LocalAdded{Input: "/x", Output: "?", Blocks: display.Blocks{table}}}})
+	if want := "<name>  <state>\ndone    <done>\na b^[   x\n"; b.String() != want {
+		t.Errorf("%q, want %q", b.String(), want)
 	}
 }
 

@@ -31,8 +31,13 @@ func Samples() []event.Event {
 		},
 		event.MessageAdded{
 			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
+			Blocks: display.Blocks{display.Shell{Command: "ls", Ran: true, Exit: 1, Millis: 2, Truncated: true, Stdout: "a\n", Stderr: "<b", Error: "timed out"}},
 		},
-		event.LocalAdded{Input: "/help", Output: "no", Failed: true},
+		event.LocalAdded{Input: "/help", Output: "no", Failed: true, Blocks: display.Blocks{
+			display.Text("no"), display.Code{Lang: "sh", Source: "ls"}, display.Diff{Unified: "+a", Added: 1, Deleted: 2},
+			display.Table{Head: display.Words("name"), Rows: [][]display.Cell{display.Data("a<")}, First: 9},
+			display.Checklist{{State: display.Completed, Text: "tidy"}},
+		}},
 		event.ModeChanged{Mode: "plan", Preset: "plan"},
 		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90, Done: "a summary stands for 7 messages"},
 		event.ContextRestored{Messages: 7},

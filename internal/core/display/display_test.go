@@ -1,0 +1,83 @@
+package display_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"text/tabwriter"
+	"unicode/utf8"
+
+	"coder/internal/core/display"
+)
+
+func TestBlocksAreTheSameAfterJSON(t *testing.T) {
+	want := display.Blocks{
+		display.Text("a < b"), display.Code{Lang: "sh", Source: "ls"}, display.Diff{Unified: "+a\n", Added: 1, Deleted: 2},
+		display.Table{Head: display.Words("name", ""), Rows: [][]display.Cell{display.Data("x", "y"), display.Words("more")}, First: 3},
+		display.Checklist{{State: display.InProgress, Text: "it"}}, display.Shell{Command: "ls", Ran: true, Exit: 2, Millis: 3, Stdout: "o", Stderr: "e", Error: "w", Truncated: true},
+		display.Shell{Command: "rm", Error: "denied"},
+	}
+	text, err := json.Marshal(want)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got display.Blocks
+	if err := json.Unmarshal(text, &got); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v, %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(`[{"kind":"film","text":"what it is"},{"kind":"shell"}]`), &got); err != nil || !reflect.DeepEqual(got, display.Blocks{display.Text("what it is"), display.Text("")}) {
+		t.Errorf("of a kind that is not known: %+v, %v", got, err)
+	}
+	if err := json.Unmarshal([]byte(`[{"kind":"table","rows":[[7]]}]`), &got); err == nil {
+		t.Error("a number is no cell")
+	}
+}
+
+func TestBlocksAsText(t *testing.T) {
+	blocks := display.Blocks{
+		display.Text("all:"),
+		display.Table{Head: display.Words("name", "state"), Rows: [][]display.Cell{{{Text: "state"}, {Text: "new", Words: true}}, display.Data("x"), display.Data("long name", "")}},
+		display.Text(""),
+		display.Table{First: 6, Rows: [][]display.Cell{display.Data("/a", "one"), display.Data("/a [bc]", "two"), display.Data("/abcd", "three")}},
+		display.Checklist{{State: display.Completed, Text: "a"}, {State: display.InProgress, Text: "b"}, {State: "odd", Text: "c"}},
+		display.Counted("@@ -1 +1 @@\n-- a\n+b"),
+	}
+	const want = "all:\nname   state\nstate  new\nx\nlong name\n\n/a    one\n/a [bc]\n      two\n/abcd three\n☑ a\n◐ b\n☐ c\n@@ -1 +1 @@\n-- a\n+b"
+	if got := blocks.Plain(); got != want {
+		t.Errorf("%s\nwant\n%s", got, want)
+	}
+	got := blocks.Translated(strings.ToUpper, utf8.RuneCountInString)
+	if !strings.HasPrefix(got, "ALL:\nNAME   STATE\nstate  NEW\nx\n") {
+		t.Error(got)
+	}
+}
+
+// Text on record has the columns that it always had.
+func TestTablesAreLaidOutAsTabsWould(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var table display.Table
+		var b strings.Builder
+		w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+		for range 1 + r.IntN(6) {
+			var row []string
+			for range 1 + r.IntN(4) {
+				row = append(row, strings.Repeat("é", r.IntN(5)))
+			}
+			table.Rows = append(table.Rows, display.Data(row...))
+			fmt.Fprintln(w, strings.Join(row, "\t"))
+		}
+		_ = w.Flush()
+		var want []string
+		for line := range strings.Lines(b.String()) {
+			want = append(want, strings.TrimRight(line, " \n"))
+		}
+		if got := strings.Split((display.Blocks{table}).Plain(), "\n"); !slices.Equal(got, want) {
+			t.Fatalf("%q, want %q", got, want)
+		}
+	}
+}

@@ -1,0 +1,176 @@
+package display
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"unicode/utf8"
+)
+
+// Plain is blocks as text, in English, each beginning on a line of its own.
+func (bs Blocks) Plain() string {
+	return bs.Translated(func(text string) string { return text }, utf8.RuneCountInString)
+}
+
+// Translated is blocks as text, with the program's words as say has them and
+// columns as wide as width says.
+func (bs Blocks) Translated(say func(string) string, width func(string) int) string {
+	var texts []string
+	for _, b := range bs {
+		switch b := b.(type) {
+		case Text:
+			texts = append(texts, say(string(b)))
+		case Code:
+			texts = append(texts, b.Source)
+		case Diff:
+			texts = append(texts, b.Unified)
+		case Table:
+			for _, line := range b.Lines(say, width) {
+				texts = append(texts, line.String(width))
+			}
+		case Checklist:
+			for _, c := range b {
+				texts = append(texts, c.State.Mark()+" "+c.Text)
+			}
+		case Shell:
+			parts := []string{"$ " + b.Command, b.Status(), b.Output(), say(b.Error)}
+			texts = append(texts, strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), "\n"))
+		}
+	}
+	return strings.Join(texts, "\n")
+}
+
+// Joined is a table as lines of cells with sep between them.
+func (t Table) Joined(sep string) string {
+	var b strings.Builder
+	for _, row := range slices.Concat([][]Cell{t.Head}, t.Rows) {
+		for i, c := range row {
+			if i > 0 {
+				b.WriteString(sep)
+			}
+			b.WriteString(c.Text)
+		}
+		b.WriteByte('\n')
+	}
+	return b.String()
+}
+
+// Line is a row of a table, with the column in which each cell begins.
+type Line struct {
+	Cells   []string
+	Columns []int
+}
+
+func (l Line) String(width func(string) int) string {
+	var b strings.Builder
+	at := 0
+	for i, cell := range l.Cells {
+		b.WriteString(strings.Repeat(" ", max(l.Columns[i]-at, 0)) + cell)
+		at = l.Columns[i] + width(cell)
+	}
+	return strings.TrimRight(b.String(), " ")
+}
+
+// gap is how far columns stand apart.
+const gap = 2
+
+// Lines lays a table out in columns that are as wide as their widest cell. The
+// last cell of a row, and a row that has fewer, bound nothing.
+func (t Table) Lines(say func(string) string, width func(string) int) (lines []Line) {
+	rows := t.Rows
+	if len(t.Head) > 0 {
+		rows = slices.Concat([][]Cell{t.Head}, rows)
+	}
+	for _, row := range rows {
+		l := Line{Columns: make([]int, len(row))}
+		for _, c := range row {
+			if c.Words {
+				c.Text = say(c.Text)
+			}
+			l.Cells = append(l.Cells, c.Text)
+		}
+		if t.First > 0 && len(row) == 2 {
+			l.Columns[1] = t.First
+			if width(l.Cells[0]) >= t.First {
+				lines = append(lines, Line{l.Cells[:1], l.Columns[:1]})
+				l.Cells = []string{"", l.Cells[1]}
+			}
+		}
+		lines = append(lines, l)
+	}
+	if t.First == 0 {
+		align(lines, width)
+	}
+	return lines
+}
+
+// align sets the columns of lines.
+func align(lines []Line, width func(string) int) {
+	for column, more := 0, true; more; column++ {
+		more = false
+		for from := 0; from < len(lines); {
+			to, widest := from, 0
+			for ; to < len(lines) && len(lines[to].Cells) > column+1; to++ {
+				widest = max(widest, width(lines[to].Cells[column]))
+			}
+			for _, l := range lines[from:to] {
+				l.Columns[column+1] = l.Columns[column] + widest + gap
+				more = true
+			}
+			from = max(to, from+1)
+		}
+	}
+}
+
+// Mark is the sign of a state.
+func (s State) Mark() string {
+	switch s {
+	case Completed:
+		return "☑"
+	case InProgress:
+		return "◐"
+	}
+	return "☐"
+}
+
+// Status tells how a command that was run ended.
+func (s Shell) Status() string {
+	if !s.Ran {
+		return ""
+	}
+	status := fmt.Sprintf("exit=%d duration=%dms", s.Exit, s.Millis)
+	if s.Truncated {
+		status += " (truncated)"
+	}
+	return status
+}
+
+// Output is what a command that was run wrote.
+func (s Shell) Output() string {
+	switch {
+	case !s.Ran:
+		return ""
+	case s.Stdout == "" && s.Stderr == "":
+		return "(no output)"
+	case s.Stderr == "":
+		return "stdout:\n" + strings.TrimRight(s.Stdout, "\n")
+	case s.Stdout == "":
+		return "stderr:\n" + strings.TrimRight(s.Stderr, "\n")
+	}
+	return "stdout:\n" + strings.TrimRight(s.Stdout, "\n") + "\nstderr:\n" + strings.TrimRight(s.Stderr, "\n")
+}
+
+// Cut is s with at most so many lines of each part of its output.
+func (s Shell) Cut(lines int) Shell {
+	s.Stdout = cut(s.Stdout, lines, "...[output truncated for display]")
+	s.Stderr = cut(s.Stderr, lines, "...[error output truncated for display]")
+	return s
+}
+
+func cut(text string, lines int, mark string) string {
+	all := strings.Split(strings.TrimRight(text, "\n"), "\n")
+	if len(all) <= lines {
+		return text
+	}
+	return strings.Join(append(all[:lines:lines], mark), "\n")
+}
