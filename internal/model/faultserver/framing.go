@@ -2,6 +2,7 @@ package faultserver
 
 import (
 	"compress/gzip"
+	"fmt"
 	"io"
 	"maps"
 	"net/http"
@@ -24,35 +25,24 @@ func GiantText() string { return strings.Repeat(letter, Giant) }
 
 type behaviour func(*turn)
 
-var behaviours = collect(framing, endings, broken, toolCalls, statuses)
-
-func collect(groups ...map[string]behaviour) map[string]behaviour {
+var behaviours = func() map[string]behaviour {
 	all := map[string]behaviour{}
-	for _, g := range groups {
-		maps.Copy(all, g)
+	for _, group := range []map[string]behaviour{framing, endings, broken, toolCalls, statuses} {
+		maps.Copy(all, group)
 	}
 	return all
-}
+}()
 
 // ok answers well.
 func (t *turn) ok() { t.send(good()...) }
-
-// recover answers well from the second request on; it reports whether it did.
-func (t *turn) recover() bool {
-	if t.n > 1 {
-		t.ok()
-		return true
-	}
-	return false
-}
 
 // good is a well-formed reply, event by event.
 func good() []string {
 	var events []string
 	for _, piece := range pieces(Answer) {
-		events = append(events, data(chunk(encode(map[string]any{"content": piece}), "")))
+		events = append(events, content(piece))
 	}
-	return append(events, data(chunk(`{}`, "stop")), end)
+	return append(events, stopped("stop"))
 }
 
 // pieces cuts s into a few pieces between runes.
@@ -94,14 +84,14 @@ var framing = map[string]behaviour{
 		}
 	},
 	"sse-many-deltas": func(t *turn) {
-		one := data(chunk(encode(map[string]any{"content": word}), ""))
+		one := content(word)
 		for range Many {
 			t.send(one)
 		}
-		t.send(data(chunk(`{}`, "stop")), end)
+		t.send(stopped("stop"))
 	},
 	"giant-line": func(t *turn) {
-		t.send(data(chunk(encode(map[string]any{"content": GiantText()}), "")), data(chunk(`{}`, "stop")), end)
+		t.send(content(GiantText()), stopped("stop"))
 	},
 	"empty-choices": func(t *turn) {
 		empty := data(`{"id":"c","object":"chat.completion.chunk","choices":[],"prompt_filter_results":[]}`)
@@ -132,11 +122,11 @@ var framing = map[string]behaviour{
 			}
 			t.send(data(chunk(encode(map[string]any{"content": []any{part}}), "")))
 		}
-		t.send(data(chunk(`{}`, "stop")), end)
+		t.send(stopped("stop"))
 	},
 	"lone-surrogate": func(t *turn) {
 		t.send(data(chunk(`{"content":"wave \ud83d"}`, "")), data(chunk(`{"content":"\udc4b and half \ud83d"}`, "")), data(chunk(`{"content":" end"}`, "")))
-		t.send(data(chunk(`{}`, "stop")), end)
+		t.send(stopped("stop"))
 	},
 	"reasoning": func(t *turn) {
 		for _, p := range pieces(Thought) {
@@ -146,15 +136,15 @@ var framing = map[string]behaviour{
 	},
 	"think-tags": func(t *turn) {
 		for _, p := range pieces("<think>\n" + Thought + "</think>\n\n" + Answer) {
-			t.send(data(chunk(encode(map[string]any{"content": p}), "")))
+			t.send(content(p))
 		}
-		t.send(data(chunk(`{}`, "stop")), end)
+		t.send(stopped("stop"))
 	},
 	"refusal": func(t *turn) {
 		for _, p := range pieces(Answer) {
 			t.send(data(chunk(encode(map[string]any{"content": nil, "refusal": p}), "")))
 		}
-		t.send(data(chunk(`{}`, "stop")), end)
+		t.send(stopped("stop"))
 	},
 	"gzip": func(t *turn) {
 		t.w.Header().Set("Content-Encoding", "gzip")
@@ -192,31 +182,112 @@ var endings = map[string]behaviour{
 		t.ok()
 		t.send(data(chunk(`{"content":"too late"}`, "")), end)
 	},
-	"eof-early": func(t *turn) {
-		if !t.recover() {
-			t.send(good()[:2]...)
+	"eof-early":      once(func(t *turn) { t.send(good()[:2]...) }),
+	"finish-length":  func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"length"`, 1)) },
+	"finish-filter":  func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"content_filter"`, 1)) },
+	"empty-message":  once(func(t *turn) { t.send(data(chunk(`{"role":"assistant","content":""}`, "")), stopped("stop")) }),
+	"reasoning-only": once(func(t *turn) { t.send(data(chunk(encode(map[string]any{"reasoning": Thought}), "")), stopped("stop")) }),
+	"done-only":      once(func(t *turn) { t.send(end) }),
+	"empty-200":      once(func(t *turn) { t.send("") }),
+}
+
+const (
+	plainHead   = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n"
+	chunkedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nTransfer-Encoding: chunked\r\n\r\n"
+)
+
+// broken are streams and connections that fail on the way.
+var broken = map[string]behaviour{
+	"cut-mid-chunk": once(func(t *turn) {
+		t.send(good()[0])
+		whole := good()[1]
+		t.send(whole[:len(whole)/2])
+		panic(http.ErrAbortHandler)
+	}),
+	"cut-reset": once(func(t *turn) {
+		part := good()[0] + good()[1][:30]
+		t.raw(true, chunkedHead, fmt.Sprintf("%x\r\n", len(part)), part)
+	}),
+	"cut-mid-rune": once(func(t *turn) {
+		e := data(chunk(`{"content":"世"}`, ""))
+		t.raw(false, plainHead, good()[0], e[:strings.Index(e, "世")+1])
+	}),
+	"cut-no-response":   once(func(t *turn) { t.raw(false) }),
+	"cut-after-headers": once(func(t *turn) { t.raw(false, chunkedHead) }),
+	"short-length": once(func(t *turn) {
+		t.raw(false, "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Length: 100000\r\n\r\n", good()[0])
+	}),
+	"bad-json-line": once(func(t *turn) {
+		t.send(good()[0], "data: {\"choices\":[{\"delta\":{\"content\":\n\n")
+		t.send(good()[1:]...)
+	}),
+	"error-in-stream": once(func(t *turn) {
+		t.send(good()[0], data(errorObject("The server had an error while processing your request", "server_error", "")))
+	}),
+	"error-event": once(func(t *turn) {
+		t.send(good()[0], "event: error\n"+data(`{"message":"overloaded, come back later","type":"overloaded_error"}`))
+	}),
+	"error-choice": once(func(t *turn) {
+		t.send(good()[0], data(`{"choices":[{"index":0,"delta":{"content":""},"finish_reason":"error","error":{"code":502,"message":"upstream broke"}}]}`))
+	}),
+	"error-in-stream-fatal": func(t *turn) {
+		t.send(good()[0], data(errorObject("Your prompt is not acceptable", "invalid_request_error", "")), end)
+	},
+	"error-json-200": func(t *turn) {
+		t.json(http.StatusOK, errorObject("Your prompt is not acceptable", "invalid_request_error", ""))
+	},
+	"html-200": func(t *turn) {
+		t.w.Header().Set("Content-Type", "text/html; charset=utf-8")
+		fmt.Fprint(t.w, "<!DOCTYPE html><html><head><title>Sign in</title><style>body{color:red}</style>"+
+			"<script>var secret = '<b>';</script></head><body><h1>Please sign in</h1><p>to the guest network &amp; enjoy.</p></body></html>")
+	},
+	"stall-mid-stream": once(func(t *turn) {
+		t.send(good()[0])
+		t.wait(t.s.opt.Stall)
+	}),
+	"stall-headers": once(func(t *turn) { t.wait(t.s.opt.Stall) }),
+	"keepalive-only": once(func(t *turn) {
+		for passed := t.s.opt.Tick; passed < t.s.opt.Stall && t.wait(t.s.opt.Tick); passed += t.s.opt.Tick {
+			t.send(": keep-alive\n\n")
+		}
+	}),
+	"slow-stream": func(t *turn) {
+		for _, e := range good() {
+			if !t.wait(t.s.opt.Tick) {
+				return
+			}
+			t.send(e)
 		}
 	},
-	"finish-length": func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"length"`, 1)) },
-	"finish-filter": func(t *turn) { t.send(strings.Replace(stream(), `"stop"`, `"content_filter"`, 1)) },
-	"empty-message": func(t *turn) {
-		if !t.recover() {
-			t.send(data(chunk(`{"role":"assistant","content":""}`, "")), data(chunk(`{}`, "stop")), end)
+	"not-http": func(t *turn) { t.raw(false, "SSH-2.0-OpenSSH_9.9\r\nhello\r\n\r\n") },
+	"redirect-307": func(t *turn) {
+		if t.n == 1 {
+			http.Redirect(t.w, t.r, t.r.URL.Path, http.StatusTemporaryRedirect)
+			return
 		}
+		t.ok()
 	},
-	"reasoning-only": func(t *turn) {
-		if !t.recover() {
-			t.send(data(chunk(encode(map[string]any{"reasoning": Thought}), "")), data(chunk(`{}`, "stop")), end)
+	"redirect-302": func(t *turn) { http.Redirect(t.w, t.r, "/elsewhere", http.StatusFound) },
+	"redirect-other-host": func(t *turn) {
+		http.Redirect(t.w, t.r, t.s.origin(1)+t.r.URL.Path+"?token=abc", http.StatusTemporaryRedirect)
+	},
+	"h2-reset": once(func(t *turn) {
+		t.send(good()[0])
+		panic(http.ErrAbortHandler) // over HTTP/2 this is RST_STREAM
+	}),
+	"h2-goaway": func(t *turn) {
+		t.w.Header().Set("Connection", "close") // over HTTP/2 this is GOAWAY
+		t.ok()
+	},
+}
+
+// once misbehaves at the first request and answers the others well.
+func once(bad behaviour) behaviour {
+	return func(t *turn) {
+		if t.n > 1 {
+			t.ok()
+			return
 		}
-	},
-	"done-only": func(t *turn) {
-		if !t.recover() {
-			t.send(end)
-		}
-	},
-	"empty-200": func(t *turn) {
-		if !t.recover() {
-			t.send("")
-		}
-	},
+		bad(t)
+	}
 }

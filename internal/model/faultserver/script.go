@@ -1,6 +1,7 @@
 package faultserver
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"net/http"
@@ -92,7 +93,7 @@ func Deltas(ds []provider.Delta) Reply {
 	for _, d := range ds {
 		switch d := d.(type) {
 		case provider.TextDelta:
-			b.WriteString(data(chunk(encode(map[string]any{"content": string(d)}), "")))
+			b.WriteString(content(string(d)))
 		case provider.ReasoningDelta:
 			b.WriteString(data(chunk(encode(map[string]any{d.Field: d.Text}), "")))
 		case provider.CallDelta:
@@ -107,7 +108,7 @@ func Deltas(ds []provider.Delta) Reply {
 			b.WriteString(data(chunk(encode(map[string]any{"tool_calls": []any{c}}), "")))
 		case provider.Done:
 			whole = true
-			b.WriteString(data(chunk(`{}`, finishReason(d.Stop))))
+			b.WriteString(data(chunk(`{}`, cmp.Or(finishReasons[d.Stop], "stop"))))
 			if u := d.Usage; u != nil {
 				b.WriteString(data(usageChunk(fmt.Sprintf(`{"prompt_tokens":%d,"completion_tokens":%d,"prompt_tokens_details":{"cached_tokens":%d}}`, u.In, u.Out, u.Cached))))
 			}
@@ -117,16 +118,8 @@ func Deltas(ds []provider.Delta) Reply {
 	return Reply{Body: b.String(), Cut: !whole}
 }
 
-func finishReason(s provider.Stop) string {
-	switch s {
-	case provider.StopTools:
-		return "tool_calls"
-	case provider.StopLength:
-		return "length"
-	case provider.StopFilter:
-		return "content_filter"
-	}
-	return "stop"
+var finishReasons = map[provider.Stop]string{
+	provider.StopTools: "tool_calls", provider.StopLength: "length", provider.StopFilter: "content_filter",
 }
 
 func (r Reply) serve(t *turn) {
@@ -164,6 +157,12 @@ func chunk(delta, finish string) string {
 	return `{"id":"chatcmpl-loopback","object":"chat.completion.chunk","created":1700000000,"model":"loopback",` +
 		`"choices":[{"index":0,"delta":` + delta + `,"finish_reason":` + reason + `}]}`
 }
+
+// content is an event with a piece of the answer.
+func content(s string) string { return data(chunk(encode(map[string]any{"content": s}), "")) }
+
+// stopped is the reason to stop and the end mark.
+func stopped(reason string) string { return data(chunk(`{}`, reason)) + end }
 
 func usageChunk(usage string) string {
 	return `{"id":"chatcmpl-loopback","object":"chat.completion.chunk","created":1700000000,"model":"loopback","choices":[],"usage":` + usage + `}`

@@ -8,11 +8,17 @@ package faultserver
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/tls"
 	"encoding/json"
+	"encoding/pem"
 	"fmt"
 	"io"
+	"log"
+	"maps"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"sync"
@@ -101,21 +107,10 @@ type Message struct {
 
 // New starts a server.
 func New(o Options) (*Server, error) {
-	if o.Addr == "" {
-		o.Addr = "127.0.0.1:0"
-	}
-	if o.Stall == 0 {
-		o.Stall = defaultStall
-	}
-	if o.Tick == 0 {
-		o.Tick = defaultTick
-	}
-	if o.Tool == "" {
-		o.Tool = "read"
-	}
-	if o.Args == "" {
-		o.Args = `{"path":"a.txt"}`
-	}
+	o.Addr = cmp.Or(o.Addr, "127.0.0.1:0")
+	o.Stall, o.Tick = cmp.Or(o.Stall, defaultStall), cmp.Or(o.Tick, defaultTick)
+	o.Tool, o.Args = cmp.Or(o.Tool, "read"), cmp.Or(o.Args, `{"path":"a.txt"}`)
+	o.PerToken = cmp.Or(o.PerToken, 3.3)
 	s := &Server{opt: o, done: make(chan struct{}), count: map[string]int{}, first: map[string]int{}}
 	var err error
 	if s.main, err = s.listen(0, o.Addr, false); err != nil {
@@ -154,19 +149,16 @@ func (s *Server) listen(n int, addr string, other bool) (*http.Server, error) {
 	s.addr[n] = l.Addr().String()
 	srv := &http.Server{
 		Handler:  http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { s.serve(w, r, other) }),
-		ErrorLog: quiet,
+		ErrorLog: log.New(io.Discard, "", 0), // clients misbehave on purpose
 	}
 	if !s.opt.TLS {
 		go srv.Serve(l)
 		return srv, nil
 	}
-	cert, pem, err := certificate()
-	if err != nil {
-		l.Close()
-		return nil, err
-	}
-	s.ca = append(s.ca, pem...)
-	srv.TLSConfig = cert
+	known := httptest.NewTLSServer(nil) // for its certificate, which is that of 127.0.0.1
+	known.Close()
+	s.ca = pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: known.Certificate().Raw})
+	srv.TLSConfig = &tls.Config{Certificates: known.TLS.Certificates}
 	go srv.ServeTLS(l, "", "")
 	return srv, nil
 }
@@ -253,28 +245,52 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	if err != nil {
 		return
 	}
-	name := behaviourName(r.URL.Path, s.opt.Name)
-	t := &turn{s: s, w: w, r: r, body: body}
+	name := s.opt.Name
+	if rest, ok := strings.CutPrefix(r.URL.Path, "/fault/"); ok {
+		name, _, _ = strings.Cut(rest, "/")
+	}
+	key, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
 	req := Request{
 		Name: name, Other: other, Method: r.Method, Path: r.URL.Path, Proto: r.Proto, Header: r.Header.Clone(), Body: body,
-		Authorised: s.authorised(r), Remote: r.RemoteAddr, Tokens: s.tokens(body),
+		Authorised: bearer && key != "" && (s.opt.Key == "" || key == s.opt.Key), Remote: r.RemoteAddr,
+	}
+	// Every byte of the messages and tools counts, and a little each message.
+	var said struct{ Messages, Tools []json.RawMessage }
+	if json.Unmarshal(body, &said) == nil {
+		size := 0
+		for _, raw := range slices.Concat(said.Messages, said.Tools) {
+			size += len(raw)
+		}
+		req.Tokens = int(float64(size)/s.opt.PerToken) + 4*len(said.Messages)
 	}
 	req.Refused = s.opt.Window > 0 && req.Tokens > s.opt.Window
-	t.n, t.first = s.note(req)
-	if req.Refused {
+
+	t := &turn{s: s, w: w, r: r, body: body}
+	next := Status(http.StatusBadRequest, errorObject("the script has no reply left", "script", ""))
+	s.mu.Lock()
+	s.log = append(s.log, req)
+	s.count[name]++
+	if s.count[name] == 1 {
+		s.first[name] = len(body)
+	}
+	t.n, t.first = s.count[name], s.first[name]
+	act, known := behaviours[name]
+	scripted := name == "" && !other && !req.Refused
+	if scripted && s.opt.Answer == nil && len(s.script) > 0 {
+		next, s.script = s.script[0], s.script[1:]
+	}
+	s.mu.Unlock()
+
+	switch {
+	case req.Refused:
 		t.fail(http.StatusBadRequest, fmt.Sprintf("This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.",
 			s.opt.Window, req.Tokens), "invalid_request_error", "context_length_exceeded")
-		return
-	}
-	if name == "" && !other && s.opt.Answer != nil {
-		s.opt.Answer(req).serve(t)
-		return
-	}
-	switch act, known := behaviours[name]; {
 	case other:
 		t.ok()
-	case name == "":
-		s.play(t)
+	case scripted && s.opt.Answer != nil:
+		s.opt.Answer(req).serve(t)
+	case scripted:
+		next.serve(t)
 	case known:
 		act(t)
 	default:
@@ -282,73 +298,8 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	}
 }
 
-// tokens counts a request: every byte of its messages and tools, and a little
-// for each message.
-func (s *Server) tokens(body []byte) int {
-	var b struct{ Messages, Tools []json.RawMessage }
-	if json.Unmarshal(body, &b) != nil {
-		return 0
-	}
-	perToken, bytes := s.opt.PerToken, 0
-	if perToken == 0 {
-		perToken = 3.3
-	}
-	for _, raw := range slices.Concat(b.Messages, b.Tools) {
-		bytes += len(raw)
-	}
-	return int(float64(bytes)/perToken) + 4*len(b.Messages)
-}
-
-func behaviourName(path, byDefault string) string {
-	rest, ok := strings.CutPrefix(path, "/fault/")
-	if !ok {
-		return byDefault
-	}
-	name, _, _ := strings.Cut(rest, "/")
-	return name
-}
-
-func (s *Server) authorised(r *http.Request) bool {
-	key, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
-	return bearer && key != "" && (s.opt.Key == "" || key == s.opt.Key)
-}
-
-// note logs a request; it returns how many there were for its behaviour and
-// how large the first of them was.
-func (s *Server) note(r Request) (n, first int) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.log = append(s.log, r)
-	s.count[r.Name]++
-	if s.count[r.Name] == 1 {
-		s.first[r.Name] = len(r.Body)
-	}
-	return s.count[r.Name], s.first[r.Name]
-}
-
-// play gives the next reply of the script.
-func (s *Server) play(t *turn) {
-	s.mu.Lock()
-	if len(s.script) == 0 {
-		s.mu.Unlock()
-		t.fail(http.StatusBadRequest, "the script has no reply left", "script", "")
-		return
-	}
-	next := s.script[0]
-	s.script = s.script[1:]
-	s.mu.Unlock()
-	next.serve(t)
-}
-
 // Names lists the behaviours.
-func Names() []string {
-	names := make([]string, 0, len(behaviours))
-	for n := range behaviours {
-		names = append(names, n)
-	}
-	slices.Sort(names)
-	return names
-}
+func Names() []string { return slices.Sorted(maps.Keys(behaviours)) }
 
 // turn is one request on its way to an answer.
 type turn struct {

@@ -68,7 +68,7 @@ var toolCalls = map[string]behaviour{
 		e := t.entry(0, "call_a")
 		t.delta(e.head(e.name, ""))
 		t.delta(e.rest(e.args[:len(e.args)/2]))
-		t.send(data(chunk(`{}`, "length")), end)
+		t.send(stopped("length"))
 	},
 	"tool-cut-mid-args": once(func(t *turn) {
 		e := t.entry(0, "call_a")
@@ -103,14 +103,14 @@ var toolCalls = map[string]behaviour{
 			return
 		}
 		t.callChunks(t.entry(0, "call_a"))
-		t.send(data(chunk(`{}`, "stop")), end)
+		t.send(stopped("stop"))
 	},
 	"tool-unknown": calling(func(t *turn) {
 		t.callChunks(entry{index: 0, id: "call_a", name: "no_such_tool", args: `{}`})
 	}),
 	"tool-loop": func(t *turn) {
 		t.callChunks(t.entry(0, fmt.Sprintf("call_%d", t.n)))
-		t.send(data(chunk(`{}`, "tool_calls")), end)
+		t.send(stopped("tool_calls"))
 	},
 	"tool-legacy": calling(func(t *turn) {
 		t.send(data(chunk(`{"function_call":{"name":`+encode(t.s.opt.Tool)+`,"arguments":""}}`, "")))
@@ -132,7 +132,7 @@ func calling(call behaviour) behaviour {
 			return
 		}
 		call(t)
-		t.send(data(chunk(`{}`, "tool_calls")), end)
+		t.send(stopped("tool_calls"))
 	}
 }
 
@@ -151,24 +151,22 @@ func (t *turn) entry(index int, id string) entry {
 // head is the delta that names the call.
 func (e entry) head(name, args string) string {
 	m := map[string]any{"type": "function", "function": map[string]any{"name": name, "arguments": args}}
-	e.label(m)
 	if e.id != "" {
 		m["id"] = e.id
 	}
-	return encode(m)
+	return e.labelled(m)
 }
 
 // rest is a delta with more arguments.
 func (e entry) rest(args string) string {
-	m := map[string]any{"function": map[string]any{"arguments": args}}
-	e.label(m)
-	return encode(m)
+	return e.labelled(map[string]any{"function": map[string]any{"arguments": args}})
 }
 
-func (e entry) label(m map[string]any) {
+func (e entry) labelled(m map[string]any) string {
 	if e.index >= 0 {
 		m["index"] = e.index
 	}
+	return encode(m)
 }
 
 // delta sends one delta with one tool call.

@@ -54,7 +54,13 @@ func (t adder) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, er
 		if s, err = t.staging(ctx, a); err != nil {
 			return tool.Plan{}, err
 		}
-		return s.plan(), nil
+		// What git itself changes is named as such, not as a file: git writes it by
+		// its own rules, which is not the same as somebody writing into its folder.
+		effects := []tool.Effect{{Kind: tool.Write, Target: "index of " + s.dir}}
+		for _, p := range s.paths {
+			effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
+		}
+		return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: display.Text(s.preview(len(s.names)))}, nil
 	}
 	f.Do = func(ctx context.Context, _ addArgs, _ io.Writer) (tool.Result, error) { return s.add(ctx) }
 	return f.Prepare(ctx, args)
@@ -69,22 +75,6 @@ type staging struct {
 }
 
 func (t adder) staging(ctx context.Context, a addArgs) (*staging, error) {
-	paths, err := t.paths(a)
-	if err != nil {
-		return nil, err
-	}
-	r, err := open(ctx, t.o)
-	if err != nil {
-		return nil, err
-	}
-	s := &staging{repository: r, paths: paths}
-	if err := s.list(ctx); err != nil {
-		return nil, err
-	}
-	return s, s.explain(ctx)
-}
-
-func (t adder) paths(a addArgs) (names []string, err error) {
 	paths := a.Paths
 	if a.Path != "" {
 		paths = append([]string{a.Path}, paths...)
@@ -95,6 +85,7 @@ func (t adder) paths(a addArgs) (names []string, err error) {
 	case len(paths) > maxPaths:
 		return nil, fmt.Errorf("at most %d paths can be given", maxPaths)
 	}
+	s := new(staging)
 	for _, p := range paths {
 		if p == "" {
 			return nil, errors.New("path is empty")
@@ -103,9 +94,16 @@ func (t adder) paths(a addArgs) (names []string, err error) {
 		if err != nil {
 			return nil, err
 		}
-		names = append(names, name)
+		s.paths = append(s.paths, name)
 	}
-	return names, nil
+	var err error
+	if s.repository, err = open(ctx, t.o); err != nil {
+		return nil, err
+	}
+	if err := s.list(ctx); err != nil {
+		return nil, err
+	}
+	return s, s.explain(ctx)
 }
 
 // kinds of difference by the letters of ls-files.
@@ -128,7 +126,8 @@ func (s *staging) list(ctx context.Context) error {
 	found := make(map[string]string)
 	for _, f := range fields(out.stdout) {
 		tag, name, _ := strings.Cut(f, " ")
-		if strings.HasSuffix(name, "/") || found[name] == "deleted" || s.isDir(name) {
+		info, err := s.Workspace.Lstat(name)
+		if strings.HasSuffix(name, "/") || found[name] == "deleted" || err == nil && info.IsDir() {
 			continue
 		}
 		if found[name] == "" {
@@ -141,11 +140,6 @@ func (s *staging) list(ctx context.Context) error {
 		s.kinds = append(s.kinds, found[name])
 	}
 	return nil
-}
-
-func (s *staging) isDir(name string) bool {
-	info, err := s.Workspace.Lstat(name)
-	return err == nil && info.IsDir()
 }
 
 // explain objects to paths that cannot be staged; that one is staged already is
@@ -189,14 +183,6 @@ func (s *staging) covers(path string) bool {
 	return i < len(s.names) && strings.HasPrefix(s.names[i], path+"/")
 }
 
-func (s *staging) plan() tool.Plan {
-	effects := []tool.Effect{{Kind: tool.Write, Target: indexOf(s.dir)}}
-	for _, p := range s.paths {
-		effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
-	}
-	return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: display.Text(s.preview(len(s.names)))}
-}
-
 func (s *staging) preview(most int) string {
 	if len(s.names) == 0 {
 		return "nothing to stage"
@@ -228,19 +214,14 @@ func (s *staging) add(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	if out.code != 0 {
-		return tool.Result{}, r.refused(out)
+		err := failure("add", out)
+		if len(r.filters) > 0 { // it may be that of a filter that is off
+			err = fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; stage such files with a command instead", err, r.filterNames())
+		}
+		return tool.Result{}, err
 	}
 	for _, name := range s.names[:min(len(s.names), maxListed)] {
 		v.Files = append(v.Files, sanitize.Line(name, 0))
 	}
 	return tool.Result{Value: v, Summary: plural(v.Staged, "file") + " staged", Show: display.Text(s.preview(maxListed))}, nil
-}
-
-// refused explains a failure, which may be that of a filter that is off.
-func (r *repository) refused(out output) error {
-	err := failure("add", out)
-	if len(r.filters) == 0 {
-		return err
-	}
-	return fmt.Errorf("%w\nthis repository configures filters (%s), which this tool does not run; stage such files with a command instead", err, r.filterNames())
 }

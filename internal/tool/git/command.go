@@ -2,11 +2,13 @@ package git
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
 	"os/exec"
+	"slices"
 	"strings"
 	"time"
 
@@ -42,10 +44,7 @@ func (o Options) run(ctx context.Context, settings []gitsafe.Setting, c command)
 	if err := ctx.Err(); err != nil {
 		return output{}, err
 	}
-	limit := o.Timeout
-	if limit <= 0 {
-		limit = defaultTimeout
-	}
+	limit := cmp.Or(max(o.Timeout, 0), defaultTimeout)
 	bounded, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	out, err := o.start(bounded, settings, c)
@@ -63,13 +62,10 @@ func (o Options) run(ctx context.Context, settings []gitsafe.Setting, c command)
 }
 
 func (o Options) start(ctx context.Context, settings []gitsafe.Setting, c command) (output, error) {
-	stdout, stderr := head{limit: c.limit, stop: true}, head{limit: maxErrors}
-	if stdout.limit == 0 {
-		stdout.limit = maxOutput
-	}
+	stdout, stderr := head{limit: cmp.Or(c.limit, maxOutput), stop: true}, head{limit: maxErrors}
 	cmd := exec.CommandContext(ctx, "git", append([]string{"--no-pager", "--literal-pathspecs"}, c.args...)...)
 	cmd.Dir = o.Workspace.Root()
-	cmd.Env = environment(o.Env, settings)
+	cmd.Env = append(gitsafe.Environment(o.Env, settings), "GIT_LITERAL_PATHSPECS=1", "LC_ALL=C")
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = c.stdin, &stdout, &stderr
 	cmd.WaitDelay = killGrace
 	ownGroup(cmd)
@@ -88,13 +84,7 @@ func (o Options) start(ctx context.Context, settings []gitsafe.Setting, c comman
 
 // failure puts a run that did not succeed into words.
 func failure(what string, out output) error {
-	why := out.stderr
-	if why == "" {
-		why = strings.TrimSpace(text(out))
-	}
-	if why == "" {
-		why = fmt.Sprintf("exit code %d", out.code)
-	}
+	why := cmp.Or(out.stderr, strings.TrimSpace(text(out)), fmt.Sprintf("exit code %d", out.code))
 	return fmt.Errorf("git %s: %s", what, strings.TrimPrefix(why, "fatal: "))
 }
 
@@ -130,3 +120,15 @@ func fields(b []byte) []string {
 	}
 	return strings.Split(string(b), "\x00")
 }
+
+// always holds for every run: nothing of the repository's runs, and the output
+// has the form the tools read.
+var always = slices.Concat(gitsafe.Always, []gitsafe.Setting{
+	{Key: "core.quotepath", Value: "false"},
+	{Key: "color.ui", Value: "false"},
+	{Key: "color.status", Value: "false"},
+	{Key: "commit.gpgsign", Value: "false"},
+	{Key: "i18n.commitencoding", Value: "UTF-8"},
+	{Key: "i18n.logoutputencoding", Value: "UTF-8"},
+	{Key: "status.relativepaths", Value: "true"},
+})

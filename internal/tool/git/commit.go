@@ -51,7 +51,11 @@ func (t committer) Prepare(ctx context.Context, args json.RawMessage) (tool.Call
 		if p, err = t.propose(ctx, a); err != nil {
 			return tool.Plan{}, err
 		}
-		return p.plan(), nil
+		effects := []tool.Effect{{Kind: tool.Write, Target: "history of " + p.dir}}
+		if p.Hooks {
+			effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
+		}
+		return tool.Plan{Title: title(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}, nil
 	}
 	f.Do = func(ctx context.Context, _ commitArgs, _ io.Writer) (tool.Result, error) { return p.commit(ctx) }
 	return f.Prepare(ctx, args)
@@ -81,7 +85,16 @@ func (t committer) propose(ctx context.Context, a commitArgs) (*proposal, error)
 	if p.staged, err = r.index(ctx); err != nil {
 		return nil, err
 	}
-	return p, p.worthwhile(ctx)
+	if len(p.staged) > 0 {
+		return p, nil
+	}
+	// Nothing is committed only to conclude a merge. Git itself would look into
+	// submodules before it says so.
+	out, err := p.git(ctx, "rev-parse", "--quiet", "--verify", "MERGE_HEAD")
+	if err == nil && out.code != 0 {
+		err = errors.New("nothing is staged; stage changes with git_add first")
+	}
+	return p, err
 }
 
 // index lists what is staged.
@@ -101,27 +114,6 @@ func (r *repository) index(ctx context.Context) ([]string, error) {
 		list = append(list, strings.Join(pair, "\x00"))
 	}
 	return list, nil
-}
-
-// worthwhile objects to a commit of nothing, unless it concludes a merge. Git
-// itself would look into submodules before it says so.
-func (p *proposal) worthwhile(ctx context.Context) error {
-	if len(p.staged) > 0 {
-		return nil
-	}
-	out, err := p.git(ctx, "rev-parse", "--quiet", "--verify", "MERGE_HEAD")
-	if err == nil && out.code != 0 {
-		err = errors.New("nothing is staged; stage changes with git_add first")
-	}
-	return err
-}
-
-func (p *proposal) plan() tool.Plan {
-	effects := []tool.Effect{{Kind: tool.Write, Target: historyOf(p.dir)}}
-	if p.Hooks {
-		effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
-	}
-	return tool.Plan{Title: title(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}
 }
 
 func (p *proposal) preview(most int) string {
@@ -150,29 +142,20 @@ func (p *proposal) commit(ctx context.Context) (tool.Result, error) {
 		return tool.Result{}, errors.New("what is staged has changed since the commit was planned; look at it again")
 	}
 	args := []string{"commit", "--quiet", "--cleanup=whitespace", "--no-gpg-sign", "--file=-"}
-	out, err := r.run(ctx, r.hooked(), command{args: args, stdin: strings.NewReader(p.message)})
+	settings := r.settings
+	if r.Hooks {
+		settings = slices.DeleteFunc(slices.Clone(settings), func(s gitsafe.Setting) bool {
+			return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.")
+		})
+	}
+	out, err := r.run(ctx, settings, command{args: args, stdin: strings.NewReader(p.message)})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if out.code != 0 {
 		return tool.Result{}, failure("commit", out)
 	}
-	return p.report(ctx)
-}
-
-// hooked is the settings with those that switch off hooks left out, if hooks
-// are to run.
-func (r *repository) hooked() []gitsafe.Setting {
-	if !r.Hooks {
-		return r.settings
-	}
-	return slices.DeleteFunc(slices.Clone(r.settings), func(s gitsafe.Setting) bool {
-		return s.Key == "core.hookspath" || strings.HasPrefix(s.Key, "hook.")
-	})
-}
-
-func (p *proposal) report(ctx context.Context) (tool.Result, error) {
-	out, err := p.must(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color", "--no-patch")
+	out, err = p.must(ctx, "log", "--max-count=1", "--format=%h %s", "--no-show-signature", "--no-notes", "--no-color", "--no-patch")
 	if err != nil {
 		return tool.Result{}, err
 	}

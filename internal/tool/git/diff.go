@@ -68,8 +68,12 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	if v.Note == "" && strings.Contains(string(out.stdout), "\r\n") {
 		v.Note = "some of these lines end with CR LF, which is not shown"
 	}
+	summary := "no changes"
+	if v.Files > 0 {
+		summary = fmt.Sprintf("%s, +%d -%d", plural(v.Files, "file"), v.Additions, v.Deletions)
+	}
 	return tool.Result{
-		Value: v, Summary: v.summary(),
+		Value: v, Summary: summary,
 		Show: display.Diff{Unified: v.Diff, Added: v.Additions, Deleted: v.Deletions},
 	}, nil
 }
@@ -109,13 +113,6 @@ func changedFile(head string) string {
 	}
 	_, name, _ := strings.Cut(head, " b/")
 	return name
-}
-
-func (v diffResult) summary() string {
-	if v.Files == 0 {
-		return "no changes"
-	}
-	return fmt.Sprintf("%s, +%d -%d", plural(v.Files, "file"), v.Additions, v.Deletions)
 }
 
 // count tells how many files a diff is about and how many lines it adds and

@@ -52,11 +52,6 @@ const (
 	maxTitle       = 120
 )
 
-// What git itself changes is named as such, not as a file: git writes it by its
-// own rules, which is not the same as somebody writing into its folder.
-func indexOf(dir string) string   { return "index of " + dir }
-func historyOf(dir string) string { return "history of " + dir }
-
 // reading is the plan of a call that looks at a path, or at everything.
 func reading(o Options, path string) (tool.Plan, error) {
 	name, err := resolve(o.Workspace, path)

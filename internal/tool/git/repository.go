@@ -33,7 +33,19 @@ func open(ctx context.Context, o Options) (*repository, error) {
 	if err := r.find(ctx); err != nil {
 		return nil, err
 	}
-	return r, r.disarm(ctx)
+	// What the repository configures is switched off, seeing that git heeds the
+	// settings it is given.
+	out, err := r.run(ctx, r.settings, command{args: gitsafe.List, limit: maxConfig})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.code != 0 && !out.cut:
+		return nil, failure("config", out)
+	case out.cut:
+		return nil, fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
+	}
+	r.settings, r.filters, err = gitsafe.Disarm(out.stdout, r.settings)
+	return r, err
 }
 
 // find sees that the workspace lies in the work tree that git would use.
@@ -63,36 +75,13 @@ func (r *repository) find(ctx context.Context) error {
 	if err != nil || filepath.Join(top, lines[2]) != root {
 		return fmt.Errorf("the repository keeps its files in another directory: %s", sanitize.Line(lines[0], maxTitle))
 	}
-	r.dir = r.seen(root, lines[1])
+	if r.dir, err = filepath.EvalSymlinks(lines[1]); err != nil {
+		r.dir = lines[1]
+	}
+	if rel, err := filepath.Rel(root, r.dir); err == nil {
+		r.dir = filepath.ToSlash(rel)
+	}
 	return nil
-}
-
-// seen is an absolute path as seen from the root.
-func (r *repository) seen(root, abs string) string {
-	if real, err := filepath.EvalSymlinks(abs); err == nil {
-		abs = real
-	}
-	rel, err := filepath.Rel(root, abs)
-	if err != nil {
-		return abs
-	}
-	return filepath.ToSlash(rel)
-}
-
-// disarm adds the settings that switch off what the repository configures. It
-// also sees that git heeds the settings it is given.
-func (r *repository) disarm(ctx context.Context) error {
-	out, err := r.run(ctx, r.settings, command{args: gitsafe.List, limit: maxConfig})
-	switch {
-	case err != nil:
-		return err
-	case out.code != 0 && !out.cut:
-		return failure("config", out)
-	case out.cut:
-		return fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
-	}
-	r.settings, r.filters, err = gitsafe.Disarm(out.stdout, r.settings)
-	return err
 }
 
 // git runs git in the repository.

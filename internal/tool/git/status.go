@@ -1,10 +1,13 @@
 package git
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
 	"io"
+	"strconv"
 	"strings"
 
 	"coder/internal/core/display"
@@ -63,4 +66,65 @@ func plural(n int, noun string) string {
 		return "1 " + noun
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
+}
+
+//go:embed log.md
+var logDoc string
+
+const (
+	defaultCommits = 20
+	maxCommits     = 200
+)
+
+type logArgs struct {
+	Limit int    `json:"limit,omitzero" also:"n count max_count" doc:"how many commits, 20 if not given, at most 200"`
+	Path  string `json:"path,omitzero" also:"file_path file" doc:"only commits that touch this file or directory"`
+}
+
+type logResult struct {
+	OK        bool   `json:"ok"`
+	Commits   int    `json:"commits"`
+	Log       string `json:"log"`
+	Truncated bool   `json:"truncated"`
+}
+
+// Log is the tool that lists commits, newest first.
+func Log(o Options) tool.Tool {
+	return tool.Func[logArgs]{
+		Name: "git_log", Doc: logDoc,
+		Plan: func(_ context.Context, a logArgs) (tool.Plan, error) {
+			if a.Limit < 0 {
+				return tool.Plan{}, errors.New("limit must not be negative")
+			}
+			return reading(o, a.Path)
+		},
+		Do: func(ctx context.Context, a logArgs, _ io.Writer) (tool.Result, error) {
+			r, err := open(ctx, o)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return r.log(ctx, a)
+		},
+	}
+}
+
+func (r *repository) log(ctx context.Context, a logArgs) (tool.Result, error) {
+	name, err := resolve(r.Workspace, a.Path)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	a.Limit = cmp.Or(a.Limit, defaultCommits)
+	out, err := r.git(ctx, "log", "--max-count="+strconv.Itoa(min(a.Limit, maxCommits)), "--format=%h %ad %an: %s%d",
+		"--date=short", "--no-show-signature", "--no-notes", "--no-color", "--no-ext-diff", "--no-textconv", "--no-patch", "--", name)
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case out.code != 0 && strings.Contains(out.stderr, "does not have any commits yet"):
+		out = output{}
+	case out.code != 0 && !out.cut:
+		return tool.Result{}, failure("log", out)
+	}
+	v := logResult{OK: true, Log: text(out), Truncated: out.cut}
+	v.Commits = strings.Count(v.Log, "\n")
+	return tool.Result{Value: v, Summary: plural(v.Commits, "commit"), Show: display.Text(v.Log)}, nil
 }
