@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -21,7 +22,8 @@ func Parse(text string) (Script, error) {
 	if !utf8.ValidString(text) {
 		return nil, errors.New("script: not valid UTF-8")
 	}
-	p := parser{lines: splitLines(text)}
+	text = strings.NewReplacer("\r\n", "\n", "\r", "\n").Replace(strings.TrimPrefix(text, "\ufeff"))
+	p := parser{lines: strings.Split(strings.TrimSuffix(text, "\n"), "\n")}
 	for p.next < len(p.lines) {
 		if err := p.line(); err != nil {
 			return nil, fmt.Errorf("script line %d: %w", p.at, err)
@@ -31,14 +33,6 @@ func Parse(text string) (Script, error) {
 		return nil, fmt.Errorf("script line %d: %w", p.at, err)
 	}
 	return p.script, nil
-}
-
-// splitLines takes any line end for a line end.
-func splitLines(text string) []string {
-	text = strings.TrimPrefix(text, "\ufeff")
-	text = strings.ReplaceAll(text, "\r\n", "\n")
-	text = strings.ReplaceAll(text, "\r", "\n")
-	return strings.Split(strings.TrimSuffix(text, "\n"), "\n")
 }
 
 type parser struct {
@@ -73,30 +67,6 @@ func (p *parser) line() error {
 	return p.verb(verb, rest)
 }
 
-// instead closes the reply that is open and opens the one that is given where
-// it does not fit.
-func (p *parser) instead(rest string) error {
-	switch {
-	case strings.TrimSpace(rest) != "":
-		return errors.New("else stands alone on its line")
-	case len(p.reply.Want) == 0:
-		return errors.New("never reached: no want stands before this else")
-	}
-	p.before = append(p.before, p.reply)
-	p.reply = Reply{Line: p.at}
-	return nil
-}
-
-// choices makes one reply of the open one and those it stands in for.
-func (p *parser) choices() {
-	for _, r := range slices.Backward(p.before) {
-		other := p.reply
-		r.Else = &other
-		p.reply = r
-	}
-	p.before = nil
-}
-
 // close ends the reply that is open; between two separators there may be none.
 func (p *parser) close() error {
 	if !p.open {
@@ -107,9 +77,15 @@ func (p *parser) close() error {
 		return errors.New("no reply follows else")
 	}
 	p.open = false
-	p.choices()
+	for _, r := range slices.Backward(p.before) { // one reply of this one and those it stands in for
+		other := p.reply
+		r.Else = &other
+		p.reply = r
+	}
+	p.before = nil
 	n := len(p.script)
-	if !p.reply.silent() && p.endless(p.reply.To) {
+	endless := slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.To == p.reply.To })
+	if !p.reply.silent() && endless {
 		p.at = p.reply.Line
 		return errors.New("never reached: the reply before it repeats for ever")
 	}
@@ -125,15 +101,18 @@ func (p *parser) close() error {
 	return nil
 }
 
-// endless reports whether a reply for that conversation is given for ever.
-func (p *parser) endless(to string) bool {
-	return slices.ContainsFunc(p.script, func(r Reply) bool { return r.Repeat == Forever && r.To == to })
-}
-
 func (p *parser) verb(verb, rest string) error {
+	trimmed := strings.TrimSpace(rest)
 	switch verb {
 	case "else":
-		return p.instead(rest)
+		switch {
+		case trimmed != "":
+			return errors.New("else stands alone on its line")
+		case len(p.reply.Want) == 0:
+			return errors.New("never reached: no want stands before this else")
+		}
+		p.before, p.reply = append(p.before, p.reply), Reply{Line: p.at}
+		return nil
 	case "to":
 		text, err := p.text(rest)
 		if p.reply.To != "" || text == "" || len(p.before) > 0 {
@@ -148,18 +127,59 @@ func (p *parser) verb(verb, rest string) error {
 	case "usage":
 		return p.usage(strings.Fields(rest))
 	case "stop":
-		return p.stop(strings.TrimSpace(rest))
+		if p.reply.Stop != "" {
+			return errors.New("stop is given twice")
+		}
+		switch p.reply.Stop = provider.Stop(trimmed); p.reply.Stop {
+		case provider.StopEnd, provider.StopTools, provider.StopLength, provider.StopFilter:
+			return nil
+		}
+		return fmt.Errorf("stop takes end, tools, length or filter, not %q", trimmed)
 	case "repeat":
-		return p.repeat(strings.TrimSpace(rest))
+		n, err := strconv.Atoi(trimmed)
+		switch {
+		case len(p.before) > 0:
+			return errors.New("repeat stands before else: it is about both")
+		case p.reply.Repeat != 0:
+			return errors.New("repeat is given twice")
+		case trimmed == "":
+			n = Forever
+		case err != nil || n < 1:
+			return fmt.Errorf("repeat takes a number from 1, or nothing for ever, not %q", trimmed)
+		}
+		p.reply.Repeat = n
+		return nil
 	}
 	step, err := p.step(verb, rest)
 	if err != nil {
 		return err
 	}
-	if n := len(p.reply.Steps); n > 0 && ends(p.reply.Steps[n-1]) {
-		return fmt.Errorf("never reached: %s comes after the end of the stream", verb)
+	if n := len(p.reply.Steps); n > 0 {
+		switch p.reply.Steps[n-1].(type) {
+		case Cut, Fail:
+			return fmt.Errorf("never reached: %s comes after the end of the stream", verb)
+		}
 	}
 	p.reply.Steps = append(p.reply.Steps, step)
+	return nil
+}
+
+func (p *parser) usage(fields []string) error {
+	if p.reply.Usage != nil {
+		return errors.New("usage is given twice")
+	}
+	if len(fields) < 2 || len(fields) > 3 {
+		return errors.New("usage takes two or three numbers: IN OUT [CACHED]")
+	}
+	var n [3]int
+	for i, f := range fields {
+		v, err := strconv.Atoi(f)
+		if err != nil || v < 0 {
+			return fmt.Errorf("usage: %q is not a count of tokens", f)
+		}
+		n[i] = v
+	}
+	p.reply.Usage = &chat.Usage{In: n[0], Out: n[1], Cached: n[2]}
 	return nil
 }
 
@@ -174,9 +194,18 @@ func (p *parser) step(verb, rest string) (Step, error) {
 	case "call":
 		return p.call(rest)
 	case "wait":
-		return parseWait(strings.TrimSpace(rest))
+		rest = strings.TrimSpace(rest)
+		d, err := time.ParseDuration(rest)
+		if err != nil || d < 0 {
+			return nil, fmt.Errorf("wait takes a duration such as 200ms, not %q", rest)
+		}
+		return Wait(d), nil
 	case "cut":
-		return parseCut(strings.TrimSpace(rest))
+		rest = strings.TrimSpace(rest)
+		if rest != "" && rest != "retry" {
+			return nil, fmt.Errorf("cut takes nothing or retry, not %q", rest)
+		}
+		return Cut{Retry: rest == "retry"}, nil
 	case "fail":
 		return parseFail(rest)
 	}
@@ -220,76 +249,8 @@ func (p *parser) call(rest string) (Step, error) {
 		c.ID, c.HasID, rest = strings.TrimPrefix(w, "id="), true, after
 	}
 	args, err := p.text(strings.TrimSpace(rest))
-	if args == "" {
-		args = "{}"
-	}
-	c.Args = args
+	c.Args = cmp.Or(args, "{}")
 	return c, err
-}
-
-func (p *parser) usage(fields []string) error {
-	if p.reply.Usage != nil {
-		return errors.New("usage is given twice")
-	}
-	if len(fields) < 2 || len(fields) > 3 {
-		return errors.New("usage takes two or three numbers: IN OUT [CACHED]")
-	}
-	var n [3]int
-	for i, f := range fields {
-		v, err := strconv.Atoi(f)
-		if err != nil || v < 0 {
-			return fmt.Errorf("usage: %q is not a count of tokens", f)
-		}
-		n[i] = v
-	}
-	p.reply.Usage = &chat.Usage{In: n[0], Out: n[1], Cached: n[2]}
-	return nil
-}
-
-func (p *parser) stop(word string) error {
-	if p.reply.Stop != "" {
-		return errors.New("stop is given twice")
-	}
-	switch s := provider.Stop(word); s {
-	case provider.StopEnd, provider.StopTools, provider.StopLength, provider.StopFilter:
-		p.reply.Stop = s
-		return nil
-	}
-	return fmt.Errorf("stop takes end, tools, length or filter, not %q", word)
-}
-
-func (p *parser) repeat(word string) error {
-	switch {
-	case len(p.before) > 0:
-		return errors.New("repeat stands before else: it is about both")
-	case p.reply.Repeat != 0:
-		return errors.New("repeat is given twice")
-	}
-	if word == "" {
-		p.reply.Repeat = Forever
-		return nil
-	}
-	n, err := strconv.Atoi(word)
-	if err != nil || n < 1 {
-		return fmt.Errorf("repeat takes a number from 1, or nothing for ever, not %q", word)
-	}
-	p.reply.Repeat = n
-	return nil
-}
-
-func parseWait(s string) (Step, error) {
-	d, err := time.ParseDuration(s)
-	if err != nil || d < 0 {
-		return nil, fmt.Errorf("wait takes a duration such as 200ms, not %q", s)
-	}
-	return Wait(d), nil
-}
-
-func parseCut(s string) (Step, error) {
-	if s != "" && s != "retry" {
-		return nil, fmt.Errorf("cut takes nothing or retry, not %q", s)
-	}
-	return Cut{Retry: s == "retry"}, nil
 }
 
 // parseFail reads KIND [after=DURATION] [TEXT].

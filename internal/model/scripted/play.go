@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,7 +50,12 @@ func (p *player) step(s Step) bool {
 	case Cut:
 		return p.fail(&provider.Error{Kind: provider.ErrCutOff, Retryable: s.Retry, Err: errors.New("the script cut it")})
 	case Fail:
-		return p.fail(s.error())
+		e, err := failure(s.Kind)
+		if err != nil {
+			return p.fail(fmt.Errorf("script: %w", err))
+		}
+		e.RetryAfter, e.Err = s.After, errors.New(cmp.Or(s.Text, "the script says so"))
+		return p.fail(&e)
 	}
 	panic(fmt.Sprintf("unreachable: a Step is never a %T", s))
 }
@@ -114,68 +120,45 @@ func (p *player) fail(err error) bool {
 	return false
 }
 
-func (f Fail) error() error {
-	e, err := failure(f.Kind)
-	if err != nil {
-		return fmt.Errorf("script: %w", err)
-	}
-	e.RetryAfter = f.After
-	e.Err = errors.New("the script says so")
-	if f.Text != "" {
-		e.Err = errors.New(f.Text)
-	}
-	return &e
+// failures are the provider errors that words and HTTP statuses name.
+var failures = map[string]provider.Error{
+	"auth":        {Kind: provider.ErrAuth, Status: 401},
+	"rate":        {Kind: provider.ErrRateLimited, Status: 429, Retryable: true},
+	"overload":    {Kind: provider.ErrOverloaded, Status: 529, Retryable: true},
+	"context":     {Kind: provider.ErrContextTooLong, Status: 400},
+	"quota":       {Kind: provider.ErrQuota, Status: 429},
+	"model":       {Kind: provider.ErrNoModel, Status: 404},
+	"bad":         {Kind: provider.ErrBadRequest, Status: 400},
+	"unreachable": {Kind: provider.ErrUnreachable, Retryable: true},
+	"401":         {Kind: provider.ErrAuth, Status: 401},
+	"402":         {Kind: provider.ErrQuota, Status: 402},
+	"403":         {Kind: provider.ErrAuth, Status: 403},
+	"404":         {Kind: provider.ErrNoModel, Status: 404},
+	"408":         {Status: 408, Retryable: true},
+	"409":         {Status: 409, Retryable: true},
+	"413":         {Kind: provider.ErrContextTooLong, Status: 413},
+	"425":         {Status: 425, Retryable: true},
+	"429":         {Kind: provider.ErrRateLimited, Status: 429, Retryable: true},
+	"503":         {Kind: provider.ErrOverloaded, Status: 503, Retryable: true},
+	"529":         {Kind: provider.ErrOverloaded, Status: 529, Retryable: true},
 }
 
-// failure is the provider error that kind, a word or an HTTP status, names.
+// failure is the provider error that kind names.
 func failure(kind string) (provider.Error, error) {
-	switch kind {
-	case "auth":
-		return provider.Error{Kind: provider.ErrAuth, Status: 401}, nil
-	case "rate":
-		return provider.Error{Kind: provider.ErrRateLimited, Status: 429, Retryable: true}, nil
-	case "overload":
-		return provider.Error{Kind: provider.ErrOverloaded, Status: 529, Retryable: true}, nil
-	case "context":
-		return provider.Error{Kind: provider.ErrContextTooLong, Status: 400}, nil
-	case "quota":
-		return provider.Error{Kind: provider.ErrQuota, Status: 429}, nil
-	case "model":
-		return provider.Error{Kind: provider.ErrNoModel, Status: 404}, nil
-	case "bad":
-		return provider.Error{Kind: provider.ErrBadRequest, Status: 400}, nil
-	case "unreachable":
-		return provider.Error{Kind: provider.ErrUnreachable, Retryable: true}, nil
-	}
 	status, err := strconv.Atoi(kind)
-	if err != nil || status < 100 || status > 599 {
+	name := kind
+	if err == nil {
+		name = strconv.Itoa(status)
+	}
+	if e, ok := failures[name]; ok {
+		return e, nil
+	}
+	e := provider.Error{Status: status, Retryable: status >= 500}
+	switch {
+	case err != nil || status < 100 || status > 599:
 		return provider.Error{}, fmt.Errorf("fail takes auth, rate, overload, context, quota, model, bad, unreachable or an HTTP status, not %q", kind)
+	case status >= 400 && status < 500:
+		e.Kind = provider.ErrBadRequest
 	}
-	return statusFailure(status), nil
-}
-
-func statusFailure(status int) provider.Error {
-	e := provider.Error{Status: status}
-	switch status {
-	case 401, 403:
-		e.Kind = provider.ErrAuth
-	case 402:
-		e.Kind = provider.ErrQuota
-	case 404:
-		e.Kind = provider.ErrNoModel
-	case 408, 409, 425:
-		e.Retryable = true
-	case 413:
-		e.Kind = provider.ErrContextTooLong
-	case 429:
-		e.Kind, e.Retryable = provider.ErrRateLimited, true
-	case 503, 529:
-		e.Kind, e.Retryable = provider.ErrOverloaded, true
-	default:
-		e.Retryable = status >= 500
-		if status >= 400 && status < 500 {
-			e.Kind = provider.ErrBadRequest
-		}
-	}
-	return e
+	return e, nil
 }

@@ -68,15 +68,6 @@ func (Wait) isStep()   {}
 func (Cut) isStep()    {}
 func (Fail) isStep()   {}
 
-// ends reports whether nothing can stream after s.
-func ends(s Step) bool {
-	switch s.(type) {
-	case Cut, Fail:
-		return true
-	}
-	return false
-}
-
 // String writes s in the form that [Parse] reads.
 func (s Script) String() string {
 	var b strings.Builder
@@ -176,12 +167,4 @@ func (r Reply) stop() provider.Stop {
 // silent reports whether r has nothing of its own to say.
 func (r Reply) silent() bool {
 	return len(r.Steps)+len(r.Want) == 0 && r.Usage == nil && r.Stop == "" && r.To == ""
-}
-
-// times is how often the reply is given.
-func (r Reply) times() int {
-	if r.Repeat == 0 {
-		return 1
-	}
-	return r.Repeat
 }

@@ -40,6 +40,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -75,7 +76,16 @@ type Provider struct {
 // New returns a provider that plays s from the start.
 func New(s Script, opt Options) *Provider {
 	if opt.Sleep == nil {
-		opt.Sleep = sleep
+		opt.Sleep = func(ctx context.Context, d time.Duration) error {
+			t := time.NewTimer(d)
+			defer t.Stop()
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-t.C:
+				return nil
+			}
+		}
 	}
 	if opt.Pieces == nil {
 		opt.Pieces = words
@@ -98,11 +108,7 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 			yield(nil, err)
 			return
 		}
-		asked, script, n := p.remember(req)
-		r, err := script.reply(n)
-		if err == nil {
-			r, err = r.fitting(req)
-		}
+		asked, r, err := p.answer(req)
 		if err != nil {
 			yield(nil, err)
 			return
@@ -112,50 +118,47 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 	}
 }
 
-// remember keeps req as it is now and says how many requests there were, which
-// replies it may get, and how many of the requests were for those.
-func (p *Provider) remember(req provider.Request) (asked int, script Script, n int) {
-	to := p.script.conversation(req)
+// answer remembers req as it is now and says how many requests there were and
+// what reply it gets: that of its conversation, or the first of the alternatives
+// that fits.
+func (p *Provider) answer(req provider.Request) (asked int, r Reply, err error) {
+	to := "" // which replies it may get
+	if len(req.Messages) > 0 {
+		first := req.Messages[0].Text()
+		if i := slices.IndexFunc(p.script, func(r Reply) bool { return r.To != "" && strings.Contains(first, r.To) }); i >= 0 {
+			to = p.script[i].To
+		}
+	}
 	req.Messages = slices.Clone(req.Messages)
 	req.Tools = slices.Clone(req.Tools)
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.seen = append(p.seen, req)
 	if p.to == nil {
 		p.to = make(map[string]int)
 	}
 	p.to[to]++
-	return len(p.seen), p.script.only(to), p.to[to]
-}
-
-// conversation is the To of the replies that req may get.
-func (s Script) conversation(req provider.Request) string {
-	if len(req.Messages) == 0 {
-		return ""
+	asked, n := len(p.seen), p.to[to]
+	p.mu.Unlock()
+	own := slices.DeleteFunc(slices.Clone(p.script), func(r Reply) bool { return r.To != to })
+	if r, err = own.reply(n); err != nil {
+		return asked, r, err
 	}
-	first := req.Messages[0].Text()
-	for _, r := range s {
-		if r.To != "" && strings.Contains(first, r.To) {
-			return r.To
-		}
+	for err = r.check(req); err != nil && r.Else != nil; err = r.check(req) {
+		r = *r.Else
 	}
-	return ""
-}
-
-// only is the part of s that is for one conversation.
-func (s Script) only(to string) Script {
-	return slices.DeleteFunc(slices.Clone(s), func(r Reply) bool { return r.To != to })
+	return asked, r, err
 }
 
 // reply finds the answer to the n'th request, counted from 1.
 func (s Script) reply(n int) (Reply, error) {
 	left, total := n, 0
 	for _, r := range s {
-		if r.Repeat == Forever || left <= r.times() {
+		times := cmp.Or(r.Repeat, 1)
+		if times == Forever || left <= times {
 			return r, nil
 		}
-		left -= r.times()
-		total += r.times()
+		left -= times
+		total += times
 	}
 	noun := "replies"
 	if total == 1 {
@@ -179,58 +182,38 @@ func ordinal(n int) string {
 	return fmt.Sprint(n, suffix)
 }
 
-// fitting is r, or the first of its alternatives that fits req.
-func (r Reply) fitting(req provider.Request) (Reply, error) {
-	err := r.check(req)
-	for err != nil && r.Else != nil {
-		r = *r.Else
-		err = r.check(req)
-	}
-	return r, err
-}
-
 // check reports the first text that r wants and req does not hold.
 func (r Reply) check(req provider.Request) error {
-	told := lastTold(req.Messages)
+	var said []string // after the last message of the model
+	for _, m := range slices.Backward(req.Messages) {
+		if m.Role == chat.Assistant {
+			break
+		}
+		text := m.Text()
+		for res := range chat.Select[chat.ToolResult](m) {
+			text += res.Text
+		}
+		said = append(said, text)
+	}
+	slices.Reverse(said)
+	told := strings.Join(said, "\n")
 	for _, w := range r.Want {
 		if !strings.Contains(told, w) {
-			return fmt.Errorf("script line %d: the model wanted to hear %q but was told %q", r.Line, w, shorten(told))
+			if len(told) > mostTold {
+				cut := mostTold
+				for !utf8.RuneStart(told[cut]) {
+					cut--
+				}
+				told = told[:cut] + "…"
+			}
+			return fmt.Errorf("script line %d: the model wanted to hear %q but was told %q", r.Line, w, told)
 		}
 	}
 	return nil
 }
 
-// lastTold joins what was said after the last message of the model.
-func lastTold(ms []chat.Message) string {
-	var said []string
-	for _, m := range slices.Backward(ms) {
-		if m.Role == chat.Assistant {
-			break
-		}
-		var b strings.Builder
-		b.WriteString(m.Text())
-		for res := range chat.Select[chat.ToolResult](m) {
-			b.WriteString(res.Text)
-		}
-		said = append(said, b.String())
-	}
-	slices.Reverse(said)
-	return strings.Join(said, "\n")
-}
-
 // mostTold bounds how much of a request an error repeats.
 const mostTold = 2000
-
-func shorten(s string) string {
-	if len(s) <= mostTold {
-		return s
-	}
-	cut := mostTold
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return s[:cut] + "…"
-}
 
 // words cuts s after each run of white space.
 func words(s string) []string {
@@ -246,15 +229,4 @@ func words(s string) []string {
 		out, s = append(out, s[:i]), s[i:]
 	}
 	return out
-}
-
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
-	}
 }

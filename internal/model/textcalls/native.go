@@ -91,7 +91,17 @@ func parseNative(tag, inner string, tools []provider.ToolSpec) (calls []call, kn
 	}
 	for _, v := range invokes {
 		if name, is := strings.CutPrefix(tag, v.open); is {
-			c, ok := parseFunction(strings.Trim(strings.TrimSuffix(name, ">"), `"' `), plainParameters(inner), tools)
+			inner = attributed().ReplaceAllStringFunc(inner, func(tag string) string { // in the one form that is read
+				m := attributed().FindStringSubmatch(tag)
+				switch {
+				case m[1] != "":
+					return "</parameter>"
+				case m[2] == "":
+					return tag
+				}
+				return "<parameter=" + m[2] + ">"
+			})
+			c, ok := parseFunction(strings.Trim(strings.TrimSuffix(name, ">"), `"' `), inner, tools)
 			return []call{c}, true, ok
 		}
 	}
@@ -103,20 +113,6 @@ func parseNative(tag, inner string, tools []provider.ToolSpec) (calls []call, kn
 var attributed = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`<(/?)(?:` + prefixed + `)?parameter(?: name=("[^"<>]*"|'[^'<>]*'|[\w-]+)[^>]*)?>`)
 })
-
-// plainParameters writes parameters in the one form that is read.
-func plainParameters(inner string) string {
-	return attributed().ReplaceAllStringFunc(inner, func(tag string) string {
-		m := attributed().FindStringSubmatch(tag)
-		switch {
-		case m[1] != "":
-			return "</parameter>"
-		case m[2] == "":
-			return tag
-		}
-		return "<parameter=" + m[2] + ">"
-	})
-}
 
 // parseSeveral reads calls one after the other.
 func parseSeveral(text string, tools []provider.ToolSpec) (calls []call, ok bool) {
@@ -168,8 +164,8 @@ func parseKeyed(inner string, tools []provider.ToolSpec) (call, bool) {
 	if i := strings.IndexAny(inner, "<"+space); i >= 0 {
 		name, rest = inner[:i], strings.TrimSpace(inner[i:])
 	}
-	spec, offered := specOf(tools, name)
-	types := typesIn(spec.Schema)
+	_, offered := specOf(tools, name)
+	types := typesOf(tools, name)
 	var args []string
 	for rest != "" {
 		key, value, found := cutElement(rest, "arg_key")

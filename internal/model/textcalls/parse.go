@@ -75,13 +75,7 @@ func (w wireCall) call() (call, bool) {
 		return w.Function.call()
 	}
 	name := cmp.Or(w.Name, w.Tool)
-	args := "{}"
-	for _, a := range []json.RawMessage{w.Arguments, w.Input, w.Parameters, w.Args} {
-		if a != nil {
-			args = string(a)
-			break
-		}
-	}
+	args := cmp.Or(string(w.Arguments), string(w.Input), string(w.Parameters), string(w.Args), "{}")
 	return call{name, args}, name != ""
 }
 
@@ -148,8 +142,7 @@ func parseElements(text string, tools []provider.ToolSpec) (call, bool) {
 
 // parseChildren reads <path>a</path><limit>3</limit> as a JSON object.
 func parseChildren(tool, text string, tools []provider.ToolSpec) (string, bool) {
-	spec, _ := specOf(tools, tool)
-	types := typesIn(spec.Schema)
+	types := typesOf(tools, tool)
 	var args []string
 	for text = strings.TrimSpace(text); text != ""; {
 		key, _, ok := strings.Cut(strings.TrimPrefix(text, "<"), ">")
@@ -226,33 +219,20 @@ func parseFunction(name, inner string, tools []provider.ToolSpec) (call, bool) {
 	if strings.HasPrefix(inner, "{") {
 		return call{name, inner}, json.Valid([]byte(inner))
 	}
-	spec, _ := specOf(tools, name)
-	types := typesIn(spec.Schema)
+	types := typesOf(tools, name)
 	args := []string{}
 	for inner != "" {
-		key, value, rest, ok := parameter(inner)
-		if !ok {
+		head, tagged := strings.CutPrefix(inner, "<parameter=")
+		key, value, named := strings.Cut(head, ">")
+		value, rest, closed := strings.Cut(value, "</parameter>")
+		if !tagged || !named || key == "" || !closed {
 			return call{}, false
 		}
+		key, value = strings.Trim(key, `"'`), strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
 		args = append(args, quote(key)+": "+types.literal(key, value))
 		inner = strings.TrimSpace(rest)
 	}
 	return call{name, "{" + strings.Join(args, ", ") + "}"}, true
-}
-
-// parameter cuts <parameter=key>value</parameter> off the start of text.
-func parameter(text string) (key, value, rest string, ok bool) {
-	text, ok = strings.CutPrefix(text, "<parameter=")
-	if !ok {
-		return "", "", "", false
-	}
-	key, text, ok = strings.Cut(text, ">")
-	if !ok || key == "" {
-		return "", "", "", false
-	}
-	value, rest, ok = strings.Cut(text, "</parameter>")
-	value = strings.TrimSuffix(strings.TrimPrefix(value, "\n"), "\n")
-	return strings.Trim(key, `"'`), value, rest, ok
 }
 
 // types are the JSON types of a tool's arguments.
@@ -260,11 +240,13 @@ type types map[string]struct {
 	Type any `json:"type"` // a name or a list of names
 }
 
-func typesIn(schema json.RawMessage) types {
+// typesOf are those of the tool called name; none if it was not offered.
+func typesOf(tools []provider.ToolSpec, name string) types {
+	spec, _ := specOf(tools, name)
 	var s struct {
 		Properties types `json:"properties"`
 	}
-	if json.Unmarshal(schema, &s) != nil {
+	if json.Unmarshal(spec.Schema, &s) != nil {
 		return nil
 	}
 	return s.Properties
@@ -312,16 +294,10 @@ func nameIn(text string) string {
 		name, _ := functionName(tag)
 		return name
 	}
-	_, after, ok := strings.Cut(text, `"name"`)
-	if !ok {
-		return ""
-	}
-	after, ok = strings.CutPrefix(strings.TrimSpace(after), ":")
-	if !ok {
-		return ""
-	}
+	_, after, found := strings.Cut(text, `"name"`)
+	after, follows := strings.CutPrefix(strings.TrimSpace(after), ":")
 	var name string
-	if json.NewDecoder(strings.NewReader(after)).Decode(&name) != nil {
+	if !found || !follows || json.NewDecoder(strings.NewReader(after)).Decode(&name) != nil {
 		return ""
 	}
 	return name

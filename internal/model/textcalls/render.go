@@ -2,8 +2,10 @@ package textcalls
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"coder/internal/core/chat"
@@ -15,7 +17,15 @@ import (
 // results are told as text.
 func asText(req provider.Request) provider.Request {
 	if len(req.Tools) > 0 {
-		req.System = strings.TrimLeft(req.System+"\n\n"+describe(req.Tools), "\n")
+		b := bytes.NewBufferString(howTo)
+		for _, t := range req.Tools {
+			fmt.Fprintf(b, "\n## %s\n\n%s\n\nSchema of its arguments: ", t.Name, strings.TrimSpace(t.Doc))
+			if len(t.Schema) == 0 || json.Compact(b, t.Schema) != nil {
+				b.WriteString(`{"type":"object"}`)
+			}
+			b.WriteString("\n")
+		}
+		req.System = strings.TrimLeft(req.System+"\n\n"+b.String(), "\n")
 	}
 	req.Tools = nil
 	req.Messages = tell(req.Messages)
@@ -37,23 +47,6 @@ with the next message, one <tool_result> block per call, in the order of the cal
 These are the tools:
 `
 
-func describe(tools []provider.ToolSpec) string {
-	var b strings.Builder
-	b.WriteString(howTo)
-	for _, t := range tools {
-		fmt.Fprintf(&b, "\n## %s\n\n%s\n\nSchema of its arguments: %s\n", t.Name, strings.TrimSpace(t.Doc), oneLine(t.Schema))
-	}
-	return b.String()
-}
-
-func oneLine(schema json.RawMessage) string {
-	var b bytes.Buffer
-	if len(schema) == 0 || json.Compact(&b, schema) != nil {
-		return `{"type":"object"}`
-	}
-	return b.String()
-}
-
 // tell renders calls and results as text. Results, and what the person said
 // right after them, become one message of the user: many models want user and
 // assistant to take turns.
@@ -61,18 +54,16 @@ func tell(ms []chat.Message) []chat.Message {
 	out := make([]chat.Message, 0, len(ms))
 	afterResults := false
 	for _, m := range ms {
-		switch {
-		case m.Role == chat.Tool:
-			m = resultsAsText(m)
-		case m.Role == chat.Assistant:
-			m = callsAsText(m)
-		}
 		isResult := m.Role == chat.Tool
+		if isResult || m.Role == chat.Assistant && len(m.Calls()) > 0 {
+			m = chat.Message{Role: m.Role, Parts: partsAsText(m.Parts)}
+		}
 		if isResult {
 			m.Role = chat.User
 		}
 		if last := len(out) - 1; afterResults && m.Role == chat.User {
-			out[last] = joined(out[last], m)
+			parts := slices.Concat(out[last].Parts, []chat.Part{chat.Text("\n\n")}, m.Parts)
+			out[last] = chat.Message{Role: out[last].Role, Parts: parts}
 		} else {
 			out = append(out, m)
 		}
@@ -81,64 +72,35 @@ func tell(ms []chat.Message) []chat.Message {
 	return out
 }
 
-// joined makes one message of two.
-func joined(a, b chat.Message) chat.Message {
-	parts := append(append([]chat.Part(nil), a.Parts...), chat.Text("\n\n"))
-	return chat.Message{Role: a.Role, Parts: append(parts, b.Parts...)}
-}
-
-func callsAsText(m chat.Message) chat.Message {
-	if len(m.Calls()) == 0 {
-		return m
-	}
-	var (
-		parts []chat.Part
-		gap   string
-	)
-	for _, p := range m.Parts {
-		switch p := p.(type) {
+// partsAsText writes calls and results out. A result is wrapped so that nothing
+// in it can end the wrapping.
+func partsAsText(parts []chat.Part) (texts []chat.Part) {
+	gap := ""
+	for _, p := range parts {
+		switch part := p.(type) {
 		case chat.ToolCall:
-			parts = append(parts, chat.Text(gap+callText(p)))
+			p = chat.Text(fmt.Sprintf("%s<tool_use>\n{\"name\": %s, \"arguments\": %s}\n</tool_use>",
+				gap, quoteName(part.Name), cmp.Or(part.Broken, string(part.Args))))
 			gap = "\n"
+		case chat.ToolResult:
+			status := ""
+			if part.Failed {
+				status = ` status="failed"`
+			}
+			p = chat.Text(fmt.Sprintf("<tool_result name=%q%s>\n%s\n</tool_result>",
+				part.Name, status, strings.ReplaceAll(part.Text, "</tool_result", "< /tool_result")))
 		case chat.Text:
-			parts = append(parts, p)
 			gap = "\n\n"
-		default:
-			parts = append(parts, p)
 		}
+		texts = append(texts, p)
 	}
-	return chat.Message{Role: m.Role, Parts: parts}
+	return texts
 }
 
-func callText(c chat.ToolCall) string {
-	args := string(c.Args)
-	if c.Broken != "" {
-		args = c.Broken
-	}
-	name, err := json.Marshal(c.Name)
+func quoteName(name string) []byte {
+	b, err := json.Marshal(name)
 	if err != nil {
 		panic(err) // a string always marshals
 	}
-	return fmt.Sprintf("<tool_use>\n{\"name\": %s, \"arguments\": %s}\n</tool_use>", name, args)
-}
-
-func resultsAsText(m chat.Message) chat.Message {
-	var parts []chat.Part
-	for _, p := range m.Parts {
-		if r, ok := p.(chat.ToolResult); ok {
-			p = chat.Text(resultText(r))
-		}
-		parts = append(parts, p)
-	}
-	return chat.Message{Role: m.Role, Parts: parts}
-}
-
-// resultText wraps a result so that nothing in it can end the wrapping.
-func resultText(r chat.ToolResult) string {
-	status := ""
-	if r.Failed {
-		status = ` status="failed"`
-	}
-	text := strings.ReplaceAll(r.Text, "</tool_result", "< /tool_result")
-	return fmt.Sprintf("<tool_result name=%q%s>\n%s\n</tool_result>", r.Name, status, text)
+	return b
 }

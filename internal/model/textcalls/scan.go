@@ -42,15 +42,6 @@ const (
 	maxSpace = 256       // how much of it waits
 )
 
-func newScanner(tools []provider.ToolSpec, mode Mode) *scanner {
-	return &scanner{tools: tools, anyName: mode == XML}
-}
-
-// fresh is a scanner as s was at the start.
-func (s *scanner) fresh() *scanner {
-	return &scanner{tools: s.tools, anyName: s.anyName}
-}
-
 // feed takes more text and returns what can be given out.
 func (s *scanner) feed(text string) string {
 	s.all.WriteString(text)
@@ -221,13 +212,12 @@ func (s *scanner) closeFinal() bool {
 	if !ok {
 		calls, ok = brokenCall(o.tag, inner)
 	}
-	switch {
-	case ok && s.known(calls):
+	if ok && s.known(calls) {
 		s.take(calls, end)
-	default:
-		s.open = opening{}
-		s.pass(len(o.tag))
+		return true
 	}
+	s.open = opening{}
+	s.pass(len(o.tag))
 	return true
 }
 
@@ -304,4 +294,57 @@ func matchOpening(text string) (tag, close string, more bool) {
 		return "", "", false
 	}
 	return functionTag + name + ">", "</function>", false
+}
+
+// fences follows the lines of a text and knows whether it is in a code fence.
+type fences struct {
+	line  []byte // the start of the line we are on
+	mark  byte   // the fence we are in is made of this, so many times
+	count int
+}
+
+// lineStart is how much of a line must be seen to know a fence.
+const lineStart = 200
+
+// feed takes more text. A line opens or closes a fence when it ends.
+func (f *fences) feed(text string) {
+	for {
+		line, rest, ended := strings.Cut(text, "\n")
+		room := max(0, lineStart-len(f.line))
+		f.line = append(f.line, line[:min(room, len(line))]...)
+		if !ended {
+			return
+		}
+		text = rest
+		mark, count, after := fenceRun(string(f.line))
+		f.line = f.line[:0]
+		switch {
+		case count < 3:
+		case f.count == 0:
+			if mark == '~' || !strings.Contains(after, "`") {
+				f.mark, f.count = mark, count
+			}
+		case mark == f.mark && count >= f.count && strings.TrimSpace(after) == "":
+			f.count = 0
+		}
+	}
+}
+
+// fenceRun is the run of backquotes or tildes that line starts with.
+func fenceRun(line string) (mark byte, count int, rest string) {
+	line = strings.TrimLeft(line, " \t")
+	if line == "" || line[0] != '`' && line[0] != '~' {
+		return 0, 0, line
+	}
+	rest = strings.TrimLeft(line, line[:1])
+	return line[0], len(line) - len(rest), rest
+}
+
+// quoted reports whether what comes next is code that the model shows.
+func (f *fences) quoted() bool {
+	if f.count > 0 {
+		return true
+	}
+	_, count, _ := fenceRun(string(f.line))
+	return count >= 3 || len(f.line) > 0 && f.line[len(f.line)-1] == '`'
 }

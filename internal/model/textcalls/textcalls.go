@@ -67,7 +67,7 @@ func (w *wrapper) Stream(ctx context.Context, req provider.Request) iter.Seq2[pr
 		return w.next.Stream(ctx, sent)
 	}
 	return func(yield func(provider.Delta, error) bool) {
-		f := filter{yield: yield, ids: w.ids(req), scan: newScanner(req.Tools, w.mode)}
+		f := filter{yield: yield, ids: w.ids(req), scan: &scanner{tools: req.Tools, anyName: w.mode == XML}}
 		for d, err := range w.next.Stream(ctx, sent) {
 			if !f.pass(d, err) {
 				return
@@ -124,32 +124,28 @@ func (f *filter) pass(d provider.Delta, err error) bool {
 			}
 		}
 	case provider.Restart:
-		f.native, f.scan = false, f.scan.fresh()
+		f.native, f.scan = false, &scanner{tools: f.scan.tools, anyName: f.scan.anyName}
 	case provider.Done:
-		if !f.native {
-			return f.end(d)
+		if f.native {
+			break
 		}
+		text, calls := f.scan.finish()
+		if !f.say(text) {
+			return false
+		}
+		for i, c := range calls {
+			if !f.yield(provider.CallDelta{Index: i, ID: f.ids(i + 1), Name: c.name, Args: c.args}, nil) {
+				return false
+			}
+		}
+		if len(calls) > 0 && d.Stop == provider.StopEnd {
+			d.Stop = provider.StopTools
+		}
+		return f.yield(d, nil)
 	}
 	return f.yield(d, nil)
 }
 
 func (f *filter) say(text string) bool {
 	return text == "" || f.yield(provider.TextDelta(text), nil)
-}
-
-// end sends what was held back, and the calls.
-func (f *filter) end(d provider.Done) bool {
-	text, calls := f.scan.finish()
-	if !f.say(text) {
-		return false
-	}
-	for i, c := range calls {
-		if !f.yield(provider.CallDelta{Index: i, ID: f.ids(i + 1), Name: c.name, Args: c.args}, nil) {
-			return false
-		}
-	}
-	if len(calls) > 0 && d.Stop == provider.StopEnd {
-		d.Stop = provider.StopTools
-	}
-	return f.yield(d, nil)
 }

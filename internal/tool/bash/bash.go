@@ -108,8 +108,9 @@ type bashArgs struct {
 // running in the background. Whoever calls it closes that when the session
 // ends.
 func All(o Options) ([]tool.Tool, *Jobs) {
-	jobs := newJobs(o.filled())
-	return []tool.Tool{bashTool(&bash{Options: o.filled(), jobs: jobs}), jobs.listTool(), jobs.readTool(), jobs.stopTool()}, jobs
+	o = o.filled()
+	jobs := &Jobs{o: o}
+	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), jobs.listTool(), jobs.readTool(), jobs.stopTool()}, jobs
 }
 
 // Bash is the tool that runs a command, without the means to leave one running
@@ -118,12 +119,8 @@ func Bash(o Options) tool.Tool { return bashTool(&bash{Options: o.filled()}) }
 
 // filled is o with every limit set.
 func (o Options) filled() Options {
-	if o.CommandTimeout <= 0 {
-		o.CommandTimeout = defaultTimeout
-	}
-	if o.OutputLimit <= 0 {
-		o.OutputLimit = defaultLimit
-	}
+	o.CommandTimeout = cmp.Or(max(o.CommandTimeout, 0), defaultTimeout)
+	o.OutputLimit = cmp.Or(max(o.OutputLimit, 0), defaultLimit)
 	if o.logs == nil {
 		o.logs = new(atomic.Int64)
 	}
@@ -170,53 +167,50 @@ func (b *bash) doc() string {
 	if b.jobs != nil {
 		background = inBackground
 	}
+	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
+	if b.Shell.Bash() {
+		words = fmt.Sprintf("bash (%s; no profile is read, no alias holds)", b.Shell)
+	}
 	return strings.NewReplacer(
-		"{shell}", b.shellWords(),
+		"{shell}", words,
 		"{background}", background,
 		"{timeout}", strconv.FormatInt(b.CommandTimeout.Milliseconds(), 10),
 		"{chars}", strconv.Itoa(min(maxChars, b.OutputLimit)/2),
 	).Replace(bashDoc)
 }
 
-// shellWords say which shell it is, and what that means for a command.
-func (b *bash) shellWords() string {
-	if b.Shell.Bash() {
-		return fmt.Sprintf("bash (%s; no profile is read, no alias holds)", b.Shell)
-	}
-	return fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
-}
-
 // plan says what a command would do, and what keeps it within bounds.
-func (b *bash) plan(ctx context.Context, a bashArgs) (tool.Plan, error) {
-	p, err := plan(a)
-	if err != nil {
-		return p, err
+func (b *bash) plan(ctx context.Context, a bashArgs) (p tool.Plan, err error) {
+	switch {
+	case strings.TrimSpace(a.Command) == "":
+		return p, errors.New("command is empty")
+	case strings.ContainsRune(a.Command, 0):
+		return p, errors.New("command holds a NUL byte")
+	case len(a.Command) >= maxCommand:
+		return p, fmt.Errorf("command is too long (%d bytes); write it to a file and run that", len(a.Command))
+	case a.Timeout < 0:
+		return p, errors.New("timeout must not be negative")
 	}
-	p.Line = b.read(a.Command)
-	if p.Confined, err = b.holds(ctx, p.Line); err != nil {
-		return p, err
+	p = tool.Plan{
+		Title:   title(a.Command),
+		Effects: []tool.Effect{{Kind: tool.Exec, Target: a.Command}},
+		Preview: display.Code{Lang: "sh", Source: a.Command},
+		Line:    unread(a.Command),
 	}
-	if p.Confined != "" && a.Unconfined {
+	if b.Analyse != nil {
+		p.Line = b.Analyse(a.Command)
+	}
+	if b.Holds != nil {
+		p.Confined, err = b.Holds(ctx, p.Line)
+	} else {
+		var c Confinement
+		c, err = b.confine(ctx, p.Line, false)
+		p.Confined = c.Words
+	}
+	if p.Confined != "" && a.Unconfined && err == nil {
 		p.Confined, p.Unconfined = "", true
 	}
-	return p, nil
-}
-
-// holds says what a command is confined to, or nothing.
-func (o Options) holds(ctx context.Context, line tool.Line) (string, error) {
-	if o.Holds != nil {
-		return o.Holds(ctx, line)
-	}
-	c, err := o.confine(ctx, line, false)
-	return c.Words, err
-}
-
-// read is what is known of a command line before it runs.
-func (o Options) read(command string) tool.Line {
-	if o.Analyse == nil {
-		return unread(command)
-	}
-	return o.Analyse(command)
+	return p, err
 }
 
 // unread is a line of which nothing is known. It runs as it is written.
@@ -235,24 +229,6 @@ func (o Options) confine(ctx context.Context, line tool.Line, unconfined bool) (
 		return Confinement{}, nil
 	}
 	return o.Attended(), nil
-}
-
-func plan(a bashArgs) (tool.Plan, error) {
-	switch {
-	case strings.TrimSpace(a.Command) == "":
-		return tool.Plan{}, errors.New("command is empty")
-	case strings.ContainsRune(a.Command, 0):
-		return tool.Plan{}, errors.New("command holds a NUL byte")
-	case len(a.Command) >= maxCommand:
-		return tool.Plan{}, fmt.Errorf("command is too long (%d bytes); write it to a file and run that", len(a.Command))
-	case a.Timeout < 0:
-		return tool.Plan{}, errors.New("timeout must not be negative")
-	}
-	return tool.Plan{
-		Title:   title(a.Command),
-		Effects: []tool.Effect{{Kind: tool.Exec, Target: a.Command}},
-		Preview: display.Code{Lang: "sh", Source: a.Command},
-	}, nil
 }
 
 // title is the command in one short line.
@@ -289,22 +265,48 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	log := b.newLog(a.Command)
 	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, b.Conceals)
 	spec := b.spec(line, c, live)
-	spec.Timeout, spec.Limit = b.timeout(a), b.OutputLimit
+	spec.Timeout, spec.Limit = b.CommandTimeout, b.OutputLimit
+	if a.Timeout > 0 { // never more than is allowed
+		spec.Timeout = min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
+	}
 	o, err := shell.Run(ctx, spec)
 	live.end()
 	defer log.close()
 	if err != nil && ctx.Err() == nil {
 		return tool.Result{}, err
 	}
-	r := b.result(a, o, log)
-	r.Sandbox = blocked(c, o)
+	r := bashResult{
+		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
+		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut, Error: failure(o, spec.Timeout),
+	}
+	var cutOut, cutErr bool
+	r.Stdout, cutOut = bounded(b.Conceals.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
+	r.Stderr, cutErr = bounded(b.Conceals.Text(o.Stderr.Text()), o.Stderr.Dropped > 0)
+	if r.Truncated = cutOut || cutErr; r.Truncated {
+		r.LogPath = log.keep()
+	}
+	switch { // what became of processes that outlived the command
+	case o.Escaped:
+		r.Note = "a process got away from the command and may still be running"
+	case o.Stopped && !o.TimedOut:
+		r.Note = "processes left running in the background were stopped"
+	}
+	if c.Blocked != nil && !o.TimedOut {
+		if why := c.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
+			r.Sandbox = why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
+		}
+	}
 	if c.After != nil {
 		r.Note = joinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
 		r.OK, r.Error = false, "cancelled"
 	}
-	return tool.Result{Value: r, Failed: !r.OK, Summary: summary(r), Show: shown(r)}, err
+	summary := fmt.Sprintf("exit %d", r.ExitCode)
+	if r.TimedOut {
+		summary = r.Error
+	}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(r)}, err
 }
 
 // spec is a command as all of them are run.
@@ -315,43 +317,6 @@ func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	}
 }
 
-// blocked says that a command may have failed because of its bounds, and what
-// can be done about it.
-func blocked(c Confinement, o shell.Outcome) string {
-	if c.Blocked == nil || o.TimedOut {
-		return ""
-	}
-	why := c.Blocked(o.ExitCode, o.Stderr.Text())
-	if why == "" {
-		return ""
-	}
-	return why + ": the sandbox may be the reason (" + c.Words + "). If the command has to do that, call bash again with unconfined: true; the user is asked, once."
-}
-
-// timeout is what the call asks for, but never more than is allowed.
-func (b *bash) timeout(a bashArgs) time.Duration {
-	if a.Timeout == 0 {
-		return b.CommandTimeout
-	}
-	return min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
-}
-
-func (b *bash) result(a bashArgs, o shell.Outcome, log *log) bashResult {
-	stdout, stderr := b.Conceals.Text(o.Stdout.Text()), b.Conceals.Text(o.Stderr.Text())
-	r := bashResult{
-		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
-		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut, Error: failure(o, b.timeout(a)), Note: note(o),
-	}
-	var cutOut, cutErr bool
-	r.Stdout, cutOut = bounded(stdout, o.Stdout.Dropped > 0)
-	r.Stderr, cutErr = bounded(stderr, o.Stderr.Dropped > 0)
-	r.Truncated = cutOut || cutErr
-	if r.Truncated {
-		r.LogPath = log.keep()
-	}
-	return r
-}
-
 func failure(o shell.Outcome, limit time.Duration) string {
 	switch {
 	case o.TimedOut:
@@ -360,17 +325,6 @@ func failure(o shell.Outcome, limit time.Duration) string {
 		return "ended by " + o.Signal
 	case o.ExitCode != 0:
 		return fmt.Sprintf("exit code %d", o.ExitCode)
-	}
-	return ""
-}
-
-// note says what became of processes that outlived the command.
-func note(o shell.Outcome) string {
-	switch {
-	case o.Escaped:
-		return "a process got away from the command and may still be running"
-	case o.Stopped && !o.TimedOut:
-		return "processes left running in the background were stopped"
 	}
 	return ""
 }
@@ -410,13 +364,6 @@ func cut(text string, n int) (head, tail string, left int) {
 		return text, "", 0
 	}
 	return string(runes[:n-n/2]), string(runes[len(runes)-n/2:]), len(runes) - n
-}
-
-func summary(r bashResult) string {
-	if r.TimedOut {
-		return r.Error
-	}
-	return fmt.Sprintf("exit %d", r.ExitCode)
 }
 
 // shown is the output for people, who know the command already.

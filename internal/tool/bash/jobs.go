@@ -36,8 +36,6 @@ type Jobs struct {
 	ended  sync.WaitGroup
 }
 
-func newJobs(o Options) *Jobs { return &Jobs{o: o} }
-
 // Close stops every command and returns when all have ended. No other can be
 // started afterwards.
 func (j *Jobs) Close() error {
@@ -132,21 +130,16 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 	if j.o.Now != nil {
 		b.began = j.o.Now()
 	}
-	j.remember(b)
-	j.ended.Go(func() { b.run(ctx, j.o, line, c) })
-	return b, nil
-}
-
-// remember adds a job and forgets the oldest ones that have ended.
-func (j *Jobs) remember(b *job) {
 	j.jobs = append(j.jobs, b)
-	for i := 0; i < len(j.jobs) && len(j.jobs) > maxJobs; {
+	for i := 0; i < len(j.jobs) && len(j.jobs) > maxJobs; { // the oldest that have ended are forgotten
 		if j.jobs[i].hasEnded() {
 			j.jobs = append(j.jobs[:i:i], j.jobs[i+1:]...)
 		} else {
 			i++
 		}
 	}
+	j.ended.Go(func() { b.run(ctx, j.o, line, c) })
+	return b, nil
 }
 
 // run sees the command to its end.

@@ -53,20 +53,15 @@ func (j *Jobs) listTool() tool.Tool {
 		Name: "jobs_list", Doc: listDoc, Aliases: []tool.Alias{{Name: "list_jobs"}, {Name: "jobs"}, {Name: "list_shells"}},
 		Plan: func(context.Context, noArgs) (tool.Plan, error) { return noting("list", "background jobs"), nil },
 		Do: func(context.Context, noArgs, io.Writer) (tool.Result, error) {
-			list := j.list()
+			j.mu.Lock()
+			defer j.mu.Unlock()
+			list := []listing{}
+			for _, b := range j.jobs {
+				list = append(list, b.listing(j.o.Now))
+			}
 			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: fmt.Sprintf("%d jobs", len(list))}, nil
 		},
 	}
-}
-
-func (j *Jobs) list() []listing {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	list := []listing{}
-	for _, b := range j.jobs {
-		list = append(list, b.listing(j.o.Now))
-	}
-	return list
 }
 
 func (b *job) listing(now func() time.Time) listing {
