@@ -38,24 +38,7 @@ func (x *Index) load() []*file {
 	if err != nil || len(data) < len(cacheHeader) || string(data[:len(cacheHeader)]) != cacheHeader {
 		return nil
 	}
-	return parseAll(records(data[len(cacheHeader):], x.opts.MaxFiles))
-}
-
-// records cuts data where records end, up to the first that is not whole.
-func records(data []byte, limit int) (list [][]byte) {
-	for len(data) >= frame && len(list) < limit {
-		size := uint64(binary.LittleEndian.Uint32(data))
-		if size > uint64(len(data)-frame) {
-			break
-		}
-		list = append(list, data[:frame+size])
-		data = data[frame+size:]
-	}
-	return list
-}
-
-// parseAll reads records side by side, leaving out those that are damaged.
-func parseAll(list [][]byte) []*file {
+	list := records(data[len(cacheHeader):], x.opts.MaxFiles)
 	files := make([]*file, len(list))
 	workers := runtime.GOMAXPROCS(0)
 	var all sync.WaitGroup
@@ -71,6 +54,19 @@ func parseAll(list [][]byte) []*file {
 	}
 	all.Wait()
 	return slices.DeleteFunc(files, func(f *file) bool { return f == nil })
+}
+
+// records cuts data where records end, up to the first that is not whole.
+func records(data []byte, limit int) (list [][]byte) {
+	for len(data) >= frame && len(list) < limit {
+		size := uint64(binary.LittleEndian.Uint32(data))
+		if size > uint64(len(data)-frame) {
+			break
+		}
+		list = append(list, data[:frame+size])
+		data = data[frame+size:]
+	}
+	return list
 }
 
 // keep saves s beside its caller, if enough has changed since that was last
@@ -111,7 +107,10 @@ func (w *writer) Read(b []byte) (int, error) {
 			return 0, io.EOF
 		}
 		if f := w.files[0]; f.was != (stamp{}) && !f.unread {
-			w.buf = appendRecord(w.buf[:0], f)
+			w.buf = appendFile(append(w.buf[:0], make([]byte, frame)...), f)
+			body := w.buf[frame:]
+			binary.LittleEndian.PutUint32(w.buf, uint32(len(body)))
+			binary.LittleEndian.PutUint32(w.buf[4:], crc32.Checksum(body, castagnoli()))
 			w.rest = w.buf
 		}
 		w.files = w.files[1:]
@@ -119,15 +118,6 @@ func (w *writer) Read(b []byte) (int, error) {
 	n := copy(b, w.rest)
 	w.rest = w.rest[n:]
 	return n, nil
-}
-
-func appendRecord(b []byte, f *file) []byte {
-	from := len(b)
-	b = appendFile(append(b, make([]byte, frame)...), f)
-	body := b[from+frame:]
-	binary.LittleEndian.PutUint32(b[from:], uint32(len(body)))
-	binary.LittleEndian.PutUint32(b[from+4:], crc32.Checksum(body, castagnoli()))
-	return b
 }
 
 // appendFile writes f: its names, its stamp, its sections, their terms.
@@ -150,27 +140,7 @@ func appendFile(b []byte, f *file) []byte {
 			b = binary.AppendUvarint(b, uint64(n))
 		}
 	}
-	return appendKeys(b, f.keys)
-}
-
-// appendText writes the path and the symbols: how long they are, then all of
-// them in one piece.
-func appendText(b []byte, f *file) []byte {
-	b = binary.AppendUvarint(b, uint64(len(f.path)))
-	b = binary.AppendUvarint(b, uint64(len(f.chunks)))
-	for _, c := range f.chunks {
-		b = binary.AppendUvarint(b, uint64(len(c.symbol)))
-	}
-	b = append(b, f.path...)
-	for _, c := range f.chunks {
-		b = append(b, c.symbol...)
-	}
-	return b
-}
-
-// appendKeys writes each term once, as its distance from the one before, with
-// the number of sections that have it.
-func appendKeys(b []byte, keys []uint64) []byte {
+	keys := f.keys
 	b = binary.AppendUvarint(b, uint64(len(keys)))
 	var last uint64
 	for len(keys) > 0 {
@@ -189,6 +159,21 @@ func appendKeys(b []byte, keys []uint64) []byte {
 	return b
 }
 
+// appendText writes the path and the symbols: how long they are, then all of
+// them in one piece.
+func appendText(b []byte, f *file) []byte {
+	b = binary.AppendUvarint(b, uint64(len(f.path)))
+	b = binary.AppendUvarint(b, uint64(len(f.chunks)))
+	for _, c := range f.chunks {
+		b = binary.AppendUvarint(b, uint64(len(c.symbol)))
+	}
+	b = append(b, f.path...)
+	for _, c := range f.chunks {
+		b = append(b, c.symbol...)
+	}
+	return b
+}
+
 // parseFile reads what appendFile wrote, nil if it did not.
 func parseFile(body []byte) *file {
 	p := &decoder{rest: body}
@@ -200,7 +185,16 @@ func parseFile(body []byte) *file {
 	f.role = role(p.byte())
 	f.prior = f.role.prior()
 	for i := range f.chunks {
-		p.chunk(&f.chunks[i])
+		c := &f.chunks[i]
+		c.kind = kinds[p.number(len(kinds)-1)]
+		c.later = p.number(1) == 1
+		c.doc = int32(p.number(maxFile))
+		c.line = c.doc + int32(p.number(maxFile))
+		c.end = c.line + int32(p.number(maxFile))
+		c.tokens = int32(p.number(maxFile))
+		if c.doc == 0 {
+			p.fail()
+		}
 		f.tokens += int(f.chunks[i].tokens)
 	}
 	p.keys(f)
@@ -282,19 +276,6 @@ func (p *decoder) text(f *file) {
 	}
 	for i, size := range sizes {
 		f.chunks[i].symbol, text = text[:size], text[size:]
-	}
-}
-
-// chunk reads a section, whose lines are in order.
-func (p *decoder) chunk(c *chunk) {
-	c.kind = kinds[p.number(len(kinds)-1)]
-	c.later = p.number(1) == 1
-	c.doc = int32(p.number(maxFile))
-	c.line = c.doc + int32(p.number(maxFile))
-	c.end = c.line + int32(p.number(maxFile))
-	c.tokens = int32(p.number(maxFile))
-	if c.doc == 0 {
-		p.fail()
 	}
 }
 

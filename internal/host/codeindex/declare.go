@@ -24,7 +24,7 @@ func (l *language) declaration(line []byte, indent int, group Kind) (d declarati
 		if len(word) == 0 || !l.modifiers[string(word)] {
 			break
 		}
-		rest = bytes.TrimLeft(skipParens(after), " \t")
+		rest = bytes.TrimLeft(skipPair(after, '(', ')'), " \t")
 	}
 	if l.has(calls) {
 		return l.called(bytes.TrimSpace(line), indent)
@@ -35,7 +35,7 @@ func (l *language) declaration(line []byte, indent int, group Kind) (d declarati
 // named reads the name that follows a keyword; d has the keyword for a name.
 func (l *language) named(line []byte, indent int, d declaration, rest []byte) (declaration, bool) {
 	keyword := d.name
-	rest = bytes.TrimLeft(skipAngles(rest), " \t*&!")
+	rest = bytes.TrimLeft(skipPair(rest, '<', '>'), " \t*&!")
 	next, after := cutWord(rest)
 	if kind, known := l.keywords[string(next)]; known { // enum class, const fn
 		return l.named(line, indent, declaration{kind: kind, name: string(next)}, after)
@@ -197,12 +197,6 @@ func name(rest []byte) string {
 	}
 	return clip(strings.TrimRight(strings.TrimPrefix(string(rest[:n]), "self."), ".:"))
 }
-
-// skipParens passes over parentheses, as in pub(crate).
-func skipParens(rest []byte) []byte { return skipPair(rest, '(', ')') }
-
-// skipAngles passes over the parameters of a generic.
-func skipAngles(rest []byte) []byte { return skipPair(rest, '<', '>') }
 
 func skipPair(rest []byte, open, shut byte) []byte {
 	if len(rest) == 0 || rest[0] != open {

@@ -100,7 +100,23 @@ func (r *reader) index(f *file, data []byte) {
 		return
 	}
 	r.keys = r.keys[:0]
-	r.called(f.name)
+	dir, base := path.Split(f.name)
+	r.path = r.path[:0]
+	for _, part := range []struct {
+		name   string
+		weight uint8
+	}{{strings.TrimSuffix(base, path.Ext(base)), baseWeight}, {dir, dirWeight}} {
+		text := []byte(part.name)
+		eachWord(text[:min(len(text), maxLine)], func(word []byte) {
+			h := uint64(hashSeed)
+			for _, c := range word {
+				h = (h ^ uint64(c)) * hashPrime
+			}
+			for _, id := range r.lookup(h, word) {
+				r.path = append(r.path, weighed{id, part.weight})
+			}
+		})
+	}
 	for _, s := range outline(f.name, r.lines) {
 		r.section(f, s)
 	}
@@ -108,7 +124,9 @@ func (r *reader) index(f *file, data []byte) {
 		f.keys = slices.Clone(r.sorted())
 	}
 	f.chunks = slices.Clip(f.chunks)
-	r.rest()
+	if r.used >= maxSlots/2 {
+		*r = *newReader()
+	}
 }
 
 // appendLines cuts data into lines without their ends.
@@ -139,31 +157,6 @@ func (r *reader) section(f *file, s section) {
 	if tokens == 0 && s.symbol == "" {
 		return
 	}
-	r.names(s)
-	for _, id := range r.met {
-		r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
-	}
-	f.tokens += tokens
-	f.chunks = append(f.chunks, chunk{
-		symbol: s.symbol, kind: s.kind, tokens: int32(tokens),
-		doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
-	})
-}
-
-// called takes note of what the file and its directories are called.
-func (r *reader) called(file string) {
-	dir, base := path.Split(file)
-	r.path = r.path[:0]
-	for _, part := range []struct {
-		name   string
-		weight uint8
-	}{{strings.TrimSuffix(base, path.Ext(base)), baseWeight}, {dir, dirWeight}} {
-		r.eachTerm([]byte(part.name), func(id uint32) { r.path = append(r.path, weighed{id, part.weight}) })
-	}
-}
-
-// names adds what the section and its file are called.
-func (r *reader) names(s section) {
 	if owner, _, ok := cutLast(s.symbol, "."); ok && s.names != nil {
 		r.text([]byte(owner), ownerPart)
 	}
@@ -176,17 +169,13 @@ func (r *reader) names(s section) {
 	for _, t := range r.path {
 		r.weigh(t.id, t.weight)
 	}
-}
-
-func (r *reader) eachTerm(text []byte, do func(id uint32)) {
-	eachWord(text[:min(len(text), maxLine)], func(word []byte) {
-		h := uint64(hashSeed)
-		for _, c := range word {
-			h = (h ^ uint64(c)) * hashPrime
-		}
-		for _, id := range r.lookup(h, word) {
-			do(id)
-		}
+	for _, id := range r.met {
+		r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
+	}
+	f.tokens += tokens
+	f.chunks = append(f.chunks, chunk{
+		symbol: s.symbol, kind: s.kind, tokens: int32(tokens),
+		doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
 	})
 }
 
@@ -260,13 +249,6 @@ func (r *reader) weigh(id uint32, weight uint8) {
 	}
 	if r.count[id] <= math.MaxUint8-weight {
 		r.count[id] += weight
-	}
-}
-
-// rest forgets the words if there are too many.
-func (r *reader) rest() {
-	if r.full() {
-		*r = *newReader()
 	}
 }
 

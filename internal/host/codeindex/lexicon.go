@@ -29,9 +29,6 @@ func newLexicon() *lexicon {
 	return &lexicon{slots: make([]slot, firstSlots), numbers: make([]uint32, firstSlots)}
 }
 
-// full reports whether it is time for a new lexicon.
-func (l *lexicon) full() bool { return l.used >= maxSlots/2 }
-
 // The usual numbers of the hash FNV-1a.
 const (
 	hashSeed  = 14695981039346656037
@@ -46,7 +43,25 @@ func (l *lexicon) lookup(h uint64, word []byte) []uint32 {
 		case h:
 			return l.ids[s.from:s.to]
 		case 0:
-			return l.learn(h, string(word))
+			if 2*l.used >= len(l.slots) {
+				old := l.slots
+				l.slots = make([]slot, 2*len(old))
+				for _, s := range old {
+					if s.hash != 0 {
+						l.put(s)
+					}
+				}
+			}
+			s := slot{hash: h, from: uint32(len(l.ids))}
+			l.parts = parts(l.parts[:0], string(word))
+			l.found = terms(l.found[:0], l.parts)
+			for _, t := range l.found {
+				l.ids = append(l.ids, l.number(hash(t)))
+			}
+			s.to = uint32(len(l.ids))
+			l.put(s)
+			l.used++
+			return l.ids[s.from:s.to]
 		}
 	}
 }
@@ -58,39 +73,12 @@ func (l *lexicon) place(h uint64) int {
 	return int(h*golden>>40) & (len(l.slots) - 1)
 }
 
-// learn takes a new word apart.
-func (l *lexicon) learn(h uint64, word string) []uint32 {
-	if 2*l.used >= len(l.slots) {
-		l.grow()
-	}
-	s := slot{hash: h, from: uint32(len(l.ids))}
-	l.parts = parts(l.parts[:0], word)
-	l.found = terms(l.found[:0], l.parts)
-	for _, t := range l.found {
-		l.ids = append(l.ids, l.number(hash(t)))
-	}
-	s.to = uint32(len(l.ids))
-	l.put(s)
-	l.used++
-	return l.ids[s.from:s.to]
-}
-
 func (l *lexicon) put(s slot) {
 	i := l.place(s.hash)
 	for l.slots[i].hash != 0 {
 		i = (i + 1) & (len(l.slots) - 1)
 	}
 	l.slots[i] = s
-}
-
-func (l *lexicon) grow() {
-	old := l.slots
-	l.slots = make([]slot, 2*len(old))
-	for _, s := range old {
-		if s.hash != 0 {
-			l.put(s)
-		}
-	}
 }
 
 // number is the number of a term; they count from zero without gaps. Terms are

@@ -283,25 +283,20 @@ func (q *quoted) enter(l *language, rest []byte) int {
 		return len(l.block[0])
 	}
 	if rest[0] == '"' || rest[0] == '\'' {
-		return afterString(rest)
+		// One that does not is taken to end there; an apostrophe without a partner near by is none
+		end, otherwise := len(rest), -1
+		if rest[0] == '\'' {
+			end, otherwise = min(len(rest), near), 1
+		}
+		for i := 1; i < end; i++ {
+			switch rest[i] {
+			case '\\':
+				i++
+			case rest[0]:
+				return i + 1
+			}
+		}
+		return otherwise
 	}
 	return 1
-}
-
-// afterString skips a text that ends on its line. One that does not is taken to
-// end there; an apostrophe without a partner near by is none.
-func afterString(rest []byte) int {
-	end, otherwise := len(rest), -1
-	if rest[0] == '\'' {
-		end, otherwise = min(len(rest), near), 1
-	}
-	for i := 1; i < end; i++ {
-		switch rest[i] {
-		case '\\':
-			i++
-		case rest[0]:
-			return i + 1
-		}
-	}
-	return otherwise
 }

@@ -55,8 +55,23 @@ func newQuestion(text string) *question {
 		}
 	}
 	if len(q.concepts) > 0 {
-		q.names(text)
-		q.translate(text)
+		eachWord([]byte(text), func(w []byte) {
+			if name := string(w); len(parts(nil, name)) > 1 && isASCII(name) {
+				q.bonus(joined(name), pairShare)
+			}
+		})
+		for rest := text; rest != ""; {
+			_, size := utf8.DecodeRuneInString(rest)
+			for n := min(len(rest), maxForeign); n > size; n-- {
+				if english, ok := glossary()[rest[:n]]; ok {
+					q.concepts = append(q.concepts, conceptOf(strings.Fields(english)...))
+					size = n
+					break
+				}
+			}
+			rest = rest[size:]
+		}
+		q.concepts = q.concepts[:min(len(q.concepts), 2*maxConcepts)]
 	}
 	q.tests = seen[stem("test")] || seen[stem("benchmark")] || seen[stem("fixture")] || strings.Contains(text, "测试")
 	return q
@@ -91,31 +106,6 @@ func (q *question) bonus(term string, share float32) {
 	}
 }
 
-// names adds what is written as one name in the query.
-func (q *question) names(text string) {
-	eachWord([]byte(text), func(w []byte) {
-		if name := string(w); len(parts(nil, name)) > 1 && isASCII(name) {
-			q.bonus(joined(name), pairShare)
-		}
-	})
-}
-
-// translate adds the English of what is known of a query in another language.
-func (q *question) translate(text string) {
-	for rest := text; rest != ""; {
-		_, size := utf8.DecodeRuneInString(rest)
-		for n := min(len(rest), maxForeign); n > size; n-- {
-			if english, ok := glossary()[rest[:n]]; ok {
-				q.concepts = append(q.concepts, conceptOf(strings.Fields(english)...))
-				size = n
-				break
-			}
-		}
-		rest = rest[size:]
-	}
-	q.concepts = q.concepts[:min(len(q.concepts), 2*maxConcepts)]
-}
-
 // conceptOf is a word with its synonyms.
 func conceptOf(words ...string) (c concept) {
 	for _, w := range words {
@@ -147,14 +137,6 @@ func (c concept) shareOf(term uint32) float32 {
 		}
 	}
 	return 0
-}
-
-// best is the share of the term that stands for the concept best.
-func (c concept) best(terms []uint32) (share float32) {
-	for _, t := range terms {
-		share = max(share, c.shareOf(t))
-	}
-	return share
 }
 
 //go:embed synonyms.txt

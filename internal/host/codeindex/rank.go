@@ -54,17 +54,6 @@ type matches struct {
 	floor float32 // what does not score more is not among the best
 }
 
-// keep adds m if it may be among the best.
-func (ms *matches) keep(m match) {
-	if m.score <= ms.floor {
-		return
-	}
-	if ms.list = append(ms.list, m); len(ms.list) == 2*considered {
-		ms.list = sorted(ms.list)[:considered]
-		ms.floor = ms.list[considered-1].score
-	}
-}
-
 // sorted puts the best first. Of equals the first found stays first.
 func sorted(list []match) []match {
 	slices.SortStableFunc(list, func(a, b match) int { return cmp.Compare(b.score, a.score) })
@@ -163,7 +152,13 @@ func (b *board) best(ask *question) []match {
 			}
 			cover := b.cover[n] / max(b.total, 1e-6)
 			score := b.score[n] * prior * f.chunks[c].prior() * (needed + (1-needed)*cover*cover)
-			found.keep(match{f, c, score})
+			if score <= found.floor {
+				continue
+			}
+			if found.list = append(found.list, match{f, c, score}); len(found.list) == 2*considered {
+				found.list = sorted(found.list)[:considered]
+				found.floor = found.list[considered-1].score
+			}
 		}
 	}
 	return sorted(found.list)[:min(len(found.list), considered)]
@@ -197,7 +192,11 @@ func (q *question) named(symbol string) float32 {
 	var asked, total, fits float32
 	for _, c := range q.concepts {
 		total += c.weight
-		asked += c.weight * c.best(all)
+		var share float32
+		for _, t := range all {
+			share = max(share, c.shareOf(t))
+		}
+		asked += c.weight * share
 	}
 	for _, n := range names {
 		var best float32

@@ -67,7 +67,34 @@ func (x *Index) look(ctx context.Context, why urgency) error {
 		return err
 	}
 	changed := compare(there.files, known)
-	x.readAll(ctx, changed)
+	// Those it does not come to before ctx ends are left as if they were never seen
+	work := make(chan *file)
+	var readers sync.WaitGroup
+	for range min(runtime.GOMAXPROCS(0), len(changed)) {
+		readers.Go(func() {
+			r := newReader()
+			for f := range work {
+				// A file that cannot be read has no sections, and is not tried again before it changes
+				data, info, err := x.ws.ReadFile(f.path, maxFile)
+				if f.unread = err != nil; f.unread {
+					continue
+				}
+				f.was = stampOf(info)
+				r.index(f, data)
+			}
+		})
+	}
+	for i, f := range changed {
+		if ctx.Err() != nil {
+			for _, f := range changed[i:] {
+				f.was = stamp{}
+			}
+			break
+		}
+		work <- f
+	}
+	close(work)
+	readers.Wait()
 	s := x.current.Load()
 	if len(changed) > 0 || len(there.files) != len(s.files) {
 		s = newSnapshot(there.files, there.cut)
@@ -199,47 +226,6 @@ func stampOf(info fs.FileInfo) stamp {
 		s.device, s.number, s.changed = uint64(st.Dev), st.Ino, changeTime(st)
 	}
 	return s
-}
-
-// readAll reads files side by side. Those it does not come to before ctx ends
-// are left as if they were never seen.
-func (x *Index) readAll(ctx context.Context, files []*file) {
-	work := make(chan *file)
-	var readers sync.WaitGroup
-	for range min(runtime.GOMAXPROCS(0), len(files)) {
-		readers.Go(func() {
-			r := newReader()
-			for f := range work {
-				x.read(r, f)
-			}
-		})
-	}
-	for i, f := range files {
-		if ctx.Err() != nil {
-			forget(files[i:])
-			break
-		}
-		work <- f
-	}
-	close(work)
-	readers.Wait()
-}
-
-func forget(files []*file) {
-	for _, f := range files {
-		f.was = stamp{}
-	}
-}
-
-// read fills f. A file that cannot be read has no sections, and is not tried
-// again before it changes.
-func (x *Index) read(r *reader, f *file) {
-	data, info, err := x.ws.ReadFile(f.path, maxFile)
-	if f.unread = err != nil; f.unread {
-		return
-	}
-	f.was = stampOf(info)
-	r.index(f, data)
 }
 
 func newSnapshot(files []*file, cut bool) *snapshot {

@@ -49,20 +49,6 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 		return Kind{}, fmt.Errorf("language server %s: %w", name, err)
 	}
 	k, _ := knownAs(name)
-	c.change(&k)
-	switch {
-	case len(k.Files) == 0:
-		return Kind{}, fmt.Errorf("language server %s: files must say which files it is for", name)
-	case len(k.Command) == 0 && !c.Disabled:
-		return Kind{}, fmt.Errorf("language server %s: command is missing", name)
-	case len(k.Command) > 0 && k.Command[0] == "":
-		return Kind{}, errors.New("language server " + name + ": command is empty")
-	}
-	return k, nil
-}
-
-// change lays what a user wrote over k.
-func (c configured) change(k *Kind) {
 	if len(c.Command) > 0 {
 		k.Name, k.Command, k.Init, k.Settings, k.options = c.Command[0], slices.Clone(c.Command), nil, nil, nil
 		k.Install, k.fits, k.ask, k.whole, k.rests, k.beyond = "", nil, nil, false, false, ""
@@ -86,6 +72,15 @@ func (c configured) change(k *Kind) {
 	if c.Disabled {
 		k.Command = nil
 	}
+	switch {
+	case len(k.Files) == 0:
+		return Kind{}, fmt.Errorf("language server %s: files must say which files it is for", name)
+	case len(k.Command) == 0 && !c.Disabled:
+		return Kind{}, fmt.Errorf("language server %s: command is missing", name)
+	case len(k.Command) > 0 && k.Command[0] == "":
+		return Kind{}, errors.New("language server " + name + ": command is empty")
+	}
+	return k, nil
 }
 
 // knownAs finds the server of that name, or the first for a language of that

@@ -82,13 +82,6 @@ const (
 	serverCancelled = -32802
 )
 
-func newConn(l line) *conn {
-	return &conn{
-		line: l, wake: make(chan struct{}, 1), done: make(chan struct{}), room: maxOutbox,
-		pending: make(map[int64]chan message),
-	}
-}
-
 // run carries messages until the connection ends, which closes the line.
 func (c *conn) run() {
 	var writer sync.WaitGroup
@@ -133,19 +126,22 @@ func (c *conn) read() error {
 			return fmt.Errorf("read a message: %w", err)
 		}
 		c.heard.Add(1)
-		c.take(m)
-	}
-}
-
-// take gives a message to whom it is for.
-func (c *conn) take(m message) {
-	switch {
-	case m.Method == "":
-		c.answered(m)
-	case len(m.ID) == 0:
-		c.tell(m.Method, m.Params)
-	default:
-		c.reply(m)
+		switch {
+		case m.Method == "":
+			c.answered(m)
+		case len(m.ID) == 0:
+			c.tell(m.Method, m.Params)
+		default:
+			answer := message{ID: m.ID}
+			result, err := c.ask(m.Method, m.Params)
+			if err == nil {
+				answer.Result, err = json.Marshal(result)
+			}
+			if err != nil && !errors.As(err, &answer.Error) {
+				answer.Error = &replyError{internalError, err.Error()}
+			}
+			_ = c.send(answer) // if it cannot be sent the connection has ended
+		}
 	}
 }
 
@@ -161,19 +157,6 @@ func (c *conn) answered(m message) {
 		delete(c.pending, id)
 		answer <- m // has room for it
 	}
-}
-
-// reply answers a request of the server.
-func (c *conn) reply(m message) {
-	answer := message{ID: m.ID}
-	result, err := c.ask(m.Method, m.Params)
-	if err == nil {
-		answer.Result, err = json.Marshal(result)
-	}
-	if err != nil && !errors.As(err, &answer.Error) {
-		answer.Error = &replyError{internalError, err.Error()}
-	}
-	_ = c.send(answer) // if it cannot be sent the connection has ended
 }
 
 // call asks the server and waits for its answer, which is decoded into result.

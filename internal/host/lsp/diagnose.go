@@ -44,22 +44,17 @@ func (s *server) publish(params json.RawMessage) {
 	s.update(func() {
 		s.serial++
 		if len(s.heard) >= maxFiles {
-			s.forget()
+			// What says that all is well goes first
+			maps.DeleteFunc(s.heard, func(_ string, p published) bool { return len(p.items) == 0 })
+			for path := range s.heard {
+				if len(s.heard) < maxFiles {
+					break
+				}
+				delete(s.heard, path)
+			}
 		}
 		s.heard[path] = published{p.Version, s.serial, diagnostics(nameOf(s.top, path), p.Diagnostics)}
 	})
-}
-
-// forget makes room among what the server said: what says that all is well
-// goes first.
-func (s *server) forget() {
-	maps.DeleteFunc(s.heard, func(_ string, p published) bool { return len(p.items) == 0 })
-	for path := range s.heard {
-		if len(s.heard) < maxFiles {
-			break
-		}
-		delete(s.heard, path)
-	}
 }
 
 // publications counts what was published so far.
@@ -115,7 +110,14 @@ func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report
 func (s *server) asker(path string) func(context.Context) ([]Diagnostic, error) {
 	switch {
 	case s.about(path).pulls:
-		return func(ctx context.Context) ([]Diagnostic, error) { return s.pullOnce(ctx, path) }
+		return func(ctx context.Context) ([]Diagnostic, error) {
+			var reply struct {
+				Items []wireDiagnostic `json:"items"`
+			}
+			ask := map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
+			err := s.request(ctx, requestLimit, "textDocument/diagnostic", ask, &reply)
+			return diagnostics(nameOf(s.top, path), reply.Items), err
+		}
 	case s.kind.ask != nil:
 		return func(ctx context.Context) ([]Diagnostic, error) { return s.kind.ask(ctx, s, path) }
 	}
@@ -191,7 +193,12 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 		}
 		now := s.about(path)
 		if now.said.version == d.version { // without one it may be about an older text
-			items = union(items, now.said.items)
+			for _, d := range now.said.items {
+				same := func(o Diagnostic) bool { return o.Range == d.Range && o.Message == d.Message }
+				if !slices.ContainsFunc(items, same) {
+					items = append(items, d)
+				}
+			}
 		}
 		if !now.busy {
 			return items, false, nil
@@ -219,31 +226,11 @@ func (s *server) untilIdle(ctx context.Context) error {
 	}
 }
 
-func (s *server) pullOnce(ctx context.Context, path string) ([]Diagnostic, error) {
-	var reply struct {
-		Items []wireDiagnostic `json:"items"`
-	}
-	ask := map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
-	err := s.request(ctx, requestLimit, "textDocument/diagnostic", ask, &reply)
-	return diagnostics(nameOf(s.top, path), reply.Items), err
-}
-
 // brokenOff reports whether a server stopped working on an answer because it
 // had something better to do.
 func brokenOff(err error) bool {
 	var refusal *replyError
 	return errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified)
-}
-
-// union adds those of b that are not in a.
-func union(a, b []Diagnostic) []Diagnostic {
-	for _, d := range b {
-		same := func(o Diagnostic) bool { return o.Range == d.Range && o.Message == d.Message }
-		if !slices.ContainsFunc(a, same) {
-			a = append(a, d)
-		}
-	}
-	return a
 }
 
 // survey tells what the server has to say about the whole project, once it is

@@ -258,7 +258,10 @@ func (p *Pool) with(ctx context.Context, name string, do func(s *server, path st
 	path := p.options.abs(name)
 	kind, command, err := p.options.kindFor(path)
 	if err != nil {
-		return named(err, name)
+		if missing := (*NoServerError)(nil); errors.As(err, &missing) {
+			missing.Path = name
+		}
+		return err
 	}
 	root := kind.projectOf(p.options.Root, path)
 	for again := true; ; again = false {
@@ -271,14 +274,6 @@ func (p *Pool) with(ctx context.Context, name string, do func(s *server, path st
 			return p.explain(s, err)
 		}
 	}
-}
-
-// named puts the name a file was asked for by into the error.
-func named(err error, name string) error {
-	if missing := (*NoServerError)(nil); errors.As(err, &missing) {
-		missing.Path = name
-	}
-	return err
 }
 
 // explain adds a server's last words to the error of its end.

@@ -53,7 +53,10 @@ type server struct {
 
 func newServer(k Kind, top, root string, l line) *server {
 	s := &server{
-		kind: k, top: top, root: root, conn: newConn(l),
+		kind: k, top: top, root: root, conn: &conn{
+			line: l, wake: make(chan struct{}, 1), done: make(chan struct{}), room: maxOutbox,
+			pending: make(map[int64]chan message),
+		},
 		docs: make(map[string]*document), heard: make(map[string]published),
 		busy: make(map[string]struct{}), changed: make(chan struct{}),
 	}
@@ -173,7 +176,19 @@ func (s *server) request(ctx context.Context, limit time.Duration, method string
 func (s *server) answer(method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "workspace/configuration":
-		return s.settings(params)
+		var q struct {
+			Items []struct {
+				Section string `json:"section"`
+			} `json:"items"`
+		}
+		if err := json.Unmarshal(params, &q); err != nil {
+			return nil, err
+		}
+		list := make([]any, len(q.Items))
+		for i, item := range q.Items {
+			list[i] = s.kind.Settings[item.Section]
+		}
+		return list, nil
 	case "workspace/workspaceFolders":
 		return s.folders(), nil
 	case "workspace/applyEdit":
@@ -188,23 +203,6 @@ func (s *server) answer(method string, params json.RawMessage) (any, error) {
 		return nil, nil
 	}
 	return nil, &replyError{methodNotFound, "not supported: " + head(method, 100)}
-}
-
-// settings looks up the sections the server asks for.
-func (s *server) settings(params json.RawMessage) (any, error) {
-	var q struct {
-		Items []struct {
-			Section string `json:"section"`
-		} `json:"items"`
-	}
-	if err := json.Unmarshal(params, &q); err != nil {
-		return nil, err
-	}
-	list := make([]any, len(q.Items))
-	for i, item := range q.Items {
-		list[i] = s.kind.Settings[item.Section]
-	}
-	return list, nil
 }
 
 // register notes if the server offers to answer when asked for diagnostics.
@@ -231,9 +229,44 @@ func (s *server) hear(method string, params json.RawMessage) {
 	case "textDocument/publishDiagnostics":
 		s.publish(params)
 	case "$/progress":
-		s.progress(params)
+		var p struct {
+			Token json.RawMessage `json:"token"`
+			Value struct {
+				Kind string `json:"kind"`
+			} `json:"value"`
+		}
+		if json.Unmarshal(params, &p) != nil || len(p.Token) > 1000 {
+			return
+		}
+		switch token := string(p.Token); p.Value.Kind {
+		case "begin":
+			s.update(func() {
+				if len(s.busy) < maxBusy {
+					s.busy[token] = struct{}{}
+				}
+			})
+		case "end":
+			s.update(func() { delete(s.busy, token) })
+		}
 	case "experimental/serverStatus":
-		s.rest(params)
+		var p struct {
+			Health    string `json:"health"`
+			Quiescent bool   `json:"quiescent"`
+			Message   string `json:"message"`
+		}
+		if json.Unmarshal(params, &p) != nil {
+			return
+		}
+		s.update(func() {
+			delete(s.busy, status)
+			if !p.Quiescent {
+				s.busy[status] = struct{}{}
+			}
+			s.ill = ""
+			if p.Health == "error" {
+				s.ill = cmp.Or(head(p.Message, maxMessage), "the server is not well")
+			}
+		})
 	}
 }
 
@@ -241,53 +274,8 @@ func (s *server) hear(method string, params json.RawMessage) {
 // no token: those are JSON.
 const status = "status"
 
-// rest notes whether the server is at rest, and whether it is well.
-func (s *server) rest(params json.RawMessage) {
-	var p struct {
-		Health    string `json:"health"`
-		Quiescent bool   `json:"quiescent"`
-		Message   string `json:"message"`
-	}
-	if json.Unmarshal(params, &p) != nil {
-		return
-	}
-	s.update(func() {
-		delete(s.busy, status)
-		if !p.Quiescent {
-			s.busy[status] = struct{}{}
-		}
-		s.ill = ""
-		if p.Health == "error" {
-			s.ill = cmp.Or(head(p.Message, maxMessage), "the server is not well")
-		}
-	})
-}
-
 // maxBusy is how many works under way are counted.
 const maxBusy = 1000
-
-// progress notes what work the server begins and ends.
-func (s *server) progress(params json.RawMessage) {
-	var p struct {
-		Token json.RawMessage `json:"token"`
-		Value struct {
-			Kind string `json:"kind"`
-		} `json:"value"`
-	}
-	if json.Unmarshal(params, &p) != nil || len(p.Token) > 1000 {
-		return
-	}
-	switch token := string(p.Token); p.Value.Kind {
-	case "begin":
-		s.update(func() {
-			if len(s.busy) < maxBusy {
-				s.busy[token] = struct{}{}
-			}
-		})
-	case "end":
-		s.update(func() { delete(s.busy, token) })
-	}
-}
 
 // update changes what is guarded by mu and wakes those who wait for a change.
 func (s *server) update(change func()) {

@@ -58,14 +58,31 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 		if err := h.mayTry(kind); err != nil {
 			return nil, err
 		}
-		p.makeRoom()
+		var oldest *service
+		n := 0
+		for _, h := range p.posts {
+			if h.now == nil {
+				continue
+			}
+			if n++; oldest == nil || h.now.when < oldest.when {
+				oldest = h.now
+			}
+		}
+		if n >= maxServers {
+			oldest.leave()
+		}
 		life, leave := context.WithCancel(p.life)
 		sv := &service{ready: make(chan struct{}), used: make(chan struct{}, 1), ended: make(chan struct{}), leave: leave}
 		h.now = sv
 		do := duty{kind, command, root, delays[h.deaths]}
 		p.work.Go(func() {
 			defer leave()
-			p.own(life, h, sv, do)
+			defer close(sv.ended)
+			died, proven := p.serve(life, sv, do)
+			p.vacate(h, died, proven)
+			if sv.server == nil {
+				close(sv.ready)
+			}
 		})
 	}
 	p.uses++
@@ -84,34 +101,6 @@ func (h *history) mayTry(kind Kind) error {
 		return nil
 	default:
 		return fmt.Errorf("%s ended %d times and is left alone for a while; last: %w", kind.Name, h.deaths, h.last)
-	}
-}
-
-// makeRoom asks the server that was not used for longest to leave, if there are
-// too many.
-func (p *Pool) makeRoom() {
-	var oldest *service
-	n := 0
-	for _, h := range p.posts {
-		if h.now == nil {
-			continue
-		}
-		if n++; oldest == nil || h.now.when < oldest.when {
-			oldest = h.now
-		}
-	}
-	if n >= maxServers {
-		oldest.leave()
-	}
-}
-
-// own sees a service from its beginning to its end.
-func (p *Pool) own(life context.Context, h *history, sv *service, do duty) {
-	defer close(sv.ended)
-	died, proven := p.serve(life, sv, do)
-	p.vacate(h, died, proven)
-	if sv.server == nil {
-		close(sv.ready)
 	}
 }
 

@@ -108,10 +108,18 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	if f.Whole {
 		return c, nil
 	}
-	content, err := f.content(old, &c)
-	if err != nil {
-		return c, err
+	s := &sheet{lines: slices.Collect(strings.Lines(string(old)))}
+	s.gone, s.come = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
+	for i, h := range f.Hunks {
+		if err := s.enter(h); err != nil {
+			return c, fmt.Errorf("%s, hunk %d of %d: %w", f.name(), i+1, len(f.Hunks), err)
+		}
+		if s.assumed != "" {
+			c.Assumed = append(c.Assumed, fmt.Sprintf("hunk %d %s", i+1, s.assumed))
+		}
 	}
+	c.Loose = s.loose
+	content := s.String()
 	switch {
 	case f.New != "":
 		c.New = append([]byte{}, content...)
@@ -119,21 +127,6 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 		return c, fmt.Errorf("%s: the patch deletes the file, but it has lines that the patch does not know:\n%s", f.Old, short(content))
 	}
 	return c, nil
-}
-
-// content is the file after every hunk; how it had to be found is noted in c.
-func (f File) content(old []byte, c *Change) (text string, err error) {
-	s := newSheet(string(old))
-	for i, h := range f.Hunks {
-		if err := s.enter(h); err != nil {
-			return "", fmt.Errorf("%s, hunk %d of %d: %w", f.name(), i+1, len(f.Hunks), err)
-		}
-		if s.assumed != "" {
-			c.Assumed = append(c.Assumed, fmt.Sprintf("hunk %d %s", i+1, s.assumed))
-		}
-	}
-	c.Loose = s.loose
-	return s.String(), nil
 }
 
 func (f File) name() string {
@@ -152,12 +145,6 @@ type sheet struct {
 	loose   bool
 	assumed string // what was assumed about the last hunk
 	bare    bool   // the file had no last line end and is to have none
-}
-
-func newSheet(text string) *sheet {
-	s := &sheet{lines: slices.Collect(strings.Lines(text))}
-	s.gone, s.come = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
-	return s
 }
 
 // enter finds the place of a hunk and notes what it does there.

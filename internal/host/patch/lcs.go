@@ -15,18 +15,6 @@ func edits(old, new []string) []edit {
 
 func editsWith(patience int, old, new []string) []edit {
 	m := matcher{patience: patience}
-	m.a.keep, m.b.keep = numbered(old, new)
-	m.a.changed, m.b.changed = make([]bool, len(old)), make([]bool, len(new))
-	m.reduce(&m.a, &m.b)
-	m.reduce(&m.b, &m.a)
-	n := len(m.a.lines) + len(m.b.lines)
-	m.forth, m.back = make([]int, n+4), make([]int, n+4)
-	m.match(0, len(m.a.lines), 0, len(m.b.lines))
-	return slid(runs(m.a.changed, m.b.changed), old, new)
-}
-
-// numbered gives equal lines equal numbers.
-func numbered(old, new []string) (a, b []int) {
 	numbers := make(map[string]int, len(old))
 	of := func(lines []string) []int {
 		list := make([]int, len(lines))
@@ -40,7 +28,38 @@ func numbered(old, new []string) (a, b []int) {
 		}
 		return list
 	}
-	return of(old), of(new)
+	m.a.keep, m.b.keep = of(old), of(new)
+	m.a.changed, m.b.changed = make([]bool, len(old)), make([]bool, len(new))
+	m.reduce(&m.a, &m.b)
+	m.reduce(&m.b, &m.a)
+	n := len(m.a.lines) + len(m.b.lines)
+	m.forth, m.back = make([]int, n+4), make([]int, n+4)
+	m.match(0, len(m.a.lines), 0, len(m.b.lines))
+	list := runs(m.a.changed, m.b.changed)
+	var out []edit
+	for i, e := range list {
+		low, high := edit{}, edit{a: len(old), b: len(new)}
+		if len(out) > 0 {
+			low = out[len(out)-1]
+		}
+		if i+1 < len(list) {
+			high = list[i+1]
+		}
+		switch {
+		case e.a == e.aEnd:
+			by := slide(new, e.b, e.bEnd, low.bEnd, high.b)
+			e = edit{e.a + by, e.aEnd + by, e.b + by, e.bEnd + by}
+		case e.b == e.bEnd:
+			by := slide(old, e.a, e.aEnd, low.aEnd, high.a)
+			e = edit{e.a + by, e.aEnd + by, e.b + by, e.bEnd + by}
+		}
+		if n := len(out); n > 0 && out[n-1].aEnd == e.a && out[n-1].bEnd == e.b {
+			out[n-1].aEnd, out[n-1].bEnd = e.aEnd, e.bEnd
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
 }
 
 // matcher finds out which lines of two files are common to both in order.

@@ -97,7 +97,11 @@ type hunks struct {
 // same on both sides: an edit may have come to stand at their edge, and without
 // as much context as there is git takes it to be at the edge of the file.
 func (w *hunks) surround(list []edit, head, tail []byte) {
-	before, after := lastLines(head, contextLines), firstLines(tail, contextLines)
+	from := len(head)
+	for n := contextLines; n > 0 && from > 0; n-- {
+		from = bytes.LastIndexByte(head[:from-1], '\n') + 1
+	}
+	before, after := linesOf(head[from:]), firstLines(tail, contextLines)
 	w.old, w.new = slices.Concat(before, w.old, after), slices.Concat(before, w.new, after)
 	w.skipped -= len(before)
 	for i := range list {
@@ -114,15 +118,6 @@ func firstLines(b []byte, n int) (lines []string) {
 		lines = append(lines, string(line))
 	}
 	return lines
-}
-
-// lastLines are the last n lines of b, which is empty or ends with a line end.
-func lastLines(b []byte, n int) []string {
-	from := len(b)
-	for ; n > 0 && from > 0; n-- {
-		from = bytes.LastIndexByte(b[:from-1], '\n') + 1
-	}
-	return linesOf(b[from:])
 }
 
 // hunk writes edits that stand near each other, with the lines around them.
@@ -169,7 +164,13 @@ const contextLines = 3
 // same and not needed to show how they differ: whole lines, without those that
 // give context.
 func alike(old, new []byte) (head, tail int) {
-	head = sameHead(old, new)
+	short := min(len(old), len(new))
+	for head+block <= short && bytes.Equal(old[head:head+block], new[head:head+block]) {
+		head += block
+	}
+	for head < short && old[head] == new[head] {
+		head++
+	}
 	tail = sameTail(old[head:], new[head:])
 	head = bytes.LastIndexByte(old[:head], '\n') + 1
 	for range contextLines {
@@ -188,17 +189,6 @@ func alike(old, new []byte) (head, tail int) {
 
 // block is how many bytes are compared at a time.
 const block = 4096
-
-func sameHead(a, b []byte) (n int) {
-	short := min(len(a), len(b))
-	for n+block <= short && bytes.Equal(a[n:n+block], b[n:n+block]) {
-		n += block
-	}
-	for n < short && a[n] == b[n] {
-		n++
-	}
-	return n
-}
 
 func sameTail(a, b []byte) (n int) {
 	short := min(len(a), len(b))

@@ -9,35 +9,6 @@ import "strings"
 // maxSlide is how far an edit is moved.
 const maxSlide = 200
 
-// slid moves every edit that only inserts or only deletes to where it reads
-// best, and joins what then touches.
-func slid(list []edit, old, new []string) []edit {
-	var out []edit
-	for i, e := range list {
-		low, high := edit{}, edit{a: len(old), b: len(new)}
-		if len(out) > 0 {
-			low = out[len(out)-1]
-		}
-		if i+1 < len(list) {
-			high = list[i+1]
-		}
-		switch {
-		case e.a == e.aEnd:
-			by := slide(new, e.b, e.bEnd, low.bEnd, high.b)
-			e = edit{e.a + by, e.aEnd + by, e.b + by, e.bEnd + by}
-		case e.b == e.bEnd:
-			by := slide(old, e.a, e.aEnd, low.aEnd, high.a)
-			e = edit{e.a + by, e.aEnd + by, e.b + by, e.bEnd + by}
-		}
-		if n := len(out); n > 0 && out[n-1].aEnd == e.a && out[n-1].bEnd == e.b {
-			out[n-1].aEnd, out[n-1].bEnd = e.aEnd, e.bEnd
-			continue
-		}
-		out = append(out, e)
-	}
-	return out
-}
-
 // slide is by how many lines the run from from to to is best moved, between low
 // and high.
 func slide(lines []string, from, to, low, high int) (by int) {

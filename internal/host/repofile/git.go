@@ -19,7 +19,22 @@ func CheckGit(dir string) error {
 	for {
 		git := filepath.Join(dir, ".git")
 		if info, err := os.Stat(git); err == nil {
-			return checkRepository(dir, git, info.IsDir())
+			paths := []string{git}
+			if info.IsDir() {
+				paths = nil
+				for _, name := range gitReads {
+					paths = append(paths, filepath.Join(git, name))
+				}
+			}
+			for _, name := range gitReadsBeside {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+			for _, path := range paths {
+				if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+					return named(path, ErrNotRegular)
+				}
+			}
+			return nil
 		}
 		up := filepath.Dir(dir)
 		if up == dir {
@@ -27,23 +42,4 @@ func CheckGit(dir string) error {
 		}
 		dir = up
 	}
-}
-
-func checkRepository(dir, git string, isDir bool) error {
-	paths := []string{git}
-	if isDir {
-		paths = nil
-		for _, name := range gitReads {
-			paths = append(paths, filepath.Join(git, name))
-		}
-	}
-	for _, name := range gitReadsBeside {
-		paths = append(paths, filepath.Join(dir, name))
-	}
-	for _, path := range paths {
-		if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
-			return named(path, ErrNotRegular)
-		}
-	}
-	return nil
 }

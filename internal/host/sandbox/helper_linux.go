@@ -68,19 +68,26 @@ func confine(o order) error {
 	case stageOpen:
 		return nil
 	case stageNamespaces:
-		if err := apart(o.outer); err != nil {
-			return err
+		// Anywhere else what follows would be done to the machine.
+		if mountSpace() == o.outer || os.Getpid() != 1 {
+			return errors.New("not in namespaces of its own")
 		}
-		if err := wanted(o.starter); err != nil {
-			return err
+		// Had whoever started us been killed before we were to die with it, nobody would end us. The process table we
+		// see until the file system is laid out is still the one outside, in which alone we have a parent.
+		if o.starter != "" && parentOf("self") != o.starter {
+			return errGone
 		}
 		if err := layOut(o.places); err != nil {
 			return err
 		}
 		fallthrough
 	case stageBwrap:
-		if err := sealed(); err != nil {
-			return err
+		var st unix.Statfs_t
+		if err := unix.Statfs("/", &st); err != nil {
+			return fmt.Errorf("look at the file system: %w", err)
+		}
+		if st.Flags&unix.ST_RDONLY == 0 {
+			return errors.New("the file system is not read-only")
 		}
 	}
 	if err := landlock(o); err != nil {
@@ -95,45 +102,12 @@ func confine(o order) error {
 	return filterSockets(o)
 }
 
-// apart makes sure that what we are about to do to the file system is done in a
-// name space of our own: anywhere else it would be done to the machine.
-func apart(outer string) error {
-	if mountSpace() == outer || os.Getpid() != 1 {
-		return errors.New("not in namespaces of its own")
-	}
-	return nil
-}
-
-// wanted makes sure that whoever started us is still there: had it been killed
-// before we were to die with it, nobody would end us. The process table we see
-// until the file system is laid out is still the one outside, in which alone we
-// have a parent.
-func wanted(starter string) error {
-	if starter != "" && parentOf("self") != starter {
-		return errGone
-	}
-	return nil
-}
-
 var errGone = errors.New("start command: whoever wanted it is gone")
 
 // mountSpace names the name space of mounts we are in.
 func mountSpace() string {
 	name, _ := os.Readlink("/proc/self/ns/mnt")
 	return name
-}
-
-// sealed makes sure that the file system is read-only where nothing else was
-// put.
-func sealed() error {
-	var st unix.Statfs_t
-	if err := unix.Statfs("/", &st); err != nil {
-		return fmt.Errorf("look at the file system: %w", err)
-	}
-	if st.Flags&unix.ST_RDONLY == 0 {
-		return errors.New("the file system is not read-only")
-	}
-	return nil
 }
 
 // become runs the command in our place. It dies with our parent, as we would

@@ -38,11 +38,25 @@ func layOut(p places) error {
 			return fmt.Errorf("make /dev: %w", err)
 		}
 	}
-	if err := putAll(writable); err != nil {
-		return err
+	for _, t := range writable {
+		if err := t.put(); err != nil {
+			return fmt.Errorf("make %s writable: %w", t.at, err)
+		}
 	}
-	freshProcesses()
-	if err := guard(p); err != nil {
+	// Where a process table of our own is forbidden, as in some containers, the old one stays: read-only, and closed
+	// to us by the kernel where it would lead out.
+	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
+	for _, path := range p.pins() {
+		if err := remount(path, path, 0); err != nil {
+			return fmt.Errorf("pin %s: %w", path, err)
+		}
+	}
+	for _, path := range p.protect {
+		if err := remount(path, path, unix.MOUNT_ATTR_RDONLY); err != nil {
+			return fmt.Errorf("protect %s: %w", path, err)
+		}
+	}
+	if err := conceal(p); err != nil {
 		return err
 	}
 	if !p.network {
@@ -56,13 +70,6 @@ func layOut(p places) error {
 	return nil
 }
 
-// freshProcesses shows our own process table at /proc. Where that is forbidden,
-// as in some containers, the old one stays: read-only, and closed to us by the
-// kernel where it would lead out.
-func freshProcesses() {
-	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
-}
-
 // workingDir is the working directory, empty if it is gone. Links on the way to
 // it are resolved.
 func workingDir() string {
@@ -72,22 +79,6 @@ func workingDir() string {
 		return ""
 	}
 	return string(buf[:n-1])
-}
-
-// guard puts read-only mounts over protected paths, pins the directories on the
-// way to them, and hides what is to be hidden.
-func guard(p places) error {
-	for _, path := range p.pins() {
-		if err := remount(path, path, 0); err != nil {
-			return fmt.Errorf("pin %s: %w", path, err)
-		}
-	}
-	for _, path := range p.protect {
-		if err := remount(path, path, unix.MOUNT_ATTR_RDONLY); err != nil {
-			return fmt.Errorf("protect %s: %w", path, err)
-		}
-	}
-	return conceal(p)
 }
 
 // conceal puts a device that cannot be opened over each hidden file, and an
@@ -201,15 +192,6 @@ func (t part) put() error {
 	}
 	defer unix.Close(target)
 	return unix.MoveMount(t.fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
-}
-
-func putAll(parts []part) error {
-	for _, t := range parts {
-		if err := t.put(); err != nil {
-			return fmt.Errorf("make %s writable: %w", t.at, err)
-		}
-	}
-	return nil
 }
 
 // remount puts the tree at one path over another.

@@ -59,9 +59,18 @@ func filterSockets(o order) error {
 	if !ok {
 		return nil
 	}
-	filter := socketFilter(arch, o.families(bare))
+	list := []uint32{unix.AF_NETLINK}
+	if !bare {
+		list = append(list, unix.AF_UNIX)
+	}
+	if o.stage != stageLandlock {
+		list = append(list, unix.AF_INET, unix.AF_INET6)
+	}
+	filter := socketFilter(arch, list)
 	if o.network {
-		filter = familyFilter(arch, unix.AF_UNIX)
+		filter = socketFilter(arch, []uint32{unix.AF_UNIX})
+		last := len(filter) - 1
+		filter[last-1], filter[last] = filter[last], filter[last-1] // what was let pass is refused and the other way round
 	}
 	prog := unix.SockFprog{Len: uint16(len(filter)), Filter: &filter[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&prog)))
@@ -69,27 +78,6 @@ func filterSockets(o order) error {
 		return fmt.Errorf("filter sockets: %w", errno)
 	}
 	return nil
-}
-
-// families are those of which sockets may be made without network.
-func (o order) families(bare bool) (list []uint32) {
-	list = append(list, unix.AF_NETLINK)
-	if !bare {
-		list = append(list, unix.AF_UNIX)
-	}
-	if o.stage != stageLandlock {
-		list = append(list, unix.AF_INET, unix.AF_INET6)
-	}
-	return list
-}
-
-// familyFilter refuses sockets of one family, and io_uring, which makes sockets
-// without a call. Programs of other platforms are refused as well.
-func familyFilter(arch, family uint32) []unix.SockFilter {
-	f := socketFilter(arch, []uint32{family})
-	last := len(f) - 1
-	f[last-1], f[last] = f[last], f[last-1] // what was let pass is refused and the other way round
-	return f
 }
 
 // socketFilter is the program the kernel runs at every call.

@@ -56,7 +56,25 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 // services listen. What may be written, and what is asked for, stays.
 func (p *places) conceal(l Limits) {
 	found := make(follower)
-	for _, path := range slices.Concat(l.Hide, listening()) {
+	var list []string
+	names := make(map[string][]string) // of what is in a directory
+	for _, pattern := range sockets {
+		dir, base := filepath.Split(pattern)
+		begin, end, vague := strings.Cut(base, "*")
+		if !vague {
+			list = append(list, pattern)
+			continue
+		}
+		if _, read := names[dir]; !read {
+			names[dir] = namesIn(dir)
+		}
+		for _, name := range names[dir] {
+			if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) && len(name) >= len(begin)+len(end) {
+				list = append(list, dir+name)
+			}
+		}
+	}
+	for _, path := range slices.Concat(l.Hide, list) {
 		real, info, ok := found.real(path)
 		switch {
 		case !ok || slices.Contains(p.write, real):
@@ -144,18 +162,6 @@ func within(path, dir string) bool {
 	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }
 
-// inside is the protected paths of limits that lie where they may be written.
-// It knows the names only.
-func inside(l Limits) (list []string) {
-	for _, path := range l.Protect {
-		path = filepath.Clean(path)
-		if l.writable(path) {
-			list = append(list, path)
-		}
-	}
-	return list
-}
-
 // maxLinks is how many symbolic links are followed from a protected path.
 const maxLinks = 8
 
@@ -186,32 +192,27 @@ func (s *Sandbox) protect(write []string, path string, links int) ([]string, err
 		case err != nil:
 			return nil, err
 		case info.Mode()&fs.ModeSymlink != 0:
-			return s.protectLink(write, at, filepath.Join(names[n+1:]...), links)
+			rest := filepath.Join(names[n+1:]...)
+			switch {
+			case links == 0:
+				return nil, errors.New("too many symbolic links")
+			case s.backend == Bubblewrap:
+				return nil, fmt.Errorf("%s is a symbolic link, which bubblewrap cannot protect", at)
+			}
+			to, err := os.Readlink(at)
+			if err != nil {
+				return nil, err
+			}
+			if !filepath.IsAbs(to) {
+				to = filepath.Join(filepath.Dir(at), to)
+			}
+			more, err := s.protect(write, filepath.Join(to, rest), links-1)
+			return append([]string{at}, more...), err
 		case !info.IsDir() && !last:
 			return []string{at}, nil // nothing can be made below a file that stays
 		}
 	}
 	return []string{at}, nil
-}
-
-// protectLink protects a link on the way to a path, and the rest of the way
-// behind it.
-func (s *Sandbox) protectLink(write []string, link, rest string, links int) ([]string, error) {
-	switch {
-	case links == 0:
-		return nil, errors.New("too many symbolic links")
-	case s.backend == Bubblewrap:
-		return nil, fmt.Errorf("%s is a symbolic link, which bubblewrap cannot protect", link)
-	}
-	to, err := os.Readlink(link)
-	if err != nil {
-		return nil, err
-	}
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(filepath.Dir(link), to)
-	}
-	more, err := s.protect(write, filepath.Join(to, rest), links-1)
-	return append([]string{link}, more...), err
 }
 
 // behind is a path as it stands behind the places to write, whose own links are

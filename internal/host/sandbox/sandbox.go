@@ -295,7 +295,13 @@ func (s *Sandbox) Report(l Limits) Report {
 	if len(l.Write) > 0 {
 		writes = "writes only below " + list(l.Write)
 	}
-	inside := inside(l)
+	var inside []string // of the protected paths, by their names
+	for _, path := range l.Protect {
+		path = filepath.Clean(path)
+		if l.writable(path) {
+			inside = append(inside, path)
+		}
+	}
 	protects := "no changes to " + list(inside)
 	switch r.Backend {
 	case None:

@@ -25,28 +25,6 @@ var needed = []string{
 	"/run/connman/resolv.conf", "/run/current-system", "/run/booted-system", "/run/opengl-driver", "/run/opengl-driver-32", "/run/host", "/run/lock", "/run/shm",
 }
 
-// listening are those of the sockets, and directories of them, that are here.
-func listening() (list []string) {
-	names := make(map[string][]string) // of what is in a directory
-	for _, pattern := range sockets {
-		dir, base := filepath.Split(pattern)
-		begin, end, vague := strings.Cut(base, "*")
-		if !vague {
-			list = append(list, pattern)
-			continue
-		}
-		if _, read := names[dir]; !read {
-			names[dir] = namesIn(dir)
-		}
-		for _, name := range names[dir] {
-			if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) && len(name) >= len(begin)+len(end) {
-				list = append(list, dir+name)
-			}
-		}
-	}
-	return list
-}
-
 // Listening lists the sockets of this machine by their full paths on which
 // programs listen now, as far as the system tells.
 func Listening() (list []string) {

@@ -45,7 +45,10 @@ type LiveWriter struct {
 // Write cleans b. Its error is that of the writer behind.
 func (w *LiveWriter) Write(b []byte) (int, error) {
 	w.c.scan(b, false)
-	w.c.show()
+	if !w.c.drawn && !w.c.home && len(w.c.line) > 0 {
+		w.c.out.Write(w.c.line)
+		w.c.line, w.c.shown = w.c.line[:0], true
+	}
 	return len(b), w.pass()
 }
 
@@ -115,18 +118,48 @@ func (c *cleaner) rune(r rune) {
 	case escape:
 		c.afterEscape(r)
 	case charset:
-		c.inCharset(r)
+		if r >= ' ' && r <= '/' {
+			return
+		}
+		c.state = text
+		if r < ' ' || r >= 0x7f {
+			c.plain(r)
+		}
 	case control:
-		c.inControl(r)
+		switch {
+		case r >= ' ' && r <= '?':
+		case r >= '@' && r <= '~':
+			c.state = text
+		default:
+			c.state = text
+			c.plain(r)
+		}
 	case label, labelES:
-		c.inLabel(r)
+		// A label that is never closed must not swallow all that follows
+		switch {
+		case r == '\n':
+			c.state = text
+			c.plain(r)
+		case r == '\a', r == 0x9c:
+			c.state = text
+		case c.state == labelES && r == '\\':
+			c.state = text
+		case c.state == labelES:
+			c.state = text
+			c.afterEscape(r)
+		case r == 0x1b:
+			c.state = labelES
+		}
 	}
 }
 
 func (c *cleaner) plain(r rune) {
 	switch {
 	case r == '\n':
-		c.endLine()
+		c.home = false
+		c.emit()
+		c.out.WriteByte('\n')
+		c.shown, c.drawn = false, false
 	case r == '\r':
 		c.home = true
 	case r == '\b':
@@ -140,22 +173,18 @@ func (c *cleaner) plain(r rune) {
 		c.state = label
 	case r < ' ' && r != '\t', r >= 0x7f && r < 0xa0:
 	default:
-		c.put(r)
+		if c.home {
+			c.line, c.home, c.drawn = c.line[:0], false, true
+		}
+		if len(c.line) >= maxLine && c.drawn {
+			return
+		}
+		if sanitize.Hazard(r) {
+			c.line = append(c.line, sanitize.Name(r)...)
+			return
+		}
+		c.line = utf8.AppendRune(c.line, r)
 	}
-}
-
-func (c *cleaner) put(r rune) {
-	if c.home {
-		c.line, c.home, c.drawn = c.line[:0], false, true
-	}
-	if len(c.line) >= maxLine && c.drawn {
-		return
-	}
-	if sanitize.Hazard(r) {
-		c.line = append(c.line, sanitize.Name(r)...)
-		return
-	}
-	c.line = utf8.AppendRune(c.line, r)
 }
 
 // afterEscape tells what kind of sequence has begun.
@@ -175,68 +204,10 @@ func (c *cleaner) afterEscape(r rune) {
 	}
 }
 
-// inCharset skips intermediates and the one rune after them.
-func (c *cleaner) inCharset(r rune) {
-	if r >= ' ' && r <= '/' {
-		return
-	}
-	c.state = text
-	if r < ' ' || r >= 0x7f {
-		c.plain(r)
-	}
-}
-
-// inControl skips parameters until a final letter; anything else breaks off.
-func (c *cleaner) inControl(r rune) {
-	switch {
-	case r >= ' ' && r <= '?':
-	case r >= '@' && r <= '~':
-		c.state = text
-	default:
-		c.state = text
-		c.plain(r)
-	}
-}
-
-// inLabel skips to BEL, ST or the end of the line: a label that is never closed
-// must not swallow all that follows.
-func (c *cleaner) inLabel(r rune) {
-	switch {
-	case r == '\n':
-		c.state = text
-		c.plain(r)
-	case r == '\a', r == 0x9c:
-		c.state = text
-	case c.state == labelES && r == '\\':
-		c.state = text
-	case c.state == labelES:
-		c.state = text
-		c.afterEscape(r)
-	case r == 0x1b:
-		c.state = labelES
-	}
-}
-
-func (c *cleaner) endLine() {
-	c.home = false
-	c.emit()
-	c.out.WriteByte('\n')
-	c.shown, c.drawn = false, false
-}
-
 // endOutput lets go of the last line.
 func (c *cleaner) endOutput() {
 	c.emit()
 	c.shown, c.drawn, c.home = false, false, false
-}
-
-// show lets go of the current line as far as it has come, unless it is being
-// drawn over.
-func (c *cleaner) show() {
-	if !c.drawn && !c.home && len(c.line) > 0 {
-		c.out.Write(c.line)
-		c.line, c.shown = c.line[:0], true
-	}
 }
 
 // emit writes the rest of the line. If it was started over after a part had

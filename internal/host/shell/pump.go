@@ -39,7 +39,26 @@ func (p *pump) run() {
 			n, err := p.from.Read(buf)
 			p.take(buf[:n])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				p.sip(buf)
+				_ = p.from.SetReadDeadline(time.Time{})
+				conn, err := p.from.SyscallConn()
+				if err != nil {
+					return
+				}
+				_ = conn.Read(func(fd uintptr) bool {
+					for took := 0; took < maxSip; {
+						n, err := syscall.Read(int(fd), buf)
+						if err == syscall.EINTR {
+							continue
+						}
+						if n <= 0 || err != nil {
+							p.held = err == syscall.EAGAIN
+							break
+						}
+						p.take(buf[:n])
+						took += n
+					}
+					return true
+				})
 				return
 			}
 			if err != nil {
@@ -66,30 +85,6 @@ func (p *pump) hurry() { _ = p.from.SetReadDeadline(time.Unix(1, 0)) }
 
 // maxSip is more than a pipe holds.
 const maxSip = 2 << 20
-
-// sip takes what the pipe holds at this moment, without waiting for more.
-func (p *pump) sip(buf []byte) {
-	_ = p.from.SetReadDeadline(time.Time{})
-	conn, err := p.from.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = conn.Read(func(fd uintptr) bool {
-		for took := 0; took < maxSip; {
-			n, err := syscall.Read(int(fd), buf)
-			if err == syscall.EINTR {
-				continue
-			}
-			if n <= 0 || err != nil {
-				p.held = err == syscall.EAGAIN
-				break
-			}
-			p.take(buf[:n])
-			took += n
-		}
-		return true
-	})
-}
 
 // finish returns what was kept once the pump is done.
 func (p *pump) finish() Output {

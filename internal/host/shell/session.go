@@ -34,8 +34,6 @@ var shells = struct {
 	running map[int]bool
 }{running: make(map[int]bool)}
 
-func enrol(pid int) { shells.running[pid] = true }
-
 func dismiss(pid int) {
 	shells.Lock()
 	defer shells.Unlock()

@@ -170,7 +170,14 @@ func start(spec Spec) (*process, error) {
 	if spec.Dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+spec.Dir)
 	}
-	mark := markFor(spec.Env)
+	// If we run in a command ourselves, its mark comes first: what is ours is also its
+	outer := markName
+	for _, kv := range spec.Env {
+		if strings.HasPrefix(kv, markName) {
+			outer = kv + "/"
+		}
+	}
+	mark := fmt.Sprintf("%s%v-%d", outer, self(), serial.Add(1))
 	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	dieWithUs(cmd.SysProcAttr)
@@ -213,18 +220,6 @@ func start(spec Spec) (*process, error) {
 	return p, nil
 }
 
-// markFor makes a mark of its own for a command. If we run in a command
-// ourselves, its mark comes first: what is ours is also its.
-func markFor(env []string) string {
-	outer := markName
-	for _, kv := range env {
-		if strings.HasPrefix(kv, markName) {
-			outer = kv + "/"
-		}
-	}
-	return fmt.Sprintf("%s%v-%d", outer, self(), serial.Add(1))
-}
-
 // launch starts the shell and enrols it before anybody can take it for an
 // orphan.
 func launch(cmd *exec.Cmd) error {
@@ -232,7 +227,7 @@ func launch(cmd *exec.Cmd) error {
 	defer shells.Unlock()
 	err := cmd.Start()
 	if err == nil {
-		enrol(cmd.Process.Pid)
+		shells.running[cmd.Process.Pid] = true
 	}
 	return err
 }

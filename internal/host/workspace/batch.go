@@ -47,7 +47,17 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 		for queue := []level{{dir: rel, rules: w.rulesAsked(rel), git: w.onRecord()}}; len(queue) > 0 && ctx.Err() == nil; {
 			part := queue[:min(len(queue), maxAhead)] // who has enough soon does not wait for all
 			queue = queue[len(part):]
-			for _, l := range w.listAll(ctx, part) {
+			all := make([]listed, len(part))
+			var crew sync.WaitGroup
+			for i := range min(listers, len(part)) {
+				crew.Go(func() {
+					for j := i; j < len(part) && ctx.Err() == nil; j += listers {
+						all[j] = w.listOne(part[j])
+					}
+				})
+			}
+			crew.Wait()
+			for _, l := range all {
 				queue = append(queue, l.below...)
 				for _, b := range l.batches {
 					if !yield(b) {
@@ -63,21 +73,6 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 type listed struct {
 	batches []Batch
 	below   []level
-}
-
-// listAll lists directories, several at a time.
-func (w *Workspace) listAll(ctx context.Context, dirs []level) []listed {
-	all := make([]listed, len(dirs))
-	var crew sync.WaitGroup
-	for i := range min(listers, len(dirs)) {
-		crew.Go(func() {
-			for j := i; j < len(dirs) && ctx.Err() == nil; j += listers {
-				all[j] = w.listOne(dirs[j])
-			}
-		})
-	}
-	crew.Wait()
-	return all
 }
 
 func (w *Workspace) listOne(at level) (l listed) {

@@ -82,7 +82,10 @@ func (p *pattern) matches(name string, fold bool) bool {
 	if p.fixed == len(p.glob) {
 		return p.fixed == len(name)
 	}
-	return wildmatch(p.glob[p.fixed:], name[p.fixed:], fold)
+	// As git does it: * and ? do not match a slash, **/ and /** match directories at any depth, a class may be negated
+	// by ! or ^ and name others ([:alpha:]). A pattern that is not well formed matches nothing.
+	m := wild{fold: fold, steps: maxSteps}
+	return m.match(p.glob[p.fixed:], name[p.fixed:], 0) == yes
 }
 
 func same(a, b string, fold bool) bool {
@@ -193,7 +196,18 @@ func parsePattern(line string) (p pattern, ok bool) {
 	if strings.HasPrefix(line, "#") {
 		return p, false
 	}
-	line = line[:len(line)-trailing(line)]
+	n := 0 // spaces at the end that no backslash keeps
+	for i := 0; i < len(line); i++ {
+		switch line[i] {
+		case ' ':
+			n++
+		case '\\':
+			i, n = i+1, 0
+		default:
+			n = 0
+		}
+	}
+	line = line[:len(line)-n]
 	if strings.HasPrefix(line, "!") {
 		p.keep, line = true, line[1:]
 	}
@@ -206,19 +220,4 @@ func parsePattern(line string) (p pattern, ok bool) {
 		p.fixed = len(p.glob)
 	}
 	return p, p.glob != ""
-}
-
-// trailing counts the spaces at the end of a line that no backslash keeps.
-func trailing(line string) (n int) {
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case ' ':
-			n++
-		case '\\':
-			i, n = i+1, 0
-		default:
-			n = 0
-		}
-	}
-	return n
 }

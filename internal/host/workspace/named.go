@@ -92,7 +92,17 @@ func (n *Named) stale(c Changes) (dirs []string) {
 	}
 	for dir := range c.Anew {
 		if n.dirs[dir] != nil {
-			n.forget(dir)
+			// All below dir is forgotten; dir itself stays known, as empty.
+			prefix := dir + "/"
+			if dir == "." {
+				prefix = ""
+			}
+			for name := range n.dirs {
+				if strings.HasPrefix(name, prefix) && (prefix != "" || !path.IsAbs(name)) {
+					delete(n.dirs, name)
+				}
+			}
+			n.dirs[dir] = &namedDir{}
 			dirs = append(dirs, dir)
 		}
 	}
@@ -103,20 +113,6 @@ func (n *Named) stale(c Changes) (dirs []string) {
 	}
 	slices.Sort(dirs)
 	return dirs
-}
-
-// forget drops all that is known below dir. Dir itself stays known, as empty.
-func (n *Named) forget(dir string) {
-	prefix := dir + "/"
-	if dir == "." {
-		prefix = ""
-	}
-	for name := range n.dirs {
-		if strings.HasPrefix(name, prefix) && (prefix != "" || !path.IsAbs(name)) {
-			delete(n.dirs, name)
-		}
-	}
-	n.dirs[dir] = &namedDir{}
 }
 
 // walk looks at dir, and at what is below it as far as that is not known.

@@ -45,7 +45,11 @@ func (w *Workspace) surroundings() outer {
 			if at, ok := gitDir(dir); ok {
 				if lead == "" || w.trusts(dir) {
 					w.outer = w.upTo(dir, at, lead)
-					w.outer.git, w.outer.lead = ownGitDir(dir), lead
+					git := filepath.Join(dir, ".git")
+					if info, err := os.Lstat(git); err == nil && info.Mode().IsRegular() {
+						git, _ = pointer(dir, ".git", "gitdir:")
+					}
+					w.outer.git, w.outer.lead = git, lead
 				}
 				if lead != "" && w.outer.rules.smothers(".") {
 					w.outer.rules = nil
@@ -124,16 +128,6 @@ func (w *Workspace) isRepository(dir string) bool {
 	}
 	_, ok := gitDir(filepath.Join(w.real, dir))
 	return ok
-}
-
-// isRepositoryFrom is isRepository, remembered from the first time on; held
-// tells whether there is something named .git.
-func (w *Workspace) isRepositoryFrom(dir string, held bool) bool {
-	known, ok := w.repositories.Load(dir)
-	if !ok {
-		known, _ = w.repositories.LoadOrStore(dir, held && w.isRepository(dir))
-	}
-	return known.(bool)
 }
 
 // repository are the rules that hold in all of the repository at dir.

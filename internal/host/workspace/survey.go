@@ -70,7 +70,17 @@ func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error)
 	s.wake.L = &s.mu
 	var crew sync.WaitGroup
 	for range surveyors {
-		crew.Go(func() { s.work(ctx) })
+		crew.Go(func() {
+			var l lister
+			for {
+				at, ok := s.next(ctx)
+				if !ok {
+					return
+				}
+				f, below := s.folder(at, &l)
+				s.add(f, below)
+			}
+		})
 	}
 	crew.Wait()
 	return s.more, ctx.Err()
@@ -125,19 +135,6 @@ func (s *survey) begin() {
 			continue
 		}
 		s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
-	}
-}
-
-// work lists directories until there are none left.
-func (s *survey) work(ctx context.Context) {
-	var l lister
-	for {
-		at, ok := s.next(ctx)
-		if !ok {
-			return
-		}
-		f, below := s.folder(at, &l)
-		s.add(f, below)
 	}
 }
 
@@ -201,7 +198,21 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 		f.Err = ErrTooLarge
 	}
 	slices.SortFunc(l.names, func(a, b dirent) int { return strings.Compare(a.name, b.name) })
-	rules := s.rules(at, l.names)
+	// Whether it is a repository is decided when it is first listed: what was ignored does not come to light, or
+	// go dark, because one is made there.
+	has := func(name string) bool {
+		_, found := slices.BinarySearchFunc(l.names, name, func(d dirent, name string) int { return strings.Compare(d.name, name) })
+		return found
+	}
+	repository := false
+	if at.dir != "." {
+		known, ok := at.tree.repositories.Load(at.dir)
+		if !ok {
+			known, _ = at.tree.repositories.LoadOrStore(at.dir, has(".git") && at.tree.isRepository(at.dir))
+		}
+		repository = known.(bool)
+	}
+	rules := at.tree.rulesIn(at.dir, has(ignoreFile), repository, at.rules)
 	l.things = l.things[:0]
 	fd := int(dir.Fd())
 	for _, d := range l.names {
@@ -236,21 +247,6 @@ func (w *Workspace) openDir(rel string) (*os.File, error) {
 func (w *Workspace) straight(rel string) bool {
 	at, err := w.follow(rel)
 	return err == nil && at == rel
-}
-
-// rules are those that hold in a directory. Whether it is a repository is
-// decided when it is first listed: what was ignored does not come to light, or
-// go dark, because one is made there.
-func (s *survey) rules(at stop, names []dirent) *rules {
-	has := func(name string) bool {
-		_, found := slices.BinarySearchFunc(names, name, func(d dirent, name string) int { return strings.Compare(d.name, name) })
-		return found
-	}
-	repository := false
-	if at.dir != "." {
-		repository = at.tree.isRepositoryFrom(at.dir, has(".git"))
-	}
-	return at.tree.rulesIn(at.dir, has(ignoreFile), repository, at.rules)
 }
 
 // skips reports whether a thing is of no interest. A directory of an added tree

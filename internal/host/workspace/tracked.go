@@ -128,13 +128,3 @@ func offset(text []byte) (n, size int) {
 	}
 	return 0, 0
 }
-
-// ownGitDir is where the work tree at dir keeps what is its own, such as the
-// index.
-func ownGitDir(dir string) string {
-	git := filepath.Join(dir, ".git")
-	if info, err := os.Lstat(git); err == nil && info.Mode().IsRegular() {
-		git, _ = pointer(dir, ".git", "gitdir:")
-	}
-	return git
-}

@@ -58,7 +58,18 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 		for len(queue) > 0 && ctx.Err() == nil {
 			part := queue[:min(ahead, len(queue))]
 			queue, ahead = queue[len(part):], min(2*ahead, maxAhead)
-			for i, c := range w.readAhead(part) {
+			all := make([]contents, len(part))
+			var crew sync.WaitGroup
+			for i := range min(listers, len(part)) {
+				crew.Go(func() {
+					for j := i; j < len(part); j += listers {
+						c := &all[j]
+						c.entries, c.more, c.err = w.readDir(part[j].dir, maxDir)
+					}
+				})
+			}
+			crew.Wait()
+			for i, c := range all {
 				next, more := w.list(ctx, part[i], c, yield)
 				if !more {
 					return
@@ -79,22 +90,6 @@ type contents struct {
 	entries []fs.DirEntry
 	more    bool
 	err     error
-}
-
-// readAhead reads directories, several at a time.
-func (w *Workspace) readAhead(dirs []level) []contents {
-	all := make([]contents, len(dirs))
-	var crew sync.WaitGroup
-	for i := range min(listers, len(dirs)) {
-		crew.Go(func() {
-			for j := i; j < len(dirs); j += listers {
-				c := &all[j]
-				c.entries, c.more, c.err = w.readDir(dirs[j].dir, maxDir)
-			}
-		})
-	}
-	crew.Wait()
-	return all
 }
 
 // level is a directory still to be listed.

@@ -1,14 +1,5 @@
 package workspace
 
-// wildmatch matches a name with a pattern of a .gitignore, byte by byte, the
-// way git does: * and ? do not match a slash, **/ and /** match directories at
-// any depth, a class may be negated by ! or ^ and name others ([:alpha:]). A
-// pattern that is not well formed matches nothing.
-func wildmatch(pattern, name string, fold bool) bool {
-	m := wild{fold: fold, steps: maxSteps}
-	return m.match(pattern, name, 0) == yes
-}
-
 // maxSteps is how long one pattern is tried on one name; patterns of stars can
 // take very long and are then said not to match.
 const maxSteps = 100_000

@@ -149,8 +149,13 @@ func (w *Workspace) Resolve(name string) (string, error) {
 
 // home is the tree a path lies in and its name there.
 func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
-	if err := usable(name); err != nil {
-		return nil, "", err
+	switch {
+	case name == "":
+		return nil, "", errors.New("path is empty")
+	case strings.ContainsRune(name, 0):
+		return nil, "", fmt.Errorf("path holds a NUL byte: %s", quoted(name))
+	case len(name) > maxPath:
+		return nil, "", fmt.Errorf("path is too long (%d bytes): %s", len(name), quoted(name))
 	}
 	tree, rel = w, filepath.Clean(name)
 	if filepath.IsAbs(rel) {
@@ -196,18 +201,6 @@ func (w *Workspace) Locate(name string) (string, error) {
 		return "", err
 	}
 	return w.Resolve(tree.called(rel)) // trees may lie in each other
-}
-
-func usable(name string) error {
-	switch {
-	case name == "":
-		return errors.New("path is empty")
-	case strings.ContainsRune(name, 0):
-		return fmt.Errorf("path holds a NUL byte: %s", quoted(name))
-	case len(name) > maxPath:
-		return fmt.Errorf("path is too long (%d bytes): %s", len(name), quoted(name))
-	}
-	return nil
 }
 
 // below makes an absolute path relative, if it lies in the workspace.

@@ -105,7 +105,13 @@ func (c *Confiner) Command(ctx context.Context, read tool.Line) (bash.Confinemen
 		return c.Attended(), err
 	}
 	confined := through(line)
-	confined.Words, confined.Blocked, confined.After = words(report), blockedBy(limits), c.planted(ctx, read)
+	confined.Words, confined.After = words(report), c.planted(ctx, read)
+	confined.Blocked = func(code int, stderr string) string {
+		if why, failed := sandbox.SetupFailed(code, stderr); failed {
+			return "the sandbox could not be set up (" + why + ")"
+		}
+		return sandbox.Blocked(code, stderr, limits)
+	}
 	return confined, nil
 }
 
@@ -211,16 +217,6 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 	return report.Whole && report.Backend != sandbox.None, nil
 }
 
-// blockedBy guesses whether a command failed because of its limits.
-func blockedBy(l sandbox.Limits) func(int, string) string {
-	return func(code int, stderr string) string {
-		if why, failed := sandbox.SetupFailed(code, stderr); failed {
-			return "the sandbox could not be set up (" + why + ")"
-		}
-		return sandbox.Blocked(code, stderr, l)
-	}
-}
-
 // Words say how a command would be confined, in one line.
 func (c *Confiner) Words(ctx context.Context) string {
 	if c.o.Demand == Off {
@@ -295,7 +291,17 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
-		l = c.writingLimits(ctx, line)
+		l = sandbox.Limits{Network: c.o.Network(), Write: c.writable()}
+		protect := slices.Clone(c.o.Protect)
+		for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
+			if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
+				protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
+			}
+		}
+		if runsGit(line) {
+			protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
+		}
+		l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
 	}
 	if c.o.Frozen != nil {
 		frozen, err := c.o.Frozen(ctx)
@@ -304,24 +310,34 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 		}
 		l.Protect = append(l.Protect, frozen...)
 	}
-	c.hide(ctx, &l, line)
-	return l, nil
-}
-
-func (c *Confiner) writingLimits(ctx context.Context, line tool.Line) sandbox.Limits {
-	l := sandbox.Limits{Network: c.o.Network()}
-	l.Write = c.writable()
-	protect := slices.Clone(c.o.Protect)
-	for _, dir := range l.Write { // a home may lie in any of them, in temporary ones too
-		if dir == c.o.Root || c.o.Home != "" && holds(dir, c.o.Home) {
-			protect = append(protect, sandbox.ProtectedIn(dir, c.o.Home)...)
+	// Hidden are secrets that the line does not name and none of its programs needs, and always the program's own folder.
+	r, _ := line.(risk.Report)
+	var named []string
+	if c.o.Named != nil {
+		named = c.o.Named(r)
+	}
+	for _, dir := range existing(c.o.State) {
+		if holds(dir, c.o.Root) {
+			continue // the work is there
+		}
+		l.Hide = append(l.Hide, dir)
+		for _, name := range open {
+			l.Show = append(l.Show, filepath.Join(dir, name))
 		}
 	}
-	if runsGit(line) {
-		protect = slices.DeleteFunc(protect, func(p string) bool { return p == filepath.Join(c.o.Root, ".git")+"/" })
+	l.Show = append(l.Show, c.agents(programs(r))...)
+	for _, place := range slices.Concat(c.known(programs(r)), c.inTree(ctx, r), c.sockets()) {
+		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
+			continue
+		}
+		l.Hide = append(l.Hide, place)
+		for _, name := range named {
+			if holds(place, name) {
+				l.Show = append(l.Show, name)
+			}
+		}
 	}
-	l.Protect = append(existing(protect), c.repositories(ctx, runsGit(line))...)
-	return l
+	return l, nil
 }
 
 // repositories are what must not be written of the repositories here: of that of
@@ -358,7 +374,7 @@ func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Con
 		return sandbox.Planted(c.o.Root, c.o.Repositories(ctx))
 	}
 	profiles := func() (found map[string]string) {
-		if c.homeIsWritable() {
+		if c.o.Home != "" && slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(dir, c.o.Home) }) {
 			found = sandbox.PlantedIn(c.o.Home)
 		}
 		return found
@@ -391,11 +407,6 @@ func changed(before, after map[string]string) string {
 	}
 	slices.Sort(now)
 	return strings.Join(now, ", ")
-}
-
-// homeIsWritable reports whether commands may write in the person's home.
-func (c *Confiner) homeIsWritable() bool {
-	return c.o.Home != "" && slices.ContainsFunc(c.writable(), func(dir string) bool { return holds(dir, c.o.Home) })
 }
 
 // writable are the folders that commands may write to, if they are there.

@@ -13,43 +13,11 @@ import (
 	"coder/internal/core/secret"
 	"coder/internal/host/sandbox"
 	"coder/internal/policy/risk"
-	"coder/internal/tool"
 )
 
 // open is what of the program's own folder commands may read: what people
 // write for the model to run.
 var open = []string{"skills", "commands", "agents", "AGENTS.md"}
-
-// hide adds to limits what a line is not to see: secrets that it does not name
-// and that none of its programs needs, and always the program's own folder.
-func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, line tool.Line) {
-	r, _ := line.(risk.Report)
-	var named []string
-	if c.o.Named != nil {
-		named = c.o.Named(r)
-	}
-	for _, dir := range existing(c.o.State) {
-		if holds(dir, c.o.Root) {
-			continue // the work is there
-		}
-		l.Hide = append(l.Hide, dir)
-		for _, name := range open {
-			l.Show = append(l.Show, filepath.Join(dir, name))
-		}
-	}
-	l.Show = append(l.Show, c.agents(programs(r))...)
-	for _, place := range slices.Concat(c.known(programs(r)), c.inTree(ctx, r), c.sockets()) {
-		if slices.Contains(named, place) || slices.Contains(l.Show, place) || holds(place, c.o.Root) {
-			continue
-		}
-		l.Hide = append(l.Hide, place)
-		for _, name := range named {
-			if holds(place, name) {
-				l.Show = append(l.Show, name)
-			}
-		}
-	}
-}
 
 // sockets are those on which programs listen outside the workspace, those that
 // the environment names, and the folder of the person's own.

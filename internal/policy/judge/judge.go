@@ -8,12 +8,15 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	"coder/internal/core/display"
+	"coder/internal/host/gitsafe"
 	"coder/internal/policy"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
@@ -68,8 +71,15 @@ type heard struct {
 // New returns a Judge.
 func New(o Options) *Judge {
 	w := world{o.Root, o.Home, o.Env}
-	facts := w.facts()
-	facts.Bash = o.Bash
+	facts := risk.Facts{
+		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
+		IsInside: func(path string) bool {
+			rel, err := filepath.Rel(w.root, w.at(path))
+			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
+		},
+		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(context.Background(), dir, w.env) },
+		Real:    w.real, Home: w.home, Cwd: w.root, Bash: o.Bash,
+	}
 	book := &rule.Book{
 		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },

@@ -1,7 +1,6 @@
 package judge
 
 import (
-	"context"
 	"io/fs"
 	"iter"
 	"os"
@@ -9,8 +8,6 @@ import (
 	"strings"
 
 	"coder/internal/core/secret"
-	"coder/internal/host/gitsafe"
-	"coder/internal/policy/risk"
 )
 
 // world is what the judges of commands may ask about the file system.
@@ -24,18 +21,6 @@ func (w world) at(path string) string {
 		return path
 	}
 	return filepath.Join(w.root, path)
-}
-
-func (w world) facts() risk.Facts {
-	return risk.Facts{
-		Exists: func(path string) bool { _, err := os.Lstat(w.at(path)); return err == nil },
-		IsInside: func(path string) bool {
-			rel, err := filepath.Rel(w.root, w.at(path))
-			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
-		},
-		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(context.Background(), dir, w.env) },
-		Real:    w.real, Home: w.home, Cwd: w.root,
-	}
 }
 
 // real is where a path leads once links are followed. What lies in the

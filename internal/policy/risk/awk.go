@@ -60,7 +60,43 @@ func (w *walker) awkProgram(program arg, args []arg) {
 		return
 	}
 	s := awkScan{text: program.text}
-	s.run()
+	for s.at < len(s.text) && !s.lost {
+		c := s.text[s.at]
+		switch {
+		case c == ' ' || c == '\t':
+			s.at++
+			continue
+		case strings.HasPrefix(s.text[s.at:], "\\\n"):
+			s.at += 2
+			continue
+		case c == '#':
+			s.comment()
+			continue
+		case c == '"':
+			s.said, s.operand, s.doubtful = s.quoted('"'), true, false
+			continue
+		case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
+			from := s.at
+			for s.at < len(s.text) && (s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' && s.text[s.at]|0x20 <= 'z' || s.text[s.at] >= '0' && s.text[s.at] <= '9') {
+				s.at++
+			}
+			word := s.text[from:s.at]
+			s.operand, s.doubtful = !awkKeywords[word], word == "getline"
+			s.asks = word == "if" || word == "while" || word == "for" || word == "switch"
+			switch word {
+			case "print", "printf":
+				s.printing = true
+			case "system":
+				s.acts = true
+				s.names(strings.TrimLeft(s.text[s.at:], " \t("))
+			}
+		case c >= '0' && c <= '9':
+			s.at, s.operand, s.doubtful = s.at+1, true, false
+		default:
+			s.sign(c)
+		}
+		s.said = ""
+	}
 	if s.lost && !awkPrints(program.text) || s.acts {
 		w.find(Approve, "the program runs commands or writes files", joined(args))
 	}
@@ -82,33 +118,6 @@ type awkScan struct {
 	brackets []bool   // the open ones; whether a condition stands in them
 	asks     bool     // a condition comes next
 	said     string   // the text in quotes that came last
-}
-
-func (s *awkScan) run() {
-	for s.at < len(s.text) && !s.lost {
-		c := s.text[s.at]
-		switch {
-		case c == ' ' || c == '\t':
-			s.at++
-			continue
-		case strings.HasPrefix(s.text[s.at:], "\\\n"):
-			s.at += 2
-			continue
-		case c == '#':
-			s.comment()
-			continue
-		case c == '"':
-			s.said, s.operand, s.doubtful = s.quoted('"'), true, false
-			continue
-		case c == '_' || c|0x20 >= 'a' && c|0x20 <= 'z':
-			s.word()
-		case c >= '0' && c <= '9':
-			s.at, s.operand, s.doubtful = s.at+1, true, false
-		default:
-			s.sign(c)
-		}
-		s.said = ""
-	}
 }
 
 func (s *awkScan) comment() {
@@ -149,23 +158,6 @@ func (s *awkScan) quoted(end byte) string {
 
 var awkKeywords = set("print printf return if while for else do in delete exit case switch BEGIN END function func")
 
-func (s *awkScan) word() {
-	from := s.at
-	for s.at < len(s.text) && (s.text[s.at] == '_' || s.text[s.at]|0x20 >= 'a' && s.text[s.at]|0x20 <= 'z' || s.text[s.at] >= '0' && s.text[s.at] <= '9') {
-		s.at++
-	}
-	word := s.text[from:s.at]
-	s.operand, s.doubtful = !awkKeywords[word], word == "getline"
-	s.asks = word == "if" || word == "while" || word == "for" || word == "switch"
-	switch word {
-	case "print", "printf":
-		s.printing = true
-	case "system":
-		s.acts = true
-		s.names(strings.TrimLeft(s.text[s.at:], " \t("))
-	}
-}
-
 // names notes the command that is named next, if it is named in full.
 func (s *awkScan) names(rest string) {
 	if strings.HasPrefix(rest, `"`) {
@@ -195,7 +187,12 @@ func (s *awkScan) sign(c byte) {
 	case '(':
 		s.brackets = append(s.brackets, s.asks)
 	case ')':
-		s.close()
+		condition := false
+		if n := len(s.brackets); n > 0 {
+			condition = s.brackets[n-1]
+			s.brackets = s.brackets[:n-1]
+		}
+		s.at, s.operand, s.doubtful = s.at+1, !condition, false
 		return
 	case ']':
 		s.at, s.operand, s.doubtful = s.at+1, true, false
@@ -215,16 +212,6 @@ func (s *awkScan) sign(c byte) {
 		s.acts = true
 	}
 	s.at, s.operand, s.doubtful, s.asks = s.at+1, false, false, false
-}
-
-// close ends a bracket: a value, unless it was a condition.
-func (s *awkScan) close() {
-	condition := false
-	if n := len(s.brackets); n > 0 {
-		condition = s.brackets[n-1]
-		s.brackets = s.brackets[:n-1]
-	}
-	s.at, s.operand, s.doubtful = s.at+1, !condition, false
 }
 
 // pipe tells a pipe from the sign for "or".

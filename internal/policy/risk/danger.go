@@ -100,8 +100,6 @@ func systemPath(name string) bool {
 	return slices.Contains([]string{"/bin/", "/sbin/", "/usr/bin/", "/usr/sbin/", "/usr/local/bin/", "/usr/local/sbin/"}, dir)
 }
 
-func onlyHelp(args []arg) bool { return len(args) == 2 && args[1].is("--help", "--version") }
-
 func always(l Level) func(*walker, []arg) Level {
 	return func(*walker, []arg) Level { return l }
 }
@@ -205,18 +203,6 @@ func (w *walker) systemctl(args []arg) {
 	if anyIs(args, "stop", "disable", "mask", "kill", "kill-user", "terminate-user", "isolate", "set-default") {
 		w.find(Approve, "changes what the system runs", joined(args))
 	}
-}
-
-// tee does no more than write to the files it is given.
-func (w *walker) tee(args []arg) bool {
-	fs, files, ok := known("aip", "", "append ignore-interrupts output-error[=").interspersed(args[1:])
-	if !ok || !properName(args[0].text) {
-		w.changes(shortly(args))
-	}
-	for _, a := range files {
-		w.redirected(a, !has(fs, "a", "append"))
-	}
-	return ok && properName(args[0].text)
 }
 
 // copies looks at where the operands lead: copying over a file of the project's

@@ -31,7 +31,21 @@ func (w *walker) findFiles(args []arg) bool {
 			narrowed = true
 		}
 	}
-	return onlyLooks(args)
+	if !literals(args) {
+		return false
+	}
+	for i := 1; i < len(args); i++ {
+		a := args[i]
+		if a.is("-exec") {
+			inner, n := execWords(args[i+1:])
+			if i += n; !readsAnything(inner) {
+				return false
+			}
+		} else if a.option() && !findTests[a.text] && !isNumber(a.text[1:]) {
+			return false
+		}
+	}
+	return true
 }
 
 // foundBy judges a command that gets the names of what was found: from the
@@ -75,25 +89,6 @@ var findTests = set(`-name -iname -path -ipath -wholename -iwholename -lname -il
 	-nouser -nogroup -perm -links -inum -samefile -readable -writable -executable -maxdepth -mindepth -depth -d -xdev -mount
 	-prune -print -print0 -printf -ls -quit -and -a -or -o -not -true -false -follow -L -H -P -daystart -fstype -noleaf
 	-ignore_readdir_race -warn -nowarn`)
-
-// onlyLooks reports whether every word of find is known to change nothing.
-func onlyLooks(args []arg) bool {
-	if !literals(args) {
-		return false
-	}
-	for i := 1; i < len(args); i++ {
-		a := args[i]
-		if a.is("-exec") {
-			inner, n := execWords(args[i+1:])
-			if i += n; !readsAnything(inner) {
-				return false
-			}
-		} else if a.option() && !findTests[a.text] && !isNumber(a.text[1:]) {
-			return false
-		}
-	}
-	return true
-}
 
 // isNumber reports whether s is a number, perhaps with a unit, as after a
 // minus sign that means "less than".

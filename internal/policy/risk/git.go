@@ -25,7 +25,8 @@ func (w *walker) git(args []arg) bool {
 	}
 	for _, f := range fs {
 		if f.name == "c" {
-			w.gitSetting(f.value)
+			key, value, _ := strings.Cut(f.value.text, "=")
+			w.gitValue(strings.ToLower(key), arg{text: value, known: f.value.known})
 		}
 	}
 	if len(rest) == 0 {
@@ -47,7 +48,16 @@ func (w *walker) git(args []arg) bool {
 		w.changes("git may run what the repository configures")
 		return false
 	}
-	for _, dir := range w.gitDirs(fs) {
+	to := arg{text: "."}
+	for _, f := range fs {
+		if f.name == "C" {
+			to.text = path.Join(to.text, f.value.text)
+			if path.IsAbs(f.value.text) {
+				to.text = f.value.text
+			}
+		}
+	}
+	for _, dir := range w.places(to) {
 		if slices.Contains(w.asked, dir) {
 			continue
 		}
@@ -81,26 +91,6 @@ func isAddress(a arg) bool {
 	return strings.Contains(a.text, "://") || strings.Contains(a.text, "::") || far && strings.Contains(host, "@")
 }
 
-// gitDirs are the directories where git may start.
-func (w *walker) gitDirs(global []found) []string {
-	to := arg{text: "."}
-	for _, f := range global {
-		if f.name == "C" {
-			to.text = path.Join(to.text, f.value.text)
-			if path.IsAbs(f.value.text) {
-				to.text = f.value.text
-			}
-		}
-	}
-	return w.places(to)
-}
-
-// gitSetting judges key=value where the value names a program.
-func (w *walker) gitSetting(a arg) {
-	key, value, _ := strings.Cut(a.text, "=")
-	w.gitValue(strings.ToLower(key), arg{text: value, known: a.known})
-}
-
 var gitPrograms = set("pager editor sshcommand fsmonitor external textconv command cmd helper program askpass clean smudge process driver diffcommand")
 
 func (w *walker) gitValue(key string, value arg) {
@@ -118,40 +108,31 @@ func (w *walker) gitRuns(sub string, args []arg) {
 		w.gitConfig(args)
 	case "submodule":
 		if i := indexOf(args, "foreach"); i >= 0 {
-			w.gitLine(operandsOnly(args[i+1:]))
+			if args := operandsOnly(args[i+1:]); len(args) > 0 {
+				w.line(literalOr(args))
+			}
 		}
 	case "bisect":
 		if len(args) > 1 && args[0].is("run") {
 			w.run(args[1:])
 		}
 	case "rebase", "filter-branch", "difftool", "mergetool", "grep":
-		w.gitOptionRuns(args)
-	}
-}
-
-func (w *walker) gitLine(args []arg) {
-	if len(args) > 0 {
-		w.line(literalOr(args))
-	}
-}
-
-// gitOptionRuns judges the values of options that are command lines.
-func (w *walker) gitOptionRuns(args []arg) {
-	for i, a := range args {
-		name, value, has := strings.Cut(a.text, "=")
-		line := arg{text: value, known: a.known}
-		switch {
-		case name == "--exec" || name == "--extcmd" || strings.HasPrefix(name, "--") && strings.HasSuffix(name, "-filter"):
-		case a.is("-x") || a.is("-c"):
-		case strings.HasPrefix(a.text, "-O") || strings.HasPrefix(a.text, "-x"):
-			line, has = arg{text: a.text[2:], known: a.known}, true
-		default:
-			continue
+		for i, a := range args {
+			name, value, has := strings.Cut(a.text, "=")
+			line := arg{text: value, known: a.known}
+			switch {
+			case name == "--exec" || name == "--extcmd" || strings.HasPrefix(name, "--") && strings.HasSuffix(name, "-filter"):
+			case a.is("-x") || a.is("-c"):
+			case strings.HasPrefix(a.text, "-O") || strings.HasPrefix(a.text, "-x"):
+				line, has = arg{text: a.text[2:], known: a.known}, true
+			default:
+				continue
+			}
+			if !has && i+1 < len(args) {
+				line = args[i+1]
+			}
+			w.line(line)
 		}
-		if !has && i+1 < len(args) {
-			line = args[i+1]
-		}
-		w.line(line)
 	}
 }
 

@@ -24,16 +24,13 @@ func (w *walker) gitConfig(args []arg) {
 	}
 	for i := range ops {
 		if i+1 < len(ops) && (i == 0 || !ok) {
-			w.gitSets(ops[i], ops[i+1], args)
+			key, value := ops[i], ops[i+1]
+			name := strings.ToLower(key.text)
+			w.gitValue(name, value)
+			if !key.exact() || plants(name, value) {
+				w.find(Approve, "plants commands that run later", "git config "+joined(args))
+			}
 		}
-	}
-}
-
-func (w *walker) gitSets(key, value arg, args []arg) {
-	name := strings.ToLower(key.text)
-	w.gitValue(name, value)
-	if !key.exact() || plants(name, value) {
-		w.find(Approve, "plants commands that run later", "git config "+joined(args))
 	}
 }
 

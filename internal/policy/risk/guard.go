@@ -33,7 +33,12 @@ func (r Report) Runs() string {
 		if shapes, err := Shapes(r); err != nil || len(shapes) == 0 {
 			return r.line
 		}
-		apart = r.apart()
+		var b strings.Builder
+		b.WriteString("env ")
+		for _, v := range gitsafe.Environment(nil, r.git) {
+			b.WriteString(quoted(v) + " ")
+		}
+		apart = b.String()
 	}
 	var b strings.Builder
 	from := uint(0)
@@ -50,16 +55,6 @@ func (r Report) Runs() string {
 // harmless reports whether a line does no more than read, and write down what
 // it read.
 func (r Report) harmless() bool { return r.ReadOnly || r.OnlyWrites }
-
-// apart begins a git command of a line that does more than read.
-func (r Report) apart() string {
-	var b strings.Builder
-	b.WriteString("env ")
-	for _, v := range gitsafe.Environment(nil, r.git) {
-		b.WriteString(quoted(v) + " ")
-	}
-	return b.String()
-}
 
 // Environ is the environment for the line. In that of one that only reads, git
 // runs nothing that a repository configures.

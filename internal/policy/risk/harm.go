@@ -162,23 +162,6 @@ func joinHeld(fields []string) []string {
 	return fields
 }
 
-// knownHarm finds what a program is known to destroy or to send.
-func (w *walker) knownHarm(name string, args []arg) {
-	rows := harmful()[name]
-	if strings.HasPrefix(name, "clickhouse") {
-		rows = harmful()["clickhouse*"]
-	}
-	for _, h := range rows {
-		if h.matches(args[1:]) {
-			w.find(Approve, h.why, joined(args))
-			break
-		}
-	}
-	if judge := senders[name]; judge != nil {
-		judge(w, args)
-	}
-}
-
 // tells reports whether a word tells by itself what a program, known or not, is
 // to do with what cannot be got back.
 func tells(word string) bool {
@@ -209,28 +192,26 @@ func (h harm) matches(args []arg) bool {
 	}
 	at := 0
 	for _, any := range h.words {
-		i := slices.IndexFunc(args[at:], func(a arg) bool { return isWord(a, any) })
+		i := slices.IndexFunc(args[at:], func(a arg) bool {
+			text := strings.ToLower(a.text)
+			return slices.ContainsFunc(any, func(want string) bool {
+				want = strings.ToLower(want)
+				if held, ok := strings.CutPrefix(want, "~"); ok {
+					return strings.Contains(text, held)
+				}
+				if strings.HasPrefix(want, "-") {
+					return isOption(a, []string{want})
+				}
+				begin, ok := strings.CutSuffix(want, "*")
+				return text == want || ok && strings.HasPrefix(text, begin)
+			})
+		})
 		if i < 0 {
 			return false
 		}
 		at += i + 1
 	}
 	return true
-}
-
-func isWord(a arg, any []string) bool {
-	text := strings.ToLower(a.text)
-	return slices.ContainsFunc(any, func(want string) bool {
-		want = strings.ToLower(want)
-		if held, ok := strings.CutPrefix(want, "~"); ok {
-			return strings.Contains(text, held)
-		}
-		if strings.HasPrefix(want, "-") {
-			return isOption(a, []string{want})
-		}
-		begin, ok := strings.CutSuffix(want, "*")
-		return text == want || ok && strings.HasPrefix(text, begin)
-	})
 }
 
 // isOption reports whether a word is one of these options, however many dashes

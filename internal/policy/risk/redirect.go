@@ -159,22 +159,18 @@ func (w *walker) writes(a arg, truncates bool) {
 func (w *walker) writesAll(places []string, truncates bool) {
 	w.report.Writes = append(w.report.Writes, places...)
 	for _, p := range places {
-		w.writesTo(p, truncates)
-	}
-}
-
-func (w *walker) writesTo(p string, truncates bool) {
-	switch why := w.facts.protected(p); {
-	case strings.HasPrefix(p, "/dev/tcp/"), strings.HasPrefix(p, "/dev/udp/"):
-		w.find(Approve, "connects to another machine", p)
-	case isDisk(p):
-		w.find(Block, "writes to a disk or to memory", p)
-	case p == "/proc/sysrq-trigger":
-		w.find(Block, "stops the machine", p)
-	case why != "":
-		w.find(Approve, "writes to "+why, p)
-	case truncates && (!path.IsAbs(p) || w.facts.exists(p)):
-		w.find(Approve, "overwrites an existing file", p)
+		switch why := w.facts.protected(p); {
+		case strings.HasPrefix(p, "/dev/tcp/"), strings.HasPrefix(p, "/dev/udp/"):
+			w.find(Approve, "connects to another machine", p)
+		case isDisk(p):
+			w.find(Block, "writes to a disk or to memory", p)
+		case p == "/proc/sysrq-trigger":
+			w.find(Block, "stops the machine", p)
+		case why != "":
+			w.find(Approve, "writes to "+why, p)
+		case truncates && (!path.IsAbs(p) || w.facts.exists(p)):
+			w.find(Approve, "overwrites an existing file", p)
+		}
 	}
 }
 
@@ -240,7 +236,7 @@ func (w *walker) cd(args []arg) (stays bool) {
 			stays = false
 		}
 	}
-	places = absolute(places)
+	places = slices.DeleteFunc(slices.Clone(places), func(p string) bool { return !path.IsAbs(p) })
 	w.arrived = places
 	for _, p := range places {
 		if !w.facts.exists(p) {
@@ -279,13 +275,4 @@ func endsInCd(s *syntax.Stmt) bool {
 		return c.Op == syntax.AndStmt && endsInCd(c.Y)
 	}
 	return false
-}
-
-func absolute(ps []string) (abs []string) {
-	for _, p := range ps {
-		if path.IsAbs(p) {
-			abs = append(abs, p)
-		}
-	}
-	return abs
 }

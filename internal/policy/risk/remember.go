@@ -120,25 +120,21 @@ func (c Command) Matches(pattern string) bool {
 	plain := c
 	plain.Name = base(c.Name)
 	if plain.Name == "git" {
-		plain.Args = withoutGitOptions(c.Args)
+		args := c.Args
+		for len(args) > 0 && strings.HasPrefix(args[0], "-") {
+			n := 1
+			if gitTakes[args[0]] {
+				n = min(2, len(args))
+			}
+			args = args[n:]
+		}
+		plain.Args = args
 	}
 	return MatchPattern(pattern, plain)
 }
 
 // gitTakes are git's options before the subcommand that take the next word.
 var gitTakes = set("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
-
-// withoutGitOptions drops what stands before git's subcommand.
-func withoutGitOptions(args []string) []string {
-	for len(args) > 0 && strings.HasPrefix(args[0], "-") {
-		n := 1
-		if gitTakes[args[0]] {
-			n = min(2, len(args))
-		}
-		args = args[n:]
-	}
-	return args
-}
 
 func (ps Patterns) longest(c Command) (best string, ok bool) {
 	for p, v := range ps {

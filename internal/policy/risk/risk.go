@@ -159,8 +159,20 @@ func Analyse(command string, facts Facts) Report {
 		w.dirs = []string{facts.Cwd}
 	}
 	w.script(command)
-	w.judgeFunctions()
-	w.judgeValues()
+	// A function that runs itself may do so until the machine has no more processes to give.
+	done := make(map[string]bool, len(w.functions))
+	for name := range w.functions {
+		if w.circles(name, done) {
+			w.find(Approve, RunsItself, name)
+			break
+		}
+	}
+	for i, c := range w.report.Simple {
+		_, w.report.Simple[i].local = w.functions[c.Name]
+	}
+	if w.calculates && w.holdsCommand {
+		w.unknown("a variable that may run commands where it is taken for an expression", w.report.Command)
+	}
 	if len(w.report.Simple) == 0 || w.report.Level > None || w.report.Unknown {
 		w.changes("it runs no command that is known")
 	}
@@ -225,7 +237,12 @@ func (w *walker) script(text string) {
 	if d := w.dialect; d.differs {
 		after, nowhere := w.dirs, w.lost
 		w.dirs, w.lost = dirs, lost
-		w.otherReading(text, d)
+		w.changes(otherwiseRead)
+		if file, err := parse(text, syntax.LangPOSIX); err == nil {
+			w.stmts(file.Stmts)
+		} else if d.hides {
+			w.unknown(otherwiseRead, text)
+		}
 		w.dirs, w.lost = union(after, w.dirs), nowhere || w.lost
 	}
 	w.src, w.dialect, w.within, w.depth = src, was, within, w.depth-1
@@ -251,16 +268,6 @@ func (w *walker) inShell(bash bool, judge func()) {
 	w.bash = bash
 	w.apart(judge)
 	w.bash = was
-}
-
-func (w *walker) otherReading(text string, d dialect) {
-	w.changes(otherwiseRead)
-	file, err := parse(text, syntax.LangPOSIX)
-	if err == nil {
-		w.stmts(file.Stmts)
-	} else if d.hides {
-		w.unknown(otherwiseRead, text)
-	}
 }
 
 // parse fails on whatever the parser does not like, should it even panic.

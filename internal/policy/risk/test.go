@@ -6,25 +6,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// testClause judges [[ ]]. The plainest tests are the same to every shell: to
-// one that does not know them, a command that does not exist.
-func (w *walker) testClause(c *syntax.TestClause) {
-	words, ok := w.plainTest(c.X)
-	if !ok || !w.bash && strings.Contains(w.text(c), "\n") {
-		w.changes(otherwiseRead)
-		w.differs(false)
-		w.test(c.X)
-		return
-	}
-	args := []arg{{text: "[["}}
-	for _, word := range words {
-		a := w.word(word)
-		w.index(a)
-		args = append(args, a)
-	}
-	w.record(append(args, arg{text: "]]"}))
-}
-
 // plainTest reports whether a test looks at files, or compares words as text,
 // and holds nothing that the shell would take for more than words. To bash that
 // may be several tests.

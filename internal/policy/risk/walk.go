@@ -30,18 +30,7 @@ func (w *walker) stmt(s *syntax.Stmt) {
 	default:
 		w.command(s.Cmd)
 	}
-	w.ampersands(s)
-	w.feed = feed
-}
-
-// ampersand reports whether all output is redirected with &>.
-func ampersand(s *syntax.Stmt) bool {
-	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrAll || r.Op == syntax.AppAll })
-}
-
-// ampersands judges the words after &>: a shell that does not know it takes
-// them for a command of their own.
-func (w *walker) ampersands(s *syntax.Stmt) {
+	// A shell that does not know &> takes the words after it for a command of their own.
 	call, ok := s.Cmd.(*syntax.CallExpr)
 	for _, r := range s.Redirs {
 		if w.bash || !ok || r.Op != syntax.RdrAll && r.Op != syntax.AppAll {
@@ -54,6 +43,12 @@ func (w *walker) ampersands(s *syntax.Stmt) {
 			}
 		}
 	}
+	w.feed = feed
+}
+
+// ampersand reports whether all output is redirected with &>.
+func ampersand(s *syntax.Stmt) bool {
+	return slices.ContainsFunc(s.Redirs, func(r *syntax.Redirect) bool { return r.Op == syntax.RdrAll || r.Op == syntax.AppAll })
 }
 
 // apart judges what runs in a shell of its own: where it goes, the rest does
@@ -97,18 +92,44 @@ func (w *walker) command(c syntax.Command) {
 	case *syntax.Subshell:
 		w.apart(func() { w.stmts(c.Stmts) })
 	case *syntax.IfClause:
-		w.ifClause(c)
+		for ; c != nil; c = c.Else {
+			w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Then) })
+		}
 	case *syntax.WhileClause:
 		w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Do) })
 		w.floods(c, c.Cond, c.Do)
 	case *syntax.ForClause:
 		w.forClause(c)
 	case *syntax.CaseClause:
-		w.caseClause(c)
+		w.word(c.Word)
+		for _, item := range c.Items {
+			w.words(item.Patterns)
+			w.perhaps(func() { w.stmts(item.Stmts) })
+		}
 	case *syntax.TimeClause:
-		w.timed(c)
+		// Where time is a program and no keyword, a builtin or an assignment would not be what it is here.
+		if !startsPlainly(c.Stmt) {
+			w.differs(false)
+		}
+		if c.Stmt != nil {
+			w.perhaps(func() { w.stmt(c.Stmt) })
+		}
 	case *syntax.TestClause:
-		w.testClause(c)
+		// The plainest tests are the same to every shell: to one that does not know [[, a command that does not exist.
+		words, ok := w.plainTest(c.X)
+		if !ok || !w.bash && strings.Contains(w.text(c), "\n") {
+			w.changes(otherwiseRead)
+			w.differs(false)
+			w.test(c.X)
+			return
+		}
+		args := []arg{{text: "[["}}
+		for _, word := range words {
+			a := w.word(word)
+			w.index(a)
+			args = append(args, a)
+		}
+		w.record(append(args, arg{text: "]]"}))
 	default:
 		w.changes("it does more than run commands")
 		w.rareCommand(c)
@@ -145,7 +166,20 @@ func (w *walker) rareCommand(c syntax.Command) {
 func (w *walker) binary(c *syntax.BinaryCmd) {
 	switch c.Op {
 	case syntax.Pipe, syntax.PipeAll:
-		w.pipe(c)
+		if c.Op == syntax.PipeAll {
+			w.differs(false)
+		}
+		first := len(w.report.Simple)
+		w.apart(func() { w.stmt(c.X) })
+		feed := w.feed
+		w.feed.kind, w.feed.text = piped, ""
+		for _, s := range w.report.Simple[min(first, len(w.report.Simple)):] {
+			if fetchers[base(s.Name)] {
+				w.feed.kind = fetched
+			}
+		}
+		w.apart(func() { w.stmt(c.Y) })
+		w.feed = feed
 	case syntax.AndStmt:
 		w.stmt(c.X)
 		if endsInCd(c.X) && len(w.arrived) > 0 && !w.lost {
@@ -155,30 +189,6 @@ func (w *walker) binary(c *syntax.BinaryCmd) {
 	default: // ||
 		w.perhaps(func() { w.stmt(c.X) })
 		w.perhaps(func() { w.stmt(c.Y) })
-	}
-}
-
-// pipe judges both sides, and what the left one feeds to the right one.
-func (w *walker) pipe(c *syntax.BinaryCmd) {
-	if c.Op == syntax.PipeAll {
-		w.differs(false)
-	}
-	first := len(w.report.Simple)
-	w.apart(func() { w.stmt(c.X) })
-	feed := w.feed
-	w.feed.kind, w.feed.text = piped, ""
-	for _, s := range w.report.Simple[min(first, len(w.report.Simple)):] {
-		if fetchers[base(s.Name)] {
-			w.feed.kind = fetched
-		}
-	}
-	w.apart(func() { w.stmt(c.Y) })
-	w.feed = feed
-}
-
-func (w *walker) ifClause(c *syntax.IfClause) {
-	for ; c != nil; c = c.Else {
-		w.perhaps(func() { w.stmts(c.Cond); w.stmts(c.Then) })
 	}
 }
 
@@ -206,12 +216,4 @@ func (w *walker) forClause(c *syntax.ForClause) {
 		}
 	}
 	w.perhaps(func() { w.stmts(c.Do) })
-}
-
-func (w *walker) caseClause(c *syntax.CaseClause) {
-	w.word(c.Word)
-	for _, item := range c.Items {
-		w.words(item.Patterns)
-		w.perhaps(func() { w.stmts(item.Stmts) })
-	}
 }

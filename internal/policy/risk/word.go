@@ -110,7 +110,16 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 		if b.Len() == 0 && b.bare.Len() == 0 && strings.HasPrefix(p.Value, "~") {
 			b.home = true
 		}
-		unescape(b, p.Value)
+		for i := 0; i < len(p.Value); i++ {
+			if p.Value[i] != '\\' || i+1 == len(p.Value) {
+				b.WriteByte(p.Value[i])
+				b.bare.WriteByte(p.Value[i])
+				continue
+			}
+			if i++; p.Value[i] != '\n' {
+				b.quoted(p.Value[i : i+1])
+			}
+		}
 	case *syntax.SglQuoted:
 		w.single(b, p)
 	case *syntax.DblQuoted:
@@ -258,25 +267,12 @@ func (w *walker) holds(value arg) {
 	w.holdsCommand = w.holdsCommand || value.exact() && strings.ContainsAny(value.text, "$`") || strings.Contains(value.text, "$(")
 }
 
-// judgeValues looks at the variables of the whole line.
-func (w *walker) judgeValues() {
-	if w.calculates && w.holdsCommand {
-		w.unknown("a variable that may run commands where it is taken for an expression", w.report.Command)
-	}
-}
-
 // index judges a word that a shell may take for a variable with an index.
 func (w *walker) index(a arg) {
-	if holdsSubstitution(a.text) {
+	_, index, ok := strings.Cut(a.text, "[")
+	if ok && (strings.Contains(index, "$(") || strings.Contains(index, "`")) {
 		w.unknown("an index that may run commands", a.text)
 	}
-}
-
-// holdsSubstitution reports whether text would run commands where a shell
-// takes it for an index, quotes or not.
-func holdsSubstitution(s string) bool {
-	_, index, ok := strings.Cut(s, "[")
-	return ok && (strings.Contains(index, "$(") || strings.Contains(index, "`"))
 }
 
 func (w *walker) words(ws []*syntax.Word) []arg {
@@ -294,20 +290,6 @@ func (w *walker) text(n syntax.Node) string {
 		return ""
 	}
 	return w.src[from:to]
-}
-
-// unescape adds an unquoted literal without its backslashes.
-func unescape(b *builder, s string) {
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' || i+1 == len(s) {
-			b.WriteByte(s[i])
-			b.bare.WriteByte(s[i])
-			continue
-		}
-		if i++; s[i] != '\n' {
-			b.quoted(s[i : i+1])
-		}
-	}
 }
 
 // unquote removes the backslashes that stand before one of special.

@@ -40,23 +40,19 @@ func (o options) next(args []arg) (fs []found, n int) {
 		return nil, 0
 	}
 	if long, ok := strings.CutPrefix(a.text, "--"); ok {
-		return o.longOption(long, args)
+		name, value, has := strings.Cut(long, "=")
+		knows := o.longs()
+		switch {
+		case knows[name+"="] && has, knows[name+"[="] && has:
+			return []found{{name, arg{text: value}, true}}, 1
+		case knows[name+"="] && len(args) > 1:
+			return []found{{name, args[1], true}}, 2
+		case (knows[name] || knows[name+"[="]) && !has:
+			return []found{{name: name}}, 1
+		}
+		return nil, 0
 	}
 	return o.cluster(a.text[1:], args)
-}
-
-func (o options) longOption(long string, args []arg) ([]found, int) {
-	name, value, has := strings.Cut(long, "=")
-	knows := o.longs()
-	switch {
-	case knows[name+"="] && has, knows[name+"[="] && has:
-		return []found{{name, arg{text: value}, true}}, 1
-	case knows[name+"="] && len(args) > 1:
-		return []found{{name, args[1], true}}, 2
-	case (knows[name] || knows[name+"[="]) && !has:
-		return []found{{name: name}}, 1
-	}
-	return nil, 0
 }
 
 // cluster reads short options written together. A digit counts as the option

@@ -19,7 +19,23 @@ func (w *walker) xargs(args []arg) bool {
 		rest = operandsOnly(rest)
 	}
 	only := ok && literals(args) && harmless(fs, xargsReads) && fewAtOnce(fs) && (len(rest) == 0 || readsAnything(rest))
-	w.apart(func() { w.fedBy(fs, rest) })
+	w.apart(func() {
+		if len(rest) == 0 {
+			return
+		}
+		for _, f := range fs {
+			switch f.name {
+			case "I", "i", "replace":
+				mark := f.value.text
+				if !f.given {
+					mark = "{}"
+				}
+				w.either(rest, filled(rest, mark))
+				return
+			}
+		}
+		w.either(rest, withMore(rest))
+	})
 	return only
 }
 
@@ -35,24 +51,6 @@ func fewAtOnce(fs []found) bool {
 		}
 	}
 	return true
-}
-
-func (w *walker) fedBy(fs []found, rest []arg) {
-	if len(rest) == 0 {
-		return
-	}
-	for _, f := range fs {
-		switch f.name {
-		case "I", "i", "replace":
-			mark := f.value.text
-			if !f.given {
-				mark = "{}"
-			}
-			w.either(rest, filled(rest, mark))
-			return
-		}
-	}
-	w.either(rest, withMore(rest))
 }
 
 // readsAnything reports whether a command only reads whatever words it gets.

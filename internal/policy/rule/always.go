@@ -178,32 +178,28 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 		case err != nil:
 			failed = cmp.Or(failed, err)
 		case len(grants) > 0:
-			offers = append(offers, policy.Offer{Scope: s, What: wordsFor(grants)})
+			var all []string
+			shapes := ""
+			for _, g := range grants {
+				switch {
+				case g.Kind != Command:
+					all = append(all, g.String())
+				case shapes == "":
+					shapes = g.String()
+				default:
+					shapes += ", " + g.What
+				}
+			}
+			if shapes != "" {
+				all = slices.Insert(all, 0, shapes)
+			}
+			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", ")})
 		}
 	}
 	if len(offers) == 0 {
 		return nil, cmp.Or(failed, errEveryTime)
 	}
 	return offers, nil
-}
-
-func wordsFor(grants []Grant) string {
-	var all []string
-	shapes := ""
-	for _, g := range grants {
-		switch {
-		case g.Kind != Command:
-			all = append(all, g.String())
-		case shapes == "":
-			shapes = g.String()
-		default:
-			shapes += ", " + g.What
-		}
-	}
-	if shapes != "" {
-		all = slices.Insert(all, 0, shapes)
-	}
-	return strings.Join(all, ", ")
 }
 
 // Add remembers a call that a person said "always" to, and tells what that adds.
@@ -238,7 +234,22 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	case len(c.Plan.Effects) == 0 || c.Plan.Unconfined || c.Plan.Sends != "":
 		return nil, errEveryTime
 	case s == policy.BelowFolder:
-		return b.folderOf(c)
+		// The folder is the one right below the root, or the whole project for a file that lies in none.
+		folder := ""
+		for _, e := range c.Plan.Effects {
+			place := b.place(e.Target)
+			if e.Kind != tool.Write || path.IsAbs(place) || strings.HasPrefix(place, "../") || b.steers(e.Target) || secret.Is(place) {
+				return nil, errEveryTime
+			}
+			top, _, deep := strings.Cut(place, "/")
+			if !deep {
+				top = "."
+			}
+			if folder = cmp.Or(folder, top); folder != top {
+				folder = "."
+			}
+		}
+		return []Grant{{Kind: Below, What: folder}}, nil
 	}
 	var all []Grant
 	for _, e := range c.Plan.Effects {
@@ -255,26 +266,6 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	return all, nil
 }
 
-// folderOf is the folder that holds all that an edit changes: the one right
-// below the root, or the whole project for a file that lies in none.
-func (b *Book) folderOf(c policy.Case) ([]Grant, error) {
-	folder := ""
-	for _, e := range c.Plan.Effects {
-		place := b.place(e.Target)
-		if e.Kind != tool.Write || path.IsAbs(place) || strings.HasPrefix(place, "../") || b.steers(e.Target) || secret.Is(place) {
-			return nil, errEveryTime
-		}
-		top, _, deep := strings.Cut(place, "/")
-		if !deep {
-			top = "."
-		}
-		if folder = cmp.Or(folder, top); folder != top {
-			folder = "."
-		}
-	}
-	return []Grant{{Kind: Below, What: folder}}, nil
-}
-
 // steers reports whether a write is asked about every time because of what the
 // file does to others.
 func (b *Book) steers(file string) bool { return risk.Protected(file) != "" }
@@ -282,7 +273,27 @@ func (b *Book) steers(file string) bool { return risk.Protected(file) != "" }
 func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 	switch e.Kind {
 	case tool.Exec:
-		return b.grantsForLine(b.read(c.Plan, e.Target))
+		r := b.read(c.Plan, e.Target)
+		shapes, err := risk.Shapes(r)
+		if err != nil {
+			return nil, err
+		}
+		if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
+			return nil, errors.New("it names a file that is asked about")
+		}
+		var all []Grant
+		switch {
+		case b.Exact || len(shapes) == 0:
+			all = append(all, Grant{Kind: Line, What: strings.TrimSpace(r.Command)})
+		default:
+			for _, s := range shapes {
+				all = append(all, Grant{Kind: Command, What: s})
+			}
+		}
+		for _, file := range r.Redirects {
+			all = append(all, Grant{Kind: Changes, What: b.place(file)})
+		}
+		return all, nil
 	case tool.Write:
 		if b.steers(e.Target) {
 			return nil, errEveryTime
@@ -299,29 +310,4 @@ func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 	case tool.Note, tool.Unknown:
 	}
 	return []Grant{{Kind: Use, What: c.Tool}}, nil
-}
-
-// grantsForLine remembers the shapes of a line's commands, or else the line,
-// and the files its output goes to.
-func (b *Book) grantsForLine(r risk.Report) ([]Grant, error) {
-	shapes, err := risk.Shapes(r)
-	if err != nil {
-		return nil, err
-	}
-	if slices.ContainsFunc(b.named(Preset{}, r), func(f finding) bool { return f.verdict != policy.Allow }) {
-		return nil, errors.New("it names a file that is asked about")
-	}
-	var all []Grant
-	switch {
-	case b.Exact || len(shapes) == 0:
-		all = append(all, Grant{Kind: Line, What: strings.TrimSpace(r.Command)})
-	default:
-		for _, s := range shapes {
-			all = append(all, Grant{Kind: Command, What: s})
-		}
-	}
-	for _, file := range r.Redirects {
-		all = append(all, Grant{Kind: Changes, What: b.place(file)})
-	}
-	return all, nil
 }

@@ -4,24 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"path"
-	"slices"
 	"strings"
 
 	"coder/internal/policy"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
 )
-
-// command judges a command line: the commands in it, and the files it names.
-func (b *Book) command(p Preset, name string, r risk.Report) []finding {
-	if p.Unchecked {
-		return nil
-	}
-	if s, ok := objects(b.Deny, name, r); ok {
-		return []finding{denied(s)}
-	}
-	return slices.Concat([]finding{b.line(p, name, r)}, b.named(p, r), b.redirected(p, r))
-}
 
 // read is the report on a command line: the one its plan carries, if there is
 // one.

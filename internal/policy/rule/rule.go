@@ -117,7 +117,14 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 	}
 	switch e.Kind {
 	case tool.Exec:
-		return b.command(p, name, b.read(c.Plan, e.Target))
+		r := b.read(c.Plan, e.Target)
+		if p.Unchecked {
+			return nil
+		}
+		if s, ok := objects(b.Deny, name, r); ok {
+			return []finding{denied(s)}
+		}
+		return slices.Concat([]finding{b.line(p, name, r)}, b.named(p, r), b.redirected(p, r))
 	case tool.Read, tool.Write:
 		return []finding{b.file(p, name, class, e.Target)}
 	case tool.Net:

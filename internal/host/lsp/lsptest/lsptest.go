@@ -184,7 +184,14 @@ func (s *Server) take(m message) {
 			s.status(map[string]any{"health": "error", "quiescent": true, "message": "no project"})
 		}
 	case "":
-		s.answered(m)
+		code := ""
+		if m.Error != nil {
+			code = strconv.Itoa(m.Error.Code)
+		}
+		s.heard[len(s.heard)-1] = fmt.Sprintf("answer %s %s%s", m.ID, m.Result, code)
+		if s.open--; s.open == 0 && s.later != nil {
+			s.take(*s.later)
+		}
 	case "textDocument/didOpen":
 		s.texts[p.TextDocument.URI] = p.TextDocument.Text
 		s.publish(p.TextDocument.URI, p.TextDocument.Version)
@@ -261,17 +268,6 @@ func (s *Server) ask() {
 	s.send(map[string]any{"id": nil, "error": map[string]any{"code": -32700, "message": "?"}})
 }
 
-func (s *Server) answered(m message) {
-	code := ""
-	if m.Error != nil {
-		code = strconv.Itoa(m.Error.Code)
-	}
-	s.heard[len(s.heard)-1] = fmt.Sprintf("answer %s %s%s", m.ID, m.Result, code)
-	if s.open--; s.open == 0 && s.later != nil {
-		s.take(*s.later)
-	}
-}
-
 // mistakes finds the lines that hold BAD.
 func (s *Server) mistakes(uri string) []any {
 	list := []any{}
@@ -339,7 +335,34 @@ func (s *Server) hover(m message, p params) {
 	text := s.texts[p.TextDocument.URI]
 	switch {
 	case s.How == "tries":
-		s.reply(m, map[string]any{"contents": try(strings.Fields(os.Getenv(Tries)))})
+		list := strings.Fields(os.Getenv(Tries))
+		var said []string
+		for _, one := range list {
+			what, about, _ := strings.Cut(one, ":")
+			file := os.ExpandEnv(about)
+			var err error
+			switch what {
+			case "write":
+				err = os.WriteFile(file, []byte("written\n"), 0o600)
+			case "read":
+				var text []byte
+				if text, err = os.ReadFile(file); err == nil && len(text) == 0 {
+					err = os.ErrNotExist // something empty lies over it
+				}
+			case "env":
+				if os.Getenv(about) == "" {
+					err = os.ErrNotExist
+				}
+			case "dial":
+				err = dial(file)
+			}
+			if err == nil {
+				said = append(said, "could "+one)
+			} else {
+				said = append(said, "could not "+one)
+			}
+		}
+		s.reply(m, map[string]any{"contents": strings.Join(said, "\n")})
 	case s.How == "dies" && strings.Contains(text, "die") && firstTime():
 		fmt.Fprint(s.Err, strings.Repeat("noise\n", 10_000), "panic: hover\n")
 		s.Exit(2)
@@ -361,37 +384,6 @@ func (s *Server) hover(m message, p params) {
 	default:
 		s.reply(m, repeat(text, p.Position))
 	}
-}
-
-// try does what a server should not be able to do, and tells how that went.
-func try(list []string) string {
-	var said []string
-	for _, one := range list {
-		what, about, _ := strings.Cut(one, ":")
-		file := os.ExpandEnv(about)
-		var err error
-		switch what {
-		case "write":
-			err = os.WriteFile(file, []byte("written\n"), 0o600)
-		case "read":
-			var text []byte
-			if text, err = os.ReadFile(file); err == nil && len(text) == 0 {
-				err = os.ErrNotExist // something empty lies over it
-			}
-		case "env":
-			if os.Getenv(about) == "" {
-				err = os.ErrNotExist
-			}
-		case "dial":
-			err = dial(file)
-		}
-		if err == nil {
-			said = append(said, "could "+one)
-		} else {
-			said = append(said, "could not "+one)
-		}
-	}
-	return strings.Join(said, "\n")
 }
 
 // dial reaches for the address that a file holds.
