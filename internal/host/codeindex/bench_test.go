@@ -48,7 +48,7 @@ func cached(b *testing.B) *workspace.Workspace {
 	}
 	b.Cleanup(func() { ws.Close() })
 	x := New(ws, Options{CacheDir: ".coder/cache"})
-	if err := x.look(b.Context(), now); err != nil {
+	if err := x.refresh(b.Context(), now); err != nil {
 		b.Fatal(err)
 	}
 	if err := x.save(b.Context(), x.current.Load()); err != nil {

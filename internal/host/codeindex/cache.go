@@ -38,7 +38,15 @@ func (x *Index) load() []*file {
 	if err != nil || len(data) < len(cacheHeader) || string(data[:len(cacheHeader)]) != cacheHeader {
 		return nil
 	}
-	list := records(data[len(cacheHeader):], x.opts.MaxFiles)
+	var list [][]byte // up to the first record that is not whole
+	for data = data[len(cacheHeader):]; len(data) >= frame && len(list) < x.opts.MaxFiles; {
+		size := uint64(binary.LittleEndian.Uint32(data))
+		if size > uint64(len(data)-frame) {
+			break
+		}
+		list = append(list, data[:frame+size])
+		data = data[frame+size:]
+	}
 	files := make([]*file, len(list))
 	workers := runtime.GOMAXPROCS(0)
 	var all sync.WaitGroup
@@ -54,19 +62,6 @@ func (x *Index) load() []*file {
 	}
 	all.Wait()
 	return slices.DeleteFunc(files, func(f *file) bool { return f == nil })
-}
-
-// records cuts data where records end, up to the first that is not whole.
-func records(data []byte, limit int) (list [][]byte) {
-	for len(data) >= frame && len(list) < limit {
-		size := uint64(binary.LittleEndian.Uint32(data))
-		if size > uint64(len(data)-frame) {
-			break
-		}
-		list = append(list, data[:frame+size])
-		data = data[frame+size:]
-	}
-	return list
 }
 
 // keep saves s beside its caller, if enough has changed since that was last
@@ -120,9 +115,18 @@ func (w *writer) Read(b []byte) (int, error) {
 	return n, nil
 }
 
-// appendFile writes f: its names, its stamp, its sections, their terms.
+// appendFile writes f: its names (how long they are, then all in one piece), its
+// stamp, its sections, their terms.
 func appendFile(b []byte, f *file) []byte {
-	b = appendText(b, f)
+	b = binary.AppendUvarint(b, uint64(len(f.path)))
+	b = binary.AppendUvarint(b, uint64(len(f.chunks)))
+	for _, c := range f.chunks {
+		b = binary.AppendUvarint(b, uint64(len(c.symbol)))
+	}
+	b = append(b, f.path...)
+	for _, c := range f.chunks {
+		b = append(b, c.symbol...)
+	}
 	b = binary.AppendUvarint(b, uint64(len(f.path)-len(f.name)))
 	b = binary.AppendUvarint(b, uint64(f.was.size))
 	b = binary.AppendVarint(b, f.was.written)
@@ -159,21 +163,6 @@ func appendFile(b []byte, f *file) []byte {
 	return b
 }
 
-// appendText writes the path and the symbols: how long they are, then all of
-// them in one piece.
-func appendText(b []byte, f *file) []byte {
-	b = binary.AppendUvarint(b, uint64(len(f.path)))
-	b = binary.AppendUvarint(b, uint64(len(f.chunks)))
-	for _, c := range f.chunks {
-		b = binary.AppendUvarint(b, uint64(len(c.symbol)))
-	}
-	b = append(b, f.path...)
-	for _, c := range f.chunks {
-		b = append(b, c.symbol...)
-	}
-	return b
-}
-
 // parseFile reads what appendFile wrote, nil if it did not.
 func parseFile(body []byte) *file {
 	p := &decoder{rest: body}
@@ -182,7 +171,7 @@ func parseFile(body []byte) *file {
 	tree := p.number(len(f.path))
 	f.name = f.path[tree:]
 	f.was = stamp{size: int64(p.uvarint()), written: p.varint(), changed: p.varint(), device: p.uvarint(), number: p.uvarint()}
-	f.role = role(p.byte())
+	f.role = role(p.number(1<<7 - 1)) // which is one byte
 	f.prior = f.role.prior()
 	for i := range f.chunks {
 		c := &f.chunks[i]
@@ -237,15 +226,6 @@ func (p *decoder) varint() int64 {
 	}
 	p.rest = p.rest[n:]
 	return v
-}
-
-func (p *decoder) byte() byte {
-	if len(p.rest) == 0 {
-		return byte(p.fail())
-	}
-	b := p.rest[0]
-	p.rest = p.rest[1:]
-	return b
 }
 
 // number is one that is not more than limit.

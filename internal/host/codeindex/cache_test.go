@@ -205,7 +205,7 @@ func TestACancelledLookKeepsWhatWasKept(t *testing.T) {
 	defer x.Close()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if err := x.look(ctx, now); !errors.Is(err, context.Canceled) {
+	if err := x.refresh(ctx, now); !errors.Is(err, context.Canceled) {
 		t.Fatal(err)
 	}
 	if changed := compare(x.list(t.Context(), maxWalk).files, x.known()); len(changed) != 0 {

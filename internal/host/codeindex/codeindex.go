@@ -80,7 +80,7 @@ type Index struct {
 	turn    chan struct{} // held by whoever brings the index up to date; guards the fields below
 	checked time.Time     // when that was last done
 	loaded  bool          // what an earlier process kept was looked for
-	shelf   []*file       // what it kept, until it is part of the index
+	cached  []*file       // what it kept, until it is part of the index
 	unsaved int           // files that were read since the index was saved
 
 	life context.Context // of what goes on in the background
@@ -122,13 +122,13 @@ func (x *Index) Start(ctx context.Context) {
 func (x *Index) Touched(ctx context.Context) {
 	x.touched.Add(1)
 	if x.built.Load() {
-		x.lookAside(ctx)
+		x.updateAside(ctx)
 	}
 }
 
-// lookAside brings the index up to date in the background. It is nil after
+// updateAside brings the index up to date in the background. It is nil after
 // Close.
-func (x *Index) lookAside(ctx context.Context) <-chan error {
+func (x *Index) updateAside(ctx context.Context) <-chan error {
 	looked := make(chan error, 1)
 	if !x.aside(ctx, func(ctx context.Context) { looked <- x.update(ctx, soon) }) {
 		return nil
@@ -234,7 +234,7 @@ func (x *Index) meanwhile(ctx context.Context, ask *question, q Query) (a Answer
 // waited for to its end.
 func (x *Index) begin(ctx context.Context) (looked <-chan error, enough <-chan time.Time) {
 	if x.opts.Patience > 0 && x.built.Load() && x.noticed.Load() == x.touched.Load() {
-		if looked := x.lookAside(context.WithoutCancel(ctx)); looked != nil {
+		if looked := x.updateAside(context.WithoutCancel(ctx)); looked != nil {
 			return looked, time.After(x.opts.Patience)
 		}
 	}

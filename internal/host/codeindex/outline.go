@@ -115,7 +115,7 @@ func headings(lines [][]byte) (list []declaration) {
 
 // declarations finds the declarations of a program.
 func (l *language) declarations(lines [][]byte) (list []declaration) {
-	var in nesting
+	var in []declaration // the types that enclose the current line, by indentation
 	var text quoted
 	var group Kind
 	for i, line := range lines {
@@ -128,17 +128,31 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 		line = line[:min(len(line), maxLine)]
 		d, ok := l.declaration(line, min(indent, len(line)), group)
 		if l.has(groups) && indent == 0 {
-			group = groupOf(line, d)
+			group = "" // the kind of the names that follow in parentheses, if the line opens some
+			if d.name == "" && bytes.HasSuffix(bytes.TrimRight(line, " \t\r"), []byte("(")) {
+				group = d.kind
+			}
 		}
 		if !ok {
 			continue
 		}
-		d.line, d.doc, d.indent = i, l.docOf(lines, i), indent
+		d.line, d.doc, d.indent = i, i, indent
+		for d.doc > 0 && i-d.doc < maxDoc && l.isComment(bytes.TrimLeft(lines[d.doc-1], " \t")) {
+			d.doc-- // comments and attributes right above belong to it
+		}
 		if last := len(list) - 1; last >= 0 {
 			d.doc = max(d.doc, list[last].line+1)
 		}
 		if !l.has(topOnly) {
-			in.place(&d)
+			for len(in) > 0 && in[len(in)-1].indent >= d.indent {
+				in = in[:len(in)-1]
+			}
+			if len(in) > 0 && d.parent == "" {
+				d.parent = in[len(in)-1].name
+			}
+			if d.kind == Type {
+				in = append(in, d)
+			}
 		}
 		if d.parent != "" && d.kind == Function {
 			d.kind = Method
@@ -146,41 +160,6 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 		list = append(list, d)
 	}
 	return list
-}
-
-// groupOf is the kind of the names that follow in parentheses, if line opens
-// some.
-func groupOf(line []byte, d declaration) Kind {
-	if d.name == "" && bytes.HasSuffix(bytes.TrimRight(line, " \t\r"), []byte("(")) {
-		return d.kind
-	}
-	return ""
-}
-
-// nesting knows which types enclose the current line, by indentation.
-type nesting []declaration
-
-// place names the type that d is declared in.
-func (n *nesting) place(d *declaration) {
-	for len(*n) > 0 && (*n)[len(*n)-1].indent >= d.indent {
-		*n = (*n)[:len(*n)-1]
-	}
-	if len(*n) > 0 && d.parent == "" {
-		d.parent = (*n)[len(*n)-1].name
-	}
-	if d.kind == Type {
-		*n = append(*n, *d)
-	}
-}
-
-// docOf is the first of the lines of comment, or of attributes, right above
-// line i.
-func (l *language) docOf(lines [][]byte, i int) int {
-	for first := i; ; first-- {
-		if first == 0 || i-first == maxDoc || !l.isComment(bytes.TrimLeft(lines[first-1], " \t")) {
-			return first
-		}
-	}
 }
 
 func (l *language) isComment(line []byte) bool {
@@ -283,7 +262,7 @@ func (q *quoted) enter(l *language, rest []byte) int {
 		return len(l.block[0])
 	}
 	if rest[0] == '"' || rest[0] == '\'' {
-		// One that does not is taken to end there; an apostrophe without a partner near by is none
+		// A text that does not end on its line is taken to end there; an apostrophe without a partner near by is none.
 		end, otherwise := len(rest), -1
 		if rest[0] == '\'' {
 			end, otherwise = min(len(rest), near), 1

@@ -45,13 +45,17 @@ func (s *snapshot) rank(ask *question, under string, limit int) []match {
 	for i := range found {
 		found[i].score *= 1 + nameBonus*ask.named(found[i].file.chunks[found[i].chunk].symbol)
 	}
-	return spread(sorted(found), min(limit, maxHits))
-}
-
-// matches are the best so far, about as many as are looked at closer.
-type matches struct {
-	list  []match
-	floor float32 // what does not score more is not among the best
+	var list []match
+	count := make(map[*file]int)
+	for _, m := range sorted(found) {
+		if len(list) == min(limit, maxHits) {
+			break
+		}
+		if count[m.file]++; count[m.file] <= perFile {
+			list = append(list, m)
+		}
+	}
+	return list
 }
 
 // sorted puts the best first. Of equals the first found stays first.
@@ -136,9 +140,10 @@ func (b *board) collect(c *concept) (met int) {
 // best are the sections with a score, weighed by how much of the question they
 // are about and by where they stand.
 func (b *board) best(ask *question) []match {
-	var found matches
+	var list []match  // the best so far, about as many as are looked at closer
+	var floor float32 // what does not score more is not among them
 	for i, f := range b.files {
-		if !within(f.path, b.under) {
+		if b.under != "" && b.under != "." && f.path != b.under && !strings.HasPrefix(f.path, b.under+"/") {
 			continue
 		}
 		prior := f.prior
@@ -152,16 +157,16 @@ func (b *board) best(ask *question) []match {
 			}
 			cover := b.cover[n] / max(b.total, 1e-6)
 			score := b.score[n] * prior * f.chunks[c].prior() * (needed + (1-needed)*cover*cover)
-			if score <= found.floor {
+			if score <= floor {
 				continue
 			}
-			if found.list = append(found.list, match{f, c, score}); len(found.list) == 2*considered {
-				found.list = sorted(found.list)[:considered]
-				found.floor = found.list[considered-1].score
+			if list = append(list, match{f, c, score}); len(list) == 2*considered {
+				list = sorted(list)[:considered]
+				floor = list[considered-1].score
 			}
 		}
 	}
-	return sorted(found.list)[:min(len(found.list), considered)]
+	return sorted(list)[:min(len(list), considered)]
 }
 
 func (c chunk) prior() float32 {
@@ -174,10 +179,6 @@ func (c chunk) prior() float32 {
 		return valuePrior
 	}
 	return 1
-}
-
-func within(path, under string) bool {
-	return under == "" || under == "." || path == under || strings.HasPrefix(path, under+"/")
 }
 
 // named is how far a symbol is the query and nothing else: 1 if both have the
@@ -212,20 +213,6 @@ func (q *question) named(symbol string) float32 {
 func hashes(name string) (list []uint32) {
 	for _, t := range termsOf(name) {
 		list = append(list, hash(t))
-	}
-	return list
-}
-
-// spread takes the best, but not too many of one file.
-func spread(found []match, limit int) (list []match) {
-	count := make(map[*file]int)
-	for _, m := range found {
-		if len(list) == limit {
-			break
-		}
-		if count[m.file]++; count[m.file] <= perFile {
-			list = append(list, m)
-		}
 	}
 	return list
 }

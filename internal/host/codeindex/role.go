@@ -3,6 +3,7 @@ package codeindex
 import (
 	"bytes"
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -70,7 +71,7 @@ func roleOf(name string, head []byte) (r role) {
 	if isTest(base) {
 		r |= test
 	}
-	if containsAny(base, madeMarks) || bytes.Contains(head, []byte("Code generated")) || bytes.Contains(head, []byte("@generated")) {
+	if slices.ContainsFunc(madeMarks, func(m string) bool { return strings.Contains(base, m) }) || bytes.Contains(head, []byte("Code generated")) || bytes.Contains(head, []byte("@generated")) {
 		r |= generated
 	}
 	return r
@@ -85,15 +86,6 @@ func isTest(base string) bool {
 	}
 	for _, mark := range testMarks {
 		if i := strings.Index(base, mark); i == 0 || i > 0 && mark[0] != 't' && mark[0] != 'c' {
-			return true
-		}
-	}
-	return false
-}
-
-func containsAny(s string, marks []string) bool {
-	for _, m := range marks {
-		if strings.Contains(s, m) {
 			return true
 		}
 	}

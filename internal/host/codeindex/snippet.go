@@ -46,8 +46,18 @@ func (q *question) snippet(lines [][]byte, c chunk) string {
 	return strings.TrimSuffix(b.String(), "\n")
 }
 
+// number writes a line with its number, as valid UTF-8 of bearable length.
 func number(b *strings.Builder, n int, line []byte) {
-	fmt.Fprintf(b, "%d: %s\n", n, shorten(line))
+	end := 0
+	for chars := 0; end < len(line) && chars < snippetLine; chars++ {
+		_, size := utf8.DecodeRune(line[end:])
+		end += size
+	}
+	more := ""
+	if end < len(line) {
+		more = "…"
+	}
+	fmt.Fprintf(b, "%d: %s%s\n", n, strings.ToValidUTF8(string(line[:end]), "\ufffd"), more)
 }
 
 // densest is the first of the lines from doc to end that together say most.
@@ -90,19 +100,4 @@ func (q *question) weigh(line []byte) (sum float32) {
 		}
 	})
 	return sum
-}
-
-// shorten makes a line valid UTF-8 of bearable length.
-func shorten(line []byte) string {
-	n, end := 0, 0
-	for end < len(line) && n < snippetLine {
-		_, size := utf8.DecodeRune(line[end:])
-		end += size
-		n++
-	}
-	s := strings.ToValidUTF8(string(line[:end]), "\ufffd")
-	if end < len(line) {
-		s += "…"
-	}
-	return s
 }

@@ -19,7 +19,7 @@ func stem(w string) string {
 	if to, ok := irregular[w]; ok {
 		return to
 	}
-	if len(w) < 4 || !isLetters(w) {
+	if len(w) < 4 || strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return w
 	}
 	w = singular(w)
@@ -34,15 +34,6 @@ func stem(w string) string {
 		w = root + "i" // retry, retries
 	}
 	return w
-}
-
-func isLetters(w string) bool {
-	for i := range len(w) {
-		if w[i] < 'a' || w[i] > 'z' {
-			return false
-		}
-	}
-	return true
 }
 
 func singular(w string) string {

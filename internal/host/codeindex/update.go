@@ -8,7 +8,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-	"time"
 
 	"coder/internal/host/workspace"
 )
@@ -50,15 +49,15 @@ func (x *Index) update(ctx context.Context, why urgency) error {
 	if why != now && touched == x.noticed.Load() && x.trusted() {
 		return ctx.Err()
 	}
-	if err := x.look(ctx, why); err != nil {
+	if err := x.refresh(ctx, why); err != nil {
 		return err
 	}
 	x.noticed.Store(touched)
 	return nil
 }
 
-// look reads the files that are new or not what they were.
-func (x *Index) look(ctx context.Context, why urgency) error {
+// refresh reads the files that are new or not what they were.
+func (x *Index) refresh(ctx context.Context, why urgency) error {
 	there, known, err := x.survey(ctx, why)
 	if err != nil {
 		return err
@@ -67,17 +66,16 @@ func (x *Index) look(ctx context.Context, why urgency) error {
 		return err
 	}
 	changed := compare(there.files, known)
-	// Those it does not come to before ctx ends are left as if they were never seen
+	// Files that are not come to before ctx ends are left as if they were never seen.
 	work := make(chan *file)
 	var readers sync.WaitGroup
 	for range min(runtime.GOMAXPROCS(0), len(changed)) {
 		readers.Go(func() {
 			r := newReader()
 			for f := range work {
-				// A file that cannot be read has no sections, and is not tried again before it changes
 				data, info, err := x.ws.ReadFile(f.path, maxFile)
 				if f.unread = err != nil; f.unread {
-					continue
+					continue // it has no sections, and is not tried again before it changes
 				}
 				f.was = stampOf(info)
 				r.index(f, data)
@@ -99,12 +97,14 @@ func (x *Index) look(ctx context.Context, why urgency) error {
 	if len(changed) > 0 || len(there.files) != len(s.files) {
 		s = newSnapshot(there.files, there.cut)
 		x.current.Store(s)
-		x.shelf = nil
+		x.cached = nil
 	}
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	x.checked = x.now()
+	if x.opts.Now != nil {
+		x.checked = x.opts.Now()
+	}
 	x.built.Store(true)
 	x.keep(ctx, s, len(changed)+max(len(known)-len(there.files), 0))
 	return nil
@@ -128,10 +128,10 @@ func (x *Index) survey(ctx context.Context, why urgency) (there listing, known [
 // known are the files that were read before, by this process or by another.
 func (x *Index) known() []*file {
 	if !x.loaded {
-		x.loaded, x.shelf = true, x.load()
+		x.loaded, x.cached = true, x.load()
 	}
-	if x.shelf != nil {
-		return x.shelf
+	if x.cached != nil {
+		return x.cached
 	}
 	return x.current.Load().files
 }
@@ -143,13 +143,6 @@ func (x *Index) trusted() bool {
 	}
 	age := x.opts.Now().Sub(x.checked)
 	return age >= 0 && age < x.opts.CheckEvery
-}
-
-func (x *Index) now() time.Time {
-	if x.opts.Now == nil {
-		return time.Time{}
-	}
-	return x.opts.Now()
 }
 
 // listing is the files that are there and worth indexing, as many as are

@@ -86,26 +86,17 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 // knownAs finds the server of that name, or the first for a language of that
 // name, id or file ending.
 func knownAs(name string) (Kind, bool) {
-	for _, k := range known {
-		if k.Name == name {
-			return clone(k), true
-		}
+	at := slices.IndexFunc(known, func(k Kind) bool { return k.Name == name })
+	if at < 0 {
+		at = slices.IndexFunc(known, func(k Kind) bool {
+			_, ending := k.Files["."+name]
+			return ending || strings.EqualFold(k.Language, name) || slices.Contains(slices.Collect(maps.Values(k.Files)), name)
+		})
 	}
-	for _, k := range known {
-		_, ending := k.Files["."+name]
-		if ending || strings.EqualFold(k.Language, name) {
-			return clone(k), true
-		}
-		for _, id := range k.Files {
-			if id == name {
-				return clone(k), true
-			}
-		}
+	if at < 0 {
+		return Kind{Name: name, Language: name}, false
 	}
-	return Kind{Name: name, Language: name}, false
-}
-
-func clone(k Kind) Kind {
+	k := known[at]
 	k.Command = slices.Clone(k.Command)
-	return k
+	return k, true
 }

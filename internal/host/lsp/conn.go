@@ -128,7 +128,16 @@ func (c *conn) read() error {
 		c.heard.Add(1)
 		switch {
 		case m.Method == "":
-			c.answered(m)
+			var id int64
+			if json.Unmarshal(m.ID, &id) != nil {
+				continue
+			}
+			c.mu.Lock()
+			if answer, ok := c.pending[id]; ok { // the call still waits
+				delete(c.pending, id)
+				answer <- m // has room for it
+			}
+			c.mu.Unlock()
 		case len(m.ID) == 0:
 			c.tell(m.Method, m.Params)
 		default:
@@ -145,25 +154,20 @@ func (c *conn) read() error {
 	}
 }
 
-// answered hands an answer to the call that waits for it, if it still does.
-func (c *conn) answered(m message) {
-	var id int64
-	if json.Unmarshal(m.ID, &id) != nil {
-		return
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if answer, ok := c.pending[id]; ok {
-		delete(c.pending, id)
-		answer <- m // has room for it
-	}
-}
-
 // call asks the server and waits for its answer, which is decoded into result.
 // When ctx ends the server is told not to bother, and the error is ctx.Err().
 func (c *conn) call(ctx context.Context, method string, params, result any) error {
-	id, answer := c.expect()
-	defer c.forget(id)
+	answer := make(chan message, 1)
+	c.mu.Lock()
+	c.next++
+	id := c.next
+	c.pending[id] = answer
+	c.mu.Unlock()
+	defer func() {
+		c.mu.Lock()
+		delete(c.pending, id)
+		c.mu.Unlock()
+	}()
 	if err := c.post(message{ID: json.RawMessage(fmt.Sprint(id)), Method: method}, params); err != nil {
 		return err
 	}
@@ -199,21 +203,6 @@ func (m message) decode(result any) error {
 // notify tells the server something.
 func (c *conn) notify(method string, params any) error {
 	return c.post(message{Method: method}, params)
-}
-
-func (c *conn) expect() (int64, <-chan message) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.next++
-	answer := make(chan message, 1)
-	c.pending[c.next] = answer
-	return c.next, answer
-}
-
-func (c *conn) forget(id int64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.pending, id)
 }
 
 func (c *conn) post(m message, params any) (err error) {

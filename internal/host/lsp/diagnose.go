@@ -44,7 +44,7 @@ func (s *server) publish(params json.RawMessage) {
 	s.update(func() {
 		s.serial++
 		if len(s.heard) >= maxFiles {
-			// What says that all is well goes first
+			// What says that all is well goes first.
 			maps.DeleteFunc(s.heard, func(_ string, p published) bool { return len(p.items) == 0 })
 			for path := range s.heard {
 				if len(s.heard) < maxFiles {
@@ -148,7 +148,11 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 		case !ready:
 			settled, last = nil, -1
 		case now.said.serial != last:
-			settled, last = time.After(settling(sure)), now.said.serial
+			silence := longSettle
+			if sure {
+				silence = settleTime
+			}
+			settled, last = time.After(silence), now.said.serial
 		}
 		select {
 		case <-now.changed:
@@ -163,14 +167,6 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 			return nil, false, s.conn.gone()
 		}
 	}
-}
-
-// settling is how long a server must be silent for what it said to count.
-func settling(sure bool) time.Duration {
-	if sure {
-		return settleTime
-	}
-	return longSettle
 }
 
 // pull asks the server what is wrong, again for as long as it is busy, and adds
@@ -203,25 +199,8 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 		if !now.busy {
 			return items, false, nil
 		}
-		if err := s.untilIdle(ctx); err != nil {
+		if pending, err := s.quiet(ctx, 0); pending || err != nil {
 			return items, true, nil
-		}
-	}
-}
-
-// untilIdle waits until the server says that it is not at work, or ctx ends.
-func (s *server) untilIdle(ctx context.Context) error {
-	for {
-		now := s.about("")
-		if !now.busy {
-			return nil
-		}
-		select {
-		case <-now.changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-s.conn.done:
-			return s.conn.gone()
 		}
 	}
 }
@@ -244,23 +223,33 @@ func (s *server) survey(ctx context.Context) (Report, error) {
 	}
 	wait, cancel := context.WithTimeout(ctx, surveyLimit)
 	defer cancel()
-	pending, err := s.quiet(wait)
+	pending, err := s.quiet(wait, longSettle)
 	if errors.Is(ctx.Err(), context.Canceled) {
 		err = ctx.Err()
 	}
-	return Report{Server: s.kind.Name, Diagnostics: s.everything(), Pending: pending, Note: surveyed}, err
+	var all []Diagnostic // of its own accord, that still holds
+	s.mu.Lock()
+	for _, p := range s.heard {
+		all = append(all, p.items...)
+	}
+	s.mu.Unlock()
+	slices.SortStableFunc(all, byPlace)
+	return Report{Server: s.kind.Name, Diagnostics: all, Pending: pending, Note: surveyed}, err
 }
 
 // surveyed is what has to be known about a survey.
 const surveyed = "only what the servers have looked at so far; ask about a file to be sure of it"
 
 // quiet waits until the server is not at work and says nothing for a while.
-func (s *server) quiet(ctx context.Context) (pending bool, err error) {
+func (s *server) quiet(ctx context.Context, while time.Duration) (pending bool, err error) {
 	for {
 		now := s.about("")
 		var settled <-chan time.Time
 		if !now.busy {
-			settled = time.After(longSettle)
+			if while == 0 {
+				return false, nil
+			}
+			settled = time.After(while)
 		}
 		select {
 		case <-now.changed:
@@ -272,17 +261,6 @@ func (s *server) quiet(ctx context.Context) (pending bool, err error) {
 			return false, s.conn.gone()
 		}
 	}
-}
-
-// everything is all the server said of its own accord and still holds.
-func (s *server) everything() (list []Diagnostic) {
-	s.mu.Lock()
-	for _, p := range s.heard {
-		list = append(list, p.items...)
-	}
-	s.mu.Unlock()
-	slices.SortStableFunc(list, byPlace)
-	return list
 }
 
 // pause waits for d or until ctx ends.

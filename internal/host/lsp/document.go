@@ -61,7 +61,13 @@ func (s *server) use(d *document) {
 // open gives the server the text of a file it has not seen.
 func (s *server) open(path string, text []byte) (*document, error) {
 	if len(s.docs) >= maxOpen {
-		if err := s.shut(s.oldest()); err != nil {
+		oldest := "" // of those open, by their use
+		for p, d := range s.docs {
+			if oldest == "" || d.used < s.docs[oldest].used {
+				oldest = p
+			}
+		}
+		if err := s.shut(oldest); err != nil {
 			return nil, err
 		}
 	}
@@ -92,21 +98,11 @@ func (s *server) shut(path string) error {
 	return s.conn.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}})
 }
 
-// oldest is the document that was not used for longest.
-func (s *server) oldest() (path string) {
-	for p, d := range s.docs {
-		if path == "" || d.used < s.docs[path].used {
-			path = p
-		}
-	}
-	return path
-}
-
 // refresh tells the server what changed on disk since the last time, so that
 // it does not go by old texts. It reports whether anything did. The document
 // at path is about to be told by itself.
 func (s *server) refresh(ctx context.Context, path string) (bool, error) {
-	now := s.look(ctx, s.docs)
+	now := s.scan(ctx, s.docs)
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}

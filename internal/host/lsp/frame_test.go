@@ -130,7 +130,8 @@ func FuzzConversation(f *testing.F) {
 	f.Fuzz(func(t *testing.T, one, two []byte) {
 		said := bytes.NewReader(append(frame(one), frame(two)...))
 		s := newServer(Kind{Name: "x"}, "/", "/", &recording{Reader: said})
-		_, answer := s.conn.expect()
+		answer := make(chan message, 1)
+		s.conn.next, s.conn.pending[1] = 1, answer
 		s.conn.run() // until it has heard everything
 		select {
 		case m := <-answer:
@@ -141,7 +142,6 @@ func FuzzConversation(f *testing.F) {
 		if s.alive() {
 			t.Fatal("the connection outlives the server")
 		}
-		s.everything()
 	})
 }
 

@@ -86,7 +86,7 @@ type service struct {
 	err    error
 	used   chan struct{} // has room for one
 	ended  chan struct{} // closed when nothing is left of it
-	leave  context.CancelFunc
+	cancel context.CancelFunc
 	when   int // last used, counted in uses; guarded by the pool's mu
 }
 

@@ -56,17 +56,16 @@ func start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	dieWithUs(p.cmd.SysProcAttr)
 	if confine != nil {
-		if err := confine(p.cmd); err != nil {
-			to.Close()
-			from.Close()
-			return nil, fmt.Errorf("start %s: %w", command[0], err)
+		err = confine(p.cmd)
+	}
+	if err == nil {
+		started := make(chan error)
+		go p.live(started)
+		if err = <-started; err != nil {
+			<-p.ended
 		}
 	}
-
-	started := make(chan error)
-	go p.live(started)
-	if err := <-started; err != nil {
-		<-p.ended
+	if err != nil {
 		to.Close()
 		from.Close()
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
@@ -108,8 +107,10 @@ func (p *process) LastWords() string {
 	var words []string
 	select {
 	case <-p.ended:
-		if exit := (*exec.ExitError)(nil); errors.As(p.how, &exit) && !killed(exit) {
-			words = append(words, exit.Error())
+		if exit := (*exec.ExitError)(nil); errors.As(p.how, &exit) {
+			if ws, ok := exit.Sys().(syscall.WaitStatus); !ok || ws.Signal() != syscall.SIGKILL { // which is how we do it
+				words = append(words, exit.Error())
+			}
 		}
 	default:
 	}
@@ -117,12 +118,6 @@ func (p *process) LastWords() string {
 		words = append(words, said)
 	}
 	return strings.Join(words, ": ")
-}
-
-// killed reports whether a process was ended by force, as we do it.
-func killed(exit *exec.ExitError) bool {
-	ws, ok := exit.Sys().(syscall.WaitStatus)
-	return ok && ws.Signaled() && ws.Signal() == syscall.SIGKILL
 }
 
 // tail keeps the last maxStderr bytes written to it.

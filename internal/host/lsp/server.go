@@ -63,7 +63,7 @@ func newServer(k Kind, top, root string, l line) *server {
 	if k.rests {
 		s.busy[status] = struct{}{}
 	}
-	s.conn.ask, s.conn.tell = s.answer, s.hear
+	s.conn.ask, s.conn.tell = s.onRequest, s.onNotification
 	return s
 }
 
@@ -73,7 +73,7 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 	if s.kind.options != nil {
 		init = s.kind.options(o)
 	}
-	s.disk = s.look(ctx, nil)
+	s.disk = s.scan(ctx, nil)
 	var reply struct {
 		Capabilities struct {
 			TextDocumentSync   json.RawMessage `json:"textDocumentSync"`
@@ -87,7 +87,12 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
 		return fmt.Errorf("%s counts characters in %s, which was not offered", s.kind.Name, e)
 	}
-	s.wantsSave = wantsSave(reply.Capabilities.TextDocumentSync)
+	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which stands for the usual, or an object
+		var how struct {
+			Save json.RawMessage `json:"save"`
+		}
+		s.wantsSave = json.Unmarshal(raw, &how) != nil || given(how.Save)
+	}
 	s.mu.Lock()
 	s.pulls = given(reply.Capabilities.DiagnosticProvider)
 	s.mu.Unlock()
@@ -133,18 +138,6 @@ func (s *server) folders() any {
 	return []map[string]any{{"uri": uriOf(s.root), "name": filepath.Base(s.root)}}
 }
 
-// wantsSave reads how a server wants to be told of changes: a number, which
-// stands for the usual, or an object.
-func wantsSave(raw json.RawMessage) bool {
-	var how struct {
-		Save json.RawMessage `json:"save"`
-	}
-	if !given(raw) {
-		return false
-	}
-	return json.Unmarshal(raw, &how) != nil || given(how.Save)
-}
-
 // given reports whether a capability is there: true or an object.
 func given(raw json.RawMessage) bool {
 	return len(raw) > 0 && string(raw) != "null" && string(raw) != "false"
@@ -172,8 +165,8 @@ func (s *server) request(ctx context.Context, limit time.Duration, method string
 	return fmt.Errorf("%s %w within %v", s.kind.Name, errSlow, limit)
 }
 
-// answer answers the server's questions.
-func (s *server) answer(method string, params json.RawMessage) (any, error) {
+// onRequest answers the server's questions.
+func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "workspace/configuration":
 		var q struct {
@@ -196,7 +189,20 @@ func (s *server) answer(method string, params json.RawMessage) (any, error) {
 	case "window/showDocument":
 		return map[string]any{"success": false}, nil
 	case "client/registerCapability":
-		return nil, s.register(params)
+		var q struct {
+			Registrations []struct {
+				Method string `json:"method"`
+			} `json:"registrations"`
+		}
+		if err := json.Unmarshal(params, &q); err != nil {
+			return nil, err
+		}
+		for _, r := range q.Registrations {
+			if r.Method == "textDocument/diagnostic" { // it offers to answer when asked for them
+				s.update(func() { s.pulls = true })
+			}
+		}
+		return nil, nil
 	case "client/unregisterCapability", "window/workDoneProgress/create", "window/showMessageRequest",
 		"workspace/diagnostic/refresh", "workspace/semanticTokens/refresh", "workspace/inlayHint/refresh",
 		"workspace/inlineValue/refresh", "workspace/codeLens/refresh", "workspace/foldingRange/refresh":
@@ -205,26 +211,8 @@ func (s *server) answer(method string, params json.RawMessage) (any, error) {
 	return nil, &replyError{methodNotFound, "not supported: " + head(method, 100)}
 }
 
-// register notes if the server offers to answer when asked for diagnostics.
-func (s *server) register(params json.RawMessage) error {
-	var q struct {
-		Registrations []struct {
-			Method string `json:"method"`
-		} `json:"registrations"`
-	}
-	if err := json.Unmarshal(params, &q); err != nil {
-		return err
-	}
-	for _, r := range q.Registrations {
-		if r.Method == "textDocument/diagnostic" {
-			s.update(func() { s.pulls = true })
-		}
-	}
-	return nil
-}
-
-// hear takes what the server says unasked.
-func (s *server) hear(method string, params json.RawMessage) {
+// onNotification takes what the server says unasked.
+func (s *server) onNotification(method string, params json.RawMessage) {
 	switch method {
 	case "textDocument/publishDiagnostics":
 		s.publish(params)

@@ -69,14 +69,14 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 			}
 		}
 		if n >= maxServers {
-			oldest.leave()
+			oldest.cancel()
 		}
-		life, leave := context.WithCancel(p.life)
-		sv := &service{ready: make(chan struct{}), used: make(chan struct{}, 1), ended: make(chan struct{}), leave: leave}
+		life, cancel := context.WithCancel(p.life)
+		sv := &service{ready: make(chan struct{}), used: make(chan struct{}, 1), ended: make(chan struct{}), cancel: cancel}
 		h.now = sv
 		do := duty{kind, command, root, delays[h.deaths]}
 		p.work.Go(func() {
-			defer leave()
+			defer cancel()
 			defer close(sv.ended)
 			died, proven := p.serve(life, sv, do)
 			p.vacate(h, died, proven)

@@ -19,7 +19,11 @@ import (
 // directory; and the variables tell the tools that servers start to go by what
 // the person has installed.
 func (o Options) surroundings(root string) (dir string, env []string, err error) {
-	env = append(slices.Clone(o.Env), "PATH="+o.cleanPath(),
+	path := slices.DeleteFunc(filepath.SplitList(o.path()), func(dir string) bool {
+		real, err := filepath.EvalSymlinks(dir)
+		return !filepath.IsAbs(dir) || err != nil || within(o.Root, real) || within(o.Root, dir)
+	})
+	env = append(slices.Clone(o.Env), "PATH="+strings.Join(path, string(filepath.ListSeparator)),
 		"GOTOOLCHAIN=local", "GOPROXY=off",
 		"RUSTUP_TOOLCHAIN="+o.rustToolchain(), "RUSTC_WRAPPER=", "RUSTC_WORKSPACE_WRAPPER=", "CARGO_NET_OFFLINE=true",
 		"PYTHONSAFEPATH=1", "PYTHONDONTWRITEBYTECODE=1",
@@ -39,15 +43,6 @@ func (o Options) surroundings(root string) (dir string, env []string, err error)
 		"TMPDIR="+dir, "XDG_CACHE_HOME="+o.Cache, "GOCACHE="+filepath.Join(o.Cache, "go-build"),
 		"GOPLSCACHE="+filepath.Join(o.Cache, "gopls"), "CARGO_TARGET_DIR="+filepath.Join(o.Cache, "cargo"),
 	), nil
-}
-
-// cleanPath is the PATH without places that the project could have filled.
-func (o Options) cleanPath() string {
-	dirs := slices.DeleteFunc(filepath.SplitList(o.path()), func(dir string) bool {
-		real, err := filepath.EvalSymlinks(dir)
-		return !filepath.IsAbs(dir) || err != nil || within(o.Root, real) || within(o.Root, dir)
-	})
-	return strings.Join(dirs, string(filepath.ListSeparator))
 }
 
 // rustToolchain is the tool-chain of the person: the one their environment or

@@ -3,6 +3,7 @@
 package lsp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -96,21 +97,12 @@ func askTsserver(ctx context.Context, s *server, path string) (list []Diagnostic
 		}
 		sent := make([]wireDiagnostic, len(reply.Body))
 		for i, d := range reply.Body {
-			sent[i] = wireDiagnostic{Range{d.Start.position(), d.End.position()}, severityOf(d.Category), d.Code, "typescript", d.Text}
+			sent[i] = wireDiagnostic{Range{d.Start.position(), d.End.position()}, cmp.Or(severities[d.Category], Error), d.Code, "typescript", d.Text}
 		}
 		list = append(list, diagnostics(nameOf(s.top, path), sent)...)
 	}
 	return list, nil
 }
 
-func severityOf(category string) Severity {
-	switch category {
-	case "warning":
-		return Warning
-	case "suggestion":
-		return Hint
-	case "message":
-		return Information
-	}
-	return Error
-}
+// severities are those of tsserver's categories; any other is an error.
+var severities = map[string]Severity{"warning": Warning, "suggestion": Hint, "message": Information}

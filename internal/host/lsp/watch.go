@@ -47,9 +47,9 @@ const (
 	deleted
 )
 
-// look takes a snapshot of those files of the project that concern the server,
+// scan takes a snapshot of those files of the project that concern the server,
 // and of the documents it has open.
-func (s *server) look(ctx context.Context, docs map[string]*document) snapshot {
+func (s *server) scan(ctx context.Context, docs map[string]*document) snapshot {
 	now := snapshot{files: make(map[string]stamp), whole: true}
 	seen := 0
 	_ = filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {

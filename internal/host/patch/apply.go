@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -112,7 +113,7 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 	s.gone, s.come = make([]bool, len(s.lines)), make([][]string, len(s.lines)+1)
 	for i, h := range f.Hunks {
 		if err := s.enter(h); err != nil {
-			return c, fmt.Errorf("%s, hunk %d of %d: %w", f.name(), i+1, len(f.Hunks), err)
+			return c, fmt.Errorf("%s, hunk %d of %d: %w", cmp.Or(f.Old, f.New), i+1, len(f.Hunks), err)
 		}
 		if s.assumed != "" {
 			c.Assumed = append(c.Assumed, fmt.Sprintf("hunk %d %s", i+1, s.assumed))
@@ -127,13 +128,6 @@ func (f File) apply(now map[string][]byte) (c Change, err error) {
 		return c, fmt.Errorf("%s: the patch deletes the file, but it has lines that the patch does not know:\n%s", f.Old, short(content))
 	}
 	return c, nil
-}
-
-func (f File) name() string {
-	if f.Old != "" {
-		return f.Old
-	}
-	return f.New
 }
 
 // sheet is a file with hunks written into it.
@@ -154,9 +148,8 @@ func (s *sheet) enter(h Hunk) error {
 	if err != nil && h.Unspaced != nil {
 		asWritten := h
 		asWritten.Lines = h.Unspaced
-		if at, how, also := s.place(asWritten); also == nil {
-			s.assumed = "has lines of context without the space that belongs before them"
-			return s.write(asWritten, at, how)
+		if there, like, also := s.place(asWritten); also == nil {
+			h, at, how, err = asWritten, there, like, nil
 		}
 	}
 	if err != nil {
@@ -165,11 +158,6 @@ func (s *sheet) enter(h Hunk) error {
 	if h.Unspaced != nil {
 		s.assumed = "has lines of context without the space that belongs before them"
 	}
-	return s.write(h, at, how)
-}
-
-// write notes what a hunk does at its place.
-func (s *sheet) write(h Hunk, at int, how likeness) error {
 	if h.Line > 0 && len(h.old()) > 0 {
 		s.shift = at - (h.Line - 1)
 	}

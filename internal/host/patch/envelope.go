@@ -68,10 +68,7 @@ func (r *reader) update(f *File) error {
 	}
 	for !r.done() && (!r.marks() || r.peek(0) == "*** End of File") {
 		began := r.at
-		h, err := r.looseHunk()
-		if err != nil {
-			return err
-		}
+		h := r.looseHunk()
 		if slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Op != ' ' }) {
 			f.Hunks = append(f.Hunks, h)
 		} else if len(h.Lines) > 0 || len(h.After) > 0 {
@@ -85,7 +82,7 @@ func (r *reader) update(f *File) error {
 }
 
 // looseHunk reads lines to pass, lines to change, and the mark of the end.
-func (r *reader) looseHunk() (h Hunk, err error) {
+func (r *reader) looseHunk() (h Hunk) {
 	for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
 		if oldN, _ := r.ranges(&h); oldN >= 0 {
 			h.Counted = false // its counts are not to be trusted here
@@ -124,7 +121,7 @@ func (r *reader) looseHunk() (h Hunk, err error) {
 	if !bare {
 		h.Unspaced = nil
 	}
-	return h, nil
+	return h
 }
 
 // marks reports whether the next line is one of the envelope's own. The last

@@ -35,7 +35,20 @@ func editsWith(patience int, old, new []string) []edit {
 	n := len(m.a.lines) + len(m.b.lines)
 	m.forth, m.back = make([]int, n+4), make([]int, n+4)
 	m.match(0, len(m.a.lines), 0, len(m.b.lines))
-	list := runs(m.a.changed, m.b.changed)
+	var list []edit
+	a, b := m.a.changed, m.b.changed // lines that have not are the same, one by one
+	for i, j := 0, 0; i < len(a) || j < len(b); i, j = i+1, j+1 {
+		e := edit{a: i, b: j}
+		for i < len(a) && a[i] {
+			i++
+		}
+		for j < len(b) && b[j] {
+			j++
+		}
+		if e.aEnd, e.bEnd = i, j; i > e.a || j > e.b {
+			list = append(list, e)
+		}
+	}
 	var out []edit
 	for i, e := range list {
 		low, high := edit{}, edit{a: len(old), b: len(new)}
@@ -210,22 +223,4 @@ func farthest(f, r ways, a, aEnd, b, bEnd int) (x, y int) {
 		}
 	}
 	return x, y
-}
-
-// runs makes edits of what has changed in either file: lines that have not are
-// the same, one by one.
-func runs(a, b []bool) (list []edit) {
-	for i, j := 0, 0; i < len(a) || j < len(b); i, j = i+1, j+1 {
-		e := edit{a: i, b: j}
-		for i < len(a) && a[i] {
-			i++
-		}
-		for j < len(b) && b[j] {
-			j++
-		}
-		if e.aEnd, e.bEnd = i, j; i > e.a || j > e.b {
-			list = append(list, e)
-		}
-	}
-	return list
 }

@@ -115,14 +115,17 @@ func notWord(r rune) rune {
 func misspelt(lines, wanted []string) ([]string, string) {
 	given := strings.Join(wanted, "\n")
 	text := strings.Join(lines, "\n")
+	without := func(expr string) func(string) string {
+		return func(s string) string { return regexp.MustCompile(expr).ReplaceAllString(s, "") }
+	}
 	for _, way := range []struct {
 		read func(string) string
 		why  string
 	}{
-		{unescaped, `line breaks, tabs, quotes or backslashes are written with a backslash before them: give them as they are`},
+		{unescape.Replace, `line breaks, tabs, quotes or backslashes are written with a backslash before them: give them as they are`},
 		{html.UnescapeString, "characters such as < and & are written as &lt; and &amp;: give them as they are"},
-		{unnumbered, "the lines begin with their numbers, which are not in the file: leave them out"},
-		{unfenced, "the lines with ``` around it are not in the file: leave them out"},
+		{without(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`), "the lines begin with their numbers, which are not in the file: leave them out"},
+		{without("(?m)^```.*\n?"), "the lines with ``` around it are not in the file: leave them out"},
 	} {
 		if read := strings.Trim(way.read(given), "\n"); read != strings.Trim(given, "\n") && read != "" && strings.Contains(text, read) {
 			return strings.Split(read, "\n"), way.why
@@ -131,15 +134,7 @@ func misspelt(lines, wanted []string) ([]string, string) {
 	return wanted, ""
 }
 
-func unescaped(s string) string {
-	return strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`").Replace(s)
-}
-
-func unnumbered(s string) string {
-	return regexp.MustCompile(`(?m)^ *\d+(?:\t|→|: ?|\| ?)`).ReplaceAllString(s, "")
-}
-
-func unfenced(s string) string { return regexp.MustCompile("(?m)^```.*\n?").ReplaceAllString(s, "") }
+var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`, `\'`, `'`, "\\`", "`")
 
 // whyNot says why lines that come near are not the wanted ones.
 func whyNot(have, wanted, all []string) string {

@@ -43,11 +43,17 @@ func attend(o order, tell *os.File) (code int, err error) {
 	signal.Notify(asked, syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // caught, not ignored: that the command would inherit
 	a := &attendant{alone: os.Getpid() == 1}
-	if err := a.adopt(); err != nil {
+	// The first of its own process table has the orphans anyway, and nobody in there is to look into it; the kernel ends
+	// the command with it. Otherwise they are made ours, and the command dies with us.
+	option, on, death := unix.PR_SET_CHILD_SUBREAPER, uintptr(1), syscall.SIGKILL
+	if a.alone {
+		option, on, death = unix.PR_SET_DUMPABLE, 0, 0
+	}
+	if err := unix.Prctl(option, on, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("start command: %w", err)
 	}
 	a.command, err = syscall.ForkExec(path, o.argv, &syscall.ProcAttr{
-		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: a.deathSignal()},
+		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: death},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", path, err)
@@ -66,42 +72,19 @@ func attend(o order, tell *os.File) (code int, err error) {
 	return end.Code, nil
 }
 
-// adopt makes orphans ours. The first of its own process table has them anyway,
-// and nobody in there is to look into it.
-func (a *attendant) adopt() error {
-	if a.alone {
-		return unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
-	}
-	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
-}
-
-// deathSignal is what the command gets should we be killed.
-func (a *attendant) deathSignal() syscall.Signal {
-	if a.alone {
-		return 0 // the kernel ends it anyway
-	}
-	return syscall.SIGKILL
-}
-
 // see waits for the end of the command, or for being asked to end it, and stops
 // what is left. It reports whether anything had to be stopped.
 func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
 	births := make(chan os.Signal, 1)
 	signal.Notify(births, syscall.SIGCHLD)
-	for !a.ended && a.reap() {
-		if a.ended {
-			break
-		}
+	for a.reap() && !a.ended {
 		select {
 		case <-births:
 		case <-asked:
 			return a.stop(births)
 		}
 	}
-	if !a.reap() {
-		return false
-	}
-	return a.stop(births)
+	return a.reap() && a.stop(births)
 }
 
 // reap takes note of every child that has ended and reports whether there are

@@ -19,7 +19,10 @@ func backends(o Options) (list []backend) {
 	list = append(list, backend{name: Namespaces, abi: abi, probe: func(ctx context.Context) error {
 		return try(ctx, inOwnSpaces(o.Exe, order{places: places{network: false}, probe: true}))
 	}})
-	if bwrap, err := o.lookPath("bwrap"); err == nil {
+	if o.LookPath == nil {
+		o.LookPath = func(string) (string, error) { return "", exec.ErrNotFound }
+	}
+	if bwrap, err := o.LookPath("bwrap"); err == nil {
 		list = append(list, backend{name: Bubblewrap, abi: abi, through: []string{bwrap}, probe: func(ctx context.Context) error {
 			line := append([]string{bwrap}, bwrapArgs(places{})...)
 			return try(ctx, Line{Argv: append(line, helper(o.Exe, order{stage: stageBwrap, probe: true})...)})
@@ -28,13 +31,6 @@ func backends(o Options) (list []backend) {
 	return append(list, backend{name: Landlock, abi: abi, probe: func(ctx context.Context) error {
 		return try(ctx, Line{Argv: helper(o.Exe, order{stage: stageLandlock, probe: true})})
 	}})
-}
-
-func (o Options) lookPath(name string) (string, error) {
-	if o.LookPath == nil {
-		return "", exec.ErrNotFound
-	}
-	return o.LookPath(name)
 }
 
 // try runs a helper that confines itself and ends.

@@ -1,5 +1,7 @@
 package sandbox
 
+import "slices"
+
 // bwrapArgs are the arguments of bwrap that lay out the file system, up to the
 // command. The process table is the command's own and ends with it.
 func bwrapArgs(p places) []string {
@@ -23,7 +25,7 @@ func bwrapArgs(p places) []string {
 		args = append(args, "--tmpfs", path)
 	}
 	for _, path := range p.show {
-		if p.isRoot(path) {
+		if slices.Contains(p.write, path) {
 			args = append(args, bindFlag(path), path, path)
 		} else {
 			args = append(args, "--ro-bind", path, path)

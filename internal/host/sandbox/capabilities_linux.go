@@ -44,8 +44,17 @@ func dropCapabilities() error {
 		return fmt.Errorf("give up ambient capabilities: %w", err)
 	}
 	if have.has(unix.CAP_SETPCAP) {
-		if err := bound(keep); err != nil {
-			return fmt.Errorf("bound capabilities: %w", err)
+		for n := range lastCap { // no program we run is to get more
+			if keep.has(n) {
+				continue
+			}
+			err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
+			if err == unix.EINVAL {
+				break // there are no more
+			}
+			if err != nil {
+				return fmt.Errorf("bound capabilities: %w", err)
+			}
 		}
 	}
 	low, high := uint32(keep), uint32(keep>>32)
@@ -53,23 +62,6 @@ func dropCapabilities() error {
 	hdr := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	if err := unix.Capset(&hdr, &data[0]); err != nil {
 		return fmt.Errorf("give up capabilities: %w", err)
-	}
-	return nil
-}
-
-// bound has no program we run get more than the given ones.
-func bound(keep capSet) error {
-	for n := range lastCap {
-		if keep.has(n) {
-			continue
-		}
-		err := unix.Prctl(unix.PR_CAPBSET_DROP, uintptr(n), 0, 0, 0)
-		if err == unix.EINVAL {
-			return nil // there are no more
-		}
-		if err != nil {
-			return err
-		}
 	}
 	return nil
 }

@@ -34,9 +34,12 @@ func carryOut(args []string) (code int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	tell, err := keepTold(o)
-	if err != nil {
-		return 0, err
+	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil { // they are not the command's
+		return 0, fmt.Errorf("close files: %w", err)
+	}
+	var tell *os.File // on which we tell how it ended
+	if o.tell {
+		tell = os.NewFile(TellOn, "tell")
 	}
 	if err := confine(o); err != nil {
 		return 0, err
@@ -48,18 +51,6 @@ func carryOut(args []string) (code int, err error) {
 		return 0, become(o.argv, parent)
 	}
 	return attend(o, tell)
-}
-
-// keepTold closes, for the command, all files but the standard ones, and is the
-// one on which we tell how it ended.
-func keepTold(o order) (*os.File, error) {
-	if err := unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC); err != nil {
-		return nil, fmt.Errorf("close files: %w", err)
-	}
-	if !o.tell {
-		return nil, nil
-	}
-	return os.NewFile(TellOn, "tell"), nil
 }
 
 // confine applies the limits to this thread.

@@ -47,12 +47,12 @@ func layOut(p places) error {
 	// to us by the kernel where it would lead out.
 	_ = unix.Mount("proc", "/proc", "proc", unix.MS_RDONLY|unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, "")
 	for _, path := range p.pins() {
-		if err := remount(path, path, 0); err != nil {
+		if err := remount(path, 0); err != nil {
 			return fmt.Errorf("pin %s: %w", path, err)
 		}
 	}
 	for _, path := range p.protect {
-		if err := remount(path, path, unix.MOUNT_ATTR_RDONLY); err != nil {
+		if err := remount(path, unix.MOUNT_ATTR_RDONLY); err != nil {
 			return fmt.Errorf("protect %s: %w", path, err)
 		}
 	}
@@ -127,24 +127,15 @@ func conceal(p places) error {
 
 // appear puts a part into a directory that was emptied.
 func (t part) appear() error {
-	if to, err := readLink(t.fd); err == nil {
+	buf := make([]byte, unix.PathMax)
+	if n, err := unix.Readlinkat(t.fd, "", buf); err == nil { // a link to be seen
 		unix.Close(t.fd)
-		return os.Symlink(to, t.at)
+		return os.Symlink(string(buf[:n]), t.at)
 	}
 	if err := t.makeRoom(); err != nil {
 		return err
 	}
 	return t.put()
-}
-
-// readLink is where the symbolic link that fd stands for leads to.
-func readLink(fd int) (string, error) {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Readlinkat(fd, "", buf)
-	if err != nil {
-		return "", err
-	}
-	return string(buf[:n]), nil
 }
 
 // part is a piece of the file system taken out to be put somewhere.
@@ -194,13 +185,12 @@ func (t part) put() error {
 	return unix.MoveMount(t.fd, "", target, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
-// remount puts the tree at one path over another.
-func remount(from, at string, attrs uint64) error {
-	t, err := take(from, attrs)
+// remount puts the tree at a path over itself, with attributes added.
+func remount(path string, attrs uint64) error {
+	t, err := take(path, attrs)
 	if err != nil {
 		return err
 	}
-	t.at = at
 	return t.put()
 }
 

@@ -3,6 +3,7 @@ package sandbox
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -27,23 +28,23 @@ type order struct {
 	argv    []string
 }
 
+// lists are the paths of an order with their arguments.
+func (o *order) lists() []pathList {
+	return []pathList{{"--write", &o.write}, {"--protect", &o.protect}, {"--hide", &o.hide}, {"--empty", &o.empty}, {"--show", &o.show}}
+}
+
+type pathList struct {
+	name  string
+	paths *[]string
+}
+
 // args writes an order as arguments; the command is to follow them.
-func (o order) args() (args []string) {
-	args = append(args, "--stage="+string(o.stage))
-	for _, path := range o.write {
-		args = append(args, "--write="+path)
-	}
-	for _, path := range o.protect {
-		args = append(args, "--protect="+path)
-	}
-	for _, path := range o.hide {
-		args = append(args, "--hide="+path)
-	}
-	for _, path := range o.empty {
-		args = append(args, "--empty="+path)
-	}
-	for _, path := range o.show {
-		args = append(args, "--show="+path)
+func (o order) args() []string {
+	args := []string{"--stage=" + string(o.stage)}
+	for _, l := range o.lists() {
+		for _, path := range *l.paths {
+			args = append(args, l.name+"="+path)
+		}
 	}
 	if o.network {
 		args = append(args, "--network")
@@ -60,28 +61,18 @@ func (o order) args() (args []string) {
 	if o.probe {
 		args = append(args, "--probe")
 	}
-	args = append(args, "--")
-	return append(args, o.argv...)
+	return append(append(args, "--"), o.argv...)
 }
 
 // parse reads an order. Anything unknown or missing is an error: a limit that
 // is not understood must not be passed over.
 func parse(args []string) (o order, err error) {
+	lists := o.lists()
 	for i, arg := range args {
 		name, value, _ := strings.Cut(arg, "=")
 		switch name {
 		case "--stage":
 			o.stage = stage(value)
-		case "--write":
-			o.write = append(o.write, value)
-		case "--protect":
-			o.protect = append(o.protect, value)
-		case "--hide":
-			o.hide = append(o.hide, value)
-		case "--empty":
-			o.empty = append(o.empty, value)
-		case "--show":
-			o.show = append(o.show, value)
 		case "--network":
 			o.network = true
 		case "--outer":
@@ -96,7 +87,11 @@ func parse(args []string) (o order, err error) {
 			o.argv = args[i+1:]
 			return o, o.check()
 		default:
-			return order{}, fmt.Errorf("unknown argument %q", arg)
+			at := slices.IndexFunc(lists, func(l pathList) bool { return l.name == name })
+			if at < 0 {
+				return order{}, fmt.Errorf("unknown argument %q", arg)
+			}
+			*lists[at].paths = append(*lists[at].paths, value)
 		}
 	}
 	return order{}, fmt.Errorf("no command given")
@@ -108,8 +103,8 @@ func (o order) check() error {
 	default:
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, paths := range [][]string{o.write, o.protect, o.hide, o.empty, o.show} {
-		for _, path := range paths {
+	for _, l := range o.lists() {
+		for _, path := range *l.paths {
 			if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
 				return fmt.Errorf("bad path %q", path)
 			}
@@ -128,7 +123,7 @@ func (p places) pins() (dirs []string) {
 	seen := make(map[string]bool)
 	for _, path := range p.protect {
 		var above []string
-		for dir := filepath.Dir(path); dir != "/" && !p.isRoot(dir); dir = filepath.Dir(dir) {
+		for dir := filepath.Dir(path); dir != "/" && !slices.Contains(p.write, dir); dir = filepath.Dir(dir) {
 			above = append([]string{dir}, above...)
 		}
 		for _, dir := range above {
@@ -139,14 +134,4 @@ func (p places) pins() (dirs []string) {
 		}
 	}
 	return dirs
-}
-
-// isRoot reports whether a path is itself a place to write.
-func (p places) isRoot(path string) bool {
-	for _, dir := range p.write {
-		if path == dir {
-			return true
-		}
-	}
-	return false
 }

@@ -41,7 +41,17 @@ func ProtectedIn(root, home string) []string {
 	if filepath.Clean(home) != filepath.Clean(root) {
 		list = append(list, filepath.Join(home, ".coder")+"/")
 	}
-	return append(list, protectedHome(home)...)
+	for _, name := range inHome {
+		path := filepath.Join(home, name)
+		if !exists(path) && !always[name] {
+			continue
+		}
+		if strings.HasSuffix(name, "/") {
+			path += "/"
+		}
+		list = append(list, path)
+	}
+	return list
 }
 
 // always are those protected even where they do not exist: a shell would run
@@ -49,26 +59,6 @@ func ProtectedIn(root, home string) []string {
 var always = map[string]bool{
 	".profile": true, ".bashrc": true, ".bash_profile": true, ".bash_login": true,
 	".zshrc": true, ".zshenv": true, ".zprofile": true, ".zlogin": true, ".ssh/": true, ".config/fish/": true, ".gitconfig": true,
-}
-
-func protectedHome(home string) (list []string) {
-	for _, name := range inHome {
-		path := filepath.Join(home, name)
-		if name[len(name)-1] == '/' {
-			path += "/"
-		}
-		if _, err := os.Lstat(path[:len(path)-len(slashOf(path))]); err == nil || always[name] {
-			list = append(list, path)
-		}
-	}
-	return list
-}
-
-func slashOf(path string) string {
-	if path[len(path)-1] == '/' {
-		return "/"
-	}
-	return ""
 }
 
 // ProtectedInForGit lists what a command that runs git must not change in the

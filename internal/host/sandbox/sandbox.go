@@ -166,22 +166,12 @@ type backend struct {
 
 // Hides reports whether all that limits hide is hidden.
 func (s *Sandbox) Hides(l Limits) bool {
-	switch s.Backend() {
-	case Namespaces, Bubblewrap, Seatbelt:
-		return true
-	case Landlock:
-		return !slices.ContainsFunc(l.Hide, l.writable)
-	}
-	return false
+	return s.Protects() || s.Backend() == Landlock && !slices.ContainsFunc(l.Hide, l.writable)
 }
 
 // Protects reports whether what lies where it may be written can be protected.
 func (s *Sandbox) Protects() bool {
-	switch s.Backend() {
-	case Namespaces, Bubblewrap, Seatbelt:
-		return true
-	}
-	return false
+	return slices.Contains([]string{Namespaces, Bubblewrap, Seatbelt}, s.Backend())
 }
 
 // Backend is the name of the way commands are confined, None if they are not.
@@ -337,12 +327,6 @@ func (s *Sandbox) Report(l Limits) Report {
 			r.Enforced = append(r.Enforced, "secret files hidden")
 		}
 	}
-	s.reportNetwork(&r, l)
-	s.reportBeyond(&r, l)
-	return r
-}
-
-func (s *Sandbox) reportNetwork(r *Report, l Limits) {
 	switch {
 	case l.Network:
 		r.NotEnforced = append(r.NotEnforced, "the network can be used")
@@ -351,23 +335,22 @@ func (s *Sandbox) reportNetwork(r *Report, l Limits) {
 	default:
 		r.Enforced = append(r.Enforced, "no network")
 	}
+	s.reportBeyond(&r, l)
+	return r
 }
 
 // reportBeyond adds what was not asked for but is worth knowing.
 func (s *Sandbox) reportBeyond(r *Report, l Limits) {
-	say := func(enforced bool, yes, no string) {
-		if enforced {
-			r.Enforced = append(r.Enforced, yes)
-			return
-		}
-		r.NotEnforced = append(r.NotEnforced, no)
-	}
 	if r.Backend == Seatbelt {
 		r.NotEnforced = append(r.NotEnforced, "services of the system can be asked to start programs", "signals reach other programs")
 		return
 	}
 	own := r.Backend != Landlock // process tables
-	say(own || s.abi >= abiScopes, "no signals to other programs", "signals reach other programs")
+	if own || s.abi >= abiScopes {
+		r.Enforced = append(r.Enforced, "no signals to other programs")
+	} else {
+		r.NotEnforced = append(r.NotEnforced, "signals reach other programs")
+	}
 	switch {
 	case s.abi >= abiSockets:
 		r.Enforced = append(r.Enforced, "no sockets of other programs but where it may write")
@@ -380,10 +363,9 @@ func (s *Sandbox) reportBeyond(r *Report, l Limits) {
 	if s.abi < abiScopes && l.Network && own {
 		r.NotEnforced = append(r.NotEnforced, "sockets without a file can be reached")
 	}
-	if s.abi >= 1 {
-		return
+	if s.abi < 1 {
+		r.NotEnforced = append(r.NotEnforced, "only one layer: the kernel has no Landlock")
 	}
-	r.NotEnforced = append(r.NotEnforced, "only one layer: the kernel has no Landlock")
 }
 
 // writable reports whether a path lies where it may be written, by the names
@@ -398,7 +380,6 @@ func (r *Report) lacks(what string) {
 	r.Whole = false
 }
 
-// list joins paths, in any language.
 // list names each of paths once.
 func list(paths []string) string {
 	var once []string

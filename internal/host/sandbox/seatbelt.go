@@ -12,37 +12,24 @@ func profile(p places) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n")
 	b.WriteString("(allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\") (literal \"/dev/ptmx\") (subpath \"/dev/fd\") (regex #\"^/dev/ttys[0-9]+$\"))\n")
-	for _, path := range p.write {
-		b.WriteString("(allow file-write* (subpath " + quote(path) + "))\n")
-	}
-	for _, path := range p.write {
-		b.WriteString("(deny file-write-unlink (literal " + quote(path) + "))\n")
-	}
-	for _, path := range p.pins() {
-		b.WriteString("(deny file-write-unlink (literal " + quote(path) + "))\n")
-	}
-	for _, path := range p.protect {
-		b.WriteString("(deny file-write* (literal " + quote(path) + ") (subpath " + quote(path) + "))\n")
-	}
-	if !p.network {
-		b.WriteString("(deny network*)\n")
-		for _, path := range p.write {
-			b.WriteString("(allow network* (local unix-socket (subpath " + quote(path) + ")) (remote unix-socket (subpath " + quote(path) + ")))\n")
+	each := func(paths []string, rule string) {
+		for _, path := range paths {
+			b.WriteString(strings.ReplaceAll(rule, "PATH", quote(path)) + "\n")
 		}
 	}
+	each(p.write, "(allow file-write* (subpath PATH))")
+	each(p.write, "(deny file-write-unlink (literal PATH))")
+	each(p.pins(), "(deny file-write-unlink (literal PATH))")
+	each(p.protect, "(deny file-write* (literal PATH) (subpath PATH))")
+	if !p.network {
+		b.WriteString("(deny network*)\n")
+		each(p.write, "(allow network* (local unix-socket (subpath PATH)) (remote unix-socket (subpath PATH)))")
+	}
 	b.WriteString("(deny appleevent-send)\n")
-	for _, path := range p.hide {
-		b.WriteString("(deny file-read* file-write* (literal " + quote(path) + "))\n")
-	}
-	for _, path := range p.empty {
-		b.WriteString("(deny file-read-data file-write* (subpath " + quote(path) + "))\n")
-	}
-	for _, path := range p.show {
-		b.WriteString("(allow file-read* (subpath " + quote(path) + "))\n")
-	}
-	for _, path := range p.hide {
-		b.WriteString("(deny network-outbound (remote unix-socket (path-literal " + quote(path) + ")))\n")
-	}
+	each(p.hide, "(deny file-read* file-write* (literal PATH))")
+	each(p.empty, "(deny file-read-data file-write* (subpath PATH))")
+	each(p.show, "(allow file-read* (subpath PATH))")
+	each(p.hide, "(deny network-outbound (remote unix-socket (path-literal PATH)))")
 	return b.String()
 }
 

@@ -5,8 +5,6 @@ package shell
 import (
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 )
 
 // A Program is the shell that runs command lines, by its path. The zero Program
@@ -47,16 +45,3 @@ func (p Program) argv(line string) []string {
 // meanings are the variables by which an environment changes what a line means
 // to a shell: files to run first, options, where cd leads, what patterns match.
 var meanings = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT", "PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
-
-// steadied is an environment in which a line means what it says: without the
-// variables that change that, and without functions that stand in for commands.
-func steadied(env []string) []string {
-	kept := make([]string, 0, len(env)+3)
-	for _, kv := range env {
-		name, value, _ := strings.Cut(kv, "=")
-		if !strings.HasPrefix(name, "BASH") && !slices.Contains(meanings, name) && !strings.HasPrefix(value, "() {") {
-			kept = append(kept, kv)
-		}
-	}
-	return kept
-}

@@ -166,11 +166,18 @@ func start(spec Spec) (*process, error) {
 	argv := append(slices.Clone(spec.Through), spec.Shell.argv(spec.Command)...)
 	cmd := exec.Command(argv[0], argv[1:]...)
 	cmd.Dir = spec.Dir
-	cmd.Env = steadied(spec.Env)
+	// A line is to mean what it says: what changes that, and functions that stand in for commands, are left out.
+	cmd.Env = make([]string, 0, len(spec.Env)+3)
+	for _, kv := range spec.Env {
+		name, value, _ := strings.Cut(kv, "=")
+		if !strings.HasPrefix(name, "BASH") && !slices.Contains(meanings, name) && !strings.HasPrefix(value, "() {") {
+			cmd.Env = append(cmd.Env, kv)
+		}
+	}
 	if spec.Dir != "" {
 		cmd.Env = append(cmd.Env, "PWD="+spec.Dir)
 	}
-	// If we run in a command ourselves, its mark comes first: what is ours is also its
+	// If we run in a command ourselves, its mark comes first: what is ours is also its.
 	outer := markName
 	for _, kv := range spec.Env {
 		if strings.HasPrefix(kv, markName) {
@@ -281,7 +288,10 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 		out.Stopped = p.family.stop()
 		reaper.Wait()
 		p.family.reap()
-		out.ExitCode, out.Signal = verdict(p.cmd.ProcessState.Sys().(syscall.WaitStatus))
+		ws := p.cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if out.ExitCode = ws.ExitStatus(); ws.Signaled() {
+			out.ExitCode, out.Signal = 128+int(ws.Signal()), unix.SignalName(ws.Signal())
+		}
 	}
 	reaper.Wait()
 	dismiss(p.family.session)
@@ -290,13 +300,6 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 		out.ExitCode = TimeoutCode
 	}
 	return err
-}
-
-func verdict(ws syscall.WaitStatus) (code int, signal string) {
-	if ws.Signaled() {
-		return 128 + int(ws.Signal()), unix.SignalName(ws.Signal())
-	}
-	return ws.ExitStatus(), ""
 }
 
 // drain waits for the rest of the output. If a process beyond our reach keeps

@@ -6,7 +6,6 @@ import (
 	"iter"
 	"os"
 	"path"
-	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -23,9 +22,6 @@ type Batch struct {
 	rel  string
 }
 
-// listers is how many directories are listed at a time.
-const listers = 4
-
 // batchSize is how many files one batch has at most.
 const batchSize = 64
 
@@ -34,12 +30,7 @@ const batchSize = 64
 // made for reading very many files: see [Batch.Open]. When ctx ends it stops.
 func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 	return func(yield func(Batch) bool) {
-		at, err := w.Locate(from)
-		if err != nil {
-			yield(Batch{Dir: from, Err: err})
-			return
-		}
-		w, rel, err := w.home(at)
+		w, rel, err := w.located(from)
 		if err != nil {
 			yield(Batch{Dir: from, Err: err})
 			return
@@ -47,19 +38,9 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 		for queue := []level{{dir: rel, rules: w.rulesAsked(rel), git: w.onRecord()}}; len(queue) > 0 && ctx.Err() == nil; {
 			part := queue[:min(len(queue), maxAhead)] // who has enough soon does not wait for all
 			queue = queue[len(part):]
-			all := make([]listed, len(part))
-			var crew sync.WaitGroup
-			for i := range min(listers, len(part)) {
-				crew.Go(func() {
-					for j := i; j < len(part) && ctx.Err() == nil; j += listers {
-						all[j] = w.listOne(part[j])
-					}
-				})
-			}
-			crew.Wait()
-			for _, l := range all {
+			for _, l := range listed(part, func(at level) batches { return w.batchesOf(ctx, at) }) {
 				queue = append(queue, l.below...)
-				for _, b := range l.batches {
+				for _, b := range l.list {
 					if !yield(b) {
 						return
 					}
@@ -69,13 +50,16 @@ func (w *Workspace) Batches(ctx context.Context, from string) iter.Seq[Batch] {
 	}
 }
 
-// listed is what came of listing one directory.
-type listed struct {
-	batches []Batch
-	below   []level
+// batches are those of one directory, and the directories in it to go on with.
+type batches struct {
+	list  []Batch
+	below []level
 }
 
-func (w *Workspace) listOne(at level) (l listed) {
+func (w *Workspace) batchesOf(ctx context.Context, at level) (l batches) {
+	if ctx.Err() != nil {
+		return l
+	}
 	entries, more, err := w.readDir(at.dir, maxDir)
 	b := Batch{Dir: w.called(at.dir), tree: w, rel: at.dir, Seen: len(entries)}
 	rules := w.rulesOf(at.dir, entries, at.rules)
@@ -95,14 +79,14 @@ func (w *Workspace) listOne(at level) (l listed) {
 	for len(b.Names) > batchSize {
 		part := b
 		part.Names, b.Names, b.Seen = b.Names[:batchSize], b.Names[batchSize:], 0
-		l.batches = append(l.batches, part)
+		l.list = append(l.list, part)
 	}
 	if err != nil {
 		b.Err = w.explain(at.dir, err)
 	} else if more {
 		b.Err = ErrTooLarge
 	}
-	l.batches = append(l.batches, b)
+	l.list = append(l.list, b)
 	return l
 }
 

@@ -3,33 +3,11 @@ package workspace
 import (
 	"bytes"
 	"encoding/binary"
-	"io/fs"
 	"os"
 	"sync"
 
 	"golang.org/x/sys/unix"
 )
-
-// kindOf is the type of a thing as a directory gives it.
-func kindOf(b byte) (kind fs.FileMode, known bool) {
-	switch b {
-	case unix.DT_REG:
-		return 0, true
-	case unix.DT_DIR:
-		return fs.ModeDir, true
-	case unix.DT_LNK:
-		return fs.ModeSymlink, true
-	case unix.DT_FIFO:
-		return fs.ModeNamedPipe, true
-	case unix.DT_SOCK:
-		return fs.ModeSocket, true
-	case unix.DT_BLK:
-		return fs.ModeDevice, true
-	case unix.DT_CHR:
-		return fs.ModeDevice | fs.ModeCharDevice, true
-	}
-	return 0, false
-}
 
 // listing is memory for reading a directory.
 type listing struct {

@@ -158,15 +158,7 @@ func regular(rel string, info fs.FileInfo) error {
 
 // WriteFile gives a file new content in one step, making the directories on
 // its way. A link stays a link and what it points to changes.
-func (w *Workspace) WriteFile(name string, data []byte) error {
-	return w.within(name, func(dir *os.Root, base string) error {
-		old, err := overwritable(dir, base)
-		if err != nil {
-			return err
-		}
-		return w.replace(dir, base, data, old, nil)
-	})
-}
+func (w *Workspace) WriteFile(name string, data []byte) error { return w.put(name, data, nil, nil) }
 
 // CreateFile makes a new file with the given mode; it fails with [fs.ErrExist]
 // if there is one already.
@@ -182,7 +174,11 @@ func (w *Workspace) CreateFile(name string, data []byte, mode fs.FileMode) error
 // Create makes a new file to be written bit by bit, such as a log; it fails
 // with [fs.ErrExist] if there is one already.
 func (w *Workspace) Create(name string, mode fs.FileMode) (f *os.File, err error) {
-	err = w.within(name, func(dir *os.Root, base string) error {
+	at, err := w.Locate(name)
+	if err != nil {
+		return nil, err
+	}
+	err = w.inDir(at, func(dir *os.Root, base string) error {
 		f, err = dir.OpenFile(base, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		return err
 	})
@@ -204,50 +200,64 @@ func (w *Workspace) Delete(name string) error {
 // PutFile is WriteFile for a file that is to have the given mode, whether or
 // not there is one already. Accept says what it may replace.
 func (w *Workspace) PutFile(name string, data []byte, mode fs.FileMode, accept Accept) error {
-	return w.within(name, func(dir *os.Root, base string) error {
-		old, err := overwritable(dir, base)
-		if err != nil {
-			return err
-		}
-		if old == nil {
-			old = new(original)
-		}
-		old.mode = mode
-		return w.replace(dir, base, data, old, accept)
-	})
+	return w.put(name, data, &mode, accept)
 }
 
-// within calls do with a handle on the directory that holds what name leads to,
-// making it if need be, and with its last part.
-func (w *Workspace) within(name string, do func(dir *os.Root, base string) error) error {
+// put gives a file new content and, if told, another mode.
+func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Accept) error {
 	at, err := w.Locate(name)
 	if err != nil {
 		return err
 	}
-	w, rel, err := w.home(at)
-	if err != nil {
-		return err
-	}
-	dir, err := w.parent(rel)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return w.explain(rel, do(dir, path.Base(rel)))
+	return w.inDir(at, func(dir *os.Root, base string) error {
+		old, err := overwritable(dir, base)
+		if err != nil {
+			return err
+		}
+		if accept != nil && old != nil {
+			given, was := accept, old.info.Mode() // from which the new one has its mode
+			accept = func(f Found) error {
+				if f.Info != nil && f.Info.Mode() != was {
+					return ErrChanged
+				}
+				return given(f)
+			}
+		}
+		if mode != nil {
+			if old == nil {
+				old = new(original)
+			}
+			old.mode = *mode
+		}
+		d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
+		if err != nil {
+			return err
+		}
+		return d.place(dir, base, accept)
+	})
 }
 
-// parent opens the directory that holds rel, making it if need be. Working
-// from its handle, nobody can put another directory in its place.
-func (w *Workspace) parent(rel string) (*os.Root, error) {
+// inDir calls do with a handle on the directory that holds name, making it if
+// need be, and with name's last part. Working from the handle, nobody can put
+// another directory in its place.
+func (w *Workspace) inDir(name string, do func(dir *os.Root, base string) error) error {
+	w, rel, err := w.home(name)
+	if err != nil {
+		return err
+	}
 	if rel == "." {
-		return nil, fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoted(w.dir))
+		return fmt.Errorf("%w: %s is a directory", ErrNotRegular, quoted(w.dir))
 	}
 	up := path.Dir(rel)
 	if err := w.root.MkdirAll(up, 0o777); err != nil {
-		return nil, w.explain(up, err)
+		return w.explain(up, err)
 	}
 	dir, err := w.root.OpenRoot(up)
-	return dir, w.explain(up, err)
+	if err != nil {
+		return w.explain(up, err)
+	}
+	defer dir.Close()
+	return w.explain(rel, do(dir, path.Base(rel)))
 }
 
 // original is a file that is to be replaced, or what a new one is to look like.
@@ -282,12 +292,16 @@ func overwritable(dir *os.Root, base string) (*original, error) {
 	if err := writable(dir, base); err != nil {
 		return nil, err
 	}
-	old := &original{info: info, mode: info.Mode()}
+	return described(dir, base, info), nil
+}
+
+func described(dir *os.Root, base string, info fs.FileInfo) *original {
+	o := &original{info: info, mode: info.Mode()}
 	if f, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
-		old.attrs = attributes(f)
+		o.attrs = attributes(f)
 		f.Close()
 	}
-	return old, nil
+	return o
 }
 
 // writable asks whether we may write a file, without opening it: that might
@@ -303,16 +317,6 @@ func writable(dir *os.Root, base string) error {
 		return ErrReadOnly
 	}
 	return err
-}
-
-// keepOwner gives f to the owner of old, as far as we may.
-func keepOwner(f *os.File, old fs.FileInfo) {
-	if old == nil {
-		return
-	}
-	if st, ok := old.Sys().(*syscall.Stat_t); ok {
-		_ = f.Chown(int(st.Uid), int(st.Gid)) // only root may, and only root needs to
-	}
 }
 
 // syncDir makes the new name last. Some file systems cannot; the content is

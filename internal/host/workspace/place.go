@@ -75,13 +75,7 @@ func (w *Workspace) Swap(name string, old, data []byte) error {
 	if old != nil {
 		accept = Holding(old)
 	}
-	return w.within(name, func(dir *os.Root, base string) error {
-		was, err := overwritable(dir, base)
-		if err != nil {
-			return err
-		}
-		return w.replace(dir, base, data, was, accept)
-	})
+	return w.put(name, data, nil, accept)
 }
 
 // holds reports whether a file has this content.
@@ -91,29 +85,6 @@ func (f Found) holds(want []byte) bool {
 	}
 	got, err := io.ReadAll(io.LimitReader(f.Content, int64(len(want))+1))
 	return err == nil && bytes.Equal(got, want)
-}
-
-// replace puts data at base in one step, looking like old.
-func (w *Workspace) replace(dir *os.Root, base string, data []byte, old *original, accept Accept) error {
-	d, err := w.draft(dir, func(f io.Writer) error { _, err := f.Write(data); return err }, old)
-	if err != nil {
-		return err
-	}
-	return d.place(dir, base, looking(old, accept))
-}
-
-// looking adds to accept that a file must still look like old, from which its
-// mode was taken.
-func looking(old *original, accept Accept) Accept {
-	if accept == nil || old == nil || old.info == nil {
-		return accept
-	}
-	return func(f Found) error {
-		if f.Info != nil && f.Info.Mode() != old.info.Mode() {
-			return ErrChanged
-		}
-		return accept(f)
-	}
 }
 
 // Remove removes a file, a link or an empty directory, if accept lets it.
@@ -128,8 +99,7 @@ func (w *Workspace) Remove(name string, accept Accept) error {
 		if now.Info == nil || now.Info.IsDir() || accept == nil {
 			return dir.Remove(base)
 		}
-		d := &draft{ws: w, dir: dir}
-		return d.takeAway(base, now, accept)
+		return (&draft{ws: w, dir: dir}).takeAway(base, now, accept)
 	})
 }
 
@@ -214,18 +184,23 @@ type draft struct {
 
 // draft writes a file to be placed in dir, and sees it on the disk.
 func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *original) (d *draft, err error) {
-	d = &draft{ws: w, dir: dir, sum: sha256.New()}
+	d = &draft{ws: w, dir: dir}
 	if d.file, err = unnamed(dir); err != nil {
 		if err := d.create(); err != nil {
 			return nil, fmt.Errorf("make a temporary file: %w", err)
 		}
 	}
+	d.sum = sha256.New()
 	out := bufio.NewWriterSize(io.MultiWriter(d.file, d.sum), draftBuffer)
 	if err = fill(out); err == nil {
 		err = out.Flush()
 	}
 	if err == nil && old != nil {
-		keepOwner(d.file, old.info)
+		if old.info != nil {
+			if st, ok := old.info.Sys().(*syscall.Stat_t); ok {
+				_ = d.file.Chown(int(st.Uid), int(st.Gid)) // only root may, and only root needs to
+			}
+		}
 		setAttributes(d.file, old.attrs)
 		err = d.file.Chmod(old.mode)
 	}
@@ -244,21 +219,6 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 
 // draftBuffer is how much of a draft is written at a time.
 const draftBuffer = 32 << 10
-
-// draftLink makes a link to be placed in dir.
-func (w *Workspace) draftLink(dir *os.Root, target string) (*draft, error) {
-	d := &draft{ws: w, dir: dir}
-	var err error
-	for _, at := range w.scratchFor(dir) {
-		name := d.newName()
-		if err = at.Symlink(target, name); err == nil {
-			d.at, d.name = at, name
-			d.info, err = at.Lstat(name)
-			return d, err
-		}
-	}
-	return nil, fmt.Errorf("make a temporary link: %w", err)
-}
 
 // serial numbers the temporary files of this process.
 var serial atomic.Uint64
@@ -279,7 +239,7 @@ const scratchPrefix = ".coder-"
 func (d *draft) create() error {
 	for _, at := range d.ws.scratchFor(d.dir) {
 		for {
-			name := fmt.Sprintf("%s%d-%d.tmp", scratchPrefix, os.Getpid(), serial.Add(1))
+			name := d.newName()
 			f, err := at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 			if errors.Is(err, fs.ErrExist) {
 				continue
@@ -299,17 +259,22 @@ func (d *draft) call() error {
 	if d.name != "" && (d.sum == nil || strings.Count(d.name, "-") > 2) {
 		return nil
 	}
-	name := d.newName()
-	if d.name != "" {
-		err := d.at.Rename(d.name, name)
-		if err == nil {
-			d.name = name
-		}
-		return err
+	if d.name == "" {
+		return d.named(func(at *os.Root, name string) error { return link(d.file, at, name) })
 	}
-	var err error
+	name := d.newName()
+	err := d.at.Rename(d.name, name)
+	if err == nil {
+		d.name = name
+	}
+	return err
+}
+
+// named has do make a name for the draft, in the first directory where it can.
+func (d *draft) named(do func(at *os.Root, name string) error) (err error) {
 	for _, at := range d.ws.scratchFor(d.dir) {
-		if err = link(d.file, at, name); err == nil {
+		name := d.newName()
+		if err = do(at, name); err == nil {
 			d.at, d.name = at, name
 			return nil
 		}
@@ -459,14 +424,7 @@ func (d *draft) keep() string {
 // takeAway removes what was found at base, and puts it back if it was something
 // else.
 func (d *draft) takeAway(base string, now Found, accept Accept) error {
-	var err error
-	for _, at := range d.ws.scratchFor(d.dir) {
-		name := d.newName()
-		if err = rename(d.dir, base, at, name, 0); err == nil {
-			d.at, d.name = at, name
-			break
-		}
-	}
+	err := d.named(func(at *os.Root, name string) error { return rename(d.dir, base, at, name, 0) })
 	if err != nil {
 		return err
 	}

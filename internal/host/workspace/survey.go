@@ -283,24 +283,11 @@ func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 
 // fileMode is a mode as this language writes it.
 func fileMode(m uint32) fs.FileMode {
-	mode := fs.FileMode(m & 0o777)
-	switch m & unix.S_IFMT {
-	case unix.S_IFREG:
-	case unix.S_IFDIR:
-		mode |= fs.ModeDir
-	case unix.S_IFLNK:
-		mode |= fs.ModeSymlink
-	case unix.S_IFIFO:
-		mode |= fs.ModeNamedPipe
-	case unix.S_IFSOCK:
-		mode |= fs.ModeSocket
-	case unix.S_IFBLK:
-		mode |= fs.ModeDevice
-	case unix.S_IFCHR:
-		mode |= fs.ModeDevice | fs.ModeCharDevice
-	default:
-		mode |= fs.ModeIrregular
+	mode, known := kindOf(byte(m & unix.S_IFMT >> 12))
+	if !known {
+		mode = fs.ModeIrregular
 	}
+	mode |= fs.FileMode(m & 0o777)
 	if m&unix.S_ISUID != 0 {
 		mode |= fs.ModeSetuid
 	}
@@ -311,4 +298,25 @@ func fileMode(m uint32) fs.FileMode {
 		mode |= fs.ModeSticky
 	}
 	return mode
+}
+
+// kindOf is the type of a thing as a directory gives it.
+func kindOf(b byte) (kind fs.FileMode, known bool) {
+	switch b {
+	case unix.DT_REG:
+		return 0, true
+	case unix.DT_DIR:
+		return fs.ModeDir, true
+	case unix.DT_LNK:
+		return fs.ModeSymlink, true
+	case unix.DT_FIFO:
+		return fs.ModeNamedPipe, true
+	case unix.DT_SOCK:
+		return fs.ModeSocket, true
+	case unix.DT_BLK:
+		return fs.ModeDevice, true
+	case unix.DT_CHR:
+		return fs.ModeDevice | fs.ModeCharDevice, true
+	}
+	return 0, false
 }

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"syscall"
 )
 
 // Readlink tells where a link leads, as it is written.
@@ -54,8 +53,12 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if _, err := replaceable(dir, base); err != nil {
 			return err
 		}
-		d, err := w.draftLink(dir, target)
+		d := &draft{ws: w, dir: dir}
+		err := d.named(func(at *os.Root, name string) error { return at.Symlink(target, name) })
 		if err != nil {
+			return fmt.Errorf("make a temporary link: %w", err)
+		}
+		if d.info, err = d.at.Lstat(d.name); err != nil {
 			return err
 		}
 		if err := d.place(dir, base, accept); err != nil {
@@ -81,12 +84,7 @@ func replaceable(dir *os.Root, base string) (*original, error) {
 	if err := regular(base, info); err != nil {
 		return nil, err
 	}
-	old := &original{info: info}
-	if f, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
-		old.attrs = attributes(f)
-		f.Close()
-	}
-	return old, nil
+	return described(dir, base, info), nil
 }
 
 // Mkdir makes a directory with exactly this mode. It fails with [fs.ErrExist]
@@ -117,23 +115,13 @@ func (w *Workspace) Chmod(name string, mode fs.FileMode) error {
 	})
 }
 
-// inParent calls do with a handle on the directory that holds name, making it
-// if need be, and with name's last part. The directory must be reached without
-// any link: what is restored goes where it came from or nowhere.
+// inParent is inDir for a directory that is reached without any link: what is
+// restored goes where it came from or nowhere.
 func (w *Workspace) inParent(name string, do func(dir *os.Root, base string) error) error {
 	if err := w.Direct(name); err != nil {
 		return err
 	}
-	w, rel, err := w.home(name)
-	if err != nil {
-		return err
-	}
-	dir, err := w.parent(rel)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return w.explain(rel, do(dir, path.Base(rel)))
+	return w.inDir(name, do)
 }
 
 // ErrThroughLink is the error of restoring something below a directory that

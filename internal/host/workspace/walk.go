@@ -43,12 +43,7 @@ const maxDir = 100_000
 // A depth of zero or less means all the way down. When ctx ends the walk stops.
 func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[Entry] {
 	return func(yield func(Entry) bool) {
-		start, err := w.Locate(from)
-		if err != nil {
-			yield(Entry{Path: from, Err: err})
-			return
-		}
-		w, start, err := w.home(start)
+		w, start, err := w.located(from)
 		if err != nil {
 			yield(Entry{Path: from, Err: err})
 			return
@@ -58,18 +53,10 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 		for len(queue) > 0 && ctx.Err() == nil {
 			part := queue[:min(ahead, len(queue))]
 			queue, ahead = queue[len(part):], min(2*ahead, maxAhead)
-			all := make([]contents, len(part))
-			var crew sync.WaitGroup
-			for i := range min(listers, len(part)) {
-				crew.Go(func() {
-					for j := i; j < len(part); j += listers {
-						c := &all[j]
-						c.entries, c.more, c.err = w.readDir(part[j].dir, maxDir)
-					}
-				})
-			}
-			crew.Wait()
-			for i, c := range all {
+			for i, c := range listed(part, func(at level) (c contents) {
+				c.entries, c.more, c.err = w.readDir(at.dir, maxDir)
+				return c
+			}) {
 				next, more := w.list(ctx, part[i], c, yield)
 				if !more {
 					return
@@ -80,6 +67,33 @@ func (w *Workspace) Walk(ctx context.Context, from string, depth int) iter.Seq[E
 			}
 		}
 	}
+}
+
+// located is where a name leads once links are followed, which is in one tree.
+func (w *Workspace) located(name string) (tree *Workspace, rel string, err error) {
+	at, err := w.Locate(name)
+	if err != nil {
+		return nil, "", err
+	}
+	return w.home(at)
+}
+
+// listers is how many directories are listed at a time.
+const listers = 4
+
+// listed is what came of listing directories, several at a time.
+func listed[T any](dirs []level, list func(level) T) []T {
+	all := make([]T, len(dirs))
+	var crew sync.WaitGroup
+	for i := range min(listers, len(dirs)) {
+		crew.Go(func() {
+			for j := i; j < len(dirs); j += listers {
+				all[j] = list(dirs[j])
+			}
+		})
+	}
+	crew.Wait()
+	return all
 }
 
 // maxAhead is how many directories are read ahead of a walk.

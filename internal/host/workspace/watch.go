@@ -77,7 +77,11 @@ func (c Changes) AnewAbove(dir string) bool {
 func (f *Feed) Changes() Changes {
 	f.w.mu.Lock()
 	defer f.w.mu.Unlock()
-	f.w.drain()
+	if f.w.src != nil && !f.w.src.read(f.w.note) {
+		for _, other := range f.w.feeds {
+			other.all = true
+		}
+	}
 	c := Changes{All: f.all || f.w.off || f.w.src == nil, Dirs: f.changed, Anew: f.anew}
 	f.all, f.changed, f.anew = false, nil, nil
 	return c
@@ -137,18 +141,6 @@ func (w *watch) close() {
 	w.stop()
 }
 
-// drain hands what the system has to tell to the feeds.
-func (w *watch) drain() {
-	if w.src == nil {
-		return
-	}
-	if !w.src.read(w.take) {
-		for _, f := range w.feeds {
-			f.all = true
-		}
-	}
-}
-
 // happening is what the system tells of a directory it watches.
 type happening struct {
 	dir   handle
@@ -157,7 +149,7 @@ type happening struct {
 	ended bool   // the directory is not watched any more
 }
 
-func (w *watch) take(h happening) {
+func (w *watch) note(h happening) {
 	dir, ok := w.names[h.dir]
 	if !ok {
 		return
@@ -169,22 +161,17 @@ func (w *watch) take(h happening) {
 		return
 	}
 	if h.left {
-		w.leave(path.Join(dir, h.name))
+		gone := path.Join(dir, h.name) // where it has gone it is found as a new one
+		for name, h := range w.dirs {
+			if name == gone || strings.HasPrefix(name, gone+"/") {
+				delete(w.dirs, name)
+				delete(w.names, h)
+				w.src.remove(h)
+			}
+		}
+		w.tell(gone, true)
 	}
 	w.tell(dir, h.name == ignoreFile)
-}
-
-// leave stops watching a directory that was moved, and those below it. Where it
-// has gone it is found as a new one.
-func (w *watch) leave(dir string) {
-	for name, h := range w.dirs {
-		if name == dir || strings.HasPrefix(name, dir+"/") {
-			delete(w.dirs, name)
-			delete(w.names, h)
-			w.src.remove(h)
-		}
-	}
-	w.tell(dir, true)
 }
 
 func (w *watch) tell(dir string, anew bool) {

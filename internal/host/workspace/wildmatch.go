@@ -1,5 +1,7 @@
 package workspace
 
+import "strings"
+
 // maxSteps is how long one pattern is tried on one name; patterns of stars can
 // take very long and are then said not to match.
 const maxSteps = 100_000
@@ -80,7 +82,7 @@ func (m *wild) star(p, name string, at int) verdict {
 		}
 	}
 	if at == len(p) {
-		if !slashes && hasSlash(name) {
+		if !slashes && strings.Contains(name, "/") {
 			return notInHere
 		}
 		return yes
@@ -96,15 +98,6 @@ func (m *wild) star(p, name string, at int) verdict {
 			return notInHere
 		}
 	}
-}
-
-func hasSlash(s string) bool {
-	for i := range len(s) {
-		if s[i] == '/' {
-			return true
-		}
-	}
-	return false
 }
 
 // class reads the class that begins at from and tells whether b is in it, and
@@ -133,7 +126,8 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 					return 0, false, false
 				}
 			}
-			in = in || m.within(last, p[i], b)
+			up := b - 'a' + 'A'
+			in = in || last <= b && b <= p[i] || m.fold && isLower(b) && last <= up && up <= p[i]
 			c = 0 // no range begins with the end of another
 		case c == '[' && i+1 < len(p) && p[i+1] == ':':
 			close := i + 2
@@ -163,13 +157,6 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 		return 0, false, false
 	}
 	return i, in != negated, true
-}
-
-// within reports whether a range holds b, which is in lower case if case does
-// not matter.
-func (m *wild) within(lo, hi, b byte) bool {
-	up := b - 'a' + 'A'
-	return lo <= b && b <= hi || m.fold && isLower(b) && lo <= up && up <= hi
 }
 
 func (m *wild) low(b byte) byte {

@@ -238,19 +238,14 @@ func (w *Workspace) follow(rel string) (string, error) {
 			return "", w.explain(next, err)
 		}
 		if filepath.IsAbs(to) {
-			if to, done = w.rebase(to), "."; to == "" {
+			done = "."
+			if to, _ = w.below(filepath.Clean(to)); to == "" {
 				return "", outside(w.called(rel))
 			}
 		}
 		rest = append(strings.Split(to, "/"), rest[1:]...)
 	}
 	return done, nil
-}
-
-// rebase is the absolute path as seen from the root, or "" if it lies elsewhere.
-func (w *Workspace) rebase(abs string) string {
-	rel, _ := w.below(filepath.Clean(abs))
-	return rel
 }
 
 // outside names the path in the error in a form that cannot fool a terminal.

@@ -121,7 +121,15 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 			}
 		}
 	case *syntax.SglQuoted:
-		w.single(b, p)
+		// With $ before them the shells differ in what a backslash means, and so in where the quotes end
+		b.quoted(p.Value)
+		if !p.Dollar {
+			return
+		}
+		w.differs(strings.Contains(p.Value, `\'`))
+		if strings.Contains(p.Value, `\`) {
+			b.known = dynamic
+		}
 	case *syntax.DblQuoted:
 		if b.bare.WriteByte(1); p.Dollar {
 			w.changes(otherwiseRead) // bash looks it up among translations
@@ -155,19 +163,6 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 	default:
 		b.known = dynamic
 		w.unknown("a word that is not understood", w.text(p))
-	}
-}
-
-// single adds text in single quotes. With $ before them the shells differ in
-// what a backslash means, and so in where the quotes end.
-func (w *walker) single(b *builder, q *syntax.SglQuoted) {
-	b.quoted(q.Value)
-	if !q.Dollar {
-		return
-	}
-	w.differs(strings.Contains(q.Value, `\'`))
-	if strings.Contains(q.Value, `\`) {
-		b.known = dynamic
 	}
 }
 

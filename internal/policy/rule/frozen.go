@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"coder/internal/policy"
-	"coder/internal/policy/risk"
 	"coder/internal/tool"
 )
 
@@ -51,8 +50,10 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 		}
 	case tool.Exec:
 		r := b.read(c.Plan, e.Target)
-		if file, pattern, ok := b.writesFrozen(r); ok {
-			return deny("frozen by " + pattern + ": " + file)
+		for _, w := range r.Writes {
+			if pattern, ok := b.freezes(b.place(w), false); ok {
+				return deny("frozen by " + pattern + ": " + b.place(w))
+			}
 		}
 		switch {
 		case r.ReadOnly:
@@ -64,14 +65,4 @@ func (b *Book) frozen(c policy.Case, e tool.Effect) (finding, bool) {
 	case tool.Read, tool.Net, tool.Note, tool.Unknown:
 	}
 	return finding{}, false
-}
-
-// writesFrozen finds a frozen file that a line is known to write.
-func (b *Book) writesFrozen(r risk.Report) (file, pattern string, ok bool) {
-	for _, w := range r.Writes {
-		if pattern, ok := b.freezes(b.place(w), false); ok {
-			return b.place(w), pattern, true
-		}
-	}
-	return "", "", false
 }

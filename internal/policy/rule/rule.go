@@ -145,12 +145,7 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 // noted is the verdict on a use of the program's own memory: of the rules for
 // the tool the longest that covers the use speaks, else those for any use.
 func (b *Book) noted(p Preset, name, class string, about func(on string) bool) finding {
-	wide, best := b.wide(p, name, class), ""
-	for pattern := range b.Given[name] {
-		if pattern != "*" && len(pattern) > len(best) && about(pattern) {
-			best = pattern
-		}
-	}
+	wide, best := b.wide(p, name, class), longest(b.Given[name], about)
 	if best == "" {
 		return wide
 	}
@@ -159,6 +154,16 @@ func (b *Book) noted(p Preset, name, class string, about func(on string) bool) f
 		v = min(v, wide.verdict)
 	}
 	return finding{verdict: v, text: words(name, v), rule: fmt.Sprintf("permission.%s[%q] = %s", name, best, v)}
+}
+
+// longest is the longest of the patterns that cover a use, but for those of any.
+func longest(patterns risk.Patterns, covers func(pattern string) bool) (best string) {
+	for pattern := range patterns {
+		if pattern != "*" && len(pattern) > len(best) && covers(pattern) {
+			best = pattern
+		}
+	}
+	return best
 }
 
 func denied(s Spec) finding {
@@ -292,12 +297,7 @@ func (b *Book) pattern(tools []string, name, place string) (f finding, ok bool) 
 		tools = append(slices.Clip(tools), name)
 	}
 	for _, t := range tools {
-		best := ""
-		for pattern := range b.Given[t] {
-			if pattern != "*" && len(pattern) > len(best) && b.covers(pattern, place) {
-				best = pattern
-			}
-		}
+		best := longest(b.Given[t], func(pattern string) bool { return b.covers(pattern, place) })
 		if v, given := b.Given[t][best]; given && (!ok || v < f.verdict) {
 			f, ok = finding{verdict: v, text: wordsAbout(best, place, v), rule: fmt.Sprintf("permission.%s[%q] = %s", t, best, v)}, true
 		}
@@ -318,13 +318,7 @@ func (b *Book) address(p Preset, name, target string) finding {
 	if s, ok := b.forbids(name, "fetch", about); ok {
 		return denied(s)
 	}
-	best := ""
-	for pattern := range b.Given["fetch"] {
-		if pattern != "*" && len(pattern) > len(best) && onHost(pattern, target) {
-			best = pattern
-		}
-	}
-	if best != "" {
+	if best := longest(b.Given["fetch"], about); best != "" {
 		v := b.Given["fetch"][best]
 		if p.Floor && p.Verdicts["fetch"] == policy.Deny {
 			v = policy.Deny

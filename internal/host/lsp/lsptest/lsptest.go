@@ -205,7 +205,26 @@ func (s *Server) take(m message) {
 	case "$/cancelRequest":
 		s.heard[len(s.heard)-1] += " " + string(p.ID)
 	case "textDocument/diagnostic":
-		s.pulled(m, p)
+		s.asked++
+		switch {
+		case s.How == "pull breaks off" && s.asked < 3:
+			s.refuse(m, serverCancelled, "later")
+		case s.How == "pull then busy" && s.asked == 1:
+			s.progress("begin")
+			s.reply(m, map[string]any{"kind": "full", "items": []any{}})
+			time.Sleep(2 * Pause)
+			s.progress("end")
+		case s.How == "rests late" && s.asked == 1:
+			s.reply(m, map[string]any{"kind": "full", "items": []any{}})
+			time.Sleep(2 * Pause)
+			s.status(map[string]any{"health": "ok", "quiescent": true})
+		case s.How == "never rests" || s.How == "rests ill":
+			s.reply(m, map[string]any{"kind": "full", "items": []any{}})
+		case s.How == "asks":
+			s.refuse(m, methodNotFound, "not really")
+		default:
+			s.reply(m, map[string]any{"kind": "full", "items": s.mistakes(p.TextDocument.URI)})
+		}
 	case "textDocument/hover":
 		s.hover(m, p)
 	case "textDocument/definition":
@@ -306,29 +325,6 @@ func (s *Server) publish(uri string, version int) {
 		s.progress("end")
 	}
 	s.notify("textDocument/publishDiagnostics", p)
-}
-
-func (s *Server) pulled(m message, p params) {
-	s.asked++
-	switch {
-	case s.How == "pull breaks off" && s.asked < 3:
-		s.refuse(m, serverCancelled, "later")
-	case s.How == "pull then busy" && s.asked == 1:
-		s.progress("begin")
-		s.reply(m, map[string]any{"kind": "full", "items": []any{}})
-		time.Sleep(2 * Pause)
-		s.progress("end")
-	case s.How == "rests late" && s.asked == 1:
-		s.reply(m, map[string]any{"kind": "full", "items": []any{}})
-		time.Sleep(2 * Pause)
-		s.status(map[string]any{"health": "ok", "quiescent": true})
-	case s.How == "never rests" || s.How == "rests ill":
-		s.reply(m, map[string]any{"kind": "full", "items": []any{}})
-	case s.How == "asks":
-		s.refuse(m, methodNotFound, "not really")
-	default:
-		s.reply(m, map[string]any{"kind": "full", "items": s.mistakes(p.TextDocument.URI)})
-	}
 }
 
 func (s *Server) hover(m message, p params) {
