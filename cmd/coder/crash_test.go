@@ -92,6 +92,9 @@ say done
 // before and just after it is written. On reopening, all that was acknowledged
 // is there and nothing half; the session goes on, and what ran ran once.
 func TestKillAtEveryRecord(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, after := range []string{"", "+"} {
 		for _, next := range [][]string{{"and now"}, {}} {
 			for n := 1; ; n++ {
@@ -163,6 +166,9 @@ func checkSnapshot(t *testing.T, ws string) {
 // TestKillAtAnyTime kills a running process from outside and goes on with its
 // session, again and again in the same session.
 func TestKillAtAnyTime(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	rounds, chance := 12, rand.New(rand.NewPCG(1, 2))
 	if n, err := strconv.Atoi(os.Getenv("CODER_SOAK")); err == nil {
 		rounds, chance = n, rand.New(rand.NewPCG(rand.Uint64(), rand.Uint64()))

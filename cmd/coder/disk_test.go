@@ -96,6 +96,9 @@ func TestAFullDisk(t *testing.T) {
 // overwrite, in every way: the call is refused, and what was there is there. Once
 // the disk works again the same call is done, and can be undone.
 func TestADiskThatFailsWhileKeeping(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	calls := []string{
 		`call read {"path":"a.txt"}` + "\n---\n" + `call write {"path":"a.txt","content":"new\n"}`,
 		`call read {"path":"a.txt"}` + "\n---\n" + `call edit {"path":"a.txt","old_string":"old","new_string":"new"}`,

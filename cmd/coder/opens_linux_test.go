@@ -19,6 +19,9 @@ const mostOpened = 60
 // TestACommandOpensFewFiles counts what the program and all that it starts open
 // for the first command of a process and for one more.
 func TestACommandOpensFewFiles(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	strace, err := exec.LookPath("strace")
 	if err != nil {
 		t.Skip("strace is not installed")

@@ -172,6 +172,9 @@ func TestARespondFromAnotherFolder(t *testing.T) {
 // TestAnswersAtTheSameInstant has many answer at once: one counts, and the
 // others are told so.
 func TestAnswersAtTheSameInstant(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, name := range []string{"a terminal", "a line terminal", "a headless run"} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

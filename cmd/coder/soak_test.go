@@ -45,6 +45,9 @@ var faults = []string{lost, twice, unrecorded, unverifiable, stuck, crashed, orp
 // books and the world agree then. CODER_SOAK is the number of rounds and
 // CODER_SOAK_SEED the seed of the first one; the seeds of the others follow it.
 func TestSoak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	rounds, seed := 10, uint64(1)
 	if n, err := strconv.Atoi(os.Getenv("CODER_SOAK")); err == nil {
 		rounds, seed = n, uint64(time.Now().Unix())

@@ -23,6 +23,9 @@ var initLine = regexp.MustCompile(`^init (\S+) @\S+ ms, \S+ ms clock, (\d+) byte
 
 // TestStartUpStaysSmall reads what the runtime says about package inits.
 func TestStartUpStaysSmall(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	bin := filepath.Join(t.TempDir(), "coder")
 	build := exec.Command("go", "build", "-o", bin, ".")
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")

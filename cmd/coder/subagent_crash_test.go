@@ -26,6 +26,9 @@ say done
 // that hands work to another agent. The session goes on, with the turn or with
 // something else, and what ran ran once.
 func TestKillAtEveryRecordOfASubtask(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, next := range [][]string{{"and now"}, {}} {
 		for n := 1; ; n++ {
 			finished := false

@@ -288,6 +288,9 @@ func asking(h *held) *held {
 // stuck: it ends by itself, with the code that says so, and leaves a session
 // that can be gone on with and no process of its own.
 func TestEveryWaitCanBeEnded(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for name, wait := range waits {
 		for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 			t.Run(name+"/"+sig.String(), func(t *testing.T) {
@@ -360,6 +363,9 @@ func (h *held) noChildren() {
 
 // TestCtrlCEndsEveryWaitAtATerminal is the same with the key.
 func TestCtrlCEndsEveryWaitAtATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for name, wait := range waits {
 		switch name {
 		case "trust", "first start", "a terminal that prints lines", "a question in lines", "a terminal", "a question at a terminal", "a silent provider, at the terminal":

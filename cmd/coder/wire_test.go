@@ -30,6 +30,9 @@ var endless = []string{"stall-headers", "stall-mid-stream", "keepalive-only", "s
 // misbehave. Whatever it is: no crash, no hang, no empty success, a session
 // that can go on, and a key that stays secret.
 func TestEveryFaultOfTheWire(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, name := range faultserver.Names() {
 		if strings.HasPrefix(name, "h2-") || contains(endless, name) {
 			continue

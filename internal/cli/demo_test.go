@@ -94,6 +94,9 @@ const (
 )
 
 func TestTheDemoEndsHonestlyWhateverIsRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	needGo(t)
 	env := demoEnv(t, os.Getenv("PATH"))
 	for _, tt := range []struct {
@@ -186,6 +189,9 @@ func (o *onlooker) text() string {
 }
 
 func TestTheDemoAtATerminal(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	needGo(t)
 	person, screen, err := pty.Open()
 	if err != nil {

@@ -22,6 +22,9 @@ func spoken(t *testing.T, dir string, environ []string, args ...string) (out, er
 }
 
 func TestThePersonIsSpokenToInTheirLanguage(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	dir := t.TempDir()
 	script := filepath.Join(dir, "script.txt")
 	for path, text := range map[string]string{

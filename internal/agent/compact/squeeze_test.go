@@ -79,6 +79,9 @@ func paired(view []chat.Message) error {
 }
 
 func TestWhateverWasSaidIsMadeToFit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for seed := range uint64(24) {
 		rnd := rand.New(rand.NewPCG(seed, 1))
 		view := someTalk(rnd, 1+rnd.IntN(12))

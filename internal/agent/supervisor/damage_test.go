@@ -155,6 +155,9 @@ func lines(text []byte) [][]byte { return slices.Collect(bytes.Lines(text)) }
 // files get damaged. Each is noticed, nothing is done again, no words are lost,
 // and what is left opens, goes on and verifies.
 func TestDamagedSessionsOpenAndSaySo(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	b := newBackup(t)
 	try := func(what string, l event.Log, text []byte) {
 		t.Helper()

@@ -106,6 +106,9 @@ var diskErrors = []error{syscall.EIO, syscall.ENOSPC, syscall.EDQUOT, syscall.EM
 // as kept is there, nothing is done that is not on record unless the person said
 // so, and what the model is sent is well formed.
 func TestADiskThatFailsAtAnyOperation(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	whole := &faultdisk.Disk{NoSync: true}
 	w := &desktop{world: world{t: t, secret: authkey.Temporary()}, dir: t.TempDir()}
 	w.on(whole, diskScript, false).play()

@@ -167,6 +167,9 @@ func exists(name string) bool {
 // TestWeApplyTheDiffsOfRealCommits takes them from this project's own history,
 // in every style git has.
 func TestWeApplyTheDiffsOfRealCommits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	needGit(t)
 	log, err := git(t, ".", nil, "rev-list", "--no-merges", "--max-count=40", "HEAD")
 	if err != nil {

@@ -13,6 +13,9 @@ import (
 
 // What package shell promises holds for confined commands too.
 func TestConfinedCommandsLeaveNothingBehind(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		w := newWorld(t)
 		line := wrap(t, s, w.limits())

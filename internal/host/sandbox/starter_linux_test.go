@@ -67,6 +67,9 @@ func startAndWait(args []string) int {
 // TestConfinedNothingOutlivesAStarterThatIsKilled at any instant, from the start
 // of the helper on.
 func TestConfinedNothingOutlivesAStarterThatIsKilled(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	eachBackend(t, func(t *testing.T, s *Sandbox) {
 		for i := range 24 {
 			dir := t.TempDir()

@@ -39,6 +39,9 @@ const nobody = 65534
 // TestAsAnOrdinaryUser runs the tests of this package that confine commands
 // again as somebody else than root.
 func TestAsAnOrdinaryUser(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	if os.Getuid() != 0 {
 		t.Skip("not root: the other tests ran as an ordinary user already")
 	}

@@ -35,6 +35,9 @@ var daemons = map[string]string{
 }
 
 func TestDaemonsDoNotGetAway(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	if _, err := exec.LookPath("/usr/bin/setsid"); err != nil || runtime.GOOS != "linux" {
 		t.Skip("there is no setsid here")
 	}

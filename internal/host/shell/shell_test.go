@@ -247,6 +247,9 @@ func TestLastBytesAreNeverLost(t *testing.T) {
 }
 
 func TestManyCommandsLeaveNoChildren(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	before := children()
 	for range 500 {
 		if _, err := shell.Run(t.Context(), shell.Spec{Command: ":"}); err != nil {

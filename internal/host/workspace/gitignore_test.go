@@ -92,6 +92,9 @@ func untracked(t *testing.T, home, dir string) []string {
 // Random trees with random rules, above the workspace, in it, of the repository
 // and of the person, are seen as git sees them.
 func TestRandomIgnoreRulesAgreeWithGit(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	rnd := rand.New(rand.NewPCG(7, 11))
 	pick := func(list []string) string { return list[rnd.IntN(len(list))] }
 	names := []string{"a", "b", "ab", "A", "a.o", "b.log", "keep.log", "x y", "sp ", "[a]", "]", "-", "é", "a!b", "#c", "!d", "a\\b", "build", "doc", "1", "a-b", "{a,b}", "**", "win\r"}

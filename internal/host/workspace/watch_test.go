@@ -114,6 +114,9 @@ func meddle(r *rand.Rand, dir string) {
 }
 
 func TestAWatchedTreeIsAsAWalkFindsIt(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for seed := range uint64(10) {
 		t.Run(fmt.Sprint(seed), func(t *testing.T) { testWatchedTree(t, seed) })
 	}

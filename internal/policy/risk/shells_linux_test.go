@@ -41,6 +41,9 @@ func TestMain(m *testing.M) {
 // nothing spoke against it. What is found is said at once, and how far it is
 // from time to time.
 func TestShellsDoNoMoreThanWasJudged(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	seed, count, refuse := os.Getenv(seedVariable), os.Getenv(linesVariable), t.Fatalf
 	if count == "" {
 		seed, count, refuse = "7", strconv.Itoa(fewLines), t.Skipf
@@ -66,6 +69,9 @@ func TestShellsDoNoMoreThanWasJudged(t *testing.T) {
 // TestWhatMultipliesIsHeld: the machine keeps its processes whatever a line
 // does, and the line is named, among others that do nothing.
 func TestWhatMultipliesIsHeld(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	held := make(map[string][]string)
 	for said := range fromCell(t, t.Skipf, bombsVariable+"=1") {
 		for _, d := range said.Unlawful {

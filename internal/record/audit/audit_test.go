@@ -215,6 +215,9 @@ func TestVerifyPassesOnAReadError(t *testing.T) {
 
 // Every bit of every line of every log matters.
 func TestEveryBitFlipIsNoticed(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	logs, _ := session(t, 7, 0)
 	for i := range logs {
 		text := slices.Concat(logs[i]...)

@@ -152,6 +152,9 @@ func TestWrappedToolKeepsTheContract(t *testing.T) {
 }
 
 func TestDiagnostics(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	h := open(t, "normal")
 	h.put(t, "a.fake", "ok\n  😀 BAD one!\nBAD two\n")
 	h.put(t, "sub/b.fake", "BAD three!!!")
@@ -315,6 +318,9 @@ func TestPlacesElsewhereAreNotRead(t *testing.T) {
 }
 
 func TestEditTellsWhatItBroke(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, how := range []string{"normal", "pull", "unversioned"} {
 		t.Run(how, func(t *testing.T) {
 			h := open(t, how)
@@ -455,6 +461,9 @@ func (w *writer) Run(context.Context, io.Writer) (tool.Result, error) {
 
 // TestGopls uses the tools as a model would, with a real server.
 func TestGopls(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	if _, err := exec.LookPath("gopls"); err != nil {
 		t.Skip("gopls is not installed")
 	}

@@ -13,6 +13,9 @@ import (
 // The words that our reader finds are those that pdftotext finds, in the same
 // order.
 func TestPDFHasTheWordsThatPdftotextFinds(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	program, err := exec.LookPath("pdftotext")
 	if err != nil {
 		t.Skip("pdftotext is not installed")

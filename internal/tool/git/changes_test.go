@@ -87,6 +87,9 @@ func TestLookBeforeTheFirstCommitAndWithoutARepository(t *testing.T) {
 }
 
 func TestLookingRunsNothingOfTheRepository(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, tr := range traps {
 		t.Run(tr.name, func(t *testing.T) {
 			r, program, mark := trapped(t)

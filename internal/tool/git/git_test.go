@@ -225,6 +225,9 @@ func TestAWholeCommit(t *testing.T) {
 }
 
 func TestNamesAreTakenAsTheyAre(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	names := []string{"$(id)", "x;id", "*.txt", ":(top)a", ":!a.txt", "--help", "-A", "a b", "tab\there", "nl\nhere", "esc\x1b[2Jhere", "bad\xffname", "rtl\u202egpj", `back\slash`, `"quoted"`}
 	for _, name := range names {
 		t.Run(fmt.Sprintf("%q", name), func(t *testing.T) {

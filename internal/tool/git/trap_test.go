@@ -229,6 +229,9 @@ func change(r repo) {
 }
 
 func TestNothingOfTheRepositoryRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, tr := range traps {
 		t.Run(tr.name, func(t *testing.T) {
 			if len(tr.springs) > 0 {
@@ -268,6 +271,9 @@ var readingLines = []string{
 // TestNothingOfTheRepositoryRunsInALineThatOnlyReads: what the tools promise
 // holds for commands that are let run because they only read.
 func TestNothingOfTheRepositoryRunsInALineThatOnlyReads(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, tr := range traps {
 		t.Run(tr.name, func(t *testing.T) {
 			r, program, mark := trapped(t)

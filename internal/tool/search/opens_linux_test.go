@@ -48,6 +48,9 @@ func opens(t *testing.T, dirs []string) (count func() int) {
 
 // A search that has what it returns opens no more files.
 func TestGrepOpensWhatItReturns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const dirs, files = 20, 200
 	dir := t.TempDir()
 	var watched []string

@@ -104,6 +104,9 @@ func places(o outcome) (lines []string) {
 
 // Random patterns find the lines that ripgrep finds.
 func TestRandomPatternsAgreeWithRipgrep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	tools, dir := bothTrees(t)
 	rnd := rand.New(rand.NewPCG(3, 5))
 	pieces := []string{"h", "e", "hello", ".", `\w`, `\W`, `\d`, `\D`, `\s`, `\S`, `\b`, `\B`, "[a-f]", "[^a-z]", "ß", "größe", "(lo)?", "l+", "o*", "^", "$", "x|h", "(?i:H)", `\.`, `[\w-]`, `[^\W_]`, `[^\s]`, `[\d.]`, "п", "[а-я]+", `\p{L}`, `\P{L}`, "日", "é", "(?i)", "{2}", `\x{e4}`, "[[:alpha:]]", "ſ", "k", "😀", `[\S]`, `[\D]`}
@@ -143,6 +146,9 @@ func missingFrom(list, others []string) []string {
 
 // Random trees with rules here and there are searched as ripgrep does.
 func TestRandomTreesAgreeWithRipgrep(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	rnd := rand.New(rand.NewPCG(13, 17))
 	pick := func(list ...string) string { return list[rnd.IntN(len(list))] }
 	for range 40 {

@@ -122,6 +122,9 @@ func check(t testing.TB, dir string, want []event.Record) {
 }
 
 func TestTruncatedAnywhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	w := writeWhole(t, eventtest.Samples()...)
 	dir := filepath.Join(t.TempDir(), "log")
 	for _, l := range event.Logs {
@@ -136,6 +139,9 @@ func TestTruncatedAnywhere(t *testing.T) {
 }
 
 func TestTailOverwritten(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	w := writeWhole(t, eventtest.Samples()...)
 	dir := filepath.Join(t.TempDir(), "log")
 	for name, junk := range map[string]byte{"NULs": 0, "garbage": 0xfe, "braces": '{', "newlines": '\n', "quotes": '"'} {
@@ -162,6 +168,9 @@ func TestTailOverwritten(t *testing.T) {
 // A crash between the writes of one batch, or a disk that kept one file and
 // not the other, leaves a gap in the numbering.
 func TestLinesMissing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	w := writeWhole(t, slices.Concat(eventtest.Samples(), eventtest.Samples())...)
 	dir := filepath.Join(t.TempDir(), "log")
 	for _, l := range event.Logs {

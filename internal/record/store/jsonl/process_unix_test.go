@@ -117,6 +117,9 @@ func playWriter(dir string) error {
 }
 
 func TestKilledWriter(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const rounds = 50
 	var dir string
 	for i := range rounds {

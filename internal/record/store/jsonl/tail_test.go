@@ -68,6 +68,9 @@ func written(t *testing.T) (n int64) {
 }
 
 func TestALongSessionIsWrittenAsItGrows(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	dir := t.TempDir()
 	ss := OpenSessions(dir, Never)
 	const turns = longTurns
