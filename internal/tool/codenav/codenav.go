@@ -114,11 +114,3 @@ func bounded(lines []string) (kept []string, truncated bool) {
 	}
 	return kept, false
 }
-
-// count says how many there are of a thing.
-func count(n int, thing string) string {
-	if n == 1 {
-		return "1 " + thing
-	}
-	return fmt.Sprintf("%d %ss", n, thing)
-}

@@ -42,37 +42,32 @@ func Diagnostics(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 			return reading(ws, cmp.Or(a.Path, "."), cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a diagnosticsArgs, _ io.Writer) (tool.Result, error) {
-			r, err := report(ctx, ws, pool, cmp.Or(a.Path, "."))
+			name, err := ws.Locate(cmp.Or(a.Path, "."))
+			if err != nil {
+				return tool.Result{}, err
+			}
+			info, err := ws.Stat(name)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			var r lsp.Report
+			if info.IsDir() { // all that the servers know below it
+				r, err = pool.Survey(ctx)
+				r.Diagnostics = slices.DeleteFunc(r.Diagnostics, func(d lsp.Diagnostic) bool {
+					return name != "." && !strings.HasPrefix(d.Path, name+"/")
+				})
+			} else {
+				var text []byte
+				if text, _, err = ws.ReadFile(name, maxFile); err == nil {
+					r, err = pool.Diagnose(ctx, name, text)
+				}
+			}
 			if err != nil {
 				return tool.Result{}, err
 			}
 			return diagnosed(ws, r), nil
 		},
 	}
-}
-
-// report asks about a file, or about all the servers know below a directory.
-func report(ctx context.Context, ws *workspace.Workspace, pool *lsp.Pool, path string) (lsp.Report, error) {
-	name, err := ws.Locate(path)
-	if err != nil {
-		return lsp.Report{}, err
-	}
-	info, err := ws.Stat(name)
-	if err != nil {
-		return lsp.Report{}, err
-	}
-	if !info.IsDir() {
-		text, _, err := ws.ReadFile(name, maxFile)
-		if err != nil {
-			return lsp.Report{}, err
-		}
-		return pool.Diagnose(ctx, name, text)
-	}
-	r, err := pool.Survey(ctx)
-	r.Diagnostics = slices.DeleteFunc(r.Diagnostics, func(d lsp.Diagnostic) bool {
-		return name != "." && !strings.HasPrefix(d.Path, name+"/")
-	})
-	return r, err
 }
 
 // diagnosed is a report as the model reads it: the worst first, without hints.
@@ -117,22 +112,18 @@ func (s *sources) diagnostic(d lsp.Diagnostic) string {
 // tally says how many there are of each severity; that there are none only if
 // that is known.
 func tally(list []lsp.Diagnostic, r lsp.Report) string {
-	var errors, warnings int
+	n := make(map[lsp.Severity]int)
 	for _, d := range list {
-		switch d.Severity {
-		case lsp.Error:
-			errors++
-		case lsp.Warning:
-			warnings++
-		}
+		n[d.Severity]++
 	}
+	errors, warnings := n[lsp.Error], n[lsp.Warning]
 	var words []string
 	for _, w := range []struct {
 		n     int
 		thing string
 	}{{errors, "error"}, {warnings, "warning"}, {len(list) - errors - warnings, "remark"}} {
 		if w.n > 0 {
-			words = append(words, count(w.n, w.thing))
+			words = append(words, tool.Count(w.n, w.thing, w.thing+"s"))
 		}
 	}
 	switch {

@@ -59,27 +59,19 @@ func (d *Diagnoser) Before(ctx context.Context, paths ...string) *Edit {
 	defer cancel()
 	e := &Edit{by: d}
 	for _, path := range paths[:min(len(paths), maxWritten)] {
-		if b := d.before(ctx, path); b != nil {
-			e.files = append(e.files, b)
+		text, _, err := d.Workspace.ReadFile(path, maxFile)
+		b := &before{path: path, text: text}
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			b.known = true // a new file has no old problems
+		case err != nil:
+			continue
+		case d.Pool.Running(path):
+			d.learn(ctx, b)
 		}
+		e.files = append(e.files, b)
 	}
 	return e
-}
-
-// before reads a file and learns what is wrong with it, if its server is at work
-// already. It returns nil for what is no file to look at.
-func (d *Diagnoser) before(ctx context.Context, path string) *before {
-	text, _, err := d.Workspace.ReadFile(path, maxFile)
-	b := &before{path: path, text: text}
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		b.known = true // a new file has no old problems
-	case err != nil:
-		return nil
-	case d.Pool.Running(path):
-		d.learn(ctx, b)
-	}
-	return b
 }
 
 // learn asks what was wrong with a file.
@@ -191,26 +183,22 @@ type diagnosingCall struct {
 
 // Run runs the call and looks at what it wrote.
 func (c diagnosingCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
-	edit := c.d.Before(ctx, written(c.Plan())...)
+	var paths []string
+	for _, e := range c.Plan().Effects {
+		if e.Kind == tool.Write {
+			paths = append(paths, e.Target)
+		}
+	}
+	edit := c.d.Before(ctx, paths...)
 	r, err := c.Call.Run(ctx, out)
 	if err != nil || r.Failed {
 		return r, err
 	}
 	if problems, n := edit.New(ctx); n > 0 {
 		r.Value = withProblems{r.Value, problems}
-		r.Summary += ", " + count(n, "new problem")
+		r.Summary += ", " + tool.Count(n, "new problem", "new problems")
 	}
 	return r, nil
-}
-
-// written is the files a plan writes.
-func written(p tool.Plan) (paths []string) {
-	for _, e := range p.Effects {
-		if e.Kind == tool.Write {
-			paths = append(paths, e.Target)
-		}
-	}
-	return paths
 }
 
 // withProblems is a value that marshals as before, with diagnostics added.

@@ -48,7 +48,7 @@ func Definition(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 			}
 			return tool.Result{
 				Value:   definitionResult{OK: true, At: f.at, Definitions: f.lines, Truncated: f.truncated},
-				Summary: count(f.count, "definition"),
+				Summary: tool.Count(f.count, "definition", "definitions"),
 			}, nil
 		})
 }
@@ -71,7 +71,7 @@ func References(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 			}
 			return tool.Result{
 				Value:   referencesResult{OK: true, At: f.at, References: f.lines, Count: f.count, Truncated: f.truncated},
-				Summary: count(f.count, "reference"),
+				Summary: tool.Count(f.count, "reference", "references"),
 			}, nil
 		})
 }
@@ -101,25 +101,21 @@ func Hover(ws *workspace.Workspace, pool *lsp.Pool) tool.Tool {
 				return tool.Result{}, err
 			}
 			short := strings.ToValidUTF8(text[:min(len(text), maxHover)], "")
-			note := ""
+			note, summary := "", "nothing"
 			if strings.TrimSpace(short) == "" {
 				note = nothingThere
 			}
+			for line := range strings.Lines(short) { // of Markdown: the first that says something
+				if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
+					summary = cut(line)
+					break
+				}
+			}
 			return tool.Result{
 				Value:   hoverResult{OK: true, At: at, Text: short, Truncated: len(text) > maxHover, Note: note},
-				Summary: cmp.Or(firstLine(short), "nothing"),
+				Summary: summary,
 			}, nil
 		})
-}
-
-// firstLine is the first line of Markdown that says something.
-func firstLine(text string) string {
-	for line := range strings.Lines(text) {
-		if line = strings.TrimSpace(line); line != "" && !strings.HasPrefix(line, "```") {
-			return cut(line)
-		}
-	}
-	return ""
 }
 
 // aboutPlace is a tool that tells something about a place in a file.

@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"coder/internal/host/lsp"
+	"coder/internal/tool"
 )
 
 // placeArgs name a place in a file: by a symbol, which may be near a line, or by
@@ -59,7 +60,14 @@ func (a placeArgs) title() string {
 // candidates are the places in a text that may be meant, the likeliest first.
 func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	if a.Symbol == "" {
-		return a.exactly(lines)
+		if a.Line > len(lines) {
+			return nil, fmt.Errorf("%s has only %s", a.Path, tool.Count(len(lines), "line", "lines"))
+		}
+		line := lines[a.Line-1]
+		if n := utf8.RuneCountInString(line); a.Column > n+1 {
+			return nil, fmt.Errorf("line %d of %s has only %s", a.Line, a.Path, tool.Count(n, "character", "characters"))
+		}
+		return []lsp.Position{{Line: a.Line - 1, Character: lsp.UnitsAt(line, a.Column-1)}}, nil
 	}
 	symbol := strings.TrimSpace(a.Symbol)
 	found := a.nearest(occurrences(lines, symbol))
@@ -79,18 +87,6 @@ func (a placeArgs) candidates(lines []string) ([]lsp.Position, error) {
 	return list, nil
 }
 
-// exactly is the place given by line and column.
-func (a placeArgs) exactly(lines []string) ([]lsp.Position, error) {
-	if a.Line > len(lines) {
-		return nil, fmt.Errorf("%s has only %s", a.Path, count(len(lines), "line"))
-	}
-	line := lines[a.Line-1]
-	if n := utf8.RuneCountInString(line); a.Column > n+1 {
-		return nil, fmt.Errorf("line %d of %s has only %s", a.Line, a.Path, count(n, "character"))
-	}
-	return []lsp.Position{{Line: a.Line - 1, Character: lsp.UnitsAt(line, a.Column-1)}}, nil
-}
-
 // spot is a place counted from 0 and in characters.
 type spot struct{ line, column int }
 
@@ -101,19 +97,17 @@ func (a placeArgs) nearest(found []spot) []spot {
 		return found
 	}
 	far := func(s spot) int { return abs(s.line - (a.Line - 1)) }
+	off := func(s spot) int { // from the column, if one is given
+		if a.Column == 0 {
+			return 0
+		}
+		return abs(s.column - (a.Column - 1))
+	}
 	found = slices.DeleteFunc(found, func(s spot) bool { return far(s) > nearby })
 	slices.SortStableFunc(found, func(x, y spot) int {
-		return cmp.Or(cmp.Compare(far(x), far(y)), cmp.Compare(a.off(x), a.off(y)))
+		return cmp.Or(cmp.Compare(far(x), far(y)), cmp.Compare(off(x), off(y)))
 	})
 	return found
-}
-
-// off is how far a spot is from the given column, if one is given.
-func (a placeArgs) off(s spot) int {
-	if a.Column == 0 {
-		return 0
-	}
-	return abs(s.column - (a.Column - 1))
 }
 
 func abs(n int) int { return max(n, -n) }

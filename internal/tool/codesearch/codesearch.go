@@ -5,6 +5,7 @@
 package codesearch
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -62,7 +63,23 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 		Name: "search_code", Doc: searchDoc,
 		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "searchCode"}, {Name: "codebase_search"}, {Name: "code_search"}, {Name: "semantic_search"}},
 		Plan: func(_ context.Context, a searchArgs) (tool.Plan, error) {
-			return plan(ws, a)
+			switch {
+			case strings.TrimSpace(a.Query) == "":
+				return tool.Plan{}, errors.New("query is empty")
+			case len(a.Query) > maxQuery:
+				return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words will do", len(a.Query), maxQuery)
+			case a.Limit < 0:
+				return tool.Plan{}, errors.New("limit must not be negative")
+			}
+			at, err := ws.Locate(cmp.Or(a.Path, "."))
+			title := strings.Join(strings.Fields(a.Query), " ")
+			if r := []rune(title); len(r) > maxTitle {
+				title = string(r[:maxTitle]) + "…"
+			}
+			if at != "." {
+				title += " in " + at
+			}
+			return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 		},
 		Do: func(ctx context.Context, a searchArgs, _ io.Writer) (tool.Result, error) {
 			return search(ctx, ws, index, hide, a)
@@ -70,86 +87,36 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 	}
 }
 
-func plan(ws *workspace.Workspace, a searchArgs) (tool.Plan, error) {
-	switch {
-	case strings.TrimSpace(a.Query) == "":
-		return tool.Plan{}, errors.New("query is empty")
-	case len(a.Query) > maxQuery:
-		return tool.Plan{}, fmt.Errorf("query has %d bytes, the limit is %d: a few words will do", len(a.Query), maxQuery)
-	case a.Limit < 0:
-		return tool.Plan{}, errors.New("limit must not be negative")
-	}
-	at, err := ws.Locate(a.dir())
-	title := clip(a.Query)
-	if at != "." {
-		title += " in " + at
-	}
-	return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
-}
-
-func (a searchArgs) dir() string {
-	if a.Path == "" {
-		return "."
-	}
-	return a.Path
-}
-
-func (a searchArgs) limit() int {
-	if a.Limit == 0 {
-		return defaultResults
-	}
-	return min(a.Limit, maxResults)
-}
-
+// search puts the answer of the index into words, with snippets as long as there
+// is room.
 func search(ctx context.Context, ws *workspace.Workspace, index *codeindex.Index, hide func(string) bool, a searchArgs) (tool.Result, error) {
-	at, err := ws.Locate(a.dir())
+	at, err := ws.Locate(cmp.Or(a.Path, "."))
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if _, err := ws.Stat(at); err != nil {
 		return tool.Result{}, err
 	}
-	answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, Under: at, Limit: a.limit()})
+	answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, Under: at, Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
 	if err != nil {
 		return tool.Result{}, err
 	}
 	if hide != nil {
 		answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
 	}
-	r := result(answer)
-	return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(r.Files, "file", "files"), Show: r.table()}, nil
-}
-
-// result puts an answer into words, with snippets as long as there is room.
-func result(a codeindex.Answer) searchResult {
-	r := searchResult{OK: true, Results: []place{}, Count: len(a.Hits), Files: a.Files, Partial: a.Cut}
+	r := searchResult{OK: true, Results: []place{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Cut}
+	t := display.Table{Head: display.Data("place", "symbol")}
 	room := maxText
-	for _, h := range a.Hits {
+	for _, h := range answer.Hits {
 		p := place{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}
 		if room -= len(h.Snippet); room >= 0 {
 			p.Snippet = h.Snippet
 		}
 		r.Results = append(r.Results, p)
+		t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
 	}
 	if r.Count == 0 {
 		r.Hint = "nothing is about these words; try others, or grep for an exact text"
 	}
-	return r
-}
-
-func (r searchResult) table() display.Block {
-	t := display.Table{Head: display.Data("place", "symbol")}
-	for _, p := range r.Results {
-		t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
-	}
-	return t
-}
-
-// clip makes a query fit into a title.
-func clip(query string) string {
-	query = strings.Join(strings.Fields(query), " ")
-	if r := []rune(query); len(r) > maxTitle {
-		return string(r[:maxTitle]) + "…"
-	}
-	return query
+	return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(r.Files, "file", "files"), Show: t}, nil
 }

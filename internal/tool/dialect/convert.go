@@ -84,6 +84,18 @@ func inFolder(dir, command string) string {
 	return "cd " + quote(dir) + " && " + command
 }
 
+// of is a conversion of a value of one type. Where it is not of that type, or
+// put says that it will not do, the error says what it must be.
+func of[T any](must string, put func(w *writing, ours string, v T) bool) func(*writing, string, json.RawMessage) error {
+	return func(w *writing, ours string, raw json.RawMessage) error {
+		var v T
+		if json.Unmarshal(raw, &v) != nil || !put(w, ours, v) {
+			return errors.New(must)
+		}
+		return nil
+	}
+}
+
 // conversions are the ways in which a value of theirs becomes one of ours.
 var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) error{
 	// A command as a list of words, or the line itself.
@@ -108,39 +120,24 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		return nil
 	},
 	"cd": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.dir) },
-	"seconds": func(w *writing, ours string, raw json.RawMessage) error {
-		var s float64
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return errors.New("must be a number of seconds")
-		}
+	"seconds": of("must be a number of seconds", func(w *writing, ours string, s float64) bool {
 		w.args[ours] = int(s * 1000)
-		return nil
-	},
+		return true
+	}),
 	// The largest of several numbers.
-	"most": func(w *writing, ours string, raw json.RawMessage) error {
-		var n int
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return errors.New("must be a number")
-		}
+	"most": of("must be a number", func(w *writing, ours string, n int) bool {
 		before, _ := w.args[ours].(int)
 		w.args[ours] = max(before, n)
-		return nil
-	},
+		return true
+	}),
 	// Texts that belong together.
-	"add": func(w *writing, ours string, raw json.RawMessage) error {
-		var s string
-		if err := json.Unmarshal(raw, &s); err != nil {
-			return errors.New("must be text")
+	"add": of("must be text", func(w *writing, ours string, s string) bool {
+		if before, _ := w.args[ours].(string); before != "" && before != s {
+			s = before + "\n\n" + s
 		}
-		before, _ := w.args[ours].(string)
-		switch {
-		case before == "" || before == s:
-			w.args[ours] = s
-		default:
-			w.args[ours] = before + "\n\n" + s
-		}
-		return nil
-	},
+		w.args[ours] = s
+		return true
+	}),
 	// A list of exactly one thing, or the fields of it.
 	"one": func(w *writing, ours string, raw json.RawMessage) error {
 		var list []json.RawMessage
@@ -163,47 +160,33 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		}
 		return nil
 	},
-	"next": func(w *writing, ours string, raw json.RawMessage) error { // lines counted from 0
-		var n int
-		if err := json.Unmarshal(raw, &n); err != nil {
-			return errors.New("must be a number")
-		}
+	"next": of("must be a number", func(w *writing, ours string, n int) bool { // lines counted from 0
 		w.args[ours] = n + 1
 		w.notes = append(w.notes, "lines are counted from 1 here")
-		return nil
-	},
-	"until": func(w *writing, _ string, raw json.RawMessage) error {
-		if err := json.Unmarshal(raw, &w.until); err != nil {
-			return errors.New("must be a number")
-		}
-		return nil
-	},
-	"untilnext": func(w *writing, _ string, raw json.RawMessage) error { // a line counted from 0
-		if err := json.Unmarshal(raw, &w.until); err != nil {
-			return errors.New("must be a number")
-		}
-		w.until++
-		return nil
-	},
-	"range": func(w *writing, ours string, raw json.RawMessage) error { // [first, last]
-		var lines []int
-		if json.Unmarshal(raw, &lines) != nil || len(lines) != 2 {
-			return errors.New("must be the first and the last line")
+		return true
+	}),
+	"until": of("must be a number", func(w *writing, _ string, n int) bool {
+		w.until = n
+		return true
+	}),
+	"untilnext": of("must be a number", func(w *writing, _ string, n int) bool { // a line counted from 0
+		w.until = n + 1
+		return true
+	}),
+	"range": of("must be the first and the last line", func(w *writing, ours string, lines []int) bool {
+		if len(lines) != 2 {
+			return false
 		}
 		w.args[ours] = lines[0]
 		if lines[1] > 0 {
 			w.args["limit"] = max(lines[1]-max(lines[0], 1)+1, 1)
 		}
-		return nil
-	},
-	"not": func(w *writing, ours string, raw json.RawMessage) error {
-		var yes bool
-		if err := json.Unmarshal(raw, &yes); err != nil {
-			return errors.New("must be true or false")
-		}
+		return true
+	}),
+	"not": of("must be true or false", func(w *writing, ours string, yes bool) bool {
 		w.args[ours] = !yes
-		return nil
-	},
+		return true
+	}),
 	"literal": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.quoted) },
 	"regexp": func(w *writing, _ string, raw json.RawMessage) error {
 		var yes bool
@@ -211,49 +194,31 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		w.quoted = !yes
 		return err
 	},
-	"names": func(w *writing, ours string, raw json.RawMessage) error {
-		var yes bool
-		if err := json.Unmarshal(raw, &yes); err != nil {
-			return errors.New("must be true or false")
-		}
+	"names": of("must be true or false", func(w *writing, ours string, yes bool) bool {
 		if yes {
 			w.args[ours] = "files"
 		}
-		return nil
-	},
-	"mode": func(w *writing, ours string, raw json.RawMessage) error {
-		var mode string
-		if err := json.Unmarshal(raw, &mode); err != nil {
-			return errors.New("must be text")
-		}
+		return true
+	}),
+	"mode": of("must be text", func(w *writing, ours string, mode string) bool {
 		if mode == "files_with_matches" {
 			mode = "files"
 		}
 		w.args[ours] = mode
-		return nil
-	},
+		return true
+	}),
 	"deep": func(w *writing, ours string, raw json.RawMessage) error {
-		var yes bool
-		if s := strings.Trim(string(raw), `"`); s == "true" {
-			yes = true
-		}
-		if yes {
+		if strings.Trim(string(raw), `"`) == "true" {
 			w.args[ours] = 5
 		}
 		return nil
 	},
-	"like": func(w *writing, ours string, raw json.RawMessage) error { // a part of a path
-		var part string
-		if err := json.Unmarshal(raw, &part); err != nil || part == "" {
-			return errors.New("must be a part of a path")
-		}
-		if strings.ContainsAny(part, "*?[{") {
-			w.args[ours] = part
-		} else {
+	"like": of("must be a part of a path", func(w *writing, ours string, part string) bool {
+		if w.args[ours] = part; !strings.ContainsAny(part, "*?[{") {
 			w.args[ours] = "**/*" + part + "*"
 		}
-		return nil
-	},
+		return part != ""
+	}),
 	"url": func(w *writing, ours string, raw json.RawMessage) error { // the one address in a text
 		var text string
 		if err := json.Unmarshal(raw, &text); err != nil {
@@ -266,22 +231,14 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		w.args[ours] = strings.TrimRight(found[0], ".,;:!?)")
 		return nil
 	},
-	"delete": func(w *writing, ours string, raw json.RawMessage) error {
-		var path string
-		if err := json.Unmarshal(raw, &path); err != nil || path == "" || strings.ContainsAny(path, "\r\n") {
-			return errors.New("must be a path")
-		}
+	"delete": of("must be a path", func(w *writing, ours string, path string) bool {
 		w.args[ours] = "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"
-		return nil
-	},
-	"mkdir": func(w *writing, ours string, raw json.RawMessage) error {
-		var path string
-		if err := json.Unmarshal(raw, &path); err != nil || path == "" {
-			return errors.New("must be a path")
-		}
+		return path != "" && !strings.ContainsAny(path, "\r\n")
+	}),
+	"mkdir": of("must be a path", func(w *writing, ours string, path string) bool {
 		w.args[ours] = "mkdir -p -- " + quote(path)
-		return nil
-	},
+		return path != ""
+	}),
 	"download": func(w *writing, ours string, raw json.RawMessage) error {
 		var url, to string
 		if json.Unmarshal(raw, &url) != nil || json.Unmarshal(w.given["file_path"], &to) != nil || to == "" {
@@ -396,14 +353,10 @@ var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) 
 		w.args[ours], w.args["new_string"] = raw, ""
 		return nil
 	},
-	"tail": func(w *writing, ours string, raw json.RawMessage) error { // how many lines at the end
-		var n int
-		if err := json.Unmarshal(raw, &n); err != nil || n < 1 {
-			return errors.New("must be a number of lines")
-		}
+	"tail": of("must be a number of lines", func(w *writing, ours string, n int) bool { // at the end
 		w.args[ours] = -n
-		return nil
-	},
+		return n >= 1
+	}),
 	"move": func(w *writing, ours string, raw json.RawMessage) error {
 		var from, to string
 		if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.given["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {

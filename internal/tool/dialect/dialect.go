@@ -57,28 +57,24 @@ func Read(tool string, args json.RawMessage) (Call, bool, error) {
 			}
 		}
 	}
-	if refused == nil {
-		refused = unserved(tool, all, given)
+	if refused != nil {
+		return Call{}, true, refused
 	}
-	return Call{}, refused != nil, refused
-}
-
-// unserved is what to do instead of a call that no row reads, if one says so.
-func unserved(tool string, all []row, given map[string]json.RawMessage) error {
+	// No row reads it: one may say what to do instead.
 	var when string
 	var may []string
 	for _, r := range all {
 		if r.ours == "" && r.applies(given) {
-			return &Refused{tool, r.instead}
+			return Call{}, true, &Refused{tool, r.instead}
 		}
 		if r.when != "" && !slices.Contains(may, r.is) {
 			when, may = r.when, append(may, r.is)
 		}
 	}
 	if when == "" || slices.Contains(may, plain(given[when])) {
-		return nil
+		return Call{}, false, nil
 	}
-	return &Refused{tool, when + " must be one of " + strings.Join(may, ", ")}
+	return Call{}, true, &Refused{tool, when + " must be one of " + strings.Join(may, ", ")}
 }
 
 // Bare is the name of a tool without what some models put around it, such as
@@ -159,13 +155,6 @@ func (k known) add(name string, r row) {
 // a call what it is.
 var lendable = []string{"", "cd", "except", "globs", "literal", "literally", "mode", "most", "multiline", "names", "none", "not", "regexp", "seconds"}
 
-// settle leaves out what does not mean the same everywhere.
-func (k known) settle() {
-	for _, all := range k.common {
-		maps.DeleteFunc(all, func(_ string, a arg) bool { return a.contested })
-	}
-}
-
 // arg is what becomes of an argument.
 type arg struct {
 	ours, by  string
@@ -192,28 +181,27 @@ var rows = sync.OnceValue(func() known {
 			r.ours, r.instead = "", cell[3]
 		} else {
 			for word := range strings.FieldsSeq(cell[3]) {
-				theirs, a := readArg(word)
+				if name, ok := strings.CutSuffix(word, "!"); ok {
+					r.args[fold(name)] = arg{ignored: true}
+					continue
+				}
+				var a arg
+				word, a.needed = strings.CutSuffix(word, "*")
+				theirs, ours, renamed := strings.Cut(word, "=")
+				if !renamed {
+					ours = theirs
+				}
+				a.ours, a.by, _ = strings.Cut(ours, "/")
 				r.args[fold(theirs)] = a
 			}
 		}
 		all.add(fold(name), r)
 	}
-	all.settle()
+	for _, args := range all.common { // what does not mean the same everywhere is left out
+		maps.DeleteFunc(args, func(_ string, a arg) bool { return a.contested })
+	}
 	return all
 })
-
-func readArg(word string) (theirs string, a arg) {
-	if name, ok := strings.CutSuffix(word, "!"); ok {
-		return name, arg{ignored: true}
-	}
-	word, a.needed = strings.CutSuffix(word, "*")
-	theirs, a.ours, _ = strings.Cut(word, "=")
-	if !strings.Contains(word, "=") {
-		a.ours = theirs
-	}
-	a.ours, a.by, _ = strings.Cut(a.ours, "/")
-	return theirs, a
-}
 
 // fold makes file_path, filePath and FilePath one name.
 func fold(s string) string { return strings.ToLower(strings.ReplaceAll(s, "_", "")) }
@@ -269,7 +257,6 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	if err != nil {
 		return Call{}, err
 	}
-	c := Call{Tool: r.ours, Args: args}
 	if fold(tool) != fold(r.ours) {
 		renamed = slices.Insert(renamed, 0, tool+" as "+r.ours)
 	}
@@ -280,6 +267,5 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	if len(ignored) > 0 {
 		notes = append(notes, "ignored: "+strings.Join(ignored, ", "))
 	}
-	c.Note = strings.Join(append(notes, w.notes...), "; ")
-	return c, nil
+	return Call{Tool: r.ours, Args: args, Note: strings.Join(append(notes, w.notes...), "; ")}, nil
 }

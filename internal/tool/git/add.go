@@ -192,7 +192,7 @@ func (s *staging) preview(most int) string {
 		fmt.Fprintf(&b, "%-8s  %s\n", s.kinds[i], sanitize.Line(name, 0))
 	}
 	if more := len(s.names) - most; more > 0 {
-		fmt.Fprintf(&b, "… and %s more\n", plural(more, "file"))
+		fmt.Fprintf(&b, "… and %s more\n", tool.Count(more, "file", "files"))
 	}
 	return b.String()
 }
@@ -223,5 +223,5 @@ func (s *staging) add(ctx context.Context) (tool.Result, error) {
 	for _, name := range s.names[:min(len(s.names), maxListed)] {
 		v.Files = append(v.Files, sanitize.Line(name, 0))
 	}
-	return tool.Result{Value: v, Summary: plural(v.Staged, "file") + " staged", Show: display.Text(s.preview(maxListed))}, nil
+	return tool.Result{Value: v, Summary: tool.Count(v.Staged, "file", "files") + " staged", Show: display.Text(s.preview(maxListed))}, nil
 }

@@ -124,7 +124,7 @@ func (p *proposal) preview(most int) string {
 		fmt.Fprintf(&b, "%s  %s\n", what[strings.LastIndexByte(what, ' ')+1:], sanitize.Line(name, 0))
 	}
 	if more := len(p.staged) - most; more > 0 {
-		fmt.Fprintf(&b, "… and %s more\n", plural(more, "file"))
+		fmt.Fprintf(&b, "… and %s more\n", tool.Count(more, "file", "files"))
 	}
 	return b.String()
 }

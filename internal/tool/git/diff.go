@@ -70,7 +70,7 @@ func (r *repository) diff(ctx context.Context, a diffArgs) (tool.Result, error) 
 	}
 	summary := "no changes"
 	if v.Files > 0 {
-		summary = fmt.Sprintf("%s, +%d -%d", plural(v.Files, "file"), v.Additions, v.Deletions)
+		summary = fmt.Sprintf("%s, +%d -%d", tool.Count(v.Files, "file", "files"), v.Additions, v.Deletions)
 	}
 	return tool.Result{
 		Value: v, Summary: summary,

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"fmt"
 	"io"
 	"strconv"
 	"strings"
@@ -56,16 +55,9 @@ func (r *repository) status(ctx context.Context) (tool.Result, error) {
 	}
 	summary := "clean"
 	if !v.Clean {
-		summary = plural(strings.Count(changes, "\n"), "change")
+		summary = tool.Count(strings.Count(changes, "\n"), "change", "changes")
 	}
 	return tool.Result{Value: v, Summary: summary, Show: display.Text(branch + "\n" + changes)}, nil
-}
-
-func plural(n int, noun string) string {
-	if n == 1 {
-		return "1 " + noun
-	}
-	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 //go:embed log.md
@@ -126,5 +118,5 @@ func (r *repository) log(ctx context.Context, a logArgs) (tool.Result, error) {
 	}
 	v := logResult{OK: true, Log: text(out), Truncated: out.cut}
 	v.Commits = strings.Count(v.Log, "\n")
-	return tool.Result{Value: v, Summary: plural(v.Commits, "commit"), Show: display.Text(v.Log)}, nil
+	return tool.Result{Value: v, Summary: tool.Count(v.Commits, "commit", "commits"), Show: display.Text(v.Log)}, nil
 }
