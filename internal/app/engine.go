@@ -80,7 +80,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 // hear lets the judge know what the person said. What was piped in beside a
 // prompt is not theirs.
 func (a *App) hear(j *judge.Judge) func(string) {
-	return func(words string) { j.Hear(cmp.Or(a.Options.Typed, words)) }
+	return func(words string) { j.AddHosts(cmp.Or(a.Options.Typed, words)) }
 }
 
 // conceals blots providers' keys out of what is shown and kept.

@@ -70,7 +70,7 @@ func (a *App) newToolkit(sessionID string) (*toolkit, error) {
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
 	}
-	ws.Heed(a.gitSettings())
+	ws.UseGitSettings(a.gitSettings())
 	work, stop := context.WithCancel(context.Background())
 	bound := func() error { a.Store().boundStorage(a.Config.Storage); return nil }
 	t := &toolkit{work: work, marked: a.marked(), conceals: a.conceals()}

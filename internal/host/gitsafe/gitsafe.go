@@ -172,10 +172,10 @@ const (
 	maxConfig = 1 << 20
 )
 
-// Look asks git, in a directory and with the user's environment, what is
+// Inspect asks git, in a directory and with the user's environment, what is
 // configured there, and returns the settings under which it can be let read. It
 // fails if git cannot be asked, or would look at files elsewhere.
-func Look(ctx context.Context, dir string, env []string) ([]Setting, error) {
+func Inspect(ctx context.Context, dir string, env []string) ([]Setting, error) {
 	ctx, stop := context.WithTimeout(ctx, patience)
 	defer stop()
 	list, err := ask(ctx, dir, env, List...)

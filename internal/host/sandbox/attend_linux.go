@@ -75,16 +75,16 @@ func attend(o order, tell *os.File) (code int, err error) {
 // see waits for the end of the command, or for being asked to end it, and stops
 // what is left. It reports whether anything had to be stopped.
 func (a *attendant) see(asked <-chan os.Signal) (stopped bool) {
-	births := make(chan os.Signal, 1)
-	signal.Notify(births, syscall.SIGCHLD)
+	children := make(chan os.Signal, 1)
+	signal.Notify(children, syscall.SIGCHLD)
 	for a.reap() && !a.ended {
 		select {
-		case <-births:
+		case <-children:
 		case <-asked:
-			return a.stop(births)
+			return a.stop(children)
 		}
 	}
-	return a.reap() && a.stop(births)
+	return a.reap() && a.stop(children)
 }
 
 // reap takes note of every child that has ended and reports whether there are
@@ -106,13 +106,13 @@ func (a *attendant) reap() (left bool) {
 }
 
 // stop ends every process, kindly first.
-func (a *attendant) stop(births <-chan os.Signal) bool {
+func (a *attendant) stop(children <-chan os.Signal) bool {
 	a.signal(syscall.SIGTERM)
 	late := time.NewTimer(endGrace)
 	defer late.Stop()
 	for a.reap() {
 		select {
-		case <-births:
+		case <-children:
 			continue
 		case <-late.C:
 		}
@@ -124,7 +124,7 @@ func (a *attendant) stop(births <-chan os.Signal) bool {
 		}
 		a.signal(syscall.SIGKILL)
 		select {
-		case <-births:
+		case <-children:
 		case <-time.After(endGrace / killRounds):
 		}
 	}

@@ -135,7 +135,7 @@ func (c *cleaner) rune(r rune) {
 			c.plain(r)
 		}
 	case label, labelES:
-		// A label that is never closed must not swallow all that follows
+		// A label that is never closed must not swallow all that follows.
 		switch {
 		case r == '\n':
 			c.state = text

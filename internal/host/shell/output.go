@@ -57,15 +57,10 @@ func (k *keeper) write(b []byte) {
 	k.total += int64(len(b))
 	n := min(len(b), (k.limit+1)/2-len(k.head))
 	k.head = append(k.head, b[:n]...)
-	k.keepLast(b[n:])
-}
-
-// keepLast adds b to the ring, which grows to half the limit and then forgets
-// its oldest bytes.
-func (k *keeper) keepLast(b []byte) {
-	size := k.limit / 2
+	b = b[n:]
+	size := k.limit / 2 // up to which the ring grows, to forget its oldest bytes then
 	b = b[max(0, len(b)-size):]
-	n := min(len(b), size-len(k.ring))
+	n = min(len(b), size-len(k.ring))
 	k.ring = append(k.ring, b[:n]...)
 	for b = b[n:]; len(b) > 0; {
 		n := copy(k.ring[k.next:], b)

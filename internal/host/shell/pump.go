@@ -39,26 +39,7 @@ func (p *pump) run() {
 			n, err := p.from.Read(buf)
 			p.take(buf[:n])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				_ = p.from.SetReadDeadline(time.Time{})
-				conn, err := p.from.SyscallConn()
-				if err != nil {
-					return
-				}
-				_ = conn.Read(func(fd uintptr) bool {
-					for took := 0; took < maxSip; {
-						n, err := syscall.Read(int(fd), buf)
-						if err == syscall.EINTR {
-							continue
-						}
-						if n <= 0 || err != nil {
-							p.held = err == syscall.EAGAIN
-							break
-						}
-						p.take(buf[:n])
-						took += n
-					}
-					return true
-				})
+				p.takeRest(buf)
 				return
 			}
 			if err != nil {
@@ -66,6 +47,30 @@ func (p *pump) run() {
 			}
 		}
 	}()
+}
+
+// takeRest takes what the pipe holds at this moment, without waiting for more.
+func (p *pump) takeRest(buf []byte) {
+	_ = p.from.SetReadDeadline(time.Time{})
+	conn, err := p.from.SyscallConn()
+	if err != nil {
+		return
+	}
+	_ = conn.Read(func(fd uintptr) bool {
+		for took := 0; took < maxRest; {
+			n, err := syscall.Read(int(fd), buf)
+			if err == syscall.EINTR {
+				continue
+			}
+			if n <= 0 || err != nil {
+				p.held = err == syscall.EAGAIN
+				break
+			}
+			p.take(buf[:n])
+			took += n
+		}
+		return true
+	})
 }
 
 func (p *pump) take(b []byte) {
@@ -83,8 +88,8 @@ func (p *pump) take(b []byte) {
 // hurry makes the pump stop waiting for more.
 func (p *pump) hurry() { _ = p.from.SetReadDeadline(time.Unix(1, 0)) }
 
-// maxSip is more than a pipe holds.
-const maxSip = 2 << 20
+// maxRest is more than a pipe holds.
+const maxRest = 2 << 20
 
 // finish returns what was kept once the pump is done.
 func (p *pump) finish() Output {

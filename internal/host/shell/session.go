@@ -18,7 +18,7 @@ type member struct{ pid, group int }
 // left it and can be told by other signs.
 type family struct {
 	session int    // also the number of the shell and of its group
-	born    uint64 // when the shell started, in the system's own unit
+	started uint64 // when the shell started, in the system's own unit
 	mark    string // stands in the environment of every process of the command
 	pipes   []uint64
 	hit     map[int]bool // processes outside the session that were signalled

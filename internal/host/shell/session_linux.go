@@ -24,7 +24,7 @@ var adopt = sync.OnceFunc(func() {
 // recognise notes when the shell was born. Nothing of it is older.
 func (f *family) recognise() {
 	if p, ok := status(strconv.Itoa(f.session)); ok {
-		f.born = p.born
+		f.started = p.started
 	}
 }
 
@@ -38,7 +38,7 @@ func (f *family) living() (list []member) {
 		if p.dead || p.pid == os.Getpid() {
 			continue
 		}
-		if p.session == f.session || p.born >= f.born && f.born > 0 && f.owns(p) {
+		if p.session == f.session || p.started >= f.started && f.started > 0 && f.owns(p) {
 			list = append(list, member{p.pid, p.group})
 		}
 	}
@@ -130,8 +130,8 @@ func pipe(pid int, fd string) uint64 {
 // that are still there when the next command ends have nobody to do that.
 var suspects = struct {
 	sync.Mutex
-	born map[int]uint64
-}{born: make(map[int]uint64)}
+	started map[int]uint64
+}{started: make(map[int]uint64)}
 
 // reap takes note of the death of orphans, one by one. A child that another
 // part of the program started is never waited for.
@@ -144,13 +144,13 @@ func (f *family) reap() {
 		if !p.dead || p.parent != us || p.session == ours || isRunning(p.pid) {
 			continue
 		}
-		if p.session == p.pid && suspects.born[p.pid] != p.born && !f.killed(p.pid) {
-			seen[p.pid] = p.born
+		if p.session == p.pid && suspects.started[p.pid] != p.started && !f.killed(p.pid) {
+			seen[p.pid] = p.started
 			continue
 		}
 		_, _ = syscall.Wait4(p.pid, nil, syscall.WNOHANG, nil)
 	}
-	suspects.born = seen
+	suspects.started = seen
 }
 
 // candidates lists the processes among which those of commands are: none if we
@@ -176,7 +176,7 @@ func childless() bool {
 // entry is a line of the process table.
 type entry struct {
 	pid, parent, group, session int
-	born                        uint64
+	started                     uint64
 	dead                        bool // a zombie
 }
 
@@ -214,7 +214,7 @@ func status(pid string) (p entry, ok bool) {
 	p.parent, _ = strconv.Atoi(string(fields[1]))
 	p.group, _ = strconv.Atoi(string(fields[2]))
 	p.session, _ = strconv.Atoi(string(fields[3]))
-	p.born, _ = strconv.ParseUint(string(fields[19]), 10, 64)
+	p.started, _ = strconv.ParseUint(string(fields[19]), 10, 64)
 	p.dead = fields[0][0] == 'Z' || fields[0][0] == 'X'
 	return p, true
 }

@@ -48,7 +48,7 @@ func ProgramName() string { return self().String() }
 // more. Only then there may be something to sweep.
 func Ended(name string) bool {
 	var p program
-	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.born, &p.space)
+	n, err := fmt.Sscanf(name, "%d.%d.%d", &p.pid, &p.started, &p.space)
 	return n == 3 && err == nil && p.pid > 0 && p.space != 0 && p.space == self().space && p.gone()
 }
 
@@ -75,9 +75,9 @@ func outlast(ctx context.Context, having string, within time.Duration) (left []s
 
 // stray is a process of a command whose program is gone.
 type stray struct {
-	pid  int
-	born uint64
-	mark string
+	pid     int
+	started uint64
+	mark    string
 }
 
 // strays finds them. What shares a command with a program that is still there,
@@ -95,17 +95,11 @@ func strays(having string) (list []stray) {
 			spared = prefixes(spared, mark)
 		case nobody:
 			if having == "" || slices.Contains(environ(pid), having) {
-				list = append(list, stray{p.pid, p.born, mark})
+				list = append(list, stray{p.pid, p.started, mark})
 			}
 		}
 	}
-	kept := list[:0]
-	for _, s := range list {
-		if !spared[s.mark] {
-			kept = append(kept, s)
-		}
-	}
-	return kept
+	return slices.DeleteFunc(list, func(s stray) bool { return spared[s.mark] })
 }
 
 // send signals the process, if it is still the one that was found: the handle
@@ -117,7 +111,7 @@ func (s stray) send(sig syscall.Signal) {
 	}
 	defer handle.Release()
 	pid := strconv.Itoa(s.pid)
-	if p, ok := status(pid); ok && p.born == s.born && markOf(pid) == s.mark {
+	if p, ok := status(pid); ok && p.started == s.started && markOf(pid) == s.mark {
 		_ = handle.Signal(sig) // if it cannot be, it is counted as left
 	}
 }
@@ -184,7 +178,7 @@ func whose(mark string) owner {
 	for part := range strings.SplitSeq(mark, "/") {
 		var who program
 		var n int64
-		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.born, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 {
+		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 {
 			return unknown
 		}
 		if who.space != self().space {
@@ -201,12 +195,12 @@ func whose(mark string) owner {
 // program is a process that runs commands. Its number is given to another one
 // day; together with the time of its birth it is not.
 type program struct {
-	pid   int
-	born  uint64
-	space uint64 // of the process numbers
+	pid     int
+	started uint64
+	space   uint64 // of the process numbers
 }
 
-func (p program) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.born, p.space) }
+func (p program) String() string { return fmt.Sprintf("%d.%d.%d", p.pid, p.started, p.space) }
 
 // gone is only true where it is certain.
 func (p program) gone() bool {
@@ -214,14 +208,14 @@ func (p program) gone() bool {
 		return true
 	}
 	now, ok := status(strconv.Itoa(p.pid))
-	return ok && (now.dead || now.born != p.born)
+	return ok && (now.dead || now.started != p.started)
 }
 
 // self is this program.
 var self = sync.OnceValue(func() program {
 	p := program{pid: os.Getpid()}
 	if now, ok := status("self"); ok {
-		p.born = now.born
+		p.started = now.started
 	}
 	link, _ := os.Readlink("/proc/self/ns/pid")
 	number := strings.TrimSuffix(strings.TrimPrefix(link, "pid:["), "]")

@@ -52,14 +52,14 @@ func visited(t *testing.T, dir, home string) []string {
 		t.Fatal(err)
 	}
 	defer ws.Close()
-	ws.Heed(as(home))
+	ws.UseGitSettings(as(home))
 	var walked, surveyed []string
 	for e := range ws.Walk(t.Context(), ".", 0) {
 		if !e.Ignored && !e.IsDir() {
 			walked = append(walked, e.Path)
 		}
 	}
-	_, err = ws.Survey(t.Context(), workspace.Survey{Limit: 1 << 30, Visit: func(f workspace.Folder) {
+	_, err = ws.Survey(t.Context(), workspace.Survey{Limit: 1 << 30, Each: func(f workspace.Folder) {
 		for _, e := range f.Entries {
 			if !e.Mode.IsDir() {
 				surveyed = append(surveyed, path.Join(f.Path, strings.Clone(e.Name)))
@@ -314,7 +314,7 @@ func TestSurveysKeepTheirRules(t *testing.T) {
 	}
 	defer ws.Close()
 	count := func(dirs []string) (n int) {
-		if _, err := ws.Survey(t.Context(), workspace.Survey{Dirs: dirs, Limit: 1000, Visit: func(f workspace.Folder) {
+		if _, err := ws.Survey(t.Context(), workspace.Survey{Dirs: dirs, Limit: 1000, Each: func(f workspace.Folder) {
 			if f.Path == "sub" {
 				n += len(f.Entries)
 			}

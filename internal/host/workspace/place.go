@@ -4,7 +4,6 @@ import (
 	"bufio"
 	"bytes"
 	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash"
@@ -12,11 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"regexp"
-	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -106,7 +101,7 @@ func (w *Workspace) Remove(name string, accept Accept) error {
 // hold looks at what stands at base and asks accept about it. Until it is closed
 // nobody can write to it unnoticed.
 func hold(dir *os.Root, base string, accept Accept) (f Found, err error) {
-	if f, err = look(dir, base); err != nil || accept == nil {
+	if f, err = inspect(dir, base); err != nil || accept == nil {
 		return f, err
 	}
 	if f.file != nil {
@@ -139,8 +134,8 @@ func (f Found) still(at *os.Root, name string, accept Accept) error {
 	return accept(f)
 }
 
-// look describes what stands at base, without following a link.
-func look(dir *os.Root, base string) (f Found, err error) {
+// inspect describes what stands at base, without following a link.
+func inspect(dir *os.Root, base string) (f Found, err error) {
 	f.Info, err = dir.Lstat(base)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -220,21 +215,6 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 // draftBuffer is how much of a draft is written at a time.
 const draftBuffer = 32 << 10
 
-// serial numbers the temporary files of this process.
-var serial atomic.Uint64
-
-// The names of temporary files say whose they are, and what they hold once that
-// is known: then it can be told whether they still do.
-func (d *draft) newName() string {
-	tail := ".tmp"
-	if d.sum != nil {
-		tail = "-" + hex.EncodeToString(d.sum.Sum(nil)[:8]) + tail
-	}
-	return fmt.Sprintf("%s%d-%d%s", scratchPrefix, os.Getpid(), serial.Add(1), tail)
-}
-
-const scratchPrefix = ".coder-"
-
 // create makes the file under a name, where the system knows no files without.
 func (d *draft) create() error {
 	for _, at := range d.ws.scratchFor(d.dir) {
@@ -306,7 +286,7 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 		}
 		switch {
 		case now.Info == nil:
-			err = d.settle(dir, base)
+			err = d.placeNew(dir, base)
 		case accept == nil:
 			err = d.rename(dir, base)
 		default:
@@ -324,8 +304,8 @@ func (d *draft) place(dir *os.Root, base string, accept Accept) error {
 // something was.
 var errMoved = errors.New("it has come or gone")
 
-// settle puts the draft where nothing is.
-func (d *draft) settle(dir *os.Root, base string) error {
+// placeNew puts the draft where nothing is.
+func (d *draft) placeNew(dir *os.Root, base string) error {
 	var err error
 	if d.name == "" {
 		err = link(d.file, dir, base)
@@ -439,112 +419,4 @@ func (d *draft) takeAway(base string, now Found, accept Accept) error {
 		err = fmt.Errorf("%w; what was there is now %s", err, d.keep())
 	}
 	return err
-}
-
-// KeepScratch has temporary files made in a directory of the workspace instead of
-// beside the files they are for, as far as that lies on the same file system. It
-// is made when first needed.
-func (w *Workspace) KeepScratch(dir string) { w.scratch.name = dir }
-
-// scratchDir is where temporary files are made.
-type scratchDir struct {
-	name string
-	open atomic.Pointer[os.Root]
-}
-
-// scratchFor lists the directories in which a draft for dir may have a name.
-func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
-	s := &w.scratch
-	if w.main != nil {
-		s = &w.main.scratch
-	}
-	if s.name == "" {
-		return []*os.Root{dir}
-	}
-	if at := s.open.Load(); at != nil {
-		return []*os.Root{at, dir}
-	}
-	root := w.root
-	if w.main != nil {
-		root = w.main.root
-	}
-	if root.MkdirAll(s.name, 0o700) != nil {
-		return []*os.Root{dir}
-	}
-	at, err := root.OpenRoot(s.name)
-	if err != nil {
-		return []*os.Root{dir}
-	}
-	if !s.open.CompareAndSwap(nil, at) {
-		at.Close()
-	}
-	return []*os.Root{s.open.Load(), dir}
-}
-
-// scratchName is what our temporary files are called: whose, which, and what
-// they hold.
-var scratchName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`) })
-
-// IsScratch reports whether a name is one that we give to files we are writing.
-func IsScratch(name string) bool {
-	return strings.HasPrefix(name, scratchPrefix) && scratchName().MatchString(name)
-}
-
-// Sweep removes temporary files that a crash left, in the scratch directory and
-// at the given names. Those of a process that is still there stay, and so do
-// those that are not ours. One that holds what had to go for a file, as it may
-// if the crash came in between, goes only if has says that it is kept elsewhere;
-// such as stay are returned.
-func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) (stay []string) {
-	if w.scratch.name != "" {
-		list, _, err := w.ReadDir(w.scratch.name, maxDir)
-		if err == nil {
-			for _, e := range list {
-				names = append(names, path.Join(w.scratch.name, e.Name()))
-			}
-		}
-	}
-	for _, name := range names {
-		if w.sweep(name, has) {
-			stay = append(stay, name)
-		}
-	}
-	return stay
-}
-
-func (w *Workspace) sweep(name string, has func(io.ReadSeeker) bool) (stays bool) {
-	m := scratchName().FindStringSubmatch(path.Base(name))
-	if m == nil || w.Direct(name) != nil {
-		return false
-	}
-	pid, err := strconv.Atoi(m[1])
-	if err != nil || pid <= 0 || syscall.Kill(pid, 0) != syscall.ESRCH {
-		return false
-	}
-	_ = w.inParent(name, func(dir *os.Root, base string) error {
-		f, err := look(dir, base)
-		if err != nil || f.Info == nil || !own(f.Info) {
-			return err
-		}
-		defer f.close()
-		if f.Content != nil && m[2] != "" && !sums(f.Content, m[2]) && !has(f.Content) {
-			stays = true
-			return nil
-		}
-		return dir.Remove(base)
-	})
-	return stays
-}
-
-// sums reports whether a content is the one that a name tells.
-func sums(content io.ReadSeeker, want string) bool {
-	h := sha256.New()
-	_, err := io.Copy(h, content)
-	return err == nil && hex.EncodeToString(h.Sum(nil)[:8]) == want
-}
-
-// own reports whether a file belongs to whoever we run as.
-func own(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
 }

@@ -19,9 +19,9 @@ type GitSettings struct {
 	Ignore  string   // that file if none does
 }
 
-// Heed has the ignore rules of the person's own git settings count as well. It
+// UseGitSettings has the ignore rules of the person's own git settings count as well. It
 // must be called before anything is looked for.
-func (w *Workspace) Heed(g GitSettings) {
+func (w *Workspace) UseGitSettings(g GitSettings) {
 	w.person = g
 	for _, a := range w.added {
 		a.person = g

@@ -46,15 +46,15 @@ type Survey struct {
 	// all trees.
 	Dirs []string
 	// Known, if set, tells directories that are not entered from above. It is
-	// called between visits.
+	// called between calls of Each.
 	Known func(dir string) bool
 	// Limit is how many entries are looked at. The near come before the far.
 	Limit int
 	// Feed, if set, is told of each directory before it is listed.
 	Feed *Feed
-	// Visit is given the directories, one after the other and in no order.
+	// Each is given the directories, one after the other and in no order.
 	// Entries are only good until it returns.
-	Visit func(Folder)
+	Each func(Folder)
 }
 
 // surveyors is how many directories are listed at a time.
@@ -131,7 +131,7 @@ func (s *survey) begin() {
 	for _, dir := range s.Dirs {
 		tree, rel, err := s.main.home(dir)
 		if err != nil || !tree.straight(rel) {
-			s.Visit(Folder{Path: dir, Err: fs.ErrNotExist})
+			s.Each(Folder{Path: dir, Err: fs.ErrNotExist})
 			continue
 		}
 		s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
@@ -157,7 +157,7 @@ func (s *survey) add(f Folder, below []stop) {
 	defer s.mu.Unlock()
 	s.busy--
 	s.seen += len(f.Entries)
-	s.Visit(f)
+	s.Each(f)
 	if s.Known != nil {
 		below = slices.DeleteFunc(below, func(at stop) bool { return s.Known(at.tree.called(at.dir)) })
 	}

@@ -19,7 +19,7 @@ import (
 
 // survey collects what a Survey visits, in order.
 func survey(ctx context.Context, ws *workspace.Workspace, limit int) (all []workspace.Folder, more bool, err error) {
-	more, err = ws.Survey(ctx, workspace.Survey{Limit: limit, Visit: func(f workspace.Folder) {
+	more, err = ws.Survey(ctx, workspace.Survey{Limit: limit, Each: func(f workspace.Folder) {
 		f.Entries = slices.Clone(f.Entries)
 		all = append(all, f)
 	}})

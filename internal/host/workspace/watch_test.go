@@ -28,7 +28,7 @@ type view struct {
 
 func (v *view) look(t *testing.T) []string {
 	t.Helper()
-	s := workspace.Survey{Limit: 10_000, Feed: v.feed, Visit: func(f workspace.Folder) {
+	s := workspace.Survey{Limit: 10_000, Feed: v.feed, Each: func(f workspace.Folder) {
 		if f.Err != nil {
 			delete(v.dirs, f.Path)
 			return
@@ -77,7 +77,7 @@ func watched(t *testing.T, ws *workspace.Workspace) {
 	t.Helper()
 	f := ws.Follow()
 	f.Changes()
-	if _, err := ws.Survey(t.Context(), workspace.Survey{Limit: 100, Feed: f, Visit: func(workspace.Folder) {}}); err != nil {
+	if _, err := ws.Survey(t.Context(), workspace.Survey{Limit: 100, Feed: f, Each: func(workspace.Folder) {}}); err != nil {
 		t.Fatal(err)
 	}
 	if f.Changes().All {

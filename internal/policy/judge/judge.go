@@ -57,15 +57,15 @@ type Judge struct {
 	book   *rule.Book
 	facts  risk.Facts
 	memory *Memory // nil: nothing is remembered
-	heard  *heard
+	hosts  *hostSet
 	o      Options
 }
 
-// heard are the hosts that the person named in this session. It is safe for
+// hostSet are the hosts that the person named in this session. It is safe for
 // concurrent use.
-type heard struct {
-	mu    sync.Mutex
-	hosts map[string]bool
+type hostSet struct {
+	mu  sync.Mutex
+	set map[string]bool
 }
 
 // New returns a Judge.
@@ -77,7 +77,7 @@ func New(o Options) *Judge {
 			rel, err := filepath.Rel(w.root, w.at(path))
 			return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 		},
-		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(context.Background(), dir, w.env) },
+		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Inspect(context.Background(), dir, w.env) },
 		Real:    w.real, Home: w.home, Cwd: w.root, Bash: o.Bash,
 	}
 	book := &rule.Book{
@@ -86,24 +86,24 @@ func New(o Options) *Judge {
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
-	j := &Judge{state: o.State, book: book, facts: facts, heard: &heard{hosts: make(map[string]bool)}, o: o}
+	j := &Judge{state: o.State, book: book, facts: facts, hosts: &hostSet{set: make(map[string]bool)}, o: o}
 	book.Named = j.named
 	return j
 }
 
-// Hear takes what the person typed: a host they name there may be fetched from.
-func (j *Judge) Hear(words string) {
-	j.heard.mu.Lock()
-	defer j.heard.mu.Unlock()
+// AddHosts takes what the person typed: a host they name there may be fetched from.
+func (j *Judge) AddHosts(words string) {
+	j.hosts.mu.Lock()
+	defer j.hosts.mu.Unlock()
 	for _, host := range rule.HostsIn(words) {
-		j.heard.hosts[host] = true
+		j.hosts.set[host] = true
 	}
 }
 
 func (j *Judge) named(host string) bool {
-	j.heard.mu.Lock()
-	defer j.heard.mu.Unlock()
-	return j.heard.hosts[host] || slices.ContainsFunc(j.o.Hosts, func(pattern string) bool {
+	j.hosts.mu.Lock()
+	defer j.hosts.mu.Unlock()
+	return j.hosts.set[host] || slices.ContainsFunc(j.o.Hosts, func(pattern string) bool {
 		above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
 		return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
 	})

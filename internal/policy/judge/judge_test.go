@@ -186,7 +186,7 @@ func TestOnlyHostsThatThePersonNamedAreFetchedFromUnasked(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		j.Hear("summarise https://docs.x.org/a for me")
+		j.AddHosts("summarise https://docs.x.org/a for me")
 		for _, tt := range []struct {
 			address, sends string
 			want           policy.Verdict

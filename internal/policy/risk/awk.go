@@ -1,6 +1,9 @@
 package risk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 var awkOptions = known("bcCghIkMnNOPrsStV", "FvfeEil", "field-separator= assign= file= source= exec= include= load= "+
 	"posix traditional re-interval sandbox bignum non-decimal-data characters-as-bytes optimize no-optimize lint[=")
@@ -29,7 +32,10 @@ func (w *walker) awk(args []arg) bool {
 		return false
 	}
 	w.awkProgram(rest[0], args)
-	return harmless(fs, "F v field-separator assign") && rest[0].exact() && awkPrints(rest[0].text) && awkReads(rest[1:])
+	return harmless(fs, "F v field-separator assign") && rest[0].exact() && awkPrints(rest[0].text) &&
+		!slices.ContainsFunc(rest[1:], func(a arg) bool { // all others are files, or values of variables
+			return a.known == dynamic || a.option() || strings.Contains(a.text, "/inet")
+		})
 }
 
 // awkPrints knows by the text alone that a program neither runs nor writes
@@ -42,16 +48,6 @@ func awkPrints(program string) bool {
 	}
 	_, after, _ := strings.Cut(program, "print")
 	return !strings.ContainsAny(strings.ReplaceAll(after, "||", ""), "|>")
-}
-
-// awkReads reports whether all operands are files, or values of variables.
-func awkReads(operands []arg) bool {
-	for _, a := range operands {
-		if a.known == dynamic || a.option() || strings.Contains(a.text, "/inet") {
-			return false
-		}
-	}
-	return true
 }
 
 // awkProgram finds commands and files that are named in a program.
@@ -70,7 +66,11 @@ func (w *walker) awkProgram(program arg, args []arg) {
 			s.at += 2
 			continue
 		case c == '#':
-			s.comment()
+			if n := strings.IndexByte(s.text[s.at:], '\n'); n >= 0 {
+				s.at += n
+			} else {
+				s.at = len(s.text)
+			}
 			continue
 		case c == '"':
 			s.said, s.operand, s.doubtful = s.quoted('"'), true, false
@@ -118,14 +118,6 @@ type awkScan struct {
 	brackets []bool   // the open ones; whether a condition stands in them
 	asks     bool     // a condition comes next
 	said     string   // the text in quotes that came last
-}
-
-func (s *awkScan) comment() {
-	if n := strings.IndexByte(s.text[s.at:], '\n'); n >= 0 {
-		s.at += n
-		return
-	}
-	s.at = len(s.text)
 }
 
 // quoted reads up to the same sign again.

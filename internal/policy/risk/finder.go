@@ -1,6 +1,9 @@
 package risk
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // findFiles judges what find does with what it finds.
 func (w *walker) findFiles(args []arg) bool {
@@ -16,13 +19,13 @@ func (w *walker) findFiles(args []arg) bool {
 		switch {
 		case a.is("-delete"):
 			level := Approve
-			if !narrowed && w.anyRoot(starts) {
+			if !narrowed && slices.ContainsFunc(starts, w.isRoot) {
 				level = Block
 			}
 			w.find(level, "matches dangerous command policy (find deletes what it finds)", joined(args))
 		case a.is("-exec", "-execdir", "-ok", "-okdir"):
 			inner, n := execWords(args[i+1:])
-			w.foundBy(inner, !narrowed && w.anyRoot(starts))
+			w.foundBy(inner, !narrowed && slices.ContainsFunc(starts, w.isRoot))
 			i += n
 		case a.is("-fprint", "-fprint0", "-fls", "-fprintf") && i+1 < len(args):
 			w.writes(args[i+1], true)
@@ -62,15 +65,6 @@ func (w *walker) foundBy(inner []arg, everything bool) {
 		return
 	}
 	w.either(inner, filled(inner, "{}"))
-}
-
-func (w *walker) anyRoot(starts []arg) bool {
-	for _, a := range starts {
-		if w.isRoot(a) {
-			return true
-		}
-	}
-	return false
 }
 
 // execWords are the words up to the ; or + that ends them.

@@ -10,7 +10,7 @@ import (
 // nothing is seen to end it, it does so until the machine has no more to give.
 func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 	starts, ends := false, false
-	look := func(n syntax.Node) bool {
+	note := func(n syntax.Node) bool {
 		switch n := n.(type) {
 		case *syntax.Stmt:
 			starts = starts || n.Background || n.Coprocess || n.Disown
@@ -20,7 +20,7 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 		return true
 	}
 	for _, s := range append(cond[:len(cond):len(cond)], body...) {
-		syntax.Walk(s, look)
+		syntax.Walk(s, note)
 	}
 	for _, s := range cond {
 		ends = ends || asksForChange(s)

@@ -71,7 +71,9 @@ func (w *walker) env(args []arg) bool {
 			if !f.value.exact() || strings.ContainsAny(f.value.text, `\'"$#`) {
 				w.unknown("the command that env runs cannot be told", f.value.text)
 			}
-			rest = append(literal(strings.Fields(f.value.text)...), rest...)
+			for i, word := range strings.Fields(f.value.text) {
+				rest = slices.Insert(rest, i, arg{text: word})
+			}
 		}
 	}
 	for len(rest) > 0 && (rest[0].is("-") || w.prefix(rest[0])) {

@@ -139,7 +139,11 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 				continue
 			}
 			one := harm{why: h.why}
-			for _, alternatives := range joinHeld(fields[1:]) {
+			rest := fields[1:]
+			if len(rest) > 0 && strings.HasPrefix(rest[0], "~") { // what a word holds, blanks included
+				rest = []string{strings.Join(rest, " ")}
+			}
+			for _, alternatives := range rest {
 				if words := strings.Split(alternatives, "|"); strings.HasPrefix(alternatives, "-") {
 					one.options = append(one.options, words)
 				} else {
@@ -154,30 +158,16 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 	return all
 })
 
-// joinHeld keeps what a word holds, blanks included, in one piece.
-func joinHeld(fields []string) []string {
-	if len(fields) > 0 && strings.HasPrefix(fields[0], "~") {
-		return []string{strings.Join(fields, " ")}
-	}
-	return fields
-}
-
-// tells reports whether a word tells by itself what a program, known or not, is
+// telling are the words that tell by themselves what a program, known or not, is
 // to do with what cannot be got back.
-func tells(word string) bool {
-	switch word[strings.LastIndexByte(word, ':')+1:] { // as in db:drop
-	case "delete", "destroy", "terminate", "purge", "wipe", "drop", "revoke", "unpublish", "publish", "deploy":
-		return true
-	}
-	return false
-}
+var telling = set("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
 
 // saysHarm judges a program that is not known to only read by the words it is
 // given: what they tell it to do.
 func (w *walker) saysHarm(args []arg) {
 	told := operandsOnly(args[1:])
 	for _, a := range told[:min(3, len(told))] {
-		if a.exact() && tells(a.text) {
+		if a.exact() && telling[a.text[strings.LastIndexByte(a.text, ':')+1:]] { // as in db:drop
 			w.find(Approve, "its own words say that it destroys or publishes something", joined(args))
 			return
 		}
@@ -260,27 +250,20 @@ func (w *walker) curl(args []arg) {
 		if !has && i+2 < len(args) {
 			value = args[i+2].text
 		}
+		// What a variable holds becomes part of an address.
+		sends := a.known == vague && strings.Contains(a.text, "://") && !toThisMachine(a.text)
 		switch {
 		case long && isOption(arg{text: name}, []string{"--data*", "--form*", "--upload-file", "--json", "--config", "--mail*", "--quote", "--url-query", "--variable", "--netrc*", "--cookie"}),
-			!long && a.option() && curlSends(a.text[1:]):
-			w.find(Approve, sendsData, joined(args))
-			return
+			!long && a.option() && curlSends(a.text[1:]), strings.HasPrefix(a.text, "@"), strings.HasPrefix(a.text, "<@"):
+			sends = true
 		case long && isOption(arg{text: name}, []string{"--request"}), a.is("-X"):
-			if method := strings.ToUpper(value); method != "GET" && method != "HEAD" {
-				w.find(Approve, sendsData, joined(args))
-				return
-			}
+			method := strings.ToUpper(value)
+			sends = sends || method != "GET" && method != "HEAD"
 		case long && isOption(arg{text: name}, []string{"--header"}), a.is("-H"):
-			if strings.HasPrefix(value, "@") {
-				w.find(Approve, sendsData, joined(args))
-				return
-			}
-		case strings.HasPrefix(a.text, "@") || strings.HasPrefix(a.text, "<@"):
-			w.find(Approve, sendsData, joined(args))
-			return
+			sends = sends || strings.HasPrefix(value, "@")
 		}
-		if a.known == vague && strings.Contains(a.text, "://") && !toThisMachine(a.text) {
-			w.find(Approve, sendsData, joined(args)) // what a variable holds becomes part of an address
+		if sends {
+			w.find(Approve, sendsData, joined(args))
 			return
 		}
 		if a.is("-o", "--output", "-D", "--dump-header", "-c", "--cookie-jar", "--trace", "--trace-ascii", "--stderr", "--hsts", "--alt-svc", "--etag-save") && i+2 < len(args) {

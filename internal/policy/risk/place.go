@@ -14,15 +14,7 @@ var disks = []string{
 // isDisk reports whether a path names a disk, or the machine's memory.
 func isDisk(p string) bool {
 	name, ok := strings.CutPrefix(p, "/dev/")
-	if !ok {
-		return false
-	}
-	for _, d := range disks {
-		if strings.HasPrefix(name, d) {
-			return true
-		}
-	}
-	return false
+	return ok && slices.ContainsFunc(disks, func(d string) bool { return strings.HasPrefix(name, d) })
 }
 
 // isRoot reports whether a word may name the root directory, or all that is
@@ -47,8 +39,5 @@ func (w *walker) isRoot(a arg) bool {
 }
 
 func (w *walker) isDisk(a arg) bool {
-	if a.known == dynamic {
-		return false
-	}
-	return slices.ContainsFunc(w.places(a), isDisk)
+	return a.known != dynamic && slices.ContainsFunc(w.places(a), isDisk)
 }

@@ -43,9 +43,14 @@ func judge(o *policy.Opinion, p tool.Plan, e tool.Effect, facts Facts, commands 
 			r = Analyse(e.Target, facts)
 		}
 		for _, f := range r.Findings {
-			if commands {
-				object(o, f.Level.verdict(), grounds(f))
+			if !commands {
+				break
 			}
+			why := f.String()
+			if !strings.HasPrefix(f.Text, policyName) {
+				why = policyName + ": " + why
+			}
+			object(o, [...]policy.Verdict{None: policy.Allow, Approve: policy.Ask, Block: policy.Deny}[f.Level], why)
 		}
 		return r.ReadOnly
 	case tool.Write:
@@ -62,24 +67,7 @@ func judge(o *policy.Opinion, p tool.Plan, e tool.Effect, facts Facts, commands 
 // policyName begins what is said about every command that must be approved.
 const policyName = "matches dangerous command policy"
 
-func grounds(f Finding) string {
-	if strings.HasPrefix(f.Text, policyName) {
-		return f.String()
-	}
-	return policyName + ": " + f.String()
-}
-
 func object(o *policy.Opinion, v policy.Verdict, why string) {
 	o.Verdict = min(o.Verdict, v)
 	o.Reasons = append(o.Reasons, policy.Reason{By: "risk", Text: why})
-}
-
-func (l Level) verdict() policy.Verdict {
-	switch l {
-	case None:
-		return policy.Allow
-	case Approve:
-		return policy.Ask
-	}
-	return policy.Deny
 }

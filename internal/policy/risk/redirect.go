@@ -121,12 +121,10 @@ func (w *walker) hereDocument(r *syntax.Redirect) {
 }
 
 func quotedDelimiter(word *syntax.Word) bool {
-	for _, p := range word.Parts {
-		if lit, ok := p.(*syntax.Lit); !ok || strings.Contains(lit.Value, `\`) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(word.Parts, func(p syntax.WordPart) bool {
+		lit, ok := p.(*syntax.Lit)
+		return !ok || strings.Contains(lit.Value, `\`)
+	})
 }
 
 // reads notes a file that is opened for reading.

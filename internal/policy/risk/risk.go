@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -287,10 +288,8 @@ func (w *walker) find(l Level, text, where string) {
 	}
 	w.changes(text)
 	f := Finding{Level: l, Text: text, Where: plain(where)}
-	for _, have := range w.report.Findings {
-		if have == f {
-			return
-		}
+	if slices.Contains(w.report.Findings, f) {
+		return
 	}
 	if len(w.report.Findings) < maxFindings || l > w.report.Level {
 		w.report.Findings = append(w.report.Findings, f)

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -12,7 +13,7 @@ import (
 func (w *walker) plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
 	switch x := x.(type) {
 	case *syntax.Word:
-		return []*syntax.Word{x}, plainWord(x)
+		return []*syntax.Word{x}, !slices.ContainsFunc(x.Parts, func(p syntax.WordPart) bool { return !plainPart(p) })
 	case *syntax.ParenTest:
 		words, ok = w.plainTest(x.X)
 		return words, ok && w.bash
@@ -32,15 +33,6 @@ func (w *walker) plainTest(x syntax.TestExpr) (words []*syntax.Word, ok bool) {
 	return nil, false
 }
 
-func plainWord(word *syntax.Word) bool {
-	for _, p := range word.Parts {
-		if !plainPart(p) {
-			return false
-		}
-	}
-	return true
-}
-
 func plainPart(p syntax.WordPart) bool {
 	switch p := p.(type) {
 	case *syntax.Lit:
@@ -48,12 +40,10 @@ func plainPart(p syntax.WordPart) bool {
 	case *syntax.SglQuoted:
 		return !p.Dollar
 	case *syntax.DblQuoted:
-		for _, q := range p.Parts {
-			if _, ok := q.(*syntax.Lit); !ok && !plainPart(q) {
-				return false
-			}
-		}
-		return !p.Dollar
+		return !p.Dollar && !slices.ContainsFunc(p.Parts, func(q syntax.WordPart) bool {
+			_, text := q.(*syntax.Lit)
+			return !text && !plainPart(q)
+		})
 	case *syntax.ParamExp:
 		return plainParam(p)
 	}

@@ -29,22 +29,10 @@ func (a arg) exact() bool { return a.known == exact }
 
 // is reports whether the word is surely one of these.
 func (a arg) is(words ...string) bool {
-	for _, s := range words {
-		if a.known == exact && a.text == s {
-			return true
-		}
-	}
-	return false
+	return a.known == exact && slices.Contains(words, a.text)
 }
 
 func (a arg) option() bool { return len(a.text) > 1 && a.text[0] == '-' }
-
-func literal(texts ...string) (as []arg) {
-	for _, t := range texts {
-		as = append(as, arg{text: t})
-	}
-	return as
-}
 
 // word removes quotes and judges what would be substituted.
 func (w *walker) word(word *syntax.Word) arg {
@@ -121,7 +109,7 @@ func (w *walker) part(b *builder, p syntax.WordPart) {
 			}
 		}
 	case *syntax.SglQuoted:
-		// With $ before them the shells differ in what a backslash means, and so in where the quotes end
+		// With $ before them the shells differ in what a backslash means, and so in where the quotes end.
 		b.quoted(p.Value)
 		if !p.Dollar {
 			return

@@ -45,12 +45,10 @@ const mostAtOnce = 64
 // fewAtOnce reports whether xargs runs no more at once: as many as there are
 // words would be without bound.
 func fewAtOnce(fs []found) bool {
-	for _, f := range fs {
-		if n, err := strconv.Atoi(f.value.text); (f.name == "P" || f.name == "max-procs") && (err != nil || n < 1 || n > mostAtOnce) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(fs, func(f found) bool {
+		n, err := strconv.Atoi(f.value.text)
+		return (f.name == "P" || f.name == "max-procs") && (err != nil || n < 1 || n > mostAtOnce)
+	})
 }
 
 // readsAnything reports whether a command only reads whatever words it gets.

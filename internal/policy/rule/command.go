@@ -68,21 +68,21 @@ func (b *Book) line(p Preset, name string, r risk.Report) finding {
 // are given to.
 func (b *Book) named(p Preset, r risk.Report) []finding {
 	var fs []finding
-	look := func(class string, files ...string) {
+	judge := func(class string, files ...string) {
 		for _, file := range files {
 			if f, ok := b.about(p, "", class, b.place(file)); ok {
 				fs = append(fs, f)
 			}
 		}
 	}
-	look("read", r.Reads...)
-	look("write", r.Writes...)
+	judge("read", r.Reads...)
+	judge("write", r.Writes...)
 	hidden := b.Hidden != nil && b.Hidden() && (r.ReadOnly || b.Freezes == nil || b.Freezes()) // where not all can be held, only lines that only read are
 	for _, c := range r.Simple {
-		look("read", b.shownByGit(c)...)
+		judge("read", b.shownByGit(c)...)
 		if !onlyNames[path.Base(c.Name)] {
 			for _, w := range c.Args {
-				look("read", b.files(c.Dir, w, hidden)...)
+				judge("read", b.files(c.Dir, w, hidden)...)
 			}
 		}
 		if f, ok := b.searched(p, c, hidden); ok {

@@ -157,7 +157,7 @@ func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 // the files in them.
 func (s *scanning) look(ctx context.Context, dirs []string, known func(string) bool) (err error) {
 	visit := func(f workspace.Folder) { err = errors.Join(err, s.take(f)) }
-	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Visit: visit})
+	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Each: visit})
 	s.next.partial = more
 	if err := errors.Join(err, ended); err != nil {
 		return err

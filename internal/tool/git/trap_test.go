@@ -307,7 +307,7 @@ func (r repo) line(line string) (string, bool) {
 	r.Helper()
 	read := risk.Analyse(line, risk.Facts{
 		Exists: func(string) bool { return true }, IsInside: func(string) bool { return true }, Cwd: r.dir, Home: r.home,
-		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Look(r.Context(), dir, r.env()) },
+		ReadGit: func(dir string) ([]gitsafe.Setting, error) { return gitsafe.Inspect(r.Context(), dir, r.env()) },
 	})
 	if shapes, err := risk.Shapes(read); !read.ReadOnly && !read.OnlyWrites && (err != nil || !slices.Contains(shapes, "mkdir …")) {
 		return read.Why, false

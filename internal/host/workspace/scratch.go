@@ -1,0 +1,140 @@
+package workspace
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"syscall"
+)
+
+// KeepScratch has temporary files made in a directory of the workspace instead of
+// beside the files they are for, as far as that lies on the same file system. It
+// is made when first needed.
+func (w *Workspace) KeepScratch(dir string) { w.scratch.name = dir }
+
+// scratchDir is where temporary files are made.
+type scratchDir struct {
+	name string
+	open atomic.Pointer[os.Root]
+}
+
+// scratchFor lists the directories in which a draft for dir may have a name.
+func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
+	s := &w.scratch
+	if w.main != nil {
+		s = &w.main.scratch
+	}
+	if s.name == "" {
+		return []*os.Root{dir}
+	}
+	if at := s.open.Load(); at != nil {
+		return []*os.Root{at, dir}
+	}
+	root := w.root
+	if w.main != nil {
+		root = w.main.root
+	}
+	if root.MkdirAll(s.name, 0o700) != nil {
+		return []*os.Root{dir}
+	}
+	at, err := root.OpenRoot(s.name)
+	if err != nil {
+		return []*os.Root{dir}
+	}
+	if !s.open.CompareAndSwap(nil, at) {
+		at.Close()
+	}
+	return []*os.Root{s.open.Load(), dir}
+}
+
+// scratchName is what our temporary files are called: whose, which, and what
+// they hold.
+var scratchName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`) })
+
+// IsScratch reports whether a name is one that we give to files we are writing.
+func IsScratch(name string) bool {
+	return strings.HasPrefix(name, scratchPrefix) && scratchName().MatchString(name)
+}
+
+// Sweep removes temporary files that a crash left, in the scratch directory and
+// at the given names. Those of a process that is still there stay, and so do
+// those that are not ours. One that holds what had to go for a file, as it may
+// if the crash came in between, goes only if has says that it is kept elsewhere;
+// such as stay are returned.
+func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) (stay []string) {
+	if w.scratch.name != "" {
+		list, _, err := w.ReadDir(w.scratch.name, maxDir)
+		if err == nil {
+			for _, e := range list {
+				names = append(names, path.Join(w.scratch.name, e.Name()))
+			}
+		}
+	}
+	for _, name := range names {
+		if w.sweep(name, has) {
+			stay = append(stay, name)
+		}
+	}
+	return stay
+}
+
+func (w *Workspace) sweep(name string, has func(io.ReadSeeker) bool) (stays bool) {
+	m := scratchName().FindStringSubmatch(path.Base(name))
+	if m == nil || w.Direct(name) != nil {
+		return false
+	}
+	pid, err := strconv.Atoi(m[1])
+	if err != nil || pid <= 0 || syscall.Kill(pid, 0) != syscall.ESRCH {
+		return false
+	}
+	_ = w.inParent(name, func(dir *os.Root, base string) error {
+		f, err := inspect(dir, base)
+		if err != nil || f.Info == nil || !own(f.Info) {
+			return err
+		}
+		defer f.close()
+		if f.Content != nil && m[2] != "" && !sums(f.Content, m[2]) && !has(f.Content) {
+			stays = true
+			return nil
+		}
+		return dir.Remove(base)
+	})
+	return stays
+}
+
+// sums reports whether a content is the one that a name tells.
+func sums(content io.ReadSeeker, want string) bool {
+	h := sha256.New()
+	_, err := io.Copy(h, content)
+	return err == nil && hex.EncodeToString(h.Sum(nil)[:8]) == want
+}
+
+// own reports whether a file belongs to whoever we run as.
+func own(info fs.FileInfo) bool {
+	st, ok := info.Sys().(*syscall.Stat_t)
+	return ok && int(st.Uid) == os.Geteuid()
+}
+
+// serial numbers the temporary files of this process.
+var serial atomic.Uint64
+
+// The names of temporary files say whose they are, and what they hold once that
+// is known: then it can be told whether they still do.
+func (d *draft) newName() string {
+	tail := ".tmp"
+	if d.sum != nil {
+		tail = "-" + hex.EncodeToString(d.sum.Sum(nil)[:8]) + tail
+	}
+	return fmt.Sprintf("%s%d-%d%s", scratchPrefix, os.Getpid(), serial.Add(1), tail)
+}
+
+const scratchPrefix = ".coder-"
