@@ -4,6 +4,7 @@
 package catalogue
 
 import (
+	"cmp"
 	_ "embed"
 	"strconv"
 	"strings"
@@ -40,10 +41,7 @@ func (p Price) Cost(in, cached, out int) (usd float64, ok bool) {
 	if !p.Known {
 		return 0, false
 	}
-	cachedPrice := p.CachedIn
-	if cachedPrice == 0 {
-		cachedPrice = p.In
-	}
+	cachedPrice := cmp.Or(p.CachedIn, p.In)
 	cached = min(max(cached, 0), in)
 	return (float64(in-cached)*p.In + float64(cached)*cachedPrice + float64(out)*p.Out) / 1e6, true
 }
@@ -60,34 +58,22 @@ func Lookup(name string, own ...Model) (Model, bool) {
 		known = Model{Name: name, Tools: true}
 	}
 	m := known
-	if isMine {
-		m = mine.over(known)
+	if isMine { // what it leaves open is taken from the table
+		m = mine
+		m.Context, m.Output = cmp.Or(m.Context, known.Context), cmp.Or(m.Output, known.Output)
+		if !m.Price.Known && m.Price.In == 0 && m.Price.Out == 0 {
+			m.Price = known.Price
+		}
+		m.Price.Known = m.Price.Known || m.Price.In > 0 || m.Price.Out > 0
+		m.Vision = m.Vision || known.Vision
+		m.Tools = m.Tools || known.Tools
+		m.Reasoning = m.Reasoning || known.Reasoning
 	}
-	if m.Context == 0 {
-		m.Context = DefaultContext
-	}
+	m.Context = cmp.Or(m.Context, DefaultContext)
 	if strings.HasSuffix(name, ":free") {
 		m.Price = Price{Known: true}
 	}
 	return m, isMine || isKnown
-}
-
-// over is m with what it leaves open taken from base.
-func (m Model) over(base Model) Model {
-	if m.Context == 0 {
-		m.Context = base.Context
-	}
-	if m.Output == 0 {
-		m.Output = base.Output
-	}
-	if !m.Price.Known && m.Price.In == 0 && m.Price.Out == 0 {
-		m.Price = base.Price
-	}
-	m.Price.Known = m.Price.Known || m.Price.In > 0 || m.Price.Out > 0
-	m.Vision = m.Vision || base.Vision
-	m.Tools = m.Tools || base.Tools
-	m.Reasoning = m.Reasoning || base.Reasoning
-	return m
 }
 
 // best is the entry whose name is the longest that name begins with.
@@ -155,37 +141,23 @@ func fits(name, key string) bool {
 var text string
 
 // table is the built-in table, read when it is first needed.
-var table = sync.OnceValue(func() []Model { return parse(text) })
-
-func parse(text string) []Model {
-	var list []Model
+var table = sync.OnceValue(func() (list []Model) {
 	for line := range strings.Lines(text) {
-		line = strings.TrimSpace(line)
-		if line == "" || line[0] == '#' {
+		cells := strings.Split(strings.TrimSpace(line), "|")
+		if strings.HasPrefix(cells[0], "#") || len(cells) != 5 {
 			continue
 		}
-		if m, ok := parseLine(line); ok {
-			list = append(list, m)
+		prices := strings.Fields(cells[3])
+		m := Model{Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2]))}
+		if len(prices) != 3 || m.Name == "" {
+			continue
 		}
+		m.Price = Price{In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), Known: prices[0] != "-" && prices[1] != "-"}
+		m.Vision, m.Tools, m.Reasoning = strings.Contains(cells[4], "v"), strings.Contains(cells[4], "t"), strings.Contains(cells[4], "r")
+		list = append(list, m)
 	}
 	return list
-}
-
-func parseLine(line string) (Model, bool) {
-	cells := strings.Split(line, "|")
-	if len(cells) != 5 {
-		return Model{}, false
-	}
-	prices := strings.Fields(cells[3])
-	if len(prices) != 3 {
-		return Model{}, false
-	}
-	m := Model{Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2]))}
-	m.Price = Price{In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), Known: prices[0] != "-" && prices[1] != "-"}
-	abilities := cells[4]
-	m.Vision, m.Tools, m.Reasoning = strings.Contains(abilities, "v"), strings.Contains(abilities, "t"), strings.Contains(abilities, "r")
-	return m, m.Name != ""
-}
+})
 
 // number reads a figure; what is unknown is zero.
 func number(s string) float64 {

@@ -41,13 +41,27 @@ func (h head) encode() []byte {
 		b = append(b, `,"stream_options":{"include_usage":true}`...)
 	}
 	if h.maxTokens > 0 {
-		b = append(b, `,"`+h.limitName()+`":`...)
+		name := `,"max_tokens":` // every compatible server knows that name, and the one that gave it up says so
+		if h.dialect.completionTokens {
+			name = `,"max_completion_tokens":`
+		}
+		b = append(b, name...)
 		b = strconv.AppendInt(b, int64(h.maxTokens), 10)
 	}
 	if len(h.tools) > 0 {
 		b = append(b, `,"tools":[`...)
 		for _, t := range h.tools {
-			b = appendTool(next(b), t)
+			b = append(next(b), `{"type":"function","function":{"name":`...)
+			b = quote(b, t.Name)
+			b = append(b, `,"description":`...)
+			b = quote(b, t.Doc)
+			b = append(b, `,"parameters":`...)
+			if jsonscan.IsObject(t.Schema) {
+				b = append(b, t.Schema...)
+			} else {
+				b = append(b, `{"type":"object","properties":{}}`...)
+			}
+			b = append(b, `}}`...)
 		}
 		b = append(b, ']')
 	}
@@ -56,29 +70,6 @@ func (h head) encode() []byte {
 		b = appendMessage(b, chat.Say(chat.System, h.system), h.dialect)
 	}
 	return b
-}
-
-// limitName is max_tokens unless the server told us otherwise: every
-// compatible server knows that name, and the one that gave it up says so.
-func (h head) limitName() string {
-	if h.dialect.completionTokens {
-		return "max_completion_tokens"
-	}
-	return "max_tokens"
-}
-
-func appendTool(b []byte, t provider.ToolSpec) []byte {
-	b = append(b, `{"type":"function","function":{"name":`...)
-	b = quote(b, t.Name)
-	b = append(b, `,"description":`...)
-	b = quote(b, t.Doc)
-	b = append(b, `,"parameters":`...)
-	if jsonscan.IsObject(t.Schema) {
-		b = append(b, t.Schema...)
-	} else {
-		b = append(b, `{"type":"object","properties":{}}`...)
-	}
-	return append(b, `}}`...)
 }
 
 const tail = `]}`
@@ -91,11 +82,6 @@ type memo struct {
 	buf  []byte         // a body without its tail; never overwritten, only added to
 }
 
-func newMemo(h head) *memo {
-	h.tools = slices.Clone(h.tools)
-	return &memo{head: h, buf: h.encode()}
-}
-
 // common is how many messages m has in common with a conversation.
 func (m *memo) common(h head, msgs []chat.Message) int {
 	if !m.head.equal(h) {
@@ -106,22 +92,6 @@ func (m *memo) common(h head, msgs []chat.Message) int {
 		n++
 	}
 	return n
-}
-
-// fork returns a memo of the first n messages of m, at least one. The two
-// share their bytes until one of them grows.
-func (m *memo) fork(n int) *memo {
-	end := m.ends[n-1]
-	return &memo{head: m.head, said: m.said[:n:n], ends: m.ends[:n:n], buf: m.buf[:end:end]}
-}
-
-// extend adds the messages that msgs has more than m.
-func (m *memo) extend(msgs []chat.Message) {
-	for _, msg := range msgs[len(m.said):] {
-		m.buf = appendMessage(m.buf, msg, m.head.dialect)
-		m.said = append(m.said, msg)
-		m.ends = append(m.ends, len(m.buf))
-	}
 }
 
 // body returns a reader of the whole body, and its length. The kept bytes are
@@ -145,35 +115,36 @@ type memory struct {
 }
 
 // take returns a memo of the conversation, complete and the caller's alone
-// until it is given back.
+// until it is given back: the one that knows most of it, grown, or a new one.
+// One that knows more than the conversation has is forked where the two part;
+// they share their bytes until one of them grows.
 func (k *memory) take(h head, msgs []chat.Message) *memo {
-	m := k.nearest(h, msgs)
-	if m == nil {
-		m = newMemo(h)
-	}
-	m.extend(msgs)
-	return m
-}
-
-// nearest returns the memo that knows most of a conversation, or a fork of it
-// where the two part; nil if none knows any of it.
-func (k *memory) nearest(h head, msgs []chat.Message) *memo {
 	k.mu.Lock()
-	defer k.mu.Unlock()
 	best, most := -1, 0
 	for i, m := range k.free {
 		if n := m.common(h, msgs); n > most {
 			best, most = i, n
 		}
 	}
-	if best < 0 {
-		return nil
+	var m *memo
+	if best >= 0 {
+		if m = k.free[best]; most == len(m.said) {
+			k.free = slices.Delete(k.free, best, best+1)
+		} else {
+			end := m.ends[most-1]
+			m = &memo{head: m.head, said: m.said[:most:most], ends: m.ends[:most:most], buf: m.buf[:end:end]}
+		}
 	}
-	m := k.free[best]
-	if most < len(m.said) {
-		return m.fork(most)
+	k.mu.Unlock()
+	if m == nil {
+		h.tools = slices.Clone(h.tools)
+		m = &memo{head: h, buf: h.encode()}
 	}
-	k.free = slices.Delete(k.free, best, best+1)
+	for _, msg := range msgs[len(m.said):] {
+		m.buf = appendMessage(m.buf, msg, m.head.dialect)
+		m.said = append(m.said, msg)
+		m.ends = append(m.ends, len(m.buf))
+	}
 	return m
 }
 

@@ -61,18 +61,18 @@ func (p *piece) readFunction(raw []byte) {
 	}
 }
 
-func (p piece) empty() bool {
-	return p.id == "" && p.name == "" && p.extra == nil && (p.args == nil || string(p.args) == `""`)
-}
-
 // add takes the n'th piece of a delta and returns what there is to pass on.
 func (c *calls) add(p piece, n int) (provider.CallDelta, bool) {
-	if p.empty() {
+	if p.id == "" && p.name == "" && p.extra == nil && (p.args == nil || string(p.args) == `""`) {
 		return provider.CallDelta{}, false
 	}
 	at := c.find(p, n)
-	if at >= 0 && c.list[at].isAgain(p) {
-		return provider.CallDelta{}, false
+	if at >= 0 { // some servers tell the whole of a call once more at the end
+		k := c.list[at]
+		again := bytes.Equal(p.args, k.args) || jsonscan.IsString(p.args) && jsonscan.String(p.args) == string(k.args)
+		if again && p.id != "" && p.id == k.id && p.name == k.name && len(k.args) > 0 {
+			return provider.CallDelta{}, false
+		}
 	}
 	if at < 0 || c.list[at].startsAnew(p) {
 		at = len(c.list)
@@ -117,21 +117,11 @@ func (c *calls) find(p piece, n int) int {
 	return c.last
 }
 
-// isAgain reports whether p tells the whole of k once more, as some servers do
-// at the end.
-func (k *call) isAgain(p piece) bool {
-	if p.id == "" || p.id != k.id || p.name != k.name || len(k.args) == 0 {
-		return false
-	}
-	if jsonscan.IsString(p.args) {
-		return jsonscan.String(p.args) == string(k.args)
-	}
-	return bytes.Equal(p.args, k.args)
-}
-
 // startsAnew reports whether p cannot be a piece of k although their labels
 // do not tell them apart.
 func (k *call) startsAnew(p piece) bool {
+	object := len(p.args) > 0 && (p.args[0] == '{' || // an object, or a string that starts one
+		jsonscan.IsString(p.args) && bytes.HasPrefix(bytes.TrimLeft(p.args[1:], white), []byte("{")))
 	switch {
 	case p.id != "" && k.id != "" && p.id != k.id:
 		return true
@@ -139,15 +129,10 @@ func (k *call) startsAnew(p piece) bool {
 		return false
 	case p.name != k.name && !p.indexed && p.id == "":
 		return true
-	case p.name == k.name && !opensObject(p.args):
+	case p.name == k.name && !object:
 		return false
 	}
 	return k.args[len(k.args)-1] == '}' && jsonscan.Complete(k.args)
-}
-
-// opensObject reports whether raw is an object, or a string that starts one.
-func opensObject(raw []byte) bool {
-	return len(raw) > 0 && (raw[0] == '{' || jsonscan.IsString(raw) && bytes.HasPrefix(bytes.TrimLeft(raw[1:], white), []byte("{")))
 }
 
 // grow adds p to k, the call numbered at. The name is held back until the
@@ -167,22 +152,17 @@ func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
 	case k.name == "":
 		k.name, d.Name = p.name, p.name
 	}
-	d.Args = k.argText(p.args)
+	if jsonscan.IsString(p.args) {
+		d.Args = k.runes.Add(jsonscan.Unquote(nil, p.args))
+	} else { // as it is written
+		var j jsonscan.Joiner
+		d.Args = j.Add(p.args) + j.Flush()
+	}
 	k.args = append(k.args, d.Args...)
 	if d.Args != "" && !k.told {
 		k.told, d.ID, d.Name = true, k.id, k.name
 	}
 	return d, d.ID != "" || d.Name != "" || d.Args != "" || d.Extra != nil
-}
-
-// argText is what raw adds to the arguments: the text of a string, anything
-// else as it is written.
-func (k *call) argText(raw []byte) string {
-	if jsonscan.IsString(raw) {
-		return k.runes.Add(jsonscan.Unquote(nil, raw))
-	}
-	var j jsonscan.Joiner
-	return j.Add(raw) + j.Flush()
 }
 
 // rest returns what is still held back when the reply is over.

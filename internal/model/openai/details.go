@@ -34,7 +34,11 @@ func (b block) get(key string) []byte {
 // [jsonscan.Unquote] gives it.
 func (d *details) add(raw []byte) (text []byte) {
 	for e := jsonscan.Elements(raw); e.Next(); {
-		b := readBlock(e.Val)
+		var b block
+		m := jsonscan.Members(e.Val)
+		for m.Nulls = true; m.Next(); {
+			b = append(b, field{string(m.Key), bytes.Clone(m.Val)})
+		}
 		if len(b) == 0 {
 			continue
 		}
@@ -43,41 +47,22 @@ func (d *details) add(raw []byte) (text []byte) {
 				text = append(text, jsonscan.Unquote(nil, v)...)
 			}
 		}
-		if i := d.find(b); i >= 0 {
-			(*d)[i].merge(b)
-			continue
+		at := len(*d) // the entry that b goes on with, else a new one
+		for i, have := range slices.Backward(*d) {
+			same := func(key string) bool { return bytes.Equal(have.get(key), b.get(key)) }
+			if b.get("data") == nil && have.get("data") == nil && same("type") && same("index") &&
+				(same("id") || have.get("id") == nil || b.get("id") == nil) {
+				at = i
+				break
+			}
 		}
-		*d = append(*d, b)
+		if at == len(*d) {
+			*d = append(*d, b)
+		} else {
+			(*d)[at].merge(b)
+		}
 	}
 	return text
-}
-
-func readBlock(raw []byte) block {
-	var b block
-	m := jsonscan.Members(raw)
-	for m.Nulls = true; m.Next(); {
-		b = append(b, field{string(m.Key), bytes.Clone(m.Val)})
-	}
-	return b
-}
-
-// find returns the entry that b goes on with, or -1.
-func (d details) find(b block) int {
-	if b.get("data") != nil {
-		return -1
-	}
-	for i, have := range slices.Backward(d) {
-		if same(have, b, "type") && same(have, b, "index") && !differ(have, b, "id") && have.get("data") == nil {
-			return i
-		}
-	}
-	return -1
-}
-
-func same(a, b block, key string) bool { return bytes.Equal(a.get(key), b.get(key)) }
-
-func differ(a, b block, key string) bool {
-	return a.get(key) != nil && b.get(key) != nil && !same(a, b, key)
 }
 
 // merge joins text to text; any other member of b replaces what was there.

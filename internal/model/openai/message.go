@@ -3,6 +3,7 @@ package openai
 import (
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"coder/internal/core/chat"
@@ -21,20 +22,50 @@ type dialect struct {
 
 // appendMessage appends m in the form of the chat completions wire.
 func appendMessage(b []byte, m chat.Message, d dialect) []byte {
-	if m.Role == chat.Tool {
-		return appendResults(b, m)
+	if m.Role == chat.Tool { // a tool message answers exactly one call
+		for r := range chat.Select[chat.ToolResult](m) {
+			b = append(next(b), `{"role":"tool","tool_call_id":`...)
+			b = quote(b, r.CallID)
+			b = append(b, `,"content":`...)
+			b = append(quote(b, r.Text), '}')
+		}
+		return b
 	}
 	b = append(next(b), `{"role":`...)
 	b = quote(b, string(m.Role))
-	calls := m.Calls()
-	b = appendContent(b, m, len(calls) > 0)
+	b = append(b, `,"content":`...)
+	// Text is a string, as most servers want it, and a list of parts only where
+	// there are pictures. A message of calls alone has null, as it came.
+	calls, text := m.Calls(), m.Text()
+	switch hasImage := slices.ContainsFunc(m.Parts, isImage); {
+	case hasImage:
+		b = appendParts(b, m)
+	case text == "" && len(calls) > 0:
+		b = append(b, "null"...)
+	default:
+		b = quote(b, text)
+	}
 	if !d.noReasoning {
 		b = appendReasoning(b, m)
 	}
 	if len(calls) > 0 {
 		b = append(b, `,"tool_calls":[`...)
 		for _, c := range calls {
-			b = appendCall(next(b), c, d)
+			args := "{}" // always an object, whatever the model wrote
+			if c.Broken == "" && jsonscan.IsObject(c.Args) {
+				args = string(c.Args)
+			}
+			b = append(next(b), `{"id":`...)
+			b = quote(b, c.ID)
+			b = append(b, `,"type":"function","function":{"name":`...)
+			b = quote(b, c.Name)
+			b = append(b, `,"arguments":`...)
+			b = append(quote(b, args), '}')
+			if !d.noExtra && jsonscan.IsObject(c.Extra) {
+				b = append(b, `,"extra_content":`...)
+				b = append(b, c.Extra...)
+			}
+			b = append(b, '}')
 		}
 		b = append(b, ']')
 	}
@@ -55,31 +86,9 @@ func quote(b []byte, s string) []byte {
 	return b
 }
 
-// appendResults appends one message for each result: a tool message answers
-// exactly one call.
-func appendResults(b []byte, m chat.Message) []byte {
-	for r := range chat.Select[chat.ToolResult](m) {
-		b = append(next(b), `{"role":"tool","tool_call_id":`...)
-		b = quote(b, r.CallID)
-		b = append(b, `,"content":`...)
-		b = append(quote(b, r.Text), '}')
-	}
-	return b
-}
-
-// appendContent appends text as a string, as most servers want it, and as a
-// list of parts only where there are pictures. A message that consists of calls
-// has null for content, as it came; no other may.
-func appendContent(b []byte, m chat.Message, calls bool) []byte {
-	b = append(b, `,"content":`...)
-	for range chat.Select[chat.Image](m) {
-		return appendParts(b, m)
-	}
-	text := m.Text()
-	if text == "" && calls {
-		return append(b, "null"...)
-	}
-	return quote(b, text)
+func isImage(p chat.Part) bool {
+	_, ok := p.(chat.Image)
+	return ok
 }
 
 func appendParts(b []byte, m chat.Message) []byte {
@@ -127,28 +136,6 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 		b = append(b, details...)
 	}
 	return b
-}
-
-func appendCall(b []byte, c chat.ToolCall, d dialect) []byte {
-	b = append(b, `{"id":`...)
-	b = quote(b, c.ID)
-	b = append(b, `,"type":"function","function":{"name":`...)
-	b = quote(b, c.Name)
-	b = append(b, `,"arguments":`...)
-	b = append(quote(b, arguments(c)), '}')
-	if !d.noExtra && jsonscan.IsObject(c.Extra) {
-		b = append(b, `,"extra_content":`...)
-		b = append(b, c.Extra...)
-	}
-	return append(b, '}')
-}
-
-// arguments is always an object, whatever the model wrote.
-func arguments(c chat.ToolCall) string {
-	if c.Broken != "" || !jsonscan.IsObject(c.Args) {
-		return "{}"
-	}
-	return string(c.Args)
 }
 
 // without is what is left of d after a server complained, in lower case.

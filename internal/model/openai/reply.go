@@ -20,18 +20,18 @@ type reply struct {
 	details             details
 	calls               calls
 	field               string // under which the thinking came
-	spoke               bool   // there is text that is not just white space
-	heard               bool   // there was something in a choice
-	text, acts          origin // the choices that text and calls come from
+	hasText             bool   // there is text that is not just white space
+	started             bool   // there was something in a choice
+	text, callsFrom     origin // the choices that text and calls come from
 	usage               *chat.Usage
 	stop                provider.Stop // empty until the server said why it stopped
-	trouble             error         // a stop that is a failure
+	failure             error         // a stop that is a failure
 }
 
 func newReply(put func(provider.Delta)) transport.Decoder { return &reply{put: put} }
 
 // Finished reports whether the server said why it stopped.
-func (r *reply) Finished() bool { return r.stop != "" || r.trouble != nil }
+func (r *reply) Finished() bool { return r.stop != "" || r.failure != nil }
 
 // Decode reads one chunk, or one whole reply that came without a stream. Its
 // error is what the server says went wrong.
@@ -55,8 +55,8 @@ func (r *reply) Decode(raw []byte) error {
 			code = m.Val
 		}
 	}
-	bare := choices == nil && jsonscan.IsString(message) && (!blameless(code) || string(object) == `"error"`)
-	if !blameless(bad) || bare {
+	bare := choices == nil && jsonscan.IsString(message) && (!noError(code) || string(object) == `"error"`)
+	if !noError(bad) || bare {
 		return transport.InBand(raw)
 	}
 	several := 0
@@ -71,8 +71,8 @@ func (r *reply) Decode(raw []byte) error {
 	return nil
 }
 
-// blameless reports whether the value of an error member says that there is none.
-func blameless(raw []byte) bool {
+// noError reports whether the value of an error member says that there is none.
+func noError(raw []byte) bool {
 	switch string(raw) {
 	case "", "null", "false", "{}", `""`, "[]", "0":
 		return true
@@ -119,13 +119,13 @@ func (r *reply) choice(raw []byte, several bool) error {
 	switch {
 	case several && index != 0:
 		return nil
-	case !blameless(bad):
+	case !noError(bad):
 		return transport.InBand(raw)
 	}
 	switch {
 	case delta != nil:
 		r.delta(delta, index, false)
-	case message != nil && !r.heard:
+	case message != nil && !r.started:
 		r.delta(message, index, true)
 	}
 	if jsonscan.IsString(finish) {
@@ -146,7 +146,10 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		case "refusal":
 			refusal = m.Val
 		case "reasoning_content", "reasoning", "reasoning_text", "thinking":
-			t.offer(string(m.Key), m.Val, r.field)
+			// Of two names for the same text the one used before is preferred.
+			if jsonscan.IsString(m.Val) && len(m.Val) > 2 && (t.text == nil || string(m.Key) == r.field) {
+				t.field, t.text = string(m.Key), m.Val
+			}
 		case "reasoning_details":
 			t.details = m.Val
 		case "tool_calls":
@@ -160,9 +163,9 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 		r.content(content)
 	}
 	if some(refusal) && r.text.is(index) {
-		r.say(refusal)
+		r.addText(refusal)
 	}
-	if (len(calls) > len("[]") || function != nil) && !r.acts.is(index) {
+	if (len(calls) > len("[]") || function != nil) && !r.callsFrom.is(index) {
 		return
 	}
 	n := 0
@@ -195,56 +198,48 @@ const legacyIndex = -1
 // content reads text, whether it comes as a string or as a list of parts.
 func (r *reply) content(raw []byte) {
 	if jsonscan.IsString(raw) {
-		r.say(raw)
+		r.addText(raw)
 		return
 	}
 	for e := jsonscan.Elements(raw); e.Next(); {
 		if jsonscan.IsString(e.Val) {
-			r.say(e.Val)
+			r.addText(e.Val)
 			continue
 		}
 		for m := jsonscan.Members(e.Val); m.Next(); {
 			switch string(m.Key) {
 			case "text", "refusal":
-				r.say(m.Val)
-			case "thinking":
-				r.thinkParts(m.Val)
-			}
-		}
-	}
-}
-
-// thinkParts reads thinking that came as a part of the content.
-func (r *reply) thinkParts(raw []byte) {
-	if jsonscan.IsString(raw) {
-		r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, raw)), "")
-		return
-	}
-	for e := jsonscan.Elements(raw); e.Next(); {
-		for m := jsonscan.Members(e.Val); m.Next(); {
-			if string(m.Key) == "text" && jsonscan.IsString(m.Val) {
-				r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, m.Val)), "")
+				r.addText(m.Val)
+			case "thinking": // a text, or a list of such
+				if jsonscan.IsString(m.Val) {
+					r.emitThought(r.thoughtRunes.Add(jsonscan.Unquote(nil, m.Val)), "")
+				}
+				for e := jsonscan.Elements(m.Val); e.Next(); {
+					if text := jsonscan.Get(e.Val, "text"); jsonscan.IsString(text) {
+						r.emitThought(r.thoughtRunes.Add(jsonscan.Unquote(nil, text)), "")
+					}
+				}
 			}
 		}
 	}
 }
 
 // say passes on text of the answer.
-func (r *reply) say(raw []byte) {
+func (r *reply) addText(raw []byte) {
 	if !jsonscan.IsString(raw) || len(raw) == 2 {
 		return
 	}
 	thought, text := r.opening.split(r.runes.Add(jsonscan.Unquote(nil, raw)))
-	r.ponder(thought, "")
-	r.tell(text)
+	r.emitThought(thought, "")
+	r.emitText(text)
 }
 
-func (r *reply) tell(text string) {
+func (r *reply) emitText(text string) {
 	if text == "" {
 		return
 	}
-	r.heard = true
-	r.spoke = r.spoke || strings.Trim(text, white) != ""
+	r.started = true
+	r.hasText = r.hasText || strings.Trim(text, white) != ""
 	r.put(provider.TextDelta(text))
 }
 
@@ -256,13 +251,6 @@ type thinking struct {
 	details []byte
 }
 
-// offer proposes a field; the one the reply used before is preferred.
-func (t *thinking) offer(field string, val []byte, used string) {
-	if jsonscan.IsString(val) && len(val) > 2 && (t.text == nil || field == used) {
-		t.field, t.text = field, val
-	}
-}
-
 // think passes on thoughts. The text of details counts only where no other
 // field has it.
 func (r *reply) think(t thinking) {
@@ -270,44 +258,44 @@ func (r *reply) think(t thinking) {
 	switch {
 	case t.text != nil:
 		r.field = t.field
-		r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, t.text)), t.field)
+		r.emitThought(r.thoughtRunes.Add(jsonscan.Unquote(nil, t.text)), t.field)
 	case r.field == "":
-		r.ponder(r.thoughtRunes.Add(text), detailsField)
+		r.emitThought(r.thoughtRunes.Add(text), detailsField)
 	}
 }
 
 // detailsField names thinking that came in reasoning_details alone.
 const detailsField = "reasoning_details"
 
-func (r *reply) ponder(text, field string) {
+func (r *reply) emitThought(text, field string) {
 	if text == "" {
 		return
 	}
-	r.heard = true
+	r.started = true
 	if r.opening.state == atStart {
 		r.opening.state = inAnswer // the server parts thoughts from text itself
 		_, held := r.opening.flush()
-		r.tell(held)
+		r.emitText(held)
 	}
 	r.put(provider.ReasoningDelta{Text: text, Field: field})
 }
 
-// call passes on a piece of a tool call, the n'th in its delta.
+// call passes on a piece of a tool call, the n'th in its delta, after the text
+// that was held back.
 func (r *reply) call(p piece, n int) {
 	d, ok := r.calls.add(p, n)
-	r.heard = r.heard || len(r.calls.list) > 0
-	if !ok {
-		return
+	r.started = r.started || len(r.calls.list) > 0
+	if ok {
+		r.flush()
+		r.put(d)
 	}
-	r.release()
-	r.put(d)
 }
 
-// release gives out the text that was held back.
-func (r *reply) release() {
+// flush gives out the text that was held back.
+func (r *reply) flush() {
 	thought, text := r.opening.flush()
-	r.ponder(thought, "")
-	r.tell(text)
+	r.emitThought(thought, "")
+	r.emitText(text)
 }
 
 // finish notes why the model stopped. Some servers say so twice; that something
@@ -321,7 +309,7 @@ func (r *reply) finish(reason string) {
 	case "content_filter", "content-filter", "safety", "recitation", "blocklist", "prohibited_content", "sensitive", "refusal":
 		r.stop = provider.StopFilter
 	case "error", "network_error", "insufficient_system_resource", "abort", "malformed_function_call":
-		r.trouble = &provider.Error{Kind: provider.ErrCutOff, Retryable: true,
+		r.failure = &provider.Error{Kind: provider.ErrCutOff, Retryable: true,
 			Err: errors.New("the provider stopped with " + transport.CleanLine(reason))}
 	case "tool_calls", "function_call", "tool_use":
 		if r.stop == "" {
@@ -361,34 +349,29 @@ func (r *reply) count(raw []byte) {
 // End closes a reply that arrived whole. Its error is that of a reply which
 // says nothing.
 func (r *reply) End() error {
-	if r.trouble != nil {
-		return r.trouble
+	if r.failure != nil {
+		return r.failure
 	}
-	r.ponder(r.thoughtRunes.Flush(), r.field)
+	r.emitThought(r.thoughtRunes.Flush(), r.field)
 	thought, text := r.opening.split(r.runes.Flush())
-	r.ponder(thought, "")
-	r.tell(text)
-	r.release()
+	r.emitThought(thought, "")
+	r.emitText(text)
+	r.flush()
 	for _, d := range r.calls.rest() {
 		r.put(d)
 	}
 	if d := r.details.json(); d != nil {
 		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Details: d})
 	}
-	if !r.spoke && len(r.calls.list) == 0 && r.stop != provider.StopLength && r.stop != provider.StopFilter {
+	if !r.hasText && len(r.calls.list) == 0 && r.stop != provider.StopLength && r.stop != provider.StopFilter {
 		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
 	}
-	r.put(provider.Done{Stop: r.why(), Usage: r.usage})
-	return nil
-}
-
-// why is what the stop means for us: calls are to be run whatever it is called.
-func (r *reply) why() provider.Stop {
-	switch {
-	case r.stop == provider.StopLength || r.stop == provider.StopFilter:
-		return r.stop
-	case len(r.calls.list) > 0:
-		return provider.StopTools
+	if r.stop != provider.StopLength && r.stop != provider.StopFilter {
+		r.stop = provider.StopEnd
+		if len(r.calls.list) > 0 { // they are to be run whatever the stop is called
+			r.stop = provider.StopTools
+		}
 	}
-	return provider.StopEnd
+	r.put(provider.Done{Stop: r.stop, Usage: r.usage})
+	return nil
 }

@@ -110,8 +110,8 @@ func (f *folder) whole() Reply {
 	taken := make(map[string]bool, len(f.calls))
 	for i, c := range f.calls {
 		id := c.id
-		if id == "" || taken[id] {
-			id = freshID(c.id, i, taken)
+		for n := i; id == "" || taken[id]; n++ { // one that no other call of the reply has
+			id = fmt.Sprintf("%s_%d", cmp.Or(c.id, "call"), n)
 		}
 		taken[id] = true
 		tc := chat.ToolCall{ID: id, Name: c.name, Extra: c.extra}
@@ -124,18 +124,6 @@ func (f *folder) whole() Reply {
 		r.Message.Parts = append(r.Message.Parts, tc)
 	}
 	return r
-}
-
-// freshID makes up an id that no other call of the reply has.
-func freshID(base string, i int, taken map[string]bool) string {
-	if base == "" {
-		base = "call"
-	}
-	for n := i; ; n++ {
-		if id := fmt.Sprintf("%s_%d", base, n); !taken[id] {
-			return id
-		}
-	}
 }
 
 // arguments makes sense of what a model sends as arguments: nothing and null

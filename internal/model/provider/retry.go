@@ -1,9 +1,12 @@
 package provider
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"iter"
+	"slices"
 	"time"
 )
 
@@ -27,20 +30,22 @@ const (
 // it yields announces each new attempt with a [Restart]. A provider that asks
 // for a longer wait than we obey fails at once.
 func Retry(p Provider, b Backoff) Provider {
-	b.First = cmpOr(b.First, firstWait)
-	b.Most = cmpOr(b.Most, mostWait)
-	b.Obey = cmpOr(b.Obey, obeyWait)
+	b.First = cmp.Or(max(b.First, 0), firstWait)
+	b.Most = cmp.Or(max(b.Most, 0), mostWait)
+	b.Obey = cmp.Or(max(b.Obey, 0), obeyWait)
 	if b.Sleep == nil {
-		b.Sleep = sleep
+		b.Sleep = func(ctx context.Context, d time.Duration) error {
+			t := time.NewTimer(d)
+			defer t.Stop()
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-t.C:
+				return nil
+			}
+		}
 	}
 	return retrier{p, b}
-}
-
-func cmpOr(d, def time.Duration) time.Duration {
-	if d > 0 {
-		return d
-	}
-	return def
 }
 
 type retrier struct {
@@ -94,8 +99,8 @@ func (r retrier) once(ctx context.Context, req Request, yield func(Delta, error)
 
 // wait decides whether to try again after failure, and how long to wait.
 func (r retrier) wait(failure error, attempt int) (time.Duration, bool) {
-	var e *Error
-	if attempt > r.b.Retries || !errors.As(failure, &e) || !e.Retryable {
+	e, ok := errors.AsType[*Error](failure)
+	if attempt > r.b.Retries || !ok || !e.Retryable {
 		return 0, false
 	}
 	if e.RetryAfter > 0 {
@@ -111,13 +116,54 @@ func (r retrier) wait(failure error, attempt int) (time.Duration, bool) {
 	return d, true
 }
 
-func sleep(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-t.C:
-		return nil
+// Fallback wraps p so that, where the model asked for cannot be had, others
+// are tried in turn. Each is announced with a [Restart]. A request that is
+// itself wrong, and a key that is refused, would fail everywhere and are not
+// sent again.
+func Fallback(p Provider, models ...string) Provider {
+	if len(models) == 0 {
+		return p
+	}
+	return fallback{p, models}
+}
+
+type fallback struct {
+	next   Provider
+	models []string
+}
+
+func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
+	return func(yield func(Delta, error) bool) {
+		asked := req.Model
+		var failure error
+		for i, model := range append([]string{asked}, f.models...) {
+			if i > 0 && model == asked {
+				continue
+			}
+			if i > 0 && !yield(Restart{Attempt: i + 1, Of: len(f.models) + 1, Err: fmt.Errorf("%w; trying %s instead", failure, model)}, nil) {
+				return
+			}
+			req.Model = model
+			// The end of a reply says which model it is from, if not the one asked.
+			signed := func(d Delta, err error) bool {
+				if done, ok := d.(Done); ok && model != asked {
+					done.Model = model
+					d = done
+				}
+				return yield(d, err)
+			}
+			var goOn bool
+			if failure, goOn = (retrier{next: f.next}).once(ctx, req, signed); !goOn {
+				return
+			}
+			e, ok := errors.AsType[*Error](failure)
+			if !(ok && e.Status >= 500) && !slices.ContainsFunc(passing, func(kind error) bool { return errors.Is(failure, kind) }) {
+				break
+			}
+		}
+		yield(nil, failure)
 	}
 }
+
+// passing are the failures of one model that another may not have.
+var passing = []error{ErrNoModel, ErrOverloaded, ErrRateLimited, ErrUnreachable, ErrCutOff}

@@ -47,8 +47,8 @@ func readFault(body []byte) fault {
 const wrappings = 6
 
 func (f *fault) read(raw []byte, depth int) {
-	if jsonscan.IsString(raw) {
-		f.say(jsonscan.String(raw))
+	if jsonscan.IsString(raw) && f.text == "" { // the first message is kept
+		f.text = CleanLine(jsonscan.String(raw))
 	}
 	if depth > wrappings {
 		return
@@ -58,55 +58,27 @@ func (f *fault) read(raw []byte, depth int) {
 	}
 	for m := jsonscan.Members(raw); m.Next(); {
 		switch string(m.Key) {
-		case "error", "errors", "detail", "choices":
-			f.read(m.Val, depth+1)
-		case "message", "msg", "error_msg", "error_description":
+		case "error", "errors", "detail", "choices", "message", "msg", "error_msg", "error_description":
 			f.read(m.Val, depth+1)
 		case "type", "code", "status", "error_code", "status_code", "param", "reason":
-			f.label(m.Val)
-		case "metadata":
-			f.behind(m.Val)
-		case "details":
-			f.hint(m.Val)
-		}
-	}
-}
-
-// say keeps the first message.
-func (f *fault) say(text string) {
-	if f.text == "" {
-		f.text = CleanLine(text)
-	}
-}
-
-// label notes a type or code. A number, also one in quotes, may be an HTTP status.
-func (f *fault) label(raw []byte) {
-	if n, ok := jsonscan.Int(raw); ok && n >= 400 && n <= 599 {
-		f.status = n
-		return
-	}
-	f.labels += " " + strings.ToLower(strings.Trim(string(raw), `"`))
-}
-
-// behind reads what OpenRouter passes on from the server behind it.
-func (f *fault) behind(raw []byte) {
-	up := jsonscan.String(jsonscan.Get(raw, "raw"))
-	if up == "" {
-		return
-	}
-	inner := fault{text: CleanLine(up)}
-	if b := []byte(up); jsonscan.Complete(b) {
-		inner = readFault(b)
-	}
-	f.upward = inner.text
-	f.labels += inner.labels
-}
-
-// hint reads the retryDelay that Google adds to its errors.
-func (f *fault) hint(raw []byte) {
-	for e := jsonscan.Elements(raw); e.Next(); {
-		if d, err := time.ParseDuration(jsonscan.String(jsonscan.Get(e.Val, "retryDelay"))); err == nil && d > 0 {
-			f.wait = d
+			if n, ok := jsonscan.Int(m.Val); ok && n >= 400 && n <= 599 {
+				f.status = n
+			} else {
+				f.labels += " " + strings.ToLower(strings.Trim(string(m.Val), `"`))
+			}
+		case "metadata": // what OpenRouter passes on from the server behind it
+			if up := jsonscan.String(jsonscan.Get(m.Val, "raw")); jsonscan.Complete([]byte(up)) {
+				inner := readFault([]byte(up))
+				f.upward, f.labels = inner.text, f.labels+inner.labels
+			} else if up != "" {
+				f.upward = CleanLine(up)
+			}
+		case "details": // the delay that Google adds to its errors
+			for e := jsonscan.Elements(m.Val); e.Next(); {
+				if d, err := time.ParseDuration(jsonscan.String(jsonscan.Get(e.Val, "retryDelay"))); err == nil && d > 0 {
+					f.wait = d
+				}
+			}
 		}
 	}
 }
@@ -118,40 +90,39 @@ func InBand(raw []byte) error {
 	if f.status != 0 {
 		return classify(f.status, f)
 	}
-	e := classify(f.likelyStatus(), f)
+	status := http.StatusInternalServerError // one that does not say why it failed may succeed later
+	for _, l := range likelyStatuses {
+		if strings.Contains(f.labels, l.label) {
+			status = l.status
+			break
+		}
+	}
+	e := classify(status, f)
 	e.Status = 0 // it is our guess
 	return e
 }
 
-// likelyStatus is the status that would have gone with the labels. A server
-// that fails in mid-reply and does not say why may succeed later.
-func (f fault) likelyStatus() int {
-	for _, l := range []struct {
-		label  string
-		status int
-	}{
-		{"insufficient_quota", http.StatusTooManyRequests},
-		{"rate_limit", http.StatusTooManyRequests},
-		{"resource_exhausted", http.StatusTooManyRequests},
-		{"overloaded", statusOverloaded},
-		{"unavailable", http.StatusServiceUnavailable},
-		{"timeout", http.StatusGatewayTimeout},
-		{"authentication", http.StatusUnauthorized},
-		{"invalid_api_key", http.StatusUnauthorized},
-		{"permission", http.StatusForbidden},
-		{"not_found", http.StatusNotFound},
-		{"invalid", http.StatusBadRequest},
-		{"bad_request", http.StatusBadRequest},
-		{"badrequest", http.StatusBadRequest},
-		{"unsupported", http.StatusBadRequest},
-		{"context_length", http.StatusBadRequest},
-		{"exceed_context", http.StatusBadRequest},
-	} {
-		if strings.Contains(f.labels, l.label) {
-			return l.status
-		}
-	}
-	return http.StatusInternalServerError
+// likelyStatuses are those that would have gone with labels.
+var likelyStatuses = []struct {
+	label  string
+	status int
+}{
+	{"insufficient_quota", http.StatusTooManyRequests},
+	{"rate_limit", http.StatusTooManyRequests},
+	{"resource_exhausted", http.StatusTooManyRequests},
+	{"overloaded", statusOverloaded},
+	{"unavailable", http.StatusServiceUnavailable},
+	{"timeout", http.StatusGatewayTimeout},
+	{"authentication", http.StatusUnauthorized},
+	{"invalid_api_key", http.StatusUnauthorized},
+	{"permission", http.StatusForbidden},
+	{"not_found", http.StatusNotFound},
+	{"invalid", http.StatusBadRequest},
+	{"bad_request", http.StatusBadRequest},
+	{"badrequest", http.StatusBadRequest},
+	{"unsupported", http.StatusBadRequest},
+	{"context_length", http.StatusBadRequest},
+	{"exceed_context", http.StatusBadRequest},
 }
 
 // statusOverloaded is what some vendors answer when they have too much to do.
@@ -175,11 +146,15 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	p := faultPatterns()
 	all := f.labels + " " + strings.ToLower(f.text)
 	client := status >= 400 && status < 500
+	// Google uses the same sentence for a quota that is used up and for one that
+	// comes back by itself, and says then how long to wait.
+	usedUp := strings.Contains(f.labels, "insufficient_quota") ||
+		f.wait == 0 && !strings.Contains(f.labels, "resource_exhausted") && p.quota.MatchString(all)
 	switch {
 	case status == http.StatusRequestEntityTooLarge, p.tooLong.MatchString(all),
 		status == http.StatusTooManyRequests && strings.Contains(all, "request too large"):
 		return provider.ErrContextTooLong, false
-	case status == http.StatusPaymentRequired, client && f.isQuota(all):
+	case status == http.StatusPaymentRequired, client && usedUp:
 		return provider.ErrQuota, false
 	case status == http.StatusUnauthorized, status == http.StatusForbidden, client && p.badKey.MatchString(all):
 		return provider.ErrAuth, false
@@ -199,15 +174,6 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 		return provider.ErrBadRequest, false
 	}
 	return nil, true
-}
-
-// isQuota tells a quota that is used up from one that comes back by itself:
-// Google uses the same sentence for both, and says how long to wait.
-func (f fault) isQuota(all string) bool {
-	if strings.Contains(f.labels, "insufficient_quota") {
-		return true
-	}
-	return f.wait == 0 && !strings.Contains(f.labels, "resource_exhausted") && faultPatterns().quota.MatchString(all)
 }
 
 type wordings struct{ tooLong, quota, badKey, noModel, wantsTLS *regexp.Regexp }
@@ -256,12 +222,16 @@ var faultPatterns = sync.OnceValue(func() wordings {
 // retryAfter reads how long a response asks us to wait. A date is measured
 // from the server's own clock where it tells it, else from now.
 func retryAfter(h http.Header, now func() time.Time) time.Duration {
-	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
-		return seconds(ms / 1000)
-	}
 	v := strings.TrimSpace(h.Get("Retry-After"))
-	if s, err := strconv.ParseFloat(v, 64); err == nil {
-		return seconds(s)
+	s, err := strconv.ParseFloat(v, 64)
+	if ms, errMs := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); errMs == nil && ms > 0 {
+		s, err = ms/1000, nil
+	}
+	if err == nil && !(s > 0) {
+		return 0
+	}
+	if err == nil {
+		return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
 	}
 	at, err := http.ParseTime(v)
 	if err != nil {
@@ -280,13 +250,3 @@ func retryAfter(h http.Header, now func() time.Time) time.Duration {
 
 // longestWait bounds what a server may ask, so that no figure overflows.
 const longestWait = 365 * 24 * time.Hour
-
-func seconds(s float64) time.Duration {
-	if !(s > 0) {
-		return 0
-	}
-	if s > longestWait.Seconds() {
-		return longestWait
-	}
-	return time.Duration(s * float64(time.Second))
-}

@@ -98,28 +98,13 @@ func (o Options) find(name string) (Choice, error) {
 		i = slices.IndexFunc(o.Choices, func(c Choice) bool { return c.Name == o.Default })
 	}
 	if i < 0 {
-		return Choice{}, fmt.Errorf("there is no agent named %q; there are %s", name, strings.Join(o.names(), ", "))
+		var names []string
+		for _, c := range o.Choices {
+			names = append(names, c.Name)
+		}
+		return Choice{}, fmt.Errorf("there is no agent named %q; there are %s", name, strings.Join(names, ", "))
 	}
 	return o.Choices[i], nil
-}
-
-func (o Options) names() (all []string) {
-	for _, c := range o.Choices {
-		all = append(all, c.Name)
-	}
-	return all
-}
-
-// several reports whether more than one agent fits work that is given to none:
-// people have written several of their own.
-func (o Options) several() bool {
-	n := 0
-	for _, c := range o.Choices {
-		if c.Own {
-			n++
-		}
-	}
-	return n > 1
 }
 
 // plan says what handing the work over does by itself: what the agent then does
@@ -161,19 +146,50 @@ func (o Options) do(ctx context.Context, a taskArgs) (tool.Result, error) {
 	if err != nil && r.Task == "" {
 		return tool.Result{}, err
 	}
-	return r.result(c.Name), err
+	v := result{OK: r.Err == nil, Agent: c.Name, Summary: cut(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
+	res := tool.Result{Failed: r.Err != nil}
+	if n := r.In + r.Out; n > 0 {
+		res.Summary = fmt.Sprintf("%d tokens", n)
+	}
+	if r.Err != nil {
+		v.Error = fmt.Sprintf("the agent %s did not finish: %v", c.Name, r.Err)
+		res.Summary = v.Error
+	}
+	if v.Summary != "" {
+		res.Show = display.Text(v.Summary)
+	}
+	for _, path := range r.Wrote {
+		res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})
+	}
+	res.Value = v
+	return res, err
 }
 
 // choose is the agent the model named, else the one that the person picks where
 // several fit.
 func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
+	own := 0 // agents that people have written: several of them may fit
+	q := uip.Request{
+		Kind: uip.Select, Purpose: uip.AssignSubtask,
+		Display: uip.Display{Title: "Which agent shall do this?", Description: a.title(), Content: display.Text(a.Objective)},
+	}
+	for _, c := range o.Choices {
+		if c.Own {
+			own++
+		}
+		label := c.Name
+		if c.About != "" {
+			label += " — " + c.About
+		}
+		q.Options = append(q.Options, uip.Option{ID: c.Name, Label: label, Default: c.Name == o.Default})
+	}
 	switch {
 	case strings.TrimSpace(a.Agent) != "":
 		return o.find(a.Agent)
-	case !o.several():
+	case own < 2:
 		return o.find(o.Default)
 	}
-	answer, err := uip.From(ctx).Ask(ctx, o.question(a))
+	answer, err := uip.From(ctx).Ask(ctx, q)
 	switch {
 	case err != nil:
 		return Choice{}, err
@@ -183,21 +199,6 @@ func (o Options) choose(ctx context.Context, a taskArgs) (Choice, error) {
 		return Choice{}, errors.New("the user chose no agent for this; do it yourself, or ask what is wanted")
 	}
 	return o.find(cmp.Or(answer.Option, answer.Input))
-}
-
-func (o Options) question(a taskArgs) uip.Request {
-	q := uip.Request{
-		Kind: uip.Select, Purpose: uip.AssignSubtask,
-		Display: uip.Display{Title: "Which agent shall do this?", Description: a.title(), Content: display.Text(a.Objective)},
-	}
-	for _, c := range o.Choices {
-		label := c.Name
-		if c.About != "" {
-			label += " — " + c.About
-		}
-		q.Options = append(q.Options, uip.Option{ID: c.Name, Label: label, Default: c.Name == o.Default})
-	}
-	return q
 }
 
 type result struct {
@@ -212,26 +213,6 @@ type result struct {
 type tokens struct {
 	In  int `json:"input"`
 	Out int `json:"output"`
-}
-
-func (r Report) result(agent string) tool.Result {
-	v := result{OK: r.Err == nil, Agent: agent, Summary: cut(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
-	res := tool.Result{Failed: r.Err != nil}
-	if n := r.In + r.Out; n > 0 {
-		res.Summary = fmt.Sprintf("%d tokens", n)
-	}
-	if r.Err != nil {
-		v.Error = fmt.Sprintf("the agent %s did not finish: %v", agent, r.Err)
-		res.Summary = v.Error
-	}
-	if v.Summary != "" {
-		res.Show = display.Text(v.Summary)
-	}
-	for _, path := range r.Wrote {
-		res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})
-	}
-	res.Value = v
-	return res
 }
 
 func cut(s string, n int) string {

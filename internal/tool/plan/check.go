@@ -71,35 +71,40 @@ func check(items []item, before []event.Todo) ([]event.Todo, error) {
 		return nil, fmt.Errorf("%d todos are too many, the limit is %d", len(items), maxTodos)
 	}
 	list := make([]event.Todo, len(items))
+	busy := 0
 	for i, it := range items {
 		todo, err := it.todo()
 		if err != nil {
 			return nil, fmt.Errorf("todo %d: %w", i+1, err)
 		}
-		list[i] = todo
+		if list[i] = todo; todo.Status == event.TodoInProgress {
+			busy++
+		}
 	}
-	if err := oneInProgress(list); err != nil {
-		return nil, err
+	if busy > 1 {
+		return nil, fmt.Errorf("%d todos are in_progress, at most one may be: the one you are working on", busy)
 	}
 	return list, identify(list, before)
 }
 
 func (it item) todo() (t event.Todo, err error) {
 	t.Content = strings.Join(strings.Fields(strings.ToValidUTF8(it.Content, "\ufffd")), " ")
-	switch n := utf8.RuneCountInString(t.Content); {
+	t.ID, t.Priority = strings.TrimSpace(it.ID), strings.ToLower(strings.TrimSpace(it.Priority))
+	n := utf8.RuneCountInString(t.Content)
+	t.Status, err = statusOf(it.Status)
+	switch {
 	case n == 0:
 		return t, errors.New("content is empty")
 	case n > maxContent:
 		return t, fmt.Errorf("content has %d characters, the limit is %d", n, maxContent)
-	}
-	if t.ID = strings.TrimSpace(it.ID); len(t.ID) > maxID {
+	case len(t.ID) > maxID:
 		return t, fmt.Errorf("id has %d bytes, the limit is %d", len(t.ID), maxID)
-	}
-	if t.Status, err = statusOf(it.Status); err != nil {
+	case err != nil:
 		return t, err
+	case !slices.Contains([]string{"", "high", "medium", "low"}, t.Priority):
+		return t, fmt.Errorf("priority must be one of high, medium, low, not %.40q", it.Priority)
 	}
-	t.Priority, err = priorityOf(it.Priority)
-	return t, err
+	return t, nil
 }
 
 // statusOf reads a status, also in other words for it.
@@ -113,27 +118,6 @@ func statusOf(s string) (event.TodoStatus, error) {
 		return event.TodoCompleted, nil
 	}
 	return "", fmt.Errorf("status must be one of pending, in_progress, completed, not %.40q", s)
-}
-
-func priorityOf(s string) (string, error) {
-	p := strings.ToLower(strings.TrimSpace(s))
-	if p == "" || slices.Contains([]string{"high", "medium", "low"}, p) {
-		return p, nil
-	}
-	return "", fmt.Errorf("priority must be one of high, medium, low, not %.40q", s)
-}
-
-func oneInProgress(list []event.Todo) error {
-	n := 0
-	for _, t := range list {
-		if t.Status == event.TodoInProgress {
-			n++
-		}
-	}
-	if n > 1 {
-		return fmt.Errorf("%d todos are in_progress, at most one may be: the one you are working on", n)
-	}
-	return nil
 }
 
 // identify gives an id to every item that has none: the one it had before, or

@@ -88,26 +88,7 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("keep the plan: %w", err)
 	}
-	a, err := uip.From(ctx).Ask(ctx, o.question(plan, path))
-	switch {
-	case err != nil:
-		return tool.Result{}, err
-	case a.Unanswered():
-		return tool.Result{
-			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
-		}, nil
-	case a.Option == StartEditing || a.Option == ClearContext:
-		return o.accepted(a.Option, plan, path), nil
-	}
-	text := "The user wants to go on planning."
-	if said := strings.TrimSpace(a.Input + " " + a.Comment); said != "" {
-		text += " They said: " + said
-	}
-	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: text}, Failed: true, Summary: "keep planning"}, nil
-}
-
-func (o ExitOptions) question(plan, path string) uip.Request {
-	return uip.Request{
+	a, err := uip.From(ctx).Ask(ctx, uip.Request{
 		Kind: uip.Select, Purpose: uip.ChooseStrategy,
 		Display: uip.Display{
 			Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan),
@@ -118,20 +99,29 @@ func (o ExitOptions) question(plan, path string) uip.Request {
 			{ID: ClearContext, Label: "Clear the context and start"},
 			{ID: KeepPlanning, Label: "Keep planning"},
 		},
+	})
+	switch {
+	case err != nil:
+		return tool.Result{}, err
+	case a.Unanswered():
+		return tool.Result{
+			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
+		}, nil
+	case a.Option == StartEditing || a.Option == ClearContext:
+		signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: o.Mode}}
+		next := &tool.Rebuild{Mode: o.Mode}
+		if a.Option == ClearContext { // go on with nothing but the plan
+			next.Message = "Implement the following plan:\n\n" + plan
+			signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
+		}
+		return tool.Result{
+			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: "The user accepted the plan. Plan mode is over: carry it out.", Control: signal},
+			Summary: a.Option, Rebuild: next,
+		}, nil
 	}
-}
-
-// accepted ends plan mode: with the conversation as it is, or with nothing but
-// the plan.
-func (o ExitOptions) accepted(choice, plan, path string) tool.Result {
-	signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: o.Mode}}
-	next := &tool.Rebuild{Mode: o.Mode}
-	if choice == ClearContext {
-		next.Message = "Implement the following plan:\n\n" + plan
-		signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
+	text := "The user wants to go on planning."
+	if said := strings.TrimSpace(a.Input + " " + a.Comment); said != "" {
+		text += " They said: " + said
 	}
-	return tool.Result{
-		Value:   exitResult{OK: true, Choice: choice, Path: path, Text: "The user accepted the plan. Plan mode is over: carry it out.", Control: signal},
-		Summary: choice, Rebuild: next,
-	}
+	return tool.Result{Value: exitResult{Path: path, Choice: KeepPlanning, Text: text}, Failed: true, Summary: "keep planning"}, nil
 }
