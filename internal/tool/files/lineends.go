@@ -44,15 +44,6 @@ func (e ending) given(s string) string {
 	return s
 }
 
-// keep is new, made from old by a patch, with the line ends of old, unless those
-// are all that it changes.
-func (e ending) keep(old, new string) string {
-	if e == mixed || !strings.ContainsAny(old, "\r\n") || e.given(old) == e.given(new) {
-		return new
-	}
-	return e.write(e.given(new))
-}
-
 // substituteLines is substitute for a text whose lines end in both ways, and an
 // old and new written with plain ends. It looks for old in the text as a reader
 // sees it and replaces it in the text as it is. What old and new have in common

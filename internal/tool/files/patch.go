@@ -81,8 +81,11 @@ func (t patcher) changes(a patchArgs) (*changeSet, error) {
 		return nil, err
 	}
 	for _, c := range changes {
-		if c.Old != nil && c.New != nil {
-			c.New = []byte(endingOf(string(c.Old)).keep(string(c.Old), string(c.New)))
+		if old, new := string(c.Old), string(c.New); c.Old != nil && c.New != nil {
+			// Line ends stay those of the file, unless they are all that changes.
+			if e := endingOf(old); e != mixed && strings.ContainsAny(old, "\r\n") && e.given(old) != e.given(new) {
+				c.New = []byte(e.write(e.given(new)))
+			}
 		}
 		if err := set.add(c); err != nil {
 			return nil, err

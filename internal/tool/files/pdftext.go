@@ -451,57 +451,44 @@ func (p *pdfPage) show(content []byte, depth int) {
 			args = append(args, v)
 			continue
 		}
-		if name, ok := first(args).(pdfName); ok && word == "Do" {
-			p.draw(name, depth)
-		} else {
-			switch word {
-			case "Tf":
-				if len(args) >= 2 {
-					name, _ := args[len(args)-2].(pdfName)
-					p.font = p.fonts[name]
-				}
-			case "Tj", "TJ":
-				p.write(args)
-			case "'", "\"":
+		switch word {
+		case "Do":
+			if len(args) > 0 {
+				name, _ := args[0].(pdfName)
+				p.draw(name, depth)
+			}
+		case "Tf":
+			if len(args) >= 2 {
+				name, _ := args[len(args)-2].(pdfName)
+				p.font = p.fonts[name]
+			}
+		case "Tj", "TJ":
+			p.write(args)
+		case "'", "\"":
+			p.newline()
+			p.write(args)
+		case "T*", "TD", "ET":
+			p.newline()
+		case "Tm":
+			y, ok := 0.0, false
+			if len(args) > 0 {
+				y, ok = args[len(args)-1].(float64)
+			}
+			if !ok || y != p.y || !p.line {
 				p.newline()
-				p.write(args)
-			case "T*", "TD", "ET":
+			} else {
+				p.out.WriteString(" ")
+			}
+			p.y = y
+		case "Td":
+			if len(args) == 2 && args[1] != 0.0 {
 				p.newline()
-			case "Tm":
-				y, ok := 0.0, false
-				if len(args) > 0 {
-					y, ok = args[len(args)-1].(float64)
-				}
-				if !ok || y != p.y || !p.line {
-					p.newline()
-				} else {
-					p.out.WriteString(" ")
-				}
-				p.y = y
-			case "Td":
-				if len(args) == 2 && args[1] != 0.0 {
-					p.newline()
-				} else if p.line {
-					p.out.WriteString(" ")
-				}
+			} else if p.line {
+				p.out.WriteString(" ")
 			}
 		}
 		args = args[:0]
 	}
-}
-
-func first(args []any) any {
-	if len(args) == 0 {
-		return nil
-	}
-	return args[0]
-}
-
-func last(args []any) any {
-	if len(args) == 0 {
-		return nil
-	}
-	return args[len(args)-1]
 }
 
 func (p *pdfPage) newline() {

@@ -105,12 +105,17 @@ func Summary(list []event.Todo) string {
 	for _, t := range list {
 		count[t.Status]++
 	}
-	s := tool.Count(len(list), "item", "items")
-	if n := count[event.TodoInProgress]; n > 0 {
-		s += fmt.Sprintf(", %d in progress", n)
+	s := fmt.Sprintf("%d items", len(list))
+	if len(list) == 1 {
+		s = "1 item"
 	}
-	if n := count[event.TodoCompleted]; n > 0 {
-		s += fmt.Sprintf(", %d completed", n)
+	for _, part := range []struct {
+		status event.TodoStatus
+		words  string
+	}{{event.TodoInProgress, "in progress"}, {event.TodoCompleted, "completed"}} {
+		if n := count[part.status]; n > 0 {
+			s += fmt.Sprintf(", %d %s", n, part.words)
+		}
 	}
 	return s
 }

@@ -122,9 +122,6 @@ func (a *automaton) find(ctx context.Context, data []byte, list []span, limit in
 	return list
 }
 
-// match reports whether a line matches.
-func (a *automaton) match(line []byte) bool { return a.matchAt(line) >= 0 }
-
 // matchAt is where in a line it is first known to match, -1 if it does not.
 func (a *automaton) matchAt(line []byte) int {
 	s := a.start
@@ -220,7 +217,16 @@ func (a *automaton) number(s state) uint32 {
 // waiting are the instructions that wait for a character between what came
 // before and r, unless the expression matches there.
 func (a *automaton) waiting(from state, r rune) (pcs []uint32, match bool) {
-	holds := between(from.before, r)
+	holds := syntax.EmptyNoWordBoundary // between what came before and r, the end of a line being that of the text
+	if (from.before == word) != isWord(r) {
+		holds = syntax.EmptyWordBoundary
+	}
+	if from.before == nothing {
+		holds |= syntax.EmptyBeginLine | syntax.EmptyBeginText
+	}
+	if r == '\n' {
+		holds |= syntax.EmptyEndLine | syntax.EmptyEndText
+	}
 	clear(a.met)
 	a.work = append(a.work[:0], from.pcs...)
 	a.work = append(a.work, uint32(a.prog.Start))
@@ -248,21 +254,6 @@ func (a *automaton) waiting(from state, r rune) (pcs []uint32, match bool) {
 		}
 	}
 	return pcs, false
-}
-
-// between tells what holds between what came before and r, the end of a line
-// being that of the text.
-func between(was before, r rune) (holds syntax.EmptyOp) {
-	if was == nothing {
-		holds |= syntax.EmptyBeginLine | syntax.EmptyBeginText
-	}
-	if r == '\n' {
-		holds |= syntax.EmptyEndLine | syntax.EmptyEndText
-	}
-	if (was == word) != isWord(r) {
-		return holds | syntax.EmptyWordBoundary
-	}
-	return holds | syntax.EmptyNoWordBoundary
 }
 
 // after is the state behind r.

@@ -117,7 +117,7 @@ func inTree(ws *workspace.Workspace, base, item string) (string, error) {
 	case err == nil && at == ".":
 		return rest, nil
 	case err == nil:
-		return escape(at) + "/" + rest, nil
+		return wildcards.Replace(at) + "/" + rest, nil
 	}
 	top, _, _ := strings.Cut(strings.TrimPrefix(dir, "/"), "/") // or it is meant from the base on
 	if _, missing := ws.Stat(path.Join(base, unescape(top))); missing != nil {
@@ -190,9 +190,7 @@ func readings(pattern string) []string {
 	return slices.DeleteFunc(list, func(p string) bool { return !doublestar.ValidatePattern(p) })
 }
 
-var brackets = strings.NewReplacer("[", `\[`, "]", `\]`)
+// wildcards takes from a path what would be one.
+var wildcards = strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`, "?", `\?`, "{", `\{`, "}", `\}`, `\`, `\\`)
 
-// escape takes from a path what would be a wildcard.
-func escape(name string) string {
-	return strings.NewReplacer("[", `\[`, "]", `\]`, "*", `\*`, "?", `\?`, "{", `\{`, "}", `\}`, `\`, `\\`).Replace(name)
-}
+var brackets = strings.NewReplacer("[", `\[`, "]", `\]`)

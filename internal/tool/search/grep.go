@@ -98,7 +98,7 @@ func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (
 	}
 	s := &searcher{
 		ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.OutputMode,
-		context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), size: maxFile, hides: o.hides,
+		context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), size: maxFile, hides: o.Hide,
 	}
 	if !info.IsDir() {
 		s.size = maxNamedFile

@@ -80,7 +80,7 @@ func (m *matcher) byNeed(ctx context.Context, a *automaton, data []byte, limit i
 			break
 		}
 		l := lineAt(data, at)
-		if a.match(data[l.from:l.to]) {
+		if a.matchAt(data[l.from:l.to]) >= 0 {
 			lines = append(lines, l)
 		}
 		from = l.to + 1

@@ -21,8 +21,6 @@ type Options struct {
 	Hide func(path string) bool
 }
 
-func (o Options) hides(path string) bool { return o.Hide != nil && o.Hide(path) }
-
 // All returns every tool of this package, using nothing but itself.
 func All(ws *workspace.Workspace) []tool.Tool { return With(ws, Options{}) }
 

@@ -27,10 +27,10 @@ type searcher struct {
 	base    string
 	mode    string
 	context int
-	limit   int   // matching lines wanted, or files
-	size    int64 // bytes a file may have
-	hides   func(path string) bool
-	named   error // why the one file that was named could not be searched
+	limit   int                    // matching lines wanted, or files
+	size    int64                  // bytes a file may have
+	hides   func(path string) bool // may be nil
+	named   error                  // why the one file that was named could not be searched
 
 	hits  atomic.Int64 // matching lines found so far, or files
 	files []hits       // in the order they were come across
@@ -110,7 +110,7 @@ func (s *searcher) all(ctx context.Context) {
 		b.Names = slices.DeleteFunc(b.Names, func(name string) bool {
 			at := path.Join(b.Dir, name)
 			rel := below(s.base, at)
-			return !s.kind.matches(rel) || !s.include.matches(rel) || s.hides(at)
+			return !s.kind.matches(rel) || !s.include.matches(rel) || s.hides != nil && s.hides(at)
 		})
 		s.searched += len(b.Names)
 		if len(b.Names) == 0 {

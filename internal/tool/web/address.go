@@ -44,7 +44,16 @@ var (
 
 // why tells what keeps an address from being public; "" if nothing does.
 func why(a netip.Addr) string {
-	a = embedded(a)
+	a = a.Unmap()
+	if a.Is6() { // it may stand for one of version 4, which is what counts
+		b := a.As16()
+		switch plain := a.WithZone(""); {
+		case sixTo4.Contains(plain):
+			a = netip.AddrFrom4([4]byte(b[2:6]))
+		case nat64.Contains(plain):
+			a = netip.AddrFrom4([4]byte(b[12:16]))
+		}
+	}
 	switch {
 	case !a.IsValid():
 		return "invalid"
@@ -63,23 +72,6 @@ func why(a netip.Addr) string {
 		return "reserved"
 	}
 	return ""
-}
-
-// embedded is the address of version 4 that one of version 6 stands for, or the
-// address itself.
-func embedded(a netip.Addr) netip.Addr {
-	a = a.Unmap()
-	if a.Is4() {
-		return a
-	}
-	b := a.As16()
-	switch plain := a.WithZone(""); {
-	case sixTo4.Contains(plain):
-		return netip.AddrFrom4([4]byte(b[2:6]))
-	case nat64.Contains(plain):
-		return netip.AddrFrom4([4]byte(b[12:16]))
-	}
-	return a
 }
 
 // allowed reports whether a host may be reached whatever its address is.

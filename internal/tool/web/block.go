@@ -1,7 +1,6 @@
 package web
 
 import (
-	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -65,14 +64,6 @@ func (w *writer) pendingBlank() {
 // checkLimit notes when there is enough.
 func (w *writer) checkLimit() { w.full = w.full || len(w.out)+len(w.line) > w.limit }
 
-// lineBreak goes to the next line of the same block.
-func (w *writer) lineBreak() {
-	w.blank = false
-	if len(w.line) > 0 {
-		w.line = append(w.line, '\n')
-	}
-}
-
 // end writes the block, if there is any, and asks for room before the next one.
 func (w *writer) end(gap int) {
 	text := strings.TrimSpace(string(w.line))
@@ -118,49 +109,10 @@ func (w *writer) margin(depth int) string {
 	return m
 }
 
-func (w *writer) openList(ordered bool, start string) {
-	w.end(w.listGap())
-	if len(w.lists) < maxNested {
-		n, err := strconv.Atoi(start)
-		if err != nil || n < 0 || n > 1<<30 {
-			n = 1
-		}
-		w.lists = append(w.lists, list{ordered: ordered, number: n})
-	}
-}
-
-func (w *writer) closeList() {
-	w.end(0)
-	w.bullet = ""
-	if len(w.lists) > 0 {
-		w.lists = w.lists[:len(w.lists)-1]
-	}
-	w.gap = max(w.gap, w.listGap())
-}
-
 // listGap is the room around a list: none within another.
 func (w *writer) listGap() int {
 	if len(w.lists) > 0 {
 		return 1
 	}
 	return 2
-}
-
-// item begins an item of the innermost list. Items follow each other closely,
-// whatever is in them.
-func (w *writer) item() {
-	w.end(1)
-	w.bullet = "- "
-	if len(w.lists) == 0 {
-		return
-	}
-	l := &w.lists[len(w.lists)-1]
-	if l.ordered {
-		w.bullet = strconv.Itoa(l.number) + ". "
-	}
-	if l.items > 0 {
-		w.gap = 1
-	}
-	l.number++
-	l.items++
 }

@@ -55,23 +55,17 @@ func (o Options) read(resp *http.Response, r request) (fetchResult, error) {
 	switch {
 	case strings.HasPrefix(kind, "image/") && kind != "image/svg+xml":
 		return o.image(v, resp, head)
-	case !textual(kind):
+	case !strings.HasPrefix(kind, "text/") && !strings.HasSuffix(kind, "+json") && !strings.HasSuffix(kind, "+xml") &&
+		!strings.HasSuffix(kind, "+yaml") && !slices.Contains(textual, strings.TrimPrefix(kind, "application/")):
 		return v, fmt.Errorf("it is no text, but %s%s", kind, sizeOf(resp))
 	}
 	return v.text(resp, head, limit, params["charset"], r)
 }
 
-// textual reports whether a type can be read as text.
-func textual(kind string) bool {
-	if strings.HasPrefix(kind, "text/") || strings.HasSuffix(kind, "+json") || strings.HasSuffix(kind, "+xml") || strings.HasSuffix(kind, "+yaml") {
-		return true
-	}
-	switch strings.TrimPrefix(kind, "application/") {
-	case "json", "xml", "javascript", "ecmascript", "x-javascript", "typescript", "yaml", "x-yaml", "toml", "graphql", "sql",
-		"x-sh", "x-ndjson", "ndjson", "jsonl", "x-www-form-urlencoded", "x-httpd-php", "x-tex", "manifest":
-		return true
-	}
-	return false
+// textual are types of applications that can be read as text.
+var textual = []string{
+	"json", "xml", "javascript", "ecmascript", "x-javascript", "typescript", "yaml", "x-yaml", "toml", "graphql", "sql",
+	"x-sh", "x-ndjson", "ndjson", "jsonl", "x-www-form-urlencoded", "x-httpd-php", "x-tex", "manifest",
 }
 
 func sizeOf(resp *http.Response) string {

@@ -2,6 +2,7 @@ package web
 
 import (
 	"net/url"
+	"strconv"
 	"strings"
 
 	"coder/internal/core/sanitize"
@@ -26,7 +27,7 @@ type document struct {
 // readable makes text or Markdown of a page. Scripts, navigation and what is
 // not to be seen are left out, and if the page has a main part so is the rest.
 func readable(source string, base *url.URL, markdown bool) document {
-	drop := dropped()
+	drop := set(dropped...)
 	for {
 		p := &page{drop: drop, base: base, scan: scanner{s: source}}
 		p.markdown, p.limit = markdown, maxReadable
@@ -37,7 +38,11 @@ func readable(source string, base *url.URL, markdown bool) document {
 		case len(p.out) == 0 && p.skipped && len(drop) > 0:
 			drop = nil
 		default:
-			return document{title: sanitize.Line(p.title, maxTitle), text: sanitize.Text(p.text()), cut: p.full}
+			text := string(p.out)
+			if p.main.to-p.main.from >= minMain {
+				text = strings.TrimLeft(text[p.main.from:p.main.to], "\n")
+			}
+			return document{title: sanitize.Line(p.title, maxTitle), text: sanitize.Text(text), cut: p.full}
 		}
 	}
 }
@@ -46,8 +51,8 @@ func readable(source string, base *url.URL, markdown bool) document {
 const hidden = "(hidden)"
 
 // dropped are the elements that hold nothing to read.
-func dropped() map[string]bool {
-	return set(hidden, "nav", "svg", "template", "canvas", "object", "video", "audio", "select", "datalist", "button", "dialog", "annotation")
+var dropped = []string{
+	hidden, "nav", "svg", "template", "canvas", "object", "video", "audio", "select", "datalist", "button", "dialog", "annotation",
 }
 
 // page reads the source of a page and lays it out.
@@ -90,8 +95,13 @@ func (p *page) read() {
 			if p.skip.depth--; p.skip.depth == 0 {
 				p.skip.name, p.skip.reason = "", ""
 			}
+		case t.name == "" && t.of == "title" && p.title == "":
+			p.title = t.text
+		case t.name == "" && t.of != "":
+		case t.name == "" && p.pre.open:
+			p.pre.text = append(p.pre.text, p.fitting(t.text, len(p.pre.text))...)
 		case t.name == "":
-			p.content(t)
+			p.words(p.fitting(t.text, len(p.line)))
 		case !t.end && p.leaveOut(t):
 		default:
 			p.tag(t)
@@ -103,14 +113,6 @@ func (p *page) read() {
 	for p.main.depth > 0 {
 		p.closeMain()
 	}
-}
-
-// text is the main part, or all there is.
-func (p *page) text() string {
-	if p.main.to-p.main.from >= minMain {
-		return strings.TrimLeft(string(p.out[p.main.from:p.main.to]), "\n")
-	}
-	return string(p.out)
 }
 
 // void are the elements that have no content.
@@ -139,18 +141,6 @@ func (p *page) leaveOut(t token) bool {
 		p.skip.name, p.skip.reason, p.skip.depth = t.name, reason, 1
 	}
 	return true
-}
-
-func (p *page) content(t token) {
-	switch {
-	case t.of == "title" && p.title == "":
-		p.title = t.text
-	case t.of != "":
-	case p.pre.open:
-		p.pre.text = append(p.pre.text, p.fitting(t.text, len(p.pre.text))...)
-	default:
-		p.words(p.fitting(t.text, len(p.line)))
-	}
 }
 
 // fitting is as much of s as there is room for, beside what was gathered.
@@ -225,8 +215,21 @@ func (p *page) blockTag(t token) {
 	p.burst()
 	p.end(0)
 	switch {
-	case t.name == "li":
-		p.item()
+	case t.name == "li": // items follow each other closely, whatever is in them
+		p.writer.end(1)
+		p.bullet = "- "
+		if len(p.lists) == 0 {
+			break
+		}
+		l := &p.lists[len(p.lists)-1]
+		if l.ordered {
+			p.bullet = strconv.Itoa(l.number) + ". "
+		}
+		if l.items > 0 {
+			p.gap = 1
+		}
+		l.number++
+		l.items++
 	case t.name == "blockquote":
 		p.end(2)
 		p.quote = max(0, p.quote+map[bool]int{false: 1, true: -1}[t.end])
@@ -247,9 +250,18 @@ func (p *page) blockTag(t token) {
 		}
 	case t.name != "ul" && t.name != "ol" && t.name != "menu":
 	case t.end:
-		p.closeList()
+		p.writer.end(0)
+		p.bullet = ""
+		p.lists = p.lists[:max(len(p.lists)-1, 0)]
+		p.gap = max(p.gap, p.listGap())
 	default:
-		p.openList(t.name == "ol", t.get("start"))
+		p.writer.end(p.listGap())
+		if n, err := strconv.Atoi(t.get("start")); len(p.lists) < maxNested {
+			if err != nil || n < 0 || n > 1<<30 {
+				n = 1
+			}
+			p.lists = append(p.lists, list{ordered: t.name == "ol", number: n})
+		}
 	}
 }
 

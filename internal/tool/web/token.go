@@ -75,7 +75,7 @@ func (z *scanner) next() (token, bool) {
 		}
 		rest := z.s[z.pos:]
 		switch {
-		case rest[0] != '<' || !opens(rest):
+		case rest[0] != '<' || len(rest) < 2 || rest[1] != '!' && rest[1] != '?' && !letter(strings.TrimPrefix(rest[1:], "/")):
 			n := 1 + strings.IndexByte(rest[1:], '<')
 			if n == 0 {
 				n = len(rest)
@@ -101,19 +101,8 @@ func (z *scanner) next() (token, bool) {
 	return token{}, false
 }
 
-// opens reports whether s, which begins with "<", begins a tag, a comment or a
-// declaration.
-func opens(s string) bool {
-	if len(s) < 2 {
-		return false
-	}
-	if s[1] == '/' {
-		return len(s) > 2 && letter(s[2])
-	}
-	return letter(s[1]) || s[1] == '!' || s[1] == '?'
-}
-
-func letter(c byte) bool { return c|0x20 >= 'a' && c|0x20 <= 'z' }
+// letter reports whether s begins with one, as the names of tags do.
+func letter(s string) bool { return s != "" && s[0]|0x20 >= 'a' && s[0]|0x20 <= 'z' }
 
 // endOfRaw finds the end tag of a raw element, or the end of s.
 func endOfRaw(s, name string) int {
