@@ -21,20 +21,9 @@ import (
 // work on, the list of what is to be done, questions and plans for the person.
 var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exit_plan_mode"}
 
-// crew is the agents that the main one can hand work to in a session.
-type crew struct {
-	agents   subagent.Catalogue
-	warnings []subagent.Warning
-
-	// What follows is there once the session is open.
-	settings func() orchestrator.Settings
-	runner   *toolrun.Runner
-	spawn    supervisor.Spawn
-}
-
-// newCrew reads the agents of the project and of the person. What is wrong with
+// loadAgents reads the agents of the project and of the person. What is wrong with
 // them is said once, however many sessions follow each other.
-func (a *App) newCrew() *crew {
+func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	roots := []subagent.Root{{
 		Path: ".coder/agents", Files: repofile.Below(a.Root).Sub(".coder/agents"), Bounded: a.Trusted != trust.Trusted,
 	}}
@@ -42,40 +31,50 @@ func (a *App) newCrew() *crew {
 		own := filepath.Join(a.Home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
-	c := new(crew)
-	c.agents, c.warnings = subagent.Load(roots...)
-	for _, w := range c.warnings {
+	agents, unusable := subagent.Load(roots...)
+	for _, w := range unusable {
 		if text := fmt.Sprintf("agent %s", w); !a.told[text] {
 			a.told[text] = true
 			a.warn(text)
 		}
 	}
-	return c
+	return agents, unusable
 }
 
-// tool is how the model hands work over.
-func (c *crew) tool() tool.Tool {
-	o := delegate.Options{Default: subagent.General, Spawn: c.hand}
-	for _, d := range c.agents {
+// taskTool is how the model hands work over.
+func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job) (delegate.Report, error)) tool.Tool {
+	o := delegate.Options{Default: subagent.General, Spawn: run}
+	for _, d := range agents {
 		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
 	}
 	return delegate.Task(o)
 }
 
-// listing is the crew for those who list it.
-func (c *crew) listing() (items []slash.Item, warnings []string) {
-	for _, d := range c.agents {
-		items = append(items, slash.Item{Name: d.Name, About: d.About, Authored: d.Own()})
+// listing is the agents for those who list them.
+func listing(agents subagent.Catalogue, unusable []subagent.Warning) func() (items []slash.Item, warnings []string) {
+	return func() (items []slash.Item, warnings []string) {
+		for _, d := range agents {
+			items = append(items, slash.Item{Name: d.Name, About: d.About, Authored: d.Own()})
+		}
+		for _, w := range unusable {
+			warnings = append(warnings, w.String())
+		}
+		return items, warnings
 	}
-	for _, w := range c.warnings {
-		warnings = append(warnings, w.String())
-	}
-	return items, warnings
 }
 
-// hand has a job done by its agent, with what the main agent has at this moment
+// crew is the agents that the main one can hand work to in a session, with what
+// the main one works with.
+type crew struct {
+	agents   subagent.Catalogue
+	settings func() orchestrator.Settings
+	runner   *toolrun.Runner
+	spawn    supervisor.Spawn
+}
+
+// run has a job done by its agent, with what the main agent has at this moment
 // and no more.
-func (c *crew) hand(ctx context.Context, job delegate.Job) (delegate.Report, error) {
+func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, error) {
 	d, ok := c.agents.Find(job.Agent)
 	if !ok {
 		return delegate.Report{}, fmt.Errorf("there is no agent named %q", job.Agent)

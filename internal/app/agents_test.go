@@ -28,7 +28,8 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	kit, err := a.newToolkit("s1")
+	agents, unusable := a.loadAgents()
+	kit, err := a.newToolkit("s1", taskTool(agents, nil))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +39,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		all[s.Name] = true
 	}
 	tools := func(name string) (list []string) {
-		d, ok := kit.crew.agents.Find(name)
+		d, ok := agents.Find(name)
 		if !ok {
 			t.Fatalf("there is no agent %s", name)
 		}
@@ -60,7 +61,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 			t.Errorf("%s: there %v, but general has %v", name, all[name], general)
 		}
 	}
-	if items, _ := kit.crew.listing(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
+	if items, _ := listing(agents, unusable)(); len(items) != 2 || items[0].Name != subagent.General || items[0].About == "" {
 		t.Errorf("listed: %+v", items)
 	}
 }

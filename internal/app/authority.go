@@ -53,8 +53,8 @@ func (s *Store) doubt(sessionID string) string {
 		names = append(names, e.Name())
 	}
 	for _, name := range names {
-		info, err := os.Lstat(filepath.Join(dir, name))
-		if stat, ok := infoStat(info); err != nil || !ok || int(stat.Uid) != os.Geteuid() {
+		var stat syscall.Stat_t
+		if err := syscall.Lstat(filepath.Join(dir, name), &stat); err != nil || int(stat.Uid) != os.Geteuid() {
 			return fmt.Sprintf("%s belongs to another user", filepath.Join(".coder", "log", sessionID, name))
 		}
 	}
@@ -64,56 +64,23 @@ func (s *Store) doubt(sessionID string) string {
 	return ""
 }
 
-func infoStat(info fs.FileInfo) (*syscall.Stat_t, bool) {
-	if info == nil {
-		return nil, false
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return stat, ok
-}
-
 // tracked is a file in dir that git keeps track of, by its name in the
-// repository; "" if there is none. Git itself is not asked: a repository may
-// bring programs that it would run.
+// repository; "" if there is none. An index that cannot be read may name any.
 func tracked(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
 		return dir
 	}
-	for top := filepath.Dir(real); ; top = filepath.Dir(top) {
-		if git, ok := gitDir(top); ok {
-			return indexed(git, filepath.ToSlash(strings.TrimPrefix(real, top)[1:])+"/")
-		}
-		if filepath.Dir(top) == top {
-			return ""
-		}
+	top, git := repositoryOf(filepath.Dir(real))
+	if top == "" {
+		return ""
 	}
-}
-
-// maxGitIndex is the largest index that is read.
-const maxGitIndex = 1 << 30
-
-// gitDir is where the repository of the work tree top lies.
-func gitDir(top string) (string, bool) {
-	name := filepath.Join(top, ".git")
-	if info, err := os.Stat(name); err != nil || info.IsDir() {
-		return name, err == nil
-	}
-	text, err := repofile.Below(top).Read(".git", maxGitIndex)
-	to, ok := strings.CutPrefix(strings.TrimRight(string(text), "\r\n"), "gitdir: ")
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(top, to)
-	}
-	return to, err == nil && ok
-}
-
-// indexed is a file below folder that an index of the repository names. An index
-// that cannot be read may name any.
-func indexed(git, folder string) string {
+	folder := filepath.ToSlash(strings.TrimPrefix(strings.TrimPrefix(real, top), "/")) + "/"
 	files, _ := filepath.Glob(filepath.Join(git, "sharedindex.*"))
 	for _, file := range append(files, filepath.Join(git, "index")) {
 		data, err := repofile.Below(git).Read(filepath.Base(file), maxGitIndex)
-		if errors.Is(err, fs.ErrNotExist) || err == nil && spellsOut(data) && !bytes.Contains(data, []byte(folder)) {
+		spelt := len(data) > 8 && binary.BigEndian.Uint32(data[4:]) < 4 // every name in full
+		if errors.Is(err, fs.ErrNotExist) || err == nil && spelt && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}
 		size, sizeErr := gitindex.OIDSize(bytes.NewReader(data), int64(len(data)))
@@ -127,9 +94,4 @@ func indexed(git, folder string) string {
 		}
 	}
 	return ""
-}
-
-// spellsOut reports whether an index holds every name in full.
-func spellsOut(index []byte) bool {
-	return len(index) > 8 && binary.BigEndian.Uint32(index[4:]) < 4
 }

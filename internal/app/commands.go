@@ -15,22 +15,32 @@ import (
 
 // commands are the slash commands of a session, in the order of /help, and who
 // has to be told of its records for them.
-func (a *App) commands(sessionID string, tools *toolkit, j *judge.Judge, memory *judge.Memory) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
+func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
 	ledger := &slash.Ledger{Price: func(model string, in, cached, out int) (float64, bool) {
 		return a.figures(model).Price.Cost(in, cached, out)
 	}}
-	changes = &slash.Changes{Git: git.Options{Workspace: tools.project.ws, Env: a.ChildEnv()}, Kept: a.keptContent}
+	changes = &slash.Changes{
+		Git: git.Options{Workspace: kit.project.ws, Env: a.ChildEnv()},
+		Kept: func(hash string, limit int64) ([]byte, error) {
+			f, err := a.Store().contents().Open(hash)
+			if err != nil {
+				return nil, err
+			}
+			defer f.Close()
+			return io.ReadAll(io.LimitReader(f, limit))
+		},
+	}
 	var revoke func(string) (string, error)
 	if memory != nil {
 		revoke = func(which string) (string, error) { return Revoke(memory, which) }
 	}
 	sessions := a.Store()
-	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, tools) }
+	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit) }
 	all = slices.Concat(
-		[]slash.Command{slash.Help(), slash.Model(modelChoice{a}), slash.Mode()}, slash.Modes(),
+		[]slash.Command{slash.Help(), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
-			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.Skills(a.library().skills), slash.Agents(tools.crew.listing), slash.Todos(tools.todos.List),
-			slash.Context(), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Undo(tools.undo), slash.Redo(tools.redo),
+			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.Skills(a.library().skills), slash.Agents(agents), slash.Todos(kit.todos.List),
+			slash.Context(), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Undo(kit.undo), slash.Redo(kit.redo),
 		},
 		slash.New(func() string { return NewSessionID(a.Env.Now()) }),
 		[]slash.Command{
@@ -42,29 +52,26 @@ func (a *App) commands(sessionID string, tools *toolkit, j *judge.Judge, memory 
 	return all, changes, func(r event.Record) { ledger.Add(r); changes.Add(r) }
 }
 
-// keptContent is what a file had that was overwritten, up to a limit.
-func (a *App) keptContent(hash string, limit int64) ([]byte, error) {
-	f, err := a.Store().contents().Open(hash)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, limit))
-}
-
 // status tells what a session runs with.
-func (a *App) status(ctx context.Context, sessionID string, tools *toolkit) [][]display.Cell {
+func (a *App) status(ctx context.Context, sessionID string, kit *toolkit) [][]display.Cell {
 	kept := display.Words("records", "nothing is kept")
 	if !a.Options.Ephemeral {
 		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
+	}
+	provider := a.Config.Provider.Kind + " at " + oneLine(a.Config.Provider.BaseURL)
+	switch {
+	case a.scripted():
+		provider = "a script"
+	case a.Config.Provider.BaseURL == "":
+		provider = "none"
 	}
 	rows := [][]display.Cell{
 		slash.StatusRow("version", Version),
 		slash.StatusRow("session", sessionID),
 		slash.StatusRow("folder", a.Root),
 		display.Words("trust", slash.Standing(a.Trust, a.Root)),
-		display.Words("provider", a.providerWords()),
-		display.Words("sandbox", tools.confiner.Words(ctx)),
+		display.Words("provider", provider),
+		display.Words("sandbox", kit.confiner.Words(ctx)),
 		kept,
 	}
 	if names := a.Withheld(); len(names) > 0 {
@@ -74,14 +81,4 @@ func (a *App) status(ctx context.Context, sessionID string, tools *toolkit) [][]
 		rows = append(rows, slash.StatusRow("frozen", strings.Join(frozen, ", ")))
 	}
 	return rows
-}
-
-func (a *App) providerWords() string {
-	switch {
-	case a.scripted():
-		return "a script"
-	case a.Config.Provider.BaseURL == "":
-		return "none"
-	}
-	return a.Config.Provider.Kind + " at " + oneLine(a.Config.Provider.BaseURL)
 }

@@ -188,7 +188,7 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		modelChoice{s.App}.Switch(name)
+		models{s.App}.Switch(name)
 	}
 	wg.Wait()
 	if s.ModelName() != "c" {
@@ -205,13 +205,13 @@ func TestModelsAreThoseOfTheSettingsAndOfTheEndpoint(t *testing.T) {
 	s.Options.Script, s.Config.Provider.BaseURL, s.Config.Provider.Model = "", server.URL+"/v1", "gpt-5"
 	s.Config.Provider.Models = []string{"near", "gpt-5"}
 	s.Config.Provider.ModelInfo = map[string]json.RawMessage{"near": json.RawMessage(`{"context":99,"price_in":0,"price_out":0}`)}
-	table, err := modelChoice{s.App}.List(t.Context())
+	table, err := models{s.App}.List(t.Context())
 	got := table.Joined(" ")
 	if err != nil || !strings.Contains(got, "\n* gpt-5 400000 1.25 ") || !strings.Contains(got, "\n near 99 0.00 ") || !strings.Contains(got, "\n far-away 128000 ? ") {
 		t.Errorf("%q, %v", got, err)
 	}
 	server.Close()
-	if table, err := (modelChoice{s.App}).List(t.Context()); err == nil || len(table.Rows) != 2 {
+	if table, err := (models{s.App}).List(t.Context()); err == nil || len(table.Rows) != 2 {
 		t.Errorf("%v, %v", table.Rows, err)
 	}
 }

@@ -9,24 +9,30 @@ import (
 	"strings"
 	"sync"
 
+	"coder/internal/config"
+	"coder/internal/core/secret"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
 	"coder/internal/tool"
 )
 
 // confiner keeps the commands of one session within bounds.
-func (a *App) confiner(t *terrain) *confine.Confiner {
+func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
+	write := slices.Concat(a.Options.AddDirs, confine.Caches(home, a.Env.Getenv))
+	for _, dir := range a.Config.Safety.Writable {
+		write = append(write, a.resolve(dir))
+	}
 	return confine.New(confine.Options{
 		Demand: a.Config.Safety.Sandbox, Exe: a.Env.Exe, LookPath: exec.LookPath, Root: a.Root, Home: home,
-		Write:   slices.Concat(a.Options.AddDirs, confine.Caches(home, a.Env.Getenv), a.absoluteAll(a.Config.Safety.Writable)),
+		Write:   write,
 		Protect: []string{a.Home},
 		Network: func() bool {
 			m, _ := a.Modes.Current()
 			return a.Config.Safety.Network && !m.ReadOnly
 		},
 		State: []string{a.Home}, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
-		Secrets: t.hidden, Tracked: t.tracked, Frozen: t.iced, Repositories: t.repositories,
+		Secrets: p.hidden, Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories,
 		Named: func(r risk.Report) []string {
 			if a.judge == nil {
 				return nil
@@ -68,16 +74,35 @@ func (a *App) analyse(command string) tool.Line {
 	return a.judge.Analyse(command)
 }
 
-// absoluteAll resolves folders from the workspace and from home.
-func (a *App) absoluteAll(dirs []string) (all []string) {
-	for _, d := range dirs {
-		if rest, ok := strings.CutPrefix(d, "~/"); ok {
-			d = filepath.Join(a.Env.Getenv("HOME"), rest)
-		}
-		if !filepath.IsAbs(d) {
-			d = filepath.Join(a.Root, d)
-		}
-		all = append(all, d)
-	}
-	return all
+// ChildEnv is the environment of the commands we run: ours without any
+// provider's key, and without what looks like a secret unless the person allows
+// it by name.
+func (a *App) ChildEnv() []string {
+	env := slices.DeleteFunc(slices.Clone(a.Env.Environ), a.withholds)
+	return append(env, a.marked())
 }
+
+// withholds reports whether commands do not get a variable.
+func (a *App) withholds(kv string) bool {
+	name, value, _ := strings.Cut(kv, "=")
+	if a.Config.Provider.APIKey != "" && value == a.Config.Provider.APIKey || slices.Contains(config.KeyVariables(), name) {
+		return true
+	}
+	return secret.Variable(name, value) && !slices.Contains(a.Config.Safety.EnvAllow, name)
+}
+
+// Withheld are the names of the variables that commands do not get.
+func (a *App) Withheld() (names []string) {
+	for _, kv := range a.Env.Environ {
+		if a.withholds(kv) {
+			name, _, _ := strings.Cut(kv, "=")
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// marked is the entry by which what a killed program left running in this
+// workspace is found again.
+func (a *App) marked() string { return "CODER_WORKSPACE=" + a.Root }

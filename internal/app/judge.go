@@ -21,7 +21,7 @@ import (
 )
 
 // newJudge puts the rules of the person, of this run and of the mode together.
-func (a *App) newJudge(c *confine.Confiner, t *terrain) (*judge.Judge, error) {
+func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, error) {
 	given, err := a.givenRules()
 	if err != nil {
 		return nil, err
@@ -30,7 +30,7 @@ func (a *App) newJudge(c *confine.Confiner, t *terrain) (*judge.Judge, error) {
 	unasked := approval.AutoApproveAsk || !approval.Interactive
 	return judge.New(judge.Options{
 		State: a.Modes, Root: a.Root, Home: a.Env.Getenv("HOME"), Bash: a.shell.Bash(), Env: a.ChildEnv(),
-		Frozen: a.Config.Permission.Frozen, Tracked: t.trackedSecrets,
+		Frozen: a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
 		Given:   given, Allow: a.Options.AllowTools, Deny: a.Options.DenyTools, Exact: a.Config.Permission.AllowlistMatch == "exact",
@@ -84,9 +84,9 @@ func (a *App) Judge() (j *judge.Judge, c *confine.Confiner, done func() error, e
 	if err != nil {
 		return nil, nil, nil, inputf("open the workspace: %v", err)
 	}
-	t := a.survey(ws)
-	c = a.confiner(t)
-	if j, err = a.newJudge(c, t); err != nil {
+	p := a.protect(ws)
+	c = a.confiner(p)
+	if j, err = a.newJudge(c, p); err != nil {
 		return nil, nil, nil, errors.Join(err, ws.Close())
 	}
 	a.judge = j
@@ -127,31 +127,23 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 	return given, add("default", "*", a.Config.Permission.Default)
 }
 
-// switches are the tools a person switched on or off, by mode.
-func (a *App) switches() (map[string]map[string]bool, error) {
+// newState starts the session in the mode the person chose, with the tools that
+// they switched on or off.
+func (a *App) newState() (err error) {
 	agents := a.Config.Agents
-	all := make(map[string]map[string]bool)
+	switches := make(map[string]map[string]bool)
 	for mode, agent := range map[string]config.Agent{
 		mode.Plan: agents.Plan, mode.Build: agents.Build, mode.Default: agents.DefaultMode, mode.AutoEdit: agents.AutoEdit, mode.Yolo: agents.Yolo,
 	} {
-		all[mode] = make(map[string]bool)
+		switches[mode] = make(map[string]bool)
 		for name, word := range agent.Tools {
 			if word != "on" && word != "off" {
-				return nil, configf("agents.%s.tools.%s: want on or off, found %q", mode, name, word)
+				return configf("agents.%s.tools.%s: want on or off, found %q", mode, name, word)
 			}
-			all[mode][name] = word == "on"
+			switches[mode][name] = word == "on"
 		}
 	}
-	return all, nil
-}
-
-// newState starts the session in the mode the person chose.
-func (a *App) newState() error {
-	switches, err := a.switches()
-	if err != nil {
-		return err
-	}
-	if a.Modes, err = mode.NewState(cmp.Or(a.Options.Mode, a.Config.Agents.Default), switches); err != nil {
+	if a.Modes, err = mode.NewState(cmp.Or(a.Options.Mode, agents.Default), switches); err != nil {
 		return configf("agents.default: %v", err)
 	}
 	return nil

@@ -2,8 +2,10 @@ package app
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -16,8 +18,9 @@ import (
 	"coder/internal/host/repofile"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
-	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // library is what the person and the project have written down: skills and
@@ -28,8 +31,8 @@ type library struct {
 	own      string // the folder of the person's own commands; "" if there is none
 }
 
-// library is what was written down for this workspace. It is read when it is first asked for, and
-// what is wrong with it is said once, then.
+// library is what was written down for this workspace. It is read when it is
+// first asked for, and what is wrong with it is said once, then.
 func (a *App) library() *library {
 	if a.lib != nil {
 		return a.lib
@@ -67,21 +70,13 @@ func (a *App) skillRoots() []skills.Root {
 	for _, folder := range slices.Concat([]string{".coder"}, others) {
 		add(folder+"/skills", filepath.Join(a.Root, folder, "skills"))
 	}
-	user := a.Env.Getenv("HOME")
 	for _, dir := range a.Config.Skills.Paths {
-		at := dir
-		if rest, ok := strings.CutPrefix(dir, "~/"); ok && user != "" {
-			at = filepath.Join(user, rest)
-		}
-		if !filepath.IsAbs(at) {
-			at = filepath.Join(a.Root, at)
-		}
-		add(dir, at)
+		add(dir, a.resolve(dir))
 	}
 	if a.Home != "" {
 		add(filepath.Join(a.Home, "skills"), filepath.Join(a.Home, "skills"))
 	}
-	if user != "" {
+	if user := a.Env.Getenv("HOME"); user != "" {
 		for _, folder := range others {
 			dir := filepath.Join(user, folder, "skills")
 			add(dir, dir)
@@ -99,17 +94,8 @@ func (a *App) folder(dir string) fs.FS {
 	return repofile.OwnDir(dir)
 }
 
-// skillSummary tells the model which skills there are, where it can load them.
-func (a *App) skillSummary(m mode.Mode) string {
-	if !m.Has("skill") || a.forbidden("skill") {
-		return ""
-	}
-	list, _ := a.library().skills.List()
-	return skills.Summary(list, prompt.SkillsLimit)
-}
-
-// loreFor is the lore as a session uses it.
-func (a *App) loreFor(t *toolkit) *orchestrator.Library {
+// sessionLibrary is the library as a session uses it.
+func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 	l := a.library()
 	return &orchestrator.Library{
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
@@ -127,21 +113,16 @@ func (a *App) inCommands(j *judge.Judge) policy.Policy {
 		if !ok || len(cmd.AllowedTools) == 0 {
 			return j.Judge(ctx, c)
 		}
-		allowed := a.allowedBy(cmd)
+		allowed, own := a.allowedBy(cmd), a.library().own
 		switch {
 		case !namesTool(allowed, c.Tool):
 			text := fmt.Sprintf("the command /%s does without %s", cmd.Name, c.Tool)
 			return policy.Opinion{Reasons: []policy.Reason{{By: "command", Text: text, Rule: "allowed-tools of /" + cmd.Name}}}, nil
-		case a.library().isOwn(cmd):
+		case own != "" && strings.HasPrefix(cmd.Path, own+"/"):
 			return j.Allowing(allowed).Judge(ctx, c)
 		}
 		return j.Judge(ctx, c)
 	})
-}
-
-// isOwn reports whether a command stands in the person's own folder.
-func (l *library) isOwn(c usercommand.Command) bool {
-	return l.own != "" && strings.HasPrefix(c.Path, l.own+"/")
 }
 
 // allowedBy reads the tools that the header of a command names, under their own
@@ -167,4 +148,99 @@ func namesTool(specs []rule.Spec, tool string) bool {
 		ok, err := path.Match(strings.ToLower(s.Tool), strings.ToLower(tool))
 		return err == nil && ok
 	})
+}
+
+// rules are what the person and the project have written down for the model.
+// What cannot be used is left out, and said to be.
+func (a *App) rules() []prompt.Rule {
+	find := prompt.Finder{
+		Read:   a.readRules,
+		Exists: func(path string) bool { _, err := os.Lstat(path); return err == nil },
+	}
+	rules, bad := find.Find(a.Home, a.Root)
+	for _, err := range bad {
+		a.ignored(err)
+	}
+	if err := repofile.CheckGit(a.Root); err != nil { // git would wait for it: it counts as none
+		a.ignored(err)
+	}
+	return append(rules, a.instructions(find, rules)...)
+}
+
+// maxInstructions is how many files the setting instructions may stand for.
+const maxInstructions = 50
+
+// instructions are the rules that the settings name beside those that are
+// found. They come last, so that they are cut last.
+func (a *App) instructions(find prompt.Finder, found []prompt.Rule) (rules []prompt.Rule) {
+	for _, pattern := range a.Config.Instructions {
+		files := a.expand(pattern)
+		if len(files) == 0 {
+			a.warn(fmt.Sprintf("instructions: there is no file %s", pattern))
+		}
+		for _, file := range files {
+			if slices.ContainsFunc(slices.Concat(found, rules), func(r prompt.Rule) bool { return r.Path == file }) {
+				continue
+			}
+			if len(rules) == maxInstructions {
+				a.warn(fmt.Sprintf("instructions: only the first %d files are used", maxInstructions))
+				return rules
+			}
+			root := "" // that it must not lead out of; one of the person's own may
+			if rel, err := filepath.Rel(a.Root, file); err == nil && filepath.IsLocal(rel) {
+				root = a.Root
+			}
+			rule, err := find.Rule(root, file)
+			if err != nil {
+				a.ignored(err)
+				continue
+			}
+			rules = append(rules, rule)
+		}
+	}
+	return rules
+}
+
+// expand lists the files that a pattern of the settings stands for.
+func (a *App) expand(pattern string) (files []string) {
+	at := a.resolve(pattern)
+	if _, err := os.Lstat(at); err == nil {
+		return []string{at}
+	}
+	base, rest := doublestar.SplitPattern(filepath.ToSlash(at))
+	names, err := doublestar.Glob(a.folder(base), rest, doublestar.WithFilesOnly())
+	if err != nil {
+		a.warn(fmt.Sprintf("instructions: %s is no pattern", pattern))
+	}
+	for _, name := range names {
+		files = append(files, filepath.Join(base, name))
+	}
+	slices.Sort(files)
+	return files
+}
+
+// readRules reads a rules file, and no more of it than can be used.
+func (a *App) readRules(root, path string) (text []byte, err error) {
+	var more bool
+	if root == "" {
+		text, more, err = repofile.OwnHead(path, prompt.RulesLimit)
+	} else if rel, outside := filepath.Rel(root, path); outside == nil {
+		text, more, err = repofile.Below(root).Head(rel, prompt.RulesLimit)
+	}
+	if more {
+		a.warn(fmt.Sprintf("%s is too long for rules: only its first %d bytes are used", path, prompt.RulesLimit))
+	}
+	if err == nil && len(text) == 0 {
+		return nil, fs.ErrNotExist
+	}
+	return text, err
+}
+
+// ignored says that a file is not used, and why.
+func (a *App) ignored(err error) {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		a.warn(fmt.Sprintf("%s is ignored: %s", p.Path, p.Err))
+		return
+	}
+	a.warn(err.Error())
 }

@@ -1,32 +1,117 @@
 package app
 
 import (
+	"coder/internal/config"
+	"coder/internal/core/display"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/model/catalogue"
+	"coder/internal/model/openai"
+	"coder/internal/model/provider"
+	"coder/internal/model/scripted"
+	"coder/internal/model/textcalls"
+	"coder/internal/model/transport"
+	"coder/internal/policy/trust"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
+	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
-
-	"coder/internal/config"
-	"coder/internal/core/display"
-	"coder/internal/host/atomicfile"
-	"coder/internal/host/repofile"
-	"coder/internal/model/catalogue"
-	"coder/internal/policy/trust"
 )
 
-// modelChoice is the models there are to choose from.
-type modelChoice struct{ *App }
+// Provider builds the model's side: the script where one is given, else the
+// configured endpoint, with retries and the chosen way of calling tools.
+func (a *App) Provider() (p provider.Provider, err error) {
+	switch c := a.Config.Provider; {
+	case a.Play != nil:
+		p = a.Play
+	case a.Options.Script != "":
+		p, err = a.readScript()
+	case c.Kind != "openai":
+		err = configf("provider.kind %q is not built yet; use an OpenAI-compatible endpoint (openai)", c.Kind)
+	case c.BaseURL == "" && a.NeedsTrust("provider."):
+		err = &Error{Untrusted, fmt.Errorf("%s is %s, and the provider is set by the project's own configuration; look at it, then run: coder trust %[1]s", a.Root, a.Trusted)}
+	case c.BaseURL == "":
+		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), or try: coder demo")
+	case c.Model == "":
+		err = configf("no model is chosen; use --model NAME or CODER_MODEL")
+	default:
+		p, err = a.client()
+	}
+	if err != nil {
+		return nil, err
+	}
+	p = provider.Retry(p, provider.Backoff{Retries: a.Config.Provider.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
+	p = provider.Fallback(p, a.Config.Provider.FallbackModels...)
+	return textcalls.Wrap(p, textcalls.Mode(a.Config.Provider.ToolMode)), nil
+}
+
+// maxNamedFile bounds the files that the person names.
+const maxNamedFile = 64 << 20
+
+// readScript reads the script that plays the model. A relative path is relative
+// to where the person is, not to where the work is.
+func (a *App) readScript() (provider.Provider, error) {
+	path := a.Options.Script
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.Env.Dir, path)
+	}
+	text, err := repofile.Named(path, maxNamedFile)
+	if err != nil {
+		return nil, inputf("read the script: %v", err)
+	}
+	s, err := scripted.Parse(string(text))
+	if err != nil {
+		return nil, inputf("%s: %v", path, err)
+	}
+	return scripted.New(s, scripted.Options{}), nil
+}
+
+// client speaks to the configured endpoint.
+func (a *App) client() (*openai.Client, error) {
+	c := a.Config.Provider
+	var ca []byte
+	if c.CAFile != "" {
+		var err error
+		if ca, err = repofile.Own(c.CAFile, maxNamedFile); err != nil {
+			return nil, configf("provider.ca_file: %v", err)
+		}
+	}
+	return openai.New(transport.Options{
+		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, CA: ca,
+		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
+		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
+		Proxy:       http.ProxyFromEnvironment, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
+	}), nil
+}
+
+func (a *App) scripted() bool { return a.Options.Script != "" || a.Play != nil }
+
+// ModelName is the model in use.
+func (a *App) ModelName() string {
+	if name := a.chosen.Load(); name != nil {
+		return *name
+	}
+	if a.Config.Provider.Model == "" && a.scripted() {
+		return "script"
+	}
+	return a.Config.Provider.Model
+}
+
+// models is the models there are to choose from, for /model.
+type models struct{ *App }
 
 // Switch takes another model from the next turn on, and tries to have
 // later sessions start with it. What it says is why they may not.
-func (a modelChoice) Switch(name string) (notice string) {
+func (a models) Switch(name string) (notice string) {
 	a.chosen.Store(&name)
 	if err := a.saveModel(name); err != nil {
 		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err)
@@ -78,11 +163,18 @@ const mostModels = 200
 
 // List shows what there is to choose from: the model in use, those of the
 // settings, and those the endpoint offers.
-func (a modelChoice) List(ctx context.Context) (display.Table, error) {
-	now := a.ModelName()
-	offered, err := a.offered(ctx)
-	names := slices.Concat([]string{now}, a.Config.Provider.Models, a.Config.Provider.FallbackModels, offered)
-	t := display.Table{Head: display.Words("", "model", "context", "in $/M", "out $/M", "can")}
+func (a models) List(ctx context.Context) (t display.Table, err error) {
+	var offered []string
+	if !a.scripted() && a.Config.Provider.BaseURL != "" {
+		var client *openai.Client
+		if client, err = a.client(); err == nil {
+			ctx, stop := context.WithTimeout(ctx, listTime)
+			defer stop()
+			offered, err = client.Models(ctx)
+		}
+	}
+	names := slices.Concat([]string{a.ModelName()}, a.Config.Provider.Models, a.Config.Provider.FallbackModels, offered)
+	t.Head = display.Words("", "model", "context", "in $/M", "out $/M", "can")
 	for i, name := range names {
 		if name == "" || slices.Index(names, name) < i {
 			continue
@@ -91,55 +183,50 @@ func (a modelChoice) List(ctx context.Context) (display.Table, error) {
 			t.Rows = append(t.Rows, display.Words("", fmt.Sprintf("and %d more", len(names)-i)))
 			break
 		}
-		t.Rows = append(t.Rows, a.modelRow(name, name == now))
+		m := a.figures(name)
+		var can []string
+		for _, ability := range []struct {
+			has  bool
+			name string
+		}{{m.Tools, "tools"}, {m.Vision, "pictures"}, {m.Reasoning, "thinking"}} {
+			if ability.has {
+				can = append(can, ability.name)
+			}
+		}
+		mark, in, out := "", "?", "?"
+		if i == 0 {
+			mark = "*"
+		}
+		if m.Price.Known {
+			in, out = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
+		}
+		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(m.Context), in, out), display.Words(strings.Join(can, ", "))))
 	}
 	return t, err
 }
 
-// offered asks the endpoint for its models.
-func (a *App) offered(ctx context.Context) ([]string, error) {
-	if a.scripted() || a.Config.Provider.BaseURL == "" {
-		return nil, nil
-	}
-	client, err := a.client()
-	if err != nil {
-		return nil, err
-	}
-	ctx, stop := context.WithTimeout(ctx, listTime)
-	defer stop()
-	return client.Models(ctx)
-}
-
-func (a *App) modelRow(name string, inUse bool) []display.Cell {
-	m := a.figures(name)
-	mark, in, out := "", "?", "?"
-	if inUse {
-		mark = "*"
-	}
-	if m.Price.Known {
-		in, out = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
-	}
-	return slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(m.Context), in, out), display.Words(abilities(m)))
-}
-
-func abilities(m catalogue.Model) string {
-	var can []string
-	for _, a := range []struct {
-		has  bool
-		name string
-	}{{m.Tools, "tools"}, {m.Vision, "pictures"}, {m.Reasoning, "thinking"}} {
-		if a.has {
-			can = append(can, a.name)
-		}
-	}
-	return strings.Join(can, ", ")
-}
-
-// figures is what is known of a model; what the person wrote comes first.
+// figures is what is known of a model; what the person wrote comes first. An
+// entry of theirs that cannot be read was told of when the settings were checked.
 func (a *App) figures(name string) catalogue.Model {
-	m, _ := catalogue.Lookup(name, a.own()...)
+	var own []catalogue.Model
+	for name, raw := range a.Config.Provider.ModelInfo {
+		var i modelInfo
+		if json.Unmarshal(raw, &i) != nil {
+			continue
+		}
+		m := catalogue.Model{Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning}
+		if i.PriceIn != nil && i.PriceOut != nil {
+			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, Known: true}
+		}
+		own = append(own, m)
+	}
+	m, _ := catalogue.Lookup(name, own...)
 	return m
 }
+
+// sees reports whether the model can be shown pictures: it is known to, or the
+// person says so.
+func (a *App) sees() bool { return a.Config.Provider.Vision || a.figures(a.ModelName()).Vision }
 
 // modelInfo is an entry of provider.model_info.
 type modelInfo struct {
@@ -151,23 +238,6 @@ type modelInfo struct {
 	Vision      bool     `json:"vision"`
 	Tools       bool     `json:"tools"`
 	Reasoning   bool     `json:"reasoning"`
-}
-
-// own are the person's own figures. An entry that cannot be read is none; it
-// was told of when the settings were checked.
-func (a *App) own() (all []catalogue.Model) {
-	for name, raw := range a.Config.Provider.ModelInfo {
-		var i modelInfo
-		if json.Unmarshal(raw, &i) != nil {
-			continue
-		}
-		m := catalogue.Model{Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning}
-		if i.PriceIn != nil && i.PriceOut != nil {
-			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, Known: true}
-		}
-		all = append(all, m)
-	}
-	return all
 }
 
 // checkModelInfo refuses figures that cannot be read.
@@ -184,12 +254,4 @@ func (a *App) checkModelInfo() error {
 		}
 	}
 	return nil
-}
-
-// contextLimit is how many tokens the model in use takes in.
-func (a *App) contextLimit() int {
-	if n := a.Config.Runtime.ContextTokenLimit; n > 0 {
-		return n
-	}
-	return a.figures(a.ModelName()).Context
 }

@@ -95,6 +95,18 @@ func absolute(base, dir string) (string, error) {
 	return filepath.Clean(dir), nil
 }
 
+// resolve is where a path of the settings is: from home behind ~/, else from the
+// workspace.
+func (a *App) resolve(path string) string {
+	if rest, ok := strings.CutPrefix(path, "~/"); ok && a.Env.Getenv("HOME") != "" {
+		path = filepath.Join(a.Env.Getenv("HOME"), rest)
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(a.Root, path)
+	}
+	return path
+}
+
 // NeedsTrust reports whether a setting of the project under prefix was passed
 // over because the project is not trusted.
 func (s *Settings) NeedsTrust(prefix string) bool {

@@ -31,20 +31,15 @@ const Drafts = "drafts"
 // here. One whose program is gone says that it was killed.
 const runningPrefix = "running-"
 
-// sweepScratch removes the temporary files that a killed program left, and names
-// those that hold something.
-func (a *App) sweepScratch(ws *workspace.Workspace, t *toolkit) {
-	if t.files == nil {
-		return
+// sweepFiles removes the temporary files that a killed program left in the
+// workspace, and names those that hold something. Beside the work it removes
+// what is left of files of our own, and of answers waited for or given.
+func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
+	if t.files != nil {
+		for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
+			a.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
+		}
 	}
-	for _, name := range ws.Sweep(nil, func(c io.ReadSeeker) bool { return t.files.get().Keeps(c) }) {
-		a.warn(fmt.Sprintf("%s holds what a file had when the program was killed while replacing it", name))
-	}
-}
-
-// sweepOwn removes what a killed program left of files of our own that it was
-// writing, and of answers it waited for or gave.
-func (a *App) sweepOwn(t *toolkit) {
 	t.sweeping.Go(func() {
 		if a.Home != "" {
 			atomicfile.Sweep(a.Home, ".", "always", Drafts)
@@ -69,7 +64,14 @@ func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 			}
 		})
 	}
-	if killed := killedPrograms(ws); len(killed) > 0 {
+	var killed []string // notes of programs that did not take them away
+	entries, _, _ := ws.ReadDir(scratch, maxNotes)
+	for _, e := range entries {
+		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.Ended(program) {
+			killed = append(killed, filepath.Join(scratch, e.Name()))
+		}
+	}
+	if len(killed) > 0 {
 		sweep(killed)
 	}
 	t.note = func() {
@@ -80,20 +82,6 @@ func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 		}
 		t.gone = func() { _ = ws.Delete(note) }
 	}
-}
-
-// killedPrograms lists the notes of programs that did not take them away.
-func killedPrograms(ws *workspace.Workspace) (notes []string) {
-	entries, _, err := ws.ReadDir(scratch, maxNotes)
-	if err != nil {
-		return nil
-	}
-	for _, e := range entries {
-		if program, ok := strings.CutPrefix(e.Name(), runningPrefix); ok && shell.Ended(program) {
-			notes = append(notes, filepath.Join(scratch, e.Name()))
-		}
-	}
-	return notes
 }
 
 // maxNotes is how many notes are looked at.

@@ -3,11 +3,14 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"runtime/debug"
 	"slices"
@@ -17,15 +20,17 @@ import (
 
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 	"coder/internal/core/secret"
 	"coder/internal/host/codeindex"
 	"coder/internal/host/lsp"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
-	"coder/internal/model/catalogue"
 	"coder/internal/policy/confine"
 	"coder/internal/record/undo"
+	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/bash"
 	"coder/internal/tool/codenav"
@@ -41,103 +46,101 @@ import (
 // toolkit is what a session works with: its tools, what they keep so that their
 // work can be undone, and what has to be ended with them.
 type toolkit struct {
-	set      tool.Set
-	keeper   toolrun.Keeper // nil if nothing is kept
-	files    *keeper        // the same, or nil
-	history  undo.History
-	todos    plan.Memory
-	seen     recollection
-	index    *codeindex.Index
-	terrain  *terrain
-	confiner *confine.Confiner
-	project  project
-	crew     *crew
+	set       tool.Set
+	keeper    toolrun.Keeper // nil if nothing is kept
+	files     *keeper        // the same, or nil
+	history   undo.History
+	todos     plan.Memory
+	seen      recollection
+	index     *codeindex.Index
+	protected *protectedFiles
+	confiner  *confine.Confiner
+	project   project
+	conceals  *secret.Concealer // blots providers' keys out of what is shown and kept
+	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
+
 	work     context.Context // ends with close
 	marked   string          // what the environment of this workspace's commands holds
-	claims   func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 	running  sync.Once
 	note     func() // takes down that commands may run
 	gone     func() // takes that back; nil before
 	sweeping sync.WaitGroup
 	ends     []func() error
-	conceals *secret.Concealer // keys
-}
-
-// newToolkit builds the tools of one session. Nothing is started yet; what a killed
-// program left is looked for.
-func (a *App) newToolkit(sessionID string) (*toolkit, error) {
-	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
-	if err != nil {
-		return nil, inputf("open the workspace: %v", err)
-	}
-	ws.UseGitSettings(a.gitSettings())
-	work, stop := context.WithCancel(context.Background())
-	bound := func() error { a.Store().boundStorage(a.Config.Storage); return nil }
-	t := &toolkit{work: work, marked: a.marked(), conceals: a.conceals()}
-	t.ends = []func() error{bound, ws.Close, t.leave, func() error { stop(); return nil }}
-	t.terrain = a.survey(ws)
-	t.confiner, t.project, t.crew = a.confiner(t.terrain), project{ws}, a.newCrew()
-	if !a.Options.Ephemeral {
-		ws.KeepScratch(scratch)
-		t.files = &keeper{history: &t.history, make: func() *undo.Keeper { return a.newKeeper(ws, &t.history) }, store: a.Store(), warn: a.warn}
-		t.keeper = t.files
-	}
-	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
-		return a.Store().claims(ctx, sessionID, from, to)
-	}
-	set, err := tool.NewSet(a.toolList(ws, t, sessionID)...)
-	if err != nil {
-		return nil, errors.Join(err, t.close())
-	}
-	t.set = set.In(a.Config.Tools.Dialect)
-	a.sweepScratch(ws, t)
-	a.sweepOwn(t)
-	a.sweepCommands(ws, t)
-	return t, nil
-}
-
-func (a *App) toolList(ws *workspace.Workspace, t *toolkit, sessionID string) []tool.Tool {
-	env := a.ChildEnv()
-	pool := lsp.New(a.languageServers(t))
-	runs, cache := a.Store().relative("runs", sessionID), a.Store().relative("cache")
-	index := codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: cache, Patience: indexPatience})
-	t.index = index
-	commands, jobs := bash.All(bash.Options{
-		Workspace: ws, Shell: a.shell, Env: env, RunsDir: runs, Now: a.Env.Now,
-		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
-		OutputLimit:    a.Config.Safety.OutputLimitBytes,
-		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
-	})
-	t.ends = append(t.ends, t.confiner.Close, jobs.Close, index.Close, pool.Close)
-	return slices.Concat(
-		a.fileTools(ws, pool, t), a.searchTools(ws), []tool.Tool{codesearch.SearchCode(ws, index, a.hides)}, commands,
-		git.All(git.Options{Workspace: ws, Env: env, Hides: a.hides}),
-		[]tool.Tool{a.fetch()}, codenav.All(ws, pool), a.planTools(&t.todos, sessionID), []tool.Tool{skill.Skill(a.library().skills), t.crew.tool()},
-	)
-}
-
-// sees reports whether the model can be shown pictures: it is known to, or the
-// person says so.
-func (a *App) sees() bool {
-	m, _ := catalogue.Lookup(a.ModelName(), a.own()...)
-	return a.Config.Provider.Vision || m.Vision
 }
 
 // indexPatience is how long a search waits for the look for changed files.
 const indexPatience = 30 * time.Millisecond
 
-// hides reports whether searches pass over a file.
-func (a *App) hides(file string) bool { return a.judge != nil && a.judge.Hides(file) }
+// newToolkit builds the tools of one session, with the one that hands work to
+// other agents. Nothing is started yet; what a killed program left is looked for.
+func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	if err != nil {
+		return nil, inputf("open the workspace: %v", err)
+	}
+	ws.UseGitSettings(a.gitSettings())
+	store, env := a.Store(), a.ChildEnv()
+	work, stop := context.WithCancel(context.Background())
+	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(a.Report.Secrets(a.Env.Environ)), protected: a.protect(ws), project: project{ws}}
+	t.ends = []func() error{
+		func() error { store.boundStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
+	}
+	t.confiner = a.confiner(t.protected)
+	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {
+		return store.claims(ctx, sessionID, from, to)
+	}
+	if !a.Options.Ephemeral {
+		ws.KeepScratch(scratch)
+		t.files = &keeper{store: store, warn: a.warn, make: func() *undo.Keeper {
+			return undo.New(ws, store.contents(), undo.Options{Env: env, Now: a.Env.Now, Warn: a.warn, Needs: t.history.Needs, Tree: t.history.Tree()})
+		}}
+		t.keeper = t.files
+	}
+	pool := lsp.New(a.languageServers(t))
+	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: store.relative("cache"), Patience: indexPatience})
+	commands, jobs := bash.All(bash.Options{
+		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
+		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
+		OutputLimit:    a.Config.Safety.OutputLimitBytes,
+		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
+	})
+	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
+	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it
+	fetch := a.Config.Fetch
+	set, err := tool.NewSet(slices.Concat(
+		a.fileTools(ws, pool, t),
+		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
+		git.All(git.Options{Workspace: ws, Env: env, Hides: hides}),
+		[]tool.Tool{web.Fetch(web.Options{
+			Vision: a.sees(), AllowPrivate: fetch.AllowPrivate, AllowHosts: fetch.AllowHosts, SkipTLSVerify: fetch.SkipTLSVerify,
+			MaxText: fetch.MaxTextBytes, MaxImage: fetch.MaxImageBytes, Timeout: time.Duration(fetch.TimeoutMS) * time.Millisecond,
+			Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
+			Reaches: func(address string) bool { return a.judge != nil && a.judge.Reaches(address) },
+		})},
+		codenav.All(ws, pool), plan.All(&t.todos),
+		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
+			Mode: a.Config.Workflow.PlanExitMode, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
+		})},
+		[]tool.Tool{skill.Skill(a.library().skills), task},
+	)...)
+	if err != nil {
+		return nil, errors.Join(err, t.close())
+	}
+	t.set = set.In(a.Config.Tools.Dialect)
+	a.sweepFiles(ws, t)
+	a.sweepCommands(ws, t)
+	return t, nil
+}
 
 // fileTools are the tools for files; those that write tell what they broke.
 func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
 	seen := &t.seen.files
-	judge := &codenav.Diagnoser{Workspace: ws, Pool: pool}
+	diagnose := &codenav.Diagnoser{Workspace: ws, Pool: pool}
 	return []tool.Tool{
-		files.Read(ws, seen, a.readOptions(ws, t)), files.List(ws),
-		codenav.WithDiagnostics(files.Write(ws, seen), judge),
-		codenav.WithDiagnostics(files.Edit(ws, seen), judge),
-		codenav.WithDiagnostics(files.Patch(ws, seen), judge),
+		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(ws, t.confiner)}), files.List(ws),
+		codenav.WithDiagnostics(files.Write(ws, seen), diagnose),
+		codenav.WithDiagnostics(files.Edit(ws, seen), diagnose),
+		codenav.WithDiagnostics(files.Patch(ws, seen), diagnose),
 	}
 }
 
@@ -153,27 +156,6 @@ func (a *App) gitSettings() workspace.GitSettings {
 		own = []string{file}
 	}
 	return workspace.GitSettings{Home: home, Configs: append([]string{"/etc/gitconfig"}, own...), Ignore: filepath.Join(config, "git", "ignore")}
-}
-
-func (a *App) searchTools(ws *workspace.Workspace) []tool.Tool {
-	return search.With(ws, search.Options{Hide: a.hides})
-}
-
-func (a *App) fetch() tool.Tool {
-	f := a.Config.Fetch
-	return web.Fetch(web.Options{
-		Vision: a.sees(), AllowPrivate: f.AllowPrivate, AllowHosts: f.AllowHosts, SkipTLSVerify: f.SkipTLSVerify,
-		MaxText: f.MaxTextBytes, MaxImage: f.MaxImageBytes, Timeout: time.Duration(f.TimeoutMS) * time.Millisecond,
-		Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
-		Reaches: func(address string) bool { return a.judge != nil && a.judge.Reaches(address) },
-	})
-}
-
-// planTools are the tools for what is to be done: the list of it, questions
-// about it, and plans of it. The mode says which of them are there.
-func (a *App) planTools(todos *plan.Memory, sessionID string) []tool.Tool {
-	exit := plan.ExitOptions{Mode: a.Config.Workflow.PlanExitMode, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) }}
-	return append(plan.All(todos), plan.Question(), plan.ExitPlan(exit))
 }
 
 // maxPlans is how many plans one session may keep.
@@ -196,7 +178,7 @@ func (a *App) savePlan(sessionID, text string) (string, error) {
 		name := filepath.Join(".coder", "plans", fmt.Sprintf("%s-%d.md", sessionID, n))
 		f, err := os.OpenFile(filepath.Join(a.Root, name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 		if errors.Is(err, fs.ErrExist) {
-			if holds(filepath.Join(a.Root, name), text) {
+			if kept, err := repofile.Below(a.Root).Read(name, int64(len(text))); err == nil && string(kept) == text {
 				return name, nil
 			}
 			continue
@@ -210,14 +192,21 @@ func (a *App) savePlan(sessionID, text string) (string, error) {
 	return "", fmt.Errorf("this session has %d plans already", maxPlans)
 }
 
-// holds reports whether there is a plain file with this content.
-func holds(path, text string) bool {
-	info, err := os.Lstat(path)
-	if err != nil || !info.Mode().IsRegular() || info.Size() != int64(len(text)) {
-		return false
+// offload keeps results that are too long for the conversation beside the
+// output of commands, each once. Where nothing is kept it is nil.
+func (a *App) offload(t *toolkit, sessionID string) func(context.Context, string, string) (string, error) {
+	if a.Options.Ephemeral {
+		return nil
 	}
-	kept, err := os.ReadFile(path)
-	return err == nil && string(kept) == text
+	return func(_ context.Context, callID, text string) (string, error) {
+		sum := sha256.Sum256([]byte(callID)) // a model may call its calls anything
+		name := path.Join(".coder", "runs", sessionID, "result-"+hex.EncodeToString(sum[:6])+".txt")
+		err := t.project.ws.CreateFile(name, []byte(text), 0o600)
+		if errors.Is(err, fs.ErrExist) {
+			err = nil
+		}
+		return name, err
+	}
 }
 
 // project is the workspace as far as choosing a check needs it.
@@ -258,8 +247,8 @@ func (t *toolkit) observe(r event.Record, when supervisor.When) {
 	}
 }
 
-// leave takes back that commands may run: they have all ended.
-func (t *toolkit) leave() error {
+// unmark takes back that commands may run: they have all ended.
+func (t *toolkit) unmark() error {
 	t.sweeping.Wait()
 	if t.gone != nil {
 		t.gone()
@@ -294,20 +283,49 @@ func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	return undo.Redo(ctx, t.files.get(), &t.history, c)
 }
 
-func (a *App) newKeeper(ws *workspace.Workspace, history *undo.History) *undo.Keeper {
-	return undo.New(ws, a.Store().contents(), undo.Options{
-		Env: a.ChildEnv(), Now: a.Env.Now, Warn: a.warn, Needs: history.Needs, Tree: history.Tree(),
-	})
+// changesSince tells what has changed in files since a call began, as far as what it
+// would overwrite was kept.
+func (a *App) changesSince(t *toolkit, files *slash.Changes) func(context.Context, event.ToolCallRequested) supervisor.Changes {
+	return func(ctx context.Context, call event.ToolCallRequested) (s supervisor.Changes) {
+		if t.files == nil || len(call.Before) == 0 && call.Tree == "" {
+			return s
+		}
+		keeper := t.files.get()
+		changes, err := keeper.Changes(ctx, tool.Kept{Before: call.Before, Tree: call.Tree})
+		if err != nil {
+			a.warn(fmt.Sprintf("what %s changed could not be determined: %v", call.Tool, err))
+		}
+		for _, c := range changes {
+			name := cmp.Or(c.Before.Path, c.After.Path)
+			var old []byte
+			if c.Before.Hash != "" {
+				if old, err = keeper.Content(ctx, c.Before, slash.MaxCompared); err != nil {
+					s.Files = append(s.Files, sanitize.Line(name, 200)+" (changed, and not kept for comparing)")
+					continue
+				}
+				if old == nil {
+					old = []byte{}
+				}
+			}
+			diff, line := files.Compare(name, old)
+			if line == "" {
+				continue
+			}
+			s.Files = append(s.Files, line)
+			s.Diff.Unified += diff
+		}
+		s.Diff = display.Counted(s.Diff.Unified)
+		return s
+	}
 }
 
 // keeper is an [undo.Keeper] made when first needed, so that a session which
 // changes nothing costs nothing. What a call would overwrite and cannot be kept
 // is not overwritten, unless the person lets the work go on without a record.
 type keeper struct {
-	history *undo.History
-	make    func() *undo.Keeper
-	store   *Store
-	warn    func(string)
+	make  func() *undo.Keeper
+	store *Store
+	warn  func(string)
 
 	once sync.Once
 	real *undo.Keeper

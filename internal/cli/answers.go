@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -78,22 +79,15 @@ func (p *remotely) Ask(ctx context.Context, q uip.Request) (uip.Response, error)
 			letter.PutBack() // for whoever asks again
 			return r.Response, r.err
 		}
-		p.say(fmt.Sprintf("answered elsewhere: %s (%s)", given(q, letter.Answer), letter.From))
+		given := oneLine(cmp.Or(letter.Answer.Option, letter.Answer.Input))
+		for _, o := range q.Options {
+			if o.ID == letter.Answer.Option && o.Label != "" {
+				given = oneLine(o.Label)
+			}
+		}
+		p.say(fmt.Sprintf("answered elsewhere: %s (%s)", given, letter.From))
 		return letter.Answer, nil
 	}
-}
-
-// given is an answer in words.
-func given(q uip.Request, a uip.Response) string {
-	for _, o := range q.Options {
-		if o.ID == a.Option && o.Label != "" {
-			return oneLine(o.Label)
-		}
-	}
-	if a.Option != "" {
-		return a.Option
-	}
-	return oneLine(a.Input)
 }
 
 // onRecord puts to person what is on the disk. Nobody could answer the rest from

@@ -16,6 +16,7 @@ import (
 	xterm "golang.org/x/term"
 
 	"coder/internal/app"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/sandbox"
 	"coder/internal/host/stdio"
@@ -183,6 +184,18 @@ func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
 
 // warn tells the person something that is not part of any turn.
 func (inv *invocation) warn(text string) { fmt.Fprintln(inv.Stderr, "coder: "+inv.words.Said(text)) }
+
+// print writes lines to stdout.
+func (inv *invocation) print(lines ...string) error {
+	_, err := fmt.Fprintln(inv.Stdout, strings.Join(lines, "\n"))
+	return err
+}
+
+// printJSON writes v to stdout, for programs.
+func (inv *invocation) printJSON(v any) error {
+	_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(v))
+	return err
+}
 
 // oneLine is foreign text made fit for a list.
 func oneLine(s string) string { return sanitize.Line(s, 400) }

@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"coder/internal/config"
+	"coder/internal/policy/trust"
 )
 
 // runConfig shows the configuration: the values in force and where each came
@@ -51,8 +52,36 @@ func (inv *invocation) runConfig() error {
 		if err := json.Indent(&b, config.Schema(), "", "  "); err != nil {
 			return fmt.Errorf("write the schema: %w", err)
 		}
-		_, err := fmt.Fprintln(inv.Stdout, b.String())
-		return err
+		return inv.print(b.String())
 	}
 	return usagef("unknown: coder config %s; it takes show, path or schema", what)
+}
+
+// runTrust trusts a workspace as it is now, or ends that. What is wrong with its
+// settings does not matter.
+func (inv *invocation) runTrust() error {
+	fl, root, words := inv.flags, inv.settings.Root, inv.words
+	if len(fl.args) > 1 {
+		return usagef("coder trust takes one folder")
+	}
+	if root == "" {
+		return inv.loadErr
+	}
+	act, said := inv.settings.Trust.Give, words.T("trusted: %s", root)
+	if fl.revoke {
+		act, said = inv.settings.Trust.Take, words.T("no longer trusted: %s", root)
+	}
+	if err := act(root); err != nil {
+		return inputf("%v", err)
+	}
+	if fl.json {
+		return inv.printJSON(map[string]any{"root": root, "trusted": !fl.revoke, "files": trust.Settings(root)})
+	}
+	lines := []string{said}
+	if !fl.revoke {
+		for _, name := range trust.Settings(root) {
+			lines = append(lines, words.T("  %s, as it is now; when it changes you are asked again", name))
+		}
+	}
+	return inv.print(lines...)
 }

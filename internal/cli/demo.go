@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -14,12 +15,21 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/host/patch"
+	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
 	"coder/internal/model/scripted"
 	"coder/internal/policy/mode"
+	"coder/internal/record/audit"
+	"coder/internal/record/undo"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/repl"
+	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 //go:embed demo
@@ -109,7 +119,7 @@ func unpackDemo() (string, error) {
 		return "", err
 	}
 	for _, name := range demoProject {
-		text, err := demoOriginal(name)
+		text, err := demoFiles.ReadFile("demo/" + name + ".txt") // as it is unpacked
 		if err != nil {
 			return "", err
 		}
@@ -119,9 +129,6 @@ func unpackDemo() (string, error) {
 	}
 	return dir, nil
 }
-
-// demoOriginal is a file of the project as it was unpacked.
-func demoOriginal(name string) ([]byte, error) { return demoFiles.ReadFile("demo/" + name + ".txt") }
 
 // introduceDemo says what is about to be seen, and first what is not real.
 func (inv *invocation) introduceDemo(w io.Writer) error {
@@ -154,7 +161,7 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 		return err
 	}
 	out, face := inv.newLines()
-	after := demoReport{invocation: inv, app: a, colours: inv.palette(false), out: face, say: face.Insert}
+	after := demoReport{inv: inv, app: a, colours: inv.palette(false), out: face, say: face.Insert}
 	if err := face.Insert("> " + inv.demoPrompt()); err != nil {
 		return err
 	}
@@ -167,7 +174,7 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 
 // demoAtTerminal runs the demo with a person who answers the questions.
 func (inv *invocation) demoAtTerminal(ctx context.Context, in, out *os.File) (err error) {
-	t := &terminal{invocation: inv, in: in, out: out, printer: stdio.NewWriter(ctx, out)}
+	t := &terminal{inv: inv, in: in, out: out, printer: stdio.NewWriter(ctx, out)}
 	if t.app, err = inv.newDemo(t.warn); err != nil {
 		return err
 	}
@@ -184,39 +191,183 @@ var errTurnOver = errors.New("the turn is over")
 // came of it.
 func (t *terminal) demonstrate(ctx context.Context) (err error) {
 	t.sup = t.app.Supervise(t.face)
-	if t.session, err = t.app.Open(ctx, t.sup, t.flags.session, t.face.Out()); err != nil {
+	if t.session, err = t.app.Open(ctx, t.sup, t.inv.flags.session, t.face.Out()); err != nil {
 		return err
 	}
-	t.exit.opened()
+	t.inv.exit.opened()
 	if err := t.banner(); err != nil {
 		return errors.Join(err, t.session.Close())
 	}
-	after := demoReport{invocation: t.invocation, app: t.app, colours: t.colours, out: t.face.Out(), say: t.face.Say, width: t.columns}
-	err = t.demoTurn(ctx)
-	err = errors.Join(err, after.ofTurn(ctx, t.session), t.session.Close())
-	return errors.Join(err, after.ofSession(ctx))
-}
-
-func (t *terminal) columns() int {
-	cols, _ := t.size()
-	return cols
-}
-
-// demoTurn runs the turn. What went wrong in it has been shown when it returns.
-func (t *terminal) demoTurn(ctx context.Context) error {
 	var turnErr error
 	t.ends = func(_ context.Context, _ string, err error) error {
 		turnErr = err
 		return errTurnOver
 	}
-	err := t.face.Run(ctx, t.demoPrompt(), false)
+	err = t.face.Run(ctx, t.inv.demoPrompt(), false) // what went wrong in it has been shown
 	switch {
 	case errors.Is(err, repl.ErrInterrupted):
-		return &exitError{code: ExitInterrupted}
+		err = &exitError{code: ExitInterrupted}
 	case !errors.Is(err, errTurnOver):
-		return err
 	case turnErr == nil || errors.Is(turnErr, context.Canceled):
-		return ctx.Err()
+		err = ctx.Err()
+	default:
+		err = &exitError{code: ExitCode(turnErr)}
 	}
-	return &exitError{code: ExitCode(turnErr)}
+	report := demoReport{inv: t.inv, app: t.app, colours: t.colours, out: t.face.Out(), say: t.face.Say, width: t.size}
+	err = errors.Join(err, report.ofTurn(ctx, t.session), t.session.Close())
+	return errors.Join(err, report.ofSession(ctx))
+}
+
+// demoReport shows what is left of the demo's turn: what changed, that it can
+// be taken back, what is on record and where.
+type demoReport struct {
+	inv     *invocation
+	app     *app.App
+	colours term.Palette
+	width   func() (cols, rows int) // of the terminal; nil: unknown
+	out     event.Sink
+	say     func(string) error
+
+	session string
+}
+
+// ofTurn shows the diff, takes the turn back, and does it again.
+func (d *demoReport) ofTurn(ctx context.Context, s *supervisor.Session) error {
+	if ctx.Err() != nil {
+		return nil // the program was told to stop
+	}
+	d.session = s.ID
+	if err := d.diff(ctx); err != nil {
+		return fmt.Errorf("show the diff: %w", err)
+	}
+	words := d.inv.words
+	did, err := s.Undo(ctx, undo.Call{}, event.Discard)
+	if errors.Is(err, undo.ErrNothing) {
+		return d.part(words.T("Undo"), words.T("there is nothing to undo"))
+	}
+	if err != nil {
+		return fmt.Errorf("undo: %w", err)
+	}
+	lines := d.files("as before the turn: %s", did)
+	if len(did.Commands) > 0 {
+		commands := slices.Compact(slices.Clone(did.Commands))
+		lines = append(lines, words.T("out of reach: what commands do outside the project (it ran: %s)", strings.Join(commands, "; ")))
+	}
+	if err := d.part(words.T("Undo"), lines...); err != nil {
+		return err
+	}
+	if did, err = s.Redo(ctx, undo.Call{}, event.Discard); err != nil {
+		return fmt.Errorf("redo: %w", err)
+	}
+	return d.part(words.T("Redo"), d.files("as after the turn: %s", did)...)
+}
+
+// files tells what undoing or redoing did to files.
+func (d *demoReport) files(as string, r undo.Report) (lines []string) {
+	words := d.inv.words
+	if back := slices.Concat(r.Restored, r.Removed); len(back) > 0 {
+		lines = append(lines, words.T(as, strings.Join(back, ", ")))
+	}
+	for _, n := range slices.Concat(r.Kept, r.Lost, r.Failed) {
+		lines = append(lines, words.T("left as it is: %s (%s)", n.Path, words.Said(n.Why)))
+	}
+	for _, path := range r.NotUndone {
+		lines = append(lines, words.T("changed by a command and left as it is: %s", path))
+	}
+	return lines
+}
+
+// part shows lines under a heading.
+func (d *demoReport) part(heading string, lines ...string) error {
+	return d.say(d.colours.Paint(ink.Tool, "== "+heading) + "\n" + strings.Join(lines, "\n"))
+}
+
+// maxDemoFile bounds what is read of a file of the demo.
+const maxDemoFile = 64 << 20
+
+// diff shows how the files differ from those that were unpacked.
+func (d *demoReport) diff(ctx context.Context) error {
+	var all strings.Builder
+	for _, name := range demoProject {
+		old, err := demoFiles.ReadFile("demo/" + name + ".txt")
+		if err != nil {
+			return err
+		}
+		now, err := repofile.Below(d.app.Root).Read(name, maxDemoFile)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		text, _, _ := patch.Unified(name, old, now)
+		all.WriteString(text)
+	}
+	heading := d.inv.words.T("What changed")
+	if all.Len() == 0 {
+		return d.part(heading, d.inv.words.T("nothing"))
+	}
+	if err := d.say(d.colours.Paint(ink.Tool, "== "+heading)); err != nil {
+		return err
+	}
+	return d.out.Emit(ctx, event.Record{Event: event.LocalAdded{Blocks: display.Blocks{display.Counted(all.String())}}})
+}
+
+// mostEffect is how much of what a call touches a line of the audit shows.
+const mostEffect = 40
+
+// ofSession shows what is on record once the session is closed: the calls, whether
+// the logs hold, where everything is, and what to do next.
+func (d *demoReport) ofSession(ctx context.Context) error {
+	if ctx.Err() != nil || d.session == "" {
+		return nil
+	}
+	words, store := d.inv.words, d.app.Store()
+	calls, err := audit.Pair(store.Logs.Read(ctx, d.session, 0))
+	if err != nil {
+		return fmt.Errorf("show the audit: %w", err)
+	}
+	row := func(texts ...string) (cells []ink.Cell) {
+		for _, t := range texts {
+			cells = append(cells, ink.Cell{{Text: t}})
+		}
+		return cells
+	}
+	g := ink.Grid{
+		Head:  row(words.T("call"), words.T("verdict"), words.T("decided by"), words.T("took")),
+		Align: []ink.Align{ink.Left, ink.Left, ink.Left, ink.Right}, ASCII: !d.inv.utf8(),
+	}
+	for _, c := range calls {
+		what, took := c.Requested.Tool, "?" // nobody knows
+		if i := slices.IndexFunc(c.Requested.Effects, func(e event.Effect) bool { return e.Target != "" && len(e.Target) <= mostEffect }); i >= 0 {
+			what += " " + c.Requested.Effects[i].Target
+		}
+		switch {
+		case c.Open():
+		case c.Completed.DurationMs < 1000:
+			took = fmt.Sprintf("%d ms", c.Completed.DurationMs)
+		default:
+			took = fmt.Sprintf("%.1f s", float64(c.Completed.DurationMs)/1000)
+		}
+		g.Rows = append(g.Rows, row(what, words.Said(string(c.Requested.Verdict)), words.Said(c.Requested.DecidedBy), took))
+	}
+	var table strings.Builder
+	cols := 0
+	if d.width != nil {
+		cols, _ = d.width()
+	}
+	g.Draw(cols, func(l ink.Look, text string) { table.WriteString(d.colours.Paint(l.Role, text)) })
+	verdict := ""
+	if report, err := store.Verify(d.session); err != nil {
+		verdict = d.colours.Paint(ink.Bad, words.T("the logs are not what was written: %v", err))
+	} else {
+		verdict = d.colours.Paint(ink.Good, words.T("%d records in three logs, each with a check of itself and those before it: unbroken", report.Lines))
+	}
+	if err := d.part(words.T("Audit"), table.String(), verdict); err != nil {
+		return fmt.Errorf("show the audit: %w", err)
+	}
+	return d.part(words.T("Where it is kept"),
+		words.T("logs: %s", store.Dir("log", d.session)),
+		words.T("conversation: %s", store.Dir("sessions", d.session+".json")),
+		words.T("to look again: coder audit --cwd %s", d.app.Root),
+		words.T("The folder is yours now; remove it when you have seen enough: rm -r %s", d.app.Root),
+		words.T("To work with a model of your own: set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL and run coder in your project; \"Connecting a provider\" in the README says more."),
+	)
 }

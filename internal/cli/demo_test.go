@@ -242,7 +242,7 @@ func TestTheDemoTellsWhenTheRecordIsNotWhatItWas(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	report := demoReport{invocation: inv, app: a, session: "s1", say: func(text string) error { out.WriteString(text); return nil }}
+	report := demoReport{inv: inv, app: a, session: "s1", say: func(text string) error { out.WriteString(text); return nil }}
 	line := `{"seq":1,"type":"ToolCallRequested","v":1,"sessionId":"s1","payload":{"toolCallId":"c","toolName":"read","verdict":"allow"},"prev":"0"}` + "\n"
 	log := a.Store().Dir("log", "s1", "audit.jsonl")
 	if err := os.MkdirAll(filepath.Dir(log), 0o755); err != nil {
@@ -251,7 +251,7 @@ func TestTheDemoTellsWhenTheRecordIsNotWhatItWas(t *testing.T) {
 	if err := os.WriteFile(log, []byte(line), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := report.audit(t.Context()); err != nil {
+	if err := report.ofSession(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(out.String(), "audit.jsonl, line 1") || !strings.Contains(out.String(), "?") {

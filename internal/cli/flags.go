@@ -70,6 +70,16 @@ func options() []option {
 			return nil
 		}}
 	}
+	number := func(long, value, help string, p func(*flags) *int) option {
+		return option{long: long, value: value, help: help, set: func(f *flags, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil || n < 1 {
+				return usagef("--%s must be a number above zero, not %q", long, v)
+			}
+			*p(f) = n
+			return nil
+		}}
+	}
 	choice := func(long, help string, p func(*flags) *string, allowed ...string) option {
 		return option{long: long, value: strings.Join(allowed, "|"), help: help, set: func(f *flags, v string) error {
 			if !slices.Contains(allowed, v) {
@@ -105,7 +115,7 @@ func options() []option {
 		text("session-id", "ID", "start a new session under this id", func(f *flags) *string { return &f.session.ID }),
 		flag("no-session-persistence", "", "keep nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.Model }),
-		{long: "max-steps", value: "N", help: "stop after N model replies", set: setMaxSteps},
+		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),
 		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.Mode }, mode.Names()...),
 		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.Mode }, mode.Names()...),
@@ -115,7 +125,13 @@ func options() []option {
 		choice("on-ask", "without a terminal: refuse what must be asked (default), keep the question for coder respond and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),
 		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.AutoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.Dir }),
-		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: addDir},
+		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: func(f *flags, v string) error {
+			if v == "" {
+				return usagef("--add-dir needs a value: DIR")
+			}
+			f.AddDirs = append(f.AddDirs, v)
+			return nil
+		}},
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.ConfigFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
 		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
@@ -124,9 +140,15 @@ func options() []option {
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
 		of("respond", text("comment", "TEXT", "a remark for the model", func(f *flags) *string { return &f.comment })),
-		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: addAnswer}),
+		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: func(f *flags, v string) error {
+			if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
+				return usagef("--answer wants PART=ID, not %q", v)
+			}
+			f.answers = append(f.answers, v)
+			return nil
+		}}),
 		of("respond", flag("record-only", "", "keep the answer and do not go on with the task", func(f *flags) *bool { return &f.recordOnly })),
-		of("watch", option{long: "from", value: "SEQ", help: "begin at the record of this number", set: setFrom}),
+		of("watch", number("from", "SEQ", "begin at the record of this number", func(f *flags) *int { return &f.from })),
 		of("watch", flag("last", "", "begin where the last turn does", func(f *flags) *bool { return &f.lastTurn })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
@@ -139,40 +161,6 @@ func options() []option {
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}
-}
-
-func addDir(f *flags, v string) error {
-	if v == "" {
-		return usagef("--add-dir needs a value: DIR")
-	}
-	f.AddDirs = append(f.AddDirs, v)
-	return nil
-}
-
-func addAnswer(f *flags, v string) error {
-	if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
-		return usagef("--answer wants PART=ID, not %q", v)
-	}
-	f.answers = append(f.answers, v)
-	return nil
-}
-
-func setMaxSteps(f *flags, v string) error {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return usagef("--max-steps must be a number above zero, not %q", v)
-	}
-	f.MaxSteps = n
-	return nil
-}
-
-func setFrom(f *flags, v string) error {
-	n, err := strconv.Atoi(v)
-	if err != nil || n < 1 {
-		return usagef("--from must be a number above zero, not %q", v)
-	}
-	f.from = n
-	return nil
 }
 
 // parseFlags reads the command line. Flags may stand anywhere before "--".

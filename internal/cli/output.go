@@ -38,11 +38,7 @@ func (inv *invocation) newOutput() *output {
 	var face event.Sink
 	switch {
 	case fl.events != "":
-		view, err := events.ParseView(fl.events)
-		if err != nil {
-			panic(err) // the flag allows no other
-		}
-		face = events.New(inv.Stdout, view)
+		face = inv.eventStream()
 	case fl.outputFormat == "text":
 		o.text = true
 		face = event.Discard
@@ -52,6 +48,15 @@ func (inv *invocation) newOutput() *output {
 	}
 	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Words: inv.words}))
 	return o
+}
+
+// eventStream is the timeline for programs, in the vocabulary of the flag.
+func (inv *invocation) eventStream() event.Sink {
+	view, err := events.ParseView(inv.flags.events)
+	if err != nil {
+		panic(err) // the flag allows no other
+	}
+	return events.New(inv.Stdout, view)
 }
 
 // newLines is the face of a run that is read as it goes, like a terminal's, by

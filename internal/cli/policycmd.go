@@ -4,19 +4,16 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"coder/internal/app"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/tool"
-	"coder/internal/ui/i18n"
 )
 
 // runPolicy tells what would become of commands, and of past calls, under the
@@ -61,22 +58,18 @@ func (inv *invocation) policyList(a *app.App) error {
 		return err
 	}
 	if inv.flags.json {
-		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(all))
-		return err
+		return inv.printJSON(all)
 	}
 	words := inv.words
 	if len(all) == 0 {
-		_, err := fmt.Fprintln(inv.Stdout, words.T("nothing is always allowed in this project"))
-		return err
+		return inv.print(words.T("nothing is always allowed in this project"))
 	}
-	var b strings.Builder
+	var lines []string
 	for _, g := range all {
-		fmt.Fprintf(&b, "%d. %s\n", g.Number, sanitize.Line(words.Said(g.Grant.String()), 0))
-		fmt.Fprintf(&b, "   %s\n", words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
+		lines = append(lines, fmt.Sprintf("%d. %s", g.Number, sanitize.Line(words.Said(g.Grant.String()), 0)),
+			"   "+words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
 	}
-	b.WriteString(words.T("coder policy revoke N ends one of them, coder policy revoke all ends all") + "\n")
-	_, err = io.WriteString(inv.Stdout, b.String())
-	return err
+	return inv.print(append(lines, words.T("coder policy revoke N ends one of them, coder policy revoke all ends all"))...)
 }
 
 func (inv *invocation) policyRevoke(a *app.App, which string) error {
@@ -88,12 +81,7 @@ func (inv *invocation) policyRevoke(a *app.App, which string) error {
 	if err != nil {
 		return inputf("%v", err)
 	}
-	for line := range strings.SplitSeq(text, "\n") {
-		if _, err := fmt.Fprintln(inv.Stdout, inv.words.Said(line)); err != nil {
-			return err
-		}
-	}
-	return nil
+	return inv.print(inv.words.Said(text))
 }
 
 // verdictOn is what policy check prints.
@@ -145,14 +133,9 @@ func (inv *invocation) policyCheck(ctx context.Context, a *app.App, command stri
 		v.Always = &offers[i].What
 	}
 	if inv.flags.json {
-		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(v))
-		return err
+		return inv.printJSON(v)
 	}
-	return v.print(inv.Stdout, inv.words)
-}
-
-func (v verdictOn) print(w io.Writer, words *i18n.Printer) error {
-	var b strings.Builder
+	words := inv.words
 	verdict := words.T("%s in %s mode, risk %s", words.T(v.Decision), v.Mode, words.T(v.Risk))
 	if v.ReadOnly {
 		verdict = words.T("%s in %s mode, risk %s, only reads", words.T(v.Decision), v.Mode, words.T(v.Risk))
@@ -173,9 +156,7 @@ func (v verdictOn) print(w io.Writer, words *i18n.Printer) error {
 	if len(v.Withheld) > 0 {
 		lines = append(lines, words.T("  withheld from commands: %s", strings.Join(v.Withheld, ", ")))
 	}
-	b.WriteString(strings.Join(lines, "\n") + "\n")
-	_, err := io.WriteString(w, b.String())
-	return err
+	return inv.print(lines...)
 }
 
 // retrial is a past call judged again.
@@ -215,10 +196,17 @@ func (inv *invocation) policyTest(ctx context.Context, a *app.App) error {
 		sum.Sessions++
 	}
 	if inv.flags.json {
-		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(sum))
-		return err
+		return inv.printJSON(sum)
 	}
-	return sum.print(inv.Stdout, inv.words)
+	words := inv.words
+	lines := []string{words.T("%d calls in %d sessions: %d were asked about, %d would be now (%+d)", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen)}
+	for _, c := range sum.Changed {
+		lines = append(lines, fmt.Sprintf("  %s → %s  %s %s  (%s, %s)", words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode))
+		if c.Why != "" {
+			lines = append(lines, "      "+words.Said(c.Why))
+		}
+	}
+	return inv.print(lines...)
 }
 
 // retry judges the calls of one session, each in the mode it was made in.
@@ -240,45 +228,28 @@ func (sum *retrials) retry(ctx context.Context, j *judge.Judge, logs event.Store
 				asked[p.CallID()] = true
 			}
 		case event.ToolCallRequested:
-			if e.DecidedBy != event.ActorRecovery && len(e.Effects) > 0 {
-				sum.add(ctx, j, now, preset, r.Session, e, asked[e.CallID])
+			if e.DecidedBy == event.ActorRecovery || len(e.Effects) == 0 {
+				continue
+			}
+			o, err := j.In(now, preset).Judge(ctx, policy.Case{Tool: e.Tool, Plan: tool.Plan{Effects: e.Effects}})
+			if err != nil {
+				o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
+			}
+			then := string(e.Verdict)
+			if asked[e.CallID] {
+				then = policy.Ask.String()
+				sum.AskedThen++
+			}
+			if o.Verdict == policy.Ask {
+				sum.AskedNow++
+			}
+			sum.Calls++
+			if then != o.Verdict.String() {
+				sum.Changed = append(sum.Changed, retrial{
+					Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), Mode: now.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
+				})
 			}
 		}
 	}
 	return nil
-}
-
-func (sum *retrials) add(ctx context.Context, j *judge.Judge, m mode.Mode, preset, id string, e event.ToolCallRequested, asked bool) {
-	c := policy.Case{Tool: e.Tool, Plan: tool.Plan{Effects: e.Effects}}
-	o, err := j.In(m, preset).Judge(ctx, c)
-	if err != nil {
-		o = policy.Opinion{Reasons: []policy.Reason{{By: "policy", Text: err.Error()}}}
-	}
-	then := string(e.Verdict)
-	if asked {
-		then = policy.Ask.String()
-		sum.AskedThen++
-	}
-	if o.Verdict == policy.Ask {
-		sum.AskedNow++
-	}
-	sum.Calls++
-	if then != o.Verdict.String() {
-		sum.Changed = append(sum.Changed, retrial{
-			Session: id, Call: e.CallID, Tool: e.Tool, What: event.JoinEffects(e.Effects, ", "), Mode: m.Name, Then: then, Now: o.Verdict.String(), Why: o.String(),
-		})
-	}
-}
-
-func (sum *retrials) print(w io.Writer, words *i18n.Printer) error {
-	var b strings.Builder
-	b.WriteString(words.T("%d calls in %d sessions: %d were asked about, %d would be now (%+d)", sum.Calls, sum.Sessions, sum.AskedThen, sum.AskedNow, sum.AskedNow-sum.AskedThen) + "\n")
-	for _, c := range sum.Changed {
-		fmt.Fprintf(&b, "  %s → %s  %s %s  (%s, %s)\n", words.T(c.Then), words.T(c.Now), c.Tool, c.What, c.Session, c.Mode)
-		if c.Why != "" {
-			fmt.Fprintf(&b, "      %s\n", words.Said(c.Why))
-		}
-	}
-	_, err := io.WriteString(w, b.String())
-	return err
 }

@@ -22,19 +22,26 @@ const promptLimit = 8 << 20
 const patience = 3 * time.Second
 
 // readPrompt puts the prompt together from the arguments and, where something
-// is piped in, from stdin.
+// is piped in, from stdin to its end. It says so if that takes long: a run must
+// never hang without a word on a stdin nobody closes.
 func (inv *invocation) readPrompt(ctx context.Context) (string, error) {
-	args := inv.flags.args
-	if len(args) == 1 && args[0] == "-" {
-		args = nil // stdin, as elsewhere
+	prompt := strings.Join(inv.flags.args, " ")
+	if prompt == "-" {
+		prompt = "" // stdin, as elsewhere
 	}
-	prompt := strings.Join(args, " ")
 	if inv.Piped() {
-		piped, err := inv.readStdin(ctx)
-		if err != nil {
-			return "", err
-		}
+		slow := time.AfterFunc(patience, func() {
+			inv.warn("waiting for the end of stdin (use < /dev/null if nothing comes there)")
+		})
+		defer slow.Stop()
+		piped, err := inv.input.Rest(ctx, promptLimit)
 		switch {
+		case ctx.Err() != nil:
+			return "", ctx.Err()
+		case errors.Is(err, stdio.ErrTooLong):
+			return "", tooLong()
+		case err != nil:
+			return "", fmt.Errorf("read the prompt from stdin: %w", err)
 		case strings.TrimSpace(prompt) == "":
 			prompt = piped
 		case strings.TrimSpace(piped) != "":
@@ -56,25 +63,6 @@ func checkPrompt(prompt string) error {
 
 func tooLong() error {
 	return inputf("the prompt is longer than %d MiB; save it as a file and name the file in the prompt instead", promptLimit>>20)
-}
-
-// readStdin reads stdin to its end, and says so if that takes long: a run
-// must never hang without a word on a stdin nobody closes.
-func (inv *invocation) readStdin(ctx context.Context) (string, error) {
-	slow := time.AfterFunc(patience, func() {
-		inv.warn("waiting for the end of stdin (use < /dev/null if nothing comes there)")
-	})
-	defer slow.Stop()
-	text, err := inv.input.Rest(ctx, promptLimit)
-	switch {
-	case ctx.Err() != nil:
-		return "", ctx.Err()
-	case errors.Is(err, stdio.ErrTooLong):
-		return "", tooLong()
-	case err != nil:
-		return "", fmt.Errorf("read the prompt from stdin: %w", err)
-	}
-	return text, nil
 }
 
 // messageForm shows how a message of a stream-json input looks.
@@ -125,36 +113,24 @@ func parseMessage(line []byte) (string, error) {
 	if in.Type != "user" {
 		return "", nil
 	}
-	text, err := contentText(in.Message.Content)
-	if err != nil {
-		return "", err
+	var text string // the content is a string, or a list of text parts
+	if json.Unmarshal(in.Message.Content, &text) != nil {
+		var parts []struct {
+			Type string `json:"type"`
+			Text string `json:"text"`
+		}
+		if json.Unmarshal(in.Message.Content, &parts) != nil {
+			return "", errors.New("message.content must be a string or a list of text parts")
+		}
+		for _, p := range parts {
+			if p.Type != "text" {
+				return "", fmt.Errorf("content of type %q is not supported", p.Type)
+			}
+			text += p.Text
+		}
 	}
 	if strings.TrimSpace(text) == "" {
 		return "", errors.New("the message has no text")
 	}
 	return text, checkPrompt(text)
-}
-
-// contentText is the text of a message whose content is a string or a list of
-// text parts.
-func contentText(raw json.RawMessage) (string, error) {
-	var text string
-	if json.Unmarshal(raw, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(raw, &parts) != nil {
-		return "", errors.New("message.content must be a string or a list of text parts")
-	}
-	var b strings.Builder
-	for _, p := range parts {
-		if p.Type != "text" {
-			return "", fmt.Errorf("content of type %q is not supported", p.Type)
-		}
-		b.WriteString(p.Text)
-	}
-	return b.String(), nil
 }

@@ -18,18 +18,9 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
 	"coder/internal/record/store/jsonl"
-)
-
-// What coder prune speaks of.
-const (
-	prunedSession = "session"
-	prunedRuns    = "runs"
-	prunedUndo    = "undo"
-	prunedCache   = "cache"
 )
 
 // defaultAge is how old things must be to be pruned unless something else is
@@ -76,13 +67,12 @@ func (inv *invocation) runPrune(ctx context.Context) error {
 		return err
 	}
 	store := a.Store()
-	if err := checkFolders(store); err != nil {
-		return err
+	for _, names := range [][]string{{}, {"log"}, {"sessions"}, {"runs"}, {"cache"}, {"undo"}, {"undo", "objects"}, {"plans"}} {
+		if info, err := os.Lstat(store.Dir(names...)); err == nil && !info.IsDir() { // it may lead to what is not ours
+			return inputf("%s is not a folder: nothing is deleted through it", store.Dir(names...))
+		}
 	}
-	list, stay, err := prunable(ctx, store, a.Home, inv.Now(), age)
-	if err != nil {
-		return err
-	}
+	list, stay := prunable(ctx, store, a.Home, inv.Now(), age)
 	if fl.yes {
 		list, err = prune(list)
 	}
@@ -107,30 +97,32 @@ func parseAge(text string) (time.Duration, error) {
 
 // prunable lists what was last used before a time, and the sessions that were
 // and stay all the same.
-func prunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruned, stay []spared, err error) {
-	before := now.Add(-age)
-	known := make(map[string]bool)
-	earliest := now
+func prunable(ctx context.Context, store *app.Store, home string, now time.Time, age time.Duration) (list []pruned, stay []spared) {
+	before, earliest := now.Add(-age), now
 	for _, id := range store.All() {
-		known[id] = true
-		p := sessionFiles(store, home, id)
-		why := ""
-		if p.Used.Before(before) {
-			if why, err = inUse(ctx, store, id); err != nil {
-				return nil, nil, err
-			}
+		p := pruned{Kind: "session", Name: id, logs: store.Dir("log", id)}
+		p.add(time.Time{}, p.logs, store.Dir("sessions", id+".json"), store.Dir("runs", id))
+		used := p.Used
+		plans, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id has nothing that a pattern would heed
+		if p.add(time.Time{}, plans...); home != "" {
+			p.add(time.Time{}, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(p.logs)...)
+		}
+		if p.Used = used; used.Before(before) { // when the session was, not what was said of it
+			why := inUse(ctx, store, id)
 			if why == "" {
 				list = append(list, p)
 				continue
 			}
 			stay = append(stay, spared{id, why})
 		}
-		if began := began(store, id); began.Before(earliest) {
-			earliest = began
+		if first := began(store, id); first.Before(earliest) {
+			earliest = first
 		}
 	}
+	known := store.All()
 	for _, id := range store.SessionsIn("runs") {
-		if p := gather(prunedRuns, id, store.Dir("runs", id)); !known[id] && p.Used.Before(before) {
+		p := pruned{Kind: "runs", Name: id}
+		if p.add(time.Time{}, store.Dir("runs", id)); !slices.Contains(known, id) && p.Used.Before(before) {
 			list = append(list, p)
 		}
 	}
@@ -138,83 +130,58 @@ func prunable(ctx context.Context, store *app.Store, home string, now time.Time,
 	if kept.After(before) {
 		kept = before
 	}
-	list = append(list, oldFiles(prunedUndo, store.Dir("undo", "objects"), kept), oldFiles(prunedCache, store.Dir("cache"), before))
-	return slices.DeleteFunc(list, func(p pruned) bool { return len(p.paths) == 0 }), stay, nil
+	undo, cache := pruned{Kind: "undo", Name: "old undo"}, pruned{Kind: "cache", Name: "old cache"}
+	undo.add(kept, store.Dir("undo", "objects"))
+	cache.add(before, store.Dir("cache"))
+	return slices.DeleteFunc(append(list, undo, cache), func(p pruned) bool { return len(p.paths) == 0 }), stay
 }
 
-// sessionFiles is all that is kept of one session.
-func sessionFiles(store *app.Store, home, id string) pruned {
-	paths := []string{store.Dir("log", id), store.Dir("sessions", id+".json"), store.Dir("runs", id)}
-	p := gather(prunedSession, id, paths...)
-	also, _ := filepath.Glob(store.Dir("plans", id+"-*.md")) // an id has nothing that a pattern would heed
-	if home != "" {
-		also = append(also, (&jsonl.Heads{Dir: filepath.Join(home, "heads")}).Files(paths[0])...)
-	}
-	more := gather("", "", also...)
-	p.Files, p.Bytes, p.paths = p.Files+more.Files, p.Bytes+more.Bytes, append(p.paths, more.paths...)
-	p.logs = paths[0]
-	return p
-}
-
-// gather adds up what lies at paths.
-func gather(kind, name string, paths ...string) pruned {
-	p := pruned{Kind: kind, Name: name}
-	for _, path := range paths {
-		if _, err := os.Lstat(path); err != nil {
+// add adds what lies at paths as a whole; or, if a time is given, of the files
+// below them those that were last used before it.
+func (p *pruned) add(before time.Time, paths ...string) {
+	for _, root := range paths {
+		if _, err := os.Lstat(root); err != nil {
 			continue
 		}
-		p.paths = append(p.paths, path)
-		_ = filepath.WalkDir(path, func(_ string, d fs.DirEntry, err error) error {
+		if before.IsZero() {
+			p.paths = append(p.paths, root)
+		}
+		_ = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() {
 				return nil
 			}
-			if info, err := d.Info(); err == nil {
-				p.Files, p.Bytes = p.Files+1, p.Bytes+info.Size()
-				if info.ModTime().After(p.Used) && d.Name() != "lock" {
-					p.Used = info.ModTime()
-				}
+			info, err := d.Info()
+			switch {
+			case err != nil:
+				return nil
+			case before.IsZero():
+			case d.Type().IsRegular() && info.ModTime().Before(before):
+				p.paths = append(p.paths, path)
+			default:
+				return nil
+			}
+			p.Files, p.Bytes = p.Files+1, p.Bytes+info.Size()
+			if info.ModTime().After(p.Used) && d.Name() != "lock" {
+				p.Used = info.ModTime()
 			}
 			return nil
 		})
 	}
-	return p
-}
-
-// oldFiles are the files below dir that were last used before a time.
-func oldFiles(kind, dir string, before time.Time) pruned {
-	p := pruned{Kind: kind, Name: "old " + kind}
-	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-		if err != nil || !d.Type().IsRegular() {
-			return nil
-		}
-		info, err := d.Info()
-		if err == nil && info.ModTime().Before(before) {
-			p.paths = append(p.paths, path)
-			p.Files, p.Bytes = p.Files+1, p.Bytes+info.Size()
-			if info.ModTime().After(p.Used) {
-				p.Used = info.ModTime()
-			}
-		}
-		return nil
-	})
-	return p
 }
 
 // inUse says why a session must stay, or "".
-func inUse(ctx context.Context, store *app.Store, id string) (string, error) {
+func inUse(ctx context.Context, store *app.Store, id string) string {
 	if jsonl.InUse(store.Dir("log", id)) {
-		return "a process works on it", nil
+		return "a process works on it"
 	}
 	rows, err := tasks(ctx, store.Logs, id, func(uip.Response) {})
 	if err != nil {
-		return "it cannot be read", nil
+		return "it cannot be read"
 	}
-	for _, t := range rows {
-		if len(t.Open) > 0 {
-			return "a question waits for an answer", nil
-		}
+	if slices.ContainsFunc(rows, func(t taskRow) bool { return len(t.Open) > 0 }) {
+		return "a question waits for an answer"
 	}
-	return "", nil
+	return ""
 }
 
 // began is when a session's first record was written; the earliest time there is
@@ -238,17 +205,6 @@ func began(store *app.Store, id string) (first time.Time) {
 
 // maxFirst is how far the first record of a log is looked for.
 const maxFirst = 1 << 20
-
-// checkFolders makes sure that the folders in which things are deleted are
-// folders, and not links to where they are not ours.
-func checkFolders(store *app.Store) error {
-	for _, dir := range []string{store.Dir(), store.Dir("log"), store.Dir("sessions"), store.Dir("runs"), store.Dir("cache"), store.Dir("undo"), store.Dir("undo", "objects"), store.Dir("plans")} {
-		if info, err := os.Lstat(dir); err == nil && !info.IsDir() {
-			return inputf("%s is not a folder: nothing is deleted through it", dir)
-		}
-	}
-	return nil
-}
 
 // prune deletes what is listed and returns what of it is gone.
 func prune(list []pruned) (gone []pruned, err error) {
@@ -278,8 +234,7 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 		list = []pruned{}
 	}
 	if fl.json {
-		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(map[string]any{"deleted": fl.yes, "items": list, "kept": stay}))
-		return err
+		return inv.printJSON(map[string]any{"deleted": fl.yes, "items": list, "kept": stay})
 	}
 	slices.SortStableFunc(list, func(a, b pruned) int { return cmp.Compare(a.Used.UnixNano(), b.Used.UnixNano()) })
 	w := tabwriter.NewWriter(inv.Stdout, 0, 0, 2, ' ', 0)
@@ -289,9 +244,9 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 		fmt.Fprintf(w, "%s\t%s\t%s\t%s\n", words.T(p.Kind), p.Name, p.Used.Local().Format("2006-01-02 15:04"), sizeOf(p.Bytes))
 	}
 	err := w.Flush()
+	var lines []string
 	for _, s := range stay {
-		_, e := fmt.Fprintln(inv.Stdout, words.T("session %s stays: %s", s.Session, words.Said(s.Why)))
-		err = errors.Join(err, e)
+		lines = append(lines, words.T("session %s stays: %s", s.Session, words.Said(s.Why)))
 	}
 	text := words.T("%s would be deleted; --yes deletes it", sizeOf(total))
 	switch {
@@ -302,8 +257,7 @@ func (inv *invocation) tellPruned(list []pruned, stay []spared) error {
 	case fl.yes:
 		text = words.T("%s deleted", sizeOf(total))
 	}
-	_, e := fmt.Fprintln(inv.Stdout, text)
-	return errors.Join(err, e)
+	return errors.Join(err, inv.print(append(lines, text)...))
 }
 
 // sizeOf is a number of bytes as people read it.

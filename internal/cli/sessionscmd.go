@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -9,15 +10,13 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/record/audit"
 	"coder/internal/slash"
 )
 
 // runSessions lists the sessions kept here.
 func (inv *invocation) runSessions(ctx context.Context) error {
-	fl := inv.flags
-	if len(fl.args) > 0 {
+	if len(inv.flags.args) > 0 {
 		return usagef("coder sessions takes no arguments")
 	}
 	a, err := inv.newApp(inv.warn)
@@ -25,16 +24,13 @@ func (inv *invocation) runSessions(ctx context.Context) error {
 		return err
 	}
 	all, err := a.Store().Heads(ctx)
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
-	}
-	if fl.json {
-		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(all))
-		return err
-	}
-	if len(all) == 0 {
-		_, err := fmt.Fprintln(inv.Stdout, inv.words.T("there are no sessions here"))
-		return err
+	case inv.flags.json:
+		return inv.printJSON(all)
+	case len(all) == 0:
+		return inv.print(inv.words.T("there are no sessions here"))
 	}
 	w := tabwriter.NewWriter(inv.Stdout, 0, 0, 2, ' ', 0)
 	for _, s := range all {
@@ -45,30 +41,24 @@ func (inv *invocation) runSessions(ctx context.Context) error {
 
 // runExport prints a session.
 func (inv *invocation) runExport(ctx context.Context) error {
-	fl := inv.flags
-	if len(fl.args) != 1 {
+	if len(inv.flags.args) != 1 {
 		return usagef("coder export needs the id of one session; coder sessions lists them")
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
 	}
-	format := fl.format
-	if format == "" {
-		format = "md"
-	}
-	id, err := a.Store().Known(ctx, fl.args[0])
+	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {
 		return err
 	}
-	return a.Store().Write(ctx, inv.Stdout, id, format)
+	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
 
 // runAudit shows what a session did to the world, or checks that its record of
 // that was not tampered with.
 func (inv *invocation) runAudit(ctx context.Context) error {
-	fl := inv.flags
-	what, args := "show", fl.args
+	what, args := "show", inv.flags.args
 	if len(args) > 0 && (args[0] == "show" || args[0] == "verify") {
 		what, args = args[0], args[1:]
 	}
@@ -79,19 +69,19 @@ func (inv *invocation) runAudit(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	var id string
+	store, id := a.Store(), ""
 	if len(args) == 0 {
-		id, err = a.Store().Last()
+		id, err = store.Last()
 	} else {
-		id, err = a.Store().Known(ctx, args[0])
+		id, err = store.Known(ctx, args[0])
 	}
-	if err != nil {
+	switch {
+	case err != nil:
 		return err
+	case what == "verify":
+		return inv.verifyAudit(store, id)
 	}
-	if what == "verify" {
-		return inv.verifyAudit(a.Store(), id)
-	}
-	return inv.showAudit(ctx, a.Store(), id)
+	return inv.showAudit(ctx, store, id)
 }
 
 // verifyAudit checks the logs of a session line by line, and against what was
@@ -114,8 +104,7 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	} else {
 		lines = append(lines, words.T("this machine has signed for none of them, so an end that was cut off would not be noticed"))
 	}
-	_, err = fmt.Fprintln(inv.Stdout, strings.Join(lines, "\n"))
-	return err
+	return inv.print(lines...)
 }
 
 // auditRow is one call for other programs.
@@ -130,38 +119,31 @@ func (inv *invocation) showAudit(ctx context.Context, store *app.Store, id strin
 	if err != nil {
 		return err
 	}
-	if inv.flags.json {
-		for _, c := range calls {
-			if _, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(auditRow{c.Time, c.Requested, c.Completed})); err != nil {
-				return err
-			}
-		}
-		return nil
-	}
-	if len(calls) == 0 {
-		_, err := fmt.Fprintln(inv.Stdout, inv.words.T("session %s called no tool", id))
-		return err
+	if len(calls) == 0 && !inv.flags.json {
+		return inv.print(inv.words.T("session %s called no tool", id))
 	}
 	w := tabwriter.NewWriter(inv.Stdout, 0, 0, 2, ' ', 0)
 	for _, c := range calls {
-		fmt.Fprintln(w, strings.Join(auditLine(c), "\t"))
+		if inv.flags.json {
+			if err := inv.printJSON(auditRow{c.Time, c.Requested, c.Completed}); err != nil {
+				return err
+			}
+			continue
+		}
+		outcome := "unknown"
+		if c.Completed != nil && !c.Completed.Unknown {
+			if outcome = "ok"; c.Completed.IsError {
+				outcome = "failed"
+			}
+		}
+		verdict := string(c.Requested.Verdict)
+		if by := c.Requested.DecidedBy; by != "" {
+			verdict += " (" + by + ")"
+		}
+		fmt.Fprintln(w, strings.Join([]string{
+			c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), outcome,
+			oneLine(event.JoinEffects(c.Requested.Effects, "; ")),
+		}, "\t"))
 	}
 	return w.Flush()
-}
-
-func auditLine(c audit.Call) []string {
-	outcome := "unknown"
-	if c.Completed != nil && !c.Completed.Unknown {
-		if outcome = "ok"; c.Completed.IsError {
-			outcome = "failed"
-		}
-	}
-	verdict := string(c.Requested.Verdict)
-	if by := c.Requested.DecidedBy; by != "" {
-		verdict += " (" + by + ")"
-	}
-	return []string{
-		c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, oneLine(verdict), outcome,
-		oneLine(event.JoinEffects(c.Requested.Effects, "; ")),
-	}
 }

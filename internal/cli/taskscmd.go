@@ -2,19 +2,19 @@ package cli
 
 import (
 	"context"
+	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 	"time"
 
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/event"
-	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
-	"coder/internal/ui/i18n"
 	"coder/internal/ui/term"
 )
 
@@ -83,7 +83,7 @@ func (inv *invocation) allTasks(ctx context.Context, store *app.Store, answered 
 
 // runTasks lists the tasks and what they wait for.
 func (inv *invocation) runTasks(ctx context.Context) error {
-	fl := inv.flags
+	fl, words := inv.flags, inv.words
 	if len(fl.args) > 0 && !fl.full || len(fl.args) > 1 {
 		return usagef("coder tasks takes no arguments, save the id of an interaction with --full")
 	}
@@ -94,58 +94,55 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	rows := inv.allTasks(ctx, a.Store(), func(uip.Response) {})
 	switch {
 	case fl.json:
-		_, err := fmt.Fprintf(inv.Stdout, "%s\n", jsonx.Must(rows))
-		return err
+		return inv.printJSON(rows)
 	case fl.full:
 		return inv.printQuestions(rows, strings.Join(fl.args, ""))
+	case len(rows) == 0:
+		return inv.print(words.T("there are no tasks here"))
 	}
-	return printTasks(inv.Stdout, rows, inv.words)
-}
-
-func printTasks(w io.Writer, rows []taskRow, words *i18n.Printer) error {
-	var b strings.Builder
-	if len(rows) == 0 {
-		b.WriteString(words.T("there are no tasks here") + "\n")
-	}
+	var lines []string
 	for _, r := range rows {
-		fmt.Fprintf(&b, "%s  %-13s %s  (%s)\n", r.Created.Local().Format("2006-01-02 15:04"), words.T(r.Status), oneLine(r.Title), r.Session)
+		lines = append(lines, fmt.Sprintf("%s  %-13s %s  (%s)", r.Created.Local().Format("2006-01-02 15:04"), words.T(r.Status), oneLine(r.Title), r.Session))
 		for _, q := range r.Open {
-			b.WriteString(words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(words.Said(q.Display.Title)))) + "\n")
+			lines = append(lines, words.T("    waits for an answer: %s", sanitize.Reveal(oneLine(words.Said(q.Display.Title)))))
 			if q.Display.Description != "" {
-				fmt.Fprintf(&b, "      %s\n", sanitize.Reveal(oneLine(words.Said(q.Display.Description))))
+				lines = append(lines, "      "+sanitize.Reveal(oneLine(words.Said(q.Display.Description))))
 			}
 			for _, part := range q.Parts {
-				fmt.Fprintf(&b, "      %s: %s\n", part.ID, sanitize.Reveal(oneLine(part.Display.Title)))
+				lines = append(lines, "      "+part.ID+": "+sanitize.Reveal(oneLine(part.Display.Title)))
 			}
 			if q.Purpose == uip.ConfirmRiskyAction {
-				b.WriteString("      " + words.T("all of it: coder tasks --full %s", q.ID) + "\n")
+				lines = append(lines, "      "+words.T("all of it: coder tasks --full %s", q.ID))
 			}
-			fmt.Fprintf(&b, "      coder respond %s --option %s\n", q.ID, strings.Join(optionIDs(q), "|"))
+			lines = append(lines, fmt.Sprintf("      coder respond %s --option %s", q.ID, strings.Join(optionIDs(q), "|")))
 		}
 	}
-	_, err := io.WriteString(w, b.String())
-	return err
+	return inv.print(lines...)
 }
 
 // printQuestions shows everything that an open question is about: the one with
 // this id, or all.
 func (inv *invocation) printQuestions(rows []taskRow, id string) error {
-	cards, found := term.Cards{Words: inv.words, Whole: true}, false
+	cards, found := term.Cards{Words: inv.words, Whole: true}, id == ""
 	for _, r := range rows {
 		for _, q := range r.Open {
 			if id != "" && q.ID != id {
 				continue
 			}
 			found = true
-			if _, err := fmt.Fprintf(inv.Stdout, "%s\n%s\n", q.ID, cards.Draw(q)); err != nil {
+			if err := inv.print(q.ID, cards.Draw(q)); err != nil {
 				return err
 			}
 		}
 	}
-	if !found && id != "" {
-		return inputf("no open interaction %s; it was withdrawn, never asked, or is one of another folder (--cwd DIR; coder tasks lists those that wait)", id)
+	if !found {
+		return notOpen(id)
 	}
 	return nil
+}
+
+func notOpen(id string) error {
+	return inputf("no open interaction %s; it was withdrawn, never asked, or is one of another folder (--cwd DIR; coder tasks lists those that wait)", id)
 }
 
 func optionIDs(q uip.Request) (ids []string) {
@@ -156,4 +153,90 @@ func optionIDs(q uip.Request) (ids []string) {
 		return []string{"…"}
 	}
 	return ids
+}
+
+// runRespond answers a question that waits, and goes on with its task.
+func (inv *invocation) runRespond(ctx context.Context) error {
+	fl := inv.flags
+	if len(fl.args) != 1 {
+		return usagef("coder respond needs the id of one interaction; coder tasks lists them")
+	}
+	fl.outputFormat, fl.inputFormat = "text", "text"
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return err
+	}
+	a, session, q, err := inv.findQuestion(ctx, a, fl.args[0])
+	if err != nil {
+		return err
+	}
+	err = inv.answer(ctx, a, session, q)
+	if errors.Is(err, errElsewhere) {
+		return inv.print(inv.words.T("answered; the process that asked goes on with it"))
+	}
+	if err != nil || fl.recordOnly {
+		return err
+	}
+	if fl.onAsk == "" {
+		fl.onAsk = "park" // whoever answers later answers the next one later too
+	}
+	fl.session.Resume = session
+	return inv.withSession(ctx, a, inv.newOutput(), func(s *headless) error { return s.turn(ctx, "") })
+}
+
+// findQuestion finds the open question id, here or in the folder of a process
+// that waits for its answer.
+func (inv *invocation) findQuestion(ctx context.Context, a *app.App, id string) (in *app.App, session string, q uip.Request, err error) {
+	var closed error
+	rows := inv.allTasks(ctx, a.Store(), func(a uip.Response) {
+		if a.ID == id {
+			closed = supervisor.Closed(a)
+		}
+	})
+	for _, row := range rows {
+		for _, q := range row.Open {
+			if q.ID == id {
+				return a, row.Session, q, nil
+			}
+		}
+	}
+	if closed != nil {
+		return nil, "", q, inputf("interaction %s: %v", id, closed)
+	}
+	if place, ok := a.Store().Inbox().Where(id); ok && a.Home != "" && place.Root != a.Root && place.Root != a.Options.Dir {
+		there := a.Options
+		there.Dir = place.Root
+		settings, err := app.Load(a.Env, there)
+		if err != nil {
+			return nil, "", q, err
+		}
+		other, err := app.New(a.Env, there, settings, inv.warn)
+		if err != nil {
+			return nil, "", q, err
+		}
+		return inv.findQuestion(ctx, other, id)
+	}
+	return nil, "", q, notOpen(id)
+}
+
+// answer puts the answer that the flags give to q on record: by the process
+// that asked, if it is still there, or else here.
+func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q uip.Request) error {
+	fl := inv.flags
+	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
+	for _, part := range fl.answers {
+		id, option, _ := strings.Cut(part, "=")
+		answer.Parts = append(answer.Parts, uip.Response{ID: id, Option: option})
+	}
+	if err := uip.Check(q, answer); err != nil {
+		return inputf("%v; the options are %s", err, strings.Join(optionIDs(q), ", "))
+	}
+	err := a.Store().Records.Answer(ctx, session, answer)
+	if claimed := (*event.ClaimedError)(nil); errors.As(err, &claimed) && a.Home != "" {
+		err = handOver(ctx, a, session, q, answer)
+	}
+	if errors.Is(err, supervisor.ErrAnswered) || errors.Is(err, supervisor.ErrWithdrawn) {
+		return inputf("%v", err)
+	}
+	return err
 }

@@ -27,7 +27,7 @@ import (
 
 // terminal is the program at a terminal.
 type terminal struct {
-	*invocation
+	inv     *invocation
 	app     *app.App
 	in, out *os.File
 	input   *stdio.Reader // lines typed at the terminal in its usual mode
@@ -61,7 +61,7 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 		return inv.runPiped(ctx)
 	}
 	inv.flags.Attended = true
-	t := &terminal{invocation: inv, in: in, out: out, input: stdio.NewReader(in), printer: stdio.NewWriter(ctx, out)}
+	t := &terminal{inv: inv, in: in, out: out, input: stdio.NewReader(in), printer: stdio.NewWriter(ctx, out)}
 	if err := t.build(); err != nil {
 		return err
 	}
@@ -76,8 +76,8 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	}
 	if inv.Getenv("TERM") == "dumb" {
 		t.face = &repl.Lines{ // it can do no more than print lines
-			In: t.input, Printer: t.printer, Render: term.New(term.Options{Out: t.printer, Words: t.words, Now: t.Now, ASCII: !inv.utf8()}),
-			Words: t.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
+			In: t.input, Printer: t.printer, Render: term.New(term.Options{Out: t.printer, Words: t.inv.words, Now: t.inv.Now, ASCII: !inv.utf8()}),
+			Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
 		}
 		return t.converse(ctx)
 	}
@@ -86,7 +86,7 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 
 // build puts the program together.
 func (t *terminal) build() (err error) {
-	t.app, err = t.newApp(t.warn)
+	t.app, err = t.inv.newApp(t.warn)
 	return err
 }
 
@@ -96,7 +96,7 @@ func (t *terminal) warn(text string) {
 		t.early = append(t.early, text)
 		return
 	}
-	_ = t.face.Say(t.colours.Paint(ink.Warn, t.words.Said(text))) // a terminal that is gone ends the program by itself
+	_ = t.face.Say(t.colours.Paint(ink.Warn, t.inv.words.Said(text))) // a terminal that is gone ends the program by itself
 }
 
 // open opens the terminal and talks until the person leaves.
@@ -105,19 +105,19 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
-	t.exit.onStuck(func() { _ = screen.Restore() }) // nobody is left to tell
+	t.inv.exit.onStuck(func() { _ = screen.Restore() }) // nobody is left to tell
 	defer func() { err = errors.Join(err, screen.Close()) }()
 	if err := screen.Raw(); err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
-	t.colours, t.size = t.palette(true), screen.Size
+	t.colours, t.size = t.inv.palette(true), screen.Size
 	t.face = repl.New(repl.Options{
-		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow(t.Getenv("TERM"))}),
-		Words: t.words, Palette: t.colours, ASCII: !t.utf8(),
+		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow(t.inv.Getenv("TERM"))}),
+		Words: t.inv.words, Palette: t.colours, ASCII: !t.inv.utf8(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: t.app.Modes.Next, Dir: t.app.Root,
-		Complete: t.complete, Edit: t.edit, Now: t.Now,
-		Bell: func() { _, _ = io.WriteString(t.printer, "\a") }, After: t.after, Leaving: t.exit.leave,
+		Complete: t.complete, Edit: t.edit, Now: t.inv.Now,
+		Bell: func() { _, _ = io.WriteString(t.printer, "\a") }, After: t.after, Leaving: t.inv.exit.leave,
 	})
 	return talk(ctx)
 }
@@ -125,18 +125,18 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 // converse opens the session, says what it is, talks, and says how to come back.
 func (t *terminal) converse(ctx context.Context) (err error) {
 	t.sup = t.app.Supervise(answerable(t.app, t.face, t.warn, func() string { return t.session.ID }))
-	if t.session, err = t.app.Open(ctx, t.sup, t.flags.session, t.face.Out()); err != nil {
+	if t.session, err = t.app.Open(ctx, t.sup, t.inv.flags.session, t.face.Out()); err != nil {
 		return err
 	}
-	t.exit.opened()
+	t.inv.exit.opened()
 	err = t.banner()
-	if err == nil && t.flags.session.Resumes() {
+	if err == nil && t.inv.flags.session.Resumes() {
 		err = t.recap(ctx)
 	}
 	if err != nil {
 		return errors.Join(err, t.session.Close())
 	}
-	first := strings.Join(t.flags.args, " ")
+	first := strings.Join(t.inv.flags.args, " ")
 	_, cutOff := t.session.Unfinished() // what is to become of it is asked at once
 	err = t.face.Run(ctx, first, first == "" && cutOff)
 	if errors.Is(err, errLeft) {
@@ -146,8 +146,8 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if closeErr := t.session.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
-	if !t.flags.Ephemeral {
-		_ = t.face.Say(t.colours.Paint(ink.Dim, t.words.T("resume this session with: coder -r %s", id))) // said if it can be
+	if !t.inv.flags.Ephemeral {
+		_ = t.face.Say(t.colours.Paint(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id))) // said if it can be
 	}
 	t.app.Store().MendSnapshots(ctx, id)
 	if errors.Is(err, repl.ErrInterrupted) {
@@ -161,23 +161,23 @@ func (t *terminal) banner() error {
 	model, mode := t.status()
 	dim := func(s string) string { return t.colours.Paint(ink.Dim, s) }
 	warning := func(s string) string { return t.colours.Paint(ink.Warn, s) }
-	lines := []string{fmt.Sprintf("coder %s", app.Version) + dim(" · "+t.words.T("model %s · mode %s · session %s", model, mode, t.session.ID))}
+	lines := []string{fmt.Sprintf("coder %s", app.Version) + dim(" · "+t.inv.words.T("model %s · mode %s · session %s", model, mode, t.session.ID))}
 	trusted := t.app.Trusted
 	if trusted == trust.Changed || len(trust.Settings(t.app.Root)) > 0 && trusted != trust.Trusted {
-		lines = append(lines, warning(t.words.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", t.words.Said(trusted.String()))))
+		lines = append(lines, warning(t.inv.words.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", t.inv.words.Said(trusted.String()))))
 	}
 	if _, err := exec.LookPath("git"); err != nil {
-		lines = append(lines, dim(t.words.T("not installed, and used where it is: %s", "git")))
+		lines = append(lines, dim(t.inv.words.T("not installed, and used where it is: %s", "git")))
 	}
 	if u, ok := t.session.Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery {
-		lines = append(lines, warning(t.words.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title))))
+		lines = append(lines, warning(t.inv.words.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title))))
 	}
 	if t.session.CutUndo() {
-		lines = append(lines, warning(t.words.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now")))
+		lines = append(lines, warning(t.inv.words.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now")))
 	}
-	lines = append(lines, dim(t.words.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves")))
+	lines = append(lines, dim(t.inv.words.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves")))
 	for _, text := range t.early {
-		lines = append(lines, warning(t.words.Said(text)))
+		lines = append(lines, warning(t.inv.words.Said(text)))
 	}
 	t.early = nil
 	return t.face.Say(strings.Join(lines, "\n"))
@@ -239,7 +239,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	}
 	other, err := t.app.Move(ctx, t.sup, to, t.session.ID, t.face.Out())
 	if err != nil {
-		return t.face.Say(t.colours.Paint(ink.Bad, t.words.Said(message(err))))
+		return t.face.Say(t.colours.Paint(ink.Bad, t.inv.words.Said(message(err))))
 	}
 	if err := t.session.Close(); err != nil {
 		t.warn(fmt.Sprintf("close the session: %v", err))
@@ -301,7 +301,7 @@ func shortLine(text string) string {
 // escDelay is how long an Esc may be the beginning of something longer: over a
 // network its parts may arrive apart.
 func (t *terminal) escDelay() time.Duration {
-	if t.Getenv("SSH_TTY") != "" || t.Getenv("SSH_CONNECTION") != "" {
+	if t.inv.Getenv("SSH_TTY") != "" || t.inv.Getenv("SSH_CONNECTION") != "" {
 		return 90 * time.Millisecond
 	}
 	return 60 * time.Millisecond
@@ -332,11 +332,11 @@ func (t *terminal) askTrust(ctx context.Context) error {
 	if !t.app.NeedsTrust("") || t.app.Trust.Declined(t.app.Root) {
 		return nil
 	}
-	fmt.Fprintln(t.printer, t.words.T("This folder brings settings of its own that change what the program may do:"))
+	fmt.Fprintln(t.printer, t.inv.words.T("This folder brings settings of its own that change what the program may do:"))
 	for _, w := range t.app.Report.Warnings {
-		fmt.Fprintf(t.printer, "  %s\n", t.words.Said(w.String()))
+		fmt.Fprintf(t.printer, "  %s\n", t.inv.words.Said(w.String()))
 	}
-	yes, err := t.confirm(ctx, t.words.T("Do you trust %s? [y/N] ", t.app.Root), false)
+	yes, err := t.confirm(ctx, t.inv.words.T("Do you trust %s? [y/N] ", t.app.Root), false)
 	if err != nil {
 		return err
 	}
@@ -347,7 +347,7 @@ func (t *terminal) askTrust(ctx context.Context) error {
 	if err := t.app.Trust.Give(t.app.Root); err != nil {
 		return inputf("%v", err)
 	}
-	t.load(t.flags) // they may hold more now
+	t.inv.load(t.inv.flags) // they may hold more now
 	return t.build()
 }
 
@@ -358,8 +358,8 @@ func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
 	if ExitCode(err) != ExitConfig || t.app.Config.Provider.BaseURL != "" {
 		return false, err
 	}
-	fmt.Fprintln(t.printer, t.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY with CODER_MODEL; the README says more."))
-	demo, askErr := t.confirm(ctx, t.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
+	fmt.Fprintln(t.printer, t.inv.words.T("No provider is connected yet. Set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL, or the key of your vendor, such as OPENAI_API_KEY with CODER_MODEL; the README says more."))
+	demo, askErr := t.confirm(ctx, t.inv.words.T("See the demo instead? Its model is a script, everything else is real. [Y/n] "), true)
 	if askErr != nil || demo {
 		return demo, askErr
 	}

@@ -2,13 +2,13 @@ package cli
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -19,9 +19,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
-	"coder/internal/core/uip"
 	"coder/internal/record/session"
-	"coder/internal/ui/events"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term"
 )
@@ -30,7 +28,8 @@ import (
 const followTime = 150 * time.Millisecond
 
 // runWatch follows a session that another process works in, by its logs alone:
-// it claims nothing, writes nothing and answers nothing.
+// it claims nothing, writes nothing and answers nothing. It ends when nobody works
+// in the session any more.
 func (inv *invocation) runWatch(ctx context.Context) error {
 	fl := inv.flags
 	if len(fl.args) > 1 {
@@ -41,37 +40,69 @@ func (inv *invocation) runWatch(ctx context.Context) error {
 		return err
 	}
 	store := a.Store()
-	id, err := store.Last()
-	if len(fl.args) == 1 {
-		id, err = fl.args[0], nil
-	}
-	if err != nil {
-		return err
-	}
-	known, err := store.Records.Exists(ctx, id)
-	if err != nil {
-		return err
-	}
-	if !known {
-		return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
-	}
-	f := &follower{logs: store.Logs, dir: store.Dir("log", id), session: id, words: inv.words, after: uint64(max(fl.from-1, 0))}
-	if fl.lastTurn {
-		if err := f.skipToLastTurn(ctx); err != nil {
+	id := strings.Join(fl.args, "")
+	if len(fl.args) == 0 {
+		if id, err = store.Last(); err != nil {
 			return err
 		}
 	}
-	return f.follow(ctx, inv.watcher())
+	if known, err := store.Records.Exists(ctx, id); err != nil {
+		return err
+	} else if !known {
+		return fmt.Errorf("session %s: %w", id, session.ErrNotFound)
+	}
+	after := uint64(max(fl.from-1, 0)) // the last record that was shown
+	if fl.lastTurn {
+		for r, err := range store.Logs.Read(ctx, id, 0, event.Domain) {
+			if err != nil {
+				return err
+			}
+			if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
+				after = r.Seq - 1
+			}
+		}
+	}
+	out, over := inv.watcher(id)
+	tick := time.NewTicker(followTime)
+	defer tick.Stop()
+	var seen int64 // how long the logs were together
+	for {
+		live, size := isLive(store.Dir("log", id, "lock")), int64(0) // before reading: what is written last is read too
+		for _, l := range event.Logs {
+			if info, err := os.Stat(store.Dir("log", id, l.String()+".jsonl")); err == nil {
+				size += info.Size()
+			}
+		}
+		if size != seen {
+			seen = size
+			for r, err := range store.Logs.Read(ctx, id, after) {
+				if ctx.Err() != nil {
+					return &exitError{code: ExitInterrupted}
+				}
+				if err == nil {
+					err = out.Emit(ctx, r)
+				}
+				if err != nil {
+					return err
+				}
+				after = r.Seq
+			}
+		}
+		if !live {
+			return over()
+		}
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return &exitError{code: ExitInterrupted}
+		}
+	}
 }
 
-// watcher is the face of someone who looks on.
-func (inv *invocation) watcher() event.Sink {
+// watcher is the face of someone who looks on, and what it is told at the end.
+func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	if inv.flags.events != "" {
-		view, err := events.ParseView(inv.flags.events)
-		if err != nil {
-			panic(err) // the flag allows no other
-		}
-		return events.New(inv.Stdout, view)
+		return inv.eventStream(), func() error { return nil }
 	}
 	o := term.Options{Out: inv.Stdout, Words: inv.words, Palette: inv.palette(false), Now: inv.Now, ASCII: !inv.utf8()}
 	if _, out, ok := inv.Terminal(); ok {
@@ -84,93 +115,15 @@ func (inv *invocation) watcher() event.Sink {
 			return cols
 		}
 	}
-	return &replay{face: term.New(o), words: inv.words, calls: make(map[string]event.ToolCallRequested)}
-}
-
-// follower reads what is added to the logs of a session.
-type follower struct {
-	logs    event.Store
-	dir     string // that they lie in
-	words   *i18n.Printer
-	session string
-	after   uint64 // the last record that was shown
-}
-
-// skipToLastTurn goes to where the last turn began.
-func (f *follower) skipToLastTurn(ctx context.Context) error {
-	for r, err := range f.logs.Read(ctx, f.session, 0, event.Domain) {
-		if err != nil {
-			return err
-		}
-		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
-			f.after = r.Seq - 1
-		}
-	}
-	return nil
-}
-
-// follow shows the session until nobody works in it any more.
-func (f *follower) follow(ctx context.Context, out event.Sink) error {
-	tick := time.NewTicker(followTime)
-	defer tick.Stop()
-	var seen int64
-	for {
-		live := f.live() // before reading: what is written last is read too
-		if now := f.size(); now != seen {
-			seen = now
-			if err := f.show(ctx, out); err != nil {
-				return err
-			}
-		}
-		if !live {
-			return f.end(out)
-		}
-		select {
-		case <-tick.C:
-		case <-ctx.Done():
-			return &exitError{code: ExitInterrupted}
-		}
+	face := term.New(o)
+	return &replay{face: face, words: inv.words, calls: make(map[string]event.ToolCallRequested)}, func() error {
+		return face.Insert(inv.words.T("no process works in session %s; go on with it by: coder -r %[1]s", id))
 	}
 }
 
-func (f *follower) show(ctx context.Context, out event.Sink) error {
-	for r, err := range f.logs.Read(ctx, f.session, f.after) {
-		if ctx.Err() != nil {
-			return &exitError{code: ExitInterrupted}
-		}
-		if err != nil {
-			return err
-		}
-		if err := out.Emit(ctx, r); err != nil {
-			return err
-		}
-		f.after = r.Seq
-	}
-	return nil
-}
-
-// end says that there is nothing more to see.
-func (f *follower) end(out event.Sink) error {
-	if p, ok := out.(*replay); ok {
-		return p.face.Insert(f.words.T("no process works in session %s; go on with it by: coder -r %[1]s", f.session))
-	}
-	return nil
-}
-
-// size is how long the logs are together.
-func (f *follower) size() (n int64) {
-	for _, l := range event.Logs {
-		if info, err := os.Stat(filepath.Join(f.dir, l.String()+".jsonl")); err == nil {
-			n += info.Size()
-		}
-	}
-	return n
-}
-
-// live reports whether a process works in the session, without trying its lock:
-// by the note in it, and by what the system says of who locks what.
-func (f *follower) live() bool {
-	path := filepath.Join(f.dir, "lock")
+// isLive reports whether a process works in the session of a lock, without trying
+// that: by the note in it, and by what the system says of who locks what.
+func isLive(path string) bool {
 	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return false
@@ -238,7 +191,17 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 	case event.InteractionRequested:
 		return p.face.Insert(p.face.Cards().Draw(e.Request))
 	case event.InteractionResponded:
-		return p.face.Insert("> " + p.answer(e.Response))
+		given := cmp.Or(e.Option, e.Input)
+		if e.Dismissed {
+			given = p.words.T("(dismissed)")
+		}
+		for _, part := range e.Parts {
+			given = strings.TrimSpace(given + " " + part.ID + "=" + part.Option + part.Input)
+		}
+		if e.Comment != "" {
+			given += ", " + e.Comment
+		}
+		return p.face.Insert("> " + sanitize.Line(given, 400) + " (" + sanitize.Line(e.Author, 40) + ")")
 	case event.ToolCallRequested:
 		p.calls[e.CallID] = e
 		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: strings.Join(event.Targets(e.Effects), ", ")}
@@ -253,24 +216,6 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 func (p *replay) made(r event.Record, e event.Event) event.Record {
 	r.Seq, r.Event = 0, e
 	return r
-}
-
-// answer is what was answered, and by whom.
-func (p *replay) answer(a uip.Response) string {
-	given := a.Option
-	switch {
-	case a.Dismissed:
-		given = p.words.T("(dismissed)")
-	case given == "":
-		given = a.Input
-	}
-	for _, part := range a.Parts {
-		given = strings.TrimSpace(given + " " + part.ID + "=" + part.Option + part.Input)
-	}
-	if a.Comment != "" {
-		given += ", " + a.Comment
-	}
-	return sanitize.Line(given, 400) + " (" + sanitize.Line(a.Author, 40) + ")"
 }
 
 // finish shows what came of a call.

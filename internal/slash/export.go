@@ -68,18 +68,13 @@ func readExport(args string) (format, path string, err error) {
 	case slices.Contains(formats, first):
 		return first, strings.TrimSpace(rest), nil
 	case first == "" || strings.ContainsAny(first, `/\`) || filepath.Ext(first) != "":
-		return formatOf(args), args, nil
+		switch ext := strings.ToLower(filepath.Ext(args)); ext {
+		case ".json", ".html":
+			return ext[1:], args, nil
+		case ".htm":
+			return "html", args, nil
+		}
+		return "md", args, nil
 	}
 	return "", "", fmt.Errorf("there is no form %q; /export takes json, md or html, and then a file", first)
-}
-
-// formatOf is the form that the name of a file asks for.
-func formatOf(path string) string {
-	switch ext := strings.ToLower(filepath.Ext(path)); ext {
-	case ".json", ".html", ".md":
-		return ext[1:]
-	case ".htm":
-		return "html"
-	}
-	return "md"
 }

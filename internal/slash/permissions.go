@@ -2,7 +2,6 @@ package slash
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -18,7 +17,12 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 		Help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(mode.Presets(), ", "),
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if which, ok := strings.CutPrefix(c.Args+" ", "revoke "); ok {
-				text, err := revokeOne(revoke, strings.TrimSpace(which))
+				if which = strings.TrimSpace(which); revoke == nil {
+					return wrong("nothing is remembered here")
+				} else if which == "" {
+					return wrong("say which: /permissions revoke N, with a number of the list, or /permissions revoke all")
+				}
+				text, err := revoke(which)
 				if err != nil {
 					return wrong("%v", err)
 				}
@@ -33,14 +37,4 @@ func Permissions(list func() display.Table, revoke func(which string) (string, e
 			return show(display.Text(fmt.Sprintf("mode: %s, permissions: %s", now.Name, preset)), list())
 		},
 	}
-}
-
-func revokeOne(revoke func(string) (string, error), which string) (string, error) {
-	switch {
-	case revoke == nil:
-		return "", errors.New("nothing is remembered here")
-	case which == "":
-		return "", errors.New("say which: /permissions revoke N, with a number of the list, or /permissions revoke all")
-	}
-	return revoke(which)
 }

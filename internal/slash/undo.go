@@ -1,6 +1,7 @@
 package slash
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -56,7 +57,7 @@ func revert(ctx context.Context, c call, name string, do Revert) (outcome, error
 
 // undoReport tells what came of undoing, or redoing, or what would.
 func undoReport(name string, r undo.Report) string {
-	lines := []string{upshot(name, r) + ": " + turnName(r.Turn)}
+	lines := []string{upshot(name, r) + ": " + cmp.Or(r.Turn.Title, "the last turn")}
 	add := func(format string, paths []string) {
 		if len(paths) > 0 {
 			lines = append(lines, "  "+fmt.Sprintf(format, strings.Join(paths, ", ")))
@@ -67,7 +68,7 @@ func undoReport(name string, r undo.Report) string {
 			lines = append(lines, "  "+fmt.Sprintf(format, n.Path, n.Why))
 		}
 	}
-	add("restored: %s", without(r.Restored, r.Partly))
+	add("restored: %s", slices.DeleteFunc(slices.Clone(r.Restored), func(s string) bool { return slices.Contains(r.Partly, s) }))
 	add("restored to what someone else made of it meanwhile: %s", r.Partly)
 	add("removed: %s", r.Removed)
 	note("left as it is: %s (%s)", r.Kept)
@@ -97,16 +98,4 @@ func upshot(name string, r undo.Report) string {
 		return "would be " + done
 	}
 	return done
-}
-
-func turnName(t undo.Turn) string {
-	if t.Title == "" {
-		return "the last turn"
-	}
-	return t.Title
-}
-
-// without is all without some.
-func without(all, some []string) []string {
-	return slices.DeleteFunc(slices.Clone(all), func(s string) bool { return slices.Contains(some, s) })
 }

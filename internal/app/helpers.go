@@ -1,0 +1,106 @@
+package app
+
+import (
+	"bytes"
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/trust"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+// languageServers says how language servers run: in trusted folders only, within
+// bounds, without network, and with nothing to write to but a cache of theirs,
+// which is apart from what builds use: they must not change that.
+func (a *App) languageServers(t *toolkit) lsp.Options {
+	cache := ""
+	if dir := a.Env.Getenv("XDG_CACHE_HOME"); filepath.IsAbs(dir) {
+		cache = filepath.Join(dir, "coder", "lsp")
+	} else if home := a.Env.Getenv("HOME"); filepath.IsAbs(home) {
+		cache = filepath.Join(home, ".cache", "coder", "lsp")
+	}
+	env := slices.DeleteFunc(a.ChildEnv(), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return !slices.Contains(serverVariables, name) && !strings.HasPrefix(name, "LC_")
+	})
+	return lsp.Options{
+		Root: a.Root, Env: env, Servers: a.servers, Cache: cache, Program: "coder", Version: Version,
+		May: func() error { // they go by the folder's settings, and run what these make their tools run
+			state, err := a.Trust.Of(a.Root)
+			if err == nil && state == trust.Trusted {
+				return nil
+			}
+			return fmt.Errorf("this folder is %s, and language servers are started only in trusted folders: trust it first, with /trust or coder trust", state)
+		},
+		Confine: func(cmd *exec.Cmd) error {
+			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Private: true, Must: true, Write: []string{cache}})
+			return err
+		},
+	}
+}
+
+// serverVariables are what language servers and the tools they start need to
+// know: where things are, and which machine code is for. What is not here is
+// withheld: nobody looks at what a server does with it.
+var serverVariables = []string{
+	"PATH", "HOME", "USER", "LOGNAME", "LANG", "LANGUAGE", "TZ", "XDG_CONFIG_HOME", "XDG_DATA_HOME", "CODER_WORKSPACE",
+	"GOPATH", "GOROOT", "GOMODCACHE", "GOENV", "GOFLAGS", "GOOS", "GOARCH", "GOARM", "GOAMD64", "GOEXPERIMENT", "GOWORK", "GO111MODULE",
+	"CGO_ENABLED", "CGO_CFLAGS", "CGO_CPPFLAGS", "CGO_CXXFLAGS", "CGO_LDFLAGS", "CC", "CXX", "PKG_CONFIG_PATH",
+	"CARGO_HOME", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "RUST_SRC_PATH",
+	"CPATH", "C_INCLUDE_PATH", "CPLUS_INCLUDE_PATH", "OBJC_INCLUDE_PATH", "LIBRARY_PATH", "LD_LIBRARY_PATH", "SDKROOT", "DEVELOPER_DIR",
+	"NVM_DIR", "VOLTA_HOME", "PNPM_HOME", "FNM_DIR", "ASDF_DIR", "ASDF_DATA_DIR", "MISE_DATA_DIR", "PYENV_ROOT", "NODENV_ROOT", "JAVA_HOME",
+	"NIX_PROFILES", "LOCALE_ARCHIVE", "GORACE",
+}
+
+const (
+	pdfPatience = 20 * time.Second
+	maxPDFText  = 8 << 20 // bytes
+)
+
+// pdfReader takes the text from PDFs with pdftotext where it is installed and
+// can be confined: a PDF is written by strangers.
+func (a *App) pdfReader(ws *workspace.Workspace, confiner *confine.Confiner) func(context.Context, []byte) (string, error) {
+	find := sync.OnceValue(func() string { return ws.Program(a.Env.Getenv("PATH"), "pdftotext") })
+	return func(ctx context.Context, pdf []byte) (string, error) {
+		program := find()
+		if program == "" {
+			return "", errors.New("pdftotext is not installed")
+		}
+		ctx, cancel := context.WithTimeout(ctx, pdfPatience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, program, "-q", "-enc", "UTF-8", "-layout", "-", "-")
+		cmd.Dir, cmd.Env, cmd.Stdin = "/", []string{"PATH=" + a.Env.Getenv("PATH"), "LC_ALL=C.UTF-8"}, bytes.NewReader(pdf)
+		if confined, err := confiner.Helper(ctx, cmd, confine.Helper{ReadOnly: true}); err != nil || !confined {
+			return "", errors.Join(errors.New("pdftotext cannot be confined here"), err)
+		}
+		out := &bounded{most: maxPDFText}
+		cmd.Stdout = out
+		if err := cmd.Run(); err != nil {
+			return "", fmt.Errorf("run pdftotext: %w", err)
+		}
+		text := strings.Trim(strings.ToValidUTF8(out.String(), "\ufffd"), "\f\n ")
+		if text == "" {
+			return "", errors.New("pdftotext found no text")
+		}
+		return text + "\n", nil
+	}
+}
+
+// bounded keeps the beginning of what is written to it.
+type bounded struct {
+	bytes.Buffer
+	most int
+}
+
+func (b *bounded) Write(p []byte) (int, error) {
+	b.Buffer.Write(p[:min(len(p), max(0, b.most-b.Len()))])
+	return len(p), nil
+}

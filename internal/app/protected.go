@@ -1,0 +1,210 @@
+package app
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/secret"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/policy/rule"
+	"coder/internal/record/undo/gitindex"
+)
+
+// protectedFiles is what has to be known of the files of a workspace before a
+// command runs among them: which are secret, frozen, or repositories of their
+// own. It costs a walk the first time, and afterwards what changed.
+type protectedFiles struct {
+	app                    *App
+	secrets, frozen, inner *workspace.Named
+	index                  gitIndex
+}
+
+func (a *App) protect(ws *workspace.Workspace) *protectedFiles {
+	p := &protectedFiles{app: a}
+	restricted := slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On != "" }) // the person has rules about files
+	for name, rules := range a.Config.Permission.Tools {
+		restricted = restricted || name != "bash" && name != "fetch" && len(rules) > 1
+	}
+	p.secrets = ws.Named(func(rel string, dir bool) bool {
+		return secret.InTree(rel, dir) || !dir && restricted && a.judge != nil && a.judge.Conceals(rel)
+	}, func(rel string) bool { return secret.Bulky(rel) || ownRecords[rel] })
+	p.frozen = ws.Named(func(rel string, dir bool) bool { return a.judge != nil && a.judge.IsFrozen(rel, dir) }, func(rel string) bool {
+		return secret.Bulky(rel) || a.judge != nil && a.judge.IsFrozen(rel, true)
+	})
+	p.inner = ws.Named(func(rel string, _ bool) bool { return path.Base(rel) == ".git" && rel != ".git" }, secret.Bulky)
+	return p
+}
+
+// ownRecords are the folders in which we write and no command may: what is there
+// has names that we gave.
+var ownRecords = map[string]bool{
+	".coder/log": true, ".coder/undo": true, ".coder/runs": true, ".coder/cache": true, ".coder/sessions": true, ".coder/tmp": true,
+}
+
+// hidden lists the files that commands which do not name them are not to see,
+// and says whether these are all.
+func (p *protectedFiles) hidden(ctx context.Context) (files []string, all bool) {
+	names, all, err := p.secrets.List(ctx)
+	for _, name := range names {
+		if p.app.judge == nil || p.app.judge.Conceals(name) || secret.InTree(name, true) {
+			files = append(files, p.full(name))
+		}
+	}
+	return files, all && err == nil
+}
+
+func (p *protectedFiles) full(name string) string {
+	if filepath.IsAbs(name) {
+		return name
+	}
+	return filepath.Join(p.app.Root, name)
+}
+
+// repositories are the folders below the workspace that hold a repository of
+// their own.
+func (p *protectedFiles) repositories(ctx context.Context) (dirs []string) {
+	names, _, _ := p.inner.List(ctx)
+	for _, name := range names {
+		dirs = append(dirs, filepath.Dir(p.full(name)))
+	}
+	return dirs
+}
+
+// errTooManyFiles reports a workspace too large to find what is frozen in it.
+var errTooManyFiles = errors.New("there are more files than can be looked at")
+
+// frozenPaths lists what no command may write. Folders that are frozen whole are in
+// it whether they are there or not.
+func (p *protectedFiles) frozenPaths(ctx context.Context) (paths []string, err error) {
+	if len(p.app.Config.Permission.Frozen) == 0 {
+		return nil, nil
+	}
+	names, whole, err := p.frozen.List(ctx)
+	if err == nil && !whole {
+		err = errTooManyFiles
+	}
+	for _, name := range names {
+		paths = append(paths, p.full(name))
+	}
+	for _, pattern := range p.app.Config.Permission.Frozen {
+		folder, isFolder := strings.CutSuffix(strings.TrimSuffix(pattern, "/"), "/**")
+		isFolder = isFolder || strings.HasSuffix(pattern, "/")
+		if !strings.ContainsAny(folder, "*?[{~") && (isFolder || strings.Contains(folder, "/")) {
+			at := p.full(filepath.Clean(folder))
+			if isFolder {
+				at += "/"
+			}
+			paths = append(paths, at)
+		}
+	}
+	return paths, err
+}
+
+// tracked are those of some files that git keeps, by their full paths.
+func (p *protectedFiles) tracked(files []string) []string { return p.index.kept(p.app.Root, files) }
+
+// trackedSecrets are the secret files that git keeps, as rules see them.
+func (p *protectedFiles) trackedSecrets() (names []string) {
+	files, _ := p.hidden(context.Background())
+	for _, file := range p.tracked(files) {
+		if rel, err := filepath.Rel(p.app.Root, file); err == nil {
+			names = append(names, rel)
+		}
+	}
+	return names
+}
+
+// gitIndex is what the repository of the workspace keeps of the files it was
+// asked about, read again when it has changed. What cannot be read may keep
+// anything.
+type gitIndex struct {
+	mu    sync.Mutex      // guards the fields below
+	seen  fs.FileInfo     // of the index; nil if nothing is known
+	top   string          // of the work tree
+	known map[string]bool // by their names there
+}
+
+// kept are those of files that the repository keeps.
+func (x *gitIndex) kept(root string, files []string) (kept []string) {
+	if len(files) == 0 {
+		return nil
+	}
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	top, dir := repositoryOf(root)
+	info, err := os.Stat(filepath.Join(dir, "index"))
+	if dir == "" || errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil || x.seen == nil || x.top != top || !os.SameFile(x.seen, info) || !x.seen.ModTime().Equal(info.ModTime()) || x.seen.Size() != info.Size() {
+		x.seen, x.top, x.known = info, top, make(map[string]bool)
+	}
+	names := make([]string, len(files))
+	fresh := make(map[string]bool)
+	for i, file := range files {
+		rel, err := filepath.Rel(top, file)
+		if err != nil {
+			continue
+		}
+		names[i] = filepath.ToSlash(rel)
+		if _, asked := x.known[names[i]]; !asked {
+			fresh[names[i]] = false
+		}
+	}
+	if len(fresh) > 0 {
+		index := gitindex.Source{Most: maxGitIndex, Open: func() (fs.File, error) { return repofile.Below(dir).Open("index") }}
+		err := index.Each("", func(e gitindex.Entry, _ int64) {
+			if _, asked := fresh[string(e.Name)]; asked {
+				fresh[string(e.Name)] = true
+			}
+		})
+		maps.Copy(x.known, fresh)
+		if err != nil {
+			x.seen = nil
+			return files
+		}
+	}
+	for i, file := range files {
+		if x.known[names[i]] {
+			kept = append(kept, file)
+		}
+	}
+	return kept
+}
+
+const (
+	maxGitFile  = 64 << 10  // of a file that leads to a repository
+	maxGitIndex = 512 << 20 // of what a repository keeps
+)
+
+// repositoryOf finds the repository that a folder belongs to: the top of its work
+// tree and the folder of its own files, both empty if there is none. Git itself is
+// not asked: a repository may bring programs that it would run.
+func repositoryOf(root string) (top, dir string) {
+	for at := root; ; at = filepath.Dir(at) {
+		git := filepath.Join(at, ".git")
+		if info, err := os.Stat(git); err == nil && info.IsDir() {
+			return at, git
+		} else if err == nil {
+			text, _ := repofile.Below(at).Read(".git", maxGitFile)
+			if to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:"); ok {
+				if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
+					to = filepath.Join(at, to)
+				}
+				return at, to
+			}
+		}
+		if at == filepath.Dir(at) {
+			return "", ""
+		}
+	}
+}
