@@ -90,9 +90,9 @@ var plan = []struct {
 	{"model/jsonscan", ""},
 	{"model/transport", "jsonscan provider"},
 	{"model/openai", "chat jsonscan provider transport"},
-	{"model/textcalls", "chat provider"},
+	{"model/textcalls", "chat jsonx provider"},
 	{"model/scripted", "chat provider"},
-	{"model/faultserver", "provider"},
+	{"model/faultserver", "jsonx provider"},
 
 	// what is kept
 	{"record/session", ""},

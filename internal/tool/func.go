@@ -141,8 +141,11 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(a.offered, ", "))
 			}
 		}
-		if before, twice := named[name]; twice && !sameValue(before, v) {
-			return fmt.Errorf("argument %q is given twice", name)
+		if before, twice := named[name]; twice {
+			var x, y any
+			if json.Unmarshal(before, &x) != nil || json.Unmarshal(v, &y) != nil || !reflect.DeepEqual(x, y) {
+				return fmt.Errorf("argument %q is given twice", name)
+			}
 		}
 		named[name] = v
 	}
@@ -151,47 +154,24 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 			return fmt.Errorf("argument %q is missing", name)
 		}
 	}
-	if err := a.checkEnums(named); err != nil {
-		return err
-	}
-	return unmarshalNamed(named, in)
-}
-
-// sameValue reports whether two JSON values are the same.
-func sameValue(a, b json.RawMessage) bool {
-	var x, y any
-	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
-}
-
-func (a *arguments) checkEnums(named map[string]json.RawMessage) error {
 	for name, allowed := range a.enums {
-		raw, ok := named[name]
-		if !ok {
-			continue
-		}
 		var s string
-		if json.Unmarshal(raw, &s) != nil || !slices.Contains(allowed, s) {
+		if raw, ok := named[name]; ok && (json.Unmarshal(raw, &s) != nil || !slices.Contains(allowed, s)) {
 			return fmt.Errorf("argument %q must be one of %s", name, strings.Join(allowed, ", "))
 		}
 	}
-	return nil
-}
-
-// unmarshalNamed fills the struct in from named. Values of the wrong type are
-// taken for what they are meant to be.
-func unmarshalNamed(named map[string]json.RawMessage, in any) error {
-	v := reflect.ValueOf(in).Elem()
-	for f, fv := range v.Fields() {
+	for f, fv := range reflect.ValueOf(in).Elem().Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		raw, ok := named[name]
-		if !ok {
-			continue
-		}
-		if err := json.Unmarshal(raw, fv.Addr().Interface()); err == nil {
+		if !ok || json.Unmarshal(raw, fv.Addr().Interface()) == nil {
 			continue
 		}
 		if s, ok := meant(raw, f.Type.Kind()); !ok || json.Unmarshal(s, fv.Addr().Interface()) != nil {
-			return fmt.Errorf("argument %q must be %s", name, article(schemaOf(f.Type)["type"].(string)))
+			typ := schemaOf(f.Type)["type"].(string)
+			if strings.ContainsRune("aeiou", rune(typ[0])) {
+				return fmt.Errorf("argument %q must be %s", name, "an "+typ)
+			}
+			return fmt.Errorf("argument %q must be %s", name, "a "+typ)
 		}
 	}
 	return nil
@@ -219,13 +199,6 @@ func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
 	return raw, true
 }
 
-func article(typ string) string {
-	if strings.ContainsRune("aeiou", rune(typ[0])) {
-		return "an " + typ
-	}
-	return "a " + typ
-}
-
 // schemaOf describes t in JSON Schema.
 func schemaOf(t reflect.Type) map[string]any {
 	switch t.Kind() {
@@ -242,31 +215,25 @@ func schemaOf(t reflect.Type) map[string]any {
 	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
 	case reflect.Struct:
-		return structSchema(t)
+		props, required := map[string]any{}, []string{}
+		for f := range t.Fields() {
+			if f.Tag.Get("hidden") != "" {
+				continue
+			}
+			name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
+			p := schemaOf(f.Type)
+			if doc := f.Tag.Get("doc"); doc != "" {
+				p["description"] = doc
+			}
+			if e := f.Tag.Get("enum"); e != "" {
+				p["enum"] = strings.Split(e, "|")
+			}
+			props[name] = p
+			if !strings.Contains(opts, "omit") {
+				required = append(required, name)
+			}
+		}
+		return map[string]any{"type": "object", "properties": props, "required": required, "additionalProperties": false}
 	}
 	panic("tool: no schema for " + t.String()) // found at start-up by NewSet
-}
-
-func structSchema(t reflect.Type) map[string]any {
-	props, required := map[string]any{}, []string{}
-	for f := range t.Fields() {
-		if f.Tag.Get("hidden") != "" {
-			continue
-		}
-		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
-		p := schemaOf(f.Type)
-		if doc := f.Tag.Get("doc"); doc != "" {
-			p["description"] = doc
-		}
-		if e := f.Tag.Get("enum"); e != "" {
-			p["enum"] = strings.Split(e, "|")
-		}
-		props[name] = p
-		if !strings.Contains(opts, "omit") {
-			required = append(required, name)
-		}
-	}
-	return map[string]any{
-		"type": "object", "properties": props, "required": required, "additionalProperties": false,
-	}
 }

@@ -7,8 +7,8 @@
 package faultserver
 
 import (
-	"bytes"
 	"cmp"
+	"coder/internal/core/jsonx"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -376,12 +376,4 @@ func errorObject(message, kind, code string) string {
 }
 
 // encode writes v as people write JSON.
-func encode(v any) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(v); err != nil {
-		panic(err) // strings, numbers and maps of them always encode
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
+func encode(v any) string { return string(jsonx.Must(v)) }

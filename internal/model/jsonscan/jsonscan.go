@@ -8,6 +8,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"unicode/utf16"
 	"unicode/utf8"
 )
 
@@ -307,7 +308,11 @@ func Unquote(dst, raw []byte) []byte {
 		if c == 'u' {
 			r, _ := hex4(raw, 0)
 			raw = raw[4:]
-			dst = appendUnit(dst, r)
+			if utf16.IsSurrogate(r) {
+				dst = append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+			} else {
+				dst = utf8.AppendRune(dst, r)
+			}
 			continue
 		}
 		if i := strings.IndexByte("bfnrt", c); i >= 0 {
@@ -341,10 +346,73 @@ func hex4(b []byte, i int) (rune, bool) {
 	return r, true
 }
 
-// appendUnit appends a UTF-16 code unit, surrogates included.
-func appendUnit(dst []byte, r rune) []byte {
-	if r < 0xD800 || r > 0xDFFF {
-		return utf8.AppendRune(dst, r)
+// Joiner makes valid UTF-8 of pieces that may be cut inside a rune or between
+// the two halves of a surrogate pair. What can never become a rune is replaced
+// by U+FFFD.
+type Joiner struct {
+	tail []byte // the start of a rune whose end has not come yet
+}
+
+// Add returns the whole runes there are after one more piece.
+func (j *Joiner) Add(piece []byte) string {
+	if len(j.tail) == 0 && utf8.Valid(piece) {
+		return string(piece)
 	}
-	return append(dst, 0xE0|byte(r>>12), 0x80|byte(r>>6)&0x3F, 0x80|byte(r)&0x3F)
+	b := append(j.tail, piece...)
+	out := make([]byte, 0, len(b))
+	for len(b) > 0 {
+		r, n := wholeRune(b)
+		if n == 0 {
+			break
+		}
+		out = utf8.AppendRune(out, r)
+		b = b[n:]
+	}
+	j.tail = append([]byte(nil), b...)
+	return string(out)
+}
+
+// Flush gives up on the other half of what is left.
+func (j *Joiner) Flush() string {
+	if len(j.tail) == 0 {
+		return ""
+	}
+	j.tail = nil
+	return string(utf8.RuneError)
+}
+
+// wholeRune decodes the first rune of b, also one written as two surrogates of
+// three bytes each. It returns 0 bytes if more must come to decide.
+func wholeRune(b []byte) (rune, int) {
+	high, n := unit(b)
+	if n == 0 {
+		return 0, 0
+	}
+	if !utf16.IsSurrogate(high) {
+		return high, n
+	}
+	low, m := unit(b[n:])
+	if m == 0 {
+		return 0, 0
+	}
+	if r := utf16.DecodeRune(high, low); r != utf8.RuneError {
+		return r, n + m
+	}
+	return utf8.RuneError, n
+}
+
+// unit decodes one rune or one surrogate; 0 bytes mean that b is too short.
+func unit(b []byte) (rune, int) {
+	if len(b) > 0 && b[0] == 0xED && (len(b) == 1 || b[1] >= 0xA0 && b[1] <= 0xBF) {
+		if len(b) < 3 {
+			return 0, 0
+		}
+		if b[2]&0xC0 == 0x80 {
+			return 0xD000 | rune(b[1]&0x3F)<<6 | rune(b[2]&0x3F), 3
+		}
+	}
+	if !utf8.FullRune(b) {
+		return 0, 0
+	}
+	return utf8.DecodeRune(b)
 }

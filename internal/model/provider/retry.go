@@ -34,16 +34,7 @@ func Retry(p Provider, b Backoff) Provider {
 	b.Most = cmp.Or(max(b.Most, 0), mostWait)
 	b.Obey = cmp.Or(max(b.Obey, 0), obeyWait)
 	if b.Sleep == nil {
-		b.Sleep = func(ctx context.Context, d time.Duration) error {
-			t := time.NewTimer(d)
-			defer t.Stop()
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-t.C:
-				return nil
-			}
-		}
+		b.Sleep = Sleep
 	}
 	return retrier{p, b}
 }
@@ -167,3 +158,15 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 
 // passing are the failures of one model that another may not have.
 var passing = []error{ErrNoModel, ErrOverloaded, ErrRateLimited, ErrUnreachable, ErrCutOff}
+
+// Sleep passes d in real time, or until ctx ends.
+func Sleep(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-t.C:
+		return nil
+	}
+}

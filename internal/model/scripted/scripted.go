@@ -76,16 +76,7 @@ type Provider struct {
 // New returns a provider that plays s from the start.
 func New(s Script, opt Options) *Provider {
 	if opt.Sleep == nil {
-		opt.Sleep = func(ctx context.Context, d time.Duration) error {
-			t := time.NewTimer(d)
-			defer t.Stop()
-			select {
-			case <-ctx.Done():
-				return ctx.Err()
-			case <-t.C:
-				return nil
-			}
-		}
+		opt.Sleep = provider.Sleep
 	}
 	if opt.Pieces == nil {
 		opt.Pieces = words

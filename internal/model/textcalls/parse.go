@@ -1,13 +1,13 @@
 package textcalls
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
 	"strings"
 
+	"coder/internal/core/jsonx"
 	"coder/internal/model/provider"
 )
 
@@ -263,15 +263,7 @@ func (t types) literal(key, value string) string {
 	return trimmed
 }
 
-func quote(s string) string {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(s); err != nil {
-		panic(err) // a string always encodes
-	}
-	return strings.TrimSuffix(b.String(), "\n")
-}
+func quote(s string) string { return string(jsonx.Must(s)) }
 
 // brokenCall makes what it can of a call that cannot be read: its name, if it
 // has one, with all of the text for arguments. JSON that can be read is none:

@@ -42,7 +42,11 @@ func (w *writing) put(a arg, raw json.RawMessage) error {
 // finish enters what depends on several arguments.
 func (w *writing) finish() {
 	if w.dir != "" && w.dir != "." {
-		w.args["command"] = inFolder(w.dir, w.text("command"))
+		command := w.text("command")
+		if strings.ContainsAny(command, "\n;&|<>#(){}`") { // not to run at all if it cannot get there
+			command = "{\n" + command + "\n}"
+		}
+		w.args["command"] = "cd " + quote(w.dir) + " && " + command
 		w.notes = append(w.notes, "there is no argument for the folder; the command begins with cd")
 	}
 	if w.until > 0 {
@@ -73,15 +77,6 @@ func (w *writing) text(ours string) (s string) {
 		_ = json.Unmarshal(v, &s) // anything else is refused by the tool
 	}
 	return s
-}
-
-// inFolder is a command line that runs command in dir, and not at all if it
-// cannot get there.
-func inFolder(dir, command string) string {
-	if strings.ContainsAny(command, "\n;&|<>#(){}`") {
-		return "cd " + quote(dir) + " && {\n" + command + "\n}"
-	}
-	return "cd " + quote(dir) + " && " + command
 }
 
 // of is a conversion of a value of one type. Where it is not of that type, or

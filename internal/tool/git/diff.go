@@ -4,7 +4,6 @@ import (
 	"context"
 	_ "embed"
 	"fmt"
-	"io"
 	"strconv"
 	"strings"
 
@@ -35,13 +34,7 @@ func Diff(o Options) tool.Tool {
 	return tool.Func[diffArgs]{
 		Name: "git_diff", Doc: diffDoc,
 		Plan: func(_ context.Context, a diffArgs) (tool.Plan, error) { return reading(o, a.Path) },
-		Do: func(ctx context.Context, a diffArgs, _ io.Writer) (tool.Result, error) {
-			r, err := open(ctx, o)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			return r.diff(ctx, a)
-		},
+		Do:   inRepository(o, (*repository).diff),
 	}
 }
 

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"path/filepath"
 	"strings"
 
 	"coder/internal/core/sanitize"
 	"coder/internal/host/gitsafe"
 	"coder/internal/host/repofile"
+	"coder/internal/tool"
 )
 
 // ErrNoRepository is the error of a workspace that git does not look after.
@@ -46,6 +48,17 @@ func open(ctx context.Context, o Options) (*repository, error) {
 	}
 	r.settings, r.filters, err = gitsafe.Disarm(out.stdout, r.settings)
 	return r, err
+}
+
+// inRepository is what a tool does with the repository as it is when it runs.
+func inRepository[In any](o Options, do func(*repository, context.Context, In) (tool.Result, error)) func(context.Context, In, io.Writer) (tool.Result, error) {
+	return func(ctx context.Context, in In, _ io.Writer) (tool.Result, error) {
+		r, err := open(ctx, o)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		return do(r, ctx, in)
+	}
 }
 
 // find sees that the workspace lies in the work tree that git would use.

@@ -5,7 +5,6 @@ import (
 	"context"
 	_ "embed"
 	"errors"
-	"io"
 	"strconv"
 	"strings"
 
@@ -32,17 +31,11 @@ func Status(o Options) tool.Tool {
 	return tool.Func[statusArgs]{
 		Name: "git_status", Doc: statusDoc,
 		Plan: func(context.Context, statusArgs) (tool.Plan, error) { return reading(o, "") },
-		Do: func(ctx context.Context, _ statusArgs, _ io.Writer) (tool.Result, error) {
-			r, err := open(ctx, o)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			return r.status(ctx)
-		},
+		Do:   inRepository(o, (*repository).status),
 	}
 }
 
-func (r *repository) status(ctx context.Context) (tool.Result, error) {
+func (r *repository) status(ctx context.Context, _ statusArgs) (tool.Result, error) {
 	out, err := r.must(ctx, "status", "--short", "--branch", "--untracked-files=normal", "--ignored=no",
 		"--ignore-submodules=dirty", "--no-column", "--", ".")
 	if err != nil {
@@ -90,13 +83,7 @@ func Log(o Options) tool.Tool {
 			}
 			return reading(o, a.Path)
 		},
-		Do: func(ctx context.Context, a logArgs, _ io.Writer) (tool.Result, error) {
-			r, err := open(ctx, o)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			return r.log(ctx, a)
-		},
+		Do: inRepository(o, (*repository).log),
 	}
 }
 

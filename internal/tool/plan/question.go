@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -146,71 +147,43 @@ type questionResult struct {
 
 // ask puts the questions and tells the model what was answered.
 func ask(ctx context.Context, qs []asked) (tool.Result, error) {
-	req := request(qs)
+	req := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
+	parts := make([]uip.Request, 0, len(qs))
+	for _, q := range qs {
+		parts = append(parts, q.request())
+	}
+	if req.Parts = parts; len(parts) == 1 {
+		req = parts[0]
+	}
 	a, err := uip.From(ctx).Ask(ctx, req)
 	switch {
 	case err != nil:
 		return tool.Result{}, err
 	case a.Unanswered():
-		return unanswered("No user is available to answer. Decide yourself, and say in your answer what you assumed."), nil
+		const text = "No user is available to answer. Decide yourself, and say in your answer what you assumed."
+		return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}, nil
 	case a.Dismissed:
-		return dismissed(), nil
-	}
-	parts := req.Parts
-	if len(parts) == 0 {
-		parts = []uip.Request{req}
+		const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: go on with what you know, or stop and say what you need."
+		return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}, nil
 	}
 	r := questionResult{OK: true}
+	var all []string
 	for i, part := range parts {
 		given := a
 		if len(req.Parts) > 0 {
 			given = a.Part(part)
 		}
-		r.Answers = append(r.Answers, answer{qs[i].Question, said(part, given)})
-	}
-	r.Text = "User has answered your questions: " + sentence(r.Answers)
-	return tool.Result{Value: r, Summary: sentence(r.Answers), Show: display.Text(sentence(r.Answers))}, nil
-}
-
-func unanswered(text string) tool.Result {
-	return tool.Result{Value: questionResult{Text: text}, Failed: true, Summary: "nobody to ask"}
-}
-
-func dismissed() tool.Result {
-	const text = "The user dismissed the questions without answering; no answer was given. Do not ask the same again: go on with what you know, or stop and say what you need."
-	return tool.Result{Value: questionResult{Text: text, Cancelled: true}, Failed: true, Summary: "cancelled"}
-}
-
-// sentence is the answers in one line.
-func sentence(as []answer) string {
-	var all []string
-	for _, a := range as {
-		all = append(all, fmt.Sprintf("%q = %q", a.Question, a.Answer))
-	}
-	return strings.Join(all, ", ")
-}
-
-// said is an answer in words: the label of the option, or what was typed.
-func said(q uip.Request, a uip.Response) string {
-	for _, o := range q.Options {
-		if o.ID == a.Option {
-			label, _, _ := strings.Cut(o.Label, " — ")
-			return cmp.Or(q.Display.Metadata["label"+o.ID], label)
+		words := given.Input // or the label of the option
+		if n := slices.IndexFunc(part.Options, func(o uip.Option) bool { return o.ID == given.Option }); n >= 0 {
+			label, _, _ := strings.Cut(part.Options[n].Label, " — ")
+			words = cmp.Or(part.Display.Metadata["label"+given.Option], label)
 		}
+		r.Answers = append(r.Answers, answer{qs[i].Question, words})
+		all = append(all, fmt.Sprintf("%q = %q", qs[i].Question, words))
 	}
-	return a.Input
-}
-
-// request is the questions as they are put to whoever is in charge.
-func request(qs []asked) uip.Request {
-	if len(qs) == 1 {
-		return qs[0].request()
-	}
-	req := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: fmt.Sprintf("%d questions", len(qs))}}
-	for _, q := range qs {
-		req.Parts = append(req.Parts, q.request())
-	}
-	return req
+	sentence := strings.Join(all, ", ")
+	r.Text = "User has answered your questions: " + sentence
+	return tool.Result{Value: r, Summary: sentence, Show: display.Text(sentence)}, nil
 }
 
 func (q asked) request() uip.Request {

@@ -57,7 +57,8 @@ func Skill(c *skills.Catalogue) tool.Tool {
 			if a.loads() {
 				return load(c, a), nil
 			}
-			return list(c), nil
+			all, _ := c.List()
+			return tool.Result{Value: listing{true, skills.Summary(all, listBytes)}, Summary: fmt.Sprintf("%d skills", len(all))}, nil
 		},
 	}
 }
@@ -76,8 +77,20 @@ func load(c *skills.Catalogue, a args) tool.Result {
 		c.Refresh() // it may have been written just now
 	}
 	l, err := c.Load(a.name(), a.Arguments)
-	if err != nil {
-		return without(c, a.name(), err)
+	if err != nil { // the work goes on without it
+		all, warnings := c.List()
+		why := err.Error()
+		for _, w := range warnings {
+			if strings.Contains(w.Path, "/"+a.name()+"/") {
+				why = w.String()
+			}
+		}
+		return tool.Result{
+			Value:   failed{Error: why + "; go on without it", Skills: skills.Summary(all, listBytes)},
+			Failed:  true,
+			Summary: why,
+			Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); the work goes on without it", clip(a.name()), why)}},
+		}
 	}
 	r := loaded{OK: true, Name: l.Name, Skill: l.Body, Files: l.Files, Cut: l.Cut}
 	if l.Path != "" {
@@ -92,31 +105,9 @@ type failed struct {
 	Skills string `json:"skills,omitzero"`
 }
 
-// without is the result where there is no skill to follow.
-func without(c *skills.Catalogue, name string, err error) tool.Result {
-	all, warnings := c.List()
-	why := err.Error()
-	for _, w := range warnings {
-		if strings.Contains(w.Path, "/"+name+"/") {
-			why = w.String()
-		}
-	}
-	return tool.Result{
-		Value:   failed{Error: why + "; go on without it", Skills: skills.Summary(all, listBytes)},
-		Failed:  true,
-		Summary: why,
-		Facts:   []event.Event{event.Notice{Level: event.Warn, Text: fmt.Sprintf("skill %s could not be used (%s); the work goes on without it", clip(name), why)}},
-	}
-}
-
 type listing struct {
 	OK     bool   `json:"ok"`
 	Skills string `json:"skills"`
-}
-
-func list(c *skills.Catalogue) tool.Result {
-	all, _ := c.List()
-	return tool.Result{Value: listing{true, skills.Summary(all, listBytes)}, Summary: fmt.Sprintf("%d skills", len(all))}
 }
 
 // clip is a name short enough to be shown.
