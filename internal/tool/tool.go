@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"strconv"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -148,6 +149,14 @@ type Rebuild struct {
 	Message string
 }
 
+// JoinNotes makes one note of two, either of which may be empty.
+func JoinNotes(a, b string) string {
+	if a != "" && b != "" {
+		return a + "; " + b
+	}
+	return a + b
+}
+
 type callKey struct{}
 
 // WithCall lets a call that runs under ctx know which one it is.
@@ -170,3 +179,11 @@ func IsFatal(err error) bool { var f *fatal; return errors.As(err, &f) }
 type fatal struct{ error }
 
 func (f *fatal) Unwrap() error { return f.error }
+
+// Count says how many of a thing there are, for a summary: "1 line", "3 lines".
+func Count(n int, one, many string) string {
+	if n == 1 {
+		return "1 " + one
+	}
+	return strconv.Itoa(n) + " " + many
+}

@@ -277,7 +277,15 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	}
 	r := bashResult{
 		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
-		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut, Error: failure(o, spec.Timeout),
+		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
+	}
+	switch {
+	case o.TimedOut:
+		r.Error = fmt.Sprintf("timed out after %v", spec.Timeout)
+	case o.Signal != "":
+		r.Error = "ended by " + o.Signal
+	case o.ExitCode != 0:
+		r.Error = fmt.Sprintf("exit code %d", o.ExitCode)
 	}
 	var cutOut, cutErr bool
 	r.Stdout, cutOut = bounded(b.Conceals.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
@@ -297,7 +305,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 		}
 	}
 	if c.After != nil {
-		r.Note = joinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
+		r.Note = tool.JoinNotes(r.Note, c.After(context.WithoutCancel(ctx)))
 	}
 	if err != nil {
 		r.OK, r.Error = false, "cancelled"
@@ -317,53 +325,24 @@ func (o Options) spec(line tool.Line, c Confinement, live *live) shell.Spec {
 	}
 }
 
-func failure(o shell.Outcome, limit time.Duration) string {
-	switch {
-	case o.TimedOut:
-		return fmt.Sprintf("timed out after %v", limit)
-	case o.Signal != "":
-		return "ended by " + o.Signal
-	case o.ExitCode != 0:
-		return fmt.Sprintf("exit code %d", o.ExitCode)
-	}
-	return ""
-}
-
-// joinNotes is two notes in one.
-func joinNotes(a, b string) string {
-	if a != "" && b != "" {
-		return a + "; " + b
-	}
-	return a + b
-}
-
 // bounded keeps the beginning and the end of a stream's text. If anything is
 // missing, here or before, the last line says so.
 func bounded(text string, dropped bool) (string, bool) {
-	head, tail, left := cut(text, maxChars)
-	if left > 0 {
-		text = fmt.Sprintf("%s\n[%d characters left out]\n%s", head, left, tail)
+	var runes []rune
+	if len(text) > maxChars {
+		runes = []rune(text)
 	}
-	if left == 0 && !dropped {
+	left := len(runes) - maxChars
+	if left > 0 {
+		text = fmt.Sprintf("%s\n[%d characters left out]\n%s", string(runes[:maxChars-maxChars/2]), left, string(runes[len(runes)-maxChars/2:]))
+	}
+	if left <= 0 && !dropped {
 		return text, false
 	}
 	if !strings.HasSuffix(text, "\n") {
 		text += "\n"
 	}
 	return text + truncatedLine + "\n", true
-}
-
-// cut parts text into its first and last characters, n in all, and counts
-// those between.
-func cut(text string, n int) (head, tail string, left int) {
-	if len(text) <= n {
-		return text, "", 0
-	}
-	runes := []rune(text)
-	if len(runes) <= n {
-		return text, "", 0
-	}
-	return string(runes[:n-n/2]), string(runes[len(runes)-n/2:]), len(runes) - n
 }
 
 // shown is the output for people, who know the command already.

@@ -96,9 +96,6 @@ func Bare(tool string) string {
 	return bare
 }
 
-// Tools lists every name the table knows a tool by.
-func Tools() []string { return slices.Sorted(maps.Keys(rows().of)) }
-
 // Knows reports whether the table knows a tool by this name.
 func Knows(tool string) bool { return len(rows().of[fold(tool)]) > 0 }
 

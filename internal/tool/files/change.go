@@ -73,7 +73,7 @@ func (t changer[In]) change(in In) (*change, error) {
 		return nil, err
 	}
 	if old == nil {
-		next.note = noted(next.note, besides(t.ws, at))
+		next.note = tool.JoinNotes(next.note, besides(t.ws, at))
 	}
 	ch := &change{ws: t.ws, seen: t.seen, path: path, at: at, old: old, outcome: next}
 	ch.diff, ch.added, ch.deleted = patch.Unified(at, old, next.content)

@@ -53,7 +53,7 @@ func edited(a editArgs, old []byte) (outcome, error) {
 		if failed != nil {
 			err = fmt.Errorf("edit %d of %d, after those before it: %w; none was made", i+2, len(a.Then)+1, failed)
 		}
-		o = outcome{content: next.content, replacements: o.replacements + next.replacements, note: noted(o.note, next.note)}
+		o = outcome{content: next.content, replacements: o.replacements + next.replacements, note: tool.JoinNotes(o.note, next.note)}
 	}
 	return o, err
 }
@@ -95,7 +95,7 @@ func editedOnce(a editArgs, old []byte) (o outcome, err error) {
 		o.note = "old_string was matched although " + l.how
 	}
 	if ends == unix && strings.Contains(a.Old+a.New, "\r\n") {
-		o.note = noted(o.note, "the lines of this file end with \\n, and so does what was written")
+		o.note = tool.JoinNotes(o.note, "the lines of this file end with \\n, and so does what was written")
 	}
 	return o, nil
 }

@@ -108,11 +108,3 @@ func besides(ws *workspace.Workspace, at string) string {
 	}
 	return ""
 }
-
-// noted joins two notes, either of which may be empty.
-func noted(a, b string) string {
-	if a != "" && b != "" {
-		return a + "; " + b
-	}
-	return a + b
-}

@@ -224,10 +224,10 @@ func (s *changeSet) add(c patch.Change) error {
 		f.Note = besides(s.ws, c.Path)
 	}
 	if c.Loose {
-		f.Note = noted(f.Note, "matched although line ends or white space at the end of lines differ")
+		f.Note = tool.JoinNotes(f.Note, "matched although line ends or white space at the end of lines differ")
 	}
 	for _, what := range c.Assumed {
-		f.Note = noted(f.Note, what)
+		f.Note = tool.JoinNotes(f.Note, what)
 	}
 	if c.New == nil && s.modes[c.Path]&fs.ModeSymlink != 0 {
 		f.Note = "it was a link; what it pointed to is still there"

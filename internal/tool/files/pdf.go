@@ -66,7 +66,12 @@ func (l *pdfLexer) value(depth int) (any, bool) {
 		return l.hex(), true
 	case c == '[':
 		l.at++
-		return l.array(depth), true
+		var list []any
+		for v, ok := l.value(depth + 1); ok; v, ok = l.value(depth + 1) {
+			list = append(list, v)
+		}
+		l.close("]")
+		return list, true
 	case c == ']', c == '>', c == ')', c == '}', c == '{':
 		return nil, false
 	}
@@ -121,39 +126,24 @@ func (l *pdfLexer) word() any {
 		}
 		return pdfWord(raw)
 	}
-	if n >= 0 && n == float64(int(n)) {
-		if ref := l.ref(int(n)); ref != 0 {
-			return ref
-		}
+	if n < 0 || n != float64(int(n)) {
+		return n
 	}
-	return n
-}
-
-// ref reads the rest of "12 0 R"; 0 if that is not what follows.
-func (l *pdfLexer) ref(n int) pdfRef {
-	back := l.at
+	back := l.at // is it a reference such as "12 0 R"?
 	l.space()
 	generation := l.chars()
 	l.space()
 	if _, err := strconv.Atoi(string(generation)); err == nil && l.ahead("R") {
 		l.at++
-		if l.at >= len(l.b) || isPDFSpace(l.b[l.at]) || isPDFDelim(l.b[l.at]) {
+		switch end := l.at >= len(l.b) || isPDFSpace(l.b[l.at]) || isPDFDelim(l.b[l.at]); {
+		case end && n == 0: // there is no object 0
+			return n
+		case end:
 			return pdfRef(n)
 		}
 	}
 	l.at = back
-	return 0
-}
-
-func (l *pdfLexer) array(depth int) (list []any) {
-	for {
-		v, ok := l.value(depth + 1)
-		if !ok {
-			l.close("]")
-			return list
-		}
-		list = append(list, v)
-	}
+	return n
 }
 
 // close passes the bracket that ends a value, or whatever stands there instead.

@@ -1,6 +1,13 @@
 package search
 
-import "bytes"
+import (
+	"bytes"
+	"math"
+	"regexp/syntax"
+	"slices"
+	"unicode"
+	"unicode/utf8"
+)
 
 // finder finds a run in a text. It is for many goroutines.
 type finder struct {
@@ -140,4 +147,248 @@ func (f *finder) findByte(data []byte) int {
 		}
 	}
 	return -1
+}
+
+// set is a set of bytes.
+type set [4]uint64
+
+func (s *set) add(b byte)      { s[b>>6] |= 1 << (b & 63) }
+func (s *set) has(b byte) bool { return s[b>>6]&(1<<(b&63)) != 0 }
+
+func (s set) or(t set) set { return set{s[0] | t[0], s[1] | t[1], s[2] | t[2], s[3] | t[3]} }
+
+// run is a text of which only so much is known: which bytes may stand at each
+// place. No place of it is the end of a line.
+type run []set
+
+func literally(text string) (r run) {
+	for i := range len(text) {
+		var s set
+		s.add(text[i])
+		r = append(r, s)
+	}
+	return r
+}
+
+const (
+	maxRun  = 32 // places of a run that are looked at
+	maxRuns = 8  // alternatives that are worth looking for
+)
+
+// need is what a match must hold: one of a few runs. The zero need is nothing.
+type need []run
+
+// score is how rarely a need is met, as a logarithm: the more the better.
+func (n need) score() float64 {
+	least := 0.0
+	for i, r := range n {
+		if s := r.score(); i == 0 || s < least {
+			least = s
+		}
+	}
+	return least - math.Log(float64(max(len(n), 1)))
+}
+
+func (r run) score() (sum float64) {
+	for _, s := range r {
+		sum -= math.Log(s.share())
+	}
+	return sum
+}
+
+// common are the bytes of source code, the most frequent first.
+const common = " etniarosclpduf\tm\n.gh,(b)x=_v\"0/yw:1k-S;Tq{}2EIAC*R[]NPjz3>PLF4DM8&O<BU56'9!7V+W|XG#\\HK`@$%YQ?JZ^~"
+
+// shares tells how frequent each byte is, roughly.
+var shares = func() (all [256]float64) {
+	for i := range all {
+		all[i] = 0.0004
+	}
+	for i := range len(common) {
+		all[common[i]] = math.Max(0.1*math.Pow(0.94, float64(i)), 0.0004)
+	}
+	return all
+}()
+
+func (s set) share() (sum float64) {
+	for b := range 256 {
+		if s.has(byte(b)) {
+			sum += shares[b]
+		}
+	}
+	return min(sum, 1)
+}
+
+// shape is what is known of the matches of an expression.
+type shape struct {
+	exact      bool // every match is head, and nothing more
+	head, tail run  // what a match begins and ends with
+	need       need // what it holds
+}
+
+func exactly(r run) shape { return shape{exact: true, head: r, tail: r} }
+
+// analysis works out the shapes of expressions. Bytes that are not ASCII are
+// not told apart.
+type analysis struct {
+	// strange says that two characters beyond ASCII are left out of account:
+	// those that are letters of ASCII in another case, ſ and the Kelvin sign.
+	strange bool
+}
+
+// needed works out what a match of re must hold. If strange, this is only true
+// of texts without ſ and the Kelvin sign.
+func needed(re *syntax.Regexp) (n need, strange bool) {
+	var a analysis
+	n = a.shape(re).best()
+	return n, a.strange
+}
+
+// best is the need that is met most rarely.
+func (s shape) best() need {
+	best := s.need
+	for _, r := range []run{s.head, s.tail} {
+		if n := (need{r[:min(len(r), maxRun)]}); len(r) > 0 && n.score() > best.score() {
+			best = n
+		}
+	}
+	return best
+}
+
+func (a *analysis) shape(re *syntax.Regexp) shape {
+	switch re.Op {
+	case syntax.OpLiteral:
+		return a.literal(re)
+	case syntax.OpCharClass:
+		return a.class(re.Rune)
+	case syntax.OpCapture:
+		return a.shape(re.Sub[0])
+	case syntax.OpPlus:
+		s := a.shape(re.Sub[0])
+		s.exact = false
+		return s
+	case syntax.OpConcat:
+		parts := make([]shape, len(re.Sub))
+		for i, sub := range re.Sub {
+			parts[i] = a.shape(sub)
+		}
+		return join(parts)
+	case syntax.OpAlternate:
+		return a.either(re.Sub)
+	case syntax.OpEmptyMatch, syntax.OpBeginLine, syntax.OpEndLine, syntax.OpBeginText, syntax.OpEndText,
+		syntax.OpWordBoundary, syntax.OpNoWordBoundary:
+		return exactly(nil)
+	}
+	return shape{}
+}
+
+func (a *analysis) literal(re *syntax.Regexp) shape {
+	parts := make([]shape, 0, len(re.Rune))
+	for _, r := range re.Rune {
+		switch {
+		case re.Flags&syntax.FoldCase != 0:
+			pairs := []rune{r, r}
+			for f := unicode.SimpleFold(r); f != r; f = unicode.SimpleFold(f) {
+				pairs = append(pairs, f, f)
+			}
+			parts = append(parts, a.class(pairs))
+		case r == utf8.RuneError:
+			parts = append(parts, a.class([]rune{r, r}))
+		default:
+			parts = append(parts, exactly(literally(string(r))))
+		}
+	}
+	return join(parts)
+}
+
+const kelvin, longS = '\u212a', '\u017f'
+
+// class is the shape of one character out of some, given as pairs of first and
+// last.
+func (a *analysis) class(pairs []rune) shape {
+	var s set
+	wide := false
+	for i := 0; i+1 < len(pairs); i += 2 {
+		lo, hi := pairs[i], pairs[i+1]
+		for r := lo; r <= min(hi, unicode.MaxASCII); r++ {
+			if r != '\n' {
+				s.add(byte(r))
+			}
+		}
+		switch {
+		case lo == hi && (lo == kelvin || lo == longS):
+			a.strange = true
+		case hi > unicode.MaxASCII:
+			wide = true
+		}
+	}
+	if !wide {
+		return exactly(run{s})
+	}
+	s[2], s[3] = math.MaxUint64, math.MaxUint64
+	return shape{head: run{s}, tail: run{s}}
+}
+
+// join is the shape of parts that follow each other.
+func join(parts []shape) shape {
+	all := shape{exact: true}
+	for _, p := range parts {
+		if !p.exact {
+			all.need = better(all.need, need{clip(append(slices.Clip(all.tail), p.head...))}, p.best())
+		} else {
+			all.need = better(all.need, p.need)
+		}
+		if all.exact {
+			all.head = append(slices.Clip(all.head), p.head...)
+		}
+		if p.exact {
+			all.tail = append(slices.Clip(all.tail), p.head...)
+		} else {
+			all.tail = p.tail
+		}
+		all.exact = all.exact && p.exact
+	}
+	all.need = better(all.need, need{clip(all.tail)})
+	return all
+}
+
+func clip(r run) run { return r[:min(len(r), maxRun)] }
+
+func better(best need, others ...need) need {
+	for _, n := range others {
+		if n.score() > best.score() {
+			best = n
+		}
+	}
+	return best
+}
+
+// either is the shape of one of several parts.
+func (a *analysis) either(subs []*syntax.Regexp) shape {
+	all := a.shape(subs[0])
+	list := slices.Clip(all.best())
+	for _, sub := range subs[1:] {
+		s := a.shape(sub)
+		own := s.best()
+		if len(list) == 0 || len(own) == 0 || len(list)+len(own) > maxRuns {
+			list = nil
+		} else {
+			list = append(list, own...)
+		}
+		all.exact = all.exact && s.exact && len(all.head) == len(s.head)
+		n := min(len(all.tail), len(s.tail))
+		all.head, all.tail = union(all.head, s.head), union(all.tail[len(all.tail)-n:], s.tail[len(s.tail)-n:])
+	}
+	all.need = list
+	return all
+}
+
+// union is what is known of a text that begins like a or like b.
+func union(a, b run) run {
+	n := min(len(a), len(b))
+	u := make(run, n)
+	for i := range n {
+		u[i] = a[i].or(b[i])
+	}
+	return u
 }

@@ -17,6 +17,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/sanitize"
+	"coder/internal/tool"
 
 	"golang.org/x/text/encoding/htmlindex"
 	"golang.org/x/text/encoding/simplifiedchinese"
@@ -87,12 +88,12 @@ func (o Options) image(v fetchResult, resp *http.Response, head []byte) (fetchRe
 	case v.Size > o.MaxImage:
 		return v, fmt.Errorf("the image is larger than %d bytes", o.MaxImage)
 	case !o.Vision:
-		v.note("this is an image, which this model cannot be shown")
+		v.Note = tool.JoinNotes(v.Note, "this is an image, which this model cannot be shown")
 	case !slices.Contains(pictures, kind):
-		v.note("this is an image of a kind that models cannot be shown")
+		v.Note = tool.JoinNotes(v.Note, "this is an image of a kind that models cannot be shown")
 	default:
 		v.images = []chat.Image{{MediaType: kind, Data: data}}
-		v.note("the picture follows")
+		v.Note = tool.JoinNotes(v.Note, "the picture follows")
 	}
 	return v, nil
 }
@@ -108,7 +109,7 @@ func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset s
 	}
 	if len(body) > limit {
 		body, v.Truncated = body[:limit], true
-		v.note(fmt.Sprintf("only the first %d bytes were read", limit))
+		v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("only the first %d bytes were read", limit))
 	}
 	v.Size = len(body)
 	markup := v.ContentType == "text/html" || v.ContentType == "application/xhtml+xml"
@@ -119,13 +120,13 @@ func (v fetchResult) text(resp *http.Response, head []byte, limit int, charset s
 	if strings.ContainsRune(text[:min(len(text), sniffLen)], 0) {
 		return v, fmt.Errorf("it is called %s, but is binary%s", v.ContentType, sizeOf(resp))
 	}
-	v.note(remark)
+	v.Note = tool.JoinNotes(v.Note, remark)
 	if markup && r.format != "html" {
 		p := readable(text, resp.Request.URL, r.format == "markdown")
 		text, v.Title = p.text, p.title
 		if p.cut {
 			v.Truncated = true
-			v.note("the page is too long to be shown to its end")
+			v.Note = tool.JoinNotes(v.Note, "the page is too long to be shown to its end")
 		}
 	} else {
 		text = sanitize.Text(text)

@@ -184,18 +184,8 @@ func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
 	if len(hops) > 0 {
 		v.URL = hops[len(hops)-1]
 		if came := resp.Request.URL.Hostname(); !strings.EqualFold(r.url.Hostname(), came) {
-			v.note("this comes from another host, " + came)
+			v.Note = tool.JoinNotes(v.Note, "this comes from another host, "+came)
 		}
 	}
 	return v, err
-}
-
-// note adds a remark, if there is one.
-func (v *fetchResult) note(s string) {
-	if s != "" && v.Note != "" {
-		s = v.Note + "; " + s
-	}
-	if s != "" {
-		v.Note = s
-	}
 }

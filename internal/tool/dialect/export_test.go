@@ -1,0 +1,9 @@
+package dialect
+
+import (
+	"maps"
+	"slices"
+)
+
+// Tools lists every name the table knows a tool by.
+func Tools() []string { return slices.Sorted(maps.Keys(rows().of)) }
