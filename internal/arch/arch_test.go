@@ -57,7 +57,7 @@ var plan = []struct {
 	{"authored/frontmatter", ""},
 	{"authored/skills", "frontmatter"},
 	{"authored/usercommand", "frontmatter"},
-	{"authored/mention", "workspace"},
+	{"authored/mention", "frontmatter workspace"},
 
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},

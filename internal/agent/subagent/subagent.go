@@ -37,14 +37,12 @@ const (
 	maxSteps     = 500
 )
 
-// Root is a folder of agents. Files must not lead out of it; [repofile.Root] is
-// such a file system.
-type Root struct {
-	Path  string // for people
-	Files fs.FS
-	// Bounded is set if its agents may not choose their model.
-	Bounded bool
-}
+// Root is a folder of agents, and Warning what is wrong there. Agents of a
+// bounded root may not choose their model.
+type (
+	Root    = frontmatter.Root
+	Warning = frontmatter.Warning
+)
 
 // Definition is one agent.
 type Definition struct {
@@ -62,11 +60,6 @@ type Definition struct {
 // Own reports whether a person wrote it.
 func (d Definition) Own() bool { return d.Path != "" }
 
-// Warning says what is wrong with a file, or with all of a root.
-type Warning struct{ Path, Reason string }
-
-func (w Warning) String() string { return w.Path + ": " + w.Reason }
-
 //go:embed general.md explore.md
 var builtIn embed.FS
 
@@ -78,18 +71,18 @@ type Catalogue []Definition
 // the one in the earlier root counts, and a built-in one comes last. What
 // cannot be read is left out with a warning.
 func Load(roots ...Root) (Catalogue, []Warning) {
-	l := &loader{seen: make(map[string]bool)}
+	var l loader
 	for _, root := range roots {
 		l.root(root)
 	}
-	slices.SortFunc(l.found, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(l.Items, func(a, b Definition) int { return strings.Compare(a.Name, b.Name) })
 	for _, name := range []string{General, Explore} {
 		if d, ok := l.read(Root{Files: builtIn}, name+".md"); ok {
 			d.Path = ""
-			l.add(d)
+			l.Add(strings.ToLower(d.Name), d)
 		}
 	}
-	return l.found, l.warnings
+	return l.Items, l.Warnings
 }
 
 // Find returns the agent of that name, in any case.
@@ -101,22 +94,7 @@ func (c Catalogue) Find(name string) (Definition, bool) {
 	return c[i], true
 }
 
-type loader struct {
-	seen     map[string]bool
-	found    []Definition
-	warnings []Warning
-}
-
-func (l *loader) warn(p, format string, args ...any) {
-	l.warnings = append(l.warnings, Warning{p, fmt.Sprintf(format, args...)})
-}
-
-func (l *loader) add(d Definition) {
-	if key := strings.ToLower(d.Name); !l.seen[key] {
-		l.seen[key] = true
-		l.found = append(l.found, d)
-	}
-}
+type loader struct{ frontmatter.Found[Definition] }
 
 // root reads the Markdown files of a folder, not those of folders in it. A
 // folder that is not there is not worth a word.
@@ -126,7 +104,7 @@ func (l *loader) root(root Root) {
 		return
 	}
 	if err != nil {
-		l.warn(root.Path, "%v", err)
+		l.Warn(root.Path, "%v", err)
 		return
 	}
 	n := 0
@@ -135,11 +113,11 @@ func (l *loader) root(root Root) {
 			continue
 		}
 		if n++; n > maxAgents {
-			l.warn(root.Path, "only the first %d agents are read", maxAgents)
+			l.Warn(root.Path, "only the first %d agents are read", maxAgents)
 			return
 		}
 		if d, ok := l.read(root, e.Name()); ok {
-			l.add(d)
+			l.Add(strings.ToLower(d.Name), d)
 		}
 	}
 }
@@ -147,23 +125,16 @@ func (l *loader) root(root Root) {
 // read takes in one file.
 func (l *loader) read(root Root, file string) (Definition, bool) {
 	where := root.Path + "/" + file
-	text, cut, err := frontmatter.Read(root.Files, file, maxBytes)
-	if err == nil && cut {
-		err = fmt.Errorf("longer than %d bytes", maxBytes)
-	}
-	var f frontmatter.File
-	if err == nil {
-		f, err = frontmatter.Parse(text)
-	}
+	f, err := root.Load(file, maxBytes)
 	if err == nil {
 		err = check(f, file)
 	}
 	if err != nil {
-		l.warn(where, "left out: %v", err)
+		l.Warn(where, "left out: %v", err)
 		return Definition{}, false
 	}
 	for _, p := range f.Problems {
-		l.warn(where, "%s", p)
+		l.Warn(where, "%s", p)
 	}
 	description := strings.TrimSpace(f.Text("description"))
 	d := Definition{
@@ -212,7 +183,7 @@ func (l *loader) steps(d *Definition, f frontmatter.File) {
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 || n > maxSteps {
-		l.warn(d.Path, "max_steps is a number from 1 to %d, not %q; %d counts", maxSteps, text, DefaultSteps)
+		l.Warn(d.Path, "max_steps is a number from 1 to %d, not %q; %d counts", maxSteps, text, DefaultSteps)
 		return
 	}
 	d.MaxSteps = n
@@ -225,7 +196,7 @@ func (l *loader) tools(d *Definition, f frontmatter.File) {
 	for _, name := range v.Words() {
 		switch name = strings.TrimSpace(name); {
 		case strings.ContainsAny(name, "()"):
-			l.warn(d.Path, "the tool %q is left out: a part of a tool cannot be chosen", name)
+			l.Warn(d.Path, "the tool %q is left out: a part of a tool cannot be chosen", name)
 			d.Tools = append(d.Tools, "") // no longer all of them
 		case name != "":
 			d.Tools = append(d.Tools, name)
@@ -245,7 +216,7 @@ func (l *loader) model(d *Definition, f frontmatter.File, root Root) {
 	switch {
 	case name == "" || strings.EqualFold(name, "inherit"):
 	case root.Bounded:
-		l.warn(d.Path, "the model %q is not used: the project is not trusted", name)
+		l.Warn(d.Path, "the model %q is not used: the project is not trusted", name)
 	default:
 		d.Model = name
 	}

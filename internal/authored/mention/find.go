@@ -12,6 +12,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"coder/internal/authored/frontmatter"
 )
 
 // Limit is how many names of one message are looked at.
@@ -44,14 +46,17 @@ func (r Ref) String() string {
 func Find(text string) []Ref {
 	var refs []Ref
 	seen := make(map[Ref]bool)
-	for line := range proseLines(text) {
+	for line, code := range frontmatter.Lines(text) {
+		if code {
+			continue
+		}
 		before := ' '
 		for i := 0; i < len(line); {
 			r, n := utf8.DecodeRuneInString(line[i:])
 			switch {
 			case r == '`':
-				n = codeAt(line[i:])
-			case r == '@' && !joined(before):
+				n = frontmatter.CodeSpan(line[i:])
+			case r == '@' && (before >= utf8.RuneSelf || !strings.ContainsRune(`\@._%+-/`, before) && !word(before)): // no mail; Chinese needs no blank
 				ref, length, ok := at(line[i:])
 				n = length
 				if ok && !seen[ref] {
@@ -79,70 +84,6 @@ func Parse(s string) Ref {
 		return Ref{Path: s}
 	}
 	return Ref{Path: path, From: lines[0], To: lines[1]}
-}
-
-// proseLines yields the lines of text outside fenced blocks of code.
-func proseLines(text string) func(yield func(string) bool) {
-	return func(yield func(string) bool) {
-		fence := ""
-		for line := range strings.Lines(text) {
-			mark := fenceOf(line)
-			switch {
-			case fence == "" && mark != "":
-				fence = mark
-			case fence != "":
-				if strings.HasPrefix(mark, fence) && strings.Trim(strings.TrimSpace(line), mark[:1]) == "" {
-					fence = ""
-				}
-			default:
-				if !yield(line) {
-					return
-				}
-			}
-		}
-	}
-}
-
-// fenceOf is the row of backticks or tildes that opens or closes a block of
-// code, or "".
-func fenceOf(line string) string {
-	line = strings.TrimLeft(line, " ")
-	for _, c := range []string{"`", "~"} {
-		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
-			return line[:n]
-		}
-	}
-	return ""
-}
-
-// longestSpan is how far the end of a code span is looked for.
-const longestSpan = 8 << 10
-
-// codeAt is the length of the code span that s begins with; if it does not
-// close on this line, of its first backticks.
-func codeAt(s string) int {
-	ticks := len(s) - len(strings.TrimLeft(s, "`"))
-	s = s[:min(len(s), ticks+longestSpan)]
-	for i := ticks; i < len(s); {
-		if s[i] != '`' {
-			i++
-			continue
-		}
-		n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
-		if i += n; n == ticks {
-			return i
-		}
-	}
-	return ticks
-}
-
-// joined reports whether a sign after before belongs to a word, as in an
-// address of mail, or is escaped. Chinese needs no blank before the sign.
-func joined(before rune) bool {
-	if before >= utf8.RuneSelf {
-		return false
-	}
-	return before == '\\' || before == '@' || strings.ContainsRune("._%+-/", before) || word(before)
 }
 
 func word(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' }

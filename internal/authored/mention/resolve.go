@@ -36,33 +36,29 @@ func Resolve(files Files, refs []Ref) (found []Target, left int) {
 		if len(found) == Limit || i == tries {
 			return found, len(refs) - i
 		}
-		if t, ok := resolve(files, r); ok {
+		var first error // of the name as it is written
+		var t Target
+		for i, try := range readings(r) {
+			dir, err := lookup(files, try.Path)
+			if err == nil {
+				t = Target{Ref: try, Dir: dir}
+				break
+			}
+			if i == 0 {
+				first = err
+				t = Target{Ref: r, Note: explain(err)}
+			}
+		}
+		isThere := errors.Is(first, workspace.ErrOutside) || errors.Is(first, errNotFile) || errors.Is(first, fs.ErrPermission)
+		likeFile := r.Quoted || r.From > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
+		if t.Note == "" || isThere || likeFile { // else it is a person's name
 			found = append(found, t)
 		}
 	}
 	return found, 0
 }
 
-// resolve looks r up as it is written, then as a name with the words that
-// follow it without a blank taken off.
-func resolve(files Files, r Ref) (Target, bool) {
-	var first error
-	for i, try := range readings(r) {
-		dir, err := look(files, try.Path)
-		if err == nil {
-			return Target{Ref: try, Dir: dir}, true
-		}
-		if i == 0 {
-			first = err
-		}
-	}
-	if !looksLikePath(r) && !isThere(first) {
-		return Target{}, false
-	}
-	return Target{Ref: r, Note: explain(first)}, true
-}
-
-func look(files Files, path string) (dir bool, err error) {
+func lookup(files Files, path string) (dir bool, err error) {
 	at, err := files.Locate(path)
 	if err != nil {
 		return false, err
@@ -97,17 +93,6 @@ func readings(r Ref) []Ref {
 		}
 	}
 	return all
-}
-
-// looksLikePath tells the name of a file from a person's name.
-func looksLikePath(r Ref) bool {
-	return r.Quoted || r.From > 0 || strings.ContainsRune(r.Path, '/') || path.Ext(r.Path) != ""
-}
-
-// isThere reports whether err is about something that has the name, though it
-// cannot be read.
-func isThere(err error) bool {
-	return errors.Is(err, workspace.ErrOutside) || errors.Is(err, errNotFile) || errors.Is(err, fs.ErrPermission)
 }
 
 func explain(err error) string {

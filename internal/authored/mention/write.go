@@ -91,20 +91,17 @@ func (r Reading) file(res result) string {
 	case res.Content == "":
 		b.WriteString("(empty)\n")
 	case res.HasMore && (r.To == 0 || n <= r.To):
-		fmt.Fprintf(&b, "(the file goes on%s; use the read tool from line %d)\n", of(res.TotalLines), n)
+		total := ""
+		if res.TotalLines > 0 {
+			total = fmt.Sprintf(", it has %d lines", res.TotalLines)
+		}
+		fmt.Fprintf(&b, "(the file goes on%s; use the read tool from line %d)\n", total, n)
 	}
 	if res.Note != "" {
 		fmt.Fprintf(&b, "(%s)\n", res.Note)
 	}
 	b.WriteString("</file>\n")
 	return b.String()
-}
-
-func of(lines int) string {
-	if lines == 0 {
-		return ""
-	}
-	return fmt.Sprintf(", it has %d lines", lines)
 }
 
 func (r Reading) directory(res result) string {

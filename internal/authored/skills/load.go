@@ -43,33 +43,26 @@ func (c *Catalogue) Load(name, args string) (Loaded, error) {
 	if !ok {
 		return Loaded{}, fmt.Errorf("%w: %q", ErrNotFound, name)
 	}
-	text, cut, err := s.read()
+	text, cut, err := s.text, false, error(nil)
+	if text == "" {
+		text, cut, err = frontmatter.Read(s.root.Files, s.file, bodyBytes)
+	}
+	var f frontmatter.File
+	if err == nil {
+		f, err = frontmatter.Parse(text)
+	}
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load skill %s: %w", s.Name, err)
 	}
-	f, err := frontmatter.Parse(text)
-	if err != nil {
-		return Loaded{}, fmt.Errorf("load skill %s: %w", s.Name, err)
-	}
-	return Loaded{Skill: s, Body: fill(strings.TrimSpace(f.Body), args), Cut: cut, Files: s.files()}, nil
-}
-
-func (s Skill) read() (text string, cut bool, err error) {
-	if s.text != "" {
-		return s.text, false, nil
-	}
-	return frontmatter.Read(s.root.Files, s.file, bodyBytes)
-}
-
-func fill(body, args string) string {
+	body := strings.TrimSpace(f.Body)
 	args = strings.TrimSpace(args)
-	if strings.Contains(body, placeholder) {
-		return strings.ReplaceAll(body, placeholder, args)
+	switch {
+	case strings.Contains(body, placeholder):
+		body = strings.ReplaceAll(body, placeholder, args)
+	case args != "":
+		body += "\n\nArguments: " + args
 	}
-	if args == "" {
-		return body
-	}
-	return body + "\n\nArguments: " + args
+	return Loaded{Skill: s, Body: body, Cut: cut, Files: s.files()}, nil
 }
 
 // files lists what lies in the skill's folder, two levels deep.

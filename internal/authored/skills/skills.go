@@ -15,7 +15,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 
 	"coder/internal/authored/frontmatter"
 )
@@ -30,12 +29,11 @@ const (
 	maxFiles       = 50       // named beside a loaded skill
 )
 
-// Root is a folder whose folders may be skills. Files must not lead out of it;
-// [repofile.Root] is such a file system.
-type Root struct {
-	Path  string // for people
-	Files fs.FS
-}
+// Root is a folder whose folders may be skills, and Warning what is wrong there.
+type (
+	Root    = frontmatter.Root
+	Warning = frontmatter.Warning
+)
 
 // Skill is what is known of a skill before it is loaded.
 type Skill struct {
@@ -57,44 +55,32 @@ type Skill struct {
 // metadata, or else its description.
 func (s Skill) About() string { return cmp.Or(s.Metadata["about"], s.Description) }
 
-// Warning says what is wrong with a file, or with all of a root.
-type Warning struct{ Path, Reason string }
-
-func (w Warning) String() string { return w.Path + ": " + w.Reason }
-
 // ErrNotFound reports that there is no such skill.
 var ErrNotFound = errors.New("no such skill")
 
 // Catalogue is the skills of several roots. It is safe for concurrent use.
-type Catalogue struct {
-	roots []Root
-
-	mu       sync.Mutex // guards the fields below
-	scanned  bool
-	skills   []Skill
-	warnings []Warning
-}
+type Catalogue struct{ *frontmatter.Catalogue[Skill] }
 
 // New returns the catalogue of roots, strongest first: of two skills with one
 // name, the one in the earlier root counts, and a built-in one comes last.
-func New(roots ...Root) *Catalogue { return &Catalogue{roots: roots} }
-
-// List is all skills by name, and what was wrong with others.
-func (c *Catalogue) List() ([]Skill, []Warning) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.scanned {
-		c.scan()
-	}
-	return slices.Clone(c.skills), slices.Clone(c.warnings)
+func New(roots ...Root) *Catalogue {
+	return &Catalogue{frontmatter.NewCatalogue(func() found {
+		var all found
+		for _, root := range roots {
+			for _, folder := range folders(&all, root) {
+				readHeader(&all, root, folder)
+			}
+		}
+		if s, _, err := parse(createSkill, "create-skill"); err == nil {
+			s.text = createSkill
+			all.Add(s.Name, s)
+		}
+		slices.SortFunc(all.Items, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
+		return all
+	})}
 }
 
-// Refresh forgets what was found, so that the roots are looked at again.
-func (c *Catalogue) Refresh() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.scanned, c.skills, c.warnings = false, nil, nil
-}
+type found = frontmatter.Found[Skill]
 
 // Find returns the skill of that name.
 func (c *Catalogue) Find(name string) (Skill, bool) {
@@ -106,39 +92,13 @@ func (c *Catalogue) Find(name string) (Skill, bool) {
 	return skills[i], true
 }
 
-func (c *Catalogue) scan() {
-	c.scanned = true
-	seen := make(map[string]bool)
-	add := func(s Skill) {
-		if !seen[s.Name] {
-			seen[s.Name] = true
-			c.skills = append(c.skills, s)
-		}
-	}
-	for _, root := range c.roots {
-		for _, folder := range c.folders(root) {
-			if s, ok := c.look(root, folder); ok {
-				add(s)
-			}
-		}
-	}
-	for _, s := range builtIn() {
-		add(s)
-	}
-	slices.SortFunc(c.skills, func(a, b Skill) int { return strings.Compare(a.Name, b.Name) })
-}
-
-func (c *Catalogue) warn(p, format string, args ...any) {
-	c.warnings = append(c.warnings, Warning{p, fmt.Sprintf(format, args...)})
-}
-
 // folders lists what may be a skill in root, by name. A root that does not
 // exist is not worth a word.
-func (c *Catalogue) folders(root Root) []string {
+func folders(all *found, root Root) []string {
 	entries, err := fs.ReadDir(root.Files, ".")
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
-			c.warn(root.Path, "%v", err)
+			all.Warn(root.Path, "%v", err)
 		}
 		return nil
 	}
@@ -149,7 +109,7 @@ func (c *Catalogue) folders(root Root) []string {
 		}
 	}
 	if len(names) > maxFolders {
-		c.warn(root.Path, "only the first %d of %d folders are looked at", maxFolders, len(names))
+		all.Warn(root.Path, "only the first %d of %d folders are looked at", maxFolders, len(names))
 		names = names[:maxFolders]
 	}
 	return names
@@ -158,8 +118,8 @@ func (c *Catalogue) folders(root Root) []string {
 // fileNames are what the file of a skill may be called.
 var fileNames = []string{"SKILL.md", "skill.md"}
 
-// look reads the header of the skill in folder.
-func (c *Catalogue) look(root Root, folder string) (Skill, bool) {
+// readHeader reads the header of the skill in folder, if there is one.
+func readHeader(all *found, root Root, folder string) {
 	for _, name := range fileNames {
 		file := path.Join(folder, name)
 		text, _, err := frontmatter.Read(root.Files, file, headerBytes)
@@ -168,21 +128,21 @@ func (c *Catalogue) look(root Root, folder string) (Skill, bool) {
 		}
 		where := root.Path + "/" + file
 		if err != nil {
-			c.warn(where, "%v", err)
-			return Skill{}, false
+			all.Warn(where, "%v", err)
+			return
 		}
 		s, problems, err := parse(text, folder)
 		for _, p := range problems {
-			c.warn(where, "%s", p)
+			all.Warn(where, "%s", p)
 		}
 		if err != nil {
-			c.warn(where, "left out: %v", err)
-			return Skill{}, false
+			all.Warn(where, "left out: %v", err)
+			return
 		}
 		s.Path, s.root, s.file = where, root, file
-		return s, true
+		all.Add(s.Name, s)
+		return
 	}
-	return Skill{}, false
 }
 
 // parse makes a skill of the text of its file. A name that is missing or not
@@ -235,13 +195,3 @@ func ValidName(name string) bool {
 
 //go:embed create-skill.md
 var createSkill string
-
-// builtIn are the skills the program brings along.
-func builtIn() []Skill {
-	s, _, err := parse(createSkill, "create-skill")
-	if err != nil {
-		return nil
-	}
-	s.text = createSkill
-	return []Skill{s}
-}

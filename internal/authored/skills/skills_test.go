@@ -32,7 +32,7 @@ func names(skills []Skill) string {
 func TestProjectBeatsUser(t *testing.T) {
 	project := fstest.MapFS{"b/SKILL.md": file(header("b", "project's b")), "z/SKILL.md": file(header("z", "zed"))}
 	user := fstest.MapFS{"a/SKILL.md": file(header("a", "user's a")), "b/SKILL.md": file(header("b", "user's b"))}
-	c := New(Root{".coder/skills", project}, Root{"~/.coder/skills", user})
+	c := New(Root{Path: ".coder/skills", Files: project}, Root{Path: "~/.coder/skills", Files: user})
 	skills, warnings := c.List()
 	if names(skills) != "a b create-skill z" || len(warnings) != 0 {
 		t.Errorf("skills are %s, warnings %v", names(skills), warnings)
@@ -64,7 +64,7 @@ func TestLenientReading(t *testing.T) {
 		"not UTF-8":          {"x", header("x", "d\xff"), "x", 0},
 		"folded description": {"x", "---\nname: x\ndescription: >\n  one\n  two\n---\n", "x", 0},
 	} {
-		c := New(Root{"r", fstest.MapFS{tt.folder + "/SKILL.md": file(tt.text)}})
+		c := New(Root{Path: "r", Files: fstest.MapFS{tt.folder + "/SKILL.md": file(tt.text)}})
 		skills, warnings := c.List()
 		want := strings.TrimSpace("create-skill " + tt.want)
 		if got := names(skills); got != want || len(warnings) != tt.warnings {
@@ -82,7 +82,7 @@ func TestLenientReading(t *testing.T) {
 }
 
 func TestHeaderFields(t *testing.T) {
-	c := New(Root{"r", fstest.MapFS{"x/SKILL.md": file("---\nname: x\ndescription: d\nlicense: MIT\ncompatibility: any\nallowed-tools: read, bash(git *)\n" +
+	c := New(Root{Path: "r", Files: fstest.MapFS{"x/SKILL.md": file("---\nname: x\ndescription: d\nlicense: MIT\ncompatibility: any\nallowed-tools: read, bash(git *)\n" +
 		"metadata:\n  author: me\nmystery: kept\n---\n")}})
 	s, _ := c.Find("x")
 	if s.License != "MIT" || s.Compatibility != "any" || s.Metadata["author"] != "me" || s.Fields["mystery"].Text != "kept" ||
@@ -92,7 +92,7 @@ func TestHeaderFields(t *testing.T) {
 }
 
 func TestOtherThingsInARoot(t *testing.T) {
-	c := New(Root{"r", fstest.MapFS{
+	c := New(Root{Path: "r", Files: fstest.MapFS{
 		"README.md": file("x"), ".git/SKILL.md": file(header("git", "d")), "empty/x.txt": file(""), "low/skill.md": file(header("low", "d")),
 		"dir/SKILL.md/x": file(""),
 	}})
@@ -108,7 +108,7 @@ func TestLoad(t *testing.T) {
 		"a/scripts/run.sh": file(""), "a/scripts/deep/x": file(""), "a/ref.md": file(""), "a/.hidden/x": file(""),
 		"long/SKILL.md": file(header("long", "d") + strings.Repeat("x", 1<<20)),
 	}
-	c := New(Root{"r", files})
+	c := New(Root{Path: "r", Files: files})
 	for _, tt := range []struct{ name, args, want string }{
 		{"a", " this ", "Do this and this."}, {"a", "", "Do  and ."}, {"a", "$ARGUMENTS", "Do $ARGUMENTS and $ARGUMENTS."},
 		{"b", "", "Do it."}, {"b", "now", "Do it.\n\nArguments: now"},
@@ -150,7 +150,7 @@ func TestBuiltIn(t *testing.T) {
 	if len(problems) > 0 {
 		t.Errorf("the built-in skill has problems: %v", problems)
 	}
-	own := New(Root{"r", fstest.MapFS{"create-skill/SKILL.md": file(header("create-skill", "mine"))}})
+	own := New(Root{Path: "r", Files: fstest.MapFS{"create-skill/SKILL.md": file(header("create-skill", "mine"))}})
 	if s, _ := own.Find("create-skill"); s.Description != "mine" {
 		t.Errorf("the user's own is hidden: %+v", s)
 	}
@@ -166,7 +166,7 @@ func (c counted) Open(name string) (fs.File, error) { c.n.Add(1); return c.FS.Op
 
 func TestNothingIsReadUntilAsked(t *testing.T) {
 	var n atomic.Int32
-	c := New(Root{"r", counted{fstest.MapFS{"a/SKILL.md": file(header("a", "d"))}, &n}})
+	c := New(Root{Path: "r", Files: counted{fstest.MapFS{"a/SKILL.md": file(header("a", "d"))}, &n}})
 	if n.Load() != 0 {
 		t.Error("files were opened before anyone asked")
 	}
@@ -200,7 +200,7 @@ func TestRealFolders(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	c := New(Root{root, repofile.Below(root)}, Root{"none", repofile.Below(filepath.Join(top, "none"))})
+	c := New(Root{Path: root, Files: repofile.Below(root)}, Root{Path: "none", Files: repofile.Below(filepath.Join(top, "none"))})
 	skills, warnings := c.List()
 	if names(skills) != "create-skill in" {
 		t.Errorf("skills are %s", names(skills))

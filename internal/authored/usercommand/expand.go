@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 	"unicode/utf8"
+
+	"coder/internal/authored/frontmatter"
 )
 
 // Kind is what a segment asks for.
@@ -64,37 +66,16 @@ func Fill(segments []Segment, results map[int]string) string {
 // parse takes a body apart, placeholders as they are.
 func parse(body string) []Segment {
 	p := parser{before: ' '}
-	fence := ""
-	for line := range strings.Lines(body) {
-		mark := fenceOf(line)
-		switch {
-		case fence == "" && mark != "":
-			fence = mark
+	for line, code := range frontmatter.Lines(body) {
+		if code {
 			p.plain.WriteString(line)
-		case fence != "":
-			if strings.HasPrefix(mark, fence) && strings.Trim(strings.TrimSpace(line), mark[:1]) == "" {
-				fence = ""
-			}
-			p.plain.WriteString(line)
-		default:
+		} else {
 			p.line(line)
 		}
 		p.before = ' '
 	}
 	p.flush()
 	return p.out
-}
-
-// fenceOf is the row of backticks or tildes that opens or closes a block of
-// code, or "".
-func fenceOf(line string) string {
-	line = strings.TrimLeft(line, " ")
-	for _, c := range []string{"`", "~"} {
-		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
-			return line[:n]
-		}
-	}
-	return ""
 }
 
 type parser struct {
@@ -122,7 +103,8 @@ func (p *parser) line(line string) {
 		n := size
 		switch {
 		case r == '!' && !joined(p.before):
-			if command := shellAt(line[i:]); command != "" {
+			inner, opens := strings.CutPrefix(line[i:], "!`")
+			if command, _, closes := strings.Cut(inner, "`"); opens && closes && strings.TrimSpace(command) != "" {
 				n = len("!``") + len(command)
 				p.take(Segment{Shell, command, line[i : i+n]})
 				break
@@ -136,7 +118,7 @@ func (p *parser) line(line string) {
 			}
 			p.plain.WriteByte('@')
 		case r == '`':
-			n = codeAt(line[i:])
+			n = frontmatter.CodeSpan(line[i:])
 			p.plain.WriteString(line[i : i+n])
 		default:
 			p.plain.WriteString(line[i : i+size])
@@ -144,36 +126,6 @@ func (p *parser) line(line string) {
 		p.before, _ = utf8.DecodeLastRuneInString(line[:i+n])
 		i += n
 	}
-}
-
-// shellAt is the command in "!`command`" at the start of s, or "".
-func shellAt(s string) string {
-	inner, ok := strings.CutPrefix(s, "!`")
-	if !ok {
-		return ""
-	}
-	command, _, ok := strings.Cut(inner, "`")
-	if !ok || strings.TrimSpace(command) == "" {
-		return ""
-	}
-	return command
-}
-
-// codeAt is the length of the code span that s begins with; if it does not
-// close on this line, of its first backticks.
-func codeAt(s string) int {
-	ticks := len(s) - len(strings.TrimLeft(s, "`"))
-	for i := ticks; i < len(s); {
-		if s[i] != '`' {
-			i++
-			continue
-		}
-		n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
-		if i += n; n == ticks {
-			return i
-		}
-	}
-	return ticks
 }
 
 // fileAt reads @path or @"path with blanks" at the start of s.

@@ -15,7 +15,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync"
 	"unicode"
 
 	"coder/internal/authored/frontmatter"
@@ -29,12 +28,11 @@ const (
 	maxBytes    = 256 << 10
 )
 
-// Root is a folder of commands. Files must not lead out of it; [repofile.Root]
-// is such a file system.
-type Root struct {
-	Path  string // for people
-	Files fs.FS
-}
+// Root is a folder of commands, and Warning what is wrong there.
+type (
+	Root    = frontmatter.Root
+	Warning = frontmatter.Warning
+)
 
 // Command is what is known of a command before it is used.
 type Command struct {
@@ -49,43 +47,29 @@ type Command struct {
 	file string
 }
 
-// Warning says what is wrong with a file, or with all of a root.
-type Warning struct{ Path, Reason string }
-
-func (w Warning) String() string { return w.Path + ": " + w.Reason }
-
 // ErrNotFound reports that there is no such command.
 var ErrNotFound = errors.New("no such command")
 
 // Catalogue is the commands of several roots. It is safe for concurrent use.
 type Catalogue struct {
-	roots []Root
-
-	mu       sync.Mutex // guards the fields below
-	scanned  bool
-	commands []Command
-	warnings []Warning
+	*frontmatter.Catalogue[Command]
 }
 
 // New returns the catalogue of roots, strongest first. Nothing is read yet.
-func New(roots ...Root) *Catalogue { return &Catalogue{roots: roots} }
-
-// List is all commands by name, and what was wrong with others.
-func (c *Catalogue) List() ([]Command, []Warning) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if !c.scanned {
-		c.scan()
-	}
-	return slices.Clone(c.commands), slices.Clone(c.warnings)
+func New(roots ...Root) *Catalogue {
+	return &Catalogue{frontmatter.NewCatalogue(func() found {
+		var all found
+		for _, root := range roots {
+			for _, file := range files(&all, root) {
+				readHeader(&all, root, file)
+			}
+		}
+		slices.SortFunc(all.Items, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
+		return all
+	})}
 }
 
-// Refresh forgets what was found, so that the roots are looked at again.
-func (c *Catalogue) Refresh() {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.scanned, c.commands, c.warnings = false, nil, nil
-}
+type found = frontmatter.Found[Command]
 
 // Find returns the command of that name, with or without its slash.
 func (c *Catalogue) Find(name string) (Command, bool) {
@@ -104,43 +88,17 @@ func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 	if !ok {
 		return Command{}, nil, fmt.Errorf("%w: %q", ErrNotFound, name)
 	}
-	text, cut, err := frontmatter.Read(cmd.root.Files, cmd.file, maxBytes)
-	if err == nil && cut {
-		err = fmt.Errorf("longer than %d bytes", maxBytes)
-	}
-	if err != nil {
-		return cmd, nil, fmt.Errorf("read command /%s: %w", cmd.Name, err)
-	}
-	f, err := frontmatter.Parse(text)
+	f, err := cmd.root.Load(cmd.file, maxBytes)
 	if err != nil {
 		return cmd, nil, fmt.Errorf("read command /%s: %w", cmd.Name, err)
 	}
 	return cmd, Expand(f.Body, args), nil
 }
 
-func (c *Catalogue) scan() {
-	c.scanned = true
-	seen := make(map[string]bool)
-	for _, root := range c.roots {
-		for _, file := range c.files(root) {
-			cmd, ok := c.look(root, file)
-			if ok && !seen[cmd.Name] {
-				seen[cmd.Name] = true
-				c.commands = append(c.commands, cmd)
-			}
-		}
-	}
-	slices.SortFunc(c.commands, func(a, b Command) int { return strings.Compare(a.Name, b.Name) })
-}
-
-func (c *Catalogue) warn(p, format string, args ...any) {
-	c.warnings = append(c.warnings, Warning{p, fmt.Sprintf(format, args...)})
-}
-
 // files lists the Markdown files below root. A root that does not exist is not
 // worth a word.
-func (c *Catalogue) files(root Root) []string {
-	var found []string
+func files(all *found, root Root) []string {
+	var names []string
 	entries := 0
 	err := fs.WalkDir(root.Files, ".", func(p string, d fs.DirEntry, err error) error {
 		entries++
@@ -148,7 +106,7 @@ func (c *Catalogue) files(root Root) []string {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
 		case err != nil:
-			c.warn(root.Path+"/"+p, "%v", err)
+			all.Warn(root.Path+"/"+p, "%v", err)
 			return nil
 		case p != "." && strings.HasPrefix(d.Name(), "."):
 			if d.IsDir() {
@@ -157,56 +115,44 @@ func (c *Catalogue) files(root Root) []string {
 			return nil
 		case d.IsDir() && strings.Count(p, "/") >= maxDepth:
 			return fs.SkipDir
-		case len(found) == maxCommands || entries > maxEntries:
-			c.warn(root.Path, "only the first %d commands are read", len(found))
+		case len(names) == maxCommands || entries > maxEntries:
+			all.Warn(root.Path, "only the first %d commands are read", len(names))
 			return fs.SkipAll
 		case !d.IsDir() && strings.EqualFold(path.Ext(p), ".md"):
-			found = append(found, p)
+			names = append(names, p)
 		}
 		return nil
 	})
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		c.warn(root.Path, "%v", err)
+		all.Warn(root.Path, "%v", err)
 	}
-	return found
+	return names
 }
 
-// look reads the header of a command.
-func (c *Catalogue) look(root Root, file string) (Command, bool) {
+// readHeader takes in the command that a file is, if it is one.
+func readHeader(all *found, root Root, file string) {
 	where := root.Path + "/" + file
 	name := strings.ReplaceAll(strings.TrimSuffix(file, path.Ext(file)), "/", ":")
 	if !validName(name) {
-		c.warn(where, "left out: %q cannot be typed as a command", name)
-		return Command{}, false
+		all.Warn(where, "left out: %q cannot be typed as a command", name)
+		return
 	}
-	text, cut, err := frontmatter.Read(root.Files, file, maxBytes)
-	if err == nil && cut {
-		err = fmt.Errorf("longer than %d bytes", maxBytes)
-	}
-	var f frontmatter.File
-	if err == nil {
-		f, err = frontmatter.Parse(text)
-	}
+	f, err := root.Load(file, maxBytes)
 	if err != nil {
-		c.warn(where, "left out: %v", err)
-		return Command{}, false
+		all.Warn(where, "left out: %v", err)
+		return
 	}
 	for _, p := range f.Problems {
-		c.warn(where, "%s", p)
+		all.Warn(where, "%s", p)
 	}
-	return Command{
-		Name: name, Description: describe(f), Hint: hint(f), AllowedTools: f.Fields["allowed-tools"].Words(),
+	hint := f.Fields["argument-hint"]
+	if hint.List != nil { // unquoted, "[issue] [priority]" reads as a list
+		hint.Text = "[" + strings.Join(hint.List, ", ") + "]"
+	}
+	all.Add(name, Command{
+		Name: name, Description: describe(f), Hint: hint.Text, AllowedTools: f.Fields["allowed-tools"].Words(),
 		Model: f.Text("model"), Path: where, root: root, file: file,
-	}, true
-}
-
-// hint is the argument hint. Unquoted, "[issue] [priority]" reads as a list.
-func hint(f frontmatter.File) string {
-	v := f.Fields["argument-hint"]
-	if v.List != nil {
-		return "[" + strings.Join(v.List, ", ") + "]"
-	}
-	return v.Text
+	})
 }
 
 // describe is the description, or else the first line of the body.

@@ -36,7 +36,7 @@ func TestList(t *testing.T) {
 		"修复.md":        file("x"),
 	}
 	user := fstest.MapFS{"fix.md": file("the user's"), "mine.md": file("mine")}
-	c := New(Root{".coder/commands", project}, Root{"~/.coder/commands", user}, Root{"none", repofile.Below(filepath.Join(t.TempDir(), "none"))})
+	c := New(Root{Path: ".coder/commands", Files: project}, Root{Path: "~/.coder/commands", Files: user}, Root{Path: "none", Files: repofile.Below(filepath.Join(t.TempDir(), "none"))})
 	commands, warnings := c.List()
 	if got := names(commands); got != "fix git:a:b git:sync half mine 修复" {
 		t.Errorf("commands are %s", got)
@@ -59,7 +59,7 @@ func TestList(t *testing.T) {
 
 func TestExpandByName(t *testing.T) {
 	files := fstest.MapFS{"a/b.md": file("---\ndescription: d\n---\n\nDo $ARGUMENTS.\n")}
-	c := New(Root{"r", files})
+	c := New(Root{Path: "r", Files: files})
 	_, segments, err := c.Expand("/a:b", " this ")
 	if got := Fill(segments, nil); err != nil || got != "Do this." {
 		t.Errorf("%q, %v", got, err)
@@ -97,7 +97,7 @@ func TestLinksOutAreNotFollowed(t *testing.T) {
 	if err := os.Symlink("../secret.md", filepath.Join(root, "out.md")); err != nil {
 		t.Fatal(err)
 	}
-	commands, warnings := New(Root{"r", repofile.Below(root)}).List()
+	commands, warnings := New(Root{Path: "r", Files: repofile.Below(root)}).List()
 	if len(commands) != 0 || len(warnings) != 1 {
 		t.Errorf("%v, %v", commands, warnings)
 	}

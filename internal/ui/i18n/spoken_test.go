@@ -28,7 +28,7 @@ var args = map[string]int{
 	"T": 0, "t": 0, "errors.New": 0, "fmt.Errorf": 0,
 	"usagef": 0, "inputf": 0, "configf": 0, "warn": 0,
 	"cli flag": 2, "cli text": 2, "cli choice": 1, "cli specs": 1, "cli number": 2, "cli row": 0,
-	"usercommand warn": 1, "skills warn": 1, "subagent warn": 1, "subagent refuse": 0, "config warn": 2,
+	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent refuse": 0, "config warn": 2,
 	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
 	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
 	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2,
@@ -130,7 +130,7 @@ func (s *speech) call(f sourceFile, fn *ast.FuncDecl, c *ast.CallExpr) {
 // isFormatting reports whether a function takes a format.
 func isFormatting(key, name string) bool {
 	return slices.Contains([]string{"T", "t", "Errorf", "usagef", "inputf", "configf", "say", "refuse", "problem", "wrong"}, name) ||
-		slices.Contains([]string{"usercommand warn", "skills warn"}, key)
+		slices.Contains([]string{"usercommand Warn", "skills Warn"}, key)
 }
 
 // isUsage reports whether a cell is what people type.

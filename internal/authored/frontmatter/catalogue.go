@@ -1,0 +1,88 @@
+package frontmatter
+
+import (
+	"fmt"
+	"io/fs"
+	"slices"
+	"sync"
+)
+
+// Root is a folder of files that people wrote. Files must not lead out of it;
+// [repofile.Root] is such a file system.
+type Root struct {
+	Path  string // for people
+	Files fs.FS
+	// Bounded is set if the project it belongs to is not trusted.
+	Bounded bool
+}
+
+// Load reads a file of at most limit bytes and takes it apart.
+func (r Root) Load(name string, limit int64) (File, error) {
+	text, cut, err := Read(r.Files, name, limit)
+	if err != nil {
+		return File{}, err
+	}
+	if cut {
+		return File{}, fmt.Errorf("longer than %d bytes", limit)
+	}
+	return Parse(text)
+}
+
+// Warning says what is wrong with a file, or with all of a root.
+type Warning struct{ Path, Reason string }
+
+func (w Warning) String() string { return w.Path + ": " + w.Reason }
+
+// Found is what was read in roots, the strongest first, and what was wrong with
+// the rest.
+type Found[T any] struct {
+	Items    []T
+	Warnings []Warning
+	seen     map[string]bool
+}
+
+// Add takes in an item, unless there is one of that name already.
+func (f *Found[T]) Add(name string, item T) {
+	if f.seen == nil {
+		f.seen = make(map[string]bool)
+	}
+	if !f.seen[name] {
+		f.seen[name] = true
+		f.Items = append(f.Items, item)
+	}
+}
+
+// Warn takes down what is wrong at path.
+func (f *Found[T]) Warn(path, format string, args ...any) {
+	f.Warnings = append(f.Warnings, Warning{path, fmt.Sprintf(format, args...)})
+}
+
+// Catalogue is what people wrote of one sort. Nothing is read before it is asked
+// for. It is safe for concurrent use.
+type Catalogue[T any] struct {
+	scan func() Found[T]
+
+	mu    sync.Mutex // guards found
+	found *Found[T]  // nil: not looked for yet
+}
+
+// NewCatalogue returns the catalogue of what scan finds.
+func NewCatalogue[T any](scan func() Found[T]) *Catalogue[T] { return &Catalogue[T]{scan: scan} }
+
+// List is all there is, and what was wrong with others.
+func (c *Catalogue[T]) List() ([]T, []Warning) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.found == nil {
+		found := c.scan()
+		c.found = &found
+	}
+	return slices.Clone(c.found.Items), slices.Clone(c.found.Warnings)
+}
+
+// Refresh forgets what was found, so that the roots are looked at again.
+func (c *Catalogue[T]) Refresh() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.found = nil
+}

@@ -1,0 +1,59 @@
+package frontmatter
+
+import (
+	"iter"
+	"strings"
+)
+
+// Lines yields the lines of a Markdown text, and whether each belongs to a
+// fenced block of code.
+func Lines(text string) iter.Seq2[string, bool] {
+	return func(yield func(string, bool) bool) {
+		fence := ""
+		for line := range strings.Lines(text) {
+			mark, inside := fenceOf(line), fence != ""
+			switch {
+			case !inside:
+				fence = mark
+			case strings.HasPrefix(mark, fence) && strings.Trim(strings.TrimSpace(line), mark[:1]) == "":
+				fence = ""
+			}
+			if !yield(line, inside || mark != "") {
+				return
+			}
+		}
+	}
+}
+
+// fenceOf is the row of backticks or tildes that opens or closes a block of
+// code, or "".
+func fenceOf(line string) string {
+	line = strings.TrimLeft(line, " ")
+	for _, c := range []string{"`", "~"} {
+		if n := len(line) - len(strings.TrimLeft(line, c)); n >= 3 {
+			return line[:n]
+		}
+	}
+	return ""
+}
+
+// longestSpan is how far the end of a code span is looked for.
+const longestSpan = 8 << 10
+
+// CodeSpan is the length of the code span that s begins with; if it does not
+// close on this line, of its first backticks.
+func CodeSpan(s string) int {
+	ticks := len(s) - len(strings.TrimLeft(s, "`"))
+	s = s[:min(len(s), ticks+longestSpan)]
+	for i := ticks; i < len(s); {
+		if s[i] != '`' {
+			i++
+			continue
+		}
+		n := len(s[i:]) - len(strings.TrimLeft(s[i:], "`"))
+		if i += n; n == ticks {
+			return i
+		}
+	}
+	return ticks
+}
