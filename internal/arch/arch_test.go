@@ -28,12 +28,13 @@ var plan = []struct {
 }{
 	// the words everything is said in
 	{"core/jsonx", ""},
+	{"core/clip", ""},
 	{"core/chat", "jsonx"},
 	{"core/display", "jsonx"},
 	{"core/uip", "display jsonx"},
 	{"core/event", "chat display jsonx uip"},
 	{"core/task", "event uip"},
-	{"core/sanitize", ""},
+	{"core/sanitize", "clip"},
 	{"core/secret", ""},
 	{"core/nearest", ""},
 	{"core/event/eventtest", "chat display event uip"},
@@ -48,14 +49,14 @@ var plan = []struct {
 	{"host/patch", ""},
 	{"host/sandbox", "repofile"},
 	{"host/lsp/lsptest", ""},
-	{"host/lsp", "repofile"},
+	{"host/lsp", "clip repofile"},
 	{"host/codeindex", "workspace"},
 	{"host/stdio", ""},
 	{"config", "nearest repofile"},
 
 	// what people write for the agent
 	{"authored/frontmatter", ""},
-	{"authored/skills", "frontmatter"},
+	{"authored/skills", "clip frontmatter"},
 	{"authored/usercommand", "frontmatter"},
 	{"authored/mention", "frontmatter workspace"},
 
@@ -71,7 +72,7 @@ var plan = []struct {
 	{"tool/codenav", "jsonx lsp tool workspace"},
 	{"tool/codesearch", "codeindex display tool workspace"},
 	{"tool/plan", "display event tool uip"},
-	{"tool/delegate", "display tool uip"},
+	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
 
 	// whether it may
@@ -88,7 +89,7 @@ var plan = []struct {
 	{"model/providertest", "chat provider"},
 	{"model/catalogue", ""},
 	{"model/jsonscan", ""},
-	{"model/transport", "jsonscan provider"},
+	{"model/transport", "clip jsonscan provider"},
 	{"model/openai", "chat jsonscan provider transport"},
 	{"model/textcalls", "chat jsonx provider"},
 	{"model/scripted", "chat provider"},
@@ -103,7 +104,7 @@ var plan = []struct {
 	{"record/export", "chat display event sanitize session uip"},
 	{"record/undo/blob", "atomicfile"},
 	{"record/undo/gitindex", ""},
-	{"record/undo", "blob event gitindex repofile tool workspace"},
+	{"record/undo", "blob clip event gitindex repofile tool workspace"},
 	{"record/store/mem", "event session"},
 	{"record/store/jsonl", "atomicfile audit authkey event jsonx repofile session"},
 	{"record/store/jsonl/faultdisk", "blob jsonl"},
@@ -113,13 +114,13 @@ var plan = []struct {
 	{"agent/conversation", "chat event"},
 	{"agent/broker", "event uip"},
 	{"agent/inbox", "atomicfile authkey jsonx uip"},
-	{"agent/toolrun", "chat dialect display event jsonx policy tool uip"},
-	{"agent/prompt", "chat"},
-	{"agent/compact", "chat event"},
+	{"agent/toolrun", "chat clip dialect display event jsonx policy tool uip"},
+	{"agent/prompt", "chat clip"},
+	{"agent/compact", "chat clip event"},
 	{"agent/complexity", ""},
-	{"agent/verify", ""},
-	{"agent/subagent", "frontmatter policy tool"},
-	{"agent/orchestrator", "chat compact complexity conversation display event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
+	{"agent/verify", "clip"},
+	{"agent/subagent", "clip frontmatter policy tool"},
+	{"agent/orchestrator", "chat clip compact complexity conversation display event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 
 	// what people see, and how they answer

@@ -5,7 +5,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -247,12 +248,5 @@ func middleOut(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	head, tail := 2*n/3, len(s)-n/3
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
-	}
-	return s[:head] + " […] " + s[tail:]
+	return clip.Head(s, 2*n/3) + " […] " + clip.Tail(s, n/3)
 }

@@ -3,7 +3,8 @@ package compact
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 
 	"coder/internal/core/chat"
 )
@@ -72,13 +73,11 @@ func cutHead(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	if i := strings.LastIndexByte(s[:n], '\n'); i > n/2 {
+	s = clip.Head(s, n)
+	if i := strings.LastIndexByte(s, '\n'); i > n/2 {
 		return s[:i]
 	}
-	return s[:n]
+	return s
 }
 
 // cutTail is the same from the end of s.
@@ -86,12 +85,9 @@ func cutTail(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	at := len(s) - n
-	for at < len(s) && !utf8.RuneStart(s[at]) {
-		at++
+	s = clip.Tail(s, n)
+	if i := strings.IndexByte(s, '\n'); i >= 0 && i < n/2 {
+		return s[i+1:]
 	}
-	if i := strings.IndexByte(s[at:], '\n'); i >= 0 && i < n/2 {
-		return s[at+i+1:]
-	}
-	return s[at:]
+	return s
 }

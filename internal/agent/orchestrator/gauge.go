@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"strings"
 
+	"coder/internal/core/clip"
+
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
 	"coder/internal/model/provider"
@@ -115,7 +117,7 @@ func firstSentence(doc string) string {
 	if head, _, ok := strings.Cut(line, ". "); ok {
 		line = head + "."
 	}
-	return clip(line, 200)
+	return clip.Text(line, 200)
 }
 
 // bareSchema is a schema without what it says in words.

@@ -5,7 +5,8 @@ import (
 	"context"
 	"errors"
 	"strings"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/agent/toolrun"
@@ -54,7 +55,7 @@ func (o *Orchestrator) actor(role string) string {
 // openTask begins a task for what the person asked.
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
 	created := event.TaskCreated{
-		Title: Title(userInput), Intent: clip(userInput, intentLimit),
+		Title: Title(userInput), Intent: clip.Text(userInput, intentLimit),
 		Priority: event.Foreground, AgentID: o.actor(ActorAgent), Author: o.actor(ActorUser),
 	}
 	if c := o.Child; c != nil {
@@ -103,7 +104,7 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 	}
 	done := event.TaskCompleted{TaskID: st.task, Author: o.actor(ActorAgent)}
 	if o.Child != nil {
-		done.Summary = clip(st.final, summaryLimit)
+		done.Summary = clip.Text(st.final, summaryLimit)
 	}
 	return o.emit(ctx, st, ActorAgent, done)
 }
@@ -157,15 +158,5 @@ func markInterrupted(result string) string {
 // Title is the first line of a prompt, short enough for a list.
 func Title(s string) string {
 	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	return clip(strings.TrimSpace(line), titleLimit)
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
+	return clip.Text(strings.TrimSpace(line), titleLimit)
 }

@@ -10,7 +10,8 @@ import (
 	_ "embed"
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 )
 
 //go:embed system.md
@@ -94,8 +95,5 @@ func cut(s string, n int) string {
 	if n -= len(mark); n <= 0 {
 		return ""
 	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + mark
+	return clip.Head(s, n) + mark
 }

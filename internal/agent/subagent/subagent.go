@@ -17,6 +17,8 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/core/clip"
+
 	"coder/internal/authored/frontmatter"
 )
 
@@ -138,8 +140,8 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	}
 	description := strings.TrimSpace(f.Text("description"))
 	d := Definition{
-		Name: nameOf(f, file), Description: clip(description, maxDescription),
-		About:  clip(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
+		Name: nameOf(f, file), Description: clip.Text(description, maxDescription),
+		About:  clip.Text(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
 		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
 	l.steps(&d, f)
@@ -224,11 +226,4 @@ func (l *loader) model(d *Definition, f frontmatter.File, root Root) {
 
 func isYes(word string) bool {
 	return slices.Contains([]string{"true", "yes", "on", "allow"}, strings.ToLower(strings.TrimSpace(word)))
-}
-
-func clip(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/clip"
+
 	"coder/internal/core/chat"
 	"coder/internal/core/jsonx"
 	"coder/internal/tool"
@@ -148,7 +150,7 @@ func freeform(own tool.Spec, text string) (dialect.Call, error) {
 		if strings.HasPrefix(begins, "{") {
 			return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object, they end in the middle, after %d bytes: most likely the reply reached the model's length limit. Send less in one call: a long file in parts, a large change as several small ones. They end with %s", own.Name, len(text), tail(text, 80))
 		}
-		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, head(text, 200))
+		return dialect.Call{}, fmt.Errorf("%s: the arguments are not a JSON object: %s", own.Name, clip.Text(text, 200))
 	}
 	name := schema.Required[0]
 	return dialect.Call{Tool: own.Name, Args: jsonx.Must(map[string]string{name: value}), Note: "taken: the whole text as " + name}, nil
@@ -159,7 +161,7 @@ func tail(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	return "…" + strings.ToValidUTF8(s[len(s)-n:], "")
+	return "…" + clip.Tail(s, n)
 }
 
 // noted adds to a result how its call was read.

@@ -8,7 +8,8 @@ import (
 	"maps"
 	"slices"
 	"time"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -261,7 +262,7 @@ func value(res tool.Result) json.RawMessage {
 	if len(text) <= resultLimit {
 		return text
 	}
-	text, _ = jsonx.JSON(map[string]any{"ok": !res.Failed, "truncated": true, "text": head(string(text), resultLimit/2)})
+	text, _ = jsonx.JSON(map[string]any{"ok": !res.Failed, "truncated": true, "text": clip.Text(string(text), resultLimit/2)})
 	return text
 }
 
@@ -345,15 +346,4 @@ func (l live) Write(p []byte) (int, error) {
 		return 0, err
 	}
 	return len(p), nil
-}
-
-// head is at most n bytes of s, ending at a whole rune.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n] + "…"
 }

@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 )
 
 // Outcome is what a finished check says about the work.
@@ -136,12 +137,6 @@ func ends(s string, n int) string {
 	if len(s) <= n {
 		return s
 	}
-	head, tail := n/3, len(s)-2*n/3
-	for head > 0 && !utf8.RuneStart(s[head]) {
-		head--
-	}
-	for tail < len(s) && !utf8.RuneStart(s[tail]) {
-		tail++
-	}
-	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", s[:head], tail-head, s[tail:])
+	head, tail := clip.Head(s, n/3), clip.Tail(s, 2*n/3)
+	return fmt.Sprintf("%s\n[%d bytes left out]\n%s", head, len(s)-len(head)-len(tail), tail)
 }

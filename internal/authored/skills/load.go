@@ -5,7 +5,8 @@ import (
 	"io/fs"
 	"path"
 	"strings"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 
 	"coder/internal/authored/frontmatter"
 )
@@ -94,7 +95,7 @@ func (s Skill) files() []string {
 func Summary(skills []Skill, limit int) string {
 	var b strings.Builder
 	for i, s := range skills {
-		line := fmt.Sprintf("- %s: %s\n", s.Name, oneLine(s.Description, limit/4))
+		line := fmt.Sprintf("- %s: %s\n", s.Name, clip.Text(strings.Join(strings.Fields(s.Description), " "), limit/4))
 		if b.Len()+len(line) > limit {
 			fmt.Fprintf(&b, "- and %d more\n", len(skills)-i)
 			break
@@ -102,15 +103,4 @@ func Summary(skills []Skill, limit int) string {
 		b.WriteString(line)
 	}
 	return b.String()
-}
-
-// oneLine is s on one line of at most about n bytes.
-func oneLine(s string, n int) string {
-	s = strings.Join(strings.Fields(s), " ")
-	if len(s) <= n {
-		return s
-	}
-	for n = max(n, 0); n > 0 && !utf8.RuneStart(s[n]); n-- {
-	}
-	return s[:n] + "…"
 }

@@ -8,6 +8,8 @@ import (
 	"fmt"
 	"strings"
 	"unicode/utf8"
+
+	"coder/internal/core/clip"
 )
 
 // Text cleans s and keeps its lines and tabs. A line end written CR LF becomes
@@ -39,7 +41,7 @@ func Line(s string, limit int) string {
 	s = strings.TrimSpace(s)
 	whole := len(s)
 	if limit > 0 && limit < len(s)/work {
-		s = head(s, limit*work)
+		s = clip.Head(s, limit*work)
 	}
 	line := Text(strings.Join(strings.Fields(s), " "))
 	if len(s) == whole && (limit <= 0 || utf8.RuneCountInString(line) <= limit) {
@@ -51,14 +53,6 @@ func Line(s string, limit int) string {
 // work is how many bytes of a text are looked at for each rune of its line, so
 // that the cost of a line does not depend on how long the text is.
 const work = 16
-
-// head is the start of s, about n bytes, cut between runes.
-func head(s string, n int) string {
-	for n > 0 && !utf8.RuneStart(s[n]) {
-		n--
-	}
-	return s[:n]
-}
 
 func cut(s string, limit int) string {
 	runes := []rune(s)

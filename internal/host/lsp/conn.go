@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"coder/internal/core/clip"
 )
 
 const (
@@ -69,7 +71,7 @@ type replyError struct {
 	Message string `json:"message"`
 }
 
-func (e *replyError) Error() string { return head(e.Message, maxMessage) }
+func (e *replyError) Error() string { return clip.Text(e.Message, maxMessage) }
 
 // Is makes every refusal an [ErrRefused].
 func (e *replyError) Is(target error) bool { return target == ErrRefused }

@@ -29,6 +29,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"coder/internal/core/clip"
 )
 
 // ErrClosed is the error of using a pool that was closed.
@@ -150,7 +152,7 @@ func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 	for _, w := range sent[:min(len(sent), maxPerFile)] {
 		d := Diagnostic{
 			Location: Location{path, w.Range}, Severity: w.Severity,
-			Code: text(w.Code), Source: w.Source, Message: head(w.Message, maxMessage),
+			Code: text(w.Code), Source: w.Source, Message: clip.Text(w.Message, maxMessage),
 		}
 		if d.Severity < Error || d.Severity > Hint {
 			d.Severity = Error
@@ -164,15 +166,7 @@ func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 func text(raw json.RawMessage) string {
 	var s string
 	if json.Unmarshal(raw, &s) == nil {
-		return head(s, maxMessage)
+		return clip.Text(s, maxMessage)
 	}
-	return head(string(raw), maxMessage)
-}
-
-// head is at most n bytes of s, cut between characters.
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
+	return clip.Text(string(raw), maxMessage)
 }

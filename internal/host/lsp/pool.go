@@ -13,6 +13,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"coder/internal/core/clip"
 )
 
 // Options say what servers there may be and where they work.
@@ -282,7 +284,7 @@ func (p *Pool) explain(s *server, err error) error {
 		return err
 	}
 	if said := s.conn.line.LastWords(); said != "" {
-		return fmt.Errorf("%s: %w (%s)", s.kind.Name, err, head(said, maxSaid))
+		return fmt.Errorf("%s: %w (%s)", s.kind.Name, err, clip.Text(said, maxSaid))
 	}
 	return fmt.Errorf("%s: %w", s.kind.Name, err)
 }

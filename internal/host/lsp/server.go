@@ -12,6 +12,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"coder/internal/core/clip"
 )
 
 // Limits on how long things may take.
@@ -208,7 +210,7 @@ func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 		"workspace/inlineValue/refresh", "workspace/codeLens/refresh", "workspace/foldingRange/refresh":
 		return nil, nil
 	}
-	return nil, &replyError{methodNotFound, "not supported: " + head(method, 100)}
+	return nil, &replyError{methodNotFound, "not supported: " + clip.Text(method, 100)}
 }
 
 // onNotification takes what the server says unasked.
@@ -252,7 +254,7 @@ func (s *server) onNotification(method string, params json.RawMessage) {
 			}
 			s.ill = ""
 			if p.Health == "error" {
-				s.ill = cmp.Or(head(p.Message, maxMessage), "the server is not well")
+				s.ill = cmp.Or(clip.Text(p.Message, maxMessage), "the server is not well")
 			}
 		})
 	}

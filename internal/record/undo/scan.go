@@ -16,6 +16,8 @@ import (
 	"sync"
 	"sync/atomic"
 
+	"coder/internal/core/clip"
+
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
 	"coder/internal/record/undo/gitindex"
@@ -515,7 +517,7 @@ func (s *scanning) judge(err error) error {
 	}
 	switch {
 	case err != nil:
-		s.k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", head(err.Error(), maxWarning)))
+		s.k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
 	case lost > 0:
 		s.k.warn("some files cannot be kept: what commands do to them cannot be undone")
 	}
@@ -524,13 +526,6 @@ func (s *scanning) judge(err error) error {
 
 // maxWarning bounds what a warning quotes.
 const maxWarning = 300
-
-func head(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
-}
 
 // reading names contents. It is used by several goroutines at once.
 type reading struct {

@@ -33,6 +33,8 @@ import (
 	"sync"
 	"time"
 
+	"coder/internal/core/clip"
+
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
@@ -245,7 +247,7 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 		return changes, fmt.Errorf("compare files: %w", err)
 	}
 	if err := errors.Join(k.fault, k.commit()); err != nil { // it is done, and what was there before is kept
-		k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", head(err.Error(), maxWarning)))
+		k.warn(fmt.Sprintf("what commands do to some files cannot be undone: %v", clip.Text(err.Error(), maxWarning)))
 	}
 	return changes, nil
 }

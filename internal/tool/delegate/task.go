@@ -13,6 +13,8 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/clip"
+
 	"coder/internal/core/display"
 	"coder/internal/core/uip"
 	"coder/internal/tool"
@@ -134,7 +136,7 @@ func (o Options) plan(a taskArgs) (tool.Plan, error) {
 // title is the work in one line.
 func (a taskArgs) title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(a.Description), a.Objective)), "\n")
-	return cut(strings.TrimSpace(line), maxTitle)
+	return clip.Text(strings.TrimSpace(line), maxTitle)
 }
 
 func (o Options) do(ctx context.Context, a taskArgs) (tool.Result, error) {
@@ -146,7 +148,7 @@ func (o Options) do(ctx context.Context, a taskArgs) (tool.Result, error) {
 	if err != nil && r.Task == "" {
 		return tool.Result{}, err
 	}
-	v := result{OK: r.Err == nil, Agent: c.Name, Summary: cut(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
+	v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Text(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
 	res := tool.Result{Failed: r.Err != nil}
 	if n := r.In + r.Out; n > 0 {
 		res.Summary = fmt.Sprintf("%d tokens", n)
@@ -213,11 +215,4 @@ type result struct {
 type tokens struct {
 	In  int `json:"input"`
 	Out int `json:"output"`
-}
-
-func cut(s string, n int) string {
-	if len(s) <= n {
-		return s
-	}
-	return strings.ToValidUTF8(s[:n], "") + "…"
 }

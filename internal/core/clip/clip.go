@@ -1,0 +1,35 @@
+// Package clip shortens text between runes.
+package clip
+
+import "unicode/utf8"
+
+// Text is s, or its first n bytes and an ellipsis.
+func Text(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return Head(s, n) + "…"
+}
+
+// Head is at most the first n bytes of s.
+func Head(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:max(n, 0)]
+}
+
+// Tail is at most the last n bytes of s.
+func Tail(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	at := len(s) - max(n, 0)
+	for at < len(s) && !utf8.RuneStart(s[at]) {
+		at++
+	}
+	return s[at:]
+}
