@@ -1,5 +1,7 @@
 package events
 
+import "fmt"
+
 // A chunk is a growing text told piece by piece, each time with all of it so
 // far. It keeps the line itself: what was escaped once stays in place and only
 // the new piece is encoded, so a piece costs us what the piece costs, however
@@ -14,23 +16,23 @@ func newChunk(name string) chunk {
 	return chunk{line: line, open: len(line)}
 }
 
-func (c *chunk) empty() bool { return len(c.line) == c.open }
-
 // reset begins a new text.
 func (c *chunk) reset() { c.line = c.line[:c.open] }
 
 // grow adds piece and tells it. Pieces are whole runes.
 func (c *chunk) grow(out *lines, piece string) error {
-	quoted, err := out.quote(piece)
-	if err != nil {
-		return err
+	out.buf.Reset()
+	if err := out.enc.Encode(piece); err != nil {
+		return fmt.Errorf("encode event: %w", err)
 	}
+	quoted := out.buf.Bytes()
+	quoted = quoted[1 : len(quoted)-2] // without the quotes and the newline
 	c.line = append(c.line, quoted...)
 	told := len(c.line)
 	c.line = append(c.line, `","delta":"`...)
 	c.line = append(c.line, quoted...)
 	c.line = append(c.line, "\"}}\n"...)
-	err = out.write(c.line)
+	err := out.write(c.line)
 	c.line = c.line[:told]
 	return err
 }

@@ -22,44 +22,37 @@ type coauthor struct {
 	inputs    map[callKey]json.RawMessage // calls asked for and not yet answered
 }
 
-func newCoauthor(out *lines) *coauthor {
-	return &coauthor{
-		out:       out,
-		agents:    make(map[string]string),
-		said:      make(map[string]int),
-		streaming: make(map[string]bool),
-		inputs:    make(map[callKey]json.RawMessage),
-	}
-}
-
 func (c *coauthor) show(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
 		return c.message(r, e)
 	case event.LocalAdded:
-		return c.output(r, localKind(e), e.Output)
+		kind := "text"
+		if e.Failed {
+			kind = "error"
+		}
+		return c.output(r, kind, e.Output)
 	case event.TodosChanged:
 		return c.rowNamed(r, "TaskTodoUpdated", todosPayload{r.Task, e.Todos})
 	case event.TaskCreated:
 		c.agents[r.Task] = e.AgentID
 	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-		defer c.forget(r.Task)
+		defer func() { // what was only of use while the task ran
+			delete(c.agents, r.Task)
+			delete(c.said, r.Task)
+			delete(c.streaming, r.Task)
+			maps.DeleteFunc(c.inputs, func(k callKey, _ json.RawMessage) bool { return k.task == r.Task })
+		}()
+	case event.Unknown:
+		return c.row(r, object(e.Payload))
 	case event.ToolCallRequested:
 		c.inputs[callKey{r.Task, e.CallID}] = e.Input
 		return c.row(r, requestedPayload{e.CallID, e.Tool, e.Author, e.TaskID, object(e.Input), e.Timestamp})
 	}
 	if event.LogOf(r.Event) != event.Transient {
-		return c.row(r, rowPayload(r.Event))
+		return c.row(r, r.Event)
 	}
 	return c.sight(r)
-}
-
-// forget drops what was only of use while task ran.
-func (c *coauthor) forget(task string) {
-	delete(c.agents, task)
-	delete(c.said, task)
-	delete(c.streaming, task)
-	maps.DeleteFunc(c.inputs, func(k callKey, _ json.RawMessage) bool { return k.task == task })
 }
 
 // row is a stored event. Its id is unique among all sessions; its seq orders
@@ -93,13 +86,6 @@ type requestedPayload struct {
 	TaskID    string          `json:"taskId"`
 	Input     json.RawMessage `json:"input"`
 	Timestamp int64           `json:"timestamp"`
-}
-
-func rowPayload(e event.Event) any {
-	if u, ok := e.(event.Unknown); ok {
-		return object(u.Payload)
-	}
-	return e
 }
 
 // todosPayload is the list of a task, under the name the task model has for it.
@@ -199,19 +185,30 @@ func (c *coauthor) sight(r event.Record) error {
 	case event.ReasoningDelta:
 		return c.delta(r, "reasoning", e.Text)
 	case event.Retrying:
-		return c.retry(r, e)
+		if err := c.endStream(r); err != nil {
+			return err
+		}
+		return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
 	case event.ToolStarted:
 		args := object(c.inputs[callKey{r.Task, e.CallID}])
 		return c.out.put(busMessage{"tool_call_start", busCallStart{busCall{c.source(r), e.CallID, e.Tool}, args}})
 	case event.ToolOutput:
 		return c.output(r, "verbose", e.Text)
 	case event.ToolFinished:
-		end := busCallEnd{busCall{c.source(r), e.CallID, e.Tool}, asObject(e.Result.Text), e.Failed || e.Denied, e.Took.Milliseconds()}
+		output := json.RawMessage(e.Result.Text)
+		if !startsWith(e.Result.Text, '{') {
+			output, _ = json.Marshal(textPayload{e.Result.Text}) // a string always marshals
+		}
+		end := busCallEnd{busCall{c.source(r), e.CallID, e.Tool}, output, e.Failed || e.Denied, e.Took.Milliseconds()}
 		return c.out.put(busMessage{"tool_call_end", end})
 	case event.Interrupted:
 		return c.output(r, "verbose", e.Text)
 	case event.Notice:
-		return c.output(r, noticeKind(e), e.Text)
+		kind := "verbose"
+		if e.Level == event.Error {
+			kind = "error"
+		}
+		return c.output(r, kind, e.Text)
 	}
 	return nil // CoAuthor's bus has no word for the rest
 }
@@ -229,42 +226,6 @@ func (c *coauthor) endStream(r event.Record) error {
 	return c.out.put(busMessage{"stream_end", c.source(r)})
 }
 
-// retry ends the stream whose pieces are void and says why.
-func (c *coauthor) retry(r event.Record, e event.Retrying) error {
-	if err := c.endStream(r); err != nil {
-		return err
-	}
-	return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
-}
-
 func (c *coauthor) output(r event.Record, kind, text string) error {
 	return c.out.put(busMessage{"agent_output", busText{c.source(r), kind, text}})
-}
-
-func localKind(e event.LocalAdded) string {
-	if e.Failed {
-		return "error"
-	}
-	return "text"
-}
-
-func noticeKind(e event.Notice) string {
-	if e.Level == event.Error {
-		return "error"
-	}
-	return "verbose"
-}
-
-// asObject is text if it is a JSON object, else an object that holds it.
-func asObject(text string) json.RawMessage {
-	if startsWith(text, '{') {
-		return json.RawMessage(text)
-	}
-	wrapped, err := json.Marshal(struct {
-		Text string `json:"text"`
-	}{text})
-	if err != nil {
-		panic(err) // a string always marshals
-	}
-	return wrapped
 }

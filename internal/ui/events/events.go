@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"coder/internal/core/event"
+	"coder/internal/core/uip"
 )
 
 // View is a vocabulary.
@@ -51,12 +52,22 @@ type Renderer struct {
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, view View) *Renderer {
-	out := newLines(w)
+	out := &lines{w: w}
+	out.enc = json.NewEncoder(&out.buf)
+	out.enc.SetEscapeHTML(false)
 	switch view {
 	case Sema:
-		return &Renderer{show: newSema(out).show}
+		s := &sema{
+			out: out, text: newChunk("message:text:chunk"), thought: newChunk("message:thinking:chunk"),
+			children: make(map[string]bool), calls: make(map[callKey]*semaCall), asked: make(map[string]uip.Request),
+		}
+		return &Renderer{show: s.show}
 	case CoAuthor:
-		return &Renderer{show: newCoauthor(out).show}
+		c := &coauthor{
+			out: out, agents: make(map[string]string), said: make(map[string]int),
+			streaming: make(map[string]bool), inputs: make(map[callKey]json.RawMessage),
+		}
+		return &Renderer{show: c.show}
 	}
 	return &Renderer{show: native{out}.show}
 }
@@ -73,13 +84,6 @@ type lines struct {
 	w   io.Writer
 	buf bytes.Buffer
 	enc *json.Encoder // into buf
-}
-
-func newLines(w io.Writer) *lines {
-	l := &lines{w: w}
-	l.enc = json.NewEncoder(&l.buf)
-	l.enc.SetEscapeHTML(false)
-	return l
 }
 
 // put writes v as one line.
@@ -102,15 +106,4 @@ func (l *lines) write(line []byte) error {
 		}
 	}
 	return nil
-}
-
-// quote is s as it stands between the quotes of a JSON string. It is valid
-// until the next call.
-func (l *lines) quote(s string) ([]byte, error) {
-	l.buf.Reset()
-	if err := l.enc.Encode(s); err != nil {
-		return nil, fmt.Errorf("encode event: %w", err)
-	}
-	b := l.buf.Bytes()
-	return b[1 : len(b)-2], nil // without the quotes and the newline
 }

@@ -13,7 +13,9 @@ type native struct{ out *lines }
 
 func (n native) show(r event.Record) error {
 	if event.LogOf(r.Event) == event.Transient {
-		return n.out.put(sightOf(r))
+		s := sight{Version: sightVersion, Session: r.Session, Task: r.Task, Actor: r.Actor, Time: r.Time}
+		s.Type, s.Payload = payloadOf(r.Event)
+		return n.out.put(s)
 	}
 	line, err := event.Encode(r)
 	if err != nil {
@@ -34,12 +36,6 @@ type sight struct {
 }
 
 const sightVersion = 1 // grows when a payload changes its meaning
-
-func sightOf(r event.Record) sight {
-	s := sight{Version: sightVersion, Session: r.Session, Task: r.Task, Actor: r.Actor, Time: r.Time}
-	s.Type, s.Payload = payloadOf(r.Event)
-	return s
-}
 
 type (
 	textPayload struct {
@@ -97,7 +93,7 @@ type (
 func payloadOf(e event.Event) (string, any) {
 	switch e := e.(type) {
 	case event.SessionOpened:
-		return "SessionOpened", openedPayload{e.Dir, e.Model, e.Mode, orEmpty(e.Tools), e.Resumed, e.MaxTokens}
+		return "SessionOpened", openedPayload{e.Dir, e.Model, e.Mode, append([]string{}, e.Tools...), e.Resumed, e.MaxTokens}
 	case event.StateChanged:
 		return "StateChanged", statePayload(e)
 	case event.TextDelta:
@@ -122,11 +118,4 @@ func payloadOf(e event.Event) (string, any) {
 		return "Notice", noticePayload(e)
 	}
 	return "Unknown", struct{}{}
-}
-
-func orEmpty(ss []string) []string {
-	if ss == nil {
-		return []string{}
-	}
-	return ss
 }

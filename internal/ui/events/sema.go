@@ -48,17 +48,6 @@ type semaCall struct {
 // owed is a usage; nil if the provider did not say.
 type owed struct{ usage *chat.Usage }
 
-func newSema(out *lines) *sema {
-	return &sema{
-		out:      out,
-		text:     newChunk("message:text:chunk"),
-		thought:  newChunk("message:thinking:chunk"),
-		children: make(map[string]bool),
-		calls:    make(map[callKey]*semaCall),
-		asked:    make(map[string]uip.Request),
-	}
-}
-
 type semaEvent struct {
 	Event string `json:"event"`
 	Data  any    `json:"data"`
@@ -79,30 +68,44 @@ func (s *sema) agent(r event.Record) string {
 func (s *sema) main(r event.Record) bool { return !s.children[r.Task] }
 
 func (s *sema) show(r event.Record) error {
-	if e, ok := r.Event.(event.ContextUsed); ok {
-		return s.contextUsed(r, e)
+	if e, ok := r.Event.(event.ContextUsed); ok && s.main(r) {
+		s.used = e
+		return s.tellUsage(&e)
 	}
-	if err := s.settle(nil); err != nil {
+	if err := s.tellUsage(nil); err != nil {
 		return err
 	}
-	if s.goesOn(r) {
-		if err := s.release(); err != nil {
-			return err
+	switch r.Event.(type) { // the turn did not end with the reply that is held
+	case event.TextDelta, event.ReasoningDelta, event.Retrying, event.MessageAdded, event.Interrupted,
+		event.TaskStarted, event.TaskFailed, event.SessionOpened:
+		if s.main(r) {
+			if err := s.release(); err != nil {
+				return err
+			}
 		}
 	}
-	return s.tellEvent(r)
-}
-
-func (s *sema) tellEvent(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.TextDelta:
-		return s.delta(r, &s.text, e.Text)
+		if s.main(r) {
+			return s.text.grow(s.out, e.Text)
+		}
 	case event.ReasoningDelta:
-		return s.delta(r, &s.thought, e.Text)
+		if s.main(r) {
+			return s.thought.grow(s.out, e.Text)
+		}
 	case event.Retrying:
 		return s.void(r)
 	case event.MessageAdded:
-		return s.message(r, e)
+		switch e.Message.Role {
+		case chat.Assistant:
+			return s.reply(r, e)
+		case chat.Tool:
+			for res := range chat.Select[chat.ToolResult](e.Message) {
+				if err := s.result(r, res); err != nil {
+					return err
+				}
+			}
+		}
 	case event.ToolCallRequested:
 		s.begin(r, e.CallID, e.Tool)
 	case event.ToolCallCompleted:
@@ -115,17 +118,48 @@ func (s *sema) tellEvent(r event.Record) error {
 	case event.InteractionResponded:
 		return s.responded(r, e.Response)
 	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-		return s.task(r)
+		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
+			s.children[r.Task] = true
+			return s.put("task:agent:start", semaTaskStart{e.TaskID, e.AgentID, e.Title, e.Intent})
+		}
+		if s.main(r) {
+			return s.mainTask(r)
+		}
+		return s.childTask(r)
 	case event.SessionOpened:
-		return s.opened(r, e)
+		if e.MaxTokens > 0 {
+			s.used.Max = e.MaxTokens
+		}
+		return s.put("session:ready", semaReady{e.Dir, r.Session, e.Resumed, s.tokens(), []string{}})
 	case event.StateChanged:
-		return s.stateChanged(r, e)
+		if !s.main(r) {
+			return nil
+		}
+		s.busy = e.Busy
+		if e.Busy {
+			return s.tell("processing")
+		}
+		return s.rest()
 	case event.Interrupted:
 		return s.interruption(r, e)
 	case event.TodosChanged:
-		return s.todos(r, e)
+		if !s.main(r) {
+			return nil
+		}
+		list := []semaTodo{}
+		for _, t := range e.Todos {
+			list = append(list, semaTodo{t.Content, t.Status, t.Content})
+		}
+		return s.put("todos:update", list)
 	case event.ContextReplaced:
-		return s.compacted(r, e)
+		if e.Reason != event.Compacted || !s.main(r) {
+			return nil
+		}
+		c := semaCompacted{Before: e.TokensBefore, After: e.TokensAfter}
+		if e.TokensBefore > 0 {
+			c.Rate = float64(e.TokensAfter) / float64(e.TokensBefore)
+		}
+		return s.put("compact:exec", c)
 	}
 	return nil // Sema has no word for the rest
 }
@@ -136,24 +170,6 @@ type semaCompacted struct {
 	Rate   float64 `json:"compactRate"`
 }
 
-func (s *sema) compacted(r event.Record, e event.ContextReplaced) error {
-	if e.Reason != event.Compacted || !s.main(r) {
-		return nil
-	}
-	c := semaCompacted{Before: e.TokensBefore, After: e.TokensAfter}
-	if e.TokensBefore > 0 {
-		c.Rate = float64(e.TokensAfter) / float64(e.TokensBefore)
-	}
-	return s.put("compact:exec", c)
-}
-
-func (s *sema) delta(r event.Record, c *chunk, text string) error {
-	if !s.main(r) {
-		return nil
-	}
-	return c.grow(s.out, text)
-}
-
 // void takes back what was shown of a reply that is asked for again: the
 // content so far is nothing.
 func (s *sema) void(r event.Record) error {
@@ -161,7 +177,7 @@ func (s *sema) void(r event.Record) error {
 		return nil
 	}
 	for _, c := range []*chunk{&s.thought, &s.text} {
-		if c.empty() {
+		if len(c.line) == c.open {
 			continue
 		}
 		c.reset()
@@ -185,20 +201,6 @@ type semaToolCall struct {
 	Args json.RawMessage `json:"args"`
 }
 
-func (s *sema) message(r event.Record, e event.MessageAdded) error {
-	switch e.Message.Role {
-	case chat.Assistant:
-		return s.reply(r, e)
-	case chat.Tool:
-		for res := range chat.Select[chat.ToolResult](e.Message) {
-			if err := s.result(r, res); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
 func (s *sema) reply(r event.Record, e event.MessageAdded) error {
 	m := semaMessage{Agent: s.agent(r), Reasoning: e.Message.Reasoning(), Content: e.Message.Text()}
 	for _, c := range e.Message.Calls() {
@@ -220,17 +222,6 @@ func (s *sema) reply(r event.Record, e event.MessageAdded) error {
 		return s.release()
 	}
 	return nil
-}
-
-// goesOn reports whether r shows that the turn did not end with the reply
-// that is held.
-func (s *sema) goesOn(r event.Record) bool {
-	switch r.Event.(type) {
-	case event.TextDelta, event.ReasoningDelta, event.Retrying, event.MessageAdded, event.Interrupted,
-		event.TaskStarted, event.TaskFailed, event.SessionOpened:
-		return s.main(r)
-	}
-	return false
 }
 
 // release tells the reply that is held, if there is one.
@@ -261,17 +252,9 @@ type semaTokens struct {
 	Prompt int `json:"promptTokens"`
 }
 
-func (s *sema) contextUsed(r event.Record, e event.ContextUsed) error {
-	if !s.main(r) {
-		return s.settle(nil)
-	}
-	s.used = e
-	return s.settle(&e)
-}
-
-// settle tells the usage of the last reply, if that is still owed; now holds
+// tellUsage tells the usage of the last reply, if that is still owed; now holds
 // the numbers that came right after it, if there were any.
-func (s *sema) settle(now *event.ContextUsed) error {
+func (s *sema) tellUsage(now *event.ContextUsed) error {
 	if s.owed == nil {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package events
 
 import (
+	"cmp"
 	"encoding/json"
 	"strings"
 
@@ -19,14 +20,16 @@ const (
 // plan mode, or anything else.
 func (s *sema) requested(r event.Record, q uip.Request) error {
 	s.asked[q.ID] = q
-	if q.Purpose == uip.ConfirmRiskyAction && len(q.Parts) > 0 {
-		return s.requestedParts(r, q)
-	}
 	switch {
-	case q.Purpose == uip.ConfirmRiskyAction:
-		return s.put("tool:permission:request", semaPermission{
-			s.agent(r), s.toolOf(r, q), q.Display.Title, contentOf(q.Display.Content, q.Display.Description), permissionOptions(q),
-		})
+	case q.Purpose == uip.ConfirmRiskyAction: // a card of several calls is that many questions
+		for _, part := range partsOf(q) {
+			if err := s.put("tool:permission:request", semaPermission{
+				s.agent(r), s.toolOf(r, part), part.Display.Title, contentOf(part.Display.Content, part.Display.Description), permissionOptions(part),
+			}); err != nil {
+				return err
+			}
+		}
+		return nil
 	case leavesPlan(q):
 		return s.put("plan:exit:request", semaPlanExit{s.agent(r), planOf(q), labels(q)})
 	}
@@ -37,39 +40,33 @@ func (s *sema) requested(r event.Record, q uip.Request) error {
 func (s *sema) responded(r event.Record, a uip.Response) error {
 	q, known := s.asked[a.ID]
 	delete(s.asked, a.ID)
-	if q.Purpose == uip.ConfirmRiskyAction && len(q.Parts) > 0 {
-		return s.respondedParts(r, q, a)
-	}
 	switch {
+	case len(q.Parts) > 0 && q.Purpose == uip.ConfirmRiskyAction:
+		for _, part := range q.Parts {
+			if err := s.put("tool:permission:response", semaPermitted{s.toolOf(r, part), selection(a.Part(part))}); err != nil {
+				return err
+			}
+		}
+		return nil
 	case !known && semaOption[a.Option] == "":
 		return nil // asked before this view was opened; it cannot say what about
 	case !known, q.Purpose == uip.ConfirmRiskyAction:
 		return s.put("tool:permission:response", semaPermitted{s.toolOf(r, q), selection(a)})
 	case leavesPlan(q):
-		return s.planLeft(r, q, a)
+		if err := s.put("plan:exit:response", semaSelected{s.agent(r), a.Option}); err != nil || a.Option != clearContext {
+			return err
+		}
+		return s.put("plan:implement", planOf(q))
 	}
 	return s.put("ask:question:response", semaAnswers{s.agent(r), answersOf(q, a)})
 }
 
-// requestedParts tells of a card of several calls as that many questions.
-func (s *sema) requestedParts(r event.Record, q uip.Request) error {
-	for _, part := range q.Parts {
-		if err := s.put("tool:permission:request", semaPermission{
-			s.agent(r), s.toolOf(r, part), part.Display.Title, contentOf(part.Display.Content, part.Display.Description), permissionOptions(part),
-		}); err != nil {
-			return err
-		}
+// partsOf are the parts of a question, or the question that has none.
+func partsOf(q uip.Request) []uip.Request {
+	if len(q.Parts) == 0 {
+		return []uip.Request{q}
 	}
-	return nil
-}
-
-func (s *sema) respondedParts(r event.Record, q uip.Request, a uip.Response) error {
-	for _, part := range q.Parts {
-		if err := s.put("tool:permission:response", semaPermitted{s.toolOf(r, part), selection(a.Part(part))}); err != nil {
-			return err
-		}
-	}
-	return nil
+	return q.Parts
 }
 
 type semaPermission struct {
@@ -151,13 +148,6 @@ func planOf(q uip.Request) semaPlan {
 	return semaPlan{q.Display.Metadata["planFilePath"], text}
 }
 
-func (s *sema) planLeft(r event.Record, q uip.Request, a uip.Response) error {
-	if err := s.put("plan:exit:response", semaSelected{s.agent(r), a.Option}); err != nil || a.Option != clearContext {
-		return err
-	}
-	return s.put("plan:implement", planOf(q))
-}
-
 type semaQuestions struct {
 	Agent     string            `json:"agentId"`
 	Questions any               `json:"questions"`
@@ -204,12 +194,7 @@ func questionsOf(q uip.Request) any {
 	return []semaQuestion{one}
 }
 
-func questionOf(q uip.Request) string {
-	if q.Display.Description != "" {
-		return q.Display.Description
-	}
-	return q.Display.Title
-}
+func questionOf(q uip.Request) string { return cmp.Or(q.Display.Description, q.Display.Title) }
 
 // answersOf maps each question to its answer: the label chosen, or what was
 // typed. The answers to a composite are typed as a JSON object.

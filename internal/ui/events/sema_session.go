@@ -10,24 +10,6 @@ type semaReady struct {
 	History []string   `json:"projectInputHistory"`
 }
 
-func (s *sema) opened(r event.Record, e event.SessionOpened) error {
-	if e.MaxTokens > 0 {
-		s.used.Max = e.MaxTokens
-	}
-	return s.put("session:ready", semaReady{e.Dir, r.Session, e.Resumed, s.tokens(), []string{}})
-}
-
-func (s *sema) stateChanged(r event.Record, e event.StateChanged) error {
-	if !s.main(r) {
-		return nil
-	}
-	s.busy = e.Busy
-	if e.Busy {
-		return s.tell("processing")
-	}
-	return s.rest()
-}
-
 // rest tells that all is quiet, once the program and the main task both are. A
 // task that waits for an answer counts as quiet when the program stops.
 func (s *sema) rest() error {
@@ -48,17 +30,6 @@ func (s *sema) tell(state string) error {
 	}
 	s.state = state
 	return s.put("state:update", semaState{state})
-}
-
-func (s *sema) task(r event.Record) error {
-	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
-		s.children[r.Task] = true
-		return s.put("task:agent:start", semaTaskStart{e.TaskID, e.AgentID, e.Title, e.Intent})
-	}
-	if s.main(r) {
-		return s.mainTask(r)
-	}
-	return s.childTask(r)
 }
 
 type semaTaskStart struct {
@@ -96,7 +67,14 @@ func (s *sema) mainTask(r event.Record) error {
 		s.running, s.half, s.stopped = true, false, false
 		return s.tell("processing")
 	case event.TaskFailed:
-		if err := s.put("session:error", errorOf(e)); err != nil {
+		failure := semaError{"api_error", semaErrorBody{e.Code, e.Reason}}
+		switch kind, ok := semaTypes[e.Code]; {
+		case e.Code == "":
+			failure.Type, failure.Error.Code = "fatal_error", "task_failed"
+		case ok:
+			failure.Type = kind
+		}
+		if err := s.put("session:error", failure); err != nil {
 			return err
 		}
 	case event.TaskCompleted, event.TaskCanceled:
@@ -148,32 +126,8 @@ var semaTypes = map[string]string{
 	"model_not_found":         "model_error",
 }
 
-func errorOf(e event.TaskFailed) semaError {
-	body := semaErrorBody{e.Code, e.Reason}
-	switch kind, ok := semaTypes[e.Code]; {
-	case e.Code == "":
-		body.Code = "task_failed"
-		return semaError{"fatal_error", body}
-	case ok:
-		return semaError{kind, body}
-	}
-	return semaError{"api_error", body}
-}
-
 type semaTodo struct {
 	Content    string           `json:"content"`
 	Status     event.TodoStatus `json:"status"`
 	ActiveForm string           `json:"activeForm"`
-}
-
-// todos tells the main agent's list, whole.
-func (s *sema) todos(r event.Record, e event.TodosChanged) error {
-	if !s.main(r) {
-		return nil
-	}
-	list := []semaTodo{}
-	for _, t := range e.Todos {
-		list = append(list, semaTodo{t.Content, t.Status, t.Content})
-	}
-	return s.put("todos:update", list)
 }
