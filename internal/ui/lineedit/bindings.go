@@ -1,6 +1,9 @@
 package lineedit
 
-import "strings"
+import (
+	"strings"
+	"unicode"
+)
 
 // bindings says what each key does that does not type itself. was is the kind
 // of the key before.
@@ -41,9 +44,9 @@ var bindings = map[Key]func(e *Editor, was kind) Action{
 	{Name: Down}:              (*Editor).down,
 	WithCtrl('n'):             (*Editor).down,
 	WithCtrl('r'):             (*Editor).startSearch,
-	{Name: Backspace}:         (*Editor).backspace,
-	WithCtrl('h'):             (*Editor).backspace,
-	{Name: Delete}:            (*Editor).delete,
+	{Name: Backspace}:         deletes(before),
+	WithCtrl('h'):             deletes(before),
+	{Name: Delete}:            deletes(after),
 	WithCtrl('k'):             (*Editor).killToEnd,
 	WithCtrl('u'):             kills(lineStart),
 	WithCtrl('w'):             kills(blankLeft),
@@ -60,9 +63,10 @@ var bindings = map[Key]func(e *Editor, was kind) Action{
 	WithCtrl('/'): (*Editor).takeBack,
 }
 
-func wordLeft(text string, i int) int  { return wordStart(text, i, inWord) }
-func wordRight(text string, i int) int { return wordEnd(text, i, inWord) }
-func blankLeft(text string, i int) int { return wordStart(text, i, notBlank) }
+func wordLeft(text string, i int) int { return wordStart(text, i, inWord) }
+func blankLeft(text string, i int) int {
+	return wordStart(text, i, func(r rune) bool { return !unicode.IsSpace(r) })
+}
 
 // asks makes a key that only asks something of the caller.
 func asks(k Kind) func(*Editor, kind) Action {
@@ -73,6 +77,15 @@ func asks(k Kind) func(*Editor, kind) Action {
 func moves(to func(text string, i int) int) func(*Editor, kind) Action {
 	return func(e *Editor, _ kind) Action {
 		e.at = to(e.draft.raw, e.at)
+		return Action{}
+	}
+}
+
+// deletes makes a key that takes the text between the cursor and a place out.
+func deletes(to func(text string, i int) int) func(*Editor, kind) Action {
+	return func(e *Editor, _ kind) Action {
+		i := to(e.draft.raw, e.at)
+		e.remove(min(i, e.at), max(i, e.at))
 		return Action{}
 	}
 }
@@ -153,19 +166,13 @@ func (e *Editor) putKilled(i int) {
 }
 
 func (e *Editor) takeBack(kind) Action {
-	if m, ok := e.undo.back(); ok {
+	u := &e.undo
+	u.open = false
+	if n := len(u.past); n > 0 {
+		m := u.past[n-1]
+		u.past, u.bytes = u.past[:n-1], u.bytes-len(m.text)
 		e.draft.raw, e.at = m.text, m.at
 	}
-	return Action{}
-}
-
-func (e *Editor) backspace(kind) Action {
-	e.remove(before(e.draft.raw, e.at), e.at)
-	return Action{}
-}
-
-func (e *Editor) delete(kind) Action {
-	e.remove(e.at, after(e.draft.raw, e.at))
 	return Action{}
 }
 
@@ -177,7 +184,9 @@ func newline(e *Editor, _ kind) Action {
 // enter sends, unless a backslash asks for a new line. A draft of blanks is
 // not sent.
 func (e *Editor) enter(kind) Action {
-	if e.continues() {
+	// An odd number of them: the last is not itself written as one.
+	head := e.draft.raw[:e.at]
+	if (len(head)-len(strings.TrimRight(head, `\`)))%2 == 1 {
 		e.remove(e.at-1, e.at)
 		e.insert("\n")
 		return Action{}
@@ -185,17 +194,6 @@ func (e *Editor) enter(kind) Action {
 	if strings.TrimSpace(e.draft.raw) == "" {
 		return Action{}
 	}
-	return e.submit()
-}
-
-// continues reports whether an odd number of backslashes stands before the
-// cursor: the last of them is not itself written as one.
-func (e *Editor) continues() bool {
-	head := e.draft.raw[:e.at]
-	return (len(head)-len(strings.TrimRight(head, `\`)))%2 == 1
-}
-
-func (e *Editor) submit() Action {
 	d := e.Draft()
 	if !e.Question {
 		e.history.add(d)

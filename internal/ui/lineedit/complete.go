@@ -29,17 +29,19 @@ func (e *Editor) complete() {
 	case 1:
 		e.put(start, choices[0].Text)
 	default:
-		if prefix := common(choices); extends(prefix, e.draft.raw[start:e.at]) {
+		prefix := choices[0].Text // that all start with
+		for _, c := range choices[1:] {
+			for !strings.HasPrefix(c.Text, prefix) {
+				_, n := utf8.DecodeLastRuneInString(prefix)
+				prefix = prefix[:len(prefix)-n]
+			}
+		}
+		// Where a choice does not start with what is written, nothing is taken away.
+		if written := e.draft.raw[start:e.at]; len(prefix) > len(written) && strings.HasPrefix(prefix, written) {
 			e.put(start, prefix)
 		}
 		e.menu = &menu{start: start, choices: choices}
 	}
-}
-
-// extends reports whether prefix says more than what is written. A menu may
-// offer what does not start with it, and then nothing is taken away.
-func extends(prefix, written string) bool {
-	return len(prefix) > len(written) && strings.HasPrefix(prefix, written)
 }
 
 // choices asks for completions, and trusts no answer that is out of bounds.
@@ -63,18 +65,6 @@ func (e *Editor) put(start int, text string) {
 	e.undo.keep(e.draft.raw, e.at)
 	e.draft.raw = e.draft.raw[:start] + text + e.draft.raw[e.at:]
 	e.at = start + len(text)
-}
-
-// common is the longest text that all choices start with.
-func common(choices []Choice) string {
-	prefix := choices[0].Text
-	for _, c := range choices[1:] {
-		for !strings.HasPrefix(c.Text, prefix) {
-			_, n := utf8.DecodeLastRuneInString(prefix)
-			prefix = prefix[:len(prefix)-n]
-		}
-	}
-	return prefix
 }
 
 // menuKey handles a key while a menu is shown and reports whether that was all
@@ -105,15 +95,4 @@ func (e *Editor) menuKey(k Key) bool {
 // narrows reports whether k changes the text a menu completes.
 func narrows(k Key) bool {
 	return k.Name == Char && k.Mod&^Shift == 0 || k == Key{Name: Backspace} || k == WithCtrl('h')
-}
-
-// refilter asks for the choices again after k changed the draft under a menu.
-func (e *Editor) refilter(k Key) {
-	if e.menu == nil || !narrows(k) {
-		return
-	}
-	e.menu = nil
-	if start, choices := e.choices(); len(choices) > 0 && !e.Empty() {
-		e.menu = &menu{start: start, choices: choices}
-	}
 }

@@ -102,25 +102,25 @@ func (e *Editor) Key(k Key) Action {
 	}
 	was := e.last
 	e.last = other
-	a := e.press(k, was)
+	var a Action
+	if do, bound := bindings[k]; bound {
+		a = do(e, was)
+	} else if k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ' {
+		e.typeRune(k.Rune)
+	}
 	if e.last != climbing {
 		e.goal = -1
 	}
 	if e.last != typing {
-		e.undo.seal()
+		e.undo.open = false
 	}
-	e.refilter(k)
+	if e.menu != nil && narrows(k) { // the draft under it has changed
+		e.menu = nil
+		if start, choices := e.choices(); len(choices) > 0 && !e.Empty() {
+			e.menu = &menu{start: start, choices: choices}
+		}
+	}
 	return a
-}
-
-func (e *Editor) press(k Key, was kind) Action {
-	if do, bound := bindings[k]; bound {
-		return do(e, was)
-	}
-	if k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ' {
-		e.typeRune(k.Rune)
-	}
-	return Action{}
 }
 
 // Paste puts pasted text in at the cursor. Several lines, or one that is very
@@ -225,7 +225,10 @@ func (e *Editor) typeRune(r rune) {
 	if len(e.draft.raw)+len(s) > maxDraft {
 		return
 	}
-	e.undo.keepTyping(e.draft.raw, e.at, r)
+	if !e.undo.open {
+		e.undo.keep(e.draft.raw, e.at)
+	}
+	e.undo.open = r != ' '
 	e.insert(s)
 	e.last = typing
 }

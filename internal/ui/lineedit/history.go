@@ -27,17 +27,6 @@ func (h *history) leave() { h.back = 0 }
 // at is the draft n back.
 func (h *history) at(n int) Draft { return h.sent[len(h.sent)-n] }
 
-// find looks from n drafts back towards older ones, or newer ones if step is
-// -1, for one that has query in it as it was shown.
-func (h *history) find(query string, n, step int) (int, bool) {
-	for ; n > 0 && n <= len(h.sent); n += step {
-		if strings.Contains(h.at(n).String(), query) {
-			return n, true
-		}
-	}
-	return 0, false
-}
-
 // up moves to the row above, or from the first row to the draft sent before.
 func (e *Editor) up(kind) Action {
 	if e.climb(-1) || e.Question || e.history.back == len(e.history.sent) {
@@ -98,35 +87,31 @@ func (e *Editor) searchKey(k Key) (_ Action, done bool) {
 	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
 		e.seek(s.query+string(k.Rune), max(1, s.back), +1)
 	default:
-		e.acceptFound()
+		if e.search = nil; s.back > 0 {
+			e.undo.keep(s.before.text, s.before.at)
+			e.history.back = s.back
+		}
 		return Action{}, false
 	}
 	return Action{}, true
 }
 
-// seek shows the first draft from n on that has query in it.
+// seek shows the first draft from n drafts back on, towards older ones or, with
+// a step of -1, newer ones, that has query in it as it was shown.
 func (e *Editor) seek(query string, n, step int) {
 	s := e.search
 	s.query = query
 	if query == "" {
 		return
 	}
-	found, ok := e.history.find(query, n, step)
-	s.failed = !ok
-	if ok {
-		s.back = found
-		e.draft.raw = e.draft.adopt(e.history.at(found))
-		e.at = len(e.draft.raw)
+	h := &e.history
+	for ; n > 0 && n <= len(h.sent); n += step {
+		if d := h.at(n); strings.Contains(d.String(), query) {
+			s.back, s.failed = n, false
+			e.draft.raw = e.draft.adopt(d)
+			e.at = len(e.draft.raw)
+			return
+		}
 	}
-}
-
-// acceptFound ends the search with what it found as the draft.
-func (e *Editor) acceptFound() {
-	s := e.search
-	e.search = nil
-	if s.back == 0 {
-		return
-	}
-	e.undo.keep(s.before.text, s.before.at)
-	e.history.back = s.back
+	s.failed = true
 }

@@ -42,18 +42,6 @@ func (p *painter) line(s, style string) {
 	}
 }
 
-// draw draws what stands for one cluster: itself, a line end, or a longer text.
-func (p *painter) draw(shown string, width int, style string) {
-	switch {
-	case shown == "\n":
-		p.newline()
-	case len(shown) == 1:
-		p.cell(shown, width, style)
-	default:
-		p.line(shown, style)
-	}
-}
-
 // cell draws one cluster, on the next row if this one has no room for it. A
 // terminal too narrow for it shows a sign instead.
 func (p *painter) cell(cluster string, width int, style string) {
@@ -95,19 +83,6 @@ func (p *painter) newline() {
 	p.rows = append(p.rows, p.row.String())
 	p.row.Reset()
 	p.col = 0
-}
-
-func (p *painter) finish() []string {
-	p.newline()
-	return p.rows
-}
-
-// leading is the width of the first cell of what stands for a cluster.
-func leading(shown string, width int) int {
-	if len(shown) > 1 {
-		_, width = cells.Next(shown)
-	}
-	return width
 }
 
 // markCursor puts the cursor where a cell of this width will be. A row that is

@@ -36,7 +36,12 @@ func before(text string, i int) int {
 	if i <= 0 {
 		return 0
 	}
-	start := certain(text, i-1)
+	// Between two characters of ASCII there is surely an end of a cluster:
+	// looking back no further keeps a key cheap in a long line.
+	start := i - 1
+	for start > 0 && (text[start] >= utf8.RuneSelf || text[start-1] >= utf8.RuneSelf) {
+		start--
+	}
 	for {
 		end := after(text, start)
 		if end >= i {
@@ -44,18 +49,6 @@ func before(text string, i int) int {
 		}
 		start = end
 	}
-}
-
-// certain is a place at or before i that is surely between two clusters: the
-// start of the text, or between two characters of ASCII. Looking back no
-// further keeps a key cheap in a long line.
-func certain(text string, i int) int {
-	for ; i > 0; i-- {
-		if text[i] < utf8.RuneSelf && text[i-1] < utf8.RuneSelf {
-			return i
-		}
-	}
-	return 0
 }
 
 // boundary is the first place between two clusters at or after i.
@@ -77,43 +70,32 @@ func lineEnd(text string, i int) int {
 	return len(text)
 }
 
-// A class tells which characters belong to a word.
-type class func(r rune) bool
-
-func inWord(r rune) bool   { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
-func notBlank(r rune) bool { return !unicode.IsSpace(r) }
+func inWord(r rune) bool { return unicode.IsLetter(r) || unicode.IsDigit(r) || unicode.IsMark(r) }
 
 // wordStart is where the word at or before i starts; never inside a cluster.
-func wordStart(text string, i int, in class) int {
-	start := firstOfWord(text, i, in)
-	if end := boundary(text, start); end != start {
-		return before(text, end)
-	}
-	return start
-}
-
-func firstOfWord(text string, i int, in class) int {
-	seen := false
-	for i > 0 {
+func wordStart(text string, i int, in func(rune) bool) int {
+	for seen := false; i > 0; {
 		r, n := utf8.DecodeLastRuneInString(text[:i])
 		if seen && !in(r) {
-			return i
+			break
 		}
 		seen = seen || in(r)
 		i -= n
 	}
-	return 0
+	if end := boundary(text, i); end != i {
+		return before(text, end)
+	}
+	return i
 }
 
-// wordEnd is where the word at or after i ends.
-func wordEnd(text string, i int, in class) int {
-	seen := false
-	for i < len(text) {
+// wordRight is where the word at or after i ends.
+func wordRight(text string, i int) int {
+	for seen := false; i < len(text); {
 		r, n := utf8.DecodeRuneInString(text[i:])
-		if seen && !in(r) {
+		if seen && !inWord(r) {
 			return boundary(text, i)
 		}
-		seen = seen || in(r)
+		seen = seen || inWord(r)
 		i += n
 	}
 	return len(text)

@@ -25,27 +25,3 @@ func (u *undo) keep(text string, at int) {
 		u.past = u.past[1:]
 	}
 }
-
-// keepTyping remembers a text before r is typed, once for a run of typing: a
-// run ends with a blank.
-func (u *undo) keepTyping(text string, at int, r rune) {
-	if !u.open {
-		u.keep(text, at)
-	}
-	u.open = r != ' '
-}
-
-// seal ends a run of typing.
-func (u *undo) seal() { u.open = false }
-
-// back returns the text before the newest step, and forgets the step.
-func (u *undo) back() (moment, bool) {
-	u.open = false
-	if len(u.past) == 0 {
-		return moment{}, false
-	}
-	m := u.past[len(u.past)-1]
-	u.past = u.past[:len(u.past)-1]
-	u.bytes -= len(m.text)
-	return m, true
-}

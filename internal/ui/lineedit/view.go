@@ -39,13 +39,20 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	p := e.paint(nil)
 	row, col := p.cursor.row, p.cursor.col
 	if e.search != nil {
+		what := cmp.Or(e.Searching, "search history: ")
+		if e.search.failed {
+			what = cmp.Or(e.NotFound, "not in history: ")
+		}
 		p.newline()
-		row, col = e.paintSearch(p)
+		p.text(what+e.search.query, e.Style.Search)
+		p.markCursor(0)
+		row, col = p.cursor.row, p.cursor.col
 	}
 	if e.menu != nil {
 		e.paintMenu(p)
 	}
-	return p.finish(), row, col
+	p.newline()
+	return p.rows, row, col
 }
 
 // paint lays out prompt and draft, telling each place a cursor may be to spots.
@@ -61,14 +68,24 @@ func (e *Editor) paint(spots func(spot)) *painter {
 	for i := 0; i < len(text); {
 		cluster, width := clusterAt(text, i)
 		shown, style := e.shown(cluster, width)
-		lead := leading(shown, width)
+		lead := width // of the first cell of what stands for the cluster
+		if len(shown) > 1 {
+			_, lead = cells.Next(shown)
+		}
 		if i == at {
 			p.markCursor(lead)
 		}
 		if spots != nil {
 			spots(p.spot(i, lead, i == at))
 		}
-		p.draw(shown, width, style)
+		switch {
+		case shown == "\n":
+			p.newline()
+		case len(shown) == 1:
+			p.cell(shown, width, style)
+		default:
+			p.line(shown, style)
+		}
 		i += len(cluster)
 	}
 	if at == len(text) {
@@ -95,27 +112,12 @@ func (e *Editor) shown(cluster string, width int) (text, style string) {
 	}
 	text = sanitize.Text(cluster)
 	if width == 0 && text == cluster {
-		return named(cluster), ""
+		text = ""
+		for _, r := range cluster {
+			text += fmt.Sprintf("<U+%04X>", r)
+		}
 	}
 	return text, ""
-}
-
-func named(cluster string) string {
-	var b strings.Builder
-	for _, r := range cluster {
-		fmt.Fprintf(&b, "<U+%04X>", r)
-	}
-	return b.String()
-}
-
-func (e *Editor) paintSearch(p *painter) (row, col int) {
-	what := cmp.Or(e.Searching, "search history: ")
-	if e.search.failed {
-		what = cmp.Or(e.NotFound, "not in history: ")
-	}
-	p.text(what+e.search.query, e.Style.Search)
-	p.markCursor(0)
-	return p.cursor.row, p.cursor.col
 }
 
 // paintMenu shows the choices around the chosen one, a row each.
@@ -162,17 +164,12 @@ func (e *Editor) climb(by int) bool {
 		e.goal = spots[here].col
 	}
 	e.last = climbing
-	e.at = nearest(spots, row, e.goal)
-	return true
-}
-
-// nearest is the place in row at or before col, else the row's first.
-func nearest(spots []spot, row, col int) int {
-	best := -1
+	best := -1 // the place at or before the goal, else the row's first
 	for _, s := range spots {
-		if s.row == row && (best < 0 || s.col <= col) {
+		if s.row == row && (best < 0 || s.col <= e.goal) {
 			best = s.at
 		}
 	}
-	return max(0, best)
+	e.at = max(0, best)
+	return true
 }
