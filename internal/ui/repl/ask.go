@@ -84,8 +84,6 @@ func (d *dialogue) current() uip.Request {
 	return d.question
 }
 
-func (d *dialogue) dismissible() bool { return d.question.Purpose != uip.ConfirmRiskyAction }
-
 // put shows a question and waits for its answer.
 func (r *REPL) put(a ask) error {
 	select {
@@ -109,15 +107,6 @@ func (r *REPL) show() error {
 		text = cards.Question(d.current(), d.at+1, len(d.question.Parts))
 	}
 	return r.render.Insert(text)
-}
-
-// withdrawn tells that the question that is open is no more: somebody else
-// answered it, or what asked it has stopped.
-func (r *REPL) withdrawn() <-chan struct{} {
-	if r.open == nil {
-		return nil
-	}
-	return r.open.over
 }
 
 // answered takes a line as the answer, if it is one. It stays on the screen as
@@ -147,10 +136,6 @@ func (r *REPL) answered(line string, draft lineedit.Draft) error {
 		return r.show()
 	}
 	return r.reply(uip.Response{ID: d.question.ID, Author: "user", Parts: d.parts})
-}
-
-func (r *REPL) dismiss() error {
-	return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
 }
 
 func (r *REPL) reply(a uip.Response) error {
@@ -209,8 +194,14 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 	return uip.Response{Input: line}, true
 }
 
+const separators = " ,，:：\t"
+
 func readConfirm(q uip.Request, line string) (uip.Response, bool) {
-	word, rest := firstWord(line)
+	word, rest := line, "" // "no, use b" is "no" and "use b"
+	if i := strings.IndexAny(line, separators); i >= 0 {
+		word, rest = line[:i], strings.TrimLeft(line[i:], separators)
+	}
+	word = strings.ToLower(word)
 	switch {
 	case slices.Contains(yes, word) && rest == "":
 		return uip.Response{Option: uip.Approve}, true
@@ -223,15 +214,6 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 		}
 	}
 	return uip.Response{}, false
-}
-
-// firstWord parts "no, use b" into "no" and "use b".
-func firstWord(line string) (word, rest string) {
-	i := strings.IndexAny(line, " ,，:：\t")
-	if i < 0 {
-		return strings.ToLower(line), ""
-	}
-	return strings.ToLower(line[:i]), strings.TrimLeft(line[i:], " ,，:：\t")
 }
 
 // readAll reads one answer for several calls: for all, for none, or the

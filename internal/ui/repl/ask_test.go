@@ -129,7 +129,7 @@ func texts(drafts []lineedit.Draft) (all []string) {
 
 func TestTheQueueKeepsItsOrder(t *testing.T) {
 	var q queue
-	if _, ok := q.takeBack(); ok || !q.empty() || q.takeWords() != nil {
+	if _, ok := q.takeBack(); ok || !q.empty() || len(q.take(words)) > 0 {
 		t.Error("an empty queue has something")
 	}
 	for _, text := range []string{"a", "b", "/mode", "c", "d"} {
@@ -138,14 +138,14 @@ func TestTheQueueKeepsItsOrder(t *testing.T) {
 	if d, _ := q.takeBack(); d.Text() != "d" {
 		t.Errorf("took back %q", d.Text())
 	}
-	if got := texts(q.takeWords()); !slices.Equal(got, []string{"a", "b"}) {
+	if got := texts(q.take(words)); !slices.Equal(got, []string{"a", "b"}) {
 		t.Errorf("the turn got %q", got)
 	}
-	if got := texts(q.takeWords()); got != nil {
+	if got := texts(q.take(words)); got != nil {
 		t.Errorf("the turn got a command or more: %q", got)
 	}
-	if d, _ := q.next(); d.Text() != "/mode" {
-		t.Errorf("next is %q", d.Text())
+	if got := texts(q.take(one)); !slices.Equal(got, []string{"/mode"}) {
+		t.Errorf("next is %q", got)
 	}
 	if got := q.labels(); !slices.Equal(got, []string{"c"}) {
 		t.Errorf("left are %q", got)

@@ -54,8 +54,10 @@ func (l *Lines) Run(ctx context.Context, first string, resume bool) error {
 	}
 	for line := first; ; line = "" {
 		if line == "" {
+			model, mode := l.Status()
+			prompt := fmt.Sprintf("context: %d tokens · model: %s\n[%s] %s> ", l.Session().ContextUsed(), oneLine(model), mode, oneLine(l.Dir))
 			var err error
-			if line, err = l.ask(ctx, l.prompt()); err != nil {
+			if line, err = l.ask(ctx, prompt); err != nil {
 				return ctx.Err() // or the person left
 			}
 		}
@@ -88,12 +90,6 @@ func (l *Lines) turn(ctx context.Context, input string, work func(context.Contex
 		return l.After(ctx, input, err)
 	}
 	return nil
-}
-
-// prompt is the two lines that stand before what is typed.
-func (l *Lines) prompt() string {
-	model, mode := l.Status()
-	return fmt.Sprintf("context: %d tokens · model: %s\n[%s] %s> ", l.Session().ContextUsed(), oneLine(model), mode, oneLine(l.Dir))
 }
 
 // maxLine is the longest line that is taken.

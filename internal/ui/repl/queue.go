@@ -34,49 +34,32 @@ func (q *queue) takeBack() (lineedit.Draft, bool) {
 	return d, true
 }
 
-// next is the first draft, to be run.
-func (q *queue) next() (lineedit.Draft, bool) {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	if len(q.drafts) == 0 {
-		return lineedit.Draft{}, false
-	}
-	d := q.drafts[0]
-	q.drafts = q.drafts[1:]
-	return d, true
-}
-
-// takeWords is every draft before the first that is a command.
-func (q *queue) takeWords() []lineedit.Draft {
+// take is the first drafts, as far as want wants them.
+func (q *queue) take(want func(i int, d lineedit.Draft) bool) []lineedit.Draft {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := 0
-	for n < len(q.drafts) && !isCommand(q.drafts[n].Text()) {
+	for n < len(q.drafts) && want(n, q.drafts[n]) {
 		n++
 	}
-	words := q.drafts[:n:n]
+	taken := q.drafts[:n:n]
 	q.drafts = q.drafts[n:]
-	return words
+	return taken
 }
 
-func isCommand(text string) bool {
-	text = strings.TrimSpace(text)
-	return strings.HasPrefix(text, "/") || strings.HasPrefix(text, "!")
+// What may be taken: one draft, those before the first that is a command, or
+// all.
+func one(i int, _ lineedit.Draft) bool { return i == 0 }
+func all(int, lineedit.Draft) bool     { return true }
+func words(_ int, d lineedit.Draft) bool {
+	text := strings.TrimSpace(d.Text())
+	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
 }
 
 func (q *queue) empty() bool {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	return len(q.drafts) == 0
-}
-
-// takeAll empties the queue.
-func (q *queue) takeAll() []lineedit.Draft {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	all := q.drafts
-	q.drafts = nil
-	return all
 }
 
 // labels are the drafts as a person sees them.

@@ -2,11 +2,7 @@
 
 package repl
 
-import (
-	"context"
-
-	"coder/internal/ui/tty"
-)
+import "context"
 
 // reader is the goroutine that reads what is typed.
 type reader struct {
@@ -19,8 +15,19 @@ func (r *REPL) startReading(ctx context.Context) {
 	r.reader = &reader{cancel, make(chan struct{})}
 	go func(done chan<- struct{}) {
 		defer close(done)
-		if err := r.read(ctx, r.events); ctx.Err() == nil {
-			r.broken <- err
+		for {
+			batch, err := r.Terminal.Read(ctx)
+			if err != nil {
+				if ctx.Err() == nil {
+					r.broken <- err
+				}
+				return
+			}
+			select {
+			case r.events <- batch:
+			case <-ctx.Done():
+				return
+			}
 		}
 	}(r.reader.done)
 }
@@ -35,21 +42,6 @@ func (r *REPL) stopReading() {
 			r.pending = append(r.pending, batch)
 		case <-r.reader.done:
 			return
-		}
-	}
-}
-
-// read hands on what is typed.
-func (r *REPL) read(ctx context.Context, to chan<- []tty.Event) error {
-	for {
-		batch, err := r.Terminal.Read(ctx)
-		if err != nil {
-			return err
-		}
-		select {
-		case to <- batch:
-		case <-ctx.Done():
-			return ctx.Err()
 		}
 	}
 }

@@ -155,7 +155,7 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	if r.Leaving != nil && errors.Is(err, ErrInterrupted) {
 		r.Leaving()
 	}
-	r.settle()
+	r.stop()
 	r.stopReading()
 	return errors.Join(err, r.Screen.Hide())
 }
@@ -176,13 +176,21 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 		}
 	}
 	for {
-		if err := r.takePending(ctx); err != nil {
-			return ended(err)
+		for len(r.pending) > 0 { // typed while nobody looked
+			batch := r.pending[0]
+			r.pending = r.pending[1:]
+			if err := r.take(ctx, batch); err != nil {
+				return ended(err)
+			}
 		}
 		if err := r.draw(); err != nil {
 			return err
 		}
 		var err error
+		var withdrawn <-chan struct{}
+		if r.open != nil {
+			withdrawn = r.open.over
+		}
 		select {
 		case batch := <-r.events:
 			err = r.take(ctx, batch)
@@ -192,7 +200,7 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			}
 		case a := <-r.asks:
 			err = r.put(a)
-		case <-r.withdrawn():
+		case <-withdrawn: // answered elsewhere, or what asked has stopped
 			r.open = nil
 		case f := <-r.done:
 			err = r.over(ctx, f)
@@ -207,18 +215,6 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			return ended(err)
 		}
 	}
-}
-
-// takePending handles what was typed while nobody looked.
-func (r *REPL) takePending(ctx context.Context) error {
-	for len(r.pending) > 0 {
-		batch := r.pending[0]
-		r.pending = r.pending[1:]
-		if err := r.take(ctx, batch); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // ended is the error of a loop that err ends.
@@ -284,13 +280,29 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			return errLeave
 		}
 	case lineedit.Suspend:
-		return r.suspend()
+		if err := r.Screen.Hide(); err != nil {
+			return err
+		}
+		return r.Terminal.Suspend()
 	case lineedit.Redraw:
 		return r.Screen.Redraw()
 	case lineedit.Submit:
-		return r.submit(ctx, action)
-	case lineedit.Cancel, lineedit.Clear:
-		return r.escape()
+		switch {
+		case r.open != nil:
+			return r.answered(action.Text, action.Draft)
+		case r.turn != nil:
+			r.queue.add(action.Draft)
+			return nil
+		}
+		return r.begin(ctx, action)
+	case lineedit.Cancel, lineedit.Clear: // an approval stops the whole turn, any other question is dismissed
+		switch {
+		case r.open == nil:
+			return nil
+		case r.open.question.Purpose != uip.ConfirmRiskyAction:
+			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
+		}
+		return r.stopTurn()
 	case lineedit.Edit:
 		return r.edit(ctx)
 	case lineedit.ToggleMode:
@@ -302,36 +314,12 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	return nil
 }
 
-// submit is Enter: an answer, something for later, or something to do now.
-func (r *REPL) submit(ctx context.Context, a lineedit.Action) error {
-	switch {
-	case r.open != nil:
-		return r.answered(a.Text, a.Draft)
-	case r.turn != nil:
-		r.queue.add(a.Draft)
-		return nil
-	}
-	return r.begin(ctx, a)
-}
-
-// escape is Esc over a question: an approval stops the whole turn, any other is
-// dismissed.
-func (r *REPL) escape() error {
-	switch {
-	case r.open == nil:
-		return nil
-	case r.open.dismissible():
-		return r.dismiss()
-	}
-	return r.stopTurn()
-}
-
 // stopTurn stops all that is going on. What was queued goes back to where it
 // was typed, behind what is being typed.
 func (r *REPL) stopTurn() error {
 	r.turn.stopped.Store(true)
 	r.turn.cancel()
-	if back := r.queue.takeAll(); len(back) > 0 {
+	if back := r.queue.take(all); len(back) > 0 {
 		if !r.editor.Empty() {
 			back = append(back, r.editor.Draft())
 		}
@@ -342,13 +330,6 @@ func (r *REPL) stopTurn() error {
 		r.editor.SetText(strings.Join(texts, "\n"))
 	}
 	return nil
-}
-
-func (r *REPL) suspend() error {
-	if err := r.Screen.Hide(); err != nil {
-		return err
-	}
-	return r.Terminal.Suspend()
 }
 
 // edit lets the person write the draft in another program.

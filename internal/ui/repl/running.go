@@ -11,9 +11,9 @@ import (
 	"coder/internal/ui/lineedit"
 )
 
-// settle ends the turn that is running and waits for it. A question that is
+// stop ends the turn that is running and waits for it. A question that is
 // open stays open: it is asked again when the session is taken up.
-func (r *REPL) settle() {
+func (r *REPL) stop() {
 	if r.turn == nil {
 		return
 	}
@@ -87,13 +87,12 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 // steer hands the queued words to the running turn, up to the first that is a
 // command.
 func (r *REPL) steer() []string {
-	drafts := r.queue.takeWords()
-	var words []string
-	for _, d := range drafts {
-		words = append(words, d.Text())
+	var said []string
+	for _, d := range r.queue.take(words) {
+		said = append(said, d.Text())
 		_ = r.Say(r.Palette.Paint(good, "> ") + d.String()) // a terminal that is gone ends the loop by itself
 	}
-	return words
+	return said
 }
 
 // over takes note of the end of a turn and goes on with what was queued.
@@ -115,7 +114,10 @@ func (r *REPL) over(ctx context.Context, f finished) error {
 	if r.turn != nil {
 		return nil // taken up where another session was left
 	}
-	if d, ok := r.queue.next(); ok && ctx.Err() == nil {
+	if ctx.Err() != nil {
+		return nil
+	}
+	for _, d := range r.queue.take(one) {
 		return r.begin(ctx, lineedit.Action{Kind: lineedit.Submit, Text: d.Text(), Draft: d})
 	}
 	return nil

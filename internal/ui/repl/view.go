@@ -5,7 +5,6 @@ package repl
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -49,8 +48,14 @@ func (r *REPL) draw() error {
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 		return r.Screen.SetLive(r.answer.View(width))
 	case r.turn != nil:
-		if err := errors.Join(r.wrote.byLine(!r.editor.Empty()), r.makeRoom()); err != nil {
+		if err := r.wrote.byLine(!r.editor.Empty()); err != nil {
 			return err
+		}
+		at, open := r.wrote.last()
+		if quiet := r.Now().Sub(at); quiet >= stall || quiet >= blind && open && !r.editor.Empty() {
+			if err := r.render.Break(); err != nil {
+				return err
+			}
 		}
 		return r.Screen.SetLive(r.underway(width))
 	}
@@ -66,16 +71,6 @@ func (r *REPL) prompt() []lineedit.Span {
 		{Text: fmt.Sprintf("context: %d tokens · model: %s\n", r.Session().ContextUsed(), sanitize.Line(model, 80)), Style: r.sgr(dim)},
 		{Text: fmt.Sprintf("[%s] %s> ", mode, sanitize.Line(r.Dir, 200)), Style: r.sgr(good)},
 	}
-}
-
-// makeRoom ends a line in which nothing happens any more.
-func (r *REPL) makeRoom() error {
-	at, open := r.wrote.last()
-	quiet := r.Now().Sub(at)
-	if quiet >= stall || quiet >= blind && open && !r.editor.Empty() {
-		return r.render.Break()
-	}
-	return nil
 }
 
 // underway is what is shown while a turn runs: what is queued, that it goes on

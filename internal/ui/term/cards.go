@@ -44,7 +44,13 @@ func (c Cards) Draw(q uip.Request) string {
 	d := c.drawing()
 	switch {
 	case q.Kind == uip.Composite && q.Purpose == uip.ConfirmRiskyAction:
-		d.several(q)
+		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
+		for i, part := range q.Parts {
+			d.page.tell(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
+			d.content(part.Display.Content)
+			d.reasons(part)
+		}
+		d.page.tell(ink.Warn, d.choices(q))
 	case q.Kind == uip.Composite:
 		for i, part := range q.Parts {
 			d.question(part, i+1, len(q.Parts))
@@ -216,23 +222,14 @@ func (d drawing) dot() string {
 	return " · "
 }
 
-// several asks about several calls at once, numbered.
-func (d drawing) several(q uip.Request) {
-	d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
-	for i, part := range q.Parts {
-		d.page.tell(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
-		d.content(part.Display.Content)
-		d.reasons(part)
-	}
-	d.page.tell(ink.Warn, d.choices(q))
-}
-
 // question asks for a choice or for words. What it is about, such as a plan,
 // stands whole above it.
 func (d drawing) question(q uip.Request, m, n int) {
 	d.Whole = true
 	if text, ok := q.Display.Content.(display.Text); ok {
-		d.prose(string(text))
+		md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII}
+		md.Write(d.fold(revealed(string(text))))
+		md.End()
 		d.page.gap()
 	} else {
 		d.content(q.Display.Content)
@@ -284,7 +281,7 @@ const recommended = " (Recommended)"
 func (d drawing) content(b display.Block) {
 	switch b := b.(type) {
 	case display.Code:
-		drawCode(display.Code{Lang: b.Lang, Source: d.fold(revealedCommand(b.Source))}, d.indented())
+		drawCode(display.Code{Lang: b.Lang, Source: d.fold(sanitize.RevealCommand(sanitize.MaskWords(b.Source)))}, d.indented())
 	case display.Text:
 		drawCode(display.Code{Source: d.fold(revealed(string(b)))}, d.indented())
 	case display.Diff:
@@ -310,13 +307,6 @@ func (d drawing) width() int {
 		return 0
 	}
 	return d.Width()
-}
-
-// prose shows text as Markdown.
-func (d drawing) prose(text string) {
-	md := markdown.Stream{Put: d.page.put, Width: d.Width, Source: d.Palette.Level == None, ASCII: d.ASCII}
-	md.Write(d.fold(revealed(text)))
-	md.End()
 }
 
 // fold is text that was revealed, with what would not fit on a screen replaced by a
@@ -405,6 +395,3 @@ func (d drawing) foldSpaces(line string) string {
 // revealed is text for someone who must decide about it: cleaned, and what
 // cannot be seen in it named.
 func revealed(text string) string { return sanitize.Reveal(sanitize.MaskWords(text)) }
-
-// revealedCommand is revealed for what is run or asked for.
-func revealedCommand(text string) string { return sanitize.RevealCommand(sanitize.MaskWords(text)) }

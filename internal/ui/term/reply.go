@@ -144,7 +144,13 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 		t.heard, t.bang = true, strings.HasPrefix(strings.TrimSpace(text), "!")
 	case e.Message.Role != chat.Assistant || t.parent != "":
 	case t.bang:
-		r.command(text, e.Blocks)
+		r.enter(nothing)
+		r.page.say(ink.Tool, "[COMMAND]")
+		if e.Blocks == nil {
+			r.bounded(text)
+		}
+		r.own(e.Blocks, 0)
+		r.section = inserted
 	default:
 		r.missing(t.id, e.Message)
 		if r.endReply(); e.Interrupted && strings.TrimSpace(text) != "" {

@@ -76,27 +76,3 @@ func (r *Renderer) todos(rec event.Record, e event.TodosChanged) {
 	}
 	r.own(display.Blocks{list}, 0)
 }
-
-// local shows the output of a command of the program's own.
-func (r *Renderer) local(e event.LocalAdded) {
-	r.endReply()
-	r.enter(nothing)
-	if e.Failed {
-		r.page.say(ink.Bad, r.o.Words.Said(e.Output))
-	} else if e.Output != "" || e.Blocks != nil {
-		r.own(e.Shown(), r.width())
-	}
-	r.section = inserted
-}
-
-// command shows what became of a command of the person's own. Records of an
-// earlier form have only the text.
-func (r *Renderer) command(text string, blocks display.Blocks) {
-	r.enter(nothing)
-	r.page.say(ink.Tool, "[COMMAND]")
-	if blocks == nil {
-		r.bounded(text)
-	}
-	r.own(blocks, 0)
-	r.section = inserted
-}

@@ -112,15 +112,30 @@ func (r *Renderer) event(rec event.Record) {
 	case event.TodosChanged:
 		r.todos(rec, e)
 	case event.LocalAdded:
-		r.local(e)
+		r.endReply()
+		r.enter(nothing)
+		if e.Failed {
+			r.page.say(ink.Bad, r.o.Words.Said(e.Output))
+		} else if e.Output != "" || e.Blocks != nil {
+			r.own(e.Shown(), r.width())
+		}
+		r.section = inserted
 	case event.Interrupted:
-		r.interrupted()
+		r.breakOff()
+		r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
+		r.status.set("")
 	case event.Notice:
-		r.notice(e)
+		role := ink.Warn
+		if e.Level == event.Error {
+			role = ink.Bad
+		}
+		r.remark(role, r.o.Words.Said(e.Text))
 	case event.InteractionRequested:
 		r.status.set("")
 	case event.ContextReplaced:
-		r.replaced(e)
+		if e.Reason == event.Compacted && e.TokensBefore > 0 {
+			r.remark(ink.Warn, r.t("the conversation was condensed: %d tokens became %d", e.TokensBefore, e.TokensAfter))
+		}
 	case event.ContextRestored:
 		r.remark(ink.Warn, r.t("the conversation is as it was before"))
 	case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Unknown:
@@ -159,29 +174,6 @@ func (r *Renderer) enter(s section) {
 func (r *Renderer) remark(role ink.Role, text string) {
 	r.enter(remarks)
 	r.page.say(role, text)
-}
-
-func (r *Renderer) notice(e event.Notice) {
-	role := ink.Warn
-	if e.Level == event.Error {
-		role = ink.Bad
-	}
-	r.remark(role, r.o.Words.Said(e.Text))
-}
-
-// replaced says that the model sees less than before.
-func (r *Renderer) replaced(e event.ContextReplaced) {
-	if e.Reason == event.Compacted && e.TokensBefore > 0 {
-		r.remark(ink.Warn, r.t("the conversation was condensed: %d tokens became %d", e.TokensBefore, e.TokensAfter))
-	}
-}
-
-// interrupted says that the person stopped the turn.
-func (r *Renderer) interrupted() {
-	r.breakOff()
-	r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+
-		r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
-	r.status.set("")
 }
 
 // width of the terminal; 0 if nobody knows.

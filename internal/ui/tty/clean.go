@@ -46,7 +46,9 @@ func (c *cleaner) clean(text string) string {
 		}
 		n = c.special(&b, text)
 		if n == 0 {
-			c.hold(text)
+			if len(text) <= maxHeld {
+				c.held = text
+			}
 			break
 		}
 		text = text[n:]
@@ -115,11 +117,5 @@ func (c *cleaner) sequence(b *strings.Builder, seq string) {
 	}
 	if c.link != "" {
 		c.after += noLink
-	}
-}
-
-func (c *cleaner) hold(text string) {
-	if len(text) <= maxHeld {
-		c.held = text
 	}
 }

@@ -62,7 +62,10 @@ func control(b byte) Key {
 // meaning is what a whole escape sequence says; nothing, for most.
 func (d *Decoder) meaning(seq []byte) []Event {
 	if len(seq) < 3 || seq[len(seq)-1] < 0x20 {
-		return brokenOff(seq)
+		if len(seq) != 2 {
+			return nil
+		}
+		return []Event{Key(lineedit.WithAlt(rune(seq[1])))} // a control character broke it off
 	}
 	body, final := string(seq[2:len(seq)-1]), seq[len(seq)-1]
 	switch {
@@ -77,15 +80,6 @@ func (d *Decoder) meaning(seq []byte) []Event {
 		return []Event{Focus{In: final == 'I'}}
 	}
 	return csiMeaning(parameters(body), final)
-}
-
-// brokenOff is the key that a sequence of two bytes is, once a control
-// character shows that no more of it comes.
-func brokenOff(seq []byte) []Event {
-	if len(seq) != 2 {
-		return nil
-	}
-	return []Event{Key(lineedit.WithAlt(rune(seq[1])))}
 }
 
 func shiftMeaning(body string, final byte) []Event {

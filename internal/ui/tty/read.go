@@ -48,7 +48,16 @@ func (t *Terminal) note(e Event) {
 func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 	select {
 	case e := <-t.happened:
-		return t.tell(e)
+		if _, ok := e.(Resumed); ok && t.found.Load() != nil {
+			// Whoever had the terminal meanwhile left it as they like it.
+			if _, err := term.MakeRaw(t.inFD); err != nil {
+				return nil, fmt.Errorf("set raw mode again: %w", err)
+			}
+			if err := t.say(asksOn); err != nil {
+				return nil, err
+			}
+		}
+		return []Event{e}, nil
 	default:
 	}
 	wait := time.Duration(forever)
@@ -105,20 +114,6 @@ func tailLength(p []byte) int {
 		}
 	}
 	return 0
-}
-
-// tell makes sure that what e says is so.
-func (t *Terminal) tell(e Event) ([]Event, error) {
-	if _, ok := e.(Resumed); ok && t.found.Load() != nil {
-		// Whoever had the terminal meanwhile left it as they like it.
-		if _, err := term.MakeRaw(t.inFD); err != nil {
-			return nil, fmt.Errorf("set raw mode again: %w", err)
-		}
-		if err := t.say(asksOn); err != nil {
-			return nil, err
-		}
-	}
-	return []Event{e}, nil
 }
 
 // poll waits until the reader is woken or there is input, or for the time

@@ -75,7 +75,10 @@ func classify(line string, whole bool) (kind, int) {
 		return blank, 0
 	case text == "":
 	case text[0] == '|':
-		return tableRow(line)
+		if len(line) > rowBytes {
+			return prose, 0
+		}
+		return row, 0
 	default:
 		k, n = classifyText(text, whole)
 	}
@@ -85,21 +88,36 @@ func classify(line string, whole bool) (kind, int) {
 	return k, indent + n
 }
 
-func tableRow(line string) (kind, int) {
-	if len(line) > rowBytes {
-		return prose, 0
-	}
-	return row, 0
-}
-
 func classifyText(text string, whole bool) (kind, int) {
 	switch text[0] {
 	case '#':
-		return headingKind(text)
+		n := run(text)
+		switch {
+		case n > 6:
+			return prose, 0
+		case n == len(text):
+			return unsure, 0
+		case text[n] == ' ' || text[n] == '\t':
+			return heading, n + 1
+		}
+		return prose, 0
 	case '`', '~':
-		return fenceKind(text, whole)
+		n := run(text)
+		switch {
+		case n == len(text) && n < 3 && !whole:
+			return unsure, 0
+		case n < 3 || text[0] == '`' && strings.Contains(text[n:], "`") || len(text) > headBytes:
+			return prose, 0
+		case !whole:
+			return unsure, 0
+		}
+		return opening, 0
 	case '>':
-		return quoteKind(text, whole)
+		n := len(text) - len(strings.TrimLeft(text, "> \t"))
+		if n == len(text) && !whole {
+			return unsure, 0
+		}
+		return quote, n
 	case '-', '*', '_', '+':
 		return ruleKind(text, whole)
 	}
@@ -108,40 +126,6 @@ func classifyText(text string, whole bool) (kind, int) {
 
 // run is how often the first byte of text is repeated.
 func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
-
-func headingKind(text string) (kind, int) {
-	n := run(text)
-	switch {
-	case n > 6:
-		return prose, 0
-	case n == len(text):
-		return unsure, 0
-	case text[n] == ' ' || text[n] == '\t':
-		return heading, n + 1
-	}
-	return prose, 0
-}
-
-func fenceKind(text string, whole bool) (kind, int) {
-	n := run(text)
-	switch {
-	case n == len(text) && n < 3 && !whole:
-		return unsure, 0
-	case n < 3 || text[0] == '`' && strings.Contains(text[n:], "`") || len(text) > headBytes:
-		return prose, 0
-	case !whole:
-		return unsure, 0
-	}
-	return opening, 0
-}
-
-func quoteKind(text string, whole bool) (kind, int) {
-	n := len(text) - len(strings.TrimLeft(text, "> \t"))
-	if n == len(text) && !whole {
-		return unsure, 0
-	}
-	return quote, n
-}
 
 func ruleKind(text string, whole bool) (kind, int) {
 	sign := text[:1]

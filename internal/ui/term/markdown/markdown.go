@@ -57,7 +57,11 @@ func (s *Stream) Write(text string) {
 		s.line += head
 		s.advance(whole)
 		if whole {
-			s.endLine()
+			s.ends++
+			if !s.fence.open() {
+				s.ends = min(s.ends, 2)
+			}
+			s.line, s.begun, s.look, s.prev = "", false, ink.Look{}, 0
 		}
 		text = rest
 	}
@@ -84,14 +88,6 @@ func (s *Stream) advance(whole bool) {
 	default:
 		s.begin(whole)
 	}
-}
-
-func (s *Stream) endLine() {
-	s.ends++
-	if !s.fence.open() {
-		s.ends = min(s.ends, 2)
-	}
-	s.line, s.begun, s.look, s.prev = "", false, ink.Look{}, 0
 }
 
 // Owes reports whether the line that was put last is whole, though its end was
