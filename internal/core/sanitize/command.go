@@ -116,7 +116,7 @@ func (p passage) reveal(b *strings.Builder) {
 		case p.quoted:
 			ok = prose(r, prev, next) && (!wide(r) || eastern)
 		case wide(r):
-			ok = eastern && (bracket(r) || isEastern(prev) && isEastern(next))
+			ok = eastern && (strings.ContainsRune("、。《》〈〉「」『』【】〔〕（）・", r) || isEastern(prev) && isEastern(next))
 		}
 		if ok {
 			b.WriteString(p.text[i : i+n])

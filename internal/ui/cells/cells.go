@@ -98,7 +98,16 @@ func Escape(s string) int {
 	}
 	switch s[1] {
 	case '[':
-		return control7(s)
+		for i := 2; i < len(s); i++ {
+			switch {
+			case s[i] >= 0x20 && s[i] < 0x40:
+			case s[i] >= 0x40 && s[i] < 0x7f:
+				return i + 1
+			default:
+				return i
+			}
+		}
+		return 0
 	case ']', 'P', 'X', '^', '_':
 		return controlString(s)
 	}
@@ -108,20 +117,6 @@ func Escape(s string) int {
 		case s[i] >= 0x30 && s[i] < 0x7f:
 			return i + 1
 		default:
-			return i
-		}
-	}
-	return 0
-}
-
-// control7 measures ESC [ parameters, intermediates, final.
-func control7(s string) int {
-	for i := 2; i < len(s); i++ {
-		switch {
-		case s[i] >= 0x20 && s[i] < 0x40:
-		case s[i] >= 0x40 && s[i] < 0x7f:
-			return i + 1
-		default: // broken off by something that does not belong
 			return i
 		}
 	}

@@ -115,7 +115,7 @@ func shapeOf(format string) (*shape, bool) {
 		}
 	}
 	s.expr = sync.OnceValue(s.compile)
-	return s, len(s.groups) > 0 && s.isSure()
+	return s, len(s.groups) > 0 && (s.letters >= sureBehind || s.letters >= sureLetters && !s.isOpen())
 }
 
 func (s *shape) compile() *regexp.Regexp {
@@ -157,11 +157,6 @@ const (
 	sureBehind  = 6
 	sureOfWords = 10 // if it may be several words
 )
-
-// isSure reports whether the shape can be told from chance.
-func (s *shape) isSure() bool {
-	return s.letters >= sureBehind || s.letters >= sureLetters && !s.isOpen()
-}
 
 // isOpen reports whether anything may stand before the first piece.
 func (s *shape) isOpen() bool {

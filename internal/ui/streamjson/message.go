@@ -72,13 +72,6 @@ type (
 	}
 )
 
-func (r *Renderer) assistant(id string, e event.MessageAdded) assistantMessage {
-	return assistantMessage{
-		ID: id, Type: "message", Role: chat.Assistant, Model: or(e.Model, r.o.Model),
-		Content: blocks(e.Message), Stop: stopReason(e), Usage: usageOf(e.Usage),
-	}
-}
-
 // replyID is the id of a reply: the one it had while it arrived, if it was told
 // then, else one made of its record.
 func (r *Renderer) replyID(rec event.Record) string {

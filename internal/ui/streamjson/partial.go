@@ -53,19 +53,6 @@ type (
 	}
 )
 
-func (r *Renderer) piece(rec event.Record) error {
-	if !r.o.Partial {
-		return nil
-	}
-	switch e := rec.Event.(type) {
-	case event.TextDelta:
-		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
-	case event.ReasoningDelta:
-		return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
-	}
-	return r.endPartial(rec, nil)
-}
-
 // grow tells one piece, opening what must be open for it.
 func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error {
 	p, err := r.partial(rec)

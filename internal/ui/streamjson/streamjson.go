@@ -72,7 +72,16 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	case event.MessageAdded:
 		return r.message(rec, e)
 	case event.TextDelta, event.ReasoningDelta, event.Retrying:
-		return r.piece(rec)
+		if !r.o.Partial {
+			return nil
+		}
+		switch e := rec.Event.(type) {
+		case event.TextDelta:
+			return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
+		case event.ReasoningDelta:
+			return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
+		}
+		return r.endPartial(rec, nil)
 	}
 	return nil
 }
@@ -128,7 +137,7 @@ func (r *Renderer) message(rec event.Record, e event.MessageAdded) error {
 		if err := r.endPartial(rec, stopReason(e)); err != nil {
 			return err
 		}
-		return r.put(r.envelope(rec, "assistant", r.assistant(id, e)))
+		return r.put(r.envelope(rec, "assistant", assistantMessage{ID: id, Type: "message", Role: chat.Assistant, Model: or(e.Model, r.o.Model), Content: blocks(e.Message), Stop: stopReason(e), Usage: usageOf(e.Usage)}))
 	case chat.User, chat.Tool:
 		return r.put(r.envelope(rec, "user", userMessage{"user", blocks(e.Message)}))
 	}

@@ -42,13 +42,29 @@ func (g Grid) Draw(width int, put Put) {
 		total += w
 	}
 	if width > 0 && total > width {
-		g.list(put)
+		if len(g.Rows) == 0 {
+			g.row(g.Head, make([]int, len(g.Head)), true, put)
+		}
+		for i, r := range g.Rows {
+			if i > 0 {
+				put(Look{}, "\n\n")
+			}
+			g.record(r, put)
+		}
 		return
 	}
 	g.row(g.Head, widths, true, put)
 	if len(g.Head) > 0 {
 		put(Look{}, "\n")
-		g.rule(widths, put)
+		bar := "─"
+		if g.ASCII {
+			bar = "-"
+		}
+		var parts []string
+		for _, w := range widths {
+			parts = append(parts, strings.Repeat(bar, max(1, w)))
+		}
+		put(Look{Role: Dim}, strings.Join(parts, gap))
 	}
 	g.More(widths, len(g.Head) == 0, put)
 }
@@ -133,31 +149,6 @@ func (g Grid) align(column int) Align {
 		return g.Align[column]
 	}
 	return Left
-}
-
-func (g Grid) rule(widths []int, put Put) {
-	bar := "─"
-	if g.ASCII {
-		bar = "-"
-	}
-	var parts []string
-	for _, w := range widths {
-		parts = append(parts, strings.Repeat(bar, max(1, w)))
-	}
-	put(Look{Role: Dim}, strings.Join(parts, gap))
-}
-
-// list draws each row as lines of "head: cell", rows apart by a blank line.
-func (g Grid) list(put Put) {
-	if len(g.Rows) == 0 {
-		g.row(g.Head, make([]int, len(g.Head)), true, put)
-	}
-	for i, r := range g.Rows {
-		if i > 0 {
-			put(Look{}, "\n\n")
-		}
-		g.record(r, put)
-	}
 }
 
 func (g Grid) record(r []Cell, put Put) {
