@@ -127,7 +127,7 @@ var plan = []struct {
 	{"ui/rendertest", "chat display event uip"},
 	{"ui/events", "chat display event uip"},
 	{"ui/streamjson", "chat event"},
-	{"ui/plain", "chat event sanitize"},
+	{"ui/plain", "chat display event sanitize"},
 	{"ui/term/ink", ""},
 	{"ui/term/syntax", "ink"},
 	{"ui/term/markdown", "ink syntax"},

@@ -72,6 +72,15 @@ type ToolResult struct {
 	Failed bool
 }
 
+// Complaint is the sentence in a failed result, or all of it if there is none.
+func (r ToolResult) Complaint() string {
+	var said struct{ Error string }
+	if json.Unmarshal([]byte(r.Text), &said) != nil || said.Error == "" {
+		return r.Text
+	}
+	return said.Error
+}
+
 func (Text) isPart()       {}
 func (Reasoning) isPart()  {}
 func (Image) isPart()      {}

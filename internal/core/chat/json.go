@@ -168,20 +168,16 @@ func contentPart(v any) (Part, error) {
 	m, _ := v.(map[string]any)
 	if link, ok := m["image_url"].(map[string]any); ok {
 		url, _ := link["url"].(string)
-		return parseDataURL(url)
+		media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
+		if !ok {
+			return Image{}, fmt.Errorf("image is not a data URL")
+		}
+		b, err := base64.StdEncoding.DecodeString(data)
+		return Image{MediaType: media, Data: b}, err
 	}
 	text, ok := m["text"].(string)
 	if !ok && m["type"] != "text" {
 		return nil, errors.New("a part is neither text nor a picture")
 	}
 	return Text(text), nil
-}
-
-func parseDataURL(url string) (Image, error) {
-	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
-	if !ok {
-		return Image{}, fmt.Errorf("image is not a data URL")
-	}
-	b, err := base64.StdEncoding.DecodeString(data)
-	return Image{MediaType: media, Data: b}, err
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 )
 
@@ -69,6 +70,18 @@ func (l Line) String(width func(string) int) string {
 		at = l.Columns[i] + width(cell)
 	}
 	return strings.TrimRight(b.String(), " ")
+}
+
+// Duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s.
+func Duration(d time.Duration) string {
+	switch {
+	case d < time.Second-time.Millisecond/2:
+		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
+	case d < time.Minute-50*time.Millisecond:
+		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
+	}
+	d = d.Round(time.Second)
+	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }
 
 // gap is how far columns stand apart.

@@ -171,20 +171,12 @@ const livingLatin = "ƏəƠơƯưǤǥǦǧǨǩǪǫǴǵȘșȚțȲȳɓɗɛɔ"
 // spoken reports whether r belongs to a script in which people write today, or
 // to none.
 func spoken(r rune) bool {
-	return (!phonetic(r) || strings.ContainsRune(livingLatin, r)) && unicode.In(r, living()...)
+	return (!phonetic(r) || strings.ContainsRune(livingLatin, r)) && unicode.In(r, []*unicode.RangeTable{unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Georgian, unicode.Hebrew, unicode.Arabic, unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Thai, unicode.Lao, unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Ethiopic, unicode.Mongolian, unicode.Inherited}...)
 }
 
 // phonetic reports whether r is a sign for sounds, not for writing.
 func phonetic(r rune) bool {
 	return r >= 0x250 && r <= 0x2ff || r >= 0x1d00 && r <= 0x1dbf || r >= 0x2c60 && r <= 0x2c7f || r >= 0xa700 && r <= 0xa7ff || r >= 0xab30 && r <= 0xab6f
-}
-
-func living() []*unicode.RangeTable {
-	return []*unicode.RangeTable{
-		unicode.Latin, unicode.Cyrillic, unicode.Greek, unicode.Armenian, unicode.Georgian, unicode.Hebrew, unicode.Arabic, unicode.Devanagari,
-		unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu, unicode.Kannada, unicode.Malayalam,
-		unicode.Sinhala, unicode.Thai, unicode.Lao, unicode.Tibetan, unicode.Myanmar, unicode.Khmer, unicode.Ethiopic, unicode.Mongolian, unicode.Inherited,
-	}
 }
 
 // isEastern reports whether r is a letter of Chinese, Japanese or Korean.
@@ -201,11 +193,6 @@ func stroke(r rune) bool {
 // wide reports whether r is a sign of Chinese, Japanese or Korean.
 func wide(r rune) bool {
 	return r >= 0x3000 && r <= 0x303f || r == 0x30fb || r >= 0xff01 && r <= 0xff65
-}
-
-// bracket reports whether such a sign has no like in a shell, or only frames.
-func bracket(r rune) bool {
-	return strings.ContainsRune("、。《》〈〉「」『』【】〔〕（）・", r)
 }
 
 // pictured reports whether r is a picture.

@@ -304,7 +304,7 @@ func (s *sema) toolFinished(r event.Record, e event.ToolFinished) error {
 	x := semaExecution{Agent: s.agent(r), Tool: e.Tool, Title: e.Title}
 	if e.Failed || e.Denied {
 		if x.Content = contentOf(e.Show, ""); x.Content == "" {
-			x.Content = complaint(e.Result.Text) // nothing was shown, as of a command that was interrupted
+			x.Content = e.Result.Complaint() // nothing was shown, as of a command that was interrupted
 		}
 		return s.put("tool:execution:error", x)
 	}
@@ -323,20 +323,11 @@ func (s *sema) result(r event.Record, res chat.ToolResult) error {
 	c.told = true
 	x := semaExecution{Agent: s.agent(r), Tool: c.name, Content: res.Text}
 	if c.failed {
-		x.Content = complaint(res.Text)
+		x.Content = res.Complaint()
 		return s.put("tool:execution:error", x)
 	}
 	x.Summary = new(string)
 	return s.put("tool:execution:complete", x)
-}
-
-// complaint is the sentence in a failed result, or all of it if there is none.
-func complaint(result string) string {
-	var r struct{ Error string }
-	if json.Unmarshal([]byte(result), &r) != nil || r.Error == "" {
-		return result
-	}
-	return r.Error
 }
 
 type semaDiff struct {

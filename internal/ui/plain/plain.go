@@ -5,15 +5,15 @@
 package plain
 
 import (
+	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"io"
 	"strings"
 	"sync"
-	"time"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 )
@@ -97,36 +97,32 @@ func (r *Renderer) lines(rec event.Record) string {
 		if r.o.Verbose {
 			text = r.details(rec)
 		}
-		if r.agents[rec.Task] == "" { // what an agent of a subtask says is told by its result
-			text += said(e)
+		// What the model says on the way to its answer: the text of a reply that
+		// goes on with calls. An agent of a subtask is told by its result.
+		said := strings.TrimSpace(e.Message.Text())
+		if r.agents[rec.Task] == "" && e.Message.Role == chat.Assistant && len(e.Message.Calls()) > 0 {
+			for line := range strings.Lines(said) {
+				text += sanitize.Line(line, noticeRunes) + "\n"
+			}
 		}
 		return text
 	case event.Notice:
 		return notice(r.o.Words.Said(e.Text))
 	case event.Retrying:
 		delete(r.streams, stream{task: rec.Task}) // void
-		return notice(r.retry(e))
+		words := r.o.Words
+		why := cmp.Or(words.Said(e.Why), words.T("no reply"))
+		if e.Wait > 0 {
+			return notice(why + "; " + words.T("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of))
+		}
+		return notice(why + "; " + words.T("trying again (attempt %d of %d)", e.Attempt, e.Of))
 	case event.Interrupted:
-		return notice(or(r.o.Words.Said(e.Text), r.o.Words.T("interrupted")))
+		return notice(cmp.Or(r.o.Words.Said(e.Text), r.o.Words.T("interrupted")))
 	}
 	if r.o.Verbose {
 		return r.details(rec)
 	}
 	return ""
-}
-
-// said is what the model says on the way to its answer: the text of a reply
-// that goes on with calls.
-func said(e event.MessageAdded) string {
-	text := strings.TrimSpace(e.Message.Text())
-	if e.Message.Role != chat.Assistant || text == "" || len(e.Message.Calls()) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	for line := range strings.Lines(text) {
-		b.WriteString(sanitize.Line(line, noticeRunes) + "\n")
-	}
-	return b.String()
 }
 
 // finished is the one line about a call: tool, title, outcome, time. A call of
@@ -140,26 +136,22 @@ func (r *Renderer) finished(task string, e event.ToolFinished) string {
 	if title := sanitize.Line(sanitize.Mask(e.Title), titleRunes); title != "" {
 		line += " " + title
 	}
-	if what := r.outcome(e); what != "" {
+	what, said := r.o.Words.Said(e.Summary), e.Result.Complaint()
+	switch {
+	case e.Denied:
+		what = r.refusal(cmp.Or(e.Summary, said))
+	case e.Failed && e.Summary == "" && said == "":
+		what = r.o.Words.T("failed")
+	case e.Failed && e.Summary == "":
+		what = r.o.Words.T("failed: %s", r.o.Words.Said(said))
+	}
+	if what != "" {
 		line += " — " + sanitize.Line(sanitize.Mask(what), summaryRunes)
 	}
 	if !e.Denied {
-		line += " (" + duration(e.Took) + ")"
+		line += " (" + display.Duration(e.Took) + ")"
 	}
 	return line + "\n"
-}
-
-func (r *Renderer) outcome(e event.ToolFinished) string {
-	words := r.o.Words
-	switch said := complaint(e.Result); {
-	case e.Denied:
-		return r.refusal(or(e.Summary, said))
-	case e.Failed && e.Summary == "" && said == "":
-		return words.T("failed")
-	case e.Failed && e.Summary == "":
-		return words.T("failed: %s", words.Said(said))
-	}
-	return words.Said(e.Summary)
 }
 
 // refusal says once that a call was refused, however why begins.
@@ -174,43 +166,6 @@ func (r *Renderer) refusal(why string) string {
 	return r.o.Words.T("refused: %s", r.o.Words.Said(why))
 }
 
-// complaint is the sentence in a failed result, or all of it if there is none.
-func complaint(res chat.ToolResult) string {
-	var r struct{ Error string }
-	if json.Unmarshal([]byte(res.Text), &r) != nil || r.Error == "" {
-		return res.Text
-	}
-	return r.Error
-}
-
 func notice(text string) string {
 	return "coder: " + sanitize.Line(sanitize.Mask(text), noticeRunes) + "\n"
-}
-
-func (r *Renderer) retry(e event.Retrying) string {
-	words := r.o.Words
-	why := or(words.Said(e.Why), words.T("no reply"))
-	if e.Wait > 0 {
-		return why + "; " + words.T("trying again in %s (attempt %d of %d)", duration(e.Wait), e.Attempt, e.Of)
-	}
-	return why + "; " + words.T("trying again (attempt %d of %d)", e.Attempt, e.Of)
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
-}
-
-// duration is d in words people read at a glance: 3 ms, 1.2 s, 2 min 5 s.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second-time.Millisecond/2:
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
-	case d < time.Minute-50*time.Millisecond:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
-	}
-	d = d.Round(time.Second)
-	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
 }

@@ -1,6 +1,7 @@
 package plain
 
 import (
+	"cmp"
 	"strings"
 
 	"coder/internal/core/chat"
@@ -64,7 +65,7 @@ func (r *Renderer) flush(s stream) string {
 func (r *Renderer) named(s stream, text string) string {
 	name := "thinking"
 	if s.call != "" {
-		name = sanitize.Line(or(r.tools[s], "output"), titleRunes)
+		name = sanitize.Line(cmp.Or(r.tools[s], "output"), titleRunes)
 	}
 	var b strings.Builder
 	for line := range strings.Lines(sanitize.Text(sanitize.Mask(text))) {

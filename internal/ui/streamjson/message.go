@@ -72,15 +72,6 @@ type (
 	}
 )
 
-// replyID is the id of a reply: the one it had while it arrived, if it was told
-// then, else one made of its record.
-func (r *Renderer) replyID(rec event.Record) string {
-	if p := r.parts[rec.Task]; p != nil {
-		return p.id
-	}
-	return messageID(r.numbered(rec))
-}
-
 func messageID(uuid string) string { return "msg_" + strings.ReplaceAll(uuid, "-", "") }
 
 func blocks(m chat.Message) []block {

@@ -26,7 +26,19 @@ func (o *origins) add(r event.Record) {
 			put(&o.calls, r.Task, e.CallID)
 			return
 		}
-		o.born(r.Task, e.ParentID)
+		rs := o.running[e.ParentID]
+		if e.ParentID == "" || len(rs) == 0 {
+			return
+		}
+		from := len(rs) - 1
+		for i, r := range slices.Backward(rs) {
+			if !r.parent {
+				from = i
+				break
+			}
+		}
+		rs[from].parent = true
+		put(&o.calls, r.Task, rs[from].call)
 	case event.ToolCallRequested:
 		o.start(r.Task, e.CallID)
 	case event.ToolStarted:
@@ -55,22 +67,6 @@ func (o *origins) end(task, call string) {
 
 func is(call string) func(running) bool {
 	return func(r running) bool { return r.call == call }
-}
-
-func (o *origins) born(task, parent string) {
-	rs := o.running[parent]
-	if parent == "" || len(rs) == 0 {
-		return
-	}
-	from := len(rs) - 1
-	for i, r := range slices.Backward(rs) {
-		if !r.parent {
-			from = i
-			break
-		}
-	}
-	rs[from].parent = true
-	put(&o.calls, task, rs[from].call)
 }
 
 // of is the call that task came from; nil for a task of the person's own.

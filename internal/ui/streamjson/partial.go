@@ -55,9 +55,17 @@ type (
 
 // grow tells one piece, opening what must be open for it.
 func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error {
-	p, err := r.partial(rec)
-	if err != nil {
-		return err
+	if !r.o.Partial {
+		return nil
+	}
+	p := r.parts[rec.Task]
+	if p == nil {
+		p = &partial{id: messageID(r.unnumbered("reply"))}
+		r.parts[rec.Task] = p
+		start := assistantMessage{ID: p.id, Type: "message", Role: chat.Assistant, Model: r.o.Model, Content: []block{}}
+		if err := r.stream(rec, messageStart{"message_start", start}); err != nil {
+			return err
+		}
 	}
 	if p.kind != kind {
 		if err := r.endBlock(rec, p); err != nil {
@@ -69,18 +77,6 @@ func (r *Renderer) grow(rec event.Record, kind string, empty, delta block) error
 		}
 	}
 	return r.stream(rec, blockDelta{"content_block_delta", p.index, delta})
-}
-
-// partial is the reply of rec's task that is arriving, opened if need be.
-func (r *Renderer) partial(rec event.Record) (*partial, error) {
-	if p := r.parts[rec.Task]; p != nil {
-		return p, nil
-	}
-	p := &partial{id: messageID(r.unnumbered("reply"))}
-	r.parts[rec.Task] = p
-	return p, r.stream(rec, messageStart{"message_start", assistantMessage{
-		ID: p.id, Type: "message", Role: chat.Assistant, Model: r.o.Model, Content: []block{},
-	}})
 }
 
 func (r *Renderer) endBlock(rec event.Record, p *partial) error {

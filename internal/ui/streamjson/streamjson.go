@@ -9,6 +9,7 @@ package streamjson
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -71,16 +72,11 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		return r.init(rec, e)
 	case event.MessageAdded:
 		return r.message(rec, e)
-	case event.TextDelta, event.ReasoningDelta, event.Retrying:
-		if !r.o.Partial {
-			return nil
-		}
-		switch e := rec.Event.(type) {
-		case event.TextDelta:
-			return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
-		case event.ReasoningDelta:
-			return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
-		}
+	case event.TextDelta:
+		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
+	case event.ReasoningDelta:
+		return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
+	case event.Retrying:
 		return r.endPartial(rec, nil)
 	}
 	return nil
@@ -95,18 +91,11 @@ func (r *Renderer) note(rec event.Record) {
 		if !r.named && rec.Session != "" && rec.Session != r.o.Session { // a command led to another session
 			r.o.Session, r.last = rec.Session, 0
 		}
-		r.o.Dir, r.o.Model, r.o.PermissionMode = or(e.Dir, r.o.Dir), or(e.Model, r.o.Model), or(e.Mode, r.o.PermissionMode)
+		r.o.Dir, r.o.Model, r.o.PermissionMode = cmp.Or(e.Dir, r.o.Dir), cmp.Or(e.Model, r.o.Model), cmp.Or(e.Mode, r.o.PermissionMode)
 	}
 	r.last = max(r.last, rec.Seq)
 	r.tally.Add(rec)
 	r.origin.add(rec)
-}
-
-func or(s, other string) string {
-	if s == "" {
-		return other
-	}
-	return s
 }
 
 type initLine struct {
@@ -133,11 +122,19 @@ func (r *Renderer) init(rec event.Record, e event.SessionOpened) error {
 func (r *Renderer) message(rec event.Record, e event.MessageAdded) error {
 	switch e.Message.Role {
 	case chat.Assistant:
-		id := r.replyID(rec)
+		id := "" // the one it had while it arrived, else one made of its record
+		if p := r.parts[rec.Task]; p != nil {
+			id = p.id
+		} else {
+			id = messageID(r.numbered(rec))
+		}
 		if err := r.endPartial(rec, stopReason(e)); err != nil {
 			return err
 		}
-		return r.put(r.envelope(rec, "assistant", assistantMessage{ID: id, Type: "message", Role: chat.Assistant, Model: or(e.Model, r.o.Model), Content: blocks(e.Message), Stop: stopReason(e), Usage: usageOf(e.Usage)}))
+		return r.put(r.envelope(rec, "assistant", assistantMessage{
+			ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.o.Model), Content: blocks(e.Message),
+			Stop: stopReason(e), Usage: usageOf(e.Usage),
+		}))
 	case chat.User, chat.Tool:
 		return r.put(r.envelope(rec, "user", userMessage{"user", blocks(e.Message)}))
 	}
@@ -193,41 +190,31 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	t := r.tally
 	r.tally = Tally{}
 	clear(r.parts)
+	if o.Subtype == "" && o.Err != nil {
+		o.Subtype = Failed
+	}
+	var took time.Duration // until now, or until the last record
+	switch {
+	case t.Started.IsZero():
+	case r.o.Now == nil:
+		took = t.Ended.Sub(t.Started)
+	default:
+		took = max(0, r.o.Now().Sub(t.Started))
+	}
 	line := resultLine{
-		Type: "result", Subtype: o.subtype(), Turns: t.Replies, Duration: r.took(t).Milliseconds(), API: t.API.Milliseconds(),
+		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), API: t.API.Milliseconds(),
 		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Usage: usageOf(&t.Usage),
 		Denials: []denialLine{}, Kept: !o.Unkept, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success
 	if o.Err != nil {
 		line.Errors = []string{o.Err.Error()}
-		line.Result = or(o.Result, o.Err.Error())
+		line.Result = cmp.Or(o.Result, o.Err.Error())
 	}
 	for _, d := range t.Denials {
 		line.Denials = append(line.Denials, denialLine(d))
 	}
 	return r.put(line)
-}
-
-func (o Outcome) subtype() string {
-	switch {
-	case o.Subtype != "":
-		return o.Subtype
-	case o.Err != nil:
-		return Failed
-	}
-	return Success
-}
-
-// took is how long the turn lasted: until now, or until its last record.
-func (r *Renderer) took(t Tally) time.Duration {
-	if t.Started.IsZero() {
-		return 0
-	}
-	if r.o.Now == nil {
-		return t.Ended.Sub(t.Started)
-	}
-	return max(0, r.o.Now().Sub(t.Started))
 }
 
 // put writes v as one line.

@@ -41,7 +41,15 @@ type callKey struct{ task, id string }
 
 // Add takes in one record.
 func (t *Tally) Add(r event.Record) {
-	t.clock(r)
+	state, _ := r.Event.(event.StateChanged)
+	if !t.Started.IsZero() || state.Busy || event.LogOf(r.Event) != event.Transient {
+		if t.Started.IsZero() {
+			t.Started = r.Time
+		}
+		if r.Time.After(t.Ended) {
+			t.Ended = r.Time
+		}
+	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if e.ParentID != "" {
@@ -55,20 +63,6 @@ func (t *Tally) Add(r event.Record) {
 		if e.Denied {
 			t.Denials = append(t.Denials, Denial{e.Tool, e.CallID, object(t.inputs[callKey{r.Task, e.CallID}])})
 		}
-	}
-}
-
-func (t *Tally) clock(r event.Record) {
-	s, ok := r.Event.(event.StateChanged)
-	busy := ok && s.Busy
-	if event.LogOf(r.Event) == event.Transient && !busy && t.Started.IsZero() {
-		return
-	}
-	if t.Started.IsZero() {
-		t.Started = r.Time
-	}
-	if r.Time.After(t.Ended) {
-		t.Ended = r.Time
 	}
 }
 

@@ -56,7 +56,10 @@ func (c Cards) Draw(q uip.Request) string {
 			d.question(part, i+1, len(q.Parts))
 		}
 	case q.Kind == uip.Confirm:
-		d.approval(q)
+		d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
+		d.content(q.Display.Content)
+		d.reasons(q)
+		d.page.tell(ink.Warn, d.choices(q))
 	default:
 		d.question(q, 1, 1)
 	}
@@ -101,14 +104,6 @@ type drawing struct {
 
 func (d drawing) t(format string, args ...any) string { return d.Words.T(format, args...) }
 
-// approval asks whether something may be done.
-func (d drawing) approval(q uip.Request) {
-	d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
-	d.content(q.Display.Content)
-	d.reasons(q)
-	d.page.tell(ink.Warn, d.choices(q))
-}
-
 // title is what a call is called in a line. Where nothing else shows what it
 // would do, cutting it short hides that.
 func (d drawing) title(q uip.Request) string {
@@ -137,19 +132,12 @@ func decidedLine(text string, limit int) string {
 func (d drawing) reasons(q uip.Request) {
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		if why = revealedLine(why, noticeRunes); why != "" {
-			d.page.tell(ink.Warn, "  "+d.bullet()+" "+d.Words.Said(why))
+			d.page.tell(ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
 		}
 	}
 }
 
 const noticeRunes = 1000
-
-func (d drawing) bullet() string {
-	if d.ASCII {
-		return "-"
-	}
-	return "•"
-}
 
 // choices is the line that says which key means what.
 func (d drawing) choices(q uip.Request) string {
@@ -174,8 +162,10 @@ func (d drawing) choices(q uip.Request) string {
 			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.Words.Said(d.remembered(q, o.ID))))
 		case o.ID == uip.Always && d.alike(q):
 			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.Words.Said(d.remembered(q, o.ID))))
+		case o.ID == uip.Always && d.remembered(q, o.ID) == "":
+			keys = append(keys, d.t("a = always"))
 		case o.ID == uip.Always:
-			keys = append(keys, d.always(d.remembered(q, o.ID)))
+			keys = append(keys, d.t("a = always in this project (remembers: %s)", d.Words.Said(d.remembered(q, o.ID))))
 		case o.ID == uip.Below:
 			keys = append(keys, d.t("d = %s, this session", d.Words.Said(d.remembered(q, o.ID))))
 		default:
@@ -185,7 +175,7 @@ func (d drawing) choices(q uip.Request) string {
 	if *d.hides {
 		keys = append(keys, d.t("v = view all of it"))
 	}
-	return strings.Join(keys, d.dot())
+	return strings.Join(keys, mark(d.ASCII, " · ", ", "))
 }
 
 // remembered is what an answer would remember, in full: nobody can agree to
@@ -202,24 +192,10 @@ func (d drawing) remembered(q uip.Request, option string) string {
 	return strings.Join(parts, "…")
 }
 
-func (d drawing) always(remembers string) string {
-	if remembers == "" {
-		return d.t("a = always")
-	}
-	return d.t("a = always in this project (remembers: %s)", d.Words.Said(remembers))
-}
-
 // alike reports whether the session would remember what the project would.
 func (d drawing) alike(q uip.Request) bool {
 	what := d.remembered(q, uip.Always)
 	return what != "" && what == d.remembered(q, uip.Session)
-}
-
-func (d drawing) dot() string {
-	if d.ASCII {
-		return ", "
-	}
-	return " · "
 }
 
 // question asks for a choice or for words. What it is about, such as a plan,

@@ -36,24 +36,19 @@ func PaletteFor(env func(string) string, tty bool) Palette {
 	if env("NO_COLOR") != "" || env("TERM") == "dumb" && !force || !tty && !force {
 		return Palette{}
 	}
-	return Palette{Level: level(env("COLORTERM"), env("TERM")), Light: light(env("COLORFGBG"))}
-}
-
-func level(colorterm, term string) Level {
-	switch {
-	case colorterm == "truecolor", colorterm == "24bit", strings.HasSuffix(term, "-direct"):
-		return True
+	p := Palette{Level: Basic}
+	switch colours, term := env("COLORTERM"), env("TERM"); {
+	case colours == "truecolor", colours == "24bit", strings.HasSuffix(term, "-direct"):
+		p.Level = True
 	case strings.Contains(term, "256color"):
-		return Colour256
+		p.Level = Colour256
 	}
-	return Basic
-}
-
-// light reads the last number of "foreground;background": of the sixteen
-// colours, 7 and those from 9 on are light.
-func light(fgbg string) bool {
-	n, err := strconv.Atoi(fgbg[strings.LastIndexByte(fgbg, ';')+1:])
-	return err == nil && (n == 7 || n >= 9 && n <= 15)
+	// The last number of "foreground;background": of the sixteen colours, 7 and
+	// those from 9 on are light.
+	shown := env("COLORFGBG")
+	n, err := strconv.Atoi(shown[strings.LastIndexByte(shown, ';')+1:])
+	p.Light = err == nil && (n == 7 || n >= 9 && n <= 15)
+	return p
 }
 
 // basic are the codes of the roles on sixteen colours.

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/ui/term/ink"
 	"coder/internal/ui/term/markdown"
@@ -180,7 +181,7 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 	}
 	again := r.t("trying again (attempt %d of %d)", e.Attempt, e.Of)
 	if e.Wait > 0 {
-		again = r.t("trying again in %s (attempt %d of %d)", duration(e.Wait), e.Attempt, e.Of)
+		again = r.t("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of)
 	}
 	line := why + "; " + again
 	r.status.set(line)

@@ -184,10 +184,10 @@ func (r *Renderer) width() int {
 	return r.o.Width()
 }
 
-// mark is a sign, or its stand-in where only ASCII can be shown.
-func (r *Renderer) mark(sign, ascii string) string {
-	if r.o.ASCII {
-		return ascii
+// mark is a sign, or what stands for it on a terminal that shows only ASCII.
+func mark(ascii bool, sign, plain string) string {
+	if ascii {
+		return plain
 	}
 	return sign
 }

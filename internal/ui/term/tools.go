@@ -1,12 +1,8 @@
 package term
 
 import (
-	"encoding/json"
-	"fmt"
 	"strings"
-	"time"
 
-	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -84,26 +80,20 @@ func (r *Renderer) begin(c *callView) {
 		return
 	}
 	r.enter(toolLines)
-	label, title := c.label()
+	// A tool that runs commands has its name in the brackets, unless another
+	// agent uses it.
+	label, apart := "[tool] "+c.name(), "  "
+	if c.exec && c.task.parent == "" {
+		label, apart = "["+c.name()+"]", " "
+	}
+	title := oneLine(c.title, titleRunes)
+	if title != "" {
+		title = apart + title
+	}
 	r.page.put(ink.Look{Role: ink.Tool}, label)
 	r.page.put(ink.Look{}, title)
 	r.page.fresh()
 	r.last = c
-}
-
-// label is what the first line of a call says: "[tool] read" and, apart from
-// it, the title. A tool that runs commands has its name in the brackets, unless
-// another agent uses it.
-func (c *callView) label() (label, title string) {
-	name, apart := c.name(), "  "
-	label = "[tool] " + name
-	if c.exec && c.task.parent == "" {
-		label, apart = "["+name+"]", " "
-	}
-	if title = oneLine(c.title, titleRunes); title != "" {
-		title = apart + title
-	}
-	return label, title
 }
 
 // plainName is the call in a few words.
@@ -127,7 +117,14 @@ func (r *Renderer) output(c *callView, text string) {
 	if b.put == nil {
 		b.put = b.keep
 		if r.running() <= 1 && c.task.parent == "" && !c.task.bang {
-			b.put = func(l ink.Look, text string) { r.outputPart(c, l, text) }
+			b.put = func(l ink.Look, text string) {
+				if r.last != c {
+					r.enter(toolLines)
+					r.last = c
+					text = strings.TrimPrefix(text, "\n")
+				}
+				r.page.put(l, text)
+			}
 		}
 	}
 	b.write(b.clean.next(text))
@@ -137,15 +134,6 @@ func (r *Renderer) output(c *callView, text string) {
 	if b.lines > 0 {
 		r.status.set(c.plainName() + " · " + r.lines(b.lines))
 	}
-}
-
-func (r *Renderer) outputPart(c *callView, l ink.Look, text string) {
-	if r.last != c {
-		r.enter(toolLines)
-		r.last = c
-		text = strings.TrimPrefix(text, "\n")
-	}
-	r.page.put(l, text)
 }
 
 func (r *Renderer) lines(n int) string {
@@ -189,17 +177,17 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 
 // outcome is the last line of a call.
 func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (ink.Role, string) {
-	role, mark := ink.Good, r.mark("✓", "ok:")
+	role, sign := ink.Good, mark(r.o.ASCII, "✓", "ok:")
 	if e.Failed || e.Denied {
-		role, mark = ink.Bad, r.mark("✗", "failed:")
+		role, sign = ink.Bad, mark(r.o.ASCII, "✗", "failed:")
 	}
-	line := "  " + mark + " "
+	line := "  " + sign + " "
 	if named {
 		line += c.plainName() + ": "
 	}
 	line += oneLine(r.result(e), summaryRunes)
 	if !e.Denied {
-		line += r.mark(" · ", ", ") + duration(e.Took)
+		line += mark(r.o.ASCII, " · ", ", ") + display.Duration(e.Took)
 	}
 	return role, line
 }
@@ -208,7 +196,7 @@ func (r *Renderer) outcome(c *callView, e event.ToolFinished, named bool) (ink.R
 func (r *Renderer) result(e event.ToolFinished) string {
 	said := e.Summary
 	if said == "" && (e.Failed || e.Denied) {
-		said = complaint(e.Result)
+		said = e.Result.Complaint()
 	}
 	if e.Denied {
 		said = strings.TrimPrefix(said, "denied: ")
@@ -224,28 +212,7 @@ func (r *Renderer) result(e event.ToolFinished) string {
 	return r.o.Words.Said(said)
 }
 
-// complaint is the sentence in a failed result, or all of it if there is none.
-func complaint(res chat.ToolResult) string {
-	var r struct{ Error string }
-	if json.Unmarshal([]byte(res.Text), &r) != nil || r.Error == "" {
-		return res.Text
-	}
-	return r.Error
-}
-
 // oneLine is text, cleaned, as one line of at most limit runes.
 func oneLine(text string, limit int) string { return sanitize.Line(sanitize.Mask(text), limit) }
 
 func cleaned(text string) string { return sanitize.Text(sanitize.Mask(text)) }
-
-// duration is d as people read it at a glance: 3 ms, 1.2 s, 2 min 5 s.
-func duration(d time.Duration) string {
-	switch {
-	case d < time.Second-time.Millisecond/2:
-		return fmt.Sprintf("%d ms", d.Round(time.Millisecond).Milliseconds())
-	case d < time.Minute-50*time.Millisecond:
-		return strings.TrimSuffix(fmt.Sprintf("%.1f", d.Seconds()), ".0") + " s"
-	}
-	d = d.Round(time.Second)
-	return fmt.Sprintf("%d min %d s", int(d.Minutes()), int(d.Seconds())%60)
-}
