@@ -92,7 +92,7 @@ var plan = []struct {
 	{"model/transport", "clip jsonscan provider"},
 	{"model/openai", "chat jsonscan provider transport"},
 	{"model/textcalls", "chat jsonx provider"},
-	{"model/scripted", "chat provider"},
+	{"model/scripted", "chat clip provider"},
 	{"model/faultserver", "jsonx provider"},
 
 	// what is kept

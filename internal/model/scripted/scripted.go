@@ -48,9 +48,9 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unicode/utf8"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/model/provider"
 )
 
@@ -190,14 +190,7 @@ func (r Reply) check(req provider.Request) error {
 	told := strings.Join(said, "\n")
 	for _, w := range r.Want {
 		if !strings.Contains(told, w) {
-			if len(told) > mostTold {
-				cut := mostTold
-				for !utf8.RuneStart(told[cut]) {
-					cut--
-				}
-				told = told[:cut] + "…"
-			}
-			return fmt.Errorf("script line %d: the model wanted to hear %q but was told %q", r.Line, w, told)
+			return fmt.Errorf("script line %d: the model wanted to hear %q but was told %q", r.Line, w, clip.Text(told, mostTold))
 		}
 	}
 	return nil

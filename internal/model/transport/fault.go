@@ -12,7 +12,8 @@ import (
 	"sync"
 	"time"
 	"unicode"
-	"unicode/utf8"
+
+	"coder/internal/core/clip"
 
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
@@ -278,11 +279,7 @@ func CleanLine(s string) string {
 	if len(s) <= longestText {
 		return s
 	}
-	cut := longestText
-	for !utf8.RuneStart(s[cut]) {
-		cut--
-	}
-	return strings.TrimSpace(s[:cut]) + "…"
+	return strings.TrimSpace(clip.Head(s, longestText)) + "…"
 }
 
 // isMarkup reports whether body is a web page rather than an answer.
