@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -64,4 +65,33 @@ func TestACommandOpensFewFiles(t *testing.T) {
 		t.Errorf("the first command opened %d files, the next one %d", one-none, two-one)
 	}
 	t.Logf("without a command %d, the first %d, the next %d", none, one-none, two-one)
+}
+
+// TestTheConfigurationIsReadOnce whatever the program is called for, also where
+// what it says is said in the language that the configuration names.
+func TestTheConfigurationIsReadOnce(t *testing.T) {
+	strace, err := exec.LookPath("strace")
+	if err != nil {
+		t.Skip("strace is not installed")
+	}
+	p := newProgram(t)
+	script := p.file("script", "say done\nrepeat")
+	own := filepath.Join(filepath.Dir(p.self), ".coder", "config.json")
+	if err := errors.Join(os.Mkdir(filepath.Dir(own), 0o700), os.WriteFile(own, []byte(`{"ui": {"lang": "zh-CN"}}`), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	for _, args := range []string{"-p hi --script " + script, "-p", "sessions", "tasks", "policy check ls", "config show", "--help", "--nope"} {
+		trace := filepath.Join(t.TempDir(), "trace")
+		c := p.cmd(strings.Fields(args)...)
+		c.Args = append([]string{strace, "-f", "-e", "trace=open,openat,openat2", "-o", trace, c.Path}, c.Args[1:]...)
+		c.Path = strace
+		out, _ := c.CombinedOutput()
+		text, err := os.ReadFile(trace)
+		if err != nil {
+			t.Skipf("what the program opens cannot be watched here: %v %s", err, out)
+		}
+		if n := strings.Count(string(text), `"`+own+`"`); n != 1 {
+			t.Errorf("coder %s opened %s %d times", args, own, n)
+		}
+	}
 }

@@ -22,7 +22,16 @@ func Context() Command {
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
 		if hidden, ok := talk.Replaced(); ok {
 			text += fmt.Sprintf("\na summary stands for %d earlier messages; /compact undo brings them back", hidden)
-			text += dropped(talk.Hidden())
+			var asked []string // for, by the person, in the part that is not seen
+			for _, m := range talk.Hidden() {
+				if m.Role == chat.User && !compact.IsSummary(m) {
+					asked = append(asked, "\n  "+orchestrator.Title(m.Text()))
+				}
+			}
+			if left := len(asked) - mostDropped; left > 0 {
+				asked = append(asked[:mostDropped:mostDropped], fmt.Sprintf("\n  and %d more", left))
+			}
+			text += strings.Join(asked, "")
 			if done := talk.Done(); done != "" {
 				text += "\nlast: " + done
 			}
@@ -33,20 +42,6 @@ func Context() Command {
 
 // mostDropped is how many of the requests that a summary stands for are named.
 const mostDropped = 8
-
-// dropped lists what the person asked for in the part that is not seen.
-func dropped(hidden []chat.Message) string {
-	var asked []string
-	for _, m := range hidden {
-		if m.Role == chat.User && !compact.IsSummary(m) {
-			asked = append(asked, "\n  "+orchestrator.Title(m.Text()))
-		}
-	}
-	if left := len(asked) - mostDropped; left > 0 {
-		asked = append(asked[:mostDropped:mostDropped], fmt.Sprintf("\n  and %d more", left))
-	}
-	return strings.Join(asked, "")
-}
 
 // parts tells what the next request is made of. The figures are estimates: a
 // provider reports the whole only.

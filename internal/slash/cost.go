@@ -55,25 +55,22 @@ func (l *Ledger) Add(r event.Record) {
 		l.names = append(l.names, e.Title)
 		l.turns[e.TaskID] = len(l.names)
 	case event.MessageAdded:
-		if e.Usage != nil {
-			l.reply(l.turns[r.Task], e)
-		}
-	}
-}
-
-// reply adds to the row of the turn and the model, which is among the last.
-func (l *Ledger) reply(turn int, e event.MessageAdded) {
-	for i := len(l.rows) - 1; i >= 0 && l.rows[i].Turn == turn; i-- {
-		if l.rows[i].Model == e.Model {
-			l.rows[i].Usage = l.rows[i].Add(*e.Usage)
+		if e.Usage == nil {
 			return
 		}
+		turn := l.turns[r.Task]
+		for i := len(l.rows) - 1; i >= 0 && l.rows[i].Turn == turn; i-- { // the row of the turn and the model is among the last
+			if l.rows[i].Model == e.Model {
+				l.rows[i].Usage = l.rows[i].Add(*e.Usage)
+				return
+			}
+		}
+		row := Spending{Turn: turn, Model: e.Model, Usage: *e.Usage}
+		if 0 < turn && turn <= len(l.names) {
+			row.Title = sanitize.Line(l.names[turn-1], 400)
+		}
+		l.rows = append(l.rows, row)
 	}
-	row := Spending{Turn: turn, Model: e.Model, Usage: *e.Usage}
-	if 0 < turn && turn <= len(l.names) {
-		row.Title = sanitize.Line(l.names[turn-1], 400)
-	}
-	l.rows = append(l.rows, row)
 }
 
 // Spent is what was spent, oldest first, with prices as far as they are known.

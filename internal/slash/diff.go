@@ -7,8 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 
@@ -97,7 +97,10 @@ func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.B
 		return nil, err
 	}
 	if path != "" {
-		text += d.untracked(c, path)
+		if name := filepath.ToSlash(filepath.Clean(path)); slices.Contains(c.Untracked, name) { // it is all new
+			added, _ := d.Compare(name, nil)
+			text += added
+		}
 	}
 	if text == "" && !cut {
 		return []display.Block{summary(c)}, nil
@@ -141,18 +144,6 @@ func fileList(lines []string, more bool) string {
 	return text
 }
 
-// untracked shows a file that git does not look after yet as all new.
-func (d *Changes) untracked(c git.Changes, name string) string {
-	name = filepath.ToSlash(filepath.Clean(name))
-	for _, u := range c.Untracked {
-		if u == name {
-			text, _ := d.Compare(name, nil)
-			return text
-		}
-	}
-	return ""
-}
-
 // inSession tells what this session changed, as far as its calls' records do.
 func (d *Changes) inSession(path string, full bool) []display.Block {
 	d.mu.Lock()
@@ -161,11 +152,24 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 		lines []string
 		all   strings.Builder
 	)
+	dir := filepath.ToSlash(filepath.Clean(path))
 	for _, name := range d.names {
-		if !below(name, path) {
+		if dir != "." && name != dir && !strings.HasPrefix(name, dir+"/") {
 			continue
 		}
-		if text, line := d.compareWithRecord(name, d.before[name]); line != "" {
+		before := d.before[name]
+		text, line := "", name+" (changed, and not kept for comparing)"
+		if before.Link == "" && !before.Lost && before.Size <= MaxCompared {
+			var old []byte
+			var err error
+			if before.Hash != "" {
+				old, err = d.Kept(before.Hash, MaxCompared)
+			}
+			if err == nil {
+				text, line = d.Compare(name, old)
+			}
+		}
+		if line != "" {
 			lines = append(lines, "  "+line)
 			all.WriteString(text)
 		}
@@ -174,7 +178,10 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 	case len(lines) == 0:
 		return []display.Block{display.Text("nothing that this session changed is different now")}
 	case full && all.Len() > 0:
-		text, cut := cutDiff(all.String())
+		text, cut := all.String(), all.Len() > maxDiff
+		if cut {
+			text = text[:strings.LastIndexByte(text[:maxDiff], '\n')+1]
+		}
 		blocks := []display.Block{display.Counted(strings.TrimRight(text, "\n"))}
 		if cut {
 			blocks = append(blocks, display.Text(moreToCompare))
@@ -182,35 +189,6 @@ func (d *Changes) inSession(path string, full bool) []display.Block {
 		return blocks
 	}
 	return []display.Block{display.Text(fmt.Sprintf("in this session: %d changed", len(lines)) + "\n" + fileList(lines, false))}
-}
-
-// below reports whether name is path or lies below it.
-func below(name, dir string) bool {
-	dir = path.Clean(filepath.ToSlash(dir))
-	return dir == "." || name == dir || strings.HasPrefix(name, dir+"/")
-}
-
-func cutDiff(text string) (head string, cut bool) {
-	if len(text) <= maxDiff {
-		return text, false
-	}
-	return text[:strings.LastIndexByte(text[:maxDiff], '\n')+1], true
-}
-
-// compareWithRecord compares a file with what it was. Both texts are empty if
-// it is the same.
-func (d *Changes) compareWithRecord(name string, before event.FileState) (diff, line string) {
-	switch {
-	case before.Link != "" || before.Lost || before.Size > MaxCompared:
-		return "", name + " (changed, and not kept for comparing)"
-	case before.Hash == "":
-		return d.Compare(name, nil)
-	}
-	old, err := d.Kept(before.Hash, MaxCompared)
-	if err != nil {
-		return "", name + " (changed, and not kept for comparing)"
-	}
-	return d.Compare(name, old)
 }
 
 // Compare compares a file as it is with what it was; nil says that it was not

@@ -25,7 +25,16 @@ func Model(models Models) Command {
 		Name: "model", Args: "[NAME]", Help: "show the models there are, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
-				return listModels(ctx, c, models)
+				blocks := []display.Block{display.Text("model: " + c.Settings().Model)}
+				table, err := models.List(ctx)
+				if len(table.Rows) > 0 {
+					blocks = append(blocks, table)
+				}
+				if err != nil {
+					blocks = append(blocks, display.Text("the endpoint does not say which models it has: "+err.Error()))
+				}
+				out, _ := show(blocks...)
+				return out, ctx.Err()
 			}
 			if strings.ContainsFunc(c.Args, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 				return wrong("the name of a model is one word")
@@ -39,17 +48,4 @@ func Model(models Models) Command {
 			return outcome{Text: "model: " + set.Model}, err
 		},
 	}
-}
-
-func listModels(ctx context.Context, c call, models Models) (outcome, error) {
-	blocks := []display.Block{display.Text("model: " + c.Settings().Model)}
-	table, err := models.List(ctx)
-	if len(table.Rows) > 0 {
-		blocks = append(blocks, table)
-	}
-	if err != nil {
-		blocks = append(blocks, display.Text("the endpoint does not say which models it has: "+err.Error()))
-	}
-	out, _ := show(blocks...)
-	return out, ctx.Err()
 }
