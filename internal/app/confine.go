@@ -39,7 +39,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			}
 			return a.judge.Names(r)
 		},
-		Warn: a.warn, Bare: sync.OnceFunc(a.forgetStart),
+		Warn: a.warn, Bare: sync.OnceFunc(a.eraseStartEnv),
 	})
 }
 

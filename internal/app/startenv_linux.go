@@ -7,11 +7,11 @@ import (
 	"strings"
 )
 
-// forgetStart overwrites what commands do not get of our environment where the
+// eraseStartEnv overwrites what commands do not get of our environment where the
 // system keeps what we were started with: a command that nothing confines could
 // read it there. What cannot be overwritten stays; it is no more than one lock
 // of several.
-func (a *App) forgetStart() {
+func (a *App) eraseStartEnv() {
 	if len(a.Withheld()) == 0 {
 		return
 	}
@@ -20,7 +20,7 @@ func (a *App) forgetStart() {
 		return
 	}
 	defer memory.Close()
-	from, to, ok := startBlock()
+	from, to, ok := startEnv()
 	if !ok {
 		return
 	}
@@ -37,9 +37,9 @@ func (a *App) forgetStart() {
 	}
 }
 
-// startBlock is where in our memory the environment lies that we were started
+// startEnv is where in our memory the environment lies that we were started
 // with.
-func startBlock() (from, to int64, ok bool) {
+func startEnv() (from, to int64, ok bool) {
 	const start, end = 50, 51 // fields of the file, counted from 1
 	text, err := os.ReadFile("/proc/self/stat")
 	if err != nil {

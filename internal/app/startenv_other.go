@@ -2,6 +2,6 @@
 
 package app
 
-// forgetStart does nothing: there is no way to overwrite what we were started
+// eraseStartEnv does nothing: there is no way to overwrite what we were started
 // with.
-func (a *App) forgetStart() {}
+func (a *App) eraseStartEnv() {}

@@ -113,25 +113,25 @@ func (s *Store) claims(ctx context.Context, self string, from, to time.Time) (li
 // claimMargin is how much later than it was made a change may be on record.
 const claimMargin = time.Minute
 
-// boundStorage sees that what commands wrote and what can be worked out again
+// limitStorage sees that what commands wrote and what can be worked out again
 // takes no more room than it may. The oldest goes first, and nothing of sessions
 // that are in use.
-func (s *Store) boundStorage(c config.Storage) {
+func (s *Store) limitStorage(c config.Storage) {
 	if s.ephemeral {
 		return
 	}
 	runs := s.Dir("runs")
-	bound(runs, int64(c.RunsBytes), func(path string) bool {
+	limitSize(runs, int64(c.RunsBytes), func(path string) bool {
 		rel, err := filepath.Rel(runs, path)
 		session, _, _ := strings.Cut(filepath.ToSlash(rel), "/")
 		return err != nil || jsonl.InUse(s.Dir("log", session))
 	})
-	bound(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
+	limitSize(s.Dir("cache"), int64(c.CacheBytes), func(string) bool { return false })
 }
 
-// bound removes the oldest files below dir until the others have at most so many
+// limitSize removes the oldest files below dir until the others have at most so many
 // bytes.
-func bound(dir string, most int64, stays func(path string) bool) {
+func limitSize(dir string, most int64, stays func(path string) bool) {
 	type file struct {
 		path string
 		fs.FileInfo

@@ -36,7 +36,7 @@ func TestBound(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		bound(dir, tc.most, func(path string) bool { return strings.Contains(path, "s2") })
+		limitSize(dir, tc.most, func(path string) bool { return strings.Contains(path, "s2") })
 		var left []string
 		paths, err := filepath.Glob(dir + "/*/*")
 		if err != nil {
@@ -50,5 +50,5 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s: left are %q, want %q", name, got, tc.left)
 		}
 	}
-	bound(filepath.Join(t.TempDir(), "absent"), 1, nil)
+	limitSize(filepath.Join(t.TempDir(), "absent"), 1, nil)
 }

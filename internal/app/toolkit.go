@@ -83,7 +83,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	work, stop := context.WithCancel(context.Background())
 	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(a.Report.Secrets(a.Env.Environ)), protected: a.protect(ws), project: project{ws}}
 	t.ends = []func() error{
-		func() error { store.boundStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
+		func() error { store.limitStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
 	t.confiner = a.confiner(t.protected)
 	t.claims = func(ctx context.Context, from, to time.Time) ([]undo.Claim, error) {

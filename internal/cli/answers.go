@@ -19,9 +19,9 @@ import (
 // pollTime is how often letters are looked for while a question is open.
 const pollTime = 100 * time.Millisecond
 
-// remotely is someone to ask whose questions other processes may answer too.
+// remoteAnswers is someone to ask whose questions other processes may answer too.
 // The first answer counts.
-type remotely struct {
+type remoteAnswers struct {
 	app  *app.App
 	here uip.Interactor
 	say  func(string)  // tells whoever is here who answered
@@ -34,10 +34,10 @@ func answerable(a *app.App, here uip.Interactor, say func(string), session func(
 	if a.Options.Ephemeral || a.Home == "" {
 		return here // nothing another process could know the question by
 	}
-	return &remotely{a, here, say, session}
+	return &remoteAnswers{a, here, say, session}
 }
 
-func (p *remotely) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+func (p *remoteAnswers) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	open, err := p.app.Store().Inbox().Open(q, inbox.Place{Root: p.app.Root, Session: p.id()})
 	if err != nil {
 		return p.here.Ask(ctx, q)

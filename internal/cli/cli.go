@@ -71,7 +71,7 @@ func Main(env Env) int {
 	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)
-	inv := &invocation{Env: env, input: stdio.NewReader(env.Stdin), exit: newShutdown()}
+	inv := &invocation{Env: env, input: stdio.NewReader(env.Stdin), exit: &shutdown{leaving: make(chan struct{})}}
 	err := inv.exit.watch(ctx, again, func() error { return inv.run(ctx) })
 	if text := message(err); text != "" {
 		words := inv.words

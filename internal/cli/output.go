@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"strings"
 
 	"coder/internal/agent/orchestrator"
@@ -86,7 +85,28 @@ func (o *output) begin() { o.tally, o.alone, o.local = streamjson.Tally{}, false
 // end writes what the turn came to and returns the error the program should
 // end with: the turn's own, or that calls were refused.
 func (o *output) end(answer string, turnErr error) error {
-	if err := o.write(answer, turnErr); err != nil {
+	var err error
+	switch {
+	case o.json != nil:
+		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil}
+		if turnErr != nil {
+			out.Err = errors.New(message(turnErr))
+		}
+		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
+			out.Subtype = streamjson.MaxTurns
+		}
+		err = o.json.Finish(context.Background(), out)
+	case o.text && answer != "":
+		if o.local.Plain() == answer {
+			answer = o.local.Translated(o.inv.words.Said, ink.Width)
+		}
+		answer = strings.TrimRight(answer, "\n")
+		if turnErr != nil {
+			answer += "\n[interrupted]"
+		}
+		err = o.inv.print(answer)
+	}
+	if err != nil {
 		return errors.Join(turnErr, fmt.Errorf("write the answer: %w", err))
 	}
 	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
@@ -105,28 +125,4 @@ func (o *output) refused(n int) string {
 		text += "; --auto-approve lets pass what is only asked about"
 	}
 	return text
-}
-
-func (o *output) write(answer string, turnErr error) error {
-	switch {
-	case o.json != nil:
-		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil}
-		if turnErr != nil {
-			out.Err = errors.New(message(turnErr))
-		}
-		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
-			out.Subtype = streamjson.MaxTurns
-		}
-		return o.json.Finish(context.Background(), out)
-	case o.text && answer != "":
-		if o.local.Plain() == answer {
-			answer = o.local.Translated(o.inv.words.Said, ink.Width)
-		}
-		if turnErr != nil {
-			answer = strings.TrimRight(answer, "\n") + "\n[interrupted]"
-		}
-		_, err := io.WriteString(o.inv.Stdout, strings.TrimRight(answer, "\n")+"\n")
-		return err
-	}
-	return nil
 }

@@ -23,7 +23,7 @@ func signals(parent context.Context) (first, again context.Context, stop func())
 	first, cancel := context.WithCancel(parent)
 	again, cancelAgain := context.WithCancel(context.WithoutCancel(parent))
 	go func() {
-		next(again, told)
+		awaitSignal(again, told)
 		cancel()
 		select {
 		case <-time.After(together):
@@ -33,7 +33,7 @@ func signals(parent context.Context) (first, again context.Context, stop func())
 		case <-told:
 		default:
 		}
-		next(again, told)
+		awaitSignal(again, told)
 		cancelAgain()
 	}()
 	return first, again, func() {
@@ -46,8 +46,8 @@ func signals(parent context.Context) (first, again context.Context, stop func())
 // together is how far apart signals may come that mean the same.
 const together = 500 * time.Millisecond
 
-// next waits for a signal, or for the end of ctx.
-func next(ctx context.Context, told <-chan os.Signal) {
+// awaitSignal waits for a signal, or for the end of ctx.
+func awaitSignal(ctx context.Context, told <-chan os.Signal) {
 	select {
 	case <-told:
 	case <-ctx.Done():
@@ -71,8 +71,6 @@ type shutdown struct {
 	keeping atomic.Bool            // a session is open
 	restore atomic.Pointer[func()] // gives the terminal back
 }
-
-func newShutdown() *shutdown { return &shutdown{leaving: make(chan struct{})} }
 
 // leave says that the person is leaving.
 func (w *shutdown) leave() {

@@ -62,7 +62,8 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	}
 	inv.flags.Attended = true
 	t := &terminal{inv: inv, in: in, out: out, input: stdio.NewReader(in), printer: stdio.NewWriter(ctx, out)}
-	if err := t.build(); err != nil {
+	var err error
+	if t.app, err = inv.newApp(t.warn); err != nil {
 		return err
 	}
 	if err := t.askTrust(ctx); err != nil {
@@ -84,12 +85,6 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 	return t.open(ctx, t.converse)
 }
 
-// build puts the program together.
-func (t *terminal) build() (err error) {
-	t.app, err = t.inv.newApp(t.warn)
-	return err
-}
-
 // warn tells the person something that is not part of any turn.
 func (t *terminal) warn(text string) {
 	if t.face == nil {
@@ -101,7 +96,13 @@ func (t *terminal) warn(text string) {
 
 // open opens the terminal and talks until the person leaves.
 func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (err error) {
-	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: t.escDelay(), Writer: t.printer})
+	escDelay := 60 * time.Millisecond // that an Esc may be the beginning of something longer
+	if t.inv.Getenv("SSH_TTY") != "" || t.inv.Getenv("SSH_CONNECTION") != "" {
+		escDelay = 90 * time.Millisecond // its parts may arrive apart
+	}
+	name := t.inv.Getenv("TERM") // some cut lines when they get narrower
+	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
+	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer})
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
@@ -112,7 +113,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	}
 	t.colours, t.size = t.inv.palette(true), screen.Size
 	t.face = repl.New(repl.Options{
-		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow(t.inv.Getenv("TERM"))}),
+		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
 		Words: t.inv.words, Palette: t.colours, ASCII: !t.inv.utf8(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: t.app.Modes.Next, Dir: t.app.Root,
@@ -274,11 +275,15 @@ func (t *terminal) recap(ctx context.Context) error {
 		if !ok || strings.TrimSpace(e.Message.Text()) == "" {
 			continue
 		}
+		line := []rune(oneLine(strings.TrimSpace(e.Message.Text())))
+		if len(line) > recapLine {
+			line = append(line[:recapLine], '…')
+		}
 		switch e.Message.Role {
 		case chat.User:
-			lines = append(lines, "> "+shortLine(e.Message.Text()))
+			lines = append(lines, "> "+string(line))
 		case chat.Assistant:
-			lines = append(lines, "  "+shortLine(e.Message.Text()))
+			lines = append(lines, "  "+string(line))
 		case chat.System, chat.Tool:
 		}
 		lines = lines[max(len(lines)-recapMessages, 0):]
@@ -287,29 +292,6 @@ func (t *terminal) recap(ctx context.Context) error {
 		return nil
 	}
 	return t.face.Say(t.colours.Paint(ink.Dim, strings.Join(lines, "\n")))
-}
-
-// shortLine is the beginning of what was said, on one line.
-func shortLine(text string) string {
-	line := []rune(oneLine(strings.TrimSpace(text)))
-	if len(line) <= recapLine {
-		return string(line)
-	}
-	return string(line[:recapLine]) + "…"
-}
-
-// escDelay is how long an Esc may be the beginning of something longer: over a
-// network its parts may arrive apart.
-func (t *terminal) escDelay() time.Duration {
-	if t.inv.Getenv("SSH_TTY") != "" || t.inv.Getenv("SSH_CONNECTION") != "" {
-		return 90 * time.Millisecond
-	}
-	return 60 * time.Millisecond
-}
-
-// noReflow reports whether a terminal cuts lines when it gets narrower.
-func noReflow(name string) bool {
-	return name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.
@@ -348,7 +330,8 @@ func (t *terminal) askTrust(ctx context.Context) error {
 		return inputf("%v", err)
 	}
 	t.inv.load(t.inv.flags) // they may hold more now
-	return t.build()
+	t.app, err = t.inv.newApp(t.warn)
+	return err
 }
 
 // withoutProvider says how to connect a provider where there is none, and

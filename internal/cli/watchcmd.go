@@ -144,12 +144,12 @@ func isLive(path string) bool {
 		return true
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || !letGo(note.PID, stat.Ino)
+	return !ok || !lockReleased(note.PID, stat.Ino)
 }
 
-// letGo reports whether a process that holds locks does not hold the one of
+// lockReleased reports whether a process that holds locks does not hold the one of
 // this file.
-func letGo(pid int, inode uint64) bool {
+func lockReleased(pid int, inode uint64) bool {
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
 		return false
