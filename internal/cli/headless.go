@@ -151,7 +151,8 @@ func (s *headless) follow(ctx context.Context, to *orchestrator.Next) error {
 }
 
 // runPiped answers what comes through a pipe, line by line, without a byte
-// that is meant for a terminal.
+// that is meant for a terminal. A turn that goes wrong has said so and does not
+// keep the next from running.
 func (inv *invocation) runPiped(ctx context.Context) error {
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
@@ -159,13 +160,24 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 	}
 	out, _ := inv.newLines()
 	err = inv.withSession(ctx, a, out, func(s *headless) error {
-		if first := strings.Join(inv.flags.args, " "); first != "" {
-			if err := inv.pipedTurn(ctx, s, first); err != nil {
-				return err
+		line := strings.Join(inv.flags.args, " ")
+		for {
+			if strings.TrimSpace(line) != "" {
+				turn, done := s.waits.turn(ctx)
+				did, err := s.Run(turn, line, out)
+				done()
+				if err := s.follow(ctx, did.Next); err != nil {
+					inv.warn(message(err))
+				}
+				if errors.Is(err, uip.ErrParked) {
+					return err
+				}
 			}
-		}
-		for !s.over {
-			line, err := inv.input.Line(ctx, promptLimit)
+			if ctx.Err() != nil || s.over {
+				return ctx.Err()
+			}
+			var err error
+			line, err = inv.input.Line(ctx, promptLimit)
 			switch {
 			case errors.Is(err, io.EOF):
 				return nil
@@ -173,35 +185,11 @@ func (inv *invocation) runPiped(ctx context.Context) error {
 				return tooLong()
 			case err != nil:
 				return err
-			case strings.TrimSpace(line) == "":
-				continue
-			}
-			if err := inv.pipedTurn(ctx, s, line); err != nil {
-				return err
 			}
 		}
-		return ctx.Err()
 	})
 	if n := len(out.tally.Denials); err == nil && n > 0 {
 		return &exitError{code: ExitRefused, text: out.refused(n)}
 	}
 	return err
-}
-
-// pipedTurn runs one line. A turn that goes wrong has said so and does not keep
-// the next from running.
-func (inv *invocation) pipedTurn(ctx context.Context, s *headless, line string) error {
-	turn, done := s.waits.turn(ctx)
-	did, err := s.Run(turn, line, s.out)
-	done()
-	if followErr := s.follow(ctx, did.Next); followErr != nil {
-		inv.warn(message(followErr))
-	}
-	if errors.Is(err, uip.ErrParked) {
-		return err
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return nil // what went wrong the face has shown
 }
