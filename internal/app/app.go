@@ -141,9 +141,7 @@ func (a *App) checkData() error {
 	case err != nil:
 		return nil // it will be made, or its making will say why not
 	case info.Mode()&fs.ModeSymlink != 0:
-		target, err := filepath.EvalSymlinks(a.data())
-		inside, relErr := filepath.Rel(a.Root, target)
-		if err != nil || relErr != nil || strings.HasPrefix(inside, "..") {
+		if leadsOut(a.Root, a.data()) {
 			return configf("%s is a link that leads out of the project; remove it, or use --no-session-persistence", a.data())
 		}
 	case !info.IsDir():

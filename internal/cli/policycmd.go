@@ -36,7 +36,15 @@ func (inv *invocation) runPolicy(ctx context.Context) error {
 	case what == "list" && len(rest) == 0:
 		return inv.policyList(a)
 	case what == "revoke" && len(rest) == 1:
-		return inv.policyRevoke(a, rest[0])
+		m, err := a.Memory()
+		if err != nil {
+			return err
+		}
+		text, err := app.Revoke(m, rest[0])
+		if err != nil {
+			return inputf("%v", err)
+		}
+		return inv.print(inv.words.Said(text))
 	case what == "revoke":
 		return usagef("coder policy revoke needs a number of coder policy list, or all")
 	case what == "test" && fl.against == "sessions":
@@ -70,18 +78,6 @@ func (inv *invocation) policyList(a *app.App) error {
 			"   "+words.T("since %s, said to: %s", g.When.Local().Format("2006-01-02 15:04"), oneLine(g.Why)))
 	}
 	return inv.print(append(lines, words.T("coder policy revoke N ends one of them, coder policy revoke all ends all"))...)
-}
-
-func (inv *invocation) policyRevoke(a *app.App, which string) error {
-	m, err := a.Memory()
-	if err != nil {
-		return err
-	}
-	text, err := app.Revoke(m, which)
-	if err != nil {
-		return inputf("%v", err)
-	}
-	return inv.print(inv.words.Said(text))
 }
 
 // verdictOn is what policy check prints.
