@@ -53,7 +53,27 @@ func Parse(text string) (File, error) {
 	}
 	p := parser{lines: strings.Split(header, "\n"), fields: map[string]Value{}}
 	if header != "" {
-		p.run()
+		for p.at < len(p.lines) {
+			at, line := p.at, p.lines[p.at]
+			p.at++
+			if blank(line) {
+				continue
+			}
+			key, rest, ok := keyOf(line)
+			switch {
+			case indent(line) > 0:
+				p.problem(at, "nothing above this line takes it in")
+			case !ok:
+				p.problem(at, "not of the form name: value")
+			default:
+				v := p.value(at, rest)
+				if _, twice := p.fields[key]; twice {
+					p.problem(at, "%s stands twice; the first one counts", key)
+					continue
+				}
+				p.fields[key] = v
+			}
+		}
 	}
 	return File{Fields: p.fields, Body: body, Problems: p.problems}, nil
 }

@@ -20,30 +20,6 @@ func (p *parser) problem(line int, format string, args ...any) {
 	p.problems = append(p.problems, fmt.Sprintf("line %d: ", line+2)+fmt.Sprintf(format, args...))
 }
 
-func (p *parser) run() {
-	for p.at < len(p.lines) {
-		at, line := p.at, p.lines[p.at]
-		p.at++
-		if blank(line) {
-			continue
-		}
-		key, rest, ok := keyOf(line)
-		switch {
-		case indent(line) > 0:
-			p.problem(at, "nothing above this line takes it in")
-		case !ok:
-			p.problem(at, "not of the form name: value")
-		default:
-			v := p.value(at, rest)
-			if _, twice := p.fields[key]; twice {
-				p.problem(at, "%s stands twice; the first one counts", key)
-				continue
-			}
-			p.fields[key] = v
-		}
-	}
-}
-
 // keyOf parts "name: value".
 func keyOf(line string) (key, rest string, ok bool) {
 	line = strings.TrimSpace(line)
@@ -60,25 +36,6 @@ func keyOf(line string) (key, rest string, ok bool) {
 
 // value reads what stands after a name, and the lines below that belong to it.
 func (p *parser) value(at int, rest string) Value {
-	below := p.below(at)
-	if style, ok := blockStyle(rest); ok {
-		return Value{Text: block(below, style)}
-	}
-	rest = strings.TrimSpace(dropComment(rest))
-	switch {
-	case strings.HasPrefix(rest, "[") && strings.HasSuffix(rest, "]"):
-		return Value{List: flowList(rest)}
-	case strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}"):
-		return Value{Map: p.flowMap(at, rest)}
-	case rest != "":
-		return Value{Text: p.text(at, fold(append([]string{rest}, below...)))}
-	}
-	return p.nested(at, below)
-}
-
-// below takes the lines under the current one that are set in, or are items of
-// a list.
-func (p *parser) below(at int) []string {
 	first := p.at
 	for p.at < len(p.lines) {
 		line := p.lines[p.at]
@@ -87,11 +44,35 @@ func (p *parser) below(at int) []string {
 		}
 		p.at++
 	}
-	return p.lines[first:p.at]
-}
-
-// nested reads a list, a map, or text that begins on the next line.
-func (p *parser) nested(at int, below []string) Value {
+	below := p.lines[first:p.at]
+	if style, ok := blockStyle(rest); ok {
+		return Value{Text: block(below, style)}
+	}
+	rest = strings.TrimSpace(dropComment(rest))
+	switch {
+	case strings.HasPrefix(rest, "[") && strings.HasSuffix(rest, "]"):
+		list := []string{}
+		for _, part := range splitOutside(rest[1:len(rest)-1], ',') {
+			if quoted(part) == len(part) {
+				part = unquote(part)
+			}
+			list = append(list, part)
+		}
+		return Value{List: list}
+	case strings.HasPrefix(rest, "{") && strings.HasSuffix(rest, "}"):
+		m := make(map[string]string)
+		for _, pair := range splitOutside(rest[1:len(rest)-1], ',') {
+			key, rest, ok := keyOf(pair)
+			if !ok {
+				p.problem(at, "%q is not of the form name: value", pair)
+				continue
+			}
+			m[key] = p.text(at, rest)
+		}
+		return Value{Map: m}
+	case rest != "":
+		return Value{Text: p.text(at, fold(append([]string{rest}, below...)))}
+	}
 	var v Value
 	var text []string
 	for i, line := range below {
@@ -135,30 +116,6 @@ func (p *parser) text(at int, s string) string {
 		return s
 	}
 	return unquote(s)
-}
-
-func (p *parser) flowMap(at int, s string) map[string]string {
-	m := make(map[string]string)
-	for _, pair := range splitOutside(s[1:len(s)-1], ',') {
-		key, rest, ok := keyOf(pair)
-		if !ok {
-			p.problem(at, "%q is not of the form name: value", pair)
-			continue
-		}
-		m[key] = p.text(at, rest)
-	}
-	return m
-}
-
-func flowList(s string) []string {
-	list := []string{}
-	for _, part := range splitOutside(s[1:len(s)-1], ',') {
-		if quoted(part) == len(part) {
-			part = unquote(part)
-		}
-		list = append(list, part)
-	}
-	return list
 }
 
 // splitOutside cuts s at sep where it stands outside quotes and brackets, and

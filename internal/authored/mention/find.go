@@ -96,7 +96,21 @@ const ends = "`,;\"'<>()[]{}|，。；：、！？（）《》“”‘’"
 func at(s string) (ref Ref, length int, ok bool) {
 	rest := s[1:]
 	if inner, ok := strings.CutPrefix(rest, `"`); ok {
-		return quoted(inner)
+		name, after, ok := strings.Cut(inner, `"`)
+		if !ok || strings.TrimSpace(name) == "" || strings.ContainsRune(name, '\n') {
+			return Ref{}, 1, false
+		}
+		ref, length := Ref{Path: name, Quoted: true}, len(`@""`)+len(name)
+		digits := 0
+		for digits < len(after) && strings.IndexByte(":0123456789-", after[digits]) >= 0 {
+			digits++
+		}
+		tail := strings.TrimRight(after[:digits], ":-")
+		if _, lines, ok := cutLines("x" + tail); ok {
+			ref.From, ref.To = lines[0], lines[1]
+			length += len(tail)
+		}
+		return ref, length, true
 	}
 	if end := strings.IndexFunc(rest, func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(ends, r) }); end >= 0 {
 		rest = rest[:end]
@@ -108,25 +122,6 @@ func at(s string) (ref Ref, length int, ok bool) {
 		return Ref{}, 1 + len(rest), false
 	}
 	return Parse(name), 1 + len(name), true
-}
-
-// quoted reads a name up to its closing quote, and the lines that follow it.
-func quoted(inner string) (Ref, int, bool) {
-	name, after, ok := strings.Cut(inner, `"`)
-	if !ok || strings.TrimSpace(name) == "" || strings.ContainsRune(name, '\n') {
-		return Ref{}, 1, false
-	}
-	ref, length := Ref{Path: name, Quoted: true}, len(`@""`)+len(name)
-	digits := 0
-	for digits < len(after) && strings.IndexByte(":0123456789-", after[digits]) >= 0 {
-		digits++
-	}
-	tail := strings.TrimRight(after[:digits], ":-")
-	if _, lines, ok := cutLines("x" + tail); ok {
-		ref.From, ref.To = lines[0], lines[1]
-		length += len(tail)
-	}
-	return ref, length, true
 }
 
 // cutLines takes the lines off the end of a name.

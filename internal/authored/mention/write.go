@@ -70,16 +70,20 @@ func (r Reading) text() string {
 	case res.MediaType != "":
 		return r.note(fmt.Sprintf("a picture (%s, %d bytes), shown with this message", res.MediaType, res.Size))
 	case r.Dir:
-		return r.directory(res)
+		var b strings.Builder
+		fmt.Fprintf(&b, "<directory name=%q>\n", r.Path)
+		for _, e := range res.Entries {
+			b.WriteString(e + "\n")
+		}
+		switch {
+		case res.Truncated:
+			b.WriteString("(and more; use the list tool)\n")
+		case len(res.Entries) == 0:
+			b.WriteString("(empty)\n")
+		}
+		b.WriteString("</directory>\n")
+		return b.String()
 	}
-	return r.file(res)
-}
-
-func (r Reading) note(text string) string {
-	return fmt.Sprintf("<file name=%q>%s</file>\n", r.Path, text)
-}
-
-func (r Reading) file(res result) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "<file name=%q>\n", r.Path)
 	n := res.StartLine
@@ -104,18 +108,6 @@ func (r Reading) file(res result) string {
 	return b.String()
 }
 
-func (r Reading) directory(res result) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "<directory name=%q>\n", r.Path)
-	for _, e := range res.Entries {
-		b.WriteString(e + "\n")
-	}
-	switch {
-	case res.Truncated:
-		b.WriteString("(and more; use the list tool)\n")
-	case len(res.Entries) == 0:
-		b.WriteString("(empty)\n")
-	}
-	b.WriteString("</directory>\n")
-	return b.String()
+func (r Reading) note(text string) string {
+	return fmt.Sprintf("<file name=%q>%s</file>\n", r.Path, text)
 }

@@ -24,25 +24,9 @@ func RevealCommand(s string) string {
 	s = Text(s)
 	s, more := strings.CutSuffix(s, "…") // ours, where it was cut
 	var b strings.Builder
-	for _, p := range passages(s) {
-		p.reveal(&b)
-	}
-	if more {
-		b.WriteString("…")
-	}
-	return b.String()
-}
+	// What a here-document holds is quoted
+	var list []passage
 
-// passage is a part of a command: one word between blanks and signs of the
-// shell, those signs, or what stands in quotes.
-type passage struct {
-	text   string
-	quoted bool
-}
-
-// passages parts a command the way a shell would, as far as telling words from
-// what is quoted needs it. What a here-document holds is quoted.
-func passages(s string) (list []passage) {
 	from, quote, closing := 0, byte(0), ""
 	end := func(at int) {
 		if at > from {
@@ -79,7 +63,20 @@ func passages(s string) (list []passage) {
 		}
 	}
 	end(len(s))
-	return list
+	for _, p := range list {
+		p.reveal(&b)
+	}
+	if more {
+		b.WriteString("…")
+	}
+	return b.String()
+}
+
+// passage is a part of a command: one word between blanks and signs of the
+// shell, those signs, or what stands in quotes.
+type passage struct {
+	text   string
+	quoted bool
 }
 
 // delimiter is the word that ends the here-document which begins where s does;

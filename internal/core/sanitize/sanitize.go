@@ -47,17 +47,13 @@ func Line(s string, limit int) string {
 	if len(s) == whole && (limit <= 0 || utf8.RuneCountInString(line) <= limit) {
 		return line
 	}
-	return cut(line, limit-1) + "…"
+	runes := []rune(line)
+	return strings.TrimRight(string(runes[:min(limit-1, len(runes))]), " ") + "…"
 }
 
 // work is how many bytes of a text are looked at for each rune of its line, so
 // that the cost of a line does not depend on how long the text is.
 const work = 16
-
-func cut(s string, limit int) string {
-	runes := []rune(s)
-	return strings.TrimRight(string(runes[:min(limit, len(runes))]), " ")
-}
 
 // Hazard reports whether a terminal, or an eye, could be fooled by r. The
 // replacement character is among them only so that broken UTF-8 is rewritten.

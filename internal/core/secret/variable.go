@@ -46,27 +46,6 @@ func Variable(name, value string) bool {
 			return true
 		}
 	}
-	return looksLikeKey(value)
-}
-
-// endsIn reports whether a word ends as names do that were written as one:
-// OPENAIKEY, githubToken.
-func endsIn(word string) bool {
-	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD"}, func(end string) bool {
-		return len(word) > len(end)+1 && strings.HasSuffix(word, end)
-	}) && word != "HOTKEY" && word != "MONKEY"
-}
-
-// prefixesOfKeys are how well-known services begin the keys they give out.
-var prefixesOfKeys = []string{
-	"sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "xoxb-", "xoxp-", "xoxa-", "xapp-",
-	"AKIA", "ASIA", "AIza", "ya29.", "hf_", "npm_", "pypi-", "dop_v1_", "SG.", "shpat_", "hvs.", "dckr_pat_", "lin_api_", "-----BEGIN", "Bearer ", "Basic ", "AGE-SECRET-KEY-",
-}
-
-// shortestKey is how long a value is that may be a key.
-const shortestKey = 12
-
-func looksLikeKey(value string) bool {
 	if len(value) < shortestKey {
 		return false
 	}
@@ -86,3 +65,20 @@ func looksLikeKey(value string) bool {
 	_, has := u.User.Password()
 	return has
 }
+
+// endsIn reports whether a word ends as names do that were written as one:
+// OPENAIKEY, githubToken.
+func endsIn(word string) bool {
+	return slices.ContainsFunc([]string{"KEY", "TOKEN", "SECRET", "PASSWORD"}, func(end string) bool {
+		return len(word) > len(end)+1 && strings.HasSuffix(word, end)
+	}) && word != "HOTKEY" && word != "MONKEY"
+}
+
+// prefixesOfKeys are how well-known services begin the keys they give out.
+var prefixesOfKeys = []string{
+	"sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "xoxb-", "xoxp-", "xoxa-", "xapp-",
+	"AKIA", "ASIA", "AIza", "ya29.", "hf_", "npm_", "pypi-", "dop_v1_", "SG.", "shpat_", "hvs.", "dckr_pat_", "lin_api_", "-----BEGIN", "Bearer ", "Basic ", "AGE-SECRET-KEY-",
+}
+
+// shortestKey is how long a value is that may be a key.
+const shortestKey = 12

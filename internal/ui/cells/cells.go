@@ -109,7 +109,22 @@ func Escape(s string) int {
 		}
 		return 0
 	case ']', 'P', 'X', '^', '_':
-		return controlString(s)
+		// No such string goes over a line end
+		for i := 2; i < len(s); i++ {
+			switch {
+			case s[i] == bel:
+				return i + 1
+			case s[i] == '\n':
+				return i
+			case s[i] == esc && i+1 == len(s):
+				return 0
+			case s[i] == esc && s[i+1] == '\\':
+				return i + 2
+			case s[i] == esc:
+				return i
+			}
+		}
+		return 0
 	}
 	for i := 1; i < len(s); i++ {
 		switch {
@@ -117,26 +132,6 @@ func Escape(s string) int {
 		case s[i] >= 0x30 && s[i] < 0x7f:
 			return i + 1
 		default:
-			return i
-		}
-	}
-	return 0
-}
-
-// controlString measures ESC ] text up to BEL or ESC \. No such string goes
-// over a line end.
-func controlString(s string) int {
-	for i := 2; i < len(s); i++ {
-		switch {
-		case s[i] == bel:
-			return i + 1
-		case s[i] == '\n':
-			return i
-		case s[i] == esc && i+1 == len(s):
-			return 0
-		case s[i] == esc && s[i+1] == '\\':
-			return i + 2
-		case s[i] == esc:
 			return i
 		}
 	}

@@ -25,7 +25,23 @@ type coauthor struct {
 func (c *coauthor) show(r event.Record) error {
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		return c.message(r, e)
+		if e.Message.Role == chat.Assistant {
+			if err := c.endStream(r); err != nil {
+				return err
+			}
+		}
+		m := coauthorMessage{Role: e.Message.Role, Content: e.Message.Text(), Reasoning: e.Message.Reasoning()}
+		for _, call := range e.Message.Calls() {
+			m.Calls = append(m.Calls, coauthorCall{call.ID, call.Name, object(call.Args)})
+			c.inputs[callKey{r.Task, call.ID}] = call.Args
+		}
+		for res := range chat.Select[chat.ToolResult](e.Message) {
+			m.CallID, m.Content = res.CallID, res.Text
+			delete(c.inputs, callKey{r.Task, res.CallID})
+		}
+		index := c.said[r.Task]
+		c.said[r.Task]++
+		return c.out.put(conversationRow{rowID(r), r.Task, index, m, r.Time})
 	case event.LocalAdded:
 		kind := "text"
 		if e.Failed {
@@ -114,26 +130,6 @@ type coauthorCall struct {
 	ID   string          `json:"toolCallId"`
 	Tool string          `json:"toolName"`
 	Args json.RawMessage `json:"arguments"`
-}
-
-func (c *coauthor) message(r event.Record, e event.MessageAdded) error {
-	if e.Message.Role == chat.Assistant {
-		if err := c.endStream(r); err != nil {
-			return err
-		}
-	}
-	m := coauthorMessage{Role: e.Message.Role, Content: e.Message.Text(), Reasoning: e.Message.Reasoning()}
-	for _, call := range e.Message.Calls() {
-		m.Calls = append(m.Calls, coauthorCall{call.ID, call.Name, object(call.Args)})
-		c.inputs[callKey{r.Task, call.ID}] = call.Args
-	}
-	for res := range chat.Select[chat.ToolResult](e.Message) {
-		m.CallID, m.Content = res.CallID, res.Text
-		delete(c.inputs, callKey{r.Task, res.CallID})
-	}
-	index := c.said[r.Task]
-	c.said[r.Task]++
-	return c.out.put(conversationRow{rowID(r), r.Task, index, m, r.Time})
 }
 
 type busMessage struct {

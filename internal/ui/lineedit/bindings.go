@@ -3,6 +3,7 @@ package lineedit
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // bindings says what each key does that does not type itself. was is the kind
@@ -225,7 +226,25 @@ func (e *Editor) tab(kind) Action {
 	case e.Empty():
 		return Action{Kind: ToggleMode}
 	default:
-		e.complete()
+		start, choices := e.choices()
+		switch len(choices) {
+		case 0:
+		case 1:
+			e.put(start, choices[0].Text)
+		default:
+			prefix := choices[0].Text // that all start with
+			for _, c := range choices[1:] {
+				for !strings.HasPrefix(c.Text, prefix) {
+					_, n := utf8.DecodeLastRuneInString(prefix)
+					prefix = prefix[:len(prefix)-n]
+				}
+			}
+			// Where a choice does not start with what is written, nothing is taken away.
+			if written := e.draft.raw[start:e.at]; len(prefix) > len(written) && strings.HasPrefix(prefix, written) {
+				e.put(start, prefix)
+			}
+			e.menu = &menu{start: start, choices: choices}
+		}
 	}
 	return Action{}
 }

@@ -1,10 +1,5 @@
 package lineedit
 
-import (
-	"strings"
-	"unicode/utf8"
-)
-
 // maxMenu is how many choices are shown at a time.
 const maxMenu = 8
 
@@ -19,29 +14,6 @@ type menu struct {
 	start   int // they stand instead of the text from here to the cursor
 	choices []Choice
 	chosen  int
-}
-
-// complete puts the only choice in, or what all have in common and a menu.
-func (e *Editor) complete() {
-	start, choices := e.choices()
-	switch len(choices) {
-	case 0:
-	case 1:
-		e.put(start, choices[0].Text)
-	default:
-		prefix := choices[0].Text // that all start with
-		for _, c := range choices[1:] {
-			for !strings.HasPrefix(c.Text, prefix) {
-				_, n := utf8.DecodeLastRuneInString(prefix)
-				prefix = prefix[:len(prefix)-n]
-			}
-		}
-		// Where a choice does not start with what is written, nothing is taken away.
-		if written := e.draft.raw[start:e.at]; len(prefix) > len(written) && strings.HasPrefix(prefix, written) {
-			e.put(start, prefix)
-		}
-		e.menu = &menu{start: start, choices: choices}
-	}
 }
 
 // choices asks for completions, and trusts no answer that is out of bounds.

@@ -49,7 +49,24 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 		row, col = p.cursor.row, p.cursor.col
 	}
 	if e.menu != nil {
-		e.paintMenu(p)
+		m := e.menu
+		first := max(0, min(m.chosen-maxMenu/2, len(m.choices)-maxMenu))
+		shown := m.choices[first:min(first+maxMenu, len(m.choices))]
+		column := 0
+		for _, c := range shown {
+			column = max(column, cells.Width(sanitize.Line(c.Text, 0)))
+		}
+		for i, c := range shown {
+			mark, style := "  ", e.Style.Menu
+			if first+i == m.chosen {
+				mark, style = "> ", e.Style.Chosen
+			}
+			p.newline()
+			p.clipped(mark+sanitize.Line(c.Text, 0), style)
+			if c.Note != "" {
+				p.clipped(strings.Repeat(" ", max(0, column+4-p.col))+sanitize.Line(c.Note, 0), e.Style.Note)
+			}
+		}
 	}
 	p.newline()
 	return p.rows, row, col
@@ -118,28 +135,6 @@ func (e *Editor) shown(cluster string, width int) (text, style string) {
 		}
 	}
 	return text, ""
-}
-
-// paintMenu shows the choices around the chosen one, a row each.
-func (e *Editor) paintMenu(p *painter) {
-	m := e.menu
-	first := max(0, min(m.chosen-maxMenu/2, len(m.choices)-maxMenu))
-	shown := m.choices[first:min(first+maxMenu, len(m.choices))]
-	column := 0
-	for _, c := range shown {
-		column = max(column, cells.Width(sanitize.Line(c.Text, 0)))
-	}
-	for i, c := range shown {
-		mark, style := "  ", e.Style.Menu
-		if first+i == m.chosen {
-			mark, style = "> ", e.Style.Chosen
-		}
-		p.newline()
-		p.clipped(mark+sanitize.Line(c.Text, 0), style)
-		if c.Note != "" {
-			p.clipped(strings.Repeat(" ", max(0, column+4-p.col))+sanitize.Line(c.Note, 0), e.Style.Note)
-		}
-	}
 }
 
 // climb moves the cursor a row up or down within the draft, and reports

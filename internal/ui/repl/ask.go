@@ -181,7 +181,27 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 		best := q.Display.Metadata[uip.OnEnter]
 		return uip.Response{Option: best}, best != ""
 	case q.Kind == uip.Composite:
-		return readAll(q, line)
+		// For all, for none, or the numbers of those that may run
+		if a, ok := readConfirm(q, line); ok {
+			return a, true
+		}
+		chosen := make(map[int]bool)
+		for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
+			n, err := strconv.Atoi(f)
+			if err != nil || n < 1 || n > len(q.Parts) {
+				return uip.Response{}, false
+			}
+			chosen[n-1] = true
+		}
+		var a uip.Response
+		for i, part := range q.Parts {
+			option := uip.Reject
+			if chosen[i] {
+				option = uip.Approve
+			}
+			a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: option})
+		}
+		return a, len(chosen) > 0
 	case q.Kind == uip.Confirm:
 		return readConfirm(q, line)
 	}
@@ -214,31 +234,6 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 		}
 	}
 	return uip.Response{}, false
-}
-
-// readAll reads one answer for several calls: for all, for none, or the
-// numbers of those that may run.
-func readAll(q uip.Request, line string) (uip.Response, bool) {
-	if a, ok := readConfirm(q, line); ok {
-		return a, true
-	}
-	chosen := make(map[int]bool)
-	for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
-		n, err := strconv.Atoi(f)
-		if err != nil || n < 1 || n > len(q.Parts) {
-			return uip.Response{}, false
-		}
-		chosen[n-1] = true
-	}
-	var a uip.Response
-	for i, part := range q.Parts {
-		option := uip.Reject
-		if chosen[i] {
-			option = uip.Approve
-		}
-		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: option})
-	}
-	return a, len(chosen) > 0
 }
 
 func offers(q uip.Request, id string) bool {

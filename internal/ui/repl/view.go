@@ -80,7 +80,15 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
 	}
 	if at, _ := r.wrote.last(); r.Now().Sub(at) >= patience && r.doing() != "" {
-		rows = append(rows, r.Palette.Paint(dim, fit(r.spinner(width), width)))
+		f := frames
+		if r.ASCII {
+			f = asciiFrames
+		}
+		took := r.Now().Sub(r.turn.began).Truncate(time.Second)
+		say := func(busy string) string {
+			return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", busy, took)
+		}
+		rows = append(rows, r.Palette.Paint(dim, fit(say(fit(oneLine(r.doing()), width-cells.Width(say("")))), width)))
 	}
 	if r.editor.Empty() && len(rows) == 0 {
 		return nil, 0, 0
@@ -102,20 +110,6 @@ var (
 	frames      = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"}
 	asciiFrames = []string{"-", "\\", "|", "/"}
 )
-
-// spinner says what is going on, as far as there is room for it, for how long,
-// and how to stop it.
-func (r *REPL) spinner(width int) string {
-	f := frames
-	if r.ASCII {
-		f = asciiFrames
-	}
-	took := r.Now().Sub(r.turn.began).Truncate(time.Second)
-	say := func(busy string) string {
-		return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", busy, took)
-	}
-	return say(fit(oneLine(r.doing()), width-cells.Width(say(""))))
-}
 
 func oneLine(s string) string { return sanitize.Line(s, 200) }
 

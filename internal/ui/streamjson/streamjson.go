@@ -63,27 +63,6 @@ func New(w io.Writer, o Options) *Renderer {
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.note(rec)
-	if r.o.ResultOnly {
-		return nil
-	}
-	switch e := rec.Event.(type) {
-	case event.SessionOpened:
-		return r.init(rec, e)
-	case event.MessageAdded:
-		return r.message(rec, e)
-	case event.TextDelta:
-		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
-	case event.ReasoningDelta:
-		return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
-	case event.Retrying:
-		return r.endPartial(rec, nil)
-	}
-	return nil
-}
-
-// note keeps what later lines will need.
-func (r *Renderer) note(rec event.Record) {
 	if r.o.Session == "" {
 		r.o.Session = rec.Session
 	}
@@ -96,6 +75,40 @@ func (r *Renderer) note(rec event.Record) {
 	r.last = max(r.last, rec.Seq)
 	r.tally.Add(rec)
 	r.origin.add(rec)
+	if r.o.ResultOnly {
+		return nil
+	}
+	switch e := rec.Event.(type) {
+	case event.SessionOpened:
+		return r.init(rec, e)
+	case event.MessageAdded:
+		switch e.Message.Role {
+		case chat.Assistant:
+			id := "" // the one it had while it arrived, else one made of its record
+			if p := r.parts[rec.Task]; p != nil {
+				id = p.id
+			} else {
+				id = messageID(r.numbered(rec))
+			}
+			if err := r.endPartial(rec, stopReason(e)); err != nil {
+				return err
+			}
+			return r.put(r.envelope(rec, "assistant", assistantMessage{
+				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.o.Model), Content: blocks(e.Message),
+				Stop: stopReason(e), Usage: usageOf(e.Usage),
+			}))
+		case chat.User, chat.Tool:
+			return r.put(r.envelope(rec, "user", userMessage{"user", blocks(e.Message)}))
+		}
+		return nil // the system text is not part of the stream
+	case event.TextDelta:
+		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
+	case event.ReasoningDelta:
+		return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
+	case event.Retrying:
+		return r.endPartial(rec, nil)
+	}
+	return nil
 }
 
 type initLine struct {
@@ -117,28 +130,6 @@ func (r *Renderer) init(rec event.Record, e event.SessionOpened) error {
 		Tools: append([]string{}, e.Tools...), MCPServers: []string{}, Mode: r.o.PermissionMode,
 		KeySource: r.o.KeySource, UUID: r.unnumbered("init/" + rec.Time.UTC().Format(time.RFC3339Nano)),
 	})
-}
-
-func (r *Renderer) message(rec event.Record, e event.MessageAdded) error {
-	switch e.Message.Role {
-	case chat.Assistant:
-		id := "" // the one it had while it arrived, else one made of its record
-		if p := r.parts[rec.Task]; p != nil {
-			id = p.id
-		} else {
-			id = messageID(r.numbered(rec))
-		}
-		if err := r.endPartial(rec, stopReason(e)); err != nil {
-			return err
-		}
-		return r.put(r.envelope(rec, "assistant", assistantMessage{
-			ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.o.Model), Content: blocks(e.Message),
-			Stop: stopReason(e), Usage: usageOf(e.Usage),
-		}))
-	case chat.User, chat.Tool:
-		return r.put(r.envelope(rec, "user", userMessage{"user", blocks(e.Message)}))
-	}
-	return nil // the system text is not part of the stream
 }
 
 // Outcome is how a turn ended. The zero Outcome is a success without an answer.

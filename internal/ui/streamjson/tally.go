@@ -56,37 +56,33 @@ func (t *Tally) Add(r event.Record) {
 			put(&t.children, r.Task, true)
 		}
 	case event.MessageAdded:
-		t.message(r, e)
+		asked, waited := t.heard[r.Task]
+		put(&t.heard, r.Task, r.Time)
+		for res := range chat.Select[chat.ToolResult](e.Message) {
+			delete(t.inputs, callKey{r.Task, res.CallID})
+		}
+		if e.Message.Role != chat.Assistant {
+			return
+		}
+		if !t.children[r.Task] {
+			t.Replies++
+			t.Stop = stopReason(e)
+		}
+		if e.Usage != nil {
+			t.Usage = t.Usage.Add(*e.Usage)
+		}
+		if waited {
+			t.API += max(0, r.Time.Sub(asked))
+		}
+		for _, c := range e.Message.Calls() {
+			put(&t.inputs, callKey{r.Task, c.ID}, c.Args)
+		}
 	case event.ToolCallRequested:
 		put(&t.inputs, callKey{r.Task, e.CallID}, e.Input)
 	case event.ToolFinished:
 		if e.Denied {
 			t.Denials = append(t.Denials, Denial{e.Tool, e.CallID, object(t.inputs[callKey{r.Task, e.CallID}])})
 		}
-	}
-}
-
-func (t *Tally) message(r event.Record, e event.MessageAdded) {
-	asked, waited := t.heard[r.Task]
-	put(&t.heard, r.Task, r.Time)
-	for res := range chat.Select[chat.ToolResult](e.Message) {
-		delete(t.inputs, callKey{r.Task, res.CallID})
-	}
-	if e.Message.Role != chat.Assistant {
-		return
-	}
-	if !t.children[r.Task] {
-		t.Replies++
-		t.Stop = stopReason(e)
-	}
-	if e.Usage != nil {
-		t.Usage = t.Usage.Add(*e.Usage)
-	}
-	if waited {
-		t.API += max(0, r.Time.Sub(asked))
-	}
-	for _, c := range e.Message.Calls() {
-		put(&t.inputs, callKey{r.Task, c.ID}, c.Args)
 	}
 }
 

@@ -8,24 +8,6 @@ import (
 	"coder/internal/ui/term/syntax"
 )
 
-// block shows what a tool made for people to see. Diffs and tables are shown
-// whole, text and code up to the bounds of an outputBox.
-func (r *Renderer) block(b display.Block) {
-	switch b := b.(type) {
-	case display.Text:
-		r.bounded(string(b))
-	case display.Code:
-		r.bounded(b.Source)
-	case display.Diff:
-		r.page.fresh()
-		drawDiff(cleaned(b.Unified), r.page.put)
-	case display.Table:
-		r.page.fresh()
-		drawTable(b, r.width(), r.o.ASCII, r.page.put)
-	}
-	r.page.fresh()
-}
-
 func (r *Renderer) bounded(text string) {
 	box := outputBox{put: r.page.put}
 	box.write(strings.TrimRight(cleaned(text), "\n"))
@@ -80,7 +62,11 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 		case display.Diff:
 			drawDiff(cleaned(b.Unified), r.page.put)
 		case display.Table:
-			for _, l := range r.clean(b).Lines(r.o.Words.Said, ink.Width) {
+			clean := display.Table{Head: cleanCells(b.Head), First: min(b.First, widestFirst)}
+			for _, row := range b.Rows {
+				clean.Rows = append(clean.Rows, cleanCells(row))
+			}
+			for _, l := range clean.Lines(r.o.Words.Said, ink.Width) {
 				line(ink.Plain, l)
 			}
 		case display.Checklist:
@@ -92,47 +78,40 @@ func (r *Renderer) own(blocks display.Blocks, width int) {
 				line(checkInk[c.State.Mark()], display.Line{Cells: []string{mark + " " + oneLine(c.Text, 0)}, Columns: []int{0}})
 			}
 		case display.Shell:
-			r.shell(b)
+			role := ink.Good
+			if b.Exit != 0 {
+				role = ink.Bad
+			}
+			why := b.Error
+			if why != "" {
+				why = cleaned(r.o.Words.Said(why))
+			}
+			r.page.put(ink.Look{}, cleaned("$ "+b.Command))
+			for _, part := range []struct {
+				role ink.Role
+				text string
+			}{{role, b.Status()}, {ink.Plain, cleaned(b.Output())}, {ink.Bad, why}} {
+				if part.text != "" {
+					r.page.fresh()
+					r.page.put(ink.Look{Role: part.role}, part.text)
+				}
+			}
 		}
 		r.page.fresh()
 	}
 }
 
-// clean is t without what a terminal would obey.
-func (r *Renderer) clean(t display.Table) display.Table {
-	rows := make([][]display.Cell, len(t.Rows))
-	for i, row := range t.Rows {
-		for _, c := range row {
-			rows[i] = append(rows[i], display.Cell{Text: oneLine(c.Text, 0), Words: c.Words})
-		}
+// widestFirst bounds what a record may ask of the first column.
+const widestFirst = 100
+
+func cleanCells(row []display.Cell) (clean []display.Cell) {
+	for _, c := range row {
+		clean = append(clean, display.Cell{Text: oneLine(c.Text, 0), Words: c.Words})
 	}
-	t.Rows = rows
-	return t
+	return clean
 }
 
 var (
 	checkASCII = map[string]string{"☑": "[x]", "◐": "[~]", "☐": "[ ]"}
 	checkInk   = map[string]ink.Role{"☑": ink.Done, "◐": ink.Warn, "☐": ink.Dim}
 )
-
-// shell shows a command of the person's own, and what came of it.
-func (r *Renderer) shell(s display.Shell) {
-	role := ink.Good
-	if s.Exit != 0 {
-		role = ink.Bad
-	}
-	why := s.Error
-	if why != "" {
-		why = cleaned(r.o.Words.Said(why))
-	}
-	r.page.put(ink.Look{}, cleaned("$ "+s.Command))
-	for _, part := range []struct {
-		role ink.Role
-		text string
-	}{{role, s.Status()}, {ink.Plain, cleaned(s.Output())}, {ink.Bad, why}} {
-		if part.text != "" {
-			r.page.fresh()
-			r.page.put(ink.Look{Role: part.role}, part.text)
-		}
-	}
-}

@@ -221,34 +221,29 @@ func (d drawing) question(q uip.Request, m, n int) {
 		d.page.tell(ink.Dim, text)
 	}
 	for i, o := range q.Options {
-		d.page.tell(ink.Plain, d.option(i, o, q.Display.Metadata))
+		// The first one of those that a model offers is the one it recommends
+		label, models := q.Display.Metadata[metaLabel+o.ID]
+		about := strings.TrimPrefix(strings.TrimPrefix(o.Label, label), " — ")
+		if !models {
+			label, about, _ = strings.Cut(d.Words.Said(o.Label), " — ")
+		}
+		line := fmt.Sprintf("  %d. %s", i+1, oneLine(label, noticeRunes))
+		if models && i == 0 && !strings.HasSuffix(line, recommended) {
+			line += recommended
+		}
+		if q.Display.Metadata[uip.OnEnter] == o.ID {
+			line += " [Enter]"
+		}
+		if about = oneLine(about, noticeRunes); about != "" {
+			line += " — " + about
+		}
+		d.page.tell(ink.Plain, line)
 	}
 }
 
 // metaLabel, followed by the id of an option, is where a request has the
 // option's label without its description.
 const metaLabel = "label"
-
-// option is a numbered line. The first one of those that a model offers is the
-// one it recommends.
-func (d drawing) option(i int, o uip.Option, meta map[string]string) string {
-	label, models := meta[metaLabel+o.ID]
-	about := strings.TrimPrefix(strings.TrimPrefix(o.Label, label), " — ")
-	if !models {
-		label, about, _ = strings.Cut(d.Words.Said(o.Label), " — ")
-	}
-	line := fmt.Sprintf("  %d. %s", i+1, oneLine(label, noticeRunes))
-	if models && i == 0 && !strings.HasSuffix(line, recommended) {
-		line += recommended
-	}
-	if meta[uip.OnEnter] == o.ID {
-		line += " [Enter]"
-	}
-	if about = oneLine(about, noticeRunes); about != "" {
-		line += " — " + about
-	}
-	return line
-}
 
 const recommended = " (Recommended)"
 
@@ -331,19 +326,6 @@ func (d drawing) foldMiddle(lines []string, most, head int) []string {
 
 // foldLine shortens a long line and long rows of blanks in it.
 func (d drawing) foldLine(line string) string {
-	line = d.foldSpaces(line)
-	n := utf8.RuneCountInString(line)
-	if n <= foldRunes {
-		return line
-	}
-	*d.hides = true
-	runes := []rune(line)
-	return string(runes[:foldEnds]) + d.t("<%d characters are not shown here>", n-2*foldEnds) + string(runes[n-foldEnds:])
-}
-
-// foldSpaces says how many blanks stand in a row instead of showing them, save
-// at the start of the line, where they are plain to see.
-func (d drawing) foldSpaces(line string) string {
 	text := strings.TrimLeft(line, " \t")
 	indent := line[:len(line)-len(text)]
 	if len(indent) > 2*foldBlanks {
@@ -365,7 +347,14 @@ func (d drawing) foldSpaces(line string) string {
 		b.WriteString(blanks)
 		text = rest
 	}
-	return b.String()
+	line = b.String()
+	n := utf8.RuneCountInString(line)
+	if n <= foldRunes {
+		return line
+	}
+	*d.hides = true
+	runes := []rune(line)
+	return string(runes[:foldEnds]) + d.t("<%d characters are not shown here>", n-2*foldEnds) + string(runes[n-foldEnds:])
 }
 
 // revealed is text for someone who must decide about it: cleaned, and what

@@ -58,10 +58,7 @@ func (b *outputBox) write(text string) {
 func (b *outputBox) flush() {
 	line := b.part
 	b.part = ""
-	b.add(sanitize.Mask(line))
-}
-
-func (b *outputBox) add(text string) {
+	text := sanitize.Mask(line)
 	if text == "" {
 		return
 	}

@@ -26,26 +26,6 @@ type passage struct {
 	plain flow            // of the thinking
 }
 
-// said shows the words of the model. Those of a subtask are told by its own
-// result; only what it does is shown.
-func (r *Renderer) said(rec event.Record) {
-	t := r.view(rec.Task)
-	switch e := rec.Event.(type) {
-	case event.TextDelta:
-		if t.parent == "" {
-			r.answer(rec.Task, e.Text)
-		}
-	case event.ReasoningDelta:
-		if t.parent == "" {
-			r.think(rec.Task, e.Text)
-		}
-	case event.Retrying:
-		r.retrying(rec.Task, e)
-	case event.MessageAdded:
-		r.message(t, e)
-	}
-}
-
 // open makes task's reply the one that is arriving.
 func (r *Renderer) open(task string) *reply {
 	if r.reply.task != task {
@@ -61,7 +41,7 @@ func (r *Renderer) think(task, text string) {
 	p.came, r.reply.mused = true, true
 	p.plain.put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
 	p.plain.write(p.clean.next(text))
-	if p.plain.owes() {
+	if p.plain.wrote && p.plain.ends > 0 {
 		r.page.rest()
 	}
 	r.status.set(r.t("thinking"))
@@ -153,22 +133,17 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 		r.own(e.Blocks, 0)
 		r.section = inserted
 	default:
-		r.missing(t.id, e.Message)
+		here := r.reply.task == t.id
+		if text := e.Message.Reasoning(); text != "" && !(here && (r.reply.mused || r.reply.spoke)) {
+			r.think(t.id, text)
+		}
+		if text := e.Message.Text(); text != "" && !(here && r.reply.spoke) {
+			r.answer(t.id, text)
+		}
 		if r.endReply(); e.Interrupted && strings.TrimSpace(text) != "" {
 			r.page.say(ink.Warn, r.t("[interrupted]"))
 		}
 		r.status.set(r.t("working"))
-	}
-}
-
-// missing shows the parts of a message that did not arrive in pieces.
-func (r *Renderer) missing(task string, m chat.Message) {
-	here := r.reply.task == task
-	if text := m.Reasoning(); text != "" && !(here && (r.reply.mused || r.reply.spoke)) {
-		r.think(task, text)
-	}
-	if text := m.Text(); text != "" && !(here && r.reply.spoke) {
-		r.answer(task, text)
 	}
 }
 
@@ -209,9 +184,6 @@ func (f *flow) write(text string) {
 		text = rest
 	}
 }
-
-// owes reports whether the line is whole and its end was not put.
-func (f *flow) owes() bool { return f.wrote && f.ends > 0 }
 
 func (f *flow) add(line string) {
 	if strings.TrimSpace(line) == "" && (!f.wrote || f.ends > 0) {

@@ -68,7 +68,61 @@ func (r *Renderer) Cards() Cards { return r.cards }
 
 // Emit writes what rec adds to the stream, in one Write.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
-	return r.write(func() { r.event(rec) })
+	return r.write(func() {
+		switch e := rec.Event.(type) {
+		case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled, event.StateChanged:
+			r.task(rec)
+		case event.TextDelta, event.ReasoningDelta, event.MessageAdded, event.Retrying:
+			// Those of a subtask are told by its own result; only what it does is shown
+			t := r.view(rec.Task)
+			switch e := rec.Event.(type) {
+			case event.TextDelta:
+				if t.parent == "" {
+					r.answer(rec.Task, e.Text)
+				}
+			case event.ReasoningDelta:
+				if t.parent == "" {
+					r.think(rec.Task, e.Text)
+				}
+			case event.Retrying:
+				r.retrying(rec.Task, e)
+			case event.MessageAdded:
+				r.message(t, e)
+			}
+		case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolFinished:
+			r.tool(rec)
+		case event.TodosChanged:
+			r.todos(rec, e)
+		case event.LocalAdded:
+			r.endReply()
+			r.enter(nothing)
+			if e.Failed {
+				r.page.say(ink.Bad, r.o.Words.Said(e.Output))
+			} else if e.Output != "" || e.Blocks != nil {
+				r.own(e.Shown(), r.width())
+			}
+			r.section = inserted
+		case event.Interrupted:
+			r.breakOff()
+			r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
+			r.status.set("")
+		case event.Notice:
+			role := ink.Warn
+			if e.Level == event.Error {
+				role = ink.Bad
+			}
+			r.remark(role, r.o.Words.Said(e.Text))
+		case event.InteractionRequested:
+			r.status.set("")
+		case event.ContextReplaced:
+			if e.Reason == event.Compacted && e.TokensBefore > 0 {
+				r.remark(ink.Warn, r.t("the conversation was condensed: %d tokens became %d", e.TokensBefore, e.TokensAfter))
+			}
+		case event.ContextRestored:
+			r.remark(ink.Warn, r.t("the conversation is as it was before"))
+		case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Unknown:
+		}
+	})
 }
 
 // Insert writes text of the caller's own, such as a card, after a blank line.
@@ -99,47 +153,6 @@ func (r *Renderer) write(draw func()) error {
 	}
 	r.status.tell()
 	return r.err
-}
-
-func (r *Renderer) event(rec event.Record) {
-	switch e := rec.Event.(type) {
-	case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled, event.StateChanged:
-		r.task(rec)
-	case event.TextDelta, event.ReasoningDelta, event.MessageAdded, event.Retrying:
-		r.said(rec)
-	case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolFinished:
-		r.tool(rec)
-	case event.TodosChanged:
-		r.todos(rec, e)
-	case event.LocalAdded:
-		r.endReply()
-		r.enter(nothing)
-		if e.Failed {
-			r.page.say(ink.Bad, r.o.Words.Said(e.Output))
-		} else if e.Output != "" || e.Blocks != nil {
-			r.own(e.Shown(), r.width())
-		}
-		r.section = inserted
-	case event.Interrupted:
-		r.breakOff()
-		r.remark(ink.Warn, r.t("Cancelled by ESC")+"\n"+r.t("Stopped model stream and tool execution; todo state remains unchanged unless a tool had already completed."))
-		r.status.set("")
-	case event.Notice:
-		role := ink.Warn
-		if e.Level == event.Error {
-			role = ink.Bad
-		}
-		r.remark(role, r.o.Words.Said(e.Text))
-	case event.InteractionRequested:
-		r.status.set("")
-	case event.ContextReplaced:
-		if e.Reason == event.Compacted && e.TokensBefore > 0 {
-			r.remark(ink.Warn, r.t("the conversation was condensed: %d tokens became %d", e.TokensBefore, e.TokensAfter))
-		}
-	case event.ContextRestored:
-		r.remark(ink.Warn, r.t("the conversation is as it was before"))
-	case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Unknown:
-	}
 }
 
 // t is a sentence of our own.

@@ -168,7 +168,7 @@ func FuzzRender(f *testing.F) {
 			event.ReasoningDelta{Text: text}, event.TextDelta{Text: text}, said(text),
 			event.ToolStarted{CallID: text, Tool: text, Title: text}, event.ToolOutput{CallID: text, Text: text},
 			event.ToolFinished{CallID: text, Tool: text, Title: text, Summary: text, Show: display.Diff{Unified: text}, Failed: len(text)%2 == 0},
-			event.TodosChanged{Todos: []event.Todo{{Content: text}}}, event.LocalAdded{Output: text}, event.Notice{Text: text},
+			event.TodosChanged{Todos: []event.Todo{{Content: text}}}, event.LocalAdded{Output: text}, event.LocalAdded{Blocks: blocksOf(text)}, event.Notice{Text: text},
 			event.ToolFinished{CallID: "x", Tool: text, Show: display.Table{Head: display.Data(text), Rows: [][]display.Cell{display.Data(text, text)}}},
 			event.TaskFailed{Reason: text},
 		)
@@ -178,6 +178,16 @@ func FuzzRender(f *testing.F) {
 		}
 		expectClean(t, text, p)
 	})
+}
+
+// blocksOf are blocks as a record that somebody forged may hold them.
+func blocksOf(text string) display.Blocks {
+	cells := []display.Cell{{Text: text}, {Text: text, Words: true}}
+	return display.Blocks{
+		display.Text(text), display.Diff{Unified: text}, display.Table{Head: cells, Rows: [][]display.Cell{cells, cells[:1], nil}},
+		display.Table{Head: cells, Rows: [][]display.Cell{cells, cells[:1], nil}, First: 1 << 40}, display.Checklist{{State: display.State(text), Text: text}},
+		display.Shell{Command: text, Ran: len(text)%2 == 0, Exit: -1, Stdout: text, Stderr: text, Error: text},
+	}
 }
 
 // expectClean draws cards about text.

@@ -50,7 +50,29 @@ func (r *Renderer) tool(rec event.Record) {
 		c.tool, c.title = e.Tool, e.Title
 		r.begin(c)
 	case event.ToolOutput:
-		r.output(r.call(rec.Task, e.CallID), e.Text)
+		// As it comes if no other call runs beside it, else when the call is over
+		c := r.call(rec.Task, e.CallID)
+		b := &c.output
+		if b.put == nil {
+			b.put = b.keep
+			if r.running() <= 1 && c.task.parent == "" && !c.task.bang {
+				b.put = func(l ink.Look, text string) {
+					if r.last != c {
+						r.enter(toolLines)
+						r.last = c
+						text = strings.TrimPrefix(text, "\n")
+					}
+					r.page.put(l, text)
+				}
+			}
+		}
+		b.write(b.clean.next(e.Text))
+		if b.owed && r.last == c {
+			r.page.rest()
+		}
+		if b.lines > 0 {
+			r.status.set(c.plainName() + " · " + r.lines(b.lines))
+		}
 	case event.ToolFinished:
 		c := r.call(rec.Task, e.CallID)
 		c.tool, c.title = e.Tool, e.Title
@@ -110,32 +132,6 @@ func (c *callView) name() string {
 	return name
 }
 
-// output shows what a call writes while it runs: as it comes if no other call
-// runs beside it, else when the call is over.
-func (r *Renderer) output(c *callView, text string) {
-	b := &c.output
-	if b.put == nil {
-		b.put = b.keep
-		if r.running() <= 1 && c.task.parent == "" && !c.task.bang {
-			b.put = func(l ink.Look, text string) {
-				if r.last != c {
-					r.enter(toolLines)
-					r.last = c
-					text = strings.TrimPrefix(text, "\n")
-				}
-				r.page.put(l, text)
-			}
-		}
-	}
-	b.write(b.clean.next(text))
-	if b.owed && r.last == c {
-		r.page.rest()
-	}
-	if b.lines > 0 {
-		r.status.set(c.plainName() + " · " + r.lines(b.lines))
-	}
-}
-
 func (r *Renderer) lines(n int) string {
 	if n == 1 {
 		return r.t("1 line")
@@ -170,7 +166,20 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 	}
 	r.page.fresh()
 	if text, ok := e.Show.(display.Text); (!ok || c.output.empty() && string(text) != e.Summary) && !c.todos {
-		r.block(e.Show)
+		// Diffs and tables are shown whole, text and code up to the bounds of an outputBox
+		switch b := e.Show.(type) {
+		case display.Text:
+			r.bounded(string(b))
+		case display.Code:
+			r.bounded(b.Source)
+		case display.Diff:
+			r.page.fresh()
+			drawDiff(cleaned(b.Unified), r.page.put)
+		case display.Table:
+			r.page.fresh()
+			drawTable(b, r.width(), r.o.ASCII, r.page.put)
+		}
+		r.page.fresh()
 	}
 	r.last = nil
 }

@@ -110,7 +110,39 @@ func (d *Decoder) asIs() ([]Event, bool) {
 func (d *Decoder) take(in []byte) (int, []Event) {
 	switch b := in[0]; {
 	case b == esc:
-		return d.takeEscape(in)
+		// A sequence, or a key with Alt
+		if len(in) < 2 {
+			return 0, nil
+		}
+		switch in[1] {
+		case esc:
+			// Any other two escape characters are an Esc before something else
+			if len(in) < 3 {
+				return 0, nil
+			}
+			if in[2] != '[' && in[2] != 'O' {
+				return 1, []Event{named(lineedit.Escape)}
+			}
+			n := sequence(in[1:])
+			if n == 0 {
+				return 0, nil
+			}
+			events := d.meaning(in[1 : n+1])
+			if len(events) == 1 {
+				if _, ok := events[0].(Key); ok {
+					return n + 1, withAlt(events)
+				}
+			}
+			return n + 1, append([]Event{named(lineedit.Escape)}, events...)
+		case '[', 'O', 'P', ']', 'X', '^', '_':
+			n := sequence(in)
+			return n, d.meaning(in[:n])
+		}
+		n, events := d.take(in[1:])
+		if n == 0 {
+			return 0, nil
+		}
+		return n + 1, withAlt(events)
 	case b < 0x20 || b == 0x7f:
 		return 1, []Event{control(b)}
 	case !utf8.FullRune(in):
@@ -121,48 +153,6 @@ func (d *Decoder) take(in []byte) (int, []Event) {
 		return n, nil
 	}
 	return n, []Event{Key(lineedit.Typed(r))}
-}
-
-// takeEscape decodes what starts with an escape character: a sequence, or a
-// key with Alt.
-func (d *Decoder) takeEscape(in []byte) (int, []Event) {
-	if len(in) < 2 {
-		return 0, nil
-	}
-	switch in[1] {
-	case esc:
-		return d.takeTwoEscapes(in)
-	case '[', 'O', 'P', ']', 'X', '^', '_':
-		n := sequence(in)
-		return n, d.meaning(in[:n])
-	}
-	n, events := d.take(in[1:])
-	if n == 0 {
-		return 0, nil
-	}
-	return n + 1, withAlt(events)
-}
-
-// takeTwoEscapes decodes Alt with a key that has a sequence of its own. Any
-// other two escape characters are an Esc before something else.
-func (d *Decoder) takeTwoEscapes(in []byte) (int, []Event) {
-	if len(in) < 3 {
-		return 0, nil
-	}
-	if in[2] != '[' && in[2] != 'O' {
-		return 1, []Event{named(lineedit.Escape)}
-	}
-	n := sequence(in[1:])
-	if n == 0 {
-		return 0, nil
-	}
-	events := d.meaning(in[1 : n+1])
-	if len(events) == 1 {
-		if _, ok := events[0].(Key); ok {
-			return n + 1, withAlt(events)
-		}
-	}
-	return n + 1, append([]Event{named(lineedit.Escape)}, events...)
 }
 
 func withAlt(events []Event) []Event {

@@ -70,7 +70,17 @@ func (d *Decoder) meaning(seq []byte) []Event {
 	body, final := string(seq[2:len(seq)-1]), seq[len(seq)-1]
 	switch {
 	case seq[1] == 'O':
-		return shiftMeaning(body, final)
+		p := parameters(body)
+		if name, ok := finals[final]; ok {
+			return press(lineedit.Key{Name: name}, p.mods(len(p)-1))
+		}
+		if name, ok := arrows[final]; ok {
+			return press(lineedit.Key{Name: name, Mod: lineedit.Ctrl}, p.mods(len(p)-1))
+		}
+		if i := int(final) - shiftedFirst; i >= 0 && i < len(shifted) {
+			return press(lineedit.Typed(rune(shifted[i])), p.mods(len(p)-1))
+		}
+		return nil
 	case seq[1] != '[' || strings.Trim(body, "0123456789;:") != "":
 		return nil
 	case body == "200" && final == '~':
@@ -79,24 +89,7 @@ func (d *Decoder) meaning(seq []byte) []Event {
 	case body == "" && (final == 'I' || final == 'O'):
 		return []Event{Focus{In: final == 'I'}}
 	}
-	return csiMeaning(parameters(body), final)
-}
-
-func shiftMeaning(body string, final byte) []Event {
 	p := parameters(body)
-	if name, ok := finals[final]; ok {
-		return press(lineedit.Key{Name: name}, p.mods(len(p)-1))
-	}
-	if name, ok := arrows[final]; ok {
-		return press(lineedit.Key{Name: name, Mod: lineedit.Ctrl}, p.mods(len(p)-1))
-	}
-	if i := int(final) - shiftedFirst; i >= 0 && i < len(shifted) {
-		return press(lineedit.Typed(rune(shifted[i])), p.mods(len(p)-1))
-	}
-	return nil
-}
-
-func csiMeaning(p params, final byte) []Event {
 	mods := p.mods(1)
 	switch final {
 	case 'Z':

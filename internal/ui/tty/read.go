@@ -72,7 +72,17 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 		_, _ = t.wakeR.Read(make([]byte, 1))
 		return nil, ctx.Err()
 	case input:
-		return t.receive()
+		buf := make([]byte, readSize)
+		n, err := unix.Read(t.inFD, buf)
+		switch {
+		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+			return nil, nil
+		case errors.Is(err, unix.EIO), err == nil && n <= 0:
+			return nil, io.EOF
+		case err != nil:
+			return nil, fmt.Errorf("read from the terminal: %w", err)
+		}
+		return t.decoder.Feed(t.withoutTail(buf[:n])), nil
 	}
 	events := t.decoder.Flush()
 	if len(events) > 0 && events[len(events)-1] == named(lineedit.Escape) {
@@ -135,19 +145,4 @@ func (t *Terminal) poll(wait time.Duration) (woken, input bool, err error) {
 		}
 		return fds[0].Revents != 0, fds[1].Revents != 0, err
 	}
-}
-
-// receive decodes what can be read now.
-func (t *Terminal) receive() ([]Event, error) {
-	buf := make([]byte, readSize)
-	n, err := unix.Read(t.inFD, buf)
-	switch {
-	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
-		return nil, nil
-	case errors.Is(err, unix.EIO), err == nil && n <= 0:
-		return nil, io.EOF
-	case err != nil:
-		return nil, fmt.Errorf("read from the terminal: %w", err)
-	}
-	return t.decoder.Feed(t.withoutTail(buf[:n])), nil
 }

@@ -152,17 +152,6 @@ func (g Grid) align(column int) Align {
 }
 
 func (g Grid) record(r []Cell, put Put) {
-	r = slices.DeleteFunc(slices.Clone(g.named(r)), func(c Cell) bool { return len(c) == 0 })
-	for i, c := range r {
-		if i > 0 {
-			put(Look{}, "\n")
-		}
-		c.draw(false, put)
-	}
-}
-
-// named is the cells of a row with their heads, empty ones left empty.
-func (g Grid) named(r []Cell) []Cell {
 	var named []Cell
 	for i, c := range r {
 		if c.width() == 0 {
@@ -178,5 +167,11 @@ func (g Grid) named(r []Cell) []Cell {
 		}
 		named = append(named, append(n, c...))
 	}
-	return named
+	r = slices.DeleteFunc(slices.Clone(named), func(c Cell) bool { return len(c) == 0 })
+	for i, c := range r {
+		if i > 0 {
+			put(Look{}, "\n")
+		}
+		c.draw(false, put)
+	}
 }

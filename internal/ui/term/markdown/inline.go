@@ -61,13 +61,59 @@ func (in inliner) read(text string, prev byte, l ink.Look, depth int) int {
 func (in inliner) sign(text string, prev byte, l ink.Look, depth int) int {
 	switch text[0] {
 	case '\\':
-		return in.escape(text, l)
+		if len(text) == 1 {
+			if in.whole {
+				return in.literal(text, 1, l)
+			}
+			return 0
+		}
+		if !punctuation(text[1]) {
+			return in.literal(text, 1, l)
+		}
+		in.put(l, text[1:2])
+		return 2
 	case '`':
-		return in.ticks(text, l)
+		// It ends with as many ticks as it began with
+		n, sure := in.opening(text)
+		if !sure {
+			return 0
+		}
+		end, sure := in.find(text, n, '`', func(int, int) bool { return true })
+		switch {
+		case !sure:
+			return 0
+		case end < 0:
+			return in.literal(text, n, l)
+		}
+		code := text[n:end]
+		if len(code) > 2 && code[0] == ' ' && code[len(code)-1] == ' ' {
+			code = code[1 : len(code)-1]
+		}
+		l.Role = ink.Code
+		in.put(l, code)
+		return end + n
 	case '[':
 		return in.link(text, prev, l, depth)
 	}
-	return in.emphasis(text, prev, l, depth)
+	n, sure := in.opening(text)
+	if !sure {
+		return 0
+	}
+	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || space(text[n]) || n == 1 && alnum(prev) {
+		return in.literal(text, n, l)
+	}
+	end, sure := in.find(text, n, text[0], func(from, to int) bool {
+		return !space(text[from-1]) && (n > 1 || to == len(text) || !alnum(text[to]))
+	})
+	switch {
+	case !sure:
+		return 0
+	case end < 0:
+		return in.literal(text, n, l)
+	}
+	inner := inliner{put: in.put, whole: true}
+	inner.read(text[n:end], text[0], emphasised(l, text[0], n), depth+1)
+	return end + n
 }
 
 // literal puts the first n bytes as they are.
@@ -81,20 +127,6 @@ func (in inliner) waits(text string) bool { return !in.whole && len(text) < span
 
 // window is as much of text as is looked at for the end of a span.
 func window(text string) string { return text[:min(len(text), spanBytes)] }
-
-func (in inliner) escape(text string, l ink.Look) int {
-	if len(text) == 1 {
-		if in.whole {
-			return in.literal(text, 1, l)
-		}
-		return 0
-	}
-	if !punctuation(text[1]) {
-		return in.literal(text, 1, l)
-	}
-	in.put(l, text[1:2])
-	return 2
-}
 
 func punctuation(c byte) bool { return c > ' ' && c < 0x7f && !alnum(c) }
 
@@ -113,28 +145,6 @@ const longestRun = 32
 func (in inliner) opening(text string) (n int, sure bool) {
 	n = min(run(text), longestRun)
 	return n, n < len(text) || n == longestRun || in.whole
-}
-
-// ticks reads code: it ends with as many ticks as it began with.
-func (in inliner) ticks(text string, l ink.Look) int {
-	n, sure := in.opening(text)
-	if !sure {
-		return 0
-	}
-	end, sure := in.find(text, n, '`', func(int, int) bool { return true })
-	switch {
-	case !sure:
-		return 0
-	case end < 0:
-		return in.literal(text, n, l)
-	}
-	code := text[n:end]
-	if len(code) > 2 && code[0] == ' ' && code[len(code)-1] == ' ' {
-		code = code[1 : len(code)-1]
-	}
-	l.Role = ink.Code
-	in.put(l, code)
-	return end + n
 }
 
 // find is where, after the first n bytes, a run of exactly n signs begins that
@@ -187,29 +197,6 @@ func skipTicks(text string, i int) int {
 		i = to
 	}
 	return -1
-}
-
-// emphasis reads text between stars or double tildes.
-func (in inliner) emphasis(text string, prev byte, l ink.Look, depth int) int {
-	n, sure := in.opening(text)
-	if !sure {
-		return 0
-	}
-	if n > 3 || text[0] == '~' && n != 2 || n == len(text) || space(text[n]) || n == 1 && alnum(prev) {
-		return in.literal(text, n, l)
-	}
-	end, sure := in.find(text, n, text[0], func(from, to int) bool {
-		return !space(text[from-1]) && (n > 1 || to == len(text) || !alnum(text[to]))
-	})
-	switch {
-	case !sure:
-		return 0
-	case end < 0:
-		return in.literal(text, n, l)
-	}
-	inner := inliner{put: in.put, whole: true}
-	inner.read(text[n:end], text[0], emphasised(l, text[0], n), depth+1)
-	return end + n
 }
 
 func emphasised(l ink.Look, sign byte, n int) ink.Look {

@@ -21,40 +21,6 @@ const (
 	row     // of a table, perhaps
 )
 
-// begin puts the start of a line once it is known what the line is.
-func (s *Stream) begin(whole bool) {
-	k, n := classify(s.line, whole)
-	if k == unsure {
-		return
-	}
-	if k != row {
-		s.endTable()
-	}
-	switch k {
-	case blank:
-		s.line = ""
-	case row:
-		if whole {
-			s.addRow(s.line)
-			s.line = ""
-		}
-	case rule:
-		s.rest(ink.Look{Role: ink.Dim})
-	case opening:
-		text := strings.TrimSpace(s.line)
-		sign := text[:run(text)]
-		s.rest(ink.Look{Role: ink.Dim})
-		s.fence = openFence(sign, text[len(sign):])
-	case heading:
-		s.look.Bold = true
-		s.start(n, s.look, whole)
-	case quote:
-		s.start(n, ink.Look{Role: ink.Dim}, whole)
-	case prose, bullet, unsure:
-		s.start(n, s.look, whole)
-	}
-}
-
 // start puts the first n bytes of the line as they are and goes on inline.
 func (s *Stream) start(n int, l ink.Look, whole bool) {
 	s.put(l, s.line[:n])
@@ -119,26 +85,22 @@ func classifyText(text string, whole bool) (kind, int) {
 		}
 		return quote, n
 	case '-', '*', '_', '+':
-		return ruleKind(text, whole)
+		sign := text[:1]
+		if strings.Trim(text, sign+" ") == "" {
+			switch {
+			case !whole:
+				return unsure, 0
+			case strings.Count(text, sign) >= 3 && sign != "+" && len(text) <= headBytes:
+				return rule, 0
+			}
+		}
+		if len(text) > 1 && text[1] == ' ' && sign != "_" {
+			return bullet, 2
+		}
+		return prose, 0
 	}
 	return prose, 0
 }
 
 // run is how often the first byte of text is repeated.
 func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }
-
-func ruleKind(text string, whole bool) (kind, int) {
-	sign := text[:1]
-	if strings.Trim(text, sign+" ") == "" {
-		switch {
-		case !whole:
-			return unsure, 0
-		case strings.Count(text, sign) >= 3 && sign != "+" && len(text) <= headBytes:
-			return rule, 0
-		}
-	}
-	if len(text) > 1 && text[1] == ' ' && sign != "_" {
-		return bullet, 2
-	}
-	return prose, 0
-}

@@ -84,9 +84,52 @@ func (s *Stream) advance(whole bool) {
 	case s.begun:
 		s.inline(whole)
 	case s.fence.open():
-		s.code(whole)
+		switch {
+		case len(s.line) > codeBytes:
+			s.begun = true
+			s.rest(ink.Look{})
+		case !whole:
+		case s.fence.closedBy(s.line):
+			s.rest(ink.Look{Role: ink.Dim})
+			s.fence = fence{}
+		case s.fence.diff:
+			s.rest(ink.Look{Role: diffRole(s.line)})
+		default:
+			s.fence.syntax.Line(s.line, s.put)
+			s.line = ""
+		}
 	default:
-		s.begin(whole)
+		k, n := classify(s.line, whole)
+		if k == unsure {
+			return
+		}
+		if k != row {
+			s.endTable()
+		}
+		switch k {
+		case blank:
+			s.line = ""
+		case row:
+			if whole {
+				s.addRow(s.line)
+				s.line = ""
+			}
+		case rule:
+			s.rest(ink.Look{Role: ink.Dim})
+		case opening:
+			text := strings.TrimSpace(s.line)
+			sign := text[:run(text)]
+			s.rest(ink.Look{Role: ink.Dim})
+			lang := strings.TrimSpace(text[len(sign):])
+			s.fence = fence{sign: sign, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
+		case heading:
+			s.look.Bold = true
+			s.start(n, s.look, whole)
+		case quote:
+			s.start(n, ink.Look{Role: ink.Dim}, whole)
+		case prose, bullet, unsure:
+			s.start(n, s.look, whole)
+		}
 	}
 }
 
@@ -125,29 +168,6 @@ func (f fence) open() bool { return f.sign != "" }
 func (f fence) closedBy(line string) bool {
 	line = strings.TrimSpace(line)
 	return len(line) >= len(f.sign) && strings.Trim(line, f.sign[:1]) == ""
-}
-
-func openFence(sign, info string) fence {
-	lang := strings.TrimSpace(info)
-	return fence{sign: sign, diff: lang == "diff" || lang == "patch", syntax: syntax.For(lang)}
-}
-
-// code puts a line of code when it is whole, or too long to wait for.
-func (s *Stream) code(whole bool) {
-	switch {
-	case len(s.line) > codeBytes:
-		s.begun = true
-		s.rest(ink.Look{})
-	case !whole:
-	case s.fence.closedBy(s.line):
-		s.rest(ink.Look{Role: ink.Dim})
-		s.fence = fence{}
-	case s.fence.diff:
-		s.rest(ink.Look{Role: diffRole(s.line)})
-	default:
-		s.fence.syntax.Line(s.line, s.put)
-		s.line = ""
-	}
 }
 
 func diffRole(line string) ink.Role {
