@@ -126,21 +126,30 @@ func quoted(b []byte, i int) int {
 		if c < ' ' {
 			return -1
 		}
-		if i++; i >= len(b) {
+		n := escape(b[i+1:])
+		if n == 0 {
 			return -1
 		}
-		switch b[i] {
-		case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
-		case 'u':
-			if _, ok := hex4(b, i+1); !ok {
-				return -1
-			}
-			i += 4
-		default:
-			return -1
-		}
+		i += n
 	}
 	return -1
+}
+
+// escape is the length of the escape sequence whose rest begins b, or 0. It
+// stands apart so that the loop over plain text stays tight.
+func escape(b []byte) int {
+	if len(b) == 0 {
+		return 0
+	}
+	switch b[0] {
+	case '"', '\\', '/', 'b', 'f', 'n', 'r', 't':
+		return 1
+	case 'u':
+		if _, ok := hex4(b, 1); ok {
+			return 5
+		}
+	}
+	return 0
 }
 
 func number(b []byte, i int) int {
