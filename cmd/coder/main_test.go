@@ -19,9 +19,9 @@ import (
 
 	"coder/internal/cli"
 	"coder/internal/core/event"
+	"coder/internal/host/faultdisk"
 	"coder/internal/host/lsp/lsptest"
 	"coder/internal/host/sandbox"
-	"coder/internal/record/store/jsonl/faultdisk"
 )
 
 // TestMain makes the test binary double as the program, so that scripts and

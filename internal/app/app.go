@@ -21,14 +21,13 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/host/disk"
 	"coder/internal/host/lsp"
 	"coder/internal/host/shell"
 	"coder/internal/model/provider"
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
-	"coder/internal/record/store/jsonl"
-	"coder/internal/record/undo"
 	"coder/internal/tool"
 )
 
@@ -53,8 +52,8 @@ type Env struct {
 
 // Disk is what is written to: files, and the directory of what can be undone.
 type Disk interface {
-	jsonl.Disk
-	Below(*os.Root) undo.StoreDir
+	disk.Disk
+	Below(*os.Root) disk.Disk
 }
 
 // Getenv looks a variable up; an unset one is empty.

@@ -15,6 +15,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/event"
 	"coder/internal/host/authkey"
+	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 	"coder/internal/record/session"
 	"coder/internal/record/store/failover"
@@ -56,9 +57,9 @@ var dataFolders = []string{"log", "sessions", "undo", "runs", "plans", "cache"}
 // openStore opens what is kept of the workspace. What cannot be written to disk
 // is kept in memory, and the person is told once.
 func (a *App) openStore() *Store {
-	disk := jsonl.System
+	on := disk.System
 	if a.Env.Disk != nil {
-		disk = a.Env.Disk
+		on = a.Env.Disk
 	}
 	s := &Store{
 		root: a.Root, dir: a.data(), home: a.Home, ephemeral: a.Options.Ephemeral, warn: a.warn,
@@ -73,11 +74,11 @@ func (a *App) openStore() *Store {
 		return undo.OpenStore(s.Dir("undo"), o)
 	})
 	fsync := fsyncModes[a.Config.Storage.Fsync]
-	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Report: s.repaired, Disk: disk}
+	o := jsonl.Options{Fsync: fsync, Now: a.Env.Now, Program: "coder", Report: s.repaired, Disk: on}
 	if s.home != "" {
 		o.Heads = &jsonl.Heads{Dir: filepath.Join(s.home, "heads"), Key: s.Key, Now: a.Env.Now}
 	}
-	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(disk)
+	s.logs, s.snapshots = jsonl.Open(s.Dir("log"), o), jsonl.OpenSessions(s.Dir("sessions"), fsync).On(on)
 	if s.ephemeral {
 		s.Logs, s.Sessions = new(mem.Store), new(mem.Sessions)
 		if a.Env.WrapStore != nil {

@@ -41,6 +41,8 @@ var plan = []struct {
 
 	// this machine: files, processes, languages
 	{"host/atomicfile", ""},
+	{"host/disk", ""},
+	{"host/faultdisk", "disk"},
 	{"host/authkey", "atomicfile"},
 	{"host/repofile", "secret"},
 	{"host/gitsafe", ""},
@@ -102,12 +104,11 @@ var plan = []struct {
 	{"record/seal", "authkey chat event jsonx"},
 	{"record/timeline", "event"},
 	{"record/export", "chat display event sanitize session uip"},
-	{"record/undo/blob", "atomicfile"},
+	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
 	{"record/undo", "blob clip event gitindex repofile tool workspace"},
 	{"record/store/mem", "event session"},
-	{"record/store/jsonl", "atomicfile audit authkey event jsonx repofile session"},
-	{"record/store/jsonl/faultdisk", "blob jsonl"},
+	{"record/store/jsonl", "atomicfile audit authkey disk event jsonx repofile session"},
 	{"record/store/failover", "event session"},
 
 	// what thinks and acts
@@ -140,7 +141,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate display event export failover files git gitindex inbox jsonl jsonx judge lsp mem mode nearest openai orchestrator plan policy prompt provider repofile risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
+	{"app", "atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files git gitindex inbox jsonl jsonx judge lsp mem mode nearest openai orchestrator plan policy prompt provider repofile risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
 	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mention mode orchestrator patch plain policy provider repl repofile rule sandbox sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }
@@ -262,6 +263,7 @@ var mayOpen = map[string]string{
 	"host/atomicfile/atomicfile.go":    "handles of our own directories, never what is in them; no pipe is waited for",
 	"agent/inbox/inbox.go":             "letters in a folder of the person's own, bounded, without links or waiting",
 	"host/authkey/authkey.go":          "a file of the person's own that must not be a link",
+	"host/disk/disk.go":                "files of our own directories, without links or waiting",
 	"record/store/jsonl/":              "its own logs and snapshots: regular files, without links or waiting",
 	"cli/prunecmd.go":                  "lists its own folders, which is never waited for",
 	"app/sweep.go":                     "lists its own folders, which is never waited for",

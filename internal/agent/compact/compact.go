@@ -60,18 +60,6 @@ func (l Limits) Room() int {
 	return min(max(int(l.Allowed()*summaryShare), minRoom), 2*defaultRoom)
 }
 
-// keep is how many of n messages are to stay.
-func (l Limits) keep(n int) int {
-	keep := max(l.Recent, minRecent)
-	if l.Recent <= 0 {
-		keep = defaultRecent
-	}
-	if l.Force {
-		keep = min(keep, n/3)
-	}
-	return keep
-}
-
 // Reasons why a conversation stays as it is.
 var (
 	ErrTooShort = errors.New("there is nothing to compact")
@@ -91,7 +79,14 @@ func Cut(view []chat.Message, l Limits, count Count) (Plan, error) {
 	if len(safe) == 0 {
 		return Plan{}, ErrTooShort
 	}
-	at := preferred(view, safe, len(view)-l.keep(len(view)))
+	keep := max(l.Recent, minRecent)
+	if l.Recent <= 0 {
+		keep = defaultRecent
+	}
+	if l.Force {
+		keep = min(keep, len(view)/3)
+	}
+	at := preferred(view, safe, len(view)-keep)
 	if l.Tokens > 0 {
 		at = affordable(view, safe, at, int(l.Allowed()*keptShare), count)
 	}

@@ -218,7 +218,7 @@ func TestSummaryPrompt(t *testing.T) {
 			t.Errorf("%q is missing", want)
 		}
 	}
-	if strings.Contains(Instruction(""), "special attention") || !strings.Contains(Instruction("x"), "x") {
+	if strings.Contains(ask("so far", ""), "special attention") || !strings.Contains(ask("so far", "x"), "x") {
 		t.Error("the focus")
 	}
 	var many []chat.Message

@@ -139,7 +139,11 @@ func Message(summary string, k Keep, room int) chat.Message {
 	var b strings.Builder
 	b.WriteString(Header + "\n" + preamble + "\n")
 	write(&b, "user_words", fitWords(k.Words, budget/3))
-	write(&b, "todos", fit(todoLines(k.Todos), budget/8))
+	var lines []string
+	for _, t := range k.Todos {
+		lines = append(lines, fmt.Sprintf("[%s] %s", t.Status, t.Content))
+	}
+	write(&b, "todos", fit(lines, budget/8))
 	write(&b, "skills", fit(k.Skills, budget/16))
 	write(&b, "files", fit(k.Files, budget/8))
 	left := max(budget-b.Len(), budget/4)
@@ -161,14 +165,6 @@ func write(b *strings.Builder, name string, items []string) {
 	fmt.Fprintf(b, "</%s>\n", name)
 }
 
-func todoLines(todos []event.Todo) []string {
-	var lines []string
-	for _, t := range todos {
-		lines = append(lines, fmt.Sprintf("[%s] %s", t.Status, t.Content))
-	}
-	return lines
-}
-
 // lengths an item is shortened to, one after the other, until all of them fit.
 var lengths = []int{1200, 600, 300, 150, 80}
 
@@ -188,18 +184,22 @@ func fit(items []string, budget int) []string {
 			return short
 		}
 	}
-	return dropMiddle(short, budget)
+	from, size := len(short), len(short[0])+40
+	for from > 1 && size+len(short[from-1])+3 <= budget {
+		from--
+		size += len(short[from]) + 3
+	}
+	if from == 1 {
+		return short
+	}
+	kept := []string{short[0], fmt.Sprintf("[%d more left out]", from-1)}
+	return append(kept, short[from:]...)
 }
 
 // pins are words by which people say that something holds for good.
 var pins = []string{
 	"remember", "from now on", "always", "never", "must", "important", "keep in mind", "note that", "don't forget", "do not forget", "make sure",
 	"记住", "记得", "请记", "以后", "总是", "始终", "务必", "必须", "不要", "别忘", "注意", "重要",
-}
-
-func pinned(s string) bool {
-	s = strings.ToLower(s)
-	return slices.ContainsFunc(pins, func(p string) bool { return strings.Contains(s, p) })
 }
 
 // fitWords is fit for what the person said: if not all of it has room, what
@@ -213,7 +213,8 @@ func fitWords(words []string, budget int) []string {
 	room := budget / 2
 	for _, w := range words {
 		w = middleOut(line(w), lengths[2])
-		if pinned(w) && len(w)+3 <= room {
+		lower := strings.ToLower(w)
+		if slices.ContainsFunc(pins, func(p string) bool { return strings.Contains(lower, p) }) && len(w)+3 <= room {
 			lasting = append(lasting, w)
 			room -= len(w) + 3
 		}
@@ -224,20 +225,6 @@ func fitWords(words []string, budget int) []string {
 		}
 	}
 	return lasting
-}
-
-// dropMiddle keeps the first item and as many of the last as fit.
-func dropMiddle(items []string, budget int) []string {
-	from, size := len(items), len(items[0])+40
-	for from > 1 && size+len(items[from-1])+3 <= budget {
-		from--
-		size += len(items[from]) + 3
-	}
-	if from == 1 {
-		return items
-	}
-	kept := []string{items[0], fmt.Sprintf("[%d more left out]", from-1)}
-	return append(kept, items[from:]...)
 }
 
 // line is s on one line.

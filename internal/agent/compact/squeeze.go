@@ -9,9 +9,9 @@ import (
 	"coder/internal/core/chat"
 )
 
-// A Shelf keeps the whole of a result that is shortened, where the model can
+// An Archive keeps the whole of a result that is shortened, where the model can
 // read it, and returns the path; "" if it is not kept.
-type Shelf func(r chat.ToolResult) string
+type Archive func(r chat.ToolResult) string
 
 // Squeezed is a conversation made to fit by rule, and what that took.
 type Squeezed struct {
@@ -32,8 +32,8 @@ const newest = 4
 // lose their middle, results first and the newest messages last; if that is not
 // enough the oldest messages give way to a summary made by rule. Calls keep
 // their results. With large it goes no further than to shorten large results.
-func Squeeze(view []chat.Message, budget int, count Count, shelf Shelf, large bool) Squeezed {
-	s := &squeeze{view: append([]chat.Message(nil), view...), count: count, shelf: shelf, budget: budget, touched: make(map[int]bool)}
+func Squeeze(view []chat.Message, budget int, count Count, archive Archive, large bool) Squeezed {
+	s := &squeeze{view: append([]chat.Message(nil), view...), count: count, archive: archive, budget: budget, touched: make(map[int]bool)}
 	for _, m := range view {
 		n := count(m)
 		s.tokens = append(s.tokens, n)
@@ -64,7 +64,7 @@ type squeeze struct {
 	total   int
 	budget  int
 	count   Count
-	shelf   Shelf
+	archive Archive
 	touched map[int]bool
 	shorter int
 	dropped int
@@ -146,12 +146,12 @@ func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, i
 // words are what somebody said, without its middle. What the person said is kept
 // where the model can read all of it.
 func (s *squeeze) words(m chat.Message, text string, most int) string {
-	if len(text) <= most || m.Role != chat.User || s.shelf == nil {
+	if len(text) <= most || m.Role != chat.User || s.archive == nil {
 		return middleGap(text, most, "they were left out to save room")
 	}
-	path := shelved(text)
+	path := archivedAt(text)
 	if path == "" {
-		path = s.shelf(chat.ToolResult{CallID: "words:" + text, Text: text})
+		path = s.archive(chat.ToolResult{CallID: "words:" + text, Text: text})
 	}
 	return middleGap(text, most, seeAt(path))
 }
@@ -161,14 +161,14 @@ func seeAt(path string) string {
 	if path == "" {
 		return "they were left out to save room"
 	}
-	return shelfMark + path + ": read that in parts (offset, limit) or search it"
+	return archiveMark + path + ": read that in parts (offset, limit) or search it"
 }
 
-const shelfMark = "all of it is in "
+const archiveMark = "all of it is in "
 
-// shelved is where all of a text that was shortened before is kept.
-func shelved(text string) string {
-	_, rest, ok := strings.Cut(text, " bytes are not shown here; "+shelfMark)
+// archivedAt is where all of a text that was shortened before is kept.
+func archivedAt(text string) string {
+	_, rest, ok := strings.Cut(text, " bytes are not shown here; "+archiveMark)
 	path, _, closed := strings.Cut(rest, ": ")
 	if !ok || !closed || strings.ContainsAny(path, " \n") {
 		return ""
@@ -180,7 +180,7 @@ func (s *squeeze) result(r chat.ToolResult, size int) string {
 	if len(r.Text) <= size {
 		return r.Text
 	}
-	return ShortResult(r, size, s.shelf)
+	return ShortResult(r, size, s.archive)
 }
 
 // drop lets a summary made by rule stand for the oldest messages, as few of
@@ -208,10 +208,10 @@ func (s *squeeze) drop() {
 
 // ShortResult is a result of at most about size bytes: its beginning, its end,
 // and between them what is missing and how to see it.
-func ShortResult(r chat.ToolResult, size int, shelf Shelf) string {
+func ShortResult(r chat.ToolResult, size int, archive Archive) string {
 	how := "make the call again for less to see them"
-	if shelf != nil {
-		if path := shelf(r); path != "" {
+	if archive != nil {
+		if path := archive(r); path != "" {
 			how = seeAt(path)
 		}
 	}

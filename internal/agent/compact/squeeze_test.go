@@ -87,13 +87,13 @@ func TestWhateverWasSaidIsMadeToFit(t *testing.T) {
 		view := someTalk(rnd, 1+rnd.IntN(12))
 		budget := 6000 + rnd.IntN(200_000)
 		kept := map[string]string{}
-		shelf := func(r chat.ToolResult) string {
+		archive := func(r chat.ToolResult) string {
 			if _, there := kept[r.CallID]; !there {
 				kept[r.CallID] = r.Text
 			}
 			return "runs/" + fmt.Sprint(len(kept))
 		}
-		s := compact.Squeeze(view, budget, bytesOf, shelf, false)
+		s := compact.Squeeze(view, budget, bytesOf, archive, false)
 		total := 0
 		for _, m := range s.Messages {
 			total += bytesOf(m)
@@ -113,7 +113,7 @@ func TestWhateverWasSaidIsMadeToFit(t *testing.T) {
 				t.Errorf("seed %d: one of the last %d messages was changed", seed, s.Keep)
 			}
 		}
-		if again := compact.Squeeze(s.Messages, budget, bytesOf, shelf, false); again.Shortened+again.Dropped != 0 {
+		if again := compact.Squeeze(s.Messages, budget, bytesOf, archive, false); again.Shortened+again.Dropped != 0 {
 			t.Errorf("seed %d: what fits was shortened again", seed)
 		}
 	}

@@ -39,10 +39,8 @@ What was being done at the very end, and the state of tests or builds.
 ## Next step
 The one next action, only if it follows from what the user asked.`
 
-// Instruction asks for a summary of the conversation it is put at the end of.
-// focus, which may be empty, is what the person wants kept above all.
-func Instruction(focus string) string { return ask("so far", focus) }
-
+// ask asks for a summary. focus, which may be empty, is what the person wants
+// kept above all.
 func ask(which, focus string) string {
 	text := fmt.Sprintf(instruction, which)
 	if focus = strings.TrimSpace(focus); focus != "" {

@@ -69,51 +69,33 @@ func (c *Conversation) Add(r event.Record) {
 	case event.MessageAdded:
 		c.add(e)
 	case event.ContextReplaced:
-		c.replace(e)
+		was := c.messages
+		kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
+		c.messages = slices.Concat(e.Messages, kept)
+		c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept), e.Done})
+		if len(c.messages) == 0 {
+			c.reminded = nil // it begins anew
+		}
+		c.recount()
 	case event.ContextRestored:
-		c.restore()
+		if len(c.replaced) != 0 {
+			last := c.replaced[len(c.replaced)-1]
+			c.replaced = c.replaced[:len(c.replaced)-1]
+			c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
+			c.recount()
+		}
 	case event.ModeChanged:
-		c.enter(e.Mode)
+		// What was said of another one is to be said again when that is entered anew.
+		if e.Mode != c.mode {
+			c.mode = e.Mode
+			maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
+		}
 	}
-}
-
-// enter takes note of a mode. What was said of another one is to be said again
-// when that is entered anew.
-func (c *Conversation) enter(mode string) {
-	if mode == c.mode {
-		return
-	}
-	c.mode = mode
-	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
 }
 
 // Reminded reports whether the model has been given a reminder that is not
 // given twice.
 func (c *Conversation) Reminded(name string) bool { return c.reminded[name] }
-
-// replace lets messages stand for all but the newest.
-func (c *Conversation) replace(e event.ContextReplaced) {
-	was := c.messages
-	kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
-	c.messages = slices.Concat(e.Messages, kept)
-	c.replaced = append(c.replaced, replaced{was, len(c.messages), len(was) - len(kept), e.Done})
-	if len(c.messages) == 0 {
-		c.reminded = nil // it begins anew
-	}
-	c.recount()
-}
-
-// restore brings back what the last replacement replaced; what was said since
-// follows it.
-func (c *Conversation) restore() {
-	if len(c.replaced) == 0 {
-		return
-	}
-	last := c.replaced[len(c.replaced)-1]
-	c.replaced = c.replaced[:len(c.replaced)-1]
-	c.messages = slices.Concat(last.messages, c.messages[last.fresh:])
-	c.recount()
-}
 
 // Replaced is how many messages the last replacement hides, and whether there
 // is one to take back.

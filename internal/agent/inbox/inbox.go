@@ -72,8 +72,8 @@ func (b Box) folder(id string) (string, error) {
 	return filepath.Join(b.Dir, id), nil
 }
 
-// Desk is where one question waits. Close it.
-type Desk struct {
+// Slot is where one question waits. Close it.
+type Slot struct {
 	box      Box
 	question uip.Request
 	place    Place
@@ -82,7 +82,7 @@ type Desk struct {
 }
 
 // Open lets letters about the question q come in.
-func (b Box) Open(q uip.Request, place Place) (*Desk, error) {
+func (b Box) Open(q uip.Request, place Place) (*Slot, error) {
 	folder, err := b.folder(q.ID)
 	if err != nil {
 		return nil, err
@@ -91,7 +91,7 @@ func (b Box) Open(q uip.Request, place Place) (*Desk, error) {
 	if err != nil {
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
 	}
-	d := &Desk{box: b, question: q, place: place, folder: folder, held: held}
+	d := &Slot{box: b, question: q, place: place, folder: folder, held: held}
 	if err := atomicfile.Write(filepath.Join(folder, placeName), jsonx.Must(place), 0o600); err != nil {
 		d.Close()
 		return nil, fmt.Errorf("wait for answers from elsewhere: %w", err)
@@ -134,7 +134,7 @@ func hold(folder string) (*os.File, error) {
 
 // Close lets no more letters come in. Those that came are left to who wrote
 // them.
-func (d *Desk) Close() {
+func (d *Slot) Close() {
 	_ = os.Remove(filepath.Join(d.folder, placeName))
 	_ = os.Remove(d.folder) // unless letters are in it
 	_ = d.held.Close()
@@ -163,7 +163,7 @@ func sweep(folder string) {
 
 // Next takes the next letter, if there is one: nobody else will. What is not
 // sealed by this user for this question is no letter.
-func (d *Desk) Next() (*Letter, bool) {
+func (d *Slot) Next() (*Letter, bool) {
 	names, _ := filepath.Glob(filepath.Join(escaped(d.folder), "*"+posted))
 	for _, name := range names {
 		l := &Letter{path: strings.TrimSuffix(name, posted)}
@@ -198,7 +198,7 @@ func parts(q uip.Request, p Place, answer []byte, from string) [][]byte {
 	return [][]byte{q.Canonical(), []byte(p.Root), []byte(p.Session), answer, []byte(from)}
 }
 
-func (d *Desk) read(l *Letter) error {
+func (d *Slot) read(l *Letter) error {
 	text, err := readFile(l.path + taken)
 	if err != nil {
 		return err

@@ -33,16 +33,16 @@ func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			dir := t.TempDir()
-			desk, err := inbox.Box{Dir: dir, Key: key}.Open(question("bash rm x"), here)
+			slot, err := inbox.Box{Dir: dir, Key: key}.Open(question("bash rm x"), here)
 			if err != nil {
 				t.Fatal(err)
 			}
-			defer desk.Close()
+			defer slot.Close()
 			sent, err := inbox.Box{Dir: dir, Key: tt.key}.Post(tt.place, tt.shown, uip.Response{ID: "ui_1", Option: uip.Approve}, "a test", "one")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if l, got := desk.Next(); got != tt.want || got && l.Answer.Option != uip.Approve {
+			if l, got := slot.Next(); got != tt.want || got && l.Answer.Option != uip.Approve {
 				t.Errorf("taken: %v, %+v", got, l)
 			}
 			if refused := sent.State() == inbox.Refused; refused == tt.want {
@@ -60,13 +60,13 @@ func TestALetterIsTakenOnlyForTheQuestionItAnswers(t *testing.T) {
 func TestWhatKilledProcessesLeftIsSwept(t *testing.T) {
 	box := inbox.Box{Dir: t.TempDir(), Key: authkey.Temporary()}
 	here := inbox.Place{Root: "/w", Session: "s"}
-	wait := func(id string) *inbox.Desk {
+	wait := func(id string) *inbox.Slot {
 		t.Helper()
-		desk, err := box.Open(uip.Request{ID: id}, here)
+		slot, err := box.Open(uip.Request{ID: id}, here)
 		if err != nil {
 			t.Fatal(err)
 		}
-		return desk
+		return slot
 	}
 	waits, asked := wait("ui_waits"), wait("ui_answered")
 	letter, err := box.Post(here, uip.Request{ID: "ui_answered"}, uip.Response{ID: "ui_answered"}, "a test", "a_1")

@@ -39,7 +39,7 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 
 // shell runs command and leaves what is to be shown of it in st.final.
 func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string) error {
-	if _, on := st.set.Tools.Lookup(shellTool); !on || st.set.Tools.Off(shellTool) {
+	if !st.set.offers(shellTool) {
 		st.final = "command mode denied: bash disabled by active agent " + st.set.Mode
 		return o.emit(ctx, st, ActorAgent, event.MessageAdded{
 			Message: chat.Say(chat.Assistant, st.final), Blocks: display.Blocks{display.Text(st.final)},

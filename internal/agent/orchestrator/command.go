@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/display"
@@ -61,7 +62,7 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 		return Outcome{Text: text}, err
 	}
 	if err != nil {
-		if text, ok, err := o.custom(ctx, rawInput, name, args, out); ok {
+		if text, ok, err := o.runWritten(ctx, rawInput, name, args, out); ok {
 			return Outcome{Text: text}, err
 		}
 	}
@@ -95,7 +96,7 @@ func (o *Orchestrator) command(name string) (Command, error) {
 		}
 		names = append(names, c.Name)
 	}
-	if near := meant(name, names); near != "" {
+	if near := nearestCommand(name, names); near != "" {
 		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
 	}
 	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
@@ -161,14 +162,21 @@ func (c *Call) TakePreset(ctx context.Context, name string) error {
 // SettingsChanged tells how full the context is under the settings as they are
 // now.
 func (c *Call) SettingsChanged(ctx context.Context) (Settings, error) {
-	c.o.settle(c.st)
+	c.o.freezeSettings(c.st)
 	return c.st.set, c.o.tellUsage(ctx, c.st)
 }
 
 // Compact lets a summary stand for what was said, with an eye to focus if that
 // is not empty. It returns the summary.
 func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
-	return c.o.compactNow(ctx, c.st, focus)
+	if c.st.set.Model == "" && c.st.tools == nil {
+		c.o.freezeSettings(c.st)
+	}
+	text, err := c.o.summarise(ctx, c.st, c.o.limits(c.st, true), focus, false)
+	if errors.Is(err, compact.ErrTooShort) {
+		return "", &CommandError{err.Error()}
+	}
+	return text, err
 }
 
 // Uncompact brings back what the last summary stands for, and tells how many
@@ -177,8 +185,8 @@ func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
 	return c.o.compactUndo(ctx, c.st)
 }
 
-// meant is the name that word begins, or else the one that is most like it.
-func meant(word string, names []string) string {
+// nearestCommand is the name that word begins, or else the one that is most like it.
+func nearestCommand(word string, names []string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return len(word) > 1 && strings.HasPrefix(n, word) }); i >= 0 {
 		return names[i]
 	}

@@ -99,9 +99,9 @@ type draft struct {
 	from  written.Command // the zero Command changes nothing
 }
 
-// custom runs a command that people wrote, or a skill by its name, as a turn.
+// runWritten runs a command that people wrote, or a skill by its name, as a turn.
 // It reports whether there is one.
-func (o *Orchestrator) custom(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
+func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
 	d, ok, err := o.draft(name, args)
 	if err != nil {
 		st := &turnState{sink: o.Through(out)}
@@ -146,7 +146,7 @@ func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, o
 	ctx = withCommand(ctx, d.from)
 	st := o.newState(out)
 	st.input = rawInput
-	err := o.narrow(ctx, st, d.from)
+	err := o.applyHeader(ctx, st, d.from)
 	if err == nil {
 		err = o.openTask(ctx, st, rawInput)
 	}
@@ -154,61 +154,51 @@ func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, o
 		err = o.recordSystem(ctx, st)
 	}
 	if err == nil {
-		err = o.sayDraft(ctx, st, d)
+		err = o.addDraft(ctx, st, d)
 	}
 	if err == nil {
-		err = o.converse(ctx, st)
+		err = o.runLoop(ctx, st)
 	}
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-func (o *Orchestrator) sayDraft(ctx context.Context, st *turnState, d draft) error {
+func (o *Orchestrator) addDraft(ctx context.Context, st *turnState, d draft) error {
 	text, refs, err := d.write(ctx, st)
 	if err != nil {
 		return err
 	}
-	said, err := o.composeNaming(ctx, st, text, refs)
+	said, err := o.compose(ctx, st, text, refs)
 	if err != nil {
 		return err
 	}
 	return o.emit(ctx, st, ActorUser, said)
 }
 
-// narrow settles the turn as the header of a command wants it: with fewer
+// applyHeader settles the turn as the header of a command wants it: with fewer
 // tools, and with another model where it is one of those to choose from.
-func (o *Orchestrator) narrow(ctx context.Context, st *turnState, c written.Command) error {
+func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written.Command) error {
 	if len(c.AllowedTools) > 0 && o.Library.Offers != nil {
-		st.wishes.without = func(tool string) bool { return !o.Library.Offers(c, tool) }
+		st.overrides.without = func(tool string) bool { return !o.Library.Offers(c, tool) }
 	}
 	if slices.Contains(o.Library.Models, c.Model) {
-		st.wishes.model = c.Model
+		st.overrides.model = c.Model
 	}
-	o.settle(st)
+	o.freezeSettings(st)
 	if c.Model != "" && st.set.Model != c.Model {
 		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf("/%s asks for the model %s, which is not among provider.models; %s is used", c.Name, c.Model, st.set.Model)})
 	}
 	return nil
 }
 
-// wishes are what the header of a command changes in the settings of a turn.
-type wishes struct {
+// overrides are what the header of a command changes in the settings of a turn.
+type overrides struct {
 	without func(tool string) bool // nil: nothing
 	model   string
 }
 
-// bend lets the settings of a turn be as its command wants them.
-func (st *turnState) bend() {
-	w := st.wishes
-	st.set.Model = cmp.Or(w.model, st.set.Model)
-	if w.without != nil {
-		all := st.set.Tools
-		st.set.Tools = all.Without(func(tool string) bool { return all.Off(tool) || w.without(tool) })
-	}
-}
-
-// retake lets a turn that goes on in another process be bound by the command
+// resumeCommand lets a turn that goes on in another process be bound by the command
 // that it runs, as it was before.
-func (o *Orchestrator) retake(ctx context.Context, st *turnState, left Unfinished) (context.Context, error) {
+func (o *Orchestrator) resumeCommand(ctx context.Context, st *turnState, left Unfinished) (context.Context, error) {
 	in, ok := parseInput(left.Input).(slash)
 	if !ok {
 		return ctx, nil
@@ -220,7 +210,7 @@ func (o *Orchestrator) retake(ctx context.Context, st *turnState, left Unfinishe
 	if !left.Doubted {
 		ctx = withCommand(ctx, c)
 	}
-	return ctx, o.narrow(ctx, st, c)
+	return ctx, o.applyHeader(ctx, st, c)
 }
 
 type commandKey struct{}

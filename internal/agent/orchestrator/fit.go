@@ -117,7 +117,7 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 	if budget < leastShare*window {
 		budget = max(fullShare*window-fixed, 0)
 	}
-	short := compact.Squeeze(view, int(budget), o.gauge.count, o.shelf(ctx), large)
+	short := compact.Squeeze(view, int(budget), o.gauge.count, o.archive(ctx), large)
 	if short.Shortened == 0 && short.Dropped == 0 {
 		return nil
 	}
@@ -132,8 +132,8 @@ func (o *Orchestrator) squeeze(ctx context.Context, st *turnState, limits compac
 	})
 }
 
-// shelf keeps results that are shortened where the model can read them.
-func (o *Orchestrator) shelf(ctx context.Context) compact.Shelf {
+// archive keeps results that are shortened where the model can read them.
+func (o *Orchestrator) archive(ctx context.Context) compact.Archive {
 	if o.PutAside == nil {
 		return nil
 	}
@@ -163,7 +163,7 @@ func (o *Orchestrator) inRoom(ctx context.Context, st *turnState, r chat.ToolRes
 		return r // it fits, or is no large part of what can be made to fit
 	}
 	room := max(left/2, (int(fullShare*float64(window))-o.fixed(st))/4, leastResult)
-	r.Text = compact.ShortResult(r, len(r.Text)*room/max(size, 1), o.shelf(ctx))
+	r.Text = compact.ShortResult(r, len(r.Text)*room/max(size, 1), o.archive(ctx))
 	return r
 }
 
@@ -250,7 +250,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong 
 		return fmt.Errorf("ask the model: %w", tooLong)
 	}
 	o.gauge.refused(max(o.contextUsed(st.set), before))
-	o.describe(st)
+	o.describeTools(st)
 	limits := o.limits(st, true)
 	_, err := o.summarise(ctx, st, limits, "", true)
 	if isHopeless(err) || err == nil && limits.Due(size()) {
@@ -267,19 +267,6 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong 
 	return o.chatStep(ctx, st)
 }
 
-// compactNow makes the conversation shorter because the person said so, with
-// an eye to focus if that is not empty.
-func (o *Orchestrator) compactNow(ctx context.Context, st *turnState, focus string) (string, error) {
-	if st.set.Model == "" && st.tools == nil {
-		o.settle(st)
-	}
-	text, err := o.summarise(ctx, st, o.limits(st, true), focus, false)
-	if errors.Is(err, compact.ErrTooShort) {
-		return "", &CommandError{err.Error()}
-	}
-	return text, err
-}
-
 // compactUndo brings back what the last compaction hid.
 func (o *Orchestrator) compactUndo(ctx context.Context, st *turnState) (messages int, err error) {
 	hidden, ok := o.Talk.Replaced()
@@ -287,7 +274,7 @@ func (o *Orchestrator) compactUndo(ctx context.Context, st *turnState) (messages
 		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
 	}
 	if st.set.Model == "" && st.tools == nil {
-		o.settle(st)
+		o.freezeSettings(st)
 	}
 	return hidden, errors.Join(o.emit(ctx, st, ActorUser, event.ContextRestored{Messages: hidden}), o.tellUsage(ctx, st))
 }

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/model/provider"
 )
 
@@ -97,8 +96,8 @@ func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int
 	return list, fixed(set, list)
 }
 
-// describe gives the turn its tools as the model is told of them.
-func (o *Orchestrator) describe(st *turnState) {
+// describeTools gives the turn its tools as the model is told of them.
+func (o *Orchestrator) describeTools(st *turnState) {
 	st.tools, st.fixed = o.specs(st.set)
 }
 

@@ -33,22 +33,6 @@ type rounds struct {
 	count int
 }
 
-// add takes in a round and reports how often it has now been the same.
-func (r *rounds) add(calls []chat.ToolCall, results []string) int {
-	var b strings.Builder
-	for i, c := range calls {
-		fmt.Fprintf(&b, "%s %s\n", c.Name, c.Args)
-		if i < len(results) {
-			b.WriteString(lasting(results[i]) + "\n")
-		}
-	}
-	if b.String() != r.last {
-		r.last, r.count = b.String(), 0
-	}
-	r.count++
-	return r.count
-}
-
 // passing are the parts of a result that differ from one time to the next
 // whatever happened.
 var passing = []string{"duration_ms", "log_path", "seconds"}
@@ -68,7 +52,18 @@ func lasting(result string) string {
 // guardLoop explains a loop and asks what to do about it. Nothing is halted
 // without a word: where nobody can be asked, the model is told.
 func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []chat.ToolCall, results []string) error {
-	n := st.rounds.add(calls, results)
+	var b strings.Builder
+	for i, c := range calls {
+		fmt.Fprintf(&b, "%s %s\n", c.Name, c.Args)
+		if i < len(results) {
+			b.WriteString(lasting(results[i]) + "\n")
+		}
+	}
+	if b.String() != st.rounds.last {
+		st.rounds.last, st.rounds.count = b.String(), 0
+	}
+	st.rounds.count++
+	n := st.rounds.count
 	if n < sameRounds || n%sameRounds != 0 || len(calls) == 0 {
 		return nil
 	}

@@ -99,6 +99,12 @@ type Settings struct {
 	TodoForComplex bool // a complex request starts a list of things to do
 }
 
+// offers reports whether the mode has a tool.
+func (s Settings) offers(tool string) bool {
+	_, there := s.Tools.Lookup(tool)
+	return there && !s.Tools.Off(tool)
+}
+
 // Orchestrator runs the inputs of one session, one at a time.
 type Orchestrator struct {
 	Config

@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
+	"unicode"
 
+	"coder/internal/agent/complexity"
 	"coder/internal/agent/toolrun"
 	"coder/internal/authored/mention"
 	"coder/internal/core/chat"
@@ -39,23 +42,18 @@ const (
 		"When the plan is ready, hand it over with the tool for leaving plan mode; do not ask in your text whether it is good."
 )
 
-// say puts the person's words on record, with what goes with them.
-func (o *Orchestrator) say(ctx context.Context, st *turnState, input string) error {
-	said, err := o.compose(ctx, st, input)
+// addPrompt puts the person's words on record, with what goes with them.
+func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string) error {
+	said, err := o.compose(ctx, st, input, mention.Find(input))
 	if err != nil {
 		return err
 	}
 	return o.emit(ctx, st, ActorUser, said)
 }
 
-// compose makes the message for what the person wrote: their own words, and
-// beside them what the model gets with these.
-func (o *Orchestrator) compose(ctx context.Context, st *turnState, input string) (event.MessageAdded, error) {
-	return o.composeNaming(ctx, st, input, mention.Find(input))
-}
-
-// composeNaming is compose for a text that names these files.
-func (o *Orchestrator) composeNaming(ctx context.Context, st *turnState, text string, refs []mention.Ref) (event.MessageAdded, error) {
+// compose makes the message for what the person wrote, which names these files:
+// their own words, and beside them what the model gets with these.
+func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, refs []mention.Ref) (event.MessageAdded, error) {
 	said := event.MessageAdded{Message: chat.Say(chat.User, text)}
 	if o.Library == nil || o.Child != nil {
 		return said, nil
@@ -72,7 +70,11 @@ func (o *Orchestrator) composeNaming(ctx context.Context, st *turnState, text st
 		}
 	}
 	if !o.Talk.Reminded(startReminder) {
-		remind(startReminder, o.firstReminders(st)...)
+		texts := []string{rulesText}
+		if st.set.offers(todoTool) {
+			texts = []string{todosText, rulesText}
+		}
+		remind(startReminder, texts...)
 	}
 	if st.set.Mode == mode.Plan && !o.Talk.Reminded(planReminder) {
 		remind(planReminder, planText)
@@ -83,14 +85,6 @@ func (o *Orchestrator) composeNaming(ctx context.Context, st *turnState, text st
 	}
 	said.Reminders = joinReminders(said.Reminders, files)
 	return said, nil
-}
-
-// firstReminders are those of the first request of a conversation.
-func (o *Orchestrator) firstReminders(st *turnState) []string {
-	if _, there := st.set.Tools.Lookup(todoTool); there && !st.set.Tools.Off(todoTool) {
-		return []string{todosText, rulesText}
-	}
-	return []string{rulesText}
 }
 
 func joinReminders(all, one string) string {
@@ -122,7 +116,14 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []ment
 		if t.Note != "" {
 			continue
 		}
-		call := o.reading(t)
+		args, name := map[string]any{"path": t.Path}, readTool
+		switch {
+		case t.Dir:
+			name = listTool
+		case t.From > 0:
+			args["offset"], args["limit"] = t.From, min(t.To-t.From+1, mention.MaxLines)
+		}
+		call := chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.Must(args)}
 		if err := o.Runner.Unasked(ctx, st.set.Tools, call); err != nil {
 			readings[i].Note = notRead(err)
 			continue
@@ -145,18 +146,6 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []ment
 	return mention.Write(readings, left), pictures, err
 }
 
-// reading is the call that reads t.
-func (o *Orchestrator) reading(t mention.Target) chat.ToolCall {
-	args, name := map[string]any{"path": t.Path}, readTool
-	switch {
-	case t.Dir:
-		name = listTool
-	case t.From > 0:
-		args["offset"], args["limit"] = t.From, min(t.To-t.From+1, mention.MaxLines)
-	}
-	return chat.ToolCall{ID: o.NewID("mention"), Name: name, Args: jsonx.Must(args)}
-}
-
 func notRead(err error) string {
 	if errors.Is(err, toolrun.ErrNeedsApproval) {
 		return "not read: it needs the user's approval; ask for it with the read tool if it matters"
@@ -176,4 +165,34 @@ func (o *Orchestrator) tellUnread(ctx context.Context, st *turnState, readings [
 		return nil
 	}
 	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: strings.Join(missing, "\n")})
+}
+
+// todoTool is the tool that writes the list. Where a mode has it the list is
+// begun for complex requests, so this is the one place that knows its name.
+const todoTool = "todowrite"
+
+// beginTodos starts a list of things to do for a complex request, if the mode
+// keeps one and nothing is left on the list from before.
+func (o *Orchestrator) beginTodos(ctx context.Context, st *turnState) error {
+	if !st.set.TodoForComplex || o.Child != nil || o.Todos == nil || !st.set.offers(todoTool) {
+		return nil
+	}
+	if complex, _ := complexity.Judge(st.input); !complex {
+		return nil
+	}
+	if slices.ContainsFunc(o.Todos(), func(t event.Todo) bool { return t.Status != event.TodoCompleted }) {
+		return nil
+	}
+	steps := complexity.Steps(st.input)
+	if len(steps) == 0 {
+		steps = []string{"Understand the request and the code it concerns", "Make the changes", "Check the result"}
+		if strings.ContainsFunc(st.input, func(r rune) bool { return unicode.Is(unicode.Han, r) }) {
+			steps = []string{"理解需求和相关代码", "完成修改", "检查结果"}
+		}
+	}
+	var todos []event.Todo
+	for i, s := range steps {
+		todos = append(todos, event.Todo{ID: fmt.Sprint(i + 1), Content: s, Status: event.TodoPending})
+	}
+	return o.emit(ctx, st, ActorAgent, event.TodosChanged{Todos: todos})
 }

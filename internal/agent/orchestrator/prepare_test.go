@@ -10,6 +10,7 @@ import (
 	"testing/fstest"
 
 	"coder/internal/agent/conversation"
+	"coder/internal/authored/mention"
 	"coder/internal/authored/skills"
 	written "coder/internal/authored/usercommand"
 	"coder/internal/core/chat"
@@ -67,7 +68,7 @@ func loreBench(t *testing.T, script string) *bench {
 func lastSaid(t *testing.T, b *bench, input string) event.MessageAdded {
 	t.Helper()
 	st := b.newState(b)
-	said, err := b.compose(t.Context(), st, input)
+	said, err := b.compose(t.Context(), st, input, mention.Find(input))
 	if err != nil {
 		t.Fatal(err)
 	}

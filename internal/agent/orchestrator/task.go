@@ -6,10 +6,9 @@ import (
 	"errors"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/model/provider"
 )
@@ -89,7 +88,7 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 	if err := errors.Join(begin(ctx, st), o.recordSystem(ctx, st)); err != nil || left.Heard {
 		return err
 	}
-	return o.say(ctx, st, left.Input)
+	return o.addPrompt(ctx, st, left.Input)
 }
 
 // closeTask gives the task the one end that fits how the turn went.

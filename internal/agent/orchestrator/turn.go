@@ -38,7 +38,7 @@ type turnState struct {
 	summaries int             // of the conversation, written in this turn
 	refusals  int             // of requests as too long
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
-	wishes    wishes          // of the command that the turn runs
+	overrides overrides       // of the command that the turn runs
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
 }
@@ -47,7 +47,7 @@ type turnState struct {
 func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.Sink) (string, error) {
 	st, err := o.prepareTurnState(ctx, userInput, out)
 	if err == nil {
-		err = o.converse(ctx, st)
+		err = o.runLoop(ctx, st)
 	}
 	return st.final, o.persistStep(ctx, st, err)
 }
@@ -86,7 +86,7 @@ func (u Unfinished) Command() bool {
 func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out event.Sink) (string, error) {
 	st := o.newState(out)
 	st.task, st.input, st.calls, st.doubted = left.Task, left.Input, o.Talk.Open(), left.Doubted
-	ctx, err := o.retake(ctx, st, left)
+	ctx, err := o.resumeCommand(ctx, st, left)
 	if err == nil {
 		err = o.resumeTask(ctx, st, left)
 	}
@@ -94,18 +94,22 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 		err = o.toolLoopStep(ctx, st)
 	}
 	if err == nil {
-		err = o.converse(ctx, st)
+		err = o.runLoop(ctx, st)
 	}
 	return st.final, o.persistStep(ctx, st, err)
 }
 
-// converse alternates model and tools until the model is content and the work
+// runLoop alternates model and tools until the model is content and the work
 // checks out.
-func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
+func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 	for st.steps < st.set.MaxSteps {
 		st.steps++
-		if err := o.hear(ctx, st); err != nil {
-			return err
+		if o.Steer != nil && st.steps != 1 {
+			for _, words := range o.Steer() {
+				if err := o.addPrompt(ctx, st, words); err != nil {
+					return err
+				}
+			}
 		}
 		if err := o.chatStep(ctx, st); err != nil {
 			return err
@@ -124,30 +128,22 @@ func (o *Orchestrator) converse(ctx context.Context, st *turnState) error {
 	return fmt.Errorf("%w (%d)", ErrStepLimit, st.set.MaxSteps)
 }
 
-// hear takes in what the person said while the last step was under way.
-func (o *Orchestrator) hear(ctx context.Context, st *turnState) error {
-	if o.Steer == nil || st.steps == 1 {
-		return nil
-	}
-	for _, words := range o.Steer() {
-		if err := o.say(ctx, st, words); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 func (o *Orchestrator) newState(out event.Sink) *turnState {
 	st := &turnState{sink: o.Through(out)}
-	o.settle(st)
+	o.freezeSettings(st)
 	return st
 }
 
-// settle freezes the settings for what follows.
-func (o *Orchestrator) settle(st *turnState) {
+// freezeSettings freezes the settings for what follows.
+func (o *Orchestrator) freezeSettings(st *turnState) {
 	st.set, st.tools = o.Settings(), nil
-	st.bend()
-	o.describe(st)
+	w := st.overrides
+	st.set.Model = cmp.Or(w.model, st.set.Model)
+	if w.without != nil {
+		all := st.set.Tools
+		st.set.Tools = all.Without(func(tool string) bool { return all.Off(tool) || w.without(tool) })
+	}
+	o.describeTools(st)
 }
 
 // prepareTurnState freezes the settings, opens the task and puts the person's
@@ -164,7 +160,7 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, o
 	if err := o.beginTodos(ctx, st); err != nil {
 		return st, err
 	}
-	return st, o.say(ctx, st, userInput)
+	return st, o.addPrompt(ctx, st, userInput)
 }
 
 // recordSystem puts the system text on record where it is not the one in force.
@@ -343,7 +339,7 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	if err := o.switchMode(ctx, st, next.Mode); err != nil {
 		return err
 	}
-	o.settle(st)
+	o.freezeSettings(st)
 	if err := o.recordSystem(ctx, st); err != nil || next.Message == "" {
 		return err
 	}
@@ -351,7 +347,7 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ModeSwitched, TokensBefore: before}); err != nil {
 		return err
 	}
-	return o.say(ctx, st, next.Message)
+	return o.addPrompt(ctx, st, next.Message)
 }
 
 // persistStep closes the turn, however it went, on a context that cannot be

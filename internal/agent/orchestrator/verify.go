@@ -40,7 +40,11 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		}
 		return false, nil
 	}
-	choice := o.chooseCheck(st)
+	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited}
+	if o.Files != nil {
+		in.Exists, in.Read = o.Files.Exists, o.Files.Read
+	}
+	choice := verify.Choose(in)
 	for _, refused := range choice.Refused {
 		if err := o.warn(ctx, st, verify.RefusedNotice(refused)); err != nil {
 			return false, err
@@ -59,19 +63,10 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 func (o *Orchestrator) verifyFacts(st *turnState) verify.Facts {
 	m, _ := o.Mode.Current()
 	v := st.set.Verification
-	_, there := st.set.Tools.Lookup(shellTool)
 	return verify.Facts{
 		When: whens[m.Verify], Edited: st.edited, Asked: verify.AskedFor(st.input), Enabled: v.Enabled,
-		BashAllowed: there && !st.set.Tools.Off(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
+		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
 	}
-}
-
-func (o *Orchestrator) chooseCheck(st *turnState) verify.Choice {
-	in := verify.Input{UserText: st.input, Configured: st.set.Verification.Commands, Edited: st.edited}
-	if o.Files != nil {
-		in.Exists, in.Read = o.Files.Exists, o.Files.Read
-	}
-	return verify.Choose(in)
 }
 
 // check runs a command of the whitelist, through the gate unless the workspace

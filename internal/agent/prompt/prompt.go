@@ -47,43 +47,30 @@ func System(f Facts) string {
 	if f.ModeText != "" {
 		b.WriteString(strings.TrimSpace(f.ModeText) + "\n")
 	}
-	writeSkills(&b, f.Skills)
-	writeRules(&b, f.Rules)
+	if f.Skills != "" {
+		b.WriteString("\n# Skills\n\nWritten instructions for certain sorts of work. Where one fits the request, load it with the skill tool " +
+			"before you begin, whether or not the user names it. Where none fits, or one cannot be loaded, go on without.\n\n")
+		b.WriteString(cut(strings.TrimSpace(f.Skills), SkillsLimit) + "\n")
+	}
+	if len(f.Rules) != 0 {
+		b.WriteString("\n# Rules\n\nThe user and the project have written down how work is done here. Follow it where it applies. " +
+			"It cannot grant permissions: the program decides what runs.\n")
+		room := RulesLimit
+		kept := make([]string, len(f.Rules))
+		for i := len(f.Rules) - 1; i >= 0; i-- {
+			kept[i] = cut(strings.TrimSpace(f.Rules[i].Text), room)
+			room = max(0, room-len(kept[i]))
+		}
+		for i, r := range f.Rules {
+			if kept[i] != "" {
+				fmt.Fprintf(&b, "\n<rules from=%q>\n%s\n</rules>\n", r.Path, kept[i])
+			}
+		}
+	}
 	if f.Append != "" {
 		b.WriteString("\n" + cut(f.Append, appendLimit) + "\n")
 	}
 	return b.String()
-}
-
-// writeSkills says which skills there are.
-func writeSkills(b *strings.Builder, skills string) {
-	if skills == "" {
-		return
-	}
-	b.WriteString("\n# Skills\n\nWritten instructions for certain sorts of work. Where one fits the request, load it with the skill tool " +
-		"before you begin, whether or not the user names it. Where none fits, or one cannot be loaded, go on without.\n\n")
-	b.WriteString(cut(strings.TrimSpace(skills), SkillsLimit) + "\n")
-}
-
-// writeRules adds the instruction files, all together no longer than
-// RulesLimit; what comes last is nearest to the work and is cut last.
-func writeRules(b *strings.Builder, rules []Rule) {
-	if len(rules) == 0 {
-		return
-	}
-	b.WriteString("\n# Rules\n\nThe user and the project have written down how work is done here. Follow it where it applies. " +
-		"It cannot grant permissions: the program decides what runs.\n")
-	room := RulesLimit
-	kept := make([]string, len(rules))
-	for i := len(rules) - 1; i >= 0; i-- {
-		kept[i] = cut(strings.TrimSpace(rules[i].Text), room)
-		room = max(0, room-len(kept[i]))
-	}
-	for i, r := range rules {
-		if kept[i] != "" {
-			fmt.Fprintf(b, "\n<rules from=%q>\n%s\n</rules>\n", r.Path, kept[i])
-		}
-	}
 }
 
 // cut is at most n bytes of s, marked where it was shortened.

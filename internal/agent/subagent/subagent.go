@@ -17,9 +17,8 @@ import (
 	"strconv"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	"coder/internal/authored/frontmatter"
+	"coder/internal/core/clip"
 )
 
 // Names of the agents that are always there.
@@ -145,8 +144,31 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
 	l.steps(&d, f)
-	l.tools(&d, f)
-	l.model(&d, f, root)
+	// tools is a list of those the agent has, or says which are on and off
+	v := f.Fields["tools"]
+	for _, name := range v.Words() {
+		switch name = strings.TrimSpace(name); {
+		case strings.ContainsAny(name, "()"):
+			l.Warn(d.Path, "the tool %q is left out: a part of a tool cannot be chosen", name)
+			d.Tools = append(d.Tools, "") // no longer all of them
+		case name != "":
+			d.Tools = append(d.Tools, name)
+		}
+	}
+	for name, word := range v.Map {
+		if !isYes(word) {
+			d.Without = append(d.Without, name)
+		}
+	}
+	slices.Sort(d.Without)
+	name := strings.TrimSpace(f.Text("model"))
+	switch {
+	case name == "" || strings.EqualFold(name, "inherit"):
+	case root.Bounded:
+		l.Warn(d.Path, "the model %q is not used: the project is not trusted", name)
+	default:
+		d.Model = name
+	}
 	return d, true
 }
 
@@ -189,39 +211,6 @@ func (l *loader) steps(d *Definition, f frontmatter.File) {
 		return
 	}
 	d.MaxSteps = n
-}
-
-// tools takes in the choice of tools: a list of those the agent has, or which
-// are on and off.
-func (l *loader) tools(d *Definition, f frontmatter.File) {
-	v := f.Fields["tools"]
-	for _, name := range v.Words() {
-		switch name = strings.TrimSpace(name); {
-		case strings.ContainsAny(name, "()"):
-			l.Warn(d.Path, "the tool %q is left out: a part of a tool cannot be chosen", name)
-			d.Tools = append(d.Tools, "") // no longer all of them
-		case name != "":
-			d.Tools = append(d.Tools, name)
-		}
-	}
-	for name, word := range v.Map {
-		if !isYes(word) {
-			d.Without = append(d.Without, name)
-		}
-	}
-	slices.Sort(d.Without)
-}
-
-// model takes in the agent's own model, where it may have one.
-func (l *loader) model(d *Definition, f frontmatter.File, root Root) {
-	name := strings.TrimSpace(f.Text("model"))
-	switch {
-	case name == "" || strings.EqualFold(name, "inherit"):
-	case root.Bounded:
-		l.Warn(d.Path, "the model %q is not used: the project is not trusted", name)
-	default:
-		d.Model = name
-	}
 }
 
 func isYes(word string) bool {

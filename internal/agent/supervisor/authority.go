@@ -106,17 +106,6 @@ type ignored struct {
 	changes        bool // of files, that could be undone
 }
 
-// weigh takes in what r would let be done, vouched for or not.
-func (s *Session) weigh(r event.Record) {
-	switch e := r.Event.(type) {
-	case event.ModeChanged:
-		s.mode = e.Mode
-		s.modes = append(s.modes, modeKept{e.Mode, e.Preset, r.Vouched})
-	case event.ToolCallRequested:
-		s.ignored.changes = s.ignored.changes || !r.Vouched && len(e.Before)+len(e.Tree) > 0
-	}
-}
-
 // resumeMode lets the session go on in the mode it was in, unless that was yolo
 // or the person chose another. A switch that nobody vouches for counts as far as
 // it lets less happen unasked.
@@ -140,9 +129,9 @@ func (s *Session) resumeMode() {
 	}
 }
 
-// disclaimer says, in one line, that the session is not this user's and what of
+// untrustedNotice says, in one line, that the session is not this user's and what of
 // its record does not count; "" if there is nothing to say.
-func (s *Session) disclaimer() string {
+func (s *Session) untrustedNotice() string {
 	var what []string
 	say := func(is bool, text string) {
 		if is {

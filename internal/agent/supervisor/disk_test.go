@@ -15,10 +15,11 @@ import (
 	"coder/internal/core/event/eventtest"
 	"coder/internal/core/uip"
 	"coder/internal/host/authkey"
+	"coder/internal/host/disk"
+	"coder/internal/host/faultdisk"
 	"coder/internal/policy"
 	"coder/internal/record/store/failover"
 	"coder/internal/record/store/jsonl"
-	"coder/internal/record/store/jsonl/faultdisk"
 )
 
 // desktop is a world whose sessions are on a disk.
@@ -35,7 +36,7 @@ type onDisk struct {
 	shown []event.Record     // what was acknowledged
 }
 
-func (w *desktop) on(disk jsonl.Disk, script string, waives bool) *onDisk {
+func (w *desktop) on(disk disk.Disk, script string, waives bool) *onDisk {
 	p := &onDisk{process: w.start(script, policy.Allow, uip.Nobody, -1), told: func(jsonl.Repair) {}}
 	damaged := map[string]bool{}
 	store := jsonl.Open(filepath.Join(w.dir, "log"), jsonl.Options{

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"sync"
 
-	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
@@ -161,12 +160,6 @@ func (s *Session) save(ctx context.Context) error {
 	set := s.engine.Settings()
 	snap.ID, snap.Model = s.ID, set.Model
 	snap.Meta.Agent, snap.Meta.Model, snap.Meta.Dir = set.Mode, set.Model, s.sup.Dir
-	snap.Tools = openAITools(set)
-	return s.sup.Sessions.Save(ctx, snap)
-}
-
-// openAITools describes the tools as a chat completions request does.
-func openAITools(set orchestrator.Settings) []json.RawMessage {
 	tools := []json.RawMessage{}
 	for t := range set.Tools.Specs() {
 		tools = append(tools, jsonx.Must(map[string]any{
@@ -174,7 +167,8 @@ func openAITools(set orchestrator.Settings) []json.RawMessage {
 			"function": map[string]any{"name": t.Name, "description": t.Doc, "parameters": t.Schema},
 		}))
 	}
-	return tools
+	snap.Tools = tools
+	return s.sup.Sessions.Save(ctx, snap)
 }
 
 // Snapshot is session id as its logs tell it; where there are none, as it was

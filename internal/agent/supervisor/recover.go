@@ -31,12 +31,12 @@ var errNeverBegan = errors.New("not run: the program ended before this call bega
 // it may still matter.
 type history struct {
 	tasks     task.Tasks
-	subtasks  map[string]bool      // all there ever were
-	children  map[string]*leftover // those without an end
-	begot     map[string]string    // the subtask that does the work of a call
-	heard     bool                 // the last task's input is in the conversation
-	wanted    bool                 // it is vouched for that the last task was asked for
-	replied   bool                 // and that a model made the last calls
+	subtasks  map[string]bool        // all there ever were
+	children  map[string]*unfinished // those without an end
+	subtaskOf map[string]string      // the subtask that does the work of a call
+	heard     bool                   // the last task's input is in the conversation
+	wanted    bool                   // it is vouched for that the last task was asked for
+	replied   bool                   // and that a model made the last calls
 	requested map[string]event.ToolCallRequested
 	completed map[string]event.ToolCallCompleted
 	asked     map[string]uip.Request  // by call
@@ -47,25 +47,24 @@ type history struct {
 func (h *history) add(r event.Record) {
 	_ = h.tasks.Add(r) // a record that does not fit is no reason to lose all others
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
-		h.born(r, e)
+		put(&h.subtasks, r.Task, true)
+		put(&h.children, r.Task, &unfinished{created: r, agent: e.AgentID, call: e.CallID, conversation: conversation.Of(r.Task)})
+		put(&h.subtaskOf, e.CallID, r.Task)
 	}
 	if !h.subtasks[r.Task] {
 		h.note(r)
 		return
 	}
 	if l := h.children[r.Task]; l != nil {
-		l.add(r)
+		l.conversation.Add(r)
+		l.past.note(r)
+		if e, ok := r.Event.(event.MessageAdded); ok && e.Usage != nil {
+			l.usage = l.usage.Add(*e.Usage)
+		}
 	}
 	if h.tasks.Get(r.Task).Status.Ended() {
 		delete(h.children, r.Task)
 	}
-}
-
-// born takes note of a subtask, and of the call that made it.
-func (h *history) born(r event.Record, e event.TaskCreated) {
-	put(&h.subtasks, r.Task, true)
-	put(&h.children, r.Task, &leftover{created: r, agent: e.AgentID, call: e.CallID, talk: conversation.Of(r.Task)})
-	put(&h.begot, e.CallID, r.Task)
 }
 
 // note takes in one record of the thread that h is about.
@@ -95,7 +94,8 @@ func (h *history) note(r event.Record) {
 	case event.MessageAdded:
 		switch e.Message.Role {
 		case chat.Assistant:
-			h.forget()
+			// They are settled, and a model may use their ids again.
+			h.requested, h.completed, h.asked, h.answered, h.disowned, h.subtaskOf = nil, nil, nil, nil, nil, nil
 			h.replied = r.Vouched
 		case chat.User:
 			h.heard = true
@@ -104,12 +104,6 @@ func (h *history) note(r event.Record) {
 	case event.TaskCreated:
 		h.heard, h.wanted = false, r.Vouched
 	}
-}
-
-// forget drops what is known of calls before a new reply: they are settled,
-// and a model may use their ids again.
-func (h *history) forget() {
-	h.requested, h.completed, h.asked, h.answered, h.disowned, h.begot = nil, nil, nil, nil, nil, nil
 }
 
 func put[V any](m *map[string]V, k string, v V) {
@@ -132,37 +126,39 @@ func (h *history) unfinished() (task.Task, bool) {
 // thread is a conversation and what is known of its past: the session's own, or
 // that of a subtask.
 type thread struct {
-	task, agent string
-	talk        *conversation.Conversation
-	past        *history
-	runner      *toolrun.Runner
-	settings    func() orchestrator.Settings
+	task, agent  string
+	conversation *conversation.Conversation
+	past         *history
+	runner       *toolrun.Runner
+	settings     func() orchestrator.Settings
 }
 
 // doubted reports whether nobody vouches for what is to be taken up.
 func (th thread) doubted() bool {
-	return !th.past.wanted || len(th.talk.Open()) > 0 && !th.past.replied
+	return !th.past.wanted || len(th.conversation.Open()) > 0 && !th.past.replied
 }
 
 // main is the session's own conversation, as far as it belongs to a task.
 func (s *Session) main(taskID string) thread {
 	return thread{
-		task: taskID, agent: orchestrator.ActorAgent, talk: &s.talk, past: &s.past,
+		task: taskID, agent: orchestrator.ActorAgent, conversation: &s.conversation, past: &s.past,
 		runner: s.engine.Runner, settings: s.engine.Settings,
 	}
 }
 
-// recallQuestions tells the broker what was asked about calls that have not
-// run, so that nothing is asked twice and no answer is lost.
-func (s *Session) recallQuestions() {
-	s.recall(s.main(""))
-	for _, c := range s.leftovers() {
-		s.recall(c.thread())
+// threads are the conversations that have calls to settle.
+func (s *Session) threads(taskID string) []thread {
+	all := []thread{s.main(taskID)}
+	for _, c := range s.unfinishedSubtasks() {
+		all = append(all, c.thread())
 	}
+	return all
 }
 
+// recall tells the broker what was asked about calls that have not run, so that
+// nothing is asked twice and no answer is lost.
 func (s *Session) recall(th thread) {
-	for _, c := range th.talk.Open() {
+	for _, c := range th.conversation.Open() {
 		q, ok := th.past.asked[c.ID]
 		if req, began := th.past.requested[c.ID]; !ok || began && !th.past.repeatable(req) {
 			continue
@@ -177,7 +173,7 @@ func (s *Session) recall(th thread) {
 			s.broker.Recall(c.ID, q, nil)
 		}
 	}
-	if calls := len(th.talk.Open()); calls > 0 && !th.past.replied {
+	if calls := len(th.conversation.Open()); calls > 0 && !th.past.replied {
 		s.ignored.calls += calls
 	}
 }
@@ -190,7 +186,7 @@ func (h *history) repeatable(req event.ToolCallRequested) bool {
 	if req.ReadOnly {
 		return true
 	}
-	if id, ok := h.begot[req.CallID]; ok && h.children[id] == nil {
+	if id, ok := h.subtaskOf[req.CallID]; ok && h.children[id] == nil {
 		return false
 	}
 	return event.Harmless(req.Effects)
@@ -199,15 +195,22 @@ func (h *history) repeatable(req event.ToolCallRequested) bool {
 // errRunAgain closes the record of a call that is run again.
 var errRunAgain = errors.New("interrupted: the program ended while this call was running; it is run again")
 
-// settleCalls gives a result to every call that began before the process
+// resolveCalls gives a result to every call that began before the process
 // ended. Calls that had not begun are left open, and so are those that can be
 // run again without harm, if the turn goes on and no call after them has to be
 // settled: results keep the order of the calls.
-func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
-	if err := s.closeDirect(ctx, th, sink); err != nil {
+func (s *Session) resolveCalls(ctx context.Context, th thread, goesOn bool, sink event.Sink) error {
+	var errs []error // of calls that the model did not ask for: nobody waits for what became of them
+	for _, d := range s.uncertainCalls(task.Task{ID: th.task}) {
+		if d.direct && d.th.task == th.task {
+			res := toolrun.Failed(chat.ToolCall{ID: d.call.CallID, Name: d.call.Tool}, errCutOff)
+			errs = append(errs, s.completeUnknown(ctx, th, res, sink))
+		}
+	}
+	if err := errors.Join(errs...); err != nil {
 		return err
 	}
-	open := th.talk.Open()
+	open := th.conversation.Open()
 	last := len(open) - 1
 	for goesOn && last >= 0 && th.mayRunAgain(ctx, open[last]) {
 		last--
@@ -216,11 +219,13 @@ func (s *Session) settleCalls(ctx context.Context, th thread, goesOn bool, sink 
 		if _, began := th.past.requested[c.ID]; !began {
 			continue
 		}
-		settle := s.settleCall
+		var err error
 		if i > last {
-			settle = s.reopenCall
+			err = s.completeUnknown(ctx, th, toolrun.Failed(c, errRunAgain), sink)
+		} else {
+			err = s.resolveCall(ctx, th, c, sink)
 		}
-		if err := settle(ctx, th, c, sink); err != nil {
+		if err != nil {
 			return err
 		}
 	}
@@ -236,14 +241,9 @@ func (th thread) mayRunAgain(ctx context.Context, c chat.ToolCall) bool {
 	return !began || !known && (th.retried(c.ID) || th.past.repeatable(req) && th.runner.Harmless(ctx, th.settings().Tools, c))
 }
 
-// reopenCall closes the record of a call that is about to be run again.
-func (s *Session) reopenCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
-	return s.completeUnknown(ctx, th, toolrun.Failed(c, errRunAgain), sink)
-}
-
-// settleCall gives a call that began the result it had, or says that nobody
+// resolveCall gives a call that began the result it had, or says that nobody
 // knows.
-func (s *Session) settleCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
+func (s *Session) resolveCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
 	done, known := th.past.completed[c.ID]
 	res := toolrun.Failed(c, errUnknownOutcome)
 	if known {
@@ -282,7 +282,7 @@ func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Me
 	r := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: m}}
 	err := sink.Emit(ctx, r)
 	if event.Kept(err) {
-		th.talk.Add(r)
+		th.conversation.Add(r)
 	}
 	return err
 }
@@ -293,15 +293,15 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 		return err
 	}
 	t, ok := s.past.unfinished()
-	left := s.leftovers()
-	if !ok && len(s.talk.Open()) == 0 && len(left) == 0 {
+	left := s.unfinishedSubtasks()
+	if !ok && len(s.conversation.Open()) == 0 && len(left) == 0 {
 		return nil
 	}
-	if err := introduce(ctx, left, out); err != nil {
+	if err := announceSubtasks(ctx, left, out); err != nil {
 		return err
 	}
 	sink := s.through(out)
-	if err := s.dismiss(ctx, left, sink); err != nil {
+	if err := s.closeSubtasks(ctx, left, sink); err != nil {
 		return err
 	}
 	if err := s.closeThread(ctx, s.main(t.ID), sink); err != nil {
@@ -316,10 +316,10 @@ func (s *Session) abandon(ctx context.Context, out event.Sink) error {
 
 // closeThread gives every call of a conversation its result.
 func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) error {
-	if err := s.settleCalls(ctx, th, false, sink); err != nil {
+	if err := s.resolveCalls(ctx, th, false, sink); err != nil {
 		return err
 	}
-	for _, c := range th.talk.Open() {
+	for _, c := range th.conversation.Open() {
 		if err := s.dropCall(ctx, th, c, sink); err != nil {
 			return err
 		}
@@ -334,12 +334,13 @@ func (s *Session) cancel(ctx context.Context, taskID string, sink event.Sink) er
 	}})
 }
 
-// suspect puts it on record that calls which the logs say have not begun may have
+// markUnsure puts it on record that calls which the logs say have not begun may have
 // been: records of theirs may be among those that were lost. They are then
 // settled as calls whose outcome is unknown, and not run.
-func (s *Session) suspect(ctx context.Context) error {
-	for _, th := range s.threads() {
-		for _, c := range th.talk.Open() {
+func (s *Session) markUnsure(ctx context.Context) error {
+	t, _ := s.past.unfinished()
+	for _, th := range s.threads(t.ID) {
+		for _, c := range th.conversation.Open() {
 			if _, began := th.past.requested[c.ID]; began {
 				continue
 			}
@@ -354,16 +355,6 @@ func (s *Session) suspect(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// threads are the conversations that have calls to settle.
-func (s *Session) threads() []thread {
-	t, _ := s.past.unfinished()
-	all := []thread{s.main(t.ID)}
-	for _, c := range s.leftovers() {
-		all = append(all, c.thread())
-	}
-	return all
 }
 
 // restore takes from the snapshot what the logs no longer have. A snapshot
@@ -394,29 +385,21 @@ func (s *Session) restore(ctx context.Context) error {
 			return fmt.Errorf("restore session %s: %w", s.ID, err)
 		}
 	}
-	if open && len(missing) > 0 && answered(missing) {
-		return s.closeRestored(ctx, t)
+	if !open || len(missing) == 0 {
+		return nil
+	}
+	if last := missing[len(missing)-1]; last.Role == chat.Assistant && len(last.Calls()) == 0 { // it ends with an answer
+		s.past = history{}
+		sink := s.through(event.Discard)
+		if t.Status == task.Open { // its start was lost too
+			started := event.TaskStarted{TaskID: t.ID, AgentID: orchestrator.ActorAgent, Author: orchestrator.ActorAgent}
+			if err := sink.Emit(ctx, event.Record{Task: t.ID, Actor: event.ActorRecovery, Event: started}); err != nil {
+				return err
+			}
+		}
+		return sink.Emit(ctx, event.Record{
+			Task: t.ID, Actor: event.ActorRecovery, Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
+		})
 	}
 	return nil
-}
-
-// answered reports whether a conversation ends with an answer.
-func answered(ms []chat.Message) bool {
-	last := ms[len(ms)-1]
-	return last.Role == chat.Assistant && len(last.Calls()) == 0
-}
-
-// closeRestored gives the task whose answer the snapshot held its end.
-func (s *Session) closeRestored(ctx context.Context, t task.Task) error {
-	s.past = history{}
-	sink := s.through(event.Discard)
-	if t.Status == task.Open { // its start was lost too
-		started := event.TaskStarted{TaskID: t.ID, AgentID: orchestrator.ActorAgent, Author: orchestrator.ActorAgent}
-		if err := sink.Emit(ctx, event.Record{Task: t.ID, Actor: event.ActorRecovery, Event: started}); err != nil {
-			return err
-		}
-	}
-	return sink.Emit(ctx, event.Record{
-		Task: t.ID, Actor: event.ActorRecovery, Event: event.TaskCompleted{TaskID: t.ID, Author: orchestrator.ActorAgent},
-	})
 }

@@ -58,7 +58,7 @@ func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error)
 	if err != nil {
 		return SubtaskReport{}, err
 	}
-	free, err := s.crew.wait(ctx)
+	free, err := s.subtasks.wait(ctx)
 	if err != nil {
 		return SubtaskReport{}, err
 	}
@@ -75,8 +75,8 @@ func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error)
 	return report, nil
 }
 
-// crew is the agents that work for the turn under way.
-type crew struct {
+// subtasks is the agents that work for the turn under way.
+type subtasks struct {
 	slots chan struct{} // holds those at work; made before the first turn
 
 	mu     sync.Mutex // guards the fields below
@@ -87,7 +87,7 @@ type crew struct {
 }
 
 // begin makes ready for a turn that is shown on out.
-func (c *crew) begin(out event.Sink, left []*child) {
+func (c *subtasks) begin(out event.Sink, left []*child) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.out, c.made, c.left = out, 0, left
@@ -97,7 +97,7 @@ func (c *crew) begin(out event.Sink, left []*child) {
 }
 
 // observe learns which task the turn is.
-func (c *crew) observe(r event.Record) {
+func (c *subtasks) observe(r event.Record) {
 	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -106,7 +106,7 @@ func (c *crew) observe(r event.Record) {
 }
 
 // wait returns when there is room for one more at work.
-func (c *crew) wait(ctx context.Context) (free func(), err error) {
+func (c *subtasks) wait(ctx context.Context) (free func(), err error) {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -122,13 +122,13 @@ func (c *crew) wait(ctx context.Context) (free func(), err error) {
 // child is a subtask and the agent that does it.
 type child struct {
 	*Session
-	job     Subtask
-	id      string
-	parent  string // the task it belongs to
-	call    string // and the call there
-	out     event.Sink
-	talk    *conversation.Conversation
-	earlier *leftover // what an earlier process did of it
+	job          Subtask
+	id           string
+	parent       string // the task it belongs to
+	call         string // and the call there
+	out          event.Sink
+	conversation *conversation.Conversation
+	earlier      *unfinished // what an earlier process did of it
 
 	mu    sync.Mutex // guards the fields below
 	usage chat.Usage
@@ -138,23 +138,23 @@ type child struct {
 
 // newChild begins a subtask, or finds the one that was left.
 func (s *Session) newChild(job Subtask, call string) (*child, error) {
-	s.crew.mu.Lock()
-	defer s.crew.mu.Unlock()
-	if s.crew.out == nil {
+	s.subtasks.mu.Lock()
+	defer s.subtasks.mu.Unlock()
+	if s.subtasks.out == nil {
 		return nil, errors.New("no turn is under way that work could be handed out in")
 	}
-	if i := slices.IndexFunc(s.crew.left, func(c *child) bool { return c.call == call && c.earlier.agent == job.Agent }); i >= 0 {
-		c := s.crew.left[i]
-		s.crew.left = slices.Delete(s.crew.left, i, i+1)
-		c.job, c.out = job, s.crew.out
+	if i := slices.IndexFunc(s.subtasks.left, func(c *child) bool { return c.call == call && c.earlier.agent == job.Agent }); i >= 0 {
+		c := s.subtasks.left[i]
+		s.subtasks.left = slices.Delete(s.subtasks.left, i, i+1)
+		c.job, c.out = job, s.subtasks.out
 		return c, nil
 	}
-	if s.crew.made >= SubtasksPerTurn {
+	if s.subtasks.made >= SubtasksPerTurn {
 		return nil, ErrTooManySubtasks
 	}
-	s.crew.made++
+	s.subtasks.made++
 	id := s.sup.NewID("task")
-	return &child{Session: s, job: job, id: id, parent: s.crew.parent, call: call, out: s.crew.out, talk: conversation.Of(id)}, nil
+	return &child{Session: s, job: job, id: id, parent: s.subtasks.parent, call: call, out: s.subtasks.out, conversation: conversation.Of(id)}, nil
 }
 
 // run takes the subtask to its answer.
@@ -165,14 +165,14 @@ func (c *child) run(ctx context.Context) (string, error) {
 			Provider: s.engine.Provider, Runner: c.job.Runner, Mode: s.engine.Mode, PutAside: s.engine.PutAside,
 			Settings: func() orchestrator.Settings { return c.job.Settings },
 		},
-		Talk: c.talk, Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
+		Talk: c.conversation, Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },
 		Child: &orchestrator.Subtask{ID: c.id, Parent: c.parent, CallID: c.call, Agent: c.job.Agent, Title: c.job.Title},
 		NewID: s.sup.NewID, Now: s.sup.Now,
 	})
 	if c.earlier == nil {
 		return orch.RunTurn(ctx, c.job.Objective, c.out)
 	}
-	if err := s.settleCalls(ctx, c.thread(), true, c.through(c.out)); err != nil {
+	if err := s.resolveCalls(ctx, c.thread(), true, c.through(c.out)); err != nil {
 		return "", err
 	}
 	return orch.ContinueTurn(ctx, orchestrator.Unfinished{
@@ -223,7 +223,7 @@ func (c *child) report(answer string) SubtaskReport {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	r := SubtaskReport{Task: c.id, Summary: answer, Usage: c.usage, Wrote: slices.Clone(c.wrote)}
-	for _, m := range slices.Backward(c.talk.View()) {
+	for _, m := range slices.Backward(c.conversation.View()) {
 		if r.Summary == "" && m.Role == chat.Assistant {
 			r.Summary = strings.TrimSpace(m.Text())
 		}
@@ -231,40 +231,31 @@ func (c *child) report(answer string) SubtaskReport {
 	return r
 }
 
-// leftover is a subtask as an earlier process left it.
-type leftover struct {
-	task        task.Task
-	created     event.Record
-	agent, call string
-	talk        *conversation.Conversation
-	past        history
-	usage       chat.Usage
+// unfinished is a subtask as an earlier process left it.
+type unfinished struct {
+	task         task.Task
+	created      event.Record
+	agent, call  string
+	conversation *conversation.Conversation
+	past         history
+	usage        chat.Usage
 }
 
-// add takes in one record of the subtask.
-func (l *leftover) add(r event.Record) {
-	l.talk.Add(r)
-	l.past.note(r)
-	if e, ok := r.Event.(event.MessageAdded); ok && e.Usage != nil {
-		l.usage = l.usage.Add(*e.Usage)
-	}
-}
-
-// leftovers are the subtasks that an earlier process left unfinished.
-func (s *Session) leftovers() []*child {
+// unfinishedSubtasks are the subtasks that an earlier process left unfinished.
+func (s *Session) unfinishedSubtasks() []*child {
 	var all []*child
 	for _, t := range s.past.tasks.All() {
 		if l := s.past.children[t.ID]; l != nil {
 			l.task = t
-			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, call: l.call, talk: l.talk, earlier: l, usage: l.usage})
+			all = append(all, &child{Session: s, id: t.ID, parent: t.Parent, call: l.call, conversation: l.conversation, earlier: l, usage: l.usage})
 		}
 	}
 	return all
 }
 
-// introduce shows how the subtasks that were left began to a face that was not
+// announceSubtasks shows how the subtasks that were left began to a face that was not
 // there: it could not tell their work from that of the turn itself.
-func introduce(ctx context.Context, left []*child, out event.Sink) error {
+func announceSubtasks(ctx context.Context, left []*child, out event.Sink) error {
 	for _, c := range left {
 		if err := out.Emit(ctx, c.earlier.created); err != nil {
 			return err
@@ -275,13 +266,13 @@ func introduce(ctx context.Context, left []*child, out event.Sink) error {
 
 func (c *child) thread() thread {
 	return thread{
-		task: c.id, agent: c.earlier.agent, talk: c.talk, past: &c.earlier.past,
+		task: c.id, agent: c.earlier.agent, conversation: c.conversation, past: &c.earlier.past,
 		runner: c.job.Runner, settings: func() orchestrator.Settings { return c.job.Settings },
 	}
 }
 
-// dismiss closes the books on subtasks that nobody takes up any more.
-func (s *Session) dismiss(ctx context.Context, left []*child, sink event.Sink) error {
+// closeSubtasks closes the books on subtasks that nobody takes up any more.
+func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.Sink) error {
 	for _, c := range left {
 		if err := s.closeThread(ctx, c.thread(), sink); err != nil {
 			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
@@ -293,17 +284,17 @@ func (s *Session) dismiss(ctx context.Context, left []*child, sink event.Sink) e
 	return nil
 }
 
-// endCrew ends a turn that was taken up: subtasks that it did not take up in
+// closeUnclaimed ends a turn that was taken up: subtasks that it did not take up in
 // turn are closed, unless the turn waits and may yet do so.
-func (s *Session) endCrew(ctx context.Context, turnErr error, out event.Sink) error {
-	s.crew.mu.Lock()
-	left := s.crew.left
-	s.crew.left = nil
-	s.crew.mu.Unlock()
+func (s *Session) closeUnclaimed(ctx context.Context, turnErr error, out event.Sink) error {
+	s.subtasks.mu.Lock()
+	left := s.subtasks.left
+	s.subtasks.left = nil
+	s.subtasks.mu.Unlock()
 	if errors.Is(turnErr, uip.ErrParked) || len(left) == 0 {
 		return turnErr
 	}
-	if err := s.dismiss(context.WithoutCancel(ctx), left, s.through(out)); turnErr == nil {
+	if err := s.closeSubtasks(context.WithoutCancel(ctx), left, s.through(out)); turnErr == nil {
 		return err
 	}
 	return turnErr

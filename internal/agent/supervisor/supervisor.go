@@ -99,17 +99,17 @@ func New(c Config) *Supervisor { return &Supervisor{c} }
 type Session struct {
 	ID string
 
-	sup    *Supervisor
-	engine Engine
-	line   *timeline.Timeline
-	orch   *orchestrator.Orchestrator
-	broker *broker.Broker
-	talk   conversation.Conversation
-	view   projection
-	past   history
-	crew   crew
-	open   questions
-	mode   string // as the record has it; "" is the usual one
+	sup          *Supervisor
+	engine       Engine
+	line         *timeline.Timeline
+	orch         *orchestrator.Orchestrator
+	broker       *broker.Broker
+	conversation conversation.Conversation
+	view         projection
+	past         history
+	subtasks     subtasks
+	open         questions
+	mode         string // as the record has it; "" is the usual one
 
 	notary  *seal.Notary
 	doubt   func() string // why nothing on record counts; "" if it may
@@ -167,10 +167,10 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 		return nil, errors.Join(err, ss.engine.close())
 	}
 	ss.orch = orchestrator.New(orchestrator.Config{
-		Engine: ss.engine.Engine, Talk: &ss.talk,
-		Through: ss.through, Person: ss.broker.On, Save: ss.save, Steer: ss.steered, NewID: s.NewID, Now: s.Now,
+		Engine: ss.engine.Engine, Talk: &ss.conversation,
+		Through: ss.through, Person: ss.broker.On, Save: ss.save, Steer: ss.takeSteering, NewID: s.NewID, Now: s.Now,
 	})
-	if err := ss.greet(ctx, out, !o.New); err != nil {
+	if err := ss.announce(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
 	}
 	return ss, nil
@@ -183,9 +183,9 @@ func (e Engine) close() error {
 	return e.Close()
 }
 
-// greet takes up what is known of a resumed session and tells out what was
+// announce takes up what is known of a resumed session and tells out what was
 // opened.
-func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error {
+func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) error {
 	damaged := resumed && s.sup.Damaged != nil && s.sup.Damaged(s.ID, s.line.Last())
 	if resumed && s.line.Last() == 0 || damaged {
 		if err := s.restore(ctx); err != nil {
@@ -193,12 +193,14 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 		}
 	}
 	if damaged {
-		if err := s.suspect(ctx); err != nil {
+		if err := s.markUnsure(ctx); err != nil {
 			return err
 		}
 	}
 	if resumed {
-		s.recallQuestions()
+		for _, th := range s.threads("") {
+			s.recall(th)
+		}
 		s.resumeMode()
 		if err := s.save(ctx); err != nil {
 			return s.notice(ctx, out, fmt.Sprintf("the session file could not be written: %v", err))
@@ -207,7 +209,7 @@ func (s *Session) greet(ctx context.Context, out event.Sink, resumed bool) error
 	if err := s.recordMode(ctx, out); err != nil {
 		return err
 	}
-	if text := s.disclaimer(); text != "" {
+	if text := s.untrustedNotice(); text != "" {
 		if err := s.notice(ctx, out, text); err != nil {
 			return err
 		}
@@ -234,16 +236,22 @@ func (s *Session) recordMode(ctx context.Context, out event.Sink) error {
 	if err := s.through(out).Emit(ctx, r); err != nil {
 		return err
 	}
-	s.talk.Add(r)
+	s.conversation.Add(r)
 	return nil
 }
 
 // fold takes in one stored record while the session opens.
 func (s *Session) fold(r event.Record) error {
 	r.Vouched = s.notary.Vouches(r) && s.doubt() == ""
-	s.talk.Add(r)
+	s.conversation.Add(r)
 	s.observe(r, Replayed)
-	s.weigh(r)
+	switch e := r.Event.(type) {
+	case event.ModeChanged:
+		s.mode = e.Mode
+		s.modes = append(s.modes, modeKept{e.Mode, e.Preset, r.Vouched})
+	case event.ToolCallRequested:
+		s.ignored.changes = s.ignored.changes || !r.Vouched && len(e.Before)+len(e.Tree) > 0
+	}
 	s.past.add(r)
 	s.open.note(r)
 	return nil
@@ -252,7 +260,7 @@ func (s *Session) fold(r event.Record) error {
 // observe tells those who keep a view of the session.
 func (s *Session) observe(r event.Record, when When) {
 	s.view.add(r)
-	s.crew.observe(r)
+	s.subtasks.observe(r)
 	if r.Seq != 0 && s.engine.Observe != nil {
 		s.engine.Observe(r, when)
 	}
@@ -267,7 +275,14 @@ func (s *Session) through(out event.Sink) event.Sink {
 		s.observe(r, Live)
 		return out.Emit(ctx, r)
 	})
-	return event.SinkFunc(func(ctx context.Context, r event.Record) error { return s.keep(ctx, shown, r) })
+	return event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		rs := []event.Record{r}
+		if q, ok := s.open.passed(r); ok {
+			s.broker.Forget(q)
+			rs = []event.Record{withdrawal(q, r.Task, "it is left behind: what it was about was decided without it"), r}
+		}
+		return s.line.EmitAll(ctx, shown, rs...)
+	})
 }
 
 // Run takes one input through, after settling whatever an earlier process left
@@ -278,12 +293,12 @@ func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orches
 	if err := s.abandon(ctx, out); err != nil {
 		return orchestrator.Outcome{}, err
 	}
-	s.crew.begin(out, nil)
-	s.heard(input)
+	s.subtasks.begin(out, nil)
+	s.notifyInput(input)
 	return s.orch.RunInput(ctx, input, out)
 }
 
-func (s *Session) heard(words ...string) {
+func (s *Session) notifyInput(words ...string) {
 	for _, w := range words {
 		if s.engine.OnInput != nil {
 			s.engine.OnInput(w)
@@ -302,10 +317,10 @@ func (s *Session) SwitchMode(ctx context.Context, mode string, out event.Sink) e
 // steps. Take may be called by another goroutine.
 func (s *Session) Steer(take func() []string) { s.steer.Store(&take) }
 
-func (s *Session) steered() []string {
+func (s *Session) takeSteering() []string {
 	if take := s.steer.Load(); take != nil {
 		words := (*take)()
-		s.heard(words...)
+		s.notifyInput(words...)
 		return words
 	}
 	return nil
@@ -321,17 +336,17 @@ func (s *Session) Continue(ctx context.Context, out event.Sink) (string, error) 
 	if !ok || left.Command() || left.Lost() {
 		return "", errors.Join(ErrFinished, s.abandon(ctx, out))
 	}
-	if err := s.settleCalls(ctx, s.main(t.ID), true, s.through(out)); err != nil {
+	if err := s.resolveCalls(ctx, s.main(t.ID), true, s.through(out)); err != nil {
 		return "", err
 	}
-	subtasks := s.leftovers()
-	if err := introduce(ctx, subtasks, out); err != nil {
+	subtasks := s.unfinishedSubtasks()
+	if err := announceSubtasks(ctx, subtasks, out); err != nil {
 		return "", err
 	}
-	s.crew.begin(out, subtasks)
+	s.subtasks.begin(out, subtasks)
 	s.past = history{}
 	answer, err := s.orch.ContinueTurn(ctx, left, out)
-	return answer, s.endCrew(ctx, err, out)
+	return answer, s.closeUnclaimed(ctx, err, out)
 }
 
 // left is a task as its turn is taken up.

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"coder/internal/agent/orchestrator"
-	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -43,7 +42,10 @@ func (s *Session) TakeUp(ctx context.Context, out event.Sink) (answer, words str
 		return "", "", ErrFinished
 	}
 	if left := s.left(t); left.Command() || left.Lost() {
-		return "", "", s.tellAndDrop(ctx, t, out)
+		// it is a command of the person's, who may run it again
+		q := s.cutOff(t, s.uncertainWithChanges(ctx, t))
+		text := q.Display.Title + "\n" + q.Display.Description
+		return "", "", errors.Join(s.notice(ctx, out, text), s.drop(ctx, out))
 	}
 	if t.Pending == nil || t.Pending.Author == event.ActorRecovery {
 		choice, err := s.choose(ctx, t, out)
@@ -60,14 +62,6 @@ func (s *Session) TakeUp(ctx context.Context, out event.Sink) (answer, words str
 	return answer, "", err
 }
 
-// tellAndDrop tells what was under way and cannot be gone on with: a command of
-// the person's, who may run it again.
-func (s *Session) tellAndDrop(ctx context.Context, t task.Task, out event.Sink) error {
-	q := s.cutOff(t, s.examined(ctx, t))
-	text := q.Display.Title + "\n" + q.Display.Description
-	return errors.Join(s.notice(ctx, out, text), s.drop(ctx, out))
-}
-
 // drop closes the books on what was left.
 func (s *Session) drop(ctx context.Context, out event.Sink) error {
 	s.turn.Lock()
@@ -81,10 +75,12 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	sink := s.through(out)
-	if err := s.withdrawOld(ctx, t, sink); err != nil {
-		return uip.Response{}, err
+	if t.Pending != nil { // a question of an earlier recovery is asked anew, as things are now
+		if err := sink.Emit(ctx, withdrawal(*t.Pending, t.ID, "the program ended before it was answered; it is asked again")); err != nil {
+			return uip.Response{}, err
+		}
 	}
-	doubts := s.examined(ctx, t)
+	doubts := s.uncertainWithChanges(ctx, t)
 	q := s.cutOff(t, doubts)
 	q.Display.Description += "\nanything else you type is a new prompt, and closes that turn"
 	choice, err := s.askRecovery(ctx, sink, q, doubts)
@@ -96,7 +92,7 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 			continue // nobody waits for what it gave
 		}
 		q := s.doubtful(d)
-		a, err := s.askRecovery(ctx, sink, q, []doubt{d})
+		a, err := s.askRecovery(ctx, sink, q, []uncertainCall{d})
 		if err != nil {
 			return a, err
 		}
@@ -111,7 +107,7 @@ func (s *Session) choose(ctx context.Context, t task.Task, out event.Sink) (uip.
 
 // askRecovery puts q, and puts it again with what changed as long as the person
 // wants to look.
-func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Request, doubts []doubt) (uip.Response, error) {
+func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Request, doubts []uncertainCall) (uip.Response, error) {
 	for {
 		a, err := s.broker.On(sink).Ask(ctx, q)
 		if err != nil || a.Option != Look {
@@ -131,62 +127,44 @@ func (s *Session) askRecovery(ctx context.Context, sink event.Sink, q uip.Reques
 	}
 }
 
-// withdrawOld closes a question of an earlier recovery: it is asked anew, as
-// things are now.
-func (s *Session) withdrawOld(ctx context.Context, t task.Task, sink event.Sink) error {
-	if t.Pending == nil {
-		return nil
-	}
-	return sink.Emit(ctx, withdrawal(*t.Pending, t.ID, "the program ended before it was answered; it is asked again"))
-}
-
-// doubt is a call that was under way when a process ended.
-type doubt struct {
+// uncertainCall is a call that was under way when a process ended.
+type uncertainCall struct {
 	th     thread
 	call   event.ToolCallRequested
 	direct bool // not asked for by the model: a check, or a command of the person's
 	since  Changes
 }
 
-// doubts are the calls of an unfinished turn whose outcome nobody knows.
-func (s *Session) doubts(t task.Task) (all []doubt) {
-	threads := []thread{s.main(t.ID)}
-	for _, c := range s.leftovers() {
-		threads = append(threads, c.thread())
-	}
-	for _, th := range threads {
-		open := th.talk.Open()
+// uncertainCalls are the calls of an unfinished turn whose outcome nobody knows.
+func (s *Session) uncertainCalls(t task.Task) (all []uncertainCall) {
+	for _, th := range s.threads(t.ID) {
+		open := th.conversation.Open()
 		for id, req := range th.past.requested {
 			_, known := th.past.completed[id]
 			if known || req.TaskID != th.task || takesBack(req) || th.past.repeatable(req) || req.Verdict != event.Allowed {
 				continue
 			}
 			asked := slices.ContainsFunc(open, func(c chat.ToolCall) bool { return c.ID == id })
-			all = append(all, doubt{th: th, call: req, direct: !asked})
+			all = append(all, uncertainCall{th: th, call: req, direct: !asked})
 		}
 	}
-	slices.SortFunc(all, func(a, b doubt) int { return strings.Compare(a.call.CallID, b.call.CallID) })
+	slices.SortFunc(all, func(a, b uncertainCall) int { return strings.Compare(a.call.CallID, b.call.CallID) })
 	return all
 }
 
-// examined are the doubts with what has changed since.
-func (s *Session) examined(ctx context.Context, t task.Task) []doubt {
-	all := s.doubts(t)
+// uncertainWithChanges are the doubts with what has changed since.
+func (s *Session) uncertainWithChanges(ctx context.Context, t task.Task) []uncertainCall {
+	all := s.uncertainCalls(t)
 	for i := range all {
-		all[i].since = s.since(ctx, all[i].call)
+		if s.engine.ChangesSince != nil {
+			all[i].since = s.engine.ChangesSince(ctx, all[i].call)
+		}
 	}
 	return all
-}
-
-func (s *Session) since(ctx context.Context, call event.ToolCallRequested) Changes {
-	if s.engine.ChangesSince == nil {
-		return Changes{}
-	}
-	return s.engine.ChangesSince(ctx, call)
 }
 
 // cutOff is the question what is to become of a turn.
-func (s *Session) cutOff(t task.Task, doubts []doubt) uip.Request {
+func (s *Session) cutOff(t task.Task, doubts []uncertainCall) uip.Request {
 	lines := []string{fmt.Sprintf("prompt: %s", sanitize.Line(t.Intent, lineRunes))}
 	if said := s.stage(t, doubts); said != "" {
 		lines = append(lines, said)
@@ -194,7 +172,7 @@ func (s *Session) cutOff(t task.Task, doubts []doubt) uip.Request {
 	for _, d := range doubts {
 		lines = append(lines, d.words(), d.changes())
 	}
-	for _, c := range s.leftovers() {
+	for _, c := range s.unfinishedSubtasks() {
 		lines = append(lines, fmt.Sprintf("%s was at work on: %s", c.earlier.agent, sanitize.Line(c.earlier.task.Title, lineRunes)))
 	}
 	return s.recoveryQuestion(t.ID, "the last turn was cut off", lines, doubts, GoOn,
@@ -205,9 +183,9 @@ func (s *Session) cutOff(t task.Task, doubts []doubt) uip.Request {
 const lineRunes = 200
 
 // stage is where the turn was.
-func (s *Session) stage(t task.Task, doubts []doubt) string {
+func (s *Session) stage(t task.Task, doubts []uncertainCall) string {
 	var waiting []string
-	for _, c := range s.talk.Open() {
+	for _, c := range s.conversation.Open() {
 		if _, began := s.past.requested[c.ID]; !began {
 			waiting = append(waiting, sanitize.Line(c.Name+" "+string(c.Args), lineRunes))
 		}
@@ -215,7 +193,7 @@ func (s *Session) stage(t task.Task, doubts []doubt) string {
 	switch {
 	case len(waiting) > 0:
 		return fmt.Sprintf("not begun: %s", strings.Join(waiting, ", "))
-	case len(doubts) > 0 || len(s.talk.Open()) > 0:
+	case len(doubts) > 0 || len(s.conversation.Open()) > 0:
 		return ""
 	case !s.past.heard || t.Status == task.Open:
 		return "it had not begun"
@@ -224,7 +202,7 @@ func (s *Session) stage(t task.Task, doubts []doubt) string {
 }
 
 // words say what was under way.
-func (d doubt) words() string {
+func (d uncertainCall) words() string {
 	what := sanitize.Line(d.call.Tool+" "+strings.Join(event.Targets(d.call.Effects), ", "), lineRunes)
 	switch {
 	case d.direct && d.call.Author == orchestrator.ActorVerifier:
@@ -236,7 +214,7 @@ func (d doubt) words() string {
 }
 
 // changes say what has changed since the call began.
-func (d doubt) changes() string {
+func (d uncertainCall) changes() string {
 	if len(d.since.Files) == 0 {
 		return "no file has changed since then"
 	}
@@ -250,13 +228,13 @@ func (d doubt) changes() string {
 
 // doubtful is the question what is to become of a call. To do an edit that has
 // not happened is harmless; anything else the model had better look at.
-func (s *Session) doubtful(d doubt) uip.Request {
+func (s *Session) doubtful(d uncertainCall) uip.Request {
 	best := Skip
 	notWrite := func(e event.Effect) bool { return e.Kind != event.EffectWrite }
 	if len(d.since.Files) == 0 && len(d.call.Effects) > 0 && !slices.ContainsFunc(d.call.Effects, notWrite) {
 		best = Retry
 	}
-	return s.recoveryQuestion(d.th.task, "nobody knows whether this call was done", []string{d.words(), d.changes()}, []doubt{d}, best,
+	return s.recoveryQuestion(d.th.task, "nobody knows whether this call was done", []string{d.words(), d.changes()}, []uncertainCall{d}, best,
 		uip.Option{ID: Skip, Label: "Leave it — the model is told that the outcome is unknown"},
 		uip.Option{ID: Retry, Label: "Do it again", Style: uip.Danger},
 	).ForCall(d.call.CallID)
@@ -264,8 +242,8 @@ func (s *Session) doubtful(d doubt) uip.Request {
 
 // recoveryQuestion is a question about what was left. Best is the choice that
 // an empty answer takes, and stands first.
-func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts []doubt, best string, options ...uip.Option) uip.Request {
-	if slices.ContainsFunc(doubts, func(d doubt) bool { return d.since.Diff.Unified != "" }) {
+func (s *Session) recoveryQuestion(taskID, title string, lines []string, doubts []uncertainCall, best string, options ...uip.Option) uip.Request {
+	if slices.ContainsFunc(doubts, func(d uncertainCall) bool { return d.since.Diff.Unified != "" }) {
 		options = slices.Insert(options, 1, uip.Option{ID: Look, Label: "Look at what changed first"})
 	}
 	i := slices.IndexFunc(options, func(o uip.Option) bool { return o.ID == best })
@@ -288,19 +266,6 @@ func (th thread) retried(callID string) bool {
 
 // errCutOff closes the record of a call that nobody waits for any more.
 var errCutOff = errors.New("interrupted: the program ended while this was running; its outcome is unknown")
-
-// closeDirect closes the record of calls that the model did not ask for: there
-// is nobody to tell what became of them.
-func (s *Session) closeDirect(ctx context.Context, th thread, sink event.Sink) error {
-	var errs []error
-	for _, d := range s.doubts(task.Task{ID: th.task}) {
-		if d.direct && d.th.task == th.task {
-			res := toolrun.Failed(chat.ToolCall{ID: d.call.CallID, Name: d.call.Tool}, errCutOff)
-			errs = append(errs, s.completeUnknown(ctx, th, res, sink))
-		}
-	}
-	return errors.Join(errs...)
-}
 
 // CutUndo reports whether an earlier process ended while it undid or redid what
 // a turn had done.

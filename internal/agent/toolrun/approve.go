@@ -19,8 +19,8 @@ import (
 	"coder/internal/tool"
 )
 
-// given is an answer to a call that was asked about before its turn.
-type given struct {
+// cardAnswer is an answer to a call that was asked about before its turn.
+type cardAnswer struct {
 	answer uip.Response
 	about  *admission // what the person was shown
 }
@@ -47,7 +47,19 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 		a.err = tool.Fatal(fmt.Errorf("ask for approval: %w", err))
 		return
 	}
-	r.heed(ctx, a, answer)
+	a.by = answer.Author
+	switch {
+	case answer.Option == uip.Approve:
+	case slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == policy.Scope(answer.Option) }):
+		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
+			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
+		}
+	default:
+		a.err = refused(answer, a.opinion)
+		if r.StopOnReject {
+			a.err = errors.Join(a.err, ErrRefused)
+		}
+	}
 }
 
 // answerTo is what the person says about a: on a card from before, or now.
@@ -57,7 +69,7 @@ func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall)
 	}
 	card := []*admission{a}
 	for _, c := range after {
-		if next := r.look(ctx, c); next.err == nil && next.opinion.Verdict == policy.Ask {
+		if next := r.admit(ctx, c); next.err == nil && next.opinion.Verdict == policy.Ask {
 			card = append(card, next)
 		}
 	}
@@ -69,9 +81,9 @@ func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall)
 	if err != nil {
 		return uip.Response{}, err
 	}
-	r.answers = make(map[string]given)
+	r.answers = make(map[string]cardAnswer)
 	for i, next := range card {
-		r.answers[next.call.ID] = given{all.Part(q.Parts[i]), next}
+		r.answers[next.call.ID] = cardAnswer{all.Part(q.Parts[i]), next}
 	}
 	return r.answers[a.call.ID].answer, nil
 }
@@ -79,23 +91,6 @@ func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall)
 // same reports whether b is still the call that was shown as a.
 func (a *admission) same(b *admission) bool {
 	return a.tool == b.tool && reflect.DeepEqual(a.plan().Effects, b.plan().Effects) && a.opinion.String() == b.opinion.String()
-}
-
-// heed does what the answer says.
-func (r *run) heed(ctx context.Context, a *admission, answer uip.Response) {
-	a.by = answer.Author
-	switch {
-	case answer.Option == uip.Approve:
-	case r.offers(a, policy.Scope(answer.Option)):
-		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
-			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
-		}
-	default:
-		a.err = refused(answer, a.opinion)
-		if r.StopOnReject {
-			a.err = errors.Join(a.err, ErrRefused)
-		}
-	}
 }
 
 // card puts several calls as one question with an answer for each, or one for
@@ -209,10 +204,6 @@ func (r *run) offersFor(a *admission) []policy.Offer {
 		return nil
 	}
 	return offers
-}
-
-func (r *run) offers(a *admission, s policy.Scope) bool {
-	return slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == s })
 }
 
 // asker lets a running call put questions of its own. They belong to the call.

@@ -8,9 +8,8 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
 	"coder/internal/tool"
 	"coder/internal/tool/dialect"
@@ -20,7 +19,7 @@ import (
 // not understood, as what it means in the way other agents' tools are called.
 // It reports whether the tool is switched off; then nothing is prepared.
 func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
-	call, note := r.bare(a.call)
+	call, note := r.withoutPrefix(a.call)
 	t, known := r.Set.Lookup(call.Name)
 	if known {
 		a.tool = t.Spec().Name
@@ -45,9 +44,9 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	return false
 }
 
-// bare is the call by the name of its tool alone, if it is known by nothing else,
+// withoutPrefix is the call by the name of its tool alone, if it is known by nothing else,
 // and the note on that.
-func (r *run) bare(c chat.ToolCall) (chat.ToolCall, string) {
+func (r *run) withoutPrefix(c chat.ToolCall) (chat.ToolCall, string) {
 	name := dialect.Bare(c.Name)
 	if name == "" || r.knows(c.Name) || !r.knows(name) {
 		return c, ""
@@ -127,7 +126,11 @@ func joined(notes ...string) string {
 }
 
 func (r *run) noSuchTool(name string) error {
-	return fmt.Errorf("there is no tool named %q; there are %s", name, names(r.Set))
+	var all []string
+	for s := range r.Set.Specs() {
+		all = append(all, s.Name)
+	}
+	return fmt.Errorf("there is no tool named %q; there are %s", name, strings.Join(all, ", "))
 }
 
 // freeform reads arguments that are no JSON object as the text of the one
@@ -164,8 +167,8 @@ func tail(s string, n int) string {
 	return "…" + clip.Tail(s, n)
 }
 
-// noted adds to a result how its call was read.
-func (a *admission) noted(text json.RawMessage) json.RawMessage {
+// withNote adds to a result how its call was read.
+func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 	if a.note == "" {
 		return text
 	}

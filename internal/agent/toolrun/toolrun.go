@@ -20,7 +20,6 @@ package toolrun
 import (
 	"context"
 	"errors"
-	"strings"
 	"sync"
 	"time"
 
@@ -107,9 +106,9 @@ func (r *Runner) Run(ctx context.Context, round Round) error {
 	defer stop(nil)
 	run := &run{Runner: r, Round: round, stop: stop}
 	if admitted, ok := run.allReadOnly(ctx); ok {
-		run.together(ctx, admitted)
+		run.runParallel(ctx, admitted)
 	} else {
-		run.inTurn(ctx, admitted)
+		run.runSequential(ctx, admitted)
 	}
 	if err := context.Cause(ctx); err != nil {
 		return err
@@ -122,7 +121,7 @@ type run struct {
 	*Runner
 	Round
 	stop    context.CancelCauseFunc
-	answers map[string]given // to calls asked about before their turn
+	answers map[string]cardAnswer // to calls asked about before their turn
 }
 
 // admission is a call that has been looked at: what it would do, what was
@@ -161,7 +160,7 @@ func (a *admission) plan() tool.Plan {
 func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 	var as []*admission
 	for _, c := range r.Calls {
-		a := r.look(ctx, c)
+		a := r.admit(ctx, c)
 		as = append(as, a)
 		if a.err == nil && (!a.readOnly() || a.opinion.Verdict == policy.Ask) {
 			return as, false
@@ -170,17 +169,17 @@ func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 	return as, true
 }
 
-// together runs calls that disturb nobody side by side. Their records, like
+// runParallel runs calls that disturb nobody side by side. Their records, like
 // their results, keep the model's order. A call that waits for an answer in the
 // middle is left open, and the round ends when the others are done.
-func (r *run) together(ctx context.Context, as []*admission) {
-	finished := make([]chan performance, len(as))
+func (r *run) runParallel(ctx context.Context, as []*admission) {
+	finished := make([]chan execution, len(as))
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	for i, a := range as {
-		finished[i] = make(chan performance, 1)
+		finished[i] = make(chan execution, 1)
 		if !r.open(ctx, a) {
-			finished[i] <- performance{}
+			finished[i] <- execution{}
 			continue
 		}
 		reads.Go(func() { finished[i] <- r.perform(ctx, a) })
@@ -199,21 +198,21 @@ func (r *run) together(ctx context.Context, as []*admission) {
 	}
 }
 
-// inTurn runs calls one after the other.
-func (r *run) inTurn(ctx context.Context, looked []*admission) {
+// runSequential runs calls one after the other.
+func (r *run) runSequential(ctx context.Context, looked []*admission) {
 	for i, c := range r.Calls {
 		var a *admission
 		if i < len(looked) {
 			a = looked[i]
 		} else {
-			a = r.look(ctx, c)
+			a = r.admit(ctx, c)
 		}
 		r.approve(ctx, a, r.Calls[i+1:])
 		if errors.Is(a.err, uip.ErrParked) {
 			r.stop(a.err)
 			return // this call and those after it wait for the answer
 		}
-		var done performance
+		var done execution
 		if r.open(ctx, a) {
 			done = r.perform(ctx, a)
 		}
@@ -225,8 +224,8 @@ func (r *run) inTurn(ctx context.Context, looked []*admission) {
 	}
 }
 
-// look prepares c and hears what policy thinks of it.
-func (r *run) look(ctx context.Context, c chat.ToolCall) *admission {
+// admit prepares c and hears what policy thinks of it.
+func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	a := &admission{call: c, tool: c.Name}
 	if a.err = ctx.Err(); a.err != nil {
 		return a
@@ -270,17 +269,28 @@ func (a *admission) harmless() bool {
 	return a.readOnly() || event.Harmless(a.plan().Effects)
 }
 
-func names(set tool.Set) string {
-	var all []string
-	for s := range set.Specs() {
-		all = append(all, s.Name)
-	}
-	return strings.Join(all, ", ")
-}
-
 // deliver hands one outcome over; if that fails the turn cannot go on.
 func (r *run) deliver(ctx context.Context, out Outcome) {
 	if err := r.Deliver(context.WithoutCancel(ctx), out); err != nil {
 		r.stop(err)
 	}
+}
+
+// ErrNeedsApproval reports a call that a person would have to be asked about.
+var ErrNeedsApproval = errors.New("needs approval")
+
+// Unasked reports whether a call would run without anyone being asked about it;
+// the error says why not. Nothing runs, and nothing is recorded.
+func (r *Runner) Unasked(ctx context.Context, set tool.Set, c chat.ToolCall) error {
+	a := (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c)
+	if a.err == nil && a.opinion.Verdict == policy.Ask {
+		return ErrNeedsApproval
+	}
+	return a.err
+}
+
+// Harmless reports whether a call, prepared now, can be run any number of times
+// without harm: it only reads, or asks, or writes the program's own notes.
+func (r *Runner) Harmless(ctx context.Context, set tool.Set, c chat.ToolCall) bool {
+	return (&run{Runner: r, Round: Round{Set: set}}).admit(ctx, c).harmless()
 }

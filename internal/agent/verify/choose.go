@@ -20,9 +20,6 @@ var whitelist = []string{
 	"./gradlew test",
 }
 
-// Whitelist lists the commands that may be chosen.
-func Whitelist() []string { return slices.Clone(whitelist) }
-
 // Allowed reports whether command is one of the whitelist.
 func Allowed(command string) bool { return slices.Contains(whitelist, command) }
 

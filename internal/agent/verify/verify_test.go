@@ -136,11 +136,10 @@ func TestChoose(t *testing.T) {
 }
 
 func TestWhitelistIsLiteral(t *testing.T) {
-	list := Whitelist()
-	if len(list) != 9 {
-		t.Errorf("%d commands", len(list))
+	if len(whitelist) != 9 {
+		t.Errorf("%d commands", len(whitelist))
 	}
-	for _, command := range list {
+	for _, command := range whitelist {
 		if got := Choose(Input{Configured: []string{command}}); got.Command != command || !Allowed(command) {
 			t.Errorf("%q configured gives %+v", command, got)
 		}
@@ -150,10 +149,6 @@ func TestWhitelistIsLiteral(t *testing.T) {
 		if Allowed(command+" ") || Allowed(command+"; x") || Allowed(strings.ToUpper(command)) {
 			t.Errorf("something like %q is allowed", command)
 		}
-	}
-	list[0] = "rm -rf /"
-	if Allowed("rm -rf /") {
-		t.Error("the whitelist can be changed")
 	}
 }
 

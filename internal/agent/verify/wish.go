@@ -34,7 +34,9 @@ func named(text string) []string {
 	}
 	for i, part := range strings.Split(text, "`") {
 		if i%2 == 1 {
-			if isTest(part) {
+			words := strings.Fields(part)
+			if len(words) > 0 && slices.Contains(tools, words[0]) &&
+				(words[0] == "pytest" || strings.Contains(part, "test") || strings.Contains(part, "check")) {
 				add(strings.TrimSpace(part))
 			}
 			continue
@@ -44,13 +46,6 @@ func named(text string) []string {
 		}
 	}
 	return found
-}
-
-// isTest reports whether a quoted command runs tests.
-func isTest(command string) bool {
-	words := strings.Fields(command)
-	return len(words) > 0 && slices.Contains(tools, words[0]) &&
-		(words[0] == "pytest" || strings.Contains(command, "test") || strings.Contains(command, "check"))
 }
 
 // inProse finds commands between other words: the runner, and the options and

@@ -258,32 +258,27 @@ func Check(q Request, a Response) error {
 		return nil
 	}
 	if q.Kind == Composite {
-		return checkParts(q, a)
+		if a.ID != q.ID {
+			return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
+		}
+		if a.Option != "" && len(q.Options) > 0 && !q.offers(a.Option) {
+			return fmt.Errorf("there is no option %q", a.Option)
+		}
+		known := make(map[string]bool)
+		for i, part := range q.Parts {
+			known[part.ID] = true
+			if err := checkOne(part, a.Part(part)); err != nil {
+				return fmt.Errorf("part %d: %w", i+1, err)
+			}
+		}
+		for _, p := range a.Parts {
+			if !known[p.ID] {
+				return fmt.Errorf("there is no part %q", p.ID)
+			}
+		}
+		return nil
 	}
 	return checkOne(q, a)
-}
-
-// checkParts makes sure that every part is answered, by itself or with all.
-func checkParts(q Request, a Response) error {
-	if a.ID != q.ID {
-		return fmt.Errorf("answer is for interaction %q, not %q", a.ID, q.ID)
-	}
-	if a.Option != "" && len(q.Options) > 0 && !q.offers(a.Option) {
-		return fmt.Errorf("there is no option %q", a.Option)
-	}
-	known := make(map[string]bool)
-	for i, part := range q.Parts {
-		known[part.ID] = true
-		if err := checkOne(part, a.Part(part)); err != nil {
-			return fmt.Errorf("part %d: %w", i+1, err)
-		}
-	}
-	for _, p := range a.Parts {
-		if !known[p.ID] {
-			return fmt.Errorf("there is no part %q", p.ID)
-		}
-	}
-	return nil
 }
 
 func checkOne(q Request, a Response) error {
@@ -299,7 +294,23 @@ func checkOne(q Request, a Response) error {
 	if a.Option == "" && (q.Kind == Confirm || q.Kind == Select && a.Input == "") {
 		return errors.New("an option must be chosen")
 	}
-	return q.Validation.check(a)
+	if q.Validation == nil {
+		return nil
+	}
+	if q.Validation.Required && a.Input == "" && a.Option == "" {
+		return errors.New("an answer is required")
+	}
+	if q.Validation.Regex == "" || a.Input == "" {
+		return nil
+	}
+	re, err := regexp.Compile(q.Validation.Regex)
+	if err != nil {
+		return fmt.Errorf("the question's own rule is broken: %w", err)
+	}
+	if !re.MatchString(a.Input) {
+		return fmt.Errorf("%q does not match %s", a.Input, q.Validation.Regex)
+	}
+	return nil
 }
 
 func (r Request) offers(id string) bool {
@@ -309,26 +320,6 @@ func (r Request) offers(id string) bool {
 		}
 	}
 	return false
-}
-
-func (v *Validation) check(a Response) error {
-	if v == nil {
-		return nil
-	}
-	if v.Required && a.Input == "" && a.Option == "" {
-		return errors.New("an answer is required")
-	}
-	if v.Regex == "" || a.Input == "" {
-		return nil
-	}
-	re, err := regexp.Compile(v.Regex)
-	if err != nil {
-		return fmt.Errorf("the question's own rule is broken: %w", err)
-	}
-	if !re.MatchString(a.Input) {
-		return fmt.Errorf("%q does not match %s", a.Input, v.Regex)
-	}
-	return nil
 }
 
 type wireDisplay struct {

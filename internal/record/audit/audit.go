@@ -21,13 +21,6 @@ import (
 	"coder/internal/core/event"
 )
 
-// hashOf is what the next line of an audit log of an earlier form carries as
-// its prev.
-func hashOf(line []byte) string {
-	sum := sha256.Sum256(line)
-	return hex.EncodeToString(sum[:])
-}
-
 // A BreakError says where the logs of a session are first not what was written.
 type BreakError struct {
 	File   string // "" if nobody can tell which
@@ -86,7 +79,12 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 	heads, report.Lost = valid(heads)
 	walks := make([]*walk, 0, len(sources))
 	for _, s := range sources {
-		w := newWalk(s, heads)
+		w := &walk{Source: s, links: make(map[uint64]Link)}
+		for _, h := range heads {
+			if end := h.Ends[slices.Index(event.Logs, s.Log)]; end.Seq > 0 {
+				w.links[end.Seq] = Link{}
+			}
+		}
 		if err := w.all(); err != nil {
 			return report, fmt.Errorf("read %s: %w", s.Name, err)
 		}
@@ -123,16 +121,6 @@ type walk struct {
 	unchecked int
 	broken    *BreakError // why it did not come to the end
 	odd       *BreakError // what is wrong with lines that hold
-}
-
-func newWalk(s Source, heads []Head) *walk {
-	w := &walk{Source: s, links: make(map[uint64]Link)}
-	for _, h := range heads {
-		if end := h.Ends[slices.Index(event.Logs, s.Log)]; end.Seq > 0 {
-			w.links[end.Seq] = Link{}
-		}
-	}
-	return w
 }
 
 // all reads the log to its end, or to the first line that does not hold.
@@ -205,7 +193,8 @@ func (p *position) follow(line []byte, log event.Log) (uint64, error) {
 	}
 	p.seq, p.checked, p.link = r.Seq, checked, After(line)
 	if !checked {
-		p.prev = hashOf(line)
+		sum := sha256.Sum256(line)
+		p.prev = hex.EncodeToString(sum[:])
 	}
 	return r.Seq, nil
 }
@@ -220,7 +209,16 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 		}
 	}
 	if missing <= last {
-		return lacking(walks, heads, missing)
+		e := &BreakError{Record: missing, Why: "it is missing, though newer records are there"}
+		if len(heads) == 0 {
+			return e
+		}
+		for _, w := range walks {
+			if end := heads[len(heads)-1].Ends[slices.Index(event.Logs, w.Log)]; end.Seq > w.last() {
+				e.File = w.Name
+			}
+		}
+		return e
 	}
 	for _, w := range walks {
 		if w.odd != nil {
@@ -246,20 +244,6 @@ func firstMissing(walks []*walk) (missing, last uint64) {
 		last = seq
 	}
 	return missing, last
-}
-
-// lacking tells of a record that is not there, though newer ones are.
-func lacking(walks []*walk, heads []Head, missing uint64) *BreakError {
-	e := &BreakError{Record: missing, Why: "it is missing, though newer records are there"}
-	if len(heads) == 0 {
-		return e
-	}
-	for _, w := range walks {
-		if end := heads[len(heads)-1].Ends[slices.Index(event.Logs, w.Log)]; end.Seq > w.last() {
-			e.File = w.Name
-		}
-	}
-	return e
 }
 
 func (w *walk) last() uint64 {

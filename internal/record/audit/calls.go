@@ -65,14 +65,3 @@ func (cs *Calls) Add(r event.Record) error {
 
 // All lists the calls in the order they were requested.
 func (cs *Calls) All() []Call { return slices.Clone(cs.calls) }
-
-// Open lists the calls that were requested but not completed.
-func (cs *Calls) Open() []Call {
-	var open []Call
-	for _, c := range cs.calls {
-		if c.Open() {
-			open = append(open, c)
-		}
-	}
-	return open
-}

@@ -160,7 +160,14 @@ func (b *builder) add(r event.Record) {
 			c.Took = time.Duration(e.DurationMs) * time.Millisecond
 		}
 	case event.InteractionRequested:
-		b.question(r.Time, e.Request)
+		if b.asked[e.Request.ID] == nil {
+			if b.asked == nil {
+				b.asked, b.asks = make(map[string]*Asked), make(map[string]uip.Request)
+			}
+			a := &Asked{Time: r.Time, Title: e.Request.Display.Title, Description: e.Request.Display.Description, Content: e.Request.Display.Content}
+			b.asked[e.Request.ID], b.asks[e.Request.ID] = a, e.Request
+			b.put(a)
+		}
 	case event.InteractionResponded:
 		if a := b.asked[e.ID]; a != nil {
 			a.Answer = answer(b.asks[e.ID], e.Response)
@@ -197,7 +204,14 @@ func (b *builder) local(l session.Local) {
 func (b *builder) message(at time.Time, e event.MessageAdded) {
 	m := e.Message
 	if m.Role == chat.Tool {
-		b.result(at, m)
+		for r := range chat.Select[chat.ToolResult](m) {
+			c := b.calls[r.CallID]
+			if c == nil || c.Answered {
+				c = &Called{Time: at, Name: r.Name}
+				b.put(c)
+			}
+			c.Result, c.Failed, c.Answered, c.Images = r.Text, r.Failed, true, images(m)
+		}
 		return
 	}
 	s := Said{
@@ -220,36 +234,12 @@ func (b *builder) message(at time.Time, e event.MessageAdded) {
 	}
 }
 
-// result gives a call its outcome; one that nobody asked for stands by itself.
-func (b *builder) result(at time.Time, m chat.Message) {
-	for r := range chat.Select[chat.ToolResult](m) {
-		c := b.calls[r.CallID]
-		if c == nil || c.Answered {
-			c = &Called{Time: at, Name: r.Name}
-			b.put(c)
-		}
-		c.Result, c.Failed, c.Answered, c.Images = r.Text, r.Failed, true, images(m)
-	}
-}
-
 func images(m chat.Message) []chat.Image {
 	var list []chat.Image
 	for img := range chat.Select[chat.Image](m) {
 		list = append(list, img)
 	}
 	return list
-}
-
-func (b *builder) question(at time.Time, q uip.Request) {
-	if b.asked[q.ID] != nil {
-		return // asked again after a restart
-	}
-	if b.asked == nil {
-		b.asked, b.asks = make(map[string]*Asked), make(map[string]uip.Request)
-	}
-	a := &Asked{Time: at, Title: q.Display.Title, Description: q.Display.Description, Content: q.Display.Content}
-	b.asked[q.ID], b.asks[q.ID] = a, q
-	b.put(a)
 }
 
 // answer puts a response into words.

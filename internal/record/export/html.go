@@ -22,7 +22,11 @@ func HTML(w io.Writer, t Transcript) error {
 	p := page{bufio.NewWriter(w)}
 	p.raw(pageStart)
 	p.raw("<title>", escape(sanitize.Line(title(t), 0)), "</title>\n<style>\n", style, "</style>\n</head>\n<body>\n<main>\n")
-	p.head(t)
+	p.raw("<h1>", escape(sanitize.Line(title(t), 0)), "</h1>\n<dl>\n")
+	for _, f := range facts(t) {
+		p.raw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")
+	}
+	p.raw("</dl>\n")
 	for _, e := range t.Entries {
 		p.entry(e)
 	}
@@ -57,14 +61,6 @@ var escaper = strings.NewReplacer("&", "&amp;", "<", "&lt;", ">", "&gt;", `"`, "
 
 // escape makes s text: no markup, and no character that hides or reorders.
 func escape(s string) string { return escaper.Replace(sanitize.Text(s)) }
-
-func (p page) head(t Transcript) {
-	p.raw("<h1>", escape(sanitize.Line(title(t), 0)), "</h1>\n<dl>\n")
-	for _, f := range facts(t) {
-		p.raw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")
-	}
-	p.raw("</dl>\n")
-}
 
 func (p page) entry(e Entry) {
 	switch e := e.(type) {

@@ -14,7 +14,11 @@ import (
 // Markdown writes t as a Markdown document. System texts are left out.
 func Markdown(w io.Writer, t Transcript) error {
 	m := markdown{bufio.NewWriter(w)}
-	m.head(t)
+	m.printf("# %s\n\n", mdLine(title(t)))
+	for _, f := range facts(t) {
+		m.printf("- %s: %s\n", f[0], mdLine(f[1]))
+	}
+	m.WriteString("\n")
 	for _, e := range t.Entries {
 		m.entry(e)
 	}
@@ -27,14 +31,6 @@ func Markdown(w io.Writer, t Transcript) error {
 type markdown struct{ *bufio.Writer }
 
 func (m markdown) printf(format string, args ...any) { fmt.Fprintf(m, format, args...) }
-
-func (m markdown) head(t Transcript) {
-	m.printf("# %s\n\n", mdLine(title(t)))
-	for _, f := range facts(t) {
-		m.printf("- %s: %s\n", f[0], mdLine(f[1]))
-	}
-	m.WriteString("\n")
-}
 
 // title is what the session is called.
 func title(t Transcript) string {

@@ -125,12 +125,23 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 		return ErrClosed
 	}
 	filled, durable := t.fill(rs)
-	if err := t.record(ctx, durable); err != nil {
-		return err
+	if len(durable) != 0 {
+		if err := t.store.Append(context.WithoutCancel(ctx), t.last, durable...); err != nil {
+			name, _ := event.Name(durable[0].Event)
+			return fmt.Errorf("record %s: %w", name, err)
+		}
+		t.last += uint64(len(durable))
 	}
 	var err error
 	for _, r := range filled {
-		t.publish(r)
+		// t.mu held
+		for w := range t.watchers {
+			select {
+			case w.records <- r:
+			default:
+				t.drop(w, ErrLagged)
+			}
+		}
 		if err == nil {
 			err = out.Emit(ctx, r)
 		}
@@ -162,16 +173,4 @@ func (t *Timeline) fill(rs []event.Record) (filled, durable []event.Record) {
 		filled[i] = r
 	}
 	return filled, durable
-}
-
-func (t *Timeline) record(ctx context.Context, rs []event.Record) error {
-	if len(rs) == 0 {
-		return nil
-	}
-	if err := t.store.Append(context.WithoutCancel(ctx), t.last, rs...); err != nil {
-		name, _ := event.Name(rs[0].Event)
-		return fmt.Errorf("record %s: %w", name, err)
-	}
-	t.last += uint64(len(rs))
-	return nil
 }

@@ -31,8 +31,8 @@ func (t *Timeline) Watch(ctx context.Context, after uint64) iter.Seq2[event.Reco
 		if !t.replay(ctx, &after, yield) {
 			return
 		}
-		w := t.join()
-		defer t.leave(w)
+		w := t.watch()
+		defer t.unwatch(w)
 		if t.replay(ctx, &after, yield) {
 			follow(ctx, w, after, yield)
 		}
@@ -75,7 +75,7 @@ func follow(ctx context.Context, w *watcher, after uint64, yield func(event.Reco
 	}
 }
 
-func (t *Timeline) join() *watcher {
+func (t *Timeline) watch() *watcher {
 	w := &watcher{records: make(chan event.Record, lag)}
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -90,21 +90,11 @@ func (t *Timeline) join() *watcher {
 	return w
 }
 
-func (t *Timeline) leave(w *watcher) {
+func (t *Timeline) unwatch(w *watcher) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if _, on := t.watchers[w]; on {
 		t.drop(w, nil)
-	}
-}
-
-func (t *Timeline) publish(r event.Record) { // t.mu held
-	for w := range t.watchers {
-		select {
-		case w.records <- r:
-		default:
-			t.drop(w, ErrLagged)
-		}
 	}
 }
 

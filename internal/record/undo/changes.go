@@ -37,7 +37,11 @@ func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChan
 		}
 		return n.stamp.ctime > after.at+int64(tick) && n.stamp.ctime < looked().Now
 	})
-	k.useAll(changes)
+	for i := range changes {
+		if b := &changes[i].Before; kindOf(*b) == isFile && blob.IsHash(b.Hash) && !k.store.Use(b.Hash) {
+			b.Lost = true
+		}
+	}
 	if len(changes) <= maxListed {
 		return changes, nil
 	}
@@ -61,20 +65,24 @@ func (k *Keeper) treeNamed(ctx context.Context, name string) (*tree, error) {
 	return k.loadTree(ctx, name)
 }
 
-// useAll marks what the changes overwrote as of use, and says what of it is no
-// longer kept.
-func (k *Keeper) useAll(changes []event.FileChange) {
-	for i := range changes {
-		if b := &changes[i].Before; kindOf(*b) == isFile && blob.IsHash(b.Hash) && !k.store.Use(b.Hash) {
-			b.Lost = true
-		}
-	}
-}
-
 // changed turns the difference of two trees into what happened to files.
 func (k *Keeper) changed(ctx context.Context, a, b *tree) (list []event.FileChange) {
 	pairs := compare(a, b)
-	blind := k.uncovered(ctx, pairs)
+	var dirs []string
+	for _, p := range pairs {
+		if path.Base(p.path()) != ignoreFile {
+			continue
+		}
+		c := p.change()
+		if p.before == nil && k.reveals(p.path()) || p.before != nil && !k.same(ctx, c.Before, c.After) {
+			dirs = append(dirs, p.dir)
+		}
+	}
+	blind := func(rel string) bool {
+		return slices.ContainsFunc(dirs, func(dir string) bool {
+			return rel != path.Join(dir, ignoreFile) && lies(rel, dir)
+		})
+	}
 	for _, p := range pairs {
 		c := p.change()
 		switch {
@@ -115,26 +123,6 @@ func (k *Keeper) gone(now *event.FileState) bool {
 }
 
 const ignoreFile = ".gitignore"
-
-// uncovered tells which paths may have been ignored before, because the rules
-// above them have changed.
-func (k *Keeper) uncovered(ctx context.Context, pairs []pair) func(rel string) bool {
-	var dirs []string
-	for _, p := range pairs {
-		if path.Base(p.path()) != ignoreFile {
-			continue
-		}
-		c := p.change()
-		if p.before == nil && k.reveals(p.path()) || p.before != nil && !k.same(ctx, c.Before, c.After) {
-			dirs = append(dirs, p.dir)
-		}
-	}
-	return func(rel string) bool {
-		return slices.ContainsFunc(dirs, func(dir string) bool {
-			return rel != path.Join(dir, ignoreFile) && lies(rel, dir)
-		})
-	}
-}
 
 // lies reports whether rel is below dir.
 func lies(rel, dir string) bool {

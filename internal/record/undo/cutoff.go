@@ -15,30 +15,19 @@ import (
 // then not on record; it must be worked out from the files as they were before
 // it and as they are now, less what is known to be the work of others.
 
-// witness takes in how files were found by a call. That is what the commands
+// observe takes in how files were found by a call. That is what the commands
 // which had been cut off by then had left.
-func (h *History) witness(seq uint64, states []event.FileState) {
+func (h *History) observe(seq uint64, states []event.FileState) {
 	for _, c := range h.cut {
 		if c.end < seq {
-			c.meet(states)
+			c.observe(states)
 		}
 	}
 }
 
-// witnessAll takes in how files were found by undoing, which waits until no
-// call is under way.
-func (h *History) witnessAll(states []event.FileState) {
-	for _, c := range h.cut {
-		c.meet(states)
-	}
-	for _, c := range h.calls {
-		c.meet(states)
-	}
-}
-
-// settle takes in that the calls without an end will have none: whoever undoes
+// resolveCutOff takes in that the calls without an end will have none: whoever undoes
 // waits until no call is under way.
-func (h *History) settle() {
+func (h *History) resolveCutOff() {
 	open := slices.Collect(maps.Values(h.calls))
 	slices.SortFunc(open, func(a, b *call) int { return cmp.Compare(a.seq, b.seq) })
 	for _, c := range open {
@@ -59,8 +48,8 @@ func (h *History) followed(c *call) bool {
 	})
 }
 
-// meet notes how files were found for the first time after the call.
-func (c *call) meet(states []event.FileState) {
+// observe notes how files were found for the first time after the call.
+func (c *call) observe(states []event.FileState) {
 	if c.tree == "" {
 		return
 	}

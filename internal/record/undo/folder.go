@@ -94,8 +94,8 @@ func (f *folder) setFlag(i int, flag byte) {
 	f.flags[i] |= flag
 }
 
-// settled reports whether the stamps can be relied on.
-func (f *folder) settled() bool {
+// isSettled reports whether the stamps can be relied on.
+func (f *folder) isSettled() bool {
 	return !slices.ContainsFunc(f.flags, func(b byte) bool { return b&(nodeFresh|nodeClosed) != 0 })
 }
 
@@ -160,7 +160,8 @@ func (f *folder) with(edits []edit) *folder {
 			i++
 		}
 		if e.node != nil {
-			b.add(e.node)
+			b.packed = appendStamped(b.packed, e.node.name, e.node.stamp)
+			b.put(packHash(e.node.hash), e.node.flags())
 		}
 	}
 	for ; i < f.len(); i++ {
@@ -195,11 +196,6 @@ func (p *packer) reset() {
 
 func (p *packer) put(hash string, flags byte) {
 	p.ends, p.hashes, p.flags = append(p.ends, uint32(len(p.packed))), append(p.hashes, hash), append(p.flags, flags)
-}
-
-func (p *packer) add(n *node) {
-	p.packed = appendStamped(p.packed, n.name, n.stamp)
-	p.put(packHash(n.hash), n.flags())
 }
 
 func (p *packer) copy(f *folder, i int) {

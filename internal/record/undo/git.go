@@ -330,7 +330,9 @@ func (r *repo) release() {
 	if r == nil || r.batch == nil {
 		return
 	}
-	r.batch.close()
+	r.batch.in.Close()
+	r.batch.cancel() // it has nothing to finish
+	_ = r.batch.cmd.Wait()
 	r.batch = nil
 }
 
@@ -407,10 +409,4 @@ func (c *catFiles) read(oid string, size int64) ([]byte, error) {
 		return nil, err
 	}
 	return data[:n], nil
-}
-
-func (c *catFiles) close() {
-	c.in.Close()
-	c.cancel() // it has nothing to finish
-	_ = c.cmd.Wait()
 }

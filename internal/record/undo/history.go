@@ -125,34 +125,18 @@ func (h *History) Add(r event.Record) {
 	defer h.mu.Unlock()
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
-		h.addTask(e)
+		if h.titles == nil {
+			h.titles, h.parents = make(map[string]string), make(map[string]string)
+		}
+		h.titles[e.TaskID] = e.Title
+		if e.ParentID != "" {
+			h.parents[e.TaskID] = e.ParentID
+		}
 	case event.ToolCallRequested:
 		h.request(r.Seq, e)
 	case event.ToolCallCompleted:
 		h.complete(r, e)
 	}
-}
-
-func (h *History) addTask(e event.TaskCreated) {
-	if h.titles == nil {
-		h.titles, h.parents = make(map[string]string), make(map[string]string)
-	}
-	h.titles[e.TaskID] = e.Title
-	if e.ParentID != "" {
-		h.parents[e.TaskID] = e.ParentID
-	}
-}
-
-// root is the task that id belongs to in the end.
-func (h *History) root(id string) string {
-	for range len(h.parents) + 1 {
-		up, ok := h.parents[id]
-		if !ok {
-			break
-		}
-		id = up
-	}
-	return id
 }
 
 func (h *History) request(seq uint64, e event.ToolCallRequested) {
@@ -167,13 +151,21 @@ func (h *History) request(seq uint64, e event.ToolCallRequested) {
 	}
 	c := &call{seq: seq, author: e.Author, at: e.Timestamp, before: e.Before, tree: e.Tree}
 	c.command, c.what = commandOf(e)
-	t := h.turnOf(h.root(e.TaskID))
+	id := e.TaskID
+	for range len(h.parents) + 1 {
+		up, ok := h.parents[id]
+		if !ok {
+			break
+		}
+		id = up
+	}
+	t := h.turnOf(id)
 	t.calls = append(t.calls, c)
 	if h.calls == nil {
 		h.calls = make(map[string]*call)
 	}
 	h.calls[e.CallID] = c
-	h.witness(seq, e.Before)
+	h.observe(seq, e.Before)
 	if e.Tree != "" {
 		h.tree = e.Tree
 	}
@@ -232,7 +224,7 @@ func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
 	if !c.known && c.tree != "" {
 		h.cut = append(h.cut, c)
 	}
-	h.witness(c.seq, befores(c.changes))
+	h.observe(c.seq, befores(c.changes))
 	if c.touched() && !c.settled {
 		h.moved(c)
 	}
@@ -262,7 +254,7 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 	if i < 0 {
 		return // a turn too old to be undone
 	}
-	h.settle()
+	h.resolveCutOff()
 	o := &op{seq: seq, of: in.Of, turn: h.turns[i], files: in.Files, before: make(map[string]event.FileState)}
 	for _, s := range e.Before {
 		o.before[s.Path] = s
@@ -271,24 +263,24 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 		h.ops = make(map[string]*op)
 	}
 	h.ops[e.CallID] = o
-	h.witnessAll(e.Before)
+	for _, c := range h.cut {
+		c.observe(e.Before)
+	}
+	for _, c := range h.calls {
+		c.observe(e.Before)
+	}
 	if e.Tool == undoTool {
 		o.turn.all, o.turn.force = o.turn.all || in.All, o.turn.force || in.Force
-		h.push(o)
+		// It takes the place of one of the same turn that was not finished.
+		if top := h.top(); top != nil && !top.done && top.turn == o.turn {
+			h.stack = h.stack[:len(h.stack)-1]
+		}
+		h.stack = append(h.stack, o)
+		if len(h.stack) > MaxTurns {
+			h.stack = slices.Delete(h.stack, 0, 1)
+		}
 	}
 	h.needs = nil
-}
-
-// push puts an undo on the stack. It takes the place of one of the same turn
-// that was not finished.
-func (h *History) push(o *op) {
-	if top := h.top(); top != nil && !top.done && top.turn == o.turn {
-		h.stack = h.stack[:len(h.stack)-1]
-	}
-	h.stack = append(h.stack, o)
-	if len(h.stack) > MaxTurns {
-		h.stack = slices.Delete(h.stack, 0, 1)
-	}
 }
 
 func (h *History) top() *op {
@@ -412,30 +404,26 @@ func (h *History) Needs(hash string) bool {
 	defer h.mu.Unlock()
 	if h.needs == nil {
 		h.needs = make(map[string]bool)
-		h.addNeeds()
+		add := func(s event.FileState) {
+			h.needs[strings.TrimPrefix(s.Hash, treePrefix)] = true
+		}
+		for _, t := range h.turns[max(0, len(h.turns)-pinnedTurns):] {
+			for _, c := range t.calls {
+				h.needs[c.tree] = true
+				for _, s := range c.before {
+					add(s)
+				}
+				for _, ch := range c.changes {
+					add(ch.Before)
+					add(ch.After)
+				}
+			}
+		}
+		for _, o := range h.stack {
+			for _, ch := range o.did() {
+				add(ch.Before)
+			}
+		}
 	}
 	return h.needs[hash]
-}
-
-func (h *History) addNeeds() {
-	add := func(s event.FileState) {
-		h.needs[strings.TrimPrefix(s.Hash, treePrefix)] = true
-	}
-	for _, t := range h.turns[max(0, len(h.turns)-pinnedTurns):] {
-		for _, c := range t.calls {
-			h.needs[c.tree] = true
-			for _, s := range c.before {
-				add(s)
-			}
-			for _, ch := range c.changes {
-				add(ch.Before)
-				add(ch.After)
-			}
-		}
-	}
-	for _, o := range h.stack {
-		for _, ch := range o.did() {
-			add(ch.Before)
-		}
-	}
 }

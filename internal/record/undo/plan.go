@@ -50,7 +50,7 @@ func (t past) told(c Call) bool { return (t.all || !c.All) && (t.force || !c.For
 func (h *History) candidates(c Call) (list []past, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settle()
+	h.resolveCutOff()
 	if c.Turn != "" {
 		if i := h.index(c.Turn); i >= 0 && h.turns[i].touched() {
 			return []past{h.past(h.turns[i])}, nil
@@ -273,7 +273,7 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 		p.lose(w.to, "it is not in the workspace")
 		return nil
 	}
-	now, err := p.k.look(w.to.Path)
+	now, err := p.k.current(w.to.Path)
 	if err != nil {
 		return err
 	}
@@ -283,7 +283,7 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 		p.lose(w.to, "its content was not kept")
 		return nil
 	case p.k.same(ctx, now, w.to):
-		p.settle(ctx, s, w)
+		p.resolve(ctx, s, w)
 		return nil
 	case p.force:
 	case w.claimed != "":
@@ -302,9 +302,9 @@ func (p *plan) consider(ctx context.Context, w wish) error {
 	return p.admit(ctx, s)
 }
 
-// settle takes in a file that is as it should be. If it was someone else who
+// resolve takes in a file that is as it should be. If it was someone else who
 // made it so, it is theirs.
-func (p *plan) settle(ctx context.Context, s step, w wish) {
+func (p *plan) resolve(ctx context.Context, s step, w wish) {
 	s.already = true
 	switch {
 	case w.left != nil: // an undo that was cut off
@@ -357,7 +357,7 @@ func (p *plan) admit(ctx context.Context, s step) error {
 	}
 	keep := p.k.save
 	if p.report.DryRun {
-		keep = p.k.look
+		keep = p.k.current
 	}
 	now, err := keep(s.now.Path)
 	switch {

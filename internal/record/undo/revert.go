@@ -112,7 +112,7 @@ func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 func (h *History) lastUndo() *op {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	h.settle()
+	h.resolveCutOff()
 	if o := h.top(); o != nil {
 		held := *o
 		return &held
@@ -140,9 +140,43 @@ func (p *plan) carryOut(ctx context.Context, tool string, c Call, in request) (R
 	if err := c.Emit(ctx, asked); err != nil {
 		return p.report, fmt.Errorf("record the %s: %w", tool, err)
 	}
-	p.apply(ctx)
+	// First what must go, from the deepest up, then directories from the top down,
+	// then files, then the modes of directories, so that none of them stands in
+	// another's way.
+	slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(depth(a), depth(b)) })
+	up := slices.Backward(p.steps)
+	for i := range p.steps {
+		p.steps[i].done = p.steps[i].already
+		s := &p.steps[i]
+		if s.pending() && kindOf(s.now) == isDir && s.now.Mode&ownerAll != ownerAll {
+			_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode|ownerAll)) // what it was for will tell
+		}
+	}
+	for i := range up {
+		p.clear(ctx, &p.steps[i])
+	}
+	for i := range p.steps {
+		p.makeDir(ctx, &p.steps[i])
+	}
+	for i := range p.steps {
+		p.putBack(ctx, &p.steps[i])
+	}
+	for i := range up {
+		p.tighten(&p.steps[i])
+	}
 	report := p.tell()
-	done := p.completed(asked, report)
+	done := event.ToolCallCompleted{
+		CallID: asked.CallID, Tool: asked.Tool, Author: user, TaskID: asked.TaskID, IsError: len(report.Failed) > 0,
+	}
+	for _, s := range p.steps {
+		if s.done && s.now != s.to {
+			done.Changes = append(done.Changes, event.FileChange{Before: s.now, After: s.to})
+		}
+	}
+	done.Output, _ = json.Marshal(struct {
+		OK bool `json:"ok"`
+		Report
+	}{len(report.Failed) == 0, report}) // strings only
 	done.Timestamp = p.k.now().UnixMilli()
 	done.DurationMs = p.k.now().Sub(began).Milliseconds()
 	if err := c.Emit(context.WithoutCancel(ctx), done); err != nil {
@@ -166,22 +200,6 @@ func (p *plan) requested(tool string, c Call, in request) (event.ToolCallRequest
 	return e, err
 }
 
-func (p *plan) completed(asked event.ToolCallRequested, r Report) event.ToolCallCompleted {
-	e := event.ToolCallCompleted{
-		CallID: asked.CallID, Tool: asked.Tool, Author: user, TaskID: asked.TaskID, IsError: len(r.Failed) > 0,
-	}
-	for _, s := range p.steps {
-		if s.done && s.now != s.to {
-			e.Changes = append(e.Changes, event.FileChange{Before: s.now, After: s.to})
-		}
-	}
-	e.Output, _ = json.Marshal(struct {
-		OK bool `json:"ok"`
-		Report
-	}{len(r.Failed) == 0, r}) // strings only
-	return e
-}
-
 // tell completes the report.
 func (p *plan) tell() Report {
 	r := p.report
@@ -202,30 +220,6 @@ func (p *plan) tell() Report {
 	return r
 }
 
-// apply takes the steps: first what must go, from the deepest up, then
-// directories from the top down, then files, then the modes of directories, so
-// that none of them stands in another's way.
-func (p *plan) apply(ctx context.Context) {
-	slices.SortStableFunc(p.steps, func(a, b step) int { return cmp.Compare(depth(a), depth(b)) })
-	up := slices.Backward(p.steps)
-	for i := range p.steps {
-		p.steps[i].done = p.steps[i].already
-		p.loosen(&p.steps[i])
-	}
-	for i := range up {
-		p.clear(ctx, &p.steps[i])
-	}
-	for i := range p.steps {
-		p.makeDir(ctx, &p.steps[i])
-	}
-	for i := range p.steps {
-		p.putBack(ctx, &p.steps[i])
-	}
-	for i := range up {
-		p.tighten(&p.steps[i])
-	}
-}
-
 func depth(s step) int { return strings.Count(s.to.Path, "/") }
 
 // pending reports whether a step is still to be taken.
@@ -237,8 +231,8 @@ func (p *plan) fail(s *step, err error) {
 	*s = step{}
 }
 
-// leave gives a step up because the file is better left alone.
-func (p *plan) leave(s *step, why string) {
+// skip gives a step up because the file is better left alone.
+func (p *plan) skip(s *step, why string) {
 	p.keep(s.now, why)
 	*s = step{}
 }
@@ -250,13 +244,13 @@ func (p *plan) ready(ctx context.Context, s *step) bool {
 		p.fail(s, err)
 		return false
 	}
-	now, err := p.k.look(s.now.Path)
+	now, err := p.k.current(s.now.Path)
 	if err != nil {
 		p.fail(s, err)
 		return false
 	}
 	if !p.force && !p.k.same(ctx, now, s.expected()) {
-		p.leave(s, changedSince)
+		p.skip(s, changedSince)
 		return false
 	}
 	return true
@@ -291,18 +285,11 @@ func (p *plan) accept(ctx context.Context, s *step) workspace.Accept {
 func (p *plan) gaveUp(s *step, err error) {
 	switch {
 	case errors.Is(err, workspace.ErrChanged):
-		p.leave(s, changedSince)
+		p.skip(s, changedSince)
 	case errors.Is(err, workspace.ErrBusy):
-		p.leave(s, workspace.ErrBusy.Error())
+		p.skip(s, workspace.ErrBusy.Error())
 	default:
 		p.fail(s, err)
-	}
-}
-
-// loosen makes sure that we may work in a directory that will change.
-func (p *plan) loosen(s *step) {
-	if s.pending() && kindOf(s.now) == isDir && s.now.Mode&ownerAll != ownerAll {
-		_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode|ownerAll)) // what it was for will tell
 	}
 }
 
@@ -328,7 +315,7 @@ func (p *plan) clear(ctx context.Context, s *step) {
 	switch {
 	case from == isDir && (errors.Is(err, syscall.ENOTEMPTY) || errors.Is(err, syscall.EEXIST)):
 		_ = p.k.ws.Chmod(s.now.Path, fs.FileMode(s.now.Mode))
-		p.leave(s, "it holds other files")
+		p.skip(s, "it holds other files")
 	case err != nil && !missing(err):
 		p.gaveUp(s, err)
 	default:

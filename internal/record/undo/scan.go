@@ -17,7 +17,6 @@ import (
 	"sync/atomic"
 
 	"coder/internal/core/clip"
-
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
 	"coder/internal/record/undo/gitindex"
@@ -110,7 +109,7 @@ func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) 
 		_, listed := slices.BinarySearch(dirs, dir)
 		return listed || s.next.folders[dir] != nil
 	}
-	if err := s.look(ctx, dirs, known); err != nil {
+	if err := s.scanDirs(ctx, dirs, known); err != nil {
 		return nil, err
 	}
 	if s.next.size() > s.k.o.MaxEntries {
@@ -123,7 +122,7 @@ func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) 
 // walk looks at everything.
 func (s *scanning) walk(ctx context.Context) (*tree, error) {
 	s.todo, s.errs, s.k.closed = nil, nil, nil
-	if err := s.look(ctx, nil, nil); err != nil {
+	if err := s.scanDirs(ctx, nil, nil); err != nil {
 		return nil, err
 	}
 	if s.next.partial {
@@ -155,9 +154,9 @@ func (s *scanning) stale(c workspace.Changes) (dirs []string) {
 	return dirs
 }
 
-// look takes in directories and what is below them, and names the contents of
+// scanDirs takes in directories and what is below them, and names the contents of
 // the files in them.
-func (s *scanning) look(ctx context.Context, dirs []string, known func(string) bool) (err error) {
+func (s *scanning) scanDirs(ctx context.Context, dirs []string, known func(string) bool) (err error) {
 	visit := func(f workspace.Folder) { err = errors.Join(err, s.take(f)) }
 	more, ended := s.k.ws.Survey(ctx, workspace.Survey{Dirs: dirs, Known: known, Limit: s.k.o.MaxEntries, Feed: s.k.feed, Each: visit})
 	s.next.partial = more
@@ -168,7 +167,16 @@ func (s *scanning) look(ctx context.Context, dirs []string, known func(string) b
 	if err := s.identify(ctx); err != nil {
 		return err
 	}
-	s.closeUnlisted()
+	for _, dir := range s.errs {
+		up := path.Dir(dir)
+		if f := s.next.folders[up]; f != nil {
+			s.next.folders[up] = f.close(path.Base(dir))
+		}
+		if s.k.closed == nil {
+			s.k.closed = make(map[string]bool)
+		}
+		s.k.closed[dir] = true
+	}
 	if len(s.scratch) > 0 {
 		s.k.ws.Sweep(s.scratch, s.k.Keeps)
 	}
@@ -254,20 +262,6 @@ func (s *scanning) take(f workspace.Folder) error {
 	return nil
 }
 
-// closeUnlisted marks the directories that could not be listed.
-func (s *scanning) closeUnlisted() {
-	for _, dir := range s.errs {
-		up := path.Dir(dir)
-		if f := s.next.folders[up]; f != nil {
-			s.next.folders[up] = f.close(path.Base(dir))
-		}
-		if s.k.closed == nil {
-			s.k.closed = make(map[string]bool)
-		}
-		s.k.closed[dir] = true
-	}
-}
-
 // merge makes the folder that f describes out of the one seen last. If all is
 // as it was, it is the same one.
 func (s *scanning) merge(f workspace.Folder) *folder {
@@ -282,7 +276,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
-	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && old.settled() {
+	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && old.isSettled() {
 		return old
 	}
 	d := &draft{dir: f.Path, folder: s.pack.folder(), old: old}
@@ -326,8 +320,12 @@ func (p *packer) take(t workspace.Thing) bool {
 func (s *scanning) identify(ctx context.Context) error {
 	s.readLinks()
 	large, such := s.setAside(func(f find) bool { return f.size > s.k.o.MaxFile })
-	if err := s.asInGit(ctx); err != nil {
-		return err
+	if len(s.todo) > few {
+		for _, r := range s.k.repos {
+			if err := s.asIn(ctx, r); err != nil {
+				return err
+			}
+		}
 	}
 	slices.SortFunc(s.todo, func(a, b find) int {
 		if a.size != b.size {
@@ -385,19 +383,6 @@ func (s *scanning) readLinks() {
 // few is the number of files up to which reading them is cheaper than asking
 // git about them.
 const few = 200
-
-// asInGit names the files that git's index says are unchanged.
-func (s *scanning) asInGit(ctx context.Context) error {
-	if len(s.todo) <= few {
-		return nil
-	}
-	for _, r := range s.k.repos {
-		if err := s.asIn(ctx, r); err != nil {
-			return err
-		}
-	}
-	return nil
-}
 
 // asIn names the files of one repository that its index says are unchanged.
 func (s *scanning) asIn(ctx context.Context, r *repo) error {

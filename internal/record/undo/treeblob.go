@@ -111,35 +111,30 @@ func (r *treeReader) Read(p []byte) (int, error) {
 		if r.next == len(r.dirs) {
 			return 0, io.EOF
 		}
-		r.fill()
+		b := r.part[:0]
+		if r.next < 0 {
+			b = append(b, treeMagic...)
+			b = appendString(b, r.base.name())
+			b = binary.AppendVarint(b, r.t.at)
+			b = append(b, flag(r.t.partial))
+			b = binary.AppendUvarint(b, uint64(len(r.t.roots)))
+			for _, root := range r.t.roots {
+				b = appendString(b, root)
+			}
+		} else {
+			dir := r.dirs[r.next]
+			for _, p := range compareFolders(dir, r.base.folders[dir], r.t.folders[dir]) {
+				b = appendString(b, p.path())
+				b = appendNode(b, p.after)
+			}
+		}
+		r.next++
+		r.part, r.rest = b, b
 	}
 	n := copy(p, r.rest)
 	r.rest = r.rest[n:]
 	r.size += n
 	return n, nil
-}
-
-// fill writes the next part.
-func (r *treeReader) fill() {
-	b := r.part[:0]
-	if r.next < 0 {
-		b = append(b, treeMagic...)
-		b = appendString(b, r.base.name())
-		b = binary.AppendVarint(b, r.t.at)
-		b = append(b, flag(r.t.partial))
-		b = binary.AppendUvarint(b, uint64(len(r.t.roots)))
-		for _, root := range r.t.roots {
-			b = appendString(b, root)
-		}
-	} else {
-		dir := r.dirs[r.next]
-		for _, p := range compareFolders(dir, r.base.folders[dir], r.t.folders[dir]) {
-			b = appendString(b, p.path())
-			b = appendNode(b, p.after)
-		}
-	}
-	r.next++
-	r.part, r.rest = b, b
 }
 
 var errNoSeek = errors.New("a tree can only be read from its beginning to its end")

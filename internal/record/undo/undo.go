@@ -34,7 +34,6 @@ import (
 	"time"
 
 	"coder/internal/core/clip"
-
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
@@ -226,7 +225,7 @@ func (k *Keeper) Changes(ctx context.Context, kept tool.Kept) ([]event.FileChang
 	defer k.release()
 	var changes []event.FileChange
 	for _, before := range kept.Before {
-		after, err := k.look(before.Path)
+		after, err := k.current(before.Path)
 		if err != nil {
 			return changes, err
 		}
@@ -272,3 +271,13 @@ func (k *Keeper) pinned() func(hash string) bool {
 		return held[hash] || k.o.Needs != nil && k.o.Needs(hash)
 	}
 }
+
+// Store keeps the contents of files, and StoreOptions say how.
+type (
+	Store        = blob.Store
+	StoreOptions = blob.Options
+)
+
+// OpenStore returns the store in dir. It touches nothing: the directory is made
+// when there is something to put into it.
+func OpenStore(dir string, o StoreOptions) *Store { return blob.Open(dir, o) }

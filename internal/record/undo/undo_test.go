@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"coder/internal/core/event"
-	"coder/internal/record/store/jsonl/faultdisk"
+	"coder/internal/host/faultdisk"
 	"coder/internal/record/undo"
 	"coder/internal/tool"
 )

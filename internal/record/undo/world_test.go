@@ -132,10 +132,7 @@ func (w *world) begin(task, author string, effects ...tool.Effect) began {
 	}
 	e := event.ToolCallRequested{
 		CallID: w.newID(), Tool: "some", Author: author, TaskID: task, Input: json.RawMessage("{}"),
-		Timestamp: w.clock().UnixMilli(), Before: kept.Before, Tree: kept.Tree,
-	}
-	for _, f := range effects {
-		e.Effects = append(e.Effects, f)
+		Timestamp: w.clock().UnixMilli(), Effects: effects, Before: kept.Before, Tree: kept.Tree,
 	}
 	w.record(author, e)
 	return began{w, e, func() ([]event.FileChange, error) { return w.keeper.Changes(w.ctx, kept) }}

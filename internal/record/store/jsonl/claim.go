@@ -10,13 +10,14 @@ import (
 	"syscall"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
 
 // claim is a session that this process writes.
 type claim struct {
 	session, dir string
-	disk         Disk
+	disk         disk.Disk
 	lock         *fileLock
 	fsync        Fsync
 	heads        *headFile
@@ -38,18 +39,10 @@ func place(l event.Log) int { return int(l) - int(event.Domain) }
 // logFile is one log being written. What is beyond size does not count.
 type logFile struct {
 	path  string
-	f     File // nil until first written
+	f     disk.File // nil until first written
 	size  int64
 	end   audit.End // its newest record
 	dirty bool      // written since the last sync
-}
-
-func newClaim(session, dir string, lock *fileLock, o Options) *claim {
-	c := &claim{session: session, dir: dir, disk: o.Disk, lock: lock, fsync: o.Fsync, heads: o.Heads.of(dir, session)}
-	for _, l := range event.Logs {
-		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
-	}
-	return c
 }
 
 func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.String()+".jsonl") }
@@ -79,18 +72,18 @@ func (c *claim) append(last uint64, rs []event.Record) error {
 	}
 	c.last = rs[len(rs)-1].Seq
 	if b.decided {
-		c.settled()
+		// How far the logs go is signed, and a mark that they are not all is taken
+		// away.
+		c.heads.add(c.head(false))
+		if c.apart {
+			var errs []error
+			for _, path := range c.heads.marks(c.dir) {
+				errs = append(errs, c.disk.Remove(path))
+			}
+			c.apart = errors.Join(errs...) != nil
+		}
 	}
 	return nil
-}
-
-// settled follows a decision that is on the disk, with all before it: how far
-// the logs go is signed, and a mark that they are not all is taken away.
-func (c *claim) settled() {
-	c.heads.add(c.head(false))
-	if c.apart {
-		c.apart = c.heads.unmark(c.disk, c.dir) != nil
-	}
 }
 
 // head is how far the logs go now.
@@ -214,25 +207,11 @@ func (c *claim) sync() error {
 	if !c.unsyncedDirs {
 		return nil
 	}
-	if err := syncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))); err != nil {
+	if err := disk.SyncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))); err != nil {
 		return err
 	}
 	c.unsyncedDirs = false
 	return nil
-}
-
-// syncDirs makes sure of the names in dirs, on systems where that can be done.
-func syncDirs(d Disk, dirs ...string) error {
-	for _, dir := range dirs {
-		if err := d.SyncDir(dir); err != nil && !cannotSync(err) {
-			return err
-		}
-	}
-	return nil
-}
-
-func cannotSync(err error) bool {
-	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
 }
 
 func (c *claim) close() error {
@@ -263,10 +242,10 @@ func (c *claim) sizes() (sizes [logCount]int64, last uint64) {
 
 // makeDir makes dir, and what it stands in where that is missing. isNew tells
 // that dir itself was not there.
-func makeDir(d Disk, dir string) (isNew bool, err error) {
+func makeDir(d disk.Disk, dir string) (isNew bool, err error) {
 	err = d.Mkdir(dir, dirMode)
 	if errors.Is(err, fs.ErrNotExist) {
-		if err := mkdirAll(d, filepath.Dir(dir)); err != nil {
+		if err := disk.MkdirAll(d, filepath.Dir(dir), dirMode); err != nil {
 			return false, err
 		}
 		err = d.Mkdir(dir, dirMode)

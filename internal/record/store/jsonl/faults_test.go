@@ -14,10 +14,11 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/event/eventtest"
 	"coder/internal/host/authkey"
+	"coder/internal/host/disk"
+	"coder/internal/host/faultdisk"
 	"coder/internal/record/session"
 	"coder/internal/record/session/sessiontest"
 	"coder/internal/record/store/jsonl"
-	"coder/internal/record/store/jsonl/faultdisk"
 )
 
 // lockless is a file system without locks.
@@ -70,13 +71,13 @@ func TestAnOwnerThatIsGoneBlocksNobody(t *testing.T) {
 
 // held is a disk whose locks somebody holds until they were asked for so often.
 type held struct {
-	jsonl.Disk
+	disk.Disk
 	asked, until int
 }
 
-func (d *held) Lock(f jsonl.File) error {
+func (d *held) Lock(f disk.File) error {
 	if d.asked++; d.asked < d.until {
-		return jsonl.ErrLocked
+		return disk.ErrLocked
 	}
 	return d.Disk.Lock(f)
 }
@@ -93,7 +94,7 @@ func TestALockThatOutlivesItsProcessIsWaitedFor(t *testing.T) {
 		t.Skip(err)
 	}
 	for pid, asked := range map[int]int{dead.Process.Pid: 3, os.Getpid(): 1} {
-		dir, disk := t.TempDir(), &held{Disk: jsonl.System, until: 3}
+		dir, disk := t.TempDir(), &held{Disk: disk.System, until: 3}
 		write(t, filepath.Join(dir, "a", "lock"), fmt.Sprintf(`{"pid":%d,"host":%q}`, pid, host))
 		release, err := jsonl.Open(dir, jsonl.Options{Disk: disk}).Claim(t.Context(), "a")
 		if free := asked == disk.until; (err == nil) != free || disk.asked != asked {
@@ -238,7 +239,7 @@ func TestHeadsCountOnlyWhereTheyWereMade(t *testing.T) {
 // A mark that a session went on in memory is found by the next process, and stays
 // until what was left open is settled on the disk.
 func TestTheMarkOfASessionThatWentOnInMemory(t *testing.T) {
-	for name, disk := range map[string]jsonl.Disk{"beside the logs": jsonl.System, "with the heads": &faultdisk.Disk{What: "open", Err: syscall.EROFS}} {
+	for name, disk := range map[string]disk.Disk{"beside the logs": disk.System, "with the heads": &faultdisk.Disk{What: "open", Err: syscall.EROFS}} {
 		root := t.TempDir()
 		o := jsonl.Options{Heads: &jsonl.Heads{Dir: filepath.Join(root, "heads"), Key: authkey.Temporary}}
 		s := jsonl.Open(filepath.Join(root, "log"), o)

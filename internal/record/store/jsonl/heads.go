@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/core/jsonx"
 	"coder/internal/host/authkey"
+	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
 
@@ -130,7 +131,7 @@ func (h *headFile) open() (err error) {
 	if err := h.unlock(); err != nil {
 		return err
 	}
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | noFollow
+	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | disk.NoFollow
 	h.f, err = os.OpenFile(h.base+".jsonl", flags, fileMode)
 	if errors.Is(err, fs.ErrNotExist) {
 		if err := os.MkdirAll(h.Dir, dirMode); err != nil {
@@ -167,7 +168,7 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 	if h.base == "" {
 		return nil, nil
 	}
-	f, err := os.OpenFile(h.base+".jsonl", os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(h.base+".jsonl", os.O_RDONLY|disk.NoFollow, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -225,7 +226,7 @@ const (
 
 // mark leaves a mark that the logs are not all, beside them or, where that
 // cannot be done, with the heads.
-func (h *headFile) mark(d Disk, dir string) error {
+func (h *headFile) mark(d disk.Disk, dir string) error {
 	err := touch(d, filepath.Join(dir, markName))
 	if err == nil || h.base == "" {
 		return err
@@ -233,19 +234,19 @@ func (h *headFile) mark(d Disk, dir string) error {
 	if mkErr := os.MkdirAll(h.Dir, dirMode); mkErr != nil {
 		return errors.Join(err, mkErr)
 	}
-	if other := touch(System, h.base+markFile); other != nil {
+	if other := touch(disk.System, h.base+markFile); other != nil {
 		return errors.Join(err, other)
 	}
 	return nil
 }
 
 // touch makes an empty file that outlives the machine.
-func touch(d Disk, path string) error {
+func touch(d disk.Disk, path string) error {
 	f, err := d.Open(path, os.O_WRONLY|os.O_CREATE, fileMode)
 	if err != nil {
 		return err
 	}
-	return errors.Join(f.Sync(), f.Close(), syncDirs(d, filepath.Dir(path)))
+	return errors.Join(f.Sync(), f.Close(), disk.SyncDirs(d, filepath.Dir(path)))
 }
 
 // marks names the marks that there are.
@@ -260,13 +261,4 @@ func (h *headFile) marks(dir string) (paths []string) {
 		}
 	}
 	return paths
-}
-
-// unmark takes the marks away.
-func (h *headFile) unmark(d Disk, dir string) error {
-	var errs []error
-	for _, path := range h.marks(dir) {
-		errs = append(errs, d.Remove(path))
-	}
-	return errors.Join(errs...)
 }

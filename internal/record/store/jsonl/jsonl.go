@@ -27,11 +27,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
+	"coder/internal/record/audit"
 )
 
 // Fsync says when a write has to reach the disk and not only the file.
@@ -56,7 +59,7 @@ type Options struct {
 	// Heads, if set, is where it is kept how far sessions go.
 	Heads *Heads
 	// Disk is what is written to; without it, that of the system.
-	Disk Disk
+	Disk disk.Disk
 }
 
 // Repair is what was found amiss with a session and what was done about it.
@@ -109,7 +112,7 @@ type Store struct {
 // with the first claim.
 func Open(dir string, o Options) *Store {
 	if o.Disk == nil {
-		o.Disk = System
+		o.Disk = disk.System
 	}
 	return &Store{dir: dir, o: o, held: make(map[string]*claim)}
 }
@@ -130,7 +133,12 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.held[session] = c
-	return sync.OnceValue(func() error { return s.release(c) }), nil
+	return sync.OnceValue(func() error {
+		s.mu.Lock()
+		delete(s.held, c.session)
+		s.mu.Unlock()
+		return c.close()
+	}), nil
 }
 
 func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
@@ -139,11 +147,19 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 	if err != nil {
 		return nil, err
 	}
-	lock, used, err := takeLock(s.o.Disk, dir, session, s.holder())
+	h := holder{PID: os.Getpid(), Program: s.o.Program}
+	h.Host, _ = os.Hostname() // a lock without a host's name is still a lock
+	if s.o.Now != nil {
+		h.Since = s.o.Now().UTC()
+	}
+	lock, used, err := takeLock(s.o.Disk, dir, session, h)
 	if err != nil {
 		return nil, err
 	}
-	c := newClaim(session, dir, lock, s.o)
+	c := &claim{session: session, dir: dir, disk: s.o.Disk, lock: lock, fsync: s.o.Fsync, heads: s.o.Heads.of(dir, session)}
+	for _, l := range event.Logs {
+		c.logs[place(l)] = logFile{path: logPath(dir, l), end: audit.End{Link: audit.First(l)}}
+	}
 	if isNew && !used {
 		c.unsyncedDirs = true
 		return c, nil
@@ -152,13 +168,6 @@ func (s *Store) claim(ctx context.Context, session string) (*claim, error) {
 		return nil, errors.Join(fmt.Errorf("mend: %w", err), lock.release())
 	}
 	return c, nil
-}
-
-func (s *Store) release(c *claim) error {
-	s.mu.Lock()
-	delete(s.held, c.session)
-	s.mu.Unlock()
-	return c.close()
 }
 
 func (s *Store) claimed(session string) *claim {

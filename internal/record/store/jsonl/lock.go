@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/host/disk"
 )
 
 // holder is what a lock file says about who holds it.
@@ -23,15 +24,6 @@ type holder struct {
 	Since   time.Time `json:"since,omitzero"`
 	Program string    `json:"program,omitempty"`
 	Born    string    `json:"born,omitempty"` // tells the process from another with the same number
-}
-
-func (s *Store) holder() holder {
-	h := holder{PID: os.Getpid(), Program: s.o.Program}
-	h.Host, _ = os.Hostname() // a lock without a host's name is still a lock
-	if s.o.Now != nil {
-		h.Since = s.o.Now().UTC()
-	}
-	return h
 }
 
 func (h holder) String() string {
@@ -57,11 +49,12 @@ func (h holder) gone(me holder) bool {
 	if h.PID == 0 || h.Host != me.Host {
 		return false
 	}
-	return !alive(h.PID) || h.Born != "" && h.Born != born(h.PID)
+	err := syscall.Kill(h.PID, 0)
+	return err != nil && !errors.Is(err, syscall.EPERM) || h.Born != "" && h.Born != startTime(h.PID)
 }
 
-// born is when a process began, as the system counts; "" where it does not say.
-func born(pid int) string {
+// startTime is when a process began, as the system counts; "" where it does not say.
+func startTime(pid int) string {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {
 		return ""
@@ -75,25 +68,21 @@ func born(pid int) string {
 
 // A fileLock is held until released, or until the process ends however it ends.
 type fileLock struct {
-	f     File
-	disk  Disk
+	f     disk.File
+	disk  disk.Disk
 	owner string // the file that stands for the lock where the system has none
 }
 
-// ErrLocked reports that another process, or another part of this one, holds
-// the lock.
-var ErrLocked = errors.New("locked")
-
 // takeLock locks dir and leaves a note about who did. used tells that someone
 // held the lock before.
-func takeLock(d Disk, dir, session string, me holder) (l *fileLock, used bool, err error) {
+func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bool, err error) {
 	f, err := d.Open(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE, fileMode)
 	if err != nil {
 		return nil, false, err
 	}
 	l = &fileLock{f: f, disk: d}
 	switch err := lockSoon(d, f, me); {
-	case errors.Is(err, ErrLocked):
+	case errors.Is(err, disk.ErrLocked):
 		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
 		return nil, false, errors.Join(err, f.Close())
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // a file system without locks
@@ -119,9 +108,9 @@ const (
 
 // lockSoon locks f. What a process that was killed had just started may hold the
 // lock for an instant longer than the process itself: that is waited for.
-func lockSoon(d Disk, f File, me holder) error {
+func lockSoon(d disk.Disk, f disk.File, me holder) error {
 	err := d.Lock(f)
-	for i := 0; i < lockTries && errors.Is(err, ErrLocked) && readHolder(f).gone(me); i++ {
+	for i := 0; i < lockTries && errors.Is(err, disk.ErrLocked) && readHolder(f).gone(me); i++ {
 		time.Sleep(lockPause)
 		err = d.Lock(f)
 	}
@@ -131,7 +120,7 @@ func lockSoon(d Disk, f File, me holder) error {
 // own makes the file that stands for the lock, if nobody else has it. One that
 // a process left which is no more is taken away first.
 func (l *fileLock) own(path, session string, me holder) error {
-	me.Born = born(me.PID)
+	me.Born = startTime(me.PID)
 	for range 2 {
 		f, err := l.disk.Open(path, os.O_RDWR|os.O_CREATE|os.O_EXCL, fileMode)
 		if err == nil {
@@ -155,7 +144,7 @@ func (l *fileLock) own(path, session string, me holder) error {
 	return &event.ClaimedError{Session: session, Holder: ownerOf(l.disk, path).String()}
 }
 
-func ownerOf(d Disk, path string) holder {
+func ownerOf(d disk.Disk, path string) holder {
 	f, err := d.Open(path, os.O_RDONLY, 0)
 	if err != nil {
 		return holder{}
@@ -168,11 +157,11 @@ func (l *fileLock) release() error {
 	if l.owner != "" {
 		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
 	}
-	return errors.Join(unlockFile(l.f), l.f.Close())
+	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
 }
 
 // writeHolder replaces what the file says, which was size bytes long.
-func writeHolder(f File, h holder, size int64) error {
+func writeHolder(f disk.File, h holder, size int64) error {
 	note, err := jsonx.JSON(h)
 	if err != nil {
 		return err
@@ -189,11 +178,45 @@ func writeHolder(f File, h holder, size int64) error {
 
 const maxNote = 4 << 10 // no honest lock file is longer
 
-func readHolder(f File) holder {
+func readHolder(f disk.File) holder {
 	var h holder
 	b, err := io.ReadAll(io.NewSectionReader(f, 0, maxNote))
 	if err != nil || json.Unmarshal(b, &h) != nil {
 		return holder{}
 	}
 	return h
+}
+
+// InUse reports whether a process works on the session whose logs lie in dir, or
+// may: where it cannot be told it does.
+func InUse(dir string) bool {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|disk.NoFollow, 0)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false
+	}
+	if err != nil {
+		return true
+	}
+	defer f.Close()
+	return disk.Lock(f.Fd()) != nil
+}
+
+// RemoveLogs removes the logs of a session, which lie in dir, unless a process
+// works on it: then the error is an [event.ClaimedError].
+func RemoveLogs(dir string) (err error) {
+	f, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR|os.O_CREATE|disk.NoFollow, fileMode)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	switch err := disk.Lock(f.Fd()); {
+	case errors.Is(err, disk.ErrLocked):
+		return &event.ClaimedError{Session: filepath.Base(dir), Holder: readHolder(f).String()}
+	case err != nil:
+		return &fs.PathError{Op: "lock", Path: f.Name(), Err: err}
+	}
+	return os.RemoveAll(dir)
 }

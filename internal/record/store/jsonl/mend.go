@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
 
@@ -28,7 +29,25 @@ func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 		return err
 	}
 	repair.Last = c.last
-	c.blame(m.scanners, head, &repair)
+	// A process that dies leaves one line without an end.
+	beyond, torn := 0, false
+	for _, s := range m.scanners {
+		i := place(s.log)
+		switch more := s.f != nil && s.start < s.size; {
+		case more && s.seq == 0:
+			repair.File = c.logs[i].path
+			torn = !hasNewline(io.NewSectionReader(s.f, s.start, s.size-s.start))
+			beyond++
+		case more:
+			beyond++
+		case repair.File == "" && head.Ends[i].Seq > c.logs[i].end.Seq:
+			repair.File = c.logs[i].path
+		}
+	}
+	repair.Cut, repair.Torn = beyond > 0, beyond == 1 && torn
+	if repair.File == "" {
+		repair.File = c.dir
+	}
 	for _, s := range m.scanners {
 		if err := c.mendLog(s, &repair); err != nil {
 			return err
@@ -74,30 +93,6 @@ func (c *claim) recall(ctx context.Context, m *merge, head audit.Head, repair *R
 		if signed := head.Ends[i]; at.seq == signed.Seq && *end != signed {
 			repair.Rewritten, repair.File = true, c.logs[i].path
 		}
-	}
-}
-
-// blame finds where the trouble is, if there is some: in the log that goes on
-// with something that is no record; else in the one that should hold the next
-// record and does not. A process that dies leaves one line without an end.
-func (c *claim) blame(scanners []*scanner, head audit.Head, r *Repair) {
-	beyond, torn := 0, false
-	for _, s := range scanners {
-		i := place(s.log)
-		switch more := s.f != nil && s.start < s.size; {
-		case more && s.seq == 0:
-			r.File = c.logs[i].path
-			torn = !hasNewline(io.NewSectionReader(s.f, s.start, s.size-s.start))
-			beyond++
-		case more:
-			beyond++
-		case r.File == "" && head.Ends[i].Seq > c.logs[i].end.Seq:
-			r.File = c.logs[i].path
-		}
-	}
-	r.Cut, r.Torn = beyond > 0, beyond == 1 && torn
-	if r.File == "" {
-		r.File = c.dir
 	}
 }
 
@@ -151,23 +146,23 @@ func (c *claim) setAside(tail io.Reader, log event.Log) (path string, err error)
 	if err != nil {
 		return "", err
 	}
-	if err := c.fill(f, tail); err != nil {
+	if err := errors.Join(c.fill(f, tail), f.Close()); err != nil {
 		return "", errors.Join(err, c.disk.Remove(f.Name()))
 	}
 	return f.Name(), nil
 }
 
-// fill writes a file of the session that is not there yet, and closes it.
-func (c *claim) fill(f File, from io.Reader) error {
+// fill writes a file of the session that is not there yet.
+func (c *claim) fill(f disk.File, from io.Reader) error {
 	_, err := io.Copy(f, from)
 	if err == nil && c.fsync != Never {
-		err = errors.Join(f.Sync(), syncDirs(c.disk, c.dir))
+		err = errors.Join(f.Sync(), disk.SyncDirs(c.disk, c.dir))
 	}
-	return errors.Join(err, f.Close())
+	return err
 }
 
 // createTorn makes the first torn file of log that is not there yet.
-func createTorn(d Disk, dir string, log event.Log) (File, error) {
+func createTorn(d disk.Disk, dir string, log event.Log) (disk.File, error) {
 	for n := 1; ; n++ {
 		name := filepath.Join(dir, fmt.Sprintf("torn-%d-%s.jsonl", n, log))
 		f, err := d.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
@@ -193,17 +188,12 @@ func (c *claim) shorten(s *scanner) error {
 // new file in its place.
 func (c *claim) convert(s *scanner) error {
 	path := logPath(c.dir, s.log)
-	temp := path + ".tmp"
-	f, err := c.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-	if err != nil {
-		return err
-	}
 	lines := &unixLines{from: io.NewSectionReader(s.f, 0, s.start)}
-	if err := c.fill(f, lines); err != nil {
-		return errors.Join(err, c.disk.Remove(temp))
+	err := disk.Replace(c.disk, path+".tmp", path, fileMode, func(f disk.File) error { return c.fill(f, lines) })
+	if err == nil {
+		c.logs[place(s.log)].size = lines.n
 	}
-	c.logs[place(s.log)].size = lines.n
-	return c.disk.Rename(temp, path)
+	return err
 }
 
 // unixLines reads text without its carriage returns: in a log there are none

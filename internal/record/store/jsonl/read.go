@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 )
 
 // Read yields the records that session held when the reading began, as a
@@ -40,7 +41,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 // not said to stop.
 type reading struct {
 	ctx   context.Context
-	disk  Disk
+	disk  disk.Disk
 	dir   string
 	after uint64
 	logs  []event.Log

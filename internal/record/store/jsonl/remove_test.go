@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 )
 
 func TestLogsInUseAreNotRemoved(t *testing.T) {
@@ -24,7 +25,7 @@ func TestLogsInUseAreNotRemoved(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := lockFile(f); err != nil {
+	if err := disk.Lock(f.Fd()); err != nil {
 		t.Fatal(err)
 	}
 	claimed := new(event.ClaimedError)

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
 
@@ -29,7 +30,7 @@ const (
 type scanner struct {
 	log  event.Log
 	view view
-	f    File // nil if there is no such file
+	f    disk.File // nil if there is no such file
 	in   *bufio.Reader
 	size int64 // of the file when it was opened
 
@@ -64,7 +65,7 @@ type view struct {
 
 // openScanner opens a log and stands before its first record. A log never
 // written has none.
-func openScanner(d Disk, dir string, log event.Log, v view) (*scanner, error) {
+func openScanner(d disk.Disk, dir string, log event.Log, v view) (*scanner, error) {
 	s := &scanner{log: log, view: v, link: audit.First(log)}
 	f, err := d.Open(logPath(dir, log), os.O_RDONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR) {
@@ -88,12 +89,6 @@ func openScanner(d Disk, dir string, log event.Log, v view) (*scanner, error) {
 	}
 	s.in = bufio.NewReaderSize(from, readAhead)
 	return s, nil
-}
-
-func (s *scanner) close() {
-	if s.f != nil {
-		s.f.Close()
-	}
 }
 
 // next moves to the next record. It comes to its end at the first line that is
@@ -137,21 +132,17 @@ func (s *scanner) fill() error {
 	s.chunk = make([]entry, len(ends))
 	begin := 0
 	for i, end := range ends {
-		s.chunk[i] = s.follow(s.data[begin:end])
+		// Line ends that somebody changed are no part of it.
+		text := s.data[begin:end]
+		line := bytes.TrimSuffix(text[:len(text)-1], []byte("\r"))
+		_, _, checked := event.CutSum(line)
+		e := entry{line: line, long: len(text), prev: s.link, odd: s.checked && !checked}
+		s.link, s.checked = audit.After(line), s.checked || checked
+		s.chunk[i] = e
 		begin = end
 	}
 	s.parseAll()
 	return nil
-}
-
-// follow is the line after those before it. Line ends that somebody changed are
-// no part of it.
-func (s *scanner) follow(text []byte) entry {
-	line := bytes.TrimSuffix(text[:len(text)-1], []byte("\r"))
-	_, _, checked := event.CutSum(line)
-	e := entry{line: line, long: len(text), prev: s.link, odd: s.checked && !checked}
-	s.link, s.checked = audit.After(line), s.checked || checked
-	return e
 }
 
 // readLine adds the next line to data and reports whether there was one. That
@@ -223,7 +214,7 @@ type merge struct {
 	current  *scanner // the one with the record shown last, which it still has
 }
 
-func (m *merge) open(d Disk, dir string, log event.Log, v view) error {
+func (m *merge) open(d disk.Disk, dir string, log event.Log, v view) error {
 	s, err := openScanner(d, dir, log, v)
 	if err != nil {
 		return err
@@ -234,7 +225,9 @@ func (m *merge) open(d Disk, dir string, log event.Log, v view) error {
 
 func (m *merge) close() {
 	for _, s := range m.scanners {
-		s.close()
+		if s.f != nil {
+			s.f.Close()
+		}
 	}
 }
 
@@ -257,7 +250,7 @@ func (m *merge) next() (*scanner, error) {
 
 // openAll opens the three logs for as far as they go, and decodes what is
 // newer than after in those of them that are wanted.
-func openAll(d Disk, dir string, after uint64, wanted ...event.Log) (*merge, error) {
+func openAll(d disk.Disk, dir string, after uint64, wanted ...event.Log) (*merge, error) {
 	m := new(merge)
 	for _, l := range event.Logs {
 		if err := m.open(d, dir, l, view{decode: slices.Contains(wanted, l), after: after}); err != nil {

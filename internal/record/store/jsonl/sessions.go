@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
 	"coder/internal/host/repofile"
 	"coder/internal/record/session"
 )
@@ -30,7 +31,7 @@ import (
 type Sessions struct {
 	dir     string
 	fsync   Fsync
-	disk    Disk
+	disk    disk.Disk
 	mu      sync.Mutex        // one Save at a time; guards the fields below
 	known   map[string]bool   // snapshots that are ours to replace
 	last    *layout           // of the file that was written last, or nil
@@ -41,11 +42,11 @@ type Sessions struct {
 // is made with the first snapshot. A snapshot can be made again from the logs,
 // so it is synced to the disk only if fsync is [Always].
 func OpenSessions(dir string, fsync Fsync) *Sessions {
-	return &Sessions{dir: dir, fsync: fsync, disk: System, known: make(map[string]bool)}
+	return &Sessions{dir: dir, fsync: fsync, disk: disk.System, known: make(map[string]bool)}
 }
 
 // On makes ss write to d.
-func (ss *Sessions) On(d Disk) *Sessions {
+func (ss *Sessions) On(d disk.Disk) *Sessions {
 	ss.disk = d
 	return ss
 }
@@ -89,7 +90,7 @@ func (ss *Sessions) Save(ctx context.Context, s session.Snapshot) error {
 	return nil
 }
 
-func (ss *Sessions) replace(s session.Snapshot) (err error) {
+func (ss *Sessions) replace(s session.Snapshot) error {
 	c, err := encodeSnapshot(s, ss.encoded)
 	if err != nil {
 		return err
@@ -101,31 +102,22 @@ func (ss *Sessions) replace(s session.Snapshot) (err error) {
 	ss.last = nil
 	text, l := c.whole()
 	temp := filepath.Join(ss.dir, fmt.Sprintf("%s%s.%d", atomicfile.Prefix, s.ID, os.Getpid()))
-	f, err := ss.disk.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, fileMode)
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = ss.disk.Remove(temp) // it may not be there
+	err = disk.Replace(ss.disk, temp, ss.path(s.ID), fileMode, func(f disk.File) error {
+		_, err := f.Write(text)
+		if err == nil && ss.fsync == Always {
+			err = f.Sync()
 		}
-	}()
-	_, err = f.Write(text)
-	if err == nil && ss.fsync == Always {
-		err = f.Sync()
-	}
-	if err == nil {
-		l.info, err = f.Stat()
-	}
-	if err = errors.Join(err, f.Close()); err != nil {
+		if err == nil {
+			l.info, err = f.Stat()
+		}
 		return err
-	}
-	if err := ss.disk.Rename(temp, ss.path(s.ID)); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	ss.last = &l
 	if ss.fsync == Always {
-		return syncDirs(ss.disk, ss.dir)
+		return disk.SyncDirs(ss.disk, ss.dir)
 	}
 	return nil
 }
@@ -137,7 +129,7 @@ func (ss *Sessions) lock() (release func(), err error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return release, err
 	}
-	if err := mkdirAll(ss.disk, ss.dir); err != nil {
+	if err := disk.MkdirAll(ss.disk, ss.dir, dirMode); err != nil {
 		return nil, err
 	}
 	return atomicfile.Lock(ss.dir)

@@ -10,6 +10,7 @@ import (
 	"os"
 	"syscall"
 
+	"coder/internal/host/disk"
 	"coder/internal/record/session"
 )
 
@@ -41,7 +42,18 @@ func (ss *Sessions) spare(s session.Snapshot) error {
 	if begins(withoutSystem(s.Messages), withoutSystem(old.Messages)) {
 		return nil
 	}
-	return ss.keepBeforeDamage(s.ID, at)
+	for n := 1; ; n++ {
+		name := BeforeDamage(s.ID)
+		if n > 1 {
+			name += fmt.Sprintf("-%d", n)
+		}
+		switch kept, err := readAt(ss.path(name)); {
+		case errors.Is(err, fs.ErrNotExist):
+			return ss.disk.Rename(ss.path(s.ID), ss.path(name))
+		case err == nil && kept == at:
+			return nil // it is this one
+		}
+	}
 }
 
 // errNewer reports that the snapshot there is knows more than one made by
@@ -51,21 +63,6 @@ var errNewer = errors.New("the session file is newer")
 // BeforeDamage is the id under which the snapshot of a session is kept that
 // knew more than its logs.
 func BeforeDamage(id string) string { return id + "-before-damage" }
-
-func (ss *Sessions) keepBeforeDamage(id string, at uint64) error {
-	for n := 1; ; n++ {
-		name := BeforeDamage(id)
-		if n > 1 {
-			name += fmt.Sprintf("-%d", n)
-		}
-		switch kept, err := readAt(ss.path(name)); {
-		case errors.Is(err, fs.ErrNotExist):
-			return ss.disk.Rename(ss.path(id), ss.path(name))
-		case err == nil && kept == at:
-			return nil // it is this one
-		}
-	}
-}
 
 // At is the number of the newest record that the snapshot of id was made from;
 // zero if there is none that can be read.
@@ -82,7 +79,7 @@ func (ss *Sessions) At(id string) uint64 {
 
 // readAt reads a snapshot as far as the number of its newest record.
 func readAt(path string) (at uint64, err error) {
-	f, err := os.OpenFile(path, os.O_RDONLY|noFollow, 0)
+	f, err := os.OpenFile(path, os.O_RDONLY|disk.NoFollow, 0)
 	if err != nil {
 		return 0, err
 	}

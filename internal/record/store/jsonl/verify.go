@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"coder/internal/core/event"
+	"coder/internal/host/disk"
 	"coder/internal/record/audit"
 )
 
@@ -27,7 +28,7 @@ func (s *Store) Verify(session string) (audit.Report, error) {
 	}
 	var sources []audit.Source
 	for _, l := range event.Logs {
-		f, err := os.OpenFile(logPath(dir, l), os.O_RDONLY|noFollow, 0)
+		f, err := os.OpenFile(logPath(dir, l), os.O_RDONLY|disk.NoFollow, 0)
 		if errors.Is(err, fs.ErrNotExist) {
 			sources = append(sources, audit.Source{Log: l, Name: logPath(dir, l), Data: strings.NewReader("")})
 			continue

@@ -20,14 +20,17 @@ import (
 	"hash"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"strconv"
 	"sync"
 	"syscall"
 	"time"
 
 	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
 )
 
 // DefaultQuota is how many bytes a store may take up on the disk.
@@ -46,7 +49,7 @@ type Options struct {
 	Now    func() time.Time // tells when a content was last of use; without it, when it was written
 
 	// On, if set, is what the store writes to instead of [Below].
-	On func(*os.Root) Dir
+	On func(*os.Root) disk.Disk
 }
 
 // Store is a store of contents. It is safe for concurrent use.
@@ -56,7 +59,7 @@ type Store struct {
 
 	mu      sync.Mutex        // guards the fields below
 	root    *os.Root          // nil until first needed
-	out     Dir               // the same, to write to
+	out     disk.Disk         // the same, to write to
 	held    *os.File          // the directory of temporary files, from the first one on
 	total   int64             // bytes in objects
 	known   bool              // total has been measured
@@ -74,7 +77,7 @@ func Open(dir string, o Options) *Store {
 		o.Quota = DefaultQuota
 	}
 	if o.On == nil {
-		o.On = Below
+		o.On = disk.Below
 	}
 	return &Store{dir: dir, o: o}
 }
@@ -211,7 +214,7 @@ func (s *Store) openRoot() error {
 
 // make opens the store for writing, making its directories if need be, and
 // measures what is in it.
-func (s *Store) make() (Dir, error) {
+func (s *Store) make() (disk.Disk, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.known {
@@ -224,7 +227,7 @@ func (s *Store) make() (Dir, error) {
 		return nil, err
 	}
 	for _, dir := range []string{objects, temporary} {
-		if err := s.out.MkdirAll(dir, dirMode); err != nil {
+		if err := disk.MkdirAll(s.out, dir, dirMode); err != nil {
 			return nil, err
 		}
 	}
@@ -232,7 +235,23 @@ func (s *Store) make() (Dir, error) {
 		return nil, err
 	}
 	s.keepOutOfGit()
-	s.measure()
+	s.total = 0
+	for _, o := range s.list() {
+		s.total += o.size
+	}
+	for _, temp := range s.pending {
+		if info, err := s.root.Stat(temp); err == nil {
+			s.total += info.Size()
+		}
+	}
+	if s.o.Now != nil {
+		for _, d := range readDir(s.root, temporary) {
+			if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > stale {
+				_ = s.root.Remove(path.Join(temporary, d.Name()))
+			}
+		}
+	}
+	s.known = true
 	return s.out, nil
 }
 
@@ -283,13 +302,13 @@ var serial struct {
 }
 
 // newTemp makes a temporary file of our own.
-func newTemp(out Dir) (File, string, error) {
+func newTemp(out disk.Disk) (disk.File, string, error) {
 	for {
 		serial.Lock()
 		serial.n++
 		name := path.Join(temporary, atomicfile.Prefix+strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(serial.n))
 		serial.Unlock()
-		f, err := out.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+		f, err := out.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
 		if !errors.Is(err, fs.ErrExist) {
 			return f, name, err
 		}
@@ -355,7 +374,7 @@ func (s *Store) syncFiles(pending map[string]string) error {
 	for i := range errs {
 		crew.Go(func() {
 			for name := range names {
-				errs[i] = errors.Join(errs[i], s.syncFile(name))
+				errs[i] = errors.Join(errs[i], s.out.Sync(name))
 			}
 		})
 	}
@@ -370,7 +389,7 @@ func (s *Store) nameFiles(pending map[string]string) error {
 		to := place(hash)
 		err := s.out.Rename(temp, to)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err = s.out.MkdirAll(path.Dir(to), dirMode); err == nil {
+			if err = disk.MkdirAll(s.out, path.Dir(to), dirMode); err == nil {
 				dirs[objects] = true
 				err = s.out.Rename(temp, to)
 			}
@@ -383,35 +402,17 @@ func (s *Store) nameFiles(pending map[string]string) error {
 	if s.o.NoSync || len(dirs) > manyFiles && s.syncAll() == nil {
 		return nil
 	}
-	for dir := range dirs {
-		if err := s.syncFile(dir); err != nil && !cannotSync(err) {
-			return err
-		}
-	}
-	return nil
+	return disk.SyncDirs(s.out, slices.Collect(maps.Keys(dirs))...)
 }
 
 // syncAll sees all that was written on the disk in one go.
 func (s *Store) syncAll() error {
-	f, err := s.out.OpenFile(".", os.O_RDONLY, 0)
+	f, err := s.out.Open(".", os.O_RDONLY, 0)
 	if err != nil {
 		return err
 	}
 	defer f.Close()
 	return syncFileSystem(f)
-}
-
-func (s *Store) syncFile(name string) error {
-	f, err := s.out.OpenFile(name, os.O_RDONLY, 0)
-	if err != nil {
-		return err
-	}
-	defer f.Close()
-	return f.Sync()
-}
-
-func cannotSync(err error) bool {
-	return errors.Is(err, errors.ErrUnsupported) || errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EINVAL)
 }
 
 // Open returns a kept content. Reading it to its end fails if it is not the one

@@ -3,6 +3,7 @@ package blob
 import (
 	"bufio"
 	"bytes"
+	"coder/internal/host/disk"
 	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,7 +14,7 @@ import (
 
 // pack writes content to f, deflated if that helps, and returns its hash and the
 // size of what was written.
-func pack(f File, content io.Reader) (hash string, size int64, err error) {
+func pack(f disk.File, content io.Reader) (hash string, size int64, err error) {
 	in := readers.Get().(*bufio.Reader)
 	defer readers.Put(in)
 	in.Reset(content)

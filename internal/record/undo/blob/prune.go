@@ -54,21 +54,6 @@ func (s *Store) Prune(need int64, pinned func(hash string) bool) int64 {
 // so that it is rarely needed.
 const slack = 16
 
-// measure adds up what is in the store and removes what crashes left behind.
-func (s *Store) measure() {
-	s.total = 0
-	for _, o := range s.list() {
-		s.total += o.size
-	}
-	for _, temp := range s.pending {
-		if info, err := s.root.Stat(temp); err == nil {
-			s.total += info.Size()
-		}
-	}
-	s.removeStale()
-	s.known = true
-}
-
 // list names all blobs. What cannot be read is left out.
 func (s *Store) list() (all []object) {
 	for _, dir := range readDir(s.root, objects) {
@@ -81,17 +66,6 @@ func (s *Store) list() (all []object) {
 		}
 	}
 	return all
-}
-
-func (s *Store) removeStale() {
-	if s.o.Now == nil {
-		return
-	}
-	for _, d := range readDir(s.root, temporary) {
-		if info, err := d.Info(); err == nil && s.o.Now().Sub(info.ModTime()) > stale {
-			_ = s.root.Remove(path.Join(temporary, d.Name()))
-		}
-	}
 }
 
 func readDir(root *os.Root, name string) []fs.DirEntry {

@@ -1,6 +1,10 @@
 package blob
 
-import "golang.org/x/sys/unix"
+import (
+	"coder/internal/host/disk"
+
+	"golang.org/x/sys/unix"
+)
 
 // syncFileSystem syncs the file system that f lies on.
-func syncFileSystem(f File) error { return unix.Syncfs(int(f.Fd())) }
+func syncFileSystem(f disk.File) error { return unix.Syncfs(int(f.Fd())) }

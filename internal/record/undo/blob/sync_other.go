@@ -2,7 +2,10 @@
 
 package blob
 
-import "errors"
+import (
+	"coder/internal/host/disk"
+	"errors"
+)
 
 // syncFileSystem cannot be had here.
-func syncFileSystem(File) error { return errors.ErrUnsupported }
+func syncFileSystem(disk.File) error { return errors.ErrUnsupported }

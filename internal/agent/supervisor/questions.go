@@ -1,7 +1,6 @@
 package supervisor
 
 import (
-	"context"
 	"sync"
 
 	"coder/internal/core/event"
@@ -40,16 +39,6 @@ func (q *questions) passed(r event.Record) (uip.Request, bool) {
 		return asked, ok
 	}
 	return asked, false
-}
-
-// keep puts r on record, after the end of a question that it leaves behind.
-func (s *Session) keep(ctx context.Context, out event.Sink, r event.Record) error {
-	rs := []event.Record{r}
-	if q, ok := s.open.passed(r); ok {
-		s.broker.Forget(q)
-		rs = []event.Record{withdrawal(q, r.Task, "it is left behind: what it was about was decided without it"), r}
-	}
-	return s.line.EmitAll(ctx, out, rs...)
 }
 
 // withdrawal closes a question that nobody is to answer any more.

@@ -8,8 +8,7 @@ import (
 	"path/filepath"
 	"sync"
 
-	"coder/internal/record/store/jsonl"
-	"coder/internal/record/undo/blob"
+	"coder/internal/host/disk"
 )
 
 // Disk is the disk of the system, save that one operation fails. Operations are
@@ -47,61 +46,91 @@ func (d *Disk) do(what, path string) error {
 	return nil
 }
 
+func (d *Disk) system() faulty { return faulty{disk.System, d, ""} }
+
 // Open opens a file.
-func (d *Disk) Open(path string, flag int, mode fs.FileMode) (jsonl.File, error) {
+func (d *Disk) Open(path string, flag int, mode fs.FileMode) (disk.File, error) {
+	return d.system().Open(path, flag, mode)
+}
+
+// Mkdir makes a directory.
+func (d *Disk) Mkdir(path string, mode fs.FileMode) error { return d.system().Mkdir(path, mode) }
+
+// Rename renames a file.
+func (d *Disk) Rename(from, to string) error { return d.system().Rename(from, to) }
+
+// Remove removes a file.
+func (d *Disk) Remove(path string) error { return d.system().Remove(path) }
+
+// Sync syncs a file or directory.
+func (d *Disk) Sync(path string) error { return d.system().Sync(path) }
+
+// Lock locks a file.
+func (d *Disk) Lock(f disk.File) error { return d.system().Lock(f) }
+
+// Below is the directory of a store of kept contents on this disk. What it does
+// is called "keep-open", "keep-write" and so on.
+func (d *Disk) Below(root *os.Root) disk.Disk { return faulty{disk.Below(root), d, "keep-"} }
+
+// faulty is a disk whose operations, called by a prefix and what they do, fail
+// as faults say.
+type faulty struct {
+	disk.Disk
+	faults *Disk
+	prefix string
+}
+
+func (d faulty) do(what, path string) error { return d.faults.do(d.prefix+what, path) }
+
+func (d faulty) Open(path string, flag int, mode fs.FileMode) (disk.File, error) {
 	if err := d.do("open", path); err != nil {
 		return nil, err
 	}
-	f, err := jsonl.System.Open(path, flag, mode)
+	f, err := d.Disk.Open(path, flag, mode)
 	if err != nil {
 		return nil, err
 	}
 	return &file{f, d}, nil
 }
 
-// Mkdir makes a directory.
-func (d *Disk) Mkdir(path string, mode fs.FileMode) error {
+func (d faulty) Mkdir(path string, mode fs.FileMode) error {
 	if err := d.do("mkdir", path); err != nil {
 		return err
 	}
-	return os.Mkdir(path, mode)
+	return d.Disk.Mkdir(path, mode)
 }
 
-// Rename renames a file.
-func (d *Disk) Rename(from, to string) error {
+func (d faulty) Rename(from, to string) error {
 	if err := d.do("rename", from); err != nil {
 		return err
 	}
-	return os.Rename(from, to)
+	return d.Disk.Rename(from, to)
 }
 
-// Remove removes a file.
-func (d *Disk) Remove(path string) error {
+func (d faulty) Remove(path string) error {
 	if err := d.do("remove", path); err != nil {
 		return err
 	}
-	return os.Remove(path)
+	return d.Disk.Remove(path)
 }
 
-// SyncDir syncs a directory.
-func (d *Disk) SyncDir(path string) error {
-	if err := d.do("sync", path); err != nil || d.NoSync {
+func (d faulty) Sync(path string) error {
+	if err := d.do("sync", path); err != nil || d.faults.NoSync {
 		return err
 	}
-	return jsonl.System.SyncDir(path)
+	return d.Disk.Sync(path)
 }
 
-// Lock locks a file.
-func (d *Disk) Lock(f jsonl.File) error {
+func (d faulty) Lock(f disk.File) error {
 	if err := d.do("lock", f.Name()); err != nil {
 		return err
 	}
-	return jsonl.System.Lock(f)
+	return d.Disk.Lock(f)
 }
 
 type file struct {
-	jsonl.File
-	disk *Disk
+	disk.File
+	disk faulty
 }
 
 // put writes p by write, or half of it if the disk fails then.
@@ -110,7 +139,7 @@ func (f *file) put(p []byte, write func([]byte) (int, error)) (n int, err error)
 	switch {
 	case err == nil:
 		return write(p)
-	case f.disk.Short:
+	case f.disk.faults.Short:
 		n, _ = write(p[:len(p)/2])
 	}
 	return n, err
@@ -130,72 +159,7 @@ func (f *file) Truncate(size int64) error {
 }
 
 func (f *file) Sync() error {
-	if err := f.disk.do("sync", f.Name()); err != nil || f.disk.NoSync {
-		return err
-	}
-	return f.File.Sync()
-}
-
-// Below is the directory of a store of kept contents on this disk. What it does
-// is called "keep-open", "keep-write" and so on.
-func (d *Disk) Below(root *os.Root) blob.Dir { return kept{blob.Below(root), d} }
-
-type kept struct {
-	blob.Dir
-	disk *Disk
-}
-
-func (k kept) OpenFile(name string, flag int, mode fs.FileMode) (blob.File, error) {
-	if err := k.disk.do("keep-open", name); err != nil {
-		return nil, err
-	}
-	f, err := k.Dir.OpenFile(name, flag, mode)
-	if err != nil {
-		return nil, err
-	}
-	return &keptFile{f, k.disk, name}, nil
-}
-
-func (k kept) MkdirAll(name string, mode fs.FileMode) error {
-	if err := k.disk.do("keep-mkdir", name); err != nil {
-		return err
-	}
-	return k.Dir.MkdirAll(name, mode)
-}
-
-func (k kept) Rename(from, to string) error {
-	if err := k.disk.do("keep-rename", from); err != nil {
-		return err
-	}
-	return k.Dir.Rename(from, to)
-}
-
-func (k kept) Remove(name string) error {
-	if err := k.disk.do("keep-remove", name); err != nil {
-		return err
-	}
-	return k.Dir.Remove(name)
-}
-
-type keptFile struct {
-	blob.File
-	disk *Disk
-	name string
-}
-
-func (f *keptFile) Write(p []byte) (n int, err error) {
-	err = f.disk.do("keep-write", f.name)
-	switch {
-	case err == nil:
-		return f.File.Write(p)
-	case f.disk.Short:
-		n, _ = f.File.Write(p[:len(p)/2])
-	}
-	return n, err
-}
-
-func (f *keptFile) Sync() error {
-	if err := f.disk.do("keep-sync", f.name); err != nil || f.disk.NoSync {
+	if err := f.disk.do("sync", f.Name()); err != nil || f.disk.faults.NoSync {
 		return err
 	}
 	return f.File.Sync()

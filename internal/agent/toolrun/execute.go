@@ -9,9 +9,8 @@ import (
 	"slices"
 	"time"
 
-	"coder/internal/core/clip"
-
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
@@ -30,14 +29,14 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	if a.err == nil {
 		a.err = ctx.Err()
 	}
-	err := r.announce(ctx, a)
+	err := r.request(ctx, a)
 	var unkept *event.UnkeptError
 	if errors.As(err, &unkept) && r.mayGoOn(ctx, unkept) {
-		err = r.announce(ctx, a)
+		err = r.request(ctx, a)
 	}
 	if errors.As(err, &unkept) {
 		a.err, a.by = &Denied{unrecorded(unkept)}, event.ActorPolicy
-		err = r.announce(ctx, a) // of what does not run a record in memory will do
+		err = r.request(ctx, a) // of what does not run a record in memory will do
 	}
 	if err != nil {
 		a.err = tool.Fatal(fmt.Errorf("record the call: %w", err))
@@ -47,8 +46,8 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 	return a.err == nil
 }
 
-// announce keeps what the call would overwrite and puts its request on record.
-func (r *run) announce(ctx context.Context, a *admission) error {
+// request keeps what the call would overwrite and puts its request on record.
+func (r *run) request(ctx context.Context, a *admission) error {
 	if err := r.keep(ctx, a); err != nil {
 		return err
 	}
@@ -109,18 +108,18 @@ func (a *admission) verdict() event.Verdict {
 	return event.Allowed
 }
 
-// performance is one call's run.
-type performance struct {
+// execution is one call's run.
+type execution struct {
 	result tool.Result
 	took   time.Duration
 }
 
 // perform runs an admitted call. How it failed, if it did, is left in a.
-func (r *run) perform(ctx context.Context, a *admission) performance {
+func (r *run) perform(ctx context.Context, a *admission) execution {
 	start := r.Now()
 	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: r.concealText(a.plan().Title)}); err != nil {
 		a.err = tool.Fatal(err)
-		return performance{}
+		return execution{}
 	}
 	a.ran = true
 	res, err := r.execute(ctx, a)
@@ -128,7 +127,7 @@ func (r *run) perform(ctx context.Context, a *admission) performance {
 		err = errors.New(err.Error()) // a time limit of the tool's own
 	}
 	a.err = err
-	return performance{res, r.Now().Sub(start)}
+	return execution{res, r.Now().Sub(start)}
 }
 
 // execute calls the tool; one that panics has failed like any other.
@@ -143,7 +142,7 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 
 // close turns what became of a call into its one result and completes its
 // record, on a context that cannot be cancelled.
-func (r *run) close(ctx context.Context, i int, a *admission, done performance) Outcome {
+func (r *run) close(ctx context.Context, i int, a *admission, done execution) Outcome {
 	res, took := done.result, done.took
 	text := r.conceal(value(res))
 	failed := res.Failed
@@ -165,9 +164,13 @@ func (r *run) close(ctx context.Context, i int, a *admission, done performance) 
 		r.stop(a.err)
 	}
 	if a.err == nil {
-		r.record(ctx, res.Facts)
+		for _, f := range res.Facts {
+			if err := r.emit(ctx, f); err != nil {
+				r.stop(err)
+			}
+		}
 	}
-	text = a.noted(text)
+	text = a.withNote(text)
 	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
 	title := r.concealText(a.plan().Title)
 	err := errors.Join(
@@ -199,15 +202,6 @@ func sights(saw map[string]string) (list []event.FileState) {
 		list = append(list, event.FileState{Path: path, Hash: saw[path]})
 	}
 	return list
-}
-
-// record keeps what a call changed in the program's own memory.
-func (r *run) record(ctx context.Context, facts []event.Event) {
-	for _, f := range facts {
-		if err := r.emit(ctx, f); err != nil {
-			r.stop(err)
-		}
-	}
 }
 
 // conceal blots out of a result what must not be kept.

@@ -1,0 +1,141 @@
+// Package disk is what those who keep things ask of a file system to write to
+// it. Tests give them one that fails.
+package disk
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// Disk is a file system, or a directory of one.
+type Disk interface {
+	Open(path string, flag int, mode fs.FileMode) (File, error)
+	Mkdir(path string, mode fs.FileMode) error
+	Rename(from, to string) error
+	Remove(path string) error
+	// Sync makes sure of a file, or of the names in a directory.
+	Sync(path string) error
+	// Lock locks a file for as long as it is open. The error is [ErrLocked] if
+	// somebody else holds it.
+	Lock(File) error
+}
+
+// File is an open file or directory of a [Disk].
+type File interface {
+	io.ReadWriteSeeker
+	io.Closer
+	io.ReaderAt
+	io.WriterAt
+	Name() string
+	Fd() uintptr
+	Stat() (fs.FileInfo, error)
+	Truncate(size int64) error
+	Sync() error
+}
+
+// ErrLocked reports a file that another process, or another part of this one,
+// holds.
+var ErrLocked = errors.New("locked")
+
+// NoFollow keeps a link planted in a directory from leading a write elsewhere,
+// and a pipe planted there from stopping us.
+const NoFollow = syscall.O_NOFOLLOW | syscall.O_NONBLOCK
+
+// System is the file system of the operating system.
+var System Disk = system{}
+
+type system struct{}
+
+func (system) Open(path string, flag int, mode fs.FileMode) (File, error) {
+	return opened(os.OpenFile(path, flag|NoFollow, mode))
+}
+func (system) Mkdir(path string, mode fs.FileMode) error { return os.Mkdir(path, mode) }
+func (system) Rename(from, to string) error              { return os.Rename(from, to) }
+func (system) Remove(path string) error                  { return os.Remove(path) }
+func (system) Sync(path string) error                    { return syncOpen(os.Open(path)) }
+func (system) Lock(f File) error                         { return Lock(f.Fd()) }
+
+// Below is a directory of the system.
+func Below(root *os.Root) Disk { return below{root} }
+
+type below struct{ *os.Root }
+
+func (b below) Open(name string, flag int, mode fs.FileMode) (File, error) {
+	return opened(b.OpenFile(name, flag, mode))
+}
+func (b below) Sync(name string) error { return syncOpen(b.Root.Open(name)) }
+func (below) Lock(f File) error        { return Lock(f.Fd()) }
+
+func opened(f *os.File, err error) (File, error) {
+	if err != nil {
+		return nil, err // not a nil *os.File
+	}
+	return f, nil
+}
+
+func syncOpen(d *os.File, err error) error {
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// Lock locks an open file, as [Disk] says.
+func Lock(fd uintptr) error {
+	for {
+		err := syscall.Flock(int(fd), syscall.LOCK_EX|syscall.LOCK_NB)
+		switch {
+		case errors.Is(err, syscall.EINTR):
+		case errors.Is(err, syscall.EWOULDBLOCK):
+			return ErrLocked
+		default:
+			return err
+		}
+	}
+}
+
+// Replace writes a file under the name temp and puts it in place when it is
+// whole.
+func Replace(d Disk, temp, path string, mode fs.FileMode, write func(File) error) error {
+	f, err := d.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, mode)
+	if err != nil {
+		return err
+	}
+	if err = errors.Join(write(f), f.Close()); err == nil {
+		err = d.Rename(temp, path)
+	}
+	if err != nil {
+		_ = d.Remove(temp) // it may not be there
+	}
+	return err
+}
+
+// MkdirAll makes dir and what it stands in where that is missing.
+func MkdirAll(d Disk, dir string, mode fs.FileMode) error {
+	err := d.Mkdir(dir, mode)
+	if up := filepath.Dir(dir); errors.Is(err, fs.ErrNotExist) && up != dir {
+		if err := MkdirAll(d, up, mode); err != nil {
+			return err
+		}
+		err = d.Mkdir(dir, mode)
+	}
+	if errors.Is(err, fs.ErrExist) {
+		return nil // whatever it is, using it will show
+	}
+	return err
+}
+
+// SyncDirs makes sure of the names in dirs, on systems where that can be done.
+func SyncDirs(d Disk, dirs ...string) error {
+	for _, dir := range dirs {
+		err := d.Sync(dir)
+		if err != nil && !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, fs.ErrPermission) && !errors.Is(err, syscall.EINVAL) {
+			return err
+		}
+	}
+	return nil
+}
