@@ -19,26 +19,21 @@ import (
 )
 
 // View is a vocabulary.
-type View uint8
+type View string
 
 // The three vocabularies: our own records, the events of Sema, the rows and
 // interface messages of CoAuthor.
 const (
-	Native View = iota
-	Sema
-	CoAuthor
+	Native   View = "native"
+	Sema     View = "sema"
+	CoAuthor View = "coauthor"
 )
 
-var viewNames = [...]string{"native", "sema", "coauthor"}
-
-func (v View) String() string { return viewNames[v] }
-
-// ParseView reads what String wrote.
+// ParseView reads the name of a view.
 func ParseView(s string) (View, error) {
-	for i, name := range viewNames {
-		if s == name {
-			return View(i), nil
-		}
+	switch v := View(s); v {
+	case Native, Sema, CoAuthor:
+		return v, nil
 	}
 	return Native, fmt.Errorf("%q is none of native, sema, coauthor", s)
 }

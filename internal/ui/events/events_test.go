@@ -43,8 +43,8 @@ func render(t *testing.T, view events.View, rs []event.Record) []byte {
 
 func TestGolden(t *testing.T) {
 	for _, v := range views {
-		t.Run(v.String(), func(t *testing.T) {
-			rendertest.Golden(t, v.String(), render(t, v, rendertest.Story()))
+		t.Run(string(v), func(t *testing.T) {
+			rendertest.Golden(t, string(v), render(t, v, rendertest.Story()))
 		})
 	}
 }
@@ -52,8 +52,8 @@ func TestGolden(t *testing.T) {
 // What the logs alone can tell, as when an old session is replayed.
 func TestGoldenOfTheLogs(t *testing.T) {
 	for _, v := range views {
-		t.Run(v.String(), func(t *testing.T) {
-			rendertest.Golden(t, v.String()+"-logs", render(t, v, rendertest.Durable(rendertest.Story())))
+		t.Run(string(v), func(t *testing.T) {
+			rendertest.Golden(t, string(v)+"-logs", render(t, v, rendertest.Durable(rendertest.Story())))
 		})
 	}
 }
@@ -100,7 +100,7 @@ func TestUnknownRecordsPassThrough(t *testing.T) {
 
 func TestParseView(t *testing.T) {
 	for _, v := range views {
-		if got, err := events.ParseView(v.String()); got != v || err != nil {
+		if got, err := events.ParseView(string(v)); got != v || err != nil {
 			t.Errorf("ParseView(%q) = %v, %v", v, got, err)
 		}
 	}
@@ -217,7 +217,7 @@ func TestDocumented(t *testing.T) {
 func BenchmarkDeltas(b *testing.B) {
 	deltas := rendertest.Deltas(20000, "word, ")
 	for _, v := range views {
-		b.Run(v.String(), func(b *testing.B) {
+		b.Run(string(v), func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
 				rendertest.Play(b, events.New(io.Discard, v), deltas)

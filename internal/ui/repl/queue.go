@@ -56,12 +56,6 @@ func words(_ int, d lineedit.Draft) bool {
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
 }
 
-func (q *queue) empty() bool {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	return len(q.drafts) == 0
-}
-
 // labels are the drafts as a person sees them.
 func (q *queue) labels() []string {
 	q.mu.Lock()

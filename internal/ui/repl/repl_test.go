@@ -280,7 +280,7 @@ func TestLinesComeWholeWhileSomethingIsTyped(t *testing.T) {
 // Only Esc is told as Esc.
 func TestOtherEndsAreNotToldAsEsc(t *testing.T) {
 	for _, esc := range []bool{true, false} {
-		w := &witness{Sink: &seen{}, stopped: new(atomic.Bool)}
+		w := &failureSink{Sink: &seen{}, stopped: new(atomic.Bool)}
 		w.stopped.Store(esc)
 		if err := w.Emit(t.Context(), event.Record{Event: event.Interrupted{}}); err != nil {
 			t.Fatal(err)

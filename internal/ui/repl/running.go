@@ -78,7 +78,7 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 				panic(p)
 			}
 		}()
-		out := &witness{Sink: r.render, stopped: &t.stopped}
+		out := &failureSink{Sink: r.render, stopped: &t.stopped}
 		_, err := work(ctx, out)
 		r.done <- finished{input, err, out.told.Load()}
 	}()

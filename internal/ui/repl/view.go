@@ -133,14 +133,14 @@ func (r *REPL) style() lineedit.Style {
 	return lineedit.Style{Paste: r.sgr(dim), Menu: r.sgr(dim), Chosen: r.sgr(good), Note: r.sgr(dim), Search: r.sgr(dim)}
 }
 
-// witness notes whether what went wrong in a turn was shown as it happened.
-type witness struct {
+// failureSink notes whether what went wrong in a turn was shown as it happened.
+type failureSink struct {
 	event.Sink
 	stopped *atomic.Bool // by Esc
 	told    atomic.Bool
 }
 
-func (w *witness) Emit(ctx context.Context, rec event.Record) error {
+func (w *failureSink) Emit(ctx context.Context, rec event.Record) error {
 	switch e := rec.Event.(type) {
 	case event.TaskFailed, event.TaskCanceled, event.Interrupted:
 		w.told.Store(true)

@@ -26,9 +26,9 @@ type Tally struct {
 	// was part of the work: one that is kept, or the program becoming busy.
 	Started, Ended time.Time
 
-	children map[string]bool             // tasks that belong to another task
-	heard    map[string]time.Time        // when a task's last message came
-	inputs   map[callKey]json.RawMessage // calls without an answer yet
+	children    map[string]bool             // tasks that belong to another task
+	lastMessage map[string]time.Time        // when a task's last message came
+	inputs      map[callKey]json.RawMessage // calls without an answer yet
 }
 
 // Denial is a call that was refused, by a rule or by a person.
@@ -56,8 +56,8 @@ func (t *Tally) Add(r event.Record) {
 			put(&t.children, r.Task, true)
 		}
 	case event.MessageAdded:
-		asked, waited := t.heard[r.Task]
-		put(&t.heard, r.Task, r.Time)
+		asked, waited := t.lastMessage[r.Task]
+		put(&t.lastMessage, r.Task, r.Time)
 		for res := range chat.Select[chat.ToolResult](e.Message) {
 			delete(t.inputs, callKey{r.Task, res.CallID})
 		}

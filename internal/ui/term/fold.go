@@ -29,7 +29,7 @@ func fold(l display.Line, width int) string {
 			l.Cells, l.Columns = slices.Delete(slices.Clone(l.Cells), i, i+1), slices.Delete(slices.Clone(l.Columns), i, i+1)
 		}
 	}
-	s := sheet{width: width}
+	s := lineBuilder{width: width}
 	last := len(l.Cells) - 1
 	at, text := l.Columns[last], l.Cells[last]
 	if last > 0 && width-at >= max(minColumn, longest(text)) {
@@ -50,21 +50,21 @@ func roomy(lead, width int) int {
 	return lead
 }
 
-// sheet is what a line becomes.
-type sheet struct {
+// lineBuilder is what a line becomes.
+type lineBuilder struct {
 	b      strings.Builder
 	width  int
 	column int // of the cursor
 }
 
-func (s *sheet) put(text string) {
+func (s *lineBuilder) put(text string) {
 	s.b.WriteString(text)
 	s.column += ink.Width(text)
 }
 
-func (s *sheet) setIn(n int) { s.put(strings.Repeat(" ", n)) }
+func (s *lineBuilder) setIn(n int) { s.put(strings.Repeat(" ", n)) }
 
-func (s *sheet) newline(indent int) {
+func (s *lineBuilder) newline(indent int) {
 	s.b.WriteByte('\n')
 	s.column = 0
 	s.setIn(indent)
@@ -72,7 +72,7 @@ func (s *sheet) newline(indent int) {
 
 // cells puts the cells of a row one after the other. The second of two, which
 // says what the first is, stands below it.
-func (s *sheet) cells(all []string, lead int) {
+func (s *lineBuilder) cells(all []string, lead int) {
 	s.setIn(lead)
 	if len(all) == 1 {
 		s.words(all[0], lead)
@@ -92,7 +92,7 @@ func (s *sheet) cells(all []string, lead int) {
 }
 
 // words puts text; what does not fit goes on below, set in so far.
-func (s *sheet) words(text string, indent int) {
+func (s *lineBuilder) words(text string, indent int) {
 	for i, p := range unbroken(text) {
 		switch {
 		case i > 0 && s.column+p.gap+ink.Width(p.text) > s.width && s.column > indent:

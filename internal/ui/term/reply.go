@@ -121,8 +121,8 @@ func (r *Renderer) breakOff() {
 func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 	text := e.Message.Text()
 	switch {
-	case e.Message.Role == chat.User && !t.heard:
-		t.heard, t.bang = true, strings.HasPrefix(strings.TrimSpace(text), "!")
+	case e.Message.Role == chat.User && !t.prompted:
+		t.prompted, t.bang = true, strings.HasPrefix(strings.TrimSpace(text), "!")
 	case e.Message.Role != chat.Assistant || t.parent != "":
 	case t.bang:
 		r.enter(nothing)

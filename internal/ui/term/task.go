@@ -11,7 +11,7 @@ import (
 // taskView is what is known of a task while it runs.
 type taskView struct {
 	id, agent, parent string
-	heard             bool // what the person said has come
+	prompted          bool // what the person said has come
 	bang              bool // and it was a command
 }
 
