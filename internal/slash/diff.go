@@ -82,7 +82,7 @@ func (d *Changes) Add(r event.Record) {
 // diff tells what changed since the last commit where git looks after the
 // files, else in this session.
 func (d *Changes) diff(ctx context.Context, path string, full bool) ([]display.Block, error) {
-	c, err := git.Look(ctx, d.Git, path)
+	c, err := git.ListChanges(ctx, d.Git, path)
 	switch {
 	case errors.Is(err, git.ErrNoRepository):
 		return d.inSession(path, full), nil

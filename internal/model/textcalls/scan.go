@@ -21,7 +21,7 @@ type scanner struct {
 	calls  []call
 	lead   int   // where the first call starts
 	gaps   []gap // the text after each block of calls; the last ends where we look
-	deaf   bool  // the rest is of no interest
+	ended  bool  // the rest is of no interest
 }
 
 // gap is the place of a text between calls.
@@ -124,7 +124,7 @@ func withoutStrayCloses(t string) string {
 
 // advance decides as much as can be decided; all of it if the text is final.
 func (s *scanner) advance(final bool) {
-	for !s.deaf && s.at < s.all.Len() {
+	for !s.ended && s.at < s.all.Len() {
 		if s.open.tag == "" && !s.findOpening(final) {
 			return
 		}
@@ -152,7 +152,7 @@ func (s *scanner) findOpening(final bool) bool {
 		case tag == "" || s.fences.quoted():
 			s.pass(1)
 		case tag == fakeResult && len(s.calls) > 0:
-			s.deaf = true
+			s.ended = true
 			return false
 		case tag == fakeResult:
 			s.pass(1)

@@ -337,7 +337,7 @@ func secrets(o Options) []string {
 // with the end of the text.
 func hide(text string, secrets []string) string {
 	for _, s := range secrets {
-		text = blot(text, s)
+		text = maskSecret(text, s)
 		head, wasCut := strings.CutSuffix(text, "…")
 		for n := len(s) - 1; wasCut && n >= telling; n-- {
 			if strings.HasSuffix(head, s[:n]) {
@@ -349,8 +349,8 @@ func hide(text string, secrets []string) string {
 	return text
 }
 
-// blot masks a secret wherever it stands; a short one not within a longer word.
-func blot(text, secret string) string {
+// maskSecret masks a secret wherever it stands; a short one not within a longer word.
+func maskSecret(text, secret string) string {
 	if len(secret) >= plainSecret {
 		return strings.ReplaceAll(text, secret, mask)
 	}

@@ -78,7 +78,7 @@ func (x *exchange) readEvents(src *source) error {
 			}
 			// The reply is complete: nothing can fail it now, and servers that
 			// leave the connection open are not waited for.
-			x.patience.hurry(closeGrace)
+			x.patience.shorten(closeGrace)
 			_, _ = io.CopyN(io.Discard, src.from, closeMost)
 			return nil
 		case e.name == "error":
@@ -95,7 +95,7 @@ func (x *exchange) readEvents(src *source) error {
 			return errLeft
 		}
 		if !finished && x.decoder.Finished() {
-			x.patience.hurry(finishGrace)
+			x.patience.shorten(finishGrace)
 		}
 	}
 }
@@ -184,9 +184,9 @@ func (p *patience) alive(data bool) {
 	}
 }
 
-// hurry is for when all that matters is there: from now on the request ends
+// shorten is for when all that matters is there: from now on the request ends
 // after so long without data.
-func (p *patience) hurry(grace time.Duration) {
+func (p *patience) shorten(grace time.Duration) {
 	if p.idle > 0 {
 		grace = min(grace, p.idle)
 	}

@@ -16,7 +16,7 @@ import (
 
 func (r repo) look(path string) git.Changes {
 	r.Helper()
-	c, err := git.Look(r.Context(), r.options("."), path)
+	c, err := git.ListChanges(r.Context(), r.options("."), path)
 	if err != nil {
 		r.Fatal(err)
 	}
@@ -50,7 +50,7 @@ func TestLookTellsWhatChangedSinceTheLastCommit(t *testing.T) {
 	if err != nil || cut || !strings.Contains(diff, "@@ -1 +1,2 @@\n one\n+two\n") || strings.Contains(diff, "b.txt") {
 		t.Errorf("%q, %v, %v", diff, cut, err)
 	}
-	if _, err := git.Look(t.Context(), r.options("."), "../elsewhere"); !errors.Is(err, workspace.ErrOutside) {
+	if _, err := git.ListChanges(t.Context(), r.options("."), "../elsewhere"); !errors.Is(err, workspace.ErrOutside) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -81,7 +81,7 @@ func TestLookBeforeTheFirstCommitAndWithoutARepository(t *testing.T) {
 	if err := os.RemoveAll(r.dir + "/.git"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := git.Look(t.Context(), r.options("."), ""); !errors.Is(err, git.ErrNoRepository) {
+	if _, err := git.ListChanges(t.Context(), r.options("."), ""); !errors.Is(err, git.ErrNoRepository) {
 		t.Errorf("err = %v", err)
 	}
 }
@@ -95,7 +95,7 @@ func TestLookingRunsNothingOfTheRepository(t *testing.T) {
 			r, program, mark := trapped(t)
 			change(r)
 			tr.set(r, program)
-			_, err := git.Look(t.Context(), r.options("."), "")
+			_, err := git.ListChanges(t.Context(), r.options("."), "")
 			_, _, hunksErr := git.Hunks(t.Context(), r.options("."), "")
 			if (err != nil || hunksErr != nil) && !tr.breaks {
 				t.Error(err, hunksErr)

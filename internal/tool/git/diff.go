@@ -144,9 +144,9 @@ type Changed struct {
 	Binary         bool
 }
 
-// Look tells which files differ from the last commit, staged or not, at path or
+// ListChanges tells which files differ from the last commit, staged or not, at path or
 // everywhere. The error is [ErrNoRepository] where git does not look after them.
-func Look(ctx context.Context, o Options, path string) (Changes, error) {
+func ListChanges(ctx context.Context, o Options, path string) (Changes, error) {
 	r, err := open(ctx, o)
 	if err != nil {
 		return Changes{}, err

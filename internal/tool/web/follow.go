@@ -22,7 +22,7 @@ const (
 )
 
 // follow sends the request and goes where it is redirected, as long as that is
-// where the caller was allowed to go; else its error is an [astray]. It returns
+// where the caller was allowed to go; else its error is an [redirectAway]. It returns
 // the last response, whose body the caller closes, and the addresses it was led
 // to.
 func (o Options) follow(ctx context.Context, r request) (*http.Response, []string, error) {
@@ -48,13 +48,13 @@ func (o Options) follow(ctx context.Context, r request) (*http.Response, []strin
 	}
 }
 
-// astray is the error of a redirect to a host that nobody was asked about.
-type astray struct {
+// redirectAway is the error of a redirect to a host that nobody was asked about.
+type redirectAway struct {
 	to     *url.URL
 	status int
 }
 
-func (e *astray) Error() string {
+func (e *redirectAway) Error() string {
 	return "redirected to another host, which was not asked for; to go on, fetch the address in redirect_to"
 }
 
@@ -89,7 +89,7 @@ func (o Options) redirect(asked *url.URL, r request, to string, status int) (req
 	plain := request{url: u, method: http.MethodGet}
 	reached := o.Reaches != nil && o.Reaches(plain.target()) && plain.sends() == ""
 	if !sameSite(&here, &there) && !o.listed(u.Hostname(), portOf(u)) && !reached {
-		return r, &astray{to: u, status: status}
+		return r, &redirectAway{to: u, status: status}
 	}
 	if status != http.StatusTemporaryRedirect && status != http.StatusPermanentRedirect {
 		r.method, r.body = http.MethodGet, ""

@@ -222,7 +222,7 @@ func (p *page) tableTag(t token) {
 		p.end(2)
 	case t.name == "table":
 		p.closeInline()
-		p.burst()
+		p.rowToBlocks()
 		p.end(2)
 		if n < maxNested {
 			p.tables = append(p.tables, new(table))
@@ -313,8 +313,8 @@ func (p *page) endRow() {
 	}
 }
 
-// burst makes blocks of the cells of a row that holds more than a line of text.
-func (p *page) burst() {
+// rowToBlocks makes blocks of the cells of a row that holds more than a line of text.
+func (p *page) rowToBlocks() {
 	t := p.row()
 	if t == nil {
 		return

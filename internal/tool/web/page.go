@@ -192,7 +192,7 @@ func (p *page) tag(t token) {
 	}
 	switch t.name {
 	case "h1", "h2", "h3", "h4", "h5", "h6":
-		p.burst()
+		p.rowToBlocks()
 		p.boundary(2)
 		p.heading = ""
 		if !t.end && p.markdown {
@@ -212,7 +212,7 @@ func (p *page) blockTag(t token) {
 		p.boundary(1)
 		return
 	}
-	p.burst()
+	p.rowToBlocks()
 	p.end(0)
 	switch {
 	case t.name == "li": // items follow each other closely, whatever is in them

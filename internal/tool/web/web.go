@@ -172,7 +172,7 @@ func (o Options) fetch(ctx context.Context, r request) (tool.Result, error) {
 // page gets what the request asks for.
 func (o Options) page(ctx context.Context, r request) (fetchResult, error) {
 	resp, hops, err := o.follow(ctx, r)
-	if away := (*astray)(nil); errors.As(err, &away) {
+	if away := (*redirectAway)(nil); errors.As(err, &away) {
 		return fetchResult{URL: r.url.String(), Status: away.status, Error: away.Error(), RedirectTo: sanitize.Line(away.to.String(), 0)}, nil
 	}
 	if err != nil {
