@@ -28,7 +28,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
+	"path/filepath"
 	"strings"
+	"unicode/utf16"
 
 	"coder/internal/core/clip"
 )
@@ -169,4 +172,52 @@ func text(raw json.RawMessage) string {
 		return clip.Text(s, maxMessage)
 	}
 	return clip.Text(string(raw), maxMessage)
+}
+
+// uriOf is the URI of an absolute path.
+func uriOf(path string) string {
+	return (&url.URL{Scheme: "file", Path: path}).String()
+}
+
+// pathOf is the absolute, clean path a file URI stands for; "" if it stands for
+// none. Servers escape more or less than we do, so URIs are compared by path.
+func pathOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" || u.Host != "" && u.Host != "localhost" || !filepath.IsAbs(u.Path) {
+		return ""
+	}
+	return filepath.Clean(u.Path)
+}
+
+// nameOf is how we speak of an absolute path: relative to root if it is below.
+func nameOf(root, path string) string {
+	if rel, err := filepath.Rel(root, path); err == nil && filepath.IsLocal(rel) {
+		return filepath.ToSlash(rel)
+	}
+	return path
+}
+
+// UnitsAt is how many UTF-16 code units the first n characters of line take. A
+// line that is shorter ends the count.
+func UnitsAt(line string, n int) (units int) {
+	for _, r := range line {
+		if n--; n < 0 {
+			break
+		}
+		units += utf16.RuneLen(r)
+	}
+	return units
+}
+
+// RunesAt is how many characters stand before the given UTF-16 code unit of
+// line. A unit in the middle of a character counts as its beginning, one beyond
+// the line as its end.
+func RunesAt(line string, units int) (n int) {
+	for _, r := range line {
+		if units -= utf16.RuneLen(r); units < 0 {
+			break
+		}
+		n++
+	}
+	return n
 }

@@ -32,6 +32,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -317,3 +318,103 @@ func (p *process) drain() {
 		}
 	}
 }
+
+// A Program is the shell that runs command lines, by its path. The zero Program
+// is the system's plain shell.
+type Program string
+
+// plain is the shell that every system has.
+const plain Program = "/bin/sh"
+
+// known are the places of bash. PATH is not asked: what it finds first could be
+// the project's own.
+var known = []Program{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash", "/run/current-system/sw/bin/bash"}
+
+// Find is bash where there is one, else the plain shell.
+func Find() Program {
+	for _, p := range known {
+		if info, err := os.Stat(string(p)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return p
+		}
+	}
+	return plain
+}
+
+// Bash reports whether lines are run by bash.
+func (p Program) Bash() bool { return filepath.Base(string(p)) == "bash" }
+
+// argv runs a line in a shell that reads no file before it.
+func (p Program) argv(line string) []string {
+	switch {
+	case p.Bash():
+		return []string{string(p), "--noprofile", "--norc", "-c", line}
+	case p == "":
+		p = plain
+	}
+	return []string{string(p), "-c", line}
+}
+
+// meanings are the variables by which an environment changes what a line means
+// to a shell: files to run first, options, where cd leads, what patterns match.
+var meanings = []string{"ENV", "SHELLOPTS", "CDPATH", "GLOBIGNORE", "GLOBSORT", "EXECIGNORE", "POSIXLY_CORRECT", "PROMPT_COMMAND", "IFS", "PS0", "PS1", "PS2", "PS4"}
+
+// listen gives a program that is the first of a command's processes the means
+// to tell how that ended, and is where we hear it; nil if there is no such
+// program.
+func (s Spec) listen(cmd *exec.Cmd) (*os.File, error) {
+	if !s.Init {
+		return nil, nil
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	cmd.ExtraFiles = []*os.File{w}
+	return r, nil
+}
+
+func closeAll(first *os.File, more ...*os.File) {
+	for _, f := range append(more, first) {
+		if f != nil {
+			f.Close()
+		}
+	}
+}
+
+// endInit has the first process end, if it has not, and takes down what it
+// tells. It is false if that is nothing: then it was killed by somebody else,
+// and what it looked after has to be looked for.
+func (p *process) endInit(out *Outcome) bool {
+	defer p.told.Close()
+	select {
+	case <-p.exited:
+	default:
+		_ = p.cmd.Process.Signal(syscall.SIGTERM)
+		late := time.NewTimer(initGrace)
+		defer late.Stop()
+		select {
+		case <-p.exited:
+		case <-late.C:
+			_ = p.cmd.Process.Kill()
+			<-p.exited
+		}
+	}
+	text, _ := io.ReadAll(io.LimitReader(p.told, maxTold))
+	var code, sig int
+	var stopped bool
+	if n, err := fmt.Sscanf(string(text), "%d %d %t\n", &code, &sig, &stopped); n != 3 || err != nil {
+		return false
+	}
+	out.ExitCode, out.Stopped = code, stopped
+	if sig != 0 {
+		out.ExitCode, out.Signal = 128+sig, unix.SignalName(syscall.Signal(sig))
+	}
+	return true
+}
+
+const (
+	// initGrace is how long the first process may take to end all others.
+	initGrace = 4 * killGrace
+	// maxTold is more than it has to tell.
+	maxTold = 64
+)

@@ -1,9 +1,111 @@
 package risk
 
 import (
+	"errors"
 	"strings"
 	"unicode/utf8"
+
+	"mvdan.cc/sh/v3/syntax"
 )
+
+// errContinued reports lines that continue in a way that is not followed.
+var errContinued = errors.New("a line that continues may hide a command")
+
+// parseJoined parses text with its continued lines joined. A shell takes a backslash
+// and the line end after it away before it looks for words, operators and
+// quotes, even between $ and (; a parser that does so later, or not everywhere,
+// sees other commands. So each is taken away and the text parsed again until
+// there is none left but where it stands for itself: in single quotes and in
+// here-documents whose delimiter is quoted. What comes before the first of them
+// is read alike by all, which is why it can be told where that one stands. The
+// text returned is the one to run.
+func parseJoined(text string) (string, *syntax.File, error) {
+	file, err := parse(text, syntax.LangBash)
+	work := 0
+	for from := 0; err == nil; {
+		at := continued(text, from)
+		if at < 0 {
+			return text, file, nil
+		}
+		if work += len(text); work > maxText {
+			return text, nil, errContinued
+		}
+		switch place := placeOf(file, uint(at)); place {
+		case quotedPlace:
+			from = at + 2
+			continue
+		case commentPlace: // it ends with the line, backslash or not
+			text, from = text[:at]+text[at+1:], at
+		case backquotedPlace, dollarPlace:
+			return text, nil, errContinued
+		default:
+			text, from = text[:at]+text[at+2:], at
+		}
+		file, err = parse(text, syntax.LangBash)
+	}
+	if continued(text, 0) >= 0 {
+		err = errContinued
+	}
+	return text, nil, err
+}
+
+// continued is where the next line end stands that a backslash takes away,
+// as far as backslashes can tell; -1 if there is none.
+func continued(text string, from int) int {
+	for i := from; ; i++ {
+		n := strings.IndexByte(text[i:], '\n')
+		if n < 0 {
+			return -1
+		}
+		i += n
+		slashes := i - len(strings.TrimRight(text[:i], `\`))
+		if slashes%2 == 1 && i-1 >= from {
+			return i - 1
+		}
+	}
+}
+
+type place uint8
+
+const (
+	plainPlace place = iota
+	quotedPlace
+	commentPlace
+	backquotedPlace
+	dollarPlace // in $'...'
+)
+
+// placeOf says in what an offset of the text stands.
+func placeOf(file *syntax.File, at uint) (p place) {
+	syntax.Walk(file, func(n syntax.Node) bool {
+		if n == nil {
+			return false
+		}
+		within := n.Pos().Offset() <= at && at < n.End().Offset()
+		switch n := n.(type) {
+		case *syntax.Comment:
+			if within {
+				p = commentPlace
+			}
+		case *syntax.SglQuoted:
+			if within && p != backquotedPlace {
+				if p = quotedPlace; n.Dollar {
+					p = dollarPlace
+				}
+			}
+		case *syntax.CmdSubst:
+			if within && n.Backquotes {
+				p = backquotedPlace
+			}
+		case *syntax.Redirect:
+			if n.Hdoc != nil && n.Hdoc.Pos().Offset() <= at && at < n.Hdoc.End().Offset() && quotedDelimiter(n.Word) && p != backquotedPlace {
+				p = quotedPlace
+			}
+		}
+		return true
+	})
+	return p
+}
 
 // excessive says why text is not even parsed; empty if it is.
 func excessive(text string) string {

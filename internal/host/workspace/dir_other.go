@@ -3,9 +3,13 @@
 package workspace
 
 import (
+	"errors"
 	"io"
 	"os"
 )
+
+// openBeneath cannot be had here.
+func (w *Workspace) openBeneath(string) (*os.File, error) { return nil, errors.ErrUnsupported }
 
 // readEntries appends what is in a directory to list, at most limit of it, in no
 // order.
