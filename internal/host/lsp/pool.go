@@ -37,14 +37,6 @@ type Options struct {
 	Program, Version string
 }
 
-// may objects to servers being used.
-func (o Options) may() error {
-	if o.May == nil {
-		return nil
-	}
-	return o.May()
-}
-
 const (
 	maxServers = 6                // running at a time
 	idleLimit  = 15 * time.Minute // without use after which a server is ended
@@ -99,6 +91,9 @@ func New(o Options) *Pool {
 	}
 	if real, err := filepath.EvalSymlinks(o.Root); err == nil {
 		o.Root = real
+	}
+	if o.May == nil {
+		o.May = func() error { return nil }
 	}
 	life, end := context.WithCancel(context.Background())
 	launch := func(command []string, dir string, env []string) (line, error) {
@@ -161,7 +156,7 @@ func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position)
 // those for the project in the root of the workspace. Some servers speak only
 // of files they were asked about.
 func (p *Pool) Survey(ctx context.Context) (sum Report, err error) {
-	if err := p.options.may(); err != nil {
+	if err := p.options.May(); err != nil {
 		return Report{}, err
 	}
 	var names []string
@@ -254,7 +249,7 @@ func (p *Pool) asking(ctx context.Context, name string, text []byte, do func(*se
 // with does what do says with the server for a file; if the server dies of it,
 // or meanwhile, once more with another.
 func (p *Pool) with(ctx context.Context, name string, do func(s *server, path string) error) error {
-	if err := p.options.may(); err != nil {
+	if err := p.options.May(); err != nil {
 		return err
 	}
 	path := p.options.abs(name)

@@ -55,8 +55,13 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 		p.posts[at] = h
 	}
 	if h.now == nil {
-		if err := h.mayTry(kind); err != nil {
-			return nil, err
+		if h.deaths >= len(delays) { // of late
+			select {
+			case <-h.rested:
+				h.deaths = 0
+			default:
+				return nil, fmt.Errorf("%s ended %d times and is left alone for a while; last: %w", kind.Name, h.deaths, h.last)
+			}
 		}
 		var oldest *service
 		n := 0
@@ -88,20 +93,6 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 	p.uses++
 	h.now.when = p.uses
 	return h.now, nil
-}
-
-// mayTry objects to starting a server that has died too often of late.
-func (h *history) mayTry(kind Kind) error {
-	if h.deaths < len(delays) {
-		return nil
-	}
-	select {
-	case <-h.rested:
-		h.deaths = 0
-		return nil
-	default:
-		return fmt.Errorf("%s ended %d times and is left alone for a while; last: %w", kind.Name, h.deaths, h.last)
-	}
 }
 
 // duty is what a server is started for.

@@ -59,14 +59,11 @@ const (
 	maxFiles = 1000    // files in it
 )
 
-// Parse reads a patch: unified diffs of one or more files, as diff and git
+// ParseFor reads a patch: unified diffs of one or more files, as diff and git
 // write them, the form that begins with "*** Begin Patch", or blocks of lines
 // to search and lines to replace them by. Counts and line numbers may be wrong,
-// and what stands around the diffs is passed over.
-func Parse(text string) (Patch, error) { return ParseFor("", text) }
-
-// ParseFor is [Parse] for a patch that need not name its file, since it is for
-// the one at path.
+// and what stands around the diffs is passed over. It need not name its file if
+// it is for the one at path.
 func ParseFor(path, text string) (Patch, error) {
 	if len(text) > maxPatch {
 		return nil, fmt.Errorf("the patch is too long (%d bytes, at most %d)", len(text), maxPatch)

@@ -101,23 +101,19 @@ func (w *hunks) surround(list []edit, head, tail []byte) {
 	for n := contextLines; n > 0 && from > 0; n-- {
 		from = bytes.LastIndexByte(head[:from-1], '\n') + 1
 	}
-	before, after := linesOf(head[from:]), firstLines(tail, contextLines)
+	before, after := linesOf(head[from:]), []string(nil)
+	for line := range bytes.Lines(tail) {
+		if len(after) == contextLines {
+			break
+		}
+		after = append(after, string(line))
+	}
 	w.old, w.new = slices.Concat(before, w.old, after), slices.Concat(before, w.new, after)
 	w.skipped -= len(before)
 	for i := range list {
 		e, n := &list[i], len(before)
 		*e = edit{e.a + n, e.aEnd + n, e.b + n, e.bEnd + n}
 	}
-}
-
-func firstLines(b []byte, n int) (lines []string) {
-	for line := range bytes.Lines(b) {
-		if len(lines) == n {
-			break
-		}
-		lines = append(lines, string(line))
-	}
-	return lines
 }
 
 // hunk writes edits that stand near each other, with the lines around them.
@@ -237,33 +233,23 @@ const (
 // Cut shortens text to at most so many lines and characters, between lines if
 // it can, and reports whether it had to.
 func Cut(text string, lines, chars int) (string, bool) {
-	end := lineEnd(text, lines)
-	if limit := charEnd(text, chars); limit < end {
+	end, limit := 0, 0
+	for ; lines > 0 && end < len(text); lines-- {
+		if nl := strings.IndexByte(text[end:], '\n'); nl >= 0 {
+			end += nl + 1
+		} else {
+			end = len(text)
+		}
+	}
+	for ; chars > 0 && limit < len(text); chars-- {
+		_, size := utf8.DecodeRuneInString(text[limit:])
+		limit += size
+	}
+	if limit < end {
 		end = limit
 		if nl := strings.LastIndexByte(text[:end], '\n'); nl >= 0 {
 			end = nl + 1
 		}
 	}
 	return text[:end], end < len(text)
-}
-
-// lineEnd is where the first n lines of text end.
-func lineEnd(text string, n int) (end int) {
-	for range n {
-		nl := strings.IndexByte(text[end:], '\n')
-		if nl < 0 {
-			return len(text)
-		}
-		end += nl + 1
-	}
-	return end
-}
-
-// charEnd is where the first n characters of text end.
-func charEnd(text string, n int) (end int) {
-	for ; n > 0 && end < len(text); n-- {
-		_, size := utf8.DecodeRuneInString(text[end:])
-		end += size
-	}
-	return end
 }

@@ -77,21 +77,13 @@ func (r Root) Sub(dir string) Root {
 // Read reads a file of at most limit bytes.
 func (r Root) Read(name string, limit int64) ([]byte, error) {
 	f, err := r.open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return all(r.path(name), f, limit)
+	return all(r.path(name), f, err, limit)
 }
 
 // Head reads the first limit bytes of a file; more says that there are others.
 func (r Root) Head(name string, limit int64) (text []byte, more bool, err error) {
 	f, err := r.open(name)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	return head(r.path(name), f, limit)
+	return head(r.path(name), f, err, limit)
 }
 
 // Open opens a file, or a directory for listing.
@@ -217,11 +209,7 @@ func regular(info fs.FileInfo, err error) error {
 // Own reads a file of the person's own, of at most limit bytes.
 func Own(name string, limit int64) ([]byte, error) {
 	f, err := openOwn(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return all(name, f, limit)
+	return all(name, f, err, limit)
 }
 
 // Named reads what the person names on the command line, of at most limit
@@ -229,21 +217,13 @@ func Own(name string, limit int64) ([]byte, error) {
 // program.
 func Named(name string, limit int64) ([]byte, error) {
 	f, err := os.Open(name)
-	if err != nil {
-		return nil, named(name, err)
-	}
-	defer f.Close()
-	return all(name, f, limit)
+	return all(name, f, named(name, err), limit)
 }
 
 // OwnHead reads the first limit bytes of a file of the person's own.
 func OwnHead(name string, limit int64) (text []byte, more bool, err error) {
 	f, err := openOwn(name)
-	if err != nil {
-		return nil, false, err
-	}
-	defer f.Close()
-	return head(name, f, limit)
+	return head(name, f, err, limit)
 }
 
 // OwnDir is a folder of the person's own as a file system: links in it may
@@ -272,22 +252,28 @@ func openOwn(name string) (*os.File, error) {
 	return checked(name, f, err)
 }
 
-// all reads the whole of f, if that is no more than limit bytes.
-func all(name string, f *os.File, limit int64) ([]byte, error) {
-	if info, err := f.Stat(); err == nil && info.Size() > limit {
-		return nil, named(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
+// all reads the whole of f, if it was opened and that is no more than limit bytes.
+func all(name string, f *os.File, err error, limit int64) ([]byte, error) {
+	tooLarge := named(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
+	if err == nil {
+		if info, err := f.Stat(); err == nil && info.Size() > limit {
+			f.Close()
+			return nil, tooLarge
+		}
 	}
-	text, more, err := head(name, f, limit)
+	text, more, err := head(name, f, err, limit)
 	if err == nil && more {
-		err = named(name, fmt.Errorf("%w: more than %d bytes", ErrTooLarge, limit))
+		return nil, tooLarge
 	}
-	if err != nil {
-		return nil, err
-	}
-	return text, nil
+	return text, err
 }
 
-func head(name string, f *os.File, limit int64) (text []byte, more bool, err error) {
+// head reads the beginning of f, if it was opened, and closes it.
+func head(name string, f *os.File, err error, limit int64) (text []byte, more bool, _ error) {
+	if err != nil {
+		return nil, false, err
+	}
+	defer f.Close()
 	if text, err = io.ReadAll(io.LimitReader(f, limit+1)); err != nil {
 		return nil, false, named(name, err)
 	}

@@ -18,7 +18,10 @@ const harmless = unix.MOUNT_ATTR_NODEV | unix.MOUNT_ATTR_NOSUID
 // say. What may be written is taken out first, then everything is made
 // read-only, and what was taken out is put on top.
 func layOut(p places) error {
-	cwd := workingDir()
+	cwd, buf := "", make([]byte, unix.PathMax) // with links on the way resolved; "" if it is gone
+	if n, err := unix.Getcwd(buf); err == nil && n >= 2 && buf[0] == '/' {
+		cwd = string(buf[:n-1])
+	}
 	if err := setAttr(unix.AT_FDCWD, "/", &unix.MountAttr{Propagation: unix.MS_PRIVATE}); err != nil {
 		return fmt.Errorf("part from other mounts: %w", err)
 	}
@@ -68,17 +71,6 @@ func layOut(p places) error {
 		_ = os.Chdir(cwd) // failing that we stay where nothing can be written
 	}
 	return nil
-}
-
-// workingDir is the working directory, empty if it is gone. Links on the way to
-// it are resolved.
-func workingDir() string {
-	buf := make([]byte, unix.PathMax)
-	n, err := unix.Getcwd(buf)
-	if err != nil || n < 2 || buf[0] != '/' {
-		return ""
-	}
-	return string(buf[:n-1])
 }
 
 // conceal puts a device that cannot be opened over each hidden file, and an

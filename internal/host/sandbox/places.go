@@ -57,7 +57,7 @@ func (s *Sandbox) places(l Limits) (p places, err error) {
 func (p *places) conceal(l Limits) {
 	found := make(follower)
 	var list []string
-	names := make(map[string][]string) // of what is in a directory
+	listed := make(map[string][]os.DirEntry)
 	for _, pattern := range sockets {
 		dir, base := filepath.Split(pattern)
 		begin, end, vague := strings.Cut(base, "*")
@@ -65,10 +65,11 @@ func (p *places) conceal(l Limits) {
 			list = append(list, pattern)
 			continue
 		}
-		if _, read := names[dir]; !read {
-			names[dir] = namesIn(dir)
+		if _, read := listed[dir]; !read {
+			listed[dir], _ = os.ReadDir(dir)
 		}
-		for _, name := range names[dir] {
+		for _, e := range listed[dir] {
+			name := e.Name()
 			if strings.HasPrefix(name, begin) && strings.HasSuffix(name, end) && len(name) >= len(begin)+len(end) {
 				list = append(list, dir+name)
 			}
@@ -292,14 +293,4 @@ func Listening() (list []string) {
 		}
 	}
 	return list
-}
-
-func namesIn(dir string) []string {
-	f, err := os.Open(dir)
-	if err != nil {
-		return nil
-	}
-	defer f.Close()
-	names, _ := f.Readdirnames(-1)
-	return names
 }

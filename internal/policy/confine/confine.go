@@ -80,7 +80,12 @@ type Confiner struct {
 }
 
 // New returns a Confiner. Nothing is looked into yet.
-func New(o Options) *Confiner { return &Confiner{o: o} }
+func New(o Options) *Confiner {
+	if o.Doubtful == nil {
+		o.Doubtful = sandbox.Doubtful
+	}
+	return &Confiner{o: o}
+}
 
 // find finds the sandbox of this machine.
 func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
@@ -241,7 +246,7 @@ func words(r sandbox.Report) string {
 // there are signs that not all can be, the person is told what cannot; where
 // there are none, that is found out when the first command comes.
 func (c *Confiner) Check(ctx context.Context) error {
-	if c.o.Demand == Auto && c.doubtful() {
+	if c.o.Demand == Auto && c.o.Doubtful() {
 		c.tell(c.find(ctx).Report(c.usual()))
 	}
 	if c.o.Demand != Require {
@@ -255,13 +260,6 @@ func (c *Confiner) Check(ctx context.Context) error {
 		return unavailable(report)
 	}
 	return nil
-}
-
-func (c *Confiner) doubtful() bool {
-	if c.o.Doubtful == nil {
-		return sandbox.Doubtful()
-	}
-	return c.o.Doubtful()
 }
 
 // tell says once what is not enforced.

@@ -20,19 +20,6 @@ func (b *Book) read(p tool.Plan, line string) risk.Report {
 	return b.Analyse(line)
 }
 
-// redirected judges the files of the workspace that output goes to as any other
-// tool that writes them would be judged. Where every command that does more
-// than read is asked about anyway, that is the question.
-func (b *Book) redirected(p Preset, r risk.Report) (fs []finding) {
-	if p.Wary {
-		return nil
-	}
-	for _, file := range r.Redirects {
-		fs = append(fs, b.file(p, "write", "write", file))
-	}
-	return fs
-}
-
 // line judges the commands of a line.
 func (b *Book) line(p Preset, name string, r risk.Report) finding {
 	wide := b.wide(p, name, "bash")

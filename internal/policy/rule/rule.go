@@ -125,7 +125,14 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		if s, ok := objects(b.Deny, name, r); ok {
 			return []finding{denied(s)}
 		}
-		return slices.Concat([]finding{b.line(p, name, r)}, b.named(p, r), b.redirected(p, r))
+		fs := append([]finding{b.line(p, name, r)}, b.named(p, r)...)
+		if p.Wary { // there every command that does more than read is asked about anyway
+			return fs
+		}
+		for _, file := range r.Redirects { // output that goes to a file is judged as any other tool that writes it
+			fs = append(fs, b.file(p, "write", "write", file))
+		}
+		return fs
 	case tool.Read, tool.Write:
 		return []finding{b.file(p, name, class, e.Target)}
 	case tool.Net:
