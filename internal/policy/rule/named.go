@@ -19,7 +19,18 @@ func (b *Book) Names(r risk.Report) (files []string) {
 			files = append(files, file)
 		}
 	}
-	for _, word := range b.words(r) {
+	words := slices.Concat(r.Reads, r.Writes)
+	for _, c := range r.Simple {
+		if onlyNames[path.Base(c.Name)] {
+			continue
+		}
+		for _, w := range c.Args {
+			for _, name := range plainWords(w) {
+				words = append(words, b.from(c.Dir, name))
+			}
+		}
+	}
+	for _, word := range words {
 		if strings.ContainsAny(word, "*?[$`") {
 			continue
 		}
@@ -29,21 +40,6 @@ func (b *Book) Names(r risk.Report) (files []string) {
 		}
 	}
 	return files
-}
-
-// words are all words of a line that may be names of files that it opens.
-func (b *Book) words(r risk.Report) (words []string) {
-	words = slices.Concat(r.Reads, r.Writes)
-	for _, c := range r.Simple {
-		if !onlyNames[path.Base(c.Name)] {
-			for _, w := range c.Args {
-				for _, name := range plainWords(w) {
-					words = append(words, b.from(c.Dir, name))
-				}
-			}
-		}
-	}
-	return words
 }
 
 // from is a word as it stands where a command runs; dir may be unknown.
@@ -81,7 +77,14 @@ func plainWords(word string) (list []string) {
 		word = word[i+1:]
 	}
 	if strings.HasPrefix(word, "-") {
-		return attached(word)
+		if len(word) < 3 || word[1] == '-' {
+			return nil
+		}
+		// A value may stand right behind the first letter of an option, or begin with the first sign that is none.
+		if i := strings.IndexAny(word, "./~"); i > 2 {
+			list = append(list, word[i:])
+		}
+		return append(list, word[2:])
 	}
 	if word == "" {
 		return nil
@@ -97,18 +100,6 @@ func plainWords(word string) (list []string) {
 	return list
 }
 
-// attached are the values that may stand right behind the letters of an option:
-// behind the first, and from the first sign that is no letter of an option.
-func attached(option string) (values []string) {
-	if len(option) < 3 || option[1] == '-' {
-		return nil
-	}
-	if i := strings.IndexAny(option, "./~"); i > 2 {
-		values = append(values, option[i:])
-	}
-	return append(values, option[2:])
-}
-
 // shownByGit are the secret files that git keeps and that a line may have it
 // show from its own store, where nothing can hide them.
 func (b *Book) shownByGit(c risk.Command) []string {
@@ -116,23 +107,16 @@ func (b *Book) shownByGit(c risk.Command) []string {
 		return nil
 	}
 	tracked := b.Tracked()
-	_, only, limited := cutAt(c.Args, "--")
-	if !limited || len(only) == 0 {
+	from := slices.Index(c.Args, "--") + 1
+	if from == 0 || from == len(c.Args) {
 		return tracked
 	}
 	return slices.DeleteFunc(slices.Clone(tracked), func(file string) bool {
-		return !slices.ContainsFunc(only, func(dir string) bool {
+		return !slices.ContainsFunc(c.Args[from:], func(dir string) bool {
 			rel, err := filepath.Rel(b.full(dir), b.full(file))
 			return err != nil || filepath.IsLocal(rel) || strings.ContainsAny(dir, "*?[:")
 		})
 	})
-}
-
-func cutAt(words []string, at string) (before, after []string, found bool) {
-	if i := slices.Index(words, at); i >= 0 {
-		return words[:i], words[i+1:], true
-	}
-	return words, nil, false
 }
 
 // showing are the subcommands of git that print what is in files.
