@@ -248,12 +248,16 @@ func (x *Index) begin(ctx context.Context) (looked <-chan error, enough <-chan t
 func (x *Index) answer(s *snapshot, ask *question, q Query) (a Answer, stale bool) {
 	a = Answer{Files: s.indexed, Cut: s.cut, Hits: []Hit{}}
 	for _, found := range s.rank(ask, q.Under, q.Limit) {
-		hit, fresh := x.show(ask, found)
-		if !fresh {
+		data, info, err := x.ws.ReadFile(found.file.path, maxFile)
+		if err != nil || stampOf(info) != found.file.was {
 			stale = true
 			continue
 		}
-		a.Hits = append(a.Hits, hit)
+		c := found.file.chunks[found.chunk]
+		a.Hits = append(a.Hits, Hit{
+			Path: found.file.path, Line: int(c.line), EndLine: int(c.end), Symbol: c.symbol, Kind: c.kind,
+			Score: float64(found.score), Snippet: ask.snippet(appendLines(nil, data), c),
+		})
 	}
 	return a, stale
 }

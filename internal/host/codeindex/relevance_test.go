@@ -71,7 +71,7 @@ func TestRelevanceAtHome(t *testing.T) {
 		"resume an old session":                    "agent/supervisor/supervisor.go",
 		"kill the process group":                   "host/lsp/process.go",
 		"where are tool calls executed":            "agent/toolrun/settle.go",
-		"stem of a word":                           "host/codeindex/stem.go",
+		"stem of a word":                           "host/codeindex/words.go",
 		"rank the sections":                        "host/codeindex/rank.go",
 		"walk a directory":                         "host/workspace/walk.go",
 		"synonyms of a word":                       "host/codeindex/question.go",

@@ -12,21 +12,6 @@ const (
 	snippetLine  = 160 // characters of a line
 )
 
-// show makes a hit of what was found, reading the lines that matter. It is not
-// fresh if the file is no longer what was indexed.
-func (x *Index) show(ask *question, m match) (h Hit, fresh bool) {
-	data, info, err := x.ws.ReadFile(m.file.path, maxFile)
-	if err != nil || stampOf(info) != m.file.was {
-		return Hit{}, false
-	}
-	c := m.file.chunks[m.chunk]
-	lines := appendLines(nil, data)
-	return Hit{
-		Path: m.file.path, Line: int(c.line), EndLine: int(c.end), Symbol: c.symbol, Kind: c.kind,
-		Score: float64(m.score), Snippet: ask.snippet(lines, c),
-	}, true
-}
-
 // snippet shows the line that declares and the lines that say most about the
 // question.
 func (q *question) snippet(lines [][]byte, c chunk) string {

@@ -8,8 +8,6 @@ import (
 	"strings"
 	"sync"
 	"syscall"
-
-	"coder/internal/host/workspace"
 )
 
 // maxWalk is how many files and directories are looked at.
@@ -163,29 +161,25 @@ func (x *Index) list(ctx context.Context, most int) (l listing) {
 			continue
 		}
 		for e := range x.ws.Walk(ctx, tree, 0) {
-			if l.looked++; l.looked > most || !x.add(&l, e, tree) {
+			if l.looked++; l.looked > most {
 				l.cut = true
 				return l
 			}
+			if e.Err != nil || e.Ignored || !e.Type.IsRegular() || skipped(e.Path) {
+				continue
+			}
+			info, err := e.Info()
+			if err != nil || info.Size() > maxFile || info.Size() == 0 {
+				continue
+			}
+			if l.bytes += info.Size(); len(l.files) == x.opts.MaxFiles || l.bytes > x.opts.MaxBytes {
+				l.cut = true
+				return l
+			}
+			l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), was: stampOf(info)})
 		}
 	}
 	return l
-}
-
-// add takes note of what a walk came across; false means that it is enough.
-func (x *Index) add(l *listing, e workspace.Entry, tree string) bool {
-	if e.Err != nil || e.Ignored || !e.Type.IsRegular() || skipped(e.Path) {
-		return true
-	}
-	info, err := e.Info()
-	if err != nil || info.Size() > maxFile || info.Size() == 0 {
-		return true
-	}
-	if l.bytes += info.Size(); len(l.files) == x.opts.MaxFiles || l.bytes > x.opts.MaxBytes {
-		return false
-	}
-	l.files = append(l.files, &file{path: e.Path, name: strings.TrimPrefix(e.Path, tree+"/"), was: stampOf(info)})
-	return true
 }
 
 // compare puts files that are known in the place of those listed, and returns

@@ -54,32 +54,25 @@ func readHeader(r *bufio.Reader) (size int64, err error) {
 			}
 			return size, nil
 		}
-		if size, err = headerField(line, size); err != nil {
-			return 0, err
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return 0, fmt.Errorf("not a header line: %.*q", shown, line)
 		}
+		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+			continue
+		}
+		announced, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
+		switch {
+		case err != nil:
+			return 0, fmt.Errorf("not a length: %.*q", shown, line)
+		case size >= 0:
+			return 0, errors.New("header with two lengths")
+		case announced > maxFrame:
+			return 0, fmt.Errorf("%w: %d bytes", errTooLarge, announced)
+		}
+		size = int64(announced)
 	}
 	return 0, fmt.Errorf("header of more than %d lines", maxLines)
-}
-
-// headerField reads one header line; size is what was announced before, or -1.
-func headerField(line string, size int64) (int64, error) {
-	name, value, ok := strings.Cut(line, ":")
-	if !ok {
-		return 0, fmt.Errorf("not a header line: %.*q", shown, line)
-	}
-	if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
-		return size, nil
-	}
-	n, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
-	switch {
-	case err != nil:
-		return 0, fmt.Errorf("not a length: %.*q", shown, line)
-	case size >= 0:
-		return 0, errors.New("header with two lengths")
-	case n > maxFrame:
-		return 0, fmt.Errorf("%w: %d bytes", errTooLarge, n)
-	}
-	return int64(n), nil
 }
 
 // readLine reads a line of at most maxHeader bytes without its end.

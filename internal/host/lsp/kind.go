@@ -153,12 +153,6 @@ func (k Kind) example() string {
 	return ending
 }
 
-// concerns reports whether k cares for changes of a file.
-func (k Kind) concerns(path string) bool {
-	base := filepath.Base(path)
-	return k.languageID(base) != "" || slices.ContainsFunc(k.Markers, func(group []string) bool { return slices.Contains(group, base) })
-}
-
 // projectOf is the root of the project a file belongs to: the nearest directory
 // with one of k's markers, not above top, or else top.
 func (k Kind) projectOf(top, file string) string {

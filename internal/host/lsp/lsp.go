@@ -168,10 +168,10 @@ func diagnostics(path string, sent []wireDiagnostic) []Diagnostic {
 // text is a string or number as people write it.
 func text(raw json.RawMessage) string {
 	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return clip.Text(s, maxMessage)
+	if json.Unmarshal(raw, &s) != nil {
+		s = string(raw)
 	}
-	return clip.Text(string(raw), maxMessage)
+	return clip.Text(s, maxMessage)
 }
 
 // uriOf is the URI of an absolute path.

@@ -62,7 +62,7 @@ func (s *server) scan(ctx context.Context, docs map[string]*document) snapshot {
 			now.whole = false
 		case d.IsDir() && path != s.root && slices.Contains(aside, d.Name()):
 			return filepath.SkipDir
-		case d.Type().IsRegular() && s.kind.concerns(path):
+		case d.Type().IsRegular() && (s.kind.languageID(path) != "" || slices.Contains(slices.Concat(s.kind.Markers...), d.Name())):
 			now.add(path, d.Info)
 		}
 		return nil

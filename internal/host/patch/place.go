@@ -28,14 +28,6 @@ func (how likeness) key(raw string) string {
 	return strings.TrimRight(strings.TrimPrefix(raw, mark), " \t\r\n")
 }
 
-// raw is a line of a hunk as it would stand in the file.
-func (l Line) raw() string {
-	if l.Bare {
-		return l.Text
-	}
-	return l.Text + "\n"
-}
-
 // place finds the one place where a hunk belongs: the index of the first line
 // it speaks of, and how its lines had to be compared to fit.
 func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
@@ -109,7 +101,10 @@ func (s *sheet) meant(h Hunk, places []int) (int, bool) {
 func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	keys := make([]string, len(want))
 	for i, l := range want {
-		keys[i] = how.key(l.raw())
+		if keys[i] = l.Text; !l.Bare {
+			keys[i] += "\n" // as it would stand in the file
+		}
+		keys[i] = how.key(keys[i])
 	}
 	first, last := 0, len(s.lines)-len(want)
 	if h.AtEnd {
@@ -123,7 +118,14 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	if len(h.After) == 0 {
 		return places
 	}
-	return s.firstBehind(h.After, places)
+	var kept []int // the first behind each chance to pass the lines that are to be passed
+	for _, end := range s.behind(h.After) {
+		i, _ := slices.BinarySearch(places, end-1) // the last line passed may be given again
+		if i < len(places) && !slices.Contains(kept, places[i]) {
+			kept = append(kept, places[i])
+		}
+	}
+	return kept
 }
 
 func (s *sheet) fits(at int, keys []string, how likeness) bool {
@@ -150,18 +152,6 @@ func (s *sheet) free(at int, h Hunk) bool {
 		at++
 	}
 	return true
-}
-
-// firstBehind keeps, of the places, the first behind each chance to pass the
-// lines that are to be passed.
-func (s *sheet) firstBehind(after []string, places []int) (kept []int) {
-	for _, end := range s.behind(after) {
-		i, _ := slices.BinarySearch(places, end-1) // the last line passed may be given again
-		if i < len(places) && !slices.Contains(kept, places[i]) {
-			kept = append(kept, places[i])
-		}
-	}
-	return kept
 }
 
 // behind lists the places right behind the last of the lines to be passed, for

@@ -157,18 +157,14 @@ func (f *family) reap() {
 // have no child, for those whose own parent has died are our children, see adopt.
 // That is told in one call; who is below our children is not told reliably.
 func candidates() []entry {
-	if childless() {
-		return nil
-	}
-	return processes()
-}
-
-// childless reports whether we have no child, living or dead.
-func childless() bool {
 	for {
 		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT|unix.WALL, nil)
-		if err != unix.EINTR {
-			return err == unix.ECHILD
+		switch err {
+		case unix.EINTR:
+		case unix.ECHILD:
+			return nil
+		default:
+			return processes()
 		}
 	}
 }

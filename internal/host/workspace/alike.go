@@ -37,7 +37,10 @@ func (w *Workspace) Meant(ctx context.Context, name string, err error) error {
 // and programs write around names, a name beside it that is nearly the same, or
 // the same name elsewhere. It is "" if there is nothing.
 func (w *Workspace) alike(ctx context.Context, name string) string {
-	if plain := bareName(name); plain != name {
+	// Without quotes, an @ or file:// before it, a line behind it, and with the separators of this system.
+	plain := strings.TrimPrefix(strings.TrimPrefix(strings.Trim(name, "`'\" \t\n"), "@"), "file://")
+	plain = strings.ReplaceAll(lineBehind().ReplaceAllString(plain, ""), `\`, "/")
+	if plain != name {
 		if _, err := w.Stat(plain); err == nil {
 			return plain
 		}
@@ -66,14 +69,6 @@ func (w *Workspace) alike(ctx context.Context, name string) string {
 var lineBehind = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
 })
-
-// bareName is a name without quotes, an @ or file:// before it, a line behind
-// it, and with the separators of this system.
-func bareName(name string) string {
-	name = strings.Trim(name, "`'\" \t\n")
-	name = strings.TrimPrefix(strings.TrimPrefix(name, "@"), "file://")
-	return strings.ReplaceAll(lineBehind().ReplaceAllString(name, ""), `\`, "/")
-}
 
 // beside is what is called nearly like name in the same directory.
 func (w *Workspace) beside(name string) (found string) {

@@ -55,7 +55,10 @@ func (r *rules) ignore(rel string, dir bool) bool {
 			at := base
 			if !p.anywhere {
 				if name == "" {
-					name = r.name(rel)
+					name = strings.TrimPrefix(rel, r.dir+"/")
+					if r.lead != "" {
+						name = r.lead + "/" + rel
+					}
 				}
 				at = name
 			}
@@ -65,14 +68,6 @@ func (r *rules) ignore(rel string, dir bool) bool {
 		}
 	}
 	return false
-}
-
-// name is rel as seen from the directory of the rules.
-func (r *rules) name(rel string) string {
-	if r.lead != "" {
-		return r.lead + "/" + rel
-	}
-	return strings.TrimPrefix(rel, r.dir+"/")
 }
 
 func (p *pattern) matches(name string, fold bool) bool {

@@ -54,7 +54,16 @@ func Nothing(f Found) error {
 // Holding accepts a file that has this content, or a link that leads there.
 func Holding(content []byte) Accept {
 	return func(f Found) error {
-		if f.Info == nil || f.Info.Mode()&fs.ModeSymlink != 0 && f.Link != string(content) || f.Info.Mode().IsRegular() && !f.holds(content) {
+		switch {
+		case f.Info == nil, f.Info.Mode()&fs.ModeSymlink != 0 && f.Link != string(content):
+			return ErrChanged
+		case !f.Info.Mode().IsRegular():
+			return nil
+		case f.Content == nil || f.Info.Size() != int64(len(content)):
+			return ErrChanged
+		}
+		got, err := io.ReadAll(io.LimitReader(f.Content, int64(len(content))+1))
+		if err != nil || !bytes.Equal(got, content) {
 			return ErrChanged
 		}
 		return nil
@@ -71,15 +80,6 @@ func (w *Workspace) Swap(name string, old, data []byte) error {
 		accept = Holding(old)
 	}
 	return w.put(name, data, nil, accept)
-}
-
-// holds reports whether a file has this content.
-func (f Found) holds(want []byte) bool {
-	if f.Content == nil || f.Info.Size() != int64(len(want)) {
-		return false
-	}
-	got, err := io.ReadAll(io.LimitReader(f.Content, int64(len(want))+1))
-	return err == nil && bytes.Equal(got, want)
 }
 
 // Remove removes a file, a link or an empty directory, if accept lets it.

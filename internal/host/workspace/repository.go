@@ -113,7 +113,11 @@ func (w *Workspace) standing(git, dir, lead string, fold bool) *rules {
 			r = &rules{dir: dir, lead: lead, patterns: list, fold: fold, above: r}
 		}
 	}
-	if name := w.person.file(); name != "" {
+	name := w.person.Ignore
+	for _, config := range w.person.Configs {
+		w.person.read(config, 0, func(to string) { name = to })
+	}
+	if name != "" {
 		add(repofile.Own(name, maxIgnoreFile))
 	}
 	add(repofile.Below(git).Read("info/exclude", maxIgnoreFile))
@@ -197,15 +201,6 @@ func foldsCase(git string) (fold bool) {
 		}
 	})
 	return fold
-}
-
-// file is the person's file of ignore rules.
-func (g GitSettings) file() string {
-	name := g.Ignore
-	for _, config := range g.Configs {
-		g.read(config, 0, func(to string) { name = to })
-	}
-	return name
 }
 
 // maxIncludes is how deep settings may include others.

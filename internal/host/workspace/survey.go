@@ -66,7 +66,19 @@ const surveyors = 4
 // ctx ends it returns ctx.Err().
 func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error) {
 	s := survey{Survey: o, main: w}
-	s.begin()
+	if o.Dirs == nil {
+		for _, tree := range w.apart() {
+			s.queue = append(s.queue, stop{tree, level{dir: ".", rules: tree.rulesAbove(".")}})
+		}
+	}
+	for _, dir := range o.Dirs {
+		tree, rel, err := w.home(dir)
+		if err != nil || !tree.straight(rel) {
+			s.Each(Folder{Path: dir, Err: fs.ErrNotExist})
+			continue
+		}
+		s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
+	}
 	s.wake.L = &s.mu
 	var crew sync.WaitGroup
 	for range surveyors {
@@ -118,24 +130,6 @@ type survey struct {
 	busy  int // directories being listed
 	seen  int // entries so far
 	more  bool
-}
-
-// begin queues the directories to begin with.
-func (s *survey) begin() {
-	if s.Dirs == nil {
-		for _, tree := range s.main.apart() {
-			s.queue = append(s.queue, stop{tree, level{dir: ".", rules: tree.rulesAbove(".")}})
-		}
-		return
-	}
-	for _, dir := range s.Dirs {
-		tree, rel, err := s.main.home(dir)
-		if err != nil || !tree.straight(rel) {
-			s.Each(Folder{Path: dir, Err: fs.ErrNotExist})
-			continue
-		}
-		s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
-	}
 }
 
 func (s *survey) next(ctx context.Context) (at stop, ok bool) {

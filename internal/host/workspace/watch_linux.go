@@ -38,20 +38,12 @@ func newSource(roots []string) *source {
 		unix.Close(fd)
 		return nil
 	}
-	s := &source{fd: fd, mounts: mounts, roots: roots, most: fairShare(), local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
+	text, _ := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
+	watches, _ := strconv.Atoi(strings.TrimSpace(string(text)))
+	// Half of the user's watches: the editor needs some too.
+	s := &source{fd: fd, mounts: mounts, roots: roots, most: watches / 2, local: make(map[uint64]bool), buf: make([]byte, 64<<10)}
 	s.inside = s.mountsInside()
 	return s
-}
-
-// fairShare is how many watches one program may take of those a user has: the
-// editor needs some too.
-func fairShare() int {
-	text, err := os.ReadFile("/proc/sys/fs/inotify/max_user_watches")
-	if err != nil {
-		return 0
-	}
-	n, _ := strconv.Atoi(strings.TrimSpace(string(text)))
-	return n / 2
 }
 
 func (s *source) close() {
@@ -105,7 +97,13 @@ const (
 
 // read passes on what happened; it is false if not all of that is known.
 func (s *source) read(take func(happening)) bool {
-	whole := !s.remounted()
+	whole := true
+	fds := []unix.PollFd{{Fd: int32(s.mounts.Fd()), Events: unix.POLLPRI}}
+	if n, err := unix.Poll(fds, 0); err != nil || n != 0 { // what is below a new mount nobody has told
+		was := s.inside
+		s.inside = s.mountsInside()
+		whole = s.inside == was
+	}
 	for {
 		n, err := unix.Read(s.fd, s.buf)
 		switch {
@@ -138,18 +136,6 @@ func (s *source) parse(b []byte, take func(happening)) bool {
 		})
 	}
 	return whole
-}
-
-// remounted reports whether file systems were mounted or unmounted in the trees
-// since it was last asked: what is then below a directory nobody has told.
-func (s *source) remounted() bool {
-	fds := []unix.PollFd{{Fd: int32(s.mounts.Fd()), Events: unix.POLLPRI}}
-	if n, err := unix.Poll(fds, 0); err == nil && n == 0 {
-		return false
-	}
-	was := s.inside
-	s.inside = s.mountsInside()
-	return s.inside != was
 }
 
 // mountsInside are the lines of the mounts that lie in the trees.
