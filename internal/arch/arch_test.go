@@ -284,7 +284,7 @@ var mayOpen = map[string]string{
 	"host/sandbox/mount_linux.go":     "mount points in a namespace of its own",
 	"host/sandbox/protected.go":       "lists folders of submodules, which is never waited for",
 	"policy/judge/world.go":           "lists folders, which is never waited for",
-	"host/lsp/watch.go":               "lists folders, which is never waited for",
+	"host/lsp/document.go":            "lists folders, which is never waited for",
 	"host/lsp/lsptest/lsptest.go":     "a server for tests",
 	"host/shell/":                     "asks the kernel about processes",
 	"ui/rendertest/rendertest.go":     "golden files of tests",

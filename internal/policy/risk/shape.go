@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -179,4 +180,166 @@ func quoted(word string) string {
 		return "'" + word + "'"
 	}
 	return q
+}
+
+// operands says which words after a known command stand for themselves.
+type operands uint8
+
+const (
+	keepAll   operands = iota // all of them: they decide what runs
+	freePaths                 // files and folders of the workspace do not
+	freeWords                 // none do
+	freeLocal                 // addresses of this machine count without their path
+)
+
+// habits are the commands that people run all day and that run nothing but the
+// program itself, or code of the project that the first words name. A row names
+// the words by which such a command is known, where "*" is any one word, and
+// the options that neither run other code nor lead elsewhere; "=" ends those
+// that take a value. What is not in the table is only ever remembered as it
+// stands.
+var habits = []struct {
+	operands operands
+	options  string
+	rows     string
+}{
+	{freePaths, goTest, "go test"},
+	{freePaths, "-v -race -tags= -x -n -a -p= -trimpath -json", "go vet < go test"},
+	{freePaths, "-v -race -tags= -x -n -a -p= -trimpath", "go build < go test"},
+	{freePaths, "-x -n", "go fmt"},
+	{freePaths, "-l -d -s -w -e", "gofmt,goimports,gofumpt"},
+	{keepAll, "-v -x", "go mod tidy,go mod verify,go mod download,go mod graph,go mod why,go list,go doc,go version,go work sync"},
+	{freePaths, "-v --verbose --fix --fast --timeout= --new", "golangci-lint run"},
+	{freePaths, "-checks= -f= -tests= -show-ignored", "staticcheck"},
+
+	{freePaths, pytest, "pytest,python -m pytest,python3 -m pytest,uv run pytest,poetry run pytest,pipenv run pytest,pdm run pytest,hatch run pytest"},
+	{keepAll, "-v -q -f -b -c -k= --verbose --quiet --failfast", "python -m unittest,python3 -m unittest"},
+	{freePaths, "--strict --pretty --no-color-output --ignore-missing-imports --show-error-codes", "mypy,python -m mypy,python3 -m mypy,uv run mypy,poetry run mypy,pyright"},
+	{freePaths, "--fix --diff --check --select= --ignore= -q --quiet --statistics --line-length= -l= --show-fixes", "ruff check,ruff format,uv run ruff check,uv run ruff format,black,isort,flake8,python -m black,python -m ruff check,python -m flake8"},
+	{keepAll, "", "python manage.py test,python manage.py check,python manage.py makemigrations,python manage.py migrate,python manage.py showmigrations,python3 manage.py test,python3 manage.py check,tox,nox"},
+
+	{keepAll, "-s --silent -q --quiet", `npm run *,npm test,npm t,npm start,npm ci,npm install,npm i,npm ls,npm outdated,npm audit,npm view,npm run-script *,
+		pnpm run *,pnpm test,pnpm build,pnpm lint,pnpm install,yarn run *,yarn test,yarn build,yarn lint,yarn install,yarn,bun run *,bun test,bun install`},
+	{freePaths, "--test-name-pattern= --test-only --test-concurrency=", "node --test"},
+	{keepAll, "--noEmit --pretty --watch -b --build --incremental", "tsc"},
+	{freePaths, "--fix --ext= --max-warnings= --quiet --cache --no-color --color", "eslint"},
+	{freePaths, "--write --check -w -c -l --list-different", "prettier"},
+	{freePaths, "-t= --testNamePattern= --coverage --runInBand -i --verbose --silent --bail --ci -u --updateSnapshot --watch=false --watchAll=false --passWithNoTests --run", "jest,vitest run,vitest"},
+
+	{freeWords, cargo, "cargo test"},
+	{keepAll, cargo, "cargo build < cargo test,cargo check < cargo test,cargo clippy,cargo fmt,cargo doc,cargo bench,cargo tree,cargo metadata,cargo nextest run"},
+	{keepAll, "-j -k --keep-going -s --silent -n --dry-run -B --always-make -w --no-print-directory", "make,gmake"},
+	{keepAll, "", "just,ninja,./gradlew,./mvnw,mvn test,mvn compile,mvn package,mvn verify,gradle test,gradle build,gradle check,dotnet test,dotnet build,swift test,swift build,mix test,mix compile,zig build,zig test,sbt test,lein test"},
+	{freePaths, "-f= --format= --fail-fast -e= --example= -b", "rspec,bundle exec rspec"},
+	{freePaths, "-a -A --autocorrect --parallel", "rubocop,bundle exec rubocop"},
+
+	{freePaths, "-A --all -u --update -p --patch -N --intent-to-add -v --verbose -n --dry-run --", "git add"},
+	{freePaths, "-m= --message= -a --all -q --quiet -v --verbose -s --signoff --allow-empty --no-gpg-sign --", "git commit"},
+	{freePaths, "-v -n --", "git mv"},
+	{freePaths, "--", "git restore --staged,git restore -S"},
+	{freeWords, "-q --quiet", "git checkout -b,git switch -c,git switch --create"},
+	{keepAll, "-q --quiet -v --verbose", "git checkout,git switch,git branch,git push,git rebase,git rm,git init,git remote,git stash,git stash pop,git stash apply,git worktree add"},
+	{keepAll, "-q --quiet -v --verbose --all --prune -p --tags", "git fetch"},
+	{keepAll, "-q --quiet -v --verbose --ff-only --no-edit --rebase --autostash --stat", "git pull"},
+	{keepAll, "-q --quiet -m= --message= --no-edit --ff-only --no-ff -u --include-untracked", "git merge,git revert,git cherry-pick,git stash push"},
+
+	{freeWords, "-a --all -q --quiet --no-trunc --tail= -n= -t --timestamps --format= --filter= --since= --services --no-stream", `docker ps,docker images,docker logs,docker version,docker info,docker stats,docker top,docker port,
+		docker compose ps,docker compose logs,docker compose top,docker compose images,docker compose ls,docker-compose ps,docker-compose logs`},
+	{keepAll, "-d --detach -q --quiet --build --wait --no-deps --pull= --no-cache --progress=", "docker build,docker compose up,docker compose down,docker compose build,docker compose start,docker compose stop,docker compose restart,docker compose pull,docker-compose up,docker-compose down,docker-compose build"},
+	{keepAll, "", "kubectl get,kubectl describe,kubectl logs,kubectl top,kubectl version,kubectl diff,helm list,helm lint,helm template,terraform plan,terraform validate,terraform fmt,gh pr view,gh pr list,gh pr status,gh pr checks,gh pr diff,gh issue view,gh issue list,gh run list,gh run view"},
+
+	{freePaths, "-p -v --parents --verbose", "mkdir"},
+	{freePaths, "", "touch"},
+	{freePaths, "-p -v -n --no-clobber --verbose", "cp"},
+	{freeLocal, "-s -S -f -i -I -v --silent --show-error --fail --head --include --verbose -m= --max-time= --retry= --retry-delay= --retry-connrefused --connect-timeout=", "curl"},
+}
+
+const (
+	goTest = "-v -race -short -count= -run= -skip= -bench= -benchmem -benchtime= -timeout= -cover -covermode= -coverpkg= -failfast -json -parallel= -p= -cpu= -shuffle= -list= -tags= -x -n -a -trimpath -fullpath -vet="
+	pytest = "-k= -v -vv -vvv -q -qq -x -s -l --lf --ff --nf --sw --tb= -m= --maxfail= -ra -rA -rs -rf -r= --durations= -n= --co --collect-only --no-header --no-summary --color= --cov --cov= --last-failed --failed-first --exitfirst --verbose --quiet --showlocals --capture= --stepwise"
+	cargo  = "-p= --package= --lib --bins --tests --all --workspace --release -r --all-features --all-targets --no-default-features --features= -F= --no-run -q --quiet -v --verbose --test= --bin= --example= --doc --no-fail-fast -j= --jobs= --locked --offline --message-format= --color="
+)
+
+// A habit is one row of the table.
+type habit struct {
+	words    []string // by which it is known
+	operands operands
+	options  map[string]bool // "=" ends those that take a value
+	within   string          // whoever may do this, may do the habit too
+}
+
+// habitsOf are the rows by program, those known by most words first.
+var habitsOf = sync.OnceValue(func() map[string][]habit {
+	all := make(map[string][]habit)
+	for _, h := range habits {
+		options := set(h.options)
+		for row := range strings.SplitSeq(h.rows, ",") {
+			row, within, _ := strings.Cut(row, "<")
+			one := habit{strings.Fields(row), h.operands, options, strings.TrimSpace(within)}
+			list := all[one.words[0]]
+			at := len(list)
+			for at > 0 && len(list[at-1].words) < len(one.words) {
+				at--
+			}
+			all[one.words[0]] = append(list[:at:at], append([]habit{one}, list[at:]...)...)
+		}
+	}
+	return all
+})
+
+// habitOf finds the row that a command belongs to.
+func habitOf(c Command) (habit, bool) {
+	for _, h := range habitsOf()[c.Name] {
+		if len(c.Args) < len(h.words)-1 {
+			continue
+		}
+		same := true
+		for i, want := range h.words[1:] {
+			got := c.Args[i]
+			same = same && (got == want || want == "*" && got != "" && got[0] != '-')
+		}
+		if same {
+			return h, true
+		}
+	}
+	return habit{}, false
+}
+
+// lets reports how many words an option takes that changes nothing about what
+// runs; none if it is not such an option.
+func (h habit) lets(args []string) int {
+	name, _, hasValue := strings.Cut(args[0], "=")
+	if c := h.words[0]; (c == "go" || c == "staticcheck") && strings.HasPrefix(name, "--") {
+		name = name[1:] // one dash or two are the same there
+	}
+	switch {
+	case h.options[args[0]] && !strings.HasSuffix(args[0], "="), hasValue && h.options[name+"="]:
+		return 1
+	case h.options[name] && !hasValue:
+		return 1
+	case h.options[name+"="]:
+		return min(2, len(args))
+	case hasValue || strings.HasPrefix(args[0], "--") || len(args[0]) < 3:
+		return 0
+	}
+	return h.cluster(args)
+}
+
+// cluster reads short options written together, the last perhaps with a value.
+func (h habit) cluster(args []string) int {
+	letters := args[0][1:]
+	for i := range len(letters) {
+		option := "-" + letters[i:i+1]
+		switch {
+		case h.options[option+"="] && i+1 < len(letters):
+			return 1
+		case h.options[option+"="]:
+			return min(2, len(args))
+		case !h.options[option]:
+			return 0
+		case i+1 < len(letters) && strings.Trim(letters[i+1:], "0123456789") == "":
+			return 1 // a number of its own, as in -j4
+		}
+	}
+	return 1
 }
