@@ -175,6 +175,7 @@ const (
 // and of the documents it has open.
 func (s *server) scan(ctx context.Context, docs map[string]*document) snapshot {
 	now := snapshot{files: make(map[string]stamp), whole: true}
+	markers := slices.Concat(s.kind.Markers...)
 	seen := 0
 	_ = filepath.WalkDir(s.root, func(path string, d fs.DirEntry, err error) error {
 		if seen++; seen > maxLook || ctx.Err() != nil {
@@ -186,7 +187,7 @@ func (s *server) scan(ctx context.Context, docs map[string]*document) snapshot {
 			now.whole = false
 		case d.IsDir() && path != s.root && slices.Contains(aside, d.Name()):
 			return filepath.SkipDir
-		case d.Type().IsRegular() && (s.kind.languageID(path) != "" || slices.Contains(slices.Concat(s.kind.Markers...), d.Name())):
+		case d.Type().IsRegular() && (s.kind.languageID(path) != "" || slices.Contains(markers, d.Name())):
 			now.add(path, d.Info)
 		}
 		return nil

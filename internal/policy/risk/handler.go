@@ -71,9 +71,11 @@ func (w *walker) env(args []arg) bool {
 			if !f.value.exact() || strings.ContainsAny(f.value.text, `\'"$#`) {
 				w.unknown("the command that env runs cannot be told", f.value.text)
 			}
-			for i, word := range strings.Fields(f.value.text) {
-				rest = slices.Insert(rest, i, arg{text: word})
+			var split []arg // rest is a part of args, which stay as they are
+			for word := range strings.FieldsSeq(f.value.text) {
+				split = append(split, arg{text: word})
 			}
+			rest = append(split, rest...)
 		}
 	}
 	for len(rest) > 0 && (rest[0].is("-") || w.prefix(rest[0])) {
