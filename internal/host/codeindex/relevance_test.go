@@ -70,7 +70,7 @@ func TestRelevanceAtHome(t *testing.T) {
 		"ignore rules gitignore":                   "host/workspace/ignore.go",
 		"resume an old session":                    "agent/supervisor/supervisor.go",
 		"kill the process group":                   "host/lsp/process.go",
-		"where are tool calls executed":            "agent/toolrun/settle.go",
+		"where are tool calls executed":            "agent/toolrun/execute.go",
 		"stem of a word":                           "host/codeindex/words.go",
 		"rank the sections":                        "host/codeindex/rank.go",
 		"walk a directory":                         "host/workspace/walk.go",
