@@ -57,7 +57,7 @@ func (a *App) sweepCommands(ws *workspace.Workspace, t *toolkit) {
 	sweep := func(notes []string) {
 		t.sweeping.Go(func() {
 			if _, err := shell.Sweep(t.work, t.marked); err != nil {
-				return // another time: what is left then is not ours to mourn
+				return // the next program tries again
 			}
 			for _, note := range notes {
 				_ = ws.Delete(note)

@@ -268,7 +268,6 @@ var mayOpen = map[string]string{
 	"cli/prunecmd.go":                 "lists its own folders, which is never waited for",
 	"app/sweep.go":                    "lists its own folders, which is never waited for",
 	"host/workspace/dir_linux.go":     "directories of the workspace, without links, in one call",
-	"host/workspace/place_linux.go":   "makes a file without a name in a directory that is open",
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
 	"app/store.go":                    "makes a new file in its own folder",
 	"app/toolkit.go":                  "makes a new file for a plan",

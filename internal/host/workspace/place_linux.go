@@ -26,11 +26,13 @@ func inDirs(from, to *os.Root, do func(x, y int) error) error {
 		return err
 	}
 	defer x.Close()
-	y, err := to.Open(".")
-	if err != nil {
-		return err
+	y := x
+	if to != from {
+		if y, err = to.Open("."); err != nil {
+			return err
+		}
+		defer y.Close()
 	}
-	defer y.Close()
 	return again(func() error { return do(int(x.Fd()), int(y.Fd())) })
 }
 
@@ -48,15 +50,8 @@ func unsupported(err error) bool {
 }
 
 // unnamed makes a file in dir that has no name.
-func unnamed(dir *os.Root) (f *os.File, err error) {
-	err = inDirs(dir, dir, func(x, _ int) error {
-		fd, err := unix.Openat(x, ".", unix.O_TMPFILE|unix.O_WRONLY|unix.O_CLOEXEC, 0o666)
-		if err == nil {
-			f = os.NewFile(uintptr(fd), "a new file")
-		}
-		return err
-	})
-	return f, err
+func unnamed(dir *os.Root) (*os.File, error) {
+	return dir.OpenFile(".", unix.O_TMPFILE|os.O_WRONLY, 0o666)
 }
 
 // link gives a file without a name one, if it is free.
