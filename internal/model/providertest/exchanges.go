@@ -2,18 +2,24 @@ package providertest
 
 import (
 	"bytes"
+	"coder/internal/core/chat"
+	"coder/internal/model/provider"
+	"context"
 	"embed"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"path"
+	"reflect"
 	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
+	"time"
 )
 
 // An Exchange is what a provider sent, and what a correct client makes of it.
@@ -29,6 +35,10 @@ type Exchange struct {
 	ReasoningPrefix string `json:"expected_reasoning_prefix"`
 	EndsOpen        bool   `json:"ends_open"`
 	Errors          int    `json:"max_consecutive_errors"` // that come one after the other
+	Failure         *struct {
+		Status  int
+		Message string
+	} `json:"expected_error"`
 
 	Responses []Response `json:"-"`
 }
@@ -38,6 +48,8 @@ type Response struct {
 	Status      int
 	ContentType string
 	Body        []byte
+
+	abort bool // the connection goes after the body
 }
 
 //go:embed testdata/exchanges
@@ -104,7 +116,121 @@ func readResponse(raw []byte) (Response, error) {
 	}
 	status, err := strconv.Atoi(words[1])
 	_, kind, _ := strings.Cut(lines[1], ": ")
-	return Response{status, kind, body}, err
+	return Response{Status: status, ContentType: kind, Body: body}, err
+}
+
+// TestExchanges plays every exchange of a wire to the provider that open makes
+// of a server, in pieces of several sizes and cut at many places.
+func TestExchanges(t *testing.T, wire string, open func(t testing.TB, url string) provider.Provider) {
+	for _, x := range Exchanges(t, wire) {
+		t.Run(x.Name, func(t *testing.T) {
+			for _, piece := range []int{0, 13, 1021} {
+				x.check(t, x.talk(t, open(t, x.Serve(t, piece))))
+			}
+			x.cut(t, open)
+		})
+	}
+}
+
+// talk asks until the exchange is used up and returns the replies. Every call
+// is answered by an error, as an agent without the tools would.
+func (x Exchange) talk(t *testing.T, p provider.Provider) (replies []provider.Reply) {
+	t.Helper()
+	p = provider.Retry(p, provider.Backoff{Retries: 20, Sleep: func(ctx context.Context, _ time.Duration) error { return ctx.Err() }})
+	req := ask()
+	for used := 0; used < len(x.Responses); used++ {
+		r, err := provider.Collect(p.Stream(t.Context(), req), func(d provider.Delta) error {
+			if _, again := d.(provider.Restart); again {
+				used++
+			}
+			return nil
+		})
+		if x.Failure != nil {
+			var e *provider.Error
+			if !errors.As(err, &e) || e.Status != x.Failure.Status || !strings.Contains(e.Error(), x.Failure.Message) {
+				t.Errorf("the error is %v, want %d %s", err, x.Failure.Status, x.Failure.Message)
+			}
+			return nil
+		}
+		if err != nil {
+			t.Fatalf("response %d: %v", used, err)
+		}
+		replies = append(replies, r)
+		req.Messages = append(req.Messages, r.Message)
+		for _, call := range r.Message.Calls() {
+			req.Messages = append(req.Messages, chat.Answer(chat.ToolResult{CallID: call.ID, Text: "no such tool", Failed: true}))
+		}
+	}
+	return replies
+}
+
+func (x Exchange) check(t *testing.T, replies []provider.Reply) {
+	t.Helper()
+	if x.Failure != nil {
+		return
+	}
+	var calls []chat.ToolCall
+	var thoughts strings.Builder
+	for _, r := range replies {
+		calls = append(calls, r.Message.Calls()...)
+		thoughts.WriteString(r.Message.Reasoning())
+		if len(r.Message.Calls()) > 0 != (r.Stop == provider.StopTools) || r.Usage == nil {
+			t.Errorf("stop %q with %d calls, usage %v", r.Stop, len(r.Message.Calls()), r.Usage)
+		}
+	}
+	if got := replies[len(replies)-1].Message.Text(); !x.EndsOpen && got != x.FinalText {
+		t.Errorf("final text is %q, want %q", got, x.FinalText)
+	}
+	if !strings.HasPrefix(thoughts.String(), x.ReasoningPrefix) {
+		t.Errorf("reasoning is %.100q, want it to begin with %.100q", thoughts.String(), x.ReasoningPrefix)
+	}
+	if len(calls) != len(x.Calls) {
+		t.Fatalf("%d calls, want %d", len(calls), len(x.Calls))
+	}
+	for i, want := range x.Calls {
+		var args any
+		if err := json.Unmarshal(calls[i].Args, &args); err != nil {
+			t.Error(err)
+		}
+		if calls[i].ID != want.ID || calls[i].Name != want.Name || !reflect.DeepEqual(args, want.Arguments) {
+			t.Errorf("call %d is %s %s %s, want %+v", i, calls[i].ID, calls[i].Name, calls[i].Args, want)
+		}
+	}
+}
+
+// cut plays each reply broken off at many places, by an end that looks regular
+// and by a connection that is gone: that is an error and no call, or the whole
+// reply if nothing of importance was missing.
+func (x Exchange) cut(t *testing.T, open func(t testing.TB, url string) provider.Provider) {
+	const most = 16
+	for i, resp := range x.Responses {
+		if resp.Status != http.StatusOK {
+			continue
+		}
+		once := Exchange{Responses: []Response{resp}}
+		whole, err := provider.Collect(open(t, once.Serve(t, 0)).Stream(t.Context(), ask()), ignore)
+		if err != nil {
+			continue
+		}
+		step := max(1, len(resp.Body)/most) | 1
+		for n, at := 0, 0; at < len(resp.Body); n, at = n+1, at+step {
+			part := resp
+			part.Body, part.abort = resp.Body[:at], n%2 == 1
+			once.Responses[0] = part
+			got, err := provider.Collect(open(t, once.Serve(t, 0)).Stream(t.Context(), ask()), ignore)
+			var e *provider.Error
+			switch where := fmt.Sprintf("response %d cut at %d", i, at); {
+			case !strings.HasPrefix(whole.Message.Text(), got.Message.Text()) || !strings.HasPrefix(whole.Message.Reasoning(), got.Message.Reasoning()):
+				t.Fatalf("%s: %q is not the beginning of %q", where, got.Message.Text(), whole.Message.Text())
+			case err == nil && (got.Message.Text() != whole.Message.Text() || !reflect.DeepEqual(got.Message.Calls(), whole.Message.Calls())):
+				t.Fatalf("%s: taken for whole: %+v", where, got)
+			case err != nil && (!errors.As(err, &e) || !e.Retryable):
+				t.Fatalf("%s: %v is not to be tried again", where, err)
+			case err != nil && len(got.Message.Calls()) > 0:
+				t.Fatalf("%s: %d calls", where, len(got.Message.Calls()))
+			}
+		}
+	}
 }
 
 // Serve answers the n'th request with the n'th response, whatever it asks, in
@@ -126,6 +252,10 @@ func (x Exchange) Serve(t testing.TB, piece int) string {
 			_ = http.NewResponseController(w).Flush()
 		}
 		_, _ = w.Write(body)
+		if x.Responses[i].abort {
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}
 	}))
 	t.Cleanup(s.Close)
 	return s.URL

@@ -73,14 +73,7 @@ func (x *exchange) readEvents(src *source) error {
 		case err != nil:
 			return x.endedWithoutMark(err, src, seen)
 		case !e.whole && isDone(e.data):
-			if err := x.end(); err != nil {
-				return err
-			}
-			// The reply is complete: nothing can fail it now, and servers that
-			// leave the connection open are not waited for.
-			x.patience.shorten(closeGrace)
-			_, _ = io.CopyN(io.Discard, src.from, closeMost)
-			return nil
+			return x.whole(src)
 		case e.name == "error":
 			return InBand(e.data)
 		case !e.whole:
@@ -88,7 +81,11 @@ func (x *exchange) readEvents(src *source) error {
 		}
 		seen = true
 		finished := x.decoder.Finished()
-		if err := x.decoder.Decode(jsonscan.Trim(e.data)); err != nil {
+		switch err := x.decoder.Decode(jsonscan.Trim(e.data)); err {
+		case nil:
+		case ErrWhole:
+			return x.whole(src)
+		default:
 			return err
 		}
 		if x.left {
@@ -98,6 +95,17 @@ func (x *exchange) readEvents(src *source) error {
 			x.patience.shorten(finishGrace)
 		}
 	}
+}
+
+// whole ends a reply whose end was marked. Nothing can fail it now, and servers
+// that leave the connection open are not waited for.
+func (x *exchange) whole(src *source) error {
+	if err := x.end(); err != nil {
+		return err
+	}
+	x.patience.shorten(closeGrace)
+	_, _ = io.CopyN(io.Discard, src.from, closeMost)
+	return nil
 }
 
 // endedWithoutMark decides what a stream is worth that ended without its end

@@ -1,0 +1,84 @@
+package anthropic_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"coder/internal/model/anthropic"
+	"coder/internal/model/faultserver"
+	"coder/internal/model/provider"
+	"coder/internal/model/providertest"
+	"coder/internal/model/transport"
+)
+
+const key = "sk-ant-test-0123456789abcdef"
+
+func open(t testing.TB, base string) provider.Provider {
+	t.Helper()
+	c := anthropic.New(transport.Options{BaseURL: base, APIKey: key})
+	t.Cleanup(c.CloseIdle)
+	return c
+}
+
+func TestExchanges(t *testing.T) { providertest.TestExchanges(t, "messages", open) }
+
+func TestContract(t *testing.T) {
+	providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
+		s := faultserver.Start(t, faultserver.Options{})
+		for _, r := range replies {
+			s.Script(spoken(r))
+		}
+		return open(t, s.Base(""))
+	})
+}
+
+// spoken is a reply as this wire has it: each run of deltas of one kind is a block.
+func spoken(ds []provider.Delta) faultserver.Reply {
+	var b strings.Builder
+	event := func(kind, members string, args ...any) {
+		fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, fmt.Sprintf(members, args...))
+	}
+	event("message_start", `,"message":{"id":"m","model":"m","content":[],"usage":{"input_tokens":1}}`)
+	at, kind, whole := -1, "", false
+	block := func(next, content string) {
+		if next != kind {
+			if at >= 0 {
+				event("content_block_stop", `,"index":%d`, at)
+			}
+			at, kind = at+1, next
+			event("content_block_start", `,"index":%d,"content_block":%s`, at, content)
+		}
+	}
+	for _, d := range ds {
+		switch d := d.(type) {
+		case provider.TextDelta:
+			block("text", `{"type":"text","text":""}`)
+			event("content_block_delta", `,"index":%d,"delta":{"type":"text_delta","text":%s}`, at, quoted(string(d)))
+			event("ping", "")
+		case provider.ReasoningDelta:
+			block("thinking", `{"type":"thinking","thinking":"","signature":""}`)
+			event("content_block_delta", `,"index":%d,"delta":{"type":"thinking_delta","thinking":%s}`, at, quoted(d.Text))
+		case provider.CallDelta:
+			block(fmt.Sprint("call ", d.Index), fmt.Sprintf(`{"type":"tool_use","id":%q,"name":%q,"input":{}}`, d.ID, d.Name))
+			event("content_block_delta", `,"index":%d,"delta":{"type":"input_json_delta","partial_json":%s}`, at, quoted(d.Args))
+		case provider.Done:
+			whole = true
+			event("content_block_stop", `,"index":%d`, at)
+			in, out, cached := 2, 1, 0
+			if d.Usage != nil {
+				in, out, cached = d.Usage.In, d.Usage.Out, d.Usage.Cached
+			}
+			stop := map[provider.Stop]string{provider.StopTools: "tool_use", provider.StopLength: "max_tokens", provider.StopFilter: "refusal", provider.StopEnd: "end_turn"}[d.Stop]
+			event("message_delta", `,"delta":{"stop_reason":%q},"usage":{"input_tokens":%d,"cache_read_input_tokens":%d,"output_tokens":%d}`, stop, in-cached, cached, out)
+			event("message_stop", "")
+		}
+	}
+	return faultserver.Reply{Body: b.String(), Cut: !whole}
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}

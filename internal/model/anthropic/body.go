@@ -1,0 +1,295 @@
+package anthropic
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
+	"coder/internal/model/provider"
+
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// head is all of a body that comes before the messages.
+type head struct {
+	model, system string
+	tools         []provider.ToolSpec
+	maxTokens     int
+	dialect       dialect
+}
+
+// usualMax is how much a reply may hold if nobody says: this wire wants a
+// figure, and all of its models can do that much.
+const usualMax = 8192
+
+// breakpoint marks the end of what is worth remembering for the next request.
+const breakpoint = `,"cache_control":{"type":"ephemeral"}`
+
+func (h head) Same(o head) bool {
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect &&
+		slices.EqualFunc(h.tools, o.tools, func(a, b provider.ToolSpec) bool {
+			return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
+		})
+}
+
+// Begin writes what stays the same: tools, then the system text, at whose end
+// the server may remember both.
+func (h head) Begin() []byte {
+	b := append([]byte(nil), `{"model":`...)
+	b = quote(b, h.model)
+	b = append(b, `,"max_tokens":`...)
+	b = strconv.AppendInt(b, int64(cmp.Or(h.maxTokens, usualMax)), 10)
+	b = append(b, `,"stream":true`...)
+	for i, t := range h.tools {
+		b = append(b, [...]string{`,"tools":[`, `,`}[min(i, 1)]...)
+		b = append(b, `{"name":`...)
+		b = quote(b, t.Name)
+		b = append(b, `,"description":`...)
+		b = quote(b, t.Doc)
+		b = append(b, `,"input_schema":`...)
+		if jsonscan.IsObject(t.Schema) {
+			b = append(b, t.Schema...)
+		} else {
+			b = append(b, `{"type":"object","properties":{}}`...)
+		}
+		if i == len(h.tools)-1 {
+			if h.system == "" {
+				b = append(b, h.breakpoint()...)
+			}
+			b = append(b, `}]`...)
+			break
+		}
+		b = append(b, '}')
+	}
+	if h.system != "" {
+		b = append(b, `,"system":[{"type":"text","text":`...)
+		b = quote(b, h.system)
+		b = append(b, h.breakpoint()...)
+		b = append(b, `}]`...)
+	}
+	return append(b, `,"messages":[`...)
+}
+
+func (h head) breakpoint() string {
+	if h.dialect.noCaching {
+		return ""
+	}
+	return breakpoint
+}
+
+// state is where a list of messages stands: it ends in a message of role whose
+// last block lacks its closing brace, so that one more, or a breakpoint, can
+// follow. waiting are the calls that have no result yet.
+type state struct {
+	role    role
+	waiting []string
+}
+
+type role string
+
+const (
+	user      role = "user"
+	assistant role = "assistant"
+)
+
+// End answers the calls that nobody answered, and closes the last block, which
+// is worth remembering if it is the person's or a tool's, and the rest.
+func (h head) End(s state) string {
+	if s.role == "" {
+		return `]}`
+	}
+	b := s.unanswered(nil)
+	if s.role == user {
+		b = append(b, h.breakpoint()...)
+	}
+	return string(append(b, `}]}]}`...))
+}
+
+// unanswered says of each call without a result that it has none.
+func (s *state) unanswered(b []byte) []byte {
+	for _, id := range s.waiting {
+		b = appendResult(b, s, id, "There is no result of this call.", true)
+	}
+	s.waiting = nil
+	return b
+}
+
+// open begins a block of a message of role r, the one that is under way or the
+// next. The person speaks first on this wire.
+func (s *state) open(b []byte, r role) []byte {
+	switch {
+	case s.role == r:
+		return append(b, `},{`...)
+	case s.role != "":
+		b = append(b, `}]},`...)
+	case r == assistant:
+		b = append(b, `{"role":"user","content":[{"type":"text","text":"(continued)"}]},`...)
+	}
+	s.role = r
+	b = append(b, `{"role":"`...)
+	b = append(b, r...)
+	return append(b, `","content":[{`...)
+}
+
+// Append writes a message. This wire wants roles to take turns, each call to be
+// answered in the very next message before anything else is said there, and no
+// text without a word.
+func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
+	if m.Role == chat.Tool {
+		for r := range chat.Select[chat.ToolResult](m) {
+			if i := slices.Index(s.waiting, r.CallID); i >= 0 {
+				s.waiting = slices.Delete(slices.Clone(s.waiting), i, i+1)
+				b = appendResult(b, &s, r.CallID, r.Text, r.Failed)
+			} else {
+				b = appendText(s.unanswered(b), &s, user, "A result of "+cmp.Or(r.Name, "a tool")+":\n"+r.Text)
+			}
+		}
+		return b, s
+	}
+	b = s.unanswered(b)
+	if m.Role == chat.Assistant {
+		return h.appendReply(b, s, m)
+	}
+	for _, p := range m.Parts {
+		switch p := p.(type) {
+		case chat.Text:
+			b = appendText(b, &s, user, string(p))
+		case chat.Image:
+			b = append(s.open(b, user), `"type":"image","source":{"type":"base64","media_type":`...)
+			b = append(quote(b, p.MediaType), `,"data":"`...)
+			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}`...)
+		}
+	}
+	return b, s
+}
+
+func appendText(b []byte, s *state, r role, text string) []byte {
+	if strings.TrimSpace(text) == "" {
+		return b
+	}
+	b = append(s.open(b, r), `"type":"text","text":`...)
+	return quote(b, text)
+}
+
+func appendResult(b []byte, s *state, id, text string, failed bool) []byte {
+	b = append(s.open(b, user), `"type":"tool_result","tool_use_id":`...)
+	b = append(quote(b, safeID(id)), `,"content":`...)
+	b = quote(b, cmp.Or(text, "(nothing)"))
+	if failed {
+		b = append(b, `,"is_error":true`...)
+	}
+	return b
+}
+
+// appendReply writes what the model said, its thinking where it stood: signed
+// thinking has to come back as it was.
+func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
+	text, calls := m.Text(), m.Calls()
+	said, called := 0, 0
+	until := func(textEnd, callEnd int) {
+		if textEnd = min(textEnd, len(text)); textEnd > said {
+			b = appendText(b, &s, assistant, text[said:textEnd])
+			said = textEnd
+		}
+		for ; called < min(callEnd, len(calls)); called++ {
+			c := calls[called]
+			b = append(s.open(b, assistant), `"type":"tool_use","id":`...)
+			b = append(quote(b, safeID(c.ID)), `,"name":`...)
+			b = append(quote(b, c.Name), `,"input":`...)
+			if c.Broken != "" || !jsonscan.IsObject(c.Args) {
+				b = append(b, `{}`...)
+			} else {
+				b = append(b, c.Args...)
+			}
+			s.waiting = append(s.waiting[:len(s.waiting):len(s.waiting)], c.ID)
+		}
+	}
+	if !h.dialect.noThinking {
+		for _, t := range thoughts(m) {
+			until(t.Text, t.Calls)
+			b = append(s.open(b, assistant), `"type":`...)
+			if b = quote(b, t.Type); t.Type == redacted {
+				b = append(b, `,"data":`...)
+				b = quote(b, t.Data)
+				continue
+			}
+			b = append(b, `,"thinking":`...)
+			b = append(quote(b, t.words), `,"signature":`...)
+			b = quote(b, t.Signature)
+		}
+	}
+	until(len(text), len(calls))
+	return b, s
+}
+
+// thinkingField names thinking that came over this wire.
+const thinkingField = "anthropic"
+
+const redacted = "redacted_thinking"
+
+// thought is a block of thinking: how long its words are among those of the
+// reply, what vouches for them, and how much text and how many calls came
+// before it.
+type thought struct {
+	Type      string `json:"type"`
+	Length    int    `json:"length,omitzero"`
+	Signature string `json:"signature,omitzero"`
+	Data      string `json:"data,omitzero"`
+	Text      int    `json:"text,omitzero"`
+	Calls     int    `json:"calls,omitzero"`
+
+	words string
+}
+
+// thoughts are the blocks of thinking of a message; none if they came another
+// way or are not as they were: such are not for this wire.
+func thoughts(m chat.Message) (ts []thought) {
+	for r := range chat.Select[chat.Reasoning](m) {
+		if r.Field != thinkingField || json.Unmarshal(r.Details, &ts) != nil {
+			return nil
+		}
+		words := r.Text
+		for i := range ts {
+			if ts[i].Length < 0 || ts[i].Length > len(words) {
+				return nil
+			}
+			ts[i].words, words = words[:ts[i].Length], words[ts[i].Length:]
+		}
+		if words != "" {
+			return nil
+		}
+		return slices.DeleteFunc(ts, func(t thought) bool { return t.Type != redacted && t.Signature == "" })
+	}
+	return nil
+}
+
+// safeID is an id in the letters that this wire allows; one from another
+// vendor may have others.
+func safeID(id string) string {
+	safe := strings.Map(func(r rune) rune {
+		if r == '_' || r == '-' || r >= '0' && r <= '9' || r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' {
+			return r
+		}
+		return '_'
+	}, id)
+	if safe == id && id != "" {
+		return id
+	}
+	sum := fnv.New32a()
+	_, _ = sum.Write([]byte(id))
+	return fmt.Sprintf("%s_%08x", safe, sum.Sum32())
+}
+
+// quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
+func quote[T ~string](b []byte, s T) []byte {
+	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
+	return b
+}

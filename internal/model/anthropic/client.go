@@ -1,0 +1,111 @@
+// Package anthropic speaks to models over Anthropic's Messages wire.
+package anthropic
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+
+	"coder/internal/model/provider"
+	"coder/internal/model/transport"
+)
+
+// Client is a [provider.Provider]. It is safe for concurrent use.
+type Client struct {
+	*transport.Client
+	opt    transport.Options
+	memory transport.Memory[head, state]
+
+	mu      sync.Mutex // guards the field below
+	dialect dialect
+}
+
+// dialect is what a server has told us not to say. The zero dialect says all.
+type dialect struct {
+	noThinking bool // it takes no thinking back that it did not think itself
+	noCaching  bool // it does not know cache_control
+}
+
+// New returns a client of the server at a base URL, with or without /v1 and
+// /messages.
+func New(o transport.Options) *Client {
+	o.APIKey = strings.TrimSpace(o.APIKey)
+	return &Client{Client: transport.New(o), opt: o}
+}
+
+// version of the wire that we speak.
+const version = "2023-06-01"
+
+// Stream sends req and yields the reply as it arrives. Where a server refuses a
+// part of the request that we can do without, it is asked again without it.
+func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
+		for {
+			c.mu.Lock()
+			d := c.dialect
+			c.mu.Unlock()
+			err := c.ask(ctx, req, d, emit)
+			if !c.learn(d, err) {
+				return err
+			}
+		}
+	})
+}
+
+func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit func(provider.Delta) bool) error {
+	u, err := endpoint(c.opt.BaseURL, "/messages")
+	if err != nil {
+		return err
+	}
+	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d}, req.Messages)
+	defer done()
+	header := c.header("text/event-stream")
+	header.Set("Content-Type", "application/json")
+	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
+}
+
+func (c *Client) header(accept string) http.Header {
+	h := http.Header{"Accept": {accept}, "Anthropic-Version": {version}}
+	if c.opt.APIKey != "" {
+		h.Set("X-Api-Key", c.opt.APIKey)
+	}
+	return h
+}
+
+// endpoint is the address of path. The base may go up to the server, its
+// version, or the path of messages.
+func endpoint(base, path string) (*url.URL, error) {
+	base = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), "/messages")
+	if !strings.HasSuffix(base, "/v1") {
+		path = "/v1" + path
+	}
+	return transport.Endpoint(base, path)
+}
+
+// learn changes the dialect if err is about a part that we can leave out, and
+// reports whether it did.
+func (c *Client) learn(used dialect, err error) bool {
+	e, ok := errors.AsType[*provider.Error](err)
+	if !ok || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		return false
+	}
+	learnt, complaint := used, strings.ToLower(e.Error())
+	if strings.Contains(complaint, "signature") || strings.Contains(complaint, "thinking") {
+		learnt.noThinking = true
+	}
+	if strings.Contains(complaint, "cache_control") {
+		learnt.noCaching = true
+	}
+	if learnt == used {
+		return false
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dialect.noThinking = c.dialect.noThinking || learnt.noThinking
+	c.dialect.noCaching = c.dialect.noCaching || learnt.noCaching
+	return true
+}

@@ -1,0 +1,238 @@
+package anthropic
+
+import (
+	"encoding/json"
+	"errors"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
+	"coder/internal/model/provider"
+	"coder/internal/model/transport"
+)
+
+// reply turns the events of one reply into deltas.
+type reply struct {
+	put func(provider.Delta)
+
+	blocks   map[int]*block // by the server's index
+	order    []*block       // of thinking
+	text     int            // bytes of text so far
+	calls    int
+	usage    chat.Usage
+	model    string
+	stop     provider.Stop // empty until the server said why it stopped
+	nonblank bool
+}
+
+// block is one of content that is under way.
+type block struct {
+	kind    string
+	runes   jsonscan.Joiner
+	thought thought
+	call    int // its number among the calls
+	begun   bool
+}
+
+func newReply(put func(provider.Delta)) transport.Decoder {
+	return &reply{put: put, blocks: make(map[int]*block)}
+}
+
+// Finished reports whether the server said why it stopped.
+func (r *reply) Finished() bool { return r.stop != "" }
+
+// Decode reads one event, or a whole reply that came without a stream.
+func (r *reply) Decode(raw []byte) error {
+	kind := jsonscan.String(jsonscan.Get(raw, "type"))
+	index, _ := jsonscan.Int(jsonscan.Get(raw, "index"))
+	switch kind {
+	case "message_start":
+		message := jsonscan.Get(raw, "message")
+		r.model = jsonscan.String(jsonscan.Get(message, "model"))
+		r.count(jsonscan.Get(message, "usage"))
+	case "content_block_start":
+		r.start(index, jsonscan.Get(raw, "content_block"))
+	case "content_block_delta":
+		r.grow(index, jsonscan.Get(raw, "delta"))
+	case "content_block_stop":
+		r.close(index)
+	case "message_delta":
+		r.count(jsonscan.Get(raw, "usage"))
+		r.finish(jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "delta"), "stop_reason")))
+	case "message_stop":
+		if r.stop != "" {
+			return transport.ErrWhole
+		}
+	case "message":
+		r.model = jsonscan.String(jsonscan.Get(raw, "model"))
+		r.count(jsonscan.Get(raw, "usage"))
+		n := 0
+		for e := jsonscan.Elements(jsonscan.Get(raw, "content")); e.Next(); n++ {
+			r.start(n, e.Val)
+			r.close(n)
+		}
+		r.finish(jsonscan.String(jsonscan.Get(raw, "stop_reason")))
+	case "error":
+		return transport.InBand(raw)
+	default:
+		if !jsonscan.IsNull(jsonscan.Get(raw, "error")) {
+			return transport.InBand(raw)
+		}
+	}
+	return nil
+}
+
+// start begins a block with what it already holds. Blocks of tools that run at
+// the server are passed over: none are asked for.
+func (r *reply) start(index int, raw []byte) {
+	b := &block{kind: jsonscan.String(jsonscan.Get(raw, "type"))}
+	r.blocks[index] = b
+	switch b.kind {
+	case "text":
+		r.say(b, jsonscan.Get(raw, "text"))
+	case "thinking", redacted:
+		b.thought = thought{Type: b.kind, Text: r.text, Calls: r.calls, Data: jsonscan.String(jsonscan.Get(raw, "data"))}
+		r.order = append(r.order, b)
+		r.think(b, jsonscan.Get(raw, "thinking"))
+		b.thought.Signature = jsonscan.String(jsonscan.Get(raw, "signature"))
+	case "tool_use":
+		b.call = r.calls
+		r.calls++
+		r.put(provider.CallDelta{Index: b.call, ID: jsonscan.String(jsonscan.Get(raw, "id")), Name: jsonscan.String(jsonscan.Get(raw, "name"))})
+		if input := jsonscan.Get(raw, "input"); len(input) > len("{}") {
+			r.argue(b, string(input))
+		}
+	}
+}
+
+func (r *reply) grow(index int, raw []byte) {
+	b := r.blocks[index]
+	if b == nil {
+		return
+	}
+	switch jsonscan.String(jsonscan.Get(raw, "type")) {
+	case "text_delta":
+		r.say(b, jsonscan.Get(raw, "text"))
+	case "thinking_delta":
+		r.think(b, jsonscan.Get(raw, "thinking"))
+	case "signature_delta":
+		b.thought.Signature += jsonscan.String(jsonscan.Get(raw, "signature"))
+	case "input_json_delta":
+		if piece := jsonscan.Get(raw, "partial_json"); b.kind == "tool_use" && jsonscan.IsString(piece) {
+			r.argue(b, b.runes.Add(jsonscan.Unquote(nil, piece)))
+		}
+	}
+}
+
+// close gives out what a block held back: half a rune.
+func (r *reply) close(index int) {
+	b := r.blocks[index]
+	if b == nil {
+		return
+	}
+	delete(r.blocks, index)
+	switch rest := b.runes.Flush(); b.kind {
+	case "text":
+		r.tell(rest)
+	case "thinking":
+		r.ponder(b, rest)
+	case "tool_use":
+		r.argue(b, rest)
+	}
+}
+
+func (r *reply) say(b *block, raw []byte) {
+	if jsonscan.IsString(raw) {
+		r.tell(b.runes.Add(jsonscan.Unquote(nil, raw)))
+	}
+}
+
+func (r *reply) tell(text string) {
+	if text != "" {
+		r.text += len(text)
+		r.nonblank = true
+		r.put(provider.TextDelta(text))
+	}
+}
+
+func (r *reply) think(b *block, raw []byte) {
+	if jsonscan.IsString(raw) {
+		r.ponder(b, b.runes.Add(jsonscan.Unquote(nil, raw)))
+	}
+}
+
+func (r *reply) ponder(b *block, text string) {
+	if text != "" {
+		b.thought.Length += len(text)
+		r.put(provider.ReasoningDelta{Text: text, Field: thinkingField})
+	}
+}
+
+func (r *reply) argue(b *block, args string) {
+	if args != "" {
+		r.put(provider.CallDelta{Index: b.call, Args: args})
+	}
+}
+
+// count notes usage. What is read from the server's memory is not in its figure
+// of what it read.
+func (r *reply) count(raw []byte) {
+	var in int
+	for m := jsonscan.Members(raw); m.Next(); {
+		n := int(jsonscan.Figure(m.Val))
+		switch string(m.Key) {
+		case "input_tokens", "cache_creation_input_tokens":
+			in += n
+		case "cache_read_input_tokens":
+			in += n
+			r.usage.Cached = max(r.usage.Cached, n)
+		case "output_tokens":
+			r.usage.Out = max(r.usage.Out, n)
+		}
+	}
+	r.usage.In = max(r.usage.In, in)
+}
+
+// finish notes why the model stopped.
+func (r *reply) finish(reason string) {
+	switch reason {
+	case "":
+	case "tool_use":
+		r.stop = provider.StopTools
+	case "max_tokens", "model_context_window_exceeded":
+		r.stop = provider.StopLength
+	case "refusal":
+		r.stop = provider.StopFilter
+	default:
+		r.stop = provider.StopEnd
+	}
+}
+
+// End closes a reply that arrived whole.
+func (r *reply) End() error {
+	for i := range r.blocks {
+		r.close(i)
+	}
+	if len(r.order) > 0 {
+		ts := make([]thought, len(r.order))
+		for i, b := range r.order {
+			ts[i] = b.thought
+		}
+		details, err := json.Marshal(ts)
+		if err != nil {
+			return err
+		}
+		r.put(provider.ReasoningDelta{Field: thinkingField, Details: details})
+	}
+	if !r.nonblank && r.calls == 0 && r.stop != provider.StopLength && r.stop != provider.StopFilter {
+		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
+	}
+	if r.calls > 0 && r.stop == provider.StopEnd {
+		r.stop = provider.StopTools
+	}
+	done := provider.Done{Stop: r.stop}
+	if r.usage != (chat.Usage{}) {
+		done.Usage = &r.usage
+	}
+	r.put(done)
+	return nil
+}

@@ -1,0 +1,139 @@
+package providertest
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Vendors refuse requests for reasons that lenient servers let pass. What
+// follows refuses for the same reasons.
+
+var vendorID = regexp.MustCompile(`^[a-zA-Z0-9_-]+$`)
+
+// strictly decodes data, every member of which must be known.
+func strictly(data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// CheckMessages refuses what Anthropic's wire would refuse. Signatures are
+// those that the server has given out, with the thinking they are for.
+func CheckMessages(body []byte, signatures map[string]string) error {
+	type cache struct{ Type string }
+	var req struct {
+		Model     string
+		MaxTokens int `json:"max_tokens"`
+		Stream    bool
+		System    []struct {
+			Type, Text string
+			Cache      *cache `json:"cache_control"`
+		}
+		Tools []struct {
+			Name, Description string
+			Schema            map[string]any `json:"input_schema"`
+			Cache             *cache         `json:"cache_control"`
+		}
+		Messages []struct {
+			Role    string
+			Content []struct {
+				Type      string
+				Text      *string         `json:"text"`
+				Thinking  *string         `json:"thinking"`
+				Signature string          `json:"signature"`
+				Data      string          `json:"data"`
+				ID        string          `json:"id"`
+				Name      string          `json:"name"`
+				Input     json.RawMessage `json:"input"`
+				For       string          `json:"tool_use_id"`
+				Content   string          `json:"content"`
+				IsError   bool            `json:"is_error"`
+				Source    *struct {
+					Type, Data string
+					MediaType  string `json:"media_type"`
+				} `json:"source"`
+				Cache *cache `json:"cache_control"`
+			}
+		}
+	}
+	if err := strictly(body, &req); err != nil {
+		return err
+	}
+	if req.Model == "" || req.MaxTokens <= 0 || len(req.Messages) == 0 {
+		return errors.New("model, max_tokens and messages are required")
+	}
+	breakpoints := 0
+	for _, s := range req.System {
+		if s.Cache != nil {
+			breakpoints++
+		}
+		if strings.TrimSpace(s.Text) == "" {
+			return errors.New("system: text content blocks must be non-empty")
+		}
+	}
+	for _, tool := range req.Tools {
+		if tool.Cache != nil {
+			breakpoints++
+		}
+		if !vendorID.MatchString(tool.Name) || tool.Schema["type"] != "object" {
+			return fmt.Errorf("tool %q: name or input_schema", tool.Name)
+		}
+	}
+	var waiting []string
+	for i, m := range req.Messages {
+		if want := [...]string{"user", "assistant"}[i%2]; m.Role != want {
+			return fmt.Errorf("messages.%d: role %s, want %s", i, m.Role, want)
+		}
+		if len(m.Content) == 0 {
+			return fmt.Errorf("messages.%d: content is empty", i)
+		}
+		var called []string
+		said := false
+		for j, c := range m.Content {
+			at := fmt.Sprintf("messages.%d.content.%d", i, j)
+			if c.Cache != nil {
+				breakpoints++
+			}
+			switch {
+			case c.Type == "text" && c.Text != nil && strings.TrimSpace(*c.Text) != "":
+				said = true
+			case c.Type == "image" && m.Role == "user" && c.Source != nil && c.Source.Type == "base64":
+				said = true
+			case c.Type == "thinking" && m.Role == "assistant" && c.Cache == nil && c.Thinking != nil:
+				if words, ok := signatures[c.Signature]; !ok || words != *c.Thinking {
+					return fmt.Errorf("%s: invalid signature in thinking block", at)
+				}
+			case c.Type == "redacted_thinking" && m.Role == "assistant" && c.Cache == nil && c.Data != "":
+			case c.Type == "tool_use" && m.Role == "assistant" && vendorID.MatchString(c.ID) && vendorID.MatchString(c.Name) && bytes.HasPrefix(c.Input, []byte("{")):
+				if slices.Contains(called, c.ID) {
+					return fmt.Errorf("%s: tool_use ids must be unique", at)
+				}
+				called = append(called, c.ID)
+			case c.Type == "tool_result" && m.Role == "user":
+				k := slices.Index(waiting, c.For)
+				if k < 0 {
+					return fmt.Errorf("%s: unexpected tool_use_id %s", at, c.For)
+				}
+				if said {
+					return fmt.Errorf("%s: tool_result blocks come first", at)
+				}
+				waiting = slices.Delete(waiting, k, k+1)
+			default:
+				return fmt.Errorf("%s: %s block of %s is not as it should be", at, c.Type, m.Role)
+			}
+		}
+		if len(waiting) > 0 && m.Role == "user" {
+			return fmt.Errorf("messages.%d: tool_use ids were found without tool_result blocks immediately after: %v", i, waiting)
+		}
+		waiting = called
+	}
+	if breakpoints > 4 {
+		return fmt.Errorf("%d breakpoints, at most 4", breakpoints)
+	}
+	return nil
+}
