@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -134,6 +135,93 @@ func CheckMessages(body []byte, signatures map[string]string) error {
 	}
 	if breakpoints > 4 {
 		return fmt.Errorf("%d breakpoints, at most 4", breakpoints)
+	}
+	return nil
+}
+
+// CheckResponses refuses what OpenAI's Responses wire would refuse. Reasoning
+// is that which the server has given out, encrypted.
+func CheckResponses(body []byte, reasoning map[string]bool) error {
+	var req struct {
+		Model, Instructions string
+		Stream, Store       bool
+		Include             []string
+		MaxOutput           int `json:"max_output_tokens"`
+		Tools               []struct {
+			Type, Name, Description string
+			Strict                  bool
+			Parameters              map[string]any
+		}
+		Input []struct {
+			Type, Role string
+			Content    []struct {
+				Type, Text string
+				ImageURL   string `json:"image_url"`
+			}
+			ID        string
+			Summary   []json.RawMessage
+			Encrypted string `json:"encrypted_content"`
+			CallID    string `json:"call_id"`
+			Name      string
+			Arguments string
+			Output    *string
+		}
+	}
+	if err := strictly(body, &req); err != nil {
+		return err
+	}
+	if req.Model == "" || len(req.Input) == 0 {
+		return errors.New("model and input are required")
+	}
+	for _, tool := range req.Tools {
+		if tool.Type != "function" || !vendorID.MatchString(tool.Name) || tool.Parameters["type"] != "object" {
+			return fmt.Errorf("tool %q is not as it should be", tool.Name)
+		}
+	}
+	var waiting []string
+	pending := "" // reasoning that has to lead to something
+	for i, it := range req.Input {
+		leads := it.Type == "message" && it.Role == "assistant" || it.Type == "function_call" || it.Type == "reasoning"
+		if pending != "" && !leads {
+			return fmt.Errorf("input.%d: item %s of type reasoning was provided without its required following item", i, pending)
+		}
+		pending = ""
+		switch it.Type {
+		case "message":
+			want := map[string][]string{"user": {"input_text", "input_image"}, "assistant": {"output_text"}}[it.Role]
+			for _, c := range it.Content {
+				if !slices.Contains(want, c.Type) {
+					return fmt.Errorf("input.%d: invalid value %q of %s", i, c.Type, it.Role)
+				}
+			}
+			if len(it.Content) == 0 {
+				return fmt.Errorf("input.%d: no content", i)
+			}
+		case "reasoning":
+			if !reasoning[it.Encrypted] || it.Summary == nil {
+				return fmt.Errorf("input.%d: the encrypted content %s could not be verified", i, it.Encrypted)
+			}
+			pending = cmp.Or(it.ID, "?")
+		case "function_call":
+			if it.CallID == "" || len(it.CallID) > 64 || !json.Valid([]byte(it.Arguments)) || !vendorID.MatchString(it.Name) {
+				return fmt.Errorf("input.%d: function_call %q is not as it should be", i, it.CallID)
+			}
+			waiting = append(waiting, it.CallID)
+		case "function_call_output":
+			k := slices.Index(waiting, it.CallID)
+			if k < 0 || it.Output == nil {
+				return fmt.Errorf("input.%d: no tool call found for function call output with call_id %s", i, it.CallID)
+			}
+			waiting = slices.Delete(waiting, k, k+1)
+		default:
+			return fmt.Errorf("input.%d: type %q", i, it.Type)
+		}
+	}
+	if len(waiting) > 0 {
+		return fmt.Errorf("no tool output found for function calls %v", waiting)
+	}
+	if pending != "" {
+		return fmt.Errorf("item %s of type reasoning was provided without its required following item", pending)
 	}
 	return nil
 }

@@ -1,0 +1,249 @@
+package responses
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/jsonscan"
+	"coder/internal/model/provider"
+	"coder/internal/model/transport"
+)
+
+// reply turns the events of one reply into deltas.
+type reply struct {
+	put func(provider.Delta)
+
+	items    map[int]*item // by the server's index
+	thoughts []thought
+	pondered bool // there is reasoning so far
+	text     int  // bytes of text so far
+	calls    int
+	usage    *chat.Usage
+	stop     provider.Stop // empty until the server said why it stopped
+}
+
+// item is one of the output that is under way.
+type item struct {
+	kind  string
+	runes jsonscan.Joiner
+	said  int // bytes of its text or arguments that were given out
+	call  int // its number among the calls
+	at    thought
+}
+
+func newReply(put func(provider.Delta)) transport.Decoder {
+	return &reply{put: put, items: make(map[int]*item)}
+}
+
+// Finished reports whether the server said why it stopped.
+func (r *reply) Finished() bool { return r.stop != "" }
+
+// Decode reads one event, or a whole reply that came without a stream.
+func (r *reply) Decode(raw []byte) error {
+	kind := jsonscan.String(jsonscan.Get(raw, "type"))
+	index, _ := jsonscan.Int(jsonscan.Get(raw, "output_index"))
+	switch kind {
+	case "response.output_item.added":
+		r.start(index, jsonscan.Get(raw, "item"))
+	case "response.output_text.delta", "response.refusal.delta":
+		r.say(r.items[index], jsonscan.Get(raw, "delta"))
+	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
+		r.think(r.items[index], jsonscan.Get(raw, "delta"))
+	case "response.reasoning_summary_part.added":
+		if r.pondered {
+			r.put(provider.ReasoningDelta{Text: "\n\n", Field: reasoningField})
+		}
+	case "response.function_call_arguments.delta":
+		r.argue(r.items[index], jsonscan.Get(raw, "delta"))
+	case "response.output_item.done":
+		r.close(index, jsonscan.Get(raw, "item"))
+	case "response.completed", "response.incomplete", "response.failed":
+		if err := r.finish(jsonscan.Get(raw, "response")); err != nil {
+			return err
+		}
+		return transport.ErrWhole
+	case "error":
+		return transport.InBand(raw)
+	case "":
+		if !jsonscan.IsNull(jsonscan.Get(raw, "error")) {
+			return transport.InBand(raw)
+		}
+		if jsonscan.IsNull(jsonscan.Get(raw, "output")) {
+			return nil
+		}
+		n := 0
+		for e := jsonscan.Elements(jsonscan.Get(raw, "output")); e.Next(); n++ {
+			r.start(n, e.Val)
+			r.close(n, e.Val)
+		}
+		return r.finish(raw)
+	}
+	return nil
+}
+
+func (r *reply) start(index int, raw []byte) {
+	it := &item{kind: jsonscan.String(jsonscan.Get(raw, "type")), at: thought{Text: r.text, Calls: r.calls}}
+	r.items[index] = it
+	if it.kind == "function_call" {
+		it.call = r.calls
+		r.calls++
+		id := jsonscan.String(jsonscan.Get(raw, "call_id"))
+		if id == "" {
+			id = jsonscan.String(jsonscan.Get(raw, "id"))
+		}
+		r.put(provider.CallDelta{Index: it.call, ID: id, Name: jsonscan.String(jsonscan.Get(raw, "name"))})
+	}
+}
+
+// close ends an item with the whole of it; a server may have sent nothing of it
+// before.
+func (r *reply) close(index int, raw []byte) {
+	it := r.items[index]
+	if it == nil {
+		r.start(index, raw)
+		it = r.items[index]
+	}
+	delete(r.items, index)
+	switch it.kind {
+	case "message":
+		r.tell(it, it.runes.Flush())
+		var all []byte
+		for e := jsonscan.Elements(jsonscan.Get(raw, "content")); e.Next(); {
+			for _, key := range []string{"text", "refusal"} {
+				if v := jsonscan.Get(e.Val, key); jsonscan.IsString(v) {
+					all = jsonscan.Unquote(all, v)
+				}
+			}
+		}
+		if it.said == 0 {
+			r.tell(it, strings.ToValidUTF8(string(all), "\uFFFD"))
+		}
+	case "function_call":
+		r.pass(it, it.runes.Flush())
+		if args := jsonscan.Get(raw, "arguments"); it.said == 0 && jsonscan.IsString(args) {
+			r.pass(it, jsonscan.String(args))
+		}
+	case "reasoning":
+		r.ponder(it, it.runes.Flush())
+		if it.said == 0 {
+			for _, list := range []string{"summary", "content"} {
+				for e := jsonscan.Elements(jsonscan.Get(raw, list)); e.Next(); {
+					if words := jsonscan.String(jsonscan.Get(e.Val, "text")); words != "" {
+						if r.pondered {
+							words = "\n\n" + words
+						}
+						r.ponder(it, words)
+					}
+				}
+			}
+		}
+		it.at.Item = bytes.ToValidUTF8(withoutStatus(raw), []byte("\uFFFD"))
+		r.thoughts = append(r.thoughts, it.at)
+	}
+}
+
+// withoutStatus is a reasoning item as the server takes it back.
+func withoutStatus(raw []byte) json.RawMessage {
+	b := []byte{'{'}
+	for m := jsonscan.Members(raw); m.Next(); {
+		if string(m.Key) == "status" {
+			continue
+		}
+		if len(b) > 1 {
+			b = append(b, ',')
+		}
+		b = append(append(append(b, '"'), m.Key...), `":`...)
+		b = append(b, m.Val...)
+	}
+	return append(b, '}')
+}
+
+func (r *reply) say(it *item, raw []byte) {
+	if it != nil && jsonscan.IsString(raw) {
+		r.tell(it, it.runes.Add(jsonscan.Unquote(nil, raw)))
+	}
+}
+
+func (r *reply) tell(it *item, text string) {
+	if text != "" {
+		it.said += len(text)
+		r.text += len(text)
+		r.put(provider.TextDelta(text))
+	}
+}
+
+func (r *reply) think(it *item, raw []byte) {
+	if it != nil && jsonscan.IsString(raw) {
+		r.ponder(it, it.runes.Add(jsonscan.Unquote(nil, raw)))
+	}
+}
+
+func (r *reply) ponder(it *item, text string) {
+	if text != "" {
+		it.said += len(text)
+		r.pondered = true
+		r.put(provider.ReasoningDelta{Text: text, Field: reasoningField})
+	}
+}
+
+func (r *reply) argue(it *item, raw []byte) {
+	if it != nil && it.kind == "function_call" && jsonscan.IsString(raw) {
+		r.pass(it, it.runes.Add(jsonscan.Unquote(nil, raw)))
+	}
+}
+
+func (r *reply) pass(it *item, args string) {
+	if args != "" {
+		it.said += len(args)
+		r.put(provider.CallDelta{Index: it.call, Args: args})
+	}
+}
+
+// finish notes how the response ended, and what it cost.
+func (r *reply) finish(raw []byte) error {
+	if u := jsonscan.Get(raw, "usage"); !jsonscan.IsNull(u) {
+		r.usage = &chat.Usage{
+			In:        int(jsonscan.Figure(jsonscan.Get(u, "input_tokens"))),
+			Out:       int(jsonscan.Figure(jsonscan.Get(u, "output_tokens"))),
+			Cached:    int(jsonscan.Figure(jsonscan.Get(jsonscan.Get(u, "input_tokens_details"), "cached_tokens"))),
+			Reasoning: int(jsonscan.Figure(jsonscan.Get(jsonscan.Get(u, "output_tokens_details"), "reasoning_tokens"))),
+		}
+	}
+	switch status := jsonscan.String(jsonscan.Get(raw, "status")); status {
+	case "failed", "cancelled":
+		if bad := jsonscan.Get(raw, "error"); !jsonscan.IsNull(bad) {
+			return transport.InBand(bad)
+		}
+		return &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + status)}
+	case "incomplete":
+		r.stop = provider.StopLength
+		if jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "incomplete_details"), "reason")) == "content_filter" {
+			r.stop = provider.StopFilter
+		}
+	default:
+		r.stop = provider.StopEnd
+		if r.calls > 0 {
+			r.stop = provider.StopTools
+		}
+	}
+	return nil
+}
+
+// End closes a reply that arrived whole.
+func (r *reply) End() error {
+	if len(r.thoughts) > 0 {
+		details, err := json.Marshal(r.thoughts)
+		if err != nil {
+			return err
+		}
+		r.put(provider.ReasoningDelta{Field: reasoningField, Details: details})
+	}
+	if r.text == 0 && r.calls == 0 && r.stop == provider.StopEnd {
+		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
+	}
+	r.put(provider.Done{Stop: r.stop, Usage: r.usage})
+	return nil
+}

@@ -1,0 +1,79 @@
+package responses_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"coder/internal/model/faultserver"
+	"coder/internal/model/provider"
+	"coder/internal/model/providertest"
+	"coder/internal/model/responses"
+	"coder/internal/model/transport"
+)
+
+func open(t testing.TB, base string) provider.Provider {
+	t.Helper()
+	c := responses.New(transport.Options{BaseURL: base, APIKey: "sk-test-0123456789abcdef"})
+	t.Cleanup(c.CloseIdle)
+	return c
+}
+
+func TestExchanges(t *testing.T) { providertest.TestExchanges(t, "responses", open) }
+
+func TestContract(t *testing.T) {
+	providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
+		s := faultserver.Start(t, faultserver.Options{})
+		for _, r := range replies {
+			s.Script(spoken(r))
+		}
+		return open(t, s.Base(""))
+	})
+}
+
+// spoken is a reply as this wire has it: each run of deltas of one kind is an item.
+func spoken(ds []provider.Delta) faultserver.Reply {
+	var b strings.Builder
+	event := func(kind, members string, args ...any) {
+		fmt.Fprintf(&b, "event: %s\ndata: {\"type\":%q%s}\n\n", kind, kind, fmt.Sprintf(members, args...))
+	}
+	event("response.created", `,"response":{"id":"r","status":"in_progress"}`)
+	at, kind, item, whole := -1, "", "", false
+	begin := func(next, content string) {
+		if next != kind {
+			if at >= 0 {
+				event("response.output_item.done", `,"output_index":%d,"item":%s`, at, item)
+			}
+			at, kind, item = at+1, next, content
+			event("response.output_item.added", `,"output_index":%d,"item":%s`, at, item)
+		}
+	}
+	for _, d := range ds {
+		switch d := d.(type) {
+		case provider.TextDelta:
+			begin("text", `{"type":"message","role":"assistant","content":[]}`)
+			event("response.output_text.delta", `,"output_index":%d,"delta":%s`, at, quoted(string(d)))
+		case provider.ReasoningDelta:
+			begin("reasoning", `{"type":"reasoning","id":"rs","summary":[]}`)
+			event("response.reasoning_summary_text.delta", `,"output_index":%d,"delta":%s`, at, quoted(d.Text))
+		case provider.CallDelta:
+			begin(fmt.Sprint("call ", d.Index), fmt.Sprintf(`{"type":"function_call","call_id":%q,"name":%q,"arguments":""}`, d.ID, d.Name))
+			event("response.function_call_arguments.delta", `,"output_index":%d,"delta":%s`, at, quoted(d.Args))
+		case provider.Done:
+			whole = true
+			begin("end", `{"type":"end"}`)
+			in, out, cached := 2, 1, 0
+			if d.Usage != nil {
+				in, out, cached = d.Usage.In, d.Usage.Out, d.Usage.Cached
+			}
+			event("response.completed", `,"response":{"status":"completed","usage":{"input_tokens":%d,"input_tokens_details":{"cached_tokens":%d},"output_tokens":%d}}`, in, cached, out)
+		}
+	}
+	return faultserver.Reply{Body: b.String(), Cut: !whole}
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
