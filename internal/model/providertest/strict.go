@@ -225,3 +225,85 @@ func CheckResponses(body []byte, reasoning map[string]bool) error {
 	}
 	return nil
 }
+
+// CheckGemini refuses what Google's wire would refuse. Signatures are those
+// that the server has given out; of the calls of a turn the first must have one.
+func CheckGemini(body []byte, signatures map[string]bool) error {
+	type part struct {
+		Text       *string
+		Signature  string `json:"thoughtSignature"`
+		InlineData *struct{ MimeType, Data string }
+		Call       *struct {
+			Name string
+			Args map[string]any
+		} `json:"functionCall"`
+		Result *struct {
+			Name     string
+			Response map[string]any
+		} `json:"functionResponse"`
+	}
+	var req struct {
+		GenerationConfig struct {
+			MaxOutputTokens int
+			ThinkingConfig  *struct{ IncludeThoughts bool }
+		}
+		Tools []struct {
+			FunctionDeclarations []struct {
+				Name, Description    string
+				Parameters           map[string]any
+				ParametersJSONSchema map[string]any `json:"parametersJsonSchema"`
+			}
+		}
+		SystemInstruction *struct{ Parts []part }
+		Contents          []struct {
+			Role  string
+			Parts []part
+		}
+	}
+	if err := strictly(body, &req); err != nil {
+		return err
+	}
+	if len(req.Contents) == 0 {
+		return errors.New("contents is not specified")
+	}
+	for _, tools := range req.Tools {
+		for _, f := range tools.FunctionDeclarations {
+			if !vendorID.MatchString(f.Name) || f.Parameters != nil && f.ParametersJSONSchema != nil {
+				return fmt.Errorf("function %q is not as it should be", f.Name)
+			}
+		}
+	}
+	var waiting []string
+	for i, c := range req.Contents {
+		if want := [...]string{"user", "model"}[i%2]; c.Role != want {
+			return fmt.Errorf("contents.%d: role %s, want %s", i, c.Role, want)
+		}
+		if len(c.Parts) == 0 {
+			return fmt.Errorf("contents.%d: parts must not be empty", i)
+		}
+		var called, answered []string
+		for j, p := range c.Parts {
+			at := fmt.Sprintf("contents.%d.parts.%d", i, j)
+			switch {
+			case p.Signature != "" && !signatures[p.Signature] && p.Signature != "skip_thought_signature_validator":
+				return fmt.Errorf("%s: corrupted thought signature", at)
+			case p.Call != nil && c.Role == "model" && vendorID.MatchString(p.Call.Name):
+				if len(called) == 0 && p.Signature == "" {
+					return fmt.Errorf("%s: function call %s is missing a thought_signature", at, p.Call.Name)
+				}
+				called = append(called, p.Call.Name)
+			case p.Result != nil && c.Role == "user" && p.Result.Response != nil:
+				answered = append(answered, p.Result.Name)
+			case p.Text != nil || p.InlineData != nil && c.Role == "user":
+			default:
+				return fmt.Errorf("%s: required oneof field 'data' must have one initialized field", at)
+			}
+		}
+		slices.Sort(answered)
+		if slices.Sort(waiting); c.Role == "user" && !slices.Equal(waiting, answered) {
+			return fmt.Errorf("contents.%d: function responses %v for function calls %v", i, answered, waiting)
+		}
+		waiting = called
+	}
+	return nil
+}

@@ -1,0 +1,75 @@
+package gemini_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+
+	"coder/internal/model/faultserver"
+	"coder/internal/model/gemini"
+	"coder/internal/model/provider"
+	"coder/internal/model/providertest"
+	"coder/internal/model/transport"
+)
+
+const key = "AIza-test-0123456789abcdef"
+
+func open(t testing.TB, base string) provider.Provider {
+	t.Helper()
+	c := gemini.New(transport.Options{BaseURL: base, APIKey: key})
+	t.Cleanup(c.CloseIdle)
+	return c
+}
+
+func TestExchanges(t *testing.T) { providertest.TestExchanges(t, "gemini", open) }
+
+func TestContract(t *testing.T) {
+	providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
+		s := faultserver.Start(t, faultserver.Options{})
+		for _, r := range replies {
+			s.Script(spoken(r))
+		}
+		return open(t, s.Base(""))
+	})
+}
+
+// spoken is a reply as this wire has it. Calls come whole.
+func spoken(ds []provider.Delta) faultserver.Reply {
+	var b strings.Builder
+	chunk := func(part, more string) {
+		fmt.Fprintf(&b, "data: {\"candidates\":[{\"content\":{\"role\":\"model\",\"parts\":[%s]}%s\n\n", part, more)
+	}
+	whole := false
+	var calls []provider.CallDelta
+	for _, d := range ds {
+		switch d := d.(type) {
+		case provider.TextDelta:
+			chunk(fmt.Sprintf(`{"text":%s}`, quoted(string(d))), `}]}`)
+		case provider.ReasoningDelta:
+			chunk(fmt.Sprintf(`{"text":%s,"thought":true}`, quoted(d.Text)), `}]}`)
+		case provider.CallDelta:
+			if d.Index == len(calls) {
+				calls = append(calls, provider.CallDelta{})
+			}
+			c := &calls[d.Index]
+			c.ID, c.Name, c.Args = c.ID+d.ID, c.Name+d.Name, c.Args+d.Args
+		case provider.Done:
+			whole = true
+			for _, c := range calls {
+				chunk(fmt.Sprintf(`{"functionCall":{"id":%q,"name":%q,"args":%s}}`, c.ID, c.Name, c.Args), `}]}`)
+			}
+			in, out, cached := 2, 1, 0
+			if d.Usage != nil {
+				in, out, cached = d.Usage.In, d.Usage.Out, d.Usage.Cached
+			}
+			chunk("", fmt.Sprintf(`,"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":%d,"candidatesTokenCount":%d,"cachedContentTokenCount":%d}}`, in, out, cached))
+		}
+	}
+	return faultserver.Reply{Body: b.String(), Cut: !whole}
+}
+
+func quoted(s string) string {
+	b, _ := json.Marshal(s)
+	return string(b)
+}
