@@ -1,7 +1,6 @@
 package anthropic
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -14,6 +13,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -34,10 +34,12 @@ const usualMax = 8192
 const breakpoint = `,"cache_control":{"type":"ephemeral"}`
 
 func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect &&
-		slices.EqualFunc(h.tools, o.tools, func(a, b provider.ToolSpec) bool {
-			return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
-		})
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
+}
+
+func (h head) Own() head {
+	h.tools = slices.Clone(h.tools)
+	return h
 }
 
 // Begin writes what stays the same: tools, then the system text, at whose end

@@ -3,12 +3,10 @@ package anthropic
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
@@ -17,11 +15,9 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
-	opt    transport.Options
-	memory transport.Memory[head, state]
-
-	mu      sync.Mutex // guards the field below
-	dialect dialect
+	opt     transport.Options
+	memory  transport.Memory[head, state]
+	dialect transport.Dialect[dialect]
 }
 
 // dialect is what a server has told us not to say. The zero dialect says all.
@@ -44,15 +40,7 @@ const version = "2023-06-01"
 // part of the request that we can do without, it is asked again without it.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		for {
-			c.mu.Lock()
-			d := c.dialect
-			c.mu.Unlock()
-			err := c.ask(ctx, req, d, emit)
-			if !c.learn(d, err) {
-				return err
-			}
-		}
+		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
 	})
 }
 
@@ -86,26 +74,19 @@ func endpoint(base, path string) (*url.URL, error) {
 	return transport.Endpoint(base, path)
 }
 
-// learn changes the dialect if err is about a part that we can leave out, and
-// reports whether it did.
-func (c *Client) learn(used dialect, err error) bool {
-	e, ok := errors.AsType[*provider.Error](err)
-	if !ok || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
-		return false
+// heed is what is left of d after a complaint.
+func (d dialect) heed(complaint string) dialect {
+	d.noThinking = d.noThinking || strings.Contains(complaint, "signature") || strings.Contains(complaint, "thinking")
+	d.noCaching = d.noCaching || strings.Contains(complaint, "cache_control")
+	return d
+}
+
+// Models asks the endpoint which models it has, by name.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	u, err := endpoint(c.opt.BaseURL, "/models")
+	if err != nil {
+		return nil, err
 	}
-	learnt, complaint := used, strings.ToLower(e.Error())
-	if strings.Contains(complaint, "signature") || strings.Contains(complaint, "thinking") {
-		learnt.noThinking = true
-	}
-	if strings.Contains(complaint, "cache_control") {
-		learnt.noCaching = true
-	}
-	if learnt == used {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dialect.noThinking = c.dialect.noThinking || learnt.noThinking
-	c.dialect.noCaching = c.dialect.noCaching || learnt.noCaching
-	return true
+	u.RawQuery = "limit=1000"
+	return c.Client.Models(ctx, u, c.header("application/json"))
 }

@@ -1,7 +1,6 @@
 package gemini
 
 import (
-	"bytes"
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
@@ -11,6 +10,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -24,10 +24,12 @@ type head struct {
 }
 
 func (h head) Same(o head) bool {
-	return h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect &&
-		slices.EqualFunc(h.tools, o.tools, func(a, b provider.ToolSpec) bool {
-			return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
-		})
+	return h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
+}
+
+func (h head) Own() head {
+	h.tools = slices.Clone(h.tools)
+	return h
 }
 
 func (h head) Begin() []byte {

@@ -3,12 +3,10 @@ package gemini
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
@@ -17,11 +15,9 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
-	opt    transport.Options
-	memory transport.Memory[head, state]
-
-	mu      sync.Mutex // guards the field below
-	dialect dialect
+	opt     transport.Options
+	memory  transport.Memory[head, state]
+	dialect transport.Dialect[dialect]
 }
 
 // dialect is what a server has told us to say otherwise. The zero dialect is
@@ -42,71 +38,61 @@ func New(o transport.Options) *Client {
 // part of the request said otherwise, it is asked again.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		for {
-			c.mu.Lock()
-			d := c.dialect
-			c.mu.Unlock()
-			err := c.ask(ctx, req, d, emit)
-			if !c.learn(d, err) {
-				return err
-			}
-		}
+		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
 	})
 }
 
 func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit func(provider.Delta) bool) error {
-	u, err := endpoint(c.opt.BaseURL, req.Model)
+	u, err := endpoint(c.opt.BaseURL, "/"+strings.TrimPrefix(req.Model, "models/")+":streamGenerateContent")
 	if err != nil {
 		return err
 	}
+	u.RawQuery = "alt=sse"
 	body, length, done := c.memory.Body(head{system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d}, req.Messages)
 	defer done()
-	header := http.Header{"Accept": {"text/event-stream"}, "Content-Type": {"application/json"}}
-	if c.opt.APIKey != "" {
-		header.Set("X-Goog-Api-Key", c.opt.APIKey)
-	}
+	header := c.header("text/event-stream")
+	header.Set("Content-Type", "application/json")
 	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
 }
 
-// endpoint is the address of a model's stream. The base may go up to the
-// server or its version, or be the place of models at another one of Google's.
-func endpoint(base, model string) (*url.URL, error) {
+func (c *Client) header(accept string) http.Header {
+	h := http.Header{"Accept": {accept}}
+	if c.opt.APIKey != "" {
+		h.Set("X-Goog-Api-Key", c.opt.APIKey)
+	}
+	return h
+}
+
+// endpoint is the address of what lies below a list of models. The base may go
+// up to the server or its version, or be the place of models at another one of
+// Google's.
+func endpoint(base, below string) (*url.URL, error) {
 	base = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), "/models")
 	if u, err := url.Parse(base); err == nil && strings.Trim(u.Path, "/") == "" {
 		base += "/v1beta"
 	}
-	u, err := transport.Endpoint(base, "/models/"+strings.TrimPrefix(model, "models/")+":streamGenerateContent")
-	if err == nil {
-		u.RawQuery = "alt=sse"
-	}
-	return u, err
+	return transport.Endpoint(base, "/models"+below)
 }
 
-// learn changes the dialect if err is about a part that can be said otherwise,
-// and reports whether it did.
-func (c *Client) learn(used dialect, err error) bool {
-	e, ok := errors.AsType[*provider.Error](err)
-	if !ok || e.Status != http.StatusBadRequest {
-		return false
+// Models asks the endpoint which models it has, by name.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	u, err := endpoint(c.opt.BaseURL, "")
+	if err != nil {
+		return nil, err
 	}
-	learnt, complaint := used, strings.ToLower(e.Error())
+	u.RawQuery = "pageSize=1000"
+	return c.Client.Models(ctx, u, c.header("application/json"))
+}
+
+// heed is how to say it after a complaint.
+func (d dialect) heed(complaint string) dialect {
 	switch {
 	case strings.Contains(complaint, "parametersjsonschema"):
-		learnt.oldSchemas = true
+		d.oldSchemas = true
 	case strings.Contains(complaint, "thought_signature"), strings.Contains(complaint, "thoughtsignature"), strings.Contains(complaint, "thought signature"):
-		learnt.mustBeSigned = true
+		d.mustBeSigned = true
 	case strings.Contains(complaint, "thinking"), strings.Contains(complaint, "thoughts"):
-		learnt.noThoughts = true
+		d.noThoughts = true
 	}
-	if learnt == used {
-		return false
-	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dialect = dialect{
-		oldSchemas:   c.dialect.oldSchemas || learnt.oldSchemas,
-		noThoughts:   c.dialect.noThoughts || learnt.noThoughts,
-		mustBeSigned: c.dialect.mustBeSigned || learnt.mustBeSigned,
-	}
-	return true
+	return d
 }

@@ -1,21 +1,14 @@
 package openai
 
 import (
-	"bytes"
-	"io"
 	"slices"
 	"strconv"
-	"strings"
-	"sync"
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
+	"coder/internal/model/transport"
 )
-
-// A request body begins with what stays the same from step to step and ends
-// with the messages, so that a longer conversation begins with the bytes of
-// the shorter one. Those bytes are kept: a step encodes only what is new.
 
 // head is all of a body that comes before the messages.
 type head struct {
@@ -25,15 +18,17 @@ type head struct {
 	dialect       dialect
 }
 
-func (h head) equal(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect &&
-		slices.EqualFunc(h.tools, o.tools, func(a, b provider.ToolSpec) bool {
-			return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
-		})
+func (h head) Same(o head) bool {
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
 }
 
-// encode writes the head, up to and including the system message.
-func (h head) encode() []byte {
+func (h head) Own() head {
+	h.tools = slices.Clone(h.tools)
+	return h
+}
+
+// Begin writes the head, up to and including the system message.
+func (h head) Begin() []byte {
 	b := append([]byte(nil), `{"model":`...)
 	b = quote(b, h.model)
 	b = append(b, `,"stream":true`...)
@@ -72,88 +67,12 @@ func (h head) encode() []byte {
 	return b
 }
 
+// Append writes a message in the form of the chat completions wire, which does
+// not depend on those before it.
+func (h head) Append(b []byte, s struct{}, m chat.Message) ([]byte, struct{}) {
+	return appendMessage(b, m, h.dialect), s
+}
+
+func (h head) End(struct{}) string { return tail }
+
 const tail = `]}`
-
-// memo keeps the bytes of the last body of one conversation.
-type memo struct {
-	head head
-	said []chat.Message // what buf holds
-	ends []int          // where in buf each message ends
-	buf  []byte         // a body without its tail; never overwritten, only added to
-}
-
-// common is how many messages m has in common with a conversation.
-func (m *memo) common(h head, msgs []chat.Message) int {
-	if !m.head.equal(h) {
-		return 0
-	}
-	n := 0
-	for n < len(msgs) && n < len(m.said) && chat.Same(m.said[n], msgs[n]) {
-		n++
-	}
-	return n
-}
-
-// body returns a reader of the whole body, and its length. The kept bytes are
-// read in place.
-func (m *memo) body() (func() (io.ReadCloser, error), int64) {
-	kept := m.buf[:len(m.buf):len(m.buf)]
-	open := func() (io.ReadCloser, error) {
-		return io.NopCloser(io.MultiReader(bytes.NewReader(kept), strings.NewReader(tail))), nil
-	}
-	return open, int64(len(kept) + len(tail))
-}
-
-// memosKept is how many conversations are remembered, those under way not
-// counted.
-const memosKept = 4
-
-// memory holds the memos no request is using, the latest last.
-type memory struct {
-	mu   sync.Mutex // guards the field below
-	free []*memo
-}
-
-// take returns a memo of the conversation, complete and the caller's alone
-// until it is given back: the one that knows most of it, grown, or a new one.
-// One that knows more than the conversation has is forked where the two part;
-// they share their bytes until one of them grows.
-func (k *memory) take(h head, msgs []chat.Message) *memo {
-	k.mu.Lock()
-	best, most := -1, 0
-	for i, m := range k.free {
-		if n := m.common(h, msgs); n > most {
-			best, most = i, n
-		}
-	}
-	var m *memo
-	if best >= 0 {
-		if m = k.free[best]; most == len(m.said) {
-			k.free = slices.Delete(k.free, best, best+1)
-		} else {
-			end := m.ends[most-1]
-			m = &memo{head: m.head, said: m.said[:most:most], ends: m.ends[:most:most], buf: m.buf[:end:end]}
-		}
-	}
-	k.mu.Unlock()
-	if m == nil {
-		h.tools = slices.Clone(h.tools)
-		m = &memo{head: h, buf: h.encode()}
-	}
-	for _, msg := range msgs[len(m.said):] {
-		m.buf = appendMessage(m.buf, msg, m.head.dialect)
-		m.said = append(m.said, msg)
-		m.ends = append(m.ends, len(m.buf))
-	}
-	return m
-}
-
-// give keeps m for the next step.
-func (k *memory) give(m *memo) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.free = append(k.free, m)
-	if over := len(k.free) - memosKept; over > 0 {
-		k.free = slices.Delete(k.free, 0, over)
-	}
-}

@@ -43,9 +43,11 @@ const everythingAsSent = `{"role":"user","content":[{"type":"text","text":"look:
 	`{"role":"assistant","content":"","reasoning_content":"only thought"},` +
 	`{"role":"user","content":""}`
 
-func text(t testing.TB, m *memo) string {
+// text is the body of a request; it is given back at once.
+func text(t testing.TB, k *memory, h head, msgs []chat.Message) string {
 	t.Helper()
-	open, length := m.body()
+	open, length, done := k.Body(h, msgs)
+	defer done()
 	r, err := open()
 	if err != nil {
 		t.Fatal(err)
@@ -80,7 +82,7 @@ func TestBody(t *testing.T) {
 				`{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}]}`},
 	} {
 		var k memory
-		if got := text(t, k.take(tc.head, tc.msgs)); got != tc.want {
+		if got := text(t, &k, tc.head, tc.msgs); got != tc.want {
 			t.Errorf("%s:\n%s, want\n%s", tc.name, got, tc.want)
 		} else if !json.Valid([]byte(got)) {
 			t.Errorf("%s: not JSON", tc.name)
@@ -110,16 +112,14 @@ func TestLongerBodiesBeginLikeShorterOnes(t *testing.T) {
 	h := head{model: "m", system: "s"}
 	before := ""
 	for n := range msgs {
-		m := k.take(h, msgs[:n+1])
-		now := text(t, m)
+		now := text(t, &k, h, msgs[:n+1])
 		if !strings.HasPrefix(now, before) {
 			t.Fatalf("body of %d messages does not begin with that of %d", n+1, n)
 		}
-		if fresh := text(t, new(memory).take(h, msgs[:n+1])); now != fresh {
+		if fresh := text(t, new(memory), h, msgs[:n+1]); now != fresh {
 			t.Fatalf("body of %d messages differs from one made afresh", n+1)
 		}
 		before = strings.TrimSuffix(now, tail)
-		k.give(m)
 	}
 }
 
@@ -127,15 +127,13 @@ func TestLongerBodiesBeginLikeShorterOnes(t *testing.T) {
 func TestOnlyNewMessagesAreEncoded(t *testing.T) {
 	var k memory
 	msgs := talkOf(1000)
-	m := k.take(head{model: "m"}, msgs)
-	first := text(t, m)
-	k.give(m)
+	first := text(t, &k, head{model: "m"}, msgs)
 	for i := range msgs {
 		msgs[i].Parts[0] = chat.Text("changed")
 	}
 	msgs = append(msgs, chat.Say(chat.User, "new"))
 	want := strings.TrimSuffix(first, tail) + `,{"role":"user","content":"new"}` + tail
-	if got := text(t, k.take(head{model: "m"}, msgs)); got != want {
+	if got := text(t, &k, head{model: "m"}, msgs); got != want {
 		t.Error("old messages were encoded again")
 	}
 }
@@ -152,47 +150,33 @@ func TestOtherHeadsAndTalksAreToldApart(t *testing.T) {
 	for range 3 {
 		for _, h := range heads {
 			for _, talk := range [][]chat.Message{msgs, msgs[:4], compacted, talkOf(9), msgs[3:]} {
-				m := k.take(h, talk)
-				if got, want := text(t, m), text(t, new(memory).take(h, talk)); got != want {
+				if got, want := text(t, &k, h, talk), text(t, new(memory), h, talk); got != want {
 					t.Fatalf("got\n%s, want\n%s", got, want)
 				}
-				k.give(m)
 			}
 		}
 	}
-	if len(k.free) > memosKept {
-		t.Errorf("%d memos are kept", len(k.free))
-	}
 }
 
-// Two requests of one conversation at the same time do not share a memo.
-func TestMemosAreNotShared(t *testing.T) {
-	var k memory
-	msgs := talkOf(3)
-	k.give(k.take(head{model: "m"}, msgs))
-	a, b := k.take(head{model: "m"}, msgs), k.take(head{model: "m"}, msgs)
-	if a == b || text(t, a) != text(t, b) {
-		t.Error("both got the same memo, or not the same body")
-	}
-}
-
-// A body being sent does not change when its conversation goes another way.
+// Two requests of one conversation at the same time have bodies of their own,
+// and one being sent does not change when its conversation goes another way.
 func TestBytesUnderWayStay(t *testing.T) {
 	var k memory
 	msgs := talkOf(9)
-	m := k.take(head{model: "m"}, msgs)
-	want := text(t, m)
-	open, _ := m.body()
-	k.give(m)
+	want := text(t, &k, head{model: "m"}, msgs)
+	first, _, doneFirst := k.Body(head{model: "m"}, msgs)
+	second, _, doneSecond := k.Body(head{model: "m"}, msgs)
+	doneFirst()
 	for range 3 {
-		other := k.take(head{model: "m"}, append(msgs[:5:5], chat.Say(chat.User, strings.Repeat("other ", 1000))))
-		k.give(other)
-		longer := k.take(head{model: "m"}, append(msgs[:9:9], chat.Say(chat.User, strings.Repeat("longer ", 1000))))
-		k.give(longer)
+		text(t, &k, head{model: "m"}, append(msgs[:5:5], chat.Say(chat.User, strings.Repeat("other ", 1000))))
+		text(t, &k, head{model: "m"}, append(msgs[:9:9], chat.Say(chat.User, strings.Repeat("longer ", 1000))))
 	}
-	r, _ := open()
-	if got, _ := io.ReadAll(r); string(got) != want {
-		t.Error("the bytes of an earlier body changed")
+	doneSecond()
+	for _, open := range []func() (io.ReadCloser, error){first, second} {
+		r, _ := open()
+		if got, _ := io.ReadAll(r); string(got) != want {
+			t.Error("the bytes of an earlier body changed")
+		}
 	}
 }
 
@@ -253,11 +237,13 @@ func BenchmarkStep(b *testing.B) {
 			var k memory
 			msgs := talkOf(n)
 			h := head{model: "m", system: strings.Repeat("rules ", 1000), tools: manyTools()}
-			k.give(k.take(h, msgs))
+			_, _, done := k.Body(h, msgs)
+			done()
 			b.ReportAllocs()
 			for b.Loop() {
 				msgs = append(msgs, chat.Say(chat.User, "go on"))
-				k.give(k.take(h, msgs))
+				_, _, done := k.Body(h, msgs)
+				done()
 			}
 		})
 	}

@@ -138,8 +138,8 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 	return b
 }
 
-// without is what is left of d after a server complained, in lower case.
-func (d dialect) without(complaint string) dialect {
+// heed is what is left of d after a server complained, in lower case.
+func (d dialect) heed(complaint string) dialect {
 	names := func(words ...string) bool {
 		for _, w := range words {
 			if strings.Contains(complaint, w) {

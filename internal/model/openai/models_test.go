@@ -12,22 +12,6 @@ import (
 	"coder/internal/model/transport"
 )
 
-func TestTheListOfModelsInTheFormsServersGiveIt(t *testing.T) {
-	for body, want := range map[string]string{
-		`{"object":"list","data":[{"id":"b"},{"id":"a"},{"id":"a"}]}`: "a b",
-		`{"models":[{"name":"llama3:8b","model":"llama3:8b"},"x"]}`:   "llama3:8b x",
-		`[{"id":"one"},{"nothing":1},7]`:                              "one",
-		`{"data":[]}`:                                                 "",
-		`<html>`:                                                      "",
-		`{"data":{"id":"no list"}}`:                                   "",
-		`{"data":[{"id":"a\u001b[2Jb"}]}`:                             "ab",
-	} {
-		if got := strings.Join(readModels([]byte(body)), " "); got != want {
-			t.Errorf("%s: %q, want %q", body, got, want)
-		}
-	}
-}
-
 func TestModelsAsksBesideTheCompletions(t *testing.T) {
 	status := http.StatusOK
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {

@@ -4,11 +4,9 @@ package responses
 
 import (
 	"context"
-	"errors"
 	"iter"
 	"net/http"
 	"strings"
-	"sync"
 
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
@@ -17,11 +15,9 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
-	opt    transport.Options
-	memory transport.Memory[head, state]
-
-	mu      sync.Mutex // guards the field below
-	dialect dialect
+	opt     transport.Options
+	memory  transport.Memory[head, state]
+	dialect transport.Dialect[dialect]
 }
 
 // dialect is what a server has told us not to say. The zero dialect says all.
@@ -38,63 +34,55 @@ func New(o transport.Options) *Client {
 	return &Client{Client: transport.New(o), opt: o}
 }
 
+const path = "/responses"
+
 // Stream sends req and yields the reply as it arrives. Where a server refuses a
 // part of the request that we can do without, it is asked again without it.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		for {
-			c.mu.Lock()
-			d := c.dialect
-			c.mu.Unlock()
-			err := c.ask(ctx, req, d, emit)
-			if !c.learn(d, err) {
-				return err
-			}
-		}
+		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
 	})
 }
 
 func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit func(provider.Delta) bool) error {
-	u, err := transport.Endpoint(c.opt.BaseURL, "/responses")
+	u, err := transport.Endpoint(c.opt.BaseURL, path)
 	if err != nil {
 		return err
 	}
 	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d}, req.Messages)
 	defer done()
-	header := http.Header{"Accept": {"text/event-stream"}, "Content-Type": {"application/json"}}
-	if c.opt.APIKey != "" {
-		header.Set("Authorization", "Bearer "+c.opt.APIKey)
-	}
+	header := c.header("text/event-stream")
+	header.Set("Content-Type", "application/json")
 	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
 }
 
-// learn changes the dialect if err is about a part that we can leave out, and
-// reports whether it did.
-func (c *Client) learn(used dialect, err error) bool {
-	e, ok := errors.AsType[*provider.Error](err)
-	if !ok || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity && e.Status != http.StatusNotFound {
-		return false
-	}
-	complaint := strings.ToLower(e.Error())
-	learnt := used
+// heed is what is left of d after a complaint.
+func (d dialect) heed(complaint string) dialect {
 	switch {
 	case strings.Contains(complaint, "encrypted"):
-		learnt.noReasoning = used.noEncrypted || used.noReasoning
-		learnt.noEncrypted = true
+		d.noReasoning = d.noEncrypted || d.noReasoning
+		d.noEncrypted = true
 	case strings.Contains(complaint, "reasoning"), strings.Contains(complaint, "item with id"):
-		learnt.noReasoning = true
+		d.noReasoning = true
 	case strings.Contains(complaint, "store"):
-		learnt.noStore = true
+		d.noStore = true
 	}
-	if learnt == used {
-		return false
+	return d
+}
+
+func (c *Client) header(accept string) http.Header {
+	h := http.Header{"Accept": {accept}}
+	if c.opt.APIKey != "" {
+		h.Set("Authorization", "Bearer "+c.opt.APIKey)
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.dialect = dialect{
-		noEncrypted: c.dialect.noEncrypted || learnt.noEncrypted,
-		noReasoning: c.dialect.noReasoning || learnt.noReasoning,
-		noStore:     c.dialect.noStore || learnt.noStore,
+	return h
+}
+
+// Models asks the endpoint which models it has, by name.
+func (c *Client) Models(ctx context.Context) ([]string, error) {
+	u, err := transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(c.opt.BaseURL), "/"), path), "/models")
+	if err != nil {
+		return nil, err
 	}
-	return true
+	return c.Client.Models(ctx, u, c.header("application/json"))
 }

@@ -19,6 +19,8 @@ import (
 // messages so far to write the next one; its zero value is that of none.
 type Head[H, S any] interface {
 	Same(H) bool
+	// Own is a copy that nobody else can change.
+	Own() H
 	// Begin writes the head, up to where the first message begins.
 	Begin() []byte
 	// Append writes a message after those that s tells of.
@@ -59,7 +61,7 @@ type Memory[H Head[H, S], S any] struct {
 func (k *Memory[H, S]) Body(h H, msgs []chat.Message) (open func() (io.ReadCloser, error), length int64, done func()) {
 	m := k.nearest(h, msgs)
 	if m == nil {
-		m = &memo[H, S]{head: h, buf: h.Begin()}
+		m = &memo[H, S]{head: h.Own(), buf: h.Begin()}
 	}
 	for _, msg := range msgs[len(m.said):] {
 		var s S

@@ -1,0 +1,23 @@
+package transport
+
+import (
+	"strings"
+	"testing"
+)
+
+func TestTheListOfModelsInTheFormsServersGiveIt(t *testing.T) {
+	for body, want := range map[string]string{
+		`{"object":"list","data":[{"id":"b"},{"id":"a"},{"id":"a"}]}`: "a b",
+		`{"models":[{"name":"llama3:8b","model":"llama3:8b"},"x"]}`:   "llama3:8b x",
+		`[{"id":"one"},{"nothing":1},7]`:                              "one",
+		`{"data":[]}`:                                                 "",
+		`<html>`:                                                      "",
+		`{"data":{"id":"no list"}}`:                                   "",
+		`{"models":[{"name":"models/gemini-x"}]}`:                     "gemini-x",
+		`{"data":[{"id":"a\u001b[2Jb"}]}`:                             "ab",
+	} {
+		if got := strings.Join(readModels([]byte(body)), " "); got != want {
+			t.Errorf("%s: %q, want %q", body, got, want)
+		}
+	}
+}
