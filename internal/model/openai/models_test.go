@@ -34,15 +34,3 @@ func TestModelsAsksBesideTheCompletions(t *testing.T) {
 		t.Errorf("err = %v", err)
 	}
 }
-
-func FuzzReadModels(f *testing.F) {
-	f.Add([]byte(`{"data":[{"id":"a"}]}`))
-	f.Add([]byte(`[1,"x",{}]`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, name := range readModels(body) {
-			if name == "" || strings.ContainsAny(name, "\x1b\n") {
-				t.Errorf("%q", name)
-			}
-		}
-	})
-}
