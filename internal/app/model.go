@@ -1,17 +1,6 @@
 package app
 
 import (
-	"coder/internal/config"
-	"coder/internal/core/display"
-	"coder/internal/host/atomicfile"
-	"coder/internal/host/repofile"
-	"coder/internal/model/catalogue"
-	"coder/internal/model/openai"
-	"coder/internal/model/provider"
-	"coder/internal/model/scripted"
-	"coder/internal/model/textcalls"
-	"coder/internal/model/transport"
-	"coder/internal/policy/trust"
 	"context"
 	"encoding/json"
 	"errors"
@@ -25,6 +14,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"coder/internal/config"
+	"coder/internal/core/display"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/model/anthropic"
+	"coder/internal/model/catalogue"
+	"coder/internal/model/gemini"
+	"coder/internal/model/openai"
+	"coder/internal/model/provider"
+	"coder/internal/model/responses"
+	"coder/internal/model/scripted"
+	"coder/internal/model/textcalls"
+	"coder/internal/model/transport"
+	"coder/internal/policy/trust"
 )
 
 // Provider builds the model's side: the script where one is given, else the
@@ -35,8 +39,6 @@ func (a *App) Provider() (p provider.Provider, err error) {
 		p = a.Play
 	case a.Options.Script != "":
 		p, err = a.readScript()
-	case c.Kind != "openai":
-		err = configf("provider.kind %q is not built yet; use an OpenAI-compatible endpoint (openai)", c.Kind)
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
 		err = &Error{Untrusted, fmt.Errorf("%s is %s, and the provider is set by the project's own configuration; look at it, then run: coder trust %[1]s", a.Root, a.Trusted)}
 	case c.BaseURL == "":
@@ -75,8 +77,14 @@ func (a *App) readScript() (provider.Provider, error) {
 	return scripted.New(s, scripted.Options{}), nil
 }
 
+// A wire is a way to speak to models, which may also have a list of them.
+type wire interface {
+	provider.Provider
+	Models(context.Context) ([]string, error)
+}
+
 // client speaks to the configured endpoint.
-func (a *App) client() (*openai.Client, error) {
+func (a *App) client() (wire, error) {
 	c := a.Config.Provider
 	var ca []byte
 	if c.CAFile != "" {
@@ -85,12 +93,21 @@ func (a *App) client() (*openai.Client, error) {
 			return nil, configf("provider.ca_file: %v", err)
 		}
 	}
-	return openai.New(transport.Options{
+	o := transport.Options{
 		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, CA: ca,
 		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
 		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
 		Proxy:       http.ProxyFromEnvironment, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
-	}), nil
+	}
+	switch c.Kind {
+	case "anthropic":
+		return anthropic.New(o), nil
+	case "responses":
+		return responses.New(o), nil
+	case "gemini":
+		return gemini.New(o), nil
+	}
+	return openai.New(o), nil
 }
 
 func (a *App) scripted() bool { return a.Options.Script != "" || a.Play != nil }
@@ -166,7 +183,7 @@ const mostModels = 200
 func (a models) List(ctx context.Context) (t display.Table, err error) {
 	var offered []string
 	if !a.scripted() && a.Config.Provider.BaseURL != "" {
-		var client *openai.Client
+		var client wire
 		if client, err = a.client(); err == nil {
 			ctx, stop := context.WithTimeout(ctx, listTime)
 			defer stop()

@@ -8,7 +8,6 @@ package faultserver
 
 import (
 	"cmp"
-	"coder/internal/core/jsonx"
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
@@ -23,6 +22,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"coder/internal/core/jsonx"
 )
 
 // Options say how a server behaves. The zero Options are fine.

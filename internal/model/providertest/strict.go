@@ -23,8 +23,22 @@ func strictly(data []byte, into any) error {
 	return d.Decode(into)
 }
 
+// check refuses what the vendor of a wire would refuse of any conversation.
+func check(wire string, body []byte) error {
+	switch wire {
+	case "messages":
+		return CheckMessages(body, nil)
+	case "responses":
+		return CheckResponses(body, nil)
+	case "gemini":
+		return CheckGemini(body, nil)
+	}
+	return nil
+}
+
 // CheckMessages refuses what Anthropic's wire would refuse. Signatures are
-// those that the server has given out, with the thinking they are for.
+// those that the server has given out, with the thinking they are for; nil
+// means that any is taken.
 func CheckMessages(body []byte, signatures map[string]string) error {
 	type cache struct{ Type string }
 	var req struct {
@@ -106,7 +120,7 @@ func CheckMessages(body []byte, signatures map[string]string) error {
 			case c.Type == "image" && m.Role == "user" && c.Source != nil && c.Source.Type == "base64":
 				said = true
 			case c.Type == "thinking" && m.Role == "assistant" && c.Cache == nil && c.Thinking != nil:
-				if words, ok := signatures[c.Signature]; !ok || words != *c.Thinking {
+				if words, ok := signatures[c.Signature]; c.Signature == "" || signatures != nil && (!ok || words != *c.Thinking) {
 					return fmt.Errorf("%s: invalid signature in thinking block", at)
 				}
 			case c.Type == "redacted_thinking" && m.Role == "assistant" && c.Cache == nil && c.Data != "":
@@ -140,7 +154,7 @@ func CheckMessages(body []byte, signatures map[string]string) error {
 }
 
 // CheckResponses refuses what OpenAI's Responses wire would refuse. Reasoning
-// is that which the server has given out, encrypted.
+// is that which the server has given out, encrypted; nil means any.
 func CheckResponses(body []byte, reasoning map[string]bool) error {
 	var req struct {
 		Model, Instructions string
@@ -198,7 +212,7 @@ func CheckResponses(body []byte, reasoning map[string]bool) error {
 				return fmt.Errorf("input.%d: no content", i)
 			}
 		case "reasoning":
-			if !reasoning[it.Encrypted] || it.Summary == nil {
+			if it.Encrypted == "" || reasoning != nil && !reasoning[it.Encrypted] || it.Summary == nil {
 				return fmt.Errorf("input.%d: the encrypted content %s could not be verified", i, it.Encrypted)
 			}
 			pending = cmp.Or(it.ID, "?")
@@ -227,7 +241,8 @@ func CheckResponses(body []byte, reasoning map[string]bool) error {
 }
 
 // CheckGemini refuses what Google's wire would refuse. Signatures are those
-// that the server has given out; of the calls of a turn the first must have one.
+// that the server has given out, nil means any; of the calls of a turn the first
+// must have one.
 func CheckGemini(body []byte, signatures map[string]bool) error {
 	type part struct {
 		Text       *string
@@ -285,7 +300,7 @@ func CheckGemini(body []byte, signatures map[string]bool) error {
 		for j, p := range c.Parts {
 			at := fmt.Sprintf("contents.%d.parts.%d", i, j)
 			switch {
-			case p.Signature != "" && !signatures[p.Signature] && p.Signature != "skip_thought_signature_validator":
+			case signatures != nil && p.Signature != "" && !signatures[p.Signature] && p.Signature != "skip_thought_signature_validator":
 				return fmt.Errorf("%s: corrupted thought signature", at)
 			case p.Call != nil && c.Role == "model" && vendorID.MatchString(p.Call.Name):
 				if len(called) == 0 && p.Signature == "" {
