@@ -10,9 +10,9 @@ import (
 	"sync/atomic"
 	"unicode/utf8"
 
-	"github.com/charmbracelet/x/vt"
-
 	"coder/internal/ui/cells"
+
+	"github.com/charmbracelet/x/vt"
 )
 
 // glass is a terminal as a person sees it. It looks at every byte it is sent:

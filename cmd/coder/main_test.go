@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"coder/internal/cli"
 	"coder/internal/core/event"
 	"coder/internal/host/faultdisk"
 	"coder/internal/host/lsp/lsptest"
 	"coder/internal/host/sandbox"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // TestMain makes the test binary double as the program, so that scripts and

@@ -20,12 +20,12 @@ import (
 	"testing"
 	"time"
 
+	"coder/internal/app"
+	"coder/internal/ui/cells"
+
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/txtar"
 	"golang.org/x/term"
-
-	"coder/internal/app"
-	"coder/internal/ui/cells"
 )
 
 var update = flag.Bool("update", false, "rewrite the pictures of the screen tests")

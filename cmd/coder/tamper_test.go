@@ -9,11 +9,11 @@ import (
 	"reflect"
 	"strings"
 
-	"github.com/rogpeppe/go-internal/testscript"
-
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/record/store/jsonl"
+
+	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // tamper writes the logs of a session anew with every OLD in them replaced, as

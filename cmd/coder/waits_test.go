@@ -13,9 +13,9 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"coder/internal/core/event"
+
+	"github.com/creack/pty"
 )
 
 // held is the program where it waits for something that never comes.

@@ -2,10 +2,6 @@ package app
 
 import (
 	"bytes"
-	"coder/internal/host/lsp"
-	"coder/internal/host/workspace"
-	"coder/internal/policy/confine"
-	"coder/internal/policy/trust"
 	"context"
 	"errors"
 	"fmt"
@@ -15,6 +11,11 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/trust"
 )
 
 // languageServers says how language servers run: in trusted folders only, within

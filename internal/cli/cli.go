@@ -13,14 +13,14 @@ import (
 	"strings"
 	"time"
 
-	xterm "golang.org/x/term"
-
 	"coder/internal/app"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/sandbox"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/i18n"
+
+	xterm "golang.org/x/term"
 )
 
 // Env is the world the program is called in.

@@ -15,13 +15,13 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-
 	"coder/internal/app"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/model/scripted"
 	"coder/internal/ui/i18n"
+
+	"github.com/creack/pty"
 )
 
 // moody is a person who refuses one question, counted from 1, and says yes to

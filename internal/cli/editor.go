@@ -2,12 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"coder/internal/app"
-	"coder/internal/authored/mention"
-	"coder/internal/host/atomicfile"
-	"coder/internal/host/repofile"
-	"coder/internal/host/stdio"
-	"coder/internal/ui/lineedit"
 	"context"
 	"errors"
 	"fmt"
@@ -18,6 +12,13 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"coder/internal/app"
+	"coder/internal/authored/mention"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/host/stdio"
+	"coder/internal/ui/lineedit"
 )
 
 // edit lets the person write in their own editor.

@@ -13,8 +13,6 @@ import (
 	"syscall"
 	"time"
 
-	xterm "golang.org/x/term"
-
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -22,6 +20,8 @@ import (
 	"coder/internal/record/session"
 	"coder/internal/ui/i18n"
 	"coder/internal/ui/term"
+
+	xterm "golang.org/x/term"
 )
 
 // followTime is how often a session that is followed is looked at.

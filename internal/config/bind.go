@@ -12,9 +12,9 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tailscale/hujson"
-
 	"coder/internal/core/nearest"
+
+	"github.com/tailscale/hujson"
 )
 
 // object lays v over the block f.

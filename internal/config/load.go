@@ -10,9 +10,9 @@ import (
 	"strings"
 	"syscall"
 
-	"github.com/tailscale/hujson"
-
 	"coder/internal/host/repofile"
+
+	"github.com/tailscale/hujson"
 )
 
 // Options says where settings are found. The zero Options find none, so that

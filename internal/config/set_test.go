@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tailscale/hujson"
-
 	"coder/internal/config"
+
+	"github.com/tailscale/hujson"
 )
 
 func TestSetChangesOneKeyAndNothingElse(t *testing.T) {

@@ -8,10 +8,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+
+	"pgregory.net/rapid"
 )
 
 // size counts a token for every four bytes.

@@ -6,9 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/core/event"
 )
 

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 )
 
 // Sizes of outputs, in bytes.

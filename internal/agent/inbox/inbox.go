@@ -21,12 +21,12 @@ import (
 	"path/filepath"
 	"strings"
 
-	"golang.org/x/sys/unix"
-
 	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/authkey"
+
+	"golang.org/x/sys/unix"
 )
 
 // Box is where questions wait for letters.

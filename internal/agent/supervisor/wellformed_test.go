@@ -12,8 +12,6 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
@@ -27,6 +25,8 @@ import (
 	"coder/internal/record/store/mem"
 	"coder/internal/slash"
 	"coder/internal/tool"
+
+	"pgregory.net/rapid"
 )
 
 // fate draws what happens next, from several goroutines.

@@ -6,9 +6,8 @@ import (
 	"path"
 	"strings"
 
-	"coder/internal/core/clip"
-
 	"coder/internal/authored/frontmatter"
+	"coder/internal/core/clip"
 )
 
 // Loaded is a skill ready to be followed.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/core/secret"
+
+	"pgregory.net/rapid"
 )
 
 const key = "sk-abc-sk-abc-0123"

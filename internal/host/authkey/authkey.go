@@ -17,9 +17,9 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"coder/internal/host/atomicfile"
+
+	"golang.org/x/sys/unix"
 )
 
 const (

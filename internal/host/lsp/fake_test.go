@@ -14,9 +14,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"coder/internal/host/lsp/lsptest"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

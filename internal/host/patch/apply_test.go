@@ -6,9 +6,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/host/patch"
+
+	"pgregory.net/rapid"
 )
 
 // files is a tree; a file that is not there has no key.

@@ -17,9 +17,9 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"coder/internal/host/shell"
+
+	"go.uber.org/goleak"
 )
 
 // limit is what the tests keep of a stream.

@@ -12,9 +12,9 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"coder/internal/host/workspace"
+
+	"golang.org/x/sys/unix"
 )
 
 // view keeps the names and sizes of a workspace's files by looking again at what

@@ -14,7 +14,6 @@ import (
 	"unicode"
 
 	"coder/internal/core/clip"
-
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 )

@@ -17,9 +17,9 @@ import (
 	"slices"
 	"strings"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"coder/internal/host/gitsafe"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // Level is how dangerous a command line is.

@@ -6,9 +6,9 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"mvdan.cc/sh/v3/syntax"
-
 	"coder/internal/policy/risk"
+
+	"mvdan.cc/sh/v3/syntax"
 )
 
 // around puts a whole command line into something that runs it.

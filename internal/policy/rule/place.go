@@ -6,10 +6,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"coder/internal/policy"
 	"coder/internal/tool"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 // place is a file as rules see it: below the workspace by its path from there,

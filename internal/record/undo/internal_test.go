@@ -11,10 +11,10 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/host/workspace"
 	"coder/internal/record/undo/blob"
+
+	"pgregory.net/rapid"
 )
 
 func TestRestoreEnds(t *testing.T) {

@@ -12,11 +12,11 @@ import (
 	"testing"
 	"time"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/core/event"
 	"coder/internal/record/undo"
 	"coder/internal/tool"
+
+	"pgregory.net/rapid"
 )
 
 // The paths that everyone fights over. Some are above others, so that files

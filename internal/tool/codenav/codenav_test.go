@@ -15,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
-
 	"coder/internal/host/lsp"
 	"coder/internal/host/lsp/lsptest"
 	"coder/internal/host/workspace"
@@ -24,6 +22,8 @@ import (
 	"coder/internal/tool/codenav"
 	"coder/internal/tool/files"
 	"coder/internal/tool/tooltest"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) {

@@ -14,7 +14,6 @@ import (
 	"strings"
 
 	"coder/internal/core/clip"
-
 	"coder/internal/core/display"
 	"coder/internal/core/uip"
 	"coder/internal/tool"

@@ -14,12 +14,12 @@ import (
 	"testing"
 	"time"
 
-	"github.com/bmatcuk/doublestar/v4"
-
 	"coder/internal/host/workspace"
 	"coder/internal/tool"
 	"coder/internal/tool/search"
 	"coder/internal/tool/tooltest"
+
+	"github.com/bmatcuk/doublestar/v4"
 )
 
 func open(t testing.TB, files map[string]string) (tools tool.Set, dir string) {

@@ -18,12 +18,12 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"go.uber.org/goleak"
-
 	"coder/internal/core/display"
 	"coder/internal/tool"
 	"coder/internal/tool/tooltest"
 	"coder/internal/tool/web"
+
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

@@ -7,10 +7,10 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"coder/internal/ui/cells"
+
 	"github.com/clipperhouse/displaywidth"
 	"pgregory.net/rapid"
-
-	"coder/internal/ui/cells"
 )
 
 func TestView(t *testing.T) {

@@ -13,14 +13,14 @@ import (
 	"testing"
 	"time"
 
-	"github.com/creack/pty"
-	"go.uber.org/goleak"
-
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term"
 	"coder/internal/ui/tty"
+
+	"github.com/creack/pty"
+	"go.uber.org/goleak"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

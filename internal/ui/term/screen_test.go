@@ -6,11 +6,11 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/charmbracelet/x/vt"
-
 	"coder/internal/core/event"
 	"coder/internal/ui/rendertest"
 	"coder/internal/ui/term"
+
+	"github.com/charmbracelet/x/vt"
 )
 
 var sizes = []struct{ width, height int }{{40, 12}, {80, 24}, {120, 40}}

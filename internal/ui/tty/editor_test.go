@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/ui/lineedit"
+
+	"pgregory.net/rapid"
 )
 
 // The cursor on the terminal is where the next character will stand: there an

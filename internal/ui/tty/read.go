@@ -9,10 +9,10 @@ import (
 	"io"
 	"time"
 
+	"coder/internal/ui/lineedit"
+
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
-
-	"coder/internal/ui/lineedit"
 )
 
 const (

@@ -8,9 +8,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/ui/cells"
+
+	"pgregory.net/rapid"
 )
 
 // reflowing is a terminal without end that wraps its lines anew when its width

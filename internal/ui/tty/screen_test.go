@@ -12,10 +12,10 @@ import (
 	"sync"
 	"testing"
 
+	"coder/internal/ui/cells"
+
 	"github.com/charmbracelet/x/vt"
 	"pgregory.net/rapid"
-
-	"coder/internal/ui/cells"
 )
 
 // watched is a terminal emulator that looks at every sequence it is sent.

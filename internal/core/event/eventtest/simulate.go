@@ -6,9 +6,9 @@ import (
 	"os"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/core/event"
+
+	"pgregory.net/rapid"
 )
 
 // Simulate plays random claims, appends, reads and restarts on a store and on

@@ -3,13 +3,14 @@ package blob
 import (
 	"bufio"
 	"bytes"
-	"coder/internal/host/disk"
 	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
 	"io"
 	"sync"
+
+	"coder/internal/host/disk"
 )
 
 // pack writes content to f, deflated if that helps, and returns its hash and the

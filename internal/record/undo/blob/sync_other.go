@@ -3,8 +3,9 @@
 package blob
 
 import (
-	"coder/internal/host/disk"
 	"errors"
+
+	"coder/internal/host/disk"
 )
 
 // syncFileSystem cannot be had here.

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"coder/internal/ui/term/markdown"
+
+	"pgregory.net/rapid"
 )
 
 // Texts made of nothing but marks, some of them longer than what may be held
