@@ -3,6 +3,7 @@ package anthropic
 import (
 	"encoding/json"
 	"errors"
+	"io"
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
@@ -60,7 +61,7 @@ func (r *reply) Decode(raw []byte) error {
 		r.finish(jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "delta"), "stop_reason")))
 	case "message_stop":
 		if r.stop != "" {
-			return transport.ErrWhole
+			return io.EOF
 		}
 	case "message":
 		r.model = jsonscan.String(jsonscan.Get(raw, "model"))

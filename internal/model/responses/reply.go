@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"io"
 	"strings"
 
 	"coder/internal/core/chat"
@@ -64,7 +65,7 @@ func (r *reply) Decode(raw []byte) error {
 		if err := r.finish(jsonscan.Get(raw, "response")); err != nil {
 			return err
 		}
-		return transport.ErrWhole
+		return io.EOF
 	case "error":
 		return transport.InBand(raw)
 	case "":

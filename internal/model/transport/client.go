@@ -86,7 +86,7 @@ type Request struct {
 type Decoder interface {
 	// Decode reads one JSON value: the data of an event, or a reply that came
 	// without a stream. Its error is what the server says went wrong, or
-	// [ErrWhole] if that was the last event.
+	// [io.EOF] if that was the last event.
 	Decode(data []byte) error
 	// Finished reports whether the model has said why it stopped, or that it
 	// failed: nothing is missing if the stream ends here.
@@ -95,9 +95,6 @@ type Decoder interface {
 	// which says nothing.
 	End() error
 }
-
-// ErrWhole says that the event that was decoded is the last of its reply.
-var ErrWhole = errors.New("the reply is whole")
 
 // Endpoint is the address of path under a base URL, which may include it.
 func Endpoint(base, path string) (*url.URL, error) {

@@ -83,7 +83,7 @@ func (x *exchange) readEvents(src *source) error {
 		finished := x.decoder.Finished()
 		switch err := x.decoder.Decode(jsonscan.Trim(e.data)); err {
 		case nil:
-		case ErrWhole:
+		case io.EOF:
 			return x.whole(src)
 		default:
 			return err
