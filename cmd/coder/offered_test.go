@@ -105,6 +105,9 @@ func (p *program) use(script string, ways int) (said string) {
 }
 
 func TestNothingThatARepositoryOffersIsWaitedFor(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, name := range offered {
 		t.Run(strings.ReplaceAll(name, "/", "_"), func(t *testing.T) {
 			t.Parallel()
@@ -116,6 +119,9 @@ func TestNothingThatARepositoryOffersIsWaitedFor(t *testing.T) {
 }
 
 func TestNothingThatARepositoryOffersLeadsElsewhere(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	const key = "-----BEGIN KEY----- leaked-key"
 	kinds := map[string]func(p *program, path string) error{
 		"environ":   func(_ *program, path string) error { return os.Symlink("/proc/self/environ", path) },

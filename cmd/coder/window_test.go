@@ -93,6 +93,9 @@ func must[T any](v T, err error) T {
 // own way and refuses what is longer than its window. None of the requests is,
 // every turn comes to its end, and no call is parted from its result.
 func TestTheConversationAlwaysFits(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	if _, err := exec.LookPath("seq"); err != nil {
 		t.Skip("there is no seq here")
 	}

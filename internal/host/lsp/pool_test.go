@@ -32,6 +32,9 @@ func said(r Report) string {
 }
 
 func TestDiagnose(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, how := range []string{"normal", "unversioned", "pull", "pull breaks off", "pull then busy", "empty first", "busy", "asks"} {
 		t.Run(how, func(t *testing.T) {
 			t.Parallel()

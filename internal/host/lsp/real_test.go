@@ -109,6 +109,9 @@ var projects = map[string]project{
 }
 
 func TestRealServers(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for name, p := range projects {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -147,6 +150,9 @@ func (p project) pool(t *testing.T) (*Pool, string) {
 // is wrong, at once and after edits: they say what is wrong, or that it is not
 // known yet, but never that nothing is.
 func TestBrokenCodeIsNeverCalledFine(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for name, p := range projects {
 		if p.mistake == "" {
 			continue

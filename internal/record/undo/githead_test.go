@@ -38,6 +38,9 @@ func (w *world) wreck() {
 // Where HEAD has all files, nothing is written before a command, and what it
 // does can be undone all the same, even if it never finished.
 func TestCleanWorkTreeCostsNothing(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	needGit(t)
 	for name, tc := range map[string]struct {
 		files int
@@ -168,6 +171,9 @@ func TestLineEndsOfAWorkTree(t *testing.T) {
 
 // Added trees are looked after too, those in git and those that are not.
 func TestCommandsInAddedTrees(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	needGit(t)
 	w := newWorld(t)
 	main := w.dir

@@ -562,6 +562,9 @@ func TestDirectoryWithOtherFilesStays(t *testing.T) {
 }
 
 func TestCommandThatChangesVeryMuch(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	w := newWorld(t)
 	for i := range 1200 {
 		w.put(fmt.Sprintf("d%d/f%d", i%9, i), fmt.Sprint("content ", i))
@@ -739,6 +742,9 @@ func TestStoreThatCannotBeWritten(t *testing.T) {
 // Whatever fails while a store is written to, and however, what the call would
 // overwrite is not taken for kept, now or later.
 func TestStoreOnADiskThatFails(t *testing.T) {
+	if testing.Short() {
+		t.Skip("takes long")
+	}
 	for _, effects := range [][]tool.Effect{{{Kind: tool.Write, Target: "a"}}, {{Kind: tool.Exec, Target: "sh"}}} {
 		for _, how := range []error{syscall.EIO, syscall.ENOSPC, syscall.EMFILE, syscall.EROFS} {
 			for at, refused := 1, 0; ; at++ {
