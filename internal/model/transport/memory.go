@@ -90,8 +90,11 @@ func (k *Memory[H, S]) nearest(h H, msgs []chat.Message) *memo[H, S] {
 	defer k.mu.Unlock()
 	best, most := -1, 0
 	for i, m := range k.free {
+		if !m.head.Same(h) {
+			continue
+		}
 		n := 0
-		for m.head.Same(h) && n < len(msgs) && n < len(m.said) && chat.Same(m.said[n], msgs[n]) {
+		for n < len(msgs) && n < len(m.said) && chat.Same(m.said[n], msgs[n]) {
 			n++
 		}
 		if n > most {
