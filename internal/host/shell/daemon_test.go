@@ -72,6 +72,17 @@ func TestDaemonsDoNotGetAway(t *testing.T) {
 	}
 }
 
+// ended waits for a process to end; that somebody is told of it may take longer.
+func ended(pid int) bool {
+	for end := time.Now().Add(time.Minute); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if err != nil || bytes.Contains(stat[bytes.LastIndexByte(stat, ')')+1:], []byte(" Z ")) {
+			return true
+		}
+	}
+	return false
+}
+
 // gone sees that the process whose number is in the file left has ended.
 func gone(t *testing.T, dir string) {
 	t.Helper()
@@ -84,9 +95,9 @@ func gone(t *testing.T, dir string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Kill(pid, 0); err != syscall.ESRCH {
-		t.Errorf("process %d is still there: %v", pid, err)
-		syscall.Kill(pid, syscall.SIGKILL)
+	if !ended(pid) {
+		t.Errorf("process %d is still there", pid)
+		_ = syscall.Kill(pid, syscall.SIGKILL)
 	}
 }
 
@@ -116,8 +127,8 @@ func TestOthersChildrenAreLeftAlone(t *testing.T) {
 	quick.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	begun := writer(func([]byte) { // while the command runs
 		if server.Process == nil {
-			if err := errors.Join(server.Start(), quick.Start()); err != nil {
-				t.Error(err)
+			if err := errors.Join(server.Start(), quick.Start()); err != nil || !ended(quick.Process.Pid) {
+				t.Error("the children of somebody else did not start and end", err)
 			}
 		}
 	})
