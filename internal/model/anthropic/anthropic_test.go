@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/anthropic"
 	"coder/internal/model/faultserver"
 	"coder/internal/model/provider"
@@ -81,4 +82,12 @@ func spoken(ds []provider.Delta) faultserver.Reply {
 func quoted(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
+}
+
+func TestComplaints(t *testing.T) {
+	thought := chat.Message{Role: chat.Assistant, Parts: []chat.Part{
+		chat.Reasoning{Text: "hm", Field: "anthropic", Details: []byte(`[{"type":"thinking","length":2,"signature":"c2ln"}]`)}, chat.Text("So."),
+	}}
+	providertest.TestComplaint(t, "messages", 400, "messages.1.content.0: Invalid `signature` in `thinking` block", "c2ln", open, thought, chat.Say(chat.User, "go on"))
+	providertest.TestComplaint(t, "messages", 400, "cache_control: Extra inputs are not permitted", "cache_control", open)
 }

@@ -4,117 +4,57 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"strings"
 	"testing"
 
 	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
-
-	"pgregory.net/rapid"
 )
 
-// Whatever was said, over whichever wire, the vendor takes it; and from step to
-// step the bytes before the newest message stay as they are.
 func TestEveryConversationIsTaken(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var memory transport.Memory[head, state]
+	providertest.TestConversations(t, func() providertest.Talk {
 		signatures := make(map[string]string)
-		var said []chat.Message
-		var before string
-		for i := range rapid.IntRange(1, 12).Draw(t, "messages") {
-			said = append(said, anyMessage(t, i, said, signatures))
-			h := head{model: "m", system: rapid.SampledFrom([]string{"", "be brief"}).Draw(t, "system"), tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}}
-			if i > 0 {
-				h.system = "be brief"
+		talk := talk(t, head{model: "m", system: "be brief", tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}})
+		talk.Taken = func(body []byte) error { return providertest.CheckMessages(body, signatures) }
+		talk.Think = func(turn, blocks int, text string, calls int) chat.Reasoning {
+			var ts []thought
+			var all string
+			for k := range blocks {
+				words, signature := fmt.Sprintf("thought %d.%d ", turn, k), fmt.Sprintf("sig-%d-%d", turn, k)
+				signatures[signature] = words
+				all += words
+				ts = append(ts, thought{Type: "thinking", Length: len(words), Signature: signature, Text: min(k*3, len(text)), Calls: min(k, calls)})
 			}
-			open, length, done := memory.Body(h, said)
-			r, err := open()
-			if err != nil {
-				t.Fatal(err)
-			}
-			body, err := io.ReadAll(r)
-			if err != nil || int64(len(body)) != length {
-				t.Fatalf("%d bytes, %d announced, %v", len(body), length, err)
-			}
-			done()
-			// A reply is asked for only after something of the person's or of tools.
-			if m := said[len(said)-1]; m.Role != chat.Assistant && strings.Contains(string(body), `"role"`) {
-				if err := providertest.CheckMessages(body, signatures); err != nil {
-					t.Fatalf("%v\n%s", err, body)
-				}
-			}
-			kept := string(body)
-			_, s := head{}.all(said)
-			kept = strings.TrimSuffix(kept, h.End(s))
-			if i > 1 && !strings.HasPrefix(kept, before) {
-				t.Fatalf("the beginning changed:\n%s\n%s", before, kept)
-			}
-			before = kept
+			details, _ := json.Marshal(ts)
+			return chat.Reasoning{Text: all, Field: thinkingField, Details: details}
 		}
+		talk.Foreign = []chat.Reasoning{
+			{Text: "elsewhere", Field: "reasoning_content", Details: []byte(`[{"type":"x"}]`)},
+			{Text: "shortened", Field: thinkingField, Details: []byte(`[{"type":"thinking","length":900,"signature":"s"}]`)},
+		}
+		return talk
 	})
 }
 
-// anyMessage is one that may come next: results answer calls that were made, or
-// none, or are missing.
-func anyMessage(t *rapid.T, i int, said []chat.Message, signatures map[string]string) chat.Message {
-	words := rapid.SampledFrom([]string{"", " \n", "hello", "世界 👋", "a\xffb", `"quoted"`})
-	if i > 0 {
-		var calls []chat.ToolCall
+// talk holds conversations on a head.
+func talk(t *testing.T, h head) providertest.Talk {
+	var memory transport.Memory[head, state]
+	return providertest.Talk{Body: func(said []chat.Message) (string, string) {
+		open, length, done := memory.Body(h, said)
+		defer done()
+		r, err := open()
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(r)
+		if err != nil || int64(len(body)) != length {
+			t.Fatalf("%d bytes, %d announced, %v", len(body), length, err)
+		}
+		var s state
 		for _, m := range said {
-			calls = append(calls, m.Calls()...)
+			_, s = h.Append(nil, s, m)
 		}
-		switch {
-		case len(calls) > 0 && rapid.IntRange(0, 3).Draw(t, "answer") > 0:
-			c := rapid.SampledFrom(calls).Draw(t, "call")
-			return chat.Answer(chat.ToolResult{CallID: c.ID, Name: c.Name, Text: words.Draw(t, "result"), Failed: rapid.Bool().Draw(t, "failed")})
-		case rapid.Bool().Draw(t, "reply"):
-			return anyReply(t, i, signatures)
-		}
-	}
-	m := chat.Say(chat.User, "word "+words.Draw(t, "words"))
-	if rapid.Bool().Draw(t, "image") {
-		m.Parts = append(m.Parts, chat.Image{MediaType: "image/png", Data: []byte("png")})
-	}
-	return m
-}
-
-func anyReply(t *rapid.T, i int, signatures map[string]string) chat.Message {
-	m := chat.Message{Role: chat.Assistant}
-	text := rapid.SampledFrom([]string{"", "  ", "I look.", "longer text of several words"}).Draw(t, "text")
-	n := rapid.IntRange(0, 2).Draw(t, "calls")
-	switch rapid.SampledFrom([]string{"none", "ours", "foreign", "broken"}).Draw(t, "thinking") {
-	case "ours":
-		var ts []thought
-		var all string
-		for k := range rapid.IntRange(1, 3).Draw(t, "thoughts") {
-			w, sig := fmt.Sprintf("thought %d.%d ", i, k), fmt.Sprintf("sig-%d-%d", i, k)
-			signatures[sig] = w
-			all += w
-			ts = append(ts, thought{Type: "thinking", Length: len(w), Signature: sig, Text: min(k*3, len(text)), Calls: min(k, n)})
-		}
-		details, _ := json.Marshal(ts)
-		m.Parts = append(m.Parts, chat.Reasoning{Text: all, Field: thinkingField, Details: details})
-	case "foreign":
-		m.Parts = append(m.Parts, chat.Reasoning{Text: "elsewhere", Field: "reasoning_content", Details: []byte(`[{"type":"x"}]`)})
-	case "broken":
-		m.Parts = append(m.Parts, chat.Reasoning{Text: "shortened", Field: thinkingField, Details: []byte(`[{"type":"thinking","length":900,"signature":"s"}]`)})
-	}
-	if text != "" {
-		m.Parts = append(m.Parts, chat.Text(text))
-	}
-	for k := range n {
-		id := rapid.SampledFrom([]string{"toolu_%d_%d", "call:%d/%d", "functions.read:%d.%d"}).Draw(t, "id")
-		m.Parts = append(m.Parts, chat.ToolCall{ID: fmt.Sprintf(id, i, k), Name: "read", Args: json.RawMessage(`{"path":"x"}`)})
-	}
-	return m
-}
-
-// all is the messages as they are written, and the state after them.
-func (h head) all(said []chat.Message) (b []byte, s state) {
-	for _, m := range said {
-		b, s = h.Append(b, s, m)
-	}
-	return b, s
+		return string(body), h.End(s)
+	}}
 }

@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/faultserver"
 	"coder/internal/model/gemini"
 	"coder/internal/model/provider"
@@ -72,4 +73,11 @@ func spoken(ds []provider.Delta) faultserver.Reply {
 func quoted(s string) string {
 	b, _ := json.Marshal(s)
 	return string(b)
+}
+
+func TestComplaints(t *testing.T) {
+	call := chat.Message{Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "a", Name: "read", Args: []byte(`{}`)}}}
+	providertest.TestComplaint(t, "gemini", 400, "Function call is missing a thought_signature in functionCall parts.", `"args":{}}}]`, open, call, chat.Answer(chat.ToolResult{CallID: "a", Text: "x"}))
+	providertest.TestComplaint(t, "gemini", 400, "Unknown name 'parametersJsonSchema': Cannot find field.", "parametersJsonSchema", open)
+	providertest.TestComplaint(t, "gemini", 400, "Thinking is not enabled for this model", "thinkingConfig", open)
 }

@@ -30,7 +30,7 @@ func (l *Dialect[D]) Ask(ask func(D) error, heed func(d D, complaint string) D) 
 		l.mu.Unlock()
 		err := ask(d)
 		e, ok := errors.AsType[*provider.Error](err)
-		if !ok || e.Status != http.StatusBadRequest && e.Status != http.StatusUnprocessableEntity {
+		if !ok || !slices.Contains([]int{http.StatusBadRequest, http.StatusNotFound, http.StatusUnprocessableEntity}, e.Status) {
 			return err
 		}
 		complaint := strings.ToLower(e.Error())
