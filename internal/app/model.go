@@ -231,14 +231,24 @@ func (a *App) figures(name string) catalogue.Model {
 		if json.Unmarshal(raw, &i) != nil {
 			continue
 		}
-		m := catalogue.Model{Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning}
+		m := catalogue.Model{
+			Name: name, Context: i.Context, Output: i.Output, Vision: i.Vision, Tools: i.Tools, Reasoning: i.Reasoning,
+			Refuses: i.Refuses, Efforts: i.Efforts, Temperature: i.Temperature,
+		}
 		if i.PriceIn != nil && i.PriceOut != nil {
-			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, Known: true}
+			m.Price = catalogue.Price{In: *i.PriceIn, Out: *i.PriceOut, CachedIn: i.PriceCached, CacheWrite: i.PriceCacheWrite, Known: true}
 		}
 		own = append(own, m)
 	}
 	m, _ := catalogue.Lookup(name, own...)
 	return m
+}
+
+// window is how many tokens a model takes, and whether that is known or only
+// assumed.
+func (a *App) window(model string) (tokens int, known bool) {
+	m := a.figures(model)
+	return m.Context, !m.Guessed
 }
 
 // sees reports whether the model can be shown pictures: it is known to, or the
@@ -247,14 +257,18 @@ func (a *App) sees() bool { return a.Config.Provider.Vision || a.figures(a.Model
 
 // modelInfo is an entry of provider.model_info.
 type modelInfo struct {
-	Context     int      `json:"context"`
-	Output      int      `json:"output"`
-	PriceIn     *float64 `json:"price_in"`
-	PriceOut    *float64 `json:"price_out"`
-	PriceCached float64  `json:"price_cached"`
-	Vision      bool     `json:"vision"`
-	Tools       bool     `json:"tools"`
-	Reasoning   bool     `json:"reasoning"`
+	Context         int      `json:"context"`
+	Output          int      `json:"output"`
+	PriceIn         *float64 `json:"price_in"`
+	PriceOut        *float64 `json:"price_out"`
+	PriceCached     float64  `json:"price_cached"`
+	PriceCacheWrite float64  `json:"price_cache_write"`
+	Vision          bool     `json:"vision"`
+	Tools           bool     `json:"tools"`
+	Reasoning       bool     `json:"reasoning"`
+	Refuses         []string `json:"refuses"`
+	Efforts         []string `json:"efforts"`
+	Temperature     *float64 `json:"temperature"`
 }
 
 // checkModelInfo refuses figures that cannot be read.

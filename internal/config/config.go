@@ -56,7 +56,7 @@ type Provider struct {
 	BaseURL        string                     `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address"`
 	Model          string                     `json:"model" doc:"name of the model" project:"free"`
 	Models         []string                   `json:"models" doc:"models offered for choice"`
-	ModelInfo      map[string]json.RawMessage `json:"model_info" doc:"figures of models by name: context, output, price_in, price_out, price_cached (dollars for a million tokens), vision, tools, reasoning"`
+	ModelInfo      map[string]json.RawMessage `json:"model_info" doc:"figures of models by name: context, output, price_in, price_out, price_cached, price_cache_write (dollars for a million tokens), vision, tools, reasoning, refuses, efforts, temperature"`
 	FallbackModels []string                   `json:"fallback_models" doc:"models tried in turn when the model cannot be had"`
 	APIKey         string                     `json:"api_key" doc:"key of the API" secret:"yes"`
 	TimeoutMS      int                        `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`

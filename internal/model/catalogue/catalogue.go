@@ -26,13 +26,19 @@ type Model struct {
 	Vision    bool
 	Tools     bool
 	Reasoning bool
+
+	Refuses     []string // request parameters that it does not take: temperature, max_tokens, stop, tools
+	Efforts     []string // levels of effort that it takes, the least first; none if it has no such choice
+	Temperature *float64 // recommended by its maker; nil if none is
+	Guessed     bool     // the context is only what an unknown model is taken to hold
 }
 
 // Price is in US dollars for a million tokens.
 type Price struct {
-	In, Out  float64
-	CachedIn float64 // zero if unknown: cached tokens then count as others
-	Known    bool
+	In, Out    float64
+	CachedIn   float64 // zero if unknown: cached tokens then count as others
+	CacheWrite float64 // of tokens put into the cache; zero: as In
+	Known      bool
 }
 
 // Cost is what a reply cost, in US dollars, and whether that is known. Of in,
@@ -68,7 +74,15 @@ func Lookup(name string, own ...Model) (Model, bool) {
 		m.Vision = m.Vision || known.Vision
 		m.Tools = m.Tools || known.Tools
 		m.Reasoning = m.Reasoning || known.Reasoning
+		if m.Refuses == nil {
+			m.Refuses = known.Refuses
+		}
+		if m.Efforts == nil {
+			m.Efforts = known.Efforts
+		}
+		m.Temperature = cmp.Or(m.Temperature, known.Temperature)
 	}
+	m.Guessed = m.Context == 0
 	m.Context = cmp.Or(m.Context, DefaultContext)
 	if strings.HasSuffix(name, ":free") {
 		m.Price = Price{Known: true}
@@ -144,16 +158,19 @@ var text string
 var table = sync.OnceValue(func() (list []Model) {
 	for line := range strings.Lines(text) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
-		if strings.HasPrefix(cells[0], "#") || len(cells) != 5 {
+		if strings.HasPrefix(cells[0], "#") || len(cells) != 8 {
 			continue
 		}
+		m := Model{Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2])), Refuses: words(cells[5]), Efforts: words(cells[6])}
 		prices := strings.Fields(cells[3])
-		m := Model{Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2]))}
-		if len(prices) != 3 || m.Name == "" {
+		if len(prices) != 4 || m.Name == "" {
 			continue
 		}
-		m.Price = Price{In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), Known: prices[0] != "-" && prices[1] != "-"}
+		m.Price = Price{In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), CacheWrite: number(prices[3]), Known: prices[0] != "-" && prices[1] != "-"}
 		m.Vision, m.Tools, m.Reasoning = strings.Contains(cells[4], "v"), strings.Contains(cells[4], "t"), strings.Contains(cells[4], "r")
+		if t, err := strconv.ParseFloat(strings.TrimSpace(cells[7]), 64); err == nil {
+			m.Temperature = &t
+		}
 		list = append(list, m)
 	}
 	return list
@@ -163,4 +180,12 @@ var table = sync.OnceValue(func() (list []Model) {
 func number(s string) float64 {
 	n, _ := strconv.ParseFloat(strings.TrimSpace(s), 64)
 	return n
+}
+
+// words are the words of a cell; what is unknown has none.
+func words(s string) []string {
+	if strings.TrimSpace(s) == "-" {
+		return nil
+	}
+	return strings.Fields(s)
 }

@@ -2,6 +2,7 @@ package catalogue
 
 import (
 	"math"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -50,6 +51,27 @@ func TestOwnEntries(t *testing.T) {
 	}
 }
 
+// What a person says of a model wins; what they leave open is the table's.
+func TestQuirks(t *testing.T) {
+	warm := 0.9
+	own := []Model{{Name: "gpt-5", Temperature: &warm, Refuses: []string{}}, {Name: "mine", Efforts: []string{"low"}}}
+	if m, _ := Lookup("gpt-5"); !slices.Contains(m.Refuses, "temperature") || !slices.Equal(m.Efforts, []string{"minimal", "low", "medium", "high"}) || m.Temperature != nil {
+		t.Errorf("%+v", m)
+	}
+	if m, _ := Lookup("gpt-5", own...); len(m.Refuses) != 0 || m.Temperature != &warm || len(m.Efforts) != 4 {
+		t.Errorf("%+v", m)
+	}
+	if m, _ := Lookup("mine-v2", own...); !slices.Equal(m.Efforts, []string{"low"}) || !m.Guessed {
+		t.Errorf("%+v", m)
+	}
+	if m, _ := Lookup("qwen2.5-coder:7b"); m.Temperature == nil || *m.Temperature != 0.1 || m.Guessed {
+		t.Errorf("%+v", m)
+	}
+	if m, _ := Lookup("claude-sonnet-4-5"); m.Price.CacheWrite != 3.75 {
+		t.Errorf("%+v", m)
+	}
+}
+
 func TestCost(t *testing.T) {
 	m, _ := Lookup("gpt-4o")
 	if usd, ok := m.Price.Cost(1_000_000, 400_000, 100_000); !ok || math.Abs(usd-(0.6*2.5+0.4*1.25+1)) > 1e-9 {
@@ -85,6 +107,21 @@ func TestTheTableIsSound(t *testing.T) {
 		seen[m.Name] = true
 		if m.Context < 0 || m.Context > 0 && m.Output > m.Context || m.Price.Known && (m.Price.In <= 0 || m.Price.Out < m.Price.In || m.Price.CachedIn > m.Price.In) {
 			t.Errorf("%+v", m)
+		}
+		if m.Price.CacheWrite > 0 && m.Price.CacheWrite < m.Price.In || m.Temperature != nil && (*m.Temperature < 0 || *m.Temperature > 2 || slices.Contains(m.Refuses, "temperature")) {
+			t.Errorf("%+v", m)
+		}
+		for _, p := range m.Refuses {
+			if !slices.Contains([]string{"temperature", "max_tokens", "stop", "tools"}, p) {
+				t.Errorf("%s refuses %s, which nobody sends", m.Name, p)
+			}
+		}
+		levels := []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+		if !slices.IsSortedFunc(m.Efforts, func(a, b string) int { return slices.Index(levels, a) - slices.Index(levels, b) }) || slices.ContainsFunc(m.Efforts, func(e string) bool { return !slices.Contains(levels, e) }) {
+			t.Errorf("%s has the effort levels %v", m.Name, m.Efforts)
+		}
+		if m.Tools == slices.Contains(m.Refuses, "tools") {
+			t.Errorf("%s: tools", m.Name)
 		}
 		if got, ok := Lookup(m.Name); !ok || got.Name != m.Name {
 			t.Errorf("%s is found as %s", m.Name, got.Name)
