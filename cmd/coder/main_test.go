@@ -19,7 +19,6 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/host/faultdisk"
 	"coder/internal/host/lsp/lsptest"
-	"coder/internal/host/sandbox"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
@@ -27,9 +26,6 @@ import (
 // TestMain makes the test binary double as the program, so that scripts and
 // crash tests run the real thing in processes of their own.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == sandbox.HelperName {
-		os.Exit(sandbox.Main(os.Args[2:])) // the program runs itself to confine commands
-	}
 	testscript.Main(m, map[string]func(){
 		"coder": func() {
 			env := cli.FromOS()

@@ -16,7 +16,6 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
-	"coder/internal/host/sandbox"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/i18n"
 
@@ -65,9 +64,6 @@ func FromOS() Env {
 
 // Main runs the program and returns its exit code.
 func Main(env Env) int {
-	if len(env.Args) > 0 && env.Args[0] == sandbox.HelperName {
-		return sandbox.Main(env.Args[1:])
-	}
 	ctx, again, stop := env.Signals(context.Background())
 	defer stop()
 	env.Stdout, env.Stderr = stdio.NewWriter(ctx, env.Stdout), stdio.NewWriter(ctx, env.Stderr)

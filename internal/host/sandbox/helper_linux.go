@@ -8,21 +8,26 @@ import (
 	"os/exec"
 	"runtime"
 	"strings"
+	"syscall"
 
 	"golang.org/x/sys/unix"
 )
 
-// Main is the helper: it confines itself as its arguments say and runs the
-// command that follows them, as itself or as a child whose exit code it then
-// returns. It is to be called before anything else, with the arguments after
-// HelperName.
-func Main(args []string) int {
-	code, err := carryOut(args)
+// A program called with HelperName is the helper: it confines itself as its
+// arguments say and runs the command that follows them, as itself or as a child
+// whose exit code it then ends with. That happens while the program is still
+// being initialised, since every command waits for it: what the helper does not
+// need is mostly initialised later, and takes longer than the confining.
+func init() {
+	if len(os.Args) < 2 || os.Args[1] != HelperName {
+		return
+	}
+	code, err := carryOut(os.Args[2:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, SetupPrefix+strings.ReplaceAll(err.Error(), "\n", " "))
-		return SetupCode
+		code = SetupCode
 	}
-	return code
+	syscall.Exit(code) // at once: nothing is left to be done, and a race detector would wait a second
 }
 
 // carryOut does all on one thread: confinement is a thread's own, and what that

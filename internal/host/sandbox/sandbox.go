@@ -5,7 +5,7 @@
 // A [Sandbox] is what this machine can do, found by trying. Its [Sandbox.Wrap]
 // gives the beginning of a command line that confines whatever is put after it,
 // as [Sandbox.Report] says in words for people. On Linux that beginning is this
-// program itself, called again as a helper ([Main]), which confines itself and
+// program itself, called again as a helper ([HelperName]), which confines itself and
 // then becomes the command.
 //
 // What it promises:
@@ -94,7 +94,7 @@ const (
 )
 
 const (
-	// HelperName is the first argument that has the program call [Main].
+	// HelperName is the first argument that makes the program the helper of a command.
 	HelperName = "__sandbox"
 
 	// SetupCode is the exit code of a helper that could not confine itself or
@@ -120,7 +120,7 @@ var ErrUnavailable = errors.New("commands cannot be confined on this machine")
 
 // Options are what a sandbox is found with.
 type Options struct {
-	Exe      string                            // full path of this program, which calls Main
+	Exe      string                            // full path of this program, or of any other that has this package
 	LookPath func(name string) (string, error) // finds other programs; none if nil
 	Only     string                            // if not empty, the one backend to try
 }

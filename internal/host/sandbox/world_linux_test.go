@@ -19,11 +19,8 @@ import (
 
 // The test program is also the helper, and the attacker.
 func TestMain(m *testing.M) {
-	if len(os.Args) > 1 && os.Args[1] == HelperName {
-		syscall.Exit(Main(os.Args[2:])) // at once: the race detector would wait a second
-	}
 	if len(os.Args) > 1 && os.Args[1] == attackName {
-		syscall.Exit(attack(os.Args[2:]))
+		syscall.Exit(attack(os.Args[2:])) // at once: the race detector would wait a second
 	}
 	if len(os.Args) > 1 && os.Args[1] == starterName {
 		syscall.Exit(startAndGo(os.Args[2:]))
