@@ -187,3 +187,21 @@ func Count(n int, one, many string) string {
 	}
 	return strconv.Itoa(n) + " " + many
 }
+
+// ShellResult is what came of a command, as the model is told it and as it stands
+// on record.
+type ShellResult struct {
+	OK         bool   `json:"ok"`
+	Command    string `json:"command"`
+	ExitCode   int    `json:"exit_code"`
+	Signal     string `json:"signal,omitzero"`
+	Error      string `json:"error,omitzero"`
+	Stdout     string `json:"stdout"`
+	Stderr     string `json:"stderr"`
+	Truncated  bool   `json:"truncated"`
+	DurationMS int64  `json:"duration_ms"`
+	TimedOut   bool   `json:"timed_out"`
+	LogPath    string `json:"log_path,omitzero"`
+	Note       string `json:"note,omitzero"`
+	Sandbox    string `json:"sandbox,omitzero"` // what may have failed because of it
+}

@@ -64,17 +64,9 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 	})
 }
 
-// shellResult is what the shell tool reports, as far as command mode shows it.
-type shellResult struct {
-	Command    string `json:"command"`
-	ExitCode   int    `json:"exit_code"`
-	Stdout     string `json:"stdout"`
-	Stderr     string `json:"stderr"`
-	Truncated  bool   `json:"truncated"`
-	DurationMs int64  `json:"duration_ms"`
-	TimedOut   bool   `json:"timed_out"`
-	Error      string `json:"error"`
-}
+// shellResult is what came of a command; an exit code below zero says that it
+// was not run.
+type shellResult tool.ShellResult
 
 func readShellResult(command, text string) shellResult {
 	r := shellResult{ExitCode: -1, Error: "no result"}
@@ -91,7 +83,7 @@ func (r shellResult) block() display.Shell {
 		return display.Shell{Command: r.Command, Error: r.Error}
 	}
 	b := display.Shell{
-		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMs, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
+		Command: r.Command, Ran: true, Exit: r.ExitCode, Millis: r.DurationMS, Truncated: r.Truncated, Stdout: r.Stdout, Stderr: r.Stderr,
 	}
 	if r.TimedOut {
 		b.Error = r.Error

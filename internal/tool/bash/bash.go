@@ -245,22 +245,6 @@ func title(command string) string {
 	return line
 }
 
-type bashResult struct {
-	OK         bool   `json:"ok"`
-	Command    string `json:"command"`
-	ExitCode   int    `json:"exit_code"`
-	Signal     string `json:"signal,omitzero"`
-	Error      string `json:"error,omitzero"`
-	Stdout     string `json:"stdout"`
-	Stderr     string `json:"stderr"`
-	Truncated  bool   `json:"truncated"`
-	DurationMS int64  `json:"duration_ms"`
-	TimedOut   bool   `json:"timed_out"`
-	LogPath    string `json:"log_path,omitzero"`
-	Note       string `json:"note,omitzero"`
-	Sandbox    string `json:"sandbox,omitzero"` // what may have failed because of it
-}
-
 func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinement, out io.Writer) (tool.Result, error) {
 	log := b.newLog(a.Command)
 	live := newLive(tee{&limited{to: out, left: b.OutputLimit}, log}, b.Conceals)
@@ -275,7 +259,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	if err != nil && ctx.Err() == nil {
 		return tool.Result{}, err
 	}
-	r := bashResult{
+	r := tool.ShellResult{
 		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
 		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
 	}
@@ -346,7 +330,7 @@ func bounded(text string, dropped bool) (string, bool) {
 }
 
 // shown is the output for people, who know the command already.
-func shown(r bashResult) display.Block {
+func shown(r tool.ShellResult) display.Block {
 	text := r.Stdout
 	if r.Stderr != "" {
 		if text != "" && !strings.HasSuffix(text, "\n") {

@@ -245,7 +245,7 @@ func (j *Jobs) report(b *job) tool.Result {
 	if r.ExitCode != nil {
 		summary += fmt.Sprintf(", exit %d", *r.ExitCode)
 	}
-	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(bashResult{Stdout: r.Output, Stderr: r.Error})}
+	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(tool.ShellResult{Stdout: r.Output, Stderr: r.Error})}
 }
 
 // state is how a job is, in a word or two.
