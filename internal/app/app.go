@@ -72,6 +72,7 @@ type Options struct {
 	ConfigFile   string
 	Model        string
 	MaxSteps     int
+	MaxBudgetUSD float64
 	Mode         string
 	AutoApprove  bool
 	AppendSystem string // added to the system prompt

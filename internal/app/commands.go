@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/model/meter"
 	"coder/internal/policy/judge"
 	"coder/internal/slash"
 	"coder/internal/tool/git"
@@ -15,10 +16,8 @@ import (
 
 // commands are the slash commands of a session, in the order of /help, and who
 // has to be told of its records for them.
-func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
-	ledger := &slash.Ledger{Price: func(model string, in, cached, out int) (float64, bool) {
-		return a.figures(model).Price.Cost(in, cached, out)
-	}}
+func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *judge.Memory, spending *meter.Meter, agents func() ([]slash.Item, []string)) (all []slash.Command, changes *slash.Changes, observe func(event.Record)) {
+	ledger := &slash.Ledger{Priced: spending.Priced}
 	changes = &slash.Changes{
 		Git: git.Options{Workspace: kit.project.ws, Env: a.ChildEnv()},
 		Kept: func(hash string, limit int64) ([]byte, error) {
@@ -35,7 +34,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		revoke = func(which string) (string, error) { return Revoke(memory, which) }
 	}
 	sessions := a.Store()
-	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit) }
+	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) }
 	all = slices.Concat(
 		[]slash.Command{slash.Help(), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
@@ -53,7 +52,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 }
 
 // status tells what a session runs with.
-func (a *App) status(ctx context.Context, sessionID string, kit *toolkit) [][]display.Cell {
+func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spending *meter.Meter) [][]display.Cell {
 	kept := display.Words("records", "nothing is kept")
 	if !a.Options.Ephemeral {
 		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
@@ -73,6 +72,7 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit) [][]di
 		display.Words("provider", provider),
 		display.Words("sandbox", kit.confiner.Words(ctx)),
 		kept,
+		a.spent(spending),
 	}
 	if names := a.Withheld(); len(names) > 0 {
 		rows = append(rows, slash.StatusRow("withheld from commands", strings.Join(names, ", ")))

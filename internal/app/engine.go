@@ -34,7 +34,8 @@ func (a *App) Supervise(person uip.Interactor) *supervisor.Supervisor {
 
 // engine builds what one session runs on.
 func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engine, error) {
-	model, err := a.Provider()
+	spending := a.newMeter()
+	model, err := a.Provider(spending)
 	if err != nil {
 		return supervisor.Engine{}, err
 	}
@@ -67,7 +68,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	settings := a.turnSettings(kit.set)
 	team = &crew{agents, settings, runner, spawn}
-	commands, changes, observe := a.commands(sessionID, kit, judge, memory, listing(agents, unusable))
+	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: model, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
@@ -75,8 +76,12 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's
-		Observe:    func(r event.Record, when supervisor.When) { kit.observe(r, when); observe(r) },
-		Undo:       kit.undo, Redo: kit.redo, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
+		Observe: func(r event.Record, when supervisor.When) {
+			kit.observe(r, when)
+			spending.Add(r, when == supervisor.Live)
+			observe(r)
+		},
+		Undo: kit.undo, Redo: kit.redo, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
 	}, nil
 }
 

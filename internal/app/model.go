@@ -22,6 +22,7 @@ import (
 	"coder/internal/model/anthropic"
 	"coder/internal/model/catalogue"
 	"coder/internal/model/gemini"
+	"coder/internal/model/meter"
 	"coder/internal/model/openai"
 	"coder/internal/model/provider"
 	"coder/internal/model/responses"
@@ -32,8 +33,9 @@ import (
 )
 
 // Provider builds the model's side: the script where one is given, else the
-// configured endpoint, with retries and the chosen way of calling tools.
-func (a *App) Provider() (p provider.Provider, err error) {
+// configured endpoint, with retries and the chosen way of calling tools. What it
+// costs is counted by m.
+func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	switch c := a.Config.Provider; {
 	case a.Play != nil:
 		p = a.Play
@@ -48,12 +50,21 @@ func (a *App) Provider() (p provider.Provider, err error) {
 	default:
 		p, err = a.client()
 	}
+	if err == nil {
+		err = a.checkBudget()
+	}
 	if err != nil {
 		return nil, err
 	}
-	p = provider.Retry(p, provider.Backoff{Retries: a.Config.Provider.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
+	p = provider.Retry(m.Wrap(p), provider.Backoff{Retries: a.Config.Provider.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
 	p = provider.Fallback(p, a.Config.Provider.FallbackModels...)
 	return textcalls.Wrap(p, textcalls.Mode(a.Config.Provider.ToolMode)), nil
+}
+
+// CheckProvider says what keeps the model's side from being built.
+func (a *App) CheckProvider() error {
+	_, err := a.Provider(a.newMeter())
+	return err
 }
 
 // maxNamedFile bounds the files that the person names.

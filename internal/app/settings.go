@@ -65,6 +65,9 @@ func Load(env Env, o Options) (s Settings, err error) {
 	if o.MaxSteps > 0 {
 		set("runtime.max_steps", o.MaxSteps, "--max-steps")
 	}
+	if o.MaxBudgetUSD > 0 {
+		set("runtime.budget.usd", o.MaxBudgetUSD, "--max-budget-usd")
+	}
 	if o.AutoApprove {
 		set("approval.auto_approve_ask", true, "--auto-approve")
 	}

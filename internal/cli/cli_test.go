@@ -13,6 +13,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/app"
 	"coder/internal/host/stdio"
+	"coder/internal/model/meter"
 	"coder/internal/model/provider"
 	"coder/internal/record/session"
 )
@@ -35,6 +36,7 @@ func TestExitCodes(t *testing.T) {
 		{&app.Error{Kind: app.BadInput, Err: errors.New("empty")}, 42},
 		{fmt.Errorf("%w (3)", orchestrator.ErrStepLimit), 53},
 		{&provider.Error{Kind: provider.ErrBadRequest}, 54},
+		{fmt.Errorf("ask the model: %w", meter.ErrBudget), 58},
 		{&provider.Error{Kind: provider.ErrUnreachable}, 54},
 		{context.Canceled, 130},
 	}
@@ -56,7 +58,7 @@ func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 		}
 		args := []string{"--" + o.long}
 		switch {
-		case o.long == "max-steps" || o.long == "from":
+		case o.long == "max-steps" || o.long == "from" || o.long == "max-budget-usd":
 			args = append(args, "3")
 		case o.long == "answer":
 			args = append(args, "part=approve")

@@ -12,6 +12,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/model/meter"
 	"coder/internal/model/provider"
 	"coder/internal/policy/confine"
 	"coder/internal/record/session"
@@ -33,6 +34,7 @@ const (
 	ExitProvider    = 54
 	ExitUntrusted   = 55
 	ExitUnkept      = 56 // done, but not all of it could be kept on disk
+	ExitBudget      = 58
 	ExitInterrupted = 130
 )
 
@@ -77,6 +79,8 @@ func ExitCode(err error) int {
 		return map[app.Kind]int{app.BadInput: ExitInput, app.BadConfig: ExitConfig, app.Untrusted: ExitUntrusted}[mistake.Kind]
 	case errors.Is(err, orchestrator.ErrStepLimit):
 		return ExitStepLimit
+	case errors.Is(err, meter.ErrBudget):
+		return ExitBudget
 	case errors.Is(err, uip.ErrParked):
 		return ExitParked
 	case errors.Is(err, confine.ErrUnavailable):

@@ -116,6 +116,14 @@ func options() []option {
 		flag("no-session-persistence", "", "keep nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.Model }),
 		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
+		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than N dollars", set: func(f *flags, v string) error {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil || !(n > 0) || n > 1e9 {
+				return usagef("--max-budget-usd wants an amount of dollars such as 0.50, not %q", v)
+			}
+			f.MaxBudgetUSD = n
+			return nil
+		}},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),
 		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.Mode }, mode.Names()...),
 		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.Mode }, mode.Names()...),
@@ -290,7 +298,7 @@ var usage = display.Blocks{
 const exitCodes = `
 Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 waiting for an answer,
 41 not authorised by the provider, 42 bad input, 44 sandbox unavailable though required, 52 bad configuration, 53 step limit reached, 54 provider failed for good,
-55 workspace not trusted, 56 done but not everything could be kept on disk, 130 interrupted.
+55 workspace not trusted, 56 done but not everything could be kept on disk, 58 budget used up, 130 interrupted.
 `
 
 func writeHelp(w io.Writer, words *i18n.Printer) error {

@@ -9,6 +9,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/model/meter"
 	"coder/internal/ui/events"
 	"coder/internal/ui/plain"
 	"coder/internal/ui/streamjson"
@@ -94,6 +95,9 @@ func (o *output) end(answer string, turnErr error) error {
 		}
 		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
 			out.Subtype = streamjson.MaxTurns
+		}
+		if errors.Is(turnErr, meter.ErrBudget) {
+			out.Subtype = streamjson.MaxSpent
 		}
 		err = o.json.Finish(context.Background(), out)
 	case o.text && answer != "":

@@ -337,7 +337,7 @@ func (t *terminal) askTrust(ctx context.Context) error {
 // withoutProvider says how to connect a provider where there is none, and
 // offers the demo.
 func (t *terminal) withoutProvider(ctx context.Context) (demo bool, err error) {
-	_, err = t.app.Provider()
+	err = t.app.CheckProvider()
 	if ExitCode(err) != ExitConfig || t.app.Config.Provider.BaseURL != "" {
 		return false, err
 	}

@@ -74,6 +74,14 @@ type Runtime struct {
 	WorkspaceRoot     string `json:"workspace_root" doc:"the workspace; empty means the working directory"`
 	MaxSteps          int    `json:"max_steps" doc:"model calls in one turn" range:"1..1000000" project:"lower"`
 	ContextTokenLimit int    `json:"context_token_limit" doc:"tokens a conversation may have; 0 means what the model can take" range:"0..100000000"`
+	Budget            Budget `json:"budget" doc:"what a session may spend on models, its subtasks and earlier runs counted; a turn stops before the request that would exceed it"`
+}
+
+// Budget is what a session may spend on models.
+type Budget struct {
+	USD      float64 `json:"usd" doc:"dollars; 0 means no limit" range:"0..1000000000"`
+	Tokens   int     `json:"tokens" doc:"tokens of requests and replies together; 0 means no limit" range:"0..1000000000000"`
+	Duration string  `json:"duration" doc:"time that turns take, without waiting for people, such as 30m; empty means no limit"`
 }
 
 // Safety is the limits on commands.

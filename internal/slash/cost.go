@@ -17,26 +17,27 @@ import (
 // turnsShown is how many of the last turns /cost shows by themselves.
 const turnsShown = 20
 
-// Spending is what the replies of one model cost in one turn.
+// Spending is what the replies of one model cost one agent in one turn.
 type Spending struct {
-	Turn  int // from 1
+	Turn  int    // from 1
+	Agent string // who worked for the main agent; "" for that one
 	Title string
 	Model string
 	chat.Usage
-	USD   float64
-	Known bool // that USD is the price
+	Priced bool // of some of it the price is known
 }
 
-// Ledger is what was spent in a session, by turn and model. It is safe for
-// concurrent use.
+// Ledger is what was spent in a session, by turn, agent and model. It is safe
+// for concurrent use.
 type Ledger struct {
-	// Price is what so many tokens cost, if that is known.
-	Price func(model string, in, cached, out int) (usd float64, known bool)
+	// Priced is a use of a model with what it cost, if that is known.
+	Priced func(model string, u chat.Usage) chat.Usage
 
-	mu    sync.Mutex     // guards the fields below
-	turns map[string]int // by task; those of a subtask count with its parent
-	names []string       // of the turns, the first is that of turn 1
-	rows  []Spending
+	mu     sync.Mutex        // guards the fields below
+	turns  map[string]int    // by task; those of a subtask count with its parent
+	agents map[string]string // of subtasks
+	names  []string          // of the turns, the first is that of turn 1
+	rows   []Spending
 }
 
 // Add takes in a record.
@@ -46,45 +47,45 @@ func (l *Ledger) Add(r event.Record) {
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		if l.turns == nil {
-			l.turns = make(map[string]int)
+			l.turns, l.agents = make(map[string]int), make(map[string]string)
 		}
 		if turn, ok := l.turns[e.ParentID]; ok && e.ParentID != "" {
-			l.turns[e.TaskID] = turn
+			l.turns[e.TaskID], l.agents[e.TaskID] = turn, e.AgentID
 			return
 		}
 		l.names = append(l.names, e.Title)
 		l.turns[e.TaskID] = len(l.names)
 	case event.MessageAdded:
-		if e.Usage == nil {
-			return
+		if e.Usage != nil {
+			l.spend(r.Task, e.Model, *e.Usage)
 		}
-		turn := l.turns[r.Task]
-		for i := len(l.rows) - 1; i >= 0 && l.rows[i].Turn == turn; i-- { // the row of the turn and the model is among the last
-			if l.rows[i].Model == e.Model {
-				l.rows[i].Usage = l.rows[i].Add(*e.Usage)
-				return
-			}
-		}
-		row := Spending{Turn: turn, Model: e.Model, Usage: *e.Usage}
-		if 0 < turn && turn <= len(l.names) {
-			row.Title = sanitize.Line(l.names[turn-1], 400)
-		}
-		l.rows = append(l.rows, row)
+	case event.Spent:
+		l.spend(r.Task, e.Model, e.Usage)
 	}
 }
 
+// spend adds to the row of a turn, an agent and a model, which is among the last.
+func (l *Ledger) spend(task, model string, u chat.Usage) {
+	turn, agent := l.turns[task], l.agents[task]
+	u = l.Priced(model, u)
+	for i := len(l.rows) - 1; i >= 0 && l.rows[i].Turn == turn; i-- {
+		if row := &l.rows[i]; row.Model == model && row.Agent == agent {
+			row.Usage, row.Priced = row.Add(u), row.Priced || !u.Unpriced
+			return
+		}
+	}
+	row := Spending{Turn: turn, Agent: sanitize.Line(agent, 40), Model: model, Usage: u, Priced: !u.Unpriced}
+	if 0 < turn && turn <= len(l.names) {
+		row.Title = sanitize.Line(l.names[turn-1], 400)
+	}
+	l.rows = append(l.rows, row)
+}
+
 // Spent is what was spent, oldest first, with prices as far as they are known.
-// What the provider said it cost comes first.
-func (l *Ledger) Spent() (all []Spending) {
+func (l *Ledger) Spent() []Spending {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, s := range l.rows {
-		if s.USD, s.Known = s.Cost, s.Cost > 0; !s.Known {
-			s.USD, s.Known = l.Price(s.Model, s.In, s.Cached, s.Out)
-		}
-		all = append(all, s)
-	}
-	return all
+	return slices.Clone(l.rows)
 }
 
 // Cost shows tokens and money.
@@ -99,7 +100,7 @@ func Cost(ledger *Ledger) Command {
 			return say("nothing was spent in this session")
 		}
 		blocks := []display.Block{turnsTable(all), display.Text(""), modelsTable(all)}
-		if slices.ContainsFunc(all, func(s Spending) bool { return !s.Known }) {
+		if slices.ContainsFunc(all, func(s Spending) bool { return s.Unpriced }) {
 			blocks = append(blocks, display.Text("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
 		}
 		return show(blocks...)
@@ -128,7 +129,7 @@ func turnsTable(all []Spending) display.Table {
 		t.Rows = append(t.Rows, spent("before", sum, ""))
 	}
 	for _, s := range all[early:] {
-		t.Rows = append(t.Rows, spent(strconv.Itoa(s.Turn), s, s.Title))
+		t.Rows = append(t.Rows, spent(strings.TrimSpace(strconv.Itoa(s.Turn)+" "+s.Agent), s, s.Title))
 	}
 	return t
 }
@@ -157,9 +158,7 @@ func modelsTable(all []Spending) display.Table {
 func total(all []Spending) (sum Spending) {
 	for _, s := range all {
 		sum.Usage = sum.Add(s.Usage)
-		if s.Known {
-			sum.USD, sum.Known = sum.USD+s.USD, true
-		}
+		sum.Priced = sum.Priced || s.Priced
 	}
 	return sum
 }
@@ -167,8 +166,8 @@ func total(all []Spending) (sum Spending) {
 // spent is a row of a table. A name that is no number is a word of our own.
 func spent(name string, s Spending, about string) []display.Cell {
 	cost := display.Words("unknown")
-	if s.Known {
-		cost = display.Data(fmt.Sprintf("$%.4f", s.USD))
+	if s.Priced {
+		cost = display.Data(fmt.Sprintf("$%.4f", s.Cost))
 	}
 	figures := display.Data(s.Model, strconv.Itoa(s.In), strconv.Itoa(s.Cached), strconv.Itoa(s.Out))
 	return slices.Concat(display.Words(name), figures, cost, display.Data(about))

@@ -123,7 +123,13 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		t.Fatal(err)
 	}
 	w.seen = scripted.New(script, scripted.Options{})
-	ledger := &Ledger{Price: func(model string, in, _, _ int) (float64, bool) { return float64(in) / 20, model == "a" }}
+	ledger := &Ledger{Priced: func(model string, u chat.Usage) chat.Usage {
+		u.Unpriced = model != "a"
+		if !u.Unpriced {
+			u.Cost = float64(u.In) / 20
+		}
+		return u
+	}}
 	for i, model := range []string{"a", "b"} {
 		task := fmt.Sprint("t", i)
 		ledger.Add(event.Record{Event: event.TaskCreated{TaskID: task, Title: task}})
@@ -330,7 +336,7 @@ func TestUndoingNothingIsSaid(t *testing.T) {
 func TestLongAccountsAreSummedUp(t *testing.T) {
 	var all []Spending
 	for i := range 50 {
-		all = append(all, Spending{Turn: i + 1, Model: "m", Usage: chat.Usage{In: 1}, USD: 1, Known: true})
+		all = append(all, Spending{Turn: i + 1, Model: "m", Usage: chat.Usage{In: 1, Cost: 1}, Priced: true})
 	}
 	rows := turnsTable(all).Rows
 	if len(rows) != turnsShown+1 || rows[0][0].Text != "before" || rows[0][2].Text != "30" || rows[0][5].Text != "$30.0000" || rows[1][0].Text != "31" {
@@ -339,14 +345,16 @@ func TestLongAccountsAreSummedUp(t *testing.T) {
 }
 
 func TestWhatWasSpentByTurnAndModel(t *testing.T) {
-	var l Ledger
+	l := Ledger{Priced: func(_ string, u chat.Usage) chat.Usage { return u }}
 	for _, r := range []event.Record{
 		{Event: event.TaskCreated{TaskID: "t1", Title: "first"}},
 		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 10, Out: 1}}},
-		{Event: event.TaskCreated{TaskID: "sub", Title: "inner", ParentID: "t1"}},
+		{Event: event.TaskCreated{TaskID: "sub", Title: "inner", ParentID: "t1", AgentID: "explore"}},
 		{Task: "sub", Event: event.MessageAdded{Model: "b", Usage: &chat.Usage{In: 5}}},
 		{Task: "t1", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 20, Out: 2}}},
 		{Task: "t1", Event: event.MessageAdded{Model: "a"}},
+		{Task: "sub", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 40}}},
+		{Task: "t1", Event: event.Spent{Model: "a", Usage: chat.Usage{In: 10}, For: event.ForSummary}},
 		{Event: event.TaskCreated{TaskID: "t2", Title: "second"}},
 		{Task: "t2", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 7}}},
 		{Task: "nobody", Event: event.MessageAdded{Model: "a", Usage: &chat.Usage{In: 1}}},
@@ -355,9 +363,9 @@ func TestWhatWasSpentByTurnAndModel(t *testing.T) {
 	}
 	var got []string
 	for _, s := range l.rows {
-		got = append(got, strings.Join([]string{string(rune('0' + s.Turn)), s.Model, s.Title}, " ")+" "+string(rune('0'+s.In/10)))
+		got = append(got, strings.Join([]string{string(rune('0' + s.Turn)), s.Agent, s.Model, s.Title}, " ")+" "+string(rune('0'+s.In/10)))
 	}
-	if strings.Join(got, "; ") != "1 a first 3; 1 b first 0; 2 a second 0; 0 a  0" {
+	if strings.Join(got, "; ") != "1  a first 4; 1 explore b first 0; 1 explore a first 4; 2  a second 0; 0  a  0" {
 		t.Errorf("%q", got)
 	}
 }

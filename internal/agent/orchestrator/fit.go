@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -222,13 +223,20 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []chat.Message, focus string, room int) (string, error) {
 	req := provider.Request{Model: st.set.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
-		if r, ok := d.(provider.Restart); ok {
-			return o.show(ctx, st, r)
+		switch d.(type) {
+		case provider.Restart, provider.Spent:
+			return o.show(ctx, st, d)
 		}
 		return nil
 	})
 	if err != nil {
 		return "", err
+	}
+	if reply.Usage != nil {
+		spent := event.Spent{Model: cmp.Or(reply.Model, st.set.Model), Usage: *reply.Usage, For: event.ForSummary}
+		if err := o.emit(ctx, st, ActorAgent, spent); err != nil {
+			return "", err
+		}
 	}
 	if text := reply.Message.Text(); text != "" {
 		return text, nil

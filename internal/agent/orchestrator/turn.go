@@ -177,7 +177,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		return err
 	}
 	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
-	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools}
+	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, Estimate: o.contextUsed(st.set)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
 		return o.retryShorter(ctx, st, err)
@@ -270,6 +270,12 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 		}
 	case provider.Restart:
 		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, Of: d.Of, Wait: d.Wait, Why: d.Err.Error()})
+	case provider.Spent:
+		why := event.ForCutOff
+		if d.Whole {
+			why = event.ForUnreported
+		}
+		return o.emit(ctx, st, ActorAgent, event.Spent{Model: d.Model, Usage: d.Usage, For: why})
 	case provider.CallDelta, provider.Done:
 	}
 	return nil

@@ -157,9 +157,15 @@ type Usage struct {
 	Cached    int     `json:"cached,omitzero"`
 	Reasoning int     `json:"reasoning,omitzero"`
 	Cost      float64 `json:"cost,omitzero"`
+	// Written is how many of In were put into the provider's cache.
+	Written int `json:"written,omitzero"`
+	// Unpriced says that Cost leaves out something whose price is not known.
+	Unpriced bool `json:"unpriced,omitzero"`
 }
 
 // Add returns the sum of u and v.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost}
+	return Usage{
+		u.In + v.In, u.Out + v.Out, u.Cached + v.Cached, u.Reasoning + v.Reasoning, u.Cost + v.Cost, u.Written + v.Written, u.Unpriced || v.Unpriced,
+	}
 }

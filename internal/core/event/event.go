@@ -180,6 +180,13 @@ type (
 	ContextRestored struct {
 		Messages int `json:"messages"` // how many are seen again
 	}
+	// Spent is what was used beside the replies that are kept: by a summary, a
+	// reply that did not arrive whole, or one whose use was not reported.
+	Spent struct {
+		Model string     `json:"model"`
+		Usage chat.Usage `json:"usage"`
+		For   SpentFor   `json:"for"`
+	}
 	// LocalAdded is a command of the program's own and its output: kept with
 	// the conversation, never sent to the model.
 	LocalAdded struct {
@@ -208,6 +215,17 @@ type ReplaceReason string
 const (
 	Compacted    ReplaceReason = "compacted"
 	ModeSwitched ReplaceReason = "mode_changed"
+)
+
+// SpentFor is what something was spent for.
+type SpentFor string
+
+// What is spent beside replies that are kept. Those two that are not for a
+// summary are estimates.
+const (
+	ForSummary    SpentFor = "summary"
+	ForCutOff     SpentFor = "cut_off"
+	ForUnreported SpentFor = "unreported"
 )
 
 // Todo is one thing the model means to do.
@@ -294,6 +312,7 @@ func (ToolCallRequested) isEvent()    {}
 func (ToolCallCompleted) isEvent()    {}
 func (MessageAdded) isEvent()         {}
 func (LocalAdded) isEvent()           {}
+func (Spent) isEvent()                {}
 func (TodosChanged) isEvent()         {}
 func (ModeChanged) isEvent()          {}
 func (ContextReplaced) isEvent()      {}

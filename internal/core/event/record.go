@@ -139,6 +139,7 @@ var names = []struct {
 	{"ToolCallCompleted", 1, ToolCallCompleted{}},
 	{"MessageAdded", 1, MessageAdded{}},
 	{"LocalAdded", 1, LocalAdded{}},
+	{"Spent", 1, Spent{}},
 	{"TodosChanged", 1, TodosChanged{}},
 	{"ModeChanged", 1, ModeChanged{}},
 	{"ContextReplaced", 1, ContextReplaced{}},

@@ -181,8 +181,11 @@ func (r *reply) count(raw []byte) {
 	for m := jsonscan.Members(raw); m.Next(); {
 		n := int(jsonscan.Figure(m.Val))
 		switch string(m.Key) {
-		case "input_tokens", "cache_creation_input_tokens":
+		case "input_tokens":
 			in += n
+		case "cache_creation_input_tokens":
+			in += n
+			r.usage.Written = max(r.usage.Written, n)
 		case "cache_read_input_tokens":
 			in += n
 			r.usage.Cached = max(r.usage.Cached, n)

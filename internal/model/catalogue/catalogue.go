@@ -42,14 +42,15 @@ type Price struct {
 }
 
 // Cost is what a reply cost, in US dollars, and whether that is known. Of in,
-// cached tokens came from the provider's cache.
-func (p Price) Cost(in, cached, out int) (usd float64, ok bool) {
+// cached tokens came from the provider's cache and written ones were put there.
+func (p Price) Cost(in, cached, written, out int) (usd float64, ok bool) {
 	if !p.Known {
 		return 0, false
 	}
-	cachedPrice := cmp.Or(p.CachedIn, p.In)
 	cached = min(max(cached, 0), in)
-	return (float64(in-cached)*p.In + float64(cached)*cachedPrice + float64(out)*p.Out) / 1e6, true
+	written = min(max(written, 0), in-cached)
+	usd = float64(in-cached-written)*p.In + float64(cached)*cmp.Or(p.CachedIn, p.In) + float64(written)*cmp.Or(p.CacheWrite, p.In) + float64(out)*p.Out
+	return usd / 1e6, true
 }
 
 // Lookup finds what is known of the model called name, which may have a

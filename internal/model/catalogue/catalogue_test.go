@@ -74,13 +74,13 @@ func TestQuirks(t *testing.T) {
 
 func TestCost(t *testing.T) {
 	m, _ := Lookup("gpt-4o")
-	if usd, ok := m.Price.Cost(1_000_000, 400_000, 100_000); !ok || math.Abs(usd-(0.6*2.5+0.4*1.25+1)) > 1e-9 {
+	if usd, ok := m.Price.Cost(1_000_000, 400_000, 0, 100_000); !ok || math.Abs(usd-(0.6*2.5+0.4*1.25+1)) > 1e-9 {
 		t.Errorf("%v, %v", usd, ok)
 	}
-	if usd, ok := (Price{In: 1, Out: 1, Known: true}).Cost(10, 99, 0); !ok || math.Abs(usd-10e-6) > 1e-12 {
+	if usd, ok := (Price{In: 1, Out: 1, Known: true}).Cost(10, 99, 0, 0); !ok || math.Abs(usd-10e-6) > 1e-12 {
 		t.Errorf("cached without a price of its own: %v", usd)
 	}
-	if _, ok := (Price{In: 1}).Cost(1, 0, 1); ok {
+	if _, ok := (Price{In: 1}).Cost(1, 0, 0, 1); ok {
 		t.Error("an unknown price was charged")
 	}
 	if m, _ := Lookup("qwen/qwen3-coder:free"); !m.Price.Known || m.Price.In != 0 {

@@ -335,6 +335,7 @@ func (r *reply) count(raw []byte) {
 			u.Cached = max(u.Cached, int(jsonscan.Figure(m.Val)))
 		case "prompt_tokens_details", "input_tokens_details":
 			u.Cached = max(u.Cached, int(jsonscan.Figure(jsonscan.Get(m.Val, "cached_tokens"))))
+			u.Written = max(u.Written, int(jsonscan.Figure(jsonscan.Get(m.Val, "cache_write_tokens"))))
 		case "completion_tokens_details", "output_tokens_details":
 			u.Reasoning = int(jsonscan.Figure(jsonscan.Get(m.Val, "reasoning_tokens")))
 		case "cost":

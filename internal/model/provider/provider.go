@@ -32,6 +32,9 @@ type Request struct {
 	Messages  []chat.Message
 	Tools     []ToolSpec
 	MaxTokens int // zero means the model's own limit
+	// Estimate is how many tokens all of it takes, as far as the caller can
+	// tell; zero if it cannot.
+	Estimate int
 }
 
 // ToolSpec describes a tool to the model.
@@ -40,8 +43,8 @@ type ToolSpec struct {
 	Schema    json.RawMessage
 }
 
-// A Delta is one of [TextDelta], [ReasoningDelta], [CallDelta], [Restart] or
-// [Done].
+// A Delta is one of [TextDelta], [ReasoningDelta], [CallDelta], [Restart],
+// [Spent] or [Done].
 type Delta interface{ isDelta() }
 
 type (
@@ -73,6 +76,15 @@ type (
 		Err         error
 	}
 
+	// Spent is an estimate of what was used and is not told in Done: by an attempt
+	// that did not arrive whole, or, where there is a budget to keep, by a reply
+	// whose provider does not say.
+	Spent struct {
+		Model string
+		Usage chat.Usage
+		Whole bool // the reply arrived
+	}
+
 	// Done ends a reply that arrived whole.
 	Done struct {
 		Stop  Stop
@@ -85,6 +97,7 @@ func (TextDelta) isDelta()      {}
 func (ReasoningDelta) isDelta() {}
 func (CallDelta) isDelta()      {}
 func (Restart) isDelta()        {}
+func (Spent) isDelta()          {}
 func (Done) isDelta()           {}
 
 // Stop is why the model stopped.

@@ -117,16 +117,17 @@ func stopReason(e event.MessageAdded) *string {
 }
 
 // usage counts tokens as the stream does: what was read from the provider's
-// cache is not part of the input.
+// cache, or put there, is not part of the input.
 type usage struct {
-	In     int `json:"input_tokens"`
-	Out    int `json:"output_tokens"`
-	Cached int `json:"cache_read_input_tokens"`
+	In      int `json:"input_tokens"`
+	Out     int `json:"output_tokens"`
+	Cached  int `json:"cache_read_input_tokens"`
+	Written int `json:"cache_creation_input_tokens,omitzero"`
 }
 
 func usageOf(u *chat.Usage) usage {
 	if u == nil {
 		return usage{}
 	}
-	return usage{max(0, u.In-u.Cached), u.Out, u.Cached}
+	return usage{max(0, u.In-u.Cached-u.Written), u.Out, u.Cached, u.Written}
 }

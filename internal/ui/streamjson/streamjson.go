@@ -146,6 +146,7 @@ type Outcome struct {
 const (
 	Success  = "success"
 	MaxTurns = "error_max_turns"
+	MaxSpent = "error_max_budget_usd"
 	Failed   = "error_during_execution"
 )
 
@@ -161,6 +162,7 @@ type resultLine struct {
 	Errors   []string     `json:"errors,omitempty"`
 	Session  string       `json:"session_id"`
 	Cost     float64      `json:"total_cost_usd"`
+	Priced   bool         `json:"total_cost_known"` // nothing is missing from the cost, or estimated in it
 	Usage    usage        `json:"usage"`
 	Denials  []denialLine `json:"permission_denials"`
 	Kept     bool         `json:"persisted"`
@@ -194,7 +196,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	}
 	line := resultLine{
 		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), API: t.API.Milliseconds(),
-		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Usage: usageOf(&t.Usage),
+		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Priced: !t.Usage.Unpriced, Usage: usageOf(&t.Usage),
 		Denials: []denialLine{}, Kept: !o.Unkept, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success

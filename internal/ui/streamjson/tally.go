@@ -71,12 +71,16 @@ func (t *Tally) Add(r event.Record) {
 		if e.Usage != nil {
 			t.Usage = t.Usage.Add(*e.Usage)
 		}
+		t.Usage.Unpriced = t.Usage.Unpriced || e.Usage == nil && !e.Interrupted && e.Model != "" // nobody said what it used
 		if waited {
 			t.API += max(0, r.Time.Sub(asked))
 		}
 		for _, c := range e.Message.Calls() {
 			put(&t.inputs, callKey{r.Task, c.ID}, c.Args)
 		}
+	case event.Spent:
+		t.Usage = t.Usage.Add(e.Usage)
+		t.Usage.Unpriced = t.Usage.Unpriced || e.For != event.ForSummary // it is an estimate
 	case event.ToolCallRequested:
 		put(&t.inputs, callKey{r.Task, e.CallID}, e.Input)
 	case event.ToolFinished:

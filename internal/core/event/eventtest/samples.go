@@ -30,9 +30,10 @@ func Samples() []event.Event {
 			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}}, Saw: []event.FileState{file("a.txt")},
 		},
 		event.MessageAdded{
-			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5}, Stop: "stop",
+			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, Stop: "stop",
 			Blocks: display.Blocks{display.Shell{Command: "ls", Ran: true, Exit: 1, Millis: 2, Truncated: true, Stdout: "a\n", Stderr: "<b", Error: "timed out"}},
 		},
+		event.Spent{Model: "m", Usage: chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, For: event.ForSummary},
 		event.LocalAdded{Input: "/help", Output: "no", Failed: true, Blocks: display.Blocks{
 			display.Text("no"), display.Code{Lang: "sh", Source: "ls"}, display.Diff{Unified: "+a", Added: 1, Deleted: 2},
 			display.Table{Head: display.Words("name"), Rows: [][]display.Cell{display.Data("a<")}, First: 9},

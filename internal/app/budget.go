@@ -1,0 +1,60 @@
+package app
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"coder/internal/core/display"
+	"coder/internal/model/catalogue"
+	"coder/internal/model/meter"
+	"coder/internal/slash"
+)
+
+// budget is how much a session may spend. A time that cannot be read was told of
+// when the settings were checked.
+func (a *App) budget() meter.Budget {
+	b := a.Config.Runtime.Budget
+	limit, _ := time.ParseDuration(b.Duration)
+	return meter.Budget{USD: b.USD, Tokens: b.Tokens, Time: limit}
+}
+
+func (a *App) newMeter() *meter.Meter {
+	price := func(model string) catalogue.Price { return a.figures(model).Price }
+	return meter.New(meter.Options{Budget: a.budget(), Price: price, Now: a.Env.Now})
+}
+
+// checkBudget refuses a budget that could not be kept.
+func (a *App) checkBudget() error {
+	if d := a.Config.Runtime.Budget.Duration; d != "" {
+		if limit, err := time.ParseDuration(d); err != nil || limit <= 0 {
+			return configf("runtime.budget.duration: %q is not a length of time; write it like 30m or 1h30m", d)
+		}
+	}
+	if a.budget().USD == 0 {
+		return nil
+	}
+	for _, model := range append([]string{a.ModelName()}, a.Config.Provider.FallbackModels...) {
+		if !a.figures(model).Price.Known {
+			return &Error{BadConfig, meter.UnknownPrice(model)}
+		}
+	}
+	return nil
+}
+
+// spent is the row of /status that tells what the session has spent, and of what.
+func (a *App) spent(m *meter.Meter) []display.Cell {
+	used, took := m.Spent()
+	money := fmt.Sprintf("$%.4f", used.Cost)
+	if used.Unpriced {
+		money += "?"
+	}
+	parts := []string{money, fmt.Sprintf("%d", used.In+used.Out), took.Round(time.Second).String()}
+	b := a.budget()
+	for i, bound := range []string{fmt.Sprintf("$%.2f", b.USD), fmt.Sprintf("%d", b.Tokens), b.Time.String()} {
+		if [...]bool{b.USD > 0, b.Tokens > 0, b.Time > 0}[i] {
+			parts[i] += " / " + bound
+		}
+	}
+	return slash.StatusRow("spent", strings.Join(parts, ", "))
+}

@@ -1,0 +1,284 @@
+// Package meter counts what a session spends on its models, in money, tokens and
+// time, and lets no request be sent that a budget has no room for.
+//
+// What was spent is what the records say: the meter is told of each, also of
+// those an earlier process made. Whoever asks the same models shares it.
+package meter
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"iter"
+	"sync"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/model/catalogue"
+	"coder/internal/model/provider"
+)
+
+// ErrBudget reports that a request was not sent because the budget has no room
+// for it.
+var ErrBudget = errors.New("the budget is used up")
+
+// Budget is how much may be spent; what is zero has no bound.
+type Budget struct {
+	USD    float64
+	Tokens int           // of requests and replies
+	Time   time.Duration // that turns took, without waiting for people
+}
+
+// Options say what a Meter works with.
+type Options struct {
+	Budget Budget
+	Price  func(model string) catalogue.Price
+	Now    func() time.Time
+}
+
+// Meter is safe for concurrent use.
+type Meter struct {
+	o Options
+
+	mu      sync.Mutex // guards the fields below
+	spent   chat.Usage
+	pending Sum                        // estimates of requests under way
+	prices  map[string]catalogue.Price // those asked for already
+	cached  map[string]float64         // share of the last request of a model that its cache had
+	clock   clock
+}
+
+// Sum is what something costs.
+type Sum struct {
+	USD    float64
+	Tokens int
+}
+
+// New returns a Meter at zero.
+func New(o Options) *Meter {
+	return &Meter{o: o, prices: make(map[string]catalogue.Price), cached: make(map[string]float64)}
+}
+
+// Add takes in a record. Live ones are those of this process.
+func (m *Meter) Add(r event.Record, live bool) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.clock.add(r, live)
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		if e.Usage == nil {
+			return
+		}
+		m.spent = m.spent.Add(m.priced(e.Model, *e.Usage))
+		if e.Usage.In > 0 {
+			m.cached[e.Model] = min(max(float64(e.Usage.Cached)/float64(e.Usage.In), 0), 1)
+		}
+	case event.Spent:
+		m.spent = m.spent.Add(m.priced(e.Model, e.Usage))
+	}
+}
+
+// Spent is what was spent, and how long the turns took.
+func (m *Meter) Spent() (chat.Usage, time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.spent, m.clock.at(m.o.Now())
+}
+
+// Priced is u with what it cost, if the provider did not say and the price of
+// the model is known.
+func (m *Meter) Priced(model string, u chat.Usage) chat.Usage {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.priced(model, u)
+}
+
+func (m *Meter) priced(model string, u chat.Usage) chat.Usage {
+	// Records lie where others can write: none of them makes room in a budget.
+	u.In, u.Out = max(u.In, 0), max(u.Out, 0)
+	if u.Cost > 0 {
+		return u
+	}
+	var known bool
+	u.Cost, known = m.price(model).Cost(u.In, u.Cached, u.Written, u.Out)
+	u.Unpriced = !known
+	return u
+}
+
+func (m *Meter) price(model string) catalogue.Price {
+	p, ok := m.prices[model]
+	if !ok {
+		p = m.o.Price(model)
+		m.prices[model] = p
+	}
+	return p
+}
+
+// admit makes room for a request of so many tokens, until done is called.
+func (m *Meter) admit(model string, tokens int) (done func(), err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	next := Sum{Tokens: tokens}
+	if m.o.Budget.USD > 0 {
+		cached := int(m.cached[model] * float64(tokens))
+		var known bool
+		if next.USD, known = m.price(model).Cost(tokens, cached, 0, 0); !known {
+			return nil, UnknownPrice(model)
+		}
+	}
+	if err := m.exceeded(next); err != nil {
+		return nil, err
+	}
+	m.pending = Sum{m.pending.USD + next.USD, m.pending.Tokens + next.Tokens}
+	return func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		m.pending = Sum{m.pending.USD - next.USD, m.pending.Tokens - next.Tokens}
+	}, nil
+}
+
+// exceeded says which part of the budget has no room for the next request.
+func (m *Meter) exceeded(next Sum) error {
+	b := m.o.Budget
+	used := m.spent.In + m.spent.Out
+	took := m.clock.at(m.o.Now())
+	switch {
+	case b.USD > 0 && m.spent.Cost+m.pending.USD+next.USD > b.USD:
+		return fmt.Errorf("%w: $%.4f of $%.2f are spent, and the next request would cost about $%.4f; raise it with --max-budget-usd or runtime.budget.usd",
+			ErrBudget, m.spent.Cost+m.pending.USD, b.USD, next.USD)
+	case b.Tokens > 0 && used+m.pending.Tokens+next.Tokens > b.Tokens:
+		return fmt.Errorf("%w: %d of %d tokens are used, and the next request would take about %d; raise it with runtime.budget.tokens",
+			ErrBudget, used+m.pending.Tokens, b.Tokens, next.Tokens)
+	case b.Time > 0 && took >= b.Time:
+		return fmt.Errorf("%w: the turns of this session took %v of %v; raise it with runtime.budget.duration", ErrBudget, took.Round(time.Second), b.Time)
+	}
+	return nil
+}
+
+// UnknownPrice says that a budget in money cannot be kept with a model.
+func UnknownPrice(model string) error {
+	return fmt.Errorf("the budget is in money, and the price of %s is not known: set price_in and price_out under provider.model_info (in dollars for a million tokens), or give the budget in tokens with runtime.budget.tokens", model)
+}
+
+// Wrap returns p with every request counted and held to the budget. What a reply
+// cost is told with it.
+func (m *Meter) Wrap(p provider.Provider) provider.Provider { return metered{p, m} }
+
+type metered struct {
+	next  provider.Provider
+	meter *Meter
+}
+
+func (p metered) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+	return func(yield func(provider.Delta, error) bool) {
+		done := func() {}
+		if p.meter.o.Budget != (Budget{}) {
+			var err error
+			if done, err = p.meter.admit(req.Model, size(req)); err != nil {
+				yield(nil, err)
+				return
+			}
+		}
+		defer done()
+		arrived := 0 // bytes of the reply
+		for d, err := range p.next.Stream(ctx, req) {
+			if err != nil && arrived > 0 && !yield(p.estimate(req, arrived, false), nil) {
+				return
+			}
+			switch d := d.(type) {
+			case provider.TextDelta:
+				arrived += len(d)
+			case provider.ReasoningDelta:
+				arrived += len(d.Text)
+			case provider.CallDelta:
+				arrived += len(d.Name) + len(d.Args)
+			case provider.Done:
+				if d.Usage == nil {
+					if p.meter.o.Budget != (Budget{}) && !yield(p.estimate(req, arrived, true), nil) {
+						return
+					}
+					break
+				}
+				u := p.meter.Priced(req.Model, *d.Usage)
+				d.Usage = &u
+				yield(d, nil)
+				return
+			}
+			if !yield(d, err) {
+				return
+			}
+		}
+	}
+}
+
+// estimate is what a request used of which nobody tells, after so many bytes of
+// its reply.
+func (p metered) estimate(req provider.Request, arrived int, whole bool) provider.Spent {
+	u := chat.Usage{In: size(req), Out: int(float64(arrived) / bytesPerToken)}
+	return provider.Spent{Model: req.Model, Usage: p.meter.Priced(req.Model, u), Whole: whole}
+}
+
+// bytesPerToken of a request that nobody has counted better.
+const bytesPerToken = 3.6
+
+// size is how many tokens a request takes.
+func size(req provider.Request) int {
+	if req.Estimate > 0 {
+		return req.Estimate
+	}
+	n := len(req.System)
+	for _, t := range req.Tools {
+		n += len(t.Name) + len(t.Doc) + len(t.Schema)
+	}
+	for _, msg := range req.Messages {
+		n += len(msg.Text()) + len(msg.Reasoning())
+		for _, c := range msg.Calls() {
+			n += len(c.Name) + len(c.Args)
+		}
+		for r := range chat.Select[chat.ToolResult](msg) {
+			n += len(r.Text)
+		}
+	}
+	return int(float64(n) / bytesPerToken)
+}
+
+// clock adds up how long turns took, without the time that questions were open.
+type clock struct {
+	took  time.Duration
+	last  time.Time       // of the record before
+	task  string          // the turn under way
+	asked map[string]bool // questions that are open
+	began bool            // this process has made a record
+}
+
+func (c *clock) add(r event.Record, live bool) {
+	if c.task != "" && len(c.asked) == 0 && (c.began || !live) { // what lies between two processes does not count
+		c.took += max(0, r.Time.Sub(c.last))
+	}
+	c.last, c.began = r.Time, c.began || live
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if e.ParentID == "" {
+			c.task = e.TaskID
+		}
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		if r.Task == c.task {
+			c.task, c.asked = "", nil
+		}
+	case event.InteractionRequested:
+		if c.asked == nil {
+			c.asked = make(map[string]bool)
+		}
+		c.asked[e.ID] = true
+	case event.InteractionResponded:
+		delete(c.asked, e.ID)
+	}
+}
+
+func (c *clock) at(now time.Time) time.Duration {
+	if c.task == "" || len(c.asked) > 0 || !c.began {
+		return c.took
+	}
+	return c.took + max(0, now.Sub(c.last))
+}
