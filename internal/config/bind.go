@@ -19,6 +19,9 @@ import (
 
 // object lays v over the block f.
 func (y *layer) object(f *field, v hujson.Value) {
+	if f.path == "provider" && !y.untrusted {
+		y.turnTo(f, v)
+	}
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
 		kid := f.byName[name]
 		switch {
@@ -106,7 +109,9 @@ func (y *layer) single(f *field, v hujson.Value) {
 		})
 		return
 	}
-	place.Set(now)
+	if place.Set(now); f.path == "profile" {
+		y.chose = true
+	}
 	y.took(v.StartOffset, f.path)
 }
 
@@ -211,6 +216,10 @@ func (y *layer) byName(f *field, v hujson.Value) {
 	all := f.in(&y.cfg).Interface()
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
 		path := join(f.path, name)
+		if f.path == "profiles" {
+			y.profiles[name] = append(y.profiles[name], profile{*y, m.Value})
+			y.noteSecrets(m.Value, false)
+		}
 		over := m.Value.Clone()
 		lit, ok := over.Value.(hujson.Literal)
 		err := y.expandAll(f, &over)

@@ -28,10 +28,14 @@ import "encoding/json"
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
 //	form     "address" if it must be the address of a web server
 //	secret   "yes" if people should not see it
+//	endpoint "yes" if it is about one endpoint, and does not hold for another
 
 // Config is every setting.
 type Config struct {
 	Provider     Provider                   `json:"provider" doc:"the model and how to reach it"`
+	Profile      string                     `json:"profile" doc:"the one of profiles that is in use; empty means none"`
+	Profiles     map[string]json.RawMessage `json:"profiles" doc:"settings by name, of the same form as provider, of which one can be chosen" shell:"yes"`
+	Discovery    Discovery                  `json:"discovery" doc:"how models are looked for"`
 	Runtime      Runtime                    `json:"runtime" doc:"how far a turn may go"`
 	Safety       Safety                     `json:"safety" doc:"limits on commands"`
 	Compaction   Compaction                 `json:"compaction" doc:"how a long conversation is made shorter"`
@@ -52,21 +56,29 @@ type Config struct {
 
 // Provider is the model and how to reach it.
 type Provider struct {
-	Kind           string                     `json:"kind" doc:"the wire the endpoint speaks" enum:"openai|responses|anthropic|gemini"`
-	BaseURL        string                     `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address"`
-	Model          string                     `json:"model" doc:"name of the model" project:"free"`
-	Models         []string                   `json:"models" doc:"models offered for choice"`
+	Preset         string                     `json:"preset" doc:"an endpoint known by name; gives the address, the wire, and the variable of the key" enum:"|openai|openrouter|deepseek|dashscope|anthropic|gemini|groq|xai|mistral|zai|moonshot|azure|ollama|llamacpp|vllm|lmstudio" endpoint:"yes"`
+	Kind           string                     `json:"kind" doc:"the wire the endpoint speaks" enum:"openai|responses|anthropic|gemini" endpoint:"yes"`
+	BaseURL        string                     `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address" endpoint:"yes"`
+	Model          string                     `json:"model" doc:"name of the model; empty means the usual one of the preset, if it has one" project:"free" endpoint:"yes"`
+	Models         []string                   `json:"models" doc:"models offered for choice" endpoint:"yes"`
 	ModelInfo      map[string]json.RawMessage `json:"model_info" doc:"figures of models by name: context, output, price_in, price_out, price_cached, price_cache_write (dollars for a million tokens), vision, tools, reasoning, refuses, efforts, temperature"`
-	FallbackModels []string                   `json:"fallback_models" doc:"models tried in turn when the model cannot be had"`
-	APIKey         string                     `json:"api_key" doc:"key of the API" secret:"yes"`
+	FallbackModels []string                   `json:"fallback_models" doc:"models tried in turn when the model cannot be had" endpoint:"yes"`
+	APIKey         string                     `json:"api_key" doc:"key of the API" secret:"yes" endpoint:"yes"`
+	KeyHeader      string                     `json:"key_header" doc:"header that carries the key; empty means that of the wire" endpoint:"yes"`
 	TimeoutMS      int                        `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`
 	IdleTimeoutMS  int                        `json:"idle_timeout_ms" doc:"silence of the provider that counts as a fault; 0 means no limit" range:"0..86400000"`
 	MaxRetries     int                        `json:"max_retries" doc:"attempts after the first when a failure may pass" range:"0..100"`
-	Headers        map[string]string          `json:"headers" doc:"more headers of each request" secret:"yes"`
-	ToolMode       string                     `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml"`
+	Headers        map[string]string          `json:"headers" doc:"more headers of each request" secret:"yes" endpoint:"yes"`
+	ToolMode       string                     `json:"tool_mode" doc:"how tools are called: by the API, as text in the reply, or by the API with text understood" enum:"native|auto|xml" endpoint:"yes"`
 	CAFile         string                     `json:"ca_file" doc:"PEM file of certificate authorities to trust as well"`
 	Vision         bool                       `json:"vision" doc:"the model can be shown pictures"`
 	SendReasoning  bool                       `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
+}
+
+// Discovery is how models are looked for.
+type Discovery struct {
+	Local     []string `json:"local" doc:"addresses where servers of this machine are looked for"`
+	TimeoutMS int      `json:"timeout_ms" doc:"how long a server of this machine may take to answer" range:"1..60000"`
 }
 
 // Runtime is how far a turn may go.
@@ -204,7 +216,9 @@ func Default() Config {
 			ToolMode:       "auto",
 			SendReasoning:  true,
 		},
-		Runtime: Runtime{MaxSteps: 128},
+		Profiles:  map[string]json.RawMessage{},
+		Discovery: Discovery{Local: localAddresses(), TimeoutMS: 200},
+		Runtime:   Runtime{MaxSteps: 128},
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,
 			OutputLimitBytes: 1 << 20,

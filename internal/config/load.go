@@ -52,6 +52,10 @@ func Load(o Options) (Config, Report, error) {
 		}
 		done[v.key] = true
 		y := layer{loader: l, name: "env " + v.name}
+		if v.name == "CODER_PROVIDER" && slices.Contains(l.root.byName["provider"].byName["kind"].enum(), value) {
+			y.override("provider.kind", value)
+			continue
+		}
 		y.override(v.key, value)
 	}
 	for _, o := range o.Flags {
@@ -116,6 +120,7 @@ type loader struct {
 	errs     []error
 	getenv   func(string) string
 	readFile func(string) ([]byte, error)
+	profiles map[string][]profile // by name, the weakest first
 }
 
 func newLoader(o Options) *loader {
@@ -125,6 +130,7 @@ func newLoader(o Options) *loader {
 		report:   Report{origins: map[string]Origin{}},
 		getenv:   o.Getenv,
 		readFile: o.ReadFile,
+		profiles: map[string][]profile{},
 	}
 	if l.getenv == nil {
 		l.getenv = func(string) string { return "" }
@@ -170,6 +176,7 @@ func (l *loader) file(f file) {
 	l.report.Files = append(l.report.Files, f.path)
 	y := layer{loader: l, name: f.path, src: src, project: f.project, untrusted: f.untrusted, floor: l.strictest()}
 	y.object(l.root, src.root)
+	y.useProfile()
 }
 
 // layer is one source of settings, being laid over those before it.
@@ -179,11 +186,16 @@ type layer struct {
 	src       *source // nil for a variable or a flag
 	project   bool
 	untrusted bool
-	floor     int // rank of the strictest verdict before this layer
+	floor     int  // rank of the strictest verdict before this layer
+	chose     bool // a profile
 }
 
 // override sets one key.
 func (y *layer) override(key string, value any) {
+	if s, ok := value.(string); ok && key == "provider.preset" && isAddress(s) { // an endpoint without a name
+		y.leaveEndpoint()
+		key = "provider.base_url"
+	}
 	f, words, ok := y.root.find(key)
 	if !ok {
 		y.failAt(0, key, unknownKey(y.root, f, words, key))
@@ -195,6 +207,7 @@ func (y *layer) override(key string, value any) {
 		return
 	}
 	y.at(key, v)
+	y.useProfile()
 }
 
 // at lays v over what stands at key.

@@ -190,10 +190,12 @@ func (r Report) Secrets(environ []string) []string {
 			found = append(found, bare(v))
 		}
 	}
-	for _, raw := range r.cfg.MCPServers {
-		var v any
-		if json.Unmarshal(raw, &v) == nil {
-			found = append(found, secretsUnder(v, false)...)
+	for _, blocks := range []map[string]json.RawMessage{r.cfg.MCPServers, r.cfg.Profiles} {
+		for _, raw := range blocks {
+			var v any
+			if json.Unmarshal(raw, &v) == nil {
+				found = append(found, secretsUnder(v, false)...)
+			}
 		}
 	}
 	vars := r.SecretVariables()

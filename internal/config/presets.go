@@ -1,0 +1,322 @@
+package config
+
+import (
+	"cmp"
+	"net"
+	"net/url"
+	"slices"
+	"strings"
+)
+
+// Preset is an endpoint that is known by name: a vendor's, or that of a program
+// which serves models on this machine.
+type Preset struct {
+	Name  string
+	Title string // for people
+	// Keys are the variables that may hold its key, and Base the one that may
+	// hold its address.
+	Keys []string
+	Base string
+	// Addresses are those it is known by, the first being the usual one. It may
+	// also be known by the ends of host names, its Domains.
+	Addresses []string
+	Domains   []string
+	Kinds     []string // the wires it speaks, the first being the usual one
+	KeyHeader string   // that carries the key, if it is not the wire's own
+	Model     string   // used where none is chosen; as of [PresetsKnownAsOf]
+	Local     bool     // it runs on this machine, and needs no key
+	Raise     string   // how its window is made larger
+}
+
+// PresetsKnownAsOf is the month the table was last checked.
+const PresetsKnownAsOf = "2026-11"
+
+var both = []string{"openai", "responses"}
+
+// presets stand in the order in which their keys are looked for.
+var presets = []Preset{
+	{
+		Name: "openai", Title: "OpenAI", Keys: []string{"OPENAI_API_KEY"}, Base: "OPENAI_BASE_URL",
+		Addresses: []string{"https://api.openai.com/v1"}, Kinds: both, Model: "gpt-5.4",
+	},
+	{
+		Name: "openrouter", Title: "OpenRouter", Keys: []string{"OPENROUTER_API_KEY"}, Base: "OPENROUTER_BASE_URL",
+		Addresses: []string{"https://openrouter.ai/api/v1"}, Kinds: both, Model: "openrouter/auto",
+	},
+	{
+		Name: "deepseek", Title: "DeepSeek", Keys: []string{"DEEPSEEK_API_KEY"}, Base: "DEEPSEEK_BASE_URL",
+		Addresses: []string{"https://api.deepseek.com/v1"}, Kinds: []string{"openai"}, Model: "deepseek-v4-flash",
+	},
+	{
+		Name: "dashscope", Title: "DashScope", Keys: []string{"DASHSCOPE_API_KEY"}, Base: "DASHSCOPE_BASE_URL",
+		Addresses: []string{"https://dashscope.aliyuncs.com/compatible-mode/v1", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
+		Kinds:     []string{"openai"}, Model: "qwen3-coder-plus",
+	},
+	{
+		Name: "anthropic", Title: "Anthropic", Keys: []string{"ANTHROPIC_API_KEY"}, Base: "ANTHROPIC_BASE_URL",
+		Addresses: []string{"https://api.anthropic.com"}, Kinds: []string{"anthropic"}, Model: "claude-sonnet-5-5",
+	},
+	{
+		Name: "gemini", Title: "Gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Base: "GEMINI_BASE_URL",
+		Addresses: []string{"https://generativelanguage.googleapis.com/v1beta"}, Kinds: []string{"gemini"}, Model: "gemini-3.5-flash",
+	},
+	{
+		Name: "groq", Title: "Groq", Keys: []string{"GROQ_API_KEY"}, Base: "GROQ_BASE_URL",
+		Addresses: []string{"https://api.groq.com/openai/v1"}, Kinds: both, Model: "openai/gpt-oss-120b",
+	},
+	{
+		Name: "xai", Title: "xAI", Keys: []string{"XAI_API_KEY"}, Base: "XAI_BASE_URL",
+		Addresses: []string{"https://api.x.ai/v1"}, Kinds: both, Model: "grok-4",
+	},
+	{
+		Name: "mistral", Title: "Mistral", Keys: []string{"MISTRAL_API_KEY"}, Base: "MISTRAL_BASE_URL",
+		Addresses: []string{"https://api.mistral.ai/v1"}, Kinds: []string{"openai"}, Model: "devstral-medium-latest",
+	},
+	{
+		Name: "zai", Title: "Z.ai", Keys: []string{"ZAI_API_KEY", "ZHIPUAI_API_KEY"}, Base: "ZAI_BASE_URL",
+		Addresses: []string{"https://api.z.ai/api/paas/v4", "https://open.bigmodel.cn/api/paas/v4"}, Kinds: []string{"openai"}, Model: "glm-4.6",
+	},
+	{
+		Name: "moonshot", Title: "Moonshot", Keys: []string{"MOONSHOT_API_KEY"}, Base: "MOONSHOT_BASE_URL",
+		Addresses: []string{"https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"}, Kinds: []string{"openai"}, Model: "kimi-k2-thinking",
+	},
+	{
+		Name: "azure", Title: "Azure OpenAI", Keys: []string{"AZURE_OPENAI_API_KEY"}, Base: "AZURE_OPENAI_ENDPOINT",
+		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: both, KeyHeader: "api-key",
+	},
+	{
+		Name: "ollama", Title: "Ollama", Base: "OLLAMA_HOST", Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"}, Kinds: both, Local: true,
+		Raise: "start it with OLLAMA_CONTEXT_LENGTH=32768, or set num_ctx in a Modelfile",
+	},
+	{
+		Name: "llamacpp", Title: "llama.cpp", Keys: []string{"LLAMA_API_KEY"}, Addresses: []string{"http://127.0.0.1:8080/v1", "http://localhost:8080/v1"},
+		Kinds: []string{"openai", "responses", "anthropic"}, Local: true, Raise: "start llama-server with a larger --ctx-size, such as --ctx-size 32768",
+	},
+	{
+		Name: "vllm", Title: "vLLM", Keys: []string{"VLLM_API_KEY"}, Addresses: []string{"http://127.0.0.1:8000/v1", "http://localhost:8000/v1"},
+		Kinds: both, Local: true, Raise: "start it with a larger --max-model-len",
+	},
+	{
+		Name: "lmstudio", Title: "LM Studio", Keys: []string{"LM_API_TOKEN"}, Addresses: []string{"http://127.0.0.1:1234/v1", "http://localhost:1234/v1"},
+		Kinds: both, Local: true, Raise: "load the model with a larger context length",
+	},
+}
+
+// Presets lists the endpoints known by name.
+func Presets() []Preset { return slices.Clone(presets) }
+
+// PresetNamed is the preset of that name; the zero Preset if there is none.
+func PresetNamed(name string) Preset {
+	i := slices.IndexFunc(presets, func(p Preset) bool { return p.Name == name })
+	if i < 0 {
+		return Preset{}
+	}
+	return presets[i]
+}
+
+// localAddresses are where servers of this machine usually listen.
+func localAddresses() (list []string) {
+	for _, p := range presets {
+		if p.Local {
+			list = append(list, p.Addresses[0])
+		}
+	}
+	return list
+}
+
+// KeyIn finds the key of p in an environment, and the variable that holds it.
+func (p Preset) KeyIn(getenv func(string) string) (name, key string) {
+	for _, name := range p.Keys {
+		if key := getenv(name); key != "" {
+			return name, key
+		}
+	}
+	return "", ""
+}
+
+// AddressIn is where p is in an environment, and the variable that says so: none
+// if it is the usual address. Without an address p cannot be used.
+func (p Preset) AddressIn(getenv func(string) string) (address, variable string) {
+	if p.Base != "" {
+		if address := p.whole(getenv(p.Base), getenv); isAddress(address) {
+			return address, p.Base
+		}
+	}
+	if len(p.Addresses) == 0 {
+		return "", ""
+	}
+	return p.Addresses[0], ""
+}
+
+// whole makes an address of p of what people call one: Ollama's may be a host
+// alone, and Azure's the server alone, without the place of deployments.
+func (p Preset) whole(address string, getenv func(string) string) string {
+	switch {
+	case address == "":
+		return ""
+	case p.Name == "ollama":
+		return ollamaAddress(address)
+	case p.Name == "azure":
+		return azureAddress(address, cmp.Or(getenv("AZURE_OPENAI_API_VERSION"), getenv("OPENAI_API_VERSION"), azureVersion))
+	}
+	return address
+}
+
+// ollamaAddress is the address of the API of a server that is given in the form
+// of OLLAMA_HOST: perhaps without a scheme or a port, perhaps as all addresses
+// of a machine.
+func ollamaAddress(host string) string {
+	if !strings.Contains(host, "://") {
+		host = "http://" + host
+	}
+	u, err := url.Parse(host)
+	if err != nil {
+		return ""
+	}
+	name, port := u.Hostname(), u.Port()
+	if ip := net.ParseIP(name); name == "" || ip != nil && ip.IsUnspecified() {
+		name = "127.0.0.1"
+	}
+	if port == "" && u.Scheme == "http" {
+		port = "11434"
+	}
+	u.Host = name
+	if port != "" {
+		u.Host = net.JoinHostPort(name, port)
+	}
+	if strings.Trim(u.Path, "/") == "" {
+		u.Path = "/v1"
+	}
+	return u.String()
+}
+
+// azureVersion is the version of Azure's API that is asked for where none is
+// named.
+const azureVersion = "2024-10-21"
+
+// ModelPlace stands in an address for the name of the model, as Azure has it.
+const ModelPlace = "{model}"
+
+// azureAddress is the place of deployments at a server of Azure.
+func azureAddress(server, version string) string {
+	u, err := url.Parse(server)
+	if err != nil {
+		return ""
+	}
+	if path := strings.Trim(u.Path, "/"); path == "" || path == "openai" {
+		u.Path = ""
+		return strings.TrimRight(u.String(), "/") + "/openai/deployments/" + ModelPlace + "?api-version=" + url.QueryEscape(version)
+	}
+	return server
+}
+
+// modelIn is the model that p uses where none is chosen.
+func (p Preset) modelIn(getenv func(string) string) string {
+	if p.Name == "azure" {
+		return cmp.Or(getenv("AZURE_OPENAI_DEPLOYMENT"), getenv("AZURE_OPENAI_DEPLOYMENT_NAME"))
+	}
+	return p.Model
+}
+
+// knows reports whether address is one of p's own, so that its key may be sent
+// there. Domains count where the person named p.
+func (p Preset) knows(address string, named bool, getenv func(string) string) bool {
+	own := p.Addresses
+	if p.Base != "" {
+		own = append(slices.Clip(own), p.whole(getenv(p.Base), getenv))
+	}
+	if slices.ContainsFunc(own, func(k string) bool { return sameServer(k, address) }) {
+		return true
+	}
+	u, err := url.Parse(address)
+	return named && err == nil && u.Scheme == "https" && slices.ContainsFunc(p.Domains, func(d string) bool {
+		return strings.HasSuffix(strings.ToLower(u.Hostname()), d)
+	})
+}
+
+// PresetAt is the preset whose address that is; the zero Preset if it is
+// nobody's.
+func PresetAt(address string, getenv func(string) string) Preset {
+	i := slices.IndexFunc(presets, func(p Preset) bool { return p.knows(address, false, getenv) })
+	if i < 0 {
+		return Preset{}
+	}
+	return presets[i]
+}
+
+// chooseEndpoint fills in what is still open about the provider.
+func (l *loader) chooseEndpoint() {
+	p := &l.cfg.Provider
+	if p.Preset != "" {
+		l.usePreset(PresetNamed(p.Preset), "the usual one of provider.preset")
+		return
+	}
+	if p.BaseURL != "" {
+		if known := PresetAt(p.BaseURL, l.getenv); known.Name != "" { // whose address is it?
+			l.useVendor(known, true)
+		}
+		return
+	}
+	for _, v := range presets { // the first one we have a key or an address of; a key given otherwise belongs to none
+		fits := !l.given("provider.kind") || slices.Contains(v.Kinds, p.Kind)
+		address, from := v.AddressIn(l.getenv)
+		name, _ := v.KeyIn(l.getenv)
+		hasKey := p.APIKey == "" && name != ""
+		moved := from != "" && len(v.Addresses) > 0 // to a server that may want no key
+		if !fits || address == "" || v.Local || !moved && !hasKey {
+			continue
+		}
+		l.usePreset(v, "env "+cmp.Or(from, name))
+		return
+	}
+	if l.given("provider.kind") || p.APIKey != "" {
+		p.BaseURL = Endpoint(p.Kind)
+		l.report.origins["provider.base_url"] = Origin{Source: "the usual one of provider.kind"}
+	}
+}
+
+// usePreset takes v's address where none is given, and all that goes with it.
+// That it was named counts as much as an address.
+func (l *loader) usePreset(v Preset, source string) {
+	p := &l.cfg.Provider
+	if p.BaseURL == "" {
+		address, from := v.AddressIn(l.getenv)
+		if p.BaseURL = address; from != "" {
+			source = "env " + from
+		}
+		l.report.origins["provider.base_url"] = Origin{Source: source}
+	} else if whole := v.whole(p.BaseURL, l.getenv); isAddress(whole) {
+		p.BaseURL = whole
+	}
+	l.useVendor(v, v.knows(p.BaseURL, p.Preset != "", l.getenv))
+}
+
+// useVendor takes v's kind and model where none is given, and its key if it may
+// be sent where the requests go.
+func (l *loader) useVendor(v Preset, own bool) {
+	p := &l.cfg.Provider
+	take := func(key string, place *string, value, source string) {
+		if !l.given(key) && value != "" && *place != value {
+			*place, l.report.origins[key] = value, Origin{Source: source}
+		}
+	}
+	take("provider.kind", &p.Kind, v.Kinds[0], "the usual one of provider.base_url")
+	take("provider.preset", &p.Preset, v.Name, "the one of provider.base_url")
+	if own {
+		take("provider.key_header", &p.KeyHeader, v.KeyHeader, "the usual one of provider.base_url")
+		take("provider.model", &p.Model, v.modelIn(l.getenv), "the usual one of provider.base_url")
+	}
+	if name, key := v.KeyIn(l.getenv); own && p.APIKey == "" && key != "" {
+		p.APIKey = key
+		l.report.origins["provider.api_key"] = Origin{Source: "env " + name}
+	}
+}
+
+func sameServer(a, b string) bool {
+	ua, err := url.Parse(a)
+	if err != nil || ua.Host == "" {
+		return false
+	}
+	ub, err := url.Parse(b)
+	return err == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host)
+}

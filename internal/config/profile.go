@@ -1,0 +1,99 @@
+package config
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tailscale/hujson"
+)
+
+// profile is one telling of what a profile holds, and the layer that tells it.
+type profile struct {
+	told  layer
+	value hujson.Value
+}
+
+// useProfile lays the profile that y chose, if it did, over the settings so far.
+// A profile counts as much as the layer that chooses it.
+func (y *layer) useProfile() {
+	name := y.cfg.Profile
+	if !y.chose || name == "" {
+		return
+	}
+	y.chose = false
+	told := y.profiles[name]
+	if len(told) == 0 {
+		why := fmt.Sprintf("there is no profile %q", brief(name))
+		if names := slices.Sorted(maps.Keys(y.profiles)); len(names) > 0 {
+			why += "; there are: " + strings.Join(names, ", ")
+		}
+		y.failAt(0, "profile", why)
+		return
+	}
+	f := y.root.byName["provider"]
+	if slices.ContainsFunc(told, func(p profile) bool { return names(p.value, "preset", "base_url", "kind") }) {
+		y.leaveEndpoint()
+	}
+	for _, p := range told {
+		p.told.object(f, p.value)
+	}
+}
+
+// noteSecrets notes the variables that hold secrets of a profile, in use or not.
+func (y *layer) noteSecrets(v hujson.Value, secret bool) {
+	switch x := v.Value.(type) {
+	case *hujson.Object:
+		for _, m := range x.Members {
+			y.noteSecrets(m.Value, secret || memberName(m) == "headers" || secretName(memberName(m)))
+		}
+	case hujson.Literal:
+		if x.Kind() != '"' {
+			return
+		}
+		_, refs := references(x.String())
+		for _, ref := range refs {
+			if secret || secretName(ref.name) {
+				y.report.secretVars = append(y.report.secretVars, ref.name)
+			}
+		}
+	}
+}
+
+// names reports whether the object v has one of these members.
+func names(v hujson.Value, members ...string) bool {
+	o, err := asObject(v)
+	return err == nil && slices.ContainsFunc(o.Members, func(m hujson.ObjectMember) bool { return slices.Contains(members, memberName(m)) })
+}
+
+// turnTo leaves the endpoint of the layers before where v, a value of the
+// block f, names another by its preset.
+func (y *layer) turnTo(f *field, v hujson.Value) {
+	o, err := asObject(v)
+	if err != nil {
+		return // it is complained about where it is read
+	}
+	for _, m := range o.Members {
+		lit, ok := m.Value.Value.(hujson.Literal)
+		if memberName(m) != "preset" || !ok || lit.Kind() != '"' {
+			continue
+		}
+		if s, err := y.expanded(f.byName["preset"], lit.String()); err == nil && s != y.cfg.Provider.Preset {
+			y.leaveEndpoint()
+		}
+	}
+}
+
+// leaveEndpoint forgets what was said about an endpoint: its key and its models
+// are of no use to another.
+func (l *loader) leaveEndpoint() {
+	fresh := Default()
+	l.root.byName["provider"].all(func(f *field) {
+		if f.tag.Get("endpoint") != "yes" {
+			return
+		}
+		f.in(&l.cfg).Set(f.in(&fresh))
+		maps.DeleteFunc(l.report.origins, func(key string, _ Origin) bool { return key == f.path || strings.HasPrefix(key, f.path+".") })
+	})
+}
