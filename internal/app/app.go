@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/disk"
@@ -70,6 +71,8 @@ func (e Env) Getenv(name string) string {
 type Options struct {
 	Dir          string // the workspace, if it is not the working directory
 	ConfigFile   string
+	Profile      string // of the settings
+	Provider     string // a preset, or an address
 	Model        string
 	MaxSteps     int
 	MaxBudgetUSD float64
@@ -96,12 +99,14 @@ type App struct {
 	// Store opens what is kept of the workspace, once.
 	Store func() *Store
 
-	warn    func(string)
-	shell   shell.Program          // runs every command
-	servers []lsp.Kind             // language servers of the settings
-	chosen  atomic.Pointer[string] // the model that /model chose
-	told    map[string]bool        // what was said once
-	lib     *library               // once it is asked for
+	warn     func(string)
+	shell    shell.Program                 // runs every command
+	servers  []lsp.Kind                    // language servers of the settings
+	chosen   atomic.Pointer[string]        // the model that /model chose
+	switched atomic.Pointer[config.Config] // the settings of the profile that /model chose
+	live     live                          // what sessions ask
+	told     map[string]bool               // what was said once
+	lib      *library                      // once it is asked for
 
 	judge *judge.Judge // once a session is open
 	set   tool.Set     // what the model may call, once a session is open

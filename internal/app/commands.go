@@ -57,11 +57,12 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spendi
 	if !a.Options.Ephemeral {
 		kept = slash.StatusRow("records", a.Store().Dir("log", sessionID))
 	}
-	provider := a.Config.Provider.Kind + " at " + oneLine(a.Config.Provider.BaseURL)
+	c := a.endpoint()
+	provider := c.Kind + " at " + oneLine(c.BaseURL)
 	switch {
 	case a.scripted():
 		provider = "a script"
-	case a.Config.Provider.BaseURL == "":
+	case c.BaseURL == "":
 		provider = "none"
 	}
 	rows := [][]display.Cell{
@@ -73,6 +74,13 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spendi
 		display.Words("sandbox", kit.confiner.Words(ctx)),
 		kept,
 		a.spent(spending),
+	}
+	profile := a.Config.Profile
+	if c := a.switched.Load(); c != nil {
+		profile = c.Profile
+	}
+	if profile != "" {
+		rows = append(rows, slash.StatusRow("profile", profile))
 	}
 	if names := a.Withheld(); len(names) > 0 {
 		rows = append(rows, slash.StatusRow("withheld from commands", strings.Join(names, ", ")))

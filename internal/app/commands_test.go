@@ -188,7 +188,9 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		models{s.App}.Switch(name)
+		if _, err := (models{s.App}).Switch(name); err != nil {
+			t.Error(err)
+		}
 	}
 	wg.Wait()
 	if s.ModelName() != "c" {

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/config"
 	"coder/internal/core/secret"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/risk"
@@ -85,7 +84,7 @@ func (a *App) ChildEnv() []string {
 // withholds reports whether commands do not get a variable.
 func (a *App) withholds(kv string) bool {
 	name, value, _ := strings.Cut(kv, "=")
-	if a.Config.Provider.APIKey != "" && value == a.Config.Provider.APIKey || slices.Contains(config.KeyVariables(), name) {
+	if key := a.Config.Provider.APIKey; key != "" && value == key || slices.Contains(a.Report.SecretVariables(), name) {
 		return true
 	}
 	return secret.Variable(name, value) && !slices.Contains(a.Config.Safety.EnvAllow, name)

@@ -39,6 +39,8 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if err != nil {
 		return supervisor.Engine{}, err
 	}
+	a.live.meter = spending
+	a.live.now.Store(&model)
 	var team *crew // made below, of what the tools are used with
 	agents, unusable := a.loadAgents()
 	kit, err := a.newToolkit(sessionID, taskTool(agents, func(ctx context.Context, job delegate.Job) (delegate.Report, error) {
@@ -71,7 +73,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
-			Provider: model, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
+			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
 			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID),
 		},
 		ModeChosen: a.Options.Mode != "",

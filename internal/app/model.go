@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"iter"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"os"
@@ -13,6 +15,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/config"
@@ -36,17 +39,20 @@ import (
 // configured endpoint, with retries and the chosen way of calling tools. What it
 // costs is counted by m.
 func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
-	switch c := a.Config.Provider; {
+	c := a.endpoint()
+	switch {
 	case a.Play != nil:
 		p = a.Play
 	case a.Options.Script != "":
 		p, err = a.readScript()
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
 		err = &Error{Untrusted, fmt.Errorf("%s is %s, and the provider is set by the project's own configuration; look at it, then run: coder trust %[1]s", a.Root, a.Trusted)}
+	case c.BaseURL == "" && c.Preset != "":
+		err = configf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.PresetNamed(c.Preset).Base)
 	case c.BaseURL == "":
 		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), or try: coder demo")
 	case c.Model == "":
-		err = configf("no model is chosen; use --model NAME or CODER_MODEL")
+		err = configf("no model is chosen; use --model NAME or CODER_MODEL (coder models lists what there is)")
 	default:
 		p, err = a.client()
 	}
@@ -56,9 +62,9 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = provider.Retry(m.Wrap(p), provider.Backoff{Retries: a.Config.Provider.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
-	p = provider.Fallback(p, a.Config.Provider.FallbackModels...)
-	return textcalls.Wrap(p, textcalls.Mode(a.Config.Provider.ToolMode)), nil
+	p = provider.Retry(m.Wrap(p), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
+	p = provider.Fallback(p, c.FallbackModels...)
+	return textcalls.Wrap(p, textcalls.Mode(c.ToolMode)), nil
 }
 
 // CheckProvider says what keeps the model's side from being built.
@@ -96,7 +102,7 @@ type wire interface {
 
 // client speaks to the configured endpoint.
 func (a *App) client() (wire, error) {
-	c := a.Config.Provider
+	c := a.endpoint()
 	var ca []byte
 	if c.CAFile != "" {
 		var err error
@@ -105,7 +111,7 @@ func (a *App) client() (wire, error) {
 		}
 	}
 	o := transport.Options{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, Headers: c.Headers, CA: ca,
+		BaseURL: c.BaseURL, APIKey: c.APIKey, KeyHeader: c.KeyHeader, Headers: c.Headers, CA: ca,
 		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
 		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
 		Proxy:       http.ProxyFromEnvironment, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
@@ -128,26 +134,72 @@ func (a *App) ModelName() string {
 	if name := a.chosen.Load(); name != nil {
 		return *name
 	}
-	if a.Config.Provider.Model == "" && a.scripted() {
+	model := a.endpoint().Model
+	if model == "" && a.scripted() {
 		return "script"
 	}
-	return a.Config.Provider.Model
+	return model
+}
+
+// endpoint is the one in use: that of the settings, or of the profile that
+// /model chose.
+func (a *App) endpoint() config.Provider {
+	if c := a.switched.Load(); c != nil {
+		return c.Provider
+	}
+	return a.Config.Provider
+}
+
+// live is the provider of the endpoint in use, and what counts its cost.
+type live struct {
+	now   atomic.Pointer[provider.Provider]
+	meter *meter.Meter
+}
+
+func (l *live) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+	return (*l.now.Load()).Stream(ctx, req)
 }
 
 // models is the models there are to choose from, for /model.
 type models struct{ *App }
 
 // Switch takes another model from the next turn on, and tries to have
-// later sessions start with it. What it says is why they may not.
-func (a models) Switch(name string) (notice string) {
+// later sessions start with it. What it says is why they may not. The name of a
+// profile stands for its endpoint and its model.
+func (a models) Switch(name string) (notice string, err error) {
+	if _, ok := a.Config.Profiles[name]; ok {
+		return fmt.Sprintf("the profile is in use until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
+	}
 	a.chosen.Store(&name)
 	if err := a.saveModel(name); err != nil {
-		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err)
+		return fmt.Sprintf("the model is in use, but the choice could not be saved: %v", err), nil
 	}
 	if o := a.Report.Origin("provider.model"); strings.HasPrefix(o.Source, "env ") || o.Source != "" && o.Source == a.configFile {
-		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Source)
+		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Source), nil
 	}
-	return ""
+	return "", nil
+}
+
+// switchProfile takes the endpoint and the model of a profile. If that cannot be
+// used everything stays as it is.
+func (a *App) switchProfile(name string) error {
+	o := a.Options
+	o.Profile, o.Provider, o.Model = name, "", ""
+	s, err := Load(a.Env, o)
+	if err != nil {
+		return err
+	}
+	before, chosen := a.switched.Swap(&s.Config), a.chosen.Swap(&s.Config.Provider.Model)
+	p, err := a.Provider(a.live.meter)
+	if err != nil {
+		a.switched.Store(before)
+		a.chosen.Store(chosen)
+		return err
+	}
+	if !a.scripted() { // a script goes on where it is
+		a.live.now.Store(&p)
+	}
+	return nil
 }
 
 // saveModel writes the model into the project's own settings and leaves the
@@ -193,7 +245,8 @@ const mostModels = 200
 // settings, and those the endpoint offers.
 func (a models) List(ctx context.Context) (t display.Table, err error) {
 	var offered []string
-	if !a.scripted() && a.Config.Provider.BaseURL != "" {
+	c := a.endpoint()
+	if !a.scripted() && c.BaseURL != "" {
 		var client wire
 		if client, err = a.client(); err == nil {
 			ctx, stop := context.WithTimeout(ctx, listTime)
@@ -201,7 +254,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 			offered, err = client.Models(ctx)
 		}
 	}
-	names := slices.Concat([]string{a.ModelName()}, a.Config.Provider.Models, a.Config.Provider.FallbackModels, offered)
+	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, offered)
 	t.Head = display.Words("", "model", "context", "in $/M", "out $/M", "can")
 	for i, name := range names {
 		if name == "" || slices.Index(names, name) < i {
@@ -230,6 +283,9 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		}
 		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(m.Context), in, out), display.Words(strings.Join(can, ", "))))
 	}
+	for _, name := range slices.Sorted(maps.Keys(a.Config.Profiles)) {
+		t.Rows = append(t.Rows, slices.Concat(display.Data("", oneLine(name)), display.Words("profile")))
+	}
 	return t, err
 }
 
@@ -237,7 +293,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 // entry of theirs that cannot be read was told of when the settings were checked.
 func (a *App) figures(name string) catalogue.Model {
 	var own []catalogue.Model
-	for name, raw := range a.Config.Provider.ModelInfo {
+	for name, raw := range a.endpoint().ModelInfo {
 		var i modelInfo
 		if json.Unmarshal(raw, &i) != nil {
 			continue
@@ -264,7 +320,7 @@ func (a *App) window(model string) (tokens int, known bool) {
 
 // sees reports whether the model can be shown pictures: it is known to, or the
 // person says so.
-func (a *App) sees() bool { return a.Config.Provider.Vision || a.figures(a.ModelName()).Vision }
+func (a *App) sees() bool { return a.endpoint().Vision || a.figures(a.ModelName()).Vision }
 
 // modelInfo is an entry of provider.model_info.
 type modelInfo struct {

@@ -59,6 +59,12 @@ func Load(env Env, o Options) (s Settings, err error) {
 	set := func(key string, value any, flag string) {
 		from.Flags = append(from.Flags, config.Override{Key: key, Value: value, Name: flag})
 	}
+	if o.Profile != "" {
+		set("profile", o.Profile, "--profile")
+	}
+	if o.Provider != "" {
+		set("provider.preset", o.Provider, "--provider")
+	}
 	if o.Model != "" {
 		set("provider.model", o.Model, "--model")
 	}

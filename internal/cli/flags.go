@@ -114,6 +114,8 @@ func options() []option {
 		resume,
 		text("session-id", "ID", "start a new session under this id", func(f *flags) *string { return &f.session.ID }),
 		flag("no-session-persistence", "", "keep nothing on disk", func(f *flags) *bool { return &f.Ephemeral }),
+		text("profile", "NAME", "use this one of the profiles of the settings", func(f *flags) *string { return &f.Profile }),
+		text("provider", "NAME", "the endpoint to use: a name such as openai, anthropic or ollama, or an address", func(f *flags) *string { return &f.Provider }),
 		text("model", "NAME", "the model to use", func(f *flags) *string { return &f.Model }),
 		number("max-steps", "N", "stop after N model replies", func(f *flags) *int { return &f.MaxSteps }),
 		{long: "max-budget-usd", value: "N", help: "stop before the session costs more than N dollars", set: func(f *flags, v string) error {

@@ -35,7 +35,6 @@ type Config struct {
 	Provider     Provider                   `json:"provider" doc:"the model and how to reach it"`
 	Profile      string                     `json:"profile" doc:"the one of profiles that is in use; empty means none"`
 	Profiles     map[string]json.RawMessage `json:"profiles" doc:"settings by name, of the same form as provider, of which one can be chosen" shell:"yes"`
-	Discovery    Discovery                  `json:"discovery" doc:"how models are looked for"`
 	Runtime      Runtime                    `json:"runtime" doc:"how far a turn may go"`
 	Safety       Safety                     `json:"safety" doc:"limits on commands"`
 	Compaction   Compaction                 `json:"compaction" doc:"how a long conversation is made shorter"`
@@ -73,12 +72,6 @@ type Provider struct {
 	CAFile         string                     `json:"ca_file" doc:"PEM file of certificate authorities to trust as well"`
 	Vision         bool                       `json:"vision" doc:"the model can be shown pictures"`
 	SendReasoning  bool                       `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
-}
-
-// Discovery is how models are looked for.
-type Discovery struct {
-	Local     []string `json:"local" doc:"addresses where servers of this machine are looked for"`
-	TimeoutMS int      `json:"timeout_ms" doc:"how long a server of this machine may take to answer" range:"1..60000"`
 }
 
 // Runtime is how far a turn may go.
@@ -217,7 +210,6 @@ func Default() Config {
 			SendReasoning:  true,
 		},
 		Profiles:  map[string]json.RawMessage{},
-		Discovery: Discovery{Local: localAddresses(), TimeoutMS: 200},
 		Runtime:   Runtime{MaxSteps: 128},
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,

@@ -82,7 +82,7 @@ var presets = []Preset{
 	},
 	{
 		Name: "azure", Title: "Azure OpenAI", Keys: []string{"AZURE_OPENAI_API_KEY"}, Base: "AZURE_OPENAI_ENDPOINT",
-		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: both, KeyHeader: "api-key",
+		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: []string{"openai"}, KeyHeader: "api-key",
 	},
 	{
 		Name: "ollama", Title: "Ollama", Base: "OLLAMA_HOST", Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"}, Kinds: both, Local: true,

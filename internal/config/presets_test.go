@@ -145,7 +145,7 @@ func TestAnUntrustedProjectChoosesNoEndpoint(t *testing.T) {
 	before, _ := mustLoad(t, files{homeFile: home}, nil)
 	for _, text := range []string{
 		`"provider": {"preset": "groq"}`, `"profile": "other"`, `"profiles": {"other": {"base_url": "http://evil"}}`,
-		`"provider": {"key_header": "X"}`, `"discovery": {"local": ["http://evil"]}`,
+		`"provider": {"key_header": "X"}`,
 	} {
 		c, r := mustLoad(t, files{homeFile: home, projectFile: "{" + text + "}"}, nil, untrusted)
 		if !reflect.DeepEqual(c, before) || len(r.Warnings) != 1 {

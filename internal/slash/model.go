@@ -10,9 +10,10 @@ import (
 
 // Models are the models there are to choose from.
 type Models interface {
-	// Switch takes another model, at once. What it says is why the choice will
-	// not be remembered, or nothing.
-	Switch(name string) (notice string)
+	// Switch takes another model, or a profile with its endpoint, at once. What
+	// it says is why the choice will not be remembered, or nothing. With an error
+	// everything stays as it is.
+	Switch(name string) (notice string, err error)
 	// List shows them. With an error the table holds what is known without
 	// asking.
 	List(ctx context.Context) (display.Table, error)
@@ -39,7 +40,11 @@ func Model(models Models) Command {
 			if strings.ContainsFunc(c.Args, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 				return wrong("the name of a model is one word")
 			}
-			if notice := models.Switch(c.Args); notice != "" {
+			notice, err := models.Switch(c.Args)
+			if err != nil {
+				return wrong("%v", err)
+			}
+			if notice != "" {
 				if err := c.Warn(ctx, notice); err != nil {
 					return outcome{}, err
 				}

@@ -46,10 +46,10 @@ func (w *world) note(format string, args ...any) {
 	w.asked = append(w.asked, fmt.Sprintf(format, args...))
 }
 
-func (w *world) Switch(name string) string {
+func (w *world) Switch(name string) (string, error) {
 	w.note("model %s", name)
 	w.model = name
-	return "not remembered"
+	return "not remembered", nil
 }
 
 func (w *world) List(context.Context) (display.Table, error) {

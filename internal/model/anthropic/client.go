@@ -58,9 +58,7 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 
 func (c *Client) header(accept string) http.Header {
 	h := http.Header{"Accept": {accept}, "Anthropic-Version": {version}}
-	if c.opt.APIKey != "" {
-		h.Set("X-Api-Key", c.opt.APIKey)
-	}
+	c.opt.SetKey(h, "X-Api-Key", "")
 	return h
 }
 

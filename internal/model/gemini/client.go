@@ -57,9 +57,7 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 
 func (c *Client) header(accept string) http.Header {
 	h := http.Header{"Accept": {accept}}
-	if c.opt.APIKey != "" {
-		h.Set("X-Goog-Api-Key", c.opt.APIKey)
-	}
+	c.opt.SetKey(h, "X-Goog-Api-Key", "")
 	return h
 }
 

@@ -4,8 +4,10 @@ package openai
 
 import (
 	"context"
+	"errors"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"coder/internal/model/provider"
@@ -43,7 +45,7 @@ func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[pro
 
 // ask sends req in a dialect.
 func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit func(provider.Delta) bool) error {
-	u, err := transport.Endpoint(c.opt.BaseURL, completions)
+	u, err := transport.Endpoint(strings.ReplaceAll(c.opt.BaseURL, transport.ModelPlace, url.PathEscape(req.Model)), completions)
 	if err != nil {
 		return err
 	}
@@ -56,14 +58,15 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 
 func (c *Client) header(accept string) http.Header {
 	h := http.Header{"Accept": {accept}}
-	if c.opt.APIKey != "" {
-		h.Set("Authorization", "Bearer "+c.opt.APIKey)
-	}
+	c.opt.SetKey(h, "Authorization", "Bearer ")
 	return h
 }
 
 // Models asks the endpoint which models it has, by name.
 func (c *Client) Models(ctx context.Context) ([]string, error) {
+	if strings.Contains(c.opt.BaseURL, transport.ModelPlace) {
+		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New("an endpoint with the model in its address has no list of models")}
+	}
 	u, err := transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(c.opt.BaseURL), "/"), completions), "/models")
 	if err != nil {
 		return nil, err

@@ -72,9 +72,7 @@ func (d dialect) heed(complaint string) dialect {
 
 func (c *Client) header(accept string) http.Header {
 	h := http.Header{"Accept": {accept}}
-	if c.opt.APIKey != "" {
-		h.Set("Authorization", "Bearer "+c.opt.APIKey)
-	}
+	c.opt.SetKey(h, "Authorization", "Bearer ")
 	return h
 }
 

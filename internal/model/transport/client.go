@@ -29,10 +29,11 @@ import (
 
 // Options say where a model is and how to reach it.
 type Options struct {
-	BaseURL string            // as the person wrote it; see [Endpoint]
-	APIKey  string            // which the wire sends; may be empty
-	Headers map[string]string // sent besides, and instead of our own
-	CA      []byte            // certificates to trust besides the system's, in PEM form
+	BaseURL   string            // as the person wrote it; see [Endpoint]
+	APIKey    string            // which the wire sends; may be empty
+	KeyHeader string            // that carries the key; empty means the wire's own
+	Headers   map[string]string // sent besides, and instead of our own
+	CA        []byte            // certificates to trust besides the system's, in PEM form
 
 	Timeout     time.Duration // for the whole of a reply; zero means none
 	IdleTimeout time.Duration // of silence, headers included; zero means none
@@ -72,6 +73,21 @@ func (c *Client) CloseIdle() {
 		h.CloseIdleConnections()
 	}
 }
+
+// SetKey puts the key into h: behind prefix in the header that the wire has for
+// it, or alone in the one that the person named.
+func (o Options) SetKey(h http.Header, name, prefix string) {
+	switch {
+	case o.APIKey == "":
+	case o.KeyHeader != "":
+		h.Set(o.KeyHeader, o.APIKey)
+	default:
+		h.Set(name, prefix+o.APIKey)
+	}
+}
+
+// ModelPlace stands in a base URL for the name of the model.
+const ModelPlace = "{model}"
 
 // Request is what a wire asks of a server. It can be sent more than once.
 type Request struct {

@@ -1,0 +1,63 @@
+package app
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"coder/internal/core/chat"
+	"coder/internal/model/provider"
+)
+
+// TestKeysAreSentInTheHeaderOfTheEndpoint on every wire: in its own, or in the
+// one that the person or the preset names.
+func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
+	own := map[string][2]string{
+		"openai": {"Authorization", "Bearer k-1"}, "responses": {"Authorization", "Bearer k-1"},
+		"anthropic": {"X-Api-Key", "k-1"}, "gemini": {"X-Goog-Api-Key", "k-1"},
+	}
+	for kind, header := range own {
+		var sent http.Header
+		var at string
+		server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			sent, at = r.Header, r.URL.String()
+			w.WriteHeader(http.StatusBadRequest)
+		}))
+		s := newStudio(t, "", nil)
+		p := &s.Config.Provider
+		p.Kind, p.BaseURL, p.APIKey = kind, server.URL+"/openai/deployments/{model}?api-version=2024-10-21", "k-1"
+		ask := func() {
+			t.Helper()
+			c, err := s.client()
+			if err != nil {
+				t.Fatal(err)
+			}
+			_, err = provider.Collect(c.Stream(t.Context(), provider.Request{Model: "dep loy", Messages: []chat.Message{chat.Say(chat.User, "hi")}}), func(provider.Delta) error { return nil })
+			if err == nil {
+				t.Error("a refusal was taken for a reply")
+			}
+		}
+		ask()
+		if sent.Get(header[0]) != header[1] {
+			t.Errorf("%s: %v", kind, sent)
+		}
+		p.KeyHeader = "api-key"
+		ask()
+		if sent.Get("Api-Key") != "k-1" || sent.Get(header[0]) != "" {
+			t.Errorf("%s: %v", kind, sent)
+		}
+		if want := "/openai/deployments/dep%20loy/chat/completions?api-version=2024-10-21"; kind == "openai" && at != want {
+			t.Errorf("asked at %s, want %s", at, want)
+		}
+		c, err := s.client()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.Models(t.Context()); kind == "openai" && (err == nil || !strings.Contains(err.Error(), "has no list of models")) {
+			t.Errorf("a list of deployments: %v", err)
+		}
+		server.Close()
+	}
+}
+
