@@ -60,4 +60,3 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 		server.Close()
 	}
 }
-

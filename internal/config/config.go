@@ -209,8 +209,8 @@ func Default() Config {
 			ToolMode:       "auto",
 			SendReasoning:  true,
 		},
-		Profiles:  map[string]json.RawMessage{},
-		Runtime:   Runtime{MaxSteps: 128},
+		Profiles: map[string]json.RawMessage{},
+		Runtime:  Runtime{MaxSteps: 128},
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,
 			OutputLimitBytes: 1 << 20,
