@@ -56,21 +56,25 @@ var looks = regexp.MustCompile(`\x1b\[[?\d;]*[A-Za-z]`)
 // plainText is what a program wrote, without its looks.
 type plainText struct {
 	text []byte
+	upTo int    // how much of text was waited for
 	held []byte // the start of a sequence, perhaps
 }
 
-// readUntil reads on until text is new.
+// readUntil reads on until text stands behind what was waited for before: both
+// may come in one piece.
 func (p *plainText) readUntil(from io.Reader, text string) error {
-	start := len(p.text)
 	buf := make([]byte, 4096)
-	for !bytes.Contains(p.text[start:], []byte(text)) {
+	for {
+		if i := bytes.Index(p.text[p.upTo:], []byte(text)); i >= 0 {
+			p.upTo += i + len(text)
+			return nil
+		}
 		n, err := from.Read(buf)
 		if err != nil {
 			return fmt.Errorf("wait for %q: %w, after %q", text, err, p.text[max(0, len(p.text)-300):])
 		}
 		p.add(buf[:n])
 	}
-	return nil
 }
 
 func (p *plainText) add(b []byte) {
