@@ -19,6 +19,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"coder/internal/agent/hooks"
 	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -101,6 +102,7 @@ type App struct {
 
 	warn     func(string)
 	shell    shell.Program                 // runs every command
+	hooks    []hooks.Hook                  // commands on events, of the settings
 	servers  []lsp.Kind                    // language servers of the settings
 	chosen   atomic.Pointer[string]        // the model that /model chose
 	switched atomic.Pointer[config.Config] // the settings of the profile that /model chose
@@ -123,7 +125,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	if err := errors.Join(a.newState(), a.checkModelInfo(), a.checkUnbuilt(), a.readServers()); err != nil {
+	if err := errors.Join(a.newState(), a.checkModelInfo(), a.checkUnbuilt(), a.readServers(), a.readHooks()); err != nil {
 		return nil, err
 	}
 	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {

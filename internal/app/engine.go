@@ -68,13 +68,17 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if memory != nil {
 		runner.Memory = memory
 	}
+	own, err := a.sessionHooks(sessionID, kit, runner)
+	if err != nil {
+		return supervisor.Engine{}, errors.Join(err, kit.close())
+	}
 	settings := a.turnSettings(kit.set)
 	team = &crew{agents, settings, runner, spawn}
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
-			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID),
+			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's

@@ -122,13 +122,8 @@ func (s *Settings) NeedsTrust(prefix string) bool {
 	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings, func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
 }
 
-// checkUnbuilt refuses settings that would do nothing where somebody may rely
-// on what they do, and says so of others.
+// checkUnbuilt says so of settings that do nothing.
 func (a *App) checkUnbuilt() error {
-	if names := slices.Sorted(maps.Keys(a.Config.Hooks)); len(names) > 0 {
-		return configf("hooks are not built yet, so nothing would be run or held back by them: remove hooks.%s (%s)",
-			strings.Join(names, ", hooks."), a.Report.Origin("hooks."+names[0]))
-	}
 	if names := slices.Sorted(maps.Keys(a.Config.MCPServers)); len(names) > 0 {
 		a.warn(fmt.Sprintf("MCP servers are not built yet, so none is started: mcpServers.%s", strings.Join(names, ", mcpServers.")))
 	}

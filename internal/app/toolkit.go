@@ -56,6 +56,7 @@ type toolkit struct {
 	protected *protectedFiles
 	confiner  *confine.Confiner
 	project   project
+	hook      tool.Tool         // runs people's own commands on events
 	conceals  *secret.Concealer // blots providers' keys out of what is shown and kept
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 
@@ -98,12 +99,14 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	}
 	pool := lsp.New(a.languageServers(t))
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: store.relative("cache"), Patience: indexPatience})
-	commands, jobs := bash.All(bash.Options{
+	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
 		CommandTimeout: time.Duration(a.Config.Safety.CommandTimeoutMS) * time.Millisecond,
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
 		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
-	})
+	}
+	commands, jobs := bash.All(running)
+	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
 	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it
 	fetch := a.Config.Fetch

@@ -64,11 +64,11 @@ var plan = []struct {
 
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
-	{"tool/dialect", ""},
+	{"tool/dialect", "jsonx"},
 	{"tool/tooltest", "tool"},
 	{"tool/files", "chat display patch tool workspace"},
 	{"tool/search", "tool workspace"},
-	{"tool/bash", "display secret shell tool workspace"},
+	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display gitsafe repofile sanitize tool workspace"},
 	{"tool/web", "chat display sanitize tool"},
 	{"tool/codenav", "jsonx lsp tool workspace"},
@@ -125,7 +125,8 @@ var plan = []struct {
 	{"agent/complexity", ""},
 	{"agent/verify", "clip"},
 	{"agent/subagent", "clip frontmatter policy tool"},
-	{"agent/orchestrator", "chat clip compact complexity conversation display event jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
+	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
+	{"agent/orchestrator", "chat clip compact complexity conversation display event hooks jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 
 	// what people see, and how they answer
@@ -145,7 +146,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files gemini git gitindex inbox jsonl jsonx judge lsp mem meter mode nearest openai orchestrator plan policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files gemini git gitindex hooks inbox jsonl jsonx judge lsp mem meter mode nearest openai orchestrator plan policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
 	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mention meter mode orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }

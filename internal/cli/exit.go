@@ -85,7 +85,7 @@ func ExitCode(err error) int {
 		return ExitParked
 	case errors.Is(err, confine.ErrUnavailable):
 		return ExitSandbox
-	case errors.Is(err, toolrun.ErrRefused):
+	case errors.Is(err, toolrun.ErrRefused), errors.Is(err, toolrun.ErrHook), errors.Is(err, orchestrator.ErrPromptRefused):
 		return ExitRefused
 	case errors.As(err, &command), errors.Is(err, session.ErrNotFound):
 		return ExitInput

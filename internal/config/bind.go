@@ -231,8 +231,17 @@ func (y *layer) byName(f *field, v hujson.Value) {
 				all[name] = over.Value.(hujson.Literal).String()
 			}
 		case map[string]json.RawMessage:
-			if err == nil {
-				over.Minimize()
+			if err != nil {
+				break
+			}
+			over.Minimize()
+			if f.joins() {
+				if y.report.Parts == nil {
+					y.report.Parts = make(map[string][]Part)
+				}
+				y.report.Parts[path] = append(y.report.Parts[path], Part{over.Pack(), y.project})
+				all[name] = joinLists(all[name], over.Pack())
+			} else {
 				all[name] = merge(all[name], over.Pack())
 			}
 		}
@@ -268,6 +277,19 @@ func (y *layer) expandAll(f *field, v *hujson.Value) error {
 		}
 	}
 	return nil
+}
+
+// joinLists is a list with another after it; where either is none, the other.
+func joinLists(under, over json.RawMessage) json.RawMessage {
+	var a, b []json.RawMessage
+	if json.Unmarshal(under, &a) != nil || json.Unmarshal(over, &b) != nil {
+		return over
+	}
+	out, err := json.Marshal(append(a, b...))
+	if err != nil {
+		return over
+	}
+	return out
 }
 
 // merge lays over over under: objects key by key, all else whole.

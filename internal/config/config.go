@@ -26,6 +26,8 @@ import "encoding/json"
 //	         make a number smaller, "off" to turn it off, "adds" to add to a
 //	         list, as every file does; without the tag, nothing
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
+//	layers   "join" if the lists of all files count; which is whose is told by
+//	         [Report.Parts]
 //	form     "address" if it must be the address of a web server
 //	secret   "yes" if people should not see it
 //	endpoint "yes" if it is about one endpoint, and does not hold for another
@@ -49,7 +51,7 @@ type Config struct {
 	LSP          LSP                        `json:"lsp" doc:"language servers"`
 	Fetch        Fetch                      `json:"fetch" doc:"limits on fetching from the web"`
 	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name; none is started yet"`
-	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event; refused, since none is run yet" shell:"yes"`
+	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event: lists of {matcher, hooks: [{type: command, command, timeout}]}" shell:"yes" layers:"join"`
 	UI           UI                         `json:"ui" doc:"language and colours"`
 }
 

@@ -41,6 +41,7 @@ type field struct {
 func (f *field) doc() string     { return f.tag.Get("doc") }
 func (f *field) project() string { return f.tag.Get("project") }
 func (f *field) shell() bool     { return f.tag.Get("shell") == "yes" }
+func (f *field) joins() bool     { return f.tag.Get("layers") == "join" }
 func (f *field) address() bool   { return f.tag.Get("form") == "address" }
 func (f *field) secret() bool    { return f.tag.Get("secret") == "yes" }
 

@@ -166,7 +166,7 @@ func TestPermissionsMerge(t *testing.T) {
 func TestForeignObjectsMerge(t *testing.T) {
 	c, _ := mustLoad(t, files{
 		homeFile:    `{"mcpServers": {"fs": {"command": "a", "env": {"K": "${V}"}, "n": 12345678901234567890}, "web": {"url": "u"}}}`,
-		projectFile: `{"mcpServers": {"fs": {"args": ["x", /* c */ "y",], "env": {"L": "$${V}"}}}, "hooks": {"PreToolUse": [{"command": "echo ${NOT_SET}"}]}}`,
+		projectFile: `{"mcpServers": {"fs": {"args": ["x", /* c */ "y",], "env": {"L": "$${V}"}}}}`,
 	}, env{"V": "v"})
 	if got, want := string(c.MCPServers["fs"]), `{"args":["x","y"],"command":"a","env":{"K":"v","L":"${V}"},"n":12345678901234567890}`; got != want {
 		t.Errorf("fs is %s, want %s", got, want)
@@ -174,8 +174,18 @@ func TestForeignObjectsMerge(t *testing.T) {
 	if got, want := string(c.MCPServers["web"]), `{"url":"u"}`; got != want {
 		t.Errorf("web is %s", got)
 	}
-	if got, want := string(c.Hooks["PreToolUse"]), `[{"command":"echo ${NOT_SET}"}]`; got != want {
-		t.Errorf("hook is %s", got)
+}
+
+func TestListsOfHooksAreJoinedAndItIsKnownWhose(t *testing.T) {
+	c, r := mustLoad(t, files{
+		homeFile:    `{"hooks": {"PreToolUse": [{"command": "mine"}], "Stop": []}}`,
+		projectFile: `{"hooks": {"PreToolUse": [{"command": "echo ${NOT_SET}"}]}}`,
+	}, nil)
+	if got, want := string(c.Hooks["PreToolUse"]), `[{"command":"mine"},{"command":"echo ${NOT_SET}"}]`; got != want {
+		t.Errorf("hooks are %s, want %s", got, want)
+	}
+	if p := r.Parts["hooks.PreToolUse"]; len(p) != 2 || p[0].Project || !p[1].Project || string(p[1].Value) != `[{"command":"echo ${NOT_SET}"}]` {
+		t.Errorf("parts are %+v", p)
 	}
 }
 

@@ -13,10 +13,17 @@ import (
 type Report struct {
 	Files    []string // that were read, the weakest first
 	Warnings []Warning
+	Parts    map[string][]Part // of settings whose layers are joined, by key
 
 	cfg        Config
 	origins    map[string]Origin // by key; a key without has its default
 	secretVars []string
+}
+
+// Part is what one layer says of a setting.
+type Part struct {
+	Value   json.RawMessage
+	Project bool // the layer is the project's, which is trusted
 }
 
 // maxWarnings bounds how many settings one report says were passed over.

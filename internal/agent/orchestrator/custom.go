@@ -163,15 +163,15 @@ func (o *Orchestrator) runDraft(ctx context.Context, rawInput string, d draft, o
 }
 
 func (o *Orchestrator) addDraft(ctx context.Context, st *turnState, d draft) error {
+	notes, err := o.hookPrompt(ctx, st, st.input)
+	if err != nil {
+		return err
+	}
 	text, refs, err := d.write(ctx, st)
 	if err != nil {
 		return err
 	}
-	said, err := o.compose(ctx, st, text, refs)
-	if err != nil {
-		return err
-	}
-	return o.emit(ctx, st, ActorUser, said)
+	return o.addWords(ctx, st, text, refs, notes)
 }
 
 // applyHeader settles the turn as the header of a command wants it: with fewer

@@ -189,6 +189,18 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 	if urgent && o.count(plan.Old) < worthwhile {
 		return "", compact.ErrNoGain
 	}
+	trigger := "manual"
+	if urgent {
+		trigger = "auto"
+	}
+	switch refused, err := o.hookCompact(ctx, st, trigger, focus); {
+	case err != nil:
+		return "", err
+	case refused != "" && !urgent:
+		return "", &CommandError{"a hook refused to compact the conversation: " + refused}
+	case refused != "":
+		return "", cmp.Or(o.warn(ctx, st, "a hook refused to compact the conversation: "+refused), compact.ErrNoGain)
+	}
 	before := o.contextUsed(st.set)
 	text, err := o.askForSummary(ctx, st, plan.Old, focus, limits.Room())
 	switch {

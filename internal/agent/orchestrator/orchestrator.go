@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"coder/internal/agent/conversation"
+	"coder/internal/agent/hooks"
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -47,6 +48,7 @@ type Engine struct {
 	// Library, which may be nil, is what people wrote down for use here. Without
 	// it the model gets the person's words and nothing beside them.
 	Library *Library
+	Hooks   *hooks.Hooks // people's own commands on events; may be nil
 	// PutAside, which may be nil, keeps the text of a call's result in a file
 	// that the model can read, and returns its path. The same call gives the
 	// same file, with what it was given first.
@@ -109,6 +111,7 @@ func (s Settings) offers(tool string) bool {
 type Orchestrator struct {
 	Config
 	gauge gauge // of the window
+	begun bool  // the person said something, in this process
 }
 
 // New returns an Orchestrator.

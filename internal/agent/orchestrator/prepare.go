@@ -42,11 +42,19 @@ const (
 		"When the plan is ready, hand it over with the tool for leaving plan mode; do not ask in your text whether it is good."
 )
 
-// addPrompt puts the person's words on record, with what goes with them.
-func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string) error {
-	said, err := o.compose(ctx, st, input, mention.Find(input))
+// addPrompt puts the person's words on record, with what goes with them: what
+// their hooks add, too.
+func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string, notes ...string) error {
+	return o.addWords(ctx, st, input, mention.Find(input), notes)
+}
+
+func (o *Orchestrator) addWords(ctx context.Context, st *turnState, text string, refs []mention.Ref, notes []string) error {
+	said, err := o.compose(ctx, st, text, refs)
 	if err != nil {
 		return err
+	}
+	for _, n := range notes {
+		said.Reminders = joinReminders(said.Reminders, hookWords+n)
 	}
 	return o.emit(ctx, st, ActorUser, said)
 }

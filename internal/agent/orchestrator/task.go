@@ -88,7 +88,11 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 	if err := errors.Join(begin(ctx, st), o.recordSystem(ctx, st)); err != nil || left.Heard {
 		return err
 	}
-	return o.addPrompt(ctx, st, left.Input)
+	notes, err := o.hookPrompt(ctx, st, left.Input)
+	if err != nil {
+		return err
+	}
+	return o.addPrompt(ctx, st, left.Input, notes...)
 }
 
 // closeTask gives the task the one end that fits how the turn went.

@@ -39,6 +39,7 @@ type turnState struct {
 	refusals  int             // of requests as too long
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
 	overrides overrides       // of the command that the turn runs
+	sentOn    bool            // by a hook, when the model was content
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
 }
@@ -106,7 +107,17 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		st.steps++
 		if o.Steer != nil && st.steps != 1 {
 			for _, words := range o.Steer() {
-				if err := o.addPrompt(ctx, st, words); err != nil {
+				notes, err := o.hookPrompt(ctx, st, words)
+				if errors.Is(err, ErrPromptRefused) { // the turn goes on without them
+					err = o.warn(ctx, st, err.Error())
+					if err == nil {
+						continue
+					}
+				}
+				if err == nil {
+					err = o.addPrompt(ctx, st, words, notes...)
+				}
+				if err != nil {
 					return err
 				}
 			}
@@ -116,6 +127,9 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		}
 		if len(st.calls) == 0 {
 			again, err := o.autoVerifyStep(ctx, st)
+			if err == nil && !again {
+				again, err = o.hookStop(ctx, st)
+			}
 			if err != nil || !again {
 				return err
 			}
@@ -160,7 +174,11 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, o
 	if err := o.beginTodos(ctx, st); err != nil {
 		return st, err
 	}
-	return st, o.addPrompt(ctx, st, userInput)
+	notes, err := o.hookPrompt(ctx, st, userInput)
+	if err != nil {
+		return st, err
+	}
+	return st, o.addPrompt(ctx, st, userInput, notes...)
 }
 
 // recordSystem puts the system text on record where it is not the one in force.
@@ -317,8 +335,8 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 		return ctx.Err() // interrupted before the first tool
 	}
 	err := o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls,
-		Person: o.Person(st.sink), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted,
+		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls, Hooks: o.roundHooks(),
+		Person: o.person(st), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted,
 	})
 	st.doubted = false // what comes next the model asks for itself
 	if ctx.Err() != nil {

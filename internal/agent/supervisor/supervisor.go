@@ -425,6 +425,7 @@ func (s *Session) Timeline() *timeline.Timeline { return s.line }
 func (s *Session) Close() error {
 	s.turn.Lock()
 	defer s.turn.Unlock()
+	s.orch.End(event.Discard)
 	return errors.Join(s.engine.close(), s.line.Close())
 }
 

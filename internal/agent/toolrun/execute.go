@@ -186,6 +186,9 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution) Ou
 	if err != nil {
 		r.stop(err)
 	}
+	if a.ran && r.Hooks != nil {
+		result.Text = string(r.tellHooks(ctx, a, text, took))
+	}
 	out := Outcome{Index: i, Result: result, Denied: isDenied}
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild

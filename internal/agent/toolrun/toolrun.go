@@ -19,6 +19,7 @@ package toolrun
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"sync"
 	"time"
@@ -61,6 +62,31 @@ type Keeper interface {
 	Changes(ctx context.Context, k tool.Kept) ([]event.FileChange, error)
 }
 
+// Hooks are people's own commands around the calls of a round.
+type Hooks interface {
+	// Before is asked about a call that can be made, before anything judges it.
+	Before(context.Context, Round, HookedCall) (Ruling, error)
+	// After is told what came of a call that ran.
+	After(ctx context.Context, r Round, c HookedCall, output json.RawMessage, took time.Duration) (Ruling, error)
+}
+
+// HookedCall is a call as its tool takes it.
+type HookedCall struct {
+	ID, Tool string
+	Args     json.RawMessage
+}
+
+// Ruling is what hooks say about something. The zero Ruling says nothing.
+type Ruling struct {
+	Stop   string          // why the turn is to end
+	Deny   string          // why not; of what has happened, what the model is to know of it
+	Ask    string          // why the person is to be asked
+	Allow  bool            // it need not be asked about, unless for a risk
+	Input  json.RawMessage // other arguments of the call
+	Output json.RawMessage // what the model is told in place of what came of it
+	Notes  []string        // for the model
+}
+
 // Round is the calls of one reply and what they need.
 type Round struct {
 	Task, Actor string
@@ -74,6 +100,7 @@ type Round struct {
 	Doubted bool
 	// Direct is set if the calls are the person's own and are not judged.
 	Direct bool
+	Hooks  Hooks // optional
 	// StopOnReject ends the round, and the turn, when a person refuses a call.
 	StopOnReject bool
 	// Deliver is given each outcome, in the order of Calls.
@@ -122,6 +149,7 @@ type run struct {
 	Round
 	stop    context.CancelCauseFunc
 	answers map[string]cardAnswer // to calls asked about before their turn
+	rulings map[string]Ruling     // of hooks, by call
 }
 
 // admission is a call that has been looked at: what it would do, what was
@@ -135,7 +163,8 @@ type admission struct {
 	err      error  // why it must not run, or how it failed
 	ran      bool
 	kept     tool.Kept
-	note     string // how the call was read, if it was not written for our tools
+	note     string          // how the call was read, if it was not written for our tools
+	args     json.RawMessage // as the tool takes them
 }
 
 func (a *admission) policyCase() policy.Case {
@@ -245,8 +274,15 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.opinion, a.by = policy.Opinion{Verdict: policy.Allow}, r.Actor
 		return a
 	}
+	ruling := r.consult(ctx, a)
+	if a.err != nil {
+		return a
+	}
 	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
 	a.by = event.ActorPolicy
+	if a.err == nil {
+		a.apply(ruling)
+	}
 	if a.err == nil && r.Doubted && a.opinion.Verdict == policy.Allow && !a.harmless() {
 		a.opinion.Verdict = policy.Ask
 		a.opinion.Reasons = []policy.Reason{doubt}

@@ -26,6 +26,7 @@
 package shell
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -69,6 +70,7 @@ type Spec struct {
 	Dir     string
 	Env     []string      // all of it; nothing is inherited
 	Timeout time.Duration // none if zero
+	Stdin   []byte        // what it can read; nothing if empty
 
 	// Through, if not empty, is another program and its first arguments, put
 	// before the shell: the command runs as Through… Shell -c Command. The
@@ -207,6 +209,9 @@ func start(spec Spec) (*process, error) {
 	}
 	defer toStderr.Close()
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
+	if len(spec.Stdin) > 0 {
+		cmd.Stdin = bytes.NewReader(spec.Stdin)
+	}
 	told, err := spec.listen(cmd)
 	if err == nil {
 		err = launch(cmd)

@@ -1,0 +1,68 @@
+package hooks_test
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/agent/hooks"
+)
+
+func TestReadTakesTheFormPeopleHave(t *testing.T) {
+	for name, tt := range map[string]struct {
+		in      string
+		want    int
+		skipped string
+		err     string
+	}{
+		"one":                   {`{"PreToolUse": [{"matcher": "Bash", "hooks": [{"type": "command", "command": "x"}]}]}`, 1, "", ""},
+		"without matcher":       {`{"Stop": [{"hooks": [{"type": "command", "command": "x"}, {"command": "y"}]}]}`, 2, "", ""},
+		"an event unknown":      {`{"PreToolUsage": [{"hooks": [{"command": "x"}]}]}`, 0, "did you mean PreToolUse?", ""},
+		"an event of others":    {`{"WorktreeCreate": [{"hooks": [{"command": "x"}]}]}`, 0, "there are PreToolUse, PostToolUse", ""},
+		"another type":          {`{"Stop": [{"hooks": [{"type": "prompt", "prompt": "is it good?"}]}]}`, 0, "type prompt are not run", ""},
+		"a condition":           {`{"PreToolUse": [{"hooks": [{"command": "x", "if": "Bash(git *)"}]}]}`, 1, `"if" is not read`, ""},
+		"no list":               {`{"Stop": {"command": "x"}}`, 0, "", "hooks.Stop: want a list"},
+		"a group without hooks": {`{"Stop": [{"command": "x"}]}`, 0, "", "a group has no"},
+		"no command":            {`{"Stop": [{"hooks": [{"type": "command"}]}]}`, 0, "", "no command"},
+		"a bad expression":      {`{"PreToolUse": [{"matcher": "(", "hooks": [{"command": "x"}]}]}`, 0, "", `matcher "("`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var by map[string]json.RawMessage
+			if err := json.Unmarshal([]byte(tt.in), &by); err != nil {
+				t.Fatal(err)
+			}
+			list, skipped, err := hooks.Read(by, hooks.Source{})
+			if (err != nil) != (tt.err != "") || err != nil && !strings.Contains(err.Error(), tt.err) {
+				t.Fatalf("err = %v, want %q", err, tt.err)
+			}
+			if len(list) != tt.want || !strings.Contains(strings.Join(skipped, "\n"), tt.skipped) {
+				t.Errorf("%d hooks, skipped %q; want %d and %q", len(list), skipped, tt.want, tt.skipped)
+			}
+		})
+	}
+}
+
+func TestSecondsThatMustBeMillisecondsAreTakenAsSuch(t *testing.T) {
+	for seconds, want := range map[string]time.Duration{
+		"0": time.Minute, "5": 5 * time.Second, "0.5": 500 * time.Millisecond, "5000": 5 * time.Second, "30000": 30 * time.Second, "999": 10 * time.Minute,
+	} {
+		by := map[string]json.RawMessage{"Stop": json.RawMessage(`[{"hooks": [{"command": "x", "timeout": ` + seconds + `}]}]`)}
+		list, _, err := hooks.Read(by, hooks.Source{})
+		if err != nil || list[0].Timeout != want {
+			t.Errorf("timeout %s: %v, %v; want %v", seconds, list, err, want)
+		}
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	f.Add(`[{"matcher": "Bash|Edit", "hooks": [{"type": "command", "command": "x", "timeout": 5}]}]`)
+	f.Fuzz(func(t *testing.T, text string) {
+		list, _, err := hooks.Read(map[string]json.RawMessage{"PreToolUse": json.RawMessage(text)}, hooks.Source{})
+		for _, h := range list {
+			if err != nil || h.Command == "" || h.Timeout <= 0 || h.Timeout > 10*time.Minute {
+				t.Errorf("%q: %+v, %v", text, h, err)
+			}
+		}
+	})
+}

@@ -1,0 +1,136 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// ErrPromptRefused reports a prompt that a hook did not let through.
+var ErrPromptRefused = errors.New("a hook refused the prompt")
+
+// hookWords begins what hooks have the model told beside the person's words.
+const hookWords = "A hook of the user's adds: "
+
+// endTime is how long hooks may take when a session ends.
+const endTime = 5 * time.Second
+
+func scene(st *turnState) hooks.Scene { return hooks.Scene{Task: st.task, Sink: st.sink} }
+
+// roundHooks are the hooks around calls, nil if there are none.
+func (o *Orchestrator) roundHooks() toolrun.Hooks {
+	if !o.Hooks.On(hooks.PreToolUse) && !o.Hooks.On(hooks.PostToolUse) {
+		return nil
+	}
+	return o.Hooks
+}
+
+// hookPrompt runs the hooks that come before the person's words, those of the
+// session's start before the first of them, and returns what they add. Words
+// that a hook refuses the model never hears.
+func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words string) (notes []string, err error) {
+	if o.Hooks == nil || o.Child != nil {
+		return nil, nil
+	}
+	if !o.begun {
+		o.begun = true
+		source := "startup"
+		if len(o.Talk.View()) > 0 {
+			source = "resume"
+		}
+		ruling, err := o.Hooks.Fire(ctx, scene(st), hooks.SessionStart, []string{source}, map[string]any{"source": source, "model": st.set.Model})
+		if err != nil {
+			return nil, err
+		}
+		if ruling.Deny != "" { // the session goes on: only a prompt can be refused
+			err = o.warn(ctx, st, ruling.Deny)
+		}
+		if ruling.Stop != "" {
+			err = fmt.Errorf("%w: %s", toolrun.ErrHook, ruling.Stop)
+		}
+		if err != nil {
+			return nil, err
+		}
+		notes = ruling.Notes
+	}
+	ruling, err := o.Hooks.Fire(ctx, scene(st), hooks.UserPromptSubmit, nil, map[string]any{"prompt": words})
+	switch {
+	case err != nil:
+		return nil, err
+	case ruling.Stop != "":
+		return nil, fmt.Errorf("%w: %s", toolrun.ErrHook, ruling.Stop)
+	case ruling.Deny != "":
+		return nil, fmt.Errorf("%w: %s", ErrPromptRefused, ruling.Deny)
+	}
+	return append(notes, ruling.Notes...), nil
+}
+
+// hookStop runs the hooks that come when the model is content, and reports
+// whether one of them sends it on.
+func (o *Orchestrator) hookStop(ctx context.Context, st *turnState) (again bool, err error) {
+	e, names, fields := hooks.Stop, []string(nil), map[string]any{"stop_hook_active": st.sentOn, "last_assistant_message": st.final}
+	if o.Child != nil {
+		e, names = hooks.SubagentStop, []string{o.Child.Agent}
+		fields["agent_id"], fields["agent_type"] = o.Child.ID, o.Child.Agent
+	}
+	if !o.Hooks.On(e) {
+		return false, nil
+	}
+	ruling, err := o.Hooks.Fire(ctx, scene(st), e, names, fields)
+	if err != nil || ruling.Stop != "" || ruling.Deny == "" {
+		return false, err
+	}
+	st.sentOn = true
+	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[hook] "+ruling.Deny)})
+}
+
+// hookCompact asks the hooks whether a summary may stand for the conversation.
+func (o *Orchestrator) hookCompact(ctx context.Context, st *turnState, trigger, focus string) (refused string, err error) {
+	if !o.Hooks.On(hooks.PreCompact) {
+		return "", nil
+	}
+	ruling, err := o.Hooks.Fire(ctx, scene(st), hooks.PreCompact, []string{trigger}, map[string]any{"trigger": trigger, "custom_instructions": focus})
+	if ruling.Stop != "" && ruling.Deny == "" {
+		return ruling.Stop, err
+	}
+	return ruling.Deny, err
+}
+
+// person is whom a turn asks. Hooks hear of each question while it is open.
+func (o *Orchestrator) person(st *turnState) uip.Interactor {
+	p := o.Person(st.sink)
+	if !o.Hooks.On(hooks.Notification) {
+		return p
+	}
+	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		told, stop := context.WithCancel(ctx)
+		var telling sync.WaitGroup
+		defer telling.Wait()
+		defer stop()
+		telling.Go(func() {
+			_, _ = o.Hooks.Fire(told, scene(st), hooks.Notification, []string{"permission_prompt"}, map[string]any{
+				"message": q.Display.Title, "title": "coder", "notification_type": "permission_prompt",
+			})
+		})
+		return p.Ask(ctx, q)
+	})
+}
+
+// End runs the hooks that come at the end of a session in which anything was
+// said. They have little time, and can change nothing.
+func (o *Orchestrator) End(out event.Sink) {
+	if !o.begun || !o.Hooks.On(hooks.SessionEnd) {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), endTime)
+	defer cancel()
+	_, _ = o.Hooks.Fire(ctx, hooks.Scene{Sink: o.Through(out)}, hooks.SessionEnd, []string{"other"}, map[string]any{"reason": "other"})
+}

@@ -1,0 +1,106 @@
+package toolrun
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"coder/internal/core/clip"
+	"coder/internal/core/jsonx"
+	"coder/internal/policy"
+	"coder/internal/tool"
+)
+
+// ErrHook ends a turn that a hook said is to end.
+var ErrHook = errors.New("stopped by a hook")
+
+// byHook names hooks among those who decide, and give reasons.
+const byHook = "hook"
+
+// hookNote begins what hooks have to say to the model.
+const hookNote = "a hook of the user's says: "
+
+// consult asks the hooks about a call, once, and lets them put other arguments in
+// place of its own; these are then what is judged, shown and run.
+func (r *run) consult(ctx context.Context, a *admission) Ruling {
+	if r.Hooks == nil {
+		return Ruling{}
+	}
+	ruling, known := r.rulings[a.call.ID]
+	if !known {
+		var err error
+		if ruling, err = r.Hooks.Before(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.args}); err != nil {
+			a.err = err
+			if ctx.Err() == nil {
+				a.err = tool.Fatal(fmt.Errorf("run hooks: %w", err))
+			}
+			return Ruling{}
+		}
+		if r.rulings == nil {
+			r.rulings = make(map[string]Ruling)
+		}
+		r.rulings[a.call.ID] = ruling
+	}
+	if ruling.Stop != "" {
+		r.stop(fmt.Errorf("%w: %s", ErrHook, ruling.Stop))
+		a.err, a.by = &Denied{"hook: " + ruling.Stop}, byHook
+		return ruling
+	}
+	if ruling.Deny != "" {
+		a.err, a.by = &Denied{"hook: " + ruling.Deny}, byHook
+		return ruling
+	}
+	if ruling.Input != nil {
+		a.call.Args, a.call.Broken = ruling.Input, ""
+		if off := r.prepare(ctx, a); off && a.err == nil {
+			a.err = &Denied{"hook: it changed the call to a tool that is switched off"}
+		}
+		a.note = "a hook of the user's changed the arguments to " + clip.Text(string(ruling.Input), 500)
+	}
+	for _, n := range ruling.Notes {
+		a.note = joined(a.note, hookNote+n)
+	}
+	return ruling
+}
+
+// apply lets hooks make an opinion stricter, or the person's own ones answer what
+// policy merely asks.
+func (a *admission) apply(ruling Ruling) {
+	switch o := &a.opinion; {
+	case ruling.Ask != "" && o.Verdict != policy.Deny:
+		o.Verdict = policy.Ask
+		o.Reasons = append(o.Reasons, policy.Reason{By: byHook, Text: ruling.Ask})
+	case ruling.Allow && o.Verdict == policy.Ask && o.Waivable():
+		o.Verdict, a.by = policy.Allow, byHook
+	}
+}
+
+// tellHooks runs the hooks that come after a call and returns what the model is
+// told of it then.
+func (r *run) tellHooks(ctx context.Context, a *admission, text json.RawMessage, took time.Duration) json.RawMessage {
+	ruling, err := r.Hooks.After(ctx, r.Round, HookedCall{a.call.ID, a.tool, a.args}, text, took)
+	if err != nil {
+		r.stop(fmt.Errorf("run hooks: %w", err))
+		return text
+	}
+	if ruling.Stop != "" {
+		r.stop(fmt.Errorf("%w: %s", ErrHook, ruling.Stop))
+	}
+	if ruling.Output != nil {
+		text = ruling.Output
+		if text[0] != '{' {
+			text = jsonx.Must(map[string]any{"ok": true, "text": text})
+		}
+	}
+	var said []string
+	if ruling.Deny != "" {
+		said = append(said, hookNote+ruling.Deny)
+	}
+	for _, n := range ruling.Notes {
+		said = append(said, hookNote+n)
+	}
+	return (&admission{note: strings.Join(said, "; ")}).withNote(text)
+}

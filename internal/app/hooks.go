@@ -1,0 +1,42 @@
+package app
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"slices"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/agent/toolrun"
+)
+
+// readHooks reads the commands that are run on events: the person's, then those
+// of a project they trust.
+func (a *App) readHooks() error {
+	for _, name := range slices.Sorted(maps.Keys(a.Config.Hooks)) {
+		for _, part := range a.Report.Parts["hooks."+name] {
+			list, skipped, err := hooks.Read(map[string]json.RawMessage{name: part.Value}, hooks.Source{Own: !part.Project})
+			if err != nil {
+				return configf("%v (%s)", err, a.Report.Origin("hooks."+name))
+			}
+			for _, s := range skipped {
+				a.warn(s)
+			}
+			a.hooks = append(a.hooks, list...)
+		}
+	}
+	return nil
+}
+
+// sessionHooks are the hooks of one session.
+func (a *App) sessionHooks(sessionID string, kit *toolkit, runner *toolrun.Runner) (*hooks.Hooks, error) {
+	return hooks.New(hooks.Options{
+		Hooks: a.hooks, Runner: runner, Tool: kit.hook, NewID: NewID,
+		Facts: func() hooks.Facts {
+			m, _ := a.Modes.Current()
+			return hooks.Facts{
+				Session: sessionID, Transcript: filepath.Join(a.data(), "log", sessionID, "conversation.jsonl"), Root: a.Root, Mode: m.Name,
+			}
+		},
+	})
+}

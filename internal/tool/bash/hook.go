@@ -1,0 +1,150 @@
+package bash
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/clip"
+	"coder/internal/host/shell"
+	"coder/internal/tool"
+)
+
+// HookTool is the name under which commands run on events stand on record.
+const HookTool = "hook"
+
+// HookRun is the commands that run, side by side, on one event, and what all of
+// them are given to read.
+type HookRun struct {
+	Event    string          `json:"event"`
+	Commands []HookCommand   `json:"commands"`
+	Input    json.RawMessage `json:"input"`
+}
+
+// HookCommand is one of them.
+type HookCommand struct {
+	Command string   `json:"command"`
+	Args    []string `json:"args,omitempty"` // with any, Command is a program and no shell reads them
+	Seconds float64  `json:"timeout"`
+	Env     []string `json:"env,omitempty"` // besides that of every command
+}
+
+// HookResults is what came of them, in their order.
+type HookResults struct {
+	OK    bool               `json:"ok"`
+	Hooks []tool.ShellResult `json:"hooks"`
+}
+
+// maxHookOutput bounds what is kept of each stream of a command on an event.
+const maxHookOutput = 64 << 10
+
+// Hook is the tool that runs commands on events. No model is offered it: with it
+// what they do is a call like others, confined, on record and undone with the
+// turn.
+func Hook(o Options) tool.Tool { return hook{o.filled()} }
+
+type hook struct{ Options }
+
+func (h hook) Spec() tool.Spec {
+	return tool.Spec{Name: HookTool, Doc: "runs the commands of an event", Schema: json.RawMessage(`{"type":"object"}`)}
+}
+
+func (h hook) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	c := hookCall{hook: h}
+	if err := json.Unmarshal(args, &c.run); err != nil {
+		return nil, &tool.ArgumentError{Tool: HookTool, Err: err}
+	}
+	c.plan.Title = c.run.Event
+	for _, one := range c.run.Commands {
+		line := tool.Line(unread(one.line()))
+		if h.Analyse != nil {
+			line = h.Analyse(one.line())
+		}
+		c.lines = append(c.lines, line)
+		c.plan.Effects = append(c.plan.Effects, tool.Effect{Kind: tool.Exec, Target: one.line()})
+		if h.Holds != nil {
+			words, err := h.Holds(ctx, line)
+			if err != nil {
+				return nil, err
+			}
+			c.plan.Confined = words
+		}
+	}
+	return c, nil
+}
+
+// line is the command as a shell is given it.
+func (c HookCommand) line() string {
+	if len(c.Args) == 0 {
+		return c.Command
+	}
+	var words []string
+	for _, w := range append([]string{c.Command}, c.Args...) {
+		words = append(words, "'"+strings.ReplaceAll(w, "'", `'\''`)+"'")
+	}
+	return strings.Join(words, " ")
+}
+
+type hookCall struct {
+	hook  hook
+	run   HookRun
+	lines []tool.Line
+	plan  tool.Plan
+}
+
+func (c hookCall) Plan() tool.Plan { return c.plan }
+
+func (c hookCall) Run(ctx context.Context, _ io.Writer) (tool.Result, error) {
+	results := HookResults{OK: true, Hooks: make([]tool.ShellResult, len(c.run.Commands))}
+	var all sync.WaitGroup
+	for i := range c.run.Commands {
+		all.Go(func() { results.Hooks[i] = c.one(ctx, i) })
+	}
+	all.Wait()
+	return tool.Result{Value: results}, ctx.Err()
+}
+
+// one runs one of the commands. One that cannot be started has exit code -1.
+func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
+	h, cmd, line := c.hook, c.run.Commands[i], c.lines[i]
+	r := tool.ShellResult{Command: cmd.Command, ExitCode: -1}
+	bounds, err := h.confine(ctx, line, false)
+	if err != nil {
+		r.Error = err.Error()
+		return r
+	}
+	o, err := shell.Run(ctx, shell.Spec{
+		Shell: h.Shell, Command: line.Runs(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quiet, cmd.Env)),
+		Timeout: time.Duration(cmd.Seconds * float64(time.Second)), Limit: maxHookOutput, Stdin: c.run.Input,
+		Through: bounds.Through, Attr: bounds.Attr, Init: bounds.Init, Now: h.Now,
+	})
+	if err != nil && !errors.Is(err, ctx.Err()) {
+		r.Error = err.Error()
+		return r
+	}
+	r.OK, r.ExitCode, r.Signal, r.TimedOut, r.DurationMS = o.ExitCode == 0 && err == nil, o.ExitCode, o.Signal, o.TimedOut, o.Duration.Milliseconds()
+	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Text(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Truncated()
+	switch {
+	case o.TimedOut:
+		r.Error = fmt.Sprintf("timed out after %g s", cmd.Seconds)
+	case o.Signal != "":
+		r.Error = "ended by " + o.Signal
+	case o.ExitCode != 0:
+		r.Error = fmt.Sprintf("exit code %d", o.ExitCode)
+	}
+	if bounds.Blocked != nil && !r.OK && !o.TimedOut {
+		if why := bounds.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
+			r.Sandbox = clip.Text(why, 200) + ": the sandbox may be the reason (" + bounds.Words + ")"
+		}
+	}
+	if bounds.After != nil {
+		r.Note = bounds.After(context.WithoutCancel(ctx))
+	}
+	return r
+}

@@ -1,0 +1,65 @@
+package dialect
+
+import (
+	"encoding/json"
+	"path/filepath"
+
+	"coder/internal/core/jsonx"
+)
+
+// outward is a tool as programs beside us know it that were written for another
+// agent: hooks, rules and drivers.
+type outward struct {
+	name string
+	args map[string]string // ours → theirs; others keep their names
+}
+
+// places are the arguments that programs beside us take as full paths.
+var places = map[string]bool{"file_path": true, "path": true}
+
+var outwards = map[string]outward{
+	"bash":           {"Bash", map[string]string{"background": "run_in_background"}},
+	"read":           {"Read", map[string]string{"path": "file_path"}},
+	"write":          {"Write", map[string]string{"path": "file_path"}},
+	"edit":           {"Edit", map[string]string{"path": "file_path"}},
+	"glob":           {"Glob", nil},
+	"grep":           {"Grep", map[string]string{"include": "glob"}},
+	"list":           {"LS", nil},
+	"fetch":          {"WebFetch", nil},
+	"todowrite":      {"TodoWrite", nil},
+	"task":           {"Task", map[string]string{"objective": "prompt", "agent": "subagent_type"}},
+	"skill":          {"Skill", map[string]string{"name": "skill", "arguments": "args"}},
+	"question":       {"AskUserQuestion", nil},
+	"exit_plan_mode": {"ExitPlanMode", nil},
+}
+
+// Outward is a call of one of our tools as programs written for another agent
+// know it; what they do not know keeps its name. Paths are full, from root.
+func Outward(tool string, args json.RawMessage, root string) (name string, theirs json.RawMessage) {
+	o, known := outwards[tool]
+	var given map[string]json.RawMessage
+	if !known || json.Unmarshal(args, &given) != nil {
+		return tool, args
+	}
+	out := make(map[string]json.RawMessage, len(given))
+	for name, value := range given {
+		if theirs, ok := o.args[name]; ok {
+			name = theirs
+		}
+		var path string
+		if places[name] && json.Unmarshal(value, &path) == nil && path != "" && !filepath.IsAbs(path) {
+			value = jsonx.Must(filepath.Join(root, path))
+		}
+		out[name] = value
+	}
+	return o.name, jsonx.Must(out)
+}
+
+// OutwardName is the name under which programs written for another agent know
+// one of our tools.
+func OutwardName(tool string) string {
+	if o, known := outwards[tool]; known {
+		return o.name
+	}
+	return tool
+}
