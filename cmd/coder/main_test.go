@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -80,6 +82,12 @@ func TestScripts(t *testing.T) {
 			env.Setenv("GOCACHE", goCache())
 			env.Cd = filepath.Join(env.WorkDir, "w")
 			return errors.Join(os.MkdirAll(home, 0o755), os.MkdirAll(env.Cd, 0o755))
+		},
+		Condition: func(cond string) (bool, error) {
+			if cond != "cchooks" {
+				return false, fmt.Errorf("unknown condition %q", cond)
+			}
+			return exec.Command("python3", "-c", "import cchooks").Run() == nil, nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
