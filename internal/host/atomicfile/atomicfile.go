@@ -21,6 +21,12 @@ import (
 // Prefix begins the names of files that are being written.
 const Prefix = ".new-"
 
+const (
+	openDir   = os.O_RDONLY | unix.O_DIRECTORY | unix.O_NONBLOCK
+	lockTries = 400 // for a directory that somebody holds
+	lockPause = 5 * time.Millisecond
+)
+
 // Write replaces the content of the file at path. A new file has mode.
 func Write(path string, text []byte, mode fs.FileMode) error {
 	return WriteFrom(filepath.Dir(path), path, text, mode)
@@ -49,7 +55,7 @@ func WriteFrom(dir, path string, text []byte, mode fs.FileMode) error {
 // Hold keeps the files that are being written in dir from being swept until it
 // is released, or this process ends however it ends.
 func Hold(dir string) (release func(), err error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(dir, openDir, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -60,7 +66,7 @@ func Hold(dir string) (release func(), err error) {
 // Lock holds dir alone: it waits until nobody else does, for a time in which
 // anybody should have written a file.
 func Lock(dir string) (release func(), err error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
+	f, err := os.OpenFile(dir, openDir, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -72,12 +78,6 @@ func Lock(dir string) (release func(), err error) {
 	}
 	return nil, errors.Join(&fs.PathError{Op: "lock", Path: dir, Err: err}, f.Close())
 }
-
-// How often, and after what time, a directory that somebody holds is tried again.
-const (
-	lockTries = 400
-	lockPause = 5 * time.Millisecond
-)
 
 // HoldOpen holds a directory that is open until it is closed. Where that cannot
 // be done nothing is swept either.
@@ -104,27 +104,23 @@ func Sweep(root string, dirs ...string) {
 	}
 	defer below.Close()
 	for _, dir := range dirs {
-		sweep(below, dir)
-	}
-}
-
-func sweep(root *os.Root, dir string) {
-	f, err := root.OpenFile(dir, os.O_RDONLY|unix.O_DIRECTORY|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return
-	}
-	defer f.Close()
-	if !Unheld(f) {
-		return
-	}
-	names, _ := f.Readdirnames(-1)
-	for _, name := range names {
-		if !strings.HasPrefix(name, Prefix) {
-			continue // without a look at it: there may be very many
+		f, err := below.OpenFile(dir, openDir, 0)
+		if err != nil {
+			continue
 		}
-		name = path.Join(dir, name)
-		if info, err := root.Lstat(name); err == nil && info.Mode().IsRegular() {
-			_ = root.Remove(name)
+		var names []string
+		if Unheld(f) {
+			names, _ = f.Readdirnames(-1)
 		}
+		for _, name := range names {
+			if !strings.HasPrefix(name, Prefix) {
+				continue // without a look at it: there may be very many
+			}
+			name = path.Join(dir, name)
+			if info, err := below.Lstat(name); err == nil && info.Mode().IsRegular() {
+				_ = below.Remove(name)
+			}
+		}
+		f.Close()
 	}
 }

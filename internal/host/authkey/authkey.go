@@ -22,13 +22,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-const (
-	name = "key"
-	size = 32
-)
+const size = 32 // bytes of the key
 
 // Path is where the key of the person whose state directory is home is kept.
-func Path(home string) string { return filepath.Join(home, name) }
+func Path(home string) string { return filepath.Join(home, "key") }
 
 // Key signs and verifies. The nil Key signs nothing and believes nothing.
 type Key struct{ secret []byte }
@@ -93,11 +90,8 @@ func create(home string) error {
 		return err
 	}
 	defer os.Remove(f.Name())
-	secret := make([]byte, size)
-	rand.Read(secret)
-	_, err = f.Write(secret)
-	err = errors.Join(err, f.Sync(), f.Close())
-	if err != nil {
+	_, err = f.Write(Temporary().secret)
+	if err = errors.Join(err, f.Sync(), f.Close()); err != nil {
 		return err
 	}
 	return os.Link(f.Name(), Path(home))

@@ -103,7 +103,9 @@ func Disarm(list []byte, given []Setting) (settings []Setting, filters []string,
 	}
 	settings = slices.Clone(given)
 	for _, e := range entries {
-		section, name, last := parts(e.Key)
+		section, name, _ := strings.Cut(e.Key, ".") // of section.name.last the name may hold dots, or be absent
+		last := name[strings.LastIndexByte(name, '.')+1:]
+		name = strings.TrimSuffix(name[:len(name)-len(last)], ".")
 		switch {
 		case section == "hook" && last == "command":
 			settings = append(settings, Setting{"hook." + name + ".enabled", "false"})
@@ -156,20 +158,9 @@ var programs = []string{
 	"sshcommand", "gitproxy", "uploadpack", "receivepack", "vcs", "askpass", // what fetches
 }
 
-// parts of section.name.last; the name may hold dots, or be absent.
-func parts(key string) (section, name, last string) {
-	section, rest, _ := strings.Cut(key, ".")
-	if i := strings.LastIndexByte(rest, '.'); i >= 0 {
-		return section, rest[:i], rest[i+1:]
-	}
-	return section, "", rest
-}
-
 const (
-	// patience is how long git may take to say what is configured.
-	patience = 5 * time.Second
-	// maxConfig bounds a configuration; a longer one is refused.
-	maxConfig = 1 << 20
+	patience  = 5 * time.Second // for git to say what is configured
+	maxConfig = 1 << 20         // bytes of a configuration; a longer one is refused
 )
 
 // Inspect asks git, in a directory and with the user's environment, what is
@@ -193,7 +184,10 @@ func Inspect(ctx context.Context, dir string, env []string) ([]Setting, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !holds(strings.TrimSuffix(string(top), "\n"), dir) {
+	at, err := filepath.EvalSymlinks(strings.TrimSuffix(string(top), "\n"))
+	real, unresolved := filepath.EvalSymlinks(dir)
+	rel, apart := filepath.Rel(at, real)
+	if err != nil || unresolved != nil || apart != nil || !filepath.IsLocal(rel) {
 		return nil, errors.New("the repository keeps its files in another directory")
 	}
 	return settings, nil
@@ -210,17 +204,4 @@ func ask(ctx context.Context, dir string, env []string, args ...string) ([]byte,
 		return nil, fmt.Errorf("the configuration of the repository is longer than %d bytes", maxConfig)
 	}
 	return out.Bytes(), nil
-}
-
-// holds reports whether dir is top or lies below it, links resolved.
-func holds(top, dir string) bool {
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return false
-	}
-	if top, err = filepath.EvalSymlinks(top); err != nil {
-		return false
-	}
-	rel, err := filepath.Rel(top, real)
-	return err == nil && filepath.IsLocal(rel)
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package lsp asks language servers about code: what is wrong with it, where a
 // thing is defined and used, what it is.
 //

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package shell runs one command at a time and leaves nothing behind.
 //
 // What it promises, whatever the command does:

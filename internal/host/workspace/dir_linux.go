@@ -13,9 +13,16 @@ import (
 // openBeneath opens a directory in one call, which the system refuses if the way
 // there leads through a link or out of the tree.
 func (w *Workspace) openBeneath(rel string) (*os.File, error) {
-	top, err := w.top()
-	if err != nil {
-		return nil, err
+	top := w.topDir.Load()
+	if top == nil {
+		f, err := w.root.Open(".")
+		if err != nil {
+			return nil, err
+		}
+		if !w.topDir.CompareAndSwap(nil, f) {
+			f.Close()
+		}
+		top = w.topDir.Load()
 	}
 	how := unix.OpenHow{Flags: unix.O_RDONLY | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS}
 	for {
@@ -30,21 +37,6 @@ func (w *Workspace) openBeneath(rel string) (*os.File, error) {
 		}
 		return os.NewFile(uintptr(fd), rel), nil
 	}
-}
-
-// top is the tree's own directory.
-func (w *Workspace) top() (*os.File, error) {
-	if f := w.topDir.Load(); f != nil {
-		return f, nil
-	}
-	f, err := w.root.Open(".")
-	if err != nil {
-		return nil, err
-	}
-	if !w.topDir.CompareAndSwap(nil, f) {
-		f.Close()
-	}
-	return w.topDir.Load(), nil
 }
 
 // listing is memory for reading a directory.
@@ -77,7 +69,7 @@ func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool,
 		for b := l.buf[:n]; len(b) > direntName; {
 			size := int(binary.NativeEndian.Uint16(b[direntSize:]))
 			name, _, _ := bytes.Cut(b[direntName:size], []byte{0})
-			kind, known := kindOf(b[direntType])
+			kind, known := kinds[b[direntType]]
 			b = b[size:]
 			if string(name) == "." || string(name) == ".." {
 				continue

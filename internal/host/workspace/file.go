@@ -210,7 +210,10 @@ func (w *Workspace) put(name string, data []byte, mode *fs.FileMode, accept Acce
 		return err
 	}
 	return w.inDir(at, func(dir *os.Root, base string) error {
-		old, err := overwritable(dir, base)
+		old, err := existing(dir, base, false)
+		if err == nil && old != nil {
+			err = writable(dir, base, old.info)
+		}
 		if err != nil {
 			return err
 		}
@@ -273,40 +276,34 @@ type attribute struct {
 	value []byte
 }
 
-// overwritable describes the file to be replaced, nil if there is none. A file
-// without any write bit is refused even to those whom the system would let.
-func overwritable(dir *os.Root, base string) (*original, error) {
+// existing describes the file at base, nil if there is none. If a link counts as
+// none, what it leads to is not looked at.
+func existing(dir *os.Root, base string, linkIsNone bool) (*original, error) {
 	info, err := dir.Lstat(base)
-	if errors.Is(err, fs.ErrNotExist) {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), err == nil && linkIsNone && info.Mode()&fs.ModeSymlink != 0:
 		return nil, nil
+	case err == nil:
+		err = regular(base, info)
 	}
 	if err != nil {
 		return nil, err
 	}
-	if err := regular(base, info); err != nil {
-		return nil, err
-	}
-	if info.Mode().Perm()&0o222 == 0 {
-		return nil, ErrReadOnly
-	}
-	if err := writable(dir, base); err != nil {
-		return nil, err
-	}
-	return described(dir, base, info), nil
-}
-
-func described(dir *os.Root, base string, info fs.FileInfo) *original {
 	o := &original{info: info, mode: info.Mode()}
 	if f, err := dir.OpenFile(base, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
 		o.attrs = attributes(f)
 		f.Close()
 	}
-	return o
+	return o, nil
 }
 
-// writable asks whether we may write a file, without opening it: that might
-// disturb who is about to replace it.
-func writable(dir *os.Root, base string) error {
+// writable asks whether we may write a file, without opening it for that, which
+// might disturb who is about to replace it. A file without any write bit is
+// refused even to those whom the system would let.
+func writable(dir *os.Root, base string, info fs.FileInfo) error {
+	if info.Mode().Perm()&0o222 == 0 {
+		return ErrReadOnly
+	}
 	d, err := dir.Open(".")
 	if err != nil {
 		return err
@@ -317,13 +314,4 @@ func writable(dir *os.Root, base string) error {
 		return ErrReadOnly
 	}
 	return err
-}
-
-// syncDir makes the new name last. Some file systems cannot; the content is
-// safe all the same.
-func syncDir(dir *os.Root) {
-	if d, err := dir.Open("."); err == nil {
-		_ = d.Sync()
-		d.Close()
-	}
 }

@@ -71,29 +71,21 @@ func (r *rules) ignore(rel string, dir bool) bool {
 }
 
 func (p *pattern) matches(name string, fold bool) bool {
-	if p.fixed > len(name) || !same(p.glob[:p.fixed], name[:p.fixed], fold) {
+	m := wild{fold: fold, steps: maxSteps}
+	if p.fixed > len(name) || !fold && p.glob[:p.fixed] != name[:p.fixed] {
 		return false
+	}
+	for i := 0; fold && i < p.fixed; i++ {
+		if m.low(p.glob[i]) != m.low(name[i]) {
+			return false
+		}
 	}
 	if p.fixed == len(p.glob) {
 		return p.fixed == len(name)
 	}
 	// As git does it: * and ? do not match a slash, **/ and /** match directories at any depth, a class may be negated
 	// by ! or ^ and name others ([:alpha:]). A pattern that is not well formed matches nothing.
-	m := wild{fold: fold, steps: maxSteps}
 	return m.match(p.glob[p.fixed:], name[p.fixed:], 0) == yes
-}
-
-func same(a, b string, fold bool) bool {
-	if !fold {
-		return a == b
-	}
-	m := wild{fold: true}
-	for i := range len(a) {
-		if m.low(a[i]) != m.low(b[i]) {
-			return false
-		}
-	}
-	return true
 }
 
 // smothers reports whether the rules leave nothing of what is in dir, whatever
@@ -177,44 +169,34 @@ func (w *Workspace) rulesAbove(dir string) *rules {
 // parsePatterns reads the text of a .gitignore.
 func parsePatterns(text []byte) (list []pattern) {
 	for line := range strings.Lines(strings.TrimPrefix(string(text), "\ufeff")) {
-		if p, ok := parsePattern(line); ok {
+		line, _, _ = strings.Cut(strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r"), "\x00")
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		n := 0 // spaces at the end that no backslash keeps
+		for i := 0; i < len(line); i++ {
+			switch line[i] {
+			case ' ':
+				n++
+			case '\\':
+				i, n = i+1, 0
+			default:
+				n = 0
+			}
+		}
+		var p pattern
+		line, p.keep = strings.CutPrefix(line[:len(line)-n], "!")
+		line, p.dirOnly = strings.CutSuffix(line, "/")
+		p.anywhere = !strings.Contains(line, "/")
+		p.glob = strings.TrimPrefix(line, "/")
+		if p.fixed = strings.IndexAny(p.glob, `*?[\`); p.fixed < 0 {
+			p.fixed = len(p.glob)
+		}
+		if p.glob != "" {
 			list = append(list, p)
 		}
 	}
 	return list
-}
-
-// parsePattern reads one line of a .gitignore.
-func parsePattern(line string) (p pattern, ok bool) {
-	line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
-	line, _, _ = strings.Cut(line, "\x00")
-	if strings.HasPrefix(line, "#") {
-		return p, false
-	}
-	n := 0 // spaces at the end that no backslash keeps
-	for i := 0; i < len(line); i++ {
-		switch line[i] {
-		case ' ':
-			n++
-		case '\\':
-			i, n = i+1, 0
-		default:
-			n = 0
-		}
-	}
-	line = line[:len(line)-n]
-	if strings.HasPrefix(line, "!") {
-		p.keep, line = true, line[1:]
-	}
-	if strings.HasSuffix(line, "/") {
-		p.dirOnly, line = true, line[:len(line)-1]
-	}
-	p.anywhere = !strings.Contains(line, "/")
-	p.glob = strings.TrimPrefix(line, "/")
-	if p.fixed = strings.IndexAny(p.glob, `*?[\`); p.fixed < 0 {
-		p.fixed = len(p.glob)
-	}
-	return p, p.glob != ""
 }
 
 // maxSteps is how long one pattern is tried on one name; patterns of stars can
@@ -342,7 +324,7 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 				}
 			}
 			up := b - 'a' + 'A'
-			in = in || last <= b && b <= p[i] || m.fold && isLower(b) && last <= up && up <= p[i]
+			in = in || last <= b && b <= p[i] || m.fold && b >= 'a' && b <= 'z' && last <= up && up <= p[i]
 			c = 0 // no range begins with the end of another
 		case c == '[' && i+1 < len(p) && p[i+1] == ':':
 			close := i + 2
@@ -356,11 +338,16 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 				in = in || b == '['
 				break
 			}
-			has, known := posix[p[i+2:max(close-1, i+2)]]
+			ranges, known := posix[p[i+2:max(close-1, i+2)]]
 			if !known {
 				return 0, false, false
 			}
-			in = in || has(b) || m.fold && p[i+2:close-1] == "upper" && posix["lower"](b)
+			if m.fold && p[i+2:close-1] == "upper" {
+				ranges = posix["alpha"]
+			}
+			for ; ranges != ""; ranges = ranges[2:] {
+				in = in || ranges[0] <= b && b <= ranges[1]
+			}
 			i, c = close, 0
 		default:
 			in = in || c == b
@@ -375,32 +362,14 @@ func (m *wild) class(p string, from int, b byte) (end int, in, ok bool) {
 }
 
 func (m *wild) low(b byte) byte {
-	if m.fold && isUpper(b) {
+	if m.fold && b >= 'A' && b <= 'Z' {
 		return b - 'A' + 'a'
 	}
 	return b
 }
 
-func isUpper(b byte) bool { return b >= 'A' && b <= 'Z' }
-func isLower(b byte) bool { return b >= 'a' && b <= 'z' }
-func isAlpha(b byte) bool { return isUpper(b) || isLower(b) }
-func isDigit(b byte) bool { return b >= '0' && b <= '9' }
-func isGraph(b byte) bool { return b > ' ' && b < 0x7f }
-
-// posix are the classes that have names.
-var posix = map[string]func(byte) bool{
-	"alnum": func(b byte) bool { return isAlpha(b) || isDigit(b) },
-	"alpha": isAlpha,
-	"blank": func(b byte) bool { return b == ' ' || b == '\t' },
-	"cntrl": func(b byte) bool { return b < ' ' || b == 0x7f },
-	"digit": isDigit,
-	"graph": isGraph,
-	"lower": isLower,
-	"print": func(b byte) bool { return b >= ' ' && b < 0x7f },
-	"punct": func(b byte) bool { return isGraph(b) && !isAlpha(b) && !isDigit(b) },
-	"space": func(b byte) bool { return b == ' ' || b >= '\t' && b <= '\r' },
-	"upper": isUpper,
-	"xdigit": func(b byte) bool {
-		return isDigit(b) || b >= 'a' && b <= 'f' || b >= 'A' && b <= 'F'
-	},
+// posix are the classes that have names: pairs of a first and a last byte.
+var posix = map[string]string{
+	"alnum": "09AZaz", "alpha": "AZaz", "blank": "  \t\t", "cntrl": "\x00\x1f\x7f\x7f", "digit": "09", "graph": "!~",
+	"lower": "az", "print": " ~", "punct": "!/:@[`{~", "space": "  \t\r", "upper": "AZ", "xdigit": "09AFaf",
 }

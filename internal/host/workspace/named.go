@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
@@ -162,7 +161,13 @@ func (n *Named) list(dir string) *namedDir {
 	}
 	defer f.Close()
 	n.feed.add(f, dir, false)
-	stamp := n.stampOf(f)
+	var stamp [3]int64 // zero if it may yet change without that being seen: the clocks of file systems tick slowly
+	if st := (unix.Stat_t{}); unix.Fstat(int(f.Fd()), &st) == nil && uint64(st.Dev) == n.clock.Device {
+		written, changed := unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim)
+		if max(written, changed) <= n.clock.Now-int64(slowestTick) {
+			stamp = [3]int64{written, changed, int64(st.Ino)}
+		}
+	}
 	if old := n.old[dir]; old != nil && stamp == old.stamp && stamp != [3]int64{} {
 		return old
 	}
@@ -186,20 +191,6 @@ func (n *Named) list(dir string) *namedDir {
 		}
 	}
 	return d
-}
-
-// stampOf is when a directory was changed, and which it is; zero if it may yet
-// change without that being seen: the clocks of file systems tick slowly.
-func (n *Named) stampOf(f *os.File) (s [3]int64) {
-	var st unix.Stat_t
-	if unix.Fstat(int(f.Fd()), &st) != nil {
-		return s
-	}
-	s = [3]int64{unix.TimespecToNsec(st.Mtim), unix.TimespecToNsec(st.Ctim), int64(st.Ino)}
-	if uint64(st.Dev) != n.clock.Device || max(s[0], s[1]) > n.clock.Now-int64(slowestTick) {
-		return [3]int64{}
-	}
-	return s
 }
 
 // slowestTick is how slowly the clock of a file system may tick.

@@ -217,21 +217,14 @@ const draftBuffer = 32 << 10
 
 // create makes the file under a name, where the system knows no files without.
 func (d *draft) create() error {
-	for _, at := range d.ws.scratchFor(d.dir) {
-		for {
-			name := d.newName()
-			f, err := at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
-			if errors.Is(err, fs.ErrExist) {
-				continue
-			}
-			if err == nil {
-				d.file, d.at, d.name = f, at, name
-				return nil
-			}
-			break
-		}
+	err := d.named(func(at *os.Root, name string) (err error) {
+		d.file, err = at.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+		return err
+	})
+	if err != nil {
+		return syscall.EACCES
 	}
-	return syscall.EACCES
+	return nil
 }
 
 // call gives the draft a name that says what it holds, if it has none yet.
@@ -254,7 +247,10 @@ func (d *draft) call() error {
 func (d *draft) named(do func(at *os.Root, name string) error) (err error) {
 	for _, at := range d.ws.scratchFor(d.dir) {
 		name := d.newName()
-		if err = do(at, name); err == nil {
+		for err = do(at, name); errors.Is(err, fs.ErrExist); err = do(at, name) {
+			name = d.newName()
+		}
+		if err == nil {
 			d.at, d.name = at, name
 			return nil
 		}
@@ -339,7 +335,14 @@ func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) er
 	if err := d.call(); err != nil {
 		return err
 	}
-	defer d.guard()()
+	if d.file != nil { // whoever wants to write to the draft waits until it is decided whether it stays
+		d.file.Close() // who writes, and we do, keeps others from guarding
+		d.file = nil
+		if f, err := d.at.OpenFile(d.name, os.O_RDONLY|syscall.O_NOFOLLOW, 0); err == nil {
+			defer f.Close()
+			_, _ = lease(f) // without it what is written meanwhile may be lost, if it comes to that
+		}
+	}
 	err := rename(d.at, d.name, dir, base, exchange)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -353,22 +356,6 @@ func (d *draft) exchange(dir *os.Root, base string, now Found, accept Accept) er
 		return errors.Join(err, d.back(dir, base))
 	}
 	return nil
-}
-
-// guard has whoever wants to write to the draft wait until it is decided whether
-// it stays.
-func (d *draft) guard() (release func()) {
-	if d.file == nil {
-		return func() {}
-	}
-	d.file.Close() // who writes, and we do, keeps others from guarding
-	d.file = nil
-	f, err := d.at.OpenFile(d.name, os.O_RDONLY|syscall.O_NOFOLLOW, 0)
-	if err != nil {
-		return func() {}
-	}
-	_, _ = lease(f) // without it what is written meanwhile may be lost, if it comes to that
-	return func() { f.Close() }
 }
 
 // back puts back what had to go. Should somebody have put something newer in the

@@ -36,14 +36,6 @@ func inDirs(from, to *os.Root, do func(x, y int) error) error {
 	return again(func() error { return do(int(x.Fd()), int(y.Fd())) })
 }
 
-func again(do func() error) error {
-	for {
-		if err := do(); !errors.Is(err, unix.EINTR) {
-			return err
-		}
-	}
-}
-
 // unsupported reports whether the file system cannot do what was asked.
 func unsupported(err error) bool {
 	return errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOSYS) || errors.Is(err, unix.EOPNOTSUPP)

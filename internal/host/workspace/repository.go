@@ -47,7 +47,9 @@ func (w *Workspace) surroundings() outer {
 	w.looked.Do(func() {
 		for dir, lead := w.real, ""; ; {
 			if at, ok := gitDir(dir); ok {
-				if lead == "" || w.trusts(dir) {
+				// Of a repository above the tree only one that is ours, or of whoever owns the tree, counts: git heeds
+				// no other either.
+				if owner := ownerOf(dir); lead == "" || owner >= 0 && (owner == os.Geteuid() || owner == ownerOf(w.real)) {
 					w.outer = w.upTo(dir, at, lead)
 					git := filepath.Join(dir, ".git")
 					if info, err := os.Lstat(git); err == nil && info.Mode().IsRegular() {
@@ -70,24 +72,14 @@ func (w *Workspace) surroundings() outer {
 	return w.outer
 }
 
-// trusts reports whether a repository above the tree belongs to us or to
-// whoever owns the tree. Git heeds no other either.
-func (w *Workspace) trusts(dir string) bool {
-	owner, ok := ownerOf(dir)
-	mine, known := ownerOf(w.real)
-	return ok && (owner == os.Geteuid() || known && owner == mine)
-}
-
-func ownerOf(dir string) (int, bool) {
-	info, err := os.Lstat(dir)
-	if err != nil {
-		return 0, false
+// ownerOf is the user that a directory belongs to, -1 if that cannot be told.
+func ownerOf(dir string) int {
+	if info, err := os.Lstat(dir); err == nil {
+		if st, ok := info.Sys().(*syscall.Stat_t); ok {
+			return int(st.Uid)
+		}
 	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	if !ok {
-		return 0, false
-	}
-	return int(st.Uid), true
+	return -1
 }
 
 // upTo gathers the rules of the repository at top, as far down as the tree,
@@ -302,21 +294,6 @@ func (w *Workspace) onRecord() func() []string {
 		}
 		return nil
 	})
-}
-
-// tracked reports whether the thing at rel is on record or, of a directory,
-// something in it.
-func (w *Workspace) tracked(git func() []string, rel string, dir bool) bool {
-	if dir && never[path.Base(rel)] || path.Base(rel) == ".git" {
-		return false
-	}
-	names := git()
-	name := path.Join(w.surroundings().lead, rel)
-	if dir {
-		name += "/"
-	}
-	i, found := slices.BinarySearch(names, name)
-	return found || dir && i < len(names) && strings.HasPrefix(names[i], name)
 }
 
 // read is the names on record in the index of a repository.

@@ -1,11 +1,11 @@
 package workspace
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"regexp"
@@ -29,24 +29,19 @@ type scratchDir struct {
 
 // scratchFor lists the directories in which a draft for dir may have a name.
 func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
-	s := &w.scratch
-	if w.main != nil {
-		s = &w.main.scratch
-	}
+	main := cmp.Or(w.main, w)
+	s := &main.scratch
 	if s.name == "" {
 		return []*os.Root{dir}
 	}
 	if at := s.open.Load(); at != nil {
 		return []*os.Root{at, dir}
 	}
-	root := w.root
-	if w.main != nil {
-		root = w.main.root
+	err := main.root.MkdirAll(s.name, 0o700)
+	var at *os.Root
+	if err == nil {
+		at, err = main.root.OpenRoot(s.name)
 	}
-	if root.MkdirAll(s.name, 0o700) != nil {
-		return []*os.Root{dir}
-	}
-	at, err := root.OpenRoot(s.name)
 	if err != nil {
 		return []*os.Root{dir}
 	}
@@ -72,43 +67,37 @@ func IsScratch(name string) bool {
 // such as stay are returned.
 func (w *Workspace) Sweep(names []string, has func(content io.ReadSeeker) bool) (stay []string) {
 	if w.scratch.name != "" {
-		list, _, err := w.ReadDir(w.scratch.name, maxDir)
-		if err == nil {
-			for _, e := range list {
-				names = append(names, path.Join(w.scratch.name, e.Name()))
-			}
+		list, _, _ := w.ReadDir(w.scratch.name, maxDir)
+		for _, e := range list {
+			names = append(names, path.Join(w.scratch.name, e.Name()))
 		}
 	}
 	for _, name := range names {
-		if w.sweep(name, has) {
-			stay = append(stay, name)
+		m := scratchName().FindStringSubmatch(path.Base(name))
+		if m == nil || w.Direct(name) != nil {
+			continue
 		}
+		pid, err := strconv.Atoi(m[1])
+		if err != nil || pid <= 0 || syscall.Kill(pid, 0) != syscall.ESRCH {
+			continue
+		}
+		_ = w.inParent(name, func(dir *os.Root, base string) error {
+			f, err := inspect(dir, base)
+			if err != nil || f.Info == nil {
+				return err
+			}
+			defer f.close()
+			if st, ok := f.Info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+				return nil
+			}
+			if f.Content != nil && m[2] != "" && !sums(f.Content, m[2]) && !has(f.Content) {
+				stay = append(stay, name)
+				return nil
+			}
+			return dir.Remove(base)
+		})
 	}
 	return stay
-}
-
-func (w *Workspace) sweep(name string, has func(io.ReadSeeker) bool) (stays bool) {
-	m := scratchName().FindStringSubmatch(path.Base(name))
-	if m == nil || w.Direct(name) != nil {
-		return false
-	}
-	pid, err := strconv.Atoi(m[1])
-	if err != nil || pid <= 0 || syscall.Kill(pid, 0) != syscall.ESRCH {
-		return false
-	}
-	_ = w.inParent(name, func(dir *os.Root, base string) error {
-		f, err := inspect(dir, base)
-		if err != nil || f.Info == nil || !own(f.Info) {
-			return err
-		}
-		defer f.close()
-		if f.Content != nil && m[2] != "" && !sums(f.Content, m[2]) && !has(f.Content) {
-			stays = true
-			return nil
-		}
-		return dir.Remove(base)
-	})
-	return stays
 }
 
 // sums reports whether a content is the one that a name tells.
@@ -116,12 +105,6 @@ func sums(content io.ReadSeeker, want string) bool {
 	h := sha256.New()
 	_, err := io.Copy(h, content)
 	return err == nil && hex.EncodeToString(h.Sum(nil)[:8]) == want
-}
-
-// own reports whether a file belongs to whoever we run as.
-func own(info fs.FileInfo) bool {
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // serial numbers the temporary files of this process.

@@ -57,9 +57,6 @@ type Survey struct {
 	Each func(Folder)
 }
 
-// surveyors is how many directories are listed at a time.
-const surveyors = 4
-
 // Survey describes everything that is not ignored, in the added trees too,
 // directory by directory, each thing as Lstat would. It is made for being asked
 // often: one system call per file. More says that the limit was reached. When
@@ -81,7 +78,7 @@ func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error)
 	}
 	s.wake.L = &s.mu
 	var crew sync.WaitGroup
-	for range surveyors {
+	for range listers {
 		crew.Go(func() {
 			var l lister
 			for {
@@ -260,24 +257,11 @@ func (s *survey) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMod
 // as the system wants it, with a NUL at its end.
 func lstatAt(dir int, name string, cname []byte) (Thing, error) {
 	var st unix.Stat_t
-	for {
-		err := fstatat(dir, cname, &st)
-		if err == unix.EINTR {
-			continue
-		}
-		if err != nil {
-			return Thing{}, err
-		}
-		return Thing{
-			Name: name, Mode: fileMode(uint32(st.Mode)), Size: st.Size, Ino: st.Ino, Names: uint64(st.Nlink), Device: uint64(st.Dev),
-			Mtime: unix.TimespecToNsec(st.Mtim), Ctime: unix.TimespecToNsec(st.Ctim),
-		}, nil
+	if err := again(func() error { return fstatat(dir, cname, &st) }); err != nil {
+		return Thing{}, err
 	}
-}
-
-// fileMode is a mode as this language writes it.
-func fileMode(m uint32) fs.FileMode {
-	mode, known := kindOf(byte(m & unix.S_IFMT >> 12))
+	m := uint32(st.Mode)
+	mode, known := kinds[byte(m&unix.S_IFMT>>12)]
 	if !known {
 		mode = fs.ModeIrregular
 	}
@@ -291,26 +275,14 @@ func fileMode(m uint32) fs.FileMode {
 	if m&unix.S_ISVTX != 0 {
 		mode |= fs.ModeSticky
 	}
-	return mode
+	return Thing{
+		Name: name, Mode: mode, Size: st.Size, Ino: st.Ino, Names: uint64(st.Nlink), Device: uint64(st.Dev),
+		Mtime: unix.TimespecToNsec(st.Mtim), Ctime: unix.TimespecToNsec(st.Ctim),
+	}, nil
 }
 
-// kindOf is the type of a thing as a directory gives it.
-func kindOf(b byte) (kind fs.FileMode, known bool) {
-	switch b {
-	case unix.DT_REG:
-		return 0, true
-	case unix.DT_DIR:
-		return fs.ModeDir, true
-	case unix.DT_LNK:
-		return fs.ModeSymlink, true
-	case unix.DT_FIFO:
-		return fs.ModeNamedPipe, true
-	case unix.DT_SOCK:
-		return fs.ModeSocket, true
-	case unix.DT_BLK:
-		return fs.ModeDevice, true
-	case unix.DT_CHR:
-		return fs.ModeDevice | fs.ModeCharDevice, true
-	}
-	return 0, false
+// kinds are the types of things as a directory gives them.
+var kinds = map[byte]fs.FileMode{
+	unix.DT_REG: 0, unix.DT_DIR: fs.ModeDir, unix.DT_LNK: fs.ModeSymlink, unix.DT_FIFO: fs.ModeNamedPipe, unix.DT_SOCK: fs.ModeSocket,
+	unix.DT_BLK: fs.ModeDevice, unix.DT_CHR: fs.ModeDevice | fs.ModeCharDevice,
 }

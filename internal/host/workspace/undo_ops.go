@@ -25,7 +25,7 @@ func (w *Workspace) Readlink(name string) (string, error) {
 // changed.
 func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
-		old, err := replaceable(dir, base)
+		old, err := existing(dir, base, true)
 		if err != nil {
 			return err
 		}
@@ -37,11 +37,7 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 		if err != nil {
 			return err
 		}
-		if err := d.place(dir, base, accept); err != nil {
-			return err
-		}
-		syncDir(dir)
-		return nil
+		return d.placeToLast(dir, base, accept)
 	})
 }
 
@@ -50,7 +46,7 @@ func (w *Workspace) Restore(name string, content io.Reader, mode fs.FileMode, ac
 // looked at.
 func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 	return w.inParent(name, func(dir *os.Root, base string) error {
-		if _, err := replaceable(dir, base); err != nil {
+		if _, err := existing(dir, base, true); err != nil {
 			return err
 		}
 		d := &draft{ws: w, dir: dir}
@@ -61,30 +57,21 @@ func (w *Workspace) RestoreLink(name, target string, accept Accept) error {
 		if d.info, err = d.at.Lstat(d.name); err != nil {
 			return err
 		}
-		if err := d.place(dir, base, accept); err != nil {
-			return err
-		}
-		syncDir(dir)
-		return nil
+		return d.placeToLast(dir, base, accept)
 	})
 }
 
-// replaceable describes the file that a rename onto base would do away with,
-// nil if there is none. Only files and links may go that way.
-func replaceable(dir *os.Root, base string) (*original, error) {
-	info, err := dir.Lstat(base)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case err != nil:
-		return nil, err
-	case info.Mode()&fs.ModeSymlink != 0:
-		return nil, nil
+// placeToLast places a draft and sees its name on the disk. Some file systems
+// cannot do that; the content is safe all the same.
+func (d *draft) placeToLast(dir *os.Root, base string, accept Accept) error {
+	if err := d.place(dir, base, accept); err != nil {
+		return err
 	}
-	if err := regular(base, info); err != nil {
-		return nil, err
+	if f, err := dir.Open("."); err == nil {
+		_ = f.Sync()
+		f.Close()
 	}
-	return described(dir, base, info), nil
+	return nil
 }
 
 // Mkdir makes a directory with exactly this mode. It fails with [fs.ErrExist]

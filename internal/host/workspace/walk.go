@@ -2,11 +2,14 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"iter"
 	"os"
 	"path"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -127,7 +130,15 @@ func (w *Workspace) ignores(at level, r *rules, rel string, dir bool) (ignored, 
 	if !at.only && !r.ignore(rel, dir) {
 		return false, false
 	}
-	tracked := w.tracked(at.git, rel, dir)
+	if dir && never[path.Base(rel)] || path.Base(rel) == ".git" {
+		return true, false
+	}
+	names, name := at.git(), path.Join(w.surroundings().lead, rel)
+	if dir {
+		name += "/"
+	}
+	i, tracked := slices.BinarySearch(names, name)
+	tracked = tracked || dir && i < len(names) && strings.HasPrefix(names[i], name)
 	return !tracked, tracked && dir
 }
 
@@ -269,7 +280,11 @@ func (r *Reader) Reuse(other *Reader) {
 // Read returns the content of a regular file of at most limit bytes. It is
 // good until the next call. Links are not followed.
 func (r *Reader) Read(name string, limit int64) ([]byte, error) {
-	fd, err := openAt(r.fd, name)
+	var fd int
+	err := again(func() (err error) {
+		fd, err = unix.Openat(r.fd, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+		return err
+	})
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", quoted(name), err)
 	}
@@ -286,35 +301,24 @@ func (r *Reader) Read(name string, limit int64) ([]byte, error) {
 	if int64(cap(r.buf)) <= st.Size {
 		r.buf = make([]byte, st.Size+st.Size/2+4096)
 	}
-	n, err := readAll(fd, r.buf[:cap(r.buf)])
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", quoted(name), err)
-	}
-	return r.buf[:n], nil
-}
-
-func openAt(dir int, name string) (int, error) {
-	for {
-		fd, err := unix.Openat(dir, name, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
-		if err != unix.EINTR {
-			return fd, err
-		}
-	}
-}
-
-// readAll reads until the end or until buf is full: what was added to the file
-// meanwhile is left out.
-func readAll(fd int, buf []byte) (n int, err error) {
-	for n < len(buf) {
-		m, err := unix.Read(fd, buf[n:])
+	r.buf = r.buf[:cap(r.buf)]
+	for n := 0; ; { // up to the end, or until there is no room: what was added to the file meanwhile is left out
+		m, err := unix.Read(fd, r.buf[n:])
 		switch {
 		case err == unix.EINTR:
 		case err != nil:
-			return n, err
+			return nil, fmt.Errorf("%s: %w", quoted(name), err)
 		case m == 0:
-			return n, nil
+			return r.buf[:n], nil
 		}
 		n += max(m, 0)
 	}
-	return n, nil
+}
+
+func again(do func() error) error {
+	for {
+		if err := do(); !errors.Is(err, unix.EINTR) {
+			return err
+		}
+	}
 }

@@ -135,12 +135,6 @@ func (w *watch) stop() {
 	w.src, w.dirs, w.names = nil, nil, nil
 }
 
-func (w *watch) close() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.stop()
-}
-
 // happening is what the system tells of a directory it watches.
 type happening struct {
 	dir   handle

@@ -51,10 +51,21 @@ func (s *source) close() {
 	s.mounts.Close()
 }
 
-// add watches a directory; it is not ok if it cannot be relied on.
+// add watches a directory; it is not ok if it cannot be relied on that all
+// changes in it pass through this system.
 func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
 	fd := int(dir.Fd())
-	if have >= s.most || !s.reliable(fd) {
+	var st unix.Stat_t
+	if have >= s.most || unix.Fstat(fd, &st) != nil {
+		return 0, false
+	}
+	local, known := s.local[st.Dev]
+	if !known {
+		var in unix.Statfs_t
+		local = unix.Fstatfs(fd, &in) == nil && ownFileSystem[int64(in.Type)]
+		s.local[st.Dev] = local
+	}
+	if !local {
 		return 0, false
 	}
 	mask := uint32(watchNames)
@@ -66,22 +77,6 @@ func (s *source) add(dir *os.File, content bool, have int) (handle, bool) {
 }
 
 func (s *source) remove(h handle) { _, _ = unix.InotifyRmWatch(s.fd, uint32(h)) }
-
-// reliable reports whether all changes in a directory pass through this system:
-// it lies on a file system that nobody else writes.
-func (s *source) reliable(fd int) bool {
-	var st unix.Stat_t
-	if unix.Fstat(fd, &st) != nil {
-		return false
-	}
-	known, ok := s.local[st.Dev]
-	if !ok {
-		var in unix.Statfs_t
-		known = unix.Fstatfs(fd, &in) == nil && ownFileSystem[int64(in.Type)]
-		s.local[st.Dev] = known
-	}
-	return known
-}
 
 // ownFileSystem are those that tell of every change: on disks of this machine,
 // or in its memory.
@@ -114,28 +109,22 @@ func (s *source) read(take func(happening)) bool {
 		case n <= 0:
 			return whole
 		}
-		whole = s.parse(s.buf[:n], take) && whole
-	}
-}
-
-func (s *source) parse(b []byte, take func(happening)) bool {
-	whole := true
-	for len(b) >= unix.SizeofInotifyEvent {
-		e := (*unix.InotifyEvent)(unsafe.Pointer(&b[0]))
-		end := unix.SizeofInotifyEvent + int(e.Len)
-		name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
-		b = b[end:]
-		if e.Mask&unix.IN_Q_OVERFLOW != 0 {
-			whole = false
-			continue
+		for b := s.buf[:n]; len(b) >= unix.SizeofInotifyEvent; {
+			e := (*unix.InotifyEvent)(unsafe.Pointer(&b[0]))
+			end := unix.SizeofInotifyEvent + int(e.Len)
+			name, _, _ := bytes.Cut(b[unix.SizeofInotifyEvent:end], []byte{0})
+			b = b[end:]
+			if e.Mask&unix.IN_Q_OVERFLOW != 0 {
+				whole = false
+				continue
+			}
+			take(happening{
+				dir: handle(e.Wd), name: string(name),
+				left:  e.Mask&unix.IN_MOVED_FROM != 0 && e.Mask&unix.IN_ISDIR != 0,
+				ended: e.Mask&unix.IN_IGNORED != 0,
+			})
 		}
-		take(happening{
-			dir: handle(e.Wd), name: string(name),
-			left:  e.Mask&unix.IN_MOVED_FROM != 0 && e.Mask&unix.IN_ISDIR != 0,
-			ended: e.Mask&unix.IN_IGNORED != 0,
-		})
 	}
-	return whole
 }
 
 // mountsInside are the lines of the mounts that lie in the trees.

@@ -102,7 +102,9 @@ func openTree(dir string) (*Workspace, error) {
 
 // Close lets the roots go. Later operations fail.
 func (w *Workspace) Close() error {
-	w.watch.close()
+	w.watch.mu.Lock()
+	w.watch.stop()
+	w.watch.mu.Unlock()
 	if s := w.scratch.open.Swap(nil); s != nil {
 		s.Close()
 	}
@@ -158,28 +160,20 @@ func (w *Workspace) home(name string) (tree *Workspace, rel string, err error) {
 		return nil, "", fmt.Errorf("path is too long (%d bytes): %s", len(name), quoted(name))
 	}
 	tree, rel = w, filepath.Clean(name)
-	if filepath.IsAbs(rel) {
-		if tree, rel = w.treeOf(rel); tree == nil {
-			return nil, "", outside(name)
+	if abs, found := rel, false; filepath.IsAbs(abs) {
+		rel, found = w.below(abs)
+		for i := 0; !found; i++ {
+			if i == len(w.added) {
+				return nil, "", outside(name)
+			}
+			tree = w.added[i]
+			rel, found = tree.below(abs)
 		}
 	}
 	if rel == "~" || strings.HasPrefix(rel, "~/") || !filepath.IsLocal(rel) {
 		return nil, "", outside(name)
 	}
 	return tree, filepath.ToSlash(rel), nil
-}
-
-// treeOf is the first tree that holds an absolute path, nil if none does.
-func (w *Workspace) treeOf(abs string) (*Workspace, string) {
-	if rel, ok := w.below(abs); ok {
-		return w, rel
-	}
-	for _, a := range w.added {
-		if rel, ok := a.below(abs); ok {
-			return a, rel
-		}
-	}
-	return nil, ""
 }
 
 // called is the name by which the world knows rel.
@@ -300,15 +294,11 @@ func (w *Workspace) Program(pathList, name string) string {
 			continue
 		}
 		real, err := filepath.EvalSymlinks(file)
-		if err != nil || w.holds(file) || w.holds(real) {
-			continue
+		_, named := w.Resolve(file)
+		_, followed := w.Resolve(real)
+		if err == nil && named != nil && followed != nil { // neither lies in it
+			return file
 		}
-		return file
 	}
 	return ""
-}
-
-func (w *Workspace) holds(name string) bool {
-	_, err := w.Resolve(name)
-	return err == nil
 }

@@ -1,5 +1,3 @@
-//go:build unix
-
 // Package lsptest is a language server for tests, which runs as a process of its
 // own or as a goroutine and can misbehave in every way we know of. It reads and
 // writes the protocol with code of its own.
