@@ -201,7 +201,31 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 	if len(ask.concepts) == 0 {
 		return Answer{}, ErrNoWords
 	}
-	a, stale, err := x.meanwhile(ctx, ask, q)
+	// It is answered from what is known while changed files are looked for, and once more if there are any: most of
+	// the time there are none. A first look, and one for files that were surely written, is waited for to its end.
+	var looked <-chan error
+	var enough <-chan time.Time
+	if x.opts.Patience > 0 && x.built.Load() && x.noticed.Load() == x.touched.Load() {
+		if looked = x.updateAside(context.WithoutCancel(ctx)); looked != nil {
+			enough = time.After(x.opts.Patience)
+		}
+	}
+	if looked == nil {
+		done := make(chan error, 1)
+		go func() { done <- x.update(ctx, soon) }()
+		looked = done
+	}
+	before := x.current.Load()
+	a, stale := x.answer(before, ask, q)
+	var err error
+	select {
+	case err = <-looked:
+		if now := x.current.Load(); now != before && err == nil {
+			a, stale = x.answer(now, ask, q)
+		}
+	case <-enough:
+		err = ctx.Err()
+	}
 	if err == nil && stale {
 		err = x.update(ctx, now)
 		a, _ = x.answer(x.current.Load(), ask, q)
@@ -210,37 +234,6 @@ func (x *Index) Search(ctx context.Context, q Query) (Answer, error) {
 		return Answer{}, err
 	}
 	return a, ctx.Err()
-}
-
-// meanwhile answers from what is known while looking for changed files, and
-// once more if there are any: most of the time there are none.
-func (x *Index) meanwhile(ctx context.Context, ask *question, q Query) (a Answer, stale bool, err error) {
-	looked, enough := x.begin(ctx)
-	before := x.current.Load()
-	a, stale = x.answer(before, ask, q)
-	select {
-	case err = <-looked:
-	case <-enough:
-		return a, stale, ctx.Err()
-	}
-	if now := x.current.Load(); now != before && err == nil {
-		a, stale = x.answer(now, ask, q)
-	}
-	return a, stale, err
-}
-
-// begin begins a look for changed files, and says when it has been waited for
-// long enough. A first look, and one for files that were surely written, is
-// waited for to its end.
-func (x *Index) begin(ctx context.Context) (looked <-chan error, enough <-chan time.Time) {
-	if x.opts.Patience > 0 && x.built.Load() && x.noticed.Load() == x.touched.Load() {
-		if looked := x.updateAside(context.WithoutCancel(ctx)); looked != nil {
-			return looked, time.After(x.opts.Patience)
-		}
-	}
-	done := make(chan error, 1)
-	go func() { done <- x.update(ctx, soon) }()
-	return done, nil
 }
 
 // answer ranks the sections of s; stale says that one of the best has changed

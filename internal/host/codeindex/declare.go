@@ -42,9 +42,16 @@ func (l *language) named(line []byte, indent int, d declaration, rest []byte) (d
 	}
 	switch {
 	case keyword == "impl":
-		d.name = implemented(rest)
+		if _, of, ok := bytes.Cut(rest, []byte(" for ")); ok {
+			rest = of
+		}
+		d.name = name(bytes.TrimLeft(rest, " &"))
 	case l.has(groups) && d.kind == Function:
-		d.parent, rest = receiver(rest)
+		if inside, after, ok := bytes.Cut(rest, []byte(")")); ok && rest[0] == '(' { // its receiver
+			inside, _, _ = bytes.Cut(inside[1:], []byte("["))
+			d.parent = first(inside[bytes.LastIndexAny(inside, " *\t")+1:])
+			rest = bytes.TrimLeft(after, " \t")
+		}
 		d.name = first(rest)
 	case l.has(groups) && len(rest) > 0 && rest[0] == '(':
 		d.name = ""
@@ -56,7 +63,11 @@ func (l *language) named(line []byte, indent int, d declaration, rest []byte) (d
 		d.kind, d.name = Function, first(rest)
 	case keyword == "init" || keyword == "subscript":
 	case l.has(extends) && d.kind == Function:
-		d.parent, d.name = extended(rest)
+		before, _, _ := bytes.Cut(rest, []byte("("))
+		if i := bytes.LastIndexByte(before, '.'); i > 0 {
+			d.parent, before = first(before), before[i+1:]
+		}
+		d.name = first(before)
 	default:
 		d.name = name(rest)
 	}
@@ -67,38 +78,6 @@ func (l *language) named(line []byte, indent int, d declaration, rest []byte) (d
 		return l.called(bytes.TrimSpace(line), indent) // struct foo *bar(void)
 	}
 	return d, d.name != ""
-}
-
-// receiver reads the receiver of a Go method.
-func receiver(rest []byte) (typ string, after []byte) {
-	if len(rest) == 0 || rest[0] != '(' {
-		return "", rest
-	}
-	inside, after, ok := bytes.Cut(rest[1:], []byte(")"))
-	if !ok {
-		return "", rest
-	}
-	inside, _, _ = bytes.Cut(inside, []byte("["))
-	from := bytes.LastIndexAny(inside, " *\t") + 1
-	return first(inside[from:]), bytes.TrimLeft(after, " \t")
-}
-
-// extended reads the name of a Kotlin function and the type it extends, if it
-// does.
-func extended(rest []byte) (typ, own string) {
-	before, _, _ := bytes.Cut(rest, []byte("("))
-	if i := bytes.LastIndexByte(before, '.'); i > 0 {
-		return first(before), first(before[i+1:])
-	}
-	return "", first(before)
-}
-
-// implemented is the type an impl block of Rust is for.
-func implemented(rest []byte) string {
-	if _, typ, ok := bytes.Cut(rest, []byte(" for ")); ok {
-		rest = typ
-	}
-	return name(bytes.TrimLeft(rest, " &"))
 }
 
 // isArrow reports whether a JavaScript value is a function.
@@ -134,38 +113,21 @@ func (l *language) called(line []byte, indent int) (d declaration, ok bool) {
 	if d.name == "" || isDigits(d.name) || control().has(d.name) || control().has(string(word)) {
 		return d, false
 	}
-	d.parent, d.name = scope(d.name)
-	alone := from == 0
-	if alone && (indent > 0 || !l.has(tags)) {
-		return d, opensBody(line) && (indent == 0 || strings.ToUpper(d.name) != d.name) // no macro
+	if i := strings.LastIndex(d.name, "::"); i > 0 { // Type::name
+		d.parent, d.name = d.name[:i], d.name[i+2:]
+		if j := strings.LastIndex(d.parent, "::"); j >= 0 {
+			d.parent = d.parent[j+2:]
+		}
+	}
+	if from == 0 && (indent > 0 || !l.has(tags)) { // the name stands alone
+		// It must begin a body, and not that of a function that is handed to it, and be no macro.
+		handed := bytes.Contains(line, []byte("=>")) || bytes.Contains(line, []byte("function"))
+		closed := bytes.Count(line, []byte("(")) == bytes.Count(line, []byte(")"))
+		last := line[len(line)-1]
+		opens := last == '{' || last == '}' || bytes.HasSuffix(line, []byte("()"))
+		return d, !handed && closed && opens && (indent == 0 || strings.ToUpper(d.name) != d.name)
 	}
 	return d, indent == 0 || line[len(line)-1] != ')' || l.has(lowBrace)
-}
-
-// opensBody reports whether a line such as "name(x) {" begins the body of a
-// function, and not of one that is handed to name.
-func opensBody(line []byte) bool {
-	if bytes.Contains(line, []byte("=>")) || bytes.Contains(line, []byte("function")) {
-		return false
-	}
-	if bytes.Count(line, []byte("(")) != bytes.Count(line, []byte(")")) {
-		return false
-	}
-	last := line[len(line)-1]
-	return last == '{' || last == '}' || bytes.HasSuffix(line, []byte("()"))
-}
-
-// scope takes Type::name apart.
-func scope(name string) (parent, rest string) {
-	i := strings.LastIndex(name, "::")
-	if i <= 0 {
-		return "", name
-	}
-	parent = name[:i]
-	if j := strings.LastIndex(parent, "::"); j >= 0 {
-		parent = parent[j+2:]
-	}
-	return parent, name[i+2:]
 }
 
 func isNameByte(b byte) bool { return wordByte[b] || b == '$' }

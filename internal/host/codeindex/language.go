@@ -149,7 +149,18 @@ var languages = sync.OnceValue(func() map[string]*language {
 	m := make(map[string]*language)
 	for i := range table {
 		l := &table[i]
-		l.prepare()
+		l.keywords, l.modifiers = make(map[string]Kind), setOf(l.decorates)
+		for group := range strings.FieldsSeq(l.declares) {
+			kind, words, _ := strings.Cut(group, ":")
+			for w := range strings.SplitSeq(words, ",") {
+				l.keywords[w] = Kind(kind)
+			}
+		}
+		for _, mark := range slices.Concat([]string{`"`, `'`}, l.quotes, l.line, l.block[:1]) {
+			if mark != "" {
+				l.special[mark[0]] = true
+			}
+		}
 		for e := range strings.FieldsSeq(l.endings) {
 			m["."+e] = l
 		}
@@ -159,25 +170,6 @@ var languages = sync.OnceValue(func() map[string]*language {
 
 // languageOf is the language of a file, or nil.
 func languageOf(name string) *language { return languages()[strings.ToLower(path.Ext(name))] }
-
-// prepare makes of a row of the table what is needed to use it.
-func (l *language) prepare() {
-	l.keywords, l.modifiers = make(map[string]Kind), setOf(l.decorates)
-	for group := range strings.FieldsSeq(l.declares) {
-		kind, words, _ := strings.Cut(group, ":")
-		for w := range strings.SplitSeq(words, ",") {
-			l.keywords[w] = Kind(kind)
-		}
-	}
-	marks := append([]string{`"`, `'`}, l.quotes...)
-	marks = append(marks, l.line...)
-	if l.block[0] != "" {
-		marks = append(marks, l.block[0])
-	}
-	for _, m := range marks {
-		l.special[m[0]] = true
-	}
-}
 
 // role is what a file is for, as far as its name and first lines tell.
 type role uint8
@@ -240,28 +232,21 @@ func roleOf(name string, head []byte) (r role) {
 			r |= generated
 		}
 	}
-	if isTest(base) {
-		r |= test
+	stem := strings.TrimSuffix(base, path.Ext(base))
+	for _, end := range []string{"Test", "Tests", "Spec"} {
+		if strings.HasSuffix(stem, end) && len(stem) > len(end) {
+			r |= test
+		}
+	}
+	for _, mark := range testMarks {
+		if i := strings.Index(base, mark); i == 0 || i > 0 && mark[0] != 't' && mark[0] != 'c' {
+			r |= test
+		}
 	}
 	if slices.ContainsFunc(madeMarks, func(m string) bool { return strings.Contains(base, m) }) || bytes.Contains(head, []byte("Code generated")) || bytes.Contains(head, []byte("@generated")) {
 		r |= generated
 	}
 	return r
-}
-
-func isTest(base string) bool {
-	stem := strings.TrimSuffix(base, path.Ext(base))
-	for _, end := range []string{"Test", "Tests", "Spec"} {
-		if strings.HasSuffix(stem, end) && len(stem) > len(end) {
-			return true
-		}
-	}
-	for _, mark := range testMarks {
-		if i := strings.Index(base, mark); i == 0 || i > 0 && mark[0] != 't' && mark[0] != 'c' {
-			return true
-		}
-	}
-	return false
 }
 
 var (

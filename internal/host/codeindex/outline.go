@@ -27,8 +27,10 @@ type section struct {
 	later          bool     // a piece of a long section that is not its first
 }
 
-// outline cuts a file into sections that cover all its lines.
-func outline(name string, lines [][]byte) []section {
+// outline cuts a file into sections that cover all its lines: each declaration
+// has the lines up to the next, neighbouring values share one, and a long one is
+// cut into pieces, which all bear the symbol, the first also the names.
+func outline(name string, lines [][]byte) (pieces []section) {
 	var decls []declaration
 	switch l := languageOf(name); {
 	case l != nil:
@@ -36,28 +38,7 @@ func outline(name string, lines [][]byte) []section {
 	case markdown().has(path.Ext(name)):
 		decls = headings(lines)
 	}
-	return split(sections(decls, len(lines)))
-}
-
-// declaration is a line that gives something a name.
-type declaration struct {
-	doc, line int
-	indent    int
-	kind      Kind
-	name      string
-	parent    string
-}
-
-func (d declaration) symbol() string {
-	if d.parent == "" {
-		return d.name
-	}
-	return d.parent + "." + d.name
-}
-
-// sections gives each declaration the lines up to the next. Neighbouring values
-// share one.
-func sections(decls []declaration, lines int) (list []section) {
+	var list []section
 	if len(decls) == 0 || decls[0].doc > 0 {
 		list = append(list, section{kind: Text})
 	}
@@ -69,19 +50,10 @@ func sections(decls []declaration, lines int) (list []section) {
 		}
 		list = append(list, section{doc: d.doc, line: d.line, kind: d.kind, symbol: d.symbol(), names: []string{d.name}})
 	}
-	for i := range list {
-		list[i].end = lines
-		if i+1 < len(list) {
-			list[i].end = list[i+1].doc
+	for i, s := range list {
+		if s.end = len(lines); i+1 < len(list) {
+			s.end = list[i+1].doc
 		}
-	}
-	return list
-}
-
-// split cuts long sections into pieces. All bear the symbol, the first also
-// the names.
-func split(list []section) (pieces []section) {
-	for _, s := range list {
 		length := maxSection
 		if s.kind == Text {
 			length = window
@@ -113,6 +85,22 @@ func headings(lines [][]byte) (list []declaration) {
 	return list
 }
 
+// declaration is a line that gives something a name.
+type declaration struct {
+	doc, line int
+	indent    int
+	kind      Kind
+	name      string
+	parent    string
+}
+
+func (d declaration) symbol() string {
+	if d.parent == "" {
+		return d.name
+	}
+	return d.parent + "." + d.name
+}
+
 // declarations finds the declarations of a program.
 func (l *language) declarations(lines [][]byte) (list []declaration) {
 	var in []declaration // the types that enclose the current line, by indentation
@@ -121,7 +109,7 @@ func (l *language) declarations(lines [][]byte) (list []declaration) {
 	for i, line := range lines {
 		inside := text.closer != ""
 		text.pass(l, line)
-		indent := indentOf(line)
+		indent := len(line) - len(bytes.TrimLeft(line, " \t\r"))
 		if inside || indent == len(line) {
 			continue
 		}
@@ -182,15 +170,6 @@ func (l *language) isComment(line []byte) bool {
 	return false
 }
 
-func indentOf(line []byte) int {
-	for i, b := range line {
-		if b != ' ' && b != '\t' && b != '\r' {
-			return i
-		}
-	}
-	return len(line)
-}
-
 // clip makes a name valid UTF-8 of bearable length.
 func clip(name string) string {
 	if len(name) > maxName {
@@ -208,11 +187,14 @@ type quoted struct {
 func (q *quoted) pass(l *language, line []byte) {
 	for i := 0; i < len(line); {
 		if q.closer != "" {
-			n := q.find(l, line[i:])
+			n := bytes.Index(line[i:], []byte(q.closer))
 			if n < 0 {
 				return
 			}
-			i += n
+			escaped := l.has(escapes) && n > 0 && line[i+n-1] == '\\'
+			if i += n + len(q.closer); !escaped {
+				q.closer = ""
+			}
 			continue
 		}
 		if !l.special[line[i]] {
@@ -224,22 +206,6 @@ func (q *quoted) pass(l *language, line []byte) {
 			return
 		}
 		i += n
-	}
-}
-
-// find is where what we are in ends, behind its closer; -1 if not here.
-func (q *quoted) find(l *language, rest []byte) int {
-	for from := 0; ; {
-		n := bytes.Index(rest[from:], []byte(q.closer))
-		if n < 0 {
-			return -1
-		}
-		from += n + len(q.closer)
-		if at := from - len(q.closer); l.has(escapes) && at > 0 && rest[at-1] == '\\' {
-			continue
-		}
-		q.closer = ""
-		return from
 	}
 }
 

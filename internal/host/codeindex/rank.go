@@ -87,7 +87,17 @@ type postings struct {
 // add scores every section for one concept. A section is as good as its best
 // word for it.
 func (b *board) add(c *concept, counts bool) {
-	met := b.collect(c)
+	met := 0
+	b.lists = b.lists[:0]
+	for i, f := range b.files {
+		for _, o := range c.words {
+			if keys := f.postings(o.term); len(keys) > 0 {
+				b.lists = append(b.lists, postings{i, o.share, keys})
+				met += len(keys)
+			}
+		}
+	}
+	met = min(met, b.chunks)
 	if c.weight = 0; met == 0 {
 		return // a word that nobody uses tells nothing
 	}
@@ -120,23 +130,6 @@ func (b *board) add(c *concept, counts bool) {
 			b.now[i] = 0
 		}
 	}
-}
-
-// collect gathers where the words of c occur, and returns in how many sections.
-func (b *board) collect(c *concept) (met int) {
-	b.lists = b.lists[:0]
-	for i, f := range b.files {
-		if len(f.keys) == 0 {
-			continue
-		}
-		for _, o := range c.words {
-			if keys := f.postings(o.term); len(keys) > 0 {
-				b.lists = append(b.lists, postings{i, o.share, keys})
-				met += len(keys)
-			}
-		}
-	}
-	return min(met, b.chunks)
 }
 
 // best are the sections with a score, weighed by how much of the question they

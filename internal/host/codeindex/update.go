@@ -44,8 +44,10 @@ func (x *Index) update(ctx context.Context, why urgency) error {
 	}
 	defer func() { <-x.turn }()
 	touched := x.touched.Load()
-	if why != now && touched == x.noticed.Load() && x.trusted() {
-		return ctx.Err()
+	if x.opts.Now != nil && !x.checked.IsZero() && why != now && touched == x.noticed.Load() {
+		if age := x.opts.Now().Sub(x.checked); age >= 0 && age < x.opts.CheckEvery { // the last look still holds
+			return ctx.Err()
+		}
 	}
 	if err := x.refresh(ctx, why); err != nil {
 		return err
@@ -56,9 +58,18 @@ func (x *Index) update(ctx context.Context, why urgency) error {
 
 // refresh reads the files that are new or not what they were.
 func (x *Index) refresh(ctx context.Context, why urgency) error {
-	there, known, err := x.survey(ctx, why)
-	if err != nil {
-		return err
+	var there listing
+	var known []*file
+	if why == unasked {
+		if there = x.list(ctx, x.opts.Unasked); there.looked > x.opts.Unasked {
+			return errTooMany
+		}
+		known = x.known()
+	} else {
+		var recalling sync.WaitGroup
+		recalling.Go(func() { known = x.known() })
+		there = x.list(ctx, maxWalk)
+		recalling.Wait()
 	}
 	if err := ctx.Err(); err != nil {
 		return err
@@ -108,21 +119,6 @@ func (x *Index) refresh(ctx context.Context, why urgency) error {
 	return nil
 }
 
-// survey lists the files that are there and those that are known.
-func (x *Index) survey(ctx context.Context, why urgency) (there listing, known []*file, err error) {
-	if why == unasked {
-		if there = x.list(ctx, x.opts.Unasked); there.looked > x.opts.Unasked {
-			return there, nil, errTooMany
-		}
-		return there, x.known(), nil
-	}
-	var recalling sync.WaitGroup
-	recalling.Go(func() { known = x.known() })
-	there = x.list(ctx, maxWalk)
-	recalling.Wait()
-	return there, known, nil
-}
-
 // known are the files that were read before, by this process or by another.
 func (x *Index) known() []*file {
 	if !x.loaded {
@@ -132,15 +128,6 @@ func (x *Index) known() []*file {
 		return x.cached
 	}
 	return x.current.Load().files
-}
-
-// trusted reports whether the last look for changed files still holds.
-func (x *Index) trusted() bool {
-	if x.opts.Now == nil || x.checked.IsZero() {
-		return false
-	}
-	age := x.opts.Now().Sub(x.checked)
-	return age >= 0 && age < x.opts.CheckEvery
 }
 
 // listing is the files that are there and worth indexing, as many as are

@@ -95,7 +95,8 @@ func parts(list []string, word string) []string {
 		case c == last:
 			continue
 		case last == upper && c == lower:
-			if i-from > 1 && !pluralOf(word[from:i], word[i:]) { // HTTPServer
+			plural := word[i] == 's' && (len(word) == i+1 || !unicode.IsLower(rune(word[i+1]))) // URLs
+			if i-from > 1 && !plural {                                                          // HTTPServer
 				_, size := utf8.DecodeLastRuneInString(word[:i])
 				end(i - size)
 				from = i - size
@@ -108,11 +109,6 @@ func parts(list []string, word string) []string {
 	}
 	end(len(word))
 	return list
-}
-
-// pluralOf reports whether rest is only the s of several acronyms, as in URLs.
-func pluralOf(acronym, rest string) bool {
-	return rest[0] == 's' && (len(rest) == 1 || !unicode.IsLower(rune(rest[1]))) && len(acronym) > 1
 }
 
 // class is the sort of a character, as far as words are concerned.
@@ -264,7 +260,15 @@ func stem(w string) string {
 	if len(w) < 4 || strings.Trim(w, "abcdefghijklmnopqrstuvwxyz") != "" {
 		return w
 	}
-	w = singular(w)
+	switch {
+	case len(w) > 4 && (strings.HasSuffix(w, "ies") || strings.HasSuffix(w, "ied")):
+		w = w[:len(w)-3] + "y"
+	case strings.HasSuffix(w, "sses"):
+		w = w[:len(w)-2]
+	case strings.HasSuffix(w, "ss"), strings.HasSuffix(w, "us"), strings.HasSuffix(w, "is"):
+	default:
+		w = strings.TrimSuffix(w, "s")
+	}
 	w, _ = without(w, "ing", "ed")
 	if root, ok := strings.CutSuffix(w, "e"); ok && len(root) > 2 {
 		w = ate(root)
@@ -276,18 +280,6 @@ func stem(w string) string {
 		w = root + "i" // retry, retries
 	}
 	return w
-}
-
-func singular(w string) string {
-	switch {
-	case len(w) > 4 && (strings.HasSuffix(w, "ies") || strings.HasSuffix(w, "ied")):
-		return w[:len(w)-3] + "y"
-	case strings.HasSuffix(w, "sses"):
-		return w[:len(w)-2]
-	case strings.HasSuffix(w, "ss"), strings.HasSuffix(w, "us"), strings.HasSuffix(w, "is"):
-		return w
-	}
-	return strings.TrimSuffix(w, "s")
 }
 
 // without takes off the first of the endings that w has, if enough is left.
@@ -306,18 +298,12 @@ func without(w string, endings ...string) (root string, ok bool) {
 		if short := ate(root); short != root {
 			return short, true
 		}
-		return single(root), true
+		if n := len(root); n > 3 && root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
+			root = root[:n-1] // what the ending doubled: mapping, logger
+		}
+		return root, true
 	}
 	return w, false
-}
-
-// single takes the doubling off that an ending caused: mapping, logger.
-func single(root string) string {
-	n := len(root)
-	if n > 3 && root[n-1] == root[n-2] && !strings.ContainsRune("lsz", rune(root[n-1])) {
-		return root[:n-1]
-	}
-	return root
 }
 
 // ate makes generate, generating, generator and generation one: all have lost
