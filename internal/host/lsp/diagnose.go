@@ -88,9 +88,20 @@ func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report
 	wait, cancel := context.WithTimeout(ctx, diagnoseLimit)
 	defer cancel()
 	report := Report{Server: s.kind.Name, Note: s.kind.beyond}
-	if ask := s.asker(path); ask != nil {
-		report.Diagnostics, report.Pending, err = s.pull(wait, path, d, ask)
-	} else {
+	switch {
+	case s.about(path).pulls:
+		report.Diagnostics, report.Pending, err = s.pull(wait, path, d, func(ctx context.Context) ([]Diagnostic, error) {
+			var reply struct {
+				Items []wireDiagnostic `json:"items"`
+			}
+			err := s.request(ctx, requestLimit, "textDocument/diagnostic", about(path), &reply)
+			return diagnostics(nameOf(s.top, path), reply.Items), err
+		})
+	case s.kind.ask != nil:
+		report.Diagnostics, report.Pending, err = s.pull(wait, path, d, func(ctx context.Context) ([]Diagnostic, error) {
+			return s.kind.ask(ctx, s, path)
+		})
+	default:
 		report.Diagnostics, report.Pending, err = s.await(wait, path, d, news)
 	}
 	if ill := s.about(path).ill; ill != "" && len(report.Diagnostics) == 0 {
@@ -101,25 +112,6 @@ func (s *server) diagnose(ctx context.Context, path string, text []byte) (Report
 	}
 	slices.SortStableFunc(report.Diagnostics, byPlace)
 	return report, err
-}
-
-// asker is how the server is asked for diagnostics, nil if it tells them only
-// when it sees fit.
-func (s *server) asker(path string) func(context.Context) ([]Diagnostic, error) {
-	switch {
-	case s.about(path).pulls:
-		return func(ctx context.Context) ([]Diagnostic, error) {
-			var reply struct {
-				Items []wireDiagnostic `json:"items"`
-			}
-			ask := map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
-			err := s.request(ctx, requestLimit, "textDocument/diagnostic", ask, &reply)
-			return diagnostics(nameOf(s.top, path), reply.Items), err
-		}
-	case s.kind.ask != nil:
-		return func(ctx context.Context) ([]Diagnostic, error) { return s.kind.ask(ctx, s, path) }
-	}
-	return nil
 }
 
 // byPlace orders diagnostics by file, line and column, the worst first.
@@ -170,6 +162,7 @@ func (s *server) await(ctx context.Context, path string, d document, news bool) 
 // pull asks the server what is wrong, again for as long as it is busy, and adds
 // what it says of its own accord.
 func (s *server) pull(ctx context.Context, path string, d document, ask func(context.Context) ([]Diagnostic, error)) (items []Diagnostic, pending bool, err error) {
+	var refusal *replyError
 	for {
 		items, err = ask(ctx)
 		switch {
@@ -177,7 +170,7 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 			return nil, false, err
 		case ctx.Err() != nil:
 			return items, true, nil
-		case brokenOff(err):
+		case errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified): // it broke off
 			if pause(ctx, retryPause) != nil {
 				return nil, true, nil
 			}
@@ -201,13 +194,6 @@ func (s *server) pull(ctx context.Context, path string, d document, ask func(con
 			return items, true, nil
 		}
 	}
-}
-
-// brokenOff reports whether a server stopped working on an answer because it
-// had something better to do.
-func brokenOff(err error) bool {
-	var refusal *replyError
-	return errors.As(err, &refusal) && (refusal.Code == serverCancelled || refusal.Code == contentModified)
 }
 
 // survey tells what the server has to say about the whole project, once it is

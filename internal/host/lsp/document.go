@@ -5,10 +5,10 @@ import (
 	"crypto/sha256"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 )
 
@@ -43,10 +43,35 @@ func (s *server) tell(ctx context.Context, path string, text []byte) (document, 
 		s.use(d)
 		return *d, news, nil
 	}
-	if d == nil {
-		d, err = s.open(path, text)
+	if d == nil && len(s.docs) >= maxOpen {
+		oldest := "" // of those open, by their use
+		for p, d := range s.docs {
+			if oldest == "" || d.used < s.docs[oldest].used {
+				oldest = p
+			}
+		}
+		if err := s.shut(oldest); err != nil {
+			return document{}, false, err
+		}
+	}
+	opened := d == nil
+	if opened {
+		d = new(document)
+		s.docs[path] = d
+	}
+	d.version++
+	d.serial = s.publications()
+	doc := map[string]any{"uri": uriOf(path), "version": d.version}
+	if opened {
+		doc["languageId"], doc["text"] = s.kind.languageID(path), string(text)
+		err = s.conn.notify("textDocument/didOpen", map[string]any{"textDocument": doc})
 	} else {
-		err = s.rewrite(path, d, text)
+		err = s.conn.notify("textDocument/didChange", map[string]any{
+			"textDocument": doc, "contentChanges": []any{map[string]any{"text": string(text)}},
+		})
+		if err == nil && s.wantsSave {
+			err = s.conn.notify("textDocument/didSave", about(path))
+		}
 	}
 	if err != nil {
 		return document{}, false, err
@@ -61,44 +86,10 @@ func (s *server) use(d *document) {
 	d.used = s.uses
 }
 
-// open gives the server the text of a file it has not seen.
-func (s *server) open(path string, text []byte) (*document, error) {
-	if len(s.docs) >= maxOpen {
-		oldest := "" // of those open, by their use
-		for p, d := range s.docs {
-			if oldest == "" || d.used < s.docs[oldest].used {
-				oldest = p
-			}
-		}
-		if err := s.shut(oldest); err != nil {
-			return nil, err
-		}
-	}
-	d := &document{version: 1, serial: s.publications()}
-	s.docs[path] = d
-	return d, s.conn.notify("textDocument/didOpen", map[string]any{"textDocument": map[string]any{
-		"uri": uriOf(path), "languageId": s.kind.languageID(path), "version": d.version, "text": string(text),
-	}})
-}
-
-// rewrite gives the server the new text of a file, which is what is on disk.
-func (s *server) rewrite(path string, d *document, text []byte) error {
-	d.version++
-	d.serial = s.publications()
-	doc := map[string]any{"uri": uriOf(path), "version": d.version}
-	err := s.conn.notify("textDocument/didChange", map[string]any{
-		"textDocument": doc, "contentChanges": []any{map[string]any{"text": string(text)}},
-	})
-	if err != nil || !s.wantsSave {
-		return err
-	}
-	return s.conn.notify("textDocument/didSave", map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}})
-}
-
 // shut makes the server go by what is on disk again.
 func (s *server) shut(path string) error {
 	delete(s.docs, path)
-	return s.conn.notify("textDocument/didClose", map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}})
+	return s.conn.notify("textDocument/didClose", about(path))
 }
 
 // refresh tells the server what changed on disk since the last time, so that
@@ -109,26 +100,40 @@ func (s *server) refresh(ctx context.Context, path string) (bool, error) {
 	if err := ctx.Err(); err != nil {
 		return false, err
 	}
-	changes := now.since(s.disk)
+	changes := make(map[string]int) // what became of files; if some were left out nobody can tell which are new or gone
+	for path, stamp := range now.files {
+		was, known := s.disk.files[path]
+		switch {
+		case known && was != stamp:
+			changes[path] = altered
+		case !known && s.disk.whole:
+			changes[path] = created
+		}
+	}
+	for path := range s.disk.files {
+		if _, there := now.files[path]; !there && now.whole {
+			changes[path] = deleted
+		}
+	}
 	s.disk = now
 	if len(changes) == 0 {
 		return false, nil
 	}
 	events := make([]any, 0, len(changes))
-	for _, c := range changes {
-		if _, open := s.docs[c.path]; open && c.path != path {
-			if err := s.shut(c.path); err != nil {
+	for _, changed := range slices.Sorted(maps.Keys(changes)) {
+		if _, open := s.docs[changed]; open && changed != path {
+			if err := s.shut(changed); err != nil {
 				return false, err
 			}
 		}
-		events = append(events, map[string]any{"uri": uriOf(c.path), "type": c.kind})
+		events = append(events, map[string]any{"uri": uriOf(changed), "type": changes[changed]})
 	}
 	return true, s.conn.notify("workspace/didChangeWatchedFiles", map[string]any{"changes": events})
 }
 
-// place is a position in a document, as the protocol writes it.
-func place(path string, at Position) map[string]any {
-	return map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}, "position": at}
+// about names a document, as the protocol writes it.
+func about(path string) map[string]any {
+	return map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
 }
 
 // abs is the absolute path of a name in the workspace.
@@ -154,12 +159,6 @@ type stamp struct {
 type snapshot struct {
 	files map[string]stamp
 	whole bool // nothing was left out
-}
-
-// change is a file that is not as it was.
-type change struct {
-	path string
-	kind int
 }
 
 // The kinds of change, as the protocol numbers them.
@@ -200,25 +199,4 @@ func (n snapshot) add(path string, stat func() (fs.FileInfo, error)) {
 	if info, err := stat(); err == nil {
 		n.files[path] = stamp{info.Size(), info.ModTime()}
 	}
-}
-
-// since lists what is not as it was before, by path. If files were left out
-// nobody can tell which are new or gone.
-func (n snapshot) since(before snapshot) (list []change) {
-	for path, now := range n.files {
-		was, ok := before.files[path]
-		switch {
-		case ok && was != now:
-			list = append(list, change{path, altered})
-		case !ok && before.whole:
-			list = append(list, change{path, created})
-		}
-	}
-	for path := range before.files {
-		if _, ok := n.files[path]; !ok && n.whole {
-			list = append(list, change{path, deleted})
-		}
-	}
-	slices.SortFunc(list, func(a, b change) int { return strings.Compare(a.path, b.path) })
-	return list
 }

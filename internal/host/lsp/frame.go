@@ -24,37 +24,24 @@ var errTooLarge = errors.New("message is too large")
 // bytes as the header says. Its error is io.EOF only if there is no message.
 // Memory grows with what arrives, not with what is announced.
 func readFrame(r *bufio.Reader) ([]byte, error) {
-	size, err := readHeader(r)
-	if err != nil {
-		return nil, err
-	}
-	var body bytes.Buffer
-	if _, err := io.CopyN(&body, r, size); err != nil {
-		return nil, fmt.Errorf("read a message of %d bytes: %w", size, unexpected(err))
-	}
-	return body.Bytes(), nil
-}
-
-// readHeader reads header lines and returns the size they announce.
-func readHeader(r *bufio.Reader) (size int64, err error) {
-	size = -1
-	for n := range maxLines {
+	size := int64(-1)
+	for n := 0; ; n++ {
+		if n == maxLines {
+			return nil, fmt.Errorf("header of more than %d lines", maxLines)
+		}
 		line, err := readLine(r)
 		if err == io.EOF && n == 0 && line == "" {
-			return 0, io.EOF
+			return nil, io.EOF
 		}
 		if err != nil {
-			return 0, fmt.Errorf("read a header: %w", unexpected(err))
+			return nil, fmt.Errorf("read a header: %w", unexpected(err))
 		}
 		if line == "" {
-			if size < 0 {
-				return 0, errors.New("header without a Content-Length")
-			}
-			return size, nil
+			break
 		}
 		name, value, ok := strings.Cut(line, ":")
 		if !ok {
-			return 0, fmt.Errorf("not a header line: %.*q", shown, line)
+			return nil, fmt.Errorf("not a header line: %.*q", shown, line)
 		}
 		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
 			continue
@@ -62,15 +49,22 @@ func readHeader(r *bufio.Reader) (size int64, err error) {
 		announced, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
 		switch {
 		case err != nil:
-			return 0, fmt.Errorf("not a length: %.*q", shown, line)
+			return nil, fmt.Errorf("not a length: %.*q", shown, line)
 		case size >= 0:
-			return 0, errors.New("header with two lengths")
+			return nil, errors.New("header with two lengths")
 		case announced > maxFrame:
-			return 0, fmt.Errorf("%w: %d bytes", errTooLarge, announced)
+			return nil, fmt.Errorf("%w: %d bytes", errTooLarge, announced)
 		}
 		size = int64(announced)
 	}
-	return 0, fmt.Errorf("header of more than %d lines", maxLines)
+	if size < 0 {
+		return nil, errors.New("header without a Content-Length")
+	}
+	var body bytes.Buffer
+	if _, err := io.CopyN(&body, r, size); err != nil {
+		return nil, fmt.Errorf("read a message of %d bytes: %w", size, unexpected(err))
+	}
+	return body.Bytes(), nil
 }
 
 // readLine reads a line of at most maxHeader bytes without its end.
@@ -100,9 +94,5 @@ func unexpected(err error) error {
 
 // frame puts the header before a message.
 func frame(body []byte) []byte {
-	b := make([]byte, 0, len(body)+32)
-	b = append(b, "Content-Length: "...)
-	b = strconv.AppendInt(b, int64(len(body)), 10)
-	b = append(b, "\r\n\r\n"...)
-	return append(b, body...)
+	return fmt.Appendf(nil, "Content-Length: %d\r\n\r\n%s", len(body), body)
 }

@@ -268,7 +268,7 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 	if err := dec.Decode(&c); err != nil {
 		return Kind{}, fmt.Errorf("language server %s: %w", name, err)
 	}
-	k, _ := knownAs(name)
+	k := knownAs(name)
 	if len(c.Command) > 0 {
 		k.Name, k.Command, k.Init, k.Settings, k.options = c.Command[0], slices.Clone(c.Command), nil, nil, nil
 		k.Install, k.fits, k.ask, k.whole, k.rests, k.beyond = "", nil, nil, false, false, ""
@@ -303,9 +303,9 @@ func Configured(name string, raw json.RawMessage) (Kind, error) {
 	return k, nil
 }
 
-// knownAs finds the server of that name, or the first for a language of that
-// name, id or file ending.
-func knownAs(name string) (Kind, bool) {
+// knownAs is the server of that name, or the first for a language of that name,
+// id or file ending; of another name nothing is known.
+func knownAs(name string) Kind {
 	at := slices.IndexFunc(known, func(k Kind) bool { return k.Name == name })
 	if at < 0 {
 		at = slices.IndexFunc(known, func(k Kind) bool {
@@ -314,9 +314,9 @@ func knownAs(name string) (Kind, bool) {
 		})
 	}
 	if at < 0 {
-		return Kind{Name: name, Language: name}, false
+		return Kind{Name: name, Language: name}
 	}
 	k := known[at]
 	k.Command = slices.Clone(k.Command)
-	return k, true
+	return k
 }

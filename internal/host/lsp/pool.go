@@ -3,6 +3,7 @@ package lsp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -121,30 +122,26 @@ func (p *Pool) Diagnose(ctx context.Context, name string, text []byte) (r Report
 }
 
 // Definition finds where the thing at a place is defined.
-func (p *Pool) Definition(ctx context.Context, name string, text []byte, at Position) (list []Location, err error) {
-	err = p.asking(ctx, name, text, func(s *server, path string) error {
-		list, err = s.locate(ctx, "textDocument/definition", place(path, at))
-		return err
-	})
-	return list, err
+func (p *Pool) Definition(ctx context.Context, name string, text []byte, at Position) ([]Location, error) {
+	return p.locate(ctx, "textDocument/definition", name, text, at)
 }
 
 // References finds where the thing at a place is used, its definition included.
-func (p *Pool) References(ctx context.Context, name string, text []byte, at Position) (list []Location, err error) {
-	err = p.asking(ctx, name, text, func(s *server, path string) error {
-		ask := place(path, at)
-		ask["context"] = map[string]any{"includeDeclaration": true}
-		list, err = s.locate(ctx, "textDocument/references", ask)
-		return err
-	})
-	return list, err
+func (p *Pool) References(ctx context.Context, name string, text []byte, at Position) ([]Location, error) {
+	return p.locate(ctx, "textDocument/references", name, text, at)
 }
 
 // Hover tells what the thing at a place is, in Markdown; "" if there is nothing
 // to say.
 func (p *Pool) Hover(ctx context.Context, name string, text []byte, at Position) (words string, err error) {
 	err = p.asking(ctx, name, text, func(s *server, path string) error {
-		words, err = s.hover(ctx, path, at)
+		ask := about(path)
+		ask["position"] = at
+		var reply struct {
+			Contents json.RawMessage `json:"contents"`
+		}
+		err := s.request(ctx, requestLimit, "textDocument/hover", ask, &reply) // null if there is nothing
+		words = strings.TrimSpace(prose(reply.Contents))
 		return err
 	})
 	return words, err

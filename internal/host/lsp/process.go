@@ -58,7 +58,16 @@ func start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 	}
 	if err == nil {
 		started := make(chan error)
-		go p.live(started)
+		go func() { // the process is told to die with the thread that started it, so that must last as long
+			defer close(p.ended)
+			runtime.LockOSThread()
+			defer runtime.UnlockOSThread()
+			err := p.cmd.Start()
+			started <- err
+			if err == nil {
+				p.how = reap(p.cmd)
+			}
+		}()
 		if err = <-started; err != nil {
 			<-p.ended
 		}
@@ -70,23 +79,6 @@ func start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 	}
 	return p, nil
 }
-
-// live starts the process and sees it to its end. The process is told to die
-// with the thread that started it, so that thread must last as long.
-func (p *process) live(started chan<- error) {
-	defer close(p.ended)
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	err := p.cmd.Start()
-	started <- err
-	if err != nil {
-		return
-	}
-	p.how = reap(p.cmd)
-}
-
-// killGroup ends what a server started and left in its group.
-func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
 func (p *process) Read(b []byte) (int, error)  { return p.from.Read(b) }
 func (p *process) Write(b []byte) (int, error) { return p.to.Write(b) }

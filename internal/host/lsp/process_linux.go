@@ -23,6 +23,6 @@ func reap(cmd *exec.Cmd) error {
 			break
 		}
 	}
-	killGroup(cmd.Process.Pid)
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return cmd.Wait()
 }

@@ -19,6 +19,6 @@ func watched() any { return os.Getpid() }
 // how it ended.
 func reap(cmd *exec.Cmd) error {
 	err := cmd.Wait()
-	killGroup(cmd.Process.Pid)
+	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
 	return err
 }

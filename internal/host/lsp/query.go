@@ -8,18 +8,25 @@ import (
 	"strings"
 )
 
-// locate asks where something is. The answer is a place, several, or several
-// links to places.
-func (s *server) locate(ctx context.Context, method string, params any) ([]Location, error) {
-	var raw json.RawMessage
-	if err := s.request(ctx, requestLimit, method, params, &raw); err != nil {
-		return nil, err
-	}
-	list, err := s.places(raw)
-	if err != nil {
-		return nil, fmt.Errorf("%s: read the answer to %s: %w", s.kind.Name, method, err)
-	}
-	return list, nil
+// locate asks where the thing at a place is. The answer is a place, several, or
+// several links to places.
+func (p *Pool) locate(ctx context.Context, method, name string, text []byte, at Position) (list []Location, err error) {
+	err = p.asking(ctx, name, text, func(s *server, path string) error {
+		ask := about(path)
+		ask["position"] = at
+		if method == "textDocument/references" {
+			ask["context"] = map[string]any{"includeDeclaration": true}
+		}
+		var raw json.RawMessage
+		if err := s.request(ctx, requestLimit, method, ask, &raw); err != nil {
+			return err
+		}
+		if list, err = s.places(raw); err != nil {
+			err = fmt.Errorf("%s: read the answer to %s: %w", s.kind.Name, method, err)
+		}
+		return err
+	})
+	return list, err
 }
 
 // place of a thing as servers write it: a location, or a link to one.
@@ -54,17 +61,6 @@ func (s *server) places(raw json.RawMessage) (list []Location, err error) {
 		}
 	}
 	return list, nil
-}
-
-// hover asks what stands at a place, in words.
-func (s *server) hover(ctx context.Context, path string, at Position) (string, error) {
-	var reply *struct {
-		Contents json.RawMessage `json:"contents"`
-	}
-	if err := s.request(ctx, requestLimit, "textDocument/hover", place(path, at), &reply); err != nil || reply == nil {
-		return "", err
-	}
-	return strings.TrimSpace(prose(reply.Contents)), nil
 }
 
 // prose reads text in any of the forms servers write it: a string, an object

@@ -81,32 +81,8 @@ func (s *server) introduce(ctx context.Context, o Options) error {
 			PositionEncoding   string          `json:"positionEncoding"`
 		} `json:"capabilities"`
 	}
-	if err := s.request(ctx, startLimit, "initialize", s.introduction(o, init), &reply); err != nil {
-		return err
-	}
-	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
-		return fmt.Errorf("%s counts characters in %s, which was not offered", s.kind.Name, e)
-	}
-	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which stands for the usual, or an object
-		var how struct {
-			Save json.RawMessage `json:"save"`
-		}
-		s.wantsSave = json.Unmarshal(raw, &how) != nil || given(how.Save)
-	}
-	s.mu.Lock()
-	s.pulls = given(reply.Capabilities.DiagnosticProvider)
-	s.mu.Unlock()
-	err := s.conn.notify("initialized", struct{}{})
-	if s.kind.Settings != nil {
-		err = errors.Join(err, s.conn.notify("workspace/didChangeConfiguration", map[string]any{"settings": s.kind.Settings}))
-	}
-	return err
-}
-
-// introduction is what we say about ourselves.
-func (s *server) introduction(o Options, init any) map[string]any {
 	yes := map[string]any{"dynamicRegistration": true}
-	return map[string]any{
+	if err := s.request(ctx, startLimit, "initialize", map[string]any{
 		"processId":             watched(),
 		"clientInfo":            map[string]any{"name": o.Program, "version": o.Version},
 		"rootPath":              s.root,
@@ -131,7 +107,26 @@ func (s *server) introduction(o Options, init any) map[string]any {
 				"hover":              map[string]any{"contentFormat": []string{"markdown", "plaintext"}},
 			},
 		},
+	}, &reply); err != nil {
+		return err
 	}
+	if e := reply.Capabilities.PositionEncoding; e != "" && e != "utf-16" {
+		return fmt.Errorf("%s counts characters in %s, which was not offered", s.kind.Name, e)
+	}
+	if raw := reply.Capabilities.TextDocumentSync; given(raw) { // a number, which stands for the usual, or an object
+		var how struct {
+			Save json.RawMessage `json:"save"`
+		}
+		s.wantsSave = json.Unmarshal(raw, &how) != nil || given(how.Save)
+	}
+	s.mu.Lock()
+	s.pulls = given(reply.Capabilities.DiagnosticProvider)
+	s.mu.Unlock()
+	err := s.conn.notify("initialized", struct{}{})
+	if s.kind.Settings != nil {
+		err = errors.Join(err, s.conn.notify("workspace/didChangeConfiguration", map[string]any{"settings": s.kind.Settings}))
+	}
+	return err
 }
 
 func (s *server) folders() any {

@@ -82,7 +82,18 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 			defer cancel()
 			defer close(sv.ended)
 			died, proven := p.serve(life, sv, do)
-			p.vacate(h, died, proven)
+			p.mu.Lock()
+			h.now = nil
+			if proven {
+				h.deaths = 0
+			}
+			if died != nil { // which is held against the next one
+				h.last = died
+				if h.deaths++; h.deaths >= len(delays) {
+					h.rested = time.After(restTime)
+				}
+			}
+			p.mu.Unlock()
 			if sv.server == nil {
 				close(sv.ready)
 			}
@@ -117,8 +128,21 @@ func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, pr
 	long := time.After(provenTime)
 	sv.server = s
 	close(sv.ready)
-	if err = sv.tend(life); err == nil {
-		s.stop()
+	idle := time.NewTimer(idleLimit)
+	defer idle.Stop()
+	for serving := true; serving; {
+		select {
+		case <-sv.used:
+			idle.Reset(idleLimit)
+			continue
+		case <-idle.C:
+			s.stop()
+		case <-life.Done():
+			s.stop()
+		case <-s.conn.done:
+			err = s.conn.gone()
+		}
+		serving = false
 	}
 	s.talk.Wait()
 	select {
@@ -154,39 +178,3 @@ func (p *Pool) begin(life context.Context, do duty) (*server, error) {
 
 // errLeft is the error of a server that had to leave before it was ready.
 var errLeft = errors.New("stopped before it was ready")
-
-// tend waits until the server dies, and returns what it died of; or until it
-// has not been used for long or has to leave.
-func (sv *service) tend(life context.Context) error {
-	idle := time.NewTimer(idleLimit)
-	defer idle.Stop()
-	for {
-		select {
-		case <-sv.used:
-			idle.Reset(idleLimit)
-		case <-idle.C:
-			return nil
-		case <-life.Done():
-			return nil
-		case <-sv.server.conn.done:
-			return sv.server.conn.gone()
-		}
-	}
-}
-
-// vacate leaves a post and, if the server died, holds it against the next one.
-func (p *Pool) vacate(h *history, died error, proven bool) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	h.now = nil
-	if proven {
-		h.deaths = 0
-	}
-	if died == nil {
-		return
-	}
-	h.last = died
-	if h.deaths++; h.deaths >= len(delays) {
-		h.rested = time.After(restTime)
-	}
-}

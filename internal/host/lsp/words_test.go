@@ -172,7 +172,7 @@ func TestProjectOf(t *testing.T) {
 		{"pyright", top, "plain/x.py", "."},
 		{"bash-language-server", top, "plain/x.sh", "."},
 	} {
-		k, _ := knownAs(tc.kind)
+		k := knownAs(tc.kind)
 		want := filepath.Join(tc.top, tc.want)
 		if got := k.projectOf(tc.top, filepath.Join(tc.top, tc.file)); got != want {
 			t.Errorf("%s: %s belongs to %s, want %s", tc.kind, tc.file, got, want)
