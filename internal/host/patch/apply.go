@@ -57,7 +57,17 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 		if err != nil {
 			return nil, err
 		}
-		changes = add(changes, c)
+		i := slices.IndexFunc(changes, func(before Change) bool { return before.Path == c.Path && c.From == "" && before.New != nil })
+		switch {
+		case i < 0:
+			changes = append(changes, c)
+		case changes[i].Old == nil && c.New == nil: // made and unmade
+			changes = slices.Delete(changes, i, i+1)
+		default:
+			before := &changes[i]
+			before.New, before.Loose, before.Assumed = c.New, before.Loose || c.Loose, append(before.Assumed, c.Assumed...)
+			before.Mode = cmp.Or(c.Mode, before.Mode)
+		}
 		if c.From != "" {
 			delete(now, c.From)
 		}
@@ -67,23 +77,6 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 		}
 	}
 	return changes, nil
-}
-
-// add joins c to the changes, into the one of the same file if there is one.
-func add(changes []Change, c Change) []Change {
-	for i, before := range changes {
-		if before.Path == c.Path && c.From == "" && before.New != nil {
-			changes[i].New, changes[i].Loose, changes[i].Assumed = c.New, before.Loose || c.Loose, append(before.Assumed, c.Assumed...)
-			if c.Mode != AsItIs {
-				changes[i].Mode = c.Mode
-			}
-			if changes[i].Old == nil && c.New == nil {
-				return slices.Delete(changes, i, i+1) // made and unmade
-			}
-			return changes
-		}
-	}
-	return append(changes, c)
 }
 
 // apply makes the change of one file.
@@ -171,27 +164,23 @@ func (s *sheet) enter(h Hunk) error {
 			s.gone[at] = true
 			at++
 		case '+':
-			s.come[at] = append(s.come[at], s.added(l, how, begin, at))
+			text := l.Text
+			switch {
+			case l.Bare:
+			case how == exact: // where the hunk fits the file to the byte it is taken at its word
+				text += "\n"
+			case at > begin: // else a line ends like those around it
+				text = strings.TrimSuffix(text, "\r") + s.endAt(at-1)
+			default:
+				text = strings.TrimSuffix(text, "\r") + s.endAt(at)
+			}
+			s.come[at] = append(s.come[at], text)
 		}
 	}
 	if how != exact && at == len(s.lines) && at > 0 && !strings.HasSuffix(s.lines[at-1], "\n") && !h.marked() {
 		s.bare = true
 	}
 	return nil
-}
-
-// added is a line that comes. Where the hunk fits the file to the byte it is
-// taken at its word, else it ends like the lines around it.
-func (s *sheet) added(l Line, how likeness, begin, at int) string {
-	switch {
-	case l.Bare:
-		return l.Text
-	case how == exact:
-		return l.Text + "\n"
-	case at > begin:
-		at--
-	}
-	return strings.TrimSuffix(l.Text, "\r") + s.endAt(at)
 }
 
 // endAt is how the line at index at ends, or the nearest one before it that has

@@ -70,7 +70,46 @@ func (r *reader) update(f *File) error {
 	}
 	for !r.done() && (!r.marks() || r.peek(0) == "*** End of File") {
 		began := r.at
-		h := r.looseHunk()
+		var h Hunk
+
+		for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
+			if oldN, _ := r.ranges(&h); oldN >= 0 {
+				h.Counted = false // its counts are not to be trusted here
+				continue
+			}
+			if anchor := strings.TrimSpace(strings.Trim(r.peek(0), "@ ")); anchor != "" {
+				h.After = append(h.After, anchor)
+			}
+		}
+		var bare bool // there is a line of context without its space
+		for ; !r.done() && !r.marks() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
+			l := r.peek(0)
+			switch op(l) {
+			case ' ':
+				h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
+				h.Lines = append(h.Lines, Line{Op: ' ', Text: strings.TrimPrefix(l, " ")})
+			case '+', '-':
+				h.Unspaced = append(h.Unspaced, Line{Op: l[0], Text: l[1:]})
+				h.Lines = append(h.Lines, Line{Op: l[0], Text: l[1:]})
+			case '\\':
+				if n := len(h.Lines); n > 0 {
+					h.Lines[n-1].Bare, h.Unspaced[n-1].Bare = true, true
+				}
+			default:
+				bare = true
+				h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
+				h.Lines = append(h.Lines, Line{Op: ' ', Text: l})
+			}
+		}
+		if r.peek(0) == "*** End of File" {
+			h.AtEnd = true
+			r.at++
+		}
+		h.Lines, h.Unspaced = trimmed(h.Lines), trimmed(h.Unspaced)
+		h.Open = h.Line == 0
+		if !bare {
+			h.Unspaced = nil
+		}
 		if slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Op != ' ' }) {
 			f.Hunks = append(f.Hunks, h)
 		} else if len(h.Lines) > 0 || len(h.After) > 0 {
@@ -81,49 +120,6 @@ func (r *reader) update(f *File) error {
 		return fmt.Errorf("line %d: %s: there is nothing to change", r.at, f.New)
 	}
 	return nil
-}
-
-// looseHunk reads lines to pass, lines to change, and the mark of the end.
-func (r *reader) looseHunk() (h Hunk) {
-	for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
-		if oldN, _ := r.ranges(&h); oldN >= 0 {
-			h.Counted = false // its counts are not to be trusted here
-			continue
-		}
-		if anchor := strings.TrimSpace(strings.Trim(r.peek(0), "@ ")); anchor != "" {
-			h.After = append(h.After, anchor)
-		}
-	}
-	var bare bool // there is a line of context without its space
-	for ; !r.done() && !r.marks() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
-		l := r.peek(0)
-		switch op(l) {
-		case ' ':
-			h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
-			h.Lines = append(h.Lines, Line{Op: ' ', Text: strings.TrimPrefix(l, " ")})
-		case '+', '-':
-			h.Unspaced = append(h.Unspaced, Line{Op: l[0], Text: l[1:]})
-			h.Lines = append(h.Lines, Line{Op: l[0], Text: l[1:]})
-		case '\\':
-			if n := len(h.Lines); n > 0 {
-				h.Lines[n-1].Bare, h.Unspaced[n-1].Bare = true, true
-			}
-		default:
-			bare = true
-			h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
-			h.Lines = append(h.Lines, Line{Op: ' ', Text: l})
-		}
-	}
-	if r.peek(0) == "*** End of File" {
-		h.AtEnd = true
-		r.at++
-	}
-	h.Lines, h.Unspaced = trimmed(h.Lines), trimmed(h.Unspaced)
-	h.Open = h.Line == 0
-	if !bare {
-		h.Unspaced = nil
-	}
-	return h
 }
 
 // marks reports whether the next line is one of the envelope's own. The last
@@ -169,19 +165,6 @@ var (
 	startLine   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^:(start|end)_line:\s*\d+\s*$`) })
 	fenceOrRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(`{3,}.*|-{5,9})$") })
 )
-
-// searches reports whether there is such a block.
-func (r *reader) searches() bool {
-	for _, l := range r.lines {
-		if searchMark().MatchString(l) {
-			return true
-		}
-		if strings.HasPrefix(l, "diff --git ") {
-			return false
-		}
-	}
-	return false
-}
 
 // replacements reads the blocks until the end. Blocks that follow each other
 // are of one file.

@@ -9,13 +9,8 @@ import (
 // lines of the new one, from b to bEnd. Either may be empty, not both.
 type edit struct{ a, aEnd, b, bEnd int }
 
-// edits lists the fewest lines to delete and insert that make new of old, in
-// order. Of large files that have little in common they may not be the fewest,
-// so that the work stays about proportional to their length.
-func edits(old, new []string) []edit {
-	return editsWith(max(leastPatience, min(mostPatience, work/(len(old)+len(new)+1))), old, new)
-}
-
+// editsWith lists the fewest lines to delete and insert that make new of old, in
+// order, as far as patience goes.
 func editsWith(patience int, old, new []string) []edit {
 	m := matcher{patience: patience}
 	numbers := make(map[string]int, len(old))
@@ -96,8 +91,8 @@ type side struct {
 }
 
 const (
-	// work bounds the steps that are taken for two files in all, by the number
-	// of changes that may be tried at each part of them.
+	// work bounds the steps that are taken for two files in all, by the number of changes that may be tried at each part
+	// of them: of large files that have little in common the edits may not be the fewest.
 	work          = 1 << 25
 	leastPatience = 64
 	mostPatience  = 2048

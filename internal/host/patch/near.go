@@ -25,8 +25,24 @@ func Nearest(lines, wanted []string) (at, n int, why string) {
 	wanted, why = misspelt(lines, wanted)
 	all := wanted
 	wanted = wanted[:min(len(wanted), nearLines)]
-	at, score := nearest(lines, wanted)
-	if score < nearEnough*float64(len(wanted)) {
+	want, have := make([]string, len(wanted)), make([]string, len(lines))
+	for i, w := range wanted {
+		want[i] = compared(w)
+	}
+	for i, l := range lines {
+		have[i] = compared(l)
+	}
+	best := 0.0 // one point for each line that is equal but for case and the space around it
+	for i := range have {
+		score := 0.0
+		for j, w := range want[:min(len(want), len(have)-i)] {
+			score += resemblance(have[i+j], w)
+		}
+		if score > best {
+			at, best = i, score
+		}
+	}
+	if best < nearEnough*float64(len(wanted)) {
 		if at = byLandmark(lines, wanted); at < 0 {
 			return 0, 0, ""
 		}
@@ -37,29 +53,26 @@ func Nearest(lines, wanted []string) (at, n int, why string) {
 	return at, n, why
 }
 
-// nearest is where in lines the wanted ones match best, and how well: one
-// point for each line that is equal but for case and the space around it.
-func nearest(lines, wanted []string) (at int, best float64) {
-	want := make([]string, len(wanted))
+// byLandmark is where the longest of the wanted lines that is in the file puts
+// them, -1 if none is.
+func byLandmark(lines, wanted []string) (at int) {
+	at, longest := -1, ""
 	for i, w := range wanted {
-		want[i] = compared(w)
-	}
-	have := make([]string, len(lines))
-	for i, l := range lines {
-		have[i] = compared(l)
-	}
-	for i := range have {
-		score := 0.0
-		for j, w := range want {
-			if i+j < len(have) {
-				score += resemblance(have[i+j], w)
+		w = strings.TrimSpace(w)
+		others := strings.Map(func(r rune) rune {
+			if unicode.IsLetter(r) || unicode.IsDigit(r) {
+				return -1
 			}
+			return r
+		}, w)
+		if len(w)-len(others) < landmark || len(w) <= len(longest) {
+			continue
 		}
-		if score > best {
-			at, best = i, score
+		if j := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == w }); j >= 0 {
+			at, longest = max(j-i, 0), w
 		}
 	}
-	return at, best
+	return at
 }
 
 // compared is what of a line is compared.
@@ -85,29 +98,6 @@ func resemblance(a, b string) float64 {
 		tail++
 	}
 	return 0.99 * float64(head+tail) / float64(max(len(a), len(b)))
-}
-
-// byLandmark is where the longest of the wanted lines that is in the file puts
-// them, -1 if none is.
-func byLandmark(lines, wanted []string) (at int) {
-	at, longest := -1, ""
-	for i, w := range wanted {
-		w = strings.TrimSpace(w)
-		if letters := len(w) - len(strings.Map(notWord, w)); letters < landmark || len(w) <= len(longest) {
-			continue
-		}
-		if j := slices.IndexFunc(lines, func(l string) bool { return strings.TrimSpace(l) == w }); j >= 0 {
-			at, longest = max(j-i, 0), w
-		}
-	}
-	return at
-}
-
-func notWord(r rune) rune {
-	if unicode.IsLetter(r) || unicode.IsDigit(r) {
-		return -1
-	}
-	return r
 }
 
 // misspelt are the wanted lines as they stand in the file, if they do but for
@@ -138,8 +128,12 @@ var unescape = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\"`, `"`,
 
 // whyNot says why lines that come near are not the wanted ones.
 func whyNot(have, wanted, all []string) string {
-	if i := slices.IndexFunc(all, leavesOut); i >= 0 {
-		return fmt.Sprintf("%q leaves lines out: give them all, or only a part without a gap", strings.TrimSpace(all[i]))
+	for _, given := range all {
+		line := strings.Trim(given, " \t/*#<>!-;{}")
+		if line == "..." || line == "…" || strings.HasPrefix(line, "... ") &&
+			(strings.HasSuffix(line, "...") || strings.Contains(line, "existing") || strings.Contains(line, "rest of")) {
+			return fmt.Sprintf("%q leaves lines out: give them all, or only a part without a gap", strings.TrimSpace(given))
+		}
 	}
 	space := len(have) == len(wanted)
 	for i := range min(len(have), len(wanted)) {
@@ -153,12 +147,6 @@ func whyNot(have, wanted, all []string) string {
 		return "only white space differs"
 	}
 	return ""
-}
-
-// leavesOut reports whether a line stands for others.
-func leavesOut(line string) bool {
-	line = strings.Trim(line, " \t/*#<>!-;{}")
-	return line == "..." || line == "…" || strings.HasPrefix(line, "... ") && (strings.HasSuffix(line, "...") || strings.Contains(line, "existing") || strings.Contains(line, "rest of"))
 }
 
 // differs names the first character in which a line of the file differs from

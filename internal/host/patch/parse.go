@@ -76,8 +76,14 @@ func ParseFor(path, text string) (Patch, error) {
 	switch {
 	case r.seek("*** Begin Patch"), r.seek("*** Update File: ", "*** Add File: ", "*** Delete File: "):
 		parse = r.envelope
-	case r.searches():
-		parse = r.replacements
+	default:
+		ahead := r.lines
+		if i := slices.IndexFunc(ahead, func(l string) bool { return strings.HasPrefix(l, "diff --git ") }); i >= 0 {
+			ahead = ahead[:i]
+		}
+		if slices.ContainsFunc(ahead, searchMark().MatchString) {
+			parse = r.replacements
+		}
 	}
 	p, err := parse()
 	switch {
@@ -312,7 +318,11 @@ func (r *reader) hunk() (h Hunk, err error) {
 		h.Lines = r.body(n)
 	} else {
 		h.Counted = false
-		h.Lines = trimmed(r.body(r.guessed()))
+		n := 0 // lines ahead that look like those of a hunk
+		for r.at+n < len(r.lines) && op(r.peek(n)) != 0 && !(r.headers(n) && strings.HasPrefix(r.peek(n+2), "@@")) {
+			n++
+		}
+		h.Lines = trimmed(r.body(n))
 	}
 	if !slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Op != ' ' }) {
 		return h, fmt.Errorf("line %d: the hunk changes nothing", began)
@@ -377,16 +387,6 @@ func (r *reader) counted(oldN, newN int) int {
 	next := r.peek(n)
 	if oldN != 0 || newN != 0 || next != "" && op(next) != 0 && !r.headers(n) {
 		return -1
-	}
-	return n
-}
-
-// guessed is how many lines ahead look like those of a hunk.
-func (r *reader) guessed() (n int) {
-	for ; r.at+n < len(r.lines) && op(r.peek(n)) != 0; n++ {
-		if r.headers(n) && strings.HasPrefix(r.peek(n+2), "@@") {
-			break
-		}
 	}
 	return n
 }

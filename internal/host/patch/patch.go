@@ -32,13 +32,8 @@ func Unified(path string, old, new []byte) (text string, added, deleted int) {
 func (c Change) Diff(mode Mode) (text string, added, deleted int) {
 	from := cmp.Or(c.From, c.Path)
 	body, added, deleted := unified(sideName("a/", from, c.Old), sideName("b/", c.Path, c.New), c.Old, c.New)
-	return c.header(from, mode) + body, added, deleted
-}
-
-// header is what stands before a diff where its lines do not say all.
-func (c Change) header(from string, mode Mode) string {
+	// Where its lines do not say all, a header stands before the diff.
 	bits := map[Mode]string{AsItIs: "100644", Plain: "100644", Executable: "100755"}
-	var text string
 	switch {
 	case c.Old == nil && c.New == nil:
 	case c.Old == nil && (mode == Executable || len(c.New) == 0):
@@ -54,10 +49,10 @@ func (c Change) header(from string, mode Mode) string {
 	if from != c.Path {
 		text += fmt.Sprintf("rename from %s\nrename to %s\n", nameOf(from), nameOf(c.Path))
 	}
-	if text == "" {
-		return ""
+	if text != "" {
+		text = fmt.Sprintf("diff --git %s %s\n", nameOf("a/"+from), nameOf("b/"+c.Path)) + text
 	}
-	return fmt.Sprintf("diff --git %s %s\n", nameOf("a/"+from), nameOf("b/"+c.Path)) + text
+	return text + body, added, deleted
 }
 
 func unified(from, to string, old, new []byte) (text string, added, deleted int) {
@@ -70,8 +65,26 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 	head, tail := alike(old, new)
 	w := hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
 	fmt.Fprintf(&w.out, "--- %s\n+++ %s\n", from, to)
-	list := edits(w.old, w.new)
-	w.surround(list, old[:head], old[len(old)-tail:])
+	list := editsWith(max(leastPatience, min(mostPatience, work/(len(w.old)+len(w.new)+1))), w.old, w.new)
+	// The lines around them, which are the same on both sides, are needed too: an edit may have come to stand at the
+	// edge, and without as much context as there is git takes it to be at the edge of the file.
+	begin := head
+	for n := contextLines; n > 0 && begin > 0; n-- {
+		begin = bytes.LastIndexByte(old[:begin-1], '\n') + 1
+	}
+	before, after := linesOf(old[begin:head]), []string(nil)
+	for line := range bytes.Lines(old[len(old)-tail:]) {
+		if len(after) == contextLines {
+			break
+		}
+		after = append(after, string(line))
+	}
+	w.old, w.new = slices.Concat(before, w.old, after), slices.Concat(before, w.new, after)
+	w.skipped -= len(before)
+	for i, e := range list {
+		n := len(before)
+		list[i] = edit{e.a + n, e.aEnd + n, e.b + n, e.bEnd + n}
+	}
 	for len(list) > 0 {
 		n := 1
 		for n < len(list) && list[n].a-list[n-1].aEnd <= 2*contextLines {
@@ -91,29 +104,6 @@ type hunks struct {
 	skipped        int // lines before those that are looked at
 	out            strings.Builder
 	added, deleted int
-}
-
-// surround gives the lines that are looked at those around them, which are the
-// same on both sides: an edit may have come to stand at their edge, and without
-// as much context as there is git takes it to be at the edge of the file.
-func (w *hunks) surround(list []edit, head, tail []byte) {
-	from := len(head)
-	for n := contextLines; n > 0 && from > 0; n-- {
-		from = bytes.LastIndexByte(head[:from-1], '\n') + 1
-	}
-	before, after := linesOf(head[from:]), []string(nil)
-	for line := range bytes.Lines(tail) {
-		if len(after) == contextLines {
-			break
-		}
-		after = append(after, string(line))
-	}
-	w.old, w.new = slices.Concat(before, w.old, after), slices.Concat(before, w.new, after)
-	w.skipped -= len(before)
-	for i := range list {
-		e, n := &list[i], len(before)
-		*e = edit{e.a + n, e.aEnd + n, e.b + n, e.bEnd + n}
-	}
 }
 
 // hunk writes edits that stand near each other, with the lines around them.
@@ -167,7 +157,14 @@ func alike(old, new []byte) (head, tail int) {
 	for head < short && old[head] == new[head] {
 		head++
 	}
-	tail = sameTail(old[head:], new[head:])
+	a, b := old[head:], new[head:]
+	short -= head
+	for tail+block <= short && bytes.Equal(a[len(a)-tail-block:len(a)-tail], b[len(b)-tail-block:len(b)-tail]) {
+		tail += block
+	}
+	for tail < short && a[len(a)-1-tail] == b[len(b)-1-tail] {
+		tail++
+	}
 	head = bytes.LastIndexByte(old[:head], '\n') + 1
 	for range contextLines {
 		head = bytes.LastIndexByte(old[:max(head-1, 0)], '\n') + 1
@@ -185,17 +182,6 @@ func alike(old, new []byte) (head, tail int) {
 
 // block is how many bytes are compared at a time.
 const block = 4096
-
-func sameTail(a, b []byte) (n int) {
-	short := min(len(a), len(b))
-	for n+block <= short && bytes.Equal(a[len(a)-n-block:len(a)-n], b[len(b)-n-block:len(b)-n]) {
-		n += block
-	}
-	for n < short && a[len(a)-1-n] == b[len(b)-1-n] {
-		n++
-	}
-	return n
-}
 
 func sideName(prefix, path string, side []byte) string {
 	if side == nil {

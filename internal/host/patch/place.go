@@ -41,8 +41,18 @@ func (s *sheet) place(h Hunk) (at int, how likeness, err error) {
 		if len(places) == 0 {
 			continue
 		}
-		if at, ok := s.meant(h, places); ok {
-			return at, how, nil
+		if len(places) == 1 {
+			return places[0], how, nil
+		}
+		// The hunk may give a number. If the hunks before were found elsewhere than they said, it is moved as they were,
+		// and must not fit both ways.
+		said, moved := h.Line-1, h.Line-1+s.shift
+		isSaid, isMoved := slices.Contains(places, said), slices.Contains(places, moved)
+		switch numbered := h.Line > 0 && len(h.After) == 0; {
+		case numbered && isSaid && (said == moved || !isMoved):
+			return said, how, nil
+		case numbered && isMoved && !isSaid:
+			return moved, how, nil
 		}
 		return 0, how, several(places)
 	}
@@ -76,27 +86,6 @@ func (s *sheet) gap(h Hunk) (int, error) {
 	return 0, errNoContext
 }
 
-// meant is the place to choose of those that fit: the only one, or the one with
-// the number the hunk gives. If the hunks before were found elsewhere than they
-// said, the number is moved as they were, and must not fit both ways.
-func (s *sheet) meant(h Hunk, places []int) (int, bool) {
-	if len(places) == 1 {
-		return places[0], true
-	}
-	if h.Line == 0 || len(h.After) > 0 {
-		return 0, false
-	}
-	said, moved := h.Line-1, h.Line-1+s.shift
-	isSaid, isMoved := slices.Contains(places, said), slices.Contains(places, moved)
-	switch {
-	case said == moved && isSaid, isSaid && !isMoved:
-		return said, true
-	case isMoved && !isSaid:
-		return moved, true
-	}
-	return 0, false
-}
-
 // places lists where the wanted lines are and the hunks before left them alone.
 func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 	keys := make([]string, len(want))
@@ -111,7 +100,20 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 		first = max(last, 0)
 	}
 	for at := first; at <= last; at++ {
-		if s.fits(at, keys, how) && s.free(at, h) {
+		n := 0
+		for n < len(keys) && how.key(s.lines[at+n]) == keys[n] {
+			n++
+		}
+		free, next := n == len(keys), at // no line of the hunk has gone, and nothing has come where it wants to add
+		for i := 0; free && i < len(h.Lines); i++ {
+			if h.Lines[i].Op == '+' {
+				free = len(s.come[next]) == 0
+				continue
+			}
+			free = !s.gone[next]
+			next++
+		}
+		if free {
 			places = append(places, at)
 		}
 	}
@@ -126,32 +128,6 @@ func (s *sheet) places(h Hunk, want []Line, how likeness) (places []int) {
 		}
 	}
 	return kept
-}
-
-func (s *sheet) fits(at int, keys []string, how likeness) bool {
-	for i, k := range keys {
-		if how.key(s.lines[at+i]) != k {
-			return false
-		}
-	}
-	return true
-}
-
-// free reports whether the hunk can still be entered at a place: no line of it
-// has gone, and nothing has come where it wants to add.
-func (s *sheet) free(at int, h Hunk) bool {
-	for _, l := range h.Lines {
-		switch {
-		case l.Op == '+' && len(s.come[at]) > 0:
-			return false
-		case l.Op == '+':
-			continue
-		case s.gone[at]:
-			return false
-		}
-		at++
-	}
-	return true
 }
 
 // behind lists the places right behind the last of the lines to be passed, for
