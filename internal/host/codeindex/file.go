@@ -20,6 +20,7 @@ const (
 	docWeight  = 2    // of a term in the comment above
 	baseWeight = 3    // of a term in the file's name
 	dirWeight  = 1    // of a term in the names of its directories
+	fewKeys    = 256  // sorted sooner by comparing them
 )
 
 // file is what is kept of a file.
@@ -178,9 +179,6 @@ func (r *reader) section(f *file, s section) {
 		doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
 	})
 }
-
-// fewKeys are sorted sooner by comparing them.
-const fewKeys = 256
 
 // sorted puts the keys in order. They are made section by section, so it is
 // enough to order them by term and leave equals as they are: eleven bits at a

@@ -14,6 +14,7 @@ const (
 	synonymShare = 0.6  // of the weight of the word itself
 	weakShare    = 0.35 // of the weight of a word that belongs to questions
 	pairShare    = 0.5  // of the weight of a name made of two words of the query
+	maxForeign   = 24   // the length of the longest entry of the glossary in bytes
 )
 
 // question is a query understood.
@@ -163,9 +164,6 @@ var synonyms = sync.OnceValue(func() map[string][]string {
 	}
 	return m
 })
-
-// maxForeign is the length of the longest entry of the glossary in bytes.
-const maxForeign = 24
 
 // glossary maps words of other languages to English ones.
 var glossary = sync.OnceValue(func() map[string]string {

@@ -10,8 +10,12 @@ import (
 	"time"
 )
 
-// maxFiles is how many files' diagnostics are kept.
-const maxFiles = 5000
+const (
+	maxFiles = 5000 // whose diagnostics are kept
+
+	// surveyed is what has to be known about a survey.
+	surveyed = "only what the servers have looked at so far; ask about a file to be sure of it"
+)
 
 // published is what the server last said about a file of its own accord.
 type published struct {
@@ -220,9 +224,6 @@ func (s *server) survey(ctx context.Context) (Report, error) {
 	slices.SortStableFunc(all, byPlace)
 	return Report{Server: s.kind.Name, Diagnostics: all, Pending: pending, Note: surveyed}, err
 }
-
-// surveyed is what has to be known about a survey.
-const surveyed = "only what the servers have looked at so far; ask about a file to be sure of it"
 
 // quiet waits until the server is not at work and says nothing for a while.
 func (s *server) quiet(ctx context.Context, while time.Duration) (pending bool, err error) {

@@ -15,6 +15,7 @@ import (
 const (
 	maxDocument = 8 << 20 // bytes of a text we give to a server
 	maxOpen     = 40      // documents open at a time
+	maxLook     = 30_000  // how many files and directories of a project are looked at for changes
 )
 
 // document is a file the server has been given the text of.
@@ -138,10 +139,6 @@ func about(path string) map[string]any {
 
 // abs is the absolute path of a name in the workspace.
 func (o Options) abs(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }
-
-// maxLook is how many files and directories of a project are looked at for
-// changes.
-const maxLook = 30_000
 
 // aside are directories whose files are not written by hand.
 var aside = []string{

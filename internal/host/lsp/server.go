@@ -24,6 +24,8 @@ const (
 	settleTime    = 250 * time.Millisecond // of silence after which diagnostics are taken for all
 	longSettle    = time.Second            // the same after an empty list that may not be all
 	retryPause    = 100 * time.Millisecond // before a question is asked again that a server broke off
+	status        = "status"               // the work of a server that tells when it is at rest; no token, those are JSON
+	maxBusy       = 1000                   // how many works under way are counted
 )
 
 // server is a language server at work on one project.
@@ -252,13 +254,6 @@ func (s *server) onNotification(method string, params json.RawMessage) {
 		})
 	}
 }
-
-// status stands for the work of a server that tells when it is at rest. It is
-// no token: those are JSON.
-const status = "status"
-
-// maxBusy is how many works under way are counted.
-const maxBusy = 1000
 
 // update changes what is guarded by mu and wakes those who wait for a change.
 func (s *server) update(change func()) {

@@ -16,8 +16,11 @@ import (
 	"unicode/utf8"
 )
 
-// devNull is the name of the side on which a file does not exist.
-const devNull = "/dev/null"
+const (
+	devNull      = "/dev/null" // the name of the side on which a file does not exist
+	contextLines = 3           // how many lines a diff shows around a change
+	block        = 4096        // how many bytes are compared at a time
+)
 
 // Unified is the diff from old to new of the file at path, and how many lines
 // it adds and deletes. A nil old or new, unlike an empty one, means that there
@@ -143,9 +146,6 @@ func (w *hunks) lines(op byte, lines []string) {
 	}
 }
 
-// contextLines is how many lines a diff shows around a change.
-const contextLines = 3
-
 // alike is how many bytes at the beginning and at the end of two files are the
 // same and not needed to show how they differ: whole lines, without those that
 // give context.
@@ -179,9 +179,6 @@ func alike(old, new []byte) (head, tail int) {
 	}
 	return head, len(old) - end
 }
-
-// block is how many bytes are compared at a time.
-const block = 4096
 
 func sideName(prefix, path string, side []byte) string {
 	if side == nil {

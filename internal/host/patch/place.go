@@ -8,6 +8,11 @@ import (
 	"strings"
 )
 
+const (
+	maxPlaces = 10 // how many places an error names
+	maxShown  = 8  // how many lines an error shows of what was expected, and of what comes nearest
+)
+
 // likeness is how much alike lines must be to count as the same.
 type likeness int
 
@@ -147,9 +152,6 @@ func (s *sheet) behind(after []string) (ends []int) {
 	return ends
 }
 
-// maxPlaces is how many places an error names.
-const maxPlaces = 10
-
 func several(places []int) error {
 	var lines []string
 	for _, at := range places[:min(len(places), maxPlaces)] {
@@ -157,10 +159,6 @@ func several(places []int) error {
 	}
 	return fmt.Errorf("it fits in %d places (lines %s); add lines around it to tell which", len(places), strings.Join(lines, ", "))
 }
-
-// maxShown is how many lines an error shows of what was expected, and of what
-// comes nearest.
-const maxShown = 8
 
 // missing says that the wanted lines are not in the file and shows what comes
 // nearest.

@@ -31,6 +31,8 @@ import (
 	"syscall"
 
 	"coder/internal/core/secret"
+
+	"golang.org/x/sys/unix"
 )
 
 // Reasons why a file is not read.
@@ -145,7 +147,9 @@ func (r Root) find(name string) (at, real string, err error) {
 	if at, err = follow(real, asked); err != nil {
 		return "", "", named(r.path(name), err)
 	}
-	if secret.Is(at) || at != asked && isSecret(filepath.Join(real, at)) {
+	// What a link led to is one by its name, or because the kernel writes it about processes and the machine.
+	led := filepath.Join(real, at)
+	if secret.Is(at) || at != asked && (secret.Is(led) || strings.HasPrefix(led, "/proc/") || strings.HasPrefix(led, "/sys/")) {
 		return "", "", named(r.path(name), ErrSecret)
 	}
 	return at, real, nil
@@ -180,12 +184,6 @@ func follow(dir, name string) (string, error) {
 		rest = append(strings.Split(filepath.ToSlash(to), "/"), rest[1:]...)
 	}
 	return done, nil
-}
-
-// isSecret reports whether what a link led to, an absolute path, is one: by its
-// name, or because the kernel writes it about processes and the machine.
-func isSecret(real string) bool {
-	return secret.Is(real) || strings.HasPrefix(real, "/proc/") || strings.HasPrefix(real, "/sys/")
 }
 
 // checked is the file that was opened, if it is a regular one.
@@ -301,4 +299,80 @@ func named(name string, err error) error {
 		err = fs.ErrNotExist
 	}
 	return &fs.PathError{Op: "read", Path: name, Err: err}
+}
+
+// nonBlocking keeps opening from waiting for whoever is at the other end, and
+// from taking a terminal.
+const nonBlocking = unix.O_NONBLOCK | unix.O_NOCTTY
+
+// openExactly opens the file name below dir, one part after the other, and
+// follows no link on the way: whoever puts one there now comes too late.
+func openExactly(dir, name string, directory bool) (*os.File, error) {
+	const step = unix.O_RDONLY | unix.O_CLOEXEC | unix.O_NOFOLLOW | nonBlocking
+	at, err := openat(unix.AT_FDCWD, dir, unix.O_RDONLY|unix.O_CLOEXEC|unix.O_DIRECTORY)
+	if err != nil {
+		return nil, err
+	}
+	parts := strings.Split(name, "/")
+	for i, part := range parts {
+		flags := step
+		if i < len(parts)-1 || directory {
+			flags |= unix.O_DIRECTORY
+		}
+		next, err := openat(at, part, flags)
+		_ = unix.Close(at) // it was only stood on
+		if err != nil {
+			return nil, err
+		}
+		at = next
+	}
+	return os.NewFile(uintptr(at), filepath.Join(dir, name)), nil
+}
+
+func openat(dir int, name string, flags int) (int, error) {
+	for {
+		fd, err := unix.Openat(dir, name, flags, 0)
+		if err != unix.EINTR {
+			return fd, err
+		}
+	}
+}
+
+// gitReads are the files that git opens whatever it is asked: those of a
+// repository, and those of its work tree.
+var gitReads = []string{
+	"HEAD", "config", "config.worktree", "commondir", "index", "packed-refs", "shallow",
+	"info/exclude", "info/attributes", "info/grafts", "info/sparse-checkout", "objects/info/alternates",
+}
+var gitReadsBeside = []string{".gitignore", ".gitattributes", ".gitmodules"}
+
+// CheckGit reports what would have git wait for ever if it were run in dir: a
+// pipe, or something else that is no file, where it opens a file.
+func CheckGit(dir string) error {
+	for {
+		git := filepath.Join(dir, ".git")
+		if info, err := os.Stat(git); err == nil {
+			paths := []string{git}
+			if info.IsDir() {
+				paths = nil
+				for _, name := range gitReads {
+					paths = append(paths, filepath.Join(git, name))
+				}
+			}
+			for _, name := range gitReadsBeside {
+				paths = append(paths, filepath.Join(dir, name))
+			}
+			for _, path := range paths {
+				if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() && !info.IsDir() {
+					return named(path, ErrNotRegular)
+				}
+			}
+			return nil
+		}
+		up := filepath.Dir(dir)
+		if up == dir {
+			return nil
+		}
+		dir = up
+	}
 }

@@ -27,12 +27,7 @@ func (o Output) Text() string {
 	if o.Dropped == 0 {
 		return Clean(slices.Concat(o.Head, o.Tail))
 	}
-	head, tail := wholeRunes(o.Head, o.Tail)
-	return Clean(head) + fmt.Sprintf("\n[%d bytes left out]\n", o.Dropped) + Clean(tail)
-}
-
-// wholeRunes drops the halves of runes at the cut.
-func wholeRunes(head, tail []byte) ([]byte, []byte) {
+	head, tail := o.Head, o.Tail // without the halves of runes at the cut
 	for i := 1; i < utf8.UTFMax && i <= len(head); i++ {
 		if end := head[len(head)-i:]; utf8.RuneStart(end[0]) {
 			if !utf8.FullRune(end) {
@@ -44,7 +39,7 @@ func wholeRunes(head, tail []byte) ([]byte, []byte) {
 	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
 		tail = tail[1:]
 	}
-	return head, tail
+	return Clean(head) + fmt.Sprintf("\n[%d bytes left out]\n", o.Dropped) + Clean(tail)
 }
 
 // keeper keeps the first and the last bytes of what is written to it, limit
@@ -107,7 +102,26 @@ func (p *pump) run() {
 			n, err := p.from.Read(buf)
 			p.take(buf[:n])
 			if errors.Is(err, os.ErrDeadlineExceeded) {
-				p.takeRest(buf)
+				_ = p.from.SetReadDeadline(time.Time{})
+				conn, err := p.from.SyscallConn()
+				if err != nil {
+					return
+				}
+				_ = conn.Read(func(fd uintptr) bool {
+					for took := 0; took < maxRest; {
+						n, err := syscall.Read(int(fd), buf)
+						if err == syscall.EINTR {
+							continue
+						}
+						if n <= 0 || err != nil {
+							p.held = err == syscall.EAGAIN
+							break
+						}
+						p.take(buf[:n])
+						took += n
+					}
+					return true
+				})
 				return
 			}
 			if err != nil {
@@ -115,30 +129,6 @@ func (p *pump) run() {
 			}
 		}
 	}()
-}
-
-// takeRest takes what the pipe holds at this moment, without waiting for more.
-func (p *pump) takeRest(buf []byte) {
-	_ = p.from.SetReadDeadline(time.Time{})
-	conn, err := p.from.SyscallConn()
-	if err != nil {
-		return
-	}
-	_ = conn.Read(func(fd uintptr) bool {
-		for took := 0; took < maxRest; {
-			n, err := syscall.Read(int(fd), buf)
-			if err == syscall.EINTR {
-				continue
-			}
-			if n <= 0 || err != nil {
-				p.held = err == syscall.EAGAIN
-				break
-			}
-			p.take(buf[:n])
-			took += n
-		}
-		return true
-	})
 }
 
 func (p *pump) take(b []byte) {

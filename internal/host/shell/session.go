@@ -22,21 +22,12 @@ type family struct {
 	hit     map[int]bool // processes outside the session that were signalled
 }
 
-// killed reports whether a process outside the session was ended by us.
-func (f *family) killed(pid int) bool { return f.hit[pid] }
-
 // shells are the commands that are running, by the number of their shell. They
 // are waited for by whoever started them and by nobody else.
 var shells = struct {
 	sync.RWMutex
 	running map[int]bool
 }{running: make(map[int]bool)}
-
-func dismiss(pid int) {
-	shells.Lock()
-	defer shells.Unlock()
-	delete(shells.running, pid)
-}
 
 // stop ends every process of the family, kindly first, and reports whether
 // there was any.

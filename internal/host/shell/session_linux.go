@@ -144,7 +144,7 @@ func (f *family) reap() {
 		if !p.dead || p.parent != us || p.session == ours || isRunning(p.pid) {
 			continue
 		}
-		if p.session == p.pid && suspects.started[p.pid] != p.started && !f.killed(p.pid) {
+		if p.session == p.pid && suspects.started[p.pid] != p.started && !f.hit[p.pid] {
 			seen[p.pid] = p.started
 			continue
 		}

@@ -214,13 +214,15 @@ func start(spec Spec) (*process, error) {
 	if err == nil {
 		err = launch(cmd)
 	}
+	for _, f := range cmd.ExtraFiles {
+		f.Close() // the child has it now
+	}
 	if err != nil {
 		stdout.close()
 		stderr.close()
-		closeAll(told, cmd.ExtraFiles...)
+		told.Close() // nil says no more than that it is
 		return nil, whyNotStarted(spec, err)
 	}
-	closeAll(nil, cmd.ExtraFiles...)
 	f := &family{session: cmd.Process.Pid, mark: mark, pipes: []uint64{inode(toStdout), inode(toStderr)}, hit: make(map[int]bool)}
 	if told == nil {
 		f.recognise()
@@ -298,28 +300,25 @@ func (p *process) wait(ctx context.Context, timeout time.Duration, out *Outcome)
 		}
 	}
 	reaper.Wait()
-	dismiss(p.family.session)
-	p.drain()
-	if out.TimedOut {
-		out.ExitCode = TimeoutCode
-	}
-	return err
-}
-
-// drain waits for the rest of the output. If a process beyond our reach keeps
-// it open we take what is there.
-func (p *process) drain() {
-	late := time.NewTimer(drainGrace)
-	defer late.Stop()
+	shells.Lock()
+	delete(shells.running, p.family.session)
+	shells.Unlock()
+	// If a process beyond our reach keeps the output open we take what is there.
+	hurry := time.NewTimer(drainGrace)
+	defer hurry.Stop()
 	for _, pump := range []*pump{p.stdout, p.stderr} {
 		select {
 		case <-pump.done:
-		case <-late.C:
+		case <-hurry.C:
 			p.stdout.hurry()
 			p.stderr.hurry()
 			<-pump.done
 		}
 	}
+	if out.TimedOut {
+		out.ExitCode = TimeoutCode
+	}
+	return err
 }
 
 // A Program is the shell that runs command lines, by its path. The zero Program
@@ -374,14 +373,6 @@ func (s Spec) listen(cmd *exec.Cmd) (*os.File, error) {
 	}
 	cmd.ExtraFiles = []*os.File{w}
 	return r, nil
-}
-
-func closeAll(first *os.File, more ...*os.File) {
-	for _, f := range append(more, first) {
-		if f != nil {
-			f.Close()
-		}
-	}
 }
 
 // endInit has the first process end, if it has not, and takes down what it

@@ -25,7 +25,15 @@ func Sweep(ctx context.Context, having string) (ended int, err error) {
 	for sig, wait := syscall.SIGTERM, killGrace; len(left) > 0; sig, wait = syscall.SIGKILL, endGrace {
 		for _, p := range left {
 			met[p.pid] = true
-			p.send(sig)
+			handle, err := os.FindProcess(p.pid) // taken before we look whether it is still the one that was found
+			if err != nil {
+				continue
+			}
+			pid := strconv.Itoa(p.pid)
+			if now, ok := status(pid); ok && now.started == p.started && markOf(pid) == p.mark {
+				_ = handle.Signal(sig) // if it cannot be, it is counted as left
+			}
+			_ = handle.Release()
 		}
 		if left, err = outlast(ctx, having, wait); err != nil || sig == syscall.SIGKILL {
 			break
@@ -85,10 +93,17 @@ type stray struct {
 func strays(having string) (list []stray) {
 	spared := prefixes(nil, markOf("self"))
 	for _, p := range processes() {
-		if p.dead || p.pid == os.Getpid() || !isOurs(p.pid) {
+		if p.dead || p.pid == os.Getpid() {
 			continue
 		}
 		pid := strconv.Itoa(p.pid)
+		info, err := os.Stat("/proc/" + pid)
+		if err != nil {
+			continue
+		}
+		if st, ok := info.Sys().(*syscall.Stat_t); !ok || int(st.Uid) != os.Geteuid() {
+			continue
+		}
 		mark := markOf(pid)
 		switch whose(mark) {
 		case somebody:
@@ -100,30 +115,6 @@ func strays(having string) (list []stray) {
 		}
 	}
 	return slices.DeleteFunc(list, func(s stray) bool { return spared[s.mark] })
-}
-
-// send signals the process, if it is still the one that was found: the handle
-// is taken before we look again.
-func (s stray) send(sig syscall.Signal) {
-	handle, err := os.FindProcess(s.pid)
-	if err != nil {
-		return
-	}
-	defer handle.Release()
-	pid := strconv.Itoa(s.pid)
-	if p, ok := status(pid); ok && p.started == s.started && markOf(pid) == s.mark {
-		_ = handle.Signal(sig) // if it cannot be, it is counted as left
-	}
-}
-
-// isOurs reports whether a process runs as the same user.
-func isOurs(pid int) bool {
-	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
-	if err != nil {
-		return false
-	}
-	st, ok := info.Sys().(*syscall.Stat_t)
-	return ok && int(st.Uid) == os.Geteuid()
 }
 
 // environ is the environment of a process, as far as it can be read.
@@ -178,10 +169,7 @@ func whose(mark string) owner {
 	for part := range strings.SplitSeq(mark, "/") {
 		var who program
 		var n int64
-		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 {
-			return unknown
-		}
-		if who.space != self().space {
+		if _, err := fmt.Sscanf(part, "%d.%d.%d-%d", &who.pid, &who.started, &who.space, &n); err != nil || who.pid <= 0 || who.space == 0 || who.space != self().space {
 			return unknown
 		}
 		if !who.gone() {

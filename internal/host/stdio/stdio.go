@@ -8,11 +8,13 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -103,9 +105,24 @@ func (r *Reader) fill(ctx context.Context) error {
 	if r.err != nil {
 		return r.err
 	}
-	c, err := r.read(ctx)
-	if err != nil {
-		return err
+	var c chunk
+	if r.waited != nil {
+		if err := r.waited(ctx); err != nil {
+			return err
+		}
+		c = r.now()
+	} else {
+		// What cannot be waited for is read beside us; what comes after ctx has ended is there for the next call.
+		if r.onWay == nil {
+			r.onWay = make(chan chunk, 1)
+			go func(to chan<- chunk) { to <- r.now() }(r.onWay)
+		}
+		select {
+		case c = <-r.onWay:
+			r.onWay = nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 	r.buf, r.err = append(r.buf, c.data...), c.err
 	if len(c.data) > 0 {
@@ -114,33 +131,43 @@ func (r *Reader) fill(ctx context.Context) error {
 	return r.err
 }
 
-// read waits for input and reads it.
-func (r *Reader) read(ctx context.Context) (chunk, error) {
-	if r.waited != nil {
-		if err := r.waited(ctx); err != nil {
-			return chunk{}, err
-		}
-		return r.now(), nil
-	}
-	// What cannot be waited for is read beside us; what comes after ctx has
-	// ended is there for the next call.
-	if r.onWay == nil {
-		r.onWay = make(chan chunk, 1)
-		go func(to chan<- chunk) { to <- r.now() }(r.onWay)
-	}
-	select {
-	case c := <-r.onWay:
-		r.onWay = nil
-		return c, nil
-	case <-ctx.Done():
-		return chunk{}, ctx.Err()
-	}
-}
-
 func (r *Reader) now() chunk {
 	data := make([]byte, r.size)
 	n, err := r.in.Read(data)
 	return chunk{data[:n], err}
+}
+
+// waitReadable waits until reading from f would not wait.
+func waitReadable(ctx context.Context, f *os.File) error {
+	fds := []unix.PollFd{{Fd: int32(f.Fd()), Events: unix.POLLIN}}
+	if ready, err := poll(fds, 0); ready || err != nil {
+		return err
+	}
+	ended, wake, err := os.Pipe()
+	if err != nil {
+		return fmt.Errorf("wait for input: %w", err)
+	}
+	defer ended.Close()
+	defer wake.Close()
+	defer context.AfterFunc(ctx, func() { _ = wake.Close() })() // what waits at the other end sees it
+	fds = append(fds, unix.PollFd{Fd: int32(ended.Fd()), Events: unix.POLLIN})
+	if _, err := poll(fds, -1); err != nil {
+		return err
+	}
+	return ctx.Err()
+}
+
+func poll(fds []unix.PollFd, timeout int) (ready bool, err error) {
+	for {
+		n, err := unix.Poll(fds, timeout)
+		if errors.Is(err, unix.EINTR) {
+			continue
+		}
+		if err != nil {
+			return false, fmt.Errorf("wait for input: %w", err)
+		}
+		return n > 0, nil
+	}
 }
 
 // stalledError reports output that nobody took.

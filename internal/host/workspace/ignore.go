@@ -6,18 +6,18 @@ import (
 	"strings"
 )
 
+const (
+	ignoreFile    = ".gitignore" // where a directory says what of it is of no interest
+	maxIgnoreFile = 256 << 10    // how many bytes of a .gitignore are heeded
+	maxSteps      = 100_000      // how long one pattern is tried on one name; patterns of stars can take very long and are then said not to match
+)
+
 // never are the directories that are not searched unless named: what version
 // control, package managers and we ourselves keep there is not the user's.
 var never = map[string]bool{
 	".git": true, ".hg": true, ".svn": true, ".jj": true, ".coder": true,
 	"node_modules": true, "__pycache__": true, ".venv": true,
 }
-
-// ignoreFile is where a directory says what of it is of no interest.
-const ignoreFile = ".gitignore"
-
-// maxIgnoreFile is how many bytes of a .gitignore are heeded.
-const maxIgnoreFile = 256 << 10
 
 // rules are the ignore patterns of one file, and those that hold where none of
 // them matches: the ones of the directories above, of the repository and of the
@@ -198,10 +198,6 @@ func parsePatterns(text []byte) (list []pattern) {
 	}
 	return list
 }
-
-// maxSteps is how long one pattern is tried on one name; patterns of stars can
-// take very long and are then said not to match.
-const maxSteps = 100_000
 
 // verdict is what came of trying to match.
 type verdict int

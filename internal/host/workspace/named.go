@@ -14,6 +14,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const (
+	maxNamed    = 200_000         // how many directories a list of names looks at
+	slowestTick = 3 * time.Second // how slowly the clock of a file system may tick
+)
+
 // Named keeps a list of the things in a workspace that have certain names, also
 // of those that are ignored and in directories that are. The first time it is
 // asked it walks; afterwards, where the system tells what changes, it looks at
@@ -45,9 +50,6 @@ type namedDir struct {
 func (w *Workspace) Named(match func(rel string, dir bool) bool, skip func(rel string) bool) *Named {
 	return &Named{ws: w, match: match, skip: skip}
 }
-
-// maxNamed is how many directories a list of names looks at.
-const maxNamed = 200_000
 
 // List returns the names of all that matches now, in order. Links are named, not
 // followed. Whole is false if not everything could be looked at. The error is
@@ -192,9 +194,6 @@ func (n *Named) list(dir string) *namedDir {
 	}
 	return d
 }
-
-// slowestTick is how slowly the clock of a file system may tick.
-const slowestTick = 3 * time.Second
 
 // FileTime is what time it is on a file system: Now is what a file that is
 // changed at this moment is stamped with. The zero FileTime is not known.

@@ -15,6 +15,11 @@ import (
 	"syscall"
 )
 
+const (
+	draftBuffer = 32 << 10 // how much of a draft is written at a time
+	attempts    = 5        // how often we look again at what changes while we look
+)
+
 // ErrChanged is the error of replacing something that is not what it was.
 var ErrChanged = errors.New("it was changed meanwhile")
 
@@ -212,9 +217,6 @@ func (w *Workspace) draft(dir *os.Root, fill func(io.Writer) error, old *origina
 	return d, nil
 }
 
-// draftBuffer is how much of a draft is written at a time.
-const draftBuffer = 32 << 10
-
 // create makes the file under a name, where the system knows no files without.
 func (d *draft) create() error {
 	err := d.named(func(at *os.Root, name string) (err error) {
@@ -267,9 +269,6 @@ func (d *draft) discard() {
 		_ = d.at.Remove(d.name) // it is swept later
 	}
 }
-
-// attempts is how often we look again at what changes while we look.
-const attempts = 5
 
 // place gives the draft its place, if what stands there is accepted.
 func (d *draft) place(dir *os.Root, base string, accept Accept) error {

@@ -15,6 +15,12 @@ import (
 	"coder/internal/host/repofile"
 )
 
+const (
+	maxConfig   = 256 << 10 // how many bytes of git's settings are heeded
+	maxIncludes = 5         // how deep settings may include others
+	maxIndex    = 64 << 20  // how many bytes of an index are read
+)
+
 // GitSettings name the files in which the person tells git what is of no
 // interest anywhere.
 type GitSettings struct {
@@ -181,9 +187,6 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// maxConfig is how many bytes of git's settings are heeded.
-const maxConfig = 256 << 10
-
 // foldsCase reports whether a repository says that case does not matter.
 func foldsCase(git string) (fold bool) {
 	text, err := repofile.Below(git).Read("config", maxConfig)
@@ -198,9 +201,6 @@ func foldsCase(git string) (fold bool) {
 	})
 	return fold
 }
-
-// maxIncludes is how deep settings may include others.
-const maxIncludes = 5
 
 // read looks for the name of a file of ignore rules in settings and in those
 // they include.
@@ -274,9 +274,6 @@ func plainValue(value string) string {
 // Git never ignores what it has on record, whatever the rules say. So that what
 // is ignored may be on record nevertheless the record, git's index, is read when
 // the first ignored thing is met, and again when it changed.
-
-// maxIndex is how many bytes of an index are read.
-const maxIndex = 64 << 20
 
 // record is what git has on record in the repository that holds a tree.
 type record struct {

@@ -16,6 +16,13 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+const (
+	maxDir    = 100_000 // how many entries of one directory a walk looks at
+	listers   = 4       // how many directories are listed at a time
+	maxAhead  = 64      // how many directories are read ahead of a walk
+	batchSize = 64      // how many files one batch has at most
+)
+
 // Entry is one thing found by [Workspace.Walk].
 type Entry struct {
 	Path  string
@@ -42,9 +49,6 @@ func (e Entry) Info() (fs.FileInfo, error) {
 
 // IsDir reports whether the entry is a directory.
 func (e Entry) IsDir() bool { return e.Type.IsDir() }
-
-// maxDir is how many entries of one directory a walk looks at.
-const maxDir = 100_000
 
 // Walk yields everything below from, the near before the far, each directory
 // in the order of names. Links are named but not followed, so it always ends.
@@ -86,9 +90,6 @@ func (w *Workspace) located(name string) (tree *Workspace, rel string, err error
 	return w.home(at)
 }
 
-// listers is how many directories are listed at a time.
-const listers = 4
-
 // listed is what came of listing directories, several at a time.
 func listed[T any](dirs []level, list func(level) T) []T {
 	all := make([]T, len(dirs))
@@ -103,9 +104,6 @@ func listed[T any](dirs []level, list func(level) T) []T {
 	crew.Wait()
 	return all
 }
-
-// maxAhead is how many directories are read ahead of a walk.
-const maxAhead = 64
 
 // contents is what a directory holds.
 type contents struct {
@@ -180,9 +178,6 @@ type Batch struct {
 	tree *Workspace
 	rel  string
 }
-
-// batchSize is how many files one batch has at most.
-const batchSize = 64
 
 // Batches yields the regular files below from that are not ignored, in the
 // order of [Workspace.Walk] but without the directories between them. It is
