@@ -255,9 +255,7 @@ var openers = map[string][]string{
 // they may. All else reads through repofile or the workspace: what lies under a
 // name was chosen by whoever made the repository.
 var mayOpen = map[string]string{
-	"host/repofile/repofile.go":       "this is the way: the person's own files",
-	"host/repofile/open_unix.go":      "this is the way: without following links",
-	"host/repofile/open_other.go":     "this is the way: where there is no other",
+	"host/repofile/repofile.go":       "this is the way: without following links, and the person's own files",
 	"host/workspace/workspace.go":     "the handle that everything in a workspace goes through",
 	"app/authority.go":                "lists its own folders, which is never waited for",
 	"host/workspace/watch_linux.go":   "asks the kernel about mounts and watches",

@@ -80,6 +80,9 @@ func start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 	return p, nil
 }
 
+// killGroup ends what a server started and left in its group.
+func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
+
 func (p *process) Read(b []byte) (int, error)  { return p.from.Read(b) }
 func (p *process) Write(b []byte) (int, error) { return p.to.Write(b) }
 

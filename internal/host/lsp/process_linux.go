@@ -23,6 +23,6 @@ func reap(cmd *exec.Cmd) error {
 			break
 		}
 	}
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	killGroup(cmd.Process.Pid)
 	return cmd.Wait()
 }

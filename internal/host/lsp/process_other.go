@@ -19,6 +19,6 @@ func watched() any { return os.Getpid() }
 // how it ended.
 func reap(cmd *exec.Cmd) error {
 	err := cmd.Wait()
-	_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+	killGroup(cmd.Process.Pid)
 	return err
 }
