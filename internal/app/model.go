@@ -63,8 +63,8 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 		return nil, err
 	}
 	p = provider.Retry(m.Wrap(p), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
-	p = provider.Fallback(p, c.FallbackModels...)
-	return textcalls.Wrap(p, textcalls.Mode(c.ToolMode)), nil
+	p = textcalls.Wrap(provider.Steady(p), textcalls.Mode(c.ToolMode), a.learnt())
+	return provider.Fallback(p, c.FallbackModels...), nil
 }
 
 // CheckProvider says what keeps the model's side from being built.

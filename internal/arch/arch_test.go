@@ -97,7 +97,7 @@ var plan = []struct {
 	{"model/responses", "chat jsonscan provider transport"},
 	{"model/anthropic", "chat jsonscan provider transport"},
 	{"model/gemini", "chat jsonscan provider transport"},
-	{"model/textcalls", "chat jsonx provider"},
+	{"model/textcalls", "chat dialect jsonx provider"},
 	{"model/scripted", "chat clip provider"},
 	{"model/faultserver", "jsonx provider"},
 

@@ -75,6 +75,28 @@ func (g *gauge) window(limit int) int {
 	return max(limit, 0)
 }
 
+// Bounds of a reply in a small window. In a large one the server's own limit is
+// the better one.
+const (
+	smallWindow = 32 << 10
+	leastReply  = 256
+)
+
+// replyRoom is how many tokens a reply may have: a quarter of a small window, or
+// what the conversation leaves of it. It halves where it must, so that the
+// request begins as the one before it did for as long as it can. 0 is no bound.
+func (o *Orchestrator) replyRoom(st *turnState) int {
+	window := o.window(st.set)
+	if window == 0 || window > smallWindow {
+		return 0
+	}
+	room, left := window/4, window-max(o.contextUsed(st.set), o.fixed(st))
+	for room > left && room > leastReply {
+		room /= 2
+	}
+	return max(room, leastReply)
+}
+
 // fixedShare is how much of the window the system text and the tools may take
 // before the tools are described in short.
 const fixedShare = 0.4

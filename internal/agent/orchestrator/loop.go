@@ -3,10 +3,10 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -14,9 +14,12 @@ import (
 	"coder/internal/core/uip"
 )
 
-// sameRounds is how often the same calls may give the same results in a row
-// before somebody is asked about it.
-const sameRounds = 3
+// Bounds of what counts as a circle: so many rounds, which came so often in a row
+// with the same results.
+const (
+	sameRounds  = 3
+	mostInRound = 4
+)
 
 // Options of the question about a loop.
 const (
@@ -24,13 +27,37 @@ const (
 	loopStop = "stop"
 )
 
-// ErrLoop ends a turn that a person stopped because it went in circles.
+// ErrLoop ends a turn that went in circles: a person stopped it, or nobody could
+// be asked and the model did not stop when it was told.
 var ErrLoop = errors.New("stopped: the same call was repeated with the same result")
 
 // rounds notices when the model goes in circles.
 type rounds struct {
-	last  string
-	count int
+	past  [][sha256.Size]byte // calls and results, the newest last
+	quiet int                 // rounds since the last word about a circle
+	told  bool                // the model was told of the circle it is in
+}
+
+// add takes a round and reports, where a circle has just come sameRounds times
+// since the last word about it, how many rounds it has and how often it came.
+func (r *rounds) add(round [sha256.Size]byte) (length, times int) {
+	r.past = append(r.past, round)
+	r.quiet++
+	for length = 1; length <= mostInRound; length++ {
+		same := length
+		for same < len(r.past) && r.past[len(r.past)-1-same] == r.past[len(r.past)-1-same+length] {
+			same++
+		}
+		if times = same / length; times >= sameRounds {
+			if r.quiet < sameRounds*length {
+				return length, 0
+			}
+			r.quiet = 0
+			return length, times
+		}
+	}
+	r.told = false
+	return 0, 0
 }
 
 // passing are the parts of a result that differ from one time to the next
@@ -49,25 +76,28 @@ func lasting(result string) string {
 	return string(jsonx.Must(object))
 }
 
-// guardLoop explains a loop and asks what to do about it. Nothing is halted
-// without a word: where nobody can be asked, the model is told.
+// guardLoop explains a circle and asks what to do about it. Nothing is halted
+// without a word: where nobody can be asked, the model is told, and the turn
+// ends if it goes on all the same.
 func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []chat.ToolCall, results []string) error {
-	var b strings.Builder
+	if len(calls) == 0 {
+		return nil
+	}
+	h := sha256.New()
 	for i, c := range calls {
-		fmt.Fprintf(&b, "%s %s\n", c.Name, c.Args)
+		fmt.Fprintf(h, "%s %s\n", c.Name, c.Args)
 		if i < len(results) {
-			b.WriteString(lasting(results[i]) + "\n")
+			fmt.Fprintln(h, lasting(results[i]))
 		}
 	}
-	if b.String() != st.rounds.last {
-		st.rounds.last, st.rounds.count = b.String(), 0
-	}
-	st.rounds.count++
-	n := st.rounds.count
-	if n < sameRounds || n%sameRounds != 0 || len(calls) == 0 {
+	length, n := st.rounds.add([sha256.Size]byte(h.Sum(nil)))
+	if n == 0 {
 		return nil
 	}
 	what := fmt.Sprintf("%s was called %d times in a row with the same arguments and gave the same result", calls[0].Name, n)
+	if length > 1 {
+		what = fmt.Sprintf("the same %d calls came %d times in a row and gave the same results", length, n)
+	}
 	if err := o.warn(ctx, st, what); err != nil {
 		return err
 	}
@@ -80,7 +110,10 @@ func (o *Orchestrator) guardLoop(ctx context.Context, st *turnState, calls []cha
 	switch {
 	case err != nil:
 		return err
+	case a.Unanswered() && st.rounds.told:
+		return fmt.Errorf("%w: %s, also after the model was told so", ErrLoop, what)
 	case a.Unanswered():
+		st.rounds.told = true
 		advice = what + ". Try something else, or end your turn and say what is in the way."
 	case a.Option == loopStop:
 		return ErrLoop

@@ -195,7 +195,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		return err
 	}
 	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
-	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, Estimate: o.contextUsed(st.set)}
+	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
 		return o.retryShorter(ctx, st, err)
@@ -260,7 +260,7 @@ func errEmptyReply(stop provider.Stop) error {
 		why = "it ran into the model's length limit before anything could be used"
 	case provider.StopFilter:
 		why = "the provider's content filter withheld it"
-	case provider.StopEnd, provider.StopTools:
+	case provider.StopEnd, provider.StopTools, provider.StopLoop:
 	}
 	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
 }
@@ -272,6 +272,8 @@ func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provide
 		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off: the model reached its length limit"})
 	case provider.StopFilter:
 		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off by the provider's content filter"})
+	case provider.StopLoop:
+		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was stopped: the model repeated itself without end"})
 	case provider.StopEnd, provider.StopTools:
 	}
 	return nil

@@ -109,6 +109,7 @@ const (
 	StopTools  Stop = "tools"  // it waits for tool results
 	StopLength Stop = "length" // it ran into a limit of its own
 	StopFilter Stop = "filter" // the provider withheld the rest
+	StopLoop   Stop = "loop"   // it repeated itself without end, and was not listened to any longer
 )
 
 // Failures a caller may want to act on. Test with errors.Is.
@@ -123,6 +124,7 @@ var (
 	ErrNotAnAPI       = errors.New("the endpoint did not answer as an API")
 	ErrCutOff         = errors.New("reply was cut off")
 	ErrBadRequest     = errors.New("request refused")
+	ErrNoTools        = errors.New("the server takes no tools")
 )
 
 // codes are short stable names of the failures above, for records and other
@@ -141,6 +143,7 @@ var codes = []struct {
 	{ErrNotAnAPI, "not_an_api"},
 	{ErrCutOff, "cut_off"},
 	{ErrBadRequest, "bad_request"},
+	{ErrNoTools, "no_tools"},
 }
 
 // Code names the failure err is, "provider_error" if it is one without a name,

@@ -1,163 +1,189 @@
 package textcalls
 
 import (
+	"slices"
 	"strings"
-
-	"coder/internal/model/provider"
 )
 
 // scanner tells calls from other text as the text arrives. Text is given out
-// as soon as it cannot be part of a call; from the first call on everything is
-// held back until the end, when it is known whether the API sent calls itself.
+// as soon as it cannot be part of a call.
 type scanner struct {
-	tools   []provider.ToolSpec
-	anyName bool // calls of tools that were not offered are calls too
+	offer
 
 	all    strings.Builder // everything that arrived
 	at     int             // what was looked at
-	sent   int             // what was given out
 	fences fences
-	open   opening
+	open   *opening
+	run    []block // calls with nothing but white space between them; the last ends where we look
 	calls  []call
-	lead   int   // where the first call starts
-	gaps   []gap // the text after each block of calls; the last ends where we look
-	ended  bool  // the rest is of no interest
+	ended  bool // the rest is of no interest
+
+	out    strings.Builder // text to give out
+	space  []byte          // white space that waits for what comes after it
+	spoke  bool            // text was given out
+	called bool            // a call was taken since
 }
 
-// gap is the place of a text between calls.
-type gap struct{ from, to int }
+// block is a piece of text that holds calls, or none where it is but the rest of
+// a form.
+type block struct {
+	from, to int
+	calls    []call
+	loose    bool // it is text if more text follows
+}
 
-// opening is a tag that may start a call. The zero opening is none.
+// opening is where a call may begin.
 type opening struct {
-	tag   string // as it stands in the text
-	close string
-	seen  int // how far we looked for the close, from the tag on
-	first int // end of the first close, if what is before it made no sense
-	tries int
+	form
+	length int    // of what opens it
+	tries  int    // how many ends were tried
+	first  int    // the first of them
+	calls  []call // what it holds, once its end is found
+	inner  string // and how it was written
+	end    int
 }
+
+// verdict is what is known of a piece of text.
+type verdict int
 
 const (
-	maxTries = 64        // closes of one tag that are tried
+	no   verdict = iota
+	more         // it takes more text to know
+	yes
+)
+
+const (
+	maxTries = 64        // ends of one opening that are tried
 	space    = " \t\r\n" // what separates text from calls
-	maxSpace = 256       // how much of it waits
+	joints   = space + ";,"
 )
 
 // feed takes more text and returns what can be given out.
 func (s *scanner) feed(text string) string {
 	s.all.WriteString(text)
 	s.advance(false)
-	return s.plain()
+	return s.given()
 }
 
-// plain gives out the text before the first call. White space waits for what
-// comes after it.
-func (s *scanner) plain() string {
-	end := s.at
-	if len(s.calls) > 0 {
-		end = s.lead
-	}
-	from := max(s.sent, end-maxSpace)
-	return s.give(from + len(strings.TrimRight(s.all.String()[from:end], space)))
-}
-
-// give returns what was not given out yet, up to the offset to.
-func (s *scanner) give(to int) string {
-	text := s.all.String()[s.sent:max(to, s.sent)]
-	s.sent += len(text)
-	return text
-}
-
-// raw gives up: everything held back is text.
-func (s *scanner) raw() string { return s.give(s.all.Len()) }
-
-// finish returns what is left of a reply that arrived whole.
-func (s *scanner) finish() (text string, calls []call) {
+// finish returns what is left of a reply that arrived whole. Where the API sent
+// calls itself those in the text are not taken.
+func (s *scanner) finish(native bool) (text string, calls []call) {
 	s.advance(true)
-	if len(s.calls) == 0 {
-		return s.raw(), nil
+	s.settle(native)
+	if !s.called {
+		s.out.Write(s.space)
 	}
-	return s.plain() + s.rest(), s.calls
+	return s.given(), slices.CompactFunc(s.calls, call.same)
 }
 
 // abandon returns the text that is left of a reply that was cut off. Calls,
-// and what may be the start of one, are lost, as native ones would be.
+// and what is the start of one, are lost, as native ones would be.
 func (s *scanner) abandon() string {
+	s.settle(false)
+	rest := s.all.String()[s.at:]
+	if !s.ended && (s.open == nil || s.open.loose && !s.knows(nameIn(rest))) {
+		s.say(rest)
+		if !s.called {
+			s.out.Write(s.space)
+		}
+	}
+	return s.given()
+}
+
+func (s *scanner) given() string {
+	text := s.out.String()
+	s.out.Reset()
+	return text
+}
+
+// say gives out text. White space beside calls becomes one line break.
+func (s *scanner) say(text string) {
+	if s.called {
+		text = strings.TrimLeft(text, space)
+	}
+	body := strings.TrimRight(text, space)
+	if body == "" {
+		s.space = append(s.space, text...)
+		return
+	}
 	switch {
-	case len(s.calls) > 0:
-		return s.plain() + s.rest()
-	case s.open.tag != "":
-		return s.plain()
+	case !s.called:
+		s.out.Write(s.space)
+	case s.spoke:
+		s.out.WriteString("\n")
 	}
-	return s.raw()
+	s.out.WriteString(body)
+	s.space, s.spoke, s.called = append(s.space[:0], text[len(body):]...), true, false
 }
 
-// rest joins the text between and after the calls.
-func (s *scanner) rest() string {
-	var b strings.Builder
-	s.closeGap()
-	for _, g := range s.gaps {
-		t := strings.Trim(withoutStrayCloses(s.all.String()[g.from:g.to]), space)
-		if t == "" {
-			continue
-		}
-		if s.sent > 0 || b.Len() > 0 {
-			b.WriteString("\n")
-		}
-		b.WriteString(t)
+// settle decides about the calls we stand behind: those that are loose are text
+// if more text follows.
+func (s *scanner) settle(textFollows bool) {
+	if len(s.run) == 0 {
+		return
 	}
-	return b.String()
+	text, at := s.all.String(), s.run[0].from
+	for _, b := range s.run {
+		if b.loose && textFollows {
+			s.put(text[at:b.to])
+		} else {
+			if between := text[at:b.from]; strings.Trim(between, joints) != "" || !s.called {
+				s.put(between)
+			}
+			s.calls, s.space, s.called = append(s.calls, b.calls...), s.space[:0], true
+			s.fences.line = s.fences.line[:0]
+		}
+		at = b.to
+	}
+	s.run = nil
+	if textFollows || !s.called {
+		s.put(text[at:s.at])
+	}
 }
 
-// withoutStrayCloses drops closing tags whose opening tags the model forgot.
-func withoutStrayCloses(t string) string {
-	closes := []string{"</function>", "</tool_use>", "</tool_call>", "</tool_code>"}
-	for _, w := range wrappers {
-		closes = append(closes, w.close)
-	}
-	for _, tag := range closes {
-		if rest, ok := strings.CutPrefix(strings.TrimLeft(t, space), tag); ok {
-			return withoutStrayCloses(rest)
-		}
-	}
-	return t
+// put says plain text, and follows its lines.
+func (s *scanner) put(text string) {
+	s.say(text)
+	s.fences.feed(text)
 }
 
 // advance decides as much as can be decided; all of it if the text is final.
 func (s *scanner) advance(final bool) {
 	for !s.ended && s.at < s.all.Len() {
-		if s.open.tag == "" && !s.findOpening(final) {
+		if s.open == nil && !s.findOpening(final) {
 			return
 		}
-		if !s.closeCall() && !(final && s.closeFinal()) {
+		if s.open != nil && s.close(final) == more {
 			return
 		}
 	}
 }
 
-// findOpening passes over text up to a tag that may start a call. It reports
-// false if there is none, or none yet.
+// findOpening passes over text up to where a call may begin. It reports false
+// if there is no such place, or none yet.
 func (s *scanner) findOpening(final bool) bool {
 	for {
 		text := s.all.String()[s.at:]
-		i := strings.IndexByte(text, '<')
+		i := strings.IndexAny(text, openers)
 		if i < 0 {
 			s.pass(len(text))
 			return false
 		}
 		s.pass(i)
-		tag, close, more := matchOpening(text[i:])
+		text = text[i:]
+		f, n, is := s.match(text)
 		switch {
-		case more && !final:
+		case is == more && !final:
 			return false
-		case tag == "" || s.fences.quoted():
+		case is != yes:
 			s.pass(1)
-		case tag == fakeResult && len(s.calls) > 0:
+		case f.kind == remains:
+			s.add(block{from: s.at, to: s.at + n})
+		case f.kind == result:
 			s.ended = true
 			return false
-		case tag == fakeResult:
-			s.pass(1)
 		default:
-			s.open = opening{tag: tag, close: close, seen: len(tag)}
+			s.open = &opening{form: f, length: n}
 			return true
 		}
 	}
@@ -165,140 +191,100 @@ func (s *scanner) findOpening(final bool) bool {
 
 // pass takes n bytes for plain text.
 func (s *scanner) pass(n int) {
-	s.fences.feed(s.all.String()[s.at : s.at+n])
+	text := s.all.String()[s.at : s.at+n]
+	if len(s.run) > 0 {
+		if strings.Trim(text, joints) == "" {
+			s.at += n
+			return
+		}
+		s.settle(true)
+	}
+	s.put(text)
 	s.at += n
 }
 
-// closeGap ends the text after the last call where we look.
-func (s *scanner) closeGap() {
-	if last := len(s.gaps) - 1; last >= 0 {
-		s.gaps[last].to = s.at
-	}
+// add takes a block, which ends where we look from now on.
+func (s *scanner) add(b block) {
+	s.run, s.at, s.open = append(s.run, b), b.to, nil
 }
 
-// closeCall looks for the end of the open call. It reports whether the matter
-// is decided.
-func (s *scanner) closeCall() bool {
-	text, o := s.all.String()[s.at:], &s.open
-	for o.tries < maxTries {
-		i := strings.Index(text[o.seen:], o.close)
-		if i < 0 {
-			o.seen = max(o.seen, len(text)-len(o.close)+1)
-			return false
-		}
-		inner := o.seen + i
-		o.seen = inner + len(o.close)
-		o.tries++
-		if calls, ok := parseCalls(o.tag, text[len(o.tag):inner], s.tools); ok {
-			s.take(calls, o.seen)
-			return true
-		}
-		if o.first == 0 {
-			o.first = o.seen
-		}
-	}
-	return false
-}
+// fresh reports whether a line begins here, or only calls are before us on it.
+func (s *scanner) fresh() bool { return len(s.run) > 0 || s.fences.blank() }
 
-// closeFinal decides about an open call that no close makes whole, now that
-// there is no more text.
-func (s *scanner) closeFinal() bool {
+// close looks for the end of what is open.
+func (s *scanner) close(final bool) verdict {
 	text, o := s.all.String()[s.at:], s.open
-	inner, end := text[len(o.tag):], len(text)
-	if o.first > 0 {
-		inner, end = text[len(o.tag):o.first-len(o.close)], o.first
-	}
-	calls, ok := parseCalls(o.tag, inner, s.tools)
-	if !ok {
-		calls, ok = brokenCall(o.tag, inner)
-	}
-	if ok && s.known(calls) {
-		s.take(calls, end)
-		return true
-	}
-	s.open = opening{}
-	s.pass(len(o.tag))
-	return true
-}
-
-// take makes calls of the next n bytes; or text, if they name tools nobody
-// offered.
-func (s *scanner) take(calls []call, n int) {
-	s.open = opening{}
-	if !s.known(calls) {
-		s.pass(n)
-		return
-	}
-	if len(s.calls) == 0 {
-		s.lead = s.at
-	}
-	s.closeGap()
-	s.calls = append(s.calls, calls...)
-	s.at += n
-	s.gaps = append(s.gaps, gap{from: s.at})
-}
-
-func (s *scanner) known(calls []call) bool {
-	for _, c := range calls {
-		if _, ok := specOf(s.tools, c.name); !ok && !s.anyName {
-			return false
+	for o.end == 0 && o.tries < maxTries {
+		end, after, found := o.ends(text, final)
+		if !found {
+			break
 		}
-	}
-	return true
-}
-
-func specOf(tools []provider.ToolSpec, name string) (provider.ToolSpec, bool) {
-	for _, t := range tools {
-		if strings.EqualFold(t.Name, name) {
-			return t, true
+		calls, ok := s.read(o.form, text[o.length:end])
+		switch {
+		case ok:
+			o.calls, o.inner, o.end = calls, text[o.length:end], after
+		case o.loose:
+			s.giveUp(after)
+			return no
+		case o.first == 0:
+			o.first = end
 		}
+		o.tries++
 	}
-	return provider.ToolSpec{}, false
-}
-
-const (
-	functionTag = "<function="
-	fakeResult  = "<tool_result" // results are ours to write
-	maxName     = 128            // of a function tag's name
-)
-
-// matchOpening returns the opening tag that text starts with and the tag that
-// closes it. more says that it takes more text to know.
-func matchOpening(text string) (tag, close string, more bool) {
-	for _, name := range []string{"tool_use", "tool_call", "tool_code"} {
-		tag := "<" + name + ">"
-		if strings.HasPrefix(text, tag) {
-			return tag, "</" + name + ">", false
-		}
-		more = more || strings.HasPrefix(tag, text)
-	}
-	if strings.HasPrefix(text, fakeResult) {
-		return fakeResult, "", false
-	}
-	native, close, also := matchNative(text)
-	if native != "" {
-		return native, close, false
-	}
-	more = more || also
-	more = more || strings.HasPrefix(fakeResult, text) || strings.HasPrefix(functionTag, text)
-	if !strings.HasPrefix(text, functionTag) {
-		return "", "", more
-	}
-	name, _, ended := strings.Cut(text[len(functionTag):], ">")
 	switch {
-	case len(name) > maxName || strings.ContainsAny(name, " \t\r\n<"):
-		return "", "", false
-	case !ended:
-		return "", "", true
-	case name == "":
-		return "", "", false
+	case o.end > 0:
+		return s.take(final)
+	case !final:
+		return more
 	}
-	return functionTag + name + ">", "</function>", false
+	return s.closeFinal(text)
+}
+
+// closeFinal decides about what no end makes whole, now that there is no more
+// text.
+func (s *scanner) closeFinal(text string) verdict {
+	o := s.open
+	inner := text[o.length:]
+	o.end = len(text)
+	if o.first > 0 {
+		inner, o.end = text[o.length:o.first], min(len(text), o.first+len(o.form.close))
+	}
+	var ok bool
+	if o.calls, ok = s.read(o.form, inner); !ok {
+		o.calls, ok = s.broken(o.form, inner)
+	}
+	if o.inner = inner; ok {
+		return s.take(true)
+	}
+	s.giveUp(max(o.length, 1))
+	return no
+}
+
+// giveUp takes the first n bytes of what is open for text.
+func (s *scanner) giveUp(n int) {
+	s.open = nil
+	s.pass(n)
+}
+
+// take makes calls of what is open, or text, if it is an example.
+func (s *scanner) take(final bool) verdict {
+	o := s.open
+	switch is := s.example(final); is {
+	case more:
+		return more
+	case yes:
+		s.giveUp(o.end)
+		return no
+	case no:
+	}
+	s.add(block{from: s.at, to: s.at + o.end, calls: o.calls, loose: o.loose})
+	return yes
 }
 
 // fences follows the lines of a text and knows whether it is in a code fence.
 type fences struct {
 	line  []byte // the start of the line we are on
+	last  byte   // what was passed last
 	mark  byte   // the fence we are in is made of this, so many times
 	count int
 }
@@ -308,6 +294,9 @@ const lineStart = 200
 
 // feed takes more text. A line opens or closes a fence when it ends.
 func (f *fences) feed(text string) {
+	if text != "" {
+		f.last = text[len(text)-1]
+	}
 	for {
 		line, rest, ended := strings.Cut(text, "\n")
 		room := max(0, lineStart-len(f.line))
@@ -340,11 +329,15 @@ func fenceRun(line string) (mark byte, count int, rest string) {
 	return line[0], len(line) - len(rest), rest
 }
 
-// quoted reports whether what comes next is code that the model shows.
+// blank reports whether nothing is on the line yet.
+func (f *fences) blank() bool { return strings.TrimSpace(string(f.line)) == "" }
+
+// quoted reports whether what comes next is something that the model shows: it is
+// in a fence or behind a backquote, on a line that is quoted or indented as code.
 func (f *fences) quoted() bool {
-	if f.count > 0 {
-		return true
-	}
-	_, count, _ := fenceRun(string(f.line))
-	return count >= 3 || len(f.line) > 0 && f.line[len(f.line)-1] == '`'
+	line := string(f.line)
+	_, count, _ := fenceRun(line)
+	indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+	return f.count > 0 || count >= 3 || f.last == '`' && line != "" || strings.HasPrefix(strings.TrimLeft(line, " \t"), ">") ||
+		f.blank() && (len(indent) >= 4 || strings.Contains(indent, "\t"))
 }

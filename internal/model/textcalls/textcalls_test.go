@@ -1,11 +1,14 @@
 package textcalls_test
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"iter"
+	"os"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +17,7 @@ import (
 	"coder/internal/model/providertest"
 	"coder/internal/model/scripted"
 	"coder/internal/model/textcalls"
+	"coder/internal/tool/dialect"
 )
 
 // deltas is a provider that sends its deltas, then its error, whatever it is
@@ -60,8 +64,11 @@ func request() provider.Request {
 		Model: "m", System: "Be brief.",
 		Messages: []chat.Message{chat.Say(chat.User, "hello")},
 		Tools: []provider.ToolSpec{
-			{Name: "read", Doc: "Reads a file.", Schema: []byte(`{"type": "object", "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}, "all": {"type": "boolean"}, "tags": {"type": "array"}}}`)},
-			{Name: "bash", Doc: "Runs a command.", Schema: []byte(`{"type":"object"}`)},
+			{Name: "read", Doc: "Reads a file.", Schema: []byte(`{"type": "object", "properties": {"path": {"type": "string"}, "limit": {"type": "integer"}, "all": {"type": "boolean"}, "tags": {"type": "array"}}, "required": ["path"]}`)},
+			{Name: "bash", Doc: "Runs a command.", Schema: []byte(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"]}`)},
+			{Name: "write", Doc: "Writes a file.", Schema: []byte(`{"type":"object","properties":{"path":{"type":"string"},"content":{"type":"string"}},"required":["path","content"]}`)},
+			{Name: "search", Doc: "Searches.", Schema: []byte(`{"type":"object","properties":{"pattern":{"type":"string"}},"required":["pattern"]}`)},
+			{Name: "git_status", Doc: "Shows what changed.", Schema: []byte(`{"type":"object","properties":{}}`)},
 		},
 	}
 }
@@ -74,7 +81,7 @@ func collect(p provider.Provider, req provider.Request) (provider.Reply, error) 
 func reply(t *testing.T, mode textcalls.Mode, text string, size int) provider.Reply {
 	t.Helper()
 	p := deltas{send: append(said(text, size), end(provider.StopEnd))}
-	r, err := collect(textcalls.Wrap(p, mode), request())
+	r, err := collect(textcalls.Wrap(p, mode, nil), request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -94,99 +101,121 @@ func show(r provider.Reply) string {
 	return b.String()
 }
 
-var forms = []struct {
-	name, text string
-	auto       string // what Auto makes of it
-	xml        string // what XML makes of it; "" for the same
-}{
-	{"plain text", " Hello, <b>world</b>.\n", `" Hello, <b>world</b>.\n"`, ""},
-	{"JSON", `<tool_use>{"name": "read", "arguments": {"path": "a.go"}}</tool_use>`, `"" read{"path": "a.go"}`, ""},
-	{"text before", "Let me see.\n\n<tool_use>\n{\"name\": \"read\", \"arguments\": {}}\n</tool_use>\n", `"Let me see." read{}`, ""},
-	{"text around", "A\n<tool_use>{\"name\":\"read\"}</tool_use>\n\nB <tool_use>{\"name\":\"bash\"}</tool_use> C ", `"A\nB\nC" read{} bash{}`, ""},
-	{"text after", `<tool_call>{"name":"read"}</tool_call> then more`, `"then more" read{}`, ""},
-	{"tool_call", `<tool_call>{"name": "read", "input": {"path": "a"}}</tool_call>`, `"" read{"path": "a"}`, ""},
-	{"tool_code", `<tool_code>{"name": "read", "parameters": {"path": "a"}}</tool_code>`, `"" read{"path": "a"}`, ""},
-	{"args", `<tool_code>{"tool": "read", "args": {"path": "a"}}</tool_code>`, `"" read{"path": "a"}`, ""},
-	{"as the API would", `<tool_call>{"type":"function","function":{"name":"read","arguments":"{\"path\":\"a\"}"}}</tool_call>`, `"" read{"path":"a"}`, ""},
-	{"a list", `<tool_call>[{"name":"read"},{"name":"bash","arguments":{"command":"ls"}}]</tool_call>`, `"" read{} bash{"command":"ls"}`, ""},
-	{"one after the other", "<tool_call>{\"name\":\"read\"}\n{\"name\":\"bash\"}</tool_call>", `"" read{} bash{}`, ""},
-	{"a fence inside", "<tool_use>\n```json\n{\"name\": \"read\", \"arguments\": {\"path\": \"a\"}}\n```\n</tool_use>", `"" read{"path": "a"}`, ""},
-	{"elements", "<tool_use>\n<name>read</name>\n<arguments>{\"path\": \"a\"}</arguments>\n</tool_use>", `"" read{"path": "a"}`, ""},
-	{"elements within the arguments", "<tool_use>\n<name>read</name>\n<arguments>\n<path>a</path>\n<limit>3</limit>\n</arguments>\n</tool_use>", `"" read{"path": "a", "limit": 3}`, ""},
-	{"elements behind the name", "<tool_use><tool_name>read</tool_name><path>a <b> c</path></tool_use>", `"" read{"path": "a <b> c"}`, ""},
-	{"elements with several lines", "<tool_use><name>read</name><parameters><path>\na\n  b\n</path></parameters></tool_use>", `"" read{"path": "a\n  b"}`, ""},
-	{"elements, one not closed", "<tool_use><name>read</name><input><path>a</input></tool_use>", `"" read{} broken:"<path>a"`, ""},
-	{"elements, no arguments", "<tool_use><name>read</name></tool_use>", `"" read{}`, ""},
-	{"elements, not JSON", "<tool_use><name>read</name><input>path a</input></tool_use>", `"" read{} broken:"path a"`, ""},
-	{"invoked", "Look:\n<function_calls>\n<invoke name=\"read\">\n<parameter name=\"path\">a \"b\".go</parameter>\n<parameter name=\"limit\">5</parameter>\n</invoke>\n<invoke name=\"bash\"></invoke>\n</function_calls>", "\"Look:\" read{\"path\": \"a \\\"b\\\".go\", \"limit\": 5} bash{}", ""},
-	{"invoked by itself", "<invoke name=\"read\"><parameter name=\"path\">a</parameter></invoke>", "\"\" read{\"path\": \"a\"}", ""},
-	{"invoked with a prefix", "<" + "ant" + "ml:" + "function_calls><" + "ant" + "ml:" + "invoke name=\"read\"><" + "ant" + "ml:" + "parameter name=\"path\">a</" + "ant" + "ml:" + "parameter></" + "ant" + "ml:" + "invoke></" + "ant" + "ml:" + "function_calls>", "\"\" read{\"path\": \"a\"}", ""},
-	{"invoked in a call of another", "<minimax:tool_call>\n<invoke name=\"read\">\n<parameter name=\"path\">a</parameter>\n</invoke>\n</minimax:tool_call>", "\"\" read{\"path\": \"a\"}", ""},
-	{"a function with a name", "<function name=\"read\"><parameter name=\"path\">a</parameter></function>", "\"\" read{\"path\": \"a\"}", ""},
-	{"a call with a name", "<tool_call name=\"read\">{\"path\": \"a\"}</tool_call>", "\"\" read{\"path\": \"a\"}", ""},
-	{"keys and values", "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>a b</arg_value>\n<arg_key>limit</arg_key>\n<arg_value>3</arg_value>\n</tool_call>", "\"\" read{\"path\": \"a b\", \"limit\": 3}", ""},
-	{"a name alone", "<tool_call>read</tool_call>", "\"\" read{}", ""},
-	{"between marks", "Hm.<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{\"path\":\"a\"}<|tool_call_end|><|tool_call_begin|>functions.bash:1<|tool_call_argument_begin|>{}<|tool_call_end|><|tool_calls_section_end|>", "\"Hm.\" read{\"path\":\"a\"} bash{}", ""},
-	{"between wide marks", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n```json\n{\"path\":\"a\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "\"\" read{\"path\":\"a\"}", ""},
-	{"between wide marks, shorter", "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{\"path\":\"a\"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>", "\"\" read{\"path\":\"a\"}", ""},
-	{"invoked, quoted", "Write `<invoke name=\"read\"></invoke>` to read.", "\"Write `<invoke name=\\\"read\\\"></invoke>` to read.\"", ""},
-	{"words in a call", "<tool_call>some words</tool_call>", "\"<tool_call>some words</tool_call>\"", ""},
-	{"a function", "<function=read>\n<parameter=path>\na \"b\".go\n</parameter>\n<parameter=limit>\n5\n</parameter>\n</function>", `"" read{"path": "a \"b\".go", "limit": 5}`, ""},
-	{"types of parameters", "<function=read><parameter=path>5</parameter><parameter=all>true</parameter><parameter=tags>[1]</parameter><parameter=x>7</parameter><parameter=limit>five</parameter></function>",
-		`"" read{"path": "5", "all": true, "tags": [1], "x": "7", "limit": "five"}`, ""},
-	{"a function in a call", "<tool_call>\n<function=read>\n<parameter=path>a</parameter>\n</function>\n</tool_call>", `"" read{"path": "a"}`, ""},
-	{"functions in a call", "<tool_call><function=read></function><function=bash></function></tool_call>", `"" read{} bash{}`, ""},
-	{"a function whose call was not opened", "Hm.\n<function=read>\n</function>\n</tool_call>", `"Hm." read{}`, ""},
-	{"a function with JSON", `<function=read>{"path": "a"}</function>`, `"" read{"path": "a"}`, ""},
-	{"quotes around names", `<function="read"><parameter="path">a</parameter></function>`, `"" read{"path": "a"}`, ""},
-	{"a close in a string", `<tool_use>{"name": "read", "arguments": {"path": "</tool_use> <tool_use>"}}</tool_use>`, `"" read{"path": "</tool_use> <tool_use>"}`, ""},
-	{"a function's close in a value", "<function=bash><parameter=command>echo '</function>'</parameter></function>", `"" bash{"command": "echo '</function>'"}`, ""},
-	{"broken JSON", `<tool_use>{"name": "read", "arguments": {"path": "a}}</tool_use> ok`, `"ok" read{} broken:"{\"name\": \"read\", \"arguments\": {\"path\": \"a}}"`, ""},
-	{"arguments that are none", `<tool_use>{"name": "read", "arguments": 5}</tool_use>`, `"" read{} broken:"5"`, ""},
-	{"no name", `<tool_use>{"path": "a"}</tool_use>`, `"<tool_use>{\"path\": \"a\"}</tool_use>"`, ""},
-	{"a name elsewhere", `<tool_use>{"x": {"name": "read"}}</tool_use>`, `"<tool_use>{\"x\": {\"name\": \"read\"}}</tool_use>"`, ""},
-	{"a broken function", "<function=read><parameter=path>a</function>", `"" read{} broken:"<parameter=path>a"`, ""},
-	{"a broken function in a call", "<tool_call><function=read><parameter=path>a</tool_call>", `"" read{} broken:"<function=read><parameter=path>a"`, ""},
-	{"a tool nobody offered", `a <tool_use>{"name": "fly"}</tool_use> b`, `"a <tool_use>{\"name\": \"fly\"}</tool_use> b"`, `"a\nb" fly{}`},
-	{"one offered, one not", `<tool_use>{"name": "fly"}</tool_use><tool_use>{"name": "read"}</tool_use>`, `"<tool_use>{\"name\": \"fly\"}</tool_use>" read{}`, `"" fly{} read{}`},
-	{"names in capitals", `<tool_use>{"name": "Read"}</tool_use>`, `"" Read{}`, ""},
-	{"a fence around", "Like this:\n```xml\n<tool_use>{\"name\":\"read\"}</tool_use>\n```\nSee?", "\"Like this:\\n```xml\\n<tool_use>{\\\"name\\\":\\\"read\\\"}</tool_use>\\n```\\nSee?\"", ""},
-	{"a longer fence", "````\n```\n<tool_use>{\"name\":\"read\"}</tool_use>\n````\n<tool_use>{\"name\":\"bash\"}</tool_use>", "\"````\\n```\\n<tool_use>{\\\"name\\\":\\\"read\\\"}</tool_use>\\n````\" bash{}", ""},
-	{"a fence of tildes", "~~~\n<tool_use>{\"name\":\"read\"}</tool_use>\n```\n<tool_use>{\"name\":\"read\"}</tool_use>", "\"~~~\\n<tool_use>{\\\"name\\\":\\\"read\\\"}</tool_use>\\n```\\n<tool_use>{\\\"name\\\":\\\"read\\\"}</tool_use>\"", ""},
-	{"after a fence", "```\nx\n```\n<tool_use>{\"name\":\"read\"}</tool_use>", "\"```\\nx\\n```\" read{}", ""},
-	{"on the line of a fence", "```<tool_use>{\"name\":\"read\"}</tool_use>```", "\"```<tool_use>{\\\"name\\\":\\\"read\\\"}</tool_use>```\"", ""},
-	{"code that only looks like a fence", "```x``` is code\n<tool_use>{\"name\":\"read\"}</tool_use>", "\"```x``` is code\" read{}", ""},
-	{"between backquotes", "Write `<tool_use>{\"name\":\"read\"}</tool_use>` to read.", "\"Write `<tool_use>{\\\"name\\\":\\\"read\\\"}</tool_use>` to read.\"", ""},
-	{"a tag that is only mentioned", "The <tool_use> tag, or <function=x y> and <tool_", `"The <tool_use> tag, or <function=x y> and <tool_"`, ""},
-	{"a close forgotten", `<tool_call>{"name": "read", "arguments": {"path": "a"}}`, `"" read{"path": "a"}`, ""},
-	{"half a call", `Hm. <tool_call>{"name": "read", "arguments": {"path": "a`, `"Hm." read{} broken:"{\"name\": \"read\", \"arguments\": {\"path\": \"a"`, ""},
-	{"a result made up", "<tool_use>{\"name\":\"read\"}</tool_use>\n<tool_result>yes</tool_result>\n<tool_use>{\"name\":\"bash\"}</tool_use> done", `"" read{}`, ""},
-	{"a result mentioned", "A <tool_result> comes. <tool_use>{\"name\":\"read\"}</tool_use>", `"A <tool_result> comes." read{}`, ""},
-	{"runes", "世界 <tool_use>{\"name\":\"read\",\"arguments\":{\"path\":\"世\"}}</tool_use> 界", `"世界\n界" read{"path":"世"}`, ""},
+// example is a reply and what is made of it.
+type example struct {
+	name, text   string
+	person, tool string // what was said before
+	want         string
 }
 
-func TestForms(t *testing.T) {
-	for _, tt := range forms {
-		t.Run(tt.name, func(t *testing.T) {
-			for mode, want := range map[textcalls.Mode]string{textcalls.Auto: tt.auto, textcalls.XML: tt.xml} {
-				if want == "" {
-					want = tt.auto
-				}
-				for _, size := range []int{1, 2, 7, 1 << 20} {
-					r := reply(t, mode, tt.text, size)
-					if got := show(r); got != want {
-						t.Errorf("%s by %d: got  %s\nwant %s", mode, size, got, want)
-					}
-					stop := provider.StopEnd
-					if len(r.Message.Calls()) > 0 {
-						stop = provider.StopTools
-					}
-					if r.Stop != stop || r.Usage == nil || r.Usage.Out != 2 {
-						t.Errorf("%s: stop %s, usage %v", mode, r.Stop, r.Usage)
-					}
-				}
+// examples reads a file of them.
+func examples(t testing.TB, path string) (all []example) {
+	t.Helper()
+	data, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, part := range strings.Split("\n"+string(data), "\n### ")[1:] {
+		name, body, _ := strings.Cut(part, "\n")
+		e := example{name: name}
+		if line, rest, _ := strings.Cut(body, "\n"); strings.HasPrefix(line, "person: ") {
+			e.person, body = line[len("person: "):], rest
+		} else if strings.HasPrefix(line, "tool: ") {
+			e.tool, body = line[len("tool: "):], rest
+		}
+		e.text, e.want, _ = strings.Cut("\n"+strings.TrimRight(body, "\n"), "\n=> ")
+		e.text, e.want = strings.TrimPrefix(e.text, "\n"), strings.ReplaceAll(e.want, "\n=> ", "\n")
+		all = append(all, e)
+	}
+	return all
+}
+
+func (e example) request() provider.Request {
+	req := request()
+	if e.person != "" {
+		req.Messages = []chat.Message{chat.Say(chat.User, e.person)}
+	}
+	if e.tool != "" {
+		req.Messages = append(req.Messages, chat.Answer(chat.ToolResult{CallID: "1", Name: "read", Text: e.tool}))
+	}
+	return req
+}
+
+// tell writes a reply as the file of examples does.
+func tell(r provider.Reply) string {
+	var lines []string
+	if text := r.Message.Text(); text != "" {
+		lines = append(lines, fmt.Sprintf("say %q", text))
+	}
+	for _, c := range r.Message.Calls() {
+		if c.Broken != "" {
+			lines = append(lines, fmt.Sprintf("broken %s %q", c.Name, c.Broken))
+		} else {
+			lines = append(lines, fmt.Sprintf("%s %s", c.Name, c.Args))
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+// every way to cut text in two, and into runes, and not at all.
+func cuts(text string) (all [][]provider.Delta) {
+	all = append(all, said(text, 1<<20), said(text, 1), said(text, 3))
+	for i := range text {
+		all = append(all, []provider.Delta{provider.TextDelta(text[:i]), provider.TextDelta(text[i:])})
+	}
+	return all
+}
+
+func check(t *testing.T, e example, mode textcalls.Mode, want string) {
+	t.Helper()
+	for _, send := range cuts(e.text) {
+		shown := ""
+		w := textcalls.Wrap(deltas{send: append(send, end(provider.StopEnd))}, mode, nil)
+		r, err := provider.Collect(w.Stream(t.Context(), e.request()), func(d provider.Delta) error {
+			if text, ok := d.(provider.TextDelta); ok {
+				shown += string(text)
 			}
+			return nil
 		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := tell(r); got != want || shown != r.Message.Text() {
+			t.Fatalf("%s, cut as %q:\n got %s\nwant %s", mode, send, got, want)
+		}
+		stop := provider.StopEnd
+		if len(r.Message.Calls()) > 0 {
+			stop = provider.StopTools
+		}
+		if r.Stop != stop || r.Usage == nil || r.Usage.Out != 2 {
+			t.Fatalf("%s: stop %s, usage %v", mode, r.Stop, r.Usage)
+		}
+	}
+}
+
+func TestCallsAreUnderstood(t *testing.T) {
+	for _, e := range examples(t, "testdata/calls.txt") {
+		t.Run(e.name, func(t *testing.T) {
+			check(t, e, textcalls.Auto, e.want)
+			check(t, e, textcalls.XML, e.want)
+		})
+	}
+}
+
+func TestTextsStayTexts(t *testing.T) {
+	for _, e := range examples(t, "testdata/texts.txt") {
+		t.Run(e.name, func(t *testing.T) { check(t, e, textcalls.Auto, fmt.Sprintf("say %q", e.text)) })
+	}
+}
+
+// A model that is asked in text and calls a tool that is not there must be told.
+func TestAModelThatWritesIsToldOfToolsThatAreNotThere(t *testing.T) {
+	for text, want := range map[string]string{
+		`<tool_use>{"name": "fly"}</tool_use>`:                                      "fly {}",
+		`<tool_use>{"name": "fly"}</tool_use><tool_use>{"name": "read"}</tool_use>`: "fly {}\nread {}",
+		`{"name": "fly", "arguments": {}}`:                                          `say "{\"name\": \"fly\", \"arguments\": {}}"`,
+	} {
+		check(t, example{text: text}, textcalls.XML, want)
 	}
 }
 
@@ -196,7 +225,7 @@ func TestSameReplyAsNative(t *testing.T) {
 		provider.CallDelta{Index: 0, ID: "x", Name: "read", Args: `{"path": "a"}`},
 		end(provider.StopTools),
 	}}
-	want, err := collect(textcalls.Wrap(native, textcalls.Native), request())
+	want, err := collect(textcalls.Wrap(native, textcalls.Native, nil), request())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -211,7 +240,7 @@ func TestSameReplyAsNative(t *testing.T) {
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("%s: %+v, want %+v", mode, got, want)
 		}
-		through, err := collect(textcalls.Wrap(native, mode), request())
+		through, err := collect(textcalls.Wrap(native, mode, nil), request())
 		if err != nil || !reflect.DeepEqual(through, want) {
 			t.Errorf("%s: a native call becomes %+v, %v", mode, through, err)
 		}
@@ -221,7 +250,7 @@ func TestSameReplyAsNative(t *testing.T) {
 func TestNativeCallsMakeTextOfText(t *testing.T) {
 	text := "a <tool_use>{\"name\": \"read\"}</tool_use> b"
 	send := append(said(text, 4), provider.CallDelta{Index: 0, ID: "x", Name: "bash", Args: "{}"}, provider.TextDelta(" <tool_use>c"), end(provider.StopTools))
-	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto), request())
+	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto, nil), request())
 	if want := fmt.Sprintf("%q bash{}", text+" <tool_use>c"); err != nil || show(r) != want {
 		t.Errorf("got %s, %v; want %s", show(r), err, want)
 	}
@@ -232,7 +261,7 @@ func TestNoToolsNoCalls(t *testing.T) {
 	req := request()
 	req.Tools = nil
 	for _, mode := range []textcalls.Mode{textcalls.Auto, textcalls.XML, textcalls.Native, "other"} {
-		r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 5), end(provider.StopEnd))}, mode), req)
+		r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 5), end(provider.StopEnd))}, mode, nil), req)
 		if err != nil || r.Message.Text() != text || r.Message.Calls() != nil {
 			t.Errorf("%s: %s, %v", mode, show(r), err)
 		}
@@ -240,7 +269,7 @@ func TestNoToolsNoCalls(t *testing.T) {
 }
 
 func TestOrdinaryTextArrivesAtOnce(t *testing.T) {
-	w := textcalls.Wrap(deltas{send: append(said("one two <b> three <tool_x> <tool_use>{}", 1), end(provider.StopEnd))}, textcalls.Auto)
+	w := textcalls.Wrap(deltas{send: append(said("one two <b> three <tool_x> <tool_use>{}", 1), end(provider.StopEnd))}, textcalls.Auto, nil)
 	var first string
 	for d, err := range w.Stream(t.Context(), request()) {
 		if err != nil {
@@ -251,7 +280,7 @@ func TestOrdinaryTextArrivesAtOnce(t *testing.T) {
 			if len(text) > 1 && strings.Contains(first, "<tool_use>") {
 				break
 			}
-			if len([]rune(string(text))) > len(" <tool_x") {
+			if len([]rune(string(text))) > len(" <tool_x>") {
 				t.Fatalf("%q came late, in one piece", text)
 			}
 		}
@@ -267,16 +296,16 @@ func TestACallThatIsCutOffNeverRuns(t *testing.T) {
 		"text ":                              "text ",
 		"text <tool_u":                       "text <tool_u",
 		"text <tool_use>{\"name\": \"read\"": "text",
-		"text <tool_use>{\"name\": \"read\"}</tool_use>":          "text",
-		"text <tool_use>{\"name\": \"read\"}</tool_use> and more": "text\nand more",
+		"text <tool_use>{\"name\": \"read\"}</tool_use>":           "text",
+		"text. <tool_use>{\"name\": \"read\"}</tool_use> and more": "text.\nand more",
 	} {
-		r, err := collect(textcalls.Wrap(deltas{send: said(text, 3), err: cut}, textcalls.XML), request())
+		r, err := collect(textcalls.Wrap(deltas{send: said(text, 3), err: cut}, textcalls.XML, nil), request())
 		if !errors.Is(err, provider.ErrCutOff) || r.Message.Text() != want || r.Message.Calls() != nil {
 			t.Errorf("%q: %s, %v", text, show(r), err)
 		}
 	}
 	text := `<tool_use>{"name": "read"}</tool_use>`
-	r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 3), end(provider.StopLength))}, textcalls.XML), request())
+	r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 3), end(provider.StopLength))}, textcalls.XML, nil), request())
 	if calls := r.Message.Calls(); err != nil || len(calls) != 1 || calls[0].Broken == "" || r.Stop != provider.StopLength {
 		t.Errorf("at the length limit: %s, %v", show(r), err)
 	}
@@ -285,15 +314,15 @@ func TestACallThatIsCutOffNeverRuns(t *testing.T) {
 func TestRestartStartsAgain(t *testing.T) {
 	send := append(said("```\nold <tool_use>{\"name\": \"bash\"}</tool_use>", 5), provider.Restart{Attempt: 2, Of: 3})
 	send = append(append(send, said("new <tool_use>{\"name\": \"read\"}</tool_use>", 5)...), end(provider.StopEnd))
-	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto), request())
+	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto, nil), request())
 	if want := `"new" read{}`; err != nil || show(r) != want {
 		t.Errorf("got %s, %v; want %s", show(r), err, want)
 	}
 }
 
 func TestIDsDiffer(t *testing.T) {
-	text := `<tool_use>{"name": "read"}</tool_use><tool_use>{"name": "read"}</tool_use>`
-	w := textcalls.Wrap(deltas{send: append(said(text, 9), end(provider.StopEnd))}, textcalls.XML)
+	text := `<tool_use>{"name": "read"}</tool_use><tool_use>{"name": "bash"}</tool_use>`
+	w := textcalls.Wrap(deltas{send: append(said(text, 9), end(provider.StopEnd))}, textcalls.XML, nil)
 	ids, req := map[string]bool{}, request()
 	for i := range 5 {
 		if i > 2 { // the same conversation as before, once more
@@ -332,7 +361,7 @@ func TestTheRequestInXML(t *testing.T) {
 	}
 	before := fmt.Sprintf("%+v", req)
 	var seen provider.Request
-	if _, err := collect(textcalls.Wrap(deltas{send: []provider.Delta{end(provider.StopEnd)}, seen: &seen}, textcalls.XML), req); err != nil {
+	if _, err := collect(textcalls.Wrap(deltas{send: []provider.Delta{end(provider.StopEnd)}, seen: &seen}, textcalls.XML, nil), req); err != nil {
 		t.Fatal(err)
 	}
 	if seen.Tools != nil || seen.Model != "m" {
@@ -372,7 +401,7 @@ func TestWhatIsWrittenIsUnderstood(t *testing.T) {
 	req := request()
 	req.Messages = append(req.Messages, chat.Message{Role: chat.Assistant, Parts: []chat.Part{call}})
 	var seen provider.Request
-	if _, err := collect(textcalls.Wrap(deltas{send: []provider.Delta{end(provider.StopEnd)}, seen: &seen}, textcalls.XML), req); err != nil {
+	if _, err := collect(textcalls.Wrap(deltas{send: []provider.Delta{end(provider.StopEnd)}, seen: &seen}, textcalls.XML, nil), req); err != nil {
 		t.Fatal(err)
 	}
 	got := reply(t, textcalls.XML, seen.Messages[1].Text(), 4).Message.Calls()
@@ -384,7 +413,7 @@ func TestWhatIsWrittenIsUnderstood(t *testing.T) {
 func TestAutoLeavesTheRequestAlone(t *testing.T) {
 	var seen provider.Request
 	req := request()
-	if _, err := collect(textcalls.Wrap(deltas{send: []provider.Delta{end(provider.StopEnd)}, seen: &seen}, textcalls.Auto), req); err != nil || !reflect.DeepEqual(seen, req) {
+	if _, err := collect(textcalls.Wrap(deltas{send: []provider.Delta{end(provider.StopEnd)}, seen: &seen}, textcalls.Auto, nil), req); err != nil || !reflect.DeepEqual(seen, req) {
 		t.Errorf("got %+v, %v", seen, err)
 	}
 }
@@ -411,23 +440,22 @@ func TestContract(t *testing.T) {
 	for _, mode := range []textcalls.Mode{textcalls.Native, textcalls.Auto, textcalls.XML} {
 		t.Run(string(mode), func(t *testing.T) {
 			providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {
-				return textcalls.Wrap(scripted.New(scripted.FromDeltas(replies...), scripted.Options{}), mode)
+				return textcalls.Wrap(scripted.New(scripted.FromDeltas(replies...), scripted.Options{}), mode, nil)
 			})
 		})
 	}
 }
 
 func FuzzChunking(f *testing.F) {
-	for _, tt := range forms {
-		f.Add(tt.text, uint64(1))
-		f.Add(tt.text, uint64(0xdeadbeef))
+	for _, e := range append(examples(f, "testdata/calls.txt"), examples(f, "testdata/texts.txt")...) {
+		f.Add(e.text, uint64(0xdeadbeef))
 	}
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		text = strings.ToValidUTF8(text, "?")
 		for _, mode := range []textcalls.Mode{textcalls.Auto, textcalls.XML} {
 			whole := reply(t, mode, text, 1<<20)
 			cut := deltas{send: append(pieces(text, seed), end(provider.StopEnd))}
-			got, err := collect(textcalls.Wrap(cut, mode), request())
+			got, err := collect(textcalls.Wrap(cut, mode, nil), request())
 			if err != nil || !reflect.DeepEqual(got, whole) {
 				t.Fatalf("%s: %q cut by %d gives %s, %v; whole it gives %s", mode, text, seed, show(got), err, show(whole))
 			}
@@ -435,7 +463,7 @@ func FuzzChunking(f *testing.F) {
 				t.Fatalf("%s: %q has no call and became %q", mode, text, whole.Message.Text())
 			}
 			for _, c := range whole.Message.Calls() {
-				if mode == textcalls.Auto && !strings.EqualFold(c.Name, "read") && !strings.EqualFold(c.Name, "bash") {
+				if name := cmp.Or(dialect.Bare(c.Name), c.Name); mode == textcalls.Auto && !dialect.Knows(name) && !slices.ContainsFunc(request().Tools, func(s provider.ToolSpec) bool { return strings.EqualFold(s.Name, name) }) {
 					t.Fatalf("%q calls %q", text, c.Name)
 				}
 			}

@@ -155,6 +155,8 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	usedUp := strings.Contains(f.labels, "insufficient_quota") ||
 		f.wait == 0 && !strings.Contains(f.labels, "resource_exhausted") && p.quota.MatchString(all)
 	switch {
+	case p.noTools.MatchString(all):
+		return provider.ErrNoTools, false
 	case status == http.StatusRequestEntityTooLarge, p.tooLong.MatchString(all),
 		status == http.StatusTooManyRequests && strings.Contains(all, "request too large"):
 		return provider.ErrContextTooLong, false
@@ -180,14 +182,23 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	return nil, true
 }
 
-type wordings struct{ tooLong, quota, badKey, noModel, wantsTLS *regexp.Regexp }
+type wordings struct{ noTools, tooLong, quota, badKey, noModel, wantsTLS *regexp.Regexp }
 
 // faultPatterns knows the words vendors use, in lower case.
 var faultPatterns = sync.OnceValue(func() wordings {
 	any := func(alternatives ...string) *regexp.Regexp {
 		return regexp.MustCompile(strings.Join(alternatives, "|"))
 	}
+	const tools = "['\"`]?(tools?|tool[ _-]?(use|calls?|calling)|function[ _-]?call(s|ing)?|functions)['\"`]?"
 	return wordings{
+		noTools: any(
+			`tools? param\w* requires`, `requires --enable-auto-tool-choice`, `endpoints? found that supports? tool`,
+			`(not|n't|n’t|no) support\w*( the| for| native)?( parameter| parameters| feature)?:? `+tools+`\b`,
+			tools+` (is|are|use is)( currently)? (not (supported|enabled|available|allowed|implemented)|unsupported|disabled)`,
+			`tool use with function calling is unsupported`,
+			`(unsupported|unrecognized|unrecognised|unknown|unexpected|extra)( \w+){0,4}:? ['"`+"`"+`]?tools\b`,
+			`不支持.{0,8}(工具|函数|tools|function)`,
+		),
 		tooLong: any(
 			`context_length_exceeded`, `exceed_context_size`, `context_window_exceeded`, `model_context_window_exceeded`,
 			`(maximum|max|model'?s?) context (length|size|window)`,

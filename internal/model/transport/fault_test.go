@@ -16,6 +16,7 @@ const secret = "sk-secret-0123456789"
 // Vendors say the same thing in many ways.
 func TestClassify(t *testing.T) {
 	tooLong, quota, auth, noModel := provider.ErrContextTooLong, provider.ErrQuota, provider.ErrAuth, provider.ErrNoModel
+	noTools := provider.ErrNoTools
 	bad, rate, over, noAPI := provider.ErrBadRequest, provider.ErrRateLimited, provider.ErrOverloaded, provider.ErrNotAnAPI
 	for _, tc := range []struct {
 		name   string
@@ -55,6 +56,21 @@ func TestClassify(t *testing.T) {
 		{"ollama model", 404, `{"error":"model 'foo' not found, try pulling it first"}`, noModel, false},
 		{"anthropic model", 404, `{"type":"error","error":{"type":"not_found_error","message":"model: foo-1"}}`, noModel, false},
 		{"parameter of a model", 400, `{"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model."}}`, bad, false},
+
+		{"llama.cpp without a template", 500, `{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}`, noTools, false},
+		{"ollama tools", 400, `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools","type":"api_error"}}`, noTools, false},
+		{"vllm tools", 400, `{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","code":400}`, noTools, false},
+		{"openrouter tools", 404, `{"error":{"message":"No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai/docs","code":404}}`, noTools, false},
+		{"google tools", 400, `{"error":{"code":400,"message":"Function calling is not enabled for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}`, noTools, false},
+		{"groq tools", 400, "{\"error\":{\"message\":\"`tools` is not supported with this model\",\"type\":\"invalid_request_error\"}}", noTools, false},
+		{"deepseek tools", 400, `{"error":{"message":"deepseek-reasoner does not support Function Calling","type":"invalid_request_error"}}`, noTools, false},
+		{"bedrock tools", 400, `{"message":"This model doesn't support tool use."}`, noTools, false},
+		{"a strict server", 422, `{"detail":"Unrecognized request argument supplied: tools"}`, noTools, false},
+		{"a server's parameter", 400, `{"error":{"message":"Unsupported parameter: 'tools' is not supported with this model."}}`, noTools, false},
+		{"dashscope tools", 400, `{"error":{"message":"该模型不支持工具调用"}}`, noTools, false},
+		{"not implemented", 501, `{"error":"tools are not supported"}`, noTools, false},
+		{"too many tools", 400, `{"error":{"message":"Invalid 'tools': array too long. Expected an array with maximum length 128"}}`, bad, false},
+		{"a tool's schema", 400, `{"error":{"message":"Invalid schema for function 'read': unknown keyword"}}`, bad, false},
 
 		{"no such page", 404, "404 page not found\n", noAPI, false},
 		{"no such page, in markup", 404, "<html><title>Not Found</title></html>", noAPI, false},

@@ -1,0 +1,84 @@
+package app
+
+import (
+	"encoding/json"
+	"maps"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"coder/internal/core/jsonx"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/model/textcalls"
+)
+
+// learnt keeps in the person's own folder what was found out about models, each
+// at its endpoint. It can be lost: it is found out again then, at the price of a
+// request. Where nothing may be kept, or nothing can be, it holds for a process.
+type learnt struct {
+	path, endpoint string
+	now            func() time.Time
+
+	mu    sync.Mutex // guards the field below
+	known map[string]modelHabits
+}
+
+// modelHabits is an entry of the file.
+type modelHabits struct {
+	ToolMode textcalls.Mode `json:"tool_mode"`
+	Seen     time.Time      `json:"seen"`
+}
+
+// learntFor is how long is believed what was found out: servers change.
+const learntFor = 30 * 24 * time.Hour
+
+func (a *App) learnt() *learnt {
+	c := a.endpoint()
+	l := &learnt{endpoint: c.Kind + " " + c.BaseURL, now: a.Env.Now}
+	if a.Home != "" && !a.Options.Ephemeral && !a.scripted() {
+		l.path = filepath.Join(a.Home, "models.json")
+	}
+	return l
+}
+
+// ToolMode is how a model was seen to call tools.
+func (l *learnt) ToolMode(model string) textcalls.Mode {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.known == nil {
+		l.known = l.read()
+	}
+	if h := l.known[l.endpoint+" "+model]; l.now().Sub(h.Seen) < learntFor {
+		return h.ToolMode
+	}
+	return ""
+}
+
+// LearnToolMode keeps how a model calls tools. What others wrote meanwhile stays.
+func (l *learnt) LearnToolMode(model string, m textcalls.Mode) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	all := l.read()
+	maps.DeleteFunc(all, func(_ string, h modelHabits) bool { return l.now().Sub(h.Seen) >= learntFor })
+	all[l.endpoint+" "+model] = modelHabits{ToolMode: m, Seen: l.now()}
+	l.known = all
+	if l.path != "" {
+		_ = atomicfile.Write(l.path, jsonx.Must(all), 0o600) // it is found out again
+	}
+}
+
+// maxLearnt bounds the file.
+const maxLearnt = 1 << 20
+
+func (l *learnt) read() map[string]modelHabits {
+	all := make(map[string]modelHabits)
+	if l.path == "" {
+		return all
+	}
+	data, err := repofile.Own(l.path, maxLearnt)
+	if err != nil || json.Unmarshal(data, &all) != nil || all == nil {
+		return make(map[string]modelHabits)
+	}
+	return all
+}

@@ -1,0 +1,241 @@
+package textcalls
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
+	"coder/internal/model/provider"
+	"coder/internal/tool/dialect"
+)
+
+// offer is what calls are held against: the tools, and what was said before.
+type offer struct {
+	tools   []provider.ToolSpec
+	said    []chat.Message
+	anyName bool // calls of tools that were not offered are calls too
+	native  bool // the model is known to call by the API: only what cannot be ordinary text is a call
+}
+
+// spec is the tool called name, also with something before its name.
+func (o offer) spec(name string) (provider.ToolSpec, bool) {
+	for _, n := range []string{name, dialect.Bare(name)} {
+		for _, t := range o.tools {
+			if n != "" && strings.EqualFold(t.Name, n) {
+				return t, true
+			}
+		}
+	}
+	return provider.ToolSpec{}, false
+}
+
+func (o offer) offered(name string) bool {
+	_, ok := o.spec(name)
+	return ok
+}
+
+// knows reports whether there is a tool of that name, or one of another agent
+// that stands for one there is.
+func (o offer) knows(name string) bool {
+	return name != "" && (o.offered(name) || slices.ContainsFunc(dialect.Ours(name), o.offered))
+}
+
+// schema is what is read of a tool's schema.
+type schema struct {
+	Required   []string `json:"required"`
+	Properties map[string]struct {
+		Type any `json:"type"` // a name or a list of names
+	} `json:"properties"`
+}
+
+func (o offer) schema(name string) (s schema) {
+	spec, _ := o.spec(name)
+	if json.Unmarshal(spec.Schema, &s) != nil {
+		return schema{}
+	}
+	return s
+}
+
+// fits reports whether the arguments of a call are those of its tool, or mean the
+// same in another agent.
+func (o offer) fits(c call) bool {
+	if o.fitsOurs(c) {
+		return true
+	}
+	meant, is, err := dialect.Read(c.name, json.RawMessage(c.args))
+	return is && err == nil && o.fitsOurs(call{meant.Tool, string(meant.Args)})
+}
+
+func (o offer) fitsOurs(c call) bool {
+	args := []byte(c.args)
+	var text string
+	if json.Unmarshal(args, &text) == nil {
+		args = []byte(text) // an object in a string
+	}
+	var given map[string]json.RawMessage
+	if json.Unmarshal(args, &given) != nil || given == nil {
+		return false
+	}
+	s := o.schema(c.name)
+	ok := o.offered(c.name)
+	for _, k := range s.Required {
+		_, is := given[k]
+		ok = ok && is
+	}
+	for k := range given {
+		_, is := s.Properties[k]
+		ok = ok && (is || len(s.Properties) == 0)
+	}
+	return ok
+}
+
+// arguments gathers the arguments of one call.
+type arguments struct {
+	schema
+	list []string
+}
+
+func (o offer) arguments(tool string) *arguments { return &arguments{schema: o.schema(tool)} }
+
+func (a *arguments) String() string { return "{" + strings.Join(a.list, ", ") + "}" }
+
+// add adds an argument that was written as text: a string where the schema wants
+// one or does not say, else what the text says, if it says something.
+func (a *arguments) add(key, text string) {
+	text = strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(text, "\r"), "\n"), "\n")
+	if data, ok := strings.CutPrefix(strings.TrimSpace(text), "<![CDATA["); ok && strings.HasSuffix(data, "]]>") {
+		text = strings.TrimSuffix(data, "]]>")
+	}
+	v := string(jsonx.Must(text))
+	if typ, _ := a.Properties[key].Type.(string); typ != "" && typ != "string" {
+		if trimmed := strings.TrimSpace(text); json.Valid([]byte(trimmed)) {
+			v = trimmed
+		}
+	}
+	a.list = append(a.list, string(jsonx.Must(key))+": "+v)
+}
+
+// python adds the arguments of a call in Python. Those without a name are the
+// required ones, in order.
+func (a *arguments) python(text string) bool {
+	r := reader{text: text}
+	for n := 0; ; n++ {
+		if r.skip(); r.text == "" {
+			return true
+		}
+		named := reader{text: r.text}
+		key, ok := named.key()
+		if ok && named.is("=") {
+			r = named
+		} else if n < len(a.Required) {
+			key = a.Required[n]
+		} else {
+			return false
+		}
+		v, ok := r.value(0)
+		if !ok {
+			return false
+		}
+		a.list = append(a.list, string(jsonx.Must(key))+": "+v)
+		if !r.is(",") {
+			r.skip()
+			return r.text == ""
+		}
+	}
+}
+
+// example reports whether what is open is no call although it could be read as
+// one: it stands in the middle of a sentence, is introduced as an example, was
+// asked for as one, or repeats what the person or a tool said.
+func (s *scanner) example(final bool) verdict {
+	o, text := s.open, s.all.String()[s.at:]
+	if !s.fresh() && !strings.ContainsAny(lastRune(strings.TrimRight(string(s.fences.line), " \t")), ".!?。！？…") {
+		rest := strings.TrimLeft(text[o.end:], " \t")
+		switch {
+		case rest == "" && !final:
+			return more
+		case rest != "" && !strings.ContainsAny(rest[:1], "\r\n<["):
+			return yes
+		}
+	}
+	if len(s.run) == 0 {
+		before := strings.TrimRight(s.all.String()[:s.at], space)
+		if introduces().MatchString(before[strings.LastIndexByte(before, '\n')+1:]) {
+			return yes
+		}
+	}
+	if (o.loose || o.fits) && s.askedForExample() || s.heard(text) {
+		return yes
+	}
+	return no
+}
+
+func lastRune(s string) string {
+	r := []rune(s[max(0, len(s)-4):])
+	return string(r[max(0, len(r)-1):])
+}
+
+// introduces finds a line that ends by introducing an example.
+var introduces = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)(?:\bfor (?:example|instance)|\be\.g\.|\bsuch as|\blooks? like(?: this)?|\ban example(?: (?:of|for|tool|function|call)(?: [\w'-]+){0,6})?|` +
+		`^\W*(?:an? )?(?:example|sample|syntax|format|template)(?: [\w'-]+){0,3}|\b(?:syntax|format) (?:is|for (?:[\w'-]+ ?){1,4}is)|例如|比如|示例|例子|(?:格式|语法)(?:为|是|如下)?)[\s:：*_,，。.]*$`)
+})
+
+var asksForExample = sync.OnceValue(func() [2]*regexp.Regexp {
+	return [2]*regexp.Regexp{
+		regexp.MustCompile(`(?i)(?:tool|function)[ _-]?(?:call|use|invocation)s?|工具调用|函数调用|调用工具`),
+		regexp.MustCompile(`(?i)\b(?:example|sample|format|syntax|looks? like|print|display|quote|explain)\b|示例|例子|格式|语法|长什么样|解释`),
+	}
+})
+
+// askedForExample reports whether the person's newest words ask what a call looks
+// like.
+func (o offer) askedForExample() bool {
+	for _, m := range slices.Backward(o.said) {
+		if m.Role == chat.User && m.Text() != "" {
+			re := asksForExample()
+			return re[0].MatchString(m.Text()) && re[1].MatchString(m.Text())
+		}
+	}
+	return false
+}
+
+// heard reports whether a person or a tool has said what is open before, so that
+// the model quotes it. What cannot be read is never a quotation.
+func (s *scanner) heard(text string) bool {
+	o := s.open
+	if slices.ContainsFunc(o.calls, func(c call) bool { return !json.Valid([]byte(c.args)) }) {
+		return false
+	}
+	quote := text[:o.end]
+	if inner := strings.TrimSpace(o.inner); o.tool == "" && inner != "" && strings.ContainsAny(inner[:1], "{[<") {
+		quote = inner
+	}
+	quote = oneSpaced(quote)
+	for _, m := range s.said {
+		words := []string{m.Text()}
+		for r := range chat.Select[chat.ToolResult](m) {
+			words = append(words, r.Text)
+			var object map[string]any // the strings of a result are what the model read
+			if json.Unmarshal([]byte(r.Text), &object) == nil {
+				for _, v := range object {
+					s, _ := v.(string)
+					words = append(words, s)
+				}
+			}
+		}
+		if m.Role != chat.Assistant && slices.ContainsFunc(words, func(w string) bool {
+			return strings.ContainsAny(w, "{<(") && strings.Contains(oneSpaced(w), quote)
+		}) {
+			return true
+		}
+	}
+	return false
+}
+
+// oneSpaced is text with any white space made one space.
+func oneSpaced(text string) string { return strings.Join(strings.Fields(text), " ") }

@@ -1,0 +1,408 @@
+package textcalls
+
+import (
+	"encoding/json"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/jsonx"
+)
+
+// call is a call as the model wrote it. args need not be JSON.
+type call struct{ name, args string }
+
+func (c call) same(o call) bool { return c == o }
+
+// read reads what a form holds. Calls of tools that nobody knows are none, nor
+// those that do not fit where they must.
+func (s *scanner) read(f form, inner string) (calls []call, ok bool) {
+	switch inner = strings.TrimSpace(inner); f.kind {
+	case args:
+		var c call
+		c, ok = s.readArgs(f, inner)
+		calls = []call{c}
+	case steps:
+		name, input, found := strings.Cut(inner, "\n")
+		input, also := strings.CutPrefix(strings.TrimSpace(input), "Action Input:")
+		calls, ok = []call{{strings.TrimSpace(name), strings.TrimSpace(input)}}, found && also
+	case body, python:
+		calls, ok = s.readBody(inner, f)
+	case remains, result:
+	}
+	return calls, ok && !slices.ContainsFunc(calls, func(c call) bool {
+		return f.fits && !s.fits(c) || !f.fits && !s.anyName && !s.knows(c.name)
+	})
+}
+
+// readBody reads calls in any writing, one after the other.
+func (s *scanner) readBody(text string, f form) (calls []call, ok bool) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, joints) {
+		var (
+			some []call
+			rest string
+		)
+		switch first, _, _ := strings.Cut(text, "\n"); {
+		case strings.HasPrefix(text, "```"):
+			some, rest, ok = s.readFence(text, f)
+		case text[0] == '{' || text[0] == '[' && !strings.HasPrefix(text, "[TOOL"):
+			some, rest, ok = s.readJSON(text, f)
+		case text[0] == '<':
+			some, rest, ok = s.readElement(text, f)
+		case strings.HasPrefix(text, "[TOOL"):
+			some, rest, ok = s.readNested(text)
+		default:
+			if some, rest, ok = readNamed(text); !ok && f.kind == python {
+				some, rest, ok = s.readPython(text)
+			}
+			if !ok && !f.loose && s.knows(strings.TrimSpace(first)) { // a name and nothing else, or arguments as GLM writes them
+				some, rest, ok = s.readKeyed(text)
+			}
+			if !ok && strings.Contains(first, "<") {
+				some, rest, ok = s.readKeyed(text)
+			}
+		}
+		if !ok {
+			return nil, false
+		}
+		calls, text = append(calls, some...), rest
+	}
+	return calls, len(calls) > 0
+}
+
+// readFence reads the fence that text begins with.
+func (s *scanner) readFence(text string, f form) (calls []call, rest string, ok bool) {
+	_, inner, found := strings.Cut(text, "\n")
+	inner, rest, closed := strings.Cut(inner, "\n```")
+	if !closed {
+		inner, closed = strings.CutSuffix(inner, "```")
+	}
+	if !found || !closed {
+		return nil, "", false
+	}
+	calls, ok = s.readBody(inner, f)
+	return calls, rest, ok
+}
+
+// withoutFence takes text out of the code fence around all of it.
+func withoutFence(text string) string {
+	text = strings.TrimSpace(text)
+	if !strings.HasPrefix(text, "```") || !strings.HasSuffix(text, "```") {
+		return text
+	}
+	_, body, ok := strings.Cut(text, "\n")
+	if !ok {
+		return text
+	}
+	return strings.TrimSpace(strings.TrimSuffix(body, "```"))
+}
+
+// The names that the parts of a call have in JSON.
+var (
+	nameKeys = []string{"name", "tool", "tool_name", "function_name", "function", "action", "recipient_name"}
+	argsKeys = []string{"arguments", "input", "parameters", "args", "params", "tool_input", "action_input", "kwargs"}
+	moreKeys = []string{"type", "id", "tool_call_id", "index", "thought", "reasoning"}
+)
+
+// readJSON reads one call in JSON, or a list of them in JSON or Python.
+func (s *scanner) readJSON(text string, f form) (calls []call, rest string, ok bool) {
+	v, rest, ok := value(text)
+	if !ok && f.kind == python && text[0] == '[' {
+		end, _, closed := balanced(0)(text, true)
+		if !closed {
+			return nil, "", false
+		}
+		calls, _, ok = s.readPython(text[1 : end-1])
+		return calls, text[end:], ok
+	}
+	if !ok {
+		return nil, "", false
+	}
+	calls, ok = s.callsIn(v, f)
+	return calls, rest, ok
+}
+
+func (s *scanner) callsIn(v string, f form) (calls []call, ok bool) {
+	list := []json.RawMessage{json.RawMessage(v)}
+	if v[0] == '[' && json.Unmarshal([]byte(v), &list) != nil {
+		return nil, false
+	}
+	for _, one := range list {
+		var o map[string]json.RawMessage
+		if json.Unmarshal(one, &o) != nil {
+			return nil, false
+		}
+		if several, is := o["tool_calls"]; is && len(several) > 0 && several[0] == '[' {
+			more, ok := s.callsIn(string(several), f)
+			if !ok {
+				return nil, false
+			}
+			calls = append(calls, more...)
+			continue
+		}
+		c, ok := s.callIn(o, f)
+		if !ok {
+			return nil, false
+		}
+		calls = append(calls, c)
+	}
+	return calls, len(calls) > 0
+}
+
+// callIn is the call that an object describes. What is loose must be a call and
+// nothing else; elsewhere arguments may also stand beside the name, or the name
+// may be the key.
+func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
+	if inner := o["function"]; len(inner) > 0 && inner[0] == '{' {
+		var fn map[string]json.RawMessage
+		if json.Unmarshal(inner, &fn) != nil {
+			return call{}, false
+		}
+		return s.callIn(fn, f)
+	}
+	var c call
+	o = maps.Clone(o)
+	for _, k := range nameKeys {
+		if json.Unmarshal(o[k], &c.name) == nil && c.name != "" {
+			delete(o, k)
+			break
+		}
+	}
+	if c.name == "" {
+		for k, v := range o {
+			c = call{k, string(v)}
+		}
+		return c, len(o) == 1 && !f.loose && s.knows(c.name)
+	}
+	for _, k := range argsKeys {
+		if v, is := o[k]; is {
+			c.args = string(v)
+			delete(o, k)
+			break
+		}
+	}
+	flat := maps.Clone(o)
+	for _, k := range moreKeys {
+		delete(o, k)
+	}
+	switch {
+	case c.args != "":
+		return c, !f.loose || len(o) == 0
+	case len(o) == 0:
+		c.args = "{}"
+		return c, !f.loose
+	}
+	c.args = string(jsonx.Must(flat))
+	return c, s.fits(c)
+}
+
+// readElement reads <name>read</name><arguments>{…}</arguments>, or another form.
+func (s *scanner) readElement(text string, f form) (calls []call, rest string, ok bool) {
+	for _, k := range nameKeys {
+		name, after, found := cutElement(text, k)
+		if !found || strings.ContainsAny(name, "<{") {
+			continue
+		}
+		c, ok := s.readArgs(form{tool: strings.TrimSpace(name)}, strings.TrimSpace(after))
+		return []call{c}, "", ok
+	}
+	if calls, rest, ok = s.readNested(text); ok {
+		return calls, rest, ok
+	}
+	return nil, "", false
+}
+
+// readNested reads a form that stands in another.
+func (s *scanner) readNested(text string) (calls []call, rest string, ok bool) {
+	inner := &scanner{offer: s.offer}
+	f, n, is := inner.match(text)
+	if is != yes || f.ends == nil {
+		return nil, "", false
+	}
+	for range maxTries {
+		end, after, found := f.ends(text, true)
+		if !found {
+			return nil, "", false
+		}
+		if calls, ok = s.read(f, text[n:end]); ok {
+			return calls, text[after:], true
+		}
+	}
+	return nil, "", false
+}
+
+// separators stand between the name of a tool and its arguments.
+var separators = sync.OnceValue(func() *strings.Replacer {
+	return strings.NewReplacer("<|tool_call_argument_begin|>", "\n", "<｜tool▁sep｜>", "\n", "<tool_sep>", "\n", "[ARGS]", "\n",
+		"<|constrain|>json", "\n", "<|message|>", "\n", "✿ARGS✿:", "\n")
+})
+
+var named = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^(?:function\\s+)?(?:call:|functions\\.|to=functions\\.)?([A-Za-z_][\\w.-]*)(?::\\d+)?(?:\\[CALL_ID\\]\\w+)?\\s*(?:json\\s*)?(?:```(?:json)?)?\\s*\\{")
+})
+
+// readNamed reads a name and an object, with or without something between them.
+func readNamed(text string) (calls []call, rest string, ok bool) {
+	text = separators().Replace(text)
+	m := named().FindStringSubmatchIndex(text)
+	if m == nil {
+		return nil, "", false
+	}
+	v, rest, ok := value(text[m[1]-1:])
+	rest = strings.TrimPrefix(strings.TrimSpace(rest), "```")
+	return []call{{text[m[2]:m[3]], v}}, rest, ok
+}
+
+// readKeyed reads read<arg_key>path</arg_key><arg_value>a</arg_value>.
+func (s *scanner) readKeyed(text string) (calls []call, rest string, ok bool) {
+	text = separators().Replace(text)
+	name, rest := text, ""
+	if i := strings.IndexAny(text, "<"+space); i >= 0 {
+		name, rest = text[:i], strings.TrimSpace(text[i:])
+	}
+	a := s.arguments(name)
+	for rest != "" {
+		key, after, found := cutElement(rest, "arg_key")
+		v, after, also := cutElement(strings.TrimSpace(after), "arg_value")
+		if !found || !also {
+			break
+		}
+		a.add(strings.TrimSpace(key), v)
+		rest = strings.TrimSpace(after)
+	}
+	return []call{{name, a.String()}}, rest, rest == "" && (len(a.list) > 0 || s.knows(name))
+}
+
+// readArgs reads the arguments of a tool that was named: an object, elements, or
+// nothing.
+func (s *scanner) readArgs(f form, inner string) (call, bool) {
+	inner = withoutFence(inner)
+	for _, k := range argsKeys {
+		if in, rest, ok := lastElement(inner, k); ok && strings.TrimSpace(rest) == "" {
+			if c, ok := s.readArgs(f, strings.TrimSpace(in)); ok {
+				return c, true
+			}
+			return call{f.tool, strings.TrimSpace(in)}, true
+		}
+	}
+	if strings.HasPrefix(inner, "{") {
+		v, rest, ok := value(inner)
+		if !ok || strings.TrimSpace(rest) != "" {
+			return call{f.tool, inner}, false
+		}
+		if calls, is := s.callsIn(v, form{loose: true}); is && len(calls) == 1 && strings.EqualFold(calls[0].name, f.tool) {
+			return calls[0], true
+		}
+		return call{f.tool, v}, true
+	}
+	a := s.arguments(f.tool)
+	for _, m := range pattern().attr.FindAllStringSubmatch(f.attrs, -1) {
+		a.add(m[1], m[2]+m[3]+m[4])
+	}
+	for inner != "" {
+		m := pattern().tag.FindStringSubmatch(inner)
+		if m == nil {
+			return call{}, false
+		}
+		key := m[3]
+		if key == "" {
+			key = attribute(m[4], "name", "key")
+		}
+		if key == "" {
+			key = m[2]
+		}
+		v, rest, ok := strings.Cut(inner[len(m[0]):], "</"+m[1]+m[2]+">")
+		if !ok {
+			return call{}, false
+		}
+		a.add(key, v)
+		inner = strings.TrimSpace(rest)
+	}
+	return call{f.tool, a.String()}, true
+}
+
+// cutElement cuts <name>…</name> off the start of text.
+func cutElement(text, name string) (body, rest string, ok bool) {
+	if body, ok = strings.CutPrefix(text, "<"+name+">"); !ok {
+		return "", text, false
+	}
+	return strings.Cut(body, "</"+name+">")
+}
+
+// lastElement is cutElement up to the last close, so that the body may talk about
+// tags.
+func lastElement(text, name string) (body, rest string, ok bool) {
+	close := "</" + name + ">"
+	body, ok = strings.CutPrefix(text, "<"+name+">")
+	i := strings.LastIndex(body, close)
+	if !ok || i < 0 {
+		return "", text, false
+	}
+	return body[:i], body[i+len(close):], true
+}
+
+var pythonCall = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(?:print\()?(?:[A-Za-z_]\w*\s*=\s*)?([A-Za-z_][\w.]*)\(`)
+})
+
+// readPython reads read(path="a", limit=3), several with commas or line breaks
+// between them.
+func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
+	for text = strings.TrimSpace(text); text != ""; text = strings.TrimLeft(text, joints) {
+		if strings.HasPrefix(text, "#") || strings.HasPrefix(text, "import ") {
+			_, text, _ = strings.Cut(text, "\n")
+			continue
+		}
+		m := pythonCall().FindStringSubmatchIndex(text)
+		if m == nil {
+			break
+		}
+		name := strings.TrimSuffix(text[m[2]:m[3]], ".call")
+		end, _, closed := balanced(m[1]-1)(text, true)
+		if !closed {
+			return nil, "", false
+		}
+		a := s.arguments(name)
+		if !a.python(text[m[1] : end-1]) {
+			return nil, "", false
+		}
+		calls, text = append(calls, call{name, a.String()}), text[end:]
+		if strings.HasPrefix(text, ")") {
+			text = text[1:] // of print
+		}
+	}
+	return calls, text, len(calls) > 0
+}
+
+// broken makes what it can of a call that cannot be read: its name, if it has
+// one, with all of the text for arguments. JSON that can be read is none: it
+// lacks what makes a call.
+func (s *scanner) broken(f form, inner string) ([]call, bool) {
+	inner = strings.TrimSpace(inner)
+	name := f.tool
+	if name == "" {
+		name = nameIn(inner)
+		if _, _, whole := value(withoutFence(inner)); whole {
+			return nil, false
+		}
+	}
+	if name == "" || inner == "" || f.fits && (f.tool != "" || !s.offered(name)) || !s.anyName && !s.knows(name) {
+		return nil, false
+	}
+	return []call{{name, inner}}, true
+}
+
+var nameOf = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile("^\\s*(?:```\\w*\\s*)?\\[?\\s*(?:<function=\"?([\\w.-]+)|\\{\\s*\"(?:name|tool|tool_name)\"\\s*:\\s*\"([\\w.-]+)\"\\s*,)")
+})
+
+// nameIn finds the name in JSON that is broken elsewhere, or in a function tag.
+func nameIn(text string) string {
+	m := nameOf().FindStringSubmatch(text)
+	if m == nil {
+		return ""
+	}
+	return m[1] + m[2]
+}

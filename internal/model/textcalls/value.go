@@ -1,0 +1,171 @@
+package textcalls
+
+import (
+	"encoding/json"
+	"strings"
+
+	"coder/internal/core/jsonx"
+)
+
+// value reads the value that text begins with: JSON, or what models write for
+// it, with line breaks in strings, quotes of other kinds, commas too many, and
+// Python's words.
+func value(text string) (v, rest string, ok bool) {
+	text = strings.TrimLeft(text, space)
+	d := json.NewDecoder(strings.NewReader(text))
+	var raw json.RawMessage
+	if d.Decode(&raw) == nil {
+		return string(raw), text[d.InputOffset():], true
+	}
+	r := reader{text: text}
+	v, ok = r.value(0)
+	return v, r.text, ok
+}
+
+// reader reads values that are not quite JSON off the start of a text.
+type reader struct{ text string }
+
+// maxDepth bounds how deep values may stand in others.
+const maxDepth = 50
+
+func (r *reader) skip() { r.text = strings.TrimLeft(r.text, space) }
+
+// is cuts s off, if it comes next.
+func (r *reader) is(s string) bool {
+	r.skip()
+	rest, ok := strings.CutPrefix(r.text, s)
+	r.text = rest
+	return ok
+}
+
+func (r *reader) value(depth int) (string, bool) {
+	r.skip()
+	switch {
+	case r.text == "" || depth > maxDepth:
+		return "", false
+	case r.text[0] == '{':
+		return r.list("{", "}", depth, func() (string, bool) {
+			key, ok := r.key()
+			if !ok || !r.is(":") {
+				return "", false
+			}
+			v, ok := r.value(depth + 1)
+			return string(jsonx.Must(key)) + ": " + v, ok
+		})
+	case r.text[0] == '[':
+		return r.list("[", "]", depth, func() (string, bool) { return r.value(depth + 1) })
+	case strings.HasPrefix(r.text, "<escape>"):
+		s, rest, ok := strings.Cut(r.text[len("<escape>"):], "<escape>")
+		r.text = rest
+		return string(jsonx.Must(s)), ok
+	}
+	if s, ok := r.string(); ok {
+		return string(jsonx.Must(s)), true
+	}
+	return r.word()
+}
+
+// list reads items between brackets.
+func (r *reader) list(open, close string, depth int, item func() (string, bool)) (string, bool) {
+	var items []string
+	for r.is(open); !r.is(close); {
+		v, ok := item()
+		if !ok {
+			return "", false
+		}
+		items = append(items, v)
+		if !r.is(",") {
+			if !r.is(close) {
+				return "", false
+			}
+			break
+		}
+	}
+	return open + strings.Join(items, ", ") + close, true
+}
+
+// key reads the name of a member, which may lack its quotes.
+func (r *reader) key() (string, bool) {
+	r.skip()
+	if s, ok := r.string(); ok {
+		return s, true
+	}
+	n := 0
+	for n < len(r.text) && (r.text[n] == '_' || r.text[n]|0x20 >= 'a' && r.text[n]|0x20 <= 'z' || n > 0 && r.text[n] >= '0' && r.text[n] <= '9') {
+		n++
+	}
+	k := r.text[:n]
+	r.text = r.text[n:]
+	return k, n > 0
+}
+
+// string reads a string in quotes of any kind.
+func (r *reader) string() (string, bool) {
+	text := r.text
+	raw := strings.HasPrefix(text, `r"`) || strings.HasPrefix(text, "r'")
+	if raw {
+		text = text[1:]
+	}
+	quote := ""
+	for _, q := range []string{`"""`, "'''", `"`, "'"} {
+		if strings.HasPrefix(text, q) {
+			quote = q
+			break
+		}
+	}
+	if quote == "" {
+		return "", false
+	}
+	var b strings.Builder
+	for i := len(quote); i < len(text); i++ {
+		switch {
+		case strings.HasPrefix(text[i:], quote):
+			r.text = text[i+len(quote):]
+			return b.String(), true
+		case text[i] == '\\' && !raw && i+1 < len(text):
+			s, n := unescape(text[i:])
+			b.WriteString(s)
+			i += n - 1
+		default:
+			b.WriteByte(text[i])
+		}
+	}
+	return "", false
+}
+
+// unescape reads what a backslash begins, and how long it is.
+func unescape(text string) (string, int) {
+	n := 2
+	if text[1] == 'u' && len(text) >= 6 {
+		if n = 6; len(text) >= 12 && text[6:8] == `\u` {
+			n = 12 // two of them may be one rune
+		}
+	}
+	var s string
+	if json.Unmarshal([]byte(`"`+text[:n]+`"`), &s) == nil {
+		return s, n
+	}
+	if text[1] == '\n' {
+		return "", 2
+	}
+	if text[1] == '\'' {
+		return "'", 2
+	}
+	return text[:2], 2
+}
+
+// words are Python's, and JSON's.
+var words = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
+
+// word reads a number or one of the words.
+func (r *reader) word() (string, bool) {
+	n := strings.IndexAny(r.text+",", ",)]}"+space)
+	w := r.text[:n]
+	if v, known := words[w]; known {
+		w = v
+	} else if !json.Valid([]byte(w)) {
+		return "", false
+	}
+	r.text = r.text[n:]
+	return w, true
+}
