@@ -128,6 +128,7 @@ var failures = map[string]provider.Error{
 	"context":     {Kind: provider.ErrContextTooLong, Status: 400},
 	"quota":       {Kind: provider.ErrQuota, Status: 429},
 	"model":       {Kind: provider.ErrNoModel, Status: 404},
+	"tools":       {Kind: provider.ErrNoTools, Status: 400},
 	"bad":         {Kind: provider.ErrBadRequest, Status: 400},
 	"unreachable": {Kind: provider.ErrUnreachable, Retryable: true},
 	"401":         {Kind: provider.ErrAuth, Status: 401},
@@ -156,7 +157,7 @@ func failure(kind string) (provider.Error, error) {
 	e := provider.Error{Status: status, Retryable: status >= 500}
 	switch {
 	case err != nil || status < 100 || status > 599:
-		return provider.Error{}, fmt.Errorf("fail takes auth, rate, overload, context, quota, model, bad, unreachable or an HTTP status, not %q", kind)
+		return provider.Error{}, fmt.Errorf("fail takes auth, rate, overload, context, quota, model, tools, bad, unreachable or an HTTP status, not %q", kind)
 	case status >= 400 && status < 500:
 		e.Kind = provider.ErrBadRequest
 	}

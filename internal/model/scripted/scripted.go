@@ -26,7 +26,7 @@
 //	wait DURATION        silence at this place
 //	cut [retry]          the stream ends here, before the reply is whole
 //	fail KIND [after=DURATION] [TEXT]  the provider fails here. KIND is auth, rate,
-//	                     overload, context, quota, model, bad, unreachable or an HTTP status
+//	                     overload, context, quota, model, tools, bad, unreachable or an HTTP status
 //	to TEXT              the reply is for conversations whose first message holds
 //	                     TEXT, and those without it are for the others; each sort
 //	                     is given in order, as if it were a script of its own

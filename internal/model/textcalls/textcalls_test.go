@@ -247,15 +247,6 @@ func TestSameReplyAsNative(t *testing.T) {
 	}
 }
 
-func TestNativeCallsMakeTextOfText(t *testing.T) {
-	text := "a <tool_use>{\"name\": \"read\"}</tool_use> b"
-	send := append(said(text, 4), provider.CallDelta{Index: 0, ID: "x", Name: "bash", Args: "{}"}, provider.TextDelta(" <tool_use>c"), end(provider.StopTools))
-	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto, nil), request())
-	if want := fmt.Sprintf("%q bash{}", text+" <tool_use>c"); err != nil || show(r) != want {
-		t.Errorf("got %s, %v; want %s", show(r), err, want)
-	}
-}
-
 func TestNoToolsNoCalls(t *testing.T) {
 	text := `<tool_use>{"name": "read"}</tool_use>`
 	req := request()
