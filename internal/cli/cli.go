@@ -104,44 +104,30 @@ func (inv *invocation) run(ctx context.Context) error {
 		inv.load(&flags{lang: askedLang(inv.Args)}) // for the language it is said in
 		return err
 	}
-	if fl.version || fl.command == "version" {
-		_, err := fmt.Fprintf(inv.Stdout, "coder %s\n", app.Version)
-		return err
+	if fl.version {
+		return inv.runVersion(ctx)
 	}
-	if fl.command == "trust" && len(fl.args) == 1 {
+	if fl.command != nil && fl.command.name == "trust" && len(fl.args) == 1 {
 		fl.Dir = fl.args[0]
 	}
 	inv.load(fl)
 	switch {
 	case fl.help:
-		return writeHelp(inv.Stdout, inv.words)
-	case fl.command == "config":
-		return inv.runConfig()
-	case fl.command == "trust":
-		return inv.runTrust()
-	case fl.command == "policy":
-		return inv.runPolicy(ctx)
-	case fl.command == "sessions":
-		return inv.runSessions(ctx)
-	case fl.command == "export":
-		return inv.runExport(ctx)
-	case fl.command == "audit":
-		return inv.runAudit(ctx)
-	case fl.command == "tasks":
-		return inv.runTasks(ctx)
-	case fl.command == "respond":
-		return inv.runRespond(ctx)
-	case fl.command == "prune":
-		return inv.runPrune(ctx)
-	case fl.command == "watch":
-		return inv.runWatch(ctx)
-	case fl.command == "demo":
-		return inv.runDemo(ctx)
+		return inv.runHelp(ctx)
+	case fl.command != nil:
+		return fl.command.run(inv, ctx)
 	case fl.print:
 		return inv.runHeadless(ctx)
 	}
 	return inv.runInteractive(ctx)
 }
+
+func (inv *invocation) runVersion(context.Context) error {
+	_, err := fmt.Fprintf(inv.Stdout, "coder %s\n", app.Version)
+	return err
+}
+
+func (inv *invocation) runHelp(context.Context) error { return writeHelp(inv.Stdout, inv.words) }
 
 // load reads the settings of the workspace, and finds the language of the
 // person: that of the flag, of the settings, or of the environment. Programs are

@@ -91,6 +91,20 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 		{"-p -- --model x", "--model x"},
 		{"-p config x", "config x"},
 		{"config show", "show command=config"},
+		{"config", " command=config"},
+		{"config file is broken, why", "config file is broken, why"},
+		{"export the data to csv", "export the data to csv"},
+		{"demo of quicksort in go", "demo of quicksort in go"},
+		{"why is this slow", "why is this slow"},
+		{"policy check rm -- -rf /", "check rm -rf / command=policy"},
+		{"policy for passwords", "policy for passwords"},
+		{"policy revoke 3", "revoke 3 command=policy"},
+		{"watch out for races", "watch out for races"},
+		{"audit verify", "verify command=audit"},
+		{"trust me on this", "trust me on this"},
+		{"-- sessions", "sessions"},
+		{"--model m -- config show", "config show model=m"},
+		{"sesions of yoga", "sesions of yoga"},
 	}
 	for _, tt := range tests {
 		f, err := parseFlags(strings.Fields(tt.args))
@@ -99,7 +113,11 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 			continue
 		}
 		got := strings.Join(f.args, " ")
-		for _, s := range [][2]string{{"command", f.command}, {"model", f.Model}, {"resume", f.session.Resume}} {
+		command := ""
+		if f.command != nil {
+			command = f.command.name
+		}
+		for _, s := range [][2]string{{"command", command}, {"model", f.Model}, {"resume", f.session.Resume}} {
 			if s[1] != "" {
 				got += " " + s[0] + "=" + s[1]
 			}
@@ -109,6 +127,19 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 		}
 		if got != tt.want {
 			t.Errorf("%s: %q, want %q", tt.args, got, tt.want)
+		}
+	}
+}
+
+func TestWhatIsNearlyASubcommandIsNotSentToAModel(t *testing.T) {
+	for line, want := range map[string]string{
+		"sesions": "did you mean sessions?", "cofnig": "did you mean config?", "exprot": "did you mean export?",
+		"config shwo": "did you mean config show?", "policy lst": "did you mean policy list?", "audit verfy x": "",
+		"tests": "did you mean tasks?", "fix": "", "refactor": "", "why": "", "go": "", "-- sesions": "", "-p sesions": "",
+	} {
+		_, err := parseFlags(strings.Fields(line))
+		if (err != nil) != (want != "") || err != nil && (!strings.Contains(err.Error(), want) || ExitCode(err) != ExitUsage) {
+			t.Errorf("%s: %v, want %q", line, err, want)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -14,7 +15,7 @@ import (
 // runConfig shows the configuration: the values in force and where each came
 // from, the files that are read, or the schema of those files. What is wrong
 // with the settings only matters where they are shown.
-func (inv *invocation) runConfig() error {
+func (inv *invocation) runConfig(context.Context) error {
 	what := "show"
 	if len(inv.flags.args) > 0 {
 		what = inv.flags.args[0]
@@ -59,7 +60,7 @@ func (inv *invocation) runConfig() error {
 
 // runTrust trusts a workspace as it is now, or ends that. What is wrong with its
 // settings does not matter.
-func (inv *invocation) runTrust() error {
+func (inv *invocation) runTrust(context.Context) error {
 	fl, root, words := inv.flags, inv.settings.Root, inv.words
 	if len(fl.args) > 1 {
 		return usagef("coder trust takes one folder")

@@ -21,8 +21,9 @@ type flags struct {
 	app.Options
 	session app.Which
 
-	command string // a subcommand, or ""
+	command *subcommand // nil if the arguments are a prompt
 	args    []string
+	prompt  bool // they are, whatever they look like
 
 	help, version, print, verbose, noColor bool
 	outputFormat, inputFormat, events      string
@@ -45,9 +46,6 @@ type flags struct {
 func (f *flags) forMachines() bool {
 	return f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json"
 }
-
-// subcommands are words that, standing first, are not a prompt.
-var subcommands = []string{"audit", "config", "demo", "export", "policy", "prune", "respond", "sessions", "tasks", "trust", "version", "watch", "help"}
 
 // option is one flag: its names, what its value is called, what it does.
 type option struct {
@@ -181,6 +179,7 @@ func parseFlags(args []string) (*flags, error) {
 		arg := args[i]
 		switch {
 		case arg == "--":
+			f.prompt = len(f.args) == 0
 			f.args = append(f.args, args[i+1:]...)
 			return f.finish()
 		case arg == "-" || !strings.HasPrefix(arg, "-"):
@@ -244,10 +243,15 @@ func (f *flags) cluster(opts []option, arg string) bool {
 
 // finish tells a subcommand from a prompt and checks what does not go together.
 func (f *flags) finish() (*flags, error) {
-	if len(f.args) > 0 && slices.Contains(subcommands, f.args[0]) && !f.print {
-		f.command, f.args = f.args[0], f.args[1:]
+	if !f.print && !f.prompt {
+		var err error
+		if f.command, err = findSubcommand(f.args); err != nil {
+			return nil, err
+		}
+		if f.command != nil {
+			f.args = f.args[1:]
+		}
 	}
-	f.help = f.help || f.command == "help"
 	defer func() {
 		f.outputFormat, f.inputFormat = cmp.Or(f.outputFormat, "text"), cmp.Or(f.inputFormat, "text")
 	}()

@@ -1,0 +1,88 @@
+package cli
+
+import (
+	"context"
+	"slices"
+	"strconv"
+
+	"coder/internal/core/nearest"
+)
+
+// subcommand is a word that, standing first, may not be a prompt.
+type subcommand struct {
+	name string
+	// takes reports whether these can be its arguments. If they cannot, the line is
+	// a prompt that begins with the same word.
+	takes func(args []string) bool
+	verbs []string // its first arguments, where they are fixed
+	run   func(*invocation, context.Context) error
+}
+
+// subcommands are all of them, in the order of their names.
+func subcommands() []subcommand {
+	none := func(args []string) bool { return len(args) == 0 }
+	upTo := func(n int) func([]string) bool { return func(args []string) bool { return len(args) <= n } }
+	one := func(args []string) bool { return len(args) == 1 }
+	return []subcommand{
+		{"audit", func(args []string) bool {
+			return len(args) == 0 || len(args) == 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
+		}, []string{"show", "verify"}, (*invocation).runAudit},
+		{"config", func(args []string) bool {
+			return len(args) == 0 || len(args) == 1 && slices.Contains([]string{"show", "path", "schema"}, args[0])
+		}, []string{"show", "path", "schema"}, (*invocation).runConfig},
+		{"demo", none, nil, (*invocation).runDemo},
+		{"export", one, nil, (*invocation).runExport},
+		{"help", none, nil, (*invocation).runHelp},
+		{"policy", func(args []string) bool {
+			switch {
+			case len(args) == 0:
+				return false
+			case args[0] == "check":
+				return len(args) > 1
+			case args[0] == "revoke":
+				_, err := strconv.Atoi(args[len(args)-1])
+				return len(args) == 2 && (err == nil || args[1] == "all")
+			}
+			return len(args) == 1 && (args[0] == "test" || args[0] == "list")
+		}, []string{"check", "test", "list", "revoke"}, (*invocation).runPolicy},
+		{"prune", none, nil, (*invocation).runPrune},
+		{"respond", one, nil, (*invocation).runRespond},
+		{"sessions", none, nil, (*invocation).runSessions},
+		{"tasks", upTo(1), nil, (*invocation).runTasks},
+		{"trust", upTo(1), nil, (*invocation).runTrust},
+		{"version", none, nil, (*invocation).runVersion},
+		{"watch", upTo(1), nil, (*invocation).runWatch},
+	}
+}
+
+// findSubcommand tells a subcommand from a prompt by the words of a line. A word
+// alone that is nearly one, or nearly what one takes, is a mistake: it would be
+// sent to a model.
+func findSubcommand(words []string) (*subcommand, error) {
+	if len(words) == 0 {
+		return nil, nil
+	}
+	all := subcommands()
+	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == words[0] })
+	if i < 0 {
+		for off := 1; off <= 2 && len(words) == 1; off++ {
+			for _, s := range all {
+				if len(s.name) > off+1 && nearest.Distance(words[0], s.name) <= off {
+					return nil, usagef("there is no subcommand %s; did you mean %s? (coder -- %s makes it a prompt)", words[0], s.name, words[0])
+				}
+			}
+		}
+		return nil, nil
+	}
+	s, args := &all[i], words[1:]
+	switch near := ""; {
+	case len(args) == 0 || s.takes(args):
+		return s, nil
+	case len(args) == 1 && len(s.verbs) > 0:
+		if near = nearest.Of(args[0], s.verbs); near == "" {
+			return nil, nil
+		}
+		return nil, usagef("there is no %s %s; did you mean %s %s? (coder -- %s %s makes it a prompt)", s.name, args[0], s.name, near, s.name, args[0])
+	}
+	return nil, nil
+}
