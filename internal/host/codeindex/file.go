@@ -119,7 +119,42 @@ func (r *reader) index(f *file, data []byte) {
 		})
 	}
 	for _, s := range outline(f.name, r.lines) {
-		r.section(f, s)
+		for s.end > s.line+1 && len(bytes.TrimSpace(r.lines[s.end-1])) == 0 {
+			s.end--
+		}
+		r.now++
+		r.met = r.met[:0]
+		tokens := 0
+		for i := s.doc; i < s.end; i++ {
+			weight := uint8(1)
+			if i < s.line {
+				weight = docWeight
+			}
+			tokens += r.text(r.lines[i], weight)
+		}
+		if tokens == 0 && s.symbol == "" {
+			continue
+		}
+		if owner, _, ok := cutLast(s.symbol, "."); ok && s.names != nil {
+			r.text([]byte(owner), ownerPart)
+		}
+		for _, name := range s.names {
+			r.text([]byte(name), nameWeight)
+			if r.parts = parts(r.parts[:0], name); len(r.parts) > 1 {
+				r.weigh(r.number(hash(joined(name))), nameWeight)
+			}
+		}
+		for _, t := range r.path {
+			r.weigh(t.id, t.weight)
+		}
+		for _, id := range r.met {
+			r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
+		}
+		f.tokens += tokens
+		f.chunks = append(f.chunks, chunk{
+			symbol: s.symbol, kind: s.kind, tokens: int32(tokens),
+			doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
+		})
 	}
 	if len(f.chunks) > 0 {
 		f.keys = slices.Clone(r.sorted())
@@ -130,7 +165,6 @@ func (r *reader) index(f *file, data []byte) {
 	}
 }
 
-// appendLines cuts data into lines without their ends.
 func appendLines(lines [][]byte, data []byte) [][]byte {
 	for len(data) > 0 {
 		line, rest, _ := bytes.Cut(data, []byte("\n"))
@@ -138,46 +172,6 @@ func appendLines(lines [][]byte, data []byte) [][]byte {
 		data = rest
 	}
 	return lines
-}
-
-// section adds one section to f.
-func (r *reader) section(f *file, s section) {
-	for s.end > s.line+1 && len(bytes.TrimSpace(r.lines[s.end-1])) == 0 {
-		s.end--
-	}
-	r.now++
-	r.met = r.met[:0]
-	tokens := 0
-	for i := s.doc; i < s.end; i++ {
-		weight := uint8(1)
-		if i < s.line {
-			weight = docWeight
-		}
-		tokens += r.text(r.lines[i], weight)
-	}
-	if tokens == 0 && s.symbol == "" {
-		return
-	}
-	if owner, _, ok := cutLast(s.symbol, "."); ok && s.names != nil {
-		r.text([]byte(owner), ownerPart)
-	}
-	for _, name := range s.names {
-		r.text([]byte(name), nameWeight)
-		if r.parts = parts(r.parts[:0], name); len(r.parts) > 1 {
-			r.weigh(r.number(hash(joined(name))), nameWeight)
-		}
-	}
-	for _, t := range r.path {
-		r.weigh(t.id, t.weight)
-	}
-	for _, id := range r.met {
-		r.keys = append(r.keys, key(r.terms[id], len(f.chunks), r.count[id]))
-	}
-	f.tokens += tokens
-	f.chunks = append(f.chunks, chunk{
-		symbol: s.symbol, kind: s.kind, tokens: int32(tokens),
-		doc: int32(s.doc + 1), line: int32(s.line + 1), end: int32(s.end), later: s.later,
-	})
 }
 
 // sorted puts the keys in order. They are made section by section, so it is

@@ -38,7 +38,6 @@ type language struct {
 	special   [256]bool // bytes that may begin a comment or a text
 }
 
-// trait is a habit of a language.
 type trait uint8
 
 const (
@@ -168,7 +167,6 @@ var languages = sync.OnceValue(func() map[string]*language {
 	return m
 })
 
-// languageOf is the language of a file, or nil.
 func languageOf(name string) *language { return languages()[strings.ToLower(path.Ext(name))] }
 
 // role is what a file is for, as far as its name and first lines tell.

@@ -24,14 +24,12 @@ const (
 	maxHits     = 100
 )
 
-// match is a section that was found.
 type match struct {
 	file  *file
 	chunk int
 	score float32
 }
 
-// rank finds the sections that answer ask best.
 func (s *snapshot) rank(ask *question, under string, limit int) []match {
 	b := &board{
 		snapshot: s, under: under,
@@ -151,7 +149,16 @@ func (b *board) best(ask *question) []match {
 				continue
 			}
 			cover := b.cover[n] / max(b.total, 1e-6)
-			score := b.score[n] * prior * f.chunks[c].prior() * (needed + (1-needed)*cover*cover)
+			kind := float32(1)
+			switch c := f.chunks[c]; {
+			case c.kind == Text && c.symbol == "":
+				kind = textPrior
+			case c.later:
+				kind = piecePrior
+			case c.kind == Value:
+				kind = valuePrior
+			}
+			score := b.score[n] * prior * kind * (needed + (1-needed)*cover*cover)
 			if score <= floor {
 				continue
 			}
@@ -162,18 +169,6 @@ func (b *board) best(ask *question) []match {
 		}
 	}
 	return sorted(list)[:min(len(list), considered)]
-}
-
-func (c chunk) prior() float32 {
-	switch {
-	case c.kind == Text && c.symbol == "":
-		return textPrior
-	case c.later:
-		return piecePrior
-	case c.kind == Value:
-		return valuePrior
-	}
-	return 1
 }
 
 // named is how far a symbol is the query and nothing else: 1 if both have the
@@ -259,7 +254,18 @@ func (q *question) densest(lines [][]byte, doc, end int) int {
 	}
 	weights := make([]float32, end+1)
 	for i := doc; i <= end; i++ {
-		weights[i] = q.weigh(lines[i-1])
+		line := lines[i-1]
+		var met uint64 // each concept counts once
+		eachWord(line[:min(len(line), maxLine)], func(word []byte) {
+			for _, h := range hashes(string(word)) {
+				for j, c := range q.concepts {
+					if met&(1<<j) == 0 && c.shareOf(h) > 0 {
+						met |= 1 << j
+						weights[i] += c.weight
+					}
+				}
+			}
+		})
 	}
 	var sum, most float32
 	best := doc
@@ -274,21 +280,4 @@ func (q *question) densest(lines [][]byte, doc, end int) int {
 		}
 	}
 	return best
-}
-
-// weigh is how much a line says about the question: each concept once.
-func (q *question) weigh(line []byte) (sum float32) {
-	var met uint64
-	eachWord(line[:min(len(line), maxLine)], func(word []byte) {
-		for _, t := range termsOf(string(word)) {
-			h := hash(t)
-			for i, c := range q.concepts {
-				if met&(1<<i) == 0 && c.shareOf(h) > 0 {
-					met |= 1 << i
-					sum += c.weight
-				}
-			}
-		}
-	})
-	return sum
 }

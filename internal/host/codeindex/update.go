@@ -23,7 +23,6 @@ type snapshot struct {
 	cut     bool  // files were left out
 }
 
-// urgency is why the index is brought up to date.
 type urgency int
 
 const (

@@ -3,6 +3,7 @@
 package faultdisk
 
 import (
+	"cmp"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -25,6 +26,9 @@ type Disk struct {
 	mu  sync.Mutex // guards the fields below
 	n   int
 	log []string
+
+	below  disk.Disk // see Below; nil is the system's
+	faults *Disk     // that it fails like; nil is itself
 }
 
 // Log lists the operations so far, for people.
@@ -34,8 +38,27 @@ func (d *Disk) Log() []string {
 	return d.log
 }
 
-// do counts an operation and returns how it fails, if it does.
-func (d *Disk) do(what, path string) error {
+// Below is the directory of a store of kept contents on this disk. What it does
+// is called "keep-open", "keep-write" and so on.
+func (d *Disk) Below(root *os.Root) disk.Disk { return &Disk{below: disk.Below(root), faults: d} }
+
+func (d *Disk) like() *Disk { return cmp.Or(d.faults, d) }
+
+// on does an operation, unless it is one that fails. Each is counted.
+func (d *Disk) on(what, path string, do func(disk.Disk) error) error {
+	if err := d.fail(what, path); err != nil {
+		return err
+	}
+	if d.below != nil {
+		return do(d.below)
+	}
+	return do(disk.System)
+}
+
+func (d *Disk) fail(what, path string) error {
+	if d.faults != nil {
+		return d.faults.fail("keep-"+what, path)
+	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.n++
@@ -46,100 +69,60 @@ func (d *Disk) do(what, path string) error {
 	return nil
 }
 
-func (d *Disk) system() faulty { return faulty{disk.System, d, ""} }
-
 // Open opens a file.
-func (d *Disk) Open(path string, flag int, mode fs.FileMode) (disk.File, error) {
-	return d.system().Open(path, flag, mode)
+func (d *Disk) Open(path string, flag int, mode fs.FileMode) (opened disk.File, err error) {
+	err = d.on("open", path, func(on disk.Disk) error {
+		f, err := on.Open(path, flag, mode)
+		if err == nil {
+			opened = &file{f, d}
+		}
+		return err
+	})
+	return opened, err
 }
 
 // Mkdir makes a directory.
-func (d *Disk) Mkdir(path string, mode fs.FileMode) error { return d.system().Mkdir(path, mode) }
+func (d *Disk) Mkdir(path string, mode fs.FileMode) error {
+	return d.on("mkdir", path, func(on disk.Disk) error { return on.Mkdir(path, mode) })
+}
 
 // Rename renames a file.
-func (d *Disk) Rename(from, to string) error { return d.system().Rename(from, to) }
+func (d *Disk) Rename(from, to string) error {
+	return d.on("rename", from, func(on disk.Disk) error { return on.Rename(from, to) })
+}
 
 // Remove removes a file.
-func (d *Disk) Remove(path string) error { return d.system().Remove(path) }
+func (d *Disk) Remove(path string) error {
+	return d.on("remove", path, func(on disk.Disk) error { return on.Remove(path) })
+}
 
 // Sync syncs a file or directory.
-func (d *Disk) Sync(path string) error { return d.system().Sync(path) }
+func (d *Disk) Sync(path string) error {
+	return d.on("sync", path, func(on disk.Disk) error {
+		if d.like().NoSync {
+			return nil
+		}
+		return on.Sync(path)
+	})
+}
 
 // Lock locks a file.
-func (d *Disk) Lock(f disk.File) error { return d.system().Lock(f) }
-
-// Below is the directory of a store of kept contents on this disk. What it does
-// is called "keep-open", "keep-write" and so on.
-func (d *Disk) Below(root *os.Root) disk.Disk { return faulty{disk.Below(root), d, "keep-"} }
-
-// faulty is a disk whose operations, called by a prefix and what they do, fail
-// as faults say.
-type faulty struct {
-	disk.Disk
-	faults *Disk
-	prefix string
-}
-
-func (d faulty) do(what, path string) error { return d.faults.do(d.prefix+what, path) }
-
-func (d faulty) Open(path string, flag int, mode fs.FileMode) (disk.File, error) {
-	if err := d.do("open", path); err != nil {
-		return nil, err
-	}
-	f, err := d.Disk.Open(path, flag, mode)
-	if err != nil {
-		return nil, err
-	}
-	return &file{f, d}, nil
-}
-
-func (d faulty) Mkdir(path string, mode fs.FileMode) error {
-	if err := d.do("mkdir", path); err != nil {
-		return err
-	}
-	return d.Disk.Mkdir(path, mode)
-}
-
-func (d faulty) Rename(from, to string) error {
-	if err := d.do("rename", from); err != nil {
-		return err
-	}
-	return d.Disk.Rename(from, to)
-}
-
-func (d faulty) Remove(path string) error {
-	if err := d.do("remove", path); err != nil {
-		return err
-	}
-	return d.Disk.Remove(path)
-}
-
-func (d faulty) Sync(path string) error {
-	if err := d.do("sync", path); err != nil || d.faults.NoSync {
-		return err
-	}
-	return d.Disk.Sync(path)
-}
-
-func (d faulty) Lock(f disk.File) error {
-	if err := d.do("lock", f.Name()); err != nil {
-		return err
-	}
-	return d.Disk.Lock(f)
+func (d *Disk) Lock(f disk.File) error {
+	return d.on("lock", f.Name(), func(on disk.Disk) error { return on.Lock(f) })
 }
 
 type file struct {
 	disk.File
-	disk faulty
+	disk *Disk
 }
 
 // put writes p by write, or half of it if the disk fails then.
 func (f *file) put(p []byte, write func([]byte) (int, error)) (n int, err error) {
-	err = f.disk.do("write", f.Name())
+	err = f.disk.fail("write", f.Name())
 	switch {
 	case err == nil:
 		return write(p)
-	case f.disk.faults.Short:
+	case f.disk.like().Short:
 		n, _ = write(p[:len(p)/2])
 	}
 	return n, err
@@ -152,14 +135,14 @@ func (f *file) WriteAt(p []byte, at int64) (int, error) {
 }
 
 func (f *file) Truncate(size int64) error {
-	if err := f.disk.do("truncate", f.Name()); err != nil {
+	if err := f.disk.fail("truncate", f.Name()); err != nil {
 		return err
 	}
 	return f.File.Truncate(size)
 }
 
 func (f *file) Sync() error {
-	if err := f.disk.do("sync", f.Name()); err != nil || f.disk.faults.NoSync {
+	if err := f.disk.fail("sync", f.Name()); err != nil || f.disk.like().NoSync {
 		return err
 	}
 	return f.File.Sync()

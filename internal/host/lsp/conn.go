@@ -2,11 +2,14 @@ package lsp
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"strconv"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -200,7 +203,6 @@ func (m message) decode(result any) error {
 	return nil
 }
 
-// notify tells the server something.
 func (c *conn) notify(method string, params any) error {
 	return c.post(message{Method: method}, params)
 }
@@ -214,7 +216,6 @@ func (c *conn) post(m message, params any) (err error) {
 	return c.send(m)
 }
 
-// send puts a message in the outbox.
 func (c *conn) send(m message) error {
 	m.Version = "2.0"
 	body, err := json.Marshal(m)
@@ -262,7 +263,6 @@ func (c *conn) write() {
 	}
 }
 
-// outgoing takes the oldest message out of the outbox; nil if it is empty.
 func (c *conn) outgoing() []byte {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -272,4 +272,88 @@ func (c *conn) outgoing() []byte {
 	b := c.outbox[0]
 	c.outbox, c.waiting = c.outbox[1:], c.waiting-len(b)
 	return b
+}
+
+const (
+	maxFrame  = 64 << 20 // bytes of one message
+	maxHeader = 4 << 10  // bytes of one header line
+	maxLines  = 16       // header lines of one message
+	shown     = 80       // bytes of garbage shown in an error
+)
+
+var errTooLarge = errors.New("message is too large")
+
+// readFrame reads the next message: header lines, an empty line, and as many
+// bytes as the header says. Its error is io.EOF only if there is no message.
+// Memory grows with what arrives, not with what is announced.
+func readFrame(r *bufio.Reader) ([]byte, error) {
+	size := int64(-1)
+	for n := 0; ; n++ {
+		if n == maxLines {
+			return nil, fmt.Errorf("header of more than %d lines", maxLines)
+		}
+		line, err := readLine(r)
+		if err == io.EOF && n == 0 && line == "" {
+			return nil, io.EOF
+		}
+		if err != nil {
+			return nil, fmt.Errorf("read a header: %w", unexpected(err))
+		}
+		if line == "" {
+			break
+		}
+		name, value, ok := strings.Cut(line, ":")
+		if !ok {
+			return nil, fmt.Errorf("not a header line: %.*q", shown, line)
+		}
+		if !strings.EqualFold(strings.TrimSpace(name), "Content-Length") {
+			continue
+		}
+		announced, err := strconv.ParseUint(strings.TrimSpace(value), 10, 63)
+		switch {
+		case err != nil:
+			return nil, fmt.Errorf("not a length: %.*q", shown, line)
+		case size >= 0:
+			return nil, errors.New("header with two lengths")
+		case announced > maxFrame:
+			return nil, fmt.Errorf("%w: %d bytes", errTooLarge, announced)
+		}
+		size = int64(announced)
+	}
+	if size < 0 {
+		return nil, errors.New("header without a Content-Length")
+	}
+	var body bytes.Buffer
+	if _, err := io.CopyN(&body, r, size); err != nil {
+		return nil, fmt.Errorf("read a message of %d bytes: %w", size, unexpected(err))
+	}
+	return body.Bytes(), nil
+}
+
+func readLine(r *bufio.Reader) (string, error) {
+	var line []byte
+	for {
+		b, err := r.ReadByte()
+		if err != nil {
+			return string(line), err
+		}
+		if b == '\n' {
+			return string(bytes.TrimSuffix(line, []byte("\r"))), nil
+		}
+		if line = append(line, b); len(line) > maxHeader {
+			return "", fmt.Errorf("header line is too long: %.*q", shown, line)
+		}
+	}
+}
+
+// unexpected tells an end in the middle of a message from one between messages.
+func unexpected(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+func frame(body []byte) []byte {
+	return fmt.Appendf(nil, "Content-Length: %d\r\n\r\n%s", len(body), body)
 }

@@ -29,7 +29,6 @@ func (p published) fresh(d document) bool {
 	return p.version >= d.version || p.version == 0 && p.serial > d.serial
 }
 
-// publish takes what the server says about a file.
 func (s *server) publish(params json.RawMessage) {
 	var p struct {
 		URI         string           `json:"uri"`
@@ -59,14 +58,12 @@ func (s *server) publish(params json.RawMessage) {
 	})
 }
 
-// publications counts what was published so far.
 func (s *server) publications() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.serial
 }
 
-// state is what the server has said so far.
 type state struct {
 	said    published
 	pulls   bool
@@ -75,7 +72,6 @@ type state struct {
 	changed <-chan struct{}
 }
 
-// about is the state regarding one file.
 func (s *server) about(path string) state {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -248,7 +244,6 @@ func (s *server) quiet(ctx context.Context, while time.Duration) (pending bool, 
 	}
 }
 
-// pause waits for d or until ctx ends.
 func pause(ctx context.Context, d time.Duration) error {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

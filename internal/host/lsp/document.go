@@ -137,7 +137,6 @@ func about(path string) map[string]any {
 	return map[string]any{"textDocument": map[string]any{"uri": uriOf(path)}}
 }
 
-// abs is the absolute path of a name in the workspace.
 func (o Options) abs(name string) string { return filepath.Join(o.Root, filepath.FromSlash(name)) }
 
 // aside are directories whose files are not written by hand.
@@ -146,13 +145,11 @@ var aside = []string{
 	".tox", ".mypy_cache", ".cache", ".idea", ".vscode",
 }
 
-// stamp tells one state of a file from another.
 type stamp struct {
 	size int64
 	mod  time.Time
 }
 
-// snapshot is the state of a project's files.
 type snapshot struct {
 	files map[string]stamp
 	whole bool // nothing was left out

@@ -172,7 +172,6 @@ func text(raw json.RawMessage) string {
 	return clip.Text(s, maxMessage)
 }
 
-// uriOf is the URI of an absolute path.
 func uriOf(path string) string {
 	return (&url.URL{Scheme: "file", Path: path}).String()
 }

@@ -69,7 +69,6 @@ func newServer(k Kind, top, root string, l line) *server {
 	return s
 }
 
-// introduce takes the server through its first steps.
 func (s *server) introduce(ctx context.Context, o Options) error {
 	init := s.kind.Init
 	if s.kind.options != nil {
@@ -162,7 +161,6 @@ func (s *server) request(ctx context.Context, limit time.Duration, method string
 	return fmt.Errorf("%s %w within %v", s.kind.Name, errSlow, limit)
 }
 
-// onRequest answers the server's questions.
 func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 	switch method {
 	case "workspace/configuration":
@@ -208,7 +206,6 @@ func (s *server) onRequest(method string, params json.RawMessage) (any, error) {
 	return nil, &replyError{methodNotFound, "not supported: " + clip.Text(method, 100)}
 }
 
-// onNotification takes what the server says unasked.
 func (s *server) onNotification(method string, params json.RawMessage) {
 	switch method {
 	case "textDocument/publishDiagnostics":
@@ -264,7 +261,6 @@ func (s *server) update(change func()) {
 	s.changed = make(chan struct{})
 }
 
-// stop ends the server, kindly first.
 func (s *server) stop() {
 	s.stopping.Store(true)
 	ctx, cancel := context.WithTimeout(context.Background(), stopLimit)

@@ -104,7 +104,6 @@ func (p *Pool) service(kind Kind, command []string, root string) (*service, erro
 	return h.now, nil
 }
 
-// duty is what a server is started for.
 type duty struct {
 	kind    Kind
 	command []string
@@ -153,7 +152,6 @@ func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, pr
 	return p.explain(s, err), proven
 }
 
-// begin starts a server and gets to know it.
 func (p *Pool) begin(life context.Context, do duty) (*server, error) {
 	if err := pause(life, do.delay); err != nil {
 		return nil, err

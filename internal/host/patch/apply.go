@@ -79,7 +79,6 @@ func (p Patch) Apply(files map[string][]byte) ([]Change, error) {
 	return changes, nil
 }
 
-// apply makes the change of one file.
 func (f File) apply(now map[string][]byte) (c Change, err error) {
 	old, there := now[f.Old]
 	if _, taken := now[f.New]; taken && f.New != f.Old {
@@ -235,7 +234,6 @@ func (h Hunk) old() (lines []Line) {
 	return lines
 }
 
-// marked reports whether the hunk says of any line that it has no end.
 func (h Hunk) marked() bool { return slices.ContainsFunc(h.Lines, func(l Line) bool { return l.Bare }) }
 
 var errNoContext = errors.New("it has no lines to find its place by; add some of those around it")

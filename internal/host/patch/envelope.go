@@ -42,7 +42,6 @@ func (r *reader) envelope() (p Patch, err error) {
 	return p, nil
 }
 
-// added reads the content of a new file.
 func (r *reader) added() ([]Hunk, error) {
 	h := Hunk{Counted: true}
 	for ; !r.done() && !r.marks(); r.at++ {
@@ -70,8 +69,7 @@ func (r *reader) update(f *File) error {
 	}
 	for !r.done() && (!r.marks() || r.peek(0) == "*** End of File") {
 		began := r.at
-		var h Hunk
-
+		var h Hunk // lines to pass, lines to change, and the mark of the end
 		for ; strings.HasPrefix(r.peek(0), "@@"); r.at++ {
 			if oldN, _ := r.ranges(&h); oldN >= 0 {
 				h.Counted = false // its counts are not to be trusted here
@@ -85,9 +83,6 @@ func (r *reader) update(f *File) error {
 		for ; !r.done() && !r.marks() && !strings.HasPrefix(r.peek(0), "@@"); r.at++ {
 			l := r.peek(0)
 			switch op(l) {
-			case ' ':
-				h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
-				h.Lines = append(h.Lines, Line{Op: ' ', Text: strings.TrimPrefix(l, " ")})
 			case '+', '-':
 				h.Unspaced = append(h.Unspaced, Line{Op: l[0], Text: l[1:]})
 				h.Lines = append(h.Lines, Line{Op: l[0], Text: l[1:]})
@@ -96,9 +91,9 @@ func (r *reader) update(f *File) error {
 					h.Lines[n-1].Bare, h.Unspaced[n-1].Bare = true, true
 				}
 			default:
-				bare = true
+				bare = bare || op(l) == 0
 				h.Unspaced = append(h.Unspaced, Line{Op: ' ', Text: l})
-				h.Lines = append(h.Lines, Line{Op: ' ', Text: l})
+				h.Lines = append(h.Lines, Line{Op: ' ', Text: strings.TrimPrefix(l, " ")})
 			}
 		}
 		if r.peek(0) == "*** End of File" {
@@ -139,7 +134,6 @@ func (r *reader) marks() bool {
 	return true
 }
 
-// short is the beginning of a line, enough to recognise it.
 func short(s string) string {
 	const most = 80
 	if len(s) > most {
@@ -202,7 +196,6 @@ func (r *reader) replacements() (p Patch, err error) {
 	return p, nil
 }
 
-// replacement reads one block from its first mark to its last.
 func (r *reader) replacement() (h Hunk, err error) {
 	began, o := r.at+1, byte('-')
 	for r.at++; !r.done(); r.at++ {

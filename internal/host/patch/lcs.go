@@ -82,7 +82,6 @@ type matcher struct {
 	forth, back []int
 }
 
-// side is one of the two files.
 type side struct {
 	keep    []int // numbers of its lines
 	lines   []int // of those that the other side has too

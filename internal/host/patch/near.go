@@ -75,7 +75,6 @@ func byLandmark(lines, wanted []string) (at int) {
 	return at
 }
 
-// compared is what of a line is compared.
 func compared(line string) string {
 	line = strings.TrimSpace(line)
 	if len(line) > nearWidth {

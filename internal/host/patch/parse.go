@@ -97,7 +97,6 @@ func ParseFor(path, text string) (Patch, error) {
 	return p, nil
 }
 
-// reader goes through the lines of a patch.
 type reader struct {
 	lines []string
 	at    int
@@ -129,7 +128,6 @@ func (r *reader) seek(prefixes ...string) bool {
 	return false
 }
 
-// unified reads diffs until the end.
 func (r *reader) unified() (p Patch, err error) {
 	for !r.done() {
 		switch {
@@ -159,7 +157,6 @@ func (r *reader) headers(n int) bool {
 	return strings.HasPrefix(r.peek(n), "--- ") && strings.HasPrefix(r.peek(n+1), "+++ ")
 }
 
-// diff reads what one diff says about one file.
 func (r *reader) diff() (f File, err error) {
 	began := r.at + 1
 	git := strings.HasPrefix(r.peek(0), "diff --git ")
@@ -186,7 +183,6 @@ func (r *reader) diff() (f File, err error) {
 	return f, nil
 }
 
-// hunks reads the hunks that follow.
 func (r *reader) hunks() (list []Hunk, err error) {
 	for strings.HasPrefix(r.peek(0), "@@") {
 		h, err := r.hunk()
@@ -244,7 +240,6 @@ func header(line string) (key, value string) {
 	return "", ""
 }
 
-// modeOf reads a mode as git writes it.
 func modeOf(s string) (Mode, error) {
 	switch strings.TrimSpace(s) {
 	case "100644", "100664":
@@ -403,7 +398,6 @@ func op(line string) byte {
 	return 0
 }
 
-// body reads the next n lines as those of a hunk.
 func (r *reader) body(n int) (lines []Line) {
 	for _, l := range r.lines[r.at : r.at+n] {
 		switch o := op(l); {

@@ -101,7 +101,6 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 
 func linesOf(b []byte) []string { return slices.Collect(strings.Lines(string(b))) }
 
-// hunks writes the hunks of a diff.
 type hunks struct {
 	old, new       []string
 	skipped        int // lines before those that are looked at

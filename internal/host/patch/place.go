@@ -22,7 +22,6 @@ const (
 	whiteSpace                 // but for white space at the end, too
 )
 
-// key is what is compared of a line.
 func (how likeness) key(raw string) string {
 	switch how {
 	case exact:

@@ -121,7 +121,6 @@ func (r Root) Stat(name string) (fs.FileInfo, error) {
 
 func (r Root) path(name string) string { return filepath.Join(r.dir, r.sub, name) }
 
-// open opens a regular file.
 func (r Root) open(name string) (*os.File, error) {
 	at, real, err := r.find(name)
 	if err != nil {

@@ -68,14 +68,11 @@ func contains(line string, phrases []string) bool {
 func namesForbidden(line string, l Limits) bool {
 	for _, found := range fullPath().FindAllStringSubmatch(line, -1) {
 		path := found[1]
-		if !mayWrite(path, l) && !strings.HasPrefix(path, "/bin/") && !strings.HasPrefix(path, "/usr/bin/") {
+		is := func(dir string) bool { return within(path, strings.TrimSuffix(dir, "/")) }
+		mayWrite := slices.ContainsFunc(l.Write, is) && !slices.ContainsFunc(l.Protect, is)
+		if !mayWrite && !strings.HasPrefix(path, "/bin/") && !strings.HasPrefix(path, "/usr/bin/") {
 			return true
 		}
 	}
 	return false
-}
-
-func mayWrite(path string, l Limits) bool {
-	is := func(dir string) bool { return within(path, strings.TrimSuffix(dir, "/")) }
-	return slices.ContainsFunc(l.Write, is) && !slices.ContainsFunc(l.Protect, is)
 }

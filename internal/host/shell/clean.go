@@ -23,7 +23,6 @@ func Clean(b []byte) string {
 	return c.out.String()
 }
 
-// isPlain reports whether Clean has nothing to do.
 func isPlain(b []byte) bool {
 	for _, c := range b {
 		if c < ' ' && c != '\n' && c != '\t' || c >= 0x7f {
@@ -202,7 +201,6 @@ func (c *cleaner) afterEscape(r rune) {
 	}
 }
 
-// endOutput lets go of the last line.
 func (c *cleaner) endOutput() {
 	c.emit()
 	c.shown, c.drawn, c.home = false, false, false

@@ -149,7 +149,6 @@ func (p *pump) hurry() { _ = p.from.SetReadDeadline(time.Unix(1, 0)) }
 // maxRest is more than a pipe holds.
 const maxRest = 2 << 20
 
-// finish returns what was kept once the pump is done.
 func (p *pump) finish() Output {
 	p.close()
 	return p.kept.output()

@@ -9,7 +9,6 @@ import (
 // killRounds is how often we look again for processes born while we killed.
 const killRounds = 20
 
-// member is a process of a command.
 type member struct{ pid, group int }
 
 // family is the processes of one command: those of its session, and those that
@@ -52,7 +51,6 @@ func (f *family) stop() bool {
 // forks and ends while the table is read shows neither itself nor its child.
 const looks = 3
 
-// extinct reports whether the family has no living process.
 func (f *family) extinct() bool {
 	for range looks {
 		if len(f.living()) > 0 {

@@ -169,14 +169,12 @@ func candidates() []entry {
 	}
 }
 
-// entry is a line of the process table.
 type entry struct {
 	pid, parent, group, session int
 	started                     uint64
 	dead                        bool // a zombie
 }
 
-// processes lists all of them.
 func processes() (list []entry) {
 	proc, err := os.Open("/proc")
 	if err != nil {

@@ -2,7 +2,12 @@
 
 package shell
 
-import "syscall"
+import (
+	"context"
+	"os"
+	"strconv"
+	"syscall"
+)
 
 // dieWithUs does nothing where the system has no such service.
 func dieWithUs(*syscall.SysProcAttr) {}
@@ -24,3 +29,19 @@ func (f *family) living() []member {
 
 // reap does nothing: orphans are not ours here.
 func (f *family) reap() {}
+
+// Sweep does nothing where what a killed program left cannot be told.
+func Sweep(context.Context, string) (ended int, err error) { return 0, nil }
+
+// ProgramName is the name of this program.
+func ProgramName() string { return self().String() }
+
+// Ended cannot tell here.
+func Ended(string) bool { return false }
+
+// program is a process that runs commands.
+type program struct{ pid int }
+
+func (p program) String() string { return strconv.Itoa(p.pid) }
+
+func self() program { return program{os.Getpid()} }

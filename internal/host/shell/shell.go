@@ -151,7 +151,6 @@ func now(spec Spec) (t time.Time) {
 	return t
 }
 
-// process is a running command.
 type process struct {
 	cmd            *exec.Cmd
 	family         *family

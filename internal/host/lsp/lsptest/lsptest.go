@@ -348,7 +348,12 @@ func (s *Server) hover(m message, p params) {
 					err = os.ErrNotExist
 				}
 			case "dial":
-				err = dial(file)
+				if address, unread := os.ReadFile(file); unread == nil { // whoever meant to see it fail has to see that it is not there
+					var c net.Conn
+					if c, err = net.DialTimeout("tcp", string(address), 10*time.Second); err == nil {
+						c.Close()
+					}
+				}
 			}
 			if err == nil {
 				said = append(said, "could "+one)
@@ -357,7 +362,7 @@ func (s *Server) hover(m message, p params) {
 			}
 		}
 		s.reply(m, map[string]any{"contents": strings.Join(said, "\n")})
-	case s.How == "dies" && strings.Contains(text, "die") && firstTime():
+	case s.How == "dies" && strings.Contains(text, "die") && os.Mkdir("died", 0o700) == nil: // the first in this directory
 		fmt.Fprint(s.Err, strings.Repeat("noise\n", 10_000), "panic: hover\n")
 		s.Exit(2)
 	case s.How == "always dies" && strings.Contains(text, "die"):
@@ -376,42 +381,16 @@ func (s *Server) hover(m message, p params) {
 	case strings.HasSuffix(p.TextDocument.URI, "/log.fake"):
 		s.reply(m, map[string]any{"contents": strings.Join(s.heard, "\n")})
 	default:
-		s.reply(m, repeat(text, p.Position))
+		lines := strings.Split(text, "\n")
+		if p.Position.Line >= len(lines) {
+			s.reply(m, nil)
+			return
+		}
+		units := utf16.Encode([]rune(lines[p.Position.Line])) // the line up to the position
+		s.reply(m, map[string]any{"contents": map[string]any{
+			"kind": "plaintext", "value": string(utf16.Decode(units[:min(len(units), p.Position.Character)])),
+		}})
 	}
-}
-
-// dial reaches for the address that a file holds.
-func dial(file string) error {
-	address, err := os.ReadFile(file)
-	if err != nil {
-		return nil // whoever meant to see it fail has to see this
-	}
-	c, err := net.DialTimeout("tcp", string(address), 10*time.Second)
-	if err == nil {
-		c.Close()
-	}
-	return err
-}
-
-// repeat is the line up to a position.
-func repeat(text string, at position) any {
-	lines := strings.Split(text, "\n")
-	if at.Line >= len(lines) {
-		return nil
-	}
-	units := utf16.Encode([]rune(lines[at.Line]))
-	return map[string]any{"contents": map[string]any{
-		"kind": "plaintext", "value": string(utf16.Decode(units[:min(len(units), at.Character)])),
-	}}
-}
-
-// firstTime reports whether no server before us in this directory did the same.
-func firstTime() bool {
-	file, err := os.OpenFile("died", os.O_CREATE|os.O_EXCL, 0o600)
-	if err == nil {
-		file.Close()
-	}
-	return err == nil
 }
 
 // wordAt is the word a position is in, or just behind.
