@@ -101,6 +101,8 @@ func TestFlagsAndPromptsMix(t *testing.T) {
 		{"policy revoke 3", "revoke 3 command=policy"},
 		{"watch out for races", "watch out for races"},
 		{"audit verify", "verify command=audit"},
+		{"policy revoke", "revoke command=policy"},
+		{"config show me the way", "config show me the way"},
 		{"trust me on this", "trust me on this"},
 		{"-- sessions", "sessions"},
 		{"--model m -- config show", "config show model=m"},

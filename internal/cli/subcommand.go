@@ -76,7 +76,7 @@ func findSubcommand(words []string) (*subcommand, error) {
 	}
 	s, args := &all[i], words[1:]
 	switch near := ""; {
-	case len(args) == 0 || s.takes(args):
+	case len(args) == 0 || s.takes(args) || len(args) <= 2 && slices.Contains(s.verbs, args[0]): // it says itself what is wrong
 		return s, nil
 	case len(args) == 1 && len(s.verbs) > 0:
 		if near = nearest.Of(args[0], s.verbs); near == "" {
