@@ -70,17 +70,13 @@ func (r Reason) String() string { return r.By + ": " + r.Text }
 func (o Opinion) String() string {
 	var why []string
 	for _, r := range o.Reasons {
-		why = append(why, unparted(r.String()))
+		s := r.String()
+		for strings.Contains(s, "; ") {
+			s = strings.ReplaceAll(s, "; ", ";")
+		}
+		why = append(why, s)
 	}
 	return strings.Join(why, "; ")
-}
-
-// unparted is s without blanks after semicolons.
-func unparted(s string) string {
-	for strings.Contains(s, "; ") {
-		s = strings.ReplaceAll(s, "; ", ";")
-	}
-	return s
 }
 
 // Waivable reports whether every reason may be waived for good.

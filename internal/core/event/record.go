@@ -102,6 +102,17 @@ type Store interface {
 // ErrConflict reports that another writer appended first.
 var ErrConflict = errors.New("session moved on")
 
+// Consecutive reports whether rs are the records of one session that come right
+// after the one numbered last.
+func Consecutive(last uint64, rs []Record) bool {
+	for i, r := range rs {
+		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
+			return false
+		}
+	}
+	return true
+}
+
 // UnkeptError reports that a [Deed] cannot be put on record now, so that it must
 // not be done. Other records may still be taken.
 type UnkeptError struct{ Err error }

@@ -9,23 +9,6 @@ import (
 // nothingYet stands for what a function does that runs nothing.
 const nothingYet = ""
 
-// function judges a definition: sooner or later its body runs.
-func (w *walker) function(c *syntax.FuncDecl) {
-	if c.Name == nil {
-		w.unknown("a construct that is not understood", w.text(c))
-		w.perhaps(func() { w.stmt(c.Body) })
-		return
-	}
-	if w.functions == nil {
-		w.functions = make(map[string][]string)
-	}
-	name := c.Name.Value
-	w.functions[name] = append(w.functions[name], nothingYet)
-	w.defining = append(w.defining, name)
-	w.perhaps(func() { w.stmt(c.Body) })
-	w.defining = w.defining[:len(w.defining)-1]
-}
-
 // RunsItself is the text of the finding that a line starts itself over and over.
 const RunsItself = "a function that runs itself"
 

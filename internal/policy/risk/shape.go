@@ -322,11 +322,6 @@ func (h habit) lets(args []string) int {
 	case hasValue || strings.HasPrefix(args[0], "--") || len(args[0]) < 3:
 		return 0
 	}
-	return h.cluster(args)
-}
-
-// cluster reads short options written together, the last perhaps with a value.
-func (h habit) cluster(args []string) int {
 	letters := args[0][1:]
 	for i := range len(letters) {
 		option := "-" + letters[i:i+1]

@@ -140,7 +140,20 @@ func (w *walker) command(c syntax.Command) {
 func (w *walker) rareCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case *syntax.FuncDecl:
-		w.function(c)
+		// Sooner or later its body runs
+		if c.Name == nil {
+			w.unknown("a construct that is not understood", w.text(c))
+			w.perhaps(func() { w.stmt(c.Body) })
+			return
+		}
+		if w.functions == nil {
+			w.functions = make(map[string][]string)
+		}
+		name := c.Name.Value
+		w.functions[name] = append(w.functions[name], nothingYet)
+		w.defining = append(w.defining, name)
+		w.perhaps(func() { w.stmt(c.Body) })
+		w.defining = w.defining[:len(w.defining)-1]
 	case *syntax.CoprocClause:
 		w.unknown(otherwiseRead, w.text(c)) // shells differ about which word is its name
 		w.apart(func() { w.stmt(c.Stmt) })

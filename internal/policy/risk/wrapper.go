@@ -52,12 +52,8 @@ func (o options) next(args []arg) (fs []found, n int) {
 		}
 		return nil, 0
 	}
-	return o.cluster(a.text[1:], args)
-}
-
-// cluster reads short options written together. A digit counts as the option
-// "#": some programs take a number there.
-func (o options) cluster(letters string, args []arg) (fs []found, n int) {
+	// A digit counts as the option "#": some programs take a number there
+	letters := a.text[1:]
 	for i := range len(letters) {
 		c := letters[i : i+1]
 		rest := letters[i+1:]

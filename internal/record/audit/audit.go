@@ -76,7 +76,17 @@ type Report struct {
 // first. The error is a [*BreakError] if they are not what was written.
 func Verify(sources []Source, heads []Head) (Report, error) {
 	var report Report
-	heads, report.Lost = valid(heads)
+	var still []Head
+	var lost []uint64
+
+	for _, h := range heads {
+		if h.Mended {
+			lost = append(lost, h.Seq)
+			still = slices.DeleteFunc(still, func(old Head) bool { return old.Seq > h.Seq })
+		}
+		still = append(still, h)
+	}
+	heads, report.Lost = still, lost
 	walks := make([]*walk, 0, len(sources))
 	for _, s := range sources {
 		w := &walk{Source: s, links: make(map[uint64]Link)}
@@ -99,18 +109,6 @@ func Verify(sources []Source, heads []Head) (Report, error) {
 		report.Vouched = heads[len(heads)-1].Seq
 	}
 	return report, nil
-}
-
-// valid leaves out the heads of what was lost later, and tells where that was.
-func valid(heads []Head) (still []Head, lost []uint64) {
-	for _, h := range heads {
-		if h.Mended {
-			lost = append(lost, h.Seq)
-			still = slices.DeleteFunc(still, func(old Head) bool { return old.Seq > h.Seq })
-		}
-		still = append(still, h)
-	}
-	return still, lost
 }
 
 // walk goes through one log.
@@ -225,7 +223,20 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 			return w.odd
 		}
 	}
-	return disagreement(walks, heads, missing)
+	agreed := uint64(0)
+	for _, h := range heads {
+		for _, w := range walks {
+			end := h.Ends[slices.Index(event.Logs, w.Log)]
+			switch {
+			case end.Seq > w.last():
+				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before it, but went on to record %d", end.Seq)}
+			case end.Seq > 0 && w.links[end.Seq] != end.Link:
+				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("it, or one of those up to %d, is not what was signed for", end.Seq)}
+			}
+		}
+		agreed = h.Seq
+	}
+	return nil
 }
 
 // firstMissing is the first number that no record has, and the newest that one
@@ -251,22 +262,4 @@ func (w *walk) last() uint64 {
 		return 0
 	}
 	return w.seqs[len(w.seqs)-1]
-}
-
-// disagreement holds logs that are whole in themselves against the heads.
-func disagreement(walks []*walk, heads []Head, missing uint64) *BreakError {
-	agreed := uint64(0)
-	for _, h := range heads {
-		for _, w := range walks {
-			end := h.Ends[slices.Index(event.Logs, w.Log)]
-			switch {
-			case end.Seq > w.last():
-				return &BreakError{File: w.Name, Record: missing, Why: fmt.Sprintf("the log ends before it, but went on to record %d", end.Seq)}
-			case end.Seq > 0 && w.links[end.Seq] != end.Link:
-				return &BreakError{File: w.Name, Record: agreed + 1, Why: fmt.Sprintf("it, or one of those up to %d, is not what was signed for", end.Seq)}
-			}
-		}
-		agreed = h.Seq
-	}
-	return nil
 }

@@ -65,7 +65,31 @@ func escape(s string) string { return escaper.Replace(sanitize.Text(s)) }
 func (p page) entry(e Entry) {
 	switch e := e.(type) {
 	case Said:
-		p.said(e)
+		if e.Role == chat.System {
+			p.folded("System text", e.Text)
+			return
+		}
+		class := "assistant"
+		if e.Role == chat.User {
+			class = "user"
+		}
+		p.open(class, who(e.Role), e.Time)
+		if e.Reasoning != "" {
+			p.folded("Thinking", e.Reasoning)
+		}
+		p.prose(e.Text)
+		p.images(e.Images)
+		if e.Interrupted {
+			p.raw(`<p class="failed">(interrupted)</p>`, "\n")
+		}
+		if e.Model != "" {
+			p.raw(`<p class="dim">`, escape(e.Model))
+			if e.Usage != nil {
+				fmt.Fprintf(p, " · %d tokens in, %d out", e.Usage.In, e.Usage.Out)
+			}
+			p.raw("</p>\n")
+		}
+		p.raw("</section>\n")
 	case *Called:
 		p.called(e)
 	case Local:
@@ -87,7 +111,13 @@ func (p page) entry(e Entry) {
 		}
 		p.raw("</ul>\n</section>\n")
 	case Noted:
-		p.noted(e)
+		if e.Detail == "" {
+			p.raw(`<p class="dim">`, escape(e.Text), "</p>\n")
+			return
+		}
+		p.raw("<details><summary>", escape(e.Text), "</summary>\n")
+		p.fields(appendField(nil, "", e.Detail))
+		p.raw("</details>\n")
 	}
 }
 
@@ -100,48 +130,10 @@ func (p page) open(class, name string, at time.Time) {
 	p.raw("</h2>\n")
 }
 
-func (p page) said(s Said) {
-	if s.Role == chat.System {
-		p.folded("System text", s.Text)
-		return
-	}
-	class := "assistant"
-	if s.Role == chat.User {
-		class = "user"
-	}
-	p.open(class, who(s.Role), s.Time)
-	if s.Reasoning != "" {
-		p.folded("Thinking", s.Reasoning)
-	}
-	p.prose(s.Text)
-	p.images(s.Images)
-	if s.Interrupted {
-		p.raw(`<p class="failed">(interrupted)</p>`, "\n")
-	}
-	if s.Model != "" {
-		p.raw(`<p class="dim">`, escape(s.Model))
-		if s.Usage != nil {
-			fmt.Fprintf(p, " · %d tokens in, %d out", s.Usage.In, s.Usage.Out)
-		}
-		p.raw("</p>\n")
-	}
-	p.raw("</section>\n")
-}
-
 // folded writes a text that is shown when asked for.
 func (p page) folded(name, text string) {
 	p.raw("<details><summary>", name, "</summary>\n")
 	p.prose(text)
-	p.raw("</details>\n")
-}
-
-func (p page) noted(n Noted) {
-	if n.Detail == "" {
-		p.raw(`<p class="dim">`, escape(n.Text), "</p>\n")
-		return
-	}
-	p.raw("<details><summary>", escape(n.Text), "</summary>\n")
-	p.fields(appendField(nil, "", n.Detail))
 	p.raw("</details>\n")
 }
 

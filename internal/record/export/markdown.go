@@ -43,7 +43,13 @@ func title(t Transcript) string {
 // facts are the lines at the top: names and values.
 func facts(t Transcript) [][2]string {
 	list := [][2]string{{"Session", t.Head.ID}, {"Model", t.Head.Meta.Model}, {"Folder", t.Head.Meta.Dir}, {"Started", stamp(t.Head.Created)}}
-	if u := usage(t); u.In+u.Out > 0 {
+	var sum chat.Usage
+	for _, e := range t.Entries {
+		if s, ok := e.(Said); ok && s.Usage != nil {
+			sum = sum.Add(*s.Usage)
+		}
+	}
+	if u := sum; u.In+u.Out > 0 {
 		list = append(list, [2]string{"Tokens", fmt.Sprintf("%d in, %d out", u.In, u.Out)})
 	}
 	kept := list[:0]
@@ -53,16 +59,6 @@ func facts(t Transcript) [][2]string {
 		}
 	}
 	return kept
-}
-
-func usage(t Transcript) chat.Usage {
-	var sum chat.Usage
-	for _, e := range t.Entries {
-		if s, ok := e.(Said); ok && s.Usage != nil {
-			sum = sum.Add(*s.Usage)
-		}
-	}
-	return sum
 }
 
 func stamp(t time.Time) string {
@@ -75,9 +71,42 @@ func stamp(t time.Time) string {
 func (m markdown) entry(e Entry) {
 	switch e := e.(type) {
 	case Said:
-		m.said(e)
+		if e.Role == chat.System {
+			return
+		}
+		m.heading(2, who(e.Role), "", e.Time)
+		if e.Reasoning != "" {
+			m.prose("Thinking:\n\n"+e.Reasoning, "> ")
+		}
+		quote := ""
+		if e.Role == chat.User {
+			quote = "> "
+		}
+		m.prose(e.Text, quote)
+		for range e.Images {
+			m.WriteString("(a picture)\n\n")
+		}
+		if e.Interrupted {
+			m.WriteString("*(interrupted)*\n\n")
+		}
 	case *Called:
-		m.called(e)
+		m.heading(3, e.Name, headline(e.Args), time.Time{})
+		m.fields(layout(e.Args))
+		outcome := "Result"
+		switch {
+		case !e.Answered:
+			outcome = "No result"
+		case e.Failed:
+			outcome = "Failed"
+		}
+		if e.Took > 0 {
+			outcome += fmt.Sprintf(" (%s)", e.Took)
+		}
+		m.printf("**%s**\n\n", outcome)
+		m.fields(layout(e.Result))
+		for range e.Images {
+			m.WriteString("(a picture)\n\n")
+		}
 	case Local:
 		m.heading(3, "Command", e.Input, e.Time)
 		m.fields([]field{{text: e.Output, kind: long}})
@@ -125,47 +154,6 @@ func (m markdown) heading(level int, what, about string, at time.Time) {
 		m.printf(" (%s)", s)
 	}
 	m.WriteString("\n\n")
-}
-
-func (m markdown) said(s Said) {
-	if s.Role == chat.System {
-		return
-	}
-	m.heading(2, who(s.Role), "", s.Time)
-	if s.Reasoning != "" {
-		m.prose("Thinking:\n\n"+s.Reasoning, "> ")
-	}
-	quote := ""
-	if s.Role == chat.User {
-		quote = "> "
-	}
-	m.prose(s.Text, quote)
-	for range s.Images {
-		m.WriteString("(a picture)\n\n")
-	}
-	if s.Interrupted {
-		m.WriteString("*(interrupted)*\n\n")
-	}
-}
-
-func (m markdown) called(c *Called) {
-	m.heading(3, c.Name, headline(c.Args), time.Time{})
-	m.fields(layout(c.Args))
-	outcome := "Result"
-	switch {
-	case !c.Answered:
-		outcome = "No result"
-	case c.Failed:
-		outcome = "Failed"
-	}
-	if c.Took > 0 {
-		outcome += fmt.Sprintf(" (%s)", c.Took)
-	}
-	m.printf("**%s**\n\n", outcome)
-	m.fields(layout(c.Result))
-	for range c.Images {
-		m.WriteString("(a picture)\n\n")
-	}
 }
 
 func (m markdown) fields(list []field) {

@@ -72,17 +72,15 @@ func (n *Notary) content(r event.Record) ([]byte, bool) {
 		return encode(e), true
 	case event.MessageAdded:
 		if calls := e.Message.Calls(); len(calls) > 0 && e.Message.Role == chat.Assistant && r.Actor != event.ActorRecovery { // what it takes from a snapshot no model said
-			return encode(chat.Message{Role: e.Message.Role, Parts: parts(calls)}), true
+			var all []chat.Part
+
+			for _, c := range calls {
+				all = append(all, c)
+			}
+			return encode(chat.Message{Role: e.Message.Role, Parts: all}), true
 		}
 	}
 	return nil, false
-}
-
-func parts(calls []chat.ToolCall) (all []chat.Part) {
-	for _, c := range calls {
-		all = append(all, c)
-	}
-	return all
 }
 
 // encode writes v as it is kept. Text that was not UTF-8 is kept as U+FFFD, and

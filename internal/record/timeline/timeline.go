@@ -58,27 +58,20 @@ func Open(ctx context.Context, store event.Store, session string, o Options) (*T
 	}
 	t := &Timeline{store: store, session: session, now: o.Now, seal: o.Seal, release: release}
 	if !o.New {
-		if err := t.recall(ctx, o.Fold); err != nil {
-			return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
+		for r, err := range t.store.Read(ctx, t.session, 0) {
+			if err != nil {
+				return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
+			}
+			t.last = r.Seq
+			if o.Fold == nil {
+				continue
+			}
+			if err := o.Fold(r); err != nil {
+				return nil, errors.Join(fmt.Errorf("recall session %s: %w", session, err), release())
+			}
 		}
 	}
 	return t, nil
-}
-
-func (t *Timeline) recall(ctx context.Context, fold func(event.Record) error) error {
-	for r, err := range t.store.Read(ctx, t.session, 0) {
-		if err != nil {
-			return err
-		}
-		t.last = r.Seq
-		if fold == nil {
-			continue
-		}
-		if err := fold(r); err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 // Close lets go of the session and ends every watch. Closing twice is

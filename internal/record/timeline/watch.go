@@ -34,7 +34,26 @@ func (t *Timeline) Watch(ctx context.Context, after uint64) iter.Seq2[event.Reco
 		w := t.watch()
 		defer t.unwatch(w)
 		if t.replay(ctx, &after, yield) {
-			follow(ctx, w, after, yield)
+			for {
+				select {
+				case <-ctx.Done():
+					yield(event.Record{}, ctx.Err())
+					return
+				case r, ok := <-w.records:
+					if !ok {
+						if w.why != nil {
+							yield(event.Record{}, w.why)
+						}
+						return
+					}
+					if r.Seq != 0 && r.Seq <= after {
+						continue // already replayed from the store
+					}
+					if !yield(r, nil) {
+						return
+					}
+				}
+			}
 		}
 	}
 }
@@ -50,29 +69,6 @@ func (t *Timeline) replay(ctx context.Context, after *uint64, yield func(event.R
 		*after = r.Seq
 	}
 	return true
-}
-
-func follow(ctx context.Context, w *watcher, after uint64, yield func(event.Record, error) bool) {
-	for {
-		select {
-		case <-ctx.Done():
-			yield(event.Record{}, ctx.Err())
-			return
-		case r, ok := <-w.records:
-			if !ok {
-				if w.why != nil {
-					yield(event.Record{}, w.why)
-				}
-				return
-			}
-			if r.Seq != 0 && r.Seq <= after {
-				continue // already replayed from the store
-			}
-			if !yield(r, nil) {
-				return
-			}
-		}
-	}
 }
 
 func (t *Timeline) watch() *watcher {

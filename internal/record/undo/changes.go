@@ -149,12 +149,9 @@ func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileCh
 	if err != nil {
 		return nil, err
 	}
-	return recorded(a, b), nil
-}
+	// What was ignored then cannot be looked up any more, so what may have been counts as lost
+	var list []event.FileChange
 
-// recorded lists the changes between two trees of the past. What was ignored
-// then cannot be looked up any more, so what may have been counts as lost.
-func recorded(a, b *tree) (list []event.FileChange) {
 	pairs := compare(a, b)
 	blind := slices.ContainsFunc(pairs, func(p pair) bool {
 		c := p.change()
@@ -170,7 +167,7 @@ func recorded(a, b *tree) (list []event.FileChange) {
 		}
 		list = append(list, c)
 	}
-	return list
+	return list, nil
 }
 
 // change is what became of the pair's path.

@@ -35,17 +35,12 @@ func (h *History) resolveCutOff() {
 			continue
 		}
 		c.settled = true
-		if !h.followed(c) {
+		if !slices.ContainsFunc(h.turns, func(t *turn) bool {
+			return slices.ContainsFunc(t.calls, func(other *call) bool { return other.seq > c.seq && other.touched() })
+		}) {
 			h.moved(c)
 		}
 	}
-}
-
-// followed reports whether files were changed by calls that began after c.
-func (h *History) followed(c *call) bool {
-	return slices.ContainsFunc(h.turns, func(t *turn) bool {
-		return slices.ContainsFunc(t.calls, func(other *call) bool { return other.seq > c.seq && other.touched() })
-	})
 }
 
 // observe notes how files were found for the first time after the call.

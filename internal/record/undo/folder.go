@@ -190,10 +190,6 @@ type packer struct {
 	flags  []byte
 }
 
-func (p *packer) reset() {
-	p.packed, p.ends, p.hashes, p.flags = p.packed[:0], p.ends[:0], p.hashes[:0], p.flags[:0]
-}
-
 func (p *packer) put(hash string, flags byte) {
 	p.ends, p.hashes, p.flags = append(p.ends, uint32(len(p.packed))), append(p.hashes, hash), append(p.flags, flags)
 }

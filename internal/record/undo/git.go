@@ -15,7 +15,6 @@ import (
 	"iter"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -25,7 +24,6 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/host/repofile"
-	"coder/internal/host/workspace"
 	"coder/internal/record/undo/gitindex"
 )
 
@@ -61,23 +59,6 @@ const (
 	endsStay             // of all files asked about so far
 	endsMayChange
 )
-
-// findRepos looks for the work trees that hold the roots of a workspace.
-func findRepos(ws *workspace.Workspace, env []string) (list []*repo) {
-	add := func(root, dir string) {
-		if r := findRepo(dir, env); r != nil {
-			r.root = root
-			list = append(list, r)
-		}
-	}
-	add(".", ws.Root())
-	for _, dir := range ws.Added() {
-		if name, err := ws.Resolve(dir); err == nil && path.IsAbs(name) {
-			add(name, dir)
-		}
-	}
-	return list
-}
 
 // repoOf is the repository that a file may belong to, nil if there is none.
 func (k *Keeper) repoOf(name string) (best *repo) {
@@ -209,22 +190,13 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 			ends = endsMayChange
 		}
 	}
-	if err := r.attributes(ctx, names, take); err != nil {
-		return nil, fmt.Errorf("ask git for attributes: %w", err)
-	}
-	r.works, r.ends = true, max(r.ends, ends)
-	return not, nil
-}
-
-// attributes has git tell the attributes of files. What it is told and what it
-// says may be much, so neither is held.
-func (r *repo) attributes(ctx context.Context, names iter.Seq[string], take func(name, attribute, value string)) error {
+	// What it is told and what it says may be much, so neither is held
 	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {
-		return err
+		return nil, fmt.Errorf("ask git for attributes: %w", err)
 	}
-	return piped(cmd, func(out *bufio.Reader) error {
+	if err := piped(cmd, func(out *bufio.Reader) error {
 		var told sync.WaitGroup
 		defer told.Wait()
 		defer in.Close()
@@ -252,7 +224,11 @@ func (r *repo) attributes(ctx context.Context, names iter.Seq[string], take func
 			}
 			take(fields[0], fields[1], fields[2])
 		}
-	})
+	}); err != nil {
+		return nil, fmt.Errorf("ask git for attributes: %w", err)
+	}
+	r.works, r.ends = true, max(r.ends, ends)
+	return not, nil
 }
 
 // piped runs a command and has what it prints read to the end.

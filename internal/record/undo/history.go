@@ -135,7 +135,30 @@ func (h *History) Add(r event.Record) {
 	case event.ToolCallRequested:
 		h.request(r.Seq, e)
 	case event.ToolCallCompleted:
-		h.complete(r, e)
+		if o := h.ops[e.CallID]; o != nil {
+			delete(h.ops, e.CallID)
+			if r.Actor != recovery { // else it was cut off, and can be gone on with
+				h.finish(o, e.Changes)
+			}
+			return
+		}
+		c := h.calls[e.CallID]
+		if c == nil {
+			return
+		}
+		delete(h.calls, e.CallID)
+		c.end, c.known, c.changes = r.Seq, r.Actor != recovery, e.Changes
+		if c.known {
+			c.until = e.Timestamp
+		}
+		if !c.known && c.tree != "" {
+			h.cut = append(h.cut, c)
+		}
+		h.observe(c.seq, befores(c.changes))
+		if c.touched() && !c.settled {
+			h.moved(c)
+		}
+		h.needs = nil
 	}
 }
 
@@ -202,33 +225,6 @@ func (h *History) turnOf(id string) *turn {
 
 func (h *History) index(id string) int {
 	return slices.IndexFunc(h.turns, func(t *turn) bool { return t.ID == id })
-}
-
-func (h *History) complete(r event.Record, e event.ToolCallCompleted) {
-	if o := h.ops[e.CallID]; o != nil {
-		delete(h.ops, e.CallID)
-		if r.Actor != recovery { // else it was cut off, and can be gone on with
-			h.finish(o, e.Changes)
-		}
-		return
-	}
-	c := h.calls[e.CallID]
-	if c == nil {
-		return
-	}
-	delete(h.calls, e.CallID)
-	c.end, c.known, c.changes = r.Seq, r.Actor != recovery, e.Changes
-	if c.known {
-		c.until = e.Timestamp
-	}
-	if !c.known && c.tree != "" {
-		h.cut = append(h.cut, c)
-	}
-	h.observe(c.seq, befores(c.changes))
-	if c.touched() && !c.settled {
-		h.moved(c)
-	}
-	h.needs = nil
 }
 
 // moved takes in that files changed: what was undone before lies beneath that,

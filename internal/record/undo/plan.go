@@ -136,7 +136,28 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 			p.report.NotUndone = append(p.report.NotUndone, label(chain[0].before, chain[len(chain)-1].after))
 			continue
 		}
-		w := k.wish(ctx, chain, c)
+		// Where someone else changed it between two calls, it goes back to what they made of it, no further
+		start := 0
+		if !c.All {
+			start = slices.IndexFunc(chain, isTool)
+		}
+		from := len(chain) - 1
+		for from > start && (c.Force || k.joined(ctx, chain[from-1], chain[from])) {
+			from--
+		}
+		w := wish{to: chain[from].before, partly: from > start}
+		w.buried = !c.All && !slices.ContainsFunc(chain[from:], isTool)
+		last := chain[len(chain)-1]
+		for _, l := range chain[from:] {
+			w.undoes = append(w.undoes, l.call.seq)
+			if last.known() && l.known() && l.call.end > last.call.end {
+				last = l // it was still running
+			}
+		}
+		if last.known() {
+			w.expected = &last.after
+		}
+		w.since, w.guessed = last.call.at, last.guessed || last.call.command
 		w.left, w.claimed = t.leftBefore(path), claimedBy(claims, chain)
 		if err := p.consider(ctx, w); err != nil {
 			return nil, err
@@ -228,33 +249,6 @@ type wish struct {
 	buried   bool   // what is to be undone lies beneath someone else's change
 	claimed  string // the session that says it was its change
 	left     *event.FileState
-}
-
-// wish finds out how far back a file can go. Where someone else changed it
-// between two calls, it goes back to what they made of it, no further.
-func (k *Keeper) wish(ctx context.Context, chain []link, c Call) wish {
-	start := 0
-	if !c.All {
-		start = slices.IndexFunc(chain, isTool)
-	}
-	from := len(chain) - 1
-	for from > start && (c.Force || k.joined(ctx, chain[from-1], chain[from])) {
-		from--
-	}
-	w := wish{to: chain[from].before, partly: from > start}
-	w.buried = !c.All && !slices.ContainsFunc(chain[from:], isTool)
-	last := chain[len(chain)-1]
-	for _, l := range chain[from:] {
-		w.undoes = append(w.undoes, l.call.seq)
-		if last.known() && l.known() && l.call.end > last.call.end {
-			last = l // it was still running
-		}
-	}
-	if last.known() {
-		w.expected = &last.after
-	}
-	w.since, w.guessed = last.call.at, last.guessed || last.call.command
-	return w
 }
 
 // joined reports whether nobody else changed the file between two calls.
@@ -446,17 +440,4 @@ func label(states ...event.FileState) string {
 		}
 	}
 	return states[0].Path
-}
-
-// planRedo works out what taking an undo back means.
-func (k *Keeper) planRedo(ctx context.Context, o *op, c Call) (*plan, error) {
-	p := &plan{k: k, force: c.Force}
-	p.report = Report{Turn: o.turn.Turn, DryRun: c.DryRun}
-	for _, ch := range o.did() {
-		expected := ch.After
-		if err := p.consider(ctx, wish{to: ch.Before, expected: &expected}); err != nil {
-			return nil, err
-		}
-	}
-	return p, nil
 }

@@ -81,16 +81,13 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 		if err != nil {
 			return Report{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
-		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (t.told(c) || p.unhindered()) {
+		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (t.told(c) || len(p.report.Kept)+len(p.report.Lost) == 0) {
 			continue // there is nothing more to do, nor to say
 		}
 		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force})
 	}
 	return Report{}, ErrNothing
 }
-
-// unhindered reports whether nothing stands in the way of the plan.
-func (p *plan) unhindered() bool { return len(p.report.Kept)+len(p.report.Lost) == 0 }
 
 // Redo takes back the last undo. The error is [ErrNothingUndone] if files were
 // changed by calls since, or nothing was undone.
@@ -102,9 +99,13 @@ func Redo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	defer k.release()
-	p, err := k.planRedo(ctx, o, c)
-	if err != nil {
-		return Report{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
+	p := &plan{k: k, force: c.Force}
+	p.report = Report{Turn: o.turn.Turn, DryRun: c.DryRun}
+	for _, ch := range o.did() {
+		expected := ch.After
+		if err := p.consider(ctx, wish{to: ch.Before, expected: &expected}); err != nil {
+			return Report{Turn: o.turn.Turn}, fmt.Errorf("plan redo: %w", err)
+		}
 	}
 	return p.carryOut(ctx, redoTool, c, request{Turn: o.turn.ID, Force: c.Force, Of: o.seq})
 }

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"iter"
 	"maps"
 	"path"
 	"runtime"
@@ -225,8 +224,6 @@ func (f find) lose() {
 	f.mark(nodeLost)
 }
 
-func (f find) lost() bool { return f.flag(f.i)&nodeLost != 0 }
-
 // was is the hash of what stood there when last seen, or empty.
 func (f find) was() string {
 	if i, ok := f.old.index(f.base()); ok {
@@ -269,7 +266,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	if s.old != nil {
 		old = s.old.folders[f.Path]
 	}
-	s.pack.reset()
+	s.pack.packed, s.pack.ends, s.pack.hashes, s.pack.flags = s.pack.packed[:0], s.pack.ends[:0], s.pack.hashes[:0], s.pack.flags[:0]
 	shared, foreign := false, false
 	for _, t := range f.Entries {
 		if s.pack.take(t) && !t.Mode.IsDir() {
@@ -305,7 +302,7 @@ func (p *packer) take(t workspace.Thing) bool {
 	st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pending
 	switch {
 	case t.Mode.IsDir():
-		hash, st = packedDir, st.ofDir()
+		hash, st = packedDir, stamp{mode: st.mode &^ (fs.ModeSticky | fs.ModeSetgid)}
 	case t.Mode&fs.ModeSymlink != 0:
 	case !t.Mode.IsRegular(), workspace.IsScratch(t.Name):
 		return false
@@ -318,7 +315,21 @@ func (p *packer) take(t workspace.Thing) bool {
 // identify names the contents of all files that are new or changed. What git
 // has is named by it; the rest is read and kept, within bounds.
 func (s *scanning) identify(ctx context.Context) error {
-	s.readLinks()
+	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
+		st := f.seen()
+		if st.mode&fs.ModeSymlink == 0 {
+			return false
+		}
+		if f.fresh(s.clock) {
+			f.mark(nodeFresh)
+		}
+		to, err := s.k.ws.Readlink(f.path())
+		f.call(leadingTo(to))
+		if err != nil {
+			f.mark(nodeLost)
+		}
+		return true
+	})
 	large, such := s.setAside(func(f find) bool { return f.size > s.k.o.MaxFile })
 	if len(s.todo) > few {
 		for _, r := range s.k.repos {
@@ -362,24 +373,6 @@ func (s *scanning) setAside(lost func(find) bool) (n int, last string) {
 	return n, last
 }
 
-func (s *scanning) readLinks() {
-	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
-		st := f.seen()
-		if st.mode&fs.ModeSymlink == 0 {
-			return false
-		}
-		if f.fresh(s.clock) {
-			f.mark(nodeFresh)
-		}
-		to, err := s.k.ws.Readlink(f.path())
-		f.call(leadingTo(to))
-		if err != nil {
-			f.mark(nodeLost)
-		}
-		return true
-	})
-}
-
 // few is the number of files up to which reading them is cheaper than asking
 // git about them.
 const few = 200
@@ -398,7 +391,13 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 	})
 	other := make(map[string]bool)
 	if err == nil && found > few {
-		other, err = r.converts(ctx, s.named(r))
+		other, err = r.converts(ctx, func(yield func(string) bool) {
+			for _, f := range s.todo {
+				if f.inGit() && s.k.repoOf(f.path()) == r && !yield(r.name(f.path())) {
+					return
+				}
+			}
+		})
 	}
 	s.todo = slices.DeleteFunc(s.todo, func(f find) bool {
 		if !f.inGit() || s.k.repoOf(f.path()) != r {
@@ -416,17 +415,6 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 // inGit reports whether the file was found in a repository.
 func (f find) inGit() bool { return strings.HasPrefix(f.hashes[f.i], packedGit) }
 
-// named yields the files that were found in a repository, by their names there.
-func (s *scanning) named(r *repo) iter.Seq[string] {
-	return func(yield func(string) bool) {
-		for _, f := range s.todo {
-			if f.inGit() && s.k.repoOf(f.path()) == r && !yield(r.name(f.path())) {
-				return
-			}
-		}
-	}
-}
-
 // read reads the files that are left, several at a time, and keeps what is in
 // them.
 func (s *scanning) read(ctx context.Context) error {
@@ -436,7 +424,25 @@ func (s *scanning) read(ctx context.Context) error {
 	for _, f := range s.todo {
 		f.mark(0) // so that there is room for what several will write at once
 	}
-	r := reading{k: s.k, clock: s.clock, tracked: s.tracked(ctx)}
+	oids := make(map[string]string)
+	for _, r := range s.k.repos {
+		wanted := make(map[string]bool)
+		for _, f := range s.todo {
+			if rel := f.path(); s.k.repoOf(rel) == r {
+				wanted[r.name(rel)] = true
+			}
+		}
+		found := make(map[string]string)
+		err := r.index.Each(r.prefix, func(e gitindex.Entry, _ int64) {
+			if wanted[string(e.Name)] {
+				found[path.Join(r.root, string(e.Name))] = e.OID()
+			}
+		})
+		if err == nil && len(found) > 0 && r.usable(ctx) {
+			maps.Copy(oids, found)
+		}
+	}
+	r := reading{k: s.k, clock: s.clock, tracked: oids}
 	r.pinned = sync.OnceValue(s.k.pinned)
 	work := make(chan find)
 	errs := make([]error, min(runtime.GOMAXPROCS(0)+1, len(s.todo)))
@@ -458,40 +464,12 @@ func (s *scanning) read(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	return s.judge(errors.Join(errs...))
-}
-
-// tracked are the objects by which git knows the files that are left, if it can
-// be asked for them.
-func (s *scanning) tracked(ctx context.Context) map[string]string {
-	oids := make(map[string]string)
-	for _, r := range s.k.repos {
-		wanted := make(map[string]bool)
-		for _, f := range s.todo {
-			if rel := f.path(); s.k.repoOf(rel) == r {
-				wanted[r.name(rel)] = true
-			}
-		}
-		found := make(map[string]string)
-		err := r.index.Each(r.prefix, func(e gitindex.Entry, _ int64) {
-			if wanted[string(e.Name)] {
-				found[path.Join(r.root, string(e.Name))] = e.OID()
-			}
-		})
-		if err == nil && len(found) > 0 && r.usable(ctx) {
-			maps.Copy(oids, found)
-		}
-	}
-	return oids
-}
-
-// judge decides what a content that could not be kept means. One that is too
-// large, or cannot be read, does not stop the command, but what that does to the
-// file cannot be undone; a store that fails does, see Keep.
-func (s *scanning) judge(err error) error {
+	// One that is too large, or cannot be read, does not stop the command, but what that does to the file cannot
+	// be undone; a store that fails does, see Keep
+	err := errors.Join(errs...)
 	lost := 0
 	for _, f := range s.todo {
-		if f.lost() {
+		if f.flag(f.i)&nodeLost != 0 {
 			lost++
 		}
 	}

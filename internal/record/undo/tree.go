@@ -2,7 +2,6 @@ package undo
 
 import (
 	"cmp"
-	"io/fs"
 	"iter"
 	"maps"
 	"path"
@@ -210,9 +209,6 @@ type edit struct {
 	path string
 	node *node
 }
-
-// ofDir is the stamp of a directory: its times say nothing about it.
-func (s stamp) ofDir() stamp { return stamp{mode: s.mode &^ (fs.ModeSticky | fs.ModeSetgid)} }
 
 // saw reports whether the tree would show a file in dir if there had been one.
 func (t *tree) saw(dir string) bool {

@@ -91,8 +91,22 @@ func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.TreeFiles, DefaultTreeFiles)
 	setDefault(&o.TreeBytes, DefaultTreeBytes)
 	setDefault(&o.MaxEntries, DefaultMaxEntries)
+	var list []*repo
+
+	add := func(root, dir string) {
+		if r := findRepo(dir, o.Env); r != nil {
+			r.root = root
+			list = append(list, r)
+		}
+	}
+	add(".", ws.Root())
+	for _, dir := range ws.Added() {
+		if name, err := ws.Resolve(dir); err == nil && path.IsAbs(name) {
+			add(name, dir)
+		}
+	}
 	return &Keeper{
-		ws: ws, store: store, o: o, repos: findRepos(ws, o.Env),
+		ws: ws, store: store, o: o, repos: list,
 		open: make(map[string]*tree), warned: make(map[string]bool),
 	}
 }
@@ -126,8 +140,29 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 	defer k.mu.Unlock()
 	defer k.release()
 	kept := tool.Kept{Effects: effects}
-	wide := anywhere(effects)
-	for _, rel := range k.targets(effects) {
+	wide := len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
+		return e.Kind == tool.Exec || e.Kind == tool.Unknown
+	})
+	// The files themselves, what they are if they are links, and the directories that would be made
+	var list []string
+
+	add := func(rel string) {
+		if !slices.Contains(list, rel) {
+			list = append(list, rel)
+		}
+	}
+	for _, e := range effects {
+		if e.Kind != tool.Write {
+			continue
+		}
+		for _, rel := range k.namesOf(e.Target) {
+			for _, dir := range k.missingAbove(rel) {
+				add(dir)
+			}
+			add(rel)
+		}
+	}
+	for _, rel := range list {
 		s, err := k.save(rel)
 		if err != nil {
 			return kept, err
@@ -153,36 +188,6 @@ func (k *Keeper) commit() error {
 		k.tree, k.kept = nil, nil
 	}
 	return err
-}
-
-// anywhere reports whether nobody can tell which files effects will touch.
-// Silence is not innocence.
-func anywhere(effects []tool.Effect) bool {
-	return len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
-		return e.Kind == tool.Exec || e.Kind == tool.Unknown
-	})
-}
-
-// targets names everything that writing would change: the files themselves,
-// what they are if they are links, and the directories that would be made.
-func (k *Keeper) targets(effects []tool.Effect) (list []string) {
-	add := func(rel string) {
-		if !slices.Contains(list, rel) {
-			list = append(list, rel)
-		}
-	}
-	for _, e := range effects {
-		if e.Kind != tool.Write {
-			continue
-		}
-		for _, rel := range k.namesOf(e.Target) {
-			for _, dir := range k.missingAbove(rel) {
-				add(dir)
-			}
-			add(rel)
-		}
-	}
-	return list
 }
 
 // namesOf is where target really is, where it leads if that is a link, and what

@@ -156,17 +156,18 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 		s.fail(k, err, last)
 		return s.remember(k, last, rs)
 	}
-	if err := errors.Join(encodable(rs), follow(k, last, rs)); err != nil {
+	if k.newest() != last || !event.Consecutive(last, rs) {
+		return event.ErrConflict
+	}
+	if err := encodable(rs); err != nil {
 		return err
 	}
-	if slices.ContainsFunc(rs, matters) && s.catchUp(ctx, k, rs) {
+	decisive := func(r event.Record) bool { return event.Decisive(r.Event) } // worth another attempt to write
+	if slices.ContainsFunc(rs, decisive) && s.catchUp(ctx, k, rs) {
 		return nil
 	}
 	return s.remember(k, last, rs)
 }
-
-// matters reports whether a record is worth another attempt to write.
-func matters(r event.Record) bool { return event.Decisive(r.Event) }
 
 // catchUp tries to give primary what it does not have yet, and rs after that.
 func (s *Store) catchUp(ctx context.Context, k *kept, rs []event.Record) bool { // s.mu held
@@ -197,22 +198,10 @@ func encodable(rs []event.Record) error {
 	return nil
 }
 
-func follow(k *kept, last uint64, rs []event.Record) error {
-	if k.newest() != last {
-		return event.ErrConflict
-	}
-	for i, r := range rs {
-		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
-			return event.ErrConflict
-		}
-	}
-	return nil
-}
-
 // remember keeps rs in memory, unless they announce what must not be done then.
 func (s *Store) remember(k *kept, last uint64, rs []event.Record) error { // s.mu held
-	if err := follow(k, last, rs); err != nil {
-		return err
+	if k.newest() != last || !event.Consecutive(last, rs) {
+		return event.ErrConflict
 	}
 	if !s.waived && slices.ContainsFunc(rs, func(r event.Record) bool { return event.Deed(r.Event) }) {
 		return &event.UnkeptError{Err: k.why}

@@ -50,18 +50,43 @@ func logPath(dir string, l event.Log) string { return filepath.Join(dir, l.Strin
 func (c *claim) append(last uint64, rs []event.Record) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.closed || last != c.last || !consecutive(last, rs) {
+	if c.closed || last != c.last || !event.Consecutive(last, rs) {
 		return event.ErrConflict
 	}
 	if c.broken != nil {
 		return c.broken
 	}
-	b, err := c.encode(rs)
-	if err != nil {
-		return err
+	b := batch{first: place(event.LogOf(rs[0].Event))}
+	for i := range c.logs {
+		b.ends[i] = c.logs[i].end
+	}
+	for _, r := range rs {
+		line, err := event.Encode(r)
+		if err != nil {
+			return err
+		}
+		i := place(event.LogOf(r.Event))
+		line, link := audit.Sum(line, b.ends[i].Link)
+		b.ends[i] = audit.End{Seq: r.Seq, Link: link}
+		if b.lines[i] == nil {
+			b.lines[i] = append(line, '\n') // most batches have one line
+		} else {
+			b.lines[i] = append(append(b.lines[i], line...), '\n')
+		}
+		if event.Decisive(r.Event) {
+			b.decisive = true
+			_, call := r.Event.(event.ToolCallRequested)
+			b.decided = b.decided || !call
+		}
 	}
 	if err := c.write(b); err != nil {
-		if undone := c.takeBack(b); undone != nil {
+		var errs []error
+		for i := range c.logs {
+			if l := &c.logs[i]; l.f != nil && len(b.lines[i]) > 0 {
+				errs = append(errs, l.f.Truncate(l.size))
+			}
+		}
+		if undone := errors.Join(errs...); undone != nil {
 			c.broken = err // what was written may be there or not
 		}
 		return err
@@ -95,15 +120,6 @@ func (c *claim) head(mended bool) audit.Head {
 	return h
 }
 
-func consecutive(last uint64, rs []event.Record) bool {
-	for i, r := range rs {
-		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
-			return false
-		}
-	}
-	return true
-}
-
 // batch is what one Append adds to each log.
 type batch struct {
 	lines    [logCount][]byte
@@ -113,51 +129,35 @@ type batch struct {
 	decided  bool                // it holds a decision or an end, not only calls
 }
 
-func (c *claim) encode(rs []event.Record) (batch, error) {
-	b := batch{first: place(event.LogOf(rs[0].Event))}
-	for i := range c.logs {
-		b.ends[i] = c.logs[i].end
-	}
-	for _, r := range rs {
-		line, err := event.Encode(r)
-		if err != nil {
-			return batch{}, err
-		}
-		i := place(event.LogOf(r.Event))
-		line, link := audit.Sum(line, b.ends[i].Link)
-		b.ends[i] = audit.End{Seq: r.Seq, Link: link}
-		if b.lines[i] == nil {
-			b.lines[i] = append(line, '\n') // most batches have one line
-		} else {
-			b.lines[i] = append(append(b.lines[i], line...), '\n')
-		}
-		if event.Decisive(r.Event) {
-			b.decisive = true
-			_, call := r.Event.(event.ToolCallRequested)
-			b.decided = b.decided || !call
-		}
-	}
-	return b, nil
-}
-
 // write puts b into the files. The log of the first record comes last: should
 // the process die in between, the others begin after a gap.
 func (c *claim) write(b batch) error {
-	for i := range c.logs {
-		if i == b.first {
-			continue
-		}
+	for n := range logCount {
+		i := (b.first + 1 + n) % logCount
 		if err := c.writeLog(i, b.lines[i]); err != nil {
 			return err
 		}
 	}
-	if err := c.writeLog(b.first, b.lines[b.first]); err != nil {
-		return err
+	if c.fsync == Never || c.fsync == Decisions && !b.decisive {
+		return nil
 	}
-	if c.fsync == Always || c.fsync == Decisions && b.decisive {
-		return c.sync()
+	for i := range c.logs {
+		l := &c.logs[i]
+		if !l.dirty {
+			continue
+		}
+		if err := l.f.Sync(); err != nil {
+			c.broken = err // the system may have dropped what it could not write
+			return err
+		}
+		l.dirty = false
 	}
-	return nil
+	if !c.unsyncedDirs {
+		return nil
+	}
+	err := disk.SyncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir)))
+	c.unsyncedDirs = err != nil
+	return err
 }
 
 func (c *claim) writeLog(i int, lines []byte) error {
@@ -181,39 +181,6 @@ func (c *claim) writeLog(i int, lines []byte) error {
 	return err
 }
 
-// takeBack undoes a write of b that did not succeed.
-func (c *claim) takeBack(b batch) error {
-	var errs []error
-	for i := range c.logs {
-		if l := &c.logs[i]; l.f != nil && len(b.lines[i]) > 0 {
-			errs = append(errs, l.f.Truncate(l.size))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-func (c *claim) sync() error {
-	for i := range c.logs {
-		l := &c.logs[i]
-		if !l.dirty {
-			continue
-		}
-		if err := l.f.Sync(); err != nil {
-			c.broken = err // the system may have dropped what it could not write
-			return err
-		}
-		l.dirty = false
-	}
-	if !c.unsyncedDirs {
-		return nil
-	}
-	if err := disk.SyncDirs(c.disk, c.dir, filepath.Dir(c.dir), filepath.Dir(filepath.Dir(c.dir))); err != nil {
-		return err
-	}
-	c.unsyncedDirs = false
-	return nil
-}
-
 func (c *claim) close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +188,10 @@ func (c *claim) close() error {
 	if c.broken == nil {
 		c.heads.add(c.head(false))
 	}
-	errs := []error{c.heads.close()}
+	var errs []error
+	if c.heads.f != nil {
+		errs = append(errs, c.heads.f.Close())
+	}
 	for i := range c.logs {
 		if f := c.logs[i].f; f != nil {
 			errs = append(errs, f.Close())

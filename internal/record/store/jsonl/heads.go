@@ -111,34 +111,22 @@ func (h *headFile) add(head audit.Head) {
 	h.newest = head.Seq
 }
 
-func (h *headFile) write(head audit.Head) error {
-	if err := h.open(); err != nil {
-		return err
+func (h *headFile) write(head audit.Head) (err error) {
+	if h.f == nil {
+		if err := errors.Join(h.unlock(), os.MkdirAll(h.Dir, dirMode)); err != nil {
+			return err
+		}
+		h.f, err = os.OpenFile(h.base+".jsonl", os.O_WRONLY|os.O_CREATE|os.O_APPEND|disk.NoFollow, fileMode)
+		if err != nil {
+			return err
+		}
 	}
 	l := headLine{Seq: head.Seq, Events: endOf(head.Ends[0]), Audit: endOf(head.Ends[1]), Conversation: endOf(head.Ends[2]), Mended: head.Mended}
 	if h.Now != nil {
 		l.Time = h.Now().UTC().Truncate(time.Second)
 	}
 	l.Sig = h.key.Sign(headPurpose, h.signed(l)...)
-	_, err := h.f.Write(append(jsonx.Must(l), '\n'))
-	return err
-}
-
-func (h *headFile) open() (err error) {
-	if h.f != nil {
-		return nil
-	}
-	if err := h.unlock(); err != nil {
-		return err
-	}
-	const flags = os.O_WRONLY | os.O_CREATE | os.O_APPEND | disk.NoFollow
-	h.f, err = os.OpenFile(h.base+".jsonl", flags, fileMode)
-	if errors.Is(err, fs.ErrNotExist) {
-		if err := os.MkdirAll(h.Dir, dirMode); err != nil {
-			return err
-		}
-		h.f, err = os.OpenFile(h.base+".jsonl", flags, fileMode)
-	}
+	_, err = h.f.Write(append(jsonx.Must(l), '\n'))
 	return err
 }
 
@@ -153,13 +141,6 @@ func (h *headFile) unlock() error {
 		return errNoKey
 	}
 	return nil
-}
-
-func (h *headFile) close() error {
-	if h.f == nil {
-		return nil
-	}
-	return h.f.Close()
 }
 
 // all lists the heads that were signed with our key, oldest first, of the last
@@ -188,11 +169,9 @@ func (h *headFile) all(limit int64) ([]audit.Head, error) {
 	if err != nil {
 		return nil, err
 	}
-	return h.parse(text), nil
-}
+	// A line that is not whole or not ours is none
+	var heads []audit.Head
 
-// parse reads heads. A line that is not whole or not ours is none.
-func (h *headFile) parse(text []byte) (heads []audit.Head) {
 	for line := range bytes.Lines(text) {
 		var l headLine
 		if json.Unmarshal(line, &l) != nil || !h.key.Verify(l.Sig, headPurpose, h.signed(l)...) {
@@ -202,20 +181,18 @@ func (h *headFile) parse(text []byte) (heads []audit.Head) {
 			Seq: l.Seq, Ends: [3]audit.End{l.Events.end(), l.Audit.end(), l.Conversation.end()}, Mended: l.Mended,
 		})
 	}
-	return heads
+	return heads, nil
 }
 
 const lastHeads = 4 << 10 // holds more than one head
 
-// last is the newest head, if there is one.
-func (h *headFile) last() (audit.Head, bool) {
-	heads, err := h.all(lastHeads)
-	if err != nil || len(heads) == 0 {
-		return audit.Head{}, false
+// last is the newest head, the zero one if there is none.
+func (h *headFile) last() (head audit.Head) {
+	if heads, err := h.all(lastHeads); err == nil && len(heads) > 0 {
+		head = heads[len(heads)-1]
+		h.newest = head.Seq
 	}
-	head := heads[len(heads)-1]
-	h.newest = head.Seq
-	return head, true
+	return head
 }
 
 // The mark of a session that went on in memory.
@@ -223,22 +200,6 @@ const (
 	markName = "apart"
 	markFile = "." + markName
 )
-
-// mark leaves a mark that the logs are not all, beside them or, where that
-// cannot be done, with the heads.
-func (h *headFile) mark(d disk.Disk, dir string) error {
-	err := touch(d, filepath.Join(dir, markName))
-	if err == nil || h.base == "" {
-		return err
-	}
-	if mkErr := os.MkdirAll(h.Dir, dirMode); mkErr != nil {
-		return errors.Join(err, mkErr)
-	}
-	if other := touch(disk.System, h.base+markFile); other != nil {
-		return errors.Join(err, other)
-	}
-	return nil
-}
 
 // touch makes an empty file that outlives the machine.
 func touch(d disk.Disk, path string) error {

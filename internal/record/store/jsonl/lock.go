@@ -81,15 +81,20 @@ func takeLock(d disk.Disk, dir, session string, me holder) (l *fileLock, used bo
 		return nil, false, err
 	}
 	l = &fileLock{f: f, disk: d}
-	switch err := lockSoon(d, f, me); {
+	// What a process that was killed had just started may hold the lock for an
+	// instant longer than the process itself: that is waited for.
+	err = d.Lock(f)
+	for i := 0; i < lockTries && errors.Is(err, disk.ErrLocked) && readHolder(f).gone(me); i++ {
+		time.Sleep(lockPause)
+		err = d.Lock(f)
+	}
+	switch {
 	case errors.Is(err, disk.ErrLocked):
 		err = &event.ClaimedError{Session: session, Holder: readHolder(f).String()}
-		return nil, false, errors.Join(err, f.Close())
 	case errors.Is(err, errors.ErrUnsupported), errors.Is(err, syscall.ENOLCK): // a file system without locks
-		if err := l.own(filepath.Join(dir, "owner"), session, me); err != nil {
-			return nil, false, errors.Join(err, f.Close())
-		}
-	case err != nil: // others may hold the lock that could not be asked for
+		err = l.own(filepath.Join(dir, "owner"), session, me)
+	}
+	if err != nil { // others may hold the lock that could not be asked for
 		return nil, false, errors.Join(err, f.Close())
 	}
 	info, err := f.Stat()
@@ -105,17 +110,6 @@ const (
 	lockTries = 150
 	lockPause = 20 * time.Millisecond
 )
-
-// lockSoon locks f. What a process that was killed had just started may hold the
-// lock for an instant longer than the process itself: that is waited for.
-func lockSoon(d disk.Disk, f disk.File, me holder) error {
-	err := d.Lock(f)
-	for i := 0; i < lockTries && errors.Is(err, disk.ErrLocked) && readHolder(f).gone(me); i++ {
-		time.Sleep(lockPause)
-		err = d.Lock(f)
-	}
-	return err
-}
 
 // own makes the file that stands for the lock, if nobody else has it. One that
 // a process left which is no more is taken away first.

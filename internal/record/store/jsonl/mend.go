@@ -18,13 +18,14 @@ import (
 // mend finds out how far the session goes, cuts off what lies beyond, and holds
 // what is left against what was signed for.
 func (c *claim) mend(ctx context.Context, report func(Repair)) error {
-	m, err := openAll(c.disk, c.dir, 0)
-	if err != nil {
-		return err
-	}
+	m := new(merge)
 	defer m.close()
-	head, _ := c.heads.last()
-	repair := Repair{Session: c.session}
+	for _, l := range event.Logs {
+		if err := m.open(c.disk, c.dir, l, view{}); err != nil {
+			return err
+		}
+	}
+	head, repair := c.heads.last(), Repair{Session: c.session}
 	if err := c.recall(ctx, m, head, &repair); err != nil {
 		return err
 	}
@@ -62,14 +63,10 @@ func (c *claim) mend(ctx context.Context, report func(Repair)) error {
 	if c.apart = len(c.heads.marks(c.dir)) > 0; c.apart {
 		repair.Apart = true
 	}
-	if report != nil && repair.needed() {
+	if report != nil && (len(repair.Aside) > 0 || repair.Known > 0 || repair.Rewritten || repair.Apart) {
 		report(repair)
 	}
 	return nil
-}
-
-func (r *Repair) needed() bool {
-	return len(r.Aside) > 0 || r.Known > 0 || r.Rewritten || r.Apart
 }
 
 // recall goes through the records up to the first gap. Every scanner then
@@ -128,7 +125,12 @@ func (c *claim) mendLog(s *scanner, repair *Repair) error {
 		return fmt.Errorf("set aside the end of the %s log: %w", s.log, err)
 	}
 	if s.converted {
-		err = c.convert(s)
+		path := logPath(c.dir, s.log)
+		lines := &unixLines{from: io.NewSectionReader(s.f, 0, s.start)}
+		err := disk.Replace(c.disk, path+".tmp", path, fileMode, func(f disk.File) error { return c.fill(f, lines) })
+		if err == nil {
+			c.logs[place(s.log)].size = lines.n
+		}
 	} else {
 		err = c.shorten(s)
 	}
@@ -139,17 +141,21 @@ func (c *claim) mendLog(s *scanner, repair *Repair) error {
 	return nil
 }
 
-// setAside copies what is about to be cut. It is safe before the log is made
-// shorter.
+// setAside copies what is about to be cut into the first torn file that is not
+// there yet. It is safe before the log is made shorter.
 func (c *claim) setAside(tail io.Reader, log event.Log) (path string, err error) {
-	f, err := createTorn(c.disk, c.dir, log)
+	var f disk.File
+	for n := 1; n == 1 || errors.Is(err, fs.ErrExist); n++ {
+		path = filepath.Join(c.dir, fmt.Sprintf("torn-%d-%s.jsonl", n, log))
+		f, err = c.disk.Open(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	}
 	if err != nil {
 		return "", err
 	}
 	if err := errors.Join(c.fill(f, tail), f.Close()); err != nil {
-		return "", errors.Join(err, c.disk.Remove(f.Name()))
+		return "", errors.Join(err, c.disk.Remove(path))
 	}
-	return f.Name(), nil
+	return path, nil
 }
 
 // fill writes a file of the session that is not there yet.
@@ -159,17 +165,6 @@ func (c *claim) fill(f disk.File, from io.Reader) error {
 		err = errors.Join(f.Sync(), disk.SyncDirs(c.disk, c.dir))
 	}
 	return err
-}
-
-// createTorn makes the first torn file of log that is not there yet.
-func createTorn(d disk.Disk, dir string, log event.Log) (disk.File, error) {
-	for n := 1; ; n++ {
-		name := filepath.Join(dir, fmt.Sprintf("torn-%d-%s.jsonl", n, log))
-		f, err := d.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
 }
 
 func (c *claim) shorten(s *scanner) error {
@@ -182,18 +177,6 @@ func (c *claim) shorten(s *scanner) error {
 		err = f.Sync()
 	}
 	return errors.Join(err, f.Close())
-}
-
-// convert puts the whole records of a log whose line ends were changed into a
-// new file in its place.
-func (c *claim) convert(s *scanner) error {
-	path := logPath(c.dir, s.log)
-	lines := &unixLines{from: io.NewSectionReader(s.f, 0, s.start)}
-	err := disk.Replace(c.disk, path+".tmp", path, fileMode, func(f disk.File) error { return c.fill(f, lines) })
-	if err == nil {
-		c.logs[place(s.log)].size = lines.n
-	}
-	return err
 }
 
 // unixLines reads text without its carriage returns: in a log there are none

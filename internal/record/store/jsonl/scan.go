@@ -247,16 +247,3 @@ func (m *merge) next() (*scanner, error) {
 	}
 	return m.current, nil
 }
-
-// openAll opens the three logs for as far as they go, and decodes what is
-// newer than after in those of them that are wanted.
-func openAll(d disk.Disk, dir string, after uint64, wanted ...event.Log) (*merge, error) {
-	m := new(merge)
-	for _, l := range event.Logs {
-		if err := m.open(d, dir, l, view{decode: slices.Contains(wanted, l), after: after}); err != nil {
-			m.close()
-			return nil, err
-		}
-	}
-	return m, nil
-}

@@ -1,6 +1,7 @@
 package jsonl
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -223,15 +224,10 @@ func (ss *Sessions) heads(ctx context.Context) (heads []session.Head, broken []e
 		h.ID = id
 		heads = append(heads, h)
 	}
-	slices.SortFunc(heads, newestFirst)
+	slices.SortFunc(heads, func(a, b session.Head) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.ID, a.ID))
+	})
 	return heads, broken, err
-}
-
-func newestFirst(a, b session.Head) int {
-	if c := b.Updated.Compare(a.Updated); c != 0 {
-		return c
-	}
-	return strings.Compare(b.ID, a.ID)
 }
 
 // readHead reads a file as far as its head goes.
@@ -241,21 +237,23 @@ func (ss *Sessions) readHead(id string) (h session.Head, err error) {
 		return h, err
 	}
 	defer f.Close()
-	if h, err = decodeHead(json.NewDecoder(io.LimitReader(f, maxSnapshot))); err != nil {
+	fields := map[string]any{"session_id": &h.ID, "created_at": &h.Created, "updated_at": &h.Updated, "meta": &h.Meta}
+	if err := decodeFields(io.LimitReader(f, maxSnapshot), fields); err != nil {
 		return h, &fs.PathError{Op: "read", Path: ss.path(id), Err: err}
 	}
 	return h, nil
 }
 
-func decodeHead(d *json.Decoder) (h session.Head, err error) {
-	fields := map[string]any{"session_id": &h.ID, "created_at": &h.Created, "updated_at": &h.Updated, "meta": &h.Meta}
+// decodeFields reads an object as far as it takes to have all fields.
+func decodeFields(from io.Reader, fields map[string]any) error {
+	d := json.NewDecoder(from)
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return h, errors.Join(errHead, err)
+		return errors.Join(errHead, err)
 	}
 	for len(fields) > 0 && d.More() {
 		key, err := d.Token()
 		if err != nil {
-			return h, err
+			return err
 		}
 		name, _ := key.(string)
 		into, ok := fields[name]
@@ -263,14 +261,14 @@ func decodeHead(d *json.Decoder) (h session.Head, err error) {
 			into = new(json.RawMessage)
 		}
 		if err := d.Decode(into); err != nil {
-			return h, fmt.Errorf("%s: %w", name, err)
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		delete(fields, name)
 	}
 	if len(fields) > 0 {
-		return h, errHead
+		return errHead
 	}
-	return h, nil
+	return nil
 }
 
 var errHead = errors.New("not a session")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"slices"
 	"syscall"
 
 	"coder/internal/host/disk"
@@ -39,7 +40,8 @@ func (ss *Sessions) spare(s session.Snapshot) error {
 	if err != nil {
 		return ss.disk.Rename(ss.path(s.ID), ss.path(s.ID)+".damaged")
 	}
-	if begins(withoutSystem(s.Messages), withoutSystem(old.Messages)) {
+	now, then := withoutSystem(s.Messages), withoutSystem(old.Messages)
+	if len(then) <= len(now) && slices.EqualFunc(now[:len(then)], then, func(a, b json.RawMessage) bool { return bytes.Equal(a, b) }) {
 		return nil
 	}
 	for n := 1; ; n++ {
@@ -84,37 +86,8 @@ func readAt(path string) (at uint64, err error) {
 		return 0, err
 	}
 	defer f.Close()
-	d := json.NewDecoder(f)
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
-		return 0, errors.Join(errHead, err)
-	}
-	for d.More() {
-		key, err := d.Token()
-		if err != nil {
-			return 0, err
-		}
-		if key == "at_seq" {
-			err := d.Decode(&at)
-			return at, err
-		}
-		if err := d.Decode(new(json.RawMessage)); err != nil {
-			return 0, err
-		}
-	}
-	return 0, errHead
-}
-
-// begins reports whether a begins with all of b.
-func begins(a, b []json.RawMessage) bool {
-	if len(b) > len(a) {
-		return false
-	}
-	for i := range b {
-		if !bytes.Equal(a[i], b[i]) {
-			return false
-		}
-	}
-	return true
+	err = decodeFields(f, map[string]any{"at_seq": &at})
+	return at, err
 }
 
 // withoutSystem drops the system text, which is said anew when it differs.

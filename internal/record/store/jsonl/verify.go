@@ -55,5 +55,16 @@ func (s *Store) MarkApart(session string) error {
 		defer c.mu.Unlock()
 		c.apart = true
 	}
-	return s.o.Heads.of(dir, session).mark(s.o.Disk, dir)
+	err, heads := touch(s.o.Disk, filepath.Join(dir, markName)), s.o.Heads.of(dir, session)
+	if err == nil || heads.base == "" {
+		return err
+	}
+	// It lies with the heads where it cannot lie beside the logs.
+	if other := os.MkdirAll(heads.Dir, dirMode); other != nil {
+		return errors.Join(err, other)
+	}
+	if other := touch(disk.System, heads.base+markFile); other != nil {
+		return errors.Join(err, other)
+	}
+	return nil
 }

@@ -7,6 +7,7 @@ import (
 	"context"
 	"fmt"
 	"iter"
+	"slices"
 	"sync"
 
 	"coder/internal/core/event"
@@ -35,13 +36,12 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 		return nil, &event.ClaimedError{Session: session, Holder: "this process"}
 	}
 	l.claimed = true
-	return sync.OnceValue(func() error { s.release(l); return nil }), nil
-}
-
-func (s *Store) release(l *log) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l.claimed = false
+	return sync.OnceValue(func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		l.claimed = false
+		return nil
+	}), nil
 }
 
 // Append adds rs, all of them or none.
@@ -55,13 +55,10 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	l := s.log(rs[0].Session)
-	if !l.claimed || last != l.newest() {
+	if !l.claimed || last != l.newest() || !event.Consecutive(last, rs) {
 		return event.ErrConflict
 	}
-	for i, r := range rs {
-		if r.Session != rs[0].Session || r.Seq != last+1+uint64(i) {
-			return event.ErrConflict
-		}
+	for _, r := range rs {
 		if event.LogOf(r.Event) == event.Transient {
 			return fmt.Errorf("%T is not kept", r.Event)
 		}
@@ -78,7 +75,8 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 				yield(event.Record{}, err)
 				return
 			}
-			if wanted(event.LogOf(r.Event), logs) && !yield(r, nil) {
+			wanted := len(logs) == 0 || slices.Contains(logs, event.LogOf(r.Event))
+			if wanted && !yield(r, nil) {
 				return
 			}
 		}
@@ -109,12 +107,3 @@ func (s *Store) log(session string) *log { // s.mu held
 }
 
 func (l *log) newest() uint64 { return uint64(len(l.records)) }
-
-func wanted(l event.Log, logs []event.Log) bool {
-	for _, w := range logs {
-		if w == l {
-			return true
-		}
-	}
-	return len(logs) == 0
-}

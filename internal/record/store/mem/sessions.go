@@ -1,6 +1,7 @@
 package mem
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"iter"
@@ -56,7 +57,16 @@ func (ss *Sessions) Load(ctx context.Context, id string) (session.Snapshot, erro
 // List yields the heads of all sessions, last updated first.
 func (ss *Sessions) List(ctx context.Context) iter.Seq2[session.Head, error] {
 	return func(yield func(session.Head, error) bool) {
-		for _, h := range ss.heads() {
+		ss.mu.Lock()
+		heads := make([]session.Head, 0, len(ss.byID))
+		for _, s := range ss.byID {
+			heads = append(heads, s.Head)
+		}
+		ss.mu.Unlock()
+		slices.SortFunc(heads, func(a, b session.Head) int {
+			return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.ID, a.ID))
+		})
+		for _, h := range heads {
 			if err := ctx.Err(); err != nil {
 				yield(session.Head{}, err)
 				return
@@ -66,22 +76,4 @@ func (ss *Sessions) List(ctx context.Context) iter.Seq2[session.Head, error] {
 			}
 		}
 	}
-}
-
-func (ss *Sessions) heads() []session.Head {
-	ss.mu.Lock()
-	defer ss.mu.Unlock()
-	heads := make([]session.Head, 0, len(ss.byID))
-	for _, s := range ss.byID {
-		heads = append(heads, s.Head)
-	}
-	slices.SortFunc(heads, newestFirst)
-	return heads
-}
-
-func newestFirst(a, b session.Head) int {
-	if c := b.Updated.Compare(a.Updated); c != 0 {
-		return c
-	}
-	return strings.Compare(b.ID, a.ID)
 }
