@@ -83,10 +83,9 @@ func tracked(dir string) string {
 		if errors.Is(err, fs.ErrNotExist) || err == nil && spelt && !bytes.Contains(data, []byte(folder)) {
 			continue
 		}
-		size, sizeErr := gitindex.OIDSize(bytes.NewReader(data), int64(len(data)))
 		found := ""
-		parseErr := gitindex.Read(bytes.NewReader(data), size, folder, func(e gitindex.Entry) { found = folder + string(e.Name) })
-		if err != nil || sizeErr != nil || parseErr != nil {
+		parseErr := gitindex.Read(data, gitindex.OIDSize(data), folder, func(e gitindex.Entry) { found = folder + string(e.Name) })
+		if err != nil || parseErr != nil {
 			return folder
 		}
 		if found != "" {

@@ -140,7 +140,7 @@ func (w *walker) command(c syntax.Command) {
 func (w *walker) rareCommand(c syntax.Command) {
 	switch c := c.(type) {
 	case *syntax.FuncDecl:
-		// Sooner or later its body runs
+		// Sooner or later its body runs.
 		if c.Name == nil {
 			w.unknown("a construct that is not understood", w.text(c))
 			w.perhaps(func() { w.stmt(c.Body) })

@@ -52,7 +52,7 @@ func (o options) next(args []arg) (fs []found, n int) {
 		}
 		return nil, 0
 	}
-	// A digit counts as the option "#": some programs take a number there
+	// A digit counts as the option "#": some programs take a number there.
 	letters := a.text[1:]
 	for i := range len(letters) {
 		c := letters[i : i+1]

@@ -76,17 +76,15 @@ type Report struct {
 // first. The error is a [*BreakError] if they are not what was written.
 func Verify(sources []Source, heads []Head) (Report, error) {
 	var report Report
-	var still []Head
-	var lost []uint64
-
+	var still []Head // without those of what was lost later
 	for _, h := range heads {
 		if h.Mended {
-			lost = append(lost, h.Seq)
+			report.Lost = append(report.Lost, h.Seq)
 			still = slices.DeleteFunc(still, func(old Head) bool { return old.Seq > h.Seq })
 		}
 		still = append(still, h)
 	}
-	heads, report.Lost = still, lost
+	heads = still
 	walks := make([]*walk, 0, len(sources))
 	for _, s := range sources {
 		w := &walk{Source: s, links: make(map[uint64]Link)}

@@ -49,8 +49,8 @@ func facts(t Transcript) [][2]string {
 			sum = sum.Add(*s.Usage)
 		}
 	}
-	if u := sum; u.In+u.Out > 0 {
-		list = append(list, [2]string{"Tokens", fmt.Sprintf("%d in, %d out", u.In, u.Out)})
+	if sum.In+sum.Out > 0 {
+		list = append(list, [2]string{"Tokens", fmt.Sprintf("%d in, %d out", sum.In, sum.Out)})
 	}
 	kept := list[:0]
 	for _, f := range list {

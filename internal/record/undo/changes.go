@@ -149,7 +149,8 @@ func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileCh
 	if err != nil {
 		return nil, err
 	}
-	// What was ignored then cannot be looked up any more, so what may have been counts as lost
+	// What was ignored then cannot be looked up any more, so what may have been
+	// counts as lost.
 	var list []event.FileChange
 
 	pairs := compare(a, b)

@@ -58,13 +58,6 @@ func (c *call) observe(states []event.FileState) {
 	}
 }
 
-func befores(changes []event.FileChange) (states []event.FileState) {
-	for _, c := range changes {
-		states = append(states, c.Before)
-	}
-	return states
-}
-
 // expandLink lists what stands behind a link that is about all files.
 func (k *Keeper) expandLink(ctx context.Context, l link) (list []link, err error) {
 	if !strings.HasPrefix(l.before.Hash, treePrefix) {

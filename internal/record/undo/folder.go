@@ -3,7 +3,6 @@ package undo
 import (
 	"encoding/binary"
 	"encoding/hex"
-	"io/fs"
 	"path"
 	"slices"
 	"sort"
@@ -43,7 +42,10 @@ func (f *folder) stamped(i int) string {
 
 // appendStamped packs a name and a stamp.
 func appendStamped(b []byte, name string, s stamp) []byte {
-	b = appendString(b, name)
+	return appendStamp(appendString(b, name), s)
+}
+
+func appendStamp(b []byte, s stamp) []byte {
 	b = binary.AppendUvarint(b, uint64(s.mode))
 	b = binary.AppendVarint(b, s.size)
 	b = binary.AppendVarint(b, s.mtime)
@@ -68,15 +70,10 @@ func (f *folder) name(i int) string {
 	return name
 }
 
-func (f *folder) stamp(i int) (s stamp) {
+func (f *folder) stamp(i int) stamp {
 	_, rest := cutName(f.stamped(i))
 	p := treeParser{rest: []byte(rest)}
-	s.mode = fs.FileMode(p.uvarint())
-	s.size = p.varint()
-	s.mtime = p.varint()
-	s.ctime = s.mtime + p.varint()
-	s.ino = p.uvarint()
-	return s
+	return p.stamp()
 }
 
 func (f *folder) flag(i int) byte {

@@ -190,7 +190,7 @@ func (r *repo) converts(ctx context.Context, names iter.Seq[string]) (map[string
 			ends = endsMayChange
 		}
 	}
-	// What it is told and what it says may be much, so neither is held
+	// What git is told and what it says may be much, so neither is held.
 	cmd := r.command(ctx, slices.Concat([]string{"check-attr", "-z", "--stdin"}, converted, ending)...)
 	in, err := cmd.StdinPipe()
 	if err != nil {

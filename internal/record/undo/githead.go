@@ -296,7 +296,25 @@ func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 		if err != nil {
 			return nil, err
 		}
-		if t, err = k.filesAt(ctx, h, t); err != nil {
+		i := slices.IndexFunc(k.repos, func(r *repo) bool { return r.root == h.root })
+		if i < 0 {
+			return nil, errNoRepo
+		}
+		r := k.repos[i]
+		t = t.grown(h, func(yield func(edit) bool) {
+			var unread error
+			err = r.eachFile(ctx, h.oid, true, func(f headFile) bool {
+				n := f.node(h)
+				if f.kind == gitLink && unread == nil {
+					var to []byte
+					to, unread = r.content(ctx, event.FileState{Hash: gitPrefix + f.oid, Size: f.size})
+					n.hash = leadingTo(string(to))
+				}
+				return k.repoOf(f.path) != r || yield(edit{f.path, n})
+			})
+			err = errors.Join(err, unread)
+		}, nil)
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -305,34 +323,3 @@ func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 }
 
 var errNoRepo = errors.New("there is no git repository any more")
-
-// filesAt adds to t what is in one root of a tree that git knows.
-func (k *Keeper) filesAt(ctx context.Context, h headRoot, t *tree) (next *tree, err error) {
-	for _, r := range k.repos {
-		if r.root != h.root {
-			continue
-		}
-		edits := func(yield func(edit) bool) {
-			var unread error
-			err = r.eachFile(ctx, h.oid, true, func(f headFile) bool {
-				n := f.node(h)
-				if f.kind == gitLink && unread == nil {
-					var to string
-					to, unread = r.linkOf(ctx, f)
-					n.hash = leadingTo(to)
-				}
-				return k.repoOf(f.path) != r || yield(edit{f.path, n})
-			})
-			err = errors.Join(err, unread)
-		}
-		next = t.grown(h, edits, nil)
-		return next, err
-	}
-	return nil, errNoRepo
-}
-
-// linkOf tells where a link leads.
-func (r *repo) linkOf(ctx context.Context, f headFile) (string, error) {
-	to, err := r.content(ctx, event.FileState{Hash: gitPrefix + f.oid, Size: f.size})
-	return string(to), err
-}

@@ -154,7 +154,11 @@ func (h *History) Add(r event.Record) {
 		if !c.known && c.tree != "" {
 			h.cut = append(h.cut, c)
 		}
-		h.observe(c.seq, befores(c.changes))
+		var before []event.FileState
+		for _, ch := range c.changes {
+			before = append(before, ch.Before)
+		}
+		h.observe(c.seq, before)
 		if c.touched() && !c.settled {
 			h.moved(c)
 		}

@@ -136,7 +136,8 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 			p.report.NotUndone = append(p.report.NotUndone, label(chain[0].before, chain[len(chain)-1].after))
 			continue
 		}
-		// Where someone else changed it between two calls, it goes back to what they made of it, no further
+		// Where someone else changed it between two calls, it goes back to what they
+		// made of it, no further.
 		start := 0
 		if !c.All {
 			start = slices.IndexFunc(chain, isTool)
@@ -158,7 +159,12 @@ func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 			w.expected = &last.after
 		}
 		w.since, w.guessed = last.call.at, last.guessed || last.call.command
-		w.left, w.claimed = t.leftBefore(path), claimedBy(claims, chain)
+		w.claimed = claimedBy(claims, chain)
+		if t.left != nil {
+			if before, ok := t.left.before[path]; ok {
+				w.left = &before
+			}
+		}
 		if err := p.consider(ctx, w); err != nil {
 			return nil, err
 		}
@@ -198,17 +204,6 @@ func claimedBy(claims []Claim, chain []link) string {
 		}
 	}
 	return ""
-}
-
-// leftBefore is what a file was before an undo that was cut off.
-func (t past) leftBefore(path string) *event.FileState {
-	if t.left == nil {
-		return nil
-	}
-	if s, ok := t.left.before[path]; ok {
-		return &s
-	}
-	return nil
 }
 
 // chains sorts what happened in a turn by file, in the order the files were

@@ -157,13 +157,27 @@ func (p *plan) carryOut(ctx context.Context, tool string, c Call, in request) (R
 		p.clear(ctx, &p.steps[i])
 	}
 	for i := range p.steps {
-		p.makeDir(ctx, &p.steps[i])
+		s := &p.steps[i]
+		if !s.pending() || kindOf(s.to) != isDir || kindOf(s.now) == isDir || !p.ready(ctx, s) {
+			continue
+		}
+		if err := p.k.ws.Mkdir(s.to.Path, fs.FileMode(s.to.Mode|ownerAll)); err != nil {
+			p.fail(s, err)
+		}
 	}
 	for i := range p.steps {
 		p.putBack(ctx, &p.steps[i])
 	}
 	for i := range up {
-		p.tighten(&p.steps[i])
+		s := &p.steps[i]
+		if !s.pending() || kindOf(s.to) != isDir {
+			continue
+		}
+		if err := p.k.ws.Chmod(s.to.Path, fs.FileMode(s.to.Mode)); err != nil {
+			p.fail(s, err)
+		} else {
+			s.done = true
+		}
 	}
 	report := p.tell()
 	done := event.ToolCallCompleted{
@@ -324,19 +338,6 @@ func (p *plan) clear(ctx context.Context, s *step) {
 	}
 }
 
-// makeDir makes a directory that the turn removed.
-func (p *plan) makeDir(ctx context.Context, s *step) {
-	if !s.pending() || kindOf(s.to) != isDir || kindOf(s.now) == isDir {
-		return
-	}
-	if !p.ready(ctx, s) {
-		return
-	}
-	if err := p.k.ws.Mkdir(s.to.Path, fs.FileMode(s.to.Mode|ownerAll)); err != nil {
-		p.fail(s, err)
-	}
-}
-
 // putBack gives a file the content and mode, or a link the target, it had.
 func (p *plan) putBack(ctx context.Context, s *step) {
 	if !s.pending() || kindOf(s.to) != isFile && kindOf(s.to) != isLink {
@@ -362,16 +363,4 @@ func (k *Keeper) bringBack(ctx context.Context, to event.FileState, accept works
 	}
 	defer content.Close()
 	return k.ws.Restore(to.Path, content, fs.FileMode(to.Mode), accept)
-}
-
-// tighten gives directories the modes they had.
-func (p *plan) tighten(s *step) {
-	if !s.pending() || kindOf(s.to) != isDir {
-		return
-	}
-	if err := p.k.ws.Chmod(s.to.Path, fs.FileMode(s.to.Mode)); err != nil {
-		p.fail(s, err)
-		return
-	}
-	s.done = true
 }

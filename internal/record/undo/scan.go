@@ -224,14 +224,6 @@ func (f find) lose() {
 	f.mark(nodeLost)
 }
 
-// was is the hash of what stood there when last seen, or empty.
-func (f find) was() string {
-	if i, ok := f.old.index(f.base()); ok {
-		return unpackHash(f.old.hashes[i])
-	}
-	return ""
-}
-
 // take takes in a directory that was looked at. Without the main root there is
 // nothing to tell; an added one that is out of reach is left out.
 func (s *scanning) take(f workspace.Folder) error {
@@ -269,7 +261,17 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	s.pack.packed, s.pack.ends, s.pack.hashes, s.pack.flags = s.pack.packed[:0], s.pack.ends[:0], s.pack.hashes[:0], s.pack.flags[:0]
 	shared, foreign := false, false
 	for _, t := range f.Entries {
-		if s.pack.take(t) && !t.Mode.IsDir() {
+		st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pending
+		switch {
+		case t.Mode.IsDir():
+			hash, st = packedDir, stamp{mode: t.Mode &^ (fs.ModeSticky | fs.ModeSetgid)} // its times say nothing about it
+		case t.Mode&fs.ModeSymlink != 0:
+		case !t.Mode.IsRegular(), workspace.IsScratch(t.Name): // one that we ourselves are about to write
+			continue
+		}
+		s.pack.packed = appendStamped(s.pack.packed, t.Name, st)
+		s.pack.put(hash, 0)
+		if !t.Mode.IsDir() {
 			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
@@ -295,22 +297,6 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 
 // pending stands for the hash of what is yet to be named.
 const pending = "?"
-
-// take packs a file, directory or link. Other things are not, nor are files that
-// we ourselves are about to write.
-func (p *packer) take(t workspace.Thing) bool {
-	st, hash := stamp{mode: t.Mode, size: t.Size, mtime: t.Mtime, ctime: t.Ctime, ino: t.Ino}, pending
-	switch {
-	case t.Mode.IsDir():
-		hash, st = packedDir, stamp{mode: st.mode &^ (fs.ModeSticky | fs.ModeSetgid)}
-	case t.Mode&fs.ModeSymlink != 0:
-	case !t.Mode.IsRegular(), workspace.IsScratch(t.Name):
-		return false
-	}
-	p.packed = appendStamped(p.packed, t.Name, st)
-	p.put(hash, 0)
-	return true
-}
 
 // identify names the contents of all files that are new or changed. What git
 // has is named by it; the rest is read and kept, within bounds.
@@ -464,8 +450,8 @@ func (s *scanning) read(ctx context.Context) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	// One that is too large, or cannot be read, does not stop the command, but what that does to the file cannot
-	// be undone; a store that fails does, see Keep
+	// A content that is too large, or cannot be read, does not stop the command, but
+	// what that does to the file cannot be undone; a store that fails does, see Keep.
 	err := errors.Join(errs...)
 	lost := 0
 	for _, f := range s.todo {
@@ -522,11 +508,13 @@ func (r *reading) name(f find) error {
 }
 
 // nameContent prefers the name by which git knows the content, or knew it when
-// the file was last seen.
-func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string, error) {
+// the file was last seen. Once there is no room left none is looked for again.
+func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash string, err error) {
 	var oids []string
-	if oid, ok := strings.CutPrefix(f.was(), gitPrefix); ok {
-		oids = append(oids, oid)
+	if i, ok := f.old.index(f.base()); ok {
+		if oid, git := strings.CutPrefix(unpackHash(f.old.hashes[i]), gitPrefix); git {
+			oids = append(oids, oid)
+		}
 	}
 	if oid, ok := r.tracked[f.path()]; ok {
 		oids = append(oids, oid)
@@ -538,29 +526,15 @@ func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (string
 			return gitPrefix + oid, nil
 		}
 	}
-	return r.put(content)
-}
-
-// put is Keeper.put for several goroutines. Once there is no room left it does
-// not look for any again.
-func (r *reading) put(content io.ReadSeeker) (string, error) {
 	if r.full.Load() {
-		hash, err := blob.Digest(content)
-		if err == nil && !r.k.store.Use(hash) {
+		if hash, err = blob.Digest(content); err == nil && !r.k.store.Use(hash) {
 			err = blob.ErrFull
 		}
 		return hash, err
 	}
-	hash, err := r.k.store.Put(content)
-	if !errors.Is(err, blob.ErrFull) {
-		return hash, err
+	hash, err = r.k.putSparing(content, r.pinned)
+	if errors.Is(err, blob.ErrFull) {
+		r.full.Store(true)
 	}
-	size, err := content.Seek(0, io.SeekEnd)
-	if err != nil {
-		return "", errors.Join(errUnreadable, err)
-	}
-	r.k.store.Prune(size, r.pinned())
-	hash, err = r.k.store.Put(content)
-	r.full.Store(errors.Is(err, blob.ErrFull))
 	return hash, err
 }

@@ -176,16 +176,19 @@ func (r readable) Read(p []byte) (int, error) {
 }
 
 // put keeps a content, making room for it if need be.
-func (k *Keeper) put(content io.ReadSeeker) (string, error) {
+func (k *Keeper) put(content io.ReadSeeker) (string, error) { return k.putSparing(content, k.pinned) }
+
+// putSparing is put that is told what must not go to make room.
+func (k *Keeper) putSparing(content io.ReadSeeker, pinned func() func(hash string) bool) (string, error) {
 	hash, err := k.store.Put(content)
 	if !errors.Is(err, blob.ErrFull) {
 		return hash, err
 	}
 	size, err := content.Seek(0, io.SeekEnd)
 	if err != nil {
-		return "", err
+		return "", errors.Join(errUnreadable, err)
 	}
-	k.store.Prune(size, k.pinned())
+	k.store.Prune(size, pinned())
 	return k.store.Put(content)
 }
 

@@ -1,9 +1,10 @@
 package undo
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"encoding/binary"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -11,9 +12,6 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"coder/internal/record/undo/blob"
 )
 
 // treeMagic begins the blob of a tree. It is followed by the name of the tree
@@ -48,14 +46,14 @@ func (k *Keeper) persist(ctx context.Context, t *tree) error {
 		k.kept = t
 		return nil
 	}
-	data := newTreeReader(base, t)
-	hash, err := k.put(data)
+	data := encodeTree(base, t)
+	hash, err := k.put(bytes.NewReader(data))
 	if err != nil {
 		return err
 	}
-	t.chain, t.full = []string{hash}, data.size
+	t.chain, t.full = []string{hash}, len(data)
 	if base != nil {
-		t.chain, t.full, t.added = append(slices.Clone(base.chain), hash), base.full, base.added+data.size
+		t.chain, t.full, t.added = append(slices.Clone(base.chain), hash), base.full, base.added+len(data)
 	}
 	k.kept = t
 	return nil
@@ -73,7 +71,7 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 	}
 	d := openTree(c.blobs[0])
 	edits := slices.Collect(d.edits)
-	if d.err != nil || d.head.partial != t.partial || !slices.Equal(d.head.roots, t.roots) {
+	if d.err != nil || d.partial != t.partial || !slices.Equal(d.roots, t.roots) {
 		return false
 	}
 	pairs := compare(base, t)
@@ -86,70 +84,22 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 	return same
 }
 
-// treeReader reads what makes t out of base, which may be nil, as it is kept. It
-// writes one directory at a time, and all again when it goes back to the start.
-type treeReader struct {
-	base, t *tree
-	dirs    []string
-	next    int // of dirs; -1 before the head
-	part    []byte
-	rest    []byte // of part
-	size    int    // bytes so far
-}
-
-func newTreeReader(base, t *tree) *treeReader {
-	r := &treeReader{base: base, t: t, next: -1}
-	if base == nil {
-		r.base = new(tree)
+// encodeTree writes what makes t out of base, which may be nil.
+func encodeTree(base, t *tree) []byte {
+	base = cmp.Or(base, new(tree))
+	b := appendString([]byte(treeMagic), base.name())
+	b = binary.AppendVarint(b, t.at)
+	b = append(b, flag(t.partial))
+	b = binary.AppendUvarint(b, uint64(len(t.roots)))
+	for _, root := range t.roots {
+		b = appendString(b, root)
 	}
-	r.dirs = differing(r.base, t)
-	return r
-}
-
-func (r *treeReader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		if r.next == len(r.dirs) {
-			return 0, io.EOF
+	for _, dir := range differing(base, t) {
+		for _, p := range compareFolders(dir, base.folders[dir], t.folders[dir]) {
+			b = appendNode(appendString(b, p.path()), p.after)
 		}
-		b := r.part[:0]
-		if r.next < 0 {
-			b = append(b, treeMagic...)
-			b = appendString(b, r.base.name())
-			b = binary.AppendVarint(b, r.t.at)
-			b = append(b, flag(r.t.partial))
-			b = binary.AppendUvarint(b, uint64(len(r.t.roots)))
-			for _, root := range r.t.roots {
-				b = appendString(b, root)
-			}
-		} else {
-			dir := r.dirs[r.next]
-			for _, p := range compareFolders(dir, r.base.folders[dir], r.t.folders[dir]) {
-				b = appendString(b, p.path())
-				b = appendNode(b, p.after)
-			}
-		}
-		r.next++
-		r.part, r.rest = b, b
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
-	r.size += n
-	return n, nil
-}
-
-var errNoSeek = errors.New("a tree can only be read from its beginning to its end")
-
-// Seek goes back to the start, or to the end.
-func (r *treeReader) Seek(offset int64, whence int) (int64, error) {
-	switch {
-	case offset == 0 && whence == io.SeekStart:
-		r.next, r.rest, r.size = -1, nil, 0
-		return 0, nil
-	case offset == 0 && whence == io.SeekEnd:
-		_, err := io.Copy(io.Discard, struct{ io.Reader }{r})
-		return int64(r.size), err
-	}
-	return 0, errNoSeek
+	return b
 }
 
 func flag(on bool) byte {
@@ -179,16 +129,13 @@ func appendNode(b []byte, n *node) []byte {
 	if n == nil {
 		return append(b, 0)
 	}
-	b = append(b, nodeHere|n.flags())
-	b = binary.AppendUvarint(b, uint64(n.stamp.mode))
-	b = binary.AppendVarint(b, n.stamp.size)
-	b = binary.AppendVarint(b, n.stamp.mtime)
-	b = binary.AppendVarint(b, n.stamp.ctime-n.stamp.mtime)
-	b = binary.AppendUvarint(b, n.stamp.ino)
-	if to, ok := n.link(); ok {
-		return appendString(appendHash(b, linkHash), to)
+	b = appendStamp(append(b, nodeHere|n.flags()), n.stamp)
+	hash, to := n.hash, ""
+	if target, ok := n.link(); ok {
+		hash, to = linkHash, target
 	}
-	return appendString(appendHash(b, n.hash), "")
+	packed := cmp.Or(packHash(hash), packedText)
+	return appendString(appendString(append(b, packed[0]), packed[1:]), to)
 }
 
 // How a hash is written: as it is, or as the bytes its digits stand for.
@@ -197,31 +144,6 @@ const (
 	hashOwn
 	hashGit
 )
-
-func appendHash(b []byte, hash string) []byte {
-	digits, git := strings.CutPrefix(hash, gitPrefix)
-	raw, err := hex.DecodeString(digits)
-	switch {
-	case err != nil || hash == "" || hex.EncodeToString(raw) != digits:
-		return appendString(append(b, hashText), hash)
-	case git:
-		b = append(b, hashGit)
-	default:
-		b = append(b, hashOwn)
-	}
-	return appendString(b, string(raw))
-}
-
-func (p *treeParser) hash() string {
-	how, s := p.byte(), p.string()
-	switch how {
-	case hashOwn:
-		return hex.EncodeToString([]byte(s))
-	case hashGit:
-		return gitPrefix + hex.EncodeToString([]byte(s))
-	}
-	return s
-}
 
 // loadTree reads the tree of that name.
 func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
@@ -252,12 +174,18 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 			c.head = next
 			break
 		}
-		data, err := readAll(k.store, next)
+		in, err := k.store.Open(next)
 		if err != nil {
 			return c, err
 		}
+		data, err := io.ReadAll(io.LimitReader(in, maxTreeBlob))
+		in.Close()
+		if err != nil {
+			return c, fmt.Errorf("read kept state of files: %w", err)
+		}
 		c.blobs, c.names = append(c.blobs, data), append(c.names, next)
-		if next, err = baseOf(data); err != nil || len(c.blobs) > maxChain {
+		d := openTree(data)
+		if next = d.base; d.err != nil || len(c.blobs) > maxChain {
 			return c, errTree
 		}
 	}
@@ -275,9 +203,8 @@ func (c chain) on(base *tree) (*tree, error) {
 		if t = t.with(d.edits, nil); d.err != nil {
 			return nil, d.err
 		}
-		head := d.head
-		t.at, t.partial = head.at, head.partial
-		t.addRoots(head.roots)
+		t.at, t.partial = d.at, d.partial
+		t.addRoots(d.roots)
 		t.full, t.added = was.full, was.added+len(data)
 		if i == 0 && c.head == "" {
 			t.full, t.added = len(data), 0
@@ -290,71 +217,45 @@ func (c chain) on(base *tree) (*tree, error) {
 	return t, nil
 }
 
-func readAll(s *blob.Store, hash string) ([]byte, error) {
-	r, err := s.Open(hash)
-	if err != nil {
-		return nil, err
-	}
-	defer r.Close()
-	data, err := io.ReadAll(io.LimitReader(r, maxTreeBlob))
-	if err != nil {
-		return nil, fmt.Errorf("read kept state of files: %w", err)
-	}
-	return data, nil
-}
-
-func baseOf(data []byte) (string, error) {
-	p := treeParser{rest: data}
-	p.magic()
-	return p.string(), p.err
-}
-
-// treeHead is what a tree's blob says about the whole.
-type treeHead struct {
+// treeDecoder reads what encodeTree wrote: what it says about the whole, then
+// the edits.
+type treeDecoder struct {
+	treeParser
 	base    string
 	at      int64
 	partial bool
 	roots   []string
 }
 
-// treeDecoder reads what a treeReader wrote.
-type treeDecoder struct {
-	treeParser
-	head treeHead
-}
-
 func openTree(data []byte) *treeDecoder {
 	d := &treeDecoder{treeParser: treeParser{rest: data}}
-	d.magic()
-	d.head = treeHead{base: d.string(), at: d.varint(), partial: d.byte() != 0}
+	if string(d.take(uint64(len(treeMagic)))) != treeMagic {
+		d.err = errTree
+	}
+	d.base, d.at, d.partial = d.string(), d.varint(), d.byte() != 0
 	for range min(d.uvarint(), maxRoots) {
-		d.head.roots = append(d.head.roots, d.string())
-		if r := d.head.roots[len(d.head.roots)-1]; d.err == nil && r != "." && !isName(r) {
+		root := d.string()
+		if d.roots = append(d.roots, root); d.err == nil && root != "." && !isName(root) {
 			d.err = errTree
 		}
 	}
 	return d
 }
 
-// edits yields what the blob says of nodes. Whether that was all is known when
-// it is done, by d.err.
+// edits yields what the blob says of nodes, each of which must lie in the roots.
+// Whether that was all is known when it is done, by d.err.
 func (d *treeDecoder) edits(yield func(edit) bool) {
 	for d.err == nil && len(d.rest) > 0 {
 		e := edit{path: d.string()}
 		e.node = d.node(path.Base(e.path))
-		if d.err == nil && !d.head.holds(e) {
+		within := func(root string) bool { return lies(e.path, root) }
+		if d.err == nil && !(isName(e.path) && (!path.IsAbs(e.path) || e.node == nil || slices.ContainsFunc(d.roots, within))) {
 			d.err = errTree
 		}
 		if d.err != nil || !yield(e) {
 			return
 		}
 	}
-}
-
-// holds reports whether an edit is one of a tree that lies in these roots.
-func (h treeHead) holds(e edit) bool {
-	within := func(root string) bool { return lies(e.path, root) }
-	return isName(e.path) && (!path.IsAbs(e.path) || e.node == nil || slices.ContainsFunc(h.roots, within))
 }
 
 // isName reports whether a path is one that a file may have in a tree.
@@ -376,12 +277,6 @@ func (p *treeParser) take(n uint64) []byte {
 	b := p.rest[:n]
 	p.rest = p.rest[n:]
 	return b
-}
-
-func (p *treeParser) magic() {
-	if string(p.take(uint64(len(treeMagic)))) != treeMagic {
-		p.err = errTree
-	}
 }
 
 func (p *treeParser) byte() byte {
@@ -419,14 +314,19 @@ func (p *treeParser) node(name string) *node {
 		return nil
 	}
 	n := &node{name: name, lost: bits&nodeLost != 0, fresh: bits&nodeFresh != 0, closed: bits&nodeClosed != 0}
-	n.stamp.mode = fs.FileMode(p.uvarint())
-	n.stamp.size = p.varint()
-	n.stamp.mtime = p.varint()
-	n.stamp.ctime = n.stamp.mtime + p.varint()
-	n.stamp.ino = p.uvarint()
-	n.hash = p.hash()
+	n.stamp = p.stamp()
+	n.hash = unpackHash(string([]byte{p.byte()}) + p.string())
 	if to := p.string(); n.hash == linkHash {
 		n.hash = leadingTo(to)
 	}
 	return n
+}
+
+func (p *treeParser) stamp() (s stamp) {
+	s.mode = fs.FileMode(p.uvarint())
+	s.size = p.varint()
+	s.mtime = p.varint()
+	s.ctime = s.mtime + p.varint()
+	s.ino = p.uvarint()
+	return s
 }

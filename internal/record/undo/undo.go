@@ -67,8 +67,7 @@ type Options struct {
 	Tree string
 }
 
-// Keeper keeps what calls overwrite. It is safe for
-// concurrent use.
+// Keeper keeps what calls overwrite. It is safe for concurrent use.
 type Keeper struct {
 	ws    *workspace.Workspace
 	store *Store
@@ -91,12 +90,11 @@ func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 	setDefault(&o.TreeFiles, DefaultTreeFiles)
 	setDefault(&o.TreeBytes, DefaultTreeBytes)
 	setDefault(&o.MaxEntries, DefaultMaxEntries)
-	var list []*repo
-
+	var repos []*repo // the work trees that hold the roots
 	add := func(root, dir string) {
 		if r := findRepo(dir, o.Env); r != nil {
 			r.root = root
-			list = append(list, r)
+			repos = append(repos, r)
 		}
 	}
 	add(".", ws.Root())
@@ -106,7 +104,7 @@ func New(ws *workspace.Workspace, store *Store, o Options) *Keeper {
 		}
 	}
 	return &Keeper{
-		ws: ws, store: store, o: o, repos: list,
+		ws: ws, store: store, o: o, repos: repos,
 		open: make(map[string]*tree), warned: make(map[string]bool),
 	}
 }
@@ -143,26 +141,22 @@ func (k *Keeper) Keep(ctx context.Context, effects []tool.Effect) (tool.Kept, er
 	wide := len(effects) == 0 || slices.ContainsFunc(effects, func(e tool.Effect) bool {
 		return e.Kind == tool.Exec || e.Kind == tool.Unknown
 	})
-	// The files themselves, what they are if they are links, and the directories that would be made
-	var list []string
-
-	add := func(rel string) {
-		if !slices.Contains(list, rel) {
-			list = append(list, rel)
-		}
-	}
+	// The files themselves, what they are if they are links, and the directories
+	// that would be made.
+	var targets []string
 	for _, e := range effects {
 		if e.Kind != tool.Write {
 			continue
 		}
 		for _, rel := range k.namesOf(e.Target) {
-			for _, dir := range k.missingAbove(rel) {
-				add(dir)
+			for _, name := range append(k.missingAbove(rel), rel) {
+				if !slices.Contains(targets, name) {
+					targets = append(targets, name)
+				}
 			}
-			add(rel)
 		}
 	}
-	for _, rel := range list {
+	for _, rel := range targets {
 		s, err := k.save(rel)
 		if err != nil {
 			return kept, err

@@ -145,12 +145,8 @@ func TestUnchanged(t *testing.T) {
 
 // read collects the files of an index.
 func read(data []byte, prefix string) (map[string]Entry, error) {
-	size, err := OIDSize(bytes.NewReader(data), int64(len(data)))
-	if err != nil {
-		return nil, err
-	}
 	files := make(map[string]Entry)
-	err = Read(bytes.NewReader(data), size, prefix, func(e Entry) {
+	err := Read(data, OIDSize(data), prefix, func(e Entry) {
 		name := string(e.Name)
 		e.ID, e.Name = bytes.Clone(e.ID), nil
 		files[name] = e
