@@ -148,6 +148,8 @@ func (s *awkScan) quoted(end byte) string {
 	return ""
 }
 
+var awkSinks = []string{`"/dev/null"`, `"/dev/stderr"`, `"/dev/stdout"`}
+
 var awkKeywords = set("print printf return if while for else do in delete exit case switch BEGIN END function func")
 
 // names notes the command that is named next, if it is named in full.
@@ -173,9 +175,20 @@ func (s *awkScan) sign(c byte) {
 			return
 		}
 	case '|':
-		s.pipe(rest)
-	case '>':
-		s.writes(rest)
+		if strings.HasPrefix(rest, "|") { // or
+			s.at++
+			break
+		}
+		s.acts = true
+		rest = strings.TrimLeft(strings.TrimPrefix(rest, "&"), " \t")
+		if strings.HasPrefix(rest, "getline") && s.said != "" {
+			s.lines = append(s.lines, s.said)
+		}
+		s.names(rest)
+	case '>': // a comparison, unless something is being printed
+		to := strings.TrimLeft(rest, "> \t")
+		sink := slices.ContainsFunc(awkSinks, func(name string) bool { return strings.HasPrefix(to, name) })
+		s.acts = s.acts || !strings.HasPrefix(rest, "=") && s.printing && len(s.brackets) == 0 && !sink
 	case '(':
 		s.brackets = append(s.brackets, s.asks)
 	case ')':
@@ -204,32 +217,4 @@ func (s *awkScan) sign(c byte) {
 		s.acts = true
 	}
 	s.at, s.operand, s.doubtful, s.asks = s.at+1, false, false, false
-}
-
-// pipe tells a pipe from the sign for "or".
-func (s *awkScan) pipe(rest string) {
-	if strings.HasPrefix(rest, "|") {
-		s.at++
-		return
-	}
-	s.acts = true
-	rest = strings.TrimLeft(strings.TrimPrefix(rest, "&"), " \t")
-	if strings.HasPrefix(rest, "getline") && s.said != "" {
-		s.lines = append(s.lines, s.said)
-	}
-	s.names(rest)
-}
-
-// writes tells a redirection from a comparison.
-func (s *awkScan) writes(rest string) {
-	if strings.HasPrefix(rest, "=") || !s.printing || len(s.brackets) > 0 {
-		return
-	}
-	rest = strings.TrimLeft(rest, "> \t")
-	for _, sink := range []string{`"/dev/null"`, `"/dev/stderr"`, `"/dev/stdout"`} {
-		if strings.HasPrefix(rest, sink) {
-			return
-		}
-	}
-	s.acts = true
 }

@@ -65,9 +65,12 @@ func named(name string) bool {
 var partly = map[string]func(*walker, []arg){
 	"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
 	"cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
-	"sort": (*walker).sortOutput, "kill": (*walker).kill, "make": (*walker).make, "gmake": (*walker).make,
-	"ifconfig": (*walker).network, "route": (*walker).network, "dmesg": (*walker).logs, "journalctl": (*walker).logs,
-	"ss": (*walker).sockets, "fuser": (*walker).users, "sysctl": (*walker).settings,
+	"sort": (*walker).sortOutput, "make": (*walker).make, "gmake": (*walker).make,
+	"kill":     asksIf("ends every process", func(args []arg) bool { return len(args) > 2 && args[len(args)-1].is("-1", "1") }),
+	"ifconfig": asksIf("changes the network", tells(1)), "route": asksIf("changes the network", tells(0)),
+	"dmesg": asksIf("changes the records of the system", clearsLog), "journalctl": asksIf("changes the records of the system", cutsJournal),
+	"ss":    asksIf("ends connections of other programs", endsConnections),
+	"fuser": asksIf("ends processes", func(args []arg) bool { return letter(args[1:], "k", "--kill") }), "sysctl": asksIf("changes what the system runs", setsKernel),
 }
 
 // dangers judges a command that runs no other.
@@ -239,11 +242,5 @@ func (w *walker) sortOutput(args []arg) {
 		} else if a.is("-o", "--output") && i+2 < len(args) {
 			w.writes(args[i+2], false)
 		}
-	}
-}
-
-func (w *walker) kill(args []arg) {
-	if len(args) > 1 && args[len(args)-1].is("-1", "1") && len(args) > 2 {
-		w.find(Approve, "ends every process", joined(args))
 	}
 }

@@ -347,7 +347,7 @@ var gitReaders = map[string]gitReader{
 
 	"branch":   {options: known("avrliq", "", "all verbose remotes list show-current no-color color[= column[= no-column sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case abbrev[= no-abbrev"), check: listsRefs},
 	"tag":      {options: known("lni#", "", "list sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case column[= no-column color[="), check: listsRefs},
-	"remote":   {options: known("v", "", "verbose push all"), check: onlyAsks("get-url")},
+	"remote":   {options: known("v", "", "verbose push all"), check: onlyOne("get-url", "")},
 	"stash":    {options: known("pu", "", "stat[= patch name-only name-status include-untracked oneline"), check: onlyOne("list", "show")},
 	"reflog":   {options: known("#", "n", "oneline max-count= date= all pretty[= format= decorate[="), check: onlyOne("show", "exists", "")},
 	"worktree": {options: known("vz", "", "porcelain verbose"), check: onlyOne("list")},
@@ -398,10 +398,6 @@ func onlyOne(words ...string) func([]found, []arg) bool {
 		}
 		return operands[0].is(words...)
 	}
-}
-
-func onlyAsks(word string) func([]found, []arg) bool {
-	return func(_ []found, operands []arg) bool { return len(operands) == 0 || operands[0].is(word) }
 }
 
 // getsConfig: a second operand is a new value, unless one is asked for by name.

@@ -13,12 +13,15 @@ var (
 )
 
 func init() { // a table of functions that lead back to the table
+	renames := asksIf("changes what a name runs", func(args []arg) bool { // a harmless one, perhaps
+		return slices.ContainsFunc(args[1:], func(a arg) bool { return !a.exact() || a.option() && strings.ContainsAny(a.text, "pf") })
+	})
 	handlers = map[string]func(*walker, []arg){
 		"parallel": (*walker).parallel,
 		"exec":     (*walker).execBuiltin, "eval": (*walker).eval, "trap": (*walker).trap, "alias": (*walker).alias,
 		"source": (*walker).source, ".": (*walker).source,
 		"mapfile": (*walker).callback, "readarray": (*walker).callback, "compgen": (*walker).callback, "complete": (*walker).callback,
-		"bind": (*walker).callback, "hash": (*walker).hash, "enable": (*walker).hash,
+		"bind": (*walker).callback, "hash": renames, "enable": renames,
 		"su": (*walker).su, "runuser": (*walker).su, "sg": (*walker).su,
 		"flock": (*walker).flock, "script": (*walker).scriptTool, "watch": (*walker).watch,
 		"ssh": (*walker).ssh, "docker": (*walker).container, "podman": (*walker).container, "nerdctl": (*walker).container,
@@ -192,15 +195,6 @@ func (w *walker) source(args []arg) {
 }
 
 func isInput(a arg) bool { return a.is("-", "/dev/stdin", "/dev/fd/0", "/proc/self/fd/0") }
-
-// hash and enable can make a harmless name run something else.
-func (w *walker) hash(args []arg) {
-	if slices.ContainsFunc(args[1:], func(a arg) bool {
-		return !a.exact() || a.option() && strings.ContainsAny(a.text, "pf")
-	}) {
-		w.find(Approve, "changes what a name runs", joined(args))
-	}
-}
 
 var shellOptions = known("abefhiklmnprstuvxBCDEHPcdfIqVX", "oO", "login norc noprofile posix verbose restricted debugger rcfile= init-file= no-config private")
 

@@ -229,12 +229,14 @@ func isOption(a arg, any []string) bool {
 var senders map[string]func(*walker, []arg)
 
 func init() { // a table of functions that lead back to the table
+	posts, copies := asksIf(sendsData, postsMore), asksIf(sendsData, copiesFar)
+	lookUp := asksIf(sendsData, func(args []arg) bool { return !literals(args) }) // a name made of data carries the data to a name server
 	senders = map[string]func(*walker, []arg){
-		"curl": (*walker).curl, "wget": (*walker).wget, "http": (*walker).httpie, "https": (*walker).httpie, "xh": (*walker).httpie,
-		"rsync": (*walker).rsync, "ssh": (*walker).remote,
+		"curl": (*walker).curl, "wget": (*walker).wget, "http": posts, "https": posts, "xh": posts, "rsync": copies,
+		"ssh":    asksIf("runs on another machine", func(args []arg) bool { return len(args) != 2 || !args[1].is("-V") }),
 		"docker": (*walker).mounts, "podman": (*walker).mounts, "nerdctl": (*walker).mounts,
-		"dig": (*walker).lookUp, "nslookup": (*walker).lookUp, "host": (*walker).lookUp, "drill": (*walker).lookUp, "getent": (*walker).lookUp,
-		"ping": (*walker).lookUp, "ping6": (*walker).lookUp, "traceroute": (*walker).lookUp, "whois": (*walker).lookUp, "resolvectl": (*walker).lookUp,
+		"dig": lookUp, "nslookup": lookUp, "host": lookUp, "drill": lookUp, "getent": lookUp,
+		"ping": lookUp, "ping6": lookUp, "traceroute": lookUp, "whois": lookUp, "resolvectl": lookUp,
 		"touch": (*walker).makes, "mkdir": (*walker).makes, "mkfifo": (*walker).makes, "sed": (*walker).inPlace, "perl": (*walker).inPlace, "unzip": (*walker).unpacks,
 	}
 }
@@ -312,28 +314,18 @@ func (w *walker) wget(args []arg) {
 	}
 }
 
-// httpie sends what stands after the address.
-func (w *walker) httpie(args []arg) {
-	if operands := operandsOnly(args[1:]); len(operands) > 1 && !operands[0].is("GET", "HEAD", "get", "head") || len(operands) > 2 {
-		w.find(Approve, sendsData, joined(args))
-	}
+// postsMore reports whether something stands after the address, which is sent.
+func postsMore(args []arg) bool {
+	operands := operandsOnly(args[1:])
+	return len(operands) > 1 && !operands[0].is("GET", "HEAD", "get", "head") || len(operands) > 2
 }
 
-// rsync sends where an operand names another machine.
-func (w *walker) rsync(args []arg) {
-	for _, a := range operandsOnly(args[1:]) {
+// copiesFar reports whether an operand names another machine.
+func copiesFar(args []arg) bool {
+	return slices.ContainsFunc(operandsOnly(args[1:]), func(a arg) bool {
 		host, _, far := strings.Cut(a.text, ":")
-		if far && host != "" && !strings.Contains(host, "/") || strings.HasPrefix(a.text, "rsync://") {
-			w.find(Approve, sendsData, joined(args))
-			return
-		}
-	}
-}
-
-func (w *walker) remote(args []arg) {
-	if !(len(args) == 2 && args[1].is("-V")) {
-		w.find(Approve, "runs on another machine", joined(args))
-	}
+		return far && host != "" && !strings.Contains(host, "/") || strings.HasPrefix(a.text, "rsync://")
+	})
 }
 
 // mounts finds folders of the machine that a container is given.
@@ -365,13 +357,6 @@ func (w *walker) mounts(args []arg) {
 	}
 }
 
-// lookUp asks a name server: a name made of data carries the data there.
-func (w *walker) lookUp(args []arg) {
-	if !literals(args) {
-		w.find(Approve, sendsData, joined(args))
-	}
-}
-
 // makes judges where files or folders are made.
 func (w *walker) makes(args []arg) {
 	for _, a := range operandsOnly(args[1:]) {
@@ -381,13 +366,10 @@ func (w *walker) makes(args []arg) {
 
 // inPlace judges the files that an editor of streams changes where they are.
 func (w *walker) inPlace(args []arg) {
-	if !slices.ContainsFunc(args[1:], func(a arg) bool {
+	if slices.ContainsFunc(args[1:], func(a arg) bool {
 		return strings.HasPrefix(a.text, "-i") || strings.HasPrefix(a.text, "--in-place") || a.option() && a.text[1] != '-' && strings.Contains(a.text, "i")
 	}) {
-		return
-	}
-	for _, a := range operandsOnly(args[1:]) {
-		w.lands(a)
+		w.makes(args)
 	}
 }
 

@@ -48,8 +48,10 @@ var readers = map[string]reader{
 	"base64":   {options: known("diD", "wb", "decode ignore-garbage wrap= break=")},
 	"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
 	"tput":     {options: known("", "", ""), most: 1},
-	"getent":   {check: localNames},
-	"ps":       {check: listsProcesses},
+	"getent": {check: func(as []arg) bool { // what else it looks up it asks the network, and so tells it
+		return literals(as) && len(as) > 0 && as[0].is("passwd", "group", "shells", "services", "protocols")
+	}},
+	"ps": {check: listsProcesses},
 }
 
 var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-number no-line-number ignore-case smart-case case-sensitive files-with-matches files-without-match "+
@@ -271,13 +273,18 @@ func sedSubstitution(text string) int {
 	if len(text) < 2 || strings.IndexByte("/|,#:@!%", text[1]) < 0 {
 		return 0
 	}
-	section := sedSection
-	if delimiters(text[2:], text[1]) == 2 { // they cannot be mistaken
-		section = nextDelimiter
+	// Where there are but two more they cannot be mistaken, in brackets or not.
+	delimiters := 0
+	for rest := text[2:]; ; delimiters++ {
+		n := sedSection(rest, text[1], false)
+		if n < 0 {
+			break
+		}
+		rest = rest[n+1:]
 	}
 	at := 2
 	for range 2 { // what is sought, and what is put there
-		n := section(text[at:], text[1])
+		n := sedSection(text[at:], text[1], delimiters != 2)
 		if n < 0 || strings.Contains(text[at:at+n], "\n") {
 			return 0
 		}
@@ -290,37 +297,17 @@ func sedSubstitution(text string) int {
 	return at + len(flags)
 }
 
-// nextDelimiter is where the next one stands that no backslash takes away; -1 if
-// there is none.
-func nextDelimiter(text string, delimiter byte) int {
+// sedSection is where the next delimiter stands that no backslash takes away; -1
+// if there is none or, where brackets count, one in brackets: some take that for
+// itself.
+func sedSection(text string, delimiter byte, brackets bool) int {
 	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
+		switch {
+		case text[i] == '\\':
 			i++
-		case delimiter:
+		case text[i] == delimiter:
 			return i
-		}
-	}
-	return -1
-}
-
-func delimiters(text string, delimiter byte) (n int) {
-	for at := nextDelimiter(text, delimiter); at >= 0; at = nextDelimiter(text, delimiter) {
-		n, text = n+1, text[at+1:]
-	}
-	return n
-}
-
-// sedSection is the same where some take a delimiter in brackets for itself: -1
-// if there is one.
-func sedSection(text string, delimiter byte) int {
-	for i := 0; i < len(text); i++ {
-		switch text[i] {
-		case '\\':
-			i++
-		case delimiter:
-			return i
-		case '[':
+		case text[i] == '[' && brackets:
 			bracket := sedBracket().FindString(text[i:])
 			if bracket == "" || strings.IndexByte(bracket, delimiter) >= 0 {
 				return -1
@@ -329,12 +316,6 @@ func sedSection(text string, delimiter byte) int {
 		}
 	}
 	return -1
-}
-
-// localNames knows what getent looks up on this machine. Others ask the network,
-// and so tell it.
-func localNames(args []arg) bool {
-	return literals(args) && len(args) > 0 && args[0].is("passwd", "group", "shells", "services", "protocols")
 }
 
 // listsProcesses knows the uses of ps that do not show what processes were

@@ -36,8 +36,13 @@ func (w *walker) redirect(r *syntax.Redirect) {
 			w.feed.kind = computed
 		}
 	case syntax.RdrIn:
-		w.reads(target)
 		w.feed = feed{}
+		if target.exact() && (strings.HasPrefix(target.text, "/dev/tcp/") || strings.HasPrefix(target.text, "/dev/udp/")) {
+			w.find(Approve, "connects to another machine", target.text) // to some shells
+		}
+		if target.exact() {
+			w.report.Reads = append(w.report.Reads, w.places(target)...)
+		}
 	case syntax.DplIn:
 		w.duplicates(r)
 		w.feed = feed{}
@@ -127,17 +132,6 @@ func quotedDelimiter(word *syntax.Word) bool {
 	})
 }
 
-// reads notes a file that is opened for reading.
-func (w *walker) reads(a arg) {
-	if !a.exact() {
-		return
-	}
-	if strings.HasPrefix(a.text, "/dev/tcp/") || strings.HasPrefix(a.text, "/dev/udp/") {
-		w.find(Approve, "connects to another machine", a.text) // to some shells
-	}
-	w.report.Reads = append(w.report.Reads, w.places(a)...)
-}
-
 // writes judges a file that is opened for writing, and emptied first if
 // truncates.
 func (w *walker) writes(a arg, truncates bool) {
@@ -219,8 +213,17 @@ const outside = "it goes outside the workspace, or where cannot be told"
 // It reports whether the shell surely stays in the workspace.
 func (w *walker) cd(args []arg) (stays bool) {
 	w.arrived = nil
-	to, ok := destination(args)
-	if !ok {
+	var operands []arg
+	for _, a := range args[1:] {
+		if len(operands) > 0 || !a.is("-P", "-L", "--") {
+			operands = append(operands, a)
+		}
+	}
+	if len(operands) == 0 {
+		operands = []arg{{text: "~", home: true}}
+	}
+	to := operands[0]
+	if len(operands) > 1 || !to.exact() || to.text == "-" || to.text == "" {
 		w.lost = true
 		w.changes(outside)
 		return false
@@ -244,21 +247,6 @@ func (w *walker) cd(args []arg) (stays bool) {
 	}
 	w.dirs = places
 	return stays
-}
-
-// destination is the one operand of cd, if it can be told.
-func destination(args []arg) (arg, bool) {
-	var to []arg
-	for _, a := range args[1:] {
-		if len(to) > 0 || !a.is("-P", "-L", "--") {
-			to = append(to, a)
-		}
-	}
-	if len(to) == 0 {
-		return arg{text: "~", home: true}, true
-	}
-	ok := len(to) == 1 && to[0].exact() && to[0].text != "-" && to[0].text != ""
-	return to[0], ok
 }
 
 // endsInCd reports whether the last thing a chain does is to change directory.

@@ -16,6 +16,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"coder/internal/host/gitsafe"
 
@@ -216,12 +217,22 @@ type dialect struct{ differs, hides bool }
 // dialects may disagree on what is a command, both readings count.
 func (w *walker) script(text string) {
 	w.parsed += len(text)
-	if why := excessive(text); why != "" || w.depth >= maxDepth || w.parsed > maxText {
-		w.unknown(cmp.Or(why, "too many shells within shells to be judged"), text)
+	switch {
+	case len(text) > maxCommand:
+		w.unknown("too long to be judged", text)
 		return
-	}
-	if why := unfit(text); why != "" {
-		w.unknown(why, text)
+	case nesting(text) > maxBrackets:
+		w.unknown("nested too deeply to be judged", text)
+		return
+	case w.depth >= maxDepth, w.parsed > maxText:
+		w.unknown("too many shells within shells to be judged", text)
+		return
+	// Parser and shell disagree about some of these, and a person could be shown
+	// something other than what runs.
+	case !utf8.ValidString(text):
+		w.unknown("not valid UTF-8", text)
+	case strings.ContainsFunc(text, deceives):
+		w.unknown("holds control characters", text)
 	}
 	text, file, err := parseJoined(text)
 	if err != nil {

@@ -107,30 +107,6 @@ func placeOf(file *syntax.File, at uint) (p place) {
 	return p
 }
 
-// excessive says why text is not even parsed; empty if it is.
-func excessive(text string) string {
-	switch {
-	case len(text) > maxCommand:
-		return "too long to be judged"
-	case nesting(text) > maxBrackets:
-		return "nested too deeply to be judged"
-	}
-	return ""
-}
-
-// unfit says why text cannot be judged by its syntax tree alone; empty if it
-// can be. Parser and shell disagree about some of what is named here, and a
-// person could be shown something other than what runs.
-func unfit(text string) string {
-	switch {
-	case !utf8.ValidString(text):
-		return "not valid UTF-8"
-	case strings.ContainsFunc(text, deceives):
-		return "holds control characters"
-	}
-	return ""
-}
-
 // deceives reports whether r makes text look other than it is: control
 // characters, and those that turn the direction of writing.
 func deceives(r rune) bool {

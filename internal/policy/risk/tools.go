@@ -105,18 +105,6 @@ func (w *walker) ip(args []arg) {
 	}
 }
 
-// network judges ifconfig and route, which show what they are not told to
-// change.
-func (w *walker) network(args []arg) {
-	most := 1
-	if base(args[0].text) == "route" {
-		most = 0
-	}
-	if operands := operandsOnly(args[1:]); len(operands) > most && !operands[0].is("get") {
-		w.find(Approve, "changes the network", joined(args))
-	}
-}
-
 // unlessShowing lets the rules of a firewall be looked at.
 func unlessShowing(_ *walker, args []arg) Level {
 	shows := func(a arg) bool {
@@ -149,37 +137,40 @@ func anyAbbreviates(args []arg, longs ...string) bool {
 	return slices.ContainsFunc(args, func(a arg) bool { return abbreviates(a, longs...) })
 }
 
+// asksIf judges a command that must be approved if its words say so.
+func asksIf(why string, says func(args []arg) bool) func(*walker, []arg) {
+	return func(w *walker, args []arg) {
+		if says(args) {
+			w.find(Approve, why, joined(args))
+		}
+	}
+}
+
+// tells is asked of programs that show what they are not told to change: more
+// operands than so many.
+func tells(more int) func(args []arg) bool {
+	return func(args []arg) bool {
+		operands := operandsOnly(args[1:])
+		return len(operands) > more && !operands[0].is("get")
+	}
+}
+
 var dmesgOptions = known("CcDEdeHkLPprSTtuwWxhV", "FfJlns", "")
 
-// logs judges what erases records that the system keeps, or ends them.
-func (w *walker) logs(args []arg) {
-	harms := false
-	switch base(args[0].text) {
-	case "dmesg":
-		fs, _, _ := dmesgOptions.interspersed(args[1:])
-		harms = has(fs, "c", "C", "D", "E", "n") || anyAbbreviates(args[1:], "--clear", "--read-clear", "--console-off", "--console-on", "--console-level")
-	case "journalctl":
-		harms = withPrefix(args[1:], "--va", "--rot", "--fl", "--relinquish", "--smart-relinquish", "--setup-keys", "--update-catalog")
-	}
-	if harms {
-		w.find(Approve, "changes the records of the system", joined(args))
-	}
+func clearsLog(args []arg) bool {
+	fs, _, _ := dmesgOptions.interspersed(args[1:])
+	return has(fs, "c", "C", "D", "E", "n") || anyAbbreviates(args[1:], "--clear", "--read-clear", "--console-off", "--console-on", "--console-level")
 }
 
-func (w *walker) sockets(args []arg) {
-	if letter(args[1:], "K", "--kill") || anyAbbreviates(args[1:], "--kill") {
-		w.find(Approve, "ends connections of other programs", joined(args))
-	}
+func cutsJournal(args []arg) bool {
+	return withPrefix(args[1:], "--va", "--rot", "--fl", "--relinquish", "--smart-relinquish", "--setup-keys", "--update-catalog")
 }
 
-func (w *walker) settings(args []arg) {
-	if letter(args[1:], "wp", "--write") || anyAbbreviates(args[1:], "--write", "--load", "--system") || slices.ContainsFunc(args[1:], func(a arg) bool { return strings.Contains(a.text, "=") && !a.option() }) {
-		w.find(Approve, "changes what the system runs", joined(args))
-	}
+func setsKernel(args []arg) bool {
+	sets := func(a arg) bool { return strings.Contains(a.text, "=") && !a.option() }
+	return letter(args[1:], "wp", "--write") || anyAbbreviates(args[1:], "--write", "--load", "--system") || slices.ContainsFunc(args[1:], sets)
 }
 
-func (w *walker) users(args []arg) {
-	if letter(args[1:], "k", "--kill") {
-		w.find(Approve, "ends processes", joined(args))
-	}
+func endsConnections(args []arg) bool {
+	return letter(args[1:], "K", "--kill") || anyAbbreviates(args[1:], "--kill")
 }

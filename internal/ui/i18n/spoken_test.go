@@ -31,7 +31,7 @@ var args = map[string]int{
 	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent refuse": 0, "config warn": 2,
 	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
 	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,
-	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2,
+	"risk find": 1, "risk unknown": 0, "risk when": 1, "risk object": 2, "risk asksIf": 0,
 	"orchestrator warn": 2, "slash row": 0, "slash note": 0, "slash add": 0,
 	"term remark": 1, "plain notice": 0,
 	"slash say": 0, "slash wrong": 0, "slash Text": 0,
