@@ -106,6 +106,7 @@ type App struct {
 	servers  []lsp.Kind                    // language servers of the settings
 	chosen   atomic.Pointer[string]        // the model that /model chose
 	switched atomic.Pointer[config.Config] // the settings of the profile that /model chose
+	windows  windows                       // of models, by the word of their servers
 	live     live                          // what sessions ask
 	told     map[string]bool               // what was said once
 	lib      *library                      // once it is asked for

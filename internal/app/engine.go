@@ -105,11 +105,10 @@ func (a *App) turnSettings(set tool.Set) func() orchestrator.Settings {
 			list, _ := a.library().skills.List()
 			facts.Skills = skills.Summary(list, prompt.SkillsLimit)
 		}
-		limit, _ := a.window(a.ModelName())
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, System: prompt.System(facts),
 			Tools:    set.Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }),
-			MaxSteps: c.Runtime.MaxSteps, ContextLimit: cmp.Or(max(c.Runtime.ContextTokenLimit, 0), limit),
+			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), RaiseWindow: a.raiseWindow(),
 			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
 			Compaction: orchestrator.Compaction{
 				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,

@@ -54,7 +54,7 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case c.Model == "":
 		err = configf("no model is chosen; use --model NAME or CODER_MODEL (coder models lists what there is)")
 	default:
-		p, err = a.client()
+		p, err = a.learning()
 	}
 	if err == nil {
 		err = a.checkBudget()
@@ -97,7 +97,8 @@ func (a *App) readScript() (provider.Provider, error) {
 // A wire is a way to speak to models, which may also have a list of them.
 type wire interface {
 	provider.Provider
-	Models(context.Context) ([]string, error)
+	Models(context.Context) ([]transport.Model, error)
+	Window(ctx context.Context, model string) int
 }
 
 // client speaks to the configured endpoint.
@@ -251,7 +252,10 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		if client, err = a.client(); err == nil {
 			ctx, stop := context.WithTimeout(ctx, listTime)
 			defer stop()
-			offered, err = client.Models(ctx)
+			list, listErr := client.Models(ctx)
+			for err = listErr; len(list) > 0; list = list[1:] {
+				offered = append(offered, list[0].Name)
+			}
 		}
 	}
 	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels, offered)
@@ -309,13 +313,6 @@ func (a *App) figures(name string) catalogue.Model {
 	}
 	m, _ := catalogue.Lookup(name, own...)
 	return m
-}
-
-// window is how many tokens a model takes, and whether that is known or only
-// assumed.
-func (a *App) window(model string) (tokens int, known bool) {
-	m := a.figures(model)
-	return m.Context, !m.Guessed
 }
 
 // sees reports whether the model can be shown pictures: it is known to, or the

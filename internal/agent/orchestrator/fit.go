@@ -50,7 +50,7 @@ func (o *Orchestrator) fixed(st *turnState) int {
 func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 	window := o.window(st.set)
 	if n := o.fixed(st); window > 0 && n > window {
-		return errNoRoom(n, window)
+		return o.errNoRoom(st.set, n, window)
 	}
 	if !st.set.Compaction.Auto || window == 0 {
 		return nil
@@ -236,7 +236,7 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 	req := provider.Request{Model: st.set.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
 		switch d.(type) {
-		case provider.Restart, provider.Spent:
+		case provider.Restart, provider.Spent, provider.Window:
 			return o.show(ctx, st, d)
 		}
 		return nil
@@ -269,7 +269,11 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong 
 	if st.refusals++; st.refusals > maxRefusals {
 		return fmt.Errorf("ask the model: %w", tooLong)
 	}
-	o.gauge.refused(max(o.contextUsed(st.set), before))
+	window := 0
+	if e, ok := errors.AsType[*provider.Error](tooLong); ok {
+		window = e.Window
+	}
+	o.gauge.refused(max(o.contextUsed(st.set), before), window)
 	o.describeTools(st)
 	limits := o.limits(st, true)
 	_, err := o.summarise(ctx, st, limits, "", true)

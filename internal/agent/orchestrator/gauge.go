@@ -1,6 +1,8 @@
 package orchestrator
 
 import (
+	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
@@ -8,6 +10,7 @@ import (
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
+	"coder/internal/core/event"
 	"coder/internal/model/provider"
 )
 
@@ -17,6 +20,8 @@ type gauge struct {
 	model   string
 	scale   float64 // tokens by the provider's count for one of ours; 0 stands for 1
 	ceiling int     // no request may be longer, since one that was has been refused; 0: none was
+	told    int     // the window by the server's own word; 0: it did not say
+	warned  bool    // that it is too small, or that the server cuts requests
 }
 
 // Bounds of what is learnt: a report beyond them is not about tokens.
@@ -60,8 +65,32 @@ func (g *gauge) reported(estimated, counted int) {
 	g.scale = is
 }
 
-// refused learns that a request of so many tokens, by our count, was too long.
-func (g *gauge) refused(size int) {
+// leastCut is how many tokens a request has at least that was cut to them: fewer
+// are no window. mostOff is how far below our estimate the truth can be.
+const (
+	leastCut = 1000
+	mostOff  = 0.65
+)
+
+// cut reports whether a server that counted so many tokens where we had estimated
+// so many has cut the request. What it counted is its window, then.
+func (g *gauge) cut(estimated, counted int) bool {
+	if counted < leastCut || float64(counted) > mostOff*g.factor()*float64(estimated) {
+		return false
+	}
+	g.told = counted
+	return true
+}
+
+// refused learns that a request of so many tokens, by our count, was too long
+// for a window of so many, if that is said.
+func (g *gauge) refused(size, window int) {
+	if window > 0 {
+		g.told = window
+	}
+	if window > 0 && size > window {
+		return
+	}
 	if cut := int(refusedCut * float64(size)); g.ceiling == 0 || cut < g.ceiling {
 		g.ceiling = cut
 	}
@@ -69,10 +98,13 @@ func (g *gauge) refused(size int) {
 
 // window is how many tokens a request may have; 0 if that is not known.
 func (g *gauge) window(limit int) int {
-	if g.ceiling > 0 && (limit <= 0 || g.ceiling < limit) {
-		return g.ceiling
+	least := max(limit, 0)
+	for _, n := range []int{g.ceiling, g.told} {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
 	}
-	return max(limit, 0)
+	return least
 }
 
 // Bounds of a reply in a small window. In a large one the server's own limit is
@@ -175,7 +207,51 @@ func withoutWords(v any, names bool) any {
 }
 
 // errNoRoom reports that nothing can be said in so small a window.
-func errNoRoom(fixed, window int) error {
+func (o *Orchestrator) errNoRoom(set Settings, fixed, window int) error {
+	what := "choose a model with a larger one, or switch tools off (agents.MODE.tools)"
+	if o.gauge.told > 0 {
+		what += "; " + raiseWindow(set)
+	}
 	return &provider.Error{Kind: provider.ErrContextTooLong, Err: fmt.Errorf(
-		"the system text and the tools alone take about %d tokens, and the window has %d: choose a model with a larger one, or switch tools off (agents.MODE.tools)", fixed, window)}
+		"the system text and the tools alone take about %d tokens, and the window has %d: %s", fixed, window, what)}
+}
+
+// tellWindow learns the window by the server's own word, and says so once if the
+// request under way is larger.
+func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int) error {
+	g := o.gauge.of(st.set.Model)
+	size := int(g.factor() * float64(st.fixed+o.Talk.Total(tokens.MessageTokens)))
+	g.told = window
+	o.describeTools(st)
+	if size <= window || g.warned {
+		return nil
+	}
+	g.warned = true
+	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf(
+		"this request has about %d tokens, and the server takes %d: it will be refused, or cut without a word; %s", size, window, raiseWindow(st.set))})
+}
+
+// weigh learns from what a reply reports of a request of so many tokens, by our
+// count, and says once that the server has not read all of it.
+func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, u *chat.Usage) error {
+	if u == nil {
+		return nil
+	}
+	g, counted := o.gauge.of(st.set.Model), max(u.In, u.Cached)
+	if !g.cut(estimated, counted) {
+		g.reported(estimated, u.In)
+		return nil
+	}
+	o.describeTools(st)
+	if g.warned {
+		return nil
+	}
+	g.warned = true
+	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf(
+		"the server read %d tokens of a request that has about %d: it has cut off the rest, and the model did not see it; %s", counted, estimated, raiseWindow(st.set))})
+}
+
+// raiseWindow is how a larger window is had.
+func raiseWindow(set Settings) string {
+	return cmp.Or(set.RaiseWindow, "give it a larger window (Ollama: OLLAMA_CONTEXT_LENGTH or num_ctx; llama.cpp: --ctx-size)")
 }

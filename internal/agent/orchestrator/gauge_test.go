@@ -23,13 +23,38 @@ func TestTheGaugeLearnsHowTheProviderCounts(t *testing.T) {
 	if g.factor() != mostScale {
 		t.Errorf("what cannot be is bounded: %v", g.factor())
 	}
-	g.refused(10_000)
-	g.refused(20_000)
+	g.refused(10_000, 0)
+	g.refused(20_000, 0)
 	if g.window(128_000) != 8500 || g.window(0) != 8500 || g.window(4000) != 4000 {
 		t.Errorf("after a refusal: %d", g.window(128_000))
 	}
 	if g.of("another").window(128_000) != 128_000 {
 		t.Error("what was learnt of one model counts for another")
+	}
+}
+
+func TestTheGaugeBelievesTheServer(t *testing.T) {
+	var g gauge
+	g.refused(10_000, 4096)
+	if g.window(128_000) != 4096 || g.window(2000) != 2000 || g.ceiling != 0 {
+		t.Errorf("a window that is told: %+v", g)
+	}
+	g.refused(4000, 4096) // it counts more than we do
+	if g.window(128_000) != 3400 {
+		t.Errorf("a shorter one that was refused all the same: %d", g.window(128_000))
+	}
+	for _, tt := range []struct {
+		estimated, counted int
+		cut                bool
+	}{{6720, 4096, true}, {40_000, 8192, true}, {6720, 5400, false}, {6720, 0, false}, {6720, 12, false}, {500, 100, false}, {3000, 2048, false}} {
+		g = gauge{}
+		if g.cut(tt.estimated, tt.counted) != tt.cut || tt.cut && g.window(128_000) != tt.counted {
+			t.Errorf("%+v: %+v", tt, g)
+		}
+	}
+	g = gauge{scale: 2}
+	if !g.cut(6720, 6720) {
+		t.Error("what was learnt of how the server counts is forgotten")
 	}
 }
 

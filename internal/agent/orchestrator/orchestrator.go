@@ -92,9 +92,10 @@ type Settings struct {
 	System       string
 	Tools        tool.Set
 	MaxSteps     int
-	ContextLimit int  // tokens the model can take in
-	StopOnReject bool // a refused call ends the turn
-	DirectBang   bool // a person's own ! command is not judged
+	ContextLimit int    // tokens the model can take in
+	RaiseWindow  string // how a server is made to take more; "": it is not known
+	StopOnReject bool   // a refused call ends the turn
+	DirectBang   bool   // a person's own ! command is not judged
 
 	Compaction     Compaction
 	Verification   Verification

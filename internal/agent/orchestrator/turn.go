@@ -203,8 +203,8 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	if err != nil {
 		return o.cutShort(ctx, st, reply, err)
 	}
-	if reply.Usage != nil {
-		o.gauge.reported(size, reply.Usage.In)
+	if err := o.weigh(ctx, st, size, reply.Usage); err != nil {
+		return err
 	}
 	reply.Message = o.uniqueCalls(reply.Message)
 	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
@@ -296,6 +296,8 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 			why = event.ForUnreported
 		}
 		return o.emit(ctx, st, ActorAgent, event.Spent{Model: d.Model, Usage: d.Usage, For: why})
+	case provider.Window:
+		return o.tellWindow(ctx, st, int(d))
 	case provider.CallDelta, provider.Done:
 	}
 	return nil

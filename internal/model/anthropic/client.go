@@ -15,6 +15,7 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
+	transport.Listing
 	opt     transport.Options
 	memory  transport.Memory[head, state]
 	dialect transport.Dialect[dialect]
@@ -30,7 +31,9 @@ type dialect struct {
 // /messages.
 func New(o transport.Options) *Client {
 	o.APIKey = strings.TrimSpace(o.APIKey)
-	return &Client{Client: transport.New(o), opt: o}
+	c := &Client{Client: transport.New(o), opt: o}
+	c.Listing = transport.Listing{Client: c.Client, At: c.models}
+	return c
 }
 
 // version of the wire that we speak.
@@ -79,12 +82,12 @@ func (d dialect) heed(complaint string) dialect {
 	return d
 }
 
-// Models asks the endpoint which models it has, by name.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
+// models is where the list of models is.
+func (c *Client) models() (*url.URL, http.Header, error) {
 	u, err := endpoint(c.opt.BaseURL, "/models")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	u.RawQuery = "limit=1000"
-	return c.Client.Models(ctx, u, c.header("application/json"))
+	return u, c.header("application/json"), nil
 }

@@ -246,6 +246,10 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	if err != nil {
 		return
 	}
+	if r.Method != http.MethodPost { // whoever asks beside a request is told nothing
+		http.NotFound(w, r)
+		return
+	}
 	name := s.opt.Name
 	if rest, ok := strings.CutPrefix(r.URL.Path, "/fault/"); ok {
 		name, _, _ = strings.Cut(rest, "/")

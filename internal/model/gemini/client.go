@@ -15,6 +15,7 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
+	transport.Listing
 	opt     transport.Options
 	memory  transport.Memory[head, state]
 	dialect transport.Dialect[dialect]
@@ -31,7 +32,9 @@ type dialect struct {
 // New returns a client of the server at a base URL, with or without a version.
 func New(o transport.Options) *Client {
 	o.APIKey = strings.TrimSpace(o.APIKey)
-	return &Client{Client: transport.New(o), opt: o}
+	c := &Client{Client: transport.New(o), opt: o}
+	c.Listing = transport.Listing{Client: c.Client, At: c.models}
+	return c
 }
 
 // Stream sends req and yields the reply as it arrives. Where a server wants a
@@ -72,14 +75,14 @@ func endpoint(base, below string) (*url.URL, error) {
 	return transport.Endpoint(base, "/models"+below)
 }
 
-// Models asks the endpoint which models it has, by name.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
+// models is where the list of models is.
+func (c *Client) models() (*url.URL, http.Header, error) {
 	u, err := endpoint(c.opt.BaseURL, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	u.RawQuery = "pageSize=1000"
-	return c.Client.Models(ctx, u, c.header("application/json"))
+	return u, c.header("application/json"), nil
 }
 
 // heed is how to say it after a complaint.

@@ -19,6 +19,7 @@ type memory = transport.Memory[head, struct{}]
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
+	transport.Listing
 	opt     transport.Options
 	memory  memory
 	dialect transport.Dialect[dialect]
@@ -29,6 +30,7 @@ type Client struct {
 func New(o transport.Options) *Client {
 	o.APIKey = strings.TrimSpace(o.APIKey)
 	c := &Client{Client: transport.New(o), opt: o}
+	c.Listing = transport.Listing{Client: c.Client, At: c.models}
 	c.dialect.Start(dialect{noReasoning: !o.SendReasoning})
 	return c
 }
@@ -62,14 +64,11 @@ func (c *Client) header(accept string) http.Header {
 	return h
 }
 
-// Models asks the endpoint which models it has, by name.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
+// models is where the list of models is.
+func (c *Client) models() (*url.URL, http.Header, error) {
 	if strings.Contains(c.opt.BaseURL, transport.ModelPlace) {
-		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New("an endpoint with the model in its address has no list of models")}
+		return nil, nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: errors.New("an endpoint with the model in its address has no list of models")}
 	}
 	u, err := transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(c.opt.BaseURL), "/"), completions), "/models")
-	if err != nil {
-		return nil, err
-	}
-	return c.Client.Models(ctx, u, c.header("application/json"))
+	return u, c.header("application/json"), err
 }

@@ -23,9 +23,9 @@ func TestModelsAsksBesideTheCompletions(t *testing.T) {
 	}))
 	defer s.Close()
 	for _, base := range []string{"/v1", "/v1/", "/v1/chat/completions"} {
-		names, err := New(transport.Options{BaseURL: s.URL + base, APIKey: "key-of-mine"}).Models(t.Context())
-		if err != nil || strings.Join(names, " ") != "m" {
-			t.Errorf("%s: %v, %v", base, names, err)
+		list, err := New(transport.Options{BaseURL: s.URL + base, APIKey: "key-of-mine"}).Models(t.Context())
+		if err != nil || len(list) != 1 || list[0].Name != "m" {
+			t.Errorf("%s: %v, %v", base, list, err)
 		}
 	}
 	status = http.StatusUnauthorized

@@ -44,7 +44,7 @@ type ToolSpec struct {
 }
 
 // A Delta is one of [TextDelta], [ReasoningDelta], [CallDelta], [Restart],
-// [Spent] or [Done].
+// [Spent], [Window] or [Done].
 type Delta interface{ isDelta() }
 
 type (
@@ -85,6 +85,10 @@ type (
 		Whole bool // the reply arrived
 	}
 
+	// Window is how many tokens the server takes, a request and its reply
+	// together, as it says itself. It comes as soon as that is known.
+	Window int
+
 	// Done ends a reply that arrived whole.
 	Done struct {
 		Stop  Stop
@@ -98,6 +102,7 @@ func (ReasoningDelta) isDelta() {}
 func (CallDelta) isDelta()      {}
 func (Restart) isDelta()        {}
 func (Spent) isDelta()          {}
+func (Window) isDelta()         {}
 func (Done) isDelta()           {}
 
 // Stop is why the model stopped.
@@ -169,6 +174,7 @@ type Error struct {
 	Status     int           // HTTP status, or zero
 	RetryAfter time.Duration // how long the provider asked us to wait
 	Retryable  bool          // whether the same request may succeed later
+	Window     int           // tokens the server takes, if it says so in refusing more
 	Err        error
 }
 

@@ -6,6 +6,7 @@ import (
 	"context"
 	"iter"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"coder/internal/model/provider"
@@ -15,6 +16,7 @@ import (
 // Client is a [provider.Provider]. It is safe for concurrent use.
 type Client struct {
 	*transport.Client
+	transport.Listing
 	opt     transport.Options
 	memory  transport.Memory[head, state]
 	dialect transport.Dialect[dialect]
@@ -31,7 +33,9 @@ type dialect struct {
 // /responses.
 func New(o transport.Options) *Client {
 	o.APIKey = strings.TrimSpace(o.APIKey)
-	return &Client{Client: transport.New(o), opt: o}
+	c := &Client{Client: transport.New(o), opt: o}
+	c.Listing = transport.Listing{Client: c.Client, At: c.models}
+	return c
 }
 
 const path = "/responses"
@@ -76,11 +80,8 @@ func (c *Client) header(accept string) http.Header {
 	return h
 }
 
-// Models asks the endpoint which models it has, by name.
-func (c *Client) Models(ctx context.Context) ([]string, error) {
+// models is where the list of models is.
+func (c *Client) models() (*url.URL, http.Header, error) {
 	u, err := transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(c.opt.BaseURL), "/"), path), "/models")
-	if err != nil {
-		return nil, err
-	}
-	return c.Client.Models(ctx, u, c.header("application/json"))
+	return u, c.header("application/json"), err
 }

@@ -2,6 +2,7 @@ package transport
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"html"
@@ -26,6 +27,7 @@ type fault struct {
 	status int           // an HTTP status named in the words
 	plain  bool          // it was not JSON: hardly the words of an API
 	wait   time.Duration // how long it asks us to wait
+	window int           // tokens that it takes
 }
 
 // readFault makes sense of an error body: the object of OpenAI and its many
@@ -70,10 +72,12 @@ func (f *fault) read(raw []byte, depth int) {
 			} else {
 				f.labels += " " + strings.ToLower(strings.Trim(string(m.Val), `"`))
 			}
+		case "n_ctx": // llama.cpp
+			f.window = tokens(jsonscan.Figure(m.Val))
 		case "metadata": // what OpenRouter passes on from the server behind it
 			if up := jsonscan.String(jsonscan.Get(m.Val, "raw")); jsonscan.Complete([]byte(up)) {
 				inner := readFault([]byte(up))
-				f.upward, f.labels = inner.text, f.labels+inner.labels
+				f.upward, f.labels, f.window = inner.text, f.labels+inner.labels, inner.window
 			} else if up != "" {
 				f.upward = CleanLine(up)
 			}
@@ -138,7 +142,9 @@ func classify(status int, f fault) *provider.Error {
 		f.text = strings.TrimSpace("no explanation given; " + http.StatusText(status))
 	}
 	e := &provider.Error{Status: status, RetryAfter: f.wait}
-	e.Kind, e.Retryable = f.kind(status)
+	if e.Kind, e.Retryable = f.kind(status); e.Kind == provider.ErrContextTooLong {
+		e.Window = cmp.Or(f.window, windowIn(f.text))
+	}
 	if e.Retryable && f.wait > 0 {
 		f.text += fmt.Sprintf(" (it asks us to wait %v)", f.wait)
 	}
@@ -214,6 +220,7 @@ var faultPatterns = sync.OnceValue(func() wordings {
 			`reduce the length of (the|your) (messages|prompt|input)`,
 			`range of input length should be`,
 			`tokens? in prompt exceed`,
+			`loaded with context length of only`,
 			"inputs?`? tokens? \\+ `?max_new_tokens`? must be",
 		),
 		quota: any(
@@ -233,6 +240,37 @@ var faultPatterns = sync.OnceValue(func() wordings {
 		wantsTLS: any(`http request to an https server`, `plain http request was sent to https port`),
 	}
 })
+
+// windowPatterns are the words in which servers say how many tokens they take,
+// in lower case and with the figure as their group.
+var windowPatterns = sync.OnceValue(func() (list []*regexp.Regexp) {
+	for _, words := range []string{
+		`(?:context|prompt|model|sequence) (?:length|window|size|limit)(?: is| of| to|:)?(?: only| at most)? \(?(\d+)`,
+		`(\d+) (?:tokens? )?maximum context`,
+		`> (\d+) maximum`,
+		`number of tokens allowed \((\d+)\)`,
+		`(?:exceed\w*|over|above) (?:the |model )*(?:token |context )*limit(?: of|:)? \(?(\d+)`,
+		`range of input length should be \[\d+, (\d+)\]`,
+		`must be <= (\d+)`,
+		`n_ctx[\s"':=]+(\d+)`,
+	} {
+		list = append(list, regexp.MustCompile(words))
+	}
+	return list
+})
+
+// windowIn is how many tokens a server takes, by what it says to one who sent
+// more; 0 if it does not say.
+func windowIn(text string) int {
+	text = textPatterns().thousands.ReplaceAllString(strings.ToLower(text), "$1$2")
+	for _, p := range windowPatterns() {
+		if m := p.FindStringSubmatch(text); m != nil {
+			n, _ := strconv.ParseFloat(m[1], 64) // digits
+			return tokens(n)
+		}
+	}
+	return 0
+}
 
 // retryAfter reads how long a response asks us to wait. A date is measured
 // from the server's own clock where it tells it, else from now.
@@ -306,15 +344,17 @@ func words(page []byte) string {
 	return CleanLine(html.UnescapeString(string(text)))
 }
 
-type patterns struct{ unread, tag, escape *regexp.Regexp }
+type patterns struct{ unread, tag, escape, thousands *regexp.Regexp }
 
 // textPatterns finds what is not for reading: in a page, where an element or
-// tag that never ends goes on to the end, and in text meant for a terminal.
+// tag that never ends goes on to the end, in text meant for a terminal, and in
+// figures.
 var textPatterns = sync.OnceValue(func() patterns {
 	return patterns{
-		unread: regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
-		tag:    regexp.MustCompile(`(?s)<[^>]*(>|$)`),
-		escape: regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`),
+		unread:    regexp.MustCompile(`(?is)<!--.*?(-->|$)|<script\b.*?(</script\s*>|$)|<style\b.*?(</style\s*>|$)`),
+		tag:       regexp.MustCompile(`(?s)<[^>]*(>|$)`),
+		thousands: regexp.MustCompile(`(\d)[,_'](\d{3})\b`),
+		escape:    regexp.MustCompile(`\x1b(\[[0-9;:?]*[ -/]*[@-~]|\][^\x07\x1b]*(\x07|\x1b\\)?)`),
 	}
 })
 

@@ -1,57 +1,299 @@
 package transport
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
+	"math"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 
 	"coder/internal/model/provider"
 )
 
-// Models asks a list of models for their names. It is asked once: a list is a
+// Model is one that a server lists. What the server does not say is zero.
+type Model struct {
+	Name           string
+	Window, Output int     // tokens of a request with its reply, and of a reply
+	Price          *Listed // nil if it does not say
+	server         server
+}
+
+// Listed is a price in US dollars for a million tokens.
+type Listed struct{ In, Out, CachedIn, CacheWrite float64 }
+
+// Listing is where a wire's server lists its models, and with which header it is
+// asked.
+type Listing struct {
+	Client *Client
+	At     func() (*url.URL, http.Header, error)
+}
+
+// Models asks the server which models it has. It is asked once: a list is a
 // convenience.
-func (c *Client) Models(ctx context.Context, u *url.URL, header http.Header) ([]string, error) {
-	body, err := c.Get(ctx, u, header)
+func (l Listing) Models(ctx context.Context) ([]Model, error) {
+	u, header, err := l.At()
 	if err != nil {
 		return nil, err
 	}
-	names := readModels(body)
-	if len(names) == 0 {
-		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: fmt.Errorf("%s has no list of models", c.Route(u))}
+	body, err := l.Client.Get(ctx, u, header)
+	if err != nil {
+		return nil, err
 	}
-	return names, nil
+	list := readModels(body)
+	if len(list) == 0 {
+		return nil, &provider.Error{Kind: provider.ErrNotAnAPI, Err: fmt.Errorf("%s has no list of models", l.Client.Route(u))}
+	}
+	return list, nil
 }
 
 // readModels reads a list in any of the forms that servers give it: objects
 // with an id or a name, bare names, under data or models or alone.
-func readModels(body []byte) (names []string) {
+func readModels(body []byte) (list []Model) {
 	var whole struct{ Data, Models json.RawMessage }
-	list := json.RawMessage(body)
+	raw := json.RawMessage(body)
 	if json.Unmarshal(body, &whole) == nil {
-		list = whole.Data
-		if list == nil {
-			list = whole.Models
+		raw = whole.Data
+		if raw == nil {
+			raw = whole.Models
 		}
 	}
 	var items []json.RawMessage
-	if json.Unmarshal(list, &items) != nil {
+	if json.Unmarshal(raw, &items) != nil {
 		return nil
 	}
 	for _, item := range items {
-		var name string
-		var m struct{ ID, Name, Model string }
-		if json.Unmarshal(item, &name) != nil && json.Unmarshal(item, &m) == nil {
-			name = cmp.Or(m.ID, m.Model, m.Name)
+		var m Model
+		if json.Unmarshal(item, &m.Name) != nil {
+			m = readModel(item)
 		}
-		if name = CleanLine(strings.TrimPrefix(name, "models/")); name != "" {
-			names = append(names, name)
+		if m.Name = CleanLine(strings.TrimPrefix(m.Name, "models/")); m.Name != "" {
+			list = append(list, m)
 		}
 	}
-	slices.Sort(names)
-	return slices.Compact(names)
+	slices.SortStableFunc(list, func(a, b Model) int { return strings.Compare(a.Name, b.Name) })
+	return slices.CompactFunc(list, func(a, b Model) bool { return a.Name == b.Name })
+}
+
+// listed is a model in the words of all the servers that say more than a name.
+type listed struct {
+	ID, Name, Model string
+	OwnedBy         string `json:"owned_by"`
+
+	Meta struct {
+		NCtx float64 `json:"n_ctx"`
+	} // llama.cpp
+	MaxModelLen      float64 `json:"max_model_len"`      // vLLM, SGLang
+	ContextLength    float64 `json:"context_length"`     // OpenRouter, Moonshot, Together
+	ContextWindow    float64 `json:"context_window"`     // Groq
+	MaxContextLength float64 `json:"max_context_length"` // Mistral
+	InputTokenLimit  float64 // Gemini
+	MaxInputTokens   float64 `json:"max_input_tokens"` // Anthropic
+
+	// LM Studio tells how long the context of a model can be, and how long it
+	// is if it is loaded; only that counts.
+	State         string
+	LoadedContext float64 `json:"loaded_context_length"`
+
+	OutputTokenLimit    float64
+	MaxTokens           float64 `json:"max_tokens"`
+	MaxCompletionTokens float64 `json:"max_completion_tokens"`
+	TopProvider         struct {
+		MaxCompletionTokens float64 `json:"max_completion_tokens"`
+	} `json:"top_provider"`
+
+	Pricing struct { // OpenRouter's, for one token
+		Prompt, Completion string
+		Read               string `json:"input_cache_read"`
+		Write              string `json:"input_cache_write"`
+	}
+}
+
+func readModel(item json.RawMessage) (m Model) {
+	var l listed
+	if _, odd := errors.AsType[*json.UnmarshalTypeError](json.Unmarshal(item, &l)); odd && cmp.Or(l.ID, l.Model, l.Name) == "" {
+		return m // a figure in another form is as good as none
+	}
+	m.Name, m.server = cmp.Or(l.ID, l.Model, l.Name), owners[l.OwnedBy]
+	window := cmp.Or(l.Meta.NCtx, l.MaxModelLen, l.ContextLength, l.ContextWindow, l.MaxContextLength, l.InputTokenLimit, l.MaxInputTokens)
+	if l.State != "" {
+		window = l.LoadedContext
+	}
+	m.Window = tokens(window)
+	m.Output = tokens(cmp.Or(l.OutputTokenLimit, l.MaxTokens, l.MaxCompletionTokens, l.TopProvider.MaxCompletionTokens))
+	in, hasIn := dollars(l.Pricing.Prompt)
+	out, hasOut := dollars(l.Pricing.Completion)
+	if hasIn && hasOut {
+		read, _ := dollars(l.Pricing.Read) // none is none
+		write, _ := dollars(l.Pricing.Write)
+		m.Price = &Listed{In: in, Out: out, CachedIn: read, CacheWrite: write}
+	}
+	return m
+}
+
+// mostTokens is a window that nobody has.
+const mostTokens = 1 << 30
+
+// tokens is a figure as a number of tokens; what cannot be one is not known.
+func tokens(n float64) int {
+	if !(n >= 1 && n < mostTokens) {
+		return 0
+	}
+	return int(n)
+}
+
+// dollars is the price of a million tokens, of that of one.
+func dollars(s string) (price float64, ok bool) {
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n >= 0 && n < 1) {
+		return 0, false
+	}
+	return math.Round(n*1e12) / 1e6, true
+}
+
+// server is a program that serves models on people's own machines, where it can
+// be told from its list.
+type server int
+
+const (
+	unknownServer server = iota
+	ollama
+	llamaCpp
+	lmStudio
+	vllm
+)
+
+// owners are whom servers say that models belong to.
+var owners = map[string]server{"library": ollama, "llamacpp": llamaCpp, "organization_owner": lmStudio, "vllm": vllm}
+
+// Window is how many tokens a model takes by the server's own word; 0 if it does
+// not say. A server on a machine of the person's own that says nothing in its
+// list is asked in the ways that such programs have.
+func (l Listing) Window(ctx context.Context, model string) int {
+	list, err := l.Models(ctx)
+	if err != nil && !errors.Is(err, provider.ErrNotAnAPI) {
+		return 0
+	}
+	m := find(list, model)
+	if m.Window > 0 {
+		return m.Window
+	}
+	models, header, err := l.At()
+	if err != nil {
+		return 0
+	}
+	root := *models
+	root.Path, root.RawPath, root.RawQuery = strings.TrimSuffix(strings.TrimSuffix(root.Path, "/models"), "/v1"), "", ""
+	ask := asking{l.Client, &root, header, model}
+	for _, w := range []struct {
+		of  server
+		ask func(context.Context) int
+	}{{ollama, ask.ollama}, {llamaCpp, ask.llamaCpp}, {lmStudio, ask.lmStudio}} {
+		if m.server != w.of && (m.server != unknownServer || !Local(models)) {
+			continue
+		}
+		if n := w.ask(ctx); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// find is the model of that name. Ollama knows one by a name without a tag, too,
+// and a server of one model takes it for any name.
+func find(list []Model, name string) Model {
+	for _, alias := range []string{name, name + ":latest"} {
+		if i := slices.IndexFunc(list, func(m Model) bool { return m.Name == alias }); i >= 0 {
+			return list[i]
+		}
+	}
+	if len(list) == 1 && list[0].server == llamaCpp {
+		return list[0]
+	}
+	return Model{}
+}
+
+// Local reports whether an address is on this machine or in a network of its own.
+func Local(u *url.URL) bool {
+	name := u.Hostname()
+	if ip := net.ParseIP(name); ip != nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return name == "localhost" || !strings.Contains(name, ".") || strings.HasSuffix(name, ".local")
+}
+
+// asking is a question about a model to a program beside its API.
+type asking struct {
+	client *Client
+	root   *url.URL
+	header http.Header
+	model  string
+}
+
+// of asks path, below the root of the server, and reads the answer into v.
+func (a asking) of(ctx context.Context, path string, body []byte, v any) {
+	r := Request{Method: http.MethodGet, URL: a.root.JoinPath(path), Header: a.header.Clone()}
+	if body != nil {
+		r.Method, r.Length = http.MethodPost, int64(len(body))
+		r.Body = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+		r.Header.Set("Content-Type", "application/json")
+	}
+	if answer, err := a.client.get(ctx, r); err == nil {
+		_ = json.Unmarshal(answer, v) // what cannot be read says nothing
+	}
+}
+
+// ollama asks what the model was loaded with, or would be by its own settings. How
+// much it could be loaded with says nothing.
+func (a asking) ollama(ctx context.Context) int {
+	var loaded struct {
+		Models []struct {
+			Name, Model string
+			Context     float64 `json:"context_length"`
+		}
+	}
+	a.of(ctx, "api/ps", nil, &loaded)
+	for _, m := range loaded.Models {
+		if strings.TrimSuffix(cmp.Or(m.Model, m.Name), ":latest") == strings.TrimSuffix(a.model, ":latest") && tokens(m.Context) > 0 {
+			return tokens(m.Context)
+		}
+	}
+	name, err := json.Marshal(map[string]string{"model": a.model})
+	if err != nil {
+		return 0
+	}
+	var shown struct{ Parameters string }
+	a.of(ctx, "api/show", name, &shown)
+	for line := range strings.Lines(shown.Parameters) {
+		if f := strings.Fields(line); len(f) == 2 && f[0] == "num_ctx" {
+			n, _ := strconv.ParseFloat(f[1], 64)
+			return tokens(n)
+		}
+	}
+	return 0
+}
+
+func (a asking) llamaCpp(ctx context.Context) int {
+	var props struct {
+		NCtx     float64 `json:"n_ctx"`
+		Settings struct {
+			NCtx float64 `json:"n_ctx"`
+		} `json:"default_generation_settings"`
+	}
+	a.of(ctx, "props", nil, &props)
+	return tokens(cmp.Or(props.Settings.NCtx, props.NCtx))
+}
+
+func (a asking) lmStudio(ctx context.Context) int {
+	var list json.RawMessage
+	a.of(ctx, "api/v0/models", nil, &list)
+	return find(readModels(list), a.model).Window
 }

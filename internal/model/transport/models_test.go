@@ -16,7 +16,11 @@ func TestTheListOfModelsInTheFormsServersGiveIt(t *testing.T) {
 		`{"models":[{"name":"models/gemini-x"}]}`:                     "gemini-x",
 		`{"data":[{"id":"a\u001b[2Jb"}]}`:                             "ab",
 	} {
-		if got := strings.Join(readModels([]byte(body)), " "); got != want {
+		var names []string
+		for _, m := range readModels([]byte(body)) {
+			names = append(names, m.Name)
+		}
+		if got := strings.Join(names, " "); got != want {
 			t.Errorf("%s: %q, want %q", body, got, want)
 		}
 	}
@@ -26,9 +30,9 @@ func FuzzReadModels(f *testing.F) {
 	f.Add([]byte(`{"data":[{"id":"a"}]}`))
 	f.Add([]byte(`[1,"x",{}]`))
 	f.Fuzz(func(t *testing.T, body []byte) {
-		for _, name := range readModels(body) {
-			if name == "" || strings.ContainsAny(name, "\x1b\n") {
-				t.Errorf("%q", name)
+		for _, m := range readModels(body) {
+			if m.Name == "" || strings.ContainsAny(m.Name, "\x1b\n") || m.Window < 0 || m.Output < 0 {
+				t.Errorf("%+v", m)
 			}
 		}
 	})
