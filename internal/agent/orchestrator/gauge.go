@@ -66,19 +66,25 @@ func (g *gauge) reported(estimated, counted int) {
 }
 
 // leastCut is how many tokens a request has at least that was cut to them: fewer
-// are no window. mostOff is how far below our estimate the truth can be.
+// are no window. mostOff is how far below our estimate the truth can be. Windows
+// are multiples of windowStep; what was cut to one falls hardly short of it.
 const (
-	leastCut = 1000
-	mostOff  = 0.65
+	leastCut   = 1500
+	mostOff    = 0.65
+	windowStep = 1024
+	shortBy    = 32
 )
 
 // cut reports whether a server that counted so many tokens where we had estimated
-// so many has cut the request. What it counted is its window, then.
-func (g *gauge) cut(estimated, counted int) bool {
-	if counted < leastCut || float64(counted) > mostOff*g.factor()*float64(estimated) {
+// so many has cut the request. If what it counted looks like a window, it is
+// taken for its window.
+func (g *gauge) cut(estimated int, u chat.Usage) bool {
+	if u.In < leastCut || u.Cached > 0 || float64(u.In) > mostOff*g.factor()*float64(estimated) {
 		return false
 	}
-	g.told = counted
+	if (u.In+shortBy)%windowStep <= shortBy {
+		g.told = u.In
+	}
 	return true
 }
 
@@ -237,8 +243,8 @@ func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, 
 	if u == nil {
 		return nil
 	}
-	g, counted := o.gauge.of(st.set.Model), max(u.In, u.Cached)
-	if !g.cut(estimated, counted) {
+	g := o.gauge.of(st.set.Model)
+	if !g.cut(estimated, *u) {
 		g.reported(estimated, u.In)
 		return nil
 	}
@@ -248,7 +254,7 @@ func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, 
 	}
 	g.warned = true
 	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf(
-		"the server read %d tokens of a request that has about %d: it has cut off the rest, and the model did not see it; %s", counted, estimated, raiseWindow(st.set))})
+		"the server read %d tokens of a request that has about %d: it has cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindow(st.set))})
 }
 
 // raiseWindow is how a larger window is had.

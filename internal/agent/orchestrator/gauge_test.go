@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"coder/internal/core/chat"
 )
 
 func TestTheGaugeLearnsHowTheProviderCounts(t *testing.T) {
@@ -44,16 +46,21 @@ func TestTheGaugeBelievesTheServer(t *testing.T) {
 		t.Errorf("a shorter one that was refused all the same: %d", g.window(128_000))
 	}
 	for _, tt := range []struct {
-		estimated, counted int
-		cut                bool
-	}{{6720, 4096, true}, {40_000, 8192, true}, {6720, 5400, false}, {6720, 0, false}, {6720, 12, false}, {500, 100, false}, {3000, 2048, false}} {
+		estimated, counted, cached int
+		cut                        bool
+		window                     int
+	}{
+		{6720, 4096, 0, true, 4096}, {40_000, 8190, 0, true, 8190}, {40_000, 9000, 0, true, 128_000}, // the last is told, and no window
+		{6720, 5400, 0, false, 128_000}, {6720, 0, 0, false, 128_000}, {6720, 12, 0, false, 128_000}, {500, 100, 0, false, 128_000}, {3000, 2048, 0, false, 128_000},
+		{6720, 4096, 100, false, 128_000}, // it may not count what came from its cache
+	} {
 		g = gauge{}
-		if g.cut(tt.estimated, tt.counted) != tt.cut || tt.cut && g.window(128_000) != tt.counted {
+		if g.cut(tt.estimated, chat.Usage{In: tt.counted, Cached: tt.cached}) != tt.cut || g.window(128_000) != tt.window {
 			t.Errorf("%+v: %+v", tt, g)
 		}
 	}
 	g = gauge{scale: 2}
-	if !g.cut(6720, 6720) {
+	if !g.cut(6720, chat.Usage{In: 6720}) {
 		t.Error("what was learnt of how the server counts is forgotten")
 	}
 }

@@ -246,7 +246,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, other bool) {
 	if err != nil {
 		return
 	}
-	if r.Method != http.MethodPost { // whoever asks beside a request is told nothing
+	if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/api/show") { // whoever asks beside a request is told nothing
 		http.NotFound(w, r)
 		return
 	}
