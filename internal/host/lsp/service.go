@@ -129,11 +129,12 @@ func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, pr
 	close(sv.ready)
 	idle := time.NewTimer(idleLimit)
 	defer idle.Stop()
-	for serving := true; serving; {
+	for used := true; used; {
+		used = false
 		select {
 		case <-sv.used:
+			used = true
 			idle.Reset(idleLimit)
-			continue
 		case <-idle.C:
 			s.stop()
 		case <-life.Done():
@@ -141,7 +142,6 @@ func (p *Pool) serve(life context.Context, sv *service, do duty) (died error, pr
 		case <-s.conn.done:
 			err = s.conn.gone()
 		}
-		serving = false
 	}
 	s.talk.Wait()
 	select {

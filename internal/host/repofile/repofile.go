@@ -143,7 +143,11 @@ func (r Root) find(name string) (at, real string, err error) {
 	if real, err = filepath.EvalSymlinks(r.dir); err != nil {
 		return "", "", named(r.path(name), err)
 	}
-	if at, err = follow(real, asked); err != nil {
+	at, err = Follow(asked, func(link string) (string, error) { return os.Readlink(filepath.Join(real, link)) }, func(abs string) (string, bool) {
+		rel, err := filepath.Rel(real, abs)
+		return rel, err == nil
+	})
+	if err != nil {
 		return "", "", named(r.path(name), err)
 	}
 	// What a link led to is one by its name, or because the kernel writes it about processes and the machine.
@@ -157,15 +161,18 @@ func (r Root) find(name string) (at, real string, err error) {
 // maxLinks is how many links are followed before it is called a circle.
 const maxLinks = 40
 
-// follow replaces every link in name, a path below dir, by what it points to.
-func follow(dir, name string) (string, error) {
+// Follow replaces every link in name, a path below a folder, by what it points
+// to, as the system would. Readlink reads one below the folder, and inside makes
+// an absolute path one below it, if it can. The error is [ErrOutside] or
+// [ErrCircle]. The answer is only as fresh as the folder is still.
+func Follow(name string, readlink func(string) (string, error), inside func(abs string) (string, bool)) (string, error) {
 	done, rest, links := ".", strings.Split(name, "/"), 0
 	for len(rest) > 0 {
 		next := path.Join(done, rest[0])
 		if !filepath.IsLocal(next) {
 			return "", ErrOutside
 		}
-		to, err := os.Readlink(filepath.Join(dir, next))
+		to, err := readlink(next)
 		if err != nil { // no link, or not there, which opening it will say
 			done, rest = next, rest[1:]
 			continue
@@ -174,11 +181,11 @@ func follow(dir, name string) (string, error) {
 			return "", ErrCircle
 		}
 		if filepath.IsAbs(to) {
-			rel, err := filepath.Rel(dir, filepath.Clean(to))
-			if err != nil {
+			var ok bool
+			if to, ok = inside(filepath.Clean(to)); !ok {
 				return "", ErrOutside
 			}
-			to, done = rel, "."
+			done = "."
 		}
 		rest = append(strings.Split(filepath.ToSlash(to), "/"), rest[1:]...)
 	}

@@ -98,16 +98,12 @@ func parse(args []string) (o order, err error) {
 }
 
 func (o order) check() error {
-	switch o.stage {
-	case stageNamespaces, stageBwrap, stageLandlock, stageOpen:
-	default:
+	if !slices.Contains([]stage{stageNamespaces, stageBwrap, stageLandlock, stageOpen}, o.stage) {
 		return fmt.Errorf("unknown stage %q", o.stage)
 	}
-	for _, l := range o.lists() {
-		for _, path := range *l.paths {
-			if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
-				return fmt.Errorf("bad path %q", path)
-			}
+	for _, path := range slices.Concat(o.write, o.protect, o.hide, o.empty, o.show) {
+		if !filepath.IsAbs(path) || path == "/" || path != filepath.Clean(path) {
+			return fmt.Errorf("bad path %q", path)
 		}
 	}
 	if len(o.argv) == 0 && !o.probe {

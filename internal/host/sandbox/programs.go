@@ -56,9 +56,10 @@ func profile(p places) string {
 	var b strings.Builder
 	b.WriteString("(version 1)\n(allow default)\n(deny file-write*)\n")
 	b.WriteString("(allow file-write* (literal \"/dev/null\") (literal \"/dev/zero\") (literal \"/dev/tty\") (literal \"/dev/ptmx\") (subpath \"/dev/fd\") (regex #\"^/dev/ttys[0-9]+$\"))\n")
+	escape := strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`)
 	each := func(paths []string, rule string) {
 		for _, path := range paths {
-			b.WriteString(strings.ReplaceAll(rule, "PATH", quote(path)) + "\n")
+			b.WriteString(strings.ReplaceAll(rule, "PATH", `"`+escape.Replace(filepath.Clean(path))+`"`) + "\n")
 		}
 	}
 	each(p.write, "(allow file-write* (subpath PATH))")
@@ -75,9 +76,4 @@ func profile(p places) string {
 	each(p.show, "(allow file-read* (subpath PATH))")
 	each(p.hide, "(deny network-outbound (remote unix-socket (path-literal PATH)))")
 	return b.String()
-}
-
-// quote writes a path as a string of the profile's language.
-func quote(path string) string {
-	return `"` + strings.NewReplacer(`\`, `\\`, `"`, `\"`, "\n", `\n`).Replace(filepath.Clean(path)) + `"`
 }

@@ -148,7 +148,11 @@ func Planted(root string, inner []string) map[string]string {
 		git := gitDir(filepath.Join(dir, ".git"))
 		for _, name := range []string{"config", "config.worktree", "commondir"} {
 			path := filepath.Join(git, name)
-			if text, err := readSome(path); err == nil && (name == "commondir" || runs(text)) {
+			text, err := readSome(path)
+			text = bytes.ToLower(text)
+			runs := name == "commondir" || bytes.Contains(text, []byte("!")) ||
+				slices.ContainsFunc(running, func(word string) bool { return bytes.Contains(text, []byte(word)) })
+			if err == nil && runs {
 				found[path] = stateOf(path)
 			}
 		}
@@ -201,12 +205,6 @@ func readSome(path string) ([]byte, error) {
 var running = []string{
 	"fsmonitor", "hookspath", "clean", "smudge", "process", "textconv", "command", "cmd", "driver", "program", "helper", "sshcommand", "gitproxy",
 	"uploadpack", "receivepack", "askpass", "pager", "editor", "include", "external", "attributesfile", "worktree",
-}
-
-// runs reports whether a configuration may name a program.
-func runs(config []byte) bool {
-	lower := bytes.ToLower(config)
-	return bytes.Contains(lower, []byte("!")) || slices.ContainsFunc(running, func(word string) bool { return bytes.Contains(lower, []byte(word)) })
 }
 
 // stateOf changes whenever a file does.

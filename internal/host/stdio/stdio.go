@@ -27,12 +27,12 @@ const readSize = 32 << 10
 // Reader reads what comes to the program. It must not be used by several
 // goroutines at once. Use [NewReader].
 type Reader struct {
-	in     io.Reader
-	size   int
-	buf    []byte // read and not yet given out
-	err    error  // why nothing more comes
-	onWay  chan chunk
-	waited func(context.Context) error // nil: in cannot be waited for
+	in    io.Reader
+	size  int
+	buf   []byte // read and not yet given out
+	err   error  // why nothing more comes
+	onWay chan chunk
+	file  *os.File // in, if it can be waited for
 }
 
 type chunk struct {
@@ -51,7 +51,7 @@ func NewReader(in io.Reader) *Reader {
 	if term.IsTerminal(int(f.Fd())) {
 		r.size = 1
 	}
-	r.waited = func(ctx context.Context) error { return waitReadable(ctx, f) }
+	r.file = f
 	return r
 }
 
@@ -106,8 +106,8 @@ func (r *Reader) fill(ctx context.Context) error {
 		return r.err
 	}
 	var c chunk
-	if r.waited != nil {
-		if err := r.waited(ctx); err != nil {
+	if r.file != nil {
+		if err := waitReadable(ctx, r.file); err != nil {
 			return err
 		}
 		c = r.now()

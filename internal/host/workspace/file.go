@@ -133,22 +133,19 @@ func (w *Workspace) find(name string) (tree *Workspace, rel string, info fs.File
 }
 
 func regular(rel string, info fs.FileInfo) error {
-	var what string
-	switch mode := info.Mode(); {
-	case mode.IsRegular():
+	if info.Mode().IsRegular() {
 		return nil
-	case mode.IsDir():
-		what = "a directory"
-	case mode&fs.ModeSymlink != 0:
-		what = "a link"
-	case mode&fs.ModeNamedPipe != 0:
-		what = "a named pipe"
-	case mode&fs.ModeSocket != 0:
-		what = "a socket"
-	case mode&fs.ModeDevice != 0:
-		what = "a device"
-	default:
-		what = "of an unknown kind"
+	}
+	what := "of an unknown kind"
+	for _, k := range []struct {
+		bit  fs.FileMode
+		what string
+	}{
+		{fs.ModeDevice, "a device"}, {fs.ModeSocket, "a socket"}, {fs.ModeNamedPipe, "a named pipe"}, {fs.ModeSymlink, "a link"}, {fs.ModeDir, "a directory"},
+	} {
+		if info.Mode()&k.bit != 0 {
+			what = k.what
+		}
 	}
 	return fmt.Errorf("%w: %s is %s", ErrNotRegular, quoted(rel), what)
 }

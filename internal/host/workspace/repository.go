@@ -286,29 +286,25 @@ type record struct {
 // when first asked for.
 func (w *Workspace) onRecord() func() []string {
 	return sync.OnceValue(func() []string {
-		if git := w.surroundings().git; git != "" {
-			return w.record.read(git)
+		git := w.surroundings().git
+		if git == "" {
+			return nil
 		}
-		return nil
+		r := &w.record
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		info, err := os.Lstat(filepath.Join(git, "index"))
+		switch {
+		case err != nil || !info.Mode().IsRegular():
+			r.stamp, r.names = nil, nil
+		case r.stamp == nil || !os.SameFile(r.stamp, info) || !r.stamp.ModTime().Equal(info.ModTime()) || r.stamp.Size() != info.Size():
+			text, err := repofile.Below(git).Read("index", maxIndex)
+			if r.stamp, r.names = info, nil; err == nil {
+				r.names = indexed(text)
+			}
+		}
+		return r.names
 	})
-}
-
-// read is the names on record in the index of a repository.
-func (r *record) read(git string) []string {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	info, err := os.Lstat(filepath.Join(git, "index"))
-	switch {
-	case err != nil || !info.Mode().IsRegular():
-		r.stamp, r.names = nil, nil
-	case r.stamp == nil || !os.SameFile(r.stamp, info) || !r.stamp.ModTime().Equal(info.ModTime()) || r.stamp.Size() != info.Size():
-		text, err := repofile.Below(git).Read("index", maxIndex)
-		r.stamp, r.names = info, nil
-		if err == nil {
-			r.names = indexed(text)
-		}
-	}
-	return r.names
 }
 
 // indexed lists the names in an index of git; what of it cannot be read is left
@@ -330,8 +326,14 @@ func indexed(text []byte) (names []string) {
 			at += 2 // more flags
 		}
 		if version == 4 {
-			drop, size := offset(text[min(at, len(text)):])
-			if size == 0 || drop > len(last) {
+			drop, size := -1, 0 // of the last name, a number as git packs it
+			for more := true; more; size++ {
+				if size == 5 || at+size >= len(text) {
+					return names
+				}
+				drop, more = (drop+1)<<7|int(text[at+size]&0x7f), text[at+size]&0x80 != 0
+			}
+			if drop > len(last) {
 				return names
 			}
 			last, at = last[:len(last)-drop], at+size
@@ -352,19 +354,4 @@ func indexed(text []byte) (names []string) {
 		slices.Sort(names)
 	}
 	return names
-}
-
-// offset reads a number as git packs it, and how many bytes it takes; 0 if it is
-// not whole.
-func offset(text []byte) (n, size int) {
-	for i, c := range text[:min(len(text), 5)] {
-		if i > 0 {
-			n++
-		}
-		n = n<<7 | int(c&0x7f)
-		if c&0x80 == 0 {
-			return n, i + 1
-		}
-	}
-	return 0, 0
 }

@@ -62,37 +62,59 @@ type Survey struct {
 // often: one system call per file. More says that the limit was reached. When
 // ctx ends it returns ctx.Err().
 func (w *Workspace) Survey(ctx context.Context, o Survey) (more bool, err error) {
-	s := survey{Survey: o, main: w}
+	var queue []stop
 	if o.Dirs == nil {
 		for _, tree := range w.apart() {
-			s.queue = append(s.queue, stop{tree, level{dir: ".", rules: tree.rulesAbove(".")}})
+			queue = append(queue, stop{tree, level{dir: ".", rules: tree.rulesAbove(".")}})
 		}
 	}
 	for _, dir := range o.Dirs {
 		tree, rel, err := w.home(dir)
 		if err != nil || !tree.straight(rel) {
-			s.Each(Folder{Path: dir, Err: fs.ErrNotExist})
+			o.Each(Folder{Path: dir, Err: fs.ErrNotExist})
 			continue
 		}
-		s.queue = append(s.queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
+		queue = append(queue, stop{tree, level{dir: rel, rules: tree.rulesAbove(rel)}})
 	}
-	s.wake.L = &s.mu
 	var crew sync.WaitGroup
+	var mu sync.Mutex         // held but while a directory is listed
+	wake := sync.NewCond(&mu) // told when there is a directory to list, or none will come
+	busy, seen := 0, 0        // directories being listed, and entries so far
 	for range listers {
 		crew.Go(func() {
-			var l lister
+			l := lister{main: w, feed: o.Feed}
+			mu.Lock()
+			defer mu.Unlock()
 			for {
-				at, ok := s.next(ctx)
-				if !ok {
+				for len(queue) == 0 && busy > 0 && ctx.Err() == nil {
+					wake.Wait()
+				}
+				if len(queue) == 0 || ctx.Err() != nil {
 					return
 				}
-				f, below := s.folder(at, &l)
-				s.add(f, below)
+				at := queue[0]
+				queue = queue[1:]
+				busy++
+				mu.Unlock()
+				f, below := l.folder(at)
+				mu.Lock()
+				busy--
+				seen += len(f.Entries)
+				o.Each(f)
+				if o.Known != nil {
+					below = slices.DeleteFunc(below, func(at stop) bool { return o.Known(at.tree.called(at.dir)) })
+				}
+				if seen > o.Limit {
+					more = more || len(below) > 0 || len(queue) > 0
+					queue, below = nil, nil
+				}
+				queue = append(queue, below...)
+				wake.Broadcast()
 			}
 		})
 	}
 	crew.Wait()
-	return s.more, ctx.Err()
+	return more, ctx.Err()
 }
 
 // apart lists the trees that do not lie in one that is listed. What is in the
@@ -116,59 +138,17 @@ type stop struct {
 	level
 }
 
-// survey is one Survey under way.
-type survey struct {
-	Survey
-	main *Workspace
-
-	mu    sync.Mutex // guards the fields below
-	wake  sync.Cond  // told when there is a directory to list, or none will come
-	queue []stop
-	busy  int // directories being listed
-	seen  int // entries so far
-	more  bool
-}
-
-func (s *survey) next(ctx context.Context) (at stop, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for len(s.queue) == 0 && s.busy > 0 && ctx.Err() == nil {
-		s.wake.Wait()
-	}
-	if len(s.queue) == 0 || ctx.Err() != nil {
-		return stop{}, false
-	}
-	at, s.queue = s.queue[0], s.queue[1:]
-	s.busy++
-	return at, true
-}
-
-func (s *survey) add(f Folder, below []stop) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy--
-	s.seen += len(f.Entries)
-	s.Each(f)
-	if s.Known != nil {
-		below = slices.DeleteFunc(below, func(at stop) bool { return s.Known(at.tree.called(at.dir)) })
-	}
-	if s.seen > s.Limit {
-		s.more = s.more || len(below) > 0 || len(s.queue) > 0
-		s.queue, below = nil, nil
-	}
-	s.queue = append(s.queue, below...)
-	s.wake.Broadcast()
-}
-
 // lister lists directories, one at a time, in memory that it uses again.
 type lister struct {
+	main   *Workspace
+	feed   *Feed
 	names  []dirent
 	things []Thing
 	cname  []byte
 }
 
 // folder lists one directory and names those in it that are to be entered.
-func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
+func (l *lister) folder(at stop) (f Folder, below []stop) {
 	w := at.tree
 	f.Path, f.Root = w.called(at.dir), at.dir == "."
 	dir, err := w.openDir(at.dir)
@@ -177,8 +157,8 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 		return f, nil
 	}
 	defer dir.Close()
-	if s.Feed != nil {
-		s.Feed.add(dir, f.Path, true)
+	if l.feed != nil {
+		l.feed.add(dir, f.Path, true)
 	}
 	var more bool
 	l.names, more, err = readEntries(dir, l.names[:0], maxDir)
@@ -207,12 +187,12 @@ func (s *survey) folder(at stop, l *lister) (f Folder, below []stop) {
 	l.things = l.things[:0]
 	fd := int(dir.Fd())
 	for _, d := range l.names {
-		if !d.vague && s.skips(w, rules, at.dir, d.name, d.kind) {
+		if !d.vague && l.skips(w, rules, at.dir, d.name, d.kind) {
 			continue
 		}
 		l.cname = append(append(l.cname[:0], d.name...), 0)
 		t, err := lstatAt(fd, d.name, l.cname)
-		if err != nil || d.vague && s.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
+		if err != nil || d.vague && l.skips(w, rules, at.dir, d.name, t.Mode.Type()) {
 			continue // gone since it was listed, or of no interest
 		}
 		l.things = append(l.things, t)
@@ -242,7 +222,7 @@ func (w *Workspace) straight(rel string) bool {
 
 // skips reports whether a thing is of no interest. A directory of an added tree
 // may be the main tree.
-func (s *survey) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMode) bool {
+func (l *lister) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMode) bool {
 	if r == nil && !kind.IsDir() {
 		return name == ".git"
 	}
@@ -250,7 +230,7 @@ func (s *survey) skips(w *Workspace, r *rules, dir, name string, kind fs.FileMod
 	if dir != "." {
 		rel = dir + "/" + name
 	}
-	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != s.main && w.called(rel) == s.main.real
+	return r.ignore(rel, kind.IsDir()) || kind.IsDir() && w != l.main && w.called(rel) == l.main.real
 }
 
 // lstatAt describes what a directory has under a name, which is given once more

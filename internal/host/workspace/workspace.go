@@ -30,15 +30,16 @@ import (
 	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"coder/internal/host/repofile"
 )
 
 // ErrOutside is the error of a path that leads out of the workspace.
 var ErrOutside = errors.New("path outside workspace")
 
 const (
-	maxPath  = 4096 // bytes a path may have
-	maxLinks = 40   // links followed before we call it a loop
-	shown    = 256  // bytes of a refused name shown in its error
+	maxPath = 4096 // bytes a path may have
+	shown   = 256  // bytes of a refused name shown in its error
 )
 
 // Workspace is a directory tree. It is safe for concurrent use.
@@ -208,38 +209,18 @@ func (w *Workspace) below(abs string) (string, bool) {
 	return "", false
 }
 
-// follow replaces every link in rel by what it points to, as the system would.
-// The answer is only as fresh as the tree is still; the operation that uses it
-// goes through the root handle and is refused if a link has turned outwards
-// since.
+// follow replaces every link in rel by what it points to. The operation that uses
+// the answer goes through the root handle and is refused if a link has turned
+// outwards since.
 func (w *Workspace) follow(rel string) (string, error) {
-	done, rest, links := ".", strings.Split(rel, "/"), 0
-	for len(rest) > 0 {
-		next := path.Join(done, rest[0])
-		if !filepath.IsLocal(next) {
-			return "", outside(w.called(rel))
-		}
-		info, err := w.root.Lstat(next)
-		if err != nil || info.Mode()&fs.ModeSymlink == 0 {
-			done, rest = next, rest[1:]
-			continue
-		}
-		if links++; links > maxLinks {
-			return "", fmt.Errorf("too many links: %s", quoted(w.called(rel)))
-		}
-		to, err := w.root.Readlink(next)
-		if err != nil {
-			return "", w.explain(next, err)
-		}
-		if filepath.IsAbs(to) {
-			done = "."
-			if to, _ = w.below(filepath.Clean(to)); to == "" {
-				return "", outside(w.called(rel))
-			}
-		}
-		rest = append(strings.Split(to, "/"), rest[1:]...)
+	at, err := repofile.Follow(rel, w.root.Readlink, w.below)
+	switch {
+	case errors.Is(err, repofile.ErrOutside):
+		return "", outside(w.called(rel))
+	case err != nil:
+		return "", fmt.Errorf("too many links: %s", quoted(w.called(rel)))
 	}
-	return done, nil
+	return at, nil
 }
 
 // outside names the path in the error in a form that cannot fool a terminal.

@@ -4,6 +4,7 @@ package workspace
 
 import (
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -43,3 +44,33 @@ func lockDir(*os.Root) (unlock func()) { return func() {} }
 func lease(*os.File) (held bool, err error) { return false, nil }
 
 func wanted(*os.File) bool { return false }
+
+// openBeneath cannot be had here.
+func (w *Workspace) openBeneath(string) (*os.File, error) { return nil, errors.ErrUnsupported }
+
+// readEntries appends what is in a directory to list, at most limit of it, in no
+// order.
+func readEntries(dir *os.File, list []dirent, limit int) (_ []dirent, more bool, err error) {
+	entries, err := dir.ReadDir(limit + 1)
+	if err == io.EOF {
+		err = nil
+	}
+	more = len(entries) > limit
+	for _, e := range entries[:min(len(entries), limit)] {
+		list = append(list, dirent{name: e.Name(), kind: e.Type()})
+	}
+	return list, more, err
+}
+
+// source is nothing where the system does not tell what changes.
+type source struct{}
+
+func newSource([]string) *source { return nil }
+
+func (*source) close() {}
+
+func (*source) add(*os.File, bool, int) (handle, bool) { return 0, false }
+
+func (*source) remove(handle) {}
+
+func (*source) read(func(happening)) bool { return false }
