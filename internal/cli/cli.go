@@ -99,6 +99,9 @@ type invocation struct {
 }
 
 func (inv *invocation) run(ctx context.Context) error {
+	if len(inv.Args) > 0 && inv.Args[0] == completeName {
+		return inv.complete(ctx, inv.Args[1:])
+	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
 		inv.load(&flags{lang: askedLang(inv.Args)}) // for the language it is said in

@@ -275,30 +275,17 @@ func (f *flags) finish() (*flags, error) {
 }
 
 // usage is the beginning of the help.
-var usage = display.Blocks{
-	display.Text("coder — a coding agent for the terminal\n"),
-	display.Table{First: 33, Rows: [][]display.Cell{
+func usage() display.Blocks {
+	rows := [][]display.Cell{
 		{{Text: "  coder [flags] [prompt]"}, {Text: "talk in the terminal; with a prompt, run it first and stay", Words: true}},
 		{{Text: "  coder -p [flags] [prompt]"}, {Text: "run one turn; the prompt comes from the argument, stdin, or both", Words: true}},
-		{{Text: "  coder demo"}, {Text: "a whole turn on a throw-away project, played by a script", Words: true}},
-		{{Text: "  coder sessions [--json]"}, {Text: "the sessions kept here, the newest first", Words: true}},
-		{{Text: "  coder export ID [--format json|md|html]"}},
-		{{Text: "  coder audit [show|verify] [SESSION] [--json]"}},
-		{{Text: "  coder tasks [--json] [--full [INTERACTION]]"}, {Text: "tasks and their state, with open questions; --full shows all of these", Words: true}},
-		{{Text: "  coder respond INTERACTION --option ID [--input TEXT] [--comment TEXT]"}},
-	}},
-	display.Table{Rows: [][]display.Cell{{{Text: "  coder watch [SESSION] [--from SEQ|--last]"}, {Text: "follow a session that another process works in", Words: true}}}},
-	display.Table{First: 33, Rows: [][]display.Cell{
-		{{Text: "  coder policy check [--mode M] [--json] COMMAND"}},
-		{{Text: "  coder policy test --against sessions [--json]"}},
-		{{Text: "  coder policy list [--json]"}, {Text: "what was always allowed in this project, when and why", Words: true}},
-		{{Text: "  coder policy revoke N|all"}, {Text: "end it", Words: true}},
-		{{Text: "  coder prune [--older-than 30d] [--yes] [--json]"}, {Text: "what is kept here and not used any more; --yes deletes it", Words: true}},
-		{{Text: "  coder trust [DIR] [--revoke]"}},
-		{{Text: "  coder config [show|path|schema]"}},
-		{{Text: "  coder version"}},
-	}},
-	display.Text("\n"),
+	}
+	for _, s := range subcommands() {
+		for _, u := range s.uses {
+			rows = append(rows, []display.Cell{{Text: strings.TrimRight("  coder "+s.name+" "+u.args, " ")}, {Text: u.about, Words: true}})
+		}
+	}
+	return display.Blocks{display.Text("coder — a coding agent for the terminal\n"), display.Table{First: 33, Rows: rows}, display.Text("\n")}
 }
 
 const exitCodes = `
@@ -309,7 +296,7 @@ Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 wai
 
 func writeHelp(w io.Writer, words *i18n.Printer) error {
 	var b strings.Builder
-	b.WriteString(usage.Translated(words.Said, ink.Width))
+	b.WriteString(usage().Translated(words.Said, ink.Width))
 	for _, o := range options() {
 		name := "    --" + o.long
 		if o.short != "" {

@@ -16,23 +16,30 @@ type subcommand struct {
 	takes func(args []string) bool
 	verbs []string // its first arguments, where they are fixed
 	run   func(*invocation, context.Context) error
+	uses  []use // how it is called, for people
 }
 
-// subcommands are all of them, in the order of their names.
+// use is one way to call a subcommand.
+type use struct{ args, about string }
+
+// subcommands are all of them, in the order in which people are told of them.
 func subcommands() []subcommand {
 	none := func(args []string) bool { return len(args) == 0 }
 	upTo := func(n int) func([]string) bool { return func(args []string) bool { return len(args) <= n } }
 	one := func(args []string) bool { return len(args) == 1 }
+	oneOf := func(words ...string) func([]string) bool {
+		return func(args []string) bool { return len(args) == 0 || len(args) == 1 && slices.Contains(words, args[0]) }
+	}
 	return []subcommand{
+		{"demo", none, nil, (*invocation).runDemo, []use{{"", "a whole turn on a throw-away project, played by a script"}}},
+		{"sessions", none, nil, (*invocation).runSessions, []use{{"[--json]", "the sessions kept here, the newest first"}}},
+		{"export", one, nil, (*invocation).runExport, []use{{"ID [--format json|md|html]", "a session, to be read elsewhere"}}},
 		{"audit", func(args []string) bool {
-			return len(args) == 0 || len(args) == 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
-		}, []string{"show", "verify"}, (*invocation).runAudit},
-		{"config", func(args []string) bool {
-			return len(args) == 0 || len(args) == 1 && slices.Contains([]string{"show", "path", "schema"}, args[0])
-		}, []string{"show", "path", "schema"}, (*invocation).runConfig},
-		{"demo", none, nil, (*invocation).runDemo},
-		{"export", one, nil, (*invocation).runExport},
-		{"help", none, nil, (*invocation).runHelp},
+			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
+		}, []string{"show", "verify"}, (*invocation).runAudit, []use{{"[show|verify] [SESSION] [--json]", "what was done in a session, and whether its record is whole"}}},
+		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
+		{"respond", one, nil, (*invocation).runRespond, []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
+		{"watch", upTo(1), nil, (*invocation).runWatch, []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},
 		{"policy", func(args []string) bool {
 			switch {
 			case len(args) == 0:
@@ -44,14 +51,19 @@ func subcommands() []subcommand {
 				return len(args) == 2 && (err == nil || args[1] == "all")
 			}
 			return len(args) == 1 && (args[0] == "test" || args[0] == "list")
-		}, []string{"check", "test", "list", "revoke"}, (*invocation).runPolicy},
-		{"prune", none, nil, (*invocation).runPrune},
-		{"respond", one, nil, (*invocation).runRespond},
-		{"sessions", none, nil, (*invocation).runSessions},
-		{"tasks", upTo(1), nil, (*invocation).runTasks},
-		{"trust", upTo(1), nil, (*invocation).runTrust},
-		{"version", none, nil, (*invocation).runVersion},
-		{"watch", upTo(1), nil, (*invocation).runWatch},
+		}, []string{"check", "test", "list", "revoke"}, (*invocation).runPolicy, []use{
+			{"check [--mode M] [--json] COMMAND", "what would become of a command, and why"},
+			{"test --against sessions [--json]", "what today's rules would have said to past calls"},
+			{"list [--json]", "what was always allowed in this project, when and why"},
+			{"revoke N|all", "end it"},
+		}},
+		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "what is kept here and not used any more; --yes deletes it"}}},
+		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
+		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "the settings and where each came from"}}},
+		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
+		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},
+		{"help", none, nil, (*invocation).runHelp, []use{{"", "this help"}}},
+		{"version", none, nil, (*invocation).runVersion, []use{{"", "the version"}}},
 	}
 }
 

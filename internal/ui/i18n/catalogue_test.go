@@ -214,6 +214,8 @@ var plainly = map[string]string{
 	"      coder respond %s --option %s\n": "what to type",
 	"coder ":                               "the program's name",
 	"coder: %s":                            "the program's name before a sentence",
+	":files":                               "for the script of a shell",
+	":dirs":                                "for the script of a shell",
 	"coder %s":                             "the program's name and version",
 	"coder %s\n":                           "the program's name and version",
 	"[APPROVAL] %s":                        "fixed wording",

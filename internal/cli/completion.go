@@ -1,0 +1,193 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	_ "embed"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"coder/internal/config"
+)
+
+// The scripts that make shells complete the command line. They ask the program
+// itself ([completeName]), so they need no change when it learns something.
+var (
+	//go:embed completion/coder.bash
+	bashCompletion string
+	//go:embed completion/coder.zsh
+	zshCompletion string
+	//go:embed completion/coder.fish
+	fishCompletion string
+)
+
+var shellNames = []string{"bash", "zsh", "fish"}
+
+// runCompletion prints the script for a shell.
+func (inv *invocation) runCompletion(context.Context) error {
+	script, ok := map[string]string{"bash": bashCompletion, "zsh": zshCompletion, "fish": fishCompletion}[strings.Join(inv.flags.args, " ")]
+	if !ok {
+		return usagef("coder completion takes the name of a shell: bash, zsh or fish")
+	}
+	_, err := fmt.Fprint(inv.Stdout, script)
+	return err
+}
+
+// completeName is the first argument with which a shell's script asks how the
+// last of the words that follow can go on.
+const completeName = "__complete"
+
+// What a script is told to do itself.
+const (
+	completeFiles = ":files"
+	completeDirs  = ":dirs"
+)
+
+// complete prints how the last of words can go on, a line each: the word, and
+// after a tab what it is.
+func (inv *invocation) complete(ctx context.Context, words []string) error {
+	inv.load(&flags{lang: askedLang(words)})
+	line, prefix := splitWords(words)
+	current, before := line[len(line)-1], line[:len(line)-1]
+	print := func(word, about string) {
+		if strings.HasPrefix(word, current) {
+			fmt.Fprintf(inv.Stdout, "%s%s\t%s\n", prefix, word, oneLine(about))
+		}
+	}
+	opts := options()
+	find := func(name string) (option, bool) {
+		i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
+		if i < 0 {
+			return option{}, false
+		}
+		return opts[i], true
+	}
+	var plain []string // the words that are no flags, nor their values
+	for i := 0; i < len(before); i++ {
+		if before[i] == "--" {
+			return nil // a prompt
+		}
+		o, isFlag := find(before[i])
+		switch {
+		case isFlag && o.value != "" && i == len(before)-1:
+			inv.completeValue(ctx, o, print)
+			if !o.optional {
+				return nil
+			}
+		case isFlag && o.value != "" && !o.optional:
+			i++
+		case !strings.HasPrefix(before[i], "-"):
+			plain = append(plain, before[i])
+		}
+	}
+	if strings.HasPrefix(current, "-") {
+		for _, o := range opts {
+			if o.of == "" || len(plain) > 0 && slices.Contains(strings.Split(o.of, ", "), plain[0]) {
+				print("--"+o.long, inv.words.T(o.help))
+			}
+		}
+		return nil
+	}
+	inv.completeWord(ctx, plain, print)
+	return nil
+}
+
+// splitWords is a line as the program would get it, the last word being the one
+// that is typed, and what stands before that one in the same word. Some shells
+// part words at "=" too.
+func splitWords(words []string) (line []string, prefix string) {
+	for i, w := range words {
+		switch {
+		case w == "=" && len(line) > 0 && strings.HasPrefix(line[len(line)-1], "--"):
+			if i == len(words)-1 {
+				line = append(line, "")
+			}
+			continue
+		case strings.HasPrefix(w, "--") && strings.Contains(w, "="):
+			name, value, _ := strings.Cut(w, "=")
+			line = append(line, name, value)
+			if i == len(words)-1 {
+				prefix = name + "="
+			}
+			continue
+		}
+		line = append(line, w)
+	}
+	if len(line) == 0 {
+		line = []string{""}
+	}
+	return line, prefix
+}
+
+// completeValue prints what the value of a flag can be.
+func (inv *invocation) completeValue(ctx context.Context, o option, print func(word, about string)) {
+	p := inv.settings.Config.Provider
+	switch {
+	case strings.Contains(o.value, "|"):
+		for _, v := range strings.Split(o.value, "|") {
+			print(v, "")
+		}
+	case o.value == "FILE":
+		fmt.Fprintln(inv.Stdout, completeFiles)
+	case o.value == "DIR":
+		fmt.Fprintln(inv.Stdout, completeDirs)
+	case o.long == "resume":
+		inv.completeSessions(ctx, print)
+	case o.long == "model":
+		names := slices.Concat([]string{p.Model}, p.Models, p.FallbackModels)
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if name != "" {
+				print(name, "")
+			}
+		}
+	case o.long == "provider":
+		for _, preset := range config.Presets() {
+			print(preset.Name, preset.Title)
+		}
+	case o.long == "profile":
+		for _, name := range slices.Sorted(maps.Keys(inv.settings.Config.Profiles)) {
+			print(name, "")
+		}
+	}
+}
+
+// completeWord prints what the next word that is no flag can be.
+func (inv *invocation) completeWord(ctx context.Context, plain []string, print func(word, about string)) {
+	all := subcommands()
+	if len(plain) == 0 {
+		for _, s := range all {
+			print(s.name, inv.words.T(s.uses[0].about))
+		}
+		return
+	}
+	i := slices.IndexFunc(all, func(s subcommand) bool { return s.name == plain[0] })
+	if i < 0 {
+		return
+	}
+	if len(plain) == 1 {
+		for _, verb := range all[i].verbs {
+			print(verb, "")
+		}
+	}
+	switch what := strings.Join(plain, " "); what {
+	case "export", "watch", "audit", "audit show", "audit verify":
+		inv.completeSessions(ctx, print)
+	case "trust":
+		fmt.Fprintln(inv.Stdout, completeDirs)
+	}
+}
+
+// completeSessions prints the sessions kept here, the newest first.
+func (inv *invocation) completeSessions(ctx context.Context, print func(word, about string)) {
+	a, err := inv.newApp(func(string) {})
+	if err != nil {
+		return
+	}
+	heads, _ := a.Store().Heads(ctx)
+	for _, h := range heads {
+		print(h.ID, cmp.Or(h.Meta.Title, h.Updated.Format("2006-01-02 15:04")))
+	}
+}
