@@ -77,6 +77,7 @@ type Options struct {
 	Model        string
 	MaxSteps     int
 	MaxBudgetUSD float64
+	WaitLimit    time.Duration // how long a turn may wait for the end of a limit
 	Mode         string
 	AutoApprove  bool
 	AppendSystem string // added to the system prompt

@@ -78,7 +78,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
-			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own,
+			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Sleep: a.Env.Sleep,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's
@@ -117,6 +117,7 @@ func (a *App) turnSettings(set tool.Set) func() orchestrator.Settings {
 				Enabled: c.Workflow.AutoVerifyAfterEdit, MaxAttempts: c.Workflow.MaxVerifyAttempts,
 				Commands: c.Workflow.VerifyCommands, Trusted: a.Trusted == trust.Trusted,
 			},
+			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,
 		}
 	}

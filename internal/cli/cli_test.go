@@ -60,6 +60,8 @@ func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 		switch {
 		case o.long == "max-steps" || o.long == "from" || o.long == "max-budget-usd":
 			args = append(args, "3")
+		case o.long == "wait-limit":
+			args = append(args, "2h")
 		case o.long == "answer":
 			args = append(args, "part=approve")
 		case o.long == "against":

@@ -151,6 +151,8 @@ func providerHint(err error) string {
 	switch text := strings.ToLower(err.Error()); {
 	case errors.Is(err, provider.ErrAuth):
 		return "check CODER_API_KEY (or provider.api_key)"
+	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):
+		return "--wait-limit DURATION waits for it"
 	case errors.Is(err, provider.ErrNoModel):
 		return "choose one with --model or CODER_MODEL"
 	case errors.Is(err, provider.ErrContextTooLong) && strings.Contains(text, "the window has"): // it says what to do

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"coder/internal/app"
 	"coder/internal/core/display"
@@ -122,6 +123,14 @@ func options() []option {
 				return usagef("--max-budget-usd wants an amount of dollars such as 0.50, not %q", v)
 			}
 			f.MaxBudgetUSD = n
+			return nil
+		}},
+		{long: "wait-limit", value: "DURATION", help: "where the provider's limit is reached, wait for its end for up to DURATION, such as 2h", set: func(f *flags, v string) error {
+			d, err := time.ParseDuration(v)
+			if err != nil || d <= 0 {
+				return usagef("--wait-limit wants a length of time such as 30m or 2h, not %q", v)
+			}
+			f.WaitLimit = d
 			return nil
 		}},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),

@@ -236,7 +236,7 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 	req := provider.Request{Model: st.set.Model, System: compact.SummarySystem, Messages: compact.SummaryPrompt(old, focus, room)}
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error {
 		switch d.(type) {
-		case provider.Restart, provider.Spent, provider.Window:
+		case provider.Restart, provider.Spent, provider.Waiting, provider.Window:
 			return o.show(ctx, st, d)
 		}
 		return nil

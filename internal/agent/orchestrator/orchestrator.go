@@ -53,6 +53,8 @@ type Engine struct {
 	// that the model can read, and returns its path. The same call gives the
 	// same file, with what it was given first.
 	PutAside func(ctx context.Context, callID, text string) (path string, err error)
+	// Sleep, which may be nil, passes time instead of real time.
+	Sleep func(context.Context, time.Duration) error
 }
 
 // Config is what an Orchestrator is made of. Every field is required unless it
@@ -78,6 +80,14 @@ type Config struct {
 	Now   func() time.Time
 }
 
+// pause passes time, or ends with ctx.
+func (e Engine) pause(ctx context.Context, d time.Duration) error {
+	if e.Sleep != nil {
+		return e.Sleep(ctx, d)
+	}
+	return provider.Sleep(ctx, d)
+}
+
 // Subtask is how the task of an agent that works for another is recorded.
 type Subtask struct {
 	ID, Parent   string // of the task itself, and of the one it belongs to
@@ -99,7 +109,9 @@ type Settings struct {
 
 	Compaction     Compaction
 	Verification   Verification
-	TodoForComplex bool // a complex request starts a list of things to do
+	WaitLimit      time.Duration // how long a turn may wait for the ends of the provider's limits
+	Attended       bool          // a person is there to be asked whether to
+	TodoForComplex bool          // a complex request starts a list of things to do
 }
 
 // offers reports whether the mode has a tool.

@@ -40,6 +40,8 @@ type turnState struct {
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
 	overrides overrides       // of the command that the turn runs
 	sentOn    bool            // by a hook, when the model was content
+	waited    time.Duration   // for the ends of limits
+	offered   bool            // to wait for such an end
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
 }
@@ -200,6 +202,11 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
 		return o.retryShorter(ctx, st, err)
 	}
+	if again, limit := o.waitForLimit(ctx, st, err); again {
+		return o.chatStep(ctx, st)
+	} else if limit != nil {
+		err = limit
+	}
 	if err != nil {
 		return o.cutShort(ctx, st, reply, err)
 	}
@@ -290,6 +297,8 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 		}
 	case provider.Restart:
 		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, Of: d.Of, Wait: d.Wait, Why: d.Err.Error()})
+	case provider.Waiting:
+		return o.emit(ctx, st, ActorAgent, waiting(d))
 	case provider.Spent:
 		why := event.ForCutOff
 		if d.Whole {

@@ -272,6 +272,13 @@ type (
 		Wait        time.Duration
 		Why         string
 	}
+	// Waiting says that nothing of a reply is there yet, and why.
+	Waiting struct {
+		Why      WaitReason
+		Waited   time.Duration
+		Read, Of int       // how much of the request the model has read, in tokens; zero if nobody says
+		Until    time.Time // zero if nobody knows
+	}
 	ToolStarted struct {
 		CallID, Tool, Title string
 	}
@@ -289,6 +296,16 @@ type (
 		Level Level
 		Text  string
 	}
+)
+
+// WaitReason is why a reply is waited for.
+type WaitReason string
+
+// The reasons to wait.
+const (
+	WaitReply   WaitReason = "reply"   // the model has not begun
+	WaitLoading WaitReason = "loading" // the server loads the model
+	WaitLimit   WaitReason = "limit"   // of the provider, which ends by itself
 )
 
 // Level is how much a notice matters.
@@ -323,6 +340,7 @@ func (StateChanged) isEvent()         {}
 func (TextDelta) isEvent()            {}
 func (ReasoningDelta) isEvent()       {}
 func (Retrying) isEvent()             {}
+func (Waiting) isEvent()              {}
 func (ToolStarted) isEvent()          {}
 func (ToolOutput) isEvent()           {}
 func (ToolFinished) isEvent()         {}

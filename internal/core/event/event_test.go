@@ -21,7 +21,7 @@ import (
 
 // transients are the events that are never kept.
 var transients = []event.Event{
-	event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.ToolStarted{},
+	event.SessionOpened{}, event.StateChanged{}, event.TextDelta{}, event.ReasoningDelta{}, event.Retrying{}, event.Waiting{}, event.ToolStarted{},
 	event.ToolOutput{}, event.ToolFinished{}, event.ContextUsed{}, event.Interrupted{}, event.Notice{},
 }
 

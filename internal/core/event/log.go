@@ -31,7 +31,7 @@ func LogOf(e Event) Log {
 		return Conversation
 	case Unknown:
 		return e.Log
-	case SessionOpened, StateChanged, TextDelta, ReasoningDelta, Retrying, ToolStarted,
+	case SessionOpened, StateChanged, TextDelta, ReasoningDelta, Retrying, Waiting, ToolStarted,
 		ToolOutput, ToolFinished, ContextUsed, Interrupted, Notice:
 		return Transient
 	}

@@ -3,6 +3,7 @@ package anthropic_test
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"testing"
 
@@ -24,6 +25,14 @@ func open(t testing.TB, base string) provider.Provider {
 }
 
 func TestExchanges(t *testing.T) { providertest.TestExchanges(t, "messages", open) }
+
+func TestSlow(t *testing.T) {
+	providertest.TestSlow(t, "messages", func(t testing.TB, base string, through http.RoundTripper) provider.Provider {
+		c := anthropic.New(transport.Options{BaseURL: base, APIKey: "a-key-0123456789", RoundTripper: through})
+		t.Cleanup(c.CloseIdle)
+		return c
+	})
+}
 
 func TestContract(t *testing.T) {
 	providertest.TestProvider(t, func(t *testing.T, replies ...[]provider.Delta) provider.Provider {

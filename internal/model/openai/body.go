@@ -16,10 +16,11 @@ type head struct {
 	tools         []provider.ToolSpec
 	maxTokens     int
 	dialect       dialect
+	progress      bool // the server tells how far it has read
 }
 
 func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && h.progress == o.progress && transport.SameTools(h.tools, o.tools)
 }
 
 func (h head) Own() head {
@@ -34,6 +35,9 @@ func (h head) Begin() []byte {
 	b = append(b, `,"stream":true`...)
 	if !h.dialect.noStreamOptions {
 		b = append(b, `,"stream_options":{"include_usage":true}`...)
+	}
+	if h.progress {
+		b = append(b, `,"return_progress":true`...)
 	}
 	if h.maxTokens > 0 {
 		name := `,"max_tokens":` // every compatible server knows that name, and the one that gave it up says so

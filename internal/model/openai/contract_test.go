@@ -1,6 +1,7 @@
 package openai_test
 
 import (
+	"net/http"
 	"testing"
 
 	"coder/internal/model/faultserver"
@@ -9,6 +10,14 @@ import (
 	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
 )
+
+func TestSlow(t *testing.T) {
+	providertest.TestSlow(t, "chat", func(t testing.TB, base string, through http.RoundTripper) provider.Provider {
+		c := openai.New(transport.Options{BaseURL: base, APIKey: key, RoundTripper: through})
+		t.Cleanup(c.CloseIdle)
+		return c
+	})
+}
 
 func TestContract(t *testing.T) {
 	for _, tls := range []bool{false, true} {

@@ -1,51 +1,21 @@
 package openai
 
 import (
-	"context"
 	"errors"
+	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"strings"
-	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"coder/internal/core/chat"
 	"coder/internal/model/provider"
+	"coder/internal/model/providertest"
 	"coder/internal/model/transport"
 )
-
-// pipes is a network inside the process, so that time can be made to pass at
-// once.
-type pipes struct {
-	conns chan net.Conn
-	once  sync.Once
-	done  chan struct{}
-}
-
-func newPipes() *pipes { return &pipes{conns: make(chan net.Conn), done: make(chan struct{})} }
-
-func (p *pipes) Accept() (net.Conn, error) {
-	select {
-	case c := <-p.conns:
-		return c, nil
-	case <-p.done:
-		return nil, net.ErrClosed
-	}
-}
-func (p *pipes) Close() error   { p.once.Do(func() { close(p.done) }); return nil }
-func (p *pipes) Addr() net.Addr { return &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)} }
-
-func (p *pipes) dial(ctx context.Context, _, _ string) (net.Conn, error) {
-	here, there := net.Pipe()
-	select {
-	case p.conns <- there:
-		return here, nil
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
 
 const idle = 2 * time.Minute
 
@@ -89,7 +59,7 @@ func TestPatience(t *testing.T) {
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				net := newPipes()
+				net := providertest.NewPipes()
 				srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 					io.Copy(io.Discard, r.Body)
 					for _, s := range tc.steps {
@@ -105,7 +75,7 @@ func TestPatience(t *testing.T) {
 				})}
 				go srv.Serve(net)
 				defer srv.Close()
-				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.dial}}
+				o := transport.Options{BaseURL: "http://loopback/v1", IdleTimeout: idle, Timeout: tc.total, RoundTripper: &http.Transport{DialContext: net.Dial}}
 				if tc.no {
 					o.IdleTimeout = 0
 				}
@@ -125,6 +95,74 @@ func TestPatience(t *testing.T) {
 				var e *provider.Error
 				if err != nil && (!errors.Is(err, provider.ErrCutOff) || !errors.As(err, &e) || !e.Retryable || !strings.Contains(err.Error(), tc.says)) {
 					t.Errorf("error is %v, want a retryable one that says %q", err, tc.says)
+				}
+			})
+		})
+	}
+}
+
+// A server that reads slowly and says how far it is may take as long as it needs,
+// and so may one whose request is long. A word after that is waited for as ever.
+func TestALongPrefill(t *testing.T) {
+	progress := func(n int) string {
+		return fmt.Sprintf(`data: {"choices":[{"index":0,"delta":{"role":"assistant","content":null}}],"prompt_progress":{"total":7000,"cache":100,"processed":%d,"time_ms":%d}}`+"\n\n", n, n*50)
+	}
+	whole := `data: {"choices":[{"index":0,"delta":{"content":"word"},"finish_reason":"stop"}]}` + "\n\ndata: [DONE]\n\n"
+	for _, tc := range []struct {
+		name   string
+		server string
+		length int // of the conversation
+		wait   time.Duration
+		frames int
+		says   string
+		asked  bool // to tell its progress
+	}{
+		{"progress is told", "llama.cpp", 30000, 3 * time.Minute, 3, "", true},
+		{"a silent server with a long request", "", 30000, 5 * time.Minute, 0, "", false},
+		{"a silent server with a short request", "", 10, 5 * time.Minute, 0, "sent nothing for 2m0s", false},
+		{"a silent server and no end", "", 30000, time.Hour, 0, "sent nothing for ", false},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				net := providertest.NewPipes()
+				var asked atomic.Bool
+				srv := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if tc.server != "" {
+						w.Header().Set("Server", tc.server)
+					}
+					if r.Method == http.MethodGet {
+						return
+					}
+					body, _ := io.ReadAll(r.Body)
+					asked.Store(strings.Contains(string(body), `"return_progress":true`))
+					for i := range tc.frames {
+						time.Sleep(tc.wait)
+						io.WriteString(w, progress(2000*(i+1)))
+						http.NewResponseController(w).Flush()
+					}
+					select {
+					case <-time.After(tc.wait):
+					case <-r.Context().Done():
+					}
+					io.WriteString(w, whole)
+				})}
+				go srv.Serve(net)
+				defer srv.Close()
+				c := New(transport.Options{BaseURL: "http://bigbox/v1", IdleTimeout: idle, RoundTripper: &http.Transport{DialContext: net.Dial}})
+				defer c.CloseIdle()
+				req := provider.Request{Model: "m", Messages: []chat.Message{chat.Say(chat.User, strings.Repeat("long ", tc.length/5))}, Estimate: tc.length}
+				var read []int
+				r, err := provider.Collect(c.Stream(t.Context(), req), func(d provider.Delta) error {
+					if w, ok := d.(provider.Waiting); ok && w.Of == 7000 && (len(read) == 0 || read[len(read)-1] != w.Read) {
+						read = append(read, w.Read)
+					}
+					return nil
+				})
+				if tc.says == "" && (err != nil || r.Message.Text() != "word") || tc.says != "" && (err == nil || !strings.Contains(err.Error(), tc.says)) {
+					t.Errorf("%q, %v", r.Message.Text(), err)
+				}
+				if len(read) != tc.frames || asked.Load() != tc.asked {
+					t.Errorf("told %v, asked %v", read, asked.Load())
 				}
 			})
 		})

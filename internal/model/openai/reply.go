@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"strings"
+	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
@@ -45,6 +46,8 @@ func (r *reply) Decode(raw []byte) error {
 			r.count(m.Val)
 		case "x_groq":
 			r.count(jsonscan.Get(m.Val, "usage"))
+		case "prompt_progress":
+			r.read(m.Val)
 		case "error":
 			bad = m.Val
 		case "object":
@@ -69,6 +72,14 @@ func (r *reply) Decode(raw []byte) error {
 		}
 	}
 	return nil
+}
+
+// read tells how far a server has read the request.
+func (r *reply) read(raw []byte) {
+	figure := func(name string) int { return int(jsonscan.Figure(jsonscan.Get(raw, name))) }
+	if of := figure("total"); of > 0 && !r.started {
+		r.put(provider.Waiting{Read: min(figure("processed"), of), Of: of, Waited: time.Duration(figure("time_ms")) * time.Millisecond})
+	}
 }
 
 // noError reports whether the value of an error member says that there is none.

@@ -43,8 +43,8 @@ type ToolSpec struct {
 	Schema    json.RawMessage
 }
 
-// A Delta is one of [TextDelta], [ReasoningDelta], [CallDelta], [Restart],
-// [Spent], [Window] or [Done].
+// A Delta is one of [TextDelta], [ReasoningDelta], [CallDelta], [Waiting],
+// [Restart], [Spent], [Window] or [Done].
 type Delta interface{ isDelta() }
 
 type (
@@ -76,6 +76,13 @@ type (
 		Err         error
 	}
 
+	// Waiting says that nothing of the reply is there yet, and since when.
+	Waiting struct {
+		Waited   time.Duration
+		Loading  bool // the server has to load the model first
+		Read, Of int  // how much of the request the model has read, in tokens; zero if nobody says
+	}
+
 	// Spent is an estimate of what was used and is not told in Done: by an attempt
 	// that did not arrive whole, or, where there is a budget to keep, by a reply
 	// whose provider does not say.
@@ -101,6 +108,7 @@ func (TextDelta) isDelta()      {}
 func (ReasoningDelta) isDelta() {}
 func (CallDelta) isDelta()      {}
 func (Restart) isDelta()        {}
+func (Waiting) isDelta()        {}
 func (Spent) isDelta()          {}
 func (Window) isDelta()         {}
 func (Done) isDelta()           {}
@@ -125,6 +133,7 @@ var (
 	ErrAuth           = errors.New("not authorised")
 	ErrNoModel        = errors.New("no such model")
 	ErrOverloaded     = errors.New("provider overloaded")
+	ErrLoading        = errors.New("the model is being loaded")
 	ErrUnreachable    = errors.New("cannot reach the provider")
 	ErrNotAnAPI       = errors.New("the endpoint did not answer as an API")
 	ErrCutOff         = errors.New("reply was cut off")
@@ -144,6 +153,7 @@ var codes = []struct {
 	{ErrQuota, "quota_exceeded"},
 	{ErrRateLimited, "rate_limited"},
 	{ErrOverloaded, "overloaded"},
+	{ErrLoading, "loading"},
 	{ErrUnreachable, "unreachable"},
 	{ErrNotAnAPI, "not_an_api"},
 	{ErrCutOff, "cut_off"},

@@ -24,11 +24,16 @@ const (
 	firstWait = 500 * time.Millisecond
 	mostWait  = 20 * time.Second
 	obeyWait  = 60 * time.Second
+
+	// A server that loads its model is asked again every so often, for so long.
+	loadingPause = 2 * time.Second
+	loadingMost  = 10 * time.Minute
 )
 
 // Retry wraps p so that failures which may pass are tried again. The sequence
 // it yields announces each new attempt with a [Restart]. A provider that asks
-// for a longer wait than we obey fails at once.
+// for a longer wait than we obey fails at once. A server that loads its model is
+// waited for, which is no attempt and is told with [Waiting].
 func Retry(p Provider, b Backoff) Provider {
 	b.First = cmp.Or(max(b.First, 0), firstWait)
 	b.Most = cmp.Or(max(b.Most, 0), mostWait)
@@ -46,10 +51,23 @@ type retrier struct {
 
 func (r retrier) Stream(ctx context.Context, req Request) iter.Seq2[Delta, error] {
 	return func(yield func(Delta, error) bool) {
+		var loading time.Duration
 		for attempt := 1; ; attempt++ {
 			failure, goOn := r.once(ctx, req, yield)
 			if !goOn {
 				return
+			}
+			if errors.Is(failure, ErrLoading) && loading < loadingMost {
+				if !yield(Waiting{Waited: loading, Loading: true}, nil) {
+					return
+				}
+				if err := r.b.Sleep(ctx, loadingPause); err != nil {
+					yield(nil, err)
+					return
+				}
+				loading += loadingPause
+				attempt--
+				continue
 			}
 			wait, again := r.wait(failure, attempt)
 			if !again {
@@ -91,7 +109,7 @@ func (r retrier) once(ctx context.Context, req Request, yield func(Delta, error)
 // wait decides whether to try again after failure, and how long to wait.
 func (r retrier) wait(failure error, attempt int) (time.Duration, bool) {
 	e, ok := errors.AsType[*Error](failure)
-	if attempt > r.b.Retries || !ok || !e.Retryable {
+	if attempt > r.b.Retries || !ok || !e.Retryable || errors.Is(failure, ErrLoading) {
 		return 0, false
 	}
 	if e.RetryAfter > 0 {
@@ -157,7 +175,7 @@ func (f fallback) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 }
 
 // passing are the failures of one model that another may not have.
-var passing = []error{ErrNoModel, ErrOverloaded, ErrRateLimited, ErrUnreachable, ErrCutOff}
+var passing = []error{ErrNoModel, ErrOverloaded, ErrLoading, ErrRateLimited, ErrUnreachable, ErrCutOff}
 
 // Sleep passes d in real time, or until ctx ends.
 func Sleep(ctx context.Context, d time.Duration) error {

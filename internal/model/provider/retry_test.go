@@ -125,3 +125,46 @@ func TestRetryStopsWhenNobodyListens(t *testing.T) {
 		t.Errorf("%d attempts", f.asked)
 	}
 }
+
+// A server that loads its model is waited for: that is no attempt, it is told,
+// and it has an end.
+func TestAServerThatLoadsItsModelIsWaitedFor(t *testing.T) {
+	loading := &provider.Error{Kind: provider.ErrLoading, Status: 503, Retryable: true, Err: errors.New("Loading model")}
+	for _, tc := range []struct {
+		name     string
+		failures []error
+		took     time.Duration
+		err      error
+	}{
+		{"for a minute", repeat(error(loading), 30), time.Minute, nil},
+		{"then busy", append(repeat(error(loading), 5), passing(0)), 11 * time.Second, nil},
+		{"busy, then loading", append([]error{passing(0)}, repeat(error(loading), 5)...), 11 * time.Second, nil},
+		{"for ever", repeat(error(loading), 1000), 10 * time.Minute, provider.ErrLoading},
+	} {
+		t.Run(tc.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				start := time.Now()
+				var told time.Duration
+				_, err := provider.Collect(provider.Retry(&failing{failures: tc.failures}, provider.Backoff{Retries: 1, First: time.Second}).Stream(t.Context(), provider.Request{}), func(d provider.Delta) error {
+					if w, ok := d.(provider.Waiting); ok {
+						if !w.Loading || w.Waited != told {
+							t.Errorf("told %+v, want %v", w, told)
+						}
+						told += 2 * time.Second
+					}
+					return nil
+				})
+				if took := time.Since(start); !errors.Is(err, tc.err) || took != tc.took {
+					t.Errorf("%v after %v, want %v", err, took, tc.took)
+				}
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if _, err := provider.Collect(provider.Retry(&failing{failures: repeat(error(loading), 1000)}, provider.Backoff{}).Stream(ctx, provider.Request{}), unwatched); err != context.DeadlineExceeded {
+			t.Errorf("cancelled: %v", err)
+		}
+	})
+}

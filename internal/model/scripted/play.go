@@ -125,6 +125,7 @@ var failures = map[string]provider.Error{
 	"auth":        {Kind: provider.ErrAuth, Status: 401},
 	"rate":        {Kind: provider.ErrRateLimited, Status: 429, Retryable: true},
 	"overload":    {Kind: provider.ErrOverloaded, Status: 529, Retryable: true},
+	"loading":     {Kind: provider.ErrLoading, Status: 503, Retryable: true},
 	"context":     {Kind: provider.ErrContextTooLong, Status: 400},
 	"quota":       {Kind: provider.ErrQuota, Status: 429},
 	"model":       {Kind: provider.ErrNoModel, Status: 404},

@@ -158,6 +158,7 @@ func TestFailures(t *testing.T) {
 		"fail rate":               {kind: provider.ErrRateLimited, again: true},
 		"fail rate after=2s slow": {kind: provider.ErrRateLimited, again: true, after: 2 * time.Second, says: "slow"},
 		"fail overload":           {kind: provider.ErrOverloaded, again: true},
+		"fail loading":            {kind: provider.ErrLoading, again: true},
 		"fail context":            {kind: provider.ErrContextTooLong},
 		"fail quota":              {kind: provider.ErrQuota},
 		"fail model":              {kind: provider.ErrNoModel},

@@ -22,6 +22,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/model/provider"
@@ -57,6 +58,8 @@ type Client struct {
 	opt     Options
 	secrets []string
 	http    func() (*http.Client, error) // made when first needed
+	server  atomic.Pointer[string]       // what the server calls itself
+	slow    atomic.Int32                 // how often it was silent for too long before a reply began
 }
 
 // New returns a client. It does nothing until it is asked something; what is
@@ -159,7 +162,7 @@ func (c *Client) Exchange(ctx context.Context, req Request, decoder func(put fun
 	}
 	inner, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	x := &exchange{client: c, caller: ctx, ctx: inner, patience: newPatience(c.opt.IdleTimeout, c.opt.Timeout, cancel), emit: emit}
+	x := &exchange{client: c, caller: ctx, ctx: inner, cancel: cancel, patience: newPatience(c.opt.IdleTimeout, c.prefill(req), c.opt.Timeout, cancel), emit: emit}
 	x.decoder = decoder(x.put)
 	defer x.patience.stop()
 
@@ -200,6 +203,7 @@ func (c *Client) get(ctx context.Context, r Request) ([]byte, error) {
 		return nil, c.route(req).unanswered(err)
 	}
 	defer resp.Body.Close()
+	c.heard(resp)
 	body, err := io.ReadAll(io.LimitReader(resp.Body, mostOfBody))
 	if err != nil {
 		return nil, &provider.Error{Kind: provider.ErrCutOff, Err: err}
@@ -241,11 +245,14 @@ type exchange struct {
 	client     *Client
 	caller     context.Context // the consumer's
 	ctx        context.Context // ours inside it, which patience may end
+	cancel     context.CancelCauseFunc
 	patience   *patience
 	route      route
 	decoder    Decoder
 	emit       func(provider.Delta) bool
 	left, done bool // the consumer wants no more; it has all of the reply
+	begun      bool // something of the reply is there
+	waiting    provider.Waiting
 }
 
 // put passes a delta on.
@@ -253,8 +260,16 @@ func (x *exchange) put(d provider.Delta) {
 	if x.left {
 		return
 	}
+	switch d := d.(type) {
+	case provider.Waiting:
+		x.waiting = d
+	case provider.Done:
+		x.done = true
+	default:
+		x.begun = true
+		x.patience.begun()
+	}
 	x.left = !x.emit(d)
-	_, x.done = d.(provider.Done)
 }
 
 // mostResent is how often a request is sent again because the connection kept
@@ -279,10 +294,12 @@ func (x *exchange) send(r Request) (*http.Response, error) {
 			return nil, badRequest(err)
 		}
 		x.route = x.client.route(req)
-		resp, err := h.Do(req)
+		var resp *http.Response
+		x.await(func() { resp, err = h.Do(req) })
 		switch {
 		case err == nil:
-			x.patience.alive(true)
+			x.client.heard(resp)
+			x.patience.alive(false)
 			return resp, nil
 		case !kept || resent == mostResent || !errors.Is(x.why(err, x.route.unanswered), provider.ErrCutOff) || x.ctx.Err() != nil:
 			return nil, x.why(err, x.unanswered)
@@ -298,9 +315,12 @@ func (x *exchange) why(err error, network func(error) error) error {
 	case nil:
 		return network(err)
 	case errSilent:
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, x.client.opt.IdleTimeout)
+		if !x.begun {
+			x.client.slow.Add(1)
+		}
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing for %v", x.route, x.patience.idle)
 	case errQuiet:
-		return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, commentsFactor*x.client.opt.IdleTimeout)
+		return say(provider.ErrCutOff, true, nil, "%s sent nothing but signs of life for %v", x.route, commentsFactor*x.patience.idle)
 	case errSlow:
 		return say(provider.ErrCutOff, true, nil, "%s took longer than %v", x.route, x.client.opt.Timeout)
 	default:
@@ -320,6 +340,8 @@ func (x *exchange) refused(resp *http.Response) error {
 	f := readFault(body)
 	if wait := retryAfter(resp.Header, x.client.opt.Now); wait > 0 {
 		f.wait = wait
+	} else if f.wait == 0 && resp.StatusCode == http.StatusTooManyRequests {
+		f.wait = limitReset(resp.Header, x.client.opt.Now)
 	}
 	e := classify(resp.StatusCode, f)
 	switch e.Kind {

@@ -46,6 +46,9 @@ func readFault(body []byte) fault {
 		f.text = strings.TrimPrefix(f.text+": "+f.upward, ": ")
 	}
 	f.text = CleanLine(f.text)
+	if f.wait == 0 {
+		f.wait = waitIn(f.text)
+	}
 	return f
 }
 
@@ -80,6 +83,10 @@ func (f *fault) read(raw []byte, depth int) {
 				f.upward, f.labels, f.window = inner.text, f.labels+inner.labels, inner.window
 			} else if up != "" {
 				f.upward = CleanLine(up)
+			}
+		case "resets_in_seconds", "retry_after", "retry_after_seconds", "estimated_time":
+			if s := jsonscan.Figure(m.Val); s > 0 {
+				f.wait = seconds(s)
 			}
 		case "details": // the delay that Google adds to its errors
 			for e := jsonscan.Elements(m.Val); e.Next(); {
@@ -174,6 +181,8 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 		return provider.ErrNoModel, false
 	case status == http.StatusTooManyRequests:
 		return provider.ErrRateLimited, true
+	case status >= 500 && p.loading.MatchString(all):
+		return provider.ErrLoading, true
 	case status == http.StatusServiceUnavailable, status == statusOverloaded:
 		return provider.ErrOverloaded, true
 	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusTooEarly:
@@ -188,7 +197,7 @@ func (f fault) kind(status int) (kind error, retryable bool) {
 	return nil, true
 }
 
-type wordings struct{ noTools, tooLong, quota, badKey, noModel, wantsTLS *regexp.Regexp }
+type wordings struct{ noTools, tooLong, quota, badKey, noModel, wantsTLS, loading *regexp.Regexp }
 
 // faultPatterns knows the words vendors use, in lower case.
 var faultPatterns = sync.OnceValue(func() wordings {
@@ -237,6 +246,10 @@ var faultPatterns = sync.OnceValue(func() wordings {
 			`model\b.{0,100}(does not exist|not found|doesn't exist|is not available|is not valid|isn't available)`,
 			`not a valid model`,
 		),
+		loading: any(
+			`loading (the )?model`, `model\b.{0,100}\b(is|being|still|currently) (being )?load(ing|ed)`, `model\b.{0,100}\bnot( yet)? (loaded|ready)`,
+			`waiting for (the )?(llama )?(runner|server) to start`, `server (is )?(still )?(starting|loading)`, `warming up`,
+		),
 		wantsTLS: any(`http request to an https server`, `plain http request was sent to https port`),
 	}
 })
@@ -284,12 +297,18 @@ func retryAfter(h http.Header, now func() time.Time) time.Duration {
 		return 0
 	}
 	if err == nil {
-		return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
+		return seconds(s)
 	}
 	at, err := http.ParseTime(v)
 	if err != nil {
 		return 0
 	}
+	return until(at, h, now)
+}
+
+// until is how long it is to a time that a response names, by the server's own
+// clock where it tells it; 0 if nobody knows.
+func until(at time.Time, h http.Header, now func() time.Time) time.Duration {
 	from, err := http.ParseTime(h.Get("Date"))
 	switch {
 	case err == nil:
@@ -298,8 +317,94 @@ func retryAfter(h http.Header, now func() time.Time) time.Duration {
 	default:
 		return 0
 	}
-	return max(0, at.Sub(from))
+	return min(max(0, at.Sub(from)), longestWait)
 }
+
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
+}
+
+// limitReset reads from the headers of a refused request when its limit ends.
+// Servers tell of all their limits at once: of those that are used up the last
+// counts, or else the first that ends.
+func limitReset(h http.Header, now func() time.Time) time.Duration {
+	var usedUp, others time.Duration
+	for name := range h {
+		low := strings.ToLower(name)
+		if !strings.Contains(low, "ratelimit") || !strings.Contains(low, "reset") {
+			continue
+		}
+		wait := resetTime(strings.TrimSpace(h.Get(name)), h, now)
+		switch {
+		case wait <= 0:
+		case strings.TrimSpace(h.Get(strings.Replace(low, "reset", "remaining", 1))) == "0":
+			usedUp = max(usedUp, wait)
+		case others == 0 || wait < others:
+			others = wait
+		}
+	}
+	return cmp.Or(usedUp, others)
+}
+
+// resetTime reads the end of a limit: a length of time, seconds, or a moment in
+// one of the forms that servers use.
+func resetTime(v string, h http.Header, now func() time.Time) time.Duration {
+	if d, err := time.ParseDuration(v); err == nil {
+		return min(d, longestWait)
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	switch {
+	case err != nil:
+	case n > 1e12: // milliseconds since 1970
+		return until(time.UnixMilli(int64(min(n, 1e15))), h, now)
+	case n > 1e9:
+		return until(time.Unix(int64(n), 0), h, now)
+	default:
+		return seconds(n)
+	}
+	for _, layout := range []string{time.RFC3339, http.TimeFormat} {
+		if at, err := time.Parse(layout, v); err == nil {
+			return until(at, h, now)
+		}
+	}
+	return 0
+}
+
+// waitIn finds in a server's words how long it asks us to wait, as in "try again
+// in 3h12m" or "please retry after 20 seconds".
+func waitIn(text string) (wait time.Duration) {
+	m := waitPattern().FindStringSubmatch(strings.ToLower(text))
+	if m == nil {
+		return 0
+	}
+	for _, part := range waitPart().FindAllStringSubmatch(m[1], -1) {
+		n, err := strconv.ParseFloat(part[1], 64)
+		if err != nil {
+			return 0
+		}
+		unit := time.Second
+		switch u := part[2]; {
+		case u == "ms" || strings.HasPrefix(u, "milli"):
+			unit = time.Millisecond
+		case u[0] == 'm':
+			unit = time.Minute
+		case u[0] == 'h':
+			unit = time.Hour
+		case u[0] == 'd':
+			unit = 24 * time.Hour
+		}
+		wait = min(wait+seconds(n*unit.Seconds()), longestWait)
+	}
+	return wait
+}
+
+var (
+	waitPattern = sync.OnceValue(func() *regexp.Regexp {
+		const amount = `\d+(?:\.\d+)? ?(?:milliseconds?|minutes?|mins?|ms|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)`
+		return regexp.MustCompile(`(?:again|retry|wait|resets?|available|renews?)(?: (?:again|after|in|at least|for|another|about))* ((?:` + amount + `(?:,? ?(?:and )?)?)+)`)
+	})
+	waitPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+(?:\.\d+)?) ?([a-z]+)`) })
+)
 
 // longestWait bounds what a server may ask, so that no figure overflows.
 const longestWait = 365 * 24 * time.Hour

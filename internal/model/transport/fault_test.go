@@ -2,6 +2,7 @@ package transport
 
 import (
 	"errors"
+	"io"
 	"net/http"
 	"strings"
 	"testing"
@@ -18,6 +19,7 @@ func TestClassify(t *testing.T) {
 	tooLong, quota, auth, noModel := provider.ErrContextTooLong, provider.ErrQuota, provider.ErrAuth, provider.ErrNoModel
 	noTools := provider.ErrNoTools
 	bad, rate, over, noAPI := provider.ErrBadRequest, provider.ErrRateLimited, provider.ErrOverloaded, provider.ErrNotAnAPI
+	loading := provider.ErrLoading
 	for _, tc := range []struct {
 		name   string
 		status int
@@ -82,6 +84,13 @@ func TestClassify(t *testing.T) {
 		{"strange status", 418, `{"error":{"message":"I am a teapot"}}`, bad, false},
 		{"too fast", 429, `{"message":"slow down"}`, rate, true},
 		{"too early", 425, ``, nil, true},
+
+		{"llama.cpp loads", 503, `{"error":{"code":503,"message":"Loading model","type":"unavailable_error"}}`, loading, true},
+		{"a hub loads", 503, `{"error":"Model acme/coder is currently loading","estimated_time":20.5}`, loading, true},
+		{"a router loads", 500, `{"error":{"message":"model coder is still loading, please wait"}}`, loading, true},
+		{"ollama's runner starts", 500, `{"error":"timed out waiting for llama runner to start - progress 0.31"}`, loading, true},
+		{"not loading but busy", 503, `{"error":{"message":"The server is overloaded or not ready yet."}}`, over, true},
+		{"loading as a word of the person's", 400, `{"error":{"message":"invalid tool: loading model weights"}}`, bad, false},
 	} {
 		f := readFault([]byte(tc.body))
 		e := classify(tc.status, f)
@@ -190,4 +199,92 @@ func FuzzFault(f *testing.F) {
 			t.Errorf("status 413 is %v", err)
 		}
 	})
+}
+
+// Whatever way a server says when its limit ends, we know how long that is.
+func TestEndsOfLimits(t *testing.T) {
+	at := time.Date(2026, 11, 16, 12, 0, 0, 0, time.UTC)
+	now := func() time.Time { return at }
+	for _, tc := range []struct {
+		name   string
+		header map[string]string
+		body   string
+		want   time.Duration
+	}{
+		{"seconds", map[string]string{"Retry-After": "11520"}, ``, 192 * time.Minute},
+		{"a date", map[string]string{"Retry-After": "Mon, 16 Nov 2026 14:00:00 GMT"}, ``, 2 * time.Hour},
+		{"a date and the server's own clock", map[string]string{"Retry-After": "Mon, 16 Nov 2026 14:00:00 GMT", "Date": "Mon, 16 Nov 2026 13:00:00 GMT"}, ``, time.Hour},
+		{"openai", map[string]string{"X-Ratelimit-Reset-Requests": "1m30s", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Tokens": "6s", "X-Ratelimit-Remaining-Tokens": "4000"}, ``, 90 * time.Second},
+		{"two limits used up", map[string]string{"X-Ratelimit-Reset-Requests": "1m30s", "X-Ratelimit-Remaining-Requests": "0", "X-Ratelimit-Reset-Tokens": "6m0s", "X-Ratelimit-Remaining-Tokens": "0"}, ``, 6 * time.Minute},
+		{"none used up", map[string]string{"X-Ratelimit-Reset-Requests": "24h0m0s", "X-Ratelimit-Remaining-Requests": "9", "X-Ratelimit-Reset-Tokens": "7.66s", "X-Ratelimit-Remaining-Tokens": "40"}, ``, 7660 * time.Millisecond},
+		{"anthropic", map[string]string{"Anthropic-Ratelimit-Tokens-Reset": "2026-11-16T12:07:00Z", "Anthropic-Ratelimit-Tokens-Remaining": "0"}, ``, 7 * time.Minute},
+		{"a subscription", map[string]string{"Anthropic-Ratelimit-Unified-Reset": "1794841200"}, ``, 3 * time.Hour},
+		{"openrouter, in milliseconds", map[string]string{"X-Ratelimit-Reset": "1794837600000", "X-Ratelimit-Remaining": "0"}, ``, 2 * time.Hour},
+		{"seconds to the reset", map[string]string{"Ratelimit-Reset": "300"}, ``, 5 * time.Minute},
+		{"past", map[string]string{"X-Ratelimit-Reset": "1700000000"}, ``, 0},
+		{"nonsense", map[string]string{"X-Ratelimit-Reset": "soon", "Retry-After": "later"}, ``, 0},
+		{"for ever", map[string]string{"X-Ratelimit-Reset": "1e300"}, ``, longestWait},
+
+		{"in words", nil, `{"error":{"message":"Rate limit reached. Please try again in 3h12m."}}`, 192 * time.Minute},
+		{"in words, with parts of seconds", nil, `{"error":{"message":"Limit 100, Used 100. Please try again in 6m0.5s."}}`, 360500 * time.Millisecond},
+		{"in long words", nil, `{"error":{"message":"Too many requests. Please retry after 1 hour and 30 minutes."}}`, 90 * time.Minute},
+		{"in seconds", nil, `{"message":"quota exceeded, please wait 45 seconds before retrying"}`, 45 * time.Second},
+		{"in milliseconds", nil, `{"error":{"message":"Please try again in 120ms."}}`, 120 * time.Millisecond},
+		{"in days", nil, `{"error":{"message":"Your plan resets in 2 days"}}`, 48 * time.Hour},
+		{"a field", nil, `{"error":{"type":"usage_limit_reached","message":"The usage limit has been reached","resets_in_seconds":5400}}`, 90 * time.Minute},
+		{"headers come first", map[string]string{"Retry-After": "90"}, `{"error":{"message":"try again in 3h"}}`, 90 * time.Second},
+		{"no time", nil, `{"error":{"message":"Please try again in a while"}}`, 0},
+		{"figures that are no time", nil, `{"error":{"message":"retry with 3 messages"}}`, 0},
+	} {
+		resp := &http.Response{StatusCode: http.StatusTooManyRequests, Header: http.Header{}, Body: io.NopCloser(strings.NewReader(tc.body))}
+		for k, v := range tc.header {
+			resp.Header.Set(k, v)
+		}
+		x := &exchange{client: New(Options{Now: now}), ctx: t.Context()}
+		e, ok := errors.AsType[*provider.Error](x.refused(resp))
+		if !ok || e.RetryAfter != tc.want || tc.name != "no time" && tc.name != "in seconds" && !errors.Is(e, provider.ErrRateLimited) {
+			t.Errorf("%s: %v, want %v: %v", tc.name, e.RetryAfter, tc.want, e)
+		}
+	}
+}
+
+func TestAModelMayTakeLongToReadARequest(t *testing.T) {
+	c := New(Options{IdleTimeout: 2 * time.Minute})
+	ask := func(base string, length int64) time.Duration {
+		u, err := Endpoint(base, "/x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return c.prefill(Request{URL: u, Length: length})
+	}
+	for _, tc := range []struct {
+		base   string
+		length int64
+		want   time.Duration
+	}{
+		{"http://127.0.0.1:8080", 5000, 0},
+		{"http://127.0.0.1:8080", 8192 + 30000, 5 * time.Minute},
+		{"http://192.168.1.7/v1", 8192 + 30000, 5 * time.Minute},
+		{"http://[::1]:8080/v1", 8192 + 30000, 5 * time.Minute},
+		{"http://bigbox:8080/v1", 8192 + 30000, 5 * time.Minute},
+		{"http://bigbox.local/v1", 8192 + 30000, 5 * time.Minute},
+		{"https://api.example.com/v1", 8192 + 240000, time.Minute},
+		{"https://8.8.8.8/v1", 8192 + 240000, time.Minute},
+	} {
+		if got := ask(tc.base, tc.length); got != tc.want {
+			t.Errorf("%s, %d bytes: %v, want %v", tc.base, tc.length, got, tc.want)
+		}
+	}
+	// One that was given up may still be read: the next waits behind it.
+	c.slow.Store(1)
+	if got := ask("http://127.0.0.1:8080", 8192+30000); got != 12*time.Minute { // of 2+5 minutes twice, beside the usual 2
+		t.Errorf("after a silence: %v", got)
+	}
+	c.slow.Store(9)
+	if got := ask("http://127.0.0.1:8080", 8192+30000); got != 26*time.Minute {
+		t.Errorf("after many: %v", got)
+	}
+	if got := ask("https://api.example.com/v1", 8192+240000); got != time.Minute {
+		t.Errorf("elsewhere: %v", got)
+	}
 }

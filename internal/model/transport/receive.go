@@ -22,7 +22,7 @@ const (
 
 // receive reads a response of success, whatever form it has.
 func (x *exchange) receive(body io.Reader) error {
-	src := &source{from: body, alive: x.patience.alive}
+	src := &source{from: waitingReader{x, body}, alive: x.patience.alive}
 	f, err := src.sniff()
 	switch {
 	case err == io.EOF:
@@ -161,7 +161,8 @@ const commentsFactor = 3
 // patience cancels a request that has gone silent. It measures silence, not
 // duration: a slow reply may take all day. The zero patience is endless.
 type patience struct {
-	idle   time.Duration
+	idle   time.Duration // of silence that is borne now
+	usual  time.Duration // and once the reply has begun
 	cancel context.CancelCauseFunc
 	silent *time.Timer // runs out without any byte
 	quiet  *time.Timer // runs out without data
@@ -169,11 +170,14 @@ type patience struct {
 	hasty  bool
 }
 
-func newPatience(idle, total time.Duration, cancel context.CancelCauseFunc) *patience {
-	p := &patience{idle: idle, cancel: cancel}
+// newPatience bears silence for so long, and before the reply begins for as much
+// longer as the model may need to read the request.
+func newPatience(idle, prefill, total time.Duration, cancel context.CancelCauseFunc) *patience {
+	p := &patience{idle: idle, usual: idle, cancel: cancel}
 	if idle > 0 {
-		p.silent = time.AfterFunc(idle, func() { cancel(errSilent) })
-		p.quiet = time.AfterFunc(commentsFactor*idle, func() { cancel(errQuiet) })
+		p.idle += prefill
+		p.silent = time.AfterFunc(p.idle, func() { cancel(errSilent) })
+		p.quiet = time.AfterFunc(commentsFactor*p.idle, func() { cancel(errQuiet) })
 	}
 	if total > 0 {
 		p.total = time.AfterFunc(total, func() { cancel(errSlow) })
@@ -189,6 +193,13 @@ func (p *patience) alive(data bool) {
 	p.silent.Reset(p.idle)
 	if data && p.quiet != nil {
 		p.quiet.Reset(commentsFactor * p.idle)
+	}
+}
+
+// begun is told that the reply has begun: the model has read the request.
+func (p *patience) begun() {
+	if !p.hasty {
+		p.idle = p.usual
 	}
 }
 

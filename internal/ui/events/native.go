@@ -58,6 +58,13 @@ type (
 		WaitMs  int64  `json:"waitMs"`
 		Why     string `json:"why"`
 	}
+	waitingPayload struct {
+		Why    event.WaitReason `json:"why"`
+		Waited int64            `json:"waitedMs"`
+		Read   int              `json:"read,omitzero"`
+		Of     int              `json:"of,omitzero"`
+		Until  time.Time        `json:"until,omitzero"`
+	}
 	startedPayload struct {
 		CallID string `json:"toolCallId"`
 		Tool   string `json:"toolName"`
@@ -102,6 +109,8 @@ func payloadOf(e event.Event) (string, any) {
 		return "ReasoningDelta", textPayload(e)
 	case event.Retrying:
 		return "Retrying", retryPayload{e.Attempt, e.Of, e.Wait.Milliseconds(), e.Why}
+	case event.Waiting:
+		return "Waiting", waitingPayload{e.Why, e.Waited.Milliseconds(), e.Read, e.Of, e.Until}
 	case event.ToolStarted:
 		return "ToolStarted", startedPayload(e)
 	case event.ToolOutput:

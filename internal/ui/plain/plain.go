@@ -11,6 +11,7 @@ import (
 	"io"
 	"strings"
 	"sync"
+	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
@@ -54,6 +55,7 @@ type Renderer struct {
 	streams map[stream]*strings.Builder // the unfinished last line of each
 	tools   map[stream]string           // the tool whose output it is
 	agents  map[string]string           // who works on a subtask
+	waited  time.Duration               // for a reply, when that was last told
 }
 
 // stream is something that arrives in pieces: a task's thinking, a call's
@@ -116,6 +118,8 @@ func (r *Renderer) lines(rec event.Record) string {
 			return notice(why + "; " + words.T("trying again in %s (attempt %d of %d)", display.Duration(e.Wait), e.Attempt, e.Of))
 		}
 		return notice(why + "; " + words.T("trying again (attempt %d of %d)", e.Attempt, e.Of))
+	case event.Waiting:
+		return r.waiting(e)
 	case event.Interrupted:
 		return notice(cmp.Or(r.o.Words.Said(e.Text), r.o.Words.T("interrupted")))
 	}
@@ -123,6 +127,34 @@ func (r *Renderer) lines(rec event.Record) string {
 		return r.details(rec)
 	}
 	return ""
+}
+
+// tellEvery is how much longer something is waited for until that is told again.
+const tellEvery = 10 * time.Second
+
+// waiting is the line about a reply that is waited for, told now and then.
+func (r *Renderer) waiting(e event.Waiting) string {
+	if e.Waited < r.waited {
+		r.waited = 0 // another one
+	}
+	again := e.Waited >= r.waited+tellEvery
+	if again {
+		r.waited = e.Waited
+	}
+	words, took := r.o.Words, display.Duration(e.Waited)
+	switch {
+	case e.Why == event.WaitLimit:
+		return notice(words.T("waiting until %s, when the provider's limit ends", e.Until.Local().Format("2006-01-02 15:04:05")))
+	case e.Why == event.WaitLoading && e.Waited == 0:
+		return notice(words.T("the server is loading the model; waiting for it"))
+	case !again:
+		return ""
+	case e.Why == event.WaitLoading:
+		return notice(words.T("the server is still loading the model (%s)", took))
+	case e.Of > 0:
+		return notice(words.T("the model has read %d of %d tokens (%s)", e.Read, e.Of, took))
+	}
+	return notice(words.T("still waiting for the model to begin (%s)", took))
 }
 
 // finished is the one line about a call: tool, title, outcome, time. A call of

@@ -147,6 +147,26 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 	}
 }
 
+// waiting says what is waited for in the live line, and where it will take long
+// in the stream, too.
+func (r *Renderer) waiting(e event.Waiting) {
+	switch {
+	case e.Why == event.WaitLimit:
+		line := r.t("waiting until %s, when the provider's limit ends", e.Until.Local().Format("2006-01-02 15:04:05"))
+		r.status.set(line)
+		r.remark(ink.Warn, line)
+	case e.Why == event.WaitLoading:
+		if e.Waited == 0 {
+			r.remark(ink.Warn, r.t("the server is loading the model; waiting for it"))
+		}
+		r.status.set(r.t("the server is loading the model"))
+	case e.Of > 0:
+		r.status.set(r.t("the model reads: %d of %d tokens", e.Read, e.Of))
+	default:
+		r.status.set(r.t("waiting for the model to begin"))
+	}
+}
+
 func (r *Renderer) retrying(task string, e event.Retrying) {
 	void := r.reply.task == task && (r.reply.text.shown || r.reply.thought.shown)
 	r.endReply()

@@ -112,6 +112,8 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 				role = ink.Bad
 			}
 			r.remark(role, r.o.Words.Said(e.Text))
+		case event.Waiting:
+			r.waiting(e)
 		case event.InteractionRequested:
 			r.status.set("")
 		case event.ContextReplaced:
@@ -120,7 +122,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			}
 		case event.ContextRestored:
 			r.remark(ink.Warn, r.t("the conversation is as it was before"))
-		case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Unknown:
+		case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Spent, event.Unknown:
 		}
 	})
 }

@@ -1,0 +1,85 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/model/provider"
+)
+
+// waiting is what people are told of a reply that is waited for.
+func waiting(d provider.Waiting) event.Waiting {
+	why := event.WaitReply
+	if d.Loading {
+		why = event.WaitLoading
+	}
+	return event.Waiting{Why: why, Waited: d.Waited, Read: d.Read, Of: d.Of}
+}
+
+// Choices where a limit ends by itself.
+const (
+	limitWait = "wait"
+	limitStop = "stop"
+)
+
+// worthAsking is the wait from which a person is asked whether to bear it.
+const worthAsking = time.Minute
+
+// afterLimit is how much longer than it asks for a provider is left alone.
+const afterLimit = time.Second
+
+// waitForLimit waits for the end of a limit of the provider, as far as the person
+// allows it: beforehand, up to a time, or when asked, once in a turn. If it did
+// not, it returns err with the time at which the limit ends.
+func (o *Orchestrator) waitForLimit(ctx context.Context, st *turnState, err error) (again bool, failure error) {
+	e, ok := errors.AsType[*provider.Error](err)
+	if !ok || ctx.Err() != nil || !e.Retryable || e.RetryAfter <= 0 || !errors.Is(err, provider.ErrRateLimited) && !errors.Is(err, provider.ErrOverloaded) {
+		return false, nil
+	}
+	end := o.Now().Add(e.RetryAfter)
+	failure = err
+	if e.RetryAfter >= worthAsking {
+		failure = fmt.Errorf("%w; the limit ends at %s", err, clockTime(o.Now(), end))
+	}
+	if st.waited+e.RetryAfter > st.set.WaitLimit {
+		may, err := o.mayWait(ctx, st, failure, e.RetryAfter)
+		if err != nil || !may {
+			return false, errors.Join(failure, err)
+		}
+	}
+	st.waited += e.RetryAfter
+	if err := o.emit(ctx, st, ActorAgent, event.Waiting{Why: event.WaitLimit, Until: end}); err != nil {
+		return false, errors.Join(failure, err)
+	}
+	if err := o.pause(ctx, max(end.Sub(o.Now()), 0)+afterLimit); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// mayWait asks the person whether to wait, where there is one to be asked.
+func (o *Orchestrator) mayWait(ctx context.Context, st *turnState, why error, wait time.Duration) (bool, error) {
+	if !st.set.Attended || st.offered || o.Child != nil || wait < worthAsking {
+		return false, nil
+	}
+	st.offered = true
+	a, err := o.Person(st.sink).Ask(ctx, uip.Request{
+		ID: o.NewID("ui"), TaskID: st.task, Author: o.actor(ActorAgent), Kind: uip.Select, Purpose: uip.Generic,
+		Display: uip.Display{Title: "The provider's limit is reached. Wait for its end, and go on then?", Description: why.Error()},
+		Options: []uip.Option{{ID: limitWait, Label: "Wait and go on", Default: true}, {ID: limitStop, Label: "Stop the turn", Style: uip.Danger}},
+	})
+	return err == nil && a.Option == limitWait && !a.Unanswered(), err
+}
+
+// clockTime is a moment as people say it: with its day, if that is another one.
+func clockTime(now, at time.Time) string {
+	at = at.In(now.Location())
+	if now.Format(time.DateOnly) == at.Format(time.DateOnly) {
+		return at.Format("15:04")
+	}
+	return at.Format("2006-01-02 15:04")
+}

@@ -1,0 +1,118 @@
+package transport
+
+import (
+	"context"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+)
+
+// tellEvery is how often it is told that nothing has come yet.
+const tellEvery = 10 * time.Second
+
+// await does what may take long, and meanwhile tells the consumer so.
+func (x *exchange) await(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		do()
+	}()
+	tick := time.NewTicker(tellEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-done:
+			return
+		case <-tick.C:
+			w := x.waiting
+			w.Waited += tellEvery
+			if x.put(w); x.left {
+				x.cancel(errLeft)
+				<-done
+				return
+			}
+		}
+	}
+}
+
+// waitingReader reads a reply. Until it has begun, it is told how long that takes.
+type waitingReader struct {
+	x    *exchange
+	from io.Reader
+}
+
+func (r waitingReader) Read(p []byte) (n int, err error) {
+	if r.x.begun {
+		return r.from.Read(p)
+	}
+	r.x.await(func() { n, err = r.from.Read(p) })
+	return n, err
+}
+
+// How fast a model reads at the least, in bytes of a request a second: on a
+// machine of the person's own, and elsewhere. What is quickly read by any
+// model is not counted.
+const (
+	localRate   = 100
+	remoteRate  = 4000
+	quicklyRead = 8 << 10
+	mostSlow    = 2 // doublings of patience with a server of the person's own
+)
+
+// prefill is how long a model may take to read a request before it says anything.
+// A server of the person's own that was given up for silence may still be busy
+// with what it was asked then: the next request waits behind it.
+func (c *Client) prefill(r Request) time.Duration {
+	rate := int64(remoteRate)
+	local := IsLocal(r.URL)
+	if local {
+		rate = localRate
+	}
+	extra := time.Duration(max(0, r.Length-quicklyRead)/rate) * time.Second
+	if local && extra > 0 {
+		patience := c.opt.IdleTimeout + extra
+		extra += patience<<min(c.slow.Load(), mostSlow) - patience
+	}
+	return extra
+}
+
+// IsLocal reports whether an address is of this machine or its own network.
+func IsLocal(u *url.URL) bool {
+	host := u.Hostname()
+	if ip := net.ParseIP(host); ip != nil {
+		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
+	}
+	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".localhost")
+}
+
+// probeLocal is how long a server of the person's own has to say what it is.
+const probeLocal = 300 * time.Millisecond
+
+// Probe asks a server of the person's own what it is, by a path that none needs
+// much time for. One that does not say is taken as it comes.
+func (c *Client) Probe(ctx context.Context, u *url.URL) {
+	if !IsLocal(u) {
+		return
+	}
+	ctx, stop := context.WithTimeout(ctx, probeLocal)
+	defer stop()
+	_, _ = c.get(ctx, Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
+}
+
+// heard notes what the server calls itself.
+func (c *Client) heard(resp *http.Response) {
+	if name := resp.Header.Get("Server"); name != "" {
+		c.server.Store(&name)
+	}
+}
+
+// Server is what the server calls itself, as far as it has said so.
+func (c *Client) Server() string {
+	if name := c.server.Load(); name != nil {
+		return *name
+	}
+	return ""
+}
