@@ -34,7 +34,7 @@ func (a *App) checkBudget() error {
 	if a.budget().USD == 0 {
 		return nil
 	}
-	for _, model := range append([]string{a.ModelName()}, a.Config.Provider.FallbackModels...) {
+	for _, model := range append([]string{a.ModelName()}, a.endpoint().FallbackModels...) {
 		if !a.figures(model).Price.Known {
 			return &Error{BadConfig, meter.UnknownPrice(model)}
 		}

@@ -16,7 +16,7 @@ type head struct {
 	tools         []provider.ToolSpec
 	maxTokens     int
 	dialect       dialect
-	progress      bool // the server tells how far it has read
+	progress      bool // the server is one that tells how far it has read, and has said so
 }
 
 func (h head) Same(o head) bool {

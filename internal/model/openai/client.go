@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
-	"sync"
 
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
@@ -24,7 +23,6 @@ type Client struct {
 	opt     transport.Options
 	memory  memory
 	dialect transport.Dialect[dialect]
-	probed  sync.Once
 }
 
 // New returns a client of the server whose base URL goes up to, or includes,
@@ -54,29 +52,12 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 		return err
 	}
 	body, length, done := c.memory.Body(head{
-		model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d, progress: c.tellsProgress(ctx, u, req),
+		model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d, progress: c.Server() == "llama.cpp",
 	}, req.Messages)
 	defer done()
 	header := c.header("text/event-stream")
 	header.Set("Content-Type", "application/json")
 	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
-}
-
-// worthTelling is the estimated size, in tokens, from which a request takes a
-// small machine long enough to read for its server to be asked what it is.
-const worthTelling = 1000
-
-// tellsProgress reports whether the server tells how far it has read a request:
-// llama.cpp does, and no other is asked to.
-func (c *Client) tellsProgress(ctx context.Context, u *url.URL, req provider.Request) bool {
-	if c.Server() == "" && req.Estimate >= worthTelling {
-		c.probed.Do(func() {
-			root := *u
-			root.Path = strings.TrimSuffix(strings.TrimSuffix(u.Path, completions), "/v1") + "/health"
-			c.Probe(ctx, &root)
-		})
-	}
-	return c.Server() == "llama.cpp"
 }
 
 func (c *Client) header(accept string) http.Header {

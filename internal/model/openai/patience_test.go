@@ -152,6 +152,11 @@ func TestALongPrefill(t *testing.T) {
 				defer c.CloseIdle()
 				req := provider.Request{Model: "m", Messages: []chat.Message{chat.Say(chat.User, strings.Repeat("long ", tc.length/5))}, Estimate: tc.length}
 				var read []int
+				if tc.server != "" { // it has said what it is
+					if _, err := c.Models(t.Context()); err == nil {
+						t.Error("an empty list of models was taken")
+					}
+				}
 				r, err := provider.Collect(c.Stream(t.Context(), req), func(d provider.Delta) error {
 					if w, ok := d.(provider.Waiting); ok && w.Of == 7000 && (len(read) == 0 || read[len(read)-1] != w.Read) {
 						read = append(read, w.Read)

@@ -1,7 +1,6 @@
 package transport
 
 import (
-	"context"
 	"io"
 	"net"
 	"net/http"
@@ -86,20 +85,6 @@ func IsLocal(u *url.URL) bool {
 		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
 	}
 	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".localhost")
-}
-
-// probeLocal is how long a server of the person's own has to say what it is.
-const probeLocal = 300 * time.Millisecond
-
-// Probe asks a server of the person's own what it is, by a path that none needs
-// much time for. One that does not say is taken as it comes.
-func (c *Client) Probe(ctx context.Context, u *url.URL) {
-	if !IsLocal(u) {
-		return
-	}
-	ctx, stop := context.WithTimeout(ctx, probeLocal)
-	defer stop()
-	_, _ = c.get(ctx, Request{Method: http.MethodGet, URL: u, Header: http.Header{}})
 }
 
 // heard notes what the server calls itself.
