@@ -32,7 +32,7 @@ const (
 )
 
 // openers are the bytes that a form may begin with.
-const openers = "<[{`Af✿"
+const openers = "<[{`AOf✿"
 
 // marks are what models put around calls that their server should have read.
 // Those without a close end with the bracket that they open.
@@ -61,7 +61,7 @@ var ends = []string{
 }
 
 // results are what a model writes that does not wait for them.
-var results = []string{"<tool_result", "<tool_response", "<function_result", "<|tool_response", "<｜tool▁output", "[TOOL_RESULTS]"}
+var results = []string{"<tool_result", "<tool_response", "<function_result", "<|tool_response", "<｜tool▁output", "[TOOL_RESULTS]", "Observation:"}
 
 // leftovers are ends and the closes of forms.
 var leftovers = sync.OnceValue(func() []string {
@@ -77,6 +77,9 @@ var leftovers = sync.OnceValue(func() []string {
 
 // match is the form that text begins with, and how long its opening is.
 func (s *scanner) match(text string) (f form, n int, is verdict) {
+	if len(s.run) == 0 && s.fences.quoted() {
+		return f, 0, no
+	}
 	unsure := false
 	try := func(open string) bool {
 		unsure = unsure || strings.HasPrefix(open, text)
@@ -89,15 +92,12 @@ func (s *scanner) match(text string) (f form, n int, is verdict) {
 			}
 		}
 	}
-	if len(s.run) > 0 || len(s.calls) > 0 {
+	if len(s.run)+len(s.calls) > 0 && s.fresh() {
 		for _, r := range results {
 			if try(r) {
 				return form{kind: result}, len(r), yes
 			}
 		}
-	}
-	if len(s.run) == 0 && s.fences.quoted() {
-		return f, 0, no
 	}
 	for _, m := range marks {
 		if !try(m.open) {
@@ -150,9 +150,10 @@ type patterns struct{ tag, half, attr, fence, json, halfJSON *regexp.Regexp }
 var pattern = sync.OnceValue(func() patterns {
 	re := regexp.MustCompile
 	key := `(?:name|tool|tool_name|function|function_name|type|id|tool_calls|action|recipient_name|arguments|parameters|input|args)`
+	attr := `\s+[\w-]{1,64}\s*=\s*(?:"[^"]{0,500}"|'[^']{0,500}'|[\w.-]{1,64})`
 	return patterns{
-		tag:      re(`^<((?:[a-z]+:)?)([A-Za-z_][\w.-]{0,63})(?:=["']?([\w.:/-]{1,128})["']?)?((?:\s+[\w-]{1,64}\s*=\s*(?:"[^"]{0,500}"|'[^']{0,500}'|[\w.-]{1,64}))*)\s*(/?)>`),
-		half:     re(`^<[A-Za-z_][\w.:/="'-]{0,200}(\s[^<>\n]{0,600})?$`),
+		tag:      re(`^<((?:[a-z]+:)?)([A-Za-z_][\w.-]{0,63})(?:=["']?([\w.:/-]{1,128})["']?)?((?:` + attr + `)*)\s*(/?)>`),
+		half:     re(`^<[A-Za-z_][\w.:/="'-]{0,200}(?:` + attr + `)*(?:\s+[\w-]{0,64}\s*(?:=\s*(?:"[^"]{0,500}|'[^']{0,500})?)?)?/?$`),
 		attr:     re(`([\w-]+)\s*=\s*(?:"([^"]*)"|'([^']*)'|([\w.-]+))`),
 		fence:    re("^(`{3,})[ \t]*([\\w-]*)[ \t]*\r?\n\\s*([{<\\[]|\\w)"),
 		json:     re(`^(\{\s*"` + key + `"\s*:|\[\s*\{\s*"` + key + `"\s*:|\[\s*[a-zA-Z_][\w.]*\()`),

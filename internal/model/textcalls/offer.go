@@ -162,16 +162,26 @@ func (s *scanner) example(final bool) verdict {
 			return yes
 		}
 	}
-	if len(s.run) == 0 {
-		before := strings.TrimRight(s.all.String()[:s.at], space)
-		if introduces().MatchString(before[strings.LastIndexByte(before, '\n')+1:]) {
-			return yes
-		}
-	}
-	if (o.loose || o.fits) && s.askedForExample() || s.heard(text) {
+	if introduces().example.MatchString(s.lineBefore()) || s.asked(asks().example) || s.heard(text) {
 		return yes
 	}
 	return no
+}
+
+// explained reports whether what is open may be part of an explanation: it is then
+// if text follows.
+func (s *scanner) explained() bool {
+	return introduces().explanation.MatchString(s.lineBefore()) || s.asked(asks().explanation)
+}
+
+// lineBefore is the last line before what is open that is not blank; none if that
+// is a call.
+func (s *scanner) lineBefore() string {
+	if len(s.run) > 0 {
+		return ""
+	}
+	before := strings.TrimRight(s.all.String()[:s.at], space)
+	return before[strings.LastIndexByte(before, '\n')+1:]
 }
 
 func lastRune(s string) string {
@@ -179,26 +189,34 @@ func lastRune(s string) string {
 	return string(r[max(0, len(r)-1):])
 }
 
-// introduces finds a line that ends by introducing an example.
-var introduces = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:\bfor (?:example|instance)|\be\.g\.|\bsuch as|\blooks? like(?: this)?|\ban example(?: (?:of|for|tool|function|call)(?: [\w'-]+){0,6})?|` +
-		`^\W*(?:an? )?(?:example|sample|syntax|format|template)(?: [\w'-]+){0,3}|\b(?:syntax|format) (?:is|for (?:[\w'-]+ ?){1,4}is)|例如|比如|示例|例子|(?:格式|语法)(?:为|是|如下)?)[\s:：*_,，。.]*$`)
-})
+// showing finds what shows that a call is only shown.
+type showing struct{ call, example, explanation *regexp.Regexp }
 
-var asksForExample = sync.OnceValue(func() [2]*regexp.Regexp {
-	return [2]*regexp.Regexp{
-		regexp.MustCompile(`(?i)(?:tool|function)[ _-]?(?:call|use|invocation)s?|工具调用|函数调用|调用工具`),
-		regexp.MustCompile(`(?i)\b(?:example|sample|format|syntax|looks? like|print|display|quote|explain)\b|示例|例子|格式|语法|长什么样|解释`),
+// introduces finds lines whose end introduces an example, or an explanation.
+var introduces = sync.OnceValue(func() showing {
+	const end = `[\s:：*_,，。.]*$`
+	return showing{
+		example: regexp.MustCompile(`(?i)(?:\bfor (?:example|instance)|\be\.g\.|\bsuch as|\blooks? like(?: this)?|\ban example(?: (?:of|for|tool|function|call)(?: [\w'-]+){0,6})?|` +
+			`^\W*(?:an? )?(?:example|sample|syntax|format|template)(?: [\w'-]+){0,3}|\b(?:syntax|format) (?:is|for (?:[\w'-]+ ?){1,4}is)|例如|比如|示例|例子|(?:格式|语法)(?:为|是|如下)?)` + end),
+		explanation: regexp.MustCompile(`(?i)(?:\bas follows|\blike (?:this|so)|\bfollowing(?: [\w'-]+){0,3}|\b(?:you|one|models?) (?:can |could |would |must )?(?:writes?|sends?|calls?)(?: [\w'-]+){0,4}|如下|这样)` + end),
 	}
 })
 
-// askedForExample reports whether the person's newest words ask what a call looks
-// like.
-func (o offer) askedForExample() bool {
+// asks finds requests that are about calls, and ask for an example of one or how
+// they are made.
+var asks = sync.OnceValue(func() showing {
+	return showing{
+		call:        regexp.MustCompile(`(?i)(?:tool|function)[ _-]?(?:call|use|invocation)s?|工具调用|函数调用|调用工具`),
+		example:     regexp.MustCompile(`(?i)\b(?:example|sample|format|syntax|looks? like|print|display|quote|show me (?:an?|the|what|how))\b|示例|例子|格式|语法|长什么样`),
+		explanation: regexp.MustCompile(`(?i)\b(?:explain|describe|document|how|what)\b|解释|说明|怎么`),
+	}
+})
+
+// asked reports whether the person's newest words are about calls and ask for that.
+func (o offer) asked(what *regexp.Regexp) bool {
 	for _, m := range slices.Backward(o.said) {
 		if m.Role == chat.User && m.Text() != "" {
-			re := asksForExample()
-			return re[0].MatchString(m.Text()) && re[1].MatchString(m.Text())
+			return asks().call.MatchString(m.Text()) && what.MatchString(m.Text())
 		}
 	}
 	return false

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
 	"coder/internal/model/provider"
 )
 
@@ -80,7 +81,7 @@ func partsAsText(parts []chat.Part) (texts []chat.Part) {
 		switch part := p.(type) {
 		case chat.ToolCall:
 			p = chat.Text(fmt.Sprintf("%s<tool_use>\n{\"name\": %s, \"arguments\": %s}\n</tool_use>",
-				gap, quoteName(part.Name), cmp.Or(part.Broken, string(part.Args))))
+				gap, jsonx.Must(part.Name), cmp.Or(part.Broken, string(part.Args))))
 			gap = "\n"
 		case chat.ToolResult:
 			status := ""
@@ -95,12 +96,4 @@ func partsAsText(parts []chat.Part) (texts []chat.Part) {
 		texts = append(texts, p)
 	}
 	return texts
-}
-
-func quoteName(name string) []byte {
-	b, err := json.Marshal(name)
-	if err != nil {
-		panic(err) // a string always marshals
-	}
-	return b
 }

@@ -178,7 +178,7 @@ func (s *scanner) findOpening(final bool) bool {
 		case is != yes:
 			s.pass(1)
 		case f.kind == remains:
-			s.add(block{from: s.at, to: s.at + n})
+			s.add(block{from: s.at, to: s.at + n, loose: s.run[len(s.run)-1].loose})
 		case f.kind == result:
 			s.ended = true
 			return false
@@ -277,7 +277,7 @@ func (s *scanner) take(final bool) verdict {
 		return no
 	case no:
 	}
-	s.add(block{from: s.at, to: s.at + o.end, calls: o.calls, loose: o.loose})
+	s.add(block{from: s.at, to: s.at + o.end, calls: o.calls, loose: o.loose || s.explained()})
 	return yes
 }
 

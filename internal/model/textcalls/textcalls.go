@@ -176,11 +176,11 @@ func (w *wrapper) ids(req provider.Request) func(n int) string {
 // methods report whether the consumer wants more.
 type filter struct {
 	offer
-	yield  func(provider.Delta, error) bool
-	ids    func(n int) string
-	scan   *scanner
-	native bool // the API sends calls itself, and those in the text are not taken
-	used   Mode // how the reply calls tools
+	yield func(provider.Delta, error) bool
+	ids   func(n int) string
+	scan  *scanner
+	byAPI bool // the API sends calls itself, and those in the text are not taken
+	used  Mode // how the reply calls tools
 }
 
 func (f *filter) pass(d provider.Delta, err error) bool {
@@ -191,9 +191,9 @@ func (f *filter) pass(d provider.Delta, err error) bool {
 	case provider.TextDelta:
 		return f.say(f.scan.feed(string(d)))
 	case provider.CallDelta:
-		f.native, f.used = true, Native
+		f.byAPI, f.used = true, Native
 	case provider.Restart:
-		f.native, f.used, f.scan = false, "", &scanner{offer: f.offer}
+		f.byAPI, f.used, f.scan = false, "", &scanner{offer: f.offer}
 	case provider.Done:
 		return f.finish(d)
 	}
@@ -201,11 +201,11 @@ func (f *filter) pass(d provider.Delta, err error) bool {
 }
 
 func (f *filter) finish(d provider.Done) bool {
-	text, calls := f.scan.finish(f.native)
+	text, calls := f.scan.finish(f.byAPI)
 	if !f.say(text) {
 		return false
 	}
-	if f.native {
+	if f.byAPI {
 		calls = nil
 	}
 	for i, c := range calls {

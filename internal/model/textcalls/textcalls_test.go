@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"math/rand/v2"
 	"os"
 	"reflect"
 	"slices"
@@ -86,19 +87,6 @@ func reply(t *testing.T, mode textcalls.Mode, text string, size int) provider.Re
 		t.Fatal(err)
 	}
 	return r
-}
-
-// show writes a reply as text, ids left out.
-func show(r provider.Reply) string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "%q", r.Message.Text())
-	for _, c := range r.Message.Calls() {
-		fmt.Fprintf(&b, " %s%s", c.Name, c.Args)
-		if c.Broken != "" {
-			fmt.Fprintf(&b, " broken:%q", c.Broken)
-		}
-	}
-	return b.String()
 }
 
 // example is a reply and what is made of it.
@@ -254,7 +242,7 @@ func TestNoToolsNoCalls(t *testing.T) {
 	for _, mode := range []textcalls.Mode{textcalls.Auto, textcalls.XML, textcalls.Native, "other"} {
 		r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 5), end(provider.StopEnd))}, mode, nil), req)
 		if err != nil || r.Message.Text() != text || r.Message.Calls() != nil {
-			t.Errorf("%s: %s, %v", mode, show(r), err)
+			t.Errorf("%s: %s, %v", mode, tell(r), err)
 		}
 	}
 }
@@ -292,13 +280,13 @@ func TestACallThatIsCutOffNeverRuns(t *testing.T) {
 	} {
 		r, err := collect(textcalls.Wrap(deltas{send: said(text, 3), err: cut}, textcalls.XML, nil), request())
 		if !errors.Is(err, provider.ErrCutOff) || r.Message.Text() != want || r.Message.Calls() != nil {
-			t.Errorf("%q: %s, %v", text, show(r), err)
+			t.Errorf("%q: %s, %v", text, tell(r), err)
 		}
 	}
 	text := `<tool_use>{"name": "read"}</tool_use>`
 	r, err := collect(textcalls.Wrap(deltas{send: append(said(text, 3), end(provider.StopLength))}, textcalls.XML, nil), request())
 	if calls := r.Message.Calls(); err != nil || len(calls) != 1 || calls[0].Broken == "" || r.Stop != provider.StopLength {
-		t.Errorf("at the length limit: %s, %v", show(r), err)
+		t.Errorf("at the length limit: %s, %v", tell(r), err)
 	}
 }
 
@@ -306,8 +294,8 @@ func TestRestartStartsAgain(t *testing.T) {
 	send := append(said("```\nold <tool_use>{\"name\": \"bash\"}</tool_use>", 5), provider.Restart{Attempt: 2, Of: 3})
 	send = append(append(send, said("new <tool_use>{\"name\": \"read\"}</tool_use>", 5)...), end(provider.StopEnd))
 	r, err := collect(textcalls.Wrap(deltas{send: send}, textcalls.Auto, nil), request())
-	if want := `"new" read{}`; err != nil || show(r) != want {
-		t.Errorf("got %s, %v; want %s", show(r), err, want)
+	if want := "say \"new\"\nread {}"; err != nil || tell(r) != want {
+		t.Errorf("got %s, %v; want %s", tell(r), err, want)
 	}
 }
 
@@ -441,25 +429,56 @@ func FuzzChunking(f *testing.F) {
 	for _, e := range append(examples(f, "testdata/calls.txt"), examples(f, "testdata/texts.txt")...) {
 		f.Add(e.text, uint64(0xdeadbeef))
 	}
-	f.Fuzz(func(t *testing.T, text string, seed uint64) {
-		text = strings.ToValidUTF8(text, "?")
-		for _, mode := range []textcalls.Mode{textcalls.Auto, textcalls.XML} {
-			whole := reply(t, mode, text, 1<<20)
-			cut := deltas{send: append(pieces(text, seed), end(provider.StopEnd))}
-			got, err := collect(textcalls.Wrap(cut, mode, nil), request())
-			if err != nil || !reflect.DeepEqual(got, whole) {
-				t.Fatalf("%s: %q cut by %d gives %s, %v; whole it gives %s", mode, text, seed, show(got), err, show(whole))
+	f.Fuzz(holds)
+}
+
+// Replies made up of pieces of all examples, shuffled and damaged.
+func TestMadeUpReplies(t *testing.T) {
+	var parts []string
+	for _, e := range append(examples(t, "testdata/calls.txt"), examples(t, "testdata/texts.txt")...) {
+		parts = append(parts, e.text)
+	}
+	rnd := rand.New(rand.NewPCG(1, 2))
+	for range 500 {
+		var b strings.Builder
+		for range 1 + rnd.IntN(4) {
+			p := []rune(parts[rnd.IntN(len(parts))])
+			from, to := rnd.IntN(len(p)), len(p)
+			if rnd.IntN(3) > 0 {
+				from = 0
 			}
-			if len(whole.Message.Calls()) == 0 && whole.Message.Text() != text {
-				t.Fatalf("%s: %q has no call and became %q", mode, text, whole.Message.Text())
+			if rnd.IntN(4) == 0 {
+				to = from + rnd.IntN(len(p)-from)
 			}
-			for _, c := range whole.Message.Calls() {
-				if name := cmp.Or(dialect.Bare(c.Name), c.Name); mode == textcalls.Auto && !dialect.Knows(name) && !slices.ContainsFunc(request().Tools, func(s provider.ToolSpec) bool { return strings.EqualFold(s.Name, name) }) {
-					t.Fatalf("%q calls %q", text, c.Name)
-				}
+			b.WriteString(string(p[from:to]) + []string{"", "\n", "\n\n", " ", ". ", "\n```\n", "`", "\n> "}[rnd.IntN(8)])
+		}
+		holds(t, b.String(), rnd.Uint64())
+	}
+}
+
+// holds reports what is promised of every text and does not hold for this one:
+// that it does not matter how it is cut, that text without calls arrives as it is,
+// and that only tools that are there are called.
+func holds(t *testing.T, text string, seed uint64) {
+	text = strings.ToValidUTF8(text, "?")
+	for _, mode := range []textcalls.Mode{textcalls.Auto, textcalls.XML} {
+		whole := reply(t, mode, text, 1<<20)
+		cut := deltas{send: append(pieces(text, seed), end(provider.StopEnd))}
+		got, err := collect(textcalls.Wrap(cut, mode, nil), request())
+		if err != nil || tell(got) != tell(whole) {
+			t.Fatalf("%s: %q cut by %d gives %s, %v; whole it gives %s", mode, text, seed, tell(got), err, tell(whole))
+		}
+		if len(whole.Message.Calls()) == 0 && whole.Message.Text() != text {
+			t.Fatalf("%s: %q has no call and became %q", mode, text, whole.Message.Text())
+		}
+		for _, c := range whole.Message.Calls() {
+			name := cmp.Or(dialect.Bare(c.Name), c.Name)
+			offered := slices.ContainsFunc(request().Tools, func(s provider.ToolSpec) bool { return strings.EqualFold(s.Name, name) })
+			if mode == textcalls.Auto && !offered && !dialect.Knows(name) {
+				t.Fatalf("%q calls %q", text, c.Name)
 			}
 		}
-	})
+	}
 }
 
 // pieces cuts text where the bits of seed say.
