@@ -87,7 +87,6 @@ func New(o Options) *Confiner {
 	return &Confiner{o: o}
 }
 
-// find finds the sandbox of this machine.
 func (c *Confiner) find(ctx context.Context) *sandbox.Sandbox {
 	c.once.Do(func() {
 		c.box = sandbox.Find(context.WithoutCancel(ctx), sandbox.Options{Exe: c.o.Exe, LookPath: c.o.LookPath})
@@ -168,7 +167,6 @@ func (c *Confiner) line(ctx context.Context, limits sandbox.Limits) (sandbox.Lin
 // it, or us.
 func (c *Confiner) Attended() bash.Confinement { return through(c.bare()) }
 
-// bare begins a command line that nothing confines.
 func (c *Confiner) bare() sandbox.Line {
 	if c.o.Bare != nil {
 		c.o.Bare()
@@ -262,7 +260,6 @@ func (c *Confiner) Check(ctx context.Context) error {
 	return nil
 }
 
-// tell says once what is not enforced.
 func (c *Confiner) tell(r sandbox.Report) {
 	if !r.Whole && c.o.Warn != nil {
 		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(r.NotEnforced, "; ")) })
@@ -421,7 +418,6 @@ func (c *Confiner) readingLimits() sandbox.Limits {
 	return sandbox.Limits{Write: existing(append(temporary, filepath.Join(c.o.Root, ".git", "lfs"))), Protect: existing(c.o.Protect)}
 }
 
-// holds reports whether path is dir or lies below it.
 func holds(dir, path string) bool {
 	rel, err := filepath.Rel(dir, path)
 	return err == nil && filepath.IsLocal(rel)

@@ -88,15 +88,11 @@ func (c *Confiner) inTree(ctx context.Context, r risk.Report) []string {
 	}
 	all, _ := c.o.Secrets(ctx)
 	all = slices.DeleteFunc(slices.Clone(all), isPublic)
-	if len(all) == 0 || c.o.Tracked == nil || !runsGit(r) || r.ReadOnly && !onlyGit(r) {
+	if len(all) == 0 || c.o.Tracked == nil || !runsGit(r) || r.ReadOnly && slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name != "git" }) {
 		return all
 	}
 	tracked := c.o.Tracked(all)
 	return slices.DeleteFunc(all, func(p string) bool { return slices.Contains(tracked, p) })
-}
-
-func onlyGit(r risk.Report) bool {
-	return !slices.ContainsFunc(r.Simple, func(s risk.Command) bool { return s.Name != "git" })
 }
 
 // headOf is how much of a file tells a certificate from a key.

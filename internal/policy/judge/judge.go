@@ -56,16 +56,9 @@ type Judge struct {
 	state  *mode.State
 	book   *rule.Book
 	facts  risk.Facts
-	memory *Memory // nil: nothing is remembered
-	hosts  *hostSet
+	memory *Memory   // nil: nothing is remembered
+	hosts  *sync.Map // those that the person named in this session
 	o      Options
-}
-
-// hostSet are the hosts that the person named in this session. It is safe for
-// concurrent use.
-type hostSet struct {
-	mu  sync.Mutex
-	set map[string]bool
 }
 
 // New returns a Judge.
@@ -83,30 +76,29 @@ func New(o Options) *Judge {
 	book := &rule.Book{
 		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
-		Glob:    w.glob, Below: w.below, Real: w.real,
+		Glob: func(pattern string) []string {
+			found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
+			return found
+		},
+		Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
-	j := &Judge{state: o.State, book: book, facts: facts, hosts: &hostSet{set: make(map[string]bool)}, o: o}
-	book.Named = j.named
+	j := &Judge{state: o.State, book: book, facts: facts, hosts: new(sync.Map), o: o}
+	book.Named = func(host string) bool {
+		_, said := j.hosts.Load(host)
+		return said || slices.ContainsFunc(o.Hosts, func(pattern string) bool {
+			above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
+			return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
+		})
+	}
 	return j
 }
 
 // AddHosts takes what the person typed: a host they name there may be fetched from.
 func (j *Judge) AddHosts(words string) {
-	j.hosts.mu.Lock()
-	defer j.hosts.mu.Unlock()
 	for _, host := range rule.HostsIn(words) {
-		j.hosts.set[host] = true
+		j.hosts.Store(host, true)
 	}
-}
-
-func (j *Judge) named(host string) bool {
-	j.hosts.mu.Lock()
-	defer j.hosts.mu.Unlock()
-	return j.hosts.set[host] || slices.ContainsFunc(j.o.Hosts, func(pattern string) bool {
-		above, wild := strings.CutPrefix(strings.ToLower(pattern), "*")
-		return host == above || wild && strings.HasPrefix(above, ".") && strings.HasSuffix(host, above)
-	})
 }
 
 // Reaches reports whether an address may be fetched from without a question.

@@ -75,28 +75,22 @@ func (m *Memory) refresh() error {
 	if now == m.seen {
 		return nil
 	}
-	grants, err := m.load()
 	m.seen = now
-	m.book.Always.Replace(grants)
-	return err
-}
-
-func (m *Memory) load() ([]rule.Grant, error) {
-	text, err := repofile.Own(m.path, maxMemory)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
 	var r remembered
-	if err := json.Unmarshal(text, &r); err != nil {
-		return nil, fmt.Errorf("%s: %w", m.path, err)
+	text, err := repofile.Own(m.path, maxMemory)
+	if err == nil {
+		if err = json.Unmarshal(text, &r); err != nil {
+			err = fmt.Errorf("%s: %w", m.path, err)
+		}
 	}
-	if r.Root != m.root {
-		return nil, nil
+	if err != nil || r.Root != m.root {
+		r.Grants = nil
 	}
-	return r.Grants, nil
+	m.book.Always.Replace(r.Grants)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
 }
 
 // Offers say what would be remembered of a call, by how far it would reach.

@@ -50,7 +50,6 @@ func awkPrints(program string) bool {
 	return !strings.ContainsAny(strings.ReplaceAll(after, "||", ""), "|>")
 }
 
-// awkProgram finds commands and files that are named in a program.
 func (w *walker) awkProgram(program arg, args []arg) {
 	if !program.exact() {
 		return

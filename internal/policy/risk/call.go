@@ -8,7 +8,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call judges a simple command as it stands in the tree.
 func (w *walker) call(c *syntax.CallExpr) {
 	args := w.words(c.Args)
 	for _, a := range c.Assigns {
@@ -65,8 +64,14 @@ func (w *walker) run(args []arg) {
 	if judge := senders[name]; judge != nil {
 		judge(w, args)
 	}
-	only, wraps := w.special(name, args)
-	if !wraps {
+	only := false // it may run others, and only looks itself
+	if look := lookers[name]; look != nil {
+		only = look(w, args)
+	} else if handle := handlers[name]; handle != nil {
+		handle(w, args)
+	} else if wrap, ok := wrappers[name]; ok {
+		only = w.wrapped(wrap, args)
+	} else {
 		w.report.Simple[at].ReadOnly = w.plainCommand(name, args)
 		return
 	}
@@ -77,22 +82,6 @@ func (w *walker) run(args []arg) {
 	if len(w.report.Simple) > at+1 {
 		w.report.Simple[at].Wraps = true
 	}
-}
-
-// special judges a command that may run others. It reports whether it is one,
-// and whether it only looks.
-func (w *walker) special(name string, args []arg) (only, ok bool) {
-	if look := lookers[name]; look != nil {
-		return look(w, args), true
-	}
-	if handle := handlers[name]; handle != nil {
-		handle(w, args)
-		return false, true
-	}
-	if wrap, ok := wrappers[name]; ok {
-		return w.wrapped(wrap, args), true
-	}
-	return false, false
 }
 
 // plainCommand judges a command that, as far as is known, runs no other, and
@@ -123,25 +112,23 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 		}
 	}
 	w.dangers(name, args)
-	reads := readsOnly(name, args)
-	if !reads {
-		w.changes(shortly(args))
-		w.saysHarm(args)
-		w.after(args)
+	if readsOnly(name, args) {
+		return true
 	}
-	return reads
-}
-
-// after judges what follows "--" in a command that is not known, if it is a
-// command by its name: the program may run it.
-func (w *walker) after(args []arg) {
-	i := indexOf(args, "--")
-	if i < 0 || i+1 >= len(args) || !args[i+1].exact() {
-		return
+	w.changes(shortly(args))
+	told := operandsOnly(args[1:])
+	if slices.ContainsFunc(told[:min(3, len(told))], func(a arg) bool {
+		return a.exact() && telling[a.text[strings.LastIndexByte(a.text, ':')+1:]] // as in db:drop
+	}) {
+		w.find(Approve, "its own words say that it destroys or publishes something", joined(args))
 	}
-	if name := base(args[i+1].text); named(name) || shells[family(name)] || len(harmful()[name]) > 0 {
-		w.perhaps(func() { w.run(args[i+1:]) })
+	// What follows "--" the program may run, if it is a command by its name.
+	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].exact() {
+		if name := base(args[i+1].text); named(name) || shells[family(name)] || len(harmful()[name]) > 0 {
+			w.perhaps(func() { w.run(args[i+1:]) })
+		}
 	}
+	return false
 }
 
 // shortly is how a command is called where all of it would be too much: its
@@ -231,7 +218,7 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 }
 
 func (w *walker) variable(name string, value arg) {
-	if !value.exact() || !onlyReports(name) {
+	if !value.exact() || !reporting[name] && !strings.HasPrefix(name, "LC_") {
 		w.report.Sets = append(w.report.Sets, name)
 	}
 	switch {
@@ -247,17 +234,15 @@ func (w *walker) variable(name string, value arg) {
 		}
 		w.changes("it sets " + plain(name))
 		w.line(value)
-	case name == "SHELL" && !systemShell(value), makes[name] && !onlyHurries(value):
+	case name == "SHELL" && !(value.exact() && shells[base(value.text)] && properName(value.text)), makes[name] && !onlyHurries(value):
 		w.find(Approve, "changes what programs run", name+"="+value.text)
 	default:
 		w.changes("it sets " + plain(name))
 	}
 }
 
-// onlyReports reports whether a variable decides no more than how a program
-// talks, or for what it builds.
-func onlyReports(name string) bool { return reporting[name] || strings.HasPrefix(name, "LC_") }
-
+// reporting are the variables that decide no more than how a program talks, or
+// for what it builds.
 var reporting = set("LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE LOG_LEVEL NODE_ENV RUST_BACKTRACE RUST_LOG " +
 	"PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED")
 

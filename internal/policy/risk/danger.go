@@ -73,7 +73,6 @@ var partly = map[string]func(*walker, []arg){
 	"fuser": asksIf("ends processes", func(args []arg) bool { return letter(args[1:], "k", "--kill") }), "sysctl": asksIf("changes what the system runs", setsKernel),
 }
 
-// dangers judges a command that runs no other.
 func (w *walker) dangers(name string, args []arg) {
 	if judge := partly[name]; judge != nil {
 		judge(w, args)

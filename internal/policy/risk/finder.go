@@ -6,7 +6,6 @@ import (
 	"strings"
 )
 
-// findFiles judges what find does with what it finds.
 func (w *walker) findFiles(args []arg) bool {
 	var starts []arg
 	narrowed, expression := false, false
@@ -26,8 +25,17 @@ func (w *walker) findFiles(args []arg) bool {
 			w.find(level, "matches dangerous command policy (find deletes what it finds)", joined(args))
 		case a.is("-exec", "-execdir", "-ok", "-okdir"):
 			inner, n := execWords(args[i+1:])
-			w.foundBy(inner, !narrowed && slices.ContainsFunc(starts, w.isRoot))
-			i += n
+			if i += n; !narrowed && slices.ContainsFunc(starts, w.isRoot) { // the names of everything
+				all := slices.Clone(inner)
+				for i, a := range all {
+					if a.is("{}") {
+						all[i] = arg{text: "/"}
+					}
+				}
+				w.either(inner, all)
+			} else {
+				w.either(inner, filled(inner, "{}"))
+			}
 		case a.is("-fprint", "-fprint0", "-fls", "-fprintf") && i+1 < len(args):
 			w.writes(args[i+1], true)
 			i++
@@ -45,27 +53,14 @@ func (w *walker) findFiles(args []arg) bool {
 			if i += n; !readsAnything(inner) {
 				return false
 			}
-		} else if a.option() && !findTests[a.text] && !isNumber(a.text[1:]) {
-			return false
+		} else if a.option() && !findTests[a.text] {
+			// A minus sign before a number, perhaps with a unit, means "less than".
+			if n := strings.TrimRight(a.text[1:], "bcwkMGT"); n == "" || strings.Trim(n, "0123456789") != "" {
+				return false
+			}
 		}
 	}
 	return true
-}
-
-// foundBy judges a command that gets the names of what was found: from the
-// root of the file system, that is everything.
-func (w *walker) foundBy(inner []arg, everything bool) {
-	if everything {
-		named := make([]arg, len(inner))
-		for i, a := range inner {
-			if named[i] = a; a.is("{}") {
-				named[i] = arg{text: "/"}
-			}
-		}
-		w.either(inner, named)
-		return
-	}
-	w.either(inner, filled(inner, "{}"))
 }
 
 // execWords are the words up to the ; or + that ends them.
@@ -84,13 +79,6 @@ var findTests = set(`-name -iname -path -ipath -wholename -iwholename -lname -il
 	-nouser -nogroup -perm -links -inum -samefile -readable -writable -executable -maxdepth -mindepth -depth -d -xdev -mount
 	-prune -print -print0 -printf -ls -quit -and -a -or -o -not -true -false -follow -L -H -P -daystart -fstype -noleaf
 	-ignore_readdir_race -warn -nowarn`)
-
-// isNumber reports whether s is a number, perhaps with a unit, as after a
-// minus sign that means "less than".
-func isNumber(s string) bool {
-	s = strings.TrimRight(s, "bcwkMGT")
-	return s != "" && strings.Trim(s, "0123456789") == ""
-}
 
 var fdOptions = known("HIusigapltLF01hVq", "deEtSoocjBC", "hidden no-ignore case-sensitive ignore-case glob absolute-path list-details follow full-path max-depth= min-depth= exclude= extension= type= size= changed-within= changed-before= color= max-results= print0")
 

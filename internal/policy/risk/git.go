@@ -37,14 +37,18 @@ func (w *walker) git(args []arg) bool {
 	if why := w.discards(sub, operands); why != "" {
 		w.find(Approve, why, joined(args))
 	}
-	if sub == "push" && slices.ContainsFunc(operandsOnly(operands), isAddress) {
+	if sub == "push" && slices.ContainsFunc(operandsOnly(operands), func(a arg) bool { // not a remote that the repository knows by name
+		host, _, far := strings.Cut(a.text, ":")
+		return strings.Contains(a.text, "://") || strings.Contains(a.text, "::") || far && strings.Contains(host, "@")
+	}) {
 		w.find(Approve, sendsData, joined(args))
 	}
 	if !w.gitReads(fs, sub, operands) {
 		return false
 	}
-	places, ok := w.placesOf(args[0], rest[0])
-	if !ok {
+	// More can be put only where it stands in the line itself, in plain letters.
+	end, start := args[0].end, int(args[0].end)-len(args[0].text)
+	if w.src != w.report.line || start < 0 || end > rest[0].end || int(rest[0].end) > len(w.src) || w.src[start:end] != args[0].text {
 		w.changes("git may run what the repository configures")
 		return false
 	}
@@ -69,26 +73,8 @@ func (w *walker) git(args []arg) bool {
 		w.asked = append(w.asked, dir)
 		w.report.git = append(w.report.git, settings...)
 	}
-	places.off = helpersOff[sub]
-	w.report.Simple[at].git = places
+	w.report.Simple[at].git = gitPlaces{uint(start), end, rest[0].end, helpersOff[sub]}
 	return true
-}
-
-// placesOf are the places of a git command. It has none if it does not stand in
-// the line itself, or not in plain letters.
-func (w *walker) placesOf(name, sub arg) (gitPlaces, bool) {
-	start := int(name.end) - len(name.text)
-	if w.src != w.report.line || start < 0 || name.end > sub.end || int(sub.end) > len(w.src) || w.src[start:name.end] != name.text {
-		return gitPlaces{}, false
-	}
-	return gitPlaces{start: uint(start), name: name.end, sub: sub.end}, true
-}
-
-// isAddress reports whether a word names another machine rather than a remote
-// that the repository knows by name.
-func isAddress(a arg) bool {
-	host, _, far := strings.Cut(a.text, ":")
-	return strings.Contains(a.text, "://") || strings.Contains(a.text, "::") || far && strings.Contains(host, "@")
 }
 
 var gitPrograms = set("pager editor sshcommand fsmonitor external textconv command cmd helper program askpass clean smudge process driver diffcommand")
@@ -101,7 +87,6 @@ func (w *walker) gitValue(key string, value arg) {
 	}
 }
 
-// gitRuns judges the commands that a subcommand was given to run.
 func (w *walker) gitRuns(sub string, args []arg) {
 	switch sub {
 	case "config":

@@ -162,18 +162,6 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 // to do with what cannot be got back.
 var telling = set("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
 
-// saysHarm judges a program that is not known to only read by the words it is
-// given: what they tell it to do.
-func (w *walker) saysHarm(args []arg) {
-	told := operandsOnly(args[1:])
-	for _, a := range told[:min(3, len(told))] {
-		if a.exact() && telling[a.text[strings.LastIndexByte(a.text, ':')+1:]] { // as in db:drop
-			w.find(Approve, "its own words say that it destroys or publishes something", joined(args))
-			return
-		}
-	}
-}
-
 func (h harm) matches(args []arg) bool {
 	for _, any := range h.options {
 		if !slices.ContainsFunc(args, func(a arg) bool { return isOption(a, any) }) {
@@ -357,7 +345,6 @@ func (w *walker) mounts(args []arg) {
 	}
 }
 
-// makes judges where files or folders are made.
 func (w *walker) makes(args []arg) {
 	for _, a := range operandsOnly(args[1:]) {
 		w.lands(a)

@@ -2,6 +2,7 @@ package risk
 
 import (
 	"context"
+	"path"
 	"strings"
 
 	"coder/internal/policy"
@@ -54,7 +55,11 @@ func judge(o *policy.Opinion, p tool.Plan, e tool.Effect, facts Facts, commands 
 		}
 		return r.ReadOnly
 	case tool.Write:
-		if what := facts.protected(facts.at(e.Target)); what != "" {
+		at := e.Target
+		if !path.IsAbs(at) && facts.Cwd != "" {
+			at = path.Join(facts.Cwd, at)
+		}
+		if what := facts.protected(at); what != "" {
 			object(o, policy.Ask, "writes to "+what+": "+plain(e.Target))
 		}
 	case tool.Read:

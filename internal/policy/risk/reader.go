@@ -100,7 +100,6 @@ func (w *walker) switched() bool {
 	})
 }
 
-// readsOnly reports whether a command only reads, as written.
 func readsOnly(name string, args []arg) bool {
 	given := args[0].text
 	switch {
@@ -129,7 +128,6 @@ func properName(name string) bool {
 	return name == strings.ToLower(name) && (!strings.Contains(name, "/") || systemPath(name))
 }
 
-// literals reports whether every word is known.
 func literals(args []arg) bool {
 	return !slices.ContainsFunc(args, func(a arg) bool { return !a.exact() })
 }
@@ -210,7 +208,6 @@ func (o options) interspersed(args []arg) (fs []found, operands []arg, ok bool) 
 
 var sedOptions = known("nErszu", "el", "quiet silent regexp-extended separate null-data expression= line-length= posix sandbox debug")
 
-// sedReads reports whether sed runs scripts that only print.
 func sedReads(args []arg) bool {
 	if !literals(args) {
 		return false

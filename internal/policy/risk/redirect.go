@@ -249,7 +249,6 @@ func (w *walker) cd(args []arg) (stays bool) {
 	return stays
 }
 
-// endsInCd reports whether the last thing a chain does is to change directory.
 func endsInCd(s *syntax.Stmt) bool {
 	if ampersand(s) {
 		return false

@@ -292,7 +292,6 @@ func parse(text string, lang syntax.LangVariant) (file *syntax.File, err error) 
 	return syntax.NewParser(syntax.Variant(lang), syntax.KeepComments(true)).Parse(strings.NewReader(text), "")
 }
 
-// find records something that speaks against the line.
 func (w *walker) find(l Level, text, where string) {
 	if w.bounded > 0 {
 		l = min(l, Approve)

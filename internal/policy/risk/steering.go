@@ -121,11 +121,3 @@ func (f Facts) protected(p string) string {
 	}
 	return ""
 }
-
-// at is a path of the workspace made absolute.
-func (f Facts) at(p string) string {
-	if path.IsAbs(p) || f.Cwd == "" {
-		return p
-	}
-	return path.Join(f.Cwd, p)
-}

@@ -68,11 +68,6 @@ func onlyHurries(flags arg) bool {
 	return flags.exact() && strings.Trim(flags.text, "-jksB0123456789 ") == ""
 }
 
-// systemShell reports whether a word names one of the system's shells.
-func systemShell(a arg) bool {
-	return a.exact() && shells[base(a.text)] && properName(a.text)
-}
-
 var (
 	// ipValues are the options of ip that take a value.
 	ipValues = set("-f -family -n -netns -rc -rcvbuf -l -loops")

@@ -40,7 +40,7 @@ func (w *walker) word(word *syntax.Word) arg {
 		return arg{}
 	}
 	if len(word.Parts) == 1 {
-		if lit, ok := word.Parts[0].(*syntax.Lit); ok && isPlain(lit.Value) {
+		if lit, ok := word.Parts[0].(*syntax.Lit); ok && (!strings.ContainsAny(lit.Value, "\\*?[{~") || lit.Value == "[" || lit.Value == "{}") {
 			return arg{text: lit.Value, end: lit.ValueEnd.Offset()}
 		}
 	}
@@ -64,20 +64,15 @@ func staysWhole(word *syntax.Word) bool {
 		if _, bare := p.(*syntax.ParamExp); bare {
 			return false
 		}
-		if q, ok := p.(*syntax.DblQuoted); ok && slices.ContainsFunc(q.Parts, isList) {
+		if q, ok := p.(*syntax.DblQuoted); ok && slices.ContainsFunc(q.Parts, func(p syntax.WordPart) bool {
+			v, ok := p.(*syntax.ParamExp)
+			return ok && (v.Param == nil || v.Param.Value == "@")
+		}) {
 			return false
 		}
 	}
 	return true
 }
-
-func isList(p syntax.WordPart) bool {
-	v, ok := p.(*syntax.ParamExp)
-	return ok && (v.Param == nil || v.Param.Value == "@")
-}
-
-// isPlain reports whether an unquoted literal stands for itself.
-func isPlain(s string) bool { return !strings.ContainsAny(s, "\\*?[{~") || s == "[" || s == "{}" }
 
 // builder collects a word. bare is its unquoted part, with \x01 for the rest.
 type builder struct {

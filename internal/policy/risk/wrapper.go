@@ -17,14 +17,6 @@ func known(flags, values, long string) options {
 	return options{flags: flags, values: values, long: sync.OnceValue(func() map[string]bool { return set(long) })}
 }
 
-// longs are the long options; the zero options have none.
-func (o options) longs() map[string]bool {
-	if o.long == nil {
-		return nil
-	}
-	return o.long()
-}
-
 // A found option, with its value if it takes one.
 type found struct {
 	name  string // without dashes
@@ -41,7 +33,10 @@ func (o options) next(args []arg) (fs []found, n int) {
 	}
 	if long, ok := strings.CutPrefix(a.text, "--"); ok {
 		name, value, has := strings.Cut(long, "=")
-		knows := o.longs()
+		var knows map[string]bool // the zero options know none
+		if o.long != nil {
+			knows = o.long()
+		}
 		switch {
 		case knows[name+"="] && has, knows[name+"[="] && has:
 			return []found{{name, arg{text: value}, true}}, 1

@@ -208,8 +208,12 @@ func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error
 	if err != nil {
 		return nil, err
 	}
+	title := c.Plan.Title
+	if title == "" && len(c.Plan.Effects) > 0 {
+		title = c.Plan.Effects[0].Target
+	}
 	for i := range grants {
-		grants[i].When, grants[i].Why = now, c.Tool+" "+cmp.Or(c.Plan.Title, target(c))
+		grants[i].When, grants[i].Why = now, c.Tool+" "+title
 	}
 	if s == policy.ThisProject {
 		b.Always.Add(grants...)
@@ -217,13 +221,6 @@ func (b *Book) Add(c policy.Case, s policy.Scope, now time.Time) ([]Grant, error
 		b.Session.Add(grants...)
 	}
 	return grants, nil
-}
-
-func target(c policy.Case) string {
-	if len(c.Plan.Effects) == 0 {
-		return ""
-	}
-	return c.Plan.Effects[0].Target
 }
 
 // grants is what remembering a call would add.
@@ -238,7 +235,7 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 		folder := ""
 		for _, e := range c.Plan.Effects {
 			place := b.place(e.Target)
-			if e.Kind != tool.Write || path.IsAbs(place) || strings.HasPrefix(place, "../") || b.steers(e.Target) || secret.Is(place) {
+			if e.Kind != tool.Write || path.IsAbs(place) || strings.HasPrefix(place, "../") || risk.Protected(e.Target) != "" || secret.Is(place) {
 				return nil, errEveryTime
 			}
 			top, _, deep := strings.Cut(place, "/")
@@ -266,10 +263,6 @@ func (b *Book) grants(c policy.Case, s policy.Scope) ([]Grant, error) {
 	return all, nil
 }
 
-// steers reports whether a write is asked about every time because of what the
-// file does to others.
-func (b *Book) steers(file string) bool { return risk.Protected(file) != "" }
-
 func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 	switch e.Kind {
 	case tool.Exec:
@@ -295,7 +288,7 @@ func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 		}
 		return all, nil
 	case tool.Write:
-		if b.steers(e.Target) {
+		if risk.Protected(e.Target) != "" {
 			return nil, errEveryTime
 		}
 		return []Grant{{Kind: Changes, What: b.place(e.Target)}}, nil

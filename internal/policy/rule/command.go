@@ -182,17 +182,3 @@ func (b *Book) files(dir, word string, hidden bool) (files []string) {
 	}
 	return files
 }
-
-// braces are the words that one pair of braces stands for.
-func braces(word string) []string {
-	before, rest, _ := strings.Cut(word, "{")
-	inner, after, ok := strings.Cut(rest, "}")
-	if !ok {
-		return nil
-	}
-	var words []string
-	for alternative := range strings.SplitSeq(inner, ",") {
-		words = append(words, before+alternative+after)
-	}
-	return words
-}

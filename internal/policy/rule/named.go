@@ -94,8 +94,11 @@ func plainWords(word string) (list []string) {
 	if _, file, ok := strings.Cut(word, ":"); ok && file != "" {
 		list = append(list, file) // git show HEAD:file, scp file host:file
 	}
-	if strings.ContainsRune(word, '{') {
-		list = append(list, braces(word)...)
+	before, rest, _ := strings.Cut(word, "{")
+	if inner, after, ok := strings.Cut(rest, "}"); ok {
+		for alternative := range strings.SplitSeq(inner, ",") {
+			list = append(list, before+alternative+after)
+		}
 	}
 	return list
 }
@@ -200,13 +203,6 @@ func (b *Book) isInside(file string) bool {
 	return real == "" || !filepath.IsAbs(b.place(real))
 }
 
-// ofEnvironment reports whether what follows a dollar sign is named as the
-// variables of the environment are.
-func ofEnvironment(rest string) bool {
-	rest = strings.TrimLeft(rest, "{#!")
-	return rest != "" && (rest[0] == '_' || rest[0] >= 'A' && rest[0] <= 'Z')
-}
-
 // leaves reports whether a line mentions anything outside the workspace: a full
 // path, a way up, a home, or a variable of the environment, which may hold one.
 func (b *Book) leaves(line string) bool {
@@ -216,8 +212,10 @@ func (b *Book) leaves(line string) bool {
 	for i, c := range line {
 		rest := line[i:]
 		switch {
-		case c == '$' && ofEnvironment(rest[1:]):
-			return true
+		case c == '$':
+			if name := strings.TrimLeft(rest[1:], "{#!"); name != "" && (name[0] == '_' || name[0] >= 'A' && name[0] <= 'Z') {
+				return true // named as the variables of the environment are
+			}
 		case c == '/' && (i == 0 || strings.ContainsRune(" \t\n'\"=:,({<>;|&`", rune(line[i-1]))):
 			end := strings.IndexAny(rest, " \t\n'\",;|&)}<>`")
 			if end < 0 {

@@ -137,7 +137,7 @@ func HostOf(address string) string {
 	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
 	if a, err := netip.ParseAddr(host); err == nil {
 		host = a.Unmap().String()
-	} else if host == "" || strings.ContainsFunc(host, notPlain) {
+	} else if host == "" || strings.Trim(host, "abcdefghijklmnopqrstuvwxyz0123456789.-_") != "" {
 		return ""
 	}
 	switch port := u.Port(); {
@@ -146,10 +146,6 @@ func HostOf(address string) string {
 	default:
 		return net.JoinHostPort(host, port)
 	}
-}
-
-func notPlain(r rune) bool {
-	return (r < 'a' || r > 'z') && (r < '0' || r > '9') && r != '.' && r != '-' && r != '_'
 }
 
 // HostsIn are the hosts that a person's words name: by an address, or by a bare
@@ -161,6 +157,9 @@ func HostsIn(words string) []string {
 			hosts = append(hosts, host)
 		}
 	}
+	between := func(r rune) bool {
+		return r <= ' ' || strings.ContainsRune("<>\"`|{},;、，。；：！？（）「」《》“”‘’", r)
+	} // in any script
 	for word := range strings.FieldsFuncSeq(words, between) {
 		lower := strings.ToLower(word)
 		at := strings.Index(lower, "http://")
@@ -181,11 +180,6 @@ func HostsIn(words string) []string {
 		}
 	}
 	return hosts
-}
-
-// between reports whether a rune stands between words, in any script.
-func between(r rune) bool {
-	return r <= ' ' || strings.ContainsRune("<>\"`|{},;、，。；：！？（）「」《》“”‘’", r)
 }
 
 // domains are those under which a bare name means a host.

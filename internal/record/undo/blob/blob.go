@@ -12,6 +12,7 @@ package blob
 
 import (
 	"bufio"
+	"cmp"
 	"compress/flate"
 	"crypto/sha256"
 	"encoding/hex"
@@ -24,8 +25,8 @@ import (
 	"os"
 	"path"
 	"slices"
-	"strconv"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -147,10 +148,6 @@ func Digest(content io.ReadSeeker) (string, error) {
 func (s *Store) Has(hash string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.has(hash)
-}
-
-func (s *Store) has(hash string) bool {
 	_, ok := s.find(hash)
 	return ok
 }
@@ -231,10 +228,18 @@ func (s *Store) make() (disk.Disk, error) {
 			return nil, err
 		}
 	}
-	if err := s.hold(); err != nil {
-		return nil, err
+	if s.held == nil { // keeps our temporary files from being swept
+		f, err := s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+		if err != nil {
+			return nil, err
+		}
+		s.held = f
+		atomicfile.HoldOpen(f)
 	}
-	s.keepOutOfGit()
+	if f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode); err == nil {
+		_, _ = f.WriteString(ignore) // where it cannot be written nothing is lost
+		_ = f.Close()
+	}
 	s.total = 0
 	for _, o := range s.list() {
 		s.total += o.size
@@ -255,33 +260,18 @@ func (s *Store) make() (disk.Disk, error) {
 	return s.out, nil
 }
 
-// hold keeps our temporary files from being swept.
-func (s *Store) hold() (err error) {
-	if s.held == nil {
-		if s.held, err = s.root.OpenFile(temporary, os.O_RDONLY|syscall.O_NONBLOCK, 0); err == nil {
-			atomicfile.HoldOpen(s.held)
-		}
-	}
-	return err
-}
-
-// keepOutOfGit leaves a note for git. Where it cannot be written nothing is lost.
-func (s *Store) keepOutOfGit() {
-	f, err := s.root.OpenFile(".gitignore", os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-	if err != nil {
-		return
-	}
-	_, _ = f.WriteString(ignore)
-	_ = f.Close()
-}
-
 // write puts content into a temporary file that Commit will give its name.
 func (s *Store) write(content io.Reader) (hash string, err error) {
 	out, err := s.make()
 	if err != nil {
 		return "", err
 	}
-	f, temp, err := newTemp(out)
+	var f disk.File
+	temp := ""
+	for temp == "" || errors.Is(err, fs.ErrExist) {
+		temp = path.Join(temporary, fmt.Sprintf("%s%d-%d", atomicfile.Prefix, os.Getpid(), serial.Add(1)))
+		f, err = out.Open(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
+	}
 	if err != nil {
 		return "", err
 	}
@@ -296,30 +286,13 @@ func (s *Store) write(content io.Reader) (hash string, err error) {
 	return hash, nil
 }
 
-var serial struct {
-	sync.Mutex
-	n int
-}
-
-// newTemp makes a temporary file of our own.
-func newTemp(out disk.Disk) (disk.File, string, error) {
-	for {
-		serial.Lock()
-		serial.n++
-		name := path.Join(temporary, atomicfile.Prefix+strconv.Itoa(os.Getpid())+"-"+strconv.Itoa(serial.n))
-		serial.Unlock()
-		f, err := out.Open(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, fileMode)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, name, err
-		}
-	}
-}
+var serial atomic.Int64 // of temporary files
 
 // enlist takes a finished temporary file into account.
 func (s *Store) enlist(hash, temp string, size int64) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.has(hash) { // someone was faster
+	if _, ok := s.find(hash); ok { // someone was faster
 		return s.out.Remove(temp)
 	}
 	if s.total+size > s.o.Quota {
@@ -435,6 +408,8 @@ func (s *Store) Open(hash string) (io.ReadCloser, error) {
 	return b, nil
 }
 
+// openBlob opens the file of a content, and nothing that would have to be waited
+// for.
 func (s *Store) openBlob(hash string) (*os.File, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -444,15 +419,7 @@ func (s *Store) openBlob(hash string) (*os.File, error) {
 	if err := s.openRoot(); err != nil {
 		return nil, err
 	}
-	if temp, ok := s.pending[hash]; ok {
-		return openRegular(s.root, temp)
-	}
-	return openRegular(s.root, place(hash))
-}
-
-// openRegular opens a file, and nothing that would have to be waited for.
-func openRegular(root *os.Root, name string) (*os.File, error) {
-	f, err := root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, err := s.root.OpenFile(cmp.Or(s.pending[hash], place(hash)), os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, err
 	}
