@@ -3,9 +3,7 @@
 // ever sees a fact that could be lost; all who look on see the same order.
 //
 // A fact that happened is recorded even if the turn it belongs to has been
-// canceled. Watchers never slow the writer down and never miss a fact in
-// silence: one that falls behind is told so with [ErrLagged] and may watch
-// again from the last Seq it saw.
+// canceled.
 package timeline
 
 import (
@@ -44,10 +42,9 @@ type Timeline struct {
 	seal    func(*event.Record)
 	release func() error
 
-	mu       sync.Mutex // guards the fields below, and the order of everything
-	last     uint64
-	closed   bool
-	watchers map[*watcher]struct{}
+	mu     sync.Mutex // guards the fields below, and the order of everything
+	last   uint64
+	closed bool
 }
 
 // Open claims session and continues it from what store holds.
@@ -74,8 +71,7 @@ func Open(ctx context.Context, store event.Store, session string, o Options) (*T
 	return t, nil
 }
 
-// Close lets go of the session and ends every watch. Closing twice is
-// harmless.
+// Close lets go of the session. Closing twice is harmless.
 func (t *Timeline) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -83,14 +79,8 @@ func (t *Timeline) Close() error {
 		return nil
 	}
 	t.closed = true
-	for w := range t.watchers {
-		t.drop(w, nil)
-	}
 	return t.release()
 }
-
-// Session is the id of the session.
-func (t *Timeline) Session() string { return t.session }
 
 // Last is the Seq of the newest stored record.
 func (t *Timeline) Last() uint64 {
@@ -108,9 +98,8 @@ func (t *Timeline) Through(out event.Sink) event.Sink {
 }
 
 // EmitAll stores the durable ones of rs in one step, then shows all of rs to
-// out and to the watchers with nothing in between. If they cannot be stored
-// nobody sees any of them; if out fails, the error is a [event.NotShownError]
-// and the watchers still see them all.
+// out with nothing in between. If they cannot be stored nobody sees any of them;
+// if out fails, the error is a [event.NotShownError].
 func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Record) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -125,22 +114,10 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 		}
 		t.last += uint64(len(durable))
 	}
-	var err error
 	for _, r := range filled {
-		// t.mu held
-		for w := range t.watchers {
-			select {
-			case w.records <- r:
-			default:
-				t.drop(w, ErrLagged)
-			}
+		if err := out.Emit(ctx, r); err != nil {
+			return &event.NotShownError{Err: err}
 		}
-		if err == nil {
-			err = out.Emit(ctx, r)
-		}
-	}
-	if err != nil {
-		return &event.NotShownError{Err: err}
 	}
 	return nil
 }

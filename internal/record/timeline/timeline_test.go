@@ -7,7 +7,6 @@ import (
 	"iter"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"coder/internal/core/event"
@@ -271,201 +270,31 @@ func TestSinkThatFailsEndsTheTurnButNotTheRecord(t *testing.T) {
 	if !errors.Is(err, out.err) || len(out.records) != 1 {
 		t.Errorf("emit: %v after %s", err, out)
 	}
-	for r, err := range tl.Watch(t.Context(), 1) {
+	for r, err := range store.Read(t.Context(), "a", 1) {
 		if r.Seq != 2 || err != nil {
-			t.Errorf("watched %d, %v", r.Seq, err)
-		}
-		break
-	}
-}
-
-func TestWatchReplaysThenFollows(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		ctx, cancel := context.WithCancel(t.Context())
-		tl := open(t, new(mem.Store), timeline.Options{})
-		sink := tl.Through(event.Discard)
-		emit(t, sink, event.TaskStarted{}, event.TextDelta{}, event.LocalAdded{})
-		var got seen
-		var last error
-		go func() {
-			for r, err := range tl.Watch(ctx, 1) {
-				if last = err; err == nil {
-					got.records = append(got.records, r)
-				}
-			}
-		}()
-		synctest.Wait()
-		emit(t, sink, event.TextDelta{}, event.TaskCompleted{})
-		synctest.Wait()
-		cancel()
-		synctest.Wait()
-		if want := "2:event.LocalAdded 0:event.TextDelta 3:event.TaskCompleted "; got.String() != want {
-			t.Errorf("watched %s, want %s", &got, want)
-		}
-		if !errors.Is(last, context.Canceled) {
-			t.Errorf("watch ended with %v", last)
-		}
-	})
-}
-
-// However a watch and the emitting interleave, no fact is missed, doubled or
-// out of order.
-func TestWatchHasNoGaps(t *testing.T) {
-	for name, store := range map[string]event.Store{"mem": new(mem.Store), "jsonl": jsonl.Open(t.TempDir(), jsonl.Options{Fsync: jsonl.Never})} {
-		t.Run(name, func(t *testing.T) {
-			tl := open(t, store, timeline.Options{})
-			const total = 600
-			var wg sync.WaitGroup
-			for range 4 {
-				wg.Go(func() { watchAll(t, tl, total) })
-			}
-			sink := tl.Through(event.Discard)
-			for i := range total {
-				emit(t, sink, event.TextDelta{}, event.LocalAdded{Input: fmt.Sprint(i)})
-				if i%100 == 0 {
-					wg.Go(func() { watchAll(t, tl, total) })
-				}
-			}
-			wg.Wait()
-		})
-	}
-}
-
-// busy is a store during whose reading more is written: at the end of the first
-// one, and at the beginning of the second.
-type busy struct {
-	mem.Store
-	reads int
-	write func()
-}
-
-func (b *busy) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
-	return func(yield func(event.Record, error) bool) {
-		if b.reads++; b.reads == 2 {
-			b.write()
-		}
-		for r, err := range b.Store.Read(ctx, session, after, logs...) {
-			if !yield(r, err) {
-				return
-			}
-		}
-		if b.reads == 1 {
-			b.write()
+			t.Errorf("read %d, %v", r.Seq, err)
 		}
 	}
-}
-
-func TestWatchShowsNothingTwice(t *testing.T) {
-	store := new(busy)
-	tl := open(t, store, timeline.Options{New: true})
-	store.write = func() { emit(t, tl.Through(event.Discard), event.LocalAdded{}) }
-	store.write()
-	var got []uint64
-	for r, err := range tl.Watch(t.Context(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got = append(got, r.Seq); len(got) == 3 {
-			store.write()
-		}
-		if len(got) == 4 {
-			break
-		}
+	if tl.Last() != 2 {
+		t.Errorf("%d records are kept, want two", tl.Last())
 	}
-	if fmt.Sprint(got) != "[1 2 3 4]" {
-		t.Errorf("watched %v", got)
-	}
-}
-
-// watchAll watches until it has seen the record total, starting again where it
-// fell behind.
-func watchAll(t *testing.T, tl *timeline.Timeline, total uint64) {
-	last := uint64(0)
-	for last < total {
-		for r, err := range tl.Watch(t.Context(), last) {
-			if errors.Is(err, timeline.ErrLagged) {
-				break
-			}
-			if err != nil {
-				t.Error(err)
-				return
-			}
-			if r.Seq == 0 {
-				continue
-			}
-			if r.Seq != last+1 {
-				t.Errorf("watched %d after %d", r.Seq, last)
-				return
-			}
-			if last = r.Seq; last == total {
-				break
-			}
-		}
-	}
-}
-
-func TestSlowWatcherIsToldNotWaitedFor(t *testing.T) {
-	tl := open(t, new(mem.Store), timeline.Options{})
-	sink := tl.Through(event.Discard)
-	emit(t, sink, event.TaskStarted{})
-	var last error
-	n := 0
-	for _, err := range tl.Watch(t.Context(), 0) {
-		if last = err; err != nil {
-			break
-		}
-		switch n++; n {
-		case 1:
-			emit(t, sink, event.LocalAdded{}) // seen while or after joining
-		case 2:
-			for range 2000 {
-				emit(t, sink, event.TextDelta{})
-			}
-		}
-	}
-	if !errors.Is(last, timeline.ErrLagged) {
-		t.Errorf("slow watcher got %v, want ErrLagged", last)
-	}
-	watchAll(t, tl, 2)
 }
 
 func TestCloseEndsEverything(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		store := new(mem.Store)
-		tl := open(t, store, timeline.Options{})
-		emit(t, tl.Through(event.Discard), event.TaskStarted{})
-		watch := func() (n int, last error) {
-			for _, err := range tl.Watch(t.Context(), 0) {
-				if last = err; err == nil {
-					n++
-				}
-			}
-			return n, last
+	store := new(mem.Store)
+	tl := open(t, store, timeline.Options{})
+	emit(t, tl.Through(event.Discard), event.TaskStarted{})
+	for range 2 {
+		if err := tl.Close(); err != nil {
+			t.Fatal(err)
 		}
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			if n, err := watch(); n != 1 || err != nil {
-				t.Errorf("watched %d, %v, want one record and a clean end", n, err)
-			}
-		}()
-		synctest.Wait()
-		for range 2 {
-			if err := tl.Close(); err != nil {
-				t.Fatal(err)
-			}
+	}
+	for _, e := range []event.Event{event.TaskStarted{}, event.TextDelta{}} {
+		if err := tl.Through(event.Discard).Emit(t.Context(), event.Record{Event: e}); !errors.Is(err, timeline.ErrClosed) {
+			t.Errorf("emit of %T after close: %v", e, err)
 		}
-		<-done
-		if n, err := watch(); n != 1 || err != nil {
-			t.Errorf("after the close watched %d, %v", n, err)
-		}
-		for _, e := range []event.Event{event.TaskStarted{}, event.TextDelta{}} {
-			if err := tl.Through(event.Discard).Emit(t.Context(), event.Record{Event: e}); !errors.Is(err, timeline.ErrClosed) {
-				t.Errorf("emit of %T after close: %v", e, err)
-			}
-		}
-		open(t, store, timeline.Options{})
-	})
+	}
+	open(t, store, timeline.Options{})
 }
 
 func BenchmarkEmit(b *testing.B) {

@@ -124,7 +124,6 @@ func (k *Keeper) gone(now *event.FileState) bool {
 
 const ignoreFile = ".gitignore"
 
-// lies reports whether rel is below dir.
 func lies(rel, dir string) bool {
 	return dir == "." && !path.IsAbs(rel) || strings.HasPrefix(rel, dir+"/")
 }
@@ -171,7 +170,6 @@ func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileCh
 	return list, nil
 }
 
-// change is what became of the pair's path.
 func (p pair) change() event.FileChange {
 	c := event.FileChange{Before: event.FileState{Path: p.path()}, After: event.FileState{Path: p.path()}}
 	if p.before != nil {

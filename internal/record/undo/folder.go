@@ -40,7 +40,6 @@ func (f *folder) stamped(i int) string {
 	return f.packed[from:f.ends[i]]
 }
 
-// appendStamped packs a name and a stamp.
 func appendStamped(b []byte, name string, s stamp) []byte {
 	return appendStamp(appendString(b, name), s)
 }
@@ -53,7 +52,6 @@ func appendStamp(b []byte, s stamp) []byte {
 	return binary.AppendUvarint(b, s.ino)
 }
 
-// cutName takes the name off a packed node.
 func cutName(packed string) (name, rest string) {
 	n, size := uint64(0), 0
 	for shift := 0; ; shift += 7 {
@@ -96,7 +94,6 @@ func (f *folder) isSettled() bool {
 	return !slices.ContainsFunc(f.flags, func(b byte) bool { return b&(nodeFresh|nodeClosed) != 0 })
 }
 
-// node unpacks a node.
 func (f *folder) node(i int) *node {
 	flags := f.flag(i)
 	return &node{
@@ -105,7 +102,6 @@ func (f *folder) node(i int) *node {
 	}
 }
 
-// index is where the node of a name is, if it is there.
 func (f *folder) index(name string) (int, bool) {
 	i := sort.Search(f.len(), func(i int) bool { return f.name(i) >= name })
 	return i, i < f.len() && f.name(i) == name
@@ -126,7 +122,6 @@ func (f *folder) alike(i int, g *folder, j int) bool {
 	return f.stamped(i) == g.stamped(j) && f.hashes[i] == g.hashes[j] && (f.flag(i)^g.flag(j))&^nodeFresh == 0
 }
 
-// equals reports whether g says of each node what f says.
 func (f *folder) equals(g *folder) bool {
 	if f.len() != g.len() || f.len() > 0 && (f.packed != g.packed || !slices.Equal(f.hashes, g.hashes)) {
 		return false

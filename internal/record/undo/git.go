@@ -80,7 +80,6 @@ func (k *Keeper) release() {
 	}
 }
 
-// findRepo looks for the work tree that holds dir.
 func findRepo(dir string, env []string) *repo {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || repofile.CheckGit(real) != nil {
@@ -257,7 +256,6 @@ func (r *repo) convertsAll(ctx context.Context) bool {
 	return err != nil || strings.TrimSpace(string(out)) != "false"
 }
 
-// isObject reports whether a name is that of an object.
 func isObject(oid string) bool {
 	_, err := hex.DecodeString(oid)
 	return err == nil && len(oid) >= 2*sha1.Size

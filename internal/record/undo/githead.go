@@ -255,7 +255,6 @@ func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
 	return err
 }
 
-// most is the mode with the highest count.
 func most(counts map[fs.FileMode]int) (best fs.FileMode) {
 	for m, n := range counts {
 		if n > counts[best] || n == counts[best] && m > best {
@@ -288,7 +287,6 @@ func withDirs(files iter.Seq[edit], h headRoot) iter.Seq[edit] {
 	}
 }
 
-// headTree is the tree of such a name.
 func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 	t := &tree{folders: make(map[string]*folder)}
 	for part := range strings.SplitSeq(strings.TrimPrefix(name, headPrefix), " ") {

@@ -244,7 +244,6 @@ func (h *History) moved(c *call) {
 	h.turns = append(slices.Delete(h.turns, i, i+1), t)
 }
 
-// begin takes in that something is about to be undone or redone.
 func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 	var in request
 	i := -1
@@ -290,7 +289,6 @@ func (h *History) top() *op {
 	return h.stack[len(h.stack)-1]
 }
 
-// finish takes in what an undo or redo did.
 func (h *History) finish(o *op, changes []event.FileChange) {
 	o.changes, o.done = changes, true
 	h.needs = nil

@@ -118,7 +118,6 @@ type plan struct {
 	report Report
 }
 
-// planUndo works out what undoing a turn means.
 func (k *Keeper) planUndo(ctx context.Context, t past, c Call) (*plan, error) {
 	p := &plan{k: k, force: c.Force}
 	p.report = Report{Turn: t.Turn, DryRun: c.DryRun, Commands: t.commands}
@@ -252,7 +251,6 @@ func (k *Keeper) joined(ctx context.Context, a, b link) bool {
 	return a.known() && (overlap || k.same(ctx, a.after, b.before))
 }
 
-// consider decides what is to be done about one file.
 func (p *plan) consider(ctx context.Context, w wish) error {
 	if err := ctx.Err(); err != nil {
 		return err

@@ -215,7 +215,6 @@ func (p *plan) requested(tool string, c Call, in request) (event.ToolCallRequest
 	return e, err
 }
 
-// tell completes the report.
 func (p *plan) tell() Report {
 	r := p.report
 	for _, s := range p.steps {
@@ -237,10 +236,8 @@ func (p *plan) tell() Report {
 
 func depth(s step) int { return strings.Count(s.to.Path, "/") }
 
-// pending reports whether a step is still to be taken.
 func (s *step) pending() bool { return !s.done && s.to.Path != "" }
 
-// fail gives a step up.
 func (p *plan) fail(s *step, err error) {
 	p.report.Failed = append(p.report.Failed, Note{label(s.to), err.Error()})
 	*s = step{}
@@ -296,7 +293,6 @@ func (p *plan) accept(ctx context.Context, s *step) workspace.Accept {
 	}
 }
 
-// gaveUp takes in that a step could not be taken.
 func (p *plan) gaveUp(s *step, err error) {
 	switch {
 	case errors.Is(err, workspace.ErrChanged):

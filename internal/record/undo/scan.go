@@ -93,7 +93,6 @@ func (k *Keeper) scan(ctx context.Context) (*tree, error) {
 	return t, nil
 }
 
-// run looks at what changed, or at everything.
 func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) {
 	if c.All || s.old == nil || s.old.partial {
 		return s.walk(ctx)
@@ -118,7 +117,6 @@ func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) 
 	return s.next, nil
 }
 
-// walk looks at everything.
 func (s *scanning) walk(ctx context.Context) (*tree, error) {
 	s.todo, s.errs, s.k.closed = nil, nil, nil
 	if err := s.scanDirs(ctx, nil, nil); err != nil {
@@ -398,7 +396,6 @@ func (s *scanning) asIn(ctx context.Context, r *repo) error {
 	return ctx.Err()
 }
 
-// inGit reports whether the file was found in a repository.
 func (f find) inGit() bool { return strings.HasPrefix(f.hashes[f.i], packedGit) }
 
 // read reads the files that are left, several at a time, and keeps what is in

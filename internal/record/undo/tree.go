@@ -28,7 +28,6 @@ type tree struct {
 	added int // bytes of the others
 }
 
-// name is what the tree is kept under.
 func (t *tree) name() string {
 	if t == nil || len(t.chain) == 0 {
 		return ""
@@ -75,7 +74,6 @@ func (n node) state(dir string) event.FileState {
 	return s
 }
 
-// size is how many things there are.
 func (t *tree) size() (n int) {
 	for _, f := range t.folders {
 		n += f.len()

@@ -145,7 +145,6 @@ const (
 	hashGit
 )
 
-// loadTree reads the tree of that name.
 func (k *Keeper) loadTree(ctx context.Context, name string) (*tree, error) {
 	c, err := k.readChain(name)
 	if err != nil {
@@ -167,7 +166,6 @@ type chain struct {
 	blobs [][]byte
 }
 
-// readChain reads what a tree is made of.
 func (k *Keeper) readChain(name string) (c chain, err error) {
 	for next := name; next != ""; {
 		if isHead(next) {
@@ -194,7 +192,6 @@ func (k *Keeper) readChain(name string) (c chain, err error) {
 	return c, nil
 }
 
-// on builds the tree upon base.
 func (c chain) on(base *tree) (*tree, error) {
 	t := base
 	for i, data := range c.blobs {

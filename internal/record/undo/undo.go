@@ -122,7 +122,6 @@ func (k *Keeper) now() time.Time {
 	return k.o.Now()
 }
 
-// warn says something once.
 func (k *Keeper) warn(text string) {
 	if k.o.Warn == nil || k.warned[text] {
 		return
