@@ -91,7 +91,27 @@ func (p page) entry(e Entry) {
 		}
 		p.raw("</section>\n")
 	case *Called:
-		p.called(e)
+		class, outcome := "ok", "done"
+		switch {
+		case !e.Answered:
+			class, outcome = "dim", "no result"
+		case e.Failed:
+			class, outcome = "failed", "failed"
+		}
+		p.raw(`<details class="tool"><summary><strong>`, escape(e.Name), "</strong> ")
+		if h := headline(e.Args); h != "" {
+			p.raw("<code>", escape(h), "</code> ")
+		}
+		p.raw(`<span class="`, class, `">`, outcome, "</span>")
+		if e.Took > 0 {
+			p.raw(` <span class="dim">`, e.Took.String(), "</span>")
+		}
+		p.raw("</summary>\n")
+		p.fields(layout(e.Args))
+		p.raw(`<p class="label">Result</p>`, "\n")
+		p.fields(layout(e.Result))
+		p.images(e.Images)
+		p.raw("</details>\n")
 	case Local:
 		p.open("local", "Command", e.Time)
 		p.raw("<p><code>", escape(e.Input), "</code></p>\n")
@@ -134,30 +154,6 @@ func (p page) open(class, name string, at time.Time) {
 func (p page) folded(name, text string) {
 	p.raw("<details><summary>", name, "</summary>\n")
 	p.prose(text)
-	p.raw("</details>\n")
-}
-
-func (p page) called(c *Called) {
-	class, outcome := "ok", "done"
-	switch {
-	case !c.Answered:
-		class, outcome = "dim", "no result"
-	case c.Failed:
-		class, outcome = "failed", "failed"
-	}
-	p.raw(`<details class="tool"><summary><strong>`, escape(c.Name), "</strong> ")
-	if h := headline(c.Args); h != "" {
-		p.raw("<code>", escape(h), "</code> ")
-	}
-	p.raw(`<span class="`, class, `">`, outcome, "</span>")
-	if c.Took > 0 {
-		p.raw(` <span class="dim">`, c.Took.String(), "</span>")
-	}
-	p.raw("</summary>\n")
-	p.fields(layout(c.Args))
-	p.raw(`<p class="label">Result</p>`, "\n")
-	p.fields(layout(c.Result))
-	p.images(c.Images)
 	p.raw("</details>\n")
 }
 

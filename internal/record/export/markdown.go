@@ -20,7 +20,62 @@ func Markdown(w io.Writer, t Transcript) error {
 	}
 	m.WriteString("\n")
 	for _, e := range t.Entries {
-		m.entry(e)
+		switch e := e.(type) {
+		case Said:
+			if e.Role == chat.System {
+				continue
+			}
+			m.heading(2, who(e.Role), "", e.Time)
+			if e.Reasoning != "" {
+				m.prose("Thinking:\n\n"+e.Reasoning, "> ")
+			}
+			quote := ""
+			if e.Role == chat.User {
+				quote = "> "
+			}
+			m.prose(e.Text, quote)
+			for range e.Images {
+				m.WriteString("(a picture)\n\n")
+			}
+			if e.Interrupted {
+				m.WriteString("*(interrupted)*\n\n")
+			}
+		case *Called:
+			m.heading(3, e.Name, headline(e.Args), time.Time{})
+			m.fields(layout(e.Args))
+			outcome := "Result"
+			switch {
+			case !e.Answered:
+				outcome = "No result"
+			case e.Failed:
+				outcome = "Failed"
+			}
+			if e.Took > 0 {
+				outcome += fmt.Sprintf(" (%s)", e.Took)
+			}
+			m.printf("**%s**\n\n", outcome)
+			m.fields(layout(e.Result))
+			for range e.Images {
+				m.WriteString("(a picture)\n\n")
+			}
+		case Local:
+			m.heading(3, "Command", e.Input, e.Time)
+			m.fields([]field{{text: e.Output, kind: long}})
+		case *Asked:
+			m.heading(3, "Question", e.Title, e.Time)
+			m.prose(e.Description, "")
+			m.fields(blockField(e.Content))
+			m.printf("Answer: %s\n\n", mdLine(orNone(e.Answer)))
+		case Planned:
+			m.heading(3, "Todos", "", e.Time)
+			for _, todo := range e.Todos {
+				m.printf("- [%s] %s\n", checkbox(string(todo.Status)), mdLine(todo.Content))
+			}
+			m.WriteString("\n")
+		case Noted:
+			m.printf("*%s*\n\n", mdLine(e.Text))
+			m.fields(appendField(nil, "", e.Detail))
+		}
 	}
 	if err := m.Flush(); err != nil {
 		return fmt.Errorf("write Markdown: %w", err)
@@ -66,65 +121,6 @@ func stamp(t time.Time) string {
 		return ""
 	}
 	return t.Format("2006-01-02 15:04:05 MST")
-}
-
-func (m markdown) entry(e Entry) {
-	switch e := e.(type) {
-	case Said:
-		if e.Role == chat.System {
-			return
-		}
-		m.heading(2, who(e.Role), "", e.Time)
-		if e.Reasoning != "" {
-			m.prose("Thinking:\n\n"+e.Reasoning, "> ")
-		}
-		quote := ""
-		if e.Role == chat.User {
-			quote = "> "
-		}
-		m.prose(e.Text, quote)
-		for range e.Images {
-			m.WriteString("(a picture)\n\n")
-		}
-		if e.Interrupted {
-			m.WriteString("*(interrupted)*\n\n")
-		}
-	case *Called:
-		m.heading(3, e.Name, headline(e.Args), time.Time{})
-		m.fields(layout(e.Args))
-		outcome := "Result"
-		switch {
-		case !e.Answered:
-			outcome = "No result"
-		case e.Failed:
-			outcome = "Failed"
-		}
-		if e.Took > 0 {
-			outcome += fmt.Sprintf(" (%s)", e.Took)
-		}
-		m.printf("**%s**\n\n", outcome)
-		m.fields(layout(e.Result))
-		for range e.Images {
-			m.WriteString("(a picture)\n\n")
-		}
-	case Local:
-		m.heading(3, "Command", e.Input, e.Time)
-		m.fields([]field{{text: e.Output, kind: long}})
-	case *Asked:
-		m.heading(3, "Question", e.Title, e.Time)
-		m.prose(e.Description, "")
-		m.fields(blockField(e.Content))
-		m.printf("Answer: %s\n\n", mdLine(orNone(e.Answer)))
-	case Planned:
-		m.heading(3, "Todos", "", e.Time)
-		for _, todo := range e.Todos {
-			m.printf("- [%s] %s\n", checkbox(string(todo.Status)), mdLine(todo.Content))
-		}
-		m.WriteString("\n")
-	case Noted:
-		m.printf("*%s*\n\n", mdLine(e.Text))
-		m.fields(appendField(nil, "", e.Detail))
-	}
 }
 
 func orNone(s string) string {
