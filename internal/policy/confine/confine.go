@@ -245,7 +245,11 @@ func words(r sandbox.Report) string {
 // there are none, that is found out when the first command comes.
 func (c *Confiner) Check(ctx context.Context) error {
 	if c.o.Demand == Auto && c.o.Doubtful() {
-		c.tell(c.find(ctx).Report(c.usual()))
+		// Limits such as commands have here, without a look at what is in the workspace.
+		in := func(name string) string { return filepath.Join(c.o.Root, name) }
+		c.tell(c.find(ctx).Report(sandbox.Limits{
+			Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network(),
+		}))
 	}
 	if c.o.Demand != Require {
 		return nil
@@ -264,13 +268,6 @@ func (c *Confiner) tell(r sandbox.Report) {
 	if !r.Whole && c.o.Warn != nil {
 		c.told.Do(func() { c.o.Warn("the sandbox does not enforce: " + strings.Join(r.NotEnforced, "; ")) })
 	}
-}
-
-// usual are limits such as commands have here, without a look at what is in the
-// workspace.
-func (c *Confiner) usual() sandbox.Limits {
-	in := func(name string) string { return filepath.Join(c.o.Root, name) }
-	return sandbox.Limits{Write: []string{c.o.Root}, Protect: []string{in(".git"), in(".coder")}, Hide: []string{in(".env")}, Network: c.o.Network()}
 }
 
 func unavailable(r sandbox.Report) error {

@@ -190,7 +190,22 @@ func (j *Judge) Permissions() display.Table {
 		}
 		t.Rows = append(t.Rows, display.Words(s.what, o.Verdict.String(), why))
 	}
-	t.Rows = append(t.Rows, j.rules()...)
+	// What the person wrote, said for this run, and answered "always".
+	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
+		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
+			t.Rows = append(t.Rows, display.Words(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""))
+		}
+	}
+	for _, s := range j.book.Allow {
+		t.Rows = append(t.Rows, display.Words("this run: "+s.String(), policy.Allow.String(), ""))
+	}
+	for _, s := range j.book.Deny {
+		t.Rows = append(t.Rows, display.Words("this run: "+s.String(), policy.Deny.String(), ""))
+	}
+	_, preset := j.state.Current()
+	if p, _ := rule.PresetNamed(preset); j.memory != nil && !p.Floor {
+		t.Rows = append(t.Rows, j.memory.rows()...)
+	}
 	return t
 }
 
@@ -208,24 +223,4 @@ var samples = []struct {
 	{"todowrite", "todowrite", tool.Effect{Kind: tool.Note, Target: "todo list"}},
 	{"other tools", "mcp__server__tool", tool.Effect{Kind: tool.Unknown}},
 	{"secret files", "read", tool.Effect{Kind: tool.Read, Target: ".env"}},
-}
-
-// rules lists what the person wrote, said for this run, and answered "always".
-func (j *Judge) rules() (rows [][]display.Cell) {
-	for _, name := range slices.Sorted(maps.Keys(j.book.Given)) {
-		for _, pattern := range slices.Sorted(maps.Keys(j.book.Given[name])) {
-			rows = append(rows, display.Words(fmt.Sprintf("your rule %s(%s)", name, pattern), j.book.Given[name][pattern].String(), ""))
-		}
-	}
-	for _, s := range j.book.Allow {
-		rows = append(rows, display.Words("this run: "+s.String(), policy.Allow.String(), ""))
-	}
-	for _, s := range j.book.Deny {
-		rows = append(rows, display.Words("this run: "+s.String(), policy.Deny.String(), ""))
-	}
-	_, preset := j.state.Current()
-	if p, _ := rule.PresetNamed(preset); j.memory != nil && !p.Floor {
-		return append(rows, j.memory.rows()...)
-	}
-	return rows
 }

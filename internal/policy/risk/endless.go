@@ -59,8 +59,19 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 	for _, s := range append(cond[:len(cond):len(cond)], body...) {
 		syntax.Walk(s, note)
 	}
-	for _, s := range cond {
-		ends = ends || asksForChange(s)
+	for _, s := range cond { // a test of what may change
+		syntax.Walk(s, func(n syntax.Node) bool {
+			switch n := n.(type) {
+			case *syntax.TestClause, *syntax.ArithmCmd:
+				ends = ends || varies(n)
+			case *syntax.CallExpr:
+				if len(n.Args) > 0 {
+					name := n.Args[0].Lit()
+					ends = ends || (name == "[" || name == "test") && varies(n)
+				}
+			}
+			return true
+		})
 	}
 	if starts && !ends {
 		w.find(Approve, "starts processes without end", w.text(loop))
@@ -69,23 +80,6 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 
 // loopEnds are the commands that end a loop, or have it wait.
 var loopEnds = set("break exit return wait read")
-
-// asksForChange reports whether a condition tests what may change.
-func asksForChange(s *syntax.Stmt) (changes bool) {
-	syntax.Walk(s, func(n syntax.Node) bool {
-		switch n := n.(type) {
-		case *syntax.TestClause, *syntax.ArithmCmd:
-			changes = changes || varies(n)
-		case *syntax.CallExpr:
-			if len(n.Args) > 0 {
-				name := n.Args[0].Lit()
-				changes = changes || (name == "[" || name == "test") && varies(n)
-			}
-		}
-		return true
-	})
-	return changes
-}
 
 // varies reports whether a test looks at a variable, at what a command prints or
 // at a file.

@@ -80,8 +80,9 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 	vouched := !r.Substituted && !r.Unknown && !r.Redirected
 	v = policy.Allow
 	for _, c := range r.Simple {
-		p, found := ps.longest(c)
-		if q, ok := ps.strictest(c); ok && (!found || ps[q] < ps[p]) {
+		p, found := ps.longest(func(p string) bool { return MatchPattern(p, c) })
+		q, ok := ps.longest(func(p string) bool { return p != "*" && ps[p] != policy.Allow && !MatchPattern(p, c) && c.Matches(p) })
+		if ok && (!found || ps[q] < ps[p]) {
 			p, found = q, true // another way to write what a stricter pattern names
 		}
 		if found && ps[p] == policy.Allow && !vouched {
@@ -96,17 +97,6 @@ func (ps Patterns) Verdict(r Report) (v policy.Verdict, pattern string, ok bool)
 		}
 	}
 	return v, pattern, true
-}
-
-// strictest is the longest pattern that restricts a command in one of the
-// other ways to write it.
-func (ps Patterns) strictest(c Command) (best string, ok bool) {
-	for p, v := range ps {
-		if p != "*" && v != policy.Allow && !MatchPattern(p, c) && c.Matches(p) && (!ok || len(p) > len(best)) {
-			best, ok = p, true
-		}
-	}
-	return best, ok
 }
 
 // Matches reports whether a pattern matches a command in any way it could have
@@ -136,13 +126,11 @@ func (c Command) Matches(pattern string) bool {
 // gitTakes are git's options before the subcommand that take the next word.
 var gitTakes = set("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
 
-func (ps Patterns) longest(c Command) (best string, ok bool) {
+// longest is the longest of the patterns that apply, of those as long a strictest.
+func (ps Patterns) longest(applies func(pattern string) bool) (best string, ok bool) {
 	for p, v := range ps {
-		if !MatchPattern(p, c) {
-			continue
-		}
 		longer := len(p) > len(best) || len(p) == len(best) && v < ps[best]
-		if !ok || longer {
+		if (!ok || longer) && applies(p) {
 			best, ok = p, true
 		}
 	}

@@ -112,22 +112,11 @@ func (b Book) Of(root string) (State, error) {
 }
 
 // Give trusts root as it is now.
-func (b Book) Give(root string) error {
-	hash, err := Hash(root)
-	if err != nil {
-		return err
-	}
-	return b.note(root, entry{Hash: hash})
-}
+func (b Book) Give(root string) error { return b.note(root, false) }
 
-// Decline remembers that a person did not want to trust root as it is now.
-func (b Book) Decline(root string) error {
-	hash, err := Hash(root)
-	if err != nil || b.Path == "" {
-		return err
-	}
-	return b.note(root, entry{Hash: hash, Declined: true})
-}
+// Decline remembers that a person did not want to trust root as it is now, if
+// there is where to remember it.
+func (b Book) Decline(root string) error { return b.note(root, true) }
 
 // Declined reports whether a person was asked about root as it is now and did
 // not want to trust it.
@@ -141,8 +130,12 @@ func (b Book) Declined(root string) bool {
 	return err == nil && e.Declined && e.Hash == hash
 }
 
-func (b Book) note(root string, e entry) error {
-	e.Since = b.Now().UTC().Truncate(time.Second)
+func (b Book) note(root string, declined bool) error {
+	hash, err := Hash(root)
+	if err != nil || declined && b.Path == "" {
+		return err
+	}
+	e := entry{Hash: hash, Declined: declined, Since: b.Now().UTC().Truncate(time.Second)}
 	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
 }
 

@@ -58,7 +58,6 @@ type (
 	Local struct {
 		Time          time.Time
 		Input, Output string
-		Failed        bool
 	}
 	// Asked is a question to the person and their answer.
 	Asked struct {
@@ -152,7 +151,7 @@ func (b *builder) add(r event.Record) {
 	case event.MessageAdded:
 		b.message(r.Time, e)
 	case event.LocalAdded:
-		b.put(Local{r.Time, e.Input, e.Output, e.Failed})
+		b.put(Local{r.Time, e.Input, e.Output})
 	case event.TodosChanged:
 		b.put(Planned{r.Time, e.Todos})
 	case event.ToolCallCompleted:

@@ -10,6 +10,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -106,7 +107,23 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 	if t.closed {
 		return ErrClosed
 	}
-	filled, durable := t.fill(rs)
+	filled := slices.Clone(rs) // numbered and dated
+	durable := make([]event.Record, 0, len(rs))
+	for i := range filled {
+		r := &filled[i]
+		r.Session, r.Seq = t.session, 0
+		if r.Time.IsZero() && t.now != nil {
+			r.Time = t.now().UTC()
+		}
+		if event.LogOf(r.Event) == event.Transient {
+			continue
+		}
+		r.Seq = t.last + 1 + uint64(len(durable))
+		if t.seal != nil {
+			t.seal(r)
+		}
+		durable = append(durable, *r)
+	}
 	if len(durable) != 0 {
 		if err := t.store.Append(context.WithoutCancel(ctx), t.last, durable...); err != nil {
 			name, _ := event.Name(durable[0].Event)
@@ -120,27 +137,4 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 		}
 	}
 	return nil
-}
-
-// fill numbers and dates rs without touching the caller's copies.
-func (t *Timeline) fill(rs []event.Record) (filled, durable []event.Record) {
-	filled = make([]event.Record, len(rs))
-	durable = make([]event.Record, 0, len(rs))
-	next := t.last + 1
-	for i, r := range rs {
-		r.Session, r.Seq = t.session, 0
-		if r.Time.IsZero() && t.now != nil {
-			r.Time = t.now().UTC()
-		}
-		if event.LogOf(r.Event) != event.Transient {
-			r.Seq = next
-			next++
-			if t.seal != nil {
-				t.seal(&r)
-			}
-			durable = append(durable, r)
-		}
-		filled[i] = r
-	}
-	return filled, durable
 }

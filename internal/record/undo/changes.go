@@ -20,9 +20,16 @@ const maxListed = 1000
 // treeChanges tells what became of all files since the tree of that name, by the
 // end of a command. What changed while we looked is not the command's work.
 func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChange, error) {
-	before, err := k.treeNamed(ctx, name)
-	if err != nil {
-		return nil, err
+	before := k.open[name] // from memory if a call began with it
+	if before == nil && k.tree.name() == name {
+		before = k.tree
+	}
+	if before == nil {
+		kept, err := k.loadTree(ctx, name)
+		if err != nil {
+			return nil, err
+		}
+		before = kept
 	}
 	delete(k.open, name)
 	after, err := k.scan(ctx)
@@ -52,17 +59,6 @@ func (k *Keeper) treeChanges(ctx context.Context, name string) ([]event.FileChan
 		Before: event.FileState{Path: ".", Hash: treePrefix + name},
 		After:  event.FileState{Path: ".", Hash: treePrefix + after.name()},
 	}}, nil
-}
-
-// treeNamed is a tree that was kept, from memory if a call began with it.
-func (k *Keeper) treeNamed(ctx context.Context, name string) (*tree, error) {
-	if t := k.open[name]; t != nil {
-		return t, nil
-	}
-	if k.tree.name() == name {
-		return k.tree, nil
-	}
-	return k.loadTree(ctx, name)
 }
 
 // changed turns the difference of two trees into what happened to files.

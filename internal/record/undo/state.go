@@ -192,7 +192,6 @@ func (k *Keeper) putSparing(content io.ReadSeeker, pinned func() func(hash strin
 	return k.store.Put(content)
 }
 
-// missing reports whether err says that there is nothing of that name.
 func missing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENOTDIR)
 }
@@ -214,11 +213,10 @@ func (k *Keeper) same(ctx context.Context, a, b event.FileState) bool {
 		return a.Mode == b.Mode && a.Size == b.Size
 	case isFile:
 	}
-	return a.Mode == b.Mode && (a.Hash == b.Hash || k.sameContent(ctx, a, b))
-}
-
-// sameContent compares contents that may have names of different kinds.
-func (k *Keeper) sameContent(ctx context.Context, a, b event.FileState) bool {
+	if a.Mode != b.Mode || a.Hash == b.Hash {
+		return a.Mode == b.Mode
+	}
+	// The same content may have names of different kinds.
 	if strings.HasPrefix(a.Hash, gitPrefix) == strings.HasPrefix(b.Hash, gitPrefix) || a.Size != b.Size {
 		return false
 	}
@@ -259,7 +257,6 @@ func (k *Keeper) Content(ctx context.Context, s event.FileState, limit int64) ([
 	return io.ReadAll(io.LimitReader(f, limit))
 }
 
-// content returns what the file described by s held.
 func (k *Keeper) content(ctx context.Context, s event.FileState) (io.ReadCloser, error) {
 	if !strings.HasPrefix(s.Hash, gitPrefix) {
 		return k.store.Open(s.Hash)
@@ -284,7 +281,6 @@ const (
 	slowTick = 3 * time.Second
 )
 
-// last is when the file was changed last, in any way.
 func (s stamp) last() time.Time { return time.Unix(0, max(s.mtime, s.ctime)) }
 
 // fresh reports whether the file may yet change without its stamp changing, if
@@ -298,7 +294,6 @@ func (s stamp) fresh(now int64) bool {
 	return last > now-int64(wait)
 }
 
-// inIndex is the stamp as git notes it.
 func (s stamp) inIndex() gitindex.File {
 	return gitindex.File{ModTime: s.mtime, ChangeTime: s.ctime, Ino: uint32(s.ino), Size: uint32(s.size)}
 }

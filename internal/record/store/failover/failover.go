@@ -82,23 +82,20 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 		s.fail(k, err, s.newest(ctx, session, k.newest()))
 	}
 	k.claimed = true
-	return sync.OnceValue(func() error { return s.release(k) }), nil
-}
-
-// release lets go of a session, after a last attempt to keep all of it.
-func (s *Store) release(k *kept) error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if k.why != nil {
-		s.catchUp(context.Background(), k, nil)
-	}
-	k.claimed = false
-	if k.free == nil {
-		return nil
-	}
-	free := k.free
-	k.free = nil
-	return free()
+	return sync.OnceValue(func() error {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if k.why != nil {
+			s.catchUp(context.Background(), k, nil) // a last attempt to keep all of it
+		}
+		k.claimed = false
+		free := k.free
+		k.free = nil
+		if free == nil {
+			return nil
+		}
+		return free()
+	}), nil
 }
 
 // final tells errors that are answers from errors that are failures.
@@ -244,11 +241,24 @@ func (s *Store) Unkept() error {
 // Read yields what primary holds, then what memory holds.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
-		base, tail, failed := s.beyond(session)
-		if (!failed || after < base) && !pass(s.primary.Read(ctx, session, after, logs...), base, failed, yield) {
-			return
+		var beyond kept // what primary does not have
+		s.mu.Lock()
+		if k := s.sessions[session]; k != nil && k.why != nil {
+			beyond = *k
 		}
-		for _, r := range tail {
+		s.mu.Unlock()
+		failed := beyond.why != nil
+		if !failed || after < beyond.base {
+			for r, err := range s.primary.Read(ctx, session, after, logs...) {
+				if err == nil && failed && r.Seq > beyond.base {
+					break
+				}
+				if !yield(r, err) || err != nil {
+					return
+				}
+			}
+		}
+		for _, r := range beyond.tail {
 			if err := ctx.Err(); err != nil {
 				yield(event.Record{}, err)
 				return
@@ -259,31 +269,6 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 			}
 		}
 	}
-}
-
-// beyond is what a session has that primary does not.
-func (s *Store) beyond(session string) (base uint64, tail []event.Record, failed bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	k := s.sessions[session]
-	if k == nil || k.why == nil {
-		return 0, nil, false
-	}
-	return k.base, k.tail, true
-}
-
-// pass yields what from yields, up to the record last if there is to be one, and
-// reports whether to go on after that.
-func pass(from iter.Seq2[event.Record, error], last uint64, bounded bool, yield func(event.Record, error) bool) bool {
-	for r, err := range from {
-		if err == nil && bounded && r.Seq > last {
-			return true
-		}
-		if !yield(r, err) || err != nil {
-			return false
-		}
-	}
-	return true
 }
 
 // Unusable is a place where sessions must not be kept: nothing is there, and

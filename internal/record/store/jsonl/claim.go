@@ -200,16 +200,6 @@ func (c *claim) close() error {
 	return errors.Join(append(errs, c.lock.release())...)
 }
 
-// sizes tells how far the logs go, for a reader.
-func (c *claim) sizes() (sizes [logCount]int64, last uint64) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for i := range c.logs {
-		sizes[i] = c.logs[i].size
-	}
-	return sizes, c.last
-}
-
 // makeDir makes dir, and what it stands in where that is missing. isNew tells
 // that dir itself was not there.
 func makeDir(d disk.Disk, dir string) (isNew bool, err error) {

@@ -36,8 +36,13 @@ func (s *Store) read(ctx context.Context, session string, after uint64, logs []e
 	held := s.claimed(session)
 	var sizes [logCount]int64
 	if held != nil {
-		last := uint64(0)
-		if sizes, last = held.sizes(); last <= after {
+		held.mu.Lock()
+		last := held.last
+		for i := range held.logs {
+			sizes[i] = held.logs[i].size
+		}
+		held.mu.Unlock()
+		if last <= after {
 			return ctx.Err()
 		}
 	}

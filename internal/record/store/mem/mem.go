@@ -70,7 +70,14 @@ func (s *Store) Append(ctx context.Context, last uint64, rs ...event.Record) err
 // Read yields what session held when the reading began.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
 	return func(yield func(event.Record, error) bool) {
-		for _, r := range s.newer(session, after) {
+		// Seqs are the records' places: the first is 1, without gaps.
+		var newer []event.Record
+		s.mu.Lock()
+		if l := s.sessions[session]; l != nil && after < l.newest() {
+			newer = l.records[after:]
+		}
+		s.mu.Unlock()
+		for _, r := range newer {
 			if err := ctx.Err(); err != nil {
 				yield(event.Record{}, err)
 				return
@@ -81,17 +88,6 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 			}
 		}
 	}
-}
-
-// newer relies on Seqs being the records' places: the first is 1, without gaps.
-func (s *Store) newer(session string, after uint64) []event.Record {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	l := s.sessions[session]
-	if l == nil || after >= l.newest() {
-		return nil
-	}
-	return l.records[after:]
 }
 
 func (s *Store) log(session string) *log { // s.mu held
