@@ -76,11 +76,7 @@ func New(o Options) *Judge {
 	book := &rule.Book{
 		Given: o.Given, Allow: o.Allow, Deny: o.Deny, Exact: o.Exact, Root: o.Root, Home: o.Home,
 		Analyse: func(line string) risk.Report { return risk.Analyse(line, facts) },
-		Glob: func(pattern string) []string {
-			found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
-			return found
-		},
-		Below: w.below, Real: w.real,
+		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
 	j := &Judge{state: o.State, book: book, facts: facts, hosts: new(sync.Map), o: o}

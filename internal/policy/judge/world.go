@@ -53,6 +53,12 @@ func resolved(path string) string {
 	}
 }
 
+// glob lists the files a shell pattern stands for.
+func (w world) glob(pattern string) []string {
+	found, _ := filepath.Glob(w.at(pattern)) // a bad pattern stands for itself
+	return found
+}
+
 // maxBelow bounds how far a folder is looked through for files that a rule is
 // about.
 const maxBelow = 20_000

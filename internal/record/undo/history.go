@@ -133,7 +133,36 @@ func (h *History) Add(r event.Record) {
 			h.parents[e.TaskID] = e.ParentID
 		}
 	case event.ToolCallRequested:
-		h.request(r.Seq, e)
+		switch {
+		case e.ReadOnly:
+			return
+		case e.Author == user && (e.Tool == undoTool || e.Tool == redoTool):
+			h.begin(r.Seq, e)
+			return
+		case len(e.Before) == 0 && e.Tree == "":
+			return
+		}
+		c := &call{seq: r.Seq, author: e.Author, at: e.Timestamp, before: e.Before, tree: e.Tree}
+		c.command, c.what = commandOf(e)
+		id := e.TaskID
+		for range len(h.parents) + 1 {
+			up, ok := h.parents[id]
+			if !ok {
+				break
+			}
+			id = up
+		}
+		t := h.turnOf(id)
+		t.calls = append(t.calls, c)
+		if h.calls == nil {
+			h.calls = make(map[string]*call)
+		}
+		h.calls[e.CallID] = c
+		h.observe(r.Seq, e.Before)
+		if e.Tree != "" {
+			h.tree = e.Tree
+		}
+		h.needs = nil
 	case event.ToolCallCompleted:
 		if o := h.ops[e.CallID]; o != nil {
 			delete(h.ops, e.CallID)
@@ -164,39 +193,6 @@ func (h *History) Add(r event.Record) {
 		}
 		h.needs = nil
 	}
-}
-
-func (h *History) request(seq uint64, e event.ToolCallRequested) {
-	switch {
-	case e.ReadOnly:
-		return
-	case e.Author == user && (e.Tool == undoTool || e.Tool == redoTool):
-		h.begin(seq, e)
-		return
-	case len(e.Before) == 0 && e.Tree == "":
-		return
-	}
-	c := &call{seq: seq, author: e.Author, at: e.Timestamp, before: e.Before, tree: e.Tree}
-	c.command, c.what = commandOf(e)
-	id := e.TaskID
-	for range len(h.parents) + 1 {
-		up, ok := h.parents[id]
-		if !ok {
-			break
-		}
-		id = up
-	}
-	t := h.turnOf(id)
-	t.calls = append(t.calls, c)
-	if h.calls == nil {
-		h.calls = make(map[string]*call)
-	}
-	h.calls[e.CallID] = c
-	h.observe(seq, e.Before)
-	if e.Tree != "" {
-		h.tree = e.Tree
-	}
-	h.needs = nil
 }
 
 // commandOf reports whether a call may have touched anything at all, and what

@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -173,6 +174,69 @@ func (r readable) Read(p []byte) (int, error) {
 		err = errors.Join(errUnreadable, err)
 	}
 	return n, err
+}
+
+// reading names contents. It is used by several goroutines at once.
+type reading struct {
+	k       *Keeper
+	clock   workspace.FileTime // before the first is read
+	tracked map[string]string  // by path, the objects of git
+	pinned  func() func(string) bool
+	full    atomic.Bool
+}
+
+// name reads a file, finds or keeps its content, and names it. A file that
+// cannot be read or kept is lost; the error says why if that is unexpected.
+func (r *reading) name(f find) error {
+	if f.fresh(r.clock) {
+		f.mark(nodeFresh)
+	}
+	err := r.k.withContent(f.path(), func(content io.ReadSeeker, size int64) error {
+		hash, err := r.nameContent(f, content, size)
+		f.call(hash)
+		return err
+	})
+	if err == nil {
+		return nil
+	}
+	f.lose()
+	f.mark(nodeFresh) // another time, perhaps
+	if errors.Is(err, errUnreadable) {
+		return nil
+	}
+	return err
+}
+
+// nameContent prefers the name by which git knows the content, or knew it when
+// the file was last seen. Once there is no room left none is looked for again.
+func (r *reading) nameContent(f find, content io.ReadSeeker, size int64) (hash string, err error) {
+	var oids []string
+	if i, ok := f.old.index(f.base()); ok {
+		if oid, git := strings.CutPrefix(unpackHash(f.old.hashes[i]), gitPrefix); git {
+			oids = append(oids, oid)
+		}
+	}
+	if oid, ok := r.tracked[f.path()]; ok {
+		oids = append(oids, oid)
+	}
+	for _, oid := range oids {
+		if id, err := gitHash(oid, content, size); err != nil {
+			return "", err
+		} else if id == oid {
+			return gitPrefix + oid, nil
+		}
+	}
+	if r.full.Load() {
+		if hash, err = blob.Digest(content); err == nil && !r.k.store.Use(hash) {
+			err = blob.ErrFull
+		}
+		return hash, err
+	}
+	hash, err = r.k.putSparing(content, r.pinned)
+	if errors.Is(err, blob.ErrFull) {
+		r.full.Store(true)
+	}
+	return hash, err
 }
 
 // put keeps a content, making room for it if need be.
