@@ -174,7 +174,7 @@ func options() []option {
 		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
 		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
 		of("prune", flag("yes", "", "delete it", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, policy, trust, prune", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, audit, policy, trust, prune, doctor", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

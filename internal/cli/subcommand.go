@@ -60,6 +60,7 @@ func subcommands() []subcommand {
 		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "what is kept here and not used any more; --yes deletes it"}}},
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
 		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "the settings and where each came from"}}},
+		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},
 		{"help", none, nil, (*invocation).runHelp, []use{{"", "this help"}}},

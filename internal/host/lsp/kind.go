@@ -133,6 +133,10 @@ var known = []Kind{
 	},
 }
 
+// Kinds are the servers that are known, the one to choose first among those of a
+// language.
+func Kinds() []Kind { return slices.Clone(known) }
+
 // languageID is the id of the language of a file; "" if it is not for k.
 func (k Kind) languageID(path string) string {
 	base := filepath.Base(path)

@@ -1,0 +1,163 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"runtime"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"coder/internal/host/lsp"
+	"coder/internal/host/workspace"
+	"coder/internal/policy/trust"
+)
+
+// Finding is one thing that was looked at, how it stands, and what to do about it.
+type Finding struct {
+	What  string `json:"what"`
+	State string `json:"state"`
+	Found string `json:"found"` // people's own data among it is not translated
+	Do    string `json:"do,omitempty"`
+}
+
+// How things stand.
+const (
+	Good   = "ok"
+	Noted  = "note" // works, could be better
+	Broken = "bad"
+)
+
+// examineTime is how long a single look may take.
+const examineTime = 5 * time.Second
+
+// Examine looks at everything the program needs and says of each how it stands.
+// It changes nothing and shows no key.
+func (a *App) Examine(ctx context.Context) []Finding {
+	list := []Finding{
+		{What: "version", State: Good, Found: fmt.Sprintf("coder %s, %s, %s/%s", Version, runtime.Version(), runtime.GOOS, runtime.GOARCH)},
+		a.examineSettings(),
+		a.examineHome(),
+		a.examineFolder(),
+		examineProgram(ctx, "git", "the git tools need it: install git"),
+		examineProgram(ctx, "rg", "nothing of coder's needs it, models like it: install ripgrep"),
+		{What: "shell", State: Good, Found: string(a.shell)},
+		a.examineSandbox(ctx),
+	}
+	return append(append(list, examineServers()...), a.examineProvider(ctx))
+}
+
+func (a *App) examineSettings() Finding {
+	files := strings.Join(a.Report.Files, ", ")
+	switch {
+	case len(a.Report.Warnings) > 0:
+		return Finding{What: "settings", State: Noted, Found: files, Do: a.Report.Warnings[0].String()}
+	case files == "":
+		return Finding{What: "settings", State: Good, Found: "no file, all defaults"}
+	}
+	return Finding{What: "settings", State: Good, Found: files}
+}
+
+// examineHome looks whether what is to last can be kept.
+func (a *App) examineHome() Finding {
+	switch err := unix.Access(a.Home, unix.W_OK); {
+	case a.Home == "":
+		return Finding{What: "state", State: Noted, Found: "there is no home folder", Do: "set HOME: approvals, trust and keys of sessions are kept below it"}
+	case errors.Is(err, unix.ENOENT):
+		return Finding{What: "state", State: Good, Found: a.Home + " will be made when it is needed"}
+	case err != nil:
+		return Finding{What: "state", State: Broken, Found: a.Home, Do: fmt.Sprintf("make it writable (%v): approvals and trust cannot be remembered", err)}
+	}
+	return Finding{What: "state", State: Good, Found: a.Home}
+}
+
+func (a *App) examineFolder() Finding {
+	if err := unix.Access(a.Root, unix.W_OK); err != nil {
+		return Finding{What: "folder", State: Broken, Found: a.Root, Do: fmt.Sprintf("make it writable (%v), or use --no-session-persistence to only look", err)}
+	}
+	if state, err := a.Trust.Of(a.Root); err != nil || state != trust.Trusted {
+		return Finding{What: "folder", State: Noted, Found: a.Root, Do: "it is not trusted: its settings, agents and language servers are not used until you run coder trust"}
+	}
+	return Finding{What: "folder", State: Good, Found: a.Root}
+}
+
+// examineProgram looks for a program that is good to have.
+func examineProgram(ctx context.Context, name, do string) Finding {
+	ctx, stop := context.WithTimeout(ctx, examineTime)
+	defer stop()
+	out, err := exec.CommandContext(ctx, name, "--version").Output()
+	if err != nil {
+		return Finding{What: name, State: Noted, Found: "it is not there", Do: do}
+	}
+	line, _, _ := strings.Cut(string(out), "\n")
+	return Finding{What: name, State: Good, Found: line}
+}
+
+// examineServers looks for a language server for each language that is known.
+func examineServers() (list []Finding) {
+	at := make(map[string]int)
+	for _, k := range lsp.Kinds() {
+		program, err := exec.LookPath(k.Command[0])
+		i, seen := at[k.Language]
+		if !seen {
+			i, at[k.Language] = len(list), len(list)
+			list = append(list, Finding{
+				What: "language server for " + k.Language, State: Noted, Found: k.Command[0] + " is not there",
+				Do: cmp.Or(k.Install, "install it, if you work with such files"),
+			})
+		}
+		if err == nil && list[i].State != Good {
+			list[i] = Finding{What: "language server for " + k.Language, State: Good, Found: program}
+		}
+	}
+	return list
+}
+
+// examineSandbox finds out by trying what the system enforces.
+func (a *App) examineSandbox(ctx context.Context) Finding {
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		return Finding{What: "sandbox", State: Broken, Found: err.Error()}
+	}
+	defer ws.Close()
+	c := a.confiner(a.protect(ws))
+	defer c.Close()
+	ctx, stop := context.WithTimeout(ctx, examineTime)
+	defer stop()
+	words := c.Words(ctx)
+	switch {
+	case a.Config.Safety.Sandbox == "off":
+		return Finding{What: "sandbox", State: Noted, Found: words, Do: "commands run unconfined, as safety.sandbox says"}
+	case strings.HasPrefix(words, "none"):
+		return Finding{What: "sandbox", State: Broken, Found: words, Do: "commands run unconfined: allow user namespaces, or install bubblewrap"}
+	case strings.Contains(words, "not enforced"):
+		return Finding{What: "sandbox", State: Noted, Found: words, Do: "docs/SECURITY.md says what each situation enforces"}
+	}
+	return Finding{What: "sandbox", State: Good, Found: words}
+}
+
+// examineProvider asks the endpoint which models it has.
+func (a *App) examineProvider(ctx context.Context) Finding {
+	if a.scripted() {
+		return Finding{What: "provider", State: Good, Found: "a script"}
+	}
+	if err := a.CheckProvider(); err != nil {
+		return Finding{What: "provider", State: Broken, Found: err.Error(), Do: "set a key, or run coder setup"}
+	}
+	c := a.endpoint()
+	found := fmt.Sprintf("%s at %s, model %s", c.Kind, oneLine(c.BaseURL), oneLine(a.ModelName()))
+	client, err := a.client()
+	if err == nil {
+		ctx, stop := context.WithTimeout(ctx, examineTime)
+		defer stop()
+		_, err = client.Models(ctx)
+	}
+	if err != nil {
+		return Finding{What: "provider", State: Broken, Found: found, Do: err.Error()}
+	}
+	return Finding{What: "provider", State: Good, Found: found}
+}

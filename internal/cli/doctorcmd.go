@@ -1,0 +1,56 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/app"
+)
+
+// runDoctor says of everything the program needs how it stands, and what to do.
+func (inv *invocation) runDoctor(ctx context.Context) error {
+	a, err := inv.newApp(func(string) {})
+	if err != nil {
+		return err
+	}
+	list := append([]app.Finding{inv.examineTerminal()}, a.Examine(ctx)...)
+	bad := 0
+	for _, f := range list {
+		if f.State == app.Broken {
+			bad++
+		}
+	}
+	if inv.flags.json {
+		err = inv.printJSON(map[string]any{"ok": bad == 0, "findings": list})
+	} else {
+		marks := map[string]string{app.Good: " ", app.Noted: "·", app.Broken: "✗"}
+		var lines []string
+		for _, f := range list {
+			lines = append(lines, marks[f.State]+" "+inv.words.Said(f.What)+": "+oneLine(inv.words.Said(f.Found)))
+			if f.Do != "" {
+				lines = append(lines, "    "+inv.words.Said(f.Do))
+			}
+		}
+		err = inv.print(lines...)
+	}
+	if err == nil && bad > 0 {
+		err = &exitError{code: ExitError, text: fmt.Sprintf("not everything is well: %d broken", bad)}
+	}
+	return err
+}
+
+// examineTerminal looks at what the terminal can do.
+func (inv *invocation) examineTerminal() app.Finding {
+	term := oneLine(inv.Getenv("TERM"))
+	locale := strings.ToUpper(inv.Getenv("LC_ALL") + inv.Getenv("LC_CTYPE") + inv.Getenv("LANG"))
+	switch _, _, ok := inv.Terminal(); {
+	case !ok:
+		return app.Finding{What: "terminal", State: app.Noted, Found: "not a terminal", Do: "coder -p works in pipes"}
+	case term == "dumb":
+		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "it has no cursor: lines are read as they are"}
+	case !strings.Contains(locale, "UTF"):
+		return app.Finding{What: "terminal", State: app.Noted, Found: term, Do: "the locale is not UTF-8: set LANG=C.UTF-8 if characters look wrong"}
+	}
+	return app.Finding{What: "terminal", State: app.Good, Found: term}
+}
