@@ -60,6 +60,7 @@ func TestWhatTheModelSees(t *testing.T) {
 		t.Run(tt.name, func(t *testing.T) {
 			t.Parallel()
 			p, s := connected(t, "")
+			p.installed("gopls", "git")
 			s.Script(tt.replies...)
 			tt.run(p)
 			var b strings.Builder
@@ -79,6 +80,19 @@ func TestWhatTheModelSees(t *testing.T) {
 			}
 		})
 	}
+}
+
+// installed has programs of these names on the PATH, which do nothing where
+// there are none of that name.
+func (p *program) installed(names ...string) {
+	p.t.Helper()
+	dir := p.t.TempDir()
+	for _, name := range names {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte("#!/bin/sh\nexit 1\n"), 0o755); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+	p.env = append(p.env, "PATH="+os.Getenv("PATH")+string(os.PathListSeparator)+dir)
 }
 
 // respond answers the question that session is parked on.

@@ -81,7 +81,7 @@ func (c *crew) run(ctx context.Context, job delegate.Job) (delegate.Report, erro
 	}
 	set := c.settings()
 	set.Tools = d.Narrow(set.Tools, notForSubagents...)
-	set.System = d.System(set.System)
+	set.System = d.System(set.System + "\n" + set.ModeText) // it is told once, for all of its conversation
 	set.Model = cmp.Or(d.Model, set.Model)
 	set.MaxSteps = min(d.MaxSteps, set.MaxSteps)
 	runner := *c.runner

@@ -48,7 +48,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 		}
 		return list
 	}
-	const looks = "read list glob grep search_code bash git_status git_diff git_log lsp_diagnostics lsp_definition lsp_references lsp_hover"
+	const looks = "read list glob grep search_code bash git_status git_diff git_log lsp"
 	if got := strings.Join(tools(subagent.Explore), " "); got != looks {
 		t.Errorf("explore has %s\nwant %s", got, looks)
 	}

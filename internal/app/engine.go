@@ -18,7 +18,6 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
-	"coder/internal/tool"
 	"coder/internal/tool/delegate"
 )
 
@@ -72,7 +71,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, kit.close())
 	}
-	settings := a.turnSettings(kit.set)
+	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	return supervisor.Engine{
@@ -93,21 +92,26 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 
 // turnSettings are read at the start of each turn: they follow the mode. The
 // rules for the model are read once.
-func (a *App) turnSettings(set tool.Set) func() orchestrator.Settings {
+func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 	c, rules, date := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly)
 	return func() orchestrator.Settings {
 		m, _ := a.Modes.Current()
-		facts := prompt.Facts{
-			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date,
-			Mode: m.Name, ModeText: m.Prompt, Rules: rules, Append: a.Options.AppendSystem,
-		}
+		lean := a.lean()
+		var listed []skills.Skill
 		if m.Has("skill") && !a.forbidden("skill") {
-			list, _ := a.library().skills.List()
-			facts.Skills = skills.Summary(list, prompt.SkillsLimit)
+			listed, _ = a.library().skills.List()
+		}
+		if lean {
+			listed = ofPeople(listed)
+		}
+		facts := prompt.Facts{
+			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: rules,
+			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem,
 		}
 		return orchestrator.Settings{
-			Model: a.ModelName(), Mode: m.Name, System: prompt.System(facts),
-			Tools:    set.Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }),
+			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: prompt.System(facts),
+			Tools:    t.set.Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
+			Lean:     lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), RaiseWindow: a.raiseWindow(),
 			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
 			Compaction: orchestrator.Compaction{

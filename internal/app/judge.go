@@ -18,6 +18,7 @@ import (
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/risk"
+	"coder/internal/policy/rule"
 )
 
 // newJudge puts the rules of the person, of this run and of the mode together.
@@ -33,7 +34,7 @@ func (a *App) newJudge(c *confine.Confiner, p *protectedFiles) (*judge.Judge, er
 		Frozen: a.Config.Permission.Frozen, Tracked: p.trackedSecrets,
 		Hidden:  func() bool { return c.Hides(context.Background()) },
 		Freezes: func() bool { return c.Freezes(context.Background()) },
-		Given:   given, Allow: a.Options.AllowTools, Deny: a.Options.DenyTools, Exact: a.Config.Permission.AllowlistMatch == "exact",
+		Given:   given, Allow: byMember(a.Options.AllowTools), Deny: byMember(a.Options.DenyTools), Exact: a.Config.Permission.AllowlistMatch == "exact",
 		Hosts: a.Config.Fetch.AllowHosts, Now: a.Env.Now,
 		Unasked: unasked, Fearless: unasked && approval.DangerousNoninteractive == "allow",
 	}), nil
@@ -116,8 +117,10 @@ func (a *App) givenRules() (map[string]risk.Patterns, error) {
 			if a.Report.RuleOrigin(name, pattern) == (config.Origin{}) {
 				continue
 			}
-			if err := add(name, pattern, word); err != nil {
-				return nil, err
+			for _, member := range members(name) {
+				if err := add(member, pattern, word); err != nil {
+					return nil, err
+				}
 			}
 		}
 	}
@@ -149,12 +152,37 @@ func (a *App) newState() (err error) {
 	return nil
 }
 
+// groups are the tools that are offered under one name. Each is judged by its
+// own: what is said of a group is said of all its tools.
+var groups = map[string][]string{
+	"jobs": {"jobs_list", "job_read", "job_stop"},
+	"lsp":  {"lsp_definition", "lsp_references", "lsp_hover", "lsp_diagnostics"},
+}
+
+// members are the tools that a name stands for.
+func members(name string) []string {
+	if all, ok := groups[strings.ToLower(name)]; ok {
+		return all
+	}
+	return []string{name}
+}
+
+// byMember is specs with the tools of a group in its place.
+func byMember(specs []rule.Spec) (all []rule.Spec) {
+	for _, s := range specs {
+		for _, name := range members(s.Tool) {
+			all = append(all, rule.Spec{Tool: name, On: s.On})
+		}
+	}
+	return all
+}
+
 // ruleNames are the words under permission that are not a tool of today.
 var ruleNames = []string{
 	"default", "read", "write", "bash", "fetch", "note",
 	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
 	"git_status", "git_diff", "git_log", "git_add", "git_commit",
-	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references",
+	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references", "jobs", "lsp",
 }
 
 // checkRuleName refuses a rule for what looks like a misspelt tool: a deny that

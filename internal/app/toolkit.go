@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"net/http"
 	"os"
+	"os/exec"
 	"path"
 	"path/filepath"
 	"runtime/debug"
@@ -29,6 +30,7 @@ import (
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/confine"
+	"coder/internal/policy/mode"
 	"coder/internal/record/undo"
 	"coder/internal/slash"
 	"coder/internal/tool"
@@ -59,6 +61,8 @@ type toolkit struct {
 	hook      tool.Tool         // runs people's own commands on events
 	conceals  *secret.Concealer // blots providers' keys out of what is shown and kept
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
+	git       func() bool // there is git to run
+	servers   func() bool // there are language servers to ask
 
 	work     context.Context // ends with close
 	marked   string          // what the environment of this workspace's commands holds
@@ -98,6 +102,8 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		t.keeper = t.files
 	}
 	pool := lsp.New(a.languageServers(t))
+	t.servers = sync.OnceValue(pool.Installed)
+	t.git = sync.OnceValue(func() bool { _, err := exec.LookPath("git"); return err == nil })
 	t.index = codeindex.New(ws, codeindex.Options{Now: a.Env.Now, CacheDir: store.relative("cache"), Patience: indexPatience})
 	running := bash.Options{
 		Workspace: ws, Shell: a.shell, Env: env, RunsDir: store.relative("runs", sessionID), Now: a.Env.Now,
@@ -110,7 +116,8 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
 	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it
 	fetch := a.Config.Fetch
-	set, err := tool.NewSet(slices.Concat(
+	after, _ := mode.Lookup(a.Config.Workflow.PlanExitMode) // the settings allow no other
+	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
 		git.All(git.Options{Workspace: ws, Env: env, Hides: hides}),
@@ -120,12 +127,18 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 			Proxy: http.ProxyFromEnvironment, UserAgent: "coder/" + Version,
 			Reaches: func(address string) bool { return a.judge != nil && a.judge.Reaches(address) },
 		})},
-		codenav.All(ws, pool), plan.All(&t.todos),
+		[]tool.Tool{codenav.All(ws, pool)}, plan.All(&t.todos),
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
-			Mode: a.Config.Workflow.PlanExitMode, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
+			Mode: after.Name, ModeText: after.Prompt, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
 		})},
 		[]tool.Tool{skill.Skill(a.library().skills), task},
-	)...)
+	)
+	var ranks [3][]tool.Tool
+	for _, one := range tools {
+		r := mode.Rank(one.Spec().Name)
+		ranks[r] = append(ranks[r], one)
+	}
+	set, err := tool.NewSet(slices.Concat(ranks[:]...)...)
 	if err != nil {
 		return nil, errors.Join(err, t.close())
 	}

@@ -81,6 +81,7 @@ type Runtime struct {
 	WorkspaceRoot     string `json:"workspace_root" doc:"the workspace; empty means the working directory"`
 	MaxSteps          int    `json:"max_steps" doc:"model calls in one turn" range:"1..1000000" project:"lower"`
 	ContextTokenLimit int    `json:"context_token_limit" doc:"tokens a conversation may have; 0 means what the model can take" range:"0..100000000"`
+	Tools             string `json:"tools" doc:"how much the model is told of the tools: the everyday ones in short, all of them, or the first where the server's window is known to be under 16k tokens; what it is not told of runs too" enum:"lean|auto|full" project:"free"`
 	Budget            Budget `json:"budget" doc:"what a session may spend on models, its subtasks and earlier runs counted; a turn stops before the request that would exceed it"`
 }
 
@@ -211,8 +212,8 @@ func Default() Config {
 			ToolMode:       "auto",
 			SendReasoning:  true,
 		},
+		Runtime:  Runtime{MaxSteps: 128, Tools: "auto"},
 		Profiles: map[string]json.RawMessage{},
-		Runtime:  Runtime{MaxSteps: 128},
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,
 			OutputLimitBytes: 1 << 20,

@@ -215,7 +215,8 @@ func schemaOf(t reflect.Type) map[string]any {
 	case reflect.Map:
 		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
 	case reflect.Struct:
-		props, required := map[string]any{}, []string{}
+		props := map[string]any{}
+		var required []string
 		for f := range t.Fields() {
 			if f.Tag.Get("hidden") != "" {
 				continue
@@ -233,7 +234,11 @@ func schemaOf(t reflect.Type) map[string]any {
 				required = append(required, name)
 			}
 		}
-		return map[string]any{"type": "object", "properties": props, "required": required, "additionalProperties": false}
+		s := map[string]any{"type": "object", "properties": props}
+		if len(required) > 0 {
+			s["required"] = required
+		}
+		return s // closed by decode, which says what it does not know
 	}
 	panic("tool: no schema for " + t.String()) // found at start-up by NewSet
 }

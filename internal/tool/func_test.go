@@ -107,7 +107,7 @@ func TestDecodeRefuses(t *testing.T) {
 }
 
 func TestSchema(t *testing.T) {
-	want := `{"additionalProperties":false,"properties":{"count":{"description":"how many","type":"integer"},"deep":{"description":"all the way","type":"boolean"},"mode":{"description":"how","enum":["fast","slow"],"type":"string"},"more":{"additionalProperties":{"type":"string"},"description":"anything","type":"object"},"path":{"description":"where","type":"string"},"ratio":{"description":"how much","type":"number"},"tags":{"description":"labels","items":{"type":"string"},"type":"array"}},"required":["path"],"type":"object"}`
+	want := `{"properties":{"count":{"description":"how many","type":"integer"},"deep":{"description":"all the way","type":"boolean"},"mode":{"description":"how","enum":["fast","slow"],"type":"string"},"more":{"additionalProperties":{"type":"string"},"description":"anything","type":"object"},"path":{"description":"where","type":"string"},"ratio":{"description":"how much","type":"number"},"tags":{"description":"labels","items":{"type":"string"},"type":"array"}},"required":["path"],"type":"object"}`
 	if got := string(echo().Spec().Schema); got != want {
 		t.Errorf("schema %s\nwant   %s", got, want)
 	}

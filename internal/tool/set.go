@@ -9,27 +9,31 @@ import (
 // Set is an immutable, ordered collection of tools. A turn takes one Set at
 // its start and uses it throughout, so what is advertised is what can run.
 type Set struct {
-	order   []Tool
-	specs   []Spec
-	dialect string
-	byName  map[string]int // folded name or alias → index
-	off     func(name string) bool
+	order    []Tool
+	specs    []Spec
+	group    []string // of each tool, "" if it is in none
+	dialect  string
+	byName   map[string]int // folded name or alias → index
+	off      func(name string) bool
+	unspoken func(name string) bool
 }
 
-// NewSet gathers tools, refusing bad or repeated names. A name beats an alias,
-// an earlier alias a later one.
+// NewSet gathers tools, refusing bad or repeated names. The tools of a group
+// are there by their own names too. A name beats an alias, an earlier alias a
+// later one.
 func NewSet(tools ...Tool) (Set, error) {
-	s := Set{order: tools, byName: make(map[string]int, 3*len(tools))}
-	for i, t := range tools {
-		spec := t.Spec()
-		if spec.Name == "" {
-			return Set{}, errors.New("tool without a name")
+	s := Set{byName: make(map[string]int, 3*len(tools))}
+	for _, t := range tools {
+		if err := s.add(t, ""); err != nil {
+			return Set{}, err
 		}
-		if _, dup := s.byName[fold(spec.Name)]; dup {
-			return Set{}, fmt.Errorf("tool %q twice", spec.Name)
+		if g, ok := t.(Group); ok {
+			for _, m := range g.Members {
+				if err := s.add(m.Tool, g.Name); err != nil {
+					return Set{}, err
+				}
+			}
 		}
-		s.byName[fold(spec.Name)] = i
-		s.specs = append(s.specs, spec)
 	}
 	for i, spec := range s.specs {
 		for _, a := range spec.Aliases {
@@ -41,25 +45,66 @@ func NewSet(tools ...Tool) (Set, error) {
 	return s, nil
 }
 
+func (s *Set) add(t Tool, group string) error {
+	spec := t.Spec()
+	if spec.Name == "" {
+		return errors.New("tool without a name")
+	}
+	if _, dup := s.byName[fold(spec.Name)]; dup {
+		return fmt.Errorf("tool %q twice", spec.Name)
+	}
+	s.byName[fold(spec.Name)] = len(s.order)
+	s.order, s.specs, s.group = append(s.order, t), append(s.specs, spec), append(s.group, group)
+	return nil
+}
+
 // In returns s advertising its tools under their names in dialect; "" means
-// their own.
+// their own. Other dialects know no groups: their tools are advertised one by one.
 func (s Set) In(dialect string) Set {
 	s.dialect = dialect
 	return s
 }
 
-// Without returns s with the tools that off names switched off: they are not
-// advertised. They can still be looked up, so that a model which calls one
-// nevertheless is told why it may not.
+// Without returns s with the tools that off names switched off, by their own
+// name or by that of their group: they are not advertised. They can still be
+// looked up, so that a model which calls one nevertheless is told why it may not.
 func (s Set) Without(off func(name string) bool) Set {
 	s.off = off
 	return s
 }
 
-// Off reports whether the tool of this name is switched off.
+// Unspoken returns s without a word about the tools that name says: they are
+// not advertised, and run if they are called.
+func (s Set) Unspoken(name func(string) bool) Set {
+	s.unspoken = name
+	return s
+}
+
+// Off reports whether the tool of this name is switched off. A group is if all
+// of its tools are.
 func (s Set) Off(name string) bool {
 	i, ok := s.byName[fold(name)]
-	return ok && s.off != nil && s.off(s.specs[i].Name)
+	if !ok || s.off == nil {
+		return false
+	}
+	if g, ok := s.order[i].(Group); ok && !s.off(g.Name) {
+		for _, m := range g.Members {
+			if !s.off(m.Tool.Spec().Name) {
+				return false
+			}
+		}
+		return true
+	}
+	return s.off(s.specs[i].Name) || s.group[i] != "" && s.off(s.group[i])
+}
+
+// Group is the group that the tool of this name is in, "" if it is in none.
+func (s Set) Group(name string) string {
+	i, ok := s.byName[fold(name)]
+	if !ok {
+		return ""
+	}
+	return s.group[i]
 }
 
 // Lookup finds a tool by its name or an alias, in any case.
@@ -74,12 +119,17 @@ func (s Set) Lookup(name string) (Tool, bool) {
 // Len is how many tools there are.
 func (s Set) Len() int { return len(s.order) }
 
-// Specs yields the tools' descriptions in order, named in the set's dialect.
+// Specs yields the descriptions of the tools that are advertised, in order and
+// named in the set's dialect.
 func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
-		for _, sp := range s.specs {
-			if s.off != nil && s.off(sp.Name) {
+		for i, sp := range s.specs {
+			g, isGroup := s.order[i].(Group)
+			if s.Off(sp.Name) || s.unspoken != nil && s.unspoken(sp.Name) || s.foreign() && isGroup || !s.foreign() && s.group[i] != "" {
 				continue
+			}
+			if isGroup && s.off != nil {
+				sp = g.without(s.off)
 			}
 			for _, a := range sp.Aliases {
 				if a.Dialect != "" && a.Dialect == s.dialect {
@@ -92,3 +142,6 @@ func (s Set) Specs() iter.Seq[Spec] {
 		}
 	}
 }
+
+// foreign reports whether tools are advertised as another agent's are.
+func (s Set) foreign() bool { return s.dialect == Sema || s.dialect == CoAuthor }

@@ -88,9 +88,14 @@ func (c *Conversation) Add(r event.Record) {
 		// What was said of another one is to be said again when that is entered anew.
 		if e.Mode != c.mode {
 			c.mode = e.Mode
-			maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
+			c.forgetModes()
 		}
 	}
+}
+
+// forgetModes has the model told again what the mode means.
+func (c *Conversation) forgetModes() {
+	maps.DeleteFunc(c.reminded, func(name string, _ bool) bool { return strings.HasPrefix(name, event.ModeReminder) })
 }
 
 // Reminded reports whether the model has been given a reminder that is not
@@ -135,6 +140,9 @@ func (c *Conversation) add(e event.MessageAdded) {
 	for _, name := range e.Reminded {
 		if c.reminded == nil {
 			c.reminded = make(map[string]bool)
+		}
+		if strings.HasPrefix(name, event.ModeReminder) {
+			c.forgetModes() // the newest counts
 		}
 		c.reminded[name] = true
 	}

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"strings"
 
 	"coder/internal/agent/compact"
 	"coder/internal/core/chat"
@@ -256,8 +258,16 @@ func (o *Orchestrator) askForSummary(ctx context.Context, st *turnState, old []c
 	return "", errEmptyReply(reply.Stop)
 }
 
-// replace puts a shorter conversation on record.
+// replace puts a shorter conversation on record. It still says which mode holds.
 func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.ContextReplaced) error {
+	view := o.Talk.View()
+	stays := slices.Concat(e.Messages, view[len(view)-min(e.Keep, len(view)):])
+	tells := func(m chat.Message) bool { return strings.Contains(m.Text(), st.set.ModeText) }
+	if len(e.Messages) > 0 && e.Messages[0].Role == chat.User && slices.ContainsFunc(view, tells) && !slices.ContainsFunc(stays, tells) {
+		first := e.Messages[0]
+		first.Parts = append(slices.Clone(first.Parts), chat.Text("\n\n"+joinReminders("", st.set.ModeText)))
+		e.Messages = append([]chat.Message{first}, e.Messages[1:]...)
+	}
 	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
 }
 

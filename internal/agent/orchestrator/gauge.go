@@ -147,11 +147,11 @@ func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int
 	}
 	window := o.gauge.of(set.Model).window(set.ContextLimit)
 	tokens = fixed(set, list)
-	if window == 0 || float64(tokens) <= fixedShare*float64(window) {
+	if !set.Lean && (window == 0 || float64(tokens) <= fixedShare*float64(window)) {
 		return list, tokens
 	}
 	for i, s := range list {
-		list[i] = provider.ToolSpec{Name: s.Name, Doc: firstSentence(s.Doc), Schema: bareSchema(s.Schema)}
+		list[i] = provider.ToolSpec{Name: s.Name, Doc: firstParagraph(s.Doc), Schema: bareSchema(s.Schema)}
 	}
 	return list, fixed(set, list)
 }
@@ -170,13 +170,11 @@ func fixed(set Settings, specs []provider.ToolSpec) int {
 	return n
 }
 
-// firstSentence is the beginning of a tool's description.
-func firstSentence(doc string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(doc), "\n")
-	if head, _, ok := strings.Cut(line, ". "); ok {
-		line = head + "."
-	}
-	return clip.Text(line, 200)
+// firstParagraph is the beginning of a tool's description: what it does and what
+// comes back.
+func firstParagraph(doc string) string {
+	head, _, _ := strings.Cut(strings.TrimSpace(doc), "\n\n")
+	return clip.Text(head, 400)
 }
 
 // bareSchema is a schema without what it says in words.

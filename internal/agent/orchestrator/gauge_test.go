@@ -78,7 +78,7 @@ func TestToolsAreDescribedInShortByDroppingWordsOnly(t *testing.T) {
 	if v.Description != nil || len(v.Properties) != 2 || v.Properties["description"]["description"] != nil || len(v.Required) != 1 {
 		t.Errorf("%+v", v)
 	}
-	if got := firstSentence("\nReads a file. It may be long.\nMore"); got != "Reads a file." || len(firstSentence(strings.Repeat("x", 999))) > 210 {
+	if got := firstParagraph("\nReads a file.\nAll of it.\n\nMore"); got != "Reads a file.\nAll of it." || len(firstParagraph(strings.Repeat("x", 999))) > 410 {
 		t.Errorf("%q", got)
 	}
 }

@@ -99,8 +99,10 @@ type Subtask struct {
 type Settings struct {
 	Model        string
 	Mode         string
+	ModeText     string // what the mode means, which the model is told at the end of the conversation
 	System       string
 	Tools        tool.Set
+	Lean         bool // the tools are described in short
 	MaxSteps     int
 	ContextLimit int    // tokens the model can take in
 	RaiseWindow  string // how a server is made to take more; "": it is not known

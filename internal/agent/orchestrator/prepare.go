@@ -14,7 +14,6 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
-	"coder/internal/policy/mode"
 )
 
 // Naming a file in a message is the person's own use of the two tools that
@@ -28,18 +27,10 @@ const (
 // that it was.
 const (
 	startReminder = "start"
-	planReminder  = event.ModeReminder + mode.Plan
 
-	todosText = "There is a todo list in this mode. Keep it for work of several steps: write the steps down before you begin, " +
-		"and mark each as you start and finish it. Small requests need none."
-	rulesText = "The rules of the user and the project (AGENTS.md), where there are any, stand in the system text. " +
-		"They hold for every request of this session."
-	planSeen         = "plan-seen" // the model was told of plan mode at some time
-	planOverReminder = event.ModeReminder + "plan-over"
-	planOverText     = "Plan mode is over: what was said about changing nothing no longer holds."
-
-	planText = "Plan mode is on. Read, search and think, but change nothing, whatever the message asks for. " +
-		"When the plan is ready, hand it over with the tool for leaving plan mode; do not ask in your text whether it is good."
+	todosText = "There is a todo list in this mode, for work of several steps: write them down before you begin, " +
+		"and mark each as you start and finish it."
+	rulesText = "The rules of the user and the project (AGENTS.md), where there are any, stand in the system text and hold for every request."
 )
 
 // addPrompt puts the person's words on record, with what goes with them: what
@@ -84,12 +75,8 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, 
 		}
 		remind(startReminder, texts...)
 	}
-	if st.set.Mode == mode.Plan && !o.Talk.Reminded(planReminder) {
-		remind(planReminder, planText)
-		remind(planSeen)
-	}
-	if st.set.Mode != mode.Plan && o.Talk.Reminded(planSeen) && !o.Talk.Reminded(planOverReminder) {
-		remind(planOverReminder, planOverText)
+	if name := event.ModeReminder + st.set.Mode; st.set.ModeText != "" && !o.Talk.Reminded(name) {
+		remind(name, st.set.ModeText)
 	}
 	said.Reminders = joinReminders(said.Reminders, files)
 	return said, nil

@@ -65,6 +65,8 @@ func loreBench(t *testing.T, script string) *bench {
 	return b
 }
 
+const planWords = "Mode: plan. Change nothing."
+
 func lastSaid(t *testing.T, b *bench, input string) event.MessageAdded {
 	t.Helper()
 	st := b.newState(b)
@@ -89,7 +91,7 @@ func TestComposeKeepsThePersonsWordsAndPutsTheRestBesideThem(t *testing.T) {
 			t.Errorf("the reminders lack %q:\n%s", want, said.Reminders)
 		}
 	}
-	if strings.Contains(said.Reminders, "three") || strings.Contains(said.Reminders, planText) {
+	if strings.Contains(said.Reminders, "three") || strings.Contains(said.Reminders, planWords) {
 		t.Errorf("too much:\n%s", said.Reminders)
 	}
 	again := lastSaid(t, b, "and @b.txt:2")
@@ -104,14 +106,14 @@ func TestComposeKeepsThePersonsWordsAndPutsTheRestBesideThem(t *testing.T) {
 func TestRemindersAreKnownFromTheRecord(t *testing.T) {
 	b := loreBench(t, "")
 	before := b.Settings
-	b.Config.Settings = func() Settings { s := before(); s.Mode = mode.Plan; return s }
+	b.Config.Settings = func() Settings { s := before(); s.Mode, s.ModeText = mode.Plan, planWords; return s }
 	enter := func(mode string) {
 		b.Talk.Add(event.Record{Event: event.ModeChanged{Mode: mode}})
 	}
 	enter(mode.Plan)
 	count := 0
 	said := func() {
-		if strings.Contains(lastSaid(t, b, "go").Reminders, planText) {
+		if strings.Contains(lastSaid(t, b, "go").Reminders, planWords) {
 			count++
 		}
 	}
@@ -287,6 +289,7 @@ func TestTheProgramsOwnCommandsComeFirst(t *testing.T) {
 }
 
 func TestConversationForgetsNoReminderAcrossAResume(t *testing.T) {
+	const planReminder, buildReminder = event.ModeReminder + mode.Plan, event.ModeReminder + mode.Build
 	var talk conversation.Conversation
 	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "x"), Reminded: []string{startReminder, planReminder}}})
 	if !talk.Reminded(startReminder) || !talk.Reminded(planReminder) || talk.Reminded("other") {
@@ -295,5 +298,10 @@ func TestConversationForgetsNoReminderAcrossAResume(t *testing.T) {
 	talk.Add(event.Record{Event: event.ModeChanged{Mode: mode.Build}})
 	if !talk.Reminded(startReminder) || talk.Reminded(planReminder) {
 		t.Error("leaving a mode forgets what was said of it, and nothing else")
+	}
+	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "y"), Reminded: []string{planReminder}}})
+	talk.Add(event.Record{Event: event.MessageAdded{Message: chat.Say(chat.User, "z"), Reminded: []string{buildReminder}}})
+	if talk.Reminded(planReminder) || !talk.Reminded(buildReminder) {
+		t.Error("the newest words about a mode do not stand for those before")
 	}
 }

@@ -3,7 +3,8 @@
 //
 // The text is one message and depends on nothing but the [Facts]: the same
 // facts give the same bytes, so that a provider's cache of the beginning of a
-// conversation keeps hitting from step to step.
+// conversation keeps hitting from step to step, and from mode to mode: what a
+// mode means is said in the conversation.
 package prompt
 
 import (
@@ -29,8 +30,6 @@ type Facts struct {
 	Dir      string // the working directory
 	Platform string // operating system and architecture
 	Date     string // the day, not the hour: it must not change from step to step
-	Mode     string
-	ModeText string // what the mode means for the model; may be empty
 	Skills   string // names and purposes, one a line; may be empty
 	Rules    []Rule // from the user and the project, outermost first
 	Append   string // what the caller adds at the end
@@ -43,13 +42,9 @@ type Rule struct{ Path, Text string }
 func System(f Facts) string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(system))
-	fmt.Fprintf(&b, "\n\n# Environment\n\nWorking directory: %s\nPlatform: %s\nDate: %s\nMode: %s\n", f.Dir, f.Platform, f.Date, f.Mode)
-	if f.ModeText != "" {
-		b.WriteString(strings.TrimSpace(f.ModeText) + "\n")
-	}
+	fmt.Fprintf(&b, "\n\n# Environment\n\nWorking directory: %s\nPlatform: %s\nDate: %s\n", f.Dir, f.Platform, f.Date)
 	if f.Skills != "" {
-		b.WriteString("\n# Skills\n\nWritten instructions for certain sorts of work. Where one fits the request, load it with the skill tool " +
-			"before you begin, whether or not the user names it. Where none fits, or one cannot be loaded, go on without.\n\n")
+		b.WriteString("\n# Skills\n\nInstructions for certain sorts of work, for the skill tool. Where none fits, or one cannot be loaded, go on without.\n\n")
 		b.WriteString(cut(strings.TrimSpace(f.Skills), SkillsLimit) + "\n")
 	}
 	if len(f.Rules) != 0 {

@@ -11,13 +11,13 @@ import (
 )
 
 func TestTheSameFactsGiveTheSameText(t *testing.T) {
-	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Mode: "build", Rules: []Rule{{"AGENTS.md", "be kind"}}, Append: "last words"}
+	f := Facts{Dir: "/w", Platform: "linux/amd64", Date: "2026-01-02", Rules: []Rule{{"AGENTS.md", "be kind"}}, Append: "last words"}
 	text := System(f)
 	if text != System(f) {
 		t.Error("two calls differ")
 	}
 	at := -1
-	for _, want := range []string{"/w", "linux/amd64", "2026-01-02", "Mode: build", `from="AGENTS.md"`, "be kind", "last words"} {
+	for _, want := range []string{"/w", "linux/amd64", "2026-01-02", `from="AGENTS.md"`, "be kind", "last words"} {
 		i := strings.Index(text, want)
 		if i <= at {
 			t.Errorf("%q is missing or out of order", want)

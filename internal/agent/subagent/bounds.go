@@ -15,7 +15,12 @@ func (d Definition) Narrow(set tool.Set, except ...string) tool.Set {
 	chosen, without, never := own(set, d.Tools), own(set, d.Without), own(set, except)
 	all := len(d.Tools) == 0
 	return set.Without(func(name string) bool {
-		return set.Off(name) || never.has(name) || without.has(name) || !all && !chosen.has(name)
+		if set.Off(name) || never.has(name) || without.has(name) {
+			return true
+		}
+		t, _ := set.Lookup(name)
+		_, isGroup := t.(tool.Group) // which has those of its tools that were chosen
+		return !all && !isGroup && !chosen.has(name) && !chosen.has(set.Group(name))
 	})
 }
 

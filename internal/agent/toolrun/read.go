@@ -21,6 +21,12 @@ import (
 func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	call, note := r.withoutPrefix(a.call)
 	t, known := r.Set.Lookup(call.Name)
+	if g, ok := t.(tool.Group); ok {
+		if call, note, a.err = r.member(g, call, note); a.err != nil {
+			return false
+		}
+		t, known = r.Set.Lookup(call.Name)
+	}
 	if known {
 		a.tool = t.Spec().Name
 		if r.Set.Off(a.tool) {
@@ -43,6 +49,28 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 	a.args = meant.Args
 	a.prepared, a.err = t.Prepare(ctx, meant.Args)
 	return false
+}
+
+// member is the call of a group as one of the tool that it means: as it stands,
+// or as another agent's tool of that name is called.
+func (r *run) member(g tool.Group, c chat.ToolCall, note string) (chat.ToolCall, string, error) {
+	if c.Broken != "" {
+		meant, err := freeform(g.Spec(), c.Broken)
+		if err != nil {
+			return c, note, err
+		}
+		c.Args, c.Broken, note = meant.Args, "", joined(note, meant.Note)
+	}
+	t, args, err := g.Of(c.Args)
+	if err == nil {
+		c.Name, c.Args = t.Spec().Name, args
+		return c, note, nil
+	}
+	if meant, ok, refused := dialect.Read(c.Name, c.Args); ok {
+		c.Name, c.Args = meant.Tool, meant.Args
+		return c, joined(note, meant.Note), refused
+	}
+	return c, note, err
 }
 
 // withoutPrefix is the call by the name of its tool alone, if it is known by nothing else,

@@ -207,6 +207,19 @@ func (o Options) kindFor(path string) (Kind, []string, error) {
 	return Kind{}, nil, missing
 }
 
+// Installed reports whether there is any language server to start.
+func (p *Pool) Installed() bool {
+	for _, k := range slices.Concat(p.options.Servers, known) {
+		if len(k.Command) == 0 {
+			continue
+		}
+		if program, _ := p.options.find(k.Command[0]); program != "" {
+			return true
+		}
+	}
+	return false
+}
+
 // find looks for a program on the PATH; "" if there is none. Places inside the
 // workspace do not count, nor do those that depend on where we are: what is
 // there may have been put there by the project. A program passed over because

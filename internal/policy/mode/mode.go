@@ -31,6 +31,7 @@ type Mode struct {
 	Name   string
 	Preset string   // the permissions that come with it
 	Off    []string // tools that are not there
+	Keeps  []string // tools that belong to it: the model is told of them even where it is told of few
 	Verify Verify
 	Prompt string // what the model is told
 	// ReadOnly modes change nothing: whatever would, is refused, whichever
@@ -53,24 +54,25 @@ const (
 var modes = []Mode{
 	{
 		Name: Build, Preset: Build, Off: []string{"todowrite", "question", "exit_plan_mode"}, Verify: Automatic,
-		Prompt: "You are in build mode: do what was asked, to the end. Changes to files and commands that are not read-only may have to be approved by the user.",
+		Prompt: "Mode: build. Do what was asked, to the end. The user may have to approve changes, and commands that are not read-only.",
 	},
 	{
 		Name: Plan, Preset: Plan, Off: []string{"write", "edit", "patch", "task", "git_add", "git_commit"}, Verify: Never, ReadOnly: true,
-		Prompt: "You are in plan mode: look, think and plan, and change nothing. The tools that write are switched off, and commands that may change anything have to be approved one by one. " +
-			"When the plan is ready, give it to the user with exit_plan_mode.",
+		Keeps: []string{"fetch", "todoread", "todowrite", "question", "exit_plan_mode"},
+		Prompt: "Mode: plan. Read, search and think, but change nothing, whatever the message asks for: the tools that write are switched off, and commands that are not read-only are asked about one by one. " +
+			"When the plan is ready, hand it over with exit_plan_mode; do not ask in your text whether it is good.",
 	},
 	{
-		Name: Default, Preset: Balanced, Off: []string{"exit_plan_mode"}, Verify: OnRequest,
-		Prompt: "You are in default mode: read and analyse freely; change files where the user wants it. Changes and commands that are not read-only may have to be approved by the user.",
+		Name: Default, Preset: Balanced, Off: []string{"exit_plan_mode"}, Keeps: []string{"todowrite", "question"}, Verify: OnRequest,
+		Prompt: "Mode: default. Read and analyse freely; change files where the user wants it. The user may have to approve changes, and commands that are not read-only.",
 	},
 	{
-		Name: AutoEdit, Preset: AutoEdit, Off: []string{"exit_plan_mode"}, Verify: Automatic,
-		Prompt: "You are in auto-edit mode: change files without asking, check your work and repair what fails. Commands that are not read-only may have to be approved by the user.",
+		Name: AutoEdit, Preset: AutoEdit, Off: []string{"exit_plan_mode"}, Keeps: []string{"todowrite", "question"}, Verify: Automatic,
+		Prompt: "Mode: auto-edit. Change files without asking, check your work and repair what fails. The user may have to approve commands that are not read-only.",
 	},
 	{
-		Name: Yolo, Preset: Yolo, Off: []string{"question", "exit_plan_mode"}, Verify: Automatic, Unchecked: true,
-		Prompt: "You are in yolo mode: everything runs unasked, commands included. Nobody checks what you do, so take the same care as if it were your own machine.",
+		Name: Yolo, Preset: Yolo, Off: []string{"question", "exit_plan_mode"}, Keeps: []string{"todowrite"}, Verify: Automatic, Unchecked: true,
+		Prompt: "Mode: yolo. Everything runs unasked, commands included. Nobody checks what you do, so take the same care as if it were your own machine.",
 	},
 }
 
@@ -97,6 +99,21 @@ func Lookup(name string) (Mode, error) {
 		}
 	}
 	return Mode{}, fmt.Errorf("there is no mode %q; there are %s", name, strings.Join(Names(), ", "))
+}
+
+// Rank says where a tool stands among those that the model is offered: first
+// those of every mode, then those that a session starts with, then the others.
+// Lists of two modes so begin alike, and so does what a provider has cached.
+func Rank(tool string) int {
+	for _, m := range modes {
+		if !m.Has(tool) {
+			if modes[0].Has(tool) {
+				return 1
+			}
+			return 2
+		}
+	}
+	return 0
 }
 
 // Has reports whether a tool is there in this mode.

@@ -97,11 +97,11 @@ const (
 var quiet = []string{"TERM=dumb", "PAGER=cat", "GIT_PAGER=cat", "GIT_TERMINAL_PROMPT=0", "GIT_EDITOR=true"}
 
 type bashArgs struct {
-	Command     string `json:"command" also:"cmd script shell_command" doc:"the command line"`
-	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"most milliseconds it may take"`
-	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words"`
-	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"start it and return at once; for servers and long work"`
-	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask the user to let it run outside the sandbox; only after it failed because of the sandbox"`
+	Command     string `json:"command" also:"cmd script shell_command" doc:"command line"`
+	Timeout     int    `json:"timeout,omitzero" also:"timeout_ms" doc:"milliseconds"`
+	Description string `json:"description,omitzero" also:"explanation reason" doc:"what it is for, in a few words, for the user"`
+	Background  bool   `json:"background,omitzero" also:"run_in_background is_background" doc:"return at once; for servers and long work"`
+	Unconfined  bool   `json:"unconfined,omitzero" also:"outside_sandbox with_escalated_permissions dangerously_disable_sandbox" doc:"ask the user to let it run outside the sandbox, once it failed because of that"`
 }
 
 // All returns every tool of this package and what owns the commands they leave
@@ -110,7 +110,7 @@ type bashArgs struct {
 func All(o Options) ([]tool.Tool, *Jobs) {
 	o = o.filled()
 	jobs := &Jobs{o: o}
-	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), jobs.listTool(), jobs.readTool(), jobs.stopTool()}, jobs
+	return []tool.Tool{bashTool(&bash{Options: o, jobs: jobs}), jobs.group()}, jobs
 }
 
 // Bash is the tool that runs a command, without the means to leave one running
@@ -160,7 +160,7 @@ type bash struct {
 }
 
 // inBackground is what the description says where there is a background.
-const inBackground = " For a server or long work set background: it returns at once with the id of a job, which runs until it ends, job_stop stops it or the session ends; job_read shows its output."
+const inBackground = " With background it returns at once with the id of a job, which runs on: see jobs."
 
 func (b *bash) doc() string {
 	background := ""
@@ -169,7 +169,7 @@ func (b *bash) doc() string {
 	}
 	words := fmt.Sprintf("%s, a plain POSIX shell: there is no bash here, so no [[ ]], arrays, {a,b}, &>, <<< or <(...)", cmp.Or(b.Shell, "/bin/sh"))
 	if b.Shell.Bash() {
-		words = fmt.Sprintf("bash (%s; no profile is read, no alias holds)", b.Shell)
+		words = fmt.Sprintf("bash (%s, no profile, no aliases)", b.Shell)
 	}
 	return strings.NewReplacer(
 		"{shell}", words,

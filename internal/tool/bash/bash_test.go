@@ -185,7 +185,7 @@ func TestTimeouts(t *testing.T) {
 			t.Errorf("%s: %+v, %q", args, o, r.Summary)
 		}
 	}
-	if !strings.Contains(sh.Spec().Doc, "at most 300,") {
+	if !strings.Contains(sh.Spec().Doc, "300 ms if not given and at most") {
 		t.Errorf("the description does not name the limit: %s", sh.Spec().Doc)
 	}
 }

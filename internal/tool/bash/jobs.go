@@ -295,6 +295,16 @@ func noting(what, target string) tool.Plan {
 	return tool.Plan{Title: target, Effects: []tool.Effect{{Kind: tool.Note, Target: target}}, Preview: display.Text(what + " " + target)}
 }
 
+//go:embed jobs.md
+var jobsDoc string
+
+// group is the tools for commands in the background, as one.
+func (j *Jobs) group() tool.Group {
+	return tool.Group{Name: "jobs", Doc: jobsDoc, Members: []tool.Member{
+		{Action: "list", Tool: j.listTool()}, {Action: "read", Tool: j.readTool()}, {Action: "stop", Tool: j.stopTool()},
+	}}
+}
+
 type noArgs struct{}
 
 type listResult struct {
@@ -317,7 +327,7 @@ type listing struct {
 
 func (j *Jobs) listTool() tool.Tool {
 	return tool.Func[noArgs]{
-		Name: "jobs_list", Doc: listDoc, Aliases: []tool.Alias{{Name: "list_jobs"}, {Name: "jobs"}, {Name: "list_shells"}},
+		Name: "jobs_list", Doc: listDoc, Aliases: []tool.Alias{{Name: "list_jobs"}, {Name: "list_shells"}},
 		Plan: func(context.Context, noArgs) (tool.Plan, error) { return noting("list", "background jobs"), nil },
 		Do: func(context.Context, noArgs, io.Writer) (tool.Result, error) {
 			j.mu.Lock()
@@ -348,8 +358,8 @@ func (b *job) listing(now func() time.Time) listing {
 }
 
 type readArgs struct {
-	ID     string `json:"id" also:"job_id bash_id shell_id job" doc:"which job"`
-	WaitMS int    `json:"wait_ms,omitzero" also:"timeout timeout_ms wait" doc:"how many milliseconds to wait for output or the end, at most 60000"`
+	ID     string `json:"id" also:"job_id bash_id shell_id job" doc:"the job, to read or stop"`
+	WaitMS int    `json:"wait_ms,omitzero" also:"timeout timeout_ms wait" doc:"read: wait for output or the end, at most 60000"`
 }
 
 func (j *Jobs) readTool() tool.Tool {

@@ -9,6 +9,7 @@
 package codenav
 
 import (
+	_ "embed"
 	"fmt"
 	"strings"
 	"unicode/utf8"
@@ -18,9 +19,15 @@ import (
 	"coder/internal/tool"
 )
 
-// All returns every tool of this package.
-func All(ws *workspace.Workspace, pool *lsp.Pool) []tool.Tool {
-	return []tool.Tool{Diagnostics(ws, pool), Definition(ws, pool), References(ws, pool), Hover(ws, pool)}
+//go:embed lsp.md
+var groupDoc string
+
+// All is every tool of this package, as one.
+func All(ws *workspace.Workspace, pool *lsp.Pool) tool.Group {
+	return tool.Group{Name: "lsp", Doc: groupDoc, Members: []tool.Member{
+		{Action: "definition", Tool: Definition(ws, pool)}, {Action: "references", Tool: References(ws, pool)},
+		{Action: "hover", Tool: Hover(ws, pool)}, {Action: "diagnostics", Tool: Diagnostics(ws, pool)},
+	}}
 }
 
 const (

@@ -72,7 +72,7 @@ func openWith(t testing.TB, patience time.Duration, o lsp.Options) house {
 		h.ws.Close()
 	})
 	d := &codenav.Diagnoser{Workspace: h.ws, Pool: h.pool, Limit: patience}
-	list := codenav.All(h.ws, h.pool)
+	list := []tool.Tool{codenav.All(h.ws, h.pool)}
 	for _, w := range files.All(h.ws) {
 		list = append(list, codenav.WithDiagnostics(w, d))
 	}

@@ -20,7 +20,7 @@ import (
 var diagnosticsDoc string
 
 type diagnosticsArgs struct {
-	Path string `json:"path,omitzero" also:"file_path file filename dir" doc:"file or directory, relative to the workspace; all of it if not given"`
+	Path string `json:"path,omitzero" also:"file_path file filename dir" doc:"file or directory; all files if not given"`
 }
 
 type diagnosticsResult struct {

@@ -62,8 +62,8 @@ type Options struct {
 
 type taskArgs struct {
 	Agent       string `json:"agent,omitzero" also:"subagent_type subagent agent_type" doc:"which agent does it"`
-	Objective   string `json:"objective" also:"prompt task instructions" doc:"the work: what is wanted, what is known, what the answer must hold"`
-	Description string `json:"description,omitzero" also:"title" doc:"the work in three to six words, for the user"`
+	Objective   string `json:"objective" also:"prompt task instructions" doc:"what is wanted, what you know already, where to look, what the answer must hold"`
+	Description string `json:"description,omitzero" also:"title" doc:"the work in a few words, for the user"`
 }
 
 // Task is the tool.

@@ -60,7 +60,7 @@ func toolkit(t *testing.T) tool.Set {
 	all = append(all, plan.All(todos{})...)
 	servers := lsp.New(lsp.Options{Root: dir})
 	t.Cleanup(func() { servers.Close() })
-	all = append(all, codenav.All(ws, servers)...)
+	all = append(all, codenav.All(ws, servers))
 	all = append(all, git.All(git.Options{Workspace: ws})...)
 	all = append(all, skill.Skill(skills.New()))
 	all = append(all, delegate.Task(delegate.Options{Choices: []delegate.Choice{{Name: "general"}, {Name: "explore"}}, Default: "general"}))

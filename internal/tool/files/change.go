@@ -177,8 +177,8 @@ func changedSincePlanned(path string, then, now []byte) error {
 var writeDoc string
 
 type writeArgs struct {
-	Path    string `json:"path" also:"file_path file filename target_file" doc:"file to write, relative to the workspace; missing directories are made"`
-	Content string `json:"content" also:"contents text data file_text" doc:"the whole new content"`
+	Path    string `json:"path" also:"file_path file filename target_file" doc:"file to write"`
+	Content string `json:"content" also:"contents text data file_text" doc:"all of the new content"`
 }
 
 // Write is the tool that creates a file or replaces all of it.

@@ -20,8 +20,8 @@ var listDoc string
 const maxEntries = 500
 
 type listArgs struct {
-	Path  string `json:"path,omitzero" also:"dir directory folder" doc:"directory to list, relative to the workspace; the workspace itself if not given"`
-	Depth int    `json:"depth,omitzero" also:"levels max_depth" doc:"how many levels to show, 1 if not given"`
+	Path  string `json:"path,omitzero" also:"dir directory folder" doc:"the working directory if not given"`
+	Depth int    `json:"depth,omitzero" also:"levels max_depth" doc:"levels to show, 1 if not given"`
 }
 
 type listResult struct {

@@ -26,8 +26,8 @@ var patchDoc string
 
 type patchArgs struct {
 	Path   string `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
-	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"the patch: a unified diff, or *** Begin Patch … *** End Patch"`
-	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what would happen"`
+	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"all of the patch"`
+	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what it would do"`
 }
 
 // Patch is the tool that changes several files at once.

@@ -27,9 +27,9 @@ const (
 )
 
 type readArgs struct {
-	Path   string `json:"path" also:"file_path file filename target_file" doc:"file to read, relative to the workspace"`
-	Offset int    `json:"offset,omitzero" also:"start_line start from line" doc:"first line, from 1; negative counts from the end"`
-	Limit  int    `json:"limit,omitzero" also:"lines num_lines max_lines" doc:"how many lines, 2000 if not given"`
+	Path   string `json:"path" also:"file_path file filename target_file" doc:"file to read"`
+	Offset int    `json:"offset,omitzero" also:"start_line start from line" doc:"first line; -20 for the last 20"`
+	Limit  int    `json:"limit,omitzero" also:"lines num_lines max_lines" doc:"number of lines"`
 }
 
 type readResult struct {

@@ -27,8 +27,8 @@ const (
 )
 
 type addArgs struct {
-	Path  string   `json:"path,omitzero" also:"file_path file" doc:"file or directory to stage"`
-	Paths []string `json:"paths,omitzero" also:"files file_paths" doc:"several of them"`
+	Path  string   `json:"path,omitzero" also:"file_path file" hidden:"yes" doc:"file or directory"`
+	Paths []string `json:"paths,omitzero" also:"files file_paths" doc:"files and directories"`
 }
 
 type addResult struct {

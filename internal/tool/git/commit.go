@@ -22,7 +22,7 @@ var commitDoc string
 const maxMessage = 64 << 10
 
 type commitArgs struct {
-	Message string `json:"message" also:"msg commit_message" doc:"a short subject line; details after an empty line"`
+	Message string `json:"message" also:"msg commit_message" doc:"short subject; details after an empty line"`
 }
 
 type commitResult struct {

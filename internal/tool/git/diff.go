@@ -16,7 +16,7 @@ import (
 var diffDoc string
 
 type diffArgs struct {
-	Staged bool   `json:"staged,omitzero" also:"cached" doc:"what is staged, instead of what is not"`
+	Staged bool   `json:"staged,omitzero" also:"cached" doc:"what is staged instead"`
 	Path   string `json:"path,omitzero" also:"file_path file" doc:"only this file or directory"`
 }
 

@@ -21,10 +21,10 @@ const (
 
 // item is an entry of the list as a model writes it.
 type item struct {
-	ID       string `json:"id,omitzero" doc:"the id of an item you were given; leave it out for a new one"`
-	Content  string `json:"content" doc:"what to do, one concrete step"`
-	Status   string `json:"status,omitzero" enum:"pending|in_progress|completed" doc:"how far it is, pending if not given"`
-	Priority string `json:"priority,omitzero" enum:"high|medium|low" doc:"how much it matters"`
+	ID       string `json:"id,omitzero" doc:"as it was given; none for a new item"`
+	Content  string `json:"content" doc:"one concrete step"`
+	Status   string `json:"status,omitzero" enum:"pending|in_progress|completed" doc:"pending if not given"`
+	Priority string `json:"priority,omitzero" hidden:"yes" enum:"high|medium|low" doc:"how much it matters"`
 }
 
 // UnmarshalJSON reads an item in the shapes models know: with a number for an

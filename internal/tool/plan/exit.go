@@ -30,12 +30,13 @@ const (
 type ExitOptions struct {
 	// Save keeps a plan where people can read it and tells where that is.
 	Save func(plan string) (path string, err error)
-	// Mode is the mode that work goes on in.
-	Mode string
+	// Mode is the mode that work goes on in, and ModeText what it means for the
+	// model.
+	Mode, ModeText string
 }
 
 type exitArgs struct {
-	Plan string `json:"plan" also:"content text" doc:"the whole plan, as Markdown"`
+	Plan string `json:"plan" also:"content text" doc:"all of it, as Markdown"`
 }
 
 type exitResult struct {
@@ -115,7 +116,7 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 			signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
 		}
 		return tool.Result{
-			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: "The user accepted the plan. Plan mode is over: carry it out.", Control: signal},
+			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + o.ModeText), Control: signal},
 			Summary: a.Option, Rebuild: next,
 		}, nil
 	}

@@ -30,16 +30,16 @@ const (
 
 type questionArgs struct {
 	Questions []asked  `json:"questions,omitzero" doc:"what to ask, in order"`
-	Question  string   `json:"question,omitzero" also:"prompt text" doc:"the question, if there is only one"`
-	Options   []choice `json:"options,omitzero" also:"choices" doc:"the answers to choose from, if there is only one question; the one you recommend first"`
+	Question  string   `json:"question,omitzero" also:"prompt text" hidden:"yes" doc:"the question, if there is only one"`
+	Options   []choice `json:"options,omitzero" also:"choices" hidden:"yes" doc:"the answers to choose from, if there is only one question"`
 }
 
 type asked struct {
 	Question string   `json:"question" doc:"the question"`
-	Header   string   `json:"header,omitzero" doc:"a word or two that stand for it"`
-	Options  []choice `json:"options,omitzero" doc:"the answers to choose from, the one you recommend first; without any, the user types an answer"`
+	Header   string   `json:"header,omitzero" hidden:"yes" doc:"a word or two that stand for it"`
+	Options  []choice `json:"options,omitzero" doc:"answers to choose from; without any the user types one"`
 	// Validation is what an answer that is typed must be.
-	Validation rule `json:"validation,omitzero" doc:"what a typed answer must be"`
+	Validation rule `json:"validation,omitzero" hidden:"yes" doc:"what a typed answer must be"`
 }
 
 // rule restricts what may be typed.
@@ -50,7 +50,7 @@ type rule struct {
 
 // choice is one answer. Models also write it as its label alone.
 type choice struct {
-	Label       string `json:"label" doc:"the answer in a few words"`
+	Label       string `json:"label" doc:"a few words"`
 	Description string `json:"description,omitzero" doc:"what it means"`
 }
 

@@ -31,9 +31,9 @@ const (
 )
 
 type globArgs struct {
-	Pattern string `json:"pattern" also:"glob glob_pattern query" doc:"which files, such as **/*.go"`
-	Path    string `json:"path,omitzero" also:"dir directory folder" doc:"directory to search, relative to the workspace; all of it if not given"`
-	Limit   int    `json:"limit,omitzero" also:"max_results max_files head_limit" doc:"most files to return, 200 if not given"`
+	Pattern string `json:"pattern" also:"glob glob_pattern query" doc:"such as **/*.go, below path"`
+	Path    string `json:"path,omitzero" also:"dir directory folder" doc:"directory to search in"`
+	Limit   int    `json:"limit,omitzero" also:"max_results max_files head_limit" doc:"200 if not given, at most 1000"`
 }
 
 type globResult struct {

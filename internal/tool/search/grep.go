@@ -30,14 +30,14 @@ const (
 )
 
 type grepArgs struct {
-	Pattern    string `json:"pattern" also:"regex regexp query search" doc:"regular expression to look for in each line"`
-	Path       string `json:"path,omitzero" also:"dir directory folder file" doc:"directory or file to search, relative to the workspace; all of it if not given"`
-	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"only files that match this glob, such as *.go"`
-	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i" doc:"ignore case"`
-	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines to show before and after each match"`
-	Type       string `json:"type,omitzero" also:"file_type filetype" doc:"only files of this type: go, py, ts, js, rust, c, java, md, yaml …"`
-	OutputMode string `json:"output_mode,omitzero" also:"mode" enum:"content|files|count|files_with_matches" doc:"content (the matching lines, if not given), files (only their paths) or count (lines per file)"`
-	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit" doc:"most matching lines to return, 200 if not given"`
+	Pattern    string `json:"pattern" also:"regex regexp query search" doc:"regular expression"`
+	Path       string `json:"path,omitzero" also:"dir directory folder file" doc:"directory or file to search in"`
+	Include    string `json:"include,omitzero" also:"glob file_pattern include_pattern" doc:"only files that match: *.go,!*_test.go"`
+	IgnoreCase bool   `json:"ignore_case,omitzero" also:"case_insensitive -i" doc:"upper and lower case are one"`
+	Context    int    `json:"context,omitzero" also:"-C context_lines" doc:"lines around each match"`
+	Type       string `json:"type,omitzero" also:"file_type filetype" hidden:"yes" doc:"only files of a language: go, py, ts"`
+	OutputMode string `json:"output_mode,omitzero" also:"mode" enum:"content|files|count|files_with_matches" doc:"the lines, if not given; paths only; or lines per file"`
+	MaxMatches int    `json:"max_matches,omitzero" also:"limit max_results head_limit" doc:"200 if not given, at most 1000"`
 }
 
 type grepResult struct {

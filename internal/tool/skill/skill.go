@@ -29,9 +29,9 @@ const (
 )
 
 type args struct {
-	Action    string `json:"action,omitzero" also:"operation command" enum:"list|load" doc:"load gives the instructions of one skill, list the names of all; load if a name is given"`
+	Action    string `json:"action,omitzero" also:"operation command" enum:"list|load" hidden:"yes" doc:"load if a name is given; list names all"`
 	Name      string `json:"name,omitzero" also:"skill skill_name" doc:"the skill to load"`
-	Arguments string `json:"arguments,omitzero" also:"args input prompt" doc:"what the skill is to be applied to, if it takes anything"`
+	Arguments string `json:"arguments,omitzero" also:"args input prompt" doc:"what to apply it to, if it takes anything"`
 }
 
 func (a args) loads() bool { return a.Action == "load" || a.Action == "" && a.Name != "" }

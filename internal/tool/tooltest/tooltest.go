@@ -60,8 +60,7 @@ type schema struct {
 		Type, Description string
 		Enum              []string
 	}
-	Required             []string
-	AdditionalProperties *bool
+	Required []string
 }
 
 func schemaOf(t *testing.T, spec tool.Spec) (s schema) {
@@ -83,8 +82,8 @@ func testSpec(t *testing.T, f Fixture) {
 		t.Errorf("description %q says too little", spec.Doc)
 	}
 	s := schemaOf(t, spec)
-	if s.Type != "object" || s.Properties == nil || s.AdditionalProperties == nil || *s.AdditionalProperties {
-		t.Errorf("schema is not that of a closed object: %s", spec.Schema)
+	if s.Type != "object" || s.Properties == nil {
+		t.Errorf("schema is not that of an object: %s", spec.Schema)
 	}
 	for name, p := range s.Properties {
 		if name == "" || p.Description == "" || !slices.Contains(types, p.Type) {

@@ -25,15 +25,15 @@ const (
 )
 
 type fetchArgs struct {
-	URL        string            `json:"url" also:"uri link address" doc:"what to fetch, with http:// or https://"`
+	URL        string            `json:"url" also:"uri link address" doc:"http or https"`
 	Method     string            `json:"method,omitzero" enum:"GET|POST" doc:"GET if not given"`
-	Headers    map[string]string `json:"headers,omitzero" doc:"headers to send"`
+	Headers    map[string]string `json:"headers,omitzero" doc:"more headers"`
 	Body       string            `json:"body,omitzero" also:"data" doc:"what to send with POST"`
-	Auth       string            `json:"auth,omitzero" also:"authorization" doc:"value of the Authorization header"`
-	Format     string            `json:"format,omitzero" enum:"markdown|text|html" doc:"what to make of HTML, markdown if not given"`
-	TimeoutSec int               `json:"timeout_sec,omitzero" also:"timeout" doc:"most seconds it may take"`
-	MaxSizeKB  int               `json:"max_size_kb,omitzero" doc:"most kilobytes to read"`
-	Offset     int               `json:"offset,omitzero" also:"start_index start" doc:"characters to skip: next_offset of the result before"`
+	Auth       string            `json:"auth,omitzero" also:"authorization" hidden:"yes" doc:"value of the Authorization header"`
+	Format     string            `json:"format,omitzero" enum:"markdown|text|html" doc:"of a page; text drops links"`
+	TimeoutSec int               `json:"timeout_sec,omitzero" also:"timeout" hidden:"yes" doc:"seconds it may take"`
+	MaxSizeKB  int               `json:"max_size_kb,omitzero" hidden:"yes" doc:"most to read"`
+	Offset     int               `json:"offset,omitzero" also:"start_index start" doc:"next_offset of the result before"`
 }
 
 // request is a fetch that can be made.

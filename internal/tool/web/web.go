@@ -101,7 +101,7 @@ func (o Options) withDefaults() Options {
 func Fetch(o Options) tool.Tool {
 	o = o.withDefaults()
 	return tool.Func[fetchArgs]{
-		Name: "fetch", Doc: strings.ReplaceAll(fetchDoc, "{timeout}", fmt.Sprint(o.Timeout.Seconds())),
+		Name: "fetch", Doc: fetchDoc,
 		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "webFetch"}, {Name: "fetch_url"}, {Name: "http_request"}},
 		Plan: func(_ context.Context, a fetchArgs) (tool.Plan, error) {
 			r, err := o.parse(a)

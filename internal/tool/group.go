@@ -1,0 +1,97 @@
+package tool
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/core/jsonx"
+)
+
+// Group is several tools that are one idea. They are offered under one name,
+// with an argument that says which of them is meant, so that what they have in
+// common is described once. Each is judged, recorded and understood by its own
+// name.
+type Group struct {
+	Name, Doc string
+	Members   []Member
+}
+
+// Member is a tool of a group: what it is called there.
+type Member struct {
+	Action string
+	Tool   Tool
+}
+
+// actionArg is the argument that says which tool of a group is meant.
+const actionArg = "action"
+
+// schema is what of a schema a group is made of.
+type schema struct {
+	Type       string                     `json:"type"`
+	Properties map[string]json.RawMessage `json:"properties"`
+	Required   []string                   `json:"required,omitempty"`
+}
+
+func read(spec Spec) (s schema) {
+	if err := json.Unmarshal(spec.Schema, &s); err != nil {
+		panic("tool: the schema of " + spec.Name + ": " + err.Error()) // it was made by us
+	}
+	return s
+}
+
+// Spec describes all of the group.
+func (g Group) Spec() Spec { return g.without(func(string) bool { return false }) }
+
+// without describes the group without the tools that off names.
+func (g Group) without(off func(name string) bool) Spec {
+	all := schema{"object", make(map[string]json.RawMessage), nil}
+	var actions []string
+	for _, m := range g.Members {
+		spec := m.Tool.Spec()
+		if off(spec.Name) {
+			continue
+		}
+		own := read(spec)
+		for name, p := range own.Properties {
+			if _, there := all.Properties[name]; !there {
+				all.Properties[name] = p
+			}
+		}
+		if actions = append(actions, m.Action); len(actions) == 1 {
+			all.Required = own.Required
+		}
+		all.Required = slices.DeleteFunc(all.Required, func(name string) bool { return !slices.Contains(own.Required, name) })
+	}
+	all.Properties[actionArg] = jsonx.Must(map[string]any{"type": "string", "enum": actions})
+	all.Required = slices.Insert(all.Required, 0, actionArg)
+	return Spec{Name: g.Name, Doc: g.Doc, Schema: jsonx.Must(all)}
+}
+
+// Of finds the tool that a call of the group means, and the arguments for it. A
+// call without any means the tool that needs none.
+func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
+	var given map[string]json.RawMessage
+	if len(args) > 0 && json.Unmarshal(args, &given) != nil {
+		return nil, nil, &ArgumentError{g.Name, errors.New("arguments must be a JSON object")}
+	}
+	var action string
+	_ = json.Unmarshal(given[actionArg], &action) // what is no text names no tool
+	var actions []string
+	for _, m := range g.Members {
+		if len(given) == 0 && len(read(m.Tool.Spec()).Required) == 0 || fold(m.Action) == fold(action) || fold(m.Tool.Spec().Name) == fold(action) {
+			delete(given, actionArg)
+			return m.Tool, jsonx.Must(given), nil
+		}
+		actions = append(actions, m.Action)
+	}
+	return nil, nil, &ArgumentError{g.Name, fmt.Errorf("argument %q must be one of %s", actionArg, strings.Join(actions, ", "))}
+}
+
+// Prepare refuses: what is prepared, and then judged, is the tool that is meant.
+func (g Group) Prepare(context.Context, json.RawMessage) (Call, error) {
+	return nil, fmt.Errorf("%s stands for several tools", g.Name)
+}
