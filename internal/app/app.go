@@ -76,6 +76,7 @@ type Options struct {
 	Provider     string // a preset, or an address
 	Model        string
 	MaxSteps     int
+	Effort       string // how hard the model is to think
 	MaxBudgetUSD float64
 	WaitLimit    time.Duration // how long a turn may wait for the end of a limit
 	Mode         string
@@ -108,6 +109,7 @@ type App struct {
 	chosen   atomic.Pointer[string]        // the model that /model chose
 	switched atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows  windows                       // of models, by the word of their servers
+	keys     keyring                       // printed by commands
 	live     live                          // what sessions ask
 	told     map[string]bool               // what was said once
 	lib      *library                      // once it is asked for

@@ -9,7 +9,6 @@ import (
 	"iter"
 	"maps"
 	"math/rand/v2"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -62,7 +61,7 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	if err != nil {
 		return nil, err
 	}
-	p = provider.Retry(m.Wrap(p), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
+	p = provider.Retry(m.Wrap(provider.Tuned(p, a.tuning())), provider.Backoff{Retries: c.MaxRetries, Jitter: rand.Float64, Sleep: a.Env.Sleep})
 	p = textcalls.Wrap(provider.Steady(p), textcalls.Mode(c.ToolMode), a.learnt())
 	return provider.Fallback(p, c.FallbackModels...), nil
 }
@@ -111,11 +110,18 @@ func (a *App) client() (wire, error) {
 			return nil, configf("provider.ca_file: %v", err)
 		}
 	}
+	proxy, err := a.proxy(c.Proxy)
+	if err != nil {
+		return nil, err
+	}
 	o := transport.Options{
-		BaseURL: c.BaseURL, APIKey: c.APIKey, KeyHeader: c.KeyHeader, Headers: c.Headers, CA: ca,
+		BaseURL: c.BaseURL, APIKey: c.APIKey, KeyHeader: c.KeyHeader, Headers: c.Headers, CA: ca, Query: c.Query, FreshKey: a.freshKey(c),
 		Timeout:     time.Duration(c.TimeoutMS) * time.Millisecond,
 		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
-		Proxy:       http.ProxyFromEnvironment, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
+		Proxy:       proxy, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
+	}
+	if o.Cert, o.CertKey, err = a.certificate(c); err != nil {
+		return nil, err
 	}
 	switch c.Kind {
 	case "anthropic":
@@ -333,6 +339,8 @@ type modelInfo struct {
 	Refuses         []string `json:"refuses"`
 	Efforts         []string `json:"efforts"`
 	Temperature     *float64 `json:"temperature"`
+	Effort          string   `json:"effort"`     // those two the person's wish,
+	MaxOutput       int      `json:"max_output"` // not a figure of the model
 }
 
 // checkModelInfo refuses figures that cannot be read.

@@ -71,6 +71,9 @@ func Load(env Env, o Options) (s Settings, err error) {
 	if o.MaxSteps > 0 {
 		set("runtime.max_steps", o.MaxSteps, "--max-steps")
 	}
+	if o.Effort != "" {
+		set("provider.effort", o.Effort, "--effort")
+	}
 	if o.MaxBudgetUSD > 0 {
 		set("runtime.budget.usd", o.MaxBudgetUSD, "--max-budget-usd")
 	}

@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/display"
+	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/ui/i18n"
@@ -133,6 +134,7 @@ func options() []option {
 			f.WaitLimit = d
 			return nil
 		}},
+		choice("effort", "how hard the model is to think, where it lets one choose", func(f *flags) *string { return &f.Effort }, provider.Efforts...),
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),
 		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.Mode }, mode.Names()...),
 		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.Mode }, mode.Names()...),

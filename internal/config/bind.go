@@ -103,6 +103,11 @@ func (y *layer) single(f *field, v hujson.Value) {
 	case y.untrusted && f.project() != "adds" && !f.mayBecome(place, now):
 		y.warn(v.StartOffset, f.path, "")
 		return
+	case y.project && f.project() == "never":
+		y.report.Warnings = append(y.report.Warnings, Warning{
+			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: it is never a project's to choose: " + f.path,
+		})
+		return
 	case y.project && f.path == "agents.default" && now.String() == "yolo":
 		y.report.Warnings = append(y.report.Warnings, Warning{
 			Origin: y.origin(v.StartOffset), Key: f.path, Text: "ignored: yolo is never a project's to choose: " + f.path,
@@ -122,6 +127,11 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 	case f.kind == texts:
 		list, err := y.list(f, v)
 		return reflect.ValueOf(list), err
+	case f.kind == command && isLiteral && lit.Kind() == '"':
+		return reflect.ValueOf(shellLine(lit.String())), nil
+	case f.kind == command:
+		list, err := y.list(f, v)
+		return reflect.ValueOf(Command(list)), err
 	case !isLiteral:
 	case f.kind == boolean && (lit.Kind() == 't' || lit.Kind() == 'f'):
 		return reflect.ValueOf(lit.Bool()), nil
@@ -143,6 +153,14 @@ func (y *layer) value(f *field, v hujson.Value) (reflect.Value, error) {
 		return reflect.ValueOf(s), err
 	}
 	return reflect.Value{}, fmt.Errorf("want %s, found %s", f.wanted(), found(v))
+}
+
+// shellLine is a line as a command; an empty line is none.
+func shellLine(line string) Command {
+	if strings.TrimSpace(line) == "" {
+		return Command{}
+	}
+	return Command{"/bin/sh", "-c", line}
 }
 
 // text reads a string, with its variables expanded, and checks it.
@@ -330,6 +348,8 @@ func (f *field) wanted() string {
 		return "a string"
 	case texts:
 		return "a list of strings"
+	case command:
+		return "a list of words, or a line for the shell"
 	}
 	return "an object"
 }

@@ -24,7 +24,8 @@ import "encoding/json"
 //	project  what a project that is not trusted may do with it: "free" to set
 //	         it, "stricter" to move it towards the first of enum, "lower" to
 //	         make a number smaller, "off" to turn it off, "adds" to add to a
-//	         list, as every file does; without the tag, nothing
+//	         list, as every file does; without the tag, nothing. "never" is
+//	         for what not even a project that is trusted may set
 //	shell    "yes" if a shell reads it, so that ${VAR} is left to the shell
 //	layers   "join" if the lists of all files count; which is whose is told by
 //	         [Report.Parts]
@@ -62,10 +63,18 @@ type Provider struct {
 	BaseURL        string                     `json:"base_url" doc:"address of the API; empty means that of the vendor whose key is found" form:"address" endpoint:"yes"`
 	Model          string                     `json:"model" doc:"name of the model; empty means the usual one of the preset, if it has one" project:"free" endpoint:"yes"`
 	Models         []string                   `json:"models" doc:"models offered for choice" endpoint:"yes"`
-	ModelInfo      map[string]json.RawMessage `json:"model_info" doc:"figures of models by name: context, output, price_in, price_out, price_cached, price_cache_write (dollars for a million tokens), vision, tools, reasoning, refuses, efforts, temperature"`
+	ModelInfo      map[string]json.RawMessage `json:"model_info" doc:"figures of models by name: context, output, price_in, price_out, price_cached, price_cache_write (dollars for a million tokens), vision, tools, reasoning, refuses, efforts, temperature; and effort and max_output, used for that model"`
 	FallbackModels []string                   `json:"fallback_models" doc:"models tried in turn when the model cannot be had" endpoint:"yes"`
 	APIKey         string                     `json:"api_key" doc:"key of the API" secret:"yes" endpoint:"yes"`
 	KeyHeader      string                     `json:"key_header" doc:"header that carries the key; empty means that of the wire" endpoint:"yes"`
+	APIKeyCommand  Command                    `json:"api_key_command" doc:"a command that prints the key of the API: a list of its words, or a line for the shell; run when the key is first needed, and again if it is refused" shell:"yes" project:"never" endpoint:"yes"`
+	CertFile       string                     `json:"cert_file" doc:"PEM file of the certificate that the client shows to the server" project:"never" endpoint:"yes"`
+	KeyFile        string                     `json:"key_file" doc:"PEM file of the private key of that certificate" project:"never" endpoint:"yes"`
+	Query          map[string]string          `json:"query" doc:"more parameters in the address of each request" secret:"yes" endpoint:"yes"`
+	Proxy          string                     `json:"proxy" doc:"address of a proxy (http, https or socks5), used instead of those of the environment, save for this machine and what NO_PROXY names; none means that no proxy is used" secret:"yes" project:"never" endpoint:"yes"`
+	Effort         string                     `json:"effort" doc:"how hard the model is to think, where it lets one choose; empty leaves it to the model" enum:"|none|minimal|low|medium|high|xhigh|max" endpoint:"yes"`
+	Temperature    float64                    `json:"temperature" doc:"how freely the model chooses its words, from 0; -1 leaves it to what its maker recommends" range:"-1..2" endpoint:"yes"`
+	MaxOutput      int                        `json:"max_output" doc:"longest reply, in tokens; 0 leaves it to the model" range:"0..10000000" endpoint:"yes"`
 	TimeoutMS      int                        `json:"timeout_ms" doc:"longest whole request; 0 means no limit" range:"0..86400000"`
 	IdleTimeoutMS  int                        `json:"idle_timeout_ms" doc:"silence of the provider that counts as a fault; 0 means no limit" range:"0..86400000"`
 	MaxRetries     int                        `json:"max_retries" doc:"attempts after the first when a failure may pass" range:"0..100"`
@@ -75,6 +84,10 @@ type Provider struct {
 	Vision         bool                       `json:"vision" doc:"the model can be shown pictures"`
 	SendReasoning  bool                       `json:"send_reasoning" doc:"give the model its earlier thinking back where the API takes it"`
 }
+
+// Command is the words of a command. In a file it is a list of them, or a line
+// for the shell.
+type Command []string
 
 // Runtime is how far a turn may go.
 type Runtime struct {
@@ -210,6 +223,9 @@ func Default() Config {
 			MaxRetries:     4,
 			Headers:        map[string]string{},
 			ToolMode:       "auto",
+			APIKeyCommand:  Command{},
+			Query:          map[string]string{},
+			Temperature:    -1,
 			SendReasoning:  true,
 		},
 		Runtime:  Runtime{MaxSteps: 128, Tools: "auto"},

@@ -23,6 +23,7 @@ const (
 	named   // text by name
 	foreign // JSON by name, not looked into
 	rules   // verdicts by tool and pattern
+	command // words, or a line for the shell
 )
 
 // field is one setting, or a block of them. Its tags are read when asked for:
@@ -107,6 +108,9 @@ func kindOf(t reflect.Type) kind {
 	case reflect.String:
 		return text
 	case reflect.Slice:
+		if t == reflect.TypeFor[Command]() {
+			return command
+		}
 		return texts
 	}
 	switch t {

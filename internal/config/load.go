@@ -232,7 +232,7 @@ func literal(f *field, words []string, value any) (hujson.Value, error) {
 			return hujson.Value{}, err
 		}
 		return hujson.Parse(data)
-	case f.kind == text, len(words) > 0 && f.kind != foreign, f.kind == rules:
+	case f.kind == text, f.kind == command, len(words) > 0 && f.kind != foreign, f.kind == rules:
 		return hujson.Value{Value: hujson.String(s)}, nil
 	case f.kind == texts:
 		list := &hujson.Array{}

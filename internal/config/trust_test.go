@@ -160,6 +160,35 @@ func TestYoloIsNeverAProjects(t *testing.T) {
 	}
 }
 
+// What runs a command of the person's for the key, and which way the key goes, no
+// project decides, trusted or not, by a profile neither.
+func TestWhatIsNeverAProjectsOwn(t *testing.T) {
+	for _, tc := range []struct{ name, text string }{
+		{"a command for the key", `{"provider": {"api_key_command": ["steal", "it"]}}`},
+		{"a line for the key", `{"provider": {"api_key_command": "steal it"}}`},
+		{"a certificate", `{"provider": {"cert_file": "x", "key_file": "y"}}`},
+		{"a proxy", `{"provider": {"proxy": "http://elsewhere:1"}}`},
+		{"by a profile", `{"profile": "p", "profiles": {"p": {"api_key_command": "steal it", "proxy": "http://elsewhere:1"}}}`},
+	} {
+		for _, trust := range []bool{true, false} {
+			c, r := mustLoad(t, files{projectFile: tc.text}, nil, func(o *config.Options) { o.TrustProject = trust })
+			if p := c.Provider; len(p.APIKeyCommand) > 0 || p.CertFile != "" || p.KeyFile != "" || p.Proxy != "" || len(r.Warnings) == 0 {
+				t.Errorf("%s, trusted %v: %+v, %v", tc.name, trust, p, r.Warnings)
+			}
+		}
+		if tc.name == "by a profile" {
+			continue
+		}
+		if c, _ := mustLoad(t, files{homeFile: tc.text}, nil); len(c.Provider.APIKeyCommand) == 0 && c.Provider.CertFile == "" && c.Provider.Proxy == "" {
+			t.Errorf("%s of the person's own: %+v", tc.name, c.Provider)
+		}
+	}
+	c, _ := mustLoad(t, files{homeFile: `{"provider": {"api_key_command": "pass show $KEY"}}`}, nil)
+	if got := c.Provider.APIKeyCommand; len(got) != 3 || got[1] != "-c" || got[2] != "pass show $KEY" {
+		t.Errorf("a line became %q", got)
+	}
+}
+
 func TestFlagsOverrideAnUntrustedProject(t *testing.T) {
 	c, _ := mustLoad(t, files{projectFile: `{"runtime": {"max_steps": 3}, "permission": {"bash": "deny"}}`}, nil, untrusted,
 		flags(config.Override{Key: "runtime.max_steps", Value: 500, Name: "--max-steps"}, config.Override{Key: "permission.bash", Value: "allow", Name: "--x"}))

@@ -100,3 +100,22 @@ func TestComplaints(t *testing.T) {
 	providertest.TestComplaint(t, "messages", 400, "messages.1.content.0: Invalid `signature` in `thinking` block", "c2ln", open, thought, chat.Say(chat.User, "go on"))
 	providertest.TestComplaint(t, "messages", 400, "cache_control: Extra inputs are not permitted", "cache_control", open)
 }
+
+func TestWishes(t *testing.T) {
+	warm := func(change func(*provider.Request)) func(*provider.Request) {
+		return func(r *provider.Request) { providertest.Warm(r); change(r) }
+	}
+	providertest.TestWishes(t, "messages", open, []string{`"temperature"`, `"thinking":{`, `"output_config"`}, []providertest.Wish{
+		{Name: "effort is a budget, without a temperature", Tune: providertest.Warm, Want: []string{`"thinking":{"type":"enabled","budget_tokens":24576}`, `"max_tokens":32768`}},
+		{Name: "a level by name", Tune: warm(func(r *provider.Request) { r.ByLevel = true }), Want: []string{`"thinking":{"type":"adaptive"},"output_config":{"effort":"high"}`}},
+		{Name: "a budget is part of the reply", Tune: warm(func(r *provider.Request) { r.MaxTokens = 4000 }), Want: []string{`"thinking":{"type":"enabled","budget_tokens":2000}`, `"max_tokens":4000`}},
+		{Name: "no room to think", Tune: warm(func(r *provider.Request) { r.MaxTokens = 1000 }), Want: []string{`"max_tokens":1000`, `"temperature":0.25`}},
+		{Name: "no effort", Tune: warm(func(r *provider.Request) { r.Effort = "none" }), Want: []string{`"temperature":0.25`}},
+		{Name: "too warm", Tune: func(r *provider.Request) { t := 1.5; r.Temperature = &t }, Want: []string{`"temperature":1,`}},
+	})
+	wishing := providertest.Wishing(open)
+	providertest.TestComplaint(t, "messages", 400, "thinking.type.enabled is not supported for this model. Use thinking.type.adaptive and output_config.effort", "budget_tokens", wishing)
+	providertest.TestComplaint(t, "messages", 400, "temperature: Extra inputs are not permitted", `"temperature"`, func(t testing.TB, url string) provider.Provider {
+		return provider.Tuned(open(t, url), func(r *provider.Request) { providertest.Warm(r); r.Effort = "" })
+	})
+}

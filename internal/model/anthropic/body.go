@@ -23,6 +23,8 @@ type head struct {
 	model, system string
 	tools         []provider.ToolSpec
 	maxTokens     int
+	effort        string
+	temperature   string // as it is written
 	dialect       dialect
 }
 
@@ -34,7 +36,7 @@ const usualMax = 8192
 const breakpoint = `,"cache_control":{"type":"ephemeral"}`
 
 func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.effort == o.effort && h.temperature == o.temperature && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
 }
 
 func (h head) Own() head {
@@ -47,9 +49,14 @@ func (h head) Own() head {
 func (h head) Begin() []byte {
 	b := append([]byte(nil), `{"model":`...)
 	b = quote(b, h.model)
+	most, thinking := h.thinking()
 	b = append(b, `,"max_tokens":`...)
-	b = strconv.AppendInt(b, int64(cmp.Or(h.maxTokens, usualMax)), 10)
+	b = strconv.AppendInt(b, int64(most), 10)
 	b = append(b, `,"stream":true`...)
+	b = append(b, thinking...)
+	if h.temperature != "" && !h.dialect.noTemperature && thinking == "" { // who thinks has no choice of it
+		b = append(append(b, `,"temperature":`...), h.temperature...)
+	}
 	for i, t := range h.tools {
 		b = append(b, [...]string{`,"tools":[`, `,`}[min(i, 1)]...)
 		b = append(b, `{"name":`...)
@@ -78,6 +85,30 @@ func (h head) Begin() []byte {
 		b = append(b, `}]`...)
 	}
 	return append(b, `,"messages":[`...)
+}
+
+// leastThinking is the smallest budget that this wire takes.
+const leastThinking = 1024
+
+// thinking is how much a reply may hold, and how hard the model is to think for
+// it; a budget for that is part of what it may hold.
+func (h head) thinking() (most int, members string) {
+	most = cmp.Or(h.maxTokens, usualMax)
+	budget := provider.ThinkingTokens(h.effort)
+	switch {
+	case budget == 0 || h.dialect.effort == asNothing:
+		return most, ""
+	case h.dialect.effort == asLevel:
+		return most, `,"thinking":{"type":"adaptive"},"output_config":{"effort":"` + strings.Replace(h.effort, "minimal", "low", 1) + `"}`
+	case h.maxTokens == 0:
+		most += budget
+	default:
+		budget = min(budget, most/2)
+	}
+	if budget < leastThinking {
+		return most, ""
+	}
+	return most, fmt.Sprintf(`,"thinking":{"type":"enabled","budget_tokens":%d}`, budget)
 }
 
 func (h head) breakpoint() string {

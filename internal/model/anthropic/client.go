@@ -6,6 +6,7 @@ import (
 	"iter"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 
 	"coder/internal/model/provider"
@@ -25,6 +26,26 @@ type Client struct {
 type dialect struct {
 	noThinking bool // it takes no thinking back that it did not think itself
 	noCaching  bool // it does not know cache_control
+
+	effort        effortForm
+	noTemperature bool // its model has its own
+}
+
+// effortForm is how a model is told how hard to think.
+type effortForm uint8
+
+const (
+	asBudget effortForm = iota // so many tokens
+	asLevel                    // by name, and it decides itself
+	asNothing
+)
+
+// or is d where the caller knows more of the model than its server has said.
+func (d dialect) or(req provider.Request) dialect {
+	if req.ByLevel && d.effort == asBudget {
+		d.effort = asLevel
+	}
+	return d
 }
 
 // New returns a client of the server at a base URL, with or without /v1 and
@@ -43,7 +64,8 @@ const version = "2023-06-01"
 // part of the request that we can do without, it is asked again without it.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
+		heed := func(d dialect, complaint string) dialect { return d.heed(req, complaint) }
+		return c.dialect.Ask(req.Model, func(d dialect) error { return c.ask(ctx, req, d, emit) }, heed)
 	})
 }
 
@@ -52,11 +74,19 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 	if err != nil {
 		return err
 	}
-	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d}, req.Messages)
+	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: temperature(req), dialect: d.or(req)}, req.Messages)
 	defer done()
 	header := c.header("text/event-stream")
 	header.Set("Content-Type", "application/json")
 	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
+}
+
+// temperature is at most 1 on this wire.
+func temperature(req provider.Request) string {
+	if t := req.Temperature; t != nil && *t > 1 {
+		return "1"
+	}
+	return transport.Number(req.Temperature)
 }
 
 func (c *Client) header(accept string) http.Header {
@@ -76,7 +106,18 @@ func endpoint(base, path string) (*url.URL, error) {
 }
 
 // heed is what is left of d after a complaint.
-func (d dialect) heed(complaint string) dialect {
+func (d dialect) heed(req provider.Request, complaint string) dialect {
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
+	}
+	switch {
+	case req.Effort != "" && d.effort != asNothing && !says("signature") && says("budget_tokens", "thinking", "output_config", "effort", "adaptive"):
+		d.effort = d.or(req).effort + 1
+		return d
+	case req.Temperature != nil && !d.noTemperature && says("temperature"):
+		d.noTemperature = true
+		return d
+	}
 	d.noThinking = d.noThinking || strings.Contains(complaint, "signature") || strings.Contains(complaint, "thinking")
 	d.noCaching = d.noCaching || strings.Contains(complaint, "cache_control")
 	return d

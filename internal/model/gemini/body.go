@@ -17,14 +17,16 @@ import (
 
 // head is all of a body that comes before the contents.
 type head struct {
-	system    string
-	tools     []provider.ToolSpec
-	maxTokens int
-	dialect   dialect
+	system      string
+	tools       []provider.ToolSpec
+	maxTokens   int
+	effort      string
+	temperature string // as it is written
+	dialect     dialect
 }
 
 func (h head) Same(o head) bool {
-	return h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
+	return h.system == o.system && h.maxTokens == o.maxTokens && h.effort == o.effort && h.temperature == o.temperature && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
 }
 
 func (h head) Own() head {
@@ -35,7 +37,22 @@ func (h head) Own() head {
 func (h head) Begin() []byte {
 	b := []byte(`{"generationConfig":{`)
 	if !h.dialect.noThoughts {
-		b = append(b, `"thinkingConfig":{"includeThoughts":true}`...)
+		b = append(b, `"thinkingConfig":{"includeThoughts":true`...)
+		switch {
+		case h.effort == "" || h.dialect.noEffort:
+		case h.dialect.byLevel:
+			level := "low"
+			if provider.ThinkingTokens(h.effort) > provider.ThinkingTokens("low") {
+				level = "high"
+			}
+			b = append(append(append(b, `,"thinkingLevel":"`...), level...), '"')
+		default:
+			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...), int64(min(provider.ThinkingTokens(h.effort), mostThinking)), 10)
+		}
+		b = append(b, '}')
+	}
+	if h.temperature != "" && !h.dialect.noTemperature {
+		b = append(append(next(b), `"temperature":`...), h.temperature...)
 	}
 	if h.maxTokens > 0 {
 		b = append(next(b), `"maxOutputTokens":`...)
@@ -65,6 +82,9 @@ func (h head) Begin() []byte {
 	}
 	return append(b, `,"contents":[`...)
 }
+
+// mostThinking is the largest budget that every model of this wire takes.
+const mostThinking = 24576
 
 // oldSchema is a schema in the few words that older servers know.
 func oldSchema(raw json.RawMessage) json.RawMessage {

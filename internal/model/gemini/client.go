@@ -27,6 +27,10 @@ type dialect struct {
 	oldSchemas   bool // it knows parameters, not parametersJsonSchema
 	noThoughts   bool // its model does not think
 	mustBeSigned bool // calls of other models need a mark in place of a signature
+
+	byLevel       bool // its model wants a level of thinking, not a budget
+	noEffort      bool // its model takes neither
+	noTemperature bool // its model has its own
 }
 
 // New returns a client of the server at a base URL, with or without a version.
@@ -41,7 +45,8 @@ func New(o transport.Options) *Client {
 // part of the request said otherwise, it is asked again.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
+		heed := func(d dialect, complaint string) dialect { return d.heed(req, complaint) }
+		return c.dialect.Ask(req.Model, func(d dialect) error { return c.ask(ctx, req, d, emit) }, heed)
 	})
 }
 
@@ -51,7 +56,7 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 		return err
 	}
 	u.RawQuery = "alt=sse"
-	body, length, done := c.memory.Body(head{system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d}, req.Messages)
+	body, length, done := c.memory.Body(head{system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: transport.Number(req.Temperature), dialect: d}, req.Messages)
 	defer done()
 	header := c.header("text/event-stream")
 	header.Set("Content-Type", "application/json")
@@ -86,8 +91,12 @@ func (c *Client) models() (*url.URL, http.Header, error) {
 }
 
 // heed is how to say it after a complaint.
-func (d dialect) heed(complaint string) dialect {
+func (d dialect) heed(req provider.Request, complaint string) dialect {
 	switch {
+	case req.Effort != "" && !d.noEffort && (strings.Contains(complaint, "budget") || strings.Contains(complaint, "level")):
+		d.byLevel, d.noEffort = true, d.byLevel
+	case req.Temperature != nil && !d.noTemperature && strings.Contains(complaint, "temperature"):
+		d.noTemperature = true
 	case strings.Contains(complaint, "parametersjsonschema"):
 		d.oldSchemas = true
 	case strings.Contains(complaint, "thought_signature"), strings.Contains(complaint, "thoughtsignature"), strings.Contains(complaint, "thought signature"):

@@ -90,3 +90,13 @@ func TestComplaints(t *testing.T) {
 	providertest.TestComplaint(t, "gemini", 400, "Unknown name 'parametersJsonSchema': Cannot find field.", "parametersJsonSchema", open)
 	providertest.TestComplaint(t, "gemini", 400, "Thinking is not enabled for this model", "thinkingConfig", open)
 }
+
+func TestWishes(t *testing.T) {
+	providertest.TestWishes(t, "gemini", open, []string{`"temperature"`, "thinkingBudget", "thinkingLevel"}, []providertest.Wish{
+		{Name: "effort and temperature", Tune: providertest.Warm, Want: []string{`"thinkingConfig":{"includeThoughts":true,"thinkingBudget":24576}`, `"temperature":0.25`}},
+		{Name: "none", Tune: func(r *provider.Request) { r.Effort = "none" }, Want: []string{`"thinkingBudget":0`}},
+	})
+	wishing := providertest.Wishing(open)
+	providertest.TestComplaint(t, "gemini", 400, "Thinking budget is not supported for this model, use thinking level", "thinkingBudget", wishing)
+	providertest.TestComplaint(t, "gemini", 400, "Invalid value at temperature", "temperature", wishing)
+}

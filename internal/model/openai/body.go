@@ -15,12 +15,14 @@ type head struct {
 	model, system string
 	tools         []provider.ToolSpec
 	maxTokens     int
+	effort        string
+	temperature   string // as it is written
 	dialect       dialect
 	progress      bool // the server is one that tells how far it has read, and has said so
 }
 
 func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && h.progress == o.progress && transport.SameTools(h.tools, o.tools)
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && h.progress == o.progress && h.effort == o.effort && h.temperature == o.temperature && transport.SameTools(h.tools, o.tools)
 }
 
 func (h head) Own() head {
@@ -35,6 +37,12 @@ func (h head) Begin() []byte {
 	b = append(b, `,"stream":true`...)
 	if !h.dialect.noStreamOptions {
 		b = append(b, `,"stream_options":{"include_usage":true}`...)
+	}
+	if h.effort != "" && !h.dialect.noEffort {
+		b = quote(append(b, `,"reasoning_effort":`...), h.effort)
+	}
+	if h.temperature != "" && !h.dialect.noTemperature {
+		b = append(append(b, `,"temperature":`...), h.temperature...)
 	}
 	if h.progress {
 		b = append(b, `,"return_progress":true`...)

@@ -76,7 +76,7 @@ func TestBody(t *testing.T) {
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":7` + toolsAsSent +
 				`,"messages":[{"role":"system","content":"be brief"},` + everythingAsSent + `]}`},
 		{"nothing", head{model: "m"}, nil, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`},
-		{"another dialect", head{model: "m", maxTokens: 7, dialect: dialect{true, true, true, true}}, everything()[1:2],
+		{"another dialect", head{model: "m", maxTokens: 7, dialect: dialect{noStreamOptions: true, completionTokens: true, noReasoning: true, noExtra: true}}, everything()[1:2],
 			`{"model":"m","stream":true,"max_completion_tokens":7,"messages":[{"role":"assistant","content":null,` +
 				`"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"path\":\"x\"}"}},` +
 				`{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}]}`},

@@ -41,7 +41,8 @@ const completions = "/chat/completions"
 // part of the request that we can do without, it is asked again without it.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
+		heed := func(d dialect, complaint string) dialect { return d.heed(req, complaint) }
+		return c.dialect.Ask(req.Model, func(d dialect) error { return c.ask(ctx, req, d, emit) }, heed)
 	})
 }
 
@@ -52,7 +53,7 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 		return err
 	}
 	body, length, done := c.memory.Body(head{
-		model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d, progress: c.Server() == "llama.cpp",
+		model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: transport.Number(req.Temperature), dialect: d, progress: c.Server() == "llama.cpp",
 	}, req.Messages)
 	defer done()
 	header := c.header("text/event-stream")

@@ -56,3 +56,17 @@ func open(t testing.TB, s *faultserver.Server, name string, o transport.Options)
 }
 
 const key = "sk-test-0123456789abcdef"
+
+func TestWishes(t *testing.T) {
+	open := func(t testing.TB, base string) provider.Provider {
+		c := openai.New(transport.Options{BaseURL: base, APIKey: key})
+		t.Cleanup(c.CloseIdle)
+		return c
+	}
+	providertest.TestWishes(t, "chat", open, []string{`"temperature"`, "reasoning_effort"}, []providertest.Wish{
+		{Name: "effort and temperature", Tune: providertest.Warm, Want: []string{`"reasoning_effort":"high"`, `"temperature":0.25`}},
+	})
+	wishing := providertest.Wishing(open)
+	providertest.TestComplaint(t, "chat", 400, "Unrecognized request argument supplied: reasoning_effort", "reasoning_effort", wishing)
+	providertest.TestComplaint(t, "chat", 400, "Unsupported value: 'temperature' does not support 0.25 with this model. Only the default (1) value is supported.", "temperature", wishing)
+}

@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
+	"coder/internal/model/provider"
 
 	"github.com/go-json-experiment/json/jsontext"
 )
@@ -18,6 +19,8 @@ type dialect struct {
 	completionTokens bool // its word for max_tokens is max_completion_tokens
 	noReasoning      bool // it takes no thinking back
 	noExtra          bool // it does not know extra_content
+	noEffort         bool // it does not take reasoning_effort, or not that one
+	noTemperature    bool // its model has its own
 }
 
 // appendMessage appends m in the form of the chat completions wire.
@@ -139,7 +142,7 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 }
 
 // heed is what is left of d after a server complained, in lower case.
-func (d dialect) heed(complaint string) dialect {
+func (d dialect) heed(req provider.Request, complaint string) dialect {
 	names := func(words ...string) bool {
 		for _, w := range words {
 			if strings.Contains(complaint, w) {
@@ -161,5 +164,7 @@ func (d dialect) heed(complaint string) dialect {
 	if names("extra_content") {
 		d.noExtra = true
 	}
+	d.noEffort = d.noEffort || req.Effort != "" && names("reasoning_effort", "effort")
+	d.noTemperature = d.noTemperature || req.Temperature != nil && names("temperature")
 	return d
 }

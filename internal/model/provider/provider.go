@@ -32,9 +32,23 @@ type Request struct {
 	Messages  []chat.Message
 	Tools     []ToolSpec
 	MaxTokens int // zero means the model's own limit
+
+	Effort      string   // how hard to think: one of [Efforts]; "" leaves it to the model
+	ByLevel     bool     // the model wants the level of effort by its name, not as a figure
+	Temperature *float64 // nil leaves it to the model
+
 	// Estimate is how many tokens all of it takes, as far as the caller can
 	// tell; zero if it cannot.
 	Estimate int
+}
+
+// Efforts are the levels of effort, the least first.
+var Efforts = []string{"none", "minimal", "low", "medium", "high", "xhigh", "max"}
+
+// ThinkingTokens is how much a model may think at a level of effort, for wires
+// that want a figure.
+func ThinkingTokens(effort string) int {
+	return map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 32000, "max": 32000}[effort]
 }
 
 // ToolSpec describes a tool to the model.

@@ -44,3 +44,57 @@ func TestComplaint(t *testing.T, wire string, status int, complaint, word string
 		t.Errorf("%s: refused %d times, want once", complaint, n)
 	}
 }
+
+// TestWishes holds a wire to how it puts what is wished of a reply: of each
+// request every part of want is in the body, and no part of the wire's words
+// where nothing is wished.
+func TestWishes(t *testing.T, wire string, open func(t testing.TB, url string) provider.Provider, words []string, wishes []Wish) {
+	t.Helper()
+	answer := Exchanges(t, wire)[0].Responses[0]
+	var sent string
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		sent = string(body)
+		w.Header().Set("Content-Type", answer.ContentType)
+		_, _ = w.Write(answer.Body)
+	}))
+	t.Cleanup(s.Close)
+	p := open(t, s.URL)
+	for _, w := range append(wishes, Wish{Name: "nothing"}) {
+		req := ask()
+		if w.Tune != nil {
+			w.Tune(&req)
+		}
+		if _, err := provider.Collect(p.Stream(t.Context(), req), ignore); err != nil {
+			t.Errorf("%s: %v", w.Name, err)
+		}
+		for _, want := range w.Want {
+			if !strings.Contains(sent, want) {
+				t.Errorf("%s: no %s in %s", w.Name, want, sent)
+			}
+		}
+		for _, word := range words {
+			if strings.Contains(sent, word) != strings.Contains(strings.Join(w.Want, " "), word) {
+				t.Errorf("%s: %s in %s", w.Name, word, sent)
+			}
+		}
+	}
+}
+
+// Wish is what is wished of a reply, and how that is put.
+type Wish struct {
+	Name string
+	Tune func(*provider.Request)
+	Want []string
+}
+
+// Wishing changes a client so that it always wishes for effort and a temperature.
+func Wishing(open func(t testing.TB, url string) provider.Provider) func(t testing.TB, url string) provider.Provider {
+	return func(t testing.TB, url string) provider.Provider { return provider.Tuned(open(t, url), Warm) }
+}
+
+// Warm wishes for much effort and a temperature.
+func Warm(r *provider.Request) {
+	temperature := 0.25
+	r.Effort, r.Temperature = "high", &temperature
+}

@@ -22,11 +22,13 @@ type head struct {
 	model, system string
 	tools         []provider.ToolSpec
 	maxTokens     int
+	effort        string
+	temperature   string // as it is written
 	dialect       dialect
 }
 
 func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
+	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.effort == o.effort && h.temperature == o.temperature && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
 }
 
 func (h head) Own() head {
@@ -47,6 +49,12 @@ func (h head) Begin() []byte {
 	if h.maxTokens > 0 {
 		b = append(b, `,"max_output_tokens":`...)
 		b = strconv.AppendInt(b, int64(h.maxTokens), 10)
+	}
+	if h.effort != "" && !h.dialect.noEffort {
+		b = append(quote(append(b, `,"reasoning":{"effort":`...), h.effort), '}')
+	}
+	if h.temperature != "" && !h.dialect.noTemperature {
+		b = append(append(b, `,"temperature":`...), h.temperature...)
 	}
 	if len(h.tools) > 0 {
 		b = append(b, `,"tools":[`...)

@@ -27,6 +27,9 @@ type dialect struct {
 	noEncrypted bool // it has no encrypted reasoning to include
 	noReasoning bool // it takes no reasoning back
 	noStore     bool // it does not know that parameter
+
+	noEffort      bool // its model does not take a level of effort, or not that one
+	noTemperature bool // its model has its own
 }
 
 // New returns a client of the server whose base URL goes up to, or includes,
@@ -44,7 +47,8 @@ const path = "/responses"
 // part of the request that we can do without, it is asked again without it.
 func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
 	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		return c.dialect.Ask(func(d dialect) error { return c.ask(ctx, req, d, emit) }, dialect.heed)
+		heed := func(d dialect, complaint string) dialect { return d.heed(req, complaint) }
+		return c.dialect.Ask(req.Model, func(d dialect) error { return c.ask(ctx, req, d, emit) }, heed)
 	})
 }
 
@@ -53,7 +57,7 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 	if err != nil {
 		return err
 	}
-	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, dialect: d}, req.Messages)
+	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: transport.Number(req.Temperature), dialect: d}, req.Messages)
 	defer done()
 	header := c.header("text/event-stream")
 	header.Set("Content-Type", "application/json")
@@ -61,8 +65,12 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 }
 
 // heed is what is left of d after a complaint.
-func (d dialect) heed(complaint string) dialect {
+func (d dialect) heed(req provider.Request, complaint string) dialect {
 	switch {
+	case req.Effort != "" && !d.noEffort && strings.Contains(complaint, "effort"):
+		d.noEffort = true
+	case req.Temperature != nil && !d.noTemperature && strings.Contains(complaint, "temperature"):
+		d.noTemperature = true
 	case strings.Contains(complaint, "encrypted"):
 		d.noReasoning = d.noEncrypted || d.noReasoning
 		d.noEncrypted = true

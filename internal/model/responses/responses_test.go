@@ -96,3 +96,12 @@ func TestComplaints(t *testing.T) {
 	providertest.TestComplaint(t, "responses", 400, "Encrypted content is not supported with this model.", "reasoning.encrypted_content", open)
 	providertest.TestComplaint(t, "responses", 400, "Unknown parameter: 'store'.", "store", open)
 }
+
+func TestWishes(t *testing.T) {
+	providertest.TestWishes(t, "responses", open, []string{`"temperature"`, `"reasoning":{`}, []providertest.Wish{
+		{Name: "effort and temperature", Tune: providertest.Warm, Want: []string{`"reasoning":{"effort":"high"}`, `"temperature":0.25`}},
+	})
+	wishing := providertest.Wishing(open)
+	providertest.TestComplaint(t, "responses", 400, "Unsupported parameter: 'reasoning.effort' is not supported with this model.", `"effort"`, wishing)
+	providertest.TestComplaint(t, "responses", 400, "Unsupported parameter: 'temperature' is not supported with this model.", "temperature", wishing)
+}

@@ -36,6 +36,13 @@ type Options struct {
 	Headers   map[string]string // sent besides, and instead of our own
 	CA        []byte            // certificates to trust besides the system's, in PEM form
 
+	// FreshKey, if set, gives the key of the API instead: one that is not the
+	// refused one, unless there is no other. It is asked for each request.
+	FreshKey func(ctx context.Context, refused string) (string, error)
+
+	Query         map[string]string // parameters of each address, besides our own
+	Cert, CertKey []byte            // shown to the server, in PEM form; none if empty
+
 	Timeout     time.Duration // for the whole of a reply; zero means none
 	IdleTimeout time.Duration // of silence, headers included; zero means none
 
@@ -60,6 +67,7 @@ type Client struct {
 	http    func() (*http.Client, error) // made when first needed
 	server  atomic.Pointer[string]       // what the server calls itself
 	slow    atomic.Int32                 // how often it was silent for too long before a reply began
+	keys    keys
 }
 
 // New returns a client. It does nothing until it is asked something; what is
@@ -81,6 +89,9 @@ func (c *Client) CloseIdle() {
 // it, or alone in the one that the person named.
 func (o Options) SetKey(h http.Header, name, prefix string) {
 	switch {
+	case o.FreshKey != nil:
+		o.APIKey, o.FreshKey = keyPlace, nil
+		o.SetKey(h, name, prefix)
 	case o.APIKey == "":
 	case o.KeyHeader != "":
 		h.Set(o.KeyHeader, o.APIKey)
@@ -147,7 +158,7 @@ var errLeft = errors.New("left")
 // hide takes the key out of what a server said.
 func (c *Client) hide(err error) error {
 	if e, ok := errors.AsType[*provider.Error](err); ok && e.Err != nil {
-		if text := hide(e.Err.Error(), c.secrets); text != e.Err.Error() {
+		if text := hide(e.Err.Error(), append(c.keys.seen(), c.secrets...)); text != e.Err.Error() {
 			e.Err = errors.New(text)
 		}
 	}
@@ -155,8 +166,12 @@ func (c *Client) hide(err error) error {
 }
 
 // Exchange sends one request and emits the reply, as the decoder that is made
-// for it has it.
+// for it has it. A key that is refused is asked for anew, once.
 func (c *Client) Exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
+	return c.withKey(ctx, req, func(r Request) error { return c.exchange(ctx, r, decoder, emit) })
+}
+
+func (c *Client) exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
@@ -182,7 +197,11 @@ const mostOfBody = 16 << 20
 
 // Get asks for something that is not a reply, once.
 func (c *Client) Get(ctx context.Context, u *url.URL, header http.Header) ([]byte, error) {
-	body, err := c.get(ctx, Request{Method: http.MethodGet, URL: u, Header: header})
+	var body []byte
+	err := c.withKey(ctx, Request{Method: http.MethodGet, URL: u, Header: header}, func(r Request) (err error) {
+		body, err = c.get(ctx, r)
+		return err
+	})
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
@@ -219,7 +238,7 @@ func badRequest(err error) error { return &provider.Error{Kind: provider.ErrBadR
 // request makes the HTTP request. It may be sent again on a fresh connection
 // if one kept from before turns out to be dead.
 func (c *Client) request(ctx context.Context, r Request) (*http.Request, error) {
-	req, err := http.NewRequestWithContext(ctx, r.Method, r.URL.String(), nil)
+	req, err := http.NewRequestWithContext(ctx, r.Method, c.withQuery(r.URL).String(), nil)
 	if err != nil {
 		return nil, err
 	}

@@ -5,28 +5,39 @@ import (
 	"errors"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 
 	"coder/internal/model/provider"
 )
 
-// A Dialect is what a server has told us to leave out or to say otherwise; D
-// holds that, and its zero value says all. A Dialect is safe for concurrent use.
+// A Dialect is what a server has told us to leave out or to say otherwise, for
+// each of its models; D holds that, and its zero value says all. A Dialect is safe for concurrent use.
 type Dialect[D comparable] struct {
+	start  D
 	mu     sync.Mutex // guards the field below
-	learnt D
+	learnt map[string]D
 }
 
 // Start sets what is known before anything was asked.
-func (l *Dialect[D]) Start(d D) { l.learnt = d }
+func (l *Dialect[D]) Start(d D) { l.start = d }
 
-// Ask asks in the dialect of the server. If it complains about a word of ours,
-// in lower case, and heed knows another way to say it, it is asked again.
-func (l *Dialect[D]) Ask(ask func(D) error, heed func(d D, complaint string) D) error {
+// of is what is known of a model.
+func (l *Dialect[D]) of(model string) D {
+	if d, ok := l.learnt[model]; ok {
+		return d
+	}
+	return l.start
+}
+
+// Ask asks in the dialect that the server has for a model. If it complains about
+// a word of ours, in lower case, and heed knows another way to say it, it is
+// asked again.
+func (l *Dialect[D]) Ask(model string, ask func(D) error, heed func(d D, complaint string) D) error {
 	for {
 		l.mu.Lock()
-		d := l.learnt
+		d := l.of(model)
 		l.mu.Unlock()
 		err := ask(d)
 		e, ok := errors.AsType[*provider.Error](err)
@@ -38,9 +49,20 @@ func (l *Dialect[D]) Ask(ask func(D) error, heed func(d D, complaint string) D) 
 			return err
 		}
 		l.mu.Lock()
-		l.learnt = heed(l.learnt, complaint)
+		if l.learnt == nil {
+			l.learnt = make(map[string]D)
+		}
+		l.learnt[model] = heed(l.of(model), complaint)
 		l.mu.Unlock()
 	}
+}
+
+// Number is how a figure of a request is written; "" if there is none.
+func Number(f *float64) string {
+	if f == nil {
+		return ""
+	}
+	return strconv.FormatFloat(*f, 'f', -1, 64)
 }
 
 // SameTools reports whether two lists of tools are written in the same bytes.

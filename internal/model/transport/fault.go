@@ -476,12 +476,14 @@ func secrets(o Options) []string {
 	if key := strings.TrimSpace(o.APIKey); len(key) >= shortestSecret {
 		s = append(s, key)
 	}
-	for name, v := range o.Headers {
-		name = strings.ToLower(name)
-		_, bare, _ := strings.Cut(v, " ")
-		for _, v := range []string{v, bare} {
-			if len(v) >= shortestSecret && (strings.Contains(name, "auth") || strings.Contains(name, "key") || strings.Contains(name, "token")) {
-				s = append(s, v)
+	for _, named := range []map[string]string{o.Headers, o.Query} {
+		for name, v := range named {
+			name = strings.ToLower(name)
+			_, bare, _ := strings.Cut(v, " ")
+			for _, v := range []string{v, bare} {
+				if len(v) >= shortestSecret && (strings.Contains(name, "auth") || strings.Contains(name, "key") || strings.Contains(name, "token") || strings.Contains(name, "sig")) {
+					s = append(s, v)
+				}
 			}
 		}
 	}

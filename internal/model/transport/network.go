@@ -47,6 +47,16 @@ func newHTTPClient(o Options) (*http.Client, error) {
 		}
 		tlsConfig = &tls.Config{RootCAs: pool}
 	}
+	if len(o.Cert) > 0 {
+		cert, err := tls.X509KeyPair(o.Cert, o.CertKey)
+		if err != nil {
+			return nil, fmt.Errorf("the client's certificate cannot be used: %w", err)
+		}
+		if tlsConfig == nil {
+			tlsConfig = new(tls.Config)
+		}
+		tlsConfig.Certificates = []tls.Certificate{cert}
+	}
 	return &http.Client{
 		CheckRedirect: checkRedirect,
 		Transport: &http.Transport{

@@ -1,0 +1,150 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/config"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/repofile"
+)
+
+// keyTime is how long a command may take to print the key.
+const keyTime = 30 * time.Second
+
+// keyring keeps the keys that commands printed, for as long as the program runs.
+type keyring struct {
+	mu   sync.Mutex // guards the field below, and lets one command run at a time
+	keys map[string]string
+}
+
+// freshKey gives the key that the person's command prints; nil if there is none.
+// The command is run when the key is first needed, and again if it is refused.
+func (a *App) freshKey(c config.Provider) func(context.Context, string) (string, error) {
+	if len(c.APIKeyCommand) == 0 || c.APIKey != "" {
+		return nil
+	}
+	name := strings.Join(c.APIKeyCommand, "\x00")
+	return func(ctx context.Context, refused string) (string, error) {
+		a.keys.mu.Lock()
+		defer a.keys.mu.Unlock()
+		if key := a.keys.keys[name]; key != "" && key != refused {
+			return key, nil
+		}
+		key, err := a.runKeyCommand(ctx, c.APIKeyCommand)
+		if err != nil {
+			return "", err
+		}
+		if a.keys.keys == nil {
+			a.keys.keys = make(map[string]string)
+		}
+		a.keys.keys[name] = key
+		return key, nil
+	}
+}
+
+// runKeyCommand runs a command away from the workspace, with the environment that
+// commands have, and takes its one line.
+func (a *App) runKeyCommand(ctx context.Context, words []string) (string, error) {
+	ctx, stop := context.WithTimeout(ctx, keyTime)
+	defer stop()
+	var out, said bytes.Buffer
+	cmd := exec.CommandContext(ctx, words[0], words[1:]...)
+	cmd.Env, cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = a.ChildEnv(), string(filepath.Separator), &out, &said, time.Second
+	err := cmd.Run()
+	key := strings.TrimSpace(out.String())
+	switch {
+	case ctx.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return "", fmt.Errorf("provider.api_key_command: it printed no key within %v", keyTime)
+	case err != nil:
+		first, _, _ := strings.Cut(strings.TrimSpace(said.String()), "\n")
+		return "", fmt.Errorf("provider.api_key_command: %w (%s)", err, sanitize.Line(sanitize.Mask(first), 200))
+	case key == "" || strings.ContainsAny(key, "\r\n\x00"):
+		return "", errors.New("provider.api_key_command: it has to print one line, the key")
+	}
+	return key, nil
+}
+
+// certificate reads what the client shows to the server, if anything.
+func (a *App) certificate(c config.Provider) (cert, key []byte, err error) {
+	if c.CertFile == "" && c.KeyFile == "" {
+		return nil, nil, nil
+	}
+	if c.CertFile == "" || c.KeyFile == "" {
+		return nil, nil, configf("provider.cert_file and provider.key_file belong together")
+	}
+	if cert, err = repofile.Own(a.resolve(c.CertFile), maxNamedFile); err != nil {
+		return nil, nil, configf("provider.cert_file: %v", err)
+	}
+	if key, err = repofile.Own(a.resolve(c.KeyFile), maxNamedFile); err != nil {
+		return nil, nil, configf("provider.key_file: %v", err)
+	}
+	return cert, key, nil
+}
+
+// noProxy is the word for none.
+const noProxy = "none"
+
+// proxy chooses the proxy of a request: those of the environment, or the one of
+// the settings.
+func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), error) {
+	switch address {
+	case "":
+		return http.ProxyFromEnvironment, nil
+	case noProxy:
+		return nil, nil
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
+		return nil, configf("provider.proxy: want an address that begins with http://, https:// or socks5://, or none")
+	}
+	without := a.Env.Getenv("NO_PROXY")
+	if without == "" {
+		without = a.Env.Getenv("no_proxy")
+	}
+	return func(r *http.Request) (*url.URL, error) {
+		if direct(r.URL, without) {
+			return nil, nil
+		}
+		return u, nil
+	}, nil
+}
+
+// direct reports whether no proxy stands before an address: it is of this
+// machine, or on the list.
+func direct(u *url.URL, list string) bool {
+	host := u.Hostname()
+	ip, err := netip.ParseAddr(host)
+	if host == "localhost" || err == nil && ip.IsLoopback() {
+		return true
+	}
+	for entry := range strings.SplitSeq(strings.ToLower(list), ",") {
+		entry = strings.TrimSpace(entry)
+		if h, port, err := net.SplitHostPort(entry); err == nil {
+			if port != u.Port() {
+				continue
+			}
+			entry = h
+		}
+		block, notBlock := netip.ParsePrefix(entry)
+		name := strings.TrimPrefix(strings.TrimPrefix(entry, "*"), ".")
+		switch low := strings.ToLower(host); {
+		case entry == "":
+		case entry == "*", low == name, strings.HasSuffix(low, "."+name), notBlock == nil && err == nil && block.Contains(ip):
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,82 @@
+package transport
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/model/provider"
+)
+
+// keyPlace stands in a header for a key that is asked for when it is sent.
+const keyPlace = "{key}"
+
+// keys are those that were asked for, so that none is shown.
+type keys struct {
+	mu   sync.Mutex // guards the field below
+	used []string
+}
+
+func (k *keys) note(key string) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if len(key) >= shortestSecret && !slices.Contains(k.used, key) {
+		k.used = append(k.used, key)
+	}
+}
+
+func (k *keys) seen() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Clone(k.used)
+}
+
+// withKey sends r with the key that holds now. One that is refused may have run
+// out: if there is another, it is tried, once.
+func (c *Client) withKey(ctx context.Context, r Request, send func(Request) error) error {
+	if c.opt.FreshKey == nil {
+		return send(r)
+	}
+	refused := ""
+	for {
+		key, err := c.opt.FreshKey(ctx, refused)
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
+			return &provider.Error{Kind: provider.ErrAuth, Err: err}
+		}
+		c.keys.note(key)
+		signed := r
+		signed.Header = r.Header.Clone()
+		for name, values := range signed.Header {
+			for i := range values {
+				signed.Header[name][i] = strings.ReplaceAll(values[i], keyPlace, key)
+			}
+		}
+		err = send(signed)
+		e, ok := errors.AsType[*provider.Error](err)
+		if !ok || e.Status != http.StatusUnauthorized || refused != "" || key == "" {
+			return err
+		}
+		refused = key
+	}
+}
+
+// withQuery is u with the parameters that the person wants in every address.
+func (c *Client) withQuery(u *url.URL) *url.URL {
+	if len(c.opt.Query) == 0 {
+		return u
+	}
+	q := u.Query()
+	for name, v := range c.opt.Query {
+		q.Set(name, v)
+	}
+	with := *u
+	with.RawQuery = q.Encode()
+	return &with
+}
