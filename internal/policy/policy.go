@@ -146,25 +146,21 @@ func All(ps ...Policy) Policy {
 // Fearless wraps p for places where nothing of value can be harmed, such as a
 // container made for one run: whatever p would ask about passes.
 func Fearless(p Policy) Policy {
-	return Func(func(ctx context.Context, c Case) (Opinion, error) {
-		o, err := p.Judge(ctx, c)
-		if err == nil && o.Verdict == Ask {
-			o.Verdict = Allow
-			o.Reasons = append(slices.Clip(o.Reasons), Reason{By: "auto-approve", Text: "let pass unasked, risks included"})
-		}
-		return o, err
-	})
+	return letting(p, func(Opinion) bool { return true }, Reason{By: "auto-approve", Text: "let pass unasked, risks included"})
 }
 
 // Unasked wraps p for runs that were told to go ahead: what p would merely ask
 // about passes, as long as every reason may be waived for good. A risk that
 // must be asked about every time is still asked about, a denial still denies.
 func Unasked(p Policy) Policy {
+	return letting(p, Opinion.Waivable, Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true})
+}
+
+func letting(p Policy, pass func(Opinion) bool, why Reason) Policy {
 	return Func(func(ctx context.Context, c Case) (Opinion, error) {
 		o, err := p.Judge(ctx, c)
-		if err == nil && o.Verdict == Ask && o.Waivable() {
-			o.Verdict = Allow
-			o.Reasons = append(slices.Clip(o.Reasons), Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true})
+		if err == nil && o.Verdict == Ask && pass(o) {
+			o.Verdict, o.Reasons = Allow, append(slices.Clip(o.Reasons), why)
 		}
 		return o, err
 	})

@@ -8,25 +8,6 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-func (w *walker) call(c *syntax.CallExpr) {
-	args := w.words(c.Args)
-	for _, a := range c.Assigns {
-		w.assign(a, len(args) == 0)
-	}
-	if len(args) > 0 {
-		// Without extended patterns !(command) is a subshell.
-		if g, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
-			w.script(g.Pattern.Value)
-		}
-		for _, f := range w.defining { // what a wrapper runs is no function
-			if name := args[0]; name.exact() && !slices.Contains(w.functions[f], name.text) {
-				w.functions[f] = append(w.functions[f], name.text)
-			}
-		}
-		w.run(args)
-	}
-}
-
 // run judges a command by its words, the first of which names it.
 func (w *walker) run(args []arg) {
 	if len(args) == 0 {

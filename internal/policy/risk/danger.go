@@ -37,8 +37,14 @@ var dangerous = map[string]danger{
 	"hdparm": {"changes disks", nil}, "zpool": {"changes disks", formats}, "lvremove": {"removes a disk", always(Block)},
 	"vgremove": {"removes a disk", always(Block)}, "pvremove": {"removes a disk", always(Block)},
 
-	"shutdown": {"stops the machine", unlessCancelled}, "reboot": {"stops the machine", always(Block)},
-	"halt": {"stops the machine", always(Block)}, "poweroff": {"stops the machine", always(Block)},
+	"shutdown": {"stops the machine", func(_ *walker, args []arg) Level {
+		if len(args) == 2 && args[1].is("-c") { // it is cancelled
+			return Approve
+		}
+		return Block
+	}},
+	"reboot": {"stops the machine", always(Block)},
+	"halt":   {"stops the machine", always(Block)}, "poweroff": {"stops the machine", always(Block)},
 	"kexec": {"stops the machine", always(Block)},
 	"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
 
@@ -136,13 +142,6 @@ func onRoot(w *walker, args []arg) Level {
 		}
 	}
 	return recursiveOnRoot(w, args)
-}
-
-func unlessCancelled(_ *walker, args []arg) Level {
-	if len(args) == 2 && args[1].is("-c") {
-		return Approve
-	}
-	return Block
 }
 
 func onDisk(w *walker, args []arg) Level {

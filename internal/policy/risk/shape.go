@@ -61,24 +61,21 @@ func Covered(r Report, remembered func(shape string) bool, names []string) bool 
 	}
 	some := false
 	for _, c := range r.Simple {
-		switch {
-		case slices.Contains(names, c.Name) && !forgettable(c), !c.ReadOnly && r.hasShape(c, remembered):
-			some = true
-		case !c.ReadOnly:
+		let := slices.Contains(names, c.Name) && !forgettable(c)
+		if c.ReadOnly && !let {
+			continue
+		}
+		if s, ok := r.shape(c); ok && !let {
+			h, _ := habitOf(c)
+			wider := strings.Replace(s, strings.Join(h.words, " "), h.within, 1)
+			let = remembered(s) || h.within != "" && (remembered(wider) || remembered(wider+" "+dots))
+		}
+		if !let {
 			return false
 		}
+		some = true
 	}
 	return some
-}
-
-func (r Report) hasShape(c Command, remembered func(string) bool) bool {
-	s, ok := r.shape(c)
-	if !ok {
-		return false
-	}
-	h, _ := habitOf(c)
-	wider := strings.Replace(s, strings.Join(h.words, " "), h.within, 1)
-	return remembered(s) || h.within != "" && remembered(wider) || h.within != "" && remembered(wider+" "+dots)
 }
 
 // shape is a command without the words that do not matter. It fails if the

@@ -84,7 +84,22 @@ func (w *walker) command(c syntax.Command) {
 	switch c := c.(type) {
 	case nil:
 	case *syntax.CallExpr:
-		w.call(c)
+		args := w.words(c.Args)
+		for _, a := range c.Assigns {
+			w.assign(a, len(args) == 0)
+		}
+		if len(args) > 0 {
+			// Without extended patterns !(command) is a subshell.
+			if g, ok := c.Args[0].Parts[0].(*syntax.ExtGlob); ok && g.Pattern != nil {
+				w.script(g.Pattern.Value)
+			}
+			for _, f := range w.defining { // what a wrapper runs is no function
+				if name := args[0]; name.exact() && !slices.Contains(w.functions[f], name.text) {
+					w.functions[f] = append(w.functions[f], name.text)
+				}
+			}
+			w.run(args)
+		}
 	case *syntax.BinaryCmd:
 		w.binary(c)
 	case *syntax.Block:

@@ -170,27 +170,25 @@ func (b *Book) vague(p Preset, r risk.Report, hidden bool) (finding, bool) {
 	if p.Unchecked || hidden && !b.leaves(r.Command) {
 		return finding{}, false
 	}
-	variable := func(word string) bool { return strings.Contains(word, "$") }
 	for _, c := range r.Simple {
-		switch name := path.Base(c.Name); {
+		name := path.Base(c.Name)
+		further := slices.ContainsFunc(c.Args, func(a string) bool {
+			switch name {
+			case "git": // files that it does not keep
+				return a == "--no-index" || a == "--untracked"
+			case "jq": // files that no word names
+				return strings.Contains(a, "import") || strings.Contains(a, "include") || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--from-file")
+			}
+			return false
+		})
+		variable := slices.ContainsFunc(c.Args, func(word string) bool { return strings.Contains(word, "$") })
+		switch {
 		case onlyNames[name], !c.ReadOnly: // what does more than read is asked about for that
-		case !c.Exact && slices.ContainsFunc(c.Args, variable), !c.Exact && !hidden, c.Fed, c.Dir == "" && !hidden, name == "git" && looksFurther(c.Args), name == "jq" && loads(c.Args):
+		case !c.Exact && (variable || !hidden), c.Fed, c.Dir == "" && !hidden, further:
 			return finding{verdict: policy.Ask, text: vagueText, rule: "secret files", once: true}, true
 		}
 	}
 	return finding{}, false
-}
-
-// looksFurther reports whether git reads files that it does not keep.
-func looksFurther(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool { return a == "--no-index" || a == "--untracked" })
-}
-
-// loads reports whether a program of jq may read files that no word names.
-func loads(args []string) bool {
-	return slices.ContainsFunc(args, func(a string) bool {
-		return strings.Contains(a, "import") || strings.Contains(a, "include") || strings.HasPrefix(a, "-f") || strings.HasPrefix(a, "--from-file")
-	})
 }
 
 // isInside reports whether a file lies in the workspace, also once links are

@@ -59,28 +59,19 @@ func (s State) String() string {
 func Hash(root string) (string, error) {
 	sum := sha256.New()
 	for _, name := range files {
-		text, err := read(root, name)
-		if err != nil {
-			return "", err
+		text, err := repofile.Below(root).Read(name, maxFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+		case errors.Is(err, repofile.ErrTooLarge):
+			return "", fmt.Errorf("%s is too long to be trusted", filepath.Join(root, name))
+		case err != nil:
+			return "", fmt.Errorf("read what to trust: %w", err)
 		}
+		text = bytes.TrimSpace(text)
 		fmt.Fprintf(sum, "%s %d\n", filepath.ToSlash(name), len(text))
 		sum.Write(text)
 	}
 	return hex.EncodeToString(sum.Sum(nil)), nil
-}
-
-// read reads a file, or nothing if there is none.
-func read(root, name string) ([]byte, error) {
-	text, err := repofile.Below(root).Read(name, maxFile)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil, nil
-	case errors.Is(err, repofile.ErrTooLarge):
-		return nil, fmt.Errorf("%s is too long to be trusted", filepath.Join(root, name))
-	case err != nil:
-		return nil, fmt.Errorf("read what to trust: %w", err)
-	}
-	return bytes.TrimSpace(text), nil
 }
 
 // Settings are the files of a workspace that trust is about, as far as they

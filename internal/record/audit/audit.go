@@ -197,7 +197,18 @@ func (p *position) follow(line []byte, log event.Log) (uint64, error) {
 
 // firstBreak is the first thing that is wrong with a session, if anything is.
 func firstBreak(walks []*walk, heads []Head) *BreakError {
-	missing, last := firstMissing(walks)
+	var all []uint64
+	for _, w := range walks {
+		all = append(all, w.seqs...)
+	}
+	slices.Sort(all)
+	missing, last := uint64(1), uint64(0) // the first number that no record has, and the newest that one has
+	for _, seq := range all {
+		if seq == missing {
+			missing++
+		}
+		last = seq
+	}
 	for _, w := range walks {
 		if w.broken != nil {
 			w.broken.Record = missing
@@ -235,24 +246,6 @@ func firstBreak(walks []*walk, heads []Head) *BreakError {
 		agreed = h.Seq
 	}
 	return nil
-}
-
-// firstMissing is the first number that no record has, and the newest that one
-// has.
-func firstMissing(walks []*walk) (missing, last uint64) {
-	var all []uint64
-	for _, w := range walks {
-		all = append(all, w.seqs...)
-	}
-	slices.Sort(all)
-	missing = 1
-	for _, seq := range all {
-		if seq == missing {
-			missing++
-		}
-		last = seq
-	}
-	return missing, last
 }
 
 func (w *walk) last() uint64 {

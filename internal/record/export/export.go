@@ -144,8 +144,12 @@ func (b *builder) add(r event.Record) {
 		}
 		b.subtasks[r.Task] = true
 	}
-	if b.subtasks[r.Task] && !isQuestion(r.Event) {
-		return
+	if b.subtasks[r.Task] {
+		switch r.Event.(type) {
+		case event.InteractionRequested, event.InteractionResponded:
+		default:
+			return
+		}
 	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
@@ -186,14 +190,6 @@ func (b *builder) add(r event.Record) {
 	case event.TaskCanceled:
 		b.put(Noted{Time: r.Time, Text: "The turn was canceled", Detail: e.Reason})
 	}
-}
-
-func isQuestion(e event.Event) bool {
-	switch e.(type) {
-	case event.InteractionRequested, event.InteractionResponded:
-		return true
-	}
-	return false
 }
 
 func (b *builder) local(l session.Local) {

@@ -51,19 +51,14 @@ func objectFields(text string) ([]field, bool) {
 			return nil, false
 		}
 		name, _ := key.(string)
-		fields = appendField(fields, name, valueText(raw))
+		text := string(raw)
+		if value := ""; json.Unmarshal(raw, &value) == nil {
+			text = value // a string, without its quotes
+		}
+		fields = appendField(fields, name, text)
 	}
 	_, err := d.Token()
 	return fields, err == nil && !d.More()
-}
-
-// valueText is a string without its quotes, anything else as it is written.
-func valueText(raw json.RawMessage) string {
-	var s string
-	if json.Unmarshal(raw, &s) == nil {
-		return s
-	}
-	return string(raw)
 }
 
 // appendField leaves out what says nothing.

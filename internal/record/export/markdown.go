@@ -198,7 +198,11 @@ func (m markdown) prose(text, quote string) {
 		switch part.kind {
 		case code:
 			fence := strings.Repeat("`", max(3, longestRun(part.text, '`')+1))
-			fmt.Fprintf(&b, "%s%s\n%s\n%s\n", fence, langWord(part.lang), strings.TrimRight(part.text, "\n"), fence)
+			lang, _, _ := strings.Cut(part.lang, " ")
+			if strings.Trim(strings.ToLower(lang), "abcdefghijklmnopqrstuvwxyz0123456789+#.-_") != "" {
+				lang = "" // no plain word
+			}
+			fmt.Fprintf(&b, "%s%s\n%s\n%s\n", fence, lang, strings.TrimRight(part.text, "\n"), fence)
 		case heading:
 			b.WriteString("#### " + noHTML(part.text) + "\n")
 		case prose:
@@ -225,15 +229,6 @@ func noHTML(text string) string {
 		}
 	}
 	return b.String()
-}
-
-// langWord is the language of a block, if it is a plain word.
-func langWord(lang string) string {
-	word, _, _ := strings.Cut(lang, " ")
-	if strings.Trim(strings.ToLower(word), "abcdefghijklmnopqrstuvwxyz0123456789+#.-_") != "" {
-		return ""
-	}
-	return word
 }
 
 // mdLine is s on one line, with what Markdown would take for a sign escaped.
