@@ -71,7 +71,7 @@ func tracked(dir string) string {
 	if err != nil {
 		return dir
 	}
-	top, git := repositoryOf(filepath.Dir(real))
+	top, git := repofile.Repository(filepath.Dir(real))
 	if top == "" {
 		return ""
 	}

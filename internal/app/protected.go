@@ -140,7 +140,7 @@ func (x *gitIndex) kept(root string, files []string) (kept []string) {
 	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	top, dir := repositoryOf(root)
+	top, dir := repofile.Repository(root)
 	info, err := os.Stat(filepath.Join(dir, "index"))
 	if dir == "" || errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -182,29 +182,5 @@ func (x *gitIndex) kept(root string, files []string) (kept []string) {
 }
 
 const (
-	maxGitFile  = 64 << 10  // of a file that leads to a repository
 	maxGitIndex = 512 << 20 // of what a repository keeps
 )
-
-// repositoryOf finds the repository that a folder belongs to: the top of its work
-// tree and the folder of its own files, both empty if there is none. Git itself is
-// not asked: a repository may bring programs that it would run.
-func repositoryOf(root string) (top, dir string) {
-	for at := root; ; at = filepath.Dir(at) {
-		git := filepath.Join(at, ".git")
-		if info, err := os.Stat(git); err == nil && info.IsDir() {
-			return at, git
-		} else if err == nil {
-			text, _ := repofile.Below(at).Read(".git", maxGitFile)
-			if to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:"); ok {
-				if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
-					to = filepath.Join(at, to)
-				}
-				return at, to
-			}
-		}
-		if at == filepath.Dir(at) {
-			return "", ""
-		}
-	}
-}

@@ -382,3 +382,29 @@ func CheckGit(dir string) error {
 		dir = up
 	}
 }
+
+// maxGitFile bounds a file that says where a repository lies.
+const maxGitFile = 64 << 10
+
+// Repository finds the repository that a folder belongs to: the top of its work
+// tree and the folder of its own files, both empty if there is none. Git itself is
+// not asked: a repository may bring programs that it would run.
+func Repository(dir string) (top, git string) {
+	for top := dir; ; top = filepath.Dir(top) {
+		git := filepath.Join(top, ".git")
+		if info, err := os.Stat(git); err == nil && info.IsDir() {
+			return top, git
+		} else if err == nil {
+			text, _ := Below(top).Read(".git", maxGitFile)
+			if to, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "gitdir:"); ok {
+				if to = strings.TrimSpace(to); !filepath.IsAbs(to) {
+					to = filepath.Join(top, to)
+				}
+				return top, to
+			}
+		}
+		if top == filepath.Dir(top) {
+			return "", ""
+		}
+	}
+}

@@ -89,11 +89,6 @@ func (f *folder) setFlag(i int, flag byte) {
 	f.flags[i] |= flag
 }
 
-// isSettled reports whether the stamps can be relied on.
-func (f *folder) isSettled() bool {
-	return !slices.ContainsFunc(f.flags, func(b byte) bool { return b&(nodeFresh|nodeClosed) != 0 })
-}
-
 func (f *folder) node(i int) *node {
 	flags := f.flag(i)
 	return &node{
@@ -114,12 +109,6 @@ func (f *folder) find(name string) *node {
 		return nil
 	}
 	return f.node(i)
-}
-
-// alike reports whether a node is the same as one of another folder, freshness
-// aside.
-func (f *folder) alike(i int, g *folder, j int) bool {
-	return f.stamped(i) == g.stamped(j) && f.hashes[i] == g.hashes[j] && (f.flag(i)^g.flag(j))&^nodeFresh == 0
 }
 
 func (f *folder) equals(g *folder) bool {

@@ -13,7 +13,6 @@ import (
 	"io"
 	"io/fs"
 	"iter"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -85,49 +84,17 @@ func findRepo(dir string, env []string) *repo {
 	if err != nil || repofile.CheckGit(real) != nil {
 		return nil
 	}
-	for top := real; ; top = filepath.Dir(top) {
-		if gitDir, ok := gitDirOf(top); ok {
-			rel, err := filepath.Rel(top, real)
-			if err != nil {
-				return nil
-			}
-			r := &repo{dir: dir, env: gitEnv(env)}
-			r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
-			if rel != "." {
-				r.prefix = filepath.ToSlash(rel) + "/"
-			}
-			return r
-		}
-		if filepath.Dir(top) == top {
-			return nil
-		}
+	top, gitDir := repofile.Repository(real)
+	rel, err := filepath.Rel(top, real)
+	if top == "" || err != nil {
+		return nil
 	}
-}
-
-// maxGitFile bounds a file that says where a repository lies.
-const maxGitFile = 64 << 10
-
-// gitDirOf is where the repository of the work tree top lies: in a directory
-// .git, or where a file of that name says.
-func gitDirOf(top string) (string, bool) {
-	name := filepath.Join(top, ".git")
-	info, err := os.Stat(name)
-	if err != nil {
-		return "", false
+	r := &repo{dir: dir, env: gitEnv(env)}
+	r.index = gitindex.Source{Most: maxIndex, Open: func() (fs.File, error) { return repofile.Below(gitDir).Open("index") }}
+	if rel != "." {
+		r.prefix = filepath.ToSlash(rel) + "/"
 	}
-	if info.IsDir() {
-		return name, true
-	}
-	text, err := repofile.Below(top).Read(".git", maxGitFile)
-	to, ok := strings.CutPrefix(string(text), "gitdir: ")
-	if err != nil || !ok {
-		return "", false
-	}
-	to = strings.TrimRight(to, "\r\n")
-	if !filepath.IsAbs(to) {
-		to = filepath.Join(top, to)
-	}
-	return to, true
+	return r
 }
 
 // gitEnv is env without anything that would lead git elsewhere, and with what

@@ -175,9 +175,27 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 		if t.folders[r.root] == nil {
 			continue
 		}
-		next, h, err := k.rootAtHead(ctx, r, base, t)
+		h, err := headRoot{root: r.root}, error(nil)
+		if h.oid, err = r.headOf(ctx); err == nil {
+			err = h.setModes(ctx, r, t)
+		}
 		if err != nil {
 			continue // then it is kept by us
+		}
+		next := base.grown(h, func(yield func(edit) bool) {
+			err = r.eachFile(ctx, h.oid, r.ends != endsStay, func(f headFile) bool {
+				if k.repoOf(f.path) != r {
+					return true
+				}
+				n := t.find(f.path)
+				if !f.describes(n, h) {
+					n = f.node(h)
+				}
+				return yield(edit{f.path, n})
+			})
+		}, t)
+		if err != nil {
+			continue
 		}
 		names = append(names, h.String())
 		base = next
@@ -189,18 +207,26 @@ func (k *Keeper) atHead(ctx context.Context, t *tree) *tree {
 	return base
 }
 
-// grown is the tree with one more root. What another tree has too is shared with
-// that.
-func (t *tree) grown(h headRoot, edits iter.Seq[edit], like *tree) *tree {
+// grown is the tree with one more root, the directories above its files
+// included. What another tree has too is shared with that.
+func (t *tree) grown(h headRoot, files iter.Seq[edit], like *tree) *tree {
 	count := 0
-	counted := func(yield func(edit) bool) {
-		for e := range withDirs(edits, h) {
-			if count++; !yield(e) {
-				return
+	next := t.with(func(yield func(edit) bool) {
+		seen := map[string]bool{".": true, "/": true, h.root: true}
+		var up []edit
+		for f := range files {
+			up = append(up[:0], f)
+			for dir := path.Dir(f.path); !seen[dir]; dir = path.Dir(dir) {
+				seen[dir] = true
+				up = append(up, edit{dir, &node{name: path.Base(dir), hash: dirHash, stamp: stamp{mode: fs.ModeDir | h.dirs}}})
+			}
+			for _, e := range slices.Backward(up) { // each before what is in it
+				if count++; !yield(e) {
+					return
+				}
 			}
 		}
-	}
-	next := t.with(counted, like)
+	}, like)
 	next.full = t.full + count*headFileSize
 	next.addRoots(append(slices.Clone(t.roots), h.root))
 	return next
@@ -208,31 +234,6 @@ func (t *tree) grown(h headRoot, edits iter.Seq[edit], like *tree) *tree {
 
 // headFileSize is about how many bytes a file takes up in the blob of a tree.
 const headFileSize = 64
-
-// rootAtHead adds what HEAD has of one root to base, in the words of t.
-func (k *Keeper) rootAtHead(ctx context.Context, r *repo, base, t *tree) (next *tree, h headRoot, err error) {
-	h.root = r.root
-	if h.oid, err = r.headOf(ctx); err != nil {
-		return nil, h, err
-	}
-	if err := h.setModes(ctx, r, t); err != nil {
-		return nil, h, err
-	}
-	edits := func(yield func(edit) bool) {
-		err = r.eachFile(ctx, h.oid, r.ends != endsStay, func(f headFile) bool {
-			if k.repoOf(f.path) != r {
-				return true
-			}
-			n := t.find(f.path)
-			if !f.describes(n, h) {
-				n = f.node(h)
-			}
-			return yield(edit{f.path, n})
-		})
-	}
-	next = base.grown(h, edits, t)
-	return next, h, err
-}
 
 // setModes gives h the modes that most files have.
 func (h *headRoot) setModes(ctx context.Context, r *repo, t *tree) error {
@@ -262,29 +263,6 @@ func most(counts map[fs.FileMode]int) (best fs.FileMode) {
 		}
 	}
 	return best
-}
-
-// withDirs adds the directories above files, up to the root, each before what is
-// in it.
-func withDirs(files iter.Seq[edit], h headRoot) iter.Seq[edit] {
-	return func(yield func(edit) bool) {
-		seen := map[string]bool{".": true, "/": true, h.root: true}
-		for f := range files {
-			var dirs []string
-			for dir := path.Dir(f.path); !seen[dir]; dir = path.Dir(dir) {
-				seen[dir] = true
-				dirs = append(dirs, dir)
-			}
-			for _, dir := range slices.Backward(dirs) {
-				if !yield(edit{dir, &node{name: path.Base(dir), hash: dirHash, stamp: stamp{mode: fs.ModeDir | h.dirs}}}) {
-					return
-				}
-			}
-			if !yield(f) {
-				return
-			}
-		}
-	}
 }
 
 func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {

@@ -143,7 +143,11 @@ func (h *History) Add(r event.Record) {
 			return
 		}
 		c := &call{seq: r.Seq, author: e.Author, at: e.Timestamp, before: e.Before, tree: e.Tree}
-		c.command, c.what = commandOf(e)
+		c.command, c.what = len(e.Effects) == 0, e.Tool
+		anything := func(f event.Effect) bool { return f.Kind == tool.Exec || f.Kind == tool.Unknown }
+		if i := slices.IndexFunc(e.Effects, anything); i >= 0 {
+			c.command, c.what = true, e.Effects[i].Target
+		}
 		id := e.TaskID
 		for range len(h.parents) + 1 {
 			up, ok := h.parents[id]
@@ -193,17 +197,6 @@ func (h *History) Add(r event.Record) {
 		}
 		h.needs = nil
 	}
-}
-
-// commandOf reports whether a call may have touched anything at all, and what
-// it was.
-func commandOf(e event.ToolCallRequested) (command bool, what string) {
-	for _, f := range e.Effects {
-		if f.Kind == tool.Exec || f.Kind == tool.Unknown {
-			return true, f.Target
-		}
-	}
-	return len(e.Effects) == 0, e.Tool
 }
 
 // turnOf is the turn of a task, begun if there is none.

@@ -41,9 +41,6 @@ type past struct {
 	force    bool // and what others did was not to be spared
 }
 
-// told reports whether who asks for this has heard what stands in its way.
-func (t past) told(c Call) bool { return (t.all || !c.All) && (t.force || !c.Force) }
-
 // candidates are the turns that an undo may be about, likeliest first: the one
 // undone last, if there is more of it to be undone, then the newest that was
 // not undone.

@@ -81,7 +81,8 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 		if err != nil {
 			return Report{Turn: t.Turn}, fmt.Errorf("plan undo: %w", err)
 		}
-		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (t.told(c) || len(p.report.Kept)+len(p.report.Lost) == 0) {
+		told := (t.all || !c.All) && (t.force || !c.Force) // who asks has heard what stands in its way
+		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (told || len(p.report.Kept)+len(p.report.Lost) == 0) {
 			continue // there is nothing more to do, nor to say
 		}
 		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force})

@@ -108,7 +108,11 @@ func (s *scanning) run(ctx context.Context, c workspace.Changes) (*tree, error) 
 	if err := s.scanDirs(ctx, dirs, known); err != nil {
 		return nil, err
 	}
-	if s.next.size() > s.k.o.MaxEntries {
+	size := 0
+	for _, f := range s.next.folders {
+		size += f.len()
+	}
+	if size > s.k.o.MaxEntries {
 		s.next.folders = make(map[string]*folder)
 		return s.walk(ctx)
 	}
@@ -271,7 +275,8 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 			shared, foreign = shared || t.Names > 1, foreign || t.Device != s.clock.Device
 		}
 	}
-	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && old.isSettled() {
+	unsettled := func(flag byte) bool { return flag&(nodeFresh|nodeClosed) != 0 } // its stamp cannot be relied on
+	if old != nil && old.packed == string(s.pack.packed) && old.shared == shared && !slices.ContainsFunc(old.flags, unsettled) {
 		return old
 	}
 	d := &draft{dir: f.Path, folder: s.pack.folder(), old: old}
@@ -279,7 +284,7 @@ func (s *scanning) merge(f workspace.Folder) *folder {
 	for i := range d.len() {
 		j, known := old.index(d.name(i))
 		switch {
-		case known && old.stamped(j) == d.stamped(i) && old.flag(j)&(nodeFresh|nodeClosed) == 0:
+		case known && old.stamped(j) == d.stamped(i) && !unsettled(old.flag(j)):
 			d.hashes[i] = old.hashes[j]
 			if was := old.flag(j); was != 0 {
 				d.setFlag(i, was)

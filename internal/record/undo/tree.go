@@ -54,12 +54,6 @@ func leadingTo(target string) string { return linkHash + ":" + target }
 // link is where a link leads, if the node is one.
 func (n *node) link() (target string, ok bool) { return strings.CutPrefix(n.hash, linkHash+":") }
 
-// alike reports whether two nodes are the same, freshness aside.
-func (n node) alike(m node) bool {
-	n.fresh = m.fresh
-	return n == m
-}
-
 // state describes the node, which lies in dir.
 func (n node) state(dir string) event.FileState {
 	s := event.FileState{
@@ -72,13 +66,6 @@ func (n node) state(dir string) event.FileState {
 		s.Hash, s.Link, s.Mode, s.Size = linkHash, to, 0, 0
 	}
 	return s
-}
-
-func (t *tree) size() (n int) {
-	for _, f := range t.folders {
-		n += f.len()
-	}
-	return n
 }
 
 // hashes are the contents in the store that the tree relies on, its own blobs
@@ -151,7 +138,7 @@ func compareFolders(dir string, a, b *folder) (list []pair) {
 			list = append(list, pair{dir, nil, b.node(j)})
 			j++
 		default:
-			if !a.alike(i, b, j) {
+			if a.stamped(i) != b.stamped(j) || a.hashes[i] != b.hashes[j] || (a.flag(i)^b.flag(j))&^nodeFresh != 0 { // freshness aside
 				list = append(list, pair{dir, a.node(i), b.node(j)})
 			}
 			i, j = i+1, j+1

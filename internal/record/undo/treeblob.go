@@ -76,7 +76,12 @@ func (k *Keeper) likeLast(base, t *tree) bool {
 	}
 	pairs := compare(base, t)
 	same := slices.EqualFunc(edits, pairs, func(e edit, p pair) bool {
-		return e.path == p.path() && (e.node == nil) == (p.after == nil) && (e.node == nil || e.node.alike(*p.after))
+		if e.path != p.path() || e.node == nil || p.after == nil {
+			return e.path == p.path() && e.node == p.after
+		}
+		n := *e.node
+		n.fresh = p.after.fresh // that aside
+		return n == *p.after
 	})
 	if same {
 		base.chain, base.added = append(base.chain, k.o.Tree), len(c.blobs[0])
