@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"os/exec"
 	"regexp"
 	"strconv"
 	"strings"
@@ -181,4 +182,157 @@ func (h head) shared(o head) []string {
 		n++
 	}
 	return h.all[:n]
+}
+
+// TestASmallWindowIsWorkedIn runs sessions in windows that all tools would
+// fill: the model is told of few, large results are made to fit, and nothing
+// longer than the window is sent.
+func TestASmallWindowIsWorkedIn(t *testing.T) {
+	for _, tt := range []struct {
+		window int
+		known  bool // beforehand
+		tools  int
+	}{{8192, true, 7}, {4096, true, 7}, {2048, true, 7}, {16 << 10, true, 20}, {16<<10 - 1, true, 7}} {
+		t.Run(fmt.Sprint(tt.window), func(t *testing.T) {
+			t.Parallel()
+			s := fs.Start(t, fs.Options{Window: tt.window, PerToken: 3.6, Answer: func(r fs.Request) fs.Reply {
+				switch said := r.Messages(); {
+				case !strings.Contains(string(r.Body), `"tools":[`):
+					return fs.Stream(fs.Text("The story was read."), fs.Usage(r.Tokens, 20))
+				case said[len(said)-1].Role == "tool":
+					return fs.Stream(fs.Text("fine"), fs.Usage(r.Tokens, 20))
+				}
+				return fs.Stream(fs.Call(fmt.Sprint("c", len(r.Body)), "read", `{"path":"story.txt"}`), fs.Usage(r.Tokens, 20))
+			}})
+			p := newProgram(t)
+			p.installed("gopls", "git")
+			p.env = append(p.env, "CODER_BASE_URL="+s.Base(""), "CODER_API_KEY=k", "CODER_MODEL=m", "CODER_TEST_FAST=1")
+			p.file("story.txt", strings.Repeat("a line of the story that fills the window\n", 1000))
+			p.file("settings.json", fmt.Sprintf(`{"provider": {"model_info": {"m": {"context": %d}}}}`, tt.window))
+			for i := range 4 {
+				args := []string{"-p", "--config", "settings.json", "--session-id", "s", "read the story"}
+				if i > 0 {
+					args = []string{"-p", "--config", "settings.json", "-c", "again"}
+				}
+				if out, stderr, code := p.run(args...); code != 0 || out != "fine\n" {
+					t.Fatalf("turn %d: %q, code %d: %s", i+1, out, code, stderr)
+				}
+			}
+			for i, r := range s.Requests() {
+				if r.Refused {
+					t.Errorf("request %d has %d tokens", i+1, r.Tokens)
+				}
+			}
+			if n := len(headOf(t, s.Requests()[0].Body).all); n != tt.tools {
+				t.Errorf("%d tools, want %d", n, tt.tools)
+			}
+		})
+	}
+}
+
+// TestAWindowTooSmallIsToldAtOnce holds what a person reads where not even the
+// first request fits: what fills the window, and what to do.
+func TestAWindowTooSmallIsToldAtOnce(t *testing.T) {
+	const lean = "or switch tools off (agents.MODE.tools)"
+	for _, tt := range []struct{ settings, want string }{
+		{`{"provider": {"model_info": {"m": {"context": 1000}}}}`, lean},
+		{`{"runtime": {"tools": "full"}, "provider": {"model_info": {"m": {"context": 2000}}}}`, "or set runtime.tools to lean"},
+		{`{"runtime": {"context_token_limit": 1000}}`, "or set runtime.tools to lean"},
+	} {
+		p, s := connected(t, "")
+		p.file("settings.json", tt.settings)
+		_, stderr, code := p.run("-p", "--config", "settings.json", "hello")
+		if code != 54 || s.Count("") != 0 || !strings.Contains(stderr, "the system text takes about") || !strings.Contains(stderr, tt.want) ||
+			!strings.Contains(stderr, "larger window") || strings.Contains(stderr, "start a new session") {
+			t.Errorf("%s: code %d, %d requests: %s", tt.settings, code, s.Count(""), stderr)
+		}
+	}
+}
+
+// TestWhatIsNotOfferedRuns calls tools that the model was not told of, and one
+// that the mode has not.
+func TestWhatIsNotOfferedRuns(t *testing.T) {
+	p, s := connected(t, "")
+	p.file("settings.json", `{"runtime": {"tools": "lean"}}`)
+	s.Script(
+		use("search_code", `{"query":"hello"}`), use("jobs", `{"action":"list"}`), use("jobs_list", `{}`),
+		use("patch", `{"patch":"--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-hello\n+hullo\n"}`), use("todowrite", `{"todos":[]}`), say("done"),
+	)
+	if _, stderr, code := p.run("-p", "--auto-approve", "--config", "settings.json", "--session-id", "s", "go"); code != 0 && code != 30 {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	said := s.Requests()[5].Messages()
+	var results []string
+	for _, m := range said {
+		if m.Role == "tool" {
+			results = append(results, unquoted(t, m.Content))
+		}
+	}
+	if len(results) != 5 {
+		t.Fatalf("%d results", len(results))
+	}
+	for i, r := range results[:4] {
+		if !strings.Contains(r, `"ok":true`) {
+			t.Errorf("call %d: %s", i+1, r)
+		}
+	}
+	if !strings.Contains(results[4], "switched off in build mode") {
+		t.Errorf("what the mode has not ran: %s", results[4])
+	}
+	if text, err := os.ReadFile(p.ws + "/a.txt"); err != nil || string(text) != "hullo\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
+// TestWhatCannotWorkIsNotOffered leaves git and language servers off the PATH.
+func TestWhatCannotWorkIsNotOffered(t *testing.T) {
+	p, s := connected(t, "")
+	dir := t.TempDir()
+	for _, name := range []string{"sh", "bash"} {
+		if at, err := exec.LookPath(name); err == nil {
+			if err := os.Symlink(at, dir+"/"+name); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	p.env = append(p.env, "PATH="+dir)
+	s.Script(use("git_status", `{}`), say("done"))
+	if _, stderr, code := p.run("-p", "hello"); code != 0 {
+		t.Fatalf("code %d: %s", code, stderr)
+	}
+	body := string(s.Requests()[0].Body)
+	for _, name := range []string{"git_status", "git_commit", "lsp"} {
+		if strings.Contains(body, `"name":"`+name+`"`) {
+			t.Errorf("%s is offered", name)
+		}
+	}
+	if !strings.Contains(body, `"name":"grep"`) || !strings.Contains(string(s.Requests()[1].Body), "git") {
+		t.Error("grep is not offered, or the call of git got no answer")
+	}
+}
+
+// TestARuleForAGroupHoldsForItsTools forbids all of a group by its name.
+func TestARuleForAGroupHoldsForItsTools(t *testing.T) {
+	for _, args := range [][]string{{"--disallowed-tools", "jobs"}, {"--config", "deny.json"}, {"--config", "off.json"}, {"--config", "one.json"}} {
+		p, s := connected(t, "")
+		p.file("deny.json", `{"permission": {"jobs": "deny"}}`)
+		p.file("off.json", `{"agents": {"build": {"tools": {"jobs": "off"}}}}`)
+		p.file("one.json", `{"permission": {"jobs_list": "deny"}}`)
+		s.Script(use("jobs", `{"action":"list"}`), use("jobs_list", `{}`), say("done"))
+		p.run(append([]string{"-p", "--session-id", "s"}, append(args, "go")...)...)
+		for i, m := range s.Requests()[2].Messages() {
+			if m.Role == "tool" && !strings.Contains(unquoted(t, m.Content), `"ok":false`) {
+				t.Errorf("%v: message %d: %s", args, i, m.Content)
+			}
+		}
+	}
+}
+
+// unquoted is the text of a message.
+func unquoted(t *testing.T, raw json.RawMessage) (text string) {
+	t.Helper()
+	if err := json.Unmarshal(raw, &text); err != nil {
+		t.Fatal(err)
+	}
+	return text
 }

@@ -148,7 +148,10 @@ func parkedHint(err error) string {
 
 // providerHint is what a person can do about a failure of the provider.
 func providerHint(err error) string {
+	var full *orchestrator.NoRoomError
 	switch text := strings.ToLower(err.Error()); {
+	case errors.As(err, &full):
+		return "" // it says what to do
 	case errors.Is(err, provider.ErrAuth):
 		return "check CODER_API_KEY (or provider.api_key)"
 	case errors.Is(err, provider.ErrRateLimited) && strings.Contains(text, "the limit ends at"):

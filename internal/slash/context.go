@@ -36,8 +36,24 @@ func Context() Command {
 				text += "\nlast: " + done
 			}
 		}
-		return show(display.Text(text), parts(c, set))
+		return show(display.Text(text+cached(c.Prefix())), parts(c, set))
 	}}
+}
+
+// cached says how far the provider's cache can have served, and what broke it.
+func cached(p orchestrator.Prefix) string {
+	b := p.Broken
+	switch {
+	case b == nil && p.Requests == 0:
+		return ""
+	case b == nil:
+		return fmt.Sprintf("\neach of the last %d requests began with all of the one before it", p.Requests)
+	case b.Tool > 0:
+		return fmt.Sprintf("\ntool %d (%s) changed %d requests ago: from byte %d of %d on all was read anew", b.Tool, b.Name, p.Requests+1, b.Byte, b.Of)
+	case b.Message > 0:
+		return fmt.Sprintf("\nmessage %d changed %d requests ago: from byte %d of %d on all was read anew", b.Message, p.Requests+1, b.Byte, b.Of)
+	}
+	return fmt.Sprintf("\nthe system text changed %d requests ago: from byte %d of %d on all was read anew", p.Requests+1, b.Byte, b.Of)
 }
 
 // mostDropped is how many of the requests that a summary stands for are named.

@@ -134,6 +134,9 @@ func (c *Call) ToolTokens() int {
 	return all - tokens.Tokens(set.System)
 }
 
+// Prefix is how far requests begin like those before them.
+func (c *Call) Prefix() Prefix { return c.o.prefix.Prefix }
+
 // NewID makes an id behind a prefix that says what it names.
 func (c *Call) NewID(prefix string) string { return c.o.NewID(prefix) }
 

@@ -51,8 +51,8 @@ func (o *Orchestrator) fixed(st *turnState) int {
 // is still too long is shortened by rule.
 func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 	window := o.window(st.set)
-	if n := o.fixed(st); window > 0 && n > window {
-		return o.errNoRoom(st.set, n, window)
+	if window > 0 && o.fixed(st) > window {
+		return o.noRoom(st)
 	}
 	if !st.set.Compaction.Auto || window == 0 {
 		return nil
@@ -284,7 +284,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong 
 		window = e.Window
 	}
 	o.gauge.refused(max(o.contextUsed(st.set), before), window)
-	o.describeTools(st)
+	o.retell(st)
 	limits := o.limits(st, true)
 	_, err := o.summarise(ctx, st, limits, "", true)
 	if isHopeless(err) || err == nil && limits.Due(size()) {
@@ -295,6 +295,8 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong 
 		return ctx.Err()
 	case err != nil:
 		return errors.Join(fmt.Errorf("ask the model: %w", tooLong), err)
+	case size() >= before && o.fixed(st) > o.count(o.Talk.View()):
+		return fmt.Errorf("%w; the server says: %w", o.noRoom(st), tooLong)
 	case size() >= before:
 		return fmt.Errorf("ask the model: %w", tooLong) // it would be refused again
 	}

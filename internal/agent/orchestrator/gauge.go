@@ -210,14 +210,42 @@ func withoutWords(v any, names bool) any {
 	return v
 }
 
-// errNoRoom reports that nothing can be said in so small a window.
-func (o *Orchestrator) errNoRoom(set Settings, fixed, window int) error {
-	what := "choose a model with a larger one, or switch tools off (agents.MODE.tools)"
-	if o.gauge.told > 0 {
-		what += "; " + raiseWindow(set)
+// NoRoomError reports a window in which nothing can be said, and what fills it.
+type NoRoomError struct {
+	Window, System, Tools int // tokens, about
+	Count                 int // of tools
+	Lean                  bool
+	Raise                 string // how a larger window is had
+}
+
+func (e *NoRoomError) Error() string {
+	what := "set runtime.tools to lean"
+	if e.Lean {
+		what = "switch tools off (agents.MODE.tools)"
 	}
-	return &provider.Error{Kind: provider.ErrContextTooLong, Err: fmt.Errorf(
-		"the system text and the tools alone take about %d tokens, and the window has %d: %s", fixed, window, what)}
+	return fmt.Sprintf("a window of about %d tokens is too small to work in: the system text takes about %d, the descriptions of %d tools about %d; %s; or %s",
+		e.Window, e.System, e.Count, e.Tools, e.Raise, what)
+}
+
+// Is makes it one way of being too long.
+func (e *NoRoomError) Is(target error) bool { return target == provider.ErrContextTooLong }
+
+// noRoom reports that nothing can be said in so small a window.
+func (o *Orchestrator) noRoom(st *turnState) error {
+	system := int(o.gauge.factor() * float64(tokens.Tokens(st.set.System)))
+	return &provider.Error{Kind: provider.ErrContextTooLong, Err: &NoRoomError{
+		Window: o.window(st.set), System: system, Tools: o.fixed(st) - system, Count: len(st.tools), Lean: st.set.Lean, Raise: raiseWindow(st.set),
+	}}
+}
+
+// retell has the model told of the tools as fits what is known of the window
+// now.
+func (o *Orchestrator) retell(st *turnState) {
+	if o.Settings().Mode == st.set.Mode { // the turn stays in the mode it began in
+		o.freezeSettings(st)
+		return
+	}
+	o.describeTools(st)
 }
 
 // tellWindow learns the window by the server's own word, and says so once if the
@@ -226,7 +254,7 @@ func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int
 	g := o.gauge.of(st.set.Model)
 	size := int(g.factor() * float64(st.fixed+o.Talk.Total(tokens.MessageTokens)))
 	g.told = window
-	o.describeTools(st)
+	o.retell(st)
 	if size <= window || g.warned {
 		return nil
 	}
@@ -246,7 +274,7 @@ func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, 
 		g.reported(estimated, u.In)
 		return nil
 	}
-	o.describeTools(st)
+	o.retell(st)
 	if g.warned {
 		return nil
 	}

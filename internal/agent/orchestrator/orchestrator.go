@@ -125,8 +125,9 @@ func (s Settings) offers(tool string) bool {
 // Orchestrator runs the inputs of one session, one at a time.
 type Orchestrator struct {
 	Config
-	gauge gauge // of the window
-	begun bool  // the person said something, in this process
+	gauge  gauge // of the window
+	prefix prefix
+	begun  bool // the person said something, in this process
 }
 
 // New returns an Orchestrator.

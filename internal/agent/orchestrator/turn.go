@@ -198,6 +198,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	}
 	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
 	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set)}
+	o.prefix.sent(req)
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
 		return o.retryShorter(ctx, st, err)
