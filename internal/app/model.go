@@ -120,6 +120,9 @@ func (a *App) client() (wire, error) {
 		IdleTimeout: time.Duration(c.IdleTimeoutMS) * time.Millisecond,
 		Proxy:       proxy, SendReasoning: c.SendReasoning, UserAgent: "coder/" + Version, Now: a.Env.Now,
 	}
+	if c.Preset == "llamacpp" {
+		o.Server = transport.LlamaCpp
+	}
 	if o.Cert, o.CertKey, err = a.certificate(c); err != nil {
 		return nil, err
 	}

@@ -53,7 +53,7 @@ func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit 
 		return err
 	}
 	body, length, done := c.memory.Body(head{
-		model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: transport.Number(req.Temperature), dialect: d, progress: c.Server() == "llama.cpp",
+		model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: transport.Number(req.Temperature), dialect: d, progress: c.Server() == transport.LlamaCpp,
 	}, req.Messages)
 	defer done()
 	header := c.header("text/event-stream")

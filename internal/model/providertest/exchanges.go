@@ -245,6 +245,10 @@ func (x Exchange) Serve(t testing.TB, piece int) string {
 	t.Helper()
 	var asked atomic.Int64
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost || strings.HasSuffix(r.URL.Path, "/api/show") { // whoever asks beside a request is told nothing
+			http.NotFound(w, r)
+			return
+		}
 		i := int(asked.Add(1)) - 1
 		if i >= len(x.Responses) {
 			http.Error(w, "the exchange is over", http.StatusTeapot)

@@ -49,7 +49,8 @@ type Options struct {
 	// Proxy chooses a proxy for a request, as [http.Transport] does; nil means none.
 	Proxy func(*http.Request) (*url.URL, error)
 
-	SendReasoning bool // give thinking back to the server it came from
+	Server        string // what the server will call itself, if that is known
+	SendReasoning bool   // give thinking back to the server it came from
 	UserAgent     string
 
 	// Now tells the time, for servers that say until when to wait and do not
@@ -74,6 +75,9 @@ type Client struct {
 // wrong with the options is told then.
 func New(o Options) *Client {
 	c := &Client{opt: o, secrets: secrets(o)}
+	if o.Server != "" {
+		c.server.Store(&o.Server)
+	}
 	c.http = sync.OnceValues(func() (*http.Client, error) { return newHTTPClient(o) })
 	return c
 }

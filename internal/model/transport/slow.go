@@ -2,10 +2,7 @@ package transport
 
 import (
 	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"strings"
 	"time"
 )
 
@@ -66,7 +63,7 @@ const (
 // with what it was asked then: the next request waits behind it.
 func (c *Client) prefill(r Request) time.Duration {
 	rate := int64(remoteRate)
-	local := IsLocal(r.URL)
+	local := Local(r.URL)
 	if local {
 		rate = localRate
 	}
@@ -78,14 +75,9 @@ func (c *Client) prefill(r Request) time.Duration {
 	return extra
 }
 
-// IsLocal reports whether an address is of this machine or its own network.
-func IsLocal(u *url.URL) bool {
-	host := u.Hostname()
-	if ip := net.ParseIP(host); ip != nil {
-		return ip.IsLoopback() || ip.IsPrivate() || ip.IsLinkLocalUnicast()
-	}
-	return !strings.Contains(host, ".") || strings.HasSuffix(host, ".local") || strings.HasSuffix(host, ".localhost")
-}
+// LlamaCpp is what a server of llama.cpp calls itself. It tells how far it has
+// read a request, if it is asked to.
+const LlamaCpp = "llama.cpp"
 
 // heard notes what the server calls itself.
 func (c *Client) heard(resp *http.Response) {
