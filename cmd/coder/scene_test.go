@@ -24,6 +24,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"bare":    func(s *scene, args []string) error { return s.start(append(slices.Clone(s.flags), args...)...) },
 	"plain":   (*scene).plain,
 	"env":     func(s *scene, args []string) error { s.env = append(s.env, args...); return nil },
+	"serve":   (*scene).serve,
 	"keys":    (*scene).keys,
 	"paste":   (*scene).paste,
 	"wait":    (*scene).wait,

@@ -324,7 +324,7 @@ func (s *scene) normal(picture string) string {
 	picture = tokens.ReplaceAllString(picture, "context: N tokens")
 	picture = process.ReplaceAllString(picture, "$1 N")
 	picture = spinner.ReplaceAllString(picture, "⠋")
-	return took.ReplaceAllString(picture, "TIME")
+	return port.ReplaceAllString(took.ReplaceAllString(picture, "TIME"), "127.0.0.1:PORT0")
 }
 
 // patience is how long something may take before it is taken for broken. It is

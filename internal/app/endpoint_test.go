@@ -6,7 +6,6 @@ import (
 	"strings"
 	"testing"
 
-	"coder/internal/core/chat"
 	"coder/internal/model/provider"
 )
 
@@ -33,7 +32,7 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			_, err = provider.Collect(c.Stream(t.Context(), provider.Request{Model: "dep loy", Messages: []chat.Message{chat.Say(chat.User, "hi")}}), func(provider.Delta) error { return nil })
+			_, err = provider.Collect(c.Stream(t.Context(), provider.Prompt("dep loy", "hi")), func(provider.Delta) error { return nil })
 			if err == nil {
 				t.Error("a refusal was taken for a reply")
 			}

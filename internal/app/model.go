@@ -49,7 +49,7 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case c.BaseURL == "" && c.Preset != "":
 		err = configf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.PresetNamed(c.Preset).Base)
 	case c.BaseURL == "":
-		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), or try: coder demo")
+		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), run coder setup, or try: coder demo")
 	case c.Model == "":
 		err = configf("no model is chosen; use --model NAME or CODER_MODEL (coder models lists what there is)")
 	default:
@@ -100,9 +100,11 @@ type wire interface {
 	Window(ctx context.Context, model string) int
 }
 
-// client speaks to the configured endpoint.
-func (a *App) client() (wire, error) {
-	c := a.endpoint()
+// client speaks to the endpoint in use.
+func (a *App) client() (wire, error) { return a.clientOf(a.endpoint()) }
+
+// clientOf speaks to an endpoint.
+func (a *App) clientOf(c config.Provider) (wire, error) {
 	var ca []byte
 	if c.CAFile != "" {
 		var err error

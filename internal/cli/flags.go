@@ -42,6 +42,7 @@ type flags struct {
 	full, revoke           bool
 	olderThan              string // what prune looks for
 	dryRun, yes            bool
+	preset                 string // what setup connects
 }
 
 // forMachines reports whether programs read what this run writes.
@@ -175,8 +176,9 @@ func options() []option {
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
 		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
 		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
-		of("prune", flag("yes", "", "delete it", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, policy, trust, prune, doctor", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
+		of("prune, setup", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
+		of("tasks, sessions, audit, policy, trust, prune, doctor, models", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

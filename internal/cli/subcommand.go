@@ -32,6 +32,8 @@ func subcommands() []subcommand {
 	}
 	return []subcommand{
 		{"demo", none, nil, (*invocation).runDemo, []use{{"", "a whole turn on a throw-away project, played by a script"}}},
+		{"setup", none, nil, (*invocation).runSetup, []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
+		{"models", none, nil, (*invocation).runModels, []use{{"[--json]", "the models that can be reached, with window and price"}}},
 		{"sessions", none, nil, (*invocation).runSessions, []use{{"[--json]", "the sessions kept here, the newest first"}}},
 		{"export", one, nil, (*invocation).runExport, []use{{"ID [--format json|md|html]", "a session, to be read elsewhere"}}},
 		{"audit", func(args []string) bool {

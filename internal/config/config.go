@@ -38,6 +38,7 @@ type Config struct {
 	Provider     Provider                   `json:"provider" doc:"the model and how to reach it"`
 	Profile      string                     `json:"profile" doc:"the one of profiles that is in use; empty means none"`
 	Profiles     map[string]json.RawMessage `json:"profiles" doc:"settings by name, of the same form as provider, of which one can be chosen" shell:"yes"`
+	Discovery    Discovery                  `json:"discovery" doc:"how models are looked for"`
 	Runtime      Runtime                    `json:"runtime" doc:"how far a turn may go"`
 	Safety       Safety                     `json:"safety" doc:"limits on commands"`
 	Compaction   Compaction                 `json:"compaction" doc:"how a long conversation is made shorter"`
@@ -88,6 +89,12 @@ type Provider struct {
 // Command is the words of a command. In a file it is a list of them, or a line
 // for the shell.
 type Command []string
+
+// Discovery is how models are looked for.
+type Discovery struct {
+	Local     []string `json:"local" doc:"addresses where servers of this machine are looked for"`
+	TimeoutMS int      `json:"timeout_ms" doc:"how long a server of this machine may take to answer" range:"1..60000"`
+}
 
 // Runtime is how far a turn may go.
 type Runtime struct {
@@ -228,8 +235,9 @@ func Default() Config {
 			Temperature:    -1,
 			SendReasoning:  true,
 		},
-		Runtime:  Runtime{MaxSteps: 128, Tools: "auto"},
-		Profiles: map[string]json.RawMessage{},
+		Profiles:  map[string]json.RawMessage{},
+		Discovery: Discovery{Local: localAddresses(), TimeoutMS: 200},
+		Runtime:   Runtime{MaxSteps: 128, Tools: "auto"},
 		Safety: Safety{
 			CommandTimeoutMS: 120_000,
 			OutputLimitBytes: 1 << 20,

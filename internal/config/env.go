@@ -15,6 +15,7 @@ import (
 //	CODER_API_KEY, AGENT_API_KEY         provider.api_key
 //	CODER_MODEL, AGENT_MODEL             provider.model
 //	CODER_MAX_STEPS, AGENT_MAX_STEPS     runtime.max_steps
+//	CODER_LOCAL_SERVERS                  discovery.local
 //
 // These are a layer of their own, over files and under flags. The keys and
 // addresses of vendors, which [Presets] name, are weaker than all layers: they
@@ -37,6 +38,7 @@ var variables = []struct{ name, key string }{
 	{"AGENT_MODEL", "provider.model"},
 	{"CODER_MAX_STEPS", "runtime.max_steps"},
 	{"AGENT_MAX_STEPS", "runtime.max_steps"},
+	{"CODER_LOCAL_SERVERS", "discovery.local"},
 }
 
 // KeyVariables names the variables that hold keys of providers, so that they

@@ -148,6 +148,16 @@ func (p Preset) AddressIn(getenv func(string) string) (address, variable string)
 	return p.Addresses[0], ""
 }
 
+// In is the endpoint that p is in an environment, with the variable of its key.
+// Without an address it cannot be used.
+func (p Preset) In(getenv func(string) string) (c Provider, variable string) {
+	c = Default().Provider
+	c.Preset, c.Kind, c.KeyHeader, c.Model = p.Name, p.Kinds[0], p.KeyHeader, p.modelIn(getenv)
+	c.BaseURL, _ = p.AddressIn(getenv)
+	variable, c.APIKey = p.KeyIn(getenv)
+	return c, variable
+}
+
 // whole makes an address of p of what people call one: Ollama's may be a host
 // alone, and Azure's the server alone, without the place of deployments.
 func (p Preset) whole(address string, getenv func(string) string) string {

@@ -145,7 +145,7 @@ func TestAnUntrustedProjectChoosesNoEndpoint(t *testing.T) {
 	before, _ := mustLoad(t, files{homeFile: home}, nil)
 	for _, text := range []string{
 		`"provider": {"preset": "groq"}`, `"profile": "other"`, `"profiles": {"other": {"base_url": "http://evil"}}`,
-		`"provider": {"key_header": "X"}`,
+		`"provider": {"key_header": "X"}`, `"discovery": {"local": ["http://evil"]}`,
 	} {
 		c, r := mustLoad(t, files{homeFile: home, projectFile: "{" + text + "}"}, nil, untrusted)
 		if !reflect.DeepEqual(c, before) || len(r.Warnings) != 1 {
@@ -174,5 +174,21 @@ func TestTheSchemaListsThePresets(t *testing.T) {
 	}
 	if n := strings.Count(string(config.Schema()), `"lmstudio"`); n != 1 {
 		t.Errorf("%d", n)
+	}
+}
+
+func TestAnEndpointIsForgottenAndNothingElse(t *testing.T) {
+	got, err := config.ForgetEndpoint([]byte("{\n  // mine\n  \"profile\": \"w\",\n  \"provider\": {\"preset\": \"groq\", \"api_key\": \"k\", \"api_key_command\": [\"pass\", \"groq\"], \"headers\": {\"Authorization\": \"x\"}, \"timeout_ms\": 9}, // too\n}\n"))
+	want := "{\n  // mine\n  \"profile\": \"\",\n  \"provider\": {\"preset\": \"\", \"api_key\": \"\", \"api_key_command\": [], \"headers\": {}, \"timeout_ms\": 9}, // too\n}\n"
+	if err != nil || string(got) != want {
+		t.Errorf("%v\n%s", err, got)
+	}
+	for _, text := range []string{"", "{}", `{"ui": {"lang": "en"}}`} {
+		if got, err := config.ForgetEndpoint([]byte(text)); err != nil || string(got) != text {
+			t.Errorf("%q became %q, %v", text, got, err)
+		}
+	}
+	if _, err := config.ForgetEndpoint([]byte(`{"provider": `)); err == nil {
+		t.Error("nonsense was taken for settings")
 	}
 }

@@ -97,3 +97,35 @@ func (l *loader) leaveEndpoint() {
 		maps.DeleteFunc(l.report.origins, func(key string, _ Origin) bool { return key == f.path || strings.HasPrefix(key, f.path+".") })
 	})
 }
+
+// ForgetEndpoint sets what a settings file says about an endpoint, and which
+// profile it chooses, back to the defaults: nothing of it, a key least of all, may
+// reach another endpoint. The rest of the file stays as it is.
+func ForgetEndpoint(content []byte) ([]byte, error) {
+	src, err := parse("settings", content)
+	if err != nil {
+		return nil, err
+	}
+	fresh, root := Default(), fields()
+	forget := func(f *field, in hujson.Value) {
+		if err == nil && names(in, f.name()) {
+			content, err = Set(content, f.path, f.in(&fresh).Interface())
+		}
+	}
+	forget(root.byName["profile"], src.root)
+	o, notObject := asObject(src.root)
+	if notObject != nil {
+		return nil, notObject
+	}
+	for _, m := range o.Members {
+		if memberName(m) != "provider" {
+			continue
+		}
+		for _, f := range root.byName["provider"].kids {
+			if f.tag.Get("endpoint") == "yes" {
+				forget(f, m.Value)
+			}
+		}
+	}
+	return content, err
+}

@@ -51,6 +51,11 @@ func ThinkingTokens(effort string) int {
 	return map[string]int{"minimal": 1024, "low": 2048, "medium": 8192, "high": 24576, "xhigh": 32000, "max": 32000}[effort]
 }
 
+// Prompt is a request that says one thing and offers no tools.
+func Prompt(model, words string) Request {
+	return Request{Model: model, Messages: []chat.Message{chat.Say(chat.User, words)}}
+}
+
 // ToolSpec describes a tool to the model.
 type ToolSpec struct {
 	Name, Doc string

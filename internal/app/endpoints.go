@@ -1,0 +1,315 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/config"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+	"coder/internal/model/catalogue"
+	"coder/internal/model/provider"
+)
+
+// Endpoint is where models can be had.
+type Endpoint struct {
+	Title    string
+	Provider config.Provider
+	Key      string // the variable that holds its key; "" if none does
+	InUse    bool   // it is the configured one
+	Local    bool   // it was looked for on this machine
+
+	Models []Offer
+	Err    error // why it does not say which models it has
+}
+
+// Offer is a model that an endpoint has.
+type Offer struct {
+	Name   string
+	Window int // 0 if it is not known
+	Price  catalogue.Price
+	InUse  bool // it is the one that is asked where none is named
+}
+
+// mostAtOnce is how many endpoints are asked at the same time.
+const mostAtOnce = 8
+
+// Endpoints asks everything that can be reached which models it has: the
+// configured endpoint, the presets that have a key in the environment, and
+// servers of this machine. They are asked at the same time, and none for long.
+func (a *App) Endpoints(ctx context.Context) []Endpoint {
+	list := a.candidates()
+	slots := make(chan struct{}, mostAtOnce)
+	var wg sync.WaitGroup
+	for i := range list {
+		wg.Go(func() {
+			slots <- struct{}{}
+			defer func() { <-slots }()
+			a.Ask(ctx, &list[i])
+		})
+	}
+	wg.Wait()
+	return list
+}
+
+// candidates are the endpoints that may be there.
+func (a *App) candidates() (list []Endpoint) {
+	add := func(e Endpoint) {
+		if !slices.ContainsFunc(list, func(o Endpoint) bool { return sameAddress(o.Provider.BaseURL, e.Provider.BaseURL) }) {
+			list = append(list, e)
+		}
+	}
+	if c := a.endpoint(); c.BaseURL != "" {
+		variable, _ := strings.CutPrefix(a.Report.Origin("provider.api_key").Source, "env ")
+		add(Endpoint{Title: cmp.Or(config.PresetNamed(c.Preset).Title, host(c.BaseURL)), Provider: c, Key: variable, InUse: true})
+	}
+	for _, p := range config.Presets() {
+		if c, variable := p.In(a.Env.Getenv); !p.Local && variable != "" && c.BaseURL != "" {
+			add(Endpoint{Title: p.Title, Provider: c, Key: variable})
+		}
+	}
+	for _, address := range a.localServers() {
+		add(a.EndpointAt(address, true))
+	}
+	return list
+}
+
+// localServers are the addresses where servers of this machine are looked for.
+// A variable that says where one is counts more than where it usually is.
+func (a *App) localServers() []string {
+	list := slices.Clone(a.Config.Discovery.Local)
+	for _, p := range config.Presets() {
+		if address, variable := p.AddressIn(a.Env.Getenv); p.Local && variable != "" {
+			for i, usual := range list {
+				if slices.Contains(p.Addresses, usual) {
+					list[i] = address
+				}
+			}
+		}
+	}
+	return list
+}
+
+// EndpointAt is the endpoint at an address, which may be known as somebody's.
+func (a *App) EndpointAt(address string, local bool) Endpoint {
+	p := config.PresetAt(address, a.Env.Getenv)
+	if p.Name == "" {
+		c := config.Default().Provider
+		c.BaseURL = address
+		return Endpoint{Title: host(address), Provider: c, Local: local}
+	}
+	c, variable := p.In(a.Env.Getenv)
+	c.BaseURL = address
+	return Endpoint{Title: p.Title, Provider: c, Key: variable, Local: local}
+}
+
+// EndpointNamed is the endpoint of a preset, or at an address.
+func (a *App) EndpointNamed(name string) (Endpoint, error) {
+	if strings.Contains(name, "://") {
+		e := a.EndpointAt(name, false)
+		if u, err := url.Parse(name); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+			return e, inputf("%s is not an address such as https://host/v1", oneLine(name))
+		}
+		if key := a.Env.Getenv("CODER_API_KEY"); e.Key == "" && key != "" {
+			e.Key, e.Provider.APIKey = "CODER_API_KEY", key
+		}
+		return e, nil
+	}
+	p := config.PresetNamed(name)
+	if p.Name == "" {
+		var names []string
+		for _, p := range config.Presets() {
+			names = append(names, p.Name)
+		}
+		return Endpoint{}, inputf("there is no endpoint called %s; there are: %s; or give an address, such as https://host/v1", oneLine(name), strings.Join(names, ", "))
+	}
+	c, variable := p.In(a.Env.Getenv)
+	switch {
+	case c.BaseURL == "":
+		return Endpoint{}, configf("%s needs an address: set %s", p.Title, p.Base)
+	case variable == "" && len(p.Keys) > 0 && !p.Local:
+		return Endpoint{}, configf("%s needs a key: set %s and try again", p.Title, p.Keys[0])
+	}
+	return Endpoint{Title: p.Title, Provider: c, Key: variable, Local: p.Local}, nil
+}
+
+// Ask asks an endpoint which models it has. One of this machine has little time
+// to answer: it is there at once or not at all.
+func (a *App) Ask(ctx context.Context, e *Endpoint) {
+	client, err := a.clientOf(e.Provider)
+	if err != nil {
+		e.Err = err
+		return
+	}
+	limit := listTime
+	if e.Local {
+		limit = time.Duration(a.Config.Discovery.TimeoutMS) * time.Millisecond
+	}
+	ctx, stop := context.WithTimeout(ctx, limit)
+	defer stop()
+	listed, err := client.Models(ctx)
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = fmt.Errorf("it did not answer within %v", limit)
+	}
+	e.Err = err
+	for _, m := range listed {
+		o := Offer{Name: m.Name, Window: m.Window, InUse: m.Name == e.Provider.Model}
+		known := a.figures(m.Name)
+		if o.Window == 0 && e.Local && len(listed) <= mostAsked {
+			o.Window = client.Window(ctx, m.Name)
+		}
+		if o.Window == 0 && !e.Local && !known.Guessed {
+			o.Window = known.Context
+		}
+		switch {
+		case m.Price != nil:
+			o.Price = catalogue.Price{In: m.Price.In, Out: m.Price.Out, CachedIn: m.Price.CachedIn, CacheWrite: m.Price.CacheWrite, Known: true}
+		case e.Local:
+			o.Price = catalogue.Price{Known: true} // nobody is paid
+		default:
+			o.Price = known.Price
+		}
+		e.Models = append(e.Models, o)
+	}
+}
+
+// mostAsked is how many models a server of this machine is asked about one by
+// one.
+const mostAsked = 12
+
+// Try sends a model of an endpoint one small request, and remembers its window if
+// the server says what that is. It returns the beginning of the answer.
+func (a *App) Try(ctx context.Context, e Endpoint, model string) (answer string, window int, err error) {
+	client, err := a.clientOf(e.Provider)
+	if err != nil {
+		return "", 0, err
+	}
+	ctx, stop := context.WithTimeout(ctx, tryTime)
+	defer stop()
+	reply, err := provider.Collect(client.Stream(ctx, provider.Prompt(model, "Answer with the one word: ready")), func(provider.Delta) error { return nil })
+	if err != nil {
+		return "", 0, err
+	}
+	if window = client.Window(ctx, model); window > 0 {
+		a.windows.keep(a.windowsFile(), place(e.Provider.BaseURL, model), window)
+	}
+	return oneLine(reply.Message.Text()), window, nil
+}
+
+// tryTime is how long a model may take for its first answer: it may have to be
+// loaded.
+const tryTime = 2 * time.Minute
+
+// host is the server in an address, for people.
+func host(address string) string {
+	if u, err := url.Parse(address); err == nil && u.Host != "" {
+		return u.Host
+	}
+	return address
+}
+
+func sameAddress(a, b string) bool {
+	ua, errA := url.Parse(a)
+	ub, errB := url.Parse(b)
+	return errA == nil && errB == nil && ua.Scheme == ub.Scheme && strings.EqualFold(ua.Host, ub.Host) && strings.Trim(ua.Path, "/") == strings.Trim(ub.Path, "/")
+}
+
+// SaveEndpoint writes an endpoint and a model into the person's own settings and
+// leaves the rest of them as they are, but for what would hold for another
+// endpoint. The key is written only if that is wanted; else it stays where it is.
+// It returns the file, and the settings written, without the key.
+func (a *App) SaveEndpoint(e Endpoint, model string, withKey bool) (path string, written []string, err error) {
+	if a.Home == "" {
+		return "", nil, inputf("there is no folder for your settings: set HOME or CODER_HOME")
+	}
+	path = filepath.Join(a.Home, "config.json")
+	text, err := repofile.Own(path, maxNamedFile)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return path, nil, inputf("%v", err)
+	}
+	has, err := a.ownSettings()
+	if err != nil {
+		return path, nil, err
+	}
+	p := e.Provider
+	if now, nowErr := a.Connected(); nowErr == nil && now != "" && now != p.Preset && now != p.BaseURL {
+		if text, err = config.ForgetEndpoint(text); err != nil {
+			return path, nil, inputf("%v", err)
+		}
+	}
+	set := func(key, value string, always bool) {
+		if err != nil || !always && has.Origin(key).Source != path {
+			return
+		}
+		if text, err = config.Set(text, key, value); err == nil && key != "provider.api_key" && value != "" {
+			written = append(written, fmt.Sprintf("%s = %q", key, value))
+		}
+	}
+	base := p.BaseURL
+	if usual, _ := config.PresetNamed(p.Preset).AddressIn(a.Env.Getenv); usual == base {
+		base = "" // the preset says it
+	}
+	set("provider.preset", p.Preset, p.Preset != "")
+	set("provider.base_url", base, base != "")
+	set("provider.kind", p.Kind, false)
+	set("provider.key_header", p.KeyHeader, false)
+	set("provider.model", model, true)
+	switch {
+	case withKey:
+		set("provider.api_key", p.APIKey, true)
+	case p.Preset == "" && e.Key != "":
+		set("provider.api_key", "${"+e.Key+"}", true)
+	}
+	if err != nil {
+		return path, nil, inputf("%v", err)
+	}
+	if err := os.MkdirAll(a.Home, 0o700); err != nil {
+		return path, nil, inputf("%v", err)
+	}
+	return path, written, atomicfile.Write(path, text, 0o600)
+}
+
+// ownSettings are those of the person's own file alone.
+func (a *App) ownSettings() (config.Report, error) {
+	_, report, err := config.Load(config.Options{Home: a.Home, Getenv: func(name string) string {
+		if strings.HasPrefix(name, "CODER_") || strings.HasPrefix(name, "AGENT_") {
+			return ""
+		}
+		return a.Env.Getenv(name)
+	}})
+	if err != nil {
+		return report, &Error{BadConfig, err}
+	}
+	return report, nil
+}
+
+// Connected names the endpoint of the person's own settings; "" if they name
+// none.
+func (a *App) Connected() (string, error) {
+	report, err := a.ownSettings()
+	if err != nil {
+		return "", err
+	}
+	for _, key := range []string{"profile", "provider.preset", "provider.base_url"} {
+		o := report.Origin(key)
+		if !strings.HasPrefix(o.Source, a.Home) {
+			continue
+		}
+		for _, row := range report.Rows() {
+			if value := strings.Trim(row.Value, `"`); row.Key == key && value != "" {
+				return value, nil
+			}
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/ui/term/ink"
+)
+
+// runModels lists the models that can be reached, by endpoint.
+func (inv *invocation) runModels(ctx context.Context) error {
+	if len(inv.flags.args) > 0 {
+		return usagef("coder models takes no arguments")
+	}
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return err
+	}
+	endpoints := a.Endpoints(ctx)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if inv.flags.json {
+		return inv.printJSON(endpointsJSON(endpoints))
+	}
+	var silent []string // addresses of this machine at which nothing was found
+	found := 0
+	for _, e := range endpoints {
+		if e.Local && e.Err != nil && !e.InUse {
+			silent = append(silent, fmt.Sprintf("%s (%s): %s", e.Title, oneLine(e.Provider.BaseURL), inv.words.Said(e.Err.Error())))
+			continue
+		}
+		found++
+		if err := inv.printEndpoint(e); err != nil {
+			return err
+		}
+	}
+	if found == 0 {
+		if err := inv.print(inv.words.T("no endpoint is configured, and no key of a vendor is in the environment; coder setup connects one")); err != nil {
+			return err
+		}
+	}
+	for _, line := range silent {
+		if err := inv.print(inv.words.T("not found on this machine: %s", line)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// printEndpoint shows an endpoint and what it has.
+func (inv *invocation) printEndpoint(e app.Endpoint) error {
+	head := e.Title + "  " + oneLine(address(e))
+	if e.Key != "" {
+		head += "  " + inv.words.T("key from %s", e.Key)
+	}
+	if e.InUse {
+		head += "  " + inv.words.T("(in use)")
+	}
+	if err := inv.print(head); err != nil {
+		return err
+	}
+	if e.Err != nil {
+		return inv.print("  " + inv.words.T("does not say which models it has: %s", inv.words.Said(e.Err.Error())))
+	}
+	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(display.Blocks{offers(e.Models)}.Translated(inv.words.Said, ink.Width), "\n"))
+	return err
+}
+
+// address is where an endpoint is, without what may be secret.
+func address(e app.Endpoint) string {
+	before, _, _ := strings.Cut(e.Provider.BaseURL, "?")
+	if scheme, rest, ok := strings.Cut(before, "://"); ok {
+		if _, after, has := strings.Cut(rest, "@"); has {
+			return scheme + "://" + after
+		}
+	}
+	return before
+}
+
+// mostOffers is how many models of an endpoint are shown.
+const mostOffers = 100
+
+// offers is a table of models.
+func offers(list []app.Offer) display.Table {
+	t := display.Table{Head: display.Words("  ", "model", "window", "in $/M", "out $/M")}
+	for i, o := range list {
+		if i == mostOffers {
+			t.Rows = append(t.Rows, display.Words("  ", fmt.Sprintf("and %d more", len(list)-i)))
+			break
+		}
+		mark := "  "
+		if o.InUse {
+			mark = "* "
+		}
+		window, in, out := "?", "?", "?"
+		if o.Window > 0 {
+			window = strconv.Itoa(o.Window)
+		}
+		if o.Price.Known {
+			in, out = fmt.Sprintf("%.2f", o.Price.In), fmt.Sprintf("%.2f", o.Price.Out)
+		}
+		t.Rows = append(t.Rows, display.Data(mark, oneLine(o.Name), window, in, out))
+	}
+	return t
+}
+
+// modelJSON and endpointJSON are what programs read.
+type modelJSON struct {
+	Name       string   `json:"name"`
+	Window     int      `json:"window,omitzero"`
+	PriceIn    *float64 `json:"price_in,omitempty"`
+	PriceOut   *float64 `json:"price_out,omitempty"`
+	PriceRead  float64  `json:"price_cached,omitzero"`
+	PriceWrite float64  `json:"price_cache_write,omitzero"`
+	Default    bool     `json:"default"`
+}
+
+type endpointJSON struct {
+	Name    string      `json:"name"`
+	Preset  string      `json:"preset,omitempty"`
+	BaseURL string      `json:"base_url"`
+	Kind    string      `json:"kind"`
+	Key     string      `json:"key_variable,omitempty"`
+	InUse   bool        `json:"in_use"`
+	Local   bool        `json:"local"`
+	Error   string      `json:"error,omitempty"`
+	Models  []modelJSON `json:"models"`
+}
+
+func endpointsJSON(list []app.Endpoint) map[string]any {
+	all := []endpointJSON{}
+	for _, e := range list {
+		j := endpointJSON{
+			Name: e.Title, Preset: e.Provider.Preset, BaseURL: address(e), Kind: e.Provider.Kind, Key: e.Key, InUse: e.InUse, Local: e.Local, Models: []modelJSON{},
+		}
+		if e.Err != nil {
+			j.Error = e.Err.Error()
+		}
+		for _, o := range e.Models {
+			m := modelJSON{Name: o.Name, Window: o.Window, Default: o.InUse}
+			if p := o.Price; p.Known {
+				m.PriceIn, m.PriceOut, m.PriceRead, m.PriceWrite = &p.In, &p.Out, p.CachedIn, p.CacheWrite
+			}
+			j.Models = append(j.Models, m)
+		}
+		all = append(all, j)
+	}
+	return map[string]any{"endpoints": all}
+}

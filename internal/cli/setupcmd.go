@@ -1,0 +1,278 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/host/stdio"
+	"coder/internal/ui/i18n"
+	"coder/internal/ui/term/ink"
+)
+
+// setup connects the program with a model: it finds out what there is, tries the
+// choice with one request and writes it down.
+type setup struct {
+	app   *app.App
+	words *i18n.Printer
+	out   io.Writer
+	in    *stdio.Reader // nil where nobody is there to be asked
+
+	preset, model string // chosen beforehand
+	yes           bool
+}
+
+// errNotWritten reports that the person left before anything was written.
+var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
+
+// runSetup connects the program with a model, with questions at a terminal and
+// without in a pipe.
+func (inv *invocation) runSetup(ctx context.Context) error {
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return err
+	}
+	s := setup{app: a, words: inv.words, out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
+	if in, out, ok := inv.Terminal(); ok && !s.yes {
+		s.in, s.out = stdio.NewReader(in), stdio.NewWriter(ctx, out)
+	}
+	if s.in == nil && s.preset == "" {
+		return usagef("coder setup asks questions; without a terminal name the endpoint: coder setup --preset NAME [--model M] [--yes]")
+	}
+	return s.run(ctx)
+}
+
+func (s *setup) run(ctx context.Context) error {
+	e, err := s.endpoint(ctx)
+	if err != nil {
+		return err
+	}
+	if s.in == nil && !s.yes {
+		if now, err := s.app.Connected(); err != nil {
+			return err
+		} else if now != "" && now != e.Provider.Preset && now != e.Provider.BaseURL {
+			return inputf("your settings already name an endpoint, %s; --yes replaces it", now)
+		}
+	}
+	model, err := s.chooseModel(ctx, e)
+	if err != nil {
+		return err
+	}
+	if err := s.try(ctx, e, model); err != nil {
+		return err
+	}
+	withKey := false
+	if s.in != nil && e.Key != "" && e.Provider.APIKey != "" {
+		s.say(s.words.T("The key is in %s. It can stay there and be read at each start, or be written into the file.", e.Key))
+		if withKey, err = s.confirm(ctx, s.words.T("Write the key itself into the file? [y/N] ")); err != nil {
+			return err
+		}
+	}
+	path, written, err := s.app.SaveEndpoint(e, model, withKey)
+	if err != nil {
+		return err
+	}
+	lines := []string{s.words.T("written to %s:", path)}
+	for _, w := range written {
+		lines = append(lines, "  "+w)
+	}
+	switch {
+	case withKey:
+		lines = append(lines, "  "+s.words.T("and the key; only you can read the file"))
+	case e.Key != "":
+		lines = append(lines, "  "+s.words.T("the key is read from %s at each start", e.Key))
+	}
+	s.say(lines...)
+	return ctx.Err()
+}
+
+func (s *setup) say(lines ...string) {
+	fmt.Fprintln(s.out, strings.Join(lines, "\n"))
+}
+
+func (s *setup) table(t display.Table) {
+	s.say(strings.TrimRight(display.Blocks{t}.Translated(s.words.Said, ink.Width), "\n"))
+}
+
+// line asks for one line. One who leaves has chosen nothing.
+func (s *setup) line(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(s.out, question)
+	line, err := s.in.Line(ctx, promptLimit)
+	switch {
+	case ctx.Err() != nil:
+		return "", ctx.Err()
+	case err != nil:
+		fmt.Fprintln(s.out)
+		return "", errNotWritten
+	}
+	return strings.TrimSpace(line), nil
+}
+
+func (s *setup) confirm(ctx context.Context, question string) (bool, error) {
+	line, err := s.line(ctx, question)
+	return slices.Contains([]string{"y", "yes", "是", "好"}, strings.ToLower(line)), err
+}
+
+// endpoint is the one that was named, or that the person chooses.
+func (s *setup) endpoint(ctx context.Context) (app.Endpoint, error) {
+	if s.preset != "" {
+		return s.named(ctx, s.preset)
+	}
+	s.say(s.words.T("Looking for keys in the environment and for servers on this machine…"))
+	all := s.app.Endpoints(ctx)
+	if ctx.Err() != nil {
+		return app.Endpoint{}, ctx.Err()
+	}
+	found := slices.DeleteFunc(all, func(e app.Endpoint) bool { return e.Local && e.Err != nil && !e.InUse })
+	t := display.Table{}
+	for i, e := range found {
+		what := display.Cell{Text: fmt.Sprintf("%d models", len(e.Models)), Words: true}
+		if e.Err != nil {
+			what.Text = e.Err.Error()
+		}
+		t.Rows = append(t.Rows, []display.Cell{{Text: fmt.Sprintf("  %d", i+1)}, {Text: e.Title}, {Text: oneLine(address(e))}, what})
+	}
+	question := s.words.T("Which one? A number, a name (openai, anthropic, ollama …) or an address: ")
+	if len(found) == 0 {
+		s.say(s.words.T("Nothing was found."))
+	} else {
+		s.table(t)
+		question = s.words.T("Which one? A number, a name (openai, anthropic, ollama …) or an address [1]: ")
+	}
+	for {
+		answer, err := s.line(ctx, question)
+		if err != nil {
+			return app.Endpoint{}, err
+		}
+		if answer == "" && len(found) == 0 {
+			return app.Endpoint{}, errNotWritten
+		}
+		n, notNumber := strconv.Atoi(answer)
+		if answer == "" {
+			n, notNumber = 1, nil
+		}
+		switch {
+		case notNumber == nil && n >= 1 && n <= len(found):
+			return found[n-1], nil
+		case notNumber == nil:
+			s.say(s.words.T("there are %d of them", len(found)))
+			continue
+		}
+		e, err := s.named(ctx, answer)
+		if err == nil || ctx.Err() != nil {
+			return e, err
+		}
+		s.say(s.words.Said(message(err)))
+	}
+}
+
+// named is an endpoint by its name or address, once it has been asked what it
+// has.
+func (s *setup) named(ctx context.Context, name string) (app.Endpoint, error) {
+	e, err := s.app.EndpointNamed(name)
+	if err != nil {
+		return e, err
+	}
+	s.app.Ask(ctx, &e)
+	return e, ctx.Err()
+}
+
+// shownModels is how many models the person is shown to choose from.
+const shownModels = 20
+
+// chooseModel is the model that was named, or that the person chooses. Without a
+// person it is the usual one of the endpoint, or the first.
+func (s *setup) chooseModel(ctx context.Context, e app.Endpoint) (string, error) {
+	if s.model != "" {
+		return s.model, nil
+	}
+	usual := e.Provider.Model
+	if has := slices.ContainsFunc(e.Models, func(o app.Offer) bool { return o.Name == usual }); !has && len(e.Models) > 0 {
+		usual = e.Models[0].Name
+	}
+	if s.in == nil {
+		if usual == "" {
+			why := errors.New("it names none")
+			if e.Err != nil {
+				why = e.Err
+			}
+			return "", inputf("choose a model with --model: %v", why)
+		}
+		return usual, nil
+	}
+	shown := e.Models
+	if e.Err != nil {
+		s.say(s.words.T("does not say which models it has: %s", s.words.Said(e.Err.Error())))
+	}
+	for {
+		if len(shown) > 0 {
+			list := slices.Clone(shown[:min(len(shown), shownModels)])
+			table := offers(list)
+			for i := range list {
+				table.Rows[i][0].Text = fmt.Sprintf("  %d", i+1)
+			}
+			s.table(table)
+		}
+		if len(shown) > shownModels {
+			s.say(s.words.T("and %d more; a part of a name shows those that have it", len(shown)-shownModels))
+		}
+		question := s.words.T("Which model? ")
+		if usual != "" {
+			question = s.words.T("Which model? [%s] ", usual)
+		}
+		answer, err := s.line(ctx, question)
+		switch n, notNumber := strconv.Atoi(answer); {
+		case err != nil:
+			return "", err
+		case answer == "" && usual != "":
+			return usual, nil
+		case answer == "":
+			continue
+		case notNumber == nil && n >= 1 && n <= min(len(shown), shownModels):
+			return shown[n-1].Name, nil
+		}
+		if some := slices.DeleteFunc(slices.Clone(e.Models), func(o app.Offer) bool {
+			return !strings.Contains(strings.ToLower(o.Name), strings.ToLower(answer))
+		}); len(some) > 1 && !slices.ContainsFunc(some, func(o app.Offer) bool { return o.Name == answer }) {
+			shown = some
+			continue
+		} else if len(some) == 1 {
+			return some[0].Name, nil
+		}
+		return answer, nil
+	}
+}
+
+// try asks the model something, and the person what to do if it does not
+// answer.
+func (s *setup) try(ctx context.Context, e app.Endpoint, model string) error {
+	s.say(s.words.T("Testing %s at %s…", model, oneLine(address(e))))
+	answer, window, err := s.app.Try(ctx, e, model)
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err == nil && window > 0:
+		s.say(s.words.T("it answers: %s (its window has %d tokens)", answer, window))
+		return nil
+	case err == nil:
+		s.say(s.words.T("it answers: %s", answer))
+		return nil
+	case s.yes:
+		s.say(s.words.T("it does not answer: %s", s.words.Said(err.Error())))
+		return nil
+	case s.in == nil:
+		return fmt.Errorf("the test failed, and nothing was written: %w", err)
+	}
+	s.say(s.words.T("it does not answer: %s", s.words.Said(err.Error())))
+	all, err := s.confirm(ctx, s.words.T("Write it all the same? [y/N] "))
+	if err == nil && !all {
+		err = errNotWritten
+	}
+	return err
+}
