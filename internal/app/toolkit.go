@@ -135,7 +135,10 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	)
 	var ranks [3][]tool.Tool
 	for _, one := range tools {
-		r := mode.Rank(one.Spec().Name)
+		r := 0
+		if _, isGroup := one.(tool.Group); !isGroup { // whose tools no mode switches off
+			r = mode.Rank(one.Spec().Name)
+		}
 		ranks[r] = append(ranks[r], one)
 	}
 	set, err := tool.NewSet(slices.Concat(ranks[:]...)...)

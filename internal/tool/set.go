@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+	"slices"
 )
 
 // Set is an immutable, ordered collection of tools. A turn takes one Set at
@@ -128,7 +129,7 @@ func (s Set) Specs() iter.Seq[Spec] {
 			if s.Off(sp.Name) || s.unspoken != nil && s.unspoken(sp.Name) || s.foreign() && isGroup || !s.foreign() && s.group[i] != "" {
 				continue
 			}
-			if isGroup && s.off != nil {
+			if isGroup && s.off != nil && slices.ContainsFunc(g.Members, func(m Member) bool { return s.off(m.Tool.Spec().Name) }) {
 				sp = g.without(s.off)
 			}
 			for _, a := range sp.Aliases {
