@@ -47,7 +47,7 @@ func (a *App) spent(m *meter.Meter) []display.Cell {
 	used, took := m.Spent()
 	money := fmt.Sprintf("$%.4f", used.Cost)
 	if used.Unpriced {
-		money += "?"
+		money = "≥" + money
 	}
 	parts := []string{money, fmt.Sprintf("%d", used.In+used.Out), took.Round(time.Second).String()}
 	b := a.budget()
