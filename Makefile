@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build run test quick race recordings check elsewhere fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
+.PHONY: help build run test quick race real-model recordings check elsewhere fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -67,6 +67,10 @@ fuzz: ## try new orders and seeds in every test, then fuzz every target for T ea
 
 fuzz-shell: ## judge N made-up command lines and run what only reads in real shells, in a root of their own: make fuzz-shell N=1000000 SEED=1
 	CODER_SHELL_LINES=$(N) CODER_SHELL_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run TestShellsDoNoMoreThanWasJudged ./internal/policy/risk
+
+real-model: ## talk to a real llama-server: make real-model URL=http://127.0.0.1:PORT, EDITS=1 if its model can edit files
+	@test -n "$(URL)" || { echo "no server was named, so nothing was tried: make real-model URL=http://127.0.0.1:PORT"; exit 0; }
+	@test -z "$(URL)" || CODER_REAL_MODEL=$(URL) CODER_REAL_MODEL_EDITS=$(EDITS) $(GO) test -count=1 -v -timeout 60m -run RealModel ./cmd/coder
 
 recordings: ## play recordings of real providers to every wire: make recordings DIR=folder
 	@test -f "$(DIR)/index.json" || { echo "make recordings DIR=folder: a folder with an index.json"; exit 2; }

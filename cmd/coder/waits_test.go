@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -200,7 +201,7 @@ var waits = map[string]func(t *testing.T) *held{
 	"a question at a terminal": func(t *testing.T) *held { return asking(hold(t, "go")).at("xterm", false).until("n = no") },
 	"a stalled terminal": func(t *testing.T) *held {
 		h := hold(t, "--yolo", "go")
-		h.file("model", `call bash {"command": "touch begun"}`+"\n---\nsay "+strings.Repeat("word ", 40_000)+"\nrepeat\n")
+		h.file("model", `call bash {"command": "touch begun"}`+"\n---\nsay "+words("word", 40_000)+"\nrepeat\n")
 		h.at("xterm", true).made("begun")
 		return h.full(h.stdin.(*os.File))
 	},
@@ -222,12 +223,22 @@ func (h *held) stall(to *io.Writer) *held {
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	h.file("model", "reason "+strings.Repeat("thought ", 20_000)+"\nsay "+strings.Repeat("word ", 60_000)+"\ncall bash {\"command\": \"touch begun\"}\n---\nsay never\n")
+	h.file("model", "reason "+words("thought", 20_000)+"\nsay "+words("word", 60_000)+"\ncall bash {\"command\": \"touch begun\"}\n---\nsay never\n")
 	*to, h.Stdin = w, strings.NewReader("")
 	h.start()
 	_ = w.Close()
 	h.ending = func() { _ = r.Close() }
 	return h.full(r)
+}
+
+// words are many words, none like the one before: a reply that only repeats itself
+// is ended.
+func words(word string, n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "%s%d ", word, i)
+	}
+	return b.String()
 }
 
 // full waits until the program is stuck because r takes nothing more.

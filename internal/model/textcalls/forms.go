@@ -77,7 +77,7 @@ var leftovers = sync.OnceValue(func() []string {
 
 // match is the form that text begins with, and how long its opening is.
 func (s *scanner) match(text string) (f form, n int, is verdict) {
-	if len(s.run) == 0 && s.fences.quoted() {
+	if len(s.run) == 0 && s.fences.quoted() || text[0] == 'f' && !s.fresh() { // no letter within words is held back
 		return f, 0, no
 	}
 	unsure := false
