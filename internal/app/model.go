@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -257,15 +258,17 @@ const mostModels = 200
 // settings, and those the endpoint offers.
 func (a models) List(ctx context.Context) (t display.Table, err error) {
 	var offered []string
+	windows := map[string]int{} // by the word of the endpoint
 	c := a.endpoint()
 	if !a.scripted() && c.BaseURL != "" {
 		var client wire
 		if client, err = a.client(); err == nil {
 			ctx, stop := context.WithTimeout(ctx, listTime)
 			defer stop()
-			list, listErr := client.Models(ctx)
-			for err = listErr; len(list) > 0; list = list[1:] {
-				offered = append(offered, list[0].Name)
+			var list []transport.Model
+			list, err = client.Models(ctx)
+			for _, m := range list {
+				offered, windows[m.Name] = append(offered, m.Name), m.Window
 			}
 		}
 	}
@@ -280,6 +283,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 			break
 		}
 		m := a.figures(name)
+		window, _ := a.window(name)
 		var can []string
 		for _, ability := range []struct {
 			has  bool
@@ -296,7 +300,7 @@ func (a models) List(ctx context.Context) (t display.Table, err error) {
 		if m.Price.Known {
 			in, out = fmt.Sprintf("%.2f", m.Price.In), fmt.Sprintf("%.2f", m.Price.Out)
 		}
-		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(m.Context), in, out), display.Words(strings.Join(can, ", "))))
+		t.Rows = append(t.Rows, slices.Concat(display.Data(mark, oneLine(name), strconv.Itoa(cmp.Or(windows[name], window)), in, out), display.Words(strings.Join(can, ", "))))
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Profiles)) {
 		t.Rows = append(t.Rows, slices.Concat(display.Data("", oneLine(name)), display.Words("profile")))

@@ -1,6 +1,7 @@
 package config_test
 
 import (
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -174,6 +175,20 @@ func TestTheSchemaListsThePresets(t *testing.T) {
 	}
 	if n := strings.Count(string(config.Schema()), `"lmstudio"`); n != 1 {
 		t.Errorf("%d", n)
+	}
+	page, err := os.ReadFile("../../docs/MODELS.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range config.Presets() {
+		for _, told := range append([]string{"| `" + p.Name + "` | " + strings.Join(p.Kinds, ", ") + " |", p.Base, p.Model}, p.Keys...) {
+			if !strings.Contains(string(page), told) {
+				t.Errorf("docs/MODELS.md does not tell %q of %s", told, p.Name)
+			}
+		}
+	}
+	if !strings.Contains(string(page), config.PresetsKnownAsOf) {
+		t.Error("docs/MODELS.md has another date")
 	}
 }
 
