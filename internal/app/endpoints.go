@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"coder/internal/config"
+	"coder/internal/core/sanitize"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/model/catalogue"
@@ -203,8 +204,11 @@ func (a *App) Try(ctx context.Context, e Endpoint, model string) (answer string,
 	if window = client.Window(ctx, model); window > 0 {
 		a.windows.keep(a.windowsFile(), place(e.Provider.BaseURL, model), window)
 	}
-	return oneLine(reply.Message.Text()), window, nil
+	return sanitize.Line(reply.Message.Text(), mostOfAnswer), window, nil
 }
+
+// mostOfAnswer is how much of its answer is shown.
+const mostOfAnswer = 60
 
 // tryTime is how long a model may take for its first answer: it may have to be
 // loaded.
