@@ -117,7 +117,7 @@ func TestTheWindowIsLearntAndRemembered(t *testing.T) {
 	}
 	// What the server says now counts, whatever it said the last time.
 	s.beside["GET /v1/models"] = strings.Replace(smallWindow, "2048", "65536", 1)
-	if _, stderr, code := p.run("-p", "--config", p.file("wide.json", `{"runtime": {"context_token_limit": 9}, "compaction": {"auto": false}}`), "hi"); code != 54 || !strings.Contains(stderr, "the window has 9: choose") {
+	if _, stderr, code := p.run("-p", "--config", p.file("wide.json", `{"runtime": {"context_token_limit": 9}, "compaction": {"auto": false}}`), "hi"); code != 54 || !strings.Contains(stderr, "a window of about 9 tokens is too small") {
 		t.Errorf("%d %s", code, stderr)
 	}
 	file := filepath.Join(filepath.Dir(p.self), ".coder", "windows.json")
@@ -177,7 +177,7 @@ func TestARefusalTellsTheWindow(t *testing.T) {
 			s := serveModels(t, &modelServer{most: 100, refuses: refusal})
 			p := s.at(t)
 			_, stderr, code := p.run("-p", "hi")
-			if code != 54 || !strings.Contains(stderr, "the window has 1024") || !strings.Contains(stderr, "larger window") || strings.Contains(stderr, "start a new session") {
+			if code != 54 || !strings.Contains(stderr, "a window of about 1024 tokens is too small") || !strings.Contains(stderr, "larger window") || strings.Contains(stderr, "start a new session") {
 				t.Errorf("%d %s", code, stderr)
 			}
 			if n := s.remembered(t, p); n != 1024 {
