@@ -158,7 +158,6 @@ func providerHint(err error) string {
 		return "--wait-limit DURATION waits for it"
 	case errors.Is(err, provider.ErrNoModel):
 		return "choose one with --model or CODER_MODEL"
-	case errors.Is(err, provider.ErrContextTooLong) && strings.Contains(text, "the window has"): // it says what to do
 	case errors.Is(err, provider.ErrContextTooLong):
 		return "start a new session, or use a model that takes more"
 	case errors.Is(err, provider.ErrUnreachable) && strings.Contains(text, "proxy"):
