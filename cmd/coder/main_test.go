@@ -48,7 +48,8 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(cli.Main(env))
 		},
-		"fakels": lsptest.Main,
+		"fakels":  lsptest.Main,
+		"fakemcp": fakeMCP,
 	})
 }
 

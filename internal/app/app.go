@@ -31,6 +31,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/tool"
+	"coder/internal/tool/mcp"
 )
 
 // Version is the program's version; a release build sets it.
@@ -89,6 +90,9 @@ type Options struct {
 
 	AllowTools, DenyTools []rule.Spec
 	AddDirs               []string // further folders the file tools may use
+
+	MCPConfig []string // files of MCP servers, or their text itself
+	StrictMCP bool     // there are no others
 }
 
 // App is the program put together for one workspace.
@@ -102,17 +106,18 @@ type App struct {
 	// Store opens what is kept of the workspace, once.
 	Store func() *Store
 
-	warn     func(string)
-	shell    shell.Program                 // runs every command
-	hooks    []hooks.Hook                  // commands on events, of the settings
-	servers  []lsp.Kind                    // language servers of the settings
-	chosen   atomic.Pointer[string]        // the model that /model chose
-	switched atomic.Pointer[config.Config] // the settings of the profile that /model chose
-	windows  windows                       // of models, by the word of their servers
-	keys     keyring                       // printed by commands
-	live     live                          // what sessions ask
-	told     map[string]bool               // what was said once
-	lib      *library                      // once it is asked for
+	warn       func(string)
+	shell      shell.Program // runs every command
+	hooks      []hooks.Hook  // commands on events, of the settings
+	servers    []lsp.Kind    // language servers of the settings
+	mcpServers []mcp.Server
+	chosen     atomic.Pointer[string]        // the model that /model chose
+	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
+	windows    windows                       // of models, by the word of their servers
+	keys       keyring                       // printed by commands
+	live       live                          // what sessions ask
+	told       map[string]bool               // what was said once
+	lib        *library                      // once it is asked for
 
 	judge *judge.Judge // once a session is open
 	set   tool.Set     // what the model may call, once a session is open
@@ -129,7 +134,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	if err := errors.Join(a.newState(), a.checkModelInfo(), a.checkUnbuilt(), a.readServers(), a.readHooks()); err != nil {
+	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readMCP()); err != nil {
 		return nil, err
 	}
 	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {

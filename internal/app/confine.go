@@ -30,7 +30,8 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			m, _ := a.Modes.Current()
 			return a.Config.Safety.Network && !m.ReadOnly
 		},
-		State: []string{a.Home}, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		AnyNetwork: a.Config.Safety.Network,
+		State:      []string{a.Home}, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: p.hidden, Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories,
 		Named: func(r risk.Report) []string {
 			if a.judge == nil {

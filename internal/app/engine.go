@@ -6,7 +6,6 @@ import (
 	"errors"
 	"runtime"
 	"slices"
-	"strings"
 	"time"
 
 	"coder/internal/agent/orchestrator"
@@ -93,7 +92,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 // turnSettings are read at the start of each turn: they follow the mode. The
 // rules for the model are read once.
 func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
-	c, rules, date := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly)
+	c, rules, date, later := &a.Config, a.rules(), a.Env.Now().Format(time.DateOnly), a.later(t)
 	return func() orchestrator.Settings {
 		m, _ := a.Modes.Current()
 		lean := a.lean()
@@ -110,8 +109,8 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: prompt.System(facts),
-			Tools:    t.set.Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
-			Lean:     lean,
+			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
+			Later: later, Lean: lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), RaiseWindow: a.raiseWindow(),
 			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
 			Compaction: orchestrator.Compaction{
@@ -129,5 +128,5 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 
 // forbidden reports whether this run forbids every use of a tool.
 func (a *App) forbidden(name string) bool {
-	return slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && strings.EqualFold(s.Tool, name) })
+	return slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
 }

@@ -179,7 +179,7 @@ func byMember(specs []rule.Spec) (all []rule.Spec) {
 
 // ruleNames are the words under permission that are not a tool of today.
 var ruleNames = []string{
-	"default", "read", "write", "bash", "fetch", "note",
+	"default", "read", "write", "bash", "fetch", "note", "tool_search",
 	"patch", "question", "skill", "task", "todoread", "todowrite", "search_code", "external_directory",
 	"git_status", "git_diff", "git_log", "git_add", "git_commit",
 	"lsp_diagnostics", "lsp_definition", "lsp_hover", "lsp_references", "jobs", "lsp",

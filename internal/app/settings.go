@@ -125,14 +125,6 @@ func (s *Settings) NeedsTrust(prefix string) bool {
 	return s.Trusted != trust.Trusted && slices.ContainsFunc(s.Report.Warnings, func(w config.Warning) bool { return strings.HasPrefix(w.Key, prefix) })
 }
 
-// checkUnbuilt says so of settings that do nothing.
-func (a *App) checkUnbuilt() error {
-	if names := slices.Sorted(maps.Keys(a.Config.MCPServers)); len(names) > 0 {
-		a.warn(fmt.Sprintf("MCP servers are not built yet, so none is started: mcpServers.%s", strings.Join(names, ", mcpServers.")))
-	}
-	return nil
-}
-
 // readServers reads the settings of language servers.
 func (a *App) readServers() error {
 	for _, name := range slices.Sorted(maps.Keys(a.Config.LSP.Servers)) {

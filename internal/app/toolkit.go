@@ -39,6 +39,7 @@ import (
 	"coder/internal/tool/codesearch"
 	"coder/internal/tool/files"
 	"coder/internal/tool/git"
+	"coder/internal/tool/mcp"
 	"coder/internal/tool/plan"
 	"coder/internal/tool/search"
 	"coder/internal/tool/skill"
@@ -59,7 +60,9 @@ type toolkit struct {
 	confiner  *confine.Confiner
 	project   project
 	hook      tool.Tool         // runs people's own commands on events
-	conceals  *secret.Concealer // blots providers' keys out of what is shown and kept
+	mcp       *mcp.Host         // tools of other programs; nil if there are none
+	awaited   sync.Once         // they were waited for
+	conceals  *secret.Concealer // blots keys out of what is shown and kept
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 	git       func() bool // there is git to run
 	servers   func() bool // there are language servers to ask
@@ -86,7 +89,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	ws.UseGitSettings(a.gitSettings())
 	store, env := a.Store(), a.ChildEnv()
 	work, stop := context.WithCancel(context.Background())
-	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(a.Report.Secrets(a.Env.Environ)), protected: a.protect(ws), project: project{ws}}
+	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(append(a.Report.Secrets(a.Env.Environ), a.mcpSecrets()...)), protected: a.protect(ws), project: project{ws}}
 	t.ends = []func() error{
 		func() error { store.limitStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
@@ -146,6 +149,9 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		return nil, errors.Join(err, t.close())
 	}
 	t.set = set.In(a.Config.Tools.Dialect)
+	if t.mcp = a.mcpHost(t); t.mcp != nil {
+		t.ends = append(t.ends, t.mcp.Close)
+	}
 	a.sweepFiles(ws, t)
 	a.sweepCommands(ws, t)
 	return t, nil

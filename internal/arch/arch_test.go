@@ -50,8 +50,9 @@ var plan = []struct {
 	{"host/shell", "sanitize"},
 	{"host/patch", ""},
 	{"host/sandbox", "repofile"},
+	{"host/child", ""},
 	{"host/lsp/lsptest", ""},
-	{"host/lsp", "clip repofile"},
+	{"host/lsp", "child clip repofile"},
 	{"host/codeindex", "workspace"},
 	{"host/stdio", ""},
 	{"config", "nearest repofile"},
@@ -76,6 +77,7 @@ var plan = []struct {
 	{"tool/plan", "display event tool uip"},
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
+	{"tool/mcp", "chat child clip display jsonx sanitize tool"},
 
 	// whether it may
 	{"policy", "chat tool"},
@@ -146,7 +148,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files gemini git gitindex hooks inbox jsonl jsonx judge lsp mem meter mode nearest openai orchestrator plan policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
 	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }

@@ -152,6 +152,14 @@ func options() []option {
 			f.AddDirs = append(f.AddDirs, v)
 			return nil
 		}},
+		{long: "mcp-config", value: "FILE|JSON", help: "use the MCP servers of FILE too, or of this text; may be given more than once", set: func(f *flags, v string) error {
+			if v == "" {
+				return usagef("--mcp-config needs a value: FILE|JSON")
+			}
+			f.MCPConfig = append(f.MCPConfig, v)
+			return nil
+		}},
+		flag("strict-mcp-config", "", "use no MCP servers but those of --mcp-config", func(f *flags) *bool { return &f.StrictMCP }),
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.ConfigFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
 		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),

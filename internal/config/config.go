@@ -52,7 +52,7 @@ type Config struct {
 	Tools        Tools                      `json:"tools" doc:"how tools are presented to the model"`
 	LSP          LSP                        `json:"lsp" doc:"language servers"`
 	Fetch        Fetch                      `json:"fetch" doc:"limits on fetching from the web"`
-	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name; none is started yet"`
+	MCPServers   map[string]json.RawMessage `json:"mcpServers" doc:"MCP servers by name: {command, args, env} or {url, headers}, and trust_hints, confined, timeout, alwaysLoad, disabled"`
 	Hooks        map[string]json.RawMessage `json:"hooks" doc:"commands run on events, by event: lists of {matcher, hooks: [{type: command, command, timeout}]}" shell:"yes" layers:"join"`
 	UI           UI                         `json:"ui" doc:"language and colours"`
 }

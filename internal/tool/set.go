@@ -17,6 +17,9 @@ type Set struct {
 	byName   map[string]int // folded name or alias → index
 	off      func(name string) bool
 	unspoken func(name string) bool
+
+	own        int // how many there were from the start
+	generation int // of those beside them
 }
 
 // NewSet gathers tools, refusing bad or repeated names. The tools of a group
@@ -43,6 +46,7 @@ func NewSet(tools ...Tool) (Set, error) {
 			}
 		}
 	}
+	s.own = len(s.order)
 	return s, nil
 }
 
@@ -58,6 +62,34 @@ func (s *Set) add(t Tool, group string) error {
 	s.order, s.specs, s.group = append(s.order, t), append(s.specs, spec), append(s.group, group)
 	return nil
 }
+
+// Beside returns s with more tools after those it was made of, in the place of
+// any that stood there. What s has switched off stays so, and so does its
+// dialect. One whose name is taken is left out. Generation tells one set of more
+// tools from another.
+func (s Set) Beside(generation int, more ...Tool) Set {
+	s.order, s.specs, s.generation = slices.Clip(s.order[:s.own]), slices.Clip(s.specs[:s.own]), generation
+	s.group = slices.Clip(s.group[:s.own])
+	byName := make(map[string]int, len(s.byName)+len(more))
+	for name, i := range s.byName {
+		if i < s.own {
+			byName[name] = i
+		}
+	}
+	s.byName = byName
+	for _, t := range more {
+		spec := t.Spec()
+		if _, taken := byName[fold(spec.Name)]; taken {
+			continue
+		}
+		byName[fold(spec.Name)] = len(s.order)
+		s.order, s.specs, s.group = append(s.order, t), append(s.specs, spec), append(s.group, "")
+	}
+	return s
+}
+
+// Generation is that of the tools that stand beside those s was made of.
+func (s Set) Generation() int { return s.generation }
 
 // In returns s advertising its tools under their names in dialect; "" means
 // their own. Other dialects know no groups: their tools are advertised one by one.
@@ -81,12 +113,12 @@ func (s Set) Unspoken(name func(string) bool) Set {
 	return s
 }
 
-// Off reports whether the tool of this name is switched off. A group is if all
-// of its tools are.
+// Off reports whether the tool of this name is switched off, or would be if it
+// were there. A group is if all of its tools are.
 func (s Set) Off(name string) bool {
 	i, ok := s.byName[fold(name)]
 	if !ok || s.off == nil {
-		return false
+		return s.off != nil && s.off(name)
 	}
 	if g, ok := s.order[i].(Group); ok && !s.off(g.Name) {
 		for _, m := range g.Members {
@@ -126,7 +158,7 @@ func (s Set) Specs() iter.Seq[Spec] {
 	return func(yield func(Spec) bool) {
 		for i, sp := range s.specs {
 			g, isGroup := s.order[i].(Group)
-			if s.Off(sp.Name) || s.unspoken != nil && s.unspoken(sp.Name) || s.foreign() && isGroup || !s.foreign() && s.group[i] != "" {
+			if sp.Unlisted || s.Off(sp.Name) || s.unspoken != nil && s.unspoken(sp.Name) || s.foreign() && isGroup || !s.foreign() && s.group[i] != "" {
 				continue
 			}
 			if isGroup && s.off != nil && slices.ContainsFunc(g.Members, func(m Member) bool { return s.off(m.Tool.Spec().Name) }) {

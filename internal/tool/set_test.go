@@ -102,3 +102,23 @@ func TestFatal(t *testing.T) {
 		t.Errorf("IsFatal(%v) = %v", err, tool.IsFatal(err))
 	}
 }
+
+func TestToolsThatComeLaterStandBesideTheOthers(t *testing.T) {
+	s, err := tool.NewSet(named("read"), named("write"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	narrow := s.Without(func(name string) bool { return name == "write" || name == "mcp__a__drop" })
+	narrower := narrow.Without(func(name string) bool { return narrow.Off(name) || name == "mcp__a__x" })
+	set := narrower.Beside(1, named("mcp__a__old")).Beside(2, named("mcp__a__b"), named("mcp__a__drop"), named("mcp__a__x"), named("Read"), named("mcp__A__b"))
+	var names []string
+	for spec := range set.Specs() {
+		names = append(names, spec.Name)
+	}
+	if got := strings.Join(names, " "); got != "read mcp__a__b" || set.Generation() != 2 || s.Generation() != 0 {
+		t.Errorf("there are %s, generation %d", got, set.Generation())
+	}
+	if _, there := set.Lookup("mcp__a__old"); there || !set.Off("mcp__a__drop") || set.Off("mcp__a__b") {
+		t.Error("what was there before is there still, or what is off is not")
+	}
+}

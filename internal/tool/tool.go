@@ -32,6 +32,8 @@ type Spec struct {
 	// Aliases are other names by which models know such a tool. They are
 	// accepted in any case, and advertised only in the dialect they belong to.
 	Aliases []Alias
+	// Unlisted says that the tool can be called and is not advertised.
+	Unlisted bool
 }
 
 // Alias is a tool's name in another dialect; an alias without a dialect is
@@ -71,6 +73,9 @@ type Plan struct {
 	// was made. Whatever decides about the line, confines it or guards it looks
 	// at this one value, so that what was judged is what runs.
 	Line Line
+	// Version tells apart what a tool of another program says of itself. What a
+	// person always allows of it holds as long as that is the same.
+	Version string
 }
 
 // A Line is a command line that has been read.

@@ -97,11 +97,14 @@ type Subtask struct {
 
 // Settings is what a person may change between turns.
 type Settings struct {
-	Model        string
-	Mode         string
-	ModeText     string // what the mode means, which the model is told at the end of the conversation
-	System       string
-	Tools        tool.Set
+	Model    string
+	Mode     string
+	ModeText string // what the mode means, which the model is told at the end of the conversation
+	System   string
+	Tools    tool.Set
+	// Later, which may be nil, is the tools with those that have come since, or
+	// as they were if none has. It is asked before every request.
+	Later        func(context.Context, tool.Set) tool.Set
 	Lean         bool // the tools are described in short
 	MaxSteps     int
 	ContextLimit int    // tokens the model can take in

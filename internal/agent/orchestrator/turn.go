@@ -193,6 +193,12 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 
 // chatStep sends the conversation and takes in one reply.
 func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
+	if st.set.Later != nil {
+		if more := st.set.Later(ctx, st.set.Tools); more.Generation() != st.set.Tools.Generation() {
+			st.set.Tools = more
+			o.describeTools(st)
+		}
+	}
 	if err := o.fit(ctx, st); err != nil {
 		return err
 	}

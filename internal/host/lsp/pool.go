@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"coder/internal/core/clip"
+	"coder/internal/host/child"
 )
 
 // Options say what servers there may be and where they work.
@@ -96,7 +97,11 @@ func New(o Options) *Pool {
 	}
 	life, end := context.WithCancel(context.Background())
 	launch := func(command []string, dir string, env []string) (line, error) {
-		return start(command, dir, env, o.Confine)
+		p, err := child.Start(command, dir, env, o.Confine)
+		if err != nil {
+			return nil, err
+		}
+		return p, nil
 	}
 	return &Pool{options: o, launch: launch, life: life, end: end, posts: make(map[post]*history)}
 }

@@ -317,29 +317,6 @@ func TestManyAtOnce(t *testing.T) {
 	}
 }
 
-func TestEnvironmentIsOnlyWhatIsGiven(t *testing.T) {
-	t.Setenv("PROVIDER_API_KEY", "secret")
-	dir := t.TempDir()
-	l, err := start([]string{"/bin/sh", "-c", "env; tty 2>&1; pwd"}, dir, []string{"GIVEN=1"}, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var out strings.Builder
-	buf := make([]byte, 4096)
-	for {
-		n, err := l.Read(buf)
-		out.Write(buf[:n])
-		if err != nil {
-			break
-		}
-	}
-	l.Close()
-	l.Wait()
-	if got := out.String(); strings.Contains(got, "secret") || !strings.Contains(got, "GIVEN=1\n") || !strings.Contains(got, dir) {
-		t.Errorf("the server sees:\n%s", got)
-	}
-}
-
 func TestOnlyProgramsFromOutsideAreRun(t *testing.T) {
 	ws, elsewhere := t.TempDir(), t.TempDir()
 	for _, file := range []string{ws + "/bin/gopls", elsewhere + "/pylsp", elsewhere + "/plain/clangd"} {

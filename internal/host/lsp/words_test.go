@@ -140,23 +140,6 @@ func TestFilesAreBounded(t *testing.T) {
 	}
 }
 
-func TestTail(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		var all []byte
-		var kept tail
-		for _, n := range rapid.SliceOfN(rapid.IntRange(0, 2*maxStderr), 0, 6).Draw(t, "sizes") {
-			b := []byte(strings.Repeat(string(rune('a'+n%26)), n))
-			all = append(all, b...)
-			if m, err := kept.Write(b); m != n || err != nil {
-				t.Fatalf("wrote %d, %v", m, err)
-			}
-		}
-		if want := string(all[max(0, len(all)-maxStderr):]); kept.String() != want {
-			t.Fatalf("kept %d bytes of %d", len(kept.String()), len(all))
-		}
-	})
-}
-
 func TestProjectOf(t *testing.T) {
 	top := t.TempDir()
 	for _, name := range []string{"go.work", "m/go.mod", "m/p/x.go", "n/go.mod", "plain/x.py", "r/Cargo.lock", "r/Cargo.toml", "r/c/Cargo.toml", "r/c/src/x.rs"} {

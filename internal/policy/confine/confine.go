@@ -38,6 +38,7 @@ type Options struct {
 	Write      []string    // more folders that may be written to
 	Protect    []string    // more paths that may not, wherever they lie
 	Network    func() bool // may commands use it now?
+	AnyNetwork bool        // may they in some mode?
 
 	// State are folders of the program itself, which no command sees.
 	State []string
@@ -185,6 +186,7 @@ func through(l sandbox.Line) bash.Confinement {
 type Helper struct {
 	ReadOnly bool     // nothing in the workspace may be written, only caches and temporary folders
 	Network  bool     // the network may be used, if commands may
+	AnyMode  bool     // whatever the mode: it outlives it, and its calls are judged one by one
 	Write    []string // more folders that may be written, absolute
 	Private  bool     // Write is all that may be written
 	Must     bool     // where nothing at all can be confined it does not run, unless the person switched that off
@@ -201,7 +203,7 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 	if err != nil {
 		return false, err
 	}
-	limits.Network = limits.Network && h.Network
+	limits.Network = h.Network && (limits.Network || h.AnyMode && c.o.AnyNetwork)
 	if h.ReadOnly {
 		limits.Write = slices.DeleteFunc(limits.Write, func(dir string) bool { return holds(dir, c.o.Root) || holds(c.o.Root, dir) })
 	}
@@ -219,6 +221,10 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 	line.Apply(cmd)
 	return report.Whole && report.Backend != sandbox.None, nil
 }
+
+// Bare has a program that was not started yet run without bounds. Nothing of it
+// outlives it, or us.
+func (c *Confiner) Bare(cmd *osexec.Cmd) { c.bare().Apply(cmd) }
 
 // Words say how a command would be confined, in one line.
 func (c *Confiner) Words(ctx context.Context) string {

@@ -19,6 +19,9 @@ import (
 type Grant struct {
 	Kind Kind   `json:"kind"`
 	What string `json:"what"`
+	// As is what a tool of another program said of itself then; the grant holds
+	// as long as it says the same.
+	As string `json:"as,omitempty"`
 	// When it was said, and to what.
 	When time.Time `json:"when"`
 	Why  string    `json:"why"`
@@ -54,12 +57,15 @@ func (g Grant) String() string {
 	case Host:
 		return "fetching from " + g.What
 	case Use:
+		if g.As != "" {
+			return "every use of " + g.What + " as it is described now"
+		}
 		return "every use of " + g.What
 	}
 	return g.What
 }
 
-func (g Grant) same(h Grant) bool { return g.Kind == h.Kind && g.What == h.What }
+func (g Grant) same(h Grant) bool { return g.Kind == h.Kind && g.What == h.What && g.As == h.As }
 
 // Always is what a person said "always" to, for a project or for a session. A
 // nil Always knows nothing.
@@ -115,13 +121,15 @@ func (a *Always) Revoke(g Grant) bool {
 	return len(a.grants) < before
 }
 
-func (a *Always) has(k Kind, what string) bool {
+func (a *Always) has(k Kind, what string) bool { return a.holds(Grant{Kind: k, What: what}) }
+
+func (a *Always) holds(g Grant) bool {
 	if a == nil {
 		return false
 	}
 	a.mu.Lock()
 	defer a.mu.Unlock()
-	return slices.ContainsFunc(a.grants, Grant{Kind: k, What: what}.same)
+	return slices.ContainsFunc(a.grants, g.same)
 }
 
 // below reports whether edits of a file were allowed by a folder it is in.
@@ -142,6 +150,13 @@ func (a *Always) below(place string) bool {
 // granted reports whether the project's memory or the session's has a grant.
 func (b *Book) granted(k Kind, what string) bool {
 	return b.Always.has(k, what) || b.Session.has(k, what)
+}
+
+// useGranted reports whether every use of a tool was always allowed, as the tool
+// describes itself now.
+func (b *Book) useGranted(name, as string) bool {
+	g := Grant{Kind: Use, What: name, As: as}
+	return b.Always.holds(g) || b.Session.holds(g)
 }
 
 // fileGranted reports whether a use of a file was always allowed. What steers
@@ -302,5 +317,5 @@ func (b *Book) grantsFor(c policy.Case, e tool.Effect) ([]Grant, error) {
 		return []Grant{{Kind: Host, What: host}}, nil
 	case tool.Note, tool.Unknown:
 	}
-	return []Grant{{Kind: Use, What: c.Tool}}, nil
+	return []Grant{{Kind: Use, What: c.Tool, As: c.Plan.Version}}, nil
 }

@@ -442,3 +442,48 @@ func FuzzParseSpecs(f *testing.F) {
 		}
 	})
 }
+
+func TestRulesForServersOfTools(t *testing.T) {
+	P := func(v policy.Verdict) risk.Patterns { return risk.Patterns{"*": v} }
+	b := book()
+	b.Given = map[string]risk.Patterns{
+		"mcp__docs": P(policy.Allow), "mcp__docs__drop": P(policy.Deny), "mcp__shop__*": P(policy.Allow), "mcp__shop__del*": P(policy.Deny), "mcp__shop__delay": P(policy.Ask),
+	}
+	for say, want := range map[string]string{
+		"mcp__docs__find unknown": "allow", "mcp__docs__drop unknown": "deny", "mcp__docs2__find unknown": "ask", "mcp__docs_find__x unknown": "ask",
+		"mcp__shop__list unknown": "allow", "mcp__shop__delete unknown": "deny", "mcp__shop__delay unknown": "ask", "mcp__docs unknown": "allow",
+	} {
+		if o := judge(t, b, "build", say); o.Verdict.String() != want {
+			t.Errorf("%s is %v, want %s", say, o.Verdict, want)
+		}
+	}
+	b = book()
+	b.Allow, b.Deny = []rule.Spec{{Tool: "mcp__docs"}}, []rule.Spec{{Tool: "MCP__docs__drop"}, {Tool: "mcp__shop"}}
+	for say, want := range map[string]string{
+		"mcp__docs__find unknown": "allow", "mcp__docs__drop unknown": "deny", "mcp__docs2__find unknown": "ask", "mcp__shop__list unknown": "deny",
+	} {
+		if o := judge(t, b, "build", say); o.Verdict.String() != want {
+			t.Errorf("in this run %s is %v, want %s", say, o.Verdict, want)
+		}
+	}
+}
+
+// TestAlwaysHoldsForAToolAsItWasDescribed: what another program says of its tool
+// is what the person said yes to.
+func TestAlwaysHoldsForAToolAsItWasDescribed(t *testing.T) {
+	as := func(version string) policy.Case {
+		c := use("mcp__a__b unknown")
+		c.Plan.Version = version
+		return c
+	}
+	b := book()
+	if _, err := b.Add(as("one"), policy.ThisProject, time.Time{}); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := rule.PresetNamed("build")
+	for version, want := range map[string]policy.Verdict{"one": policy.Allow, "two": policy.Ask, "": policy.Ask} {
+		if o, err := b.In(p).Judge(t.Context(), as(version)); err != nil || o.Verdict != want {
+			t.Errorf("described as %q: %v, %v", version, o.Verdict, err)
+		}
+	}
+}

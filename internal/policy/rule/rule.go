@@ -144,7 +144,7 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 		return []finding{denied(s)}
 	}
 	f := b.noted(p, name, class, about)
-	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.granted(Use, name)) {
+	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.useGranted(name, c.Plan.Version)) {
 		f.verdict = policy.Allow
 	}
 	return []finding{f}
@@ -197,7 +197,7 @@ func (b *Book) lets(name, class string, matches func(on string) bool) bool {
 func (b *Book) wide(p Preset, name, class string) finding {
 	v, key, given := p.Verdicts[class], class, false
 	rule := "preset " + p.Name
-	for _, k := range []string{name, class} {
+	for _, k := range []string{b.givenName(name), class} {
 		if own, ok := b.Given[k]["*"]; ok {
 			v, key, given = merge(p, class, own), k, true
 			rule = fmt.Sprintf("permission.%s = %s", k, own)
@@ -209,6 +209,21 @@ func (b *Book) wide(p Preset, name, class string) finding {
 		rule = fmt.Sprintf("permission.default = %s", own)
 	}
 	return finding{verdict: v, text: words(key, v), rule: rule}
+}
+
+// givenName is the name that the person's rules have for a tool: its own or, for
+// one of an MCP server, the longest that covers it.
+func (b *Book) givenName(name string) string {
+	if b.Given[name] != nil || !strings.HasPrefix(name, "mcp__") {
+		return name
+	}
+	best := name
+	for written := range b.Given {
+		if strings.HasPrefix(written, "mcp__") && nameCovers(written, name) && (best == name || len(written) > len(best) || len(written) == len(best) && written < best) {
+			best = written
+		}
+	}
+	return best
 }
 
 // merge weighs a person's rule for any use of a class against the preset.

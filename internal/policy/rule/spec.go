@@ -73,11 +73,28 @@ func parseSpec(text string) (Spec, error) {
 // names reports whether the spec speaks of a tool, by name, by one of its
 // classes, or by a pattern.
 func (s Spec) names(tool, class string) bool {
-	if strings.EqualFold(s.Tool, tool) || strings.EqualFold(s.Tool, class) {
+	return strings.EqualFold(s.Tool, class) || s.Names(tool)
+}
+
+// Names reports whether the spec speaks of a tool by its name, by a pattern, or
+// by that of the MCP server it is of.
+func (s Spec) Names(tool string) bool { return nameCovers(s.Tool, tool) }
+
+// nameCovers reports whether a name in a rule is that of a tool, in any case: its
+// own, a pattern, or mcp__server for all tools of a server.
+func nameCovers(written, tool string) bool {
+	written, tool = strings.ToLower(written), strings.ToLower(tool)
+	if written == tool || isServer(written) && strings.HasPrefix(tool, written+"__") {
 		return true
 	}
-	ok, err := path.Match(strings.ToLower(s.Tool), strings.ToLower(tool))
+	ok, err := path.Match(written, tool)
 	return err == nil && ok
+}
+
+// isServer reports whether a name in a rule is that of an MCP server.
+func isServer(written string) bool {
+	name, ok := strings.CutPrefix(written, "mcp__")
+	return ok && name != "" && !strings.Contains(name, "__")
 }
 
 // onHost reports whether pattern, domain:x.org or a host, covers the host of

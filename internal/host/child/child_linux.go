@@ -1,4 +1,4 @@
-package lsp
+package child
 
 import (
 	"os/exec"
@@ -9,10 +9,6 @@ import (
 
 // dieWithUs has the system kill the server when we die without a chance to.
 func dieWithUs(attr *syscall.SysProcAttr) { attr.Pdeathsig = syscall.SIGKILL }
-
-// watched is the number of the process whose end a server is to watch for: none,
-// for the system does, and a confined server cannot see us.
-func watched() any { return nil }
 
 // reap waits for the end of a server, ends what is left of its group and tells
 // how it ended. The group is ended first: as long as the server is not reaped

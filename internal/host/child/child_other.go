@@ -1,9 +1,8 @@
 //go:build !linux
 
-package lsp
+package child
 
 import (
-	"os"
 	"os/exec"
 	"syscall"
 )
@@ -11,9 +10,6 @@ import (
 // dieWithUs does nothing where the system has no such service; servers watch
 // for our end themselves, for they are told our number.
 func dieWithUs(*syscall.SysProcAttr) {}
-
-// watched is the number of the process whose end a server is to watch for.
-func watched() any { return os.Getpid() }
 
 // reap waits for the end of a server, ends what is left of its group and tells
 // how it ended.

@@ -1,4 +1,6 @@
-package lsp
+// Package child runs programs that serve us over their standard streams for as
+// long as we need them, such as language servers. Nothing of them outlives us.
+package child
 
 import (
 	"errors"
@@ -20,8 +22,8 @@ const (
 	drainGrace = 200 * time.Millisecond
 )
 
-// process is a running language server. It is a [line].
-type process struct {
+// Process is a running server.
+type Process struct {
 	cmd    *exec.Cmd
 	to     *os.File // its standard input
 	from   *os.File // its standard output
@@ -30,10 +32,10 @@ type process struct {
 	how    error         // how it ended, valid once ended is closed
 }
 
-// start starts a server in dir, in a session of its own, without a terminal and
+// Start starts a server in dir, in a session of its own, without a terminal and
 // with no environment but env. If confine is not nil it is given the command
 // before, and may object.
-func start(command []string, dir string, env []string, confine func(*exec.Cmd) error) (line, error) {
+func Start(command []string, dir string, env []string, confine func(*exec.Cmd) error) (*Process, error) {
 	stdin, to, err := os.Pipe()
 	if err != nil {
 		return nil, fmt.Errorf("start %s: %w", command[0], err)
@@ -46,7 +48,7 @@ func start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 	}
 	defer stdout.Close()
 
-	p := &process{cmd: exec.Command(command[0], command[1:]...), to: to, from: from, ended: make(chan struct{})}
+	p := &Process{cmd: exec.Command(command[0], command[1:]...), to: to, from: from, ended: make(chan struct{})}
 	p.cmd.Dir = dir
 	p.cmd.Env = append([]string{"PWD=" + dir}, env...)
 	p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = stdin, stdout, &p.stderr
@@ -83,20 +85,42 @@ func start(command []string, dir string, env []string, confine func(*exec.Cmd) e
 // killGroup ends what a server started and left in its group.
 func killGroup(pid int) { _ = syscall.Kill(-pid, syscall.SIGKILL) }
 
-func (p *process) Read(b []byte) (int, error)  { return p.from.Read(b) }
-func (p *process) Write(b []byte) (int, error) { return p.to.Write(b) }
+// Read reads what the server writes to its standard output.
+func (p *Process) Read(b []byte) (int, error) { return p.from.Read(b) }
+
+// Write writes to the standard input of the server.
+func (p *Process) Write(b []byte) (int, error) { return p.to.Write(b) }
+
+// End closes the standard input of the server, which tells it to end, and ends
+// it by force if it has not within grace: first asked to, then not. It returns
+// when the server has been reaped.
+func (p *Process) End(grace time.Duration) {
+	_ = p.to.Close()
+	for _, signal := range []os.Signal{syscall.SIGTERM, syscall.SIGKILL} {
+		select {
+		case <-p.ended:
+		case <-time.After(grace):
+			_ = p.cmd.Process.Signal(signal) // it may have ended already
+		}
+	}
+	_ = p.Close()
+	<-p.ended
+}
+
+// Ended is closed when the server has been reaped.
+func (p *Process) Ended() <-chan struct{} { return p.ended }
 
 // Close ends the server by force; its group follows when it is reaped.
-func (p *process) Close() error {
+func (p *Process) Close() error {
 	_ = p.cmd.Process.Kill() // it may have ended already
 	return errors.Join(p.to.Close(), p.from.Close())
 }
 
 // Wait returns when the server has been reaped.
-func (p *process) Wait() { <-p.ended }
+func (p *Process) Wait() { <-p.ended }
 
 // LastWords is how the server ended and the end of what it wrote to stderr.
-func (p *process) LastWords() string {
+func (p *Process) LastWords() string {
 	var words []string
 	select {
 	case <-p.ended:

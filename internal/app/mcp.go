@@ -1,0 +1,209 @@
+package app
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/http"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/config"
+	"coder/internal/core/secret"
+	"coder/internal/host/repofile"
+	"coder/internal/policy/confine"
+	"coder/internal/policy/trust"
+	"coder/internal/tool"
+	"coder/internal/tool/mcp"
+)
+
+const (
+	// mcpFile is where projects keep MCP servers.
+	mcpFile    = ".mcp.json"
+	maxMCPFile = 1 << 20
+	// mcpPatience is how long a run without a terminal waits for MCP servers
+	// before its first request.
+	mcpPatience = 10 * time.Second
+)
+
+// readMCP reads which MCP servers there are: those of the settings, those of the
+// command line, and those of a project that is trusted, the stronger first.
+func (a *App) readMCP() error {
+	given, err := a.givenMCP()
+	if err != nil {
+		return err
+	}
+	known := make(map[string]bool)
+	add := func(s mcp.Server, own bool) {
+		if known[s.Name] {
+			a.warn(fmt.Sprintf("the MCP server %s of this project is not used: you have one of that name", oneLine(s.Name)))
+			return
+		}
+		known[s.Name] = true
+		if !own && (s.TrustHints || s.Unconfined) {
+			a.warn(fmt.Sprintf("the MCP server %s is a project's: trust_hints and confined are only yours to set", oneLine(s.Name)))
+			s.TrustHints, s.Unconfined = false, false
+		}
+		a.mcpServers = append(a.mcpServers, s)
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		s, err := mcp.Read(name, given[name])
+		if err != nil {
+			return configf("--mcp-config: mcpServers.%s: %v", name, err)
+		}
+		add(s, true)
+	}
+	if a.Options.StrictMCP {
+		return nil
+	}
+	project := filepath.Join(a.Project, ".coder", "config.json")
+	for _, name := range slices.Sorted(maps.Keys(a.Config.MCPServers)) {
+		if known[name] {
+			continue
+		}
+		from := a.Report.Origin("mcpServers." + name)
+		s, err := mcp.Read(name, a.Config.MCPServers[name])
+		if err != nil {
+			return configf("mcpServers.%s: %v (%s)", name, err, from)
+		}
+		add(s, from.Source != project || filepath.Dir(project) == a.Home)
+	}
+	a.projectMCP(func(s mcp.Server) { add(s, false) })
+	return nil
+}
+
+// givenMCP are the servers of --mcp-config: files, or their text itself.
+func (a *App) givenMCP() (map[string]json.RawMessage, error) {
+	all := make(map[string]json.RawMessage)
+	for _, text := range a.Options.MCPConfig {
+		from := "--mcp-config"
+		if !strings.HasPrefix(strings.TrimSpace(text), "{") {
+			if from = text; !filepath.IsAbs(text) {
+				text = filepath.Join(a.Env.Dir, text)
+			}
+			file, err := repofile.Named(text, maxMCPFile)
+			if err != nil {
+				return nil, inputf("read --mcp-config: %v", err)
+			}
+			text = string(file)
+		}
+		servers, skipped, err := config.Servers([]byte(text), a.Env.Getenv)
+		if err != nil {
+			return nil, configf("%s: %v", from, err)
+		}
+		for _, s := range skipped {
+			return nil, configf("%s: %v", from, s)
+		}
+		maps.Copy(all, servers)
+	}
+	return all, nil
+}
+
+// projectMCP finds the servers of the project's own file. It may name variables,
+// but none that holds a key of a provider. In a folder that is not trusted it is
+// only told that there are some.
+func (a *App) projectMCP(add func(mcp.Server)) {
+	text, err := repofile.Below(a.Project).Read(mcpFile, maxMCPFile)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return
+	case err != nil:
+		a.warn(fmt.Sprintf("%s is ignored: %s", mcpFile, repofile.Why(err)))
+		return
+	}
+	servers, skipped, err := config.Servers(text, func(name string) string {
+		if value := a.Env.Getenv(name); !slices.Contains(config.KeyVariables(), name) && value != a.Config.Provider.APIKey {
+			return value
+		}
+		return ""
+	})
+	if err != nil {
+		a.warn(fmt.Sprintf("%s is ignored: %v", mcpFile, err))
+		return
+	}
+	if names := slices.Sorted(maps.Keys(servers)); a.Trusted != trust.Trusted {
+		if len(names) > 0 {
+			a.warn(fmt.Sprintf("ignored in an untrusted project: the MCP servers of %s: %s", mcpFile, oneLine(strings.Join(names, ", "))))
+		}
+		return
+	}
+	for _, s := range skipped {
+		a.warn(fmt.Sprintf("%s: %v", mcpFile, s))
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		s, err := mcp.Read(name, servers[name])
+		if err != nil {
+			a.warn(fmt.Sprintf("%s: the MCP server %s is left out: %v", mcpFile, oneLine(name), err))
+			continue
+		}
+		add(s)
+	}
+}
+
+// mcpHost runs the MCP servers of a session. Where there are none it is nil.
+func (a *App) mcpHost(t *toolkit) *mcp.Host {
+	if len(a.mcpServers) == 0 {
+		return nil
+	}
+	return mcp.New(mcp.Options{
+		Servers: slices.Clone(a.mcpServers), Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(),
+		Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep,
+		Taken: func(name string) bool { _, taken := t.set.Lookup(name); return taken },
+		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
+			if s.Unconfined {
+				t.confiner.Bare(cmd)
+				return nil
+			}
+			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Network: true, AnyMode: true})
+			return err
+		},
+	})
+}
+
+// later adds to the tools of a turn those of MCP servers, which are started with
+// the first request. A run without a terminal waits for them, once.
+func (a *App) later(t *toolkit) func(context.Context, tool.Set) tool.Set {
+	if t.mcp == nil {
+		return nil
+	}
+	return func(ctx context.Context, set tool.Set) tool.Set {
+		t.mcp.Start()
+		if !a.Options.Attended {
+			t.awaited.Do(func() { t.mcp.Settle(ctx, mcpPatience) })
+		}
+		more, generation := t.mcp.Tools()
+		if generation == set.Generation() {
+			return set
+		}
+		return set.Beside(generation, more...)
+	}
+}
+
+// tools are the tools of a session, with those of MCP servers that are there.
+func (t *toolkit) tools() tool.Set {
+	if t.mcp == nil {
+		return t.set
+	}
+	more, generation := t.mcp.Tools()
+	return t.set.Beside(generation, more...)
+}
+
+// mcpSecrets are what MCP servers are given and nobody is to see.
+func (a *App) mcpSecrets() (keys []string) {
+	for _, s := range a.mcpServers {
+		for _, given := range []map[string]string{s.Env, s.Headers} {
+			for name, value := range given {
+				if secret.Variable(name, value) || strings.EqualFold(name, "Authorization") {
+					keys = append(keys, value[strings.LastIndexByte(value, ' ')+1:])
+				}
+			}
+		}
+	}
+	return slices.DeleteFunc(keys, func(key string) bool { return len(key) < 8 })
+}

@@ -1,0 +1,274 @@
+package mcp
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"coder/internal/core/clip"
+	"coder/internal/core/display"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/tool"
+
+	"github.com/google/jsonschema-go/jsonschema"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of what a server may say of its tools.
+const (
+	maxTools  = 1000
+	maxName   = 64 // characters of a tool's name
+	maxDoc    = 4 << 10
+	maxSchema = 64 << 10
+	// callPatience is how long a call may take whose server says nothing else.
+	callPatience = 10 * time.Minute
+)
+
+// remote is a tool of a server. It is a [tool.Tool], and does not change.
+type remote struct {
+	peer    *peer
+	name    string // as the server knows it
+	spec    tool.Spec
+	version string               // of what the server says of it
+	hint    bool                 // the server says that it only reads
+	schema  *jsonschema.Resolved // nil if arguments cannot be checked
+}
+
+// newRemote makes a tool of what a server says of one.
+func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
+	if t == nil || strings.TrimSpace(t.Name) == "" {
+		return nil, errors.New("it has no name")
+	}
+	name := "mcp__" + Clean(p.Name) + "__" + letters(t.Name)
+	if len(name) > maxName {
+		return nil, fmt.Errorf("its name is longer than %d characters with that of its server", maxName)
+	}
+	given, err := json.Marshal(t.InputSchema)
+	if err != nil || len(given) > maxSchema {
+		return nil, fmt.Errorf("its schema is longer than %d bytes", maxSchema)
+	}
+	shown, schema, err := readSchema(given)
+	if err != nil {
+		return nil, err
+	}
+	r := &remote{peer: p, name: t.Name, schema: schema, hint: t.Annotations != nil && t.Annotations.ReadOnlyHint}
+	doc := sanitize.Text(strings.TrimSpace(t.Description))
+	if doc == "" {
+		doc = sanitize.Line(t.Title, maxDoc)
+	}
+	r.spec = tool.Spec{Name: name, Doc: clip.Text(doc, maxDoc), Schema: shown}
+	sum := sha256.Sum256(jsonx.Must([]any{p.Name, t.Name, t.Title, t.Description, json.RawMessage(given), t.Annotations}))
+	r.version = hex.EncodeToString(sum[:8])
+	return r, nil
+}
+
+// readSchema reads the schema of a tool's arguments: as the model is told it, and
+// as arguments are checked by it, which is nil where that cannot be done.
+func readSchema(given json.RawMessage) (shown json.RawMessage, check *jsonschema.Resolved, err error) {
+	if bytes.Equal(given, []byte("null")) {
+		given = json.RawMessage(`{"type":"object"}`)
+	}
+	var object map[string]any
+	var schema jsonschema.Schema
+	if json.Unmarshal(given, &object) != nil || json.Unmarshal(given, &schema) != nil || object == nil {
+		return nil, nil, errors.New("its schema is not valid")
+	}
+	if kind, ok := object["type"]; ok && kind != "object" {
+		return nil, nil, errors.New("its schema is not that of an object")
+	}
+	if check, err = schema.Resolve(nil); err != nil {
+		check = nil // it refers to what lies elsewhere; the server checks for itself
+	}
+	for _, key := range []string{"$schema", "$id", "oneOf", "anyOf", "allOf"} { // models' makers refuse these here
+		delete(object, key)
+	}
+	object["type"] = "object"
+	if _, ok := object["properties"].(map[string]any); !ok {
+		object["properties"] = map[string]any{}
+	}
+	cleanWords(object)
+	return jsonx.Must(object), check, nil
+}
+
+// cleanWords cleans what a schema says in words.
+func cleanWords(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		for key, value := range v {
+			if text, ok := value.(string); ok && (key == "description" || key == "title") {
+				v[key] = clip.Text(sanitize.Text(text), maxDoc)
+			}
+			cleanWords(value)
+		}
+	case []any:
+		for _, value := range v {
+			cleanWords(value)
+		}
+	}
+}
+
+// reads reports whether the tool is believed to only read.
+func (r *remote) reads() bool { return r.hint && r.peer.TrustHints }
+
+// Spec describes the tool to the model.
+func (r *remote) Spec() tool.Spec { return r.spec }
+
+// Prepare checks the arguments of a call.
+func (r *remote) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
+	if len(bytes.TrimSpace(args)) == 0 {
+		args = json.RawMessage("{}")
+	}
+	var object map[string]any
+	if err := json.Unmarshal(args, &object); err != nil || object == nil {
+		return nil, fmt.Errorf("%s: arguments must be a JSON object", r.spec.Name)
+	}
+	if r.schema != nil {
+		if err := r.schema.Validate(object); err != nil {
+			return nil, fmt.Errorf("%s: the arguments do not fit its schema: %s", r.spec.Name, clip.Text(err.Error(), 1000))
+		}
+	}
+	return &call{r, args}, nil
+}
+
+// call is a prepared use of a tool.
+type call struct {
+	*remote
+	args json.RawMessage
+}
+
+// maxTitle bounds the words for a call.
+const maxTitle = 120
+
+// Plan says that nobody can tell what the call does, unless the person believes
+// its server.
+func (c *call) Plan() tool.Plan {
+	e := tool.Effect{Kind: tool.Unknown, Target: c.spec.Name}
+	if c.reads() {
+		e.Kind = tool.Read
+	}
+	title := ""
+	if text := string(c.args); text != "{}" {
+		title = clip.Text(sanitize.Line(text, maxTitle), maxTitle)
+	}
+	var pretty bytes.Buffer
+	if json.Indent(&pretty, c.args, "", "  ") != nil {
+		pretty.Reset()
+	}
+	about := fmt.Sprintf("%s of the MCP server %s (%s)\n%s\n\n%s", oneLine(c.name), oneLine(c.peer.Name), oneLine(c.peer.Where()), clip.Text(c.spec.Doc, 600), pretty.String())
+	return tool.Plan{Title: title, Effects: []tool.Effect{e}, Preview: display.Text(about), Version: c.version}
+}
+
+// Run has the server do it.
+func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
+	session, err := c.peer.holds(c.remote)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	limit := c.peer.Timeout
+	if limit <= 0 {
+		limit = callPatience
+	}
+	own, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	token, done := c.peer.calls.begin(own, out)
+	defer done()
+	params := &sdk.CallToolParams{Name: c.name, Arguments: c.args}
+	params.SetProgressToken(token)
+	res, err := session.CallTool(own, params)
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, ctx.Err()
+	case own.Err() != nil:
+		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.Duration(limit))
+	case err != nil:
+		return tool.Result{}, fmt.Errorf("the MCP server %s: %s", oneLine(c.peer.Name), clip.Text(sanitize.Text(err.Error()), 2000))
+	}
+	return c.result(res), nil
+}
+
+// holds is the connection by which a tool can be called, if it is still what it
+// was when it was looked at.
+func (p *peer) holds(r *remote) (*sdk.ClientSession, error) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.session == nil {
+		why := "it has not come up yet"
+		if p.why != nil {
+			why = oneLine(p.why.Error())
+		}
+		return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), why)
+	}
+	for _, t := range p.tools {
+		switch {
+		case t.spec.Name != r.spec.Name:
+		case t.version != r.version:
+			return nil, fmt.Errorf("the MCP server %s has changed what it says of %s; call it again if that is still what is wanted", oneLine(p.Name), r.spec.Name)
+		default:
+			return p.session, nil
+		}
+	}
+	return nil, fmt.Errorf("the MCP server %s no longer has %s", oneLine(p.Name), r.spec.Name)
+}
+
+// list takes in the tools that the server has. What is wrong with some of them
+// does not keep the others from being used.
+func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	var tools []*remote
+	var refused []string
+	says := ""
+	if about := session.InitializeResult(); about != nil && about.ServerInfo != nil {
+		says = oneLine(about.ServerInfo.Name + " " + about.ServerInfo.Version)
+	}
+	if about := session.InitializeResult(); about != nil && about.Capabilities != nil && about.Capabilities.Tools != nil {
+		names := make(map[string]string)
+		for t, err := range session.Tools(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			r, err := newRemote(p, t)
+			switch {
+			case len(tools) >= maxTools:
+				refused = append(refused, fmt.Sprintf("it has more than %d tools; the rest is left out", maxTools))
+			case err == nil && names[folded(r.spec.Name)] != "":
+				err = fmt.Errorf("its name is too much like that of %s", oneLine(names[folded(r.spec.Name)]))
+			case err == nil && p.host.o.Taken != nil && p.host.o.Taken(r.spec.Name):
+				err = errors.New("its name is that of a tool of this program")
+			}
+			if len(tools) >= maxTools {
+				break
+			}
+			if err != nil {
+				refused = append(refused, fmt.Sprintf("tool %s is left out: %s", oneLine(t.Name), err))
+				continue
+			}
+			names[folded(r.spec.Name)] = t.Name
+			tools = append(tools, r)
+		}
+	}
+	p.mu.Lock()
+	p.tools, p.says = tools, says
+	news := len(refused) > 0 && strings.Join(refused, "\n") != strings.Join(p.refused, "\n")
+	p.refused = refused
+	p.mu.Unlock()
+	if news {
+		more := ""
+		if len(refused) > 1 {
+			more = fmt.Sprintf(" (and %d more; /mcp tells)", len(refused)-1)
+		}
+		p.host.o.Warn(fmt.Sprintf("MCP server %s: %s%s", oneLine(p.Name), refused[0], more))
+	}
+	return nil
+}
+
+// folded is a name as [tool.Set] tells names apart.
+func folded(name string) string { return strings.ToLower(strings.ReplaceAll(name, "_", "")) }

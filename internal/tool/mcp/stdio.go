@@ -1,0 +1,200 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"coder/internal/host/child"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+const (
+	// maxMessage bounds one message of a server.
+	maxMessage = 16 << 20
+	// endGrace is how long a server has to end once it is told to, and again
+	// once it is asked to.
+	endGrace = 500 * time.Millisecond
+	// discoverPatience is how long a server has to answer the first request of
+	// the newest protocol before it is taken not to know it.
+	discoverPatience = 2500 * time.Millisecond
+
+	discover = "server/discover"
+)
+
+// errFlood reports a server that sends a message without end.
+var errFlood = fmt.Errorf("it sent a message of more than %d MB", maxMessage>>20)
+
+// pipe is the connection with a program over its standard streams. What the
+// program writes beside messages is passed over.
+type pipe struct {
+	process  *child.Process
+	messages chan jsonrpc.Message
+	closed   chan struct{}
+	end      sync.Once
+	patience time.Duration // with the first request of the newest protocol
+	broken   error         // why messages ended; valid once ended is closed
+	ended    chan struct{} // there are no more messages
+
+	mu      sync.Mutex // guards writing and the fields below
+	probe   jsonrpc.ID // of the first request of the newest protocol
+	probing bool       // it is not answered yet
+	given   *time.Timer
+}
+
+func newPipe(process *child.Process, patience time.Duration) *pipe {
+	p := &pipe{process: process, patience: patience, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), ended: make(chan struct{})}
+	go p.receive()
+	return p
+}
+
+// Connect makes pipe a [sdk.Transport]: the program runs already.
+func (p *pipe) Connect(context.Context) (sdk.Connection, error) { return p, nil }
+
+// why is why messages ended, once the program has.
+func (p *pipe) why() error {
+	<-p.ended
+	return p.broken
+}
+
+// receive reads messages until there are no more. It ends with the program.
+func (p *pipe) receive() {
+	defer close(p.ended)
+	in := bufio.NewReaderSize(p.process, 64<<10)
+	for {
+		line, err := readLine(in)
+		if err != nil {
+			p.broken = err
+			return
+		}
+		for _, m := range p.decode(line) {
+			select {
+			case p.messages <- m:
+			case <-p.closed:
+				return
+			}
+		}
+	}
+}
+
+// readLine reads a line of at most maxMessage bytes.
+func readLine(in *bufio.Reader) ([]byte, error) {
+	var line []byte
+	for {
+		part, err := in.ReadSlice('\n')
+		line = append(line, part...)
+		switch {
+		case len(line) > maxMessage:
+			return nil, errFlood
+		case errors.Is(err, bufio.ErrBufferFull):
+			continue
+		}
+		return line, err
+	}
+}
+
+// decode is the messages in a line: none if it is not meant as one, several if it
+// is a batch. A late answer to what was given up is none.
+func (p *pipe) decode(line []byte) (all []jsonrpc.Message) {
+	line = bytes.TrimSpace(line)
+	raw := []json.RawMessage{line}
+	if bytes.HasPrefix(line, []byte("[")) && json.Unmarshal(line, &raw) != nil {
+		return nil
+	}
+	for _, r := range raw {
+		m, err := jsonrpc.DecodeMessage(r)
+		if err != nil {
+			continue
+		}
+		if answer, ok := m.(*jsonrpc.Response); ok && p.isLate(answer.ID) {
+			continue
+		}
+		all = append(all, m)
+	}
+	return all
+}
+
+// isLate reports whether an answer is to a probe that was given up. One that was
+// not is answered now.
+func (p *pipe) isLate(id jsonrpc.ID) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.probe.IsValid() || id != p.probe {
+		return false
+	}
+	late := !p.probing
+	p.probing = false
+	return late
+}
+
+// giveUp answers the probe in the place of a server that does not.
+func (p *pipe) giveUp() {
+	p.mu.Lock()
+	was := p.probing
+	p.probing = false
+	p.mu.Unlock()
+	if !was {
+		return
+	}
+	select {
+	case p.messages <- &jsonrpc.Response{ID: p.probe, Error: &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound, Message: "not answered"}}:
+	case <-p.closed:
+	}
+}
+
+// Read is the next message.
+func (p *pipe) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-p.messages:
+		return m, nil
+	case <-p.ended:
+		return nil, p.broken
+	case <-p.closed:
+		return nil, io.EOF
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// Write sends a message.
+func (p *pipe) Write(ctx context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if r, ok := m.(*jsonrpc.Request); ok && r.Method == discover {
+		p.probe, p.probing = r.ID, true
+		p.given = time.AfterFunc(p.patience, p.giveUp)
+	}
+	_, err = p.process.Write(append(text, '\n'))
+	return err
+}
+
+// Close ends the program and waits for its end.
+func (p *pipe) Close() error {
+	p.end.Do(func() {
+		close(p.closed)
+		p.process.End(endGrace)
+		<-p.ended
+		if p.given != nil {
+			p.given.Stop()
+		}
+	})
+	return nil
+}
+
+// SessionID is that of HTTP; here there is none.
+func (p *pipe) SessionID() string { return "" }
