@@ -80,7 +80,7 @@ func (w *walker) awkProgram(program arg, args []arg) {
 				s.at++
 			}
 			word := s.text[from:s.at]
-			s.operand, s.doubtful = !awkKeywords[word], word == "getline"
+			s.operand, s.doubtful = !awkKeywords.has(word), word == "getline"
 			s.asks = word == "if" || word == "while" || word == "for" || word == "switch"
 			switch word {
 			case "print", "printf":
@@ -149,7 +149,7 @@ func (s *awkScan) quoted(end byte) string {
 
 var awkSinks = []string{`"/dev/null"`, `"/dev/stderr"`, `"/dev/stdout"`}
 
-var awkKeywords = set("print printf return if while for else do in delete exit case switch BEGIN END function func")
+var awkKeywords = words("print printf return if while for else do in delete exit case switch BEGIN END function func")
 
 // names notes the command that is named next, if it is named in full.
 func (s *awkScan) names(rest string) {

@@ -1,6 +1,7 @@
 package risk
 
 import (
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -42,15 +43,15 @@ func (w *walker) run(args []arg) {
 			break
 		}
 	}
-	if judge := senders[name]; judge != nil {
+	if judge := senders()[name]; judge != nil {
 		judge(w, args)
 	}
 	only := false // it may run others, and only looks itself
-	if look := lookers[name]; look != nil {
+	if look := lookers()[name]; look != nil {
 		only = look(w, args)
-	} else if handle := handlers[name]; handle != nil {
+	} else if handle := handlers()[name]; handle != nil {
 		handle(w, args)
-	} else if wrap, ok := wrappers[name]; ok {
+	} else if wrap, ok := wrappers()[name]; ok {
 		only = w.wrapped(wrap, args)
 	} else {
 		w.report.Simple[at].ReadOnly = w.plainCommand(name, args)
@@ -85,7 +86,7 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 		}
 		return ok && properName(args[0].text)
 	}
-	if arithmetic[name] {
+	if arithmetic.has(name) {
 		for _, a := range args[1:] {
 			if w.index(a); !a.exact() {
 				w.calculates = true
@@ -99,13 +100,13 @@ func (w *walker) plainCommand(name string, args []arg) bool {
 	w.changes(shortly(args))
 	told := operandsOnly(args[1:])
 	if slices.ContainsFunc(told[:min(3, len(told))], func(a arg) bool {
-		return a.exact() && telling[a.text[strings.LastIndexByte(a.text, ':')+1:]] // as in db:drop
+		return a.exact() && telling.has(a.text[strings.LastIndexByte(a.text, ':')+1:]) // as in db:drop
 	}) {
 		w.find(Approve, "its own words say that it destroys or publishes something", joined(args))
 	}
 	// What follows "--" the program may run, if it is a command by its name.
 	if i := indexOf(args, "--"); i >= 0 && i+1 < len(args) && args[i+1].exact() {
-		if name := base(args[i+1].text); named(name) || shells[family(name)] || len(harmful()[name]) > 0 {
+		if name := base(args[i+1].text); named(name) || shells.has(family(name)) || len(harmful()[name]) > 0 {
 			w.perhaps(func() { w.run(args[i+1:]) })
 		}
 	}
@@ -122,7 +123,7 @@ func shortly(args []arg) string {
 }
 
 // arithmetic are the builtins that take a word for a variable with an index.
-var arithmetic = set("test [ printf read unset wait declare typeset local export readonly let getopts")
+var arithmetic = words("test [ printf read unset wait declare typeset local export readonly let getopts")
 
 func (w *walker) record(args []arg) int {
 	c := Command{Exact: true, Args: make([]string, 0, len(args)-1)}
@@ -154,15 +155,49 @@ func base(name string) string {
 // family is the name of a shell or an interpreter without its version: that of
 // python3.12 is python.
 func family(name string) string {
-	if shells[name] || interpreters[name] {
+	if shells.has(name) || interpreters.has(name) {
 		return name
 	}
 	short := strings.TrimRight(strings.TrimSuffix(name, ".exe"), "0123456789.-")
-	if shells[short] || interpreters[short] {
+	if shells.has(short) || interpreters.has(short) {
 		return short
 	}
 	return name
 }
+
+// words are a list of words, parted by white space. It is text and nothing is
+// made of it, so that the program does not pay at every start for what most starts do
+// not ask.
+type words string
+
+// has reports whether a word is on the list.
+func (w words) has(word string) bool {
+	if word == "" || strings.ContainsAny(word, " \t\n") {
+		return false
+	}
+	for list := string(w); ; {
+		i := strings.Index(list, word)
+		if i < 0 {
+			return false
+		}
+		end := i + len(word)
+		if (i == 0 || isBlank(list[i-1])) && (end == len(list) || isBlank(list[end])) {
+			return true
+		}
+		list = list[end:]
+		if list != "" && !isBlank(list[0]) { // on to the next word
+			if i = strings.IndexAny(list, " \t\n"); i < 0 {
+				return false
+			}
+			list = list[i:]
+		}
+	}
+}
+
+// all are the words one after the other.
+func (w words) all() iter.Seq[string] { return strings.FieldsSeq(string(w)) }
+
+func isBlank(c byte) bool { return c == ' ' || c == '\t' || c == '\n' }
 
 func set(words string) map[string]bool {
 	m := make(map[string]bool)
@@ -199,7 +234,7 @@ func (w *walker) assign(a *syntax.Assign, alone bool) {
 }
 
 func (w *walker) variable(name string, value arg) {
-	if !value.exact() || !reporting[name] && !strings.HasPrefix(name, "LC_") {
+	if !value.exact() || !reporting.has(name) && !strings.HasPrefix(name, "LC_") {
 		w.report.Sets = append(w.report.Sets, name)
 	}
 	switch {
@@ -207,15 +242,15 @@ func (w *walker) variable(name string, value arg) {
 		if !value.exact() || strings.ContainsAny(value.text, "/ %") {
 			w.changes("it sets " + plain(name))
 		}
-	case loaders[name]:
+	case loaders.has(name):
 		w.find(Approve, "changes what every program loads", name+"="+value.text)
-	case commands[name]:
+	case commands.has(name):
 		if value.is("cat", "") {
 			return
 		}
 		w.changes("it sets " + plain(name))
 		w.line(value)
-	case name == "SHELL" && !(value.exact() && shells[base(value.text)] && properName(value.text)), makes[name] && !onlyHurries(value):
+	case name == "SHELL" && !(value.exact() && shells.has(base(value.text)) && properName(value.text)), makes.has(name) && !onlyHurries(value):
 		w.find(Approve, "changes what programs run", name+"="+value.text)
 	default:
 		w.changes("it sets " + plain(name))
@@ -224,14 +259,14 @@ func (w *walker) variable(name string, value arg) {
 
 // reporting are the variables that decide no more than how a program talks, or
 // for what it builds.
-var reporting = set("LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE LOG_LEVEL NODE_ENV RUST_BACKTRACE RUST_LOG " +
+var reporting = words("LANG LANGUAGE TZ TERM COLUMNS LINES NO_COLOR FORCE_COLOR CLICOLOR CLICOLOR_FORCE CI DEBUG VERBOSE LOG_LEVEL NODE_ENV RUST_BACKTRACE RUST_LOG " +
 	"PYTHONUNBUFFERED PYTHONDONTWRITEBYTECODE GOOS GOARCH CGO_ENABLED")
 
 // loaders are the variables whose value is code that others run.
-var loaders = set("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV")
+var loaders = words("LD_PRELOAD LD_AUDIT DYLD_INSERT_LIBRARIES BASH_ENV ENV")
 
 // commands are the variables whose value is a command line.
-var commands = set("PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF " +
+var commands = words("PAGER GIT_PAGER MANPAGER EDITOR VISUAL GIT_EDITOR GIT_SEQUENCE_EDITOR GIT_EXTERNAL_DIFF " +
 	"GIT_SSH GIT_SSH_COMMAND GIT_ASKPASS SSH_ASKPASS GIT_PROXY_COMMAND BROWSER LESSOPEN LESSCLOSE PROMPT_COMMAND")
 
 // harmlessVariable reports whether a loop may use the name without changing

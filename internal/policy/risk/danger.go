@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A danger is a command that must be approved wherever it would run. Its judge
@@ -13,78 +14,82 @@ type danger struct {
 	judge func(w *walker, args []arg) Level
 }
 
-var dangerous = map[string]danger{
-	"rm":       {"removes files", recursiveOnRoot},
-	"unlink":   {"removes a file", nil},
-	"shred":    {"destroys files", onDisk},
-	"srm":      {"destroys files", recursiveOnRoot},
-	"wipe":     {"destroys files", onDisk},
-	"truncate": {"cuts files", onDisk},
-	"mv":       {"moves or overwrites files", onDisk},
-	"chmod":    {"changes permissions", onRoot},
-	"chown":    {"changes owners", onRoot},
-	"chgrp":    {"changes groups", onRoot},
-	"chattr":   {"changes attributes of files", recursiveOnRoot},
-	"setfacl":  {"changes permissions", recursiveOnRoot},
-	"dd":       {"copies raw data", ontoDisk},
+var dangerous = sync.OnceValue(func() map[string]danger {
+	return map[string]danger{
+		"rm":       {"removes files", recursiveOnRoot},
+		"unlink":   {"removes a file", nil},
+		"shred":    {"destroys files", onDisk},
+		"srm":      {"destroys files", recursiveOnRoot},
+		"wipe":     {"destroys files", onDisk},
+		"truncate": {"cuts files", onDisk},
+		"mv":       {"moves or overwrites files", onDisk},
+		"chmod":    {"changes permissions", onRoot},
+		"chown":    {"changes owners", onRoot},
+		"chgrp":    {"changes groups", onRoot},
+		"chattr":   {"changes attributes of files", recursiveOnRoot},
+		"setfacl":  {"changes permissions", recursiveOnRoot},
+		"dd":       {"copies raw data", ontoDisk},
 
-	"fdisk": {"changes disks", unlessListing}, "sfdisk": {"changes disks", unlessListing}, "cfdisk": {"changes disks", always(Block)},
-	"gdisk": {"changes disks", unlessListing}, "sgdisk": {"changes disks", unlessListing}, "parted": {"changes disks", unlessListing},
-	"wipefs": {"erases disks", always(Block)}, "blkdiscard": {"erases disks", always(Block)},
-	"mkswap": {"formats a disk", always(Block)}, "mke2fs": {"formats a disk", always(Block)},
-	"mkdosfs": {"formats a disk", always(Block)}, "mkntfs": {"formats a disk", always(Block)}, "newfs": {"formats a disk", always(Block)},
-	"cryptsetup": {"changes disks", formats}, "diskutil": {"changes disks", formats}, "nvme": {"changes disks", formats},
-	"hdparm": {"changes disks", nil}, "zpool": {"changes disks", formats}, "lvremove": {"removes a disk", always(Block)},
-	"vgremove": {"removes a disk", always(Block)}, "pvremove": {"removes a disk", always(Block)},
+		"fdisk": {"changes disks", unlessListing}, "sfdisk": {"changes disks", unlessListing}, "cfdisk": {"changes disks", always(Block)},
+		"gdisk": {"changes disks", unlessListing}, "sgdisk": {"changes disks", unlessListing}, "parted": {"changes disks", unlessListing},
+		"wipefs": {"erases disks", always(Block)}, "blkdiscard": {"erases disks", always(Block)},
+		"mkswap": {"formats a disk", always(Block)}, "mke2fs": {"formats a disk", always(Block)},
+		"mkdosfs": {"formats a disk", always(Block)}, "mkntfs": {"formats a disk", always(Block)}, "newfs": {"formats a disk", always(Block)},
+		"cryptsetup": {"changes disks", formats}, "diskutil": {"changes disks", formats}, "nvme": {"changes disks", formats},
+		"hdparm": {"changes disks", nil}, "zpool": {"changes disks", formats}, "lvremove": {"removes a disk", always(Block)},
+		"vgremove": {"removes a disk", always(Block)}, "pvremove": {"removes a disk", always(Block)},
 
-	"shutdown": {"stops the machine", func(_ *walker, args []arg) Level {
-		if len(args) == 2 && args[1].is("-c") { // it is cancelled
-			return Approve
-		}
-		return Block
-	}},
-	"reboot": {"stops the machine", always(Block)},
-	"halt":   {"stops the machine", always(Block)}, "poweroff": {"stops the machine", always(Block)},
-	"kexec": {"stops the machine", always(Block)},
-	"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
+		"shutdown": {"stops the machine", func(_ *walker, args []arg) Level {
+			if len(args) == 2 && args[1].is("-c") { // it is cancelled
+				return Approve
+			}
+			return Block
+		}},
+		"reboot": {"stops the machine", always(Block)},
+		"halt":   {"stops the machine", always(Block)}, "poweroff": {"stops the machine", always(Block)},
+		"kexec": {"stops the machine", always(Block)},
+		"init":  {"changes the state of the machine", runLevel}, "telinit": {"changes the state of the machine", runLevel},
 
-	"crontab": {"plants commands that run later", unlessListing},
-	"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil}, "passwd": {"changes a password", nil},
-	"visudo": {"changes who may do what", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
-	"killall": {"ends processes", unlessListing}, "pkill": {"ends processes", nil}, "killall5": {"ends processes", nil}, "skill": {"ends processes", nil},
-	"iptables": {"changes the network", unlessShowing}, "ip6tables": {"changes the network", unlessShowing}, "nft": {"changes the network", unlessShowing},
-	"ebtables": {"changes the network", unlessShowing}, "arptables": {"changes the network", unlessShowing}, "ipset": {"changes the network", unlessShowing},
-	"iptables-restore": {"changes the network", nil}, "ip6tables-restore": {"changes the network", nil},
-	"ufw": {"changes the network", unlessShowing}, "firewall-cmd": {"changes the network", unlessShowing},
-	"coder":  {"could let itself do anything", nil},
-	"insmod": {"loads code into the system", nil}, "modprobe": {"loads code into the system", nil},
-}
+		"crontab": {"plants commands that run later", unlessListing},
+		"userdel": {"removes a user", nil}, "useradd": {"adds a user", nil}, "usermod": {"changes a user", nil}, "passwd": {"changes a password", nil},
+		"visudo": {"changes who may do what", nil}, "mount": {"changes the file system", nil}, "umount": {"changes the file system", nil},
+		"killall": {"ends processes", unlessListing}, "pkill": {"ends processes", nil}, "killall5": {"ends processes", nil}, "skill": {"ends processes", nil},
+		"iptables": {"changes the network", unlessShowing}, "ip6tables": {"changes the network", unlessShowing}, "nft": {"changes the network", unlessShowing},
+		"ebtables": {"changes the network", unlessShowing}, "arptables": {"changes the network", unlessShowing}, "ipset": {"changes the network", unlessShowing},
+		"iptables-restore": {"changes the network", nil}, "ip6tables-restore": {"changes the network", nil},
+		"ufw": {"changes the network", unlessShowing}, "firewall-cmd": {"changes the network", unlessShowing},
+		"coder":  {"could let itself do anything", nil},
+		"insmod": {"loads code into the system", nil}, "modprobe": {"loads code into the system", nil},
+	}
+})
 
 // named reports whether a command is a dangerous one by its name alone.
 func named(name string) bool {
 	name = base(name)
-	_, ok := dangerous[name]
-	return ok || name == "tee" || strings.HasPrefix(name, "mkfs") || partly[name] != nil
+	_, ok := dangerous()[name]
+	return ok || name == "tee" || strings.HasPrefix(name, "mkfs") || partly()[name] != nil
 }
 
 // partly are the commands of which only some uses are dangerous.
-var partly = map[string]func(*walker, []arg){
-	"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
-	"cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
-	"sort": (*walker).sortOutput, "make": (*walker).make, "gmake": (*walker).make,
-	"kill":     asksIf("ends every process", func(args []arg) bool { return len(args) > 2 && args[len(args)-1].is("-1", "1") }),
-	"ifconfig": asksIf("changes the network", tells(1)), "route": asksIf("changes the network", tells(0)),
-	"dmesg": asksIf("changes the records of the system", clearsLog), "journalctl": asksIf("changes the records of the system", cutsJournal),
-	"ss":    asksIf("ends connections of other programs", endsConnections),
-	"fuser": asksIf("ends processes", func(args []arg) bool { return letter(args[1:], "k", "--kill") }), "sysctl": asksIf("changes what the system runs", setsKernel),
-}
+var partly = sync.OnceValue(func() map[string]func(*walker, []arg) {
+	return map[string]func(*walker, []arg){
+		"systemctl": (*walker).systemctl, "loginctl": (*walker).systemctl,
+		"cp": (*walker).copies, "install": (*walker).copies, "ln": (*walker).copies, "rsync": (*walker).copies,
+		"sort": (*walker).sortOutput, "make": (*walker).make, "gmake": (*walker).make,
+		"kill":     asksIf("ends every process", func(args []arg) bool { return len(args) > 2 && args[len(args)-1].is("-1", "1") }),
+		"ifconfig": asksIf("changes the network", tells(1)), "route": asksIf("changes the network", tells(0)),
+		"dmesg": asksIf("changes the records of the system", clearsLog), "journalctl": asksIf("changes the records of the system", cutsJournal),
+		"ss":    asksIf("ends connections of other programs", endsConnections),
+		"fuser": asksIf("ends processes", func(args []arg) bool { return letter(args[1:], "k", "--kill") }), "sysctl": asksIf("changes what the system runs", setsKernel),
+	}
+})
 
 func (w *walker) dangers(name string, args []arg) {
-	if judge := partly[name]; judge != nil {
+	if judge := partly()[name]; judge != nil {
 		judge(w, args)
 		return
 	}
-	d, ok := dangerous[name]
+	d, ok := dangerous()[name]
 	if strings.HasPrefix(name, "mkfs") && (len(name) == 4 || name[4] == '.' || name[4] == '_') {
 		d, ok = danger{"formats a disk", always(Block)}, true
 	}
@@ -192,12 +197,12 @@ func runLevel(_ *walker, args []arg) Level {
 	return Approve
 }
 
-var stopping = set("poweroff reboot halt kexec soft-reboot suspend hibernate hybrid-sleep suspend-then-hibernate emergency rescue exit")
+var stopping = words("poweroff reboot halt kexec soft-reboot suspend hibernate hybrid-sleep suspend-then-hibernate emergency rescue exit")
 
 func (w *walker) systemctl(args []arg) {
 	for _, a := range args[1:] {
 		name := strings.TrimSuffix(a.text, ".target")
-		if a.exact() && stopping[name] {
+		if a.exact() && stopping.has(name) {
 			w.find(Block, "matches dangerous command policy ("+base(args[0].text)+" stops the machine)", joined(args))
 		}
 	}

@@ -52,7 +52,7 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 		case *syntax.Stmt:
 			starts = starts || n.Background || n.Coprocess || n.Disown
 		case *syntax.CallExpr:
-			ends = ends || len(n.Args) > 0 && loopEnds[n.Args[0].Lit()]
+			ends = ends || len(n.Args) > 0 && loopEnds.has(n.Args[0].Lit())
 		}
 		return true
 	}
@@ -79,7 +79,7 @@ func (w *walker) floods(loop syntax.Node, cond, body []*syntax.Stmt) {
 }
 
 // loopEnds are the commands that end a loop, or have it wait.
-var loopEnds = set("break exit return wait read")
+var loopEnds = words("break exit return wait read")
 
 // varies reports whether a test looks at a variable, at what a command prints or
 // at a file.

@@ -53,7 +53,7 @@ func (w *walker) findFiles(args []arg) bool {
 			if i += n; !readsAnything(inner) {
 				return false
 			}
-		} else if a.option() && !findTests[a.text] {
+		} else if a.option() && !findTests.has(a.text) {
 			// A minus sign before a number, perhaps with a unit, means "less than".
 			if n := strings.TrimRight(a.text[1:], "bcwkMGT"); n == "" || strings.Trim(n, "0123456789") != "" {
 				return false
@@ -74,7 +74,7 @@ func execWords(args []arg) (inner []arg, n int) {
 }
 
 // findTests are the words of find that only look.
-var findTests = set(`-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype
+var findTests = words(`-name -iname -path -ipath -wholename -iwholename -lname -ilname -regex -iregex -regextype -type -xtype
 	-size -empty -newer -anewer -cnewer -newermt -newerct -newerat -mtime -mmin -atime -amin -ctime -cmin -user -group -uid -gid
 	-nouser -nogroup -perm -links -inum -samefile -readable -writable -executable -maxdepth -mindepth -depth -d -xdev -mount
 	-prune -print -print0 -printf -ls -quit -and -a -or -o -not -true -false -follow -L -H -P -daystart -fstype -noleaf
@@ -143,7 +143,7 @@ func fewAtOnce(fs []found) bool {
 
 // readsAnything reports whether a command only reads whatever words it gets.
 func readsAnything(args []arg) bool {
-	return len(args) > 0 && literals(args) && free[base(args[0].text)] && properName(args[0].text)
+	return len(args) > 0 && literals(args) && free.has(base(args[0].text)) && properName(args[0].text)
 }
 
 // either judges a command that may be run in two ways; the first is the one it

@@ -4,6 +4,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // gitPlaces are offsets in the line before and after git's name, and after its
@@ -73,16 +74,16 @@ func (w *walker) git(args []arg) bool {
 		w.asked = append(w.asked, dir)
 		w.report.git = append(w.report.git, settings...)
 	}
-	w.report.Simple[at].git = gitPlaces{uint(start), end, rest[0].end, helpersOff[sub]}
+	w.report.Simple[at].git = gitPlaces{uint(start), end, rest[0].end, helpersOff()[sub]}
 	return true
 }
 
-var gitPrograms = set("pager editor sshcommand fsmonitor external textconv command cmd helper program askpass clean smudge process driver diffcommand")
+var gitPrograms = words("pager editor sshcommand fsmonitor external textconv command cmd helper program askpass clean smudge process driver diffcommand")
 
 func (w *walker) gitValue(key string, value arg) {
 	last := key[strings.LastIndexByte(key, '.')+1:]
 	line, bang := strings.CutPrefix(value.text, "!")
-	if bang || gitPrograms[last] || strings.HasPrefix(key, "pager.") {
+	if bang || gitPrograms.has(last) || strings.HasPrefix(key, "pager.") {
 		w.line(arg{text: line, known: value.known})
 	}
 }
@@ -256,7 +257,7 @@ func (w *walker) gitConfig(args []arg) {
 }
 
 // gitSources are settings that name a place from which git takes commands.
-var gitSources = set("core.hookspath core.gitproxy core.alternaterefscommand init.templatedir include.path uploadpack.packobjectshook")
+var gitSources = words("core.hookspath core.gitproxy core.alternaterefscommand init.templatedir include.path uploadpack.packobjectshook")
 
 // plants reports whether git would run the value of a setting, or what it
 // leads to.
@@ -271,7 +272,7 @@ func plants(key string, value arg) bool {
 	case last == "helper" && value.exact() && strings.Trim(value.text, "abcdefghijklmnopqrstuvwxyz-") == "":
 		return false // one that comes with git
 	}
-	return gitSources[key] || gitPrograms[last] || first == "alias" || first == "filter" || first == "pager" || first == "includeif" ||
+	return gitSources.has(key) || gitPrograms.has(last) || first == "alias" || first == "filter" || first == "pager" || first == "includeif" ||
 		strings.HasPrefix(value.text, "!") || last == "uploadpack" || last == "receivepack"
 }
 
@@ -285,7 +286,7 @@ type gitReader struct {
 
 // diffing are the subcommands that show differences, and so might run what the
 // repository configures for that.
-var diffing = set("diff log show whatchanged diff-tree diff-index diff-files")
+var diffing = words("diff log show whatchanged diff-tree diff-index diff-files")
 
 const (
 	diffFlags  = "puswbaRzMCDB#"
@@ -302,42 +303,44 @@ const (
 		log-size no-walk[= walk-reflogs show-linear-break[= left-only right-only cc count `
 )
 
-var gitReaders = map[string]gitReader{
-	"status":        {options: known("sbvzunoalrm", "", "short branch porcelain[= long verbose show-stash untracked-files[= ignored[= null ahead-behind no-ahead-behind column[= no-column renames no-renames")},
-	"diff":          {options: known(diffFlags, diffValues, diffLong)},
-	"log":           {options: known(diffFlags+"gciEFmq", diffValues+"nL", logLong)},
-	"show":          {options: known(diffFlags+"cmq", diffValues+"n", logLong)},
-	"whatchanged":   {options: known(diffFlags+"cm", diffValues+"n", logLong)},
-	"diff-tree":     {options: known(diffFlags+"rtmcv", diffValues, diffLong+"root stdin no-commit-id always")},
-	"diff-index":    {options: known(diffFlags+"m", diffValues, diffLong)},
-	"diff-files":    {options: known(diffFlags+"q0123", diffValues, diffLong)},
-	"shortlog":      {options: known("nsec", "w", "numbered summary email group= format= since= until= all no-merges merges author=")},
-	"ls-files":      {options: known("cdmoiskutvfz", "xX", "cached deleted modified others ignored stage unmerged killed directory exclude-standard exclude= exclude-from= error-unmatch full-name abbrev[= eol deduplicate format= others")},
-	"ls-tree":       {options: known("drtlz", "", "long name-only name-status full-name full-tree abbrev[= format= object-only")},
-	"rev-parse":     {options: known("q", "", "show-toplevel show-prefix show-cdup git-dir git-common-dir absolute-git-dir abbrev-ref[= short[= verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository symbolic symbolic-full-name all branches[= tags[= remotes[= show-superproject-working-tree show-object-format[= git-path=")},
-	"rev-list":      {options: known("n#", "n", logLong+"objects no-object-names quiet timestamp header all disk-usage[=")},
-	"merge-base":    {options: known("a", "", "all octopus is-ancestor independent fork-point")},
-	"name-rev":      {options: known("", "", "tags refs= all name-only always no-undefined")},
-	"describe":      {options: known("", "", "tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")}, // not "dirty": it runs git within submodules, and what is configured there
-	"blame":         {options: known("bceflnpstwM#C", "LS", "line-porcelain porcelain incremental root show-stats show-name show-number show-email date= since= abbrev[= ignore-rev= no-textconv reverse first-parent")},
-	"grep":          {options: known("nilLcvwhHEFGPoaIpqWz#r", "ABCefm", "line-number count ignore-case files-with-matches name-only files-without-match word-regexp invert-match extended-regexp fixed-strings perl-regexp cached untracked no-index and or not all-match heading break column color[= no-color max-depth= max-count= show-function function-context no-textconv context= after-context= before-context= quiet only-matching null text")},
-	"cat-file":      {options: known("tspe", "", "batch-check[= batch[= unordered buffer batch-all-objects")},
-	"show-ref":      {options: known("dqs", "", "head heads branches tags dereference hash[= verify quiet abbrev[= exists")},
-	"for-each-ref":  {options: known("", "", "count= sort= format= points-at= merged[= no-merged[= contains[= no-contains[= ignore-case omit-empty exclude=")},
-	"check-ignore":  {options: known("qvnz", "", "quiet verbose stdin no-index non-matching")},
-	"check-attr":    {options: known("az", "", "all cached stdin source=")},
-	"count-objects": {options: known("vH", "", "verbose human-readable"), most: -1},
-	"version":       {options: known("", "", "build-options"), most: -1},
-	"var":           {options: known("l", "", ""), most: 1},
+var gitReaders = sync.OnceValue(func() map[string]gitReader {
+	return map[string]gitReader{
+		"status":        {options: known("sbvzunoalrm", "", "short branch porcelain[= long verbose show-stash untracked-files[= ignored[= null ahead-behind no-ahead-behind column[= no-column renames no-renames")},
+		"diff":          {options: known(diffFlags, diffValues, diffLong)},
+		"log":           {options: known(diffFlags+"gciEFmq", diffValues+"nL", logLong)},
+		"show":          {options: known(diffFlags+"cmq", diffValues+"n", logLong)},
+		"whatchanged":   {options: known(diffFlags+"cm", diffValues+"n", logLong)},
+		"diff-tree":     {options: known(diffFlags+"rtmcv", diffValues, diffLong+"root stdin no-commit-id always")},
+		"diff-index":    {options: known(diffFlags+"m", diffValues, diffLong)},
+		"diff-files":    {options: known(diffFlags+"q0123", diffValues, diffLong)},
+		"shortlog":      {options: known("nsec", "w", "numbered summary email group= format= since= until= all no-merges merges author=")},
+		"ls-files":      {options: known("cdmoiskutvfz", "xX", "cached deleted modified others ignored stage unmerged killed directory exclude-standard exclude= exclude-from= error-unmatch full-name abbrev[= eol deduplicate format= others")},
+		"ls-tree":       {options: known("drtlz", "", "long name-only name-status full-name full-tree abbrev[= format= object-only")},
+		"rev-parse":     {options: known("q", "", "show-toplevel show-prefix show-cdup git-dir git-common-dir absolute-git-dir abbrev-ref[= short[= verify quiet is-inside-work-tree is-inside-git-dir is-bare-repository is-shallow-repository symbolic symbolic-full-name all branches[= tags[= remotes[= show-superproject-working-tree show-object-format[= git-path=")},
+		"rev-list":      {options: known("n#", "n", logLong+"objects no-object-names quiet timestamp header all disk-usage[=")},
+		"merge-base":    {options: known("a", "", "all octopus is-ancestor independent fork-point")},
+		"name-rev":      {options: known("", "", "tags refs= all name-only always no-undefined")},
+		"describe":      {options: known("", "", "tags all contains long always abbrev[= match= exclude= first-parent exact-match candidates= debug")}, // not "dirty": it runs git within submodules, and what is configured there
+		"blame":         {options: known("bceflnpstwM#C", "LS", "line-porcelain porcelain incremental root show-stats show-name show-number show-email date= since= abbrev[= ignore-rev= no-textconv reverse first-parent")},
+		"grep":          {options: known("nilLcvwhHEFGPoaIpqWz#r", "ABCefm", "line-number count ignore-case files-with-matches name-only files-without-match word-regexp invert-match extended-regexp fixed-strings perl-regexp cached untracked no-index and or not all-match heading break column color[= no-color max-depth= max-count= show-function function-context no-textconv context= after-context= before-context= quiet only-matching null text")},
+		"cat-file":      {options: known("tspe", "", "batch-check[= batch[= unordered buffer batch-all-objects")},
+		"show-ref":      {options: known("dqs", "", "head heads branches tags dereference hash[= verify quiet abbrev[= exists")},
+		"for-each-ref":  {options: known("", "", "count= sort= format= points-at= merged[= no-merged[= contains[= no-contains[= ignore-case omit-empty exclude=")},
+		"check-ignore":  {options: known("qvnz", "", "quiet verbose stdin no-index non-matching")},
+		"check-attr":    {options: known("az", "", "all cached stdin source=")},
+		"count-objects": {options: known("vH", "", "verbose human-readable"), most: -1},
+		"version":       {options: known("", "", "build-options"), most: -1},
+		"var":           {options: known("l", "", ""), most: 1},
 
-	"branch":   {options: known("avrliq", "", "all verbose remotes list show-current no-color color[= column[= no-column sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case abbrev[= no-abbrev"), check: listsRefs},
-	"tag":      {options: known("lni#", "", "list sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case column[= no-column color[="), check: listsRefs},
-	"remote":   {options: known("v", "", "verbose push all"), check: onlyOne("get-url", "")},
-	"stash":    {options: known("pu", "", "stat[= patch name-only name-status include-untracked oneline"), check: onlyOne("list", "show")},
-	"reflog":   {options: known("#", "n", "oneline max-count= date= all pretty[= format= decorate[="), check: onlyOne("show", "exists", "")},
-	"worktree": {options: known("vz", "", "porcelain verbose"), check: onlyOne("list")},
-	"config":   {options: known("lz", "", "list get get-all get-regexp local global system worktree name-only show-origin show-scope null type= bool int path default="), check: getsConfig},
-}
+		"branch":   {options: known("avrliq", "", "all verbose remotes list show-current no-color color[= column[= no-column sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case abbrev[= no-abbrev"), check: listsRefs},
+		"tag":      {options: known("lni#", "", "list sort= format= contains[= no-contains[= merged[= no-merged[= points-at= ignore-case column[= no-column color[="), check: listsRefs},
+		"remote":   {options: known("v", "", "verbose push all"), check: onlyOne("get-url", "")},
+		"stash":    {options: known("pu", "", "stat[= patch name-only name-status include-untracked oneline"), check: onlyOne("list", "show")},
+		"reflog":   {options: known("#", "n", "oneline max-count= date= all pretty[= format= decorate[="), check: onlyOne("show", "exists", "")},
+		"worktree": {options: known("vz", "", "porcelain verbose"), check: onlyOne("list")},
+		"config":   {options: known("lz", "", "list get get-all get-regexp local global system worktree name-only show-origin show-scope null type= bool int path default="), check: getsConfig},
+	}
+})
 
 // gitReads reports whether a subcommand only reads, with the options before it.
 func (w *walker) gitReads(global []found, sub string, args []arg) bool {
@@ -352,7 +355,7 @@ func (w *walker) gitReads(global []found, sub string, args []arg) bool {
 			return false
 		}
 	}
-	r, ok := gitReaders[sub]
+	r, ok := gitReaders()[sub]
 	if !ok || !literals(args) {
 		return false
 	}

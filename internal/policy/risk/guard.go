@@ -3,6 +3,7 @@ package risk
 import (
 	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/host/gitsafe"
 )
@@ -10,14 +11,14 @@ import (
 // helpersOff are the options that keep a subcommand of git from running what
 // no setting can switch off: what converts text, and git itself within
 // submodules.
-var helpersOff = func() map[string]string {
+var helpersOff = sync.OnceValue(func() map[string]string {
 	const text, inside = " --no-ext-diff --no-textconv", " --ignore-submodules=dirty"
 	m := map[string]string{"blame": " --no-textconv", "status": inside}
-	for name := range diffing {
+	for name := range diffing.all() {
 		m[name] = text + inside
 	}
 	return m
-}()
+})
 
 // Runs is the line to give to the shell: as it was written, or, if it was
 // understood, with its continued lines joined as they were when it was judged.

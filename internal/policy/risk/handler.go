@@ -3,20 +3,34 @@ package risk
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // handlers are the programs that run commands in their own way. Each judges
 // all of its words. None of them only reads; lookers may, and say so.
 var (
-	handlers map[string]func(*walker, []arg)
-	lookers  map[string]func(*walker, []arg) bool
+	handlers func() map[string]func(*walker, []arg)
+	lookers  func() map[string]func(*walker, []arg) bool
 )
 
-func init() { // a table of functions that lead back to the table
+func init() { // tables of functions that lead back to the tables, made when they are first asked
+	handlers = sync.OnceValue(allHandlers)
+	lookers = sync.OnceValue(func() map[string]func(*walker, []arg) bool {
+		return map[string]func(*walker, []arg) bool{
+			"env": (*walker).env, "command": (*walker).commandBuiltin, "git": (*walker).git,
+			"find": (*walker).findFiles, "gfind": (*walker).findFiles, "fd": (*walker).fd, "fdfind": (*walker).fd,
+			"xargs": (*walker).xargs, "gxargs": (*walker).xargs,
+			"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
+			"awk": (*walker).awk, "gawk": (*walker).awk, "mawk": (*walker).awk, "nawk": (*walker).awk,
+		}
+	})
+}
+
+func allHandlers() map[string]func(*walker, []arg) {
 	renames := asksIf("changes what a name runs", func(args []arg) bool { // a harmless one, perhaps
 		return slices.ContainsFunc(args[1:], func(a arg) bool { return !a.exact() || a.option() && strings.ContainsAny(a.text, "pf") })
 	})
-	handlers = map[string]func(*walker, []arg){
+	all := map[string]func(*walker, []arg){
 		"parallel": (*walker).parallel,
 		"exec":     (*walker).execBuiltin, "eval": (*walker).eval, "trap": (*walker).trap, "alias": (*walker).alias,
 		"source": (*walker).source, ".": (*walker).source,
@@ -33,26 +47,20 @@ func init() { // a table of functions that lead back to the table
 		"vim": (*walker).editor, "vi": (*walker).editor, "ex": (*walker).editor, "view": (*walker).editor,
 		"nvim": (*walker).editor, "gvim": (*walker).editor, "vimdiff": (*walker).editor,
 	}
-	lookers = map[string]func(*walker, []arg) bool{
-		"env": (*walker).env, "command": (*walker).commandBuiltin, "git": (*walker).git,
-		"find": (*walker).findFiles, "gfind": (*walker).findFiles, "fd": (*walker).fd, "fdfind": (*walker).fd,
-		"xargs": (*walker).xargs, "gxargs": (*walker).xargs,
-		"tar": (*walker).tar, "gtar": (*walker).tar, "bsdtar": (*walker).tar,
-		"awk": (*walker).awk, "gawk": (*walker).awk, "mawk": (*walker).awk, "nawk": (*walker).awk,
+	for name := range shells.all() {
+		all[name] = (*walker).shell
 	}
-	for name := range shells {
-		handlers[name] = (*walker).shell
+	for name := range interpreters.all() {
+		all[name] = (*walker).interpreter
 	}
-	for name := range interpreters {
-		handlers[name] = (*walker).interpreter
-	}
+	return all
 }
 
 var (
-	shells       = set("sh bash dash zsh ksh ksh93 mksh ash rbash yash posh fish csh tcsh busybox-sh")
-	interpreters = set("python python2 python3 pypy pypy3 node nodejs deno bun perl ruby php lua luajit tclsh rscript osascript pwsh powershell ipython wish " +
+	shells       = words("sh bash dash zsh ksh ksh93 mksh ash rbash yash posh fish csh tcsh busybox-sh")
+	interpreters = words("python python2 python3 pypy pypy3 node nodejs deno bun perl ruby php lua luajit tclsh rscript osascript pwsh powershell ipython wish " +
 		"julia guile racket elixir groovy jshell jrunscript")
-	fetchers = set("curl wget nc ncat netcat socat ftp aria2c http https")
+	fetchers = words("curl wget nc ncat netcat socat ftp aria2c http https")
 )
 
 var envOptions = known("i0v", "uCS", "ignore-environment null debug unset= chdir= split-string= list-signal-handling block-signal[= default-signal[= ignore-signal[=")
@@ -362,7 +370,7 @@ func (w *walker) container(args []arg) {
 		}
 		rest := args[i+2:]
 		for j, b := range rest {
-			if j > 0 && b.exact() && (named(b.text) || shells[base(b.text)]) && !rest[j-1].is("--name", "-v", "-w", "-e", "-u", "--entrypoint") {
+			if j > 0 && b.exact() && (named(b.text) || shells.has(base(b.text))) && !rest[j-1].is("--name", "-v", "-w", "-e", "-u", "--entrypoint") {
 				w.elsewhere(func() { w.run(rest[j:]) })
 				return
 			}
@@ -384,7 +392,7 @@ func (w *walker) subcommand(args []arg) {
 		for len(rest) > 0 && rest[0].option() {
 			rest = rest[1:]
 		}
-		project := set("npm pnpm yarn")[base(args[0].text)] && a.is("run")
+		project := words("npm pnpm yarn").has(base(args[0].text)) && a.is("run")
 		if len(rest) > 0 && !project { // there, "run rm" names one of the project's own scripts
 			w.run(rest)
 		}

@@ -160,7 +160,7 @@ var harmful = sync.OnceValue(func() map[string][]harm {
 
 // telling are the words that tell by themselves what a program, known or not, is
 // to do with what cannot be got back.
-var telling = set("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
+var telling = words("delete destroy terminate purge wipe drop revoke unpublish publish deploy")
 
 func (h harm) matches(args []arg) bool {
 	for _, any := range h.options {
@@ -214,12 +214,14 @@ func isOption(a arg, any []string) bool {
 }
 
 // senders are the programs whose harm depends on more than single words.
-var senders map[string]func(*walker, []arg)
+var senders func() map[string]func(*walker, []arg)
 
-func init() { // a table of functions that lead back to the table
+func init() { senders = sync.OnceValue(allSenders) } // functions that lead back to the table
+
+func allSenders() map[string]func(*walker, []arg) {
 	posts, copies := asksIf(sendsData, postsMore), asksIf(sendsData, copiesFar)
 	lookUp := asksIf(sendsData, func(args []arg) bool { return !literals(args) }) // a name made of data carries the data to a name server
-	senders = map[string]func(*walker, []arg){
+	return map[string]func(*walker, []arg){
 		"curl": (*walker).curl, "wget": (*walker).wget, "http": posts, "https": posts, "xh": posts, "rsync": copies,
 		"ssh":    asksIf("runs on another machine", func(args []arg) bool { return len(args) != 2 || !args[1].is("-V") }),
 		"docker": (*walker).mounts, "podman": (*walker).mounts, "nerdctl": (*walker).mounts,

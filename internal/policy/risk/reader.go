@@ -17,42 +17,44 @@ type reader struct {
 
 // free are the readers that no option, and so no word at all, makes write or
 // run anything.
-var free = set(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname arch nproc uptime which whereis type echo
+var free = words(`ls dir vdir cat head tail wc cut tr pwd whoami id groups logname uname arch nproc uptime which whereis type echo
 	true false : basename dirname realpath readlink stat du df free nl tac rev fold expand unexpand paste join comm cmp
 	cksum sum md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum md5 shasum od hexdump strings column seq sleep
 	grep egrep fgrep zgrep printenv getconf locale pgrep lsblk lscpu lsmod jq numfmt tsort factor expr sw_vers lsb_release cal
 	users who w last pathchk yes`)
 
-var readers = map[string]reader{
-	"sort": {options: known("bdfghiMnRrVcCmsuz", "kSt", "reverse unique numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort "+
-		"ignore-case ignore-leading-blanks dictionary-order stable check[= zero-terminated key= field-separator= parallel= buffer-size= random-sort merge")},
-	"uniq": {options: known("cdDuizu", "fsw", "count repeated all-repeated[= unique ignore-case zero-terminated skip-fields= skip-chars= check-chars="), most: 1},
-	"diff": {options: known("abBcdeEiNnpqrstTuwyZ#", "CUFIWxX", "unified[= context[= brief recursive side-by-side ignore-all-space ignore-space-change "+
-		"ignore-blank-lines ignore-case new-file text minimal report-identical-files width= exclude= color[= suppress-common-lines label= "+
-		"strip-trailing-cr no-dereference show-c-function normal")},
-	"file":   {options: known("bhikLnNrs0E", "eFfmP", "brief mime mime-type mime-encoding dereference no-dereference extension no-pad raw separator= apple special-files")},
-	"tree":   {options: known("adfilLxpshugDFqNQrtcUvAJXCnS", "LPI", "noreport dirsfirst filesfirst prune gitignore du si matchdirs ignore-case inodes device sort= charset= filelimit= version help")},
-	"date":   {options: known("uR", "drI", "utc universal rfc-email date= reference= iso-8601[= rfc-3339= debug"), check: nil},
-	"printf": {check: func(as []arg) bool { return literals(as) && (len(as) == 0 || !strings.HasPrefix(as[0].text, "-")) }},
-	"test":   {check: testReads}, "[": {check: func(as []arg) bool {
-		return literals(as) || len(as) > 0 && as[len(as)-1].is("]") && testReads(as[:len(as)-1])
-	}},
-	"read":  {check: setsPlainly},
-	"unzip": {check: func(as []arg) bool { return len(as) > 1 && as[0].is("-l", "-v", "-lv", "-Z1") && onlyOperands(as[1:]) }},
-	"zcat":  {check: onlyOperands}, "gzcat": {check: onlyOperands}, "bzcat": {check: onlyOperands}, "xzcat": {check: onlyOperands}, "zstdcat": {check: onlyOperands},
-	"hostname": {options: known("adfiIsAy", "", "fqdn short ip-address all-ip-addresses domain all-fqdns"), most: -1},
-	"xxd":      {options: known("abceEipuds", "cglos", ""), most: 1},
-	"rg":       {options: ripgrep},
-	"sed":      {check: sedReads},
-	"go":       {check: goReads},
-	"base64":   {options: known("diD", "wb", "decode ignore-garbage wrap= break=")},
-	"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
-	"tput":     {options: known("", "", ""), most: 1},
-	"getent": {check: func(as []arg) bool { // what else it looks up it asks the network, and so tells it
-		return literals(as) && len(as) > 0 && as[0].is("passwd", "group", "shells", "services", "protocols")
-	}},
-	"ps": {check: listsProcesses},
-}
+var readers = sync.OnceValue(func() map[string]reader {
+	return map[string]reader{
+		"sort": {options: known("bdfghiMnRrVcCmsuz", "kSt", "reverse unique numeric-sort human-numeric-sort version-sort general-numeric-sort month-sort "+
+			"ignore-case ignore-leading-blanks dictionary-order stable check[= zero-terminated key= field-separator= parallel= buffer-size= random-sort merge")},
+		"uniq": {options: known("cdDuizu", "fsw", "count repeated all-repeated[= unique ignore-case zero-terminated skip-fields= skip-chars= check-chars="), most: 1},
+		"diff": {options: known("abBcdeEiNnpqrstTuwyZ#", "CUFIWxX", "unified[= context[= brief recursive side-by-side ignore-all-space ignore-space-change "+
+			"ignore-blank-lines ignore-case new-file text minimal report-identical-files width= exclude= color[= suppress-common-lines label= "+
+			"strip-trailing-cr no-dereference show-c-function normal")},
+		"file":   {options: known("bhikLnNrs0E", "eFfmP", "brief mime mime-type mime-encoding dereference no-dereference extension no-pad raw separator= apple special-files")},
+		"tree":   {options: known("adfilLxpshugDFqNQrtcUvAJXCnS", "LPI", "noreport dirsfirst filesfirst prune gitignore du si matchdirs ignore-case inodes device sort= charset= filelimit= version help")},
+		"date":   {options: known("uR", "drI", "utc universal rfc-email date= reference= iso-8601[= rfc-3339= debug"), check: nil},
+		"printf": {check: func(as []arg) bool { return literals(as) && (len(as) == 0 || !strings.HasPrefix(as[0].text, "-")) }},
+		"test":   {check: testReads}, "[": {check: func(as []arg) bool {
+			return literals(as) || len(as) > 0 && as[len(as)-1].is("]") && testReads(as[:len(as)-1])
+		}},
+		"read":  {check: setsPlainly},
+		"unzip": {check: func(as []arg) bool { return len(as) > 1 && as[0].is("-l", "-v", "-lv", "-Z1") && onlyOperands(as[1:]) }},
+		"zcat":  {check: onlyOperands}, "gzcat": {check: onlyOperands}, "bzcat": {check: onlyOperands}, "xzcat": {check: onlyOperands}, "zstdcat": {check: onlyOperands},
+		"hostname": {options: known("adfiIsAy", "", "fqdn short ip-address all-ip-addresses domain all-fqdns"), most: -1},
+		"xxd":      {options: known("abceEipuds", "cglos", ""), most: 1},
+		"rg":       {options: ripgrep},
+		"sed":      {check: sedReads},
+		"go":       {check: goReads},
+		"base64":   {options: known("diD", "wb", "decode ignore-garbage wrap= break=")},
+		"base32":   {options: known("di", "w", "decode ignore-garbage wrap=")},
+		"tput":     {options: known("", "", ""), most: 1},
+		"getent": {check: func(as []arg) bool { // what else it looks up it asks the network, and so tells it
+			return literals(as) && len(as) > 0 && as[0].is("passwd", "group", "shells", "services", "protocols")
+		}},
+		"ps": {check: listsProcesses},
+	}
+})
 
 var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-number no-line-number ignore-case smart-case case-sensitive files-with-matches files-without-match "+
 	"count count-matches invert-match word-regexp line-regexp text fixed-strings pcre2 only-matching multiline multiline-dotall unrestricted hidden no-ignore "+
@@ -62,20 +64,22 @@ var ripgrep = known("nilLcvwxsSaFPoUuHINpq0b.Vh", "eftTgmMABCrjdEkE", "line-numb
 
 // versions are the programs that only say which version they are if that is
 // the one thing they are asked.
-var versions = set("git node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
+var versions = words("git node npm python python3 pip pip3 ruby perl php java gcc g++ cc clang make cmake docker curl wget rg jq bash tar")
 
 // shortVersions are the programs for which one letter asks the same.
-var shortVersions = map[string]string{
-	"node": "-v", "npm": "-v", "ruby": "-v", "perl": "-v", "make": "-v",
-	"python": "-V", "python3": "-V", "pip": "-V", "pip3": "-V",
-}
+var shortVersions = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"node": "-v", "npm": "-v", "ruby": "-v", "perl": "-v", "make": "-v",
+		"python": "-V", "python3": "-V", "pip": "-V", "pip3": "-V",
+	}
+})
 
 func asksVersion(args []arg) bool {
 	if len(args) != 2 || !args[1].exact() {
 		return false
 	}
 	name, asked := args[0].text, args[1].text
-	return asked == "--version" && versions[name] || asked == shortVersions[name] && asked != ""
+	return asked == "--version" && versions.has(name) || asked == shortVersions()[name] && asked != ""
 }
 
 // switches are the files by which a project chooses which program a name runs,
@@ -105,10 +109,10 @@ func readsOnly(name string, args []arg) bool {
 	switch {
 	case !properName(given):
 		return false
-	case free[given] || free[name] && systemPath(given):
+	case free.has(given) || free.has(name) && systemPath(given):
 		return !slices.ContainsFunc(args[1:], func(a arg) bool { return a.known == dynamic })
 	}
-	r, ok := readers[name]
+	r, ok := readers()[name]
 	if !ok {
 		return false
 	}
@@ -138,8 +142,8 @@ func onlyOperands(args []arg) bool {
 }
 
 var (
-	unaryTests  = set("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S !")
-	binaryTests = set("= == != -nt -ot -ef")
+	unaryTests  = words("-b -c -d -e -f -g -h -k -n -p -r -s -u -w -x -z -L -O -G -N -S !")
+	binaryTests = words("= == != -nt -ot -ef")
 )
 
 // testReads knows the tests of words that are only known when it runs: those in
@@ -152,22 +156,22 @@ func testReads(args []arg) bool {
 	if slices.ContainsFunc(args, func(a arg) bool { return !a.exact() && !a.whole }) {
 		return false
 	}
-	if len(args) > 2 && args[0].is("!") && !(len(args) == 3 && args[1].exact() && binaryTests[args[1].text]) {
+	if len(args) > 2 && args[0].is("!") && !(len(args) == 3 && args[1].exact() && binaryTests.has(args[1].text)) {
 		args = args[1:]
 	}
 	switch len(args) {
 	case 1:
 		return true
 	case 2:
-		return args[0].exact() && unaryTests[args[0].text]
+		return args[0].exact() && unaryTests.has(args[0].text)
 	case 3:
-		return args[1].exact() && binaryTests[args[1].text]
+		return args[1].exact() && binaryTests.has(args[1].text)
 	}
 	return false
 }
 
 // tied are variables that zsh takes for others.
-var tied = set("path cdpath fpath manpath mailpath module_path fignore argv status pipestatus prompt psvar watch")
+var tied = words("path cdpath fpath manpath mailpath module_path fignore argv status pipestatus prompt psvar watch")
 
 // setsPlainly reports whether read sets variables that are nothing special.
 func setsPlainly(args []arg) bool {
@@ -175,7 +179,7 @@ func setsPlainly(args []arg) bool {
 		args = args[1:]
 	}
 	return len(args) > 0 && literals(args) && !slices.ContainsFunc(args, func(a arg) bool {
-		return strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || !harmlessVariable(a.text) || tied[a.text]
+		return strings.Trim(a.text, "abcdefghijklmnopqrstuvwxyz_0123456789") != "" || !harmlessVariable(a.text) || tied.has(a.text)
 	})
 }
 

@@ -12,13 +12,13 @@ import (
 // does is decided by its words alone.
 func forgettable(c Command) bool {
 	name := family(base(c.Name))
-	_, wraps := wrappers[name]
-	_, harms := dangerous[name]
-	return c.Name == "" || c.Wraps || c.local || wraps || harms || shells[name] || interpreters[name] || anything[name]
+	_, wraps := wrappers()[name]
+	_, harms := dangerous()[name]
+	return c.Name == "" || c.Wraps || c.local || wraps || harms || shells.has(name) || interpreters.has(name) || anything.has(name)
 }
 
 // anything are the other commands that run what they are given.
-var anything = set("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
+var anything = words("git env command exec eval xargs gxargs parallel trap alias source . hash enable su runuser sg flock script watch ssh at batch " +
 	"awk gawk mawk nawk expect screen tmux vim vi nvim gvim view vimdiff ed ex emacs emacsclient nsenter firejail proxychains torsocks rsh systemctl loginctl " +
 	"bwrap gdb gdbserver lldb cgdb rr perf dtrace bpftrace heaptrack systemd-nspawn start-stop-daemon dbus-launch xterm ip ifconfig route service sysctl " +
 	"kubectl helm terraform tofu pulumi docker docker-compose podman nerdctl buildah oc lxc incus virsh vagrant ansible ansible-playbook minikube " +
@@ -113,7 +113,7 @@ func (c Command) Matches(pattern string) bool {
 		args := c.Args
 		for len(args) > 0 && strings.HasPrefix(args[0], "-") {
 			n := 1
-			if gitTakes[args[0]] {
+			if gitTakes.has(args[0]) {
 				n = min(2, len(args))
 			}
 			args = args[n:]
@@ -124,7 +124,7 @@ func (c Command) Matches(pattern string) bool {
 }
 
 // gitTakes are git's options before the subcommand that take the next word.
-var gitTakes = set("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
+var gitTakes = words("-C -c --git-dir --work-tree --namespace --super-prefix --config-env --attr-source")
 
 // longest is the longest of the patterns that apply, of those as long a strictest.
 func (ps Patterns) longest(applies func(pattern string) bool) (best string, ok bool) {

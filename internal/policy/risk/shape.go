@@ -140,7 +140,7 @@ func (r Report) ordinary(c Command, word string) bool {
 	p := file
 	if !path.IsAbs(p) {
 		p = path.Join(c.Dir, strings.TrimSuffix(p, "..."))
-		if !strings.HasPrefix(file, ".") && packages[c.Name] {
+		if !strings.HasPrefix(file, ".") && packages.has(c.Name) {
 			return false // a package of someone else's
 		}
 	}
@@ -150,7 +150,7 @@ func (r Report) ordinary(c Command, word string) bool {
 
 // packages are the programs to which a word without a dot before it names a
 // package rather than a folder here.
-var packages = set("go staticcheck")
+var packages = words("go staticcheck")
 
 // origin is an address of this machine without its path; empty if it is not
 // one.

@@ -45,7 +45,7 @@ func (w *walker) editorLine(text string, args []arg) {
 }
 
 // makes are the variables that decide what make runs.
-var makes = set("MAKEFLAGS GNUMAKEFLAGS MAKEFILES")
+var makes = words("MAKEFLAGS GNUMAKEFLAGS MAKEFILES")
 
 // make judges the words that give it other commands than those of its file.
 func (w *walker) make(args []arg) {
@@ -55,7 +55,7 @@ func (w *walker) make(args []arg) {
 		shell := name == "SHELL" || name == ".SHELLFLAGS"
 		input := a.is("-f-", "-f/dev/stdin") || i+2 < len(args) && a.is("-f", "--file", "--makefile") && isInput(args[i+2])
 		switch {
-		case sets && (shell || makes[name] && !onlyHurries(arg{text: value, known: a.known})), a.is("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
+		case sets && (shell || makes.has(name) && !onlyHurries(arg{text: value, known: a.known})), a.is("--eval", "-E"), strings.HasPrefix(a.text, "--eval="):
 			w.find(Approve, "changes what programs run", joined(args))
 		case input && w.feed.kind > given:
 			w.unknown("runs what another command prints", joined(args))
@@ -70,9 +70,9 @@ func onlyHurries(flags arg) bool {
 
 var (
 	// ipValues are the options of ip that take a value.
-	ipValues = set("-f -family -n -netns -rc -rcvbuf -l -loops")
+	ipValues = words("-f -family -n -netns -rc -rcvbuf -l -loops")
 	// ipShows are the words after an object that only show it.
-	ipShows = set("show list lst ls sh get help save identify pids monitor")
+	ipShows = words("show list lst ls sh get help save identify pids monitor")
 )
 
 // ip judges a change of the network, and a command that runs in another one.
@@ -83,7 +83,7 @@ func (w *walker) ip(args []arg) {
 			w.find(Approve, "changes the network", joined(args))
 		}
 		n := 1
-		if ipValues[rest[0].text] {
+		if ipValues.has(rest[0].text) {
 			n = 2
 		}
 		rest = rest[min(n, len(rest)):]
@@ -95,7 +95,7 @@ func (w *walker) ip(args []arg) {
 	if rest[1].is("exec") && rest[0].is("netns", "vrf") {
 		w.find(Approve, "runs in another name space", joined(args))
 		w.inner(rest[min(3, len(rest)):])
-	} else if !brief && !(rest[1].exact() && ipShows[rest[1].text]) {
+	} else if !brief && !(rest[1].exact() && ipShows.has(rest[1].text)) {
 		w.find(Approve, "changes the network", joined(args))
 	}
 }

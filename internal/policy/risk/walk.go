@@ -202,7 +202,7 @@ func (w *walker) binary(c *syntax.BinaryCmd) {
 		feed := w.feed
 		w.feed.kind, w.feed.text = piped, ""
 		for _, s := range w.report.Simple[min(first, len(w.report.Simple)):] {
-			if fetchers[base(s.Name)] {
+			if fetchers.has(base(s.Name)) {
 				w.feed.kind = fetched
 			}
 		}
