@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"maps"
 	"net/http"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
@@ -16,6 +17,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/secret"
+	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/trust"
@@ -30,6 +32,8 @@ const (
 	// mcpPatience is how long a run without a terminal waits for MCP servers
 	// before its first request.
 	mcpPatience = 10 * time.Second
+	// mcpTestPatience is how long a server has that is only tried.
+	mcpTestPatience = 90 * time.Second
 )
 
 // readMCP reads which MCP servers there are: those of the settings, those of the
@@ -151,19 +155,78 @@ func (a *App) mcpHost(t *toolkit) *mcp.Host {
 	if len(a.mcpServers) == 0 {
 		return nil
 	}
+	return a.newMCPHost(t.work, slices.Clone(a.mcpServers), t.confiner, func(name string) bool { _, taken := t.set.Lookup(name); return taken })
+}
+
+func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, taken func(string) bool) *mcp.Host {
 	return mcp.New(mcp.Options{
-		Servers: slices.Clone(a.mcpServers), Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(),
-		Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep,
-		Taken: func(name string) bool { _, taken := t.set.Lookup(name); return taken },
+		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(),
+		Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
 		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
 			if s.Unconfined {
-				t.confiner.Bare(cmd)
+				confiner.Bare(cmd)
 				return nil
 			}
-			_, err := t.confiner.Helper(t.work, cmd, confine.Helper{Network: true, AnyMode: true})
+			_, err := confiner.Helper(ctx, cmd, confine.Helper{Network: true, AnyMode: true})
 			return err
 		},
 	})
+}
+
+// MCPServers are the MCP servers there are here.
+func (a *App) MCPServers() []mcp.Server { return a.mcpServers }
+
+// TryMCP starts an MCP server, asks it what it has, and ends it.
+func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
+	_, confiner, done, err := a.Judge()
+	if err != nil {
+		return mcp.Status{}, err
+	}
+	s.Disabled = false
+	h := a.newMCPHost(ctx, []mcp.Server{s}, confiner, nil)
+	h.Settle(ctx, mcpTestPatience)
+	status := h.Status()[0]
+	return status, errors.Join(h.Close(), done())
+}
+
+// The files that MCP servers are kept in.
+const (
+	MCPUser    = "user"    // the person's own settings
+	MCPProject = "project" // .mcp.json of the project, for whoever works there
+)
+
+// ChangeMCP writes an MCP server into a file, or takes it out if settings are
+// nil, and leaves the rest of the file as it is. It returns the file.
+func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file string, err error) {
+	file = filepath.Join(a.Home, "config.json")
+	read := func() ([]byte, error) { return repofile.Own(file, maxMCPFile) }
+	mode := fs.FileMode(0o600)
+	if scope == MCPProject {
+		file, mode = filepath.Join(a.Project, mcpFile), 0o644
+		read = func() ([]byte, error) { return repofile.Below(a.Project).Read(mcpFile, maxMCPFile) }
+	} else if a.Home == "" {
+		return "", inputf("there is no folder for your settings: set HOME or CODER_HOME")
+	}
+	text, err := read()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return file, inputf("%v", err)
+	}
+	found := true
+	if settings != nil {
+		text, err = config.Set(text, "mcpServers."+name, settings)
+	} else {
+		text, found, err = config.DropServer(text, name)
+	}
+	switch {
+	case err != nil:
+		return file, inputf("%s: %v", file, err)
+	case !found:
+		return file, inputf("there is no MCP server %s in %s", oneLine(name), file)
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return file, inputf("%v", err)
+	}
+	return file, atomicfile.Write(file, text, mode)
 }
 
 // later adds to the tools of a turn those of MCP servers, which are started with

@@ -147,9 +147,9 @@ var plan = []struct {
 	{"ui/repl", "cells event ink lineedit sanitize stdio term tty uip"},
 
 	// what people type, and what puts it all together
-	{"slash", "atomicfile chat compact config display event git mode orchestrator patch prompt sanitize session skills trust undo"},
+	{"slash", "atomicfile chat compact config display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
 	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
-	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
+	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }
 

@@ -42,7 +42,9 @@ type flags struct {
 	full, revoke           bool
 	olderThan              string // what prune looks for
 	dryRun, yes            bool
-	preset                 string // what setup connects
+	scope, mcpTransport    string   // of an MCP server that is added
+	mcpEnv, mcpHeaders     []string // likewise
+	preset                 string   // what setup connects
 }
 
 // forMachines reports whether programs read what this run writes.
@@ -184,9 +186,19 @@ func options() []option {
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
 		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
 		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
+		of("mcp", choice("scope", "where a server is written down (default user)", func(f *flags) *string { return &f.scope }, "user", "local", "project")),
+		of("mcp", choice("transport", "how a server is reached", func(f *flags) *string { return &f.mcpTransport }, "stdio", "http", "sse")),
+		of("mcp", option{long: "env", short: "e", value: "NAME=VALUE", help: "a variable for the server; may be given more than once", set: func(f *flags, v string) error {
+			f.mcpEnv = append(f.mcpEnv, v)
+			return nil
+		}}),
+		of("mcp", option{long: "header", short: "H", value: "NAME: VALUE", help: "a header of every request to the server; may be given more than once", set: func(f *flags, v string) error {
+			f.mcpHeaders = append(f.mcpHeaders, v)
+			return nil
+		}}),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("prune, setup", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, policy, trust, prune, doctor, models", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, audit, policy, trust, prune, doctor, models, mcp", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

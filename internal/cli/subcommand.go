@@ -62,6 +62,16 @@ func subcommands() []subcommand {
 		{"prune", none, nil, (*invocation).runPrune, []use{{"[--older-than 30d] [--yes] [--json]", "what is kept here and not used any more; --yes deletes it"}}},
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
 		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "the settings and where each came from"}}},
+		{"mcp", func(args []string) bool {
+			return len(args) > 0 && (args[0] == "add" && len(args) > 2 || len(args) <= 2 && slices.Contains(mcpVerbs, args[0]))
+		}, mcpVerbs, (*invocation).runMCP, []use{
+			{"add NAME [--scope S] [-e K=V] -- COMMAND ARGS", "write an MCP server into your settings, or with --scope project into .mcp.json"},
+			{"add NAME [--transport http|sse] [-H 'K: V'] URL", "the same for one on the web"},
+			{"list [--json]", "the MCP servers there are here"},
+			{"get NAME", "the settings of one"},
+			{"test [NAME] [--json]", "start them and tell what they have"},
+			{"remove NAME [--scope S]", "take one out of the settings"},
+		}},
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},

@@ -45,3 +45,26 @@ func Servers(text []byte, getenv func(string) string) (servers map[string]json.R
 }
 
 const mcpServers = "mcpServers"
+
+// DropServer is a file of settings, or of MCP servers, without one of them. All
+// else stays as it is. It reports whether the server was there.
+func DropServer(content []byte, name string) (without []byte, found bool, err error) {
+	src, err := parse("settings", content)
+	if err != nil {
+		return nil, false, err
+	}
+	file, err := asObject(src.root)
+	if err != nil {
+		return nil, false, err
+	}
+	for _, m := range file.Members {
+		servers, ok := m.Value.Value.(*hujson.Object)
+		if memberName(m) != mcpServers || !ok {
+			continue
+		}
+		before := len(servers.Members)
+		servers.Members = slices.DeleteFunc(servers.Members, func(m hujson.ObjectMember) bool { return memberName(m) == name })
+		found = len(servers.Members) < before
+	}
+	return src.root.Pack(), found, nil
+}

@@ -117,6 +117,9 @@ func (h *Host) Start() {
 			if p.Disabled {
 				continue
 			}
+			p.mu.Lock()
+			p.state = Starting
+			p.mu.Unlock()
 			h.work.Go(func() { p.live(h.life) })
 		}
 	})

@@ -1,0 +1,208 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/core/jsonx"
+	"coder/internal/slash"
+	"coder/internal/tool/mcp"
+	"coder/internal/ui/term/ink"
+)
+
+// mcpVerbs are what coder mcp does.
+var mcpVerbs = []string{"add", "list", "get", "remove", "test"}
+
+// runMCP keeps the list of MCP servers, and tries them.
+func (inv *invocation) runMCP(ctx context.Context) error {
+	fl := inv.flags
+	if len(fl.args) == 0 {
+		return usagef("coder mcp takes add, list, get, remove or test")
+	}
+	what, rest := fl.args[0], fl.args[1:]
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return err
+	}
+	switch {
+	case what == "add" && len(rest) >= 2:
+		return inv.mcpAdd(a, rest[0], rest[1:])
+	case what == "add":
+		return usagef("coder mcp add needs a name and a command or an address: coder mcp add NAME -- COMMAND ARGS, coder mcp add NAME URL")
+	case what == "list" && len(rest) == 0:
+		return inv.mcpList(a)
+	case what == "remove" && len(rest) == 1:
+		file, err := a.ChangeMCP(inv.mcpScope(), rest[0], nil)
+		if err != nil {
+			return err
+		}
+		return inv.print(inv.words.T("removed from %s: %s", file, rest[0]))
+	case what == "test" && len(rest) == 0:
+		return inv.mcpTest(ctx, a, a.MCPServers())
+	case (what == "get" || what == "test") && len(rest) == 1:
+		i := slices.IndexFunc(a.MCPServers(), func(s mcp.Server) bool { return s.Name == rest[0] })
+		if i < 0 {
+			return inputf("there is no MCP server %s; coder mcp list tells which there are", oneLine(rest[0]))
+		}
+		if what == "test" {
+			return inv.mcpTest(ctx, a, a.MCPServers()[i:i+1])
+		}
+		return inv.mcpGet(a.MCPServers()[i])
+	}
+	return usagef("unknown: coder mcp %s; it takes add, list, get, remove or test", what)
+}
+
+// mcpScope is the file that is changed.
+func (inv *invocation) mcpScope() string {
+	if inv.flags.scope == app.MCPProject {
+		return app.MCPProject
+	}
+	return app.MCPUser
+}
+
+// mcpAdd writes a server down as other programs do.
+func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
+	if clean := mcp.Clean(name); clean != name {
+		return inputf("%q is no name for an MCP server: letters, digits, - and _", oneLine(name))
+	}
+	fl := inv.flags
+	kind := fl.mcpTransport
+	if kind == "" && len(line) == 1 && (strings.HasPrefix(line[0], "http://") || strings.HasPrefix(line[0], "https://")) {
+		kind = mcp.HTTP
+	}
+	settings := map[string]any{}
+	if kind == mcp.HTTP || kind == mcp.SSE {
+		settings["type"], settings["url"] = kind, line[0]
+		if len(line) > 1 {
+			return usagef("a server on the web has an address and no more")
+		}
+	} else {
+		settings["command"] = line[0]
+		if len(line) > 1 {
+			settings["args"] = line[1:]
+		}
+	}
+	for key, pairs := range map[string]struct {
+		list []string
+		mark string
+	}{"env": {fl.mcpEnv, "="}, "headers": {fl.mcpHeaders, ":"}} {
+		given := make(map[string]string)
+		for _, pair := range pairs.list {
+			name, value, ok := strings.Cut(pair, pairs.mark)
+			if !ok || strings.TrimSpace(name) == "" {
+				return usagef("%q is not NAME%sVALUE", oneLine(pair), pairs.mark)
+			}
+			given[strings.TrimSpace(name)] = strings.TrimSpace(value)
+		}
+		if len(given) > 0 {
+			settings[key] = given
+		}
+	}
+	raw := jsonx.Must(settings)
+	if _, err := mcp.Read(name, raw); err != nil {
+		return inputf("%v", err)
+	}
+	file, err := a.ChangeMCP(inv.mcpScope(), name, raw)
+	if err != nil {
+		return err
+	}
+	return inv.print(inv.words.T("written to %s: %s; coder mcp test %s tries it", file, name, name))
+}
+
+// mcpList tells which servers there are here. None is started.
+func (inv *invocation) mcpList(a *app.App) error {
+	var all []mcp.Status
+	for _, s := range a.MCPServers() {
+		state := mcp.Waiting
+		if s.Disabled {
+			state = mcp.Off
+		}
+		all = append(all, mcp.Status{Server: s, State: state})
+	}
+	if inv.flags.json {
+		return inv.printJSON(mcpRows(all))
+	}
+	t := display.Table{Head: display.Words("server", "type", "where")}
+	for _, s := range all {
+		t.Rows = append(t.Rows, display.Data(oneLine(s.Name), s.Type, oneLine(s.Where())))
+	}
+	return inv.show(t)
+}
+
+// mcpGet tells the settings of one server, without values that may be secret.
+func (inv *invocation) mcpGet(s mcp.Server) error {
+	names := func(given map[string]string) string {
+		var list []string
+		for name := range given {
+			list = append(list, name)
+		}
+		slices.Sort(list)
+		return oneLine(strings.Join(list, ", "))
+	}
+	t := display.Table{Rows: [][]display.Cell{
+		{{Text: "server", Words: true}, {Text: oneLine(s.Name)}}, {{Text: "type", Words: true}, {Text: s.Type}}, {{Text: "where", Words: true}, {Text: oneLine(s.Where())}},
+		{{Text: "variables", Words: true}, {Text: names(s.Env)}}, {{Text: "headers", Words: true}, {Text: names(s.Headers)}},
+		{{Text: "believed", Words: true}, {Text: fmt.Sprint(s.TrustHints)}}, {{Text: "confined", Words: true}, {Text: fmt.Sprint(!s.Unconfined)}},
+	}}
+	return inv.show(t)
+}
+
+// mcpTest starts servers, tells what they have, and fails if one cannot be had.
+func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Server) error {
+	var all []mcp.Status
+	failed := 0
+	for _, s := range servers {
+		status, err := a.TryMCP(ctx, s)
+		if err = cmp.Or(ctx.Err(), err); err != nil {
+			return err
+		}
+		if status.State != mcp.Ready {
+			failed++
+		}
+		all = append(all, status)
+	}
+	var err error
+	if inv.flags.json {
+		err = inv.printJSON(mcpRows(all))
+	} else {
+		err = inv.show(slash.MCPTable(all)...)
+	}
+	if err == nil && failed > 0 {
+		err = fmt.Errorf("%d of %d MCP servers cannot be had", failed, len(all))
+	}
+	return err
+}
+
+// show writes blocks to stdout.
+func (inv *invocation) show(blocks ...display.Block) error {
+	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(display.Blocks(blocks).Translated(inv.words.Said, ink.Width), "\n"))
+	return err
+}
+
+// mcpRow is a server for programs.
+type mcpRow struct {
+	Name    string   `json:"name"`
+	Type    string   `json:"type"`
+	Where   string   `json:"where"`
+	State   string   `json:"state"`
+	Why     string   `json:"why,omitempty"`
+	Tools   []string `json:"tools,omitempty"`
+	Refused []string `json:"refused,omitempty"`
+}
+
+func mcpRows(all []mcp.Status) []mcpRow {
+	rows := []mcpRow{}
+	for _, s := range all {
+		row := mcpRow{Name: s.Name, Type: s.Type, Where: s.Where(), State: string(s.State), Why: s.Why, Refused: s.Refused}
+		for _, t := range s.Tools {
+			row.Tools = append(row.Tools, t.Name)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}

@@ -1,0 +1,72 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/tool/mcp"
+)
+
+// MCP tells how MCP servers are, lists their tools, and starts them anew. The
+// host is nil where there are none.
+func MCP(host *mcp.Host) Command {
+	return Command{
+		Name: "mcp", Args: "[tools|reconnect [SERVER]]", Help: "show the MCP servers and their tools, or start them anew",
+		Run: func(_ context.Context, c call) (outcome, error) {
+			if host == nil {
+				return say("there are no MCP servers; coder mcp add adds one")
+			}
+			what, name, _ := strings.Cut(strings.TrimSpace(c.Args), " ")
+			switch what {
+			case "":
+				host.Start()
+				return show(MCPTable(host.Status())...)
+			case "tools":
+				return show(mcpTools(host.Status()))
+			case "reconnect":
+				if name = strings.TrimSpace(name); !host.Reconnect(name) {
+					return wrong("there is no MCP server %q", name)
+				}
+				return say("started anew; /mcp tells how they are")
+			}
+			return wrong("/mcp takes tools or reconnect, not %q", what)
+		},
+	}
+}
+
+// MCPTable shows how servers are, and what of them is not used.
+func MCPTable(all []mcp.Status) []display.Block {
+	t := display.Table{Head: display.Words("server", "state", "tools", "where")}
+	var refused []string
+	for _, s := range all {
+		state := display.Cell{Text: string(s.State), Words: true}
+		if s.Why != "" {
+			state = display.Cell{Text: string(s.State) + ": " + s.Why}
+		}
+		t.Rows = append(t.Rows, []display.Cell{{Text: s.Name}, state, {Text: fmt.Sprint(len(s.Tools))}, {Text: s.Where()}})
+		for _, text := range s.Refused {
+			refused = append(refused, s.Name+": "+text)
+		}
+	}
+	blocks := []display.Block{t}
+	if len(refused) > 0 {
+		blocks = append(blocks, display.Text(strings.Join(refused, "\n")))
+	}
+	return blocks
+}
+
+func mcpTools(all []mcp.Status) display.Table {
+	var t display.Table
+	for _, s := range all {
+		for _, tool := range s.Tools {
+			mark := ""
+			if !tool.Loaded {
+				mark = "searched for"
+			}
+			t.Rows = append(t.Rows, []display.Cell{{Text: tool.Name}, {Text: mark, Words: true}, {Text: tool.About}})
+		}
+	}
+	return t
+}
