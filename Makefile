@@ -88,13 +88,15 @@ golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./internal/ui/... -update
 	$(GO) test ./cmd/coder -run TestScreens -update
 
-tools: ## build the pinned linter, and install the language servers that tests drive when they are there
+tools: ## build the pinned linter, and install the language and MCP servers that tests drive when they are there
 	$(TOOL) staticcheck -version
 	$(GO) install golang.org/x/tools/gopls@v0.23.0
 	-npm install -g pyright typescript-language-server typescript@5 bash-language-server
 	-npm install -g --prefix "$${HOME}/.local/share/typescript7" typescript@7
 	-python3 -m venv "$${HOME}/.local/share/pylsp" && "$${HOME}/.local/share/pylsp/bin/pip" install -q 'python-lsp-server[pyflakes]'
 	-rustup component add rust-analyzer
+	-npm install -g @modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem
+	-python3 -m venv "$${HOME}/.local/share/mcp-servers" && "$${HOME}/.local/share/mcp-servers/bin/pip" install -q mcp-server-git mcp-server-fetch
 	@for p in clangd rg pdftotext; do command -v $$p >/dev/null || echo "$$p: install the package of your system"; done
 
 clean: ## remove what was built
