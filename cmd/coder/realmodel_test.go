@@ -199,6 +199,7 @@ func TestRealModelWindow(t *testing.T) {
 			}
 			p.file("long.go", long.String())
 			p.file("short.txt", "a line\n")
+			refused := 0
 			for turn := range 20 {
 				e.mu.Lock()
 				first := len(e.seen)
@@ -219,10 +220,18 @@ func TestRealModelWindow(t *testing.T) {
 				}
 				for _, one := range e.seen[first:] {
 					t.Logf("turn %2d: %6d bytes, %2d messages, %2d tools, %5d tokens, %5d cached, %5d anew", turn, one.bytes, one.messages, one.tools, one.prompt, one.cached, one.anew)
-					if one.refused != 0 || one.prompt > limit {
-						t.Errorf("turn %d: a request of %d tokens was answered with %d; the window has %d", turn, one.prompt, one.refused, limit)
+					if one.refused != 0 {
+						refused++
+					}
+					if one.prompt > limit {
+						t.Errorf("turn %d: a request of %d tokens; the window has %d", turn, one.prompt, limit)
 					}
 				}
+			}
+			// What tokens text has can only be guessed before the server has counted some: the first that is dense may
+			// be refused, once, and is sent again shorter.
+			if refused > 1 {
+				t.Errorf("%d requests were refused", refused)
 			}
 		})
 	}

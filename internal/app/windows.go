@@ -80,10 +80,18 @@ func (a *App) learning() (provider.Provider, error) {
 		defer stop()
 		return client.Window(ctx, model)
 	}
-	return provider.Learn(client, provider.Lookup{Ask: ask, Keep: func(model string, tokens int) {
+	patience := time.Duration(0)
+	if u, err := url.Parse(base); err == nil && transport.Local(u) && a.windows.of(a.windowsFile(), place(base, a.ModelName())) == 0 {
+		patience = firstContact
+	}
+	return provider.Learn(client, provider.Lookup{Ask: ask, Patience: patience, Keep: func(model string, tokens int) {
 		a.windows.keep(a.windowsFile(), place(base, model), tokens)
 	}}), nil
 }
+
+// firstContact is how long the very first request to a server nearby waits to hear
+// how much it takes.
+const firstContact = 200 * time.Millisecond
 
 // windowsFile is where windows are remembered; "" if nothing is to be kept.
 func (a *App) windowsFile() string {

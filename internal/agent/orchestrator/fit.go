@@ -273,9 +273,11 @@ func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.Conte
 
 // retryShorter answers a provider that found the conversation too long: what it
 // takes is learnt, the conversation is made to fit that, and sent again.
-func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, tooLong error) error {
+// Sent is how many tokens that request had by our own count: the tools may have
+// been told anew since.
+func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int, tooLong error) error {
 	size := func() int { return o.fixed(st) + o.count(o.Talk.View()) }
-	before := size()
+	before := int(o.gauge.factor() * float64(sent))
 	if st.refusals++; st.refusals > maxRefusals {
 		return fmt.Errorf("ask the model: %w", tooLong)
 	}

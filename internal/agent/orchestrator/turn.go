@@ -207,7 +207,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	o.prefix.sent(req)
 	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
-		return o.retryShorter(ctx, st, err)
+		return o.retryShorter(ctx, st, size, err)
 	}
 	if again, limit := o.waitForLimit(ctx, st, err); again {
 		return o.chatStep(ctx, st)

@@ -3,6 +3,7 @@ package provider
 import (
 	"context"
 	"errors"
+	"fmt"
 	"iter"
 	"sync"
 	"time"
@@ -14,14 +15,21 @@ type Lookup struct {
 	Ask func(ctx context.Context, model string) int
 	// Keep is told what was found out, in that way or from a refusal.
 	Keep func(model string, tokens int)
+	// Patience is how long the first request for a model waits for the answer: a
+	// request that is too long for a server nearby is then never sent.
+	Patience time.Duration
 }
+
+// margin is how far our estimate of a request may fall short.
+const margin = 1.25
 
 // mostAsked is how often a server that does not say is asked: one that loads a
 // model with the first request may know by the next.
 const mostAsked = 3
 
 // Learn wraps p so that the server is asked beside the first request for a
-// model how many tokens it takes. The request does not wait for that.
+// model how many tokens it takes. The request waits for that no longer than
+// Patience, and not at all once anything is known.
 func Learn(p Provider, l Lookup) Provider {
 	return &learner{next: p, Lookup: l, asked: make(map[string]int)}
 }
@@ -38,6 +46,15 @@ func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 	return func(yield func(Delta, error) bool) {
 		answer, stop := l.begin(ctx, req.Model)
 		defer stop()
+		if tokens := l.wait(ctx, req.Model, answer); tokens > 0 {
+			if float64(req.Estimate)*margin > float64(tokens) {
+				yield(nil, &Error{Kind: ErrContextTooLong, Window: tokens, Err: fmt.Errorf("a request of about %d tokens was not sent: the server takes %d", req.Estimate, tokens)})
+				return
+			}
+			if !yield(Window(tokens), nil) {
+				return
+			}
+		}
 		for d, err := range l.next.Stream(ctx, req) {
 			_, whole := d.(Done)
 			if tokens := l.answered(ctx, req.Model, answer, whole); tokens > 0 && !yield(Window(tokens), nil) {
@@ -51,6 +68,28 @@ func (l *learner) Stream(ctx context.Context, req Request) iter.Seq2[Delta, erro
 			}
 		}
 	}
+}
+
+// wait is the answer about a model if it comes before the first request must go;
+// 0 if not.
+func (l *learner) wait(ctx context.Context, model string, answer <-chan int) (tokens int) {
+	l.mu.Lock()
+	first := l.asked[model] == 1
+	l.mu.Unlock()
+	if answer == nil || l.Patience == 0 || !first {
+		return 0
+	}
+	late := time.NewTimer(l.Patience)
+	defer late.Stop()
+	select {
+	case tokens = <-answer:
+	case <-late.C:
+	case <-ctx.Done():
+	}
+	if tokens > 0 {
+		l.learnt(model, tokens)
+	}
+	return tokens
 }
 
 // grace is how long the end of a reply waits for an answer that is not there
