@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/core/sanitize"
@@ -186,13 +187,11 @@ const (
 // Status is a server as it is now.
 type Status struct {
 	Server
-	State     State
-	Why       string // it failed
-	Tools     []ToolStatus
-	Refused   []string // what of it is not used, and why
-	Says      string   // what it calls itself
-	Prompts   int
-	Resources int
+	State   State
+	Why     string // it failed
+	Tools   []ToolStatus
+	Refused []string // what of it is not used, and why
+	Says    string   // what it calls itself
 }
 
 // ToolStatus is a tool as people see it.
@@ -206,7 +205,7 @@ type ToolStatus struct {
 func (h *Host) Status() (all []Status) {
 	for _, p := range h.peers {
 		p.mu.Lock()
-		s := Status{Server: p.Server, State: cmp.Or(p.state, Waiting), Refused: slices.Clone(p.refused), Says: p.says, Prompts: len(p.prompts), Resources: len(p.resources)}
+		s := Status{Server: p.Server, State: cmp.Or(p.state, Waiting), Refused: slices.Clone(p.refused), Says: p.says}
 		if p.why != nil {
 			s.Why = oneLine(p.why.Error())
 		}
@@ -229,6 +228,7 @@ type peer struct {
 	settled chan struct{} // closed once it came up or failed
 	once    sync.Once
 	calls   calls
+	locked  atomic.Bool // it wants to know who asks
 
 	mu             sync.Mutex // guards the fields below
 	state          State
@@ -238,8 +238,6 @@ type peer struct {
 	says           string
 	tools          []*remote
 	refused        []string
-	prompts        []*sdk.Prompt
-	resources      []*sdk.Resource
 	stale, listing bool // its list of tools has changed; it is being read
 
 }
@@ -423,6 +421,8 @@ func (p *peer) dial(ctx context.Context, version string, patience time.Duration)
 		err = fmt.Errorf("it did not answer within %s", patience)
 	case err == nil:
 		return l, nil
+	case p.locked.Load():
+		err = errUnauthorised
 	default:
 		err = l.explain(err)
 	}
@@ -457,17 +457,18 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 }
 
 // errUnauthorised reports a server that wants to know who asks.
-var errUnauthorised = errors.New("it wants authorisation")
+var errUnauthorised = errors.New("it wants authorisation: give it a header, such as \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}")
 
 // web is what speaks to a server on the web: with its headers, which no other
 // host gets.
 func (p *peer) web() *http.Client {
-	return &http.Client{Transport: headers{p.host.o.Transport, p.Server}}
+	return &http.Client{Transport: headers{p.host.o.Transport, p.Server, &p.locked}}
 }
 
 type headers struct {
 	next   http.RoundTripper
 	server Server
+	locked *atomic.Bool
 }
 
 // RoundTrip adds the headers of the server to what goes to it.
@@ -486,7 +487,11 @@ func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	return next.RoundTrip(r)
+	res, err := next.RoundTrip(r)
+	if err == nil {
+		h.locked.Store(res.StatusCode == http.StatusUnauthorized)
+	}
+	return res, err
 }
 
 // oneLine is a stranger's text in a line.

@@ -272,6 +272,28 @@ func TestServersOnTheWeb(t *testing.T) {
 	sse.Close()
 }
 
+func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
+	locked := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("WWW-Authenticate", "Bearer")
+		w.WriteHeader(http.StatusUnauthorized)
+	}))
+	defer locked.Close()
+	for _, kind := range []string{HTTP, SSE} {
+		said := make(chan string, 10)
+		w := &world{Host: New(Options{
+			Servers: []Server{{Name: "s", Type: kind, URL: locked.URL}}, Root: t.TempDir(), Now: time.Now, Warn: func(text string) { said <- text },
+		})}
+		w.up(t)
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+		close(said)
+		if text := <-said; !strings.Contains(text, "it wants authorisation: give it a header") {
+			t.Errorf("%s: it was said %q", kind, text)
+		}
+	}
+}
+
 func TestServersThatCannotBeHad(t *testing.T) {
 	w := serving(t, false, "dies", "mute", "floods", "plain")
 	w.connecting, w.greeting = 500*time.Millisecond, 500*time.Millisecond

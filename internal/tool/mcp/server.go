@@ -33,15 +33,6 @@ type Server struct {
 	TrustHints bool
 	// Unconfined says that the person lets it run without bounds.
 	Unconfined bool
-	OAuth      OAuth
-}
-
-// OAuth is how a program that asks for leave at an HTTP server is known there.
-// The zero OAuth registers itself.
-type OAuth struct {
-	ClientID     string `json:"clientId"`
-	ClientSecret string `json:"clientSecret"`
-	CallbackPort int    `json:"callbackPort"`
 }
 
 // written is a server in the form that people have it in for other agents, and
@@ -59,7 +50,6 @@ type written struct {
 	Disabled   bool              `json:"disabled"`
 	TrustHints bool              `json:"trust_hints"`
 	Confined   *bool             `json:"confined"`
-	OAuth      OAuth             `json:"oauth"`
 }
 
 // Read reads the settings of one server. The error says what is wrong with them.
@@ -71,7 +61,7 @@ func Read(name string, settings json.RawMessage) (Server, error) {
 	s := Server{
 		Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Env: w.Env, URL: w.URL, Headers: w.Headers,
 		Timeout: time.Duration(w.Timeout * float64(time.Millisecond)), AlwaysLoad: w.AlwaysLoad, Disabled: w.Disabled,
-		TrustHints: w.TrustHints, Unconfined: w.Confined != nil && !*w.Confined, OAuth: w.OAuth,
+		TrustHints: w.TrustHints, Unconfined: w.Confined != nil && !*w.Confined,
 	}
 	if s.Type == "" {
 		s.Type = w.Transport
