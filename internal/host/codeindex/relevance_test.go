@@ -69,7 +69,7 @@ func TestRelevanceAtHome(t *testing.T) {
 		"apply a patch to files":                   "host/patch/apply.go",
 		"ignore rules gitignore":                   "host/workspace/ignore.go",
 		"resume an old session":                    "agent/supervisor/supervisor.go",
-		"kill the process group":                   "host/lsp/process.go",
+		"kill the process group":                   "host/child/child.go",
 		"where are tool calls executed":            "agent/toolrun/execute.go",
 		"stem of a word":                           "host/codeindex/words.go",
 		"rank the sections":                        "host/codeindex/rank.go",
