@@ -4,9 +4,9 @@ import (
 	"bufio"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"sync"
 	"time"
 )
@@ -62,15 +62,7 @@ type server struct {
 
 func newServer() *server {
 	s := &server{}
-	s.http = httptest.NewUnstartedServer(http.HandlerFunc(s.serve))
-	s.http.Config.ConnState = func(_ net.Conn, state http.ConnState) {
-		if state == http.StateActive {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.begun = append(s.begun, time.Now())
-		}
-	}
-	s.http.Start()
+	s.http = httptest.NewServer(http.HandlerFunc(s.serve))
 	return s
 }
 
@@ -84,8 +76,14 @@ func (s *server) play(rs ...reply) {
 }
 
 func (s *server) serve(w http.ResponseWriter, r *http.Request) {
+	if !strings.HasSuffix(r.URL.Path, "/chat/completions") { // what the server is and has
+		http.NotFound(w, r)
+		return
+	}
+	began := time.Now()
 	_, _ = io.Copy(io.Discard, r.Body)
 	s.mu.Lock()
+	s.begun = append(s.begun, began)
 	next := s.replies[0]
 	s.replies = s.replies[1:]
 	s.mu.Unlock()

@@ -78,10 +78,14 @@ func (a *App) learning() (provider.Provider, error) {
 		}
 		ctx, stop := context.WithTimeout(ctx, lookTime)
 		defer stop()
-		return client.Window(ctx, model)
+		tokens := client.Window(ctx, model)
+		if tokens == 0 && ctx.Err() == nil {
+			a.windows.keep(a.windowsFile(), place(base, model), untold)
+		}
+		return tokens
 	}
 	patience := time.Duration(0)
-	if u, err := url.Parse(base); err == nil && transport.Local(u) && a.windows.of(a.windowsFile(), place(base, a.ModelName())) == 0 {
+	if u, err := url.Parse(base); err == nil && transport.Local(u) && !a.windows.asked(a.windowsFile(), place(base, a.ModelName())) {
 		patience = firstContact
 	}
 	return provider.Learn(client, provider.Lookup{Ask: ask, Patience: patience, Keep: func(model string, tokens int) {
@@ -124,12 +128,23 @@ const (
 	mostOfWindows = 1 << 20
 )
 
+// untold stands for the window of a server that was asked and did not say.
+const untold = -1
+
 // of is the window remembered for a place; 0 if there is none.
 func (w *windows) of(file, place string) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.load(file)
-	return w.known[place]
+	return max(w.known[place], 0)
+}
+
+// asked reports whether a place was ever asked.
+func (w *windows) asked(file, place string) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.load(file)
+	return w.known[place] != 0
 }
 
 // load reads what earlier processes learnt, once. What cannot be read is learnt
@@ -143,7 +158,7 @@ func (w *windows) load(file string) {
 		_ = json.Unmarshal(text, &w.known) // what is of another form is none of ours
 	}
 	for place, n := range w.known {
-		if n <= 0 {
+		if n <= 0 && n != untold {
 			delete(w.known, place)
 		}
 	}
@@ -155,7 +170,7 @@ func (w *windows) keep(file, place string, tokens int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.load(file)
-	if w.known[place] == tokens || place == "" {
+	if w.known[place] == tokens || place == "" || tokens == untold && w.known[place] > 0 {
 		return
 	}
 	if w.known == nil || len(w.known) >= mostWindows {
