@@ -85,8 +85,9 @@ func (a *App) learning() (provider.Provider, error) {
 		return tokens
 	}
 	patience := time.Duration(0)
-	if u, err := url.Parse(base); err == nil && transport.Local(u) && !a.windows.asked(a.windowsFile(), place(base, a.ModelName())) {
-		patience = firstContact
+	u, err := url.Parse(base)
+	if err == nil && transport.Local(u) && a.windowsFile() != "" && !a.windows.asked(a.windowsFile(), place(base, a.ModelName())) {
+		patience = firstContact // where nothing is kept it would wait at every start
 	}
 	return provider.Learn(client, provider.Lookup{Ask: ask, Patience: patience, Keep: func(model string, tokens int) {
 		a.windows.keep(a.windowsFile(), place(base, model), tokens)

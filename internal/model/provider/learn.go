@@ -92,6 +92,10 @@ func (l *learner) wait(ctx context.Context, model string, answer <-chan int) (to
 	return tokens
 }
 
+// beside is how long after a request the server is asked, so that the request goes
+// first.
+const beside = 3 * time.Millisecond
+
 // grace is how long the end of a reply waits for an answer that is not there
 // yet. One that takes longer is not asked for again.
 const grace = time.Second
@@ -129,9 +133,15 @@ func (l *learner) begin(ctx context.Context, model string) (answer <-chan int, s
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	told := make(chan int, 1)
+	later := beside
+	if l.Patience > 0 && l.asked[model] == 1 {
+		later = 0
+	}
 	go func() {
 		defer close(told) // there is one answer
-		told <- l.Ask(ctx, model)
+		if Sleep(ctx, later) == nil {
+			told <- l.Ask(ctx, model)
+		}
 	}()
 	return told, func() {
 		cancel()

@@ -89,11 +89,11 @@ func lookUpEnds(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	if _, err := deltas(ctx, p, "another"); err != context.Canceled || ended != 2 {
-		t.Errorf("%v, ended %d", err, ended)
+	if _, err := deltas(ctx, p, "another"); err != context.Canceled || ended != 1 {
+		t.Errorf("who has left already is asked for: %v, ended %d", err, ended)
 	}
 	w.begin <- struct{}{}
-	if _, err := deltas(t.Context(), p, "m"); err != nil || ended != 2 {
+	if _, err := deltas(t.Context(), p, "m"); err != nil || ended != 1 {
 		t.Errorf("what takes too long was asked for again: %v, %d", err, ended)
 	}
 }
@@ -111,7 +111,7 @@ func TestARefusalTellsTheWindow(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if !slices.Equal(kept, []int{8192, 8192}) || asked != 1 {
+	if !slices.Equal(kept, []int{8192, 8192}) || asked > 1 { // a refusal may come first
 		t.Errorf("%v, asked %d times", kept, asked)
 	}
 }

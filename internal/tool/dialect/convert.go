@@ -32,7 +32,7 @@ func (w *writing) put(a arg, raw json.RawMessage) error {
 		w.args[a.ours] = raw
 		return nil
 	}
-	convert, ok := conversions[a.by]
+	convert, ok := conversions()[a.by]
 	if !ok {
 		return fmt.Errorf("no conversion %q", a.by)
 	}
@@ -92,275 +92,277 @@ func of[T any](must string, put func(w *writing, ours string, v T) bool) func(*w
 }
 
 // conversions are the ways in which a value of theirs becomes one of ours.
-var conversions = map[string]func(w *writing, ours string, raw json.RawMessage) error{
-	// A command as a list of words, or the line itself.
-	"argv": func(w *writing, ours string, raw json.RawMessage) error {
-		var line string
-		if json.Unmarshal(raw, &line) == nil {
-			w.args[ours] = line
+var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string, raw json.RawMessage) error {
+	return map[string]func(w *writing, ours string, raw json.RawMessage) error{
+		// A command as a list of words, or the line itself.
+		"argv": func(w *writing, ours string, raw json.RawMessage) error {
+			var line string
+			if json.Unmarshal(raw, &line) == nil {
+				w.args[ours] = line
+				return nil
+			}
+			var words []string
+			if json.Unmarshal(raw, &words) != nil || len(words) == 0 {
+				return errors.New("must be a command line, or a list of its words")
+			}
+			if n := len(words); n == 3 && isShell(words[0]) && (words[1] == "-c" || words[1] == "-lc") {
+				w.args[ours] = words[2]
+				return nil
+			}
+			for i := range words {
+				words[i] = quote(words[i])
+			}
+			w.args[ours] = strings.Join(words, " ")
 			return nil
-		}
-		var words []string
-		if json.Unmarshal(raw, &words) != nil || len(words) == 0 {
-			return errors.New("must be a command line, or a list of its words")
-		}
-		if n := len(words); n == 3 && isShell(words[0]) && (words[1] == "-c" || words[1] == "-lc") {
-			w.args[ours] = words[2]
+		},
+		"cd": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.dir) },
+		"seconds": of("must be a number of seconds", func(w *writing, ours string, s float64) bool {
+			w.args[ours] = int(s * 1000)
+			return true
+		}),
+		// The largest of several numbers.
+		"most": of("must be a number", func(w *writing, ours string, n int) bool {
+			before, _ := w.args[ours].(int)
+			w.args[ours] = max(before, n)
+			return true
+		}),
+		// Texts that belong together.
+		"add": of("must be text", func(w *writing, ours string, s string) bool {
+			if before, _ := w.args[ours].(string); before != "" && before != s {
+				s = before + "\n\n" + s
+			}
+			w.args[ours] = s
+			return true
+		}),
+		// A list of exactly one thing, or the fields of it.
+		"one": func(w *writing, ours string, raw json.RawMessage) error {
+			var list []json.RawMessage
+			if json.Unmarshal(raw, &list) != nil {
+				list = []json.RawMessage{raw}
+			}
+			if len(list) != 1 {
+				return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
+			}
+			if ours != "" {
+				w.args[ours] = list[0]
+				return nil
+			}
+			var fields map[string]json.RawMessage
+			if json.Unmarshal(list[0], &fields) != nil {
+				return errors.New("must be a list of objects")
+			}
+			for name, v := range fields {
+				w.args[name] = v
+			}
 			return nil
-		}
-		for i := range words {
-			words[i] = quote(words[i])
-		}
-		w.args[ours] = strings.Join(words, " ")
-		return nil
-	},
-	"cd": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.dir) },
-	"seconds": of("must be a number of seconds", func(w *writing, ours string, s float64) bool {
-		w.args[ours] = int(s * 1000)
-		return true
-	}),
-	// The largest of several numbers.
-	"most": of("must be a number", func(w *writing, ours string, n int) bool {
-		before, _ := w.args[ours].(int)
-		w.args[ours] = max(before, n)
-		return true
-	}),
-	// Texts that belong together.
-	"add": of("must be text", func(w *writing, ours string, s string) bool {
-		if before, _ := w.args[ours].(string); before != "" && before != s {
-			s = before + "\n\n" + s
-		}
-		w.args[ours] = s
-		return true
-	}),
-	// A list of exactly one thing, or the fields of it.
-	"one": func(w *writing, ours string, raw json.RawMessage) error {
-		var list []json.RawMessage
-		if json.Unmarshal(raw, &list) != nil {
-			list = []json.RawMessage{raw}
-		}
-		if len(list) != 1 {
-			return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
-		}
-		if ours != "" {
-			w.args[ours] = list[0]
+		},
+		"next": of("must be a number", func(w *writing, ours string, n int) bool { // lines counted from 0
+			w.args[ours] = n + 1
+			w.notes = append(w.notes, "lines are counted from 1 here")
+			return true
+		}),
+		"until": of("must be a number", func(w *writing, _ string, n int) bool {
+			w.until = n
+			return true
+		}),
+		"untilnext": of("must be a number", func(w *writing, _ string, n int) bool { // a line counted from 0
+			w.until = n + 1
+			return true
+		}),
+		"range": of("must be the first and the last line", func(w *writing, ours string, lines []int) bool {
+			if len(lines) != 2 {
+				return false
+			}
+			w.args[ours] = lines[0]
+			if lines[1] > 0 {
+				w.args["limit"] = max(lines[1]-max(lines[0], 1)+1, 1)
+			}
+			return true
+		}),
+		"not": of("must be true or false", func(w *writing, ours string, yes bool) bool {
+			w.args[ours] = !yes
+			return true
+		}),
+		"literal": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.quoted) },
+		"regexp": func(w *writing, _ string, raw json.RawMessage) error {
+			var yes bool
+			err := json.Unmarshal(raw, &yes)
+			w.quoted = !yes
+			return err
+		},
+		"names": of("must be true or false", func(w *writing, ours string, yes bool) bool {
+			if yes {
+				w.args[ours] = "files"
+			}
+			return true
+		}),
+		"mode": of("must be text", func(w *writing, ours string, mode string) bool {
+			if mode == "files_with_matches" {
+				mode = "files"
+			}
+			w.args[ours] = mode
+			return true
+		}),
+		"deep": func(w *writing, ours string, raw json.RawMessage) error {
+			if strings.Trim(string(raw), `"`) == "true" {
+				w.args[ours] = 5
+			}
 			return nil
-		}
-		var fields map[string]json.RawMessage
-		if json.Unmarshal(list[0], &fields) != nil {
-			return errors.New("must be a list of objects")
-		}
-		for name, v := range fields {
-			w.args[name] = v
-		}
-		return nil
-	},
-	"next": of("must be a number", func(w *writing, ours string, n int) bool { // lines counted from 0
-		w.args[ours] = n + 1
-		w.notes = append(w.notes, "lines are counted from 1 here")
-		return true
-	}),
-	"until": of("must be a number", func(w *writing, _ string, n int) bool {
-		w.until = n
-		return true
-	}),
-	"untilnext": of("must be a number", func(w *writing, _ string, n int) bool { // a line counted from 0
-		w.until = n + 1
-		return true
-	}),
-	"range": of("must be the first and the last line", func(w *writing, ours string, lines []int) bool {
-		if len(lines) != 2 {
-			return false
-		}
-		w.args[ours] = lines[0]
-		if lines[1] > 0 {
-			w.args["limit"] = max(lines[1]-max(lines[0], 1)+1, 1)
-		}
-		return true
-	}),
-	"not": of("must be true or false", func(w *writing, ours string, yes bool) bool {
-		w.args[ours] = !yes
-		return true
-	}),
-	"literal": func(w *writing, _ string, raw json.RawMessage) error { return json.Unmarshal(raw, &w.quoted) },
-	"regexp": func(w *writing, _ string, raw json.RawMessage) error {
-		var yes bool
-		err := json.Unmarshal(raw, &yes)
-		w.quoted = !yes
-		return err
-	},
-	"names": of("must be true or false", func(w *writing, ours string, yes bool) bool {
-		if yes {
-			w.args[ours] = "files"
-		}
-		return true
-	}),
-	"mode": of("must be text", func(w *writing, ours string, mode string) bool {
-		if mode == "files_with_matches" {
-			mode = "files"
-		}
-		w.args[ours] = mode
-		return true
-	}),
-	"deep": func(w *writing, ours string, raw json.RawMessage) error {
-		if strings.Trim(string(raw), `"`) == "true" {
-			w.args[ours] = 5
-		}
-		return nil
-	},
-	"like": of("must be a part of a path", func(w *writing, ours string, part string) bool {
-		if w.args[ours] = part; !strings.ContainsAny(part, "*?[{") {
-			w.args[ours] = "**/*" + part + "*"
-		}
-		return part != ""
-	}),
-	"url": func(w *writing, ours string, raw json.RawMessage) error { // the one address in a text
-		var text string
-		if err := json.Unmarshal(raw, &text); err != nil {
-			return errors.New("must be text")
-		}
-		found := address().FindAllString(text, -1)
-		if len(found) != 1 {
-			return fmt.Errorf("holds %d addresses; call fetch with the url", len(found))
-		}
-		w.args[ours] = strings.TrimRight(found[0], ".,;:!?)")
-		return nil
-	},
-	"delete": of("must be a path", func(w *writing, ours string, path string) bool {
-		w.args[ours] = "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"
-		return path != "" && !strings.ContainsAny(path, "\r\n")
-	}),
-	"mkdir": of("must be a path", func(w *writing, ours string, path string) bool {
-		w.args[ours] = "mkdir -p -- " + quote(path)
-		return path != ""
-	}),
-	"download": func(w *writing, ours string, raw json.RawMessage) error {
-		var url, to string
-		if json.Unmarshal(raw, &url) != nil || json.Unmarshal(w.given["file_path"], &to) != nil || to == "" {
-			return errors.New("url and file_path must be given")
-		}
-		w.args[ours] = "curl -fsSL -o " + quote(to) + " -- " + quote(url)
-		return nil
-	},
-	"labels": func(w *writing, ours string, raw json.RawMessage) error { // answers to choose from
-		var list []json.RawMessage
-		var text string
-		if json.Unmarshal(raw, &text) == nil {
-			if json.Unmarshal([]byte(text), &list) != nil {
-				for _, m := range regexp.MustCompile(`(?s)<suggest[^>]*>(.*?)</suggest>`).FindAllStringSubmatch(text, -1) {
-					label, _ := json.Marshal(strings.TrimSpace(m[1])) // text always can be
-					list = append(list, label)
+		},
+		"like": of("must be a part of a path", func(w *writing, ours string, part string) bool {
+			if w.args[ours] = part; !strings.ContainsAny(part, "*?[{") {
+				w.args[ours] = "**/*" + part + "*"
+			}
+			return part != ""
+		}),
+		"url": func(w *writing, ours string, raw json.RawMessage) error { // the one address in a text
+			var text string
+			if err := json.Unmarshal(raw, &text); err != nil {
+				return errors.New("must be text")
+			}
+			found := address().FindAllString(text, -1)
+			if len(found) != 1 {
+				return fmt.Errorf("holds %d addresses; call fetch with the url", len(found))
+			}
+			w.args[ours] = strings.TrimRight(found[0], ".,;:!?)")
+			return nil
+		},
+		"delete": of("must be a path", func(w *writing, ours string, path string) bool {
+			w.args[ours] = "*** Begin Patch\n*** Delete File: " + path + "\n*** End Patch"
+			return path != "" && !strings.ContainsAny(path, "\r\n")
+		}),
+		"mkdir": of("must be a path", func(w *writing, ours string, path string) bool {
+			w.args[ours] = "mkdir -p -- " + quote(path)
+			return path != ""
+		}),
+		"download": func(w *writing, ours string, raw json.RawMessage) error {
+			var url, to string
+			if json.Unmarshal(raw, &url) != nil || json.Unmarshal(w.given["file_path"], &to) != nil || to == "" {
+				return errors.New("url and file_path must be given")
+			}
+			w.args[ours] = "curl -fsSL -o " + quote(to) + " -- " + quote(url)
+			return nil
+		},
+		"labels": func(w *writing, ours string, raw json.RawMessage) error { // answers to choose from
+			var list []json.RawMessage
+			var text string
+			if json.Unmarshal(raw, &text) == nil {
+				if json.Unmarshal([]byte(text), &list) != nil {
+					for _, m := range regexp.MustCompile(`(?s)<suggest[^>]*>(.*?)</suggest>`).FindAllStringSubmatch(text, -1) {
+						label, _ := json.Marshal(strings.TrimSpace(m[1])) // text always can be
+						list = append(list, label)
+					}
 				}
-			}
-			if len(list) == 0 {
-				return errors.New("must be a list of answers")
-			}
-		} else if json.Unmarshal(raw, &list) != nil {
-			return errors.New("must be a list of answers")
-		}
-		var out []map[string]string
-		for _, item := range list {
-			var label string
-			if json.Unmarshal(item, &label) != nil {
-				var object struct{ Label, Text string }
-				if json.Unmarshal(item, &object) != nil || object.Label+object.Text == "" {
+				if len(list) == 0 {
 					return errors.New("must be a list of answers")
 				}
-				label = object.Label + object.Text
+			} else if json.Unmarshal(raw, &list) != nil {
+				return errors.New("must be a list of answers")
 			}
-			out = append(out, map[string]string{"label": label})
-		}
-		w.args[ours] = out
-		return nil
-	},
-	"todos":  todos,
-	"edits":  edits,
-	"after":  inserted(0),
-	"before": inserted(-1),
-	"used":   func(*writing, string, json.RawMessage) error { return nil }, // by another one
-	// What is not served unless it says nothing.
-	"none": func(_ *writing, _ string, raw json.RawMessage) error {
-		switch strings.Trim(string(raw), `" `) {
-		case "false", "False", "0", "", "[]", "{}":
+			var out []map[string]string
+			for _, item := range list {
+				var label string
+				if json.Unmarshal(item, &label) != nil {
+					var object struct{ Label, Text string }
+					if json.Unmarshal(item, &object) != nil || object.Label+object.Text == "" {
+						return errors.New("must be a list of answers")
+					}
+					label = object.Label + object.Text
+				}
+				out = append(out, map[string]string{"label": label})
+			}
+			w.args[ours] = out
 			return nil
-		}
-		return fmt.Errorf("%s is not served here; leave it out", raw)
-	},
-	"literally": func(_ *writing, _ string, raw json.RawMessage) error {
-		if strings.Trim(string(raw), `"`) == "true" {
-			return errors.New("a text is replaced as it stands in the file; give it so, or use sed with bash")
-		}
-		return nil
-	},
-	"multiline": func(w *writing, _ string, raw json.RawMessage) error {
-		if strings.Trim(string(raw), `"`) == "true" && acrossLines().MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
-			return errors.New("a search goes line by line here; search for one of the lines, with context for those around it")
-		}
-		return nil
-	},
-	"globs": func(w *writing, ours string, raw json.RawMessage) error { // one, or a list of them
-		list, err := texts(raw)
-		if len(list) > 0 {
-			w.args[ours] = strings.Join(list, ",")
-		}
-		return err
-	},
-	"except": func(w *writing, _ string, raw json.RawMessage) error {
-		list, err := texts(raw)
-		for _, glob := range list {
-			for part := range strings.SplitSeq(glob, ",") {
-				w.except += ",!" + strings.TrimPrefix(strings.TrimSpace(part), "!")
+		},
+		"todos":  todos,
+		"edits":  edits,
+		"after":  inserted(0),
+		"before": inserted(-1),
+		"used":   func(*writing, string, json.RawMessage) error { return nil }, // by another one
+		// What is not served unless it says nothing.
+		"none": func(_ *writing, _ string, raw json.RawMessage) error {
+			switch strings.Trim(string(raw), `" `) {
+			case "false", "False", "0", "", "[]", "{}":
+				return nil
 			}
-		}
-		w.except = strings.TrimPrefix(w.except, ",")
-		return err
-	},
-	"only": func(w *writing, ours string, raw json.RawMessage) error { // the one folder of a list
-		list, err := texts(raw)
-		switch len(list) {
-		case 0:
-		case 1:
-			w.args[ours] = list[0]
-		default:
-			w.notes = append(w.notes, "all of the workspace is searched, not only these folders")
-		}
-		return err
-	},
-	"file": func(w *writing, ours string, raw json.RawMessage) error { // the one file of a list, no glob
-		list, err := texts(raw)
-		switch {
-		case err != nil || len(list) == 0:
+			return fmt.Errorf("%s is not served here; leave it out", raw)
+		},
+		"literally": func(_ *writing, _ string, raw json.RawMessage) error {
+			if strings.Trim(string(raw), `"`) == "true" {
+				return errors.New("a text is replaced as it stands in the file; give it so, or use sed with bash")
+			}
+			return nil
+		},
+		"multiline": func(w *writing, _ string, raw json.RawMessage) error {
+			if strings.Trim(string(raw), `"`) == "true" && acrossLines().MatchString(strings.ReplaceAll(string(w.given["pattern"]), `\\`, `\`)) {
+				return errors.New("a search goes line by line here; search for one of the lines, with context for those around it")
+			}
+			return nil
+		},
+		"globs": func(w *writing, ours string, raw json.RawMessage) error { // one, or a list of them
+			list, err := texts(raw)
+			if len(list) > 0 {
+				w.args[ours] = strings.Join(list, ",")
+			}
 			return err
-		case len(list) > 1:
-			return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
-		case strings.ContainsAny(list[0], "*?{"):
-			return errors.New("names files by a pattern; find them with glob and read each, several calls may stand in one reply")
-		}
-		w.args[ours] = list[0]
-		return nil
-	},
-	"definitions": func(w *writing, ours string, raw json.RawMessage) error { // what is defined in a file or folder
-		w.args[ours] = raw
-		w.args["pattern"] = `^\s*((export|default|public|private|protected|internal|static|abstract|final|async|pub(\([a-z]+\))?|unsafe|open|override)\s+)*(func|fn|def|class|interface|type|struct|enum|trait|impl|mod|module|namespace|function|object|record|protocol|extension)\s+[\w(<]`
-		return nil
-	},
-	"gone": func(w *writing, ours string, raw json.RawMessage) error { // a text that nothing takes the place of
-		w.args[ours], w.args["new_string"] = raw, ""
-		return nil
-	},
-	"tail": of("must be a number of lines", func(w *writing, ours string, n int) bool { // at the end
-		w.args[ours] = -n
-		return n >= 1
-	}),
-	"move": func(w *writing, ours string, raw json.RawMessage) error {
-		var from, to string
-		if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.given["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {
-			return errors.New("source and destination must be paths")
-		}
-		w.args[ours] = "*** Begin Patch\n*** Update File: " + from + "\n*** Move to: " + to + "\n*** End Patch"
-		return nil
-	},
-}
+		},
+		"except": func(w *writing, _ string, raw json.RawMessage) error {
+			list, err := texts(raw)
+			for _, glob := range list {
+				for part := range strings.SplitSeq(glob, ",") {
+					w.except += ",!" + strings.TrimPrefix(strings.TrimSpace(part), "!")
+				}
+			}
+			w.except = strings.TrimPrefix(w.except, ",")
+			return err
+		},
+		"only": func(w *writing, ours string, raw json.RawMessage) error { // the one folder of a list
+			list, err := texts(raw)
+			switch len(list) {
+			case 0:
+			case 1:
+				w.args[ours] = list[0]
+			default:
+				w.notes = append(w.notes, "all of the workspace is searched, not only these folders")
+			}
+			return err
+		},
+		"file": func(w *writing, ours string, raw json.RawMessage) error { // the one file of a list, no glob
+			list, err := texts(raw)
+			switch {
+			case err != nil || len(list) == 0:
+				return err
+			case len(list) > 1:
+				return fmt.Errorf("has %d entries; call once for each, several calls may stand in one reply", len(list))
+			case strings.ContainsAny(list[0], "*?{"):
+				return errors.New("names files by a pattern; find them with glob and read each, several calls may stand in one reply")
+			}
+			w.args[ours] = list[0]
+			return nil
+		},
+		"definitions": func(w *writing, ours string, raw json.RawMessage) error { // what is defined in a file or folder
+			w.args[ours] = raw
+			w.args["pattern"] = `^\s*((export|default|public|private|protected|internal|static|abstract|final|async|pub(\([a-z]+\))?|unsafe|open|override)\s+)*(func|fn|def|class|interface|type|struct|enum|trait|impl|mod|module|namespace|function|object|record|protocol|extension)\s+[\w(<]`
+			return nil
+		},
+		"gone": func(w *writing, ours string, raw json.RawMessage) error { // a text that nothing takes the place of
+			w.args[ours], w.args["new_string"] = raw, ""
+			return nil
+		},
+		"tail": of("must be a number of lines", func(w *writing, ours string, n int) bool { // at the end
+			w.args[ours] = -n
+			return n >= 1
+		}),
+		"move": func(w *writing, ours string, raw json.RawMessage) error {
+			var from, to string
+			if json.Unmarshal(raw, &from) != nil || json.Unmarshal(w.given["destination"], &to) != nil || from == "" || to == "" || strings.ContainsAny(from+to, "\r\n") {
+				return errors.New("source and destination must be paths")
+			}
+			w.args[ours] = "*** Begin Patch\n*** Update File: " + from + "\n*** Move to: " + to + "\n*** End Patch"
+			return nil
+		},
+	}
+})
 
 // acrossLines tells patterns that can match more than one line where a dot
 // matches line ends too.
@@ -396,7 +398,7 @@ func edits(w *writing, _ string, raw json.RawMessage) error {
 	for i, item := range list {
 		step := make(map[string]json.RawMessage)
 		for name, v := range item {
-			ours, known := editNames[fold(name)]
+			ours, known := editNames()[fold(name)]
 			switch {
 			case !known:
 				return fmt.Errorf("entry %d: %q is not understood; each has old_string and new_string", i+1, name)
@@ -423,12 +425,14 @@ func edits(w *writing, _ string, raw json.RawMessage) error {
 }
 
 // editNames are the names of what an edit in a list consists of.
-var editNames = map[string]string{
-	"oldstring": "old_string", "oldstr": "old_string", "oldtext": "old_string", "search": "old_string", "targetcontent": "old_string", "before": "old_string",
-	"newstring": "new_string", "newstr": "new_string", "newtext": "new_string", "replace": "new_string", "replacementcontent": "new_string", "after": "new_string",
-	"replaceall": "replace_all", "allowmultiple": "replace_all", "filepath": "path", "path": "path", "targetfile": "path",
-	"explanation": "", "description": "", "instruction": "",
-}
+var editNames = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"oldstring": "old_string", "oldstr": "old_string", "oldtext": "old_string", "search": "old_string", "targetcontent": "old_string", "before": "old_string",
+		"newstring": "new_string", "newstr": "new_string", "newtext": "new_string", "replace": "new_string", "replacementcontent": "new_string", "after": "new_string",
+		"replaceall": "replace_all", "allowmultiple": "replace_all", "filepath": "path", "path": "path", "targetfile": "path",
+		"explanation": "", "description": "", "instruction": "",
+	}
+})
 
 func plain(raw json.RawMessage) (s string) {
 	_ = json.Unmarshal(raw, &s) // what is no text is refused by the tool

@@ -3,6 +3,7 @@ package dialect
 import (
 	"encoding/json"
 	"path/filepath"
+	"sync"
 
 	"coder/internal/core/jsonx"
 )
@@ -17,26 +18,28 @@ type outward struct {
 // places are the arguments that programs beside us take as full paths.
 var places = map[string]bool{"file_path": true, "path": true}
 
-var outwards = map[string]outward{
-	"bash":           {"Bash", map[string]string{"background": "run_in_background"}},
-	"read":           {"Read", map[string]string{"path": "file_path"}},
-	"write":          {"Write", map[string]string{"path": "file_path"}},
-	"edit":           {"Edit", map[string]string{"path": "file_path"}},
-	"glob":           {"Glob", nil},
-	"grep":           {"Grep", map[string]string{"include": "glob"}},
-	"list":           {"LS", nil},
-	"fetch":          {"WebFetch", nil},
-	"todowrite":      {"TodoWrite", nil},
-	"task":           {"Task", map[string]string{"objective": "prompt", "agent": "subagent_type"}},
-	"skill":          {"Skill", map[string]string{"name": "skill", "arguments": "args"}},
-	"question":       {"AskUserQuestion", nil},
-	"exit_plan_mode": {"ExitPlanMode", nil},
-}
+var outwards = sync.OnceValue(func() map[string]outward {
+	return map[string]outward{
+		"bash":           {"Bash", map[string]string{"background": "run_in_background"}},
+		"read":           {"Read", map[string]string{"path": "file_path"}},
+		"write":          {"Write", map[string]string{"path": "file_path"}},
+		"edit":           {"Edit", map[string]string{"path": "file_path"}},
+		"glob":           {"Glob", nil},
+		"grep":           {"Grep", map[string]string{"include": "glob"}},
+		"list":           {"LS", nil},
+		"fetch":          {"WebFetch", nil},
+		"todowrite":      {"TodoWrite", nil},
+		"task":           {"Task", map[string]string{"objective": "prompt", "agent": "subagent_type"}},
+		"skill":          {"Skill", map[string]string{"name": "skill", "arguments": "args"}},
+		"question":       {"AskUserQuestion", nil},
+		"exit_plan_mode": {"ExitPlanMode", nil},
+	}
+})
 
 // Outward is a call of one of our tools as programs written for another agent
 // know it; what they do not know keeps its name. Paths are full, from root.
 func Outward(tool string, args json.RawMessage, root string) (name string, theirs json.RawMessage) {
-	o, known := outwards[tool]
+	o, known := outwards()[tool]
 	var given map[string]json.RawMessage
 	if !known || json.Unmarshal(args, &given) != nil {
 		return tool, args
@@ -58,7 +61,7 @@ func Outward(tool string, args json.RawMessage, root string) (name string, their
 // OutwardName is the name under which programs written for another agent know
 // one of our tools.
 func OutwardName(tool string) string {
-	if o, known := outwards[tool]; known {
+	if o, known := outwards()[tool]; known {
 		return o.name
 	}
 	return tool

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"strconv"
 	"strings"
+	"sync"
 
 	"golang.org/x/text/encoding/charmap"
 )
@@ -291,7 +292,7 @@ func glyph(name string) (string, bool) {
 	if len([]rune(name)) == 1 {
 		return name, true
 	}
-	if s, ok := glyphs[name]; ok {
+	if s, ok := glyphs()[name]; ok {
 		return s, true
 	}
 	for _, prefix := range []string{"uni", "u"} {
@@ -304,22 +305,24 @@ func glyph(name string) (string, bool) {
 }
 
 // glyphs are the names that fonts of Latin script use beside the letters.
-var glyphs = map[string]string{
-	"space": " ", "exclam": "!", "quotedbl": "\"", "numbersign": "#", "dollar": "$", "percent": "%", "ampersand": "&",
-	"quotesingle": "'", "parenleft": "(", "parenright": ")", "asterisk": "*", "plus": "+", "comma": ",", "hyphen": "-",
-	"period": ".", "slash": "/", "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
-	"seven": "7", "eight": "8", "nine": "9", "colon": ":", "semicolon": ";", "less": "<", "equal": "=", "greater": ">",
-	"question": "?", "at": "@", "bracketleft": "[", "backslash": "\\", "bracketright": "]", "asciicircum": "^",
-	"underscore": "_", "grave": "`", "braceleft": "{", "bar": "|", "braceright": "}", "asciitilde": "~", "minus": "−",
-	"quoteleft": "‘", "quoteright": "’", "quotedblleft": "“", "quotedblright": "”", "quotesinglbase": "‚", "quotedblbase": "„",
-	"endash": "–", "emdash": "—", "bullet": "•", "ellipsis": "…", "dagger": "†", "daggerdbl": "‡", "Euro": "€", "trademark": "™",
-	"fi": "fi", "fl": "fl", "ff": "ff", "ffi": "ffi", "ffl": "ffl", "germandbls": "ß", "section": "§", "degree": "°",
-	"copyright": "©", "registered": "®", "mu": "µ", "multiply": "×", "divide": "÷", "plusminus": "±", "periodcentered": "·",
-	"guillemotleft": "«", "guillemotright": "»", "guilsinglleft": "‹", "guilsinglright": "›", "nbspace": "\u00a0",
-	"Adieresis": "Ä", "Odieresis": "Ö", "Udieresis": "Ü", "adieresis": "ä", "odieresis": "ö", "udieresis": "ü",
-	"eacute": "é", "egrave": "è", "ecircumflex": "ê", "edieresis": "ë", "aacute": "á", "agrave": "à", "acircumflex": "â",
-	"aring": "å", "atilde": "ã", "iacute": "í", "igrave": "ì", "icircumflex": "î", "idieresis": "ï", "oacute": "ó", "ograve": "ò",
-	"ocircumflex": "ô", "otilde": "õ", "uacute": "ú", "ugrave": "ù", "ucircumflex": "û", "ccedilla": "ç", "ntilde": "ñ",
-	"Eacute": "É", "Aring": "Å", "Ccedilla": "Ç", "Ntilde": "Ñ", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "oslash": "ø", "Oslash": "Ø",
-	"dotlessi": "ı", "lslash": "ł", "Lslash": "Ł", "scaron": "š", "Scaron": "Š", "zcaron": "ž", "Zcaron": "Ž",
-}
+var glyphs = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"space": " ", "exclam": "!", "quotedbl": "\"", "numbersign": "#", "dollar": "$", "percent": "%", "ampersand": "&",
+		"quotesingle": "'", "parenleft": "(", "parenright": ")", "asterisk": "*", "plus": "+", "comma": ",", "hyphen": "-",
+		"period": ".", "slash": "/", "zero": "0", "one": "1", "two": "2", "three": "3", "four": "4", "five": "5", "six": "6",
+		"seven": "7", "eight": "8", "nine": "9", "colon": ":", "semicolon": ";", "less": "<", "equal": "=", "greater": ">",
+		"question": "?", "at": "@", "bracketleft": "[", "backslash": "\\", "bracketright": "]", "asciicircum": "^",
+		"underscore": "_", "grave": "`", "braceleft": "{", "bar": "|", "braceright": "}", "asciitilde": "~", "minus": "−",
+		"quoteleft": "‘", "quoteright": "’", "quotedblleft": "“", "quotedblright": "”", "quotesinglbase": "‚", "quotedblbase": "„",
+		"endash": "–", "emdash": "—", "bullet": "•", "ellipsis": "…", "dagger": "†", "daggerdbl": "‡", "Euro": "€", "trademark": "™",
+		"fi": "fi", "fl": "fl", "ff": "ff", "ffi": "ffi", "ffl": "ffl", "germandbls": "ß", "section": "§", "degree": "°",
+		"copyright": "©", "registered": "®", "mu": "µ", "multiply": "×", "divide": "÷", "plusminus": "±", "periodcentered": "·",
+		"guillemotleft": "«", "guillemotright": "»", "guilsinglleft": "‹", "guilsinglright": "›", "nbspace": "\u00a0",
+		"Adieresis": "Ä", "Odieresis": "Ö", "Udieresis": "Ü", "adieresis": "ä", "odieresis": "ö", "udieresis": "ü",
+		"eacute": "é", "egrave": "è", "ecircumflex": "ê", "edieresis": "ë", "aacute": "á", "agrave": "à", "acircumflex": "â",
+		"aring": "å", "atilde": "ã", "iacute": "í", "igrave": "ì", "icircumflex": "î", "idieresis": "ï", "oacute": "ó", "ograve": "ò",
+		"ocircumflex": "ô", "otilde": "õ", "uacute": "ú", "ugrave": "ù", "ucircumflex": "û", "ccedilla": "ç", "ntilde": "ñ",
+		"Eacute": "É", "Aring": "Å", "Ccedilla": "Ç", "Ntilde": "Ñ", "ae": "æ", "AE": "Æ", "oe": "œ", "OE": "Œ", "oslash": "ø", "Oslash": "Ø",
+		"dotlessi": "ı", "lslash": "ł", "Lslash": "Ł", "scaron": "š", "Scaron": "Š", "zcaron": "ž", "Zcaron": "Ž",
+	}
+})

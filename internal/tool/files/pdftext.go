@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode/utf16"
 
 	"golang.org/x/text/encoding/charmap"
@@ -27,7 +28,7 @@ const (
 var (
 	errNoPDFText = errors.New("no text could be taken from it; it may hold only pictures, or fonts that do not say what their signs mean. Where pdftotext is installed it is used")
 	errLockedPDF = errors.New("it is encrypted, and no text could be taken from it. Where pdftotext is installed it is used, which opens what needs no password")
-	objectStart  = regexp.MustCompile(`(\d+)[ \t\r\n]+\d+[ \t\r\n]+obj\b`)
+	objectStart  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)[ \t\r\n]+\d+[ \t\r\n]+obj\b`) })
 )
 
 // pdfText takes the text from a PDF, page by page, without regard to where on
@@ -56,7 +57,7 @@ func pdfText(ctx context.Context, b []byte) (string, error) {
 		fmt.Fprintf(&out, "[no text could be taken from page %s]\n", strings.Join(silent, ", "))
 	}
 	text := strings.ReplaceAll(strings.ToValidUTF8(out.String(), "\ufffd"), "\x00", "")
-	text = blankLines.ReplaceAllString(text, "\n\n")
+	text = blankLines().ReplaceAllString(text, "\n\n")
 	switch {
 	case strings.Trim(text, "\f\n "+unknownText) != "":
 	case bytes.Contains(b, []byte("/Encrypt")):
@@ -71,7 +72,7 @@ func pdfText(ctx context.Context, b []byte) (string, error) {
 	return text, nil
 }
 
-var blankLines = regexp.MustCompile(`\n[ \n]*\n`)
+var blankLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n[ \n]*\n`) })
 
 // pdfDoc is the objects of a PDF by number, and where their streams begin. A
 // file that was edited holds old objects before new ones: the last one counts.
@@ -88,7 +89,7 @@ type pdfDoc struct {
 func readPDF(ctx context.Context, b []byte) *pdfDoc {
 	d := &pdfDoc{objects: map[int]any{}, places: map[int]int{}, streams: map[int][]byte{}, budget: 8 * maxPDFStream, cmaps: map[pdfRef]*cmap{}}
 	for at := 0; ctx.Err() == nil; {
-		m := objectStart.FindSubmatchIndex(b[at:])
+		m := objectStart().FindSubmatchIndex(b[at:])
 		if m == nil {
 			break
 		}

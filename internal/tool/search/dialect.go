@@ -208,8 +208,8 @@ func explain(err error) error {
 		return fmt.Errorf(`pattern: %w (a plain ( or ) is written \( or \))`, err)
 	case s.Code == syntax.ErrMissingBracket:
 		return fmt.Errorf(`pattern: %w (a plain [ is written \[)`, err)
-	case s.Code == syntax.ErrInvalidEscape && elsewhere[s.Expr] != "":
-		return fmt.Errorf("pattern: %w (write %s)", err, elsewhere[s.Expr])
+	case s.Code == syntax.ErrInvalidEscape && elsewhere()[s.Expr] != "":
+		return fmt.Errorf("pattern: %w (write %s)", err, elsewhere()[s.Expr])
 	case s.Code == syntax.ErrInvalidCharRange && strings.HasPrefix(s.Expr, `\p{`):
 		return fmt.Errorf(`pattern: %w (classes are such as \p{L}, \p{Lu} or \p{Han})`, err)
 	case s.Code == syntax.ErrInvalidPerlOp && strings.HasPrefix(s.Expr, "(?"):
@@ -223,11 +223,13 @@ func explain(err error) error {
 }
 
 // elsewhere is what to write for the escapes of other dialects.
-var elsewhere = map[string]string{
-	`\u`: `\x{1F600} with the number of the character, or the character itself`, `\U`: `\x{1F600} with the number of the character, or the character itself`,
-	`\h`: `[ \t]`, `\R`: "one of the lines; a search goes line by line", `\Z`: "$", `\e`: `\x1b`, `\K`: "the whole pattern without it", `\G`: "^",
-	`\X`: ".", `\N`: ".", `\y`: `\b`, `\m`: `\b`, `\M`: `\b`, `\l`: "[a-z]", `\i`: `\w`, `\k`: "the text of the group again; there are no backreferences", `\g`: "the text of the group again; there are no backreferences",
-}
+var elsewhere = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		`\u`: `\x{1F600} with the number of the character, or the character itself`, `\U`: `\x{1F600} with the number of the character, or the character itself`,
+		`\h`: `[ \t]`, `\R`: "one of the lines; a search goes line by line", `\Z`: "$", `\e`: `\x1b`, `\K`: "the whole pattern without it", `\G`: "^",
+		`\X`: ".", `\N`: ".", `\y`: `\b`, `\m`: `\b`, `\M`: `\b`, `\l`: "[a-z]", `\i`: `\w`, `\k`: "the text of the group again; there are no backreferences", `\g`: "the text of the group again; there are no backreferences",
+	}
+})
 
 // matchesAnything reports whether something in a pattern would match every
 // character, line ends too: (?s:.) or [\s\S].

@@ -6,56 +6,61 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 )
 
 // types are short names for kinds of files, by the endings and names they have.
-var types = map[string][]string{
-	"bazel":      {".bzl", ".bazel", "BUILD", "WORKSPACE"},
-	"bash":       {".sh", ".bash", ".bashrc", ".profile"},
-	"c":          {".c", ".h"},
-	"cpp":        {".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx", ".h", ".inl"},
-	"cs":         {".cs"},
-	"css":        {".css", ".scss", ".sass", ".less"},
-	"dart":       {".dart"},
-	"docker":     {"Dockerfile", ".dockerfile"},
-	"elixir":     {".ex", ".exs"},
-	"go":         {".go"},
-	"haskell":    {".hs", ".lhs"},
-	"html":       {".html", ".htm"},
-	"java":       {".java"},
-	"js":         {".js", ".jsx", ".mjs", ".cjs", ".vue"},
-	"json":       {".json", ".jsonl", ".jsonc"},
-	"kotlin":     {".kt", ".kts"},
-	"lua":        {".lua"},
-	"make":       {"Makefile", "makefile", "GNUmakefile", ".mk"},
-	"markdown":   {".md", ".markdown", ".mdx"},
-	"nix":        {".nix"},
-	"ocaml":      {".ml", ".mli"},
-	"perl":       {".pl", ".pm"},
-	"php":        {".php"},
-	"proto":      {".proto"},
-	"python":     {".py", ".pyi"},
-	"r":          {".r", ".R"},
-	"ruby":       {".rb", ".rake", "Rakefile", "Gemfile"},
-	"rust":       {".rs"},
-	"scala":      {".scala", ".sbt"},
-	"sql":        {".sql"},
-	"swift":      {".swift"},
-	"terraform":  {".tf", ".tfvars"},
-	"toml":       {".toml"},
-	"typescript": {".ts", ".tsx", ".mts", ".cts"},
-	"txt":        {".txt"},
-	"xml":        {".xml", ".xsd", ".xsl", ".svg"},
-	"yaml":       {".yaml", ".yml"},
-	"zig":        {".zig"},
-}
+var types = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		"bazel":      {".bzl", ".bazel", "BUILD", "WORKSPACE"},
+		"bash":       {".sh", ".bash", ".bashrc", ".profile"},
+		"c":          {".c", ".h"},
+		"cpp":        {".cpp", ".cc", ".cxx", ".hpp", ".hh", ".hxx", ".h", ".inl"},
+		"cs":         {".cs"},
+		"css":        {".css", ".scss", ".sass", ".less"},
+		"dart":       {".dart"},
+		"docker":     {"Dockerfile", ".dockerfile"},
+		"elixir":     {".ex", ".exs"},
+		"go":         {".go"},
+		"haskell":    {".hs", ".lhs"},
+		"html":       {".html", ".htm"},
+		"java":       {".java"},
+		"js":         {".js", ".jsx", ".mjs", ".cjs", ".vue"},
+		"json":       {".json", ".jsonl", ".jsonc"},
+		"kotlin":     {".kt", ".kts"},
+		"lua":        {".lua"},
+		"make":       {"Makefile", "makefile", "GNUmakefile", ".mk"},
+		"markdown":   {".md", ".markdown", ".mdx"},
+		"nix":        {".nix"},
+		"ocaml":      {".ml", ".mli"},
+		"perl":       {".pl", ".pm"},
+		"php":        {".php"},
+		"proto":      {".proto"},
+		"python":     {".py", ".pyi"},
+		"r":          {".r", ".R"},
+		"ruby":       {".rb", ".rake", "Rakefile", "Gemfile"},
+		"rust":       {".rs"},
+		"scala":      {".scala", ".sbt"},
+		"sql":        {".sql"},
+		"swift":      {".swift"},
+		"terraform":  {".tf", ".tfvars"},
+		"toml":       {".toml"},
+		"typescript": {".ts", ".tsx", ".mts", ".cts"},
+		"txt":        {".txt"},
+		"xml":        {".xml", ".xsd", ".xsl", ".svg"},
+		"yaml":       {".yaml", ".yml"},
+		"zig":        {".zig"},
+	}
+})
 
 // typeNames are other names of types.
-var typeNames = map[string]string{
-	"sh": "bash", "shell": "bash", "c++": "cpp", "cxx": "cpp", "csharp": "cs", "golang": "go", "javascript": "js",
-	"md": "markdown", "py": "python", "rb": "ruby", "rs": "rust", "ts": "typescript", "yml": "yaml", "dockerfile": "docker",
-	"makefile": "make", "tsx": "typescript", "jsx": "js", "vue": "js", "hpp": "cpp", "cc": "cpp", "bzl": "bazel", "cjs": "js", "mjs": "js", "kt": "kotlin", "tf": "terraform", "htm": "html", "text": "txt",
-}
+var typeNames = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"sh": "bash", "shell": "bash", "c++": "cpp", "cxx": "cpp", "csharp": "cs", "golang": "go", "javascript": "js",
+		"md": "markdown", "py": "python", "rb": "ruby", "rs": "rust", "ts": "typescript", "yml": "yaml", "dockerfile": "docker",
+		"makefile": "make", "tsx": "typescript", "jsx": "js", "vue": "js", "hpp": "cpp", "cc": "cpp", "bzl": "bazel", "cjs": "js", "mjs": "js", "kt": "kotlin", "tf": "terraform", "htm": "html", "text": "txt",
+	}
+})
 
 // kind is the endings and names of a type of files; nil stands for every file.
 type kind []string
@@ -67,13 +72,13 @@ func kindOf(name string) (kind, error) {
 		return slices.Concat(k, more), cmp.Or(err, other)
 	}
 	name = strings.ToLower(strings.TrimPrefix(name, "."))
-	if other, ok := typeNames[name]; ok {
+	if other, ok := typeNames()[name]; ok {
 		name = other
 	}
 	if name == "" {
 		return nil, nil
 	}
-	k, ok := types[name]
+	k, ok := types()[name]
 	if !ok {
 		return nil, fmt.Errorf("type %q is not known; use include with a glob such as *.%s", name, name)
 	}
