@@ -27,8 +27,8 @@ run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMP
 # Whole sessions run without the race detector, which makes them several times
 # slower; race runs those with it too.
 test: vet ## run every test, all but whole sessions with the race detector
-	RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v /cmd/coder$$)
-	RAPID_SEED=1 RAPID_CHECKS=30 $(GO) test -shuffle=1 -timeout 30m ./cmd/coder
+	RAPID_SEED=1 RAPID_CHECKS=30 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 30m $$($(GO) list $(PKGS) | grep -v -e /cmd/coder$$ -e /textcalls$$)
+	RAPID_SEED=1 RAPID_CHECKS=30 $(GO) test -shuffle=1 -timeout 30m ./internal/model/textcalls ./cmd/coder
 
 # Without the packages that are about real processes by the hundred, and without
 # the tests that skip themselves because they take long (testing.Short).
@@ -37,7 +37,7 @@ quick: vet ## run the tests that are quick, for the inner loop: under a minute
 	RAPID_SEED=1 RAPID_CHECKS=10 $(GO) test -short -shuffle=1 -timeout 10m $$($(GO) list $(PKGS) | grep -v $(SLOW))
 
 race: ## run whole sessions with the race detector
-	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 60m ./cmd/coder
+	RAPID_SEED=1 GORACE=atexit_sleep_ms=0 $(GO) test -race -shuffle=1 -timeout 60m ./internal/model/textcalls ./cmd/coder
 
 check: fmt lint elsewhere test ## everything a change must pass: format, lint, other systems, tests
 
