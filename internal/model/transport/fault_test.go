@@ -60,7 +60,7 @@ func TestClassify(t *testing.T) {
 		{"parameter of a model", 400, `{"error":{"message":"Unsupported parameter: 'temperature' is not supported with this model."}}`, bad, false},
 
 		{"llama.cpp without a template", 500, `{"error":{"code":500,"message":"tools param requires --jinja flag","type":"server_error"}}`, noTools, false},
-		{"ollama tools", 400, `{"error":{"message":"registry.ollama.ai/library/gemma:2b does not support tools","type":"api_error"}}`, noTools, false},
+		{"ollama tools", 400, `{"error":{"message":"gemma:2b does not support tools","type":"api_error"}}`, noTools, false},
 		{"vllm tools", 400, `{"object":"error","message":"\"auto\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set","type":"BadRequestError","code":400}`, noTools, false},
 		{"openrouter tools", 404, `{"error":{"message":"No endpoints found that support tool use. To learn more about provider routing, visit: https://openrouter.ai/docs","code":404}}`, noTools, false},
 		{"google tools", 400, `{"error":{"code":400,"message":"Function calling is not enabled for models/gemma-3-27b-it","status":"INVALID_ARGUMENT"}}`, noTools, false},
