@@ -219,7 +219,7 @@ func TestTheDemoAtATerminal(t *testing.T) {
 	expectInOrder(t, o.text(), "is a script", "y and Enter is fine", "model script", "[APPROVAL] edit", "+ 1", "[APPROVAL] bash",
 		"FAIL", "[APPROVAL] edit", "[APPROVAL] bash", "enough", "You refused the second test run",
 		"== What changed", "size - 1", "== Undo", "as before the turn: pages.go", "== Redo", "as after the turn: pages.go",
-		"== Audit", "edit pages.go", "user", "bash go test", "deny", "undo pages.go", "unbroken", "== Where it is kept", "CODER_BASE_URL")
+		"== Audit", "edit pages.go", "user", "bash go test", "deny", "undo pages.go", "unbroken", "== Where it is kept", "coder setup")
 }
 
 // expectInOrder checks that parts stand in text one after the other.

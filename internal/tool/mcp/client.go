@@ -46,7 +46,7 @@ func (p *peer) relist(session *sdk.ClientSession) {
 			p.stale = false
 			p.mu.Unlock()
 			if p.list(p.host.life, session) == nil {
-				p.host.shelf.changed()
+				p.host.advertised.changed()
 			}
 		}
 	})

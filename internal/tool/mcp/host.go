@@ -61,13 +61,13 @@ type Options struct {
 
 // Host runs servers and offers their tools. It is safe for concurrent use.
 type Host struct {
-	o     Options
-	peers []*peer
-	life  context.Context
-	end   context.CancelFunc
-	start sync.Once
-	work  sync.WaitGroup
-	shelf shelf
+	o          Options
+	peers      []*peer
+	life       context.Context
+	end        context.CancelFunc
+	start      sync.Once
+	work       sync.WaitGroup
+	advertised advertised
 	// patience with servers: with the first request of the newest protocol, with
 	// a connection in that way, and in the older one. Tests have less.
 	probing, connecting, greeting time.Duration
@@ -213,7 +213,7 @@ func (h *Host) Status() (all []Status) {
 		p.mu.Unlock()
 		for _, t := range tools {
 			about, _, _ := strings.Cut(t.spec.Doc, "\n")
-			s.Tools = append(s.Tools, ToolStatus{t.spec.Name, oneLine(about), h.shelf.isLoaded(t.spec.Name), t.reads()})
+			s.Tools = append(s.Tools, ToolStatus{t.spec.Name, oneLine(about), h.advertised.isLoaded(t.spec.Name), t.reads()})
 		}
 		all = append(all, s)
 	}
@@ -333,7 +333,7 @@ func (p *peer) serve(ctx context.Context) error {
 	p.state, p.why, p.session = Ready, nil, line.session
 	p.mu.Unlock()
 	defer p.hangUp()
-	p.host.shelf.changed()
+	p.host.advertised.changed()
 	p.once.Do(func() { close(p.settled) })
 	ended := make(chan error, 1)
 	go func() { ended <- line.session.Wait() }() // ends with line

@@ -21,9 +21,9 @@ const roomForSpecs = 6 << 10
 // SearchTool is the name of the tool that finds others.
 const SearchTool = "tool_search"
 
-// shelf is what of the servers' tools the model is told of, in the order that it
+// advertised is what of the servers' tools the model is told of, in the order that it
 // was: only ever added to, so that what a request begins with stays the same.
-type shelf struct {
+type advertised struct {
 	mu         sync.Mutex // guards the fields below
 	generation int
 	order      []string        // names of tools
@@ -34,20 +34,20 @@ type shelf struct {
 }
 
 // changed says that servers have other tools than before.
-func (s *shelf) changed() {
+func (s *advertised) changed() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.generation++
 }
 
-func (s *shelf) isLoaded(name string) bool {
+func (s *advertised) isLoaded(name string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Contains(s.order, name)
 }
 
 // load describes more tools to the model from its next step on.
-func (s *shelf) load(names []string) {
+func (s *advertised) load(names []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, name := range names {
@@ -62,9 +62,9 @@ func (s *shelf) load(names []string) {
 // generation: those that the model is told of in the order in which it was, then
 // the others, which can be called and are not advertised.
 func (h *Host) Tools() (all []tool.Tool, generation int) {
-	h.shelf.mu.Lock()
-	defer h.shelf.mu.Unlock()
-	s := &h.shelf
+	h.advertised.mu.Lock()
+	defer h.advertised.mu.Unlock()
+	s := &h.advertised
 	if s.generation == 0 {
 		return nil, 0
 	}
@@ -104,7 +104,7 @@ func (h *Host) Tools() (all []tool.Tool, generation int) {
 
 // place finds room for tools of a server that it did not have before: for all of
 // them or for none.
-func (s *shelf) place(p *peer, tools []*remote) {
+func (s *advertised) place(p *peer, tools []*remote) {
 	if s.known == nil {
 		s.known = make(map[string]bool)
 	}
@@ -209,7 +209,7 @@ func (h *Host) find(query string) tool.Result {
 			v.Tools = append(v.Tools, foundTool{t.spec.Name, clip.Text(t.spec.Doc, 300)})
 		}
 	}
-	h.shelf.load(names)
+	h.advertised.load(names)
 	if len(names) == 0 {
 		v.Note = "nothing was found; try other words, or one word"
 	}

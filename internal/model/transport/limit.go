@@ -1,0 +1,135 @@
+package transport
+
+import (
+	"cmp"
+	"net/http"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// retryAfter reads how long a response asks us to wait. A date is measured
+// from the server's own clock where it tells it, else from now.
+func retryAfter(h http.Header, now func() time.Time) time.Duration {
+	v := strings.TrimSpace(h.Get("Retry-After"))
+	s, err := strconv.ParseFloat(v, 64)
+	if ms, errMs := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); errMs == nil && ms > 0 {
+		s, err = ms/1000, nil
+	}
+	if err == nil && !(s > 0) {
+		return 0
+	}
+	if err == nil {
+		return seconds(s)
+	}
+	at, err := http.ParseTime(v)
+	if err != nil {
+		return 0
+	}
+	return until(at, h, now)
+}
+
+// until is how long it is to a time that a response names, by the server's own
+// clock where it tells it; 0 if nobody knows.
+func until(at time.Time, h http.Header, now func() time.Time) time.Duration {
+	from, err := http.ParseTime(h.Get("Date"))
+	switch {
+	case err == nil:
+	case now != nil:
+		from = now()
+	default:
+		return 0
+	}
+	return min(max(0, at.Sub(from)), longestWait)
+}
+
+func seconds(s float64) time.Duration {
+	return time.Duration(min(s, longestWait.Seconds()) * float64(time.Second))
+}
+
+// limitReset reads from the headers of a refused request when its limit ends.
+// Servers tell of all their limits at once: of those that are used up the last
+// counts, or else the first that ends.
+func limitReset(h http.Header, now func() time.Time) time.Duration {
+	var usedUp, others time.Duration
+	for name := range h {
+		low := strings.ToLower(name)
+		if !strings.Contains(low, "ratelimit") || !strings.Contains(low, "reset") {
+			continue
+		}
+		wait := resetTime(strings.TrimSpace(h.Get(name)), h, now)
+		switch {
+		case wait <= 0:
+		case strings.TrimSpace(h.Get(strings.Replace(low, "reset", "remaining", 1))) == "0":
+			usedUp = max(usedUp, wait)
+		case others == 0 || wait < others:
+			others = wait
+		}
+	}
+	return cmp.Or(usedUp, others)
+}
+
+// resetTime reads the end of a limit: a length of time, seconds, or a moment in
+// one of the forms that servers use.
+func resetTime(v string, h http.Header, now func() time.Time) time.Duration {
+	if d, err := time.ParseDuration(v); err == nil {
+		return min(d, longestWait)
+	}
+	n, err := strconv.ParseFloat(v, 64)
+	switch {
+	case err != nil:
+	case n > 1e12: // milliseconds since 1970
+		return until(time.UnixMilli(int64(min(n, 1e15))), h, now)
+	case n > 1e9:
+		return until(time.Unix(int64(n), 0), h, now)
+	default:
+		return seconds(n)
+	}
+	for _, layout := range []string{time.RFC3339, http.TimeFormat} {
+		if at, err := time.Parse(layout, v); err == nil {
+			return until(at, h, now)
+		}
+	}
+	return 0
+}
+
+// waitIn finds in a server's words how long it asks us to wait, as in "try again
+// in 3h12m" or "please retry after 20 seconds".
+func waitIn(text string) (wait time.Duration) {
+	m := waitPattern().FindStringSubmatch(strings.ToLower(text))
+	if m == nil {
+		return 0
+	}
+	for _, part := range waitPart().FindAllStringSubmatch(m[1], -1) {
+		n, err := strconv.ParseFloat(part[1], 64)
+		if err != nil {
+			return 0
+		}
+		unit := time.Second
+		switch u := part[2]; {
+		case u == "ms" || strings.HasPrefix(u, "milli"):
+			unit = time.Millisecond
+		case u[0] == 'm':
+			unit = time.Minute
+		case u[0] == 'h':
+			unit = time.Hour
+		case u[0] == 'd':
+			unit = 24 * time.Hour
+		}
+		wait = min(wait+seconds(n*unit.Seconds()), longestWait)
+	}
+	return wait
+}
+
+var (
+	waitPattern = sync.OnceValue(func() *regexp.Regexp {
+		const amount = `\d+(?:\.\d+)? ?(?:milliseconds?|minutes?|mins?|ms|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)`
+		return regexp.MustCompile(`(?:again|retry|wait|resets?|available|renews?)(?: (?:again|after|in|at least|for|another|about))* ((?:` + amount + `(?:,? ?(?:and )?)?)+)`)
+	})
+	waitPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+(?:\.\d+)?) ?([a-z]+)`) })
+)
+
+// longestWait bounds what a server may ask, so that no figure overflows.
+const longestWait = 365 * 24 * time.Hour
