@@ -11,77 +11,47 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
+// form writes bodies of this wire.
+type form struct{}
+
 // head is all of a body that comes before the messages.
-type head struct {
-	model, system string
-	tools         []provider.ToolSpec
-	maxTokens     int
-	effort        string
-	temperature   string // as it is written
-	dialect       dialect
-}
+type head = transport.Head[dialect]
 
 // usualMax is how much a reply may hold if nobody says: this wire wants a
 // figure, and all of its models can do that much.
 const usualMax = 8192
 
-// breakpoint marks the end of what is worth remembering for the next request.
-const breakpoint = `,"cache_control":{"type":"ephemeral"}`
-
-func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.effort == o.effort && h.temperature == o.temperature && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
-}
-
-func (h head) Own() head {
-	h.tools = slices.Clone(h.tools)
-	return h
-}
-
 // Begin writes what stays the same: tools, then the system text, at whose end
 // the server may remember both.
-func (h head) Begin() []byte {
+func (form) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
-	b = quote(b, h.model)
-	most, thinking := h.thinking()
+	b = transport.Quote(b, h.Model)
+	most, thinks := thinking(h)
 	b = append(b, `,"max_tokens":`...)
 	b = strconv.AppendInt(b, int64(most), 10)
 	b = append(b, `,"stream":true`...)
-	b = append(b, thinking...)
-	if h.temperature != "" && !h.dialect.noTemperature && thinking == "" { // who thinks has no choice of it
-		b = append(append(b, `,"temperature":`...), h.temperature...)
+	b = append(b, thinks...)
+	if h.Temperature != "" && !h.Dialect.noTemperature && thinks == "" { // who thinks has no choice of it
+		b = append(append(b, `,"temperature":`...), h.Temperature...)
 	}
-	for i, t := range h.tools {
-		b = append(b, [...]string{`,"tools":[`, `,`}[min(i, 1)]...)
-		b = append(b, `{"name":`...)
-		b = quote(b, t.Name)
-		b = append(b, `,"description":`...)
-		b = quote(b, t.Doc)
-		b = append(b, `,"input_schema":`...)
-		if jsonscan.IsObject(t.Schema) {
-			b = append(b, t.Schema...)
-		} else {
-			b = append(b, `{"type":"object","properties":{}}`...)
-		}
-		if i == len(h.tools)-1 {
-			if h.system == "" {
-				b = append(b, h.breakpoint()...)
-			}
-			b = append(b, `}]`...)
-			break
-		}
-		b = append(b, '}')
+	for i, t := range h.Tools {
+		b = append(b, [...]string{`,"tools":[{`, `},{`}[min(i, 1)]...)
+		b = transport.AppendTool(b, t, `,"input_schema":`)
 	}
-	if h.system != "" {
+	if len(h.Tools) > 0 {
+		if h.System == "" {
+			b = append(b, breakpoint(h)...)
+		}
+		b = append(b, `}]`...)
+	}
+	if h.System != "" {
 		b = append(b, `,"system":[{"type":"text","text":`...)
-		b = quote(b, h.system)
-		b = append(b, h.breakpoint()...)
+		b = transport.Quote(b, h.System)
+		b = append(b, breakpoint(h)...)
 		b = append(b, `}]`...)
 	}
 	return append(b, `,"messages":[`...)
@@ -92,15 +62,15 @@ const leastThinking = 1024
 
 // thinking is how much a reply may hold, and how hard the model is to think for
 // it; a budget for that is part of what it may hold.
-func (h head) thinking() (most int, members string) {
-	most = cmp.Or(h.maxTokens, usualMax)
-	budget := provider.ThinkingTokens(h.effort)
+func thinking(h head) (most int, members string) {
+	most = cmp.Or(h.MaxTokens, usualMax)
+	budget := provider.ThinkingTokens(h.Effort)
 	switch {
-	case budget == 0 || h.dialect.effort == asNothing:
+	case budget == 0 || h.Dialect.effort == asNothing:
 		return most, ""
-	case h.dialect.effort == asLevel:
-		return most, `,"thinking":{"type":"adaptive"},"output_config":{"effort":"` + strings.Replace(h.effort, "minimal", "low", 1) + `"}`
-	case h.maxTokens == 0:
+	case h.Dialect.effort == asLevel:
+		return most, `,"thinking":{"type":"adaptive"},"output_config":{"effort":"` + strings.Replace(h.Effort, "minimal", "low", 1) + `"}`
+	case h.MaxTokens == 0:
 		most += budget
 	default:
 		budget = min(budget, most/2)
@@ -111,11 +81,12 @@ func (h head) thinking() (most int, members string) {
 	return most, fmt.Sprintf(`,"thinking":{"type":"enabled","budget_tokens":%d}`, budget)
 }
 
-func (h head) breakpoint() string {
-	if h.dialect.noCaching {
+// breakpoint marks the end of what is worth remembering for the next request.
+func breakpoint(h head) string {
+	if h.Dialect.noCaching {
 		return ""
 	}
-	return breakpoint
+	return `,"cache_control":{"type":"ephemeral"}`
 }
 
 // state is where a list of messages stands: it ends in a message of role whose
@@ -123,7 +94,7 @@ func (h head) breakpoint() string {
 // follow. waiting are the calls that have no result yet.
 type state struct {
 	role    role
-	waiting []string
+	waiting transport.Pending
 }
 
 type role string
@@ -135,21 +106,21 @@ const (
 
 // End answers the calls that nobody answered, and closes the last block, which
 // is worth remembering if it is the person's or a tool's, and the rest.
-func (h head) End(s state) string {
+func (form) End(h head, s state) string {
 	if s.role == "" {
 		return `]}`
 	}
 	b := s.unanswered(nil)
 	if s.role == user {
-		b = append(b, h.breakpoint()...)
+		b = append(b, breakpoint(h)...)
 	}
 	return string(append(b, `}]}]}`...))
 }
 
 // unanswered says of each call without a result that it has none.
 func (s *state) unanswered(b []byte) []byte {
-	for _, id := range s.waiting {
-		b = appendResult(b, s, id, "There is no result of this call.", true)
+	for _, c := range s.waiting {
+		b = appendResult(b, s, c.ID, transport.NoResult, true)
 	}
 	s.waiting = nil
 	return b
@@ -175,21 +146,21 @@ func (s *state) open(b []byte, r role) []byte {
 // Append writes a message. This wire wants roles to take turns, each call to be
 // answered in the very next message before anything else is said there, and no
 // text without a word.
-func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
+func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	if m.Role == chat.Tool {
 		for r := range chat.Select[chat.ToolResult](m) {
-			if i := slices.Index(s.waiting, r.CallID); i >= 0 {
-				s.waiting = slices.Delete(slices.Clone(s.waiting), i, i+1)
+			var asked bool
+			if s.waiting, _, asked = s.waiting.Without(r.CallID); asked {
 				b = appendResult(b, &s, r.CallID, r.Text, r.Failed)
 			} else {
-				b = appendText(s.unanswered(b), &s, user, "A result of "+cmp.Or(r.Name, "a tool")+":\n"+r.Text)
+				b = appendText(s.unanswered(b), &s, user, transport.Unasked(r))
 			}
 		}
 		return b, s
 	}
 	b = s.unanswered(b)
 	if m.Role == chat.Assistant {
-		return h.appendReply(b, s, m)
+		return appendReply(h, b, s, m)
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -197,7 +168,7 @@ func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
 			b = appendText(b, &s, user, string(p))
 		case chat.Image:
 			b = append(s.open(b, user), `"type":"image","source":{"type":"base64","media_type":`...)
-			b = append(quote(b, p.MediaType), `,"data":"`...)
+			b = append(transport.Quote(b, p.MediaType), `,"data":"`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}`...)
 		}
 	}
@@ -209,13 +180,13 @@ func appendText(b []byte, s *state, r role, text string) []byte {
 		return b
 	}
 	b = append(s.open(b, r), `"type":"text","text":`...)
-	return quote(b, text)
+	return transport.Quote(b, text)
 }
 
 func appendResult(b []byte, s *state, id, text string, failed bool) []byte {
 	b = append(s.open(b, user), `"type":"tool_result","tool_use_id":`...)
-	b = append(quote(b, safeID(id)), `,"content":`...)
-	b = quote(b, cmp.Or(text, "(nothing)"))
+	b = append(transport.Quote(b, safeID(id)), `,"content":`...)
+	b = transport.Quote(b, cmp.Or(text, "(nothing)"))
 	if failed {
 		b = append(b, `,"is_error":true`...)
 	}
@@ -224,7 +195,7 @@ func appendResult(b []byte, s *state, id, text string, failed bool) []byte {
 
 // appendReply writes what the model said, its thinking where it stood: signed
 // thinking has to come back as it was.
-func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
+func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	text, calls := m.Text(), m.Calls()
 	said, called := 0, 0
 	until := func(textEnd, callEnd int) {
@@ -235,28 +206,24 @@ func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
 		for ; called < min(callEnd, len(calls)); called++ {
 			c := calls[called]
 			b = append(s.open(b, assistant), `"type":"tool_use","id":`...)
-			b = append(quote(b, safeID(c.ID)), `,"name":`...)
-			b = append(quote(b, c.Name), `,"input":`...)
-			if c.Broken != "" || !jsonscan.IsObject(c.Args) {
-				b = append(b, `{}`...)
-			} else {
-				b = append(b, c.Args...)
-			}
-			s.waiting = append(s.waiting[:len(s.waiting):len(s.waiting)], c.ID)
+			b = append(transport.Quote(b, safeID(c.ID)), `,"name":`...)
+			b = append(transport.Quote(b, c.Name), `,"input":`...)
+			b = append(b, transport.Args(c)...)
+			s.waiting = s.waiting.With(c)
 		}
 	}
-	if !h.dialect.noThinking {
+	if !h.Dialect.noThinking {
 		for _, t := range thoughts(m) {
 			until(t.Text, t.Calls)
 			b = append(s.open(b, assistant), `"type":`...)
-			if b = quote(b, t.Type); t.Type == redacted {
+			if b = transport.Quote(b, t.Type); t.Type == redacted {
 				b = append(b, `,"data":`...)
-				b = quote(b, t.Data)
+				b = transport.Quote(b, t.Data)
 				continue
 			}
 			b = append(b, `,"thinking":`...)
-			b = append(quote(b, t.words), `,"signature":`...)
-			b = quote(b, t.Signature)
+			b = append(transport.Quote(b, t.words), `,"signature":`...)
+			b = transport.Quote(b, t.Signature)
 		}
 	}
 	until(len(text), len(calls))
@@ -319,10 +286,4 @@ func safeID(id string) string {
 	sum := fnv.New32a()
 	_, _ = sum.Write([]byte(id))
 	return fmt.Sprintf("%s_%08x", safe, sum.Sum32())
-}
-
-// quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func quote[T ~string](b []byte, s T) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
-	return b
 }

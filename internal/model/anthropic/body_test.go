@@ -15,7 +15,7 @@ import (
 func TestEveryConversationIsTaken(t *testing.T) {
 	providertest.TestConversations(t, func() providertest.Talk {
 		signatures := make(map[string]string)
-		talk := talk(t, head{model: "m", system: "be brief", tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}})
+		talk := talk(t, head{Model: "m", System: "be brief", Tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}})
 		talk.Taken = func(body []byte) error { return providertest.CheckMessages(body, signatures) }
 		talk.Think = func(turn, blocks int, text string, calls int) chat.Reasoning {
 			var ts []thought
@@ -39,7 +39,7 @@ func TestEveryConversationIsTaken(t *testing.T) {
 
 // talk holds conversations on a head.
 func talk(t *testing.T, h head) providertest.Talk {
-	var memory transport.Memory[head, state]
+	var memory transport.Memory[form, dialect, state]
 	return providertest.Talk{Body: func(said []chat.Message) (string, string) {
 		open, length, done := memory.Body(h, said)
 		defer done()
@@ -53,8 +53,8 @@ func talk(t *testing.T, h head) providertest.Talk {
 		}
 		var s state
 		for _, m := range said {
-			_, s = h.Append(nil, s, m)
+			_, s = form{}.Append(h, nil, s, m)
 		}
-		return string(body), h.End(s)
+		return string(body), form{}.End(h, s)
 	}}
 }

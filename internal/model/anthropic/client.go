@@ -2,8 +2,7 @@
 package anthropic
 
 import (
-	"context"
-	"iter"
+	"cmp"
 	"net/http"
 	"net/url"
 	"slices"
@@ -14,13 +13,7 @@ import (
 )
 
 // Client is a [provider.Provider]. It is safe for concurrent use.
-type Client struct {
-	*transport.Client
-	transport.Listing
-	opt     transport.Options
-	memory  transport.Memory[head, state]
-	dialect transport.Dialect[dialect]
-}
+type Client = transport.Speaker[form, dialect, state]
 
 // dialect is what a server has told us not to say. The zero dialect says all.
 type dialect struct {
@@ -48,61 +41,39 @@ func (d dialect) or(req provider.Request) dialect {
 	return d
 }
 
-// New returns a client of the server at a base URL, with or without /v1 and
-// /messages.
-func New(o transport.Options) *Client {
-	o.APIKey = strings.TrimSpace(o.APIKey)
-	c := &Client{Client: transport.New(o), opt: o}
-	c.Listing = transport.Listing{Client: c.Client, At: c.models}
-	return c
-}
-
 // version of the wire that we speak.
 const version = "2023-06-01"
 
-// Stream sends req and yields the reply as it arrives. Where a server refuses a
-// part of the request that we can do without, it is asked again without it.
-func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
-	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		heed := func(d dialect, complaint string) dialect { return d.heed(req, complaint) }
-		return c.dialect.Ask(req.Model, func(d dialect) error { return c.ask(ctx, req, d, emit) }, heed)
-	})
-}
+// New returns a client of the server at a base URL, with or without /v1 and
+// /messages.
+func New(o transport.Options) *Client {
+	return transport.Speak(o, transport.Wire[form, dialect, state]{
+		Address: func(base, _ string) (*url.URL, error) { return endpoint(base, "/messages", "") },
+		List:    func(base string) (*url.URL, error) { return endpoint(base, "/models", "limit=1000") },
 
-func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit func(provider.Delta) bool) error {
-	u, err := endpoint(c.opt.BaseURL, "/messages")
-	if err != nil {
-		return err
-	}
-	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: temperature(req), dialect: d.or(req)}, req.Messages)
-	defer done()
-	header := c.header("text/event-stream")
-	header.Set("Content-Type", "application/json")
-	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
-}
-
-// temperature is at most 1 on this wire.
-func temperature(req provider.Request) string {
-	if t := req.Temperature; t != nil && *t > 1 {
-		return "1"
-	}
-	return transport.Number(req.Temperature)
-}
-
-func (c *Client) header(accept string) http.Header {
-	h := http.Header{"Accept": {accept}, "Anthropic-Version": {version}}
-	c.opt.SetKey(h, "X-Api-Key", "")
-	return h
+		KeyHeader: "X-Api-Key", Header: http.Header{"Anthropic-Version": {version}},
+		Tune: func(h *head, _ *transport.Client, req provider.Request) {
+			h.Dialect = h.Dialect.or(req)
+			if t := req.Temperature; t != nil && *t > 1 {
+				h.Temperature = "1" // the most that this wire takes
+			}
+		},
+		Heed: dialect.heed, Decoder: newReply,
+	}, dialect{})
 }
 
 // endpoint is the address of path. The base may go up to the server, its
 // version, or the path of messages.
-func endpoint(base, path string) (*url.URL, error) {
+func endpoint(base, path, query string) (*url.URL, error) {
 	base = strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), "/messages")
 	if !strings.HasSuffix(base, "/v1") {
 		path = "/v1" + path
 	}
-	return transport.Endpoint(base, path)
+	u, err := transport.Endpoint(base, path)
+	if err == nil {
+		u.RawQuery = cmp.Or(query, u.RawQuery)
+	}
+	return u, err
 }
 
 // heed is what is left of d after a complaint.
@@ -121,14 +92,4 @@ func (d dialect) heed(req provider.Request, complaint string) dialect {
 	d.noThinking = d.noThinking || strings.Contains(complaint, "signature") || strings.Contains(complaint, "thinking")
 	d.noCaching = d.noCaching || strings.Contains(complaint, "cache_control")
 	return d
-}
-
-// models is where the list of models is.
-func (c *Client) models() (*url.URL, http.Header, error) {
-	u, err := endpoint(c.opt.BaseURL, "/models")
-	if err != nil {
-		return nil, nil, err
-	}
-	u.RawQuery = "limit=1000"
-	return u, c.header("application/json"), nil
 }

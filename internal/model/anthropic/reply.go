@@ -2,7 +2,6 @@ package anthropic
 
 import (
 	"encoding/json"
-	"errors"
 	"io"
 
 	"coder/internal/core/chat"
@@ -15,14 +14,12 @@ import (
 type reply struct {
 	put func(provider.Delta)
 
-	blocks   map[int]*block // by the server's index
-	order    []*block       // of thinking
-	text     int            // bytes of text so far
-	calls    int
-	usage    chat.Usage
-	model    string
-	stop     provider.Stop // empty until the server said why it stopped
-	nonblank bool
+	blocks map[int]*block // by the server's index
+	order  []*block       // of thinking
+	text   int            // bytes of text so far
+	calls  int
+	usage  chat.Usage
+	stop   provider.Stop // empty until the server said why it stopped
 }
 
 // block is one of content that is under way.
@@ -47,9 +44,7 @@ func (r *reply) Decode(raw []byte) error {
 	index, _ := jsonscan.Int(jsonscan.Get(raw, "index"))
 	switch kind {
 	case "message_start":
-		message := jsonscan.Get(raw, "message")
-		r.model = jsonscan.String(jsonscan.Get(message, "model"))
-		r.count(jsonscan.Get(message, "usage"))
+		r.count(jsonscan.Get(jsonscan.Get(raw, "message"), "usage"))
 	case "content_block_start":
 		r.start(index, jsonscan.Get(raw, "content_block"))
 	case "content_block_delta":
@@ -64,7 +59,6 @@ func (r *reply) Decode(raw []byte) error {
 			return io.EOF
 		}
 	case "message":
-		r.model = jsonscan.String(jsonscan.Get(raw, "model"))
 		r.count(jsonscan.Get(raw, "usage"))
 		n := 0
 		for e := jsonscan.Elements(jsonscan.Get(raw, "content")); e.Next(); n++ {
@@ -89,11 +83,11 @@ func (r *reply) start(index int, raw []byte) {
 	r.blocks[index] = b
 	switch b.kind {
 	case "text":
-		r.say(b, jsonscan.Get(raw, "text"))
+		r.tell(b.runes.AddString(jsonscan.Get(raw, "text")))
 	case "thinking", redacted:
 		b.thought = thought{Type: b.kind, Text: r.text, Calls: r.calls, Data: jsonscan.String(jsonscan.Get(raw, "data"))}
 		r.order = append(r.order, b)
-		r.think(b, jsonscan.Get(raw, "thinking"))
+		r.ponder(b, b.runes.AddString(jsonscan.Get(raw, "thinking")))
 		b.thought.Signature = jsonscan.String(jsonscan.Get(raw, "signature"))
 	case "tool_use":
 		b.call = r.calls
@@ -112,14 +106,14 @@ func (r *reply) grow(index int, raw []byte) {
 	}
 	switch jsonscan.String(jsonscan.Get(raw, "type")) {
 	case "text_delta":
-		r.say(b, jsonscan.Get(raw, "text"))
+		r.tell(b.runes.AddString(jsonscan.Get(raw, "text")))
 	case "thinking_delta":
-		r.think(b, jsonscan.Get(raw, "thinking"))
+		r.ponder(b, b.runes.AddString(jsonscan.Get(raw, "thinking")))
 	case "signature_delta":
 		b.thought.Signature += jsonscan.String(jsonscan.Get(raw, "signature"))
 	case "input_json_delta":
-		if piece := jsonscan.Get(raw, "partial_json"); b.kind == "tool_use" && jsonscan.IsString(piece) {
-			r.argue(b, b.runes.Add(jsonscan.Unquote(nil, piece)))
+		if b.kind == "tool_use" {
+			r.argue(b, b.runes.AddString(jsonscan.Get(raw, "partial_json")))
 		}
 	}
 }
@@ -141,23 +135,10 @@ func (r *reply) close(index int) {
 	}
 }
 
-func (r *reply) say(b *block, raw []byte) {
-	if jsonscan.IsString(raw) {
-		r.tell(b.runes.Add(jsonscan.Unquote(nil, raw)))
-	}
-}
-
 func (r *reply) tell(text string) {
 	if text != "" {
 		r.text += len(text)
-		r.nonblank = true
 		r.put(provider.TextDelta(text))
-	}
-}
-
-func (r *reply) think(b *block, raw []byte) {
-	if jsonscan.IsString(raw) {
-		r.ponder(b, b.runes.Add(jsonscan.Unquote(nil, raw)))
 	}
 }
 
@@ -227,16 +208,9 @@ func (r *reply) End() error {
 		}
 		r.put(provider.ReasoningDelta{Field: thinkingField, Details: details})
 	}
-	if !r.nonblank && r.calls == 0 && r.stop != provider.StopLength && r.stop != provider.StopFilter {
-		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
-	}
-	if r.calls > 0 && r.stop == provider.StopEnd {
-		r.stop = provider.StopTools
-	}
-	done := provider.Done{Stop: r.stop}
+	var usage *chat.Usage
 	if r.usage != (chat.Usage{}) {
-		done.Usage = &r.usage
+		usage = &r.usage
 	}
-	r.put(done)
-	return nil
+	return transport.Finish(r.put, r.text > 0, r.calls, r.stop, usage)
 }

@@ -1,72 +1,55 @@
 package gemini
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"slices"
 	"strconv"
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
 	"coder/internal/model/transport"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
+// form writes bodies of this wire.
+type form struct{}
+
 // head is all of a body that comes before the contents.
-type head struct {
-	system      string
-	tools       []provider.ToolSpec
-	maxTokens   int
-	effort      string
-	temperature string // as it is written
-	dialect     dialect
-}
+type head = transport.Head[dialect]
 
-func (h head) Same(o head) bool {
-	return h.system == o.system && h.maxTokens == o.maxTokens && h.effort == o.effort && h.temperature == o.temperature && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
-}
-
-func (h head) Own() head {
-	h.tools = slices.Clone(h.tools)
-	return h
-}
-
-func (h head) Begin() []byte {
+func (form) Begin(h head) []byte {
 	b := []byte(`{"generationConfig":{`)
-	if !h.dialect.noThoughts {
+	if !h.Dialect.noThoughts {
 		b = append(b, `"thinkingConfig":{"includeThoughts":true`...)
 		switch {
-		case h.effort == "" || h.dialect.noEffort:
-		case h.dialect.byLevel:
+		case h.Effort == "" || h.Dialect.noEffort:
+		case h.Dialect.byLevel:
 			level := "low"
-			if provider.ThinkingTokens(h.effort) > provider.ThinkingTokens("low") {
+			if provider.ThinkingTokens(h.Effort) > provider.ThinkingTokens("low") {
 				level = "high"
 			}
 			b = append(append(append(b, `,"thinkingLevel":"`...), level...), '"')
 		default:
-			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...), int64(min(provider.ThinkingTokens(h.effort), mostThinking)), 10)
+			b = strconv.AppendInt(append(b, `,"thinkingBudget":`...), int64(min(provider.ThinkingTokens(h.Effort), mostThinking)), 10)
 		}
 		b = append(b, '}')
 	}
-	if h.temperature != "" && !h.dialect.noTemperature {
-		b = append(append(next(b), `"temperature":`...), h.temperature...)
+	if h.Temperature != "" && !h.Dialect.noTemperature {
+		b = append(append(transport.Comma(b), `"temperature":`...), h.Temperature...)
 	}
-	if h.maxTokens > 0 {
-		b = append(next(b), `"maxOutputTokens":`...)
-		b = strconv.AppendInt(b, int64(h.maxTokens), 10)
+	if h.MaxTokens > 0 {
+		b = append(transport.Comma(b), `"maxOutputTokens":`...)
+		b = strconv.AppendInt(b, int64(h.MaxTokens), 10)
 	}
 	b = append(b, '}')
-	if len(h.tools) > 0 {
+	if len(h.Tools) > 0 {
 		b = append(b, `,"tools":[{"functionDeclarations":[`...)
-		for _, t := range h.tools {
-			b = append(next(b), `{"name":`...)
-			b = append(quote(b, t.Name), `,"description":`...)
-			b = quote(b, t.Doc)
+		for _, t := range h.Tools {
+			b = append(transport.Comma(b), `{"name":`...)
+			b = append(transport.Quote(b, t.Name), `,"description":`...)
+			b = transport.Quote(b, t.Doc)
 			if jsonscan.IsObject(t.Schema) && !jsonscan.IsNull(jsonscan.Get(t.Schema, "properties")) {
-				if h.dialect.oldSchemas {
+				if h.Dialect.oldSchemas {
 					b = append(append(b, `,"parameters":`...), oldSchema(t.Schema)...)
 				} else {
 					b = append(append(b, `,"parametersJsonSchema":`...), t.Schema...)
@@ -76,9 +59,9 @@ func (h head) Begin() []byte {
 		}
 		b = append(b, `]}]`...)
 	}
-	if h.system != "" {
+	if h.System != "" {
 		b = append(b, `,"systemInstruction":{"parts":[{"text":`...)
-		b = append(quote(b, h.system), `}]}`...)
+		b = append(transport.Quote(b, h.System), `}]}`...)
 	}
 	return append(b, `,"contents":[`...)
 }
@@ -135,10 +118,8 @@ func oldSchema(raw json.RawMessage) json.RawMessage {
 // that have no result yet.
 type state struct {
 	role    role
-	waiting []waiting
+	waiting transport.Pending
 }
-
-type waiting struct{ id, name string }
 
 type role string
 
@@ -148,7 +129,7 @@ const (
 )
 
 // End answers the calls that nobody answered, and closes the body.
-func (h head) End(s state) string {
+func (form) End(_ head, s state) string {
 	if s.role == "" {
 		return `]}`
 	}
@@ -158,8 +139,8 @@ func (h head) End(s state) string {
 // unanswered says of each call without a result that it has none: this wire
 // wants as many results as there were calls.
 func (s *state) unanswered(b []byte) []byte {
-	for _, w := range s.waiting {
-		b = appendResult(b, s, w.name, "There is no result of this call.", true)
+	for _, c := range s.waiting {
+		b = appendResult(b, s, c.Name, transport.NoResult, true)
 	}
 	s.waiting = nil
 	return b
@@ -181,22 +162,21 @@ func (s *state) open(b []byte, r role) []byte {
 }
 
 // Append writes a message as the parts it is made of.
-func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
+func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	if m.Role == chat.Tool {
 		for r := range chat.Select[chat.ToolResult](m) {
-			i := slices.IndexFunc(s.waiting, func(w waiting) bool { return w.id == r.CallID })
-			if i < 0 {
-				b = appendText(s.unanswered(b), &s, user, "A result of "+cmp.Or(r.Name, "a tool")+":\n"+r.Text, "")
-				continue
+			left, call, asked := s.waiting.Without(r.CallID)
+			if asked {
+				s.waiting, b = left, appendResult(b, &s, call.Name, r.Text, r.Failed)
+			} else {
+				b = appendText(s.unanswered(b), &s, user, transport.Unasked(r), "")
 			}
-			b = appendResult(b, &s, s.waiting[i].name, r.Text, r.Failed)
-			s.waiting = slices.Delete(slices.Clone(s.waiting), i, i+1)
 		}
 		return b, s
 	}
 	b = s.unanswered(b)
 	if m.Role == chat.Assistant {
-		return h.appendReply(b, s, m)
+		return appendReply(h, b, s, m)
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -204,7 +184,7 @@ func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
 			b = appendText(b, &s, user, string(p), "")
 		case chat.Image:
 			b = append(s.open(b, user), `{"inlineData":{"mimeType":`...)
-			b = append(quote(b, p.MediaType), `,"data":"`...)
+			b = append(transport.Quote(b, p.MediaType), `,"data":"`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}}`...)
 		}
 	}
@@ -215,29 +195,29 @@ func appendText(b []byte, s *state, r role, text, signature string) []byte {
 	if text == "" {
 		return b
 	}
-	b = quote(append(s.open(b, r), `{"text":`...), text)
+	b = transport.Quote(append(s.open(b, r), `{"text":`...), text)
 	if signature != "" {
-		b = quote(append(b, `,"thoughtSignature":`...), signature)
+		b = transport.Quote(append(b, `,"thoughtSignature":`...), signature)
 	}
 	return append(b, '}')
 }
 
 func appendResult(b []byte, s *state, name, text string, failed bool) []byte {
 	b = append(s.open(b, user), `{"functionResponse":{"name":`...)
-	b = append(quote(b, name), `,"response":{`...)
+	b = append(transport.Quote(b, name), `,"response":{`...)
 	if failed {
 		b = append(b, `"error":`...)
 	} else {
 		b = append(b, `"output":`...)
 	}
-	return append(quote(b, text), `}}}`...)
+	return append(transport.Quote(b, text), `}}}`...)
 }
 
 // unsigned stands in for the signature of a call that another model made; the
 // vendor's own word for that.
 const unsigned = "skip_thought_signature_validator"
 
-func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
+func appendReply(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	var signature string
 	for r := range chat.Select[chat.Reasoning](m) {
 		if r.Field == thoughtField {
@@ -247,36 +227,17 @@ func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
 	b = appendText(b, &s, model, m.Text(), signature)
 	for i, c := range m.Calls() {
 		b = append(s.open(b, model), `{"functionCall":{"name":`...)
-		b = append(quote(b, c.Name), `,"args":`...)
-		if c.Broken != "" || !jsonscan.IsObject(c.Args) {
-			b = append(b, `{}`...)
-		} else {
-			b = append(b, c.Args...)
-		}
-		b = append(b, '}')
+		b = append(transport.Quote(b, c.Name), `,"args":`...)
+		b = append(append(b, transport.Args(c)...), '}')
 		sign := jsonscan.String(jsonscan.Get(jsonscan.Get(c.Extra, "google"), "thought_signature"))
-		if sign == "" && i == 0 && h.dialect.mustBeSigned {
+		if sign == "" && i == 0 && h.Dialect.mustBeSigned {
 			sign = unsigned
 		}
 		if sign != "" {
-			b = quote(append(b, `,"thoughtSignature":`...), sign)
+			b = transport.Quote(append(b, `,"thoughtSignature":`...), sign)
 		}
 		b = append(b, '}')
-		s.waiting = append(s.waiting[:len(s.waiting):len(s.waiting)], waiting{c.ID, c.Name})
+		s.waiting = s.waiting.With(c)
 	}
 	return b, s
-}
-
-// next puts a comma where one is due in a list or an object.
-func next(b []byte) []byte {
-	if c := b[len(b)-1]; c != '[' && c != '{' {
-		return append(b, ',')
-	}
-	return b
-}
-
-// quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func quote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
-	return b
 }

@@ -19,7 +19,7 @@ func TestEveryConversationIsTaken(t *testing.T) {
 			signatures[s] = true
 			return s
 		}
-		talk := talk(t, head{system: "be brief", tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}, dialect: dialect{mustBeSigned: true}})
+		talk := talk(t, head{System: "be brief", Tools: []provider.ToolSpec{{Name: "read", Doc: "reads"}, {Name: "x", Schema: []byte(`{"type":"object"}`)}}, Dialect: dialect{mustBeSigned: true}})
 		talk.Taken = func(body []byte) error { return providertest.CheckGemini(body, signatures) }
 		talk.Think = func(turn, _ int, _ string, _ int) chat.Reasoning {
 			return chat.Reasoning{Text: "hm", Field: thoughtField, Details: fmt.Appendf(nil, `{"signature":%q}`, sign(turn))}
@@ -34,7 +34,7 @@ func TestEveryConversationIsTaken(t *testing.T) {
 
 // talk holds conversations on a head.
 func talk(t *testing.T, h head) providertest.Talk {
-	var memory transport.Memory[head, state]
+	var memory transport.Memory[form, dialect, state]
 	return providertest.Talk{Body: func(said []chat.Message) (string, string) {
 		open, length, done := memory.Body(h, said)
 		defer done()
@@ -48,8 +48,8 @@ func talk(t *testing.T, h head) providertest.Talk {
 		}
 		var s state
 		for _, m := range said {
-			_, s = h.Append(nil, s, m)
+			_, s = form{}.Append(h, nil, s, m)
 		}
-		return string(body), h.End(s)
+		return string(body), form{}.End(h, s)
 	}}
 }

@@ -79,14 +79,11 @@ func (r *reply) part(raw []byte) {
 		r.signature = sign
 	}
 	text := jsonscan.Get(raw, "text")
-	if !jsonscan.IsString(text) {
-		return
-	}
 	if string(jsonscan.Get(raw, "thought")) == "true" {
-		r.ponder(r.thoughtRunes.Add(jsonscan.Unquote(nil, text)))
+		r.ponder(r.thoughtRunes.AddString(text))
 		return
 	}
-	r.tell(r.runes.Add(jsonscan.Unquote(nil, text)))
+	r.tell(r.runes.AddString(text))
 }
 
 func (r *reply) tell(text string) {
@@ -133,12 +130,5 @@ func (r *reply) End() error {
 		}
 		r.put(provider.ReasoningDelta{Field: thoughtField, Details: details})
 	}
-	if !r.said && r.calls == 0 && r.stop == provider.StopEnd {
-		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
-	}
-	if r.calls > 0 && r.stop == provider.StopEnd {
-		r.stop = provider.StopTools
-	}
-	r.put(provider.Done{Stop: r.stop, Usage: r.usage})
-	return nil
+	return transport.Finish(r.put, r.said, r.calls, r.stop, r.usage)
 }

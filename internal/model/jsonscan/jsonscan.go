@@ -263,12 +263,8 @@ func IsString(raw []byte) bool { return len(raw) > 0 && raw[0] == '"' }
 
 // String is the text of a JSON string, made valid UTF-8; anything else is "".
 func String(raw []byte) string {
-	if !IsString(raw) {
-		return ""
-	}
 	var j Joiner
-	s := j.Add(Unquote(nil, raw))
-	return s + j.Flush()
+	return j.AddString(raw) + j.Flush()
 }
 
 // IsObject reports whether raw, of unknown origin, is one whole JSON object.
@@ -379,6 +375,14 @@ func (j *Joiner) Add(piece []byte) string {
 	}
 	j.tail = append([]byte(nil), b...)
 	return string(out)
+}
+
+// AddString is [Joiner.Add] of the text of a JSON string; anything else is "".
+func (j *Joiner) AddString(raw []byte) string {
+	if !IsString(raw) {
+		return ""
+	}
+	return j.Add(Unquote(nil, raw))
 }
 
 // Flush gives up on the other half of what is left.

@@ -1,90 +1,65 @@
 package openai
 
 import (
-	"slices"
 	"strconv"
 
 	"coder/internal/core/chat"
-	"coder/internal/model/jsonscan"
-	"coder/internal/model/provider"
 	"coder/internal/model/transport"
 )
 
+// form writes bodies of this wire.
+type form struct{}
+
 // head is all of a body that comes before the messages.
-type head struct {
-	model, system string
-	tools         []provider.ToolSpec
-	maxTokens     int
-	effort        string
-	temperature   string // as it is written
-	dialect       dialect
-	progress      bool // the server is one that tells how far it has read, and has said so
-}
-
-func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.dialect == o.dialect && h.progress == o.progress && h.effort == o.effort && h.temperature == o.temperature && transport.SameTools(h.tools, o.tools)
-}
-
-func (h head) Own() head {
-	h.tools = slices.Clone(h.tools)
-	return h
-}
+type head = transport.Head[dialect]
 
 // Begin writes the head, up to and including the system message.
-func (h head) Begin() []byte {
+func (form) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
-	b = quote(b, h.model)
+	b = transport.Quote(b, h.Model)
 	b = append(b, `,"stream":true`...)
-	if !h.dialect.noStreamOptions {
+	if !h.Dialect.noStreamOptions {
 		b = append(b, `,"stream_options":{"include_usage":true}`...)
 	}
-	if h.effort != "" && !h.dialect.noEffort {
-		b = quote(append(b, `,"reasoning_effort":`...), h.effort)
+	if h.Effort != "" && !h.Dialect.noEffort {
+		b = transport.Quote(append(b, `,"reasoning_effort":`...), h.Effort)
 	}
-	if h.temperature != "" && !h.dialect.noTemperature {
-		b = append(append(b, `,"temperature":`...), h.temperature...)
+	if h.Temperature != "" && !h.Dialect.noTemperature {
+		b = append(append(b, `,"temperature":`...), h.Temperature...)
 	}
-	if h.progress {
+	if h.Dialect.progress {
 		b = append(b, `,"return_progress":true`...)
 	}
-	if h.maxTokens > 0 {
+	if h.MaxTokens > 0 {
 		name := `,"max_tokens":` // every compatible server knows that name, and the one that gave it up says so
-		if h.dialect.completionTokens {
+		if h.Dialect.completionTokens {
 			name = `,"max_completion_tokens":`
 		}
 		b = append(b, name...)
-		b = strconv.AppendInt(b, int64(h.maxTokens), 10)
+		b = strconv.AppendInt(b, int64(h.MaxTokens), 10)
 	}
-	if len(h.tools) > 0 {
+	if len(h.Tools) > 0 {
 		b = append(b, `,"tools":[`...)
-		for _, t := range h.tools {
-			b = append(next(b), `{"type":"function","function":{"name":`...)
-			b = quote(b, t.Name)
-			b = append(b, `,"description":`...)
-			b = quote(b, t.Doc)
-			b = append(b, `,"parameters":`...)
-			if jsonscan.IsObject(t.Schema) {
-				b = append(b, t.Schema...)
-			} else {
-				b = append(b, `{"type":"object","properties":{}}`...)
-			}
+		for _, t := range h.Tools {
+			b = append(transport.Comma(b), `{"type":"function","function":{`...)
+			b = transport.AppendTool(b, t, `,"parameters":`)
 			b = append(b, `}}`...)
 		}
 		b = append(b, ']')
 	}
 	b = append(b, `,"messages":[`...)
-	if h.system != "" {
-		b = appendMessage(b, chat.Say(chat.System, h.system), h.dialect)
+	if h.System != "" {
+		b = appendMessage(b, chat.Say(chat.System, h.System), h.Dialect)
 	}
 	return b
 }
 
 // Append writes a message in the form of the chat completions wire, which does
 // not depend on those before it.
-func (h head) Append(b []byte, s struct{}, m chat.Message) ([]byte, struct{}) {
-	return appendMessage(b, m, h.dialect), s
+func (form) Append(h head, b []byte, s struct{}, m chat.Message) ([]byte, struct{}) {
+	return appendMessage(b, m, h.Dialect), s
 }
 
-func (h head) End(struct{}) string { return tail }
+func (form) End(head, struct{}) string { return tail }
 
 const tail = `]}`

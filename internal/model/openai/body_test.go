@@ -16,6 +16,8 @@ import (
 	"coder/internal/model/transport"
 )
 
+type memory = transport.Memory[form, dialect, struct{}]
+
 // everything is a conversation with every kind of part.
 func everything() []chat.Message {
 	return []chat.Message{
@@ -72,11 +74,11 @@ func TestBody(t *testing.T) {
 		msgs []chat.Message
 		want string
 	}{
-		{"all", head{model: "m", system: "be brief", tools: tools, maxTokens: 7}, everything(),
+		{"all", head{Model: "m", System: "be brief", Tools: tools, MaxTokens: 7}, everything(),
 			`{"model":"m","stream":true,"stream_options":{"include_usage":true},"max_tokens":7` + toolsAsSent +
 				`,"messages":[{"role":"system","content":"be brief"},` + everythingAsSent + `]}`},
-		{"nothing", head{model: "m"}, nil, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`},
-		{"another dialect", head{model: "m", maxTokens: 7, dialect: dialect{noStreamOptions: true, completionTokens: true, noReasoning: true, noExtra: true}}, everything()[1:2],
+		{"nothing", head{Model: "m"}, nil, `{"model":"m","stream":true,"stream_options":{"include_usage":true},"messages":[]}`},
+		{"another dialect", head{Model: "m", MaxTokens: 7, Dialect: dialect{noStreamOptions: true, completionTokens: true, noReasoning: true, noExtra: true}}, everything()[1:2],
 			`{"model":"m","stream":true,"max_completion_tokens":7,"messages":[{"role":"assistant","content":null,` +
 				`"tool_calls":[{"id":"a","type":"function","function":{"name":"read","arguments":"{\"path\":\"x\"}"}},` +
 				`{"id":"b","type":"function","function":{"name":"read","arguments":"{}"}}]}]}`},
@@ -109,7 +111,7 @@ func talkOf(n int) []chat.Message {
 func TestLongerBodiesBeginLikeShorterOnes(t *testing.T) {
 	var k memory
 	msgs := talkOf(50)
-	h := head{model: "m", system: "s"}
+	h := head{Model: "m", System: "s"}
 	before := ""
 	for n := range msgs {
 		now := text(t, &k, h, msgs[:n+1])
@@ -127,13 +129,13 @@ func TestLongerBodiesBeginLikeShorterOnes(t *testing.T) {
 func TestOnlyNewMessagesAreEncoded(t *testing.T) {
 	var k memory
 	msgs := talkOf(1000)
-	first := text(t, &k, head{model: "m"}, msgs)
+	first := text(t, &k, head{Model: "m"}, msgs)
 	for i := range msgs {
 		msgs[i].Parts[0] = chat.Text("changed")
 	}
 	msgs = append(msgs, chat.Say(chat.User, "new"))
 	want := strings.TrimSuffix(first, tail) + `,{"role":"user","content":"new"}` + tail
-	if got := text(t, &k, head{model: "m"}, msgs); got != want {
+	if got := text(t, &k, head{Model: "m"}, msgs); got != want {
 		t.Error("old messages were encoded again")
 	}
 }
@@ -142,9 +144,9 @@ func TestOtherHeadsAndTalksAreToldApart(t *testing.T) {
 	var k memory
 	msgs := talkOf(9)
 	heads := []head{
-		{model: "m"}, {model: "n"}, {model: "m", system: "s"}, {model: "m", maxTokens: 1}, {model: "m", dialect: dialect{noExtra: true}},
-		{model: "m", tools: []provider.ToolSpec{{Name: "a"}}}, {model: "m", tools: []provider.ToolSpec{{Name: "a", Doc: "d"}}},
-		{model: "m", tools: []provider.ToolSpec{{Name: "a", Schema: []byte(`{}`)}}},
+		{Model: "m"}, {Model: "n"}, {Model: "m", System: "s"}, {Model: "m", MaxTokens: 1}, {Model: "m", Dialect: dialect{noExtra: true}},
+		{Model: "m", Tools: []provider.ToolSpec{{Name: "a"}}}, {Model: "m", Tools: []provider.ToolSpec{{Name: "a", Doc: "d"}}},
+		{Model: "m", Tools: []provider.ToolSpec{{Name: "a", Schema: []byte(`{}`)}}},
 	}
 	compacted := append([]chat.Message{msgs[0], chat.Say(chat.User, "summary")}, msgs[6:]...)
 	for range 3 {
@@ -163,13 +165,13 @@ func TestOtherHeadsAndTalksAreToldApart(t *testing.T) {
 func TestBytesUnderWayStay(t *testing.T) {
 	var k memory
 	msgs := talkOf(9)
-	want := text(t, &k, head{model: "m"}, msgs)
-	first, _, doneFirst := k.Body(head{model: "m"}, msgs)
-	second, _, doneSecond := k.Body(head{model: "m"}, msgs)
+	want := text(t, &k, head{Model: "m"}, msgs)
+	first, _, doneFirst := k.Body(head{Model: "m"}, msgs)
+	second, _, doneSecond := k.Body(head{Model: "m"}, msgs)
 	doneFirst()
 	for range 3 {
-		text(t, &k, head{model: "m"}, append(msgs[:5:5], chat.Say(chat.User, strings.Repeat("other ", 1000))))
-		text(t, &k, head{model: "m"}, append(msgs[:9:9], chat.Say(chat.User, strings.Repeat("longer ", 1000))))
+		text(t, &k, head{Model: "m"}, append(msgs[:5:5], chat.Say(chat.User, strings.Repeat("other ", 1000))))
+		text(t, &k, head{Model: "m"}, append(msgs[:9:9], chat.Say(chat.User, strings.Repeat("longer ", 1000))))
 	}
 	doneSecond()
 	for _, open := range []func() (io.ReadCloser, error){first, second} {
@@ -236,7 +238,7 @@ func BenchmarkStep(b *testing.B) {
 		b.Run(fmt.Sprint(n), func(b *testing.B) {
 			var k memory
 			msgs := talkOf(n)
-			h := head{model: "m", system: strings.Repeat("rules ", 1000), tools: manyTools()}
+			h := head{Model: "m", System: strings.Repeat("rules ", 1000), Tools: manyTools()}
 			_, _, done := k.Body(h, msgs)
 			done()
 			b.ReportAllocs()

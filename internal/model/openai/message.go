@@ -9,8 +9,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
 	"coder/internal/model/provider"
-
-	"github.com/go-json-experiment/json/jsontext"
+	"coder/internal/model/transport"
 )
 
 // dialect is what a server has told us not to say. The zero dialect says all.
@@ -21,21 +20,22 @@ type dialect struct {
 	noExtra          bool // it does not know extra_content
 	noEffort         bool // it does not take reasoning_effort, or not that one
 	noTemperature    bool // its model has its own
+	progress         bool // it tells how far it has read if it is asked to
 }
 
 // appendMessage appends m in the form of the chat completions wire.
 func appendMessage(b []byte, m chat.Message, d dialect) []byte {
 	if m.Role == chat.Tool { // a tool message answers exactly one call
 		for r := range chat.Select[chat.ToolResult](m) {
-			b = append(next(b), `{"role":"tool","tool_call_id":`...)
-			b = quote(b, r.CallID)
+			b = append(transport.Comma(b), `{"role":"tool","tool_call_id":`...)
+			b = transport.Quote(b, r.CallID)
 			b = append(b, `,"content":`...)
-			b = append(quote(b, r.Text), '}')
+			b = append(transport.Quote(b, r.Text), '}')
 		}
 		return b
 	}
-	b = append(next(b), `{"role":`...)
-	b = quote(b, string(m.Role))
+	b = append(transport.Comma(b), `{"role":`...)
+	b = transport.Quote(b, string(m.Role))
 	b = append(b, `,"content":`...)
 	// Text is a string, as most servers want it, and a list of parts only where
 	// there are pictures. A message of calls alone has null, as it came.
@@ -46,7 +46,7 @@ func appendMessage(b []byte, m chat.Message, d dialect) []byte {
 	case text == "" && len(calls) > 0:
 		b = append(b, "null"...)
 	default:
-		b = quote(b, text)
+		b = transport.Quote(b, text)
 	}
 	if !d.noReasoning {
 		b = appendReasoning(b, m)
@@ -54,16 +54,12 @@ func appendMessage(b []byte, m chat.Message, d dialect) []byte {
 	if len(calls) > 0 {
 		b = append(b, `,"tool_calls":[`...)
 		for _, c := range calls {
-			args := "{}" // always an object, whatever the model wrote
-			if c.Broken == "" && jsonscan.IsObject(c.Args) {
-				args = string(c.Args)
-			}
-			b = append(next(b), `{"id":`...)
-			b = quote(b, c.ID)
+			b = append(transport.Comma(b), `{"id":`...)
+			b = transport.Quote(b, c.ID)
 			b = append(b, `,"type":"function","function":{"name":`...)
-			b = quote(b, c.Name)
+			b = transport.Quote(b, c.Name)
 			b = append(b, `,"arguments":`...)
-			b = append(quote(b, args), '}')
+			b = append(transport.Quote(b, string(transport.Args(c))), '}')
 			if !d.noExtra && jsonscan.IsObject(c.Extra) {
 				b = append(b, `,"extra_content":`...)
 				b = append(b, c.Extra...)
@@ -73,20 +69,6 @@ func appendMessage(b []byte, m chat.Message, d dialect) []byte {
 		b = append(b, ']')
 	}
 	return append(b, '}')
-}
-
-// next puts a comma where one is due in a list.
-func next(b []byte) []byte {
-	if len(b) > 0 && b[len(b)-1] != '[' {
-		return append(b, ',')
-	}
-	return b
-}
-
-// quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func quote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
-	return b
 }
 
 func isImage(p chat.Part) bool {
@@ -99,11 +81,11 @@ func appendParts(b []byte, m chat.Message) []byte {
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
-			b = append(next(b), `{"type":"text","text":`...)
-			b = append(quote(b, string(p)), '}')
+			b = append(transport.Comma(b), `{"type":"text","text":`...)
+			b = append(transport.Quote(b, string(p)), '}')
 		case chat.Image:
-			b = append(next(b), `{"type":"image_url","image_url":{"url":"data:`...)
-			media := quote(nil, p.MediaType)
+			b = append(transport.Comma(b), `{"type":"image_url","image_url":{"url":"data:`...)
+			media := transport.Quote(nil, p.MediaType)
 			b = append(b, media[1:len(media)-1]...)
 			b = append(b, `;base64,`...)
 			b = base64.StdEncoding.AppendEncode(b, p.Data)
@@ -132,7 +114,7 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 	}
 	if field != "" && text != "" {
 		b = append(b, `,"`+field+`":`...)
-		b = quote(b, text)
+		b = transport.Quote(b, text)
 	}
 	if len(details) > 0 && details[0] == '[' && jsonscan.Complete(details) {
 		b = append(b, `,"reasoning_details":`...)

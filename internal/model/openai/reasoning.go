@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"coder/internal/model/jsonscan"
+	"coder/internal/model/transport"
 )
 
 const (
@@ -168,18 +169,10 @@ func (d details) json() json.RawMessage {
 		return nil
 	}
 	out := []byte{'['}
-	for i, b := range d {
-		if i > 0 {
-			out = append(out, ',')
-		}
-		out = append(out, '{')
-		for j, f := range b {
-			if j > 0 {
-				out = append(out, ',')
-			}
-			out = append(out, '"')
-			out = append(out, f.key...)
-			out = append(out, `":`...)
+	for _, b := range d {
+		out = append(transport.Comma(out), '{')
+		for _, f := range b {
+			out = append(append(append(transport.Comma(out), '"'), f.key...), `":`...)
 			out = append(out, f.val...)
 		}
 		out = append(out, '}')

@@ -222,13 +222,9 @@ func (r *reply) content(raw []byte) {
 			case "text", "refusal":
 				r.addText(m.Val)
 			case "thinking": // a text, or a list of such
-				if jsonscan.IsString(m.Val) {
-					r.emitThought(r.thoughtRunes.Add(jsonscan.Unquote(nil, m.Val)), "")
-				}
+				r.emitThought(r.thoughtRunes.AddString(m.Val), "")
 				for e := jsonscan.Elements(m.Val); e.Next(); {
-					if text := jsonscan.Get(e.Val, "text"); jsonscan.IsString(text) {
-						r.emitThought(r.thoughtRunes.Add(jsonscan.Unquote(nil, text)), "")
-					}
+					r.emitThought(r.thoughtRunes.AddString(jsonscan.Get(e.Val, "text")), "")
 				}
 			}
 		}
@@ -240,7 +236,7 @@ func (r *reply) addText(raw []byte) {
 	if !jsonscan.IsString(raw) || len(raw) == 2 {
 		return
 	}
-	thought, text := r.opening.split(r.runes.Add(jsonscan.Unquote(nil, raw)))
+	thought, text := r.opening.split(r.runes.AddString(raw))
 	r.emitThought(thought, "")
 	r.emitText(text)
 }
@@ -269,7 +265,7 @@ func (r *reply) think(t thinking) {
 	switch {
 	case t.text != nil:
 		r.field = t.field
-		r.emitThought(r.thoughtRunes.Add(jsonscan.Unquote(nil, t.text)), t.field)
+		r.emitThought(r.thoughtRunes.AddString(t.text), t.field)
 	case r.field == "":
 		r.emitThought(r.thoughtRunes.Add(text), detailsField)
 	}
@@ -375,15 +371,5 @@ func (r *reply) End() error {
 	if d := r.details.json(); d != nil {
 		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Details: d})
 	}
-	if !r.hasText && len(r.calls.list) == 0 && r.stop != provider.StopLength && r.stop != provider.StopFilter {
-		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
-	}
-	if r.stop != provider.StopLength && r.stop != provider.StopFilter {
-		r.stop = provider.StopEnd
-		if len(r.calls.list) > 0 { // they are to be run whatever the stop is called
-			r.stop = provider.StopTools
-		}
-	}
-	r.put(provider.Done{Stop: r.stop, Usage: r.usage})
-	return nil
+	return transport.Finish(r.put, r.hasText, len(r.calls.list), r.stop, r.usage)
 }

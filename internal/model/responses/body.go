@@ -1,7 +1,6 @@
 package responses
 
 import (
-	"cmp"
 	"encoding/base64"
 	"encoding/json"
 	"fmt"
@@ -11,126 +10,100 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/model/jsonscan"
-	"coder/internal/model/provider"
 	"coder/internal/model/transport"
-
-	"github.com/go-json-experiment/json/jsontext"
 )
 
+// form writes bodies of this wire.
+type form struct{}
+
 // head is all of a body that comes before the input.
-type head struct {
-	model, system string
-	tools         []provider.ToolSpec
-	maxTokens     int
-	effort        string
-	temperature   string // as it is written
-	dialect       dialect
-}
+type head = transport.Head[dialect]
 
-func (h head) Same(o head) bool {
-	return h.model == o.model && h.system == o.system && h.maxTokens == o.maxTokens && h.effort == o.effort && h.temperature == o.temperature && h.dialect == o.dialect && transport.SameTools(h.tools, o.tools)
-}
-
-func (h head) Own() head {
-	h.tools = slices.Clone(h.tools)
-	return h
-}
-
-func (h head) Begin() []byte {
+func (form) Begin(h head) []byte {
 	b := append([]byte(nil), `{"model":`...)
-	b = quote(b, h.model)
+	b = transport.Quote(b, h.Model)
 	b = append(b, `,"stream":true`...)
-	if !h.dialect.noStore {
+	if !h.Dialect.noStore {
 		b = append(b, `,"store":false`...)
 	}
-	if !h.dialect.noEncrypted {
+	if !h.Dialect.noEncrypted {
 		b = append(b, `,"include":["reasoning.encrypted_content"]`...)
 	}
-	if h.maxTokens > 0 {
+	if h.MaxTokens > 0 {
 		b = append(b, `,"max_output_tokens":`...)
-		b = strconv.AppendInt(b, int64(h.maxTokens), 10)
+		b = strconv.AppendInt(b, int64(h.MaxTokens), 10)
 	}
-	if h.effort != "" && !h.dialect.noEffort {
-		b = append(quote(append(b, `,"reasoning":{"effort":`...), h.effort), '}')
+	if h.Effort != "" && !h.Dialect.noEffort {
+		b = append(transport.Quote(append(b, `,"reasoning":{"effort":`...), h.Effort), '}')
 	}
-	if h.temperature != "" && !h.dialect.noTemperature {
-		b = append(append(b, `,"temperature":`...), h.temperature...)
+	if h.Temperature != "" && !h.Dialect.noTemperature {
+		b = append(append(b, `,"temperature":`...), h.Temperature...)
 	}
-	if len(h.tools) > 0 {
+	if len(h.Tools) > 0 {
 		b = append(b, `,"tools":[`...)
-		for _, t := range h.tools {
-			b = append(next(b), `{"type":"function","name":`...)
-			b = quote(b, t.Name)
-			b = append(b, `,"description":`...)
-			b = quote(b, t.Doc)
-			b = append(b, `,"strict":false,"parameters":`...)
-			if jsonscan.IsObject(t.Schema) {
-				b = append(b, t.Schema...)
-			} else {
-				b = append(b, `{"type":"object","properties":{}}`...)
-			}
+		for _, t := range h.Tools {
+			b = append(transport.Comma(b), `{"type":"function",`...)
+			b = transport.AppendTool(b, t, `,"strict":false,"parameters":`)
 			b = append(b, '}')
 		}
 		b = append(b, ']')
 	}
-	if h.system != "" {
+	if h.System != "" {
 		b = append(b, `,"instructions":`...)
-		b = quote(b, h.system)
+		b = transport.Quote(b, h.System)
 	}
 	return append(b, `,"input":[`...)
 }
 
 // state is the calls that have no result yet.
-type state struct{ waiting []string }
+type state = transport.Pending
 
 // End answers the calls that nobody answered: this wire refuses a call without
 // a result.
-func (h head) End(s state) string { return string(append(s.unanswered(nil), `]}`...)) }
+func (form) End(_ head, s state) string { return string(append(unanswered(nil, s), `]}`...)) }
 
 // unanswered says of each call without a result that it has none. The call
 // stands before it, so a comma is due.
-func (s *state) unanswered(b []byte) []byte {
-	for _, id := range s.waiting {
-		b = appendResult(append(b, ','), id, "There is no result of this call.")
+func unanswered(b []byte, s state) []byte {
+	for _, c := range s {
+		b = appendResult(append(b, ','), c.ID, transport.NoResult)
 	}
-	s.waiting = nil
 	return b
 }
 
 // Append writes a message as the items it is made of.
-func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
+func (form) Append(h head, b []byte, s state, m chat.Message) ([]byte, state) {
 	switch m.Role {
 	case chat.Tool:
 		for r := range chat.Select[chat.ToolResult](m) {
-			if i := slices.Index(s.waiting, r.CallID); i >= 0 {
-				s.waiting = slices.Delete(slices.Clone(s.waiting), i, i+1)
-				b = appendResult(next(b), r.CallID, r.Text)
+			var asked bool
+			if s, _, asked = s.Without(r.CallID); asked {
+				b = appendResult(transport.Comma(b), r.CallID, r.Text)
 			} else {
-				b = appendSaid(b, "user", "input_text", "A result of "+cmp.Or(r.Name, "a tool")+":\n"+r.Text)
+				b = appendSaid(b, "user", "input_text", transport.Unasked(r))
 			}
 		}
 		return b, s
 	case chat.Assistant:
-		b = s.unanswered(b)
-		return h.appendReply(b, s, m)
+		return appendReply(h, unanswered(b, s), m)
 	}
-	b = s.unanswered(b)
+	b = unanswered(b, s)
 	open := false
 	part := func(kind string) {
 		if !open {
-			b, open = append(next(b), `{"type":"message","role":"user","content":[`...), true
+			b, open = append(transport.Comma(b), `{"type":"message","role":"user","content":[`...), true
 		}
-		b = append(next(b), `{"type":"`...)
+		b = append(transport.Comma(b), `{"type":"`...)
 		b = append(b, kind...)
 	}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
 		case chat.Text:
 			part(`input_text","text":`)
-			b = append(quote(b, string(p)), '}')
+			b = append(transport.Quote(b, string(p)), '}')
 		case chat.Image:
 			part(`input_image","image_url":"data:`)
-			media := quote(nil, p.MediaType)
+			media := transport.Quote(nil, p.MediaType)
 			b = append(append(b, media[1:len(media)-1]...), `;base64,`...)
 			b = append(base64.StdEncoding.AppendEncode(b, p.Data), `"}`...)
 		}
@@ -138,25 +111,25 @@ func (h head) Append(b []byte, s state, m chat.Message) ([]byte, state) {
 	if open {
 		b = append(b, `]}`...)
 	}
-	return b, s
+	return b, nil
 }
 
 func appendSaid(b []byte, role, kind, text string) []byte {
-	b = append(next(b), `{"type":"message","role":"`...)
+	b = append(transport.Comma(b), `{"type":"message","role":"`...)
 	b = append(append(b, role...), `","content":[{"type":"`...)
 	b = append(append(b, kind...), `","text":`...)
-	return append(quote(b, text), `}]}`...)
+	return append(transport.Quote(b, text), `}]}`...)
 }
 
 func appendResult(b []byte, id, text string) []byte {
 	b = append(b, `{"type":"function_call_output","call_id":`...)
-	b = append(quote(b, shortID(id)), `,"output":`...)
-	return append(quote(b, text), '}')
+	b = append(transport.Quote(b, shortID(id)), `,"output":`...)
+	return append(transport.Quote(b, text), '}')
 }
 
 // appendReply writes what the model said, its reasoning where it stood: such an
 // item has to come back before the one it led to.
-func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
+func appendReply(h head, b []byte, m chat.Message) (_ []byte, s state) {
 	text, calls := m.Text(), m.Calls()
 	said, called := 0, 0
 	until := func(textEnd, callEnd int) {
@@ -166,23 +139,18 @@ func (h head) appendReply(b []byte, s state, m chat.Message) ([]byte, state) {
 		}
 		for ; called < min(callEnd, len(calls)); called++ {
 			c := calls[called]
-			b = append(next(b), `{"type":"function_call","call_id":`...)
-			b = append(quote(b, shortID(c.ID)), `,"name":`...)
-			b = append(quote(b, c.Name), `,"arguments":`...)
-			if c.Broken != "" || !jsonscan.IsObject(c.Args) {
-				b = append(b, `"{}"`...)
-			} else {
-				b = quote(b, string(c.Args))
-			}
-			b = append(b, '}')
-			s.waiting = append(s.waiting[:len(s.waiting):len(s.waiting)], c.ID)
+			b = append(transport.Comma(b), `{"type":"function_call","call_id":`...)
+			b = append(transport.Quote(b, shortID(c.ID)), `,"name":`...)
+			b = append(transport.Quote(b, c.Name), `,"arguments":`...)
+			b = append(transport.Quote(b, string(transport.Args(c))), '}')
+			s = s.With(c)
 		}
 	}
-	if !h.dialect.noReasoning {
+	if !h.Dialect.noReasoning {
 		for _, t := range thoughts(m) {
 			until(t.Text, t.Calls)
 			if said < len(text) || called < len(calls) { // it leads to something
-				b = append(next(b), t.Item...)
+				b = append(transport.Comma(b), t.Item...)
 			}
 		}
 	}
@@ -226,18 +194,4 @@ func shortID(id string) string {
 	sum := fnv.New64a()
 	_, _ = sum.Write([]byte(id))
 	return fmt.Sprintf("call_%016x", sum.Sum64())
-}
-
-// next puts a comma where one is due in a list.
-func next(b []byte) []byte {
-	if len(b) > 0 && b[len(b)-1] != '[' {
-		return append(b, ',')
-	}
-	return b
-}
-
-// quote appends s as a JSON string; what is not UTF-8 becomes U+FFFD.
-func quote(b []byte, s string) []byte {
-	b, _ = jsontext.AppendQuote(b, s) // the error only reports the replacement
-	return b
 }

@@ -3,9 +3,6 @@
 package responses
 
 import (
-	"context"
-	"iter"
-	"net/http"
 	"net/url"
 	"strings"
 
@@ -14,13 +11,7 @@ import (
 )
 
 // Client is a [provider.Provider]. It is safe for concurrent use.
-type Client struct {
-	*transport.Client
-	transport.Listing
-	opt     transport.Options
-	memory  transport.Memory[head, state]
-	dialect transport.Dialect[dialect]
-}
+type Client = transport.Speaker[form, dialect, state]
 
 // dialect is what a server has told us not to say. The zero dialect says all.
 type dialect struct {
@@ -32,36 +23,19 @@ type dialect struct {
 	noTemperature bool // its model has its own
 }
 
+const path = "/responses"
+
 // New returns a client of the server whose base URL goes up to, or includes,
 // /responses.
 func New(o transport.Options) *Client {
-	o.APIKey = strings.TrimSpace(o.APIKey)
-	c := &Client{Client: transport.New(o), opt: o}
-	c.Listing = transport.Listing{Client: c.Client, At: c.models}
-	return c
-}
-
-const path = "/responses"
-
-// Stream sends req and yields the reply as it arrives. Where a server refuses a
-// part of the request that we can do without, it is asked again without it.
-func (c *Client) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
-	return c.Client.Stream(ctx, func(emit func(provider.Delta) bool) error {
-		heed := func(d dialect, complaint string) dialect { return d.heed(req, complaint) }
-		return c.dialect.Ask(req.Model, func(d dialect) error { return c.ask(ctx, req, d, emit) }, heed)
-	})
-}
-
-func (c *Client) ask(ctx context.Context, req provider.Request, d dialect, emit func(provider.Delta) bool) error {
-	u, err := transport.Endpoint(c.opt.BaseURL, path)
-	if err != nil {
-		return err
-	}
-	body, length, done := c.memory.Body(head{model: req.Model, system: req.System, tools: req.Tools, maxTokens: req.MaxTokens, effort: req.Effort, temperature: transport.Number(req.Temperature), dialect: d}, req.Messages)
-	defer done()
-	header := c.header("text/event-stream")
-	header.Set("Content-Type", "application/json")
-	return c.Exchange(ctx, transport.Request{Method: http.MethodPost, URL: u, Header: header, Body: body, Length: length}, newReply, emit)
+	return transport.Speak(o, transport.Wire[form, dialect, state]{
+		Address: func(base, _ string) (*url.URL, error) { return transport.Endpoint(base, path) },
+		List: func(base string) (*url.URL, error) {
+			return transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(base), "/"), path), "/models")
+		},
+		KeyHeader: "Authorization", KeyPrefix: "Bearer ",
+		Heed: dialect.heed, Decoder: newReply,
+	}, dialect{})
 }
 
 // heed is what is left of d after a complaint.
@@ -80,16 +54,4 @@ func (d dialect) heed(req provider.Request, complaint string) dialect {
 		d.noStore = true
 	}
 	return d
-}
-
-func (c *Client) header(accept string) http.Header {
-	h := http.Header{"Accept": {accept}}
-	c.opt.SetKey(h, "Authorization", "Bearer ")
-	return h
-}
-
-// models is where the list of models is.
-func (c *Client) models() (*url.URL, http.Header, error) {
-	u, err := transport.Endpoint(strings.TrimSuffix(strings.TrimRight(strings.TrimSpace(c.opt.BaseURL), "/"), path), "/models")
-	return u, c.header("application/json"), err
 }

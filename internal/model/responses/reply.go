@@ -46,19 +46,26 @@ func (r *reply) Finished() bool { return r.stop != "" }
 func (r *reply) Decode(raw []byte) error {
 	kind := jsonscan.String(jsonscan.Get(raw, "type"))
 	index, _ := jsonscan.Int(jsonscan.Get(raw, "output_index"))
+	it := r.items[index]
+	delta := func() string {
+		if it == nil {
+			return ""
+		}
+		return it.runes.AddString(jsonscan.Get(raw, "delta"))
+	}
 	switch kind {
 	case "response.output_item.added":
 		r.start(index, jsonscan.Get(raw, "item"))
 	case "response.output_text.delta", "response.refusal.delta":
-		r.say(r.items[index], jsonscan.Get(raw, "delta"))
+		r.tell(it, delta())
 	case "response.reasoning_summary_text.delta", "response.reasoning_text.delta":
-		r.think(r.items[index], jsonscan.Get(raw, "delta"))
+		r.ponder(it, delta())
 	case "response.reasoning_summary_part.added":
 		if r.pondered {
 			r.put(provider.ReasoningDelta{Text: "\n\n", Field: reasoningField})
 		}
 	case "response.function_call_arguments.delta":
-		r.argue(r.items[index], jsonscan.Get(raw, "delta"))
+		r.argue(it, delta())
 	case "response.output_item.done":
 		r.close(index, jsonscan.Get(raw, "item"))
 	case "response.completed", "response.incomplete", "response.failed":
@@ -123,9 +130,9 @@ func (r *reply) close(index int, raw []byte) {
 			r.tell(it, strings.ToValidUTF8(string(all), "\uFFFD"))
 		}
 	case "function_call":
-		r.pass(it, it.runes.Flush())
-		if args := jsonscan.Get(raw, "arguments"); it.said == 0 && jsonscan.IsString(args) {
-			r.pass(it, jsonscan.String(args))
+		r.argue(it, it.runes.Flush())
+		if it.said == 0 {
+			r.argue(it, jsonscan.String(jsonscan.Get(raw, "arguments")))
 		}
 	case "reasoning":
 		r.ponder(it, it.runes.Flush())
@@ -153,19 +160,10 @@ func withoutStatus(raw []byte) json.RawMessage {
 		if string(m.Key) == "status" {
 			continue
 		}
-		if len(b) > 1 {
-			b = append(b, ',')
-		}
-		b = append(append(append(b, '"'), m.Key...), `":`...)
+		b = append(append(append(transport.Comma(b), '"'), m.Key...), `":`...)
 		b = append(b, m.Val...)
 	}
 	return append(b, '}')
-}
-
-func (r *reply) say(it *item, raw []byte) {
-	if it != nil && jsonscan.IsString(raw) {
-		r.tell(it, it.runes.Add(jsonscan.Unquote(nil, raw)))
-	}
 }
 
 func (r *reply) tell(it *item, text string) {
@@ -173,12 +171,6 @@ func (r *reply) tell(it *item, text string) {
 		it.said += len(text)
 		r.text += len(text)
 		r.put(provider.TextDelta(text))
-	}
-}
-
-func (r *reply) think(it *item, raw []byte) {
-	if it != nil && jsonscan.IsString(raw) {
-		r.ponder(it, it.runes.Add(jsonscan.Unquote(nil, raw)))
 	}
 }
 
@@ -190,14 +182,8 @@ func (r *reply) ponder(it *item, text string) {
 	}
 }
 
-func (r *reply) argue(it *item, raw []byte) {
-	if it != nil && it.kind == "function_call" && jsonscan.IsString(raw) {
-		r.pass(it, it.runes.Add(jsonscan.Unquote(nil, raw)))
-	}
-}
-
-func (r *reply) pass(it *item, args string) {
-	if args != "" {
+func (r *reply) argue(it *item, args string) {
+	if args != "" && it.kind == "function_call" {
 		it.said += len(args)
 		r.put(provider.CallDelta{Index: it.call, Args: args})
 	}
@@ -226,9 +212,6 @@ func (r *reply) finish(raw []byte) error {
 		}
 	default:
 		r.stop = provider.StopEnd
-		if r.calls > 0 {
-			r.stop = provider.StopTools
-		}
 	}
 	return nil
 }
@@ -242,9 +225,5 @@ func (r *reply) End() error {
 		}
 		r.put(provider.ReasoningDelta{Field: reasoningField, Details: details})
 	}
-	if r.text == 0 && r.calls == 0 && r.stop == provider.StopEnd {
-		return &provider.Error{Retryable: true, Err: errors.New("the reply was empty: neither text nor a tool call")}
-	}
-	r.put(provider.Done{Stop: r.stop, Usage: r.usage})
-	return nil
+	return transport.Finish(r.put, r.text > 0, r.calls, r.stop, r.usage)
 }

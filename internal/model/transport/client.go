@@ -2,8 +2,8 @@
 // certificates, patience with silent servers, the reading of replies in
 // whatever form they come, and the meaning of failures.
 //
-// A wire adds how a request is put, as a [Request], and how the values that
-// come back become deltas, as a [Decoder].
+// A [Wire] adds where and how its servers are asked, a [Form] how a request is
+// put, and a [Decoder] how the values that come back become deltas.
 //
 // Whatever the network does, a reply either arrives whole and ends in Done, or
 // ends in one error that says what went wrong and whether to try again. A line
@@ -16,7 +16,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"iter"
 	"net/http"
 	"net/http/httptrace"
 	"net/url"
@@ -89,13 +88,13 @@ func (c *Client) CloseIdle() {
 	}
 }
 
-// SetKey puts the key into h: behind prefix in the header that the wire has for
+// setKey puts the key into h: behind prefix in the header that the wire has for
 // it, or alone in the one that the person named.
-func (o Options) SetKey(h http.Header, name, prefix string) {
+func (o Options) setKey(h http.Header, name, prefix string) {
 	switch {
 	case o.FreshKey != nil:
 		o.APIKey, o.FreshKey = keyPlace, nil
-		o.SetKey(h, name, prefix)
+		o.setKey(h, name, prefix)
 	case o.APIKey == "":
 	case o.KeyHeader != "":
 		h.Set(o.KeyHeader, o.APIKey)
@@ -140,22 +139,6 @@ func Endpoint(base, path string) (*url.URL, error) {
 	return u, nil
 }
 
-// Stream is the sequence of deltas that ask emits, until emit returns false.
-// When ctx ends so does the sequence, with its error; of other errors the key
-// is taken out.
-func (c *Client) Stream(ctx context.Context, ask func(emit func(provider.Delta) bool) error) iter.Seq2[provider.Delta, error] {
-	return func(yield func(provider.Delta, error) bool) {
-		err := ask(func(d provider.Delta) bool { return yield(d, nil) })
-		switch {
-		case err == nil || err == errLeft:
-		case ctx.Err() != nil:
-			yield(nil, ctx.Err())
-		default:
-			yield(nil, c.hide(err))
-		}
-	}
-}
-
 // errLeft says that the consumer wants no more.
 var errLeft = errors.New("left")
 
@@ -169,12 +152,8 @@ func (c *Client) hide(err error) error {
 	return err
 }
 
-// Exchange sends one request and emits the reply, as the decoder that is made
-// for it has it. A key that is refused is asked for anew, once.
-func (c *Client) Exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
-	return c.withKey(ctx, req, func(r Request) error { return c.exchange(ctx, r, decoder, emit) })
-}
-
+// exchange sends one request and emits the reply, as the decoder that is made
+// for it has it.
 func (c *Client) exchange(ctx context.Context, req Request, decoder func(put func(provider.Delta)) Decoder, emit func(provider.Delta) bool) error {
 	if err := ctx.Err(); err != nil {
 		return err

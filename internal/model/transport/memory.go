@@ -8,37 +8,52 @@ import (
 	"sync"
 
 	"coder/internal/core/chat"
+	"coder/internal/model/provider"
 )
 
 // A request body begins with what stays the same from step to step and ends
 // with the messages, so that a longer conversation begins with the bytes of
 // the shorter one. Those bytes are kept: a step encodes only what is new.
 
-// A Head is all of a body that comes before the messages, and knows how a
-// message of that wire is written. S is what the wire has to know about the
-// messages so far to write the next one; its zero value is that of none.
-type Head[H, S any] interface {
-	Same(H) bool
-	// Own is a copy that nobody else can change.
-	Own() H
+// Head is all of a body that comes before the messages.
+type Head[D comparable] struct {
+	Model, System string
+	Tools         []provider.ToolSpec
+	MaxTokens     int
+	Effort        string
+	Temperature   string // as it is written; empty means none
+	Dialect       D
+}
+
+func (h Head[D]) same(o Head[D]) bool {
+	return h.Model == o.Model && h.System == o.System && h.MaxTokens == o.MaxTokens && h.Effort == o.Effort && h.Temperature == o.Temperature && h.Dialect == o.Dialect &&
+		slices.EqualFunc(h.Tools, o.Tools, func(a, b provider.ToolSpec) bool {
+			return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
+		})
+}
+
+// A Form is how a wire writes bodies. S is what it has to know about the messages
+// so far to write the next one; its zero value is that of none. The zero Form is
+// ready to use.
+type Form[D comparable, S any] interface {
 	// Begin writes the head, up to where the first message begins.
-	Begin() []byte
+	Begin(h Head[D]) []byte
 	// Append writes a message after those that s tells of.
-	Append(b []byte, s S, m chat.Message) ([]byte, S)
+	Append(h Head[D], b []byte, s S, m chat.Message) ([]byte, S)
 	// End is what closes a body of such messages.
-	End(s S) string
+	End(h Head[D], s S) string
 }
 
 // memo keeps the bytes of the last body of one conversation.
-type memo[H Head[H, S], S any] struct {
-	head   H
+type memo[D comparable, S any] struct {
+	head   Head[D]
 	said   []chat.Message // what buf holds
 	ends   []int          // where in buf each message ends
 	states []S            // after each message
 	buf    []byte         // a body without its end; never overwritten, only added to
 }
 
-func (m *memo[H, S]) state() (s S) {
+func (m *memo[D, S]) state() (s S) {
 	if n := len(m.states); n > 0 {
 		s = m.states[n-1]
 	}
@@ -51,24 +66,26 @@ const memosKept = 4
 
 // Memory holds the bodies that no request is using, the latest last. Its zero
 // value is empty.
-type Memory[H Head[H, S], S any] struct {
+type Memory[F Form[D, S], D comparable, S any] struct {
 	mu   sync.Mutex // guards the field below
-	free []*memo[H, S]
+	free []*memo[D, S]
 }
 
 // Body returns a reader of the whole body of a request, and its length. The
 // kept bytes are read in place; done gives them back for the next step.
-func (k *Memory[H, S]) Body(h H, msgs []chat.Message) (open func() (io.ReadCloser, error), length int64, done func()) {
+func (k *Memory[F, D, S]) Body(h Head[D], msgs []chat.Message) (open func() (io.ReadCloser, error), length int64, done func()) {
+	var form F
 	m := k.nearest(h, msgs)
 	if m == nil {
-		m = &memo[H, S]{head: h.Own(), buf: h.Begin()}
+		h.Tools = slices.Clone(h.Tools) // nobody else can change ours
+		m = &memo[D, S]{head: h, buf: form.Begin(h)}
 	}
 	for _, msg := range msgs[len(m.said):] {
 		var s S
-		m.buf, s = m.head.Append(m.buf, m.state(), msg)
+		m.buf, s = form.Append(m.head, m.buf, m.state(), msg)
 		m.said, m.ends, m.states = append(m.said, msg), append(m.ends, len(m.buf)), append(m.states, s)
 	}
-	kept, end := m.buf[:len(m.buf):len(m.buf)], m.head.End(m.state())
+	kept, end := m.buf[:len(m.buf):len(m.buf)], form.End(m.head, m.state())
 	open = func() (io.ReadCloser, error) {
 		return io.NopCloser(io.MultiReader(bytes.NewReader(kept), strings.NewReader(end))), nil
 	}
@@ -85,12 +102,12 @@ func (k *Memory[H, S]) Body(h H, msgs []chat.Message) (open func() (io.ReadClose
 // nearest returns the memo that knows most of a conversation, or where the two
 // part one that shares its bytes until one of them grows; nil if none knows any
 // of it.
-func (k *Memory[H, S]) nearest(h H, msgs []chat.Message) *memo[H, S] {
+func (k *Memory[F, D, S]) nearest(h Head[D], msgs []chat.Message) *memo[D, S] {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	best, most := -1, 0
 	for i, m := range k.free {
-		if !m.head.Same(h) {
+		if !m.head.same(h) {
 			continue
 		}
 		n := 0
@@ -107,7 +124,7 @@ func (k *Memory[H, S]) nearest(h H, msgs []chat.Message) *memo[H, S] {
 	m := k.free[best]
 	if most < len(m.said) {
 		end := m.ends[most-1]
-		return &memo[H, S]{head: m.head, said: m.said[:most:most], ends: m.ends[:most:most], states: m.states[:most:most], buf: m.buf[:end:end]}
+		return &memo[D, S]{head: m.head, said: m.said[:most:most], ends: m.ends[:most:most], states: m.states[:most:most], buf: m.buf[:end:end]}
 	}
 	k.free = slices.Delete(k.free, best, best+1)
 	return m
