@@ -2,6 +2,7 @@ package tool
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,7 +15,7 @@ import (
 	"strings"
 	"sync"
 
-	"coder/internal/core/jsonx"
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // Func is a Tool made from typed functions. In must be a struct; its fields
@@ -33,7 +34,8 @@ type Func[In any] struct {
 
 // Spec describes f to the model.
 func (f Func[In]) Spec() Spec {
-	return Spec{Name: f.Name, Doc: f.Doc, Schema: argumentsOf(reflect.TypeFor[In]()).schema, Aliases: f.Aliases}
+	a := argumentsOf(reflect.TypeFor[In]())
+	return Spec{Name: f.Name, Doc: f.Doc, Schema: a.schema, Aliases: f.Aliases, properties: a.properties}
 }
 
 // Prepare decodes args and plans the call.
@@ -76,12 +78,12 @@ func (c funcCall[In]) Run(ctx context.Context, out io.Writer) (Result, error) {
 
 // arguments is what a struct type says about a tool's arguments.
 type arguments struct {
-	schema   json.RawMessage
-	names    []string // of all arguments
-	offered  []string // of those that are not hidden
-	required []string
-	also     map[string]string // folded other name → name
-	enums    map[string][]string
+	schema     json.RawMessage
+	properties                   // of those that are not hidden
+	names      []string          // of all arguments
+	offered    []string          // of those that are not hidden
+	also       map[string]string // folded other name → name
+	enums      map[string][]string
 }
 
 var cache sync.Map // reflect.Type → *arguments
@@ -101,6 +103,7 @@ func readArguments(t reflect.Type) *arguments {
 		a.names = append(a.names, name)
 		if f.Tag.Get("hidden") == "" {
 			a.offered = append(a.offered, name)
+			a.all = append(a.all, property{name, appendSchema(nil, f.Type, f.Tag)})
 		}
 		if !strings.Contains(opts, "omit") {
 			a.required = append(a.required, name)
@@ -113,7 +116,7 @@ func readArguments(t reflect.Type) *arguments {
 			a.enums[name] = strings.Split(e, "|")
 		}
 	}
-	a.schema = jsonx.Must(schemaOf(t))
+	a.schema = a.properties.schema()
 	return a
 }
 
@@ -167,7 +170,7 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 			continue
 		}
 		if s, ok := meant(raw, f.Type.Kind()); !ok || json.Unmarshal(s, fv.Addr().Interface()) != nil {
-			typ := schemaOf(f.Type)["type"].(string)
+			typ := typeOf(f.Type)
 			if strings.ContainsRune("aeiou", rune(typ[0])) {
 				return fmt.Errorf("argument %q must be %s", name, "an "+typ)
 			}
@@ -199,46 +202,95 @@ func meant(raw json.RawMessage, kind reflect.Kind) (json.RawMessage, bool) {
 	return raw, true
 }
 
-// schemaOf describes t in JSON Schema.
-func schemaOf(t reflect.Type) map[string]any {
+// appendSchema appends what JSON Schema says of t, and of the field it is the
+// type of, with its keys in the order of the alphabet.
+func appendSchema(b []byte, t reflect.Type, field reflect.StructTag) []byte {
+	b = append(b, '{')
+	if t.Kind() == reflect.Map {
+		b = append(appendSchema(append(b, `"additionalProperties":`...), t.Elem(), ""), ',')
+	}
+	if doc := field.Get("doc"); doc != "" {
+		b = append(appendQuoted(append(b, `"description":`...), doc), ',')
+	}
+	if e := field.Get("enum"); e != "" {
+		b = append(appendList(append(b, `"enum":`...), strings.Split(e, "|")), ',')
+	}
+	switch t.Kind() {
+	case reflect.Slice:
+		b = append(appendSchema(append(b, `"items":`...), t.Elem(), ""), ',')
+	case reflect.Struct: // closed by decode, which says what it does not know
+		b = append(argumentsOf(t).properties.append(b), ',')
+	}
+	return append(append(append(b, `"type":"`...), typeOf(t)...), `"}`...)
+}
+
+// typeOf is what JSON Schema calls t.
+func typeOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Bool:
-		return map[string]any{"type": "boolean"}
+		return "boolean"
 	case reflect.Int, reflect.Int64:
-		return map[string]any{"type": "integer"}
+		return "integer"
 	case reflect.Float64:
-		return map[string]any{"type": "number"}
+		return "number"
 	case reflect.String:
-		return map[string]any{"type": "string"}
+		return "string"
 	case reflect.Slice:
-		return map[string]any{"type": "array", "items": schemaOf(t.Elem())}
-	case reflect.Map:
-		return map[string]any{"type": "object", "additionalProperties": schemaOf(t.Elem())}
-	case reflect.Struct:
-		props := map[string]any{}
-		var required []string
-		for f := range t.Fields() {
-			if f.Tag.Get("hidden") != "" {
-				continue
-			}
-			name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
-			p := schemaOf(f.Type)
-			if doc := f.Tag.Get("doc"); doc != "" {
-				p["description"] = doc
-			}
-			if e := f.Tag.Get("enum"); e != "" {
-				p["enum"] = strings.Split(e, "|")
-			}
-			props[name] = p
-			if !strings.Contains(opts, "omit") {
-				required = append(required, name)
-			}
-		}
-		s := map[string]any{"type": "object", "properties": props}
-		if len(required) > 0 {
-			s["required"] = required
-		}
-		return s // closed by decode, which says what it does not know
+		return "array"
+	case reflect.Map, reflect.Struct:
+		return "object"
 	}
 	panic("tool: no schema for " + t.String()) // found at start-up by NewSet
+}
+
+// properties are what JSON Schema says of an object: its properties, and
+// those it must have.
+type properties struct {
+	all      []property
+	required []string
+}
+
+type property struct {
+	name   string
+	schema []byte
+}
+
+// schema is the schema of the object, its properties in the order of their names.
+func (p properties) schema() json.RawMessage {
+	slices.SortFunc(p.all, func(x, y property) int { return cmp.Compare(x.name, y.name) })
+	return append(p.append([]byte{'{'}), `,"type":"object"}`...)
+}
+
+func (p properties) append(b []byte) []byte {
+	b = append(b, `"properties":{`...)
+	for i, one := range p.all {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = append(append(appendQuoted(b, one.name), ':'), one.schema...)
+	}
+	b = append(b, '}')
+	if len(p.required) > 0 {
+		b = appendList(append(b, `,"required":`...), p.required)
+	}
+	return b
+}
+
+func appendList(b []byte, list []string) []byte {
+	b = append(b, '[')
+	for i, s := range list {
+		if i > 0 {
+			b = append(b, ',')
+		}
+		b = appendQuoted(b, s)
+	}
+	return append(b, ']')
+}
+
+func appendQuoted(b []byte, s string) []byte {
+	b, err := jsontext.AppendQuote(b, s)
+	if err != nil {
+		panic("tool: a schema is not UTF-8: " + s) // found at start-up by NewSet
+	}
+	return b
 }

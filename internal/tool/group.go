@@ -29,46 +29,33 @@ type Member struct {
 // actionArg is the argument that says which tool of a group is meant.
 const actionArg = "action"
 
-// schema is what of a schema a group is made of.
-type schema struct {
-	Type       string                     `json:"type"`
-	Properties map[string]json.RawMessage `json:"properties"`
-	Required   []string                   `json:"required,omitempty"`
-}
-
-func read(spec Spec) (s schema) {
-	if err := json.Unmarshal(spec.Schema, &s); err != nil {
-		panic("tool: the schema of " + spec.Name + ": " + err.Error()) // it was made by us
-	}
-	return s
-}
-
 // Spec describes all of the group.
 func (g Group) Spec() Spec { return g.without(func(string) bool { return false }) }
 
 // without describes the group without the tools that off names.
 func (g Group) without(off func(name string) bool) Spec {
-	all := schema{"object", make(map[string]json.RawMessage), nil}
+	var all properties
 	var actions []string
 	for _, m := range g.Members {
 		spec := m.Tool.Spec()
 		if off(spec.Name) {
 			continue
 		}
-		own := read(spec)
-		for name, p := range own.Properties {
-			if _, there := all.Properties[name]; !there {
-				all.Properties[name] = p
+		own := spec.properties
+		for _, p := range own.all {
+			if !slices.ContainsFunc(all.all, func(q property) bool { return q.name == p.name }) {
+				all.all = append(all.all, p)
 			}
 		}
 		if actions = append(actions, m.Action); len(actions) == 1 {
-			all.Required = own.Required
+			all.required = slices.Clone(own.required)
 		}
-		all.Required = slices.DeleteFunc(all.Required, func(name string) bool { return !slices.Contains(own.Required, name) })
+		all.required = slices.DeleteFunc(all.required, func(name string) bool { return !slices.Contains(own.required, name) })
 	}
-	all.Properties[actionArg] = jsonx.Must(map[string]any{"type": "string", "enum": actions})
-	all.Required = slices.Insert(all.Required, 0, actionArg)
-	return Spec{Name: g.Name, Doc: g.Doc, Schema: jsonx.Must(all)}
+	which := append(appendList([]byte(`{"enum":`), actions), `,"type":"string"}`...)
+	all.all = append(all.all, property{actionArg, which})
+	all.required = slices.Insert(all.required, 0, actionArg)
+	return Spec{Name: g.Name, Doc: g.Doc, Schema: all.schema()}
 }
 
 // Of finds the tool that a call of the group means, and the arguments for it. A
@@ -82,7 +69,7 @@ func (g Group) Of(args json.RawMessage) (Tool, json.RawMessage, error) {
 	_ = json.Unmarshal(given[actionArg], &action) // what is no text names no tool
 	var actions []string
 	for _, m := range g.Members {
-		if len(given) == 0 && len(read(m.Tool.Spec()).Required) == 0 || fold(m.Action) == fold(action) || fold(m.Tool.Spec().Name) == fold(action) {
+		if len(given) == 0 && len(m.Tool.Spec().properties.required) == 0 || fold(m.Action) == fold(action) || fold(m.Tool.Spec().Name) == fold(action) {
 			delete(given, actionArg)
 			return m.Tool, jsonx.Must(given), nil
 		}

@@ -49,7 +49,7 @@ func TestAGroupIsOfferedAsOneAndUnderstoodByEveryName(t *testing.T) {
 	if !ok {
 		t.Fatalf("jobs is %T", found)
 	}
-	const want = `{"type":"object","properties":{"action":{"enum":["list","stop"],"type":"string"},"id":{"description":"which","type":"string"},"wait":{"description":"how long","type":"integer"}},"required":["action"]}`
+	const want = `{"properties":{"action":{"enum":["list","stop"],"type":"string"},"id":{"description":"which","type":"string"},"wait":{"description":"how long","type":"integer"}},"required":["action"],"type":"object"}`
 	if got := string(g.Spec().Schema); got != want {
 		t.Errorf("schema %s\nwant   %s", got, want)
 	}

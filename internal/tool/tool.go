@@ -34,6 +34,8 @@ type Spec struct {
 	Aliases []Alias
 	// Unlisted says that the tool can be called and is not advertised.
 	Unlisted bool
+
+	properties properties // that the schema is made of, where it is ours
 }
 
 // Alias is a tool's name in another dialect; an alias without a dialect is

@@ -140,6 +140,10 @@ func (r Root) find(name string) (at, real string, err error) {
 	if !filepath.IsLocal(asked) {
 		return "", "", named(r.path(name), ErrOutside)
 	}
+	// Most of what is looked for is not there.
+	if _, err := os.Lstat(filepath.Join(r.dir, asked)); errors.Is(err, fs.ErrNotExist) {
+		return "", "", named(r.path(name), err)
+	}
 	if real, err = filepath.EvalSymlinks(r.dir); err != nil {
 		return "", "", named(r.path(name), err)
 	}
