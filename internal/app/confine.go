@@ -78,23 +78,27 @@ func (a *App) analyse(command string) tool.Line {
 // provider's key, and without what looks like a secret unless the person allows
 // it by name.
 func (a *App) ChildEnv() []string {
-	env := slices.DeleteFunc(slices.Clone(a.Env.Environ), a.withholds)
+	env := slices.DeleteFunc(slices.Clone(a.Env.Environ), a.withholds())
 	return append(env, a.marked())
 }
 
-// withholds reports whether commands do not get a variable.
-func (a *App) withholds(kv string) bool {
-	name, value, _ := strings.Cut(kv, "=")
-	if key := a.Config.Provider.APIKey; key != "" && value == key || slices.Contains(a.Report.SecretVariables(), name) {
-		return true
+// withholds tells whether commands do not get a variable.
+func (a *App) withholds() func(kv string) bool {
+	key, known := a.Config.Provider.APIKey, a.Report.SecretVariables()
+	return func(kv string) bool {
+		name, value, _ := strings.Cut(kv, "=")
+		if key != "" && value == key || slices.Contains(known, name) {
+			return true
+		}
+		return secret.Variable(name, value) && !slices.Contains(a.Config.Safety.EnvAllow, name)
 	}
-	return secret.Variable(name, value) && !slices.Contains(a.Config.Safety.EnvAllow, name)
 }
 
 // Withheld are the names of the variables that commands do not get.
 func (a *App) Withheld() (names []string) {
+	withholds := a.withholds()
 	for _, kv := range a.Env.Environ {
-		if a.withholds(kv) {
+		if withholds(kv) {
 			name, _, _ := strings.Cut(kv, "=")
 			names = append(names, name)
 		}

@@ -188,15 +188,14 @@ var ruleNames = []string{
 // checkRuleName refuses a rule for what looks like a misspelt tool: a deny that
 // protects nothing is worse than none.
 func (a *App) checkRuleName(name string) error {
-	known := ruleNames
+	if _, ok := a.set.Lookup(name); ok || slices.Contains(ruleNames, name) || strings.HasPrefix(name, "mcp__") {
+		return nil
+	}
+	known := slices.Clone(ruleNames)
 	for s := range a.set.Specs() {
-		known = append(known[:len(known):len(known)], s.Name)
-	}
-	if slices.Contains(known, name) || strings.HasPrefix(name, "mcp__") {
-		return nil
-	}
-	if _, ok := a.set.Lookup(name); ok {
-		return nil
+		if known = append(known, s.Name); s.Name == name {
+			return nil
+		}
 	}
 	if near := nearest.Of(name, known); near != "" {
 		return configf("permission.%s: there is no tool %q; did you mean %q?", name, name, near)

@@ -28,9 +28,10 @@ func (a *App) eraseStartEnv() {
 	if n, _ := memory.ReadAt(block, from); n < len(block) {
 		return
 	}
+	withholds := a.withholds()
 	for at := 0; at < len(block); {
 		entry, _, _ := bytes.Cut(block[at:], []byte{0})
-		if name, value, ok := bytes.Cut(entry, []byte("=")); ok && a.withholds(string(entry)) {
+		if name, value, ok := bytes.Cut(entry, []byte("=")); ok && withholds(string(entry)) {
 			_, _ = memory.WriteAt(bytes.Repeat([]byte("*"), len(value)), from+int64(at+len(name)+1))
 		}
 		at += len(entry) + 1

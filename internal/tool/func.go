@@ -79,11 +79,16 @@ func (c funcCall[In]) Run(ctx context.Context, out io.Writer) (Result, error) {
 // arguments is what a struct type says about a tool's arguments.
 type arguments struct {
 	schema     json.RawMessage
-	properties                   // of those that are not hidden
-	names      []string          // of all arguments
-	offered    []string          // of those that are not hidden
-	also       map[string]string // folded other name → name
-	enums      map[string][]string
+	properties                  // those that are offered
+	names      func() spellings // how they are given; read when the tool is first called
+}
+
+// spellings are the ways in which arguments are given.
+type spellings struct {
+	own     []string          // their names
+	offered []string          // of those that are not hidden
+	also    map[string]string // folded other name → name
+	enums   map[string][]string
 }
 
 var cache sync.Map // reflect.Type → *arguments
@@ -97,27 +102,37 @@ func argumentsOf(t reflect.Type) *arguments {
 }
 
 func readArguments(t reflect.Type) *arguments {
-	a := &arguments{also: make(map[string]string), enums: make(map[string][]string)}
+	a := &arguments{names: sync.OnceValue(func() spellings { return readSpellings(t) })}
 	for f := range t.Fields() {
 		name, opts, _ := strings.Cut(f.Tag.Get("json"), ",")
-		a.names = append(a.names, name)
 		if f.Tag.Get("hidden") == "" {
-			a.offered = append(a.offered, name)
 			a.all = append(a.all, property{name, appendSchema(nil, f.Type, f.Tag)})
 		}
 		if !strings.Contains(opts, "omit") {
 			a.required = append(a.required, name)
 		}
-		a.also[fold(name)] = name
-		for _, other := range strings.Fields(f.Tag.Get("also")) {
-			a.also[fold(other)] = name
-		}
-		if e := f.Tag.Get("enum"); e != "" {
-			a.enums[name] = strings.Split(e, "|")
-		}
 	}
 	a.schema = a.properties.schema()
 	return a
+}
+
+func readSpellings(t reflect.Type) spellings {
+	s := spellings{also: make(map[string]string), enums: make(map[string][]string)}
+	for f := range t.Fields() {
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		s.own = append(s.own, name)
+		if f.Tag.Get("hidden") == "" {
+			s.offered = append(s.offered, name)
+		}
+		s.also[fold(name)] = name
+		for _, other := range strings.Fields(f.Tag.Get("also")) {
+			s.also[fold(other)] = name
+		}
+		if e := f.Tag.Get("enum"); e != "" {
+			s.enums[name] = strings.Split(e, "|")
+		}
+	}
+	return s
 }
 
 // fold makes file_path, filePath and FilePath one name.
@@ -132,16 +147,16 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 	if err := json.Unmarshal(raw, &given); err != nil {
 		return errors.New("arguments must be a JSON object")
 	}
-	named := make(map[string]json.RawMessage, len(given))
+	names, named := a.names(), make(map[string]json.RawMessage, len(given))
 	for k, v := range given {
 		if bytes.Equal(v, []byte("null")) {
 			continue // as good as not given, whatever it is called
 		}
 		name := k
-		if !slices.Contains(a.names, k) {
+		if !slices.Contains(names.own, k) {
 			var known bool
-			if name, known = a.also[fold(k)]; !known {
-				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(a.offered, ", "))
+			if name, known = names.also[fold(k)]; !known {
+				return fmt.Errorf("unknown argument %q; it takes %s", k, strings.Join(names.offered, ", "))
 			}
 		}
 		if before, twice := named[name]; twice {
@@ -157,7 +172,7 @@ func (a *arguments) decode(raw json.RawMessage, in any) error {
 			return fmt.Errorf("argument %q is missing", name)
 		}
 	}
-	for name, allowed := range a.enums {
+	for name, allowed := range names.enums {
 		var s string
 		if raw, ok := named[name]; ok && (json.Unmarshal(raw, &s) != nil || !slices.Contains(allowed, s)) {
 			return fmt.Errorf("argument %q must be one of %s", name, strings.Join(allowed, ", "))

@@ -6,9 +6,9 @@ package catalogue
 import (
 	"cmp"
 	_ "embed"
+	"iter"
 	"strconv"
 	"strings"
-	"sync"
 )
 
 // KnownAsOf is the month the table was last checked.
@@ -59,8 +59,14 @@ func (p Price) Cost(in, cached, written, out int) (usd float64, ok bool) {
 // come first, and what they leave open is filled in from the table. An unknown
 // model has the default context, no price, and is taken to call tools.
 func Lookup(name string, own ...Model) (Model, bool) {
-	mine, isMine := best(name, own)
-	known, isKnown := best(name, table())
+	mine, isMine := best(name, func(yield func(string, Model) bool) {
+		for _, m := range own {
+			if !yield(m.Name, m) {
+				return
+			}
+		}
+	})
+	known, isKnown := inTable(name)
 	if !isKnown {
 		known = Model{Name: name, Tools: true}
 	}
@@ -92,12 +98,12 @@ func Lookup(name string, own ...Model) (Model, bool) {
 }
 
 // best is the entry whose name is the longest that name begins with.
-func best(name string, list []Model) (found Model, ok bool) {
+func best[E any](name string, list iter.Seq2[string, E]) (found E, ok bool) {
 	length := -1
 	for _, variant := range variants(normal(name)) {
-		for _, m := range list {
-			if key := normal(m.Name); len(key) > length && fits(variant, key) {
-				found, ok, length = m, true, len(key)
+		for its, one := range list {
+			if key := normal(its); len(key) > length && fits(variant, key) {
+				found, ok, length = one, true, len(key)
 			}
 		}
 	}
@@ -155,27 +161,44 @@ func fits(name, key string) bool {
 //go:embed models.txt
 var text string
 
-// table is the built-in table, read when it is first needed.
-var table = sync.OnceValue(func() (list []Model) {
+// rows are the lines of the built-in table by the names they begin with. Only
+// the one that is asked for is read further.
+func rows(yield func(name, line string) bool) {
 	for line := range strings.Lines(text) {
-		cells := strings.Split(strings.TrimSpace(line), "|")
-		if strings.HasPrefix(cells[0], "#") || len(cells) != 8 {
-			continue
+		name, _, ok := strings.Cut(line, "|")
+		if ok && line[0] != '#' && !yield(strings.TrimSpace(name), line) {
+			return
 		}
-		m := Model{Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2])), Refuses: words(cells[5]), Efforts: words(cells[6])}
-		prices := strings.Fields(cells[3])
-		if len(prices) != 4 || m.Name == "" {
-			continue
-		}
-		m.Price = Price{In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), CacheWrite: number(prices[3]), Known: prices[0] != "-" && prices[1] != "-"}
-		m.Vision, m.Tools, m.Reasoning = strings.Contains(cells[4], "v"), strings.Contains(cells[4], "t"), strings.Contains(cells[4], "r")
-		if t, err := strconv.ParseFloat(strings.TrimSpace(cells[7]), 64); err == nil {
-			m.Temperature = &t
-		}
-		list = append(list, m)
 	}
-	return list
-})
+}
+
+// inTable finds a model in the built-in table.
+func inTable(name string) (m Model, ok bool) {
+	line, ok := best(name, rows)
+	if !ok {
+		return m, false
+	}
+	return readRow(line), true
+}
+
+// readRow reads a line of the table.
+func readRow(line string) Model {
+	cells := strings.Split(strings.TrimSpace(line), "|")
+	prices, can := strings.Fields(cells[3]), cells[4]
+	m := Model{
+		Name: strings.TrimSpace(cells[0]), Context: int(number(cells[1])), Output: int(number(cells[2])),
+		Price: Price{
+			In: number(prices[0]), Out: number(prices[1]), CachedIn: number(prices[2]), CacheWrite: number(prices[3]),
+			Known: prices[0] != "-" && prices[1] != "-",
+		},
+		Vision: strings.Contains(can, "v"), Tools: strings.Contains(can, "t"), Reasoning: strings.Contains(can, "r"),
+		Refuses: words(cells[5]), Efforts: words(cells[6]),
+	}
+	if t, err := strconv.ParseFloat(strings.TrimSpace(cells[7]), 64); err == nil {
+		m.Temperature = &t
+	}
+	return m
+}
 
 // number reads a figure; what is unknown is zero.
 func number(s string) float64 {
