@@ -5,6 +5,7 @@ import (
 	"math"
 	"regexp/syntax"
 	"slices"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -43,10 +44,10 @@ func newFinders(n need) (all []*finder) {
 	}
 	for _, r := range n {
 		f := newFinder(r[:min(len(r), maxRun)])
-		ahead, total := 0.0, 0.0 // how far it comes on with each byte it looks at, on average
+		of, ahead, total := shares(), 0.0, 0.0 // how far it comes on with each byte it looks at, on average
 		for b := range 256 {
-			ahead += float64(max(f.skip[b], 1)) * shares[b]
-			total += shares[b]
+			ahead += float64(max(f.skip[b], 1)) * of[b]
+			total += of[b]
 		}
 		if !f.byByte && ahead/total < leastSkip {
 			return nil
@@ -200,7 +201,8 @@ func (r run) score() (sum float64) {
 const common = " etniarosclpduf\tm\n.gh,(b)x=_v\"0/yw:1k-S;Tq{}2EIAC*R[]NPjz3>PLF4DM8&O<BU56'9!7V+W|XG#\\HK`@$%YQ?JZ^~"
 
 // shares tells how frequent each byte is, roughly.
-var shares = func() (all [256]float64) {
+var shares = sync.OnceValue(func() *[256]float64 {
+	all := new([256]float64)
 	for i := range all {
 		all[i] = 0.0004
 	}
@@ -208,12 +210,13 @@ var shares = func() (all [256]float64) {
 		all[common[i]] = math.Max(0.1*math.Pow(0.94, float64(i)), 0.0004)
 	}
 	return all
-}()
+})
 
 func (s set) share() (sum float64) {
+	of := shares()
 	for b := range 256 {
 		if s.has(byte(b)) {
-			sum += shares[b]
+			sum += of[b]
 		}
 	}
 	return min(sum, 1)

@@ -18,9 +18,6 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
-
-	"golang.org/x/text/encoding/htmlindex"
-	"golang.org/x/text/encoding/simplifiedchinese"
 )
 
 const (
@@ -202,11 +199,7 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 	if utf8.Valid(body) && !shifts {                                                                                  // as happens to be so more often than not
 		return string(body), ""
 	}
-	known, err := htmlindex.Get(charset)
-	if charset == "hz-gb-2312" {
-		known = simplifiedchinese.HZGB2312 // which browsers do not read any more
-	}
-	if name, _ := htmlindex.Name(known); err == nil && name != "replacement" {
+	if known := encodingOf(charset); known != nil {
 		if text, err := known.NewDecoder().Bytes(body); err == nil {
 			return string(text), ""
 		}
