@@ -67,7 +67,7 @@ func (o offer) fits(c call) bool {
 		return true
 	}
 	meant, is, err := dialect.Read(c.name, json.RawMessage(c.args))
-	return is && err == nil && o.fitsOurs(call{meant.Tool, string(meant.Args)})
+	return is && err == nil && o.fitsOurs(call{name: meant.Tool, args: string(meant.Args)})
 }
 
 func (o offer) fitsOurs(c call) bool {

@@ -12,7 +12,12 @@ import (
 )
 
 // call is a call as the model wrote it. args need not be JSON.
-type call struct{ name, args string }
+type call struct {
+	name, args string
+	// whole says that it was written as a call and nothing else: if its arguments
+	// do not fit, that is told to the model, not shown to the person.
+	whole bool
+}
 
 func (c call) same(o call) bool { return c == o }
 
@@ -27,13 +32,13 @@ func (s *scanner) read(f form, inner string) (calls []call, ok bool) {
 	case steps:
 		name, input, found := strings.Cut(inner, "\n")
 		input, also := strings.CutPrefix(strings.TrimSpace(input), "Action Input:")
-		calls, ok = []call{{strings.TrimSpace(name), strings.TrimSpace(input)}}, found && also
+		calls, ok = []call{{name: strings.TrimSpace(name), args: strings.TrimSpace(input)}}, found && also
 	case body, python:
 		calls, ok = s.readBody(inner, f)
 	case remains, result:
 	}
 	return calls, ok && !slices.ContainsFunc(calls, func(c call) bool {
-		return f.fits && !s.fits(c) || !f.fits && !s.anyName && !s.knows(c.name)
+		return f.fits && !s.fits(c) && !(c.whole && s.offered(c.name)) || !f.fits && !s.anyName && !s.knows(c.name)
 	})
 }
 
@@ -172,7 +177,7 @@ func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
 	}
 	if c.name == "" {
 		for k, v := range o {
-			c = call{k, string(v)}
+			c = call{name: k, args: string(v)}
 		}
 		return c, len(o) == 1 && !f.loose && s.knows(c.name)
 	}
@@ -189,6 +194,7 @@ func (s *scanner) callIn(o map[string]json.RawMessage, f form) (call, bool) {
 	}
 	switch {
 	case c.args != "":
+		c.whole = len(o) == 0 && c.args[0] == '{'
 		return c, !f.loose || len(o) == 0
 	case len(o) == 0:
 		c.args = "{}"
@@ -252,7 +258,7 @@ func readNamed(text string) (calls []call, rest string, ok bool) {
 	}
 	v, rest, ok := value(text[m[1]-1:])
 	rest = strings.TrimPrefix(strings.TrimSpace(rest), "```")
-	return []call{{text[m[2]:m[3]], v}}, rest, ok
+	return []call{{name: text[m[2]:m[3]], args: v}}, rest, ok
 }
 
 // readKeyed reads read<arg_key>path</arg_key><arg_value>a</arg_value>.
@@ -272,7 +278,7 @@ func (s *scanner) readKeyed(text string) (calls []call, rest string, ok bool) {
 		a.add(strings.TrimSpace(key), v)
 		rest = strings.TrimSpace(after)
 	}
-	return []call{{name, a.String()}}, rest, rest == "" && (len(a.list) > 0 || s.knows(name))
+	return []call{{name: name, args: a.String()}}, rest, rest == "" && (len(a.list) > 0 || s.knows(name))
 }
 
 // readArgs reads the arguments of a tool that was named: an object, elements, or
@@ -284,18 +290,18 @@ func (s *scanner) readArgs(f form, inner string) (call, bool) {
 			if c, ok := s.readArgs(f, strings.TrimSpace(in)); ok {
 				return c, true
 			}
-			return call{f.tool, strings.TrimSpace(in)}, true
+			return call{name: f.tool, args: strings.TrimSpace(in)}, true
 		}
 	}
 	if strings.HasPrefix(inner, "{") {
 		v, rest, ok := value(inner)
 		if !ok || strings.TrimSpace(rest) != "" {
-			return call{f.tool, inner}, false
+			return call{name: f.tool, args: inner}, false
 		}
 		if calls, is := s.callsIn(v, form{loose: true}); is && len(calls) == 1 && strings.EqualFold(calls[0].name, f.tool) {
 			return calls[0], true
 		}
-		return call{f.tool, v}, true
+		return call{name: f.tool, args: v}, true
 	}
 	a := s.arguments(f.tool)
 	for _, m := range pattern().attr.FindAllStringSubmatch(f.attrs, -1) {
@@ -320,7 +326,7 @@ func (s *scanner) readArgs(f form, inner string) (call, bool) {
 		a.add(key, v)
 		inner = strings.TrimSpace(rest)
 	}
-	return call{f.tool, a.String()}, true
+	return call{name: f.tool, args: a.String()}, true
 }
 
 // cutElement cuts <name>…</name> off the start of text.
@@ -368,7 +374,7 @@ func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
 		if !a.python(text[m[1] : end-1]) {
 			return nil, "", false
 		}
-		calls, text = append(calls, call{name, a.String()}), text[end:]
+		calls, text = append(calls, call{name: name, args: a.String()}), text[end:]
 		if strings.HasPrefix(text, ")") {
 			text = text[1:] // of print
 		}
@@ -391,7 +397,7 @@ func (s *scanner) broken(f form, inner string) ([]call, bool) {
 	if name == "" || inner == "" || f.fits && (f.tool != "" || !s.offered(name)) || !s.anyName && !s.knows(name) {
 		return nil, false
 	}
-	return []call{{name, inner}}, true
+	return []call{{name: name, args: inner}}, true
 }
 
 var nameOf = sync.OnceValue(func() *regexp.Regexp {
