@@ -10,6 +10,8 @@ import (
 	"coder/internal/agent/subagent"
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/plugin"
 	"coder/internal/host/repofile"
 	"coder/internal/policy/trust"
 	"coder/internal/slash"
@@ -21,7 +23,7 @@ import (
 // work on, the list of what is to be done, questions and plans for the person.
 var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exit_plan_mode"}
 
-// loadAgents reads the agents of the project and of the person. What is wrong with
+// loadAgents reads the agents of the project, the person and plugins. What is wrong with
 // them is said once, however many sessions follow each other.
 func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	roots := []subagent.Root{{
@@ -31,11 +33,12 @@ func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 		own := filepath.Join(a.Home, "agents")
 		roots = append(roots, subagent.Root{Path: filepath.ToSlash(own), Files: repofile.OwnDir(own)})
 	}
+	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Agents })...)
 	agents, unusable := subagent.Load(roots...)
 	for _, w := range unusable {
 		if text := fmt.Sprintf("agent %s", w); !a.told[text] {
 			a.told[text] = true
-			a.warn(text)
+			a.wrong(w, text)
 		}
 	}
 	return agents, unusable
@@ -45,7 +48,7 @@ func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 func taskTool(agents subagent.Catalogue, run func(context.Context, delegate.Job) (delegate.Report, error)) tool.Tool {
 	o := delegate.Options{Default: subagent.General, Spawn: run}
 	for _, d := range agents {
-		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
+		o.Choices = append(o.Choices, delegate.Choice{Name: d.Name, Short: d.Short, About: d.Description, ReadOnly: d.ReadOnly, Own: d.Own()})
 	}
 	return delegate.Task(o)
 }

@@ -93,6 +93,8 @@ type Options struct {
 
 	MCPConfig []string // files of MCP servers, or their text itself
 	StrictMCP bool     // there are no others
+
+	PluginDirs []string // plugins of this run alone
 }
 
 // App is the program put together for one workspace.
@@ -111,6 +113,7 @@ type App struct {
 	hooks      []hooks.Hook  // commands on events, of the settings
 	servers    []lsp.Kind    // language servers of the settings
 	mcpServers []mcp.Server
+	plugins    []usedPlugin
 	chosen     atomic.Pointer[string]        // the model that /model chose
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows    windows                       // of models, by the word of their servers
@@ -134,7 +137,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readMCP()); err != nil {
+	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP()); err != nil {
 		return nil, err
 	}
 	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {

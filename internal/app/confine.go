@@ -19,13 +19,17 @@ import (
 func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, confine.Caches(home, a.Env.Getenv))
+	protect := []string{a.Home}
+	for _, p := range a.plugins { // they stay what the person agreed to
+		protect = append(protect, p.Dir)
+	}
 	for _, dir := range a.Config.Safety.Writable {
 		write = append(write, a.resolve(dir))
 	}
 	return confine.New(confine.Options{
 		Demand: a.Config.Safety.Sandbox, Exe: a.Env.Exe, LookPath: exec.LookPath, Root: a.Root, Home: home,
 		Write:   write,
-		Protect: []string{a.Home},
+		Protect: protect,
 		Network: func() bool {
 			m, _ := a.Modes.Current()
 			return a.Config.Safety.Network && !m.ReadOnly

@@ -13,6 +13,8 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/prompt"
+	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/plugin"
 	"coder/internal/authored/skills"
 	"coder/internal/authored/usercommand"
 	"coder/internal/host/repofile"
@@ -43,20 +45,21 @@ func (a *App) library() *library {
 		a.lib.own = filepath.ToSlash(filepath.Join(a.Home, "commands"))
 		roots = append(roots, usercommand.Root{Path: a.lib.own, Files: repofile.OwnDir(a.lib.own)})
 	}
+	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })...)
 	a.lib.commands = usercommand.New(roots...)
 	_, badSkills := a.lib.skills.List()
 	for _, w := range badSkills {
-		a.warn(fmt.Sprintf("skill file %s", w))
+		a.wrong(w, fmt.Sprintf("skill file %s", w))
 	}
 	_, badCommands := a.lib.commands.List()
 	for _, w := range badCommands {
-		a.warn(fmt.Sprintf("command file %s", w))
+		a.wrong(w, fmt.Sprintf("command file %s", w))
 	}
 	return a.lib
 }
 
 // skillRoots are the folders of skills, the strongest first: the project's,
-// those the configuration adds, the person's own.
+// those the configuration adds, the person's own, those of plugins.
 func (a *App) skillRoots() []skills.Root {
 	var roots []skills.Root
 	seen := make(map[string]bool)
@@ -82,7 +85,7 @@ func (a *App) skillRoots() []skills.Root {
 			add(dir, dir)
 		}
 	}
-	return roots
+	return append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Skills })...)
 }
 
 // folder is a folder of files that people wrote: one in the workspace is the

@@ -36,8 +36,9 @@ const (
 	mcpTestPatience = 90 * time.Second
 )
 
-// readMCP reads which MCP servers there are: those of the settings, those of the
-// command line, and those of a project that is trusted, the stronger first.
+// readMCP reads which MCP servers there are: those of the command line, those of
+// the settings, those of plugins, and those of a project that is trusted, the
+// stronger first.
 func (a *App) readMCP() error {
 	given, err := a.givenMCP()
 	if err != nil {
@@ -77,6 +78,13 @@ func (a *App) readMCP() error {
 			return configf("mcpServers.%s: %v (%s)", name, err, from)
 		}
 		add(s, from.Source != project || filepath.Dir(project) == a.Home)
+	}
+	for _, p := range a.plugins {
+		for _, s := range p.servers {
+			if !known[s.Name] { // the person may have put their own in its place
+				add(s, true)
+			}
+		}
 	}
 	a.projectMCP(func(s mcp.Server) { add(s, false) })
 	return nil
@@ -121,12 +129,7 @@ func (a *App) projectMCP(add func(mcp.Server)) {
 		a.warn(fmt.Sprintf("%s is ignored: %s", mcpFile, repofile.Why(err)))
 		return
 	}
-	servers, skipped, err := config.Servers(text, func(name string) string {
-		if value := a.Env.Getenv(name); !slices.Contains(config.KeyVariables(), name) && value != a.Config.Provider.APIKey {
-			return value
-		}
-		return ""
-	})
+	servers, skipped, err := config.Servers(text, a.foreignVariable)
 	if err != nil {
 		a.warn(fmt.Sprintf("%s is ignored: %v", mcpFile, err))
 		return

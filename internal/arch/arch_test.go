@@ -62,6 +62,7 @@ var plan = []struct {
 	{"authored/skills", "clip frontmatter"},
 	{"authored/usercommand", "frontmatter"},
 	{"authored/mention", "frontmatter workspace"},
+	{"authored/plugin", "atomicfile frontmatter repofile"},
 
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
@@ -128,7 +129,7 @@ var plan = []struct {
 	{"agent/verify", "clip"},
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
-	{"agent/orchestrator", "chat clip compact complexity conversation display event hooks jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
+	{"agent/orchestrator", "chat clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 
 	// what people see, and how they answer
@@ -148,7 +149,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
 	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }
@@ -268,6 +269,8 @@ var mayOpen = map[string]string{
 	"arch/settings_test.go":           "reads the house itself",
 	"host/atomicfile/atomicfile.go":   "handles of our own directories, never what is in them; no pipe is waited for",
 	"agent/inbox/inbox.go":            "letters in a folder of the person's own, bounded, without links or waiting",
+	"authored/plugin/book.go":         "lists its own folder, which is never waited for",
+	"authored/plugin/pin.go":          "a folder that the person named: regular files, without links or waiting",
 	"host/authkey/authkey.go":         "a file of the person's own that must not be a link",
 	"host/disk/disk.go":               "files of our own directories, without links or waiting",
 	"record/store/jsonl/":             "its own logs and snapshots: regular files, without links or waiting",

@@ -175,7 +175,14 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 	switch what := strings.Join(plain, " "); what {
 	case "export", "watch", "audit", "audit show", "audit verify":
 		inv.completeSessions(ctx, print)
-	case "trust":
+	case "plugin remove":
+		if a, err := inv.newApp(func(string) {}); err == nil {
+			added, _ := a.PluginBook().Load()
+			for _, p := range added {
+				print(p.Name, p.Description)
+			}
+		}
+	case "trust", "plugin add":
 		fmt.Fprintln(inv.Stdout, completeDirs)
 	}
 }

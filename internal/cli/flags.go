@@ -162,6 +162,13 @@ func options() []option {
 			return nil
 		}},
 		flag("strict-mcp-config", "", "use no MCP servers but those of --mcp-config", func(f *flags) *bool { return &f.StrictMCP }),
+		{long: "plugin-dir", value: "DIR", help: "use the plugin in DIR for this run; may be given more than once", set: func(f *flags, v string) error {
+			if v == "" {
+				return usagef("--plugin-dir needs a value: DIR")
+			}
+			f.PluginDirs = append(f.PluginDirs, v)
+			return nil
+		}},
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.ConfigFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
 		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
@@ -197,8 +204,8 @@ func options() []option {
 			return nil
 		}}),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
-		of("prune, setup", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, policy, trust, prune, doctor, models, mcp", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("prune, setup, plugin", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
+		of("tasks, sessions, audit, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

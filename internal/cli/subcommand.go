@@ -72,6 +72,13 @@ func subcommands() []subcommand {
 			{"test [NAME] [--json]", "start them and tell what they have"},
 			{"remove NAME [--scope S]", "take one out of the settings"},
 		}},
+		{"plugin", func(args []string) bool {
+			return len(args) == 2 && (args[0] == "add" || args[0] == "remove") || len(args) == 1 && args[0] == "list"
+		}, pluginVerbs, (*invocation).runPlugin, []use{
+			{"add PATH [--yes]", "show what a plugin brings, and use it from now on as it is"},
+			{"list [--json]", "the plugins that were added, and whether they are on"},
+			{"remove NAME", "use it no more"},
+		}},
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},

@@ -5,9 +5,11 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
+	"unicode"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
@@ -30,6 +32,9 @@ type Options struct {
 	Tool   tool.Tool       // [bash.Hook]
 	NewID  func(prefix string) string
 	Facts  func() Facts
+	// Holds reports whether a plugin's folder is still what the person agreed to:
+	// else its hooks are not run.
+	Holds func(root string) bool
 }
 
 // Facts are what every hook is told of the session.
@@ -87,7 +92,13 @@ type Scene struct {
 // told to them beside what they are always told. Its error is of the record or
 // the context, never of a hook.
 func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fields map[string]any) (toolrun.Ruling, error) {
-	chosen := h.choose(e, names)
+	chosen := slices.DeleteFunc(h.choose(e, names), func(c Hook) bool {
+		gone := c.Root != "" && !h.Holds(c.Root)
+		if gone {
+			h.tellOnce(ctx, at, fmt.Sprintf("the plugin in %s was changed: its hooks are off", c.Root))
+		}
+		return gone
+	})
 	if len(chosen) == 0 {
 		return toolrun.Ruling{}, nil
 	}
@@ -101,12 +112,14 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 	run := bash.HookRun{Event: string(e), Input: jsonx.Must(input)}
 	for _, c := range chosen {
 		env := []string{"CLAUDE_PROJECT_DIR=" + facts.Root, "CODER_PROJECT_DIR=" + facts.Root}
-		command := c.Command
 		if c.Root != "" {
-			env = append(env, "CLAUDE_PLUGIN_ROOT="+c.Root)
-			command = strings.ReplaceAll(command, "${CLAUDE_PLUGIN_ROOT}", c.Root)
+			for name, value := range PluginEnv(c.Root) {
+				env = append(env, name+"="+value)
+			}
+			slices.Sort(env)
+			c = c.inPlugin()
 		}
-		run.Commands = append(run.Commands, bash.HookCommand{Command: command, Args: c.Args, Seconds: c.Timeout.Seconds(), Env: env})
+		run.Commands = append(run.Commands, bash.HookCommand{Command: c.Command, Args: c.Args, Seconds: c.Timeout.Seconds(), Env: env})
 	}
 	results, err := h.run(ctx, at, run)
 	if err != nil {
@@ -119,6 +132,31 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 		}
 	}
 	return sum, nil
+}
+
+// PluginEnv is what programs of a plugin find in their environment beside what
+// others do. The folder of a plugin must stay as it is, so nothing is to be
+// compiled into it.
+func PluginEnv(root string) map[string]string {
+	return map[string]string{pluginRoot: root, "PYTHONDONTWRITEBYTECODE": "1"}
+}
+
+const pluginRoot = "CLAUDE_PLUGIN_ROOT"
+
+// inPlugin is a hook with the folder of its plugin put in. A path that a shell
+// would read more into is left for the shell to put in.
+func (h Hook) inPlugin() Hook {
+	const name = "${" + pluginRoot + "}"
+	if plain := strings.IndexFunc(h.Root, func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("/._-+@", r)
+	}) < 0; plain || len(h.Args) > 0 {
+		h.Command = strings.ReplaceAll(h.Command, name, h.Root)
+	}
+	h.Args = slices.Clone(h.Args)
+	for i, arg := range h.Args {
+		h.Args[i] = strings.ReplaceAll(arg, name, h.Root)
+	}
+	return h
 }
 
 // choose are the hooks to run, each command once.

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/toolrun"
+	"coder/internal/authored/frontmatter"
 	"coder/internal/authored/mention"
 	"coder/internal/authored/skills"
 	written "coder/internal/authored/usercommand"
@@ -92,6 +93,24 @@ func (l *Library) skill(name string) (skills.Skill, bool) {
 	return s, ok
 }
 
+// inFull is the name in full of the command or skill that alone is called name in
+// short, by what came with plugins; name itself if something has it already.
+func (l *Library) inFull(name string) string {
+	if _, ok := l.command(name); ok {
+		return name
+	}
+	if s, ok := l.skill(name); ok && s.Name == name {
+		return name
+	}
+	if l != nil && l.Commands != nil {
+		list, _ := l.Commands.List()
+		if c, ok := frontmatter.InShort(list, func(c written.Command) bool { return strings.EqualFold(c.Short, name) }); ok {
+			return c.Name
+		}
+	}
+	return name
+}
+
 // draft is what a command makes of its arguments: a text for the model, the
 // files it names, and how the turn that follows differs from others.
 type draft struct {
@@ -102,7 +121,7 @@ type draft struct {
 // runWritten runs a command that people wrote, or a skill by its name, as a turn.
 // It reports whether there is one.
 func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
-	d, ok, err := o.draft(name, args)
+	d, ok, err := o.draft(o.Library.inFull(name), args)
 	if err != nil {
 		st := &turnState{sink: o.Through(out)}
 		failed := event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
@@ -203,7 +222,7 @@ func (o *Orchestrator) resumeCommand(ctx context.Context, st *turnState, left Un
 	if !ok {
 		return ctx, nil
 	}
-	c, ok := o.Library.command(in.name)
+	c, ok := o.Library.command(o.Library.inFull(in.name))
 	if !ok {
 		return ctx, nil
 	}

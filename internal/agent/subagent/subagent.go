@@ -48,6 +48,7 @@ type (
 // Definition is one agent.
 type Definition struct {
 	Name, Description string
+	Short             string // the name without the plugin it came with; empty if it came with none
 	About             string // the same in the words for people
 	Prompt            string
 	Tools             []string // those it has; none means all
@@ -86,11 +87,13 @@ func Load(roots ...Root) (Catalogue, []Warning) {
 	return l.Items, l.Warnings
 }
 
-// Find returns the agent of that name, in any case.
+// Find returns the agent of that name, in any case, or else the one that alone has
+// it in short.
 func (c Catalogue) Find(name string) (Definition, bool) {
-	i := slices.IndexFunc(c, func(d Definition) bool { return strings.EqualFold(d.Name, strings.TrimSpace(name)) })
+	name = strings.TrimSpace(name)
+	i := slices.IndexFunc(c, func(d Definition) bool { return strings.EqualFold(d.Name, name) })
 	if i < 0 {
-		return Definition{}, false
+		return frontmatter.InShort(c, func(d Definition) bool { return name != "" && strings.EqualFold(d.Short, name) })
 	}
 	return c[i], true
 }
@@ -100,6 +103,14 @@ type loader struct{ frontmatter.Found[Definition] }
 // root reads the Markdown files of a folder, not those of folders in it. A
 // folder that is not there is not worth a word.
 func (l *loader) root(root Root) {
+	for _, name := range root.Only {
+		if d, ok := l.read(root, name); ok {
+			l.Add(strings.ToLower(d.Name), d)
+		}
+	}
+	if root.Only != nil {
+		return
+	}
 	entries, err := fs.ReadDir(root.Files, ".")
 	if errors.Is(err, fs.ErrNotExist) {
 		return
@@ -143,6 +154,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 		About:  clip.Text(cmp.Or(strings.TrimSpace(f.Text("about")), description), maxDescription),
 		Prompt: strings.TrimSpace(f.Body), ReadOnly: isYes(f.Text("read_only")), Path: where,
 	}
+	d.Name, d.Short = root.Named(d.Name)
 	l.steps(&d, f)
 	// tools is a list of those the agent has, or says which are on and off
 	v := f.Fields["tools"]
@@ -164,6 +176,7 @@ func (l *loader) read(root Root, file string) (Definition, bool) {
 	name := strings.TrimSpace(f.Text("model"))
 	switch {
 	case name == "" || strings.EqualFold(name, "inherit"):
+	case root.Plugin != "": // it names one of another program's models: whoever hands it the work has chosen
 	case root.Bounded:
 		l.Warn(d.Path, "the model %q is not used: the project is not trusted", name)
 	default:

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
+	"strings"
 	"sync"
 )
 
@@ -14,6 +15,40 @@ type Root struct {
 	Files fs.FS
 	// Bounded is set if the project it belongs to is not trusted.
 	Bounded bool
+	// Only, if set, names what is looked at in it.
+	Only []string
+	// Plugin is the name of the plugin it came with, which stands before the names
+	// of what is in it; empty if it came with none. Dir is that plugin's folder.
+	Plugin, Dir string
+}
+
+// Named is how something in the root is called: in full and, where it came with a
+// plugin, also in short.
+func (r Root) Named(name string) (full, short string) {
+	if r.Plugin == "" {
+		return name, ""
+	}
+	return r.Plugin + ":" + name, name
+}
+
+// DirVariable stands for the folder of a plugin in what it brings.
+const DirVariable = "${CLAUDE_PLUGIN_ROOT}"
+
+// Fill puts the folder of the plugin in its place in a text of the root.
+func (r Root) Fill(text string) string {
+	if r.Dir == "" {
+		return text
+	}
+	return strings.ReplaceAll(text, DirVariable, r.Dir)
+}
+
+// InShort is the one of items that has a short name; none if several have.
+func InShort[T any](items []T, is func(T) bool) (one T, ok bool) {
+	i := slices.IndexFunc(items, is)
+	if i < 0 || slices.ContainsFunc(items[i+1:], is) {
+		return one, false
+	}
+	return items[i], true
 }
 
 // Load reads a file of at most limit bytes and takes it apart.
@@ -25,7 +60,7 @@ func (r Root) Load(name string, limit int64) (File, error) {
 	if cut {
 		return File{}, fmt.Errorf("longer than %d bytes", limit)
 	}
-	return Parse(text)
+	return Parse(r.Fill(text))
 }
 
 // Warning says what is wrong with a file, or with all of a root.

@@ -49,7 +49,7 @@ func (c *Catalogue) Load(name, args string) (Loaded, error) {
 	}
 	var f frontmatter.File
 	if err == nil {
-		f, err = frontmatter.Parse(text)
+		f, err = frontmatter.Parse(s.root.Fill(text))
 	}
 	if err != nil {
 		return Loaded{}, fmt.Errorf("load skill %s: %w", s.Name, err)

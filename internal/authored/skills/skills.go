@@ -38,6 +38,7 @@ type (
 // Skill is what is known of a skill before it is loaded.
 type Skill struct {
 	Name          string
+	Short         string // the same without the plugin it came with; empty if it came with none
 	Description   string
 	License       string
 	Compatibility string
@@ -82,12 +83,13 @@ func New(roots ...Root) *Catalogue {
 
 type found = frontmatter.Found[Skill]
 
-// Find returns the skill of that name.
+// Find returns the skill of that name, or else the one that alone has it in short.
 func (c *Catalogue) Find(name string) (Skill, bool) {
+	name = strings.TrimSpace(name)
 	skills, _ := c.List()
-	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == strings.TrimSpace(name) })
+	i := slices.IndexFunc(skills, func(s Skill) bool { return s.Name == name })
 	if i < 0 {
-		return Skill{}, false
+		return frontmatter.InShort(skills, func(s Skill) bool { return name != "" && s.Short == name })
 	}
 	return skills[i], true
 }
@@ -95,6 +97,9 @@ func (c *Catalogue) Find(name string) (Skill, bool) {
 // folders lists what may be a skill in root, by name. A root that does not
 // exist is not worth a word.
 func folders(all *found, root Root) []string {
+	if root.Only != nil {
+		return root.Only
+	}
 	entries, err := fs.ReadDir(root.Files, ".")
 	if err != nil {
 		if !errors.Is(err, fs.ErrNotExist) {
@@ -139,6 +144,7 @@ func readHeader(all *found, root Root, folder string) {
 			all.Warn(where, "left out: %v", err)
 			return
 		}
+		s.Name, s.Short = root.Named(s.Name)
 		s.Path, s.root, s.file = where, root, file
 		all.Add(s.Name, s)
 		return

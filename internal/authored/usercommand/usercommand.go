@@ -37,6 +37,7 @@ type (
 // Command is what is known of a command before it is used.
 type Command struct {
 	Name         string // without the slash: "a:b"
+	Short        string // the same without the plugin it came with; empty if it came with none
 	Description  string
 	Hint         string // what its arguments are
 	AllowedTools []string
@@ -98,6 +99,9 @@ func (c *Catalogue) Expand(name, args string) (Command, []Segment, error) {
 // files lists the Markdown files below root. A root that does not exist is not
 // worth a word.
 func files(all *found, root Root) []string {
+	if root.Only != nil {
+		return root.Only
+	}
 	var names []string
 	entries := 0
 	err := fs.WalkDir(root.Files, ".", func(p string, d fs.DirEntry, err error) error {
@@ -149,8 +153,9 @@ func readHeader(all *found, root Root, file string) {
 	if hint.List != nil { // unquoted, "[issue] [priority]" reads as a list
 		hint.Text = "[" + strings.Join(hint.List, ", ") + "]"
 	}
-	all.Add(name, Command{
-		Name: name, Description: describe(f), Hint: hint.Text, AllowedTools: f.Fields["allowed-tools"].Words(),
+	full, short := root.Named(name)
+	all.Add(full, Command{
+		Name: full, Short: short, Description: describe(f), Hint: hint.Text, AllowedTools: f.Fields["allowed-tools"].Words(),
 		Model: f.Text("model"), Path: where, root: root, file: file,
 	})
 }

@@ -32,8 +32,9 @@ const (
 // Choice is an agent that work can be handed to.
 type Choice struct {
 	Name, About string
-	ReadOnly    bool // it only looks
-	Own         bool // a person wrote it
+	Short       string // the name without the plugin it came with; empty if it came with none
+	ReadOnly    bool   // it only looks
+	Own         bool   // a person wrote it
 }
 
 // Job is a piece of work for an agent.
@@ -95,6 +96,12 @@ func (o Options) doc() string {
 func (o Options) find(name string) (Choice, error) {
 	name = strings.TrimSpace(name)
 	i := slices.IndexFunc(o.Choices, func(c Choice) bool { return strings.EqualFold(c.Name, name) })
+	if i < 0 && name != "" { // in short, if one alone is called that
+		in := func(c Choice) bool { return strings.EqualFold(c.Short, name) }
+		if i = slices.IndexFunc(o.Choices, in); i >= 0 && slices.ContainsFunc(o.Choices[i+1:], in) {
+			i = -1
+		}
+	}
 	if i < 0 && strings.EqualFold(name, "general-purpose") {
 		i = slices.IndexFunc(o.Choices, func(c Choice) bool { return c.Name == o.Default })
 	}

@@ -1,0 +1,242 @@
+package app
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/agent/subagent"
+	"coder/internal/authored/frontmatter"
+	"coder/internal/authored/plugin"
+	"coder/internal/authored/skills"
+	"coder/internal/authored/usercommand"
+	"coder/internal/config"
+	"coder/internal/slash"
+	"coder/internal/tool/mcp"
+)
+
+// pluginsDir is where it is written down which plugins were added, below our home.
+const pluginsDir = "plugins"
+
+// usedPlugin is a plugin of this run.
+type usedPlugin struct {
+	plugin.Plugin
+	servers []mcp.Server
+	holds   func() bool // it is what the person agreed to; nil if they named it for this run
+}
+
+// PluginBook is where it is written down which plugins the person added.
+func (a *App) PluginBook() plugin.Book {
+	b := plugin.Book{Now: a.Env.Now}
+	if a.Home != "" {
+		b.Dir = filepath.Join(a.Home, pluginsDir)
+	}
+	return b
+}
+
+// readPlugins finds the plugins of this run: those of the command line, and those
+// that the person added and that are still what they were. One that cannot be
+// used is off, and all else goes on.
+func (a *App) readPlugins() error {
+	for _, dir := range a.Options.PluginDirs {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(a.Env.Dir, dir)
+		}
+		p, err := plugin.Read(dir)
+		if err == nil {
+			err = a.usePlugin(p, nil)
+		}
+		if err != nil {
+			return inputf("--plugin-dir %s: %v", oneLine(dir), err)
+		}
+	}
+	book := a.PluginBook()
+	added, err := book.Load()
+	if err != nil {
+		a.warn(err.Error())
+	}
+	for _, one := range added {
+		if err = one.Err; err == nil {
+			var mu sync.Mutex // guards one
+			err = a.usePlugin(one.Plugin, func() bool {
+				mu.Lock()
+				defer mu.Unlock()
+				return book.Holds(&one) == nil
+			})
+		}
+		if err != nil {
+			a.warn(PluginOff(one.Name, one.Dir, err))
+		}
+	}
+	return nil
+}
+
+// PluginOff says that a plugin is not used, why, and what to do.
+func PluginOff(name, dir string, why error) string {
+	text := fmt.Sprintf("the plugin %s is off: %s", name, oneLine(why.Error()))
+	if errors.Is(why, plugin.ErrChanged) {
+		return text + fmt.Sprintf("; to use it as it is now: coder plugin add %s", oneLine(dir))
+	}
+	return text + fmt.Sprintf("; coder plugin remove %s forgets it", name)
+}
+
+// usePlugin takes in what a plugin brings. What is read when it is first asked for
+// stays where it is.
+func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
+	if slices.ContainsFunc(a.plugins, func(other usedPlugin) bool { return other.Name == p.Name }) {
+		return nil // that of the command line takes its place
+	}
+	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
+		return fmt.Errorf("it lies in %s, which no command sees: put it elsewhere", a.Home)
+	}
+	list, skipped, err := pluginHooks(p)
+	if err != nil {
+		return err
+	}
+	servers, unset, more, err := a.pluginServers(p, a.foreignVariable)
+	if err != nil {
+		return err
+	}
+	if holds == nil { // else it was told when it was added
+		unset = slices.Concat(unset, skipped, more)
+	}
+	for _, s := range unset {
+		a.warn(fmt.Sprintf("plugin %s: %s", p.Name, oneLine(s)))
+	}
+	for i := range servers {
+		env := hooks.PluginEnv(p.Dir)
+		maps.Copy(env, servers[i].Env)
+		servers[i].Env = env
+	}
+	a.hooks = append(a.hooks, list...)
+	a.plugins = append(a.plugins, usedPlugin{p, servers, holds})
+	return nil
+}
+
+// pluginHooks are the hooks of a plugin. The person agreed to them, and not to what
+// they will say: they answer no question for the person.
+func pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
+	for _, by := range p.Hooks {
+		some, more, err := hooks.Read(by, hooks.Source{Root: p.Dir})
+		if err != nil {
+			return nil, nil, err
+		}
+		list, skipped = append(list, some...), append(skipped, more...)
+	}
+	return list, skipped, nil
+}
+
+// pluginServers are the MCP servers of a plugin, under names of their own. Unset is
+// about those that name a variable which is not set.
+func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string) (list []mcp.Server, unset, skipped []string, err error) {
+	for _, text := range p.Servers {
+		servers, without, err := config.Servers(text, func(name string) string {
+			switch name {
+			case "CLAUDE_PLUGIN_ROOT":
+				return p.Dir
+			case "CLAUDE_PROJECT_DIR":
+				return a.Root
+			}
+			return getenv(name)
+		})
+		if err != nil {
+			return nil, nil, nil, fmt.Errorf("its MCP servers: %w", err)
+		}
+		for _, err := range without {
+			unset = append(unset, err.Error())
+		}
+		for _, name := range slices.Sorted(maps.Keys(servers)) {
+			s, err := mcp.Read(strings.Join([]string{"plugin", p.Name, name}, "_"), servers[name])
+			if err != nil {
+				skipped = append(skipped, fmt.Sprintf("the MCP server %s is left out: %v", name, err))
+				continue
+			}
+			if s.TrustHints || s.Unconfined {
+				skipped = append(skipped, fmt.Sprintf("the MCP server %s is a plugin's: trust_hints and confined are only yours to set", name))
+				s.TrustHints, s.Unconfined = false, false
+			}
+			list = append(list, s)
+		}
+	}
+	return list, unset, skipped, nil
+}
+
+// foreignVariable is a variable as somebody else's file may name it: none that
+// holds a key of a provider.
+func (a *App) foreignVariable(name string) string {
+	if value := a.Env.Getenv(name); !slices.Contains(config.KeyVariables(), name) && value != a.Config.Provider.APIKey {
+		return value
+	}
+	return ""
+}
+
+// pluginRoots are the folders of one sort that plugins bring.
+func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []frontmatter.Root) {
+	for _, p := range a.plugins {
+		roots = append(roots, of(p.Plugin)...)
+	}
+	return roots
+}
+
+// wrong tells what is wrong with a file that people wrote, save in a plugin that
+// was added: that was told then, and is not the person's to put right.
+func (a *App) wrong(w frontmatter.Warning, text string) {
+	if !slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") }) {
+		a.warn(text)
+	}
+}
+
+// pluginHolds reports whether the plugin in dir is what the person agreed to.
+func (a *App) pluginHolds(dir string) bool {
+	i := slices.IndexFunc(a.plugins, func(p usedPlugin) bool { return p.Dir == dir })
+	return i < 0 || a.plugins[i].holds == nil || a.plugins[i].holds()
+}
+
+// PluginContents is all that a plugin brings, for a person to see.
+type PluginContents struct {
+	plugin.Plugin
+	Commands, Skills, Agents []slash.Item
+	Hooks                    []hooks.Hook
+	Servers                  []mcp.Server
+	Problems                 []string // parts that are left out, and why
+}
+
+// Contents reads what a plugin brings. Variables stand in it as they are written.
+func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
+	c.Plugin = p
+	list, skipped, err := pluginHooks(p)
+	if err != nil {
+		return c, err
+	}
+	servers, _, more, err := a.pluginServers(p, func(name string) string { return "${" + name + "}" })
+	if err != nil {
+		return c, err
+	}
+	c.Hooks, c.Servers, c.Problems = list, servers, append(skipped, more...)
+	commands, bad := usercommand.New(p.Commands...).List()
+	for _, one := range commands {
+		c.Commands = append(c.Commands, slash.Item{Name: one.Name, About: one.Description})
+	}
+	all, worse := skills.New(p.Skills...).List()
+	for _, one := range ofPeople(all) {
+		c.Skills = append(c.Skills, slash.Item{Name: one.Name, About: one.About()})
+	}
+	agents, worst := subagent.Load(p.Agents...)
+	for _, one := range agents {
+		if one.Own() {
+			c.Agents = append(c.Agents, slash.Item{Name: one.Name, About: one.About})
+		}
+	}
+	for _, w := range slices.Concat(bad, worse, worst) {
+		c.Problems = append(c.Problems, strings.TrimPrefix(w.String(), p.Dir+"/"))
+	}
+	for _, name := range p.Unused {
+		c.Problems = append(c.Problems, fmt.Sprintf("%s are not used here", name))
+	}
+	return c, nil
+}

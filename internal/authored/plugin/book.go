@@ -1,0 +1,170 @@
+package plugin
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+)
+
+// Book is where it is written down which plugins a person added: a folder of their
+// own, with a file for each.
+type Book struct {
+	Dir string // empty remembers nothing
+	Now func() time.Time
+}
+
+// Added is a plugin that the person added. Where Err is set it is off.
+type Added struct {
+	Plugin
+	Err error
+
+	entry entry
+	file  string
+}
+
+type entry struct {
+	Path  string    `json:"path"`
+	Since time.Time `json:"since"`
+	Pin
+}
+
+// ErrChanged reports that a folder is not what the person agreed to.
+var ErrChanged = errors.New("its folder changed since you added it")
+
+// Look reads the plugin in a folder, and what the folder holds. That is taken down
+// first: what changes while a person thinks about it is not what they agree to.
+func (b Book) Look(dir string) (Plugin, Pin, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Plugin{}, Pin{}, fmt.Errorf("there is no folder %s", dir)
+	}
+	held, err := pin(real, b.Now())
+	if err != nil {
+		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	p, err := Read(real)
+	if err != nil {
+		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
+	}
+	return p, held, nil
+}
+
+// Add writes down that the person agreed to a plugin as it was.
+func (b Book) Add(p Plugin, as Pin) error {
+	if b.Dir == "" {
+		return errors.New("there is no home folder to remember it in; set HOME or CODER_HOME")
+	}
+	file := filepath.Join(b.Dir, p.Name+".json")
+	if old, err := read(file); err == nil && old.Path != p.Dir {
+		return fmt.Errorf("a plugin named %s is added already, from %s; coder plugin remove %s takes it out", p.Name, old.Path, p.Name)
+	}
+	return write(file, entry{p.Dir, b.Now().UTC().Truncate(time.Second), as})
+}
+
+// Remove forgets a plugin.
+func (b Book) Remove(name string) error {
+	err := fs.ErrNotExist
+	if b.Dir != "" && validName(name) {
+		err = os.Remove(filepath.Join(b.Dir, name+".json"))
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no plugin %q; coder plugin list tells which there are", name)
+	}
+	return err
+}
+
+// Load reads the plugins that were added, by name.
+func (b Book) Load() (all []Added, err error) {
+	if b.Dir == "" {
+		return nil, nil
+	}
+	files, err := os.ReadDir(b.Dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read which plugins were added: %w", err)
+	}
+	for _, f := range files {
+		name, ok := strings.CutSuffix(f.Name(), ".json")
+		if !ok || !validName(name) {
+			continue
+		}
+		a := Added{Plugin: Plugin{Name: name}, file: filepath.Join(b.Dir, f.Name())}
+		if a.entry, a.Err = read(a.file); a.Err == nil {
+			a.Dir = a.entry.Path
+			a.Err = b.Holds(&a)
+		}
+		if a.Err == nil {
+			var p Plugin
+			if p, a.Err = Read(a.Dir); a.Err == nil && p.Name != name {
+				a.Err = ErrChanged
+			} else if a.Err == nil {
+				a.Plugin = p
+			}
+		}
+		all = append(all, a)
+	}
+	return all, nil
+}
+
+// Holds reports whether a folder still holds what the person agreed to. As long as
+// the system noted no change the contents are not read.
+func (b Book) Holds(a *Added) error {
+	if _, err := os.Stat(a.entry.Path); errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("there is no folder %s any more", a.entry.Path)
+	}
+	if now, _, err := stamp(a.entry.Path); err == nil && a.entry.Stamp != "" && now == a.entry.Stamp {
+		return nil
+	}
+	now, err := pin(a.entry.Path, b.Now())
+	if err != nil {
+		return err
+	}
+	if now.Hash != a.entry.Hash {
+		return ErrChanged
+	}
+	if now.Stamp != "" {
+		a.entry.Pin = now
+		_ = write(a.file, a.entry) // else the contents are read again next time
+	}
+	return nil
+}
+
+const maxEntry = 64 << 10
+
+func read(file string) (e entry, err error) {
+	text, err := repofile.Own(file, maxEntry)
+	if err == nil {
+		err = json.Unmarshal(text, &e)
+	}
+	if err == nil && (e.Hash == "" || !filepath.IsAbs(e.Path)) {
+		err = errors.New("it says neither where nor what it was")
+	}
+	if err != nil {
+		return e, fmt.Errorf("%s cannot be used: %w", file, err)
+	}
+	return e, nil
+}
+
+func write(file string, e entry) error {
+	text, err := json.MarshalIndent(e, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return fmt.Errorf("remember a plugin: %w", err)
+	}
+	if err := atomicfile.Write(file, append(text, '\n'), 0o600); err != nil {
+		return fmt.Errorf("remember a plugin: %w", err)
+	}
+	return nil
+}

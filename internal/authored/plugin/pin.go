@@ -1,0 +1,131 @@
+package plugin
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+
+	"coder/internal/host/repofile"
+
+	"golang.org/x/sys/unix"
+)
+
+// Pin is what a folder held at some time. Hash is over names, contents and leave to
+// be run. Stamp is over what the system notes of each file: it is the same only if
+// nothing was written since, for nobody but the system sets the time of the last
+// change. It is empty where that time was too near to tell.
+type Pin struct {
+	Hash  string `json:"hash"`
+	Stamp string `json:"stamp,omitempty"`
+}
+
+const (
+	// unpinned is what a folder holds that does not count: a repository changes
+	// whenever it is looked at. Nothing of a plugin is read there.
+	unpinned = ".git"
+
+	maxEntries = 20000
+	maxBytes   = 256 << 20
+	// settled is how old the last change must be for a stamp to count: two writes
+	// may fall into one tick of the system's clock.
+	settled = 2 * time.Second
+)
+
+// pin takes down what dir holds.
+func pin(dir string, now time.Time) (p Pin, err error) {
+	stamp, last, err := stamp(dir) // first: what changes meanwhile has another one
+	if err != nil {
+		return p, err
+	}
+	if now.Sub(last) > settled {
+		p.Stamp = stamp
+	}
+	sum := sha256.New()
+	err = walk(dir, func(name string, st *unix.Stat_t) error {
+		full := filepath.Join(dir, name)
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFLNK:
+			to, err := os.Readlink(full)
+			fmt.Fprintf(sum, "link %q %q\n", name, to)
+			return err
+		case unix.S_IFREG:
+			fmt.Fprintf(sum, "file %q %v %d\n", name, st.Mode&0o111 != 0, st.Size)
+			f, err := os.OpenFile(full, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			n, err := io.Copy(sum, io.LimitReader(f, st.Size+1))
+			if err == nil && n != st.Size {
+				err = fmt.Errorf("%s is being changed", name)
+			}
+			return err
+		}
+		return nil
+	})
+	p.Hash = hex.EncodeToString(sum.Sum(nil))
+	return p, err
+}
+
+// stamp sums up what the system notes of the files in dir, and tells when the
+// last of them was changed.
+func stamp(dir string) (sum string, last time.Time, err error) {
+	all := sha256.New()
+	err = walk(dir, func(name string, st *unix.Stat_t) error {
+		changed := time.Unix(st.Ctim.Unix())
+		if changed.After(last) {
+			last = changed
+		}
+		fmt.Fprintf(all, "%q %o %d %d %d %d %d\n", name, st.Mode, st.Size, st.Mtim.Nano(), changed.UnixNano(), st.Ino, st.Dev)
+		return nil
+	})
+	return hex.EncodeToString(all.Sum(nil)), last, err
+}
+
+// walk visits everything in dir, in order. It refuses what a plugin cannot hold.
+func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
+	entries, size := 0, int64(0)
+	return filepath.WalkDir(dir, func(full string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if d.Name() == unpinned && full != dir {
+			if d.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
+		}
+		name, err := filepath.Rel(dir, full)
+		if err != nil {
+			return err
+		}
+		var st unix.Stat_t
+		if err := unix.Lstat(full, &st); err != nil {
+			return err
+		}
+		switch st.Mode & unix.S_IFMT {
+		case unix.S_IFDIR:
+		case unix.S_IFREG:
+			size += st.Size
+		case unix.S_IFLNK:
+			if _, err := repofile.Below(dir).Stat(name); errors.Is(err, repofile.ErrOutside) || errors.Is(err, repofile.ErrCircle) {
+				return fmt.Errorf("%s: %s", name, repofile.Why(err))
+			}
+		default:
+			return fmt.Errorf("%s: %w", name, repofile.ErrNotRegular)
+		}
+		if entries++; entries > maxEntries {
+			return fmt.Errorf("it has more than %d files", maxEntries)
+		}
+		if size > maxBytes {
+			return fmt.Errorf("it holds more than %d MB", maxBytes>>20)
+		}
+		return visit(name, &st)
+	})
+}

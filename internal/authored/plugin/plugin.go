@@ -1,0 +1,264 @@
+// Package plugin reads plugins: folders in which somebody publishes commands,
+// skills, agents, hooks and MCP servers together, in the layout that people share.
+//
+// It runs nothing and decides nothing. A plugin is read whole or not at all, never
+// through a link that leads out of its folder, and is used only as long as the
+// folder holds what it held when the person agreed to it ([Book]).
+package plugin
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"unicode"
+
+	"coder/internal/authored/frontmatter"
+	"coder/internal/host/repofile"
+)
+
+// Plugin is what a folder brings.
+type Plugin struct {
+	Name        string // small letters, digits, - and _
+	Version     string
+	Description string
+	Dir         string // absolute, without links
+
+	Commands, Skills, Agents []frontmatter.Root
+	Hooks                    []map[string]json.RawMessage // by event
+	Servers                  [][]byte                     // each the text of a file of MCP servers
+	Unused                   []string                     // parts of other sorts, which are left alone
+}
+
+const (
+	manifestFile = ".claude-plugin/plugin.json"
+	marketFile   = ".claude-plugin/marketplace.json"
+	hooksFile    = "hooks/hooks.json"
+	serversFile  = ".mcp.json"
+
+	maxName = 64
+	maxFile = 1 << 20 // of a file that is read at the start
+)
+
+// manifest is plugin.json. What else stands in it is for others.
+type manifest struct {
+	Name        string          `json:"name"`
+	Version     string          `json:"version"`
+	Description string          `json:"description"`
+	Commands    paths           `json:"commands"`
+	Skills      paths           `json:"skills"`
+	Agents      paths           `json:"agents"`
+	Hooks       json.RawMessage `json:"hooks"`
+	Servers     json.RawMessage `json:"mcpServers"`
+
+	OutputStyles json.RawMessage `json:"outputStyles"`
+	LSPServers   json.RawMessage `json:"lspServers"`
+}
+
+// paths is one path or a list of them.
+type paths []string
+
+// UnmarshalJSON takes either form.
+func (p *paths) UnmarshalJSON(text []byte) error {
+	var one string
+	if json.Unmarshal(text, &one) == nil {
+		*p = paths{one}
+		return nil
+	}
+	return json.Unmarshal(text, (*[]string)(p))
+}
+
+// Read reads the plugin in a folder. Its error says what is wrong with it.
+func Read(dir string) (Plugin, error) {
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return Plugin{}, fmt.Errorf("there is no folder %s", dir)
+	}
+	if info, err := os.Stat(real); err != nil || !info.IsDir() {
+		return Plugin{}, fmt.Errorf("%s is not a folder", dir)
+	}
+	if strings.ContainsFunc(real, unicode.IsControl) || !filepath.IsAbs(real) {
+		return Plugin{}, fmt.Errorf("%q is no path that a plugin can have", real)
+	}
+	r := reader{files: repofile.Below(real), p: Plugin{Dir: real}}
+	if err := r.read(); err != nil {
+		return Plugin{}, err
+	}
+	return r.p, nil
+}
+
+type reader struct {
+	files repofile.Root
+	p     Plugin
+}
+
+func (r *reader) read() error {
+	m, found, err := r.manifest()
+	if err != nil {
+		return err
+	}
+	if r.p.Name = strings.ToLower(m.Name); !validName(r.p.Name) {
+		return fmt.Errorf("%q is not a name for a plugin: letters, digits, - and _, at most %d", m.Name, maxName)
+	}
+	r.p.Version, r.p.Description = m.Version, m.Description
+	for _, part := range []struct {
+		roots  *[]frontmatter.Root
+		folder string
+		more   paths
+	}{{&r.p.Commands, "commands", m.Commands}, {&r.p.Skills, "skills", m.Skills}, {&r.p.Agents, "agents", m.Agents}} {
+		if err := r.roots(part.roots, part.folder, part.more); err != nil {
+			return err
+		}
+	}
+	hooks, err := r.texts("hooks", hooksFile, m.Hooks)
+	if err != nil {
+		return err
+	}
+	for _, text := range hooks {
+		by, err := byEvent(text)
+		if err != nil {
+			return err
+		}
+		r.p.Hooks = append(r.p.Hooks, by)
+	}
+	if r.p.Servers, err = r.texts("mcpServers", serversFile, m.Servers); err != nil {
+		return err
+	}
+	for name, given := range map[string]json.RawMessage{"outputStyles": m.OutputStyles, "lspServers": m.LSPServers} {
+		if len(given) > 0 {
+			r.p.Unused = append(r.p.Unused, name)
+		}
+	}
+	slices.Sort(r.p.Unused)
+	if !found && r.empty() {
+		if _, err := r.files.Stat(marketFile); err == nil {
+			return errors.New("it is a collection of plugins (" + marketFile + "): add one of its folders")
+		}
+		return errors.New("it is no plugin: it has no " + manifestFile)
+	}
+	return nil
+}
+
+// empty reports that there is nothing in the folder that a plugin can bring.
+func (r *reader) empty() bool {
+	return len(r.p.Commands)+len(r.p.Skills)+len(r.p.Agents)+len(r.p.Hooks)+len(r.p.Servers) == 0
+}
+
+// manifest reads plugin.json. A plugin without is called as its folder.
+func (r *reader) manifest() (m manifest, found bool, err error) {
+	text, err := r.files.Read(manifestFile, maxFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return manifest{Name: filepath.Base(r.p.Dir)}, false, nil
+	}
+	if err != nil {
+		return m, false, fmt.Errorf("%s: %s", manifestFile, repofile.Why(err))
+	}
+	if err := json.Unmarshal(trimBOM(text), &m); err != nil {
+		return m, false, fmt.Errorf("%s is not what it should be: %w", manifestFile, err)
+	}
+	return m, true, nil
+}
+
+// roots finds the folders of one sort: the usual one, and those the manifest
+// names, which may also be single files, or skills.
+func (r *reader) roots(into *[]frontmatter.Root, usual string, more paths) error {
+	seen := map[string]bool{}
+	for _, name := range slices.Concat([]string{usual}, more) {
+		at, err := inside(name)
+		if err != nil {
+			return fmt.Errorf("%s: %w", usual, err)
+		}
+		info, err := r.files.Stat(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && at == usual:
+			continue
+		case err != nil:
+			return fmt.Errorf("%s: %s", at, repofile.Why(err))
+		case seen[at]:
+			continue
+		}
+		seen[at] = true
+		root := frontmatter.Root{Plugin: r.p.Name, Dir: r.p.Dir}
+		if _, err := r.files.Stat(path.Join(at, "SKILL.md")); !info.IsDir() || usual == "skills" && err == nil && at != "." {
+			root.Only = []string{path.Base(at)}
+			at = path.Dir(at)
+		}
+		root.Path, root.Files = filepath.ToSlash(filepath.Join(r.p.Dir, at)), r.files.Sub(at)
+		*into = append(*into, root)
+	}
+	return nil
+}
+
+// texts are what the usual file holds, and what the manifest says: the thing
+// itself, or files that hold it.
+func (r *reader) texts(key, usual string, given json.RawMessage) (texts [][]byte, err error) {
+	names := paths{}
+	switch text := bytes.TrimSpace(given); {
+	case len(text) == 0 || string(text) == "null":
+	case text[0] == '{':
+		texts = append(texts, text)
+	case names.UnmarshalJSON(text) != nil:
+		return nil, fmt.Errorf("%s: %s is neither a path nor an object", manifestFile, key)
+	}
+	for i, name := range slices.Concat([]string{usual}, names) {
+		at, err := inside(name)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", key, err)
+		}
+		if i > 0 && at == usual {
+			continue
+		}
+		text, err := r.files.Read(at, maxFile)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && i == 0:
+			continue
+		case err != nil:
+			return nil, fmt.Errorf("%s: %s", at, repofile.Why(err))
+		}
+		texts = append(texts, trimBOM(text))
+	}
+	return texts, nil
+}
+
+// inside is a path of the manifest, as far as what a person agrees to goes.
+func inside(name string) (string, error) {
+	at := path.Clean(filepath.ToSlash(name))
+	if !filepath.IsLocal(at) || slices.Contains(strings.Split(at, "/"), unpinned) {
+		return "", fmt.Errorf("%q leads out of the folder", name)
+	}
+	return at, nil
+}
+
+// byEvent reads hooks: an object of events, alone or under hooks.
+func byEvent(text []byte) (by map[string]json.RawMessage, err error) {
+	var file struct {
+		Hooks map[string]json.RawMessage `json:"hooks"`
+	}
+	if err = json.Unmarshal(text, &file); err == nil && file.Hooks != nil {
+		return file.Hooks, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &by)
+		delete(by, "description")
+		delete(by, "$schema")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s is not what it should be: %w", hooksFile, err)
+	}
+	return by, nil
+}
+
+func trimBOM(text []byte) []byte { return bytes.TrimPrefix(text, []byte("\xef\xbb\xbf")) }
+
+// validName reports whether a plugin may have this name: it stands in the names of
+// commands and tools.
+func validName(name string) bool {
+	const letters, others = "abcdefghijklmnopqrstuvwxyz0123456789", "-_"
+	return name != "" && len(name) <= maxName && strings.Trim(name, letters+others) == "" && !strings.ContainsAny(name[:1], others)
+}

@@ -1,0 +1,210 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/stdio"
+	"coder/internal/slash"
+)
+
+// pluginVerbs are what coder plugin does.
+var pluginVerbs = []string{"add", "list", "remove"}
+
+// runPlugin keeps the list of plugins.
+func (inv *invocation) runPlugin(ctx context.Context) error {
+	if len(inv.flags.args) == 0 {
+		return usagef("coder plugin takes add, list or remove")
+	}
+	what, rest := inv.flags.args[0], inv.flags.args[1:]
+	a, err := inv.newApp(func(string) {}) // what is wrong is shown here
+	if err != nil {
+		return err
+	}
+	switch {
+	case what == "add" && len(rest) == 1:
+		return inv.pluginAdd(ctx, a, rest[0])
+	case what == "add":
+		return usagef("coder plugin add needs the folder of a plugin: coder plugin add PATH")
+	case what == "list" && len(rest) == 0:
+		return inv.pluginList(a)
+	case what == "remove" && len(rest) == 1:
+		if err := a.PluginBook().Remove(rest[0]); err != nil {
+			return inputf("%v", err)
+		}
+		return inv.print(inv.words.T("removed: %s; its folder stays as it is", rest[0]))
+	case what == "remove":
+		return usagef("coder plugin remove needs the name of a plugin")
+	}
+	return usagef("unknown: coder plugin %s; it takes add, list or remove", what)
+}
+
+// pluginAdd shows all that a plugin brings, and adds it if the person wants that.
+func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) error {
+	if !filepath.IsAbs(dir) {
+		dir = filepath.Join(inv.Dir, dir)
+	}
+	book := a.PluginBook()
+	p, held, err := book.Look(dir)
+	var c app.PluginContents
+	if err == nil {
+		c, err = a.Contents(p)
+	}
+	if err != nil {
+		return inputf("%s", oneLine(err.Error()))
+	}
+	if err := inv.print(inv.pluginLines(c)...); err != nil {
+		return err
+	}
+	if !inv.flags.yes {
+		in, out, ok := inv.Terminal()
+		if !ok {
+			return inputf("nothing was added; coder plugin add --yes %s adds it", oneLine(dir))
+		}
+		s := setup{words: inv.words, out: stdio.NewWriter(ctx, out), in: stdio.NewReader(in)}
+		yes, err := s.confirm(ctx, inv.words.T("Add it? Its hooks and servers will run, and its words go to the model. [y/N] "))
+		if err != nil {
+			return err
+		}
+		if !yes {
+			return inputf("nothing was added")
+		}
+	}
+	if err := book.Add(p, held); err != nil {
+		return inputf("%v", err)
+	}
+	return inv.print(inv.words.T("added: %s, as its folder is now; when that changes it is off until you add it again", p.Name))
+}
+
+// pluginLines are what a plugin brings, whole: what could be cut off could hide
+// something.
+func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
+	whole := func(s string) string { return sanitize.Line(s, 0) }
+	lines = append(lines, inv.words.T("plugin %s", strings.TrimSpace(c.Name+" "+oneLine(c.Version))))
+	if c.Description != "" {
+		lines = append(lines, "  "+oneLine(c.Description))
+	}
+	lines = append(lines, "  "+whole(c.Dir))
+	for _, part := range []struct {
+		title, mark string
+		items       []slash.Item
+	}{{inv.words.T("commands:"), "/", c.Commands}, {inv.words.T("skills:"), "", c.Skills}, {inv.words.T("agents:"), "", c.Agents}} {
+		if len(part.items) > 0 {
+			lines = append(lines, part.title)
+		}
+		for _, item := range part.items {
+			lines = append(lines, fmt.Sprintf("  %s%s  %s", part.mark, oneLine(item.Name), oneLine(item.About)))
+		}
+	}
+	if len(c.Hooks) > 0 {
+		lines = append(lines, inv.words.T("hooks, which run by themselves:"))
+	}
+	for _, h := range c.Hooks {
+		on := string(h.Event)
+		if h.Matcher != "" {
+			on += " " + h.Matcher
+		}
+		lines = append(lines, "  "+whole(on)+": "+whole(strings.Join(append([]string{h.Command}, h.Args...), " ")))
+	}
+	if len(c.Servers) > 0 {
+		lines = append(lines, inv.words.T("MCP servers, which run beside a session:"))
+	}
+	for _, s := range c.Servers {
+		line := "  " + oneLine(s.Name) + ": " + whole(s.Where())
+		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+			line += " " + whole(name+"="+s.Env[name])
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+			line += " " + whole(name+": "+s.Headers[name])
+		}
+		lines = append(lines, line)
+	}
+	if len(c.Problems) > 0 {
+		lines = append(lines, inv.words.T("left out:"))
+	}
+	for _, problem := range c.Problems {
+		lines = append(lines, "  "+inv.words.Said(oneLine(problem)))
+	}
+	return lines
+}
+
+// pluginRow is a plugin for programs.
+type pluginRow struct {
+	Name        string      `json:"name"`
+	Version     string      `json:"version,omitempty"`
+	Description string      `json:"description,omitempty"`
+	Path        string      `json:"path"`
+	State       string      `json:"state"` // on or off
+	Why         string      `json:"why,omitempty"`
+	Commands    []string    `json:"commands,omitempty"`
+	Skills      []string    `json:"skills,omitempty"`
+	Agents      []string    `json:"agents,omitempty"`
+	Hooks       []pluginRun `json:"hooks,omitempty"`
+	Servers     []pluginRun `json:"mcpServers,omitempty"`
+}
+
+// pluginRun is something of a plugin that runs: on what, or under which name.
+type pluginRun struct {
+	On      string `json:"on,omitempty"`
+	Matcher string `json:"matcher,omitempty"`
+	Name    string `json:"name,omitempty"`
+	Runs    string `json:"runs"`
+}
+
+// pluginList tells which plugins were added, and how they are.
+func (inv *invocation) pluginList(a *app.App) error {
+	added, err := a.PluginBook().Load()
+	if err != nil {
+		return inputf("%v", err)
+	}
+	rows := []pluginRow{}
+	t := display.Table{Head: display.Words("plugin", "version", "state", "folder")}
+	for _, one := range added {
+		row := pluginRow{Name: one.Name, Version: one.Version, Description: one.Description, Path: one.Dir, State: "on"}
+		c, err := a.Contents(one.Plugin)
+		if one.Err != nil {
+			err = one.Err
+		}
+		if err != nil {
+			row.State, row.Why = "off", err.Error()
+			if !inv.flags.json {
+				inv.warn(app.PluginOff(one.Name, one.Dir, err))
+			}
+		}
+		row.take(c)
+		rows = append(rows, row)
+		t.Rows = append(t.Rows, []display.Cell{{Text: one.Name}, {Text: oneLine(one.Version)}, {Text: row.State, Words: true}, {Text: oneLine(one.Dir)}})
+	}
+	switch {
+	case inv.flags.json:
+		return inv.printJSON(rows)
+	case len(rows) == 0:
+		return inv.print(inv.words.T("there are no plugins; coder plugin add PATH adds one"))
+	}
+	return inv.show(t)
+}
+
+// take takes in what a plugin brings.
+func (r *pluginRow) take(c app.PluginContents) {
+	for _, part := range []struct {
+		into  *[]string
+		items []slash.Item
+	}{{&r.Commands, c.Commands}, {&r.Skills, c.Skills}, {&r.Agents, c.Agents}} {
+		for _, item := range part.items {
+			*part.into = append(*part.into, item.Name)
+		}
+	}
+	for _, h := range c.Hooks {
+		r.Hooks = append(r.Hooks, pluginRun{On: string(h.Event), Matcher: h.Matcher, Runs: strings.Join(append([]string{h.Command}, h.Args...), " ")})
+	}
+	for _, s := range c.Servers {
+		r.Servers = append(r.Servers, pluginRun{Name: s.Name, Runs: s.Where()})
+	}
+}
