@@ -85,8 +85,8 @@ func same(a, b []byte) int {
 
 // TestABodyBeginsLikeTheOneBefore plays a session of many turns, steps,
 // processes and modes. Within a mode every request begins with all of the one
-// before it; another mode has the same system text, the same tools first, and
-// the same conversation.
+// before it; another mode has the same system text (with a line at its end in plan mode), the
+// same tools first, and the same conversation.
 func TestABodyBeginsLikeTheOneBefore(t *testing.T) {
 	p, s := connected(t, "")
 	p.installed("gopls", "git")
@@ -139,7 +139,18 @@ func TestABodyBeginsLikeTheOneBefore(t *testing.T) {
 		}
 		system, tools := headOf(t, before), headOf(t, now)
 		t.Logf("%s after %s: %d of %d bytes are the same at the beginning; %d tools are new", modes[i], modes[i-1], n, len(now), len(tools.all)-len(tools.shared(system)))
-		if tools.system != system.system {
+		text := func(h head, mode string) string {
+			var m struct{ Content string }
+			if err := json.Unmarshal([]byte(h.system), &m); err != nil {
+				t.Fatal(err)
+			}
+			text, hinted := strings.CutSuffix(m.Content, "\nYou are in plan mode: change nothing.\n")
+			if hinted != (mode == "plan") {
+				t.Errorf("%s: the system text ends with %q", mode, text[max(0, len(text)-100):])
+			}
+			return text
+		}
+		if text(tools, modes[i]) != text(system, modes[i-1]) {
 			t.Errorf("%s has another system text than %s", modes[i], modes[i-1])
 		}
 		if got := len(tools.shared(system)); got < 14 {

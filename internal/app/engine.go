@@ -15,6 +15,7 @@ import (
 	"coder/internal/authored/skills"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
 	"coder/internal/tool/delegate"
@@ -106,6 +107,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		facts := prompt.Facts{
 			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: rules,
 			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem,
+			Plan: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: prompt.System(facts),

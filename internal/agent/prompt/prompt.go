@@ -33,7 +33,12 @@ type Facts struct {
 	Skills   string // names and purposes, one a line; may be empty
 	Rules    []Rule // from the user and the project, outermost first
 	Append   string // what the caller adds at the end
+	Plan     bool   // nothing is to be changed now
 }
+
+// planHint stands at the very end, so that the text is the same up to there in
+// all modes.
+const planHint = "\nYou are in plan mode: change nothing.\n"
 
 // Rule is one file of instructions.
 type Rule struct{ Path, Text string }
@@ -64,6 +69,9 @@ func System(f Facts) string {
 	}
 	if f.Append != "" {
 		b.WriteString("\n" + cut(f.Append, appendLimit) + "\n")
+	}
+	if f.Plan {
+		b.WriteString(planHint)
 	}
 	return b.String()
 }
