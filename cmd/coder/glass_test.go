@@ -146,6 +146,7 @@ func (g *glass) fault(format string, args ...any) {
 var (
 	promptTop  = regexp.MustCompile(`^context: `)
 	prompted   = regexp.MustCompile(`^\[[\w-]+\] .*> `)
+	ended      = regexp.MustCompile(`^\[|^  [✓✗] `) // lines that are whole as soon as they are there
 	runningTop = regexp.MustCompile(`^(> |>$|queued: |已排队|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] |[-\\|/] )`)
 )
 
@@ -161,6 +162,9 @@ func (g *glass) top(line int) int {
 				line--
 			}
 			if line == 0 || !prompted.MatchString(g.text(line-1)) { // else it is a menu below a draft
+				for line > 0 && g.text(line-1) != "" && !ended.MatchString(g.text(line-1)) { // the line that is being written
+					line--
+				}
 				return line
 			}
 		}

@@ -142,7 +142,6 @@ func (r *REPL) reply(a uip.Response) error {
 	r.open.reply <- reply{Response: a}
 	r.open = nil
 	r.turn.began = r.Now() // the time a person takes is not the turn's
-	r.wrote.mark()
 	return nil
 }
 

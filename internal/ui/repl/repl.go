@@ -83,8 +83,8 @@ type REPL struct {
 	done chan finished // the turn is over
 
 	turn    *turn
-	busy    atomic.Pointer[string] // what the turn is busy with
-	open    *dialogue              // the question that is open
+	busy    atomic.Pointer[term.Doing] // what the turn is busy with
+	open    *dialogue                  // the question that is open
 	queue   queue
 	focused bool
 	wrote   writes
@@ -113,7 +113,7 @@ func New(o Options) *REPL {
 		events: make(chan []tty.Event), broken: make(chan error, 1),
 		asks: make(chan ask), done: make(chan finished, 1),
 	}
-	r.wrote.screen, r.wrote.now = o.Screen, o.Now
+	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
 		Out: &r.wrote, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
 	})
@@ -137,10 +137,14 @@ func (r *REPL) width() int {
 
 // status is told by the renderer what the turn is busy with, as often as that
 // changes; what is true at the next tick is shown.
-func (r *REPL) status(busy string) { r.busy.Store(&busy) }
+func (r *REPL) status(busy term.Doing) { r.busy.Store(&busy) }
 
-// tick is how often the spinner moves.
-const tick = 120 * time.Millisecond
+// tick is how often the spinner moves, and frame the least time between two
+// pictures of what streams.
+const (
+	tick  = 120 * time.Millisecond
+	frame = 16 * time.Millisecond
+)
 
 // Run reads and answers until the person leaves. It returns nil if they left
 // in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
@@ -150,14 +154,15 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
 	r.startReading(ctx)
-	err := r.loop(ctx, first, resume)
+	err := errors.Join(r.wrote.loop(true), r.loop(ctx, first, resume))
 	stop()
+	err = errors.Join(err, r.wrote.loop(false))
 	if r.Leaving != nil && errors.Is(err, ErrInterrupted) {
 		r.Leaving()
 	}
 	r.stop()
 	r.stopReading()
-	return errors.Join(err, r.Screen.Hide())
+	return errors.Join(err, r.Screen.EndLine(), r.Screen.Hide())
 }
 
 // Resume takes up the turn that the session in use was left with. It is for
@@ -167,6 +172,9 @@ func (r *REPL) Resume(ctx context.Context) { r.start(ctx, "", r.Session().Contin
 func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 	clock := time.NewTicker(tick)
 	defer clock.Stop()
+	pending := time.NewTimer(0) // a picture is due
+	defer pending.Stop()
+	drawn, due := time.Time{}, true
 	switch {
 	case resume:
 		r.start(ctx, "", r.Session().Continue)
@@ -183,9 +191,13 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 				return ended(err)
 			}
 		}
-		if err := r.draw(); err != nil {
-			return err
+		if due {
+			if err := r.draw(); err != nil {
+				return err
+			}
+			drawn = r.Now()
 		}
+		due = true
 		var err error
 		var withdrawn <-chan struct{}
 		if r.open != nil {
@@ -204,6 +216,12 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			r.open = nil
 		case f := <-r.done:
 			err = r.over(ctx, f)
+		case <-r.wrote.ready:
+			if wait := frame - r.Now().Sub(drawn); wait > 0 {
+				pending.Reset(wait)
+				due = false
+			}
+		case <-pending.C:
 		case <-clock.C:
 			if r.turn != nil {
 				r.turn.frame++
@@ -280,7 +298,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			return errLeave
 		}
 	case lineedit.Suspend:
-		if err := r.Screen.Hide(); err != nil {
+		if err := r.hide(); err != nil {
 			return err
 		}
 		return r.Terminal.Suspend()
@@ -332,6 +350,9 @@ func (r *REPL) stopTurn() error {
 	return nil
 }
 
+// hide shows what there is and takes the live block away.
+func (r *REPL) hide() error { return errors.Join(r.wrote.flush(), r.Screen.Hide()) }
+
 // edit lets the person write the draft in another program.
 func (r *REPL) edit(ctx context.Context) error {
 	if r.Edit == nil || r.open != nil {
@@ -339,7 +360,7 @@ func (r *REPL) edit(ctx context.Context) error {
 	}
 	r.stopReading()
 	defer r.startReading(ctx)
-	if err := errors.Join(r.Screen.Hide(), r.Terminal.Restore()); err != nil {
+	if err := errors.Join(r.hide(), r.Terminal.Restore()); err != nil {
 		return err
 	}
 	text, err := r.Edit(ctx, r.editor.Text())

@@ -19,6 +19,7 @@ import (
 	"coder/internal/ui/term"
 	"coder/internal/ui/tty"
 
+	"github.com/charmbracelet/x/vt"
 	"github.com/creack/pty"
 	"go.uber.org/goleak"
 )
@@ -54,8 +55,9 @@ type desk struct {
 	person *os.File
 	ahead  atomic.Int64 // what the clock is ahead of the real one
 
-	mu   sync.Mutex // guards seen
+	mu   sync.Mutex // guards the fields below
 	seen strings.Builder
+	emu  *vt.Emulator
 }
 
 // sit starts a REPL whose turns are run. What it returned is told by leave.
@@ -69,7 +71,7 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &desk{t: t, person: person}
+	d := &desk{t: t, person: person, emu: vt.NewEmulator(80, 24)}
 	s := &talk{run: func(ctx context.Context, _ string, out event.Sink) error { return run(ctx, d.face, out) }}
 	d.face = New(Options{
 		Terminal: terminal, Screen: tty.NewScreen(program, terminal.Size, tty.ScreenOptions{}), Words: term.English{},
@@ -104,6 +106,7 @@ func (d *desk) watch() {
 	for {
 		n, err := d.person.Read(buf)
 		d.mu.Lock()
+		_, _ = d.emu.Write(buf[:n])
 		d.seen.WriteString(sequences.ReplaceAllString(string(buf[:n]), ""))
 		d.mu.Unlock()
 		if err != nil {
@@ -135,6 +138,29 @@ func (d *desk) sees(text string) {
 		time.Sleep(5 * time.Millisecond)
 	}
 	d.t.Fatalf("never saw %q, but %q", text, d.seen.String())
+}
+
+var spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
+
+// shows waits until the text is on the screen, blanks at the ends of lines
+// aside.
+func (d *desk) shows(text string) {
+	d.t.Helper()
+	var screen string
+	for range 4000 {
+		d.mu.Lock()
+		screen = spinner.ReplaceAllString(d.emu.String(), "⠋")
+		d.mu.Unlock()
+		var lines []string
+		for line := range strings.SplitSeq(screen, "\n") {
+			lines = append(lines, strings.TrimRight(line, " \r"))
+		}
+		if screen = strings.Join(lines, "\n"); strings.Contains(screen, text) {
+			return
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	d.t.Fatalf("never saw %q, but\n%s", text, screen)
 }
 
 // pause waits for the test to go on, or for the turn to be stopped.
@@ -220,59 +246,59 @@ func TestAWithdrawnQuestionIsPutAway(t *testing.T) {
 	d.sees("/w> ")
 }
 
-// While a line stands half written nothing can be shown below it; one that
-// stays so is ended.
-func TestALineThatStandsStillMakesRoom(t *testing.T) {
-	over := make(chan struct{})
+// What is typed stands below a line that is being written, which goes on.
+func TestTypingIsSeenBelowALineThatStreams(t *testing.T) {
+	over, more := make(chan struct{}), make(chan struct{})
 	d := sit(t, func(ctx context.Context, _ *REPL, out event.Sink) error {
-		err := out.Emit(ctx, event.Record{Event: event.TextDelta{Text: "half a line"}})
+		err := out.Emit(ctx, event.Record{Event: event.TextDelta{Text: "half a line "}})
+		pause(ctx, more)
+		err = errors.Join(err, out.Emit(ctx, event.Record{Event: event.TextDelta{Text: "and more "}}))
 		pause(ctx, over)
-		return errors.Join(err, out.Emit(ctx, event.Record{Event: event.TextDelta{Text: " and more"}}))
+		return errors.Join(err, out.Emit(ctx, event.Record{Event: event.TextDelta{Text: "to its end"}}))
 	})
 	d.sees("/w> ")
 	d.keys("go\r")
-	d.sees("half a line")
+	d.shows("half a line\n>")
 	d.keys("typed")
-	d.ahead.Store(int64(2 * blind))
-	d.sees("> typed")
-	d.keys("\x15")
+	d.shows("half a line\n> typed")
+	close(more)
+	d.shows("half a line and more\n> typed")
+	d.ahead.Store(int64(time.Hour))
+	d.shows("half a line and more\n⠋ writing · 1h0m0s · Esc stops it\n> typed")
 	close(over)
-	d.sees("and more")
-	d.sees("/w> ")
+	d.shows("half a line and more to its end\ncontext: 7 tokens · model: m\n[build] /w> typed")
+	d.keys("\x15")
 }
 
-// While something is being typed it can be seen: lines come whole, or once they
-// are too long, and all there is comes when nothing is typed any more.
-func TestLinesComeWholeWhileSomethingIsTyped(t *testing.T) {
+// A stream is drawn as often as the loop can, what is written beyond a bound or
+// while there is no loop at once.
+func TestOutputIsCollected(t *testing.T) {
 	var out strings.Builder
-	w := writes{screen: tty.NewScreen(&out, func() (int, int) { return 80, 24 }, tty.ScreenOptions{}), now: time.Now}
-	long := strings.Repeat("x", maxHeld)
-	steps := []struct {
-		typed bool
-		text  string
-		want  string
-		open  bool
+	w := writes{screen: tty.NewScreen(&out, func() (int, int) { return 80, 24 }, tty.ScreenOptions{}), ready: make(chan struct{}, 1)}
+	for i, step := range []struct {
+		looped bool
+		text   string
+		shown  int // lines
 	}{
-		{false, "half", "half", true},
-		{true, " a line", "", true},
-		{true, " and\nmore", " a line and\r\n", false},
-		{true, " words", "", false},
-		{false, "", "more words", true},
-		{true, "\n" + long, "\r\n", false},
-		{true, "y", long + "y", true},
-		{true, "\n", "\r\n", false},
-		{false, "", "", false},
-	}
-	for i, step := range steps {
+		{false, "at once\n", 1},
+		{true, "later\n", 0},
+		{true, "still later\n", 0},
+		{true, strings.Repeat("x\n", maxHeld/2+1), maxHeld/2 + 1},
+		{true, "held\n", 0},
+		{false, "", 1},
+	} {
 		out.Reset()
-		err := w.byLine(step.typed)
-		n, writeErr := w.Write([]byte(step.text))
-		if err := errors.Join(err, writeErr); err != nil || n != len(step.text) {
-			t.Fatal(n, err)
+		if err := w.loop(step.looped); err != nil && step.looped {
+			t.Fatal(err)
 		}
-		got := sequences.ReplaceAllString(out.String(), "")
-		if _, open := w.last(); got != step.want || open != step.open {
-			t.Errorf("step %d: wrote %.40q, open %v, want %.40q, %v", i, got, open, step.want, step.open)
+		if step.looped {
+			out.Reset()
+		}
+		if _, err := w.Write([]byte(step.text)); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Count(out.String(), "\r\n"); got != step.shown {
+			t.Errorf("step %d: %d lines were shown, want %d", i, got, step.shown)
 		}
 	}
 }

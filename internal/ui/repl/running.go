@@ -9,6 +9,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
 )
 
 // stop ends the turn that is running and waits for it. A question that is
@@ -56,7 +57,7 @@ func (r *REPL) commit(prompt []lineedit.Span, draft lineedit.Draft) error {
 	sent := lineedit.Editor{Prompt: prompt, Style: r.editor.Style}
 	sent.SetDraft(draft)
 	rows, _, _ := sent.View(r.width())
-	return r.Screen.Commit(rows)
+	return errors.Join(r.wrote.flush(), r.Screen.Commit(rows))
 }
 
 // start runs work beside the loop. A panic there puts the terminal right
@@ -67,8 +68,7 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	t := &turn{input: input, cancel: cancel, began: r.Now()}
 	r.turn = t
-	r.status("")
-	r.wrote.mark()
+	r.status(term.Doing{})
 	r.Session().Steer(r.steer)
 	go func() {
 		defer cancel()
@@ -98,7 +98,7 @@ func (r *REPL) steer() []string {
 // over takes note of the end of a turn and goes on with what was queued.
 func (r *REPL) over(ctx context.Context, f finished) error {
 	r.turn, r.open = nil, nil
-	if err := errors.Join(r.render.Break(), r.wrote.byLine(false)); err != nil {
+	if err := r.render.Break(); err != nil {
 		return err
 	}
 	if f.err != nil && !f.told && !errors.Is(f.err, context.Canceled) {

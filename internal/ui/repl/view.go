@@ -3,7 +3,6 @@
 package repl
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"strings"
@@ -15,6 +14,7 @@ import (
 	"coder/internal/core/sanitize"
 	"coder/internal/ui/cells"
 	"coder/internal/ui/lineedit"
+	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
 	"coder/internal/ui/tty"
 )
@@ -27,36 +27,25 @@ const (
 	bad  = ink.Bad
 )
 
-// patience is how long nothing may happen before the person is shown that
-// something does.
+// patience is how long a turn may take before the person is shown what it is
+// doing.
 const patience = time.Second
 
-// stall is how long nothing may happen in the middle of a line before the line
-// is ended, since nothing can be shown below one that is open. It is long: a
-// line that is ended for good may have gone on.
-const stall = 12 * time.Second
-
-// blind is how long the same may keep a person from seeing what they type.
-const blind = 5 * time.Second
+// maxRunning is how many calls that run are named.
+const maxRunning = 6
 
 // draw shows what stands below the output: a question's line, or what is going
 // on and what is typed meanwhile, or the prompt.
 func (r *REPL) draw() error {
+	if err := r.wrote.flush(); err != nil {
+		return err
+	}
 	width := r.width()
 	switch {
 	case r.open != nil:
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 		return r.Screen.SetLive(r.answer.View(width))
 	case r.turn != nil:
-		if err := r.wrote.byLine(!r.editor.Empty()); err != nil {
-			return err
-		}
-		at, open := r.wrote.last()
-		if quiet := r.Now().Sub(at); quiet >= stall || quiet >= blind && open && !r.editor.Empty() {
-			if err := r.render.Break(); err != nil {
-				return err
-			}
-		}
 		return r.Screen.SetLive(r.underway(width))
 	}
 	r.editor.Prompt = r.prompt()
@@ -73,37 +62,54 @@ func (r *REPL) prompt() []lineedit.Span {
 	}
 }
 
-// underway is what is shown while a turn runs: what is queued, that it goes on
-// if nothing else shows it, and what is being typed.
+// underway is what is shown while a turn runs: what it is doing, what is queued
+// for it, and what is being typed.
 func (r *REPL) underway(width int) (rows []string, row, col int) {
+	if r.Now().Sub(r.turn.began) >= patience {
+		rows = r.doing(width)
+	}
 	for _, label := range r.queue.labels() {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
-	}
-	if at, _ := r.wrote.last(); r.Now().Sub(at) >= patience && r.doing() != "" {
-		f := frames
-		if r.ASCII {
-			f = asciiFrames
-		}
-		took := r.Now().Sub(r.turn.began).Truncate(time.Second)
-		say := func(busy string) string {
-			return f[r.turn.frame%len(f)] + " " + r.Words.T("%s · %s · Esc stops it", busy, took)
-		}
-		rows = append(rows, r.Palette.Paint(dim, fit(say(fit(oneLine(r.doing()), width-cells.Width(say("")))), width)))
-	}
-	if r.editor.Empty() && len(rows) == 0 {
-		return nil, 0, 0
 	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.editor.View(width)
 	return append(rows, draft...), len(rows) + row, col
 }
 
-// doing is what the turn is busy with, empty if nothing was said of it.
-func (r *REPL) doing() string {
-	if busy := r.busy.Load(); busy != nil {
-		return *busy
+// doing is what the turn is busy with: the calls that run, each with its own
+// time, or else what was last said of it.
+func (r *REPL) doing(width int) (rows []string) {
+	busy := r.busy.Load()
+	if busy == nil {
+		return nil
 	}
-	return ""
+	calls := busy.Calls
+	if len(calls) == 0 && busy.What != "" {
+		calls = []term.Running{{Name: busy.What, Since: r.turn.began}}
+	}
+	named := calls[:min(len(calls), maxRunning)]
+	f := frames
+	if r.ASCII {
+		f = asciiFrames
+	}
+	for i, c := range named {
+		for _, line := range c.Tail {
+			rows = append(rows, r.Palette.Paint(dim, fit("  "+line, width)))
+		}
+		took := r.Now().Sub(c.Since).Truncate(time.Second)
+		say := func(name string) string {
+			name = f[r.turn.frame%len(f)] + " " + name
+			switch {
+			case i < len(calls)-1 && i < maxRunning-1:
+				return name + " · " + took.String()
+			case i < len(calls)-1:
+				return r.Words.T("%s · %s · %d more · Esc stops it", name, took, len(calls)-maxRunning)
+			}
+			return r.Words.T("%s · %s · Esc stops it", name, took)
+		}
+		rows = append(rows, r.Palette.Paint(dim, fit(say(fit(oneLine(c.Name), width-cells.Width(say("")))), width)))
+	}
+	return rows
 }
 
 var (
@@ -155,67 +161,55 @@ func (w *failureSink) Emit(ctx context.Context, rec event.Record) error {
 	return w.Sink.Emit(ctx, rec)
 }
 
-// writes passes output on to the screen and remembers when there last was any.
-// While the person writes something, which cannot be seen below a line that is
-// not whole, it passes on whole lines only.
+// writes collects output for the loop to show, so that a stream of small pieces
+// is drawn as often as an eye can follow and no more. It remembers when there
+// last was any.
 type writes struct {
 	screen *tty.Screen
-	now    func() time.Time
+	ready  chan struct{} // holds one: there is something to show
 
-	mu    sync.Mutex // guards the fields below and the order of writing
-	at    time.Time
-	whole bool   // only whole lines
-	held  []byte // the beginning of a line
-	open  bool   // the last line on the screen is not whole
+	mu     sync.Mutex // guards the fields below and the order of writing
+	held   []byte
+	looped bool // somebody waits for ready
 }
 
-// maxHeld is how much of a line is held back.
-const maxHeld = 8 << 10
+// maxHeld is how much is collected before it is shown by whoever writes.
+const maxHeld = 32 << 10
 
 func (w *writes) Write(p []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.at = w.now()
 	w.held = append(w.held, p...)
-	n := bytes.LastIndexByte(w.held, '\n') + 1
-	if !w.whole || len(w.held)-n > maxHeld {
-		n = len(w.held)
+	if !w.looped || len(w.held) > maxHeld {
+		return len(p), w.show()
 	}
-	return len(p), w.pass(n)
+	select {
+	case w.ready <- struct{}{}:
+	default:
+	}
+	return len(p), nil
 }
 
-// pass writes the first n bytes of what is held.
-func (w *writes) pass(n int) error {
-	if n == 0 {
+// flush shows what there is.
+func (w *writes) flush() error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.show()
+}
+
+func (w *writes) show() error {
+	if len(w.held) == 0 {
 		return nil
 	}
-	w.open = w.held[n-1] != '\n'
-	_, err := w.screen.Write(w.held[:n])
-	w.held = append(w.held[:0], w.held[n:]...)
+	_, err := w.screen.Write(w.held)
+	w.held = w.held[:0]
 	return err
 }
 
-// byLine passes on whole lines only, or all there is again.
-func (w *writes) byLine(whole bool) error {
+// loop says whether somebody shows what is written; else it is shown at once.
+func (w *writes) loop(on bool) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.whole = whole
-	if whole {
-		return nil
-	}
-	return w.pass(len(w.held))
-}
-
-func (w *writes) mark() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.at = w.now()
-}
-
-// last is when there last was any output, and whether it ended in the middle
-// of a line that is on the screen.
-func (w *writes) last() (at time.Time, open bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	return w.at, w.open
+	w.looped = on
+	return w.show()
 }

@@ -1,18 +1,85 @@
 package term
 
-// status is the one live line, shown by whoever owns the bottom of the screen.
-type status struct {
-	show       func(string)
-	text, told string
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/sanitize"
+)
+
+// Doing is what is going on right now, for whoever owns the bottom of the screen.
+type Doing struct {
+	What  string    // in a few words; "" means nothing is
+	Calls []Running // the calls that run, in the order they began
 }
 
-func (s *status) set(text string) { s.text = text }
+// Running is a call that runs.
+type Running struct {
+	Name  string
+	Since time.Time
+	Tail  []string // the last lines of its output, where that is not in the stream
+}
 
-// tell shows the status if it has changed.
-func (s *status) tell() {
-	if s.show == nil || s.text == s.told {
+// status is told when what is going on changes.
+type status struct {
+	show    func(Doing)
+	text    string
+	calls   []*callView // that run
+	changed bool
+}
+
+func (s *status) set(text string) {
+	s.changed = s.changed || text != s.text
+	s.text = text
+}
+
+func (s *status) begin(c *callView) {
+	s.calls, s.changed = append(s.calls, c), true
+}
+
+func (s *status) end(c *callView) {
+	s.calls, s.changed = slices.DeleteFunc(s.calls, func(o *callView) bool { return o == c }), true
+}
+
+// tell shows what is going on if it has changed.
+func (r *Renderer) tell() {
+	s := &r.status
+	if s.show == nil || !s.changed {
 		return
 	}
-	s.told = s.text
-	s.show(s.text)
+	s.changed = false
+	d := Doing{What: s.text}
+	for _, c := range s.calls {
+		name := c.plainName()
+		if n := c.output.lines; n > 0 {
+			name += mark(r.o.ASCII, " · ", ", ") + r.lines(n)
+		}
+		d.Calls = append(d.Calls, Running{Name: name, Since: c.since, Tail: slices.Clone(c.recent.lines)})
+	}
+	s.show(d)
+}
+
+// recentLines is how much of a command's output is seen while it runs.
+const recentLines = 8
+
+// recent is the last whole lines of a text that arrives in pieces.
+type recent struct {
+	lines []string
+	part  string
+}
+
+func (t *recent) write(text string) {
+	for text != "" {
+		line, rest, ends := strings.Cut(text, "\n")
+		if t.part += line; len(t.part) > lineBytes {
+			t.part = t.part[:lineBytes]
+		}
+		if ends {
+			t.lines = append(t.lines, sanitize.Mask(t.part))
+			t.lines = t.lines[max(0, len(t.lines)-recentLines):]
+			t.part = ""
+		}
+		text = rest
+	}
 }

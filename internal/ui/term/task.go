@@ -52,7 +52,12 @@ func (r *Renderer) forget(task string) {
 		r.endReply()
 	}
 	delete(r.tasks, task)
-	maps.DeleteFunc(r.calls, func(k callKey, _ *callView) bool { return k.task == task })
+	maps.DeleteFunc(r.calls, func(k callKey, c *callView) bool {
+		if k.task == task {
+			r.status.end(c)
+		}
+		return k.task == task
+	})
 }
 
 // todos shows the list as it is now, and lets the calls that are running know

@@ -26,10 +26,10 @@ type Options struct {
 	Width   func() int // of the terminal in columns; nil or 0: unknown
 	Palette Palette
 	Words   Words // nil: English
-	// Live shows what is going on right now; "" means nothing is. It is called
-	// only when that changes and must not call back.
-	Live  func(status string)
-	Now   func() time.Time // to update Live in moderation; nil: at every change
+	// Live shows what is going on right now. It is called only when that changes
+	// and must not call back.
+	Live  func(Doing)
+	Now   func() time.Time // for Live; nil: nobody needs the time
 	ASCII bool             // the terminal shows no marks beyond ASCII
 }
 
@@ -153,7 +153,7 @@ func (r *Renderer) write(draw func()) error {
 			r.err = fmt.Errorf("write to the terminal: %w", err)
 		}
 	}
-	r.status.tell()
+	r.tell()
 	return r.err
 }
 

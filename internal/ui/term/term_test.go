@@ -275,7 +275,14 @@ func TestSubtasksSideBySideAreToldApart(t *testing.T) {
 
 func TestLive(t *testing.T) {
 	var shown []string
-	r := term.New(term.Options{Out: io.Discard, Live: func(s string) { shown = append(shown, s) }, Now: func() time.Time { return time.Unix(0, 0) }})
+	live := func(d term.Doing) {
+		said := d.What
+		for _, c := range d.Calls {
+			said = c.Name
+		}
+		shown = append(shown, said)
+	}
+	r := term.New(term.Options{Out: io.Discard, Live: live, Now: func() time.Time { return time.Unix(0, 0) }})
 	rendertest.Play(t, r, told(
 		event.StateChanged{Busy: true}, event.ReasoningDelta{Text: "a"}, event.ReasoningDelta{Text: "b"}, event.TextDelta{Text: "c"}, said("c"),
 		event.ToolStarted{CallID: "1", Tool: "bash", Title: "make\x07"}, event.ToolOutput{CallID: "1", Text: "x\n"}, event.ToolOutput{CallID: "1", Text: "x\n"}))
@@ -371,7 +378,7 @@ func TestErrorsOfTheTerminalEndTheTurn(t *testing.T) {
 
 func TestManyAtOnce(t *testing.T) {
 	w := &checked{t: t}
-	r := term.New(term.Options{Out: w, Palette: basic, Live: func(string) {}})
+	r := term.New(term.Options{Out: w, Palette: basic, Live: func(term.Doing) {}})
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() { rendertest.Play(t, r, rendertest.Story()) })

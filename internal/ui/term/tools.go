@@ -2,6 +2,7 @@ package term
 
 import (
 	"strings"
+	"time"
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -25,6 +26,8 @@ type callView struct {
 	begun       bool // its first line was shown
 	todos       bool // the list it changed was shown
 	output      outputBox
+	since       time.Time
+	recent      recent // of output that is shown when it is over
 }
 
 func (r *Renderer) call(task, id string) *callView {
@@ -55,7 +58,7 @@ func (r *Renderer) tool(rec event.Record) {
 		b := &c.output
 		if b.put == nil {
 			b.put = b.keep
-			if r.running() <= 1 && c.task.parent == "" && !c.task.bang {
+			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.bang {
 				b.put = func(l ink.Look, text string) {
 					if r.last != c {
 						r.enter(toolLines)
@@ -66,38 +69,32 @@ func (r *Renderer) tool(rec event.Record) {
 				}
 			}
 		}
-		b.write(b.clean.next(e.Text))
+		text := b.clean.next(e.Text)
+		b.write(text)
 		if b.owed && r.last == c {
 			r.page.rest()
 		}
-		if b.lines > 0 {
-			r.status.set(c.plainName() + " · " + r.lines(b.lines))
+		if c.task.bang {
+			c.recent.write(text)
 		}
+		r.status.changed = true
 	case event.ToolFinished:
 		c := r.call(rec.Task, e.CallID)
 		c.tool, c.title = e.Tool, e.Title
 		r.finish(c, e)
 		delete(r.calls, callKey{rec.Task, e.CallID})
-		if r.running() == 0 {
-			r.status.set(r.t("working"))
-		}
+		r.status.end(c)
+		r.status.set(r.t("working"))
 	}
-}
-
-func (r *Renderer) running() int {
-	n := 0
-	for _, c := range r.calls {
-		if c.begun {
-			n++
-		}
-	}
-	return n
 }
 
 // begin shows that c has begun.
 func (r *Renderer) begin(c *callView) {
 	c.begun = true
-	r.status.set(c.plainName())
+	if r.o.Now != nil {
+		c.since = r.o.Now()
+	}
+	r.status.begin(c)
 	if c.task.bang {
 		return
 	}

@@ -16,6 +16,7 @@ const (
 )
 
 const (
+	lineEnd  = "\r\n"
 	noColour = "\x1b[0m"
 	noLink   = "\x1b]8;;\x1b\\"
 )
@@ -71,7 +72,7 @@ func plainPrefix(text string) int {
 func (c *cleaner) special(b *strings.Builder, text string) int {
 	switch text[0] {
 	case '\n':
-		b.WriteString("\r\n")
+		b.WriteString(c.after + lineEnd + c.before) // each line is whole by itself
 		c.open = false
 		return 1
 	case '\t':

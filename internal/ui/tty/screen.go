@@ -24,10 +24,11 @@ const (
 // order into the terminal's own scrollback; below it stands a live block, such
 // as a prompt with the draft being written, which is drawn again in place.
 //
-// The live block is seen only while the printed text is at the start of a
-// line: while a line is being streamed, it waits. Nothing but text, line ends,
-// tabs, colours and links gets through to the terminal, so that nothing printed
-// can disturb what is already there.
+// A printed line that has not ended is the first part of what is drawn in
+// place, so that the live block is always seen; when it ends it goes into the
+// scrollback as one line, which the terminal wraps. Nothing but text, line
+// ends, tabs, colours and links gets through to the terminal, so that nothing
+// printed can disturb what is already there.
 //
 // A Screen is safe for concurrent use. Every call is at most one write.
 type Screen struct {
@@ -36,12 +37,13 @@ type Screen struct {
 	opts ScreenOptions
 
 	mu     sync.Mutex // guards the fields below
-	text   cleaner    // what passed to the scrollback
+	text   cleaner    // what was printed
+	line   string     // the printed line that has not ended
+	tail   tail       // the same, in rows
 	live   block      // what should stand below it
 	shown  block      // what does, as far as it fits
 	drawn  bool       // shown is on the terminal
 	hidden bool       // by Hide
-	plain  bool       // the colours of the printed text have been put off
 	out    strings.Builder
 }
 
@@ -56,7 +58,8 @@ type ScreenOptions struct {
 type block struct {
 	rows     []string
 	row, col int
-	cols     int // the width of the terminal it was drawn for
+	cols     int  // the width of the terminal it was drawn for
+	cut      bool // its first rows did not fit
 }
 
 // NewScreen makes the writer to w, a terminal whose size is asked for at every
@@ -82,7 +85,7 @@ func (s *Screen) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// EndLine ends the printed line if one is open, so that the live block shows.
+// EndLine ends the printed line if one is open.
 func (s *Screen) EndLine() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -107,16 +110,16 @@ func (s *Screen) Commit(rows []string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.live = block{}
-	s.erase()
 	s.endLine()
+	s.draw()
 	for _, row := range rows {
 		s.print(row + "\n")
 	}
 	return s.flush()
 }
 
-// Hide takes the live block away until [Screen.Show]: before the terminal is
-// left to somebody else, or for good.
+// Hide takes the live block away until [Screen.Show], and with it a printed
+// line that has not ended: before the terminal is left to somebody else.
 func (s *Screen) Hide() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -144,19 +147,48 @@ func (s *Screen) Redraw() error {
 	return s.flush()
 }
 
+// maxLine is how much of a printed line is kept back for its end.
+const maxLine = 16 << 10
+
 func (s *Screen) print(text string) {
-	colours := s.text.before
 	text = s.text.clean(text)
 	if text == "" {
 		return
 	}
-	s.erase()
-	if s.plain {
-		s.out.WriteString(colours)
-		s.plain = false
+	text = s.line + text
+	ended := strings.LastIndex(text, lineEnd) + len(lineEnd)
+	if ended < len(lineEnd) {
+		ended = 0
 	}
-	s.out.WriteString(text)
+	if len(text)-ended > maxLine {
+		text += s.text.after + lineEnd + s.text.before
+		s.text.open = false
+		ended = len(text) - len(s.text.before)
+	}
+	s.line = text[ended:]
+	s.pass(text[:ended])
 	s.draw()
+}
+
+// pass moves whole lines into the scrollback. A single one is written over the
+// first row of the block, where most of it stands already.
+func (s *Screen) pass(lines string) {
+	cols, _ := s.bounds()
+	line := strings.TrimSuffix(lines, lineEnd)
+	switch {
+	case lines == "":
+	case s.drawn && s.shown.cols == cols && !s.shown.cut && !strings.ContainsAny(line, "\n\t") && cells.Width(line) <= cols:
+		s.repaint(0, line, cols)
+		if s.shown.row > 0 {
+			s.move(0, 0)
+		}
+		s.out.WriteString(lineEnd)
+		s.shown.rows, s.shown.row, s.shown.col = s.shown.rows[1:], 0, 0
+		s.drawn = len(s.shown.rows) > 0
+	default:
+		s.erase()
+		s.out.WriteString(lines)
+	}
 }
 
 func (s *Screen) endLine() {
@@ -225,68 +257,91 @@ func wraps(row string, cols, end int) (n int) {
 	return n
 }
 
-// draw makes the terminal show the live block, touching only rows that differ.
+// draw makes the terminal show the open line and the live block, touching only
+// what differs.
 func (s *Screen) draw() {
-	if s.hidden || s.text.open {
+	if s.hidden {
 		return
 	}
 	cols, rows := s.bounds()
 	// One row is left for the scrollback: some terminals, asked to clear the
 	// whole screen, push what was on it into the scrollback first.
-	want := s.live.fit(cols, max(1, rows-1))
+	want := s.whole(cols).fit(cols, max(1, rows-1))
 	if s.drawn && (s.shown.cols != cols || len(s.shown.rows) > rows || len(want.rows) == 0) {
 		s.erase()
 	}
 	if len(want.rows) == 0 {
 		return
 	}
-	if !s.plain {
-		s.out.WriteString(s.text.after)
-		s.plain = true
-	}
-	at := s.paint(want, cols)
-	s.move(at, want)
-	s.shown, s.drawn = want, true
-}
-
-// paint writes the rows of want that are not shown yet, and returns the row the
-// cursor is in; -1 if it did not move.
-func (s *Screen) paint(want block, cols int) int {
-	at, touched := s.shown.row, false
+	s.shown.cols, s.shown.cut = cols, want.cut
 	for i, row := range want.rows {
-		if i < len(s.shown.rows) && row == s.shown.rows[i] {
-			continue
-		}
-		s.step(at, i)
-		at, touched = i, true
-		s.out.WriteString(row)
-		if cells.Width(row) < cols { // else the cursor is on the last cell still
-			s.out.WriteString("\x1b[K")
-		}
+		s.repaint(i, row, cols)
 	}
 	if n := len(want.rows); n < len(s.shown.rows) {
-		s.step(at, n)
-		at, touched = n, true
+		s.move(n, 0)
 		s.out.WriteString("\x1b[J")
+		s.shown.rows = s.shown.rows[:n]
 	}
-	if !touched {
-		return -1
-	}
-	return at
+	s.move(want.row, want.col)
+	s.drawn = true
 }
 
-// move takes the cursor from row at to its place in want.
-func (s *Screen) move(at int, want block) {
-	if at < 0 {
-		if want.row == s.shown.row && want.col == s.shown.col {
+// whole is the open line with the live block below it.
+func (s *Screen) whole(cols int) block {
+	if !s.text.open {
+		s.tail = tail{}
+		return s.live
+	}
+	rows := s.tail.layOut(s.line, s.text.after, cols)
+	if len(s.live.rows) == 0 {
+		last := len(rows) - 1
+		return block{rows: rows, row: last, col: cells.Width(rows[last])}
+	}
+	return block{rows: append(rows, s.live.rows...), row: len(rows) + s.live.row, col: s.live.col}
+}
+
+// repaint makes row i of the terminal show row.
+func (s *Screen) repaint(i int, row string, cols int) {
+	was := ""
+	if i < len(s.shown.rows) {
+		if was = s.shown.rows[i]; was == row {
 			return
 		}
-		at = s.shown.row
 	}
-	s.step(at, want.row)
-	if want.col > 0 {
-		s.out.WriteString("\x1b[" + strconv.Itoa(want.col) + "C")
+	d := difference(was, row)
+	s.move(i, d.at)
+	if i == len(s.shown.rows) { // the row was made just now
+		s.shown.rows = append(s.shown.rows, row)
+	} else {
+		s.shown.rows = slices.Clone(s.shown.rows)
+		s.shown.rows[i] = row
 	}
+	s.out.WriteString(d.text)
+	if s.shown.col += d.width; s.shown.col >= cols {
+		s.shown.col = somewhere
+	} else if d.shorter {
+		s.out.WriteString("\x1b[K")
+	}
+}
+
+// somewhere is the column of a cursor behind a row that is full: terminals do
+// not agree on it.
+const somewhere = -1
+
+// move takes the cursor to a place in the block. Going down may make rows.
+func (s *Screen) move(row, col int) {
+	at := s.shown
+	if row == at.row && col == at.col {
+		return
+	}
+	if row != at.row || col < at.col || at.col == somewhere {
+		s.step(at.row, row)
+		at.col = 0
+	}
+	if col > at.col {
+		s.out.WriteString("\x1b[" + strconv.Itoa(col-at.col) + "C")
+	}
+	s.shown.row, s.shown.col = row, col
 }
 
 // step moves the cursor to the start of another row of the block. Going down
@@ -322,6 +377,7 @@ func (b block) fit(cols, rows int) block {
 	b.row = max(0, min(b.row, len(b.rows)-1))
 	b.col = max(0, min(b.col, cols-1))
 	first := min(max(0, len(b.rows)-rows), b.row)
+	b.cut = first > 0
 	fitting := make([]string, 0, min(rows, len(b.rows)-first))
 	for _, row := range b.rows[first:min(first+rows, len(b.rows))] {
 		row, _ = cells.Cut(row, cols)

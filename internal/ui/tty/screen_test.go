@@ -113,10 +113,21 @@ func (m *model) atStart() bool {
 // printed text ends and the line the cursor belongs in.
 func (m *model) draw() (emu *vt.Emulator, floor, line int) {
 	emu = vt.NewEmulator(m.width, m.height)
-	emu.WriteString(strings.ReplaceAll(m.text, "\n", "\r\n") + "\x1b[0m")
+	ended := strings.LastIndexByte(m.text, '\n') + 1
+	emu.WriteString(strings.ReplaceAll(m.text[:ended], "\n", "\r\n") + "\x1b[0m")
 	floor = emu.ScrollbackLen() + emu.CursorPosition().Y
 	rows, row := m.rows, m.row
-	if len(rows) == 0 || m.hidden || !m.atStart() {
+	if m.hidden {
+		return emu, floor, floor
+	}
+	if !m.atStart() {
+		open := wrapped(m.text[ended:], m.width)
+		if row += len(open); len(m.rows) == 0 {
+			row--
+		}
+		rows = append(open, rows...)
+	}
+	if len(rows) == 0 {
 		return emu, floor, floor
 	}
 	most := max(1, m.height-1) // one row is left for the scrollback
@@ -126,6 +137,26 @@ func (m *model) draw() (emu *vt.Emulator, floor, line int) {
 	}
 	emu.WriteString(strings.Join(rows, "\r\n"))
 	return emu, floor, floor + row
+}
+
+// wrapped is the rows that a terminal makes of a line. The emulator breaks
+// joined characters at the edge, so it is not asked.
+func wrapped(line string, width int) []string {
+	rows, used := []string{""}, 0
+	for line = regexp.MustCompile(`\x1b\[[\d;]*m`).ReplaceAllString(line, ""); line != ""; {
+		cluster, w := cells.Next(line)
+		line = line[len(cluster):]
+		if cluster == "\t" {
+			cluster = strings.Repeat(" ", min(8-used%8, max(1, width-used)))
+			w = len(cluster)
+		}
+		if used+w > width {
+			rows, used = append(rows, ""), 0
+		}
+		rows[len(rows)-1] += cluster
+		used += w
+	}
+	return rows
 }
 
 func (m *model) check(t *rapid.T, w *watched) {
@@ -183,7 +214,7 @@ func (m *model) step(t *rapid.T, s *Screen) error {
 		for _, r := range rows {
 			m.text += r + "\n"
 		}
-		m.rows = nil
+		m.rows, m.row, m.col = nil, 0, 0
 		return s.Commit(rows)
 	case 2:
 		if !m.atStart() {
@@ -229,9 +260,12 @@ func TestOnlyWhatChangedIsDrawn(t *testing.T) {
 	}{
 		{"nothing", []string{"context", "> hello"}, 1, 7, ""},
 		{"the cursor", []string{"context", "> hello"}, 1, 2, "\r\x1b[2C"},
-		{"the last row", []string{"context", "> hellos"}, 1, 8, "\r> hellos\x1b[K\r\x1b[8C"},
-		{"the first row", []string{"contexts", "> hellos"}, 1, 8, "\r\x1b[1Acontexts\x1b[K\r\n\x1b[8C"},
-		{"one more", []string{"contexts", "> hellos", "x"}, 2, 1, "\r\nx\x1b[K\r\x1b[1C"},
+		{"the last row", []string{"context", "> hellos"}, 1, 8, "\x1b[5Cs"},
+		{"the first row", []string{"contexts", "> hellos"}, 1, 8, "\r\x1b[1A\x1b[7Cs\r\n\x1b[8C"},
+		{"a letter", []string{"contexts", "> hellost"}, 1, 9, "t"},
+		{"a letter in the middle", []string{"contexts", "> hallost"}, 1, 4, "\r\x1b[3Ca"},
+		{"a letter less", []string{"contexts", "> hellos"}, 1, 8, "\r\x1b[3Cellos\x1b[K"},
+		{"one more", []string{"contexts", "> hellos", "x"}, 2, 1, "\r\nx"},
 		{"one less", []string{"contexts", "> hellos"}, 1, 0, "\r\x1b[J\r\x1b[1A"},
 		{"none", nil, 0, 0, "\r\x1b[1A\x1b[J"},
 	}
@@ -242,7 +276,7 @@ func TestOnlyWhatChangedIsDrawn(t *testing.T) {
 	}
 }
 
-func TestStreamingHidesTheBlockUntilTheLineEnds(t *testing.T) {
+func TestALineThatStreamsStandsAboveTheBlock(t *testing.T) {
 	w := newWatched(t.Fatalf, 20, 6)
 	s := NewScreen(w, w.size, ScreenOptions{})
 	steps := []struct {
@@ -250,14 +284,14 @@ func TestStreamingHidesTheBlockUntilTheLineEnds(t *testing.T) {
 		want []string
 	}{
 		{func() error { return s.SetLive([]string{"> "}, 0, 2) }, []string{">"}},
-		{func() error { return s.Print("hel") }, []string{"hel"}},
-		{func() error { return s.SetLive([]string{"> x"}, 0, 3) }, []string{"hel"}},
-		{func() error { return s.Print("lo") }, []string{"hello"}},
+		{func() error { return s.Print("hel") }, []string{"hel", ">"}},
+		{func() error { return s.SetLive([]string{"> x"}, 0, 3) }, []string{"hel", "> x"}},
+		{func() error { return s.Print("lo") }, []string{"hello", "> x"}},
 		{func() error { return s.Print("\n") }, []string{"hello", "> x"}},
 		{func() error { return s.Print("\x1b[0m") }, []string{"hello", "> x"}},
-		{func() error { return s.Print("12345678901234567890") }, []string{"hello", "12345678901234567890"}},
+		{func() error { return s.Print("12345678901234567890") }, []string{"hello", "12345678901234567890", "> x"}},
 		{func() error { return s.Print("\n") }, []string{"hello", "12345678901234567890", "> x"}},
-		{func() error { return s.Print("open") }, []string{"hello", "12345678901234567890", "open"}},
+		{func() error { return s.Print("open") }, []string{"hello", "12345678901234567890", "open", "> x"}},
 		{s.EndLine, []string{"hello", "12345678901234567890", "open", "> x"}},
 		{s.EndLine, []string{"hello", "12345678901234567890", "open", "> x"}},
 		{func() error { return s.Commit([]string{"> x"}) }, []string{"hello", "12345678901234567890", "open", "> x"}},
@@ -413,7 +447,7 @@ func TestErrorsAreTold(t *testing.T) {
 	if err := s.Print("x"); !errors.Is(err, errBroken) {
 		t.Errorf("Print: %v", err)
 	}
-	if n, err := s.Write([]byte("x")); n != 0 || !errors.Is(err, errBroken) {
+	if n, err := s.Write([]byte("y")); n != 0 || !errors.Is(err, errBroken) {
 		t.Errorf("Write: %d, %v", n, err)
 	}
 }
