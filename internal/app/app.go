@@ -114,6 +114,7 @@ type App struct {
 	servers    []lsp.Kind    // language servers of the settings
 	mcpServers []mcp.Server
 	plugins    []usedPlugin
+	mcp        *mcp.Host                     // of the session in use; nil if there are none
 	chosen     atomic.Pointer[string]        // the model that /model chose
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows    windows                       // of models, by the word of their servers

@@ -100,10 +100,14 @@ func (a *App) folder(dir string) fs.FS {
 // sessionLibrary is the library as a session uses it.
 func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 	l := a.library()
-	return &orchestrator.Library{
+	lib := &orchestrator.Library{
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
+	if t.mcp != nil {
+		lib.Prompts, lib.Resources = mcpPrompts{t.mcp}, mcpResources(t.mcp)
+	}
+	return lib
 }
 
 // inCommands is j with what the header of a command says about tools while the

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,10 +16,15 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/agent/orchestrator"
 	"coder/internal/config"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
+	"coder/internal/model/provider"
 	"coder/internal/policy/confine"
 	"coder/internal/policy/trust"
 	"coder/internal/tool"
@@ -158,13 +164,14 @@ func (a *App) mcpHost(t *toolkit) *mcp.Host {
 	if len(a.mcpServers) == 0 {
 		return nil
 	}
-	return a.newMCPHost(t.work, slices.Clone(a.mcpServers), t.confiner, func(name string) bool { _, taken := t.set.Lookup(name); return taken })
+	a.mcp = a.newMCPHost(t.work, slices.Clone(a.mcpServers), t.confiner, func(name string) bool { _, taken := t.set.Lookup(name); return taken })
+	return a.mcp
 }
 
 func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, taken func(string) bool) *mcp.Host {
 	return mcp.New(mcp.Options{
 		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(),
-		Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
+		Sample: a.sample, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
 		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
 			if s.Unconfined {
 				confiner.Bare(cmd)
@@ -178,6 +185,21 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 
 // MCPServers are the MCP servers there are here.
 func (a *App) MCPServers() []mcp.Server { return a.mcpServers }
+
+// MCPStatus tells how they are. None is started for it.
+func (a *App) MCPStatus() (all []mcp.Status) {
+	if a.mcp != nil {
+		return a.mcp.Status()
+	}
+	for _, s := range a.mcpServers {
+		state := mcp.Waiting
+		if s.Disabled {
+			state = mcp.Off
+		}
+		all = append(all, mcp.Status{Server: s, State: state})
+	}
+	return all
+}
 
 // TryMCP starts an MCP server, asks it what it has, and ends it.
 func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
@@ -249,6 +271,75 @@ func (a *App) later(t *toolkit) func(context.Context, tool.Set) tool.Set {
 		}
 		return set.Beside(generation, more...)
 	}
+}
+
+// mcpPrompts are what MCP servers write for the model.
+type mcpPrompts struct{ host *mcp.Host }
+
+// List are the prompts that are known, as commands.
+func (p mcpPrompts) List() (all []orchestrator.Command) {
+	for _, one := range p.host.Prompts() {
+		all = append(all, orchestrator.Command{Name: one.Name, Args: one.Usage(), Help: orchestrator.Title(one.About), Authored: true})
+	}
+	return all
+}
+
+// Find waits for the server of a prompt.
+func (p mcpPrompts) Find(ctx context.Context, name string) (func(context.Context, string) (string, error), bool) {
+	one, ok := p.host.Prompt(ctx, name)
+	return one.Write, ok
+}
+
+// mcpResources are what MCP servers let messages name.
+func mcpResources(h *mcp.Host) *orchestrator.Resources {
+	set, err := tool.NewSet(h.ReadResource())
+	if err != nil {
+		panic(err) // one tool cannot be there twice
+	}
+	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
+		args, ok := h.Named(name)
+		return jsonx.Must(args), ok
+	}}
+}
+
+// NamedResources are the names of what MCP servers have that go on from a word.
+func (a *App) NamedResources(word string) (names []string) {
+	if a.mcp == nil {
+		return nil
+	}
+	for _, s := range a.mcpServers {
+		if strings.HasPrefix(word, s.Name+":") {
+			a.mcp.Start()
+		} else if strings.HasPrefix(s.Name+":", word) && word != "" && !s.Disabled {
+			names = append(names, s.Name+":")
+		}
+	}
+	for _, r := range a.mcp.Resources() {
+		if name := r.Server + ":" + r.URI; strings.HasPrefix(name, word) && strings.Contains(word, ":") {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// sample has the model answer for an MCP server.
+func (a *App) sample(ctx context.Context, s mcp.Sampling) (said mcp.Sampled, err error) {
+	said.Model = a.ModelName()
+	spend := func(model string, u chat.Usage) {
+		said.Spent = append(said.Spent, event.Spent{Model: cmp.Or(model, said.Model), Usage: u, For: event.ForServer})
+	}
+	req := provider.Request{Model: said.Model, System: s.System, Messages: s.Messages, MaxTokens: s.MaxTokens}
+	reply, err := provider.Collect(a.live.Stream(ctx, req), func(d provider.Delta) error {
+		if d, ok := d.(provider.Spent); ok {
+			spend(d.Model, d.Usage)
+		}
+		return nil
+	})
+	if reply.Usage != nil {
+		spend(reply.Model, *reply.Usage)
+	}
+	said.Text, said.Cut = reply.Message.Text(), reply.Stop == provider.StopLength
+	return said, err
 }
 
 // tools are the tools of a session, with those of MCP servers that are there.

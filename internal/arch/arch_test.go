@@ -78,7 +78,7 @@ var plan = []struct {
 	{"tool/plan", "display event tool uip"},
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
-	{"tool/mcp", "chat child clip display jsonx sanitize tool"},
+	{"tool/mcp", "chat child clip display event jsonx sanitize tool uip"},
 
 	// whether it may
 	{"policy", "chat tool"},
@@ -149,7 +149,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue codeindex codenav codesearch config confine delegate disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand web workspace"},
 	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo"},
 	{"arch", ""},
 }

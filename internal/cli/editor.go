@@ -99,7 +99,14 @@ func (t *terminal) complete(draft string, cursor int) (start int, choices []line
 			}
 		}
 	case strings.HasPrefix(word, "@"):
-		choices = t.completePath(word)
+		for _, name := range t.app.NamedResources(word[1:]) {
+			end := " "
+			if strings.HasSuffix(name, ":") {
+				end = ""
+			}
+			choices = append(choices, lineedit.Choice{Text: mention.Ref{Path: name, Quoted: end != "" && !mention.Plain(name)}.String() + end})
+		}
+		choices = append(choices, t.completePath(word)...)
 	case strings.HasPrefix(before, "/resume "):
 		words(t.app.Store().IDs())
 	case strings.HasPrefix(before, "/model "):

@@ -27,7 +27,7 @@ func (inv *invocation) runHeadless(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	out := inv.newOutput()
+	out := inv.newOutput(a)
 	if streams {
 		return inv.withSession(ctx, a, out, func(s *headless) error { return inv.stream(ctx, s) })
 	}

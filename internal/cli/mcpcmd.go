@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/jsonx"
 	"coder/internal/slash"
 	"coder/internal/tool/mcp"
+	"coder/internal/ui/streamjson"
 	"coder/internal/ui/term/ink"
 )
 
@@ -116,14 +117,7 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 
 // mcpList tells which servers there are here. None is started.
 func (inv *invocation) mcpList(a *app.App) error {
-	var all []mcp.Status
-	for _, s := range a.MCPServers() {
-		state := mcp.Waiting
-		if s.Disabled {
-			state = mcp.Off
-		}
-		all = append(all, mcp.Status{Server: s, State: state})
-	}
+	all := a.MCPStatus()
 	if inv.flags.json {
 		return inv.printJSON(mcpRows(all))
 	}
@@ -176,6 +170,15 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Se
 		err = fmt.Errorf("%d of %d MCP servers cannot be had", failed, len(all))
 	}
 	return err
+}
+
+// initServers are the MCP servers in the words of other agents.
+func initServers(a *app.App) (all []streamjson.Server) {
+	for _, s := range a.MCPStatus() {
+		status := map[mcp.State]string{mcp.Off: "disabled", mcp.Ready: "connected", mcp.Failed: "failed", mcp.Locked: "needs-auth"}[s.State]
+		all = append(all, streamjson.Server{Name: s.Name, Status: cmp.Or(status, "pending")})
+	}
+	return all
 }
 
 // show writes blocks to stdout.

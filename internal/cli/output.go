@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/model/meter"
@@ -32,7 +33,7 @@ type output struct {
 	local     display.Blocks // the last answer of the program's own
 }
 
-func (inv *invocation) newOutput() *output {
+func (inv *invocation) newOutput(a *app.App) *output {
 	fl := inv.flags
 	o := &output{inv: inv, approving: fl.AutoApprove}
 	var face event.Sink
@@ -43,7 +44,7 @@ func (inv *invocation) newOutput() *output {
 		o.text = true
 		face = event.Discard
 	default:
-		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, ResultOnly: fl.outputFormat == "json"})
+		o.json = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Servers: func() []streamjson.Server { return initServers(a) }, ResultOnly: fl.outputFormat == "json"})
 		face = o.json
 	}
 	o.Sink = event.Tee(event.SinkFunc(o.count), face, plain.New(inv.Stderr, plain.Options{Verbose: fl.verbose, Words: inv.words}))
@@ -62,9 +63,9 @@ func (inv *invocation) eventStream() event.Sink {
 // newLines is the face of a run that is read as it goes, like a terminal's, by
 // something that is none.
 func (inv *invocation) newLines() (*output, *term.Renderer) {
-	o := inv.newOutput()
+	o := &output{inv: inv, approving: inv.flags.AutoApprove}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now})
-	o.Sink, o.text = event.Tee(event.SinkFunc(o.count), face), false
+	o.Sink = event.Tee(event.SinkFunc(o.count), face)
 	return o, face
 }
 

@@ -142,7 +142,7 @@ type Result struct {
 	// call, by their paths.
 	Saw map[string]string
 	// Facts are put on record when the call is over: what it changed in the
-	// program's own memory.
+	// program's own memory, and, also if it failed, what it spent.
 	Facts []event.Event
 	// Rebuild, if set, asks for the rest of the turn to go on in another mode.
 	Rebuild *Rebuild

@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -15,6 +16,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/tool"
 )
 
 // Library is what the person and the project have written down for use in a
@@ -27,6 +29,27 @@ type Library struct {
 	Offers func(c written.Command, tool string) bool
 	// Models are those that a command may choose from.
 	Models []string
+	// Prompts are texts that other programs write, by a command each.
+	Prompts Prompts
+	// Resources are what other programs let messages name.
+	Resources *Resources
+}
+
+// Prompts are commands whose text another program writes.
+type Prompts interface {
+	// List are those that are known.
+	List() []Command
+	// Find is what writes the text of one, which may have to be waited for.
+	Find(ctx context.Context, name string) (write func(ctx context.Context, args string) (string, error), ok bool)
+}
+
+// Resources are what other programs let messages name.
+type Resources struct {
+	Set  tool.Set // the tool that reads them, which the model does not have
+	Tool string   // its name
+	// Args are the arguments with which the tool reads what a name stands for. It
+	// reports whether that is a resource.
+	Args func(name string) (json.RawMessage, bool)
 }
 
 // All lists the commands that people wrote, then the skills, as far as they
@@ -47,6 +70,9 @@ func (l *Library) All(taken []Command) (all []Command) {
 		for _, s := range list {
 			all = append(all, Command{Name: s.Name, Help: Title(s.About()), Authored: s.Path != ""})
 		}
+	}
+	if l.Prompts != nil {
+		all = append(all, l.Prompts.List()...)
 	}
 	known := make(map[string]bool)
 	for _, c := range taken {
@@ -121,7 +147,7 @@ type draft struct {
 // runWritten runs a command that people wrote, or a skill by its name, as a turn.
 // It reports whether there is one.
 func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args string, out event.Sink) (text string, ok bool, err error) {
-	d, ok, err := o.draft(o.Library.inFull(name), args)
+	d, ok, err := o.draft(ctx, o.Library.inFull(name), args)
 	if err != nil {
 		st := &turnState{sink: o.Through(out)}
 		failed := event.LocalAdded{Input: rawInput, Output: err.Error(), Failed: true}
@@ -134,7 +160,7 @@ func (o *Orchestrator) runWritten(ctx context.Context, rawInput, name, args stri
 	return text, true, err
 }
 
-func (o *Orchestrator) draft(name, args string) (d draft, ok bool, err error) {
+func (o *Orchestrator) draft(ctx context.Context, name, args string) (d draft, ok bool, err error) {
 	if c, ok := o.Library.command(name); ok {
 		c, segments, err := o.Library.Commands.Expand(c.Name, args)
 		if err != nil {
@@ -156,7 +182,21 @@ func (o *Orchestrator) draft(name, args string) (d draft, ok bool, err error) {
 		}
 		return d, true, nil
 	}
-	return d, false, nil
+	if o.Library == nil || o.Library.Prompts == nil {
+		return d, false, nil
+	}
+	write, ok := o.Library.Prompts.Find(ctx, name)
+	if !ok {
+		return d, false, nil
+	}
+	text, err := write(ctx, args)
+	if err != nil {
+		return d, true, &CommandError{err.Error()}
+	}
+	d.write = func(context.Context, *turnState) (string, []mention.Ref, error) {
+		return text, mention.Find(args), nil // what the other program names is not looked up
+	}
+	return d, true, nil
 }
 
 // runDraft takes a command to its answer. The record of the task says what the

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -14,6 +15,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/tool"
 )
 
 // Naming a file in a message is the person's own use of the two tools that
@@ -57,11 +59,16 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, 
 	if o.Library == nil || o.Child != nil {
 		return said, nil
 	}
+	resources, refs := o.Library.resources(refs)
 	files, pictures, err := o.readNamed(ctx, st, refs)
 	if err != nil {
 		return said, err
 	}
-	said.Message.Parts = append(said.Message.Parts, pictures...)
+	given, more, err := o.readResources(ctx, st, resources)
+	if err != nil {
+		return said, err
+	}
+	said.Message.Parts = slices.Concat(said.Message.Parts, pictures, more)
 	remind := func(name string, texts ...string) {
 		said.Reminded = append(said.Reminded, name)
 		for _, text := range texts {
@@ -78,7 +85,7 @@ func (o *Orchestrator) compose(ctx context.Context, st *turnState, text string, 
 	if name := event.ModeReminder + st.set.Mode; st.set.ModeText != "" && !o.Talk.Reminded(name) {
 		remind(name, st.set.ModeText)
 	}
-	said.Reminders = joinReminders(said.Reminders, files)
+	said.Reminders = joinReminders(joinReminders(said.Reminders, files), given)
 	return said, nil
 }
 
@@ -128,8 +135,14 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []ment
 	if err := o.tellUnread(ctx, st, readings); err != nil || len(calls) == 0 {
 		return mention.Write(readings, left), nil, err
 	}
+	pictures, err = o.runNamed(ctx, st, st.set.Tools, calls, of)
+	return mention.Write(readings, left), pictures, err
+}
+
+// runNamed reads what a message names, each by its call.
+func (o *Orchestrator) runNamed(ctx context.Context, st *turnState, set tool.Set, calls []chat.ToolCall, of []*mention.Reading) (pictures []chat.Part, err error) {
 	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorUser, Set: st.set.Tools, Calls: calls, Person: o.Person(st.sink), Sink: st.sink,
+		Task: st.task, Actor: ActorUser, Set: set, Calls: calls, Person: o.Person(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error {
 			of[out.Index].Result = out.Result.Text
 			for _, img := range out.Images {
@@ -138,7 +151,56 @@ func (o *Orchestrator) readNamed(ctx context.Context, st *turnState, refs []ment
 			return nil
 		},
 	})
-	return mention.Write(readings, left), pictures, err
+	return pictures, err
+}
+
+// resources are those of the names that stand for what other programs have, and
+// the names that are left.
+func (l *Library) resources(refs []mention.Ref) (found []mention.Reading, left []mention.Ref) {
+	if l.Resources == nil {
+		return nil, refs
+	}
+	for _, r := range refs {
+		name := strings.ReplaceAll(strings.TrimPrefix(r.String(), "@"), `"`, "")
+		if args, ok := l.Resources.Args(name); ok && len(found) < mention.Limit {
+			found = append(found, mention.Reading{Target: mention.Target{Ref: mention.Ref{Path: name}}, Result: string(args)})
+			continue
+		}
+		left = append(left, r)
+	}
+	return found, left
+}
+
+// readResources reads what a message names of other programs, as calls of the
+// person's own: whoever names a thing wants it asked for. Each reading holds
+// the arguments for its call.
+func (o *Orchestrator) readResources(ctx context.Context, st *turnState, readings []mention.Reading) (text string, pictures []chat.Part, err error) {
+	if len(readings) == 0 {
+		return "", nil, nil
+	}
+	var (
+		calls []chat.ToolCall
+		of    []*mention.Reading
+	)
+	for i := range readings {
+		call := chat.ToolCall{ID: o.NewID("mention"), Name: o.Library.Resources.Tool, Args: json.RawMessage(readings[i].Result)}
+		if err := o.Runner.Unasked(ctx, o.Library.Resources.Set, call); err != nil {
+			readings[i].Note = notRead(err)
+			continue
+		}
+		calls, of = append(calls, call), append(of, &readings[i])
+	}
+	if len(calls) > 0 {
+		if pictures, err = o.runNamed(ctx, st, o.Library.Resources.Set, calls, of); err != nil {
+			return "", nil, err
+		}
+	}
+	for i, r := range readings {
+		if why := r.Failure(); why != "" {
+			readings[i].Note = "not read: " + why
+		}
+	}
+	return mention.Write(readings, 0), pictures, o.tellUnread(ctx, st, readings)
 }
 
 func notRead(err error) string {

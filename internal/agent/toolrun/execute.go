@@ -163,11 +163,12 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution) Ou
 	case tool.IsFatal(a.err):
 		r.stop(a.err)
 	}
-	if a.err == nil {
-		for _, f := range res.Facts {
-			if err := r.emit(ctx, f); err != nil {
-				r.stop(err)
-			}
+	for _, f := range res.Facts {
+		if _, spent := f.(event.Spent); !spent && a.err != nil {
+			continue
+		}
+		if err := r.emit(ctx, f); err != nil {
+			r.stop(err)
 		}
 	}
 	text = a.withNote(text)

@@ -95,6 +95,24 @@ func TestReadersAreNotKept(t *testing.T) {
 	}
 }
 
+func TestWhatAFailedCallSpentIsOnRecord(t *testing.T) {
+	b := newBench(t)
+	b.add("ask", tool.Write, func(context.Context, string, io.Writer) (tool.Result, error) {
+		return tool.Result{Facts: []event.Event{event.Spent{Model: "m", For: event.ForServer}, event.TodosChanged{}}}, errors.New("no")
+	})
+	var facts []event.Event
+	b.round.Sink = event.SinkFunc(func(_ context.Context, r event.Record) error {
+		switch r.Event.(type) {
+		case event.Spent, event.TodosChanged:
+			facts = append(facts, r.Event)
+		}
+		return nil
+	})
+	if _, err := b.run(t.Context(), "ask x"); err != nil || len(facts) != 1 || facts[0].(event.Spent).Model != "m" {
+		t.Errorf("%v, %v", facts, err)
+	}
+}
+
 func TestFactsAreRecordedOfCallsThatSucceed(t *testing.T) {
 	for _, fails := range []bool{false, true} {
 		b := newBench(t)

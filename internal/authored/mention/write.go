@@ -56,6 +56,15 @@ func Write(readings []Reading, left int) string {
 	return strings.TrimRight(b.String(), "\n")
 }
 
+// Failure is why the tool did not read it, or "".
+func (r Reading) Failure() string {
+	var res result
+	if json.Unmarshal([]byte(r.Result), &res) == nil && !res.OK {
+		return res.Error
+	}
+	return ""
+}
+
 func (r Reading) text() string {
 	if r.Note != "" {
 		return r.note(r.Note)

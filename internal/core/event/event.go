@@ -220,10 +220,10 @@ const (
 // SpentFor is what something was spent for.
 type SpentFor string
 
-// What is spent beside replies that are kept. Those two that are not for a
-// summary are estimates.
+// What is spent beside replies that are kept. The last two are estimates.
 const (
 	ForSummary    SpentFor = "summary"
+	ForServer     SpentFor = "mcp_server" // which had the model answer something
 	ForCutOff     SpentFor = "cut_off"
 	ForUnreported SpentFor = "unreported"
 )

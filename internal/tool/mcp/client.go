@@ -2,14 +2,18 @@ package mcp
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/url"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
+	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -17,73 +21,153 @@ import (
 
 // client is what answers the server.
 func (p *peer) client() *sdk.Client {
-	c := sdk.NewClient(&sdk.Implementation{Name: "coder", Version: p.host.o.Version}, &sdk.ClientOptions{
-		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { p.relist(r.Session) },
+	o := &sdk.ClientOptions{
+		Capabilities: &sdk.ClientCapabilities{
+			RootsV2:     &sdk.RootCapabilities{},
+			Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}},
+		},
+		ToolListChangedHandler:      func(_ context.Context, r *sdk.ToolListChangedRequest) { p.relist(r.Session, tools) },
+		ResourceListChangedHandler:  func(_ context.Context, r *sdk.ResourceListChangedRequest) { p.relist(r.Session, resources) },
+		PromptListChangedHandler:    func(_ context.Context, r *sdk.PromptListChangedRequest) { p.relist(r.Session, prompts) },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) { p.calls.progress(r.Params) },
-	})
+		ElicitationHandler:          p.elicit,
+	}
+	if p.host.o.Sample != nil {
+		o.CreateMessageHandler = p.sample
+	}
+	c := sdk.NewClient(&sdk.Implementation{Name: "coder", Version: p.host.o.Version}, o)
 	root := url.URL{Scheme: "file", Path: filepath.ToSlash(p.host.o.Root)}
 	c.AddRoots(&sdk.Root{URI: root.String(), Name: filepath.Base(p.host.o.Root)})
 	return c
 }
 
-// relist takes in the tools of a server that says that they have changed, beside
+// lists are kinds of things that a server has.
+type lists uint8
+
+const (
+	tools lists = 1 << iota
+	resources
+	prompts
+)
+
+// relist takes in what a server has, some of which it says has changed, beside
 // what is done: however often it says so, once at a time and once more after.
-func (p *peer) relist(session *sdk.ClientSession) {
+func (p *peer) relist(session *sdk.ClientSession, what lists) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.stale = true; p.listing || p.session != session {
+	if p.stale |= what; p.listing || p.session != session {
 		return
 	}
 	p.listing = true
 	p.host.work.Go(func() {
 		for {
 			p.mu.Lock()
-			if !p.stale || p.session != session {
+			what := p.stale
+			if p.session != session {
+				what = 0
+			}
+			if what == 0 {
 				p.listing = false
 				p.mu.Unlock()
+				p.listed.Do(func() { close(p.surveyed) })
 				return
 			}
-			p.stale = false
+			p.stale = 0
 			p.mu.Unlock()
-			if p.list(p.host.life, session) == nil {
+			if what&tools != 0 && p.list(p.host.life, session) == nil {
 				p.host.advertised.changed()
+			}
+			if what&resources != 0 {
+				p.listResources(p.host.life, session)
+			}
+			if what&prompts != 0 {
+				p.listPrompts(p.host.life, session)
 			}
 		}
 	})
 }
 
-// maxProgress is how often one call may tell how far it is.
-const maxProgress = 500
+const (
+	// maxProgress is how often one call may tell how far it is.
+	maxProgress = 500
+	// maxAsked is how often a server may ask something in one call.
+	maxAsked = 20
+)
 
 // calls are the calls under way with one server.
 type calls struct {
-	mu   sync.Mutex // guards the fields below
+	mu   sync.Mutex // guards the fields below, and those of the calls
 	next int
-	open map[string]*progress
+	open []*openCall // as they began
 }
 
-// progress is where a call tells how far it is.
-type progress struct {
-	ctx  context.Context
-	out  io.Writer
-	told int
+// openCall is a call under way: where it tells how far it is, and whoever the
+// server may ask because of it.
+type openCall struct {
+	token string
+	ctx   context.Context // ends with the call
+	out   io.Writer
+	told  int // how often it told how far it is
+	asked int // how often its server asked something
+	limit time.Duration
+	clock *time.Timer   // ends the call
+	spent []event.Event // by the server, on the model
 }
 
-// begin opens a call: by token it tells how far it is, until done.
-func (c *calls) begin(ctx context.Context, out io.Writer) (token string, done func()) {
+// errLate ends a call that takes too long.
+var errLate = errors.New("too late")
+
+// begin opens a call, which may take as long as limit says, until done.
+func (c *calls) begin(ctx context.Context, out io.Writer, limit time.Duration) (o *openCall, done func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.open == nil {
-		c.open = make(map[string]*progress)
-	}
 	c.next++
-	token = "call-" + strconv.Itoa(c.next)
-	c.open[token] = &progress{ctx: ctx, out: out}
-	return token, func() {
+	o = &openCall{token: "call-" + strconv.Itoa(c.next), ctx: ctx, out: out, limit: limit, clock: time.AfterFunc(limit, func() { cancel(errLate) })}
+	c.open = append(c.open, o)
+	return o, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		delete(c.open, token)
+		o.clock.Stop()
+		cancel(nil)
+		c.open = slices.DeleteFunc(c.open, func(other *openCall) bool { return other == o })
 	}
+}
+
+// asking is the call that a question of the server is about: the one that is
+// open longest. Its time stands still until the question is answered.
+func (c *calls) asking() (o *openCall, answered func(), err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.open) == 0 {
+		return nil, nil, errors.New("nothing is asked of the server, so it may ask nothing")
+	}
+	o = c.open[0]
+	if o.asked++; o.asked > maxAsked {
+		return nil, nil, fmt.Errorf("it asked more than %d times", maxAsked)
+	}
+	o.clock.Stop()
+	return o, func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if slices.Contains(c.open, o) {
+			o.clock.Reset(o.limit)
+		}
+	}, nil
+}
+
+// spend takes down what a call cost.
+func (c *calls) spend(o *openCall, spent []event.Event) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	o.spent = append(o.spent, spent...)
+}
+
+// costs are what a call has cost so far.
+func (c *calls) costs(o *openCall) []event.Event {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(o.spent)
 }
 
 // progress shows how far a call is.
@@ -91,11 +175,12 @@ func (c *calls) progress(at *sdk.ProgressNotificationParams) {
 	token, _ := at.ProgressToken.(string)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p, ok := c.open[token]
-	if !ok || p.told >= maxProgress {
+	i := slices.IndexFunc(c.open, func(o *openCall) bool { return o.token == token })
+	if i < 0 || c.open[i].told >= maxProgress {
 		return
 	}
-	p.told++
+	o := c.open[i]
+	o.told++
 	words := []string{}
 	if at.Total > 0 {
 		words = append(words, fmt.Sprintf("%.0f%%", 100*at.Progress/at.Total))
@@ -106,5 +191,5 @@ func (c *calls) progress(at *sdk.ProgressNotificationParams) {
 	if len(words) == 0 {
 		words = append(words, strconv.FormatFloat(at.Progress, 'f', -1, 64))
 	}
-	_, _ = io.WriteString(p.out, strings.Join(words, " ")+"\n") // for people to watch
+	_, _ = io.WriteString(o.out, strings.Join(words, " ")+"\n") // for people to watch
 }

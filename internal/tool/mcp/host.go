@@ -55,6 +55,8 @@ type Options struct {
 	Taken func(name string) bool
 	Warn  func(string) // tells the person
 	Now   func() time.Time
+	// Sample, which may be nil, has the session's model answer for a server.
+	Sample func(context.Context, Sampling) (Sampled, error)
 	// Sleep, which may be nil, passes the time between attempts.
 	Sleep func(context.Context, time.Duration) error
 }
@@ -89,10 +91,11 @@ func New(o Options) *Host {
 			continue
 		}
 		taken[name] = s.Name
-		p := &peer{Server: s, host: h, again: make(chan struct{}, 1), settled: make(chan struct{})}
+		p := &peer{Server: s, host: h, again: make(chan struct{}, 1), settled: make(chan struct{}), surveyed: make(chan struct{})}
 		if s.Disabled {
 			p.state = Off
 			close(p.settled)
+			close(p.surveyed)
 		}
 		h.peers = append(h.peers, p)
 	}
@@ -182,6 +185,7 @@ const (
 	Starting State = "starting"
 	Ready    State = "ready"
 	Failed   State = "failed"
+	Locked   State = "not logged in" // it wants to know who asks
 )
 
 // Status is a server as it is now.
@@ -227,19 +231,24 @@ type peer struct {
 	again   chan struct{} // it is to be started anew
 	settled chan struct{} // closed once it came up or failed
 	once    sync.Once
-	calls   calls
-	locked  atomic.Bool // it wants to know who asks
+	// surveyed is closed once it is known which resources and prompts it has.
+	surveyed chan struct{}
+	listed   sync.Once
+	calls    calls
+	locked   atomic.Bool // it wants to know who asks
 
-	mu             sync.Mutex // guards the fields below
-	state          State
-	why            error
-	told           string // what the person was told last
-	session        *sdk.ClientSession
-	says           string
-	tools          []*remote
-	refused        []string
-	stale, listing bool // its list of tools has changed; it is being read
-
+	mu        sync.Mutex // guards the fields below
+	state     State
+	why       error
+	told      string // what the person was told last
+	session   *sdk.ClientSession
+	says      string
+	tools     []*remote
+	refused   []string
+	stale     lists // what of it has changed
+	listing   bool  // that is being read
+	resources []Resource
+	prompts   []Prompt
 }
 
 // live runs the server until ctx ends, and starts it again when it ends, later
@@ -302,6 +311,9 @@ func (p *peer) isReady() bool {
 func (p *peer) fail(err error, hopeless bool) {
 	p.mu.Lock()
 	p.state, p.why, p.session = Failed, err, nil
+	if errors.Is(err, errUnauthorised) {
+		p.state = Locked
+	}
 	text := fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(err.Error()))
 	tell := p.told != text
 	p.told = text
@@ -335,6 +347,7 @@ func (p *peer) serve(ctx context.Context) error {
 	defer p.hangUp()
 	p.host.advertised.changed()
 	p.once.Do(func() { close(p.settled) })
+	p.relist(line.session, resources|prompts)
 	ended := make(chan error, 1)
 	go func() { ended <- line.session.Wait() }() // ends with line
 	select {

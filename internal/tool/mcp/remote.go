@@ -176,22 +176,24 @@ func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	if limit <= 0 {
 		limit = callPatience
 	}
-	own, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	token, done := c.peer.calls.begin(own, out)
+	open, done := c.peer.calls.begin(ctx, out, limit)
 	defer done()
 	params := &sdk.CallToolParams{Name: c.name, Arguments: c.args}
-	params.SetProgressToken(token)
-	res, err := session.CallTool(own, params)
+	params.SetProgressToken(open.token)
+	given, err := session.CallTool(open.ctx, params)
+	var res tool.Result
 	switch {
 	case ctx.Err() != nil:
-		return tool.Result{}, ctx.Err()
-	case own.Err() != nil:
-		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.Duration(limit))
+		err = ctx.Err()
+	case context.Cause(open.ctx) == errLate:
+		err = fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.Duration(limit))
 	case err != nil:
-		return tool.Result{}, fmt.Errorf("the MCP server %s: %s", oneLine(c.peer.Name), clip.Text(sanitize.Text(err.Error()), 2000))
+		err = fmt.Errorf("the MCP server %s: %s", oneLine(c.peer.Name), clip.Text(sanitize.Text(err.Error()), 2000))
+	default:
+		res = c.result(given)
 	}
-	return c.result(res), nil
+	res.Facts = c.peer.calls.costs(open)
+	return res, err
 }
 
 // holds is the connection by which a tool can be called, if it is still what it

@@ -204,6 +204,9 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 	case q.Kind == uip.Confirm:
 		return readConfirm(q, line)
 	}
+	if q.Kind == uip.Input { // a number is a number there
+		return uip.Response{Input: line}, true
+	}
 	if n, err := strconv.Atoi(line); err == nil && n >= 1 && n <= len(q.Options) {
 		return uip.Response{Option: q.Options[n-1].ID}, true
 	}

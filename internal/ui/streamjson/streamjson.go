@@ -30,8 +30,9 @@ type Options struct {
 	PermissionMode string
 	KeySource      string // where the provider's key came from; told as apiKeySource
 	Now            func() time.Time
-	Partial        bool // also tell replies as they arrive, as stream_event lines
-	ResultOnly     bool // tell nothing but the result: the json format
+	Servers        func() []Server // the MCP servers, as they are now
+	Partial        bool            // also tell replies as they arrive, as stream_event lines
+	ResultOnly     bool            // tell nothing but the result: the json format
 }
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
@@ -111,6 +112,13 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return nil
 }
 
+// Server is an MCP server, and how it is: connected, pending, failed, needs-auth
+// or disabled.
+type Server struct {
+	Name   string `json:"name"`
+	Status string `json:"status"`
+}
+
 type initLine struct {
 	Type       string   `json:"type"`
 	Subtype    string   `json:"subtype"`
@@ -118,16 +126,20 @@ type initLine struct {
 	Dir        string   `json:"cwd"`
 	Model      string   `json:"model"`
 	Tools      []string `json:"tools"`
-	MCPServers []string `json:"mcp_servers"`
+	MCPServers []Server `json:"mcp_servers"`
 	Mode       string   `json:"permissionMode"`
 	KeySource  string   `json:"apiKeySource,omitempty"`
 	UUID       string   `json:"uuid"`
 }
 
 func (r *Renderer) init(rec event.Record, e event.SessionOpened) error {
+	servers := []Server{}
+	if r.o.Servers != nil {
+		servers = append(servers, r.o.Servers()...)
+	}
 	return r.put(initLine{
 		Type: "system", Subtype: "init", Session: r.o.Session, Dir: r.o.Dir, Model: r.o.Model,
-		Tools: append([]string{}, e.Tools...), MCPServers: []string{}, Mode: r.o.PermissionMode,
+		Tools: append([]string{}, e.Tools...), MCPServers: servers, Mode: r.o.PermissionMode,
 		KeySource: r.o.KeySource, UUID: r.unnumbered("init/" + rec.Time.UTC().Format(time.RFC3339Nano)),
 	})
 }

@@ -1,0 +1,365 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/clip"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of what a server may ask.
+const (
+	maxFields   = 20
+	maxQuestion = 1000    // bytes of what it says
+	maxSampled  = 4 << 10 // tokens of an answer of the model
+	maxAsking   = 32 << 10
+)
+
+// ask puts a question of the server to whoever is asked about the call that is
+// under way. Where nobody answers, the answer says so.
+func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall, error) {
+	open, answered, err := p.calls.asking()
+	if err != nil {
+		return uip.Response{}, nil, err
+	}
+	defer answered()
+	asking, cancel := context.WithCancel(open.ctx)
+	defer cancel()
+	defer context.AfterFunc(ctx, cancel)() // the server takes it back
+	a, err := uip.From(open.ctx).Ask(asking, q)
+	if errors.Is(err, uip.ErrParked) { // the server would be gone
+		return uip.NoAnswer(q), open, nil
+	}
+	return a, open, err
+}
+
+// The answers to what a server asks for.
+const (
+	accept  = "accept"
+	decline = "decline"
+	cancel  = "cancel"
+	leave   = "leave" // a field as it is
+)
+
+// elicit asks the person what the server wants to know.
+func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	q, fields, err := p.form(r.Params)
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
+	}
+	a, _, err := p.ask(ctx, q)
+	switch {
+	case err != nil:
+		p.host.o.Warn(fmt.Sprintf("MCP server %s asked something, and was not answered: %s", oneLine(p.Name), oneLine(err.Error())))
+		return &sdk.ElicitResult{Action: cancel}, nil
+	case a.Unanswered() || a.Dismissed:
+		return &sdk.ElicitResult{Action: cancel}, nil
+	}
+	parts := q.Parts
+	if len(parts) == 0 {
+		parts = []uip.Request{q}
+		a.Parts = []uip.Response{a}
+	}
+	if last := parts[len(parts)-1]; a.Part(last).Option != accept {
+		return &sdk.ElicitResult{Action: decline}, nil
+	}
+	content := make(map[string]any)
+	for i, f := range fields {
+		if v := f.value(a.Part(parts[i])); v != nil {
+			content[f.name] = v
+		}
+	}
+	return &sdk.ElicitResult{Action: accept, Content: content}, nil
+}
+
+// form is the question to a person: one part for each field, and at the end
+// whether the answers are sent.
+func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
+	says := fmt.Sprintf("The MCP server %s asks: %s", oneLine(p.Name), sanitize.Line(params.Message, maxQuestion))
+	end := uip.Request{
+		Kind: uip.Select, Purpose: uip.RequestInfo, Display: uip.Display{Title: says},
+		Options: []uip.Option{{ID: accept, Label: "agree"}, {ID: decline, Label: "decline"}},
+	}
+	if params.URL != "" {
+		if !strings.HasPrefix(params.URL, "https://") && !strings.HasPrefix(params.URL, "http://") {
+			return uip.Request{}, nil, errors.New("the address is not one of the web")
+		}
+		end.Display.Title += fmt.Sprintf(" (open %s in a browser, if you trust it, then agree)", sanitize.Line(params.URL, 2*maxQuestion))
+		return end, nil, nil
+	}
+	fields, err := readFields(params.RequestedSchema)
+	if err != nil || len(fields) == 0 {
+		return end, nil, err
+	}
+	q := uip.Request{Kind: uip.Composite, Purpose: uip.RequestInfo, Display: uip.Display{Title: says}}
+	for i, f := range fields {
+		part := f.question()
+		if i == 0 {
+			part.Display.Title = says + "\n" + part.Display.Title
+		}
+		q.Parts = append(q.Parts, part)
+	}
+	end.Display.Title = fmt.Sprintf("Send these answers to the MCP server %s?", oneLine(p.Name))
+	end.Options[0].Label = "send"
+	q.Parts = append(q.Parts, end)
+	return q, fields, nil
+}
+
+// field is a thing that a server wants to know.
+type field struct {
+	name, kind  string // kind is boolean, number, integer, string or array
+	title, says string
+	required    bool
+	choices     []choice
+	fallback    any
+	pattern     string
+}
+
+// choice is one of the values that a field can have.
+type choice struct{ value, label string }
+
+// readFields reads the fields of a form: those that are needed first.
+func readFields(schema any) ([]field, error) {
+	type option struct {
+		Const any    `json:"const"`
+		Title string `json:"title"`
+	}
+	type property struct {
+		Type, Title, Description, Pattern string
+		Enum                              []any
+		EnumNames                         []string `json:"enumNames"`
+		OneOf                             []option `json:"oneOf"`
+		Default                           any
+		Items                             struct {
+			Enum  []any
+			AnyOf []option `json:"anyOf"`
+		}
+	}
+	var given struct {
+		Properties map[string]property
+		Required   []string
+	}
+	if json.Unmarshal(jsonx.Must(schema), &given) != nil {
+		return nil, errors.New("the form cannot be read")
+	}
+	if len(given.Properties) > maxFields {
+		return nil, fmt.Errorf("the form has more than %d fields", maxFields)
+	}
+	names := slices.Sorted(maps.Keys(given.Properties))
+	rank := func(name string) int {
+		if i := slices.Index(given.Required, name); i >= 0 {
+			return i
+		}
+		return len(given.Required)
+	}
+	slices.SortStableFunc(names, func(a, b string) int { return cmp.Compare(rank(a), rank(b)) })
+	var fields []field
+	for _, name := range names {
+		p := given.Properties[name]
+		f := field{
+			name: name, kind: p.Type, title: cmp.Or(sanitize.Line(p.Title, 100), sanitize.Line(name, 100)), says: sanitize.Line(p.Description, maxQuestion),
+			required: slices.Contains(given.Required, name), fallback: p.Default, pattern: p.Pattern,
+		}
+		for i, v := range slices.Concat(p.Enum, p.Items.Enum) {
+			c := choice{value: fmt.Sprint(v)}
+			if i < len(p.EnumNames) {
+				c.label = p.EnumNames[i]
+			}
+			f.choices = append(f.choices, c)
+		}
+		for _, o := range slices.Concat(p.OneOf, p.Items.AnyOf) {
+			f.choices = append(f.choices, choice{fmt.Sprint(o.Const), o.Title})
+		}
+		if f.kind == "boolean" {
+			f.choices = []choice{{"true", "yes"}, {"false", "no"}}
+		}
+		fields = append(fields, f)
+	}
+	return fields, nil
+}
+
+// question asks for the field. An empty line leaves it as it is, where it may be.
+func (f field) question() uip.Request {
+	title := f.title
+	if f.says != "" {
+		title += ": " + f.says
+	}
+	q := uip.Request{Kind: uip.Input, Purpose: uip.RequestInfo, Validation: &uip.Validation{Required: true, Regex: f.allowed()}}
+	var labels []string
+	for i, c := range f.choices {
+		label := sanitize.Line(cmp.Or(c.label, c.value), 200)
+		labels = append(labels, label)
+		if f.kind != "array" {
+			q.Kind = uip.Select
+			q.Options = append(q.Options, uip.Option{ID: strconv.Itoa(i + 1), Label: label})
+		}
+	}
+	if f.kind == "array" {
+		title += fmt.Sprintf(" (several of these, with commas between: %s)", strings.Join(labels, ", "))
+	}
+	if f.kind == "integer" || f.kind == "number" {
+		title += " (a number)"
+	}
+	left := ""
+	switch {
+	case f.fallback != nil:
+		left = fmt.Sprintf("as it is: %s", sanitize.Line(fmt.Sprint(f.fallback), 200))
+	case !f.required:
+		left = "leave it out"
+	}
+	if left != "" {
+		q.Options = append(q.Options, uip.Option{ID: leave, Label: left})
+		q.Display.Metadata = map[string]string{uip.OnEnter: leave}
+	}
+	q.Display.Title = title
+	return q
+}
+
+// allowed is what an answer that is typed must be, as a regular expression.
+func (f field) allowed() string {
+	switch {
+	case f.kind == "integer":
+		return `^[+-]?[0-9]+$`
+	case f.kind == "number":
+		return `^[+-]?([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?$`
+	case len(f.choices) > 0:
+		var words []string
+		for _, c := range f.choices {
+			words = append(words, regexp.QuoteMeta(c.value))
+			if c.label != "" {
+				words = append(words, regexp.QuoteMeta(c.label))
+			}
+		}
+		one := "(?:" + strings.Join(words, "|") + ")"
+		if f.kind == "array" {
+			return `(?i)^\s*` + one + `(?:\s*,\s*` + one + `)*\s*$`
+		}
+		return "(?i)^" + one + "$"
+	}
+	if _, err := regexp.Compile(f.pattern); err != nil {
+		return "" // the server looks for itself
+	}
+	return f.pattern
+}
+
+// value is what was answered, or nil if nothing was.
+func (f field) value(a uip.Response) any {
+	if a.Option == leave || a.Option == "" && a.Input == "" {
+		return f.fallback
+	}
+	if n, err := strconv.Atoi(a.Option); err == nil && n >= 1 && n <= len(f.choices) {
+		a.Input = f.choices[n-1].value
+	}
+	named := func(text string) string {
+		for _, c := range f.choices {
+			if text = strings.TrimSpace(text); strings.EqualFold(text, c.value) || strings.EqualFold(text, c.label) {
+				return c.value
+			}
+		}
+		return text
+	}
+	switch f.kind {
+	case "boolean":
+		return named(a.Input) == "true"
+	case "integer", "number":
+		n, err := strconv.ParseFloat(a.Input, 64)
+		if err != nil {
+			return a.Input
+		}
+		return n
+	case "array":
+		list := []any{}
+		for word := range strings.SplitSeq(a.Input, ",") {
+			list = append(list, named(word))
+		}
+		return list
+	}
+	if len(f.choices) > 0 {
+		return named(a.Input)
+	}
+	return a.Input
+}
+
+// Sampling is what a server wants to have the model answer.
+type Sampling struct {
+	System    string
+	Messages  []chat.Message
+	MaxTokens int
+}
+
+// Sampled is what the model said, and what that cost.
+type Sampled struct {
+	Text, Model string
+	Cut         bool // it had more to say
+	Spent       []event.Event
+}
+
+// sample has the model answer for the server, if the person lets it.
+func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.CreateMessageResult, error) {
+	want := Sampling{System: sanitize.Text(r.Params.SystemPrompt), MaxTokens: maxSampled}
+	if n := r.Params.MaxTokens; n > 0 && n < maxSampled {
+		want.MaxTokens = int(n)
+	}
+	shown := []string{}
+	if want.System != "" {
+		shown = append(shown, "system: "+want.System)
+	}
+	for _, m := range r.Params.Messages {
+		text := sanitize.Text(contentText(m.Content))
+		role := chat.User
+		if m.Role == "assistant" {
+			role = chat.Assistant
+		}
+		want.Messages = append(want.Messages, chat.Say(role, text))
+		shown = append(shown, string(m.Role)+": "+text)
+	}
+	text := strings.Join(shown, "\n\n")
+	switch {
+	case len(want.Messages) == 0:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "there is nothing to answer"}
+	case len(text) > maxAsking:
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: fmt.Sprintf("it is longer than %d bytes", maxAsking)}
+	}
+	a, open, err := p.ask(ctx, uip.Request{
+		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+		Display: uip.Display{
+			Title:       fmt.Sprintf("The MCP server %s wants the model to answer this", oneLine(p.Name)),
+			Description: fmt.Sprintf("at your cost, at most %d tokens, and the server gets the answer", want.MaxTokens),
+			Content:     display.Text(text),
+		},
+		Options: []uip.Option{{ID: uip.Approve, Label: "approve", Style: uip.Primary}, {ID: uip.Reject, Label: "reject", Style: uip.Danger}},
+	})
+	if err == nil && a.Option != uip.Approve {
+		err = errors.New("the user did not allow it")
+	}
+	if err != nil {
+		return nil, &jsonrpc.Error{Code: -1, Message: err.Error()}
+	}
+	said, err := p.host.o.Sample(open.ctx, want)
+	p.calls.spend(open, said.Spent)
+	if err != nil {
+		return nil, fmt.Errorf("the model did not answer: %s", clip.Text(sanitize.Text(err.Error()), 500))
+	}
+	stop := "endTurn"
+	if said.Cut {
+		stop = "maxTokens"
+	}
+	return &sdk.CreateMessageResult{Content: &sdk.TextContent{Text: said.Text}, Model: said.Model, Role: "assistant", StopReason: stop}, nil
+}

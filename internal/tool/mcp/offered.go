@@ -1,0 +1,395 @@
+package mcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/clip"
+	"coder/internal/core/sanitize"
+	"coder/internal/tool"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Bounds of what a server may say it has beside tools.
+const (
+	maxResources = 1000
+	maxPrompts   = 200
+	maxArguments = 20
+	// namedPatience is how long whoever names something of a server waits for it
+	// to come up, and again for it to tell.
+	namedPatience = 10 * time.Second
+)
+
+// Resource is something that a server lets be read.
+type Resource struct{ Server, URI, About string }
+
+// Prompt is a text that a server writes for the model, of what the person gives
+// for its arguments.
+type Prompt struct {
+	Name, About string // Name is the command's
+	Arguments   []Argument
+	server      *peer
+	name        string // as the server knows it
+}
+
+// Argument is a thing that a prompt is made of.
+type Argument struct {
+	Name     string
+	Required bool
+}
+
+// Usage is what follows the name of the command.
+func (p Prompt) Usage() string {
+	var words []string
+	for _, a := range p.Arguments {
+		word := strings.ToUpper(a.Name)
+		if !a.Required {
+			word = "[" + word + "]"
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+// Resources are those that servers have told of.
+func (h *Host) Resources() (all []Resource) {
+	for _, p := range h.peers {
+		p.mu.Lock()
+		all = append(all, p.resources...)
+		p.mu.Unlock()
+	}
+	return all
+}
+
+// Prompts are those that servers have told of.
+func (h *Host) Prompts() (all []Prompt) {
+	for _, p := range h.peers {
+		p.mu.Lock()
+		all = append(all, p.prompts...)
+		p.mu.Unlock()
+	}
+	return all
+}
+
+// listResources takes in what the server lets be read. Whatever it does not
+// tell of can be named nevertheless.
+func (p *peer) listResources(ctx context.Context, session *sdk.ClientSession) {
+	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Resources == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	var list []Resource
+	for r, err := range session.Resources(ctx, nil) {
+		if err != nil || len(list) == maxResources {
+			break
+		}
+		if r != nil && oneLine(r.URI) == r.URI { // else nobody could name it
+			list = append(list, Resource{p.Name, r.URI, oneLine(strings.Join([]string{r.Name, r.Description}, " "))})
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.resources = list
+}
+
+// listPrompts takes in the prompts that the server has.
+func (p *peer) listPrompts(ctx context.Context, session *sdk.ClientSession) {
+	if about := session.InitializeResult(); about == nil || about.Capabilities == nil || about.Capabilities.Prompts == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	var list []Prompt
+	for given, err := range session.Prompts(ctx, nil) {
+		if err != nil || len(list) == maxPrompts {
+			break
+		}
+		if given == nil || given.Name == "" {
+			continue
+		}
+		one := Prompt{Name: "mcp__" + Clean(p.Name) + "__" + letters(given.Name), server: p, name: given.Name}
+		one.About = oneLine(given.Description)
+		if one.About == "" {
+			one.About = oneLine(given.Title)
+		}
+		for _, a := range given.Arguments[:min(len(given.Arguments), maxArguments)] {
+			if a != nil && letters(a.Name) == a.Name {
+				one.Arguments = append(one.Arguments, Argument{a.Name, a.Required})
+			}
+		}
+		if !slices.ContainsFunc(list, func(other Prompt) bool { return strings.EqualFold(other.Name, one.Name) }) {
+			list = append(list, one)
+		}
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.prompts = list
+}
+
+// Prompt finds the prompt behind a command. It waits for its server.
+func (h *Host) Prompt(ctx context.Context, command string) (Prompt, bool) {
+	for _, p := range h.peers {
+		if !strings.HasPrefix(strings.ToLower(command), strings.ToLower("mcp__"+Clean(p.Name)+"__")) {
+			continue
+		}
+		if _, err := p.await(ctx); err == nil {
+			wait(ctx, p.surveyed)
+		}
+	}
+	all := h.Prompts()
+	i := slices.IndexFunc(all, func(p Prompt) bool { return strings.EqualFold(p.Name, command) })
+	if i < 0 {
+		return Prompt{}, false
+	}
+	return all[i], true
+}
+
+// await is the connection with a server that somebody named, once it is there.
+func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
+	p.host.Start()
+	wait(ctx, p.settled)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case ctx.Err() != nil:
+		return nil, ctx.Err()
+	case p.session != nil:
+		return p.session, nil
+	case p.why != nil:
+		return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), oneLine(p.why.Error()))
+	case p.Disabled:
+		return nil, fmt.Errorf("the MCP server %s is switched off", oneLine(p.Name))
+	}
+	return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), "it has not come up yet")
+}
+
+// wait waits for something, but not long.
+func wait(ctx context.Context, done <-chan struct{}) {
+	limit := time.NewTimer(namedPatience)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}
+
+// Write has the server write the prompt, with what was typed for its arguments.
+func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
+	args, err := p.read(typed)
+	if err != nil {
+		return "", err
+	}
+	session, err := p.server.await(ctx)
+	if err != nil {
+		return "", err
+	}
+	ctx, cancel := context.WithTimeout(ctx, listPatience)
+	defer cancel()
+	given, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.name, Arguments: args})
+	if err != nil {
+		return "", fmt.Errorf("the MCP server %s: %s", oneLine(p.server.Name), clip.Text(sanitize.Text(err.Error()), 2000))
+	}
+	var texts []string
+	for _, m := range given.Messages {
+		text := contentText(m.Content)
+		if m.Role == "assistant" {
+			text = "(as the assistant would say:)\n" + text
+		}
+		texts = append(texts, text)
+	}
+	text := sanitize.Text(strings.TrimSpace(strings.Join(texts, "\n\n")))
+	if text == "" {
+		return "", fmt.Errorf("the MCP server %s wrote nothing", oneLine(p.server.Name))
+	}
+	return clip.Text(text, maxText), nil
+}
+
+// contentText is content as text.
+func contentText(c sdk.Content) string {
+	switch c := c.(type) {
+	case *sdk.TextContent:
+		return c.Text
+	case *sdk.EmbeddedResource:
+		return resourceText(c.Resource)
+	case *sdk.ResourceLink:
+		return fmt.Sprintf("resource %s: %s", oneLine(c.Name), oneLine(c.URI))
+	case *sdk.ImageContent:
+		return fmt.Sprintf("(a picture that is left out: %s, %d bytes)", oneLine(c.MIMEType), len(c.Data))
+	case *sdk.AudioContent:
+		return fmt.Sprintf("(a sound that is left out: %s, %d bytes)", oneLine(c.MIMEType), len(c.Data))
+	}
+	return ""
+}
+
+// read reads what was typed for the arguments: NAME=VALUE, or values in their
+// order. The last of them takes what is left.
+func (p Prompt) read(typed string) (map[string]string, error) {
+	args := make(map[string]string)
+	words := split(typed)
+	free := func() []Argument {
+		return slices.DeleteFunc(slices.Clone(p.Arguments), func(a Argument) bool { _, given := args[a.Name]; return given })
+	}
+	var values []string
+	for _, w := range words {
+		name, value, ok := strings.Cut(w, "=")
+		if ok && slices.ContainsFunc(p.Arguments, func(a Argument) bool { return a.Name == name }) {
+			args[name] = value
+			continue
+		}
+		values = append(values, w)
+	}
+	for i, left := 0, free(); len(values) > 0; i++ {
+		switch {
+		case i >= len(left):
+			return nil, fmt.Errorf("/%s does not take that much; it takes: %s", p.Name, p.Usage())
+		case i == len(left)-1:
+			args[left[i].Name], values = strings.Join(values, " "), nil
+		default:
+			args[left[i].Name], values = values[0], values[1:]
+		}
+	}
+	for _, a := range free() {
+		if a.Required {
+			return nil, fmt.Errorf("/%s needs %s; it takes: %s", p.Name, strings.ToUpper(a.Name), p.Usage())
+		}
+	}
+	return args, nil
+}
+
+// split is the words of a line; quotes hold words together.
+func split(line string) (words []string) {
+	var word strings.Builder
+	var quote rune
+	begun := false
+	end := func() {
+		if begun {
+			words = append(words, word.String())
+		}
+		word.Reset()
+		begun = false
+	}
+	for _, r := range line {
+		switch {
+		case quote != 0 && r == quote:
+			quote = 0
+		case quote == 0 && (r == '"' || r == '\'') && (!begun || strings.HasSuffix(word.String(), "=")):
+			quote, begun = r, true
+		case quote == 0 && (r == ' ' || r == '\t' || r == '\n' || r == '\r'):
+			end()
+		default:
+			word.WriteRune(r)
+			begun = true
+		}
+	}
+	end()
+	return words
+}
+
+// ResourceTool is the name of the tool that reads what a message names.
+const ResourceTool = "mcp_resource"
+
+// ResourceArgs are its arguments.
+type ResourceArgs struct {
+	Server string `json:"server" doc:"the server that has it"`
+	URI    string `json:"uri" doc:"its address"`
+}
+
+// Named reads a name like server:uri. It reports whether there is such a server.
+func (h *Host) Named(name string) (ResourceArgs, bool) {
+	for _, p := range h.peers {
+		for _, own := range []string{p.Name, Clean(p.Name)} {
+			if uri, ok := strings.CutPrefix(name, own+":"); ok && strings.Contains(uri, ":") {
+				return ResourceArgs{p.Name, uri}, true
+			}
+		}
+	}
+	return ResourceArgs{}, false
+}
+
+// reading is what came of reading a resource, in the form of the tool that reads
+// files.
+type reading struct {
+	OK        bool   `json:"ok"`
+	Content   string `json:"content"`
+	StartLine int    `json:"start_line"`
+	Note      string `json:"note,omitzero"`
+}
+
+// ReadResource is the tool by which a message that names a resource gets it. It is
+// the person's own and never the model's: reading is asking the server.
+func (h *Host) ReadResource() tool.Tool {
+	return tool.Func[ResourceArgs]{
+		Name: ResourceTool, Doc: "reads a resource that a message names",
+		Plan: func(_ context.Context, a ResourceArgs) (tool.Plan, error) {
+			name := oneLine(a.Server + ":" + a.URI)
+			return tool.Plan{Title: name, Effects: []tool.Effect{{Kind: tool.Note, Target: name}}}, nil
+		},
+		Do: func(ctx context.Context, a ResourceArgs, out io.Writer) (tool.Result, error) {
+			i := slices.IndexFunc(h.peers, func(p *peer) bool { return p.Name == a.Server })
+			if i < 0 {
+				return tool.Result{}, errors.New("there is no such server")
+			}
+			return h.peers[i].read(ctx, a.URI, out)
+		},
+	}
+}
+
+func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result, error) {
+	session, err := p.await(ctx)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	open, done := p.calls.begin(ctx, out, listPatience)
+	defer done()
+	params := &sdk.ReadResourceParams{URI: uri}
+	params.SetProgressToken(open.token)
+	given, err := session.ReadResource(open.ctx, params)
+	switch {
+	case ctx.Err() != nil:
+		return tool.Result{}, ctx.Err()
+	case context.Cause(open.ctx) == errLate:
+		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(p.Name), listPatience)
+	case err != nil:
+		return tool.Result{}, fmt.Errorf("the MCP server %s: %s", oneLine(p.Name), clip.Text(sanitize.Text(err.Error()), 500))
+	}
+	return p.resource(given.Contents), nil
+}
+
+// resource is what a resource holds, for the model.
+func (p *peer) resource(contents []*sdk.ResourceContents) tool.Result {
+	v := reading{OK: true, StartLine: 1}
+	var texts []string
+	var images []chat.Image
+	for _, c := range contents {
+		kind := ""
+		if c != nil && c.Blob != nil {
+			kind = http.DetectContentType(c.Blob)
+		}
+		switch {
+		case c == nil:
+		case c.Blob == nil:
+			texts = append(texts, c.Text)
+		case slices.Contains(pictures, kind) && len(c.Blob) <= maxImage && len(images) < maxImages && p.host.o.Vision:
+			images = append(images, chat.Image{MediaType: kind, Data: c.Blob})
+			v.Note = tool.JoinNotes(v.Note, "the picture is shown with this message")
+		default:
+			v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("there is something that cannot be shown: %s, %d bytes", oneLine(c.MIMEType), len(c.Blob)))
+		}
+	}
+	v.Content = sanitize.Text(strings.Join(texts, "\n"))
+	if len(v.Content) > maxText {
+		v.Content = clip.Head(v.Content, maxText)
+		v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("only the first %d bytes are shown", maxText))
+	}
+	return tool.Result{Value: v, Images: images, Summary: summary(v.Content, len(images))}
+}
