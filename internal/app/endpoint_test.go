@@ -46,6 +46,12 @@ func TestKeysAreSentInTheHeaderOfTheEndpoint(t *testing.T) {
 		if sent.Get("Api-Key") != "k-1" || sent.Get(header[0]) != "" {
 			t.Errorf("%s: %v", kind, sent)
 		}
+		for key, want := range map[string]string{"k-1": "Bearer k-1", "Basic k-1": "Basic k-1"} {
+			p.KeyHeader, p.APIKey = "authorization", key
+			if ask(); sent.Get("Authorization") != want || kind == "anthropic" && sent.Get("X-Api-Key") != "" {
+				t.Errorf("%s: %v", kind, sent)
+			}
+		}
 		if want := "/openai/deployments/dep%20loy/chat/completions?api-version=2024-10-21"; kind == "openai" && at != want {
 			t.Errorf("asked at %s, want %s", at, want)
 		}

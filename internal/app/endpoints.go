@@ -137,7 +137,7 @@ func (a *App) EndpointNamed(name string) (Endpoint, error) {
 	c, variable := p.In(a.Env.Getenv)
 	switch {
 	case c.BaseURL == "":
-		return Endpoint{}, configf("%s needs an address: set %s", p.Title, p.Base)
+		return Endpoint{}, configf("%s needs an address: set %s", p.Title, p.Bases[0])
 	case variable == "" && len(p.Keys) > 0 && !p.Local:
 		return Endpoint{}, configf("%s needs a key: set %s and try again", p.Title, p.Keys[0])
 	}

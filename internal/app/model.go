@@ -48,7 +48,7 @@ func (a *App) Provider(m *meter.Meter) (p provider.Provider, err error) {
 	case c.BaseURL == "" && a.NeedsTrust("provider."):
 		err = &Error{Untrusted, fmt.Errorf("%s is %s, and the provider is set by the project's own configuration; look at it, then run: coder trust %[1]s", a.Root, a.Trusted)}
 	case c.BaseURL == "" && c.Preset != "":
-		err = configf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.PresetNamed(c.Preset).Base)
+		err = configf("provider.preset %s needs an address: set %s, or provider.base_url", c.Preset, config.PresetNamed(c.Preset).Bases[0])
 	case c.BaseURL == "":
 		err = configf("no provider is configured; set CODER_BASE_URL, CODER_API_KEY and CODER_MODEL (see README), run coder setup, or try: coder demo")
 	case c.Model == "":

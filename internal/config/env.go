@@ -17,9 +17,9 @@ import (
 //	CODER_MAX_STEPS, AGENT_MAX_STEPS     runtime.max_steps
 //	CODER_LOCAL_SERVERS                  discovery.local
 //
-// These are a layer of their own, over files and under flags. The keys and
-// addresses of vendors, which [Presets] name, are weaker than all layers: they
-// fill in what is still open.
+// These are a layer of their own, over files and under flags. The keys, addresses
+// and models of vendors, in the variables that [Presets] name, are weaker than all
+// layers: they fill in what is still open.
 //
 // With neither provider.preset nor provider.base_url the first vendor that has
 // a key (or an address) and speaks provider.kind, if that was given, is chosen:
@@ -46,7 +46,7 @@ var variables = []struct{ name, key string }{
 func KeyVariables() []string {
 	names := []string{"CODER_API_KEY", "AGENT_API_KEY"}
 	for _, p := range presets {
-		names = append(names, p.Keys...)
+		names = append(names, p.keys()...)
 	}
 	return names
 }

@@ -46,6 +46,13 @@ func TestVendors(t *testing.T) {
 		"a key alone means the usual":     {env: env{"CODER_API_KEY": "c"}, kind: "openai", base: openai, key: "c"},
 		"a key of ours is not a vendor's": {env: env{"CODER_API_KEY": "c", "OPENROUTER_API_KEY": "r"}, kind: "openai", base: openai, key: "c"},
 		"an address that is none":         {env: env{"OPENAI_BASE_URL": "nonsense"}, kind: "openai"},
+		"an older name of an address":     {env: env{"OPENAI_API_BASE": "http://h/v1", "OPENAI_API_KEY": "o"}, kind: "openai", base: "http://h/v1", key: "o"},
+		"the newer name first":            {env: env{"OPENAI_API_BASE": "http://h/v1", "OPENAI_BASE_URL": "http://i/v1", "OPENAI_API_KEY": "o"}, kind: "openai", base: "http://i/v1", key: "o"},
+		"a key goes to the one in use":    {env: env{"OPENAI_API_BASE": "http://h/v1", "OPENAI_BASE_URL": "http://i/v1", "OPENAI_API_KEY": "o", "CODER_BASE_URL": "http://h/v1"}, kind: "openai", base: "http://h/v1"},
+		"a server of this machine":        {env: env{"OLLAMA_HOST": "0.0.0.0:11500", "CODER_MODEL": "m"}, kind: "openai", base: "http://127.0.0.1:11500/v1"},
+		"a vendor's key before it":        {env: env{"OLLAMA_HOST": "h", "GROQ_API_KEY": "q"}, kind: "openai", base: "https://api.groq.com/openai/v1", key: "q"},
+		"a bearer's token":                {env: env{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_BASE_URL": "http://h"}, kind: "anthropic", base: "http://h", key: "t"},
+		"the key before the token":        {env: env{"ANTHROPIC_AUTH_TOKEN": "t", "ANTHROPIC_API_KEY": "a"}, kind: "anthropic", base: anthropic, key: "a"},
 	}
 	for name, tt := range tests {
 		t.Run(name, func(t *testing.T) {
@@ -61,8 +68,39 @@ func TestVendors(t *testing.T) {
 	}
 }
 
+func TestModelsOfVendors(t *testing.T) {
+	for name, tt := range map[string]struct {
+		file          string
+		env           env
+		model, origin string
+	}{
+		"openai's":                     {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m"}, model: "m", origin: "env OPENAI_MODEL"},
+		"blanks are nothing":           {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": " "}, model: "gpt-5.4", origin: "the usual one of provider.base_url"},
+		"at an address of one's own":   {env: env{"OPENAI_BASE_URL": "http://h/v1", "OPENAI_MODEL": "m"}, model: "m", origin: "env OPENAI_MODEL"},
+		"anthropic's":                  {env: env{"ANTHROPIC_API_KEY": "a", "ANTHROPIC_MODEL": "m"}, model: "m", origin: "env ANTHROPIC_MODEL"},
+		"ollama's":                     {env: env{"OLLAMA_HOST": "h", "OLLAMA_MODEL": "m"}, model: "m", origin: "env OLLAMA_MODEL"},
+		"by its preset":                {env: env{"CODER_PROVIDER": "ollama", "OLLAMA_MODEL": "m"}, model: "m", origin: "env OLLAMA_MODEL"},
+		"with a key of ours":           {env: env{"CODER_API_KEY": "c", "OPENAI_MODEL": "m"}, model: "m", origin: "env OPENAI_MODEL"},
+		"ours comes first":             {env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m", "CODER_MODEL": "c"}, model: "c", origin: "env CODER_MODEL"},
+		"a file comes first":           {file: `{"provider": {"model": "f"}}`, env: env{"OPENAI_API_KEY": "o", "OPENAI_MODEL": "m"}, model: "f", origin: "file"},
+		"not for another vendor":       {env: env{"ANTHROPIC_API_KEY": "a", "OPENAI_MODEL": "m"}, model: "claude-sonnet-5-5", origin: "the usual one of provider.base_url"},
+		"not for a stranger's address": {env: env{"CODER_BASE_URL": "http://c", "OPENAI_MODEL": "m"}, model: "", origin: "default"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c, r := mustLoad(t, files{homeFile: tt.file}, tt.env)
+			origin := r.Origin("provider.model").String()
+			if strings.Contains(origin, homeFile) {
+				origin = "file"
+			}
+			if c.Provider.Model != tt.model || origin != tt.origin {
+				t.Errorf("%q from %s, want %q from %s", c.Provider.Model, origin, tt.model, tt.origin)
+			}
+		})
+	}
+}
+
 func TestKeysAreKnown(t *testing.T) {
-	for _, name := range []string{"CODER_API_KEY", "AGENT_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "DASHSCOPE_API_KEY"} {
+	for _, name := range []string{"CODER_API_KEY", "AGENT_API_KEY", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "GEMINI_API_KEY", "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY", "DASHSCOPE_API_KEY"} {
 		if !slices.Contains(config.KeyVariables(), name) {
 			t.Errorf("%s is not kept from commands", name)
 		}

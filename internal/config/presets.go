@@ -13,10 +13,13 @@ import (
 type Preset struct {
 	Name  string
 	Title string // for people
-	// Keys are the variables that may hold its key, and Base the one that may
-	// hold its address.
-	Keys []string
-	Base string
+	// Keys are the variables that may hold its key, Bases those of its address and
+	// Models those of the model to use, the strongest first. The key in Token is
+	// sent as other programs send it: as a bearer's.
+	Keys   []string
+	Token  string
+	Bases  []string
+	Models []string
 	// Addresses are those it is known by, the first being the usual one. It may
 	// also be known by the ends of host names, its Domains.
 	Addresses []string
@@ -36,56 +39,56 @@ var both = []string{"openai", "responses"}
 // presets stand in the order in which their keys are looked for.
 var presets = []Preset{
 	{
-		Name: "openai", Title: "OpenAI", Keys: []string{"OPENAI_API_KEY"}, Base: "OPENAI_BASE_URL",
+		Name: "openai", Title: "OpenAI", Keys: []string{"OPENAI_API_KEY"}, Bases: []string{"OPENAI_BASE_URL", "OPENAI_API_BASE"}, Models: []string{"OPENAI_MODEL", "OPENAI_DEFAULT_MODEL"},
 		Addresses: []string{"https://api.openai.com/v1"}, Kinds: both, Model: "gpt-5.4",
 	},
 	{
-		Name: "openrouter", Title: "OpenRouter", Keys: []string{"OPENROUTER_API_KEY"}, Base: "OPENROUTER_BASE_URL",
+		Name: "openrouter", Title: "OpenRouter", Keys: []string{"OPENROUTER_API_KEY"}, Bases: []string{"OPENROUTER_BASE_URL"}, Models: []string{"OPENROUTER_MODEL"},
 		Addresses: []string{"https://openrouter.ai/api/v1"}, Kinds: both, Model: "openrouter/auto",
 	},
 	{
-		Name: "deepseek", Title: "DeepSeek", Keys: []string{"DEEPSEEK_API_KEY"}, Base: "DEEPSEEK_BASE_URL",
+		Name: "deepseek", Title: "DeepSeek", Keys: []string{"DEEPSEEK_API_KEY"}, Bases: []string{"DEEPSEEK_BASE_URL", "DEEPSEEK_API_BASE"}, Models: []string{"DEEPSEEK_MODEL"},
 		Addresses: []string{"https://api.deepseek.com/v1"}, Kinds: []string{"openai"}, Model: "deepseek-v4-flash",
 	},
 	{
-		Name: "dashscope", Title: "DashScope", Keys: []string{"DASHSCOPE_API_KEY"}, Base: "DASHSCOPE_BASE_URL",
+		Name: "dashscope", Title: "DashScope", Keys: []string{"DASHSCOPE_API_KEY"}, Bases: []string{"DASHSCOPE_BASE_URL"}, Models: []string{"DASHSCOPE_MODEL"},
 		Addresses: []string{"https://dashscope.aliyuncs.com/compatible-mode/v1", "https://dashscope-intl.aliyuncs.com/compatible-mode/v1"},
 		Kinds:     []string{"openai"}, Model: "qwen3-coder-plus",
 	},
 	{
-		Name: "anthropic", Title: "Anthropic", Keys: []string{"ANTHROPIC_API_KEY"}, Base: "ANTHROPIC_BASE_URL",
+		Name: "anthropic", Title: "Anthropic", Keys: []string{"ANTHROPIC_API_KEY"}, Bases: []string{"ANTHROPIC_BASE_URL", "ANTHROPIC_API_BASE"}, Models: []string{"ANTHROPIC_MODEL"}, Token: "ANTHROPIC_AUTH_TOKEN",
 		Addresses: []string{"https://api.anthropic.com"}, Kinds: []string{"anthropic"}, Model: "claude-sonnet-5-5",
 	},
 	{
-		Name: "gemini", Title: "Gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Base: "GEMINI_BASE_URL",
+		Name: "gemini", Title: "Gemini", Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}, Bases: []string{"GEMINI_BASE_URL", "GOOGLE_GEMINI_BASE_URL"}, Models: []string{"GEMINI_MODEL"},
 		Addresses: []string{"https://generativelanguage.googleapis.com/v1beta"}, Kinds: []string{"gemini"}, Model: "gemini-3.5-flash",
 	},
 	{
-		Name: "groq", Title: "Groq", Keys: []string{"GROQ_API_KEY"}, Base: "GROQ_BASE_URL",
+		Name: "groq", Title: "Groq", Keys: []string{"GROQ_API_KEY"}, Bases: []string{"GROQ_BASE_URL"}, Models: []string{"GROQ_MODEL"},
 		Addresses: []string{"https://api.groq.com/openai/v1"}, Kinds: both, Model: "openai/gpt-oss-120b",
 	},
 	{
-		Name: "xai", Title: "xAI", Keys: []string{"XAI_API_KEY"}, Base: "XAI_BASE_URL",
+		Name: "xai", Title: "xAI", Keys: []string{"XAI_API_KEY"}, Bases: []string{"XAI_BASE_URL"}, Models: []string{"XAI_MODEL"},
 		Addresses: []string{"https://api.x.ai/v1"}, Kinds: both, Model: "grok-4",
 	},
 	{
-		Name: "mistral", Title: "Mistral", Keys: []string{"MISTRAL_API_KEY"}, Base: "MISTRAL_BASE_URL",
+		Name: "mistral", Title: "Mistral", Keys: []string{"MISTRAL_API_KEY"}, Bases: []string{"MISTRAL_BASE_URL"}, Models: []string{"MISTRAL_MODEL"},
 		Addresses: []string{"https://api.mistral.ai/v1"}, Kinds: []string{"openai"}, Model: "devstral-medium-latest",
 	},
 	{
-		Name: "zai", Title: "Z.ai", Keys: []string{"ZAI_API_KEY", "ZHIPUAI_API_KEY"}, Base: "ZAI_BASE_URL",
+		Name: "zai", Title: "Z.ai", Keys: []string{"ZAI_API_KEY", "ZHIPUAI_API_KEY"}, Bases: []string{"ZAI_BASE_URL"}, Models: []string{"ZAI_MODEL"},
 		Addresses: []string{"https://api.z.ai/api/paas/v4", "https://open.bigmodel.cn/api/paas/v4"}, Kinds: []string{"openai"}, Model: "glm-4.6",
 	},
 	{
-		Name: "moonshot", Title: "Moonshot", Keys: []string{"MOONSHOT_API_KEY"}, Base: "MOONSHOT_BASE_URL",
+		Name: "moonshot", Title: "Moonshot", Keys: []string{"MOONSHOT_API_KEY"}, Bases: []string{"MOONSHOT_BASE_URL"}, Models: []string{"MOONSHOT_MODEL"},
 		Addresses: []string{"https://api.moonshot.ai/v1", "https://api.moonshot.cn/v1"}, Kinds: []string{"openai"}, Model: "kimi-k2-thinking",
 	},
 	{
-		Name: "azure", Title: "Azure OpenAI", Keys: []string{"AZURE_OPENAI_API_KEY"}, Base: "AZURE_OPENAI_ENDPOINT",
+		Name: "azure", Title: "Azure OpenAI", Keys: []string{"AZURE_OPENAI_API_KEY"}, Bases: []string{"AZURE_OPENAI_ENDPOINT"}, Models: []string{"AZURE_OPENAI_DEPLOYMENT", "AZURE_OPENAI_DEPLOYMENT_NAME"},
 		Domains: []string{".openai.azure.com", ".cognitiveservices.azure.com", ".services.ai.azure.com"}, Kinds: []string{"openai"}, KeyHeader: "api-key",
 	},
 	{
-		Name: "ollama", Title: "Ollama", Base: "OLLAMA_HOST", Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"}, Kinds: both, Local: true,
+		Name: "ollama", Title: "Ollama", Bases: []string{"OLLAMA_HOST", "OLLAMA_BASE_URL", "OLLAMA_API_BASE"}, Models: []string{"OLLAMA_MODEL"}, Addresses: []string{"http://127.0.0.1:11434/v1", "http://localhost:11434/v1"}, Kinds: both, Local: true,
 		Raise: "start it with OLLAMA_CONTEXT_LENGTH=32768, or set num_ctx in a Modelfile",
 	},
 	{
@@ -97,7 +100,7 @@ var presets = []Preset{
 		Kinds: both, Local: true, Raise: "start it with a larger --max-model-len",
 	},
 	{
-		Name: "lmstudio", Title: "LM Studio", Keys: []string{"LM_API_TOKEN"}, Addresses: []string{"http://127.0.0.1:1234/v1", "http://localhost:1234/v1"},
+		Name: "lmstudio", Title: "LM Studio", Keys: []string{"LM_API_TOKEN"}, Bases: []string{"LM_STUDIO_API_BASE"}, Addresses: []string{"http://127.0.0.1:1234/v1", "http://localhost:1234/v1"},
 		Kinds: both, Local: true, Raise: "load the model with a larger context length",
 	},
 }
@@ -126,9 +129,31 @@ func localAddresses() (list []string) {
 
 // KeyIn finds the key of p in an environment, and the variable that holds it.
 func (p Preset) KeyIn(getenv func(string) string) (name, key string) {
-	for _, name := range p.Keys {
-		if key := getenv(name); key != "" {
-			return name, key
+	return first(p.keys(), getenv)
+}
+
+// keys are all variables that may hold a key of p.
+func (p Preset) keys() []string {
+	if p.Token == "" {
+		return p.Keys
+	}
+	return append(slices.Clip(p.Keys), p.Token)
+}
+
+// header is the one that carries a key which was found in a variable, if it is not
+// the wire's own.
+func (p Preset) header(variable string) string {
+	if variable != "" && variable == p.Token {
+		return "Authorization"
+	}
+	return p.KeyHeader
+}
+
+// first is the first of some variables that says something.
+func first(names []string, getenv func(string) string) (name, value string) {
+	for _, name := range names {
+		if value := strings.TrimSpace(getenv(name)); value != "" {
+			return name, value
 		}
 	}
 	return "", ""
@@ -137,9 +162,9 @@ func (p Preset) KeyIn(getenv func(string) string) (name, key string) {
 // AddressIn is where p is in an environment, and the variable that says so: none
 // if it is the usual address. Without an address p cannot be used.
 func (p Preset) AddressIn(getenv func(string) string) (address, variable string) {
-	if p.Base != "" {
-		if address := p.whole(getenv(p.Base), getenv); isAddress(address) {
-			return address, p.Base
+	for _, name := range p.Bases {
+		if address := p.whole(strings.TrimSpace(getenv(name)), getenv); isAddress(address) {
+			return address, name
 		}
 	}
 	if len(p.Addresses) == 0 {
@@ -152,9 +177,10 @@ func (p Preset) AddressIn(getenv func(string) string) (address, variable string)
 // Without an address it cannot be used.
 func (p Preset) In(getenv func(string) string) (c Provider, variable string) {
 	c = Default().Provider
-	c.Preset, c.Kind, c.KeyHeader, c.Model = p.Name, p.Kinds[0], p.KeyHeader, p.modelIn(getenv)
-	c.BaseURL, _ = p.AddressIn(getenv)
 	variable, c.APIKey = p.KeyIn(getenv)
+	c.Preset, c.Kind, c.KeyHeader = p.Name, p.Kinds[0], p.header(variable)
+	c.Model, _ = p.modelIn(getenv)
+	c.BaseURL, _ = p.AddressIn(getenv)
 	return c, variable
 }
 
@@ -220,20 +246,21 @@ func azureAddress(server, version string) string {
 	return server
 }
 
-// modelIn is the model that p uses where none is chosen.
-func (p Preset) modelIn(getenv func(string) string) string {
-	if p.Name == "azure" {
-		return cmp.Or(getenv("AZURE_OPENAI_DEPLOYMENT"), getenv("AZURE_OPENAI_DEPLOYMENT_NAME"))
+// modelIn is the model that p uses where none is chosen, and the variable that
+// says so: none if it is the usual one.
+func (p Preset) modelIn(getenv func(string) string) (model, variable string) {
+	if name, model := first(p.Models, getenv); name != "" {
+		return model, name
 	}
-	return p.Model
+	return p.Model, ""
 }
 
 // knows reports whether address is one of p's own, so that its key may be sent
 // there. Domains count where the person named p.
 func (p Preset) knows(address string, named bool, getenv func(string) string) bool {
 	own := p.Addresses
-	if p.Base != "" {
-		own = append(slices.Clip(own), p.whole(getenv(p.Base), getenv))
+	if moved, from := p.AddressIn(getenv); from != "" {
+		own = append(slices.Clip(own), moved)
 	}
 	if slices.ContainsFunc(own, func(k string) bool { return sameServer(k, address) }) {
 		return true
@@ -273,7 +300,11 @@ func (l *loader) chooseEndpoint() {
 		name, _ := v.KeyIn(l.getenv)
 		hasKey := p.APIKey == "" && name != ""
 		moved := from != "" && len(v.Addresses) > 0 // to a server that may want no key
-		if !fits || address == "" || v.Local || !moved && !hasKey {
+		if v.Local {                                // the variable may be meant for the server: with a model it is meant for us
+			_, model := v.modelIn(l.getenv)
+			hasKey, moved = false, moved && (model != "" || p.Model != "")
+		}
+		if !fits || address == "" || !moved && !hasKey {
 			continue
 		}
 		l.usePreset(v, "env "+cmp.Or(from, name))
@@ -282,6 +313,9 @@ func (l *loader) chooseEndpoint() {
 	if l.given("provider.kind") || p.APIKey != "" {
 		p.BaseURL = Endpoint(p.Kind)
 		l.report.origins["provider.base_url"] = Origin{Source: "the usual one of provider.kind"}
+		if v := PresetAt(p.BaseURL, l.getenv); v.Name != "" {
+			l.useModel(v)
+		}
 	}
 }
 
@@ -312,13 +346,27 @@ func (l *loader) useVendor(v Preset, own bool) {
 	}
 	take("provider.kind", &p.Kind, v.Kinds[0], "the usual one of provider.base_url")
 	take("provider.preset", &p.Preset, v.Name, "the one of provider.base_url")
-	if own {
-		take("provider.key_header", &p.KeyHeader, v.KeyHeader, "the usual one of provider.base_url")
-		take("provider.model", &p.Model, v.modelIn(l.getenv), "the usual one of provider.base_url")
+	if !own {
+		return
 	}
-	if name, key := v.KeyIn(l.getenv); own && p.APIKey == "" && key != "" {
+	name, key := v.KeyIn(l.getenv)
+	if p.APIKey != "" {
+		name = "" // it is not used
+	}
+	take("provider.key_header", &p.KeyHeader, v.header(name), "the usual one of provider.base_url")
+	if l.useModel(v); p.Model == "" {
+		take("provider.model", &p.Model, v.Model, "the usual one of provider.base_url")
+	}
+	if name != "" {
 		p.APIKey = key
 		l.report.origins["provider.api_key"] = Origin{Source: "env " + name}
+	}
+}
+
+// useModel takes the model that a variable of v names where none is given.
+func (l *loader) useModel(v Preset) {
+	if model, from := v.modelIn(l.getenv); from != "" && !l.given("provider.model") {
+		l.cfg.Provider.Model, l.report.origins["provider.model"] = model, Origin{Source: "env " + from}
 	}
 }
 

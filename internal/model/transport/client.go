@@ -89,13 +89,16 @@ func (c *Client) CloseIdle() {
 }
 
 // setKey puts the key into h: behind prefix in the header that the wire has for
-// it, or alone in the one that the person named.
+// it, or alone in the one that the person named. In Authorization it is a bearer's,
+// unless it says itself what it is.
 func (o Options) setKey(h http.Header, name, prefix string) {
 	switch {
 	case o.FreshKey != nil:
 		o.APIKey, o.FreshKey = keyPlace, nil
 		o.setKey(h, name, prefix)
 	case o.APIKey == "":
+	case strings.EqualFold(o.KeyHeader, "Authorization") && !strings.Contains(o.APIKey, " ") && o.APIKey != keyPlace:
+		h.Set(o.KeyHeader, "Bearer "+o.APIKey)
 	case o.KeyHeader != "":
 		h.Set(o.KeyHeader, o.APIKey)
 	default:
