@@ -138,7 +138,27 @@ const (
 func Fallback(old []chat.Message) string {
 	f := facts{names: make(map[string]string)}
 	for _, m := range old {
-		f.add(m)
+		if IsSummary(m) {
+			_, f.earlier, _ = strings.Cut(m.Text(), summaryTag)
+			f.earlier = strings.TrimSpace(strings.TrimSuffix(f.earlier, "</summary>"))
+			continue
+		}
+		if m.Role == chat.User && f.goal == "" {
+			f.goal = ownWords(m)
+		}
+		if text := m.Text(); m.Role == chat.Assistant && strings.TrimSpace(text) != "" {
+			f.last = text
+		}
+		for c := range chat.Select[chat.ToolCall](m) {
+			call := c.Name + " " + middleOut(line(string(c.Args)), fallbackText/2)
+			f.names[c.ID] = call
+			f.done = append(f.done, call)
+		}
+		for r := range chat.Select[chat.ToolResult](m) {
+			if r.Failed {
+				f.failed = append(f.failed, f.names[r.CallID]+": "+middleOut(line(r.Text), fallbackText))
+			}
+		}
 	}
 	var b strings.Builder
 	b.WriteString("(written by rule, without a model)\n")
@@ -155,30 +175,6 @@ type facts struct {
 	goal, earlier, last string
 	done, failed        []string
 	names               map[string]string // what the call with an id was
-}
-
-func (f *facts) add(m chat.Message) {
-	if IsSummary(m) {
-		_, f.earlier, _ = strings.Cut(m.Text(), summaryTag)
-		f.earlier = strings.TrimSpace(strings.TrimSuffix(f.earlier, "</summary>"))
-		return
-	}
-	if m.Role == chat.User && f.goal == "" {
-		f.goal = ownWords(m)
-	}
-	if text := m.Text(); m.Role == chat.Assistant && strings.TrimSpace(text) != "" {
-		f.last = text
-	}
-	for c := range chat.Select[chat.ToolCall](m) {
-		call := c.Name + " " + middleOut(line(string(c.Args)), fallbackText/2)
-		f.names[c.ID] = call
-		f.done = append(f.done, call)
-	}
-	for r := range chat.Select[chat.ToolResult](m) {
-		if r.Failed {
-			f.failed = append(f.failed, f.names[r.CallID]+": "+middleOut(line(r.Text), fallbackText))
-		}
-	}
 }
 
 func (facts) heading(b *strings.Builder, title, text string) {

@@ -35,7 +35,7 @@ const (
 func Judge(text string) (bool, Reason) {
 	text = strings.TrimSpace(text)
 	switch {
-	case enumerates(text):
+	case len(longest(marks(text))) >= minItems || slashed(text): // 1. 2. 3. or A/B/C
 		return true, Enumeration
 	case utf8.RuneCountInString(text) >= minLength:
 		return true, Length

@@ -26,27 +26,17 @@ func Steps(text string) []string {
 		if i+1 < len(list) {
 			end = list[i+1].start
 		}
-		if s := stepLine(text[m.end:end]); s != "" {
-			steps = append(steps, s)
+		line, _, _ := strings.Cut(strings.TrimSpace(text[m.end:end]), "\n")
+		line = strings.Join(strings.Fields(line), " ")
+		line = strings.TrimRight(line, " ,;，；、。.(（[【-*")
+		if runes := []rune(line); len(runes) > maxStepRunes {
+			line = string(runes[:maxStepRunes-1]) + "…"
+		}
+		if line != "" {
+			steps = append(steps, line)
 		}
 	}
 	return steps
-}
-
-// stepLine is the first line of a step without what joins it to the next.
-func stepLine(s string) string {
-	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
-	line = strings.Join(strings.Fields(line), " ")
-	line = strings.TrimRight(line, " ,;，；、。.(（[【-*")
-	if runes := []rune(line); len(runes) > maxStepRunes {
-		line = string(runes[:maxStepRunes-1]) + "…"
-	}
-	return line
-}
-
-// enumerates reports whether text counts its wishes: 1. 2. 3. or A/B/C.
-func enumerates(text string) bool {
-	return len(longest(marks(text))) >= minItems || slashed(text)
 }
 
 // mark is a number or letter that opens an item.

@@ -67,7 +67,27 @@ func (c *Conversation) Add(r event.Record) {
 	}
 	switch e := r.Event.(type) {
 	case event.MessageAdded:
-		c.add(e)
+		if e.Message.Role == chat.System {
+			c.system = e.Message
+			return
+		}
+		if !c.fits(e.Message) {
+			return
+		}
+		c.messages = append(c.messages, Sent(e))
+		for _, name := range e.Reminded {
+			if c.reminded == nil {
+				c.reminded = make(map[string]bool)
+			}
+			if strings.HasPrefix(name, event.ModeReminder) {
+				c.forgetModes() // the newest counts
+			}
+			c.reminded[name] = true
+		}
+		c.track(e.Message)
+		if e.Usage != nil {
+			c.prompted, c.replied, c.counted = e.Usage.In, e.Usage.Out, len(c.messages)
+		}
 	case event.ContextReplaced:
 		was := c.messages
 		kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
@@ -126,30 +146,6 @@ func (c *Conversation) Hidden() []chat.Message {
 	}
 	last := c.replaced[len(c.replaced)-1]
 	return last.messages[:last.hidden:last.hidden]
-}
-
-func (c *Conversation) add(e event.MessageAdded) {
-	if e.Message.Role == chat.System {
-		c.system = e.Message
-		return
-	}
-	if !c.fits(e.Message) {
-		return
-	}
-	c.messages = append(c.messages, Sent(e))
-	for _, name := range e.Reminded {
-		if c.reminded == nil {
-			c.reminded = make(map[string]bool)
-		}
-		if strings.HasPrefix(name, event.ModeReminder) {
-			c.forgetModes() // the newest counts
-		}
-		c.reminded[name] = true
-	}
-	c.track(e.Message)
-	if e.Usage != nil {
-		c.prompted, c.replied, c.counted = e.Usage.In, e.Usage.Out, len(c.messages)
-	}
 }
 
 // fits makes sure that no provider refuses the conversation, whatever the log

@@ -164,7 +164,8 @@ func sweep(folder string) {
 // Next takes the next letter, if there is one: nobody else will. What is not
 // sealed by this user for this question is no letter.
 func (d *Slot) Next() (*Letter, bool) {
-	names, _ := filepath.Glob(filepath.Join(escaped(d.folder), "*"+posted))
+	folder := strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(d.folder) // a pattern that finds itself
+	names, _ := filepath.Glob(filepath.Join(folder, "*"+posted))
 	for _, name := range names {
 		l := &Letter{path: strings.TrimSuffix(name, posted)}
 		if os.Rename(name, l.path+taken) != nil {
@@ -177,11 +178,6 @@ func (d *Slot) Next() (*Letter, bool) {
 		return l, true
 	}
 	return nil, false
-}
-
-// escaped is a path in which a pattern finds itself.
-func escaped(path string) string {
-	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 type sealed struct {

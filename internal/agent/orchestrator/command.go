@@ -185,7 +185,14 @@ func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
 // Uncompact brings back what the last summary stands for, and tells how many
 // messages that is.
 func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
-	return c.o.compactUndo(ctx, c.st)
+	hidden, ok := c.o.Talk.Replaced()
+	if !ok {
+		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
+	}
+	if c.st.set.Model == "" && c.st.tools == nil {
+		c.o.freezeSettings(c.st)
+	}
+	return hidden, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: hidden}), c.o.tellUsage(ctx, c.st))
 }
 
 // nearestCommand is the name that word begins, or else the one that is most like it.

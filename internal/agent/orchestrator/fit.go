@@ -304,15 +304,3 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 	}
 	return o.chatStep(ctx, st)
 }
-
-// compactUndo brings back what the last compaction hid.
-func (o *Orchestrator) compactUndo(ctx context.Context, st *turnState) (messages int, err error) {
-	hidden, ok := o.Talk.Replaced()
-	if !ok {
-		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
-	}
-	if st.set.Model == "" && st.tools == nil {
-		o.freezeSettings(st)
-	}
-	return hidden, errors.Join(o.emit(ctx, st, ActorUser, event.ContextRestored{Messages: hidden}), o.tellUsage(ctx, st))
-}

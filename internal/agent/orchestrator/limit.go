@@ -11,15 +11,6 @@ import (
 	"coder/internal/model/provider"
 )
 
-// waiting is what people are told of a reply that is waited for.
-func waiting(d provider.Waiting) event.Waiting {
-	why := event.WaitReply
-	if d.Loading {
-		why = event.WaitLoading
-	}
-	return event.Waiting{Why: why, Waited: d.Waited, Read: d.Read, Of: d.Of}
-}
-
 // Choices where a limit ends by itself.
 const (
 	limitWait = "wait"

@@ -220,7 +220,14 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	if err := o.weigh(ctx, st, size, reply.Usage); err != nil {
 		return err
 	}
-	reply.Message = o.uniqueCalls(reply.Message)
+	// Each result answers one call only: an id that was seen before is replaced. The
+	// calls of a subtask all get one: others go on beside it.
+	for i, p := range reply.Message.Parts {
+		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID)) {
+			c.ID = o.NewID("call")
+			reply.Message.Parts[i] = c
+		}
+	}
 	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
 	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
 		return errEmptyReply(reply.Stop)
@@ -233,19 +240,6 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 		st.final = reply.Message.Text()
 	}
 	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
-}
-
-// uniqueCalls gives a new id to every call whose id the conversation has seen
-// before, so that each result answers one call only. The calls of a subtask all
-// get one: others go on beside it and must not be taken for them.
-func (o *Orchestrator) uniqueCalls(m chat.Message) chat.Message {
-	for i, p := range m.Parts {
-		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID)) {
-			c.ID = o.NewID("call")
-			m.Parts[i] = c
-		}
-	}
-	return m
 }
 
 // cutShort keeps the part of a reply that arrived, marked as such, and says
@@ -305,7 +299,11 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 	case provider.Restart:
 		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, Of: d.Of, Wait: d.Wait, Why: d.Err.Error()})
 	case provider.Waiting:
-		return o.emit(ctx, st, ActorAgent, waiting(d))
+		why := event.WaitReply
+		if d.Loading {
+			why = event.WaitLoading
+		}
+		return o.emit(ctx, st, ActorAgent, event.Waiting{Why: why, Waited: d.Waited, Read: d.Read, Of: d.Of})
 	case provider.Spent:
 		why := event.ForCutOff
 		if d.Whole {

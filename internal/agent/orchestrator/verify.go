@@ -34,7 +34,12 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if o.Child != nil || o.Mode == nil || len(st.edited) == 0 {
 		return false, nil
 	}
-	if d := verify.Needed(o.verifyFacts(st)); !d.Run {
+	m, _ := o.Mode.Current()
+	v := st.set.Verification
+	if d := verify.Needed(verify.Facts{
+		When: whens[m.Verify], Edited: st.edited, Asked: verify.AskedFor(st.input), Enabled: v.Enabled,
+		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
+	}); !d.Run {
 		if d.Why.Worth() {
 			return false, o.warn(ctx, st, verify.NotRunNotice(string(d.Why)))
 		}
@@ -58,15 +63,6 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		return false, err
 	}
 	return o.judgeCheck(ctx, st, choice.Command, result)
-}
-
-func (o *Orchestrator) verifyFacts(st *turnState) verify.Facts {
-	m, _ := o.Mode.Current()
-	v := st.set.Verification
-	return verify.Facts{
-		When: whens[m.Verify], Edited: st.edited, Asked: verify.AskedFor(st.input), Enabled: v.Enabled,
-		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
-	}
 }
 
 // check runs a command of the whitelist, through the gate unless the workspace

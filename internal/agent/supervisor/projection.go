@@ -65,27 +65,23 @@ func (p *projection) add(r event.Record) {
 		}
 	case event.MessageAdded:
 		if !p.subtasks[r.Task] {
-			p.addMessage(r, e)
+			if e.Message.Role == chat.System {
+				p.system = &e.Message
+				return
+			}
+			if e.Model != "" {
+				p.head.Meta.Model = e.Model
+			}
+			p.notes = append(p.notes, session.Note{
+				Index: len(p.messages), Time: r.Time, Task: r.Task, Interrupted: e.Interrupted, Reminders: e.Reminders,
+			})
+			p.messages = append(p.messages, e.Message)
 		}
 	case event.ModeChanged:
 		p.head.Meta.Agent = e.Mode
 	case event.LocalAdded:
 		p.local = append(p.local, session.Local{Before: len(p.messages), Time: r.Time, Local: true, Input: e.Input, Output: e.Output})
 	}
-}
-
-func (p *projection) addMessage(r event.Record, e event.MessageAdded) {
-	if e.Message.Role == chat.System {
-		p.system = &e.Message
-		return
-	}
-	if e.Model != "" {
-		p.head.Meta.Model = e.Model
-	}
-	p.notes = append(p.notes, session.Note{
-		Index: len(p.messages), Time: r.Time, Task: r.Task, Interrupted: e.Interrupted, Reminders: e.Reminders,
-	})
-	p.messages = append(p.messages, e.Message)
 }
 
 // missing lists the messages of snap that follow those of the projection. ok

@@ -254,21 +254,6 @@ func (s *Session) resolveCall(ctx context.Context, th thread, c chat.ToolCall, s
 	return s.say(ctx, th, sink, chat.Answer(res))
 }
 
-// dropCall closes the books on a call that never began.
-func (s *Session) dropCall(ctx context.Context, th thread, c chat.ToolCall, sink event.Sink) error {
-	res := toolrun.Failed(c, errNeverBegan)
-	now := s.sup.Now().UnixMilli()
-	for _, e := range []event.Event{
-		event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: event.Cancelled, DecidedBy: event.ActorRecovery},
-		event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
-	} {
-		if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: e}); err != nil {
-			return err
-		}
-	}
-	return s.say(ctx, th, sink, chat.Answer(res))
-}
-
 // completeUnknown closes the audit record of a call nobody saw the end of.
 func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolResult, sink event.Sink) error {
 	req := th.past.requested[res.CallID]
@@ -320,7 +305,17 @@ func (s *Session) closeThread(ctx context.Context, th thread, sink event.Sink) e
 		return err
 	}
 	for _, c := range th.conversation.Open() {
-		if err := s.dropCall(ctx, th, c, sink); err != nil {
+		res := toolrun.Failed(c, errNeverBegan)
+		now := s.sup.Now().UnixMilli()
+		for _, e := range []event.Event{
+			event.ToolCallRequested{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Input: c.Args, Timestamp: now, Verdict: event.Cancelled, DecidedBy: event.ActorRecovery},
+			event.ToolCallCompleted{CallID: c.ID, Tool: c.Name, Author: th.agent, TaskID: th.task, Output: json.RawMessage(res.Text), IsError: true, Timestamp: now},
+		} {
+			if err := sink.Emit(ctx, event.Record{Task: th.task, Actor: event.ActorRecovery, Event: e}); err != nil {
+				return err
+			}
+		}
+		if err := s.say(ctx, th, sink, chat.Answer(res)); err != nil {
 			return err
 		}
 	}

@@ -35,7 +35,8 @@ func (r *run) open(ctx context.Context, a *admission) bool {
 		err = r.request(ctx, a)
 	}
 	if errors.As(err, &unkept) {
-		a.err, a.by = &Denied{unrecorded(unkept)}, event.ActorPolicy
+		a.err, a.by = &Denied{fmt.Sprintf("%v; what is not on record could be run a second time later, or could not be undone. "+
+			"The user can make room or give access to .coder, or start with --no-session-persistence", unkept)}, event.ActorPolicy
 		err = r.request(ctx, a) // of what does not run a record in memory will do
 	}
 	if err != nil {

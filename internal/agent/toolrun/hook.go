@@ -10,7 +10,6 @@ import (
 
 	"coder/internal/core/clip"
 	"coder/internal/core/jsonx"
-	"coder/internal/policy"
 	"coder/internal/tool"
 )
 
@@ -64,18 +63,6 @@ func (r *run) consult(ctx context.Context, a *admission) Ruling {
 		a.note = joined(a.note, hookNote+n)
 	}
 	return ruling
-}
-
-// apply lets hooks make an opinion stricter, or the person's own ones answer what
-// policy merely asks.
-func (a *admission) apply(ruling Ruling) {
-	switch o := &a.opinion; {
-	case ruling.Ask != "" && o.Verdict != policy.Deny:
-		o.Verdict = policy.Ask
-		o.Reasons = append(o.Reasons, policy.Reason{By: byHook, Text: ruling.Ask})
-	case ruling.Allow && o.Verdict == policy.Ask && o.Waivable():
-		o.Verdict, a.by = policy.Allow, byHook
-	}
 }
 
 // tellHooks runs the hooks that come after a call and returns what the model is

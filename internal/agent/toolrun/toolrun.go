@@ -281,7 +281,15 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase())
 	a.by = event.ActorPolicy
 	if a.err == nil {
-		a.apply(ruling)
+		// Hooks make an opinion stricter, or the person's own ones answer what policy
+		// merely asks.
+		switch o := &a.opinion; {
+		case ruling.Ask != "" && o.Verdict != policy.Deny:
+			o.Verdict = policy.Ask
+			o.Reasons = append(o.Reasons, policy.Reason{By: byHook, Text: ruling.Ask})
+		case ruling.Allow && o.Verdict == policy.Ask && o.Waivable():
+			o.Verdict, a.by = policy.Allow, byHook
+		}
 	}
 	if a.err == nil && r.Doubted && a.opinion.Verdict == policy.Allow && !a.harmless() {
 		a.opinion.Verdict = policy.Ask

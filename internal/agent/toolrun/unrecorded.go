@@ -18,12 +18,6 @@ type Waiver struct {
 	asked atomic.Bool
 }
 
-// unrecorded is why a call that cannot be put on record does not run.
-func unrecorded(e *event.UnkeptError) string {
-	return fmt.Sprintf("%v; what is not on record could be run a second time later, or could not be undone. "+
-		"The user can make room or give access to .coder, or start with --no-session-persistence", e)
-}
-
 // mayGoOn asks the person, once, whether the work may go on without a record.
 func (r *run) mayGoOn(ctx context.Context, e *event.UnkeptError) bool {
 	if r.Waiver == nil || r.Waiver.asked.Swap(true) {

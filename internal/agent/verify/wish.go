@@ -41,26 +41,17 @@ func named(text string) []string {
 			}
 			continue
 		}
-		for _, command := range inProse(part) {
-			add(command)
-		}
-	}
-	return found
-}
-
-// inProse finds commands between other words: the runner, and the options and
-// paths that follow it.
-func inProse(text string) []string {
-	var found []string
-	for i := 0; i < len(text); i++ {
-		for _, r := range runners {
-			if strings.HasPrefix(text[i:], r.begins) && edge(text, i, len(r.begins)) {
-				command := r.begins + arguments(text[i+len(r.begins):])
-				if command != r.begins || !r.prose {
-					found = append(found, command)
+		// Between other words: the runner, and the options and paths that follow it.
+		for i := 0; i < len(part); i++ {
+			for _, r := range runners {
+				if strings.HasPrefix(part[i:], r.begins) && edge(part, i, len(r.begins)) {
+					command := r.begins + arguments(part[i+len(r.begins):])
+					if command != r.begins || !r.prose {
+						add(command)
+					}
+					i += len(command) - 1
+					break
 				}
-				i += len(command) - 1
-				break
 			}
 		}
 	}

@@ -53,7 +53,17 @@ func (r *reply) Decode(raw []byte) error {
 		for p := jsonscan.Elements(jsonscan.Get(jsonscan.Get(c.Val, "content"), "parts")); p.Next(); {
 			r.part(p.Val)
 		}
-		r.finish(jsonscan.String(jsonscan.Get(c.Val, "finishReason")))
+		switch reason := jsonscan.String(jsonscan.Get(c.Val, "finishReason")); reason {
+		case "", "FINISH_REASON_UNSPECIFIED":
+		case "MAX_TOKENS":
+			r.stop = provider.StopLength
+		case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
+			r.stop = provider.StopFilter
+		case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
+			r.trouble = &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + reason)}
+		default:
+			r.stop = provider.StopEnd
+		}
 		break // of several answers the first is taken
 	}
 	return nil
@@ -96,23 +106,6 @@ func (r *reply) tell(text string) {
 func (r *reply) ponder(text string) {
 	if text != "" {
 		r.put(provider.ReasoningDelta{Text: text, Field: thoughtField})
-	}
-}
-
-// finish notes why the model stopped.
-func (r *reply) finish(reason string) {
-	switch reason {
-	case "", "FINISH_REASON_UNSPECIFIED":
-	case "STOP":
-		r.stop = provider.StopEnd
-	case "MAX_TOKENS":
-		r.stop = provider.StopLength
-	case "SAFETY", "RECITATION", "LANGUAGE", "BLOCKLIST", "PROHIBITED_CONTENT", "SPII", "IMAGE_SAFETY":
-		r.stop = provider.StopFilter
-	case "MALFORMED_FUNCTION_CALL", "UNEXPECTED_TOOL_CALL", "TOO_MANY_TOOL_CALLS", "MALFORMED_RESPONSE":
-		r.trouble = &provider.Error{Kind: provider.ErrCutOff, Retryable: true, Err: errors.New("the provider stopped with " + reason)}
-	default:
-		r.stop = provider.StopEnd
 	}
 }
 

@@ -164,18 +164,3 @@ func (k *call) grow(p piece, at int) (provider.CallDelta, bool) {
 	}
 	return d, d.ID != "" || d.Name != "" || d.Args != "" || d.Extra != nil
 }
-
-// rest returns what is still held back when the reply is over.
-func (c *calls) rest() []provider.CallDelta {
-	var ds []provider.CallDelta
-	for i, k := range c.list {
-		d := provider.CallDelta{Index: i, Args: k.runes.Flush()}
-		if !k.told {
-			k.told, d.ID, d.Name = true, k.id, k.name
-		}
-		if d.ID != "" || d.Name != "" || d.Args != "" {
-			ds = append(ds, d)
-		}
-	}
-	return ds
-}

@@ -47,7 +47,10 @@ func (r *reply) Decode(raw []byte) error {
 		case "x_groq":
 			r.count(jsonscan.Get(m.Val, "usage"))
 		case "prompt_progress":
-			r.read(m.Val)
+			figure := func(name string) int { return int(jsonscan.Figure(jsonscan.Get(m.Val, name))) }
+			if of := figure("total"); of > 0 && !r.started {
+				r.put(provider.Waiting{Read: min(figure("processed"), of), Of: of, Waited: time.Duration(figure("time_ms")) * time.Millisecond})
+			}
 		case "error":
 			bad = m.Val
 		case "object":
@@ -72,14 +75,6 @@ func (r *reply) Decode(raw []byte) error {
 		}
 	}
 	return nil
-}
-
-// read tells how far a server has read the request.
-func (r *reply) read(raw []byte) {
-	figure := func(name string) int { return int(jsonscan.Figure(jsonscan.Get(raw, name))) }
-	if of := figure("total"); of > 0 && !r.started {
-		r.put(provider.Waiting{Read: min(figure("processed"), of), Of: of, Waited: time.Duration(figure("time_ms")) * time.Millisecond})
-	}
 }
 
 // noError reports whether the value of an error member says that there is none.
@@ -169,7 +164,15 @@ func (r *reply) delta(raw []byte, index int, whole bool) {
 			function = m.Val
 		}
 	}
-	r.think(t)
+	// The text of details counts only where no other field has it.
+	text := r.details.add(t.details)
+	switch {
+	case t.text != nil:
+		r.field = t.field
+		r.emitThought(r.thoughtRunes.AddString(t.text), t.field)
+	case r.field == "":
+		r.emitThought(r.thoughtRunes.Add(text), detailsField)
+	}
 	if some(content) && r.text.is(index) {
 		r.content(content)
 	}
@@ -256,19 +259,6 @@ type thinking struct {
 	field   string
 	text    []byte
 	details []byte
-}
-
-// think passes on thoughts. The text of details counts only where no other
-// field has it.
-func (r *reply) think(t thinking) {
-	text := r.details.add(t.details)
-	switch {
-	case t.text != nil:
-		r.field = t.field
-		r.emitThought(r.thoughtRunes.AddString(t.text), t.field)
-	case r.field == "":
-		r.emitThought(r.thoughtRunes.Add(text), detailsField)
-	}
 }
 
 // detailsField names thinking that came in reasoning_details alone.
@@ -365,8 +355,14 @@ func (r *reply) End() error {
 	r.emitThought(thought, "")
 	r.emitText(text)
 	r.flush()
-	for _, d := range r.calls.rest() {
-		r.put(d)
+	for i, k := range r.calls.list {
+		d := provider.CallDelta{Index: i, Args: k.runes.Flush()}
+		if !k.told {
+			k.told, d.ID, d.Name = true, k.id, k.name
+		}
+		if d.ID != "" || d.Name != "" || d.Args != "" {
+			r.put(d)
+		}
 	}
 	if d := r.details.json(); d != nil {
 		r.put(provider.ReasoningDelta{Field: cmp.Or(r.field, detailsField), Details: d})

@@ -148,22 +148,17 @@ func (r *reply) close(index int, raw []byte) {
 				}
 			}
 		}
-		it.at.Item = bytes.ToValidUTF8(withoutStatus(raw), []byte("\uFFFD"))
+		b := []byte{'{'} // the item as the server takes it back
+		for m := jsonscan.Members(raw); m.Next(); {
+			if string(m.Key) == "status" {
+				continue
+			}
+			b = append(append(append(transport.Comma(b), '"'), m.Key...), `":`...)
+			b = append(b, m.Val...)
+		}
+		it.at.Item = bytes.ToValidUTF8(append(b, '}'), []byte("\uFFFD"))
 		r.thoughts = append(r.thoughts, it.at)
 	}
-}
-
-// withoutStatus is a reasoning item as the server takes it back.
-func withoutStatus(raw []byte) json.RawMessage {
-	b := []byte{'{'}
-	for m := jsonscan.Members(raw); m.Next(); {
-		if string(m.Key) == "status" {
-			continue
-		}
-		b = append(append(append(transport.Comma(b), '"'), m.Key...), `":`...)
-		b = append(b, m.Val...)
-	}
-	return append(b, '}')
 }
 
 func (r *reply) tell(it *item, text string) {

@@ -23,15 +23,6 @@ type player struct {
 	calls          int
 }
 
-func (p *player) play(r Reply) {
-	for _, s := range r.Steps {
-		if !p.step(s) {
-			return
-		}
-	}
-	p.send(provider.Done{Stop: r.stop(), Usage: r.Usage})
-}
-
 func (p *player) step(s Step) bool {
 	switch s := s.(type) {
 	case Say:
@@ -41,7 +32,25 @@ func (p *player) step(s Step) bool {
 		text := joined(&p.reasoned, string(s))
 		return p.pieces(text, func(t string) provider.Delta { return provider.ReasoningDelta{Text: t} })
 	case Call:
-		return p.call(s)
+		index := p.calls
+		p.calls++
+		if !s.HasID {
+			s.ID = fmt.Sprintf("call_%d_%d", p.asked, p.calls)
+		}
+		if !p.send(provider.CallDelta{Index: index, ID: s.ID, Name: s.Name}) {
+			return false
+		}
+		for args := s.Args; args != ""; {
+			n := min(argBytes, len(args))
+			for n < len(args) && !utf8.RuneStart(args[n]) {
+				n++
+			}
+			if !p.send(provider.CallDelta{Index: index, Args: args[:n]}) {
+				return false
+			}
+			args = args[n:]
+		}
+		return true
 	case Wait:
 		if err := p.opt.Sleep(p.ctx, time.Duration(s)); err != nil {
 			return p.fail(err)
@@ -80,29 +89,6 @@ func (p *player) pieces(text string, delta func(string) provider.Delta) bool {
 
 // argBytes is how much of a call's arguments comes at a time.
 const argBytes = 24
-
-// call sends the name first and the arguments in fragments.
-func (p *player) call(c Call) bool {
-	index := p.calls
-	p.calls++
-	if !c.HasID {
-		c.ID = fmt.Sprintf("call_%d_%d", p.asked, p.calls)
-	}
-	if !p.send(provider.CallDelta{Index: index, ID: c.ID, Name: c.Name}) {
-		return false
-	}
-	for args := c.Args; args != ""; {
-		n := min(argBytes, len(args))
-		for n < len(args) && !utf8.RuneStart(args[n]) {
-			n++
-		}
-		if !p.send(provider.CallDelta{Index: index, Args: args[:n]}) {
-			return false
-		}
-		args = args[n:]
-	}
-	return true
-}
 
 func (p *player) send(d provider.Delta) bool {
 	if p.ctx.Err() != nil {

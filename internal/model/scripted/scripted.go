@@ -105,7 +105,12 @@ func (p *Provider) Stream(ctx context.Context, req provider.Request) iter.Seq2[p
 			return
 		}
 		pl := player{ctx: ctx, opt: p.opt, asked: asked, yield: yield}
-		pl.play(r)
+		for _, s := range r.Steps {
+			if !pl.step(s) {
+				return
+			}
+		}
+		pl.send(provider.Done{Stop: r.stop(), Usage: r.Usage})
 	}
 }
 
@@ -155,10 +160,6 @@ func (s Script) reply(n int) (Reply, error) {
 	if total == 1 {
 		noun = "reply"
 	}
-	return Reply{}, fmt.Errorf("script: the model was asked a %s time but the script has %d %s", ordinal(n), total, noun)
-}
-
-func ordinal(n int) string {
 	suffix := "th"
 	if n%100 < 11 || n%100 > 13 {
 		switch n % 10 {
@@ -170,7 +171,7 @@ func ordinal(n int) string {
 			suffix = "rd"
 		}
 	}
-	return fmt.Sprint(n, suffix)
+	return Reply{}, fmt.Errorf("script: the model was asked a %d%s time but the script has %d %s", n, suffix, total, noun)
 }
 
 // check reports the first text that r wants and req does not hold.

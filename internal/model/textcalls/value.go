@@ -62,7 +62,15 @@ func (r *reader) value(depth int) (string, bool) {
 	if s, ok := r.string(); ok {
 		return string(jsonx.Must(s)), true
 	}
-	return r.word()
+	n := strings.IndexAny(r.text+",", ",)]}"+space)
+	w := r.text[:n]
+	if v, known := words[w]; known {
+		w = v
+	} else if !json.Valid([]byte(w)) {
+		return "", false
+	}
+	r.text = r.text[n:]
+	return w, true
 }
 
 // list reads items between brackets.
@@ -156,16 +164,3 @@ func unescape(text string) (string, int) {
 
 // words are Python's, and JSON's.
 var words = map[string]string{"True": "true", "False": "false", "None": "null", "true": "true", "false": "false", "null": "null"}
-
-// word reads a number or one of the words.
-func (r *reader) word() (string, bool) {
-	n := strings.IndexAny(r.text+",", ",)]}"+space)
-	w := r.text[:n]
-	if v, known := words[w]; known {
-		w = v
-	} else if !json.Valid([]byte(w)) {
-		return "", false
-	}
-	r.text = r.text[n:]
-	return w, true
-}

@@ -86,7 +86,22 @@ func (s *source) next() (event, error) {
 	for {
 		line, err := s.line()
 		if err != nil {
-			return s.last(line, err)
+			// An unended line at the end of the body is the last event, if it is whole.
+			if err != io.EOF {
+				return event{}, err
+			}
+			if len(line) > 0 && !halfField(line) {
+				if e, ok := s.field(line); ok {
+					return e, nil
+				}
+				if !jsonscan.Complete(s.part) {
+					return event{}, io.EOF
+				}
+			}
+			if e, ok := s.close(); ok {
+				return e, nil
+			}
+			return event{}, io.EOF
 		}
 		if len(line) == 0 {
 			if e, ok := s.close(); ok {
@@ -153,27 +168,6 @@ func (s *source) close() (event, bool) {
 	e := event{s.name, s.part, jsonscan.Complete(s.part)}
 	s.part, s.name = nil, ""
 	return e, true
-}
-
-// last makes what it can of an unended line at the end of the body: the last
-// event, if it is whole.
-func (s *source) last(line []byte, err error) (event, error) {
-	if err != io.EOF {
-		return event{}, err
-	}
-	if len(line) > 0 && !halfField(line) {
-		e, ok := s.field(line)
-		if ok {
-			return e, nil
-		}
-		if !jsonscan.Complete(s.part) {
-			return event{}, io.EOF
-		}
-	}
-	if e, ok := s.close(); ok {
-		return e, nil
-	}
-	return event{}, io.EOF
 }
 
 // halfField reports whether an unended line may be a field that was cut off
