@@ -171,7 +171,7 @@ func (s Script) reply(n int) (Reply, error) {
 			suffix = "rd"
 		}
 	}
-	return Reply{}, fmt.Errorf("script: the model was asked a %d%s time but the script has %d %s", n, suffix, total, noun)
+	return Reply{}, fmt.Errorf("script: the model was asked a %s time but the script has %d %s", fmt.Sprint(n, suffix), total, noun)
 }
 
 // check reports the first text that r wants and req does not hold.

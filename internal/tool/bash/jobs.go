@@ -141,28 +141,25 @@ func (j *Jobs) begin(line tool.Line, c Confinement) (*job, error) {
 			i++
 		}
 	}
-	j.ended.Go(func() { b.run(ctx, j.o, line, c) })
-	return b, nil
-}
-
-// run sees the command to its end.
-func (b *job) run(ctx context.Context, o Options, line tool.Line, c Confinement) {
-	defer close(b.done)
-	defer b.stop()
-	live := newLive(b, o.Conceals)
-	spec := o.spec(line, c, live)
-	spec.Started = func() { close(b.started) }
-	out, err := shell.Run(ctx, spec)
-	live.end()
-	if c.After != nil {
-		if said := c.After(context.WithoutCancel(ctx)); said != "" {
-			_, _ = b.Write([]byte("[" + said + "]\n"))
+	j.ended.Go(func() {
+		defer close(b.done)
+		defer b.stop()
+		live := newLive(b, j.o.Conceals)
+		spec := j.o.spec(line, c, live)
+		spec.Started = func() { close(b.started) }
+		out, err := shell.Run(ctx, spec)
+		live.end()
+		if c.After != nil {
+			if said := c.After(context.WithoutCancel(ctx)); said != "" {
+				_, _ = b.Write([]byte("[" + said + "]\n"))
+			}
 		}
-	}
-	b.mu.Lock()
-	defer b.mu.Unlock()
-	b.log.close()
-	b.outcome, b.err, b.stopped = out, err, ctx.Err() != nil
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		b.log.close()
+		b.outcome, b.err, b.stopped = out, err, ctx.Err() != nil
+	})
+	return b, nil
 }
 
 func (b *job) hasEnded() bool {

@@ -82,41 +82,35 @@ func SearchCode(ws *workspace.Workspace, index *codeindex.Index, hide func(path 
 			return tool.Plan{Title: title, Effects: []tool.Effect{{Kind: tool.Read, Target: at}}}, err
 		},
 		Do: func(ctx context.Context, a searchArgs, _ io.Writer) (tool.Result, error) {
-			return search(ctx, ws, index, hide, a)
+			at, err := ws.Locate(cmp.Or(a.Path, "."))
+			if err != nil {
+				return tool.Result{}, err
+			}
+			if _, err := ws.Stat(at); err != nil {
+				return tool.Result{}, err
+			}
+			answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, Under: at, Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
+			if err != nil {
+				return tool.Result{}, err
+			}
+			if hide != nil {
+				answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
+			}
+			r := searchResult{OK: true, Results: []place{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Cut}
+			t := display.Table{Head: display.Data("place", "symbol")}
+			room := maxText
+			for _, h := range answer.Hits {
+				p := place{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}
+				if room -= len(h.Snippet); room >= 0 {
+					p.Snippet = h.Snippet
+				}
+				r.Results = append(r.Results, p)
+				t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
+			}
+			if r.Count == 0 {
+				r.Hint = "nothing is about these words; try others, or grep for an exact text"
+			}
+			return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(r.Files, "file", "files"), Show: t}, nil
 		},
 	}
-}
-
-// search puts the answer of the index into words, with snippets as long as there
-// is room.
-func search(ctx context.Context, ws *workspace.Workspace, index *codeindex.Index, hide func(string) bool, a searchArgs) (tool.Result, error) {
-	at, err := ws.Locate(cmp.Or(a.Path, "."))
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if _, err := ws.Stat(at); err != nil {
-		return tool.Result{}, err
-	}
-	answer, err := index.Search(ctx, codeindex.Query{Text: a.Query, Under: at, Limit: min(cmp.Or(a.Limit, defaultResults), maxResults)})
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if hide != nil {
-		answer.Hits = slices.DeleteFunc(answer.Hits, func(h codeindex.Hit) bool { return hide(h.Path) })
-	}
-	r := searchResult{OK: true, Results: []place{}, Count: len(answer.Hits), Files: answer.Files, Partial: answer.Cut}
-	t := display.Table{Head: display.Data("place", "symbol")}
-	room := maxText
-	for _, h := range answer.Hits {
-		p := place{Path: h.Path, Line: h.Line, EndLine: h.EndLine, Symbol: h.Symbol, Kind: h.Kind}
-		if room -= len(h.Snippet); room >= 0 {
-			p.Snippet = h.Snippet
-		}
-		r.Results = append(r.Results, p)
-		t.Rows = append(t.Rows, display.Data(fmt.Sprintf("%s:%d", p.Path, p.Line), p.Symbol))
-	}
-	if r.Count == 0 {
-		r.Hint = "nothing is about these words; try others, or grep for an exact text"
-	}
-	return tool.Result{Value: r, Summary: tool.Count(r.Count, "result", "results") + " in " + tool.Count(r.Files, "file", "files"), Show: t}, nil
 }

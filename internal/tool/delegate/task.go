@@ -69,16 +69,6 @@ type taskArgs struct {
 
 // Task is the tool.
 func Task(o Options) tool.Tool {
-	return tool.Func[taskArgs]{
-		Name: "task", Doc: o.doc(),
-		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Task"}, {Name: "agent"}, {Name: "subagent"}, {Name: "dispatch_agent"}},
-		Plan:    func(_ context.Context, a taskArgs) (tool.Plan, error) { return o.plan(a) },
-		Do:      func(ctx context.Context, a taskArgs, _ io.Writer) (tool.Result, error) { return o.do(ctx, a) },
-	}
-}
-
-// doc is the description of the tool with the agents there are.
-func (o Options) doc() string {
 	var b strings.Builder
 	b.WriteString(strings.TrimSpace(taskDoc) + "\n\nThe agents:\n")
 	for _, c := range o.Choices {
@@ -88,7 +78,58 @@ func (o Options) doc() string {
 		}
 		b.WriteString("\n")
 	}
-	return b.String()
+	return tool.Func[taskArgs]{
+		Name: "task", Doc: b.String(),
+		Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "Task"}, {Name: "agent"}, {Name: "subagent"}, {Name: "dispatch_agent"}},
+		Plan: func(_ context.Context, a taskArgs) (tool.Plan, error) { // what the agent then does is judged call by call
+			switch {
+			case strings.TrimSpace(a.Objective) == "":
+				return tool.Plan{}, errors.New("the objective is empty")
+			case len(a.Objective) > maxObjective:
+				return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material into a file and name it", maxObjective)
+			}
+			p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}}, Preview: display.Text(a.Objective)}
+			if strings.TrimSpace(a.Agent) == "" {
+				return p, nil
+			}
+			c, err := o.find(a.Agent)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			p.Title = c.Name + ": " + p.Title
+			if c.ReadOnly {
+				p.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
+			}
+			return p, nil
+		},
+		Do: func(ctx context.Context, a taskArgs, _ io.Writer) (tool.Result, error) {
+			c, err := o.choose(ctx, a)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			r, err := o.Spawn(ctx, Job{Agent: c.Name, Title: a.title(), Objective: a.Objective})
+			if err != nil && r.Task == "" {
+				return tool.Result{}, err
+			}
+			v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Text(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
+			res := tool.Result{Failed: r.Err != nil}
+			if n := r.In + r.Out; n > 0 {
+				res.Summary = fmt.Sprintf("%d tokens", n)
+			}
+			if r.Err != nil {
+				v.Error = fmt.Sprintf("the agent %s did not finish: %v", c.Name, r.Err)
+				res.Summary = v.Error
+			}
+			if v.Summary != "" {
+				res.Show = display.Text(v.Summary)
+			}
+			for _, path := range r.Wrote {
+				res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})
+			}
+			res.Value = v
+			return res, err
+		},
+	}
 }
 
 // find is the choice of that name. Other programs call the one for all work
@@ -115,62 +156,10 @@ func (o Options) find(name string) (Choice, error) {
 	return o.Choices[i], nil
 }
 
-// plan says what handing the work over does by itself: what the agent then does
-// is judged call by call.
-func (o Options) plan(a taskArgs) (tool.Plan, error) {
-	switch {
-	case strings.TrimSpace(a.Objective) == "":
-		return tool.Plan{}, errors.New("the objective is empty")
-	case len(a.Objective) > maxObjective:
-		return tool.Plan{}, fmt.Errorf("the objective is longer than %d bytes; put the material into a file and name it", maxObjective)
-	}
-	p := tool.Plan{Title: a.title(), Effects: []tool.Effect{{Kind: tool.Note, Target: "subtask"}}, Preview: display.Text(a.Objective)}
-	if strings.TrimSpace(a.Agent) == "" {
-		return p, nil
-	}
-	c, err := o.find(a.Agent)
-	if err != nil {
-		return tool.Plan{}, err
-	}
-	p.Title = c.Name + ": " + p.Title
-	if c.ReadOnly {
-		p.Effects = []tool.Effect{{Kind: tool.Read, Target: "."}}
-	}
-	return p, nil
-}
-
 // title is the work in one line.
 func (a taskArgs) title() string {
 	line, _, _ := strings.Cut(strings.TrimSpace(cmp.Or(strings.TrimSpace(a.Description), a.Objective)), "\n")
 	return clip.Text(strings.TrimSpace(line), maxTitle)
-}
-
-func (o Options) do(ctx context.Context, a taskArgs) (tool.Result, error) {
-	c, err := o.choose(ctx, a)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	r, err := o.Spawn(ctx, Job{Agent: c.Name, Title: a.title(), Objective: a.Objective})
-	if err != nil && r.Task == "" {
-		return tool.Result{}, err
-	}
-	v := result{OK: r.Err == nil, Agent: c.Name, Summary: clip.Text(r.Summary, maxSummary), Task: r.Task, Tokens: tokens{r.In, r.Out}}
-	res := tool.Result{Failed: r.Err != nil}
-	if n := r.In + r.Out; n > 0 {
-		res.Summary = fmt.Sprintf("%d tokens", n)
-	}
-	if r.Err != nil {
-		v.Error = fmt.Sprintf("the agent %s did not finish: %v", c.Name, r.Err)
-		res.Summary = v.Error
-	}
-	if v.Summary != "" {
-		res.Show = display.Text(v.Summary)
-	}
-	for _, path := range r.Wrote {
-		res.Effects = append(res.Effects, tool.Effect{Kind: tool.Write, Target: path})
-	}
-	res.Value = v
-	return res, err
 }
 
 // choose is the agent the model named, else the one that the person picks where

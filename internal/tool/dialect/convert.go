@@ -38,35 +38,6 @@ func (w *writing) put(a arg, raw json.RawMessage) error {
 	return convert(w, a.ours, raw)
 }
 
-// finish enters what depends on several arguments.
-func (w *writing) finish() {
-	if w.dir != "" && w.dir != "." {
-		command := w.text("command")
-		if strings.ContainsAny(command, "\n;&|<>#(){}`") { // not to run at all if it cannot get there
-			command = "{\n" + command + "\n}"
-		}
-		w.args["command"] = "cd " + quote(w.dir) + " && " + command
-		w.notes = append(w.notes, "there is no argument for the folder; the command begins with cd")
-	}
-	if w.until > 0 {
-		first := 1
-		switch from := w.args["offset"].(type) {
-		case int:
-			first = max(from, 1)
-		case json.RawMessage:
-			_ = json.Unmarshal(from, &first) // what is no number is refused by the tool
-			first = max(first, 1)
-		}
-		w.args["limit"] = max(w.until-first+1, 1)
-	}
-	if w.except != "" {
-		w.args["include"] = strings.TrimPrefix(w.text("include")+","+w.except, ",")
-	}
-	if w.quoted {
-		w.args["pattern"] = regexp.QuoteMeta(w.text("pattern"))
-	}
-}
-
 // text is an argument of ours that is text, "" if it is not or not there.
 func (w *writing) text(ours string) (s string) {
 	switch v := w.args[ours].(type) {

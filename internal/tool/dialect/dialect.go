@@ -250,7 +250,31 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 			renamed = append(renamed, name+" as "+a.ours)
 		}
 	}
-	w.finish()
+	if w.dir != "" && w.dir != "." {
+		command := w.text("command")
+		if strings.ContainsAny(command, "\n;&|<>#(){}`") { // not to run at all if it cannot get there
+			command = "{\n" + command + "\n}"
+		}
+		w.args["command"] = "cd " + quote(w.dir) + " && " + command
+		w.notes = append(w.notes, "there is no argument for the folder; the command begins with cd")
+	}
+	if w.until > 0 {
+		first := 1
+		switch from := w.args["offset"].(type) {
+		case int:
+			first = max(from, 1)
+		case json.RawMessage:
+			_ = json.Unmarshal(from, &first) // what is no number is refused by the tool
+			first = max(first, 1)
+		}
+		w.args["limit"] = max(w.until-first+1, 1)
+	}
+	if w.except != "" {
+		w.args["include"] = strings.TrimPrefix(w.text("include")+","+w.except, ",")
+	}
+	if w.quoted {
+		w.args["pattern"] = regexp.QuoteMeta(w.text("pattern"))
+	}
 	args, err := json.Marshal(w.args)
 	if err != nil {
 		return Call{}, err

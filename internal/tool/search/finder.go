@@ -183,18 +183,15 @@ type need []run
 func (n need) score() float64 {
 	least := 0.0
 	for i, r := range n {
-		if s := r.score(); i == 0 || s < least {
-			least = s
+		sum := 0.0
+		for _, s := range r {
+			sum -= math.Log(s.share())
+		}
+		if i == 0 || sum < least {
+			least = sum
 		}
 	}
 	return least - math.Log(float64(max(len(n), 1)))
-}
-
-func (r run) score() (sum float64) {
-	for _, s := range r {
-		sum -= math.Log(s.share())
-	}
-	return sum
 }
 
 // common are the bytes of source code, the most frequent first.

@@ -67,58 +67,54 @@ func Grep(ws *workspace.Workspace, o Options) tool.Tool {
 			return reading(ws, a.Pattern, cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a grepArgs, _ io.Writer) (tool.Result, error) {
-			return grep(ctx, ws, o, a)
+			m, err := a.matcher()
+			if err != nil {
+				return tool.Result{}, err
+			}
+			at, err := ws.Locate(cmp.Or(a.Path, "."))
+			if err != nil {
+				return tool.Result{}, err
+			}
+			info, err := ws.Stat(at)
+			if err != nil {
+				return tool.Result{}, ws.Meant(ctx, a.Path, err)
+			}
+			kind, err := kindOf(a.Type)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			wanted, err := newInclude(ws, at, a.Include)
+			if err != nil {
+				return tool.Result{}, err
+			}
+			if a.OutputMode == "files_with_matches" {
+				a.OutputMode = modeFiles
+			}
+			s := &searcher{
+				ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.OutputMode,
+				context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), size: maxFile, hides: o.Hide,
+			}
+			if !info.IsDir() {
+				s.size = maxNamedFile
+			}
+			s.run(ctx)
+			if err := ctx.Err(); err != nil {
+				return tool.Result{}, err
+			}
+			if s.named != nil {
+				return tool.Result{}, s.named
+			}
+			r := s.result()
+			if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
+				r.Note = a.literally(ctx, s)
+			}
+			summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
+			if s.mode == modeFiles || s.mode == modeCount {
+				summary = tool.Count(r.Files, "file", "files")
+			}
+			return tool.Result{Value: r, Summary: summary}, nil
 		},
 	}
-}
-
-func grep(ctx context.Context, ws *workspace.Workspace, o Options, a grepArgs) (tool.Result, error) {
-	m, err := a.matcher()
-	if err != nil {
-		return tool.Result{}, err
-	}
-	at, err := ws.Locate(cmp.Or(a.Path, "."))
-	if err != nil {
-		return tool.Result{}, err
-	}
-	info, err := ws.Stat(at)
-	if err != nil {
-		return tool.Result{}, ws.Meant(ctx, a.Path, err)
-	}
-	kind, err := kindOf(a.Type)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	wanted, err := newInclude(ws, at, a.Include)
-	if err != nil {
-		return tool.Result{}, err
-	}
-	if a.OutputMode == "files_with_matches" {
-		a.OutputMode = modeFiles
-	}
-	s := &searcher{
-		ws: ws, m: m, include: wanted, kind: kind, base: at, mode: a.OutputMode,
-		context: a.Context, limit: min(cmp.Or(a.MaxMatches, defaultMatches), maxMatches), size: maxFile, hides: o.Hide,
-	}
-	if !info.IsDir() {
-		s.size = maxNamedFile
-	}
-	s.run(ctx)
-	if err := ctx.Err(); err != nil {
-		return tool.Result{}, err
-	}
-	if s.named != nil {
-		return tool.Result{}, s.named
-	}
-	r := s.result()
-	if r.Note = a.note(s, info.IsDir()); r.Note == "" && !s.found() {
-		r.Note = a.literally(ctx, s)
-	}
-	summary := tool.Count(r.Count, "match", "matches") + " in " + tool.Count(r.Files, "file", "files")
-	if s.mode == modeFiles || s.mode == modeCount {
-		summary = tool.Count(r.Files, "file", "files")
-	}
-	return tool.Result{Value: r, Summary: summary}, nil
 }
 
 // matcher checks the arguments and makes of them what finds the lines.

@@ -204,7 +204,18 @@ func decode(body []byte, charset string, markup bool) (text, remark string) {
 			return string(text), ""
 		}
 	}
-	return asciiOnly(body), "its encoding, " + sanitize.Line(charset, 40) + ", is not known here; all but ASCII was replaced"
+	var b strings.Builder // every run of other bytes becomes one mark
+	b.Grow(len(body))
+	other := false
+	for _, c := range body {
+		if c < utf8.RuneSelf {
+			b.WriteByte(c)
+		} else if !other {
+			b.WriteRune(utf8.RuneError)
+		}
+		other = c >= utf8.RuneSelf
+	}
+	return b.String(), "its encoding, " + sanitize.Line(charset, 40) + ", is not known here; all but ASCII was replaced"
 }
 
 // wholeRunes is body without the beginning of a rune that was cut off.
@@ -240,20 +251,4 @@ func decodeUTF16(body []byte, order binary.ByteOrder) string {
 		units[i] = order.Uint16(body[2*i:])
 	}
 	return string(utf16.Decode(units))
-}
-
-// asciiOnly replaces every run of other bytes by one mark.
-func asciiOnly(body []byte) string {
-	var b strings.Builder
-	b.Grow(len(body))
-	other := false
-	for _, c := range body {
-		if c < utf8.RuneSelf {
-			b.WriteByte(c)
-		} else if !other {
-			b.WriteRune(utf8.RuneError)
-		}
-		other = c >= utf8.RuneSelf
-	}
-	return b.String()
 }

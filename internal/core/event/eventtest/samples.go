@@ -18,7 +18,18 @@ func Samples() []event.Event {
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
 		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
 		event.TaskCanceled{TaskID: "t1", Reason: "Esc", Author: "user"},
-		event.InteractionRequested{Request: question()},
+		event.InteractionRequested{Request: uip.Request{
+			ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
+			Display: uip.Display{
+				Title: "Write a.txt?", Description: "asked by rule",
+				Content:  display.Diff{Unified: "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- old\n+<new>\n same\n", Added: 1, Deleted: 1},
+				Metadata: map[string]string{"toolCallId": "c1"},
+			},
+			Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
+			Validation: &uip.Validation{Regex: "^x", Required: true},
+			Digest:     "ab12",
+			Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
+		}},
 		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}}},
 		event.ToolCallRequested{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
@@ -51,21 +62,6 @@ func Samples() []event.Event {
 
 func file(path string) event.FileState {
 	return event.FileState{Path: path, Hash: "h", Mode: 0o644, Link: "b.txt", Size: 5, Lost: true}
-}
-
-func question() uip.Request {
-	return uip.Request{
-		ID: "ui_1", TaskID: "t1", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
-		Display: uip.Display{
-			Title: "Write a.txt?", Description: "asked by rule",
-			Content:  display.Diff{Unified: "--- a\n+++ b\n@@ -1,2 +1,2 @@\n--- old\n+<new>\n same\n", Added: 1, Deleted: 1},
-			Metadata: map[string]string{"toolCallId": "c1"},
-		},
-		Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
-		Validation: &uip.Validation{Regex: "^x", Required: true},
-		Digest:     "ab12",
-		Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
-	}
 }
 
 func reply() chat.Message {

@@ -27,7 +27,10 @@ func Simulate(t *testing.T, outlives bool, open func(dir string) event.Store) {
 			"claim": sim.claim, "release": sim.release, "append": sim.append, "conflict": sim.conflict, "": sim.read,
 		}
 		if outlives {
-			actions["restart"] = func(t *rapid.T) { sim.restart(t, func() event.Store { return open(dir) }) }
+			actions["restart"] = func(t *rapid.T) {
+				sim.letGo(t)
+				sim.store = open(dir)
+			}
 		}
 		t.Repeat(actions)
 		sim.letGo(t)
@@ -138,9 +141,4 @@ func (sim *simulation) letGo(t *rapid.T) {
 		}
 		m.release = nil
 	}
-}
-
-func (sim *simulation) restart(t *rapid.T, open func() event.Store) {
-	sim.letGo(t)
-	sim.store = open()
 }
