@@ -28,9 +28,12 @@ type Func[In any] struct {
 	Aliases   []Alias
 	Plan      func(context.Context, In) (Plan, error)
 	Do        func(context.Context, In, io.Writer) (Result, error)
-	// DoPlanned takes the place of Do where the work needs the call's plan.
-	DoPlanned func(context.Context, In, Plan, io.Writer) (Result, error)
+	// Work takes the place of Plan and Do where the plan finds what the work needs.
+	Work func(context.Context, In) (Plan, Run, error)
 }
+
+// Run does the work of a call: see [Call].
+type Run func(ctx context.Context, out io.Writer) (Result, error)
 
 // Spec describes f to the model.
 func (f Func[In]) Spec() Spec {
@@ -44,11 +47,17 @@ func (f Func[In]) Prepare(ctx context.Context, args json.RawMessage) (Call, erro
 	if err := argumentsOf(reflect.TypeFor[In]()).decode(args, &in); err != nil {
 		return nil, &ArgumentError{f.Name, err}
 	}
-	plan, err := f.Plan(ctx, in)
+	c := planned{run: func(ctx context.Context, out io.Writer) (Result, error) { return f.Do(ctx, in, out) }}
+	var err error
+	if f.Work != nil {
+		c.plan, c.run, err = f.Work(ctx, in)
+	} else {
+		c.plan, err = f.Plan(ctx, in)
+	}
 	if err != nil {
 		return nil, err
 	}
-	return funcCall[In]{f, in, plan}, nil
+	return c, nil
 }
 
 // ArgumentError is the error of a call whose arguments are not those that the
@@ -61,20 +70,14 @@ type ArgumentError struct {
 func (e *ArgumentError) Error() string { return e.Tool + ": " + e.Err.Error() }
 func (e *ArgumentError) Unwrap() error { return e.Err }
 
-type funcCall[In any] struct {
-	f    Func[In]
-	in   In
+type planned struct {
 	plan Plan
+	run  Run
 }
 
-func (c funcCall[In]) Plan() Plan { return c.plan }
+func (c planned) Plan() Plan { return c.plan }
 
-func (c funcCall[In]) Run(ctx context.Context, out io.Writer) (Result, error) {
-	if c.f.DoPlanned != nil {
-		return c.f.DoPlanned(ctx, c.in, c.plan, out)
-	}
-	return c.f.Do(ctx, c.in, out)
-}
+func (c planned) Run(ctx context.Context, out io.Writer) (Result, error) { return c.run(ctx, out) }
 
 // arguments is what a struct type says about a tool's arguments.
 type arguments struct {

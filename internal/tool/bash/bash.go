@@ -134,21 +134,21 @@ func bashTool(b *bash) tool.Tool {
 			{Dialect: tool.Sema, Name: "Bash"}, {Dialect: tool.CoAuthor, Name: "runCommand"},
 			{Name: "shell"}, {Name: "sh"}, {Name: "execute"}, {Name: "execute_command"}, {Name: "run_terminal_cmd"},
 		},
-		Plan: func(ctx context.Context, a bashArgs) (tool.Plan, error) {
+		Work: func(ctx context.Context, a bashArgs) (tool.Plan, tool.Run, error) {
 			if a.Background && b.jobs == nil {
-				return tool.Plan{}, errors.New("commands cannot be left in the background here")
+				return tool.Plan{}, nil, errors.New("commands cannot be left in the background here")
 			}
-			return b.plan(ctx, a)
-		},
-		DoPlanned: func(ctx context.Context, a bashArgs, p tool.Plan, out io.Writer) (tool.Result, error) {
-			c, err := b.confine(ctx, p.Line, a.Unconfined)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			if a.Background {
-				return b.jobs.start(ctx, p.Line, c)
-			}
-			return b.run(ctx, a, p.Line, c, out)
+			p, err := b.plan(ctx, a)
+			return p, func(ctx context.Context, out io.Writer) (tool.Result, error) {
+				c, err := b.confine(ctx, p.Line, a.Unconfined)
+				if err != nil {
+					return tool.Result{}, err
+				}
+				if a.Background {
+					return b.jobs.start(ctx, p.Line, c)
+				}
+				return b.run(ctx, a, p.Line, c, out)
+			}, err
 		},
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,18 +15,6 @@ import (
 	"coder/internal/tool"
 )
 
-// changer is a tool that gives one file new content. Its calls carry the whole
-// change from Prepare to Run.
-type changer[In any] struct {
-	tool.Func[In]
-	ws   *workspace.Workspace
-	seen *Seen
-	path func(In) string
-	// next makes the new content from the old, which is nil if there is no
-	// file.
-	next func(in In, old []byte) (outcome, error)
-}
-
 // outcome is the new content of a file and what there is to say about it.
 type outcome struct {
 	content      []byte
@@ -35,49 +22,21 @@ type outcome struct {
 	note         string
 }
 
-// Prepare works out the change and plans it.
-func (t changer[In]) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
-	var ch *change
-	f := t.Func
-	f.Plan = func(ctx context.Context, in In) (plan tool.Plan, err error) {
-		if ch, err = t.change(in); err != nil {
-			return tool.Plan{}, t.ws.Meant(ctx, t.path(in), err)
+// changing makes f a tool that gives one file new content: next makes it from
+// the old, which is nil if there is no file.
+func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, path func(In) string, next func(in In, old []byte) (outcome, error)) tool.Tool {
+	f.Work = func(ctx context.Context, in In) (tool.Plan, tool.Run, error) {
+		ch := &change{ws: ws, seen: seen}
+		if err := ch.workOut(path(in), func(old []byte) (outcome, error) { return next(in, old) }); err != nil {
+			return tool.Plan{}, nil, ws.Meant(ctx, path(in), err)
 		}
 		return tool.Plan{
 			Title:   ch.path,
 			Effects: []tool.Effect{{Kind: tool.Write, Target: ch.at}},
 			Preview: display.Diff{Unified: ch.diff, Added: ch.added, Deleted: ch.deleted},
-		}, nil
+		}, ch.apply, nil
 	}
-	f.Do = func(ctx context.Context, _ In, _ io.Writer) (tool.Result, error) {
-		return ch.apply(ctx)
-	}
-	return f.Prepare(ctx, args)
-}
-
-// change works out what a call would do to the file as it is now.
-func (t changer[In]) change(in In) (*change, error) {
-	path, at, err := locate(t.ws, t.path(in))
-	if err != nil {
-		return nil, err
-	}
-	old, info, err := load(t.ws, at)
-	if err != nil {
-		return nil, err
-	}
-	if err := t.seen.check(at, info, old); err != nil {
-		return nil, err
-	}
-	next, err := t.next(in, old)
-	if err != nil {
-		return nil, err
-	}
-	if old == nil {
-		next.note = tool.JoinNotes(next.note, besides(t.ws, at))
-	}
-	ch := &change{ws: t.ws, seen: t.seen, path: path, at: at, old: old, outcome: next}
-	ch.diff, ch.added, ch.deleted = patch.Unified(at, old, next.content)
-	return ch, nil
+	return f
 }
 
 // change is a file about to get new content.
@@ -89,6 +48,28 @@ type change struct {
 	outcome
 	diff           string
 	added, deleted int
+}
+
+// workOut finds what a call would do to the file as it is now.
+func (c *change) workOut(name string, next func(old []byte) (outcome, error)) (err error) {
+	if c.path, c.at, err = locate(c.ws, name); err != nil {
+		return err
+	}
+	old, info, err := load(c.ws, c.at)
+	if err != nil {
+		return err
+	}
+	if err := c.seen.check(c.at, info, old); err != nil {
+		return err
+	}
+	if c.outcome, err = next(old); err != nil {
+		return err
+	}
+	if c.old = old; old == nil {
+		c.note = tool.JoinNotes(c.note, besides(c.ws, c.at))
+	}
+	c.diff, c.added, c.deleted = patch.Unified(c.at, old, c.content)
+	return nil
 }
 
 // Bounds of a diff shown to a person once it is done. One to be approved is
@@ -131,7 +112,7 @@ func (c *change) operation() string {
 }
 
 // apply makes the change, if the file is still what it was planned against.
-func (c *change) apply(ctx context.Context) (tool.Result, error) {
+func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}
@@ -183,15 +164,11 @@ type writeArgs struct {
 
 // Write is the tool that creates a file or replaces all of it.
 func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
-	return changer[writeArgs]{
-		Func: tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")},
-		ws:   ws, seen: seen,
-		path: func(a writeArgs) string { return a.Path },
-		next: func(a writeArgs, old []byte) (o outcome, err error) {
-			o.content, err = rewrite(a.Path, old, a.Content)
-			return o, err
-		},
-	}
+	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")}
+	return changing(f, ws, seen, func(a writeArgs) string { return a.Path }, func(a writeArgs, old []byte) (o outcome, err error) {
+		o.content, err = rewrite(a.Path, old, a.Content)
+		return o, err
+	})
 }
 
 // rewrite is content in the manner of old: with its byte order mark, and with

@@ -37,12 +37,8 @@ type editThen struct {
 
 // Edit is the tool that replaces a text in a file by another.
 func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
-	return changer[editArgs]{
-		Func: tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")},
-		ws:   ws, seen: seen,
-		path: func(a editArgs) string { return a.Path },
-		next: edited,
-	}
+	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")}
+	return changing(f, ws, seen, func(a editArgs) string { return a.Path }, edited)
 }
 
 // edited is the file's content after the edit and those that follow it.

@@ -5,7 +5,6 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -32,53 +31,37 @@ type patchArgs struct {
 
 // Patch is the tool that changes several files at once.
 func Patch(ws *workspace.Workspace, seen *Seen) tool.Tool {
-	return patcher{
-		Func: tool.Func[patchArgs]{Name: "patch", Doc: patchDoc, Aliases: aliases("", "", "apply_patch", "applypatch", "apply_diff")},
-		ws:   ws, seen: seen,
-	}
-}
-
-// patcher is the tool; its calls carry every change from Prepare to Run.
-type patcher struct {
-	tool.Func[patchArgs]
-	ws   *workspace.Workspace
-	seen *Seen
-}
-
-// Prepare works out the changes and plans them.
-func (t patcher) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
-	var set *changeSet
-	f := t.Func
-	f.Plan = func(ctx context.Context, a patchArgs) (plan tool.Plan, err error) {
-		if set, err = t.changes(a); err != nil {
-			if missing := patch.NoFileError(""); errors.As(err, &missing) {
-				err = t.ws.Meant(ctx, string(missing), err)
+	return tool.Func[patchArgs]{
+		Name: "patch", Doc: patchDoc, Aliases: aliases("", "", "apply_patch", "applypatch", "apply_diff"),
+		Work: func(ctx context.Context, a patchArgs) (tool.Plan, tool.Run, error) {
+			set := &changeSet{ws: ws, seen: seen, dry: a.DryRun, modes: make(map[string]fs.FileMode)}
+			if err := set.workOut(a); err != nil {
+				if missing := patch.NoFileError(""); errors.As(err, &missing) {
+					err = ws.Meant(ctx, string(missing), err)
+				}
+				return tool.Plan{}, nil, err
 			}
-			return tool.Plan{}, err
-		}
-		return set.plan(), nil
+			return set.plan(), set.apply, nil
+		},
 	}
-	f.Do = func(ctx context.Context, _ patchArgs, _ io.Writer) (tool.Result, error) { return set.apply(ctx) }
-	return f.Prepare(ctx, args)
 }
 
-// changes works out what the patch would do to the files as they are now.
-func (t patcher) changes(a patchArgs) (*changeSet, error) {
+// workOut finds what the patch would do to the files as they are now.
+func (s *changeSet) workOut(a patchArgs) error {
 	p, err := patch.ParseFor(a.Path, a.Patch)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	if err := t.locate(p); err != nil {
-		return nil, err
+	if err := s.locate(p); err != nil {
+		return err
 	}
-	set := &changeSet{ws: t.ws, seen: t.seen, dry: a.DryRun, modes: make(map[string]fs.FileMode)}
-	before, err := t.load(p, set.modes)
+	before, err := s.load(p)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	changes, err := p.Apply(before)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	for _, c := range changes {
 		if old, new := string(c.Old), string(c.New); c.Old != nil && c.New != nil {
@@ -87,17 +70,17 @@ func (t patcher) changes(a patchArgs) (*changeSet, error) {
 				c.New = []byte(e.write(e.given(new)))
 			}
 		}
-		if err := set.add(c); err != nil {
-			return nil, err
+		if err := s.add(c); err != nil {
+			return err
 		}
 	}
-	return set, nil
+	return nil
 }
 
 // locate gives every file in the patch its real name, so that two names of one
 // file are one. What is deleted is the thing of that name itself: of a link,
 // never what it points to.
-func (t patcher) locate(p patch.Patch) (err error) {
+func (s *changeSet) locate(p patch.Patch) (err error) {
 	deleted := make(map[string]bool) // links
 	for i := range p {
 		moves := p[i].Old != "" && p[i].New != "" && p[i].Old != p[i].New
@@ -105,7 +88,7 @@ func (t patcher) locate(p patch.Patch) (err error) {
 			if *name == "" {
 				continue
 			}
-			itself, isLink, err := unfollowed(t.ws, *name)
+			itself, isLink, err := unfollowed(s.ws, *name)
 			switch {
 			case err != nil:
 				return err
@@ -118,7 +101,7 @@ func (t patcher) locate(p patch.Patch) (err error) {
 			case isLink && moves:
 				return fmt.Errorf("%s is a link; a patch cannot move it. Name the file it points to, or use a command", itself)
 			}
-			if *name, err = t.ws.Locate(*name); err != nil {
+			if *name, err = s.ws.Locate(*name); err != nil {
 				return err
 			}
 		}
@@ -143,24 +126,24 @@ func unfollowed(ws *workspace.Workspace, name string) (at string, isLink bool, e
 
 // load reads the files the patch speaks of, as far as they exist. Of a link
 // that is to be deleted it is where it leads.
-func (t patcher) load(p patch.Patch, modes map[string]fs.FileMode) (map[string][]byte, error) {
+func (s *changeSet) load(p patch.Patch) (map[string][]byte, error) {
 	before := make(map[string][]byte)
 	for _, name := range p.Names() {
-		b, info, err := loadOrLink(t.ws, name)
+		b, info, err := loadOrLink(s.ws, name)
 		if err != nil {
 			return nil, err
 		}
 		if info == nil {
 			continue
 		}
-		before[name], modes[name] = b, info.Mode()
+		before[name], s.modes[name] = b, info.Mode()
 		if info.Mode()&fs.ModeSymlink != 0 {
 			continue
 		}
 		if err := textOnly(name, b); err != nil {
 			return nil, err
 		}
-		if err := t.seen.check(name, info, b); err != nil {
+		if err := s.seen.check(name, info, b); err != nil {
 			return nil, err
 		}
 	}
@@ -290,7 +273,7 @@ type patchResult struct {
 }
 
 // apply makes every change, if all files are still what they were.
-func (s *changeSet) apply(ctx context.Context) (tool.Result, error) {
+func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	if err := ctx.Err(); err != nil {
 		return tool.Result{}, err
 	}

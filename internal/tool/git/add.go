@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -39,20 +38,11 @@ type addResult struct {
 }
 
 // Add is the tool that stages files. It stages the very files it planned to.
-func Add(o Options) tool.Tool { return adder{tool.Func[addArgs]{Name: "git_add", Doc: addDoc}, o} }
-
-type adder struct {
-	tool.Func[addArgs]
-	o Options
-}
-
-// Prepare finds the files that would be staged.
-func (t adder) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
-	var s *staging
-	f := t.Func
-	f.Plan = func(ctx context.Context, a addArgs) (plan tool.Plan, err error) {
-		if s, err = t.staging(ctx, a); err != nil {
-			return tool.Plan{}, err
+func Add(o Options) tool.Tool {
+	return tool.Func[addArgs]{Name: "git_add", Doc: addDoc, Work: func(ctx context.Context, a addArgs) (tool.Plan, tool.Run, error) {
+		s, err := stage(ctx, o, a)
+		if err != nil {
+			return tool.Plan{}, nil, err
 		}
 		// What git itself changes is named as such, not as a file: git writes it by
 		// its own rules, which is not the same as somebody writing into its folder.
@@ -60,10 +50,8 @@ func (t adder) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, er
 		for _, p := range s.paths {
 			effects = append(effects, tool.Effect{Kind: tool.Read, Target: p})
 		}
-		return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: display.Text(s.preview(len(s.names)))}, nil
-	}
-	f.Do = func(ctx context.Context, _ addArgs, _ io.Writer) (tool.Result, error) { return s.add(ctx) }
-	return f.Prepare(ctx, args)
+		return tool.Plan{Title: title(strings.Join(s.paths, " ")), Effects: effects, Preview: display.Text(s.preview(len(s.names)))}, s.add, nil
+	}}
 }
 
 // staging is a set of files about to be staged.
@@ -74,7 +62,8 @@ type staging struct {
 	kinds []string // how each of them does
 }
 
-func (t adder) staging(ctx context.Context, a addArgs) (*staging, error) {
+// stage finds the files that would be staged.
+func stage(ctx context.Context, o Options, a addArgs) (*staging, error) {
 	paths := a.Paths
 	if a.Path != "" {
 		paths = append([]string{a.Path}, paths...)
@@ -90,14 +79,14 @@ func (t adder) staging(ctx context.Context, a addArgs) (*staging, error) {
 		if p == "" {
 			return nil, errors.New("path is empty")
 		}
-		name, err := resolve(t.o.Workspace, p)
+		name, err := resolve(o.Workspace, p)
 		if err != nil {
 			return nil, err
 		}
 		s.paths = append(s.paths, name)
 	}
 	var err error
-	if s.repository, err = open(ctx, t.o); err != nil {
+	if s.repository, err = open(ctx, o); err != nil {
 		return nil, err
 	}
 	if err := s.list(ctx); err != nil {
@@ -197,7 +186,7 @@ func (s *staging) preview(most int) string {
 	return b.String()
 }
 
-func (s *staging) add(ctx context.Context) (tool.Result, error) {
+func (s *staging) add(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	v := addResult{OK: true, Staged: len(s.names), Files: []string{}}
 	if len(s.names) == 0 {
 		v.Note = "nothing to stage: these files are unchanged, or staged already"

@@ -3,7 +3,6 @@ package git
 import (
 	"context"
 	_ "embed"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -35,30 +34,17 @@ type commitResult struct {
 // Commit is the tool that commits what is staged, if it is still what was
 // staged when the call was planned.
 func Commit(o Options) tool.Tool {
-	return committer{tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc}, o}
-}
-
-type committer struct {
-	tool.Func[commitArgs]
-	o Options
-}
-
-// Prepare notes what is staged.
-func (t committer) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
-	var p *proposal
-	f := t.Func
-	f.Plan = func(ctx context.Context, a commitArgs) (plan tool.Plan, err error) {
-		if p, err = t.propose(ctx, a); err != nil {
-			return tool.Plan{}, err
+	return tool.Func[commitArgs]{Name: "git_commit", Doc: commitDoc, Work: func(ctx context.Context, a commitArgs) (tool.Plan, tool.Run, error) {
+		p, err := propose(ctx, o, a)
+		if err != nil {
+			return tool.Plan{}, nil, err
 		}
 		effects := []tool.Effect{{Kind: tool.Write, Target: "history of " + p.dir}}
 		if p.Hooks {
 			effects = append(effects, tool.Effect{Kind: tool.Exec, Target: "git commit"})
 		}
-		return tool.Plan{Title: title(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}, nil
-	}
-	f.Do = func(ctx context.Context, _ commitArgs, _ io.Writer) (tool.Result, error) { return p.commit(ctx) }
-	return f.Prepare(ctx, args)
+		return tool.Plan{Title: title(p.message), Effects: effects, Preview: display.Text(p.preview(len(p.staged)))}, p.commit, nil
+	}}
 }
 
 // proposal is a commit about to be made.
@@ -68,7 +54,8 @@ type proposal struct {
 	staged  []string // mode, content and name of every file that differs
 }
 
-func (t committer) propose(ctx context.Context, a commitArgs) (*proposal, error) {
+// propose notes what is staged.
+func propose(ctx context.Context, o Options, a commitArgs) (*proposal, error) {
 	switch {
 	case strings.TrimSpace(a.Message) == "":
 		return nil, errors.New("message is empty")
@@ -77,7 +64,7 @@ func (t committer) propose(ctx context.Context, a commitArgs) (*proposal, error)
 	case len(a.Message) > maxMessage:
 		return nil, fmt.Errorf("message is too long (%d bytes)", len(a.Message))
 	}
-	r, err := open(ctx, t.o)
+	r, err := open(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -129,7 +116,7 @@ func (p *proposal) preview(most int) string {
 	return b.String()
 }
 
-func (p *proposal) commit(ctx context.Context) (tool.Result, error) {
+func (p *proposal) commit(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	r, err := open(ctx, p.Options) // the configuration may have changed since
 	if err != nil {
 		return tool.Result{}, err
