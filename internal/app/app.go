@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"coder/internal/agent/hooks"
+	"coder/internal/agent/verify"
 	"coder/internal/config"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
@@ -123,8 +124,9 @@ type App struct {
 	told       map[string]bool               // what was said once
 	lib        *library                      // once it is asked for
 
-	judge *judge.Judge // once a session is open
-	set   tool.Set     // what the model may call, once a session is open
+	checks atomic.Pointer[verify.Checks] // of the session that is open
+	judge  *judge.Judge                  // once a session is open
+	set    tool.Set                      // what the model may call, once a session is open
 }
 
 // New puts the program together under the settings of a workspace. What is wrong

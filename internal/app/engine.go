@@ -12,6 +12,7 @@ import (
 	"coder/internal/agent/prompt"
 	"coder/internal/agent/supervisor"
 	"coder/internal/agent/toolrun"
+	"coder/internal/agent/verify"
 	"coder/internal/authored/skills"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -39,6 +40,8 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		return supervisor.Engine{}, err
 	}
 	a.live.meter = spending
+	checks := new(verify.Checks)
+	a.checks.Store(checks)
 	a.live.now.Store(&model)
 	var team *crew // made below, of what the tools are used with
 	agents, unusable := a.loadAgents()
@@ -85,6 +88,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 			kit.observe(r, when)
 			spending.Add(r, when == supervisor.Live)
 			observe(r)
+			checks.Add(r)
 		},
 		Undo: kit.undo, Redo: kit.redo, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
 	}, nil
@@ -131,4 +135,13 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 // forbidden reports whether this run forbids every use of a tool.
 func (a *App) forbidden(name string) bool {
 	return slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
+}
+
+// Checked is what the session that was opened last checked last, and what was
+// changed since, by its record.
+func (a *App) Checked() verify.Check {
+	if checks := a.checks.Load(); checks != nil {
+		return checks.Last()
+	}
+	return verify.Check{}
 }

@@ -34,6 +34,7 @@ const (
 	ExitProvider    = 54
 	ExitUntrusted   = 55
 	ExitUnkept      = 56 // done, but not all of it could be kept on disk
+	ExitUnverified  = 57 // done, but work was left unchecked
 	ExitBudget      = 58
 	ExitInterrupted = 130
 )

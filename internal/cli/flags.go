@@ -28,6 +28,7 @@ type flags struct {
 	prompt  bool // they are, whatever they look like
 
 	help, version, print, verbose, noColor bool
+	requireVerified                        bool // work must not be left unchecked
 	outputFormat, inputFormat, events      string
 	onAsk, lang                            string
 
@@ -129,6 +130,7 @@ func options() []option {
 			f.MaxBudgetUSD = n
 			return nil
 		}},
+		flag("require-verified", "", "end with 57 if changes were left that no check passed after", func(f *flags) *bool { return &f.requireVerified }),
 		{long: "wait-limit", value: "DURATION", help: "where the provider's limit is reached, wait for its end for up to DURATION, such as 2h", set: func(f *flags, v string) error {
 			d, err := time.ParseDuration(v)
 			if err != nil || d <= 0 {
@@ -331,7 +333,7 @@ func usage() display.Blocks {
 const exitCodes = `
 Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 waiting for an answer,
 41 not authorised by the provider, 42 bad input, 44 sandbox unavailable though required, 52 bad configuration, 53 step limit reached, 54 provider failed for good,
-55 workspace not trusted, 56 done but not everything could be kept on disk, 58 budget used up, 130 interrupted.
+55 workspace not trusted, 56 done but not everything could be kept on disk, 57 done but changes were left unchecked, 58 budget used up, 130 interrupted.
 `
 
 func writeHelp(w io.Writer, words *i18n.Printer) error {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/verify"
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -28,6 +29,7 @@ type output struct {
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
 
+	checked   func() verify.Check
 	unkept    func() error   // why something is not kept on disk; nil if all is
 	approving bool           // the person lets pass what is only asked about
 	local     display.Blocks // the last answer of the program's own
@@ -35,7 +37,7 @@ type output struct {
 
 func (inv *invocation) newOutput(a *app.App) *output {
 	fl := inv.flags
-	o := &output{inv: inv, approving: fl.AutoApprove}
+	o := &output{inv: inv, approving: fl.AutoApprove, checked: a.Checked}
 	var face event.Sink
 	switch {
 	case fl.events != "":
@@ -63,7 +65,7 @@ func (inv *invocation) eventStream() event.Sink {
 // newLines is the face of a run that is read as it goes, like a terminal's, by
 // something that is none.
 func (inv *invocation) newLines() (*output, *term.Renderer) {
-	o := &output{inv: inv, approving: inv.flags.AutoApprove}
+	o := &output{inv: inv, approving: inv.flags.AutoApprove, checked: func() verify.Check { return verify.Check{} }}
 	face := term.New(term.Options{Out: inv.Stdout, Palette: inv.palette(false), Words: inv.words, Now: inv.Now})
 	o.Sink = event.Tee(event.SinkFunc(o.count), face)
 	return o, face
@@ -90,7 +92,7 @@ func (o *output) end(answer string, turnErr error) error {
 	var err error
 	switch {
 	case o.json != nil:
-		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil}
+		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Checks: o.checks()}
 		if turnErr != nil {
 			out.Err = errors.New(message(turnErr))
 		}
@@ -117,7 +119,31 @@ func (o *output) end(answer string, turnErr error) error {
 	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
 		return &exitError{code: ExitRefused, text: o.refused(n)}
 	}
+	if turnErr == nil && o.inv.flags.requireVerified && !o.checked().Verified() {
+		return &exitError{code: ExitUnverified, text: unverified(o.checked())}
+	}
 	return turnErr
+}
+
+// checks is what the record says about checks of the work.
+func (o *output) checks() streamjson.Checks {
+	c := o.checked()
+	s := streamjson.Checks{Edits: c.Edits, Verified: c.Verified()}
+	if c.Command != "" {
+		s.Last, s.ExitCode = &c.Command, &c.ExitCode
+	}
+	return s
+}
+
+// unverified says what was left unchecked.
+func unverified(c verify.Check) string {
+	switch {
+	case c.Command == "":
+		return "done, but nothing was checked after the changes"
+	case c.ExitCode != 0:
+		return fmt.Sprintf("done, but the last check failed: %s (exit code %d)", c.Command, c.ExitCode)
+	}
+	return fmt.Sprintf("done, but there are changes after the last check: %s", c.Command)
 }
 
 // refused says how many calls were refused, and what would have helped.

@@ -152,6 +152,15 @@ type Outcome struct {
 	Subtype string
 	// Unkept says that not all of the session is kept on disk.
 	Unkept bool
+	Checks Checks
+}
+
+// Checks is what the record says about checks of the work, by the end of the turn.
+type Checks struct {
+	Last     *string `json:"last_check"` // the command; null if none ran
+	ExitCode *int    `json:"exit_code"`
+	Edits    int     `json:"edits_after"` // changes since then
+	Verified bool    `json:"verified"`    // nothing was left unchecked
 }
 
 // The ways a turn can end.
@@ -178,6 +187,7 @@ type resultLine struct {
 	Usage    usage        `json:"usage"`
 	Denials  []denialLine `json:"permission_denials"`
 	Kept     bool         `json:"persisted"`
+	Checks   Checks       `json:"checks"`
 	UUID     string       `json:"uuid"`
 }
 
@@ -209,7 +219,7 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	line := resultLine{
 		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), API: t.API.Milliseconds(),
 		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Priced: !t.Usage.Unpriced, Usage: usageOf(&t.Usage),
-		Denials: []denialLine{}, Kept: !o.Unkept, UUID: r.unnumbered("result"),
+		Denials: []denialLine{}, Kept: !o.Unkept, Checks: o.Checks, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success
 	if o.Err != nil {

@@ -1,0 +1,164 @@
+package verify
+
+import (
+	"cmp"
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/event"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// Check is the last check of a session, and how things stand since.
+type Check struct {
+	Command  string // what ran; empty if nothing did
+	ExitCode int
+	Edits    int  // calls since then that changed what a check could look at
+	Edited   bool // there was such a call at all
+}
+
+// Verified reports whether nothing was left unchecked.
+func (c Check) Verified() bool {
+	return !c.Edited || c.Command != "" && c.ExitCode == 0 && c.Edits == 0
+}
+
+// Checks follows in the records of a session what was checked last, and what
+// was changed since. It is about what happened, whoever did it and whatever they
+// say of it. The zero Checks has seen nothing.
+type Checks struct {
+	mu      sync.Mutex
+	edits   int
+	running map[string]begun // checks under way, by their call
+	last    Check
+	at      int // edits when the last one began
+}
+
+// begun is a check under way.
+type begun struct {
+	command string
+	edits   int
+}
+
+// Add takes the next record of the session.
+func (c *Checks) Add(r event.Record) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	switch e := r.Event.(type) {
+	case event.ToolCallRequested:
+		var in struct{ Command string }
+		if e.Verdict != event.Allowed || json.Unmarshal(e.Input, &in) != nil || !IsCheck(in.Command) {
+			return
+		}
+		if c.running == nil {
+			c.running = make(map[string]begun)
+		}
+		c.running[e.CallID] = begun{in.Command, c.edits}
+	case event.ToolCallCompleted:
+		check, ran := c.running[e.CallID]
+		delete(c.running, e.CallID)
+		if ran { // what it writes itself is its output
+			var out struct {
+				ExitCode *int `json:"exit_code"`
+			}
+			if json.Unmarshal(e.Output, &out) == nil && out.ExitCode != nil && *out.ExitCode >= 0 && !e.Unknown {
+				c.last, c.at = Check{Command: check.command, ExitCode: *out.ExitCode}, check.edits
+			}
+			return
+		}
+		if slices.ContainsFunc(e.Changes, func(f event.FileChange) bool { return isCode(cmp.Or(f.After.Path, f.Before.Path)) }) {
+			c.edits++
+		}
+	}
+}
+
+// Last is how things stand.
+func (c *Checks) Last() Check {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	last := c.last
+	last.Edits, last.Edited = c.edits-c.at, c.edits > 0
+	return last
+}
+
+// IsCheck reports whether a command line is a check whose outcome is the line's:
+// one that comes before a pipe or a ; tells nothing of how it went.
+func IsCheck(line string) bool {
+	if !strings.ContainsAny(line, "abcdefghijklmnopqrstuvwxyz") {
+		return false
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangBash)).Parse(strings.NewReader(line), "")
+	if err != nil || len(file.Stmts) == 0 {
+		return false
+	}
+	return decides(file.Stmts)
+}
+
+// decides reports whether the outcome of statements is that of a check.
+func decides(stmts []*syntax.Stmt) bool {
+	last := stmts[len(stmts)-1]
+	if last.Negated || last.Background || last.Cmd == nil {
+		return false
+	}
+	switch c := last.Cmd.(type) {
+	case *syntax.CallExpr:
+		return checks(c.Args)
+	case *syntax.BinaryCmd:
+		return c.Op == syntax.AndStmt && (decides([]*syntax.Stmt{c.X}) || decides([]*syntax.Stmt{c.Y}))
+	case *syntax.Subshell:
+		return len(c.Stmts) > 0 && decides(c.Stmts)
+	case *syntax.Block:
+		return len(c.Stmts) > 0 && decides(c.Stmts)
+	case *syntax.TimeClause:
+		return c.Stmt != nil && decides([]*syntax.Stmt{c.Stmt})
+	}
+	return false
+}
+
+// before are programs that run the one that follows them.
+var before = []string{"env", "time", "nice", "timeout", "npx", "bunx", "uv", "poetry", "pipenv", "pdm", "hatch", "bundle", "xvfb-run", "run", "exec", "dlx"}
+
+// checkers are programs that check, and with what word; those without one do
+// nothing else.
+var checkers = sync.OnceValue(func() map[string]string {
+	return map[string]string{
+		"go": "test vet build", "cargo": "test check build clippy nextest", "npm": "test t lint build check typecheck", "pnpm": "test t lint build check typecheck",
+		"yarn": "test lint build check typecheck", "bun": "test lint build check typecheck", "deno": "test check lint", "make": "test check lint build quick all vet ci",
+		"just": "test check lint build", "task": "test check lint build", "mvn": "test verify compile package", "mvnw": "test verify compile package",
+		"gradle": "test check build", "gradlew": "test check build", "dotnet": "test build", "swift": "test build", "zig": "test build", "mix": "test compile",
+		"bazel": "test build", "python": "pytest unittest mypy compileall tox", "python3": "pytest unittest mypy compileall tox", "rake": "test spec",
+		"ninja": "test", "cmake": "--build", "flutter": "test analyze", "dart": "test analyze", "rails": "test", "php": "-l", "node": "--test --check",
+		"pytest": "", "tox": "", "nox": "", "ctest": "", "rspec": "", "jest": "", "vitest": "", "mocha": "", "tsc": "", "eslint": "", "ruff": "", "mypy": "", "pyright": "",
+		"flake8": "", "pylint": "", "golangci-lint": "", "staticcheck": "", "shellcheck": "", "phpunit": "", "phpstan": "", "ava": "", "playwright": "", "sbt": "test compile",
+		"gofmt": "-l", "biome": "check lint", "prettier": "--check",
+	}
+})
+
+// checks reports whether the words of a command are a check.
+func checks(args []*syntax.Word) bool {
+	var words []string
+	for _, a := range args {
+		words = append(words, a.Lit()) // "" where it is more than plain text
+	}
+	for len(words) > 1 && (slices.Contains(before, path.Base(words[0])) || strings.HasPrefix(words[0], "-") || strings.Contains(words[0], "=") || isDuration(words[0])) {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return false
+	}
+	with, ok := checkers()[path.Base(words[0])]
+	if !ok || with == "" {
+		return ok
+	}
+	return slices.ContainsFunc(words[1:], func(w string) bool {
+		w, _, _ = strings.Cut(w, ":") // test:unit
+		return w != "" && slices.Contains(strings.Fields(with), w)
+	})
+}
+
+func isDuration(word string) bool {
+	return word != "" && strings.Trim(word, "0123456789.smhd") == ""
+}

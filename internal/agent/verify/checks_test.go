@@ -1,0 +1,92 @@
+package verify
+
+import (
+	"encoding/json"
+	"fmt"
+	"testing"
+
+	"coder/internal/core/event"
+)
+
+func TestIsCheck(t *testing.T) {
+	for _, line := range []string{
+		"go test ./...", "go vet ./... && go test -race ./...", "cd sub && go test", "make test", "make -j4 check", "npm test", "npm run test:unit", "npx jest",
+		"pytest -q tests", "python3 -m pytest", "uv run pytest", "timeout 60 cargo test", "FOO=1 go test ./...", "(cd a; go test)", "time make test",
+		"./gradlew test", "tsc --noEmit", "echo start; go build ./...", "golangci-lint run", "go test ./... > log.txt 2>&1", "poetry run mypy .",
+	} {
+		if !IsCheck(line) {
+			t.Errorf("%q is no check", line)
+		}
+	}
+	for _, line := range []string{
+		"", "ls", "go run .", "go test ./... | tail", "go test ./... || true", "go test; echo done", "! go test", "go test &", "echo go test", "npm install",
+		"make", "make install", "git commit -m test", "cat test", "python3 test.py", "go 'test'$x", "rm -rf test", "npm run dev", "if true; then go test; fi", "go test ./... ; true", "((",
+	} {
+		if IsCheck(line) {
+			t.Errorf("%q is a check", line)
+		}
+	}
+}
+
+// log is a session in few words: "edit a.go" and "run 0 go test".
+func log(t *testing.T, steps ...any) Check {
+	t.Helper()
+	var c Checks
+	for i := 0; i < len(steps); i += 2 {
+		id, verdict, command, exit := fmt.Sprint(i), event.Allowed, "", 0
+		switch v := steps[i+1].(type) {
+		case string:
+			c.Add(event.Record{Event: event.ToolCallRequested{CallID: id, Tool: "edit", Input: json.RawMessage(`{}`), Verdict: verdict}})
+			c.Add(event.Record{Event: event.ToolCallCompleted{CallID: id, Output: json.RawMessage(`{}`), Changes: []event.FileChange{{After: event.FileState{Path: v}}}}})
+			continue
+		case int:
+			command, exit = steps[i].(string), v
+		}
+		in, _ := json.Marshal(map[string]string{"command": command})
+		c.Add(event.Record{Event: event.ToolCallRequested{CallID: id, Tool: "bash", Input: in, Verdict: verdict}})
+		c.Add(event.Record{Event: event.ToolCallCompleted{CallID: id, Output: json.RawMessage(fmt.Sprintf(`{"exit_code":%d}`, exit))}})
+	}
+	return c.Last()
+}
+
+func TestWhatWasCheckedLast(t *testing.T) {
+	for _, tt := range []struct {
+		name     string
+		got      Check
+		want     Check
+		verified bool
+	}{
+		{"nothing", log(t), Check{}, true},
+		{"only looked", log(t, "ls", 0), Check{}, true},
+		{"edited", log(t, "edit", "a.go"), Check{Edits: 1, Edited: true}, false},
+		{"documents", log(t, "edit", "README.md"), Check{}, true},
+		{"checked", log(t, "edit", "a.go", "edit", "b.go", "go test", 0), Check{Command: "go test", Edited: true}, true},
+		{"failed", log(t, "edit", "a.go", "go test", 1), Check{Command: "go test", ExitCode: 1, Edited: true}, false},
+		{"edited after", log(t, "go test", 0, "edit", "a.go", "edit", "a.go"), Check{Command: "go test", Edits: 2, Edited: true}, false},
+		{"a pipe hides it", log(t, "edit", "a.go", "go test | tail", 0), Check{Edits: 1, Edited: true}, false},
+		{"failed without work", log(t, "go test", 1), Check{Command: "go test", ExitCode: 1}, true},
+	} {
+		if tt.got != tt.want || tt.got.Verified() != tt.verified {
+			t.Errorf("%s: %+v (%t), want %+v", tt.name, tt.got, tt.got.Verified(), tt.want)
+		}
+	}
+}
+
+// What is changed while a check runs came after what it saw.
+func TestAnEditDuringACheckIsUnchecked(t *testing.T) {
+	var c Checks
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "1", Input: json.RawMessage(`{"command":"go test"}`), Verdict: event.Allowed}})
+	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "2", Output: json.RawMessage(`{}`), Changes: []event.FileChange{{Before: event.FileState{Path: "a.go"}}}}})
+	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "1", Output: json.RawMessage(`{"exit_code":0}`)}})
+	if got := c.Last(); got.Edits != 1 || got.Verified() {
+		t.Errorf("%+v", got)
+	}
+	// One that nobody saw the end of, was refused or took too long says nothing.
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "3", Input: json.RawMessage(`{"command":"go vet"}`), Verdict: event.Denied}})
+	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "3", Output: json.RawMessage(`{"exit_code":0}`)}})
+	c.Add(event.Record{Event: event.ToolCallRequested{CallID: "4", Input: json.RawMessage(`{"command":"go vet"}`), Verdict: event.Allowed}})
+	c.Add(event.Record{Event: event.ToolCallCompleted{CallID: "4", Output: json.RawMessage(`{"exit_code":-1}`)}})
+	if got := c.Last(); got.Command != "go test" {
+		t.Errorf("%+v", got)
+	}
+}
