@@ -31,6 +31,7 @@ import (
 	"coder/internal/policy/judge"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
+	"coder/internal/record/telemetry"
 	"coder/internal/tool"
 	"coder/internal/tool/mcp"
 )
@@ -115,6 +116,7 @@ type App struct {
 	servers    []lsp.Kind    // language servers of the settings
 	mcpServers []mcp.Server
 	plugins    []usedPlugin
+	telemetry  telemetry.Settings
 	mcp        *mcp.Host                     // of the session in use; nil if there are none
 	chosen     atomic.Pointer[string]        // the model that /model chose
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
@@ -143,6 +145,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP()); err != nil {
 		return nil, err
 	}
+	a.readTelemetry()
 	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {
 		var err error
 		if a.Root, err = absolute(a.Project, dir); err != nil {

@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"slices"
@@ -81,6 +82,9 @@ func (a *App) status(ctx context.Context, sessionID string, kit *toolkit, spendi
 	}
 	if profile != "" {
 		rows = append(rows, slash.StatusRow("profile", profile))
+	}
+	if t := cmp.Or(a.telemetry.Traces, a.telemetry.Metrics); t != nil {
+		rows = append(rows, slash.StatusRow("telemetry", t.Host()))
 	}
 	if names := a.Withheld(); len(names) > 0 {
 		rows = append(rows, slash.StatusRow("withheld from commands", strings.Join(names, ", ")))

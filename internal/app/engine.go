@@ -74,6 +74,8 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, kit.close())
 	}
+	collector := a.newTelemetry()
+	kit.ends = append(kit.ends, collector.Close)
 	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
@@ -89,6 +91,9 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 			spending.Add(r, when == supervisor.Live)
 			observe(r)
 			checks.Add(r)
+			if when == supervisor.Live {
+				collector.Add(r)
+			}
 		},
 		Undo: kit.undo, Redo: kit.redo, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
 	}, nil

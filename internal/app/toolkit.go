@@ -89,7 +89,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	ws.UseGitSettings(a.gitSettings())
 	store, env := a.Store(), a.ChildEnv()
 	work, stop := context.WithCancel(context.Background())
-	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(append(a.Report.Secrets(a.Env.Environ), a.mcpSecrets()...)), protected: a.protect(ws), project: project{ws}}
+	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets())), protected: a.protect(ws), project: project{ws}}
 	t.ends = []func() error{
 		func() error { store.limitStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}

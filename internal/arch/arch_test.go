@@ -110,6 +110,7 @@ var plan = []struct {
 	{"record/audit", "event"},
 	{"record/seal", "authkey chat event jsonx"},
 	{"record/timeline", "event"},
+	{"record/telemetry", "chat event"},
 	{"record/export", "chat display event sanitize session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
@@ -149,7 +150,7 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor textcalls tool toolrun transport trust uip undo usercommand verify web workspace"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor telemetry textcalls tool toolrun transport trust uip undo usercommand verify web workspace"},
 	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo verify"},
 	{"arch", ""},
 }

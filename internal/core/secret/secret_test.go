@@ -51,6 +51,7 @@ func TestVariablesThatHoldKeys(t *testing.T) {
 		{"GOOGLE_APPLICATION_CREDENTIALS", "/x.json"}: true, {"NPM_AUTH", "x"}: true, {"SENTRY_DSN", "https://k@o.io/1"}: true, {"TOKEN_FOR_CI", "x"}: true,
 		{"DATABASE_URL", "postgres://u:pw@db/x"}: true, {"X", "sk-proj-abcdefghijkl"}: true, {"Y", "ghp_0123456789abcdef"}: true, {"Z", "eyJhbGci.eyJzdWIi.sig-nature"}: true,
 		{"HTTPS_PROXY", "http://u:pw@proxy:3128"}: true, {"npm_config__authToken", "x"}: true, {"PGPASSWORD", "x"}: true, {"MYSQL_PWD", "x"}: true,
+		{"OTEL_EXPORTER_OTLP_HEADERS", "x=y"}: true, {"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x=y"}: true, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"}: false, {"CORS_HEADERS", "x"}: false,
 
 		{"PATH", "/bin"}: false, {"HOME", "/root"}: false, {"PWD", "/w"}: false, {"OLDPWD", "/w"}: false, {"SSH_AUTH_SOCK", "/tmp/s"}: false, {"KEYTIMEOUT", "1"}: false,
 		{"AWS_REGION", "eu"}: false, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,

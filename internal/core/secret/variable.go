@@ -35,6 +35,9 @@ func Variable(name, value string) bool {
 	if slices.ContainsFunc(clouds, func(p string) bool { return strings.HasPrefix(upper, p) }) {
 		return true
 	}
+	if strings.HasPrefix(upper, "OTEL_") && strings.HasSuffix(upper, "_HEADERS") {
+		return true // what a collector is sent as a key
+	}
 	parts := strings.FieldsFunc(upper, func(r rune) bool { return (r < 'A' || r > 'Z') && (r < '0' || r > '9') })
 	for len(parts) > 0 && strings.Trim(parts[len(parts)-1], "0123456789") == "" {
 		parts = parts[:len(parts)-1] // API_KEY_2

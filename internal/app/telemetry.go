@@ -1,0 +1,73 @@
+package app
+
+import (
+	"crypto/rand"
+	"net/http"
+	"net/url"
+	"slices"
+	"strings"
+
+	"coder/internal/record/telemetry"
+)
+
+// readTelemetry reads where the person's own collector is, if the environment names
+// one.
+func (a *App) readTelemetry() {
+	if !slices.ContainsFunc(a.Env.Environ, func(kv string) bool { return strings.HasPrefix(kv, "OTEL_EXPORTER_OTLP_") }) {
+		return
+	}
+	var complaints []string
+	a.telemetry, complaints = telemetry.FromEnv(a.Env.Getenv, Version)
+	for _, text := range complaints {
+		a.warn(oneLine(text))
+	}
+}
+
+// newTelemetry tells the collector of a session. Where there is none it is nil.
+func (a *App) newTelemetry() *telemetry.Exporter {
+	return telemetry.New(telemetry.Options{
+		Settings: a.telemetry, Version: Version, Provider: a.telemetryProvider, Transport: http.DefaultTransport,
+		Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Now:    a.Env.Now, Warn: a.warn,
+	})
+}
+
+// telemetryProvider is who is asked for replies, by the name that telemetry has for
+// it, and the host it is asked at.
+func (a *App) telemetryProvider() (name, server string) {
+	c := a.endpoint()
+	if a.scripted() {
+		return "script", ""
+	}
+	if u, err := url.Parse(c.BaseURL); err == nil {
+		server = u.Hostname()
+	}
+	switch c.Preset {
+	case "":
+		return c.Kind, server
+	case "gemini":
+		return "gcp.gemini", server
+	case "azure":
+		return "azure.ai.openai", server
+	case "mistral":
+		return "mistral_ai", server
+	case "xai":
+		return "x_ai", server
+	}
+	return c.Preset, server
+}
+
+// telemetrySecrets are what a collector is sent and nobody is to see.
+func (a *App) telemetrySecrets() (keys []string) {
+	for _, t := range []*telemetry.Target{a.telemetry.Traces, a.telemetry.Metrics} {
+		if t == nil {
+			continue
+		}
+		for _, value := range t.Headers {
+			if key := value[strings.LastIndexByte(value, ' ')+1:]; len(key) >= 8 {
+				keys = append(keys, key)
+			}
+		}
+	}
+	return keys
+}

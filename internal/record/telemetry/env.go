@@ -1,0 +1,137 @@
+package telemetry
+
+import (
+	"fmt"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Settings are where telemetry goes, by the standard variables of the environment.
+// The zero Settings send nothing.
+type Settings struct {
+	Traces, Metrics *Target // nil if nothing of the sort is sent
+	Resource        []Attribute
+}
+
+// Target is an address that takes one sort of telemetry.
+type Target struct {
+	URL     string
+	Headers map[string]string
+	Timeout time.Duration
+}
+
+// Host is the address for people, without what may be secret.
+func (t Target) Host() string {
+	u, err := url.Parse(t.URL)
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
+// On reports whether anything is sent.
+func (s Settings) On() bool { return s.Traces != nil || s.Metrics != nil }
+
+const (
+	defaultTimeout = 10 * time.Second
+	defaultService = "coder"
+	protocol       = "http/json" // the only one that is spoken
+)
+
+// FromEnv reads which telemetry the environment asks for. Without the variable of
+// an endpoint it is none: nothing is sent to where nobody asked for it. What it
+// cannot do it says.
+func FromEnv(getenv func(string) string, version string) (s Settings, complaints []string) {
+	if strings.EqualFold(getenv("OTEL_SDK_DISABLED"), "true") {
+		return s, nil
+	}
+	for _, signal := range []struct {
+		into       **Target
+		name, path string
+	}{{&s.Traces, "TRACES", "v1/traces"}, {&s.Metrics, "METRICS", "v1/metrics"}} {
+		t, complaint := target(getenv, signal.name, signal.path)
+		if *signal.into = t; complaint != "" && !slices.Contains(complaints, complaint) {
+			complaints = append(complaints, complaint)
+		}
+	}
+	if s.On() {
+		s.Resource = resource(getenv, version)
+	}
+	return s, complaints
+}
+
+// target is where one sort of telemetry goes.
+func target(getenv func(string) string, signal, path string) (t *Target, complaint string) {
+	// get looks up the variable of the signal, or else that of all.
+	get := func(name string) (string, string) {
+		for _, full := range []string{"OTEL_EXPORTER_OTLP_" + signal + "_" + name, "OTEL_EXPORTER_OTLP_" + name} {
+			if value := strings.TrimSpace(getenv(full)); value != "" {
+				return full, value
+			}
+		}
+		return "", ""
+	}
+	from, address := get("ENDPOINT")
+	exporter := getenv("OTEL_" + signal + "_EXPORTER")
+	if address == "" || exporter == "none" {
+		return nil, ""
+	}
+	if exporter != "" && exporter != "otlp" {
+		return nil, fmt.Sprintf("no telemetry is sent as OTEL_%s_EXPORTER=%s asks for it: there is only otlp", signal, exporter)
+	}
+	if name, p := get("PROTOCOL"); p != "" && p != protocol {
+		return nil, fmt.Sprintf("no telemetry is sent: %s is %s, and only %s is spoken", name, p, protocol)
+	}
+	u, err := url.Parse(address)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Sprintf("no telemetry is sent: %s is no address of a web server", from)
+	}
+	if from == "OTEL_EXPORTER_OTLP_ENDPOINT" { // of all sorts, each at a place of its own
+		u = u.JoinPath(path)
+	}
+	t = &Target{URL: u.String(), Timeout: defaultTimeout, Headers: make(map[string]string)}
+	if _, text := get("TIMEOUT"); text != "" {
+		if ms, err := strconv.Atoi(text); err == nil && ms > 0 {
+			t.Timeout = time.Duration(ms) * time.Millisecond
+		}
+	}
+	_, headers := get("HEADERS")
+	for _, a := range pairs(headers) {
+		t.Headers[a.Key] = a.Value.(string)
+	}
+	return t, ""
+}
+
+// resource is who sends the telemetry.
+func resource(getenv func(string) string, version string) []Attribute {
+	all := pairs(getenv("OTEL_RESOURCE_ATTRIBUTES"))
+	has := func(key string) bool { return slices.ContainsFunc(all, func(a Attribute) bool { return a.Key == key }) }
+	if name := getenv("OTEL_SERVICE_NAME"); name != "" {
+		all = slices.DeleteFunc(all, func(a Attribute) bool { return a.Key == "service.name" })
+		all = append(all, Attribute{"service.name", name})
+	} else if !has("service.name") {
+		all = append(all, Attribute{"service.name", defaultService})
+	}
+	if !has("service.version") {
+		all = append(all, Attribute{"service.version", version})
+	}
+	return all
+}
+
+// pairs reads a list of the form a=b,c=d, whose values are written as in addresses.
+func pairs(text string) (all []Attribute) {
+	for part := range strings.SplitSeq(text, ",") {
+		key, value, ok := strings.Cut(part, "=")
+		key, value = strings.TrimSpace(key), strings.TrimSpace(value)
+		if plain, err := url.PathUnescape(value); err == nil {
+			value = plain
+		}
+		if ok && key != "" {
+			all = append(all, Attribute{key, value})
+		}
+	}
+	return all
+}

@@ -1,0 +1,441 @@
+// Package telemetry tells a collector of the person's own what a session does: how
+// long its turns, steps and tools took, and what they used. It is a reader of
+// records, and sends OTLP as JSON over HTTP, named by the conventions for
+// generative AI.
+//
+//  1. Nothing is sent unless the environment names an address.
+//  2. Of what was said, read or written nothing is sent: no prompt, reply, argument,
+//     result, path, title or reason; only names, numbers and times.
+//  3. It never holds a session up: what cannot be sent waits in a queue that is
+//     bounded, is dropped, and closing takes a bounded time.
+package telemetry
+
+import (
+	"cmp"
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// Options are what an Exporter works with. All fields are required.
+type Options struct {
+	Settings
+	Version   string
+	Provider  func() (name, server string) // who is asked for replies, and where
+	Transport http.RoundTripper
+	Random    func([]byte)
+	Now       func() time.Time
+	Warn      func(string)
+}
+
+const (
+	sendEvery    = 5 * time.Second
+	countsEvery  = 12 // of those
+	maxQueue     = 2048
+	maxBatch     = 512
+	maxOpen      = 4096 // tasks and calls that have not ended
+	maxSeries    = 500  // of one instrument
+	closingTime  = 2 * time.Second
+	invalidTool  = "(invalid)" // a call of it was not one: its name is the model's own words
+	conversation = "gen_ai.conversation.id"
+	operation    = "gen_ai.operation.name"
+)
+
+// Exporter sends what it is told of. It is safe for concurrent use. The nil Exporter
+// does nothing.
+type Exporter struct {
+	o     Options
+	began time.Time
+
+	mu          sync.Mutex           // guards the fields below
+	tasks       map[string]*openTask // by id
+	calls       map[string]*span     // by task and id of the call
+	queue       []span
+	dropped     int
+	instruments []*instrument
+	told        bool // that something could not be sent
+	stop        chan struct{}
+	ended       chan struct{} // nil until something is to be sent
+	cancel      context.CancelFunc
+}
+
+// openTask is a task that has not ended.
+type openTask struct {
+	span
+	last    time.Time // when something of it was last on record
+	replied bool      // that was a reply
+}
+
+// New returns an Exporter; nil if nothing is to be sent.
+func New(o Options) *Exporter {
+	if !o.On() {
+		return nil
+	}
+	e := &Exporter{o: o, began: o.Now(), tasks: make(map[string]*openTask), calls: make(map[string]*span), stop: make(chan struct{})}
+	e.o.Resource = append(slices.Clip(o.Resource), Attribute{"service.instance.id", e.id(16)})
+	e.instruments = []*instrument{
+		{name: "gen_ai.client.token.usage", unit: "{token}", about: "Tokens of requests and replies.", bounds: []float64{1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304}},
+		{name: "gen_ai.client.operation.duration", unit: "s", about: "How long steps took.", bounds: []float64{0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6, 51.2, 102.4, 204.8}},
+		{name: "coder.cost", unit: "USD", about: "What replies cost, as far as prices are known."},
+		{name: "coder.turns", unit: "{turn}", about: "Turns, and work handed to other agents, by how they ended."},
+		{name: "coder.tool.calls", unit: "{call}", about: "Calls of tools, by how they ended."},
+	}
+	return e
+}
+
+// The instruments, by their places.
+const (
+	tokenUsage = iota
+	stepTime
+	cost
+	turns
+	toolCalls
+)
+
+// instrument is something that is counted.
+type instrument struct {
+	name, unit, about string
+	bounds            []float64 // of a histogram; nil if it is a sum
+	series            []*series
+}
+
+type series struct {
+	attributes []Attribute
+	sum        float64
+	count      int
+	buckets    []int
+}
+
+// add counts v under attributes.
+func (m *instrument) add(v float64, attributes ...Attribute) {
+	is := func(s *series) bool { return slices.Equal(s.attributes, attributes) }
+	i := slices.IndexFunc(m.series, is)
+	if i < 0 && len(m.series) >= maxSeries-1 {
+		attributes = []Attribute{{"otel.metric.overflow", true}}
+		i = slices.IndexFunc(m.series, is)
+	}
+	if i < 0 {
+		m.series = append(m.series, &series{attributes: attributes, buckets: make([]int, len(m.bounds)+1)})
+		i = len(m.series) - 1
+	}
+	s := m.series[i]
+	s.sum += v
+	s.count++
+	at, _ := slices.BinarySearch(m.bounds, v) // a bound is the greatest of its bucket
+	s.buckets[at]++
+}
+
+// id is a name of n random bytes.
+func (e *Exporter) id(n int) string {
+	b := make([]byte, n)
+	e.o.Random(b)
+	return hex.EncodeToString(b)
+}
+
+// Add takes in a record of this process.
+func (e *Exporter) Add(r event.Record) {
+	if e == nil {
+		return
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	reply := false
+	switch ev := r.Event.(type) {
+	case event.TaskCreated:
+		e.open(r, ev)
+	case event.TaskCompleted:
+		e.end(r, ev.TaskID, "")
+	case event.TaskFailed:
+		if t := e.tasks[r.Task]; ev.Code != "" && t != nil && !t.replied {
+			e.step(r, event.MessageAdded{}, ev.Code)
+		}
+		e.end(r, ev.TaskID, cmp.Or(ev.Code, "failed"))
+	case event.TaskCanceled:
+		e.end(r, ev.TaskID, "canceled")
+	case event.ToolCallRequested:
+		e.request(r, ev)
+	case event.ToolCallCompleted:
+		e.complete(r, ev)
+	case event.MessageAdded:
+		if reply = ev.Message.Role == chat.Assistant && ev.Model != ""; reply {
+			e.step(r, ev, "")
+		}
+	case event.Spent:
+		e.use(ev.Model, ev.Usage)
+	}
+	if t := e.tasks[r.Task]; t != nil {
+		t.last, t.replied = r.Time, reply
+	}
+}
+
+// open begins a turn, or the work of another agent below the call that handed it
+// over.
+func (e *Exporter) open(r event.Record, ev event.TaskCreated) {
+	if len(e.tasks) >= maxOpen {
+		e.dropped++
+		return
+	}
+	s := span{TraceID: e.id(16), ID: e.id(8), Name: "invoke_agent " + ev.AgentID, Kind: internal, Start: nanos(r.Time)}
+	if parent := e.tasks[ev.ParentID]; parent != nil {
+		s.TraceID, s.Parent = parent.TraceID, parent.ID
+		if call := e.calls[ev.ParentID+"/"+ev.CallID]; call != nil {
+			s.Parent = call.ID
+		}
+	}
+	s.Attributes = []Attribute{{operation, "invoke_agent"}, {"gen_ai.agent.name", ev.AgentID}, {conversation, r.Session}}
+	e.tasks[ev.TaskID] = &openTask{span: s, last: r.Time}
+}
+
+// end ends a turn.
+func (e *Exporter) end(r event.Record, id, why string) {
+	t := e.tasks[id]
+	if t == nil {
+		return
+	}
+	delete(e.tasks, id)
+	outcome := "completed"
+	if why != "" {
+		outcome = why
+		t.fail(why)
+	}
+	e.instruments[turns].add(1, Attribute{"outcome", outcome})
+	e.close(t.span, r.Time)
+}
+
+// step is a reply of the model. It was waited for since the record before it.
+func (e *Exporter) step(r event.Record, ev event.MessageAdded, why string) {
+	t := e.tasks[r.Task]
+	if t == nil {
+		return
+	}
+	provider, server := e.o.Provider()
+	about := []Attribute{{operation, "chat"}, {"gen_ai.provider.name", provider}}
+	if ev.Model != "" {
+		about = append(about, Attribute{"gen_ai.request.model", ev.Model})
+	}
+	s := span{
+		TraceID: t.TraceID, ID: e.id(8), Parent: t.ID, Name: "chat", Kind: client, Start: nanos(t.last),
+		Attributes: append(slices.Clip(about), Attribute{conversation, r.Session}),
+	}
+	if ev.Model != "" {
+		s.Name += " " + ev.Model
+	}
+	if server != "" {
+		s.Attributes = append(s.Attributes, Attribute{"server.address", server})
+	}
+	if ev.Stop != "" {
+		s.Attributes = append(s.Attributes, Attribute{"gen_ai.response.finish_reasons", []string{ev.Stop}})
+	}
+	if u := ev.Usage; u != nil {
+		s.Attributes = append(s.Attributes,
+			Attribute{"gen_ai.usage.input_tokens", u.In}, Attribute{"gen_ai.usage.output_tokens", u.Out},
+			Attribute{"gen_ai.usage.cache_read.input_tokens", u.Cached}, Attribute{"gen_ai.usage.cache_creation.input_tokens", u.Written})
+		if u.Cost > 0 {
+			s.Attributes = append(s.Attributes, Attribute{"coder.cost_usd", u.Cost})
+		}
+		e.use(ev.Model, *u)
+	}
+	if ev.Interrupted {
+		why = "interrupted"
+	}
+	if why != "" {
+		s.fail(why)
+		about = append(about, Attribute{"error.type", why})
+	}
+	e.instruments[stepTime].add(r.Time.Sub(t.last).Seconds(), about...)
+	e.close(s, r.Time)
+}
+
+// use counts what a model used.
+func (e *Exporter) use(model string, u chat.Usage) {
+	provider, _ := e.o.Provider()
+	about := []Attribute{{operation, "chat"}, {"gen_ai.provider.name", provider}, {"gen_ai.request.model", model}}
+	for kind, n := range map[string]int{"input": u.In, "output": u.Out} {
+		e.instruments[tokenUsage].add(float64(max(n, 0)), append(slices.Clip(about), Attribute{"gen_ai.token.type", kind})...)
+	}
+	if u.Cost > 0 {
+		e.instruments[cost].add(u.Cost, about[1:]...)
+	}
+}
+
+// request begins a call.
+func (e *Exporter) request(r event.Record, ev event.ToolCallRequested) {
+	if len(e.calls) >= maxOpen {
+		e.dropped++
+		return
+	}
+	name := ev.Tool
+	if ev.Verdict == event.Invalid || ev.Verdict == event.Unsure {
+		name = invalidTool
+	}
+	s := &span{TraceID: e.id(16), ID: e.id(8), Name: "execute_tool " + name, Kind: internal, Start: nanos(r.Time)}
+	if t := e.tasks[ev.TaskID]; t != nil {
+		s.TraceID, s.Parent = t.TraceID, t.ID
+	}
+	s.Attributes = []Attribute{
+		{operation, "execute_tool"}, {"gen_ai.tool.name", name}, {conversation, r.Session}, {"coder.tool.verdict", cmp.Or(string(ev.Verdict), string(event.Allowed))},
+	}
+	e.calls[ev.TaskID+"/"+ev.CallID] = s
+}
+
+// complete ends a call.
+func (e *Exporter) complete(r event.Record, ev event.ToolCallCompleted) {
+	key := ev.TaskID + "/" + ev.CallID
+	s := e.calls[key]
+	if s == nil {
+		return
+	}
+	delete(e.calls, key)
+	name, verdict, outcome := s.Attributes[1], s.Attributes[3].Value, "ok"
+	switch {
+	case verdict != string(event.Allowed):
+		outcome = verdict.(string)
+	case ev.Unknown:
+		outcome = "unknown"
+	case ev.IsError:
+		outcome = "error"
+	}
+	if outcome != "ok" {
+		s.fail(outcome)
+	}
+	e.instruments[toolCalls].add(1, name, Attribute{"outcome", outcome})
+	ended := r.Time // when it was told; calls side by side are told in their order
+	if took := time.Duration(ev.DurationMs) * time.Millisecond; took > 0 {
+		ended = time.Time(s.Start).Add(took)
+	}
+	e.close(*s, ended)
+}
+
+// close puts a span that ended into the queue, and sees to it that it is sent.
+func (e *Exporter) close(s span, at time.Time) {
+	s.End = nanos(at)
+	if e.ended == nil {
+		ctx, cancel := context.WithCancel(context.Background())
+		e.cancel, e.ended = cancel, make(chan struct{})
+		go e.run(ctx)
+	}
+	if e.o.Traces == nil {
+		return
+	}
+	if len(e.queue) >= maxQueue {
+		e.dropped++
+		return
+	}
+	e.queue = append(e.queue, s)
+}
+
+// run sends from time to time, until it is stopped, and then what is left.
+func (e *Exporter) run(ctx context.Context) {
+	defer close(e.ended)
+	tick := time.NewTicker(sendEvery)
+	defer tick.Stop()
+	for n := 1; ; n++ {
+		select {
+		case <-e.stop:
+			e.sendSpans(ctx)
+			e.sendCounts(ctx)
+			return
+		case <-tick.C:
+			e.sendSpans(ctx)
+			if n%countsEvery == 0 {
+				e.sendCounts(ctx)
+			}
+		}
+	}
+}
+
+// sendSpans sends what is in the queue. What may be taken later goes back there.
+func (e *Exporter) sendSpans(ctx context.Context) {
+	for ctx.Err() == nil {
+		e.mu.Lock()
+		n := min(len(e.queue), maxBatch)
+		batch := slices.Clone(e.queue[:n])
+		e.queue = slices.Delete(e.queue, 0, n)
+		e.mu.Unlock()
+		if n == 0 {
+			return
+		}
+		body, err := json.Marshal(e.traces(batch))
+		again := false
+		if err == nil {
+			again, err = e.send(ctx, e.o.Traces, body)
+		}
+		if err == nil {
+			continue
+		}
+		e.mu.Lock()
+		if again && len(e.queue)+n <= maxQueue {
+			e.queue = slices.Concat(batch, e.queue)
+		} else {
+			e.dropped += n
+		}
+		e.mu.Unlock()
+		e.tell(e.o.Traces, err)
+		return
+	}
+}
+
+// sendCounts sends what was counted.
+func (e *Exporter) sendCounts(ctx context.Context) {
+	if e.o.Metrics == nil || ctx.Err() != nil {
+		return
+	}
+	e.mu.Lock()
+	now := e.metrics(e.o.Now())
+	e.mu.Unlock()
+	if now == nil {
+		return
+	}
+	body, err := json.Marshal(now)
+	if err == nil {
+		_, err = e.send(ctx, e.o.Metrics, body)
+	}
+	if err != nil {
+		e.tell(e.o.Metrics, err)
+	}
+}
+
+// tell tells the person once that something cannot be sent.
+func (e *Exporter) tell(t *Target, err error) {
+	e.mu.Lock()
+	told := e.told
+	e.told = true
+	e.mu.Unlock()
+	if !told {
+		e.o.Warn(fmt.Sprintf("telemetry cannot be sent to %s: %v", t.Host(), err))
+	}
+}
+
+// Close sends what is left, as far as that can be done in a short time.
+func (e *Exporter) Close() error {
+	if e == nil {
+		return nil
+	}
+	e.mu.Lock()
+	ended, cancel := e.ended, e.cancel
+	e.mu.Unlock()
+	if ended == nil {
+		return nil
+	}
+	late := time.AfterFunc(closingTime, cancel)
+	defer late.Stop()
+	close(e.stop)
+	<-ended
+	cancel()
+	e.mu.Lock()
+	dropped := e.dropped + len(e.queue)
+	told := e.told
+	e.mu.Unlock()
+	if dropped > 0 && e.o.Traces != nil && !told {
+		e.o.Warn(fmt.Sprintf("telemetry: %d spans were dropped", dropped))
+	}
+	return nil
+}
