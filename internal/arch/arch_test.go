@@ -55,7 +55,7 @@ var plan = []struct {
 	{"host/lsp", "child clip repofile"},
 	{"host/codeindex", "workspace"},
 	{"host/stdio", ""},
-	{"config", "nearest repofile"},
+	{"config", "jsonx nearest repofile"},
 
 	// what people write for the agent
 	{"authored/frontmatter", ""},

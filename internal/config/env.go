@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -135,10 +136,7 @@ func expand(s string, getenv func(string) string) (string, []string, error) {
 		if value == "" && !ref.hasDefault {
 			return "", nil, fmt.Errorf("variable %s is not set; set it, or write ${%s:-default}", ref.name, ref.name)
 		}
-		if value == "" {
-			value = ref.def
-		}
-		b.WriteString(value)
+		b.WriteString(cmp.Or(value, ref.def))
 		used = append(used, ref.name)
 	}
 	b.WriteString(texts[len(refs)])

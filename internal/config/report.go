@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+
+	"coder/internal/core/jsonx"
 )
 
 // Report says where the settings came from and what was passed over.
@@ -113,11 +115,11 @@ func (r Report) rows(f *field) []Row {
 	}
 	var rows []Row
 	for _, key := range slices.Sorted(maps.Keys(entries)) {
-		value, err := encode(entries[key])
+		value, err := jsonx.JSON(entries[key])
 		if err != nil {
-			value = "?"
+			value = json.RawMessage("?")
 		}
-		rows = append(rows, Row{Key: key, Value: value, Origin: r.origins[key]})
+		rows = append(rows, Row{Key: key, Value: string(value), Origin: r.origins[key]})
 	}
 	return rows
 }
@@ -169,12 +171,8 @@ func maskUnder(v any, secret bool) any {
 // API_KEY, githubToken, Authorization.
 func secretName(name string) bool {
 	name = strings.TrimRight(strings.ToUpper(name), "_-0123456789")
-	for _, end := range []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "COOKIE"} {
-		if strings.HasSuffix(name, end) {
-			return true
-		}
-	}
-	return false
+	ends := []string{"KEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "AUTHORIZATION", "COOKIE"}
+	return slices.ContainsFunc(ends, func(end string) bool { return strings.HasSuffix(name, end) })
 }
 
 // SecretVariables names the variables of the environment that hold keys: those

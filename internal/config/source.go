@@ -2,11 +2,12 @@ package config
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"coder/internal/core/jsonx"
 
 	"github.com/tailscale/hujson"
 )
@@ -172,16 +173,13 @@ func memberName(m hujson.ObjectMember) string {
 
 // Set changes one key in the text of a settings file and leaves the rest of
 // it, comments and all, byte for byte as it is. Empty content becomes a file.
-func Set(content []byte, key string, value any) ([]byte, error) {
-	out, err := set(content, key, value)
-	if err != nil {
-		return nil, fmt.Errorf("set %s: %w", key, err)
-	}
-	return out, nil
-}
-
-func set(content []byte, key string, value any) ([]byte, error) {
-	text, err := encode(value)
+func Set(content []byte, key string, value any) (out []byte, err error) {
+	defer func() {
+		if err != nil {
+			out, err = nil, fmt.Errorf("set %s: %w", key, err)
+		}
+	}()
+	text, err := jsonx.JSON(value)
 	if err != nil {
 		return nil, err
 	}
@@ -190,7 +188,7 @@ func set(content []byte, key string, value any) ([]byte, error) {
 	if !ok {
 		return nil, errors.New(unknownKey(l.root, f, words, key))
 	}
-	src, err := parse("value", []byte(text))
+	src, err := parse("value", text)
 	if err != nil {
 		return nil, err
 	}
@@ -215,19 +213,11 @@ func set(content []byte, key string, value any) ([]byte, error) {
 			break
 		}
 	}
-	out, err := e.set(src.root, split(key), text)
+	out, err = e.set(src.root, split(key), string(text))
 	if hadBOM && err == nil {
 		out = append(bytes.Clone(bom), out...)
 	}
 	return out, err
-}
-
-func encode(v any) (string, error) {
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 // editor makes changes in the style of the text it changes.
@@ -260,11 +250,7 @@ func (e *editor) set(v hujson.Value, words []string, text string) ([]byte, error
 }
 
 func (e *editor) splice(from, to int, text string) []byte {
-	var b bytes.Buffer
-	b.Write(e.content[:from])
-	b.WriteString(text)
-	b.Write(e.content[to:])
-	return b.Bytes()
+	return slices.Concat(e.content[:from], []byte(text), e.content[to:])
 }
 
 // add puts a new member at the end of o, which is the value of v.

@@ -121,12 +121,7 @@ func (s Set) Off(name string) bool {
 		return s.off != nil && s.off(name)
 	}
 	if g, ok := s.order[i].(Group); ok && !s.off(g.Name) {
-		for _, m := range g.Members {
-			if !s.off(m.Tool.Spec().Name) {
-				return false
-			}
-		}
-		return true
+		return !slices.ContainsFunc(g.Members, func(m Member) bool { return !s.off(m.Tool.Spec().Name) })
 	}
 	return s.off(s.specs[i].Name) || s.group[i] != "" && s.off(s.group[i])
 }

@@ -40,10 +40,7 @@ func (g *gauge) of(model string) *gauge {
 }
 
 func (g *gauge) factor() float64 {
-	if g.scale == 0 {
-		return 1
-	}
-	return g.scale
+	return cmp.Or(g.scale, 1)
 }
 
 // count is how many tokens a message takes, as far as is known.

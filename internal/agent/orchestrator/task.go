@@ -128,11 +128,7 @@ func (o *Orchestrator) tellUsage(ctx context.Context, st *turnState) error {
 		return nil
 	}
 	used := o.contextUsed(st.set)
-	prompt := o.Talk.Prompted()
-	if prompt == 0 {
-		prompt = used
-	}
-	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: prompt})
+	return o.emit(ctx, st, ActorAgent, event.ContextUsed{Used: used, Max: st.set.ContextLimit, Prompt: cmp.Or(o.Talk.Prompted(), used)})
 }
 
 // ContextUsed is the number of tokens the next request would take.

@@ -60,9 +60,7 @@ func (p *projection) add(r event.Record) {
 			return
 		}
 		p.head.Meta.Turns++
-		if p.head.Meta.Title == "" {
-			p.head.Meta.Title = e.Title
-		}
+		p.head.Meta.Title = cmp.Or(p.head.Meta.Title, e.Title)
 	case event.MessageAdded:
 		if !p.subtasks[r.Task] {
 			if e.Message.Role == chat.System {

@@ -137,10 +137,7 @@ func (r *Runner) Run(ctx context.Context, round Round) error {
 	} else {
 		run.runSequential(ctx, admitted)
 	}
-	if err := context.Cause(ctx); err != nil {
-		return err
-	}
-	return nil
+	return context.Cause(ctx)
 }
 
 // run is one Round under way.

@@ -2,6 +2,7 @@ package sanitize
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 )
@@ -45,12 +46,7 @@ var hints = []string{
 }
 
 func mayHoldKey(s string) bool {
-	for _, h := range hints {
-		if strings.Contains(s, h) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(hints, func(h string) bool { return strings.Contains(s, h) })
 }
 
 // keys are the shapes by which vendors' keys are known.

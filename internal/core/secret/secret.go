@@ -99,12 +99,7 @@ func matches(name string) bool {
 			return true
 		}
 	}
-	for _, p := range prefixes {
-		if strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(prefixes, func(p string) bool { return strings.HasPrefix(name, p) })
 }
 
 var exact, suffixes, prefixes = sorted(names)

@@ -314,12 +314,7 @@ func checkOne(q Request, a Response) error {
 }
 
 func (r Request) offers(id string) bool {
-	for _, o := range r.Options {
-		if o.ID == id {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(r.Options, func(o Option) bool { return o.ID == id })
 }
 
 type wireDisplay struct {

@@ -126,12 +126,7 @@ func appendReasoning(b []byte, m chat.Message) []byte {
 // heed is what is left of d after a server complained, in lower case.
 func (d dialect) heed(req provider.Request, complaint string) dialect {
 	names := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(complaint, w) {
-				return true
-			}
-		}
-		return false
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(complaint, w) })
 	}
 	if names("stream_options", "include_usage") {
 		d.noStreamOptions = true

@@ -309,13 +309,9 @@ func (r *reply) finish(reason string) {
 		r.failure = &provider.Error{Kind: provider.ErrCutOff, Retryable: true,
 			Err: errors.New("the provider stopped with " + transport.CleanLine(reason))}
 	case "tool_calls", "function_call", "tool_use":
-		if r.stop == "" {
-			r.stop = provider.StopTools
-		}
+		r.stop = cmp.Or(r.stop, provider.StopTools)
 	default:
-		if r.stop == "" {
-			r.stop = provider.StopEnd
-		}
+		r.stop = cmp.Or(r.stop, provider.StopEnd)
 	}
 }
 

@@ -2,6 +2,7 @@ package responses
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -98,10 +99,7 @@ func (r *reply) start(index int, raw []byte) {
 	if it.kind == "function_call" {
 		it.call = r.calls
 		r.calls++
-		id := jsonscan.String(jsonscan.Get(raw, "call_id"))
-		if id == "" {
-			id = jsonscan.String(jsonscan.Get(raw, "id"))
-		}
+		id := cmp.Or(jsonscan.String(jsonscan.Get(raw, "call_id")), jsonscan.String(jsonscan.Get(raw, "id")))
 		r.put(provider.CallDelta{Index: it.call, ID: id, Name: jsonscan.String(jsonscan.Get(raw, "name"))})
 	}
 }

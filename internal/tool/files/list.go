@@ -1,6 +1,7 @@
 package files
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -41,15 +42,16 @@ func List(ws *workspace.Workspace) tool.Tool {
 			if a.Depth < 0 {
 				return tool.Plan{}, errors.New("depth must not be negative")
 			}
-			return reading(ws, a.dir())
+			return reading(ws, cmp.Or(a.Path, "."))
 		},
 		Do: func(ctx context.Context, a listArgs, _ io.Writer) (tool.Result, error) {
-			name, at, err := locate(ws, a.dir())
+			a.Path = cmp.Or(a.Path, ".")
+			name, at, err := locate(ws, a.Path)
 			if err != nil {
 				return tool.Result{}, err
 			}
 			if info, err := ws.Stat(at); err != nil {
-				return tool.Result{}, ws.Meant(ctx, a.dir(), err)
+				return tool.Result{}, ws.Meant(ctx, a.Path, err)
 			} else if !info.IsDir() {
 				return tool.Result{}, fmt.Errorf("%s is not a directory; read shows a file", name)
 			}
@@ -80,13 +82,6 @@ func List(ws *workspace.Workspace) tool.Tool {
 			return tool.Result{Value: r, Summary: tool.Count(len(r.Entries), "entry", "entries")}, ctx.Err()
 		},
 	}
-}
-
-func (a listArgs) dir() string {
-	if a.Path == "" {
-		return "."
-	}
-	return a.Path
 }
 
 // below is path as seen from dir.

@@ -2,6 +2,7 @@ package files
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	_ "embed"
 	"fmt"
@@ -87,9 +88,6 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	if err != nil {
 		return tool.Result{}, err
 	}
-	if a.Limit == 0 {
-		a.Limit = defaultLines
-	}
 	var saw map[string]string // noted before it is shown: what comes since is not known
 	switch {
 	case s.whole != nil:
@@ -97,7 +95,7 @@ func read(ctx context.Context, ws *workspace.Workspace, seen *Seen, o Options, a
 	case seen != nil && info.Size() <= maxFile: // else it is too large to be changed
 		saw = seen.note(at, hashOf(io.NewSectionReader(f, 0, maxFile)), nil)
 	}
-	p, err := readPage(ctx, text, s.size, a.Offset, a.Limit)
+	p, err := readPage(ctx, text, s.size, a.Offset, cmp.Or(a.Limit, defaultLines))
 	if err != nil {
 		return tool.Result{}, err
 	}
