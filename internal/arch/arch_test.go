@@ -125,7 +125,7 @@ var plan = []struct {
 	{"agent/inbox", "atomicfile authkey jsonx uip"},
 	{"agent/toolrun", "chat clip dialect display event jsonx policy tool uip"},
 	{"agent/prompt", "chat clip"},
-	{"agent/compact", "chat clip event"},
+	{"agent/compact", "chat clip event jsonx"},
 	{"agent/complexity", ""},
 	{"agent/verify", "clip event"},
 	{"agent/subagent", "clip frontmatter policy tool"},

@@ -1,12 +1,12 @@
 package compact
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/jsonx"
 )
 
 // An Archive keeps the whole of a result that is shortened, where the model can
@@ -51,10 +51,9 @@ func Squeeze(view []chat.Message, budget int, count Count, archive Archive, larg
 			}
 		}
 	}
-	if large {
-		return s.done()
+	if !large {
+		s.drop()
 	}
-	s.drop()
 	return s.done()
 }
 
@@ -107,7 +106,10 @@ func (s *squeeze) shorten(m chat.Message, size int, words bool) (chat.Message, i
 	for _, p := range m.Parts {
 		switch q := p.(type) {
 		case chat.ToolResult:
-			if short := s.result(q, size); len(short) < len(q.Text) {
+			if len(q.Text) <= size {
+				break
+			}
+			if short := ShortResult(q, size, s.archive); len(short) < len(q.Text) {
 				saved += len(q.Text) - len(short)
 				q.Text = short
 				p = q
@@ -176,13 +178,6 @@ func archivedAt(text string) string {
 	return path
 }
 
-func (s *squeeze) result(r chat.ToolResult, size int) string {
-	if len(r.Text) <= size {
-		return r.Text
-	}
-	return ShortResult(r, size, s.archive)
-}
-
 // drop lets a summary made by rule stand for the oldest messages, as few of
 // them as will do.
 func (s *squeeze) drop() {
@@ -216,10 +211,10 @@ func ShortResult(r chat.ToolResult, size int, archive Archive) string {
 		}
 	}
 	if key, value, object := longest(r.Text); key != "" {
-		object[key] = quote("")
-		if rest := len(marshal(object)); rest <= size/2 {
-			object[key] = quote(middleGap(value, size-rest, how))
-			return string(marshal(object))
+		object[key] = jsonx.Must("")
+		if rest := len(jsonx.Must(object)); rest <= size/2 {
+			object[key] = jsonx.Must(middleGap(value, size-rest, how))
+			return string(jsonx.Must(object))
 		}
 	}
 	return middleGap(r.Text, size, how)
@@ -263,24 +258,12 @@ func shortArgs(args []byte, size int) []byte {
 		switch {
 		case len(raw) <= size/2:
 		case json.Unmarshal(raw, &s) == nil:
-			object[k] = quote(middleGap(s, size/2, "they were left out to save room"))
+			object[k] = jsonx.Must(middleGap(s, size/2, "they were left out to save room"))
 		default:
-			object[k] = quote(fmt.Sprintf("[%d bytes left out to save room]", len(raw)))
+			object[k] = jsonx.Must(fmt.Sprintf("[%d bytes left out to save room]", len(raw)))
 		}
 	}
-	return marshal(object)
-}
-
-func quote(s string) json.RawMessage { return marshal(s) }
-
-func marshal(v any) json.RawMessage {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	if err := e.Encode(v); err != nil {
-		panic(err) // strings and what was JSON before always encode
-	}
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+	return jsonx.Must(object)
 }
 
 // middleGap is the beginning and the end of s, about n bytes of it, and between

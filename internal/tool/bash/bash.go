@@ -259,18 +259,7 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	if err != nil && ctx.Err() == nil {
 		return tool.Result{}, err
 	}
-	r := tool.ShellResult{
-		OK: o.ExitCode == 0, Command: a.Command, ExitCode: o.ExitCode, Signal: o.Signal,
-		DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
-	}
-	switch {
-	case o.TimedOut:
-		r.Error = fmt.Sprintf("timed out after %v", spec.Timeout)
-	case o.Signal != "":
-		r.Error = "ended by " + o.Signal
-	case o.ExitCode != 0:
-		r.Error = fmt.Sprintf("exit code %d", o.ExitCode)
-	}
+	r := resultOf(a.Command, o, fmt.Sprintf("timed out after %v", spec.Timeout))
 	var cutOut, cutErr bool
 	r.Stdout, cutOut = bounded(b.Conceals.Text(o.Stdout.Text()), o.Stdout.Dropped > 0)
 	r.Stderr, cutErr = bounded(b.Conceals.Text(o.Stderr.Text()), o.Stderr.Dropped > 0)
@@ -299,6 +288,22 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 		summary = r.Error
 	}
 	return tool.Result{Value: r, Failed: !r.OK, Summary: summary, Show: shown(r)}, err
+}
+
+// resultOf is how a command ended; late says that it ran out of time.
+func resultOf(command string, o shell.Outcome, late string) tool.ShellResult {
+	r := tool.ShellResult{
+		OK: o.ExitCode == 0, Command: command, ExitCode: o.ExitCode, Signal: o.Signal, DurationMS: o.Duration.Milliseconds(), TimedOut: o.TimedOut,
+	}
+	switch {
+	case o.TimedOut:
+		r.Error = late
+	case o.Signal != "":
+		r.Error = "ended by " + o.Signal
+	case o.ExitCode != 0:
+		r.Error = fmt.Sprintf("exit code %d", o.ExitCode)
+	}
+	return r
 }
 
 // spec is a command as all of them are run.

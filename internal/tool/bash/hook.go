@@ -113,11 +113,12 @@ func (c hookCall) Run(ctx context.Context, _ io.Writer) (tool.Result, error) {
 // one runs one of the commands. One that cannot be started has exit code -1.
 func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	h, cmd, line := c.hook, c.run.Commands[i], c.lines[i]
-	r := tool.ShellResult{Command: cmd.Command, ExitCode: -1}
+	failed := func(err error) tool.ShellResult {
+		return tool.ShellResult{Command: cmd.Command, ExitCode: -1, Error: err.Error()}
+	}
 	bounds, err := h.confine(ctx, line, false)
 	if err != nil {
-		r.Error = err.Error()
-		return r
+		return failed(err)
 	}
 	o, err := shell.Run(ctx, shell.Spec{
 		Shell: h.Shell, Command: line.Runs(), Dir: h.Workspace.Root(), Env: line.Environ(slices.Concat(h.Env, quiet, cmd.Env)),
@@ -125,19 +126,11 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 		Through: bounds.Through, Attr: bounds.Attr, Init: bounds.Init, Now: h.Now,
 	})
 	if err != nil && !errors.Is(err, ctx.Err()) {
-		r.Error = err.Error()
-		return r
+		return failed(err)
 	}
-	r.OK, r.ExitCode, r.Signal, r.TimedOut, r.DurationMS = o.ExitCode == 0 && err == nil, o.ExitCode, o.Signal, o.TimedOut, o.Duration.Milliseconds()
+	r := resultOf(cmd.Command, o, fmt.Sprintf("timed out after %g s", cmd.Seconds))
+	r.OK = r.OK && err == nil
 	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Text(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Truncated()
-	switch {
-	case o.TimedOut:
-		r.Error = fmt.Sprintf("timed out after %g s", cmd.Seconds)
-	case o.Signal != "":
-		r.Error = "ended by " + o.Signal
-	case o.ExitCode != 0:
-		r.Error = fmt.Sprintf("exit code %d", o.ExitCode)
-	}
 	if bounds.Blocked != nil && !r.OK && !o.TimedOut {
 		if why := bounds.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
 			r.Sandbox = clip.Text(why, 200) + ": the sandbox may be the reason (" + bounds.Words + ")"

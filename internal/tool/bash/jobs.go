@@ -208,7 +208,14 @@ func (j *Jobs) find(id string) (*job, error) {
 
 // jobResult is what the model is told of a command in the background.
 type jobResult struct {
-	OK       bool   `json:"ok"`
+	OK bool `json:"ok"`
+	jobStatus
+	Output  string `json:"output"`
+	LogPath string `json:"log_path,omitzero"`
+}
+
+// jobStatus is how a job is.
+type jobStatus struct {
 	ID       string `json:"id"`
 	Command  string `json:"command"`
 	State    state  `json:"state"`
@@ -216,8 +223,6 @@ type jobResult struct {
 	ExitCode *int   `json:"exit_code,omitempty"`
 	Signal   string `json:"signal,omitzero"`
 	Error    string `json:"error,omitzero"`
-	Output   string `json:"output"`
-	LogPath  string `json:"log_path,omitzero"`
 }
 
 // report tells how a job is and what it printed since the last time.
@@ -225,8 +230,8 @@ func (j *Jobs) report(b *job) tool.Result {
 	ended := b.hasEnded() // asked first, so that no last words are missed
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	state := b.state(ended)
-	r := jobResult{OK: state != notStarted, ID: b.id, Command: b.command, State: state, Running: !ended, LogPath: b.logPath}
+	r := jobResult{jobStatus: b.status(b.command, ended), LogPath: b.logPath}
+	r.OK = r.State != notStarted
 	r.Output = strings.ToValidUTF8(string(b.unread), "\ufffd")
 	if b.missed > 0 {
 		r.Output = fmt.Sprintf("[%d bytes left out]\n%s", b.missed, r.Output)
@@ -235,10 +240,7 @@ func (j *Jobs) report(b *job) tool.Result {
 		r.Output = text
 	}
 	b.unread, b.missed = nil, 0
-	if ended {
-		b.end(&r)
-	}
-	summary := fmt.Sprintf("%s %s", b.id, state)
+	summary := fmt.Sprintf("%s %s", b.id, r.State)
 	if r.ExitCode != nil {
 		summary += fmt.Sprintf(", exit %d", *r.ExitCode)
 	}
@@ -255,27 +257,21 @@ const (
 	notStarted state = "not started"
 )
 
-func (b *job) state(ended bool) state {
+// status is how a job is and how it ended, with mu held.
+func (b *job) status(command string, ended bool) jobStatus {
+	s := jobStatus{ID: b.id, Command: command, State: over, Running: !ended}
 	switch {
 	case !ended:
-		return running
+		s.State = running
 	case b.stopped:
-		return wasStopped
+		s.State = wasStopped
 	case b.err != nil:
-		return notStarted
-	}
-	return over
-}
-
-// end fills in how a job ended.
-func (b *job) end(r *jobResult) {
-	switch b.state(true) {
-	case notStarted:
-		r.Error = b.err.Error()
-	case over:
+		s.State, s.Error = notStarted, b.err.Error()
+	default:
 		code := b.outcome.ExitCode
-		r.ExitCode, r.Signal = &code, b.outcome.Signal
+		s.ExitCode, s.Signal = &code, b.outcome.Signal
 	}
+	return s
 }
 
 //go:embed jobs_list.md
@@ -310,13 +306,7 @@ type listResult struct {
 }
 
 type listing struct {
-	ID        string `json:"id"`
-	Command   string `json:"command"`
-	State     state  `json:"state"`
-	Running   bool   `json:"running"`
-	ExitCode  *int   `json:"exit_code,omitempty"`
-	Signal    string `json:"signal,omitzero"`
-	Error     string `json:"error,omitzero"`
+	jobStatus
 	Seconds   int64  `json:"seconds,omitzero"` // since it began
 	HasOutput bool   `json:"unread_output"`
 	LogPath   string `json:"log_path,omitzero"`
@@ -342,15 +332,10 @@ func (b *job) listing(now func() time.Time) listing {
 	ended := b.hasEnded()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := listing{ID: b.id, Command: title(b.command), State: b.state(ended), Running: !ended, HasOutput: len(b.unread) > 0, LogPath: b.logPath}
+	l := listing{jobStatus: b.status(title(b.command), ended), HasOutput: len(b.unread) > 0, LogPath: b.logPath}
 	if now != nil {
 		l.Seconds = int64(now().Sub(b.began).Seconds())
 	}
-	var r jobResult
-	if ended {
-		b.end(&r)
-	}
-	l.ExitCode, l.Signal, l.Error = r.ExitCode, r.Signal, r.Error
 	return l
 }
 
@@ -362,26 +347,21 @@ type readArgs struct {
 func (j *Jobs) readTool() tool.Tool {
 	return tool.Func[readArgs]{
 		Name: "job_read", Doc: readDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "BashOutput"}, {Name: "read_job"}, {Name: "job_output"}, {Name: "get_output"}},
-		Plan: func(_ context.Context, a readArgs) (tool.Plan, error) {
+		Work: func(_ context.Context, a readArgs) (tool.Plan, tool.Run, error) {
 			if a.WaitMS < 0 {
-				return tool.Plan{}, errors.New("wait_ms must not be negative")
+				return tool.Plan{}, nil, errors.New("wait_ms must not be negative")
 			}
 			b, err := j.find(a.ID)
 			if err != nil {
-				return tool.Plan{}, err
+				return tool.Plan{}, nil, err
 			}
-			return noting("read the output of", b.id), nil
-		},
-		Do: func(ctx context.Context, a readArgs, _ io.Writer) (tool.Result, error) {
-			b, err := j.find(a.ID)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			b.await(ctx, min(time.Duration(min(a.WaitMS, 1<<31))*time.Millisecond, maxWait))
-			if err := ctx.Err(); err != nil {
-				return tool.Result{}, err
-			}
-			return j.report(b), nil
+			return noting("read the output of", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+				b.await(ctx, min(time.Duration(min(a.WaitMS, 1<<31))*time.Millisecond, maxWait))
+				if err := ctx.Err(); err != nil {
+					return tool.Result{}, err
+				}
+				return j.report(b), nil
+			}, nil
 		},
 	}
 }
@@ -393,24 +373,19 @@ type stopArgs struct {
 func (j *Jobs) stopTool() tool.Tool {
 	return tool.Func[stopArgs]{
 		Name: "job_stop", Doc: stopDoc, Aliases: []tool.Alias{{Dialect: tool.Sema, Name: "KillShell"}, {Name: "KillBash"}, {Name: "stop_job"}, {Name: "kill_job"}},
-		Plan: func(_ context.Context, a stopArgs) (tool.Plan, error) {
+		Work: func(_ context.Context, a stopArgs) (tool.Plan, tool.Run, error) {
 			b, err := j.find(a.ID)
 			if err != nil {
-				return tool.Plan{}, err
+				return tool.Plan{}, nil, err
 			}
-			return noting("stop "+title(b.command)+",", b.id), nil
-		},
-		Do: func(ctx context.Context, a stopArgs, _ io.Writer) (tool.Result, error) {
-			b, err := j.find(a.ID)
-			if err == nil {
-				err = ctx.Err()
-			}
-			if err != nil {
-				return tool.Result{}, err
-			}
-			b.stop()
-			<-b.done
-			return j.report(b), nil
+			return noting("stop "+title(b.command)+",", b.id), func(ctx context.Context, _ io.Writer) (tool.Result, error) {
+				if err := ctx.Err(); err != nil {
+					return tool.Result{}, err
+				}
+				b.stop()
+				<-b.done
+				return j.report(b), nil
+			}, nil
 		},
 	}
 }

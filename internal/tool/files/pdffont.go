@@ -43,19 +43,7 @@ const maxRange = 1 << 16
 // readCMap reads the lines "<code> <text>" and "<from> <to> <text>".
 func readCMap(b []byte, wide bool) *cmap {
 	m := &cmap{wide: wide, text: make(map[int]string)}
-	l := &pdfLexer{b: b}
-	var args []any
-	for !l.done() {
-		v, ok := l.value(0)
-		if !ok {
-			l.at++
-			continue
-		}
-		word, isWord := v.(pdfWord)
-		if !isWord {
-			args = append(args, v)
-			continue
-		}
+	for word, args := range pdfOperators(b) {
 		switch word {
 		case "endbfchar":
 			for i := 0; i+1 < len(args); i += 2 {
@@ -66,7 +54,6 @@ func readCMap(b []byte, wide bool) *cmap {
 				m.add(args[i], args[i+1], args[i+2])
 			}
 		}
-		args = nil
 	}
 	return m
 }

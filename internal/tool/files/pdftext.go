@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"iter"
 	"maps"
 	"regexp"
 	"slices"
@@ -301,18 +302,9 @@ const wordGap = -200
 
 // show goes through the operators of a page and writes the text they show.
 func (p *pdfPage) show(content []byte, depth int) {
-	l := &pdfLexer{b: content}
-	var args []any
-	for !l.done() && p.out.Len() <= maxPDFText {
-		v, ok := l.value(0)
-		if !ok {
-			l.at++
-			continue
-		}
-		word, isWord := v.(pdfWord)
-		if !isWord {
-			args = append(args, v)
-			continue
+	for word, args := range pdfOperators(content) {
+		if p.out.Len() > maxPDFText {
+			return
 		}
 		switch word {
 		case "Do":
@@ -350,7 +342,29 @@ func (p *pdfPage) show(content []byte, depth int) {
 				p.out.WriteString(" ")
 			}
 		}
-		args = args[:0]
+	}
+}
+
+// pdfOperators yields the words of a stream, each with the values before it,
+// which hold until the next.
+func pdfOperators(content []byte) iter.Seq2[pdfWord, []any] {
+	return func(yield func(pdfWord, []any) bool) {
+		l := &pdfLexer{b: content}
+		var args []any
+		for !l.done() {
+			v, ok := l.value(0)
+			word, isWord := v.(pdfWord)
+			switch {
+			case !ok:
+				l.at++
+			case !isWord:
+				args = append(args, v)
+			case !yield(word, args):
+				return
+			default:
+				args = args[:0]
+			}
+		}
 	}
 }
 
