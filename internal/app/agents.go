@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/subagent"
@@ -35,10 +36,11 @@ func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 	}
 	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Agents })...)
 	agents, unusable := subagent.Load(roots...)
+	unusable = slices.DeleteFunc(unusable, a.known)
 	for _, w := range unusable {
 		if text := fmt.Sprintf("agent %s", w); !a.told[text] {
 			a.told[text] = true
-			a.wrong(w, text)
+			a.warn(text)
 		}
 	}
 	return agents, unusable

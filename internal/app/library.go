@@ -48,12 +48,12 @@ func (a *App) library() *library {
 	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })...)
 	a.lib.commands = usercommand.New(roots...)
 	_, badSkills := a.lib.skills.List()
-	for _, w := range badSkills {
-		a.wrong(w, fmt.Sprintf("skill file %s", w))
+	for _, w := range slices.DeleteFunc(badSkills, a.known) {
+		a.warn(fmt.Sprintf("skill file %s", w))
 	}
 	_, badCommands := a.lib.commands.List()
-	for _, w := range badCommands {
-		a.wrong(w, fmt.Sprintf("command file %s", w))
+	for _, w := range slices.DeleteFunc(badCommands, a.known) {
+		a.warn(fmt.Sprintf("command file %s", w))
 	}
 	return a.lib
 }

@@ -91,10 +91,7 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 	if slices.ContainsFunc(a.plugins, func(other usedPlugin) bool { return other.Name == p.Name }) {
 		return nil // that of the command line takes its place
 	}
-	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
-		return fmt.Errorf("it lies in %s, which no command sees: put it elsewhere", a.Home)
-	}
-	list, skipped, err := pluginHooks(p)
+	list, skipped, err := a.pluginHooks(p)
 	if err != nil {
 		return err
 	}
@@ -120,7 +117,10 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 
 // pluginHooks are the hooks of a plugin. The person agreed to them, and not to what
 // they will say: they answer no question for the person.
-func pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
+func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string, err error) {
+	if rel, err := filepath.Rel(a.Home, p.Dir); a.Home != "" && err == nil && filepath.IsLocal(rel) {
+		return nil, nil, fmt.Errorf("it lies in %s, which no command sees: put it elsewhere", a.Home)
+	}
 	for _, by := range p.Hooks {
 		some, more, err := hooks.Read(by, hooks.Source{Root: p.Dir})
 		if err != nil {
@@ -183,12 +183,10 @@ func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []fr
 	return roots
 }
 
-// wrong tells what is wrong with a file that people wrote, save in a plugin that
-// was added: that was told then, and is not the person's to put right.
-func (a *App) wrong(w frontmatter.Warning, text string) {
-	if !slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") }) {
-		a.warn(text)
-	}
+// known reports whether what is wrong with a file was told when its plugin was
+// added: it is not the person's to put right.
+func (a *App) known(w frontmatter.Warning) bool {
+	return slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
 }
 
 // pluginHolds reports whether the plugin in dir is what the person agreed to.
@@ -209,7 +207,7 @@ type PluginContents struct {
 // Contents reads what a plugin brings. Variables stand in it as they are written.
 func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
 	c.Plugin = p
-	list, skipped, err := pluginHooks(p)
+	list, skipped, err := a.pluginHooks(p)
 	if err != nil {
 		return c, err
 	}

@@ -127,7 +127,7 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 		lines = append(lines, line)
 	}
 	if len(c.Problems) > 0 {
-		lines = append(lines, inv.words.T("left out:"))
+		lines = append(lines, inv.words.T("not used, or not as it is written:"))
 	}
 	for _, problem := range c.Problems {
 		lines = append(lines, "  "+inv.words.Said(oneLine(problem)))

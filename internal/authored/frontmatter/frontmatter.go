@@ -75,8 +75,14 @@ func Parse(text string) (File, error) {
 			}
 		}
 	}
+	if more := len(p.problems) - maxProblems; more > 0 {
+		p.problems = append(p.problems[:maxProblems], fmt.Sprintf("%d more lines of the header cannot be read", more))
+	}
 	return File{Fields: p.fields, Body: body, Problems: p.problems}, nil
 }
+
+// maxProblems is how many lines of one header are told of.
+const maxProblems = 3
 
 // split parts the header from the body.
 func split(text string) (header, body string, err error) {

@@ -46,6 +46,7 @@ func TestParse(t *testing.T) {
 		"map":              {in: "---\nmetadata:\n  author: me\n  version: \"1.0\"\n---\n", fields: map[string]frontmatter.Value{"metadata": {Map: map[string]string{"author": "me", "version": "1.0"}}}},
 		"flow map":         {in: "---\nm: {a: b, c: 'd, e'}\n---\n", fields: map[string]frontmatter.Value{"m": {Map: map[string]string{"a": "b", "c": "d, e"}}}},
 		"no name":          {in: "---\njust words\nhttp://x\na: b\n: c\n---\n", fields: map[string]frontmatter.Value{"a": text("b")}, problems: 3},
+		"hardly a header":  {in: "---\na: b\n<x>\ny\nz\n<u>\nv\n---\n", fields: map[string]frontmatter.Value{"a": text("b")}, problems: 4},
 		"twice":            {in: "---\na: b\na: c\n---\n", fields: map[string]frontmatter.Value{"a": text("b")}, problems: 1},
 		"set in too early": {in: "---\n  a: b\nc: d\n---\n", fields: map[string]frontmatter.Value{"c": text("d")}, problems: 1},
 	} {

@@ -50,7 +50,7 @@ func (b Book) Look(dir string) (Plugin, Pin, error) {
 	if err != nil {
 		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
 	}
-	p, err := Read(real)
+	p, err := readChecked(real)
 	if err != nil {
 		return Plugin{}, Pin{}, fmt.Errorf("%s: %w", dir, err)
 	}
@@ -105,7 +105,7 @@ func (b Book) Load() (all []Added, err error) {
 		}
 		if a.Err == nil {
 			var p Plugin
-			if p, a.Err = Read(a.Dir); a.Err == nil && p.Name != name {
+			if p, a.Err = readChecked(a.Dir); a.Err == nil && p.Name != name {
 				a.Err = ErrChanged
 			} else if a.Err == nil {
 				a.Plugin = p

@@ -80,6 +80,15 @@ func Read(dir string) (Plugin, error) {
 	if err != nil {
 		return Plugin{}, fmt.Errorf("there is no folder %s", dir)
 	}
+	if _, _, err := stamp(real); err != nil {
+		return Plugin{}, err
+	}
+	return readChecked(real)
+}
+
+// readChecked reads the plugin in a folder out of which nothing leads.
+func readChecked(real string) (Plugin, error) {
+	dir := real
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
 		return Plugin{}, fmt.Errorf("%s is not a folder", dir)
 	}
@@ -185,14 +194,21 @@ func (r *reader) roots(into *[]frontmatter.Root, usual string, more paths) error
 		}
 		seen[at] = true
 		root := frontmatter.Root{Plugin: r.p.Name, Dir: r.p.Dir}
-		if _, err := r.files.Stat(path.Join(at, "SKILL.md")); !info.IsDir() || usual == "skills" && err == nil && at != "." {
+		if !info.IsDir() || usual == "skills" && at != usual && at != "." && r.isSkill(at) {
 			root.Only = []string{path.Base(at)}
 			at = path.Dir(at)
 		}
-		root.Path, root.Files = filepath.ToSlash(filepath.Join(r.p.Dir, at)), r.files.Sub(at)
+		folder := filepath.Join(r.p.Dir, at)
+		root.Path, root.Files = filepath.ToSlash(folder), repofile.OwnDir(folder) // nothing leads out of it
 		*into = append(*into, root)
 	}
 	return nil
+}
+
+// isSkill reports whether a folder is one skill.
+func (r *reader) isSkill(at string) bool {
+	_, err := r.files.Stat(path.Join(at, "SKILL.md"))
+	return err == nil
 }
 
 // texts are what the usual file holds, and what the manifest says: the thing
