@@ -48,12 +48,15 @@ type Hook struct {
 	Matcher string
 	Command string
 	Args    []string
-	Timeout time.Duration
-	Own     bool   // the person's, not a project's
-	Root    string // the folder of the plugin it belongs to, if any
-	Once    bool   // in a session
-	Quiet   bool   // its decision does not count
-	Blocks  bool   // if it fails it counts as a refusal
+	// Callback, in place of a command, is a function of the program that drives
+	// the session.
+	Callback string
+	Timeout  time.Duration
+	Own      bool   // the person's, not a project's
+	Root     string // the folder of the plugin it belongs to, if any
+	Once     bool   // in a session
+	Quiet    bool   // its decision does not count
+	Blocks   bool   // if it fails it counts as a refusal
 
 	names *regexp.Regexp // what Matcher matches, if not everything
 }
@@ -128,6 +131,41 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 		return nil, skipped, fmt.Errorf("%d hooks are too many, at most %d", len(list), maxHooks)
 	}
 	return list, skipped, nil
+}
+
+// Callbacks reads the functions that the program which drives a session wants
+// called on events. They count as the person's own.
+func Callbacks(by map[string][]CallbackGroup) (list []Hook, skipped []string, err error) {
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		if !slices.Contains(Events, Event(name)) {
+			skipped = append(skipped, unknown(name))
+			continue
+		}
+		for _, g := range by[name] {
+			names, err := matcher(g.Matcher)
+			if err != nil {
+				return nil, skipped, fmt.Errorf("hooks.%s: matcher %q: %w", name, g.Matcher, err)
+			}
+			for _, id := range g.IDs {
+				list = append(list, Hook{
+					Event: Event(name), Matcher: g.Matcher, Callback: id, Timeout: timeout(g.Timeout), Own: true,
+					Blocks: g.OnFailure != "" && g.OnFailure != "continue", names: names,
+				})
+			}
+		}
+	}
+	if len(list) > maxHooks {
+		return nil, skipped, fmt.Errorf("%d hooks are too many, at most %d", len(list), maxHooks)
+	}
+	return list, skipped, nil
+}
+
+// CallbackGroup is functions with one matcher, as the program sends them.
+type CallbackGroup struct {
+	Matcher   string   `json:"matcher"`
+	IDs       []string `json:"hookCallbackIds"`
+	Timeout   float64  `json:"timeout"`
+	OnFailure string   `json:"onFailure"`
 }
 
 // unknown says that there is no event of a name, and which there are.

@@ -119,7 +119,10 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 			slices.Sort(env)
 			c = c.inPlugin()
 		}
-		run.Commands = append(run.Commands, bash.HookCommand{Command: c.Command, Args: c.Args, Seconds: c.Timeout.Seconds(), Env: env})
+		if c.Callback != "" {
+			env = nil
+		}
+		run.Commands = append(run.Commands, bash.HookCommand{Command: c.Command, Args: c.Args, Callback: c.Callback, Seconds: c.Timeout.Seconds(), Env: env})
 	}
 	results, err := h.run(ctx, at, run)
 	if err != nil {
@@ -168,7 +171,7 @@ func (h *Hooks) choose(e Event, names []string) (chosen []Hook) {
 	defer h.mu.Unlock()
 	seen := make(map[string]bool)
 	for _, one := range h.Hooks {
-		key := strings.Join(append([]string{one.Root, one.Command}, one.Args...), "\x00")
+		key := strings.Join(append([]string{one.Root, one.Command, one.Callback}, one.Args...), "\x00")
 		if !one.matches(e, names...) || seen[key] || one.Once && h.ran[string(e)+key] {
 			continue
 		}
@@ -240,7 +243,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 		}
 		return
 	case r.ExitCode != 0:
-		why := fmt.Sprintf("%s hook %s: %s", hook.Event, clip.Text(hook.Command, 120), cmp.Or(r.Error, "it could not be run"))
+		why := fmt.Sprintf("%s hook %s: %s", hook.Event, hook.name(), cmp.Or(r.Error, "it could not be run"))
 		if line, _, _ := strings.Cut(strings.TrimSpace(r.Stderr), "\n"); line != "" {
 			why += ": " + clip.Text(line, 200)
 		}
@@ -278,7 +281,7 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 		sum.Allow = sum.Allow || hook.Own
 	}
 	if out.Specific.Event != "" && out.Specific.Event != string(hook.Event) {
-		h.tellOnce(ctx, at, fmt.Sprintf("%s hook %s: it answered for %s, which was passed over", hook.Event, clip.Text(hook.Command, 120), out.Specific.Event))
+		h.tellOnce(ctx, at, fmt.Sprintf("%s hook %s: it answered for %s, which was passed over", hook.Event, hook.name(), out.Specific.Event))
 		return
 	}
 	switch s := out.Specific; s.Permission {
@@ -302,6 +305,9 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 	}
 }
 
+// name is what people are told of a hook by.
+func (h Hook) name() string { return clip.Text(cmp.Or(h.Command, h.Callback), 120) }
+
 func deny(sum *toolrun.Ruling, why string) { sum.Deny = cmp.Or(sum.Deny, why) }
 
 // tellOnce tells the person of a hook that does not work, once in a session.
@@ -324,6 +330,17 @@ var modes = map[string]string{"build": "default", "auto-edit": "acceptEdits", "y
 
 // OutwardMode is the name of a mode as hooks know it.
 func OutwardMode(mode string) string { return cmp.Or(modes[mode], mode) }
+
+// InwardMode is our name of a mode that programs written for another agent know
+// by theirs.
+func InwardMode(theirs string) string {
+	for ours, name := range modes {
+		if name == theirs {
+			return ours
+		}
+	}
+	return theirs
+}
 
 // Before runs the hooks that come before a call.
 func (h *Hooks) Before(ctx context.Context, r toolrun.Round, c toolrun.HookedCall) (toolrun.Ruling, error) {

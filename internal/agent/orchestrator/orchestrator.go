@@ -14,6 +14,7 @@ import (
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/hooks"
 	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
@@ -53,6 +54,9 @@ type Engine struct {
 	// that the model can read, and returns its path. The same call gives the
 	// same file, with what it was given first.
 	PutAside func(ctx context.Context, callID, text string) (path string, err error)
+	// Final, which may be nil, looks at an answer with which the model is content.
+	// What it returns is said to the model, which goes on; an error ends the turn.
+	Final func(answer string) (more string, err error)
 	// Sleep, which may be nil, passes time instead of real time.
 	Sleep func(context.Context, time.Duration) error
 }
@@ -72,6 +76,9 @@ type Config struct {
 
 	// Steer, which may be nil, is what the person said since the last step.
 	Steer func() []string
+	// Changed, which may be nil, tells between steps whether the person changed
+	// settings since the last one, and the mode to go on in if it is to be another.
+	Changed func() (mode string, changed bool)
 	// Child is set for an agent that works for another: it does not verify, and
 	// its use of the context is not told.
 	Child *Subtask
@@ -136,16 +143,33 @@ type Orchestrator struct {
 // New returns an Orchestrator.
 func New(c Config) *Orchestrator { return &Orchestrator{Config: c} }
 
+// Said is what the person said.
+type Said struct {
+	Text     string
+	Pictures []chat.Image
+	// AsWritten says that it is for the model as it stands: no command, no files.
+	AsWritten bool
+}
+
 // RunInput runs one input, whatever kind it is, and shows what happens on out.
 func (o *Orchestrator) RunInput(ctx context.Context, input string, out event.Sink) (done Outcome, err error) {
-	switch in := parseInput(input).(type) {
+	return o.RunSaid(ctx, Said{Text: input}, out)
+}
+
+// RunSaid is RunInput for what may be more than words.
+func (o *Orchestrator) RunSaid(ctx context.Context, said Said, out event.Sink) (done Outcome, err error) {
+	in := parseInput(said.Text)
+	if said.AsWritten || len(said.Pictures) > 0 {
+		in = prompt(said.Text)
+	}
+	switch in := in.(type) {
 	case slash:
-		return o.runCommand(ctx, input, in.name, in.args, out)
+		return o.runCommand(ctx, said.Text, in.name, in.args, out)
 	case bang:
-		done.Text, err = o.runBangCommand(ctx, input, string(in), out)
+		done.Text, err = o.runBangCommand(ctx, said.Text, string(in), out)
 		return done, err
 	case prompt:
-		done.Text, err = o.RunTurn(ctx, input, out)
+		done.Text, err = o.runTurn(ctx, said, out)
 		return done, err
 	}
 	panic("unreachable: parseInput returns slash, bang or prompt")

@@ -38,13 +38,24 @@ const (
 // addPrompt puts the person's words on record, with what goes with them: what
 // their hooks add, too.
 func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string, notes ...string) error {
-	return o.addWords(ctx, st, input, mention.Find(input), notes)
+	return o.addSaid(ctx, st, Said{Text: input}, notes)
 }
 
-func (o *Orchestrator) addWords(ctx context.Context, st *turnState, text string, refs []mention.Ref, notes []string) error {
-	said, err := o.compose(ctx, st, text, refs)
+func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []string) error {
+	var refs []mention.Ref
+	if !said.AsWritten {
+		refs = mention.Find(said.Text)
+	}
+	return o.addWords(ctx, st, said, refs, notes)
+}
+
+func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, refs []mention.Ref, notes []string) error {
+	said, err := o.compose(ctx, st, words.Text, refs)
 	if err != nil {
 		return err
+	}
+	for _, p := range words.Pictures {
+		said.Message.Parts = append(said.Message.Parts, p)
 	}
 	for _, n := range notes {
 		said.Reminders = joinReminders(said.Reminders, hookWords+n)

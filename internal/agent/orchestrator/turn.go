@@ -46,9 +46,14 @@ type turnState struct {
 	final     string
 }
 
-// RunTurn takes a prompt to its answer. It only says what comes after what.
+// RunTurn takes a prompt to its answer.
 func (o *Orchestrator) RunTurn(ctx context.Context, userInput string, out event.Sink) (string, error) {
-	st, err := o.prepareTurnState(ctx, userInput, out)
+	return o.runTurn(ctx, Said{Text: userInput}, out)
+}
+
+// runTurn only says what comes after what.
+func (o *Orchestrator) runTurn(ctx context.Context, said Said, out event.Sink) (string, error) {
+	st, err := o.prepareTurnState(ctx, said, out)
 	if err == nil {
 		err = o.runLoop(ctx, st)
 	}
@@ -107,6 +112,9 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 	for st.steps < st.set.MaxSteps {
 		st.steps++
+		if err := o.takeChanges(ctx, st); err != nil {
+			return err
+		}
 		if o.Steer != nil && st.steps != 1 {
 			for _, words := range o.Steer() {
 				notes, err := o.hookPrompt(ctx, st, words)
@@ -132,6 +140,9 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 			if err == nil && !again {
 				again, err = o.hookStop(ctx, st)
 			}
+			if err == nil && !again {
+				again, err = o.finalStep(ctx, st)
+			}
 			if err != nil || !again {
 				return err
 			}
@@ -142,6 +153,37 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 		}
 	}
 	return fmt.Errorf("%w (%d)", ErrStepLimit, st.set.MaxSteps)
+}
+
+// takeChanges goes on with the settings that the person changed since the last
+// step.
+func (o *Orchestrator) takeChanges(ctx context.Context, st *turnState) error {
+	if o.Changed == nil {
+		return nil
+	}
+	mode, changed := o.Changed()
+	if !changed {
+		return nil
+	}
+	if mode != "" {
+		if err := o.switchMode(ctx, st, mode); err != nil {
+			return err
+		}
+	}
+	o.freezeSettings(st)
+	return o.recordSystem(ctx, st)
+}
+
+// finalStep reports whether more is wanted of an answer than the model gave.
+func (o *Orchestrator) finalStep(ctx context.Context, st *turnState) (again bool, err error) {
+	if o.Final == nil || o.Child != nil {
+		return false, nil
+	}
+	more, err := o.Final(st.final)
+	if err != nil || more == "" {
+		return false, err
+	}
+	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, more)})
 }
 
 func (o *Orchestrator) newState(out event.Sink) *turnState {
@@ -164,10 +206,10 @@ func (o *Orchestrator) freezeSettings(st *turnState) {
 
 // prepareTurnState freezes the settings, opens the task and puts the person's
 // words on record, before the model hears of them.
-func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, out event.Sink) (*turnState, error) {
+func (o *Orchestrator) prepareTurnState(ctx context.Context, said Said, out event.Sink) (*turnState, error) {
 	st := o.newState(out)
-	st.input = userInput
-	if err := o.openTask(ctx, st, userInput); err != nil {
+	st.input = said.Text
+	if err := o.openTask(ctx, st, said.Text); err != nil {
 		return st, err
 	}
 	if err := o.recordSystem(ctx, st); err != nil {
@@ -176,11 +218,11 @@ func (o *Orchestrator) prepareTurnState(ctx context.Context, userInput string, o
 	if err := o.beginTodos(ctx, st); err != nil {
 		return st, err
 	}
-	notes, err := o.hookPrompt(ctx, st, userInput)
+	notes, err := o.hookPrompt(ctx, st, said.Text)
 	if err != nil {
 		return st, err
 	}
-	return st, o.addPrompt(ctx, st, userInput, notes...)
+	return st, o.addSaid(ctx, st, said, notes)
 }
 
 // recordSystem puts the system text on record where it is not the one in force.

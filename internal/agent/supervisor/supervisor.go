@@ -116,7 +116,8 @@ type Session struct {
 	modes   []modeKept    // switches on record
 	ignored ignored
 
-	steer atomic.Pointer[func() []string]
+	steer   atomic.Pointer[func() []string]
+	changes changes
 
 	turn sync.Mutex // held while an input runs
 }
@@ -168,7 +169,7 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	}
 	ss.orch = orchestrator.New(orchestrator.Config{
 		Engine: ss.engine.Engine, Talk: &ss.conversation,
-		Through: ss.through, Person: ss.broker.On, Save: ss.save, Steer: ss.takeSteering, NewID: s.NewID, Now: s.Now,
+		Through: ss.through, Person: ss.broker.On, Save: ss.save, Steer: ss.takeSteering, Changed: ss.changes.take, NewID: s.NewID, Now: s.Now,
 	})
 	if err := ss.announce(ctx, out, !o.New); err != nil {
 		return nil, errors.Join(err, ss.line.Close(), ss.engine.close())
@@ -288,14 +289,23 @@ func (s *Session) through(out event.Sink) event.Sink {
 // Run takes one input through, after settling whatever an earlier process left
 // unfinished: the person has moved on, so its calls are not run any more.
 func (s *Session) Run(ctx context.Context, input string, out event.Sink) (orchestrator.Outcome, error) {
+	return s.RunSaid(ctx, orchestrator.Said{Text: input}, out)
+}
+
+// RunSaid is Run for input that is more than words.
+func (s *Session) RunSaid(ctx context.Context, said orchestrator.Said, out event.Sink) (orchestrator.Outcome, error) {
 	s.turn.Lock()
 	defer s.turn.Unlock()
 	if err := s.abandon(ctx, out); err != nil {
 		return orchestrator.Outcome{}, err
 	}
+	if err := s.applyChanges(ctx, out); err != nil {
+		return orchestrator.Outcome{}, err
+	}
 	s.subtasks.begin(out, nil)
-	s.notifyInput(input)
-	return s.orch.RunInput(ctx, input, out)
+	s.notifyInput(said.Text)
+	done, err := s.orch.RunSaid(ctx, said, out)
+	return done, cmp.Or(err, s.applyChanges(context.WithoutCancel(ctx), out))
 }
 
 func (s *Session) notifyInput(words ...string) {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"reflect"
@@ -12,6 +13,7 @@ import (
 	"strings"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
@@ -50,15 +52,41 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 	a.by = answer.Author
 	switch {
 	case answer.Option == uip.Approve:
+		if answer.Args != nil {
+			r.change(ctx, a, answer.Args)
+		}
 	case slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == policy.Scope(answer.Option) }):
 		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
 			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
 		}
 	default:
 		a.err = refused(answer, a.opinion)
-		if r.StopOnReject {
+		if r.StopOnReject || answer.Stop {
 			a.err = errors.Join(a.err, ErrRefused)
 		}
+	}
+}
+
+// change puts the arguments in place that the person gave with their yes. The call
+// that it is then is judged again: what is denied stays so, and what is only
+// asked about they have said yes to.
+func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) {
+	a.call.Args, a.call.Broken = args, ""
+	if off := r.prepare(ctx, a); off && a.err == nil {
+		a.err = &Denied{"the changed call is one of a tool that is switched off"}
+	}
+	if a.err != nil {
+		return
+	}
+	a.note = joined(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
+	opinion, err := r.Policy.Judge(ctx, a.policyCase())
+	switch {
+	case err != nil:
+		a.err, a.by = &Denied{err.Error()}, event.ActorPolicy
+	case opinion.Verdict == policy.Deny:
+		a.opinion, a.err, a.by = opinion, &Denied{opinion.String()}, event.ActorPolicy
+	default:
+		a.opinion = opinion
 	}
 }
 
@@ -142,7 +170,7 @@ func (r *run) question(a *admission) uip.Request {
 			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
-		Digest:  a.digest(),
+		Digest:  a.digest(), Args: a.args,
 	}
 	for _, o := range r.offersFor(a) {
 		offer(&q, o, "Yes, and ")
@@ -215,7 +243,7 @@ func (r *run) asker(a *admission) uip.Interactor {
 			q.Parts[i].TaskID, q.Parts[i].Author = r.Task, r.Actor
 		}
 		q = q.ForCall(a.call.ID)
-		q.Display.Metadata["toolName"] = a.tool
+		q.Display.Metadata["toolName"], q.Args = a.tool, a.args
 		return r.Person.Ask(ctx, q)
 	})
 }

@@ -69,6 +69,9 @@ type Request struct {
 	// Parts are the questions of a [Composite] request, each with an id of its
 	// own. An option of the whole answers every part that offers it.
 	Parts []Request `json:"parts,omitempty"`
+	// Args, where the question is about a call, are its arguments as its tool
+	// takes them, for programs that decide by them. They are on record elsewhere.
+	Args json.RawMessage `json:"-"`
 }
 
 // OnEnter is where the metadata of a display name the option that an empty
@@ -160,6 +163,14 @@ type Response struct {
 	Dismissed bool `json:"dismissed,omitempty"`
 	// Parts answer the parts of a [Composite] request, in any order.
 	Parts []Response `json:"parts,omitempty"`
+	// Via, if set, is what brought the answer in the person's place: a program
+	// that they let drive the session.
+	Via string `json:"via,omitempty"`
+	// Args, with a yes to a call, are other arguments for it. What is called then
+	// is judged anew.
+	Args json.RawMessage `json:"updatedInput,omitempty"`
+	// Stop, with a no, ends the turn.
+	Stop bool `json:"interrupt,omitempty"`
 }
 
 // Part is the answer to one part of a composite request: its own, or that
@@ -167,7 +178,7 @@ type Response struct {
 func (a Response) Part(q Request) Response {
 	for _, p := range a.Parts {
 		if p.ID == q.ID {
-			p.TaskID, p.Author = q.TaskID, a.Author
+			p.TaskID, p.Author, p.Via = q.TaskID, a.Author, a.Via
 			return p
 		}
 	}
@@ -178,7 +189,7 @@ func (a Response) Part(q Request) Response {
 	if (option == Session || option == Always) && !q.offers(option) {
 		option = Approve // yes to all, remembered where it can be
 	}
-	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment}
+	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment, Via: a.Via, Stop: a.Stop}
 }
 
 // RefusedBy is the response that turns r down, and allows nothing.

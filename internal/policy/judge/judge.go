@@ -58,7 +58,26 @@ type Judge struct {
 	facts  risk.Facts
 	memory *Memory   // nil: nothing is remembered
 	hosts  *sync.Map // those that the person named in this session
+	later  *later    // rules that came since
 	o      Options
+}
+
+// later are rules of this run that came while it went on.
+type later struct {
+	mu          sync.Mutex // guards the fields below
+	allow, deny []rule.Spec
+}
+
+// book is b with them.
+func (l *later) book(b *rule.Book) *rule.Book {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.allow)+len(l.deny) == 0 {
+		return b
+	}
+	more := *b
+	more.Allow, more.Deny = slices.Concat(b.Allow, l.allow), slices.Concat(b.Deny, l.deny)
+	return &more
 }
 
 // New returns a Judge.
@@ -79,7 +98,7 @@ func New(o Options) *Judge {
 		Glob:    w.glob, Below: w.below, Real: w.real,
 		Frozen: o.Frozen, Freezes: o.Freezes, Hidden: o.Hidden, Tracked: o.Tracked,
 	}
-	j := &Judge{state: o.State, book: book, facts: facts, hosts: new(sync.Map), o: o}
+	j := &Judge{state: o.State, book: book, facts: facts, hosts: new(sync.Map), later: new(later), o: o}
 	book.Named = func(host string) bool {
 		_, said := j.hosts.Load(host)
 		return said || slices.ContainsFunc(o.Hosts, func(pattern string) bool {
@@ -97,11 +116,18 @@ func (j *Judge) AddHosts(words string) {
 	}
 }
 
+// AddRules takes rules of this run beside those it began with.
+func (j *Judge) AddRules(allow, deny []rule.Spec) {
+	j.later.mu.Lock()
+	defer j.later.mu.Unlock()
+	j.later.allow, j.later.deny = append(j.later.allow, allow...), append(j.later.deny, deny...)
+}
+
 // Reaches reports whether an address may be fetched from without a question.
 func (j *Judge) Reaches(address string) bool {
 	_, preset := j.state.Current()
 	p, ok := rule.PresetNamed(preset)
-	return ok && j.book.Reaches(p, address)
+	return ok && j.later.book(j.book).Reaches(p, address)
 }
 
 // Allowing returns a Judge that also lets specs pass.
@@ -133,7 +159,7 @@ func (j *Judge) In(m mode.Mode, preset string) policy.Policy {
 	if p.Unchecked {
 		danger = risk.Unchecked(j.facts)
 	}
-	all := policy.All(m, j.book.In(p), danger)
+	all := policy.All(m, j.later.book(j.book).In(p), danger)
 	switch {
 	case j.o.Fearless && !m.ReadOnly:
 		return policy.Fearless(all)

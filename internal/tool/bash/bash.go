@@ -10,6 +10,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -59,6 +60,9 @@ type Options struct {
 	Attended func() Confinement
 	// Conceals blots keys out of all that a command prints.
 	Conceals *secret.Concealer
+	// Callback, which may be nil, has the program that drives the session run one
+	// of its functions on an event, and returns what that says.
+	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
 	// Now tells the time, for durations.
 	Now func() time.Time
 

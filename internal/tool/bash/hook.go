@@ -29,10 +29,13 @@ type HookRun struct {
 
 // HookCommand is one of them.
 type HookCommand struct {
-	Command string   `json:"command"`
+	Command string   `json:"command,omitempty"`
 	Args    []string `json:"args,omitempty"` // with any, Command is a program and no shell reads them
 	Seconds float64  `json:"timeout"`
 	Env     []string `json:"env,omitempty"` // besides that of every command
+	// Callback, which stands in place of Command, is what the program that drives
+	// the session knows a function of its own by.
+	Callback string `json:"callback,omitempty"`
 }
 
 // HookResults is what came of them, in their order.
@@ -62,6 +65,11 @@ func (h hook) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, err
 	}
 	c.plan.Title = c.run.Event
 	for _, one := range c.run.Commands {
+		if one.Callback != "" {
+			c.lines = append(c.lines, nil)
+			c.plan.Effects = append(c.plan.Effects, tool.Effect{Kind: tool.Note, Target: one.Callback})
+			continue
+		}
 		line := tool.Line(unread(one.line()))
 		if h.Analyse != nil {
 			line = h.Analyse(one.line())
@@ -113,6 +121,9 @@ func (c hookCall) Run(ctx context.Context, _ io.Writer) (tool.Result, error) {
 // one runs one of the commands. One that cannot be started has exit code -1.
 func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	h, cmd, line := c.hook, c.run.Commands[i], c.lines[i]
+	if cmd.Callback != "" {
+		return c.callBack(ctx, cmd, tool.ShellResult{Command: cmd.Callback, ExitCode: -1})
+	}
 	failed := func(err error) tool.ShellResult {
 		return tool.ShellResult{Command: cmd.Command, ExitCode: -1, Error: err.Error()}
 	}
@@ -141,3 +152,31 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	}
 	return r
 }
+
+// callBack has the program that drives the session run a function of its own.
+func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellResult) tool.ShellResult {
+	if c.hook.Callback == nil {
+		r.Error = "the program that has it does not drive this session any more"
+		return r
+	}
+	own, cancel := context.WithTimeout(ctx, time.Duration(cmd.Seconds*float64(time.Second)))
+	defer cancel()
+	began := c.hook.Now()
+	said, err := c.hook.Callback(own, cmd.Callback, c.run.Input)
+	r.DurationMS = c.hook.Now().Sub(began).Milliseconds()
+	switch {
+	case ctx.Err() == nil && own.Err() != nil:
+		r.TimedOut, r.Error = true, fmt.Sprintf("timed out after %g s", cmd.Seconds)
+	case errors.Is(err, ErrTooLarge): // what it cannot be shown it has not let pass
+		r.ExitCode, r.Stderr = 2, err.Error()
+	case err != nil:
+		r.Error = clip.Text(err.Error(), 500)
+	default:
+		r.OK, r.ExitCode, r.Stdout = true, 0, c.hook.Conceals.Text(string(said))
+	}
+	return r
+}
+
+// ErrTooLarge reports what is too large to be shown to a function of the program
+// that drives the session.
+var ErrTooLarge = errors.New("it is too large to be shown to the hook")

@@ -30,7 +30,7 @@ func Samples() []event.Event {
 			Digest:     "ab12",
 			Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
 		}},
-		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}}},
+		event.InteractionResponded{Response: uip.Response{ID: "ui_1", TaskID: "t1", Author: "user", Option: uip.Reject, Input: "why?", Comment: "not now", Dismissed: true, Parts: []uip.Response{{ID: "ui_1.1", Option: uip.Approve}}, Via: "stdin", Args: json.RawMessage(`{"command":"ls"}`), Stop: true}},
 		event.ToolCallRequested{
 			CallID: "c1", Tool: "bash", Author: "main", TaskID: "t1", Input: json.RawMessage(`{"command":"ls > x && :"}`), Timestamp: 1700000000000,
 			Effects: []event.Effect{{Kind: event.EffectExec, Target: "ls <x> & y"}}, Confined: "writes only below /w", ReadOnly: true, Verdict: "ask", Reasons: []string{"writes"}, DecidedBy: "user",
