@@ -88,7 +88,7 @@ golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./internal/ui/... -update
 	$(GO) test ./cmd/coder -run TestScreens -update
 
-tools: ## build the pinned linter, and install the language and MCP servers that tests drive when they are there
+tools: ## build the pinned linter, and install the language and MCP servers that tests drive, and the SDKs that drive it, when they are there
 	$(TOOL) staticcheck -version
 	$(GO) install golang.org/x/tools/gopls@v0.23.0
 	-npm install -g pyright typescript-language-server typescript@5 bash-language-server
@@ -97,6 +97,8 @@ tools: ## build the pinned linter, and install the language and MCP servers that
 	-rustup component add rust-analyzer
 	-npm install -g @modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem
 	-python3 -m venv "$${HOME}/.local/share/mcp-servers" && "$${HOME}/.local/share/mcp-servers/bin/pip" install -q mcp-server-git mcp-server-fetch
+	-python3 -m venv "$${HOME}/.local/share/agent-sdks/python" && "$${HOME}/.local/share/agent-sdks/python/bin/pip" install -q claude-agent-sdk mcp agent-client-protocol
+	-npm install --omit=optional --prefix "$${HOME}/.local/share/agent-sdks" @anthropic-ai/claude-agent-sdk @agentclientprotocol/sdk zod
 	@for p in clangd rg pdftotext; do command -v $$p >/dev/null || echo "$$p: install the package of your system"; done
 
 clean: ## remove what was built

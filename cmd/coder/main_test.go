@@ -93,6 +93,7 @@ func TestScripts(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"exits":     exits,
 			"listen":    listen,
+			"dialogue":  dialogue,
 			"jsonlines": jsonLines,
 			"cutfile":   cutFile,
 			"respondto": respondTo,

@@ -18,11 +18,12 @@ import (
 	"coder/internal/slash"
 	"coder/internal/tool"
 	"coder/internal/tool/delegate"
+	"coder/internal/tool/structured"
 )
 
 // notForSubagents are tools that belong to whoever the person talks to: handing
 // work on, the list of what is to be done, questions and plans for the person.
-var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exit_plan_mode"}
+var notForSubagents = []string{"task", "todoread", "todowrite", "question", "exit_plan_mode", structured.Name}
 
 // loadAgents reads the agents of the project, the person and plugins. What is wrong with
 // them is said once, however many sessions follow each other.

@@ -24,7 +24,7 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(env, Options{}, settings, func(s string) { t.Error(s) })
+	a, err := New(env, Options{Schema: []byte(`{}`)}, settings, func(s string) { t.Error(s) })
 	if err != nil {
 		t.Fatal(err)
 	}

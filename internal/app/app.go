@@ -9,6 +9,7 @@ import (
 	"crypto/rand"
 	"encoding/base32"
 	"encoding/hex"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -34,6 +35,7 @@ import (
 	"coder/internal/record/telemetry"
 	"coder/internal/tool"
 	"coder/internal/tool/mcp"
+	"coder/internal/tool/structured"
 )
 
 // Version is the program's version; a release build sets it.
@@ -84,6 +86,7 @@ type Options struct {
 	WaitLimit    time.Duration // how long a turn may wait for the end of a limit
 	Mode         string
 	AutoApprove  bool
+	SystemPrompt string // in place of our own
 	AppendSystem string // added to the system prompt
 	Script       string // a file that plays the model
 	Ephemeral    bool   // nothing is kept on disk
@@ -91,12 +94,25 @@ type Options struct {
 	Typed        string // the prompt of a run, without what was piped in beside it
 
 	AllowTools, DenyTools []rule.Spec
+	OnlyTools             *[]rule.Spec // if set, no other tools of our own
+	Schema                []byte       // of the answer, if it is to have a certain form
+	FallbackModel         string
 	AddDirs               []string // further folders the file tools may use
 
 	MCPConfig []string // files of MCP servers, or their text itself
 	StrictMCP bool     // there are no others
 
 	PluginDirs []string // plugins of this run alone
+	Driver     Driver   // the program that drives this one, if one does
+}
+
+// Driver is what a program that drives a session brings to it. It counts as the
+// person's own.
+type Driver struct {
+	Hooks    []hooks.Hook // functions of its own on events
+	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
+	Servers  []string // MCP servers that are a part of it
+	Relay    func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 }
 
 // App is the program put together for one workspace.
@@ -126,6 +142,8 @@ type App struct {
 	told       map[string]bool               // what was said once
 	lib        *library                      // once it is asked for
 
+	answer *structured.Answer // nil unless answers are to have a certain form
+
 	checks atomic.Pointer[verify.Checks] // of the session that is open
 	judge  *judge.Judge                  // once a session is open
 	set    tool.Set                      // what the model may call, once a session is open
@@ -142,7 +160,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	for _, w := range s.warnings {
 		warn(w)
 	}
-	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP()); err != nil {
+	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema()); err != nil {
 		return nil, err
 	}
 	a.readTelemetry()
@@ -155,6 +173,21 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	}
 	return a, nil
 }
+
+// readSchema reads the form that answers are to have.
+func (a *App) readSchema() (err error) {
+	if a.Options.Schema == nil {
+		return nil
+	}
+	if a.answer, err = structured.New(a.Options.Schema); err != nil {
+		return inputf("--json-schema: %v", err)
+	}
+	return nil
+}
+
+// Structured is the answer of the turn that ended, in the form that was asked
+// for; nil if none was.
+func (a *App) Structured() json.RawMessage { return a.answer.Take() }
 
 // checkData refuses a data folder that is not ours to write to.
 func (a *App) checkData() error {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"runtime"
 	"slices"
+	"strings"
 	"time"
 
 	"coder/internal/agent/orchestrator"
@@ -20,6 +21,7 @@ import (
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
 	"coder/internal/tool/delegate"
+	"coder/internal/tool/structured"
 )
 
 // Supervise builds what opens and runs the sessions of the workspace. Person is
@@ -78,11 +80,15 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	kit.ends = append(kit.ends, collector.Close)
 	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}
+	var final func(string) (string, error)
+	if a.answer != nil {
+		final = a.answer.Final
+	}
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
-			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Sleep: a.Env.Sleep,
+			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's
@@ -115,7 +121,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 		}
 		facts := prompt.Facts{
 			Dir: a.Root, Platform: runtime.GOOS + "/" + runtime.GOARCH, Date: date, Rules: rules,
-			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem,
+			Skills: skills.Summary(listed, prompt.SkillsLimit), Append: a.Options.AppendSystem, Instead: a.Options.SystemPrompt,
 			Plan: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
@@ -139,6 +145,9 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 
 // forbidden reports whether this run forbids every use of a tool.
 func (a *App) forbidden(name string) bool {
+	if only := a.Options.OnlyTools; only != nil && name != structured.Name && !slices.ContainsFunc(*only, func(s rule.Spec) bool { return s.Names(name) }) {
+		return !strings.HasPrefix(name, "mcp__")
+	}
 	return slices.ContainsFunc(a.Options.DenyTools, func(s rule.Spec) bool { return s.On == "" && s.Names(name) })
 }
 

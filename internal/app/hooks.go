@@ -13,6 +13,7 @@ import (
 // readHooks reads the commands that are run on events: the person's, then those
 // of a project they trust.
 func (a *App) readHooks() error {
+	a.hooks = slices.Clone(a.Options.Driver.Hooks)
 	for _, name := range slices.Sorted(maps.Keys(a.Config.Hooks)) {
 		for _, part := range a.Report.Parts["hooks."+name] {
 			list, skipped, err := hooks.Read(map[string]json.RawMessage{name: part.Value}, hooks.Source{Own: !part.Project})

@@ -7,6 +7,7 @@ import (
 	"coder/internal/authored/skills"
 	"coder/internal/policy/mode"
 	"coder/internal/tool/mcp"
+	"coder/internal/tool/structured"
 )
 
 // leanBelow is the window, in tokens, in which all tools would leave too little
@@ -38,7 +39,7 @@ func (a *App) unspoken(t *toolkit, m mode.Mode, lean bool, listed []skills.Skill
 		switch {
 		case strings.HasPrefix(name, "git_") && !t.git(), name == "lsp" && !t.servers():
 			return true
-		case strings.HasPrefix(name, "mcp__"), name == mcp.SearchTool:
+		case strings.HasPrefix(name, "mcp__"), name == mcp.SearchTool, name == structured.Name:
 			return false // the person wants them
 		case name == "skill" && lean:
 			return len(listed) == 0

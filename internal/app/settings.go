@@ -68,6 +68,9 @@ func Load(env Env, o Options) (s Settings, err error) {
 	if o.Model != "" {
 		set("provider.model", o.Model, "--model")
 	}
+	if o.FallbackModel != "" {
+		set("provider.fallback_models", []string{o.FallbackModel}, "--fallback-model")
+	}
 	if o.MaxSteps > 0 {
 		set("runtime.max_steps", o.MaxSteps, "--max-steps")
 	}

@@ -114,6 +114,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		OutputLimit:    a.Config.Safety.OutputLimitBytes,
 		Analyse:        a.analyse, Confine: t.confiner.Command, Holds: t.confiner.Holds, Attended: t.confiner.Attended, Conceals: t.conceals,
 	}
+	running.Callback = a.Options.Driver.Callback
 	commands, jobs := bash.All(running)
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
@@ -136,6 +137,9 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		})},
 		[]tool.Tool{skill.Skill(a.library().skills), task},
 	)
+	if a.answer != nil {
+		tools = append(tools, a.answer)
+	}
 	var ranks [3][]tool.Tool
 	for _, one := range tools {
 		r := 0

@@ -78,6 +78,7 @@ var plan = []struct {
 	{"tool/plan", "display event tool uip"},
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
+	{"tool/structured", "clip display jsonx tool"},
 	{"tool/mcp", "chat child clip display event jsonx sanitize tool uip"},
 
 	// whether it may
@@ -136,7 +137,9 @@ var plan = []struct {
 	// what people see, and how they answer
 	{"ui/rendertest", "chat display event uip"},
 	{"ui/events", "chat display event uip"},
-	{"ui/streamjson", "chat event"},
+	{"ui/streamjson", "chat clip event"},
+	{"ui/drive", "orchestrator uip"},
+	{"ui/control", "bash chat dialect drive events jsonx orchestrator streamjson uip"},
 	{"ui/plain", "chat display event sanitize"},
 	{"ui/term/ink", ""},
 	{"ui/term/syntax", "ink"},
@@ -150,8 +153,8 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash subagent supervisor telemetry textcalls tool toolrun transport trust uip undo usercommand verify web workspace"},
-	{"cli", "app atomicfile audit chat config confine display event events i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson supervisor task term tool toolrun trust tty uip undo verify"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate dialect disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust uip undo usercommand verify web workspace"},
+	{"cli", "app atomicfile audit chat config confine control dialect display drive event events hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson structured supervisor task term tool toolrun trust tty uip undo verify"},
 	{"arch", ""},
 }
 

@@ -119,6 +119,10 @@ func (inv *invocation) run(ctx context.Context) error {
 		return inv.runHelp(ctx)
 	case fl.command != nil:
 		return fl.command.run(inv, ctx)
+	case fl.inputFormat == "events":
+		return inv.runAnswered(ctx)
+	case fl.inputFormat == "stream-json" && fl.outputFormat == "stream-json" && fl.onAsk == "":
+		return inv.runDriven(ctx)
 	case fl.print:
 		return inv.runHeadless(ctx)
 	}
@@ -161,8 +165,8 @@ func askedLang(args []string) (lang string) {
 
 // newApp puts the program together for the workspace.
 func (inv *invocation) newApp(warn func(string)) (*app.App, error) {
-	if inv.loadErr != nil {
-		return nil, inv.loadErr
+	if err := cmp.Or(inv.loadErr, inv.readTexts()); err != nil {
+		return nil, err
 	}
 	return app.New(inv.Env.Env, inv.flags.Options, inv.settings, warn)
 }

@@ -32,6 +32,16 @@ type flags struct {
 	outputFormat, inputFormat, events      string
 	onAsk, lang                            string
 
+	// of programs that drive the session
+	driven             bool // by lines on stdin
+	partial, echo      bool
+	decides            string   // who is asked about calls
+	permissionMode     string   // in their words or ours
+	mayBypass, dontAsk bool     // modes that may be gone to, or that never ask
+	schema, settings   string   // texts, or files that hold them
+	systemFile         string   // of the system prompt
+	passedOver         []string // flags that mean nothing here
+
 	// of subcommands
 	json                   bool
 	option, input, comment string   // of an answer
@@ -50,7 +60,7 @@ type flags struct {
 
 // forMachines reports whether programs read what this run writes.
 func (f *flags) forMachines() bool {
-	return f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json"
+	return f.driven && !f.print || f.json || f.events != "" || f.outputFormat == "json" || f.outputFormat == "stream-json"
 }
 
 // option is one flag: its names, what its value is called, what it does.
@@ -99,7 +109,7 @@ func options() []option {
 			if err != nil {
 				return usagef("--%s: %v", long, err)
 			}
-			*p(f) = append(*p(f), list...)
+			*p(f) = append(*p(f), app.Ours(list)...)
 			return nil
 		}}
 	}
@@ -112,7 +122,7 @@ func options() []option {
 	return []option{
 		flag("print", "p", "run one turn without a terminal and print the answer", func(f *flags) *bool { return &f.print }),
 		choice("output-format", "what -p prints (default text)", func(f *flags) *string { return &f.outputFormat }, "text", "json", "stream-json"),
-		choice("input-format", "what -p reads on stdin (default text)", func(f *flags) *string { return &f.inputFormat }, "text", "stream-json"),
+		choice("input-format", "what is read on stdin (default text); with stream-json or events a program drives the session", func(f *flags) *string { return &f.inputFormat }, "text", "stream-json", "events"),
 		choice("events", "print the timeline instead, in this vocabulary", func(f *flags) *string { return &f.events }, "native", "sema", "coauthor"),
 		flag("continue", "c", "go on with the last session", func(f *flags) *bool { return &f.session.Last }),
 		resume,
@@ -140,9 +150,11 @@ func options() []option {
 			return nil
 		}},
 		choice("effort", "how hard the model is to think, where it lets one choose", func(f *flags) *string { return &f.Effort }, provider.Efforts...),
+		text("json-schema", "FILE|JSON", "have the answer in the form of this schema", func(f *flags) *string { return &f.schema }),
+		{long: "system-prompt", value: "TEXT", help: "say TEXT to the model in place of our own system prompt", set: func(f *flags, v string) error { f.SystemPrompt = v; return nil }},
 		text("append-system-prompt", "TEXT", "add TEXT to the system prompt", func(f *flags) *string { return &f.AppendSystem }),
 		choice("mode", "the mode to start in (default build)", func(f *flags) *string { return &f.Mode }, mode.Names()...),
-		choice("permission-mode", "the same as --mode", func(f *flags) *string { return &f.Mode }, mode.Names()...),
+		choice("permission-mode", "the same as --mode, also by the names of other agents", func(f *flags) *string { return &f.permissionMode }, append(mode.Names(), otherModes...)...),
 		{long: "yolo", help: "the same as --mode yolo: everything runs unasked and unchecked", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
 		specs("allowed-tools", "let these pass where the mode would ask, such as bash(go test *),edit(src/**)", func(f *flags) *[]rule.Spec { return &f.AllowTools }),
 		specs("disallowed-tools", "refuse these", func(f *flags) *[]rule.Spec { return &f.DenyTools }),
@@ -175,6 +187,7 @@ func options() []option {
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
 		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
 		flag("no-color", "", "no colours", func(f *flags) *bool { return &f.noColor }),
+		flag("include-partial-messages", "", "with stream-json: tell replies as they arrive, too", func(f *flags) *bool { return &f.partial }),
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
@@ -215,8 +228,8 @@ func options() []option {
 
 // parseFlags reads the command line. Flags may stand anywhere before "--".
 func parseFlags(args []string) (*flags, error) {
-	f := &flags{}
-	opts := options()
+	f := &flags{driven: drives(args)}
+	opts := append(options(), spellings()...)
 	for i := 0; i < len(args); i++ {
 		arg := args[i]
 		switch {
@@ -242,6 +255,13 @@ func (f *flags) apply(opts []option, arg string, rest []string) (used int, err e
 	name, value, hasValue := strings.Cut(arg, "=")
 	i := slices.IndexFunc(opts, func(o option) bool { return name == "--"+o.long || o.short != "" && name == "-"+o.short })
 	if i < 0 && f.cluster(opts, arg) {
+		return 0, nil
+	}
+	if i < 0 && f.driven { // programs that drive sessions learn new ones before we do
+		f.passedOver = append(f.passedOver, name)
+		if !hasValue && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") {
+			return 1, nil
+		}
 		return 0, nil
 	}
 	if i < 0 {
@@ -285,7 +305,7 @@ func (f *flags) cluster(opts []option, arg string) bool {
 
 // finish tells a subcommand from a prompt and checks what does not go together.
 func (f *flags) finish() (*flags, error) {
-	if !f.print && !f.prompt {
+	if !f.print && !f.prompt && !f.driven {
 		var err error
 		if f.command, err = findSubcommand(f.args); err != nil {
 			return nil, err
@@ -297,6 +317,9 @@ func (f *flags) finish() (*flags, error) {
 	defer func() {
 		f.outputFormat, f.inputFormat = cmp.Or(f.outputFormat, "text"), cmp.Or(f.inputFormat, "text")
 	}()
+	if f.driven && !f.print && f.outputFormat == "" && f.events == "" {
+		f.outputFormat = "stream-json"
+	}
 	switch {
 	case f.events != "" && f.outputFormat != "":
 		return nil, usagef("--events and --output-format both say what to print; use one")
@@ -308,12 +331,8 @@ func (f *flags) finish() (*flags, error) {
 		return nil, usagef("--no-session-persistence does not go with --resume or --continue")
 	case f.Ephemeral && f.onAsk == "wait":
 		return nil, usagef("--no-session-persistence does not go with --on-ask wait: coder respond finds questions in what is kept")
-	case f.inputFormat == "stream-json" && len(f.args) > 0:
-		return nil, usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
-	case f.inputFormat == "stream-json" && !f.print:
-		return nil, usagef("--input-format goes with -p")
 	}
-	return f, nil
+	return f, f.finishDriven()
 }
 
 // usage is the beginning of the help.

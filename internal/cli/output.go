@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -12,6 +13,8 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/model/meter"
+	"coder/internal/model/provider"
+	"coder/internal/tool/structured"
 	"coder/internal/ui/events"
 	"coder/internal/ui/plain"
 	"coder/internal/ui/streamjson"
@@ -29,7 +32,10 @@ type output struct {
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
 
-	checked   func() verify.Check
+	checked    func() verify.Check
+	structured func() json.RawMessage // the answer in the form that was asked for; nil: none was
+	form       json.RawMessage        // that of the turn under way
+
 	unkept    func() error   // why something is not kept on disk; nil if all is
 	approving bool           // the person lets pass what is only asked about
 	local     display.Blocks // the last answer of the program's own
@@ -38,6 +44,9 @@ type output struct {
 func (inv *invocation) newOutput(a *app.App) *output {
 	fl := inv.flags
 	o := &output{inv: inv, approving: fl.AutoApprove, checked: a.Checked}
+	if fl.Schema != nil {
+		o.structured = a.Structured
+	}
 	var face event.Sink
 	switch {
 	case fl.events != "":
@@ -84,7 +93,7 @@ func (o *output) count(_ context.Context, r event.Record) error {
 }
 
 // begin opens the account of a turn.
-func (o *output) begin() { o.tally, o.alone, o.local = streamjson.Tally{}, false, nil }
+func (o *output) begin() { o.tally, o.alone, o.local, o.form = streamjson.Tally{}, false, nil, nil }
 
 // end writes what the turn came to and returns the error the program should
 // end with: the turn's own, or that calls were refused.
@@ -92,17 +101,9 @@ func (o *output) end(answer string, turnErr error) error {
 	var err error
 	switch {
 	case o.json != nil:
-		out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Checks: o.checks()}
-		if turnErr != nil {
-			out.Err = errors.New(message(turnErr))
-		}
-		if errors.Is(turnErr, orchestrator.ErrStepLimit) {
-			out.Subtype = streamjson.MaxTurns
-		}
-		if errors.Is(turnErr, meter.ErrBudget) {
-			out.Subtype = streamjson.MaxSpent
-		}
-		err = o.json.Finish(context.Background(), out)
+		err = o.json.Finish(context.Background(), o.outcome(answer, turnErr))
+	case o.text && o.formed() != nil:
+		err = o.inv.print(string(o.formed()))
 	case o.text && answer != "":
 		if o.local.Plain() == answer {
 			answer = o.local.Translated(o.inv.words.Said, ink.Width)
@@ -144,6 +145,37 @@ func unverified(c verify.Check) string {
 		return fmt.Sprintf("done, but the last check failed: %s (exit code %d)", c.Command, c.ExitCode)
 	}
 	return fmt.Sprintf("done, but there are changes after the last check: %s", c.Command)
+}
+
+// formed is the answer in the form that was asked for, nil if none was.
+func (o *output) formed() json.RawMessage {
+	if o.structured == nil {
+		return nil
+	}
+	if o.form == nil {
+		o.form = o.structured()
+	}
+	return o.form
+}
+
+// outcome is how a turn ended, for programs.
+func (o *output) outcome(answer string, err error) streamjson.Outcome {
+	out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Structured: o.formed(), Checks: o.checks()}
+	if err != nil {
+		out.Err = errors.New(message(err))
+	}
+	var provides *provider.Error
+	switch {
+	case errors.Is(err, orchestrator.ErrStepLimit):
+		out.Subtype = streamjson.MaxTurns
+	case errors.Is(err, meter.ErrBudget):
+		out.Subtype = streamjson.MaxSpent
+	case errors.Is(err, structured.ErrNone):
+		out.Subtype = streamjson.NoAnswer
+	case errors.As(err, &provides):
+		out.Provider = true
+	}
+	return out
 }
 
 // refused says how many calls were refused, and what would have helped.

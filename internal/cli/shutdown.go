@@ -59,6 +59,8 @@ func awaitSignal(ctx context.Context, told <-chan os.Signal) {
 const (
 	closingTime = 6 * time.Second
 	idleTime    = 300 * time.Millisecond
+	// drivenTime is how long a program that drives the session waits at most.
+	drivenTime = 900 * time.Millisecond
 )
 
 // shutdown is how the program ends even though something in it is stuck: in
@@ -69,6 +71,7 @@ type shutdown struct {
 	leaving chan struct{} // closed when the person is leaving
 	once    sync.Once
 	keeping atomic.Bool            // a session is open
+	driven  atomic.Bool            // by a program
 	restore atomic.Pointer[func()] // gives the terminal back
 }
 
@@ -110,6 +113,9 @@ func (w *shutdown) watch(ctx, again context.Context, work func() error) error {
 	patience := idleTime
 	if w.keeping.Load() {
 		patience = closingTime
+	}
+	if w.driven.Load() {
+		patience = min(patience, drivenTime)
 	}
 	late := time.NewTimer(patience)
 	defer late.Stop()

@@ -66,3 +66,26 @@ func FuzzRead(f *testing.F) {
 		}
 	})
 }
+
+func TestCallbacksCountAsThePersonsOwn(t *testing.T) {
+	var by map[string][]hooks.CallbackGroup
+	text := `{"PreToolUse": [{"matcher": null, "hookCallbackIds": ["a", "b"], "timeout": 5}, {"matcher": "Bash", "hookCallbackIds": ["c"], "onFailure": "block"}],
+		"Stop": [{"hookCallbackIds": ["d"], "onFailure": "anything"}, {"hookCallbackIds": ["e"], "onFailure": "continue"}], "Sneeze": [{"hookCallbackIds": ["f"]}]}`
+	if err := json.Unmarshal([]byte(text), &by); err != nil {
+		t.Fatal(err)
+	}
+	list, skipped, err := hooks.Callbacks(by)
+	if err != nil || len(list) != 5 || len(skipped) != 1 || !strings.Contains(skipped[0], "Sneeze") {
+		t.Fatalf("%+v, %q, %v", list, skipped, err)
+	}
+	for _, h := range list {
+		blocks := h.Callback == "c" || h.Callback == "d"
+		if !h.Own || h.Blocks != blocks || h.Timeout <= 0 || h.Command != "" {
+			t.Errorf("%+v", h)
+		}
+	}
+	by = map[string][]hooks.CallbackGroup{"PreToolUse": {{Matcher: "(", IDs: []string{"a"}}}}
+	if _, _, err := hooks.Callbacks(by); err == nil {
+		t.Error("a matcher that says nothing was taken")
+	}
+}

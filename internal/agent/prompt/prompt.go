@@ -8,6 +8,7 @@
 package prompt
 
 import (
+	"cmp"
 	_ "embed"
 	"fmt"
 	"strings"
@@ -23,6 +24,8 @@ const (
 	RulesLimit  = 32 << 10
 	SkillsLimit = 8 << 10
 	appendLimit = 32 << 10
+	// insteadLimit is that of what takes the place of the whole.
+	insteadLimit = 256 << 10
 )
 
 // Facts is what the model should know before it starts.
@@ -34,6 +37,7 @@ type Facts struct {
 	Rules    []Rule // from the user and the project, outermost first
 	Append   string // what the caller adds at the end
 	Plan     bool   // nothing is to be changed now
+	Instead  string // what the caller puts in place of our own words; may be empty
 }
 
 // planHint stands at the very end, so that the text is the same up to there in
@@ -46,7 +50,7 @@ type Rule struct{ Path, Text string }
 // System writes the system text.
 func System(f Facts) string {
 	var b strings.Builder
-	b.WriteString(strings.TrimSpace(system))
+	b.WriteString(strings.TrimSpace(cmp.Or(cut(f.Instead, insteadLimit), system)))
 	fmt.Fprintf(&b, "\n\n# Environment\n\nWorking directory: %s\nPlatform: %s\nDate: %s\n", f.Dir, f.Platform, f.Date)
 	if f.Skills != "" {
 		b.WriteString("\n# Skills\n\nInstructions for certain sorts of work, for the skill tool. Where none fits, or one cannot be loaded, go on without.\n\n")

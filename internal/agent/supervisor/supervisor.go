@@ -217,9 +217,7 @@ func (s *Session) announce(ctx context.Context, out event.Sink, resumed bool) er
 	}
 	set := s.engine.Settings()
 	opened := event.SessionOpened{Dir: s.sup.Dir, Model: set.Model, Mode: set.Mode, Resumed: resumed, MaxTokens: set.ContextLimit}
-	for spec := range set.Tools.Specs() {
-		opened.Tools = append(opened.Tools, spec.Name)
-	}
+	opened.Tools = s.Tools()
 	return s.through(out).Emit(ctx, event.Record{Actor: "system", Event: opened})
 }
 
@@ -424,6 +422,14 @@ func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
 
 // Commands are the slash commands that can be typed in this session.
 func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }
+
+// Tools are the names of what the model may call in the next turn.
+func (s *Session) Tools() (names []string) {
+	for spec := range s.engine.Settings().Tools.Specs() {
+		names = append(names, spec.Name)
+	}
+	return names
+}
 
 // ContextUsed is the number of tokens the next request would take.
 func (s *Session) ContextUsed() int { return s.orch.ContextUsed() }

@@ -20,19 +20,20 @@ var places = map[string]bool{"file_path": true, "path": true}
 
 var outwards = sync.OnceValue(func() map[string]outward {
 	return map[string]outward{
-		"bash":           {"Bash", map[string]string{"background": "run_in_background"}},
-		"read":           {"Read", map[string]string{"path": "file_path"}},
-		"write":          {"Write", map[string]string{"path": "file_path"}},
-		"edit":           {"Edit", map[string]string{"path": "file_path"}},
-		"glob":           {"Glob", nil},
-		"grep":           {"Grep", map[string]string{"include": "glob"}},
-		"list":           {"LS", nil},
-		"fetch":          {"WebFetch", nil},
-		"todowrite":      {"TodoWrite", nil},
-		"task":           {"Task", map[string]string{"objective": "prompt", "agent": "subagent_type"}},
-		"skill":          {"Skill", map[string]string{"name": "skill", "arguments": "args"}},
-		"question":       {"AskUserQuestion", nil},
-		"exit_plan_mode": {"ExitPlanMode", nil},
+		"bash":              {"Bash", map[string]string{"background": "run_in_background"}},
+		"read":              {"Read", map[string]string{"path": "file_path"}},
+		"write":             {"Write", map[string]string{"path": "file_path"}},
+		"edit":              {"Edit", map[string]string{"path": "file_path"}},
+		"glob":              {"Glob", nil},
+		"grep":              {"Grep", map[string]string{"include": "glob"}},
+		"list":              {"LS", nil},
+		"fetch":             {"WebFetch", nil},
+		"todowrite":         {"TodoWrite", nil},
+		"task":              {"Task", map[string]string{"objective": "prompt", "agent": "subagent_type"}},
+		"skill":             {"Skill", map[string]string{"name": "skill", "arguments": "args"}},
+		"question":          {"AskUserQuestion", nil},
+		"exit_plan_mode":    {"ExitPlanMode", nil},
+		"structured_output": {"StructuredOutput", nil},
 	}
 })
 
@@ -65,4 +66,19 @@ func OutwardName(tool string) string {
 		return o.name
 	}
 	return tool
+}
+
+// Inward is our tools that programs written for another agent know by a name; nil
+// if there is none, or the name is ours. What edits files is one thing to them.
+func Inward(theirs string) (ours []string) {
+	switch theirs {
+	case "Edit", "MultiEdit", "NotebookEdit":
+		return []string{"edit", "patch"}
+	}
+	for name, o := range outwards() {
+		if o.name == theirs {
+			return []string{name}
+		}
+	}
+	return nil
 }

@@ -9,6 +9,7 @@ package mcp
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -51,6 +52,9 @@ type Options struct {
 	Confine func(*exec.Cmd, Server) error
 	// Transport, which may be nil, carries what is said to servers on the web.
 	Transport http.RoundTripper
+	// Relay, which may be nil, passes a message on to a server that is a part of the
+	// program which drives the session, and returns its answer.
+	Relay func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 	// Taken reports whether a tool of another origin has a name.
 	Taken func(name string) bool
 	Warn  func(string) // tells the person
@@ -268,7 +272,7 @@ func (p *peer) live(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		hopeless := errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) || failures > attempts
+		hopeless := errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || failures > attempts
 		p.fail(err, hopeless)
 		if !hopeless {
 			_ = p.pause(ctx, time.Second<<(failures-1))
@@ -413,6 +417,9 @@ func lastLine(text string) string {
 // connect reaches the server, in the newest way or, if it ends or hangs at that,
 // in the older one.
 func (p *peer) connect(ctx context.Context) (*line, error) {
+	if p.Type == Relay {
+		return p.dial(ctx, older, p.host.greeting)
+	}
 	line, err := p.dial(ctx, "", p.host.connecting)
 	if err == nil || ctx.Err() != nil || errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) {
 		return line, err
@@ -450,6 +457,11 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 		return &sdk.StreamableClientTransport{Endpoint: p.URL, HTTPClient: p.web(), MaxRetries: 2, MaxEventSize: maxMessage}, nil
 	case SSE:
 		return &sdk.SSEClientTransport{Endpoint: p.URL, HTTPClient: p.web(), MaxEventSize: maxMessage}, nil
+	case Relay:
+		if p.host.o.Relay == nil {
+			return nil, errNoRelay
+		}
+		return newRelay(p.Name, p.host.o.Relay), nil
 	}
 	env := slices.Clone(p.host.o.Env)
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {

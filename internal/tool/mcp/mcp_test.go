@@ -523,7 +523,7 @@ func TestSettingsOfServers(t *testing.T) {
 		`{"type":"streamable-http","url":"http://h"}`: "http http://h",
 		`{"type":"sse","url":"https://h"}`:            "sse https://h",
 		`{"transport":"sse","url":"https://h"}`:       "sse https://h",
-		`{"type":"sdk","name":"x"}`:                   "it lives in the program that started this one, and such are not reached yet",
+		`{"type":"sdk","name":"x"}`:                   "sdk in the program that drives this session",
 		`{}`:                                          "it has neither a command nor a url",
 		`{"type":"ws","url":"ws://h"}`:                `its type is "ws"; it must be stdio, http or sse`,
 		`{"type":"http","url":"file:///etc"}`:         "its url is no address of a web server",

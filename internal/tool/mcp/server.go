@@ -14,12 +14,13 @@ const (
 	Stdio = "stdio" // a program, over its standard streams
 	HTTP  = "http"  // an address, by streamable HTTP
 	SSE   = "sse"   // an address, by the older way with server-sent events
+	Relay = "sdk"   // a part of the program that drives the session, which passes messages on
 )
 
 // Server is a server as people configure it.
 type Server struct {
 	Name       string
-	Type       string // Stdio, HTTP or SSE
+	Type       string // Stdio, HTTP, SSE or Relay
 	Command    string
 	Args       []string
 	Env        map[string]string
@@ -79,8 +80,8 @@ func (s Server) check() error {
 	switch {
 	case Clean(s.Name) == "":
 		return errors.New("its name has no letter or digit")
-	case s.Type == "sdk":
-		return errors.New("it lives in the program that started this one, and such are not reached yet")
+	case s.Type == Relay:
+		return nil
 	case s.Type == Stdio && strings.TrimSpace(s.Command) == "":
 		return errors.New("it has neither a command nor a url")
 	case s.Type == Stdio:
@@ -98,7 +99,10 @@ func (s Server) check() error {
 // Where is the server's command line or address, for people, without what may
 // be secret: values of its environment, headers, what stands before the host.
 func (s Server) Where() string {
-	if s.Type == Stdio {
+	switch s.Type {
+	case Relay:
+		return "in the program that drives this session"
+	case Stdio:
 		return strings.Join(append([]string{s.Command}, s.Args...), " ")
 	}
 	u, err := url.Parse(s.URL)

@@ -46,8 +46,9 @@ type (
 		Text string `json:"text"`
 	}
 	thinkingBlock struct {
-		Type     string `json:"type"`
-		Thinking string `json:"thinking"`
+		Type      string  `json:"type"`
+		Thinking  string  `json:"thinking"`
+		Signature *string `json:"signature,omitempty"` // "" for programs that insist on one
 	}
 	toolUseBlock struct {
 		Type  string          `json:"type"`
@@ -74,7 +75,7 @@ type (
 
 func messageID(uuid string) string { return "msg_" + strings.ReplaceAll(uuid, "-", "") }
 
-func blocks(m chat.Message) []block {
+func (r *Renderer) blocks(m chat.Message) []block {
 	bs := []block{}
 	for _, p := range m.Parts {
 		switch p := p.(type) {
@@ -82,10 +83,18 @@ func blocks(m chat.Message) []block {
 			bs = append(bs, textBlock{"text", string(p)})
 		case chat.Reasoning:
 			if p.Text != "" { // what is sealed is for the provider only
-				bs = append(bs, thinkingBlock{"thinking", p.Text})
+				think := thinkingBlock{Type: "thinking", Thinking: p.Text}
+				if r.o.Driven != nil {
+					think.Signature = new(string)
+				}
+				bs = append(bs, think)
 			}
 		case chat.ToolCall:
-			bs = append(bs, toolUseBlock{"tool_use", p.ID, p.Name, object(p.Args)})
+			name, args := p.Name, object(p.Args)
+			if r.o.Driven != nil {
+				name, args = r.o.Driven.Tool(name, args)
+			}
+			bs = append(bs, toolUseBlock{"tool_use", p.ID, name, args})
 		case chat.ToolResult:
 			bs = append(bs, toolResultBlock{"tool_result", p.CallID, p.Text, p.Failed})
 		case chat.Image:

@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/clip"
 	"coder/internal/core/event"
 )
 
@@ -33,6 +34,31 @@ type Options struct {
 	Servers        func() []Server // the MCP servers, as they are now
 	Partial        bool            // also tell replies as they arrive, as stream_event lines
 	ResultOnly     bool            // tell nothing but the result: the json format
+	// Driven, if set, is for a program that drives the session: it tells every
+	// turn anew what the session is, in the words such programs know.
+	Driven *Driven
+}
+
+// Driven is what a program that drives a session is told otherwise than one that
+// only reads.
+type Driven struct {
+	// Tool is the name and the arguments of a call as the program knows them, and
+	// Mode the name of a mode.
+	Tool func(name string, args json.RawMessage) (string, json.RawMessage)
+	Mode func(name string) string
+	// Facts are told with every turn.
+	Facts func() Facts
+	// Echo has what the person said told, too.
+	Echo bool
+}
+
+// Facts are what a session is made of, at the beginning of a turn.
+type Facts struct {
+	Model, Mode             string
+	Tools, Commands, Agents []string
+	Skills                  []string
+	Servers                 []Server
+	Version                 string
 }
 
 // Renderer is an [event.Sink] that writes lines. Use [New].
@@ -81,6 +107,9 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	}
 	switch e := rec.Event.(type) {
 	case event.SessionOpened:
+		if r.o.Driven != nil {
+			return nil // it is told at the beginning of a turn
+		}
 		return r.init(rec, e)
 	case event.MessageAdded:
 		switch e.Message.Role {
@@ -95,17 +124,20 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 				return err
 			}
 			return r.put(r.envelope(rec, "assistant", assistantMessage{
-				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.o.Model), Content: blocks(e.Message),
+				ID: id, Type: "message", Role: chat.Assistant, Model: cmp.Or(e.Model, r.o.Model), Content: r.blocks(e.Message),
 				Stop: stopReason(e), Usage: usageOf(e.Usage),
 			}))
 		case chat.User, chat.Tool:
-			return r.put(r.envelope(rec, "user", userMessage{"user", blocks(e.Message)}))
+			if e.Message.Role == chat.User && r.o.Driven != nil && !r.o.Driven.Echo {
+				return nil // the program said it
+			}
+			return r.put(r.envelope(rec, "user", userMessage{"user", r.blocks(e.Message)}))
 		}
 		return nil // the system text is not part of the stream
 	case event.TextDelta:
 		return r.grow(rec, "text", textBlock{"text", ""}, textBlock{"text_delta", e.Text})
 	case event.ReasoningDelta:
-		return r.grow(rec, "thinking", thinkingBlock{"thinking", ""}, thinkingBlock{"thinking_delta", e.Text})
+		return r.grow(rec, "thinking", thinkingBlock{Type: "thinking"}, thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
 	case event.Retrying:
 		return r.endPartial(rec, nil)
 	}
@@ -144,6 +176,74 @@ func (r *Renderer) init(rec event.Record, e event.SessionOpened) error {
 	})
 }
 
+type drivenInit struct {
+	initLine
+	MCPServers  []Server `json:"mcp_servers"`
+	Commands    []string `json:"slash_commands"`
+	Agents      []string `json:"agents"`
+	Skills      []string `json:"skills"`
+	Plugins     []string `json:"plugins"`
+	OutputStyle string   `json:"output_style"`
+	Like        string   `json:"claude_code_version"`
+	Version     string   `json:"coder_version"`
+}
+
+// like is the version of the program whose lines these resemble: drivers look at
+// it to know what they may expect.
+const like = "2.1.0"
+
+// Begin tells a program that drives the session what it is, at the beginning of a
+// turn.
+func (r *Renderer) Begin() error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	f := r.o.Driven.Facts()
+	line := drivenInit{
+		initLine: initLine{
+			Type: "system", Subtype: "init", Session: r.o.Session, Dir: r.o.Dir, Model: f.Model, Mode: r.o.Driven.Mode(f.Mode),
+			KeySource: cmp.Or(r.o.KeySource, "none"), UUID: r.unnumbered("init"), Tools: []string{},
+		},
+		MCPServers: append([]Server{}, f.Servers...), Commands: append([]string{}, f.Commands...), Agents: append([]string{}, f.Agents...),
+		Skills: append([]string{}, f.Skills...), Plugins: []string{}, OutputStyle: "default", Like: like, Version: f.Version,
+	}
+	for _, name := range f.Tools {
+		theirs, _ := r.o.Driven.Tool(name, json.RawMessage("{}"))
+		line.Tools = append(line.Tools, theirs)
+	}
+	return r.put(line)
+}
+
+type statusLine struct {
+	Type    string  `json:"type"`
+	Subtype string  `json:"subtype"`
+	Status  *string `json:"status"`
+	Mode    string  `json:"permissionMode"`
+	Session string  `json:"session_id"`
+	UUID    string  `json:"uuid"`
+}
+
+// Mode tells that the mode is another.
+func (r *Renderer) Mode(name string) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.put(statusLine{Type: "system", Subtype: "status", Mode: r.o.Driven.Mode(name), Session: r.o.Session, UUID: r.unnumbered("status")})
+}
+
+// Put writes a line of another sort among the others. One that is too long is
+// written nowhere, and the error says so.
+func (r *Renderer) Put(v any) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.write(v, false)
+}
+
+// ErrTooLong reports a line that would be longer than programs take.
+var ErrTooLong = fmt.Errorf("a line of more than %d bytes is not written", maxLine)
+
+// maxLine is how long a line may be that a program is sent: some take no more
+// than 1 MiB, counted in characters or bytes.
+const maxLine = 1<<20 - 1<<10
+
 // Outcome is how a turn ended. The zero Outcome is a success without an answer.
 type Outcome struct {
 	Err    error
@@ -153,6 +253,11 @@ type Outcome struct {
 	// Unkept says that not all of the session is kept on disk.
 	Unkept bool
 	Checks Checks
+	// Structured is the answer in the form that was asked for, if one was.
+	Structured json.RawMessage
+	// Provider says that it was the provider that failed: a program that drives the
+	// session takes that for an answer.
+	Provider bool
 }
 
 // Checks is what the record says about checks of the work, by the end of the turn.
@@ -169,26 +274,38 @@ const (
 	MaxTurns = "error_max_turns"
 	MaxSpent = "error_max_budget_usd"
 	Failed   = "error_during_execution"
+	NoAnswer = "error_max_structured_output_retries"
 )
 
 type resultLine struct {
-	Type     string       `json:"type"`
-	Subtype  string       `json:"subtype"`
-	IsError  bool         `json:"is_error"`
-	Turns    int          `json:"num_turns"`
-	Duration int64        `json:"duration_ms"`
-	API      int64        `json:"duration_api_ms"`
-	Result   string       `json:"result"`
-	Stop     *string      `json:"stop_reason"`
-	Errors   []string     `json:"errors,omitempty"`
-	Session  string       `json:"session_id"`
-	Cost     float64      `json:"total_cost_usd"`
-	Priced   bool         `json:"total_cost_known"` // nothing is missing from the cost, or estimated in it
-	Usage    usage        `json:"usage"`
-	Denials  []denialLine `json:"permission_denials"`
-	Kept     bool         `json:"persisted"`
-	Checks   Checks       `json:"checks"`
-	UUID     string       `json:"uuid"`
+	Type     string                `json:"type"`
+	Subtype  string                `json:"subtype"`
+	IsError  bool                  `json:"is_error"`
+	Turns    int                   `json:"num_turns"`
+	Duration int64                 `json:"duration_ms"`
+	API      int64                 `json:"duration_api_ms"`
+	Result   string                `json:"result"`
+	Stop     *string               `json:"stop_reason"`
+	Errors   []string              `json:"errors,omitempty"`
+	Session  string                `json:"session_id"`
+	Cost     float64               `json:"total_cost_usd"`
+	Priced   bool                  `json:"total_cost_known"` // nothing is missing from the cost, or estimated in it
+	Usage    usage                 `json:"usage"`
+	Denials  []denialLine          `json:"permission_denials"`
+	Output   json.RawMessage       `json:"structured_output,omitempty"`
+	Models   map[string]modelUsage `json:"modelUsage,omitempty"`
+	Kept     bool                  `json:"persisted"`
+	Checks   Checks                `json:"checks"`
+	UUID     string                `json:"uuid"`
+}
+
+// modelUsage is what one model used, in the words of programs that drive.
+type modelUsage struct {
+	In      int     `json:"inputTokens"`
+	Out     int     `json:"outputTokens"`
+	Cached  int     `json:"cacheReadInputTokens"`
+	Written int     `json:"cacheCreationInputTokens"`
+	Cost    float64 `json:"costUSD"`
 }
 
 type denialLine struct {
@@ -219,24 +336,49 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	line := resultLine{
 		Type: "result", Subtype: cmp.Or(o.Subtype, Success), Turns: t.Replies, Duration: took.Milliseconds(), API: t.API.Milliseconds(),
 		Result: o.Result, Stop: t.Stop, Session: r.o.Session, Cost: t.Usage.Cost, Priced: !t.Usage.Unpriced, Usage: usageOf(&t.Usage),
-		Denials: []denialLine{}, Kept: !o.Unkept, Checks: o.Checks, UUID: r.unnumbered("result"),
+		Denials: []denialLine{}, Output: o.Structured, Kept: !o.Unkept, Checks: o.Checks, UUID: r.unnumbered("result"),
 	}
 	line.IsError = line.Subtype != Success
+	if r.o.Driven != nil {
+		line.Models = t.models()
+		if o.Provider {
+			line.Subtype = Success
+		}
+	}
 	if o.Err != nil {
 		line.Errors = []string{o.Err.Error()}
 		line.Result = cmp.Or(o.Result, o.Err.Error())
 	}
 	for _, d := range t.Denials {
+		if r.o.Driven != nil {
+			d.Tool, d.Input = r.o.Driven.Tool(d.Tool, d.Input)
+		}
 		line.Denials = append(line.Denials, denialLine(d))
 	}
 	return r.put(line)
 }
 
-// put writes v as one line.
-func (r *Renderer) put(v any) error {
+// put writes v as one line. Where programs take no line that long, texts in it
+// are cut.
+func (r *Renderer) put(v any) error { return r.write(v, true) }
+
+func (r *Renderer) write(v any, mayCut bool) error {
 	r.buf.Reset()
 	if err := r.enc.Encode(v); err != nil {
 		return fmt.Errorf("encode line: %w", err)
+	}
+	for most := maxLine / 4; r.o.Driven != nil && r.buf.Len() > maxLine; most /= 4 {
+		if !mayCut || most < 16 {
+			return ErrTooLong
+		}
+		var whole any
+		if err := json.Unmarshal(r.buf.Bytes(), &whole); err != nil {
+			return fmt.Errorf("cut line: %w", err)
+		}
+		r.buf.Reset()
+		if err := r.enc.Encode(cut(whole, most)); err != nil {
+			return fmt.Errorf("encode line: %w", err)
+		}
 	}
 	if _, err := r.w.Write(r.buf.Bytes()); err != nil {
 		return fmt.Errorf("write line: %w", err)
@@ -247,4 +389,27 @@ func (r *Renderer) put(v any) error {
 		}
 	}
 	return nil
+}
+
+// cut is a line with no text in it longer than most. A picture that is goes
+// altogether.
+func cut(v any, most int) any {
+	switch v := v.(type) {
+	case string:
+		if len(v) > most {
+			return clip.Text(v, most) + fmt.Sprintf(" [cut: %d bytes in all]", len(v))
+		}
+	case []any:
+		for i := range v {
+			v[i] = cut(v[i], most)
+		}
+	case map[string]any:
+		if data, ok := v["data"].(string); ok && v["type"] == "base64" && len(data) > most {
+			return map[string]any{"type": "base64", "media_type": v["media_type"], "data": ""}
+		}
+		for key := range v {
+			v[key] = cut(v[key], most)
+		}
+	}
+	return v
 }

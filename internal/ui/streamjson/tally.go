@@ -26,6 +26,7 @@ type Tally struct {
 	// was part of the work: one that is kept, or the program becoming busy.
 	Started, Ended time.Time
 
+	byModel     map[string]chat.Usage       // what each model used
 	children    map[string]bool             // tasks that belong to another task
 	lastMessage map[string]time.Time        // when a task's last message came
 	inputs      map[callKey]json.RawMessage // calls without an answer yet
@@ -70,6 +71,7 @@ func (t *Tally) Add(r event.Record) {
 		}
 		if e.Usage != nil {
 			t.Usage = t.Usage.Add(*e.Usage)
+			put(&t.byModel, e.Model, t.byModel[e.Model].Add(*e.Usage))
 		}
 		t.Usage.Unpriced = t.Usage.Unpriced || e.Usage == nil && !e.Interrupted && e.Model != "" // nobody said what it used
 		if waited {
@@ -88,6 +90,16 @@ func (t *Tally) Add(r event.Record) {
 			t.Denials = append(t.Denials, Denial{e.Tool, e.CallID, object(t.inputs[callKey{r.Task, e.CallID}])})
 		}
 	}
+}
+
+// models is what each model used, by its name.
+func (t *Tally) models() map[string]modelUsage {
+	all := make(map[string]modelUsage)
+	for name, u := range t.byModel {
+		n := usageOf(&u)
+		all[name] = modelUsage{n.In, n.Out, n.Cached, n.Written, u.Cost}
+	}
+	return all
 }
 
 // put sets m[k], making the map if there is none.

@@ -1,0 +1,50 @@
+package app
+
+import (
+	"coder/internal/policy/rule"
+	"coder/internal/tool/dialect"
+)
+
+// UseModel has the next request made to another model; "" is the one that the
+// settings name. Nothing of it is kept.
+func (a *App) UseModel(name string) {
+	if name == "" {
+		a.chosen.Store(nil)
+		return
+	}
+	a.chosen.Store(&name)
+}
+
+// Models are those there are to choose from without asking anybody.
+func (a *App) Models() []string { return a.Config.Provider.Models }
+
+// AddRules takes rules for the rest of the run.
+func (a *App) AddRules(allow, deny []rule.Spec) { a.judge.AddRules(byMember(allow), byMember(deny)) }
+
+// Ours is specs with the names of our tools where they have those of another
+// agent's.
+func Ours(specs []rule.Spec) (all []rule.Spec) {
+	for _, s := range specs {
+		names := dialect.Inward(s.Tool)
+		if names == nil {
+			names = []string{s.Tool}
+		}
+		for _, name := range names {
+			all = append(all, rule.Spec{Tool: name, On: s.On})
+		}
+	}
+	return all
+}
+
+// ReconnectMCP starts an MCP server anew, and reports whether there is one of
+// that name.
+func (a *App) ReconnectMCP(name string) bool { return a.mcp != nil && a.mcp.Reconnect(name) }
+
+// Agents are the names of the agents that work can be handed to.
+func (a *App) Agents() (names, about []string) {
+	agents, _ := a.loadAgents()
+	for _, d := range agents {
+		names, about = append(names, d.Name), append(about, d.About)
+	}
+	return names, about
+}

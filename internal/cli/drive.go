@@ -1,0 +1,484 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+	"sync/atomic"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/agent/supervisor"
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/host/stdio"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/rule"
+	"coder/internal/tool/dialect"
+	"coder/internal/ui/control"
+	"coder/internal/ui/drive"
+	"coder/internal/ui/streamjson"
+)
+
+// lineLimit is the longest line taken from a program: pictures come in one.
+const lineLimit = 64 << 20
+
+// driven is a session that a program drives by lines: what it says, asks for and
+// answers comes on stdin, all else goes to stdout.
+type driven struct {
+	inv     *invocation
+	app     *app.App
+	out     *output
+	lines   *streamjson.Renderer
+	channel control.Channel
+	queue   *drive.Queue
+	serving chan error      // how the queue ended; nil before the session is open
+	held    []drive.Message // what the next message is to begin with
+	failed  error           // the first turn that went wrong
+	over    context.CancelFunc
+
+	used, most atomic.Int64 // tokens of the window, as they were last told
+
+	mu  sync.Mutex // guards the field below
+	run *headless  // the session in use
+}
+
+// runDriven lets a program drive a session until it sends no more, and what it
+// sent is done.
+func (inv *invocation) runDriven(ctx context.Context) error {
+	inv.exit.driven.Store(true)
+	for _, name := range inv.flags.passedOver {
+		inv.warn(fmt.Sprintf("passed over: %s", oneLine(name)))
+	}
+	reading, over := context.WithCancel(ctx)
+	defer over()
+	d := &driven{inv: inv, over: over}
+	d.lines = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partial, Driven: &streamjson.Driven{
+		Tool: d.outward, Mode: hooks.OutwardMode, Facts: d.facts, Echo: inv.flags.echo,
+	}})
+	d.channel.Put, d.channel.Change = d.lines.Put, d.change
+	d.channel.Asks.Store(inv.flags.decides == "stdio" && !inv.flags.dontAsk)
+	d.queue = drive.NewQueue(d.turn)
+	readErr := d.read(reading)
+	if reading.Err() != nil && ctx.Err() == nil {
+		readErr = nil // the queue ended first, and says why
+	}
+	d.queue.Close()
+	d.channel.Close()
+	if d.serving == nil {
+		if readErr == nil && inv.flags.print {
+			return inputf("no message came on stdin; each is a line like %s", messageForm)
+		}
+		return readErr
+	}
+	err := errors.Join(readErr, <-d.serving, d.close(ctx))
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil && inv.flags.print {
+		err = d.failed
+	}
+	return err
+}
+
+// read takes lines until there are no more.
+func (d *driven) read(ctx context.Context) error {
+	for n := 1; ; n++ {
+		text, err := d.inv.input.Line(ctx, lineLimit)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, stdio.ErrTooLong):
+			return inputf("stdin, line %d: it is longer than %d MiB", n, lineLimit>>20)
+		case err != nil:
+			return err
+		case strings.TrimSpace(text) == "":
+			continue
+		}
+		var line control.Line
+		if err := json.Unmarshal([]byte(text), &line); err != nil || line.Type == "" {
+			return inputf("stdin, line %d: not a JSON object like %s", n, messageForm)
+		}
+		if err := d.take(ctx, line); err != nil {
+			return err
+		}
+	}
+}
+
+// take does what one line asks for.
+func (d *driven) take(ctx context.Context, line control.Line) error {
+	switch line.Type {
+	case "control_request":
+		return d.request(ctx, line)
+	case "control_response":
+		d.channel.Answer(line)
+	case "user":
+		m, err := line.Said()
+		if err == nil {
+			err = checkPrompt(m.Text)
+		}
+		if err != nil {
+			return inputf("stdin: %v", err)
+		}
+		if err := d.open(ctx, nil); err != nil {
+			return err
+		}
+		if line.ShouldQuery != nil && !*line.ShouldQuery {
+			d.held = append(d.held, m)
+			return nil
+		}
+		for _, h := range d.held {
+			m.Text, m.Pictures = strings.TrimSpace(h.Text+"\n\n"+m.Text), append(h.Pictures, m.Pictures...)
+		}
+		if d.held = nil; strings.TrimSpace(m.Text) == "" && len(m.Pictures) == 0 {
+			return inputf("stdin: the message has no text")
+		}
+		d.queue.Add(m)
+	case "keep_alive", "control_cancel_request": // nothing of what is asked for here takes long enough to be withdrawn
+	default:
+		d.inv.warn(fmt.Sprintf("passed over: a line of type %s", oneLine(line.Type)))
+	}
+	return nil
+}
+
+// request answers a control request.
+func (d *driven) request(ctx context.Context, line control.Line) error {
+	var r control.Request
+	if err := json.Unmarshal(line.Request, &r); err != nil {
+		return d.channel.Reply(line.RequestID, nil, fmt.Errorf("the request cannot be read: %w", err))
+	}
+	if r.Subtype == "initialize" {
+		return d.initialize(ctx, line)
+	}
+	if err := d.open(ctx, nil); err != nil {
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(message(err))), err)
+	}
+	switch r.Subtype {
+	case "interrupt":
+		if r.CancelQueued {
+			d.queue.Drop()
+		}
+		err := d.channel.Reply(line.RequestID, nil, nil) // before the result of the turn that it ends
+		d.queue.Interrupt()
+		return err
+	case "set_permission_mode":
+		to, err := d.setMode(ctx, r.Mode)
+		if err = d.channel.Reply(line.RequestID, map[string]string{"mode": r.Mode}, err); err != nil || to == "" {
+			return err
+		}
+		return d.lines.Mode(to)
+	case "set_model":
+		name := ""
+		if r.Model != nil && *r.Model != "default" {
+			name = *r.Model
+		}
+		d.app.UseModel(name)
+		err := d.session().Change(ctx, "", d.out)
+		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
+	case "mcp_status":
+		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": d.servers()}, nil)
+	case "mcp_reconnect":
+		var err error
+		if !d.app.ReconnectMCP(r.Server) {
+			err = fmt.Errorf("there is no MCP server %s", oneLine(r.Server))
+		}
+		return d.channel.Reply(line.RequestID, nil, err)
+	case "get_context_usage":
+		return d.channel.Reply(line.RequestID, d.usage(), nil)
+	}
+	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not served", oneLine(r.Subtype)))
+}
+
+// setMode goes to a mode by the name that the program has for it. What lets
+// everything pass must have been allowed from the start.
+func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err error) {
+	ours, dontAsk := inwardMode(theirs)
+	switch {
+	case theirs == "auto":
+		return "", errors.New("the mode auto is not served")
+	case ours == mode.Yolo && !d.inv.flags.mayBypass:
+		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
+	}
+	if err := d.session().Change(ctx, ours, d.out); err != nil {
+		return "", err
+	}
+	d.channel.Asks.Store(d.inv.flags.decides == "stdio" && !dontAsk)
+	return ours, nil
+}
+
+// change takes what comes with an answer about a call beside it: rules and modes
+// hold from now on in this session.
+func (d *driven) change(u control.Update) {
+	var specs []rule.Spec
+	for _, r := range u.Rules {
+		text := r.Tool
+		if r.On != "" {
+			text += "(" + r.On + ")"
+		}
+		if list, err := rule.ParseSpecs(text); err == nil {
+			specs = append(specs, app.Ours(list)...)
+		}
+	}
+	switch {
+	case u.Type == "addRules" && u.Behavior == "allow":
+		d.app.AddRules(specs, nil)
+	case u.Type == "addRules" && u.Behavior == "deny":
+		d.app.AddRules(nil, specs)
+	case u.Type == "setMode":
+		if _, err := d.setMode(context.Background(), u.Mode); err != nil {
+			d.inv.warn(fmt.Sprintf("the mode stays as it is: %v", err))
+		}
+		return
+	default:
+		d.inv.warn(fmt.Sprintf("passed over: a change of permissions of type %s", oneLine(u.Type+" "+u.Behavior)))
+		return
+	}
+	if u.Destination != "" && u.Destination != "session" && u.Destination != "cliArg" {
+		d.inv.warn("rules that a program sends hold for this session only")
+	}
+}
+
+// initialization is what a program says of itself at first.
+type initialization struct {
+	Hooks        map[string][]hooks.CallbackGroup `json:"hooks"`
+	Servers      []string                         `json:"sdkMcpServers"`
+	SystemPrompt json.RawMessage                  `json:"systemPrompt"` // a text, or a list of them
+	Append       string                           `json:"appendSystemPrompt"`
+	Schema       json.RawMessage                  `json:"jsonSchema"`
+	Agents       map[string]json.RawMessage       `json:"agents"`
+}
+
+// initialize opens the session with what the program brings, and tells it what
+// there is.
+func (d *driven) initialize(ctx context.Context, line control.Line) error {
+	var init initialization
+	err := json.Unmarshal(line.Request, &init)
+	if err != nil {
+		return d.channel.Reply(line.RequestID, nil, fmt.Errorf("the request cannot be read: %w", err))
+	}
+	if d.serving != nil {
+		return d.channel.Reply(line.RequestID, nil, errors.New("the session is open already"))
+	}
+	if err := d.open(ctx, &init); err != nil {
+		return errors.Join(d.channel.Reply(line.RequestID, nil, errors.New(message(err))), err)
+	}
+	return d.channel.Reply(line.RequestID, d.greeting(init), nil)
+}
+
+// open opens the session, once.
+func (d *driven) open(ctx context.Context, init *initialization) error {
+	if d.serving != nil {
+		return nil
+	}
+	fl := d.inv.flags
+	if init != nil {
+		if err := d.adopt(init); err != nil {
+			return err
+		}
+	}
+	fl.Driver.Callback, fl.Driver.Relay = d.channel.Hook, d.channel.Relay
+	a, err := d.inv.newApp(d.inv.warn)
+	if err != nil {
+		return err
+	}
+	d.app, d.channel.Root = a, a.Root
+	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked}
+	if fl.Schema != nil {
+		d.out.structured = a.Structured
+	}
+	d.out.Sink = event.Tee(event.SinkFunc(d.out.count), d.lines, event.SinkFunc(d.note))
+	s := &headless{app: a, sup: a.Supervise(d.channel.Person()), out: d.out}
+	if s.Session, err = a.Open(ctx, s.sup, fl.session, d.out); err != nil {
+		return err
+	}
+	d.inv.exit.opened()
+	d.mu.Lock()
+	d.run = s
+	d.mu.Unlock()
+	d.serving = make(chan error, 1)
+	go func() { // runDriven waits for it
+		err := d.queue.Serve(ctx)
+		d.over()
+		d.serving <- err
+	}()
+	return nil
+}
+
+// adopt takes over what the program brings.
+func (d *driven) adopt(init *initialization) error {
+	o := &d.inv.flags.Options
+	list, skipped, err := hooks.Callbacks(init.Hooks)
+	if err != nil {
+		return inputf("initialize: %v", err)
+	}
+	for _, s := range skipped {
+		d.inv.warn(s)
+	}
+	if len(init.Agents) > 0 {
+		d.inv.warn("passed over: agents that the program defines; write them into .coder/agents")
+	}
+	o.Driver.Hooks, o.Driver.Servers = append(o.Driver.Hooks, list...), init.Servers
+	var texts []string
+	if json.Unmarshal(init.SystemPrompt, &texts) != nil {
+		var one string
+		_ = json.Unmarshal(init.SystemPrompt, &one) // what is neither says nothing
+		texts = []string{one}
+	}
+	o.SystemPrompt = cmp.Or(strings.TrimSpace(strings.Join(texts, "\n\n")), o.SystemPrompt)
+	o.AppendSystem = cmp.Or(init.Append, o.AppendSystem)
+	if len(init.Schema) > 0 && string(init.Schema) != "null" {
+		o.Schema = init.Schema
+	}
+	return nil
+}
+
+// greeting is what there is in the session.
+func (d *driven) greeting(init initialization) any {
+	type named struct {
+		Name  string `json:"name"`
+		About string `json:"description"`
+		Hint  string `json:"argumentHint"`
+	}
+	type model struct {
+		Value string `json:"value"`
+		Name  string `json:"displayName"`
+		About string `json:"description"`
+	}
+	commands, agents := []named{}, []named{}
+	for _, c := range d.session().Commands() {
+		commands = append(commands, named{c.Name, c.Help, c.Args})
+	}
+	names, about := d.app.Agents()
+	for i, name := range names {
+		agents = append(agents, named{Name: name, About: about[i]})
+	}
+	models := []model{{"default", d.app.ModelName(), "the model of the settings"}}
+	for _, name := range d.app.Models() {
+		models = append(models, model{name, name, ""})
+	}
+	return map[string]any{
+		"commands": commands, "agents": agents, "models": models, "account": map[string]any{}, "output_style": "default",
+		"available_output_styles": []string{"default"}, "hooks_applied": len(init.Hooks) > 0, "hook_on_failure_supported": true,
+	}
+}
+
+// session is the one in use.
+func (d *driven) session() *supervisor.Session {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.run.Session
+}
+
+// turn runs one message and tells what came of it.
+func (d *driven) turn(ctx context.Context, m drive.Message) error {
+	d.out.begin()
+	if err := d.lines.Begin(); err != nil {
+		return err
+	}
+	s := d.session()
+	s.Steer(d.queue.Soon)
+	done, err := s.RunSaid(ctx, m.Said, d.out)
+	if err == nil && done.Next != nil {
+		d.mu.Lock()
+		err = d.run.follow(ctx, done.Next)
+		d.mu.Unlock()
+	}
+	if err := d.lines.Finish(ctx, d.out.outcome(done.Text, err)); err != nil {
+		return err
+	}
+	if n := len(d.out.tally.Denials); err == nil && n > 0 {
+		err = &exitError{code: ExitRefused, text: d.out.refused(n)}
+	}
+	if err != nil {
+		if d.inv.flags.print {
+			complain(d.inv.Stderr, d.inv.words.Said(message(err)))
+		}
+		d.failed = cmp.Or(d.failed, error(&exitError{code: ExitCode(err)}))
+	}
+	if d.run.over {
+		d.over()
+		d.queue.Close()
+	}
+	return nil
+}
+
+// note takes down what is told in no line.
+func (d *driven) note(_ context.Context, r event.Record) error {
+	switch e := r.Event.(type) {
+	case event.ContextUsed:
+		d.used.Store(int64(e.Used))
+		d.most.Store(int64(e.Max))
+	case event.Notice:
+		if e.Level != event.Info {
+			d.inv.warn(e.Text)
+		}
+	}
+	return nil
+}
+
+// close ends the session.
+func (d *driven) close(ctx context.Context) error {
+	s := d.session()
+	if err := s.Close(); err != nil {
+		return fmt.Errorf("close the session: %w", err)
+	}
+	d.app.Store().MendSnapshots(ctx, s.ID)
+	return nil
+}
+
+// outward is a call as the program knows it.
+func (d *driven) outward(name string, args json.RawMessage) (string, json.RawMessage) {
+	return dialect.Outward(name, args, d.channel.Root)
+}
+
+// facts are what the session is made of now.
+func (d *driven) facts() streamjson.Facts {
+	s := d.session()
+	m, _ := d.app.Modes.Current()
+	f := streamjson.Facts{Model: d.app.ModelName(), Mode: m.Name, Tools: s.Tools(), Version: app.Version}
+	for _, c := range s.Commands() {
+		f.Commands = append(f.Commands, c.Name)
+	}
+	f.Agents, _ = d.app.Agents()
+	f.Servers = initServers(d.app)
+	return f
+}
+
+type serverLine struct {
+	Name   string     `json:"name"`
+	Status string     `json:"status"`
+	Error  string     `json:"error,omitempty"`
+	Tools  []toolLine `json:"tools"`
+}
+
+type toolLine struct {
+	Name  string `json:"name"`
+	About string `json:"description"`
+}
+
+func (d *driven) servers() []serverLine {
+	all := []serverLine{}
+	states := initServers(d.app)
+	for i, s := range d.app.MCPStatus() {
+		line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
+		for _, t := range s.Tools {
+			line.Tools = append(line.Tools, toolLine{t.Name, t.About})
+		}
+		all = append(all, line)
+	}
+	return all
+}
+
+// usage is how full the window is.
+func (d *driven) usage() any {
+	used, most := d.used.Load(), d.most.Load()
+	return map[string]any{
+		"totalTokens": used, "maxTokens": most, "rawMaxTokens": most, "percentage": float64(100*used) / float64(max(most, 1)),
+		"model": d.app.ModelName(), "categories": []map[string]any{{"name": "Conversation", "tokens": used, "color": ""}},
+		"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
+	}
+}

@@ -1,0 +1,151 @@
+package cli
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/app"
+	"coder/internal/policy/mode"
+	"coder/internal/policy/rule"
+)
+
+// otherModes are the modes by the names that programs written for another agent
+// have for them.
+var otherModes = []string{"acceptEdits", "bypassPermissions", "dontAsk", "auto"}
+
+// drives reports whether a command line is that of a program which drives the
+// session: what it says that we do not know must not keep it from working.
+func drives(args []string) bool {
+	for i, arg := range args {
+		if arg == "--" {
+			return false
+		}
+		value, joined := strings.CutPrefix(arg, "--input-format=")
+		if arg == "--input-format" && i+1 < len(args) {
+			value, joined = args[i+1], true
+		}
+		if joined && (value == "stream-json" || value == "events") {
+			return true
+		}
+	}
+	return false
+}
+
+// spellings are flags that programs written for another agent use and people need
+// not know: other names of ours, and a few that only such programs have a use
+// for.
+func spellings() []option {
+	list := func(long string, take func(*flags, []rule.Spec)) option {
+		return option{long: long, value: "RULES", set: func(f *flags, v string) error {
+			specs, err := rule.ParseSpecs(v)
+			if err != nil {
+				return usagef("--%s: %v", long, err)
+			}
+			take(f, app.Ours(specs))
+			return nil
+		}}
+	}
+	yes := func(long string, p func(*flags) *bool) option {
+		return option{long: long, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
+	}
+	text := func(long string, p func(*flags) *string) option {
+		return option{long: long, value: "TEXT", set: func(f *flags, v string) error { *p(f) = v; return nil }}
+	}
+	refused := func(long, value string) option {
+		return option{long: long, value: value, set: func(*flags, string) error {
+			return usagef("--%s is not served: a session goes on where it ended", long)
+		}}
+	}
+	return []option{
+		list("allowedTools", func(f *flags, s []rule.Spec) { f.AllowTools = append(f.AllowTools, s...) }),
+		list("disallowedTools", func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
+		list("tools", func(f *flags, s []rule.Spec) {
+			if f.OnlyTools = &s; len(s) == 1 && s[0] == (rule.Spec{Tool: "default"}) {
+				f.OnlyTools = nil
+			}
+		}),
+		{long: "max-turns", value: "N", set: func(f *flags, v string) (err error) {
+			if f.MaxSteps, err = strconv.Atoi(v); err != nil || f.MaxSteps < 1 {
+				return usagef("--max-turns must be a number above zero, not %q", v)
+			}
+			return nil
+		}},
+		{long: "max-thinking-tokens", value: "N", set: func(f *flags, v string) error {
+			n, err := strconv.Atoi(v)
+			if err != nil {
+				return usagef("--max-thinking-tokens must be a number, not %q", v)
+			}
+			f.Effort = effortOf(n)
+			return nil
+		}},
+		{long: "thinking", value: "WORD", set: func(f *flags, v string) error {
+			if v == "disabled" {
+				f.Effort = "none"
+			}
+			return nil
+		}},
+		text("permission-prompt-tool", func(f *flags) *string { return &f.decides }),
+		text("system-prompt-file", func(f *flags) *string { return &f.systemFile }),
+		text("fallback-model", func(f *flags) *string { return &f.FallbackModel }),
+		text("settings", func(f *flags) *string { return &f.settings }),
+		yes("replay-user-messages", func(f *flags) *bool { return &f.echo }),
+		yes("allow-dangerously-skip-permissions", func(f *flags) *bool { return &f.mayBypass }),
+		{long: "dangerously-skip-permissions", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
+		{long: "fork-session", set: refused("fork-session", "").set},
+		refused("resume-session-at", "ID"),
+	}
+}
+
+// effortOf is the level of effort at which a model thinks about as much.
+func effortOf(tokens int) string {
+	switch {
+	case tokens <= 0:
+		return "none"
+	case tokens <= 4<<10:
+		return "low"
+	case tokens <= 16<<10:
+		return "medium"
+	}
+	return "high"
+}
+
+// inwardMode is our name of a mode that a program which drives the session asks
+// for.
+func inwardMode(name string) (ours string, dontAsk bool) {
+	switch name {
+	case "dontAsk":
+		return mode.Build, true
+	case "auto":
+		return mode.Build, false
+	}
+	return hooks.InwardMode(name), false
+}
+
+// finishDriven checks what a program that drives the session asks for, and reads
+// it in our words.
+func (f *flags) finishDriven() error {
+	if name := f.permissionMode; name != "" {
+		if f.Mode = name; f.driven || slices.Contains(otherModes, name) {
+			f.Mode, f.dontAsk = inwardMode(name)
+		}
+		if name == "auto" {
+			f.passedOver = append(f.passedOver, "--permission-mode auto (taken as default)")
+		}
+	}
+	f.mayBypass = f.mayBypass || f.Mode == mode.Yolo
+	switch {
+	case f.decides != "" && f.decides != "stdio":
+		return usagef("--permission-prompt-tool must be stdio, not %q", f.decides)
+	case f.inputFormat == "events" && f.events != "sema":
+		return usagef("--input-format events goes with --events sema")
+	case f.inputFormat == "stream-json" && f.events != "":
+		return usagef("--input-format stream-json does not go with --events; use --input-format events")
+	case f.inputFormat == "stream-json" && len(f.args) > 0:
+		return usagef("with --input-format stream-json the prompts come on stdin, not as an argument")
+	case f.inputFormat == "stream-json" && !f.print && f.outputFormat != "stream-json":
+		return usagef("--input-format stream-json without -p goes with --output-format stream-json")
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package cli
+
+import (
+	"encoding/json"
+	"path/filepath"
+	"strings"
+
+	"coder/internal/agent/hooks"
+	"coder/internal/app"
+	"coder/internal/host/repofile"
+	"coder/internal/policy/rule"
+)
+
+// maxText bounds a text that a flag names a file for.
+const maxText = 4 << 20
+
+// text is the value of a flag that is JSON itself, or names the file that holds
+// it.
+func (inv *invocation) text(flag, value string) ([]byte, error) {
+	if strings.HasPrefix(strings.TrimSpace(value), "{") {
+		return []byte(value), nil
+	}
+	if !filepath.IsAbs(value) {
+		value = filepath.Join(inv.Dir, value)
+	}
+	text, err := repofile.Named(value, maxText)
+	if err != nil {
+		return nil, inputf("--%s: %v", flag, err)
+	}
+	return text, nil
+}
+
+// readTexts reads what flags name files for.
+func (inv *invocation) readTexts() (err error) {
+	fl := inv.flags
+	if fl.schema != "" {
+		if fl.Schema, err = inv.text("json-schema", fl.schema); err != nil {
+			return err
+		}
+	}
+	if fl.systemFile != "" {
+		text, err := inv.text("system-prompt-file", fl.systemFile)
+		if err != nil {
+			return err
+		}
+		fl.SystemPrompt = string(text)
+	}
+	if fl.settings != "" {
+		text, err := inv.text("settings", fl.settings)
+		if err != nil {
+			return err
+		}
+		fl.settings = "" // once is enough
+		return inv.adoptSettings(text)
+	}
+	return nil
+}
+
+// adoptSettings takes settings in the form of another agent for this run: what
+// it may do, and hooks. What would forbid something and is not understood is an
+// error; the rest of it is for others.
+func (inv *invocation) adoptSettings(text []byte) error {
+	var s struct {
+		Model       string                     `json:"model"`
+		Hooks       map[string]json.RawMessage `json:"hooks"`
+		Permissions struct {
+			Allow, Deny, Ask []string
+			Mode             string   `json:"defaultMode"`
+			Dirs             []string `json:"additionalDirectories"`
+		} `json:"permissions"`
+	}
+	if err := json.Unmarshal(text, &s); err != nil {
+		return inputf("--settings: %v", err)
+	}
+	if len(s.Permissions.Ask) > 0 {
+		return inputf("--settings: rules under permissions.ask are not served; write them under permission in your own settings")
+	}
+	fl := inv.flags
+	for list, to := range map[*[]string]*[]rule.Spec{&s.Permissions.Allow: &fl.AllowTools, &s.Permissions.Deny: &fl.DenyTools} {
+		for _, text := range *list {
+			specs, err := rule.ParseSpecs(text)
+			if err != nil {
+				return inputf("--settings: %v", err)
+			}
+			*to = append(*to, app.Ours(specs)...)
+		}
+	}
+	if fl.Mode == "" && s.Permissions.Mode != "" {
+		fl.Mode, fl.dontAsk = inwardMode(s.Permissions.Mode)
+	}
+	fl.AddDirs = append(fl.AddDirs, s.Permissions.Dirs...)
+	if fl.Model == "" && s.Model != "" {
+		fl.Model = s.Model
+		inv.load(fl)
+	}
+	list, skipped, err := hooks.Read(s.Hooks, hooks.Source{Own: true})
+	if err != nil {
+		return inputf("--settings: %v", err)
+	}
+	for _, text := range skipped {
+		inv.warn(text)
+	}
+	fl.Driver.Hooks = append(fl.Driver.Hooks, list...)
+	return nil
+}

@@ -1,0 +1,162 @@
+// Package structured is how the model gives its answer in a form that the caller
+// asked for: by calling a tool whose arguments are the answer. What does not fit
+// the caller's schema goes back to the model.
+package structured
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"sync"
+
+	"coder/internal/core/clip"
+	"coder/internal/core/display"
+	"coder/internal/core/jsonx"
+	"coder/internal/tool"
+
+	"github.com/google/jsonschema-go/jsonschema"
+)
+
+// Name is that of the tool.
+const Name = "structured_output"
+
+const doc = "Give the final answer. Call this once, when the work is done: its arguments are the answer, in the form that was asked for."
+
+// most is how often in a turn the model is told that its answer is wanted in
+// another form.
+const most = 3
+
+// ErrNone reports a turn that ended without an answer in the form asked for.
+var ErrNone = errors.New("the model did not give its answer in the form asked for")
+
+// Answer is the answer of one turn at a time. It is safe for concurrent use.
+type Answer struct {
+	shown json.RawMessage // the schema as the model is told it
+	check *jsonschema.Resolved
+
+	mu    sync.Mutex // guards the fields below
+	value json.RawMessage
+	told  int
+}
+
+// New reads a schema, which must be that of an object.
+func New(text []byte) (*Answer, error) {
+	var object map[string]any
+	var schema jsonschema.Schema
+	if err := json.Unmarshal(text, &object); err != nil {
+		return nil, fmt.Errorf("the schema is no JSON object: %w", err)
+	}
+	if kind, ok := object["type"]; ok && kind != "object" {
+		return nil, errors.New("the schema must be that of an object")
+	}
+	delete(object, "$schema") // which draft it names makes no difference here
+	delete(object, "$id")
+	object["type"] = "object"
+	if err := json.Unmarshal(jsonx.Must(object), &schema); err != nil {
+		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+	}
+	check, err := schema.Resolve(nil)
+	if err != nil {
+		return nil, fmt.Errorf("the schema cannot be used: %w", err)
+	}
+	if _, ok := object["properties"]; !ok {
+		object["properties"] = map[string]any{}
+	}
+	return &Answer{shown: jsonx.Must(object), check: check}, nil
+}
+
+// Spec describes the tool to the model.
+func (a *Answer) Spec() tool.Spec {
+	return tool.Spec{Name: Name, Doc: doc, Schema: a.shown, Aliases: []tool.Alias{{Name: "StructuredOutput"}}}
+}
+
+// Prepare checks an answer.
+func (a *Answer) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
+	if err := a.validate(args); err != nil {
+		return nil, fmt.Errorf("%s: %w", Name, err)
+	}
+	return given{a, bytes.Clone(args)}, nil
+}
+
+func (a *Answer) validate(text []byte) error {
+	var object map[string]any
+	if err := json.Unmarshal(text, &object); err != nil || object == nil {
+		return errors.New("the answer must be a JSON object")
+	}
+	if err := a.check.Validate(object); err != nil {
+		return fmt.Errorf("the answer does not fit its schema: %s", clip.Text(err.Error(), 1000))
+	}
+	return nil
+}
+
+// given is an answer that fits.
+type given struct {
+	answer *Answer
+	value  json.RawMessage
+}
+
+// Plan says that nothing is touched.
+func (g given) Plan() tool.Plan {
+	return tool.Plan{Title: "the answer", Effects: []tool.Effect{{Kind: tool.Note, Target: Name}}, Preview: display.Code{Lang: "json", Source: string(g.value)}}
+}
+
+// Run takes the answer.
+func (g given) Run(context.Context, io.Writer) (tool.Result, error) {
+	g.answer.take(g.value)
+	return tool.Result{Value: map[string]any{"ok": true, "text": "taken; nothing more is needed"}, Summary: "given", Show: display.Code{Lang: "json", Source: string(g.value)}}, nil
+}
+
+func (a *Answer) take(value json.RawMessage) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.value = value
+}
+
+// Final looks at the answer that a turn would end with. It returns what the
+// model is told if it has not given one in the form asked for: text that fits
+// counts as given.
+func (a *Answer) Final(text string) (more string, err error) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.value != nil {
+		return "", nil
+	}
+	value := bare(text)
+	wrong := a.validate(value)
+	if wrong == nil {
+		a.value = value
+		return "", nil
+	}
+	if a.told++; a.told > most {
+		return "", fmt.Errorf("%w: %w", ErrNone, wrong)
+	}
+	return fmt.Sprintf("[schema] The answer is wanted by a call of %s (%v). Make that call now.", Name, wrong), nil
+}
+
+// Take is the answer of the turn that ended, nil if there is none. The next turn
+// begins without one.
+func (a *Answer) Take() json.RawMessage {
+	if a == nil {
+		return nil
+	}
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	value := a.value
+	a.value, a.told = nil, 0
+	return value
+}
+
+// bare is text without the fence that models put around JSON.
+func bare(text string) []byte {
+	text = strings.TrimSpace(text)
+	if inner, ok := strings.CutPrefix(text, "```"); ok {
+		if _, rest, ok := strings.Cut(inner, "\n"); ok {
+			text = strings.TrimSpace(strings.TrimSuffix(strings.TrimSpace(rest), "```"))
+		}
+	}
+	return []byte(text)
+}

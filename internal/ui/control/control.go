@@ -1,0 +1,199 @@
+// Package control is the channel by which programs written for another agent
+// drive a session over JSON lines: requests and answers that cross freely,
+// beside the messages of [coder/internal/ui/streamjson].
+package control
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"sync/atomic"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
+	"coder/internal/tool/bash"
+	"coder/internal/ui/drive"
+	"coder/internal/ui/streamjson"
+)
+
+// Line is a line that the program sends.
+type Line struct {
+	Type      string          `json:"type"`
+	RequestID string          `json:"request_id"`
+	Request   json.RawMessage `json:"request"`
+	Response  struct {
+		Subtype   string          `json:"subtype"`
+		RequestID string          `json:"request_id"`
+		Error     string          `json:"error"`
+		Response  json.RawMessage `json:"response"`
+	} `json:"response"`
+	Message struct {
+		Content json.RawMessage `json:"content"`
+	} `json:"message"`
+	UUID        string `json:"uuid"`
+	AsWritten   bool   `json:"client_composed"`
+	ShouldQuery *bool  `json:"shouldQuery"`
+	Priority    string `json:"priority"`
+}
+
+// Request is what a control request of the program asks for.
+type Request struct {
+	Subtype string `json:"subtype"`
+
+	// of interrupt
+	CancelQueued bool `json:"cancel_queued"`
+	// of set_permission_mode and set_model
+	Mode  string  `json:"mode"`
+	Model *string `json:"model"`
+	// of mcp_reconnect
+	Server string `json:"serverName"`
+}
+
+// Said is the message of a line: its words and its pictures. What a model cannot
+// be given stands in it as a word.
+func (l Line) Said() (drive.Message, error) {
+	m := drive.Message{Said: orchestrator.Said{AsWritten: l.AsWritten}, ID: l.UUID, Soon: l.Priority == "now" || l.Priority == "next"}
+	if json.Unmarshal(l.Message.Content, &m.Text) == nil {
+		return m, nil
+	}
+	var blocks []struct {
+		Type    string          `json:"type"`
+		Text    string          `json:"text"`
+		Content json.RawMessage `json:"content"`
+		Source  struct {
+			Type  string `json:"type"`
+			Media string `json:"media_type"`
+			Data  string `json:"data"`
+			URL   string `json:"url"`
+		} `json:"source"`
+	}
+	if json.Unmarshal(l.Message.Content, &blocks) != nil {
+		return m, errors.New("message.content must be a string or a list of blocks")
+	}
+	var words []string
+	for _, b := range blocks {
+		switch {
+		case b.Type == "text":
+			words = append(words, b.Text)
+		case b.Type == "image" && b.Source.Type == "base64":
+			data, err := base64.StdEncoding.DecodeString(b.Source.Data)
+			if err != nil {
+				return m, errors.New("the data of an image is not base64")
+			}
+			m.Pictures = append(m.Pictures, chat.Image{MediaType: b.Source.Media, Data: data})
+		case b.Type == "document" && b.Source.Type == "text":
+			words = append(words, b.Source.Data)
+		case b.Type == "tool_result":
+			words = append(words, string(b.Content))
+		default:
+			words = append(words, fmt.Sprintf("[a block of type %s was left out]", b.Type))
+		}
+	}
+	m.Text = strings.Join(words, "\n")
+	return m, nil
+}
+
+// Channel is the way back to the program.
+type Channel struct {
+	Put  func(line any) error // writes a line among the others
+	Root string               // the workspace: paths the program is told are full
+	// Asks says that the program wants to decide about calls.
+	Asks atomic.Bool
+	// Change takes what the program changes about permissions beside its answer.
+	Change func(Update)
+
+	requests drive.Requests
+}
+
+type answerLine struct {
+	Type     string     `json:"type"`
+	Response answerBody `json:"response"`
+}
+
+type answerBody struct {
+	Subtype   string `json:"subtype"`
+	RequestID string `json:"request_id"`
+	Response  any    `json:"response,omitempty"`
+	Error     string `json:"error,omitempty"`
+}
+
+// Reply answers a request of the program: with what it asked for, or with the
+// error that kept it from getting it.
+func (c *Channel) Reply(id string, payload any, err error) error {
+	if err != nil {
+		return c.Put(answerLine{"control_response", answerBody{Subtype: "error", RequestID: id, Error: err.Error()}})
+	}
+	if payload == nil {
+		payload = struct{}{}
+	}
+	return c.Put(answerLine{"control_response", answerBody{Subtype: "success", RequestID: id, Response: payload}})
+}
+
+// Answer takes an answer of the program.
+func (c *Channel) Answer(l Line) {
+	var err error
+	if l.Response.Subtype == "error" {
+		err = fmt.Errorf("%w: %s", errRefused, l.Response.Error)
+	}
+	c.requests.Answer(l.Response.RequestID, l.Response.Response, err)
+}
+
+// errRefused is an answer that says only that there is none.
+var errRefused = errors.New("the program answered with an error")
+
+// Close says that the program sends no more.
+func (c *Channel) Close() { c.requests.Close() }
+
+// ask puts a request to the program and reads its answer.
+func (c *Channel) ask(ctx context.Context, request, into any) error {
+	type line struct {
+		Type    string `json:"type"`
+		ID      string `json:"request_id"`
+		Request any    `json:"request,omitempty"`
+	}
+	text, err := c.requests.Do(ctx,
+		func(id string) error { return c.Put(line{"control_request", id, request}) },
+		func(id string) error { return c.Put(line{"control_cancel_request", id, nil}) })
+	if err == nil && len(text) > 0 {
+		err = json.Unmarshal(text, into)
+	}
+	return err
+}
+
+// Hook has the program run one of its functions on an event.
+func (c *Channel) Hook(ctx context.Context, id string, input json.RawMessage) (output json.RawMessage, err error) {
+	var about struct {
+		Call string `json:"tool_use_id"`
+	}
+	_ = json.Unmarshal(input, &about) // an event that is about no call has none
+	request := struct {
+		Subtype string          `json:"subtype"`
+		ID      string          `json:"callback_id"`
+		Input   json.RawMessage `json:"input"`
+		Call    *string         `json:"tool_use_id"`
+	}{"hook_callback", id, input, nil}
+	if about.Call != "" {
+		request.Call = &about.Call
+	}
+	if err = c.ask(ctx, request, &output); errors.Is(err, streamjson.ErrTooLong) {
+		return nil, bash.ErrTooLarge
+	}
+	return output, err
+}
+
+// Relay passes a message on to an MCP server that is a part of the program.
+func (c *Channel) Relay(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error) {
+	request := struct {
+		Subtype string          `json:"subtype"`
+		Server  string          `json:"server_name"`
+		Message json.RawMessage `json:"message"`
+	}{"mcp_message", server, message}
+	var answer struct {
+		Response json.RawMessage `json:"mcp_response"`
+	}
+	err := c.ask(ctx, request, &answer)
+	return answer.Response, err
+}

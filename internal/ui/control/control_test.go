@@ -1,0 +1,184 @@
+package control_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+	"coder/internal/tool/bash"
+	"coder/internal/ui/control"
+	"coder/internal/ui/streamjson"
+)
+
+// channel is one whose program answers every request by answer.
+func channel(t *testing.T, answer func(request map[string]any) string) *control.Channel {
+	t.Helper()
+	c := &control.Channel{Root: "/w", Change: func(control.Update) {}}
+	c.Asks.Store(true)
+	c.Put = func(line any) error {
+		var sent struct {
+			Type    string         `json:"type"`
+			ID      string         `json:"request_id"`
+			Request map[string]any `json:"request"`
+		}
+		text, err := json.Marshal(line)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(text) > 1<<20 {
+			return streamjson.ErrTooLong
+		}
+		if json.Unmarshal(text, &sent) == nil && sent.Type == "control_request" {
+			var back control.Line
+			if err := json.Unmarshal([]byte(strings.ReplaceAll(answer(sent.Request), "ID", sent.ID)), &back); err != nil {
+				t.Fatal(err)
+			}
+			c.Answer(back)
+		}
+		return nil
+	}
+	return c
+}
+
+func success(payload string) string {
+	return `{"type":"control_response","response":{"subtype":"success","request_id":"ID","response":` + payload + `}}`
+}
+
+func call(args string) uip.Request {
+	return uip.Request{
+		ID: "q", Author: "main", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Args: json.RawMessage(args),
+		Display: uip.Display{Title: "write a.txt", Metadata: map[string]string{"toolCallId": "c1", "toolName": "write", "remembers": "changes to a.txt", "remembers.session": "changes to a.txt"}},
+		Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Reject}},
+	}
+}
+
+func TestWhatAProgramSaysAboutACall(t *testing.T) {
+	const args = `{"path":"a.txt","content":"ä"}`
+	offered := `{"type":"addRules","rules":[{"toolName":"Write","ruleContent":"changes to a.txt"}],"behavior":"allow","destination":"`
+	for name, tt := range map[string]struct {
+		answer string
+		want   uip.Response
+	}{
+		"yes":                  {success(`{"behavior":"allow"}`), uip.Response{Option: uip.Approve}},
+		"the same arguments":   {success(`{"behavior":"allow","updatedInput":{"content":"\u00e4","file_path":"/w/a.txt"}}`), uip.Response{Option: uip.Approve}},
+		"others":               {success(`{"behavior":"allow","updatedInput":{"content":"b"}}`), uip.Response{Option: uip.Approve, Args: json.RawMessage(`{"content":"b"}`)}},
+		"always":               {success(`{"behavior":"allow","updatedPermissions":[` + offered + `localSettings"}]}`), uip.Response{Option: uip.Always}},
+		"in this session":      {success(`{"behavior":"allow","updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.Session}},
+		"always, with others":  {success(`{"behavior":"allow","updatedInput":{"content":"b"},"updatedPermissions":[` + offered + `session"}]}`), uip.Response{Option: uip.Approve, Args: json.RawMessage(`{"content":"b"}`)}},
+		"no":                   {success(`{"behavior":"deny","message":"why"}`), uip.Response{Option: uip.Reject, Comment: "why"}},
+		"no, and stop":         {success(`{"behavior":"deny","message":"","interrupt":true}`), uip.Response{Option: uip.Reject, Stop: true}},
+		"nothing":              {success(`{}`), uip.Response{Option: uip.Reject}},
+		"an error":             {`{"type":"control_response","response":{"subtype":"error","request_id":"ID","error":"no callback"}}`, uip.Response{Option: uip.Reject, Comment: "the program answered with an error: no callback"}},
+		"another behaviour":    {success(`{"behavior":"maybe"}`), uip.Response{Option: uip.Reject}},
+		"rules of another use": {success(`{"behavior":"allow","updatedPermissions":[{"type":"addRules","rules":[{"toolName":"Bash"}],"behavior":"allow","destination":"session"}]}`), uip.Response{Option: uip.Approve}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var changed []control.Update
+			c := channel(t, func(r map[string]any) string {
+				if r["tool_name"] != "Write" || r["input"].(map[string]any)["file_path"] != "/w/a.txt" || r["tool_use_id"] != "c1" {
+					t.Errorf("it was asked %v", r)
+				}
+				return tt.answer
+			})
+			c.Change = func(u control.Update) { changed = append(changed, u) }
+			got, err := c.Person().Ask(t.Context(), call(args))
+			if err != nil || got.Option != tt.want.Option || got.Comment != tt.want.Comment || got.Stop != tt.want.Stop || string(got.Args) != string(tt.want.Args) {
+				t.Errorf("%+v, %v; want %+v", got, err, tt.want)
+			}
+			if got.Via != "stdin" || got.Author != "user" {
+				t.Errorf("it stands on record as of %q by %q", got.Author, got.Via)
+			}
+			if want := strings.Contains(name, "another use"); (len(changed) == 1) != want {
+				t.Errorf("changed %v", changed)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeShownIsNotLetPass(t *testing.T) {
+	c := channel(t, func(map[string]any) string { t.Error("it was asked"); return success(`{"behavior":"allow"}`) })
+	large := `{"path":"a.txt","content":"` + strings.Repeat("x", 1<<20) + `"}`
+	if a, err := c.Person().Ask(t.Context(), call(large)); err != nil || a.Option != uip.Reject {
+		t.Errorf("a call: %.200v, %v", a, err)
+	}
+	if _, err := c.Hook(t.Context(), "h", json.RawMessage(large)); !errors.Is(err, bash.ErrTooLarge) {
+		t.Errorf("a hook: %v", err)
+	}
+}
+
+func TestQuestionsAreAskedAsTheToolThatProgramsKnow(t *testing.T) {
+	colour := uip.Request{ID: "q.1", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: "Which colour?"}, Options: []uip.Option{{ID: "a", Label: "Red"}, {ID: "b", Label: "Blue"}}}
+	name := uip.Request{ID: "q.2", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "What name?"}}
+	both := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.RequestInfo, Parts: []uip.Request{colour, name}}
+	c := channel(t, func(r map[string]any) string {
+		if r["tool_name"] != "AskUserQuestion" {
+			t.Errorf("it was asked %v", r)
+		}
+		return success(`{"behavior":"allow","updatedInput":{"answers":{"Which colour?":"Blue","What name?":"Ada"}}}`)
+	})
+	a, err := c.Person().Ask(t.Context(), both)
+	if err != nil || a.Part(colour).Option != "b" || a.Part(name).Input != "Ada" || uip.Check(both, a) != nil {
+		t.Errorf("%+v, %v, %v", a, err, uip.Check(both, a))
+	}
+	plan := uip.Request{
+		ID: "p", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Content: display.Text("1. do it")},
+		Options: []uip.Option{{ID: "startEditing"}, {ID: "keepPlanning"}},
+	}
+	answer := `{"behavior":"allow"}`
+	c = channel(t, func(r map[string]any) string {
+		if r["tool_name"] != "ExitPlanMode" || r["input"].(map[string]any)["plan"] != "1. do it" {
+			t.Errorf("it was asked %v", r)
+		}
+		return success(answer)
+	})
+	if a, err := c.Person().Ask(t.Context(), plan); err != nil || a.Option != "startEditing" {
+		t.Errorf("%+v, %v", a, err)
+	}
+	answer = `{"behavior":"deny","message":"tests first"}`
+	if a, err := c.Person().Ask(t.Context(), plan); err != nil || a.Input != "tests first" || uip.Check(plan, a) != nil {
+		t.Errorf("%+v, %v", a, err)
+	}
+}
+
+func TestMessagesHoldWordsAndPictures(t *testing.T) {
+	for in, want := range map[string]string{
+		`"hello"`: "hello 0",
+		`[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}},{"type":"text","text":"b"}]`: "a\nb 1",
+		`[{"type":"document","source":{"type":"text","data":"words"}}]`:                                                                              "words 0",
+		`[{"type":"video"}]`: "[a block of type video was left out] 0",
+		`[{"type":"image","source":{"type":"base64","data":"!"}}]`: "error",
+		`5`: "error",
+	} {
+		var l control.Line
+		if err := json.Unmarshal([]byte(`{"type":"user","message":{"content":`+in+`}}`), &l); err != nil {
+			t.Fatal(err)
+		}
+		m, err := l.Said()
+		got := m.Text + " " + string(rune('0'+len(m.Pictures)))
+		if err != nil {
+			got = "error"
+		}
+		if got != want {
+			t.Errorf("%s: %q (%v), want %q", in, got, err, want)
+		}
+	}
+}
+
+func TestAnInterruptWithdrawsTheQuestion(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	var sent []string
+	c := &control.Channel{Put: func(line any) error {
+		text, err := json.Marshal(line)
+		sent = append(sent, string(text))
+		cancel()
+		return err
+	}}
+	c.Asks.Store(true)
+	if _, err := c.Person().Ask(ctx, call(`{}`)); !errors.Is(err, context.Canceled) || len(sent) != 2 || !strings.Contains(sent[1], `"control_cancel_request","request_id":"1"`) {
+		t.Errorf("%v, sent %v", err, sent)
+	}
+}

@@ -1,0 +1,181 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+
+	"coder/internal/core/jsonx"
+	"coder/internal/core/uip"
+	"coder/internal/tool/dialect"
+	"coder/internal/ui/drive"
+	"coder/internal/ui/events"
+	"coder/internal/ui/streamjson"
+)
+
+// via is how answers that come by the channel stand on record.
+const via = "stdin"
+
+// Update is a change of permissions, as the program offers it or takes it.
+type Update struct {
+	Type        string   `json:"type"`
+	Rules       []Rule   `json:"rules,omitempty"`
+	Behavior    string   `json:"behavior,omitempty"`
+	Mode        string   `json:"mode,omitempty"`
+	Directories []string `json:"directories,omitempty"`
+	Destination string   `json:"destination,omitempty"`
+}
+
+// Rule is about a tool, or certain uses of it.
+type Rule struct {
+	Tool string `json:"toolName"`
+	On   string `json:"ruleContent,omitempty"`
+}
+
+type permission struct {
+	Subtype     string          `json:"subtype"`
+	Tool        string          `json:"tool_name"`
+	Input       json.RawMessage `json:"input"`
+	CallID      string          `json:"tool_use_id"`
+	Suggestions []Update        `json:"permission_suggestions"`
+	Reason      string          `json:"decision_reason,omitempty"`
+	Title       string          `json:"title,omitempty"`
+	Agent       string          `json:"agent_id,omitempty"`
+}
+
+type decision struct {
+	Behavior  string          `json:"behavior"`
+	Input     json.RawMessage `json:"updatedInput"`
+	Updates   []Update        `json:"updatedPermissions"`
+	Message   string          `json:"message"`
+	Interrupt bool            `json:"interrupt"`
+}
+
+// Person is who answers questions: the program, where it wants to.
+func (c *Channel) Person() uip.Interactor { return drive.Asker(c.decide) }
+
+// decide puts one question to the program.
+func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, error) {
+	if !c.Asks.Load() {
+		return uip.Response{}, drive.ErrGone
+	}
+	request := permission{Subtype: "can_use_tool", CallID: q.CallID(), Suggestions: []Update{}, Reason: q.Display.Description, Title: q.Display.Title}
+	if q.Author != "main" {
+		request.Agent = q.Author
+	}
+	plan, path, leaves := events.LeavesPlan(q)
+	risky := q.Purpose == uip.ConfirmRiskyAction
+	switch {
+	case risky:
+		request.Tool, request.Input = dialect.Outward(q.Display.Metadata["toolName"], q.Args, c.Root)
+		request.Suggestions = suggestions(q, request.Tool)
+	case leaves:
+		request.Tool, request.Input = "ExitPlanMode", jsonx.Must(map[string]string{"plan": plan, "planFilePath": path})
+	default:
+		request.Tool, request.Input = "AskUserQuestion", jsonx.Must(map[string]any{"questions": events.Questions(q)})
+	}
+	if len(request.Input) == 0 {
+		request.Input = json.RawMessage("{}")
+	}
+	var d decision
+	err := c.ask(ctx, request, &d)
+	switch {
+	case errors.Is(err, streamjson.ErrTooLong):
+		return q.RefusedBy("user", "the call is too large to be shown to the program that decides"), nil
+	case errors.Is(err, errRefused):
+		return refusal(q, decision{Message: err.Error()}), nil
+	case err != nil:
+		return uip.Response{}, err
+	case d.Behavior != "allow":
+		return refusal(q, d), nil
+	}
+	a := uip.Response{Via: via}
+	switch {
+	case risky:
+		a.Option = uip.Approve
+		if len(d.Input) > 0 && !same(d.Input, request.Input) {
+			a.Args = d.Input
+		}
+		c.apply(q, request.Suggestions, d.Updates, &a)
+	case leaves:
+		a.Option = "startEditing"
+	default:
+		var said struct {
+			Answers map[string]string `json:"answers"`
+		}
+		_ = json.Unmarshal(d.Input, &said) // what is no answer dismisses the question
+		a = events.Answers(q, said.Answers)
+		a.Via = via
+	}
+	return a, nil
+}
+
+// refusal is the program's no.
+func refusal(q uip.Request, d decision) uip.Response {
+	a := uip.Response{Via: via, Comment: d.Message, Stop: d.Interrupt}
+	_, _, leaves := events.LeavesPlan(q)
+	switch {
+	case q.Purpose == uip.ConfirmRiskyAction:
+		a.Option = uip.Reject
+	case leaves:
+		a.Input = cmp.Or(d.Message, "no")
+	default:
+		a.Dismissed = true
+	}
+	return a
+}
+
+// destinations are how far what is remembered reaches, in the program's words.
+var destinations = map[string]string{uip.Session: "session", uip.Below: "session", uip.Always: "localSettings"}
+
+// suggestions are the ways to say yes that are remembered, as changes the program
+// may send back.
+func suggestions(q uip.Request, tool string) []Update {
+	all := []Update{}
+	for _, o := range q.Options {
+		if to, ok := destinations[o.ID]; ok {
+			key := "remembers." + o.ID
+			if o.ID == uip.Always {
+				key = "remembers"
+			}
+			all = append(all, Update{Type: "addRules", Rules: []Rule{{tool, q.Display.Metadata[key]}}, Behavior: "allow", Destination: to})
+		}
+	}
+	return all
+}
+
+// apply takes the changes that come with a yes: those that were offered are ways
+// to say it, the others are made.
+func (c *Channel) apply(q uip.Request, offered, updates []Update, a *uip.Response) {
+	options := make(map[string]bool)
+	for _, u := range updates {
+		known := false
+		i := 0
+		for _, o := range q.Options {
+			if _, remembered := destinations[o.ID]; !remembered {
+				continue
+			}
+			if reflect.DeepEqual(u, offered[i]) {
+				options[o.ID], known = true, true
+			}
+			i++
+		}
+		if !known {
+			c.Change(u)
+		}
+	}
+	for _, widest := range []string{uip.Always, uip.Below, uip.Session} {
+		if options[widest] && a.Args == nil { // other arguments are not what was offered to be remembered
+			a.Option = widest
+			break
+		}
+	}
+}
+
+// same reports whether two texts are the same JSON.
+func same(a, b json.RawMessage) bool {
+	var x, y any
+	return json.Unmarshal(a, &x) == nil && json.Unmarshal(b, &y) == nil && reflect.DeepEqual(x, y)
+}

@@ -1,0 +1,159 @@
+package drive_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"reflect"
+	"testing"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
+	"coder/internal/core/uip"
+	"coder/internal/ui/drive"
+)
+
+func words(text string) drive.Message { return drive.Message{Said: orchestrator.Said{Text: text}} }
+
+func TestMessagesAreRunOneAfterTheOtherAlsoAfterTheLastCame(t *testing.T) {
+	var ran []string
+	var q *drive.Queue
+	q = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
+		ran = append(ran, m.Text)
+		if m.Text == "one" { // while it runs
+			q.Add(words("three"))
+			q.Close()
+		}
+		return ctx.Err()
+	})
+	q.Add(words("one"))
+	q.Add(words("two"))
+	if err := q.Serve(t.Context()); err != nil || !reflect.DeepEqual(ran, []string{"one", "two", "three"}) {
+		t.Errorf("ran %v, %v", ran, err)
+	}
+}
+
+func TestAnInterruptStopsTheRunningTurnAndNoOther(t *testing.T) {
+	var ends []error
+	q := drive.NewQueue(nil)
+	if q.Interrupt() {
+		t.Error("a turn ran before any was begun")
+	}
+	q = drive.NewQueue(func(ctx context.Context, m drive.Message) error {
+		if m.Text == "long" {
+			if !q.Interrupt() {
+				t.Error("no turn runs")
+			}
+			<-ctx.Done()
+		}
+		ends = append(ends, ctx.Err())
+		return nil
+	})
+	q.Add(words("long"))
+	q.Add(words("next"))
+	q.Close()
+	if err := q.Serve(t.Context()); err != nil || len(ends) != 2 || ends[0] == nil || ends[1] != nil {
+		t.Errorf("ended with %v, %v", ends, err)
+	}
+}
+
+func TestTheEndOfTheProgramEndsTheWaiting(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	q := drive.NewQueue(func(context.Context, drive.Message) error { cancel(); return nil })
+	q.Add(words("one"))
+	if err := q.Serve(ctx); !errors.Is(err, context.Canceled) {
+		t.Errorf("ended with %v", err)
+	}
+	broken := errors.New("nobody reads")
+	q = drive.NewQueue(func(context.Context, drive.Message) error { return broken })
+	q.Add(words("one"))
+	if err := q.Serve(t.Context()); !errors.Is(err, broken) {
+		t.Errorf("ended with %v", err)
+	}
+}
+
+func TestOnlyWordsThatMayAreTakenUpByTheRunningTurn(t *testing.T) {
+	soon := func(m drive.Message) drive.Message { m.Soon = true; return m }
+	picture := soon(words("look"))
+	picture.Pictures = []chat.Image{{}}
+	for name, tt := range map[string]struct {
+		waiting []drive.Message
+		want    []string
+	}{
+		"those marked":           {[]drive.Message{soon(words("a")), soon(words("b")), words("c"), soon(words("d"))}, []string{"a", "b"}},
+		"no command":             {[]drive.Message{soon(words(" /new"))}, nil},
+		"no command of a person": {[]drive.Message{soon(words("!ls"))}, nil},
+		"no picture":             {[]drive.Message{picture}, nil},
+		"not unasked":            {[]drive.Message{words("a")}, nil},
+	} {
+		q := drive.NewQueue(nil)
+		for _, m := range tt.waiting {
+			q.Add(m)
+		}
+		if got := q.Soon(); !reflect.DeepEqual(got, tt.want) {
+			t.Errorf("%s: %v, want %v", name, got, tt.want)
+		}
+	}
+}
+
+func TestRequestsAreAnsweredInAnyOrderOrWithdrawn(t *testing.T) {
+	var r drive.Requests
+	none := func(string) error { return nil }
+	text, err := r.Do(t.Context(), func(id string) error {
+		other, err := r.Do(t.Context(), func(inner string) error { // crosses the first
+			r.Answer("unheard of", nil, nil)
+			r.Answer(inner, json.RawMessage("2"), nil)
+			r.Answer(inner, json.RawMessage("3"), nil) // twice
+			return nil
+		}, none)
+		if string(other) != "2" || err != nil {
+			t.Errorf("the second got %s, %v", other, err)
+		}
+		r.Answer(id, json.RawMessage("1"), nil)
+		return nil
+	}, none)
+	if string(text) != "1" || err != nil {
+		t.Errorf("the first got %s, %v", text, err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	withdrawn := ""
+	_, err = r.Do(ctx, func(string) error { cancel(); return nil }, func(id string) error { withdrawn = id; return nil })
+	if !errors.Is(err, context.Canceled) || withdrawn == "" {
+		t.Errorf("withdrawn %q, %v", withdrawn, err)
+	}
+	_, err = r.Do(t.Context(), func(string) error { r.Close(); return nil }, none)
+	if !errors.Is(err, drive.ErrGone) {
+		t.Errorf("when it went: %v", err)
+	}
+	if _, err = r.Do(t.Context(), none, none); !errors.Is(err, drive.ErrGone) {
+		t.Errorf("after it went: %v", err)
+	}
+}
+
+func TestACardIsPutPartByPart(t *testing.T) {
+	options := []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+	part := func(id string) uip.Request {
+		return uip.Request{ID: id, Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Options: options}
+	}
+	card := uip.Request{ID: "q", Kind: uip.Composite, Purpose: uip.ConfirmRiskyAction, Parts: []uip.Request{part("q.1"), part("q.2"), part("q.3")}}
+	who := drive.Asker(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		switch q.ID {
+		case "q.1":
+			return uip.Response{Option: uip.Approve, Via: "stdin"}, nil
+		case "q.2":
+			return uip.Response{Option: uip.Reject, Comment: "no", Via: "stdin"}, nil
+		}
+		return uip.Response{}, drive.ErrGone
+	})
+	a, err := who.Ask(t.Context(), card)
+	if err != nil || uip.Check(card, a) != nil {
+		t.Fatalf("%+v, %v, %v", a, err, uip.Check(card, a))
+	}
+	if a.Part(card.Parts[0]).Option != uip.Approve || a.Part(card.Parts[1]).Comment != "no" || a.Part(card.Parts[2]).Option != uip.Reject || a.Via != "stdin" {
+		t.Errorf("%+v", a)
+	}
+	alone, err := who.Ask(t.Context(), part("q.4"))
+	if err != nil || !alone.Unanswered() {
+		t.Errorf("with nobody there: %+v, %v", alone, err)
+	}
+}

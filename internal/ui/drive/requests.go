@@ -1,0 +1,116 @@
+package drive
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strconv"
+	"sync"
+
+	"coder/internal/core/uip"
+)
+
+// ErrGone reports that the program which would have to answer is gone.
+var ErrGone = errors.New("the program that drives the session is gone")
+
+// Requests are those put to the program and not answered yet. The zero value is
+// ready to use.
+type Requests struct {
+	mu   sync.Mutex // guards the fields below
+	last int
+	open map[string]chan answer
+	gone bool
+}
+
+type answer struct {
+	text json.RawMessage
+	err  error
+}
+
+// Do sends a request under an id of its own and waits for its answer. If ctx ends
+// first the request is withdrawn.
+func (r *Requests) Do(ctx context.Context, send, withdraw func(id string) error) (json.RawMessage, error) {
+	id, reply, err := r.begin()
+	if err != nil {
+		return nil, err
+	}
+	defer r.end(id)
+	if err := send(id); err != nil {
+		return nil, err
+	}
+	select {
+	case a := <-reply:
+		return a.text, a.err
+	case <-ctx.Done():
+		return nil, errors.Join(ctx.Err(), withdraw(id))
+	}
+}
+
+func (r *Requests) begin() (id string, reply chan answer, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.gone {
+		return "", nil, ErrGone
+	}
+	if r.open == nil {
+		r.open = make(map[string]chan answer)
+	}
+	r.last++
+	id, reply = strconv.Itoa(r.last), make(chan answer, 1)
+	r.open[id] = reply
+	return id, reply, nil
+}
+
+func (r *Requests) end(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.open, id)
+}
+
+// Answer takes an answer. One that nobody waits for is passed over.
+func (r *Requests) Answer(id string, text json.RawMessage, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if reply, ok := r.open[id]; ok {
+		reply <- answer{text, err}
+		delete(r.open, id)
+	}
+}
+
+// Close says that the program answers no more.
+func (r *Requests) Close() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.gone = true
+	for id, reply := range r.open {
+		reply <- answer{err: ErrGone}
+		delete(r.open, id)
+	}
+}
+
+// Asker asks by one question at a time: the parts of a card of calls are put side
+// by side. Where the program is gone there is nobody to ask.
+func Asker(one func(context.Context, uip.Request) (uip.Response, error)) uip.Interactor {
+	put := func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		a, err := one(ctx, q)
+		if errors.Is(err, ErrGone) {
+			return uip.NoAnswer(q), nil
+		}
+		a.ID, a.Author = q.ID, "user"
+		return a, err
+	}
+	return uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+		if q.Purpose != uip.ConfirmRiskyAction || len(q.Parts) == 0 {
+			return put(ctx, q)
+		}
+		all := uip.Response{ID: q.ID, Author: "user", Parts: make([]uip.Response, len(q.Parts))}
+		errs := make([]error, len(q.Parts))
+		var asking sync.WaitGroup
+		for i, part := range q.Parts {
+			asking.Go(func() { all.Parts[i], errs[i] = put(ctx, part) })
+		}
+		asking.Wait()
+		all.Via = all.Parts[0].Via
+		return all, errors.Join(errs...)
+	})
+}

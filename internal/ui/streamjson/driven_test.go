@@ -1,0 +1,92 @@
+package streamjson_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/ui/streamjson"
+)
+
+func drivenOptions() streamjson.Options {
+	return streamjson.Options{Session: "s", Driven: &streamjson.Driven{
+		Tool: func(name string, args json.RawMessage) (string, json.RawMessage) {
+			return strings.ToUpper(name[:1]) + name[1:], args
+		},
+		Mode: func(name string) string { return "their " + name },
+		Facts: func() streamjson.Facts {
+			return streamjson.Facts{Model: "m", Mode: "build", Tools: []string{"bash"}, Version: "1"}
+		},
+	}}
+}
+
+// TestNoLineIsLongerThanProgramsTake: a message is cut, and says so; what asks for
+// a decision is not sent at all.
+func TestNoLineIsLongerThanProgramsTake(t *testing.T) {
+	huge := strings.Repeat("ä\n", 1<<20)
+	many := make([]chat.Part, 0, 20000)
+	for range 20000 {
+		many = append(many, chat.ToolCall{ID: "c", Name: "bash", Args: json.RawMessage(`{"command":"` + strings.Repeat("x", 100) + `"}`)})
+	}
+	for name, m := range map[string]chat.Message{
+		"text":      {Role: chat.Assistant, Parts: []chat.Part{chat.Text(huge)}},
+		"thinking":  {Role: chat.Assistant, Parts: []chat.Part{chat.Reasoning{Text: huge}}},
+		"a call":    {Role: chat.Assistant, Parts: []chat.Part{chat.ToolCall{ID: "c", Name: "write", Args: json.RawMessage(`{"content":"` + strings.Repeat("x", 3<<20) + `"}`)}}},
+		"a result":  {Role: chat.Tool, Parts: []chat.Part{chat.ToolResult{CallID: "c", Text: huge}}},
+		"two texts": {Role: chat.Assistant, Parts: []chat.Part{chat.Text(huge), chat.Text(huge)}},
+	} {
+		var out bytes.Buffer
+		r := streamjson.New(&out, drivenOptions())
+		if err := r.Emit(t.Context(), event.Record{Seq: 1, Session: "s", Event: event.MessageAdded{Message: m}}); err != nil {
+			t.Fatal(err)
+		}
+		if out.Len() > 1<<20 || !json.Valid(out.Bytes()) || !strings.Contains(out.String(), "[cut: ") {
+			t.Errorf("%s: %d bytes, %.200s", name, out.Len(), out.String())
+		}
+	}
+	var out bytes.Buffer
+	r := streamjson.New(&out, drivenOptions())
+	if err := r.Put(map[string]string{"input": huge}); !errors.Is(err, streamjson.ErrTooLong) || out.Len() != 0 {
+		t.Errorf("a request: %v, %d bytes", err, out.Len())
+	}
+	err := r.Emit(t.Context(), event.Record{Seq: 2, Session: "s", Event: event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: many}}})
+	if out.Len() > 1<<20 || err == nil && out.Len() == 0 {
+		t.Errorf("many calls: %d bytes, %v", out.Len(), err)
+	}
+}
+
+func TestAProgramThatDrivesIsToldInItsOwnWords(t *testing.T) {
+	var out bytes.Buffer
+	r := streamjson.New(&out, drivenOptions())
+	said := func(role chat.Role, parts ...chat.Part) event.Record {
+		return event.Record{Seq: 1, Session: "s", Event: event.MessageAdded{Message: chat.Message{Role: role, Parts: parts}, Model: "m", Usage: &chat.Usage{In: 5, Out: 2}}}
+	}
+	if err := errors.Join(
+		r.Emit(t.Context(), event.Record{Session: "s", Event: event.SessionOpened{Dir: "/w"}}), r.Begin(),
+		r.Emit(t.Context(), said(chat.User, chat.Text("mine"))),
+		r.Emit(t.Context(), said(chat.Assistant, chat.Reasoning{Text: "hm"}, chat.ToolCall{ID: "c", Name: "bash"})),
+		r.Mode("plan"), r.Finish(t.Context(), streamjson.Outcome{Err: errors.New("down"), Provider: true, Structured: json.RawMessage(`{"n":1}`)}),
+	); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Split(strings.TrimSpace(out.String()), "\n")
+	for i, want := range [][]string{
+		{`"subtype":"init"`, `"cwd":"/w"`, `"tools":["Bash"]`, `"permissionMode":"their build"`, `"mcp_servers":[]`, `"claude_code_version":"2.`, `"coder_version":"1"`},
+		{`"type":"assistant"`, `"thinking":"hm","signature":""`, `"name":"Bash"`},
+		{`"subtype":"status"`, `"permissionMode":"their plan"`},
+		{`"subtype":"success","is_error":true`, `"result":"down"`, `"structured_output":{"n":1}`, `"modelUsage":{"m":{"inputTokens":5,"outputTokens":2`},
+	} {
+		for _, w := range want {
+			if i >= len(lines) || !strings.Contains(lines[i], w) {
+				t.Errorf("line %d has no %s:\n%s", i+1, w, out.String())
+			}
+		}
+	}
+	if strings.Contains(out.String(), "mine") {
+		t.Error("the program is told what it said")
+	}
+}
