@@ -40,12 +40,13 @@ func (a *App) library() *library {
 		return a.lib
 	}
 	a.lib = &library{skills: skills.New(a.skillRoots()...)}
-	roots := []usercommand.Root{{Path: ".coder/commands", Files: repofile.Below(a.Root).Sub(".coder/commands")}}
+	// Those of plugins have names in full that a folder of a project could have, too.
+	roots := a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })
+	roots = append(roots, usercommand.Root{Path: ".coder/commands", Files: repofile.Below(a.Root).Sub(".coder/commands")})
 	if a.Home != "" {
 		a.lib.own = filepath.ToSlash(filepath.Join(a.Home, "commands"))
 		roots = append(roots, usercommand.Root{Path: a.lib.own, Files: repofile.OwnDir(a.lib.own)})
 	}
-	roots = append(roots, a.pluginRoots(func(p plugin.Plugin) []frontmatter.Root { return p.Commands })...)
 	a.lib.commands = usercommand.New(roots...)
 	_, badSkills := a.lib.skills.List()
 	for _, w := range slices.DeleteFunc(badSkills, a.known) {

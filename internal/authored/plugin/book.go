@@ -72,6 +72,7 @@ func (b Book) Add(p Plugin, as Pin) error {
 // Remove forgets a plugin.
 func (b Book) Remove(name string) error {
 	err := fs.ErrNotExist
+	name = strings.ToLower(name)
 	if b.Dir != "" && validName(name) {
 		err = os.Remove(filepath.Join(b.Dir, name+".json"))
 	}

@@ -226,7 +226,7 @@ func TestTheBook(t *testing.T) {
 	if all, _ := b.Load(); all[0].Err == nil || !strings.Contains(all[0].Err.Error(), "there is no folder") {
 		t.Errorf("without its folder: %v", all[0].Err)
 	}
-	must(t, b.Remove("demo"))
+	must(t, b.Remove("Demo"))
 	for _, name := range []string{"demo", "../plugins/odd", ""} {
 		if err := b.Remove(name); err == nil {
 			t.Errorf("%q was removed", name)

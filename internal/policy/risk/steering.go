@@ -21,7 +21,7 @@ var steering = []struct{ what, at string }{
 		.cursorrules .cursor .cursorignore .windsurf* .clinerules* .cline .roo .roorules* .roomodes .kilocode* .aider* .continue .continuerules .amp .goose .goosehints
 		.agent agent.md .openhands .sourcegraph .cody .codeium .codebuddy .amazonq .factory .droid .zencoder .ruler .copilot .tabnine* .pearai*
 		.augment* .junie .trae .kiro .crush crush.md .crush.json warp.md .rules .github/copilot-instructions.md .github/instructions .github/prompts .github/chatmodes .github/agents`},
-	{"the tools that agents are given", ".mcp.json mcp.json .mcp mcp_settings.json"},
+	{"the tools that agents are given", ".mcp.json mcp.json .mcp mcp_settings.json .claude-plugin hooks/hooks.json"},
 	{"what the project's servers run", `.github/workflows .github/actions .github/dependabot.y*ml .gitlab-ci.y*ml .gitlab .circleci .travis.yml azure-pipelines*.y*ml .azure-pipelines
 		jenkinsfile .buildkite .drone.y*ml .woodpecker* bitbucket-pipelines.yml appveyor.yml .appveyor.yml .gitea .forgejo .semaphore cloudbuild.y*ml .cirrus.yml .teamcity
 		.builds .build.yml buildspec.y*ml .tekton .harness codefresh.y*ml wercker.yml .scrutinizer.yml renovate.json* .renovaterc* .mergify.yml codeowners`},
