@@ -294,12 +294,9 @@ func (t *toolkit) close() error {
 	return errors.Join(errs...)
 }
 
-// errNoUndo reports a session that keeps nothing.
-var errNoUndo = errors.New("nothing is kept in this session, so nothing can be undone")
-
 func (t *toolkit) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	if t.files == nil {
-		return undo.Report{}, errNoUndo
+		return undo.Report{}, undo.ErrNotKept
 	}
 	c.Others = t.claims
 	return undo.Undo(ctx, t.files.get(), &t.history, c)
@@ -307,7 +304,7 @@ func (t *toolkit) undo(ctx context.Context, c undo.Call) (undo.Report, error) {
 
 func (t *toolkit) redo(ctx context.Context, c undo.Call) (undo.Report, error) {
 	if t.files == nil {
-		return undo.Report{}, errNoUndo
+		return undo.Report{}, undo.ErrNotKept
 	}
 	return undo.Redo(ctx, t.files.get(), &t.history, c)
 }

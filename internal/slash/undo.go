@@ -57,7 +57,17 @@ func revert(ctx context.Context, c call, name string, do Revert) (outcome, error
 
 // undoReport tells what came of undoing, or redoing, or what would.
 func undoReport(name string, r undo.Report) string {
-	lines := []string{upshot(name, r) + ": " + cmp.Or(r.Turn.Title, "the last turn")}
+	lines := undoLines(name, r)
+	if len(lines) == 0 {
+		lines = []string{"  no file had to be changed"}
+	}
+	return joined(append([]string{upshot(name, r) + ": " + cmp.Or(r.Turn.Title, "the last turn")}, lines...))
+}
+
+func joined(lines []string) string { return strings.Join(lines, "\n") }
+
+// undoLines tell what became of files.
+func undoLines(name string, r undo.Report) (lines []string) {
 	add := func(format string, paths []string) {
 		if len(paths) > 0 {
 			lines = append(lines, "  "+fmt.Sprintf(format, strings.Join(paths, ", ")))
@@ -79,10 +89,7 @@ func undoReport(name string, r undo.Report) string {
 	note("could not be written: %s (%s)", r.Failed)
 	add("changed by commands and left as it is (all includes it): %s", r.NotUndone)
 	add("what these commands did elsewhere stays: %s", slices.Compact(slices.Clone(r.Commands)))
-	if len(lines) == 1 {
-		lines = append(lines, "  no file had to be changed")
-	}
-	return strings.Join(lines, "\n")
+	return lines
 }
 
 // upshot says whether anything was done, or would be.

@@ -16,12 +16,21 @@ import (
 // value is an empty conversation, that of the session; what is said in subtasks
 // is no part of it. That of one subtask is made by [Of].
 type Conversation struct {
-	task     string          // the subtask it is of; "" for the session
-	others   map[string]bool // subtasks, if it is of the session
-	system   chat.Message
+	task    string          // the subtask it is of; "" for the session
+	others  map[string]bool // subtasks, if it is of the session
+	system  chat.Message
+	ids     map[string]bool // of all calls so far
+	mode    string          // the one last entered
+	rewound []rewound       // returns to earlier messages, the newest last
+	said    int             // how often something was said, or taken for something else
+	state
+}
+
+// state is what a return to an earlier message takes back.
+type state struct {
 	messages []chat.Message
+	todos    []event.Todo
 	open     []chat.ToolCall // calls of the last reply without a result
-	ids      map[string]bool // of all calls so far
 	prompted int             // tokens of the last request, as the provider counted them
 	replied  int             // tokens of the reply to it, likewise
 	counted  int             // how many messages that figure covers
@@ -29,8 +38,69 @@ type Conversation struct {
 	reply    estimate        // of the reply that came with the figure
 	all      estimate        // of every message
 	replaced []replaced      // what stood before each replacement, the newest last
-	mode     string          // the one last entered
 	reminded map[string]bool // names of reminders the model has been given
+	last     *Prompt         // of the person's messages
+}
+
+// Prompt is a message with which the person began a turn; one can go back to it.
+type Prompt struct {
+	Seq    uint64 // of its record
+	Task   string // the turn it began
+	Text   string
+	Before *Prompt // the one before it; nil if it is the first
+	state  state   // the conversation before it
+}
+
+// since is the state as it is now, unharmed by what comes.
+func (s state) since() state {
+	s.messages, s.replaced, s.reminded = slices.Clip(s.messages), slices.Clone(s.replaced), maps.Clone(s.reminded)
+	return s
+}
+
+// Last is the last of the person's messages that counts; nil if there is none.
+func (c *Conversation) Last() *Prompt { return c.last }
+
+// Todos is the list as it was before the message.
+func (p *Prompt) Todos() []event.Todo { return p.state.todos }
+
+// Messages is how many messages there were before it.
+func (p *Prompt) Messages() int { return len(p.state.messages) }
+
+// Todos is the list that belongs to the conversation.
+func (c *Conversation) Todos() []event.Todo { return c.todos }
+
+// rewound is a return to an earlier message.
+type rewound struct {
+	event.ContextRewound
+	was  state // what stood before
+	said int   // how much had been said
+}
+
+// Rewound is the last return to an earlier message, if nothing was said since.
+func (c *Conversation) Rewound() (e event.ContextRewound, ok bool) {
+	if len(c.rewound) == 0 {
+		return e, false
+	}
+	last := c.rewound[len(c.rewound)-1]
+	return last.ContextRewound, c.said == last.said
+}
+
+// rewind takes in a return to an earlier message, or that it was taken back.
+func (c *Conversation) rewind(e event.ContextRewound) {
+	if e.Undo {
+		if n := len(c.rewound); n > 0 {
+			c.state, c.rewound = c.rewound[n-1].was, slices.Clip(c.rewound[:n-1])
+		}
+		return
+	}
+	for p := c.last; p != nil; p = p.Before {
+		if p.Seq == e.To {
+			was := c.since()
+			c.state = p.state.since()
+			c.rewound = append(c.rewound, rewound{e, was, c.said})
+			return
+		}
+	}
 }
 
 // replaced is a conversation as it was before part of it was replaced.
@@ -71,9 +141,13 @@ func (c *Conversation) Add(r event.Record) {
 			c.system = e.Message
 			return
 		}
+		if e.Message.Role == chat.User && r.Actor == event.ActorUser && (c.last == nil || c.last.Task != r.Task) {
+			c.last = &Prompt{r.Seq, r.Task, e.Message.Text(), c.last, c.since()}
+		}
 		if !c.fits(e.Message) {
 			return
 		}
+		c.said++
 		c.messages = append(c.messages, Sent(e))
 		for _, name := range e.Reminded {
 			if c.reminded == nil {
@@ -89,6 +163,7 @@ func (c *Conversation) Add(r event.Record) {
 			c.prompted, c.replied, c.counted = e.Usage.In, e.Usage.Out, len(c.messages)
 		}
 	case event.ContextReplaced:
+		c.said++
 		was := c.messages
 		kept := was[len(was)-min(max(e.Keep, 0), len(was)):]
 		c.messages = slices.Concat(e.Messages, kept)
@@ -97,8 +172,13 @@ func (c *Conversation) Add(r event.Record) {
 			c.reminded = nil // it begins anew
 		}
 		c.recount()
+	case event.ContextRewound:
+		c.rewind(e)
+	case event.TodosChanged:
+		c.todos = e.Todos
 	case event.ContextRestored:
 		if len(c.replaced) != 0 {
+			c.said++
 			last := c.replaced[len(c.replaced)-1]
 			c.replaced = c.replaced[:len(c.replaced)-1]
 			c.messages = slices.Concat(last.messages, c.messages[last.fresh:])

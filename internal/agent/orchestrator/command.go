@@ -195,6 +195,38 @@ func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
 	return hidden, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: hidden}), c.o.tellUsage(ctx, c.st))
 }
 
+// Rewind takes the conversation, and the todo list, back to before a message.
+// Turns is how many turns of files were taken back with it.
+func (c *Call) Rewind(ctx context.Context, to *conversation.Prompt, turns int) error {
+	hidden := len(c.o.Talk.View()) - to.Messages()
+	if err := c.o.emit(ctx, c.st, ActorUser, event.ContextRewound{To: to.Seq, Messages: hidden, Turns: turns}); err != nil {
+		return err
+	}
+	return c.asRewound(ctx, to.Todos())
+}
+
+// Unrewind takes the last Rewind back. Todos is the list as it was before that.
+func (c *Call) Unrewind(ctx context.Context, e event.ContextRewound) error {
+	if err := c.o.emit(ctx, c.st, ActorUser, event.ContextRewound{Messages: e.Messages, Undo: true}); err != nil {
+		return err
+	}
+	return c.asRewound(ctx, c.o.Talk.Todos())
+}
+
+// asRewound lets the list be what belongs to the conversation as it is now, and
+// tells how full the context is.
+func (c *Call) asRewound(ctx context.Context, todos []event.Todo) error {
+	if c.o.Todos != nil && !slices.Equal(todos, c.o.Todos()) {
+		if err := c.o.emit(ctx, c.st, ActorUser, event.TodosChanged{Todos: todos}); err != nil {
+			return err
+		}
+	}
+	if c.st.set.Model == "" && c.st.tools == nil {
+		c.o.freezeSettings(c.st)
+	}
+	return c.o.tellUsage(ctx, c.st)
+}
+
 // nearestCommand is the name that word begins, or else the one that is most like it.
 func nearestCommand(word string, names []string) string {
 	if i := slices.IndexFunc(names, func(n string) bool { return len(word) > 1 && strings.HasPrefix(n, word) }); i >= 0 {

@@ -180,6 +180,14 @@ type (
 	ContextRestored struct {
 		Messages int `json:"messages"` // how many are seen again
 	}
+	// ContextRewound takes the conversation back to before the message that is on
+	// record as To. Nothing is deleted: Undo takes the last one back.
+	ContextRewound struct {
+		To       uint64 `json:"to,omitempty"`
+		Messages int    `json:"messages"`        // how many are out of force, or in it again
+		Turns    int    `json:"turns,omitempty"` // how many turns were undone with it
+		Undo     bool   `json:"undo,omitempty"`
+	}
 	// Spent is what was used beside the replies that are kept: by a summary, a
 	// reply that did not arrive whole, or one whose use was not reported.
 	Spent struct {
@@ -334,6 +342,7 @@ func (TodosChanged) isEvent()         {}
 func (ModeChanged) isEvent()          {}
 func (ContextReplaced) isEvent()      {}
 func (ContextRestored) isEvent()      {}
+func (ContextRewound) isEvent()       {}
 func (Unknown) isEvent()              {}
 func (SessionOpened) isEvent()        {}
 func (StateChanged) isEvent()         {}

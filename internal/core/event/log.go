@@ -27,7 +27,7 @@ func LogOf(e Event) Log {
 		return Domain
 	case ToolCallRequested, ToolCallCompleted:
 		return Audit
-	case MessageAdded, Spent, LocalAdded, TodosChanged, ModeChanged, ContextReplaced, ContextRestored:
+	case MessageAdded, Spent, LocalAdded, TodosChanged, ModeChanged, ContextReplaced, ContextRestored, ContextRewound:
 		return Conversation
 	case Unknown:
 		return e.Log

@@ -155,6 +155,7 @@ var names = []struct {
 	{"ModeChanged", 1, ModeChanged{}},
 	{"ContextReplaced", 1, ContextReplaced{}},
 	{"ContextRestored", 1, ContextRestored{}},
+	{"ContextRewound", 1, ContextRewound{}},
 }
 
 // Name is the wire name and version of a durable event.

@@ -185,6 +185,12 @@ func (b *builder) add(r event.Record) {
 		b.put(Noted{r.Time, "The model now sees a shorter version of what was said before (" + string(e.Reason) + ")", detail.String()})
 	case event.ContextRestored:
 		b.put(Noted{Time: r.Time, Text: "The model sees again what was said before"})
+	case event.ContextRewound:
+		text := fmt.Sprintf("Taken back to before an earlier message: the last %d messages do not count from here on", e.Messages)
+		if e.Undo {
+			text = fmt.Sprintf("That was taken back: the %d messages count again", e.Messages)
+		}
+		b.put(Noted{Time: r.Time, Text: text})
 	case event.TaskFailed:
 		b.put(Noted{Time: r.Time, Text: "The turn failed", Detail: e.Reason})
 	case event.TaskCanceled:

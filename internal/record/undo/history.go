@@ -271,6 +271,13 @@ func (h *History) begin(seq uint64, e event.ToolCallRequested) {
 	h.needs = nil
 }
 
+// Undone is how many undos can be redone.
+func (h *History) Undone() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return len(h.stack)
+}
+
 func (h *History) top() *op {
 	if len(h.stack) == 0 {
 		return nil

@@ -16,6 +16,13 @@ import (
 // ErrNothing is the error of undoing when there is nothing to be undone.
 var ErrNothing = errors.New("there is nothing to undo")
 
+// ErrNotKept reports a session that keeps nothing, and ErrTooOld a turn of which
+// nothing is kept any more.
+var (
+	ErrNotKept = errors.New("nothing is kept in this session, so nothing can be undone")
+	ErrTooOld  = fmt.Errorf("only the last %d turns are kept", MaxTurns)
+)
+
 // ErrNothingUndone is the error of redoing when nothing was undone last.
 var ErrNothingUndone = errors.New("there is nothing to redo")
 
@@ -51,6 +58,9 @@ func (h *History) candidates(c Call) (list []past, err error) {
 	if c.Turn != "" {
 		if i := h.index(c.Turn); i >= 0 && h.turns[i].touched() {
 			return []past{h.past(h.turns[i])}, nil
+		}
+		if h.dropped && h.index(c.Turn) < 0 {
+			return nil, ErrTooOld
 		}
 		return nil, fmt.Errorf("turn %s: %w", c.Turn, ErrNothing)
 	}

@@ -122,7 +122,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			}
 		case event.ContextRestored:
 			r.remark(ink.Warn, r.t("the conversation is as it was before"))
-		case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.Spent, event.Unknown:
+		case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
 		}
 	})
 }
