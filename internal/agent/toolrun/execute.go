@@ -141,22 +141,25 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID})
 }
 
-// close turns what became of a call into its one result and completes its
-// record, on a context that cannot be cancelled.
-func (r *run) close(ctx context.Context, i int, a *admission, done execution) Outcome {
-	res, took := done.result, done.took
-	text := r.conceal(value(res))
-	failed := res.Failed
+// fate is what became of a call.
+type fate struct {
+	text           json.RawMessage // for the model
+	failed, denied bool
+}
+
+// fate tells what became of a call, and lets an error that ends the turn do so.
+func (r *run) fate(a *admission, res tool.Result) fate {
+	f := fate{text: r.conceal(value(res)), failed: res.Failed}
 	var denied *Denied
-	isDenied := errors.As(a.err, &denied)
+	f.denied = errors.As(a.err, &denied)
 	if isContext(a.err) && !a.ran {
 		a.err = errNotBegun
 	}
 	switch {
 	case a.err != nil && isContext(a.err) && res.Value != nil:
-		text, failed = stopped(text), true
+		f.text, f.failed = stopped(f.text), true
 	case a.err != nil:
-		text, failed = r.conceal(failure(a.err)), true
+		f.text, f.failed = r.conceal(failure(a.err)), true
 	}
 	switch {
 	case errors.Is(a.err, ErrRefused):
@@ -164,34 +167,55 @@ func (r *run) close(ctx context.Context, i int, a *admission, done execution) Ou
 	case tool.IsFatal(a.err):
 		r.stop(a.err)
 	}
-	for _, f := range res.Facts {
-		if _, spent := f.(event.Spent); !spent && a.err != nil {
-			continue
-		}
-		if err := r.emit(ctx, f); err != nil {
-			r.stop(err)
-		}
-	}
-	text = a.withNote(text)
-	result := chat.ToolResult{CallID: a.call.ID, Name: a.call.Name, Text: string(text), Failed: failed}
-	title := r.concealText(a.plan().Title)
-	err := errors.Join(
-		r.emit(ctx, event.ToolCallCompleted{
-			CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: text,
-			IsError: failed, DurationMs: took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
-		}),
-		r.emit(ctx, event.ToolFinished{
-			CallID: a.call.ID, Tool: a.tool, Title: title, Summary: r.concealText(summary(res, a.err)), Show: r.concealBlock(res.Show),
-			Result: result, Failed: failed, Denied: isDenied, Took: took,
-		}),
-	)
+	f.text = a.withNote(f.text)
+	return f
+}
+
+// result is what the model is told of a call.
+func (f fate) result(c chat.ToolCall) chat.ToolResult {
+	return chat.ToolResult{CallID: c.ID, Name: c.Name, Text: string(f.text), Failed: f.failed}
+}
+
+// tell shows what became of a call.
+func (r *run) tell(ctx context.Context, a *admission, done execution, f fate) {
+	err := r.emit(ctx, event.ToolFinished{
+		CallID: a.call.ID, Tool: a.tool, Title: r.concealText(a.plan().Title), Summary: r.concealText(summary(done.result, a.err)),
+		Show: r.concealBlock(done.result.Show), Result: f.result(a.call), Failed: f.failed, Denied: f.denied, Took: done.took,
+	})
 	if err != nil {
 		r.stop(err)
 	}
-	if a.ran && r.Hooks != nil {
-		result.Text = string(r.tellHooks(ctx, a, text, took))
+}
+
+// close turns what became of a call into its one result and completes its
+// record, on a context that cannot be cancelled. It is shown then, unless it was
+// before.
+func (r *run) close(ctx context.Context, i int, a *admission, done execution, shown bool) Outcome {
+	res := done.result
+	f := r.fate(a, res)
+	for _, fact := range res.Facts {
+		if _, spent := fact.(event.Spent); !spent && a.err != nil {
+			continue
+		}
+		if err := r.emit(ctx, fact); err != nil {
+			r.stop(err)
+		}
 	}
-	out := Outcome{Index: i, Result: result, Denied: isDenied}
+	err := r.emit(ctx, event.ToolCallCompleted{
+		CallID: a.call.ID, Tool: a.tool, Author: r.Actor, TaskID: r.Task, Output: f.text,
+		IsError: f.failed, DurationMs: done.took.Milliseconds(), Timestamp: r.Now().UnixMilli(), Changes: r.changes(ctx, a), Saw: sights(res.Saw),
+	})
+	if err != nil {
+		r.stop(err)
+	}
+	if !shown {
+		r.tell(ctx, a, done, f)
+	}
+	result := f.result(a.call)
+	if a.ran && r.Hooks != nil {
+		result.Text = string(r.tellHooks(ctx, a, f.text, done.took))
+	}
+	out := Outcome{Index: i, Result: result, Denied: f.denied}
 	if a.err == nil {
 		out.Images, out.Rebuild = res.Images, res.Rebuild
 	}

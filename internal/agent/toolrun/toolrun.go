@@ -196,28 +196,42 @@ func (r *run) allReadOnly(ctx context.Context) ([]*admission, bool) {
 }
 
 // runParallel runs calls that disturb nobody side by side. Their records, like
-// their results, keep the model's order. A call that waits for an answer in the
-// middle is left open, and the round ends when the others are done.
+// their results, keep the model's order; one that is over before its turn has
+// come is shown first. A call that waits for an answer in the middle is left
+// open, and the round ends when the others are done.
 func (r *run) runParallel(ctx context.Context, as []*admission) {
-	finished := make([]chan execution, len(as))
+	over := make(chan int, len(as))
+	all := make([]struct {
+		execution
+		over, shown bool
+	}, len(as))
 	var reads sync.WaitGroup
 	defer reads.Wait()
 	for i, a := range as {
-		finished[i] = make(chan execution, 1)
 		if !r.open(ctx, a) {
-			finished[i] <- execution{}
+			over <- i
 			continue
 		}
-		reads.Go(func() { finished[i] <- r.perform(ctx, a) })
+		reads.Go(func() {
+			all[i].execution = r.perform(ctx, a)
+			over <- i
+		})
 	}
 	var parked error
-	for i, a := range as {
-		done := <-finished[i]
-		if errors.Is(a.err, uip.ErrParked) {
-			parked = a.err
-			continue
+	for next := 0; next < len(as); {
+		i := <-over
+		all[i].over = true
+		if i > next && !errors.Is(as[i].err, uip.ErrParked) {
+			r.tell(ctx, as[i], all[i].execution, r.fate(as[i], all[i].result))
+			all[i].shown = true
 		}
-		r.deliver(ctx, r.close(ctx, i, a, done))
+		for ; next < len(as) && all[next].over; next++ {
+			if errors.Is(as[next].err, uip.ErrParked) {
+				parked = as[next].err
+				continue
+			}
+			r.deliver(ctx, r.close(ctx, next, as[next], all[next].execution, all[next].shown))
+		}
 	}
 	if parked != nil {
 		r.stop(parked)
@@ -246,7 +260,7 @@ func (r *run) runSequential(ctx context.Context, looked []*admission) {
 			r.stop(a.err)
 			return // it asked a question of its own and waits in the middle
 		}
-		r.deliver(ctx, r.close(ctx, i, a, done))
+		r.deliver(ctx, r.close(ctx, i, a, done, false))
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -249,6 +250,36 @@ func TestReadOnlyCallsRunSideBySideAndKeepTheirOrder(t *testing.T) {
 			deliver c3 {"ok":false,"error":"there is no tool named \"nope\"; there are read"}
 			completed c4 error=false
 			deliver c4 {"ok":true,"x":"2s"}`)
+	})
+}
+
+// A result is shown when it is there, whatever is still running before it.
+func TestResultsAreShownWhenTheyAreThere(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t)
+		b.add("read", tool.Read, func(_ context.Context, x string, _ io.Writer) (tool.Result, error) {
+			wait, _ := time.ParseDuration(x)
+			time.Sleep(wait)
+			return tool.Result{Value: map[string]any{"ok": true}}, nil
+		})
+		var shown []string
+		start, keep := time.Now(), b.round.Sink
+		b.round.Sink = event.SinkFunc(func(ctx context.Context, r event.Record) error {
+			if e, ok := r.Event.(event.ToolFinished); ok {
+				shown = append(shown, fmt.Sprint(e.Title, " after ", time.Since(start)))
+			}
+			return keep.Emit(ctx, r)
+		})
+		got, err := b.run(t.Context(), "read 3s", "read 1s", "read 2s", "read 4s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := []string{"1s after 1s", "2s after 2s", "3s after 3s", "4s after 4s"}; !slices.Equal(shown, want) {
+			t.Errorf("shown %q, want %q", shown, want)
+		}
+		if i, j := strings.Index(got, "completed c1"), strings.Index(got, "completed c2"); i < 0 || i > j {
+			t.Errorf("the records are not in the order of the calls:\n%s", got)
+		}
 	})
 }
 

@@ -106,6 +106,9 @@ func (r *REPL) show() error {
 	if d.inParts() {
 		text = cards.Question(d.current(), d.at+1, len(d.question.Parts))
 	}
+	if !cards.Hides(d.question) {
+		r.render.Saw(d.question)
+	}
 	return r.render.Insert(text)
 }
 
@@ -118,6 +121,7 @@ func (r *REPL) answered(line string, draft lineedit.Draft) error {
 		return err
 	}
 	if text := d.secondLook(r.render.Cards(), r.Words, line); text != "" {
+		r.render.Saw(d.question)
 		return r.render.Insert(text)
 	}
 	a, ok := read(q, line)

@@ -115,6 +115,9 @@ func (l *Lines) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	defer cancel(nil)
 	defer context.AfterFunc(l.program, func() { cancel(uip.ErrParked) })()
 	d := dialogue{ask: ask{question: q}}
+	if !l.Render.Cards().Hides(q) {
+		l.Render.Saw(q)
+	}
 	for {
 		text := l.Render.Cards().Draw(q)
 		if d.inParts() {
@@ -143,6 +146,7 @@ func (l *Lines) answer(ctx context.Context, text string, d *dialogue) (uip.Respo
 			return uip.Response{}, uip.ErrParked
 		}
 		if all := d.secondLook(l.Render.Cards(), l.Words, line); all != "" {
+			l.Render.Saw(d.question)
 			text = all
 			continue
 		}

@@ -270,6 +270,37 @@ func TestTypingIsSeenBelowALineThatStreams(t *testing.T) {
 	d.keys("\x15")
 }
 
+// All calls that run are named, each with its own time; one that is over is
+// not.
+func TestWhatRunsIsNamed(t *testing.T) {
+	over, next := make(chan struct{}), make(chan struct{})
+	d := sit(t, func(ctx context.Context, face *REPL, out event.Sink) error {
+		start := func(id string) {
+			_ = out.Emit(ctx, event.Record{Task: "t", Event: event.ToolStarted{CallID: id, Tool: "grep", Title: id}})
+		}
+		start("a")
+		pause(ctx, next)
+		start("b")
+		pause(ctx, next)
+		_ = out.Emit(ctx, event.Record{Task: "t", Event: event.ToolFinished{CallID: "a", Tool: "grep", Title: "a", Summary: "7 matches"}})
+		pause(ctx, over)
+		return nil
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.shows("[tool] grep  a\n>")
+	d.ahead.Store(int64(time.Hour))
+	next <- struct{}{}
+	d.shows("[tool] grep  b")
+	d.ahead.Store(int64(2 * time.Hour))
+	d.shows("⠋ grep a · 2h0m0s\n⠋ grep b · 1h0m0s · Esc stops it\n>")
+	next <- struct{}{}
+	d.shows("✓ grep a: 7 matches")
+	d.shows("\n⠋ grep b · 1h0m0s · Esc stops it\n>")
+	close(over)
+	d.sees("/w> ")
+}
+
 // A stream is drawn as often as the loop can, what is written beyond a bound or
 // while there is no loop at once.
 func TestOutputIsCollected(t *testing.T) {

@@ -79,6 +79,18 @@ func (c Cards) Hides(q uip.Request) bool {
 	return *d.hides
 }
 
+// Saw notes that all that q asks approval of was shown to the person: a change
+// that is then made as it was shown is not shown again.
+func (r *Renderer) Saw(q uip.Request) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, part := range append([]uip.Request{q}, q.Parts...) {
+		if diff, ok := part.Display.Content.(display.Diff); ok {
+			r.call(q.TaskID, part.Display.Metadata["toolCallId"]).approved = diff.Unified
+		}
+	}
+}
+
 // Question is the m-th of n questions that are put one after the other.
 func (c Cards) Question(q uip.Request, m, n int) string {
 	d := c.drawing()

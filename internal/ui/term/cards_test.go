@@ -1,11 +1,13 @@
 package term_test
 
 import (
+	"bytes"
 	"fmt"
 	"strings"
 	"testing"
 
 	"coder/internal/core/display"
+	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/term"
 )
@@ -209,6 +211,36 @@ func TestACardMarksWhatPassesForACommand(t *testing.T) {
 		q.Kind, q.Purpose = uip.Confirm, uip.ConfirmRiskyAction
 		if got := (term.Cards{}).Draw(q); strings.Contains(got, "<U+") {
 			t.Errorf("prose is marked:\n%s", got)
+		}
+	}
+}
+
+// A change that is made as it was approved is not shown twice; another one is.
+func TestAnApprovedChangeIsNotShownAgain(t *testing.T) {
+	one, other := display.Diff{Unified: "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+y\n"}, display.Diff{Unified: "--- a\n+++ a\n@@ -1 +1 @@\n-x\n+z\n"}
+	part := func(id string, d display.Diff) uip.Request {
+		return uip.Request{TaskID: "t", Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction, Display: uip.Display{Content: d, Metadata: map[string]string{"toolCallId": id}}}
+	}
+	for _, tt := range []struct {
+		name  string
+		asked uip.Request
+		want  bool
+	}{
+		{"as approved", part("1", one), false},
+		{"one of several", uip.Request{TaskID: "t", Kind: uip.Composite, Parts: []uip.Request{part("2", other), part("1", one)}}, false},
+		{"otherwise", part("1", other), true},
+		{"another call", part("2", one), true},
+		{"not asked", uip.Request{}, true},
+	} {
+		var b bytes.Buffer
+		r := term.New(term.Options{Out: &b})
+		r.Saw(tt.asked)
+		rec := event.Record{Task: "t", Event: event.ToolFinished{CallID: "1", Tool: "edit", Title: "a", Summary: "+1 -1", Show: one}}
+		if err := r.Emit(t.Context(), rec); err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Contains(b.String(), "+y"); got != tt.want || !strings.Contains(b.String(), "✓ +1 -1") {
+			t.Errorf("%s: the change was shown: %v\n%s", tt.name, got, b.String())
 		}
 	}
 }

@@ -22,9 +22,10 @@ type callKey struct{ task, call string }
 type callView struct {
 	task        *taskView
 	tool, title string
-	exec        bool // it runs a command
-	begun       bool // its first line was shown
-	todos       bool // the list it changed was shown
+	exec        bool   // it runs a command
+	begun       bool   // its first line was shown
+	todos       bool   // the list it changed was shown
+	approved    string // the change that the person was shown before it was made
 	output      outputBox
 	since       time.Time
 	recent      recent // of output that is shown when it is over
@@ -170,8 +171,9 @@ func (r *Renderer) finish(c *callView, e event.ToolFinished) {
 		case display.Code:
 			r.bounded(b.Source)
 		case display.Diff:
-			r.page.fresh()
-			drawDiff(cleaned(b.Unified), r.page.put)
+			if r.page.fresh(); b.Unified != c.approved {
+				drawDiff(cleaned(b.Unified), r.page.put)
+			}
 		case display.Table:
 			r.page.fresh()
 			drawTable(b, r.width(), r.o.ASCII, r.page.put)
