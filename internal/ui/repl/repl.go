@@ -115,7 +115,7 @@ func New(o Options) *REPL {
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
-		Out: &r.wrote, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
+		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
 	})
 	r.editor.Complete = o.Complete
 	r.editor.Style, r.answer.Style = r.style(), r.style()

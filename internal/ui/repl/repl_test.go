@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/ui/cells"
 	"coder/internal/ui/term"
 	"coder/internal/ui/tty"
 
@@ -301,6 +302,24 @@ func TestWhatRunsIsNamed(t *testing.T) {
 	d.sees("/w> ")
 }
 
+func TestALongPathIsShortenedInTheMiddle(t *testing.T) {
+	for _, tt := range []struct {
+		path    string
+		columns int
+		want    string
+	}{
+		{"/home/me/w", 40, "/home/me/w"},
+		{"/home/me/projects/customers/some-customer/services/billing", 40, "/home/me/proj…-customer/services/billing"},
+		{"/home/me/项目/一个很长的文件夹名字/服务/账单系统", 30, "/home/me/…夹名字/服务/账单系统"},
+		{"/home/me/projects", 0, "/hom…rojects"},
+	} {
+		got := middle(tt.path, tt.columns)
+		if got != tt.want || cells.Width(got) > max(tt.columns, 12) {
+			t.Errorf("%s in %d columns: %s", tt.path, tt.columns, got)
+		}
+	}
+}
+
 // A stream is drawn as often as the loop can, what is written beyond a bound or
 // while there is no loop at once.
 func TestOutputIsCollected(t *testing.T) {
@@ -325,7 +344,7 @@ func TestOutputIsCollected(t *testing.T) {
 		if step.looped {
 			out.Reset()
 		}
-		if _, err := w.Write([]byte(step.text)); err != nil {
+		if err := w.stream(step.text, ""); err != nil {
 			t.Fatal(err)
 		}
 		if got := strings.Count(out.String(), "\r\n"); got != step.shown {

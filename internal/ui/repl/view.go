@@ -55,11 +55,30 @@ func (r *REPL) draw() error {
 // prompt is the two lines that stand before the draft.
 func (r *REPL) prompt() []lineedit.Span {
 	model, mode := r.Status()
+	width := r.width()
+	dir := middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > ")) // a fifth is for typing
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
 		{Text: fmt.Sprintf("context: %d tokens · model: %s\n", r.Session().ContextUsed(), sanitize.Line(model, 80)), Style: r.sgr(dim)},
-		{Text: fmt.Sprintf("[%s] %s> ", mode, sanitize.Line(r.Dir, 200)), Style: r.sgr(good)},
+		{Text: fmt.Sprintf("[%s] %s> ", mode, dir), Style: r.sgr(good)},
 	}
+}
+
+// middle is a path of at most so many columns: what stands in the middle of a
+// longer one is left out.
+func middle(path string, columns int) string {
+	if columns = max(columns, 12); cells.Width(path) <= columns {
+		return path
+	}
+	head, used := cells.Cut(path, columns/3)
+	at := len(path)
+	for i := range path { // the longest end that fits
+		if cells.Width(path[i:]) <= columns-used-1 {
+			at = i
+			break
+		}
+	}
+	return head + "…" + path[at:]
 }
 
 // underway is what is shown while a turn runs: what it is doing, what is queued
@@ -168,26 +187,33 @@ type writes struct {
 	screen *tty.Screen
 	ready  chan struct{} // holds one: there is something to show
 
-	mu     sync.Mutex // guards the fields below and the order of writing
-	held   []byte
-	looped bool // somebody waits for ready
+	mu      sync.Mutex // guards the fields below and the order of writing
+	held    []byte
+	begun   string // the beginning of a word that will follow
+	changed bool
+	looped  bool // somebody waits for ready
 }
 
 // maxHeld is how much is collected before it is shown by whoever writes.
 const maxHeld = 32 << 10
 
-func (w *writes) Write(p []byte) (int, error) {
+// stream takes text, and the beginning of a word that will follow it.
+func (w *writes) stream(text, begun string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.held = append(w.held, p...)
+	if text == "" && begun == w.begun {
+		return nil
+	}
+	w.held, w.begun = append(w.held, text...), begun
+	w.changed = true
 	if !w.looped || len(w.held) > maxHeld {
-		return len(p), w.show()
+		return w.show()
 	}
 	select {
 	case w.ready <- struct{}{}:
 	default:
 	}
-	return len(p), nil
+	return nil
 }
 
 // flush shows what there is.
@@ -198,11 +224,11 @@ func (w *writes) flush() error {
 }
 
 func (w *writes) show() error {
-	if len(w.held) == 0 {
+	if !w.changed {
 		return nil
 	}
-	_, err := w.screen.Write(w.held)
-	w.held = w.held[:0]
+	err := w.screen.Stream(string(w.held), w.begun)
+	w.held, w.changed = w.held[:0], false
 	return err
 }
 

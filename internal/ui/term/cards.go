@@ -50,7 +50,7 @@ func (c Cards) Draw(q uip.Request) string {
 			d.content(part.Display.Content)
 			d.reasons(part)
 		}
-		d.page.tell(ink.Warn, d.choices(q))
+		d.page.words(d.width(), ink.Warn, d.choices(q))
 	case q.Kind == uip.Composite:
 		for i, part := range q.Parts {
 			d.question(part, i+1, len(q.Parts))
@@ -59,7 +59,7 @@ func (c Cards) Draw(q uip.Request) string {
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
 		d.content(q.Display.Content)
 		d.reasons(q)
-		d.page.tell(ink.Warn, d.choices(q))
+		d.page.words(d.width(), ink.Warn, d.choices(q))
 	default:
 		d.question(q, 1, 1)
 	}
@@ -144,7 +144,7 @@ func decidedLine(text string, limit int) string {
 func (d drawing) reasons(q uip.Request) {
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		if why = revealedLine(why, noticeRunes); why != "" {
-			d.page.tell(ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
+			d.page.words(d.width(), ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
 		}
 	}
 }
@@ -226,11 +226,19 @@ func (d drawing) question(q uip.Request, m, n int) {
 	if n > 1 {
 		title = fmt.Sprintf("[Question %d/%d]", m, n)
 	}
-	d.page.put(ink.Look{Role: ink.Warn}, title)
-	d.page.put(ink.Look{}, " "+strings.TrimSpace(cleaned(d.Words.Said(q.Display.Title))))
-	d.page.fresh()
+	for i, line := range strings.Split(strings.TrimSpace(cleaned(d.Words.Said(q.Display.Title))), "\n") {
+		w := ink.Wrap{Put: d.page.put, Width: d.width(), Indent: ink.Hanging(line)}
+		if i == 0 {
+			w.Indent = 0
+			w.Write(ink.Look{Role: ink.Warn}, title)
+			w.Write(ink.Look{}, " ")
+		}
+		w.Write(ink.Look{}, line)
+		w.End()
+		d.page.put(ink.Look{}, "\n")
+	}
 	if text := strings.TrimSpace(cleaned(d.Words.Said(q.Display.Description))); text != "" {
-		d.page.tell(ink.Dim, text)
+		d.page.words(d.width(), ink.Dim, text)
 	}
 	for i, o := range q.Options {
 		// The first one of those that a model offers is the one it recommends
@@ -249,7 +257,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 		if about = oneLine(about, noticeRunes); about != "" {
 			line += " — " + about
 		}
-		d.page.tell(ink.Plain, line)
+		d.page.words(d.width(), ink.Plain, line)
 	}
 }
 

@@ -115,34 +115,13 @@ type piece struct {
 func unbroken(text string) (all []piece) {
 	for word := range strings.FieldsSeq(text) {
 		for gap := 1; word != ""; gap = 0 {
-			n := breakAt(word)
+			n := ink.Break(word)
 			all = append(all, piece{word[:n], gap})
 			word = word[n:]
 		}
 	}
 	return all
 }
-
-// Signs that do not begin, or do not end, a line.
-const (
-	closing = "，。：；、！？）】》”’…"
-	opening = "（【《“‘"
-)
-
-// breakAt is where a word may first be broken.
-func breakAt(word string) int {
-	var before rune
-	for i, r := range word {
-		if i > 0 && (isWide(before) || isWide(r)) && ink.Width(string(r)) > 0 &&
-			!strings.ContainsRune(closing, r) && !strings.ContainsRune(opening, before) {
-			return i
-		}
-		before = r
-	}
-	return len(word)
-}
-
-func isWide(r rune) bool { return r >= 0x1100 && ink.Width(string(r)) == 2 }
 
 // longest is the width of the widest part of text that is not broken.
 func longest(text string) (n int) {

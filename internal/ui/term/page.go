@@ -110,6 +110,18 @@ func (p *page) tell(r ink.Role, text string) {
 	p.fresh()
 }
 
+// words puts text on lines of its own, broken between words for the width of the
+// terminal.
+func (p *page) words(width int, r ink.Role, text string) {
+	p.fresh()
+	for line := range strings.SplitSeq(strings.TrimRight(sanitize.Text(text), "\n"), "\n") {
+		w := ink.Wrap{Put: p.put, Width: width, Indent: ink.Hanging(line)}
+		w.Write(ink.Look{Role: r}, line)
+		w.End()
+		p.put(ink.Look{}, "\n")
+	}
+}
+
 // take hands over what was collected.
 func (p *page) take() string {
 	p.turn(ink.Look{})

@@ -21,9 +21,11 @@ type reply struct {
 type passage struct {
 	came  bool // some of it arrived, even if there was nothing to see in it
 	shown bool // its title was put
-	clean pieces
-	md    markdown.Stream // of the answer
-	plain flow            // of the thinking
+	// resumed says that nothing was put of it since it was broken off by a remark.
+	resumed bool
+	clean   pieces
+	md      markdown.Stream // of the answer
+	plain   flow            // of the thinking
 }
 
 // open makes task's reply the one that is arriving.
@@ -39,8 +41,12 @@ func (r *Renderer) think(task, text string) {
 	r.endText()
 	p := &r.open(task).thought
 	p.came, r.reply.mused = true, true
-	p.plain.put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
+	p.plain.wrap.Put = func(l ink.Look, text string) { r.show(p, thinking, "[THINKING]", l, text) }
+	p.plain.width = r.width()
 	p.plain.write(p.clean.next(text))
+	if len(p.plain.wrap.Held()) > 0 {
+		p.plain.wrap.Put(ink.Look{}, "") // its title stands above it
+	}
 	if p.plain.wrote && p.plain.ends > 0 {
 		r.page.rest()
 	}
@@ -56,10 +62,30 @@ func (r *Renderer) answer(task, text string) {
 	}
 	p.came, r.reply.spoke = true, true
 	p.md.Write(p.clean.next(text))
+	if len(p.md.Held()) > 0 {
+		p.md.Put(ink.Look{}, "") // its title stands above it
+	}
 	if p.md.Owes() {
 		r.page.rest()
 	}
 	r.status.set(r.t("writing"))
+}
+
+// begun is the word that has begun to arrive.
+func (r *Renderer) begun() string {
+	spans, role := r.reply.text.md.Held(), ink.Plain
+	if len(spans) == 0 {
+		spans, role = r.reply.thought.plain.wrap.Held(), ink.Dim
+	}
+	var p page
+	p.palette = r.o.Palette
+	for _, s := range spans {
+		if s.Look.Role == ink.Plain {
+			s.Look.Role = role
+		}
+		p.put(s.Look, s.Text)
+	}
+	return p.take()
 }
 
 // show puts a part of a passage, the first one below its title.
@@ -76,7 +102,11 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 	}
 	if r.section != s { // a remark came between
 		r.enter(s)
-		text = strings.TrimLeft(text, "\n")
+		p.resumed = true
+	}
+	if p.resumed {
+		text = strings.TrimLeft(text, "\n ")
+		p.resumed = text == ""
 	}
 	if s == thinking {
 		l.Role = ink.Dim
@@ -84,35 +114,41 @@ func (r *Renderer) show(p *passage, s section, title string, l ink.Look, text st
 	r.page.put(l, text)
 }
 
-func (r *Renderer) endThought() {
-	if p := &r.reply.thought; p.came {
+func (r *Renderer) endThought() (shown bool) {
+	p := &r.reply.thought
+	if p.came {
 		p.plain.write(p.clean.rest())
+		p.plain.wrap.End()
 		r.page.fresh()
-		*p = passage{}
 	}
+	shown = p.shown
+	*p = passage{}
+	return shown
 }
 
-func (r *Renderer) endText() {
-	if p := &r.reply.text; p.came {
+func (r *Renderer) endText() (shown bool) {
+	p := &r.reply.text
+	if p.came {
 		p.md.Write(p.clean.rest())
 		p.md.End()
 		r.page.fresh()
-		*p = passage{}
 	}
+	shown = p.shown
+	*p = passage{}
+	return shown
 }
 
-// endReply shows what was held back of the reply and closes it.
-func (r *Renderer) endReply() {
-	r.endThought()
-	r.endText()
+// endReply shows what was held back of the reply and closes it. It reports what
+// was shown of it.
+func (r *Renderer) endReply() (thought, text bool) {
+	thought, text = r.endThought(), r.endText()
 	r.reply = reply{}
+	return thought, text
 }
 
 // breakOff closes a reply of which no more will come, and says so.
 func (r *Renderer) breakOff() {
-	cut := r.reply.text.shown
-	r.endReply()
-	if cut {
+	if _, cut := r.endReply(); cut {
 		r.page.say(ink.Warn, r.t("[interrupted]"))
 	}
 }
@@ -140,7 +176,8 @@ func (r *Renderer) message(t *taskView, e event.MessageAdded) {
 		if text := e.Message.Text(); text != "" && !(here && r.reply.spoke) {
 			r.answer(t.id, text)
 		}
-		if r.endReply(); e.Interrupted && strings.TrimSpace(text) != "" {
+		r.endReply()
+		if e.Interrupted && strings.TrimSpace(text) != "" {
 			r.page.say(ink.Warn, r.t("[interrupted]"))
 		}
 		r.status.set(r.t("working"))
@@ -168,8 +205,9 @@ func (r *Renderer) waiting(e event.Waiting) {
 }
 
 func (r *Renderer) retrying(task string, e event.Retrying) {
-	void := r.reply.task == task && (r.reply.text.shown || r.reply.thought.shown)
-	r.endReply()
+	here := r.reply.task == task
+	thought, text := r.endReply()
+	void := here && (thought || text)
 	why := r.o.Words.Said(e.Why)
 	if why == "" {
 		why = r.t("no reply")
@@ -188,7 +226,8 @@ func (r *Renderer) retrying(task string, e event.Retrying) {
 
 // flow puts plain text without the blank lines at its ends.
 type flow struct {
-	put   ink.Put
+	wrap  ink.Wrap
+	width int // of the terminal; 0: lines are not broken
 	ends  int
 	blank string // white space at the start, put when something follows
 	wrote bool
@@ -199,6 +238,7 @@ func (f *flow) write(text string) {
 		line, rest, ends := strings.Cut(text, "\n")
 		f.add(line)
 		if ends {
+			f.wrap.End()
 			f.ends, f.blank = min(f.ends+1, 2), ""
 		}
 		text = rest
@@ -211,9 +251,12 @@ func (f *flow) add(line string) {
 		return
 	}
 	line = f.blank + line
-	if f.ends > 0 && f.wrote {
-		line = strings.Repeat("\n", f.ends) + line
+	if !f.wrote || f.ends > 0 {
+		if f.wrote {
+			f.wrap.Put(ink.Look{}, strings.Repeat("\n", f.ends))
+		}
+		f.wrap.Width, f.wrap.Indent = f.width, ink.Hanging(line)
 	}
 	f.ends, f.blank, f.wrote = 0, "", true
-	f.put(ink.Look{}, line)
+	f.wrap.Write(ink.Look{}, line)
 }

@@ -90,13 +90,14 @@ func row(width int, cell func(x int) (content, style string)) string {
 	return strings.TrimRight(b.String(), " ")
 }
 
-// What is copied out of the scrollback is what was written: no line is broken,
-// padded or framed by us.
+// What is copied out of the scrollback is what was written: nothing is padded or
+// framed, and no line of code is broken by us, nor any word.
 func TestCopiesCleanly(t *testing.T) {
-	const text = "A long line that a narrow screen has to wrap, yet it is one line.\n\n- a\n- b\n\n```go\nfunc main() {}\n```"
+	const code = "\n```go\nfunc main() { a.long(line.that, a.narrow, screen.has.to.wrap) }\n```\nhttps://example.com/an/address\n"
+	const text = "A long line of words.\n\n- a\n- b\n" + code
 	s := scene{records: told(event.TextDelta{Text: text}, said(text))}
-	for _, width := range []int{10, 200} {
-		if got := draw(t, s, width, term.Palette{}); got != "[ANSWER]\n"+text+"\n" {
+	for width, want := range map[int]string{10: "A long\nline of\nwords.\n\n- a\n- b\n" + code, 200: text} {
+		if got := draw(t, s, width, term.Palette{}); got != "[ANSWER]\n"+want {
 			t.Errorf("at %d columns: %q", width, got)
 		}
 	}

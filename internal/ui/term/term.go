@@ -1,8 +1,8 @@
 // Package term is the face for a person at a terminal. It writes one stream
 // that only grows: what was written is never rewritten, so scrolling back and
-// copying give what was there. Lines are not broken, padded or framed by us;
-// the terminal wraps them. Only what the program's own commands say is laid out
-// for the width of the terminal.
+// copying give what was there. Words are laid out for the width of the terminal
+// and kept whole; code, commands, changes and what tools print are not broken,
+// and nothing is padded or framed.
 //
 // Everything that others wrote, model, tools and files alike, is cleaned before
 // it is shown. Each Write is finished output: all looks are closed, though it
@@ -17,12 +17,16 @@ import (
 	"time"
 
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 	"coder/internal/ui/term/ink"
 )
 
 // Options of a Renderer. Only Out is required.
 type Options struct {
-	Out     io.Writer
+	Out io.Writer
+	// Stream, if set, stands in place of Out. It is also given the beginning of a
+	// word that is not in the stream yet, since it is not known where it ends.
+	Stream  func(text, begun string) error
 	Width   func() int // of the terminal in columns; nil or 0: unknown
 	Palette Palette
 	Words   Words // nil: English
@@ -138,9 +142,12 @@ func (r *Renderer) Insert(text string) error {
 	})
 }
 
-// Break ends the line the stream is in, so that the caller may draw below it.
+// Break ends what the model is saying, and the line the stream is in.
 func (r *Renderer) Break() error {
-	return r.write(r.page.fresh)
+	return r.write(func() {
+		r.endReply()
+		r.page.fresh()
+	})
 }
 
 func (r *Renderer) write(draw func()) error {
@@ -148,13 +155,22 @@ func (r *Renderer) write(draw func()) error {
 	defer r.mu.Unlock()
 	draw()
 	text := r.page.take()
-	if r.err == nil && text != "" {
-		if _, err := io.WriteString(r.o.Out, text); err != nil {
+	if r.err == nil && (text != "" || r.o.Stream != nil) {
+		if err := r.o.put(text, r.begun); err != nil {
 			r.err = fmt.Errorf("write to the terminal: %w", err)
 		}
 	}
 	r.tell()
 	return r.err
+}
+
+// put writes text. What is begun is only asked for by who shows it.
+func (o Options) put(text string, begun func() string) error {
+	if o.Stream != nil {
+		return o.Stream(text, begun())
+	}
+	_, err := io.WriteString(o.Out, text)
+	return err
 }
 
 // t is a sentence of our own.
@@ -188,7 +204,7 @@ func (r *Renderer) enter(s section) {
 // on below it.
 func (r *Renderer) remark(role ink.Role, text string) {
 	r.enter(remarks)
-	r.page.say(role, text)
+	r.page.words(r.width(), role, sanitize.Mask(text))
 }
 
 // width of the terminal; 0 if nobody knows.

@@ -39,6 +39,7 @@ type Screen struct {
 	mu     sync.Mutex // guards the fields below
 	text   cleaner    // what was printed
 	line   string     // the printed line that has not ended
+	begun  string     // what is shown behind it until more is printed
 	tail   tail       // the same, in rows
 	live   block      // what should stand below it
 	shown  block      // what does, as far as it fits
@@ -74,6 +75,17 @@ func (s *Screen) Print(text string) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.print(text)
+	return s.flush()
+}
+
+// Stream is [Screen.Print], and shows the beginning of what will follow. That is
+// no part of the text: the next call takes it back.
+func (s *Screen) Stream(text, begun string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.begun, _ = cells.Cut(begun, maxLine)
+	s.print(text)
+	s.draw()
 	return s.flush()
 }
 
@@ -288,11 +300,11 @@ func (s *Screen) draw() {
 
 // whole is the open line with the live block below it.
 func (s *Screen) whole(cols int) block {
-	if !s.text.open {
+	if !s.text.open && s.begun == "" {
 		s.tail = tail{}
 		return s.live
 	}
-	rows := s.tail.layOut(s.line, s.text.after, cols)
+	rows := s.tail.layOut(s.line+s.begun, s.text.after, cols)
 	if len(s.live.rows) == 0 {
 		last := len(rows) - 1
 		return block{rows: rows, row: last, col: cells.Width(rows[last])}

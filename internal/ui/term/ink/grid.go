@@ -31,17 +31,14 @@ type Grid struct {
 // gap stands between two columns.
 const gap = "  "
 
-// Draw puts g in columns if it fits into width, else as one line per cell with
-// the head before it: nothing is cut off and no line is broken by us. A width
-// of zero or less always fits. No line ends in blanks; the last has no line
-// end.
-func (g Grid) Draw(width int, put Put) {
+// Draw puts g in columns, and returns how wide they are. Where it does not fit
+// into width the widest columns are broken between words; where that leaves too
+// little room, each cell has a line with the head before it. Nothing is cut off.
+// A width of zero or less always fits. No line ends in blanks; the last has no
+// line end.
+func (g Grid) Draw(width int, put Put) []int {
 	widths := g.Widths()
-	total := max(0, len(widths)-1) * len(gap)
-	for _, w := range widths {
-		total += w
-	}
-	if width > 0 && total > width {
+	if width > 0 && !g.squeeze(widths, width) {
 		if len(g.Rows) == 0 {
 			g.row(g.Head, make([]int, len(g.Head)), true, put)
 		}
@@ -51,7 +48,7 @@ func (g Grid) Draw(width int, put Put) {
 			}
 			g.record(r, put)
 		}
-		return
+		return widths
 	}
 	g.row(g.Head, widths, true, put)
 	if len(g.Head) > 0 {
@@ -67,6 +64,60 @@ func (g Grid) Draw(width int, put Put) {
 		put(Look{Role: Dim}, strings.Join(parts, gap))
 	}
 	g.More(widths, len(g.Head) == 0, put)
+	return widths
+}
+
+// narrowest is the least that a column is squeezed to.
+const narrowest = 12
+
+// squeeze makes the widest columns narrower until all fit into width, and
+// reports whether they do. No word is broken.
+func (g Grid) squeeze(widths []int, width int) bool {
+	over := max(0, len(widths)-1)*len(gap) - width
+	for _, w := range widths {
+		over += w
+	}
+	if over <= 0 {
+		return true
+	}
+	least := make([]int, len(widths))
+	for _, r := range append([][]Cell{g.Head}, g.Rows...) {
+		for i, c := range r {
+			least[i] = max(least[i], c.longest(), min(widths[i], narrowest))
+		}
+	}
+	for ; over > 0; over-- {
+		widest := -1
+		for i, w := range widths {
+			if w > least[i] && (widest < 0 || w > widths[widest]) {
+				widest = i
+			}
+		}
+		if widest < 0 {
+			return false
+		}
+		widths[widest]--
+	}
+	return true
+}
+
+// longest is the width of the widest part that is not broken.
+func (c Cell) longest() (n int) {
+	var text strings.Builder
+	for _, s := range c {
+		text.WriteString(s.Text)
+	}
+	for word := range strings.FieldsSeq(text.String()) {
+		for word != "" {
+			i := Break(word)
+			if strings.Contains(word, "/") { // a path
+				i = len(word)
+			}
+			n = max(n, Width(word[:i]))
+			word = word[i:]
+		}
+	}
+	return n
 }
 
 // More draws the rows alone, in columns as wide as given; first says that
@@ -106,7 +157,54 @@ func (c Cell) width() int {
 // Width is how many columns of a terminal s takes.
 func Width(s string) int { return displaywidth.String(s) }
 
+// row draws one row, which takes as many lines as its tallest cell.
 func (g Grid) row(cells []Cell, widths []int, head bool, put Put) {
+	var lines [][]Cell
+	for i, c := range cells {
+		wide := 0
+		if i < len(widths) {
+			wide = widths[i]
+		}
+		for n, line := range c.lines(wide) {
+			if n == len(lines) {
+				lines = append(lines, make([]Cell, len(cells)))
+			}
+			lines[n][i] = line
+		}
+	}
+	for n, line := range lines {
+		if n > 0 {
+			put(Look{}, "\n")
+		}
+		g.line(line, widths, head, put)
+	}
+}
+
+// lines breaks a cell so that it is no wider than width.
+func (c Cell) lines(width int) []Cell {
+	if width <= 0 || c.width() <= width {
+		return []Cell{c}
+	}
+	all := []Cell{nil}
+	put := func(l Look, text string) {
+		for i, part := range strings.Split(text, "\n") {
+			if i > 0 {
+				all = append(all, nil)
+			}
+			if part != "" {
+				all[len(all)-1] = append(all[len(all)-1], Span{l, part})
+			}
+		}
+	}
+	w := Wrap{Put: put, Width: width}
+	for _, s := range c {
+		w.Write(s.Look, s.Text)
+	}
+	w.End()
+	return all
+}
+
+func (g Grid) line(cells []Cell, widths []int, head bool, put Put) {
 	last := len(cells) - 1
 	for last >= 0 && cells[last].width() == 0 {
 		last--

@@ -15,10 +15,11 @@ const maxDepth = 4
 // inline puts what is certain of the rest of the line.
 func (s *Stream) inline(whole bool) {
 	if s.Source {
-		s.rest(s.look)
+		s.wrap.Write(s.look, s.line)
+		s.line = ""
 		return
 	}
-	in := inliner{put: s.put, whole: whole}
+	in := inliner{put: s.wrap.Write, whole: whole}
 	n := in.read(s.line, s.prev, s.look, 0)
 	if n > 0 {
 		s.prev = s.line[n-1]

@@ -23,7 +23,11 @@ const (
 
 // start puts the first n bytes of the line as they are and goes on inline.
 func (s *Stream) start(n int, l ink.Look, whole bool) {
-	s.put(l, s.line[:n])
+	s.wrap = ink.Wrap{Put: s.put, Indent: ink.Width(s.line[:n])}
+	if s.Width != nil {
+		s.wrap.Width = s.Width()
+	}
+	s.wrap.Fixed(l, s.line[:n])
 	if n > 0 {
 		s.prev = s.line[n-1]
 	}
@@ -99,8 +103,20 @@ func classifyText(text string, whole bool) (kind, int) {
 		}
 		return prose, 0
 	}
-	return prose, 0
+	digits := len(text) - len(strings.TrimLeft(text, "0123456789"))
+	switch rest := text[digits:]; {
+	case digits == 0 || digits > maxDigits || len(rest) > 1 && (rest[0] != '.' && rest[0] != ')' || rest[1] != ' '):
+		return prose, 0
+	case len(rest) > 1:
+		return bullet, digits + 2
+	case whole || rest != "" && rest != "." && rest != ")":
+		return prose, 0
+	}
+	return unsure, 0
 }
+
+// maxDigits is how long the number of an item is at most.
+const maxDigits = 4
 
 // run is how often the first byte of text is repeated.
 func run(text string) int { return len(text) - len(strings.TrimLeft(text, text[:1])) }

@@ -10,7 +10,9 @@
 // in parentheses) and the backslash of an escape. Everything else stays as it
 // was typed: heading signs, bullets, quote signs, fences. Tables are drawn in
 // columns. Blank lines at both ends are dropped, and several in prose become
-// one. Underscores are never emphasis, since names are full of them.
+// one. Underscores are never emphasis, since names are full of them. Lines of
+// words are broken between words where they are wider than the terminal, and go
+// on below the words of an item; code is not.
 package markdown
 
 import (
@@ -26,7 +28,7 @@ import (
 // line end.
 type Stream struct {
 	Put    ink.Put
-	Width  func() int // of the terminal, for tables; nil: wide enough
+	Width  func() int // of the terminal; nil: wide enough
 	Source bool       // there are no looks: leave all marks in place
 	ASCII  bool       // draw with ASCII only
 
@@ -40,6 +42,7 @@ type Stream struct {
 
 	fence fence
 	table table
+	wrap  ink.Wrap // of a line of words
 }
 
 // Limits of what is held back, in bytes.
@@ -57,6 +60,7 @@ func (s *Stream) Write(text string) {
 		s.line += head
 		s.advance(whole)
 		if whole {
+			s.wrap.End()
 			s.ends++
 			if !s.fence.open() {
 				s.ends = min(s.ends, 2)
@@ -72,6 +76,7 @@ func (s *Stream) End() {
 	if s.line != "" {
 		s.advance(true)
 	}
+	s.wrap.End()
 	s.endTable()
 	*s = Stream{Put: s.Put, Width: s.Width, Source: s.Source, ASCII: s.ASCII}
 }
@@ -136,6 +141,9 @@ func (s *Stream) advance(whole bool) {
 // Owes reports whether the line that was put last is whole, though its end was
 // not put yet.
 func (s *Stream) Owes() bool { return s.wrote && s.ends > 0 }
+
+// Held is the word that was not put yet, since it is not known where it ends.
+func (s *Stream) Held() []ink.Span { return s.wrap.Held() }
 
 // put puts text after the line ends that are owed.
 func (s *Stream) put(l ink.Look, text string) {

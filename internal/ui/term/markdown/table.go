@@ -89,9 +89,9 @@ func (s *Stream) drawTable() []int {
 	if s.Width != nil {
 		width = s.Width()
 	}
-	g.Draw(width, s.put)
+	widths := g.Draw(width, s.put)
 	s.ends = 0
-	return g.Widths()
+	return widths
 }
 
 // cells reads the cells of a row.
