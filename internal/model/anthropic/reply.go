@@ -28,7 +28,6 @@ type block struct {
 	runes   jsonscan.Joiner
 	thought thought
 	call    int // its number among the calls
-	begun   bool
 }
 
 func newReply(put func(provider.Delta)) transport.Decoder {

@@ -11,39 +11,26 @@ const ManyCalls = 40
 // toolCalls ask for tools in all the ways that servers do. Once the results
 // are there, they give the answer.
 var toolCalls = map[string]behaviour{
-	"tool": calling(func(t *turn) { t.callChunks(entry{index: 0, id: "call_a", name: t.s.opt.Tool, args: t.s.opt.Args}) }),
-	"tool-parallel": calling(func(t *turn) {
-		t.callChunks(t.entry(0, "call_a"), t.entry(1, "call_b"))
-	}),
-	"tool-no-index": calling(func(t *turn) { t.callChunks(t.entry(-1, "call_a")) }),
-	"tool-no-index-two": calling(func(t *turn) {
-		t.callChunks(t.entry(-1, "call_a"))
-		t.callChunks(t.entry(-1, "call_b"))
-	}),
-	"tool-no-id": calling(func(t *turn) { t.callChunks(t.entry(0, "")) }),
-	"tool-no-id-two": calling(func(t *turn) {
-		t.callChunks(t.entry(0, ""))
-		t.callChunks(t.entry(1, ""))
-	}),
+	"tool":              usual(label{0, "call_a"}),
+	"tool-parallel":     usual(label{0, "call_a"}, label{1, "call_b"}),
+	"tool-no-index":     usual(label{-1, "call_a"}),
+	"tool-no-index-two": usual(label{-1, "call_a"}, label{-1, "call_b"}),
+	"tool-no-id":        usual(label{0, ""}),
+	"tool-no-id-two":    usual(label{0, ""}, label{1, ""}),
+	"tool-same-index":   usual(label{0, "call_a"}, label{0, "call_b"}),
+	"tool-id-shared":    usual(label{0, "call_a"}, label{1, "call_a"}),
+	"tool-index-gap":    usual(label{1, "call_a"}, label{4, "call_b"}, label{9, "call_c"}),
 	"tool-no-label-two": calling(func(t *turn) {
 		for range 2 {
 			e := t.entry(-1, "")
 			t.delta(e.head(e.name, e.args))
 		}
 	}),
-	"tool-same-index": calling(func(t *turn) {
-		t.callChunks(t.entry(0, "call_a"))
-		t.callChunks(t.entry(0, "call_b"))
-	}),
 	"tool-id-repeated": calling(func(t *turn) {
 		e := t.entry(0, "call_a")
 		for _, p := range pieces(e.args) {
 			t.delta(e.head(e.name, p))
 		}
-	}),
-	"tool-id-shared": calling(func(t *turn) {
-		t.callChunks(t.entry(0, "call_a"))
-		t.callChunks(t.entry(1, "call_a"))
 	}),
 	"tool-name-split": calling(func(t *turn) {
 		e := t.entry(0, "call_a")
@@ -52,15 +39,9 @@ var toolCalls = map[string]behaviour{
 		t.delta(e.head(e.name[2:], ""))
 		t.delta(e.rest(e.args))
 	}),
-	"tool-args-object": calling(func(t *turn) {
-		t.delta(fmt.Sprintf(`{"index":0,"id":"call_a","type":"function","function":{"name":%s,"arguments":%s}}`, encode(t.s.opt.Tool), t.s.opt.Args))
-	}),
-	"tool-args-null": calling(func(t *turn) {
-		t.delta(fmt.Sprintf(`{"index":0,"id":"call_a","type":"function","function":{"name":%s,"arguments":null}}`, encode(t.s.opt.Tool)))
-	}),
-	"tool-args-empty": calling(func(t *turn) {
-		t.delta(fmt.Sprintf(`{"index":0,"id":"call_a","type":"function","function":{"name":%s,"arguments":""}}`, encode(t.s.opt.Tool)))
-	}),
+	"tool-args-object": withArgs(func(t *turn) string { return t.s.opt.Args }),
+	"tool-args-null":   withArgs(func(*turn) string { return "null" }),
+	"tool-args-empty":  withArgs(func(*turn) string { return `""` }),
 	"tool-args-invalid": calling(func(t *turn) {
 		t.callChunks(entry{index: 0, id: "call_a", name: t.s.opt.Tool, args: `{"path": a.txt`})
 	}),
@@ -86,11 +67,6 @@ var toolCalls = map[string]behaviour{
 				t.delta(e.rest(p))
 			}
 		}
-	}),
-	"tool-index-gap": calling(func(t *turn) {
-		t.callChunks(t.entry(1, "call_a"))
-		t.callChunks(t.entry(4, "call_b"))
-		t.callChunks(t.entry(9, "call_c"))
 	}),
 	"tool-many": calling(func(t *turn) {
 		for i := range ManyCalls {
@@ -134,6 +110,30 @@ func calling(call behaviour) behaviour {
 		call(t)
 		t.send(stopped("tool_calls"))
 	}
+}
+
+// label is the index and the id of a call; a negative index and an empty id are
+// left out.
+type label struct {
+	index int
+	id    string
+}
+
+// usual makes the usual call under each of the labels, one after the other.
+func usual(labels ...label) behaviour {
+	return calling(func(t *turn) {
+		for _, l := range labels {
+			t.callChunks(t.entry(l.index, l.id))
+		}
+	})
+}
+
+// withArgs makes the usual call with arguments in some other form than a string
+// of JSON.
+func withArgs(args func(*turn) string) behaviour {
+	return calling(func(t *turn) {
+		t.delta(fmt.Sprintf(`{"index":0,"id":"call_a","type":"function","function":{"name":%s,"arguments":%s}}`, encode(t.s.opt.Tool), args(t)))
+	})
 }
 
 // entry is a call as it is to be sent; a negative index and an empty id are

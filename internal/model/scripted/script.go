@@ -1,7 +1,8 @@
 package scripted
 
 import (
-	"strings"
+	"cmp"
+	"slices"
 	"time"
 
 	"coder/internal/core/chat"
@@ -87,45 +88,32 @@ func (r Reply) silent() bool {
 
 // FromDeltas makes a script of replies that were streamed before. A reply that
 // does not end in Done breaks off after its last delta.
-func FromDeltas(replies ...[]provider.Delta) Script {
-	var s Script
+func FromDeltas(replies ...[]provider.Delta) (s Script) {
 	for _, ds := range replies {
-		var (
-			r             Reply
-			text, thought strings.Builder
-			calls         []Call
-			done          bool
-		)
+		whole := false
 		for _, d := range ds {
-			switch d := d.(type) {
-			case provider.TextDelta:
-				text.WriteString(string(d))
-			case provider.ReasoningDelta:
-				thought.WriteString(d.Text)
-			case provider.CallDelta:
-				for len(calls) <= d.Index {
-					calls = append(calls, Call{HasID: true})
-				}
-				c := &calls[d.Index]
-				c.ID, c.Name, c.Args = c.ID+d.ID, c.Name+d.Name, c.Args+d.Args
-			case provider.Restart:
-				text.Reset()
-				thought.Reset()
-				calls = nil
-			case provider.Done:
-				r.Stop, r.Usage, done = d.Stop, d.Usage, true
+			_, done := d.(provider.Done)
+			whole = whole || done
+		}
+		if !whole { // its calls are played, too, before it breaks off
+			ds = append(slices.Clip(ds), provider.Done{})
+		}
+		reply, _ := provider.Collect(func(yield func(provider.Delta, error) bool) {
+			for _, d := range ds {
+				yield(d, nil)
 			}
+		}, func(provider.Delta) error { return nil })
+		r := Reply{Stop: reply.Stop, Usage: reply.Usage}
+		if thought := reply.Message.Reasoning(); thought != "" {
+			r.Steps = append(r.Steps, Reason(thought))
 		}
-		if thought.Len() > 0 {
-			r.Steps = append(r.Steps, Reason(thought.String()))
+		if text := reply.Message.Text(); text != "" {
+			r.Steps = append(r.Steps, Say(text))
 		}
-		if text.Len() > 0 {
-			r.Steps = append(r.Steps, Say(text.String()))
+		for _, c := range reply.Message.Calls() {
+			r.Steps = append(r.Steps, Call{HasID: true, ID: c.ID, Name: c.Name, Args: cmp.Or(c.Broken, string(c.Args))})
 		}
-		for _, c := range calls {
-			r.Steps = append(r.Steps, c)
-		}
-		if !done {
+		if !whole {
 			r.Steps = append(r.Steps, Cut{Retry: true})
 		}
 		s = append(s, r)

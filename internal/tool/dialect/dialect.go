@@ -111,9 +111,9 @@ func Ours(tool string) (names []string) {
 
 // row is one line of the table.
 type row struct {
-	agent, ours, instead string
-	when, is             string // the argument that must have a value, and that value
-	args, others         map[string]arg
+	ours, instead string
+	when, is      string // the argument that must have a value, and that value
+	args, others  map[string]arg
 }
 
 // arg is what becomes of an argument, if it is known.
@@ -173,7 +173,7 @@ var rows = sync.OnceValue(func() known {
 			cell[i] = strings.TrimSpace(cell[i])
 		}
 		name, condition, _ := strings.Cut(strings.TrimSuffix(cell[1], "]"), "[")
-		r := row{agent: cell[0], ours: cell[2], args: make(map[string]arg)}
+		r := row{ours: cell[2], args: make(map[string]arg)}
 		r.when, r.is, _ = strings.Cut(condition, "=")
 		if r.ours == "-" {
 			r.ours, r.instead = "", cell[3]

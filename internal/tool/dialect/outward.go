@@ -59,15 +59,6 @@ func Outward(tool string, args json.RawMessage, root string) (name string, their
 	return o.name, jsonx.Must(out)
 }
 
-// OutwardName is the name under which programs written for another agent know
-// one of our tools.
-func OutwardName(tool string) string {
-	if o, known := outwards()[tool]; known {
-		return o.name
-	}
-	return tool
-}
-
 // Inward is our tools that programs written for another agent know by a name; nil
 // if there is none, or the name is ours. What edits files is one thing to them.
 func Inward(theirs string) (ours []string) {
