@@ -244,7 +244,7 @@ func (o *Orchestrator) applyHeader(ctx context.Context, st *turnState, c written
 	}
 	o.freezeSettings(st)
 	if c.Model != "" && st.set.Model != c.Model {
-		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf("/%s asks for the model %s, which is not among provider.models; %s is used", c.Name, c.Model, st.set.Model)})
+		return o.warn(ctx, st, fmt.Sprintf("/%s asks for the model %s, which is not among provider.models; %s is used", c.Name, c.Model, st.set.Model))
 	}
 	return nil
 }

@@ -212,7 +212,7 @@ func (o *Orchestrator) summarise(ctx context.Context, st *turnState, limits comp
 		return "", fmt.Errorf("the conversation stays as it is, since it could not be summarised: %w", err)
 	case err != nil:
 		text = compact.Fallback(plan.Old)
-		if err := o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the model could not summarise the conversation, so it was shortened by rule"}); err != nil {
+		if err := o.warn(ctx, st, "the model could not summarise the conversation, so it was shortened by rule"); err != nil {
 			return "", err
 		}
 	}

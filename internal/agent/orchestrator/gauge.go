@@ -10,7 +10,6 @@ import (
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
-	"coder/internal/core/event"
 	"coder/internal/model/provider"
 )
 
@@ -39,9 +38,7 @@ func (g *gauge) of(model string) *gauge {
 	return g
 }
 
-func (g *gauge) factor() float64 {
-	return cmp.Or(g.scale, 1)
-}
+func (g *gauge) factor() float64 { return cmp.Or(g.scale, 1) }
 
 // count is how many tokens a message takes, as far as is known.
 func (g *gauge) count(m chat.Message) int {
@@ -256,8 +253,8 @@ func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int
 		return nil
 	}
 	g.warned = true
-	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf(
-		"this request has about %d tokens, and the server takes %d: it will be refused, or cut without a word; %s", size, window, raiseWindow(st.set))})
+	return o.warn(ctx, st, fmt.Sprintf(
+		"this request has about %d tokens, and the server takes %d: it will be refused, or cut without a word; %s", size, window, raiseWindow(st.set)))
 }
 
 // weigh learns from what a reply reports of a request of so many tokens, by our
@@ -276,8 +273,8 @@ func (o *Orchestrator) weigh(ctx context.Context, st *turnState, estimated int, 
 		return nil
 	}
 	g.warned = true
-	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: fmt.Sprintf(
-		"the server read %d tokens of a request that has about %d: it has cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindow(st.set))})
+	return o.warn(ctx, st, fmt.Sprintf(
+		"the server read %d tokens of a request that has about %d: it has cut off the rest, and the model did not see it; %s", u.In, estimated, raiseWindow(st.set)))
 }
 
 // raiseWindow is how a larger window is had.

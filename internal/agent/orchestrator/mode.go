@@ -31,7 +31,7 @@ func (o *Orchestrator) tellMode(ctx context.Context, st *turnState, was string) 
 		return err
 	}
 	if now.Name == mode.Yolo && was != mode.Yolo {
-		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: YoloWarning})
+		return o.warn(ctx, st, YoloWarning)
 	}
 	return nil
 }

@@ -232,7 +232,7 @@ func (o *Orchestrator) tellUnread(ctx context.Context, st *turnState, readings [
 	if len(missing) == 0 {
 		return nil
 	}
-	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: strings.Join(missing, "\n")})
+	return o.warn(ctx, st, strings.Join(missing, "\n"))
 }
 
 // todoTool is the tool that writes the list. Where a mode has it the list is

@@ -116,7 +116,7 @@ func (o *Orchestrator) closeTask(ctx context.Context, st *turnState, turnErr err
 // that cannot be written is worth a word and no more.
 func (o *Orchestrator) saveSession(ctx context.Context, st *turnState) error {
 	if err := o.Save(ctx); err != nil {
-		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the session file could not be written: " + err.Error()})
+		return o.warn(ctx, st, "the session file could not be written: "+err.Error())
 	}
 	return nil
 }

@@ -319,11 +319,11 @@ func errEmptyReply(stop provider.Stop) error {
 func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provider.Stop) error {
 	switch stop {
 	case provider.StopLength:
-		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off: the model reached its length limit"})
+		return o.warn(ctx, st, "the answer was cut off: the model reached its length limit")
 	case provider.StopFilter:
-		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was cut off by the provider's content filter"})
+		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
 	case provider.StopLoop:
-		return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: "the answer was stopped: the model repeated itself without end"})
+		return o.warn(ctx, st, "the answer was stopped: the model repeated itself without end")
 	case provider.StopEnd, provider.StopTools:
 	}
 	return nil

@@ -60,7 +60,7 @@ func (r *run) consult(ctx context.Context, a *admission) Ruling {
 		a.note = "a hook of the user's changed the arguments to " + clip.Text(string(ruling.Input), 500)
 	}
 	for _, n := range ruling.Notes {
-		a.note = joined(a.note, hookNote+n)
+		a.note = tool.JoinNotes(a.note, hookNote+n)
 	}
 	return ruling
 }

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	"coder/internal/core/chat"
@@ -42,7 +41,7 @@ func (r *run) prepare(ctx context.Context, a *admission) (off bool) {
 		a.err = r.noSuchTool(a.call.Name)
 		return false
 	}
-	a.tool, a.note = t.Spec().Name, joined(note, meant.Note)
+	a.tool, a.note = t.Spec().Name, tool.JoinNotes(note, meant.Note)
 	if r.Set.Off(a.tool) {
 		return true
 	}
@@ -59,7 +58,7 @@ func (r *run) member(g tool.Group, c chat.ToolCall, note string) (chat.ToolCall,
 		if err != nil {
 			return c, note, err
 		}
-		c.Args, c.Broken, note = meant.Args, "", joined(note, meant.Note)
+		c.Args, c.Broken, note = meant.Args, "", tool.JoinNotes(note, meant.Note)
 	}
 	t, args, err := g.Of(c.Args)
 	if err == nil {
@@ -68,7 +67,7 @@ func (r *run) member(g tool.Group, c chat.ToolCall, note string) (chat.ToolCall,
 	}
 	if meant, ok, refused := dialect.Read(c.Name, c.Args); ok {
 		c.Name, c.Args = meant.Tool, meant.Args
-		return c, joined(note, meant.Note), refused
+		return c, tool.JoinNotes(note, meant.Note), refused
 	}
 	return c, note, err
 }
@@ -150,10 +149,6 @@ func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error
 	return meant, r.noSuchTool(c.Name)
 }
 
-func joined(notes ...string) string {
-	return strings.Join(slices.DeleteFunc(notes, func(n string) bool { return n == "" }), "; ")
-}
-
 func (r *run) noSuchTool(name string) error {
 	var all []string
 	for s := range r.Set.Specs() {
@@ -205,11 +200,8 @@ func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 	if json.Unmarshal(text, &object) != nil {
 		return text
 	}
-	note := a.note
 	var before string
-	if json.Unmarshal(object["note"], &before) == nil && before != "" {
-		note += "; " + before
-	}
-	object["note"] = jsonx.Must(note)
+	_ = json.Unmarshal(object["note"], &before) // what is no text is none
+	object["note"] = jsonx.Must(tool.JoinNotes(a.note, before))
 	return jsonx.Must(object)
 }
