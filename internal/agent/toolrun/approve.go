@@ -78,7 +78,7 @@ func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) {
 	if a.err != nil {
 		return
 	}
-	a.note = joined(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
+	a.note = tool.JoinNotes(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
 	opinion, err := r.Policy.Judge(ctx, a.policyCase())
 	switch {
 	case err != nil:
