@@ -88,9 +88,8 @@ func Read(dir string) (Plugin, error) {
 
 // readChecked reads the plugin in a folder out of which nothing leads.
 func readChecked(real string) (Plugin, error) {
-	dir := real
 	if info, err := os.Stat(real); err != nil || !info.IsDir() {
-		return Plugin{}, fmt.Errorf("%s is not a folder", dir)
+		return Plugin{}, errors.New("it is not a folder")
 	}
 	if strings.ContainsFunc(real, unicode.IsControl) || !filepath.IsAbs(real) {
 		return Plugin{}, fmt.Errorf("%q is no path that a plugin can have", real)
