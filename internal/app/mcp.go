@@ -176,7 +176,7 @@ func (a *App) mcpHost(t *toolkit) *mcp.Host {
 func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, taken func(string) bool) *mcp.Host {
 	return mcp.New(mcp.Options{
 		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(),
-		Sample: a.sample, Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
+		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
 		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
 			if s.Unconfined {
 				confiner.Bare(cmd)

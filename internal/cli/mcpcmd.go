@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/app"
 	"coder/internal/core/display"
@@ -17,13 +18,13 @@ import (
 )
 
 // mcpVerbs are what coder mcp does.
-var mcpVerbs = []string{"add", "list", "get", "remove", "test"}
+var mcpVerbs = []string{"add", "list", "get", "remove", "test", "login", "logout"}
 
 // runMCP keeps the list of MCP servers, and tries them.
 func (inv *invocation) runMCP(ctx context.Context) error {
 	fl := inv.flags
 	if len(fl.args) == 0 {
-		return usagef("coder mcp takes add, list, get, remove or test")
+		return usagef("coder mcp takes add, list, get, remove, test, login or logout")
 	}
 	what, rest := fl.args[0], fl.args[1:]
 	a, err := inv.newApp(inv.warn)
@@ -43,6 +44,17 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 			return err
 		}
 		return inv.print(inv.words.T("removed from %s: %s", file, rest[0]))
+	case what == "login" && len(rest) == 1:
+		return inv.mcpLogin(ctx, a, rest[0])
+	case what == "logout" && len(rest) == 1:
+		found, err := a.LogoutMCP(ctx, rest[0])
+		if err == nil && !found {
+			err = inputf("there is no login with the MCP server %s", oneLine(rest[0]))
+		}
+		if err != nil {
+			return err
+		}
+		return inv.print(inv.words.T("logged out: %s", rest[0]))
 	case what == "test" && len(rest) == 0:
 		return inv.mcpTest(ctx, a, a.MCPServers())
 	case (what == "get" || what == "test") && len(rest) == 1:
@@ -55,7 +67,39 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		}
 		return inv.mcpGet(a.MCPServers()[i])
 	}
-	return usagef("unknown: coder mcp %s; it takes add, list, get, remove or test", what)
+	return usagef("unknown: coder mcp %s; it takes add, list, get, remove, test, login or logout", what)
+}
+
+// mcpLogin logs in with a server by the person's browser, wherever that is: what
+// it shows at the end may be typed in here.
+func (inv *invocation) mcpLogin(ctx context.Context, a *app.App, name string) error {
+	reading, stop := context.WithCancel(ctx)
+	pasted := make(chan string)
+	var reader sync.WaitGroup
+	reader.Go(func() {
+		defer close(pasted)
+		for {
+			line, err := inv.input.Line(reading, promptLimit)
+			if err != nil {
+				return
+			}
+			select {
+			case pasted <- line:
+			case <-reading.Done():
+				return
+			}
+		}
+	})
+	err := a.LoginMCP(ctx, name, func(address string) {
+		_ = inv.print(inv.words.T("open this address in a browser and log in there:") + "\n" + address + "\n" + // who cannot see it ends the program
+			inv.words.T("if the browser is on another machine, paste the address here that it shows in the end"))
+	}, pasted)
+	stop()
+	reader.Wait()
+	if err != nil {
+		return err
+	}
+	return inv.print(inv.words.T("logged in: %s", name))
 }
 
 // mcpScope is the file that is changed.

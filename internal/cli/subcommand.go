@@ -70,6 +70,8 @@ func subcommands() []subcommand {
 			{"list [--json]", "the MCP servers there are here"},
 			{"get NAME", "the settings of one"},
 			{"test [NAME] [--json]", "start them and tell what they have"},
+			{"login NAME", "log in with one on the web, by your browser"},
+			{"logout NAME", "forget the login"},
 			{"remove NAME [--scope S]", "take one out of the settings"},
 		}},
 		{"plugin", func(args []string) bool {

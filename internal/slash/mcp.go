@@ -4,17 +4,21 @@ import (
 	"context"
 	"fmt"
 	"strings"
+	"time"
 
 	"coder/internal/core/display"
 	"coder/internal/tool/mcp"
 )
 
+// loginPatience is how long a login may take.
+const loginPatience = 10 * time.Minute
+
 // MCP tells how MCP servers are, lists their tools, and starts them anew. The
 // host is nil where there are none.
-func MCP(host *mcp.Host) Command {
+func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(address string)) error) Command {
 	return Command{
-		Name: "mcp", Args: "[tools|reconnect [SERVER]]", Help: "show the MCP servers and their tools, or start them anew",
-		Run: func(_ context.Context, c call) (outcome, error) {
+		Name: "mcp", Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "show the MCP servers and their tools, start them anew, log in",
+		Run: func(ctx context.Context, c call) (outcome, error) {
 			if host == nil {
 				return say("there are no MCP servers; coder mcp add adds one")
 			}
@@ -30,8 +34,20 @@ func MCP(host *mcp.Host) Command {
 					return wrong("there is no MCP server %q", name)
 				}
 				return say("started anew; /mcp tells how they are")
+			case "login":
+				name = strings.TrimSpace(name)
+				ctx, cancel := context.WithTimeout(ctx, loginPatience)
+				defer cancel()
+				err := login(ctx, name, func(address string) {
+					_ = c.Warn(ctx, fmt.Sprintf("open this address in a browser and log in there:\n%s", address)) // Esc ends the waiting
+				})
+				if err != nil {
+					return wrong("%v", err)
+				}
+				host.Reconnect(name)
+				return say("logged in; /mcp tells how it is")
 			}
-			return wrong("/mcp takes tools or reconnect, not %q", what)
+			return wrong("/mcp takes tools, reconnect or login, not %q", what)
 		},
 	}
 }

@@ -14,6 +14,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/url"
 	"os/exec"
 	"slices"
 	"strings"
@@ -59,6 +60,8 @@ type Options struct {
 	Taken func(name string) bool
 	Warn  func(string) // tells the person
 	Now   func() time.Time
+	// Logins, which may be nil, keeps what logins with servers gave.
+	Logins Logins
 	// Sample, which may be nil, has the session's model answer for a server.
 	Sample func(context.Context, Sampling) (Sampled, error)
 	// Sleep, which may be nil, passes the time between attempts.
@@ -101,6 +104,7 @@ func New(o Options) *Host {
 			close(p.settled)
 			close(p.surveyed)
 		}
+		p.tokens.peer = p
 		h.peers = append(h.peers, p)
 	}
 	return h
@@ -239,6 +243,7 @@ type peer struct {
 	surveyed chan struct{}
 	listed   sync.Once
 	calls    calls
+	tokens   tokens
 	locked   atomic.Bool // it wants to know who asks
 
 	mu        sync.Mutex // guards the fields below
@@ -442,7 +447,7 @@ func (p *peer) dial(ctx context.Context, version string, patience time.Duration)
 	case err == nil:
 		return l, nil
 	case p.locked.Load():
-		err = errUnauthorised
+		err = p.locksOut()
 	default:
 		err = l.explain(err)
 	}
@@ -482,41 +487,68 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 }
 
 // errUnauthorised reports a server that wants to know who asks.
-var errUnauthorised = errors.New("it wants authorisation: give it a header, such as \"headers\": {\"Authorization\": \"Bearer ${TOKEN}\"}")
+var errUnauthorised = errors.New("it wants to know who asks")
 
-// web is what speaks to a server on the web: with its headers, which no other
-// host gets.
-func (p *peer) web() *http.Client {
-	return &http.Client{Transport: headers{p.host.o.Transport, p.Server, &p.locked}}
+// locksOut says what to do about that.
+func (p *peer) locksOut() error {
+	for name := range p.Headers {
+		if strings.EqualFold(name, "Authorization") {
+			return fmt.Errorf("%w, and does not take the header Authorization that it is given", errUnauthorised)
+		}
+	}
+	return fmt.Errorf("%w: coder mcp login %s logs in", errUnauthorised, oneLine(p.Name))
 }
 
-type headers struct {
-	next   http.RoundTripper
-	server Server
-	locked *atomic.Bool
-}
+// web is what speaks to a server on the web: with its headers and what a login
+// gave, which no other host gets.
+func (p *peer) web() *http.Client { return &http.Client{Transport: known{p}} }
 
-// RoundTrip adds the headers of the server to what goes to it.
-func (h headers) RoundTrip(r *http.Request) (*http.Response, error) {
-	own, err := http.NewRequest(http.MethodGet, h.server.URL, nil)
+type known struct{ *peer }
+
+// RoundTrip says who asks where a request goes to the server itself. One that is
+// refused is sent once more if a newer token can be had.
+func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
+	own, err := url.Parse(k.URL)
 	if err != nil {
 		return nil, err
 	}
-	if r.URL.Host == own.URL.Host && r.URL.Scheme == own.URL.Scheme {
-		r = r.Clone(r.Context())
-		for name, value := range h.server.Headers {
-			r.Header.Set(name, value)
-		}
-	}
-	next := h.next
+	next := k.host.o.Transport
 	if next == nil {
 		next = http.DefaultTransport
 	}
-	res, err := next.RoundTrip(r)
+	if r.URL.Host != own.Host || r.URL.Scheme != own.Scheme {
+		return next.RoundTrip(r)
+	}
+	token := k.tokens.get(r.Context(), "")
+	res, err := next.RoundTrip(k.signed(r, token))
+	if err == nil && res.StatusCode == http.StatusUnauthorized && token != "" && (r.GetBody != nil || r.Body == nil) {
+		if fresh := k.tokens.get(r.Context(), token); fresh != "" {
+			again := k.signed(r, fresh)
+			if r.GetBody != nil {
+				if again.Body, err = r.GetBody(); err != nil {
+					return res, nil
+				}
+			}
+			_ = res.Body.Close() // it says no
+			res, err = next.RoundTrip(again)
+		}
+	}
 	if err == nil {
-		h.locked.Store(res.StatusCode == http.StatusUnauthorized)
+		k.locked.Store(res.StatusCode == http.StatusUnauthorized)
 	}
 	return res, err
+}
+
+// signed is r with the headers of the server, and a token if there is one.
+func (k known) signed(r *http.Request, token string) *http.Request {
+	r = r.Clone(r.Context())
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range k.Headers {
+		r.Header.Set(name, value)
+	}
+	return r
 }
 
 // oneLine is a stranger's text in a line.

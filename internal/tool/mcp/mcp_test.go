@@ -288,7 +288,7 @@ func TestAServerThatWantsToKnowWhoAsks(t *testing.T) {
 			t.Error(err)
 		}
 		close(said)
-		if text := <-said; !strings.Contains(text, "it wants authorisation: give it a header") {
+		if text := <-said; !strings.Contains(text, "it wants to know who asks: coder mcp login s logs in") {
 			t.Errorf("%s: it was said %q", kind, text)
 		}
 	}

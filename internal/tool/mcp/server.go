@@ -34,6 +34,15 @@ type Server struct {
 	TrustHints bool
 	// Unconfined says that the person lets it run without bounds.
 	Unconfined bool
+	OAuth      OAuth
+}
+
+// OAuth is how a server wants this program to log in, where it takes no
+// strangers.
+type OAuth struct {
+	ClientID     string `json:"clientId"`
+	ClientSecret string `json:"clientSecret"`
+	CallbackPort int    `json:"callbackPort"` // where the browser is sent; 0 means any
 }
 
 // written is a server in the form that people have it in for other agents, and
@@ -51,6 +60,7 @@ type written struct {
 	Disabled   bool              `json:"disabled"`
 	TrustHints bool              `json:"trust_hints"`
 	Confined   *bool             `json:"confined"`
+	OAuth      OAuth             `json:"oauth"`
 }
 
 // Read reads the settings of one server. The error says what is wrong with them.
@@ -62,7 +72,7 @@ func Read(name string, settings json.RawMessage) (Server, error) {
 	s := Server{
 		Name: name, Type: w.Type, Command: w.Command, Args: w.Args, Env: w.Env, URL: w.URL, Headers: w.Headers,
 		Timeout: time.Duration(w.Timeout * float64(time.Millisecond)), AlwaysLoad: w.AlwaysLoad, Disabled: w.Disabled,
-		TrustHints: w.TrustHints, Unconfined: w.Confined != nil && !*w.Confined,
+		TrustHints: w.TrustHints, Unconfined: w.Confined != nil && !*w.Confined, OAuth: w.OAuth,
 	}
 	if s.Type == "" {
 		s.Type = w.Transport

@@ -1,0 +1,300 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/core/clip"
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+
+	"github.com/modelcontextprotocol/go-sdk/auth"
+	"github.com/modelcontextprotocol/go-sdk/oauthex"
+	"golang.org/x/oauth2"
+)
+
+const (
+	// refreshPatience is how long a new token may take.
+	refreshPatience = 30 * time.Second
+	// maxRefused is how much is read of an answer that refuses a request.
+	maxRefused = 64 << 10
+)
+
+// Logins keep what a login with a server on the web gave, by its address. An
+// empty text takes it out.
+type Logins interface {
+	Load(address string) (json.RawMessage, error)
+	Save(address string, login json.RawMessage) error
+}
+
+// login is what is kept: who this program is to the server that gives tokens,
+// where that is, and the tokens.
+type login struct {
+	ClientID     string           `json:"client_id"`
+	ClientSecret string           `json:"client_secret,omitempty"`
+	TokenURL     string           `json:"token_url"`
+	Style        oauth2.AuthStyle `json:"auth_style"`
+	Scopes       []string         `json:"scopes,omitempty"`
+	Token        *oauth2.Token    `json:"token"`
+}
+
+// loginOf is what is kept for the server, or nil.
+func (p *peer) loginOf() *login {
+	if p.host.o.Logins == nil {
+		return nil
+	}
+	raw, err := p.host.o.Logins.Load(p.URL)
+	l := new(login)
+	if err != nil || len(raw) == 0 || json.Unmarshal(raw, l) != nil || l.Token == nil {
+		return nil
+	}
+	return l
+}
+
+func (p *peer) keep(l *login) error { return p.host.o.Logins.Save(p.URL, jsonx.Must(l)) }
+
+// tokens give the token for requests to one server.
+type tokens struct {
+	peer *peer
+	mu   sync.Mutex // guards the field below, and refreshing
+	held *login
+	read bool // what is kept was looked at
+}
+
+// get is the token in force, made anew where it has to be; "" if there is none.
+// Stale is one that the server did not take.
+func (t *tokens) get(ctx context.Context, stale string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	usable := func() bool { return t.held != nil && t.held.Token.Valid() && t.held.Token.AccessToken != stale }
+	if t.read && usable() {
+		return t.held.Token.AccessToken
+	}
+	if t.read && t.held == nil && stale == "" {
+		return ""
+	}
+	t.held, t.read = t.peer.loginOf(), true // another process may have it anew
+	switch {
+	case t.held == nil:
+		return ""
+	case usable():
+		return t.held.Token.AccessToken
+	case t.held.Token.RefreshToken == "":
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(context.WithValue(context.WithoutCancel(ctx), oauth2.HTTPClient, t.peer.host.plain()), refreshPatience)
+	defer cancel()
+	old := t.held
+	cfg := oauth2.Config{ClientID: old.ClientID, ClientSecret: old.ClientSecret, Endpoint: oauth2.Endpoint{TokenURL: old.TokenURL, AuthStyle: old.Style}}
+	fresh, err := cfg.TokenSource(ctx, &oauth2.Token{RefreshToken: old.Token.RefreshToken}).Token()
+	if err != nil {
+		return ""
+	}
+	next := *old
+	next.Token = fresh
+	t.held = &next
+	if err := t.peer.keep(&next); err != nil {
+		t.peer.host.o.Warn(fmt.Sprintf("the login with the MCP server %s could not be kept: %v", oneLine(t.peer.Name), err))
+	}
+	return fresh.AccessToken
+}
+
+// forget drops what is held, so that what is kept is looked at again.
+func (t *tokens) forget() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.held, t.read = nil, false
+}
+
+// plain is what speaks to servers that know nothing of anybody.
+func (h *Host) plain() *http.Client {
+	return &http.Client{Transport: h.o.Transport, Timeout: refreshPatience}
+}
+
+// Authorise logs in with a server on the web: show is given the address that the
+// person opens in a browser, and pasted, which may be nil, tells where that led,
+// for a browser on another machine.
+func (h *Host) Authorise(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
+	p := h.peer(name)
+	switch {
+	case p == nil:
+		return errors.New("there is no such server")
+	case p.Type == Stdio:
+		return errors.New("it is a program on this machine, which needs no login")
+	case h.o.Logins == nil:
+		return errors.New("there is no folder to keep a login in: set HOME or CODER_HOME")
+	}
+	back, err := listenForRedirect(p.OAuth.CallbackPort)
+	if err != nil {
+		return err
+	}
+	defer back.close()
+	req, res, err := p.knock(ctx)
+	if err != nil {
+		return err
+	}
+	if res.StatusCode != http.StatusUnauthorized {
+		return res.Body.Close() // it lets everybody in
+	}
+	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
+		PreregisteredClient: p.OAuth.credentials(),
+		DynamicClientRegistrationConfig: &auth.DynamicClientRegistrationConfig{Metadata: &oauthex.ClientRegistrationMetadata{
+			ClientName: "coder", RedirectURIs: []string{back.address}, GrantTypes: []string{"authorization_code", "refresh_token"},
+			ResponseTypes: []string{"code"}, TokenEndpointAuthMethod: "none",
+		}},
+		RedirectURL: back.address, RequestRefreshToken: true, AcceptUnadvertisedIss: true, Client: h.plain(),
+		AuthorizationCodeFetcher: func(ctx context.Context, a *auth.AuthorizationArgs) (*auth.AuthorizationResult, error) {
+			show(a.URL)
+			return back.wait(ctx, a.URL, pasted)
+		},
+		NewTokenSource: func(_ context.Context, c *oauth2.Config, t *oauth2.Token) (oauth2.TokenSource, error) {
+			return oauth2.StaticTokenSource(t), p.keep(&login{c.ClientID, c.ClientSecret, c.Endpoint.TokenURL, c.Endpoint.AuthStyle, c.Scopes, t})
+		},
+	})
+	if err == nil {
+		err = handler.Authorize(ctx, req, res)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		return errors.New(clip.Text(sanitize.Line(err.Error(), 500), 500))
+	}
+	p.tokens.forget()
+	return nil
+}
+
+// Forget takes out what a login with a server gave. It reports whether there
+// was one.
+func (h *Host) Forget(name string) (bool, error) {
+	p := h.peer(name)
+	if p == nil || p.loginOf() == nil {
+		return false, nil
+	}
+	p.tokens.forget()
+	return true, h.o.Logins.Save(p.URL, nil)
+}
+
+func (h *Host) peer(name string) *peer {
+	for _, p := range h.peers {
+		if p.Name == name {
+			return p
+		}
+	}
+	return nil
+}
+
+// knock asks the server for anything, as somebody it does not know.
+func (p *peer) knock(ctx context.Context) (*http.Request, *http.Response, error) {
+	method, body := http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+older+`","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`
+	if p.Type == SSE {
+		method, body = http.MethodGet, ""
+	}
+	req, err := http.NewRequestWithContext(ctx, method, p.URL, strings.NewReader(body))
+	if err != nil {
+		return nil, nil, err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Accept", "application/json, text/event-stream")
+	res, err := p.host.plain().Do(req)
+	if err != nil {
+		return nil, nil, err
+	}
+	res.Body = struct {
+		io.Reader
+		io.Closer
+	}{io.LimitReader(res.Body, maxRefused), res.Body}
+	return req, res, nil
+}
+
+// credentials are those that people have of a server that gives none to
+// strangers.
+func (o OAuth) credentials() *oauthex.ClientCredentials {
+	if o.ClientID == "" {
+		return nil
+	}
+	c := &oauthex.ClientCredentials{ClientID: o.ClientID}
+	if o.ClientSecret != "" {
+		c.ClientSecretAuth = &oauthex.ClientSecretAuth{ClientSecret: o.ClientSecret}
+	}
+	return c
+}
+
+// redirect is where the browser is sent once the person has logged in: a port of
+// this machine that nobody else reaches.
+type redirect struct {
+	address string
+	server  *http.Server
+	hits    chan url.Values
+	done    sync.WaitGroup
+}
+
+func listenForRedirect(port int) (*redirect, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
+	if err != nil {
+		return nil, fmt.Errorf("wait for the browser: %w", err)
+	}
+	r := &redirect{address: "http://" + l.Addr().String() + "/callback", hits: make(chan url.Values, 1)}
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /callback", func(w http.ResponseWriter, q *http.Request) {
+		w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+		_, _ = io.WriteString(w, "Done. You can close this page and go back to coder.\n") // whoever reads it has seen enough
+		select {
+		case r.hits <- q.URL.Query():
+		default:
+		}
+	})
+	r.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
+	r.done.Go(func() { _ = r.server.Serve(l) }) // ends with close
+	return r, nil
+}
+
+func (r *redirect) close() {
+	ctx, cancel := context.WithTimeout(context.Background(), endGrace)
+	defer cancel()
+	if r.server.Shutdown(ctx) != nil { // the page is on its way
+		_ = r.server.Close()
+	}
+	r.done.Wait()
+}
+
+// wait waits for the browser to come back from address, or for the person to
+// tell where it went. What does not belong to this login is passed over.
+func (r *redirect) wait(ctx context.Context, address string, pasted <-chan string) (*auth.AuthorizationResult, error) {
+	sent, err := url.Parse(address)
+	if err != nil {
+		return nil, err
+	}
+	for {
+		var got url.Values
+		select {
+		case got = <-r.hits:
+		case line, ok := <-pasted:
+			if !ok {
+				pasted = nil
+			}
+			if u, err := url.Parse(strings.TrimSpace(line)); err == nil {
+				got = u.Query()
+			}
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+		switch {
+		case got.Get("state") == "" || got.Get("state") != sent.Query().Get("state"):
+		case got.Get("error") != "":
+			return nil, fmt.Errorf("the login was refused: %s", oneLine(got.Get("error")+" "+got.Get("error_description")))
+		case got.Get("code") != "":
+			return &auth.AuthorizationResult{Code: got.Get("code"), State: got.Get("state"), Iss: got.Get("iss")}, nil
+		}
+	}
+}
