@@ -73,7 +73,10 @@ func newGate(t *testing.T) *gate {
 		}
 		mcp.ServeHTTP(w, r)
 	})
-	answer := func(w http.ResponseWriter, v any) { w.Header().Set("Content-Type", "application/json"); _ = json.NewEncoder(w).Encode(v) }
+	answer := func(w http.ResponseWriter, v any) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(v)
+	}
 	mux.HandleFunc("GET /meta", func(w http.ResponseWriter, _ *http.Request) {
 		answer(w, map[string]any{"resource": g.URL + "/mcp", "authorization_servers": []string{g.URL}})
 	})
