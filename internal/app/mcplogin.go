@@ -2,6 +2,8 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"io/fs"
@@ -11,20 +13,19 @@ import (
 	"runtime"
 	"strings"
 
-	"coder/internal/core/jsonx"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/tool/mcp"
 )
 
 const (
-	// loginsFile is where the person's folder keeps logins with MCP servers. No
+	// loginsDir is where the person's folder keeps logins with MCP servers. No
 	// command sees it.
-	loginsFile = "mcp-logins.json"
-	maxLogins  = 4 << 20
+	loginsDir = "mcp-logins"
+	maxLogin  = 256 << 10
 )
 
-// logins are what logins with MCP servers gave, in one file of the person's.
+// logins are what logins with MCP servers gave, a file each.
 type logins struct{ dir string }
 
 // mcpLogins is where logins are kept; nil where there is no place.
@@ -32,47 +33,33 @@ func (a *App) mcpLogins() mcp.Logins {
 	if a.Home == "" {
 		return nil
 	}
-	return logins{a.Home}
+	return logins{filepath.Join(a.Home, loginsDir)}
 }
 
-func (l logins) file() string { return filepath.Join(l.dir, loginsFile) }
-
-func (l logins) all() (map[string]json.RawMessage, error) {
-	all := make(map[string]json.RawMessage)
-	text, err := repofile.Own(l.file(), maxLogins)
-	if errors.Is(err, fs.ErrNotExist) {
-		return all, nil
-	}
-	if err == nil {
-		err = json.Unmarshal(text, &all)
-	}
-	return all, err
+// file is the one for the server at an address.
+func (l logins) file(address string) string {
+	sum := sha256.Sum256([]byte(address))
+	return filepath.Join(l.dir, hex.EncodeToString(sum[:16])+".json")
 }
 
-// Load is what the login with the server at an address gave.
+// Load is what the login with the server at an address gave; nil if there is none.
 func (l logins) Load(address string) (json.RawMessage, error) {
-	all, err := l.all()
-	return all[address], err
+	text, err := repofile.Own(l.file(address), maxLogin)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return text, err
 }
 
 // Save keeps it, for nobody but the person.
 func (l logins) Save(address string, login json.RawMessage) error {
+	if len(login) == 0 {
+		return os.Remove(l.file(address))
+	}
 	if err := os.MkdirAll(l.dir, 0o700); err != nil {
 		return err
 	}
-	release, err := atomicfile.Lock(l.dir)
-	if err != nil {
-		return err
-	}
-	defer release()
-	all, err := l.all()
-	if err != nil {
-		return err
-	}
-	if all[address] = login; len(login) == 0 {
-		delete(all, address)
-	}
-	return atomicfile.Write(l.file(), jsonx.Must(all), 0o600)
+	return atomicfile.Write(l.file(address), login, 0o600)
 }
 
 // browse opens an address in the person's browser, if there is one. It does not
