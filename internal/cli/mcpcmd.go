@@ -18,13 +18,13 @@ import (
 )
 
 // mcpVerbs are what coder mcp does.
-var mcpVerbs = []string{"add", "list", "get", "remove", "test", "login", "logout"}
+var mcpVerbs = []string{"add", "list", "get", "remove", "test", "login", "logout", "serve"}
 
 // runMCP keeps the list of MCP servers, and tries them.
 func (inv *invocation) runMCP(ctx context.Context) error {
 	fl := inv.flags
 	if len(fl.args) == 0 {
-		return usagef("coder mcp takes add, list, get, remove, test, login or logout")
+		return usagef("coder mcp takes add, list, get, remove, test, login, logout or serve")
 	}
 	what, rest := fl.args[0], fl.args[1:]
 	a, err := inv.newApp(inv.warn)
@@ -44,6 +44,8 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 			return err
 		}
 		return inv.print(inv.words.T("removed from %s: %s", file, rest[0]))
+	case what == "serve" && len(rest) == 0:
+		return inv.runMCPServe(ctx, a)
 	case what == "login" && len(rest) == 1:
 		return inv.mcpLogin(ctx, a, rest[0])
 	case what == "logout" && len(rest) == 1:
@@ -67,7 +69,7 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		}
 		return inv.mcpGet(a.MCPServers()[i])
 	}
-	return usagef("unknown: coder mcp %s; it takes add, list, get, remove, test, login or logout", what)
+	return usagef("unknown: coder mcp %s; it takes add, list, get, remove, test, login, logout or serve", what)
 }
 
 // mcpLogin logs in with a server by the person's browser, wherever that is: what

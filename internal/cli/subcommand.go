@@ -72,6 +72,7 @@ func subcommands() []subcommand {
 			{"test [NAME] [--json]", "start them and tell what they have"},
 			{"login NAME", "log in with one on the web, by your browser"},
 			{"logout NAME", "forget the login"},
+			{"serve [--mode M]", "offer the tools of this program, and whole tasks, to another agent on stdin and stdout"},
 			{"remove NAME [--scope S]", "take one out of the settings"},
 		}},
 		{"plugin", func(args []string) bool {

@@ -19,6 +19,8 @@ import (
 	"coder/internal/agent/broker"
 	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
@@ -28,6 +30,7 @@ import (
 	"coder/internal/record/session"
 	"coder/internal/record/timeline"
 	"coder/internal/record/undo"
+	"coder/internal/tool"
 )
 
 // ErrFinished reports that no turn was left unfinished.
@@ -282,6 +285,21 @@ func (s *Session) through(out event.Sink) event.Sink {
 		}
 		return s.line.EmitAll(ctx, shown, rs...)
 	})
+}
+
+// Tools are those of the next turn.
+func (s *Session) Tools() tool.Set { return s.engine.Settings().Tools }
+
+// Call makes one call of a tool that another agent asks for, in its turn among
+// the inputs.
+func (s *Session) Call(ctx context.Context, call chat.ToolCall, out event.Sink) (toolrun.Outcome, error) {
+	s.turn.Lock()
+	defer s.turn.Unlock()
+	if err := s.abandon(ctx, out); err != nil {
+		return toolrun.Outcome{}, err
+	}
+	s.subtasks.begin(out, nil)
+	return s.orch.RunCall(ctx, call, out)
 }
 
 // Run takes one input through, after settling whatever an earlier process left

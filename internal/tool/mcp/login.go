@@ -129,7 +129,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	switch {
 	case p == nil:
 		return errors.New("there is no such server")
-	case p.Type == Stdio:
+	case p.URL == "":
 		return errors.New("it is a program on this machine, which needs no login")
 	case h.o.Logins == nil:
 		return errors.New("there is no folder to keep a login in: set HOME or CODER_HOME")

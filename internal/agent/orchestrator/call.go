@@ -1,0 +1,23 @@
+package orchestrator
+
+import (
+	"context"
+
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// RunCall makes one call of a tool that another agent asks for, through the same
+// gate as those of the model. The conversation does not hear of it.
+func (o *Orchestrator) RunCall(ctx context.Context, call chat.ToolCall, out event.Sink) (done toolrun.Outcome, err error) {
+	call.ID = o.NewID("call")
+	st := o.newState(out)
+	if err = o.openTask(ctx, st, call.Name); err == nil {
+		err = o.Runner.Run(ctx, toolrun.Round{
+			Task: st.task, Actor: ActorAgent, Set: st.set.Tools, Calls: []chat.ToolCall{call}, Person: o.Person(st.sink), Sink: st.sink,
+			Deliver: func(_ context.Context, out toolrun.Outcome) error { done = out; return nil },
+		})
+	}
+	return done, o.persistStep(ctx, st, err)
+}

@@ -1,0 +1,104 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/supervisor"
+	"coder/internal/app"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/tool"
+	"coder/internal/tool/mcp"
+)
+
+// unserved are the tools that are of use in a session of this program alone:
+// whoever calls others has a person, a list and agents of its own.
+var unserved = []string{"task", "question", "exit_plan_mode", "todoread", "todowrite", "skill", mcp.SearchTool}
+
+// runMCPServe offers this program's tools to another agent, over the standard
+// streams. All calls are those of one session.
+func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
+	s, err := a.Open(ctx, a.Supervise(mcp.Client), inv.flags.session, event.Discard)
+	if err != nil {
+		return err
+	}
+	inv.exit.opened()
+	offers := []mcp.Offer{inv.delegateOffer()}
+	for spec := range s.Tools().Specs() {
+		if !slices.Contains(unserved, spec.Name) && !strings.HasPrefix(spec.Name, "mcp__") {
+			offers = append(offers, inv.toolOffer(s, spec))
+		}
+	}
+	return errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close())
+}
+
+// toolOffer is a tool of the session.
+func (inv *invocation) toolOffer(s *supervisor.Session, spec tool.Spec) mcp.Offer {
+	return mcp.Offer{Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema, Run: func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.Given, error) {
+		done, err := s.Call(ctx, chat.ToolCall{Name: spec.Name, Args: args}, telling(tell))
+		return mcp.Given{Text: done.Result.Text, Failed: done.Result.Failed, Images: done.Images}, err
+	}}
+}
+
+// telling tells what is done, in few words.
+func telling(tell func(string)) event.Sink {
+	return event.SinkFunc(func(_ context.Context, r event.Record) error {
+		if e, ok := r.Event.(event.ToolStarted); ok {
+			tell(e.Tool + " " + e.Title)
+		}
+		return nil
+	})
+}
+
+// delegateOffer is the tool that does a whole task, in a session of its own.
+func (inv *invocation) delegateOffer() mcp.Offer {
+	schema := `{"type":"object","properties":{"task":{"type":"string","description":"what to do, with all that has to be known about it"}},"required":["task"]}`
+	return mcp.Offer{
+		Name: "delegate", Doc: "Hands a whole task to coder, a coding agent: it works in the folder this server was started in, with its own model, tools and permissions, until it is done. The result is its answer, and the session in which all it did is on record.",
+		Schema: json.RawMessage(schema),
+		Run: func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.Given, error) {
+			var given struct{ Task string }
+			if err := json.Unmarshal(args, &given); err != nil || strings.TrimSpace(given.Task) == "" {
+				return mcp.Given{}, errors.New("the task is empty")
+			}
+			return inv.delegate(ctx, given.Task, tell)
+		},
+	}
+}
+
+// delegate runs a task of another agent's. Its words are never commands, and what
+// they name is not what the person named.
+func (inv *invocation) delegate(ctx context.Context, words string, tell func(string)) (mcp.Given, error) {
+	if strings.HasPrefix(strings.TrimSpace(words), "/") || strings.HasPrefix(strings.TrimSpace(words), "!") {
+		words = "Task: " + words
+	}
+	o := inv.flags.Options
+	o.Typed = " "
+	a, err := app.New(inv.Env.Env, o, inv.settings, inv.warn)
+	if err != nil {
+		return mcp.Given{}, err
+	}
+	s, err := a.Open(ctx, a.Supervise(mcp.Client), app.Which{}, event.Discard)
+	if err != nil {
+		return mcp.Given{}, err
+	}
+	done, err := s.Run(ctx, words, telling(tell))
+	err = cmp.Or(err, s.Close())
+	answer := struct {
+		OK      bool   `json:"ok"`
+		Answer  string `json:"answer"`
+		Error   string `json:"error,omitempty"`
+		Session string `json:"session"`
+	}{OK: err == nil, Answer: done.Text, Session: s.ID}
+	if err != nil {
+		answer.Error = fmt.Sprint(message(err))
+	}
+	return mcp.Given{Text: string(jsonx.Must(answer)), Failed: err != nil}, nil
+}

@@ -1,0 +1,171 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/clip"
+	"coder/internal/core/display"
+	"coder/internal/core/uip"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// Offer is a tool that other agents may use.
+type Offer struct {
+	Name, Doc string
+	Schema    json.RawMessage
+	// Run does it. Tell is told how far it is.
+	Run func(ctx context.Context, args json.RawMessage, tell func(string)) (Given, error)
+}
+
+// Given is what came of it.
+type Given struct {
+	Text   string
+	Failed bool
+	Images []chat.Image
+}
+
+// Serve offers tools to the agent at the other end of in and out, until in ends.
+// It speaks the protocols that begin with a greeting: in those a call can ask.
+func Serve(ctx context.Context, in io.Reader, out io.Writer, version string, offers []Offer) error {
+	s := sdk.NewServer(&sdk.Implementation{Name: "coder", Version: version}, &sdk.ServerOptions{
+		SupportedProtocolVersions: []string{"2024-11-05", "2025-03-26", "2025-06-18", older},
+		Instructions:              "Tools of the coding agent coder, in its workspace and under its permissions. delegate hands it a whole task.",
+	})
+	for _, o := range offers {
+		s.AddTool(&sdk.Tool{Name: o.Name, Description: o.Doc, InputSchema: o.Schema}, o.serve)
+	}
+	err := s.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}})
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	return err
+}
+
+// unclosed is a writer that others close.
+type unclosed struct{ io.Writer }
+
+func (unclosed) Close() error { return nil }
+
+// serve runs the tool for a call of the other agent, which is asked what has to
+// be asked.
+func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+	told := 0
+	given, err := o.Run(context.WithValue(ctx, clientKey{}, r.Session), r.Params.Arguments, func(text string) {
+		if token := r.Params.GetProgressToken(); token != nil && told < maxProgress {
+			told++
+			_ = r.Session.NotifyProgress(ctx, &sdk.ProgressNotificationParams{ProgressToken: token, Progress: float64(told), Message: oneLine(text)}) // for people to watch
+		}
+	})
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		given = Given{Text: err.Error(), Failed: true}
+	}
+	res := &sdk.CallToolResult{IsError: given.Failed, Content: []sdk.Content{&sdk.TextContent{Text: given.Text}}}
+	for _, img := range given.Images {
+		res.Content = append(res.Content, &sdk.ImageContent{Data: img.Data, MIMEType: img.MediaType})
+	}
+	return res, nil
+}
+
+type clientKey struct{}
+
+// Client is the agent whose call runs, as somebody to ask. Where it cannot put a
+// question to a person there is nobody.
+var Client uip.Interactor = uip.Func(func(ctx context.Context, q uip.Request) (uip.Response, error) {
+	session, ok := ctx.Value(clientKey{}).(*sdk.ServerSession)
+	if !ok {
+		return uip.NoAnswer(q), nil
+	}
+	about := session.InitializeParams()
+	if about == nil || about.Capabilities == nil || about.Capabilities.Elicitation == nil {
+		return uip.NoAnswer(q), nil
+	}
+	parts := q.Parts
+	if len(parts) == 0 || q.Purpose == uip.ConfirmRiskyAction {
+		parts = []uip.Request{q} // one answer for all
+	}
+	got, err := session.Elicit(ctx, &sdk.ElicitParams{Message: inWords(q), RequestedSchema: questionSchema(parts)})
+	switch {
+	case ctx.Err() != nil:
+		return uip.Response{}, ctx.Err()
+	case err != nil:
+		return uip.NoAnswer(q), nil
+	case got.Action == cancel && q.Purpose != uip.ConfirmRiskyAction:
+		return uip.Response{ID: q.ID, Author: "user", Dismissed: true}, nil
+	case got.Action != accept:
+		return q.RefusedBy("user", ""), nil
+	}
+	a := uip.Response{ID: q.ID, Author: "user"}
+	for i, part := range parts {
+		one := read(part, fmt.Sprint(got.Content[key(i)]))
+		if len(q.Parts) == 0 || q.Purpose == uip.ConfirmRiskyAction {
+			a.Option, a.Input = one.Option, one.Input
+			break
+		}
+		a.Parts = append(a.Parts, one)
+	}
+	return a, nil
+})
+
+func key(i int) string { return fmt.Sprintf("answer%d", i+1) }
+
+// inWords is a question as a text.
+func inWords(q uip.Request) string {
+	var lines []string
+	for _, one := range append([]uip.Request{q}, q.Parts...) {
+		lines = append(lines, one.Display.Title)
+		if one.Display.Description != "" {
+			lines = append(lines, one.Display.Description)
+		}
+		if one.Display.Content != nil {
+			lines = append(lines, (display.Blocks{one.Display.Content}).Plain())
+		}
+	}
+	return clip.Text(strings.Join(lines, "\n"), maxText)
+}
+
+// questionSchema is the form for questions: a field for each. What is approved
+// is approved once.
+func questionSchema(parts []uip.Request) map[string]any {
+	fields := make(map[string]any)
+	var needed []string
+	for i, part := range parts {
+		field := map[string]any{"type": "string", "title": clip.Text(part.Display.Title, 200)}
+		var labels []string
+		for _, o := range part.Options {
+			if part.Purpose != uip.ConfirmRiskyAction {
+				labels = append(labels, o.Label)
+			} else if o.ID == uip.Approve || o.ID == uip.Reject {
+				labels = append(labels, o.ID)
+			}
+		}
+		if len(labels) > 0 {
+			field["enum"] = labels
+		}
+		fields[key(i)] = field
+		needed = append(needed, key(i))
+	}
+	return map[string]any{"type": "object", "properties": fields, "required": needed}
+}
+
+// read is the answer to a question that a word stands for.
+func read(q uip.Request, word string) uip.Response {
+	for _, o := range q.Options {
+		if q.Purpose == uip.ConfirmRiskyAction && word == o.ID && (o.ID == uip.Approve || o.ID == uip.Reject) || q.Purpose != uip.ConfirmRiskyAction && word == o.Label {
+			return uip.Response{ID: q.ID, Option: o.ID}
+		}
+	}
+	if q.Purpose == uip.ConfirmRiskyAction {
+		return uip.Response{ID: q.ID, Option: uip.Reject}
+	}
+	return uip.Response{ID: q.ID, Input: word}
+}
