@@ -31,7 +31,7 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 	}
 	inv.exit.opened()
 	offers := []mcp.Offer{inv.delegateOffer()}
-	for spec := range s.Tools().Specs() {
+	for spec := range s.Specs() {
 		if !slices.Contains(unserved, spec.Name) && !strings.HasPrefix(spec.Name, "mcp__") {
 			offers = append(offers, inv.toolOffer(s, spec))
 		}

@@ -12,6 +12,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -287,8 +288,8 @@ func (s *Session) through(out event.Sink) event.Sink {
 	})
 }
 
-// Tools are those of the next turn.
-func (s *Session) Tools() tool.Set { return s.engine.Settings().Tools }
+// Specs describe the tools of the next turn.
+func (s *Session) Specs() iter.Seq[tool.Spec] { return s.engine.Settings().Tools.Specs() }
 
 // Call makes one call of a tool that another agent asks for, in its turn among
 // the inputs.
