@@ -103,19 +103,12 @@ func Fetch(o Options) tool.Tool {
 	return tool.Func[fetchArgs]{
 		Name: "fetch", Doc: fetchDoc,
 		Aliases: []tool.Alias{{Dialect: tool.CoAuthor, Name: "webFetch"}, {Name: "fetch_url"}, {Name: "http_request"}},
-		Plan: func(_ context.Context, a fetchArgs) (tool.Plan, error) {
+		Work: func(_ context.Context, a fetchArgs) (tool.Plan, tool.Run, error) {
 			r, err := o.parse(a)
 			if err != nil {
-				return tool.Plan{}, err
+				return tool.Plan{}, nil, err
 			}
-			return r.plan(), nil
-		},
-		Do: func(ctx context.Context, a fetchArgs, _ io.Writer) (tool.Result, error) {
-			r, err := o.parse(a)
-			if err != nil {
-				return tool.Result{}, err
-			}
-			return o.fetch(ctx, r)
+			return r.plan(), func(ctx context.Context, _ io.Writer) (tool.Result, error) { return o.fetch(ctx, r) }, nil
 		},
 	}
 }
