@@ -136,51 +136,45 @@ const (
 // Fallback summarises without a model: what was asked first, what was
 // said last, what failed and what was done. The same messages give the same text.
 func Fallback(old []chat.Message) string {
-	f := facts{names: make(map[string]string)}
+	var goal, earlier, last string
+	var done, failed []string
+	names := make(map[string]string) // what the call with an id was
 	for _, m := range old {
 		if IsSummary(m) {
-			_, f.earlier, _ = strings.Cut(m.Text(), summaryTag)
-			f.earlier = strings.TrimSpace(strings.TrimSuffix(f.earlier, "</summary>"))
+			_, earlier, _ = strings.Cut(m.Text(), summaryTag)
+			earlier = strings.TrimSpace(strings.TrimSuffix(earlier, "</summary>"))
 			continue
 		}
-		if m.Role == chat.User && f.goal == "" {
-			f.goal = ownWords(m)
+		if m.Role == chat.User && goal == "" {
+			goal = ownWords(m)
 		}
 		if text := m.Text(); m.Role == chat.Assistant && strings.TrimSpace(text) != "" {
-			f.last = text
+			last = text
 		}
 		for c := range chat.Select[chat.ToolCall](m) {
 			call := c.Name + " " + middleOut(line(string(c.Args)), fallbackText/2)
-			f.names[c.ID] = call
-			f.done = append(f.done, call)
+			names[c.ID] = call
+			done = append(done, call)
 		}
 		for r := range chat.Select[chat.ToolResult](m) {
 			if r.Failed {
-				f.failed = append(f.failed, f.names[r.CallID]+": "+middleOut(line(r.Text), fallbackText))
+				failed = append(failed, names[r.CallID]+": "+middleOut(line(r.Text), fallbackText))
 			}
 		}
 	}
 	var b strings.Builder
-	b.WriteString("(written by rule, without a model)\n")
-	f.heading(&b, "Goal", middleOut(line(f.goal), fallbackLast))
-	f.heading(&b, "Current state", middleOut(strings.TrimSpace(f.last), fallbackLast))
-	f.heading(&b, "Errors", bullets(f.failed, fallbackErrors))
-	f.heading(&b, "Earlier summary", cutHead(f.earlier, 2*fallbackLast))
-	f.heading(&b, "What was done", bullets(f.done, fallbackCalls))
-	return strings.TrimSpace(b.String())
-}
-
-// facts are collected message by message.
-type facts struct {
-	goal, earlier, last string
-	done, failed        []string
-	names               map[string]string // what the call with an id was
-}
-
-func (facts) heading(b *strings.Builder, title, text string) {
-	if text != "" {
-		fmt.Fprintf(b, "\n## %s\n%s\n", title, text)
+	heading := func(title, text string) {
+		if text != "" {
+			fmt.Fprintf(&b, "\n## %s\n%s\n", title, text)
+		}
 	}
+	b.WriteString("(written by rule, without a model)\n")
+	heading("Goal", middleOut(line(goal), fallbackLast))
+	heading("Current state", middleOut(strings.TrimSpace(last), fallbackLast))
+	heading("Errors", bullets(failed, fallbackErrors))
+	heading("Earlier summary", cutHead(earlier, 2*fallbackLast))
+	heading("What was done", bullets(done, fallbackCalls))
+	return strings.TrimSpace(b.String())
 }
 
 // bullets lists the last n items.
