@@ -80,24 +80,19 @@ func (b *Broker) On(sink event.Sink) uip.Interactor {
 		if q.Kind == uip.Composite && q.CallID() == "" {
 			return b.askAll(ctx, sink, q)
 		}
-		return b.ask(ctx, sink, q)
+		if x, ok := b.recalled(q.CallID()); ok { // its answer may be in the past
+			switch {
+			case x.response != nil && q.Same(x.part):
+				return renamed(*x.response, x.part, q), nil
+			case x.response == nil && q.Same(x.whole):
+				return b.putAgain(ctx, sink, q, x.whole)
+			}
+			if err := b.void(ctx, sink, x, q); err != nil {
+				return uip.Response{}, err
+			}
+		}
+		return b.askNew(ctx, sink, q)
 	})
-}
-
-// ask puts one question, or finds its answer in the past.
-func (b *Broker) ask(ctx context.Context, sink event.Sink, q uip.Request) (uip.Response, error) {
-	if x, ok := b.recalled(q.CallID()); ok {
-		switch {
-		case x.response != nil && q.Same(x.part):
-			return renamed(*x.response, x.part, q), nil
-		case x.response == nil && q.Same(x.whole):
-			return b.putAgain(ctx, sink, q, x.whole)
-		}
-		if err := b.void(ctx, sink, x, q); err != nil {
-			return uip.Response{}, err
-		}
-	}
-	return b.askNew(ctx, sink, q)
 }
 
 // askAll puts the parts of a card that have no answer in the past as one

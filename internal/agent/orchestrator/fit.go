@@ -57,11 +57,6 @@ func (o *Orchestrator) fit(ctx context.Context, st *turnState) error {
 	if !st.set.Compaction.Auto || window == 0 {
 		return nil
 	}
-	return o.condense(ctx, st)
-}
-
-// condense makes the conversation shorter if it is due.
-func (o *Orchestrator) condense(ctx context.Context, st *turnState) error {
 	limits := o.limits(st, false)
 	due := func() bool { return limits.Due(o.contextUsed(st.set)) }
 	if !due() {

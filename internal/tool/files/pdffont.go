@@ -7,29 +7,6 @@ import (
 	"golang.org/x/text/encoding/charmap"
 )
 
-// fonts says for each font among resources how to read its codes.
-func (d *pdfDoc) fonts(resources any) map[pdfName]*cmap {
-	fonts := make(map[pdfName]*cmap)
-	for name, v := range d.dict(d.dict(resources)["Font"]) {
-		font := d.dict(v)
-		m := &cmap{wide: font["Subtype"] == pdfName("Type0")}
-		if name, ok := d.get(font["Encoding"]).(pdfName); ok {
-			m.ucs = m.wide && (strings.Contains(string(name), "UCS2") || strings.Contains(string(name), "UTF16"))
-		}
-		if !m.wide {
-			m.text = d.encoding(font["Encoding"])
-		}
-		if ref, ok := font["ToUnicode"].(pdfRef); ok {
-			if d.cmaps[ref] == nil {
-				d.cmaps[ref] = readCMap(d.unpack(int(ref)), m.wide)
-			}
-			m = d.cmaps[ref]
-		}
-		fonts[name] = m
-	}
-	return fonts
-}
-
 // cmap turns the codes of a font into text.
 type cmap struct {
 	wide bool // codes have two bytes

@@ -271,9 +271,27 @@ type pdfPage struct {
 	y     float64 // where the line is, as the last matrix said
 }
 
-// enter makes resources the ones that names stand for.
+// enter makes resources the ones that names stand for, and says for each font
+// among them how to read its codes.
 func (p *pdfPage) enter(resources any) {
-	p.fonts, p.forms = p.doc.fonts(resources), p.doc.dict(p.doc.dict(resources)["XObject"])
+	p.fonts, p.forms = make(map[pdfName]*cmap), p.doc.dict(p.doc.dict(resources)["XObject"])
+	for name, v := range p.doc.dict(p.doc.dict(resources)["Font"]) {
+		font := p.doc.dict(v)
+		m := &cmap{wide: font["Subtype"] == pdfName("Type0")}
+		if name, ok := p.doc.get(font["Encoding"]).(pdfName); ok {
+			m.ucs = m.wide && (strings.Contains(string(name), "UCS2") || strings.Contains(string(name), "UTF16"))
+		}
+		if !m.wide {
+			m.text = p.doc.encoding(font["Encoding"])
+		}
+		if ref, ok := font["ToUnicode"].(pdfRef); ok {
+			if p.doc.cmaps[ref] == nil {
+				p.doc.cmaps[ref] = readCMap(p.doc.unpack(int(ref)), m.wide)
+			}
+			m = p.doc.cmaps[ref]
+		}
+		p.fonts[name] = m
+	}
 }
 
 // maxForms is how deep forms may be drawn within forms.
