@@ -27,7 +27,14 @@ const (
 	// the newest protocol before it is taken not to know it.
 	discoverPatience = 2500 * time.Millisecond
 
-	discover = "server/discover"
+	// ackPatience is how long a server has to say that it tells of changes from
+	// now on. Until it does nothing else is asked of it: what changed in between
+	// nobody would hear of.
+	ackPatience = 5 * time.Second
+
+	discover     = "server/discover"
+	listen       = "subscriptions/listen"
+	acknowledged = "notifications/subscriptions/acknowledged"
 )
 
 // errFlood reports a server that sends a message without end.
@@ -48,6 +55,8 @@ type pipe struct {
 	probe   jsonrpc.ID // of the first request of the newest protocol
 	probing bool       // it is not answered yet
 	given   *time.Timer
+	listen  jsonrpc.ID    // of the request to be told of changes
+	heard   chan struct{} // closed once that was answered for; nil before it was sent
 }
 
 func newPipe(process *child.Process, patience time.Duration) *pipe {
@@ -114,8 +123,14 @@ func (p *pipe) decode(line []byte) (all []jsonrpc.Message) {
 		if err != nil {
 			continue
 		}
-		if answer, ok := m.(*jsonrpc.Response); ok && p.isLate(answer.ID) {
-			continue
+		switch m := m.(type) {
+		case *jsonrpc.Response:
+			if p.isLate(m.ID) {
+				continue
+			}
+			p.answerListening(m.ID == p.listening())
+		case *jsonrpc.Request:
+			p.answerListening(m.Method == acknowledged)
 		}
 		all = append(all, m)
 	}
@@ -133,6 +148,48 @@ func (p *pipe) isLate(id jsonrpc.ID) bool {
 	late := !p.probing
 	p.probing = false
 	return late
+}
+
+// listening is the id of the request to be told of changes.
+func (p *pipe) listening() jsonrpc.ID {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.listen
+}
+
+// answerListening lets other requests pass if the server tells of changes now,
+// or says that it does not.
+func (p *pipe) answerListening(answered bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if answered && p.heard != nil {
+		select {
+		case <-p.heard:
+		default:
+			close(p.heard)
+		}
+	}
+}
+
+// awaitListening waits until the server was heard to tell of changes, if it was
+// asked to.
+func (p *pipe) awaitListening(ctx context.Context) {
+	p.mu.Lock()
+	heard := p.heard
+	p.mu.Unlock()
+	if heard == nil {
+		return
+	}
+	late := time.NewTimer(ackPatience)
+	defer late.Stop()
+	select {
+	case <-heard:
+	case <-late.C:
+		p.answerListening(true) // it is not waited for again
+	case <-p.closed:
+	case <-p.ended:
+	case <-ctx.Done():
+	}
 }
 
 // giveUp answers the probe in the place of a server that does not.
@@ -170,14 +227,20 @@ func (p *pipe) Write(ctx context.Context, m jsonrpc.Message) error {
 	if err != nil {
 		return fmt.Errorf("encode a message: %w", err)
 	}
+	p.awaitListening(ctx)
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if r, ok := m.(*jsonrpc.Request); ok && r.Method == discover {
-		p.probe, p.probing = r.ID, true
-		p.given = time.AfterFunc(p.patience, p.giveUp)
+	if r, ok := m.(*jsonrpc.Request); ok {
+		switch r.Method {
+		case discover:
+			p.probe, p.probing = r.ID, true
+			p.given = time.AfterFunc(p.patience, p.giveUp)
+		case listen:
+			p.listen, p.heard = r.ID, make(chan struct{})
+		}
 	}
 	_, err = p.process.Write(append(text, '\n'))
 	return err
