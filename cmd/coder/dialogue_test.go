@@ -20,7 +20,8 @@ import (
 // where CODE is the exit code to expect. What follows "> " is sent; "< " waits
 // for a line that the expression behind it matches, and "! " makes sure that
 // none matched since the one before. A line "end" ends the input, "term" tells
-// the program to end.
+// the program to end. What a named group matched stands for its name behind a $
+// in what is sent later, as $WORK does.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
 		ts.Fatalf("usage: dialogue CODE FILE COMMAND...")
@@ -40,7 +41,7 @@ func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(cmd.Start())
 	late := time.AfterFunc(time.Minute, func() { _ = cmd.Process.Kill() })
 	defer late.Stop()
-	d := &talk{ts: ts, in: in, out: bufio.NewReader(out)}
+	d := &talk{ts: ts, in: in, out: bufio.NewReader(out), known: []string{"$WORK", ts.Getenv("WORK")}}
 	for line := range strings.Lines(script) {
 		d.line(strings.TrimRight(line, "\n"), cmd)
 	}
@@ -65,13 +66,14 @@ type talk struct {
 	out   *bufio.Reader
 	all   strings.Builder
 	since []string
+	known []string // names and what they stand for
 }
 
 func (d *talk) line(line string, cmd *exec.Cmd) {
 	word, rest, _ := strings.Cut(line, " ")
 	switch word {
 	case ">":
-		_, err := io.WriteString(d.in, rest+"\n")
+		_, err := io.WriteString(d.in, strings.NewReplacer(d.known...).Replace(rest)+"\n")
 		d.ts.Check(err)
 	case "<":
 		re := regexp.MustCompile(rest)
@@ -81,7 +83,12 @@ func (d *talk) line(line string, cmd *exec.Cmd) {
 			if err != nil {
 				d.ts.Fatalf("no line matched %s; these came:\n%s", rest, d.all.String())
 			}
-			if re.MatchString(said) {
+			if m := re.FindStringSubmatch(said); m != nil {
+				for i, name := range re.SubexpNames() {
+					if name != "" {
+						d.known = append(d.known, "$"+name, m[i])
+					}
+				}
 				return
 			}
 			d.since = append(d.since, said)
@@ -109,31 +116,39 @@ func sdks(t *testing.T) string {
 	return filepath.Join(home, ".local", "share", "agent-sdks")
 }
 
-// TestSDKsDriveSessions has the packages that people drive agents with do whole
-// sessions: permissions, other arguments, hooks, an interrupt, another model.
+// TestSDKsDriveSessions has the packages that people drive agents with, and those
+// that editors are made with, do whole sessions: permissions, other arguments,
+// hooks, diffs, an interrupt, another model.
 func TestSDKsDriveSessions(t *testing.T) {
 	dir := sdks(t)
 	here, err := filepath.Abs(filepath.Join("testdata", "drive"))
 	if err != nil {
 		t.Fatal(err)
 	}
+	python := filepath.Join(dir, "python", "bin", "python")
 	for name, tt := range map[string]struct {
 		with  []string
 		needs string
+		plays string
 	}{
-		"python":     {[]string{filepath.Join(dir, "python", "bin", "python"), "sdk.py"}, "python/bin/python"},
-		"typescript": {[]string{"node", "sdk.mjs"}, "node_modules/@anthropic-ai/claude-agent-sdk"},
+		"python":            {[]string{python, "sdk.py"}, "python/lib/*/site-packages/claude_agent_sdk", "script"},
+		"typescript":        {[]string{"node", "sdk.mjs"}, "node_modules/@anthropic-ai/claude-agent-sdk", "script"},
+		"python editor":     {[]string{python, "editor.py"}, "python/lib/*/site-packages/acp", "edited"},
+		"typescript editor": {[]string{"node", "editor.mjs"}, "node_modules/@agentclientprotocol/sdk", "edited"},
 	} {
-		t.Run(name, func(t *testing.T) { drivenBy(t, dir, tt.needs, here, tt.with) })
+		t.Run(name, func(t *testing.T) {
+			if found, err := filepath.Glob(filepath.Join(dir, tt.needs)); err != nil || len(found) == 0 {
+				t.Skipf("%s is not there (make tools installs it)", tt.needs)
+			}
+			drivenBy(t, append(tt.with, filepath.Join(here, tt.plays)), here, dir)
+		})
 	}
 }
 
-// drivenBy runs a program that drives the one under test, in a folder of its own.
-func drivenBy(t *testing.T, dir, needs, here string, with []string) {
+// drivenBy runs a program that drives the one under test, in a folder of its own:
+// its interpreter, its file, and the script that plays the model.
+func drivenBy(t *testing.T, with []string, here, dir string) {
 	t.Helper()
-	if _, err := os.Stat(filepath.Join(dir, needs)); err != nil {
-		t.Skipf("%s is not there (make tools installs it)", needs)
-	}
 	if _, err := exec.LookPath(with[0]); err != nil {
 		t.Skipf("%s is not there", with[0])
 	}
@@ -141,7 +156,7 @@ func drivenBy(t *testing.T, dir, needs, here string, with []string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.CommandContext(t.Context(), with[0], filepath.Join(here, with[1]), coder, filepath.Join(here, "script"), filepath.Join(here, "counts"), filepath.Join(dir, "node_modules"))
+	cmd := exec.CommandContext(t.Context(), with[0], filepath.Join(here, with[1]), coder, with[2], filepath.Join(here, "counts"), filepath.Join(dir, "node_modules"))
 	cmd.Dir, cmd.Env = t.TempDir(), append(os.Environ(), "HOME="+t.TempDir(), noRaceWait)
 	said, err := cmd.CombinedOutput()
 	var failed *exec.ExitError

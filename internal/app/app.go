@@ -85,6 +85,7 @@ type Options struct {
 	MaxBudgetUSD float64
 	WaitLimit    time.Duration // how long a turn may wait for the end of a limit
 	Mode         string
+	NoYolo       bool // the mode is one that nothing can lead to
 	AutoApprove  bool
 	SystemPrompt string // in place of our own
 	AppendSystem string // added to the system prompt

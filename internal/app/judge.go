@@ -149,6 +149,9 @@ func (a *App) newState() (err error) {
 	if a.Modes, err = mode.NewState(cmp.Or(a.Options.Mode, agents.Default), switches); err != nil {
 		return configf("agents.default: %v", err)
 	}
+	if a.Options.NoYolo {
+		a.Modes.Bar(mode.Yolo)
+	}
 	return nil
 }
 

@@ -139,6 +139,7 @@ var plan = []struct {
 	{"ui/events", "chat display event uip"},
 	{"ui/streamjson", "chat clip event"},
 	{"ui/drive", "orchestrator uip"},
+	{"ui/acp", "chat clip display drive event jsonx orchestrator uip"},
 	{"ui/control", "bash chat dialect drive events jsonx orchestrator streamjson uip"},
 	{"ui/plain", "chat display event sanitize"},
 	{"ui/term/ink", ""},
@@ -154,7 +155,7 @@ var plan = []struct {
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
 	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate dialect disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust uip undo usercommand verify web workspace"},
-	{"cli", "app atomicfile audit chat config confine control dialect display drive event events hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson structured supervisor task term tool toolrun trust tty uip undo verify"},
+	{"cli", "acp app atomicfile audit chat config confine control dialect display drive event events hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson structured supervisor task term tool toolrun trust tty uip undo verify"},
 	{"arch", ""},
 }
 

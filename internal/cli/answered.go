@@ -40,6 +40,7 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 	for _, name := range inv.flags.passedOver {
 		inv.warn(fmt.Sprintf("passed over: %s", oneLine(name)))
 	}
+	inv.flags.NoYolo = !inv.flags.mayBypass
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err

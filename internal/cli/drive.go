@@ -200,7 +200,7 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 	switch {
 	case theirs == "auto":
 		return "", errors.New("the mode auto is not served")
-	case ours == mode.Yolo && !d.inv.flags.mayBypass:
+	case ours == mode.Yolo && !d.inv.flags.mayBypass: // the mode cannot be gone to either; this says why
 		return "", errors.New("the session was not started with --allow-dangerously-skip-permissions")
 	}
 	if err := d.session().Change(ctx, ours, d.out); err != nil {
@@ -275,6 +275,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 		return nil
 	}
 	fl := d.inv.flags
+	fl.NoYolo = !fl.mayBypass
 	if init != nil {
 		if err := d.adopt(init); err != nil {
 			return err

@@ -82,6 +82,7 @@ func subcommands() []subcommand {
 			{"list [--json]", "the plugins that were added, and whether they are on"},
 			{"remove NAME", "use it no more"},
 		}},
+		{"acp", none, nil, (*invocation).runACP, []use{{"", "work in an editor that speaks the Agent Client Protocol, over stdin and stdout"}}},
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},
 		{"man", none, nil, (*invocation).runMan, []use{{"", "the manual page; coder man | man -l -"}}},

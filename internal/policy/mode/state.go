@@ -14,6 +14,7 @@ type State struct {
 	switches map[string]map[string]bool // mode → tool → on
 
 	mu     sync.Mutex // guards the fields below
+	barred string     // a mode that cannot be gone to
 	mode   Mode
 	preset string
 	last   string // the last mode that was neither plan nor yolo
@@ -33,6 +34,13 @@ func (s *State) Current() (m Mode, preset string) {
 	return s.mode, s.preset
 }
 
+// Bar keeps the session from going to a mode from now on, whoever wants to.
+func (s *State) Bar(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.barred = name
+}
+
 // Switch goes to another mode, and to the permissions that come with it.
 func (s *State) Switch(name string) error {
 	m, err := Lookup(name)
@@ -41,6 +49,9 @@ func (s *State) Switch(name string) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if m.Name == s.barred {
+		return fmt.Errorf("the mode %s was not allowed when the program was started", m.Name)
+	}
 	s.mode, s.preset = m.with(s.switches[m.Name]), m.Preset
 	if m.Name != Plan && m.Name != Yolo {
 		s.last = m.Name

@@ -65,8 +65,11 @@ func (q *Queue) Interrupt() (running bool) {
 	return true
 }
 
-// Drop forgets the messages that wait.
-func (q *Queue) Drop() { q.change(func() { q.waiting = nil }) }
+// Drop forgets the messages that wait, and tells which they are.
+func (q *Queue) Drop() (waited []Message) {
+	q.change(func() { waited, q.waiting = q.waiting, nil })
+	return waited
+}
 
 // Soon is the words that the running turn may take up now.
 func (q *Queue) Soon() (words []string) {

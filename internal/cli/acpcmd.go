@@ -1,0 +1,331 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/toolrun"
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/host/stdio"
+	"coder/internal/model/provider"
+	"coder/internal/policy/mode"
+	"coder/internal/record/session"
+	"coder/internal/ui/acp"
+	"coder/internal/ui/drive"
+)
+
+// editor is an editor that works with sessions.
+type editor struct {
+	inv      *invocation
+	conn     *acp.Conn
+	greeting acp.Initialize
+	life     context.Context // ends when the editor is gone
+	work     sync.WaitGroup
+	sessions map[string]*edited // by the id that the editor knows
+}
+
+// edited is one session in an editor.
+type edited struct {
+	*headless
+	conn  *acp.Conn
+	face  *acp.Face
+	queue *drive.Queue
+}
+
+// runACP works in an editor until it is gone.
+func (inv *invocation) runACP(ctx context.Context) error {
+	inv.exit.driven.Store(true)
+	inv.flags.Attended, inv.flags.NoYolo = true, !inv.flags.mayBypass
+	life, gone := context.WithCancel(ctx)
+	defer gone()
+	e := &editor{inv: inv, conn: acp.NewConn(inv.Stdout), life: life, sessions: make(map[string]*edited)}
+	err := e.read(ctx)
+	e.conn.Close()
+	gone() // nobody is left to see what turns come to
+	e.work.Wait()
+	for _, s := range e.sessions {
+		err = errors.Join(err, s.Close())
+	}
+	return err
+}
+
+// read takes messages until there are no more.
+func (e *editor) read(ctx context.Context) error {
+	for {
+		line, err := e.inv.input.Line(ctx, lineLimit)
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case errors.Is(err, stdio.ErrTooLong):
+			return inputf("a message of the editor is longer than %d MiB", lineLimit>>20)
+		case err != nil:
+			return err
+		case strings.TrimSpace(line) == "":
+			continue
+		}
+		var m acp.Message
+		switch err := json.Unmarshal([]byte(line), &m); {
+		case err != nil:
+			err = e.conn.Reply(json.RawMessage("null"), nil, &acp.Error{Code: -32700, Message: "the message is no JSON"})
+			if err != nil {
+				return err
+			}
+		case m.Method == "":
+			e.conn.Answer(m)
+		default:
+			if err := e.take(ctx, m); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// take does what a message asks for. Its error ends the program.
+func (e *editor) take(ctx context.Context, m acp.Message) error {
+	var result any
+	var err error
+	var after func() error // done when the answer is out
+	switch m.Method {
+	case "initialize":
+		err = m.Into(&e.greeting)
+		result = acp.Hello(app.Version)
+	case "authenticate":
+		result = nil // keys are a matter of the settings
+	case "session/new", "session/load":
+		result, after, err = e.open(ctx, m)
+	case "session/set_mode":
+		err = e.setMode(ctx, m)
+	case "session/prompt":
+		if err = e.prompt(m); err == nil {
+			return nil // it is answered when the turn is over
+		}
+	case "session/cancel":
+		return e.cancel(m)
+	default:
+		err = &acp.Error{Code: acp.CodeNoMethod, Message: "there is no method " + oneLine(m.Method)}
+	}
+	if !m.IsRequest() {
+		return nil
+	}
+	if err := e.conn.Reply(m.ID, result, err); err != nil || after == nil {
+		return err
+	}
+	return after()
+}
+
+// find is the session that the editor means.
+func (e *editor) find(id string) (*edited, error) {
+	if s, ok := e.sessions[id]; ok {
+		return s, nil
+	}
+	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "there is no session " + oneLine(id)}
+}
+
+// open opens a session in the folder that the editor names: a new one, or one
+// that was there, whose conversation it is told first.
+func (e *editor) open(ctx context.Context, m acp.Message) (result any, after func() error, err error) {
+	var p acp.Open
+	if err := m.Into(&p); err != nil {
+		return nil, nil, err
+	}
+	loads := m.Method == "session/load"
+	if !filepath.IsAbs(p.Dir) {
+		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "cwd must be a full path"}
+	}
+	a, err := e.newApp(p)
+	if err != nil {
+		return nil, nil, asError(err)
+	}
+	which := app.Which{Resume: p.Session}
+	if !loads {
+		which = app.Which{ID: app.NewSessionID(e.inv.Now())}
+	}
+	id := which.Resume + which.ID
+	if _, open := e.sessions[id]; open {
+		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "the session is open already"}
+	}
+	s := &edited{conn: e.conn, face: &acp.Face{Conn: e.conn, Session: id, Root: a.Root}}
+	sup := a.Supervise(s.face.Person())
+	opened, err := a.Open(ctx, sup, which, event.Discard)
+	if err != nil {
+		return nil, nil, asError(err)
+	}
+	e.inv.exit.opened()
+	out := &output{Sink: event.Tee(s.face, event.SinkFunc(e.note)), inv: e.inv}
+	s.headless = &headless{Session: opened, app: a, sup: sup, out: out}
+	if loads {
+		if err := s.replay(ctx); err != nil {
+			return nil, nil, errors.Join(err, opened.Close())
+		}
+	}
+	s.queue = drive.NewQueue(s.turn)
+	e.sessions[id] = s
+	e.work.Go(func() {
+		if err := s.queue.Serve(e.life); err != nil && e.life.Err() == nil {
+			e.inv.warn(err.Error())
+		}
+	})
+	current, _ := a.Modes.Current()
+	answer := acp.Opened{Session: which.ID, Modes: acp.Modes{Current: current.Name}}
+	for _, name := range mode.Names() {
+		if name != mode.Yolo || e.inv.flags.mayBypass {
+			answer.Modes.Available = append(answer.Modes.Available, acp.Mode{ID: name, Name: name, About: aboutModes[name]})
+		}
+	}
+	return answer, func() error { return s.face.Advertise(acp.Commands(opened.Commands())) }, nil
+}
+
+// aboutModes says what modes are for, where they are chosen from a list.
+var aboutModes = map[string]string{
+	mode.Build: "does what was asked and checks it; asks before changes and commands", mode.Plan: "reads and plans; changes nothing",
+	mode.Default: "answers and changes; asks before changes and commands", mode.AutoEdit: "changes files unasked; asks before commands",
+	mode.Yolo: "runs everything unasked and unchecked",
+}
+
+// newApp puts the program together for the folder of a session.
+func (e *editor) newApp(p acp.Open) (*app.App, error) {
+	if err := e.inv.readTexts(); err != nil {
+		return nil, err
+	}
+	o := e.inv.flags.Options
+	o.Dir, o.AddDirs = p.Dir, slices.Concat(o.AddDirs, p.AddDirs)
+	if servers := p.MCP(); len(servers) > 0 {
+		o.MCPConfig = append(slices.Clone(o.MCPConfig), string(jsonx.Must(map[string]any{"mcpServers": servers})))
+	}
+	settings, err := app.Load(e.inv.Env.Env, o)
+	if err != nil {
+		return nil, err
+	}
+	return app.New(e.inv.Env.Env, o, settings, e.inv.warn)
+}
+
+// note tells on stderr what editors have no place for.
+func (e *editor) note(_ context.Context, r event.Record) error {
+	if n, ok := r.Event.(event.Notice); ok && n.Level != event.Info {
+		e.inv.warn(n.Text)
+	}
+	return nil
+}
+
+// setMode goes to the mode that the person chose in their editor.
+func (e *editor) setMode(ctx context.Context, m acp.Message) error {
+	var p acp.Selection
+	if err := m.Into(&p); err != nil {
+		return err
+	}
+	s, err := e.find(p.Session)
+	if err != nil {
+		return err
+	}
+	if p.Mode == mode.Yolo && !e.inv.flags.mayBypass {
+		return &acp.Error{Code: acp.CodeParams, Message: "the mode yolo needs --allow-dangerously-skip-permissions"}
+	}
+	if err := s.Change(ctx, p.Mode, s.out); err != nil {
+		return &acp.Error{Code: acp.CodeParams, Message: err.Error()}
+	}
+	return nil
+}
+
+// prompt takes what the person says.
+func (e *editor) prompt(m acp.Message) error {
+	var p acp.Prompt
+	if err := m.Into(&p); err != nil {
+		return err
+	}
+	s, err := e.find(p.Session)
+	if err != nil {
+		return err
+	}
+	said, err := p.Said(s.app.Root)
+	if err == nil {
+		err = checkPrompt(said.Text)
+	}
+	if err == nil {
+		s.queue.Add(drive.Message{Said: said, ID: string(m.ID)})
+	}
+	return err
+}
+
+// cancel stops the turn that runs, and those that wait.
+func (e *editor) cancel(m acp.Message) error {
+	var p acp.Selection
+	if err := m.Into(&p); err != nil {
+		return nil // nobody waits for an answer
+	}
+	s, err := e.find(p.Session)
+	if err != nil {
+		return nil // likewise
+	}
+	for _, waited := range s.queue.Drop() {
+		if err := s.reply(waited, "cancelled", nil); err != nil {
+			return err
+		}
+	}
+	s.queue.Interrupt()
+	return nil
+}
+
+// replay tells the editor what was said.
+func (s *edited) replay(ctx context.Context) error {
+	s.face.Replay = true
+	defer func() { s.face.Replay = false }()
+	for r, err := range s.app.Store().Logs.Read(ctx, s.ID, 0, event.Conversation) {
+		if err == nil {
+			err = s.face.Emit(ctx, r)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// turn runs one prompt and answers it.
+func (s *edited) turn(ctx context.Context, m drive.Message) error {
+	done, err := s.RunSaid(ctx, m.Said, s.out)
+	if err == nil {
+		err = s.follow(ctx, done.Next)
+	}
+	var (
+		command *orchestrator.CommandError
+		fails   *provider.Error
+	)
+	switch {
+	case err == nil, errors.As(err, &command): // which has said what is wrong
+		return s.reply(m, "end_turn", nil)
+	case ctx.Err() != nil, errors.Is(err, toolrun.ErrRefused):
+		return s.reply(m, "cancelled", nil)
+	case errors.Is(err, orchestrator.ErrStepLimit):
+		return s.reply(m, "max_turn_requests", nil)
+	case errors.Is(err, provider.ErrAuth):
+		return s.reply(m, "", &acp.Error{Code: acp.CodeAuth, Message: message(err)})
+	case errors.As(err, &fails):
+		return s.reply(m, "", &acp.Error{Code: acp.CodeInternal, Message: message(err), Data: fails.Error()})
+	}
+	return s.reply(m, "", asError(err))
+}
+
+func (s *edited) reply(m drive.Message, stop string, err error) error {
+	return s.conn.Reply(json.RawMessage(m.ID), map[string]string{"stopReason": stop}, err)
+}
+
+// asError is what went wrong in the words of the protocol.
+func asError(err error) error {
+	code := acp.CodeInternal
+	switch {
+	case errors.Is(err, session.ErrNotFound):
+		code = acp.CodeUnknown
+	case ExitCode(err) == ExitInput:
+		code = acp.CodeParams
+	}
+	return &acp.Error{Code: code, Message: message(err)}
+}

@@ -1,0 +1,293 @@
+package acp
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/clip"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+)
+
+// maxShown bounds what an editor is shown of one text.
+const maxShown = 64 << 10
+
+// Face tells an editor what happens in a session. It is an [event.Sink].
+type Face struct {
+	Conn    *Conn
+	Session string
+	Root    string // of the workspace: paths are full
+	// Replay is set while an earlier conversation is told: what the person said is
+	// told, too.
+	Replay bool
+
+	mu       sync.Mutex // guards the fields below
+	children map[string]bool
+	streamed map[string]bool // tasks of whose reply pieces were told
+	known    map[string]bool // calls that were told
+}
+
+func (f *Face) tell(u update) error {
+	return f.Conn.Notify("session/update", struct {
+		Session string `json:"sessionId"`
+		Update  update `json:"update"`
+	}{f.Session, u})
+}
+
+func (f *Face) say(kind, words string) error {
+	if words == "" {
+		return nil
+	}
+	return f.tell(update{Kind: kind, Content: text(words)})
+}
+
+// Advertise tells which commands can be typed.
+func (f *Face) Advertise(commands []Command) error {
+	return f.tell(update{Kind: "available_commands_update", Commands: commands})
+}
+
+// Emit tells what r says.
+func (f *Face) Emit(_ context.Context, r event.Record) error {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	main := !f.children[r.Task]
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if e.ParentID != "" {
+			put(&f.children, r.Task)
+		}
+	case event.TextDelta:
+		put(&f.streamed, r.Task)
+		if main {
+			return f.say("agent_message_chunk", e.Text)
+		}
+	case event.ReasoningDelta:
+		put(&f.streamed, r.Task)
+		if main {
+			return f.say("agent_thought_chunk", e.Text)
+		}
+	case event.MessageAdded:
+		return f.message(r, e.Message, main)
+	case event.LocalAdded:
+		if f.Replay {
+			if err := f.say("user_message_chunk", e.Input); err != nil {
+				return err
+			}
+		}
+		return f.say("agent_message_chunk", e.Shown().Plain())
+	case event.TodosChanged:
+		return f.plan(e.Todos, main)
+	case event.ModeChanged:
+		return f.tell(update{Kind: "current_mode_update", Mode: e.Mode})
+	case event.ToolCallRequested:
+		if f.known[e.CallID] {
+			return f.tell(update{Kind: "tool_call_update", CallID: e.CallID, Locations: f.locations(e.Effects)})
+		}
+	case event.ToolStarted:
+		return f.call(update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: "in_progress"})
+	case event.ToolFinished:
+		return f.finished(e)
+	}
+	return nil
+}
+
+// message tells a whole message, unless its pieces were.
+func (f *Face) message(r event.Record, m chat.Message, main bool) error {
+	streamed := f.streamed[r.Task]
+	delete(f.streamed, r.Task)
+	for _, p := range m.Parts {
+		var err error
+		switch p := p.(type) {
+		case chat.Text:
+			switch {
+			case m.Role == chat.Assistant && main && !streamed:
+				err = f.say("agent_message_chunk", string(p))
+			case m.Role == chat.User && f.Replay:
+				err = f.say("user_message_chunk", string(p))
+			}
+		case chat.Reasoning:
+			if main && !streamed {
+				err = f.say("agent_thought_chunk", p.Text)
+			}
+		case chat.ToolCall:
+			err = f.call(update{CallID: p.ID, Title: title(p.Name, ""), Sort: sorts[p.Name], Status: "pending", RawInput: raw(p.Args)})
+		case chat.ToolResult:
+			if f.Replay {
+				err = f.tell(update{Kind: "tool_call_update", CallID: p.CallID, Status: ended(p.Failed), Content: []content{shown(clip.Text(p.Text, maxShown))}})
+			}
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// call tells of a call, for the first time or again.
+func (f *Face) call(u update) error {
+	u.Kind = "tool_call_update"
+	if !f.known[u.CallID] {
+		put(&f.known, u.CallID)
+		u.Kind = "tool_call"
+	}
+	u.Sort = cmp.Or(u.Sort, "other")
+	return f.tell(u)
+}
+
+func ended(failed bool) string {
+	if failed {
+		return "failed"
+	}
+	return "completed"
+}
+
+func (f *Face) finished(e event.ToolFinished) error {
+	u := update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: ended(e.Failed || e.Denied), RawOutput: raw([]byte(e.Result.Text))}
+	all := f.contents(e.Show)
+	if e.Failed || e.Denied || len(all) == 0 {
+		all = append(all, shown(clip.Text(cmp.Or(reason(e.Result.Text), e.Summary, e.Result.Text), maxShown)))
+	}
+	u.Content = all
+	return f.call(u)
+}
+
+// reason is why a call failed.
+func reason(result string) string {
+	var r struct{ Error string }
+	_ = json.Unmarshal([]byte(result), &r) // what is none says nothing
+	return r.Error
+}
+
+func (f *Face) plan(todos []event.Todo, main bool) error {
+	if !main {
+		return nil
+	}
+	entries := []entry{}
+	for _, t := range todos {
+		entries = append(entries, entry{t.Content, cmp.Or(t.Priority, "medium"), string(t.Status)})
+	}
+	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "plan", "entries": entries}})
+}
+
+// sorts are the kinds of our tools, for icons.
+var sorts = map[string]string{
+	"read": "read", "list": "read", "git_status": "read", "git_diff": "read", "git_log": "read", "write": "edit", "edit": "edit", "patch": "edit",
+	"glob": "search", "grep": "search", "search_code": "search", "lsp": "search", "bash": "execute", "git_add": "execute", "git_commit": "execute",
+	"fetch": "fetch", "task": "think", "todowrite": "think", "todoread": "think", "question": "think", "exit_plan_mode": "switch_mode",
+}
+
+func title(tool, what string) string { return strings.TrimSpace(tool + " " + what) }
+
+// at is a path in full.
+func (f *Face) at(path string) string {
+	if filepath.IsAbs(path) {
+		return path
+	}
+	return filepath.Join(f.Root, path)
+}
+
+func (f *Face) locations(effects []event.Effect) (all []location) {
+	for _, e := range effects {
+		if e.Kind == event.EffectRead || e.Kind == event.EffectWrite {
+			all = append(all, location{Path: f.at(e.Target)})
+		}
+	}
+	return all
+}
+
+// contents is a block as editors show it: a diff is told change by change.
+func (f *Face) contents(b display.Block) (all []content) {
+	switch b := b.(type) {
+	case nil:
+	case display.Diff:
+		for _, h := range hunks(b.Unified) {
+			c := content{Type: "diff", Path: f.at(h.path), New: &h.after, Old: &h.before}
+			if h.created {
+				c.Old = nil
+			}
+			all = append(all, c)
+		}
+	default:
+		if words := strings.TrimSpace(display.Blocks{b}.Plain()); words != "" {
+			all = append(all, shown(clip.Text(words, maxShown)))
+		}
+	}
+	return all
+}
+
+// hunk is a change at one place of a file.
+type hunk struct {
+	path          string
+	before, after string
+	created       bool
+}
+
+// hunks reads the changes of a unified diff.
+func hunks(unified string) (all []hunk) {
+	path, created := "", false
+	before, after := 0, 0 // lines that are left of the change
+	var last byte         // how the line before began
+	for line := range strings.Lines(unified) {
+		switch first := line[0]; {
+		case first == '\\' && len(all) > 0: // what stands before it has no end of line
+			h := &all[len(all)-1]
+			if last != '+' {
+				h.before = strings.TrimSuffix(h.before, "\n")
+			}
+			if last != '-' {
+				h.after = strings.TrimSuffix(h.after, "\n")
+			}
+		case before > 0 || after > 0:
+			h := &all[len(all)-1]
+			if last = first; first != '+' {
+				h.before += line[1:]
+				before--
+			}
+			if first != '-' {
+				h.after += line[1:]
+				after--
+			}
+		case strings.HasPrefix(line, "--- "):
+			created = strings.HasPrefix(line, "--- /dev/null")
+			path = strings.TrimPrefix(strings.TrimSpace(line[4:]), "a/")
+		case strings.HasPrefix(line, "+++ "):
+			if to := strings.TrimPrefix(strings.TrimSpace(line[4:]), "b/"); to != "/dev/null" {
+				path = to
+			}
+		case strings.HasPrefix(line, "@@ "):
+			all = append(all, hunk{path: path, created: created})
+			words := strings.Fields(line)
+			if len(words) > 2 {
+				before, after = count(words[1]), count(words[2])
+			}
+		}
+	}
+	return all
+}
+
+// count is how many lines a range such as -1,3 has.
+func count(span string) int {
+	_, n, given := strings.Cut(span, ",")
+	if !given {
+		return 1
+	}
+	lines, err := strconv.Atoi(n)
+	if err != nil {
+		return 0
+	}
+	return lines
+}
+
+// put sets m[k], making the map if there is none.
+func put(m *map[string]bool, k string) {
+	if *m == nil {
+		*m = make(map[string]bool)
+	}
+	(*m)[k] = true
+}
