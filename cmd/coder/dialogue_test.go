@@ -103,6 +103,7 @@ func (d *talk) line(line string, cmd *exec.Cmd) {
 		d.ts.Check(d.in.Close())
 	case "term":
 		d.ts.Check(cmd.Process.Signal(syscall.SIGTERM))
+		_, _ = io.Copy(&d.all, d.out) // until it has ended
 	}
 }
 

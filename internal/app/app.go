@@ -34,6 +34,7 @@ import (
 	"coder/internal/policy/rule"
 	"coder/internal/record/telemetry"
 	"coder/internal/tool"
+	"coder/internal/tool/files"
 	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
 )
@@ -114,6 +115,7 @@ type Driver struct {
 	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
 	Servers  []string // MCP servers that are a part of it
 	Relay    func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
+	Buffer   files.Buffer // what the person has not saved in their editor
 }
 
 // App is the program put together for one workspace.

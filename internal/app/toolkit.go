@@ -165,11 +165,14 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 func (a *App) fileTools(ws *workspace.Workspace, pool *lsp.Pool, t *toolkit) []tool.Tool {
 	seen := &t.seen.files
 	diagnose := &codenav.Diagnoser{Workspace: ws, Pool: pool}
+	changes := func(one tool.Tool) tool.Tool {
+		return codenav.WithDiagnostics(files.Saved(one, ws, a.Options.Driver.Buffer), diagnose)
+	}
 	return []tool.Tool{
-		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(ws, t.confiner)}), files.List(ws),
-		codenav.WithDiagnostics(files.Write(ws, seen), diagnose),
-		codenav.WithDiagnostics(files.Edit(ws, seen), diagnose),
-		codenav.WithDiagnostics(files.Patch(ws, seen), diagnose),
+		files.Read(ws, seen, files.Options{Vision: a.sees(), PDF: a.pdfReader(ws, t.confiner), Buffer: a.Options.Driver.Buffer}), files.List(ws),
+		changes(files.Write(ws, seen)),
+		changes(files.Edit(ws, seen)),
+		changes(files.Patch(ws, seen)),
 	}
 }
 

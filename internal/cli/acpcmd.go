@@ -141,10 +141,6 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	if !filepath.IsAbs(p.Dir) {
 		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "cwd must be a full path"}
 	}
-	a, err := e.newApp(p)
-	if err != nil {
-		return nil, nil, asError(err)
-	}
 	which := app.Which{Resume: p.Session}
 	if !loads {
 		which = app.Which{ID: app.NewSessionID(e.inv.Now())}
@@ -152,6 +148,10 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	id := which.Resume + which.ID
 	if _, open := e.sessions[id]; open {
 		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "the session is open already"}
+	}
+	a, err := e.newApp(id, p)
+	if err != nil {
+		return nil, nil, asError(err)
 	}
 	s := &edited{conn: e.conn, face: &acp.Face{Conn: e.conn, Session: id, Root: a.Root}}
 	sup := a.Supervise(s.face.Person())
@@ -192,7 +192,7 @@ var aboutModes = map[string]string{
 }
 
 // newApp puts the program together for the folder of a session.
-func (e *editor) newApp(p acp.Open) (*app.App, error) {
+func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 	if err := e.inv.readTexts(); err != nil {
 		return nil, err
 	}
@@ -200,6 +200,9 @@ func (e *editor) newApp(p acp.Open) (*app.App, error) {
 	o.Dir, o.AddDirs = p.Dir, slices.Concat(o.AddDirs, p.AddDirs)
 	if servers := p.MCP(); len(servers) > 0 {
 		o.MCPConfig = append(slices.Clone(o.MCPConfig), string(jsonx.Must(map[string]any{"mcpServers": servers})))
+	}
+	if e.greeting.Capabilities.Files.Read {
+		o.Driver.Buffer = func(ctx context.Context, path string) (string, bool) { return e.conn.ReadFile(ctx, id, path) }
 	}
 	settings, err := app.Load(e.inv.Env.Env, o)
 	if err != nil {

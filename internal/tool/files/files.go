@@ -24,7 +24,8 @@ type Options struct {
 	Vision bool // the model can be shown pictures
 	// PDF, if set, takes the text from a PDF. Where it cannot, a reader of our
 	// own tries.
-	PDF func(ctx context.Context, pdf []byte) (string, error)
+	PDF    func(ctx context.Context, pdf []byte) (string, error)
+	Buffer Buffer // what the person has not saved yet; may be nil
 }
 
 // All returns every tool of this package for a model that sees no pictures.

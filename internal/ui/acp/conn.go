@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"coder/internal/core/jsonx"
 	"coder/internal/ui/drive"
@@ -100,6 +101,24 @@ func (c *Conn) Call(ctx context.Context, method string, params, into any) error 
 		return fmt.Errorf("read the editor's answer to %s: %w", method, err)
 	}
 	return nil
+}
+
+// bufferPatience is how long an editor may take to say what a file holds.
+const bufferPatience = 5 * time.Second
+
+// ReadFile is the text of a file as it stands in the editor. It reports false
+// where the editor does not say.
+func (c *Conn) ReadFile(ctx context.Context, session, path string) (text string, ok bool) {
+	ctx, cancel := context.WithTimeout(ctx, bufferPatience)
+	defer cancel()
+	var file struct {
+		Content *string `json:"content"`
+	}
+	err := c.Call(ctx, "fs/read_text_file", map[string]string{"sessionId": session, "path": path}, &file)
+	if err != nil || file.Content == nil {
+		return "", false
+	}
+	return *file.Content, true
 }
 
 // Reply answers a request of the editor.

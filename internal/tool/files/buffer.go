@@ -1,0 +1,80 @@
+package files
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"path/filepath"
+
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+// Buffer is the text of a file as it stands in the person's editor, by its full
+// path. It reports false where the editor does not say.
+type Buffer func(ctx context.Context, path string) (text string, ok bool)
+
+// of is the text of a file in the editor, if it is not what is on the disk.
+func (b Buffer) of(ctx context.Context, ws *workspace.Workspace, name string, disk []byte) (text string, unsaved bool) {
+	if b == nil || disk == nil {
+		return "", false
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(ws.Root(), name)
+	}
+	text, ok := b(ctx, name)
+	return text, ok && text != string(disk)
+}
+
+// Saved lets t change no file that the person is changing in their editor: what
+// they have not saved would be lost, or come back over what was written.
+func Saved(t tool.Tool, ws *workspace.Workspace, b Buffer) tool.Tool {
+	if b == nil {
+		return t
+	}
+	return saved{t, ws, b}
+}
+
+type saved struct {
+	tool.Tool
+	ws     *workspace.Workspace
+	buffer Buffer
+}
+
+// Prepare prepares the tool's call.
+func (s saved) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, error) {
+	c, err := s.Tool.Prepare(ctx, args)
+	if err != nil {
+		return nil, err
+	}
+	return savedCall{c, s}, nil
+}
+
+type savedCall struct {
+	tool.Call
+	saved saved
+}
+
+// Run runs the call if nothing that it would write is unsaved.
+func (c savedCall) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
+	for _, e := range c.Plan().Effects {
+		if e.Kind != tool.Write {
+			continue
+		}
+		name, at, err := locate(c.saved.ws, e.Target)
+		if err != nil {
+			continue // the call says what is wrong with it
+		}
+		f, info, err := c.saved.ws.Open(at)
+		if err != nil || info.Size() > maxKept {
+			continue // there is none yet, or none that an editor would be asked for
+		}
+		disk, err := io.ReadAll(io.LimitReader(f, maxKept))
+		_ = f.Close() // it was only read
+		if _, unsaved := c.saved.buffer.of(ctx, c.saved.ws, name, disk); err == nil && unsaved {
+			return tool.Result{}, fmt.Errorf("%s has changes in the user's editor that are not saved; ask them to save it, then read it again", name)
+		}
+	}
+	return c.Call.Run(ctx, out)
+}
