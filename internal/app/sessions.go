@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io"
@@ -19,6 +21,7 @@ import (
 	"coder/internal/host/repofile"
 	"coder/internal/record/export"
 	"coder/internal/record/session"
+	"coder/internal/record/typed"
 )
 
 // IDs are the sessions that have logs here, the newest first.
@@ -278,4 +281,26 @@ func (a *App) Move(ctx context.Context, sup *supervisor.Supervisor, to *orchestr
 		return nil, errors.Join(err, a.Modes.Switch(was.Name), a.Modes.Preset(preset))
 	}
 	return s, nil
+}
+
+// Typed is where what the person types in this project is kept: in their own
+// home, since a repository has no say in it.
+func (a *App) Typed() typed.Book {
+	if a.Home == "" || a.Options.Ephemeral {
+		return typed.Book{}
+	}
+	sum := sha256.Sum256([]byte(a.Root))
+	return typed.Book{Dir: filepath.Join(a.Home, typedDir, hex.EncodeToString(sum[:8]))}
+}
+
+const typedDir = "typed"
+
+// Unsent is what was typed in a session and not sent, or in one that was left
+// before anything was asked in it.
+func (a *App) Unsent(id string) string {
+	known := a.Store().All()
+	left := func(other string) bool {
+		return ValidSessionID(other) && (!slices.Contains(known, other) || a.Store().idle(other))
+	}
+	return a.Typed().Draft(id, left, a.Env.Now()).Whole()
 }

@@ -111,6 +111,7 @@ var plan = []struct {
 	{"record/audit", "event"},
 	{"record/seal", "authkey chat event jsonx"},
 	{"record/timeline", "event"},
+	{"record/typed", "atomicfile jsonx repofile sanitize"},
 	{"record/telemetry", "chat event"},
 	{"record/export", "chat display event sanitize session uip"},
 	{"record/undo/blob", "atomicfile disk"},
@@ -154,8 +155,8 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},
-	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate dialect disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust uip undo usercommand verify web workspace"},
-	{"cli", "acp app atomicfile audit chat config confine control dialect display drive event events hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson structured supervisor task term tool toolrun trust tty uip undo verify"},
+	{"app", "anthropic atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine delegate dialect disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provider repofile responses risk rule sanitize scripted search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"cli", "acp app atomicfile audit chat config confine control dialect display drive event events hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provider repl repofile rule sanitize scripted session slash stdio streamjson structured supervisor task term tool toolrun trust tty typed uip undo verify"},
 	{"arch", ""},
 }
 
@@ -268,6 +269,7 @@ var mayOpen = map[string]string{
 	"app/authority.go":                "lists its own folders, which is never waited for",
 	"host/workspace/watch_linux.go":   "asks the kernel about mounts and watches",
 	"host/workspace/walk.go":          "many files of one directory, without links, pipes or waiting",
+	"record/typed/typed.go":           "adds to a file in a folder of the person's own",
 	"record/undo/blob/blob.go":        "the handle of its own folder; regular files only, without waiting",
 	"arch/arch_test.go":               "reads the house itself",
 	"arch/docs_test.go":               "reads the house itself",

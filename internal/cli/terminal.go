@@ -19,6 +19,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/trust"
+	"coder/internal/record/typed"
 	"coder/internal/ui/repl"
 	"coder/internal/ui/term"
 	"coder/internal/ui/term/ink"
@@ -118,6 +119,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: t.app.Modes.Next, Dir: t.app.Root,
 		Complete: t.complete, Edit: t.edit, Now: t.inv.Now,
+		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Bell: func() { _, _ = io.WriteString(t.printer, "\a") }, After: t.after, Leaving: t.inv.exit.leave,
 	})
 	return talk(ctx)
@@ -133,6 +135,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	err = t.banner()
 	if err == nil && t.inv.flags.session.Resumes() {
 		err = t.recap(ctx)
+		t.putDraft()
 	}
 	if err != nil {
 		return errors.Join(err, t.session.Close())
@@ -252,10 +255,26 @@ func (t *terminal) follow(ctx context.Context) error {
 	if err := t.recap(ctx); err != nil {
 		return err
 	}
+	t.putDraft()
 	if _, cutOff := t.session.Unfinished(); cutOff {
 		t.face.Resume(ctx)
 	}
 	return nil
+}
+
+// sent and unsent keep what is typed. That it cannot be is no reason to stop
+// typing.
+func (t *terminal) sent(text string) { _ = t.app.Typed().Add(text) }
+
+func (t *terminal) unsent(queue []string, draft string) {
+	_ = t.app.Typed().Keep(t.session.ID, typed.Draft{Queue: queue, Text: draft})
+}
+
+// putDraft puts what was typed and not sent where it was typed.
+func (t *terminal) putDraft() {
+	if face, ok := t.face.(*repl.REPL); ok {
+		face.Put(t.app.Unsent(t.session.ID))
+	}
 }
 
 // How much of a session is shown when it is gone back to.

@@ -31,6 +31,9 @@ type Editor struct {
 	// Complete finds what may stand instead of draft[start:cursor]. In draft
 	// each paste is one private character. Nil means there is no completion.
 	Complete func(draft string, cursor int) (start int, choices []Choice)
+	// Earlier, which may be nil, is what was sent before this editor was there, the
+	// newest last. It is asked once, when the person first searches.
+	Earlier func() []string
 	// Question makes it the line of a question: without history, search,
 	// completion and modes.
 	Question bool

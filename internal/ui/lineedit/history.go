@@ -9,7 +9,10 @@ import (
 type history struct {
 	sent  []Draft
 	bytes int
-	back  int // how many drafts back from a new one we look; 0 is the new one
+	// earlier is what was sent before, for searching only.
+	earlier []Draft
+	asked   bool
+	back    int // how many drafts back from a new one we look; 0 is the new one
 }
 
 func (h *history) add(d Draft) {
@@ -24,8 +27,13 @@ func (h *history) add(d Draft) {
 
 func (h *history) leave() { h.back = 0 }
 
-// at is the draft n back.
-func (h *history) at(n int) Draft { return h.sent[len(h.sent)-n] }
+// at is the draft n back; behind the first of those sent come those from before.
+func (h *history) at(n int) Draft {
+	if n > len(h.sent) {
+		return h.earlier[len(h.earlier)-(n-len(h.sent))]
+	}
+	return h.sent[len(h.sent)-n]
+}
 
 // up moves to the row above, or from the first row to the draft sent before.
 func (e *Editor) up(kind) Action {
@@ -63,6 +71,12 @@ type search struct {
 
 func (e *Editor) startSearch(kind) Action {
 	if !e.Question {
+		if !e.history.asked && e.Earlier != nil {
+			e.history.asked = true
+			for _, text := range e.Earlier() {
+				e.history.earlier = append(e.history.earlier, Draft{raw: typed(text)})
+			}
+		}
 		e.search = &search{before: moment{e.draft.raw, e.at}}
 	}
 	return Action{}
@@ -89,7 +103,7 @@ func (e *Editor) searchKey(k Key) (_ Action, done bool) {
 	default:
 		if e.search = nil; s.back > 0 {
 			e.undo.keep(s.before.text, s.before.at)
-			e.history.back = s.back
+			e.history.back = min(s.back, len(e.history.sent))
 		}
 		return Action{}, false
 	}
@@ -105,7 +119,7 @@ func (e *Editor) seek(query string, n, step int) {
 		return
 	}
 	h := &e.history
-	for ; n > 0 && n <= len(h.sent); n += step {
+	for ; n > 0 && n <= len(h.sent)+len(h.earlier); n += step {
 		if d := h.at(n); strings.Contains(d.String(), query) {
 			s.back, s.failed = n, false
 			e.draft.raw = e.draft.adopt(d)

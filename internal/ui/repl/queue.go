@@ -66,3 +66,14 @@ func (q *queue) labels() []string {
 	}
 	return all
 }
+
+// texts are the drafts as they are sent.
+func (q *queue) texts() []string {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	var all []string
+	for _, d := range q.drafts {
+		all = append(all, d.Text())
+	}
+	return all
+}

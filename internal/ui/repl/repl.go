@@ -57,7 +57,13 @@ type Options struct {
 	Complete func(draft string, cursor int) (start int, choices []lineedit.Choice)
 	// Edit, which may be nil, lets the person write text in another program.
 	Edit func(ctx context.Context, text string) (string, error)
-	Bell func() // may be nil: calls for the person's attention
+	// Sent, which may be nil, is told what the person sends; Earlier is what was
+	// sent before, the newest last. Unsent, which may be nil, is told what is typed
+	// and not sent, now and then and in the end.
+	Sent    func(text string)
+	Earlier func() []string
+	Unsent  func(queue []string, draft string)
+	Bell    func() // may be nil: calls for the person's attention
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
@@ -88,6 +94,7 @@ type REPL struct {
 	queue   queue
 	focused bool
 	wrote   writes
+	kept    string // what was last told to Unsent
 }
 
 // turn is an input that is being worked on.
@@ -117,7 +124,7 @@ func New(o Options) *REPL {
 	r.render = term.New(term.Options{
 		Stream: r.wrote.stream, Width: r.width, Palette: o.Palette, Words: o.Words, Live: r.status, Now: o.Now, ASCII: o.ASCII,
 	})
-	r.editor.Complete = o.Complete
+	r.editor.Complete, r.editor.Earlier = o.Complete, o.Earlier
 	r.editor.Style, r.answer.Style = r.style(), r.style()
 	r.answer.Question = true
 	r.editor.Searching, r.editor.NotFound = o.Words.T("search history: "), o.Words.T("not in history: ")
@@ -126,6 +133,13 @@ func New(o Options) *REPL {
 
 // Out is where what happens is shown.
 func (r *REPL) Out() event.Sink { return r.render }
+
+// Put puts text where the person types, unless something is there.
+func (r *REPL) Put(text string) {
+	if r.editor.Empty() {
+		r.editor.SetText(text)
+	}
+}
 
 // Say shows lines of the program's own.
 func (r *REPL) Say(text string) error { return r.render.Insert(text) }
@@ -146,6 +160,9 @@ const (
 	frame = 16 * time.Millisecond
 )
 
+// keepTicks is how many ticks pass before what is typed is kept.
+const keepTicks = 5
+
 // Run reads and answers until the person leaves. It returns nil if they left
 // in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
 // empty, is run as if it had been typed; with resume the turn that was left
@@ -156,6 +173,7 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 	r.startReading(ctx)
 	err := errors.Join(r.wrote.loop(true), r.loop(ctx, first, resume))
 	stop()
+	r.keepDraft()
 	err = errors.Join(err, r.wrote.loop(false))
 	if r.Leaving != nil && errors.Is(err, ErrInterrupted) {
 		r.Leaving()
@@ -174,7 +192,7 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 	defer clock.Stop()
 	pending := time.NewTimer(0) // a picture is due
 	defer pending.Stop()
-	drawn, due := time.Time{}, true
+	drawn, due, ticks := time.Time{}, true, 0
 	switch {
 	case resume:
 		r.start(ctx, "", r.Session().Continue)
@@ -225,6 +243,9 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 		case <-clock.C:
 			if r.turn != nil {
 				r.turn.frame++
+			}
+			if ticks++; ticks%keepTicks == 0 {
+				r.keepDraft()
 			}
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -305,13 +326,17 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.Redraw:
 		return r.Screen.Redraw()
 	case lineedit.Submit:
-		switch {
-		case r.open != nil:
+		if r.open != nil {
 			return r.answered(action.Text, action.Draft)
-		case r.turn != nil:
+		}
+		if r.Sent != nil {
+			r.Sent(action.Text)
+		}
+		if r.turn != nil {
 			r.queue.add(action.Draft)
 			return nil
 		}
+		r.keepDraft() // there is none any more, and the session may become another
 		return r.begin(ctx, action)
 	case lineedit.Cancel, lineedit.Clear: // an approval stops the whole turn, any other question is dismissed
 		switch {
@@ -348,6 +373,18 @@ func (r *REPL) stopTurn() error {
 		r.editor.SetText(strings.Join(texts, "\n"))
 	}
 	return nil
+}
+
+// keepDraft keeps what is typed and not sent, if that has changed.
+func (r *REPL) keepDraft() {
+	if r.Unsent == nil {
+		return
+	}
+	queue, draft := r.queue.texts(), r.editor.Text()
+	if all := strings.Join(append(queue, draft), "\x00"); all != r.kept {
+		r.kept = all
+		r.Unsent(queue, draft)
+	}
 }
 
 // hide shows what there is and takes the live block away.

@@ -1,0 +1,184 @@
+// Package typed keeps what a person types in a project: what was sent, to be
+// found again by searching, and what was not sent yet, to be there again
+// whatever ended the program. Keys are blotted out before anything is kept.
+package typed
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/jsonx"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+)
+
+// Limits of what is kept.
+const (
+	maxBytes = 2 << 20  // of what was sent
+	maxEntry = 64 << 10 // of one text sent; a longer one is not for searching
+	maxDraft = 8 << 20
+	maxAge   = 60 * 24 * time.Hour // of a draft
+)
+
+// Book is where it is kept: a folder of one project. The zero Book keeps
+// nothing.
+type Book struct{ Dir string }
+
+// Draft is what was typed and not sent.
+type Draft struct {
+	Queue []string `json:"queue,omitempty"` // sent while a turn ran, which has not heard of it
+	Text  string   `json:"text,omitempty"`
+}
+
+// Empty reports whether there is nothing in it.
+func (d Draft) Empty() bool { return d.Text == "" && len(d.Queue) == 0 }
+
+// Whole is all of it as one text.
+func (d Draft) Whole() string {
+	all := slices.Clone(d.Queue)
+	if d.Text != "" {
+		all = append(all, d.Text)
+	}
+	return strings.Join(all, "\n")
+}
+
+type entry struct {
+	Text string `json:"text"`
+}
+
+func (b Book) path(name string) string { return filepath.Join(b.Dir, name) }
+
+const sentName = "sent.jsonl"
+
+// Add keeps a text that was sent.
+func (b Book) Add(text string) error {
+	if b.Dir == "" || strings.TrimSpace(text) == "" || len(text) > maxEntry {
+		return nil
+	}
+	line := append(jsonx.Must(entry{sanitize.Mask(text)}), '\n')
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+		return fmt.Errorf("keep what was typed: %w", err)
+	}
+	if info, err := os.Lstat(b.path(sentName)); err == nil && info.Size() > maxBytes {
+		if err := b.shorten(); err != nil {
+			return err
+		}
+	}
+	f, err := os.OpenFile(b.path(sentName), os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o600)
+	if err != nil {
+		return fmt.Errorf("keep what was typed: %w", err)
+	}
+	_, err = f.Write(line)
+	return errors.Join(err, f.Close())
+}
+
+// shorten forgets the older half.
+func (b Book) shorten() error {
+	text, _, err := repofile.OwnHead(b.path(sentName), 2*maxBytes)
+	if err != nil {
+		return fmt.Errorf("keep what was typed: %w", err)
+	}
+	half := text[len(text)/2:]
+	half = half[bytes.IndexByte(half, '\n')+1:]
+	return atomicfile.Write(b.path(sentName), half, 0o600)
+}
+
+// Sent is what was sent, the newest last, each text once, and then what was not.
+func (b Book) Sent() (all []string) {
+	if b.Dir == "" {
+		return nil
+	}
+	text, _, _ := repofile.OwnHead(b.path(sentName), 2*maxBytes) // there may be none yet
+	last := make(map[string]int)
+	for line := range bytes.Lines(text) {
+		var e entry
+		if json.Unmarshal(line, &e) != nil || e.Text == "" { // a line that was torn
+			continue
+		}
+		if i, again := last[e.Text]; again {
+			all[i] = ""
+		}
+		last[e.Text] = len(all)
+		all = append(all, e.Text)
+	}
+	drafts, _ := fs.Glob(repofile.OwnDir(b.Dir), "*"+draftEnding)
+	for _, name := range drafts {
+		all = append(all, b.read(strings.TrimSuffix(name, draftEnding)).Whole())
+	}
+	return slices.DeleteFunc(all, func(s string) bool { return s == "" })
+}
+
+const draftEnding = ".draft"
+
+// Keep keeps the draft of a session in place of the one before. An empty one is
+// forgotten.
+func (b Book) Keep(session string, d Draft) error {
+	switch {
+	case b.Dir == "":
+		return nil
+	case d.Empty():
+		err := os.Remove(b.path(session + draftEnding))
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return err
+	}
+	if err := os.MkdirAll(b.Dir, 0o700); err != nil {
+		return fmt.Errorf("keep the draft: %w", err)
+	}
+	d.Text, d.Queue = sanitize.Mask(d.Text), slices.Clone(d.Queue)
+	for i, text := range d.Queue {
+		d.Queue[i] = sanitize.Mask(text)
+	}
+	return atomicfile.Write(b.path(session+draftEnding), jsonx.Must(d), 0o600)
+}
+
+// Draft is the draft of a session; where it has none, the newest of those that
+// may be taken, which is then no longer theirs.
+func (b Book) Draft(session string, may func(session string) bool, now time.Time) Draft {
+	if b.Dir == "" {
+		return Draft{}
+	}
+	if d := b.read(session); !d.Empty() {
+		return d
+	}
+	entries, err := fs.ReadDir(repofile.OwnDir(b.Dir), ".")
+	if err != nil {
+		return Draft{}
+	}
+	newest, when := "", time.Time{}
+	for _, e := range entries {
+		id, ok := strings.CutSuffix(e.Name(), draftEnding)
+		info, err := e.Info()
+		switch {
+		case !ok || err != nil:
+		case now.Sub(info.ModTime()) > maxAge:
+			_ = os.Remove(b.path(e.Name())) // nobody came back for it
+		case info.ModTime().After(when) && may(id):
+			newest, when = id, info.ModTime()
+		}
+	}
+	if newest == "" {
+		return Draft{}
+	}
+	d := b.read(newest)
+	_ = os.Remove(b.path(newest + draftEnding)) // else it is offered again
+	return d
+}
+
+func (b Book) read(session string) (d Draft) {
+	text, err := repofile.Own(b.path(session+draftEnding), maxDraft)
+	if err != nil || json.Unmarshal(text, &d) != nil {
+		return Draft{}
+	}
+	return d
+}

@@ -1,0 +1,107 @@
+package typed_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"coder/internal/record/typed"
+)
+
+func TestWhatWasSentIsFoundAgain(t *testing.T) {
+	b := typed.Book{Dir: filepath.Join(t.TempDir(), "p")}
+	for _, text := range []string{"one", "two\nlines", "one", "  ", "三", strings.Repeat("x", 70<<10)} {
+		if err := b.Add(text); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got, want := b.Sent(), []string{"two\nlines", "one", "三"}; !slices.Equal(got, want) {
+		t.Errorf("kept %q, want %q", got, want)
+	}
+	f, err := os.OpenFile(filepath.Join(b.Dir, "sent.jsonl"), os.O_APPEND|os.O_WRONLY, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := f.WriteString(`{"text":"to`); err != nil { // killed in the middle
+		t.Fatal(err)
+	}
+	f.Close()
+	if err := b.Add("lost with it"); err != nil {
+		t.Fatal(err)
+	}
+	if err := b.Add("after"); err != nil {
+		t.Fatal(err)
+	}
+	if got := b.Sent(); got[len(got)-1] != "after" || len(got) != 4 {
+		t.Errorf("kept %q", got)
+	}
+}
+
+func TestTheOldestIsForgotten(t *testing.T) {
+	b := typed.Book{Dir: t.TempDir()}
+	for i := range 80 {
+		if err := b.Add(strings.Repeat(string(rune('a'+i%26)), 60<<10) + string(rune('0'+i))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	info, err := os.Stat(filepath.Join(b.Dir, "sent.jsonl"))
+	if err != nil || info.Size() > 3<<20 || info.Mode().Perm() != 0o600 {
+		t.Fatalf("%d bytes, %v, %v", info.Size(), info.Mode(), err)
+	}
+	if got := b.Sent(); len(got) < 10 || !strings.HasSuffix(got[len(got)-1], string(rune('0'+79))) {
+		t.Errorf("%d are left", len(got))
+	}
+}
+
+func TestADraftIsThereAgain(t *testing.T) {
+	b := typed.Book{Dir: filepath.Join(t.TempDir(), "p")}
+	keep := func(id string, d typed.Draft) {
+		t.Helper()
+		if err := b.Keep(id, d); err != nil {
+			t.Fatal(err)
+		}
+	}
+	none, all := func(string) bool { return false }, func(string) bool { return true }
+	keep("a", typed.Draft{Queue: []string{"first", "second"}, Text: "third"})
+	keep("b", typed.Draft{Text: "of b, with sk-abcdefghijklmnopqrstuvwxyz0123456789ABCD"})
+	now := time.Now()
+	if got := b.Sent(); len(got) != 2 || got[0] != "first\nsecond\nthird" {
+		t.Errorf("searching finds %q", got)
+	}
+	if got := b.Draft("a", none, now).Whole(); got != "first\nsecond\nthird" {
+		t.Errorf("a has %q", got)
+	}
+	if got := b.Draft("c", none, now); !got.Empty() {
+		t.Errorf("c has %q", got)
+	}
+	if got := b.Draft("c", func(id string) bool { return id == "b" }, now).Whole(); !strings.HasPrefix(got, "of b, with ") || strings.Contains(got, "abcdefghijkl") {
+		t.Errorf("c took %q", got)
+	}
+	if got := b.Draft("c", func(id string) bool { return id == "b" }, now); !got.Empty() {
+		t.Errorf("it was given twice: %q", got)
+	}
+	keep("a", typed.Draft{})
+	if got := b.Draft("a", all, now); !got.Empty() {
+		t.Errorf("a still has %q", got)
+	}
+	keep("old", typed.Draft{Text: "old"})
+	if got := b.Draft("x", all, now.Add(100*24*time.Hour)); !got.Empty() {
+		t.Errorf("%q was brought back after a hundred days", got)
+	}
+}
+
+func TestTheZeroBookKeepsNothing(t *testing.T) {
+	var b typed.Book
+	if err := b.Add("x"); err != nil {
+		t.Error(err)
+	}
+	if err := b.Keep("s", typed.Draft{Text: "x"}); err != nil {
+		t.Error(err)
+	}
+	if got := b.Draft("s", func(string) bool { return true }, time.Now()); !got.Empty() || b.Sent() != nil {
+		t.Errorf("it kept %q", got)
+	}
+}
