@@ -18,6 +18,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
+	"coder/internal/policy/mode"
 	"coder/internal/policy/trust"
 	"coder/internal/record/typed"
 	"coder/internal/ui/repl"
@@ -117,7 +118,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
 		Words: t.inv.words, Palette: t.colours, ASCII: !t.inv.utf8(),
 		Session: t.view, Status: t.status,
-		Toggle: t.app.Modes.Toggled, Next: t.app.Modes.Next, Dir: t.app.Root,
+		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Bell: func() { _, _ = io.WriteString(t.printer, "\a") }, After: t.after, Leaving: t.inv.exit.leave,

@@ -11,7 +11,7 @@ import (
 // Agents lists the modes, as agents that the person talks to, and the agents
 // that the model may give work to.
 func Agents(others func() (items []Item, warnings []string)) Command {
-	return Command{Name: "agents", Help: "list the agents", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "agents", Looks: true, Help: "list the agents", Run: func(_ context.Context, c call) (outcome, error) {
 		t := display.Table{Head: display.Words("", "agent", "permissions", "checks")}
 		now := c.Settings().Mode
 		for _, name := range mode.Names() {

@@ -16,7 +16,7 @@ import (
 
 // Context shows what fills the model's window.
 func Context() Command {
-	return Command{Name: "context", Help: "show what fills the model's window, by part", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "context", Looks: true, Help: "show what fills the model's window, by part", Run: func(_ context.Context, c call) (outcome, error) {
 		set, talk := c.Settings(), c.Conversation()
 		used := c.ContextUsed()
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))

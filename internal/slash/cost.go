@@ -90,7 +90,7 @@ func (l *Ledger) Spent() []Spending {
 
 // Cost shows tokens and money.
 func Cost(ledger *Ledger) Command {
-	return Command{Name: "cost", Help: "show tokens and money, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "cost", Looks: true, Help: "show tokens and money, by turn and model", Run: func(_ context.Context, c call) (outcome, error) {
 		all := ledger.Spent()
 		switch {
 		case len(all) > 0:

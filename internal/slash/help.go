@@ -17,7 +17,7 @@ const usageColumns = 25
 
 // Help lists the commands.
 func Help() Command {
-	return Command{Name: "help", Help: "list the commands", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "help", Looks: true, Help: "list the commands", Run: func(_ context.Context, c call) (outcome, error) {
 		t := display.Table{First: usageColumns}
 		for _, cmd := range c.Commands() {
 			if cmd.Run == nil && cmd.Prompt == nil {

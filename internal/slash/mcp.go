@@ -17,7 +17,7 @@ const loginPatience = 10 * time.Minute
 // host is nil where there are none.
 func MCP(host *mcp.Host, login func(ctx context.Context, name string, show func(address string)) error) Command {
 	return Command{
-		Name: "mcp", Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "show the MCP servers and their tools, start them anew, log in",
+		Name: "mcp", Looks: true, Args: "[tools|reconnect [SERVER]|login SERVER]", Help: "show the MCP servers and their tools, start them anew, log in",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if host == nil {
 				return say("there are no MCP servers; coder mcp add adds one")

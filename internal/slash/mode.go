@@ -11,7 +11,7 @@ import (
 // Mode shows the mode, or switches to another.
 func Mode() Command {
 	return Command{
-		Name: "mode", Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
+		Name: "mode", Looks: true, Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				now, preset := c.Mode()

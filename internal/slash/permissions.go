@@ -13,7 +13,7 @@ import (
 // allowed: a number of the list, or all. Revoke may be nil: nothing is remembered.
 func Permissions(list func() display.Table, revoke func(which string) (string, error)) Command {
 	return Command{
-		Name: "permissions", Args: "[PRESET | revoke N | revoke all]",
+		Name: "permissions", Looks: true, Args: "[PRESET | revoke N | revoke all]",
 		Help: "show what is allowed, revoke what was always allowed, or take a preset: " + strings.Join(mode.Presets(), ", "),
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if which, ok := strings.CutPrefix(c.Args+" ", "revoke "); ok {

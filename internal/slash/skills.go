@@ -10,7 +10,7 @@ import (
 
 // Skills lists the skills there are.
 func Skills(catalogue *skills.Catalogue) Command {
-	return Command{Name: "skills", Help: "list the skills there are", Run: func(context.Context, call) (outcome, error) {
+	return Command{Name: "skills", Looks: true, Help: "list the skills there are", Run: func(context.Context, call) (outcome, error) {
 		catalogue.Refresh()
 		skills, bad := catalogue.List()
 		var (

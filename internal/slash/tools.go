@@ -9,7 +9,7 @@ import (
 
 // Tools lists the tools the model may call.
 func Tools() Command {
-	return Command{Name: "tools", Help: "list the tools the model may call", Run: func(_ context.Context, c call) (outcome, error) {
+	return Command{Name: "tools", Looks: true, Help: "list the tools the model may call", Run: func(_ context.Context, c call) (outcome, error) {
 		t := display.Table{First: 16}
 		for s := range c.Settings().Tools.Specs() {
 			about, _, _ := strings.Cut(s.Doc, "\n")

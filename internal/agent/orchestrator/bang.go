@@ -26,6 +26,7 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 	if command == "" {
 		return "", &CommandError{"no command after !"}
 	}
+	o.glimpse()
 	st := o.newState(out)
 	err := o.openTask(ctx, st, rawInput)
 	if err == nil {

@@ -25,6 +25,9 @@ type Command struct {
 	// Prompt, which stands in place of Run, writes what the model is asked: the
 	// command is then a turn.
 	Prompt func(args string) string
+	// Looks says that without arguments it only looks something up: it is then
+	// answered while a turn runs.
+	Looks bool
 	// Authored says that Help is not the program's own words.
 	Authored bool
 }
@@ -78,6 +81,41 @@ func (o *Orchestrator) runCommand(ctx context.Context, rawInput, name, args stri
 		return done, keepErr
 	}
 	return done, err
+}
+
+// glimpse keeps how things stand for those who look while a turn runs. What the
+// turn adds to them from here on is not seen.
+func (o *Orchestrator) glimpse() {
+	c, talk := o.Config, *o.Talk
+	c.Talk = &talk
+	o.seen.Store(&Orchestrator{Config: c, gauge: o.gauge, prefix: o.prefix})
+}
+
+// Looks reports whether an input is a command that can be answered while a turn
+// runs.
+func (o *Orchestrator) Looks(input string) bool {
+	in, ok := parseInput(input).(slash)
+	if !ok || in.args != "" || o.seen.Load() == nil {
+		return false
+	}
+	c, err := o.command(in.name)
+	return err == nil && c.Looks && c.Run != nil
+}
+
+// Look answers such a command.
+func (o *Orchestrator) Look(ctx context.Context, input string, out event.Sink) error {
+	in, _ := parseInput(input).(slash)
+	c, err := o.command(in.name)
+	if err != nil {
+		return err
+	}
+	st := &turnState{sink: o.Through(out)}
+	done, err := c.Run(ctx, &Call{"", o.seen.Load(), st})
+	local := event.LocalAdded{Input: input, Output: done.Text, Blocks: done.Blocks}
+	if err != nil {
+		local = event.LocalAdded{Input: input, Output: err.Error(), Failed: true}
+	}
+	return st.sink.Emit(ctx, event.Record{Actor: ActorUser, Event: local})
 }
 
 // AllCommands are all that can be typed: the program's own, then those that

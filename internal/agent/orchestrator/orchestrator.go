@@ -9,6 +9,7 @@ package orchestrator
 import (
 	"context"
 	"errors"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/conversation"
@@ -137,7 +138,8 @@ type Orchestrator struct {
 	Config
 	gauge  gauge // of the window
 	prefix prefix
-	begun  bool // the person said something, in this process
+	seen   atomic.Pointer[Orchestrator] // how things stood at the last step
+	begun  bool                         // the person said something, in this process
 }
 
 // New returns an Orchestrator.

@@ -158,6 +158,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 // takeChanges goes on with the settings that the person changed since the last
 // step.
 func (o *Orchestrator) takeChanges(ctx context.Context, st *turnState) error {
+	o.glimpse()
 	if o.Changed == nil {
 		return nil
 	}

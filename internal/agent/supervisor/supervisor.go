@@ -340,6 +340,15 @@ func (s *Session) SwitchMode(ctx context.Context, mode string, out event.Sink) e
 	return s.orch.SwitchMode(ctx, mode, out)
 }
 
+// Looks reports whether an input is a command that only looks something up, which
+// Look answers at once, also while a turn runs.
+func (s *Session) Looks(input string) bool { return s.orch.Looks(input) }
+
+// Look answers a command that only looks something up.
+func (s *Session) Look(ctx context.Context, input string, out event.Sink) error {
+	return s.orch.Look(ctx, input, out)
+}
+
 // Steer lets the running turn take more of the person's words between its
 // steps. Take may be called by another goroutine.
 func (s *Session) Steer(take func() []string) { s.steer.Store(&take) }

@@ -117,11 +117,9 @@ func (s *State) Toggled() string {
 	return Plan
 }
 
-// Next is the mode after this one in the round of modes that Shift+Tab makes.
+// Next is the mode after another in the round of modes that Shift+Tab makes.
 // Yolo is not in it.
-func (s *State) Next() string {
-	s.mu.Lock()
-	defer s.mu.Unlock()
+func Next(from string) string {
 	round := []string{Build, Plan, Default, AutoEdit}
-	return round[(slices.Index(round, s.mode.Name)+1)%len(round)]
+	return round[(slices.Index(round, from)+1)%len(round)]
 }

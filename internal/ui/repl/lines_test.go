@@ -39,6 +39,9 @@ func (s *asking) Run(ctx context.Context, input string, out event.Sink) (string,
 func (s *asking) Continue(context.Context, event.Sink) (string, error) { return "", nil }
 func (s *asking) SwitchMode(context.Context, string, event.Sink) error { return nil }
 func (s *asking) Steer(func() []string)                                {}
+func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
+func (s *asking) Looks(string) bool                                    { return false }
+func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
 func (s *asking) ContextUsed() int                                     { return 7 }
 
 func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {

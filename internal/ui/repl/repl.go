@@ -15,6 +15,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -30,6 +31,12 @@ type Session interface {
 	Run(ctx context.Context, input string, out event.Sink) (string, error)
 	Continue(ctx context.Context, out event.Sink) (string, error)
 	SwitchMode(ctx context.Context, mode string, out event.Sink) error
+	// Change changes the mode while a turn runs, from its next step on.
+	Change(ctx context.Context, mode string, out event.Sink) error
+	// Looks reports whether an input can be answered while a turn runs, and Look
+	// does so.
+	Looks(input string) bool
+	Look(ctx context.Context, input string, out event.Sink) error
 	// Steer lets the running turn take more of the person's words between its
 	// steps.
 	Steer(take func() []string)
@@ -47,9 +54,9 @@ type Options struct {
 
 	Session func() Session // the one in use; a command may change it
 	Status  func() (model, mode string)
-	Toggle  func() string // the mode that Tab leads to
-	Next    func() string // the mode that Shift+Tab leads to
-	Dir     string        // as the prompt shows it
+	Toggle  func() string            // the mode that Tab leads to
+	Next    func(from string) string // the mode that Shift+Tab leads to
+	Dir     string                   // as the prompt shows it
 	// After, which may be nil, is told of a finished input and its error. It
 	// may open another session. Its own error ends the program.
 	After func(ctx context.Context, input string, err error) error
@@ -94,7 +101,8 @@ type REPL struct {
 	queue   queue
 	focused bool
 	wrote   writes
-	kept    string // what was last told to Unsent
+	looking sync.WaitGroup // commands that are answered while a turn runs
+	kept    string         // what was last told to Unsent
 }
 
 // turn is an input that is being worked on.
@@ -105,6 +113,7 @@ type turn struct {
 	stopped atomic.Bool
 	began   time.Time
 	frame   int
+	mode    string // that the person wants from its next step on; "": the one it has
 }
 
 type finished struct {
@@ -179,6 +188,7 @@ func (r *REPL) Run(ctx context.Context, first string, resume bool) error {
 		r.Leaving()
 	}
 	r.stop()
+	r.looking.Wait()
 	r.stopReading()
 	return errors.Join(err, r.Screen.EndLine(), r.Screen.Hide())
 }
@@ -332,6 +342,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if r.Sent != nil {
 			r.Sent(action.Text)
 		}
+		if r.turn != nil && r.Session().Looks(action.Text) {
+			return r.look(ctx, action.Text)
+		}
 		if r.turn != nil {
 			r.queue.add(action.Draft)
 			return nil
@@ -351,7 +364,11 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.ToggleMode:
 		return r.switchMode(ctx, r.Toggle())
 	case lineedit.CycleMode:
-		return r.switchMode(ctx, r.Next())
+		_, mode := r.Status()
+		if r.turn != nil && r.turn.mode != "" {
+			mode = r.turn.mode
+		}
+		return r.switchMode(ctx, r.Next(mode))
 	case lineedit.None:
 	}
 	return nil
@@ -411,13 +428,34 @@ func (r *REPL) edit(ctx context.Context) error {
 	return nil
 }
 
-// switchMode changes the mode between turns.
+// look answers a command while the turn runs.
+func (r *REPL) look(ctx context.Context, input string) error {
+	if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(input)); err != nil {
+		return err
+	}
+	s := r.Session()
+	r.looking.Go(func() {
+		if err := s.Look(ctx, input, r.render); err != nil && ctx.Err() == nil {
+			_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
+		}
+	})
+	return nil
+}
+
+// switchMode changes the mode; that of a turn which runs, from its next step on.
 func (r *REPL) switchMode(ctx context.Context, mode string) error {
-	if r.turn != nil || r.open != nil {
+	if r.open != nil {
 		return nil
 	}
-	if err := r.Session().SwitchMode(ctx, mode, r.render); err != nil {
+	change := r.Session().SwitchMode
+	if r.turn != nil {
+		change = r.Session().Change
+	}
+	if err := change(ctx, mode, r.render); err != nil {
 		return r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error())))
+	}
+	if r.turn != nil {
+		r.turn.mode = mode
 	}
 	return nil
 }

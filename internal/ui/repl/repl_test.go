@@ -31,6 +31,8 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 type talk struct {
 	run func(ctx context.Context, input string, out event.Sink) error
 
+	changed atomic.Pointer[string] // the mode it was changed to
+
 	mu    sync.Mutex // guards steer
 	steer func() []string
 }
@@ -42,7 +44,15 @@ func (s *talk) Continue(ctx context.Context, out event.Sink) (string, error) {
 	return s.Run(ctx, "", out)
 }
 func (s *talk) SwitchMode(context.Context, string, event.Sink) error { return nil }
-func (s *talk) ContextUsed() int                                     { return 7 }
+func (s *talk) Change(_ context.Context, mode string, _ event.Sink) error {
+	s.changed.Store(&mode)
+	return nil
+}
+func (s *talk) Looks(input string) bool { return input == "/cost" }
+func (s *talk) Look(ctx context.Context, input string, out event.Sink) error {
+	return out.Emit(ctx, event.Record{Event: event.LocalAdded{Input: input, Output: "it cost nothing"}})
+}
+func (s *talk) ContextUsed() int { return 7 }
 func (s *talk) Steer(take func() []string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -51,10 +61,11 @@ func (s *talk) Steer(take func() []string) {
 
 // desk is a REPL at a terminal, with the person's end of it.
 type desk struct {
-	t      *testing.T
-	face   *REPL
-	person *os.File
-	ahead  atomic.Int64 // what the clock is ahead of the real one
+	t       *testing.T
+	face    *REPL
+	person  *os.File
+	session *talk
+	ahead   atomic.Int64 // what the clock is ahead of the real one
 
 	mu   sync.Mutex // guards the fields below
 	seen strings.Builder
@@ -73,11 +84,11 @@ func sit(t *testing.T, run func(ctx context.Context, face *REPL, out event.Sink)
 		t.Fatal(err)
 	}
 	d := &desk{t: t, person: person, emu: vt.NewEmulator(80, 24)}
-	s := &talk{run: func(ctx context.Context, _ string, out event.Sink) error { return run(ctx, d.face, out) }}
+	d.session = &talk{run: func(ctx context.Context, _ string, out event.Sink) error { return run(ctx, d.face, out) }}
 	d.face = New(Options{
 		Terminal: terminal, Screen: tty.NewScreen(program, terminal.Size, tty.ScreenOptions{}), Words: term.English{},
-		Session: func() Session { return s }, Status: func() (string, string) { return "m", "build" },
-		Toggle: func() string { return "plan" }, Next: func() string { return "plan" }, Dir: "/w",
+		Session: func() Session { return d.session }, Status: func() (string, string) { return "m", "build" },
+		Toggle: func() string { return "plan" }, Next: func(from string) string { return from + "+" }, Dir: "/w",
 		Now: func() time.Time { return time.Now().Add(time.Duration(d.ahead.Load())) },
 	})
 	if err := terminal.Raw(); err != nil {
@@ -298,6 +309,37 @@ func TestWhatRunsIsNamed(t *testing.T) {
 	next <- struct{}{}
 	d.shows("✓ grep a: 7 matches")
 	d.shows("\n⠋ grep b · 1h0m0s · Esc stops it\n>")
+	close(over)
+	d.sees("/w> ")
+}
+
+// What only looks something up is answered while a turn runs, and modes change.
+func TestATurnLetsThePersonLook(t *testing.T) {
+	over, more := make(chan struct{}), make(chan struct{})
+	d := sit(t, func(ctx context.Context, _ *REPL, out event.Sink) error {
+		err := out.Emit(ctx, event.Record{Task: "t", Event: event.TextDelta{Text: "one line\nhalf a "}})
+		pause(ctx, more)
+		err = errors.Join(err, out.Emit(ctx, event.Record{Task: "t", Event: event.TextDelta{Text: "line"}}))
+		pause(ctx, over)
+		return err
+	})
+	d.sees("/w> ")
+	d.keys("go\r")
+	d.shows("one line\nhalf a")
+	d.keys("/cost\r")
+	d.shows("\n> /cost\n\nit cost nothing\n")
+	close(more)
+	d.shows("it cost nothing\n\nline\n")
+	d.keys("\x1b[Z")
+	d.shows("mode build+ from the next step on\n>")
+	d.keys("\x1b[Z")
+	d.shows("mode build++ from the next step on\n>")
+	if got := d.session.changed.Load(); got == nil || *got != "build++" {
+		t.Errorf("the mode was changed to %v", got)
+	}
+	d.keys("/undo\r")
+	d.shows("queued: /undo")
+	d.keys("\x1b[A\x15")
 	close(over)
 	d.sees("/w> ")
 }

@@ -87,6 +87,9 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = r.doing(width)
 	}
+	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
+		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
+	}
 	for _, label := range r.queue.labels() {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
 	}

@@ -79,9 +79,12 @@ func (r *Renderer) begun() string {
 	}
 	var p page
 	p.palette = r.o.Palette
-	for _, s := range spans {
+	for i, s := range spans {
 		if s.Look.Role == ink.Plain {
 			s.Look.Role = role
+		}
+		if i == 0 && !r.page.mid {
+			s.Text = strings.TrimLeft(s.Text, " ")
 		}
 		p.put(s.Look, s.Text)
 	}

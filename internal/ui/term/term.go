@@ -97,8 +97,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			r.tool(rec)
 		case event.TodosChanged:
 			r.todos(rec, e)
-		case event.LocalAdded:
-			r.endReply()
+		case event.LocalAdded: // a reply that is arriving goes on below it
 			r.enter(nothing)
 			if e.Failed {
 				r.page.say(ink.Bad, r.o.Words.Said(e.Output))
