@@ -96,6 +96,7 @@ tools: ## build the pinned linter, and install the language and MCP servers that
 	-python3 -m venv "$${HOME}/.local/share/pylsp" && "$${HOME}/.local/share/pylsp/bin/pip" install -q 'python-lsp-server[pyflakes]'
 	-rustup component add rust-analyzer
 	-npm install -g @modelcontextprotocol/server-everything @modelcontextprotocol/server-filesystem
+	-npm install --prefix "$${HOME}/.local/share/mcp-conformance" node@22 @modelcontextprotocol/conformance @modelcontextprotocol/sdk
 	-python3 -m venv "$${HOME}/.local/share/mcp-servers" && "$${HOME}/.local/share/mcp-servers/bin/pip" install -q mcp-server-git mcp-server-fetch
 	-python3 -m venv "$${HOME}/.local/share/agent-sdks/python" && "$${HOME}/.local/share/agent-sdks/python/bin/pip" install -q claude-agent-sdk mcp agent-client-protocol
 	-npm install --omit=optional --prefix "$${HOME}/.local/share/agent-sdks" @anthropic-ai/claude-agent-sdk @agentclientprotocol/sdk zod

@@ -48,8 +48,9 @@ func TestMain(m *testing.M) {
 			}
 			os.Exit(cli.Main(env))
 		},
-		"fakels":  lsptest.Main,
-		"fakemcp": fakeMCP,
+		"fakels":           lsptest.Main,
+		"fakemcp":          fakeMCP,
+		"conformingclient": conformingClient, "fetchpage": fetchPage,
 	})
 }
 

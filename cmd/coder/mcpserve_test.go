@@ -135,3 +135,42 @@ func TestTheProgramIsAnMCPServer(t *testing.T) {
 		}
 	})
 }
+
+// TestTheProgramServesTheNodeSDK has the SDK that most agents are written with
+// call a tool, and answer what it is asked.
+func TestTheProgramServesTheNodeSDK(t *testing.T) {
+	modules := filepath.Dir(suiteDir())
+	node, err := exec.LookPath("node")
+	if _, missing := os.Stat(filepath.Join(modules, "@modelcontextprotocol", "sdk")); err != nil || missing != nil {
+		t.Skip("Node or its MCP SDK is not installed; make tools installs it")
+	}
+	dir := t.TempDir()
+	const script = `
+const { Client } = require('@modelcontextprotocol/sdk/client/index.js');
+const { StdioClientTransport } = require('@modelcontextprotocol/sdk/client/stdio.js');
+const { ElicitRequestSchema } = require('@modelcontextprotocol/sdk/types.js');
+(async () => {
+  const client = new Client({ name: 'test', version: '1' }, { capabilities: { elicitation: {} } });
+  client.setRequestHandler(ElicitRequestSchema, async () => ({ action: 'accept', content: { answer1: 'approve' } }));
+  await client.connect(new StdioClientTransport({ command: 'coder', args: ['mcp', 'serve', '--script', 'model'], env: process.env }));
+  const { tools } = await client.listTools();
+  const done = await client.callTool({ name: 'write', arguments: { path: 'made.txt', content: 'made' } });
+  const task = await client.callTool({ name: 'delegate', arguments: { task: 'say it' } });
+  console.log(tools.length > 5, done.isError === true, task.content[0].text);
+  await client.close();
+})();`
+	for name, text := range map[string]string{"model": "say said", "client.cjs": script} {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cmd := exec.Command(node, "client.cjs")
+	cmd.Dir, cmd.Env = dir, []string{"HOME=" + dir, "PATH=" + os.Getenv("PATH"), "NODE_PATH=" + modules, noRaceWait}
+	out, err := cmd.CombinedOutput()
+	if err != nil || !strings.Contains(string(out), `true false {"ok":true,"answer":"said"`) {
+		t.Errorf("%v: %s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "made.txt")); err != nil {
+		t.Error(err)
+	}
+}

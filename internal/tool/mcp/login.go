@@ -144,7 +144,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 		return err
 	}
 	if res.StatusCode != http.StatusUnauthorized {
-		return res.Body.Close() // it lets everybody in
+		return errors.New("it does not want to know who asks")
 	}
 	handler, err := auth.NewAuthorizationCodeHandler(&auth.AuthorizationCodeHandlerConfig{
 		PreregisteredClient: p.OAuth.credentials(),
@@ -194,21 +194,29 @@ func (h *Host) peer(name string) *peer {
 	return nil
 }
 
-// knock asks the server for anything, as somebody it does not know.
-func (p *peer) knock(ctx context.Context) (*http.Request, *http.Response, error) {
-	method, body := http.MethodPost, `{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"`+older+`","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`
-	if p.Type == SSE {
-		method, body = http.MethodGet, ""
-	}
-	req, err := http.NewRequestWithContext(ctx, method, p.URL, strings.NewReader(body))
-	if err != nil {
-		return nil, nil, err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Accept", "application/json, text/event-stream")
-	res, err := p.host.plain().Do(req)
-	if err != nil {
-		return nil, nil, err
+// knock asks the server for something as somebody it does not know: to be
+// greeted, and for its tools, for some greet everybody.
+func (p *peer) knock(ctx context.Context) (req *http.Request, res *http.Response, err error) {
+	for _, want := range []string{
+		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"` + older + `","capabilities":{},"clientInfo":{"name":"coder","version":"0"}}}`,
+		`{"jsonrpc":"2.0","id":2,"method":"tools/list"}`,
+	} {
+		method := http.MethodPost
+		if p.Type == SSE {
+			method, want = http.MethodGet, ""
+		}
+		if req, err = http.NewRequestWithContext(ctx, method, p.URL, strings.NewReader(want)); err != nil {
+			return nil, nil, err
+		}
+		req.Header.Set("Content-Type", "application/json")
+		req.Header.Set("Accept", "application/json, text/event-stream")
+		if res, err = p.host.plain().Do(req); err != nil {
+			return nil, nil, err
+		}
+		if res.StatusCode == http.StatusUnauthorized {
+			break
+		}
+		_ = res.Body.Close() // nobody wants to read it
 	}
 	res.Body = struct {
 		io.Reader

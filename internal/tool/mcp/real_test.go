@@ -1,6 +1,9 @@
 package mcp
 
 import (
+	"context"
+	"encoding/json"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -9,6 +12,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"coder/internal/core/uip"
 )
 
 // TestRealServers talks to the reference servers where they are installed.
@@ -62,5 +67,54 @@ func TestRealServers(t *testing.T) {
 				t.Errorf("%s, %d images, %v", text, len(res.Images), err)
 			}
 		})
+	}
+}
+
+// TestTheEverythingServer uses what the reference server has beside plain tools.
+func TestTheEverythingServer(t *testing.T) {
+	program, err := exec.LookPath("mcp-server-everything")
+	if err != nil {
+		t.Skip("mcp-server-everything is not installed; make tools installs it")
+	}
+	w := &world{Host: New(Options{
+		Servers: []Server{{Name: "real", Type: Stdio, Command: program}}, Root: t.TempDir(), Now: time.Now, Warn: func(text string) { t.Log(text) },
+		Env: []string{"PATH=" + os.Getenv("PATH"), "HOME=" + t.TempDir()},
+		Sample: func(_ context.Context, s Sampling) (Sampled, error) {
+			return Sampled{Text: "sampled words", Model: "m"}, nil
+		},
+	})}
+	defer w.Close()
+	p, ok := w.up(t).Prompt(t.Context(), "mcp__real__args-prompt")
+	if !ok {
+		t.Fatalf("prompts: %v", w.Prompts())
+	}
+	if text, err := p.Write(t.Context(), "Paris"); err != nil || !strings.Contains(text, "Paris") {
+		t.Errorf("%s: %q, %v", p.Usage(), text, err)
+	}
+	if len(w.Resources()) == 0 {
+		t.Fatal("there are no resources")
+	}
+	raw, _ := json.Marshal(ResourceArgs{"real", w.Resources()[0].URI})
+	call, err := w.ReadResource().Prepare(t.Context(), raw)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res, err := call.Run(t.Context(), io.Discard); err != nil || res.Value.(reading).Content == "" {
+		t.Errorf("%+v, %v", res.Value, err)
+	}
+	who := uip.Func(func(_ context.Context, q uip.Request) (uip.Response, error) {
+		if q.Purpose == uip.ConfirmRiskyAction {
+			return uip.Response{ID: q.ID, Author: "user", Option: uip.Approve}, nil
+		}
+		return uip.Response{ID: q.ID, Author: "user", Dismissed: true}, nil
+	})
+	for tool, want := range map[string]string{"trigger-sampling-request": "sampled words", "trigger-elicitation-request": "cancel"} {
+		args := "{}"
+		if tool == "trigger-sampling-request" {
+			args = `{"prompt":"speak"}`
+		}
+		if _, text, err := w.call(t, uip.With(t.Context(), who), "mcp__real__"+tool, args); err != nil || !strings.Contains(text, want) {
+			t.Errorf("%s: %s, %v", tool, text, err)
+		}
 	}
 }
