@@ -261,12 +261,18 @@ func (a *App) ChangeMCP(scope, name string, settings json.RawMessage) (file stri
 
 // later adds to the tools of a turn those of MCP servers, which are started with
 // the first request. A run without a terminal waits for them, once.
-func (a *App) later(t *toolkit) func(context.Context, tool.Set) tool.Set {
+func (a *App) later(t *toolkit) func(context.Context, tool.Set, []chat.ToolCall) tool.Set {
 	if t.mcp == nil {
 		return nil
 	}
-	return func(ctx context.Context, set tool.Set) tool.Set {
+	return func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set {
 		t.mcp.Start()
+		for _, call := range wanted { // of a turn that goes on in another process
+			if _, there := set.Lookup(call.Name); !there && strings.HasPrefix(call.Name, "mcp__") {
+				t.mcp.Settle(ctx, mcpPatience)
+				break
+			}
+		}
 		if !a.Options.Attended {
 			t.awaited.Do(func() { t.mcp.Settle(ctx, mcpPatience) })
 		}

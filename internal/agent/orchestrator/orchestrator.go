@@ -111,8 +111,9 @@ type Settings struct {
 	System   string
 	Tools    tool.Set
 	// Later, which may be nil, is the tools with those that have come since, or
-	// as they were if none has. It is asked before every request.
-	Later        func(context.Context, tool.Set) tool.Set
+	// as they were if none has. It is asked before every request, and before
+	// calls that an earlier process left, whose tools are waited for.
+	Later        func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set
 	Lean         bool // the tools are described in short
 	MaxSteps     int
 	ContextLimit int    // tokens the model can take in

@@ -99,6 +99,7 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 		err = o.resumeTask(ctx, st, left)
 	}
 	if err == nil && len(st.calls) > 0 {
+		o.takeIn(ctx, st)
 		err = o.toolLoopStep(ctx, st)
 	}
 	if err == nil {
@@ -234,14 +235,20 @@ func (o *Orchestrator) recordSystem(ctx context.Context, st *turnState) error {
 	return o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.System, st.set.System)})
 }
 
+// takeIn lets tools that have come to be since join those of the turn.
+func (o *Orchestrator) takeIn(ctx context.Context, st *turnState) {
+	if st.set.Later == nil {
+		return
+	}
+	if more := st.set.Later(ctx, st.set.Tools, st.calls); more.Generation() != st.set.Tools.Generation() {
+		st.set.Tools = more
+		o.describeTools(st)
+	}
+}
+
 // chatStep sends the conversation and takes in one reply.
 func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
-	if st.set.Later != nil {
-		if more := st.set.Later(ctx, st.set.Tools); more.Generation() != st.set.Tools.Generation() {
-			st.set.Tools = more
-			o.describeTools(st)
-		}
-	}
+	o.takeIn(ctx, st)
 	if err := o.fit(ctx, st); err != nil {
 		return err
 	}
