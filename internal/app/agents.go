@@ -44,7 +44,7 @@ func (a *App) loadAgents() (subagent.Catalogue, []subagent.Warning) {
 			a.warn(text)
 		}
 	}
-	return agents, unusable
+	return agents.With(a.Options.Driver.Agents), unusable
 }
 
 // taskTool is how the model hands work over.

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"coder/internal/agent/hooks"
+	"coder/internal/agent/subagent"
 	"coder/internal/agent/verify"
 	"coder/internal/config"
 	"coder/internal/core/event"
@@ -113,6 +114,7 @@ type Options struct {
 type Driver struct {
 	Hooks    []hooks.Hook // functions of its own on events
 	Callback func(ctx context.Context, id string, input json.RawMessage) (json.RawMessage, error)
+	Agents   []subagent.Definition
 	Servers  []string // MCP servers that are a part of it
 	Relay    func(ctx context.Context, server string, message json.RawMessage) (json.RawMessage, error)
 	Buffer   files.Buffer // what the person has not saved in their editor

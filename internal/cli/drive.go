@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"coder/internal/agent/hooks"
+	"coder/internal/agent/subagent"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/event"
@@ -34,6 +35,8 @@ type driven struct {
 	app     *app.App
 	out     *output
 	lines   *streamjson.Renderer
+	agents  []string // that work can be handed to, and in about what they are for
+	about   []string
 	channel control.Channel
 	queue   *drive.Queue
 	serving chan error      // how the queue ended; nil before the session is open
@@ -287,6 +290,7 @@ func (d *driven) open(ctx context.Context, init *initialization) error {
 		return err
 	}
 	d.app, d.channel.Root = a, a.Root
+	d.agents, d.about = a.Agents()
 	d.out = &output{inv: d.inv, json: d.lines, unkept: a.Store().Unkept, checked: a.Checked}
 	if fl.Schema != nil {
 		d.out.structured = a.Structured
@@ -319,8 +323,8 @@ func (d *driven) adopt(init *initialization) error {
 	for _, s := range skipped {
 		d.inv.warn(s)
 	}
-	if len(init.Agents) > 0 {
-		d.inv.warn("passed over: agents that the program defines; write them into .coder/agents")
+	if o.Driver.Agents, err = subagent.Given(init.Agents); err != nil {
+		return inputf("initialize: %v", err)
 	}
 	o.Driver.Hooks, o.Driver.Servers = append(o.Driver.Hooks, list...), init.Servers
 	var texts []string
@@ -353,9 +357,8 @@ func (d *driven) greeting(init initialization) any {
 	for _, c := range d.session().Commands() {
 		commands = append(commands, named{c.Name, c.Help, c.Args})
 	}
-	names, about := d.app.Agents()
-	for i, name := range names {
-		agents = append(agents, named{Name: name, About: about[i]})
+	for i, name := range d.agents {
+		agents = append(agents, named{Name: name, About: d.about[i]})
 	}
 	models := []model{{"default", d.app.ModelName(), "the model of the settings"}}
 	for _, name := range d.app.Models() {
@@ -444,7 +447,7 @@ func (d *driven) facts() streamjson.Facts {
 	for _, c := range s.Commands() {
 		f.Commands = append(f.Commands, c.Name)
 	}
-	f.Agents, _ = d.app.Agents()
+	f.Agents = d.agents
 	f.Servers = initServers(d.app)
 	return f
 }

@@ -2,6 +2,7 @@ package subagent_test
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -236,4 +237,25 @@ func FuzzLoad(f *testing.F) {
 			t.Errorf("%q took the general agent away", text)
 		}
 	})
+}
+
+func TestAgentsThatAProgramGives(t *testing.T) {
+	given := map[string]json.RawMessage{
+		"counter": json.RawMessage(`{"description":"counts","prompt":"Count.","tools":["Read"],"disallowedTools":["Bash"],"maxTurns":7,"model":"inherit"}`),
+		"general": json.RawMessage(`{"description":"mine","prompt":"Mine.","maxTurns":100000}`),
+	}
+	list, err := subagent.Given(given)
+	if err != nil || len(list) != 2 || list[0].MaxSteps != 7 || list[1].MaxSteps != subagent.DefaultSteps || !list[0].Own() {
+		t.Fatalf("%+v, %v", list, err)
+	}
+	all, _ := subagent.Load()
+	all = all.With(list)
+	if d, ok := all.Find("general"); !ok || d.Prompt != "Mine." || len(all) != 3 {
+		t.Errorf("%+v of %d", d, len(all))
+	}
+	for name, text := range map[string]string{"no prompt": `{"description":"x"}`, "a b": `{"description":"x","prompt":"x"}`, "list": `[]`} {
+		if list, err := subagent.Given(map[string]json.RawMessage{strings.ReplaceAll(name, "no prompt", "empty"): json.RawMessage(text)}); err == nil {
+			t.Errorf("%s: %+v", name, list)
+		}
+	}
 }

@@ -1,0 +1,54 @@
+package subagent
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"coder/internal/core/clip"
+)
+
+// Given reads agents that the program which drives a session defines, by their
+// names.
+func Given(by map[string]json.RawMessage) (list []Definition, err error) {
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		var g struct {
+			Description string   `json:"description"`
+			Prompt      string   `json:"prompt"`
+			Tools       []string `json:"tools"`
+			Without     []string `json:"disallowedTools"`
+			Steps       int      `json:"maxTurns"`
+		}
+		err := json.Unmarshal(by[name], &g)
+		switch {
+		case err != nil:
+		case !validName(name):
+			err = fmt.Errorf("%q is not a name: letters, digits, - and _, at most %d", name, maxName)
+		case strings.TrimSpace(g.Prompt) == "" || strings.TrimSpace(g.Description) == "":
+			err = errors.New("it has no prompt, or no description")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("agent %s: %w", name, err)
+		}
+		if g.Steps < 1 || g.Steps > maxSteps {
+			g.Steps = DefaultSteps
+		}
+		about := clip.Text(strings.TrimSpace(g.Description), maxDescription)
+		list = append(list, Definition{
+			Name: name, Description: about, About: about, Prompt: clip.Text(g.Prompt, maxBytes), Tools: g.Tools, Without: g.Without, MaxSteps: g.Steps, Path: "given",
+		})
+	}
+	return list, nil
+}
+
+// With is the catalogue with others before those it has; of two with one name the
+// other counts.
+func (c Catalogue) With(others []Definition) Catalogue {
+	kept := slices.DeleteFunc(slices.Clone(c), func(d Definition) bool {
+		return slices.ContainsFunc(others, func(o Definition) bool { return strings.EqualFold(o.Name, d.Name) })
+	})
+	return slices.Concat(others, kept)
+}
