@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/toolrun"
@@ -39,6 +41,7 @@ type edited struct {
 	conn  *acp.Conn
 	face  *acp.Face
 	queue *drive.Queue
+	ended chan struct{} // closed when nothing of it runs any more
 }
 
 // runACP works in an editor until it is gone.
@@ -100,8 +103,12 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 		result = acp.Hello(app.Version)
 	case "authenticate":
 		result = nil // keys are a matter of the settings
-	case "session/new", "session/load":
+	case "session/new", "session/load", "session/resume":
 		result, after, err = e.open(ctx, m)
+	case "session/list":
+		result, err = e.list(ctx, m)
+	case "session/close":
+		err = e.end(m)
 	case "session/set_mode":
 		err = e.setMode(ctx, m)
 	case "session/prompt":
@@ -137,7 +144,7 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	if err := m.Into(&p); err != nil {
 		return nil, nil, err
 	}
-	loads := m.Method == "session/load"
+	loads := m.Method != "session/new"
 	if !filepath.IsAbs(p.Dir) {
 		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "cwd must be a full path"}
 	}
@@ -162,14 +169,16 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 	e.inv.exit.opened()
 	out := &output{Sink: event.Tee(s.face, event.SinkFunc(e.note)), inv: e.inv}
 	s.headless = &headless{Session: opened, app: a, sup: sup, out: out}
-	if loads {
+	if m.Method == "session/load" {
 		if err := s.replay(ctx); err != nil {
 			return nil, nil, errors.Join(err, opened.Close())
 		}
 	}
 	s.queue = drive.NewQueue(s.turn)
 	e.sessions[id] = s
+	s.ended = make(chan struct{})
 	e.work.Go(func() {
+		defer close(s.ended)
 		if err := s.queue.Serve(e.life); err != nil && e.life.Err() == nil {
 			e.inv.warn(err.Error())
 		}
@@ -197,7 +206,7 @@ func (e *editor) newApp(id string, p acp.Open) (*app.App, error) {
 		return nil, err
 	}
 	o := e.inv.flags.Options
-	o.Dir, o.AddDirs = p.Dir, slices.Concat(o.AddDirs, p.AddDirs)
+	o.Dir, o.AddDirs = cmp.Or(p.Dir, o.Dir), slices.Concat(o.AddDirs, p.AddDirs)
 	if servers := p.MCP(); len(servers) > 0 {
 		o.MCPConfig = append(slices.Clone(o.MCPConfig), string(jsonx.Must(map[string]any{"mcpServers": servers})))
 	}
@@ -268,6 +277,11 @@ func (e *editor) cancel(m acp.Message) error {
 	if err != nil {
 		return nil // likewise
 	}
+	return s.stop()
+}
+
+// stop stops the turn that runs, and those that wait.
+func (s *edited) stop() error {
 	for _, waited := range s.queue.Drop() {
 		if err := s.reply(waited, "cancelled", nil); err != nil {
 			return err
@@ -275,6 +289,49 @@ func (e *editor) cancel(m acp.Message) error {
 	}
 	s.queue.Interrupt()
 	return nil
+}
+
+// end ends a session, which can be loaded again.
+func (e *editor) end(m acp.Message) error {
+	var p acp.Selection
+	if err := m.Into(&p); err != nil {
+		return err
+	}
+	s, err := e.find(p.Session)
+	if err != nil {
+		return err
+	}
+	s.queue.Close()
+	if err := s.stop(); err != nil {
+		return err
+	}
+	<-s.ended
+	delete(e.sessions, p.Session)
+	return s.Close()
+}
+
+// mostListed is how many sessions an editor is told of.
+const mostListed = 100
+
+// list tells which sessions there are in a folder, the newest first.
+func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
+	var p acp.Open
+	if err := m.Into(&p); err != nil {
+		return nil, err
+	}
+	a, err := e.newApp("", p)
+	if err != nil {
+		return nil, asError(err)
+	}
+	heads, err := a.Store().Heads(ctx)
+	if err != nil {
+		return nil, asError(err)
+	}
+	list := acp.Listed{Sessions: []acp.Session{}}
+	for _, h := range heads[:min(len(heads), mostListed)] {
+		list.Sessions = append(list.Sessions, acp.Session{ID: h.ID, Dir: a.Root, Title: h.Meta.Title, Updated: h.Updated.UTC().Format(time.RFC3339)})
+	}
+	return list, nil
 }
 
 // replay tells the editor what was said.

@@ -37,6 +37,8 @@ type capabilities struct {
 	Load   bool            `json:"loadSession"`
 	Prompt map[string]bool `json:"promptCapabilities"`
 	MCP    map[string]bool `json:"mcpCapabilities"`
+	// Session names what else can be done with sessions.
+	Session map[string]struct{} `json:"sessionCapabilities"`
 }
 
 type agentInfo struct {
@@ -51,6 +53,7 @@ func Hello(version string) Greeting {
 		Version: Version, Auth: []any{}, Agent: agentInfo{"coder", "coder", version},
 		Capabilities: capabilities{
 			Load: true, Prompt: map[string]bool{"image": true, "audio": false, "embeddedContext": true}, MCP: map[string]bool{"http": true, "sse": true},
+			Session: map[string]struct{}{"list": {}, "resume": {}, "close": {}},
 		},
 	}
 }
@@ -105,6 +108,19 @@ func object(pairs []pair) map[string]string {
 type Opened struct {
 	Session string `json:"sessionId,omitempty"` // of a new one
 	Modes   Modes  `json:"modes"`
+}
+
+// Listed is the answer to who asks which sessions there are.
+type Listed struct {
+	Sessions []Session `json:"sessions"`
+}
+
+// Session is one of them.
+type Session struct {
+	ID      string `json:"sessionId"`
+	Dir     string `json:"cwd"`
+	Title   string `json:"title,omitempty"`
+	Updated string `json:"updatedAt"`
 }
 
 // Modes are those there are.

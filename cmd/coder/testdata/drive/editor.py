@@ -79,6 +79,11 @@ async def main():
     again = Editor()
     async with acp.spawn_agent_process(again, coder, "acp", "--script", script, env=dict(os.environ), cwd=cwd) as (conn, process):
         await conn.initialize(protocol_version=1)
+        listed = await conn.list_sessions(cwd=cwd)
+        assert [s.session_id for s in listed.sessions] == [session.session_id] and listed.sessions[0].cwd == cwd, listed
+        await conn.resume_session(cwd=cwd, session_id=session.session_id)
+        assert again.said() == "" and again.said("user_message_chunk") == "", again.updates
+        await conn.close_session(session_id=session.session_id)
         await conn.load_session(cwd=cwd, session_id=session.session_id)
         assert "change it" in again.said("user_message_chunk") and "still here" in again.said(), again.updates
         assert any(u.session_update == "tool_call" for u in again.updates)
