@@ -314,6 +314,7 @@ func (s *scene) picture() string {
 var (
 	took    = regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|s)\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
+	request = regexp.MustCompile(`\d{4,} tokens( in|，)`) // an estimate of all that is sent
 	process = regexp.MustCompile(`(process|进程) \d+`)
 	spinner = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 )
@@ -322,6 +323,7 @@ func (s *scene) normal(picture string) string {
 	picture = strings.ReplaceAll(picture, s.dir, "/tmp/c-00000000")
 	picture = strings.ReplaceAll(picture, "coder "+app.Version, "coder VERSION")
 	picture = tokens.ReplaceAllString(picture, "context: N tokens")
+	picture = request.ReplaceAllString(picture, "N tokens$1")
 	picture = process.ReplaceAllString(picture, "$1 N")
 	picture = spinner.ReplaceAllString(picture, "⠋")
 	return port.ReplaceAllString(took.ReplaceAllString(picture, "TIME"), "127.0.0.1:PORT0")

@@ -150,6 +150,7 @@ type App struct {
 	answer *structured.Answer // nil unless answers are to have a certain form
 
 	checks atomic.Pointer[verify.Checks] // of the session that is open
+	turn   atomic.Pointer[tally]         // what its turn takes
 	judge  *judge.Judge                  // once a session is open
 	set    tool.Set                      // what the model may call, once a session is open
 }

@@ -85,6 +85,8 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		final = a.answer.Final
 	}
 	commands, changes, observe := a.commands(sessionID, kit, judge, memory, spending, listing(agents, unusable))
+	turn := &tally{meter: spending, kit: kit, compare: changes}
+	a.turn.Store(turn)
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
@@ -98,6 +100,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 			observe(r)
 			checks.Add(r)
 			if when == supervisor.Live {
+				turn.add(r)
 				collector.Add(r)
 			}
 		},

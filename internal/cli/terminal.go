@@ -16,6 +16,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
@@ -51,6 +52,7 @@ type face interface {
 	uip.Interactor
 	Out() event.Sink
 	Say(text string) error
+	Tell(lines ...[]ink.Span) error
 	Run(ctx context.Context, first string, resume bool) error
 	Resume(ctx context.Context)
 }
@@ -93,7 +95,20 @@ func (t *terminal) warn(text string) {
 		t.early = append(t.early, text)
 		return
 	}
-	_ = t.face.Say(t.colours.Paint(ink.Warn, t.inv.words.Said(text))) // a terminal that is gone ends the program by itself
+	_ = t.say(ink.Warn, t.inv.words.Said(text)) // a terminal that is gone ends the program by itself
+}
+
+// say tells the person lines in one look.
+func (t *terminal) say(role ink.Role, text string) error {
+	var lines [][]ink.Span
+	for line := range strings.SplitSeq(sanitize.Text(text), "\n") {
+		lines = append(lines, span(role, line))
+	}
+	return t.face.Tell(lines...)
+}
+
+func span(role ink.Role, text string) []ink.Span {
+	return []ink.Span{{Look: ink.Look{Role: role}, Text: text}}
 }
 
 // open opens the terminal and talks until the person leaves.
@@ -152,7 +167,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
 	if !t.inv.flags.Ephemeral {
-		_ = t.face.Say(t.colours.Paint(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id))) // said if it can be
+		_ = t.say(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id)) // said if it can be
 	}
 	t.app.Store().MendSnapshots(ctx, id)
 	if errors.Is(err, repl.ErrInterrupted) {
@@ -164,28 +179,30 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 // banner says what the session is, and what the person has to know of it.
 func (t *terminal) banner() error {
 	model, mode := t.status()
-	dim := func(s string) string { return t.colours.Paint(ink.Dim, s) }
-	warning := func(s string) string { return t.colours.Paint(ink.Warn, s) }
-	lines := []string{fmt.Sprintf("coder %s", app.Version) + dim(" · "+t.inv.words.T("model %s · mode %s · session %s", model, mode, t.session.ID))}
+	w := t.inv.words
+	lines := [][]ink.Span{append(span(ink.Plain, "coder "+app.Version), span(ink.Dim, " · "+w.T("model %s · mode %s · session %s", sanitize.Line(model, 80), mode, t.session.ID))...)}
+	add := func(role ink.Role, text string) { lines = append(lines, span(role, sanitize.Line(text, 0))) }
 	trusted := t.app.Trusted
 	if trusted == trust.Changed || len(trust.Settings(t.app.Root)) > 0 && trusted != trust.Trusted {
-		lines = append(lines, warning(t.inv.words.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", t.inv.words.Said(trusted.String()))))
+		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(trusted.String())))
 	}
 	if _, err := exec.LookPath("git"); err != nil {
-		lines = append(lines, dim(t.inv.words.T("not installed, and used where it is: %s", "git")))
+		add(ink.Dim, w.T("not installed, and used where it is: %s", "git"))
 	}
 	if u, ok := t.session.Unfinished(); ok && u.Pending != nil && u.Pending.Author != event.ActorRecovery {
-		lines = append(lines, warning(t.inv.words.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title))))
+		add(ink.Warn, w.T("the last turn was cut off while it waited for an answer: %s", oneLine(u.Title)))
 	}
 	if t.session.CutUndo() {
-		lines = append(lines, warning(t.inv.words.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now")))
+		add(ink.Warn, w.T("the program ended while it undid or redid a turn; /undo shows what can be taken back now"))
 	}
-	lines = append(lines, dim(t.inv.words.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves")))
+	add(ink.Dim, w.T("/help lists the commands · Enter sends · Esc stops a turn · Ctrl+D leaves"))
 	for _, text := range t.early {
-		lines = append(lines, warning(t.inv.words.Said(text)))
+		for line := range strings.SplitSeq(w.Said(text), "\n") {
+			add(ink.Warn, line)
+		}
 	}
 	t.early = nil
-	return t.face.Say(strings.Join(lines, "\n"))
+	return t.face.Tell(lines...)
 }
 
 func (t *terminal) status() (model, mode string) {
@@ -195,6 +212,9 @@ func (t *terminal) status() (model, mode string) {
 
 // after takes note of the end of an input.
 func (t *terminal) after(ctx context.Context, input string, err error) error {
+	if said := t.sumUp(ctx); said != nil {
+		return said
+	}
 	if t.ends != nil {
 		return t.ends(ctx, input, err)
 	}
@@ -244,7 +264,7 @@ func (t *terminal) follow(ctx context.Context) error {
 	}
 	other, err := t.app.Move(ctx, t.sup, to, t.session.ID, t.face.Out())
 	if err != nil {
-		return t.face.Say(t.colours.Paint(ink.Bad, t.inv.words.Said(message(err))))
+		return t.say(ink.Bad, t.inv.words.Said(message(err)))
 	}
 	if err := t.session.Close(); err != nil {
 		t.warn(fmt.Sprintf("close the session: %v", err))

@@ -216,3 +216,19 @@ func (d *Changes) Compare(name string, old []byte) (diff, line string) {
 	}
 	return sanitize.Text(text), line
 }
+
+// Lines counts what became of a file that was old, nil if it was not there.
+func (d *Changes) Lines(name string, old []byte) (added, deleted int, same bool) {
+	now, _, err := d.Git.Workspace.ReadFile(name, MaxCompared)
+	gone := errors.Is(err, fs.ErrNotExist)
+	switch {
+	case err != nil && !gone:
+		return 0, 0, false
+	case gone == (old == nil) && bytes.Equal(old, now):
+		return 0, 0, true
+	case bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(now, 0) >= 0:
+		return 0, 0, false
+	}
+	_, added, deleted = patch.Unified(name, old, now)
+	return added, deleted, false
+}

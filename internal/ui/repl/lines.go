@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/host/stdio"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // Lines is the face for a terminal that cannot do more than print lines: it
@@ -39,6 +40,9 @@ func (l *Lines) Out() event.Sink { return l.Render }
 
 // Say shows lines of the program's own.
 func (l *Lines) Say(text string) error { return l.Render.Insert(text) }
+
+// Tell shows lines of the program's own, broken between words.
+func (l *Lines) Tell(lines ...[]ink.Span) error { return l.Render.Tell(lines...) }
 
 // Resume takes up the turn that the session in use was left with.
 func (l *Lines) Resume(ctx context.Context) { _ = l.turn(ctx, "", l.Session().Continue) } // what went wrong was shown

@@ -23,6 +23,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 	"coder/internal/ui/tty"
 )
 
@@ -152,6 +153,9 @@ func (r *REPL) Put(text string) {
 
 // Say shows lines of the program's own.
 func (r *REPL) Say(text string) error { return r.render.Insert(text) }
+
+// Tell shows lines of the program's own, broken between words.
+func (r *REPL) Tell(lines ...[]ink.Span) error { return r.render.Tell(lines...) }
 
 func (r *REPL) width() int {
 	cols, _ := r.Terminal.Size()

@@ -141,6 +141,23 @@ func (r *Renderer) Insert(text string) error {
 	})
 }
 
+// Tell writes lines of the caller's own, each broken between words for the width
+// of the terminal, after a blank line. The text must be clean.
+func (r *Renderer) Tell(lines ...[]ink.Span) error {
+	return r.write(func() {
+		r.enter(nothing)
+		r.section = inserted
+		for _, line := range lines {
+			w := ink.Wrap{Put: r.page.put, Width: r.width()}
+			for _, s := range line {
+				w.Write(s.Look, s.Text)
+			}
+			w.End()
+			r.page.fresh()
+		}
+	})
+}
+
 // Break ends what the model is saying, and the line the stream is in.
 func (r *Renderer) Break() error {
 	return r.write(func() {

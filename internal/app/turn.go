@@ -1,0 +1,124 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"sync"
+	"time"
+
+	"coder/internal/agent/verify"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/model/meter"
+	"coder/internal/slash"
+)
+
+// Turn is what a turn took and came to.
+type Turn struct {
+	Took           time.Duration // without waiting for people
+	Usage          chat.Usage
+	Files          int // that are not as they were
+	Added, Deleted int // lines of those that can be compared
+	Called         bool
+	Check          verify.Check // how the session stands after it
+}
+
+// maxTallied is how many files are compared for the lines of a turn.
+const maxTallied = 200
+
+// tally follows the turn that runs.
+type tally struct {
+	meter   *meter.Meter
+	kit     *toolkit
+	compare *slash.Changes
+
+	mu      sync.Mutex // guards the fields below
+	running bool
+	replied bool // a model did, so that there is something to tell
+	spent   chat.Usage
+	took    time.Duration
+	turn    Turn
+	names   []string
+	before  map[string]event.FileState // of the files that calls of the turn changed
+}
+
+// add takes in a live record.
+func (t *tally) add(r event.Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID == "" || !t.running && r.Task != "" {
+		t.spent, t.took = t.meter.Spent()
+		t.running, t.replied, t.turn, t.names, t.before = true, false, Turn{}, nil, make(map[string]event.FileState)
+	}
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		t.replied = t.replied || e.Message.Role == chat.Assistant && e.Model != ""
+	case event.ToolCallCompleted:
+		t.turn.Called = true
+		for _, c := range e.Changes {
+			name := cmp.Or(c.Before.Path, c.After.Path)
+			if _, known := t.before[name]; !known && t.before != nil {
+				t.names, t.before[name] = append(t.names, name), c.Before
+			}
+		}
+	}
+}
+
+// end is the turn that has ended, if a model took part in it.
+func (t *tally) end(ctx context.Context) (Turn, bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if !t.running || !t.replied {
+		t.running = false
+		return Turn{}, false
+	}
+	t.running = false
+	usage, took := t.meter.Spent()
+	t.turn.Took = took - t.took
+	t.turn.Usage = chat.Usage{
+		In: usage.In - t.spent.In, Out: usage.Out - t.spent.Out, Cached: usage.Cached - t.spent.Cached, Cost: usage.Cost - t.spent.Cost,
+		Unpriced: usage.Unpriced,
+	}
+	for i, name := range t.names {
+		added, deleted, same := 0, 0, false
+		if i < maxTallied {
+			added, deleted, same = t.lines(ctx, name)
+		}
+		if !same {
+			t.turn.Files++
+			t.turn.Added, t.turn.Deleted = t.turn.Added+added, t.turn.Deleted+deleted
+		}
+	}
+	return t.turn, true
+}
+
+// lines counts what became of a file since the turn began.
+func (t *tally) lines(ctx context.Context, name string) (added, deleted int, same bool) {
+	before := t.before[name]
+	var old []byte
+	if before.Hash != "" {
+		if t.kit.files == nil {
+			return 0, 0, false
+		}
+		var err error
+		if old, err = t.kit.files.get().Content(ctx, before, slash.MaxCompared); err != nil {
+			return 0, 0, false
+		}
+		if old == nil {
+			old = []byte{}
+		}
+	}
+	return t.compare.Lines(name, old)
+}
+
+// LastTurn is what the turn that has ended took and came to, once; it reports
+// false if there was none, or no model took part in it.
+func (a *App) LastTurn(ctx context.Context) (Turn, bool) {
+	t := a.turn.Load()
+	if t == nil {
+		return Turn{}, false
+	}
+	turn, ok := t.end(ctx)
+	turn.Check = a.Checked()
+	return turn, ok
+}

@@ -1,0 +1,96 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/agent/verify"
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/ui/term/ink"
+)
+
+// sumUp says in one line what the turn that has ended took and came to.
+func (t *terminal) sumUp(ctx context.Context) error {
+	turn, ok := t.app.LastTurn(ctx)
+	if !ok {
+		return nil
+	}
+	line := span(ink.Dim, strings.Join(t.figures(turn), t.apart()))
+	add := func(role ink.Role, text string) {
+		if len(line) > 1 || line[0].Text != "" {
+			line = append(line, span(ink.Dim, t.apart())...)
+		}
+		line = append(line, span(role, text)...)
+	}
+	if said, role := t.standing(turn.Check); turn.Called && said != "" {
+		add(role, said)
+	}
+	add(ink.Dim, display.Duration(turn.Took))
+	return t.face.Tell(line)
+}
+
+// figures are what a turn took and changed: tokens, money, files.
+func (t *terminal) figures(turn app.Turn) (parts []string) {
+	w, u := t.inv.words, turn.Usage
+	if u.In+u.Out > 0 {
+		parts = append(parts, w.T("%d tokens in, %d out", u.In, u.Out))
+	}
+	if u.Cost > 0 {
+		parts = append(parts, fmt.Sprintf("$%.4f", u.Cost))
+	}
+	switch {
+	case turn.Files == 0:
+	case turn.Added+turn.Deleted == 0 && turn.Files == 1:
+		parts = append(parts, w.T("1 file"))
+	case turn.Added+turn.Deleted == 0:
+		parts = append(parts, w.T("%d files", turn.Files))
+	case turn.Files == 1:
+		parts = append(parts, w.T("1 file, +%d -%d", turn.Added, turn.Deleted))
+	default:
+		parts = append(parts, w.T("%d files, +%d -%d", turn.Files, turn.Added, turn.Deleted))
+	}
+	return parts
+}
+
+// standing says what was checked last, and what was changed since.
+func (t *terminal) standing(c verify.Check) (said string, role ink.Role) {
+	w := t.inv.words
+	if c.Command == "" {
+		switch {
+		case !c.Edited:
+			return "", ink.Dim
+		case c.Edits == 1:
+			return w.T("1 edit, not checked"), ink.Warn
+		}
+		return w.T("%d edits, not checked", c.Edits), ink.Warn
+	}
+	command := sanitize.Line(c.Command, 60)
+	said, role = w.T("check passed: %s", command), ink.Good
+	if c.ExitCode != 0 {
+		said, role = w.T("check failed: %s", command), ink.Bad
+	}
+	since := ""
+	switch c.Edits {
+	case 0:
+		return said, role
+	case 1:
+		since = w.T("1 edit since then")
+	default:
+		since = w.T("%d edits since then", c.Edits)
+	}
+	if role == ink.Good {
+		role = ink.Warn
+	}
+	return said + t.apart() + since, role
+}
+
+// apart stands between the parts of a line.
+func (t *terminal) apart() string {
+	if t.inv.utf8() {
+		return " · "
+	}
+	return ", "
+}
