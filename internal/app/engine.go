@@ -132,7 +132,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), RaiseWindow: a.raiseWindow(),
-			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct",
+			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct", TerminalPrograms: c.Approval.TerminalPrograms,
 			Compaction: orchestrator.Compaction{
 				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,
 			},

@@ -151,7 +151,7 @@ var plan = []struct {
 	{"ui/cells", ""},
 	{"ui/lineedit", "cells sanitize"},
 	{"ui/tty", "cells lineedit"},
-	{"ui/repl", "cells event ink lineedit sanitize stdio term tty uip"},
+	{"ui/repl", "cells event ink lineedit sanitize stdio term tool tty uip"},
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt sanitize session skills trust undo"},

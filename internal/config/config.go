@@ -141,11 +141,12 @@ type Workflow struct {
 
 // Approval is how people are asked.
 type Approval struct {
-	Interactive             bool   `json:"interactive" doc:"ask a person where there is one"`
-	AutoApproveAsk          bool   `json:"auto_approve_ask" doc:"let pass what policy would ask about; risks are asked about even so" project:"off"`
-	Bang                    string `json:"bang" doc:"whether a person's own ! command meets policy" enum:"policy|direct" project:"stricter"`
-	DangerousNoninteractive string `json:"dangerous_noninteractive" doc:"what becomes of a risk with nobody to ask" enum:"deny|allow" project:"stricter"`
-	OnReject                string `json:"on_reject" doc:"whether a refused call ends the turn" enum:"stop|continue" project:"stricter"`
+	Interactive             bool     `json:"interactive" doc:"ask a person where there is one"`
+	AutoApproveAsk          bool     `json:"auto_approve_ask" doc:"let pass what policy would ask about; risks are asked about even so" project:"off"`
+	Bang                    string   `json:"bang" doc:"whether a person's own ! command meets policy" enum:"policy|direct" project:"stricter"`
+	TerminalPrograms        []string `json:"terminal_programs" doc:"programs that have the real terminal behind !; !! gives it to any" project:"never"`
+	DangerousNoninteractive string   `json:"dangerous_noninteractive" doc:"what becomes of a risk with nobody to ask" enum:"deny|allow" project:"stricter"`
+	OnReject                string   `json:"on_reject" doc:"whether a refused call ends the turn" enum:"stop|continue" project:"stricter"`
 }
 
 // Permission is what each tool may do. A verdict is allow, ask or deny.
@@ -260,8 +261,13 @@ func Default() Config {
 			PlanExitMode:          "default",
 		},
 		Approval: Approval{
-			Interactive:             true,
-			Bang:                    "policy",
+			Interactive: true,
+			Bang:        "policy",
+			TerminalPrograms: []string{
+				"vim", "vi", "nvim", "nano", "emacs", "hx", "micro", "less", "more", "most", "man", "top", "htop", "btop", "watch",
+				"ssh", "sftp", "telnet", "tmux", "screen", "tig", "lazygit", "k9s", "fzf", "mc", "ranger", "gdb", "lldb", "psql", "mysql", "sqlite3",
+				"sudo", "su", "doas", "passwd", "git commit", "git rebase -i", "git add -p", "git add -i", "git checkout -p", "git mergetool",
+			},
 			DangerousNoninteractive: "deny",
 			OnReject:                "continue",
 		},

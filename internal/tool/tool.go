@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"strconv"
 
 	"coder/internal/core/chat"
@@ -175,6 +176,35 @@ func WithCall(ctx context.Context, id string) context.Context {
 func CallID(ctx context.Context) string {
 	id, _ := ctx.Value(callKey{}).(string)
 	return id
+}
+
+// A Lender lets somebody have the person's terminal while use runs. It is given
+// the end of it that a program is started with.
+type Lender func(ctx context.Context, use func(terminal *os.File) error) error
+
+type (
+	lenderKey   struct{}
+	terminalKey struct{}
+)
+
+// WithLender lets what runs under ctx know who can lend the terminal. No call has
+// it by that alone.
+func WithLender(ctx context.Context, l Lender) context.Context {
+	return context.WithValue(ctx, lenderKey{}, l)
+}
+
+// WithTerminal gives the terminal to the call that runs under ctx, if somebody
+// can lend it.
+func WithTerminal(ctx context.Context) context.Context {
+	l, _ := ctx.Value(lenderKey{}).(Lender)
+	return context.WithValue(ctx, terminalKey{}, l)
+}
+
+// TerminalOf is who lends the terminal to the call that runs under ctx; nil if it
+// has none.
+func TerminalOf(ctx context.Context) Lender {
+	l, _ := ctx.Value(terminalKey{}).(Lender)
+	return l
 }
 
 // Fatal marks err as ending the turn rather than being told to the model.

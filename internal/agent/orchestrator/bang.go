@@ -4,6 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"path"
+	"slices"
+	"strings"
 
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
@@ -23,7 +26,11 @@ const sectionLines = 20
 // runBangCommand runs a shell command the person typed, through the same gate
 // as the model's own commands, and puts both into the conversation.
 func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command string, out event.Sink) (string, error) {
-	if command == "" {
+	line := command
+	if forced, ok := strings.CutPrefix(command, "!"); ok { // !!command
+		line = strings.TrimSpace(forced)
+	}
+	if line == "" {
 		return "", &CommandError{"no command after !"}
 	}
 	o.glimpse()
@@ -33,7 +40,10 @@ func (o *Orchestrator) runBangCommand(ctx context.Context, rawInput, command str
 		err = o.emit(ctx, st, ActorUser, event.MessageAdded{Message: chat.Say(chat.User, rawInput)})
 	}
 	if err == nil {
-		err = o.shell(ctx, st, command)
+		if line != command || wantsTerminal(line, st.set.TerminalPrograms) {
+			ctx = tool.WithTerminal(ctx)
+		}
+		err = o.shell(ctx, st, line)
 	}
 	return st.final, o.persistStep(ctx, st, err)
 }
@@ -46,7 +56,11 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 			Message: chat.Say(chat.Assistant, st.final), Blocks: display.Blocks{display.Text(st.final)},
 		})
 	}
-	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": command})}
+	args := map[string]any{"command": command}
+	if wantsTerminal(command, elevated) {
+		args["unconfined"] = true // a sandbox lets nobody become another user
+	}
+	call := chat.ToolCall{ID: o.NewID("bang"), Name: shellTool, Args: jsonx.Must(args)}
 	deliver := func(keep context.Context, out toolrun.Outcome) error {
 		for _, e := range out.Effects {
 			if e.Kind == tool.Write {
@@ -60,10 +74,40 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 		return errors.Join(o.emit(keep, st, ActorAgent, said), o.tellUsage(keep, st))
 	}
 	return o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorUser, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorUser, Aside: bangAside, Direct: st.set.DirectBang, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: st.sink, Deliver: deliver,
 	})
 }
+
+// bangAside is what a person is told who is asked about their own command.
+const bangAside = "your own command: with approval.bang = direct such commands run unasked"
+
+// elevated are the programs that make one another user.
+var elevated = []string{"sudo", "su", "doas", "pkexec"}
+
+// wantsTerminal reports whether one of programs is run in a line. A program may
+// be named with its first arguments: git commit.
+func wantsTerminal(line string, programs []string) bool {
+	for part := range strings.FieldsFuncSeq(line, func(r rune) bool { return strings.ContainsRune("|&;()\n", r) }) {
+		words := strings.Fields(part)
+		for len(words) > 0 && (strings.Contains(words[0], "=") || slices.Contains(before, words[0])) {
+			words = words[1:]
+		}
+		if len(words) == 0 {
+			continue
+		}
+		words[0] = path.Base(words[0])
+		for _, program := range programs {
+			if names := strings.Fields(program); len(names) > 0 && len(words) >= len(names) && slices.Equal(words[:len(names)], names) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// before are words that may stand before a program.
+var before = []string{"env", "command", "exec", "nice", "time"}
 
 // shellResult is what came of a command; an exit code below zero says that it
 // was not run.

@@ -165,7 +165,7 @@ func (r *run) question(a *admission) uip.Request {
 		Kind: uip.Confirm, Purpose: uip.ConfirmRiskyAction,
 		Display: uip.Display{
 			Title:       a.tool + " " + a.plan().Title,
-			Description: a.opinion.String(),
+			Description: tool.JoinNotes(a.opinion.String(), r.Aside),
 			Content:     a.plan().Preview,
 			Metadata:    map[string]string{"toolCallId": a.call.ID, "toolName": a.tool},
 		},

@@ -98,6 +98,8 @@ type Round struct {
 	// those of a log that came with the workspace. They are asked about, whatever
 	// policy says, unless nothing can come of them.
 	Doubted bool
+	// Aside, if set, is what else a person who is asked should know.
+	Aside string
 	// Direct is set if the calls are the person's own and are not judged.
 	Direct bool
 	Hooks  Hooks // optional

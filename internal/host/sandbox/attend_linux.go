@@ -52,8 +52,9 @@ func attend(o order, tell *os.File) (code int, err error) {
 	if err := unix.Prctl(option, on, 0, 0, 0); err != nil {
 		return 0, fmt.Errorf("start command: %w", err)
 	}
+	_, noTerminal := unix.IoctlGetTermios(0, unix.TCGETS)
 	a.command, err = syscall.ForkExec(path, o.argv, &syscall.ProcAttr{
-		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: death},
+		Env: unix.Environ(), Files: []uintptr{0, 1, 2}, Sys: &syscall.SysProcAttr{Setsid: true, Setctty: noTerminal == nil, Pdeathsig: death},
 	})
 	if err != nil {
 		return 0, fmt.Errorf("start %s: %w", path, err)

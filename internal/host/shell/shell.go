@@ -13,7 +13,7 @@
 //     the limit: then the beginning and the end are kept and the middle is
 //     dropped, so memory is bounded.
 //  4. The command cannot reach the user's terminal: it has none, and its
-//     standard input is empty.
+//     standard input is empty, unless it is given one.
 //
 // Commands run in bash where there is one ([Find]), else in /bin/sh, with the
 // environment they are given, less what changes the meaning of a line. It is not
@@ -83,6 +83,10 @@ type Spec struct {
 	// descriptor 3, as one line, the command's exit code, the number of the
 	// signal that ended it or 0, and whether others had to be stopped.
 	Init bool
+
+	// Terminal, if set, is what the command has for its input and output, instead
+	// of nothing and of what is kept.
+	Terminal *os.File
 
 	// Limit is how many bytes of each stream are kept; none if zero.
 	Limit int
@@ -187,6 +191,9 @@ func start(spec Spec) (*process, error) {
 	mark := fmt.Sprintf("%s%v-%d", outer, self(), serial.Add(1))
 	cmd.Env = append(cmd.Env, mark)
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if spec.Terminal != nil && len(spec.Through) == 0 { // else the program it is run by does so
+		cmd.SysProcAttr.Setctty = true
+	}
 	dieWithUs(cmd.SysProcAttr)
 	if spec.Attr != nil {
 		spec.Attr(cmd.SysProcAttr)
@@ -208,6 +215,9 @@ func start(spec Spec) (*process, error) {
 	cmd.Stdout, cmd.Stderr = toStdout, toStderr
 	if len(spec.Stdin) > 0 {
 		cmd.Stdin = bytes.NewReader(spec.Stdin)
+	}
+	if t := spec.Terminal; t != nil {
+		cmd.Stdin, cmd.Stdout, cmd.Stderr = t, t, t
 	}
 	told, err := spec.listen(cmd)
 	if err == nil {

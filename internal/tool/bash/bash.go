@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -257,7 +258,18 @@ func (b *bash) run(ctx context.Context, a bashArgs, line tool.Line, c Confinemen
 	if a.Timeout > 0 { // never more than is allowed
 		spec.Timeout = min(time.Duration(min(a.Timeout, 1<<31))*time.Millisecond, b.CommandTimeout)
 	}
-	o, err := shell.Run(ctx, spec)
+	var o shell.Outcome
+	var err error
+	if lend := tool.TerminalOf(ctx); lend != nil {
+		spec.Timeout, spec.Env = 0, line.Environ(b.Env)
+		err = lend(ctx, func(terminal *os.File) (err error) {
+			spec.Terminal = terminal
+			o, err = shell.Run(ctx, spec)
+			return err
+		})
+	} else {
+		o, err = shell.Run(ctx, spec)
+	}
 	live.end()
 	defer log.close()
 	if err != nil && ctx.Err() == nil {

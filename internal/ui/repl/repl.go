@@ -93,8 +93,9 @@ type REPL struct {
 	reader  *reader
 	pending [][]tty.Event // typed while nobody looked
 
-	asks chan ask      // from the turn
-	done chan finished // the turn is over
+	asks  chan ask      // from the turn
+	lends chan lent     // from the turn
+	done  chan finished // the turn is over
 
 	turn    *turn
 	busy    atomic.Pointer[term.Doing] // what the turn is busy with
@@ -128,7 +129,7 @@ func New(o Options) *REPL {
 	r := &REPL{
 		Options: o, focused: true,
 		events: make(chan []tty.Event), broken: make(chan error, 1),
-		asks: make(chan ask), done: make(chan finished, 1),
+		asks: make(chan ask), lends: make(chan lent), done: make(chan finished, 1),
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
@@ -244,6 +245,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			}
 		case a := <-r.asks:
 			err = r.put(a)
+		case l := <-r.lends:
+			err = r.lend(ctx, l)
 		case <-withdrawn: // answered elsewhere, or what asked has stopped
 			r.open = nil
 		case f := <-r.done:

@@ -8,6 +8,7 @@ import (
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/tool"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
 )
@@ -29,6 +30,8 @@ func (r *REPL) stop() {
 		select {
 		case a := <-r.asks:
 			a.reply <- later
+		case l := <-r.lends:
+			close(l.refused)
 		case <-r.done:
 			return
 		}
@@ -79,7 +82,7 @@ func (r *REPL) start(ctx context.Context, input string, work func(context.Contex
 			}
 		}()
 		out := &failureSink{Sink: r.render, stopped: &t.stopped}
-		_, err := work(ctx, out)
+		_, err := work(tool.WithLender(ctx, r.Lend), out)
 		r.done <- finished{input, err, out.told.Load()}
 	}()
 }
