@@ -120,7 +120,6 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
 	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it
 	fetch := a.Config.Fetch
-	after, _ := mode.Lookup(a.Config.Workflow.PlanExitMode) // the settings allow no other
 	tools := slices.Concat(
 		a.fileTools(ws, pool, t),
 		search.With(ws, search.Options{Hide: hides}), []tool.Tool{codesearch.SearchCode(ws, t.index, hides)}, commands,
@@ -133,7 +132,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 		})},
 		[]tool.Tool{codenav.All(ws, pool)}, plan.All(&t.todos),
 		[]tool.Tool{plan.Question(), plan.ExitPlan(plan.ExitOptions{
-			Mode: after.Name, ModeText: after.Prompt, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
+			Modes: a.afterPlan, Save: func(text string) (string, error) { return a.savePlan(sessionID, text) },
 		})},
 		[]tool.Tool{skill.Skill(a.library().skills), task},
 	)
@@ -425,4 +424,18 @@ func (m *recollection) add(r event.Record) {
 			m.files.Recall(f.Path, f.Hash)
 		}
 	}
+}
+
+// afterPlan are the modes that work can go on in after a plan: the one that the
+// settings name, the one that planning began in, and those that edit. It leads
+// to yolo from nowhere.
+func (a *App) afterPlan() (modes []plan.ExitMode) {
+	for _, name := range []string{a.Config.Workflow.PlanExitMode, a.Modes.Toggled(), mode.AutoEdit, mode.Default} {
+		m, err := mode.Lookup(name)
+		known := slices.ContainsFunc(modes, func(o plan.ExitMode) bool { return o.Name == m.Name })
+		if err == nil && !known && (m.Name != mode.Plan || len(modes) == 0) && m.Name != mode.Yolo {
+			modes = append(modes, plan.ExitMode{Name: m.Name, Text: m.Prompt})
+		}
+	}
+	return modes
 }

@@ -30,10 +30,16 @@ const (
 type ExitOptions struct {
 	// Save keeps a plan where people can read it and tells where that is.
 	Save func(plan string) (path string, err error)
-	// Mode is the mode that work goes on in, and ModeText what it means for the
-	// model.
-	Mode, ModeText string
+	// Modes are those that work can go on in, the first being the one that is
+	// meant where nothing else is said.
+	Modes func() []ExitMode
 }
+
+// ExitMode is a mode, and what it means for the model.
+type ExitMode struct{ Name, Text string }
+
+// in is the option to go on in another mode than the first.
+func in(mode string) string { return StartEditing + ":" + mode }
 
 type exitArgs struct {
 	Plan string `json:"plan" also:"content text" doc:"all of it, as Markdown"`
@@ -89,18 +95,25 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 	if err != nil {
 		return tool.Result{}, fmt.Errorf("keep the plan: %w", err)
 	}
+	modes := o.Modes()
+	options := []uip.Option{{ID: StartEditing, Label: fmt.Sprintf("Start editing, in %s mode", modes[0].Name), Style: uip.Primary, Default: true}}
+	for _, m := range modes[1:] {
+		options = append(options, uip.Option{ID: in(m.Name), Label: fmt.Sprintf("Start editing, in %s mode", m.Name)})
+	}
 	a, err := uip.From(ctx).Ask(ctx, uip.Request{
 		Kind: uip.Select, Purpose: uip.ChooseStrategy,
 		Display: uip.Display{
 			Title: "How shall the plan be carried out?", Description: "kept in " + path, Content: display.Text(plan),
 			Metadata: map[string]string{"planFilePath": path},
 		},
-		Options: []uip.Option{
-			{ID: StartEditing, Label: "Start editing", Style: uip.Primary, Default: true},
-			{ID: ClearContext, Label: "Clear the context and start"},
-			{ID: KeepPlanning, Label: "Keep planning"},
-		},
+		Options: append(options, uip.Option{ID: ClearContext, Label: "Clear the context and start"}, uip.Option{ID: KeepPlanning, Label: "Keep planning"}),
 	})
+	goOn := modes[0]
+	for _, m := range modes {
+		if a.Option == in(m.Name) {
+			a.Option, goOn = StartEditing, m
+		}
+	}
 	switch {
 	case err != nil:
 		return tool.Result{}, err
@@ -109,14 +122,14 @@ func (o ExitOptions) exit(ctx context.Context, plan string) (tool.Result, error)
 			Value: exitResult{Path: path, Text: "No user is available to accept the plan. It is kept; end your turn with a short summary of it."}, Failed: true, Summary: "nobody to ask",
 		}, nil
 	case a.Option == StartEditing || a.Option == ClearContext:
-		signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: o.Mode}}
-		next := &tool.Rebuild{Mode: o.Mode}
+		signal := &controlSignal{rebuild{Reason: "mode_changed", NewMode: "Agent", Mode: goOn.Name}}
+		next := &tool.Rebuild{Mode: goOn.Name}
 		if a.Option == ClearContext { // go on with nothing but the plan
 			next.Message = "Implement the following plan:\n\n" + plan
 			signal.Rebuild.Message = []rebuildText{{"text", next.Message}}
 		}
 		return tool.Result{
-			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + o.ModeText), Control: signal},
+			Value:   exitResult{OK: true, Choice: a.Option, Path: path, Text: strings.TrimSpace("The user accepted the plan. Plan mode is over: carry it out. " + goOn.Text), Control: signal},
 			Summary: a.Option, Rebuild: next,
 		}, nil
 	}
