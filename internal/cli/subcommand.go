@@ -39,6 +39,8 @@ func subcommands() []subcommand {
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
 		}, []string{"show", "verify"}, (*invocation).runAudit, []use{{"[show|verify] [SESSION] [--json]", "what was done in a session, and whether its record is whole"}}},
+		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "which prompt, call and approval stand behind a file or a line of it"}}},
+		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "which session or commit every line of a file comes from"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
 		{"respond", one, nil, (*invocation).runRespond, []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
 		{"watch", upTo(1), nil, (*invocation).runWatch, []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},

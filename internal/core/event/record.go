@@ -248,6 +248,16 @@ func Peek(data []byte) (uint64, error) {
 	return l.Seq, err
 }
 
+// Number is the Seq of the record that data holds, or zero if it holds none. It
+// does not look at what the record says, so data has to be as it was written.
+func Number(data []byte) uint64 {
+	if l, ok := parseOurs(data); ok {
+		return l.Seq
+	}
+	seq, _ := Peek(data)
+	return seq
+}
+
 func (l line) record(e Event) Record {
 	return Record{Seq: l.Seq, Time: l.Time, Session: l.Session, Task: l.Task, Actor: l.Actor, Event: e, Seal: l.Seal}
 }

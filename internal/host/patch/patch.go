@@ -68,7 +68,7 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 	head, tail := alike(old, new)
 	w := hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
 	fmt.Fprintf(&w.out, "--- %s\n+++ %s\n", from, to)
-	list := editsWith(max(leastPatience, min(mostPatience, work/(len(w.old)+len(w.new)+1))), w.old, w.new)
+	list := edits(w.old, w.new)
 	// The lines around them, which are the same on both sides, are needed too: an edit may have come to stand at the
 	// edge, and without as much context as there is git takes it to be at the edge of the file.
 	begin := head
@@ -97,6 +97,40 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 		list = list[n:]
 	}
 	return w.out.String(), w.added, w.deleted
+}
+
+// edits lists what makes new of old, in order.
+func edits(old, new []string) []edit {
+	return editsWith(max(leastPatience, min(mostPatience, work/(len(old)+len(new)+1))), old, new)
+}
+
+// Match tells for every line of new which line of old it is, or -1 if it is a
+// new one.
+func Match(old, new []string) []int {
+	from := make([]int, 0, len(new))
+	at := 0 // in old
+	for at < len(old) && at < len(new) && old[at] == new[at] {
+		from = append(from, at)
+		at++
+	}
+	head, tail := at, 0
+	for tail < min(len(old), len(new))-head && old[len(old)-1-tail] == new[len(new)-1-tail] {
+		tail++
+	}
+	list := edits(old[head:len(old)-tail], new[head:len(new)-tail])
+	for i, e := range list {
+		list[i] = edit{e.a + head, e.aEnd + head, e.b + head, e.bEnd + head}
+	}
+	for _, e := range append(list, edit{len(old), len(old), len(new), len(new)}) {
+		for ; len(from) < e.b; at++ {
+			from = append(from, at)
+		}
+		for range e.bEnd - e.b {
+			from = append(from, -1)
+		}
+		at = e.aEnd
+	}
+	return from
 }
 
 func linesOf(b []byte) []string { return slices.Collect(strings.Lines(string(b))) }

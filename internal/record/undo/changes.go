@@ -130,7 +130,14 @@ func (k *Keeper) reveals(rel string) bool {
 	return err != nil || bytes.HasPrefix(text, []byte("!")) || bytes.Contains(text, []byte("\n!"))
 }
 
-// expand lists the changes that were recorded as one.
+// Expand lists the changes that were recorded as one.
+func (k *Keeper) Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.release()
+	return k.expand(ctx, c)
+}
+
 func (k *Keeper) expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error) {
 	from, whole := strings.CutPrefix(c.Before.Hash, treePrefix)
 	if !whole {

@@ -15,6 +15,13 @@ import (
 // that some other process is writing, or was when it died, it ends before the
 // first record that is not whole.
 func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	return s.ReadWhere(ctx, session, after, nil, logs...)
+}
+
+// ReadWhere is Read for those who can tell by the text of a line that they need
+// not know what is in it: only records whose line is wanted are decoded, and
+// yielded. It may ask from several goroutines at once.
+func (s *Store) ReadWhere(ctx context.Context, session string, after uint64, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
 	if len(logs) == 0 {
 		logs = event.Logs
 	}
@@ -23,7 +30,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 			yield(event.Record{}, err)
 			return
 		}
-		if err := s.read(ctx, session, after, logs, yield); err != nil {
+		if err := s.read(ctx, session, after, wants, logs, yield); err != nil {
 			yield(event.Record{}, fmt.Errorf("read session %s: %w", session, err))
 		}
 	}
@@ -32,7 +39,7 @@ func (s *Store) Read(ctx context.Context, session string, after uint64, logs ...
 // read returns an error only if yield has not said to stop. How far a session
 // goes that we hold is known: only the logs asked for are looked at, and what is
 // not whole is an error. Of any other all three logs tell where it ends.
-func (s *Store) read(ctx context.Context, session string, after uint64, logs []event.Log, yield func(event.Record, error) bool) error {
+func (s *Store) read(ctx context.Context, session string, after uint64, wants func([]byte) bool, logs []event.Log, yield func(event.Record, error) bool) error {
 	held := s.claimed(session)
 	var sizes [logCount]int64
 	if held != nil {
@@ -53,7 +60,7 @@ func (s *Store) read(ctx context.Context, session string, after uint64, logs []e
 		if held != nil && (!wanted || size == 0) {
 			continue
 		}
-		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, view{decode: wanted, after: after, limit: size}); err != nil {
+		if err := m.open(s.o.Disk, filepath.Join(s.dir, session), l, view{decode: wanted, after: after, limit: size, wants: wants}); err != nil {
 			return err
 		}
 	}
@@ -73,7 +80,7 @@ func (s *Store) read(ctx context.Context, session string, after uint64, logs []e
 		if at == nil || held == nil && at.seq != seq {
 			return nil
 		}
-		if at.seq > after && slices.Contains(logs, at.log) && !yield(at.record, nil) {
+		if at.seq > after && slices.Contains(logs, at.log) && !at.passed && !yield(at.record, nil) {
 			return nil
 		}
 	}

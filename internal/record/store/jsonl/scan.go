@@ -53,6 +53,7 @@ type entry struct {
 	odd    bool         // it carries no check, though lines before it do
 	seq    uint64       // zero if it is no record
 	record event.Record // if it was to be decoded
+	passed bool         // nobody wants to know what it says
 }
 
 // view is what is wanted of a log. The zero view is of the whole log, with
@@ -61,6 +62,8 @@ type view struct {
 	decode bool   // decode records …
 	after  uint64 // … newer than this
 	limit  int64  // look at so many bytes only; zero for all of them
+	// wants, if set, reports whether a record is to be decoded by its line.
+	wants func(line []byte) bool
 }
 
 // openScanner opens a log and stands before its first record. A log never
@@ -188,6 +191,11 @@ func (s *scanner) parse(entries []entry) {
 	for i := range entries {
 		e := &entries[i]
 		if holds, _ := checker.Holds(e.line, e.prev); !holds || e.odd {
+			continue
+		}
+		if s.view.wants != nil && !s.view.wants(e.line) {
+			e.passed = true
+			e.seq = event.Number(e.line)
 			continue
 		}
 		if !wanted {

@@ -1,0 +1,119 @@
+package app
+
+import (
+	"context"
+	"iter"
+
+	"coder/internal/agent/verify"
+	"coder/internal/core/event"
+	"coder/internal/host/workspace"
+	"coder/internal/record/provenance"
+	"coder/internal/record/seal"
+	"coder/internal/record/undo"
+	"coder/internal/slash"
+	"coder/internal/tool/git"
+)
+
+// Provenance tells where the lines of a file come from, by the records of all
+// sessions of this workspace, and by git for what none of them wrote.
+func (a *App) Provenance(ctx context.Context, file string, line int) (*slash.Provenance, error) {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	if err != nil {
+		return nil, inputf("open the workspace: %v", err)
+	}
+	defer ws.Close()
+	name, err := ws.Resolve(file)
+	if err != nil {
+		return nil, inputf("%v", err)
+	}
+	if at, err := ws.Locate(name); err == nil {
+		name = at
+	}
+	now, _, err := ws.ReadFile(name, provenance.MaxFile)
+	if err != nil {
+		return nil, inputf("%v", err)
+	}
+	s := a.Store()
+	all := s.changes(ctx, name)
+	p := &slash.Provenance{Name: name, Stories: make(map[*provenance.Change]*provenance.Story)}
+	if p.Lines, err = provenance.Trace(ctx, name, now, line, all, a.kept(ws)); err != nil {
+		return nil, err
+	}
+	bySession, others := make(map[string][]*provenance.Change), false
+	for i, l := range p.Lines {
+		if line > 0 && i != line-1 {
+			continue
+		}
+		if !l.BySession() {
+			others = true
+		} else if list := bySession[l.By.Session]; len(list) == 0 || list[len(list)-1] != l.By {
+			bySession[l.By.Session] = append(list, l.By)
+		}
+	}
+	for id, list := range bySession {
+		stories, err := provenance.Stories(s.vouched(ctx, id, list), list, verify.IsCheck)
+		if err != nil {
+			s.warn(err.Error())
+		}
+		for c, story := range stories {
+			p.Stories[c] = story
+		}
+	}
+	if others {
+		p.Commits, p.NoGit = git.Blame(ctx, git.Options{Workspace: ws, Env: a.ChildEnv()}, name)
+	}
+	return p, ctx.Err()
+}
+
+// changes are the calls of all sessions that changed a file, under whatever name
+// it had, in the order of time.
+func (s *Store) changes(ctx context.Context, name string) (all []*provenance.Change) {
+	names := []string{name}
+	for {
+		all = nil
+		touches := provenance.Touches(names)
+		for _, id := range s.IDs() {
+			list, err := provenance.Changes(s.read(ctx, id, touches, event.Audit))
+			if err != nil {
+				s.warn(err.Error()) // what can be read of it counts
+			}
+			all = append(all, list...)
+		}
+		provenance.Sort(all)
+		more := provenance.Names(name, all)
+		if len(more) <= len(names) {
+			return all
+		}
+		names = more // it had others: these count, too
+	}
+}
+
+// read reads the records of a session whose lines are wanted, where they are on
+// disk, else all.
+func (s *Store) read(ctx context.Context, id string, wants func(line []byte) bool, logs ...event.Log) iter.Seq2[event.Record, error] {
+	if s.ephemeral || s.barred["log"] != nil {
+		return s.Logs.Read(ctx, id, 0, logs...)
+	}
+	return s.logs.ReadWhere(ctx, id, 0, wants, logs...)
+}
+
+// kept is what the undo store and git have of files.
+func (a *App) kept(ws *workspace.Workspace) *undo.Keeper {
+	return undo.New(ws, a.Store().contents(), undo.Options{Env: a.ChildEnv(), Now: a.Env.Now})
+}
+
+// vouched reads a session, and of the requests of changes whether this user's
+// program wrote them.
+func (s *Store) vouched(ctx context.Context, id string, changes []*provenance.Change) iter.Seq2[event.Record, error] {
+	notary := seal.New(s.Key(), s.root, id)
+	return func(yield func(event.Record, error) bool) {
+		for r, err := range s.read(ctx, id, provenance.Tells(changes)) {
+			if e, ok := r.Event.(event.ToolCallRequested); ok && provenance.Of(changes, e.CallID) {
+				r.Vouched = notary.Vouches(r)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	}
+}

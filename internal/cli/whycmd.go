@@ -1,0 +1,108 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/record/provenance"
+	"coder/internal/slash"
+	"coder/internal/ui/term/ink"
+)
+
+// runWhy tells what stands behind a file, or a line of it.
+func (inv *invocation) runWhy(ctx context.Context) error {
+	p, line, err := inv.provenance(ctx, "why")
+	if err != nil {
+		return err
+	}
+	blocks, err := p.Explain(line)
+	switch {
+	case err != nil:
+		return inputf("%v", err)
+	case inv.flags.json:
+		return inv.printOrigins(p, line)
+	}
+	return inv.show(blocks...)
+}
+
+// runBlame tells of every line of a file where it comes from.
+func (inv *invocation) runBlame(ctx context.Context) error {
+	p, _, err := inv.provenance(ctx, "blame")
+	switch {
+	case err != nil:
+		return err
+	case inv.flags.json:
+		return inv.printOrigins(p, 0)
+	}
+	var b strings.Builder
+	from, width := make([]string, len(p.Lines)), 0
+	for i := range from {
+		label := p.Label(i)
+		if from[i] = label.Text; label.Words {
+			from[i] = inv.words.Said(label.Text)
+		}
+		width = max(width, ink.Width(from[i]))
+	}
+	for i, l := range p.Lines {
+		fmt.Fprintf(&b, "%s%s %4d %s\n", from[i], strings.Repeat(" ", width-ink.Width(from[i])), i+1, sanitize.Text(strings.TrimRight(l.Text, "\r\n")))
+	}
+	_, err = fmt.Fprint(inv.Stdout, b.String())
+	return err
+}
+
+// provenance reads where the lines of the file come from that the command line
+// names.
+func (inv *invocation) provenance(ctx context.Context, command string) (*slash.Provenance, int, error) {
+	if len(inv.flags.args) != 1 {
+		return nil, 0, usagef("coder %s needs one file, and may name a line of it: FILE:LINE", command)
+	}
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return nil, 0, err
+	}
+	file, line := slash.SplitLine(inv.flags.args[0])
+	if command == "blame" {
+		line = 0
+	}
+	p, err := a.Provenance(ctx, file, line)
+	return p, line, err
+}
+
+// originRow is the origin of a line for other programs.
+type originRow struct {
+	Line    int               `json:"line"`
+	Text    string            `json:"text"`
+	By      string            `json:"by"` // session, outside or before
+	Session string            `json:"session,omitempty"`
+	Record  uint64            `json:"record,omitempty"`
+	Unsure  bool              `json:"unsure,omitempty"`
+	Commit  string            `json:"commit,omitempty"`
+	Story   *provenance.Story `json:"story,omitempty"`
+}
+
+// printOrigins prints the origin of a line, or of all if it is zero.
+func (inv *invocation) printOrigins(p *slash.Provenance, line int) error {
+	rows := []originRow{}
+	for i, l := range p.Lines {
+		if line > 0 && i+1 != line {
+			continue
+		}
+		row := originRow{Line: i + 1, Text: strings.TrimRight(l.Text, "\r\n"), By: "before", Unsure: l.Unsure}
+		switch {
+		case l.BySession():
+			row.By, row.Session, row.Record = "session", l.By.Session, l.By.Seq
+			if line > 0 {
+				row.Story = p.Stories[l.By]
+			}
+		case l.Outside:
+			row.By = "outside"
+		}
+		if !l.BySession() && i < len(p.Commits) {
+			row.Commit = p.Commits[i].Commit
+		}
+		rows = append(rows, row)
+	}
+	return inv.printJSON(rows)
+}

@@ -1,0 +1,390 @@
+// Package provenance tells which call of which session a line of a file comes
+// from. It replays what the audit logs say became of the file, from content to
+// content, and follows lines by what they say, not by where they stand: a line
+// keeps its origin through later edits around it, through undoing and redoing,
+// and when the file gets another name in a call.
+//
+// What a person or another program changed shows where a call found something
+// else than the call before it had left. Nothing here is executed or believed:
+// it is read to be shown.
+package provenance
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+	"coder/internal/host/patch"
+)
+
+// MaxFile is how long a file may be that is followed.
+const MaxFile = 8 << 20
+
+// Change is a call that changed files.
+type Change struct {
+	Session string
+	Seq     uint64 // of its request; zero if that was not read
+	Done    uint64 // of its end
+	Time    time.Time
+	Tool    string
+	Files   []event.FileChange
+
+	callID        string
+	restores      bool // it is an undo or a redo
+	input, output json.RawMessage
+}
+
+// Origin is where a line comes from. The zero Origin is that of a line which was
+// there before any session changed the file.
+type Origin struct {
+	// By is the call that wrote the line; for one that came from outside, the
+	// last call before.
+	By *Change
+	// Outside says that a person or another program wrote it.
+	Outside bool
+	// Unsure says that it may also have been somebody else, shortly before or
+	// after the call: what the file held then was not kept.
+	Unsure bool
+}
+
+// BySession reports whether a call wrote the line, as far as is known.
+func (o Origin) BySession() bool { return o.By != nil && !o.Outside }
+
+// Line is a line of a file.
+type Line struct {
+	Text string // with its end
+	Origin
+}
+
+// Contents are what was kept of files.
+type Contents interface {
+	// Content is what a file held, if that was kept and is no longer than limit.
+	Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error)
+	// Expand lists the changes that were recorded as one.
+	Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error)
+}
+
+// Changes collects the calls of a session that changed files. Records of calls
+// that matter to nobody may be missing, and requests where only the end of a call
+// matters.
+func Changes(records iter.Seq2[event.Record, error]) (list []*Change, err error) {
+	open := make(map[string]*Change)
+	for r, err := range records {
+		if err != nil {
+			return list, err
+		}
+		switch e := r.Event.(type) {
+		case event.ToolCallRequested:
+			open[e.CallID] = &Change{Seq: r.Seq, input: e.Input}
+		case event.ToolCallCompleted:
+			c := open[e.CallID]
+			delete(open, e.CallID)
+			if len(e.Changes) == 0 {
+				continue
+			}
+			if c == nil {
+				c = new(Change)
+			}
+			c.Session, c.Tool, c.callID = r.Session, e.Tool, e.CallID
+			c.Done, c.Time, c.Files, c.output = r.Seq, r.Time, e.Changes, e.Output
+			c.restores = e.Author == event.ActorUser && (e.Tool == "undo" || e.Tool == "redo")
+			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// Sort puts the changes of several sessions into the order of time.
+func Sort(all []*Change) {
+	slices.SortStableFunc(all, func(a, b *Change) int { return a.Time.Compare(b.Time) })
+}
+
+// Trace tells where the lines come from that the file of that name has now: all,
+// or the one of a number, counted from 1. All are the changes of every session,
+// in the order of time. It goes back from one to the one before until every line
+// is accounted for.
+func Trace(ctx context.Context, name string, now []byte, line int, all []*Change, kept Contents) ([]Line, error) {
+	texts := linesOf(now)
+	t := tracer{
+		ctx: ctx, kept: kept, now: now, name: name, hash: hashOf(now), nowHash: hashOf(now), text: texts,
+		lines: make([]Line, len(texts)),
+	}
+	for i, text := range texts {
+		t.lines[i].Text = text
+		if line == 0 || i == line-1 {
+			t.open = append(t.open, place{i, i})
+		}
+	}
+	for at := len(all) - 1; at >= 0 && len(t.open) > 0; at-- {
+		c := all[at]
+		t.expand(c)
+		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 {
+			t.find(c, c.Files[i])
+			if next, ok := t.restored(all[:at], c); ok {
+				at = next
+			} else {
+				t.leave(c, c.Files[i])
+			}
+		}
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range t.open {
+		t.lines[p.line].Origin = t.doubt
+	}
+	return t.lines, nil
+}
+
+// Names are the names that the file had, as far as calls gave them to it: the one
+// it has, and those before.
+func Names(name string, all []*Change) []string {
+	names := []string{name}
+	for _, c := range slices.Backward(all) {
+		for _, f := range c.Files {
+			if !slices.Contains(names, f.After.Path) {
+				continue
+			}
+			for _, from := range c.sources(f) {
+				if !slices.Contains(names, from.Before.Path) {
+					names = append(names, from.Before.Path)
+				}
+			}
+		}
+	}
+	return names
+}
+
+// Touches reports by the line of a record whether it may be about a call that
+// changed one of these files.
+func Touches(names []string) func(line []byte) bool {
+	var marks [][]byte
+	for _, name := range names {
+		marks = append(marks, fmt.Appendf(nil, `"path":%s`, jsonx.Must(name)))
+	}
+	marks = append(marks, []byte(`"hash":"tree:`))
+	request, whole := []byte(`"type":"ToolCallRequested"`), []byte(`"content":`)
+	return func(line []byte) bool {
+		if bytes.Contains(line[:min(len(line), 64)], request) && !bytes.Contains(line, whole) {
+			return false
+		}
+		return slices.ContainsFunc(marks, func(m []byte) bool { return bytes.Contains(line, m) })
+	}
+}
+
+// maxSources is how many files are looked at as those that a new one was.
+const maxSources = 8
+
+// sources are the files that went away in the call that made f, and may be what
+// it was.
+func (c *Change) sources(f event.FileChange) (list []event.FileChange) {
+	if f.Before.Hash != "" || f.Before.Lost || f.After.Hash == "" {
+		return nil
+	}
+	for _, g := range c.Files {
+		if g.After.Hash != "" || g.After.Lost || !holds(g.Before) || path.Ext(g.Before.Path) != path.Ext(f.After.Path) {
+			continue
+		}
+		if g.Before.Hash == f.After.Hash {
+			return []event.FileChange{g}
+		}
+		if len(list) < maxSources {
+			list = append(list, g)
+		}
+	}
+	return list
+}
+
+// holds reports whether there is a file with a content.
+func holds(s event.FileState) bool {
+	return s.Hash != "" && s.Hash != "dir" && s.Hash != "link" && !s.Lost
+}
+
+// tracer follows a file back through changes.
+type tracer struct {
+	ctx     context.Context
+	kept    Contents
+	now     []byte // what the file holds
+	nowHash string
+	lines   []Line // the same, and what is known of it
+
+	// The file at the moment that is looked at, and which of its lines are those
+	// nobody is known to have written yet.
+	name, hash string
+	text       []string
+	open       []place
+	doubt      Origin // of what is new since the last content that is known
+}
+
+// place is where a line of the file stood earlier.
+type place struct{ line, at int }
+
+// expand lists the files of a change one by one.
+func (t *tracer) expand(c *Change) {
+	for i, f := range c.Files {
+		if !strings.HasPrefix(f.Before.Hash, "tree:") {
+			continue
+		}
+		if list, err := t.kept.Expand(t.ctx, f); err == nil { // else what it did shows as the work of others
+			c.Files = slices.Concat(c.Files[:i], list, c.Files[i+1:])
+		}
+		return
+	}
+}
+
+// find goes back to what a call left in the file. What is different by now
+// somebody else has done.
+func (t *tracer) find(c *Change, f event.FileChange) {
+	if t.hash == f.After.Hash && t.doubt == (Origin{}) {
+		return
+	}
+	text, err := t.outcome(c, f)
+	if err != nil {
+		t.doubt = Origin{By: c, Unsure: true}
+		t.hash = ""
+		return
+	}
+	t.goBack(text, f.After.Hash, Origin{By: c, Outside: true})
+}
+
+// leave goes back to what a call found in the file. What is different by now the
+// call has done.
+func (t *tracer) leave(c *Change, f event.FileChange) {
+	for _, from := range c.sources(f) {
+		if text, err := t.content(from.Before); err == nil && (from.Before.Hash == f.After.Hash || t.resembles(text)) {
+			t.name = from.Before.Path
+			t.goBack(text, from.Before.Hash, Origin{By: c})
+			return
+		}
+	}
+	text, err := t.content(f.Before)
+	if err != nil {
+		if t.doubt == (Origin{}) {
+			t.doubt = Origin{By: c, Unsure: true}
+		}
+		t.hash = ""
+		return
+	}
+	t.goBack(text, f.Before.Hash, Origin{By: c})
+}
+
+// goBack makes an earlier content the one that is looked at. Lines that it does
+// not have come from there, unless there is doubt.
+func (t *tracer) goBack(text []byte, hash string, from Origin) {
+	if t.doubt != (Origin{}) {
+		from, t.doubt = t.doubt, Origin{}
+	}
+	earlier := linesOf(text)
+	match := patch.Match(earlier, t.text)
+	left := t.open[:0]
+	for _, p := range t.open {
+		if at := match[p.at]; at >= 0 {
+			left = append(left, place{p.line, at})
+		} else {
+			t.lines[p.line].Origin = from
+		}
+	}
+	t.open, t.text, t.hash = left, earlier, hash
+}
+
+// resembles reports whether at least half of the file is what text holds.
+func (t *tracer) resembles(text []byte) bool {
+	n := 0
+	for _, at := range patch.Match(linesOf(text), t.text) {
+		if at >= 0 {
+			n++
+		}
+	}
+	return n > 0 && 2*n >= len(t.text)
+}
+
+// restored finds where to go on if a call only brought back what had been there:
+// at the change that had left it, or before the one that had found it.
+func (t *tracer) restored(before []*Change, c *Change) (next int, ok bool) {
+	if !c.restores || t.hash == "" {
+		return 0, false
+	}
+	for at, earlier := range slices.Backward(before) {
+		t.expand(earlier)
+		for _, f := range earlier.Files {
+			switch {
+			case f.After.Path == t.name && f.After.Hash == t.hash:
+				return at + 1, true
+			case f.Before.Path == t.name && f.Before.Hash == t.hash:
+				return at, true
+			}
+		}
+	}
+	return 0, false
+}
+
+// linesOf splits text; what is none has no lines.
+func linesOf(text []byte) []string {
+	if slices.Contains(text, 0) {
+		return nil
+	}
+	return slices.Collect(strings.Lines(string(text)))
+}
+
+// content is what a file held: what was kept, or what it holds now if that is
+// the same.
+func (t *tracer) content(s event.FileState) ([]byte, error) {
+	switch {
+	case !s.Lost && (s.Hash == "" || !holds(s)):
+		return nil, nil
+	case s.Hash == t.nowHash:
+		return t.now, nil
+	}
+	return t.kept.Content(t.ctx, s, MaxFile)
+}
+
+// outcome is what a call left in a file: as it was kept, or as the call's own
+// words tell, if these have the hash on record.
+func (t *tracer) outcome(c *Change, f event.FileChange) ([]byte, error) {
+	text, err := t.content(f.After)
+	if err == nil {
+		return text, nil
+	}
+	var in struct{ Content *string }
+	if json.Unmarshal(c.input, &in) == nil && in.Content != nil && hashOf([]byte(*in.Content)) == f.After.Hash {
+		return []byte(*in.Content), nil
+	}
+	var out struct{ Diff string }
+	if json.Unmarshal(c.output, &out) != nil || out.Diff == "" {
+		return nil, err
+	}
+	p, wrong := patch.ParseFor(f.After.Path, out.Diff)
+	if wrong != nil {
+		return nil, err
+	}
+	p = slices.DeleteFunc(p, func(g patch.File) bool { return g.New != f.After.Path })
+	files := make(map[string][]byte)
+	for _, g := range c.Files {
+		if !holds(g.Before) || !slices.Contains(p.Names(), g.Before.Path) {
+			continue
+		}
+		if text, err := t.content(g.Before); err == nil {
+			files[g.Before.Path] = text
+		}
+	}
+	made, wrong := p.Apply(files)
+	if wrong != nil || len(made) == 0 || hashOf(made[0].New) != f.After.Hash {
+		return nil, err
+	}
+	return made[0].New, nil
+}
+
+func hashOf(text []byte) string {
+	sum := sha256.Sum256(text)
+	return hex.EncodeToString(sum[:])
+}

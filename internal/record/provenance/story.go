@@ -1,0 +1,217 @@
+package provenance
+
+import (
+	"bytes"
+	"encoding/json"
+	"iter"
+	"slices"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// Story is how a call came about and what was made of it.
+type Story struct {
+	Change *Change `json:"-"`
+	Agent  string  `json:"agent"` // who called
+	// Prompt is what the person had asked for, Message the words with which the
+	// model called. Their numbers are zero if they are not on record.
+	Prompt    Said            `json:"prompt"`
+	Message   Said            `json:"message"`
+	Input     json.RawMessage `json:"input"`
+	Signed    bool            `json:"signed"` // this user's program wrote the request
+	Verdict   event.Verdict   `json:"verdict"`
+	Reasons   []string        `json:"reasons"`
+	DecidedBy string          `json:"decidedBy"`
+	// Answer is what the person answered where the call was asked about.
+	Answer *Answer `json:"answer"`
+	// Check is the first check that was begun after the call.
+	Check *Check `json:"check"`
+}
+
+// Said is something said in a conversation.
+type Said struct {
+	Seq   uint64    `json:"record"`
+	Time  time.Time `json:"time"`
+	Text  string    `json:"text"`
+	Model string    `json:"model,omitempty"`
+}
+
+// Answer is an answer to a question.
+type Answer struct {
+	Seq     uint64 `json:"record"`
+	ID      string `json:"interactionId"`
+	Option  string `json:"option"`
+	Comment string `json:"comment,omitempty"`
+}
+
+// Check is a command that tells whether the work is right.
+type Check struct {
+	Seq     uint64 `json:"record"` // of its end
+	Command string `json:"command"`
+	Exit    int    `json:"exit"`
+}
+
+// Tells reports by the line of a record whether it may tell how changes of its
+// session came about.
+func Tells(changes []*Change) func(line []byte) bool {
+	ids := make(map[string]bool)
+	for _, c := range changes {
+		ids[c.callID] = true
+	}
+	names := func(line []byte, key string) bool { // one of the calls
+		for {
+			_, rest, ok := bytes.Cut(line, []byte(key))
+			if !ok {
+				return false
+			}
+			id, rest, _ := bytes.Cut(rest, []byte(`"`))
+			if ids[string(id)] || bytes.IndexByte(id, '\\') >= 0 {
+				return true
+			}
+			line = rest
+		}
+	}
+	return func(line []byte) bool {
+		switch _, kind, _ := bytes.Cut(line[:min(len(line), 64)], []byte(`"type":"`)); {
+		case bytes.HasPrefix(kind, []byte("ToolCall")):
+			return names(line[:min(len(line), 1024)], `"toolCallId":"`) || bytes.Contains(line, []byte(`"command":"`))
+		case bytes.HasPrefix(kind, []byte("MessageAdded")):
+			return bytes.Contains(line[:min(len(line), 512)], []byte(`"actor":"user"`)) || bytes.Contains(line, []byte(`"assistant"`)) && names(line, `"id":"`)
+		}
+		return true
+	}
+}
+
+// Of reports whether one of the changes was made by a call of that id.
+func Of(changes []*Change, callID string) bool {
+	return slices.ContainsFunc(changes, func(c *Change) bool { return c.callID == callID })
+}
+
+// Stories tells how changes came about, from all records of their session, or
+// those that Tells wants.
+func Stories(records iter.Seq2[event.Record, error], changes []*Change, isCheck func(command string) bool) (map[*Change]*Story, error) {
+	t := teller{
+		isCheck: isCheck, wanted: make(map[uint64]*Change), requests: make(map[string]event.Record), stories: make(map[*Change]*Story),
+		prompts: make(map[string]Said), parents: make(map[string]string), said: make(map[string]Said),
+		questions: make(map[string]uip.Request), answers: make(map[string]Answer), running: make(map[string]Check),
+	}
+	for _, c := range changes {
+		t.wanted[c.Done] = c
+	}
+	for r, err := range records {
+		if err != nil {
+			return t.stories, err
+		}
+		t.add(r)
+	}
+	return t.stories, nil
+}
+
+// teller follows a session.
+type teller struct {
+	isCheck   func(command string) bool
+	wanted    map[uint64]*Change // by their ends
+	requests  map[string]event.Record
+	stories   map[*Change]*Story
+	prompts   map[string]Said   // the last of each task
+	parents   map[string]string // of tasks
+	said      map[string]Said   // what called, by call
+	questions map[string]uip.Request
+	answers   map[string]Answer // by call
+	running   map[string]Check  // by call; Seq is that of the request
+	unchecked []*Story
+}
+
+func (t *teller) add(r event.Record) {
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		t.parents[e.TaskID] = e.ParentID
+	case event.MessageAdded:
+		said := Said{r.Seq, r.Time, e.Message.Text(), e.Model}
+		switch {
+		case e.Message.Role == chat.User && r.Actor == event.ActorUser:
+			t.prompts[r.Task] = said
+		case e.Message.Role == chat.Assistant:
+			for _, call := range e.Message.Calls() {
+				t.said[call.ID] = said
+			}
+		}
+	case event.InteractionRequested:
+		t.questions[e.Request.ID] = e.Request
+	case event.InteractionResponded:
+		t.answered(r.Seq, t.questions[e.ID], e.Response)
+	case event.ToolCallRequested:
+		t.requests[e.CallID] = r
+		var in struct{ Command string }
+		if e.Verdict == event.Allowed && json.Unmarshal(e.Input, &in) == nil && in.Command != "" && len(t.unchecked) > 0 && t.isCheck(in.Command) {
+			t.running[e.CallID] = Check{Seq: r.Seq, Command: in.Command}
+		}
+	case event.ToolCallCompleted:
+		if c := t.wanted[r.Seq]; c != nil {
+			t.tell(c, t.requests[e.CallID])
+		}
+		delete(t.requests, e.CallID) // an id may come again
+		delete(t.answers, e.CallID)
+		t.ended(r.Seq, e)
+	}
+}
+
+// answered takes in an answer for each call that the question is about.
+func (t *teller) answered(seq uint64, q uip.Request, a uip.Response) {
+	if id := q.CallID(); id != "" {
+		t.answers[id] = Answer{seq, q.ID, a.Option, a.Comment}
+	}
+	for _, part := range q.Parts {
+		t.answered(seq, part, a.Part(part))
+	}
+}
+
+func (t *teller) tell(c *Change, r event.Record) {
+	e, _ := r.Event.(event.ToolCallRequested)
+	c.Seq = r.Seq
+	s := &Story{
+		Change: c, Agent: e.Author, Message: t.said[e.CallID], Input: e.Input, Signed: r.Vouched,
+		Verdict: e.Verdict, Reasons: e.Reasons, DecidedBy: e.DecidedBy,
+	}
+	for task, hops := e.TaskID, 0; s.Prompt.Seq == 0 && task != "" && hops < maxDepth; task, hops = t.parents[task], hops+1 {
+		s.Prompt = t.prompts[task]
+	}
+	if a, ok := t.answers[e.CallID]; ok {
+		s.Answer = &a
+	}
+	t.stories[c] = s
+	t.unchecked = append(t.unchecked, s)
+}
+
+// maxDepth is how many tasks may lie between a call and what was asked for.
+const maxDepth = 16
+
+// ended takes in the end of a call: if it was a check, it is that of what was
+// done by the time it began.
+func (t *teller) ended(seq uint64, e event.ToolCallCompleted) {
+	check, ok := t.running[e.CallID]
+	if !ok {
+		return
+	}
+	delete(t.running, e.CallID)
+	var out struct {
+		ExitCode *int `json:"exit_code"`
+	}
+	if json.Unmarshal(e.Output, &out) != nil || out.ExitCode == nil || *out.ExitCode < 0 || e.Unknown {
+		return
+	}
+	began := check.Seq
+	check.Seq, check.Exit = seq, *out.ExitCode
+	var left []*Story
+	for _, s := range t.unchecked {
+		if s.Change.Done < began {
+			s.Check = &check
+		} else {
+			left = append(left, s)
+		}
+	}
+	t.unchecked = left
+}

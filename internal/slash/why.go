@@ -1,0 +1,201 @@
+package slash
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/record/provenance"
+	"coder/internal/tool/git"
+)
+
+// Provenance is where the lines of a file come from.
+type Provenance struct {
+	Name    string
+	Lines   []provenance.Line
+	Stories map[*provenance.Change]*provenance.Story
+	Commits []git.Blamed // of every line, where git was asked and knows
+	NoGit   error        // why git could not be asked
+}
+
+// storiesShown is how many calls are told of one file.
+const storiesShown = 10
+
+// Why tells what stands behind a line that an agent wrote. Trace reads where the
+// lines of a file come from.
+func Why(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
+	return Command{
+		Name: "why", Args: "FILE[:LINE]", Help: "tell which prompt, call and approval stand behind a file or a line of it",
+		Run: func(ctx context.Context, c call) (outcome, error) {
+			if c.Args == "" {
+				return wrong("/why needs a file, and may name a line of it: /why FILE:LINE")
+			}
+			file, line := SplitLine(c.Args)
+			p, err := trace(ctx, file, line)
+			if err != nil {
+				return wrong("%v", err)
+			}
+			blocks, err := p.Explain(line)
+			if err != nil {
+				return wrong("%v", err)
+			}
+			return show(blocks...)
+		},
+	}
+}
+
+// SplitLine reads FILE:LINE; the line is zero if none is named.
+func SplitLine(arg string) (file string, line int) {
+	if i := strings.LastIndexByte(arg, ':'); i > 0 {
+		if n, err := strconv.Atoi(arg[i+1:]); err == nil && n > 0 {
+			return arg[:i], n
+		}
+	}
+	return arg, 0
+}
+
+// Explain tells what stands behind a line, or behind all if it is zero.
+func (p *Provenance) Explain(line int) ([]display.Block, error) {
+	switch {
+	case line > len(p.Lines):
+		return nil, fmt.Errorf("%s has %d lines", p.Name, len(p.Lines))
+	case line > 0:
+		return []display.Block{display.Code{Source: sanitize.Text(strings.TrimRight(p.Lines[line-1].Text, "\r\n"))}, p.explainLine(line)}, nil
+	case len(p.Lines) == 0:
+		return []display.Block{display.Text("the file has no lines")}, nil
+	}
+	t := display.Table{Head: display.Words("lines", "from", "time", "what")}
+	var told []*provenance.Change
+	for from := 0; from < len(p.Lines); {
+		to := from + 1
+		for to < len(p.Lines) && p.Lines[to].Origin == p.Lines[from].Origin && p.commit(to) == p.commit(from) {
+			to++
+		}
+		lines := strconv.Itoa(from + 1)
+		if to > from+1 {
+			lines += "-" + strconv.Itoa(to)
+		}
+		o := p.Lines[from].Origin
+		t.Rows = append(t.Rows, append(display.Data(lines), p.row(o, p.commit(from))...))
+		if o.BySession() && !slices.Contains(told, o.By) {
+			told = append(told, o.By)
+		}
+		from = to
+	}
+	blocks := []display.Block{t}
+	for _, c := range told[:min(len(told), storiesShown)] {
+		blocks = append(blocks, display.Text(""), p.story(provenance.Origin{By: c}))
+	}
+	if more := len(told) - storiesShown; more > 0 {
+		blocks = append(blocks, display.Text(fmt.Sprintf("and %d calls more; FILE:LINE tells of one", more)))
+	}
+	return blocks, nil
+}
+
+// commit is what git says of a line, counted from zero.
+func (p *Provenance) commit(i int) git.Blamed {
+	if p.Lines[i].BySession() || i >= len(p.Commits) {
+		return git.Blamed{}
+	}
+	return p.Commits[i]
+}
+
+// row is an origin in a few words: who, when, what.
+func (p *Provenance) row(o provenance.Origin, commit git.Blamed) []display.Cell {
+	switch {
+	case o.BySession():
+		what := o.By.Tool
+		if s := p.Stories[o.By]; s != nil && s.Prompt.Text != "" {
+			what += ": " + orchestrator.Title(s.Prompt.Text)
+		}
+		return display.Data(fmt.Sprintf("%s:%d", o.By.Session, o.By.Seq), when(o.By.Time), sanitize.Line(what, 200))
+	case commit.Commit != "":
+		return display.Data("git "+commit.Commit[:min(len(commit.Commit), 8)], when(commit.Time), commit.Author+": "+commit.Summary)
+	case o.Outside:
+		return display.Words("not by a session", "", "")
+	}
+	return display.Words("before any session", "", "")
+}
+
+// Label is where a line, counted from zero, comes from, in few words.
+func (p *Provenance) Label(i int) display.Cell {
+	o, commit := p.Lines[i].Origin, p.commit(i)
+	row := p.row(o, commit)
+	switch {
+	case o.BySession():
+		return display.Cell{Text: strings.Join([]string{row[0].Text, row[1].Text, o.By.Tool}, " ")}
+	case commit.Commit != "":
+		return display.Cell{Text: strings.Join([]string{row[0].Text, row[1].Text, commit.Author}, " ")}
+	}
+	return row[0]
+}
+
+func when(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
+
+// explainLine tells of one line.
+func (p *Provenance) explainLine(line int) display.Table {
+	o, commit := p.Lines[line-1].Origin, p.commit(line-1)
+	if o.BySession() {
+		return p.story(o)
+	}
+	said := "no session wrote this line"
+	if o.Outside && o.By != nil {
+		said = fmt.Sprintf("no session wrote this line: it came after record %d of session %s, from somebody else", o.By.Done, o.By.Session)
+	}
+	t := display.Table{Rows: [][]display.Cell{display.Words("written", said)}}
+	switch {
+	case commit.Commit != "":
+		t.Rows = append(t.Rows, fact("git blame", fmt.Sprintf("%.12s %s, %s: %s", commit.Commit, when(commit.Time), commit.Author, commit.Summary)))
+	case p.NoGit != nil:
+		t.Rows = append(t.Rows, display.Words("git blame", p.NoGit.Error()))
+	default:
+		t.Rows = append(t.Rows, display.Words("git blame", "it is in no commit yet"))
+	}
+	return t
+}
+
+func fact(name, text string) []display.Cell {
+	return []display.Cell{{Text: name, Words: true}, {Text: sanitize.Line(text, 400)}}
+}
+
+// story tells how the call came about that wrote a line.
+func (p *Provenance) story(o provenance.Origin) display.Table {
+	c, s := o.By, p.Stories[o.By]
+	var t display.Table
+	add := func(cells []display.Cell) { t.Rows = append(t.Rows, cells) }
+	if s == nil {
+		add(display.Words("written", fmt.Sprintf("by %s, record %d of session %s, %s", c.Tool, c.Seq, c.Session, when(c.Time))))
+		return t
+	}
+	add(display.Words("written", fmt.Sprintf("by %s, record %d of session %s, %s", cmp.Or(sanitize.Line(s.Agent, 60), "main"), c.Seq, c.Session, when(c.Time))))
+	if o.Unsure {
+		add(display.Words("", "or by somebody else around then: what the file held in between was not kept"))
+	}
+	if s.Prompt.Seq > 0 {
+		add(fact("prompt", fmt.Sprintf("#%d %s", s.Prompt.Seq, s.Prompt.Text)))
+	}
+	if s.Message.Seq > 0 {
+		add(fact("message", strings.TrimSpace(fmt.Sprintf("#%d %s %s", s.Message.Seq, s.Message.Model, s.Message.Text))))
+	}
+	add(fact("call", fmt.Sprintf("#%d %s %s", c.Seq, c.Tool, s.Input)))
+	add(fact("decided", strings.TrimSpace(fmt.Sprintf("%s (%s) %s", s.Verdict, s.DecidedBy, strings.Join(s.Reasons, "; ")))))
+	if a := s.Answer; a != nil {
+		add(fact("answer", strings.TrimSpace(fmt.Sprintf("#%d %s %s", a.Seq, a.Option, a.Comment))))
+	}
+	if s.Check != nil {
+		add(fact("check", fmt.Sprintf("#%d %s: exit %d", s.Check.Seq, s.Check.Command, s.Check.Exit)))
+	} else {
+		add(display.Words("check", "none since"))
+	}
+	if !s.Signed {
+		add(display.Words("record", "not signed by this machine: whoever can write here may have written it"))
+	}
+	return t
+}

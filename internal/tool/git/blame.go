@@ -1,0 +1,83 @@
+package git
+
+import (
+	"context"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/core/sanitize"
+)
+
+// Blamed is what git says of a line. The zero Blamed is that of a line which is
+// in no commit.
+type Blamed struct {
+	Commit, Author, Summary string
+	Time                    time.Time
+}
+
+// maxBlame bounds what git says of the lines of one file.
+const maxBlame = 64 << 20
+
+// Blame tells for every line of a file which commit it comes from. The error is
+// [ErrNoRepository] where git does not look after it.
+func Blame(ctx context.Context, o Options, path string) ([]Blamed, error) {
+	r, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	name, err := resolve(r.Workspace, path)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.run(ctx, r.settings, command{args: []string{"blame", "--porcelain", "--", name}, limit: maxBlame})
+	switch {
+	case err != nil:
+		return nil, err
+	case out.code != 0:
+		return nil, failure("blame", out)
+	}
+	return parseBlame(string(out.stdout)), nil
+}
+
+// parseBlame reads what git blame --porcelain prints: of every line its commit,
+// what is known of that where it comes first, and the line behind a tab.
+func parseBlame(text string) (list []Blamed) {
+	commits := make(map[string]*Blamed)
+	var current *Blamed
+	for line := range strings.Lines(text) {
+		line = strings.TrimSuffix(line, "\n")
+		if strings.HasPrefix(line, "\t") {
+			if current != nil {
+				list = append(list, *current)
+			}
+			current = nil
+			continue
+		}
+		key, value, _ := strings.Cut(line, " ")
+		if current == nil {
+			if current = commits[key]; current == nil {
+				current = &Blamed{Commit: key}
+				if strings.Trim(key, "0") == "" {
+					current.Commit = "" // not in any yet
+				}
+				commits[key] = current
+			}
+			continue
+		}
+		if current.Commit == "" {
+			continue
+		}
+		switch key {
+		case "author":
+			current.Author = sanitize.Line(value, maxTitle)
+		case "author-time":
+			if n, err := strconv.ParseInt(value, 10, 64); err == nil {
+				current.Time = time.Unix(n, 0)
+			}
+		case "summary":
+			current.Summary = sanitize.Line(value, maxTitle)
+		}
+	}
+	return list
+}
