@@ -37,7 +37,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 	sessions := a.Store()
 	status := func(ctx context.Context) [][]display.Cell { return a.status(ctx, sessionID, kit, spending) }
 	all = slices.Concat(
-		[]slash.Command{slash.Help(), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
+		[]slash.Command{slash.Help(), slash.Keys(), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
 			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.MCP(kit.mcp, a.loginMCP), slash.Skills(a.library().skills), slash.Agents(agents), slash.Todos(kit.todos.List),
 			slash.Context(), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Why(a.Provenance), slash.Undo(kit.undo), slash.Redo(kit.redo), slash.Rewind(kit.undo, kit.redo, kit.history.Undone),

@@ -119,7 +119,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	}
 	name := t.inv.Getenv("TERM") // some cut lines when they get narrower
 	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
-	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer})
+	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer, Keys: name != "linux"})
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}

@@ -346,6 +346,9 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if r.open != nil {
 			return r.answered(action.Text, action.Draft)
 		}
+		if strings.TrimSpace(action.Text) == "?" {
+			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}
+		}
 		if r.Sent != nil {
 			r.Sent(action.Text)
 		}

@@ -53,7 +53,7 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 			if _, err := term.MakeRaw(t.inFD); err != nil {
 				return nil, fmt.Errorf("set raw mode again: %w", err)
 			}
-			if err := t.say(asksOn); err != nil {
+			if err := t.say(t.on); err != nil {
 				return nil, err
 			}
 		}

@@ -41,6 +41,11 @@ const (
 	asksOn  = "\x1b[?2004h\x1b[?1004h"
 	asksOff = "\x1b[?2004l\x1b[?1004l"
 
+	// And to tell Shift+Enter from Enter, in either of the two ways that some
+	// know.
+	keysOn  = "\x1b[>1u\x1b[>4;1m"
+	keysOff = "\x1b[<u\x1b[>4;0m"
+
 	fallbackCols, fallbackRows = 80, 24
 )
 
@@ -50,6 +55,9 @@ type Options struct {
 	// sequence before it is the Esc key; 50 ms if zero. Over a slow line it
 	// must be longer than the gaps between bytes.
 	EscDelay time.Duration
+	// Keys says that the terminal can be asked to tell keys apart that are the same
+	// to others.
+	Keys bool
 	// Writer, if set, is what writes to the terminal, which may give up on one
 	// that takes nothing.
 	Writer io.Writer
@@ -62,6 +70,7 @@ type Terminal struct {
 	out          io.Writer
 	inFD, outFD  int
 	delay        time.Duration
+	on, off      string                     // what it is asked for, and what takes that back
 	entering     sync.Mutex                 // raw mode
 	found        atomic.Pointer[term.State] // how it was before raw mode; nil if not raw
 	signals      chan os.Signal             // the window changed, or the process goes on
@@ -79,6 +88,9 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 	}
 	if o.Writer != nil {
 		t.out = o.Writer
+	}
+	if t.on, t.off = asksOn, asksOff; o.Keys {
+		t.on, t.off = asksOn+keysOn, asksOff+keysOff
 	}
 	if !term.IsTerminal(t.inFD) || !term.IsTerminal(t.outFD) {
 		return nil, ErrNotTerminal
@@ -119,7 +131,7 @@ func (t *Terminal) Raw() error {
 		t.found.Store(nil)
 		return fmt.Errorf("set raw mode: %w", err)
 	}
-	return t.say(asksOn)
+	return t.say(t.on)
 }
 
 // Restore gives the terminal back as it was before [Terminal.Raw]. It does
@@ -134,7 +146,7 @@ func (t *Terminal) Restore() error {
 	if err != nil {
 		err = fmt.Errorf("restore terminal: %w", err)
 	}
-	return errors.Join(err, t.say(asksOff))
+	return errors.Join(err, t.say(t.off))
 }
 
 func (t *Terminal) say(s string) error {

@@ -1,0 +1,42 @@
+package slash
+
+import (
+	"context"
+
+	"coder/internal/core/display"
+)
+
+// keys are what each key does at the prompt, for people.
+var keys = [][2]string{
+	{"Enter", "send; while a turn runs: for its next step"},
+	{"Shift+Enter, Ctrl+J", "a new line"},
+	{"Esc", "stop the turn; else throw the draft away"},
+	{"Ctrl+C", "end the program; the draft is back with coder -c"},
+	{"Ctrl+D", "leave, on an empty line"},
+	{"Ctrl+Z", "put the program aside; fg brings it back"},
+	{"Tab", "complete; on an empty line: plan and back"},
+	{"Shift+Tab", "the next mode"},
+	{"Up, Down", "what was sent before; while a turn runs: what is queued"},
+	{"Ctrl+R", "search all that was typed in this project"},
+	{"Ctrl+G", "write the draft in your editor"},
+	{"Ctrl+L", "draw the screen anew"},
+	{"Ctrl+A, Ctrl+E", "to the start, to the end of the line"},
+	{"Alt+B, Alt+F", "a word back, a word on"},
+	{"Ctrl+W, Ctrl+U, Ctrl+K", "cut the word, the line before, the line behind"},
+	{"Ctrl+Y, Alt+Y", "put in what was cut, or what was cut before"},
+	{"Ctrl+_", "take the last change back"},
+	{"@", "name a file"},
+	{"!", "run a command of your own; !! gives it the terminal"},
+	{"/", "a command; /help lists them"},
+}
+
+// Keys lists the keys.
+func Keys() Command {
+	return Command{Name: "keys", Looks: true, Help: "list the keys", Run: func(context.Context, call) (outcome, error) {
+		var t display.Table
+		for _, k := range keys {
+			t.Rows = append(t.Rows, []display.Cell{{Text: k[0]}, {Text: k[1], Words: true}})
+		}
+		return show(t)
+	}}
+}
