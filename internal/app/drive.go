@@ -40,6 +40,15 @@ func Ours(specs []rule.Spec) (all []rule.Spec) {
 // that name.
 func (a *App) ReconnectMCP(name string) bool { return a.mcp != nil && a.mcp.Reconnect(name) }
 
+// Skills are the names of the skills there are.
+func (a *App) Skills() (names []string) {
+	list, _ := a.library().skills.List()
+	for _, s := range list {
+		names = append(names, s.Name)
+	}
+	return names
+}
+
 // Agents are the names of the agents that work can be handed to.
 func (a *App) Agents() (names, about []string) {
 	agents, _ := a.loadAgents()

@@ -61,7 +61,10 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	defer over()
 	d := &driven{inv: inv, over: over}
 	d.lines = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partial, Driven: &streamjson.Driven{
-		Tool: d.outward, Mode: hooks.OutwardMode, Facts: d.facts, Echo: inv.flags.echo,
+		Tool: func(name string, args json.RawMessage) (string, json.RawMessage) {
+			return dialect.Outward(name, args, d.channel.Root)
+		},
+		Mode: hooks.OutwardMode, Facts: d.facts, Echo: inv.flags.echo,
 	}})
 	d.channel.Put, d.channel.Change = d.lines.Put, d.change
 	d.channel.Asks.Store(inv.flags.decides == "stdio" && !inv.flags.dontAsk)
@@ -434,11 +437,6 @@ func (d *driven) close(ctx context.Context) error {
 	return nil
 }
 
-// outward is a call as the program knows it.
-func (d *driven) outward(name string, args json.RawMessage) (string, json.RawMessage) {
-	return dialect.Outward(name, args, d.channel.Root)
-}
-
 // facts are what the session is made of now.
 func (d *driven) facts() streamjson.Facts {
 	s := d.session()
@@ -447,7 +445,7 @@ func (d *driven) facts() streamjson.Facts {
 	for _, c := range s.Commands() {
 		f.Commands = append(f.Commands, c.Name)
 	}
-	f.Agents = d.agents
+	f.Agents, f.Skills = d.agents, d.app.Skills()
 	f.Servers = initServers(d.app)
 	return f
 }

@@ -93,8 +93,7 @@ func spellings() []option {
 		yes("replay-user-messages", func(f *flags) *bool { return &f.echo }),
 		yes("allow-dangerously-skip-permissions", func(f *flags) *bool { return &f.mayBypass }),
 		{long: "dangerously-skip-permissions", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
-		{long: "fork-session", set: refused("fork-session", "").set},
-		refused("resume-session-at", "ID"),
+		refused("fork-session", ""), refused("resume-session-at", "ID"),
 	}
 }
 

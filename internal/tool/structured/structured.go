@@ -106,14 +106,10 @@ func (g given) Plan() tool.Plan {
 
 // Run takes the answer.
 func (g given) Run(context.Context, io.Writer) (tool.Result, error) {
-	g.answer.take(g.value)
+	g.answer.mu.Lock()
+	defer g.answer.mu.Unlock()
+	g.answer.value = g.value
 	return tool.Result{Value: map[string]any{"ok": true, "text": "taken; nothing more is needed"}, Summary: "given", Show: display.Code{Lang: "json", Source: string(g.value)}}, nil
-}
-
-func (a *Answer) take(value json.RawMessage) {
-	a.mu.Lock()
-	defer a.mu.Unlock()
-	a.value = value
 }
 
 // Final looks at the answer that a turn would end with. It returns what the

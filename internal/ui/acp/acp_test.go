@@ -293,3 +293,16 @@ func TestAnswersHaveTheIdTheyWereAskedUnder(t *testing.T) {
 		t.Errorf("wrote %s", out.String())
 	}
 }
+
+// FuzzDiffs: whatever a diff looks like, what is told of it is well formed.
+func FuzzDiffs(f *testing.F) {
+	f.Add("--- a/f\n+++ b/f\n@@ -1,2 +1 @@\n same\n-c\n\\ No newline at end of file\n")
+	f.Add("@@ -1,9 +1,-3 @@\n+\n")
+	f.Fuzz(func(t *testing.T, diff string) {
+		var out bytes.Buffer
+		face := &acp.Face{Conn: acp.NewConn(&out), Session: "s", Root: "/w"}
+		if err := face.Emit(t.Context(), event.Record{Event: event.ToolFinished{CallID: "c", Tool: "edit", Show: display.Diff{Unified: diff}}}); err != nil || !json.Valid(out.Bytes()) {
+			t.Errorf("%q: %v, %s", diff, err, out.String())
+		}
+	})
+}

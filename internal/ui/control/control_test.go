@@ -182,3 +182,18 @@ func TestAnInterruptWithdrawsTheQuestion(t *testing.T) {
 		t.Errorf("%v, sent %v", err, sent)
 	}
 }
+
+func FuzzLines(f *testing.F) {
+	f.Add(`{"type":"user","message":{"content":[{"type":"image","source":{"type":"base64","data":"AAAA"}}]}}`)
+	f.Add(`{"type":"control_response","response":{"subtype":"success","request_id":"1","response":{"behavior":"allow"}}}`)
+	f.Fuzz(func(t *testing.T, text string) {
+		var l control.Line
+		if json.Unmarshal([]byte(text), &l) != nil {
+			return
+		}
+		if m, err := l.Said(); err == nil && m.AsWritten != l.AsWritten {
+			t.Errorf("%q: %+v", text, m)
+		}
+		(&control.Channel{}).Answer(l)
+	})
+}
