@@ -32,6 +32,7 @@ type turnState struct {
 	calls     []chat.ToolCall // asked for by the last reply, not yet run
 	doubted   bool            // nobody vouches for those calls
 	edited    []string        // paths written so far
+	passed    string          // the command that ran last, if it passed and nothing was written since
 	input     string          // what the person asked for
 	repairs   int             // failed checks handed back to the model
 	rounds    rounds          // to notice circles
@@ -382,8 +383,14 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 			res.Text, st.broke = markInterrupted(res.Text), true
 		}
 		for _, e := range out.Effects {
-			if e.Kind == tool.Write {
+			switch e.Kind {
+			case tool.Write:
 				st.edited = append(st.edited, e.Target)
+				st.passed = ""
+			case tool.Exec:
+				if st.passed = e.Target; res.Failed {
+					st.passed = ""
+				}
 			}
 		}
 		if out.Rebuild != nil {

@@ -58,6 +58,9 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 	if choice.Command == "" {
 		return false, o.warn(ctx, st, verify.NotRunNotice("no check is known for this project"))
 	}
+	if st.passed == choice.Command { // the model has run it itself, on what is there now
+		return false, nil
+	}
 	result, ran, err := o.check(ctx, st, choice.Command)
 	if err != nil || !ran {
 		return false, err
@@ -71,7 +74,7 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	call := chat.ToolCall{ID: o.NewID("verify"), Name: shellTool, Args: jsonx.Must(map[string]string{"command": command})}
 	var outcome toolrun.Outcome
 	err = o.Runner.Run(ctx, toolrun.Round{
-		Task: st.task, Actor: ActorVerifier, Direct: st.set.Verification.Trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
+		Task: st.task, Actor: ActorVerifier, Aside: checkAside, Direct: st.set.Verification.Trusted, Set: st.set.Tools, Calls: []chat.ToolCall{call},
 		Person: o.Person(st.sink), Sink: st.sink,
 		Deliver: func(_ context.Context, out toolrun.Outcome) error { outcome = out; return nil },
 	})
@@ -88,6 +91,9 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	}
 	return result, true, nil
 }
+
+// checkAside is what a person is told who is asked about a check.
+const checkAside = "coder's own check of what was edited, not the model's wish; in a folder that you trust (/trust yes) checks run unasked"
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.

@@ -88,16 +88,22 @@ func Needed(f Facts) Decision {
 // max repairs are asked for, so that at most max+1 checks run.
 func MayRepair(attempts, max int) bool { return attempts < max }
 
-// documentEndings and documentNames say which files no test looks at. Text
-// files are not among them: requirements.txt and CMakeLists.txt are code.
+// documentEndings and documentNames say which files no test looks at. Of text
+// files some are code.
 var (
-	documentEndings = []string{".md", ".markdown", ".rst", ".adoc"}
+	documentEndings = []string{".md", ".markdown", ".rst", ".adoc", ".txt"}
 	documentNames   = []string{"readme", "license", "licence", "copying", "notice", "authors", "contributors", "changelog"}
 )
 
 func isCode(file string) bool {
 	file = path.Clean(strings.ToLower(strings.ReplaceAll(file, `\`, "/")))
 	return !strings.HasPrefix(file, "docs/") &&
-		!slices.Contains(documentEndings, path.Ext(file)) &&
+		(!slices.Contains(documentEndings, path.Ext(file)) || codeText(file)) &&
 		!slices.Contains(documentNames, path.Base(file))
+}
+
+// codeText reports whether a text file is one that tests may look at.
+func codeText(file string) bool {
+	name := path.Base(file)
+	return strings.HasPrefix(name, "requirements") || strings.HasPrefix(name, "constraints") || name == "cmakelists.txt" || strings.Contains(file, "test")
 }
