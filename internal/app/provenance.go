@@ -2,13 +2,19 @@ package app
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"iter"
 
+	"coder/internal/agent/conversation"
 	"coder/internal/agent/verify"
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
+	"coder/internal/record/asof"
+	"coder/internal/record/export"
 	"coder/internal/record/provenance"
 	"coder/internal/record/seal"
+	"coder/internal/record/session"
 	"coder/internal/record/undo"
 	"coder/internal/slash"
 	"coder/internal/tool/git"
@@ -98,8 +104,76 @@ func (s *Store) read(ctx context.Context, id string, wants func(line []byte) boo
 }
 
 // kept is what the undo store and git have of files.
-func (a *App) kept(ws *workspace.Workspace) *undo.Keeper {
-	return undo.New(ws, a.Store().contents(), undo.Options{Env: a.ChildEnv(), Now: a.Env.Now})
+func (a *App) kept(ws *workspace.Workspace) contents {
+	return contents{undo.New(ws, a.Store().contents(), undo.Options{Env: a.ChildEnv(), Now: a.Env.Now}), ws}
+}
+
+// contents are those that were kept, and those of files that are still as they
+// were.
+type contents struct {
+	*undo.Keeper
+	ws *workspace.Workspace
+}
+
+func (c contents) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+	text, err := c.Keeper.Content(ctx, s, limit)
+	if err == nil || s.Lost {
+		return text, err
+	}
+	now, _, missing := c.ws.ReadFile(s.Path, limit)
+	if sum := sha256.Sum256(now); missing == nil && hex.EncodeToString(sum[:]) == s.Hash {
+		return now, nil
+	}
+	return nil, err
+}
+
+// AsOf is a session as it was at some of its records, and what was kept of files
+// then. Zero is its end.
+type AsOf struct {
+	asof.State
+	Conversation *conversation.Conversation
+	Transcript   export.Transcript
+}
+
+// AsOf reads a session as of each of the records named, and hands these and the
+// contents of files to do.
+func (a *App) AsOf(ctx context.Context, id string, at []uint64, do func([]AsOf, provenance.Contents) error) error {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	if err != nil {
+		return inputf("open the workspace: %v", err)
+	}
+	defer ws.Close()
+	s, kept := a.Store(), a.kept(ws)
+	var states []AsOf
+	for _, seq := range at {
+		state := AsOf{Conversation: new(conversation.Conversation)}
+		var records []event.Record
+		for r, err := range asof.Until(s.Logs.Read(ctx, id, 0), seq) {
+			if err != nil {
+				return err
+			}
+			records = append(records, r)
+			state.Conversation.Add(r)
+		}
+		if seq > uint64(len(records)) {
+			return inputf("session %s has %d records", id, len(records))
+		}
+		each := func(yield func(event.Record, error) bool) {
+			for _, r := range records {
+				if !yield(r, nil) {
+					return
+				}
+			}
+		}
+		if state.State, err = asof.Fold(ctx, each, kept); err != nil {
+			return err
+		}
+		if state.Transcript, err = export.FromRecords(session.Head{ID: id, Updated: state.Time}, each); err != nil {
+			return err
+		}
+		states = append(states, state)
+	}
+	return do(states, kept)
 }
 
 // vouched reads a session, and of the requests of changes whether this user's

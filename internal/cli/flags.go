@@ -47,8 +47,10 @@ type flags struct {
 	option, input, comment string   // of an answer
 	answers                []string // to the parts of a question
 	recordOnly             bool
-	from                   int  // the first record to show
-	lastTurn               bool // begin where the last turn does
+	from                   int    // the first record to show
+	at                     int    // the record as of which a session is shown
+	file                   string // of it
+	lastTurn               bool   // begin where the last turn does
 	against, format        string
 	full, revoke           bool
 	olderThan              string // what prune looks for
@@ -203,6 +205,8 @@ func options() []option {
 		of("watch", number("from", "SEQ", "begin at the record of this number", func(f *flags) *int { return &f.from })),
 		of("watch", flag("last", "", "begin where the last turn does", func(f *flags) *bool { return &f.lastTurn })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
+		of("show", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
+		of("show", text("file", "PATH", "print what a file of the session held", func(f *flags) *string { return &f.file })),
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
 		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html")),
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
 
 	"coder/internal/core/nearest"
 )
@@ -41,6 +42,8 @@ func subcommands() []subcommand {
 		}, []string{"show", "verify"}, (*invocation).runAudit, []use{{"[show|verify] [SESSION] [--json]", "what was done in a session, and whether its record is whole"}}},
 		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "which prompt, call and approval stand behind a file or a line of it"}}},
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "which session or commit every line of a file comes from"}}},
+		{"show", one, nil, (*invocation).runShow, []use{{"SESSION [--at SEQ] [--file PATH]", "a session as of a record: conversation, todos, questions, context, files; --file prints one of these"}}},
+		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, (*invocation).runDiff, []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
 		{"respond", one, nil, (*invocation).runRespond, []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
 		{"watch", upTo(1), nil, (*invocation).runWatch, []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},

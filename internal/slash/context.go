@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"coder/internal/agent/compact"
+	"coder/internal/agent/conversation"
 	"coder/internal/agent/orchestrator"
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
@@ -62,25 +63,40 @@ const mostDropped = 8
 // parts tells what the next request is made of. The figures are estimates: a
 // provider reports the whole only.
 func parts(c call, set orchestrator.Settings) display.Table {
-	system := tokens.Tokens(set.System)
-	tools := c.ToolTokens()
-	said := make(map[string]int)
-	for _, m := range c.Conversation().View() {
-		countParts(said, m)
-	}
 	t := display.Table{Head: display.Words("part", "tokens, about", "of the window")}
+	sum := 0
 	row := func(name string, n int) {
 		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n), percent(n, set.ContextLimit))))
+		sum += n
 	}
-	row("system prompt", system)
-	row("tools", tools)
-	sum := system + tools
-	for _, name := range partNames {
-		row(name, said[name])
-		sum += said[name]
-	}
+	row("system prompt", tokens.Tokens(set.System))
+	row("tools", c.ToolTokens())
+	eachPart(c.Conversation().View(), row)
 	row("free", max(set.ContextLimit-sum, 0))
 	return t
+}
+
+// Filling tells what a conversation is made of, without the tools, which are not
+// on record.
+func Filling(talk *conversation.Conversation) display.Table {
+	t := display.Table{Head: display.Words("part", "tokens, about")}
+	row := func(name string, n int) {
+		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n))))
+	}
+	row("system prompt", tokens.Tokens(talk.System()))
+	eachPart(talk.View(), row)
+	return t
+}
+
+// eachPart tells how much there is of what messages are made of.
+func eachPart(ms []chat.Message, tell func(name string, tokens int)) {
+	said := make(map[string]int)
+	for _, m := range ms {
+		countParts(said, m)
+	}
+	for _, name := range partNames {
+		tell(name, said[name])
+	}
 }
 
 // partNames are what messages are made of, in the order people are shown it.

@@ -127,7 +127,7 @@ func Trace(ctx context.Context, name string, now []byte, line int, all []*Change
 	}
 	for at := len(all) - 1; at >= 0 && len(t.open) > 0; at-- {
 		c := all[at]
-		t.expand(c)
+		c.Expand(ctx, kept)
 		if i := slices.IndexFunc(c.Files, func(f event.FileChange) bool { return f.After.Path == t.name }); i >= 0 {
 			t.find(c, c.Files[i])
 			if next, ok := t.restored(all[:at], c); ok {
@@ -229,13 +229,14 @@ type tracer struct {
 // place is where a line of the file stood earlier.
 type place struct{ line, at int }
 
-// expand lists the files of a change one by one.
-func (t *tracer) expand(c *Change) {
+// Expand lists the files of a change one by one, where they were recorded as one
+// and what they were is kept.
+func (c *Change) Expand(ctx context.Context, kept Contents) {
 	for i, f := range c.Files {
 		if !strings.HasPrefix(f.Before.Hash, "tree:") {
 			continue
 		}
-		if list, err := t.kept.Expand(t.ctx, f); err == nil { // else what it did shows as the work of others
+		if list, err := kept.Expand(ctx, f); err == nil { // else what it did shows as the work of others
 			c.Files = slices.Concat(c.Files[:i], list, c.Files[i+1:])
 		}
 		return
@@ -315,7 +316,7 @@ func (t *tracer) restored(before []*Change, c *Change) (next int, ok bool) {
 		return 0, false
 	}
 	for at, earlier := range slices.Backward(before) {
-		t.expand(earlier)
+		earlier.Expand(t.ctx, t.kept)
 		for _, f := range earlier.Files {
 			switch {
 			case f.After.Path == t.name && f.After.Hash == t.hash:
@@ -346,6 +347,12 @@ func (t *tracer) content(s event.FileState) ([]byte, error) {
 		return t.now, nil
 	}
 	return t.kept.Content(t.ctx, s, MaxFile)
+}
+
+// Outcome is what a call left in a file, nil if it left none.
+func (c *Change) Outcome(ctx context.Context, f event.FileChange, kept Contents) ([]byte, error) {
+	t := tracer{ctx: ctx, kept: kept}
+	return t.outcome(c, f)
 }
 
 // outcome is what a call left in a file: as it was kept, or as the call's own

@@ -1,0 +1,146 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/patch"
+	"coder/internal/record/asof"
+	"coder/internal/record/export"
+	"coder/internal/record/provenance"
+	"coder/internal/slash"
+)
+
+// runShow shows a session as it was at one of its records, or what one of its
+// files held then.
+func (inv *invocation) runShow(ctx context.Context) error {
+	if len(inv.flags.args) != 1 {
+		return usagef("coder show needs the id of one session; coder sessions lists them")
+	}
+	return inv.asOf(ctx, []uint64{uint64(inv.flags.at)}, func(states []app.AsOf, kept provenance.Contents) error {
+		if inv.flags.file != "" {
+			return inv.printFile(ctx, states[0].State, kept)
+		}
+		if err := inv.show(inv.standing(states[0])...); err != nil {
+			return err
+		}
+		if err := inv.print(""); err != nil {
+			return err
+		}
+		return export.Markdown(inv.Stdout, states[0].Transcript)
+	})
+}
+
+// runDiff shows what the files of a session changed between two of its records.
+func (inv *invocation) runDiff(ctx context.Context) error {
+	if len(inv.flags.args) != 2 {
+		return usagef("coder diff needs a session and two of its records: coder diff SESSION A..B")
+	}
+	from, to, ok := strings.Cut(inv.flags.args[1], "..")
+	a, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
+	b, err2 := strconv.ParseUint(cmp.Or(to, "0"), 10, 32)
+	if !ok || err1 != nil || err2 != nil || b > 0 && a > b {
+		return usagef("coder diff wants two records of the session as A..B, not %q", inv.flags.args[1])
+	}
+	return inv.asOf(ctx, []uint64{max(a, 1), b}, func(states []app.AsOf, kept provenance.Contents) error {
+		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
+			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
+			if d.Lost != nil {
+				text = inv.words.T("%s changed, and what it held was not kept", oneLine(d.Path)) + "\n"
+			}
+			if _, err := fmt.Fprint(inv.Stdout, sanitize.Text(text)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// asOf reads the session that the command line names as of some of its records.
+func (inv *invocation) asOf(ctx context.Context, at []uint64, do func([]app.AsOf, provenance.Contents) error) error {
+	a, err := inv.newApp(inv.warn)
+	if err != nil {
+		return err
+	}
+	id, err := a.Store().Known(ctx, inv.flags.args[0])
+	if err != nil {
+		return err
+	}
+	return a.AsOf(ctx, id, at, do)
+}
+
+// printFile prints what a file of the session held.
+func (inv *invocation) printFile(ctx context.Context, s asof.State, kept provenance.Contents) error {
+	name := filepath.ToSlash(filepath.Clean(inv.flags.file))
+	i := slices.IndexFunc(s.Files, func(f asof.File) bool { return f.Path == name })
+	if i < 0 {
+		return inputf("the session had not changed %s by record %d", name, s.Seq)
+	}
+	text, err := s.Files[i].Content(ctx, kept)
+	switch {
+	case err != nil:
+		return inputf("what %s held was not kept: %v", name, err)
+	case text == nil:
+		return inputf("there was no file %s at record %d", name, s.Seq)
+	}
+	_, err = inv.Stdout.Write(text)
+	return err
+}
+
+// standing tells how a session stood.
+func (inv *invocation) standing(s app.AsOf) []display.Block {
+	blocks := []display.Block{
+		display.Table{Rows: [][]display.Cell{
+			slash.StatusRow("record", fmt.Sprintf("%d, %s", s.Seq, s.Time.Local().Format("2006-01-02 15:04:05"))),
+			slash.StatusRow("mode", strings.TrimSpace(s.Mode+" "+s.Preset)),
+		}},
+	}
+	if todos := s.Conversation.Todos(); len(todos) > 0 {
+		var list display.Checklist
+		for _, t := range todos {
+			list = append(list, display.Check{State: display.State(t.Status), Text: oneLine(t.Content)})
+		}
+		blocks = append(blocks, display.Text("\ntodos"), list)
+	}
+	if len(s.Open) > 0 {
+		var t display.Table
+		for _, q := range s.Open {
+			t.Rows = append(t.Rows, display.Data(q.ID, oneLine(q.Display.Title)))
+		}
+		blocks = append(blocks, display.Text("\nopen questions"), t)
+	}
+	blocks = append(blocks, display.Text("\nwhat the model sees"), slash.Filling(s.Conversation))
+	if len(s.Files) > 0 {
+		t := display.Table{Head: display.Words("file", "state", "record", "bytes")}
+		for _, f := range s.Files {
+			t.Rows = append(t.Rows, slices.Concat(display.Data(oneLine(f.Path)), display.Words(fileState(f)), display.Data(strconv.FormatUint(f.By.Done, 10), strconv.FormatInt(f.After.Size, 10))))
+		}
+		blocks = append(blocks, display.Text(""), t)
+	}
+	return blocks
+}
+
+// fileState is what the session had made of a file, in a word.
+func fileState(f asof.File) string {
+	gone := func(s event.FileState) bool { return s.Hash == "" && !s.Lost }
+	switch {
+	case gone(f.Before) && gone(f.After):
+		return "made and removed"
+	case gone(f.Before):
+		return "new"
+	case gone(f.After):
+		return "removed"
+	case f.Before == f.After:
+		return "as it was"
+	}
+	return "changed"
+}

@@ -1,0 +1,152 @@
+// Package asof tells how a session stood at one of its records: its mode, its
+// open questions, and the files that its calls changed.
+package asof
+
+import (
+	"context"
+	"iter"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/record/provenance"
+)
+
+// State is a session as of a record.
+type State struct {
+	Seq          uint64 // of the record
+	Time         time.Time
+	Mode, Preset string
+	Open         []uip.Request // questions that wait for an answer
+	Files        []File        // that calls had changed by then, sorted
+}
+
+// File is a file that a session changed.
+type File struct {
+	Path string
+	// Before is what it was before the session changed it first, and After what
+	// the last call left.
+	Before, After event.FileState
+	By            *provenance.Change // that call
+	change        event.FileChange
+}
+
+// Content is what the last call left in the file; nil if there was none then.
+func (f File) Content(ctx context.Context, kept provenance.Contents) ([]byte, error) {
+	if f.By == nil {
+		return content(ctx, f.After, kept)
+	}
+	return f.By.Outcome(ctx, f.change, kept)
+}
+
+func content(ctx context.Context, s event.FileState, kept provenance.Contents) ([]byte, error) {
+	if s.Hash == "" && !s.Lost {
+		return nil, nil
+	}
+	return kept.Content(ctx, s, provenance.MaxFile)
+}
+
+// Until yields the records up to the one numbered at; all if it is zero.
+func Until(records iter.Seq2[event.Record, error], at uint64) iter.Seq2[event.Record, error] {
+	return func(yield func(event.Record, error) bool) {
+		for r, err := range records {
+			if at > 0 && r.Seq > at || !yield(r, err) {
+				return
+			}
+		}
+	}
+}
+
+// Fold reads how things stood after these records.
+func Fold(ctx context.Context, records iter.Seq2[event.Record, error], kept provenance.Contents) (State, error) {
+	var s State
+	changes, err := provenance.Changes(func(yield func(event.Record, error) bool) {
+		for r, err := range records {
+			if err == nil {
+				s.add(r)
+			}
+			if !yield(r, err) {
+				return
+			}
+		}
+	})
+	if err != nil {
+		return s, err
+	}
+	s.Files = files(ctx, changes, kept)
+	return s, ctx.Err()
+}
+
+func (s *State) add(r event.Record) {
+	s.Seq, s.Time = r.Seq, r.Time
+	switch e := r.Event.(type) {
+	case event.ModeChanged:
+		s.Mode, s.Preset = e.Mode, e.Preset
+	case event.InteractionRequested:
+		s.Open = append(s.Open, e.Request)
+	case event.InteractionResponded:
+		s.close(func(q uip.Request) bool { return q.ID == e.ID })
+	case event.TaskCompleted:
+		s.close(func(q uip.Request) bool { return q.TaskID == e.TaskID })
+	case event.TaskFailed:
+		s.close(func(q uip.Request) bool { return q.TaskID == e.TaskID })
+	case event.TaskCanceled:
+		s.close(func(q uip.Request) bool { return q.TaskID == e.TaskID })
+	}
+}
+
+func (s *State) close(answered func(uip.Request) bool) { s.Open = slices.DeleteFunc(s.Open, answered) }
+
+// files are what changes came to, by file.
+func files(ctx context.Context, changes []*provenance.Change, kept provenance.Contents) []File {
+	all := make(map[string]File)
+	for _, c := range changes {
+		c.Expand(ctx, kept)
+		for _, f := range c.Files {
+			name := f.After.Path
+			if f.Before.Hash == "dir" || f.After.Hash == "dir" || strings.HasPrefix(f.After.Hash, "tree:") {
+				continue
+			}
+			file, ok := all[name]
+			if !ok {
+				file = File{Path: name, Before: f.Before}
+			}
+			file.After, file.By, file.change = f.After, c, f
+			all[name] = file
+		}
+	}
+	return slices.SortedFunc(maps.Values(all), func(a, b File) int { return strings.Compare(a.Path, b.Path) })
+}
+
+// Difference is a file in two states of a session.
+type Difference struct {
+	Path     string
+	Old, New []byte // nil if there was no file
+	Lost     error  // why they are not known
+}
+
+// Compare tells what became of the files of a session from one of its states to
+// a later one.
+func Compare(ctx context.Context, a, b State, kept provenance.Contents) (list []Difference) {
+	for _, f := range b.Files {
+		i := slices.IndexFunc(a.Files, func(g File) bool { return g.Path == f.Path })
+		from := File{Path: f.Path, After: f.Before}
+		if i >= 0 {
+			from = a.Files[i]
+		}
+		if from.After == f.After {
+			continue
+		}
+		d := Difference{Path: f.Path}
+		var err error
+		if d.Old, err = from.Content(ctx, kept); err == nil {
+			d.New, err = f.Content(ctx, kept)
+		}
+		d.Lost = err
+		list = append(list, d)
+	}
+	return list
+}
