@@ -29,6 +29,7 @@ import (
 func (a *App) Supervise(person uip.Interactor) *supervisor.Supervisor {
 	store := a.Store()
 	store.keepOutOfGit()
+	a.register()
 	c := store.Records.Config
 	c.Person, c.Engine = person, a.engine
 	return supervisor.New(c)

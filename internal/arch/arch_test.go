@@ -115,6 +115,7 @@ var plan = []struct {
 	{"record/telemetry", "chat event"},
 	{"record/provenance", "chat event jsonx patch uip"},
 	{"record/asof", "event provenance uip"},
+	{"record/fulltext", "chat display event jsonx"},
 	{"record/export", "chat display event sanitize session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
@@ -157,8 +158,8 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
-	{"cli", "acp app asof atomicfile audit chat config confine control dialect display drive event events export hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provenance provider repl repofile rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
+	{"app", "anthropic asof atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"cli", "acp app asof atomicfile audit chat config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provenance provider repl repofile rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 	{"arch", ""},
 }
 

@@ -44,6 +44,7 @@ func subcommands() []subcommand {
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "which session or commit every line of a file comes from"}}},
 		{"show", one, nil, (*invocation).runShow, []use{{"SESSION [--at SEQ] [--file PATH]", "a session as of a record: conversation, todos, questions, context, files; --file prints one of these"}}},
 		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, (*invocation).runDiff, []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
+		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "find words in all sessions of all projects, the newest first"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
 		{"respond", one, nil, (*invocation).runRespond, []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
 		{"watch", upTo(1), nil, (*invocation).runWatch, []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},

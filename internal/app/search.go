@@ -1,0 +1,184 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+
+	"coder/internal/core/event"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/disk"
+	"coder/internal/host/repofile"
+	"coder/internal/record/fulltext"
+	"coder/internal/record/store/jsonl"
+)
+
+const (
+	workspacesDir = "workspaces" // below our home: a file for each, which holds its path
+	maxWorkspaces = 10_000
+	maxPath       = 16 << 10
+
+	maxSearchCache = 256 << 20 // bytes of all documents
+	searchers      = 4         // that look at sessions at a time
+)
+
+// searchCache is where documents are kept, below our home.
+var searchCache = filepath.Join("cache", "search")
+
+// register takes down that there are sessions in this workspace. It is a
+// courtesy: where it cannot be written a search does not look here from
+// elsewhere.
+func (a *App) register() {
+	if a.Home == "" || a.Options.Ephemeral {
+		return
+	}
+	path := filepath.Join(a.Home, workspacesDir, shortHash(a.Root))
+	if _, err := os.Lstat(path); err == nil {
+		return
+	}
+	if os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		_ = atomicfile.Write(path, []byte(a.Root+"\n"), 0o600)
+	}
+}
+
+func shortHash(s string) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:12])
+}
+
+// workspaces are the folders that are known to have sessions, and this one.
+// Those that are gone are passed over.
+func (a *App) workspaces() []string {
+	list := []string{a.Root}
+	if a.Home == "" {
+		return list
+	}
+	entries, _ := fs.ReadDir(repofile.Below(a.Home), workspacesDir)
+	for _, e := range entries[:min(len(entries), maxWorkspaces)] {
+		text, err := repofile.Own(filepath.Join(a.Home, workspacesDir, e.Name()), maxPath)
+		root := strings.TrimSuffix(string(text), "\n")
+		if err == nil && filepath.IsAbs(root) && shortHash(root) == e.Name() && !slices.Contains(list, root) {
+			list = append(list, root)
+		}
+	}
+	return list
+}
+
+// Found is a session in which words were found.
+type Found struct {
+	Project string `json:"project"`
+	Session string `json:"session_id"`
+	fulltext.Head
+	fulltext.Hit
+}
+
+// Search finds words in all sessions of all projects, the newest first.
+func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
+	type place struct{ root, id string }
+	var all []place
+	for _, root := range a.workspaces() {
+		for _, id := range sessionsOf(root) {
+			all = append(all, place{root, id})
+		}
+	}
+	found := make([]*Found, len(all))
+	next := make(chan int)
+	var crew sync.WaitGroup
+	for range searchers {
+		crew.Go(func() {
+			for i := range next {
+				p := all[i]
+				doc := a.document(ctx, p.root, p.id)
+				if hit, ok := doc.Find(words); ok {
+					found[i] = &Found{p.root, p.id, doc.Head, hit}
+				}
+			}
+		})
+	}
+	for i := range all {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	crew.Wait()
+	list := []Found{}
+	for _, f := range found {
+		if f != nil {
+			list = append(list, *f)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b Found) int {
+		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.Session, a.Session))
+	})
+	if a.Home != "" {
+		limitSize(filepath.Join(a.Home, searchCache), maxSearchCache, func(string) bool { return false })
+	}
+	return list, ctx.Err()
+}
+
+// sessionsOf are the sessions that a workspace has logs of. Nothing there that
+// is a link counts: it may lead anywhere.
+func sessionsOf(root string) (ids []string) {
+	for _, dir := range []string{".coder", filepath.Join(".coder", "log")} {
+		if info, err := os.Lstat(filepath.Join(root, dir)); err != nil || !info.IsDir() {
+			return nil
+		}
+	}
+	entries, _ := fs.ReadDir(repofile.Below(root), ".coder/log")
+	for _, e := range entries {
+		if e.IsDir() && ValidSessionID(e.Name()) {
+			ids = append(ids, e.Name())
+		}
+	}
+	return ids
+}
+
+// document is a session as words are looked for in it: as it is kept, or made
+// anew if the logs are others by now.
+func (a *App) document(ctx context.Context, root, id string) fulltext.Document {
+	stamp, ok := stampOf(filepath.Join(root, ".coder", "log", id))
+	if !ok {
+		return fulltext.Document{}
+	}
+	name := filepath.Join(searchCache, shortHash(root+"\x00"+id))
+	if a.Home != "" {
+		if text, err := repofile.Own(filepath.Join(a.Home, name), 4*fulltext.MaxText); err == nil {
+			if doc, ok := fulltext.Decode(text); ok && doc.Stamp == stamp {
+				return doc
+			}
+		}
+	}
+	logs := jsonl.Open(filepath.Join(root, ".coder", "log"), jsonl.Options{Disk: disk.System})
+	doc := fulltext.Build(stamp, logs.Read(ctx, id, 0))
+	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
+		_ = atomicfile.Write(path, doc.Encode(), 0o600) // without it the next search takes longer
+	}
+	return doc
+}
+
+// stampOf tells the logs of a session apart from what they were. A log that is a
+// link, or no file, is not read.
+func stampOf(dir string) (stamp string, ok bool) {
+	for _, l := range event.Logs {
+		info, err := os.Lstat(filepath.Join(dir, l.String()+".jsonl"))
+		switch {
+		case err != nil:
+			stamp += "- "
+		case info.Mode()&fs.ModeType != 0:
+			return "", false
+		default:
+			stamp += fmt.Sprintf("%d@%d ", info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp, true
+}
