@@ -69,15 +69,15 @@ func TestWhatOtherAgentsHave(t *testing.T) {
 // TestWhatOthersWroteIsUndoneWithTheTurn and is checked with it.
 func TestWhatOthersWroteIsUndoneWithTheTurn(t *testing.T) {
 	w := newWorkshop(t)
-	w.write("a.txt", "old\n")
+	w.write("a.c", "old\n")
 	s := w.open(`
 call task {"agent": "general", "objective": "Change it"}
 ---
 to Change it
-call read {"path": "a.txt"}
+call read {"path": "a.c"}
 ---
 to Change it
-call edit {"path": "a.txt", "old_string": "old", "new_string": "new"}
+call edit {"path": "a.c", "old_string": "old", "new_string": "new"}
 call bash {"command": "echo b > b.txt"}
 ---
 to Change it
@@ -95,14 +95,14 @@ say done
 	if err != nil {
 		t.Fatal(err)
 	}
-	w.want(map[string]string{"a.txt": "new\n", "b.txt": "b\n"})
+	w.want(map[string]string{"a.c": "new\n", "b.txt": "b\n"})
 	if len(notices) != 1 || !strings.Contains(notices[0], "no check is known") {
 		t.Errorf("the turn's own check did not hear of the edit: %q", notices)
 	}
 	if _, err := s.Undo(t.Context(), undo.Call{All: true}, event.Discard); err != nil {
 		t.Fatal(err)
 	}
-	w.want(map[string]string{"a.txt": "old\n", "b.txt": ""})
+	w.want(map[string]string{"a.c": "old\n", "b.txt": ""})
 }
 
 func TestAFileThatIsNoAgentIsToldOfOnce(t *testing.T) {
