@@ -188,7 +188,7 @@ func TestTheModelMayBeSwitchedWhileOthersLookAtIt(t *testing.T) {
 		})
 	}
 	for _, name := range []string{"a", "b", "c"} {
-		if _, err := (models{s.App}).Switch(name); err != nil {
+		if _, err := (models{s.App}).Switch(t.Context(), name, false); err != nil {
 			t.Error(err)
 		}
 	}

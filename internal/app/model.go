@@ -20,6 +20,7 @@ import (
 
 	"coder/internal/config"
 	"coder/internal/core/display"
+	"coder/internal/core/nearest"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/model/anthropic"
@@ -179,9 +180,12 @@ type models struct{ *App }
 // Switch takes another model from the next turn on, and tries to have
 // later sessions start with it. What it says is why they may not. The name of a
 // profile stands for its endpoint and its model.
-func (a models) Switch(name string) (notice string, err error) {
+func (a models) Switch(ctx context.Context, name string, force bool) (notice string, err error) {
 	if _, ok := a.Config.Profiles[name]; ok {
 		return fmt.Sprintf("the profile is in use until the program ends; to start with it, use --profile %s, or set profile in your own settings", name), a.switchProfile(name)
+	}
+	if err := a.doubt(ctx, name); err != nil && !force {
+		return "", err
 	}
 	a.chosen.Store(&name)
 	if err := a.saveModel(name); err != nil {
@@ -191,6 +195,34 @@ func (a models) Switch(name string) (notice string, err error) {
 		return fmt.Sprintf("the choice is saved, but %s comes first when the program starts", o.Source), nil
 	}
 	return "", nil
+}
+
+// doubt says that the endpoint in use has no such model, where it tells which it
+// has and the person's own settings do not name it either.
+func (a models) doubt(ctx context.Context, name string) error {
+	c := a.endpoint()
+	_, described := c.ModelInfo[name]
+	if a.scripted() || c.BaseURL == "" || described || slices.Contains(slices.Concat(c.Models, c.FallbackModels), name) {
+		return nil
+	}
+	client, err := a.client()
+	if err != nil {
+		return nil // that is told when it is used
+	}
+	ctx, stop := context.WithTimeout(ctx, listTime)
+	defer stop()
+	list, err := client.Models(ctx)
+	var names []string
+	for _, m := range list {
+		names = append(names, m.Name)
+	}
+	if err != nil || len(names) == 0 || slices.Contains(names, name) {
+		return nil
+	}
+	if near := nearest.Of(name, names); near != "" {
+		return fmt.Errorf("the endpoint has no model %s; did you mean %s? (/model %s force takes it all the same)", oneLine(name), oneLine(near), oneLine(name))
+	}
+	return fmt.Errorf("the endpoint has no model %s; /model lists those it has (/model %s force takes it all the same)", oneLine(name), oneLine(name))
 }
 
 // switchProfile takes the endpoint and the model of a profile. If that cannot be

@@ -116,6 +116,9 @@ func (s *Store) idle(id string) bool {
 	return true
 }
 
+// Unused reports whether nothing was asked or decided in a session that has logs.
+func (s *Store) Unused(id string) bool { return s.logged(id) == 0 || s.idle(id) }
+
 // logged is when the logs of session id were last written to, or zero.
 func (s *Store) logged(id string) int64 {
 	var last int64
@@ -178,6 +181,7 @@ func (s *Store) Heads(ctx context.Context) ([]session.Head, error) {
 			}
 		}
 	}
+	all = slices.DeleteFunc(all, func(h session.Head) bool { return h.Meta.Turns == 0 && h.Meta.Title == "" }) // nothing was said in them
 	slices.SortStableFunc(all, func(a, b session.Head) int { return b.Updated.Compare(a.Updated) })
 	return all, ctx.Err()
 }

@@ -8,6 +8,8 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -53,6 +55,7 @@ type face interface {
 	Out() event.Sink
 	Say(text string) error
 	Tell(lines ...[]ink.Span) error
+	Recall(answer event.MessageAdded, bang bool) error
 	Run(ctx context.Context, first string, resume bool) error
 	Resume(ctx context.Context)
 }
@@ -166,7 +169,7 @@ func (t *terminal) converse(ctx context.Context) (err error) {
 	if closeErr := t.session.Close(); err == nil && closeErr != nil {
 		err = fmt.Errorf("close the session: %w", closeErr)
 	}
-	if !t.inv.flags.Ephemeral {
+	if !t.inv.flags.Ephemeral && !t.app.Store().Unused(id) {
 		_ = t.say(ink.Dim, t.inv.words.T("resume this session with: coder -r %s", id)) // said if it can be
 	}
 	t.app.Store().MendSnapshots(ctx, id)
@@ -186,6 +189,9 @@ func (t *terminal) banner() error {
 	if trusted == trust.Changed || len(trust.Settings(t.app.Root)) > 0 && trusted != trust.Trusted {
 		add(ink.Warn, w.T("this folder is %s: its own settings may only tighten yours (coder trust changes that)", w.Said(trusted.String())))
 	}
+	if text := t.wideFolder(); text != "" {
+		add(ink.Warn, text)
+	}
 	if _, err := exec.LookPath("git"); err != nil {
 		add(ink.Dim, w.T("not installed, and used where it is: %s", "git"))
 	}
@@ -203,6 +209,19 @@ func (t *terminal) banner() error {
 	}
 	t.early = nil
 	return t.face.Tell(lines...)
+}
+
+// wideFolder warns where the workspace is all there is, or all that is the
+// person's.
+func (t *terminal) wideFolder() string {
+	home, _ := filepath.EvalSymlinks(t.inv.Getenv("HOME"))
+	switch t.app.Root {
+	case "/":
+		return t.inv.words.T("this is the root of the whole system: all of it is the workspace; start coder in the folder of a project")
+	case home:
+		return t.inv.words.T("this is your home folder: all of it is the workspace; start coder in the folder of a project")
+	}
+	return ""
 }
 
 func (t *terminal) status() (model, mode string) {
@@ -298,40 +317,85 @@ func (t *terminal) putDraft() {
 	}
 }
 
-// How much of a session is shown when it is gone back to.
-const (
-	recapMessages = 6
-	recapLine     = 200
-)
-
-// recap shows the last things said in the session.
+// recap shows the last exchange of the session: what the person said, and what
+// the answer was.
 func (t *terminal) recap(ctx context.Context) error {
-	var lines []string
+	var last exchange
+	var rewound []exchange // each as it was before
 	for r, err := range t.app.Store().Logs.Read(ctx, t.session.ID, 0, event.Conversation) {
 		if err != nil {
 			return err
 		}
-		e, ok := r.Event.(event.MessageAdded)
-		if !ok || strings.TrimSpace(e.Message.Text()) == "" {
-			continue
+		switch e := r.Event.(type) {
+		case event.MessageAdded:
+			last.add(r, e)
+		case event.ContextRewound:
+			if e.Undo && len(rewound) > 0 {
+				last, rewound = rewound[len(rewound)-1], rewound[:len(rewound)-1]
+			} else if !e.Undo {
+				rewound = append(rewound, last)
+				last = last.before(e.To)
+			}
 		}
-		line := []rune(oneLine(strings.TrimSpace(e.Message.Text())))
-		if len(line) > recapLine {
-			line = append(line[:recapLine], '…')
-		}
-		switch e.Message.Role {
-		case chat.User:
-			lines = append(lines, "> "+string(line))
-		case chat.Assistant:
-			lines = append(lines, "  "+string(line))
-		case chat.System, chat.Tool:
-		}
-		lines = lines[max(len(lines)-recapMessages, 0):]
 	}
-	if len(lines) == 0 {
+	if len(last) == 0 {
 		return nil
 	}
-	return t.face.Say(t.colours.Paint(ink.Dim, strings.Join(lines, "\n")))
+	shown := last[len(last)-1]
+	var said [][]ink.Span
+	for i, line := range strings.Split(strings.TrimSpace(sanitize.Text(sanitize.Mask(shown.prompt))), "\n") {
+		mark := "> "
+		if i > 0 {
+			mark = "  "
+		}
+		said = append(said, append(span(ink.Good, mark), span(ink.Plain, line)...))
+	}
+	switch shown.calls {
+	case 0:
+	case 1:
+		said = append(said, span(ink.Dim, t.inv.words.T("1 call of a tool")))
+	default:
+		said = append(said, span(ink.Dim, t.inv.words.T("%d calls of tools", shown.calls)))
+	}
+	if err := t.face.Tell(said...); err != nil || shown.answer == nil {
+		return err
+	}
+	return t.face.Recall(*shown.answer, strings.HasPrefix(strings.TrimSpace(shown.prompt), "!"))
+}
+
+// exchange is what was said in a session, turn by turn.
+type exchange []struct {
+	seq    uint64
+	task   string
+	prompt string
+	calls  int
+	answer *event.MessageAdded // the last with words, if there is one
+}
+
+// add takes in a message. The first of a turn is the person's; those of other
+// agents are not part of it.
+func (x *exchange) add(r event.Record, e event.MessageAdded) {
+	text := strings.TrimSpace(e.Message.Text())
+	n := len(*x)
+	switch {
+	case e.Message.Role == chat.User && (n == 0 || (*x)[n-1].task != r.Task) && r.Actor == event.ActorUser && text != "":
+		*x = append(*x, exchange{{seq: r.Seq, task: r.Task, prompt: e.Message.Text()}}...)
+	case e.Message.Role == chat.Assistant && n > 0 && (*x)[n-1].task == r.Task:
+		last := &(*x)[n-1]
+		last.calls += len(e.Message.Calls())
+		if text != "" || e.Blocks != nil {
+			last.answer = &e
+		}
+	}
+}
+
+// before is what was said before a record.
+func (x exchange) before(seq uint64) exchange {
+	i := len(x)
+	for i > 0 && x[i-1].seq >= seq {
+		i--
+	}
+	return slices.Clone(x[:i])
 }
 
 // utf8 reports whether the person's terminal shows more than ASCII.

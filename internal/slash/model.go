@@ -10,10 +10,11 @@ import (
 
 // Models are the models there are to choose from.
 type Models interface {
-	// Switch takes another model, or a profile with its endpoint, at once. What
-	// it says is why the choice will not be remembered, or nothing. With an error
+	// Switch takes another model, or a profile with its endpoint, at once. One
+	// that the endpoint says it does not have is taken only by force. What it says
+	// is why the choice will not be remembered, or nothing. With an error
 	// everything stays as it is.
-	Switch(name string) (notice string, err error)
+	Switch(ctx context.Context, name string, force bool) (notice string, err error)
 	// List shows them. With an error the table holds what is known without
 	// asking.
 	List(ctx context.Context) (display.Table, error)
@@ -23,7 +24,7 @@ type Models interface {
 // be remembered is no reason not to use it.
 func Model(models Models) Command {
 	return Command{
-		Name: "model", Args: "[NAME]", Help: "show the models there are, or switch to another",
+		Name: "model", Args: "[NAME [force]]", Help: "show the models there are, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				blocks := []display.Block{display.Text("model: " + c.Settings().Model)}
@@ -37,10 +38,11 @@ func Model(models Models) Command {
 				out, _ := show(blocks...)
 				return out, ctx.Err()
 			}
-			if strings.ContainsFunc(c.Args, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
+			name, force := strings.CutSuffix(c.Args, " force")
+			if strings.ContainsFunc(name, func(r rune) bool { return unicode.IsSpace(r) || !unicode.IsPrint(r) }) {
 				return wrong("the name of a model is one word")
 			}
-			notice, err := models.Switch(c.Args)
+			notice, err := models.Switch(ctx, name, force)
 			if err != nil {
 				return wrong("%v", err)
 			}

@@ -46,7 +46,7 @@ func (w *world) note(format string, args ...any) {
 	w.asked = append(w.asked, fmt.Sprintf(format, args...))
 }
 
-func (w *world) Switch(name string) (string, error) {
+func (w *world) Switch(_ context.Context, name string, _ bool) (string, error) {
 	w.note("model %s", name)
 	w.model = name
 	return "not remembered", nil

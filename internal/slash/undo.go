@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/core/sanitize"
 	"coder/internal/record/undo"
 )
 
@@ -60,6 +61,13 @@ func undoReport(name string, r undo.Report) string {
 	lines := undoLines(name, r)
 	if len(lines) == 0 {
 		lines = []string{"  no file had to be changed"}
+	}
+	switch n := len(r.Skipped); n {
+	case 0:
+	case 1:
+		lines = append([]string{"  passed over, since it changed no file: " + cmp.Or(sanitize.Line(r.Skipped[0].Title, 200), "the last turn")}, lines...)
+	default:
+		lines = append([]string{fmt.Sprintf("  passed over, since they changed no file: the last %d turns", n)}, lines...)
 	}
 	return joined(append([]string{upshot(name, r) + ": " + cmp.Or(r.Turn.Title, "the last turn")}, lines...))
 }

@@ -41,7 +41,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		BashAllowed: st.set.offers(shellTool), Attempts: st.repairs, MaxAttempts: v.MaxAttempts,
 	}); !d.Run {
 		if d.Why.Worth() {
-			return false, o.warn(ctx, st, verify.NotRunNotice(string(d.Why)))
+			return false, o.warn(ctx, st, verify.NotRunNotice(string(d.Why))...)
 		}
 		return false, nil
 	}
@@ -56,7 +56,7 @@ func (o *Orchestrator) autoVerifyStep(ctx context.Context, st *turnState) (again
 		}
 	}
 	if choice.Command == "" {
-		return false, o.warn(ctx, st, verify.NotRunNotice("no check is known for this project"))
+		return false, o.warn(ctx, st, verify.NotRunNotice("no check is known for this project")...)
 	}
 	if st.passed == choice.Command { // the model has run it itself, on what is there now
 		return false, nil
@@ -85,9 +85,9 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	if outcome.Denied || result.ExitCode < 0 {
 		why := result.Error
 		if !st.set.Verification.Trusted {
-			why += "; in a trusted workspace (coder trust) checks run unasked"
+			why += "; " + "in a trusted workspace (coder trust) checks run unasked"
 		}
-		return result, false, o.warn(ctx, st, verify.NotRunNotice(why))
+		return result, false, o.warn(ctx, st, verify.NotRunNotice(why)...)
 	}
 	return result, true, nil
 }
@@ -103,7 +103,7 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	case verify.Passed:
 		return false, o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Info, Text: fmt.Sprintf("verified: %s passed", command)})
 	case verify.Environment:
-		return false, o.warn(ctx, st, verify.EnvironmentNotice(command, v))
+		return false, o.warn(ctx, st, verify.EnvironmentNotice(command, v)...)
 	case verify.Failed:
 	}
 	if !verify.MayRepair(st.repairs, st.set.Verification.MaxAttempts) {
@@ -121,6 +121,12 @@ func (o *Orchestrator) judgeCheck(ctx context.Context, st *turnState, command st
 	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, prompt)})
 }
 
-func (o *Orchestrator) warn(ctx context.Context, st *turnState, text string) error {
-	return o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: text})
+// warn says sentences, each on a line of its own.
+func (o *Orchestrator) warn(ctx context.Context, st *turnState, sentences ...string) error {
+	for _, text := range sentences {
+		if err := o.emit(ctx, st, ActorAgent, event.Notice{Level: event.Warn, Text: text}); err != nil {
+			return err
+		}
+	}
+	return nil
 }

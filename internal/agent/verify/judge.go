@@ -123,12 +123,13 @@ func RefusedNotice(command string) string {
 	return fmt.Sprintf("not run: %s is not on the whitelist of verification commands (%s)", command, strings.Join(whitelist, ", "))
 }
 
-// NotRunNotice says that there was no check, and why.
-func NotRunNotice(why string) string { return NotRun + ": " + why }
+// NotRunNotice says that there was no check, in words that are the same in every
+// language, and then why.
+func NotRunNotice(why string) []string { return []string{NotRun, why} }
 
-// EnvironmentNotice says that a check told nothing.
-func EnvironmentNotice(command string, v Verdict) string {
-	return fmt.Sprintf("%s: %s could not verify the change: %s", BestEffort, command, v.Reason)
+// EnvironmentNotice says that a check told nothing, and then why.
+func EnvironmentNotice(command string, v Verdict) []string {
+	return []string{BestEffort, fmt.Sprintf("%s could not verify the change: %s", command, v.Reason)}
 }
 
 // ends is at most about n bytes of s: its beginning and, twice as much, its

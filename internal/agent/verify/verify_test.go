@@ -218,10 +218,10 @@ func TestWords(t *testing.T) {
 	if len(prompt) > outputLimit+500 || !utf8.ValidString(prompt) {
 		t.Errorf("prompt of %d bytes, valid %v", len(prompt), utf8.ValidString(prompt))
 	}
-	if s := EnvironmentNotice("go test ./...", Judge(127, "", "")); !strings.Contains(s, "best-effort") || !strings.Contains(s, "not installed") {
+	if s := EnvironmentNotice("go test ./...", Judge(127, "", "")); s[0] != "best-effort" || !strings.Contains(s[1], "not installed") {
 		t.Error(s)
 	}
-	if s := NotRunNotice("no command"); !strings.Contains(s, "未执行自动验证") {
+	if s := NotRunNotice("no command"); s[0] != "未执行自动验证" || s[1] != "no command" {
 		t.Error(s)
 	}
 	if s := RefusedNotice("make test"); !strings.Contains(s, "make test") || !strings.Contains(s, "cargo test") {

@@ -129,7 +129,8 @@ func TestMarkdown(t *testing.T) {
 }
 
 // tags are all the tags a page may hold, each written exactly so.
-var tags = regexp.MustCompile(`</?(html|head|body|main|title|style|h1|h2|h3|dl|dt|dd|section|p|pre|code|details|summary|strong|span|ul|li|time)>` +
+var tags = regexp.MustCompile(`</?(html|head|body|main|title|style|h1|h2|h3|dl|dt|dd|section|p|pre|code|details|summary|strong|em|del|span|ul|ol|li|time|blockquote|hr|table|thead|tbody|tr|th|td|div|a)>` +
+	`|<ol start="[0-9]+">|<div class="table">|<t[hd] class="(right|centre)">|<a href="(https?://|mailto:)[^<>"'\x60\s]+" rel="noopener noreferrer nofollow">` +
 	`|<!doctype html>|<html lang="en">|<meta [^<>]*>|<section class="[a-z]+">|<p class="[a-z]+">|<details class="tool">|<pre class="diff">|<span class="[a-z]+">` +
 	`|<img alt="picture" src="data:image/(png|jpeg|gif|webp);base64,[A-Za-z0-9+/=]*">`)
 
@@ -147,7 +148,7 @@ func checkPage(t *testing.T, page string) {
 		t.Errorf("markup that is not ours: %.80q", text[max(0, i-20):])
 	}
 	var open []string
-	for _, tag := range regexp.MustCompile(`</?(section|p|pre|code|details|summary|strong|span|ul|li|h1|h2|h3|dl|main)\b`).FindAllString(before+after, -1) {
+	for _, tag := range regexp.MustCompile(`</?(section|p|pre|code|details|summary|strong|em|del|a|blockquote|table|thead|tbody|tr|td|th|div|ol|span|ul|li|h1|h2|h3|dl|main)\b`).FindAllString(before+after, -1) {
 		name := strings.Trim(tag, "</")
 		if !strings.HasPrefix(tag, "</") {
 			open = append(open, name)

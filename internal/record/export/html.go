@@ -197,44 +197,6 @@ func diffClass(line string) string {
 	return ""
 }
 
-// prose writes Markdown: code, headings and emphasis; the rest as it is.
-func (p page) prose(text string) {
-	for _, b := range blocks(sanitize.Text(text)) {
-		switch b.kind {
-		case code:
-			if isDiff(b.text) || b.lang == "diff" {
-				p.diff(b.text)
-				continue
-			}
-			p.raw("<pre><code>", escaper.Replace(strings.TrimRight(b.text, "\n")), "</code></pre>\n")
-		case heading:
-			p.raw("<h3>")
-			p.spans(b.text)
-			p.raw("</h3>\n")
-		case prose:
-			if strings.TrimSpace(b.text) == "" {
-				continue
-			}
-			p.raw("<p>")
-			p.spans(strings.Trim(b.text, "\n"))
-			p.raw("</p>\n")
-		}
-	}
-}
-
-func (p page) spans(text string) {
-	for _, s := range spans(text) {
-		switch s.kind {
-		case codeSpan:
-			p.raw("<code>", escaper.Replace(s.text), "</code>")
-		case bold:
-			p.raw("<strong>", escaper.Replace(s.text), "</strong>")
-		case plain:
-			p.raw(escaper.Replace(s.text))
-		}
-	}
-}
-
 // Pictures that are put into the page.
 var pictureTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
 

@@ -40,8 +40,9 @@ type History struct {
 	mu      sync.Mutex
 	parents map[string]string // task → the one it belongs to
 	titles  map[string]string
-	turns   []*turn // oldest first
-	dropped bool    // there were more
+	order   []string // of the tasks that are turns
+	turns   []*turn  // oldest first
+	dropped bool     // there were more
 	calls   map[string]*call
 	cut     []*call        // commands that were cut off
 	ops     map[string]*op // undoing under way, by call
@@ -131,6 +132,8 @@ func (h *History) Add(r event.Record) {
 		h.titles[e.TaskID] = e.Title
 		if e.ParentID != "" {
 			h.parents[e.TaskID] = e.ParentID
+		} else {
+			h.order = append(h.order, e.TaskID)
 		}
 	case event.ToolCallRequested:
 		switch {
@@ -387,6 +390,19 @@ func (h *History) Turns() []Turn {
 		if t.popped == 0 && t.touched() {
 			list = append(list, t.Turn)
 		}
+	}
+	return list
+}
+
+// idleAfter names the turns right after a turn that changed no file.
+func (h *History) idleAfter(id string) (list []Turn) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, later := range h.order[slices.Index(h.order, id)+1:] {
+		if i := h.index(later); i >= 0 && h.turns[i].touched() {
+			break
+		}
+		list = append(list, Turn{ID: later, Title: h.titles[later]})
 	}
 	return list
 }

@@ -40,6 +40,7 @@ type Claim struct {
 // Report is what undoing, or redoing, did. Paths of directories end in a slash.
 type Report struct {
 	Turn     Turn     `json:"turn"`
+	Skipped  []Turn   `json:"skipped,omitempty"` // later ones that changed no file
 	DryRun   bool     `json:"dryRun,omitempty"`
 	Restored []string `json:"restored,omitempty"` // have the content and mode they had
 	Removed  []string `json:"removed,omitempty"`  // were made by the turn and are gone
@@ -84,6 +85,9 @@ func Undo(ctx context.Context, k *Keeper, h *History, c Call) (Report, error) {
 		told := (t.all || !c.All) && (t.force || !c.Force) // who asks has heard what stands in its way
 		if t.going && t.left == nil && c.Turn == "" && len(p.steps) == 0 && (told || len(p.report.Kept)+len(p.report.Lost) == 0) {
 			continue // there is nothing more to do, nor to say
+		}
+		if c.Turn == "" && !t.going {
+			p.report.Skipped = h.idleAfter(t.ID)
 		}
 		return p.carryOut(ctx, undoTool, c, request{Turn: t.ID, All: c.All, Force: c.Force})
 	}

@@ -41,6 +41,11 @@ func (l *Lines) Out() event.Sink { return l.Render }
 // Say shows lines of the program's own.
 func (l *Lines) Say(text string) error { return l.Render.Insert(text) }
 
+// Recall shows an answer that was given before.
+func (l *Lines) Recall(answer event.MessageAdded, bang bool) error {
+	return l.Render.Recall(answer, bang)
+}
+
 // Tell shows lines of the program's own, broken between words.
 func (l *Lines) Tell(lines ...[]ink.Span) error { return l.Render.Tell(lines...) }
 

@@ -155,6 +155,11 @@ func (r *REPL) Put(text string) {
 // Say shows lines of the program's own.
 func (r *REPL) Say(text string) error { return r.render.Insert(text) }
 
+// Recall shows an answer that was given before.
+func (r *REPL) Recall(answer event.MessageAdded, bang bool) error {
+	return r.render.Recall(answer, bang)
+}
+
 // Tell shows lines of the program's own, broken between words.
 func (r *REPL) Tell(lines ...[]ink.Span) error { return r.render.Tell(lines...) }
 

@@ -158,6 +158,15 @@ func (r *Renderer) Tell(lines ...[]ink.Span) error {
 	})
 }
 
+// Recall shows an answer that was given before; bang says that a command of the
+// person's own was.
+func (r *Renderer) Recall(answer event.MessageAdded, bang bool) error {
+	return r.write(func() {
+		r.message(&taskView{prompted: true, bang: bang}, answer)
+		r.status.set("")
+	})
+}
+
 // Break ends what the model is saying, and the line the stream is in.
 func (r *Renderer) Break() error {
 	return r.write(func() {

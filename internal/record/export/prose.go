@@ -1,0 +1,413 @@
+package export
+
+import (
+	"regexp"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"coder/internal/core/sanitize"
+)
+
+// deepest is how far lists and quotes may stand within each other, and signs
+// within a line; what lies deeper is text.
+const deepest = 8
+
+// prose writes Markdown. Pictures and raw HTML in it are text: the page loads
+// nothing.
+func (p page) prose(text string) {
+	p.body(strings.Split(strings.Trim(sanitize.Text(text), "\n"), "\n"), 0)
+}
+
+var (
+	itemMark   = regexp.MustCompile(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
+	ruleLine   = regexp.MustCompile(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
+	tableRule  = regexp.MustCompile(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
+	quoteStart = regexp.MustCompile(`^ {0,3}> ?`)
+)
+
+// body writes the blocks that lines are made of.
+func (p page) body(lines []string, depth int) {
+	for len(lines) > 0 {
+		line, n := lines[0], 1
+		switch {
+		case strings.TrimSpace(line) == "":
+		case fenceOf(line) != "":
+			n = p.code(lines)
+		case headingLine(line):
+			p.raw("<h3>")
+			p.spans(strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "#")), 0)
+			p.raw("</h3>\n")
+		case ruleLine.MatchString(line):
+			p.raw("<hr>\n")
+		case depth < deepest && quoteStart.MatchString(line):
+			n = p.quote(lines, depth)
+		case depth < deepest && itemMark.MatchString(line):
+			n = p.list(lines, depth)
+		case startsTable(lines):
+			n = p.table(lines)
+		default:
+			for n < len(lines) && !startsBlock(lines[n:]) {
+				n++
+			}
+			p.raw("<p>")
+			p.spans(strings.TrimSpace(strings.Join(lines[:n], "\n")), 0)
+			p.raw("</p>\n")
+		}
+		lines = lines[n:]
+	}
+}
+
+// startsBlock reports whether a paragraph ends before lines.
+func startsBlock(lines []string) bool {
+	line := lines[0]
+	return strings.TrimSpace(line) == "" || fenceOf(line) != "" || headingLine(line) || ruleLine.MatchString(line) ||
+		quoteStart.MatchString(line) || itemMark.MatchString(line) || startsTable(lines)
+}
+
+// code writes a block of code, and tells how many lines it took. One that does
+// not close ends with the text.
+func (p page) code(lines []string) int {
+	fence := fenceOf(lines[0])
+	lang := strings.ToLower(strings.Trim(strings.TrimSpace(lines[0]), "`~ "))
+	indent := len(lines[0]) - len(strings.TrimLeft(lines[0], " "))
+	n := 1
+	var text []string
+	for n < len(lines) {
+		line := lines[n]
+		n++
+		if strings.HasPrefix(fenceOf(line), fence) && strings.Trim(strings.TrimSpace(line), fence[:1]) == "" {
+			break
+		}
+		text = append(text, line[min(indent, len(line)-len(strings.TrimLeft(line, " "))):])
+	}
+	source := strings.Join(text, "\n")
+	if lang == "diff" || lang == "patch" || isDiff(source) {
+		p.diff(source)
+		return n
+	}
+	p.raw("<pre><code>", escaper.Replace(strings.TrimRight(source, "\n")), "</code></pre>\n")
+	return n
+}
+
+// quote writes what somebody else said.
+func (p page) quote(lines []string, depth int) (n int) {
+	var inner []string
+	for n < len(lines) {
+		mark := quoteStart.FindString(lines[n])
+		if mark == "" && (strings.TrimSpace(lines[n]) == "" || startsBlock(lines[n:])) {
+			break
+		}
+		inner = append(inner, lines[n][len(mark):])
+		n++
+	}
+	p.raw("<blockquote>\n")
+	p.body(inner, depth+1)
+	p.raw("</blockquote>\n")
+	return n
+}
+
+// list writes items of one kind.
+func (p page) list(lines []string, depth int) (n int) {
+	kind := itemMark.FindStringSubmatch(lines[0])[2]
+	end := "</ul>\n"
+	if number, err := strconv.Atoi(kind[:len(kind)-1]); err == nil {
+		p.raw(`<ol start="`, strconv.Itoa(number), `">`, "\n")
+		end = "</ol>\n"
+	} else {
+		p.raw("<ul>\n")
+	}
+	for n < len(lines) {
+		m := itemMark.FindStringSubmatch(lines[n])
+		if m == nil || m[2][len(m[2])-1] != kind[len(kind)-1] || ruleLine.MatchString(lines[n]) {
+			break
+		}
+		item, took := itemLines(lines[n:], m)
+		p.raw("<li>")
+		p.body(item, depth+1)
+		p.raw("</li>\n")
+		n += took
+	}
+	p.raw(end)
+	return n
+}
+
+// itemLines are the lines of the item that lines begin with, without what sets
+// them in, and how many there are with the blank ones that follow.
+func itemLines(lines []string, mark []string) (item []string, took int) {
+	indent := len(mark[1]) + len(mark[2]) + max(1, min(len(mark[3]), 4))
+	first := lines[0][min(len(mark[0]), len(lines[0])):]
+	for sign, shown := range map[string]string{"[ ] ": "☐ ", "[x] ": "☑ ", "[X] ": "☑ "} {
+		if rest, ok := strings.CutPrefix(first, sign); ok {
+			first = shown + rest
+		}
+	}
+	item, blank := []string{first}, false
+	for took = 1; took < len(lines); took++ {
+		line := lines[took]
+		in := len(line) - len(strings.TrimLeft(line, " "))
+		switch {
+		case strings.TrimSpace(line) == "":
+			blank = true
+			item = append(item, "")
+			continue
+		case in >= min(indent, 2):
+			line = line[min(in, indent):]
+		case blank || startsBlock(lines[took:]):
+			return item, took
+		}
+		item, blank = append(item, line), false
+	}
+	return item, took
+}
+
+// startsTable reports whether lines begin with the head of a table.
+func startsTable(lines []string) bool {
+	return len(lines) > 1 && strings.Contains(lines[0], "|") && strings.Contains(lines[1], "-") && tableRule.MatchString(lines[1]) &&
+		len(row(lines[0])) == len(row(lines[1]))
+}
+
+// table writes a table.
+func (p page) table(lines []string) (n int) {
+	var classes []string
+	for _, c := range row(lines[1]) {
+		class := ""
+		switch left, right := strings.HasPrefix(c, ":"), strings.HasSuffix(c, ":"); {
+		case left && right:
+			class = ` class="centre"`
+		case right:
+			class = ` class="right"`
+		}
+		classes = append(classes, class)
+	}
+	cells := func(tag, line string) {
+		of := row(line)
+		p.raw("<tr>")
+		for i, class := range classes {
+			p.raw("<", tag, class, ">")
+			if i < len(of) {
+				p.spans(of[i], 0)
+			}
+			p.raw("</", tag, ">")
+		}
+		p.raw("</tr>\n")
+	}
+	p.raw(`<div class="table"><table>`, "\n<thead>\n")
+	cells("th", lines[0])
+	p.raw("</thead>\n<tbody>\n")
+	for n = 2; n < len(lines) && strings.Contains(lines[n], "|"); n++ {
+		cells("td", lines[n])
+	}
+	p.raw("</tbody>\n</table></div>\n")
+	return n
+}
+
+// row is the cells of a line of a table. A bar in backticks or after a
+// backslash is text.
+func row(line string) (cells []string) {
+	line = strings.TrimSuffix(strings.TrimPrefix(strings.TrimSpace(line), "|"), "|")
+	var cell strings.Builder
+	quoted := false
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && i+1 < len(line) && line[i+1] == '|':
+			cell.WriteByte('|')
+			i++
+		case c == '|' && !quoted:
+			cells = append(cells, strings.TrimSpace(cell.String()))
+			cell.Reset()
+		default:
+			quoted = quoted != (c == '`')
+			cell.WriteByte(c)
+		}
+	}
+	return append(cells, strings.TrimSpace(cell.String()))
+}
+
+// emphasis are the signs around text, and what they make of it; longer ones
+// first.
+var emphasis = []struct{ sign, tag string }{{"**", "strong"}, {"__", "strong"}, {"~~", "del"}, {"*", "em"}, {"_", "em"}}
+
+// spans writes the text of a block.
+func (p page) spans(text string, depth int) {
+	plain, before := 0, ' '
+	flush := func(to int) { p.raw(escaper.Replace(text[plain:to])) }
+	for i := 0; i < len(text); {
+		n := 0
+		if depth < deepest && strings.IndexByte("`*_~[!<h\\", text[i]) >= 0 {
+			flush(i)
+			if n = p.span(text[i:], before, depth); n > 0 {
+				plain = i + n
+			} else {
+				plain = i
+			}
+		}
+		if n == 0 {
+			_, n = utf8.DecodeRuneInString(text[i:])
+		}
+		before, _ = utf8.DecodeLastRuneInString(text[:i+n])
+		i += n
+	}
+	flush(len(text))
+}
+
+// span writes what text begins with if that is more than a character, and tells
+// how long it is. Before is what stands before it.
+func (p page) span(text string, before rune, depth int) int {
+	line, _, _ := strings.Cut(text[:min(len(text), spanLimit)], "\n\n")
+	switch {
+	case line[0] == '`':
+		if s, n := spanAt(text); s.kind == codeSpan {
+			p.raw("<code>", escaper.Replace(s.text), "</code>")
+			return n
+		}
+	case line[0] == '\\' && len(line) > 1 && strings.IndexByte("\\`*_~[]<>#|!()-+.", line[1]) >= 0:
+		p.raw(escaper.Replace(line[1:2]))
+		return 2
+	case line[0] == '[', strings.HasPrefix(line, "!["):
+		return p.link(line, depth)
+	case line[0] == '<':
+		if address, _, ok := strings.Cut(line[1:], ">"); ok && isAddress(address) {
+			p.anchor(address, address, depth)
+			return len(address) + 2
+		}
+	case line[0] == 'h' && !unicode.IsLetter(before) && !unicode.IsDigit(before):
+		if address := bareAddress(line); address != "" {
+			p.anchor(address, address, deepest)
+			return len(address)
+		}
+	}
+	for _, e := range emphasis {
+		if n := p.emphasise(line, e.sign, e.tag, before, depth); n > 0 {
+			return n
+		}
+	}
+	return 0
+}
+
+// emphasise writes what stands between two signs. Underscores within words are
+// text.
+func (p page) emphasise(line, sign, tag string, before rune, depth int) int {
+	rest, ok := strings.CutPrefix(line, sign)
+	word := sign[0] == '_' && (unicode.IsLetter(before) || unicode.IsDigit(before))
+	if !ok || word || rest == "" || strings.HasPrefix(rest, sign[:1]) || unicode.IsSpace(rune(rest[0])) {
+		return 0
+	}
+	for end := 0; ; {
+		i := strings.Index(rest[end:], sign)
+		if i < 0 {
+			return 0
+		}
+		end += i
+		after, _ := utf8.DecodeRuneInString(rest[end+len(sign):])
+		inner := rest[:end]
+		switch {
+		case inner == "", unicode.IsSpace(rune(inner[len(inner)-1])), sign[0] == '_' && (unicode.IsLetter(after) || unicode.IsDigit(after)),
+			len(sign) == 1 && strings.HasPrefix(rest[end+1:], sign), strings.Count(inner, "`")%2 == 1:
+			for end += len(sign); strings.HasPrefix(rest[end:], sign[:1]); end++ {
+			}
+			continue
+		}
+		p.raw("<", tag, ">")
+		p.spans(inner, depth+1)
+		p.raw("</", tag, ">")
+		return len(inner) + 2*len(sign)
+	}
+}
+
+// link writes a link, or a picture as one.
+func (p page) link(line string, depth int) int {
+	start := strings.IndexByte(line, '[') + 1
+	open := 1
+	for i := start; i < len(line); i++ {
+		switch line[i] {
+		case '[':
+			open++
+		case ']':
+			open--
+		}
+		if open > 0 {
+			continue
+		}
+		rest, ok := strings.CutPrefix(line[i+1:], "(")
+		address, _, closed := cutAddress(rest)
+		if !ok || !closed {
+			return 0
+		}
+		target, _, _ := strings.Cut(strings.Trim(strings.TrimSpace(address), "<>"), " ")
+		p.anchor(target, line[start:i], depth)
+		return i + 1 + len("()") + len(address)
+	}
+	return 0
+}
+
+// cutAddress is what stands before the parenthesis that closes.
+func cutAddress(text string) (address, rest string, ok bool) {
+	open := 1
+	for i, r := range text {
+		switch r {
+		case '(':
+			open++
+		case ')':
+			open--
+		case '\n':
+			return "", "", false
+		}
+		if open == 0 {
+			return text[:i], text[i+1:], true
+		}
+	}
+	return "", "", false
+}
+
+// anchor writes a link to a place on the web; another address is shown beside
+// the text.
+func (p page) anchor(address, text string, depth int) {
+	if isAddress(address) {
+		p.raw(`<a href="`, escaper.Replace(address), `" rel="noopener noreferrer nofollow">`)
+		p.spans(text, depth+1)
+		p.raw("</a>")
+		return
+	}
+	p.spans(text, depth+1)
+	if address != "" && address != text {
+		p.raw(" (<code>", escaper.Replace(address), "</code>)")
+	}
+}
+
+// isAddress reports whether a browser may be sent to s.
+func isAddress(s string) bool {
+	rest, ok := strings.CutPrefix(s, "https://")
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "http://")
+	}
+	if !ok {
+		rest, ok = strings.CutPrefix(s, "mailto:")
+	}
+	return ok && rest != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>\"`", r)
+	})
+}
+
+// bareAddress is the address that text begins with, or "". It ends where prose
+// goes on.
+func bareAddress(text string) string {
+	if !strings.HasPrefix(text, "http://") && !strings.HasPrefix(text, "https://") {
+		return ""
+	}
+	end := strings.IndexFunc(text, func(r rune) bool {
+		return r > unicode.MaxASCII || unicode.IsSpace(r) || unicode.IsControl(r) || strings.ContainsRune("<>\"`|*", r)
+	})
+	if end < 0 {
+		end = len(text)
+	}
+	address := strings.TrimRight(text[:end], ".,;:!?'")
+	if strings.Count(address, "(") < strings.Count(address, ")") {
+		address = strings.TrimSuffix(address, ")")
+	}
+	if !isAddress(address) || strings.HasSuffix(address, "//") {
+		return ""
+	}
+	return address
+}

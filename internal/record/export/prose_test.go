@@ -1,0 +1,73 @@
+package export
+
+import (
+	"bufio"
+	"strings"
+	"testing"
+)
+
+func rendered(text string) string {
+	var b strings.Builder
+	p := page{bufio.NewWriter(&b)}
+	p.prose(text)
+	p.Flush()
+	return b.String()
+}
+
+// TestMarkdownIsRendered, whatever people and models write.
+func TestMarkdownIsRendered(t *testing.T) {
+	for text, want := range map[string]string{
+		"a\nb\n\nc":                    "<p>a\nb</p>\n<p>c</p>\n",
+		"# T *i*":                      "<h3>T <em>i</em></h3>\n",
+		"- one\n- two":                 "<ul>\n<li><p>one</p>\n</li>\n<li><p>two</p>\n</li>\n</ul>\n",
+		"3. c\n4. d":                   "<ol start=\"3\">\n<li><p>c</p>\n</li>\n<li><p>d</p>\n</li>\n</ol>\n",
+		"- a\n  - b\n- c":              "<ul>\n<li><p>a</p>\n<ul>\n<li><p>b</p>\n</li>\n</ul>\n</li>\n<li><p>c</p>\n</li>\n</ul>\n",
+		"1. a\n   ```go\n   x\n   ```": "<ol start=\"1\">\n<li><p>a</p>\n<pre><code>x</code></pre>\n</li>\n</ol>\n",
+		"- [x] done\n- [ ] not":        "<ul>\n<li><p>☑ done</p>\n</li>\n<li><p>☐ not</p>\n</li>\n</ul>\n",
+		"> said\n> more\n\nafter":      "<blockquote>\n<p>said\nmore</p>\n</blockquote>\n<p>after</p>\n",
+		"---":                          "<hr>\n",
+		"| 名 | n |\n|---|--:|\n| `a|b` | 1\\|2 |": "<div class=\"table\"><table>\n<thead>\n<tr><th>名</th><th class=\"right\">n</th></tr>\n</thead>\n<tbody>\n" +
+			"<tr><td><code>a|b</code></td><td class=\"right\">1|2</td></tr>\n</tbody>\n</table></div>\n",
+		"**b** _i_ ~~s~~ a_b_c 2*3*4x":  "<p><strong>b</strong> <em>i</em> <del>s</del> a_b_c 2<em>3</em>4x</p>\n",
+		"**a `**` b**":                  "<p><strong>a <code>**</code> b</strong></p>\n",
+		"[名](https://a.b/c?d=1&e=(2))":  "<p><a href=\"https://a.b/c?d=1&amp;e=(2)\" rel=\"noopener noreferrer nofollow\">名</a></p>\n",
+		"见 https://a.b/c。好":             "<p>见 <a href=\"https://a.b/c\" rel=\"noopener noreferrer nofollow\">https://a.b/c</a>。好</p>\n",
+		"(https://a.b/x_y_z).":          "<p>(<a href=\"https://a.b/x_y_z\" rel=\"noopener noreferrer nofollow\">https://a.b/x_y_z</a>).</p>\n",
+		"[x](javascript:alert(1))":      "<p>x (<code>javascript:alert(1)</code>)</p>\n",
+		"[f](internal/a.go)":            "<p>f (<code>internal/a.go</code>)</p>\n",
+		"![p](https://a.b/p.png)":       "<p><a href=\"https://a.b/p.png\" rel=\"noopener noreferrer nofollow\">p</a></p>\n",
+		"<b>no</b> \\*x\\* `<i>`":       "<p>&lt;b&gt;no&lt;/b&gt; *x* <code>&lt;i&gt;</code></p>\n",
+		"[\"](https://a/\"onx=1)":       "<p>&#34; (<code>https://a/&#34;onx=1</code>)</p>\n",
+		"a | b\nno table":               "<p>a | b\nno table</p>\n",
+		"** not bold **, * nor * this":  "<p>** not bold **, * nor * this</p>\n",
+		"```diff\n-a\n+b\n```":          "<pre class=\"diff\"><span class=\"d\">-a</span><span class=\"a\">+b</span></pre>\n",
+		"```\nopen":                     "<pre><code>open</code></pre>\n",
+		strings.Repeat("> ", 40) + "x":  "",
+		strings.Repeat("*a ", 3000):     "",
+		strings.Repeat("- ", 200) + "x": "",
+	} {
+		got := rendered(text)
+		if want != "" && got != want {
+			t.Errorf("%q:\n got %q\nwant %q", text, got, want)
+		}
+		if strings.Count(got, "<p>") != strings.Count(got, "</p>") || strings.Count(got, "<li>") != strings.Count(got, "</li>") {
+			t.Errorf("%.40q: what was opened is not closed: %.200q", text, got)
+		}
+	}
+}
+
+// FuzzProse: whatever is written, no tag but ours comes out.
+func FuzzProse(f *testing.F) {
+	f.Add("- a\n  > **b** | `c` [d](e)\n|--|\n")
+	f.Add("a|b\n-|-\n1|2\n\n```x\n<script>")
+	f.Fuzz(func(t *testing.T, text string) {
+		got := rendered(text)
+		for part := range strings.SplitSeq(got, "<") {
+			tag, _, _ := strings.Cut(strings.TrimPrefix(part, "/"), ">")
+			name, _, _ := strings.Cut(tag, " ")
+			if strings.Contains(part, ">") && !strings.Contains(" p h3 hr ul ol li blockquote pre code span div table thead tbody tr th td strong em del a ", " "+name+" ") {
+				t.Errorf("%q gives %q", text, got)
+			}
+		}
+	})
+}
