@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"coder/internal/core/event"
 	"coder/internal/host/atomicfile"
@@ -92,11 +93,15 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 	found := make([]*Found, len(all))
 	next := make(chan int)
 	var crew sync.WaitGroup
+	var grown atomic.Bool // there are documents that were not there before
 	for range searchers {
 		crew.Go(func() {
 			for i := range next {
 				p := all[i]
-				doc := a.document(ctx, p.root, p.id)
+				doc, anew := a.document(ctx, p.root, p.id)
+				if anew {
+					grown.Store(true)
+				}
 				if hit, ok := doc.Find(words); ok {
 					found[i] = &Found{p.root, p.id, doc.Head, hit}
 				}
@@ -120,7 +125,7 @@ func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 	slices.SortStableFunc(list, func(a, b Found) int {
 		return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(b.Session, a.Session))
 	})
-	if a.Home != "" {
+	if a.Home != "" && grown.Load() {
 		limitSize(filepath.Join(a.Home, searchCache), maxSearchCache, func(string) bool { return false })
 	}
 	return list, ctx.Err()
@@ -145,25 +150,25 @@ func sessionsOf(root string) (ids []string) {
 
 // document is a session as words are looked for in it: as it is kept, or made
 // anew if the logs are others by now.
-func (a *App) document(ctx context.Context, root, id string) fulltext.Document {
+func (a *App) document(ctx context.Context, root, id string) (doc fulltext.Document, anew bool) {
 	stamp, ok := stampOf(filepath.Join(root, ".coder", "log", id))
 	if !ok {
-		return fulltext.Document{}
+		return doc, false
 	}
 	name := filepath.Join(searchCache, shortHash(root+"\x00"+id))
 	if a.Home != "" {
 		if text, err := repofile.Own(filepath.Join(a.Home, name), 4*fulltext.MaxText); err == nil {
 			if doc, ok := fulltext.Decode(text); ok && doc.Stamp == stamp {
-				return doc
+				return doc, false
 			}
 		}
 	}
 	logs := jsonl.Open(filepath.Join(root, ".coder", "log"), jsonl.Options{Disk: disk.System})
-	doc := fulltext.Build(stamp, logs.Read(ctx, id, 0))
+	doc = fulltext.Build(stamp, logs.Read(ctx, id, 0))
 	if path := filepath.Join(a.Home, name); a.Home != "" && ctx.Err() == nil && os.MkdirAll(filepath.Dir(path), 0o700) == nil {
 		_ = atomicfile.Write(path, doc.Encode(), 0o600) // without it the next search takes longer
 	}
-	return doc
+	return doc, true
 }
 
 // stampOf tells the logs of a session apart from what they were. A log that is a

@@ -19,7 +19,8 @@ type Blamed struct {
 // maxBlame bounds what git says of the lines of one file.
 const maxBlame = 64 << 20
 
-// Blame tells for every line of a file which commit it comes from. The error is
+// Blame tells for every line of a file which commit it comes from; of a file that
+// is in none it knows no lines. The error is
 // [ErrNoRepository] where git does not look after it.
 func Blame(ctx context.Context, o Options, path string) ([]Blamed, error) {
 	r, err := open(ctx, o)
@@ -34,6 +35,8 @@ func Blame(ctx context.Context, o Options, path string) ([]Blamed, error) {
 	switch {
 	case err != nil:
 		return nil, err
+	case strings.Contains(out.stderr, "no such path") || strings.Contains(out.stderr, "no such ref"):
+		return nil, nil // it is in no commit
 	case out.code != 0:
 		return nil, failure("blame", out)
 	}
