@@ -82,9 +82,9 @@ func (inv *invocation) runInteractive(ctx context.Context) error {
 		}
 		return err
 	}
-	if inv.Getenv("TERM") == "dumb" {
-		t.face = &repl.Lines{ // it can do no more than print lines
-			In: t.input, Printer: t.printer, Render: term.New(term.Options{Out: t.printer, Words: t.inv.words, Now: t.inv.Now, ASCII: !inv.utf8()}),
+	if plain := inv.settings.Config.UI.Plain; plain || inv.Getenv("TERM") == "dumb" {
+		t.face = &repl.Lines{ // no more than lines are wanted, or can be printed
+			In: t.input, Printer: t.printer, Render: term.New(term.Options{Out: t.printer, Words: t.inv.words, Now: t.inv.Now, ASCII: plain || !inv.utf8()}),
 			Words: t.inv.words, Session: t.view, Status: t.status, Dir: t.app.Root, After: t.after,
 		}
 		return t.converse(ctx)
@@ -139,9 +139,25 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
-		Bell: func() { _, _ = io.WriteString(t.printer, "\a") }, After: t.after, Leaving: t.inv.exit.leave,
+		Notify: t.notifier(), After: t.after, Leaving: t.inv.exit.leave,
 	})
 	return talk(ctx)
+}
+
+// notifier calls for the person in the way they chose; nil where they chose none.
+func (t *terminal) notifier() func(text string) {
+	form := map[string]string{"bell": "\a", "osc9": "\x1b]9;%s\x1b\\", "osc777": "\x1b]777;notify;coder;%s\x1b\\"}[t.app.Config.UI.Notify]
+	if form == "" {
+		return nil
+	}
+	return func(text string) {
+		if strings.Contains(form, "%s") {
+			text = fmt.Sprintf(form, strings.ReplaceAll(sanitize.Line(sanitize.Mask(text), 120), ";", ","))
+		} else {
+			text = form
+		}
+		_, _ = io.WriteString(t.printer, text) // a terminal that is gone ends the program by itself
+	}
 }
 
 // converse opens the session, says what it is, talks, and says how to come back.
@@ -410,7 +426,7 @@ func (inv *invocation) palette(isTerminal bool) term.Palette {
 	if inv.flags.noColor || color == "never" {
 		return term.Palette{}
 	}
-	return term.PaletteFor(inv.Getenv, isTerminal || color == "always")
+	return term.PaletteFor(inv.Getenv, isTerminal || color == "always").Themed(inv.settings.Config.UI.Theme)
 }
 
 // askTrust asks once whether a project's own settings may hold.

@@ -89,7 +89,7 @@ func (t *terminal) standing(c verify.Check) (said string, role ink.Role) {
 
 // apart stands between the parts of a line.
 func (t *terminal) apart() string {
-	if t.inv.utf8() {
+	if t.inv.utf8() && !t.app.Config.UI.Plain {
 		return " · "
 	}
 	return ", "

@@ -217,6 +217,10 @@ type Fetch struct {
 type UI struct {
 	Lang  string `json:"lang" doc:"language of messages; empty means that of the environment" enum:"|en|zh-CN" project:"free"`
 	Color string `json:"color" doc:"when to use colours" enum:"auto|always|never" project:"free"`
+	Theme string `json:"theme" doc:"what colours are chosen for: a dark background, a light one, none (mono); auto means what COLORFGBG says" enum:"auto|dark|light|mono" project:"free"`
+	Plain bool   `json:"plain" doc:"print lines and nothing else: no spinner, nothing drawn again, words instead of signs; for screen readers" project:"free"`
+
+	Notify string `json:"notify" doc:"how to call for the person when something is asked or a long turn has ended while they look elsewhere: bell, osc9 and osc777 (messages of the desktop, where the terminal has them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
 
 // Default returns the settings that hold where nobody says otherwise.
@@ -299,6 +303,6 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto"},
+		UI:         UI{Color: "auto", Theme: "auto", Notify: "bell"},
 	}
 }

@@ -89,7 +89,7 @@ func TestDefaultsThatUsersRelyOn(t *testing.T) {
 	  "agents": {"default": "build"},
 	  "skills": {"paths": []},
 	  "storage": {"fsync": "decisions"},
-	  "ui": {"lang": "", "color": "auto"}
+	  "ui": {"lang": "", "color": "auto", "theme": "auto", "plain": false, "notify": "bell"}
 	}`
 	c, r := mustLoad(t, files{homeFile: want}, nil)
 	if !reflect.DeepEqual(c, config.Default()) {

@@ -93,9 +93,7 @@ func (r *REPL) put(a ask) error {
 	}
 	r.open = &dialogue{ask: a}
 	r.answer.Reset()
-	if !r.focused && r.Bell != nil {
-		r.Bell()
-	}
+	r.call(a.question.Display.Title)
 	return r.show()
 }
 

@@ -71,7 +71,8 @@ type Options struct {
 	Sent    func(text string)
 	Earlier func() []string
 	Unsent  func(queue []string, draft string)
-	Bell    func() // may be nil: calls for the person's attention
+	// Notify, which may be nil, calls for a person who looks elsewhere.
+	Notify func(text string)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
@@ -102,6 +103,7 @@ type REPL struct {
 	open    *dialogue                  // the question that is open
 	queue   queue
 	focused bool
+	tells   bool // the terminal tells whether it has the focus
 	wrote   writes
 	looking sync.WaitGroup // commands that are answered while a turn runs
 	kept    string         // what was last told to Unsent
@@ -299,7 +301,7 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 		case tty.Paste:
 			r.line().Paste(e.Text)
 		case tty.Focus:
-			r.focused = e.In
+			r.focused, r.tells = e.In, true
 		case tty.Resumed:
 			err = r.Screen.Show()
 		case tty.Resize:

@@ -5,6 +5,7 @@ package repl
 import (
 	"context"
 	"errors"
+	"time"
 
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
@@ -98,8 +99,23 @@ func (r *REPL) steer() []string {
 	return said
 }
 
+// long is how long a turn takes after which a person may look elsewhere.
+const long = 20 * time.Second
+
+// call calls for a person who looks elsewhere: the terminal says so, or it never
+// tells and the turn has taken long.
+func (r *REPL) call(text string) {
+	away := r.tells && !r.focused || !r.tells && r.turn != nil && r.Now().Sub(r.turn.began) >= long
+	if away && r.Notify != nil {
+		r.Notify(text)
+	}
+}
+
 // over takes note of the end of a turn and goes on with what was queued.
 func (r *REPL) over(ctx context.Context, f finished) error {
+	if r.Now().Sub(r.turn.began) >= long {
+		r.call(r.Words.T("the turn has ended: %s", oneLine(f.input)))
+	}
 	r.turn, r.open = nil, nil
 	if err := r.render.Break(); err != nil {
 		return err

@@ -60,8 +60,23 @@ func (r *REPL) prompt() []lineedit.Span {
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
 		{Text: fmt.Sprintf("context: %d tokens · model: %s\n", r.Session().ContextUsed(), sanitize.Line(model, 80)), Style: r.sgr(dim)},
-		{Text: fmt.Sprintf("[%s] %s> ", mode, dir), Style: r.sgr(good)},
+		{Text: "[" + mode + "]", Style: r.sgr(modeLook(mode))},
+		{Text: " " + dir + "> ", Style: r.sgr(good)},
 	}
+}
+
+// modeLook is the look of a mode: what only plans, what writes unasked and what
+// asks nothing at all can be told apart.
+func modeLook(mode string) ink.Role {
+	switch mode {
+	case "plan":
+		return ink.Done
+	case "auto-edit":
+		return warn
+	case "yolo":
+		return bad
+	}
+	return good
 }
 
 // middle is a path of at most so many columns: what stands in the middle of a

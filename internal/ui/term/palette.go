@@ -20,12 +20,14 @@ const (
 
 // Palette says which colours to use. The zero Palette uses none.
 //
-// What the program itself says is always in the sixteen colours, which people
-// have chosen for their screens; only source code has more where there are
-// more.
+// What the program itself says is in the sixteen colours, which people have
+// chosen for their screens, save where they ask for a light theme and there are
+// more. Source code has more where there are more.
 type Palette struct {
 	Level Level
 	Light bool // dark text on a light background
+	Mono  bool // weight and slant only
+	Fixed bool // shades for a light background in place of the terminal's own
 }
 
 // PaletteFor is the palette for a terminal, by what the environment says of it.
@@ -48,6 +50,20 @@ func PaletteFor(env func(string) string, tty bool) Palette {
 	shown := env("COLORFGBG")
 	n, err := strconv.Atoi(shown[strings.LastIndexByte(shown, ';')+1:])
 	p.Light = err == nil && (n == 7 || n >= 9 && n <= 15)
+	return p
+}
+
+// Themed is the palette for a background: dark, light, or mono for no colours at
+// all; otherwise it stays.
+func (p Palette) Themed(theme string) Palette {
+	switch theme {
+	case "dark":
+		p.Light = false
+	case "light":
+		p.Light, p.Fixed = true, true
+	case "mono":
+		p.Mono = true
+	}
 	return p
 }
 
@@ -92,8 +108,22 @@ func (p Palette) code(l ink.Look) string {
 	return "\x1b[" + strings.Join(codes, ";") + "m"
 }
 
+// monochrome are the codes of the roles without colours.
+var monochrome = map[ink.Role]string{ink.Dim: "2", ink.Tool: "1", ink.Bad: "1", ink.Warn: "1", ink.Link: "2", ink.Comment: "2", ink.Keyword: "1"}
+
+// onLight are the colours of what the program says itself, on a light background.
+var onLight = map[ink.Role]struct{ table, rgb string }{
+	ink.Good: {"28", "26;127;55"}, ink.Bad: {"160", "207;34;46"}, ink.Warn: {"130", "154;103;0"}, ink.Done: {"30", "5;116;130"}, ink.Tool: {"26", "9;105;218"},
+}
+
 func (p Palette) colour(r ink.Role) string {
+	if p.Mono {
+		return monochrome[r]
+	}
 	pair, rich := shades[r]
+	if own, ok := onLight[r]; ok && p.Fixed {
+		pair[1], rich = own, true
+	}
 	shade := pair[0]
 	if p.Light {
 		shade = pair[1]

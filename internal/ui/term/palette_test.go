@@ -78,3 +78,29 @@ func TestRicherTerminalsHaveRicherCode(t *testing.T) {
 		}
 	}
 }
+
+// TestThemes: what is said can be read on a light background, and without
+// colours weight alone tells things apart.
+func TestThemes(t *testing.T) {
+	for _, test := range []struct {
+		level term.Level
+		theme string
+		role  ink.Role
+		want  string
+	}{
+		{term.True, "dark", ink.Warn, "\x1b[33mx\x1b[0m"},
+		{term.True, "light", ink.Warn, "\x1b[38;2;154;103;0mx\x1b[0m"},
+		{term.Colour256, "light", ink.Good, "\x1b[38;5;28mx\x1b[0m"},
+		{term.Basic, "light", ink.Warn, "\x1b[33mx\x1b[0m"},
+		{term.True, "mono", ink.Bad, "\x1b[1mx\x1b[0m"},
+		{term.True, "mono", ink.String, "x"},
+		{term.None, "light", ink.Bad, "x"},
+	} {
+		if got := (term.Palette{Level: test.level}).Themed(test.theme).Paint(test.role, "x"); got != test.want {
+			t.Errorf("%v %s %v: %q, want %q", test.level, test.theme, test.role, got, test.want)
+		}
+	}
+	if p := (term.Palette{Level: term.True, Light: true}).Themed("auto"); !p.Light {
+		t.Error("auto forgets what the terminal said")
+	}
+}
