@@ -122,7 +122,7 @@ func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string,
 		return nil, nil, fmt.Errorf("it lies in %s, which no command sees: put it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
-		some, more, err := hooks.Read(by, hooks.Source{Root: p.Dir})
+		some, more, err := hooks.Read(by, hooks.Source{Plugin: p.Name, Root: p.Dir})
 		if err != nil {
 			return nil, nil, err
 		}

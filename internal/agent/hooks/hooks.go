@@ -53,7 +53,8 @@ type Hook struct {
 	Callback string
 	Timeout  time.Duration
 	Own      bool   // the person's, not a project's
-	Root     string // the folder of the plugin it belongs to, if any
+	Plugin   string // the name of the plugin it belongs to, if any
+	Root     string // and its folder
 	Once     bool   // in a session
 	Quiet    bool   // its decision does not count
 	Blocks   bool   // if it fails it counts as a refusal
@@ -84,8 +85,9 @@ type written struct {
 
 // Source is where hooks were written down.
 type Source struct {
-	Own  bool   // the person's
-	Root string // of a plugin
+	Own    bool   // the person's
+	Plugin string // the name of a plugin
+	Root   string // and its folder
 }
 
 // Read reads hooks by their events. What it cannot use it says and leaves out; an
@@ -122,7 +124,7 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 				}
 				list = append(list, Hook{
 					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: timeout(w.Timeout), Own: from.Own,
-					Root: from.Root, Once: w.Once, Quiet: w.Async, Blocks: w.OnFailure == "block", names: names,
+					Plugin: from.Plugin, Root: from.Root, Once: w.Once, Quiet: w.Async, Blocks: w.OnFailure == "block", names: names,
 				})
 			}
 		}

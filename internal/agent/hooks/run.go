@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -209,15 +210,18 @@ func (h *Hooks) run(ctx context.Context, at Scene, run bash.HookRun) (results ba
 	return results, err
 }
 
-// output is what a hook may write on standard output.
+// output is what a hook may write on standard output. A decision may stand where
+// it does not belong: what refuses is heard there, too.
 type output struct {
 	Continue      *bool  `json:"continue"`
 	StopReason    string `json:"stopReason"`
 	SystemMessage string `json:"systemMessage"`
 	Decision      string `json:"decision"`
+	Permission    string `json:"permissionDecision"`
 	Reason        string `json:"reason"`
 	Specific      struct {
 		Event      string          `json:"hookEventName"`
+		Decision   string          `json:"decision"`
 		Permission string          `json:"permissionDecision"`
 		Reason     string          `json:"permissionDecisionReason"`
 		Input      json.RawMessage `json:"updatedInput"`
@@ -233,37 +237,83 @@ const (
 	maxContext = 16000
 )
 
+// Words of decisions. Those that can only mean a refusal are taken as one.
+var (
+	refusals  = []string{"block", "blocked", "deny", "denied", "reject", "rejected", "refuse", "refused", "forbid", "forbidden"}
+	approvals = []string{"allow", "approve"}
+)
+
+// readOutput reads what a hook wrote: the objects, among other text or not, and
+// that text. An error means that it holds a verdict nobody can read.
+func readOutput(stdout string) (outs []output, text string, err error) {
+	var other strings.Builder
+	rest := strings.TrimSpace(strings.TrimPrefix(stdout, "\ufeff"))
+	for rest != "" {
+		if rest[0] == '{' {
+			var out output
+			dec := json.NewDecoder(strings.NewReader(rest))
+			err := dec.Decode(&out)
+			if err == nil {
+				outs = append(outs, out)
+				rest = strings.TrimSpace(rest[dec.InputOffset():])
+				continue
+			}
+			var wrong *json.UnmarshalTypeError
+			if errors.As(err, &wrong) { // the rest of the object was read
+				outs = append(outs, out)
+			}
+			if wrong != nil || other.Len() == 0 {
+				return outs, "", fmt.Errorf("what it wrote cannot be read: %w", err)
+			}
+		}
+		line, after, _ := strings.Cut(rest, "\n")
+		other.WriteString(line + "\n")
+		rest = strings.TrimSpace(after)
+	}
+	return outs, strings.TrimSpace(other.String()), nil
+}
+
 // add adds what one hook says to what the others do.
 func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, r tool.ShellResult) {
-	text := strings.TrimSpace(r.Stdout)
-	switch {
-	case r.ExitCode == 2 && !r.TimedOut:
+	if r.ExitCode == 2 && !r.TimedOut {
 		if !hook.Quiet {
-			deny(sum, cmp.Or(clip.Text(strings.TrimSpace(r.Stderr), maxReason), "a hook refused it"))
+			hook.deny(sum, clip.Text(strings.TrimSpace(r.Stderr), maxReason))
 		}
 		return
-	case r.ExitCode != 0:
-		why := fmt.Sprintf("%s hook %s: %s", hook.Event, hook.name(), cmp.Or(r.Error, "it could not be run"))
+	}
+	outs, text, err := readOutput(r.Stdout)
+	if r.ExitCode != 0 {
+		if !hook.Quiet {
+			for _, out := range outs { // it failed, and said no before it did
+				hook.refuse(sum, out)
+			}
+		}
+		why := cmp.Or(r.Error, "it could not be run")
 		if line, _, _ := strings.Cut(strings.TrimSpace(r.Stderr), "\n"); line != "" {
 			why += ": " + clip.Text(line, 200)
 		}
 		if r.Sandbox != "" {
 			why += " (" + r.Sandbox + ")"
 		}
-		if hook.Blocks {
-			deny(sum, why)
-			return
-		}
-		h.tellOnce(ctx, at, why)
+		h.failed(ctx, at, sum, hook, why)
 		return
 	}
-	var out output
-	if !strings.HasPrefix(text, "{") || json.Unmarshal([]byte(text), &out) != nil {
-		if text != "" && (hook.Event == UserPromptSubmit || hook.Event == SessionStart) {
-			sum.Notes = append(sum.Notes, clip.Text(text, maxContext))
-		}
-		return
+	for _, out := range outs {
+		h.hear(ctx, at, sum, hook, out)
 	}
+	if err == nil && r.Truncated {
+		err = errors.New("it wrote more than is read")
+	}
+	if err != nil {
+		h.unreadable(ctx, at, sum, hook, err.Error())
+	}
+	if text != "" && (hook.Event == UserPromptSubmit || hook.Event == SessionStart) {
+		sum.Notes = append(sum.Notes, hook.note(text))
+	}
+}
+
+// hear adds what one object of a hook says.
+func (h *Hooks) hear(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, out output) {
 	if out.SystemMessage != "" {
 		tell(ctx, at, event.Info, clip.Text(out.SystemMessage, maxReason))
 	}
@@ -273,42 +323,103 @@ func (h *Hooks) add(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hoo
 	if out.Continue != nil && !*out.Continue && sum.Stop == "" {
 		sum.Stop = clip.Text(cmp.Or(out.StopReason, "a hook said to stop"), maxReason)
 	}
-	reason := clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason)
-	switch {
-	case out.Decision == "block":
-		deny(sum, cmp.Or(reason, "a hook refused it"))
-	case out.Decision == "approve" && hook.Event == PreToolUse:
-		sum.Allow = sum.Allow || hook.Own
+	hook.refuse(sum, out)
+	s := out.Specific
+	elsewhere := s.Event != "" && !strings.EqualFold(s.Event, string(hook.Event))
+	if elsewhere {
+		h.unreadable(ctx, at, sum, hook, fmt.Sprintf("it answered for %s, which was passed over", clip.Text(s.Event, 60)))
 	}
-	if out.Specific.Event != "" && out.Specific.Event != string(hook.Event) {
-		h.tellOnce(ctx, at, fmt.Sprintf("%s hook %s: it answered for %s, which was passed over", hook.Event, hook.name(), out.Specific.Event))
+	for _, word := range out.words() {
+		switch {
+		case word == "" || slices.Contains(refusals, word):
+		case word == "ask":
+			sum.Ask = cmp.Or(sum.Ask, clip.Text(cmp.Or(out.Reason, s.Reason), maxReason), "a hook wants it asked about")
+		case slices.Contains(approvals, word):
+			sum.Allow = sum.Allow || hook.Own && hook.Event == PreToolUse && !elsewhere
+		default:
+			hook := hook
+			hook.Blocks = hook.Blocks || hook.Event == UserPromptSubmit || hook.Event == PreCompact // nobody is asked there
+			h.unreadable(ctx, at, sum, hook, fmt.Sprintf("%q is no decision that is known", clip.Text(word, 60)))
+		}
+	}
+	if elsewhere {
 		return
 	}
-	switch s := out.Specific; s.Permission {
-	case "deny":
-		deny(sum, cmp.Or(clip.Text(s.Reason, maxReason), "a hook refused it"))
-	case "ask":
-		sum.Ask = cmp.Or(sum.Ask, reason, "a hook wants it asked about")
-	case "allow":
-		sum.Allow = sum.Allow || hook.Own
+	if len(s.Input) > 0 && string(s.Input) != "null" {
+		sum.Input, sum.InputBy = s.Input, hook.Owner()
 	}
-	if len(out.Specific.Input) > 0 && string(out.Specific.Input) != "null" {
-		sum.Input = out.Specific.Input
+	if s.Context != "" {
+		sum.Notes = append(sum.Notes, hook.note(s.Context))
 	}
-	if out.Specific.Context != "" {
-		sum.Notes = append(sum.Notes, clip.Text(out.Specific.Context, maxContext))
-	}
-	for _, o := range []json.RawMessage{out.Specific.Output, out.Specific.MCPOutput} {
+	for _, o := range []json.RawMessage{s.Output, s.MCPOutput} {
 		if len(o) > 0 && string(o) != "null" {
 			sum.Output = o
 		}
 	}
 }
 
+// words are the decisions that an object holds.
+func (o output) words() (words []string) {
+	for _, word := range []string{o.Decision, o.Permission, o.Specific.Decision, o.Specific.Permission} {
+		words = append(words, strings.ToLower(strings.TrimSpace(word)))
+	}
+	return words
+}
+
+// refuse adds the refusal that an object holds, if it does.
+func (h Hook) refuse(sum *toolrun.Ruling, out output) {
+	if slices.ContainsFunc(out.words(), func(word string) bool { return slices.Contains(refusals, word) }) {
+		h.deny(sum, clip.Text(cmp.Or(out.Reason, out.Specific.Reason), maxReason))
+	}
+}
+
+// failed tells of a hook that does not work; one written to then blocks.
+func (h *Hooks) failed(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
+	why = fmt.Sprintf("%s hook %s: %s", hook.Event, hook.name(), why)
+	if hook.Blocks {
+		hook.deny(sum, why)
+		return
+	}
+	h.tellOnce(ctx, at, why)
+}
+
+// unreadable is the failure of a hook that said something about a call, and
+// nobody knows what: the person is asked.
+func (h *Hooks) unreadable(ctx context.Context, at Scene, sum *toolrun.Ruling, hook Hook, why string) {
+	if hook.Event == PreToolUse && !hook.Quiet {
+		sum.Ask = cmp.Or(sum.Ask, fmt.Sprintf("%s hook %s: %s", hook.Event, hook.name(), why))
+	}
+	hook.Blocks = hook.Blocks && !hook.Quiet
+	h.failed(ctx, at, sum, hook, why)
+}
+
+// Owner says whose a hook is.
+func (h Hook) Owner() string {
+	switch {
+	case h.Own:
+		return "the user's"
+	case h.Plugin != "":
+		return fmt.Sprintf("the plugin %s's", h.Plugin)
+	}
+	return "the project's"
+}
+
+// note is what a hook has the model told.
+func (h Hook) note(text string) toolrun.Note {
+	return toolrun.Note{Whose: h.Owner(), Text: clip.Text(text, maxContext)}
+}
+
+// deny adds a refusal. Those of others say whose they are.
+func (h Hook) deny(sum *toolrun.Ruling, why string) {
+	why = cmp.Or(why, "a hook refused it")
+	if !h.Own {
+		why = fmt.Sprintf("a hook of %s: %s", h.Owner(), why)
+	}
+	sum.Deny = cmp.Or(sum.Deny, why)
+}
+
 // name is what people are told of a hook by.
 func (h Hook) name() string { return clip.Text(cmp.Or(h.Command, h.Callback), 120) }
-
-func deny(sum *toolrun.Ruling, why string) { sum.Deny = cmp.Or(sum.Deny, why) }
 
 // tellOnce tells the person of a hook that does not work, once in a session.
 func (h *Hooks) tellOnce(ctx context.Context, at Scene, text string) {

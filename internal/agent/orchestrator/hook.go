@@ -17,9 +17,6 @@ import (
 // ErrPromptRefused reports a prompt that a hook did not let through.
 var ErrPromptRefused = errors.New("a hook refused the prompt")
 
-// hookWords begins what hooks have the model told beside the person's words.
-const hookWords = "A hook of the user's adds: "
-
 // endTime is how long hooks may take when a session ends.
 const endTime = 5 * time.Second
 
@@ -36,7 +33,7 @@ func (o *Orchestrator) roundHooks() toolrun.Hooks {
 // hookPrompt runs the hooks that come before the person's words, those of the
 // session's start before the first of them, and returns what they add. Words
 // that a hook refuses the model never hears.
-func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words string) (notes []string, err error) {
+func (o *Orchestrator) hookPrompt(ctx context.Context, st *turnState, words string) (notes []toolrun.Note, err error) {
 	if o.Hooks == nil || o.Child != nil {
 		return nil, nil
 	}

@@ -37,11 +37,11 @@ const (
 
 // addPrompt puts the person's words on record, with what goes with them: what
 // their hooks add, too.
-func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string, notes ...string) error {
+func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string, notes ...toolrun.Note) error {
 	return o.addSaid(ctx, st, Said{Text: input}, notes)
 }
 
-func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []string) error {
+func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []toolrun.Note) error {
 	var refs []mention.Ref
 	if !said.AsWritten {
 		refs = mention.Find(said.Text)
@@ -49,7 +49,7 @@ func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, no
 	return o.addWords(ctx, st, said, refs, notes)
 }
 
-func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, refs []mention.Ref, notes []string) error {
+func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, refs []mention.Ref, notes []toolrun.Note) error {
 	said, err := o.compose(ctx, st, words.Text, refs)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (o *Orchestrator) addWords(ctx context.Context, st *turnState, words Said, 
 		said.Message.Parts = append(said.Message.Parts, p)
 	}
 	for _, n := range notes {
-		said.Reminders = joinReminders(said.Reminders, hookWords+n)
+		said.Reminders = joinReminders(said.Reminders, "A hook of "+n.Whose+" adds: "+n.Text)
 	}
 	return o.emit(ctx, st, ActorUser, said)
 }

@@ -19,8 +19,7 @@ var ErrHook = errors.New("stopped by a hook")
 // byHook names hooks among those who decide, and give reasons.
 const byHook = "hook"
 
-// hookNote begins what hooks have to say to the model.
-const hookNote = "a hook of the user's says: "
+func (n Note) String() string { return "a hook of " + n.Whose + " says: " + n.Text }
 
 // consult asks the hooks about a call, once, and lets them put other arguments in
 // place of its own; these are then what is judged, shown and run.
@@ -57,10 +56,10 @@ func (r *run) consult(ctx context.Context, a *admission) Ruling {
 		if off := r.prepare(ctx, a); off && a.err == nil {
 			a.err = &Denied{"hook: it changed the call to a tool that is switched off"}
 		}
-		a.note = "a hook of the user's changed the arguments to " + clip.Text(string(ruling.Input), 500)
+		a.note = "a hook of " + ruling.InputBy + " changed the arguments to " + clip.Text(string(ruling.Input), 500)
 	}
 	for _, n := range ruling.Notes {
-		a.note = tool.JoinNotes(a.note, hookNote+n)
+		a.note = tool.JoinNotes(a.note, n.String())
 	}
 	return ruling
 }
@@ -84,10 +83,10 @@ func (r *run) tellHooks(ctx context.Context, a *admission, text json.RawMessage,
 	}
 	var said []string
 	if ruling.Deny != "" {
-		said = append(said, hookNote+ruling.Deny)
+		said = append(said, "a hook says: "+ruling.Deny)
 	}
 	for _, n := range ruling.Notes {
-		said = append(said, hookNote+n)
+		said = append(said, n.String())
 	}
 	return (&admission{note: strings.Join(said, "; ")}).withNote(text)
 }

@@ -78,13 +78,20 @@ type HookedCall struct {
 
 // Ruling is what hooks say about something. The zero Ruling says nothing.
 type Ruling struct {
-	Stop   string          // why the turn is to end
-	Deny   string          // why not; of what has happened, what the model is to know of it
-	Ask    string          // why the person is to be asked
-	Allow  bool            // it need not be asked about, unless for a risk
-	Input  json.RawMessage // other arguments of the call
-	Output json.RawMessage // what the model is told in place of what came of it
-	Notes  []string        // for the model
+	Stop    string          // why the turn is to end
+	Deny    string          // why not; of what has happened, what the model is to know of it
+	Ask     string          // why the person is to be asked
+	Allow   bool            // it need not be asked about, unless for a risk
+	Input   json.RawMessage // other arguments of the call
+	InputBy string          // whose hook put them there
+	Output  json.RawMessage // what the model is told in place of what came of it
+	Notes   []Note          // for the model
+}
+
+// Note is what a hook has the model told.
+type Note struct {
+	Whose string // the hook is
+	Text  string
 }
 
 // Round is the calls of one reply and what they need.

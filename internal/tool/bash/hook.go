@@ -141,7 +141,7 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	}
 	r := resultOf(cmd.Command, o, fmt.Sprintf("timed out after %g s", cmd.Seconds))
 	r.OK = r.OK && err == nil
-	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Text(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Truncated()
+	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Text(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Stdout.Dropped > 0
 	if bounds.Blocked != nil && !r.OK && !o.TimedOut {
 		if why := bounds.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
 			r.Sandbox = clip.Text(why, 200) + ": the sandbox may be the reason (" + bounds.Words + ")"

@@ -1,0 +1,110 @@
+package hooks
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"coder/internal/agent/toolrun"
+	"coder/internal/core/event"
+	"coder/internal/tool"
+)
+
+// heard is what one hook's output comes to, and what the person is told of it.
+func heard(hook Hook, r tool.ShellResult) (sum toolrun.Ruling, told []string) {
+	h := &Hooks{told: make(map[string]bool)}
+	sink := event.SinkFunc(func(_ context.Context, r event.Record) error {
+		told = append(told, r.Event.(event.Notice).Text)
+		return nil
+	})
+	for range 2 { // it is told once
+		sum = toolrun.Ruling{}
+		h.add(context.Background(), Scene{Sink: sink}, &sum, hook, r)
+	}
+	return sum, told
+}
+
+func TestWhatOnlyMeansNoRefuses(t *testing.T) {
+	for name, r := range map[string]tool.ShellResult{
+		"block":                    {Stdout: `{"decision":"block","reason":"no"}`},
+		"the word of the other":    {Stdout: `{"decision":"deny","reason":"no"}`},
+		"a participle":             {Stdout: `{"hookSpecificOutput":{"permissionDecision":"denied","permissionDecisionReason":"no"}}`},
+		"capitals":                 {Stdout: `{"Decision":" Block ","reason":"no"}`},
+		"in the wrong place":       {Stdout: `{"permissionDecision":"reject","reason":"no"}`},
+		"text after it":            {Stdout: "{\"decision\":\"block\",\"reason\":\"no\"}\nchecked 3 files\n"},
+		"text on its line":         {Stdout: `{"decision":"block","reason":"no"} done`},
+		"text before it":           {Stdout: "checking\n{\"decision\":\"blocked\",\"reason\":\"no\"}"},
+		"a second object":          {Stdout: "{\"systemMessage\":\"m\"}\n{\"decision\":\"block\",\"reason\":\"no\"}"},
+		"an approval before it":    {Stdout: "{\"decision\":\"approve\"}\n{\"decision\":\"block\",\"reason\":\"no\"}"},
+		"a byte order mark":        {Stdout: "\ufeff{\"decision\":\"block\",\"reason\":\"no\"}"},
+		"for another event":        {Stdout: `{"hookSpecificOutput":{"hookEventName":"PostToolUse","permissionDecision":"deny","permissionDecisionReason":"no"}}`},
+		"a flood after it":         {Stdout: "{\"decision\":\"block\",\"reason\":\"no\"}\nxxxx", Truncated: true},
+		"it failed after that":     {Stdout: `{"decision":"block","reason":"no"}`, ExitCode: 1},
+		"it hung after that":       {Stdout: `{"decision":"block","reason":"no"}`, ExitCode: -1, TimedOut: true},
+		"something else is broken": {Stdout: `{"decision":"block","reason":"no","continue":"perhaps"}`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if sum, _ := heard(Hook{Event: PreToolUse, Command: "x", Own: true}, r); sum.Deny != "no" {
+				t.Errorf("%+v", sum)
+			}
+		})
+	}
+}
+
+func TestAVerdictNobodyCanReadNeverAllows(t *testing.T) {
+	for name, r := range map[string]tool.ShellResult{
+		"broken":            {Stdout: `{"decision":"block"`},
+		"not JSON at all":   {Stdout: `{decision: block}`},
+		"an unknown word":   {Stdout: `{"decision":"perhaps"}`},
+		"and an approval":   {Stdout: `{"decision":"approve","hookSpecificOutput":{"permissionDecision":"not now"}}`},
+		"a wrong type":      {Stdout: `{"decision":false}`},
+		"and after text":    {Stdout: "log\n{\"decision\":[\"block\"]}"},
+		"of another event":  {Stdout: `{"hookSpecificOutput":{"hookEventName":"Sneeze","permissionDecision":"allow"}}`},
+		"a flood":           {Stdout: "yyyy", Truncated: true},
+		"a flood of object": {Stdout: `{"reason":"yyyy`, Truncated: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hook := Hook{Event: PreToolUse, Command: "x", Own: true}
+			if sum, told := heard(hook, r); sum.Ask == "" || sum.Deny != "" || len(told) != 1 || !strings.HasPrefix(told[0], "PreToolUse hook x: ") {
+				t.Errorf("%+v, told %q", sum, told)
+			}
+			hook.Blocks = true
+			if sum, _ := heard(hook, r); !strings.HasPrefix(sum.Deny, "PreToolUse hook x: ") {
+				t.Errorf("written to block: %+v", sum)
+			}
+			hook.Event = Stop
+			if sum, _ := heard(hook, r); name != "of another event" && sum.Deny == "" {
+				t.Errorf("of another event: %+v", sum)
+			}
+		})
+	}
+	if sum, _ := heard(Hook{Event: UserPromptSubmit, Own: true}, tool.ShellResult{Stdout: `{"decision":"nope"}`}); sum.Deny == "" {
+		t.Errorf("a prompt, about which nobody is asked: %+v", sum)
+	}
+}
+
+func TestTextThatDecidesNothingHoldsNothingUp(t *testing.T) {
+	for _, stdout := range []string{"", "fine", "[1, 2]", "checking\n{not an object}", `{"level":"info"}`, `{"decision":null}`, `{"continue":true}`} {
+		if sum, told := heard(Hook{Event: PreToolUse, Own: true}, tool.ShellResult{Stdout: stdout}); sum.Deny+sum.Ask+sum.Stop != "" || len(told) > 0 {
+			t.Errorf("%q: %+v, told %q", stdout, sum, told)
+		}
+	}
+	sum, _ := heard(Hook{Event: PreToolUse, Own: true, Quiet: true}, tool.ShellResult{Stdout: `{"decision":"perhaps"}`})
+	if sum.Deny+sum.Ask != "" {
+		t.Errorf("one that does not count: %+v", sum)
+	}
+}
+
+func TestItIsSaidWhoseAHookIs(t *testing.T) {
+	for whose, hook := range map[string]Hook{"the user's": {Own: true}, "the project's": {}, "the plugin demo's": {Plugin: "demo", Root: "/x"}} {
+		hook.Event = UserPromptSubmit
+		sum, _ := heard(hook, tool.ShellResult{Stdout: "words"})
+		if len(sum.Notes) != 1 || sum.Notes[0].Whose != whose {
+			t.Errorf("%s: %+v", whose, sum.Notes)
+		}
+		sum, _ = heard(hook, tool.ShellResult{ExitCode: 2, Stderr: "no"})
+		if want := "a hook of " + whose + ": no"; !hook.Own && sum.Deny != want || hook.Own && sum.Deny != "no" {
+			t.Errorf("%s: %q", whose, sum.Deny)
+		}
+	}
+}
