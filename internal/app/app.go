@@ -136,6 +136,7 @@ type App struct {
 	hooks      []hooks.Hook  // commands on events, of the settings
 	servers    []lsp.Kind    // language servers of the settings
 	mcpServers []mcp.Server
+	mcpLeft    []mcp.Status // those that are not used
 	plugins    []usedPlugin
 	telemetry  telemetry.Settings
 	mcp        *mcp.Host                     // of the session in use; nil if there are none

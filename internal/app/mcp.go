@@ -42,126 +42,150 @@ const (
 	mcpTestPatience = 90 * time.Second
 )
 
-// readMCP reads which MCP servers there are: those of the command line, those of
-// the settings, those of plugins, and those of a project that is trusted, the
-// stronger first.
+// readMCP reads which MCP servers there are, the strongest first: those of the
+// person's settings, those of the command line, those of whoever drives the
+// session, those of plugins, and those of a project that is trusted. Whoever
+// comes first has the name, and all that are like it, also if it cannot be used:
+// so nobody's server stands where rules mean another.
 func (a *App) readMCP() error {
-	given, err := a.givenMCP()
-	if err != nil {
+	r := mcpReader{a, make(map[string]string)}
+	if !a.Options.StrictMCP {
+		r.configured(false)
+	}
+	if err := r.given(); err != nil {
 		return err
 	}
-	known := make(map[string]bool)
-	add := func(s mcp.Server, own bool) {
-		if known[s.Name] {
-			a.warn(fmt.Sprintf("the MCP server %s of this project is not used: you have one of that name", oneLine(s.Name)))
-			return
-		}
-		known[s.Name] = true
-		if !own && (s.TrustHints || s.Unconfined) {
-			a.warn(fmt.Sprintf("the MCP server %s is a project's: trust_hints and confined are only yours to set", oneLine(s.Name)))
-			s.TrustHints, s.Unconfined = false, false
-		}
-		a.mcpServers = append(a.mcpServers, s)
-	}
-	for _, name := range slices.Sorted(maps.Keys(given)) {
-		s, err := mcp.Read(name, given[name])
-		if err != nil {
-			return configf("--mcp-config: mcpServers.%s: %v", name, err)
-		}
-		add(s, true)
-	}
 	for _, name := range a.Options.Driver.Servers {
-		if !known[name] {
-			add(mcp.Server{Name: name, Type: mcp.Relay}, true)
-		}
+		r.take(mcp.Server{Name: name, Type: mcp.Relay, From: "driver"}, nil)
 	}
 	if a.Options.StrictMCP {
 		return nil
 	}
-	project := filepath.Join(a.Project, ".coder", "config.json")
-	for _, name := range slices.Sorted(maps.Keys(a.Config.MCPServers)) {
-		if known[name] {
-			continue
-		}
-		from := a.Report.Origin("mcpServers." + name)
-		s, err := mcp.Read(name, a.Config.MCPServers[name])
-		if err != nil {
-			return configf("mcpServers.%s: %v (%s)", name, err, from)
-		}
-		add(s, from.Source != project || filepath.Dir(project) == a.Home)
-	}
 	for _, p := range a.plugins {
 		for _, s := range p.servers {
-			if !known[s.Name] { // the person may have put their own in its place
-				add(s, true)
-			}
+			s.From = "plugin " + p.Name
+			r.take(s, nil)
 		}
 	}
-	a.projectMCP(func(s mcp.Server) { add(s, false) })
+	r.configured(true)
+	r.project()
 	return nil
 }
 
-// givenMCP are the servers of --mcp-config: files, or their text itself.
-func (a *App) givenMCP() (map[string]json.RawMessage, error) {
-	all := make(map[string]json.RawMessage)
-	for _, text := range a.Options.MCPConfig {
+// mcpReader takes in MCP servers from where they are written.
+type mcpReader struct {
+	*App
+	taken map[string]string // names, by what they are told apart by
+}
+
+// take uses a server, if it can be used and its name is free. Otherwise it is said
+// that it is left out, unless it is switched off.
+func (r mcpReader) take(s mcp.Server, err error) {
+	other, taken := r.taken[mcp.Key(s.Name)]
+	switch {
+	case taken && err != nil:
+	case taken && other == s.Name:
+		err = errors.New("another of that name comes first")
+	case taken:
+		err = fmt.Errorf("its name is too much like that of %s", oneLine(other))
+	default:
+		r.taken[mcp.Key(s.Name)] = s.Name
+	}
+	if err != nil {
+		r.mcpLeft = append(r.mcpLeft, mcp.Status{Server: s, State: mcp.LeftOut, Why: oneLine(err.Error())})
+		if !s.Disabled {
+			r.warn(fmt.Sprintf("the MCP server %s (%s) is left out: %s", oneLine(s.Name), oneLine(s.From), oneLine(err.Error())))
+		}
+		return
+	}
+	if s.Project && (s.TrustHints || s.Unconfined) {
+		r.warn(fmt.Sprintf("the MCP server %s is a project's: trust_hints and confined are only yours to set", oneLine(s.Name)))
+		s.TrustHints, s.Unconfined = false, false
+	}
+	r.mcpServers = append(r.mcpServers, s)
+}
+
+// all takes the servers that one source has.
+func (r mcpReader) all(servers map[string]json.RawMessage, skipped []config.Skipped, from string, project bool) {
+	for _, s := range skipped {
+		r.take(mcp.Server{Name: s.Name, From: from, Project: project, Disabled: s.Disabled}, s.Err)
+	}
+	for _, name := range slices.Sorted(maps.Keys(servers)) {
+		s, err := mcp.Read(name, servers[name])
+		s.From, s.Project = from, project
+		r.take(s, err)
+	}
+}
+
+// configured takes the servers of the settings: the person's, or the project's.
+func (r mcpReader) configured(project bool) {
+	for _, l := range r.Report.LeftOut {
+		if l.Project == project {
+			r.take(mcp.Server{Name: l.Name, From: l.Origin.String(), Project: project, Disabled: l.Disabled}, l.Err)
+		}
+	}
+	file := filepath.Join(r.Project, ".coder", "config.json")
+	for _, name := range slices.Sorted(maps.Keys(r.Config.MCPServers)) {
+		from := r.Report.Origin("mcpServers." + name)
+		if project == (from.Source == file && filepath.Dir(file) != r.Home) {
+			r.all(map[string]json.RawMessage{name: r.Config.MCPServers[name]}, nil, from.String(), project)
+		}
+	}
+}
+
+// given takes the servers of --mcp-config: files, or their text itself. The last
+// that has a name counts.
+func (r mcpReader) given() error {
+	for _, text := range slices.Backward(r.Options.MCPConfig) {
 		from := "--mcp-config"
 		if !strings.HasPrefix(strings.TrimSpace(text), "{") {
 			if from = text; !filepath.IsAbs(text) {
-				text = filepath.Join(a.Env.Dir, text)
+				text = filepath.Join(r.Env.Dir, text)
 			}
 			file, err := repofile.Named(text, maxMCPFile)
 			if err != nil {
-				return nil, inputf("read --mcp-config: %v", err)
+				return inputf("read --mcp-config: %v", err)
 			}
 			text = string(file)
 		}
-		servers, skipped, err := config.Servers([]byte(text), a.Env.Getenv)
+		servers, skipped, err := config.Servers([]byte(text), r.Env.Getenv, nil)
 		if err != nil {
-			return nil, configf("%s: %v", from, err)
+			return configf("%s: %v", from, err)
 		}
-		for _, s := range skipped {
-			return nil, configf("%s: %v", from, s)
+		for name, settings := range servers {
+			if _, err := mcp.Read(name, settings); err != nil {
+				return configf("%s: mcpServers.%s: %v", from, name, err)
+			}
 		}
-		maps.Copy(all, servers)
+		r.all(servers, skipped, from, false)
 	}
-	return all, nil
+	return nil
 }
 
-// projectMCP finds the servers of the project's own file. It may name variables,
+// project takes the servers of the project's own file. It may name variables,
 // but none that holds a key of a provider. In a folder that is not trusted it is
 // only told that there are some.
-func (a *App) projectMCP(add func(mcp.Server)) {
-	text, err := repofile.Below(a.Project).Read(mcpFile, maxMCPFile)
+func (r mcpReader) project() {
+	text, err := repofile.Below(r.Project).Read(mcpFile, maxMCPFile)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return
 	case err != nil:
-		a.warn(fmt.Sprintf("%s is ignored: %s", mcpFile, repofile.Why(err)))
+		r.warn(fmt.Sprintf("%s is ignored: %s", mcpFile, repofile.Why(err)))
 		return
 	}
-	servers, skipped, err := config.Servers(text, a.foreignVariable)
+	servers, skipped, err := config.Servers(text, r.Env.Getenv, r.withheld)
 	if err != nil {
-		a.warn(fmt.Sprintf("%s is ignored: %v", mcpFile, err))
+		r.warn(fmt.Sprintf("%s is ignored: %v", mcpFile, err))
 		return
 	}
-	if names := slices.Sorted(maps.Keys(servers)); a.Trusted != trust.Trusted {
+	if names := slices.Sorted(maps.Keys(servers)); r.Trusted != trust.Trusted {
 		if len(names) > 0 {
-			a.warn(fmt.Sprintf("ignored in an untrusted project: the MCP servers of %s: %s", mcpFile, oneLine(strings.Join(names, ", "))))
+			r.warn(fmt.Sprintf("ignored in an untrusted project: the MCP servers of %s: %s", mcpFile, oneLine(strings.Join(names, ", "))))
 		}
 		return
 	}
-	for _, s := range skipped {
-		a.warn(fmt.Sprintf("%s: %v", mcpFile, s))
-	}
-	for _, name := range slices.Sorted(maps.Keys(servers)) {
-		s, err := mcp.Read(name, servers[name])
-		if err != nil {
-			a.warn(fmt.Sprintf("%s: the MCP server %s is left out: %v", mcpFile, oneLine(name), err))
-			continue
-		}
-		add(s)
-	}
+	r.all(servers, skipped, mcpFile, true)
 }
 
 // mcpHost runs the MCP servers of a session. Where there are none it is nil.
@@ -190,6 +214,9 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 
 // MCPServers are the MCP servers there are here.
 func (a *App) MCPServers() []mcp.Server { return a.mcpServers }
+
+// MCPLeftOut are those that are not used, and why.
+func (a *App) MCPLeftOut() []mcp.Status { return a.mcpLeft }
 
 // MCPStatus tells how they are. None is started for it.
 func (a *App) MCPStatus() (all []mcp.Status) {

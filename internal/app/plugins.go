@@ -95,7 +95,7 @@ func (a *App) usePlugin(p plugin.Plugin, holds func() bool) error {
 	if err != nil {
 		return err
 	}
-	servers, unset, more, err := a.pluginServers(p, a.foreignVariable)
+	servers, unset, more, err := a.pluginServers(p, a.Env.Getenv, a.withheld)
 	if err != nil {
 		return err
 	}
@@ -133,7 +133,7 @@ func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string,
 
 // pluginServers are the MCP servers of a plugin, under names of their own. Unset is
 // about those that name a variable which is not set.
-func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string) (list []mcp.Server, unset, skipped []string, err error) {
+func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string, withheld func(string) bool) (list []mcp.Server, unset, skipped []string, err error) {
 	for _, text := range p.Servers {
 		servers, without, err := config.Servers(text, func(name string) string {
 			switch name {
@@ -143,12 +143,12 @@ func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string) (list [
 				return a.Root
 			}
 			return getenv(name)
-		})
+		}, withheld)
 		if err != nil {
 			return nil, nil, nil, fmt.Errorf("its MCP servers: %w", err)
 		}
-		for _, err := range without {
-			unset = append(unset, err.Error())
+		for _, s := range without {
+			unset = append(unset, fmt.Sprintf("mcpServers.%s: %v", s.Name, s.Err))
 		}
 		for _, name := range slices.Sorted(maps.Keys(servers)) {
 			s, err := mcp.Read(strings.Join([]string{"plugin", p.Name, name}, "_"), servers[name])
@@ -166,13 +166,11 @@ func (a *App) pluginServers(p plugin.Plugin, getenv func(string) string) (list [
 	return list, unset, skipped, nil
 }
 
-// foreignVariable is a variable as somebody else's file may name it: none that
-// holds a key of a provider.
-func (a *App) foreignVariable(name string) string {
-	if value := a.Env.Getenv(name); !slices.Contains(config.KeyVariables(), name) && value != a.Config.Provider.APIKey {
-		return value
-	}
-	return ""
+// withheld reports whether somebody else's file may not use a variable: it holds a
+// key of a provider.
+func (a *App) withheld(name string) bool {
+	value := a.Env.Getenv(name)
+	return value != "" && (slices.Contains(config.KeyVariables(), name) || value == a.Config.Provider.APIKey)
 }
 
 // pluginRoots are the folders of one sort that plugins bring.
@@ -211,7 +209,7 @@ func (a *App) Contents(p plugin.Plugin) (c PluginContents, err error) {
 	if err != nil {
 		return c, err
 	}
-	servers, _, more, err := a.pluginServers(p, func(name string) string { return "${" + name + "}" })
+	servers, _, more, err := a.pluginServers(p, func(name string) string { return "${" + name + "}" }, nil)
 	if err != nil {
 		return c, err
 	}

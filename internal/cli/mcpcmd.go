@@ -9,6 +9,7 @@ import (
 	"sync"
 
 	"coder/internal/app"
+	"coder/internal/config"
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
 	"coder/internal/slash"
@@ -62,6 +63,10 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 	case (what == "get" || what == "test") && len(rest) == 1:
 		i := slices.IndexFunc(a.MCPServers(), func(s mcp.Server) bool { return s.Name == rest[0] })
 		if i < 0 {
+			if i := slices.IndexFunc(a.MCPLeftOut(), func(s mcp.Status) bool { return s.Name == rest[0] }); i >= 0 {
+				s := a.MCPLeftOut()[i]
+				return inputf("the MCP server %s (%s) is left out: %s", oneLine(s.Name), oneLine(s.From), s.Why)
+			}
 			return inputf("there is no MCP server %s; coder mcp list tells which there are", oneLine(rest[0]))
 		}
 		if what == "test" {
@@ -158,20 +163,32 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	if err != nil {
 		return err
 	}
+	if _, skipped, err := config.Servers(jsonx.Must(map[string]any{name: settings}), inv.Env.Getenv, nil); err == nil && len(skipped) > 0 {
+		inv.warn(fmt.Sprintf("the MCP server %s is left out as long as this holds: %v", name, skipped[0].Err))
+	}
 	return inv.print(inv.words.T("written to %s: %s; coder mcp test %s tries it", file, name, name))
 }
 
 // mcpList tells which servers there are here. None is started.
 func (inv *invocation) mcpList(a *app.App) error {
-	all := a.MCPStatus()
+	all := slices.Concat(a.MCPStatus(), a.MCPLeftOut())
 	if inv.flags.json {
 		return inv.printJSON(mcpRows(all))
 	}
 	t := display.Table{Head: display.Words("server", "type", "where")}
 	for _, s := range all {
-		t.Rows = append(t.Rows, display.Data(oneLine(s.Name), s.Type, oneLine(s.Where())))
+		row := display.Data(oneLine(s.Name), s.Type, oneLine(s.Where()))
+		if s.State == mcp.LeftOut {
+			row[2] = leftOut(s)
+		}
+		t.Rows = append(t.Rows, row)
 	}
 	return inv.show(t)
+}
+
+// leftOut says of a server that it is not used, and why.
+func leftOut(s mcp.Status) display.Cell {
+	return display.Cell{Text: fmt.Sprintf("left out (%s): %s", oneLine(s.From), s.Why), Words: true}
 }
 
 // mcpGet tells the settings of one server, without values that may be secret.
@@ -205,6 +222,9 @@ func (inv *invocation) mcpTest(ctx context.Context, a *app.App, servers []mcp.Se
 			failed++
 		}
 		all = append(all, status)
+	}
+	if len(servers) == len(a.MCPServers()) {
+		all = append(all, a.MCPLeftOut()...)
 	}
 	var err error
 	if inv.flags.json {

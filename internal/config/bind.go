@@ -188,7 +188,7 @@ func (y *layer) expanded(f *field, s string) (string, error) {
 	if y.src == nil || y.untrusted || f.shell() {
 		return s, nil
 	}
-	out, used, err := expand(s, y.getenv)
+	out, used, err := expand(s, y.getenv, y.withheld)
 	for _, name := range used {
 		if f.secret() || secretName(name) {
 			y.report.secretVars = append(y.report.secretVars, name)
@@ -232,6 +232,11 @@ func (y *layer) byName(f *field, v hujson.Value) {
 		return
 	}
 	all := f.in(&y.cfg).Interface()
+	if f.path == mcpServers && y.project { // its programs get no key of the person's
+		held := *y
+		y = &held
+		y.withheld = func(name string) bool { return slices.Contains(KeyVariables(), name) }
+	}
 	y.members(f.path, v, func(name string, m hujson.ObjectMember) {
 		path := join(f.path, name)
 		if f.path == "profiles" {
@@ -249,6 +254,9 @@ func (y *layer) byName(f *field, v hujson.Value) {
 				all[name] = over.Value.(hujson.Literal).String()
 			}
 		case map[string]json.RawMessage:
+			if f.path == mcpServers && y.leavesOut(name, over, err, y.origin(m.Value.StartOffset)) {
+				return
+			}
 			if err != nil {
 				break
 			}

@@ -123,8 +123,8 @@ func hasVariable(s string) bool {
 }
 
 // expand puts the values of variables in their place. A default stands in for
-// a variable that is missing or empty. It also returns the names it used.
-func expand(s string, getenv func(string) string) (string, []string, error) {
+// a variable that is missing, empty or withheld. It also returns the names it used.
+func expand(s string, getenv func(string) string, withheld func(string) bool) (string, []string, error) {
 	texts, refs := references(s)
 	var (
 		b    strings.Builder
@@ -133,6 +133,11 @@ func expand(s string, getenv func(string) string) (string, []string, error) {
 	for i, ref := range refs {
 		b.WriteString(texts[i])
 		value := getenv(ref.name)
+		if withheld != nil && withheld(ref.name) {
+			if value = ""; !ref.hasDefault {
+				return "", nil, fmt.Errorf("variable %s is withheld: it holds a key of a provider", ref.name)
+			}
+		}
 		if value == "" && !ref.hasDefault {
 			return "", nil, fmt.Errorf("variable %s is not set; set it, or write ${%s:-default}", ref.name, ref.name)
 		}

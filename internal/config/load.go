@@ -121,6 +121,7 @@ type loader struct {
 	getenv   func(string) string
 	readFile func(string) ([]byte, error)
 	profiles map[string][]profile // by name, the weakest first
+	projects map[string]bool      // MCP servers that are the project's
 }
 
 func newLoader(o Options) *loader {
@@ -131,6 +132,7 @@ func newLoader(o Options) *loader {
 		getenv:   o.Getenv,
 		readFile: o.ReadFile,
 		profiles: map[string][]profile{},
+		projects: map[string]bool{},
 	}
 	if l.getenv == nil {
 		l.getenv = func(string) string { return "" }
@@ -188,6 +190,8 @@ type layer struct {
 	untrusted bool
 	floor     int  // rank of the strictest verdict before this layer
 	chose     bool // a profile
+	// withheld, which may be nil, tells the variables that this layer may not use.
+	withheld func(name string) bool
 }
 
 // override sets one key.

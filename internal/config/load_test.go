@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 
@@ -165,14 +166,38 @@ func TestPermissionsMerge(t *testing.T) {
 
 func TestForeignObjectsMerge(t *testing.T) {
 	c, _ := mustLoad(t, files{
-		homeFile:    `{"mcpServers": {"fs": {"command": "a", "env": {"K": "${V}"}, "n": 12345678901234567890}, "web": {"url": "u"}}}`,
-		projectFile: `{"mcpServers": {"fs": {"args": ["x", /* c */ "y",], "env": {"L": "$${V}"}}}}`,
+		homeFile:    `{"lsp": {"servers": {"fs": {"command": "a", "env": {"K": "${V}"}, "n": 12345678901234567890}, "web": {"url": "u"}}}}`,
+		projectFile: `{"lsp": {"servers": {"fs": {"args": ["x", /* c */ "y",], "env": {"L": "$${V}"}}}}}`,
 	}, env{"V": "v"})
-	if got, want := string(c.MCPServers["fs"]), `{"args":["x","y"],"command":"a","env":{"K":"v","L":"${V}"},"n":12345678901234567890}`; got != want {
+	if got, want := string(c.LSP.Servers["fs"]), `{"args":["x","y"],"command":"a","env":{"K":"v","L":"${V}"},"n":12345678901234567890}`; got != want {
 		t.Errorf("fs is %s, want %s", got, want)
 	}
-	if got, want := string(c.MCPServers["web"]), `{"url":"u"}`; got != want {
+	if got, want := string(c.LSP.Servers["web"]), `{"url":"u"}`; got != want {
 		t.Errorf("web is %s", got)
+	}
+}
+
+func TestServersOfAPersonAreNotMixedWithThoseOfAProject(t *testing.T) {
+	all := files{
+		homeFile:    `{"mcpServers": {"fs": {"command": "a"}, "gone": {"command": "${NO_SUCH}"}}}`,
+		projectFile: `{"mcpServers": {"fs": {"args": ["x"]}, "gone": {"command": "b"}, "named": {"command": "b"}, "own": {"command": "b", "env": {"K": "${V}"}}}}`,
+		"/named":    `{"mcpServers": {"fs": {"n": 1}, "named": {"args": ["c"]}}}`,
+	}
+	c, r := mustLoad(t, all, env{"V": "v", "CODER_CONFIG": "/named"})
+	got := make(map[string]string)
+	for name, raw := range c.MCPServers {
+		got[name] = string(raw)
+	}
+	want := map[string]string{"fs": `{"command":"a","n":1}`, "named": `{"args":["c"]}`, "own": `{"command":"b","env":{"K":"v"}}`}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("the servers are %v, want %v", got, want)
+	}
+	var left []string
+	for _, l := range r.LeftOut {
+		left = append(left, fmt.Sprint(l.Name, l.Project))
+	}
+	if want := []string{"gonefalse", "fstrue", "gonetrue"}; !slices.Equal(left, want) {
+		t.Errorf("left out are %v, want %v", left, want)
 	}
 }
 
@@ -222,7 +247,6 @@ func TestMistakesAreNamed(t *testing.T) {
 		{"{\n\"ui\": }", `:2:7: not JSON: invalid character '}' at start of value`},
 		{`{"ui": {}`, `:1:10: not JSON: parsing object after value: unexpected EOF`},
 		{`{"provider": {"api_key": "${NO_SUCH}"}}`, `:1:26: provider.api_key: variable NO_SUCH is not set; set it, or write ${NO_SUCH:-default}`},
-		{`{"mcpServers": {"a": {"b": ["${NO_SUCH}"]}}}`, `mcpServers.a: variable NO_SUCH is not set`},
 		{strings.Repeat("[", 100_000), `:1:65: brackets are nested more than 64 deep`},
 		{`{"agents": {"default": "` + strings.Repeat("x", 1<<20) + `"}}`, `:1:1: the file is larger than 1048576 bytes`},
 	}

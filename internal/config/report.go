@@ -16,6 +16,7 @@ type Report struct {
 	Files    []string // that were read, the weakest first
 	Warnings []Warning
 	Parts    map[string][]Part // of settings whose layers are joined, by key
+	LeftOut  []LeftOut         // MCP servers that cannot be used as they are written
 
 	cfg        Config
 	origins    map[string]Origin // by key; a key without has its default
@@ -26,6 +27,13 @@ type Report struct {
 type Part struct {
 	Value   json.RawMessage
 	Project bool // the layer is the project's, which is trusted
+}
+
+// LeftOut is an MCP server that is not used, though a file has it.
+type LeftOut struct {
+	Skipped
+	Origin  Origin
+	Project bool // the file is the project's
 }
 
 // maxWarnings bounds how many settings one report says were passed over.

@@ -3,7 +3,6 @@ package config
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"maps"
 	"slices"
 
@@ -13,7 +12,8 @@ import (
 // Servers reads a file of MCP servers, in the form that programs share: an object
 // mcpServers, by name, or what would stand in it alone. Variables in it are
 // expanded; a server that names one which is not set is left out, and said to be.
-func Servers(text []byte, getenv func(string) string) (servers map[string]json.RawMessage, skipped []error, err error) {
+// Of those that are withheld (which may be nil) none is used.
+func Servers(text []byte, getenv func(string) string, withheld func(string) bool) (servers map[string]json.RawMessage, skipped []Skipped, err error) {
 	src, err := parse(mcpServers, text)
 	if err != nil {
 		return nil, nil, err
@@ -28,14 +28,14 @@ func Servers(text []byte, getenv func(string) string) (servers map[string]json.R
 			return nil, nil, errors.New("mcpServers: want an object")
 		}
 	}
-	y := layer{loader: newLoader(Options{Getenv: getenv}), src: src}
+	y := layer{loader: newLoader(Options{Getenv: getenv}), src: src, withheld: withheld}
 	for _, name := range slices.Sorted(maps.Keys(file)) {
 		entry, err := hujson.Parse(file[name])
 		if err == nil {
 			err = y.expandAll(y.root.byName[mcpServers], &entry)
 		}
 		if err != nil {
-			skipped = append(skipped, fmt.Errorf("%s.%s: %w", mcpServers, name, err))
+			skipped = append(skipped, Skipped{name, err, isDisabled(entry)})
 			delete(file, name)
 			continue
 		}
@@ -44,7 +44,43 @@ func Servers(text []byte, getenv func(string) string) (servers map[string]json.R
 	return file, skipped, nil
 }
 
+// Skipped is a server that cannot be used as it is written.
+type Skipped struct {
+	Name     string
+	Err      error
+	Disabled bool // it would not be started anyway
+}
+
 const mcpServers = "mcpServers"
+
+// leavesOut reports whether an MCP server is not taken over from this layer: it
+// names a variable that it cannot have, or it is a project's and the person has one
+// of that name. What the person has is never mixed with what a project has.
+func (y *layer) leavesOut(name string, entry hujson.Value, err error, at Origin) bool {
+	same := func(l LeftOut) bool { return l.Name == name && l.Project == y.projects[name] }
+	_, there := y.cfg.MCPServers[name]
+	if y.project && !y.projects[name] && (there || slices.ContainsFunc(y.report.LeftOut, same)) {
+		err = errors.New("you have one of that name")
+	}
+	if !y.project && (err != nil || y.projects[name]) {
+		delete(y.cfg.MCPServers, name)
+	}
+	if err == nil {
+		y.projects[name] = y.project
+		y.report.LeftOut = slices.DeleteFunc(y.report.LeftOut, same)
+		return false
+	}
+	y.report.LeftOut = append(y.report.LeftOut, LeftOut{Skipped{name, err, isDisabled(entry)}, at, y.project})
+	return true
+}
+
+// isDisabled reports whether a server is switched off.
+func isDisabled(entry hujson.Value) bool {
+	standard := entry.Clone()
+	standard.Standardize()
+	var is struct{ Disabled bool }
+	return json.Unmarshal(standard.Pack(), &is) == nil && is.Disabled
+}
 
 // DropServer is a file of settings, or of MCP servers, without one of them. All
 // else stays as it is. It reports whether the server was there.

@@ -44,7 +44,7 @@ const (
 
 // Options are what a Host is made of. Those that say so may be nil.
 type Options struct {
-	Servers []Server
+	Servers []Server // the strongest first: of two with like names the second is left out
 	Root    string   // the workspace, absolute
 	Env     []string // of programs; what a server's settings say is added
 	Version string   // of this program
@@ -90,9 +90,8 @@ func New(o Options) *Host {
 	h := &Host{o: o, probing: discoverPatience, connecting: connectPatience, greeting: lastPatience}
 	h.life, h.end = context.WithCancel(context.Background())
 	taken := make(map[string]string)
-	slices.SortFunc(o.Servers, func(a, b Server) int { return cmp.Compare(a.Name, b.Name) })
 	for _, s := range o.Servers {
-		name := strings.ToLower(Clean(s.Name))
+		name := Key(s.Name)
 		if other, twice := taken[name]; twice {
 			o.Warn(fmt.Sprintf("MCP server %s is left out: its name is too much like that of %s", oneLine(s.Name), oneLine(other)))
 			continue
@@ -107,6 +106,7 @@ func New(o Options) *Host {
 		p.tokens.peer = p
 		h.peers = append(h.peers, p)
 	}
+	slices.SortFunc(h.peers, func(a, b *peer) int { return cmp.Compare(a.Name, b.Name) })
 	return h
 }
 
@@ -194,6 +194,7 @@ const (
 	Ready    State = "ready"
 	Failed   State = "failed"
 	Locked   State = "not logged in" // it wants to know who asks
+	LeftOut  State = "left out"      // it cannot be used as it is written
 )
 
 // Status is a server as it is now.

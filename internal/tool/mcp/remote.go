@@ -65,7 +65,7 @@ func newRemote(p *peer, t *sdk.Tool) (*remote, error) {
 		doc = sanitize.Line(t.Title, maxDoc)
 	}
 	r.spec = tool.Spec{Name: name, Doc: clip.Text(doc, maxDoc), Schema: shown}
-	sum := sha256.Sum256(jsonx.Must([]any{p.Name, t.Name, t.Title, t.Description, json.RawMessage(given), t.Annotations}))
+	sum := sha256.Sum256(jsonx.Must([]any{p.identity(), t.Name, t.Title, t.Description, json.RawMessage(given), t.Annotations}))
 	r.version = hex.EncodeToString(sum[:8])
 	return r, nil
 }

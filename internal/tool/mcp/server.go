@@ -4,7 +4,9 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 )
@@ -35,6 +37,8 @@ type Server struct {
 	// Unconfined says that the person lets it run without bounds.
 	Unconfined bool
 	OAuth      OAuth
+	From       string // where it is written, for people
+	Project    bool   // it is a project's, not the person's
 }
 
 // OAuth is how a server wants this program to log in, where it takes no
@@ -132,6 +136,16 @@ func Clean(name string) string {
 		clean = strings.ReplaceAll(clean, "__", "_")
 	}
 	return strings.Trim(clean, "_-")
+}
+
+// Key is what tells servers apart: two of one key cannot stand beside each other,
+// since names of tools and rules are the same in any case, and with _ or without.
+func Key(name string) string { return folded(Clean(name)) }
+
+// identity is what makes a server this one and no other: what somebody agreed to for
+// one does not hold for another of its name.
+func (s Server) identity() []any {
+	return []any{s.Name, s.Type, s.Command, s.Args, s.URL, slices.Sorted(maps.Keys(s.Env)), s.Project}
 }
 
 // letters is s with _ for whatever else is in it.
