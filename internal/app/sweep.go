@@ -42,7 +42,7 @@ func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 	}
 	t.sweeping.Go(func() {
 		if a.Home != "" {
-			atomicfile.Sweep(a.Home, ".", "always", Drafts, pluginsDir)
+			atomicfile.Sweep(a.Home, ".", "always", Drafts, pluginsDir, workspacesDir, searchCache)
 			inbox.Box{Dir: filepath.Join(a.Home, answers)}.Sweep()
 		}
 		if !a.Options.Ephemeral {
