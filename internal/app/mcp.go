@@ -206,7 +206,7 @@ func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *co
 				confiner.Bare(cmd)
 				return nil
 			}
-			_, err := confiner.Helper(ctx, cmd, confine.Helper{Network: true, AnyMode: true})
+			_, err := confiner.Helper(ctx, cmd, confine.Helper{Network: true, AnyMode: true, Hide: a.unpinned(s.Name)})
 			return err
 		},
 	})

@@ -122,7 +122,7 @@ func (a *App) pluginHooks(p plugin.Plugin) (list []hooks.Hook, skipped []string,
 		return nil, nil, fmt.Errorf("it lies in %s, which no command sees: put it elsewhere", a.Home)
 	}
 	for _, by := range p.Hooks {
-		some, more, err := hooks.Read(by, hooks.Source{Plugin: p.Name, Root: p.Dir})
+		some, more, err := hooks.Read(by, hooks.Source{Plugin: p.Name, Root: p.Dir, Hide: []string{p.Unpinned()}})
 		if err != nil {
 			return nil, nil, err
 		}
@@ -185,6 +185,17 @@ func (a *App) pluginRoots(of func(plugin.Plugin) []frontmatter.Root) (roots []fr
 // added: it is not the person's to put right.
 func (a *App) known(w frontmatter.Warning) bool {
 	return slices.ContainsFunc(a.plugins, func(p usedPlugin) bool { return p.holds != nil && strings.HasPrefix(w.Path, p.Dir+"/") })
+}
+
+// unpinned are the parts of plugins that a server must not see: of the plugin that
+// brings it.
+func (a *App) unpinned(server string) (paths []string) {
+	for _, p := range a.plugins {
+		if slices.ContainsFunc(p.servers, func(s mcp.Server) bool { return s.Name == server }) {
+			paths = append(paths, p.Unpinned())
+		}
+	}
+	return paths
 }
 
 // pluginHolds reports whether the plugin in dir is what the person agreed to.

@@ -52,12 +52,13 @@ type Hook struct {
 	// the session.
 	Callback string
 	Timeout  time.Duration
-	Own      bool   // the person's, not a project's
-	Plugin   string // the name of the plugin it belongs to, if any
-	Root     string // and its folder
-	Once     bool   // in a session
-	Quiet    bool   // its decision does not count
-	Blocks   bool   // if it fails it counts as a refusal
+	Own      bool     // the person's, not a project's
+	Plugin   string   // the name of the plugin it belongs to, if any
+	Root     string   // and its folder
+	Hide     []string // what it must not see
+	Once     bool     // in a session
+	Quiet    bool     // its decision does not count
+	Blocks   bool     // if it fails it counts as a refusal
 
 	names *regexp.Regexp // what Matcher matches, if not everything
 }
@@ -85,9 +86,10 @@ type written struct {
 
 // Source is where hooks were written down.
 type Source struct {
-	Own    bool   // the person's
-	Plugin string // the name of a plugin
-	Root   string // and its folder
+	Own    bool     // the person's
+	Plugin string   // the name of a plugin
+	Root   string   // and its folder
+	Hide   []string // what its hooks must not see, by full paths
 }
 
 // Read reads hooks by their events. What it cannot use it says and leaves out; an
@@ -124,7 +126,7 @@ func Read(by map[string]json.RawMessage, from Source) (list []Hook, skipped []st
 				}
 				list = append(list, Hook{
 					Event: Event(name), Matcher: g.Matcher, Command: w.Command, Args: w.Args, Timeout: timeout(w.Timeout), Own: from.Own,
-					Plugin: from.Plugin, Root: from.Root, Once: w.Once, Quiet: w.Async, Blocks: w.OnFailure == "block", names: names,
+					Plugin: from.Plugin, Root: from.Root, Hide: from.Hide, Once: w.Once, Quiet: w.Async, Blocks: w.OnFailure == "block", names: names,
 				})
 			}
 		}

@@ -123,7 +123,9 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 		if c.Callback != "" {
 			env = nil
 		}
-		run.Commands = append(run.Commands, bash.HookCommand{Command: c.Command, Args: c.Args, Callback: c.Callback, Seconds: c.Timeout.Seconds(), Env: env})
+		run.Commands = append(run.Commands, bash.HookCommand{
+			Command: c.Command, Args: c.Args, Callback: c.Callback, Seconds: c.Timeout.Seconds(), Env: env, Foreign: !c.Own, Hide: c.Hide,
+		})
 	}
 	results, err := h.run(ctx, at, run)
 	if err != nil {

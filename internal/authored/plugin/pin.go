@@ -27,7 +27,8 @@ type Pin struct {
 
 const (
 	// unpinned is what a folder holds that does not count: a repository changes
-	// whenever it is looked at. Nothing of a plugin is read there.
+	// whenever it is looked at. Nothing of a plugin is read there, and nothing of
+	// a plugin that runs sees it.
 	unpinned = ".git"
 
 	maxEntries = 20000
@@ -36,6 +37,10 @@ const (
 	// may fall into one tick of the system's clock.
 	settled = 2 * time.Second
 )
+
+// Unpinned is what of the folder a person did not agree to, if it is there. What
+// the plugin runs must not see it.
+func (p Plugin) Unpinned() string { return filepath.Join(p.Dir, unpinned) }
 
 // pin takes down what dir holds.
 func pin(dir string, now time.Time) (p Pin, err error) {
@@ -95,7 +100,7 @@ func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
 		if err != nil {
 			return err
 		}
-		if d.Name() == unpinned && full != dir {
+		if full == filepath.Join(dir, unpinned) && d.Type()&fs.ModeSymlink == 0 {
 			if d.IsDir() {
 				return fs.SkipDir
 			}
@@ -116,6 +121,11 @@ func walk(dir string, visit func(name string, st *unix.Stat_t) error) error {
 		case unix.S_IFLNK:
 			if _, err := repofile.Below(dir).Stat(name); errors.Is(err, repofile.ErrOutside) || errors.Is(err, repofile.ErrCircle) {
 				return fmt.Errorf("%s: %s", name, repofile.Why(err))
+			}
+			if to, err := filepath.EvalSymlinks(full); err == nil {
+				if rel, err := filepath.Rel(filepath.Join(dir, unpinned), to); err == nil && filepath.IsLocal(rel) {
+					return fmt.Errorf("%s: it is a link into %s, which may change unseen", name, unpinned)
+				}
 			}
 		default:
 			return fmt.Errorf("%s: %w", name, repofile.ErrNotRegular)

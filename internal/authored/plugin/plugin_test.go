@@ -183,6 +183,27 @@ func TestWhatChangesNothingLeavesItOn(t *testing.T) {
 	}
 }
 
+func TestOnlyItsOwnRepositoryIsNoPartOfAPlugin(t *testing.T) {
+	for name, change := range map[string]func(dir string) error{
+		"a repository further down": func(dir string) error {
+			return os.WriteFile(filepath.Join(dir, "sub", ".git", "x.sh"), []byte("other"), 0o644)
+		},
+		"a link in its place": func(dir string) error {
+			return errors.Join(os.RemoveAll(filepath.Join(dir, ".git")), os.Symlink("sub", filepath.Join(dir, ".git")))
+		},
+		"a link into it": func(dir string) error { return os.Symlink("../.git/HEAD", filepath.Join(dir, "sub", "x")) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := folder(t, map[string]string{manifest: `{"name": "demo"}`, ".git/HEAD": "x", "sub/.git/x.sh": "x"})
+			b := kept(t, dir, 0)
+			must(t, change(dir))
+			if a := loaded(t, b); a.Err == nil {
+				t.Error("it is still on")
+			}
+		})
+	}
+}
+
 func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 	b := plugin.Book{Dir: t.TempDir(), Now: time.Now}
 	for name, tt := range map[string]struct {
@@ -191,8 +212,11 @@ func TestAFolderThatCannotBePinnedIsNotAdded(t *testing.T) {
 	}{
 		"a link out":   {func(dir string) error { return os.Symlink("/etc/passwd", filepath.Join(dir, "x")) }, "x: it is a link that leads out of its folder"},
 		"a folder out": {func(dir string) error { return os.Symlink("../..", filepath.Join(dir, "x")) }, "x: it is a link that leads out of its folder"},
-		"a circle":     {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: its links lead in a circle"},
-		"a pipe":       {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "x"), 0o600) }, "x: it is not a regular file"},
+		"a link into git": {func(dir string) error {
+			return errors.Join(os.Mkdir(filepath.Join(dir, ".git"), 0o755), os.Symlink(".git", filepath.Join(dir, "x")))
+		}, "x: it is a link into .git"},
+		"a circle": {func(dir string) error { return os.Symlink("x", filepath.Join(dir, "x")) }, "x: its links lead in a circle"},
+		"a pipe":   {func(dir string) error { return syscall.Mkfifo(filepath.Join(dir, "x"), 0o600) }, "x: it is not a regular file"},
 		"a huge file": {func(dir string) error {
 			f, err := os.Create(filepath.Join(dir, "x"))
 			return errors.Join(err, f.Truncate(1<<40), f.Close())

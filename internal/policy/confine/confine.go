@@ -189,6 +189,7 @@ type Helper struct {
 	AnyMode  bool     // whatever the mode: it outlives it, and its calls are judged one by one
 	Write    []string // more folders that may be written, absolute
 	Private  bool     // Write is all that may be written
+	Hide     []string // what it must not see, absolute; where that cannot be hidden it does not run
 	Must     bool     // where nothing at all can be confined it does not run, unless the person switched that off
 }
 
@@ -211,6 +212,9 @@ func (c *Confiner) Helper(ctx context.Context, cmd *osexec.Cmd, h Helper) (confi
 		limits.Write = nil
 	}
 	limits.Write = existing(append(limits.Write, h.Write...))
+	if err := c.hide(ctx, &limits, h.Hide); err != nil {
+		return false, err
+	}
 	line, report, err := c.line(ctx, limits)
 	switch {
 	case err != nil:
@@ -286,6 +290,10 @@ func unavailable(r sandbox.Report) error {
 // that was judged to only read is held to that. Nothing that is frozen may be
 // written, and what is secret is hidden.
 func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits, err error) {
+	foreign, isForeign := line.(bash.Foreign)
+	if isForeign {
+		line = foreign.Line
+	}
 	if r, ok := line.(risk.Report); ok && r.ReadOnly {
 		l = c.readingLimits()
 	} else {
@@ -311,7 +319,9 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 	// Hidden are secrets that the line does not name and none of its programs needs, and always the program's own folder.
 	r, _ := line.(risk.Report)
 	var named []string
-	if c.o.Named != nil {
+	if isForeign { // nobody let it read what it names
+		r = risk.Report{}
+	} else if c.o.Named != nil {
 		named = c.o.Named(r)
 	}
 	for _, dir := range existing(c.o.State) {
@@ -335,7 +345,17 @@ func (c *Confiner) limits(ctx context.Context, line tool.Line) (l sandbox.Limits
 			}
 		}
 	}
-	return l, nil
+	return l, c.hide(ctx, &l, foreign.Hide)
+}
+
+// hide adds what must not be seen, unless it cannot be hidden.
+func (c *Confiner) hide(ctx context.Context, l *sandbox.Limits, paths []string) error {
+	paths = existing(paths)
+	if len(paths) > 0 && (c.o.Demand == Off || !c.find(ctx).Hides(sandbox.Limits{Write: l.Write, Hide: paths})) {
+		return fmt.Errorf("%s cannot be hidden here, and may hold what nobody agreed to", strings.Join(paths, ", "))
+	}
+	l.Hide = append(l.Hide, paths...)
+	return nil
 }
 
 // repositories are what must not be written of the repositories here: of that of
@@ -365,6 +385,9 @@ func (c *Confiner) repositories(ctx context.Context, git bool) (protect []string
 // run, those that it made or changed so that git or a shell runs something when
 // it comes across them.
 func (c *Confiner) planted(ctx context.Context, line tool.Line) func(context.Context) string {
+	if foreign, ok := line.(bash.Foreign); ok {
+		line = foreign.Line
+	}
 	if r, _ := line.(risk.Report); r.ReadOnly || c.o.Repositories == nil {
 		return nil
 	}

@@ -33,9 +33,19 @@ type HookCommand struct {
 	Args    []string `json:"args,omitempty"` // with any, Command is a program and no shell reads them
 	Seconds float64  `json:"timeout"`
 	Env     []string `json:"env,omitempty"` // besides that of every command
+	// Foreign is set if it is not the person's own; see [Foreign].
+	Foreign bool     `json:"foreign,omitempty"`
+	Hide    []string `json:"hide,omitempty"`
 	// Callback, which stands in place of Command, is what the program that drives
 	// the session knows a function of its own by.
 	Callback string `json:"callback,omitempty"`
+}
+
+// Foreign is a line that runs by itself and that somebody else wrote. What it names
+// nobody let it read: it sees no secrets, and nothing of Hide, or it does not run.
+type Foreign struct {
+	tool.Line
+	Hide []string // absolute
 }
 
 // HookResults is what came of them, in their order.
@@ -73,6 +83,9 @@ func (h hook) Prepare(ctx context.Context, args json.RawMessage) (tool.Call, err
 		line := tool.Line(unread(one.line()))
 		if h.Analyse != nil {
 			line = h.Analyse(one.line())
+		}
+		if one.Foreign {
+			line = Foreign{line, one.Hide}
 		}
 		c.lines = append(c.lines, line)
 		c.plan.Effects = append(c.plan.Effects, tool.Effect{Kind: tool.Exec, Target: one.line()})
