@@ -193,13 +193,13 @@ func (a *App) mcpHost(t *toolkit) *mcp.Host {
 	if len(a.mcpServers) == 0 {
 		return nil
 	}
-	a.mcp = a.newMCPHost(t.work, slices.Clone(a.mcpServers), t.confiner, func(name string) bool { _, taken := t.set.Lookup(name); return taken })
+	a.mcp = a.newMCPHost(t.work, slices.Clone(a.mcpServers), t.confiner, false, func(name string) bool { _, taken := t.set.Lookup(name); return taken })
 	return a.mcp
 }
 
-func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, taken func(string) bool) *mcp.Host {
+func (a *App) newMCPHost(ctx context.Context, servers []mcp.Server, confiner *confine.Confiner, trial bool, taken func(string) bool) *mcp.Host {
 	return mcp.New(mcp.Options{
-		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(),
+		Servers: servers, Root: a.Root, Env: a.ChildEnv(), Version: Version, Vision: a.sees(), Attended: a.Options.Attended, Trial: trial,
 		Sample: a.sample, Logins: a.mcpLogins(), Relay: a.Options.Driver.Relay, Transport: http.DefaultTransport, Warn: a.warn, Now: a.Env.Now, Sleep: a.Env.Sleep, Taken: taken,
 		Confine: func(cmd *exec.Cmd, s mcp.Server) error {
 			if s.Unconfined {
@@ -240,7 +240,7 @@ func (a *App) TryMCP(ctx context.Context, s mcp.Server) (mcp.Status, error) {
 		return mcp.Status{}, err
 	}
 	s.Disabled = false
-	h := a.newMCPHost(ctx, []mcp.Server{s}, confiner, nil)
+	h := a.newMCPHost(ctx, []mcp.Server{s}, confiner, true, nil)
 	h.Settle(ctx, mcpTestPatience)
 	status := h.Status()[0]
 	return status, errors.Join(h.Close(), done())

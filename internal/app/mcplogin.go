@@ -87,7 +87,7 @@ func (a *App) browse(address string) {
 func (a *App) LoginMCP(ctx context.Context, name string, show func(address string), pasted <-chan string) error {
 	h := a.mcp
 	if h == nil {
-		h = a.newMCPHost(ctx, a.mcpServers, nil, nil)
+		h = a.newMCPHost(ctx, a.mcpServers, nil, true, nil)
 		defer h.Close()
 	}
 	err := h.Authorise(ctx, name, func(address string) { show(address); a.browse(address) }, pasted)
@@ -106,7 +106,7 @@ func (a *App) loginMCP(ctx context.Context, name string, show func(address strin
 func (a *App) LogoutMCP(ctx context.Context, name string) (bool, error) {
 	h := a.mcp
 	if h == nil {
-		h = a.newMCPHost(ctx, a.mcpServers, nil, nil)
+		h = a.newMCPHost(ctx, a.mcpServers, nil, true, nil)
 		defer h.Close()
 	}
 	return h.Forget(name)

@@ -67,7 +67,7 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	a, _, err := p.ask(ctx, q)
 	switch {
 	case err != nil:
-		p.host.o.Warn(fmt.Sprintf("MCP server %s asked something, and was not answered: %s", oneLine(p.Name), oneLine(err.Error())))
+		p.tellOnce("asked", fmt.Sprintf("MCP server %s asked something, and was not answered: %s", oneLine(p.Name), oneLine(err.Error())))
 		return &sdk.ElicitResult{Action: cancel}, nil
 	case a.Unanswered() || a.Dismissed:
 		return &sdk.ElicitResult{Action: cancel}, nil

@@ -73,7 +73,11 @@ func (p *peer) relist(session *sdk.ClientSession, what lists) {
 				return
 			}
 			p.stale = 0
+			wait := p.tooOften()
 			p.mu.Unlock()
+			if wait && p.host.o.Sleep(p.host.life, relistPause) != nil {
+				continue // it is over: session is gone, or will be
+			}
 			if what&tools != 0 && p.list(p.host.life, session) == nil {
 				p.host.advertised.changed()
 			}
@@ -85,6 +89,26 @@ func (p *peer) relist(session *sdk.ClientSession, what lists) {
 			}
 		}
 	})
+}
+
+const (
+	// relistPause is what lies between two looks at a server that says again and again
+	// that it has changed: more than relistFree times with less than relistCalm between.
+	relistPause = time.Second
+	relistFree  = 3
+	relistCalm  = 10 * time.Second
+)
+
+// tooOften reports whether the server says that it has changed without end. The
+// caller holds p.mu.
+func (p *peer) tooOften() bool {
+	now := p.host.o.Now()
+	if now.Sub(p.lastList) > relistCalm {
+		p.relisted = 0
+	}
+	p.lastList = now
+	p.relisted++
+	return p.relisted > relistFree
 }
 
 const (

@@ -49,6 +49,10 @@ type Options struct {
 	Env     []string // of programs; what a server's settings say is added
 	Version string   // of this program
 	Vision  bool     // the model can be shown pictures
+	// Attended says that there is a person who can type commands.
+	Attended bool
+	// Trial says that servers are only tried: none is started again.
+	Trial bool
 	// Confine is given the command of every program before it starts.
 	Confine func(*exec.Cmd, Server) error
 	// Transport, which may be nil, carries what is said to servers on the web.
@@ -245,12 +249,16 @@ type peer struct {
 	listed   sync.Once
 	calls    calls
 	tokens   tokens
-	locked   atomic.Bool // it wants to know who asks
+	locked   atomic.Bool  // it wants to know who asks
+	status   atomic.Int32 // how it last answered, if it is on the web
 
 	mu        sync.Mutex // guards the fields below
 	state     State
 	why       error
-	told      string // what the person was told last
+	told      string          // what the person was told last
+	warned    map[string]bool // the kinds of things the person was told of
+	relisted  int             // how often in a row it said that it has changed
+	lastList  time.Time
 	session   *sdk.ClientSession
 	says      string
 	tools     []*remote
@@ -278,7 +286,7 @@ func (p *peer) live(ctx context.Context) {
 			failures = 0
 		}
 		failures++
-		hopeless := errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || failures > attempts
+		hopeless := errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.o.Trial || failures > attempts
 		p.fail(err, hopeless)
 		if !hopeless {
 			_ = p.pause(ctx, time.Second<<(failures-1))
@@ -319,22 +327,42 @@ func (p *peer) isReady() bool {
 
 // fail takes down why the server is not there, and tells the person once.
 func (p *peer) fail(err error, hopeless bool) {
+	why := p.plain(err)
 	p.mu.Lock()
-	p.state, p.why, p.session = Failed, err, nil
+	p.state, p.why, p.session = Failed, why, nil
 	if errors.Is(err, errUnauthorised) {
 		p.state = Locked
 	}
-	text := fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(err.Error()))
+	text := fmt.Sprintf("MCP server %s failed: %s; it is started again", oneLine(p.Name), oneLine(why.Error()))
 	tell := p.told != text
 	p.told = text
 	p.mu.Unlock()
 	if tell || hopeless && !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, errUnauthorised) {
-		if hopeless {
-			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (/mcp reconnect does)", oneLine(p.Name), oneLine(err.Error()))
+		switch {
+		case hopeless && p.host.o.Trial:
+			text = fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(why.Error()))
+		case hopeless && p.host.o.Attended:
+			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (/mcp reconnect does)", oneLine(p.Name), oneLine(why.Error()))
+		case hopeless:
+			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (coder mcp test %s tries it)", oneLine(p.Name), oneLine(why.Error()), oneLine(p.Name))
 		}
 		p.host.o.Warn(text)
 	}
 	p.once.Do(func() { close(p.settled) })
+}
+
+// tellOnce tells the person of a kind of thing once: however often a server does it.
+func (p *peer) tellOnce(kind, text string) {
+	p.mu.Lock()
+	before := p.warned[kind]
+	if p.warned == nil {
+		p.warned = make(map[string]bool)
+	}
+	p.warned[kind] = true
+	p.mu.Unlock()
+	if !before {
+		p.host.o.Warn(text)
+	}
 }
 
 // serve starts the server, offers what it has, and returns when it has ended:
@@ -397,7 +425,7 @@ func (l *line) close() {
 
 // explain is why a connection ended: by the words of the program, if it did.
 func (l *line) explain(err error) error {
-	if l.process == nil {
+	if l.process == nil || version.MatchString(err.Error()) {
 		return err
 	}
 	select { // an end is told by the connection before it is seen
@@ -535,6 +563,7 @@ func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
 		}
 	}
 	if err == nil {
+		k.status.Store(int32(res.StatusCode))
 		k.locked.Store(res.StatusCode == http.StatusUnauthorized)
 	}
 	return res, err

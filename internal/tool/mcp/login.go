@@ -168,7 +168,7 @@ func (h *Host) Authorise(ctx context.Context, name string, show func(address str
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return errors.New(clip.Text(sanitize.Line(err.Error(), 500), 500))
+		return errors.New(clip.Text(sanitize.Line(masked(err.Error()), 500), 500))
 	}
 	p.tokens.forget()
 	return nil

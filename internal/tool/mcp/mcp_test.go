@@ -63,6 +63,16 @@ func play(kind string) {
 			fmt.Printf(`{"jsonrpc":"2.0","id":%v,"result":{}}`+"\n", q.ID)
 			first = next()
 		}
+	case "other version":
+		for line := next(); line != ""; line = next() {
+			var q struct{ ID any }
+			if json.Unmarshal([]byte(line), &q) == nil && strings.Contains(line, `"initialize"`) {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%v,"result":{"protocolVersion":"1999-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`+"\n", q.ID)
+			} else if q.ID != nil {
+				fmt.Printf(`{"jsonrpc":"2.0","id":%v,"error":{"code":-32601,"message":"no"}}`+"\n", q.ID)
+			}
+		}
+		return
 	case "noisy":
 		fmt.Print("Welcome!\n{not json\n[1,2\n\n\x1b[31mred\n")
 	case "late": // it takes up first what is asked after it

@@ -197,7 +197,7 @@ func (p Prompt) Write(ctx context.Context, typed string) (string, error) {
 	defer cancel()
 	given, err := session.GetPrompt(ctx, &sdk.GetPromptParams{Name: p.name, Arguments: args})
 	if err != nil {
-		return "", fmt.Errorf("the MCP server %s: %s", oneLine(p.server.Name), clip.Text(sanitize.Text(err.Error()), 2000))
+		return "", fmt.Errorf("the MCP server %s: %w", oneLine(p.server.Name), p.server.plain(err))
 	}
 	var texts []string
 	for _, m := range given.Messages {
@@ -360,7 +360,7 @@ func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result
 	case context.Cause(open.ctx) == errLate:
 		return tool.Result{}, fmt.Errorf("the MCP server %s did not answer within %s", oneLine(p.Name), listPatience)
 	case err != nil:
-		return tool.Result{}, fmt.Errorf("the MCP server %s: %s", oneLine(p.Name), clip.Text(sanitize.Text(err.Error()), 500))
+		return tool.Result{}, fmt.Errorf("the MCP server %s: %w", oneLine(p.Name), p.plain(err))
 	}
 	return p.resource(given.Contents), nil
 }

@@ -188,7 +188,7 @@ func (c *call) Run(ctx context.Context, out io.Writer) (tool.Result, error) {
 	case context.Cause(open.ctx) == errLate:
 		err = fmt.Errorf("the MCP server %s did not answer within %s", oneLine(c.peer.Name), display.Duration(limit))
 	case err != nil:
-		err = fmt.Errorf("the MCP server %s: %s", oneLine(c.peer.Name), clip.Text(sanitize.Text(err.Error()), 2000))
+		err = fmt.Errorf("the MCP server %s: %w", oneLine(c.peer.Name), c.peer.plain(err))
 	default:
 		res = c.result(given)
 	}
@@ -265,9 +265,12 @@ func (p *peer) list(ctx context.Context, session *sdk.ClientSession) error {
 	if news {
 		more := ""
 		if len(refused) > 1 {
-			more = fmt.Sprintf(" (and %d more; /mcp tells)", len(refused)-1)
+			more = fmt.Sprintf(" (and %d more; coder mcp test %s tells)", len(refused)-1, oneLine(p.Name))
+			if p.host.o.Attended {
+				more = fmt.Sprintf(" (and %d more; /mcp tells)", len(refused)-1)
+			}
 		}
-		p.host.o.Warn(fmt.Sprintf("MCP server %s: %s%s", oneLine(p.Name), refused[0], more))
+		p.tellOnce("refused", fmt.Sprintf("MCP server %s: %s%s", oneLine(p.Name), refused[0], more))
 	}
 	return nil
 }

@@ -1,0 +1,77 @@
+package mcp
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"regexp"
+	"strings"
+
+	"coder/internal/core/clip"
+	"coder/internal/core/sanitize"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+var (
+	address = regexp.MustCompile(`https?://[^\s"'<>]*[^\s"'<>:;,.)]`)
+	// method is how the library says what was asked.
+	method  = regexp.MustCompile(`rejected by transport: |connection closed: |(calling|sending) "[^"]*": `)
+	version = regexp.MustCompile(`unsupported protocol version: "([^"]*)"`)
+	content = regexp.MustCompile(`unsupported content type "?([^";]*)`)
+)
+
+// closing to rejected are the codes of errors that are the library's own, and not
+// a server's answer.
+const closing, rejected = -32005, -32003
+
+// plain is what is wrong with a server in a sentence for people, with no address
+// that holds a secret and no words of a library.
+func (p *peer) plain(err error) error {
+	if errors.Is(err, errUnauthorised) {
+		return err
+	}
+	text := err.Error()
+	var wire *jsonrpc.Error
+	var shape *json.UnmarshalTypeError
+	var syntax *json.SyntaxError
+	status := int(p.status.Load())
+	switch {
+	case version.MatchString(text):
+		return fmt.Errorf("it speaks version %s of the protocol, which this program does not", oneLine(version.FindStringSubmatch(text)[1]))
+	case content.MatchString(text):
+		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(content.FindStringSubmatch(text)[1]))
+	case status >= http.StatusBadRequest && strings.Contains(text, http.StatusText(status)):
+		return fmt.Errorf("its address answered %d %s; coder mcp get %s tells what is set", status, http.StatusText(status), oneLine(p.Name))
+	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < closing || wire.Code > rejected):
+		text = wire.Message
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, sdk.ErrConnectionClosed), strings.HasSuffix(text, "EOF"):
+		return errors.New("it ended the connection before it answered")
+	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):
+		return errors.New("its answer is not what the protocol says; its maker has to put that right")
+	}
+	return errors.New(clip.Text(sanitize.Text(masked(method.ReplaceAllString(text, ""))), 2000))
+}
+
+// masked is a text whose addresses have lost what may be secret in them.
+func masked(text string) string {
+	return address.ReplaceAllStringFunc(text, func(found string) string {
+		u, err := url.Parse(found)
+		if err != nil {
+			before, _, _ := strings.Cut(found, "?")
+			if _, after, ok := strings.Cut(before, "@"); ok {
+				return "https://" + after
+			}
+			return before
+		}
+		if u.User == nil && u.RawQuery == "" && u.Fragment == "" {
+			return found
+		}
+		u.User, u.RawQuery, u.Fragment = nil, "", ""
+		return u.String()
+	})
+}
