@@ -13,6 +13,7 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/uip"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -41,17 +42,12 @@ func Serve(ctx context.Context, in io.Reader, out io.Writer, version string, off
 	for _, o := range offers {
 		s.AddTool(&sdk.Tool{Name: o.Name, Description: o.Doc, InputSchema: o.Schema}, o.serve)
 	}
-	err := s.Run(ctx, &sdk.IOTransport{Reader: io.NopCloser(in), Writer: unclosed{out}})
+	err := s.Run(ctx, newServed(in, out))
 	if errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
-
-// unclosed is a writer that others close.
-type unclosed struct{ io.Writer }
-
-func (unclosed) Close() error { return nil }
 
 // serve runs the tool for a call of the other agent, which is asked what has to
 // be asked.
@@ -64,7 +60,7 @@ func (o Offer) serve(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallTool
 		}
 	})
 	if ctx.Err() != nil {
-		return nil, ctx.Err()
+		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "it was cancelled"}
 	}
 	if err != nil {
 		given = Given{Text: err.Error(), Failed: true}

@@ -79,7 +79,7 @@ func (p *pipe) receive() {
 	defer close(p.ended)
 	in := bufio.NewReaderSize(p.process, 64<<10)
 	for {
-		line, err := readLine(in)
+		line, err := readLine(in, false)
 		if err != nil {
 			p.broken = err
 			return
@@ -94,19 +94,22 @@ func (p *pipe) receive() {
 	}
 }
 
-// readLine reads a line of at most maxMessage bytes.
-func readLine(in *bufio.Reader) ([]byte, error) {
+// readLine reads a line of at most maxMessage bytes. One that is longer is an
+// error, at once or at its end.
+func readLine(in *bufio.Reader, toEnd bool) ([]byte, error) {
 	var line []byte
+	long := false
 	for {
 		part, err := in.ReadSlice('\n')
-		line = append(line, part...)
-		switch {
-		case len(line) > maxMessage:
-			return nil, errFlood
-		case errors.Is(err, bufio.ErrBufferFull):
-			continue
+		if long = long || len(line)+len(part) > maxMessage; !long {
+			line = append(line, part...)
 		}
-		return line, err
+		switch more := errors.Is(err, bufio.ErrBufferFull); {
+		case long && !(more && toEnd):
+			return nil, errFlood
+		case !more:
+			return line, err
+		}
 	}
 }
 

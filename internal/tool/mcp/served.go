@@ -1,0 +1,206 @@
+package mcp
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// served is the connection with an agent that uses this program's tools: a
+// message in a line. A line that is none is answered, and no more: what runs goes
+// on. When there are no more lines, what was asked before is answered first.
+type served struct {
+	out      io.Writer
+	messages chan jsonrpc.Message
+	closed   chan struct{}
+	end      sync.Once
+
+	mu      sync.Mutex          // guards writing and the fields below
+	open    map[jsonrpc.ID]bool // what the agent asked; true if it took that back
+	asked   map[jsonrpc.ID]bool // what the agent was asked
+	over    bool                // it says nothing any more
+	allsaid chan struct{}       // closed once it says nothing any more and all is answered
+	said    sync.Once
+}
+
+func newServed(in io.Reader, out io.Writer) *served {
+	s := &served{out: out, messages: make(chan jsonrpc.Message), closed: make(chan struct{}), allsaid: make(chan struct{}), open: make(map[jsonrpc.ID]bool), asked: make(map[jsonrpc.ID]bool)}
+	go s.receive(bufio.NewReaderSize(in, 64<<10)) // ends with in, or with its next line
+	return s
+}
+
+// Connect makes served a [sdk.Transport].
+func (s *served) Connect(context.Context) (sdk.Connection, error) { return s, nil }
+
+// receive reads lines until there are no more.
+func (s *served) receive(in *bufio.Reader) {
+	for {
+		line, err := readLine(in, true)
+		if errors.Is(err, errFlood) {
+			s.refuse(nil, jsonrpc.CodeParseError, fmt.Sprintf("this line has more than %d MB", maxMessage>>20))
+			continue
+		}
+		for _, m := range s.decode(line) {
+			select {
+			case s.messages <- m:
+			case <-s.closed:
+				return
+			}
+		}
+		if err != nil {
+			s.hangUp()
+			return
+		}
+	}
+}
+
+// decode is the messages in a line. What is none is answered.
+func (s *served) decode(line []byte) (all []jsonrpc.Message) {
+	if line = bytes.TrimSpace(line); len(line) == 0 {
+		return nil
+	}
+	raw := []json.RawMessage{line}
+	if !json.Valid(line) || line[0] == '[' && json.Unmarshal(line, &raw) != nil {
+		s.refuse(nil, jsonrpc.CodeParseError, "this line is not JSON")
+		return nil
+	}
+	for _, r := range raw {
+		m, err := jsonrpc.DecodeMessage(r)
+		if err != nil {
+			var of struct{ ID json.RawMessage }
+			_ = json.Unmarshal(r, &of) // without one it is answered to nobody
+			s.refuse(of.ID, jsonrpc.CodeInvalidRequest, "this is no message of the protocol")
+			continue
+		}
+		s.note(m)
+		all = append(all, m)
+	}
+	return all
+}
+
+// note takes down what has to be answered.
+func (s *served) note(m jsonrpc.Message) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m := m.(type) {
+	case *jsonrpc.Response:
+		delete(s.asked, m.ID)
+	case *jsonrpc.Request:
+		if m.IsCall() {
+			s.open[m.ID] = false
+			return
+		}
+		var of struct{ RequestID any }
+		if m.Method != "notifications/cancelled" || json.Unmarshal(m.Params, &of) != nil {
+			return
+		}
+		if id, err := jsonrpc.MakeID(of.RequestID); err == nil {
+			if _, is := s.open[id]; is {
+				s.open[id] = true
+			}
+		}
+	}
+}
+
+// refuse answers a line that is no message.
+func (s *served) refuse(id json.RawMessage, code int, why string) {
+	if len(id) == 0 {
+		id = json.RawMessage("null")
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why) // whoever does not read it does not miss it
+}
+
+// hangUp says that the agent says nothing any more: what it was asked is not answered.
+func (s *served) hangUp() {
+	s.mu.Lock()
+	s.over = true
+	var asked []jsonrpc.ID
+	for id := range s.asked {
+		asked = append(asked, id)
+	}
+	s.finish()
+	s.mu.Unlock()
+	for _, id := range asked {
+		s.unanswered(id)
+	}
+}
+
+// unanswered answers in the place of an agent that says nothing any more.
+func (s *served) unanswered(id jsonrpc.ID) {
+	select {
+	case s.messages <- &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "nobody answers any more"}}:
+	case <-s.closed:
+	}
+}
+
+// finish ends reading once all is said. The caller holds s.mu.
+func (s *served) finish() {
+	if s.over && len(s.open) == 0 {
+		s.said.Do(func() { close(s.allsaid) })
+	}
+}
+
+// Read is the next message.
+func (s *served) Read(ctx context.Context) (jsonrpc.Message, error) {
+	select {
+	case m := <-s.messages:
+		return m, nil
+	case <-s.allsaid:
+	case <-s.closed:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	return nil, io.EOF
+}
+
+// Write sends a message. What was taken back is not answered.
+func (s *served) Write(ctx context.Context, m jsonrpc.Message) error {
+	text, err := jsonrpc.EncodeMessage(m)
+	if err != nil {
+		return fmt.Errorf("encode a message: %w", err)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch m := m.(type) {
+	case *jsonrpc.Response:
+		back := s.open[m.ID]
+		delete(s.open, m.ID)
+		defer s.finish()
+		if back {
+			return nil
+		}
+	case *jsonrpc.Request:
+		if !m.IsCall() {
+			break
+		}
+		if s.over {
+			go s.unanswered(m.ID) // ends when that is read, or with the connection
+			return nil
+		}
+		s.asked[m.ID] = true
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	_, err = s.out.Write(append(text, '\n'))
+	return err
+}
+
+// Close ends it.
+func (s *served) Close() error {
+	s.end.Do(func() { close(s.closed) })
+	return nil
+}
+
+// SessionID is that of HTTP; here there is none.
+func (s *served) SessionID() string { return "" }
