@@ -28,6 +28,9 @@ func (inv *invocation) runMCP(ctx context.Context) error {
 		return usagef("coder mcp takes add, list, get, remove, test, login, logout or serve")
 	}
 	what, rest := fl.args[0], fl.args[1:]
+	if !slices.Contains(mcpVerbs, what) {
+		return usagef("unknown: coder mcp %s; it takes add, list, get, remove, test, login, logout or serve", oneLine(what))
+	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
@@ -127,6 +130,9 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	if kind == "" && len(line) == 1 && (strings.HasPrefix(line[0], "http://") || strings.HasPrefix(line[0], "https://")) {
 		kind = mcp.HTTP
 	}
+	if scheme, _, is := strings.Cut(line[0], "://"); is && kind == "" {
+		return inputf("%s:// is no address of an MCP server: http:// or https://", oneLine(scheme))
+	}
 	settings := map[string]any{}
 	if kind == mcp.HTTP || kind == mcp.SSE {
 		settings["type"], settings["url"] = kind, line[0]
@@ -158,6 +164,11 @@ func (inv *invocation) mcpAdd(a *app.App, name string, line []string) error {
 	raw := jsonx.Must(settings)
 	if _, err := mcp.Read(name, raw); err != nil {
 		return inputf("%v", err)
+	}
+	for _, s := range slices.Concat(a.MCPStatus(), a.MCPLeftOut()) {
+		if s.Name == name && s.Project == (inv.mcpScope() == app.MCPProject) {
+			inv.warn(fmt.Sprintf("there was an MCP server %s already (%s): it is replaced", name, oneLine(s.From)))
+		}
 	}
 	file, err := a.ChangeMCP(inv.mcpScope(), name, raw)
 	if err != nil {

@@ -69,7 +69,7 @@ func subcommands() []subcommand {
 		{"trust", upTo(1), nil, (*invocation).runTrust, []use{{"[DIR] [--revoke]", "trust the settings of a project"}}},
 		{"config", oneOf("show", "path", "schema"), []string{"show", "path", "schema"}, (*invocation).runConfig, []use{{"[show|path|schema]", "the settings and where each came from"}}},
 		{"mcp", func(args []string) bool {
-			return len(args) > 0 && (args[0] == "add" && len(args) > 2 || len(args) <= 2 && slices.Contains(mcpVerbs, args[0]))
+			return len(args) == 1 || len(args) > 0 && (args[0] == "add" && len(args) > 2 || len(args) <= 2 && slices.Contains(mcpVerbs, args[0]))
 		}, mcpVerbs, (*invocation).runMCP, []use{
 			{"add NAME [--scope S] [-e K=V] -- COMMAND ARGS", "write an MCP server into your settings, or with --scope project into .mcp.json"},
 			{"add NAME [--transport http|sse] [-H 'K: V'] URL", "the same for one on the web"},

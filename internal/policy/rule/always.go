@@ -57,6 +57,9 @@ func (g Grant) String() string {
 	case Host:
 		return "fetching from " + g.What
 	case Use:
+		if g.As != "" && !g.When.IsZero() {
+			return "every use of " + g.What + " as it was described then"
+		}
 		if g.As != "" {
 			return "every use of " + g.What + " as it is described now"
 		}
@@ -157,6 +160,12 @@ func (b *Book) granted(k Kind, what string) bool {
 func (b *Book) useGranted(name, as string) bool {
 	g := Grant{Kind: Use, What: name, As: as}
 	return b.Always.holds(g) || b.Session.holds(g)
+}
+
+// wasGranted reports whether every use of a tool was always allowed, however the tool
+// described itself then.
+func (b *Book) wasGranted(name string) bool {
+	return slices.ContainsFunc(slices.Concat(b.Always.Grants(), b.Session.Grants()), func(g Grant) bool { return g.Kind == Use && g.What == name && g.As != "" })
 }
 
 // fileGranted reports whether a use of a file was always allowed. What steers

@@ -147,6 +147,9 @@ func (b *Book) judge(p Preset, c policy.Case, e tool.Effect) []finding {
 	if f.verdict == policy.Ask && (name == skillTool || b.lets(name, class, about) || b.useGranted(name, c.Plan.Version)) {
 		f.verdict = policy.Allow
 	}
+	if f.verdict == policy.Ask && b.wasGranted(name) {
+		return []finding{f, {verdict: policy.Ask, text: "its description, or its server, has changed since you allowed it", rule: f.rule}}
+	}
 	return []finding{f}
 }
 

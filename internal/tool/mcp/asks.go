@@ -45,9 +45,15 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 	defer context.AfterFunc(ctx, cancel)() // the server takes it back
 	a, err := uip.From(open.ctx).Ask(asking, q)
 	if errors.Is(err, uip.ErrParked) { // the server would be gone
+		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked something in a call: that cannot be parked", oneLine(p.Name)))
 		return uip.NoAnswer(q), open, nil
 	}
 	return a, open, err
+}
+
+// tellUnasked tells that nobody was there to answer the server.
+func (p *peer) tellUnasked() {
+	p.tellOnce("unasked", fmt.Sprintf("MCP server %s asked something, and nobody could be asked: it was told no", oneLine(p.Name)))
 }
 
 // The answers to what a server asks for.
@@ -69,7 +75,10 @@ func (p *peer) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitRes
 	case err != nil:
 		p.tellOnce("asked", fmt.Sprintf("MCP server %s asked something, and was not answered: %s", oneLine(p.Name), oneLine(err.Error())))
 		return &sdk.ElicitResult{Action: cancel}, nil
-	case a.Unanswered() || a.Dismissed:
+	case a.Unanswered():
+		p.tellUnasked()
+		return &sdk.ElicitResult{Action: cancel}, nil
+	case a.Dismissed:
 		return &sdk.ElicitResult{Action: cancel}, nil
 	}
 	parts := q.Parts
@@ -346,6 +355,10 @@ func (p *peer) sample(ctx context.Context, r *sdk.CreateMessageRequest) (*sdk.Cr
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "approve", Style: uip.Primary}, {ID: uip.Reject, Label: "reject", Style: uip.Danger}},
 	})
+	if err == nil && a.Unanswered() {
+		p.tellUnasked()
+		err = errors.New("nobody could be asked")
+	}
 	if err == nil && a.Option != uip.Approve {
 		err = errors.New("the user did not allow it")
 	}
