@@ -170,6 +170,7 @@ func New(env Env, o Options, s Settings, warn func(string)) (*App, error) {
 	if err := errors.Join(a.newState(), a.checkModelInfo(), a.readServers(), a.readHooks(), a.readPlugins(), a.readMCP(), a.readSchema()); err != nil {
 		return nil, err
 	}
+	a.tellTrust()
 	a.readTelemetry()
 	if dir := a.Config.Runtime.WorkspaceRoot; dir != "" {
 		var err error

@@ -33,7 +33,10 @@ type Settings struct {
 
 // Load finds the workspace and reads its configuration. With an error, what
 // could be found is there all the same.
-func Load(env Env, o Options) (s Settings, err error) {
+func Load(env Env, o Options) (s Settings, err error) { return load(env, o, trust.Book.Of) }
+
+// load is Load, for a workspace that stands as state tells.
+func load(env Env, o Options, state func(trust.Book, string) (trust.State, error)) (s Settings, err error) {
 	if s.Home = env.Getenv("CODER_HOME"); s.Home == "" {
 		if home := env.Getenv("HOME"); home != "" {
 			s.Home = filepath.Join(home, ".coder")
@@ -49,7 +52,7 @@ func Load(env Env, o Options) (s Settings, err error) {
 		return s, err
 	}
 	s.Root = s.Project
-	if s.Trusted, err = s.Trust.Of(s.Root); err != nil {
+	if s.Trusted, err = state(s.Trust, s.Root); err != nil {
 		s.warnings = append(s.warnings, fmt.Sprintf("the workspace counts as not trusted: %v", err))
 	}
 	if s.configFile = o.ConfigFile; s.configFile != "" && !filepath.IsAbs(s.configFile) {

@@ -8,7 +8,9 @@ import (
 	"os"
 	"text/tabwriter"
 
+	"coder/internal/app"
 	"coder/internal/config"
+	"coder/internal/core/sanitize"
 	"coder/internal/policy/trust"
 )
 
@@ -58,8 +60,8 @@ func (inv *invocation) runConfig(context.Context) error {
 	return usagef("unknown: coder config %s; it takes show, path or schema", what)
 }
 
-// runTrust trusts a workspace as it is now, or ends that. What is wrong with its
-// settings does not matter.
+// runTrust trusts a workspace as it is now, and shows what its settings do then, or
+// ends that. Settings that cannot be used are not trusted.
 func (inv *invocation) runTrust(context.Context) error {
 	fl, root, words := inv.flags, inv.settings.Root, inv.words
 	if len(fl.args) > 1 {
@@ -68,21 +70,44 @@ func (inv *invocation) runTrust(context.Context) error {
 	if root == "" {
 		return inv.loadErr
 	}
-	act, said := inv.settings.Trust.Give, words.T("trusted: %s", root)
-	if fl.revoke {
-		act, said = inv.settings.Trust.Take, words.T("no longer trusted: %s", root)
+	act, said := inv.settings.Trust.Take, words.T("no longer trusted: %s", root)
+	var e app.Entrusted
+	if !fl.revoke {
+		var err error
+		if e, err = app.Entrusts(inv.Env.Env, fl.Options); err != nil {
+			inv.warn("nothing was trusted")
+			return err
+		}
+		act, said = func(string) error { return e.Give() }, words.T("trusted: %s", root)
 	}
 	if err := act(root); err != nil {
 		return inputf("%v", err)
 	}
 	if fl.json {
-		return inv.printJSON(map[string]any{"root": root, "trusted": !fl.revoke, "files": trust.Settings(root)})
+		var row pluginRow
+		row.take(app.PluginContents{Hooks: e.Hooks, Servers: e.Servers})
+		return inv.printJSON(map[string]any{
+			"root": root, "trusted": !fl.revoke, "files": trust.Settings(root), "hooks": row.Hooks, "mcpServers": row.Servers, "settings": e.Settings,
+		})
 	}
 	lines := []string{said}
 	if !fl.revoke {
 		for _, name := range trust.Settings(root) {
 			lines = append(lines, words.T("  %s, as it is now; when it changes you are asked again", name))
 		}
+		lines = append(lines, inv.entrustedLines(e)...)
 	}
 	return inv.print(lines...)
+}
+
+// entrustedLines are what the settings of a trusted folder do, whole.
+func (inv *invocation) entrustedLines(e app.Entrusted) []string {
+	lines := inv.runLines(e.Hooks, e.Servers)
+	if len(e.Settings) > 0 {
+		lines = append(lines, inv.words.T("settings, which take the place of yours:"))
+	}
+	for _, row := range e.Settings {
+		lines = append(lines, "  "+sanitize.Line(row.Key+" = "+row.Value, 0))
+	}
+	return lines
 }

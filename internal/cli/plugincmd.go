@@ -8,11 +8,13 @@ import (
 	"slices"
 	"strings"
 
+	"coder/internal/agent/hooks"
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
 	"coder/internal/slash"
+	"coder/internal/tool/mcp"
 )
 
 // pluginVerbs are what coder plugin does.
@@ -103,20 +105,33 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 			lines = append(lines, fmt.Sprintf("  %s%s  %s", part.mark, oneLine(item.Name), oneLine(item.About)))
 		}
 	}
-	if len(c.Hooks) > 0 {
+	lines = append(lines, inv.runLines(c.Hooks, c.Servers)...)
+	if len(c.Problems) > 0 {
+		lines = append(lines, inv.words.T("not used, or not as it is written:"))
+	}
+	for _, problem := range c.Problems {
+		lines = append(lines, "  "+inv.words.Said(oneLine(problem)))
+	}
+	return lines
+}
+
+// runLines are hooks and servers, whole.
+func (inv *invocation) runLines(list []hooks.Hook, servers []mcp.Server) (lines []string) {
+	whole := func(s string) string { return sanitize.Line(s, 0) }
+	if len(list) > 0 {
 		lines = append(lines, inv.words.T("hooks, which run by themselves:"))
 	}
-	for _, h := range c.Hooks {
+	for _, h := range list {
 		on := string(h.Event)
 		if h.Matcher != "" {
 			on += " " + h.Matcher
 		}
 		lines = append(lines, "  "+whole(on)+": "+whole(strings.Join(append([]string{h.Command}, h.Args...), " ")))
 	}
-	if len(c.Servers) > 0 {
+	if len(servers) > 0 {
 		lines = append(lines, inv.words.T("MCP servers, which run beside a session:"))
 	}
-	for _, s := range c.Servers {
+	for _, s := range servers {
 		line := "  " + oneLine(s.Name) + ": " + whole(s.Where())
 		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
 			line += " " + whole(name+"="+s.Env[name])
@@ -125,12 +140,6 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 			line += " " + whole(name+": "+s.Headers[name])
 		}
 		lines = append(lines, line)
-	}
-	if len(c.Problems) > 0 {
-		lines = append(lines, inv.words.T("not used, or not as it is written:"))
-	}
-	for _, problem := range c.Problems {
-		lines = append(lines, "  "+inv.words.Said(oneLine(problem)))
 	}
 	return lines
 }

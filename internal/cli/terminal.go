@@ -435,8 +435,13 @@ func (t *terminal) askTrust(ctx context.Context) error {
 		return nil
 	}
 	fmt.Fprintln(t.printer, t.inv.words.T("This folder brings settings of its own that change what the program may do:"))
-	for _, w := range t.app.Report.Warnings {
-		fmt.Fprintf(t.printer, "  %s\n", t.inv.words.Said(w.String()))
+	e, err := app.Entrusts(t.inv.Env.Env, t.inv.flags.Options)
+	if err != nil { // there is nothing to ask about
+		fmt.Fprintf(t.printer, "%s\n", t.inv.words.Said("they cannot be used: "+oneLine(err.Error())))
+		return nil
+	}
+	for _, line := range t.inv.entrustedLines(e) {
+		fmt.Fprintf(t.printer, "  %s\n", line)
 	}
 	yes, err := t.confirm(ctx, t.inv.words.T("Do you trust %s? [y/N] ", t.app.Root), false)
 	if err != nil {
@@ -446,7 +451,7 @@ func (t *terminal) askTrust(ctx context.Context) error {
 	if !yes {
 		return t.app.Trust.Decline(t.app.Root)
 	}
-	if err := t.app.Trust.Give(t.app.Root); err != nil {
+	if err := e.Give(); err != nil {
 		return inputf("%v", err)
 	}
 	t.inv.load(t.inv.flags) // they may hold more now

@@ -105,6 +105,12 @@ func (b Book) Of(root string) (State, error) {
 // Give trusts root as it is now.
 func (b Book) Give(root string) error { return b.note(root, false) }
 
+// GiveAs trusts root as it was when it had that fingerprint.
+func (b Book) GiveAs(root, hash string) error {
+	e := entry{Hash: hash, Since: b.Now().UTC().Truncate(time.Second)}
+	return b.change(func(all map[string]entry) { all[filepath.Clean(root)] = e })
+}
+
 // Decline remembers that a person did not want to trust root as it is now, if
 // there is where to remember it.
 func (b Book) Decline(root string) error { return b.note(root, true) }
