@@ -312,7 +312,7 @@ func (s *scene) picture() string {
 
 // What differs from one play to the next.
 var (
-	took    = regexp.MustCompile(`\b\d+(\.\d+)? ?(ms|s)\b`)
+	took    = regexp.MustCompile(`\b\d+(\.\d+)?[ \x{a0}]?(ms|s)\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
 	request = regexp.MustCompile(`\d{4,} tokens( in|，)`) // an estimate of all that is sent
 	process = regexp.MustCompile(`(process|进程) \d+`)

@@ -28,7 +28,7 @@ func (t *terminal) sumUp(ctx context.Context) error {
 	if said, role := t.standing(turn.Check); turn.Called && said != "" {
 		add(role, said)
 	}
-	add(ink.Dim, display.Duration(turn.Took))
+	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", "\u00a0")) // the unit stays with its number
 	return t.face.Tell(line)
 }
 
