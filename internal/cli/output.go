@@ -14,6 +14,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/model/meter"
 	"coder/internal/model/provider"
+	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
 	"coder/internal/ui/events"
 	"coder/internal/ui/plain"
@@ -31,6 +32,7 @@ type output struct {
 	json  *streamjson.Renderer // nil unless a JSON format was asked for
 	tally streamjson.Tally     // the turn under way
 	alone bool                 // a call was refused because nobody could be asked
+	asked map[string]bool      // questions of MCP servers that nobody answered
 
 	checked    func() verify.Check
 	structured func() json.RawMessage // the answer in the form that was asked for; nil: none was
@@ -84,7 +86,17 @@ func (inv *invocation) newLines() (*output, *term.Renderer) {
 func (o *output) count(_ context.Context, r event.Record) error {
 	o.tally.Add(r)
 	switch e := r.Event.(type) {
+	case event.InteractionRequested:
+		if e.Display.Metadata[mcp.Asks] != "" {
+			if o.asked == nil {
+				o.asked = make(map[string]bool)
+			}
+			o.asked[e.ID] = true
+		}
 	case event.InteractionResponded:
+		if !e.Unanswered() {
+			delete(o.asked, e.ID)
+		}
 		o.alone = o.alone || e.Unanswered()
 	case event.LocalAdded:
 		o.local = e.Shown()
@@ -93,7 +105,9 @@ func (o *output) count(_ context.Context, r event.Record) error {
 }
 
 // begin opens the account of a turn.
-func (o *output) begin() { o.tally, o.alone, o.local, o.form = streamjson.Tally{}, false, nil, nil }
+func (o *output) begin() {
+	o.tally, o.alone, o.asked, o.local, o.form = streamjson.Tally{}, false, nil, nil, nil
+}
 
 // end writes what the turn came to and returns the error the program should
 // end with: the turn's own, or that calls were refused.
@@ -119,6 +133,9 @@ func (o *output) end(answer string, turnErr error) error {
 	}
 	if n := len(o.tally.Denials); turnErr == nil && n > 0 {
 		return &exitError{code: ExitRefused, text: o.refused(n)}
+	}
+	if turnErr == nil && len(o.asked) > 0 {
+		return &exitError{code: ExitRefused, text: "finished, but an MCP server asked something and nobody could be asked"}
 	}
 	if turnErr == nil && o.inv.flags.requireVerified && !o.checked().Verified() {
 		return &exitError{code: ExitUnverified, text: unverified(o.checked())}

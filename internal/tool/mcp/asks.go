@@ -32,6 +32,9 @@ const (
 	maxAsking   = 32 << 10
 )
 
+// Asks is where a question says which server it is of.
+const Asks = "mcpServer"
+
 // ask puts a question of the server to whoever is asked about the call that is
 // under way. Where nobody answers, the answer says so.
 func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall, error) {
@@ -43,6 +46,10 @@ func (p *peer) ask(ctx context.Context, q uip.Request) (uip.Response, *openCall,
 	asking, cancel := context.WithCancel(open.ctx)
 	defer cancel()
 	defer context.AfterFunc(ctx, cancel)() // the server takes it back
+	if q.Display.Metadata == nil {
+		q.Display.Metadata = make(map[string]string)
+	}
+	q.Display.Metadata[Asks] = oneLine(p.Name)
 	a, err := uip.From(open.ctx).Ask(asking, q)
 	if errors.Is(err, uip.ErrParked) { // the server would be gone
 		p.tellOnce("parked", fmt.Sprintf("MCP server %s asked something in a call: that cannot be parked", oneLine(p.Name)))
