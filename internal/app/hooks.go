@@ -32,7 +32,7 @@ func (a *App) readHooks() error {
 // sessionHooks are the hooks of one session.
 func (a *App) sessionHooks(sessionID string, kit *toolkit, runner *toolrun.Runner) (*hooks.Hooks, error) {
 	return hooks.New(hooks.Options{
-		Hooks: a.hooks, Runner: runner, Tool: kit.hook, NewID: NewID, Holds: a.pluginHolds,
+		Hooks: a.hooks, Runner: runner, Tool: kit.hook, NewID: NewID, Holds: a.pluginHolds, Warn: a.warn,
 		Facts: func() hooks.Facts {
 			m, _ := a.Modes.Current()
 			return hooks.Facts{

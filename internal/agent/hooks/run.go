@@ -36,6 +36,7 @@ type Options struct {
 	// Holds reports whether a plugin's folder is still what the person agreed to:
 	// else its hooks are not run.
 	Holds func(root string) bool
+	Warn  func(string) // tells the person what comes up when the session has ended
 }
 
 // Facts are what every hook is told of the session.
@@ -417,7 +418,9 @@ func (h Hook) deny(sum *toolrun.Ruling, why string) {
 	if !h.Own {
 		why = fmt.Sprintf("a hook of %s: %s", h.Owner(), why)
 	}
-	sum.Deny = cmp.Or(sum.Deny, why)
+	if sum.Deny == "" {
+		sum.Deny, sum.DenyBy = why, h.name()
+	}
 }
 
 // name is what people are told of a hook by.

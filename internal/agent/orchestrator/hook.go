@@ -20,6 +20,9 @@ var ErrPromptRefused = errors.New("a hook refused the prompt")
 // endTime is how long hooks may take when a session ends.
 const endTime = 5 * time.Second
 
+// maxSentOn is how often hooks send a model on that is content and calls nothing.
+const maxSentOn = 3
+
 func scene(st *turnState) hooks.Scene { return hooks.Scene{Task: st.task, Sink: st.sink} }
 
 // roundHooks are the hooks around calls, nil if there are none.
@@ -85,6 +88,9 @@ func (o *Orchestrator) hookStop(ctx context.Context, st *turnState) (again bool,
 	if err != nil || ruling.Stop != "" || ruling.Deny == "" {
 		return false, err
 	}
+	if st.sentInRow++; st.sentInRow > maxSentOn {
+		return false, o.warn(ctx, st, fmt.Sprintf("the turn ends: the hook %s sent the model on %d times in a row, and it did nothing more", ruling.DenyBy, maxSentOn))
+	}
 	st.sentOn = true
 	return true, o.emit(ctx, st, ActorAgent, event.MessageAdded{Message: chat.Say(chat.User, "[hook] "+ruling.Deny)})
 }
@@ -129,5 +135,14 @@ func (o *Orchestrator) End(out event.Sink) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endTime)
 	defer cancel()
-	_, _ = o.Hooks.Fire(ctx, hooks.Scene{Sink: o.Through(out)}, hooks.SessionEnd, []string{"other"}, map[string]any{"reason": "other"})
+	at := hooks.Scene{Sink: o.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		if n, ok := r.Event.(event.Notice); ok { // nobody shows records any more
+			o.Hooks.Warn(n.Text)
+		}
+		return out.Emit(ctx, r)
+	}))}
+	if _, err := o.Hooks.Fire(ctx, at, hooks.SessionEnd, []string{"other"}, map[string]any{"reason": "other"}); errors.Is(err, context.DeadlineExceeded) {
+		text := fmt.Sprintf("hooks of SessionEnd were stopped after %g s", endTime.Seconds())
+		_ = at.Sink.Emit(context.WithoutCancel(ctx), event.Record{Actor: hooks.Actor, Event: event.Notice{Level: event.Warn, Text: text}})
+	}
 }

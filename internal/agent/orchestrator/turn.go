@@ -41,6 +41,7 @@ type turnState struct {
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
 	overrides overrides       // of the command that the turn runs
 	sentOn    bool            // by a hook, when the model was content
+	sentInRow int             // so often, without a call in between
 	waited    time.Duration   // for the ends of limits
 	offered   bool            // to wait for such an end
 	broke     bool            // interrupted among the tools, and the model was told so there
@@ -150,6 +151,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 			}
 			continue
 		}
+		st.sentInRow = 0
 		if err := o.toolLoopStep(ctx, st); err != nil {
 			return err
 		}

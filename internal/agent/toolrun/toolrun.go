@@ -80,6 +80,7 @@ type HookedCall struct {
 type Ruling struct {
 	Stop    string          // why the turn is to end
 	Deny    string          // why not; of what has happened, what the model is to know of it
+	DenyBy  string          // the hook that said so
 	Ask     string          // why the person is to be asked
 	Allow   bool            // it need not be asked about, unless for a risk
 	Input   json.RawMessage // other arguments of the call
