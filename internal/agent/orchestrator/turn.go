@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	tokens "coder/internal/agent/prompt"
@@ -373,6 +374,9 @@ func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta
 // toolLoopStep runs the calls of the last reply and tells the model how each
 // one went, even when the turn is about to end.
 func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
+	if slices.ContainsFunc(st.calls, func(c chat.ToolCall) bool { _, there := st.set.Tools.Lookup(c.Name); return !there }) {
+		o.takeIn(ctx, st) // it may have come since, or be about to
+	}
 	calls := st.calls
 	var (
 		pictures []chat.Part

@@ -12,6 +12,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
 	"coder/internal/policy"
+	"coder/internal/tool"
 )
 
 func TestATurnFromPromptToAnswer(t *testing.T) {
@@ -321,5 +322,27 @@ func TestWhateverFailsTheConversationStaysWellFormed(t *testing.T) {
 			t.Errorf("event %d broke and nobody was told", broken)
 		}
 		b.wellFormed()
+	}
+}
+
+func TestAToolThatIsAboutToComeIsWaitedFor(t *testing.T) {
+	b := newBench(t, "call mcp__late__one {}\n---\ncall read {\"path\":\"a\"}\n---\nsay done")
+	before := b.Settings
+	var wanted []string
+	b.Config.Settings = func() Settings {
+		s := before()
+		s.Later = func(_ context.Context, set tool.Set, calls []chat.ToolCall) tool.Set {
+			for _, c := range calls {
+				wanted = append(wanted, c.Name)
+			}
+			return set
+		}
+		return s
+	}
+	if _, err := b.RunTurn(t.Context(), "go", b); err != nil {
+		t.Fatal(err)
+	}
+	if got := strings.Join(wanted, " "); got != "mcp__late__one" {
+		t.Errorf("waited for %q", got)
 	}
 }
