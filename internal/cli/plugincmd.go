@@ -62,7 +62,11 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 	if err != nil {
 		return inputf("%s", oneLine(err.Error()))
 	}
-	if err := inv.print(inv.pluginLines(c)...); err != nil {
+	lines := inv.pluginLines(c)
+	if overlap(a.Root, p.Dir) {
+		lines = append(lines, inv.words.T("it shares files with this workspace: commands cannot write them while it is added, and when one of them changes, by your work or the model's, the plugin is off until you add it again"))
+	}
+	if err := inv.print(lines...); err != nil {
 		return err
 	}
 	if !inv.flags.yes {
@@ -83,6 +87,18 @@ func (inv *invocation) pluginAdd(ctx context.Context, a *app.App, dir string) er
 		return inputf("%v", err)
 	}
 	return inv.print(inv.words.T("added: %s, as its folder is now; when that changes it is off until you add it again", p.Name))
+}
+
+// overlap reports whether one of two folders holds the other.
+func overlap(root, dir string) bool {
+	if real, err := filepath.EvalSymlinks(root); err == nil {
+		root = real
+	}
+	in := func(a, b string) bool {
+		rel, err := filepath.Rel(a, b)
+		return err == nil && filepath.IsLocal(rel)
+	}
+	return in(root, dir) || in(dir, root)
 }
 
 // pluginLines are what a plugin brings, whole: what could be cut off could hide
