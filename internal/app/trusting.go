@@ -1,12 +1,15 @@
 package app
 
 import (
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
 
 	"coder/internal/agent/hooks"
 	"coder/internal/config"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
 	"coder/internal/policy/trust"
 	"coder/internal/tool/mcp"
 )
@@ -56,6 +59,53 @@ func Entrusts(env Env, o Options) (e Entrusted, err error) {
 		}
 	}
 	return e, nil
+}
+
+// Rows show it, whole, a line each.
+func (e Entrusted) Rows() [][]display.Cell {
+	rows := Runs(e.Hooks, e.Servers)
+	if len(e.Settings) > 0 {
+		rows = append(rows, display.Words("settings, which take the place of yours:"))
+	}
+	for _, row := range e.Settings {
+		rows = append(rows, display.Data("  "+sanitize.Line(row.Key+" = "+row.Value, 0)))
+	}
+	return rows
+}
+
+// Runs shows hooks and servers, whole, a line each.
+func Runs(list []hooks.Hook, servers []mcp.Server) (rows [][]display.Cell) {
+	whole := func(s string) string { return sanitize.Line(s, 0) }
+	if len(list) > 0 {
+		rows = append(rows, display.Words("hooks, which run by themselves:"))
+	}
+	for _, h := range list {
+		on := string(h.Event)
+		if h.Matcher != "" {
+			on += " " + h.Matcher
+		}
+		rows = append(rows, display.Data("  "+whole(on)+": "+whole(strings.Join(append([]string{h.Command}, h.Args...), " "))))
+	}
+	if len(servers) > 0 {
+		rows = append(rows, display.Words("MCP servers, which run beside a session:"))
+	}
+	for _, s := range servers {
+		line := "  " + oneLine(s.Name) + ": " + whole(s.Where())
+		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
+			line += " " + whole(name+"="+s.Env[name])
+		}
+		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
+			line += " " + whole(name+": "+s.Headers[name])
+		}
+		rows = append(rows, display.Data(line))
+	}
+	return rows
+}
+
+// entrusts is [Entrusts] for this workspace.
+func (a *App) entrusts() (rows [][]display.Cell, give func() error, err error) {
+	e, err := Entrusts(a.Env, a.Options)
+	return e.Rows(), e.Give, err
 }
 
 // tellTrust says, where settings of the project were passed over, what would make

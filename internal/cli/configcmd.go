@@ -10,7 +10,6 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/config"
-	"coder/internal/core/sanitize"
 	"coder/internal/policy/trust"
 )
 
@@ -95,19 +94,7 @@ func (inv *invocation) runTrust(context.Context) error {
 		for _, name := range trust.Settings(root) {
 			lines = append(lines, words.T("  %s, as it is now; when it changes you are asked again", name))
 		}
-		lines = append(lines, inv.entrustedLines(e)...)
+		lines = append(lines, inv.lines(e.Rows())...)
 	}
 	return inv.print(lines...)
-}
-
-// entrustedLines are what the settings of a trusted folder do, whole.
-func (inv *invocation) entrustedLines(e app.Entrusted) []string {
-	lines := inv.runLines(e.Hooks, e.Servers)
-	if len(e.Settings) > 0 {
-		lines = append(lines, inv.words.T("settings, which take the place of yours:"))
-	}
-	for _, row := range e.Settings {
-		lines = append(lines, "  "+sanitize.Line(row.Key+" = "+row.Value, 0))
-	}
-	return lines
 }

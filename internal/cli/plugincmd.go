@@ -3,18 +3,15 @@ package cli
 import (
 	"context"
 	"fmt"
-	"maps"
 	"path/filepath"
-	"slices"
 	"strings"
 
-	"coder/internal/agent/hooks"
 	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/stdio"
 	"coder/internal/slash"
-	"coder/internal/tool/mcp"
+	"coder/internal/ui/term/ink"
 )
 
 // pluginVerbs are what coder plugin does.
@@ -121,7 +118,7 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 			lines = append(lines, fmt.Sprintf("  %s%s  %s", part.mark, oneLine(item.Name), oneLine(item.About)))
 		}
 	}
-	lines = append(lines, inv.runLines(c.Hooks, c.Servers)...)
+	lines = append(lines, inv.lines(app.Runs(c.Hooks, c.Servers))...)
 	if len(c.Problems) > 0 {
 		lines = append(lines, inv.words.T("not used, or not as it is written:"))
 	}
@@ -131,31 +128,10 @@ func (inv *invocation) pluginLines(c app.PluginContents) (lines []string) {
 	return lines
 }
 
-// runLines are hooks and servers, whole.
-func (inv *invocation) runLines(list []hooks.Hook, servers []mcp.Server) (lines []string) {
-	whole := func(s string) string { return sanitize.Line(s, 0) }
-	if len(list) > 0 {
-		lines = append(lines, inv.words.T("hooks, which run by themselves:"))
-	}
-	for _, h := range list {
-		on := string(h.Event)
-		if h.Matcher != "" {
-			on += " " + h.Matcher
-		}
-		lines = append(lines, "  "+whole(on)+": "+whole(strings.Join(append([]string{h.Command}, h.Args...), " ")))
-	}
-	if len(servers) > 0 {
-		lines = append(lines, inv.words.T("MCP servers, which run beside a session:"))
-	}
-	for _, s := range servers {
-		line := "  " + oneLine(s.Name) + ": " + whole(s.Where())
-		for _, name := range slices.Sorted(maps.Keys(s.Env)) {
-			line += " " + whole(name+"="+s.Env[name])
-		}
-		for _, name := range slices.Sorted(maps.Keys(s.Headers)) {
-			line += " " + whole(name+": "+s.Headers[name])
-		}
-		lines = append(lines, line)
+// lines are rows of one cell each, in the person's language.
+func (inv *invocation) lines(rows [][]display.Cell) (lines []string) {
+	for _, line := range (display.Table{Rows: rows}).Lines(inv.words.Said, ink.Width) {
+		lines = append(lines, line.Cells[0])
 	}
 	return lines
 }

@@ -440,7 +440,7 @@ func (t *terminal) askTrust(ctx context.Context) error {
 		fmt.Fprintf(t.printer, "%s\n", t.inv.words.Said("they cannot be used: "+oneLine(err.Error())))
 		return nil
 	}
-	for _, line := range t.inv.entrustedLines(e) {
+	for _, line := range t.inv.lines(e.Rows()) {
 		fmt.Fprintf(t.printer, "  %s\n", line)
 	}
 	yes, err := t.confirm(ctx, t.inv.words.T("Do you trust %s? [y/N] ", t.app.Root), false)

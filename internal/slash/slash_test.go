@@ -141,6 +141,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 	if err := os.WriteFile(filepath.Join(w.dir, "a.txt"), []byte("new\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	book := trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}
 	commands := slices.Concat(
 		[]Command{Help(), Model(w), Mode()}, Modes(),
 		[]Command{
@@ -155,7 +156,9 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 		},
 		New(func() string { return "fresh" }),
 		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report),
-			Status(func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} }), Trust(trust.Book{Path: filepath.Join(w.dir, "trust.json"), Now: now}, w.dir)},
+			Status(func(context.Context) [][]display.Cell { return [][]display.Cell{display.Data("version", "9")} }), Trust(book, w.dir, func() ([][]display.Cell, func() error, error) {
+				return nil, func() error { return book.Give(w.dir) }, nil
+			})},
 		Exit(),
 	)
 	o := orchestrator.New(orchestrator.Config{

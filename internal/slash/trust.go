@@ -5,32 +5,47 @@ import (
 	"fmt"
 	"strings"
 
+	"coder/internal/core/display"
 	"coder/internal/policy/trust"
 )
 
 // Trust shows or changes whether the folder root is trusted. Settings are read
-// when the program starts.
-func Trust(book trust.Book, root string) Command {
+// when the program starts. Entrusts reads what they would do, a line each, and
+// how to trust them as they were read; with an error they cannot be used.
+func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell, give func() error, err error)) Command {
 	return Command{
 		Name: "trust", Args: "[yes|no]", Help: "show or change whether this folder is trusted",
 		Run: func(_ context.Context, c call) (outcome, error) {
-			change, ok := map[string]func(string) error{"": nil, "yes": book.Give, "no": book.Take}[c.Args]
-			if !ok {
+			var does [][]display.Cell
+			var change func() error
+			switch c.Args {
+			case "":
+			case "no":
+				change = func() error { return book.Take(root) }
+			case "yes":
+				var err error
+				if does, change, err = entrusts(); err != nil {
+					return wrong("nothing was trusted: %v", err)
+				}
+			default:
 				return wrong("/trust takes yes or no, not %q", c.Args)
 			}
 			if change != nil {
-				if err := change(root); err != nil {
+				if err := change(); err != nil {
 					return wrong("%v", err)
 				}
 			}
-			text := "this folder is " + Standing(book, root)
+			blocks := display.Blocks{display.Text("this folder is " + Standing(book, root))}
 			if files := trust.Settings(root); len(files) > 0 {
-				text += "\nit has settings of its own: " + strings.Join(files, ", ")
+				blocks = append(blocks, display.Text("it has settings of its own: "+strings.Join(files, ", ")))
+			}
+			if len(does) > 0 {
+				blocks = append(blocks, display.Table{Rows: does})
 			}
 			if change != nil {
-				text += "\nsettings are read when the program starts, so this holds from the next start on"
+				blocks = append(blocks, display.Text("settings are read when the program starts, so this holds from the next start on"))
 			}
-			return say(text)
+			return show(blocks...)
 		},
 	}
 }
