@@ -8,7 +8,6 @@ import (
 	"slices"
 	"time"
 
-	tokens "coder/internal/agent/prompt"
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
@@ -248,127 +247,6 @@ func (o *Orchestrator) takeIn(ctx context.Context, st *turnState) {
 		st.set.Tools = more
 		o.describeTools(st)
 	}
-}
-
-// chatStep sends the conversation and takes in one reply.
-func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
-	o.takeIn(ctx, st)
-	if err := o.fit(ctx, st); err != nil {
-		return err
-	}
-	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
-	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set)}
-	o.prefix.sent(req)
-	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
-	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
-		return o.retryShorter(ctx, st, size, err)
-	}
-	if again, limit := o.waitForLimit(ctx, st, err); again {
-		return o.chatStep(ctx, st)
-	} else if limit != nil {
-		err = limit
-	}
-	if err != nil {
-		return o.cutShort(ctx, st, reply, err)
-	}
-	if err := o.weigh(ctx, st, size, reply.Usage); err != nil {
-		return err
-	}
-	// Each result answers one call only: an id that was seen before is replaced. The
-	// calls of a subtask all get one: others go on beside it.
-	for i, p := range reply.Message.Parts {
-		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID)) {
-			c.ID = o.NewID("call")
-			reply.Message.Parts[i] = c
-		}
-	}
-	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
-	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
-		return errEmptyReply(reply.Stop)
-	}
-	if err := o.emit(ctx, st, ActorAgent, added); err != nil {
-		return err
-	}
-	st.calls = reply.Message.Calls()
-	if len(st.calls) == 0 {
-		st.final = reply.Message.Text()
-	}
-	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
-}
-
-// cutShort keeps the part of a reply that arrived, marked as such, and says
-// why there is no more of it.
-func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provider.Reply, why error) error {
-	if reply.Message.Text() != "" {
-		part := event.MessageAdded{Message: reply.Message, Model: st.set.Model, Interrupted: true}
-		if err := o.emit(ctx, st, ActorAgent, part); err != nil {
-			return errors.Join(why, err)
-		}
-		st.final = reply.Message.Text()
-		if err := o.tellUsage(ctx, st); err != nil {
-			return errors.Join(why, err)
-		}
-	}
-	if ctx.Err() != nil {
-		return ctx.Err()
-	}
-	return fmt.Errorf("ask the model: %w", why)
-}
-
-func errEmptyReply(stop provider.Stop) error {
-	why := "it held neither text nor a tool call"
-	switch stop {
-	case provider.StopLength:
-		why = "it ran into the model's length limit before anything could be used"
-	case provider.StopFilter:
-		why = "the provider's content filter withheld it"
-	case provider.StopEnd, provider.StopTools, provider.StopLoop:
-	}
-	return fmt.Errorf("ask the model: %w", &provider.Error{Kind: provider.ErrCutOff, Err: errors.New(why)})
-}
-
-// tellStop says so when a reply ended for a reason the person should know.
-func (o *Orchestrator) tellStop(ctx context.Context, st *turnState, stop provider.Stop) error {
-	switch stop {
-	case provider.StopLength:
-		return o.warn(ctx, st, "the answer was cut off: the model reached its length limit")
-	case provider.StopFilter:
-		return o.warn(ctx, st, "the answer was cut off by the provider's content filter")
-	case provider.StopLoop:
-		return o.warn(ctx, st, "the answer was stopped: the model repeated itself without end")
-	case provider.StopEnd, provider.StopTools:
-	}
-	return nil
-}
-
-// show lets people watch the reply arrive.
-func (o *Orchestrator) show(ctx context.Context, st *turnState, d provider.Delta) error {
-	switch d := d.(type) {
-	case provider.TextDelta:
-		return o.emit(ctx, st, ActorAgent, event.TextDelta{Text: string(d)})
-	case provider.ReasoningDelta:
-		if d.Text != "" {
-			return o.emit(ctx, st, ActorAgent, event.ReasoningDelta{Text: d.Text})
-		}
-	case provider.Restart:
-		return o.emit(ctx, st, ActorAgent, event.Retrying{Attempt: d.Attempt, Of: d.Of, Wait: d.Wait, Why: d.Err.Error()})
-	case provider.Waiting:
-		why := event.WaitReply
-		if d.Loading {
-			why = event.WaitLoading
-		}
-		return o.emit(ctx, st, ActorAgent, event.Waiting{Why: why, Waited: d.Waited, Read: d.Read, Of: d.Of})
-	case provider.Spent:
-		why := event.ForCutOff
-		if d.Whole {
-			why = event.ForUnreported
-		}
-		return o.emit(ctx, st, ActorAgent, event.Spent{Model: d.Model, Usage: d.Usage, For: why})
-	case provider.Window:
-		return o.tellWindow(ctx, st, int(d))
-	case provider.CallDelta, provider.Done:
-	}
-	return nil
 }
 
 // toolLoopStep runs the calls of the last reply and tells the model how each

@@ -1,0 +1,182 @@
+package mcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+)
+
+// peer is one server.
+type peer struct {
+	Server
+	host    *Host
+	again   chan struct{} // it is to be started anew
+	settled chan struct{} // closed once it came up or failed
+	once    sync.Once
+	// surveyed is closed once it is known which resources and prompts it has.
+	surveyed chan struct{}
+	listed   sync.Once
+	calls    calls
+	tokens   tokens
+	locked   atomic.Bool  // it wants to know who asks
+	status   atomic.Int32 // how it last answered, if it is on the web
+
+	mu        sync.Mutex // guards the fields below
+	state     State
+	why       error
+	told      string          // what the person was told last
+	warned    map[string]bool // the kinds of things the person was told of
+	relisted  int             // how often in a row it said that it has changed
+	lastList  time.Time
+	session   *sdk.ClientSession
+	says      string
+	tools     []*remote
+	refused   []string
+	stale     lists // what of it has changed
+	listing   bool  // that is being read
+	resources []Resource
+	prompts   []Prompt
+}
+
+// live runs the server until ctx ends, and starts it again when it ends, later
+// each time. One that cannot be started is left until the person says so.
+func (p *peer) live(ctx context.Context) {
+	for failures := 0; ctx.Err() == nil; {
+		began := p.host.o.Now()
+		err := p.serve(ctx)
+		if ctx.Err() != nil {
+			break
+		}
+		if err == nil { // the person said so
+			failures = 0
+			continue
+		}
+		if p.isReady() && p.host.o.Now().Sub(began) >= stable {
+			failures = 0
+		}
+		failures++
+		hopeless := errors.Is(err, exec.ErrNotFound) || errors.Is(err, errUnauthorised) || errors.Is(err, errNoRelay) || p.host.o.Trial || failures > attempts
+		p.fail(err, hopeless)
+		if !hopeless {
+			_ = p.pause(ctx, time.Second<<(failures-1))
+			continue
+		}
+		select {
+		case <-p.again:
+			failures = 0
+		case <-ctx.Done():
+		}
+	}
+}
+
+// pause waits before the next attempt, or until the person wants it now.
+func (p *peer) pause(ctx context.Context, d time.Duration) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	stop := make(chan struct{})
+	var watch sync.WaitGroup
+	watch.Go(func() {
+		select {
+		case <-p.again:
+			cancel()
+		case <-stop:
+		}
+	})
+	err := p.host.o.Sleep(ctx, d)
+	close(stop)
+	watch.Wait()
+	return err
+}
+
+func (p *peer) isReady() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.state == Ready
+}
+
+// fail takes down why the server is not there, and tells the person once.
+func (p *peer) fail(err error, hopeless bool) {
+	why := p.plain(err)
+	p.mu.Lock()
+	p.state, p.why, p.session = Failed, why, nil
+	if errors.Is(err, errUnauthorised) {
+		p.state = Locked
+	}
+	text := fmt.Sprintf("MCP server %s failed: %s; it is started again", oneLine(p.Name), oneLine(why.Error()))
+	tell := p.told != text
+	p.told = text
+	p.mu.Unlock()
+	if tell || hopeless && !errors.Is(err, exec.ErrNotFound) && !errors.Is(err, errUnauthorised) {
+		switch {
+		case hopeless && p.host.o.Trial:
+			text = fmt.Sprintf("MCP server %s failed: %s", oneLine(p.Name), oneLine(why.Error()))
+		case hopeless && p.host.o.Attended:
+			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (/mcp reconnect does)", oneLine(p.Name), oneLine(why.Error()))
+		case hopeless:
+			text = fmt.Sprintf("MCP server %s failed: %s; it is not started again (coder mcp test %s tries it)", oneLine(p.Name), oneLine(why.Error()), oneLine(p.Name))
+		}
+		p.host.o.Warn(text)
+	}
+	p.once.Do(func() { close(p.settled) })
+}
+
+// tellOnce tells the person of a kind of thing once: however often a server does it.
+func (p *peer) tellOnce(kind, text string) {
+	p.mu.Lock()
+	before := p.warned[kind]
+	if p.warned == nil {
+		p.warned = make(map[string]bool)
+	}
+	p.warned[kind] = true
+	p.mu.Unlock()
+	if !before {
+		p.host.o.Warn(text)
+	}
+}
+
+// serve starts the server, offers what it has, and returns when it has ended:
+// with nil if the person wants it anew.
+func (p *peer) serve(ctx context.Context) error {
+	p.mu.Lock()
+	p.state = Starting
+	p.mu.Unlock()
+	line, err := p.connect(ctx)
+	if err != nil {
+		return err
+	}
+	defer line.close()
+	if err := p.list(ctx, line.session); err != nil {
+		return line.explain(fmt.Errorf("list its tools: %w", err))
+	}
+	p.mu.Lock()
+	p.state, p.why, p.session = Ready, nil, line.session
+	p.mu.Unlock()
+	defer p.hangUp()
+	p.host.advertised.changed()
+	p.once.Do(func() { close(p.settled) })
+	p.relist(line.session, resources|prompts)
+	ended := make(chan error, 1)
+	go func() { ended <- line.session.Wait() }() // ends with line
+	select {
+	case err := <-ended:
+		return line.explain(cmp.Or(err, errors.New("it ended the connection")))
+	case <-p.again:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// hangUp says that the server cannot be called for now.
+func (p *peer) hangUp() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.session = nil
+}

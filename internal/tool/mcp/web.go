@@ -1,0 +1,59 @@
+package mcp
+
+import (
+	"net/http"
+	"net/url"
+)
+
+// web is what speaks to a server on the web: with its headers and what a login
+// gave, which no other host gets.
+func (p *peer) web() *http.Client { return &http.Client{Transport: known{p}} }
+
+type known struct{ *peer }
+
+// RoundTrip says who asks where a request goes to the server itself. One that is
+// refused is sent once more if a newer token can be had.
+func (k known) RoundTrip(r *http.Request) (*http.Response, error) {
+	own, err := url.Parse(k.URL)
+	if err != nil {
+		return nil, err
+	}
+	next := k.host.o.Transport
+	if next == nil {
+		next = http.DefaultTransport
+	}
+	if r.URL.Host != own.Host || r.URL.Scheme != own.Scheme {
+		return next.RoundTrip(r)
+	}
+	token := k.tokens.get(r.Context(), "")
+	res, err := next.RoundTrip(k.signed(r, token))
+	if err == nil && res.StatusCode == http.StatusUnauthorized && token != "" && (r.GetBody != nil || r.Body == nil) {
+		if fresh := k.tokens.get(r.Context(), token); fresh != "" {
+			again := k.signed(r, fresh)
+			if r.GetBody != nil {
+				if again.Body, err = r.GetBody(); err != nil {
+					return res, nil
+				}
+			}
+			_ = res.Body.Close() // it says no
+			res, err = next.RoundTrip(again)
+		}
+	}
+	if err == nil {
+		k.status.Store(int32(res.StatusCode))
+		k.locked.Store(res.StatusCode == http.StatusUnauthorized)
+	}
+	return res, err
+}
+
+// signed is r with the headers of the server, and a token if there is one.
+func (k known) signed(r *http.Request, token string) *http.Request {
+	r = r.Clone(r.Context())
+	if token != "" {
+		r.Header.Set("Authorization", "Bearer "+token)
+	}
+	for name, value := range k.Headers {
+		r.Header.Set(name, value)
+	}
+	return r
+}
