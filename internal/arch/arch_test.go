@@ -16,7 +16,7 @@ import (
 
 // streets are the folders of the house from the ground up: a package imports
 // only from its own street and those before it.
-var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "cli", "arch"}
+var streets = []string{"core", "host", "config", "authored", "tool", "policy", "model", "record", "agent", "ui", "slash", "app", "cli", "fleet", "arch"}
 
 // plan lists, street by street, every package and what it may import from this
 // module, by its last name, which is its own. A package missing here is a
@@ -160,6 +160,9 @@ var plan = []struct {
 	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
 	{"app", "anthropic asof atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
 	{"cli", "acp app asof atomicfile audit chat config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provenance provider repl repofile rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
+
+	// beyond one machine: the second program, coder-fleet
+	{"fleet/jetstore", "event jsonx session"},
 	{"arch", ""},
 }
 
