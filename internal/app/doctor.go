@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"coder/internal/host/lsp"
 	"coder/internal/host/workspace"
 	"coder/internal/policy/trust"
+	"coder/internal/tool/mcp"
 )
 
 // Finding is one thing that was looked at, how it stands, and what to do about it.
@@ -48,7 +50,33 @@ func (a *App) Examine(ctx context.Context) []Finding {
 		{What: "shell", State: Good, Found: string(a.shell)},
 		a.examineSandbox(ctx),
 	}
-	return append(append(list, examineServers()...), a.examineProvider(ctx))
+	list = append(append(list, examineServers()...), a.examineMCP()...)
+	return append(list, a.examineProvider(ctx))
+}
+
+// examineMCP looks whether the MCP servers can be started, and starts none.
+func (a *App) examineMCP() (list []Finding) {
+	for _, s := range a.mcpServers {
+		f := Finding{What: "MCP server " + s.Name, State: Good, Found: s.Where()}
+		switch {
+		case s.Disabled:
+			f.State, f.Found = Noted, "switched off"
+		case s.Type == mcp.Stdio:
+			f.Found = s.Command // its arguments may hold a key
+			program := s.Command
+			if strings.Contains(program, "/") && !filepath.IsAbs(program) {
+				program = filepath.Join(a.Root, program)
+			}
+			if _, err := exec.LookPath(program); err != nil {
+				f.State, f.Do = Broken, fmt.Sprintf("its command cannot be found: install it, or correct %s", s.From)
+			}
+		}
+		list = append(list, f)
+	}
+	for _, s := range a.mcpLeft {
+		list = append(list, Finding{What: "MCP server " + s.Name, State: Noted, Found: "left out", Do: s.Why})
+	}
+	return list
 }
 
 func (a *App) examineSettings() Finding {

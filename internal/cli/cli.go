@@ -116,7 +116,7 @@ func (inv *invocation) run(ctx context.Context) error {
 	inv.load(fl)
 	switch {
 	case fl.help:
-		return inv.runHelp(ctx)
+		return writeHelp(inv.Stdout, inv.words, fl.command)
 	case fl.command != nil:
 		return fl.command.run(inv, ctx)
 	case fl.inputFormat == "events":
@@ -134,7 +134,7 @@ func (inv *invocation) runVersion(context.Context) error {
 	return err
 }
 
-func (inv *invocation) runHelp(context.Context) error { return writeHelp(inv.Stdout, inv.words) }
+func (inv *invocation) runHelp(context.Context) error { return writeHelp(inv.Stdout, inv.words, nil) }
 
 // load reads the settings of the workspace, and finds the language of the
 // person: that of the flag, of the settings, or of the environment. Programs are

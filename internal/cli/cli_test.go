@@ -49,7 +49,7 @@ func TestExitCodes(t *testing.T) {
 
 func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 	var help strings.Builder
-	if err := writeHelp(&help, nil); err != nil {
+	if err := writeHelp(&help, nil, nil); err != nil {
 		t.Fatal(err)
 	}
 	for _, o := range options() {

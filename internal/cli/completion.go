@@ -84,7 +84,7 @@ func (inv *invocation) complete(ctx context.Context, words []string) error {
 	}
 	if strings.HasPrefix(current, "-") {
 		for _, o := range opts {
-			if o.of == "" || len(plain) > 0 && slices.Contains(strings.Split(o.of, ", "), plain[0]) {
+			if o.of == "" || len(plain) > 0 && o.belongs(plain[0]) {
 				print("--"+o.long, inv.words.T(o.help))
 			}
 		}

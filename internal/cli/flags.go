@@ -73,6 +73,11 @@ type option struct {
 	set                      func(*flags, string) error
 }
 
+// belongs reports whether it is one of a subcommand's own.
+func (o option) belongs(command string) bool {
+	return slices.ContainsFunc(strings.Split(o.of, ", "), func(of string) bool { return of == command || strings.HasPrefix(of, command+" ") })
+}
+
 func options() []option {
 	flag := func(long, short, help string, p func(*flags) *bool) option {
 		return option{long: long, short: short, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
@@ -339,18 +344,26 @@ func (f *flags) finish() (*flags, error) {
 	return f, f.finishDriven()
 }
 
-// usage is the beginning of the help.
-func usage() display.Blocks {
-	rows := [][]display.Cell{
-		{{Text: "  coder [flags] [prompt]"}, {Text: "talk in the terminal; with a prompt, run it first and stay", Words: true}},
-		{{Text: "  coder -p [flags] [prompt]"}, {Text: "run one turn; the prompt comes from the argument, stdin, or both", Words: true}},
+// usage is the beginning of the help: of the program, or of one subcommand.
+func usage(of *subcommand) display.Blocks {
+	var help display.Blocks
+	var rows [][]display.Cell
+	var commands []subcommand
+	if of != nil {
+		commands = append(commands, *of)
+	} else {
+		help, commands = append(help, display.Text("coder — a coding agent for the terminal\n")), subcommands()
+		rows = [][]display.Cell{
+			{{Text: "  coder [flags] [prompt]"}, {Text: "talk in the terminal; with a prompt, run it first and stay", Words: true}},
+			{{Text: "  coder -p [flags] [prompt]"}, {Text: "run one turn; the prompt comes from the argument, stdin, or both", Words: true}},
+		}
 	}
-	for _, s := range subcommands() {
+	for _, s := range commands {
 		for _, u := range s.uses {
 			rows = append(rows, []display.Cell{{Text: strings.TrimRight("  coder "+s.name+" "+u.args, " ")}, {Text: u.about, Words: true}})
 		}
 	}
-	return display.Blocks{display.Text("coder — a coding agent for the terminal\n"), display.Table{First: 33, Rows: rows}, display.Text("\n")}
+	return append(help, display.Table{First: 33, Rows: rows}, display.Text("\n"))
 }
 
 const exitCodes = `
@@ -359,10 +372,14 @@ Exit codes: 0 done, 1 error, 2 usage, 30 finished but a call was refused, 31 wai
 55 workspace not trusted, 56 done but not everything could be kept on disk, 57 done but changes were left unchecked, 58 budget used up, 130 interrupted.
 `
 
-func writeHelp(w io.Writer, words *i18n.Printer) error {
+// writeHelp tells how the program is called, or one subcommand of it.
+func writeHelp(w io.Writer, words *i18n.Printer, of *subcommand) error {
 	var b strings.Builder
-	b.WriteString(usage().Translated(words.Said, ink.Width))
+	b.WriteString(usage(of).Translated(words.Said, ink.Width))
 	for _, o := range options() {
+		if of != nil && !o.belongs(of.name) {
+			continue
+		}
 		name := "    --" + o.long
 		if o.short != "" {
 			name = "-" + o.short + ", --" + o.long
@@ -374,12 +391,16 @@ func writeHelp(w io.Writer, words *i18n.Printer) error {
 			name += " " + o.value
 		}
 		about := words.T(o.help)
-		if o.of != "" {
+		if o.of != "" && of == nil {
 			about = "(" + o.of + ") " + about
 		}
 		fmt.Fprintf(&b, "  %-44s %s\n", name, about)
 	}
-	b.WriteString(words.T(exitCodes))
+	if of == nil {
+		b.WriteString(words.T(exitCodes))
+	} else {
+		fmt.Fprintf(&b, "\n%s\n", words.T("coder --help tells the other flags and the exit codes"))
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }
