@@ -28,9 +28,10 @@ var plan = []struct {
 }{
 	// the words everything is said in
 	{"core/jsonx", ""},
+	{"core/lazy", ""},
 	{"core/clip", ""},
 	{"core/chat", "jsonx"},
-	{"core/display", "jsonx"},
+	{"core/display", "jsonx lazy"},
 	{"core/uip", "display jsonx"},
 	{"core/event", "chat display jsonx uip"},
 	{"core/task", "event uip"},
@@ -46,10 +47,10 @@ var plan = []struct {
 	{"host/authkey", "atomicfile"},
 	{"host/repofile", "secret"},
 	{"host/gitsafe", ""},
-	{"host/workspace", "nearest repofile"},
+	{"host/workspace", "lazy nearest repofile"},
 	{"host/shell", "sanitize"},
-	{"host/patch", ""},
-	{"host/sandbox", "repofile"},
+	{"host/patch", "lazy"},
+	{"host/sandbox", "lazy repofile"},
 	{"host/child", ""},
 	{"host/lsp/lsptest", ""},
 	{"host/lsp", "child clip repofile"},
@@ -66,24 +67,24 @@ var plan = []struct {
 
 	// what the model can do: the contract, and the tools
 	{"tool", "chat display event jsonx"},
-	{"tool/dialect", "jsonx"},
+	{"tool/dialect", "jsonx lazy"},
 	{"tool/tooltest", "tool"},
-	{"tool/files", "chat display patch tool workspace"},
+	{"tool/files", "chat display lazy patch tool workspace"},
 	{"tool/search", "tool workspace"},
 	{"tool/bash", "clip display secret shell tool workspace"},
 	{"tool/git", "display gitsafe repofile sanitize tool workspace"},
-	{"tool/web", "chat display sanitize tool"},
+	{"tool/web", "chat display lazy sanitize tool"},
 	{"tool/codenav", "jsonx lsp tool workspace"},
 	{"tool/codesearch", "codeindex display tool workspace"},
 	{"tool/plan", "display event tool uip"},
 	{"tool/delegate", "clip display tool uip"},
 	{"tool/skill", "display event skills tool"},
 	{"tool/structured", "clip display jsonx tool"},
-	{"tool/mcp", "chat child clip display event jsonx sanitize tool uip"},
+	{"tool/mcp", "chat child clip display event jsonx lazy sanitize tool uip"},
 
 	// whether it may
 	{"policy", "chat tool"},
-	{"policy/risk", "gitsafe policy tool"},
+	{"policy/risk", "gitsafe lazy policy tool"},
 	{"policy/rule", "policy risk secret tool"},
 	{"policy/mode", "policy tool"},
 	{"policy/trust", "atomicfile repofile"},
@@ -96,12 +97,12 @@ var plan = []struct {
 	{"model/catalogue", ""},
 	{"model/meter", "catalogue chat event provider"},
 	{"model/jsonscan", ""},
-	{"model/transport", "chat clip jsonscan provider"},
+	{"model/transport", "chat clip jsonscan lazy provider"},
 	{"model/openai", "chat jsonscan provider transport"},
 	{"model/responses", "chat jsonscan provider transport"},
 	{"model/anthropic", "chat jsonscan provider transport"},
 	{"model/gemini", "chat jsonscan provider transport"},
-	{"model/textcalls", "chat dialect jsonx provider"},
+	{"model/textcalls", "chat dialect jsonx lazy provider"},
 	{"model/scripted", "chat clip provider"},
 	{"model/faultserver", "jsonx provider"},
 
@@ -116,7 +117,7 @@ var plan = []struct {
 	{"record/provenance", "chat event jsonx patch uip"},
 	{"record/asof", "event provenance uip"},
 	{"record/fulltext", "chat display event jsonx"},
-	{"record/export", "chat display event sanitize session uip"},
+	{"record/export", "chat display event lazy sanitize session uip"},
 	{"record/undo/blob", "atomicfile disk"},
 	{"record/undo/gitindex", ""},
 	{"record/undo", "blob clip event gitindex repofile tool workspace"},
@@ -130,7 +131,7 @@ var plan = []struct {
 	{"agent/inbox", "atomicfile authkey jsonx uip"},
 	{"agent/toolrun", "chat clip dialect display event jsonx policy tool uip"},
 	{"agent/prompt", "chat clip"},
-	{"agent/compact", "chat clip event jsonx"},
+	{"agent/compact", "chat clip event jsonx lazy"},
 	{"agent/complexity", ""},
 	{"agent/verify", "clip event"},
 	{"agent/subagent", "clip frontmatter policy tool"},
@@ -252,6 +253,39 @@ func TestOnlyTheWiringReadsTheWorld(t *testing.T) {
 				if strings.Contains(text, w.call) {
 					t.Errorf("%s uses %s", file, strings.TrimSuffix(w.call, "("))
 				}
+			}
+		}
+	}
+}
+
+// An expression at the top of a package is compiled at every start.
+func TestExpressionsAreCompiledWhenTheyAreUsed(t *testing.T) {
+	for _, p := range list(t) {
+		if strings.HasSuffix(p.name, "test") {
+			continue
+		}
+		for file, text := range p.files {
+			if strings.HasSuffix(file, "_test.go") {
+				continue
+			}
+			parsed, err := parser.ParseFile(token.NewFileSet(), file, text, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, d := range parsed.Decls {
+				vars, ok := d.(*ast.GenDecl)
+				if !ok {
+					continue
+				}
+				ast.Inspect(vars, func(n ast.Node) bool {
+					if _, later := n.(*ast.FuncLit); later {
+						return false
+					}
+					if call, ok := n.(*ast.SelectorExpr); ok && call.Sel.Name == "MustCompile" {
+						t.Errorf("%s compiles an expression at every start; lazy.Regexp does not", file)
+					}
+					return true
+				})
 			}
 		}
 	}

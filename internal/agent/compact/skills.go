@@ -3,11 +3,10 @@ package compact
 import (
 	"encoding/json"
 	"fmt"
-	"regexp"
 	"strings"
-	"sync"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/lazy"
 )
 
 // skillsRoom is how many bytes of loaded skills are carried over.
@@ -16,9 +15,7 @@ const skillsRoom = 24 << 10
 // stillInForce begins a message that carries a skill over.
 const stillInForce = "A skill loaded earlier, still in force:\n\n"
 
-var skillText = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?s)<skill name="([^"\n]{1,100})">\n.*?\n</skill>`)
-})
+var skillText = lazy.Regexp(`(?s)<skill name="([^"\n]{1,100})">\n.*?\n</skill>`)
 
 // Skills are the skills that were loaded in old, as messages to be carried
 // over as they are: of each the latest, as far as there is room. They are told

@@ -2,10 +2,10 @@ package display
 
 import (
 	"iter"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // Counted is a unified diff with how much it adds and deletes.
@@ -22,9 +22,7 @@ func Counted(unified string) Diff {
 	return d
 }
 
-var hunkHead = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
-})
+var hunkHead = lazy.Regexp(`^@@ -\d+(?:,(\d+))? \+\d+(?:,(\d+))? @@`)
 
 // DiffLines yields the lines of a unified diff: those added with '+', deleted
 // with '-', kept with ' ', and what is said about them with 0. It goes by the

@@ -2,10 +2,10 @@ package patch
 
 import (
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // envelope reads the form between "*** Begin Patch" and "*** End Patch". Its
@@ -153,11 +153,11 @@ func short(s string) string {
 //
 // Some write dashes and pluses for the arrows, some a line number first.
 var (
-	searchMark  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(<{5,9}|-{5,9}) ?SEARCH>?\s*$`) })
-	middleMark  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*={5,9}\s*$`) })
-	replaceMark = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(>{5,9}|\+{5,9}) ?REPLACE>?\s*$`) })
-	startLine   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^:(start|end)_line:\s*\d+\s*$`) })
-	fenceOrRule = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile("^(`{3,}.*|-{5,9})$") })
+	searchMark  = lazy.Regexp(`^\s*(<{5,9}|-{5,9}) ?SEARCH>?\s*$`)
+	middleMark  = lazy.Regexp(`^\s*={5,9}\s*$`)
+	replaceMark = lazy.Regexp(`^\s*(>{5,9}|\+{5,9}) ?REPLACE>?\s*$`)
+	startLine   = lazy.Regexp(`^:(start|end)_line:\s*\d+\s*$`)
+	fenceOrRule = lazy.Regexp("^(`{3,}.*|-{5,9})$")
 )
 
 // replacements reads the blocks until the end. Blocks that follow each other

@@ -1,10 +1,10 @@
 package sandbox
 
 import (
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // SetupFailed reports whether a command did not run because the helper could
@@ -51,10 +51,8 @@ var (
 		"couldn't resolve", "name or service not known", "no such host", "eai_again", "enotfound", "nodename nor servname", "getaddrinfo failed",
 		"network is down", "address family not supported", "failed to lookup address", "socket: permission denied", "socket: operation not permitted",
 	}
-	signalled = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?i)\bkill\b.*operation not permitted`) })
-	fullPath  = sync.OnceValue(func() *regexp.Regexp {
-		return regexp.MustCompile("(?:^|[\\s:'\"‘`,;(\\[=])(/[^\\s:'\"‘’`,;()\\[\\]]+)")
-	})
+	signalled = lazy.Regexp(`(?i)\bkill\b.*operation not permitted`)
+	fullPath  = lazy.Regexp("(?:^|[\\s:'\"‘`,;(\\[=])(/[^\\s:'\"‘’`,;()\\[\\]]+)")
 )
 
 func contains(line string, phrases []string) bool {

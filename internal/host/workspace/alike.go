@@ -6,11 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"regexp"
 	"strings"
-	"sync"
 	"unicode/utf8"
 
+	"coder/internal/core/lazy"
 	"coder/internal/core/nearest"
 )
 
@@ -66,9 +65,7 @@ func (w *Workspace) alike(ctx context.Context, name string) string {
 	return byBase
 }
 
-var lineBehind = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
-})
+var lineBehind = lazy.Regexp(`(?::\d+(?:-\d+)?(?::\d+)?|#L\d+(?:-L?\d+)?)$`)
 
 // beside is what is called nearly like name in the same directory.
 func (w *Workspace) beside(name string) (found string) {

@@ -8,12 +8,12 @@ import (
 	"io"
 	"os"
 	"path"
-	"regexp"
 	"strconv"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
+
+	"coder/internal/core/lazy"
 )
 
 // KeepScratch has temporary files made in a directory of the workspace instead of
@@ -53,7 +53,7 @@ func (w *Workspace) scratchFor(dir *os.Root) []*os.Root {
 
 // scratchName is what our temporary files are called: whose, which, and what
 // they hold.
-var scratchName = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`) })
+var scratchName = lazy.Regexp(`^\.coder-([0-9]+)-[0-9]+(?:-([0-9a-f]{16}))?\.tmp$`)
 
 // IsScratch reports whether a name is one that we give to files we are writing.
 func IsScratch(name string) bool {

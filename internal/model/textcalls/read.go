@@ -3,12 +3,12 @@ package textcalls
 import (
 	"encoding/json"
 	"maps"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
 
 	"coder/internal/core/jsonx"
+	"coder/internal/core/lazy"
 )
 
 // call is a call as the model wrote it. args need not be JSON.
@@ -245,9 +245,7 @@ var separators = sync.OnceValue(func() *strings.Replacer {
 		"<|constrain|>json", "\n", "<|message|>", "\n", "✿ARGS✿:", "\n")
 })
 
-var named = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("^(?:function\\s+)?(?:call:|functions\\.|to=functions\\.)?([A-Za-z_][\\w.-]*)(?::\\d+)?(?:\\[CALL_ID\\]\\w+)?\\s*(?:json\\s*)?(?:```(?:json)?)?\\s*\\{")
-})
+var named = lazy.Regexp("^(?:function\\s+)?(?:call:|functions\\.|to=functions\\.)?([A-Za-z_][\\w.-]*)(?::\\d+)?(?:\\[CALL_ID\\]\\w+)?\\s*(?:json\\s*)?(?:```(?:json)?)?\\s*\\{")
 
 // readNamed reads a name and an object, with or without something between them.
 func readNamed(text string) (calls []call, rest string, ok bool) {
@@ -349,9 +347,7 @@ func lastElement(text, name string) (body, rest string, ok bool) {
 	return body[:i], body[i+len(close):], true
 }
 
-var pythonCall = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`^(?:print\()?(?:[A-Za-z_]\w*\s*=\s*)?([A-Za-z_][\w.]*)\(`)
-})
+var pythonCall = lazy.Regexp(`^(?:print\()?(?:[A-Za-z_]\w*\s*=\s*)?([A-Za-z_][\w.]*)\(`)
 
 // readPython reads read(path="a", limit=3), several with commas or line breaks
 // between them.
@@ -400,9 +396,7 @@ func (s *scanner) broken(f form, inner string) ([]call, bool) {
 	return []call{{name: name, args: inner}}, true
 }
 
-var nameOf = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile("^\\s*(?:```\\w*\\s*)?\\[?\\s*(?:<function=\"?([\\w.-]+)|\\{\\s*\"(?:name|tool|tool_name)\"\\s*:\\s*\"([\\w.-]+)\"\\s*,)")
-})
+var nameOf = lazy.Regexp("^\\s*(?:```\\w*\\s*)?\\[?\\s*(?:<function=\"?([\\w.-]+)|\\{\\s*\"(?:name|tool|tool_name)\"\\s*:\\s*\"([\\w.-]+)\"\\s*,)")
 
 // nameIn finds the name in JSON that is broken elsewhere, or in a function tag.
 func nameIn(text string) string {

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"coder/internal/core/lazy"
 )
 
 // retryAfter reads how long a response asks us to wait. A date is measured
@@ -128,7 +130,7 @@ var (
 		const amount = `\d+(?:\.\d+)? ?(?:milliseconds?|minutes?|mins?|ms|m|seconds?|secs?|s|hours?|hrs?|h|days?|d)`
 		return regexp.MustCompile(`(?:again|retry|wait|resets?|available|renews?)(?: (?:again|after|in|at least|for|another|about))* ((?:` + amount + `(?:,? ?(?:and )?)?)+)`)
 	})
-	waitPart = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+(?:\.\d+)?) ?([a-z]+)`) })
+	waitPart = lazy.Regexp(`(\d+(?:\.\d+)?) ?([a-z]+)`)
 )
 
 // longestWait bounds what a server may ask, so that no figure overflows.

@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // handlers are the programs that run commands in their own way. Each judges
@@ -401,7 +403,7 @@ func (w *walker) subcommand(args []arg) {
 }
 
 // tarLists is the plainest way to have an archive listed.
-var tarLists = lazily(`^-?[tvzjJ]*t[vzjJ]*f$`)
+var tarLists = lazy.Regexp(`^-?[tvzjJ]*t[vzjJ]*f$`)
 
 // tar can hand what it unpacks to a command. It only reads if it lists an
 // archive of this machine and is told nothing else.

@@ -2,10 +2,11 @@ package risk
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // A reader is a command that only reads, given words it is known to take.
@@ -237,16 +238,11 @@ func sedReads(args []arg) bool {
 
 var (
 	sedAddress = `(?:\d+|\$|\d+~\d+|/(?:[^/\\\n\[]|\\[^\n])+/I?|\+\d+)`
-	sedWhere   = lazily(`^[\s;]*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*!?\s*`)
-	sedPrint   = lazily(`^[pdq=PDNngGhHxl][ \t]*(?:[;\n]|$)`)
-	sedBracket = lazily(`^\[\^?\]?(?:[^\]\[\\\n]|\[:[a-z]+:\])*\]`)
-	sedFlags   = lazily(`^[gpiI0-9]*[ \t]*(?:[;\n]|$)`)
+	sedWhere   = lazy.Regexp(`^[\s;]*(?:` + sedAddress + `(?:\s*,\s*` + sedAddress + `)?)?\s*!?\s*`)
+	sedPrint   = lazy.Regexp(`^[pdq=PDNngGhHxl][ \t]*(?:[;\n]|$)`)
+	sedBracket = lazy.Regexp(`^\[\^?\]?(?:[^\]\[\\\n]|\[:[a-z]+:\])*\]`)
+	sedFlags   = lazy.Regexp(`^[gpiI0-9]*[ \t]*(?:[;\n]|$)`)
 )
-
-// lazily compiles an expression when it is first used.
-func lazily(expr string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
-}
 
 // sedScriptReads knows the plainest scripts: printing, deleting, quitting and
 // substitutions whose flags neither write nor run, several in a row.

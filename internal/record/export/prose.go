@@ -1,12 +1,12 @@
 package export
 
 import (
-	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
 
+	"coder/internal/core/lazy"
 	"coder/internal/core/sanitize"
 )
 
@@ -21,10 +21,10 @@ func (p page) prose(text string) {
 }
 
 var (
-	itemMark   = regexp.MustCompile(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
-	ruleLine   = regexp.MustCompile(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
-	tableRule  = regexp.MustCompile(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
-	quoteStart = regexp.MustCompile(`^ {0,3}> ?`)
+	itemMark   = lazy.Regexp(`^( {0,3})([-*+]|\d{1,9}[.)])( +|$)`)
+	ruleLine   = lazy.Regexp(`^ {0,3}(?:(?:\* *){3,}|(?:- *){3,}|(?:_ *){3,})$`)
+	tableRule  = lazy.Regexp(`^ *\|? *:?-+:? *(?:\| *:?-+:? *)*\|? *$`)
+	quoteStart = lazy.Regexp(`^ {0,3}> ?`)
 )
 
 // body writes the blocks that lines are made of.
@@ -39,11 +39,11 @@ func (p page) body(lines []string, depth int) {
 			p.raw("<h3>")
 			p.spans(strings.TrimSpace(strings.Trim(strings.TrimSpace(line), "#")), 0)
 			p.raw("</h3>\n")
-		case ruleLine.MatchString(line):
+		case ruleLine().MatchString(line):
 			p.raw("<hr>\n")
-		case depth < deepest && quoteStart.MatchString(line):
+		case depth < deepest && quoteStart().MatchString(line):
 			n = p.quote(lines, depth)
-		case depth < deepest && itemMark.MatchString(line):
+		case depth < deepest && itemMark().MatchString(line):
 			n = p.list(lines, depth)
 		case startsTable(lines):
 			n = p.table(lines)
@@ -62,8 +62,8 @@ func (p page) body(lines []string, depth int) {
 // startsBlock reports whether a paragraph ends before lines.
 func startsBlock(lines []string) bool {
 	line := lines[0]
-	return strings.TrimSpace(line) == "" || fenceOf(line) != "" || headingLine(line) || ruleLine.MatchString(line) ||
-		quoteStart.MatchString(line) || itemMark.MatchString(line) || startsTable(lines)
+	return strings.TrimSpace(line) == "" || fenceOf(line) != "" || headingLine(line) || ruleLine().MatchString(line) ||
+		quoteStart().MatchString(line) || itemMark().MatchString(line) || startsTable(lines)
 }
 
 // code writes a block of code, and tells how many lines it took. One that does
@@ -95,7 +95,7 @@ func (p page) code(lines []string) int {
 func (p page) quote(lines []string, depth int) (n int) {
 	var inner []string
 	for n < len(lines) {
-		mark := quoteStart.FindString(lines[n])
+		mark := quoteStart().FindString(lines[n])
 		if mark == "" && (strings.TrimSpace(lines[n]) == "" || startsBlock(lines[n:])) {
 			break
 		}
@@ -110,7 +110,7 @@ func (p page) quote(lines []string, depth int) (n int) {
 
 // list writes items of one kind.
 func (p page) list(lines []string, depth int) (n int) {
-	kind := itemMark.FindStringSubmatch(lines[0])[2]
+	kind := itemMark().FindStringSubmatch(lines[0])[2]
 	end := "</ul>\n"
 	if number, err := strconv.Atoi(kind[:len(kind)-1]); err == nil {
 		p.raw(`<ol start="`, strconv.Itoa(number), `">`, "\n")
@@ -119,8 +119,8 @@ func (p page) list(lines []string, depth int) (n int) {
 		p.raw("<ul>\n")
 	}
 	for n < len(lines) {
-		m := itemMark.FindStringSubmatch(lines[n])
-		if m == nil || m[2][len(m[2])-1] != kind[len(kind)-1] || ruleLine.MatchString(lines[n]) {
+		m := itemMark().FindStringSubmatch(lines[n])
+		if m == nil || m[2][len(m[2])-1] != kind[len(kind)-1] || ruleLine().MatchString(lines[n]) {
 			break
 		}
 		item, took := itemLines(lines[n:], m)
@@ -164,7 +164,7 @@ func itemLines(lines []string, mark []string) (item []string, took int) {
 
 // startsTable reports whether lines begin with the head of a table.
 func startsTable(lines []string) bool {
-	return len(lines) > 1 && strings.Contains(lines[0], "|") && strings.Contains(lines[1], "-") && tableRule.MatchString(lines[1]) &&
+	return len(lines) > 1 && strings.Contains(lines[0], "|") && strings.Contains(lines[1], "-") && tableRule().MatchString(lines[1]) &&
 		len(row(lines[0])) == len(row(lines[1]))
 }
 

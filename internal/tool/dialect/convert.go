@@ -7,6 +7,8 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // writing is a call of ours in the making.
@@ -336,6 +338,4 @@ var conversions = sync.OnceValue(func() map[string]func(w *writing, ours string,
 
 // acrossLines tells patterns that can match more than one line where a dot
 // matches line ends too.
-var acrossLines = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)
-})
+var acrossLines = lazy.Regexp(`\\[nrsSWDR]|\[\^|\(\?[a-zA-Z]*s|(?:^|[^\\])\.`)

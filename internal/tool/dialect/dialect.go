@@ -15,6 +15,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 //go:embed calls.txt
@@ -292,7 +294,7 @@ func (r row) read(tool string, given map[string]json.RawMessage) (Call, error) {
 	return Call{Tool: r.ours, Args: args, Note: strings.Join(append(notes, w.notes...), "; ")}, nil
 }
 
-var applyPatch = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^\s*(?:apply_patch|applypatch)\b`) })
+var applyPatch = lazy.Regexp(`^\s*(?:apply_patch|applypatch)\b`)
 
 // Command reads a command line that calls what is a tool here: a patch handed
 // to apply_patch. Together with other commands, or in another folder, it is

@@ -4,10 +4,11 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 // texts is a list of texts, or the one text that is given.
@@ -102,7 +103,7 @@ func inserted(shift int) func(w *writing, ours string, raw json.RawMessage) erro
 	}
 }
 
-var address = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`https?://[^\s<>"'` + "`" + `]+`) })
+var address = lazy.Regexp(`https?://[^\s<>"'` + "`" + `]+`)
 
 // todos reads a list of things to do, of objects or in Markdown.
 func todos(w *writing, ours string, raw json.RawMessage) error {
@@ -160,7 +161,7 @@ func todos(w *writing, ours string, raw json.RawMessage) error {
 	return nil
 }
 
-var checkbox = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^(?:[-*]\s+)?\[([ xX~-])\]\s+(.+)$`) })
+var checkbox = lazy.Regexp(`^(?:[-*]\s+)?\[([ xX~-])\]\s+(.+)$`)
 
 func status(s string) string {
 	switch fold(strings.ReplaceAll(s, "-", "")) {

@@ -10,11 +10,11 @@ import (
 	"io"
 	"iter"
 	"maps"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
+
+	"coder/internal/core/lazy"
 )
 
 const (
@@ -26,7 +26,7 @@ const (
 var (
 	errNoPDFText = errors.New("no text could be taken from it; it may hold only pictures, or fonts that do not say what their signs mean. Where pdftotext is installed it is used")
 	errLockedPDF = errors.New("it is encrypted, and no text could be taken from it. Where pdftotext is installed it is used, which opens what needs no password")
-	objectStart  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(\d+)[ \t\r\n]+\d+[ \t\r\n]+obj\b`) })
+	objectStart  = lazy.Regexp(`(\d+)[ \t\r\n]+\d+[ \t\r\n]+obj\b`)
 )
 
 // pdfText takes the text from a PDF, page by page, without regard to where on
@@ -70,7 +70,7 @@ func pdfText(ctx context.Context, b []byte) (string, error) {
 	return text, nil
 }
 
-var blankLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\n[ \n]*\n`) })
+var blankLines = lazy.Regexp(`\n[ \n]*\n`)
 
 // pdfDoc is the objects of a PDF by number, and where their streams begin. A
 // file that was edited holds old objects before new ones: the last one counts.

@@ -35,7 +35,7 @@ func (l *line) close() {
 
 // explain is why a connection ended: by the words of the program, if it did.
 func (l *line) explain(err error) error {
-	if l.process == nil || version.MatchString(err.Error()) {
+	if l.process == nil || version().MatchString(err.Error()) {
 		return err
 	}
 	select { // an end is told by the connection before it is seen

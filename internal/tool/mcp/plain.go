@@ -7,10 +7,10 @@ import (
 	"io"
 	"net/http"
 	"net/url"
-	"regexp"
 	"strings"
 
 	"coder/internal/core/clip"
+	"coder/internal/core/lazy"
 	"coder/internal/core/sanitize"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -18,11 +18,11 @@ import (
 )
 
 var (
-	address = regexp.MustCompile(`https?://[^\s"'<>]*[^\s"'<>:;,.)]`)
+	address = lazy.Regexp(`https?://[^\s"'<>]*[^\s"'<>:;,.)]`)
 	// method is how the library says what was asked.
-	method  = regexp.MustCompile(`rejected by transport: |connection closed: |(calling|sending) "[^"]*": `)
-	version = regexp.MustCompile(`unsupported protocol version: "([^"]*)"`)
-	content = regexp.MustCompile(`unsupported content type "?([^";]*)`)
+	method  = lazy.Regexp(`rejected by transport: |connection closed: |(calling|sending) "[^"]*": `)
+	version = lazy.Regexp(`unsupported protocol version: "([^"]*)"`)
+	content = lazy.Regexp(`unsupported content type "?([^";]*)`)
 )
 
 // closing to rejected are the codes of errors that are the library's own, and not
@@ -41,10 +41,10 @@ func (p *peer) plain(err error) error {
 	var syntax *json.SyntaxError
 	status := int(p.status.Load())
 	switch {
-	case version.MatchString(text):
-		return fmt.Errorf("it speaks version %s of the protocol, which this program does not", oneLine(version.FindStringSubmatch(text)[1]))
-	case content.MatchString(text):
-		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(content.FindStringSubmatch(text)[1]))
+	case version().MatchString(text):
+		return fmt.Errorf("it speaks version %s of the protocol, which this program does not", oneLine(version().FindStringSubmatch(text)[1]))
+	case content().MatchString(text):
+		return fmt.Errorf("what answers at its address is no MCP server: it sent %s", oneLine(content().FindStringSubmatch(text)[1]))
 	case status >= http.StatusBadRequest && strings.Contains(text, http.StatusText(status)):
 		return fmt.Errorf("its address answered %d %s; coder mcp get %s tells what is set", status, http.StatusText(status), oneLine(p.Name))
 	case errors.As(err, &wire) && wire.Message != "" && (wire.Code < closing || wire.Code > rejected):
@@ -54,12 +54,12 @@ func (p *peer) plain(err error) error {
 	case errors.As(err, &shape), errors.As(err, &syntax), strings.Contains(text, "json: "), strings.Contains(text, "unmarshal"):
 		return errors.New("its answer is not what the protocol says; its maker has to put that right")
 	}
-	return errors.New(clip.Text(sanitize.Text(masked(method.ReplaceAllString(text, ""))), 2000))
+	return errors.New(clip.Text(sanitize.Text(masked(method().ReplaceAllString(text, ""))), 2000))
 }
 
 // masked is a text whose addresses have lost what may be secret in them.
 func masked(text string) string {
-	return address.ReplaceAllStringFunc(text, func(found string) string {
+	return address().ReplaceAllStringFunc(text, func(found string) string {
 		u, err := url.Parse(found)
 		if err != nil {
 			before, _, _ := strings.Cut(found, "?")

@@ -8,14 +8,13 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"unicode/utf16"
 	"unicode/utf8"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/lazy"
 	"coder/internal/core/sanitize"
 	"coder/internal/tool"
 )
@@ -152,9 +151,7 @@ func cut(text string, offset, n int) (part string, next int) {
 // declared finds the encoding that a document names itself, near its beginning.
 // It is made when first needed: compiling it is dear, and most sessions never
 // fetch anything.
-var declared = sync.OnceValue(func() *regexp.Regexp {
-	return regexp.MustCompile(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
-})
+var declared = lazy.Regexp(`(?i)(?:<meta[^>]{0,200}charset\s*=|<\?xml[^>]{0,100}encoding\s*=)\s*["']?\s*([a-z0-9_:.-]{1,40})`)
 
 // declaredWithin is how far into a document its encoding is looked for.
 const declaredWithin = 2048
