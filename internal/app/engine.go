@@ -3,12 +3,16 @@ package app
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
+	"net/http"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
+	"coder/internal/agent/hooks"
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/prompt"
 	"coder/internal/agent/supervisor"
@@ -20,6 +24,7 @@ import (
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
+	"coder/internal/record/telemetry"
 	"coder/internal/tool/delegate"
 	"coder/internal/tool/structured"
 )
@@ -73,11 +78,23 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	if memory != nil {
 		runner.Memory = memory
 	}
-	own, err := a.sessionHooks(sessionID, kit, runner)
+	own, err := hooks.New(hooks.Options{
+		Hooks: a.hooks, Runner: runner, Tool: kit.hook, NewID: NewID, Holds: a.pluginHolds, Warn: a.warn,
+		Facts: func() hooks.Facts {
+			m, _ := a.Modes.Current()
+			return hooks.Facts{
+				Session: sessionID, Transcript: filepath.Join(a.data(), "log", sessionID, "conversation.jsonl"), Root: a.Root, Mode: m.Name,
+			}
+		},
+	})
 	if err != nil {
 		return supervisor.Engine{}, errors.Join(err, kit.close())
 	}
-	collector := a.newTelemetry()
+	collector := telemetry.New(telemetry.Options{
+		Settings: a.telemetry, Version: Version, Provider: a.telemetryProvider, Transport: http.DefaultTransport,
+		Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
+		Now:    a.Env.Now, Warn: a.warn,
+	})
 	kit.ends = append(kit.ends, collector.Close)
 	settings := a.turnSettings(kit)
 	team = &crew{agents, settings, runner, spawn}

@@ -3,11 +3,9 @@ package app
 import (
 	"encoding/json"
 	"maps"
-	"path/filepath"
 	"slices"
 
 	"coder/internal/agent/hooks"
-	"coder/internal/agent/toolrun"
 )
 
 // readHooks reads the commands that are run on events: the person's, then those
@@ -27,17 +25,4 @@ func (a *App) readHooks() error {
 		}
 	}
 	return nil
-}
-
-// sessionHooks are the hooks of one session.
-func (a *App) sessionHooks(sessionID string, kit *toolkit, runner *toolrun.Runner) (*hooks.Hooks, error) {
-	return hooks.New(hooks.Options{
-		Hooks: a.hooks, Runner: runner, Tool: kit.hook, NewID: NewID, Holds: a.pluginHolds, Warn: a.warn,
-		Facts: func() hooks.Facts {
-			m, _ := a.Modes.Current()
-			return hooks.Facts{
-				Session: sessionID, Transcript: filepath.Join(a.data(), "log", sessionID, "conversation.jsonl"), Root: a.Root, Mode: m.Name,
-			}
-		},
-	})
 }

@@ -1,8 +1,6 @@
 package app
 
 import (
-	"crypto/rand"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
@@ -21,15 +19,6 @@ func (a *App) readTelemetry() {
 	for _, text := range complaints {
 		a.warn(oneLine(text))
 	}
-}
-
-// newTelemetry tells the collector of a session. Where there is none it is nil.
-func (a *App) newTelemetry() *telemetry.Exporter {
-	return telemetry.New(telemetry.Options{
-		Settings: a.telemetry, Version: Version, Provider: a.telemetryProvider, Transport: http.DefaultTransport,
-		Random: func(b []byte) { _, _ = rand.Read(b) }, // never fails
-		Now:    a.Env.Now, Warn: a.warn,
-	})
 }
 
 // telemetryProvider is who is asked for replies, by the name that telemetry has for

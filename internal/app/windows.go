@@ -35,7 +35,11 @@ func (a *App) servedWindow(model string) int {
 	if a.scripted() {
 		return 0
 	}
-	return a.windows.of(a.windowsFile(), place(a.endpoint().BaseURL, model))
+	at := place(a.endpoint().BaseURL, model)
+	a.windows.mu.Lock()
+	defer a.windows.mu.Unlock()
+	a.windows.load(a.windowsFile())
+	return max(a.windows.known[at], 0)
 }
 
 // contextLimit is how many tokens a request may have: what the person says, but
@@ -131,14 +135,6 @@ const (
 
 // untold stands for the window of a server that was asked and did not say.
 const untold = -1
-
-// of is the window remembered for a place; 0 if there is none.
-func (w *windows) of(file, place string) int {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.load(file)
-	return max(w.known[place], 0)
-}
 
 // asked reports whether a place was ever asked.
 func (w *windows) asked(file, place string) bool {

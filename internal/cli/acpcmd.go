@@ -116,7 +116,10 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 			return nil // it is answered when the turn is over
 		}
 	case "session/cancel":
-		return e.cancel(m)
+		if s, err := e.find(m, new(acp.Selection)); err == nil {
+			return s.stop()
+		}
+		return nil // nobody waits for an answer
 	default:
 		err = &acp.Error{Code: acp.CodeNoMethod, Message: "there is no method " + oneLine(m.Method)}
 	}
@@ -129,12 +132,15 @@ func (e *editor) take(ctx context.Context, m acp.Message) error {
 	return after()
 }
 
-// find is the session that the editor means.
-func (e *editor) find(id string) (*edited, error) {
-	if s, ok := e.sessions[id]; ok {
+// find reads a message into p, and finds the session that it is about.
+func (e *editor) find(m acp.Message, p interface{ Of() string }) (*edited, error) {
+	if err := m.Into(p); err != nil {
+		return nil, err
+	}
+	if s, ok := e.sessions[p.Of()]; ok {
 		return s, nil
 	}
-	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "there is no session " + oneLine(id)}
+	return nil, &acp.Error{Code: acp.CodeUnknown, Message: "there is no session " + oneLine(p.Of())}
 }
 
 // open opens a session in the folder that the editor names: a new one, or one
@@ -231,10 +237,7 @@ func (e *editor) note(_ context.Context, r event.Record) error {
 // setMode goes to the mode that the person chose in their editor.
 func (e *editor) setMode(ctx context.Context, m acp.Message) error {
 	var p acp.Selection
-	if err := m.Into(&p); err != nil {
-		return err
-	}
-	s, err := e.find(p.Session)
+	s, err := e.find(m, &p)
 	if err != nil {
 		return err
 	}
@@ -250,10 +253,7 @@ func (e *editor) setMode(ctx context.Context, m acp.Message) error {
 // prompt takes what the person says.
 func (e *editor) prompt(m acp.Message) error {
 	var p acp.Prompt
-	if err := m.Into(&p); err != nil {
-		return err
-	}
-	s, err := e.find(p.Session)
+	s, err := e.find(m, &p)
 	if err != nil {
 		return err
 	}
@@ -265,19 +265,6 @@ func (e *editor) prompt(m acp.Message) error {
 		s.queue.Add(drive.Message{Said: said, ID: string(m.ID)})
 	}
 	return err
-}
-
-// cancel stops the turn that runs, and those that wait.
-func (e *editor) cancel(m acp.Message) error {
-	var p acp.Selection
-	if err := m.Into(&p); err != nil {
-		return nil // nobody waits for an answer
-	}
-	s, err := e.find(p.Session)
-	if err != nil {
-		return nil // likewise
-	}
-	return s.stop()
 }
 
 // stop stops the turn that runs, and those that wait.
@@ -294,10 +281,7 @@ func (s *edited) stop() error {
 // end ends a session, which can be loaded again.
 func (e *editor) end(m acp.Message) error {
 	var p acp.Selection
-	if err := m.Into(&p); err != nil {
-		return err
-	}
-	s, err := e.find(p.Session)
+	s, err := e.find(m, &p)
 	if err != nil {
 		return err
 	}

@@ -63,9 +63,6 @@ func (inv *invocation) runConfig(context.Context) error {
 // ends that. Settings that cannot be used are not trusted.
 func (inv *invocation) runTrust(context.Context) error {
 	fl, root, words := inv.flags, inv.settings.Root, inv.words
-	if len(fl.args) > 1 {
-		return usagef("coder trust takes one folder")
-	}
 	if root == "" {
 		return inv.loadErr
 	}

@@ -58,22 +58,17 @@ func (inv *invocation) runDemo(ctx context.Context) error {
 // only those hold that say how to talk with them.
 func (inv *invocation) forDemo(dir string, autoApprove bool) *invocation {
 	demo := *inv
-	demo.Environ = offline(inv.Environ)
+	set := []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on"}
+	kept := slices.DeleteFunc(slices.Clone(inv.Environ), func(kv string) bool {
+		name, _, _ := strings.Cut(kv, "=")
+		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
+	})
+	demo.Environ = append(kept, set...)
 	demo.load(&flags{
 		Options:      app.Options{Dir: dir, Mode: mode.Build, Model: "script", ConfigFile: inv.flags.ConfigFile, AutoApprove: autoApprove},
 		outputFormat: "text", lang: inv.flags.lang, noColor: inv.flags.noColor,
 	})
 	return &demo
-}
-
-// offline is an environment in which Go asks nobody for anything.
-func offline(environ []string) []string {
-	set := []string{"GOFLAGS=-mod=mod", "GOPROXY=off", "GOTOOLCHAIN=local", "GOWORK=off", "GO111MODULE=on"}
-	kept := slices.DeleteFunc(slices.Clone(environ), func(kv string) bool {
-		name, _, _ := strings.Cut(kv, "=")
-		return slices.ContainsFunc(set, func(s string) bool { return strings.HasPrefix(s, name+"=") })
-	})
-	return append(kept, set...)
 }
 
 // newDemo is the program for the demo. The script is written for the

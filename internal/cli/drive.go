@@ -186,7 +186,16 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		err := d.session().Change(ctx, "", d.out)
 		return d.channel.Reply(line.RequestID, map[string]string{"model": d.app.ModelName()}, err)
 	case "mcp_status":
-		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": d.servers()}, nil)
+		all := []serverLine{}
+		states := initServers(d.app)
+		for i, s := range d.app.MCPStatus() {
+			line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
+			for _, t := range s.Tools {
+				line.Tools = append(line.Tools, toolLine{t.Name, t.About})
+			}
+			all = append(all, line)
+		}
+		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": all}, nil)
 	case "mcp_reconnect":
 		var err error
 		if !d.app.ReconnectMCP(r.Server) {
@@ -194,7 +203,12 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
 	case "get_context_usage":
-		return d.channel.Reply(line.RequestID, d.usage(), nil)
+		used, most := d.used.Load(), d.most.Load()
+		return d.channel.Reply(line.RequestID, map[string]any{
+			"totalTokens": used, "maxTokens": most, "rawMaxTokens": most, "percentage": float64(100*used) / float64(max(most, 1)),
+			"model": d.app.ModelName(), "categories": []map[string]any{{"name": "Conversation", "tokens": used, "color": ""}},
+			"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
+		}, nil)
 	}
 	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not served", oneLine(r.Subtype)))
 }
@@ -460,27 +474,4 @@ type serverLine struct {
 type toolLine struct {
 	Name  string `json:"name"`
 	About string `json:"description"`
-}
-
-func (d *driven) servers() []serverLine {
-	all := []serverLine{}
-	states := initServers(d.app)
-	for i, s := range d.app.MCPStatus() {
-		line := serverLine{Name: s.Name, Status: states[i].Status, Error: s.Why, Tools: []toolLine{}}
-		for _, t := range s.Tools {
-			line.Tools = append(line.Tools, toolLine{t.Name, t.About})
-		}
-		all = append(all, line)
-	}
-	return all
-}
-
-// usage is how full the window is.
-func (d *driven) usage() any {
-	used, most := d.used.Load(), d.most.Load()
-	return map[string]any{
-		"totalTokens": used, "maxTokens": most, "rawMaxTokens": most, "percentage": float64(100*used) / float64(max(most, 1)),
-		"model": d.app.ModelName(), "categories": []map[string]any{{"name": "Conversation", "tokens": used, "color": ""}},
-		"memoryFiles": []any{}, "mcpTools": []any{}, "agents": []any{}, "gridRows": []any{}, "isAutoCompactEnabled": true,
-	}
 }

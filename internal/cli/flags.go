@@ -82,12 +82,22 @@ func options() []option {
 	flag := func(long, short, help string, p func(*flags) *bool) option {
 		return option{long: long, short: short, help: help, set: func(f *flags, _ string) error { *p(f) = true; return nil }}
 	}
-	text := func(long, value, help string, p func(*flags) *string) option {
-		return option{long: long, value: value, help: help, set: func(f *flags, v string) error {
+	needed := func(o option) option { // an empty value is a mistake
+		set := o.set
+		o.set = func(f *flags, v string) error {
 			if v == "" {
-				return usagef("--%s needs a value: %s", long, value)
+				return usagef("--%s needs a value: %s", o.long, o.value)
 			}
-			*p(f) = v
+			return set(f, v)
+		}
+		return o
+	}
+	text := func(long, value, help string, p func(*flags) *string) option {
+		return needed(option{long: long, value: value, help: help, set: func(f *flags, v string) error { *p(f) = v; return nil }})
+	}
+	several := func(long, short, value, help string, p func(*flags) *[]string) option {
+		return option{long: long, short: short, value: value, help: help, set: func(f *flags, v string) error {
+			*p(f) = append(*p(f), v)
 			return nil
 		}}
 	}
@@ -168,28 +178,10 @@ func options() []option {
 		choice("on-ask", "without a terminal: refuse what must be asked (default), keep the question for coder respond and exit 31, or wait for coder respond", func(f *flags) *string { return &f.onAsk }, "deny", "park", "wait"),
 		flag("auto-approve", "", "let pass what the policy would ask about; dangerous calls are still refused", func(f *flags) *bool { return &f.AutoApprove }),
 		text("cwd", "DIR", "work in DIR", func(f *flags) *string { return &f.Dir }),
-		{long: "add-dir", value: "DIR", help: "let the file tools use DIR too; may be given more than once", set: func(f *flags, v string) error {
-			if v == "" {
-				return usagef("--add-dir needs a value: DIR")
-			}
-			f.AddDirs = append(f.AddDirs, v)
-			return nil
-		}},
-		{long: "mcp-config", value: "FILE|JSON", help: "use the MCP servers of FILE too, or of this text; may be given more than once", set: func(f *flags, v string) error {
-			if v == "" {
-				return usagef("--mcp-config needs a value: FILE|JSON")
-			}
-			f.MCPConfig = append(f.MCPConfig, v)
-			return nil
-		}},
+		needed(several("add-dir", "", "DIR", "let the file tools use DIR too; may be given more than once", func(f *flags) *[]string { return &f.AddDirs })),
+		needed(several("mcp-config", "", "FILE|JSON", "use the MCP servers of FILE too, or of this text; may be given more than once", func(f *flags) *[]string { return &f.MCPConfig })),
 		flag("strict-mcp-config", "", "use no MCP servers but those of --mcp-config", func(f *flags) *bool { return &f.StrictMCP }),
-		{long: "plugin-dir", value: "DIR", help: "use the plugin in DIR for this run; may be given more than once", set: func(f *flags, v string) error {
-			if v == "" {
-				return usagef("--plugin-dir needs a value: DIR")
-			}
-			f.PluginDirs = append(f.PluginDirs, v)
-			return nil
-		}},
+		needed(several("plugin-dir", "", "DIR", "use the plugin in DIR for this run; may be given more than once", func(f *flags) *[]string { return &f.PluginDirs })),
 		text("config", "FILE", "read FILE on top of the other configuration", func(f *flags) *string { return &f.ConfigFile }),
 		text("script", "FILE", "let a script play the model", func(f *flags) *string { return &f.Script }),
 		choice("lang", "the language to speak", func(f *flags) *string { return &f.lang }, i18n.English, i18n.Chinese),
@@ -219,14 +211,8 @@ func options() []option {
 		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),
 		of("mcp", choice("scope", "where a server is written down (default user)", func(f *flags) *string { return &f.scope }, "user", "local", "project")),
 		of("mcp", choice("transport", "how a server is reached", func(f *flags) *string { return &f.mcpTransport }, "stdio", "http", "sse")),
-		of("mcp", option{long: "env", short: "e", value: "NAME=VALUE", help: "a variable for the server; may be given more than once", set: func(f *flags, v string) error {
-			f.mcpEnv = append(f.mcpEnv, v)
-			return nil
-		}}),
-		of("mcp", option{long: "header", short: "H", value: "NAME: VALUE", help: "a header of every request to the server; may be given more than once", set: func(f *flags, v string) error {
-			f.mcpHeaders = append(f.mcpHeaders, v)
-			return nil
-		}}),
+		of("mcp", several("env", "e", "NAME=VALUE", "a variable for the server; may be given more than once", func(f *flags) *[]string { return &f.mcpEnv })),
+		of("mcp", several("header", "H", "NAME: VALUE", "a header of every request to the server; may be given more than once", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("prune, setup, plugin", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, audit, why, blame, search, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -190,27 +191,17 @@ func (inv *invocation) mcpList(a *app.App) error {
 	for _, s := range all {
 		row := display.Data(oneLine(s.Name), s.Type, oneLine(s.Where()))
 		if s.State == mcp.LeftOut {
-			row[2] = leftOut(s)
+			row[2] = display.Cell{Text: fmt.Sprintf("left out (%s): %s", oneLine(s.From), s.Why), Words: true}
 		}
 		t.Rows = append(t.Rows, row)
 	}
 	return inv.show(t)
 }
 
-// leftOut says of a server that it is not used, and why.
-func leftOut(s mcp.Status) display.Cell {
-	return display.Cell{Text: fmt.Sprintf("left out (%s): %s", oneLine(s.From), s.Why), Words: true}
-}
-
 // mcpGet tells the settings of one server, without values that may be secret.
 func (inv *invocation) mcpGet(s mcp.Server) error {
 	names := func(given map[string]string) string {
-		var list []string
-		for name := range given {
-			list = append(list, name)
-		}
-		slices.Sort(list)
-		return oneLine(strings.Join(list, ", "))
+		return oneLine(strings.Join(slices.Sorted(maps.Keys(given)), ", "))
 	}
 	t := display.Table{Rows: [][]display.Cell{
 		{{Text: "server", Words: true}, {Text: oneLine(s.Name)}}, {{Text: "type", Words: true}, {Text: s.Type}}, {{Text: "where", Words: true}, {Text: oneLine(s.Where())}},

@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 
-	"coder/internal/agent/supervisor"
 	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
-	"coder/internal/tool"
 	"coder/internal/tool/mcp"
 )
 
@@ -33,18 +31,14 @@ func (inv *invocation) runMCPServe(ctx context.Context, a *app.App) error {
 	offers := []mcp.Offer{inv.delegateOffer()}
 	for spec := range s.Specs() {
 		if !slices.Contains(unserved, spec.Name) && !strings.HasPrefix(spec.Name, "mcp__") {
-			offers = append(offers, inv.toolOffer(s, spec))
+			run := func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.Given, error) {
+				done, err := s.Call(ctx, chat.ToolCall{Name: spec.Name, Args: args}, telling(tell))
+				return mcp.Given{Text: done.Result.Text, Failed: done.Result.Failed, Images: done.Images}, err
+			}
+			offers = append(offers, mcp.Offer{Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema, Run: run})
 		}
 	}
 	return errors.Join(mcp.Serve(ctx, inv.Stdin, inv.Stdout, app.Version, offers), s.Close())
-}
-
-// toolOffer is a tool of the session.
-func (inv *invocation) toolOffer(s *supervisor.Session, spec tool.Spec) mcp.Offer {
-	return mcp.Offer{Name: spec.Name, Doc: spec.Doc, Schema: spec.Schema, Run: func(ctx context.Context, args json.RawMessage, tell func(string)) (mcp.Given, error) {
-		done, err := s.Call(ctx, chat.ToolCall{Name: spec.Name, Args: args}, telling(tell))
-		return mcp.Given{Text: done.Result.Text, Failed: done.Result.Failed, Images: done.Images}, err
-	}}
 }
 
 // telling tells what is done, in few words.

@@ -8,14 +8,10 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/display"
-	"coder/internal/ui/term/ink"
 )
 
 // runModels lists the models that can be reached, by endpoint.
 func (inv *invocation) runModels(ctx context.Context) error {
-	if len(inv.flags.args) > 0 {
-		return usagef("coder models takes no arguments")
-	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
@@ -67,8 +63,7 @@ func (inv *invocation) printEndpoint(e app.Endpoint) error {
 	if e.Err != nil {
 		return inv.print("  " + inv.words.T("does not say which models it has: %s", inv.words.Said(e.Err.Error())))
 	}
-	_, err := fmt.Fprintln(inv.Stdout, strings.TrimRight(display.Blocks{offers(e.Models)}.Translated(inv.words.Said, ink.Width), "\n"))
-	return err
+	return inv.show(offers(e.Models))
 }
 
 // address is where an endpoint is, without what may be secret.

@@ -143,16 +143,6 @@ func (o *output) end(answer string, turnErr error) error {
 	return turnErr
 }
 
-// checks is what the record says about checks of the work.
-func (o *output) checks() streamjson.Checks {
-	c := o.checked()
-	s := streamjson.Checks{Edits: c.Edits, Verified: c.Verified()}
-	if c.Command != "" {
-		s.Last, s.ExitCode = &c.Command, &c.ExitCode
-	}
-	return s
-}
-
 // unverified says what was left unchecked.
 func unverified(c verify.Check) string {
 	switch {
@@ -177,7 +167,11 @@ func (o *output) formed() json.RawMessage {
 
 // outcome is how a turn ended, for programs.
 func (o *output) outcome(answer string, err error) streamjson.Outcome {
-	out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Structured: o.formed(), Checks: o.checks()}
+	out := streamjson.Outcome{Result: answer, Unkept: o.unkept != nil && o.unkept() != nil, Structured: o.formed()}
+	c := o.checked()
+	if out.Checks = (streamjson.Checks{Edits: c.Edits, Verified: c.Verified()}); c.Command != "" {
+		out.Checks.Last, out.Checks.ExitCode = &c.Command, &c.ExitCode
+	}
 	if err != nil {
 		out.Err = errors.New(message(err))
 	}

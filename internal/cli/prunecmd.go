@@ -52,9 +52,6 @@ type spared struct {
 // runPrune says what is kept here and no longer used, and deletes it if told to.
 func (inv *invocation) runPrune(ctx context.Context) error {
 	fl := inv.flags
-	if len(fl.args) > 0 {
-		return usagef("coder prune takes no arguments")
-	}
 	if fl.dryRun && fl.yes {
 		return usagef("--dry-run only tells and --yes deletes; use one")
 	}

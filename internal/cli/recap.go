@@ -28,7 +28,11 @@ func (t *terminal) recap(ctx context.Context) error {
 				last, rewound = rewound[len(rewound)-1], rewound[:len(rewound)-1]
 			} else if !e.Undo {
 				rewound = append(rewound, last)
-				last = last.before(e.To)
+				i := len(last)
+				for i > 0 && last[i-1].seq >= e.To {
+					i--
+				}
+				last = slices.Clone(last[:i])
 			}
 		}
 	}
@@ -81,13 +85,4 @@ func (x *exchange) add(r event.Record, e event.MessageAdded) {
 			last.answer = &e
 		}
 	}
-}
-
-// before is what was said before a record.
-func (x exchange) before(seq uint64) exchange {
-	i := len(x)
-	for i > 0 && x[i-1].seq >= seq {
-		i--
-	}
-	return slices.Clone(x[:i])
 }

@@ -16,9 +16,6 @@ import (
 
 // runSessions lists the sessions kept here.
 func (inv *invocation) runSessions(ctx context.Context) error {
-	if len(inv.flags.args) > 0 {
-		return usagef("coder sessions takes no arguments")
-	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err
@@ -61,9 +58,6 @@ func (inv *invocation) runAudit(ctx context.Context) error {
 	what, args := "show", inv.flags.args
 	if len(args) > 0 && (args[0] == "show" || args[0] == "verify") {
 		what, args = args[0], args[1:]
-	}
-	if len(args) > 1 {
-		return usagef("coder audit takes show or verify, and a session")
 	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {

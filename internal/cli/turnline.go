@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	"coder/internal/agent/verify"
-	"coder/internal/app"
 	"coder/internal/core/display"
 	"coder/internal/core/sanitize"
 	"coder/internal/ui/term/ink"
@@ -18,22 +17,7 @@ func (t *terminal) sumUp(ctx context.Context) error {
 	if !ok {
 		return nil
 	}
-	line := span(ink.Dim, strings.Join(t.figures(turn), t.apart()))
-	add := func(role ink.Role, text string) {
-		if len(line) > 1 || line[0].Text != "" {
-			line = append(line, span(ink.Dim, t.apart())...)
-		}
-		line = append(line, span(role, text)...)
-	}
-	if said, role := t.standing(turn.Check); turn.Called && said != "" {
-		add(role, said)
-	}
-	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", "\u00a0")) // the unit stays with its number
-	return t.face.Tell(line)
-}
-
-// figures are what a turn took and changed: tokens, money, files.
-func (t *terminal) figures(turn app.Turn) (parts []string) {
+	var parts []string // tokens, money, files
 	w, u := t.inv.words, turn.Usage
 	if u.In+u.Out > 0 {
 		parts = append(parts, w.T("%d tokens in, %d out", u.In, u.Out))
@@ -52,7 +36,18 @@ func (t *terminal) figures(turn app.Turn) (parts []string) {
 	default:
 		parts = append(parts, w.T("%d files, +%d -%d", turn.Files, turn.Added, turn.Deleted))
 	}
-	return parts
+	line := span(ink.Dim, strings.Join(parts, t.apart()))
+	add := func(role ink.Role, text string) {
+		if len(line) > 1 || line[0].Text != "" {
+			line = append(line, span(ink.Dim, t.apart())...)
+		}
+		line = append(line, span(role, text)...)
+	}
+	if said, role := t.standing(turn.Check); turn.Called && said != "" {
+		add(role, said)
+	}
+	add(ink.Dim, strings.ReplaceAll(display.Duration(turn.Took), " ", "\u00a0")) // the unit stays with its number
+	return t.face.Tell(line)
 }
 
 // standing says what was checked last, and what was changed since.

@@ -32,9 +32,6 @@ const followTime = 150 * time.Millisecond
 // in the session any more.
 func (inv *invocation) runWatch(ctx context.Context) error {
 	fl := inv.flags
-	if len(fl.args) > 1 {
-		return usagef("coder watch takes one session; coder sessions lists them")
-	}
 	a, err := inv.newApp(inv.warn)
 	if err != nil {
 		return err

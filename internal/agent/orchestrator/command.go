@@ -134,7 +134,11 @@ func (o *Orchestrator) command(name string) (Command, error) {
 		}
 		names = append(names, c.Name)
 	}
-	if near := nearestCommand(name, names); near != "" {
+	near := nearest.Of(name, names)
+	if i := slices.IndexFunc(names, func(n string) bool { return len(name) > 1 && strings.HasPrefix(n, name) }); i >= 0 {
+		near = names[i]
+	}
+	if near != "" {
 		return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; did you mean /%s? /help lists the commands", name, near)}
 	}
 	return Command{}, &CommandError{fmt.Sprintf("unknown command /%s; /help lists the commands", name)}
@@ -207,12 +211,17 @@ func (c *Call) SettingsChanged(ctx context.Context) (Settings, error) {
 	return c.st.set, c.o.tellUsage(ctx, c.st)
 }
 
-// Compact lets a summary stand for what was said, with an eye to focus if that
-// is not empty. It returns the summary.
-func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
+// freeze freezes the settings, unless they are.
+func (c *Call) freeze() {
 	if c.st.set.Model == "" && c.st.tools == nil {
 		c.o.freezeSettings(c.st)
 	}
+}
+
+// Compact lets a summary stand for what was said, with an eye to focus if that
+// is not empty. It returns the summary.
+func (c *Call) Compact(ctx context.Context, focus string) (string, error) {
+	c.freeze()
 	text, err := c.o.summarise(ctx, c.st, c.o.limits(c.st, true), focus, false)
 	if errors.Is(err, compact.ErrTooShort) {
 		return "", &CommandError{err.Error()}
@@ -227,9 +236,7 @@ func (c *Call) Uncompact(ctx context.Context) (messages int, err error) {
 	if !ok {
 		return 0, &CommandError{"nothing was compacted, so nothing can be brought back"}
 	}
-	if c.st.set.Model == "" && c.st.tools == nil {
-		c.o.freezeSettings(c.st)
-	}
+	c.freeze()
 	return hidden, errors.Join(c.o.emit(ctx, c.st, ActorUser, event.ContextRestored{Messages: hidden}), c.o.tellUsage(ctx, c.st))
 }
 
@@ -259,16 +266,6 @@ func (c *Call) asRewound(ctx context.Context, todos []event.Todo) error {
 			return err
 		}
 	}
-	if c.st.set.Model == "" && c.st.tools == nil {
-		c.o.freezeSettings(c.st)
-	}
+	c.freeze()
 	return c.o.tellUsage(ctx, c.st)
-}
-
-// nearestCommand is the name that word begins, or else the one that is most like it.
-func nearestCommand(word string, names []string) string {
-	if i := slices.IndexFunc(names, func(n string) bool { return len(word) > 1 && strings.HasPrefix(n, word) }); i >= 0 {
-		return names[i]
-	}
-	return nearest.Of(word, names)
 }

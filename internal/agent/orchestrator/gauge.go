@@ -150,11 +150,6 @@ func (o *Orchestrator) specs(set Settings) (list []provider.ToolSpec, tokens int
 	return list, fixed(set, list)
 }
 
-// describeTools gives the turn its tools as the model is told of them.
-func (o *Orchestrator) describeTools(st *turnState) {
-	st.tools, st.fixed = o.specs(st.set)
-}
-
 // fixed is how many tokens of every request are there before anything is said.
 func fixed(set Settings, specs []provider.ToolSpec) int {
 	n := tokens.Tokens(set.System)
@@ -239,7 +234,7 @@ func (o *Orchestrator) retell(st *turnState) {
 		o.freezeSettings(st)
 		return
 	}
-	o.describeTools(st)
+	st.tools, st.fixed = o.specs(st.set)
 }
 
 // tellWindow learns the window by the server's own word, and says so once if the

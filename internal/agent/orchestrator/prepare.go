@@ -35,12 +35,8 @@ const (
 	rulesText = "The rules of the user and the project (AGENTS.md), where there are any, stand in the system text and hold for every request."
 )
 
-// addPrompt puts the person's words on record, with what goes with them: what
+// addSaid puts the person's words on record, with what goes with them: what
 // their hooks add, too.
-func (o *Orchestrator) addPrompt(ctx context.Context, st *turnState, input string, notes ...toolrun.Note) error {
-	return o.addSaid(ctx, st, Said{Text: input}, notes)
-}
-
 func (o *Orchestrator) addSaid(ctx context.Context, st *turnState, said Said, notes []toolrun.Note) error {
 	var refs []mention.Ref
 	if !said.AsWritten {

@@ -92,7 +92,7 @@ func (o *Orchestrator) resumeTask(ctx context.Context, st *turnState, left Unfin
 	if err != nil {
 		return err
 	}
-	return o.addPrompt(ctx, st, left.Input, notes...)
+	return o.addSaid(ctx, st, Said{Text: left.Input}, notes)
 }
 
 // closeTask gives the task the one end that fits how the turn went.

@@ -128,7 +128,7 @@ func (o *Orchestrator) runLoop(ctx context.Context, st *turnState) error {
 					}
 				}
 				if err == nil {
-					err = o.addPrompt(ctx, st, words, notes...)
+					err = o.addSaid(ctx, st, Said{Text: words}, notes)
 				}
 				if err != nil {
 					return err
@@ -206,7 +206,7 @@ func (o *Orchestrator) freezeSettings(st *turnState) {
 		all := st.set.Tools
 		st.set.Tools = all.Without(func(tool string) bool { return all.Off(tool) || w.without(tool) })
 	}
-	o.describeTools(st)
+	st.tools, st.fixed = o.specs(st.set)
 }
 
 // prepareTurnState freezes the settings, opens the task and puts the person's
@@ -245,7 +245,7 @@ func (o *Orchestrator) takeIn(ctx context.Context, st *turnState) {
 	}
 	if more := st.set.Later(ctx, st.set.Tools, st.calls); more.Generation() != st.set.Tools.Generation() {
 		st.set.Tools = more
-		o.describeTools(st)
+		st.tools, st.fixed = o.specs(st.set)
 	}
 }
 
@@ -330,7 +330,7 @@ func (o *Orchestrator) rebuild(ctx context.Context, st *turnState) error {
 	if err := o.emit(ctx, st, ActorAgent, event.ContextReplaced{Reason: event.ModeSwitched, TokensBefore: before}); err != nil {
 		return err
 	}
-	return o.addPrompt(ctx, st, next.Message)
+	return o.addSaid(ctx, st, Said{Text: next.Message}, nil)
 }
 
 // persistStep closes the turn, however it went, on a context that cannot be

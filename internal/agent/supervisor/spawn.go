@@ -274,10 +274,11 @@ func (c *child) thread() thread {
 // closeSubtasks closes the books on subtasks that nobody takes up any more.
 func (s *Session) closeSubtasks(ctx context.Context, left []*child, sink event.Sink) error {
 	for _, c := range left {
-		if err := s.closeThread(ctx, c.thread(), sink); err != nil {
-			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
+		err := s.closeThread(ctx, c.thread(), sink)
+		if err == nil {
+			err = s.cancel(ctx, c.id, sink)
 		}
-		if err := s.cancel(ctx, c.id, sink); err != nil {
+		if err != nil {
 			return fmt.Errorf("settle the subtask %s: %w", c.id, err)
 		}
 	}

@@ -191,12 +191,7 @@ type foundTool struct {
 // find looks for tools by the words of a query, or by their names, and has those
 // that it finds described to the model.
 func (h *Host) find(query string) tool.Result {
-	var all []*remote
-	for _, p := range h.peers {
-		p.mu.Lock()
-		all = append(all, p.tools...)
-		p.mu.Unlock()
-	}
+	all := gather(h, func(p *peer) []*remote { return p.tools })
 	hits := named(all, query)
 	if list, ok := strings.CutPrefix(strings.TrimSpace(query), "select:"); !ok || len(hits) == 0 {
 		hits = append(hits, matching(all, strings.ReplaceAll(list, ",", " "))...)

@@ -12,6 +12,7 @@ import (
 
 	"coder/internal/host/child"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
@@ -40,22 +41,18 @@ func (l *line) explain(err error) error {
 	}
 	select { // an end is told by the connection before it is seen
 	case <-l.process.Ended():
-		if errors.Is(l.pipe.why(), errFlood) {
+		<-l.pipe.ended
+		if errors.Is(l.pipe.broken, errFlood) {
 			return errFlood
 		}
-		if said := lastLine(l.process.LastWords()); said != "" {
+		lines := strings.Split(strings.TrimSpace(l.process.LastWords()), "\n")
+		if said := oneLine(lines[len(lines)-1]); said != "" {
 			return fmt.Errorf("it ended: %s", said)
 		}
 		return errors.New("it ended without a word")
 	case <-time.After(endGrace):
 		return err
 	}
-}
-
-// lastLine is the last line of a text that says something.
-func lastLine(text string) string {
-	lines := strings.Split(strings.TrimSpace(text), "\n")
-	return oneLine(lines[len(lines)-1])
 }
 
 // connect reaches the server, in the newest way or, if it ends or hangs at that,
@@ -105,7 +102,9 @@ func (p *peer) transport(l *line) (sdk.Transport, error) {
 		if p.host.o.Relay == nil {
 			return nil, errNoRelay
 		}
-		return newRelay(p.Name, p.host.o.Relay), nil
+		r := &relay{server: p.Name, pass: p.host.o.Relay, messages: make(chan jsonrpc.Message)}
+		r.life, r.end = context.WithCancel(context.Background())
+		return r, nil
 	}
 	env := slices.Clone(p.host.o.Env)
 	for _, name := range slices.Sorted(maps.Keys(p.Env)) {

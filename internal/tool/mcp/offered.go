@@ -60,20 +60,20 @@ func (p Prompt) Usage() string {
 }
 
 // Resources are those that servers have told of.
-func (h *Host) Resources() (all []Resource) {
-	for _, p := range h.peers {
-		p.mu.Lock()
-		all = append(all, p.resources...)
-		p.mu.Unlock()
-	}
-	return all
+func (h *Host) Resources() []Resource {
+	return gather(h, func(p *peer) []Resource { return p.resources })
 }
 
 // Prompts are those that servers have told of.
-func (h *Host) Prompts() (all []Prompt) {
+func (h *Host) Prompts() []Prompt {
+	return gather(h, func(p *peer) []Prompt { return p.prompts })
+}
+
+// gather is what all servers have of something.
+func gather[T any](h *Host, of func(*peer) []T) (all []T) {
 	for _, p := range h.peers {
 		p.mu.Lock()
-		all = append(all, p.prompts...)
+		all = append(all, of(p)...)
 		p.mu.Unlock()
 	}
 	return all
@@ -362,15 +362,10 @@ func (p *peer) read(ctx context.Context, uri string, out io.Writer) (tool.Result
 	case err != nil:
 		return tool.Result{}, fmt.Errorf("the MCP server %s: %w", oneLine(p.Name), p.plain(err))
 	}
-	return p.resource(given.Contents), nil
-}
-
-// resource is what a resource holds, for the model.
-func (p *peer) resource(contents []*sdk.ResourceContents) tool.Result {
 	v := reading{OK: true, StartLine: 1}
 	var texts []string
 	var images []chat.Image
-	for _, c := range contents {
+	for _, c := range given.Contents {
 		kind := ""
 		if c != nil && c.Blob != nil {
 			kind = http.DetectContentType(c.Blob)
@@ -391,5 +386,5 @@ func (p *peer) resource(contents []*sdk.ResourceContents) tool.Result {
 		v.Content = clip.Head(v.Content, maxText)
 		v.Note = tool.JoinNotes(v.Note, fmt.Sprintf("only the first %d bytes are shown", maxText))
 	}
-	return tool.Result{Value: v, Images: images, Summary: summary(v.Content, len(images))}
+	return tool.Result{Value: v, Images: images, Summary: summary(v.Content, len(images))}, nil
 }

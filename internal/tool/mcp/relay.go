@@ -26,12 +26,6 @@ type relay struct {
 	passing  sync.WaitGroup
 }
 
-func newRelay(server string, pass func(context.Context, string, json.RawMessage) (json.RawMessage, error)) *relay {
-	r := &relay{server: server, pass: pass, messages: make(chan jsonrpc.Message)}
-	r.life, r.end = context.WithCancel(context.Background())
-	return r
-}
-
 // Connect makes relay a [sdk.Transport].
 func (r *relay) Connect(context.Context) (sdk.Connection, error) { return r, nil }
 

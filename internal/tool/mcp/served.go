@@ -8,6 +8,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
+	"slices"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
@@ -56,7 +58,15 @@ func (s *served) receive(in *bufio.Reader) {
 			}
 		}
 		if err != nil {
-			s.hangUp()
+			// The agent says nothing any more: what it was asked is not answered.
+			s.mu.Lock()
+			s.over = true
+			asked := slices.Collect(maps.Keys(s.asked))
+			s.finish()
+			s.mu.Unlock()
+			for _, id := range asked {
+				s.unanswered(id)
+			}
 			return
 		}
 	}
@@ -118,21 +128,6 @@ func (s *served) refuse(id json.RawMessage, code int, why string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	_, _ = fmt.Fprintf(s.out, `{"jsonrpc":"2.0","id":%s,"error":{"code":%d,"message":%q}}`+"\n", id, code, why) // whoever does not read it does not miss it
-}
-
-// hangUp says that the agent says nothing any more: what it was asked is not answered.
-func (s *served) hangUp() {
-	s.mu.Lock()
-	s.over = true
-	var asked []jsonrpc.ID
-	for id := range s.asked {
-		asked = append(asked, id)
-	}
-	s.finish()
-	s.mu.Unlock()
-	for _, id := range asked {
-		s.unanswered(id)
-	}
 }
 
 // unanswered answers in the place of an agent that says nothing any more.

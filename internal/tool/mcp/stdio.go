@@ -68,12 +68,6 @@ func newPipe(process *child.Process, patience time.Duration) *pipe {
 // Connect makes pipe a [sdk.Transport]: the program runs already.
 func (p *pipe) Connect(context.Context) (sdk.Connection, error) { return p, nil }
 
-// why is why messages ended, once the program has.
-func (p *pipe) why() error {
-	<-p.ended
-	return p.broken
-}
-
 // receive reads messages until there are no more. It ends with the program.
 func (p *pipe) receive() {
 	defer close(p.ended)

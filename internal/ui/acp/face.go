@@ -82,7 +82,14 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 		}
 		return f.say("agent_message_chunk", e.Shown().Plain())
 	case event.TodosChanged:
-		return f.plan(e.Todos, main)
+		if !main {
+			return nil
+		}
+		entries := []entry{}
+		for _, t := range e.Todos {
+			entries = append(entries, entry{t.Content, cmp.Or(t.Priority, "medium"), string(t.Status)})
+		}
+		return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "plan", "entries": entries}})
 	case event.ModeChanged:
 		return f.tell(update{Kind: "current_mode_update", Mode: e.Mode})
 	case event.ToolCallRequested:
@@ -92,7 +99,15 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 	case event.ToolStarted:
 		return f.call(update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: "in_progress"})
 	case event.ToolFinished:
-		return f.finished(e)
+		u := update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: ended(e.Failed || e.Denied), RawOutput: raw([]byte(e.Result.Text))}
+		all := f.contents(e.Show)
+		if e.Failed || e.Denied || len(all) == 0 {
+			var r struct{ Error string }
+			_ = json.Unmarshal([]byte(e.Result.Text), &r) // what is none says nothing
+			all = append(all, shown(clip.Text(cmp.Or(r.Error, e.Summary, e.Result.Text), maxShown)))
+		}
+		u.Content = all
+		return f.call(u)
 	}
 	return nil
 }
@@ -145,34 +160,6 @@ func ended(failed bool) string {
 		return "failed"
 	}
 	return "completed"
-}
-
-func (f *Face) finished(e event.ToolFinished) error {
-	u := update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: ended(e.Failed || e.Denied), RawOutput: raw([]byte(e.Result.Text))}
-	all := f.contents(e.Show)
-	if e.Failed || e.Denied || len(all) == 0 {
-		all = append(all, shown(clip.Text(cmp.Or(reason(e.Result.Text), e.Summary, e.Result.Text), maxShown)))
-	}
-	u.Content = all
-	return f.call(u)
-}
-
-// reason is why a call failed.
-func reason(result string) string {
-	var r struct{ Error string }
-	_ = json.Unmarshal([]byte(result), &r) // what is none says nothing
-	return r.Error
-}
-
-func (f *Face) plan(todos []event.Todo, main bool) error {
-	if !main {
-		return nil
-	}
-	entries := []entry{}
-	for _, t := range todos {
-		entries = append(entries, entry{t.Content, cmp.Or(t.Priority, "medium"), string(t.Status)})
-	}
-	return f.Conn.Notify("session/update", map[string]any{"sessionId": f.Session, "update": map[string]any{"sessionUpdate": "plan", "entries": entries}})
 }
 
 // sorts are the kinds of our tools, for icons.

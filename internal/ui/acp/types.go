@@ -166,6 +166,9 @@ type Prompt struct {
 	Blocks  []Block `json:"prompt"`
 }
 
+// Of is the session that it is about.
+func (p *Prompt) Of() string { return p.Session }
+
 // Block is a piece of what is said, by either side.
 type Block struct {
 	Type     string    `json:"type"`
@@ -237,6 +240,9 @@ type Selection struct {
 	Session string `json:"sessionId"`
 	Mode    string `json:"modeId"`
 }
+
+// Of is the session that it is about.
+func (s *Selection) Of() string { return s.Session }
 
 // update is what a session tells the editor.
 type update struct {

@@ -68,7 +68,38 @@ func (c *coauthor) show(r event.Record) error {
 	if event.LogOf(r.Event) != event.Transient {
 		return c.row(r, r.Event)
 	}
-	return c.sight(r)
+	switch e := r.Event.(type) {
+	case event.TextDelta:
+		return c.delta(r, "text", e.Text)
+	case event.ReasoningDelta:
+		return c.delta(r, "reasoning", e.Text)
+	case event.Retrying:
+		if err := c.endStream(r); err != nil {
+			return err
+		}
+		return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
+	case event.ToolStarted:
+		args := object(c.inputs[callKey{r.Task, e.CallID}])
+		return c.out.put(busMessage{"tool_call_start", busCallStart{busCall{c.source(r), e.CallID, e.Tool}, args}})
+	case event.ToolOutput:
+		return c.output(r, "verbose", e.Text)
+	case event.ToolFinished:
+		output := json.RawMessage(e.Result.Text)
+		if !startsWith(e.Result.Text, '{') {
+			output, _ = json.Marshal(textPayload{e.Result.Text}) // a string always marshals
+		}
+		end := busCallEnd{busCall{c.source(r), e.CallID, e.Tool}, output, e.Failed || e.Denied, e.Took.Milliseconds()}
+		return c.out.put(busMessage{"tool_call_end", end})
+	case event.Interrupted:
+		return c.output(r, "verbose", e.Text)
+	case event.Notice:
+		kind := "verbose"
+		if e.Level == event.Error {
+			kind = "error"
+		}
+		return c.output(r, kind, e.Text)
+	}
+	return nil // CoAuthor's bus has no word for the rest
 }
 
 // row is a stored event. Its id is unique among all sessions; its seq orders
@@ -171,42 +202,6 @@ func (c *coauthor) source(r event.Record) busSource {
 		return busSource{r.Task, agent}
 	}
 	return busSource{r.Task, mainAgent}
-}
-
-// sight tells a transient event on the interface bus.
-func (c *coauthor) sight(r event.Record) error {
-	switch e := r.Event.(type) {
-	case event.TextDelta:
-		return c.delta(r, "text", e.Text)
-	case event.ReasoningDelta:
-		return c.delta(r, "reasoning", e.Text)
-	case event.Retrying:
-		if err := c.endStream(r); err != nil {
-			return err
-		}
-		return c.output(r, "verbose", fmt.Sprintf("%s; attempt %d of %d follows, what was said so far is void", e.Why, e.Attempt, e.Of))
-	case event.ToolStarted:
-		args := object(c.inputs[callKey{r.Task, e.CallID}])
-		return c.out.put(busMessage{"tool_call_start", busCallStart{busCall{c.source(r), e.CallID, e.Tool}, args}})
-	case event.ToolOutput:
-		return c.output(r, "verbose", e.Text)
-	case event.ToolFinished:
-		output := json.RawMessage(e.Result.Text)
-		if !startsWith(e.Result.Text, '{') {
-			output, _ = json.Marshal(textPayload{e.Result.Text}) // a string always marshals
-		}
-		end := busCallEnd{busCall{c.source(r), e.CallID, e.Tool}, output, e.Failed || e.Denied, e.Took.Milliseconds()}
-		return c.out.put(busMessage{"tool_call_end", end})
-	case event.Interrupted:
-		return c.output(r, "verbose", e.Text)
-	case event.Notice:
-		kind := "verbose"
-		if e.Level == event.Error {
-			kind = "error"
-		}
-		return c.output(r, kind, e.Text)
-	}
-	return nil // CoAuthor's bus has no word for the rest
 }
 
 func (c *coauthor) delta(r event.Record, kind, text string) error {

@@ -3,6 +3,7 @@ package events
 import (
 	"cmp"
 	"encoding/json"
+	"maps"
 	"strings"
 
 	"coder/internal/core/display"
@@ -202,9 +203,7 @@ func answersOf(q uip.Request, a uip.Response) any {
 	if len(q.Parts) > 0 {
 		all := make(map[string]string)
 		for _, part := range q.Parts {
-			for question, answer := range answersOf(part, a.Part(part)).(map[string]string) {
-				all[question] = answer
-			}
+			maps.Copy(all, answersOf(part, a.Part(part)).(map[string]string))
 		}
 		return all
 	}

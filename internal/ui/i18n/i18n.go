@@ -85,6 +85,19 @@ func (p *Printer) words() map[string]string {
 
 // shapes are those of the catalogue's formats.
 func (p *Printer) shapes() shapes {
-	p.shapesOnce.Do(func() { p.known = shapesOf(p.words()) })
+	p.shapesOnce.Do(func() {
+		all := shapes{byWord: make(map[string][]*shape)}
+		for format := range p.words() {
+			s, ok := shapeOf(format)
+			switch word := s.word(); {
+			case !ok:
+			case word == "":
+				all.others = append(all.others, s)
+			default:
+				all.byWord[word] = append(all.byWord[word], s)
+			}
+		}
+		p.known = all
+	})
 	return p.known
 }

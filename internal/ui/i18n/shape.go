@@ -28,21 +28,6 @@ type shapes struct {
 	others []*shape
 }
 
-func shapesOf(table map[string]string) shapes {
-	all := shapes{byWord: make(map[string][]*shape)}
-	for format := range table {
-		s, ok := shapeOf(format)
-		switch word := s.word(); {
-		case !ok:
-		case word == "":
-			all.others = append(all.others, s)
-		default:
-			all.byWord[word] = append(all.byWord[word], s)
-		}
-	}
-	return all
-}
-
 // of yields the shapes that text may have, the surest first.
 func (all shapes) of(text string) []*shape {
 	var found []*shape

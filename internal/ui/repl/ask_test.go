@@ -129,7 +129,7 @@ func texts(drafts []lineedit.Draft) (all []string) {
 
 func TestTheQueueKeepsItsOrder(t *testing.T) {
 	var q queue
-	if _, ok := q.takeBack(); ok || len(q.labels()) > 0 || len(q.take(words)) > 0 {
+	if _, ok := q.takeBack(); ok || len(q.waiting()) > 0 || len(q.take(words)) > 0 {
 		t.Error("an empty queue has something")
 	}
 	for _, text := range []string{"a", "b", "/mode", "c", "d"} {
@@ -147,7 +147,7 @@ func TestTheQueueKeepsItsOrder(t *testing.T) {
 	if got := texts(q.take(one)); !slices.Equal(got, []string{"/mode"}) {
 		t.Errorf("next is %q", got)
 	}
-	if got := q.labels(); !slices.Equal(got, []string{"c"}) {
+	if got := q.waiting(); len(got) != 1 || got[0].String() != "c" {
 		t.Errorf("left are %q", got)
 	}
 }

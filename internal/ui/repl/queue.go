@@ -3,6 +3,7 @@
 package repl
 
 import (
+	"slices"
 	"strings"
 	"sync"
 
@@ -56,24 +57,9 @@ func words(_ int, d lineedit.Draft) bool {
 	return !strings.HasPrefix(text, "/") && !strings.HasPrefix(text, "!")
 }
 
-// labels are the drafts as a person sees them.
-func (q *queue) labels() []string {
+// waiting is the drafts there are.
+func (q *queue) waiting() []lineedit.Draft {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	var all []string
-	for _, d := range q.drafts {
-		all = append(all, d.String())
-	}
-	return all
-}
-
-// texts are the drafts as they are sent.
-func (q *queue) texts() []string {
-	q.mu.Lock()
-	defer q.mu.Unlock()
-	var all []string
-	for _, d := range q.drafts {
-		all = append(all, d.Text())
-	}
-	return all
+	return slices.Clone(q.drafts)
 }

@@ -360,7 +360,16 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 			r.Sent(action.Text)
 		}
 		if r.turn != nil && r.Session().Looks(action.Text) {
-			return r.look(ctx, action.Text)
+			if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(action.Text)); err != nil {
+				return err
+			}
+			s := r.Session()
+			r.looking.Go(func() {
+				if err := s.Look(ctx, action.Text, r.render); err != nil && ctx.Err() == nil {
+					_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
+				}
+			})
+			return nil
 		}
 		if r.turn != nil {
 			r.queue.add(action.Draft)
@@ -414,7 +423,11 @@ func (r *REPL) keepDraft() {
 	if r.Unsent == nil {
 		return
 	}
-	queue, draft := r.queue.texts(), r.editor.Text()
+	var queue []string
+	for _, d := range r.queue.waiting() {
+		queue = append(queue, d.Text())
+	}
+	draft := r.editor.Text()
 	if all := strings.Join(append(queue, draft), "\x00"); all != r.kept {
 		r.kept = all
 		r.Unsent(queue, draft)
@@ -442,20 +455,6 @@ func (r *REPL) edit(ctx context.Context) error {
 		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", err)))
 	}
 	r.editor.SetText(text)
-	return nil
-}
-
-// look answers a command while the turn runs.
-func (r *REPL) look(ctx context.Context, input string) error {
-	if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(input)); err != nil {
-		return err
-	}
-	s := r.Session()
-	r.looking.Go(func() {
-		if err := s.Look(ctx, input, r.render); err != nil && ctx.Err() == nil {
-			_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
-		}
-	})
 	return nil
 }
 

@@ -105,8 +105,8 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 	if _, mode := r.Status(); r.turn.mode != "" && r.turn.mode != mode {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("mode %s from the next step on", r.turn.mode), width)))
 	}
-	for _, label := range r.queue.labels() {
-		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(label)), width)))
+	for _, d := range r.queue.waiting() {
+		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
 	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
 	draft, row, col := r.editor.View(width)

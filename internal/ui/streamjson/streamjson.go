@@ -340,7 +340,12 @@ func (r *Renderer) Finish(_ context.Context, o Outcome) error {
 	}
 	line.IsError = line.Subtype != Success
 	if r.o.Driven != nil {
-		line.Models = t.models()
+		all := make(map[string]modelUsage)
+		for name, u := range t.byModel {
+			n := usageOf(&u)
+			all[name] = modelUsage{n.In, n.Out, n.Cached, n.Written, u.Cost}
+		}
+		line.Models = all
 		if o.Provider {
 			line.Subtype = Success
 		}

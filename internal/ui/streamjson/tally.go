@@ -92,16 +92,6 @@ func (t *Tally) Add(r event.Record) {
 	}
 }
 
-// models is what each model used, by its name.
-func (t *Tally) models() map[string]modelUsage {
-	all := make(map[string]modelUsage)
-	for name, u := range t.byModel {
-		n := usageOf(&u)
-		all[name] = modelUsage{n.In, n.Out, n.Cached, n.Written, u.Cost}
-	}
-	return all
-}
-
 // put sets m[k], making the map if there is none.
 func put[K comparable, V any](m *map[K]V, k K, v V) {
 	if *m == nil {

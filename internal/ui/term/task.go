@@ -25,27 +25,6 @@ func (r *Renderer) view(id string) *taskView {
 	return t
 }
 
-func (r *Renderer) task(rec event.Record) {
-	switch e := rec.Event.(type) {
-	case event.TaskCreated:
-		t := r.view(rec.Task)
-		t.agent, t.parent = e.AgentID, e.ParentID
-	case event.TaskFailed:
-		if r.view(rec.Task).parent == "" {
-			r.breakOff()
-			r.remark(ink.Bad, r.t("error: %s", r.o.Words.Said(e.Reason)))
-		}
-		r.forget(rec.Task)
-	case event.TaskCompleted, event.TaskCanceled:
-		r.forget(rec.Task)
-	case event.StateChanged:
-		r.status.set("")
-		if e.Busy {
-			r.status.set(r.t("working"))
-		}
-	}
-}
-
 // forget drops what was only of use while task ran.
 func (r *Renderer) forget(task string) {
 	if r.reply.task == task {

@@ -74,25 +74,34 @@ func (r *Renderer) Cards() Cards { return r.cards }
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 	return r.write(func() {
 		switch e := rec.Event.(type) {
-		case event.TaskCreated, event.TaskStarted, event.TaskCompleted, event.TaskFailed, event.TaskCanceled, event.StateChanged:
-			r.task(rec)
-		case event.TextDelta, event.ReasoningDelta, event.MessageAdded, event.Retrying:
-			// Those of a subtask are told by its own result; only what it does is shown
+		case event.TaskCreated:
 			t := r.view(rec.Task)
-			switch e := rec.Event.(type) {
-			case event.TextDelta:
-				if t.parent == "" {
-					r.answer(rec.Task, e.Text)
-				}
-			case event.ReasoningDelta:
-				if t.parent == "" {
-					r.think(rec.Task, e.Text)
-				}
-			case event.Retrying:
-				r.retrying(rec.Task, e)
-			case event.MessageAdded:
-				r.message(t, e)
+			t.agent, t.parent = e.AgentID, e.ParentID
+		case event.TaskFailed:
+			if r.view(rec.Task).parent == "" {
+				r.breakOff()
+				r.remark(ink.Bad, r.t("error: %s", r.o.Words.Said(e.Reason)))
 			}
+			r.forget(rec.Task)
+		case event.TaskCompleted, event.TaskCanceled:
+			r.forget(rec.Task)
+		case event.StateChanged:
+			r.status.set("")
+			if e.Busy {
+				r.status.set(r.t("working"))
+			}
+		case event.TextDelta: // those of a subtask are told by its own result; only what it does is shown
+			if r.view(rec.Task).parent == "" {
+				r.answer(rec.Task, e.Text)
+			}
+		case event.ReasoningDelta:
+			if r.view(rec.Task).parent == "" {
+				r.think(rec.Task, e.Text)
+			}
+		case event.Retrying:
+			r.retrying(rec.Task, e)
+		case event.MessageAdded:
+			r.message(r.view(rec.Task), e)
 		case event.ToolCallRequested, event.ToolStarted, event.ToolOutput, event.ToolFinished:
 			r.tool(rec)
 		case event.TodosChanged:
@@ -125,7 +134,7 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 			}
 		case event.ContextRestored:
 			r.remark(ink.Warn, r.t("the conversation is as it was before"))
-		case event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
+		case event.TaskStarted, event.ModeChanged, event.InteractionResponded, event.ToolCallCompleted, event.SessionOpened, event.ContextUsed, event.ContextRewound, event.Spent, event.Unknown:
 		}
 	})
 }

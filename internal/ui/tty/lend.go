@@ -110,23 +110,19 @@ func (w *borrowed) copy(from *os.File) {
 	for {
 		n, err := from.Read(buf)
 		if n > 0 {
-			w.note(buf[:n])
+			text := append(w.tail, buf[:n]...)
+			on, off := bytes.LastIndex(text, []byte(otherScreen)), bytes.LastIndex(text, []byte(firstScreen))
+			if on != off {
+				w.other = on > off
+			}
+			w.used = w.used || on < 0 && off < 0 && !w.other
+			w.tail = append(w.tail[:0:0], text[max(0, len(text)-len(otherScreen)):]...)
 			_, _ = w.to.out.Write(buf[:n]) // a terminal that is gone ends the program by itself
 		}
 		if err != nil {
 			return // nobody has the other end any more
 		}
 	}
-}
-
-func (w *borrowed) note(p []byte) {
-	text := append(w.tail, p...)
-	on, off := bytes.LastIndex(text, []byte(otherScreen)), bytes.LastIndex(text, []byte(firstScreen))
-	if on != off {
-		w.other = on > off
-	}
-	w.used = w.used || on < 0 && off < 0 && !w.other
-	w.tail = append(w.tail[:0:0], text[max(0, len(text)-len(otherScreen)):]...)
 }
 
 // after is what puts the terminal right: the first screen, the usual modes, and

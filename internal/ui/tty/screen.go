@@ -178,13 +178,8 @@ func (s *Screen) print(text string) {
 		ended = len(text) - len(s.text.before)
 	}
 	s.line = text[ended:]
-	s.pass(text[:ended])
-	s.draw()
-}
-
-// pass moves whole lines into the scrollback. A single one is written over the
-// first row of the block, where most of it stands already.
-func (s *Screen) pass(lines string) {
+	// A single one is written over the first row of the block, where most of it stands already
+	lines := text[:ended]
 	cols, _ := s.bounds()
 	line := strings.TrimSuffix(lines, lineEnd)
 	switch {
@@ -201,6 +196,7 @@ func (s *Screen) pass(lines string) {
 		s.erase()
 		s.out.WriteString(lines)
 	}
+	s.draw()
 }
 
 func (s *Screen) endLine() {
