@@ -149,10 +149,26 @@ func (r *run) foreign(ctx context.Context, c chat.ToolCall) (dialect.Call, error
 	return meant, r.noSuchTool(c.Name)
 }
 
+// mcpServer is the server that a tool's name tells.
+func mcpServer(name string) string {
+	rest, is := strings.CutPrefix(name, "mcp__")
+	server, _, named := strings.Cut(rest, "__")
+	if !is || !named {
+		return ""
+	}
+	return server
+}
+
 func (r *run) noSuchTool(name string) error {
 	var all []string
+	server := mcpServer(name)
+	running := false
 	for s := range r.Set.Specs() {
 		all = append(all, s.Name)
+		running = running || server != "" && mcpServer(s.Name) == server
+	}
+	if server != "" && !running {
+		return fmt.Errorf("there is no tool named %q: no MCP server %s is in use; coder mcp list tells which there are, --mcp-config brings others", name, server)
 	}
 	return fmt.Errorf("there is no tool named %q; there are %s", name, strings.Join(all, ", "))
 }

@@ -150,6 +150,8 @@ func TestWhatGoesWrongIsToldAndTheTurnGoesOn(t *testing.T) {
 	}{
 		{name: "no such tool", call: "nope a", verdict: "invalid",
 			result: `{"ok":false,"error":"there is no tool named \"nope\"; there are write"}`},
+		{name: "no such server", call: "mcp__gone__x a", verdict: "invalid",
+			result: `{"ok":false,"error":"there is no tool named \"mcp__gone__x\": no MCP server gone is in use; coder mcp list tells which there are, --mcp-config brings others"}`},
 		{name: "it cannot be planned", call: "write bad", verdict: "invalid",
 			result: `{"ok":false,"error":"cannot plan that"}`},
 		{name: "policy denies", call: "write a", verdict: "deny",
