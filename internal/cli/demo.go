@@ -51,7 +51,14 @@ func (inv *invocation) runDemo(ctx context.Context) error {
 	if !attended {
 		return demo.demoInPipe(ctx)
 	}
-	return demo.demoAtTerminal(ctx, in, out)
+	t := &terminal{inv: demo, in: in, out: out, printer: stdio.NewWriter(ctx, out)}
+	if t.app, err = demo.newDemo(t.warn); err != nil {
+		return err
+	}
+	if err := demo.introduceDemo(out); err != nil {
+		return err
+	}
+	return t.open(ctx, t.demonstrate)
 }
 
 // forDemo is the invocation in which the demo runs: of the person's own flags
@@ -165,18 +172,6 @@ func (inv *invocation) demoInPipe(ctx context.Context) error {
 		return errors.Join(turnErr, after.ofTurn(ctx, s.Session))
 	})
 	return errors.Join(err, after.ofSession(ctx))
-}
-
-// demoAtTerminal runs the demo with a person who answers the questions.
-func (inv *invocation) demoAtTerminal(ctx context.Context, in, out *os.File) (err error) {
-	t := &terminal{inv: inv, in: in, out: out, printer: stdio.NewWriter(ctx, out)}
-	if t.app, err = inv.newDemo(t.warn); err != nil {
-		return err
-	}
-	if err := inv.introduceDemo(out); err != nil {
-		return err
-	}
-	return t.open(ctx, t.demonstrate)
 }
 
 // errTurnOver ends the conversation of the demo after its turn.

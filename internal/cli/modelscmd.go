@@ -11,11 +11,7 @@ import (
 )
 
 // runModels lists the models that can be reached, by endpoint.
-func (inv *invocation) runModels(ctx context.Context) error {
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
+func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	endpoints := a.Endpoints(ctx)
 	if ctx.Err() != nil {
 		return ctx.Err()

@@ -18,16 +18,9 @@ import (
 
 // runPolicy tells what would become of commands, and of past calls, under the
 // rules of today.
-func (inv *invocation) runPolicy(ctx context.Context) error {
+func (inv *invocation) runPolicy(ctx context.Context, a *app.App) error {
 	fl := inv.flags
-	if len(fl.args) == 0 {
-		return usagef("coder policy takes check COMMAND, list, revoke N, or test --against sessions")
-	}
 	what, rest := fl.args[0], fl.args[1:]
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
 	switch {
 	case what == "check" && strings.TrimSpace(strings.Join(rest, " ")) != "":
 		return inv.policyCheck(ctx, a, strings.Join(rest, " "))

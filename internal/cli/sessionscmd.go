@@ -15,11 +15,7 @@ import (
 )
 
 // runSessions lists the sessions kept here.
-func (inv *invocation) runSessions(ctx context.Context) error {
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
+func (inv *invocation) runSessions(ctx context.Context, a *app.App) error {
 	all, err := a.Store().Heads(ctx)
 	switch {
 	case err != nil:
@@ -37,14 +33,7 @@ func (inv *invocation) runSessions(ctx context.Context) error {
 }
 
 // runExport prints a session.
-func (inv *invocation) runExport(ctx context.Context) error {
-	if len(inv.flags.args) != 1 {
-		return usagef("coder export needs the id of one session; coder sessions lists them")
-	}
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
+func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {
 		return err
@@ -54,15 +43,12 @@ func (inv *invocation) runExport(ctx context.Context) error {
 
 // runAudit shows what a session did to the world, or checks that its record of
 // that was not tampered with.
-func (inv *invocation) runAudit(ctx context.Context) error {
+func (inv *invocation) runAudit(ctx context.Context, a *app.App) error {
 	what, args := "show", inv.flags.args
 	if len(args) > 0 && (args[0] == "show" || args[0] == "verify") {
 		what, args = args[0], args[1:]
 	}
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
+	var err error
 	store, id := a.Store(), ""
 	if len(args) == 0 {
 		id, err = store.Last()

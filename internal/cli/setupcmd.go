@@ -33,11 +33,7 @@ var errNotWritten = &exitError{code: ExitInput, text: "nothing was written"}
 
 // runSetup connects the program with a model, with questions at a terminal and
 // without in a pipe.
-func (inv *invocation) runSetup(ctx context.Context) error {
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
+func (inv *invocation) runSetup(ctx context.Context, a *app.App) error {
 	s := setup{app: a, words: inv.words, out: inv.Stdout, preset: inv.flags.preset, model: inv.flags.Model, yes: inv.flags.yes}
 	if in, out, ok := inv.Terminal(); ok && !s.yes {
 		s.in, s.out = stdio.NewReader(in), stdio.NewWriter(ctx, out)

@@ -22,11 +22,8 @@ import (
 
 // runShow shows a session as it was at one of its records, or what one of its
 // files held then.
-func (inv *invocation) runShow(ctx context.Context) error {
-	if len(inv.flags.args) != 1 {
-		return usagef("coder show needs the id of one session; coder sessions lists them")
-	}
-	return inv.asOf(ctx, []uint64{uint64(inv.flags.at)}, func(states []app.AsOf, kept provenance.Contents) error {
+func (inv *invocation) runShow(ctx context.Context, a *app.App) error {
+	return inv.asOf(ctx, a, []uint64{uint64(inv.flags.at)}, func(states []app.AsOf, kept provenance.Contents) error {
 		if inv.flags.file != "" {
 			return inv.printFile(ctx, states[0].State, kept)
 		}
@@ -41,17 +38,14 @@ func (inv *invocation) runShow(ctx context.Context) error {
 }
 
 // runDiff shows what the files of a session changed between two of its records.
-func (inv *invocation) runDiff(ctx context.Context) error {
-	if len(inv.flags.args) != 2 {
-		return usagef("coder diff needs a session and two of its records: coder diff SESSION A..B")
-	}
+func (inv *invocation) runDiff(ctx context.Context, a *app.App) error {
 	from, to, ok := strings.Cut(inv.flags.args[1], "..")
-	a, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
-	b, err2 := strconv.ParseUint(cmp.Or(to, "0"), 10, 32)
-	if !ok || err1 != nil || err2 != nil || b > 0 && a > b {
+	first, err1 := strconv.ParseUint(cmp.Or(from, "0"), 10, 32)
+	last, err2 := strconv.ParseUint(cmp.Or(to, "0"), 10, 32)
+	if !ok || err1 != nil || err2 != nil || last > 0 && first > last {
 		return usagef("coder diff wants two records of the session as A..B, not %q", inv.flags.args[1])
 	}
-	return inv.asOf(ctx, []uint64{max(a, 1), b}, func(states []app.AsOf, kept provenance.Contents) error {
+	return inv.asOf(ctx, a, []uint64{max(first, 1), last}, func(states []app.AsOf, kept provenance.Contents) error {
 		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
 			text, _, _ := patch.Unified(d.Path, d.Old, d.New)
 			if d.Lost != nil {
@@ -66,11 +60,7 @@ func (inv *invocation) runDiff(ctx context.Context) error {
 }
 
 // asOf reads the session that the command line names as of some of its records.
-func (inv *invocation) asOf(ctx context.Context, at []uint64, do func([]app.AsOf, provenance.Contents) error) error {
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
+func (inv *invocation) asOf(ctx context.Context, a *app.App, at []uint64, do func([]app.AsOf, provenance.Contents) error) error {
 	id, err := a.Store().Known(ctx, inv.flags.args[0])
 	if err != nil {
 		return err

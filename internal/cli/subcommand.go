@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"coder/internal/app"
 	"coder/internal/core/nearest"
 )
 
@@ -31,23 +32,37 @@ func subcommands() []subcommand {
 	oneOf := func(words ...string) func([]string) bool {
 		return func(args []string) bool { return len(args) == 0 || len(args) == 1 && slices.Contains(words, args[0]) }
 	}
+	// inWorkspace is what a subcommand does that works on the workspace. Called
+	// without arguments it says what it needs, if it needs some.
+	inWorkspace := func(needs string, run func(*invocation, context.Context, *app.App) error) func(*invocation, context.Context) error {
+		return func(inv *invocation, ctx context.Context) error {
+			if needs != "" && len(inv.flags.args) == 0 {
+				return usagef("%s", needs)
+			}
+			a, err := inv.newApp(inv.warn)
+			if err != nil {
+				return err
+			}
+			return run(inv, ctx, a)
+		}
+	}
 	return []subcommand{
 		{"demo", none, nil, (*invocation).runDemo, []use{{"", "a whole turn on a throw-away project, played by a script"}}},
-		{"setup", none, nil, (*invocation).runSetup, []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
-		{"models", none, nil, (*invocation).runModels, []use{{"[--json]", "the models that can be reached, with window and price"}}},
-		{"sessions", none, nil, (*invocation).runSessions, []use{{"[--json]", "the sessions kept here, the newest first"}}},
-		{"export", one, nil, (*invocation).runExport, []use{{"ID [--format json|md|html]", "a session, to be read elsewhere"}}},
+		{"setup", none, nil, inWorkspace("", (*invocation).runSetup), []use{{"[--preset NAME] [--model M] [--yes]", "connect a model: finds keys and local servers, tests one, writes your settings"}}},
+		{"models", none, nil, inWorkspace("", (*invocation).runModels), []use{{"[--json]", "the models that can be reached, with window and price"}}},
+		{"sessions", none, nil, inWorkspace("", (*invocation).runSessions), []use{{"[--json]", "the sessions kept here, the newest first"}}},
+		{"export", one, nil, inWorkspace("coder export needs the id of one session; coder sessions lists them", (*invocation).runExport), []use{{"ID [--format json|md|html]", "a session, to be read elsewhere"}}},
 		{"audit", func(args []string) bool {
 			return len(args) <= 1 || len(args) == 2 && slices.Contains([]string{"show", "verify"}, args[0])
-		}, []string{"show", "verify"}, (*invocation).runAudit, []use{{"[show|verify] [SESSION] [--json]", "what was done in a session, and whether its record is whole"}}},
+		}, []string{"show", "verify"}, inWorkspace("", (*invocation).runAudit), []use{{"[show|verify] [SESSION] [--json]", "what was done in a session, and whether its record is whole"}}},
 		{"why", one, nil, (*invocation).runWhy, []use{{"FILE[:LINE] [--json]", "which prompt, call and approval stand behind a file or a line of it"}}},
 		{"blame", one, nil, (*invocation).runBlame, []use{{"FILE [--json]", "which session or commit every line of a file comes from"}}},
-		{"show", one, nil, (*invocation).runShow, []use{{"SESSION [--at SEQ] [--file PATH]", "a session as of a record: conversation, todos, questions, context, files; --file prints one of these"}}},
-		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, (*invocation).runDiff, []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
+		{"show", one, nil, inWorkspace("coder show needs the id of one session; coder sessions lists them", (*invocation).runShow), []use{{"SESSION [--at SEQ] [--file PATH]", "a session as of a record: conversation, todos, questions, context, files; --file prints one of these"}}},
+		{"diff", func(args []string) bool { return len(args) == 2 && strings.Contains(args[1], "..") }, nil, inWorkspace("coder diff needs a session and two of its records: coder diff SESSION A..B", (*invocation).runDiff), []use{{"SESSION A..B", "what the files of a session changed between two of its records"}}},
 		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "find words in all sessions of all projects, the newest first"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
-		{"respond", one, nil, (*invocation).runRespond, []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
-		{"watch", upTo(1), nil, (*invocation).runWatch, []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},
+		{"respond", one, nil, inWorkspace("coder respond needs the id of one interaction; coder tasks lists them", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
+		{"watch", upTo(1), nil, inWorkspace("", (*invocation).runWatch), []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},
 		{"policy", func(args []string) bool {
 			switch {
 			case len(args) == 0:
@@ -59,7 +74,7 @@ func subcommands() []subcommand {
 				return len(args) == 2 && (err == nil || args[1] == "all")
 			}
 			return len(args) == 1 && (args[0] == "test" || args[0] == "list")
-		}, []string{"check", "test", "list", "revoke"}, (*invocation).runPolicy, []use{
+		}, []string{"check", "test", "list", "revoke"}, inWorkspace("coder policy takes check COMMAND, list, revoke N, or test --against sessions", (*invocation).runPolicy), []use{
 			{"check [--mode M] [--json] COMMAND", "what would become of a command, and why"},
 			{"test --against sessions [--json]", "what today's rules would have said to past calls"},
 			{"list [--json]", "what was always allowed in this project, when and why"},

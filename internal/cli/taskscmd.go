@@ -156,16 +156,9 @@ func optionIDs(q uip.Request) (ids []string) {
 }
 
 // runRespond answers a question that waits, and goes on with its task.
-func (inv *invocation) runRespond(ctx context.Context) error {
+func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 	fl := inv.flags
-	if len(fl.args) != 1 {
-		return usagef("coder respond needs the id of one interaction; coder tasks lists them")
-	}
 	fl.outputFormat, fl.inputFormat = "text", "text"
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
 	a, session, q, err := inv.findQuestion(ctx, a, fl.args[0])
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"syscall"
 	"time"
 
+	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
@@ -30,15 +31,12 @@ const followTime = 150 * time.Millisecond
 // runWatch follows a session that another process works in, by its logs alone:
 // it claims nothing, writes nothing and answers nothing. It ends when nobody works
 // in the session any more.
-func (inv *invocation) runWatch(ctx context.Context) error {
+func (inv *invocation) runWatch(ctx context.Context, a *app.App) error {
 	fl := inv.flags
-	a, err := inv.newApp(inv.warn)
-	if err != nil {
-		return err
-	}
 	store := a.Store()
 	id := strings.Join(fl.args, "")
 	if len(fl.args) == 0 {
+		var err error
 		if id, err = store.Last(); err != nil {
 			return err
 		}

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -71,15 +72,7 @@ func New(o Options) (*Hooks, error) {
 
 // On reports whether there are hooks for an event.
 func (h *Hooks) On(e Event) bool {
-	if h == nil {
-		return false
-	}
-	for _, one := range h.Hooks {
-		if one.Event == e {
-			return true
-		}
-	}
-	return false
+	return h != nil && slices.ContainsFunc(h.Hooks, func(one Hook) bool { return one.Event == e })
 }
 
 // Scene is where in a session something happens: what the record says of it, and
@@ -108,9 +101,7 @@ func (h *Hooks) Fire(ctx context.Context, at Scene, e Event, names []string, fie
 	input := map[string]any{
 		"session_id": facts.Session, "transcript_path": facts.Transcript, "cwd": facts.Root, "hook_event_name": e, "permission_mode": OutwardMode(facts.Mode),
 	}
-	for name, value := range fields {
-		input[name] = value
-	}
+	maps.Copy(input, fields)
 	run := bash.HookRun{Event: string(e), Input: jsonx.Must(input)}
 	for _, c := range chosen {
 		env := []string{"CLAUDE_PROJECT_DIR=" + facts.Root, "CODER_PROJECT_DIR=" + facts.Root}

@@ -58,7 +58,10 @@ func (p *peer) live(ctx context.Context) {
 			failures = 0
 			continue
 		}
-		if p.isReady() && p.host.o.Now().Sub(began) >= stable {
+		p.mu.Lock()
+		ready := p.state == Ready
+		p.mu.Unlock()
+		if ready && p.host.o.Now().Sub(began) >= stable {
 			failures = 0
 		}
 		failures++
@@ -93,12 +96,6 @@ func (p *peer) pause(ctx context.Context, d time.Duration) error {
 	close(stop)
 	watch.Wait()
 	return err
-}
-
-func (p *peer) isReady() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.state == Ready
 }
 
 // fail takes down why the server is not there, and tells the person once.
@@ -158,7 +155,11 @@ func (p *peer) serve(ctx context.Context) error {
 	p.mu.Lock()
 	p.state, p.why, p.session = Ready, nil, line.session
 	p.mu.Unlock()
-	defer p.hangUp()
+	defer func() { // it cannot be called for now
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.session = nil
+	}()
 	p.host.advertised.changed()
 	p.once.Do(func() { close(p.settled) })
 	p.relist(line.session, resources|prompts)
@@ -172,11 +173,4 @@ func (p *peer) serve(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	}
-}
-
-// hangUp says that the server cannot be called for now.
-func (p *peer) hangUp() {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.session = nil
 }

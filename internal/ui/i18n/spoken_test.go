@@ -27,7 +27,7 @@ type speech struct {
 var args = map[string]int{
 	"T": 0, "t": 0, "errors.New": 0, "fmt.Errorf": 0,
 	"usagef": 0, "inputf": 0, "configf": 0, "warn": 0,
-	"cli flag": 2, "cli text": 2, "cli choice": 1, "cli specs": 1, "cli number": 2, "cli row": 0,
+	"cli flag": 2, "cli text": 2, "cli choice": 1, "cli specs": 1, "cli number": 2, "cli row": 0, "cli several": 3, "cli inWorkspace": 0,
 	"usercommand Warn": 1, "skills Warn": 1, "subagent Warn": 1, "subagent refuse": 0, "config warn": 2,
 	"frontmatter problem": 1, "toolrun notice": 2, "mode refuse": 0,
 	"transport say": 3, "undo lose": 1, "undo keep": 1, "undo leave": 1,

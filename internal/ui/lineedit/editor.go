@@ -95,12 +95,7 @@ const (
 
 // Key does what k means.
 func (e *Editor) Key(k Key) Action {
-	if e.search != nil {
-		if a, done := e.searchKey(k); done {
-			return a
-		}
-	}
-	if e.menu != nil && e.menuKey(k) {
+	if e.search != nil && e.searchKey(k) || e.menu != nil && e.menuKey(k) {
 		return Action{}
 	}
 	was := e.last

@@ -84,7 +84,7 @@ func (e *Editor) startSearch(kind) Action {
 
 // searchKey handles a key while searching. Keys that mean nothing to a search
 // end it, keep what was found, and are then done as usual.
-func (e *Editor) searchKey(k Key) (_ Action, done bool) {
+func (e *Editor) searchKey(k Key) (done bool) {
 	s := e.search
 	switch {
 	case k == WithCtrl('r'):
@@ -105,9 +105,9 @@ func (e *Editor) searchKey(k Key) (_ Action, done bool) {
 			e.undo.keep(s.before.text, s.before.at)
 			e.history.back = min(s.back, len(e.history.sent))
 		}
-		return Action{}, false
+		return false
 	}
-	return Action{}, true
+	return true
 }
 
 // seek shows the first draft from n drafts back on, towards older ones or, with

@@ -2,6 +2,7 @@ package term
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -310,7 +311,11 @@ func (d drawing) fold(text string) string {
 	for i, line := range lines {
 		lines[i] = d.foldLine(line)
 	}
-	return strings.Join(d.foldMiddle(lines, foldLines, foldHead), "\n")
+	if hidden := len(lines) - foldLines; hidden > 0 {
+		*d.hides = true
+		lines = slices.Concat(lines[:foldHead], []string{d.t("<%d lines are not shown here>", hidden)}, lines[foldHead+hidden:])
+	}
+	return strings.Join(lines, "\n")
 }
 
 func (d drawing) foldDiff(unified string) string {
@@ -331,17 +336,6 @@ func (d drawing) foldDiff(unified string) string {
 		lines = append(lines[:foldDiff:foldDiff], d.t("<%d more lines are not shown here>", len(lines)-foldDiff))
 	}
 	return strings.Join(lines, "\n")
-}
-
-// foldMiddle keeps the first head lines and the last ones, at most most in all.
-func (d drawing) foldMiddle(lines []string, most, head int) []string {
-	if len(lines) <= most {
-		return lines
-	}
-	*d.hides = true
-	hidden := len(lines) - most
-	kept := append(lines[:head:head], d.t("<%d lines are not shown here>", hidden))
-	return append(kept, lines[head+hidden:]...)
 }
 
 // foldLine shortens a long line and long rows of blanks in it.

@@ -37,17 +37,13 @@ func fold(l display.Line, width int) string {
 		s.setIn(at - s.column)
 		s.words(text, at)
 	} else {
-		s.cells(l.Cells, roomy(l.Columns[0], width))
+		lead := l.Columns[0]
+		if width-lead < minColumn { // little room would be left beside it
+			lead = min(lead, setIn)
+		}
+		s.cells(l.Cells, lead)
 	}
 	return s.b.String()
-}
-
-// roomy is lead, or less where little room would be left beside it.
-func roomy(lead, width int) int {
-	if width-lead < minColumn {
-		return min(lead, setIn)
-	}
-	return lead
 }
 
 // lineBuilder is what a line becomes.

@@ -31,10 +31,6 @@ type outputBox struct {
 	tail   []string // the last complete lines that were not put
 }
 
-func (b *outputBox) keep(l ink.Look, text string) {
-	b.kept = append(b.kept, ink.Span{Look: l, Text: text})
-}
-
 // empty reports whether nothing has come.
 func (b *outputBox) empty() bool { return b.lines == 0 && b.column == 0 && b.part == "" }
 

@@ -34,10 +34,6 @@ func (s *status) set(text string) {
 	s.text = text
 }
 
-func (s *status) begin(c *callView) {
-	s.calls, s.changed = append(s.calls, c), true
-}
-
 func (s *status) end(c *callView) {
 	s.calls, s.changed = slices.DeleteFunc(s.calls, func(o *callView) bool { return o == c }), true
 }

@@ -190,21 +190,18 @@ func (r *Renderer) write(draw func()) error {
 	draw()
 	text := r.page.take()
 	if r.err == nil && (text != "" || r.o.Stream != nil) {
-		if err := r.o.put(text, r.begun); err != nil {
+		var err error
+		if r.o.Stream != nil { // what is begun is only asked for by who shows it
+			err = r.o.Stream(text, r.begun())
+		} else {
+			_, err = io.WriteString(r.o.Out, text)
+		}
+		if err != nil {
 			r.err = fmt.Errorf("write to the terminal: %w", err)
 		}
 	}
 	r.tell()
 	return r.err
-}
-
-// put writes text. What is begun is only asked for by who shows it.
-func (o Options) put(text string, begun func() string) error {
-	if o.Stream != nil {
-		return o.Stream(text, begun())
-	}
-	_, err := io.WriteString(o.Out, text)
-	return err
 }
 
 // t is a sentence of our own.

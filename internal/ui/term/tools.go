@@ -58,7 +58,7 @@ func (r *Renderer) tool(rec event.Record) {
 		c := r.call(rec.Task, e.CallID)
 		b := &c.output
 		if b.put == nil {
-			b.put = b.keep
+			b.put = func(l ink.Look, text string) { b.kept = append(b.kept, ink.Span{Look: l, Text: text}) }
 			if len(r.status.calls) <= 1 && c.task.parent == "" && !c.task.bang {
 				b.put = func(l ink.Look, text string) {
 					if r.last != c {
@@ -95,7 +95,7 @@ func (r *Renderer) begin(c *callView) {
 	if r.o.Now != nil {
 		c.since = r.o.Now()
 	}
-	r.status.begin(c)
+	r.status.calls, r.status.changed = append(r.status.calls, c), true
 	if c.task.bang {
 		return
 	}
