@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build run test quick race real-model recordings check elsewhere fmt vet lint bench fuzz fuzz-shell soak cover golden tools clean
+.PHONY: help build run test quick race real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,10 @@ vet: ## run go vet
 
 lint: vet ## run staticcheck
 	$(TOOL) staticcheck $(PKGS)
+
+film: build ## film the demo at a terminal: docs/film/demo.cast, and a picture of it
+	mkdir -p docs/film
+	$(GO) run ./cmd/film -program bin/coder -cast docs/film/demo.cast -picture docs/film/demo.svg
 
 bench: build ## measure start-up, steps, streams and memory against a baseline in the same run
 	$(GO) run ./cmd/bench -coder bin/coder
