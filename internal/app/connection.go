@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -110,10 +111,7 @@ func (a *App) proxy(address string) (func(*http.Request) (*url.URL, error), erro
 	if err != nil || u.Host == "" || !slices.Contains([]string{"http", "https", "socks5", "socks5h"}, u.Scheme) {
 		return nil, configf("provider.proxy: want an address that begins with http://, https:// or socks5://, or none")
 	}
-	without := a.Env.Getenv("NO_PROXY")
-	if without == "" {
-		without = a.Env.Getenv("no_proxy")
-	}
+	without := cmp.Or(a.Env.Getenv("NO_PROXY"), a.Env.Getenv("no_proxy"))
 	return func(r *http.Request) (*url.URL, error) {
 		if direct(r.URL, without) {
 			return nil, nil

@@ -181,6 +181,4 @@ func (x *gitIndex) kept(root string, files []string) (kept []string) {
 	return kept
 }
 
-const (
-	maxGitIndex = 512 << 20 // of what a repository keeps
-)
+const maxGitIndex = 512 << 20 // of what a repository keeps

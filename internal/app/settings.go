@@ -59,33 +59,19 @@ func load(env Env, o Options, state func(trust.Book, string) (trust.State, error
 		s.configFile = filepath.Join(env.Dir, s.configFile)
 	}
 	from := config.Options{Home: s.Home, Project: s.Project, File: s.configFile, Getenv: env.Getenv, TrustProject: s.Trusted == trust.Trusted}
-	set := func(key string, value any, flag string) {
-		from.Flags = append(from.Flags, config.Override{Key: key, Value: value, Name: flag})
+	set := func(given bool, key string, value any, flag string) {
+		if given {
+			from.Flags = append(from.Flags, config.Override{Key: key, Value: value, Name: flag})
+		}
 	}
-	if o.Profile != "" {
-		set("profile", o.Profile, "--profile")
-	}
-	if o.Provider != "" {
-		set("provider.preset", o.Provider, "--provider")
-	}
-	if o.Model != "" {
-		set("provider.model", o.Model, "--model")
-	}
-	if o.FallbackModel != "" {
-		set("provider.fallback_models", []string{o.FallbackModel}, "--fallback-model")
-	}
-	if o.MaxSteps > 0 {
-		set("runtime.max_steps", o.MaxSteps, "--max-steps")
-	}
-	if o.Effort != "" {
-		set("provider.effort", o.Effort, "--effort")
-	}
-	if o.MaxBudgetUSD > 0 {
-		set("runtime.budget.usd", o.MaxBudgetUSD, "--max-budget-usd")
-	}
-	if o.AutoApprove {
-		set("approval.auto_approve_ask", true, "--auto-approve")
-	}
+	set(o.Profile != "", "profile", o.Profile, "--profile")
+	set(o.Provider != "", "provider.preset", o.Provider, "--provider")
+	set(o.Model != "", "provider.model", o.Model, "--model")
+	set(o.FallbackModel != "", "provider.fallback_models", []string{o.FallbackModel}, "--fallback-model")
+	set(o.MaxSteps > 0, "runtime.max_steps", o.MaxSteps, "--max-steps")
+	set(o.Effort != "", "provider.effort", o.Effort, "--effort")
+	set(o.MaxBudgetUSD > 0, "runtime.budget.usd", o.MaxBudgetUSD, "--max-budget-usd")
+	set(o.AutoApprove, "approval.auto_approve_ask", true, "--auto-approve")
 	s.Files = from.Files()
 	if s.Config, s.Report, err = config.Load(from); err != nil {
 		return s, &Error{BadConfig, err}

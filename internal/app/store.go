@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -181,10 +182,7 @@ func (s *Store) Unkept() error {
 	if s.ephemeral {
 		return errors.New("nothing is to be kept")
 	}
-	if err := s.safe.Unkept(); err != nil {
-		return err
-	}
-	if err := s.safeHeads.Unkept(); err != nil {
+	if err := cmp.Or(s.safe.Unkept(), s.safeHeads.Unkept()); err != nil {
 		return err
 	}
 	for _, name := range dataFolders {

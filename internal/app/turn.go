@@ -68,11 +68,10 @@ func (t *tally) add(r event.Record) {
 func (t *tally) end(ctx context.Context) (Turn, bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	if !t.running || !t.replied {
-		t.running = false
+	told := t.running && t.replied
+	if t.running = false; !told {
 		return Turn{}, false
 	}
-	t.running = false
 	usage, took := t.meter.Spent()
 	t.turn.Took = took - t.took
 	t.turn.Usage = chat.Usage{

@@ -65,7 +65,6 @@ type squeeze struct {
 	count   Count
 	archive Archive
 	touched map[int]bool
-	shorter int
 	dropped int
 }
 
@@ -75,7 +74,7 @@ func (s *squeeze) done() Squeezed {
 		last = max(last, i)
 	}
 	return Squeezed{
-		Messages: s.view, Keep: len(s.tokens) - 1 - last, Shortened: s.shorter, Dropped: s.dropped, Fits: s.total <= s.budget,
+		Messages: s.view, Keep: len(s.tokens) - 1 - last, Shortened: len(s.touched), Dropped: s.dropped, Fits: s.total <= s.budget,
 	}
 }
 
@@ -86,10 +85,7 @@ func (s *squeeze) pass(size, end int, words bool) {
 			return
 		}
 		if m, n := s.shorten(s.view[i], size, words); n > 0 {
-			if !s.touched[i] {
-				s.touched[i] = true
-				s.shorter++
-			}
+			s.touched[i] = true
 			s.view[i] = m
 			now := s.count(m)
 			s.total += now - s.tokens[i]

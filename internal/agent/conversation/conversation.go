@@ -115,14 +115,6 @@ type replaced struct {
 // is no part of it.
 func Of(task string) *Conversation { return &Conversation{task: task} }
 
-// concerns reports whether what r says was said in this conversation.
-func (c *Conversation) concerns(r event.Record) bool {
-	if c.task != "" {
-		return r.Task == c.task
-	}
-	return !c.others[r.Task]
-}
-
 // Add takes in one record; records of other logs and of other tasks change
 // nothing.
 func (c *Conversation) Add(r event.Record) {
@@ -132,7 +124,7 @@ func (c *Conversation) Add(r event.Record) {
 		}
 		c.others[r.Task] = true
 	}
-	if !c.concerns(r) {
+	if c.task != "" && r.Task != c.task || c.others[r.Task] { // it was said in another conversation
 		return
 	}
 	switch e := r.Event.(type) {
@@ -288,11 +280,8 @@ func (c *Conversation) track(m chat.Message) {
 		return
 	}
 	for r := range chat.Select[chat.ToolResult](m) {
-		for i, call := range c.open {
-			if call.ID == r.CallID {
-				c.open = append(append([]chat.ToolCall(nil), c.open[:i]...), c.open[i+1:]...)
-				break
-			}
+		if i := slices.IndexFunc(c.open, func(call chat.ToolCall) bool { return call.ID == r.CallID }); i >= 0 {
+			c.open = slices.Delete(slices.Clone(c.open), i, i+1)
 		}
 	}
 }

@@ -90,14 +90,10 @@ func (h *Host) Tools() (all []tool.Tool, generation int) {
 	if s.search && s.at == len(s.order) {
 		all = append(all, h.searchTool())
 	}
-	for _, p := range h.peers {
-		p.mu.Lock()
-		for _, t := range p.tools {
-			if _, hidden := there[t.spec.Name]; hidden {
-				all = append(all, unlisted{t})
-			}
+	for _, t := range gather(h, func(p *peer) []*remote { return p.tools }) {
+		if _, hidden := there[t.spec.Name]; hidden {
+			all = append(all, unlisted{t})
 		}
-		p.mu.Unlock()
 	}
 	return all, s.generation
 }

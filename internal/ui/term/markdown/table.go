@@ -35,24 +35,16 @@ func (s *Stream) addRow(line string) {
 	s.table.rows = append(s.table.rows, line)
 	s.table.size += len(line)
 	if len(s.table.rows) == 2 {
-		s.checkRule(line)
+		if s.table.align = readRule(line); s.table.align == nil { // the first is no head; this one may be
+			after := s.ends
+			s.asTyped(s.table.rows[0])
+			s.table = table{rows: []string{line}, size: len(line), owed: after}
+		}
 	}
 	s.ends = 0
 	if t := s.table; len(t.rows) > 2 && (len(t.rows) > tableRows || t.size > tableBytes) {
 		s.table = table{widths: s.drawTable(), align: t.align}
 	}
-}
-
-// checkRule looks whether the second row makes the first one a head; if not,
-// it may be a head itself.
-func (s *Stream) checkRule(line string) {
-	s.table.align = readRule(line)
-	if s.table.align != nil {
-		return
-	}
-	after := s.ends
-	s.asTyped(s.table.rows[0])
-	s.table = table{rows: []string{line}, size: len(line), owed: after}
 }
 
 // endTable draws the rows that were held back, if any.
@@ -144,18 +136,14 @@ func readRule(line string) []ink.Align {
 		if dashes == "" || strings.Trim(dashes, "-") != "" {
 			return nil
 		}
-		align = append(align, alignOf(c))
+		switch left, right := strings.HasPrefix(c, ":"), strings.HasSuffix(c, ":"); {
+		case left && right:
+			align = append(align, ink.Centre)
+		case right:
+			align = append(align, ink.Right)
+		default:
+			align = append(align, ink.Left)
+		}
 	}
 	return align
-}
-
-func alignOf(c string) ink.Align {
-	left, right := strings.HasPrefix(c, ":"), strings.HasSuffix(c, ":")
-	switch {
-	case left && right:
-		return ink.Centre
-	case right:
-		return ink.Right
-	}
-	return ink.Left
 }

@@ -116,16 +116,17 @@ var index = sync.OnceValue(func() map[string]*language {
 	return all
 })
 
-func lookup(name string) *language {
-	if name == "" {
-		return nil
-	}
-	return index()[name]
-}
-
 // word is the role of a word, given what follows it.
 func (l *language) word(w, after string) ink.Role {
-	l.once.Do(l.readWords)
+	l.once.Do(func() {
+		l.words = make(map[string]ink.Role)
+		for w := range strings.FieldsSeq(l.keywords) {
+			l.words[w] = ink.Keyword
+		}
+		for w := range strings.FieldsSeq(l.consts) {
+			l.words[w] = ink.Number
+		}
+	})
 	key := w
 	if l.fold {
 		key = strings.ToLower(w)
@@ -137,16 +138,6 @@ func (l *language) word(w, after string) ink.Role {
 		return ink.Name
 	}
 	return ink.Plain
-}
-
-func (l *language) readWords() {
-	l.words = make(map[string]ink.Role)
-	for _, w := range strings.Fields(l.keywords) {
-		l.words[w] = ink.Keyword
-	}
-	for _, w := range strings.Fields(l.consts) {
-		l.words[w] = ink.Number
-	}
 }
 
 // letters reports whether c may stand within a word.

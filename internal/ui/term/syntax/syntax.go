@@ -5,6 +5,7 @@
 package syntax
 
 import (
+	"slices"
 	"strings"
 
 	"coder/internal/ui/term/ink"
@@ -24,7 +25,10 @@ func For(name string) Scanner {
 	if at := strings.IndexAny(name, " \t{,:"); at >= 0 {
 		name = name[:at]
 	}
-	return Scanner{lang: lookup(name)}
+	if name == "" {
+		return Scanner{}
+	}
+	return Scanner{lang: index()[name]}
 }
 
 // Known reports whether s has a language.
@@ -87,12 +91,9 @@ func (s *Scanner) other(rest string) int {
 // comment reports whether a comment that lasts to the end of the line begins
 // at i. One that is a single sign must stand at the start of a word.
 func (s *Scanner) comment(line string, i int) bool {
-	for _, c := range s.lang.comments {
-		if strings.HasPrefix(line[i:], c) && (len(c) > 1 || i == 0 || strings.IndexByte(" \t;(", line[i-1]) >= 0) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(s.lang.comments, func(c string) bool {
+		return strings.HasPrefix(line[i:], c) && (len(c) > 1 || i == 0 || strings.IndexByte(" \t;(", line[i-1]) >= 0)
+	})
 }
 
 func (s *Scanner) quote(rest string) *quote {
