@@ -3,6 +3,7 @@
 package tty
 
 import (
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -146,12 +147,7 @@ func width(gs []glyph) (n int) {
 }
 
 func sure(gs []glyph) bool {
-	for _, g := range gs {
-		if !certain(g) {
-			return false
-		}
-	}
-	return true
+	return !slices.ContainsFunc(gs, func(g glyph) bool { return !certain(g) })
 }
 
 // certain reports whether all terminals show g in the same width and place: not

@@ -178,7 +178,8 @@ func (s *Screen) print(text string) {
 		ended = len(text) - len(s.text.before)
 	}
 	s.line = text[ended:]
-	// A single one is written over the first row of the block, where most of it stands already
+	// Whole lines go into the scrollback. A single one is written over the first row
+	// of the block, where most of it stands already.
 	lines := text[:ended]
 	cols, _ := s.bounds()
 	line := strings.TrimSuffix(lines, lineEnd)
@@ -343,23 +344,17 @@ func (s *Screen) move(row, col int) {
 		return
 	}
 	if row != at.row || col < at.col || at.col == somewhere {
-		s.step(at.row, row)
+		if row > at.row {
+			s.out.WriteString("\r" + strings.Repeat("\n", row-at.row))
+		} else {
+			s.climb(at.row - row)
+		}
 		at.col = 0
 	}
 	if col > at.col {
 		s.out.WriteString("\x1b[" + strconv.Itoa(col-at.col) + "C")
 	}
 	s.shown.row, s.shown.col = row, col
-}
-
-// step moves the cursor to the start of another row of the block. Going down
-// may make the row.
-func (s *Screen) step(from, to int) {
-	if to <= from {
-		s.climb(from - to)
-		return
-	}
-	s.out.WriteString("\r" + strings.Repeat("\n", to-from))
 }
 
 // climb moves the cursor up, to the start of a row.

@@ -1,7 +1,6 @@
 package ink
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/clipperhouse/displaywidth"
@@ -232,21 +231,14 @@ func (c Cell) draw(bold bool, put Put) {
 
 func (g Grid) pad(column, blank int) (before, after int) {
 	blank = max(0, blank)
-	switch g.align(column) {
-	case Right:
+	switch {
+	case column >= len(g.Align):
+	case g.Align[column] == Right:
 		return blank, 0
-	case Centre:
+	case g.Align[column] == Centre:
 		return blank / 2, blank - blank/2
-	case Left:
 	}
 	return 0, blank
-}
-
-func (g Grid) align(column int) Align {
-	if column < len(g.Align) {
-		return g.Align[column]
-	}
-	return Left
 }
 
 func (g Grid) record(r []Cell, put Put) {
@@ -265,8 +257,7 @@ func (g Grid) record(r []Cell, put Put) {
 		}
 		named = append(named, append(n, c...))
 	}
-	r = slices.DeleteFunc(slices.Clone(named), func(c Cell) bool { return len(c) == 0 })
-	for i, c := range r {
+	for i, c := range named {
 		if i > 0 {
 			put(Look{}, "\n")
 		}
