@@ -128,6 +128,8 @@ type App struct {
 	Modes   *mode.State // the mode of work
 	// Play, if set, plays the model instead of the one that is configured.
 	Play provider.Provider
+	// Recorded, if set, stands for what a session that is run again must not reach.
+	Recorded *Recorded
 	// Store opens what is kept of the workspace, once.
 	Store func() *Store
 

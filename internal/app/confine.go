@@ -20,6 +20,10 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 	home := a.Env.Getenv("HOME")
 	write := slices.Concat(a.Options.AddDirs, confine.Caches(home, a.Env.Getenv))
 	protect := []string{a.Home}
+	hidden := []string{a.Home}
+	if a.Recorded != nil {
+		protect, hidden = append(protect, a.Recorded.hidden...), append(hidden, a.Recorded.hidden...)
+	}
 	for _, p := range a.plugins { // they stay what the person agreed to
 		protect = append(protect, p.Dir)
 	}
@@ -35,7 +39,7 @@ func (a *App) confiner(p *protectedFiles) *confine.Confiner {
 			return a.Config.Safety.Network && !m.ReadOnly
 		},
 		AnyNetwork: a.Config.Safety.Network,
-		State:      []string{a.Home}, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
+		State:      hidden, Sockets: sync.OnceValue(a.sockets), Agent: a.Env.Getenv("SSH_AUTH_SOCK"), Runtime: a.Env.Getenv("XDG_RUNTIME_DIR"),
 		Secrets: p.hidden, Tracked: p.tracked, Frozen: p.frozenPaths, Repositories: p.repositories,
 		Named: func(r risk.Report) []string {
 			if a.judge == nil {

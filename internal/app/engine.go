@@ -71,6 +71,9 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	runner := &toolrun.Runner{
 		Policy: a.inCommands(judge), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceal: kit.conceals.Text,
 	}
+	if a.Recorded != nil {
+		runner.Policy, runner.Recall = a.Recorded.judged(runner.Policy), a.Recorded.Recall
+	}
 	if a.Options.Attended {
 		runner.Waiver = a.Store().waiver()
 	}

@@ -139,6 +139,9 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	if a.answer != nil {
 		tools = append(tools, a.answer)
 	}
+	if a.Recorded != nil {
+		tools = a.Recorded.with(tools)
+	}
 	var ranks [3][]tool.Tool
 	for _, one := range tools {
 		r := 0

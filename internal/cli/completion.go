@@ -173,7 +173,7 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 		}
 	}
 	switch what := strings.Join(plain, " "); what {
-	case "export", "watch", "show", "diff", "audit", "audit show", "audit verify":
+	case "export", "watch", "show", "diff", "replay", "audit", "audit show", "audit verify":
 		inv.completeSessions(ctx, print)
 	case "plugin remove":
 		if a, err := inv.newApp(func(string) {}); err == nil {

@@ -51,6 +51,9 @@ type flags struct {
 	at                     int    // the record as of which a session is shown
 	file                   string // of it
 	lastTurn               bool   // begin where the last turn does
+	until                  int    // the last record to play
+	speed                  float64
+	step, verify           bool // at each step wait for the person; run it again
 	against, format        string
 	full, revoke           bool
 	olderThan              string // what prune looks for
@@ -201,6 +204,17 @@ func options() []option {
 		of("respond", flag("record-only", "", "keep the answer and do not go on with the task", func(f *flags) *bool { return &f.recordOnly })),
 		of("watch", number("from", "SEQ", "begin at the record of this number", func(f *flags) *int { return &f.from })),
 		of("watch", flag("last", "", "begin where the last turn does", func(f *flags) *bool { return &f.lastTurn })),
+		of("replay", number("until", "SEQ", "end after the record of this number", func(f *flags) *int { return &f.until })),
+		of("replay", option{long: "speed", value: "N", help: "play N times as fast as it was; without it long pauses are cut short", set: func(f *flags, v string) error {
+			n, err := strconv.ParseFloat(v, 64)
+			if err != nil || !(n > 0) || n > 1e6 {
+				return usagef("--speed wants a number above zero such as 4 or 0.5, not %q", v)
+			}
+			f.speed = n
+			return nil
+		}}),
+		of("replay", flag("step", "", "wait for Enter after each step; q ends it", func(f *flags) *bool { return &f.step })),
+		of("replay", flag("verify", "", "run it again, confined and offline in a copy of the starting files, and tell the first difference", func(f *flags) *bool { return &f.verify })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
 		of("show", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
 		of("show", text("file", "PATH", "print what a file of the session held", func(f *flags) *string { return &f.file })),
@@ -215,7 +229,7 @@ func options() []option {
 		of("mcp", several("header", "H", "NAME: VALUE", "a header of every request to the server; may be given more than once", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("prune, setup, plugin", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, why, blame, search, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, audit, why, blame, search, replay, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

@@ -138,6 +138,11 @@ func (r *run) execute(ctx context.Context, a *admission) (res tool.Result, err e
 			res, err = tool.Result{}, fmt.Errorf("%s broke down: %v", a.tool, p)
 		}
 	}()
+	if r.Recall != nil {
+		if res, known, err := r.Recall(ctx, a.call.ID); known {
+			return res, err
+		}
+	}
 	return a.prepared.Run(tool.WithCall(uip.With(ctx, r.asker(a)), a.call.ID), live{ctx, r, a.call.ID})
 }
 

@@ -42,6 +42,8 @@ type Runner struct {
 	// Conceal, if set, blots out what must not be shown or kept: keys.
 	Conceal func(string) string
 	Waiver  *Waiver // optional: lets the person go on without a record
+	// Recall, if set, knows what came of calls that are not to be made again.
+	Recall func(ctx context.Context, callID string) (res tool.Result, known bool, err error)
 }
 
 // A Memory remembers calls that a person said "always" to.

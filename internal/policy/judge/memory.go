@@ -10,6 +10,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -50,8 +51,7 @@ type remembered struct {
 // settings let pass. The error says what could not be read; it is asked about
 // again.
 func (j *Judge) Remember(dir string, list []string) (*Memory, error) {
-	sum := sha256.Sum256([]byte(j.o.Root))
-	m := &Memory{book: j.book, root: j.o.Root, now: j.o.Now, path: filepath.Join(dir, hex.EncodeToString(sum[:8])+".json")}
+	m := &Memory{book: j.book, root: j.o.Root, now: j.o.Now, path: filepath.Join(dir, fileOf(j.o.Root))}
 	if m.now == nil {
 		m.now = func() time.Time { return time.Time{} }
 	}
@@ -59,6 +59,12 @@ func (j *Judge) Remember(dir string, list []string) (*Memory, error) {
 	j.book.Always.Names = list
 	j.memory = m
 	return m, m.refresh()
+}
+
+// fileOf is the file of a project.
+func fileOf(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:8]) + ".json"
 }
 
 // maxMemory bounds the file that is remembered in.
@@ -118,6 +124,30 @@ func (m *Memory) save() error {
 		return err
 	}
 	return atomicfile.Write(m.path, append(text, '\n'), 0o600)
+}
+
+// Carry copies what was always allowed in a project before a time to another
+// folder and another place of the project.
+func Carry(dir, root, toDir, toRoot string, before time.Time) error {
+	var r remembered
+	text, err := repofile.Own(filepath.Join(dir, fileOf(root)), maxMemory)
+	if err != nil || json.Unmarshal(text, &r) != nil || r.Root != root {
+		return nil // there is nothing, or nothing that counts
+	}
+	r.Root = toRoot
+	r.Grants = slices.DeleteFunc(r.Grants, func(g rule.Grant) bool { return !g.When.Before(before) })
+	for i, g := range r.Grants {
+		if g.What == root || strings.HasPrefix(g.What, root+"/") {
+			r.Grants[i].What = toRoot + strings.TrimPrefix(g.What, root)
+		}
+	}
+	if text, err = json.Marshal(r); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(toDir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(toDir, fileOf(toRoot)), text, 0o600)
 }
 
 // Granted is a grant as it is listed.

@@ -3,6 +3,7 @@ package undo
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"io/fs"
 	"path"
 	"slices"
@@ -128,6 +129,23 @@ func lies(rel, dir string) bool {
 func (k *Keeper) reveals(rel string) bool {
 	text, _, err := k.ws.ReadFile(rel, small)
 	return err != nil || bytes.HasPrefix(text, []byte("!")) || bytes.Contains(text, []byte("\n!"))
+}
+
+// Files lists all files and directories of a tree that was kept, in no order.
+func (k *Keeper) Files(ctx context.Context, name string) (list []event.FileState, err error) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	defer k.release()
+	t, err := k.loadTree(ctx, name)
+	if err != nil {
+		return nil, fmt.Errorf("read kept state of files: %w", err)
+	}
+	for dir, f := range t.folders {
+		for i := range f.len() {
+			list = append(list, f.node(i).state(dir))
+		}
+	}
+	return list, nil
 }
 
 // Expand lists the changes that were recorded as one.

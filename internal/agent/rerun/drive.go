@@ -1,0 +1,189 @@
+package rerun
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/orchestrator"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// Open opens the session of the rerun: a new one, or the same again after its
+// process has ended.
+type Open func(ctx context.Context, resume bool) (*supervisor.Session, error)
+
+// Report is what came of a rerun.
+type Report struct {
+	Session    string      `json:"session"`
+	Steps      int         `json:"steps"`   // replies of the model on record
+	Records    int         `json:"records"` // that were held against each other
+	Difference *Difference `json:"difference,omitempty"`
+}
+
+// Run runs the take again. The error is for what kept it from being run at all.
+func (f *Follower) Run(ctx context.Context, open Open) (*Report, error) {
+	err := f.processes(ctx, open)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.diff == nil && err != nil {
+		return nil, err
+	}
+	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: f.agreed, Difference: f.diff}, nil
+}
+
+// processes runs one process after the other, as the record has them.
+func (f *Follower) processes(ctx context.Context, open Open) error {
+	for resume := false; ; resume = true {
+		s, err := open(ctx, resume)
+		if err != nil {
+			return err
+		}
+		s.Steer(f.steer)
+		err = f.inputs(ctx, s, resume)
+		err = errors.Join(err, s.Close())
+		f.mu.Lock()
+		ended := f.ended && f.diff == nil
+		_, more := f.next(main)
+		f.mu.Unlock()
+		switch {
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case ended && !more:
+			return nil
+		case !ended:
+			return err
+		}
+		f.reopen()
+	}
+}
+
+// inputs runs what the person said, until the process ends or there is no more.
+func (f *Follower) inputs(ctx context.Context, s *supervisor.Session, resumed bool) error {
+	for ctx.Err() == nil {
+		f.mu.Lock()
+		r, ok := f.next(main)
+		before, over := f.agreed, f.ended || f.diff != nil
+		turn, cancel := context.WithCancel(ctx)
+		f.cancel = cancel
+		f.mu.Unlock()
+		if !ok || over {
+			cancel()
+			return nil
+		}
+		act, err := f.input(r, resumed)
+		if err == nil {
+			err = act(turn, s)
+		}
+		cancel()
+		resumed = false
+		f.mu.Lock()
+		stuck := f.agreed == before && f.diff == nil && !f.ended
+		f.mu.Unlock()
+		switch {
+		case stuck && err != nil:
+			return fmt.Errorf("record %d: %w", r.Seq, err)
+		case stuck:
+			return &UnfitError{r.Seq, "nothing is known that would make this record"}
+		}
+	}
+	return ctx.Err()
+}
+
+// UnfitError reports a session of which a part cannot be run again.
+type UnfitError struct {
+	Record uint64
+	Why    string
+}
+
+func (e *UnfitError) Error() string {
+	return fmt.Sprintf("the session cannot be run again from record %d on: %s", e.Record, e.Why)
+}
+
+// input is what makes the session go on with a record.
+func (f *Follower) input(r event.Record, resumed bool) (func(context.Context, *supervisor.Session) error, error) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if resumed && f.open && !f.abandoned() {
+		return func(ctx context.Context, s *supervisor.Session) error {
+			_, err := s.Continue(ctx, event.Discard)
+			return err
+		}, nil
+	}
+	said, ok := f.upcoming()
+	if e, mode := r.Event.(event.ModeChanged); mode && !f.take.typed(f.at[main]+1) {
+		return func(ctx context.Context, s *supervisor.Session) error {
+			return s.SwitchMode(ctx, e.Mode, event.Discard)
+		}, nil
+	}
+	if !ok && r.Actor == event.ActorRecovery {
+		return func(ctx context.Context, s *supervisor.Session) error {
+			_, err := s.Continue(ctx, event.Discard)
+			if errors.Is(err, supervisor.ErrFinished) {
+				return nil
+			}
+			return err
+		}, nil
+	}
+	if !ok {
+		return nil, &UnfitError{r.Seq, "what was said then is not on record"}
+	}
+	return func(ctx context.Context, s *supervisor.Session) error {
+		_, err := s.RunSaid(ctx, said, event.Discard)
+		return err
+	}, nil
+}
+
+// abandoned reports whether the turn that was left unfinished was not taken up.
+func (f *Follower) abandoned() bool {
+	for _, i := range f.take.streams[main][f.at[main]:] {
+		switch r := f.take.Records[i]; r.Event.(type) {
+		case event.TaskCanceled:
+			return r.Actor == event.ActorRecovery
+		case event.TaskCreated, event.TaskCompleted, event.TaskFailed:
+			return false
+		}
+	}
+	return false
+}
+
+// upcoming is the next thing that the person said, from the record that comes next
+// on.
+func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
+	list := f.take.streams[main]
+	for n := f.at[main]; n < len(list); n++ {
+		switch e := f.take.Records[list[n]].Event.(type) {
+		case event.LocalAdded:
+			return orchestrator.Said{Text: f.here(e.Input)}, true
+		case event.TaskCreated:
+			return f.prompt(e, list[n:]), true
+		}
+	}
+	return said, false
+}
+
+// prompt is what the person said to begin a task.
+func (f *Follower) prompt(task event.TaskCreated, records []int) orchestrator.Said {
+	said := orchestrator.Said{Text: f.here(task.Intent)}
+	for _, i := range records {
+		r := f.take.Records[i]
+		m, ok := r.Event.(event.MessageAdded)
+		if r.Task != task.TaskID || !ok || m.Message.Role != chat.User || r.Actor != event.ActorUser || strings.HasPrefix(m.Message.Text(), interruption) {
+			continue
+		}
+		command := strings.HasPrefix(task.Intent, "/")
+		if command && m.Message.Text() != task.Intent {
+			break // the words are those that the command stands for
+		}
+		said.Text, said.AsWritten = f.here(m.Message.Text()), command
+		if !strings.Contains(said.Text, "@") { // what is named is read anew
+			said.Pictures = slices.Collect(chat.Select[chat.Image](m.Message))
+		}
+		break
+	}
+	return said
+}

@@ -1,0 +1,499 @@
+package rerun
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+	"coder/internal/tool"
+)
+
+// Side is one of the two that are compared: the session as it was, or its rerun.
+type Side struct {
+	Paths map[string]string // what stands for a path in texts that are compared
+	Kept  Contents          // nil if there is nothing to look up
+}
+
+// Contents is what was kept of files.
+type Contents interface {
+	Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error)
+	Expand(ctx context.Context, c event.FileChange) ([]event.FileChange, error)
+}
+
+// Difference is the first thing that came out otherwise.
+type Difference struct {
+	Step      int    `json:"step"`   // replies of the model so far
+	Record    uint64 `json:"record"` // the one on record
+	What      string `json:"what"`   // request, reply, decision, question, result, files or course
+	About     string `json:"about,omitempty"`
+	Was       string `json:"was"`
+	Is        string `json:"is"`
+	Agreement int    `json:"agreed"` // how many records agreed before it
+}
+
+// errDiffers ends a rerun that has come to a difference, errEnded one whose
+// process ended at this place.
+var (
+	errDiffers = errors.New("the session came out otherwise")
+	errEnded   = errors.New("the process ended here")
+)
+
+// Follower holds a rerun against a take, record by record, and gives it what is
+// taken from the record. It is safe for concurrent use.
+type Follower struct {
+	take     *Take
+	was, is  Side
+	world    *World
+	clock    atomic.Value // of time.Time
+	mu       sync.Mutex   // guards the fields below
+	at       map[string]int
+	streamOf map[string]string          // of the rerun's tasks
+	calls    map[string]uint64          // the rerun's calls that were requested: the record of theirs
+	asked    map[string]uip.Request     // on record, by the id that the question has now
+	kept     map[event.FileState]string // names of contents that were looked up
+	left     int                        // records before the end of the process under way
+	ends     []uint64                   // of processes, that are still to come
+	ended    bool                       // the process under way
+	open     bool                       // a turn is
+	cancel   context.CancelFunc         // of the input under way
+	diff     *Difference
+	agreed   int
+}
+
+// Follow begins to follow a rerun of take, in the copy that world was laid out in.
+func Follow(take *Take, was, is Side, world *World) *Follower {
+	f := &Follower{
+		take: take, was: was, is: is, world: world, ends: slices.Clone(take.ends),
+		at: make(map[string]int), streamOf: make(map[string]string), calls: make(map[string]uint64),
+		asked: make(map[string]uip.Request), kept: make(map[event.FileState]string), cancel: func() {},
+	}
+	if take.open && len(take.Records) > 0 {
+		f.ends = append(f.ends, take.Records[len(take.Records)-1].Seq+1)
+	}
+	f.count()
+	f.clock.Store(take.Start())
+	return f
+}
+
+// Compare says where the contents of the rerun's files are looked up.
+func (f *Follower) Compare(kept Contents) { f.is.Kept = kept }
+
+// count finds out how far the process under way gets.
+func (f *Follower) count() {
+	f.left = 0
+	for stream, list := range f.take.streams {
+		for _, i := range list[f.at[stream]:] {
+			if len(f.ends) > 0 && f.take.Records[i].Seq < f.ends[0] {
+				f.left++
+			}
+		}
+	}
+}
+
+// Now is the time of the rerun: that of the record that comes next.
+func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
+
+// setClock follows the record.
+func (f *Follower) setClock() {
+	if r, ok := f.next(main); ok {
+		f.clock.Store(r.Time)
+	}
+}
+
+// next is the record that comes next in a stream.
+func (f *Follower) next(stream string) (event.Record, bool) {
+	list := f.take.streams[stream]
+	if n := f.at[stream]; n < len(list) {
+		return f.take.Records[list[n]], true
+	}
+	return event.Record{}, false
+}
+
+// beyond reports whether a record was made after the process under way ended.
+func (f *Follower) beyond(r event.Record) bool { return len(f.ends) > 0 && r.Seq >= f.ends[0] }
+
+// Store is where the records of the rerun go: to store, if they are those of the
+// take.
+func (f *Follower) Store(store event.Store) event.Store { return following{f, store} }
+
+type following struct {
+	f     *Follower
+	store event.Store
+}
+
+func (s following) Claim(ctx context.Context, session string) (func() error, error) {
+	return s.store.Claim(ctx, session)
+}
+
+func (s following) Read(ctx context.Context, session string, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	return s.store.Read(ctx, session, after, logs...)
+}
+
+func (s following) Append(ctx context.Context, last uint64, rs ...event.Record) error {
+	s.f.mu.Lock()
+	defer s.f.mu.Unlock()
+	for _, r := range rs {
+		if err := s.f.hold(r); err != nil {
+			return err
+		}
+	}
+	if err := s.store.Append(ctx, last, rs...); err != nil {
+		return err
+	}
+	for _, r := range rs {
+		if err := s.f.matched(ctx, r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// hold compares a record of the rerun with the one that comes next in its stream.
+func (f *Follower) hold(r event.Record) error {
+	switch {
+	case f.diff != nil:
+		return errDiffers
+	case f.ended:
+		return errEnded
+	case passedOver(r.Event):
+		return nil
+	}
+	stream := f.stream(r)
+	want, ok := f.next(stream)
+	if ok && f.beyond(want) {
+		return errEnded
+	}
+	if !ok {
+		return f.differs(event.Record{Seq: f.last(stream)}, "course", "nothing: the record ends here", f.tell(f.is, r.Event, false))
+	}
+	if f.agrees(want, r) {
+		return nil
+	}
+	wants, is := normal(f.tell(f.was, want.Event, true)), normal(f.tell(f.is, r.Event, true))
+	return f.differs(want, kindOf(want.Event, r.Event, wants, is), wants, is)
+}
+
+// agrees reports whether two records come to the same. Looking closely is only
+// for those that do not at first sight.
+func (f *Follower) agrees(want, r event.Record) bool {
+	if a, _ := event.Name(want.Event); a != nameOf(r.Event) {
+		return false
+	}
+	if done, ok := want.Event.(event.ToolCallCompleted); ok && isInterrupted(done) {
+		return true // how far it got is chance
+	}
+	if f.tell(f.was, want.Event, false) == f.tell(f.is, r.Event, false) {
+		return true
+	}
+	return normal(f.tell(f.was, want.Event, true)) == normal(f.tell(f.is, r.Event, true))
+}
+
+func nameOf(e event.Event) string {
+	name, _ := event.Name(e)
+	return name
+}
+
+// stream is that of a record of the rerun.
+func (f *Follower) stream(r event.Record) string {
+	if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
+		stream := e.CallID
+		for f.at[stream] > 0 {
+			stream += "+"
+		}
+		f.streamOf[e.TaskID] = stream
+	}
+	return f.streamOf[r.Task]
+}
+
+// last is the number of the last record of a stream.
+func (f *Follower) last(stream string) uint64 {
+	if list := f.take.streams[stream]; len(list) > 0 {
+		return f.take.Records[list[len(list)-1]].Seq
+	}
+	return 0
+}
+
+// matched takes note of a record that was made again.
+func (f *Follower) matched(ctx context.Context, r event.Record) error {
+	if passedOver(r.Event) {
+		return nil
+	}
+	stream := f.stream(r)
+	want, _ := f.next(stream)
+	f.at[stream]++
+	f.agreed++
+	f.setClock()
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		f.open = f.open || stream == main
+	case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		f.open = f.open && stream != main
+	case event.ToolCallRequested:
+		f.calls[e.CallID] = want.Seq
+	case event.InteractionRequested:
+		if q, ok := want.Event.(event.InteractionRequested); ok {
+			f.asked[e.ID] = q.Request
+		}
+	}
+	if err := f.world.apply(ctx, want.Seq); err != nil {
+		f.differs(want, "course", "what others did to files then", err.Error())
+		return errDiffers
+	}
+	if then, ok := f.next(stream); ok && then.Actor != event.ActorRecovery {
+		if e, is := then.Event.(event.ToolCallRequested); is && e.Verdict == event.Cancelled {
+			f.cancel() // the person interrupted here
+		}
+	}
+	if len(f.ends) > 0 && want.Seq < f.ends[0] {
+		if f.left--; f.left == 0 {
+			f.ended = true
+			f.cancel()
+		}
+	}
+	return nil
+}
+
+// reopen begins the next process.
+func (f *Follower) reopen() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ended, f.ends = false, f.ends[1:]
+	f.count()
+}
+
+// differs takes note of the first difference and ends the rerun.
+func (f *Follower) differs(want event.Record, what, was, is string) error {
+	if f.diff == nil {
+		f.diff = &Difference{Step: f.take.step(want.Seq), Record: want.Seq, What: what, About: about(want.Event), Was: was, Is: is, Agreement: f.agreed}
+		f.cancel()
+	}
+	return errDiffers
+}
+
+// about names what a record is about.
+func about(e event.Event) string {
+	switch e := e.(type) {
+	case event.ToolCallRequested:
+		return e.Tool
+	case event.ToolCallCompleted:
+		return e.Tool
+	}
+	return ""
+}
+
+// kindOf says in a word what differs.
+func kindOf(was, is event.Event, wasText, isText string) string {
+	if nameOf(was) != nameOf(is) {
+		return "course"
+	}
+	switch was := was.(type) {
+	case event.MessageAdded:
+		if isReply(was) {
+			return "reply"
+		}
+		return "request"
+	case event.ToolCallRequested:
+		a, b := was.Verdict, is.(event.ToolCallRequested).Verdict
+		if a != b || withoutFiles(wasText) != withoutFiles(isText) {
+			return "decision"
+		}
+		return "files"
+	case event.ToolCallCompleted:
+		if withoutFiles(wasText) == withoutFiles(isText) {
+			return "files"
+		}
+		return "result"
+	case event.InteractionRequested, event.InteractionResponded:
+		return "question"
+	case event.ContextReplaced:
+		return "request"
+	}
+	return "course"
+}
+
+// withoutFiles is what is told of a call but for the states of files.
+func withoutFiles(text string) string {
+	var b strings.Builder
+	in := false
+	for line := range strings.Lines(text) {
+		if !strings.HasPrefix(line, " ") {
+			in = strings.HasPrefix(line, "files:") || strings.HasPrefix(line, "before:") || strings.HasPrefix(line, "saw:")
+		}
+		if !in {
+			b.WriteString(line)
+		}
+	}
+	return b.String()
+}
+
+// tell puts an event into words for comparing; closely, the contents of files
+// have the same names on both sides.
+func (f *Follower) tell(side Side, e event.Event, closely bool) string {
+	files := func(s event.FileState) string { return nameFile(s, s.Hash) }
+	expand := func(c event.FileChange) []event.FileChange { return []event.FileChange{c} }
+	if closely && side.Kept != nil {
+		files = func(s event.FileState) string { return nameFile(s, f.content(side, s)) }
+		expand = func(c event.FileChange) []event.FileChange {
+			if list, err := side.Kept.Expand(context.Background(), c); err == nil {
+				return list
+			}
+			return []event.FileChange{c}
+		}
+	}
+	text := told(e, files, expand)
+	for from, to := range side.Paths {
+		text = swap(text, from, to)
+	}
+	return text
+}
+
+func nameFile(s event.FileState, hash string) string {
+	switch {
+	case s.Lost:
+		return "(not kept)"
+	case s.Hash == "":
+		return "(none)"
+	case s.Link != "":
+		return "link to " + s.Link
+	}
+	return fmt.Sprintf("%s %04o", hash, s.Mode)
+}
+
+// content is the hash of what a file held, by whatever name it was kept.
+func (f *Follower) content(side Side, s event.FileState) string {
+	if !strings.HasPrefix(s.Hash, "git:") {
+		return s.Hash
+	}
+	if name, ok := f.kept[s]; ok {
+		return name
+	}
+	name := s.Hash
+	if data, err := side.Kept.Content(context.Background(), s, maxFile); err == nil {
+		sum := sha256.Sum256(data)
+		name = hex.EncodeToString(sum[:])
+	}
+	f.kept[s] = name
+	return name
+}
+
+// Recall is what came of a call that is not made again. The error is for one that
+// did not come to its end.
+func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
+	f.mu.Lock()
+	seq, found := f.calls[callID]
+	i, completed := f.take.done[seq]
+	var (
+		call event.ToolCallRequested
+		done event.ToolCallCompleted
+	)
+	if found {
+		call, _ = f.take.Records[f.index(seq)].Event.(event.ToolCallRequested)
+	}
+	if completed {
+		done, _ = f.take.Records[i].Event.(event.ToolCallCompleted)
+		completed = f.take.Records[i].Actor != event.ActorRecovery
+	}
+	cancel := f.cancel
+	f.mu.Unlock()
+	switch {
+	case !found:
+		return res, true, errDiffers
+	case !completed: // the process ended while it ran
+		<-ctx.Done()
+		return res, true, ctx.Err()
+	case isInterrupted(done):
+		cancel()
+		<-ctx.Done()
+		return tool.Result{Value: done.Output}, true, errors.Join(f.world.put(context.WithoutCancel(ctx), done.Changes), ctx.Err())
+	case !outside(call):
+		return res, false, nil
+	}
+	output := swap(string(done.Output), f.take.Root, f.world.root)
+	return tool.Result{Value: rawJSON(output), Failed: done.IsError}, true, f.world.put(ctx, done.Changes)
+}
+
+// LetPass reports whether a call that would be asked about now was let pass
+// unasked: by a flag of that run, or because its tool, which is not there to be
+// judged, was always allowed. Risky says that it may not be let pass for good.
+func (f *Follower) LetPass(name string, args []byte, risky bool) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
+	for stream, list := range f.take.streams {
+		for _, i := range list[f.at[stream]:] {
+			switch e := f.take.Records[i].Event.(type) {
+			case event.ToolCallRequested:
+				if e.Tool != name || words(e.Input) != want {
+					continue
+				}
+				flag := slices.ContainsFunc(e.Reasons, func(why string) bool {
+					return strings.HasPrefix(why, "auto-approve: ") && (!risky || strings.HasSuffix(why, "risks included"))
+				})
+				return e.Verdict == event.Allowed && e.DecidedBy == event.ActorPolicy && (flag || strings.HasPrefix(name, ofOthers))
+			case event.InteractionRequested:
+				if _, about, _ := strings.Cut(e.Display.Title, " "); e.Display.Metadata["toolName"] == name && about != "" {
+					return false // it was asked about
+				}
+			}
+		}
+	}
+	return false
+}
+
+// index is where a record stands.
+func (f *Follower) index(seq uint64) int {
+	i, _ := slices.BinarySearchFunc(f.take.Records, seq, func(r event.Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
+	return min(i, len(f.take.Records)-1)
+}
+
+// Ask answers a question as it was answered.
+func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
+	f.mu.Lock()
+	r, ok := f.next(f.streamOf[q.TaskID])
+	a, answered := r.Event.(event.InteractionResponded)
+	cancel, asked := f.cancel, f.asked[q.ID]
+	f.mu.Unlock()
+	if !ok || !answered {
+		cancel() // it was withdrawn, or the process ended
+		<-ctx.Done()
+		return uip.Response{}, ctx.Err()
+	}
+	answer := a.Response
+	answer.ID, answer.TaskID = q.ID, q.TaskID
+	answer.Parts = slices.Clone(answer.Parts)
+	for i, part := range answer.Parts {
+		if n := slices.IndexFunc(asked.Parts, func(p uip.Request) bool { return p.ID == part.ID }); n >= 0 && n < len(q.Parts) {
+			answer.Parts[i].ID, answer.Parts[i].TaskID = q.Parts[n].ID, q.TaskID
+		}
+	}
+	if answer.Args != nil {
+		answer.Args = rawJSON(swap(string(answer.Args), f.take.Root, f.world.root))
+	}
+	return answer, nil
+}
+
+// steer is what the person said in the middle of a turn.
+func (f *Follower) steer() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	r, ok := f.next(main)
+	if m, is := r.Event.(event.MessageAdded); ok && is && !f.beyond(r) && r.Actor == event.ActorUser && m.Message.Role == chat.User && !strings.HasPrefix(m.Message.Text(), interruption) {
+		return []string{swap(m.Message.Text(), f.take.Root, f.world.root)}
+	}
+	return nil
+}
+
+// interruption begins what the conversation says where the person interrupted it.
+const interruption = "[Request interrupted by user"

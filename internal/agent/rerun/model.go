@@ -1,0 +1,150 @@
+package rerun
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"iter"
+	"strings"
+
+	"coder/internal/agent/compact"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/model/provider"
+	"coder/internal/tool"
+)
+
+// Stream gives the reply that is on record at this place.
+func (f *Follower) Stream(ctx context.Context, req provider.Request) iter.Seq2[provider.Delta, error] {
+	return func(yield func(provider.Delta, error) bool) {
+		if ctx.Err() != nil {
+			yield(nil, ctx.Err())
+			return
+		}
+		deltas, err := f.reply(ctx, req)
+		for _, d := range deltas {
+			if !yield(d, nil) {
+				return
+			}
+		}
+		if err != nil {
+			yield(nil, err)
+		}
+	}
+}
+
+func (f *Follower) reply(ctx context.Context, req provider.Request) ([]provider.Delta, error) {
+	f.mu.Lock()
+	stream := f.streamFor(tool.CallID(ctx))
+	r, ok := f.next(stream)
+	var then event.Record // what comes after a reply that was cut off
+	if list := f.take.streams[stream]; f.at[stream]+1 < len(list) {
+		then = f.take.Records[list[f.at[stream]+1]]
+	}
+	cancel := f.cancel
+	if ok && f.beyond(r) { // the process ended before the reply was there
+		f.mu.Unlock()
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	defer f.mu.Unlock()
+	stop := func() error {
+		cancel()
+		return ctx.Err()
+	}
+	if req.System == compact.SummarySystem {
+		e, _ := r.Event.(event.ContextReplaced)
+		if text, ok := summary(e); ok {
+			return f.said(text), nil
+		}
+		return nil, f.unexpected(r, stream, "the model is asked for a summary of the conversation")
+	}
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		switch {
+		case isReply(e) && e.Interrupted:
+			return []provider.Delta{provider.TextDelta(f.here(e.Message.Text()))}, cmp.Or(failure(then.Event), stop())
+		case isReply(e):
+			return f.deltas(e), nil
+		case strings.HasPrefix(e.Message.Text(), interruption):
+			return nil, stop()
+		}
+	case event.TaskCanceled:
+		return nil, stop()
+	case event.TaskFailed:
+		if _, says, ok := strings.Cut(e.Reason, provider.ErrContextTooLong.Error()+": "); ok {
+			return nil, &provider.Error{Kind: provider.ErrContextTooLong, Err: errors.New(says)}
+		}
+		if strings.HasPrefix(e.Reason, asked) {
+			return nil, failure(e)
+		}
+	case event.ContextReplaced: // the provider found it too long
+		return nil, &provider.Error{Kind: provider.ErrContextTooLong, Status: 400, Err: errors.New("as it is on record")}
+	}
+	return nil, f.unexpected(r, stream, "the model is asked once more")
+}
+
+// unexpected reports a request where the record has something else.
+func (f *Follower) unexpected(r event.Record, stream, is string) error {
+	was := "nothing: the record ends here"
+	if r.Event != nil {
+		was = f.tell(f.was, r.Event, true)
+	} else {
+		r.Seq = f.last(stream)
+	}
+	return f.differs(r, "course", was, is)
+}
+
+// streamFor is the stream of whoever works for a call; the session's own if it is
+// none.
+func (f *Follower) streamFor(callID string) string {
+	if callID == "" {
+		return main
+	}
+	stream := callID
+	for f.at[stream+"+"] > 0 {
+		stream += "+"
+	}
+	return stream
+}
+
+// here is a text with the paths of the rerun.
+func (f *Follower) here(text string) string { return swap(text, f.take.Root, f.world.root) }
+
+func (f *Follower) said(text string) []provider.Delta {
+	return []provider.Delta{provider.TextDelta(f.here(text)), provider.Done{Stop: provider.StopEnd}}
+}
+
+// deltas are a reply as it arrives.
+func (f *Follower) deltas(e event.MessageAdded) (list []provider.Delta) {
+	calls := 0
+	for _, p := range e.Message.Parts {
+		switch p := p.(type) {
+		case chat.Reasoning:
+			list = append(list, provider.ReasoningDelta{Text: p.Text, Field: p.Field, Details: p.Details})
+		case chat.Text:
+			list = append(list, provider.TextDelta(f.here(string(p))))
+		case chat.ToolCall:
+			list = append(list, provider.CallDelta{Index: calls, ID: p.ID, Name: p.Name, Args: f.here(cmp.Or(p.Broken, string(p.Args))), Extra: p.Extra})
+			calls++
+		}
+	}
+	return append(list, provider.Done{Stop: provider.Stop(e.Stop), Usage: e.Usage, Model: e.Model})
+}
+
+// failure is the failure of a provider that ended a task, in the words of the
+// record.
+func failure(e event.Event) error {
+	failed, ok := e.(event.TaskFailed)
+	if !ok {
+		return nil
+	}
+	text, _ := strings.CutPrefix(failed.Reason, asked)
+	return &provider.Error{Err: errors.New(text)}
+}
+
+// asked begins the reason of a task that the provider failed.
+const asked = "ask the model: "
+
+func rawJSON(text string) json.RawMessage { return json.RawMessage(text) }

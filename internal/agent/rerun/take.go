@@ -1,0 +1,243 @@
+// Package rerun runs a recorded session again and tells the first thing that
+// comes out otherwise.
+//
+// What came from outside comes from the record: the person's words and answers,
+// the model's replies, what was fetched, what programs of others said, the end of
+// a process, what somebody else did to the files. Everything else is done anew,
+// and every record that this makes is held against the one that stands on record
+// in its place. A session and each of its subtasks are a stream of their own:
+// within a stream the order counts, between streams it does not.
+package rerun
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/agent/compact"
+	"coder/internal/agent/orchestrator"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/policy/mode"
+)
+
+// Take is a session on record that can be run again.
+type Take struct {
+	ID      string
+	Root    string // the workspace, where it was then
+	Records []event.Record
+
+	streams map[string][]int // the records that are held against others, by stream
+	ends    []uint64         // the first records after a process ended without closing the books
+	done    map[uint64]int   // of the request of a call, the record of its completion
+	open    bool             // the last turn has no end
+}
+
+// main is the stream of the session itself; a subtask's is that of its call.
+const main = ""
+
+// New reads a session, oldest record first.
+func New(id, root string, records []event.Record) *Take {
+	t := &Take{ID: id, Root: root, Records: records, streams: make(map[string][]int), done: make(map[uint64]int)}
+	of := t.streamsOf()
+	fresh := make(map[string]bool) // has records of the process under way
+	under := make(map[string]uint64)
+	for i, r := range records {
+		stream := of[i]
+		switch e := r.Event.(type) {
+		case event.TaskCreated:
+			t.open = t.open || stream == main
+		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+			t.open = t.open && stream != main
+		case event.ToolCallRequested:
+			under[stream+"\x00"+e.CallID] = r.Seq
+		case event.ToolCallCompleted:
+			if seq, ok := under[stream+"\x00"+e.CallID]; ok {
+				t.done[seq] = i
+			}
+		}
+		if passedOver(r.Event) {
+			continue
+		}
+		t.streams[stream] = append(t.streams[stream], i)
+		if r.Actor != event.ActorRecovery {
+			fresh[stream] = true
+		} else if fresh[stream] {
+			t.ends = append(t.ends, r.Seq)
+			clear(fresh)
+		}
+	}
+	return t
+}
+
+// streamsOf names the stream of each record.
+func (t *Take) streamsOf() []string {
+	of, subtask, calls := make([]string, len(t.Records)), make(map[string]string), make(map[string]bool)
+	for i, r := range t.Records {
+		if e, ok := r.Event.(event.TaskCreated); ok && e.ParentID != "" {
+			stream := e.CallID
+			for calls[stream] {
+				stream += "+"
+			}
+			calls[stream], subtask[e.TaskID] = true, stream
+		}
+		of[i] = subtask[r.Task]
+	}
+	return of
+}
+
+// passedOver reports whether an event is not held against others: it is of
+// another version, it is about money, or it only looked something up.
+func passedOver(e event.Event) bool {
+	switch e := e.(type) {
+	case event.Spent, event.Unknown:
+		return true
+	case event.LocalAdded:
+		return !runsAgain(e)
+	}
+	return false
+}
+
+// commands are those of the program's own that change something in a session.
+var commands = slices.Concat([]string{"compact", "undo", "redo", "rewind", "mode", "permissions"}, mode.Names())
+
+// asking begins the output of commands that are a turn.
+const asking = "asking the model: "
+
+func runsAgain(e event.LocalAdded) bool {
+	name, args, _ := strings.Cut(strings.TrimPrefix(strings.TrimSpace(e.Input), "/"), " ")
+	switch {
+	case strings.HasPrefix(e.Output, asking):
+		return true
+	case name == "mode" || name == "permissions":
+		return strings.TrimSpace(args) != "" && !strings.HasPrefix(strings.TrimSpace(args), "revoke")
+	}
+	return slices.Contains(commands, name)
+}
+
+// Steps is how many replies of a model there are on record.
+func (t *Take) Steps() int { return t.step(^uint64(0)) }
+
+// step is how many replies there were by a record.
+func (t *Take) step(seq uint64) (n int) {
+	for _, r := range t.Records {
+		if r.Seq <= seq && isReply(r.Event) {
+			n++
+		}
+	}
+	return n
+}
+
+// isReply reports whether an event is what a model said.
+func isReply(e event.Event) bool {
+	m, ok := e.(event.MessageAdded)
+	return ok && m.Message.Role == chat.Assistant && m.Model != ""
+}
+
+// Start is when the session began.
+func (t *Take) Start() time.Time {
+	if len(t.Records) == 0 {
+		return time.Time{}
+	}
+	return t.Records[0].Time
+}
+
+// Mode is the mode it began in.
+func (t *Take) Mode() string {
+	if list := t.streams[main]; len(list) > 0 && !t.typed(1) {
+		if e, ok := t.Records[list[0]].Event.(event.ModeChanged); ok {
+			return e.Mode
+		}
+	}
+	return mode.Build
+}
+
+// typed reports whether a record of the session's own is a command that the
+// person typed.
+func (t *Take) typed(n int) bool {
+	list := t.streams[main]
+	if n >= len(list) {
+		return false
+	}
+	_, ok := t.Records[list[n]].Event.(event.LocalAdded)
+	return ok
+}
+
+// Model is the model that replied first, or "".
+func (t *Take) Model() string {
+	for _, r := range t.Records {
+		if e, ok := r.Event.(event.MessageAdded); ok && isReply(e) {
+			return e.Model
+		}
+	}
+	return ""
+}
+
+// MaxSteps is the limit that a turn ran into, or zero.
+func (t *Take) MaxSteps() (n int) {
+	for _, r := range t.Records {
+		if e, ok := r.Event.(event.TaskFailed); ok {
+			_, _ = fmt.Sscanf(e.Reason, orchestrator.ErrStepLimit.Error()+" (%d)", &n)
+		}
+	}
+	return n
+}
+
+// OfOthers are the calls of tools of other programs, by the names of these.
+func (t *Take) OfOthers() map[string][]event.ToolCallRequested {
+	all := make(map[string][]event.ToolCallRequested)
+	for _, r := range t.Records {
+		if e, ok := r.Event.(event.ToolCallRequested); ok && strings.HasPrefix(e.Tool, ofOthers) {
+			all[e.Tool] = append(all[e.Tool], e)
+		}
+	}
+	return all
+}
+
+// ofOthers begins the names of tools of other programs.
+const ofOthers = "mcp__"
+
+// summary is what a model wrote for a marker that lets a summary stand for the
+// conversation.
+func summary(e event.ContextReplaced) (string, bool) {
+	if len(e.Messages) == 0 || !compact.IsSummary(e.Messages[0]) {
+		return "", false
+	}
+	_, text, _ := strings.Cut(e.Messages[0].Text(), "\n<summary>\n")
+	text, _, ok := strings.Cut(text, "\n</summary>")
+	return text, ok
+}
+
+// outside reports whether a call reached beyond this machine's confined
+// commands and files: it is not made again, and what came of it is on record.
+func outside(e event.ToolCallRequested) bool {
+	if strings.HasPrefix(e.Tool, "lsp_") { // language servers answer when they are ready
+		return true
+	}
+	for _, f := range e.Effects {
+		if f.Kind == event.EffectNet || f.Kind == event.EffectUnknown {
+			return true
+		}
+	}
+	var args map[string]json.RawMessage
+	_ = json.Unmarshal(e.Input, &args)
+	for name, value := range args {
+		if string(value) == "true" && slices.Contains(unbounded, strings.ToLower(name)) {
+			return true
+		}
+	}
+	return false
+}
+
+// unbounded are the arguments by which a command asks to run without bounds.
+var unbounded = []string{"unconfined", "outside_sandbox", "with_escalated_permissions", "dangerously_disable_sandbox", "dangerouslydisablesandbox"}
+
+// isInterrupted reports whether the person interrupted while a call ran.
+func isInterrupted(e event.ToolCallCompleted) bool {
+	var out struct {
+		Cancelled bool `json:"cancelled"`
+	}
+	return json.Unmarshal(e.Output, &out) == nil && out.Cancelled
+}

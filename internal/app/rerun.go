@@ -1,0 +1,265 @@
+package app
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"coder/internal/agent/rerun"
+	"coder/internal/agent/supervisor"
+	"coder/internal/core/clip"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/policy"
+	"coder/internal/policy/judge"
+	"coder/internal/record/telemetry"
+	"coder/internal/tool"
+)
+
+// Recorded stands for what a session that is run again must not reach: it is
+// taken from the record.
+type Recorded struct {
+	*rerun.Follower
+	others map[string][]event.ToolCallRequested // calls of tools of other programs
+	hidden []string                             // folders that commands do not see
+}
+
+// judged is p, but for what was let pass unasked for reasons that are not there
+// any more.
+func (r *Recorded) judged(p policy.Policy) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		o, err := p.Judge(ctx, c)
+		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Tool, c.Call.Args, !o.Waivable()) {
+			o.Verdict = policy.Allow
+		}
+		return o, err
+	})
+}
+
+// with adds stand-ins for the tools of other programs.
+func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
+	for name, calls := range r.others {
+		tools = append(tools, absentTool{name, calls})
+	}
+	return tools
+}
+
+// absentTool stands for a tool of another program, which is not asked.
+type absentTool struct {
+	name  string
+	calls []event.ToolCallRequested
+}
+
+func (t absentTool) Spec() tool.Spec {
+	return tool.Spec{Name: t.name, Schema: json.RawMessage(`{"type":"object"}`), Unlisted: true}
+}
+
+func (t absentTool) Prepare(_ context.Context, args json.RawMessage) (tool.Call, error) {
+	i := slices.IndexFunc(t.calls, func(c event.ToolCallRequested) bool { return string(c.Input) == string(args) })
+	p := tool.Plan{Effects: t.calls[max(i, 0)].Effects}
+	if text := string(args); text != "{}" {
+		p.Title = clip.Text(sanitize.Line(text, 120), 120)
+	}
+	return absentCall(p), nil
+}
+
+type absentCall tool.Plan
+
+func (c absentCall) Plan() tool.Plan { return tool.Plan(c) }
+
+func (c absentCall) Run(context.Context, io.Writer) (tool.Result, error) {
+	return tool.Result{}, errors.New("this tool is not asked again")
+}
+
+// Verify runs a session again in a copy of the files that it began with, with
+// what came from outside taken from the record. Nothing outside of the copy is
+// changed, and no network is used.
+func (a *App) Verify(ctx context.Context, id string, records []event.Record) (*rerun.Report, error) {
+	take := rerun.New(id, a.recordedRoot(ctx, id), records)
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		return nil, inputf("open the workspace: %v", err)
+	}
+	defer ws.Close()
+	past := &past{contents: a.kept(ws), app: a}
+	world, err := rerun.Trace(ctx, take, past)
+	if err == nil && !world.Whole {
+		err = a.completeStart(ctx, take, world, past)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return a.again(ctx, take, world, past, func(ctx context.Context, root string) error { return a.copySettings(ctx, take, root) })
+}
+
+// recordedRoot is where the workspace was when a session was recorded.
+func (a *App) recordedRoot(ctx context.Context, id string) string {
+	if snap, err := a.Store().Sessions.Load(ctx, id); err == nil {
+		return cmp.Or(snap.Meta.Dir, a.Root)
+	}
+	return a.Root
+}
+
+// again runs a take again in a folder of its own, which is gone afterwards.
+func (a *App) again(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, furnish func(ctx context.Context, root string) error) (*rerun.Report, error) {
+	stage, err := os.MkdirTemp("", "coder-again-")
+	if err == nil {
+		stage, err = filepath.EvalSymlinks(stage)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("make a folder for the copy: %w", err)
+	}
+	defer removeAll(stage)
+	root, home := filepath.Join(stage, "work", a.within(), filepath.Base(take.Root)), filepath.Join(stage, "home")
+	if err := errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
+		return nil, err
+	}
+	if err := errors.Join(furnish(ctx, root), a.copyHome(take, home, root)); err != nil {
+		return nil, err
+	}
+	copied, err := workspace.Open(root)
+	if err != nil {
+		return nil, err
+	}
+	defer copied.Close()
+	if err := world.LayOut(ctx, copied, kept); err != nil {
+		return nil, inputf("session %s: %v", take.ID, err)
+	}
+	was := rerun.Side{Paths: map[string]string{take.Root: placeholder}, Kept: kept}
+	is := rerun.Side{Paths: map[string]string{root: placeholder, home: a.Home}}
+	f := rerun.Follow(take, was, is, world)
+	b, err := a.another(take, f, root, home)
+	if err != nil {
+		return nil, err
+	}
+	f.Compare(b.kept(copied))
+	sup := b.Supervise(f)
+	report, err := f.Run(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
+		which := Which{ID: take.ID}
+		if resume {
+			which = Which{Resume: take.ID}
+		}
+		return b.Open(ctx, sup, which, event.Discard)
+	})
+	var unfit *rerun.UnfitError
+	if errors.As(err, &unfit) {
+		return nil, inputf("session %s: %v", take.ID, err)
+	}
+	return report, err
+}
+
+// placeholder stands for the workspace in what is compared.
+const placeholder = "<workspace>"
+
+// within is where the workspace lies in its repository, "" if it is all of it.
+func (a *App) within() string {
+	for up := filepath.Dir(a.Root); ; up = filepath.Dir(up) {
+		if _, err := os.Lstat(filepath.Join(a.Root, ".git")); err == nil || up == filepath.Dir(up) {
+			return ""
+		}
+		if _, err := os.Lstat(filepath.Join(up, ".git")); err == nil {
+			rel, err := filepath.Rel(up, filepath.Dir(a.Root))
+			if err != nil || rel == "." {
+				return "repository"
+			}
+			return filepath.Join("repository", rel)
+		}
+	}
+}
+
+// another is the program for a rerun: with the settings of this one, but always
+// confined, offline, and with a state of its own.
+func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string) (*App, error) {
+	env, o := a.Env, a.Options
+	env.Now, env.WrapStore, env.Disk = f.Now, f.Store, nil
+	o.Mode, o.Script, o.Ephemeral, o.Attended, o.AddDirs, o.Driver = cmp.Or(o.Mode, take.Mode()), "", false, false, nil, Driver{}
+	b, err := New(env, o, a.Settings, func(string) {})
+	if err != nil {
+		return nil, err
+	}
+	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
+	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
+	b.Play = f
+	b.Recorded = &Recorded{f, take.OfOthers(), []string{a.Home}}
+	if model := take.Model(); model != "" {
+		b.chosen.Store(&model)
+	}
+	c := &b.Config
+	c.Safety.Sandbox, c.Safety.Network = "require", false
+	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
+	c.Runtime.MaxSteps = cmp.Or(take.MaxSteps(), c.Runtime.MaxSteps)
+	return b, nil
+}
+
+// copyHome gives the rerun what the person wrote for all projects, and what they
+// had always allowed in this one.
+func (a *App) copyHome(take *rerun.Take, home, root string) error {
+	if a.Home == "" {
+		return nil
+	}
+	for _, name := range []string{"AGENTS.md", "CLAUDE.md", "windows.json", "agents", "commands", "skills"} {
+		if err := copyTree(filepath.Join(a.Home, name), filepath.Join(home, name)); err != nil {
+			return err
+		}
+	}
+	return judge.Carry(filepath.Join(a.Home, "always"), a.Root, filepath.Join(home, "always"), root, take.Start())
+}
+
+// maxCopied bounds the files that are copied with a workspace.
+const maxCopied = 64 << 20
+
+// copyTree copies a file, or a folder of files. Links and what cannot be read are
+// passed over.
+func copyTree(from, to string) error {
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return filepath.WalkDir(from, func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		rel, err := filepath.Rel(from, path)
+		if err != nil {
+			return err
+		}
+		target := filepath.Join(to, rel)
+		if d.IsDir() {
+			return os.MkdirAll(target, 0o700)
+		}
+		if !d.Type().IsRegular() {
+			return nil
+		}
+		text, err := repofile.Own(path, maxCopied)
+		if err != nil {
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil
+		}
+		return os.WriteFile(target, text, info.Mode().Perm()|0o600)
+	})
+}
+
+// removeAll removes a folder, also what commands left read-only in it.
+func removeAll(dir string) {
+	if os.RemoveAll(dir) == nil {
+		return
+	}
+	_ = filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err == nil && d.IsDir() {
+			_ = os.Chmod(path, 0o700)
+		}
+		return nil
+	})
+	_ = os.RemoveAll(dir)
+}

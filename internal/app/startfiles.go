@@ -1,0 +1,236 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha1"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/agent/rerun"
+	"coder/internal/core/event"
+	"coder/internal/host/gitsafe"
+	"coder/internal/tool/git"
+)
+
+// past is what files held: by the undo store, by the workspace where they are
+// still the same, and by git.
+type past struct {
+	contents
+	app *App
+}
+
+func (p *past) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+	oid, inGit := strings.CutPrefix(s.Hash, "git:")
+	if inGit && !s.Lost { // without asking git, if it is still there
+		if now, _, err := p.ws.ReadFile(s.Path, limit); err == nil && int64(len(now)) == s.Size && blobName(now) == oid {
+			return now, nil
+		}
+	}
+	text, err := p.contents.Content(ctx, s, limit)
+	if err == nil || s.Lost || inGit || len(s.Hash) != sha256.Size*2 {
+		return text, err
+	}
+	found, _ := git.Past(ctx, git.Options{Workspace: p.ws, Env: p.app.ChildEnv()}, s.Path, func(text []byte) bool {
+		sum := sha256.Sum256(text)
+		return hex.EncodeToString(sum[:]) == s.Hash
+	})
+	if found != nil {
+		return found, nil
+	}
+	return nil, err
+}
+
+// blobName is the name that git gives a content.
+func blobName(data []byte) string {
+	h := sha1.New()
+	fmt.Fprintf(h, "blob %d\x00", len(data))
+	h.Write(data)
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// maxStartFiles bounds the files that are copied where the undo store does not have
+// the state of all.
+const maxStartFiles = 20_000
+
+// completeStart adds the files that the record of a session does not tell of: as
+// they are now, with what later sessions and commits changed taken back.
+func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.World, kept *past) error {
+	files := make(map[string]event.FileState)
+	for e := range kept.ws.Walk(ctx, ".", 0) {
+		if e.Err != nil || e.IsDir() || strings.HasPrefix(e.Path, ".coder/") || strings.HasPrefix(e.Path, ".git/") {
+			continue
+		}
+		if len(files) == maxStartFiles {
+			return inputf("session %s: the files that it began with cannot be had: the undo store does not have the state of all, and there are more than %d", take.ID, maxStartFiles)
+		}
+		if s, ok := kept.now(e.Path); ok {
+			files[e.Path] = s
+		}
+	}
+	o := git.Options{Workspace: kept.ws, Env: a.ChildEnv()}
+	if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
+		changed, err := git.Since(ctx, o, commit)
+		if err != nil {
+			return err
+		}
+		for _, f := range changed {
+			files[f.Path] = gitState(f)
+		}
+	}
+	for name, s := range a.changedSince(ctx, take) {
+		files[name] = s
+	}
+	for name, s := range files {
+		if _, known := world.Start[name]; !known {
+			world.Start[name] = s
+		}
+	}
+	return ctx.Err()
+}
+
+// gitState is a file of a commit.
+func gitState(f git.File) event.FileState {
+	s := event.FileState{Path: f.Path, Size: f.Size, Mode: 0o644}
+	if f.Object != "" {
+		s.Hash = "git:" + f.Object
+	}
+	if f.Mode == "100755" {
+		s.Mode = 0o755
+	}
+	return s
+}
+
+// now is a file as it is.
+func (p *past) now(name string) (event.FileState, bool) {
+	info, err := p.ws.Lstat(name)
+	if err != nil {
+		return event.FileState{}, false
+	}
+	if info.Mode()&fs.ModeSymlink != 0 {
+		to, err := p.ws.Readlink(name)
+		return event.FileState{Path: name, Hash: "link", Link: to}, err == nil
+	}
+	if !info.Mode().IsRegular() {
+		return event.FileState{}, false
+	}
+	text, _, err := p.ws.ReadFile(name, maxCopied)
+	if err != nil {
+		return event.FileState{}, false
+	}
+	sum := sha256.Sum256(text)
+	return event.FileState{Path: name, Hash: hex.EncodeToString(sum[:]), Mode: uint32(info.Mode().Perm()), Size: info.Size()}, true
+}
+
+// changedSince are files that other sessions changed after this one began, as
+// they were before.
+func (a *App) changedSince(ctx context.Context, take *rerun.Take) map[string]event.FileState {
+	was, when := make(map[string]event.FileState), make(map[string]time.Time)
+	for _, id := range a.Store().IDs() {
+		if id == take.ID {
+			continue
+		}
+		for r, err := range a.Store().Logs.Read(ctx, id, 0, event.Audit) {
+			if err != nil {
+				break
+			}
+			done, ok := r.Event.(event.ToolCallCompleted)
+			if !ok || r.Time.Before(take.Start()) {
+				continue
+			}
+			for _, c := range done.Changes {
+				if at, known := when[c.Before.Path]; !known || r.Time.Before(at) {
+					was[c.Before.Path], when[c.Before.Path] = c.Before, r.Time
+				}
+			}
+		}
+	}
+	return was
+}
+
+// copySettings gives a copy what the person wrote for this project, and a
+// repository of its own if there is one, as it was when the session began.
+func (a *App) copySettings(ctx context.Context, take *rerun.Take, root string) error {
+	entries, _ := os.ReadDir(a.data())
+	for _, e := range entries {
+		if !slices.Contains(append([]string{"golden", "tmp"}, dataFolders...), e.Name()) {
+			if err := copyTree(a.Store().Dir(e.Name()), filepath.Join(root, ".coder", e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return a.copyRepository(ctx, take, root)
+}
+
+// copyRepository makes a repository with the same history for the copy. Objects
+// are read from the one there is and written to the copy's own.
+func (a *App) copyRepository(ctx context.Context, take *rerun.Take, root string) error {
+	top, to := a.Root, root
+	for a.within() != "" && top != filepath.Dir(top) {
+		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
+			break
+		}
+		top, to = filepath.Dir(top), filepath.Dir(to)
+	}
+	from := filepath.Join(top, ".git")
+	info, err := os.Lstat(from)
+	if err != nil || !info.IsDir() {
+		return nil // there is none, or one that lies elsewhere
+	}
+	into := filepath.Join(to, ".git")
+	entries, err := os.ReadDir(from)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if !slices.Contains([]string{"objects", "hooks", "worktrees", "modules", "lfs"}, e.Name()) {
+			if err := copyTree(filepath.Join(from, e.Name()), filepath.Join(into, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	objects := filepath.Join(into, "objects", "info")
+	if err := os.MkdirAll(objects, 0o755); err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(objects, "alternates"), []byte(filepath.Join(from, "objects")+"\n"), 0o644); err != nil {
+		return err
+	}
+	return a.checkOutThen(ctx, take, to)
+}
+
+// checkOutThen takes a copied repository back to the commit that was checked out
+// when the session began. Its files are laid out by themselves.
+func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, dir string) error {
+	run := func(args ...string) (string, error) {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir, cmd.Env = dir, gitsafe.Environment(a.ChildEnv(), gitsafe.Always)
+		var out bytes.Buffer
+		cmd.Stdout = &out
+		err := cmd.Run()
+		return strings.TrimSpace(out.String()), err
+	}
+	log, err := run("reflog", "show", "--format=%H %gd", "--date=unix", "HEAD")
+	if err != nil || log == "" {
+		return nil // no commit yet, or nobody knows when
+	}
+	now, _, _ := strings.Cut(log, " ")
+	then := git.CommitAt(log, take.Start())
+	if then == "" || then == now {
+		return nil
+	}
+	if _, err := run("update-ref", "HEAD", then); err != nil {
+		return errors.Join(fmt.Errorf("take the copied repository back to %s", then), err)
+	}
+	_, err = run("read-tree", then)
+	return err
+}

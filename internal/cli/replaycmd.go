@@ -1,0 +1,195 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"coder/internal/agent/rerun"
+	"coder/internal/app"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/host/patch"
+	"coder/internal/record/asof"
+)
+
+// runReplay plays a session again, or runs it again to see whether it comes to
+// the same.
+func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
+	fl := inv.flags
+	switch {
+	case fl.verify && (fl.step || fl.speed > 0):
+		return usagef("--step and --speed are for playing; they do not go with --verify")
+	case fl.json && !fl.verify:
+		return usagef("--json goes with --verify; --events native prints what is played for programs")
+	}
+	id, err := a.Store().Known(ctx, fl.args[0])
+	if err != nil {
+		return err
+	}
+	records, err := inv.recorded(ctx, a, id)
+	switch {
+	case err != nil:
+		return err
+	case len(records) == 0:
+		return inputf("session %s has no log to play, only a snapshot", id)
+	case fl.verify:
+		return inv.verify(ctx, a, id, records)
+	}
+	return inv.play(ctx, id, records)
+}
+
+// verify runs a session again and tells what came of it.
+func (inv *invocation) verify(ctx context.Context, a *app.App, id string, records []event.Record) error {
+	report, err := a.Verify(ctx, id, records)
+	if err != nil {
+		return err
+	}
+	if inv.flags.json {
+		err = inv.printJSON(report)
+	} else {
+		err = inv.tellRerun(id, report)
+	}
+	if err == nil && report.Difference != nil {
+		return &exitError{code: ExitError}
+	}
+	return err
+}
+
+// tellRerun says whether a session came to the same again, and shows the first
+// difference if it did not.
+func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
+	d := report.Difference
+	if d == nil {
+		return inv.print(inv.words.T("%s agrees: %d steps, %d records, the same but for %s", oneLine(name), report.Steps, report.Records, inv.normalised()))
+	}
+	line := inv.words.T("%s differs at step %d, record %d (%s), after %d records that agree", oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
+	text, _, _ := patch.Unified(inv.words.T("record %d", d.Record), []byte(d.Was), []byte(d.Is))
+	_, err := fmt.Fprint(inv.Stdout, line+"\n"+sanitize.Text(text))
+	return err
+}
+
+// normalised lists what may differ.
+func (inv *invocation) normalised() string {
+	var list []string
+	for _, name := range rerun.Normalisations {
+		list = append(list, inv.words.T(name))
+	}
+	return strings.Join(list, ", ")
+}
+
+// whatDiffers is what differs, in words.
+func (inv *invocation) whatDiffers(d *rerun.Difference) string {
+	words := rerunWords[d.What]
+	if strings.Contains(words, "%s") {
+		return inv.words.T(words, oneLine(d.About))
+	}
+	return inv.words.T(words)
+}
+
+// rerunWords say what differs.
+var rerunWords = map[string]string{
+	"request": "what the model is told", "reply": "the model's reply", "decision": "what is decided about %s", "question": "what the person is asked",
+	"result": "the result of %s", "files": "the files after %s", "course": "what happens next",
+}
+
+// play shows the records of a session as they were shown, from the record alone.
+func (inv *invocation) play(ctx context.Context, id string, records []event.Record) error {
+	_, _, person := inv.Terminal()
+	if inv.flags.step && !person {
+		return usagef("--step waits for Enter, so it needs a terminal")
+	}
+	out, _ := inv.watcher(id)
+	pace := pace{speed: inv.flags.speed, still: !person && inv.flags.speed == 0 || inv.flags.events != ""}
+	for _, r := range records {
+		err := pace.wait(ctx, r.Time)
+		if err == nil {
+			err = out.Emit(ctx, r)
+		}
+		if err == nil && inv.flags.step && ends(r) {
+			err = inv.next(ctx)
+		}
+		switch {
+		case errors.Is(err, errEnough):
+			return nil
+		case ctx.Err() != nil:
+			return &exitError{code: ExitInterrupted}
+		case err != nil:
+			return err
+		}
+	}
+	return nil
+}
+
+// recorded are the records of a session up to the one that the command line names.
+func (inv *invocation) recorded(ctx context.Context, a *app.App, id string) (list []event.Record, err error) {
+	until := uint64(inv.flags.until)
+	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), until) {
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, r)
+	}
+	if uint64(len(list)) < until {
+		return nil, inputf("session %s has %d records", id, len(list))
+	}
+	return list, ctx.Err()
+}
+
+// ends reports whether a step for someone who looks on is over with r.
+func ends(r event.Record) bool {
+	switch r.Event.(type) {
+	case event.MessageAdded, event.ToolCallCompleted, event.InteractionRequested, event.LocalAdded, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+		return true
+	}
+	return false
+}
+
+// pace passes the time between records.
+type pace struct {
+	speed float64 // 0: as it was, without long pauses
+	still bool    // no time passes
+	last  time.Time
+}
+
+// longestPause is how long nothing happens at most, unless the speed is given.
+const longestPause = 1500 * time.Millisecond
+
+func (p *pace) wait(ctx context.Context, at time.Time) error {
+	pause := at.Sub(p.last)
+	if p.last.IsZero() || p.still {
+		pause = 0
+	}
+	p.last = at
+	if p.speed > 0 {
+		pause = time.Duration(float64(pause) / p.speed)
+	} else {
+		pause = min(pause, longestPause)
+	}
+	if pause <= 0 {
+		return ctx.Err()
+	}
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// errEnough says that the person has seen enough.
+var errEnough = errors.New("enough")
+
+// next waits until the person wants to see more: Enter does, q is enough.
+func (inv *invocation) next(ctx context.Context) error {
+	line, err := inv.input.Line(ctx, promptLimit)
+	if errors.Is(err, io.EOF) || strings.TrimSpace(line) == "q" {
+		return errEnough
+	}
+	return err
+}
