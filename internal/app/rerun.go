@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"time"
 
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
@@ -111,7 +112,8 @@ func (a *App) recordedRoot(ctx context.Context, id string) string {
 
 // again runs a take again in a folder of its own, which is gone afterwards.
 func (a *App) again(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, furnish func(ctx context.Context, root string) error) (*rerun.Report, error) {
-	stage, err := os.MkdirTemp("", "coder-again-")
+	sweepStages(a.Env.Now())
+	stage, err := os.MkdirTemp("", stages)
 	if err == nil {
 		stage, err = filepath.EvalSymlinks(stage)
 	}
@@ -156,6 +158,22 @@ func (a *App) again(ctx context.Context, take *rerun.Take, world *rerun.World, k
 	}
 	return report, err
 }
+
+// stages begins the names of folders that sessions are run again in.
+const stages = "coder-again-"
+
+// sweepStages removes those that a killed program left.
+func sweepStages(now time.Time) {
+	left, _ := filepath.Glob(filepath.Join(os.TempDir(), stages+"*"))
+	for _, dir := range left {
+		if info, err := os.Lstat(dir); err == nil && info.IsDir() && now.Sub(info.ModTime()) > stageAge {
+			removeAll(dir)
+		}
+	}
+}
+
+// stageAge is how old a folder must be for nobody to work in it any more.
+const stageAge = 24 * time.Hour
 
 // placeholder stands for the workspace in what is compared.
 const placeholder = "<workspace>"

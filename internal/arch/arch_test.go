@@ -137,8 +137,8 @@ var plan = []struct {
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider skills tool toolrun uip usercommand verify"},
-	{"agent/rerun", "chat compact event lazy mode orchestrator provider supervisor tool uip workspace"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
+	{"agent/rerun", "chat compact event lazy mode orchestrator provider supervisor tool uip workspace"},
 
 	// what people see, and how they answer
 	{"ui/rendertest", "chat display event uip"},
@@ -160,8 +160,8 @@ var plan = []struct {
 
 	// what people type, and what puts it all together
 	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash catalogue chat codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
-	{"cli", "acp app asof atomicfile audit chat config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provenance provider repl repofile rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
+	{"app", "anthropic asof atomicfile audit authkey bash catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex gitsafe hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"cli", "acp app asof atomicfile audit chat config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch plain policy provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},
@@ -326,6 +326,8 @@ var mayOpen = map[string]string{
 	"app/sweep.go":                    "lists its own folders, which is never waited for",
 	"host/workspace/dir_linux.go":     "directories of the workspace, without links, in one call",
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
+	"app/rerun.go":                    "writes into a folder that it has just made, and reads by way of repofile",
+	"app/startfiles.go":               "lists its own folders and those of git, which is never waited for; writes into a folder that it has just made",
 	"app/store.go":                    "makes a new file in its own folder",
 	"app/toolkit.go":                  "makes a new file for a plan",
 	"cli/demo.go":                     "writes into a folder that it has just made",
@@ -376,6 +378,7 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":          "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                    "in our home, swept at the start",
+	"app/rerun.go":                     "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                      "the person is told where it is, and it stays",
 	"core/event/eventtest/simulate.go": "for tests",
 }

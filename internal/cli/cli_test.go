@@ -58,7 +58,7 @@ func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
 		}
 		args := []string{"--" + o.long}
 		switch {
-		case o.long == "max-steps" || o.value == "SEQ" || o.long == "max-budget-usd":
+		case o.long == "max-steps" || o.value == "SEQ" || o.long == "max-budget-usd" || o.long == "speed":
 			args = append(args, "3")
 		case o.long == "wait-limit":
 			args = append(args, "2h")

@@ -206,7 +206,7 @@ func (w *World) LayOut(ctx context.Context, copy *workspace.Workspace, kept Cont
 }
 
 // errMissing reports a content that cannot be had.
-var errMissing = errors.New("not kept")
+var errMissing = errors.New("it was not kept")
 
 func isFile(s event.FileState) bool {
 	return s.Lost || s.Hash != "" && s.Hash != "dir" && s.Link == ""
