@@ -11,13 +11,16 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build run test quick race real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell soak cover golden tools clean
+.PHONY: help build fleet run test quick race real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: ## build the static binary bin/coder
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder ./cmd/coder
+
+fleet: build ## build bin/coder-fleet beside it, which coder fleet starts
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '$(LDFLAGS)' -o bin/coder-fleet ./cmd/coder-fleet
 
 run: build ## run one turn: make run PROMPT="..."; without a provider or a PROMPT, the demo
 	@if [ -n "$(PROMPT)" ]; then bin/coder -p "$(PROMPT)"; else bin/coder demo; fi

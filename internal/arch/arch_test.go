@@ -165,6 +165,11 @@ var plan = []struct {
 
 	// beyond one machine: the second program, coder-fleet
 	{"fleet/jetstore", "event jsonx session"},
+	{"fleet/engine", "atomicfile repofile"},
+	{"fleet/queue", "jetstore jsonx uip"},
+	{"fleet/checkout", "gitsafe sanitize"},
+	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonx queue repofile sanitize seal task uip verify"},
+	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli engine event events gitsafe i18n jetstore jsonx mode nearest queue repofile sanitize uip worker"},
 	{"arch", ""},
 }
 
@@ -292,6 +297,26 @@ func TestExpressionsAreCompiledWhenTheyAreUsed(t *testing.T) {
 	}
 }
 
+// TestOnlyTheFleetKnowsTheEngine: what stands below the fleet, and so the program
+// that people start every day, does not link the server that a fleet runs on.
+func TestOnlyTheFleetKnowsTheEngine(t *testing.T) {
+	for _, p := range list(t) {
+		if strings.HasPrefix(p.name, "fleet/") || p.name == "arch" {
+			continue
+		}
+		for file, text := range p.files {
+			if strings.Contains(text, "nats-io") {
+				t.Errorf("%s uses the engine of the fleet", file)
+			}
+		}
+		for dep := range p.imports {
+			if strings.HasPrefix(dep, "fleet/") {
+				t.Errorf("%s imports %s", p.name, dep)
+			}
+		}
+	}
+}
+
 // openers are the calls that open a file or list a folder by its name.
 var openers = map[string][]string{
 	"os":       {"Open", "OpenFile", "ReadFile", "ReadDir", "OpenRoot", "OpenInRoot", "DirFS", "Create", "WriteFile", "CopyFS"},
@@ -348,6 +373,8 @@ var mayOpen = map[string]string{
 	"ui/rendertest/rendertest.go":     "golden files of tests",
 	"model/providertest/exchanges.go": "a folder that whoever runs the tests names",
 	"tool/tooltest/tooltest.go":       "folders of tests",
+	"fleet/worker/place.go":           "folders of its own, which it lists and locks, never what is in them",
+	"fleet/worker/task.go":            "a bundle that it has just made in a folder of its own",
 }
 
 func TestWhatTheProgramReadsByItselfIsOpenedInOneWay(t *testing.T) {

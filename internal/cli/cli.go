@@ -102,6 +102,10 @@ func (inv *invocation) run(ctx context.Context) error {
 	if len(inv.Args) > 0 && inv.Args[0] == completeName {
 		return inv.complete(ctx, inv.Args[1:])
 	}
+	if isFleet(inv.Args) {
+		inv.load(&flags{lang: askedLang(inv.Args)})
+		return inv.runFleet(ctx)
+	}
 	fl, err := parseFlags(inv.Args)
 	if err != nil {
 		inv.load(&flags{lang: askedLang(inv.Args)}) // for the language it is said in

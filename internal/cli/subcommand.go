@@ -107,6 +107,7 @@ func subcommands() []subcommand {
 			{"list [--json]", "the plugins that were added, and whether they are on"},
 			{"remove NAME", "use it no more"},
 		}},
+		{"fleet", func(args []string) bool { return len(args) > 0 && slices.Contains(fleetVerbs, args[0]) }, fleetVerbs, (*invocation).runFleet, []use{{"up|submit|ps|answer|result|…", "many agents at work, on one machine or several; coder fleet help tells more"}}},
 		{"acp", none, nil, (*invocation).runACP, []use{{"", "work in an editor that speaks the Agent Client Protocol, over stdin and stdout"}}},
 		{"doctor", none, nil, (*invocation).runDoctor, []use{{"[--json]", "how everything the program needs stands, and what to do about it"}}},
 		{"completion", oneOf(shellNames...), shellNames, (*invocation).runCompletion, []use{{"bash|zsh|fish", "a script that makes the shell complete the command line"}}},

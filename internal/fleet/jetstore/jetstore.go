@@ -196,8 +196,14 @@ func (s *Store) Claim(ctx context.Context, session string) (release func() error
 
 // join enters the claim that another process holds.
 func (s *Store) join(ctx context.Context, c *claim) (err error) {
-	if c.tip, err = s.Tip(ctx, c.session); err != nil {
-		return err
+	waiting, stop := context.WithTimeout(ctx, s.o.Patience)
+	defer stop()
+	for c.tip, err = s.Tip(waiting, c.session); err != nil; c.tip, err = s.Tip(waiting, c.session) {
+		select {
+		case <-waiting.Done():
+			return cause(err, ctx.Err())
+		case <-time.After(250 * time.Millisecond):
+		}
 	}
 	if c.tip.Writer != c.token {
 		return event.ErrConflict
@@ -343,13 +349,12 @@ func (s *Store) publish(ctx context.Context, m *nats.Msg, after uint64) (*jetstr
 // moved reports whether a server refused a message because it does not follow.
 func moved(err error) bool {
 	var api *jetstream.APIError
-	const constantWrongLast = 10164
-	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == constantWrongLast)
+	return errors.As(err, &api) && (api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequence || api.ErrorCode == jetstream.JSErrCodeStreamWrongLastSequenceConstant)
 }
 
 // cause prefers what went wrong to the end of the patience with it.
 func cause(err, ended error) error {
-	if err == nil || errors.Is(ended, context.Canceled) {
+	if err == nil || ended != nil && errors.Is(ended, context.Canceled) {
 		return ended
 	}
 	return err
@@ -392,7 +397,7 @@ func (s *Store) newLease(ctx context.Context, c *claim) (*lease, error) {
 func (l *lease) create(ctx context.Context) error {
 	key := token(l.c.session)
 	rev, err := l.s.leases.Create(ctx, key, l.value)
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	if moved(err) || errors.Is(err, jetstream.ErrKeyExists) {
 		e, getErr := l.s.leases.Get(ctx, key)
 		var n note
 		switch {
@@ -409,7 +414,7 @@ func (l *lease) create(ctx context.Context) error {
 			return &event.ClaimedError{Session: l.c.session, Holder: n.Holder}
 		}
 	}
-	if errors.Is(err, jetstream.ErrKeyExists) {
+	if moved(err) || errors.Is(err, jetstream.ErrKeyExists) {
 		return &event.ClaimedError{Session: l.c.session, Holder: "another worker"}
 	}
 	l.rev = rev
@@ -434,7 +439,7 @@ func (l *lease) renew(ctx context.Context) {
 		switch {
 		case err == nil:
 			l.rev = rev
-		case moved(err) || errors.Is(err, jetstream.ErrKeyExists):
+		case moved(err) || errors.Is(err, jetstream.ErrKeyRevisionMismatch):
 			if l.again(trying) {
 				break
 			}
@@ -466,7 +471,7 @@ func (l *lease) release() error {
 	ctx, stop := context.WithTimeout(context.Background(), tryTime)
 	defer stop()
 	err := l.s.leases.Delete(ctx, token(l.c.session), jetstream.LastRevision(l.rev))
-	if moved(err) || errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrKeyExists) {
+	if moved(err) || errors.Is(err, jetstream.ErrKeyNotFound) || errors.Is(err, jetstream.ErrKeyRevisionMismatch) {
 		return nil // it is another's
 	}
 	return err

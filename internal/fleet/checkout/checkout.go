@@ -1,0 +1,240 @@
+// Package checkout is the folder that a task works in: a fresh clone of a
+// repository, checkpoints of it that another machine can go on from, and what
+// became of it as a patch and a branch.
+//
+// A checkpoint is a commit of everything that git does not ignore, on top of
+// whatever the task itself committed, in a bundle that needs only the base. What
+// git ignores is not part of it.
+package checkout
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/host/gitsafe"
+)
+
+// Folder is a clone. Dir is what a task sees; beside it, in the same folder, lies
+// what belongs to the checkpoints.
+type Folder struct {
+	Dir  string
+	Base string // the commit that the task began from
+
+	beside string
+	env    []string
+	tree   string // of the last checkpoint
+	head   string
+
+	disarmed []gitsafe.Setting // what git is run with
+}
+
+const (
+	ref     = "refs/coder/checkpoint"
+	maxSays = 2 << 10 // of what git complains
+)
+
+// protocols are those by which a repository may be fetched.
+const protocols = "file:git:http:https:ssh"
+
+// CheckRepo makes sure that a repository can be named in a task: no option, no
+// program, no secret.
+func CheckRepo(repo string) error {
+	if repo == "" || strings.HasPrefix(repo, "-") || strings.ContainsAny(repo, "\x00\n") || strings.Contains(repo, "::") {
+		return fmt.Errorf("%q is not a repository", repo)
+	}
+	if u, err := url.Parse(repo); err == nil && u.User != nil {
+		if _, has := u.User.Password(); has || u.Scheme == "http" || u.Scheme == "https" {
+			return errors.New("the address of the repository holds a secret, which would be kept with the task; give workers a credential helper or a key instead")
+		}
+	}
+	return nil
+}
+
+// Clone makes a folder of repo at base, below dir, which must be new. It runs
+// nothing that the repository brings along.
+func Clone(ctx context.Context, dir, repo, base string, env []string) (*Folder, error) {
+	if err := CheckRepo(repo); err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, err
+	}
+	f := &Folder{Dir: filepath.Join(dir, "work"), beside: dir, env: env}
+	fetching := append(gitsafe.Environment(env, []gitsafe.Setting{{Key: "core.hookspath", Value: "/dev/null"}, {Key: "core.fsmonitor", Value: "false"}, {Key: "gc.auto", Value: "0"}}),
+		"GIT_ALLOW_PROTOCOL="+protocols, "GIT_SSH_COMMAND=ssh -oBatchMode=yes")
+	if _, err := f.run(ctx, fetching, dir, "clone", "--quiet", "--no-hardlinks", "--no-checkout", "--template=", "--", repo, f.Dir); err != nil {
+		return nil, fmt.Errorf("clone %s: %w", repo, err)
+	}
+	if err := f.disarm(ctx); err != nil {
+		return nil, err
+	}
+	at := "HEAD"
+	if base != "" {
+		at = base
+	}
+	commit, err := f.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", at+"^{commit}")
+	if err != nil && base != "" {
+		commit, err = f.git(ctx, "rev-parse", "--verify", "--quiet", "--end-of-options", "refs/remotes/origin/"+base+"^{commit}")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("there is no %s in %s", at, repo)
+	}
+	f.Base = commit
+	for _, args := range [][]string{{"remote", "remove", "origin"}, {"checkout", "--quiet", "-B", "coder-task", f.Base}} {
+		if _, err := f.git(ctx, args...); err != nil {
+			return nil, fmt.Errorf("check out %s: %w", at, err)
+		}
+	}
+	return f, nil
+}
+
+// disarm finds out what the repository configures, so that nothing of it is run.
+// What a task did may have changed it.
+func (f *Folder) disarm(ctx context.Context) (err error) {
+	f.disarmed, err = gitsafe.Inspect(ctx, f.Dir, f.env)
+	return err
+}
+
+// git runs git in the folder, with nothing of what the repository configures.
+func (f *Folder) git(ctx context.Context, args ...string) (string, error) {
+	env := append(gitsafe.Environment(f.env, f.disarmed), "GIT_ALLOW_PROTOCOL=file")
+	if args[0] != "checkout" && args[0] != "reset" { // these are about the task's own index
+		env = append(env, "GIT_INDEX_FILE="+filepath.Join(f.beside, "index"))
+	}
+	return f.run(ctx, env, f.Dir, args...)
+}
+
+func (f *Folder) run(ctx context.Context, env []string, dir string, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, "git", args...)
+	var out, says bytes.Buffer
+	cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr, cmd.WaitDelay = dir, env, &out, &says, time.Second
+	cmd.Env = append(cmd.Env, "GIT_AUTHOR_NAME=coder", "GIT_AUTHOR_EMAIL=coder@localhost", "GIT_COMMITTER_NAME=coder", "GIT_COMMITTER_EMAIL=coder@localhost")
+	if err := cmd.Run(); err != nil {
+		if text := strings.TrimSpace(says.String()); text != "" && ctx.Err() == nil {
+			return "", errors.New(sanitize.Line(strings.ReplaceAll(text, "\n", "; "), maxSays))
+		}
+		return "", err
+	}
+	return strings.TrimSuffix(out.String(), "\n"), nil
+}
+
+// commit makes a commit of the files as they are, and reports whether they or the
+// commits below are other than those of the last one. It moves nothing.
+func (f *Folder) commit(ctx context.Context, message string) (commit string, changed bool, err error) {
+	head, err := f.git(ctx, "rev-parse", "--verify", "HEAD^{commit}")
+	if err != nil {
+		return "", false, err
+	}
+	if _, err := f.git(ctx, "add", "--all", "--", "."); err != nil {
+		return "", false, err
+	}
+	tree, err := f.git(ctx, "write-tree")
+	if err != nil {
+		return "", false, err
+	}
+	if f.tree == "" { // what was cloned
+		f.head = f.Base
+		if f.tree, err = f.git(ctx, "rev-parse", f.Base+"^{tree}"); err != nil {
+			return "", false, err
+		}
+	}
+	if tree == f.tree && head == f.head {
+		return "", false, nil
+	}
+	commit, err = f.git(ctx, "commit-tree", "-p", head, "-m", message, tree)
+	if err == nil {
+		f.tree, f.head = tree, head
+	}
+	return commit, true, err
+}
+
+// Checkpoint writes a bundle of the files as they are. It is "" if they are as
+// they were at the last checkpoint.
+func (f *Folder) Checkpoint(ctx context.Context) (file string, err error) {
+	tree, head := f.tree, f.head
+	if err := f.disarm(ctx); err != nil {
+		return "", fmt.Errorf("make a checkpoint: %w", err)
+	}
+	commit, changed, err := f.commit(ctx, "checkpoint")
+	if err == nil && changed {
+		file, err = f.bundle(ctx, ref, commit)
+	}
+	if err != nil {
+		f.tree, f.head = tree, head
+		return "", fmt.Errorf("make a checkpoint: %w", err)
+	}
+	return file, nil
+}
+
+func (f *Folder) bundle(ctx context.Context, name, commit string) (string, error) {
+	if _, err := f.git(ctx, "update-ref", name, commit); err != nil {
+		return "", err
+	}
+	file := filepath.Join(f.beside, "bundle")
+	_, err := f.git(ctx, "bundle", "create", "--quiet", file, name, "^"+f.Base)
+	return file, err
+}
+
+// Restore brings a fresh clone to where a checkpoint was made.
+func (f *Folder) Restore(ctx context.Context, file string) error {
+	for _, args := range [][]string{
+		{"fetch", "--quiet", "--no-tags", "--", file, ref + ":" + ref},
+		{"reset", "--quiet", "--hard", ref + "^"},
+		{"checkout", "--quiet", "--no-overlay", ref, "--", "."},
+		{"reset", "--quiet"},
+	} {
+		if _, err := f.git(ctx, args...); err != nil {
+			return fmt.Errorf("bring back a checkpoint: %w", err)
+		}
+	}
+	var err error
+	if f.tree, err = f.git(ctx, "rev-parse", ref+"^{tree}"); err == nil {
+		f.head, err = f.git(ctx, "rev-parse", ref+"^")
+	}
+	return err
+}
+
+// Result is what became of a folder.
+type Result struct {
+	Branch, Commit string // "" if nothing changed
+	Bundle, Patch  string // files
+}
+
+// Result makes a branch, in a bundle, and a patch of what changed since the base.
+// What the task left uncommitted is its last commit.
+func (f *Folder) Result(ctx context.Context, branch, message string) (r Result, err error) {
+	defer func() {
+		if err != nil {
+			err = fmt.Errorf("make the result: %w", err)
+		}
+	}()
+	f.tree, f.head = "", ""
+	if err := f.disarm(ctx); err != nil {
+		return r, err
+	}
+	commit, changed, err := f.commit(ctx, message)
+	if err != nil || !changed {
+		return r, err
+	}
+	if below, err := f.git(ctx, "rev-parse", f.head+"^{tree}"); err != nil {
+		return r, err
+	} else if below == f.tree {
+		commit = f.head // all of it is committed already
+	}
+	r.Branch, r.Commit = branch, commit
+	if r.Bundle, err = f.bundle(ctx, "refs/heads/"+branch, commit); err != nil {
+		return r, err
+	}
+	r.Patch = filepath.Join(f.beside, "patch")
+	_, err = f.git(ctx, "diff", "--binary", "--full-index", "--no-ext-diff", "--no-textconv", "--output="+r.Patch, f.Base, commit)
+	return r, err
+}

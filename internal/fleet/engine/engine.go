@@ -1,0 +1,314 @@
+// Package engine is where a fleet keeps its work: a NATS server with JetStream,
+// inside this program or elsewhere, and the way to reach it.
+package engine
+
+import (
+	"cmp"
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/repofile"
+
+	"github.com/nats-io/nats-server/v2/server"
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// Role is what somebody may do in a fleet.
+type Role string
+
+// The roles. An admin enrols people and makes what the fleet needs; a worker
+// writes logs; a person hands in tasks, watches and answers.
+const (
+	Admin  Role = "admin"
+	Worker Role = "worker"
+	Person Role = "person"
+)
+
+// Link is how a fleet is reached. Secrets are named by the files that hold them.
+type Link struct {
+	URL       string `json:"url"`
+	Role      Role   `json:"role,omitempty"`       // whom the token is of; "" if it names nobody
+	TokenFile string `json:"token_file,omitempty"` // 0600
+	Creds     string `json:"creds,omitempty"`      // NATS credentials
+	CA        string `json:"ca,omitempty"`         // who signed the server's certificate
+	Cert      string `json:"cert,omitempty"`       // this side's own, with Key
+	Key       string `json:"key,omitempty"`
+}
+
+const (
+	linkFile   = "fleet.json"
+	maxSecret  = 1 << 10
+	maxLink    = 64 << 10
+	maxPayload = 16 << 20 // bytes of a message: the records of one step
+)
+
+// ErrNoFleet reports that nothing says where a fleet is.
+var ErrNoFleet = errors.New("no fleet is known here; start one with: coder fleet up")
+
+// Find reads how the fleet is reached whose folder is dir.
+func Find(dir string) (l Link, err error) {
+	text, err := repofile.Own(filepath.Join(dir, linkFile), maxLink)
+	if errors.Is(err, fs.ErrNotExist) {
+		return l, ErrNoFleet
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &l)
+	}
+	if err != nil {
+		return l, fmt.Errorf("read how the fleet is reached: %w", err)
+	}
+	return l, nil
+}
+
+// Save keeps how a fleet is reached in its folder.
+func (l Link) Save(dir string) error {
+	text, err := json.MarshalIndent(l, "", "  ")
+	if err == nil {
+		err = write(dir, linkFile, append(text, '\n'))
+	}
+	return err
+}
+
+func write(dir, name string, text []byte) error {
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(filepath.Join(dir, name), text, 0o600)
+}
+
+// Dial connects. A connection that breaks is made again for as long as the
+// program runs.
+func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
+	options := []nats.Option{
+		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
+		nats.ReconnectBufSize(-1), // what cannot be sent now is not sent behind our back later
+	}
+	if l.TokenFile != "" {
+		token, err := secret(l.TokenFile)
+		if err != nil {
+			return nil, nil, err
+		}
+		if l.Role != "" {
+			options = append(options, nats.UserInfo(string(l.Role), token))
+		} else {
+			options = append(options, nats.Token(token))
+		}
+	}
+	if l.Creds != "" {
+		options = append(options, nats.UserCredentials(l.Creds))
+	}
+	if l.CA != "" {
+		options = append(options, nats.RootCAs(l.CA))
+	}
+	if l.Cert != "" {
+		options = append(options, nats.ClientCert(l.Cert, l.Key))
+	}
+	c, err := nats.Connect(l.URL, options...)
+	if err != nil {
+		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", withoutSecrets(l.URL), err)
+	}
+	js, err := jetstream.New(c)
+	return c, js, err
+}
+
+// withoutSecrets is an address that can be shown.
+func withoutSecrets(address string) string {
+	var all []string
+	for one := range strings.SplitSeq(address, ",") {
+		if u, err := url.Parse(strings.TrimSpace(one)); err == nil {
+			one = u.Redacted()
+		}
+		all = append(all, one)
+	}
+	return strings.Join(all, ",")
+}
+
+func secret(path string) (string, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return "", fmt.Errorf("read a token: %w", err)
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return "", fmt.Errorf("the token %s must be a file that only you can read (mode 0600)", path)
+	}
+	text, err := repofile.Own(path, maxSecret)
+	if err != nil {
+		return "", fmt.Errorf("read a token: %w", err)
+	}
+	return strings.TrimSpace(string(text)), nil
+}
+
+// TokenFile is where the token of a role is kept in the folder of a fleet.
+func TokenFile(dir string, r Role) string { return filepath.Join(dir, string(r)+".token") }
+
+const routes Role = "route" // the servers of a cluster, among themselves
+
+// tokens reads the secrets of a fleet, and makes those that are missing.
+func tokens(dir string) (map[Role]string, error) {
+	all := make(map[Role]string)
+	for _, r := range []Role{Admin, Worker, Person, routes} {
+		path := TokenFile(dir, r)
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			b := make([]byte, 24)
+			_, _ = rand.Read(b) // never fails
+			if err := write(dir, filepath.Base(path), []byte(hex.EncodeToString(b)+"\n")); err != nil {
+				return nil, fmt.Errorf("make a token: %w", err)
+			}
+		}
+		var err error
+		if all[r], err = secret(path); err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
+}
+
+// ServerOptions say how a server is started. The zero value, but for Dir, serves
+// this machine alone.
+type ServerOptions struct {
+	Dir     string   // of the fleet: its tokens, and below it what the server keeps
+	Name    string   // of this server; "" is node
+	Listen  string   // where clients come; "" is a free port of this machine
+	Cluster string   // where other servers of the fleet come; "" if there are none
+	Peers   []string // where those are
+	Cert    string   // of the server, with Key: needed beyond this machine
+	Key     string
+	// Protected are the parts of subjects that only an admin may write to.
+	Protected []string
+	// Logs are the subjects that only workers may write to.
+	Logs []string
+}
+
+// Server is a server inside this program.
+type Server struct {
+	s    *server.Server
+	Link Link // of an admin
+}
+
+// Start starts a server. What is acknowledged is on the disk.
+func Start(o ServerOptions) (*Server, error) {
+	keys, err := tokens(o.Dir)
+	if err != nil {
+		return nil, err
+	}
+	name := cmp.Or(o.Name, "node")
+	opts := &server.Options{
+		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: maxPayload, MaxPending: 256 << 20,
+		JetStream: true, StoreDir: filepath.Join(o.Dir, "data", name), SyncAlways: true, SyncInterval: time.Minute,
+		Users: users(keys, o),
+	}
+	if opts.Host, opts.Port, err = address(cmp.Or(o.Listen, "127.0.0.1:0")); err != nil {
+		return nil, err
+	}
+	if opts.Port == 0 {
+		opts.Port = server.RANDOM_PORT
+	}
+	if o.Cert != "" {
+		tls, err := server.GenTLSConfig(&server.TLSConfigOpts{CertFile: o.Cert, KeyFile: o.Key, Timeout: 5})
+		if err != nil {
+			return nil, fmt.Errorf("use the certificate: %w", err)
+		}
+		opts.TLS, opts.TLSConfig, opts.TLSTimeout = true, tls, 5
+	} else if !loopback(opts.Host) {
+		return nil, fmt.Errorf("to listen on %s, beyond this machine, name a certificate: --tls-cert and --tls-key", o.Listen)
+	}
+	if o.Cluster != "" {
+		if err := cluster(opts, o, keys[routes]); err != nil {
+			return nil, err
+		}
+	}
+	if err := os.MkdirAll(opts.StoreDir, 0o700); err != nil {
+		return nil, fmt.Errorf("make the folder of the server: %w", err)
+	}
+	s, err := server.NewServer(opts)
+	if err != nil {
+		return nil, fmt.Errorf("start the server: %w", err)
+	}
+	go s.Start()
+	if !s.ReadyForConnections(10 * time.Second) {
+		s.Shutdown()
+		return nil, fmt.Errorf("the server could not listen on %s:%d", opts.Host, opts.Port)
+	}
+	at := s.Addr().(*net.TCPAddr)
+	scheme := "nats"
+	if opts.TLS {
+		scheme = "tls"
+	}
+	return &Server{s: s, Link: Link{
+		URL: scheme + "://" + net.JoinHostPort(opts.Host, strconv.Itoa(at.Port)), Role: Admin, TokenFile: TokenFile(o.Dir, Admin),
+	}}, nil
+}
+
+// Stop ends the server.
+func (s *Server) Stop() {
+	s.s.Shutdown()
+	s.s.WaitForShutdown()
+}
+
+func cluster(opts *server.Options, o ServerOptions, token string) (err error) {
+	opts.Cluster = server.ClusterOpts{Name: "coder", Username: string(routes), Password: token, AuthTimeout: 5}
+	if opts.Cluster.Host, opts.Cluster.Port, err = address(o.Cluster); err != nil {
+		return err
+	}
+	if !loopback(opts.Cluster.Host) {
+		if o.Cert == "" {
+			return fmt.Errorf("to listen on %s, beyond this machine, name a certificate: --tls-cert and --tls-key", o.Cluster)
+		}
+		opts.Cluster.TLSConfig, opts.Cluster.TLSTimeout = opts.TLSConfig.Clone(), 5
+	}
+	for _, p := range o.Peers {
+		if _, _, err := address(p); err != nil {
+			return err
+		}
+		opts.Routes = append(opts.Routes, &url.URL{Scheme: "nats-route", User: url.UserPassword(string(routes), token), Host: p})
+	}
+	return nil
+}
+
+// address takes HOST:PORT apart.
+func address(s string) (host string, port int, err error) {
+	host, p, err := net.SplitHostPort(s)
+	if err == nil {
+		port, err = strconv.Atoi(p)
+	}
+	if err != nil || host == "" || port < 0 || port > 65535 {
+		return "", 0, fmt.Errorf("%q is not an address such as 127.0.0.1:4222", s)
+	}
+	return host, port, nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// users are those who may connect, and what they may not do. Only an admin makes,
+// changes or removes streams.
+func users(keys map[Role]string, o ServerOptions) []*server.User {
+	shape := []string{"$JS.API.STREAM.CREATE.>", "$JS.API.STREAM.UPDATE.>", "$JS.API.STREAM.DELETE.>", "$JS.API.STREAM.RESTORE.>", "$JS.API.STREAM.SNAPSHOT.>"}
+	deny := func(more ...[]string) *server.Permissions {
+		all := shape
+		for _, m := range more {
+			all = append(all[:len(all):len(all)], m...)
+		}
+		return &server.Permissions{Publish: &server.SubjectPermission{Deny: all}}
+	}
+	return []*server.User{
+		{Username: string(Admin), Password: keys[Admin]},
+		{Username: string(Worker), Password: keys[Worker], Permissions: deny(o.Protected)},
+		{Username: string(Person), Password: keys[Person], Permissions: deny(o.Protected, o.Logs)},
+	}
+}

@@ -1,0 +1,285 @@
+// Package fleetcli is the command line of a fleet: what coder fleet does.
+package fleetcli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/app"
+	"coder/internal/cli"
+	"coder/internal/core/nearest"
+	"coder/internal/core/sanitize"
+	"coder/internal/fleet/engine"
+	"coder/internal/fleet/jetstore"
+	"coder/internal/fleet/queue"
+	"coder/internal/fleet/worker"
+	"coder/internal/ui/i18n"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+)
+
+// call is one call of the program.
+type call struct {
+	cli.Env
+	words *i18n.Printer
+	dir   string // of the fleet
+	link  engine.Link
+	flags *flag.FlagSet
+	args  []string // what is left of the command line
+	json  bool
+
+	serving serving
+	handing handing
+	given   given
+
+	conn *nats.Conn
+	js   jetstream.JetStream
+	*queue.Queue
+}
+
+// command is a word of the command line.
+type command struct {
+	name, args, about string
+	run               func(*call, context.Context) error
+	flags             func(*call, *flag.FlagSet)
+}
+
+// usageError is a mistake on the command line.
+type usageError struct{ error }
+
+func usagef(format string, args ...any) error { return usageError{fmt.Errorf(format, args...)} }
+
+func commands() []command {
+	return []command{
+		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags},
+		{"worker", "--slots N [--name NAME]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags},
+		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags},
+		{"ps", "[--all] [--json]", "the tasks and how they stand", (*call).ps, (*call).psFlags},
+		{"workers", "[--json]", "who works", (*call).listWorkers, nil},
+		{"logs", "TASK [--json]", "the log of a task", (*call).logs, nil},
+		{"watch", "TASK [--json]", "the same, until the task waits or ends", (*call).watch, nil},
+		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer what a task waits for", (*call).answer, (*call).answerFlags},
+		{"cancel", "TASK", "end a task", (*call).cancel, nil},
+		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags},
+		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil},
+		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil},
+		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil},
+		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags},
+	}
+}
+
+// Main runs the program and returns its exit code.
+func Main(env cli.Env) int {
+	if len(env.Args) > 0 && env.Args[0] == worker.TaskCommand {
+		return runTask(env)
+	}
+	first, again, stop := env.Signals(context.Background())
+	defer stop()
+	c := &call{Env: env, words: i18n.For(i18n.Choose("", env.Getenv))}
+	err := c.run(signals{first, again})
+	var usage usageError
+	switch {
+	case err == nil:
+		return cli.ExitDone
+	case errors.As(err, &usage):
+		c.complain(err)
+		return cli.ExitUsage
+	case errors.Is(err, context.Canceled):
+		return cli.ExitInterrupted
+	case errors.Is(err, queue.ErrNotFound), errors.Is(err, engine.ErrNoFleet):
+		c.complain(err)
+		return cli.ExitInput
+	}
+	c.complain(err)
+	return cli.ExitError
+}
+
+// signals are the contexts of a call: first ends with the first signal, again with
+// the second.
+type signals struct{ first, again context.Context }
+
+type secondKey struct{}
+
+func (c *call) complain(err error) {
+	fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(err.Error()))
+}
+
+func (c *call) say(format string, args ...any) {
+	fmt.Fprintln(c.Stdout, c.words.T(format, args...))
+}
+
+func (c *call) run(s signals) error {
+	all := commands()
+	if len(c.Args) == 0 || slices.Contains([]string{"help", "--help", "-h"}, c.Args[0]) {
+		return c.help(all)
+	}
+	i := slices.IndexFunc(all, func(x command) bool { return x.name == c.Args[0] })
+	if i < 0 {
+		var names []string
+		for _, x := range all {
+			names = append(names, x.name)
+		}
+		if near := nearest.Of(c.Args[0], names); near != "" {
+			return usagef("there is no fleet command %s; did you mean %s?", oneLine(c.Args[0]), near)
+		}
+		return usagef("there is no fleet command %s; coder fleet help lists them", oneLine(c.Args[0]))
+	}
+	if err := c.parse(all[i]); err != nil {
+		return err
+	}
+	ctx := context.WithValue(s.first, secondKey{}, s.again)
+	defer func() {
+		if c.conn != nil {
+			c.conn.Close()
+		}
+	}()
+	return all[i].run(c, ctx)
+}
+
+func (c *call) help(all []command) error {
+	c.say("coder fleet: many agents at work, on one machine or several")
+	fmt.Fprintln(c.Stdout)
+	for _, x := range all {
+		fmt.Fprintf(c.Stdout, "  coder fleet %s %s\n        %s\n", x.name, x.args, c.words.T(x.about))
+	}
+	fmt.Fprintln(c.Stdout)
+	c.say("Every command takes --dir, the folder of the fleet (default ~/.coder/fleet), and --url with --token-file, --creds or --ca, --cert and --key, to reach another server.")
+	return nil
+}
+
+// parse reads the flags of a command, which may stand anywhere, and finds the
+// fleet.
+func (c *call) parse(x command) error {
+	f := flag.NewFlagSet(x.name, flag.ContinueOnError)
+	f.SetOutput(io.Discard)
+	c.flags = f
+	f.StringVar(&c.dir, "dir", "", "")
+	f.BoolVar(&c.json, "json", false, "")
+	var role string
+	f.StringVar(&c.link.URL, "url", "", "")
+	f.StringVar(&role, "as", "", "")
+	f.StringVar(&c.link.TokenFile, "token-file", "", "")
+	f.StringVar(&c.link.Creds, "creds", "", "")
+	f.StringVar(&c.link.CA, "ca", "", "")
+	f.StringVar(&c.link.Cert, "cert", "", "")
+	f.StringVar(&c.link.Key, "key", "", "")
+	if x.flags != nil {
+		x.flags(c, f)
+	}
+	rest := c.Args[1:]
+	for {
+		if err := f.Parse(rest); err != nil {
+			return usagef("coder fleet %s: %v", x.name, err)
+		}
+		if rest = f.Args(); len(rest) == 0 {
+			break
+		}
+		c.args, rest = append(c.args, rest[0]), rest[1:]
+	}
+	c.link.Role = engine.Role(role)
+	if c.dir == "" {
+		home := c.Getenv("CODER_HOME")
+		if home == "" {
+			home = filepath.Join(c.Getenv("HOME"), ".coder")
+		}
+		c.dir = filepath.Join(home, "fleet")
+	}
+	var err error
+	c.dir, err = filepath.Abs(c.dir)
+	return err
+}
+
+// reach connects to the fleet.
+func (c *call) reach(ctx context.Context) error {
+	link := c.link
+	if link.URL == "" {
+		known, err := engine.Find(c.dir)
+		if err != nil {
+			return err
+		}
+		link = known
+	} else if link.TokenFile == "" && link.Creds == "" {
+		link.Role = cmp.Or(link.Role, engine.Admin)
+		if file := engine.TokenFile(c.dir, link.Role); exists(file) {
+			link.TokenFile = file
+		}
+	}
+	c.link = link
+	var err error
+	if c.conn, c.js, err = link.Dial("coder fleet"); err != nil {
+		return err
+	}
+	c.Queue, err = queue.Open(ctx, c.js, c.Now)
+	return err
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+// store opens the logs.
+func (c *call) store(ctx context.Context) (*jetstore.Store, error) {
+	return jetstore.Open(ctx, c.js, c.Layout, jetstore.Options{})
+}
+
+// one is the only argument, which names something.
+func (c *call) one(what string) (string, error) {
+	if len(c.args) != 1 {
+		return "", usagef("coder fleet %s needs one %s", c.flags.Name(), what)
+	}
+	return c.args[0], nil
+}
+
+// runTask is the process of one task.
+func runTask(env cli.Env) int {
+	order, err := worker.ReadOrder(env.Stdin)
+	if err == nil {
+		err = worker.Run(context.Background(), env, order)
+	}
+	if err != nil {
+		fmt.Fprintln(env.Stderr, err)
+		return cli.ExitError
+	}
+	return cli.ExitDone
+}
+
+// me is the name of the person at this machine.
+func (c *call) me() string {
+	name := strings.Map(func(r rune) rune {
+		if queue.ValidName(string(r)) {
+			return r
+		}
+		return '-'
+	}, cmp.Or(c.Getenv("CODER_FLEET_USER"), c.Getenv("USER"), c.Getenv("LOGNAME"), "user"))
+	return name[:min(len(name), 64)]
+}
+
+func oneLine(s string) string { return sanitize.Line(s, 200) }
+
+// age is how long ago something was, for people.
+func age(now, then time.Time) string {
+	switch d := now.Sub(then).Round(time.Second); {
+	case d < time.Minute:
+		return d.String()
+	case d < time.Hour:
+		return fmt.Sprintf("%dm", int(d.Minutes()))
+	case d < 48*time.Hour:
+		return fmt.Sprintf("%dh", int(d.Hours()))
+	default:
+		return fmt.Sprintf("%dd", int(d.Hours()/24))
+	}
+}
+
+// newTaskID makes the id of a task.
+func newTaskID() string { return app.NewID("task") }

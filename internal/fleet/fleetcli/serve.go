@@ -1,0 +1,256 @@
+package fleetcli
+
+import (
+	"cmp"
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"time"
+
+	"coder/internal/fleet/engine"
+	"coder/internal/fleet/queue"
+	"coder/internal/fleet/worker"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/authkey"
+	"coder/internal/host/repofile"
+)
+
+// serving are the flags of up and worker.
+type serving struct {
+	server   engine.ServerOptions
+	peers    string
+	replicas int
+	lease    time.Duration
+	maxQueue int64
+	slots    int
+	name     string
+	work     string
+	minFree  int64
+	metrics  string
+}
+
+func (c *call) workerFlags(f *flag.FlagSet) {
+	f.IntVar(&c.serving.slots, "slots", max(runtime.NumCPU()/2, 1), "")
+	f.StringVar(&c.serving.name, "name", "", "")
+	f.Int64Var(&c.serving.minFree, "min-free-mb", 512, "")
+	f.StringVar(&c.serving.metrics, "metrics", "", "")
+}
+
+func (c *call) upFlags(f *flag.FlagSet) {
+	c.workerFlags(f)
+	f.StringVar(&c.serving.work, "work", "", "")
+	f.StringVar(&c.serving.server.Listen, "listen", "127.0.0.1:7422", "")
+	f.StringVar(&c.serving.server.Name, "node", "", "")
+	f.StringVar(&c.serving.server.Cluster, "cluster", "", "")
+	f.StringVar(&c.serving.peers, "peers", "", "")
+	f.StringVar(&c.serving.server.Cert, "tls-cert", "", "")
+	f.StringVar(&c.serving.server.Key, "tls-key", "", "")
+	f.IntVar(&c.serving.replicas, "replicas", 1, "")
+	f.DurationVar(&c.serving.lease, "lease", 10*time.Second, "")
+	f.Int64Var(&c.serving.maxQueue, "max-queue", 100_000, "")
+}
+
+// up starts a server, and a worker beside it.
+func (c *call) up(ctx context.Context) error {
+	if len(c.args) > 0 {
+		return usagef("coder fleet up takes no arguments")
+	}
+	if c.serving.lease < time.Second || c.serving.replicas < 1 || c.serving.replicas > 5 || c.serving.slots < 0 || c.serving.maxQueue < 1 {
+		return usagef("--lease is at least 1s, --replicas 1 to 5, --slots and --max-queue are not negative")
+	}
+	o := c.serving.server
+	o.Dir, o.Protected, o.Logs = c.dir, queue.Protected, queue.LogSubjects
+	if c.serving.peers != "" {
+		o.Peers = strings.Split(c.serving.peers, ",")
+	}
+	work := c.serving.work
+	if work == "" {
+		work = filepath.Join(cmp.Or(c.Getenv("XDG_CACHE_HOME"), filepath.Join(c.Getenv("HOME"), ".cache")), "coder-fleet")
+	}
+	var err error
+	if c.serving.work, err = filepath.Abs(work); err != nil {
+		return err
+	}
+	server, err := engine.Start(o)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	c.link = server.Link
+	if o.Cert != "" && c.link.CA == "" {
+		c.link.CA = o.Cert
+	}
+	if err := c.provision(ctx); err != nil {
+		return err
+	}
+	if err := c.link.Save(c.dir); err != nil {
+		return fmt.Errorf("keep how the fleet is reached: %w", err)
+	}
+	if _, err := authkey.Open(c.dir); err != nil {
+		return err
+	}
+	if err := c.enrollMe(ctx); err != nil {
+		return err
+	}
+	c.say("the fleet is up at %s; its folder is %s", c.link.URL, c.dir)
+	if c.serving.slots == 0 {
+		stop := c.serveMetrics(ctx)
+		<-ctx.Done()
+		return stop()
+	}
+	return c.work(ctx)
+}
+
+// provision makes what the fleet needs. The servers of a cluster find each other
+// first.
+func (c *call) provision(ctx context.Context) (err error) {
+	deadline := time.Now().Add(time.Minute)
+	for {
+		trying, stop := context.WithTimeout(ctx, 10*time.Second)
+		if c.conn == nil {
+			c.conn, c.js, err = c.link.Dial("coder fleet")
+		}
+		if err == nil {
+			s := queue.Settings{Lease: c.serving.lease, Replicas: c.serving.replicas, MaxQueue: c.serving.maxQueue, Work: c.serving.work}
+			if err = queue.Provision(trying, c.js, s); err == nil {
+				c.Queue, err = queue.Open(trying, c.js, c.Now)
+			}
+		}
+		stop()
+		if err == nil || ctx.Err() != nil || time.Now().After(deadline) {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+}
+
+// worker takes tasks of a fleet that is up.
+func (c *call) worker(ctx context.Context) error {
+	if len(c.args) > 0 || c.serving.slots < 1 {
+		return usagef("coder fleet worker takes no arguments, and at least one slot")
+	}
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	return c.work(ctx)
+}
+
+func (c *call) work(ctx context.Context) error {
+	host, _ := os.Hostname()
+	if i := strings.IndexByte(host, '.'); i > 0 {
+		host = host[:i]
+	}
+	name := cmp.Or(c.serving.name, fmt.Sprintf("%s-%d", cmp.Or(host, "worker"), os.Getpid()))
+	if !queue.ValidName(name) {
+		return usagef("%q cannot name a worker: letters, digits, - and _", name)
+	}
+	w, err := worker.New(ctx, c.js, c.Queue, worker.Options{
+		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, MinFree: uint64(max(c.serving.minFree, 0)) << 20,
+		Say: func(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(text)) },
+	})
+	if err != nil {
+		return err
+	}
+	c.say("worker %s takes up to %d tasks at a time; Ctrl-C lets them end and leaves, twice leaves at once", name, c.serving.slots)
+	stop := c.serveMetrics(ctx)
+	again := ctx.Value(secondKey{}).(context.Context)
+	return errors.Join(w.Serve(again, ctx), stop())
+}
+
+// serveMetrics serves figures where the flags say so.
+func (c *call) serveMetrics(ctx context.Context) (stop func() error) {
+	if c.serving.metrics == "" {
+		return func() error { return nil }
+	}
+	l, err := net.Listen("tcp", c.serving.metrics)
+	if err != nil {
+		return func() error { return fmt.Errorf("serve figures: %w", err) }
+	}
+	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		text, err := c.figures(r.Context())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain; version=0.0.4")
+		_, _ = w.Write([]byte(text))
+	})}
+	done := make(chan error, 1)
+	go func() { done <- s.Serve(l) }()
+	return func() error {
+		_ = s.Close()
+		<-done
+		return nil
+	}
+}
+
+// personKey is the key that this person's answers are signed with, made if there
+// is none.
+func (c *call) personKey() (ed25519.PrivateKey, error) {
+	path := filepath.Join(c.dir, "person.key")
+	text, err := repofile.Own(path, 1<<10)
+	if errors.Is(err, fs.ErrNotExist) {
+		seed := make([]byte, ed25519.SeedSize)
+		_, _ = rand.Read(seed) // never fails
+		text = []byte(hex.EncodeToString(seed))
+		if err = os.MkdirAll(c.dir, 0o700); err == nil {
+			err = atomicfile.Write(path, append(text, '\n'), 0o600)
+		}
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read your key: %w", err)
+	}
+	seed, err := hex.DecodeString(strings.TrimSpace(string(text)))
+	if err != nil || len(seed) != ed25519.SeedSize {
+		return nil, fmt.Errorf("your key %s is damaged", path)
+	}
+	return ed25519.NewKeyFromSeed(seed), nil
+}
+
+// enrollMe lets the person who starts a fleet decide in it.
+func (c *call) enrollMe(ctx context.Context) error {
+	key, err := c.personKey()
+	if err != nil {
+		return err
+	}
+	return c.Enroll(ctx, c.me(), key.Public().(ed25519.PublicKey))
+}
+
+// enroll prints the person's own key, or makes somebody's known.
+func (c *call) enroll(ctx context.Context) error {
+	switch len(c.args) {
+	case 0:
+		key, err := c.personKey()
+		if err != nil {
+			return err
+		}
+		c.say("coder fleet enroll %s %s", c.me(), base64.StdEncoding.EncodeToString(key.Public().(ed25519.PublicKey)))
+		return nil
+	case 2:
+		key, err := base64.StdEncoding.DecodeString(c.args[1])
+		if err != nil || len(key) != ed25519.PublicKeySize || !queue.ValidName(c.args[0]) {
+			return usagef("coder fleet enroll needs a name and a public key, as coder fleet enroll prints them elsewhere")
+		}
+		if err := c.reach(ctx); err != nil {
+			return err
+		}
+		return c.Enroll(ctx, c.args[0], key)
+	}
+	return usagef("coder fleet enroll needs a name and a public key, as coder fleet enroll prints them elsewhere")
+}

@@ -1,0 +1,374 @@
+package worker
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"coder/internal/app"
+	"coder/internal/cli"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/task"
+	"coder/internal/core/uip"
+	"coder/internal/fleet/checkout"
+	"coder/internal/fleet/engine"
+	"coder/internal/fleet/jetstore"
+	"coder/internal/fleet/queue"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/authkey"
+)
+
+// Order is what a worker tells the process that runs a task. It names secrets by
+// the files that hold them.
+type Order struct {
+	Task   queue.Task    `json:"task"`
+	Run    string        `json:"run"` // the claim to write under
+	Out    string        `json:"out"` // where to say what came of it
+	Link   engine.Link   `json:"link"`
+	Fleet  string        `json:"fleet"` // the folder of the fleet
+	Answer *queue.Answer `json:"answer,omitempty"`
+}
+
+// Outcome is what a process that ran a task says at its end.
+type Outcome struct {
+	Status   queue.Status  `json:"status"` // Queued says that it has to be tried again
+	Reason   string        `json:"reason,omitempty"`
+	Question *uip.Request  `json:"question,omitempty"`
+	Result   *queue.Result `json:"result,omitempty"`
+	Commit   string        `json:"commit,omitempty"`
+	CostUSD  float64       `json:"cost_usd"`
+	// Attempts, if set, is how often this sort of trouble is worth another try.
+	Attempts int `json:"attempts,omitempty"`
+}
+
+// cloneAttempts is how often a repository that cannot be cloned is tried.
+const cloneAttempts = 3
+
+// Run does what an order says, in a process of its own, and writes down what came
+// of it.
+func Run(ctx context.Context, env cli.Env, o Order) error {
+	r := &run{Order: o, env: env}
+	out, err := r.run(ctx)
+	if err != nil {
+		out = Outcome{Status: queue.Queued, Reason: err.Error(), Attempts: out.Attempts}
+	}
+	text, err := json.Marshal(out)
+	if err != nil {
+		return err
+	}
+	return atomicfile.Write(o.Out, text, 0o600)
+}
+
+type run struct {
+	Order
+	dir      string // to work in, held
+	env      cli.Env
+	queue    *queue.Queue
+	logs     *jetstore.Store
+	sessions *jetstore.Sessions
+	key      *authkey.Key // of the fleet
+	folder   *checkout.Folder
+
+	deeds       map[string]bool // calls under way that may change files
+	checkpoints []string        // made so far, the last one last
+}
+
+func (r *run) run(ctx context.Context) (out Outcome, err error) {
+	conn, js, err := r.Link.Dial("task " + r.Task.ID)
+	if err != nil {
+		return out, err
+	}
+	defer conn.Close()
+	if r.queue, err = queue.Open(ctx, js, r.env.Now); err != nil {
+		return out, err
+	}
+	if r.key, err = authkey.Open(r.Fleet); err != nil {
+		return out, err
+	}
+	r.logs, err = jetstore.Open(ctx, js, r.queue.Layout, jetstore.Options{Token: r.Run, Checkpoint: r.checkpoint})
+	if err != nil {
+		return out, err
+	}
+	if r.sessions, err = jetstore.OpenSessions(ctx, js, r.queue.Layout); err != nil {
+		return out, err
+	}
+	v, err := r.look(ctx)
+	if err != nil {
+		return out, err
+	}
+	if out, settled := r.settled(v); settled {
+		return out, nil
+	}
+	place, err := enter(r.queue.Settings.Work, r.Task.ID)
+	if err != nil {
+		return out, err
+	}
+	defer place.leave()
+	r.dir = place.inside()
+	if err := r.prepare(ctx); err != nil {
+		return Outcome{Attempts: cloneAttempts}, err
+	}
+	said := ""
+	if !v.task.Status.Ended() {
+		if said, err = r.work(ctx, v); err != nil {
+			return out, err
+		}
+		if v, err = r.look(ctx); err != nil {
+			return out, err
+		}
+	}
+	if out, settled := r.settled(v); settled {
+		return out, nil
+	}
+	if !v.task.Status.Ended() {
+		return out, errors.New(cmp.Or(said, "the program ended before the task did"))
+	}
+	return r.end(ctx, v)
+}
+
+func (r *run) look(ctx context.Context) (view, error) {
+	return look(r.logs.Read(ctx, r.Task.ID, 0))
+}
+
+// settled reports whether nothing can be done now: a question is open, and the
+// answer to it did not come along.
+func (r *run) settled(v view) (Outcome, bool) {
+	if v.task.Status.Ended() || len(v.open) == 0 {
+		return Outcome{}, false
+	}
+	q := v.open[0]
+	out := Outcome{Status: queue.Waiting, Question: &q, CostUSD: v.cost, Commit: r.Task.Commit}
+	switch a := r.Answer; {
+	case a == nil:
+	case a.Response.ID == q.ID && a.Question == queue.Sum(q) && a.Task == r.Task.ID:
+		if err := uip.Check(q, a.Response); err == nil {
+			return out, false
+		}
+		out.Reason = "an answer was refused: it does not fit the question"
+	case a.Response.ID == q.ID:
+		out.Reason = "an answer was refused: it is to another question"
+	}
+	return out, true
+}
+
+// prepare makes the folder to work in: a fresh clone, and the files of the last
+// checkpoint.
+func (r *run) prepare(ctx context.Context) (err error) {
+	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), r.env.Environ)
+	if err != nil {
+		return err
+	}
+	if r.Task.Commit == "" { // from now on, wherever it goes on, it is this one
+		r.Task.Commit = r.folder.Base
+		_, err := r.queue.Change(ctx, r.Task.ID, func(t *queue.Task) error {
+			if t.Run != r.Run {
+				return queue.ErrMoved
+			}
+			t.Commit = r.folder.Base
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	tip, err := r.logs.Tip(ctx, r.Task.ID)
+	if err != nil || tip.Checkpoint == "" {
+		return err
+	}
+	r.checkpoints = []string{tip.Checkpoint}
+	var bundle bytes.Buffer
+	if err := r.queue.Fetch(ctx, tip.Checkpoint, &bundle); err != nil {
+		return err
+	}
+	file := filepath.Join(r.dir, "checkpoint")
+	if err := atomicfile.Write(file, bundle.Bytes(), 0o600); err != nil {
+		return err
+	}
+	return r.folder.Restore(ctx, file)
+}
+
+// work runs the ordinary program on the task, from where its log ends, and returns
+// what it complained of last.
+func (r *run) work(ctx context.Context, v view) (said string, err error) {
+	env := r.env
+	env.Dir = r.folder.Dir
+	var complaints tail
+	env.Stdin, env.Stdout, env.Stderr = strings.NewReader(""), io.Discard, &complaints
+	env.Piped = func() bool { return false }
+	env.Terminal = func() (in, out *os.File, ok bool) { return nil, nil, false }
+	var here event.Store
+	env.WrapStore = func(s event.Store) event.Store {
+		here = s
+		return s
+	}
+	a, err := open(env)
+	if err != nil {
+		return "", err
+	}
+	seals := sealing{here: a.Store().Key(), fleet: r.key, root: a.Root, id: r.Task.ID}
+	if v.result.Records > 0 {
+		if err := bring(ctx, r.logs.Read(ctx, r.Task.ID, 0), here, r.Task.ID, seals.inward()); err != nil {
+			return "", err
+		}
+	}
+	var unkept error
+	env.WrapStore = func(s event.Store) event.Store {
+		return &tee{Store: s, fleet: r.logs, seals: seals.outward, failed: func(err error) { unkept = err }}
+	}
+	if r.Answer != nil && len(v.open) > 0 {
+		if a, err = open(env); err != nil {
+			return "", err
+		}
+		answer := r.Answer.Response
+		answer.Via = r.Answer.Via()
+		if err := a.Store().Records.Answer(ctx, r.Task.ID, answer); err != nil {
+			return "", fmt.Errorf("put the answer on record: %w", err)
+		}
+	}
+	if env.Args, err = r.arguments(v); err != nil {
+		return "", err
+	}
+	code := cli.Main(env)
+	if snap, err := a.Store().Records.Snapshot(ctx, r.Task.ID); err == nil {
+		_ = r.sessions.Save(ctx, snap) // it can be made again from the log
+	}
+	if unkept != nil {
+		return unkept.Error(), nil
+	}
+	return sanitize.Line(fmt.Sprintf("%s (exit code %d)", complaints.last(), code), 400), nil
+}
+
+// open puts the program together for the folder of the task.
+func open(env cli.Env) (*app.App, error) {
+	settings, err := app.Load(env.Env, app.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return app.New(env.Env, app.Options{}, settings, func(string) {})
+}
+
+// arguments are the command line of the task.
+func (r *run) arguments(v view) ([]string, error) {
+	s := r.Task.Spec
+	args := []string{"-p", "--on-ask", "park", "--output-format", "json"}
+	add := func(flag, value string) {
+		if value != "" {
+			args = append(args, flag, value)
+		}
+	}
+	add("--mode", s.Mode)
+	add("--provider", s.Provider)
+	add("--model", s.Model)
+	if s.BudgetUSD > 0 {
+		add("--max-budget-usd", strconv.FormatFloat(s.BudgetUSD, 'f', -1, 64))
+	}
+	if s.MaxSteps > 0 {
+		add("--max-steps", strconv.Itoa(s.MaxSteps))
+	}
+	if s.Script != "" {
+		file := filepath.Join(r.dir, "script")
+		if err := atomicfile.Write(file, []byte(s.Script), 0o600); err != nil {
+			return nil, err
+		}
+		add("--script", file)
+	}
+	switch {
+	case v.result.Records == 0:
+		return append(args, "--session-id", r.Task.ID, "--", s.Prompt), nil
+	case v.task.Status == "": // it was opened, and nothing was said in it yet
+		return append(args, "--resume", r.Task.ID, "--", s.Prompt), nil
+	}
+	return append(args, "--resume", r.Task.ID), nil
+}
+
+// checkpoint keeps the files before records are written that say what was done to
+// them, or that decide something.
+func (r *run) checkpoint(ctx context.Context, rs []event.Record) (string, error) {
+	due := false
+	for _, record := range rs {
+		switch e := record.Event.(type) {
+		case event.ToolCallRequested:
+			if event.Deed(e) {
+				if r.deeds == nil {
+					r.deeds = make(map[string]bool)
+				}
+				r.deeds[e.CallID] = true
+			}
+		case event.ToolCallCompleted:
+			due = due || r.deeds[e.CallID]
+			delete(r.deeds, e.CallID)
+		case event.InteractionRequested, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+			due = true
+		}
+	}
+	if !due || r.folder == nil {
+		return "", nil
+	}
+	file, err := r.folder.Checkpoint(ctx)
+	if err != nil || file == "" {
+		return "", err
+	}
+	name := fmt.Sprintf("checkpoint/%s/%s/%d", r.Task.ID, r.Run, rs[0].Seq)
+	if err := r.keep(ctx, name, file); err != nil {
+		return "", err
+	}
+	r.checkpoints = append(r.checkpoints, name)
+	if n := len(r.checkpoints); n > 2 { // the one before may still be the last on record
+		_ = r.queue.Drop(ctx, r.checkpoints[n-3])
+	}
+	return name, nil
+}
+
+func (r *run) keep(ctx context.Context, name, file string) error {
+	f, err := os.Open(file)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return r.queue.Put(ctx, name, f)
+}
+
+// end makes the result of a task whose log has an end.
+func (r *run) end(ctx context.Context, v view) (Outcome, error) {
+	status := map[task.Status]queue.Status{task.Done: queue.Done, task.Failed: queue.Failed, task.Canceled: queue.Canceled}[v.task.Status]
+	out := Outcome{Status: status, Reason: v.task.Reason, CostUSD: v.cost, Commit: r.Task.Commit, Result: &v.result}
+	out.Result.Decisions = v.decisions(ctx, r.queue, r.Task.ID)
+	made, err := r.folder.Result(ctx, "coder/"+r.Task.ID, sanitize.Line(r.Task.Spec.Prompt, 72))
+	if err != nil {
+		return out, err
+	}
+	if made.Branch != "" {
+		out.Result.Branch, out.Result.Commit = made.Branch, made.Commit
+		out.Result.Bundle, out.Result.Patch = "result/"+r.Task.ID+"/"+r.Run+".bundle", "result/"+r.Task.ID+"/"+r.Run+".patch"
+		if err := errors.Join(r.keep(ctx, out.Result.Bundle, made.Bundle), r.keep(ctx, out.Result.Patch, made.Patch)); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// tail keeps the last of what is written.
+type tail struct{ text []byte }
+
+func (t *tail) Write(b []byte) (int, error) {
+	t.text = append(t.text, b...)
+	if over := len(t.text) - 8<<10; over > 0 {
+		t.text = append(t.text[:0], t.text[over:]...)
+	}
+	return len(b), nil
+}
+
+// last is the last line.
+func (t *tail) last() string {
+	lines := strings.Split(strings.TrimSpace(string(t.text)), "\n")
+	return strings.TrimPrefix(lines[len(lines)-1], "coder: ")
+}
