@@ -147,6 +147,7 @@ const (
 // Validation restricts typed input.
 type Validation struct {
 	Regex    string `json:"regex,omitempty"`
+	Says     string `json:"says,omitempty"` // the same for people, such as "a number"
 	Required bool   `json:"required,omitempty"`
 }
 
@@ -319,6 +320,9 @@ func checkOne(q Request, a Response) error {
 		return fmt.Errorf("the question's own rule is broken: %w", err)
 	}
 	if !re.MatchString(a.Input) {
+		if q.Validation.Says != "" {
+			return fmt.Errorf("%q is not %s", a.Input, q.Validation.Says)
+		}
 		return fmt.Errorf("%q does not match %s", a.Input, q.Validation.Regex)
 	}
 	return nil

@@ -117,7 +117,7 @@ func (p *peer) form(params *sdk.ElicitParams) (uip.Request, []field, error) {
 		if !strings.HasPrefix(params.URL, "https://") && !strings.HasPrefix(params.URL, "http://") {
 			return uip.Request{}, nil, errors.New("the address is not one of the web")
 		}
-		end.Display.Title += fmt.Sprintf(" (open %s in a browser, if you trust it, then agree)", sanitize.Line(params.URL, 2*maxQuestion))
+		end.Display.Title += fmt.Sprintf("\nopen %s in a browser, if you trust it, then agree", sanitize.Line(params.URL, 2*maxQuestion))
 		return end, nil, nil
 	}
 	fields, err := readFields(params.RequestedSchema)
@@ -218,6 +218,7 @@ func (f field) question() uip.Request {
 		title += ": " + f.says
 	}
 	q := uip.Request{Kind: uip.Input, Purpose: uip.RequestInfo, Validation: &uip.Validation{Required: true, Regex: f.allowed()}}
+	hint := ""
 	var labels []string
 	for i, c := range f.choices {
 		label := sanitize.Line(cmp.Or(c.label, c.value), 200)
@@ -227,11 +228,18 @@ func (f field) question() uip.Request {
 			q.Options = append(q.Options, uip.Option{ID: strconv.Itoa(i + 1), Label: label})
 		}
 	}
-	if f.kind == "array" {
-		title += fmt.Sprintf(" (several of these, with commas between: %s)", strings.Join(labels, ", "))
-	}
-	if f.kind == "integer" || f.kind == "number" {
-		title += " (a number)"
+	switch f.kind {
+	case "array":
+		hint = fmt.Sprintf("(several of these, with commas between: %s)", strings.Join(labels, ", "))
+		q.Validation.Says = "among what can be chosen"
+	case "integer":
+		hint, q.Validation.Says = "(a whole number)", "a whole number"
+	case "number":
+		hint, q.Validation.Says = "(a number)", "a number"
+	default:
+		if len(labels) > 0 {
+			q.Validation.Says = "among what can be chosen"
+		}
 	}
 	left := ""
 	switch {
@@ -244,7 +252,9 @@ func (f field) question() uip.Request {
 		q.Options = append(q.Options, uip.Option{ID: leave, Label: left})
 		q.Display.Metadata = map[string]string{uip.OnEnter: leave}
 	}
-	q.Display.Title = title
+	if q.Display.Title = title; hint != "" {
+		q.Display.Title += "\n" + hint // translated as a line of its own
+	}
 	return q
 }
 
