@@ -55,9 +55,9 @@ func shortHash(s string) string {
 	return hex.EncodeToString(sum[:12])
 }
 
-// workspaces are the folders that are known to have sessions, and this one.
+// Workspaces are the folders that are known to have sessions, and this one.
 // Those that are gone are passed over.
-func (a *App) workspaces() []string {
+func (a *App) Workspaces() []string {
 	list := []string{a.Root}
 	if a.Home == "" {
 		return list
@@ -85,7 +85,7 @@ type Found struct {
 func (a *App) Search(ctx context.Context, words []string) ([]Found, error) {
 	type place struct{ root, id string }
 	var all []place
-	for _, root := range a.workspaces() {
+	for _, root := range a.Workspaces() {
 		for _, id := range sessionsOf(root) {
 			all = append(all, place{root, id})
 		}

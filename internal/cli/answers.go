@@ -160,6 +160,9 @@ const askTime = 3 * time.Second
 // the answer is on record here.
 func handOver(ctx context.Context, a *app.App, session string, q uip.Request, answer uip.Response) error {
 	from := fmt.Sprintf("coder respond, process %d", os.Getpid())
+	if answer.Via != "" {
+		from = fmt.Sprintf("coder web, process %d", os.Getpid())
+	}
 	poll := time.NewTicker(pollTime)
 	defer poll.Stop()
 	tired := time.NewTimer(askTime)

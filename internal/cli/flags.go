@@ -61,6 +61,7 @@ type flags struct {
 	scope, mcpTransport    string   // of an MCP server that is added
 	mcpEnv, mcpHeaders     []string // likewise
 	preset                 string   // what setup connects
+	listen                 string   // where web listens
 }
 
 // forMachines reports whether programs read what this run writes.
@@ -228,6 +229,7 @@ func options() []option {
 		of("mcp", several("env", "e", "NAME=VALUE", "a variable for the server; may be given more than once", func(f *flags) *[]string { return &f.mcpEnv })),
 		of("mcp", several("header", "H", "NAME: VALUE", "a header of every request to the server; may be given more than once", func(f *flags) *[]string { return &f.mcpHeaders })),
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
+		of("web", text("listen", "HOST:PORT", "where browsers reach it (default: a free port of this machine alone); elsewhere than on this machine by TLS", func(f *flags) *string { return &f.listen })),
 		of("prune, setup, plugin", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
 		of("tasks, sessions, audit, why, blame, search, replay, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),

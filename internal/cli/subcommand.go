@@ -67,6 +67,7 @@ func subcommands() []subcommand {
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
 		{"respond", one, nil, inWorkspace("coder respond needs the id of one interaction; coder tasks lists them", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},
 		{"watch", upTo(1), nil, inWorkspace("", (*invocation).runWatch), []use{{"[SESSION] [--from SEQ|--last]", "follow a session that another process works in"}}},
+		{"web", none, nil, inWorkspace("", (*invocation).runWeb), []use{{"[--listen HOST:PORT]", "sessions in a browser: follow, answer, begin, review and replay them"}}},
 		{"policy", func(args []string) bool {
 			switch {
 			case len(args) == 0:

@@ -116,12 +116,15 @@ func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 	}
 }
 
-// isLive reports whether a process works in the session of a lock, without trying
-// that: by the note in it, and by what the system says of who locks what.
-func isLive(path string) bool {
+// isLive reports whether a process works in the session of a lock.
+func isLive(path string) bool { return holderOf(path) > 0 }
+
+// holderOf is the process that works in the session of a lock, or zero, without
+// trying that: by the note in it, and by what the system says of who locks what.
+func holderOf(path string) (pid int) {
 	lock, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return false
+		return 0
 	}
 	defer lock.Close()
 	text, err := io.ReadAll(io.LimitReader(lock, 4<<10))
@@ -129,17 +132,19 @@ func isLive(path string) bool {
 		PID int `json:"pid"`
 	}
 	if err != nil || json.Unmarshal(text, &note) != nil || note.PID <= 0 {
-		return false
+		return 0
 	}
 	if err := syscall.Kill(note.PID, 0); err != nil && !errors.Is(err, syscall.EPERM) {
-		return false
+		return 0
 	}
 	info, err := lock.Stat()
 	if err != nil {
-		return true
+		return note.PID
 	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
-	return !ok || !lockReleased(note.PID, stat.Ino)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && lockReleased(note.PID, stat.Ino) {
+		return 0
+	}
+	return note.PID
 }
 
 // lockReleased reports whether a process that holds locks does not hold the one of

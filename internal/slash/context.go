@@ -80,12 +80,16 @@ func parts(c call, set orchestrator.Settings) display.Table {
 // on record.
 func Filling(talk *conversation.Conversation) display.Table {
 	t := display.Table{Head: display.Words("part", "tokens, about")}
-	row := func(name string, n int) {
+	EachPart(talk, func(name string, n int) {
 		t.Rows = append(t.Rows, slices.Concat(display.Words(name), display.Data(strconv.Itoa(n))))
-	}
-	row("system prompt", tokens.Tokens(talk.System()))
-	eachPart(talk.View(), row)
+	})
 	return t
+}
+
+// EachPart tells how much there is of what a conversation is made of.
+func EachPart(talk *conversation.Conversation, tell func(name string, tokens int)) {
+	tell("system prompt", tokens.Tokens(talk.System()))
+	eachPart(talk.View(), tell)
 }
 
 // eachPart tells how much there is of what messages are made of.

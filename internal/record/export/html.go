@@ -212,3 +212,13 @@ func (p page) images(list []chat.Image) {
 		p.raw(`<p><img alt="picture" src="data:`, pictureTypes[i], ";base64,", base64.StdEncoding.EncodeToString(img.Data), `"></p>`, "\n")
 	}
 }
+
+// Fragment is Markdown as HTML that loads nothing and runs nothing, for a page of
+// somebody else's.
+func Fragment(text string) string {
+	var b strings.Builder
+	p := page{bufio.NewWriter(&b)}
+	p.prose(text)
+	_ = p.Flush() // a Builder takes everything
+	return b.String()
+}

@@ -65,6 +65,13 @@ func (q *Queue) Interrupt() (running bool) {
 	return true
 }
 
+// State tells whether a turn runs, and how many messages wait.
+func (q *Queue) State() (running bool, waiting int) {
+	q.mu.Lock()
+	defer q.mu.Unlock()
+	return q.stop != nil, len(q.waiting)
+}
+
 // Drop forgets the messages that wait, and tells which they are.
 func (q *Queue) Drop() (waited []Message) {
 	q.change(func() { waited, q.waiting = q.waiting, nil })

@@ -207,5 +207,5 @@ func addParts(all map[string]bool, text string) {
 }
 
 func isFace(dir string) bool {
-	return slices.Contains([]string{"cli", "repl", "term", "plain"}, dir)
+	return slices.Contains([]string{"browser", "cli", "repl", "term", "plain"}, dir)
 }

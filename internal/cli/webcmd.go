@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"crypto/tls"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"iter"
+	"net"
+	"net/http"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"coder/internal/app"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/host/patch"
+	"coder/internal/record/asof"
+	"coder/internal/record/audit"
+	"coder/internal/record/provenance"
+	"coder/internal/record/session"
+	"coder/internal/slash"
+	"coder/internal/ui/browser"
+	"coder/internal/ui/i18n"
+)
+
+// web is the program behind the pages in a browser.
+type web struct {
+	inv   *invocation
+	own   *app.App // of the folder that it was called in
+	pages *browser.Server
+	life  context.Context // ends with the program
+	work  sync.WaitGroup
+
+	opening sync.Mutex // held while a session is opened
+
+	mu     sync.Mutex // guards the fields below
+	rooms  map[string]*app.App
+	hosted map[browser.Place]*hosted
+}
+
+// runWeb shows sessions in a browser until it is told to end.
+func (inv *invocation) runWeb(ctx context.Context, a *app.App) error {
+	fl := inv.flags
+	fl.Attended, fl.NoYolo = true, !fl.mayBypass
+	if fl.Ephemeral || a.Home == "" {
+		return usagef("coder web needs what is kept of sessions; it does not go with --no-session-persistence")
+	}
+	at, cert, err := listenWeb(ctx, fl.listen, inv.Now())
+	if err != nil {
+		return err
+	}
+	w := &web{inv: inv, own: a, life: ctx, rooms: map[string]*app.App{a.Root: a}, hosted: make(map[browser.Place]*hosted)}
+	o := browser.Options{
+		Program: w.program(), Secure: cert != nil, Lang: i18n.Choose(cmp.Or(fl.lang, inv.settings.Config.UI.Lang), inv.Getenv),
+		Key:   browser.Key{Token: chance(), Cookie: chance(), Form: chance(), Place: chance()[:16]},
+		Names: hostNames(fl.listen), Speak: func(lang string) browser.Words { return i18n.For(lang) },
+	}
+	w.pages = browser.New(o)
+	if err := w.invite(at.Addr(), o.Key, cert); err != nil {
+		return errors.Join(err, at.Close())
+	}
+	return w.serve(ctx, at, cert)
+}
+
+// chance is a secret.
+func chance() string {
+	var b [32]byte
+	_, _ = rand.Read(b[:]) // never fails
+	return hex.EncodeToString(b[:])
+}
+
+// invite tells the person where to go.
+func (w *web) invite(at net.Addr, key browser.Key, cert *tls.Certificate) error {
+	words, scheme := w.inv.words, "http"
+	if cert != nil {
+		scheme = "https"
+	}
+	var lines []string
+	for _, host := range reachedBy(at, w.inv.flags.listen) {
+		lines = append(lines, fmt.Sprintf("%s://%s/%s/?token=%s", scheme, host, key.Place, key.Token))
+	}
+	if cert != nil {
+		lines = append(lines, words.T("the browser will ask about the certificate, which is of this run alone; its SHA-256 fingerprint is"), "  "+fingerprint(cert))
+	}
+	lines = append(lines, words.T("whoever has the address can do in your name what you can; Ctrl-C ends it"))
+	return w.inv.print(lines...)
+}
+
+// serve answers browsers until ctx ends.
+func (w *web) serve(ctx context.Context, at net.Listener, cert *tls.Certificate) error {
+	requests, over := context.WithCancel(context.WithoutCancel(ctx))
+	defer over()
+	srv := &http.Server{
+		Handler: w.pages, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		BaseContext: func(net.Listener) context.Context { return requests }, ErrorLog: silent(),
+	}
+	if cert != nil {
+		at = tls.NewListener(at, &tls.Config{Certificates: []tls.Certificate{*cert}, MinVersion: tls.VersionTLS12, NextProtos: []string{"h2", "http/1.1"}})
+	}
+	served := make(chan error, 1)
+	go func() { served <- srv.Serve(at) }()
+	var err error
+	select {
+	case err = <-served:
+	case <-ctx.Done():
+		over()
+		err = errors.Join(srv.Close(), ctx.Err())
+		<-served
+	}
+	w.work.Wait()
+	return err
+}
+
+// program is what the pages are made of.
+func (w *web) program() browser.Program {
+	return browser.Program{
+		Now: w.inv.Now, Projects: w.projects, Heads: w.heads, Search: w.search,
+		Known: w.known, Records: w.records, Pulse: w.pulse, Stand: w.stand, Diff: w.diff,
+		Verify: func(p browser.Place) (report audit.Report, err error) {
+			a, err := w.room(p.Root)
+			if err == nil {
+				report, err = a.Store().Verify(p.Session)
+			}
+			return report, err
+		},
+		Priced: func(root, model string, u chat.Usage) chat.Usage {
+			if a, err := w.room(root); err == nil {
+				u = a.Priced(model, u)
+			}
+			return u
+		},
+		Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
+	}
+}
+
+// mostProjects is how many projects there are to see.
+const mostProjects = 200
+
+func (w *web) projects() []string {
+	all := w.own.Workspaces()
+	return slices.DeleteFunc(all[:min(len(all), mostProjects)], func(root string) bool {
+		info, err := os.Stat(root)
+		return err != nil || !info.IsDir()
+	})
+}
+
+// room is the program as it is put together for a project, to read what is kept
+// of it.
+func (w *web) room(root string) (*app.App, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.rooms[root]; a != nil {
+		return a, nil
+	}
+	a, err := w.inv.appIn(root, func(string) {})
+	if err == nil {
+		w.rooms[root] = a
+	}
+	return a, err
+}
+
+// appIn puts the program together for another folder.
+func (inv *invocation) appIn(root string, warn func(string)) (*app.App, error) {
+	o := inv.flags.Options
+	o.Dir = root
+	settings, err := app.Load(inv.Env.Env, o)
+	if err != nil {
+		return nil, err
+	}
+	return app.New(inv.Env.Env, o, settings, warn)
+}
+
+func (w *web) heads(ctx context.Context, root string) ([]session.Head, error) {
+	a, err := w.room(root)
+	if err != nil {
+		return nil, errors.New(message(err))
+	}
+	return a.Store().Heads(ctx)
+}
+
+func (w *web) search(ctx context.Context, words []string) (all []browser.Found, err error) {
+	found, err := w.own.Search(ctx, words)
+	for _, f := range found {
+		all = append(all, browser.Found{Place: browser.Place{Root: f.Project, Session: f.Session}, Title: cmp.Or(f.Title, f.Session), Updated: f.Updated, Record: f.Record, Kind: string(f.Kind), Line: f.Line})
+	}
+	return all, err
+}
+
+func (w *web) known(ctx context.Context, p browser.Place) error {
+	if w.find(p) != nil {
+		return nil // there may be no record yet
+	}
+	a, err := w.room(p.Root)
+	if err == nil {
+		_, err = a.Store().Known(ctx, p.Session)
+	}
+	return err
+}
+
+func (w *web) records(ctx context.Context, p browser.Place, after uint64, logs ...event.Log) iter.Seq2[event.Record, error] {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return func(yield func(event.Record, error) bool) { yield(event.Record{}, err) }
+	}
+	return a.Store().Logs.Read(ctx, p.Session, after, logs...)
+}
+
+// pulse looks at a session from outside.
+func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return browser.Pulse{Gone: true}
+	}
+	store := a.Store()
+	for _, l := range event.Logs {
+		if info, err := os.Lstat(store.Dir("log", p.Session, l.String()+".jsonl")); err == nil {
+			pulse.Stamp += fmt.Sprintf("%d ", info.Size())
+		}
+	}
+	if pulse.Stamp == "" {
+		_, err := os.Lstat(store.Dir("sessions", p.Session+".json"))
+		pulse.Gone = err != nil && w.find(p) == nil
+	}
+	if h := w.find(p); h != nil {
+		pulse.Ours, pulse.Holder = true, "coder web"
+		pulse.Busy, pulse.Queued = h.queue.State()
+	} else if pid := holderOf(store.Dir("log", p.Session, "lock")); pid > 0 && pid != os.Getpid() {
+		pulse.Holder = fmt.Sprintf("process %d", pid)
+	}
+	return pulse
+}
+
+// stand tells how a session stood at a record.
+func (w *web) stand(ctx context.Context, p browser.Place, at uint64) (s browser.Standing, err error) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return s, err
+	}
+	err = a.Standing(ctx, p.Session, []uint64{at}, func(states []app.AsOf, _ provenance.Contents) error {
+		state := states[0]
+		s = browser.Standing{Seq: state.Seq, Time: state.Time, Blocks: w.inv.standing(state)}
+		slash.EachPart(state.Conversation, func(name string, n int) { s.Parts = append(s.Parts, browser.Part{Name: name, Tokens: n}) })
+		return nil
+	})
+	return s, err
+}
+
+// diff is what became of the files of a session between two records.
+func (w *web) diff(ctx context.Context, p browser.Place, from, to uint64) (all []browser.FileDiff, err error) {
+	a, err := w.room(p.Root)
+	if err != nil {
+		return nil, err
+	}
+	err = a.Standing(ctx, p.Session, []uint64{from, to}, func(states []app.AsOf, kept provenance.Contents) error {
+		for _, d := range asof.Compare(ctx, states[0].State, states[1].State, kept) {
+			f := browser.FileDiff{Path: d.Path, Lost: d.Lost != nil}
+			f.Unified, f.Added, f.Deleted = patch.Unified(d.Path, d.Old, d.New)
+			all = append(all, f)
+		}
+		return nil
+	})
+	var mistake *app.Error
+	if errors.As(err, &mistake) {
+		err = &browser.Problem{Status: http.StatusNotFound, Text: mistake.Error()}
+	}
+	return all, err
+}
+
+// hostNames are the names that a person gave this host.
+func hostNames(listen string) (names []string) {
+	if host, _, err := net.SplitHostPort(listen); err == nil && host != "" && net.ParseIP(host) == nil {
+		names = append(names, strings.ToLower(host))
+	}
+	return names
+}

@@ -1,0 +1,122 @@
+package cli
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/sha256"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"errors"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// silent is a log that nobody reads: what a stranger sends is not news.
+func silent() *log.Logger { return log.New(io.Discard, "", 0) }
+
+// listenWeb listens where the person said. Where others can listen in it comes
+// with a certificate.
+func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, *tls.Certificate, error) {
+	host, port := "127.0.0.1", "0"
+	if where != "" {
+		var err error
+		host, port, err = net.SplitHostPort(where)
+		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || where != "" && strings.Contains(host, "%") || n > 65535 {
+			return nil, nil, usagef("--listen wants an address such as 127.0.0.1:8080 or 192.168.1.5:8443, not %q", where)
+		}
+	}
+	at, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
+	if err != nil {
+		return nil, nil, inputf("it is not possible to listen on %s: %v", cmpHost(where), errors.Unwrap(err))
+	}
+	if at.Addr().(*net.TCPAddr).IP.IsLoopback() {
+		return at, nil, nil
+	}
+	cert, err := newCertificate(host, now)
+	if err != nil {
+		return nil, nil, errors.Join(err, at.Close())
+	}
+	return at, cert, nil
+}
+
+func cmpHost(where string) string {
+	if where == "" {
+		return "127.0.0.1"
+	}
+	return where
+}
+
+// certificateTime is how long a certificate holds: longer than a run takes.
+const certificateTime = 365 * 24 * time.Hour
+
+// newCertificate makes a certificate of this run alone, for a host and all
+// addresses of this machine. Its key is nowhere but in memory.
+func newCertificate(host string, now time.Time) (*tls.Certificate, error) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 120))
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	t := &x509.Certificate{
+		SerialNumber: serial, Subject: pkix.Name{CommonName: "coder web"}, NotBefore: now.Add(-time.Hour), NotAfter: now.Add(certificateTime),
+		KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}, BasicConstraintsValid: true,
+		IPAddresses: addresses(),
+	}
+	if host != "" && net.ParseIP(host) == nil {
+		t.DNSNames = []string{host}
+	}
+	der, err := x509.CreateCertificate(rand.Reader, t, t, &key.PublicKey, key)
+	if err != nil {
+		return nil, fmt.Errorf("make a certificate: %w", err)
+	}
+	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// fingerprint is what tells a certificate apart, as browsers show it.
+func fingerprint(cert *tls.Certificate) string {
+	sum := sha256.Sum256(cert.Certificate[0])
+	return strings.ReplaceAll(fmt.Sprintf("% X", sum), " ", ":")
+}
+
+// addresses are those of this machine.
+func addresses() (all []net.IP) {
+	list, err := net.InterfaceAddrs()
+	if err != nil {
+		return nil
+	}
+	for _, a := range list {
+		if n, ok := a.(*net.IPNet); ok && !n.IP.IsLinkLocalUnicast() {
+			all = append(all, n.IP)
+		}
+	}
+	return all
+}
+
+// reachedBy are the addresses, with their port, by which a browser reaches what
+// listens at at.
+func reachedBy(at net.Addr, asked string) (all []string) {
+	where := at.(*net.TCPAddr)
+	port := strconv.Itoa(where.Port)
+	if names := hostNames(asked); len(names) > 0 {
+		return []string{net.JoinHostPort(names[0], port)}
+	}
+	if !where.IP.IsUnspecified() {
+		return []string{net.JoinHostPort(where.IP.String(), port)}
+	}
+	for _, ip := range addresses() {
+		all = append(all, net.JoinHostPort(ip.String(), port))
+	}
+	return all
+}

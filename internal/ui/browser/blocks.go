@@ -1,0 +1,225 @@
+package browser
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/clip"
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+	"coder/internal/record/export"
+)
+
+func decimal(n uint64) string { return strconv.FormatUint(n, 10) }
+
+// line is foreign text made fit for a list.
+func line(s string) string { return sanitize.Line(s, 400) }
+
+// marked is a line with words in it marked.
+func marked(s string, words []string) markup {
+	folded := strings.ToLower(s)
+	if len(folded) != len(s) { // letters that change their length
+		return text(s)
+	}
+	var all []any
+	for s != "" {
+		at, long := -1, 0
+		for _, w := range words {
+			if i := strings.Index(folded, strings.ToLower(w)); w != "" && i >= 0 && (at < 0 || i < at) {
+				at, long = i, len(w)
+			}
+		}
+		if at < 0 || long > len(s)-at {
+			break
+		}
+		all = append(all, s[:at], el("mark", s[at:at+long]))
+		s, folded = s[at+long:], folded[at+long:]
+	}
+	return join(append(all, s)...)
+}
+
+// prose is Markdown as the page shows it: it loads nothing and runs nothing.
+func prose(s string) markup {
+	return el("div", class("prose"), markup(export.Fragment(s)))
+}
+
+// blocks shows blocks one below the other.
+func (p *page) blocks(all display.Blocks) (list []markup) {
+	for _, b := range all {
+		list = append(list, p.block(b))
+	}
+	return list
+}
+
+func (p *page) block(b display.Block) markup {
+	switch b := b.(type) {
+	case display.Text:
+		if strings.TrimSpace(string(b)) == "" {
+			return ""
+		}
+		return el("p", class("lines"), p.words.Said(string(b)))
+	case display.Code:
+		return el("pre", el("code", b.Source))
+	case display.Diff:
+		return diffs(b.Unified)
+	case display.Table:
+		return p.table(b)
+	case display.Checklist:
+		return checklist(b)
+	case display.Shell:
+		return el("pre", el("code", strings.Join([]string{"$ " + b.Command, b.Status(), b.Output(), p.words.Said(b.Error)}, "\n")))
+	}
+	return ""
+}
+
+func checklist(all display.Checklist) markup {
+	var items []markup
+	for _, c := range all {
+		items = append(items, el("li", class(string(c.State)), el("span", attr{"aria-hidden", "true"}, c.State.Mark()), " ", c.Text))
+	}
+	return el("ul", class("checks"), items)
+}
+
+func (p *page) table(t display.Table) markup {
+	row := func(name string, cells []display.Cell) markup {
+		var list []markup
+		for _, c := range cells {
+			if c.Words {
+				c.Text = p.words.Said(c.Text)
+			}
+			list = append(list, el(name, c.Text))
+		}
+		return el("tr", list)
+	}
+	var head markup
+	if len(t.Head) > 0 {
+		head = el("thead", row("th", t.Head))
+	}
+	var rows []markup
+	for _, r := range t.Rows {
+		rows = append(rows, row("td", r))
+	}
+	return el("div", class("table"), attr{"tabindex", "0"}, el("table", head, el("tbody", rows)))
+}
+
+// fileDiff is the part of a diff that is about one file.
+type fileDiff struct {
+	path  string
+	lines []diffLine
+	added int
+	gone  int
+}
+
+type diffLine struct {
+	sign byte
+	text string
+}
+
+// byFile takes a unified diff apart.
+func byFile(unified string) (files []fileDiff) {
+	at := func() *fileDiff {
+		if len(files) == 0 {
+			files = append(files, fileDiff{})
+		}
+		return &files[len(files)-1]
+	}
+	for sign, s := range display.DiffLines(unified) {
+		s = strings.TrimRight(s, "\n")
+		switch {
+		case sign == 0 && (strings.HasPrefix(s, "--- ") || strings.HasPrefix(s, "diff ")):
+			if f := at(); f.path != "" || len(f.lines) > 0 && !strings.HasPrefix(f.lines[0].text, "diff ") {
+				files = append(files, fileDiff{})
+			}
+		case sign == 0 && strings.HasPrefix(s, "+++ "):
+			at().path = strings.TrimPrefix(strings.TrimSpace(s[4:]), "b/")
+		case sign == '+':
+			at().added++
+		case sign == '-':
+			at().gone++
+		}
+		if f := at(); f.path == "/dev/null" || f.path == "" && strings.HasPrefix(s, "--- ") && !strings.HasPrefix(s, "--- /dev/null") {
+			f.path = fileName(f, s)
+		}
+		f := at()
+		f.lines = append(f.lines, diffLine{sign, s})
+	}
+	return files
+}
+
+// fileName is the name of a file that a diff removes, or begins with.
+func fileName(f *fileDiff, s string) string {
+	for _, l := range append(f.lines, diffLine{0, s}) {
+		if name, ok := strings.CutPrefix(l.text, "--- "); ok && l.sign == 0 {
+			return strings.TrimPrefix(strings.TrimSpace(name), "a/")
+		}
+	}
+	return f.path
+}
+
+// diffs shows a diff file by file.
+func diffs(unified string) markup {
+	var all []markup
+	for _, f := range byFile(unified) {
+		all = append(all, f.show(true))
+	}
+	return join(all)
+}
+
+func (f fileDiff) show(open bool) markup {
+	return el("details", class("file"), set("open", open),
+		el("summary", el("code", f.path), " ", el("span", class("ok"), "+"+strconv.Itoa(f.added)), " ", el("span", class("failed"), "−"+strconv.Itoa(f.gone))),
+		diffText(f.lines))
+}
+
+func diffText(lines []diffLine) markup {
+	var all []markup
+	for _, l := range lines {
+		name := map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]
+		all = append(all, el("span", class(name), sanitize.Reveal(l.text), "\n"))
+	}
+	return el("pre", class("diff"), attr{"tabindex", "0"}, all)
+}
+
+// shownText is how much of one text a list shows.
+const shownText = 8 << 10
+
+// long is text that may go on for long: the rest is a page of its own.
+func (p *page) long(s string, whole bool, seq uint64) markup {
+	if whole || len(s) <= shownText {
+		return el("pre", attr{"tabindex", "0"}, strings.TrimRight(s, "\n"))
+	}
+	return join(el("pre", attr{"tabindex", "0"}, clip.Text(s, shownText)), el("p", el("a", attr{"href", p.at("s", p.name, p.place.Session, "record", decimal(seq))}, p.t("all of it"))))
+}
+
+// fields shows a JSON object field by field.
+func (p *page) fields(raw json.RawMessage, whole bool, seq uint64) markup {
+	d := json.NewDecoder(strings.NewReader(string(raw)))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return p.long(string(raw), whole, seq)
+	}
+	var all []markup
+	for d.More() {
+		key, err := d.Token()
+		var value json.RawMessage
+		if err != nil || d.Decode(&value) != nil {
+			break
+		}
+		name, _ := key.(string)
+		shown := string(value)
+		var s string
+		if json.Unmarshal(value, &s) == nil {
+			shown = s
+		}
+		switch {
+		case strings.TrimSpace(shown) == "" || name == "ok" && shown == "true":
+		case name == "diff":
+			all = append(all, diffs(shown))
+		case len(shown) > 100 || strings.Contains(shown, "\n"):
+			all = append(all, el("p", class("label"), name), p.long(shown, whole, seq))
+		default:
+			all = append(all, el("p", class("field"), name, ": ", el("code", shown)))
+		}
+	}
+	return join(all)
+}

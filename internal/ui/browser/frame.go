@@ -1,0 +1,223 @@
+package browser
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// projectName is what a project is called in addresses: it says nothing of where
+// it lies.
+func projectName(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return hex.EncodeToString(sum[:8])
+}
+
+// frame is a whole page around its main part.
+func (p *page) frame(main markup) markup {
+	title := "coder"
+	if p.title != "" {
+		title = p.title + " · " + title
+	}
+	head := join(
+		el("meta", attr{"charset", "utf-8"}),
+		el("meta", attr{"name", "viewport"}, attr{"content", "width=device-width, initial-scale=1"}),
+		el("meta", attr{"name", "color-scheme"}, attr{"content", "light dark"}),
+		el("title", title),
+		el("link", attr{"rel", "icon"}, attr{"href", "data:,"}),
+	)
+	main = el("main", attr{"id", "main"}, attr{"tabindex", "-1"}, main)
+	if p.outside {
+		return p.whole(head, main)
+	}
+	base := p.guard.base()
+	head = join(head, el("link", attr{"rel", "stylesheet"}, attr{"href", base + "/style.css"}), el("script", attr{"src", base + "/page.js"}, attr{"defer", ""}))
+	return p.whole(head, join(el("a", class("skip"), attr{"href", "#main"}, p.t("Skip to the content")), p.header(), main, p.footer()))
+}
+
+func (p *page) whole(head, body markup) markup {
+	return "<!doctype html>\n" + el("html", attr{"lang", p.lang}, attr{"data-theme", p.theme}, el("head", head), el("body", body))
+}
+
+// header has the way home, the search, and the pages of a session.
+func (p *page) header() markup {
+	base := p.guard.base()
+	query := p.r.URL.Query().Get("q")
+	parts := []any{
+		el("a", class("home"), attr{"href", base + "/"}, "coder"),
+		el("form", attr{"role", "search"}, attr{"action", p.at("search")}, attr{"method", "get"},
+			el("label", class("unseen"), attr{"for", "q"}, p.t("Search all sessions")),
+			el("input", attr{"id", "q"}, attr{"type", "search"}, attr{"name", "q"}, attr{"value", query}, attr{"placeholder", p.t("Search all sessions")}, attr{"accesskey", "s"})),
+	}
+	if p.tab != "" {
+		var tabs []markup
+		for _, t := range []struct{ what, name string }{
+			{"", "Timeline"}, {"changes", "Changes"}, {"window", "Window"}, {"cost", "Cost"}, {"replay", "Replay"}, {"audit", "Audit"},
+		} {
+			link := []any{attr{"href", p.of(t.what)}, p.words.Said(t.name)}
+			if t.name == p.tab {
+				link = append(link, attr{"aria-current", "page"})
+			}
+			tabs = append(tabs, el("li", el("a", link...)))
+		}
+		parts = append(parts, el("nav", attr{"aria-label", p.t("The session")}, el("ul", tabs)))
+	}
+	return el("header", parts...)
+}
+
+// footer is where language and colours are chosen.
+func (p *page) footer() markup {
+	var langs, looks []markup
+	for _, l := range languages {
+		langs = append(langs, el("button", attr{"name", "lang"}, attr{"value", l[0]}, attr{"lang", l[0]}, attr{"aria-pressed", yes(l[0] == p.lang)}, l[1]))
+	}
+	for _, t := range themes {
+		looks = append(looks, el("button", attr{"name", "theme"}, attr{"value", t[0]}, attr{"aria-pressed", yes(t[0] == p.theme)}, p.words.Said(t[1])))
+	}
+	back := p.guard.base() + strings.TrimPrefix(p.r.URL.RequestURI(), p.guard.base())
+	if p.r.Method != http.MethodGet {
+		back = p.guard.base() + "/"
+	}
+	return el("footer", p.form(p.at("look"), class("look"),
+		el("input", attr{"type", "hidden"}, attr{"name", "back"}, attr{"value", back}),
+		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Language")}, langs),
+		el("span", attr{"role", "group"}, attr{"aria-label", p.t("Colours")}, looks),
+		el("span", class("keys"), p.t("Keys: / search, p prompt, j and k next and previous, g home")),
+	))
+}
+
+func yes(holds bool) string {
+	if holds {
+		return "true"
+	}
+	return "false"
+}
+
+// form posts to one of our pages.
+func (p *page) form(action string, parts ...any) markup {
+	all := []any{attr{"method", "post"}, attr{"action", action}, el("input", attr{"type", "hidden"}, attr{"name", "form"}, attr{"value", p.guard.Form})}
+	return el("form", append(all, parts...)...)
+}
+
+// look takes the choice of a language and of colours.
+func (p *page) look() (markup, error) {
+	form := p.r.PostForm
+	choose := func(name, value string) {
+		http.SetCookie(p.w, &http.Cookie{
+			Name: name, Value: value, Path: p.guard.base() + "/", HttpOnly: true, SameSite: http.SameSiteStrictMode, Secure: p.guard.secure,
+		})
+	}
+	if lang := form.Get("lang"); p.Server.words[lang] != nil {
+		choose(langCookie, lang)
+	}
+	if theme := form.Get("theme"); isTheme(theme) {
+		choose(themeCookie, theme)
+	}
+	back := form.Get("back")
+	if !strings.HasPrefix(back, p.guard.base()+"/") || strings.ContainsAny(back, "\r\n\\") {
+		back = p.guard.base() + "/"
+	}
+	p.goTo(back)
+	return "", nil
+}
+
+// when is a moment, in the words of the machine and of people.
+func (p *page) when(t time.Time) markup {
+	if t.IsZero() {
+		return ""
+	}
+	layout := "2006-01-02 15:04:05"
+	if now := p.Now(); t.Local().Format(time.DateOnly) == now.Local().Format(time.DateOnly) {
+		layout = "15:04:05"
+	}
+	return el("time", attr{"datetime", t.UTC().Format(time.RFC3339)}, t.Local().Format(layout))
+}
+
+// home shows projects and sessions, and where one can be begun.
+func (p *page) home() (markup, error) {
+	roots := p.Projects()
+	var projects []markup
+	for _, root := range roots {
+		projects = append(projects, el("option", attr{"value", projectName(root)}, root))
+	}
+	begin := p.form(p.at("begin"), class("prompt"),
+		el("label", attr{"for", "project"}, p.t("Project")),
+		el("select", attr{"id", "project"}, attr{"name", "project"}, projects),
+		el("label", class("unseen"), attr{"for", "prompt"}, p.t("What is to be done")),
+		el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("What is to be done")}),
+		el("button", class("primary"), p.t("Begin a session")),
+	)
+	parts := []any{el("h1", p.t("Sessions")), el("section", attr{"aria-label", p.t("A new session")}, begin)}
+	for _, root := range roots {
+		parts = append(parts, p.project(root))
+	}
+	return join(parts...), nil
+}
+
+// mostListed is how many sessions of a project are listed.
+const mostListed = 50
+
+func (p *page) project(root string) any {
+	heads, err := p.Heads(p.r.Context(), root)
+	if err != nil {
+		return el("section", el("h2", filepath.Base(root)), el("p", class("failed"), p.words.Said(err.Error())))
+	}
+	if len(heads) == 0 {
+		return nil
+	}
+	var rows []markup
+	for _, h := range heads[:min(len(heads), mostListed)] {
+		place := Place{root, h.ID}
+		state := ""
+		switch pulse := p.Pulse(place); {
+		case pulse.Ours:
+			state = p.t("works here")
+		case pulse.Holder != "":
+			state = p.t("works in %s", p.words.Said(pulse.Holder))
+		}
+		name := h.Meta.Title
+		if name == "" {
+			name = h.ID
+		}
+		rows = append(rows, el("li",
+			el("a", attr{"href", p.at("s", projectName(root), h.ID)}, line(name)),
+			el("span", class("dim"), p.when(h.Updated), " · ", p.t("%d turns", h.Meta.Turns), " · ", line(h.Meta.Model)),
+			el("span", class("live"), state)))
+	}
+	more := ""
+	if n := len(heads) - mostListed; n > 0 {
+		more = p.t("and %d older", n)
+	}
+	name := "p-" + projectName(root)
+	return el("section", attr{"aria-labelledby", name},
+		el("h2", attr{"id", name}, filepath.Base(root), " ", el("span", class("dim"), root)), el("ul", class("sessions"), rows), el("p", class("dim"), more))
+}
+
+// search finds words in all sessions.
+func (p *page) search() (markup, error) {
+	query := strings.TrimSpace(p.r.URL.Query().Get("q"))
+	p.title = p.t("Search")
+	words := strings.Fields(query)
+	if len(words) == 0 {
+		return join(el("h1", p.title), el("p", p.t("Type words into the field above."))), nil
+	}
+	all, err := p.Search(p.r.Context(), words)
+	if err != nil {
+		return "", err
+	}
+	var rows []markup
+	for _, f := range all[:min(len(all), mostListed)] {
+		rows = append(rows, el("li",
+			el("a", attr{"href", address(p.guard.base(), []string{"s", projectName(f.Root), f.Session}, "at", decimal(f.Record))}, line(f.Title)),
+			el("span", class("dim"), p.when(f.Updated), " · ", filepath.Base(f.Root)),
+			el("span", class("hit"), p.words.Said(f.Kind), ": ", marked(line(f.Line), words))))
+	}
+	what := p.t("%d sessions have all of these words", len(all))
+	if len(all) == 0 {
+		what = p.t("no session has all of these words")
+	}
+	return join(el("h1", p.title), el("p", attr{"role", "status"}, what), el("ul", class("sessions"), rows)), nil
+}

@@ -1,0 +1,334 @@
+package browser
+
+import (
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
+	"net"
+	"net/http"
+	"net/url"
+	"slices"
+	"strconv"
+	"strings"
+
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/sanitize"
+	"coder/internal/core/uip"
+)
+
+// asked shows what a question is about, whole: nobody can agree to what is cut
+// off.
+func (p *page) asked(q uip.Request) markup {
+	parts := []any{el("p", class("title"), p.questionTitle(q)), p.content(q)}
+	for why := range strings.SplitSeq(q.Display.Description, "; ") {
+		if strings.TrimSpace(why) != "" {
+			parts = append(parts, el("p", class("dim"), p.words.Said(sanitize.Reveal(sanitize.MaskWords(why)))))
+		}
+	}
+	for i, part := range q.Parts {
+		parts = append(parts, el("div", class("part"), el("strong", strconv.Itoa(i+1)+". "), p.asked(part)))
+	}
+	return join(parts...)
+}
+
+func (p *page) questionTitle(q uip.Request) string {
+	title := sanitize.MaskWords(q.Display.Title)
+	if q.Purpose != uip.ConfirmRiskyAction {
+		return p.words.Said(title)
+	}
+	if q.Kind == uip.Composite {
+		return p.t("%d calls need approval", len(q.Parts))
+	}
+	return sanitize.RevealCommand(title)
+}
+
+// content is what will run or change, to the letter.
+func (p *page) content(q uip.Request) markup {
+	switch b := q.Display.Content.(type) {
+	case nil:
+		return ""
+	case display.Code:
+		return el("pre", attr{"tabindex", "0"}, el("code", sanitize.RevealCommand(sanitize.MaskWords(b.Source))))
+	case display.Text:
+		if q.Purpose != uip.ConfirmRiskyAction {
+			return prose(sanitize.MaskWords(string(b)))
+		}
+		return el("pre", attr{"tabindex", "0"}, sanitize.Reveal(sanitize.MaskWords(string(b))))
+	case display.Diff:
+		return diffs(sanitize.MaskWords(b.Unified))
+	default:
+		return p.block(b)
+	}
+}
+
+// given is an answer, and who gave it.
+func (p *page) given(a uip.Response) string {
+	what := cmp.Or(a.Option, a.Input)
+	if a.Dismissed {
+		what = p.t("(dismissed)")
+	}
+	for _, part := range a.Parts {
+		what = strings.TrimSpace(what + " " + cmp.Or(part.Option, part.Input))
+	}
+	if a.Comment != "" {
+		what += ", " + p.words.Said(a.Comment)
+	}
+	by := strings.TrimSpace(a.Author + " " + a.Via)
+	return p.t("Answer: %s (%s)", line(what), line(by))
+}
+
+// digest tells a question apart from any other that may come to have its id.
+func digest(q uip.Request) string {
+	sum := sha256.Sum256(q.Canonical())
+	return hex.EncodeToString(sum[:])
+}
+
+// questions are the open ones, each with its form.
+func (p *page) questions(open []uip.Request) markup {
+	var all []markup
+	for _, q := range open {
+		all = append(all, p.question(q))
+	}
+	return join(all)
+}
+
+// question is an open question with the ways to answer it.
+func (p *page) question(q uip.Request) markup {
+	action := p.at("s", p.name, p.place.Session, "answer", q.ID)
+	parts := []any{class("question"), attr{"data-question", q.ID + " " + digest(q)}, attr{"aria-label", p.t("Open question")},
+		el("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", digest(q)}),
+		el("button", attr{"disabled", ""}, attr{"hidden", ""})} // what Enter presses: nothing is answered by it
+	if len(q.Parts) == 0 {
+		parts = append(parts, p.asked(q))
+	} else {
+		parts = append(parts, el("p", class("title"), p.questionTitle(q)))
+		for i, part := range q.Parts {
+			parts = append(parts, p.part(i, part))
+		}
+	}
+	risky := q.Purpose == uip.ConfirmRiskyAction
+	if risky {
+		parts = append(parts, p.comment(q))
+	} else if len(q.Parts) == 0 {
+		parts = append(parts, p.typed(q, "input"))
+	}
+	return p.form(action, append(parts, el("div", class("buttons"), p.buttons(q, risky)))...)
+}
+
+// comment is where a reason can be given to the model.
+func (p *page) comment(q uip.Request) markup {
+	id := "c-" + q.ID
+	return join(el("label", attr{"for", id}, p.t("Remark for the model")), el("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
+}
+
+func (p *page) typed(q uip.Request, name string) markup {
+	id := name + "-" + q.ID
+	return join(el("label", attr{"for", id}, p.t("In your own words")), el("textarea", attr{"id", id}, attr{"name", name}, attr{"rows", "2"}))
+}
+
+// buttons answer the whole question.
+func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
+	options := q.Options
+	if risky && len(q.Parts) > 0 {
+		all = append(all, el("button", attr{"name", "option"}, attr{"value", ""}, p.t("Answer as chosen above")))
+		if len(options) == 0 {
+			options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
+		}
+	}
+	for _, o := range options {
+		look := ""
+		switch {
+		case o.ID == uip.Approve:
+			look = "primary"
+		case o.ID == uip.Reject || o.Style == uip.Danger:
+			look = "danger"
+		}
+		all = append(all, el("button", class(look), attr{"name", "option"}, attr{"value", o.ID}, p.label(q, o)))
+	}
+	if !risky {
+		all = append(all, el("button", class("primary"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer")),
+			el("button", attr{"name", "dismiss"}, attr{"value", "1"}, attr{"formnovalidate", ""}, p.t("Do not answer")))
+	}
+	return all
+}
+
+// label says what an option means: of a yes that is remembered, what is.
+func (p *page) label(q uip.Request, o uip.Option) string {
+	if q.Purpose != uip.ConfirmRiskyAction {
+		if label, models := q.Display.Metadata["label"+o.ID]; models {
+			return cmp.Or(line(label), o.ID)
+		}
+		return cmp.Or(p.words.Said(o.Label), o.ID)
+	}
+	key := "remembers." + o.ID
+	if o.ID == uip.Always {
+		key = "remembers"
+	}
+	what := p.words.Said(sanitize.RevealCommand(sanitize.MaskWords(q.Display.Metadata[key])))
+	several := len(q.Parts) > 0
+	switch {
+	case o.ID == uip.Approve && several:
+		return p.t("Yes to all, this once")
+	case o.ID == uip.Approve:
+		return p.t("Yes, this once")
+	case o.ID == uip.Reject && several:
+		return p.t("No to all")
+	case o.ID == uip.Reject:
+		return p.t("No")
+	case o.ID == uip.Session:
+		return p.t("Always in this session: %s", what)
+	case o.ID == uip.Always:
+		return p.t("Always in this project: %s", what)
+	case o.ID == uip.Below:
+		return p.t("%s, this session", what)
+	}
+	return cmp.Or(p.words.Said(o.Label), o.ID)
+}
+
+// part is one question of several: each call, and so each file, is decided by
+// itself.
+func (p *page) part(i int, q uip.Request) markup {
+	name := "part" + strconv.Itoa(i)
+	var choices []markup
+	for _, o := range q.Options {
+		choices = append(choices, el("label", el("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}), " ", p.label(q, o)))
+	}
+	own := markup("")
+	if q.Purpose != uip.ConfirmRiskyAction {
+		own = p.typed(q, name+"-input")
+	}
+	return el("fieldset", el("legend", strconv.Itoa(i+1)), p.asked(q), el("div", class("choices"), choices), own)
+}
+
+// read is the answer that a form gives.
+func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
+	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Via: via, Comment: strings.TrimSpace(form.Get("comment"))}
+	if form.Get("dismiss") != "" {
+		a.Dismissed = true
+		return a
+	}
+	a.Option, a.Input = form.Get("option"), strings.TrimSpace(form.Get("input"))
+	if a.Option != "" {
+		return a
+	}
+	for i, part := range q.Parts {
+		name := "part" + strconv.Itoa(i)
+		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: form.Get(name), Input: strings.TrimSpace(form.Get(name + "-input"))})
+	}
+	return a
+}
+
+// answer takes the answer to a question. The first one counts, here or elsewhere.
+func (p *page) answer() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	id := p.r.PathValue("question")
+	var open *uip.Request
+	var closed *uip.Response
+	for r, err := range p.Records(p.r.Context(), p.place, 0, event.Domain) {
+		if err != nil {
+			return "", err
+		}
+		switch e := r.Event.(type) {
+		case event.InteractionRequested:
+			if e.ID == id {
+				open, closed = &e.Request, nil
+			}
+		case event.InteractionResponded:
+			if e.ID == id {
+				closed = &e.Response
+			}
+		}
+	}
+	switch {
+	case open == nil:
+		return "", &Problem{http.StatusNotFound, "there is no such question"}
+	case closed != nil:
+		return "", &Problem{http.StatusConflict, p.t("the question was answered before; your answer changed nothing. %s", p.given(*closed))}
+	case digest(*open) != p.r.PostForm.Get("shown"):
+		return "", &Problem{http.StatusConflict, "the question is not the one that you were shown; look at it again. Nothing was changed"}
+	}
+	a := readAnswer(*open, p.r.PostForm, p.via())
+	if err := uip.Check(*open, a); err != nil {
+		return "", &Problem{http.StatusBadRequest, p.t("that is no answer to the question: %s", p.words.Said(err.Error()))}
+	}
+	if err := p.Answer(p.r.Context(), p.place, *open, a); err != nil {
+		return "", err
+	}
+	p.goTo(p.of(""))
+	return "", nil
+}
+
+// via is how what comes from this browser stands on record.
+func (p *page) via() string {
+	host, _, err := net.SplitHostPort(p.r.RemoteAddr)
+	if ip := net.ParseIP(host); err != nil || ip == nil || ip.IsLoopback() {
+		return "web"
+	}
+	return "web " + host
+}
+
+// prompted is what the person typed.
+func (p *page) prompted() (string, error) {
+	text := strings.ReplaceAll(p.r.PostForm.Get("prompt"), "\r\n", "\n")
+	if strings.TrimSpace(text) == "" {
+		return "", &Problem{http.StatusBadRequest, "nothing was said; type something first"}
+	}
+	return text, nil
+}
+
+// begin begins a session.
+func (p *page) begin() (markup, error) {
+	prompt, err := p.prompted()
+	if err != nil {
+		return "", err
+	}
+	roots := p.Projects()
+	i := slices.IndexFunc(roots, func(root string) bool { return projectName(root) == p.r.PostForm.Get("project") })
+	if i < 0 {
+		return "", &Problem{http.StatusNotFound, "there is no such project"}
+	}
+	id, err := p.Begin(p.r.Context(), roots[i], prompt)
+	if err != nil {
+		return "", err
+	}
+	p.goTo(p.at("s", projectName(roots[i]), id))
+	return "", nil
+}
+
+// say gives the session something to do.
+func (p *page) say() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	prompt, err := p.prompted()
+	if err != nil {
+		return "", err
+	}
+	return p.done(p.Say(p.r.Context(), p.place, prompt))
+}
+
+// stop stops what runs.
+func (p *page) stop() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	return p.done(p.Stop(p.place))
+}
+
+// release closes the session, for others to go on with.
+func (p *page) release() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	return p.done(p.Release(p.place))
+}
+
+func (p *page) done(err error) (markup, error) {
+	if err == nil {
+		p.goTo(p.of(""))
+	}
+	return "", err
+}

@@ -1,0 +1,282 @@
+package browser
+
+import (
+	"cmp"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/record/audit"
+)
+
+// changes shows what became of the files between two records, file by file.
+func (p *page) changes() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	from, err := p.number("from")
+	if err != nil {
+		return "", err
+	}
+	to, err := p.number("to")
+	if err != nil {
+		return "", err
+	}
+	if to > 0 && from > to {
+		return "", &Problem{http.StatusBadRequest, "the first record must come before the last"}
+	}
+	files, err := p.Diff(p.r.Context(), p.place, max(from, 1), to)
+	if err != nil {
+		return "", err
+	}
+	p.tab, p.title = "Changes", p.t("Changes")
+	span := el("form", class("span"), attr{"method", "get"}, attr{"action", p.of("changes")},
+		el("label", p.t("From record"), " ", p.numberField("from", from)), el("label", p.t("to record"), " ", p.numberField("to", to)), el("button", p.t("Show")))
+	if len(files) == 0 {
+		return join(el("h1", p.title), span, el("p", p.t("no file was changed"))), nil
+	}
+	var all []markup
+	added, deleted := 0, 0
+	for _, f := range files {
+		added, deleted = added+f.Added, deleted+f.Deleted
+		all = append(all, p.changed(f))
+	}
+	return join(el("h1", p.title), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t("%s of %d files reviewed", "{}", len(files))}, p.t("%d files, +%d -%d", len(files), added, deleted)), all), nil
+}
+
+func (p *page) changed(f FileDiff) markup {
+	if f.Lost {
+		return el("p", p.t("%s changed, and what it held was not kept", line(f.Path)))
+	}
+	whole := fileDiff{path: f.Path, added: f.Added, gone: f.Deleted}
+	for _, part := range byFile(f.Unified) {
+		whole.lines = append(whole.lines, part.lines...)
+	}
+	id := digestText(p.place.Session + "\x00" + f.Path + "\x00" + f.Unified)
+	return el("article", class("review"), attr{"aria-label", f.Path},
+		whole.show(true), el("label", class("seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
+}
+
+func (p *page) numberField(name string, n uint64) markup {
+	value := ""
+	if n > 0 {
+		value = decimal(n)
+	}
+	return el("input", attr{"type", "number"}, attr{"name", name}, attr{"min", "1"}, attr{"value", value}, attr{"size", "6"})
+}
+
+// window shows what fills the model's window.
+func (p *page) window() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	s, err := p.Stand(p.r.Context(), p.place, 0)
+	if err != nil {
+		return "", err
+	}
+	p.tab, p.title = "Window", p.t("What the model sees")
+	var bars []bar
+	for _, part := range s.Parts {
+		bars = append(bars, bar{p.words.Said(part.Name), float64(part.Tokens), strconv.Itoa(part.Tokens)})
+	}
+	return join(el("h1", p.title), el("p", class("dim"), p.t("in tokens, about, as of record %d", s.Seq)), plotBars(p.t("tokens, by part"), bars), p.blocks(s.Blocks)), nil
+}
+
+// turn is what one input took.
+type turn struct {
+	title      string
+	began, end time.Time
+	waited     time.Duration // for the person
+	asked      time.Time
+	calls      int
+	used       chat.Usage
+}
+
+// turns reads what the turns of a session took.
+func (p *page) turns() (all []*turn, err error) {
+	of := make(map[string]*turn) // by task
+	for r, err := range p.Records(p.r.Context(), p.place, 0) {
+		if err != nil {
+			return all, err
+		}
+		t := of[r.Task]
+		if e, ok := r.Event.(event.TaskCreated); ok {
+			if of[e.ParentID] != nil && e.ParentID != "" {
+				t = of[e.ParentID]
+			} else {
+				t = &turn{title: e.Title, began: r.Time}
+				all = append(all, t)
+			}
+			of[e.TaskID] = t
+		}
+		if t == nil {
+			continue
+		}
+		t.end = r.Time
+		switch e := r.Event.(type) {
+		case event.ToolCallRequested:
+			t.calls++
+		case event.InteractionRequested:
+			t.asked = r.Time
+		case event.InteractionResponded:
+			if !t.asked.IsZero() {
+				t.waited, t.asked = t.waited+r.Time.Sub(t.asked), time.Time{}
+			}
+		case event.MessageAdded:
+			if e.Usage != nil {
+				t.used = t.used.Add(p.Priced(p.place.Root, e.Model, *e.Usage))
+			}
+		case event.Spent:
+			t.used = t.used.Add(p.Priced(p.place.Root, e.Model, e.Usage))
+		}
+	}
+	return all, nil
+}
+
+// cost shows what the turns took, of money, tokens and time.
+func (p *page) cost() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	turns, err := p.turns()
+	if err != nil {
+		return "", err
+	}
+	p.tab, p.title = "Cost", p.t("Cost and time")
+	table := display.Table{Head: display.Words("turn", "in", "cached", "out", "cost", "time", "waited for you", "Calls", "about")}
+	var money, tokens, took []bar
+	var sum chat.Usage
+	for i, t := range turns {
+		sum = sum.Add(t.used)
+		work := max(t.end.Sub(t.began)-t.waited, 0)
+		name := strconv.Itoa(i + 1)
+		cost := fmt.Sprintf("$%.4f", t.used.Cost)
+		if t.used.Unpriced {
+			cost = "≥" + cost
+		}
+		table.Rows = append(table.Rows, display.Data(name, strconv.Itoa(t.used.In), strconv.Itoa(t.used.Cached), strconv.Itoa(t.used.Out), cost,
+			display.Duration(work), display.Duration(t.waited), strconv.Itoa(t.calls), line(t.title)))
+		money = append(money, bar{name, t.used.Cost, cost})
+		tokens = append(tokens, bar{name, float64(t.used.In + t.used.Out), strconv.Itoa(t.used.In + t.used.Out)})
+		took = append(took, bar{name, work.Seconds(), display.Duration(work)})
+	}
+	if len(turns) == 0 {
+		return join(el("h1", p.title), el("p", p.t("nothing was spent in this session"))), nil
+	}
+	total := fmt.Sprintf("$%.4f", sum.Cost)
+	about := markup("")
+	if sum.Unpriced {
+		total = "≥" + total
+		about = el("p", class("dim"), p.t("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
+	}
+	return join(el("h1", p.title), el("p", el("strong", total), " · ", p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
+		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens), plotColumns(p.t("time, by turn"), took), p.table(table)), nil
+}
+
+// replay shows how the session stood at one of its records.
+func (p *page) replay() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	at, err := p.number("at")
+	if err != nil {
+		return "", err
+	}
+	v, records, err := p.read(p.r.Context(), p.place, at)
+	if err != nil {
+		return "", err
+	}
+	if at > v.last {
+		return "", &Problem{http.StatusNotFound, p.t("session %s has %d records", p.place.Session, v.last)}
+	}
+	at = cmp.Or(at, v.last)
+	s, err := p.Stand(p.r.Context(), p.place, at)
+	if err != nil {
+		return "", err
+	}
+	p.tab, p.title = "Replay", p.t("Replay")
+	step := func(name string, to uint64) markup {
+		if to < 1 || to > v.last || to == at {
+			return ""
+		}
+		return el("a", attr{"href", p.of("replay", "at", decimal(to))}, name)
+	}
+	slider := el("form", class("slider"), attr{"method", "get"}, attr{"action", p.of("replay")}, attr{"id", "replay"},
+		el("label", attr{"for", "at"}, p.t("Record")), " ",
+		el("input", attr{"type", "range"}, attr{"id", "at"}, attr{"name", "at"}, attr{"min", "1"}, attr{"max", decimal(max(v.last, 1))}, attr{"value", decimal(at)}),
+		el("output", attr{"for", "at"}, decimal(at)), el("span", class("dim"), " / ", v.last), " ", step(p.t("First"), 1), " ", step(p.t("Previous"), at-1), " ", step(p.t("Next"), at+1), " ", step(p.t("Last"), v.last),
+		el("button", p.t("Show")))
+	return join(el("h1", p.title), slider,
+		el("div", attr{"id", "asof"}, el("p", class("dim"), p.t("as of record %d", at), " ", p.when(s.Time)),
+			el("section", attr{"aria-label", p.t("State")}, p.blocks(s.Blocks)),
+			el("ol", attr{"aria-label", p.t("Timeline")}, class("timeline"), p.items(records[max(0, len(records)-30):])))), nil
+}
+
+// audit shows whether the record is whole, and what was done.
+func (p *page) audit() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	p.tab, p.title = "Audit", p.t("Audit")
+	calls, readErr := audit.Pair(p.Records(p.r.Context(), p.place, 0, event.Audit))
+	verdict := p.verdict()
+	if readErr != nil {
+		verdict = join(verdict, el("p", class("refusal"), p.words.Said(readErr.Error())))
+	}
+	t := display.Table{Head: display.Words("When", "Tool", "verdict", "Outcome", "Effects")}
+	early := max(len(calls)-mostAudited, 0)
+	for _, c := range calls[early:] {
+		outcome := "unknown"
+		if c.Completed != nil && !c.Completed.Unknown {
+			if outcome = "done"; c.Completed.IsError {
+				outcome = "failed"
+			}
+		}
+		by := string(c.Requested.Verdict)
+		if c.Requested.DecidedBy != "" {
+			by += " (" + c.Requested.DecidedBy + ")"
+		}
+		row := display.Data(c.Time.Local().Format("2006-01-02 15:04:05"), c.Requested.Tool, line(by), "", line(event.JoinEffects(c.Requested.Effects, "; ")))
+		row[3] = display.Words(outcome)[0]
+		t.Rows = append(t.Rows, row)
+	}
+	more := markup("")
+	if early > 0 {
+		more = el("p", class("dim"), p.t("and %d older", early))
+	}
+	if len(calls) == 0 {
+		return join(el("h1", p.title), verdict, el("p", p.t("session %s called no tool", p.place.Session))), nil
+	}
+	return join(el("h1", p.title), verdict, p.table(t), more), nil
+}
+
+// mostAudited is how many calls are listed.
+const mostAudited = 500
+
+// verdict is whether the logs are what was written.
+func (p *page) verdict() markup {
+	id := p.place.Session
+	report, err := p.Verify(p.place)
+	if err != nil {
+		return el("p", class("refusal"), attr{"role", "alert"}, el("strong", p.t("The record is not whole.")), " ",
+			p.t("session %s: %d lines hold together, then: %s", id, report.Lines, p.words.Said(err.Error())))
+	}
+	lines := []string{p.t("session %s: all %d lines hold together", id, report.Lines)}
+	if report.Unchecked > 0 {
+		lines = append(lines, p.t("%d lines were written by an earlier version and carry no check", report.Unchecked))
+	}
+	for _, seq := range report.Lost {
+		lines = append(lines, p.t("what followed record %d was found damaged or missing once, and was set aside", seq))
+	}
+	if report.Vouched > 0 {
+		lines = append(lines, p.t("up to record %d they are what this machine signed for", report.Vouched))
+	} else {
+		lines = append(lines, p.t("this machine has signed for none of them, so an end that was cut off would not be noticed"))
+	}
+	return el("p", class("verdict lines"), strings.Join(lines, "\n"))
+}

@@ -1,0 +1,376 @@
+package browser
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+	"coder/internal/core/event"
+	"coder/internal/core/uip"
+)
+
+// entry is a record as it stands in a timeline. What came of a call or a question
+// stands with it, if that is there.
+type entry struct {
+	kind string // ours, for colours
+	key  string // what others may belong to
+	into string // the key of what it belongs to
+	body markup
+}
+
+// entry is what a record says; it has no body if that is nothing to look at.
+func (p *page) entry(r event.Record, whole bool) entry {
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		return p.message(r, e, whole)
+	case event.LocalAdded:
+		return entry{kind: "local", body: join(p.head(p.t("Command"), r), el("p", el("code", e.Input)), p.blocks(e.Shown()))}
+	case event.ToolCallRequested:
+		return p.call(r, e, whole)
+	case event.ToolCallCompleted:
+		return p.outcome(r, e, whole)
+	case event.InteractionRequested:
+		return entry{kind: "asked", key: "question:" + e.ID, body: join(p.head(p.t("Question"), r), el("details", set("open", whole), el("summary", p.questionTitle(e.Request)), p.asked(e.Request)))}
+	case event.InteractionResponded:
+		return entry{kind: "answered", into: "question:" + e.ID, body: el("p", class("answer"), p.given(e.Response), " ", p.when(r.Time))}
+	case event.TodosChanged:
+		return entry{kind: "note", body: el("details", el("summary", p.t("Todos"), " ", p.when(r.Time)), checklist(checks(e.Todos)))}
+	}
+	if text := p.note(r.Event); text != "" {
+		return entry{kind: "note", body: el("p", class("dim"), text, " ", p.when(r.Time))}
+	}
+	return entry{}
+}
+
+// note is a record in a line.
+func (p *page) note(e event.Event) string {
+	switch e := e.(type) {
+	case event.TaskCreated:
+		if e.ParentID != "" {
+			return p.t("subtask of %s: %s", line(e.AgentID), line(e.Title))
+		}
+	case event.TaskCompleted:
+		return p.t("done")
+	case event.TaskFailed:
+		return p.t("failed: %s", p.words.Said(e.Reason))
+	case event.TaskCanceled:
+		return p.t("stopped: %s", p.words.Said(e.Reason))
+	case event.ModeChanged:
+		return p.t("mode: %s", strings.TrimSpace(e.Mode+" "+e.Preset))
+	case event.ContextReplaced:
+		return cmp.Or(p.words.Said(e.Done), p.t("the conversation was shortened"))
+	case event.ContextRestored, event.ContextRewound:
+		return p.t("the conversation was taken back")
+	case event.Unknown:
+		return p.t("a record of another version: %s", line(e.Type))
+	}
+	return ""
+}
+
+// head is who speaks, and when.
+func (p *page) head(name string, r event.Record) markup {
+	return el("h3", name, " ", p.when(r.Time), " ", el("a", class("seq"), attr{"href", p.of("replay", "at", decimal(r.Seq))}, "#"+decimal(r.Seq)))
+}
+
+func (p *page) message(r event.Record, e event.MessageAdded, whole bool) entry {
+	m := e.Message
+	switch {
+	case m.Role == chat.User && r.Actor == event.ActorUser:
+		return entry{kind: "user", body: join(p.head(p.t("You"), r), p.said(m.Text(), whole, r.Seq), p.pictures(m))}
+	case m.Role == chat.Assistant:
+		var parts []any
+		for _, part := range m.Parts {
+			if t, ok := part.(chat.Reasoning); ok && t.Text != "" {
+				parts = append(parts, el("details", el("summary", p.t("Thinking")), p.long(t.Text, whole, r.Seq)))
+			}
+		}
+		if said := m.Text(); strings.TrimSpace(said) != "" {
+			parts = append(parts, p.said(said, whole, r.Seq))
+		}
+		if e.Interrupted {
+			parts = append(parts, el("p", class("failed"), p.t("(interrupted)")))
+		}
+		if len(parts) == 0 {
+			return entry{}
+		}
+		return entry{kind: "reply", body: join(append([]any{p.head(cmp.Or(line(e.Model), p.t("The model")), r)}, parts...)...)}
+	}
+	return entry{}
+}
+
+// saidText is how much of what was said is shown in a list.
+const saidText = 64 << 10
+
+func (p *page) said(s string, whole bool, seq uint64) markup {
+	if len(s) > saidText && !whole {
+		return p.long(s, false, seq)
+	}
+	return prose(s)
+}
+
+func (p *page) pictures(m chat.Message) markup {
+	n := 0
+	for _, part := range m.Parts {
+		if _, ok := part.(chat.Image); ok {
+			n++
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return el("p", class("dim"), p.t("%d pictures", n))
+}
+
+func (p *page) call(r event.Record, e event.ToolCallRequested, whole bool) entry {
+	var why []markup
+	if e.Verdict != event.Allowed || e.DecidedBy != "" {
+		why = append(why, el("span", class("dim"), " ", p.words.Said(string(e.Verdict)), " ", line(e.DecidedBy)))
+	}
+	var reasons []markup
+	for _, reason := range e.Reasons {
+		reasons = append(reasons, el("p", class("dim"), p.words.Said(reason)))
+	}
+	return entry{kind: "call", key: "call:" + e.CallID, body: el("details", set("open", whole),
+		el("summary", el("strong", e.Tool), " ", el("code", line(strings.Join(event.Targets(e.Effects), ", "))), why, " ", p.when(r.Time), " ",
+			el("a", class("seq"), attr{"href", p.of("replay", "at", decimal(r.Seq))}, "#"+decimal(r.Seq))),
+		reasons, p.fields(e.Input, whole, r.Seq))}
+}
+
+func (p *page) outcome(r event.Record, e event.ToolCallCompleted, whole bool) entry {
+	state, name := p.t("done"), "ok"
+	switch {
+	case e.Unknown:
+		state, name = p.t("nobody saw how it ended"), "failed"
+	case e.IsError:
+		state, name = p.t("failed"), "failed"
+	}
+	var out struct {
+		ExitCode *int   `json:"exit_code"`
+		Error    string `json:"error"`
+		Diff     string `json:"diff"`
+	}
+	_ = json.Unmarshal(e.Output, &out) // what is missing is not shown
+	about := out.Error
+	if out.ExitCode != nil {
+		about = p.t("exit code %d", *out.ExitCode)
+	}
+	body := []any{el("p", class("outcome "+name), state, " ", el("span", class("dim"),
+		display.Duration(time.Duration(e.DurationMs)*time.Millisecond), " ", p.words.Said(line(about))))}
+	if out.Diff != "" {
+		body = append(body, diffs(out.Diff))
+	} else {
+		body = append(body, el("details", set("open", whole), el("summary", p.t("Output")), p.fields(e.Output, whole, r.Seq)))
+	}
+	return entry{kind: "call", into: "call:" + e.CallID, body: join(body...)}
+}
+
+func checks(todos []event.Todo) (all display.Checklist) {
+	for _, t := range todos {
+		all = append(all, display.Check{State: display.State(t.Status), Text: line(t.Content)})
+	}
+	return all
+}
+
+// item is an entry with what belongs to it.
+func item(seq uint64, e entry, more ...markup) markup {
+	return el("li", class(e.kind), attr{"id", "r" + decimal(seq)}, attr{"data-key", e.key}, attr{"data-into", e.into}, e.body, more)
+}
+
+// items are the entries of records, each with what belongs to it.
+func (p *page) items(records []event.Record) (list []markup) {
+	var entries []entry
+	var seqs []uint64
+	more := make(map[string][]markup)
+	for _, r := range records {
+		e := p.entry(r, false)
+		if e.body == "" {
+			continue
+		}
+		if e.into != "" && slices.ContainsFunc(entries, func(o entry) bool { return o.key == e.into }) {
+			more[e.into] = append(more[e.into], e.body)
+			continue
+		}
+		entries, seqs = append(entries, e), append(seqs, r.Seq)
+	}
+	for i, e := range entries {
+		list = append(list, item(seqs[i], e, more[e.key]...))
+	}
+	return list
+}
+
+// view is a session as far as its records were read.
+type view struct {
+	last    uint64
+	title   string
+	mode    string
+	todos   []event.Todo
+	open    []uip.Request
+	running int // tasks of the person's that have begun and not ended
+}
+
+func (v *view) add(r event.Record) {
+	v.last = r.Seq
+	ended := func(id string) {
+		v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return q.TaskID == id })
+	}
+	switch e := r.Event.(type) {
+	case event.TaskCreated:
+		if v.title == "" && e.ParentID == "" {
+			v.title = e.Title
+		}
+	case event.ModeChanged:
+		v.mode = e.Mode
+	case event.TodosChanged:
+		v.todos = e.Todos
+	case event.InteractionRequested:
+		v.open = append(v.open, e.Request)
+	case event.InteractionResponded:
+		v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return q.ID == e.ID })
+	case event.TaskCompleted:
+		ended(e.TaskID)
+	case event.TaskFailed:
+		ended(e.TaskID)
+	case event.TaskCanceled:
+		ended(e.TaskID)
+	}
+}
+
+// mostShown is how many records a page shows.
+const mostShown = 200
+
+// read reads a session up to a record, zero for all, and keeps the newest records.
+func (s *Server) read(ctx context.Context, place Place, upTo uint64) (v view, newest []event.Record, err error) {
+	for r, err := range s.Records(ctx, place, 0) {
+		if err != nil {
+			return v, newest, err
+		}
+		v.add(r)
+		if upTo > 0 && r.Seq > upTo {
+			continue
+		}
+		if len(newest) == 2*mostShown {
+			newest = slices.Delete(newest, 0, mostShown)
+		}
+		newest = append(newest, r)
+	}
+	return v, newest[max(0, len(newest)-mostShown):], ctx.Err()
+}
+
+// session shows the timeline.
+func (p *page) session() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	at, err := p.number("at")
+	if err != nil {
+		return "", err
+	}
+	upTo := at
+	if at > 0 {
+		upTo = at + mostShown/2
+	}
+	v, records, err := p.read(p.r.Context(), p.place, upTo)
+	damaged := markup("")
+	if err != nil {
+		damaged = el("p", class("refusal"), attr{"role", "alert"}, p.t("The log cannot be read further: %s", p.words.Said(err.Error())))
+	}
+	if len(records) > 0 && records[len(records)-1].Seq >= v.last {
+		upTo = 0 // it is the end
+	}
+	p.tab, p.title = "Timeline", line(cmp.Or(v.title, p.place.Session))
+	earlier := markup("")
+	if len(records) > 0 && records[0].Seq > 1 {
+		before := max(1, int64(records[0].Seq)-mostShown/2)
+		earlier = el("p", el("a", attr{"href", p.of("", "at", decimal(uint64(before)))}, p.t("Earlier")))
+	}
+	list := []any{attr{"id", "timeline"}, attr{"aria-label", p.t("Timeline")}}
+	later := markup("")
+	if upTo == 0 {
+		list = append(list, attr{"role", "log"}, attr{"data-events", p.of("events")}, attr{"data-after", decimal(v.last)}, attr{"data-lost", p.t("The connection was lost; trying again.")})
+	} else {
+		later = el("p", el("a", attr{"href", p.of("")}, p.t("To the end")))
+	}
+	pulse := p.Pulse(p.place)
+	return join(
+		el("h1", p.title),
+		el("aside", attr{"id", "state"}, attr{"aria-label", p.t("State")}, p.state(v, pulse)),
+		damaged, earlier,
+		el("ol", append(list, p.items(records))...), later,
+		el("pre", attr{"id", "live"}, attr{"aria-live", "off"}, attr{"hidden", ""}),
+		el("section", attr{"id", "questions"}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "assertive"}, p.questions(v.open)),
+		el("p", attr{"id", "connection"}, attr{"role", "status"}),
+		p.prompt(pulse),
+	), nil
+}
+
+// state tells who works in the session, and what is to be done.
+func (p *page) state(v view, pulse Pulse) markup {
+	who := p.t("nobody works in it")
+	switch {
+	case pulse.Busy:
+		who = p.t("works here")
+	case pulse.Ours:
+		who = p.t("waits here for what you say")
+	case pulse.Holder != "":
+		who = p.t("works in %s", p.words.Said(pulse.Holder))
+	}
+	parts := []any{el("p", el("strong", who), " · ", p.t("%d records", v.last), " · ", p.t("mode: %s", cmp.Or(v.mode, "build")))}
+	if pulse.Queued > 0 {
+		parts = append(parts, el("p", p.t("%d messages wait for their turn", pulse.Queued)))
+	}
+	if len(v.todos) > 0 {
+		done := 0
+		for _, t := range v.todos {
+			if t.Status == event.TodoCompleted {
+				done++
+			}
+		}
+		parts = append(parts, el("details", attr{"open", ""}, attr{"id", "todos"}, el("summary", p.t("Todos, %d of %d done", done, len(v.todos))), checklist(checks(v.todos))))
+	}
+	return join(parts...)
+}
+
+// prompt is where the person says what is to be done, and stops it.
+func (p *page) prompt(pulse Pulse) markup {
+	if pulse.Holder != "" && !pulse.Ours {
+		return el("section", attr{"id", "say"}, attr{"aria-label", p.t("Say something")},
+			el("p", class("dim"), p.t("The session is used by %s: its questions can be answered here, and what is said and stopped is said and stopped there.", p.words.Said(pulse.Holder))))
+	}
+	return el("section", attr{"id", "say"}, attr{"aria-label", p.t("Say something")},
+		p.form(p.of("say"), class("prompt"),
+			el("label", class("unseen"), attr{"for", "prompt"}, p.t("What is to be done")),
+			el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""}, attr{"placeholder", p.t("What is to be done")}),
+			el("button", class("primary"), p.t("Send"))),
+		el("div", class("buttons"),
+			p.form(p.of("stop"), el("button", class("danger"), p.t("Stop"))),
+			p.form(p.of("release"), el("button", attr{"title", p.t("so that another process can go on with the session")}, p.t("Close it here")))))
+}
+
+// record shows all of one record.
+func (p *page) record() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	seq, err := readNumber(p.r.PathValue("seq"))
+	if err != nil {
+		return "", err
+	}
+	p.tab, p.title = "Timeline", p.t("Record %d", seq)
+	for r, err := range p.Records(p.r.Context(), p.place, seq-min(seq, 1)) {
+		if err != nil {
+			return "", err
+		}
+		if r.Seq != seq {
+			break
+		}
+		return join(el("h1", p.title), el("ol", attr{"id", "one"}, item(seq, p.entry(r, true))),
+			el("p", el("a", attr{"href", p.of("", "at", decimal(seq))}, p.t("In the timeline")))), nil
+	}
+	return "", &Problem{http.StatusNotFound, "there is no such record"}
+}
