@@ -284,7 +284,7 @@ func TestLandmarksAndLanguages(t *testing.T) {
 	r.AddCookie(&http.Cookie{Name: "lang", Value: "zh-CN"})
 	r.AddCookie(&http.Cookie{Name: "theme", Value: "dark"})
 	_, page, _ = s.do(r)
-	for _, want := range []string{`lang="zh-CN"`, `data-theme="dark"`, "时间线", "同意，仅此一次", "待办，已完成 1 / 2"} {
+	for _, want := range []string{`lang="zh-CN"`, `data-theme="dark"`, "时间线", "仅此一次，同意", "待办，已完成 1 / 2"} {
 		if !strings.Contains(page, want) {
 			t.Errorf("%s is missing:\n%s", want, page)
 		}
