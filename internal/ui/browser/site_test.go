@@ -107,8 +107,10 @@ func (s *site) program() browser.Program {
 			defer s.mu.Unlock()
 			return audit.Report{Lines: 3}, s.broken
 		},
-		Priced:  func(_, _ string, u chat.Usage) chat.Usage { return u },
-		Begin:   func(_ context.Context, at, prompt string) (string, error) { return id, s.did("begin " + at + ": " + prompt) },
+		Priced: func(_, _ string, u chat.Usage) chat.Usage { return u },
+		Begin: func(_ context.Context, at, prompt string) (string, error) {
+			return id, s.did("begin " + at + ": " + prompt)
+		},
 		Say:     func(_ context.Context, _ browser.Place, prompt string) error { return s.did("say " + prompt) },
 		Stop:    func(browser.Place) error { return s.did("stop") },
 		Release: func(browser.Place) error { return s.did("release") },
