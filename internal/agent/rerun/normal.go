@@ -47,9 +47,6 @@ func normal(text string) string {
 	})
 }
 
-// place stands for the workspace in texts that are compared.
-const place = "<workspace>"
-
 // swap replaces a path where it stands as such.
 func swap(text, from, to string) string {
 	if from == "" || from == "/" || !strings.Contains(text, from) {

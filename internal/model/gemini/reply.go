@@ -49,7 +49,7 @@ func (r *reply) Decode(raw []byte) error {
 	if jsonscan.String(jsonscan.Get(jsonscan.Get(raw, "promptFeedback"), "blockReason")) != "" {
 		r.stop = provider.StopFilter
 	}
-	for c := jsonscan.Elements(jsonscan.Get(raw, "candidates")); c.Next(); {
+	if c := jsonscan.Elements(jsonscan.Get(raw, "candidates")); c.Next() { // of several answers the first is taken
 		for p := jsonscan.Elements(jsonscan.Get(jsonscan.Get(c.Val, "content"), "parts")); p.Next(); {
 			r.part(p.Val)
 		}
@@ -64,7 +64,6 @@ func (r *reply) Decode(raw []byte) error {
 		default:
 			r.stop = provider.StopEnd
 		}
-		break // of several answers the first is taken
 	}
 	return nil
 }

@@ -371,9 +371,7 @@ func (s *scanner) readPython(text string) (calls []call, rest string, ok bool) {
 			return nil, "", false
 		}
 		calls, text = append(calls, call{name: name, args: a.String()}), text[end:]
-		if strings.HasPrefix(text, ")") {
-			text = text[1:] // of print
-		}
+		text = strings.TrimPrefix(text, ")") // of print
 	}
 	return calls, text, len(calls) > 0
 }

@@ -1,5 +1,7 @@
 package mcp
 
+//lint:file-ignore SA1019 roots and sampling are on their way out, and the servers that people have use them
+
 import (
 	"context"
 	"errors"
