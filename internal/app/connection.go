@@ -18,7 +18,10 @@ import (
 	"time"
 
 	"coder/internal/config"
+	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
+	"coder/internal/core/secret"
+	"coder/internal/core/uip"
 	"coder/internal/host/repofile"
 )
 
@@ -29,6 +32,30 @@ const keyTime = 30 * time.Second
 type keyring struct {
 	mu   sync.Mutex // guards the field below, and lets one command run at a time
 	keys map[string]string
+
+	once  sync.Once
+	known *secret.Concealer
+}
+
+// conceals blots keys out of what is shown and kept: those of the settings and the
+// environment, those that commands print, and whatever is shaped like one.
+func (k *keyring) conceals(a *App) *secret.Concealer {
+	k.once.Do(func() {
+		k.known = secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), secret.Values(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets()))
+	})
+	return k.known
+}
+
+// AsKept is a question as it stands on record.
+func (a *App) AsKept(q uip.Request) uip.Request {
+	kept := event.Masked(event.InteractionRequested{Request: q}, a.keys.conceals(a)).(event.InteractionRequested).Request
+	kept.Args = q.Args
+	return kept
+}
+
+// WithoutKeys is an answer as it may be kept.
+func (a *App) WithoutKeys(answer uip.Response) uip.Response {
+	return event.Masked(event.InteractionResponded{Response: answer}, a.keys.conceals(a)).(event.InteractionResponded).Response
 }
 
 // freshKey gives the key that the person's command prints; nil if there is none.
@@ -52,6 +79,7 @@ func (a *App) freshKey(c config.Provider) func(context.Context, string) (string,
 			a.keys.keys = make(map[string]string)
 		}
 		a.keys.keys[name] = key
+		a.keys.conceals(a).Learn(key)
 		return key, nil
 	}
 }

@@ -69,7 +69,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	a.judge = judge
 	runner := &toolrun.Runner{
-		Policy: a.inCommands(judge), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceal: kit.conceals.Text,
+		Policy: a.inCommands(judge), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	if a.Recorded != nil {
 		runner.Policy, runner.Recall = a.Recorded.judged(runner.Policy), a.Recorded.Recall
@@ -111,7 +111,7 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	return supervisor.Engine{
 		Engine: orchestrator.Engine{
 			Provider: &a.live, Runner: runner, Settings: settings, Mode: a.Modes, Commands: commands, Todos: kit.todos.List,
-			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep,
+			Files: kit.project, Library: a.sessionLibrary(kit), PutAside: a.offload(kit, sessionID), Hooks: own, Final: final, Sleep: a.Env.Sleep, Conceals: kit.conceals,
 		},
 		ModeChosen: a.Options.Mode != "",
 		OnInput:    func(words string) { judge.AddHosts(cmp.Or(a.Options.Typed, words)) }, // what was piped in is not the person's
@@ -149,7 +149,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Plan: m.Name == mode.Plan,
 		}
 		return orchestrator.Settings{
-			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: prompt.System(facts),
+			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),
 			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean,
 			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), RaiseWindow: a.raiseWindow(),

@@ -18,6 +18,7 @@ import (
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/secret"
 	"coder/internal/host/repofile"
 	"coder/internal/record/export"
 	"coder/internal/record/session"
@@ -211,7 +212,7 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 		return err
 	}
 	if format == "json" {
-		_, err := w.Write(append(jsonx.Must(snap), '\n'))
+		_, err := w.Write(append(secret.Shapes().JSON(jsonx.Must(snap)), '\n'))
 		return err
 	}
 	t, err := export.FromSnapshot(snap)

@@ -89,7 +89,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	ws.UseGitSettings(a.gitSettings())
 	store, env := a.Store(), a.ChildEnv()
 	work, stop := context.WithCancel(context.Background())
-	t := &toolkit{work: work, marked: a.marked(), conceals: secret.Conceal(slices.Concat(a.Report.Secrets(a.Env.Environ), a.mcpSecrets(), a.telemetrySecrets())), protected: a.protect(ws), project: project{ws}}
+	t := &toolkit{work: work, marked: a.marked(), conceals: a.keys.conceals(a), protected: a.protect(ws), project: project{ws}}
 	t.ends = []func() error{
 		func() error { store.limitStorage(a.Config.Storage); return nil }, ws.Close, t.unmark, func() error { stop(); return nil },
 	}
@@ -198,7 +198,7 @@ const maxPlans = 1000
 // savePlan keeps a plan under the next free number. One that is kept already,
 // by a call that is run again, is the same plan still.
 func (a *App) savePlan(sessionID, text string) (string, error) {
-	text = strings.TrimRight(text, "\n") + "\n"
+	text = a.keys.conceals(a).Text(strings.TrimRight(text, "\n") + "\n")
 	if a.Options.Ephemeral {
 		return "", nil
 	}
@@ -235,7 +235,7 @@ func (a *App) offload(t *toolkit, sessionID string) func(context.Context, string
 	return func(_ context.Context, callID, text string) (string, error) {
 		sum := sha256.Sum256([]byte(callID)) // a model may call its calls anything
 		name := path.Join(".coder", "runs", sessionID, "result-"+hex.EncodeToString(sum[:6])+".txt")
-		err := t.project.ws.CreateFile(name, []byte(text), 0o600)
+		err := t.project.ws.CreateFile(name, []byte(t.conceals.Value(text)), 0o600)
 		if errors.Is(err, fs.ErrExist) {
 			err = nil
 		}

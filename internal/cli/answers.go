@@ -38,7 +38,7 @@ func answerable(a *app.App, here uip.Interactor, say func(string), session func(
 }
 
 func (p *remoteAnswers) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	open, err := p.app.Store().Inbox().Open(q, inbox.Place{Root: p.app.Root, Session: p.id()})
+	open, err := p.app.Store().Inbox().Open(p.app.AsKept(q), inbox.Place{Root: p.app.Root, Session: p.id()})
 	if err != nil {
 		return p.here.Ask(ctx, q)
 	}

@@ -221,6 +221,7 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 		id, option, _ := strings.Cut(part, "=")
 		answer.Parts = append(answer.Parts, uip.Response{ID: id, Option: option})
 	}
+	answer = a.WithoutKeys(answer)
 	if err := uip.Check(q, answer); err != nil {
 		return inputf("%v; the options are %s", err, strings.Join(optionIDs(q), ", "))
 	}

@@ -67,7 +67,7 @@ func (o *Orchestrator) shell(ctx context.Context, st *turnState, command string)
 				st.edited = append(st.edited, e.Target)
 			}
 		}
-		whole := readShellResult(command, out.Result.Text).block()
+		whole := readShellResult(o.Conceals.Text(command), out.Result.Text).block()
 		shown := display.Blocks{whole.Cut(sectionLines)}
 		st.final = shown.Plain()
 		said := event.MessageAdded{Message: chat.Say(chat.Assistant, display.Blocks{whole}.Plain()), Blocks: shown}

@@ -17,6 +17,7 @@ import (
 	"coder/internal/agent/toolrun"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
@@ -58,6 +59,9 @@ type Engine struct {
 	// Final, which may be nil, looks at an answer with which the model is content.
 	// What it returns is said to the model, which goes on; an error ends the turn.
 	Final func(answer string) (more string, err error)
+	// Conceals, which may be nil, blots keys out of all that is kept. The model
+	// sees what is kept.
+	Conceals *secret.Concealer
 	// Sleep, which may be nil, passes time instead of real time.
 	Sleep func(context.Context, time.Duration) error
 }

@@ -21,7 +21,9 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	size := st.fixed + o.Talk.Total(tokens.MessageTokens)
 	req := provider.Request{Model: st.set.Model, System: st.set.System, Messages: o.Talk.View(), Tools: st.tools, MaxTokens: o.replyRoom(st), Estimate: o.contextUsed(st.set)}
 	o.prefix.sent(req)
-	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return o.show(ctx, st, d) })
+	seen := o.newGlass(st)
+	reply, err := provider.Collect(o.Provider.Stream(ctx, req), func(d provider.Delta) error { return seen.show(ctx, d) })
+	err = cmp.Or(err, seen.flush(context.WithoutCancel(ctx)))
 	if errors.Is(err, provider.ErrContextTooLong) && ctx.Err() == nil {
 		return o.retryShorter(ctx, st, size, err)
 	}
@@ -39,7 +41,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	// Each result answers one call only: an id that was seen before is replaced. The
 	// calls of a subtask all get one: others go on beside it.
 	for i, p := range reply.Message.Parts {
-		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID)) {
+		if c, ok := p.(chat.ToolCall); ok && (o.Child != nil || o.Talk.Called(c.ID) || o.Conceals.Text(c.ID) != c.ID) {
 			c.ID = o.NewID("call")
 			reply.Message.Parts[i] = c
 		}
@@ -53,7 +55,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 	}
 	st.calls = reply.Message.Calls()
 	if len(st.calls) == 0 {
-		st.final = reply.Message.Text()
+		st.final = o.Conceals.Text(reply.Message.Text())
 	}
 	return errors.Join(o.tellStop(ctx, st, reply.Stop), o.tellUsage(ctx, st))
 }
@@ -66,7 +68,7 @@ func (o *Orchestrator) cutShort(ctx context.Context, st *turnState, reply provid
 		if err := o.emit(ctx, st, ActorAgent, part); err != nil {
 			return errors.Join(why, err)
 		}
-		st.final = reply.Message.Text()
+		st.final = o.Conceals.Text(reply.Message.Text())
 		if err := o.tellUsage(ctx, st); err != nil {
 			return errors.Join(why, err)
 		}

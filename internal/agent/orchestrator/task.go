@@ -31,7 +31,7 @@ const (
 // emit puts e on record and shows it. What the record says was said, the
 // conversation takes in.
 func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e event.Event) error {
-	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: e}
+	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: event.Masked(e, o.Conceals), Clean: true}
 	err := st.sink.Emit(ctx, r)
 	if event.Kept(err) {
 		o.Talk.Add(r)
@@ -53,6 +53,7 @@ func (o *Orchestrator) actor(role string) string {
 
 // openTask begins a task for what the person asked.
 func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput string) error {
+	userInput = o.Conceals.Text(userInput) // before it is cut: half a key is one, too
 	created := event.TaskCreated{
 		Title: Title(userInput), Intent: clip.Text(userInput, intentLimit),
 		Priority: event.Foreground, AgentID: o.actor(ActorAgent), Author: o.actor(ActorUser),

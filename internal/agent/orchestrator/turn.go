@@ -31,6 +31,7 @@ type turnState struct {
 
 	calls     []chat.ToolCall // asked for by the last reply, not yet run
 	doubted   bool            // nobody vouches for those calls
+	recorded  bool            // they are taken from the record
 	edited    []string        // paths written so far
 	passed    string          // the command that ran last, if it passed and nothing was written since
 	input     string          // what the person asked for
@@ -102,7 +103,9 @@ func (o *Orchestrator) ContinueTurn(ctx context.Context, left Unfinished, out ev
 	}
 	if err == nil && len(st.calls) > 0 {
 		o.takeIn(ctx, st)
+		st.recorded = true
 		err = o.toolLoopStep(ctx, st)
+		st.recorded = false
 	}
 	if err == nil {
 		err = o.runLoop(ctx, st)
@@ -295,7 +298,7 @@ func (o *Orchestrator) toolLoopStep(ctx context.Context, st *turnState) error {
 	}
 	err := o.Runner.Run(ctx, toolrun.Round{
 		Task: st.task, Actor: o.actor(ActorAgent), Set: st.set.Tools, Calls: calls, Hooks: o.roundHooks(),
-		Person: o.person(st), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted,
+		Person: o.person(st), Sink: st.sink, StopOnReject: st.set.StopOnReject, Deliver: deliver, Doubted: st.doubted, Recorded: st.recorded,
 	})
 	st.doubted = false // what comes next the model asks for itself
 	if ctx.Err() != nil {

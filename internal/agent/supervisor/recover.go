@@ -264,7 +264,7 @@ func (s *Session) completeUnknown(ctx context.Context, th thread, res chat.ToolR
 }
 
 func (s *Session) say(ctx context.Context, th thread, sink event.Sink, m chat.Message) error {
-	r := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.MessageAdded{Message: m}}
+	r := event.Record{Task: th.task, Actor: event.ActorRecovery, Event: event.Masked(event.MessageAdded{Message: m}, s.engine.Conceals)}
 	err := sink.Emit(ctx, r)
 	if event.Kept(err) {
 		th.conversation.Add(r)

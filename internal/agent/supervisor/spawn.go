@@ -162,7 +162,7 @@ func (c *child) run(ctx context.Context) (string, error) {
 	s := c.Session
 	orch := orchestrator.New(orchestrator.Config{
 		Engine: orchestrator.Engine{
-			Provider: s.engine.Provider, Runner: c.job.Runner, Mode: s.engine.Mode, PutAside: s.engine.PutAside, Hooks: s.engine.Hooks, Sleep: s.engine.Sleep,
+			Provider: s.engine.Provider, Runner: c.job.Runner, Mode: s.engine.Mode, PutAside: s.engine.PutAside, Hooks: s.engine.Hooks, Sleep: s.engine.Sleep, Conceals: s.engine.Conceals,
 			Settings: func() orchestrator.Settings { return c.job.Settings },
 		},
 		Talk: c.conversation, Through: c.through, Person: s.broker.On, Save: func(context.Context) error { return nil },

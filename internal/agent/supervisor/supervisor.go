@@ -168,6 +168,9 @@ func (s *Supervisor) open(ctx context.Context, id string, out event.Sink, o time
 	if ss.engine, err = s.Engine(id, ss.Spawn); err != nil {
 		return nil, err
 	}
+	if ss.engine.Conceals != nil {
+		o.Mask = ss.engine.Conceals
+	}
 	if ss.line, err = timeline.Open(ctx, s.Store, id, o); err != nil {
 		return nil, errors.Join(err, ss.engine.close())
 	}

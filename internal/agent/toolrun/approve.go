@@ -1,6 +1,7 @@
 package toolrun
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/sha256"
@@ -16,6 +17,7 @@ import (
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
 	"coder/internal/tool"
@@ -71,6 +73,10 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 // that it is then is judged again: what is denied stays so, and what is only
 // asked about they have said yes to.
 func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) {
+	if secret.Marked(args) {
+		a.err = errMasked
+		return
+	}
 	a.call.Args, a.call.Broken = args, ""
 	if off := r.prepare(ctx, a); off && a.err == nil {
 		a.err = &Denied{"the changed call is one of a tool that is switched off"}
@@ -224,7 +230,7 @@ func remembers(s policy.Scope) string {
 
 // offersFor are the ways to say yes that are remembered, if there are any.
 func (r *run) offersFor(a *admission) []policy.Offer {
-	if !a.opinion.Waivable() || r.Memory == nil {
+	if !a.opinion.Waivable() || r.Memory == nil || r.holdsKey(a) {
 		return nil
 	}
 	offers, err := r.Memory.Offers(a.policyCase())
@@ -232,6 +238,12 @@ func (r *run) offersFor(a *admission) []policy.Offer {
 		return nil
 	}
 	return offers
+}
+
+// holdsKey reports whether there are keys in the arguments of a call: such a call is not
+// remembered.
+func (r *run) holdsKey(a *admission) bool {
+	return !bytes.Equal(r.Conceals.JSON(a.args), a.args) || secret.Marked(a.args)
 }
 
 // asker lets a running call put questions of its own. They belong to the call.

@@ -11,7 +11,6 @@ import (
 
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
-	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
@@ -118,7 +117,7 @@ type execution struct {
 // perform runs an admitted call. How it failed, if it did, is left in a.
 func (r *run) perform(ctx context.Context, a *admission) execution {
 	start := r.Now()
-	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: r.concealText(a.plan().Title)}); err != nil {
+	if err := r.emit(ctx, event.ToolStarted{CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title}); err != nil {
 		a.err = tool.Fatal(err)
 		return execution{}
 	}
@@ -154,7 +153,7 @@ type fate struct {
 
 // fate tells what became of a call, and lets an error that ends the turn do so.
 func (r *run) fate(a *admission, res tool.Result) fate {
-	f := fate{text: r.conceal(value(res)), failed: res.Failed}
+	f := fate{text: r.value(res), failed: res.Failed}
 	var denied *Denied
 	f.denied = errors.As(a.err, &denied)
 	if isContext(a.err) && !a.ran {
@@ -164,7 +163,7 @@ func (r *run) fate(a *admission, res tool.Result) fate {
 	case a.err != nil && isContext(a.err) && res.Value != nil:
 		f.text, f.failed = stopped(f.text), true
 	case a.err != nil:
-		f.text, f.failed = r.conceal(failure(a.err)), true
+		f.text, f.failed = r.Conceals.JSON(failure(a.err)), true
 	}
 	switch {
 	case errors.Is(a.err, ErrRefused):
@@ -184,8 +183,8 @@ func (f fate) result(c chat.ToolCall) chat.ToolResult {
 // tell shows what became of a call.
 func (r *run) tell(ctx context.Context, a *admission, done execution, f fate) {
 	err := r.emit(ctx, event.ToolFinished{
-		CallID: a.call.ID, Tool: a.tool, Title: r.concealText(a.plan().Title), Summary: r.concealText(summary(done.result, a.err)),
-		Show: r.concealBlock(done.result.Show), Result: f.result(a.call), Failed: f.failed, Denied: f.denied, Took: done.took,
+		CallID: a.call.ID, Tool: a.tool, Title: a.plan().Title, Summary: summary(done.result, a.err),
+		Show: done.result.Show, Result: f.result(a.call), Failed: f.failed, Denied: f.denied, Took: done.took,
 	})
 	if err != nil {
 		r.stop(err)
@@ -238,45 +237,8 @@ func sights(saw map[string]string) (list []event.FileState) {
 	return list
 }
 
-// conceal blots out of a result what must not be kept.
-func (r *run) conceal(text json.RawMessage) json.RawMessage {
-	return json.RawMessage(r.concealText(string(text)))
-}
-
-func (r *run) concealText(text string) string {
-	if r.Conceal == nil {
-		return text
-	}
-	return r.Conceal(text)
-}
-
-// concealBlock blots out of what people are shown of a result what must not be.
-func (r *run) concealBlock(b display.Block) display.Block {
-	switch b := b.(type) {
-	case display.Text:
-		return display.Text(r.concealText(string(b)))
-	case display.Code:
-		b.Source = r.concealText(b.Source)
-		return b
-	case display.Diff:
-		b.Unified = r.concealText(b.Unified)
-		return b
-	case display.Table:
-		rows := make([][]display.Cell, len(b.Rows))
-		for i, row := range b.Rows {
-			for _, cell := range row {
-				cell.Text = r.concealText(cell.Text)
-				rows[i] = append(rows[i], cell)
-			}
-		}
-		b.Rows = rows
-		return b
-	}
-	return b
-}
-
-// value is the JSON object a result stands for.
-func value(res tool.Result) json.RawMessage {
+// value is the JSON object a result stands for, without keys.
+func (r *run) value(res tool.Result) json.RawMessage {
 	text, err := jsonx.JSON(res.Value)
 	switch {
 	case err != nil:
@@ -284,6 +246,7 @@ func value(res tool.Result) json.RawMessage {
 	case len(text) > 0 && text[0] != '{':
 		text, _ = jsonx.JSON(map[string]any{"ok": true, "text": res.Value})
 	}
+	text = r.Conceals.JSON(text)
 	if len(text) <= resultLimit {
 		return text
 	}
@@ -367,7 +330,7 @@ type live struct {
 }
 
 func (l live) Write(p []byte) (int, error) {
-	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: l.run.concealText(string(p))}); err != nil {
+	if err := l.run.emit(l.ctx, event.ToolOutput{CallID: l.call, Text: string(p)}); err != nil {
 		return 0, err
 	}
 	return len(p), nil

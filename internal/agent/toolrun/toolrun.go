@@ -21,11 +21,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"sync"
 	"time"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/policy"
 	"coder/internal/tool"
@@ -39,8 +41,9 @@ type Runner struct {
 	NewID  func() string // makes interaction ids
 	Now    func() time.Time
 	Keeper Keeper // optional: keeps what calls overwrite
-	// Conceal, if set, blots out what must not be shown or kept: keys.
-	Conceal func(string) string
+	// Conceals, which may be nil, blots keys out of results. Out of records the
+	// timeline does.
+	Conceals *secret.Concealer
 	Waiver  *Waiver // optional: lets the person go on without a record
 	// Recall, if set, knows what came of calls that are not to be made again.
 	Recall func(ctx context.Context, callID string) (res tool.Result, known bool, err error)
@@ -108,6 +111,9 @@ type Round struct {
 	// those of a log that came with the workspace. They are asked about, whatever
 	// policy says, unless nothing can come of them.
 	Doubted bool
+	// Recorded is set if the calls are taken from the record, where keys in their
+	// arguments are blotted out. A call with such arguments does not run.
+	Recorded bool
 	// Aside, if set, is what else a person who is asked should know.
 	Aside string
 	// Direct is set if the calls are the person's own and are not judged.
@@ -282,6 +288,10 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 	if a.err = ctx.Err(); a.err != nil {
 		return a
 	}
+	if r.Recorded && (secret.Marked(c.Args) || secret.Marked(c.Broken)) {
+		a.err = errMasked
+		return a
+	}
 	off := r.prepare(ctx, a)
 	if off {
 		a.opinion, a.err = r.Policy.Judge(ctx, a.policyCase()) // by its name alone: it is not there
@@ -318,6 +328,10 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.opinion.Verdict = policy.Ask
 		a.opinion.Reasons = []policy.Reason{doubt}
 	}
+	if a.err == nil && a.opinion.Verdict == policy.Allow && a.writes() && secret.Marked(a.args) {
+		a.opinion.Verdict = policy.Ask
+		a.opinion.Reasons = []policy.Reason{masked}
+	}
 	switch {
 	case a.err != nil:
 		a.err = &Denied{a.err.Error()}
@@ -325,6 +339,19 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.err = &Denied{a.opinion.String()}
 	}
 	return a
+}
+
+// errMasked is what the model is told of a call that is on record without the keys
+// that it was made with.
+var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not kept on disk. " +
+	"If it is still wanted, make the call again; ask the user for what was masked")
+
+// masked is why a call is asked about that would write what stands for a key.
+var masked = policy.Reason{By: "record", Text: "it would write a mark that stands for a key into a file: the model was not shown the key"}
+
+// writes reports whether a call is to write files.
+func (a *admission) writes() bool {
+	return slices.ContainsFunc(a.plan().Effects, func(e tool.Effect) bool { return e.Kind == tool.Write })
 }
 
 // doubt is why a call is asked about that policy would let pass.

@@ -24,6 +24,8 @@ type Record struct {
 	Actor   string // who caused it: [ActorUser], the name of an agent or of a policy
 	Event   Event
 
+	// Clean says that what must not be kept is not in it any more. It is never kept.
+	Clean bool
 	// Seal, where there is one, is the signature of the program that wrote it.
 	Seal string
 	// Vouched says that this user's program wrote the record on this machine.

@@ -10,14 +10,14 @@ import (
 func TestWhatLooksLikeAKeyIsMasked(t *testing.T) {
 	long := strings.Repeat("aB3", 14)
 	for in, want := range map[string]string{
-		"OPENAI: sk-proj-" + long:              "OPENAI: sk-pro…[masked]",
-		"ghp_" + long:                          "ghp_aB…[masked]",
-		"AKIAIOSFODNN7EXAMPLE is here":         "AKIAIO…[masked] is here",
-		"Authorization: Bearer " + long:        "Authorization: Bearer …[masked]",
-		`{"api_key": "` + long + `"}`:          `{"api_key": "…[masked]"}`,
-		"DB_PASSWORD=correct-horse-battery":    "DB_PASSWORD=…[masked]",
-		"MY_SECRET_TOKEN: '" + long + "' # x":  "MY_SECRET_TOKEN: '…[masked]' # x",
-		"-----BEGIN RSA PRIVATE KEY-----\nMII": "-----B…[masked]",
+		"OPENAI: sk-proj-" + long:                     "OPENAI: sk-pro…[masked]",
+		"ghp_" + long:                                 "ghp_aB…[masked]",
+		"AKIAIOSFODNN7EXAMPLE is here":                "AKIAIO…[masked] is here",
+		"Authorization: Bearer " + long:               "Authorization: Bearer …[masked]",
+		`{"api_key": "` + long + `"}`:                 `{"api_key": "…[masked]"}`,
+		"DB_PASSWORD=correct-horse-battery":           "DB_PASSWORD=…[masked]",
+		"MY_SECRET_TOKEN: '" + long + "' # x":         "MY_SECRET_TOKEN: '…[masked]' # x",
+		"-----BEGIN RSA PRIVATE KEY-----\nMII" + long: "-----B…[masked]",
 	} {
 		if got := sanitize.Mask(in); got != want {
 			t.Errorf("%q: %q, want %q", in, got, want)

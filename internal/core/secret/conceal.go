@@ -1,34 +1,93 @@
 package secret
 
 import (
+	"bytes"
 	"encoding/json"
 	"io"
 	"slices"
 	"strings"
+	"sync/atomic"
+
+	"coder/internal/core/jsonx"
 )
 
-// Concealed stands where a key stood.
-const Concealed = "[provider key]"
+// Concealed stands where a known key stood, and what Masked makes of a key where
+// something shaped like one did.
+const (
+	Concealed = "[provider key]"
+	mark      = "…[masked]"
+)
 
-// Concealer blots known keys out of text that is shown or kept. A nil Concealer
-// blots out nothing. It is safe for concurrent use.
-type Concealer struct {
-	keys   []string // the longest first
-	begins [256]bool
+// Masked is what stands for a key. Its beginning stays, so that a person can
+// tell which it is.
+func Masked(key string) string {
+	const kept = 6
+	n := min(kept, len(key)/3)
+	for n > 0 && key[n]&0xC0 == 0x80 {
+		n--
+	}
+	return key[:n] + mark
 }
 
-// Conceal makes a Concealer of keys, each as it is and as JSON writes it.
+// Marked reports whether a key was blotted out of a text, or of the text of a
+// JSON value.
+func Marked[T string | ~[]byte](s T) bool {
+	text := string(s)
+	return strings.Contains(text, Concealed) || strings.Contains(text, mark[len("…"):])
+}
+
+// Concealer blots keys out of text that is shown or kept: those that it knows,
+// and whatever is shaped like one. A nil Concealer blots out nothing. It is safe
+// for concurrent use.
+type Concealer struct{ now atomic.Pointer[search] }
+
+// search is what is looked for.
+type search struct {
+	keys  []string      // the longest first
+	by    [256][]string // the same, by their first byte
+	pairs pairs         // that something to look at may begin with
+	known pairs         // that keys begin with
+}
+
+// pairs are a set of two bytes each.
+type pairs [1 << 16]bool
+
+func (p *pairs) add(s string) { p[uint16(s[0])<<8|uint16(s[1])] = true }
+
+// shortest is how long a key is that is looked for.
+const shortest = 2
+
+// Conceal makes a Concealer that knows keys, each as it is and as JSON writes it.
 func Conceal(keys []string) *Concealer {
-	c := &Concealer{}
+	c := new(Concealer)
+	c.now.Store(searchFor(keys))
+	return c
+}
+
+// Learn lets it know more keys from now on.
+func (c *Concealer) Learn(keys ...string) {
+	for c != nil {
+		was := c.now.Load()
+		if c.now.CompareAndSwap(was, searchFor(slices.Concat(was.keys, keys))) {
+			return
+		}
+	}
+}
+
+func searchFor(keys []string) *search {
+	c := new(search)
 	for _, key := range keys {
-		if key == "" {
+		if len(key) < shortest || strings.Contains(Concealed, key) || strings.Contains(mark, key) {
 			continue
 		}
 		c.keys = append(c.keys, key)
-		if quoted, err := json.Marshal(key); err == nil {
-			c.keys = append(c.keys, string(quoted[1:len(quoted)-1]))
+		for range 2 { // also in JSON within JSON
+			if quoted, err := json.Marshal(key); err == nil {
+				c.keys = append(c.keys, string(quoted[1:len(quoted)-1]))
+			}
+			key = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key)
+			c.keys = append(c.keys, key)
 		}
-		c.keys = append(c.keys, strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(key))
 	}
 	slices.SortFunc(c.keys, func(a, b string) int {
 		if len(a) != len(b) {
@@ -38,46 +97,87 @@ func Conceal(keys []string) *Concealer {
 	})
 	c.keys = slices.Compact(c.keys)
 	for _, key := range c.keys {
-		c.begins[key[0]] = true
+		c.pairs.add(key)
+		c.known.add(key)
+		c.by[key[0]] = append(c.by[key[0]], key)
 	}
+	for _, k := range shapes {
+		c.pairs.add(k.prefix)
+	}
+	c.pairs.add(escape)
 	return c
 }
 
-// Text is s without the keys.
+// Text is s without the keys. What holds none costs no memory.
 func (c *Concealer) Text(s string) string {
-	if c == nil || !slices.ContainsFunc(c.keys, func(key string) bool { return strings.Contains(s, key) }) {
+	if c == nil {
 		return s
 	}
-	out, _ := c.scan(s, true)
+	out, _ := c.now.Load().scan(s, 0, true, blot)
 	return out
 }
 
-// scan blots out of s what is a key, the longest where there are several, and
-// tells what at its end may be the beginning of one, unless nothing follows.
-func (c *Concealer) scan(s string, last bool) (out, held string) {
+func blot(key string, known bool) string {
+	if known {
+		return Concealed
+	}
+	return Masked(key)
+}
+
+// next is the first place from i on where something is to be looked at; the
+// length of s if there is none. What goes on a word is passed over, unless a known
+// key may begin there or JSON ends a sign before it.
+func next[T string | []byte](c *search, s T, i int) int {
+	if i+1 >= len(s) {
+		return len(s)
+	}
+	p := uint16(s[i])
+	for start := i; i+1 < len(s); i++ {
+		p = p<<8 | uint16(s[i+1])
+		if c.pairs[p] && (i == start || !inWord[s[i-1]] || s[i] == keyHeader[0] || s[i-1] == 'm' || i > 1 && s[i-2] == '\\' || c.known[p]) {
+			return i
+		}
+	}
+	return len(s)
+}
+
+// scan puts something else in place of what is a key in s, and tells what at its
+// end may be the beginning of one, unless nothing follows. Before is the byte
+// before s, if there is one.
+func (c *search) scan(s string, before byte, last bool, other func(key string, known bool) string) (out, held string) {
 	var b strings.Builder
 	from := 0
-	for i := 0; i < len(s); i++ {
-		if !c.begins[s[i]] {
-			continue
+	behind := func(i int) byte {
+		switch {
+		case i > from:
+			return s[i-1]
+		case from > 0:
+			return ']' // of what stands for a key
 		}
-		found := 0
-		for _, key := range c.keys {
-			rest := s[i:]
-			if strings.HasPrefix(rest, key) {
-				found = len(key)
-				break
-			}
-			if !last && strings.HasPrefix(key, rest) {
-				b.WriteString(s[from:i])
-				return b.String(), rest
-			}
-		}
-		if found > 0 {
+		return before
+	}
+	for i := next(c, s, 0); i < len(s); {
+		n, known, open := c.at(s, i, behind(i), last)
+		if open {
 			b.WriteString(s[from:i])
-			b.WriteString(Concealed)
-			from = i + found
-			i = from - 1
+			return b.String(), s[i:]
+		}
+		begin := i
+		if n == 0 {
+			if begin, n = endOfKey(s, from, i); n == 0 {
+				i = next(c, s, i+1)
+				continue
+			}
+		}
+		b.WriteString(s[from:begin])
+		b.WriteString(other(s[i:i+n], known))
+		from = i + n
+		i = next(c, s, from)
+	}
+	if n := len(s) - 1; !last && n >= from {
+		if _, _, open := c.at(s, n, behind(n), false); open {
+			b.WriteString(s[from:n])
+			return b.String(), s[n:]
 		}
 	}
 	if from == 0 {
@@ -87,16 +187,184 @@ func (c *Concealer) scan(s string, last bool) (out, held string) {
 	return b.String(), ""
 }
 
+// at is how long the key is that stands in s at i; open says that what follows s
+// may make it one, or a longer one.
+func (c *search) at(s string, i int, before byte, last bool) (n int, known, open bool) {
+	rest := s[i:]
+	for _, key := range c.by[rest[0]] {
+		if strings.HasPrefix(rest, key) {
+			n, known = len(key), true
+			break
+		}
+		if !last && strings.HasPrefix(key, rest) {
+			return 0, false, true
+		}
+		if m := strings.Index(rest[:min(len(rest), len(key)+len("…"))], "…"); m >= 8 && strings.HasPrefix(key, rest[:m]) {
+			n, known = m, true // the text was cut there
+			break
+		}
+	}
+	if rest[0] != keyHeader[0] && joined(s, i, before) {
+		return n, known, false
+	}
+	for _, k := range shapesBy[rest[0]] {
+		if !known && !last && len(rest) < len(k.prefix) && strings.HasPrefix(k.prefix, rest) {
+			return 0, false, true
+		}
+		if !strings.HasPrefix(rest, k.prefix) {
+			continue
+		}
+		m, ended := k.rest(rest[len(k.prefix):])
+		if held := longestHeld[k.prefix == keyHeader]; !ended && !last && len(rest) < held {
+			return 0, false, true
+		}
+		if m > 0 && len(k.prefix)+m > n {
+			n, known = len(k.prefix)+m, false
+			if n, open = c.over(s, i, n, last); open {
+				return 0, false, true
+			}
+		}
+	}
+	return n, known, false
+}
+
+// longestHeld is how much may be held back to see whether it is a key; of private
+// keys, whose files are longer, more.
+var longestHeld = map[bool]int{false: 4 << 10, true: 16 << 10}
+
+// over is how far a key goes when known ones begin in it and go on behind it, and
+// whether what follows s decides that.
+func (c *search) over(s string, i, n int, last bool) (whole int, open bool) {
+	for j := i + 1; j < i+n; j++ {
+		for _, key := range c.by[s[j]] {
+			if !last && strings.HasPrefix(key, s[j:]) {
+				return 0, true
+			}
+			if j+len(key) > i+n && strings.HasPrefix(s[j:], key) {
+				n = j + len(key) - i
+			}
+		}
+	}
+	return n, false
+}
+
+// joined reports whether what stands at i goes on a word: that is none of its own.
+// The end of a colour is no word.
+func joined(s string, i int, before byte) bool {
+	if !inWord[before] {
+		return false
+	}
+	if before == 'm' {
+		if at := strings.LastIndexByte(s[max(0, i-12):i], '\x1b'); at >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// escape begins a sign that is written by its number.
+const escape = `\u`
+
+// JSON is a JSON text in which no string, after it is read, holds a key. It is
+// the same text, and costs no memory, if none does.
+func (c *Concealer) JSON(text []byte) []byte {
+	if c == nil || !suspects(c.now.Load(), text) {
+		return text
+	}
+	var b bytes.Buffer
+	from := 0
+	for i := 0; i < len(text); i++ {
+		if text[i] != '"' {
+			continue
+		}
+		end := i + 1
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(text) {
+			break // it is no JSON
+		}
+		var s string
+		if json.Unmarshal(text[i:end+1], &s) == nil {
+			if clean := c.Text(s); clean != s {
+				b.Write(text[from:i])
+				b.Write(jsonx.Must(clean))
+				from = end + 1
+			}
+		}
+		i = end
+	}
+	if from == 0 {
+		return text
+	}
+	b.Write(text[from:])
+	return b.Bytes()
+}
+
+// Value is JSON for what is JSON, and Text for anything else.
+func (c *Concealer) Value(s string) string {
+	if c == nil || s == "" || s[0] != '{' && s[0] != '[' {
+		return c.Text(s)
+	}
+	if !suspects(c.now.Load(), s) {
+		return s
+	}
+	if !json.Valid([]byte(s)) {
+		return c.Text(s)
+	}
+	return string(c.JSON([]byte(s)))
+}
+
+// suspects reports whether there may be a key in a JSON text.
+func suspects[T string | []byte](c *search, s T) bool {
+	for i := next(c, s, 0); i < len(s); i = next(c, s, i+1) {
+		if starts(s, i, escape+"00") && i+4 < len(s) && s[i+4] >= '2' && s[i+4] <= '7' {
+			return true // a letter that need not have been written so
+		}
+		for _, key := range c.by[s[i]] {
+			if starts(s, i, key) {
+				return true
+			}
+		}
+		if i > 1 && inWord[s[i-1]] && s[i-2] != '\\' && s[i-1] != 'm' {
+			continue // within a word, and not behind a sign that JSON writes otherwise, or a colour
+		}
+		for _, k := range shapesBy[s[i]] {
+			if starts(s, i, k.prefix) || starts(s, i, footer) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// starts reports whether prefix stands in s at i.
+func starts[T string | []byte](s T, i int, prefix string) bool {
+	if len(s)-i < len(prefix) {
+		return false
+	}
+	for j := range len(prefix) {
+		if s[i+j] != prefix[j] {
+			return false
+		}
+	}
+	return true
+}
+
 // Writer is a writer that passes on to another what is written to it, without
-// the keys, also one that comes in several parts. It holds back less than the
-// longest key; [ConcealingWriter.Flush] passes on that too.
+// the keys, also one that comes in several parts. It holds back what may become
+// a key; [ConcealingWriter.Flush] passes on that too.
 func (c *Concealer) Writer(to io.Writer) *ConcealingWriter { return &ConcealingWriter{c: c, to: to} }
 
 // ConcealingWriter is made by [Concealer.Writer].
 type ConcealingWriter struct {
-	c    *Concealer
-	to   io.Writer
-	held string
+	c      *Concealer
+	to     io.Writer
+	held   string
+	before byte // the last that was passed on
 }
 
 // Write passes on b but for what may be the beginning of a key.
@@ -104,7 +372,8 @@ func (w *ConcealingWriter) Write(b []byte) (int, error) {
 	if w.c == nil {
 		return w.to.Write(b)
 	}
-	out, held := w.c.scan(w.held+string(b), false)
+	all := w.held + string(b)
+	out, held := w.c.now.Load().scan(all, w.before, false, blot)
 	w.held = held
 	return len(b), w.pass(out)
 }
@@ -114,7 +383,7 @@ func (w *ConcealingWriter) Flush() error {
 	if w.c == nil {
 		return nil
 	}
-	out, _ := w.c.scan(w.held, true)
+	out, _ := w.c.now.Load().scan(w.held, w.before, true, blot)
 	w.held = ""
 	return w.pass(out)
 }
@@ -123,6 +392,7 @@ func (w *ConcealingWriter) pass(out string) error {
 	if out == "" {
 		return nil
 	}
+	w.before = out[len(out)-1]
 	_, err := io.WriteString(w.to, out)
 	return err
 }

@@ -52,10 +52,7 @@ func Variable(name, value string) bool {
 	if len(value) < shortestKey {
 		return false
 	}
-	if slices.ContainsFunc(prefixesOfKeys, func(p string) bool { return strings.HasPrefix(value, p) }) {
-		return true
-	}
-	if strings.HasPrefix(value, "eyJ") && strings.Count(value, ".") == 2 {
+	if begins(value) || strings.HasPrefix(value, "Bearer ") || strings.HasPrefix(value, "Basic ") {
 		return true
 	}
 	if !strings.Contains(value, "://") || !strings.Contains(value, "@") {
@@ -77,11 +74,43 @@ func endsIn(word string) bool {
 	}) && word != "HOTKEY" && word != "MONKEY"
 }
 
-// prefixesOfKeys are how well-known services begin the keys they give out.
-var prefixesOfKeys = []string{
-	"sk-", "sk_live_", "sk_test_", "rk_live_", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "gldt-", "xoxb-", "xoxp-", "xoxa-", "xapp-",
-	"AKIA", "ASIA", "AIza", "ya29.", "hf_", "npm_", "pypi-", "dop_v1_", "SG.", "shpat_", "hvs.", "dckr_pat_", "lin_api_", "-----BEGIN", "Bearer ", "Basic ", "AGE-SECRET-KEY-",
-}
-
 // shortestKey is how long a value is that may be a key.
 const shortestKey = 12
+
+// Values are what of an environment, NAME=value each, is to be kept nowhere: what
+// is named or shaped like a secret, and the passwords in addresses. Paths, and
+// words and numbers that may stand anywhere, are left out.
+func Values(environ []string) (values []string) {
+	for _, e := range environ {
+		name, value, _ := strings.Cut(e, "=")
+		value = strings.TrimSpace(value)
+		if !Variable(name, value) {
+			continue
+		}
+		if strings.Contains(value, "://") {
+			if u, err := url.Parse(value); err == nil {
+				value, _ = u.User.Password()
+			}
+		}
+		value = value[strings.LastIndexByte(value, ' ')+1:] // Bearer …
+		if !strings.ContainsRune("/~.", rune((value + "/")[0])) && telling(value) {
+			values = append(values, value)
+		}
+	}
+	return values
+}
+
+// telling reports whether a value is long and mixed enough not to be a word or a
+// number that stands elsewhere, too.
+func telling(value string) bool {
+	if len(value) < 8 {
+		return false
+	}
+	kinds := 0
+	for _, of := range []*set{setOf("az"), setOf("AZ"), setOf("09")} {
+		if strings.ContainsFunc(value, func(r rune) bool { return r < 128 && of[r] }) {
+			kinds++
+		}
+	}
+	return kinds > 1 || len(value) >= 20 && kinds > 0
+}

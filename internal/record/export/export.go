@@ -17,6 +17,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
 	"coder/internal/record/session"
 )
@@ -93,6 +94,7 @@ func FromRecords(head session.Head, records iter.Seq2[event.Record, error]) (Tra
 		if err != nil {
 			return b.t, fmt.Errorf("read session %s: %w", head.ID, err)
 		}
+		r.Event = event.Masked(r.Event, secret.Shapes()) // records of earlier versions may hold keys
 		b.add(r)
 	}
 	return b.t, nil
@@ -116,7 +118,7 @@ func FromSnapshot(s session.Snapshot) (Transcript, error) {
 		if err := json.Unmarshal(raw, &m); err != nil {
 			return b.t, fmt.Errorf("read message %d of session %s: %w", i, s.ID, err)
 		}
-		b.message(notes[i].Time, event.MessageAdded{Message: m, Interrupted: notes[i].Interrupted})
+		b.message(notes[i].Time, event.MessageAdded{Message: event.MaskedMessage(m, secret.Shapes()), Interrupted: notes[i].Interrupted})
 	}
 	for _, l := range local {
 		b.local(l)

@@ -27,6 +27,9 @@ type Options struct {
 	// New says that the session has no records, so that nothing is read. If it
 	// has some after all, the first durable record meets [event.ErrConflict].
 	New bool
+	// Mask, if set, is what nothing leaves out that must not be kept: keys. What is
+	// shown is masked as well.
+	Mask event.Masker
 	// Seal, if set, is given every record that is about to be stored, numbered
 	// and dated, to sign it.
 	Seal func(*event.Record)
@@ -40,6 +43,7 @@ type Timeline struct {
 	store   event.Store
 	session string
 	now     func() time.Time
+	mask    event.Masker
 	seal    func(*event.Record)
 	release func() error
 
@@ -54,7 +58,7 @@ func Open(ctx context.Context, store event.Store, session string, o Options) (*T
 	if err != nil {
 		return nil, fmt.Errorf("open session %s: %w", session, err)
 	}
-	t := &Timeline{store: store, session: session, now: o.Now, seal: o.Seal, release: release}
+	t := &Timeline{store: store, session: session, now: o.Now, mask: o.Mask, seal: o.Seal, release: release}
 	if !o.New {
 		for r, err := range t.store.Read(ctx, t.session, 0) {
 			if err != nil {
@@ -115,6 +119,10 @@ func (t *Timeline) EmitAll(ctx context.Context, out event.Sink, rs ...event.Reco
 		if r.Time.IsZero() && t.now != nil {
 			r.Time = t.now().UTC()
 		}
+		if t.mask != nil && !r.Clean {
+			r.Event = event.Masked(r.Event, t.mask)
+		}
+		r.Clean = false
 		if event.LogOf(r.Event) == event.Transient {
 			continue
 		}

@@ -154,7 +154,7 @@ func (c hookCall) one(ctx context.Context, i int) tool.ShellResult {
 	}
 	r := resultOf(cmd.Command, o, fmt.Sprintf("timed out after %g s", cmd.Seconds))
 	r.OK = r.OK && err == nil
-	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Text(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Stdout.Dropped > 0
+	r.Stdout, r.Stderr, r.Truncated = h.Conceals.Value(o.Stdout.Text()), h.Conceals.Text(o.Stderr.Text()), o.Stdout.Dropped > 0
 	if bounds.Blocked != nil && !r.OK && !o.TimedOut {
 		if why := bounds.Blocked(o.ExitCode, o.Stderr.Text()); why != "" {
 			r.Sandbox = clip.Text(why, 200) + ": the sandbox may be the reason (" + bounds.Words + ")"
@@ -185,7 +185,7 @@ func (c hookCall) callBack(ctx context.Context, cmd HookCommand, r tool.ShellRes
 	case err != nil:
 		r.Error = clip.Text(err.Error(), 500)
 	default:
-		r.OK, r.ExitCode, r.Stdout = true, 0, c.hook.Conceals.Text(string(said))
+		r.OK, r.ExitCode, r.Stdout = true, 0, c.hook.Conceals.Value(string(said))
 	}
 	return r
 }

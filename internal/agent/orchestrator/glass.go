@@ -1,0 +1,80 @@
+package orchestrator
+
+import (
+	"context"
+	"strings"
+
+	"coder/internal/core/secret"
+	"coder/internal/model/provider"
+)
+
+// glass is what a reply is watched through: keys in it are blotted out, also
+// those that come in pieces, so that what is shown is what will be on record.
+type glass struct {
+	o             *Orchestrator
+	st            *turnState
+	text, thought pane
+}
+
+// pane is one of the two texts of a reply.
+type pane struct {
+	clear strings.Builder
+	*secret.ConcealingWriter
+}
+
+func (o *Orchestrator) newGlass(st *turnState) *glass {
+	g := &glass{o: o, st: st}
+	g.clean()
+	return g
+}
+
+// clean forgets what was held back.
+func (g *glass) clean() {
+	for _, p := range []*pane{&g.text, &g.thought} {
+		p.clear.Reset()
+		p.ConcealingWriter = g.o.Conceals.Writer(&p.clear)
+	}
+}
+
+// take is what can be shown of a piece.
+func (p *pane) take(piece string) string {
+	_, _ = p.Write([]byte(piece)) // to memory
+	return p.taken()
+}
+
+func (p *pane) taken() string {
+	defer p.clear.Reset()
+	return p.clear.String()
+}
+
+// show shows a piece of a reply as far as it cannot be part of a key.
+func (g *glass) show(ctx context.Context, d provider.Delta) error {
+	switch piece := d.(type) {
+	case provider.TextDelta:
+		if d = provider.TextDelta(g.text.take(string(piece))); d == provider.TextDelta("") {
+			return nil
+		}
+	case provider.ReasoningDelta:
+		piece.Text = g.thought.take(piece.Text)
+		d = piece
+	case provider.Restart:
+		g.clean()
+	case provider.CallDelta:
+		return g.flush(ctx)
+	}
+	return g.o.show(ctx, g.st, d)
+}
+
+// flush shows what was held back.
+func (g *glass) flush(ctx context.Context) error {
+	_, _ = g.thought.Flush(), g.text.Flush()
+	if text := g.thought.taken(); text != "" {
+		if err := g.o.show(ctx, g.st, provider.ReasoningDelta{Text: text}); err != nil {
+			return err
+		}
+	}
+	if text := g.text.taken(); text != "" {
+		return g.o.show(ctx, g.st, provider.TextDelta(text))
+	}
+	return nil
+}

@@ -1,0 +1,205 @@
+package event
+
+import (
+	"encoding/json"
+	"reflect"
+
+	"coder/internal/core/chat"
+)
+
+// A Masker puts something else in place of what must not be kept: in a text, in
+// the strings of a JSON text, and in a text that may be JSON. What holds nothing
+// of that kind it returns as it is.
+type Masker interface {
+	Text(string) string
+	JSON([]byte) []byte
+	Value(string) string
+}
+
+// Masked is e without what m masks, in whatever field it stands: a field that is
+// added later is masked, too. Left as they are: pictures, the state of files,
+// which has to be true for them to be brought back, and what a provider signed or
+// encrypted. Thinking that is masked has lost what vouched for it.
+func Masked(e Event, m Masker) Event {
+	if v, changed := mask(reflect.ValueOf(e), m); changed {
+		return v.Interface().(Event)
+	}
+	return e
+}
+
+// MaskedMessage is a message without what m masks.
+func MaskedMessage(msg chat.Message, m Masker) chat.Message {
+	if v, changed := mask(reflect.ValueOf(msg), m); changed {
+		return v.Interface().(chat.Message)
+	}
+	return msg
+}
+
+// mask is v without what m masks, and whether that is something else than v. What
+// v refers to is not changed.
+func mask(v reflect.Value, m Masker) (reflect.Value, bool) {
+	switch v.Kind() {
+	case reflect.String:
+		text := v.String()
+		if clean := m.Text(text); clean != text {
+			return reflect.ValueOf(clean).Convert(v.Type()), true
+		}
+	case reflect.Interface:
+		if !v.IsNil() {
+			return mask(v.Elem(), m)
+		}
+	case reflect.Pointer:
+		if v.IsNil() {
+			break
+		}
+		if clean, changed := mask(v.Elem(), m); changed {
+			to := reflect.New(v.Type().Elem())
+			to.Elem().Set(clean)
+			return to, true
+		}
+	case reflect.Slice:
+		return maskSlice(v, m)
+	case reflect.Map:
+		return maskMap(v, m)
+	case reflect.Struct:
+		return maskStruct(v, m)
+	}
+	return v, false
+}
+
+func maskSlice(v reflect.Value, m Masker) (reflect.Value, bool) {
+	switch v.Type().Elem().Kind() {
+	case reflect.Uint8:
+		if v.Type() != rawType || v.Len() == 0 {
+			return v, false
+		}
+		raw := v.Bytes()
+		clean := m.JSON(raw)
+		return reflect.ValueOf(json.RawMessage(clean)), &clean[0] != &raw[0]
+	case reflect.String, reflect.Interface, reflect.Struct, reflect.Slice, reflect.Map, reflect.Pointer:
+	default:
+		return v, false
+	}
+	var out reflect.Value
+	for i := range v.Len() {
+		clean, changed := mask(v.Index(i), m)
+		if !changed {
+			continue
+		}
+		if !out.IsValid() {
+			out = reflect.MakeSlice(v.Type(), v.Len(), v.Len())
+			reflect.Copy(out, v)
+		}
+		out.Index(i).Set(clean)
+	}
+	if out.IsValid() {
+		return out, true
+	}
+	return v, false
+}
+
+func maskMap(v reflect.Value, m Masker) (reflect.Value, bool) {
+	out := reflect.MakeMapWithSize(v.Type(), v.Len())
+	changed := false
+	for it := v.MapRange(); it.Next(); {
+		key, other := mask(it.Key(), m)
+		value, also := mask(it.Value(), m)
+		out.SetMapIndex(key, value)
+		changed = changed || other || also
+	}
+	return out, changed
+}
+
+func maskStruct(v reflect.Value, m Masker) (reflect.Value, bool) {
+	switch v.Type() {
+	case fileStateType, imageType:
+		return v, false
+	case effectType, reasoningType, callType, resultType:
+		return maskKnown(v, m)
+	}
+	var out reflect.Value
+	for i := range v.NumField() {
+		if v.Type().Field(i).PkgPath != "" {
+			continue
+		}
+		clean, changed := mask(v.Field(i), m)
+		if !changed {
+			continue
+		}
+		if !out.IsValid() {
+			out = reflect.New(v.Type()).Elem()
+			out.Set(v)
+		}
+		out.Field(i).Set(clean)
+	}
+	if out.IsValid() {
+		return out, true
+	}
+	return v, false
+}
+
+// maskKnown masks what is not like other structs.
+func maskKnown(v reflect.Value, m Masker) (reflect.Value, bool) {
+	switch was := v.Interface().(type) {
+	case Effect:
+		if text := was.String(); m.Text(text) != text {
+			_ = was.UnmarshalText([]byte(m.Text(text))) // it takes anything
+			return reflect.ValueOf(was), true
+		}
+	case chat.Reasoning:
+		text, details := m.Text(was.Text), m.JSON(was.Details)
+		if text != was.Text || len(details) > 0 && &details[0] != &was.Details[0] && !opaque(was.Details, details) {
+			return reflect.ValueOf(chat.Reasoning{Text: text, Field: was.Field}), true
+		}
+	case chat.ToolCall:
+		is := was
+		is.ID, is.Name, is.Args, is.Broken = m.Text(was.ID), m.Text(was.Name), m.JSON(was.Args), m.Value(was.Broken)
+		if is.ID != was.ID || is.Name != was.Name || is.Broken != was.Broken || len(is.Args) > 0 && &is.Args[0] != &was.Args[0] {
+			return reflect.ValueOf(is), true
+		}
+	case chat.ToolResult:
+		is := was
+		is.CallID, is.Name, is.Text = m.Text(was.CallID), m.Text(was.Name), m.Value(was.Text)
+		return reflect.ValueOf(is), is != was
+	}
+	return v, false
+}
+
+// opaque reports whether two JSON texts differ only in what a provider signed or
+// encrypted: letters by chance.
+func opaque(a, b json.RawMessage) bool {
+	var was, is any
+	if json.Unmarshal(a, &was) != nil || json.Unmarshal(b, &is) != nil {
+		return false
+	}
+	return reflect.DeepEqual(withoutOpaque(was), withoutOpaque(is))
+}
+
+func withoutOpaque(v any) any {
+	switch v := v.(type) {
+	case map[string]any:
+		for name := range v {
+			switch name {
+			case "signature", "data", "encrypted_content", "thought_signature", "thoughtSignature", "id":
+				delete(v, name)
+			default:
+				v[name] = withoutOpaque(v[name])
+			}
+		}
+	case []any:
+		for i := range v {
+			v[i] = withoutOpaque(v[i])
+		}
+	}
+	return v
+}
+
+var (
+	rawType       = reflect.TypeFor[json.RawMessage]()
+	fileStateType = reflect.TypeFor[FileState]()
+	effectType    = reflect.TypeFor[Effect]()
+	imageType     = reflect.TypeFor[chat.Image]()
+	reasoningType = reflect.TypeFor[chat.Reasoning]()
+	callType      = reflect.TypeFor[chat.ToolCall]()
+	resultType    = reflect.TypeFor[chat.ToolResult]()
+)

@@ -1,0 +1,264 @@
+package secret
+
+import (
+	"slices"
+	"strings"
+	"sync"
+)
+
+// shape is how keys of one sort are written: what they begin with, and what
+// follows it.
+type shape struct {
+	prefix string
+	rest   func(s string) (n int, ended bool) // how much of s belongs to the key, zero if it is none; ended if what follows cannot change that
+}
+
+// shapes are those of the keys that well-known services give out. None of them
+// is what an ordinary word looks like.
+var shapes = []shape{
+	{"sk-", random(dashed, 16)}, {"sk_live_", run(plainLetters, 16)}, {"sk_test_", run(plainLetters, 16)}, {"rk_live_", run(plainLetters, 16)},
+	{"rk_test_", run(plainLetters, 16)}, {"pk_live_", run(plainLetters, 16)}, {"gsk_", run(plainLetters, 32)}, {"xai-", run(plainLetters, 40)},
+	{"pplx-", run(plainLetters, 32)}, {"nvapi-", run(dashed, 40)}, {"r8_", run(plainLetters, 30)}, {"hf_", run(plainLetters, 20)},
+	{"ghp_", run(plainLetters, 20)}, {"gho_", run(plainLetters, 20)}, {"ghu_", run(plainLetters, 20)}, {"ghs_", run(plainLetters, 20)}, {"ghr_", run(plainLetters, 20)},
+	{"github_pat_", run(dashed, 20)}, {"glpat-", run(dashed, 16)}, {"gldt-", run(dashed, 16)}, {"glrt-", run(dashed, 16)},
+	{"xoxa-", run(dashed, 10)}, {"xoxb-", run(dashed, 10)}, {"xoxe-", run(dashed, 10)}, {"xoxe.", run(dotted, 10)}, {"xoxo-", run(dashed, 10)}, {"xoxp-", run(dashed, 10)},
+	{"xoxr-", run(dashed, 10)}, {"xoxs-", run(dashed, 10)}, {"xapp-", run(dashed, 10)},
+	{"AKIA", awsID}, {"ASIA", awsID}, {"AIza", run(dashed, 30)}, {"ya29.", run(dashed, 20)}, {"GOCSPX-", run(dashed, 20)},
+	{"npm_", run(plainLetters, 30)}, {"pypi-AgE", run(dashed, 16)}, {"dop_v1_", run(plainLetters, 40)}, {"shpat_", run(plainLetters, 32)}, {"SG.", run(dotted, 40)},
+	{"hvs.", run(dashed, 20)}, {"dckr_pat_", run(dashed, 20)}, {"lin_api_", run(plainLetters, 30)}, {"AGE-SECRET-KEY-1", run(plainLetters, 40)},
+	{"eyJ", webToken}, {keyHeader, privateKey},
+}
+
+// shapesBy are the shapes by the first byte.
+var shapesBy = func() (by [256][]shape) {
+	for _, k := range shapes {
+		by[k.prefix[0]] = append(by[k.prefix[0]], k)
+	}
+	return by
+}()
+
+// set is a set of bytes.
+type set [256]bool
+
+func setOf(ranges string) *set {
+	var s set
+	for i := 0; i+1 < len(ranges); i += 2 {
+		for c := int(ranges[i]); c <= int(ranges[i+1]); c++ {
+			s[c] = true
+		}
+	}
+	return &s
+}
+
+var (
+	plainLetters = setOf("AZaz09")
+	inWord       = setOf("AZaz09__")
+	dashed       = setOf("AZaz09--__")
+	dotted       = setOf("AZaz09--__..")
+	base64       = setOf("AZaz09++//==")
+)
+
+// run is least letters of a set or more.
+func run(of *set, least int) func(string) (int, bool) {
+	return func(s string) (int, bool) {
+		n := length(s, of)
+		if n < least && !cutOff(s, n) {
+			return 0, n < len(s)
+		}
+		return n, n < len(s)
+	}
+}
+
+// cutOff reports whether the first n bytes of s are what was left of a key when the
+// text was made shorter.
+func cutOff(s string, n int) bool {
+	const least = 5
+	return n >= least && strings.HasPrefix(s[n:], "…") && strings.ContainsAny(s[:n], "0123456789")
+}
+
+// random is a run that no words are joined into: some of it is letters and
+// digits mixed, without a dash in between.
+func random(of *set, least int) func(string) (int, bool) {
+	whole := run(of, least)
+	return func(s string) (int, bool) {
+		const looked = 96 // a hostile text must not cost more
+		n, ended := whole(s[:min(len(s), looked)])
+		for part := range strings.FieldsFuncSeq(s[:n], func(r rune) bool { return r == '-' || r == '_' }) {
+			if (len(part) >= 8 || n < least) && strings.ContainsAny(part, "0123456789") {
+				return whole(s)
+			}
+		}
+		return 0, ended || n == looked
+	}
+}
+
+func length(s string, of *set) (n int) {
+	for n < len(s) && of[s[n]] {
+		n++
+	}
+	return n
+}
+
+// awsID is sixteen capitals and digits, and no letter more.
+func awsID(s string) (int, bool) {
+	const want = 16
+	n := length(s, setAWS)
+	if n == want && (len(s) == n || !dashed[s[n]]) {
+		return n, len(s) > n
+	}
+	return 0, n < len(s)
+}
+
+var setAWS = setOf("AZ09")
+
+// webToken is three parts with dots in between.
+func webToken(s string) (int, bool) {
+	const least, longestHead = 10, 512 // a hostile text must not cost more
+	n := 0
+	for part := range 3 {
+		rest := s[n:]
+		if part == 0 {
+			rest = rest[:min(len(rest), longestHead)]
+		}
+		m := length(rest, dashed)
+		n += m
+		switch {
+		case m < least:
+			return 0, n < len(s)
+		case part == 2:
+			return n, n < len(s)
+		case n == len(s):
+			return 0, false
+		case s[n] != '.':
+			return 0, true
+		}
+		n++
+	}
+	return 0, true
+}
+
+// keyHeader begins the first line of a private key, and of other things.
+const keyHeader = "-----BEGIN "
+
+// privateKey is a private key as files hold it, to the line that ends it; if
+// there is none, to the last line of it. Lines may be numbered, quoted or joined;
+// anything else between them is no part of a key, so that nothing can be hidden
+// in one.
+func privateKey(s string) (int, bool) {
+	const longestHeader, looked = 60, 200
+	head := strings.Index(s[:min(len(s), longestHeader)], "-----")
+	if head < 0 {
+		return 0, len(s) >= longestHeader
+	}
+	if !strings.Contains(s[:head], "PRIVATE KEY") {
+		return 0, true
+	}
+	n, body, short := head+len("-----"), 0, false // body is where the last line of the key itself ends
+	for {
+		n += between(s[n:])
+		if end, ok := lastLine(s[n:]); ok {
+			return n + end, true
+		}
+		run := length(s[n:], base64)
+		switch {
+		case run == 0 || short || n > max(body, head)+looked:
+			return body, n < len(s) && !strings.HasPrefix(footer, s[n:])
+		case isKeyLine(s[n : n+run]):
+			body = n + run
+		case !isNumber(s[n : n+run]):
+			short = true // the last line is
+		}
+		n += run
+	}
+}
+
+// between is how much of s stands between two lines of a key, and what such a
+// key says of itself.
+func between(s string) (n int) {
+	for n < len(s) {
+		switch {
+		case strings.IndexByte(" \t\r\n\"',\\", s[n]) >= 0:
+			if s[n] == '\\' && n+1 < len(s) && strings.IndexByte("nrt", s[n+1]) >= 0 {
+				n++
+			}
+			n++
+		case strings.HasPrefix(s[n:], "Proc-Type: 4,ENCRYPTED"):
+			n += len("Proc-Type: 4,ENCRYPTED")
+		case strings.HasPrefix(s[n:], "DEK-Info: "):
+			n += len("DEK-Info: ")
+			n += length(s[n:], dashed)
+		case s[n] == '-' && !strings.HasPrefix(s[n:], "--"): // of a difference
+			n++
+		default:
+			return n
+		}
+	}
+	return n
+}
+
+const footer = "-----END "
+
+// lastLine is how long the line is that ends a private key, if s begins with it.
+func lastLine(s string) (n int, ok bool) {
+	const longest = 80
+	rest, ok := strings.CutPrefix(s[:min(len(s), longest)], footer)
+	end := strings.Index(rest, "-----")
+	if !ok || end < 0 || !strings.Contains(rest[:end], "PRIVATE KEY") {
+		return 0, false
+	}
+	return len(footer) + end + len("-----"), true
+}
+
+// isKeyLine reports whether a run of letters is a line of a key.
+func isKeyLine(run string) bool {
+	return len(run) >= 40 && strings.ContainsAny(run, "0123456789") && strings.ToUpper(run) != run && strings.ToLower(run) != run
+}
+
+func isNumber(run string) bool { return len(run) <= 6 && strings.Trim(run, "0123456789") == "" }
+
+// endOfKey is where what there is of a private key begins, not before from, if the
+// line that ends one is at i, and how long that line is: what begins the key need
+// not be there.
+func endOfKey(s string, from, i int) (begin, n int) {
+	n, ok := lastLine(s[i:])
+	if !ok {
+		return i, 0
+	}
+	const looked = 200 // a hostile text must not cost more
+	begin = i
+	for at := i; at > max(from, begin-looked); {
+		start := at
+		for start > from && base64[s[start-1]] {
+			start--
+		}
+		switch run := s[start:at]; {
+		case run == "" && strings.IndexByte(" \t\r\n\"',-\\", s[at-1]) >= 0:
+			at--
+		case isKeyLine(strings.TrimPrefix(strings.TrimPrefix(run, "n"), "r")):
+			begin, at = start, start
+		case run != "" && (begin == i || isNumber(run) || run == "n" || run == "r"):
+			at = start
+		default:
+			at = from
+		}
+	}
+	if begin == i {
+		n = 0 // nothing of the key itself
+	}
+	return begin, n
+}
+
+// begins reports whether a text begins like a key.
+func begins(s string) bool {
+	return slices.ContainsFunc(shapes, func(k shape) bool { return strings.HasPrefix(s, k.prefix) })
+}
+
+// Shapes conceals what is shaped like a key, and no known ones.
+var Shapes = sync.OnceValue(func() *Concealer { return Conceal(nil) })
+
+// Each puts something else in place of everything in s that is shaped like a
+// key.
+func Each(s string, other func(key string) string) string {
+	out, _ := Shapes().now.Load().scan(s, 0, true, func(key string, _ bool) string { return other(key) })
+	return out
+}
