@@ -44,7 +44,7 @@ type Runner struct {
 	// Conceals, which may be nil, blots keys out of results. Out of records the
 	// timeline does.
 	Conceals *secret.Concealer
-	Waiver  *Waiver // optional: lets the person go on without a record
+	Waiver   *Waiver // optional: lets the person go on without a record
 	// Recall, if set, knows what came of calls that are not to be made again.
 	Recall func(ctx context.Context, callID string) (res tool.Result, known bool, err error)
 }

@@ -27,3 +27,40 @@ func Must(v any) json.RawMessage {
 	}
 	return b
 }
+
+// Strings is a JSON text in which f has been applied to every string, names of
+// members included. Only what f changes is written anew; if that is nothing the
+// text is the one that was given.
+func Strings(text []byte, f func(string) string) []byte {
+	var b bytes.Buffer
+	from := 0
+	for i := 0; i < len(text); i++ {
+		if text[i] != '"' {
+			continue
+		}
+		end := i + 1
+		for end < len(text) && text[end] != '"' {
+			if text[end] == '\\' {
+				end++
+			}
+			end++
+		}
+		if end >= len(text) {
+			break // it is no JSON
+		}
+		var s string
+		if json.Unmarshal(text[i:end+1], &s) == nil {
+			if other := f(s); other != s {
+				b.Write(text[from:i])
+				b.Write(Must(other))
+				from = end + 1
+			}
+		}
+		i = end
+	}
+	if from == 0 {
+		return text
+	}
+	b.Write(text[from:])
+	return b.Bytes()
+}

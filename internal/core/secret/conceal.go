@@ -1,7 +1,6 @@
 package secret
 
 import (
-	"bytes"
 	"encoding/json"
 	"io"
 	"slices"
@@ -271,37 +270,7 @@ func (c *Concealer) JSON(text []byte) []byte {
 	if c == nil || !suspects(c.now.Load(), text) {
 		return text
 	}
-	var b bytes.Buffer
-	from := 0
-	for i := 0; i < len(text); i++ {
-		if text[i] != '"' {
-			continue
-		}
-		end := i + 1
-		for end < len(text) && text[end] != '"' {
-			if text[end] == '\\' {
-				end++
-			}
-			end++
-		}
-		if end >= len(text) {
-			break // it is no JSON
-		}
-		var s string
-		if json.Unmarshal(text[i:end+1], &s) == nil {
-			if clean := c.Text(s); clean != s {
-				b.Write(text[from:i])
-				b.Write(jsonx.Must(clean))
-				from = end + 1
-			}
-		}
-		i = end
-	}
-	if from == 0 {
-		return text
-	}
-	b.Write(text[from:])
-	return b.Bytes()
+	return jsonx.Strings(text, c.Text)
 }
 
 // Value is JSON for what is JSON, and Text for anything else.
