@@ -26,7 +26,7 @@ func Samples() []event.Event {
 				Metadata: map[string]string{"toolCallId": "c1"},
 			},
 			Options:    []uip.Option{{ID: uip.Approve, Label: "Yes", Style: uip.Danger, Default: true}, {ID: uip.Reject, Label: "No", Style: uip.Plain}},
-			Validation: &uip.Validation{Regex: "^x", Required: true},
+			Validation: &uip.Validation{Regex: "^x", Required: true, Says: "a word with x"},
 			Digest:     "ab12",
 			Parts:      []uip.Request{{ID: "ui_1.1", TaskID: "t1", Author: "main", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "Why?"}}},
 		}},
