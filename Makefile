@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build fleet run test quick race real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell soak cover golden tools clean
+.PHONY: help build fleet run test quick race real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -82,6 +82,10 @@ real-model: ## talk to a real llama-server: make real-model URL=http://127.0.0.1
 recordings: ## play recordings of real providers to every wire: make recordings DIR=folder
 	@test -f "$(DIR)/index.json" || { echo "make recordings DIR=folder: a folder with an index.json"; exit 2; }
 	CODER_RECORDINGS=$(abspath $(DIR)) $(GO) test -count=1 -run Exchanges ./internal/model/... ./cmd/coder
+
+chaos: N = 300
+chaos: ## kill workers and servers of a fleet while it works on N tasks: make chaos N=50 SEED=1
+	CODER_CHAOS=$(N) CODER_CHAOS_SEED=$(SEED) $(GO) test -count=1 -timeout 12h -v -run '^TestChaos$$' ./internal/fleet/fleetcli
 
 soak: N = 200
 soak: ## kill and resume real sessions on failing disks, two at a time, for N rounds: make soak N=1000 SEED=1

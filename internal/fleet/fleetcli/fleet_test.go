@@ -37,6 +37,14 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	f := bare(t)
+	f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", "1s")
+	return f
+}
+
+// bare is a home and a repository, and no server yet.
+func bare(t *testing.T) *fleet {
+	t.Helper()
 	f := &fleet{t: t, home: t.TempDir(), repo: t.TempDir()}
 	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"add", "."}, {"commit", "-qm", "one"}} {
 		if args[0] == "add" {
@@ -50,7 +58,6 @@ func newFleet(t *testing.T) *fleet {
 			t.Fatalf("git %v: %v: %s", args, err, out)
 		}
 	}
-	f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", "1s")
 	return f
 }
 

@@ -119,7 +119,7 @@ func (c *call) provision(ctx context.Context) (err error) {
 	deadline := time.Now().Add(time.Minute)
 	for {
 		trying, stop := context.WithTimeout(ctx, 10*time.Second)
-		if c.conn == nil {
+		if err = nil; c.conn == nil {
 			c.conn, c.js, err = c.link.Dial("coder fleet")
 		}
 		if err == nil {

@@ -73,7 +73,8 @@ type Task struct {
 	Worker   string       `json:"worker,omitempty"`
 	Run      string       `json:"run,omitempty"` // the claim under which it may be changed
 	Attempts int          `json:"attempts,omitempty"`
-	Taken    int          `json:"taken,omitempty"` // how often in all
+	Taken    int          `json:"taken,omitempty"`    // how often in all
+	Failures int          `json:"failures,omitempty"` // how often in a row the same trouble kept it from being begun
 	Commit   string       `json:"base_commit,omitempty"`
 	Question *uip.Request `json:"question,omitempty"` // what it waits for
 	Cancel   string       `json:"cancel,omitempty"`   // who asked for that

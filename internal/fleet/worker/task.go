@@ -8,10 +8,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"coder/internal/app"
 	"coder/internal/cli"
@@ -25,6 +27,9 @@ import (
 	"coder/internal/fleet/queue"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/authkey"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
 )
 
 // Order is what a worker tells the process that runs a task. It names secrets by
@@ -72,6 +77,8 @@ type run struct {
 	Order
 	dir      string // to work in, held
 	env      cli.Env
+	conn     *nats.Conn
+	js       jetstream.JetStream
 	queue    *queue.Queue
 	logs     *jetstore.Store
 	sessions *jetstore.Sessions
@@ -83,22 +90,15 @@ type run struct {
 }
 
 func (r *run) run(ctx context.Context) (out Outcome, err error) {
-	conn, js, err := r.Link.Dial("task " + r.Task.ID)
-	if err != nil {
-		return out, err
-	}
-	defer conn.Close()
-	if r.queue, err = queue.Open(ctx, js, r.env.Now); err != nil {
-		return out, err
-	}
 	if r.key, err = authkey.Open(r.Fleet); err != nil {
 		return out, err
 	}
-	r.logs, err = jetstore.Open(ctx, js, r.queue.Layout, jetstore.Options{Token: r.Run, Checkpoint: r.checkpoint})
-	if err != nil {
-		return out, err
-	}
-	if r.sessions, err = jetstore.OpenSessions(ctx, js, r.queue.Layout); err != nil {
+	defer func() {
+		if r.conn != nil {
+			r.conn.Close()
+		}
+	}()
+	if err := patiently(ctx, r.connect); err != nil {
 		return out, err
 	}
 	v, err := r.look(ctx)
@@ -114,8 +114,12 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	}
 	defer place.leave()
 	r.dir = place.inside()
-	if err := r.prepare(ctx); err != nil {
+	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), r.env.Environ)
+	if err != nil {
 		return Outcome{Attempts: cloneAttempts}, err
+	}
+	if err := r.restore(ctx); err != nil {
+		return out, err
 	}
 	said := ""
 	if !v.task.Status.Ended() {
@@ -135,8 +139,29 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	return r.end(ctx, v)
 }
 
-func (r *run) look(ctx context.Context) (view, error) {
-	return look(r.logs.Read(ctx, r.Task.ID, 0))
+// connect joins the fleet.
+func (r *run) connect(ctx context.Context) (err error) {
+	if r.conn == nil {
+		if r.conn, r.js, err = r.Link.Dial("task " + r.Task.ID); err != nil {
+			return err
+		}
+	}
+	if r.queue, err = queue.Open(ctx, r.js, r.env.Now); err != nil {
+		return err
+	}
+	if r.logs, err = jetstore.Open(ctx, r.js, r.queue.Layout, jetstore.Options{Token: r.Run, Checkpoint: r.checkpoint}); err != nil {
+		return err
+	}
+	r.sessions, err = jetstore.OpenSessions(ctx, r.js, r.queue.Layout)
+	return err
+}
+
+func (r *run) look(ctx context.Context) (v view, err error) {
+	err = patiently(ctx, func(ctx context.Context) error {
+		v, err = look(r.logs.Read(ctx, r.Task.ID, 0))
+		return err
+	})
+	return v, err
 }
 
 // settled reports whether nothing can be done now: a question is open, and the
@@ -160,33 +185,36 @@ func (r *run) settled(v view) (Outcome, bool) {
 	return out, true
 }
 
-// prepare makes the folder to work in: a fresh clone, and the files of the last
-// checkpoint.
-func (r *run) prepare(ctx context.Context) (err error) {
-	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), r.env.Environ)
-	if err != nil {
-		return err
-	}
+// restore notes what the clone is of, and brings it to where the last checkpoint
+// was made.
+func (r *run) restore(ctx context.Context) error {
 	if r.Task.Commit == "" { // from now on, wherever it goes on, it is this one
 		r.Task.Commit = r.folder.Base
-		_, err := r.queue.Change(ctx, r.Task.ID, func(t *queue.Task) error {
-			if t.Run != r.Run {
-				return queue.ErrMoved
-			}
-			t.Commit = r.folder.Base
-			return nil
+		err := patiently(ctx, func(ctx context.Context) error {
+			_, err := r.queue.Change(ctx, r.Task.ID, func(t *queue.Task) error {
+				if t.Run != r.Run {
+					return queue.ErrMoved
+				}
+				t.Commit = r.folder.Base
+				return nil
+			})
+			return err
 		})
 		if err != nil {
 			return err
 		}
 	}
-	tip, err := r.logs.Tip(ctx, r.Task.ID)
-	if err != nil || tip.Checkpoint == "" {
-		return err
-	}
-	r.checkpoints = []string{tip.Checkpoint}
 	var bundle bytes.Buffer
-	if err := r.queue.Fetch(ctx, tip.Checkpoint, &bundle); err != nil {
+	err := patiently(ctx, func(ctx context.Context) error {
+		tip, err := r.logs.Tip(ctx, r.Task.ID)
+		if err != nil || tip.Checkpoint == "" {
+			return err
+		}
+		r.checkpoints = []string{tip.Checkpoint}
+		bundle.Reset()
+		return r.queue.Fetch(ctx, tip.Checkpoint, &bundle)
+	})
+	if err != nil || bundle.Len() == 0 {
 		return err
 	}
 	file := filepath.Join(r.dir, "checkpoint")
@@ -329,12 +357,33 @@ func (r *run) checkpoint(ctx context.Context, rs []event.Record) (string, error)
 }
 
 func (r *run) keep(ctx context.Context, name, file string) error {
-	f, err := os.Open(file)
-	if err != nil {
-		return err
+	return patiently(ctx, func(ctx context.Context) error {
+		f, err := os.Open(file)
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		return r.queue.Put(ctx, name, f)
+	})
+}
+
+const (
+	tryTime   = 30 * time.Second // for one attempt to reach the engine
+	retryTime = 10 * time.Minute // for all of them
+)
+
+// patiently does something that needs the engine, again and again if it is away.
+func patiently(ctx context.Context, do func(context.Context) error) error {
+	for end := time.Now().Add(retryTime); ; {
+		trying, stop := context.WithTimeout(ctx, tryTime)
+		err := do(trying)
+		stop()
+		final := err == nil || errors.Is(err, event.ErrConflict) || errors.Is(err, queue.ErrMoved) || errors.Is(err, queue.ErrNotFound) || errors.Is(err, fs.ErrNotExist)
+		if final || ctx.Err() != nil || time.Now().After(end) {
+			return err
+		}
+		wait(ctx, 500*time.Millisecond)
 	}
-	defer f.Close()
-	return r.queue.Put(ctx, name, f)
 }
 
 // end makes the result of a task whose log has an end.

@@ -299,12 +299,17 @@ func settle(t *queue.Task, out Outcome) (again time.Duration) {
 	}
 	t.CostUSD = max(t.CostUSD, out.CostUSD)
 	t.Status, t.Reason, t.Question, t.Result, t.Run = out.Status, out.Reason, out.Question, out.Result, ""
+	if out.Attempts > 0 {
+		t.Failures++
+	} else {
+		t.Failures = 0
+	}
 	switch {
 	case t.Cancel != "" && t.Status != queue.Done && t.Status != queue.Failed:
 		t.Status, t.Reason, t.Question = queue.Canceled, "canceled by "+t.Cancel, nil
 	case t.Status == queue.Waiting:
 		t.Attempts = 0
-	case t.Status == queue.Queued && out.Attempts > 0 && t.Attempts >= out.Attempts:
+	case t.Status == queue.Queued && out.Attempts > 0 && t.Failures >= out.Attempts:
 		t.Status = queue.Failed
 	case t.Status == queue.Queued:
 		return min(time.Second<<min(t.Attempts, 6), time.Minute)
