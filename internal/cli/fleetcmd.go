@@ -1,15 +1,21 @@
 package cli
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"syscall"
+	"time"
 
+	"coder/internal/app"
 	"coder/internal/core/nearest"
+	"coder/internal/core/task"
+	"coder/internal/core/uip"
 )
 
 // fleetProgram is what runs many agents. It is a program of its own, so that
@@ -27,15 +33,96 @@ func isFleet(args []string) bool {
 	return len(args) == 1 || slices.Contains(fleetVerbs, args[1]) || len(args) == 2 && nearest.Of(args[1], fleetVerbs) != ""
 }
 
-// runFleet becomes the program of the fleet, which lies beside this one or on the
-// PATH.
-func (inv *invocation) runFleet(context.Context) error {
+// findFleet finds the program of the fleet, beside this one or on the PATH.
+func (inv *invocation) findFleet() (string, error) {
 	path := filepath.Join(filepath.Dir(inv.Exe), fleetProgram)
-	if info, err := os.Stat(path); err != nil || info.IsDir() || info.Mode()&0o111 == 0 {
-		if path, err = exec.LookPath(fleetProgram); err != nil {
-			return &exitError{code: ExitInput, text: "coder-fleet is not here: put it beside coder, or on the PATH (make fleet makes it)"}
-		}
+	if info, err := os.Stat(path); err == nil && !info.IsDir() && info.Mode()&0o111 != 0 {
+		return path, nil
 	}
-	err := syscall.Exec(path, append([]string{fleetProgram}, inv.Args[1:]...), inv.Environ)
+	path, err := exec.LookPath(fleetProgram)
+	if err != nil {
+		return "", &exitError{code: ExitInput, text: "coder-fleet is not here: put it beside coder, or on the PATH (make fleet makes it)"}
+	}
+	return path, nil
+}
+
+// runFleet becomes the program of the fleet.
+func (inv *invocation) runFleet(context.Context) error { return inv.becomeFleet(inv.Args[1:]) }
+
+func (inv *invocation) becomeFleet(args []string) error {
+	path, err := inv.findFleet()
+	if err != nil {
+		return err
+	}
+	err = syscall.Exec(path, append([]string{fleetProgram}, args...), inv.Environ)
 	return errors.Join(errors.New("coder-fleet could not be started"), err)
+}
+
+// fleetTime is how long the fleet may take to say what it has.
+const fleetTime = 5 * time.Second
+
+// fleetTasks are the tasks of the person's fleet, if there is one, that are about
+// this folder, as if they were done here. What it does not say is told of.
+func (inv *invocation) fleetTasks(ctx context.Context, a *app.App) (rows []taskRow) {
+	if _, err := os.Stat(filepath.Join(a.Home, "fleet", "fleet.json")); err != nil || a.Home == "" {
+		return nil
+	}
+	path, err := inv.findFleet()
+	if err != nil {
+		return nil
+	}
+	ctx, stop := context.WithTimeout(ctx, fleetTime)
+	defer stop()
+	cmd := exec.CommandContext(ctx, path, "ps", "--json")
+	cmd.Env, cmd.WaitDelay = inv.Environ, time.Second
+	text, err := cmd.Output()
+	var tasks []struct {
+		ID   string `json:"id"`
+		Spec struct {
+			Prompt string `json:"prompt"`
+			Repo   string `json:"repo"`
+		} `json:"spec"`
+		Status   string       `json:"status"`
+		Question *uip.Request `json:"question"`
+		Created  time.Time    `json:"created"`
+	}
+	if err == nil {
+		err = json.Unmarshal(text, &tasks)
+	}
+	if err != nil {
+		inv.warn("the fleet does not say what it has; coder fleet ps tells why")
+		return nil
+	}
+	statuses := map[string]task.Status{"queued": task.Open, "running": task.InProgress, "waiting": task.AwaitingUser, "done": task.Done, "canceled": task.Canceled}
+	for _, t := range slices.Backward(tasks) {
+		if t.Spec.Repo != a.Root {
+			continue
+		}
+		row := taskRow{Session: t.ID, ID: t.ID, Title: t.Spec.Prompt, Status: string(cmp.Or(statuses[t.Status], task.Failed)), Created: t.Created, Open: []uip.Request{}}
+		if t.Question != nil {
+			row.Open = append(row.Open, *t.Question)
+		}
+		rows = append(rows, row)
+	}
+	return rows
+}
+
+// respondInFleet has the fleet take the answer to a question of one of its tasks.
+func (inv *invocation) respondInFleet(ctx context.Context, a *app.App, id string) error {
+	for _, row := range inv.fleetTasks(ctx, a) {
+		if !slices.ContainsFunc(row.Open, func(q uip.Request) bool { return q.ID == id }) {
+			continue
+		}
+		args := []string{"answer", id}
+		for flag, value := range map[string]string{"--option": inv.flags.option, "--input": inv.flags.input, "--comment": inv.flags.comment} {
+			if value != "" {
+				args = append(args, flag, value)
+			}
+		}
+		for _, part := range inv.flags.answers {
+			args = append(args, "--answer", part)
+		}
+		return inv.becomeFleet(args)
+	}
+	return nil
 }

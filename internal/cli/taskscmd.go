@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -91,7 +92,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	rows := inv.allTasks(ctx, a.Store(), func(uip.Response) {})
+	rows := append(inv.allTasks(ctx, a.Store(), func(uip.Response) {}), inv.fleetTasks(ctx, a)...)
 	switch {
 	case fl.json:
 		return inv.printJSON(rows)
@@ -159,10 +160,11 @@ func optionIDs(q uip.Request) (ids []string) {
 func (inv *invocation) runRespond(ctx context.Context, a *app.App) error {
 	fl := inv.flags
 	fl.outputFormat, fl.inputFormat = "text", "text"
-	a, session, q, err := inv.findQuestion(ctx, a, fl.args[0])
+	in, session, q, err := inv.findQuestion(ctx, a, fl.args[0])
 	if err != nil {
-		return err
+		return cmp.Or(inv.respondInFleet(ctx, a, fl.args[0]), err)
 	}
+	a = in
 	err = inv.answer(ctx, a, session, q)
 	if errors.Is(err, errElsewhere) {
 		return inv.print(inv.words.T("answered; the process that asked goes on with it"))

@@ -22,7 +22,10 @@ import (
 // TestMain makes the test binary double as the program, so that servers, workers
 // and tasks are processes of their own.
 func TestMain(m *testing.M) {
-	if os.Getenv("CODER_FLEET_TEST") != "" {
+	switch {
+	case filepath.Base(os.Args[0]) == "coder":
+		os.Exit(cli.Main(cli.FromOS()))
+	case os.Getenv("CODER_FLEET_TEST") != "":
 		os.Exit(fleetcli.Main(cli.FromOS()))
 	}
 	os.Exit(m.Run())
@@ -118,6 +121,26 @@ func (f *fleet) must(args ...string) string {
 	return strings.TrimSpace(out)
 }
 
+// coder runs the program that people start, which finds the other on its PATH.
+func (f *fleet) coder(args ...string) string {
+	f.t.Helper()
+	cmd := f.command(args...)
+	dir := f.t.TempDir()
+	for _, name := range []string{"coder", "coder-fleet"} {
+		if err := os.Symlink(cmd.Path, filepath.Join(dir, name)); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	cmd.Path, cmd.Args[0], cmd.Dir = filepath.Join(dir, "coder"), "coder", f.repo
+	path := dir + string(os.PathListSeparator) + os.Getenv("PATH")
+	cmd.Env = append(cmd.Env, "PATH="+path)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		f.t.Errorf("coder %v: %v: %s", args, err, out)
+	}
+	return string(out)
+}
+
 func (f *fleet) script(text string) string {
 	path := filepath.Join(f.home, "script")
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -175,7 +198,12 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	if out, err := forged.CombinedOutput(); err == nil || !strings.Contains(string(out), "eve is not enrolled") {
 		t.Errorf("an answer by nobody: %v: %s", err, out)
 	}
-	f.must("answer", task.Question.ID, "--option", "approve")
+	if got := f.coder("tasks"); !strings.Contains(got, "add a line") || !strings.Contains(got, "coder respond "+task.Question.ID) {
+		t.Errorf("coder tasks says %s", got)
+	}
+	if got := f.coder("respond", task.Question.ID, "--option", "approve"); !strings.Contains(got, "answered") {
+		t.Errorf("coder respond says %s", got)
+	}
 	task = f.until(id, queue.Done)
 	if r := task.Result; r.Answer != "all done" || r.Calls != 1 || len(r.Decisions) != 1 || r.Decisions[0].By != "ann" || !r.Decisions[0].Signed {
 		t.Errorf("the result is %+v", r)
