@@ -147,6 +147,7 @@ var (
 	promptTop  = regexp.MustCompile(`^context: `)
 	prompted   = regexp.MustCompile(`^\[[\w-]+\] .*> `)
 	ended      = regexp.MustCompile(`^\[|^  [✓✗] `) // lines that are whole as soon as they are there
+	choice     = regexp.MustCompile(`^(> |  )\S`)
 	runningTop = regexp.MustCompile(`^(> |>$|queued: |已排队|[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏] |[-\\|/] )`)
 )
 
@@ -161,7 +162,11 @@ func (g *glass) top(line int) int {
 			for line > 0 && runningTop.MatchString(g.text(line-1)) {
 				line--
 			}
-			if line == 0 || !prompted.MatchString(g.text(line-1)) { // else it is a menu below a draft
+			above := line
+			for above > 0 && choice.MatchString(g.text(above-1)) {
+				above--
+			}
+			if above == 0 || !prompted.MatchString(g.text(above-1)) { // else it is a menu below a draft
 				for line > 0 && g.text(line-1) != "" && !ended.MatchString(g.text(line-1)) { // the line that is being written
 					line--
 				}

@@ -12,12 +12,15 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"time"
 
 	"coder/internal/app"
 	"coder/internal/authored/mention"
 	"coder/internal/host/atomicfile"
 	"coder/internal/host/repofile"
 	"coder/internal/host/stdio"
+	"coder/internal/policy/mode"
+	"coder/internal/slash"
 	"coder/internal/ui/lineedit"
 )
 
@@ -79,53 +82,179 @@ const maxChoices = 200
 // line, its argument, or a file after an @.
 func (t *terminal) complete(draft string, cursor int) (start int, choices []lineedit.Choice) {
 	before := draft[:cursor]
+	if start, typed, ok := naming(before); ok {
+		ctx, stop := context.WithTimeout(context.Background(), treePatience)
+		defer stop()
+		t.paths.Wait(ctx)
+		choices, _ := t.named(typed, strings.HasPrefix(before[start:], `@"`))
+		for _, c := range t.beside(typed) { // also what is ignored
+			if !slices.Contains(choices, c) {
+				choices = append(choices, c)
+			}
+		}
+		return start, slices.Concat(t.resources(typed), choices)
+	}
 	start = strings.LastIndexAny(before, " \t\n") + 1
 	word := before[start:]
-	words := func(list []string) {
-		for _, w := range list {
-			if strings.HasPrefix(w, word) && len(choices) < maxChoices {
-				choices = append(choices, lineedit.Choice{Text: w + " "})
-			}
-		}
-	}
-	switch command, typed, _ := strings.Cut(before, " "); {
-	case start == 0 && strings.HasPrefix(word, "/"):
-		for _, cmd := range t.session.Commands() {
-			if name := "/" + cmd.Name; strings.HasPrefix(name, word) {
-				if !cmd.Authored {
-					cmd.Help = t.inv.words.Said(cmd.Help)
-				}
-				choices = append(choices, lineedit.Choice{Text: name + " ", Note: cmd.Help})
-			}
-		}
-	case strings.HasPrefix(word, "@"):
-		choices = t.completePath(word)
+	command, typed, argument := strings.Cut(before, " ")
+	switch {
 	case strings.HasPrefix(before, "!"):
-		choices = t.completeFile(strings.TrimLeft(word, "!"), word[:len(word)-len(strings.TrimLeft(word, "!"))])
+		return t.completeInShell(before)
+	case !strings.HasPrefix(before, "/"):
+	case !argument:
+		return 0, t.completeCommand(before)
 	case command == "/resume":
-		choices = t.completeSession(typed)
-		start = len(command) + 1
-	case command == "/model":
-		words(t.app.Config.Provider.Models)
-	case strings.HasPrefix(command, "/"):
+		return len(command) + 1, t.completeSession(typed)
+	default:
 		for _, cmd := range t.session.Commands() {
-			if "/"+cmd.Name == command && typed == word {
-				words(arguments(cmd.Args))
+			if "/"+cmd.Name == command {
+				choices = append(choices, t.completeArgument(next(cmd.Args, strings.Fields(typed[:len(typed)-len(word)])), word)...)
 			}
 		}
 	}
 	return start, choices
 }
 
-// arguments are the words that a command takes, as its usage names them: those
-// in capitals stand for others.
-func arguments(usage string) (all []string) {
-	for word := range strings.FieldsFuncSeq(usage, func(r rune) bool { return strings.ContainsRune("[]| ", r) }) {
-		if word == strings.ToLower(word) {
-			all = append(all, word)
+// treePatience is how long Tab waits for a tree that was never read.
+const treePatience = 2 * time.Second
+
+// naming is the name of a file that is being written before the cursor. In a
+// shell command an @ is something else.
+func naming(before string) (start int, typed string, ok bool) {
+	if strings.HasPrefix(strings.TrimSpace(before), "!") {
+		return 0, "", false
+	}
+	return mention.Unfinished(before)
+}
+
+// suggest offers files while a name is typed.
+func (t *terminal) suggest(draft string, cursor int) (start int, find func() ([]lineedit.Choice, bool)) {
+	start, typed, ok := naming(draft[:cursor])
+	if !ok {
+		return 0, nil
+	}
+	quoted := strings.HasPrefix(draft[start:cursor], `@"`)
+	resources := t.resources(typed)
+	return start, func() ([]lineedit.Choice, bool) {
+		files, more := t.named(typed, quoted)
+		return slices.Concat(resources, files), more
+	}
+}
+
+// mostSeen is how many files are offered because their path is like what is typed.
+const mostSeen = 50
+
+// named offers the files whose path is like what is typed.
+func (t *terminal) named(typed string, quoted bool) (choices []lineedit.Choice, more bool) {
+	paths, more := t.paths.Find(typed, mostSeen)
+	for _, path := range paths {
+		choices = append(choices, fileChoice(path, quoted))
+	}
+	return choices, more
+}
+
+// fileChoice names a file or a folder, which may be gone on from.
+func fileChoice(path string, quoted bool) lineedit.Choice {
+	quoted = quoted || !mention.Plain(strings.TrimSuffix(path, "/"))
+	switch folder := strings.HasSuffix(path, "/"); {
+	case folder && quoted:
+		return lineedit.Choice{Text: `@"` + path}
+	case folder:
+		return lineedit.Choice{Text: "@" + path}
+	}
+	return lineedit.Choice{Text: mention.Ref{Path: path, Quoted: quoted}.String() + " "}
+}
+
+// beside offers what a folder holds under names that go on from what is typed.
+func (t *terminal) beside(typed string) (choices []lineedit.Choice) {
+	dir, name := filepath.Split(typed)
+	for _, e := range t.entries(dir, name) {
+		path := dir + e.Name()
+		if e.IsDir() {
+			path += "/"
+		}
+		choices = append(choices, fileChoice(path, false))
+	}
+	return choices
+}
+
+// resources offers what MCP servers have under names that go on from what is
+// typed.
+func (t *terminal) resources(typed string) (choices []lineedit.Choice) {
+	for _, name := range t.app.NamedResources(typed) {
+		if !strings.HasSuffix(name, ":") {
+			name += " "
+		}
+		choices = append(choices, lineedit.Choice{Text: "@" + name})
+	}
+	return choices
+}
+
+func (t *terminal) completeCommand(typed string) (choices []lineedit.Choice) {
+	for _, cmd := range t.session.Commands() {
+		if name := "/" + cmd.Name; strings.HasPrefix(name, typed) {
+			if !cmd.Authored {
+				cmd.Help = t.inv.words.Said(cmd.Help)
+			}
+			choices = append(choices, lineedit.Choice{Text: name + " ", Note: cmd.Help})
 		}
 	}
-	return all
+	return choices
+}
+
+// next are the words that may stand next in a command, as its usage names them,
+// behind those that are written. Those in capitals stand for others.
+func next(usage string, written []string) (words []string) {
+	usage = strings.NewReplacer("[:", " :", "[", " ", "]", " ").Replace(usage)
+	for form := range strings.SplitSeq(usage, "|") {
+		form := strings.Fields(form)
+		fits := len(form) > len(written)
+		for i, w := range written {
+			fits = fits && (form[i] == w || form[i] == strings.ToUpper(form[i]))
+		}
+		if fits && !slices.Contains(words, form[len(written)]) {
+			words = append(words, form[len(written)])
+		}
+	}
+	return words
+}
+
+// completeArgument offers what may stand for the words of a usage.
+func (t *terminal) completeArgument(words []string, typed string) (choices []lineedit.Choice) {
+	for _, w := range words {
+		values := []string{w}
+		switch w {
+		case "NAME":
+			values = t.app.ModelNames()
+		case "PRESET":
+			values = mode.Presets()
+		case "FORMAT":
+			values = slash.Formats()
+		case "KEY":
+			values = nil
+			for _, r := range t.app.Report.Rows() {
+				values = append(values, r.Key)
+			}
+		case "SERVER":
+			values = nil
+			for _, s := range t.app.MCPServers() {
+				values = append(values, s.Name)
+			}
+		case "PATH", "FILE":
+			choices = append(choices, t.completeFile(typed)...)
+			continue
+		default:
+			if w != strings.ToLower(w) || strings.HasPrefix(w, ":") {
+				continue
+			}
+		}
+		for _, v := range values {
+			if strings.HasPrefix(v, typed) {
+				choices = append(choices, lineedit.Choice{Text: v + " "})
+			}
+		}
+	}
+	return choices[:min(len(choices), maxChoices)]
 }
 
 // completeSession offers the sessions whose id or title holds what is typed, the
@@ -142,28 +271,62 @@ func (t *terminal) completeSession(typed string) (choices []lineedit.Choice) {
 	return choices[:min(len(choices), maxChoices)]
 }
 
-// completeFile offers the files that a word of a command may go on to.
-func (t *terminal) completeFile(word, lead string) (choices []lineedit.Choice) {
+// special are the characters that mean something to a shell.
+const special = " '\"$&;|<>()`\\*?[]{}#!"
+
+// completeInShell offers the files that the last word of a shell command may go
+// on to, as a shell takes them.
+func (t *terminal) completeInShell(line string) (start int, choices []lineedit.Choice) {
+	for i := range line {
+		if i > 0 && strings.ContainsRune(" \t\n", rune(line[i-1])) && !strings.HasSuffix(line[:i-1], `\`) {
+			start = i
+		}
+	}
+	if start == 0 {
+		start = len(line) - len(strings.TrimLeft(line, "!"))
+	}
+	for _, c := range t.completeFile(strings.ReplaceAll(line[start:], `\`, "")) {
+		var b strings.Builder
+		name, end := strings.CutSuffix(c.Text, " ")
+		for _, r := range name {
+			if strings.ContainsRune(special, r) {
+				b.WriteByte('\\')
+			}
+			b.WriteRune(r)
+		}
+		if end {
+			b.WriteByte(' ')
+		}
+		choices = append(choices, lineedit.Choice{Text: b.String()})
+	}
+	return start, choices
+}
+
+// completeFile offers the files that a word may go on to.
+func (t *terminal) completeFile(word string) (choices []lineedit.Choice) {
 	dir, name := filepath.Split(word)
 	for _, e := range t.entries(dir, name) {
-		text := lead + dir + e.Name()
-		if strings.ContainsAny(text, " '\"$&;|<>()`\\*?") {
-			continue // it would have to be quoted
-		}
+		end := " "
 		if e.IsDir() {
-			text += "/"
-		} else {
-			text += " "
+			end = "/"
 		}
-		choices = append(choices, lineedit.Choice{Text: text})
+		choices = append(choices, lineedit.Choice{Text: dir + e.Name() + end})
 	}
 	return choices
 }
 
-// entries are what a folder of the workspace holds under names that go on from
-// name. Hidden ones are among them only if they are asked for.
+// entries are what a folder holds under names that go on from name: one of the
+// workspace, or the person's own if its name is whole. Hidden ones are among them
+// only if they are asked for.
 func (t *terminal) entries(dir, name string) []fs.DirEntry {
-	entries, err := fs.ReadDir(repofile.Below(t.app.Root), filepath.ToSlash(filepath.Clean(dir)))
+	var folder fs.FS = repofile.Below(t.app.Root)
+	at := filepath.ToSlash(filepath.Clean(dir))
+	if below, ok := strings.CutPrefix(dir, "~/"); ok {
+		folder, at = repofile.OwnDir(filepath.Join(t.inv.Getenv("HOME"), below)), "."
+	} else if filepath.IsAbs(dir) {
+		folder, at = repofile.OwnDir(dir), "."
+	}
+	entries, err := fs.ReadDir(folder, at)
 	if err != nil {
 		return nil
 	}
@@ -172,95 +335,4 @@ func (t *terminal) entries(dir, name string) []fs.DirEntry {
 		return !strings.HasPrefix(e.Name(), name) || name == "" && strings.HasPrefix(e.Name(), ".")
 	})
 	return entries[:min(len(entries), maxChoices)]
-}
-
-// Bounds of a look through the tree.
-const (
-	maxTree  = 200_000
-	mostSeen = 50 // files that are offered because their path is alike
-)
-
-// alike are the files of the tree whose path has the letters of typed in their
-// order, the best first: those that stand together, in the name, near its start.
-func alike(tree fs.FS, typed string) []string {
-	type match struct {
-		path string
-		rank int
-	}
-	var found []match
-	seen := 0
-	want := strings.ToLower(typed)
-	_ = fs.WalkDir(tree, ".", func(path string, e fs.DirEntry, err error) error {
-		if seen++; err != nil || seen > maxTree {
-			return fs.SkipDir
-		}
-		name := e.Name()
-		if e.IsDir() && path != "." && (strings.HasPrefix(name, ".") || name == "node_modules" || name == "vendor" || name == "target") {
-			return fs.SkipDir
-		}
-		if e.IsDir() {
-			return nil
-		}
-		if rank, ok := likeness(strings.ToLower(path), want); ok {
-			found = append(found, match{path, rank})
-		}
-		return nil
-	})
-	slices.SortFunc(found, func(a, b match) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(len(a.path), len(b.path)), strings.Compare(a.path, b.path))
-	})
-	var paths []string
-	for _, m := range found[:min(len(found), mostSeen)] {
-		paths = append(paths, m.path)
-	}
-	return paths
-}
-
-// likeness is how little a path is like what is typed, if it has its letters.
-func likeness(path, want string) (rank int, ok bool) {
-	base := path[strings.LastIndexByte(path, '/')+1:]
-	switch {
-	case strings.HasPrefix(base, want):
-		return 0, true
-	case strings.Contains(base, want):
-		return 1, true
-	case strings.Contains(path, want):
-		return 2, true
-	}
-	at, gaps := 0, 0
-	for _, r := range want {
-		i := strings.IndexRune(path[at:], r)
-		if i < 0 {
-			return 0, false
-		}
-		gaps += i
-		at += i + len(string(r))
-	}
-	return 3 + gaps, true
-}
-
-// completePath offers the files whose name goes on from word, and those of the
-// whole tree whose path is like it.
-func (t *terminal) completePath(word string) (choices []lineedit.Choice) {
-	typed := strings.TrimPrefix(word, "@")
-	dir, name := filepath.Split(typed)
-	file := func(path string) lineedit.Choice {
-		return lineedit.Choice{Text: mention.Ref{Path: path, Quoted: !mention.Plain(path)}.String() + " "}
-	}
-	for _, e := range t.entries(dir, name) {
-		if e.IsDir() {
-			choices = append(choices, lineedit.Choice{Text: "@" + dir + e.Name() + "/"})
-		} else {
-			choices = append(choices, file(dir+e.Name()))
-		}
-	}
-	if typed == "" || len(choices) == 1 {
-		return choices
-	}
-	for _, path := range alike(repofile.Below(t.app.Root), typed) {
-		if c := file(path); !slices.Contains(choices, c) {
-			choices = append(choices, c)
-		}
-	}
-	return choices
 }

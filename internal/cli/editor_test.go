@@ -2,40 +2,29 @@ package cli
 
 import (
 	"slices"
+	"strings"
 	"testing"
-	"testing/fstest"
 )
 
-func TestFilesAreFoundByTheirLetters(t *testing.T) {
-	tree := fstest.MapFS{}
-	for _, path := range []string{
-		"main.go", "internal/ui/repl/repl.go", "internal/ui/repl/repl_test.go", "internal/ui/term/reply.go", "docs/REPLY.md",
-		"node_modules/repl/index.js", ".git/repl", "文档/说明.md",
-	} {
-		tree[path] = &fstest.MapFile{}
-	}
+func TestTheNextWordIsReadFromTheUsage(t *testing.T) {
 	for _, tt := range []struct {
-		typed string
-		want  []string
+		usage, written string
+		want           []string
 	}{
-		{"repl", []string{"docs/REPLY.md", "internal/ui/repl/repl.go", "internal/ui/term/reply.go", "internal/ui/repl/repl_test.go"}},
-		{"ply.go", []string{"internal/ui/term/reply.go"}},
-		{"uirt", []string{"internal/ui/repl/repl_test.go"}},
-		{"说明", []string{"文档/说明.md"}},
-		{"zzz", nil},
+		{"[plan|build]", "", []string{"plan", "build"}},
+		{"[plan|build]", "plan", nil},
+		{"[FOCUS|undo]", "", []string{"FOCUS", "undo"}},
+		{"[tools|reconnect [SERVER]|login SERVER]", "", []string{"tools", "reconnect", "login"}},
+		{"[tools|reconnect [SERVER]|login SERVER]", "login", []string{"SERVER"}},
+		{"[tools|reconnect [SERVER]|login SERVER]", "tools", nil},
+		{"[PRESET | revoke N | revoke all]", "revoke", []string{"N", "all"}},
+		{"[FORMAT] [FILE]", "md", []string{"FILE"}},
+		{"[NAME [force]]", "gpt", []string{"force"}},
+		{"FILE[:LINE]", "", []string{"FILE"}},
+		{"", "", nil},
 	} {
-		if got := alike(tree, tt.typed); !slices.Equal(got, tt.want) {
-			t.Errorf("%s: %q, want %q", tt.typed, got, tt.want)
-		}
-	}
-}
-
-func TestArgumentsAreReadFromTheUsage(t *testing.T) {
-	for usage, want := range map[string][]string{
-		"[plan|build]": {"plan", "build"}, "[FOCUS|undo]": {"undo"}, "[tools|reconnect [SERVER]]": {"tools", "reconnect"}, "": nil, "[ID]": nil,
-	} {
-		if got := arguments(usage); !slices.Equal(got, want) {
-			t.Errorf("%s: %q", usage, got)
+		if got := next(tt.usage, strings.Fields(tt.written)); !slices.Equal(got, tt.want) {
+			t.Errorf("%s after %q: %q", tt.usage, tt.written, got)
 		}
 	}
 }

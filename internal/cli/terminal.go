@@ -18,6 +18,7 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/uip"
+	"coder/internal/host/pathfind"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/trust"
@@ -41,6 +42,7 @@ type terminal struct {
 	face    face
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
+	paths   *pathfind.Finder   // of the workspace, for naming files
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	// ends, if set, is told of the end of an input instead of the usual.
@@ -129,13 +131,15 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	if err := screen.Raw(); err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
+	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
+	defer t.paths.Close()
 	t.colours, t.size = t.inv.palette(true), screen.Size
 	t.face = repl.New(repl.Options{
 		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
 		Words: t.inv.words, Palette: t.colours, ASCII: !t.inv.utf8(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Edit: t.edit, Now: t.inv.Now,
+		Complete: t.complete, Suggest: t.suggest, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Notify: t.notifier(), After: t.after, Leaving: t.inv.exit.leave,
 	})

@@ -17,6 +17,9 @@ import (
 // formats are the forms a session can be written in.
 var formats = []string{"json", "md", "html"}
 
+// Formats are the forms a session can be written in.
+func Formats() []string { return slices.Clone(formats) }
+
 // Export writes the session down, in a file below root unless it is named whole.
 // A file of the program's choosing is never written over. Until it is whole it
 // lies in own, a folder that is swept, if that is on the same file system.

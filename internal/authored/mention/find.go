@@ -56,7 +56,7 @@ func Find(text string) []Ref {
 			switch {
 			case r == '`':
 				n = frontmatter.CodeSpan(line[i:])
-			case r == '@' && (before >= utf8.RuneSelf || !strings.ContainsRune(`\@._%+-/`, before) && !word(before)): // no mail; Chinese needs no blank
+			case r == '@' && mayPrecede(before):
 				ref, length, ok := at(line[i:])
 				n = length
 				if ok && !seen[ref] {
@@ -69,6 +69,36 @@ func Find(text string) []Ref {
 		}
 	}
 	return refs
+}
+
+// mayPrecede reports whether a name may begin behind a character: not in an
+// address of mail; Chinese needs no blank.
+func mayPrecede(before rune) bool {
+	return before >= utf8.RuneSelf || !strings.ContainsRune(`\@._%+-/`, before) && !word(before)
+}
+
+// Unfinished is the name that is being written at the end of text: where its
+// sign stands, and its path so far.
+func Unfinished(text string) (start int, path string, ok bool) {
+	line := strings.LastIndexByte(text, '\n') + 1
+	for end := len(text); ; end = start {
+		start = strings.LastIndexByte(text[:end], '@')
+		if start < line {
+			return 0, "", false
+		}
+		before := ' '
+		if start > line {
+			before, _ = utf8.DecodeLastRuneInString(text[:start])
+		}
+		path, quoted := strings.CutPrefix(text[start+1:], `"`)
+		ended := func(r rune) bool { return unicode.IsSpace(r) || strings.ContainsRune(ends, r) }
+		if quoted {
+			ended = func(r rune) bool { return r == '"' }
+		}
+		if mayPrecede(before) && strings.IndexFunc(path, ended) < 0 {
+			return start, path, true
+		}
+	}
 }
 
 // Plain reports whether a path can be named without quotes.

@@ -80,6 +80,23 @@ func TestLongMessagesAreReadOnce(t *testing.T) {
 	Find(spans.String())
 }
 
+func TestUnfinished(t *testing.T) {
+	for _, tt := range []struct {
+		text  string
+		start int
+		path  string
+	}{
+		{"@", 0, ""}, {"see @ma", 4, "ma"}, {"one\n@a/b", 4, "a/b"}, {"看@说", 3, "说"}, {"(@x", 1, "x"}, {`@"my fi`, 0, "my fi"}, {"@a @b", 3, "b"},
+		{"@server:docs/one", 0, "server:docs/one"}, {"@a.go:1", 0, "a.go:1"},
+		{"", -1, ""}, {"me@example", -1, ""}, {"@a ", -1, ""}, {"@a\n", -1, ""}, {`@"a" b`, -1, ""}, {"@a,", -1, ""}, {"git@{u", -1, ""}, {"a@b@c", -1, ""},
+	} {
+		start, path, ok := Unfinished(tt.text)
+		if ok != (tt.start >= 0) || ok && (start != tt.start || path != tt.path) {
+			t.Errorf("%q: %d %q %v", tt.text, start, path, ok)
+		}
+	}
+}
+
 func TestPlain(t *testing.T) {
 	for path, want := range map[string]bool{
 		"a.txt": true, "src/a-b_c.go": true, "说明.txt": true, "icon@2x.png": true,

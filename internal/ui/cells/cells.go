@@ -55,6 +55,23 @@ func Width(s string) (width int) {
 	return width
 }
 
+// Middle is text of at most so many columns, or twelve: what stands in the
+// middle of a longer one is left out.
+func Middle(text string, columns int) string {
+	if columns = max(columns, 12); Width(text) <= columns {
+		return text
+	}
+	head, used := Cut(text, columns/3)
+	at := len(text)
+	for i := range text { // the longest end that fits
+		if Width(text[i:]) <= columns-used-1 {
+			at = i
+			break
+		}
+	}
+	return head + "…" + text[at:]
+}
+
 // Cut is the longest start of s that fits into width columns, and the columns
 // it takes. Colours and links are kept even past the cut, so that what they
 // opened is closed; everything else that is not text is dropped.

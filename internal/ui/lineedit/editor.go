@@ -37,6 +37,8 @@ type Editor struct {
 	// Question makes it the line of a question: without history, search,
 	// completion and modes.
 	Question bool
+	// MenuRows is how many choices are shown at a time; eight if zero.
+	MenuRows int
 	// Searching and NotFound stand before what is searched for in the history.
 	// Empty ones are English.
 	Searching, NotFound string
@@ -53,6 +55,8 @@ type Editor struct {
 	history history
 	search  *search
 	menu    *menu
+	offers  bool // the last key typed: completions may be offered
+	closed  int  // one more than where the text begins that nothing is to be offered for; 0 if there is none
 }
 
 // kind groups keys whose repetition means something.
@@ -112,7 +116,8 @@ func (e *Editor) Key(k Key) Action {
 	if e.last != typing {
 		e.undo.open = false
 	}
-	if e.menu != nil && narrows(k) { // the draft under it has changed
+	e.offers = narrows(k)
+	if e.menu != nil && !e.menu.offered && narrows(k) { // the draft under it has changed
 		e.menu = nil
 		if start, choices := e.choices(); len(choices) > 0 && !e.Empty() {
 			e.menu = &menu{start: start, choices: choices}
@@ -175,6 +180,7 @@ func (e *Editor) SetText(text string) {
 // Reset empties the draft and forgets how it came about; history stays.
 func (e *Editor) Reset() {
 	e.leaveModes()
+	e.closed = 0
 	e.draft, e.at, e.goal = Draft{}, 0, -1
 	e.undo = undo{}
 	e.last = other
@@ -182,7 +188,7 @@ func (e *Editor) Reset() {
 }
 
 func (e *Editor) leaveModes() {
-	e.search, e.menu = nil, nil
+	e.search, e.menu, e.offers = nil, nil, false
 }
 
 // replace puts d in the place of the whole draft.

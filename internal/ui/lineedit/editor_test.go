@@ -324,6 +324,70 @@ func TestCompletion(t *testing.T) {
 	}
 }
 
+// What is offered while one types, at each bar of the script, is in nobody's way.
+func TestOffers(t *testing.T) {
+	names := []Choice{{Text: "@main.go "}, {Text: "@make/"}, {Text: "@make/all.go "}}
+	complete := func(draft string, cursor int) (int, []Choice) {
+		start := strings.LastIndexByte(draft[:cursor], ' ') + 1
+		var found []Choice
+		for _, c := range names {
+			if word := draft[start:cursor]; word != "" && strings.HasPrefix(c.Text, word) {
+				found = append(found, c)
+			}
+		}
+		return start, found
+	}
+	tests := []struct {
+		name, script, want string
+		menu               int
+		sent               string
+	}{
+		{"typing goes on", "@m|ain", "@main|", 3, ""},
+		{"narrower", "@m|ain|", "@main|", 1, ""},
+		{"enter sends", "see @m|<enter>", "|", 0, "see @m"},
+		{"tab takes the best", "see @m|<tab>", "see @main.go |", 0, ""},
+		{"down chooses", "@m|<down><down><enter>", "@make/|", 0, ""},
+		{"up chooses the last", "@m|<up><enter>", "@make/all.go |", 0, ""},
+		{"tab takes what was chosen", "@m|<down><down><tab>", "@make/|", 0, ""},
+		{"a folder is gone on from", "@m|<down><down><tab>|", "@make/|", 2, ""},
+		{"what was chosen stays chosen", "@m|<down><down>a|<enter>", "@make/|", 0, ""},
+		{"what was chosen is gone", "@m|<down><down>ai|<enter>", "|", 0, "@mai"},
+		{"esc closes it, and nothing else", "@m|<esc>", "@m|", 0, ""},
+		{"and it stays closed", "@m|<esc>a|k|", "@mak|", 0, ""},
+		{"but not for the next", "@m|<esc>a| |@|", "@ma @|", 3, ""},
+		{"nor for one begun anew", "@m|<esc><bs><bs>|@|", "@|", 3, ""},
+		{"tab opens it again", "@m|<esc><tab>", "@ma|", 3, ""},
+		{"typed since: tab looks again", "@m|ake/a<tab>", "@make/all.go |", 0, ""},
+		{"written to the end", "@main.go|", "@main.go|", 0, ""},
+		{"moving closes it", "@m|<left>", "@|m", 0, ""},
+		{"not while moving", "@m<left>|", "@|m", 0, ""},
+		{"not in what was sent before", "@m<enter><up>|", "@m|", 0, "@m"},
+		{"not while searching", "@m<enter><c-r>m|", "@m|", 0, "@m"},
+		{"a menu asked for stays as it is", "@m<tab><tab>|", "@ma|", 3, ""},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			e := Editor{Complete: complete}
+			sent := ""
+			for i, part := range strings.Split(tt.script, "|") {
+				if draft, at, ok := e.Typing(); i > 0 && ok {
+					e.Offer(complete(draft, at))
+				}
+				if a := play(t, &e, part); a.Kind == Submit {
+					sent = a.Text
+				}
+			}
+			menu := 0
+			if e.menu != nil {
+				menu = len(e.menu.choices)
+			}
+			if got := marked(&e); got != tt.want || menu != tt.menu || sent != tt.sent {
+				t.Errorf("got %q with %d choices, sent %q; want %q with %d, %q", got, menu, sent, tt.want, tt.menu, tt.sent)
+			}
+		})
+	}
+}
+
 func TestCompletionOutOfBoundsIsIgnored(t *testing.T) {
 	for _, start := range []int{-1, 3} {
 		e := Editor{Complete: func(string, int) (int, []Choice) { return start, []Choice{{Text: "x"}} }}

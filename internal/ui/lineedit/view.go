@@ -50,19 +50,25 @@ func (e *Editor) View(width int) (rows []string, cursorRow, cursorCol int) {
 	}
 	if e.menu != nil {
 		m := e.menu
-		first := max(0, min(m.chosen-maxMenu/2, len(m.choices)-maxMenu))
-		shown := m.choices[first:min(first+maxMenu, len(m.choices))]
+		rows := cmp.Or(max(0, e.MenuRows), maxMenu)
+		first := max(0, min(m.chosen-rows/2, len(m.choices)-rows))
+		shown := m.choices[first:min(first+rows, len(m.choices))]
 		column := 0
 		for _, c := range shown {
-			column = max(column, cells.Width(sanitize.Line(c.Text, 0)))
+			column = max(column, min(cells.Width(sanitize.Line(c.Text, 0)), e.width-2))
 		}
 		for i, c := range shown {
 			mark, style := "  ", e.Style.Menu
 			if first+i == m.chosen {
 				mark, style = "> ", e.Style.Chosen
 			}
+			if m.offered && first+i == max(0, m.chosen) && c.Note == "" && column+len("    Enter") <= e.width {
+				if c.Note = "Tab"; m.chosen >= 0 { // takes it
+					c.Note = "Enter"
+				}
+			}
 			p.newline()
-			p.clipped(mark+sanitize.Line(c.Text, 0), style)
+			p.clipped(mark+cells.Middle(sanitize.Line(c.Text, 0), e.width-2), style)
 			if c.Note != "" {
 				p.clipped(strings.Repeat(" ", max(0, column+4-p.col))+sanitize.Line(c.Note, 0), e.Style.Note)
 			}

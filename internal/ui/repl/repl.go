@@ -63,6 +63,10 @@ type Options struct {
 	After func(ctx context.Context, input string, err error) error
 	// Complete, which may be nil, completes what stands before the cursor.
 	Complete func(draft string, cursor int) (start int, choices []lineedit.Choice)
+	// Suggest, which may be nil, says what to offer while a person types: what may
+	// stand from start to the cursor. Find looks for it, beside the loop; more says
+	// that it may find more later. A nil find offers nothing.
+	Suggest func(draft string, cursor int) (start int, find func() (choices []lineedit.Choice, more bool))
 	// Edit, which may be nil, lets the person write text in another program.
 	Edit func(ctx context.Context, text string) (string, error)
 	// Sent, which may be nil, is told what the person sends; Earlier is what was
@@ -107,6 +111,8 @@ type REPL struct {
 	wrote   writes
 	looking sync.WaitGroup // commands that are answered while a turn runs
 	kept    string         // what was last told to Unsent
+
+	suggested suggestions
 }
 
 // turn is an input that is being worked on.
@@ -132,6 +138,7 @@ func New(o Options) *REPL {
 		Options: o, focused: true,
 		events: make(chan []tty.Event), broken: make(chan error, 1),
 		asks: make(chan ask), lends: make(chan lent), done: make(chan finished, 1),
+		suggested: suggestions{found: make(chan found, 1)},
 	}
 	r.wrote.screen, r.wrote.ready = o.Screen, make(chan struct{}, 1)
 	r.render = term.New(term.Options{
@@ -258,6 +265,8 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			r.open = nil
 		case f := <-r.done:
 			err = r.over(ctx, f)
+		case f := <-r.suggested.found:
+			r.offer(f)
 		case <-r.wrote.ready:
 			if wait := frame - r.Now().Sub(drawn); wait > 0 {
 				pending.Reset(wait)
@@ -270,6 +279,9 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			}
 			if ticks++; ticks%keepTicks == 0 {
 				r.keepDraft()
+			}
+			if r.suggested.more {
+				r.suggest()
 			}
 		case <-ctx.Done():
 			err = ctx.Err()
@@ -310,6 +322,7 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			return err
 		}
 	}
+	r.suggest()
 	return nil
 }
 
@@ -403,6 +416,7 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 // stopTurn stops all that is going on. What was queued goes back to where it
 // was typed, behind what is being typed.
 func (r *REPL) stopTurn() error {
+	r.editor.Close()
 	r.turn.stopped.Store(true)
 	r.turn.cancel()
 	if back := r.queue.take(all); len(back) > 0 {

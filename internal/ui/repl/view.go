@@ -40,7 +40,8 @@ func (r *REPL) draw() error {
 	if err := r.wrote.flush(); err != nil {
 		return err
 	}
-	width := r.width()
+	width, height := r.Terminal.Size()
+	r.editor.MenuRows = max(2, min(8, height-5)) // so that the draft is seen, too
 	switch {
 	case r.open != nil:
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
@@ -56,7 +57,7 @@ func (r *REPL) draw() error {
 func (r *REPL) prompt() []lineedit.Span {
 	model, mode := r.Status()
 	width := r.width()
-	dir := middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > ")) // a fifth is for typing
+	dir := cells.Middle(sanitize.Line(r.Dir, 0), width-width/5-cells.Width(mode)-len("[] > ")) // a fifth is for typing
 	// The wording of these two lines is fixed in every language.
 	return []lineedit.Span{
 		{Text: fmt.Sprintf("context: %d tokens · model: %s\n", r.Session().ContextUsed(), sanitize.Line(model, 80)), Style: r.sgr(dim)},
@@ -77,23 +78,6 @@ func modeLook(mode string) ink.Role {
 		return bad
 	}
 	return good
-}
-
-// middle is a path of at most so many columns: what stands in the middle of a
-// longer one is left out.
-func middle(path string, columns int) string {
-	if columns = max(columns, 12); cells.Width(path) <= columns {
-		return path
-	}
-	head, used := cells.Cut(path, columns/3)
-	at := len(path)
-	for i := range path { // the longest end that fits
-		if cells.Width(path[i:]) <= columns-used-1 {
-			at = i
-			break
-		}
-	}
-	return head + "…" + path[at:]
 }
 
 // underway is what is shown while a turn runs: what it is doing, what is queued

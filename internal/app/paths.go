@@ -1,0 +1,46 @@
+package app
+
+import (
+	"context"
+	"maps"
+	"slices"
+
+	"coder/internal/host/workspace"
+)
+
+// Paths gives the files and folders of the workspace that are not ignored, the
+// near before the far, those of folders with a slash at their end, until each has
+// enough.
+func (a *App) Paths(ctx context.Context, each func(path string) bool) {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	if err != nil {
+		return // told by the session, which needs it more
+	}
+	defer ws.Close()
+	ws.UseGitSettings(a.gitSettings())
+	for _, dir := range slices.Concat([]string{"."}, ws.Added()) {
+		for e := range ws.Walk(ctx, dir, 0) {
+			name := e.Path
+			if e.IsDir() {
+				name += "/"
+			}
+			if e.Err == nil && !e.Ignored && !each(name) {
+				return
+			}
+		}
+	}
+}
+
+// ModelNames are the names that /model takes, as far as they are known without
+// asking an endpoint.
+func (a *App) ModelNames() []string {
+	c := a.endpoint()
+	names := slices.Concat([]string{a.ModelName()}, c.Models, c.FallbackModels,
+		slices.Sorted(maps.Keys(c.ModelInfo)), slices.Sorted(maps.Keys(a.Config.Profiles)))
+	seen := make(map[string]bool)
+	return slices.DeleteFunc(names, func(name string) bool {
+		twice := seen[name] || name == ""
+		seen[name] = true
+		return twice
+	})
+}
