@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -40,7 +41,11 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
 		o, err := p.Judge(ctx, c)
 		if err == nil && o.Verdict == policy.Ask && r.LetPass(c.Tool, c.Call.Args, !o.Waivable()) {
-			o.Verdict = policy.Allow
+			why := policy.Reason{By: "auto-approve", Text: "let pass unasked", Lasting: true}
+			if !o.Waivable() {
+				why = policy.Reason{By: "auto-approve", Text: "let pass unasked, risks included"}
+			}
+			o.Verdict, o.Reasons = policy.Allow, append(slices.Clip(o.Reasons), why)
 		}
 		return o, err
 	})
@@ -99,7 +104,11 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record) (*r
 	if err != nil {
 		return nil, err
 	}
-	return a.again(ctx, take, world, past, func(ctx context.Context, root string) error { return a.copySettings(ctx, take, root) })
+	report, _, err := a.again(ctx, staging{
+		take: take, world: world, kept: past, within: a.within(), hidden: []string{a.Home},
+		furnish: func(ctx context.Context, root string) error { return a.copySettings(ctx, take, root) },
+	})
+	return report, err
 }
 
 // recordedRoot is where the workspace was when a session was recorded.
@@ -110,53 +119,81 @@ func (a *App) recordedRoot(ctx context.Context, id string) string {
 	return a.Root
 }
 
+// staging is what a take is run again with.
+type staging struct {
+	take    *rerun.Take
+	world   *rerun.World
+	kept    rerun.Contents
+	within  string                                       // where the workspace lies in its repository
+	furnish func(ctx context.Context, root string) error // puts more into the copy than its files
+	settle  func(ctx context.Context, root string) error // what is done once the files are there; may be nil
+	hidden  []string                                     // folders that commands do not see
+	was     map[string]string                            // what stands for words of the record, and
+	is      map[string]string                            // for those of the rerun
+	lesson  rerun.Lesson
+}
+
 // again runs a take again in a folder of its own, which is gone afterwards.
-func (a *App) again(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, furnish func(ctx context.Context, root string) error) (*rerun.Report, error) {
+func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golden, error) {
 	sweepStages(a.Env.Now())
 	stage, err := os.MkdirTemp("", stages)
 	if err == nil {
 		stage, err = filepath.EvalSymlinks(stage)
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the copy: %w", err)
+		return nil, nil, fmt.Errorf("make a folder for the copy: %w", err)
 	}
 	defer removeAll(stage)
-	root, home := filepath.Join(stage, "work", a.within(), filepath.Base(take.Root)), filepath.Join(stage, "home")
-	if err := errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700)); err != nil {
-		return nil, err
+	root, home := filepath.Join(stage, "work", s.within, filepath.Base(s.take.Root)), filepath.Join(stage, "home")
+	err = errors.Join(os.MkdirAll(root, 0o755), os.MkdirAll(home, 0o700))
+	if err == nil {
+		err = errors.Join(s.furnish(ctx, root), a.copyHome(s.take, home, root))
 	}
-	if err := errors.Join(furnish(ctx, root), a.copyHome(take, home, root)); err != nil {
-		return nil, err
+	if err != nil {
+		return nil, nil, err
 	}
 	copied, err := workspace.Open(root)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer copied.Close()
-	if err := world.LayOut(ctx, copied, kept); err != nil {
-		return nil, inputf("session %s: %v", take.ID, err)
+	if err := s.world.LayOut(ctx, copied, s.kept); err != nil {
+		return nil, nil, inputf("session %s: %v", s.take.ID, err)
 	}
-	was := rerun.Side{Paths: map[string]string{take.Root: placeholder}, Kept: kept}
+	if s.settle != nil {
+		if err := s.settle(ctx, root); err != nil {
+			return nil, nil, err
+		}
+	}
+	was := rerun.Side{Paths: map[string]string{s.take.Root: placeholder}, Kept: s.kept}
 	is := rerun.Side{Paths: map[string]string{root: placeholder, home: a.Home}}
-	f := rerun.Follow(take, was, is, world)
-	b, err := a.another(take, f, root, home)
+	maps.Copy(was.Paths, s.was)
+	maps.Copy(is.Paths, s.is)
+	f := rerun.Follow(s.take, was, is, s.world)
+	if s.lesson != rerun.Strict {
+		f.Learn(s.lesson)
+	}
+	b, err := a.another(s.take, f, root, home, s.hidden)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	f.Compare(b.kept(copied))
 	sup := b.Supervise(f)
 	report, err := f.Run(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
-		which := Which{ID: take.ID}
+		which := Which{ID: s.take.ID}
 		if resume {
-			which = Which{Resume: take.ID}
+			which = Which{Resume: s.take.ID}
 		}
 		return b.Open(ctx, sup, which, event.Discard)
 	})
-	var unfit *rerun.UnfitError
-	if errors.As(err, &unfit) {
-		return nil, inputf("session %s: %v", take.ID, err)
+	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
+		return nil, nil, inputf("session %s: %v", s.take.ID, unfit)
 	}
-	return report, err
+	if err != nil || report.Difference != nil || s.lesson == rerun.Strict {
+		return report, nil, err
+	}
+	learnt, err := f.Golden(ctx, rerun.Golden{Session: s.take.ID, Root: s.take.Root, Platform: platform(), Version: Version, Made: a.Env.Now()})
+	return report, learnt, err
 }
 
 // stages begins the names of folders that sessions are run again in.
@@ -196,9 +233,9 @@ func (a *App) within() string {
 
 // another is the program for a rerun: with the settings of this one, but always
 // confined, offline, and with a state of its own.
-func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string) (*App, error) {
+func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hidden []string) (*App, error) {
 	env, o := a.Env, a.Options
-	env.Now, env.WrapStore, env.Disk = f.Now, f.Store, nil
+	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
 	o.Mode, o.Script, o.Ephemeral, o.Attended, o.AddDirs, o.Driver = cmp.Or(o.Mode, take.Mode()), "", false, false, nil, Driver{}
 	b, err := New(env, o, a.Settings, func(string) {})
 	if err != nil {
@@ -207,13 +244,14 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string) (*
 	b.Root, b.Project, b.Home, b.Trust.Path = root, root, home, filepath.Join(home, "trust.json")
 	b.mcpServers, b.mcpLeft, b.telemetry = nil, nil, telemetry.Settings{}
 	b.Play = f
-	b.Recorded = &Recorded{f, take.OfOthers(), []string{a.Home}}
+	b.Recorded = &Recorded{f, take.OfOthers(), hidden}
 	if model := take.Model(); model != "" {
 		b.chosen.Store(&model)
 	}
 	c := &b.Config
 	c.Safety.Sandbox, c.Safety.Network = "require", false
 	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
+	b.Store().Records.Store = f.Store(b.Store().Logs)
 	c.Runtime.MaxSteps = cmp.Or(take.MaxSteps(), c.Runtime.MaxSteps)
 	return b, nil
 }

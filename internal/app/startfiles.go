@@ -157,18 +157,23 @@ func (a *App) changedSince(ctx context.Context, take *rerun.Take) map[string]eve
 	return was
 }
 
-// copySettings gives a copy what the person wrote for this project, and a
-// repository of its own if there is one, as it was when the session began.
+// copySettings gives a copy what people wrote for this project, and a repository
+// of its own if there is one, as it was when the session began.
 func (a *App) copySettings(ctx context.Context, take *rerun.Take, root string) error {
+	return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, take, root))
+}
+
+// copyAuthored gives a copy what people wrote for this project.
+func (a *App) copyAuthored(root string) error {
 	entries, _ := os.ReadDir(a.data())
 	for _, e := range entries {
-		if !slices.Contains(append([]string{"golden", "tmp"}, dataFolders...), e.Name()) {
+		if !slices.Contains(append([]string{"golden", "tmp", ".gitignore"}, dataFolders...), e.Name()) {
 			if err := copyTree(a.Store().Dir(e.Name()), filepath.Join(root, ".coder", e.Name())); err != nil {
 				return err
 			}
 		}
 	}
-	return a.copyRepository(ctx, take, root)
+	return nil
 }
 
 // copyRepository makes a repository with the same history for the copy. Objects

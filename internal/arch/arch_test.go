@@ -139,7 +139,7 @@ var plan = []struct {
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
-	{"agent/rerun", "chat compact event lazy mode orchestrator provider supervisor tool uip workspace"},
+	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile supervisor tool uip workspace"},
 
 	// what people see, and how they answer
 	{"ui/rendertest", "chat display event uip"},
@@ -353,6 +353,8 @@ var mayOpen = map[string]string{
 	"app/sweep.go":                    "lists its own folders, which is never waited for",
 	"host/workspace/dir_linux.go":     "directories of the workspace, without links, in one call",
 	"app/sessions.go":                 "lists the folders of sessions, which is never waited for",
+	"app/golden.go":                   "lists its own folders and reads the name of a branch, which is never waited for",
+	"agent/rerun/golden.go":           "writes into a folder that it has just made",
 	"app/rerun.go":                    "writes into a folder that it has just made, and reads by way of repofile",
 	"app/startfiles.go":               "lists its own folders and those of git, which is never waited for; writes into a folder that it has just made",
 	"app/store.go":                    "makes a new file in its own folder",
@@ -407,6 +409,7 @@ var temporary = map[string]string{
 	"host/authkey/authkey.go":          "in our home, swept at the start",
 	"host/atomicfile/atomicfile.go":    "beside what is ours, or in a folder of ours: swept at the start",
 	"cli/editor.go":                    "in our home, swept at the start",
+	"app/golden.go":                    "removed at the end, else swept by the next rerun",
 	"app/rerun.go":                     "removed at the end, else swept by the next rerun",
 	"cli/demo.go":                      "the person is told where it is, and it stays",
 	"core/event/eventtest/simulate.go": "for tests",

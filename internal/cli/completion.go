@@ -173,8 +173,14 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 		}
 	}
 	switch what := strings.Join(plain, " "); what {
-	case "export", "watch", "show", "diff", "replay", "audit", "audit show", "audit verify":
+	case "export", "watch", "show", "diff", "replay", "golden save", "audit", "audit show", "audit verify":
 		inv.completeSessions(ctx, print)
+	case "golden run":
+		if a, err := inv.newApp(func(string) {}); err == nil {
+			for _, name := range a.Goldens() {
+				print(name, "")
+			}
+		}
 	case "plugin remove":
 		if a, err := inv.newApp(func(string) {}); err == nil {
 			added, _ := a.PluginBook().Load()

@@ -53,6 +53,7 @@ type flags struct {
 	lastTurn               bool   // begin where the last turn does
 	until                  int    // the last record to play
 	speed                  float64
+	update                 bool // what happens now is right
 	step, verify           bool // at each step wait for the person; run it again
 	against, format        string
 	full, revoke           bool
@@ -216,6 +217,7 @@ func options() []option {
 		}}),
 		of("replay", flag("step", "", "wait for Enter after each step; q ends it", func(f *flags) *bool { return &f.step })),
 		of("replay", flag("verify", "", "run it again, confined and offline in a copy of the starting files, and tell the first difference", func(f *flags) *bool { return &f.verify })),
+		of("golden", flag("update", "", "take what happens now as what is expected", func(f *flags) *bool { return &f.update })),
 		of("policy test", choice("against", "what to judge again", func(f *flags) *string { return &f.against }, "sessions")),
 		of("show", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
 		of("show", text("file", "PATH", "print what a file of the session held", func(f *flags) *string { return &f.file })),
@@ -231,7 +233,7 @@ func options() []option {
 		of("setup", text("preset", "NAME", "the endpoint to connect: a name or an address", func(f *flags) *string { return &f.preset })),
 		of("web", text("listen", "HOST:PORT", "where browsers reach it (default: a free port of this machine alone); elsewhere than on this machine by TLS", func(f *flags) *string { return &f.listen })),
 		of("prune, setup, plugin", flag("yes", "", "delete it; write it without asking", func(f *flags) *bool { return &f.yes })),
-		of("tasks, sessions, audit, why, blame, search, replay, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
+		of("tasks, sessions, audit, why, blame, search, replay, golden, policy, trust, prune, doctor, models, mcp, plugin", flag("json", "", "print JSON", func(f *flags) *bool { return &f.json })),
 		flag("version", "", "print the version", func(f *flags) *bool { return &f.version }),
 		flag("help", "h", "print this help", func(f *flags) *bool { return &f.help }),
 	}

@@ -63,6 +63,13 @@ func subcommands() []subcommand {
 			{"SESSION [--until SEQ] [--speed N] [--step]", "play a session again as it was shown; nothing is run or sent"},
 			{"SESSION --verify [--json]", "run it again, confined and offline in a copy of its starting files, with the model's replies of the record, and tell the first difference"},
 		}},
+		{"golden", func(args []string) bool {
+			return len(args) > 0 && (args[0] == "run" || len(args) == 1 && args[0] == "list" || len(args) == 3 && args[0] == "save")
+		}, goldenVerbs, inWorkspace("coder golden needs a verb: save, run or list", (*invocation).runGolden), []use{
+			{"save SESSION NAME", "keep a session to be run again: what the model said, the starting files and what came of it, without keys"},
+			{"run [NAME ...] [--update] [--json]", "run such sessions again, offline and confined, and show what comes out otherwise; --update takes it as right"},
+			{"list", "the golden sessions of this project"},
+		}},
 		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "find words in all sessions of all projects, the newest first"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
 		{"respond", one, nil, inWorkspace("coder respond needs the id of one interaction; coder tasks lists them", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},

@@ -34,6 +34,7 @@ func (o *Orchestrator) emit(ctx context.Context, st *turnState, actor string, e 
 	r := event.Record{Task: st.task, Actor: o.actor(actor), Event: event.Masked(e, o.Conceals), Clean: true}
 	err := st.sink.Emit(ctx, r)
 	if event.Kept(err) {
+		r.Seq = st.said.Swap(0) // by which a later return finds it
 		o.Talk.Add(r)
 	}
 	return err

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync/atomic"
 	"time"
 
 	"coder/internal/agent/toolrun"
@@ -45,6 +46,7 @@ type turnState struct {
 	sentInRow int             // so often, without a call in between
 	waited    time.Duration   // for the ends of limits
 	offered   bool            // to wait for such an end
+	said      atomic.Uint64   // the record of what the person said last, until the conversation has it
 	broke     bool            // interrupted among the tools, and the model was told so there
 	final     string
 }
@@ -195,7 +197,13 @@ func (o *Orchestrator) finalStep(ctx context.Context, st *turnState) (again bool
 }
 
 func (o *Orchestrator) newState(out event.Sink) *turnState {
-	st := &turnState{sink: o.Through(out)}
+	st := new(turnState)
+	st.sink = o.Through(event.SinkFunc(func(ctx context.Context, r event.Record) error {
+		if m, ok := r.Event.(event.MessageAdded); ok && m.Message.Role == chat.User {
+			st.said.Store(r.Seq)
+		}
+		return out.Emit(ctx, r)
+	}))
 	o.freezeSettings(st)
 	return st
 }

@@ -1,10 +1,9 @@
 package rerun
 
 import (
+	"bytes"
 	"cmp"
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"iter"
@@ -70,7 +69,28 @@ type Follower struct {
 	cancel   context.CancelFunc         // of the input under way
 	diff     *Difference
 	agreed   int
+
+	lesson Lesson
+	learnt []event.Record    // of the rerun
+	became map[uint64]uint64 // the records of the rerun, by those of the take
 }
+
+// Lesson says how far a rerun may come out otherwise, where it is run to learn
+// what is to be expected.
+type Lesson int
+
+// How far it may.
+const (
+	Strict Lesson = iota
+	// Settings: what the model is told of rules, skills and modes may differ, and
+	// so may the names of contents.
+	Settings
+	// Anything but the course of it may differ.
+	Anything
+)
+
+// Learn lets the rerun come out otherwise.
+func (f *Follower) Learn(l Lesson) { f.lesson, f.became = l, make(map[uint64]uint64) }
 
 // Follow begins to follow a rerun of take, in the copy that world was laid out in.
 func Follow(take *Take, was, is Side, world *World) *Follower {
@@ -194,7 +214,7 @@ func (f *Follower) agrees(want, r event.Record) bool {
 	if done, ok := want.Event.(event.ToolCallCompleted); ok && isInterrupted(done) {
 		return true // how far it got is chance
 	}
-	if f.tell(f.was, want.Event, false) == f.tell(f.is, r.Event, false) {
+	if f.lesson == Anything && about(want.Event) == about(r.Event) || f.tell(f.was, want.Event, false) == f.tell(f.is, r.Event, false) {
 		return true
 	}
 	return normal(f.tell(f.was, want.Event, true)) == normal(f.tell(f.is, r.Event, true))
@@ -235,6 +255,9 @@ func (f *Follower) matched(ctx context.Context, r event.Record) error {
 	f.at[stream]++
 	f.agreed++
 	f.setClock()
+	if f.lesson != Strict {
+		f.learnt, f.became[want.Seq] = append(f.learnt, r), r.Seq
+	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
 		f.open = f.open || stream == main
@@ -341,6 +364,12 @@ func withoutFiles(text string) string {
 // tell puts an event into words for comparing; closely, the contents of files
 // have the same names on both sides.
 func (f *Follower) tell(side Side, e event.Event, closely bool) string {
+	if m, ok := e.(event.MessageAdded); ok && f.lesson == Settings && (m.Message.Role == chat.System || m.Message.Role == chat.User) {
+		m.Reminders = ""
+		if e = m; m.Message.Role == chat.System {
+			e = event.MessageAdded{Message: chat.Say(chat.System, "")}
+		}
+	}
 	files := func(s event.FileState) string { return nameFile(s, s.Hash) }
 	expand := func(c event.FileChange) []event.FileChange { return []event.FileChange{c} }
 	if closely && side.Kept != nil {
@@ -352,11 +381,10 @@ func (f *Follower) tell(side Side, e event.Event, closely bool) string {
 			return []event.FileChange{c}
 		}
 	}
-	text := told(e, files, expand)
-	for from, to := range side.Paths {
-		text = swap(text, from, to)
+	if f.lesson == Settings {
+		files = func(event.FileState) string { return "" }
 	}
-	return text
+	return side.swap(told(e, files, expand))
 }
 
 func nameFile(s event.FileState, hash string) string {
@@ -371,9 +399,13 @@ func nameFile(s event.FileState, hash string) string {
 	return fmt.Sprintf("%s %04o", hash, s.Mode)
 }
 
-// content is the hash of what a file held, by whatever name it was kept.
+// content names what a file held, whatever name it was kept under, without what
+// may differ.
 func (f *Follower) content(side Side, s event.FileState) string {
-	if !strings.HasPrefix(s.Hash, "git:") {
+	if name, ok := strings.CutPrefix(s.Hash, normalised); ok {
+		return name
+	}
+	if !isFile(s) || s.Lost {
 		return s.Hash
 	}
 	if name, ok := f.kept[s]; ok {
@@ -381,11 +413,28 @@ func (f *Follower) content(side Side, s event.FileState) string {
 	}
 	name := s.Hash
 	if data, err := side.Kept.Content(context.Background(), s, maxFile); err == nil {
-		sum := sha256.Sum256(data)
-		name = hex.EncodeToString(sum[:])
+		if len(data) <= maxCompared && !bytes.ContainsRune(data, 0) {
+			data = []byte(normal(side.swap(string(data))))
+		}
+		name = hash(data)
 	}
 	f.kept[s] = name
 	return name
+}
+
+// normalised begins the name of a content that stands for all that differ from it
+// only in what may differ.
+const normalised = "normal:"
+
+// maxCompared is how long a file may be of which parts may differ.
+const maxCompared = 1 << 20
+
+// swap puts what stands for paths in their place.
+func (s Side) swap(text string) string {
+	for from, to := range s.Paths {
+		text = swap(text, from, to)
+	}
+	return text
 }
 
 // Recall is what came of a call that is not made again. The error is for one that

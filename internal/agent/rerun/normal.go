@@ -101,7 +101,9 @@ func told(e event.Event, files func(event.FileState) string, expand func(event.F
 		tellAnswer(say, e.Response)
 	case event.ToolCallRequested:
 		say("call", e.Tool)
-		say("input", e.Input)
+		if e.Tool != "undo" && e.Tool != "redo" { // these name records by their numbers
+			say("input", e.Input)
+		}
 		say("effects", event.JoinEffects(e.Effects, "\n"))
 		say("verdict", string(e.Verdict)+" by "+e.DecidedBy)
 		for _, s := range e.Before {
@@ -195,7 +197,7 @@ func tellChanges(say func(string, any), e event.ToolCallCompleted, files func(ev
 	slices.Sort(lines)
 	say("files", strings.Join(slices.Compact(lines), "\n"))
 	for _, s := range e.Saw {
-		say("saw", s.Path+" "+s.Hash)
+		say("saw", s.Path+" "+files(s))
 	}
 }
 

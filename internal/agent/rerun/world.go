@@ -13,6 +13,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 
 	"coder/internal/core/event"
 	"coder/internal/host/workspace"
@@ -39,6 +40,18 @@ type World struct {
 	kept  Contents
 	root  string // of the copy
 	copy  *workspace.Workspace
+
+	mu   sync.Mutex        // guards used
+	used map[string][]byte // contents that others left, and calls that were not made again, by hash
+}
+
+// NewWorld is a world that is known already.
+func NewWorld(start []event.FileState, later map[uint64][]event.FileState) *World {
+	w := &World{Start: make(map[string]event.FileState), Whole: true, later: later}
+	for _, s := range start {
+		w.Start[s.Path] = s
+	}
+	return w
 }
 
 // tracking reads from records what was where.
@@ -112,6 +125,8 @@ func (w *tracking) was(ctx context.Context, s event.FileState, seq uint64) {
 		w.later[seq] = append(w.later[seq], s)
 	case s.Mode == 0: // it says less
 		return
+	case w.Start[s.Path] == before: // it says more
+		w.Start[s.Path] = s
 	}
 	w.known[s.Path] = s
 }
@@ -192,6 +207,7 @@ func (w *World) LayOut(ctx context.Context, copy *workspace.Workspace, kept Cont
 			return err
 		}
 	}
+	w.used = make(map[string][]byte)
 	for _, seq := range slices.Sorted(maps.Keys(w.later)) {
 		for _, s := range w.later[seq] {
 			if _, err := w.read(ctx, s); isFile(s) && err != nil && !slices.Contains(missing, s.Path) {
@@ -216,6 +232,11 @@ func (w *World) read(ctx context.Context, s event.FileState) ([]byte, error) {
 	data, err := w.kept.Content(ctx, s, maxFile)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", errMissing, err)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.used != nil {
+		w.used[hash(data)] = data
 	}
 	return data, nil
 }
@@ -269,11 +290,10 @@ func (w *World) place(ctx context.Context, s event.FileState) error {
 		}
 		return w.copy.Chmod(s.Path, mode)
 	case s.Hash == "" && !s.Lost:
-		err := w.copy.Remove(s.Path, nil)
-		if errors.Is(err, fs.ErrNotExist) {
+		if _, err := w.copy.Lstat(s.Path); err != nil { // nor the folder that it would be in
 			return nil
 		}
-		return err
+		return w.copy.Remove(s.Path, nil)
 	}
 	data, err := w.read(ctx, s)
 	if err != nil {

@@ -77,6 +77,22 @@ func CommitAt(log string, when time.Time) (commit string) {
 	return commit
 }
 
+// Tracked are the files of the workspace that a commit has.
+func Tracked(ctx context.Context, o Options, commit string) ([]string, error) {
+	r, err := open(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	out, err := r.run(ctx, r.settings, command{args: []string{"ls-tree", "-r", "-z", "--name-only", commit}, limit: maxBlame})
+	if err != nil {
+		return nil, err
+	}
+	if out.code != 0 {
+		return nil, failure("ls-tree", out)
+	}
+	return strings.FieldsFunc(string(out.stdout), func(c rune) bool { return c == 0 }), nil
+}
+
 // Since are the files of the workspace that differ between a commit and the one
 // that is checked out, as the first has them; those that it does not have are
 // without an object.

@@ -1,0 +1,236 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/rerun"
+	"coder/internal/core/event"
+	"coder/internal/core/secret"
+	"coder/internal/host/gitsafe"
+	"coder/internal/host/workspace"
+	"coder/internal/tool/git"
+)
+
+// GoldenDir is where the golden sessions of the workspace are.
+func (a *App) GoldenDir() string { return filepath.Join(a.data(), "golden") }
+
+// Golden is the folder of a golden session: one of the workspace's by its name,
+// or any by its path.
+func (a *App) Golden(name string) string {
+	if !strings.ContainsRune(name, filepath.Separator) && name != "." && name != ".." {
+		return filepath.Join(a.GoldenDir(), name)
+	}
+	if !filepath.IsAbs(name) {
+		name = filepath.Join(a.Env.Dir, name)
+	}
+	return filepath.Clean(name)
+}
+
+// Goldens are the names of the golden sessions of the workspace.
+func (a *App) Goldens() (names []string) {
+	entries, _ := os.ReadDir(a.GoldenDir())
+	for _, e := range entries {
+		if e.IsDir() && ValidSessionID(e.Name()) {
+			names = append(names, e.Name())
+		}
+	}
+	return names
+}
+
+// Bounds of what the files of a golden session may be.
+const (
+	maxGoldenFiles = 2000
+	maxGoldenBytes = 32 << 20
+)
+
+// SaveGolden makes a golden session of one on record, once that comes to the same
+// with the settings that a golden session is run with: those of the command line
+// and the project, none of the person's own. It returns the files that were left
+// out because they hold secrets.
+func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Record) (*rerun.Report, []string, error) {
+	if _, err := os.Lstat(dir); err == nil {
+		return nil, nil, inputf("%s exists already; choose another name, or remove it first", dir)
+	}
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		return nil, nil, inputf("open the workspace: %v", err)
+	}
+	defer ws.Close()
+	mask := secret.Conceal(a.Report.Secrets(a.Env.Environ))
+	for i, r := range records {
+		if records[i], err = masked(r, mask); err != nil {
+			return nil, nil, err
+		}
+	}
+	take, kept := rerun.New(id, a.recordedRoot(ctx, id), records), maskedPast{&past{contents: a.kept(ws), app: a}, mask}
+	world, err := rerun.Trace(ctx, take, kept)
+	if err == nil && !world.Whole {
+		err = a.completeStart(ctx, take, world, kept.past)
+	}
+	if err != nil {
+		return nil, nil, err
+	}
+	left, err := withoutSecrets(world)
+	if err != nil {
+		return nil, nil, inputf("session %s: %v", id, err)
+	}
+	g := rerun.Golden{Branch: branch(a.Root)}
+	if o := (git.Options{Workspace: ws, Env: a.ChildEnv()}); g.Branch != "" {
+		if commit, err := git.At(ctx, o, take.Start()); err == nil && commit != "" {
+			g.Tracked, _ = git.Tracked(ctx, o, commit)
+		}
+		g.Tracked = slices.DeleteFunc(g.Tracked, func(name string) bool { _, there := world.Start[name]; return !there })
+	}
+	report, learnt, err := a.runBare(ctx, take, world, kept, g, rerun.Settings)
+	if err != nil || learnt == nil {
+		return report, left, err
+	}
+	root := "/workspace/" + filepath.Base(a.Root)
+	if learnt, err = learnt.At(root); err != nil {
+		return nil, nil, err
+	}
+	learnt.Branch, learnt.Tracked = g.Branch, g.Tracked
+	return report, left, learnt.Write(dir)
+}
+
+// masked is a record without keys.
+func masked(r event.Record, mask *secret.Concealer) (event.Record, error) {
+	line, err := event.Encode(r)
+	if err != nil {
+		return r, err
+	}
+	again, _, err := event.Decode([]byte(mask.Text(string(line))), event.LogOf(r.Event))
+	return again, err
+}
+
+// maskedPast is what files held, without keys.
+type maskedPast struct {
+	*past
+	mask *secret.Concealer
+}
+
+func (p maskedPast) Content(ctx context.Context, s event.FileState, limit int64) ([]byte, error) {
+	data, err := p.past.Content(ctx, s, limit)
+	if err != nil || bytes.IndexByte(data, 0) >= 0 {
+		return data, err
+	}
+	return []byte(p.mask.Text(string(data))), nil
+}
+
+// withoutSecrets leaves files out that are known to hold secrets, and tells
+// which. The error says that there are too many others.
+func withoutSecrets(world *rerun.World) (left []string, err error) {
+	size := int64(0)
+	for name, s := range world.Start {
+		if secret.Is(name) && s.Hash != "" {
+			left = append(left, name)
+			delete(world.Start, name)
+		}
+		size += s.Size
+	}
+	slices.Sort(left)
+	if len(world.Start) > maxGoldenFiles || size > maxGoldenBytes {
+		return nil, fmt.Errorf("it began with %d files of %d bytes; a golden session has at most %d of %d: record it in a smaller folder", len(world.Start), size, maxGoldenFiles, maxGoldenBytes)
+	}
+	return left, nil
+}
+
+// RunGolden runs a golden session. With update what happens now is what is
+// expected from now on.
+func (a *App) RunGolden(ctx context.Context, dir string, update bool) (*rerun.Report, error) {
+	g, err := rerun.ReadGolden(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, inputf("there is no golden session in %s", dir)
+	}
+	if err != nil {
+		return nil, inputf("the golden session in %s cannot be read: %v", dir, err)
+	}
+	lesson := rerun.Strict
+	if update {
+		lesson = rerun.Anything
+	}
+	take := rerun.New(g.Session, g.Root, g.Records)
+	report, learnt, err := a.runBare(ctx, take, rerun.NewWorld(g.Start, g.Later), rerun.Kept{Dir: dir}, *g, lesson)
+	if err != nil || learnt == nil {
+		return report, err
+	}
+	learnt.Branch, learnt.Tracked = g.Branch, g.Tracked
+	return report, learnt.WriteExpected(dir)
+}
+
+// runBare runs a take again with the settings of the command line and the
+// project, as a stranger to this machine.
+func (a *App) runBare(ctx context.Context, take *rerun.Take, world *rerun.World, kept rerun.Contents, g rerun.Golden, lesson rerun.Lesson) (*rerun.Report, *rerun.Golden, error) {
+	home, err := os.MkdirTemp("", stages)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer removeAll(home)
+	env, o := a.Env, a.Options
+	bare := slices.DeleteFunc(slices.Clone(env.Environ), func(kv string) bool { return strings.HasPrefix(kv, "CODER_") })
+	env.Environ = append(slices.Clip(bare), "CODER_HOME="+home)
+	o.Dir = a.Project
+	settings, err := Load(env, o)
+	if err != nil {
+		return nil, nil, err
+	}
+	env.Environ = bare
+	b, err := New(env, o, settings, func(string) {})
+	if err != nil {
+		return nil, nil, err
+	}
+	s := staging{
+		take: take, world: world, kept: kept, hidden: []string{a.Home, home}, lesson: lesson,
+		was: map[string]string{g.Platform: "<platform>"}, is: map[string]string{platform(): "<platform>"},
+		furnish: func(_ context.Context, root string) error { return a.copyAuthored(root) },
+	}
+	if g.Branch != "" {
+		s.settle = func(ctx context.Context, root string) error { return newRepository(ctx, root, g, b.ChildEnv()) }
+	}
+	return b.again(ctx, s)
+}
+
+func platform() string { return runtime.GOOS + "/" + runtime.GOARCH }
+
+// branch is what is checked out in a folder that is a repository, or "".
+func branch(root string) string {
+	text, err := os.ReadFile(filepath.Join(root, ".git", "HEAD"))
+	if err != nil {
+		return ""
+	}
+	name, ok := strings.CutPrefix(strings.TrimSpace(string(text)), "ref: refs/heads/")
+	if !ok {
+		return "main"
+	}
+	return name
+}
+
+// newRepository makes a repository of a folder, with one commit of the files that
+// are to be in one.
+func newRepository(ctx context.Context, root string, g rerun.Golden, env []string) error {
+	env = append(gitsafe.Environment(env, gitsafe.Always),
+		"GIT_AUTHOR_NAME=golden", "GIT_AUTHOR_EMAIL=golden@localhost", "GIT_AUTHOR_DATE=2000-01-01T00:00:00Z",
+		"GIT_COMMITTER_NAME=golden", "GIT_COMMITTER_EMAIL=golden@localhost", "GIT_COMMITTER_DATE=2000-01-01T00:00:00Z")
+	steps := [][]string{{"init", "-q", "-b", g.Branch}}
+	if len(g.Tracked) > 0 {
+		steps = append(steps, []string{"add", "-f", "--pathspec-from-file=-", "--pathspec-file-nul"}, []string{"commit", "-q", "-m", "The files that the session began with"})
+	}
+	for _, args := range steps {
+		cmd := exec.CommandContext(ctx, "git", args...)
+		cmd.Dir, cmd.Env, cmd.Stdin = root, append(env, "GIT_LITERAL_PATHSPECS=1"), strings.NewReader(strings.Join(g.Tracked, "\x00"))
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return fmt.Errorf("make a repository of the copy: git %s: %w: %s", args[0], err, bytes.TrimSpace(out))
+		}
+	}
+	return nil
+}
