@@ -222,7 +222,7 @@ func options() []option {
 		of("show", number("at", "SEQ", "as of the record of this number", func(f *flags) *int { return &f.at })),
 		of("show", text("file", "PATH", "print what a file of the session held", func(f *flags) *string { return &f.file })),
 		of("tasks", flag("full", "", "show all of what waits for an answer", func(f *flags) *bool { return &f.full })),
-		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html")),
+		of("export", choice("format", "the form to print (default md)", func(f *flags) *string { return &f.format }, "json", "md", "html", "bundle")),
 		of("trust", flag("revoke", "", "end the trust in the folder", func(f *flags) *bool { return &f.revoke })),
 		of("prune", text("older-than", "AGE", "what was not used for that long, such as 30d (the default), 2w or 12h", func(f *flags) *string { return &f.olderThan })),
 		of("prune", flag("dry-run", "", "only tell what would be deleted (the default)", func(f *flags) *bool { return &f.dryRun })),

@@ -38,6 +38,9 @@ func (inv *invocation) runExport(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
+	if inv.flags.format == "bundle" {
+		return inv.writeBundle(ctx, a, id)
+	}
 	return a.Store().Write(ctx, inv.Stdout, id, cmp.Or(inv.flags.format, "md"))
 }
 

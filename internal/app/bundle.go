@@ -1,0 +1,211 @@
+package app
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"coder/internal/core/event"
+	"coder/internal/core/secret"
+	"coder/internal/host/repofile"
+	"coder/internal/host/workspace"
+	"coder/internal/record/bundle"
+	"coder/internal/record/session"
+)
+
+// Bounds of what a bundle takes along beside the records.
+const (
+	maxBundledFile = 16 << 20
+	maxBundled     = 512 << 20
+	maxOutputFile  = 8 << 20
+)
+
+// Bundle writes a session into one file, for another machine: its records, what
+// the files that it changed held, and kept output. Nothing that holds a key goes
+// with it; how many files were left out for that is returned.
+func (a *App) Bundle(ctx context.Context, w io.Writer, id string) (left int, err error) {
+	ws, err := workspace.Open(a.Root, a.Options.AddDirs...)
+	if err != nil {
+		return 0, inputf("open the workspace: %v", err)
+	}
+	defer ws.Close()
+	p := packing{ctx: ctx, kept: a.kept(ws), contents: make(map[string][]byte), known: make(map[string]string)}
+	b := bundle.Bundle{Manifest: bundle.Manifest{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME"), Made: a.Env.Now()}, Contents: p.contents, Output: a.output(id)}
+	for r, err := range a.Store().Logs.Read(ctx, id, 0) {
+		if err != nil {
+			return 0, err
+		}
+		r.Event = p.packed(event.Masked(r.Event, a.keys.conceals(a)))
+		b.Records = append(b.Records, r)
+	}
+	if len(b.Records) == 0 {
+		return 0, inputf("session %s has no logs, only a session file; coder export --format json is all there is of it", id)
+	}
+	return p.left, bundle.Write(w, b)
+}
+
+// packing takes along what files held.
+type packing struct {
+	ctx      context.Context
+	kept     contents
+	contents map[string][]byte
+	known    map[string]string // the name of what a state held, by the name it has here
+	size     int64
+	left     int // files that hold keys
+}
+
+// packed is an event whose states of files are named as another machine knows
+// them.
+func (p *packing) packed(e event.Event) event.Event {
+	switch e := e.(type) {
+	case event.ToolCallRequested:
+		before := make([]event.FileState, len(e.Before))
+		for i, s := range e.Before {
+			before[i] = p.state(s)
+		}
+		if e.Before != nil {
+			e.Before = before
+		}
+		return e
+	case event.ToolCallCompleted:
+		changes := make([]event.FileChange, len(e.Changes))
+		for i, c := range e.Changes {
+			changes[i] = event.FileChange{Before: p.state(c.Before), After: p.state(c.After)}
+		}
+		if e.Changes != nil {
+			e.Changes = changes
+		}
+		return e
+	}
+	return e
+}
+
+// state takes along what a file held, as far as it was kept and is no secret.
+func (p *packing) state(s event.FileState) event.FileState {
+	if s.Hash == "" || s.Lost || s.Link != "" {
+		return s
+	}
+	if name, ok := p.known[s.Path+"\x00"+s.Hash]; ok {
+		s.Hash = name
+		return s
+	}
+	name := s.Hash
+	data, err := p.kept.Content(p.ctx, s, maxBundledFile)
+	switch {
+	case err != nil || p.size+int64(len(data)) > maxBundled:
+	case secret.Is(s.Path) || secret.Shapes().Text(string(data)) != string(data):
+		p.left++
+	default:
+		sum := sha256.Sum256(data)
+		name = hex.EncodeToString(sum[:])
+		if p.contents[name] == nil {
+			p.contents[name] = append([]byte{}, data...)
+			p.size += int64(len(data))
+		}
+	}
+	p.known[s.Path+"\x00"+s.Hash] = name
+	s.Hash = name
+	return s
+}
+
+// output is what was kept of the output of a session's calls.
+func (a *App) output(id string) map[string][]byte {
+	files := make(map[string][]byte)
+	dir := filepath.Join(".coder", "runs", id)
+	if a.Store().barred["runs"] != nil {
+		return files
+	}
+	entries, _ := fs.ReadDir(repofile.Below(a.Root), filepath.ToSlash(dir)) // without output there is none
+	size := 0
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !bundle.IsFile(e.Name()) {
+			continue
+		}
+		data, err := repofile.Below(a.Root).Read(filepath.Join(dir, e.Name()), maxOutputFile)
+		if size += len(data); err != nil || size > maxBundled/8 {
+			continue
+		}
+		files[e.Name()] = []byte(secret.Shapes().Text(string(data)))
+	}
+	return files
+}
+
+// Imported says where a session came from.
+type Imported struct {
+	Original string // its id there
+	From     string // the folder of its workspace there
+	Records  int
+}
+
+// Import takes in a session from another machine, and returns the id it has
+// here: its own, or another if there is one of that name, or if as is given.
+// Nothing on record there lets anything be done here.
+func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, from Imported, err error) {
+	b, err := bundle.Read(r)
+	if err != nil {
+		return "", from, inputf("%v", err)
+	}
+	from = Imported{Original: b.Session, From: b.Root, Records: len(b.Records)}
+	s := a.Store()
+	if why := errors.Join(s.barred["log"], s.barred["runs"], s.barred["undo"], s.barred["sessions"]); why != nil {
+		return "", from, why
+	}
+	if id = as; id == "" {
+		id = b.Session
+		if known, err := s.Known(ctx, id); err == nil && known != "" || !ValidSessionID(id) {
+			id = NewSessionID(a.Env.Now())
+		}
+	}
+	if _, err := s.Known(ctx, id); err == nil {
+		return "", from, inputf("there is a session %s here already", id)
+	} else if !errors.Is(err, session.ErrNotFound) {
+		return "", from, err
+	}
+	b = b.At(bundle.Place{Session: id, Root: a.Root, Home: a.Env.Getenv("HOME")})
+	s.keepOutOfGit()
+	a.register()
+	store := s.contents()
+	for _, data := range b.Contents {
+		if _, err := store.Put(bytes.NewReader(data)); err != nil {
+			return "", from, fmt.Errorf("keep what files held: %w", err)
+		}
+	}
+	if err := store.Commit(); err != nil {
+		return "", from, fmt.Errorf("keep what files held: %w", err)
+	}
+	if err := a.takeOutput(id, b.Output); err != nil {
+		return "", from, err
+	}
+	release, err := s.Logs.Claim(ctx, id)
+	if err != nil {
+		return "", from, err
+	}
+	if err := errors.Join(s.Logs.Append(ctx, 0, b.Records...), release()); err != nil {
+		return "", from, fmt.Errorf("keep the records: %w", err)
+	}
+	return id, from, s.Records.Project(ctx, id)
+}
+
+// takeOutput keeps the output of a session's calls.
+func (a *App) takeOutput(id string, files map[string][]byte) error {
+	if len(files) == 0 {
+		return nil
+	}
+	ws, err := workspace.Open(a.Root)
+	if err != nil {
+		return inputf("open the workspace: %v", err)
+	}
+	defer ws.Close()
+	for name, data := range files {
+		if err := ws.CreateFile(filepath.Join(".coder", "runs", id, name), data, 0o600); err != nil {
+			return fmt.Errorf("keep the output of calls: %w", err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,53 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+
+	"coder/internal/app"
+	"coder/internal/host/repofile"
+)
+
+// writeBundle writes a session into one file, for another machine.
+func (inv *invocation) writeBundle(ctx context.Context, a *app.App, id string) error {
+	if f, ok := inv.Stdout.(*os.File); ok {
+		if info, err := f.Stat(); err == nil && info.Mode()&os.ModeCharDevice != 0 {
+			return usagef("a bundle is no text: write it to a file, as in coder export %s --format bundle > %s.bundle", id, id)
+		}
+	}
+	left, err := a.Bundle(ctx, inv.Stdout, id)
+	if err == nil && left > 0 {
+		inv.warn(fmt.Sprintf("kept contents that hold keys stay here: %d", left))
+	}
+	return err
+}
+
+// runImport takes in a session that another machine wrote into a file.
+func (inv *invocation) runImport(ctx context.Context, a *app.App) error {
+	name, from := inv.flags.args[0], inv.Stdin
+	if name != "-" {
+		data, err := repofile.Named(name, maxBundleFile)
+		if err != nil {
+			return inputf("%v", err)
+		}
+		from = bytes.NewReader(data)
+	}
+	id, was, err := a.Import(ctx, io.LimitReader(from, maxBundleFile), inv.flags.session.ID)
+	if err != nil {
+		return err
+	}
+	var lines []string
+	if inv.flags.session.ID == "" && id != was.Original {
+		lines = append(lines, inv.words.T("there is a session %s here already", oneLine(was.Original)))
+	}
+	lines = append(lines,
+		inv.words.T("session %s: %d records from %s", id, was.Records, oneLine(was.From)),
+		inv.words.T("nothing that was allowed there is allowed here; coder -r %s goes on with it", id))
+	return inv.print(lines...)
+}
+
+// maxBundleFile is how large a file is read.
+const maxBundleFile = 512 << 20

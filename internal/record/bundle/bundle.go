@@ -1,0 +1,274 @@
+// Package bundle writes a session into one file, to be carried to another
+// machine, and reads such a file.
+//
+// A bundle is a compressed archive of a fixed form: what it is of, the records of
+// the three logs without their seals, what files held, kept output, and last the
+// sums of all that. Whoever reads one believes nothing of it: names are compared
+// with the few there can be and never become paths, sizes are bounded, sums are
+// held against what came, and records let nothing be done, for no seal of this
+// machine is on them.
+package bundle
+
+import (
+	"archive/tar"
+	"bytes"
+	"cmp"
+	"compress/gzip"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
+)
+
+// Format and Version say what a file is.
+const (
+	Format  = "coder bundle"
+	Version = 1
+)
+
+// Bounds of what is read.
+const (
+	maxTotal   = 1 << 30
+	maxEntry   = 256 << 20
+	maxEntries = 100_000
+	maxRecords = 5_000_000
+)
+
+// Manifest says what a bundle is of.
+type Manifest struct {
+	Format  string    `json:"format"`
+	Version int       `json:"version"`
+	Session string    `json:"session"`
+	Root    string    `json:"root"` // of the workspace it comes from
+	Home    string    `json:"home"`
+	Made    time.Time `json:"made"`
+	Records uint64    `json:"records"`
+}
+
+// Bundle is a session on its way.
+type Bundle struct {
+	Manifest
+	Records  []event.Record
+	Contents map[string][]byte // what files held, by its hash
+	Output   map[string][]byte // kept output of calls, by the name of its file
+}
+
+// What the entries of a bundle are named.
+const (
+	manifestName = "manifest.json"
+	sumsName     = "sums.json"
+	contentsDir  = "contents/"
+	outputDir    = "output/"
+)
+
+func logName(l event.Log) string { return l.String() + ".jsonl" }
+
+// Write writes b.
+func Write(w io.Writer, b Bundle) error {
+	b.Format, b.Version, b.Manifest.Records = Format, Version, uint64(len(b.Records))
+	logs := make(map[event.Log]*bytes.Buffer)
+	for _, l := range event.Logs {
+		logs[l] = new(bytes.Buffer)
+	}
+	for _, r := range b.Records {
+		r.Seal = ""
+		line, err := event.Encode(r)
+		if err != nil {
+			return fmt.Errorf("record %d: %w", r.Seq, err)
+		}
+		log := logs[event.LogOf(r.Event)]
+		log.Write(line)
+		log.WriteByte('\n')
+	}
+	packed := gzip.NewWriter(w)
+	a := archive{to: tar.NewWriter(packed), made: b.Made, sums: make(map[string]string)}
+	a.put(manifestName, append(jsonx.Must(b.Manifest), '\n'))
+	for _, l := range event.Logs {
+		a.put(logName(l), logs[l].Bytes())
+	}
+	for _, hash := range slices.Sorted(maps.Keys(b.Contents)) {
+		a.put(contentsDir+hash, b.Contents[hash])
+	}
+	for _, name := range slices.Sorted(maps.Keys(b.Output)) {
+		a.put(outputDir+name, b.Output[name])
+	}
+	a.put(sumsName, append(jsonx.Must(a.sums), '\n'))
+	return errors.Join(a.err, a.to.Close(), packed.Close())
+}
+
+// archive is an archive that is being written. After an error it takes nothing.
+type archive struct {
+	to   *tar.Writer
+	made time.Time
+	sums map[string]string
+	err  error
+}
+
+func (a *archive) put(name string, data []byte) {
+	if a.err != nil {
+		return
+	}
+	head := tar.Header{Typeflag: tar.TypeReg, Name: name, Size: int64(len(data)), Mode: 0o600, ModTime: a.made.UTC().Truncate(time.Second)}
+	if a.err = a.to.WriteHeader(&head); a.err == nil {
+		_, a.err = a.to.Write(data)
+	}
+	a.sums[name] = sum(data)
+}
+
+func sum(data []byte) string {
+	s := sha256.Sum256(data)
+	return hex.EncodeToString(s[:])
+}
+
+// Error says why something is no bundle that can be taken in.
+type Error struct{ Why string }
+
+func (e *Error) Error() string { return "this is no bundle that can be taken in: " + e.Why }
+
+func refuse(format string, args ...any) error { return &Error{fmt.Sprintf(format, args...)} }
+
+// Read reads a bundle, whole or not at all.
+func Read(r io.Reader) (b Bundle, err error) {
+	unpacked, err := gzip.NewReader(r)
+	if err != nil {
+		return b, refuse("it is not compressed as one is")
+	}
+	entries, err := readEntries(tar.NewReader(io.LimitReader(unpacked, maxTotal+1)))
+	if err != nil {
+		return b, err
+	}
+	if err := checkSums(entries); err != nil {
+		return b, err
+	}
+	if json.Unmarshal(entries[manifestName], &b.Manifest) != nil || b.Format != Format {
+		return b, refuse("it does not say what it is of")
+	}
+	if b.Version != Version {
+		return b, refuse("it is of version %d, and this program reads version %d", b.Version, Version)
+	}
+	b.Contents, b.Output = make(map[string][]byte), make(map[string][]byte)
+	for name, data := range entries {
+		if hash, ok := strings.CutPrefix(name, contentsDir); ok {
+			if sum(data) != hash {
+				return b, refuse("what a file held is not what its name says")
+			}
+			b.Contents[hash] = data
+		}
+		if file, ok := strings.CutPrefix(name, outputDir); ok {
+			b.Output[file] = data
+		}
+	}
+	b.Records, err = readRecords(b.Manifest, entries)
+	return b, err
+}
+
+// readEntries reads what is in an archive, by name.
+func readEntries(a *tar.Reader) (map[string][]byte, error) {
+	entries, total := make(map[string][]byte), int64(0)
+	for {
+		head, err := a.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return entries, nil
+		case err != nil:
+			return nil, refuse("it is damaged, or not whole")
+		case head.Typeflag != tar.TypeReg:
+			return nil, refuse("%q is a link or something else that is no file", shown(head.Name))
+		case !known(head.Name):
+			return nil, refuse("there is something in it that belongs in none: %q", shown(head.Name))
+		case entries[head.Name] != nil:
+			return nil, refuse("%q is in it twice", shown(head.Name))
+		case head.Size > maxEntry || total+head.Size > maxTotal || len(entries) >= maxEntries:
+			return nil, refuse("it is too large")
+		}
+		data, err := io.ReadAll(a)
+		if err != nil {
+			return nil, refuse("it is damaged, or not whole")
+		}
+		total += int64(len(data))
+		if data == nil {
+			data = []byte{}
+		}
+		entries[head.Name] = data
+	}
+}
+
+func shown(name string) string {
+	if len(name) > 80 {
+		name = name[:80]
+	}
+	return name
+}
+
+// known reports whether something of this name can be in a bundle.
+func known(name string) bool {
+	if hash, ok := strings.CutPrefix(name, contentsDir); ok {
+		_, err := hex.DecodeString(hash)
+		return err == nil && len(hash) == 2*sha256.Size && strings.ToLower(hash) == hash
+	}
+	if file, ok := strings.CutPrefix(name, outputDir); ok {
+		return IsFile(file)
+	}
+	return name == manifestName || name == sumsName || slices.ContainsFunc(event.Logs, func(l event.Log) bool { return logName(l) == name })
+}
+
+// IsFile reports whether a name is one that kept output can have: that of a file, and
+// of no other place.
+func IsFile(name string) bool {
+	ok := name != "" && len(name) <= 100 && name[0] != '.' && name[0] != '-'
+	for i := 0; ok && i < len(name); i++ {
+		c := name[i]
+		ok = 'a' <= c && c <= 'z' || 'A' <= c && c <= 'Z' || '0' <= c && c <= '9' || c == '.' || c == '_' || c == '-'
+	}
+	return ok
+}
+
+func checkSums(entries map[string][]byte) error {
+	var sums map[string]string
+	if json.Unmarshal(entries[sumsName], &sums) != nil || len(sums) == 0 {
+		return refuse("it is damaged, or not whole")
+	}
+	for name := range entries {
+		if name != sumsName && sums[name] != sum(entries[name]) {
+			return refuse("%q is not as it was written", shown(name))
+		}
+	}
+	for name := range sums {
+		if entries[name] == nil {
+			return refuse("%q is missing", shown(name))
+		}
+	}
+	return nil
+}
+
+// readRecords reads the three logs into one order.
+func readRecords(m Manifest, entries map[string][]byte) ([]event.Record, error) {
+	var all []event.Record
+	for _, l := range event.Logs {
+		for line := range bytes.Lines(entries[logName(l)]) {
+			line = bytes.TrimSuffix(line, []byte("\n"))
+			r, _, err := event.Decode(line, l)
+			if err != nil || event.LogOf(r.Event) != l || r.Session != m.Session {
+				return nil, refuse("%s holds what is no record of this session", logName(l))
+			}
+			if r.Seal = ""; len(all) >= maxRecords {
+				return nil, refuse("it is too large")
+			}
+			all = append(all, r)
+		}
+	}
+	slices.SortStableFunc(all, func(a, b event.Record) int { return cmp.Compare(a.Seq, b.Seq) })
+	if uint64(len(all)) != m.Records || len(all) == 0 || !event.Consecutive(0, all) {
+		return nil, refuse("records are missing")
+	}
+	return all, nil
+}
