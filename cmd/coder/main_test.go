@@ -159,13 +159,18 @@ func listen(ts *testscript.TestScript, neg bool, args []string) {
 var interactionID = regexp.MustCompile(`"type":"UserInteractionRequested".*?"interactionId":"([^"]+)"`)
 
 // respondTo answers the last question of a session: respondto SESSION CODE
-// FLAGS..., where CODE is the exit code to expect.
+// FLAGS..., where CODE is the exit code to expect and ID in flags the question's.
 func respondTo(ts *testscript.TestScript, neg bool, args []string) {
 	asked := interactionID.FindAllStringSubmatch(ts.ReadFile(".coder/log/"+args[0]+"/events.jsonl"), -1)
 	if len(asked) == 0 {
 		ts.Fatalf("nothing was asked in session %s", args[0])
 	}
-	exits(ts, neg, append([]string{args[1], "coder", "respond", asked[len(asked)-1][1]}, args[2:]...))
+	id := asked[len(asked)-1][1]
+	command := []string{args[1], "coder", "respond", id}
+	for _, a := range args[2:] {
+		command = append(command, strings.ReplaceAll(a, "ID.", id+"."))
+	}
+	exits(ts, neg, command)
 }
 
 // jsonLines checks that every line of a file is a JSON object.

@@ -148,7 +148,7 @@ var plan = []struct {
 	{"ui/streamjson", "chat clip event"},
 	{"ui/drive", "orchestrator uip"},
 	{"ui/acp", "chat clip display drive event jsonx orchestrator uip"},
-	{"ui/control", "bash chat dialect drive events jsonx orchestrator streamjson uip"},
+	{"ui/control", "bash chat dialect display drive events jsonx orchestrator streamjson uip"},
 	{"ui/plain", "chat display event sanitize"},
 	{"ui/term/ink", ""},
 	{"ui/term/syntax", "ink"},

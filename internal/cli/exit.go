@@ -141,8 +141,8 @@ func parkedHint(err error) string {
 		return err.Error() + "; coder tasks shows what waits"
 	}
 	how := "--input TEXT"
-	if ids := optionIDs(w.Request); len(w.Request.Options) > 0 {
-		how = "--option " + strings.Join(ids, "|")
+	if len(w.Request.Options) > 0 {
+		how = answerFlags(w.Request)
 	}
 	return fmt.Sprintf("%v; answer with: coder respond %s %s (coder tasks shows the choices)", w, w.Request.ID, how)
 }

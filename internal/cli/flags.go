@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/display"
+	"coder/internal/core/uip"
 	"coder/internal/model/provider"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
@@ -195,8 +196,12 @@ func options() []option {
 		flag("verbose", "", "show thinking and command output on stderr", func(f *flags) *bool { return &f.verbose }),
 		of("respond", text("option", "ID", "the option to take", func(f *flags) *string { return &f.option })),
 		of("respond", text("input", "TEXT", "the answer in words", func(f *flags) *string { return &f.input })),
+		of("respond", option{long: "hunks", value: "NUMBERS", help: "yes to these hunks of a change only, such as 1,3-5", set: func(f *flags, v string) error {
+			f.option, f.input = uip.Some, v
+			return nil
+		}}),
 		of("respond", text("comment", "TEXT", "a remark for the model", func(f *flags) *string { return &f.comment })),
-		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several; may be given more than once", set: func(f *flags, v string) error {
+		of("respond", option{long: "answer", value: "PART=ID", help: "the option for one part of a question that has several, some:1,3 for hunks of a change; may be given more than once", set: func(f *flags, v string) error {
 			if part, option, ok := strings.Cut(v, "="); !ok || part == "" || option == "" {
 				return usagef("--answer wants PART=ID, not %q", v)
 			}

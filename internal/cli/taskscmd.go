@@ -115,7 +115,7 @@ func (inv *invocation) runTasks(ctx context.Context) error {
 			if q.Purpose == uip.ConfirmRiskyAction {
 				lines = append(lines, "      "+words.T("all of it: coder tasks --full %s", q.ID))
 			}
-			lines = append(lines, fmt.Sprintf("      coder respond %s --option %s", q.ID, strings.Join(optionIDs(q), "|")))
+			lines = append(lines, fmt.Sprintf("      coder respond %s %s", q.ID, answerFlags(q)))
 		}
 	}
 	return inv.print(lines...)
@@ -146,9 +146,20 @@ func notOpen(id string) error {
 	return inputf("no open interaction %s; it was withdrawn, never asked, or is one of another folder (--cwd DIR; coder tasks lists those that wait)", id)
 }
 
+// answerFlags are those of coder respond that answer q.
+func answerFlags(q uip.Request) string {
+	how := "--option " + strings.Join(optionIDs(q), "|")
+	if q.Display.Metadata[uip.Hunks] != "" {
+		how += ", or --hunks 1,2"
+	}
+	return how
+}
+
 func optionIDs(q uip.Request) (ids []string) {
 	for _, o := range q.Options {
-		ids = append(ids, o.ID)
+		if o.ID != uip.Some { // it says nothing by itself
+			ids = append(ids, o.ID)
+		}
 	}
 	if len(ids) == 0 {
 		return []string{"…"}
@@ -221,7 +232,11 @@ func (inv *invocation) answer(ctx context.Context, a *app.App, session string, q
 	answer := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: orchestrator.ActorUser, Option: fl.option, Input: fl.input, Comment: fl.comment}
 	for _, part := range fl.answers {
 		id, option, _ := strings.Cut(part, "=")
-		answer.Parts = append(answer.Parts, uip.Response{ID: id, Option: option})
+		so := uip.Response{ID: id, Option: option}
+		if which, ok := strings.CutPrefix(option, uip.Some+":"); ok {
+			so.Option, so.Input = uip.Some, which
+		}
+		answer.Parts = append(answer.Parts, so)
 	}
 	answer = a.WithoutKeys(answer)
 	if err := uip.Check(q, answer); err != nil {

@@ -76,10 +76,17 @@ type Plan struct {
 	// was made. Whatever decides about the line, confines it or guards it looks
 	// at this one value, so that what was judged is what runs.
 	Line Line
+	// Hunks is how many hunks the preview, a diff, has, if they can be made one by
+	// one: with [OnlyHunks] among its arguments the call makes those alone.
+	Hunks int
 	// Version tells apart what a tool of another program says of itself. What a
 	// person always allows of it holds as long as that is the same.
 	Version string
 }
+
+// OnlyHunks is the argument, a list of numbers from 1, that names the hunks to make.
+// People choose them, see [Plan.Hunks]; models are not told of it.
+const OnlyHunks = "only_hunks"
 
 // A Line is a command line that has been read.
 type Line interface {

@@ -11,10 +11,12 @@ import (
 	"fmt"
 	"reflect"
 	"slices"
+	"strconv"
 	"strings"
 
 	"coder/internal/core/chat"
 	"coder/internal/core/clip"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
@@ -57,6 +59,8 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 		if answer.Args != nil {
 			r.change(ctx, a, answer.Args)
 		}
+	case answer.Option == uip.Some:
+		r.reduce(ctx, a, answer)
 	case slices.ContainsFunc(r.offersFor(a), func(o policy.Offer) bool { return o.Scope == policy.Scope(answer.Option) }):
 		if err := r.Memory.Add(ctx, a.policyCase(), policy.Scope(answer.Option)); err != nil {
 			r.notice(ctx, event.Warn, fmt.Sprintf("could not remember the answer: %v", err))
@@ -66,6 +70,10 @@ func (r *run) approve(ctx context.Context, a *admission, after []chat.ToolCall) 
 		if r.StopOnReject || answer.Stop {
 			a.err = errors.Join(a.err, ErrRefused)
 		}
+		return
+	}
+	if said := strings.TrimSpace(answer.Comment); said != "" {
+		a.note = tool.JoinNotes(a.note, "the user says: "+said)
 	}
 }
 
@@ -85,6 +93,65 @@ func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) {
 		return
 	}
 	a.note = tool.JoinNotes(a.note, "the user changed the arguments to "+clip.Text(string(args), 500))
+	r.judgeAgain(ctx, a)
+}
+
+// reduce makes a the call that makes only those hunks of its change that the person
+// took. That, too, is prepared and judged as any other.
+func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response) {
+	all := a.hunks()
+	taken, err := answer.Hunks(len(all))
+	var args map[string]json.RawMessage
+	t, known := r.Set.Lookup(a.tool)
+	if err == nil && (!known || json.Unmarshal(a.args, &args) != nil) {
+		err = errors.New("this call cannot be made in part")
+	}
+	if err != nil {
+		a.err = &Denied{"the answer was not accepted: " + err.Error()}
+		return
+	}
+	if len(taken) == len(all) {
+		return // which is all of it
+	}
+	args[tool.OnlyHunks] = jsonx.Must(taken)
+	a.args = jsonx.Must(args)
+	a.call.Args, a.call.Broken = a.args, ""
+	if a.prepared, a.err = t.Prepare(ctx, a.args); a.err != nil {
+		return
+	}
+	var file string
+	for i, h := range all {
+		if slices.Contains(taken, i+1) {
+			continue
+		}
+		if h.Head != file {
+			a.turnedDown += h.Head
+		}
+		file = h.Head
+		a.turnedDown += h.Body
+	}
+	a.turnedDown = r.concealText(a.turnedDown)
+	a.note = tool.JoinNotes(a.note, fmt.Sprintf("of the %d hunks of this change the user took %s; the others, shown in turned_down, were turned down and not made",
+		len(all), strings.Trim(string(jsonx.Must(taken)), "[]")))
+	r.judgeAgain(ctx, a)
+}
+
+// hunks are those of the change that the call would make, if it can be made in part.
+func (a *admission) hunks() []display.Hunk {
+	diff, ok := a.plan().Preview.(display.Diff)
+	if !ok || a.plan().Hunks < 2 {
+		return nil
+	}
+	all := display.Hunks(diff.Unified)
+	if len(all) != a.plan().Hunks {
+		return nil // nobody could tell which is which
+	}
+	return all
+}
+
+// judgeAgain hears what policy thinks of a call that the person changed with their
+// yes: what is denied is, and what is asked about they have said yes to.
+func (r *run) judgeAgain(ctx context.Context, a *admission) {
 	opinion, err := r.Policy.Judge(ctx, a.policyCase())
 	switch {
 	case err != nil:
@@ -98,7 +165,7 @@ func (r *run) change(ctx context.Context, a *admission, args json.RawMessage) {
 
 // answerTo is what the person says about a: on a card from before, or now.
 func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall) (uip.Response, error) {
-	if g, ok := r.answers[a.call.ID]; ok && g.about.same(a) {
+	if g, ok := r.answers[a.call.ID]; ok && g.about.same(a) && (g.answer.Option != uip.Some || g.about.sameHunks(a)) {
 		return g.answer, nil
 	}
 	card := []*admission{a}
@@ -125,6 +192,16 @@ func (r *run) answerTo(ctx context.Context, a *admission, after []chat.ToolCall)
 // same reports whether b is still the call that was shown as a.
 func (a *admission) same(b *admission) bool {
 	return a.tool == b.tool && reflect.DeepEqual(a.plan().Effects, b.plan().Effects) && a.opinion.String() == b.opinion.String()
+}
+
+// sameHunks reports whether the hunks of b are those that were shown as a's, wherever
+// in the file they stand by now.
+func (a *admission) sameHunks(b *admission) bool {
+	return slices.EqualFunc(a.hunks(), b.hunks(), func(x, y display.Hunk) bool {
+		_, x.Body, _ = strings.Cut(x.Body, "\n")
+		_, y.Body, _ = strings.Cut(y.Body, "\n")
+		return x.Head == y.Head && x.Body == y.Body
+	})
 }
 
 // card puts several calls as one question with an answer for each, or one for
@@ -177,6 +254,10 @@ func (r *run) question(a *admission) uip.Request {
 		},
 		Options: []uip.Option{{ID: uip.Approve, Label: "Yes, this once", Style: uip.Danger}},
 		Digest:  a.digest(), Args: a.args,
+	}
+	if n := len(a.hunks()); n > 0 {
+		q.Options = append(q.Options, uip.Option{ID: uip.Some, Label: fmt.Sprintf("Yes to some of the %d hunks, this once", n)})
+		q.Display.Metadata[uip.Hunks] = strconv.Itoa(n)
 	}
 	for _, o := range r.offersFor(a) {
 		offer(&q, o, "Yes, and ")

@@ -207,6 +207,9 @@ func tail(s string, n int) string {
 	return "…" + clip.Tail(s, n)
 }
 
+// maxTurnedDown bounds what the model is shown of what it was not let do.
+const maxTurnedDown = 16 << 10
+
 // withNote adds to a result how its call was read.
 func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 	if a.note == "" {
@@ -219,5 +222,8 @@ func (a *admission) withNote(text json.RawMessage) json.RawMessage {
 	var before string
 	_ = json.Unmarshal(object["note"], &before) // what is no text is none
 	object["note"] = jsonx.Must(tool.JoinNotes(a.note, before))
+	if a.turnedDown != "" {
+		object["turned_down"] = jsonx.Must(clip.Text(strings.ToValidUTF8(a.turnedDown, "\ufffd"), maxTurnedDown))
+	}
 	return jsonx.Must(object)
 }

@@ -180,6 +180,8 @@ type admission struct {
 	kept     tool.Kept
 	note     string          // how the call was read, if it was not written for our tools
 	args     json.RawMessage // as the tool takes them
+	// turnedDown is the diff of those hunks of the change that the person did not take.
+	turnedDown string
 }
 
 func (a *admission) policyCase() policy.Case {

@@ -51,6 +51,60 @@ func DiffLines(unified string) iter.Seq2[byte, string] {
 	}
 }
 
+// Hunk is a part of a diff that can be taken or left: a run of lines, or all that
+// becomes of a file that is moved or given another mode, or has no lines.
+type Hunk struct {
+	Head string // the lines that name its file, where others are in it too
+	Body string
+	Line int // which line of the diff its body begins with, from 0
+}
+
+// Hunks divides a unified diff of text files, as this program writes it.
+func Hunks(unified string) (all []Hunk) {
+	var at, n int   // where we are: bytes and lines
+	var file int    // where the file under way begins
+	var head string // the lines that name it
+	var git string  // the line that says that it is one hunk
+	body := -1      // where the hunk under way begins, if one is
+	end := func() {
+		if body >= 0 {
+			all[len(all)-1].Body, body = unified[body:at], -1
+		}
+	}
+	for sign, line := range DiffLines(unified) {
+		switch {
+		case sign != 0:
+		case strings.HasPrefix(line, "diff --git "):
+			end()
+			all = append(all, Hunk{Line: n})
+			body, git = at, line
+		case strings.HasPrefix(line, "--- ") && !names(git, unified[at:]):
+			end()
+			file, head, git = at, "", ""
+		case strings.HasPrefix(line, "@@ ") && git == "":
+			end()
+			if head == "" {
+				head = unified[file:at]
+			}
+			all = append(all, Hunk{Head: head, Line: n})
+			body = at
+		}
+		at += len(line)
+		n++
+	}
+	end()
+	return all
+}
+
+// names reports whether the two names that text begins with are those of a line as
+// git begins a file with.
+func names(git, text string) bool {
+	from, rest, _ := strings.Cut(strings.TrimPrefix(text, "--- "), "\n")
+	to, _, _ := strings.Cut(strings.TrimPrefix(rest, "+++ "), "\n")
+	const nothing = "/dev/null"
+	return git != "" && (from == nothing || strings.HasPrefix(git, "diff --git "+from+" ")) && (to == nothing || strings.HasSuffix(git, " "+to+"\n"))
+}
+
 // length of a hunk; one left out is 1.
 func length(s string) int {
 	if s == "" {

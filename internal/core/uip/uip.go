@@ -14,6 +14,8 @@ import (
 	"fmt"
 	"regexp"
 	"slices"
+	"strconv"
+	"strings"
 
 	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
@@ -42,10 +44,12 @@ const (
 	Generic            Purpose = "generic"
 )
 
-// Options of a [Confirm] request. Those between are yes, and remembered: for
+// Options of a [Confirm] request. Some is yes to those hunks of a change that the
+// input names, see [Response.Hunks]. Those after it are yes, and remembered: for
 // this session, in this project, for every edit below a folder.
 const (
 	Approve = "approve"
+	Some    = "some"
 	Session = "session"
 	Always  = "always"
 	Below   = "below"
@@ -77,6 +81,10 @@ type Request struct {
 // OnEnter is where the metadata of a display name the option that an empty
 // answer takes, if any does.
 const OnEnter = "onEnter"
+
+// Hunks is where the metadata of a display says how many hunks its content, a diff,
+// has, if the request offers [Some]: see [display.Hunks].
+const Hunks = "hunks"
 
 // CallID is the tool call the answer is bound to, or "".
 func (r Request) CallID() string { return r.Display.Metadata["toolCallId"] }
@@ -193,6 +201,32 @@ func (a Response) Part(q Request) Response {
 	return Response{ID: q.ID, TaskID: q.TaskID, Author: a.Author, Option: option, Input: a.Input, Comment: a.Comment, Via: a.Via, Stop: a.Stop}
 }
 
+// Hunks are those that the input names, of the n that there are: numbers from 1 and
+// ranges such as 2-4, each hunk once.
+func (a Response) Hunks(n int) (all []int, err error) {
+	for _, word := range strings.FieldsFunc(a.Input, func(c rune) bool { return strings.ContainsRune(" \t,，、", c) }) {
+		low, high, isRange := strings.Cut(word, "-")
+		if !isRange {
+			high = low
+		}
+		from, err := strconv.Atoi(low)
+		to, also := strconv.Atoi(high)
+		if err != nil || also != nil || from < 1 || to < from || to > n {
+			return nil, fmt.Errorf("there is no hunk %s; there are 1 to %d", word, n)
+		}
+		for one := from; one <= to; one++ {
+			if !slices.Contains(all, one) {
+				all = append(all, one)
+			}
+		}
+	}
+	if len(all) == 0 {
+		return nil, errors.New("the input must name hunks, such as 1,3")
+	}
+	slices.Sort(all)
+	return all, nil
+}
+
 // RefusedBy is the response that turns r down, and allows nothing.
 func (r Request) RefusedBy(author, why string) Response {
 	a := Response{ID: r.ID, TaskID: r.TaskID, Author: author, Comment: why}
@@ -302,6 +336,12 @@ func checkOne(q Request, a Response) error {
 	}
 	if a.Option != "" && !q.offers(a.Option) {
 		return fmt.Errorf("there is no option %q", a.Option)
+	}
+	if a.Option == Some {
+		n, _ := strconv.Atoi(q.Display.Metadata[Hunks]) // none, where it does not say
+		if _, err := a.Hunks(n); err != nil {
+			return err
+		}
 	}
 	if a.Option == "" && (q.Kind == Confirm || q.Kind == Select && a.Input == "") {
 		return errors.New("an option must be chosen")

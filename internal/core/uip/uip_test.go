@@ -2,6 +2,7 @@ package uip_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"reflect"
 	"strings"
 	"testing"
@@ -129,5 +130,26 @@ func TestAnswerIsBoundToACall(t *testing.T) {
 	q := uip.Request{Display: uip.Display{Metadata: map[string]string{"toolCallId": "c1"}}}
 	if q.CallID() != "c1" || (uip.Request{}).CallID() != "" {
 		t.Errorf("bound to %q and %q", q.CallID(), uip.Request{}.CallID())
+	}
+}
+
+func TestHunksOfAnAnswer(t *testing.T) {
+	for input, want := range map[string]string{
+		"1": "[1]", "3, 1": "[1 3]", "2-4": "[2 3 4]", "1、2 2": "[1 2]", "4,1-2": "[1 2 4]",
+		"": "", "0": "", "5": "", "2-1": "", "1-9": "", "x": "", "1.5": "", "-1": "", "1-": "", "1 and 2": "", "99999999999999999999": "",
+	} {
+		q := uip.Request{ID: "q", Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Some}}, Display: uip.Display{Metadata: map[string]string{uip.Hunks: "4"}}}
+		a := uip.Response{ID: "q", Option: uip.Some, Input: input}
+		got, err := a.Hunks(4)
+		if (err == nil) != (want != "") || err == nil && fmt.Sprint(got) != want {
+			t.Errorf("%q is %v, %v, want %s", input, got, err, want)
+		}
+		if fits := uip.Check(q, a); (fits == nil) != (want != "") {
+			t.Errorf("%q fits: %v", input, fits)
+		}
+		q.Display.Metadata = nil
+		if uip.Check(q, a) == nil {
+			t.Errorf("%q answers a question without hunks", input)
+		}
 	}
 }

@@ -65,17 +65,26 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 	if bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {
 		return fmt.Sprintf("Binary files %s and %s differ\n", from, to), 0, 0
 	}
-	head, tail := alike(old, new)
-	w := hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
+	w, all := compare(old, new)
 	fmt.Fprintf(&w.out, "--- %s\n+++ %s\n", from, to)
+	for _, near := range all {
+		w.hunk(near)
+	}
+	return w.out.String(), w.added, w.deleted
+}
+
+// compare finds what makes new of old: the edits of each hunk.
+func compare(old, new []byte) (w hunks, all [][]edit) {
+	head, tail := alike(old, new)
+	w = hunks{old: linesOf(old[head : len(old)-tail]), new: linesOf(new[head : len(new)-tail]), skipped: bytes.Count(old[:head], []byte("\n"))}
 	list := edits(w.old, w.new)
 	// The lines around them, which are the same on both sides, are needed too: an edit may have come to stand at the
 	// edge, and without as much context as there is git takes it to be at the edge of the file.
-	begin := head
-	for n := contextLines; n > 0 && begin > 0; n-- {
-		begin = bytes.LastIndexByte(old[:begin-1], '\n') + 1
+	w.begin = head
+	for n := contextLines; n > 0 && w.begin > 0; n-- {
+		w.begin = bytes.LastIndexByte(old[:w.begin-1], '\n') + 1
 	}
-	before, after := linesOf(old[begin:head]), []string(nil)
+	before, after := linesOf(old[w.begin:head]), []string(nil)
 	for line := range bytes.Lines(old[len(old)-tail:]) {
 		if len(after) == contextLines {
 			break
@@ -93,10 +102,51 @@ func unified(from, to string, old, new []byte) (text string, added, deleted int)
 		for n < len(list) && list[n].a-list[n-1].aEnd <= 2*contextLines {
 			n++
 		}
-		w.hunk(list[:n])
+		all = append(all, list[:n])
 		list = list[n:]
 	}
-	return w.out.String(), w.added, w.deleted
+	return w, all
+}
+
+// Hunks counts the hunks of the diff from old to new.
+func Hunks(old, new []byte) int {
+	if old == nil || new == nil || bytes.IndexByte(old, 0) >= 0 || bytes.IndexByte(new, 0) >= 0 {
+		return 1
+	}
+	if bytes.Equal(old, new) {
+		return 0
+	}
+	_, all := compare(old, new)
+	return len(all)
+}
+
+// Some is what old becomes if of the hunks that lead to new only those are made
+// that take says, which are counted from 1. Neither side is nil.
+func Some(old, new []byte, take func(hunk int) bool) []byte {
+	w, all := compare(old, new)
+	out := slices.Clone(old[:w.begin])
+	at, end := 0, w.begin
+	put := func(lines []string) {
+		for _, l := range lines {
+			out = append(out, l...)
+		}
+	}
+	for i, near := range all {
+		for _, e := range near {
+			put(w.old[at:e.a])
+			if take(i + 1) {
+				put(w.new[e.b:e.bEnd])
+			} else {
+				put(w.old[e.a:e.aEnd])
+			}
+			at = e.aEnd
+		}
+	}
+	put(w.old[at:])
+	for _, l := range w.old {
+		end += len(l)
+	}
+	return append(out, old[end:]...)
 }
 
 // edits lists what makes new of old, in order.
@@ -137,7 +187,7 @@ func linesOf(b []byte) []string { return slices.Collect(strings.Lines(string(b))
 
 type hunks struct {
 	old, new       []string
-	skipped        int // lines before those that are looked at
+	begin, skipped int // bytes and lines before those that are looked at
 	out            strings.Builder
 	added, deleted int
 }

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"coder/internal/core/display"
@@ -22,18 +23,20 @@ type outcome struct {
 	note         string
 }
 
-// changing makes f a tool that gives one file new content: next makes it from
-// the old, which is nil if there is no file.
-func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, path func(In) string, next func(in In, old []byte) (outcome, error)) tool.Tool {
+// changing makes f a tool that gives one file new content, or makes some hunks of
+// that change: next makes it from the old, which is nil if there is no file.
+func changing[In any](f tool.Func[In], ws *workspace.Workspace, seen *Seen, which func(In) (path string, only hunks), next func(in In, old []byte) (outcome, error)) tool.Tool {
 	f.Work = func(ctx context.Context, in In) (tool.Plan, tool.Run, error) {
+		path, only := which(in)
 		ch := &change{ws: ws, seen: seen}
-		if err := ch.workOut(path(in), func(old []byte) (outcome, error) { return next(in, old) }); err != nil {
-			return tool.Plan{}, nil, ws.Meant(ctx, path(in), err)
+		if err := ch.workOut(path, only, func(old []byte) (outcome, error) { return next(in, old) }); err != nil {
+			return tool.Plan{}, nil, ws.Meant(ctx, path, err)
 		}
 		return tool.Plan{
 			Title:   ch.path,
 			Effects: []tool.Effect{{Kind: tool.Write, Target: ch.at}},
 			Preview: display.Diff{Unified: ch.diff, Added: ch.added, Deleted: ch.deleted},
+			Hunks:   ch.hunks,
 		}, ch.apply, nil
 	}
 	return f
@@ -48,10 +51,12 @@ type change struct {
 	outcome
 	diff           string
 	added, deleted int
+	hunks          int    // that can be made one by one
+	part           string // which of them are made, in words; empty if all are
 }
 
 // workOut finds what a call would do to the file as it is now.
-func (c *change) workOut(name string, next func(old []byte) (outcome, error)) (err error) {
+func (c *change) workOut(name string, only hunks, next func(old []byte) (outcome, error)) (err error) {
 	if c.path, c.at, err = locate(c.ws, name); err != nil {
 		return err
 	}
@@ -68,7 +73,39 @@ func (c *change) workOut(name string, next func(old []byte) (outcome, error)) (e
 	if c.old = old; old == nil {
 		c.note = tool.JoinNotes(c.note, besides(c.ws, c.at))
 	}
+	c.hunks = patch.Hunks(old, c.content)
+	if only != nil {
+		if err := only.check(c.hunks); err != nil {
+			return err
+		}
+		c.part, c.replacements = only.of(c.hunks), 0
+		if old != nil {
+			c.content = patch.Some(old, c.content, only.take)
+		}
+		c.hunks = 0
+	}
 	c.diff, c.added, c.deleted = patch.Unified(c.at, old, c.content)
+	return nil
+}
+
+// hunks are those of a change that are to be made, counted from 1; nil for all.
+type hunks []int
+
+func (h hunks) take(n int) bool { return slices.Contains(h, n) }
+
+// of says which hunks are made, of how many.
+func (h hunks) of(n int) string { return fmt.Sprintf("%d/%d hunks", len(h), n) }
+
+// check makes sure that there are such hunks.
+func (h hunks) check(n int) error {
+	for i, one := range h {
+		if one < 1 || one > n || h[:i].take(one) {
+			return fmt.Errorf("%s: there are hunks 1 to %d, each once", tool.OnlyHunks, n)
+		}
+	}
+	if len(h) == 0 {
+		return fmt.Errorf("%s names no hunk", tool.OnlyHunks)
+	}
 	return nil
 }
 
@@ -131,6 +168,9 @@ func (c *change) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
 	summary := "unchanged"
 	if op != summary {
 		summary = fmt.Sprintf("%s, +%d -%d", op, c.added, c.deleted)
+		if c.part != "" {
+			summary += ", " + c.part
+		}
 		if err := c.ws.Swap(c.at, c.old, c.content); errors.Is(err, workspace.ErrChanged) {
 			now, _, _ := load(c.ws, c.at) // what it is only helps to explain
 			return tool.Result{}, changedSincePlanned(c.path, c.old, now)
@@ -160,12 +200,13 @@ var writeDoc string
 type writeArgs struct {
 	Path    string `json:"path" also:"file_path file filename target_file" doc:"file to write"`
 	Content string `json:"content" also:"contents text data file_text" doc:"all of the new content"`
+	Only    hunks  `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
 // Write is the tool that creates a file or replaces all of it.
 func Write(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	f := tool.Func[writeArgs]{Name: "write", Doc: writeDoc, Aliases: aliases("Write", "writeFile", "create_file", "create")}
-	return changing(f, ws, seen, func(a writeArgs) string { return a.Path }, func(a writeArgs, old []byte) (o outcome, err error) {
+	return changing(f, ws, seen, func(a writeArgs) (string, hunks) { return a.Path, a.Only }, func(a writeArgs, old []byte) (o outcome, err error) {
 		o.content, err = rewrite(a.Path, old, a.Content)
 		return o, err
 	})

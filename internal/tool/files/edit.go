@@ -26,6 +26,8 @@ type editArgs struct {
 	// What calls for other agents' tools say besides.
 	Expected int        `json:"expected_replacements,omitzero" hidden:"yes"` // how many there must be, if it is said
 	Then     []editThen `json:"then,omitzero" hidden:"yes"`                  // further edits, all or none
+
+	Only hunks `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
 // editThen is an edit of what the one before it left.
@@ -38,7 +40,7 @@ type editThen struct {
 // Edit is the tool that replaces a text in a file by another.
 func Edit(ws *workspace.Workspace, seen *Seen) tool.Tool {
 	f := tool.Func[editArgs]{Name: "edit", Doc: editDoc, Aliases: aliases("Edit", "editFile", "str_replace", "edit_file", "replace")}
-	return changing(f, ws, seen, func(a editArgs) string { return a.Path }, edited)
+	return changing(f, ws, seen, func(a editArgs) (string, hunks) { return a.Path, a.Only }, edited)
 }
 
 // edited is the file's content after the edit and those that follow it.

@@ -27,6 +27,7 @@ type patchArgs struct {
 	Path   string `json:"path,omitzero" hidden:"yes" also:"file_path file target_file"`
 	Patch  string `json:"patch" also:"diff input patch_text patch_content" doc:"all of the patch"`
 	DryRun bool   `json:"dry_run,omitzero" also:"check preview" doc:"only tell what it would do"`
+	Only   hunks  `json:"only_hunks,omitzero" hidden:"yes"`
 }
 
 // Patch is the tool that changes several files at once.
@@ -63,18 +64,82 @@ func (s *changeSet) workOut(a patchArgs) error {
 	if err != nil {
 		return err
 	}
-	for _, c := range changes {
+	for i, c := range changes {
 		if old, new := string(c.Old), string(c.New); c.Old != nil && c.New != nil {
 			// Line ends stay those of the file, unless they are all that changes.
 			if e := endingOf(old); e != mixed && strings.ContainsAny(old, "\r\n") && e.given(old) != e.given(new) {
-				c.New = []byte(e.write(e.given(new)))
+				changes[i].New = []byte(e.write(e.given(new)))
 			}
 		}
+	}
+	s.hunks = s.count(changes)
+	if a.Only != nil {
+		if changes, err = s.only(changes, a.Only); err != nil {
+			return err
+		}
+	}
+	for _, c := range changes {
 		if err := s.add(c); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// mode is the mode that a change gives its file, if that is another than it has.
+func (s *changeSet) mode(c patch.Change) patch.Mode {
+	was := s.modes[cmp.Or(c.From, c.Path)].Perm()
+	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
+		return patch.AsItIs
+	}
+	return c.Mode
+}
+
+// hunksOf counts what of a change can be made or left: the hunks of a file that
+// keeps its name and mode, else all of it.
+func (s *changeSet) hunksOf(c patch.Change) int {
+	if c.From != "" || c.Old != nil && s.mode(c) != patch.AsItIs {
+		return 1
+	}
+	return patch.Hunks(c.Old, c.New)
+}
+
+// count counts the hunks of all changes; 0 if they cannot be made one by one, since
+// a file is changed twice.
+func (s *changeSet) count(changes []patch.Change) (n int) {
+	names := make(map[string]bool)
+	for _, c := range changes {
+		if names[c.Path] || c.From != "" && names[c.From] {
+			return 0
+		}
+		names[c.Path], names[c.From] = true, c.From != ""
+		n += s.hunksOf(c)
+	}
+	return n
+}
+
+// only is what is left of changes if only some of their hunks are made.
+func (s *changeSet) only(changes []patch.Change, which hunks) (some []patch.Change, err error) {
+	if err := which.check(s.hunks); err != nil {
+		return nil, err
+	}
+	before := 0 // hunks of the files before
+	for _, c := range changes {
+		n := s.hunksOf(c)
+		take := func(hunk int) bool { return which.take(before + hunk) }
+		switch {
+		case n > 1:
+			c.New = patch.Some(c.Old, c.New, take)
+			if !bytes.Equal(c.New, c.Old) {
+				some = append(some, c)
+			}
+		case n == 1 && take(1):
+			some = append(some, c)
+		}
+		before += n
+	}
+	s.part, s.hunks = which.of(s.hunks), 0
+	return some, nil
 }
 
 // locate gives every file in the patch its real name, so that two names of one
@@ -172,6 +237,8 @@ type changeSet struct {
 	diff           strings.Builder
 	added, deleted int
 	saw            map[string]string // what was written
+	hunks          int               // that can be made one by one
+	part           string            // which of them are made, in words; empty if all are
 }
 
 // patchedFile is what the model is told of one file.
@@ -189,11 +256,7 @@ func (s *changeSet) add(c patch.Change) error {
 		return fmt.Errorf("%s: the patch holds a NUL byte; this tool writes text", c.Path)
 	}
 	f := patchedFile{Path: c.Path, From: c.From, Operation: "updated"}
-	was, mode := s.modes[cmp.Or(c.From, c.Path)].Perm(), c.Mode
-	if c.New == nil || c.Old != nil && executable(was, c.Mode) == was {
-		mode = patch.AsItIs
-	}
-	diff, added, deleted := c.Diff(mode)
+	diff, added, deleted := c.Diff(s.mode(c))
 	f.Additions, f.Deletions = added, deleted
 	switch {
 	case c.From != "":
@@ -249,7 +312,7 @@ func (s *changeSet) plan() tool.Plan {
 	if len(s.files) > maxTitles {
 		title += fmt.Sprintf(" and %d more", len(s.files)-maxTitles)
 	}
-	plan := tool.Plan{Title: title, Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}}
+	plan := tool.Plan{Title: title, Preview: display.Diff{Unified: s.diff.String(), Added: s.added, Deleted: s.deleted}, Hunks: s.hunks}
 	for _, c := range s.changes {
 		if c.From != "" {
 			plan.Effects = append(plan.Effects, tool.Effect{Kind: kind, Target: c.From})
@@ -294,7 +357,11 @@ func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error)
 	if s.dry {
 		done = "would patch"
 	}
-	return tool.Result{Value: r, Summary: fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted), Show: preview(s.diff.String(), s.added, s.deleted), Saw: s.saw}, nil
+	summary := fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted)
+	if s.part != "" {
+		summary += ", " + s.part
+	}
+	return tool.Result{Value: r, Summary: summary, Show: preview(s.diff.String(), s.added, s.deleted), Saw: s.saw}, nil
 }
 
 // still makes sure that every file is as it was planned against. A name that

@@ -71,6 +71,9 @@ func (f *Face) choose(ctx context.Context, q uip.Request) (uip.Response, error) 
 	}
 	var options []option
 	for _, o := range q.Options {
+		if risky && kinds[o.ID] == "" {
+			continue // it wants more than a choice
+		}
 		kind := "allow_once"
 		if risky {
 			kind = kinds[o.ID]

@@ -110,6 +110,30 @@ func TestWhatCannotBeShownIsNotLetPass(t *testing.T) {
 	}
 }
 
+func TestSomeHunksOfAChange(t *testing.T) {
+	q := call(`{"path":"a.txt","content":"x"}`)
+	q.Display.Content = display.Diff{Unified: "--- a/a\n+++ b/a\n@@ -1,1 +1,1 @@\n-1\n+I\n@@ -9,1 +9,1 @@\n-9\n+X\n"}
+	q.Options = append(q.Options, uip.Option{ID: uip.Some})
+	q.Display.Metadata[uip.Hunks] = "2"
+	for decision, want := range map[string]string{
+		`{"behavior":"allow","hunks":[2],"message":"later"}`:         "some 2 later",
+		`{"behavior":"allow"}`:                                       "approve  ",
+		`{"behavior":"allow","hunks":[1],"updatedInput":{"path":1}}`: "approve  ", // other arguments have other hunks
+		`{"behavior":"deny","hunks":[1],"message":"no"}`:             "reject  no",
+	} {
+		c := channel(t, func(r map[string]any) string {
+			if r["hunks"] != 2.0 || !strings.HasPrefix(r["diff"].(string), "--- a/a\n") {
+				t.Errorf("it was asked %v", r)
+			}
+			return success(decision)
+		})
+		a, err := c.Person().Ask(t.Context(), q)
+		if got := a.Option + " " + a.Input + " " + a.Comment; err != nil || got != want || uip.Check(q, a) != nil {
+			t.Errorf("%s is %q, %v, %v, want %q", decision, got, err, uip.Check(q, a), want)
+		}
+	}
+}
+
 func TestQuestionsAreAskedAsTheToolThatProgramsKnow(t *testing.T) {
 	colour := uip.Request{ID: "q.1", Kind: uip.Select, Purpose: uip.ChooseStrategy, Display: uip.Display{Title: "Which colour?"}, Options: []uip.Option{{ID: "a", Label: "Red"}, {ID: "b", Label: "Blue"}}}
 	name := uip.Request{ID: "q.2", Kind: uip.Input, Purpose: uip.RequestInfo, Display: uip.Display{Title: "What name?"}}

@@ -6,7 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"reflect"
+	"strings"
 
+	"coder/internal/core/display"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/uip"
 	"coder/internal/tool/dialect"
@@ -43,6 +45,8 @@ type permission struct {
 	Reason      string          `json:"decision_reason,omitempty"`
 	Title       string          `json:"title,omitempty"`
 	Agent       string          `json:"agent_id,omitempty"`
+	Diff        string          `json:"diff,omitempty"`  // of a change of several hunks
+	Hunks       int             `json:"hunks,omitempty"` // how many of them there are, if some can be taken
 }
 
 type decision struct {
@@ -51,6 +55,7 @@ type decision struct {
 	Updates   []Update        `json:"updatedPermissions"`
 	Message   string          `json:"message"`
 	Interrupt bool            `json:"interrupt"`
+	Hunks     []int           `json:"hunks"` // with allow: only these
 }
 
 // Person is who answers questions: the program, where it wants to.
@@ -71,6 +76,9 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 	case risky:
 		request.Tool, request.Input = dialect.Outward(q.Display.Metadata["toolName"], q.Args, c.Root)
 		request.Suggestions = suggestions(q, request.Tool)
+		if diff, ok := q.Display.Content.(display.Diff); ok && q.Display.Metadata[uip.Hunks] != "" {
+			request.Diff, request.Hunks = diff.Unified, len(display.Hunks(diff.Unified))
+		}
 	case leaves:
 		request.Tool, request.Input = "ExitPlanMode", jsonx.Must(map[string]string{"plan": plan, "planFilePath": path})
 	default:
@@ -99,6 +107,10 @@ func (c *Channel) decide(ctx context.Context, q uip.Request) (uip.Response, erro
 			a.Args = d.Input
 		}
 		c.apply(q, request.Suggestions, d.Updates, &a)
+		if d.Hunks != nil && request.Hunks > 0 && a.Args == nil {
+			a.Option, a.Input = uip.Some, strings.Trim(string(jsonx.Must(d.Hunks)), "[]")
+		}
+		a.Comment = d.Message
 	case leaves:
 		a.Option = "startEditing"
 	default:

@@ -106,6 +106,7 @@ var elsewhere = map[string]string{
 	"nothing would be undone: %s": "orchestrator", "nothing would be redone: %s": "orchestrator",
 	"%d entries": "files", "1 entry": "files",
 	"patched 1 file, +%d -%d": "files", "would patch 1 file, +%d -%d": "files",
+	"updated, +%d -%d, %d/%d hunks": "files", "patched %d files, +%d -%d, %d/%d hunks": "files", "patched 1 file, +%d -%d, %d/%d hunks": "files",
 	"%d files": "search", "%d matches in %d files": "search", "%d matches in 1 file": "search", "1 match in 1 file": "search",
 	"%d results in %d files": "codesearch", "%d results in 1 file": "codesearch", "1 result in 1 file": "codesearch",
 	"write down how a recurring job is done": "skills",

@@ -160,11 +160,13 @@ func hint(words term.Words, q uip.Request) string {
 	return words.T("answer y or n; n may be followed by a reason")
 }
 
-// The words people say yes and no with, and what they say to see all of it.
+// The words people say yes and no with, what they say to see all of it, and before the
+// numbers of hunks.
 var (
-	yes  = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
-	no   = []string{"n", "no", "否", "不", "不行", "拒绝"}
-	view = []string{"v", "view", "all", "全部", "查看", "看"}
+	yes   = []string{"y", "yes", "ok", "是", "好", "好的", "同意", "可以"}
+	no    = []string{"n", "no", "否", "不", "不行", "拒绝"}
+	view  = []string{"v", "view", "all", "全部", "查看", "看"}
+	hunks = []string{"h", "hunk", "hunks", "块"}
 )
 
 // remembered are the words people say a yes with that is remembered.
@@ -186,24 +188,11 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 		if a, ok := readConfirm(q, line); ok {
 			return a, true
 		}
-		chosen := make(map[int]bool)
-		for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
-			n, err := strconv.Atoi(f)
-			if err != nil || n < 1 || n > len(q.Parts) {
-				return uip.Response{}, false
-			}
-			chosen[n-1] = true
-		}
-		var a uip.Response
-		for i, part := range q.Parts {
-			option := uip.Reject
-			if chosen[i] {
-				option = uip.Approve
-			}
-			a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: option})
-		}
-		return a, len(chosen) > 0
+		return readNumbers(q, line)
 	case q.Kind == uip.Confirm:
+		if a, ok := readHunks(q, line); ok {
+			return a, true
+		}
 		return readConfirm(q, line)
 	}
 	if q.Kind == uip.Input { // a number is a number there
@@ -218,17 +207,56 @@ func read(q uip.Request, line string) (uip.Response, bool) {
 	return uip.Response{Input: line}, true
 }
 
+// readNumbers reads which calls of a card may run, and with a dot which hunks of
+// them: 1 2.1 2.3.
+func readNumbers(q uip.Request, line string) (a uip.Response, ok bool) {
+	for _, part := range q.Parts {
+		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: uip.Reject})
+	}
+	for _, f := range strings.FieldsFunc(line, func(c rune) bool { return strings.ContainsRune(" ,，、\t", c) }) {
+		call, hunk, some := strings.Cut(f, ".")
+		n, err := strconv.Atoi(call)
+		if err != nil || n < 1 || n > len(q.Parts) || some && !offers(q.Parts[n-1], uip.Some) {
+			return uip.Response{}, false
+		}
+		switch so := &a.Parts[n-1]; {
+		case !some:
+			so.Option, so.Input = uip.Approve, ""
+		case so.Option != uip.Approve:
+			so.Option, so.Input = uip.Some, strings.TrimSpace(so.Input+" "+hunk)
+		}
+		ok = true
+	}
+	return a, ok
+}
+
+// readHunks reads the hunks of a change that may be made, and words for the model
+// behind them: h 1 3 the rest can wait.
+func readHunks(q uip.Request, line string) (a uip.Response, ok bool) {
+	word, rest, _ := strings.Cut(line, " ")
+	if !slices.Contains(hunks, strings.ToLower(word)) || !offers(q, uip.Some) {
+		return a, false
+	}
+	end := strings.IndexFunc(rest, func(c rune) bool { return !strings.ContainsRune("0123456789-,，、 \t", c) })
+	if end < 0 {
+		end = len(rest)
+	}
+	return uip.Response{Option: uip.Some, Input: strings.TrimSpace(rest[:end]), Comment: strings.TrimLeft(rest[end:], separators)}, true
+}
+
 const separators = " ,，:：\t"
 
 func readConfirm(q uip.Request, line string) (uip.Response, bool) {
-	word, rest := line, "" // "no, use b" is "no" and "use b"
+	word, between, rest := line, "", "" // "no, use b" is "no" and "use b"
 	if i := strings.IndexAny(line, separators); i >= 0 {
-		word, rest = line[:i], strings.TrimLeft(line[i:], separators)
+		rest = strings.TrimLeft(line[i:], separators)
+		word, between = line[:i], line[i:len(line)-len(rest)]
 	}
 	word = strings.ToLower(word)
+	comment, agreed := goesOn(between, rest)
 	switch {
-	case slices.Contains(yes, word) && rest == "":
-		return uip.Response{Option: uip.Approve}, true
+	case slices.Contains(yes, word) && agreed:
+		return uip.Response{Option: uip.Approve, Comment: comment}, true
 	case slices.Contains(no, word):
 		return uip.Response{Option: uip.Reject, Comment: rest}, true
 	}
@@ -239,6 +267,35 @@ func readConfirm(q uip.Request, line string) (uip.Response, bool) {
 	}
 	return uip.Response{}, false
 }
+
+// goesOn is what words behind a yes tell the model, if they go on from it: y and
+// keep it short, 好，并写测试. Others, such as a condition, make a yes none: nothing
+// here could keep to it.
+func goesOn(between, words string) (comment string, ok bool) {
+	first, rest, _ := strings.Cut(words, " ")
+	switch first = strings.ToLower(first); {
+	case words == "" || slices.Contains([]string{"also", "then", "please"}, first):
+		return words, true
+	case first == "and":
+		return strings.TrimSpace(rest), true
+	case slices.Contains(conditions, strings.Trim(first, separators)):
+		return "", false
+	}
+	for _, c := range []string{"但", "不过", "除非", "除了", "如果", "只"} {
+		if strings.HasPrefix(words, c) {
+			return "", false
+		}
+	}
+	for _, c := range []string{"并", "另外", "然后", "请", "同时", "顺便"} {
+		if strings.HasPrefix(words, c) {
+			return words, true
+		}
+	}
+	return words, strings.ContainsAny(between, ",，:：")
+}
+
+// conditions are words by which a yes is taken back.
+var conditions = []string{"but", "if", "unless", "except", "only", "not", "when", "after", "once", "without", "n", "no", "don't", "dont", "wait"}
 
 func offers(q uip.Request, id string) bool {
 	return slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == id })

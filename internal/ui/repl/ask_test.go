@@ -45,6 +45,10 @@ func some(ids ...string) (a uip.Response) {
 
 func TestAnswers(t *testing.T) {
 	yes, no, always := uip.Response{Option: uip.Approve}, uip.Response{Option: uip.Reject}, uip.Response{Option: uip.Always}
+	remark := func(said string) uip.Response { return uip.Response{Option: uip.Approve, Comment: said} }
+	several := approval("q", uip.Approve, uip.Some, uip.Reject)
+	cardOfHunks := card
+	cardOfHunks.Parts = []uip.Request{card.Parts[0], card.Parts[1], approval("c", uip.Approve, uip.Some, uip.Reject)}
 	because := func(why string) uip.Response { return uip.Response{Option: uip.Reject, Comment: why} }
 	tests := []struct {
 		name, line string
@@ -55,6 +59,21 @@ func TestAnswers(t *testing.T) {
 		{"yes", " Y ", once, yes, true},
 		{"yes in Chinese", "好的", once, yes, true},
 		{"yes, but", "yes but not now", once, uip.Response{}, false},
+		{"yes, but, with a comma", "yes, but not now", once, uip.Response{}, false},
+		{"yes if", "ok if it is safe", once, uip.Response{}, false},
+		{"yes and no", "y n", once, uip.Response{}, false},
+		{"yes and something that may be anything", "yes rm", once, uip.Response{}, false},
+		{"yes, but in Chinese", "好，但不要现在", once, uip.Response{}, false},
+		{"yes and a remark", "y and keep the tests small", once, remark("keep the tests small"), true},
+		{"yes and a remark after a comma", "Yes, use tabs next time", once, remark("use tabs next time"), true},
+		{"yes and a remark in Chinese", "好，并写测试", once, remark("并写测试"), true},
+		{"some hunks", "h 1,3", several, uip.Response{Option: uip.Some, Input: "1,3"}, true},
+		{"some hunks and a remark", "Hunks 1 2-3 the rest can wait", several, uip.Response{Option: uip.Some, Input: "1 2-3", Comment: "the rest can wait"}, true},
+		{"some hunks in Chinese", "块 1、2", several, uip.Response{Option: uip.Some, Input: "1、2"}, true},
+		{"hunks where there are none", "h 1", once, uip.Response{}, false},
+		{"hunks of calls", "1 3.2 3.1", cardOfHunks, uip.Response{Parts: []uip.Response{{ID: "a", Option: uip.Approve}, {ID: "b", Option: uip.Reject}, {ID: "c", Option: uip.Some, Input: "2 1"}}}, true},
+		{"a call and hunks of it", "3 3.1", cardOfHunks, uip.Response{Parts: []uip.Response{{ID: "a", Option: uip.Reject}, {ID: "b", Option: uip.Reject}, {ID: "c", Option: uip.Approve}}}, true},
+		{"hunks of a call that has none", "1.1", cardOfHunks, uip.Response{}, false},
 		{"no", "n", once, no, true},
 		{"no with a reason", "No, use b", once, because("use b"), true},
 		{"no with a reason in Chinese", "不，用 b", once, because("用 b"), true},
@@ -90,7 +109,7 @@ func TestAnswers(t *testing.T) {
 	}
 }
 
-// Nothing but a plain yes, or a plain number on a card, lets anything run.
+// Nothing but a yes, alone or going on from it, or a plain number on a card, lets anything run.
 func FuzzAnswers(f *testing.F) {
 	for _, seed := range []string{"y", "yes", "y n", "n y", "1 3", "是", "always", "a\ty", "１", "\x00y"} {
 		f.Add(seed)
@@ -99,7 +118,9 @@ func FuzzAnswers(f *testing.F) {
 		word := strings.ToLower(strings.TrimRight(strings.TrimSpace(line), " ,，:：\t"))
 		for _, q := range []uip.Request{once, lasting} {
 			a, ok := read(q, line)
-			if ok && a.Option == uip.Approve && !slices.Contains(yes, word) {
+			plain := a.Comment == "" || strings.HasSuffix(word, strings.ToLower(strings.TrimRight(a.Comment, " ,，:：\t")))
+			first, _, _ := strings.Cut(strings.NewReplacer(",", " ", "，", " ", ":", " ", "：", " ", "\t", " ").Replace(word), " ")
+			if ok && a.Option == uip.Approve && (!slices.Contains(yes, first) || !plain || slices.Contains(conditions, strings.ToLower(strings.Split(a.Comment+" ", " ")[0]))) {
 				t.Errorf("%q was taken for yes", line)
 			}
 			if ok && a.Option == uip.Always && (!slices.Contains(remembered[uip.Always], word) || !offers(q, uip.Always)) {

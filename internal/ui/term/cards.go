@@ -3,6 +3,7 @@ package term
 import (
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"unicode/utf8"
 
@@ -48,7 +49,8 @@ func (c Cards) Draw(q uip.Request) string {
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.t("%d calls need approval", len(q.Parts)))
 		for i, part := range q.Parts {
 			d.page.tell(ink.Warn, fmt.Sprintf("%d. %s", i+1, d.title(part)))
-			d.content(part.Display.Content)
+			d.hunk = fmt.Sprintf("%d.", i+1)
+			d.content(part)
 			d.reasons(part)
 		}
 		d.page.words(d.width(), ink.Warn, d.choices(q))
@@ -58,7 +60,7 @@ func (c Cards) Draw(q uip.Request) string {
 		}
 	case q.Kind == uip.Confirm:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
-		d.content(q.Display.Content)
+		d.content(q)
 		d.reasons(q)
 		d.page.words(d.width(), ink.Warn, d.choices(q))
 	default:
@@ -75,7 +77,7 @@ func (c Cards) Hides(q uip.Request) bool {
 	d := c.drawing()
 	for _, part := range append([]uip.Request{q}, q.Parts...) {
 		d.title(part)
-		d.content(part.Display.Content)
+		d.content(part)
 	}
 	return *d.hides
 }
@@ -112,7 +114,8 @@ func (d drawing) text() string { return strings.TrimRight(d.page.take(), "\n") }
 type drawing struct {
 	Cards
 	page  *page
-	hides *bool // something was left out
+	hides *bool  // something was left out
+	hunk  string // what stands before the numbers of hunks
 }
 
 func (d drawing) t(format string, args ...any) string { return d.Words.T(format, args...) }
@@ -167,6 +170,13 @@ func (d drawing) choices(q uip.Request) string {
 			keys = append(keys, d.t("y = yes, this once"))
 		case o.ID == uip.Reject && several:
 			keys = append(keys, d.t("n = no to all"), d.t("numbers = yes to these only, such as 1 3"))
+			if i := slices.IndexFunc(q.Parts, func(part uip.Request) bool { return part.Display.Metadata[uip.Hunks] != "" }); i >= 0 {
+				keys = append(keys, d.t("%d.1 = yes to this hunk only", i+1))
+			}
+		case o.ID == uip.Some && q.Display.Metadata[uip.Hunks] == "2":
+			keys = append(keys, d.t("h 1 = yes to this hunk only"))
+		case o.ID == uip.Some:
+			keys = append(keys, d.t("h 1 3 = yes to these hunks only"))
 		case o.ID == uip.Reject:
 			keys = append(keys, d.t("n = no"))
 		case o.ID == uip.Session && d.alike(q):
@@ -221,7 +231,7 @@ func (d drawing) question(q uip.Request, m, n int) {
 		md.End()
 		d.page.gap()
 	} else {
-		d.content(q.Display.Content)
+		d.content(q)
 	}
 	title := "[Question]"
 	if n > 1 {
@@ -270,18 +280,31 @@ const recommended = " (Recommended)"
 
 // content shows what will run or change, to the letter. Commands and texts are
 // indented, so that no line of them can pass for one of ours.
-func (d drawing) content(b display.Block) {
-	switch b := b.(type) {
+func (d drawing) content(q uip.Request) {
+	switch b := q.Display.Content.(type) {
 	case display.Code:
 		drawCode(display.Code{Lang: b.Lang, Source: d.fold(sanitize.RevealCommand(sanitize.MaskWords(b.Source)))}, d.indented())
 	case display.Text:
 		drawCode(display.Code{Source: d.fold(revealed(string(b)))}, d.indented())
 	case display.Diff:
-		drawDiff(d.foldDiff(b.Unified), d.page.put)
+		text := d.foldDiff(b.Unified)
+		if q.Display.Metadata[uip.Hunks] != "" {
+			text = d.numbered(text)
+		}
+		drawDiff(text, d.page.put)
 	case display.Table:
 		drawTable(b, d.width(), d.ASCII, d.page.put)
 	}
 	d.page.fresh()
+}
+
+// numbered is a diff with the number of each hunk behind its first line.
+func (d drawing) numbered(diff string) string {
+	lines := strings.Split(diff, "\n")
+	for i, h := range display.Hunks(diff) {
+		lines[h.Line] += "  " + d.t("[hunk %s]", d.hunk+strconv.Itoa(i+1))
+	}
+	return strings.Join(lines, "\n")
 }
 
 // indented puts spans with blanks before each line.
