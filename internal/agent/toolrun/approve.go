@@ -130,7 +130,7 @@ func (r *run) reduce(ctx context.Context, a *admission, answer uip.Response) {
 		file = h.Head
 		a.turnedDown += h.Body
 	}
-	a.turnedDown = r.concealText(a.turnedDown)
+	a.turnedDown = r.Conceals.Text(a.turnedDown)
 	a.note = tool.JoinNotes(a.note, fmt.Sprintf("of the %d hunks of this change the user took %s; the others, shown in turned_down, were turned down and not made",
 		len(all), strings.Trim(string(jsonx.Must(taken)), "[]")))
 	r.judgeAgain(ctx, a)
