@@ -131,7 +131,7 @@ var plan = []struct {
 	{"agent/conversation", "chat event"},
 	{"agent/broker", "event uip"},
 	{"agent/inbox", "atomicfile authkey jsonx uip"},
-	{"agent/toolrun", "chat clip dialect event jsonx policy secret tool uip"},
+	{"agent/toolrun", "chat clip dialect display event jsonx policy secret tool uip"},
 	{"agent/prompt", "chat clip"},
 	{"agent/compact", "chat clip event jsonx lazy"},
 	{"agent/complexity", ""},
