@@ -16,6 +16,7 @@ import (
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/supervisor"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
 	"coder/internal/core/secret"
@@ -224,6 +225,9 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 		return err
 	}
 	if format == "html" {
+		if b, err := s.ledger(ctx, id, func(_ string, u chat.Usage) chat.Usage { return u }, nil); err == nil {
+			t.Filling = filling(b)
+		}
 		return export.HTML(w, t)
 	}
 	return export.Markdown(w, t)

@@ -139,6 +139,7 @@ var plan = []struct {
 	{"agent/subagent", "clip frontmatter policy tool"},
 	{"agent/hooks", "bash chat clip dialect event jsonx nearest tool toolrun uip"},
 	{"agent/orchestrator", "chat clip compact complexity conversation display event frontmatter hooks jsonx mention mode nearest prompt provider secret skills tool toolrun uip usercommand verify"},
+	{"agent/ledger", "chat compact conversation event lazy prompt sanitize"},
 	{"agent/supervisor", "authkey broker chat conversation display event jsonx mode orchestrator sanitize seal session task timeline tool toolrun uip undo"},
 	{"agent/rerun", "atomicfile chat compact event lazy mode orchestrator provider repofile supervisor tool uip workspace"},
 
@@ -162,8 +163,8 @@ var plan = []struct {
 	{"ui/repl", "cells event ink lineedit sanitize stdio term tool tty uip"},
 
 	// what people type, and what puts it all together
-	{"slash", "atomicfile chat compact config conversation display event git mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
-	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex gitsafe hooks inbox jsonl jsonx judge lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
+	{"slash", "atomicfile chat compact config conversation display event git ledger mcp mode orchestrator patch prompt provenance sanitize session skills trust undo"},
+	{"app", "anthropic asof atomicfile audit authkey bash bundle catalogue chat clip codeindex codenav codesearch config confine conversation delegate dialect disk display event export failover files frontmatter fulltext gemini git gitindex gitsafe hooks inbox jsonl jsonx judge ledger lsp mcp mem meter mode nearest openai orchestrator plan plugin policy prompt provenance provider repofile rerun responses risk rule sanitize scripted seal search secret session shell skill skills slash structured subagent supervisor telemetry textcalls tool toolrun transport trust typed uip undo usercommand verify web workspace"},
 	{"cli", "acp app asof atomicfile audit browser chat config confine control dialect display drive event events export fulltext hooks i18n inbox ink jsonl jsonx judge lineedit mcp mention meter mode nearest orchestrator patch pathfind plain policy provenance provider repl repofile rerun rule sanitize scripted session slash stdio streamjson structured subagent supervisor task term tool toolrun trust tty typed uip undo verify"},
 
 	// beyond one machine: the second program, coder-fleet

@@ -71,6 +71,7 @@ func subcommands() []subcommand {
 			{"run [NAME ...] [--update] [--json]", "run such sessions again, offline and confined, and show what comes out otherwise; --update takes it as right"},
 			{"list", "the golden sessions of this project"},
 		}},
+		{"context", one, nil, inWorkspace("coder context needs the id of one session; coder sessions lists them", (*invocation).runContext), []use{{"SESSION [--json]", "what filled the model's window, by source, what it cost, what was dropped, where the cache broke"}}},
 		{"search", func(args []string) bool { return len(args) > 0 }, nil, (*invocation).runSearch, []use{{"WORDS [--json]", "find words in all sessions of all projects, the newest first"}}},
 		{"tasks", upTo(1), nil, (*invocation).runTasks, []use{{"[--json] [--full [INTERACTION]]", "tasks and their state, with open questions; --full shows all of these"}}},
 		{"respond", one, nil, inWorkspace("coder respond needs the id of one interaction; coder tasks lists them", (*invocation).runRespond), []use{{"INTERACTION --option ID [--input TEXT] [--comment TEXT]", "answer an open question"}}},

@@ -9,6 +9,7 @@ import (
 
 	"coder/internal/agent/compact"
 	"coder/internal/agent/conversation"
+	"coder/internal/agent/ledger"
 	"coder/internal/agent/orchestrator"
 	tokens "coder/internal/agent/prompt"
 	"coder/internal/core/chat"
@@ -16,8 +17,9 @@ import (
 )
 
 // Context shows what fills the model's window.
-func Context() Command {
-	return Command{Name: "context", Looks: true, Help: "show what fills the model's window, by part", Run: func(_ context.Context, c call) (outcome, error) {
+// Book reads where that came from, given the sizes of the tools, from the record.
+func Context(session string, book func(ctx context.Context, session string, tools map[string]int) (*ledger.Book, error)) Command {
+	return Command{Name: "context", Looks: true, Help: "show what fills the model's window, by part and source, and what it cost", Run: func(ctx context.Context, c call) (outcome, error) {
 		set, talk := c.Settings(), c.Conversation()
 		used := c.ContextUsed()
 		text := fmt.Sprintf("%d of %d tokens are in use (%s)", used, set.ContextLimit, percent(used, set.ContextLimit))
@@ -37,7 +39,11 @@ func Context() Command {
 				text += "\nlast: " + done
 			}
 		}
-		return show(display.Text(text+cached(c.Prefix())), parts(c, set))
+		b, err := book(ctx, session, c.ToolSizes())
+		if err != nil {
+			return outcome{}, err
+		}
+		return show(append(display.Blocks{display.Text(text + cached(c.Prefix())), parts(c, set)}, Sources(b, session)...)...)
 	}}
 }
 

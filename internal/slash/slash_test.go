@@ -14,6 +14,7 @@ import (
 
 	"coder/internal/agent/broker"
 	"coder/internal/agent/conversation"
+	window "coder/internal/agent/ledger"
 	"coder/internal/agent/orchestrator"
 	"coder/internal/authored/skills"
 	"coder/internal/config"
@@ -152,7 +153,7 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 			Todos(func() []event.Todo {
 				return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
 			}),
-			Context(), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
+			Context("s", func(context.Context, string, map[string]int) (*window.Book, error) { return window.New(nil, nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
 		},
 		New(func() string { return "fresh" }),
 		[]Command{Resume(w, "here", now), Sessions(w, "here", now), Export(w, "here", w.dir, w.dir+"/.coder"), Init(), Config(report),

@@ -176,6 +176,16 @@ func (c *Call) ToolTokens() int {
 	return all - tokens.Tokens(set.System)
 }
 
+// ToolSizes are how many tokens describe each of the tools, by our own count.
+func (c *Call) ToolSizes() map[string]int {
+	list, _ := c.o.specs(c.o.Settings())
+	sizes := make(map[string]int, len(list))
+	for _, s := range list {
+		sizes[s.Name] = tokens.Tokens(s.Name) + tokens.Tokens(s.Doc) + tokens.Bytes(s.Schema)
+	}
+	return sizes
+}
+
 // Prefix is how far requests begin like those before them.
 func (c *Call) Prefix() Prefix { return c.o.prefix.Prefix }
 

@@ -26,6 +26,7 @@ import (
 type Transcript struct {
 	Head    session.Head
 	Entries []Entry
+	Filling Filling // of the window, where it is known
 }
 
 // An Entry is one of [Said], [*Called], [Local], [*Asked], [Planned] or

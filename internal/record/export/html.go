@@ -27,6 +27,7 @@ func HTML(w io.Writer, t Transcript) error {
 		p.raw("<dt>", escape(f[0]), "</dt><dd>", escape(f[1]), "</dd>\n")
 	}
 	p.raw("</dl>\n")
+	p.picture(t.Filling)
 	for _, e := range t.Entries {
 		p.entry(e)
 	}

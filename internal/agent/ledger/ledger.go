@@ -1,0 +1,455 @@
+// Package ledger tells what filled the model's window in a session, by where it
+// came from, and what that cost: everything in a conversation is sent again with
+// every request. It is a fold of the records; the figures of a part are estimates,
+// fitted to what the provider counted for the whole.
+package ledger
+
+import (
+	"encoding/json"
+	"path"
+	"slices"
+	"strings"
+
+	"coder/internal/agent/compact"
+	"coder/internal/agent/conversation"
+	tokens "coder/internal/agent/prompt"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+	"coder/internal/core/lazy"
+	"coder/internal/core/sanitize"
+)
+
+// Kind is what sort of thing takes room in the window.
+type Kind string
+
+// The kinds, in the order in which a request has them.
+const (
+	System   Kind = "system text"
+	Rules    Kind = "rules"
+	Tool     Kind = "tool"
+	Words    Kind = "your words"
+	Reply    Kind = "the model's words"
+	Thinking Kind = "the model's thinking"
+	File     Kind = "file"
+	Result   Kind = "result"
+	Summary  Kind = "summary"
+)
+
+// Kinds lists them.
+var Kinds = []Kind{System, Rules, Tool, Words, Reply, Thinking, File, Result, Summary}
+
+// Entry is one source of what fills the window.
+type Entry struct {
+	Kind Kind   `json:"kind"`
+	Name string `json:"name,omitempty"`
+	Seq  uint64 `json:"record,omitempty"` // the first of its records
+	Now  int    `json:"now"`              // tokens in the window after the last record
+	// What it came to in all requests: how often it was sent, its tokens, those
+	// of them that came from the provider's cache, and what they cost.
+	Requests int     `json:"requests"`
+	Sent     int     `json:"sent"`
+	Cached   int     `json:"cached"`
+	Cost     float64 `json:"cost"`
+	Dropped  bool    `json:"dropped,omitempty"` // it is not seen any more
+}
+
+// Request is one request of the conversation.
+type Request struct {
+	Seq    uint64       `json:"record"` // of its reply
+	Usage  chat.Usage   `json:"usage"`
+	ByKind map[Kind]int `json:"by_kind"` // tokens
+}
+
+// Drop is what a marker took out of the window.
+type Drop struct {
+	Seq           uint64 `json:"record"`
+	Done          string `json:"done,omitempty"`
+	Before, After int    // tokens
+	Messages      int    `json:"messages"` // how many are not seen any more
+}
+
+// Break is where a request did not begin with all of the one before it, or the
+// provider's cache did not serve though it did.
+type Break struct {
+	Seq  uint64 `json:"record"` // of the reply
+	Why  string `json:"why"`
+	Anew int    `json:"anew"` // tokens that were read anew
+}
+
+// Book is the ledger of a session.
+type Book struct {
+	Requests []Request  `json:"requests"`
+	Entries  []*Entry   `json:"entries"`
+	Drops    []Drop     `json:"drops,omitempty"`
+	Breaks   []Break    `json:"breaks,omitempty"`
+	Total    chat.Usage `json:"total"`
+	Aside    chat.Usage `json:"aside"` // what summaries, subtasks and replies that broke off used beside that
+
+	talk    conversation.Conversation
+	price   func(model string, u chat.Usage) chat.Usage
+	tools   []*Entry
+	rest    int // tokens of the tools, if these are not known
+	entries map[string]*Entry
+	of      map[*chat.Part][]share // what a message is made of
+	calls   map[string]chat.ToolCall
+	system  string
+	fixed   []share
+	seen    []chat.Message // in the last request
+	model   string
+	why     string // what would break the cache in the next request
+	cached  bool   // the provider tells of its cache
+}
+
+// share is a part of a message.
+type share struct {
+	entry *Entry
+	size  int // tokens, about
+}
+
+// New makes an empty ledger. Price completes a use of a model with what it cost;
+// tools are those that are offered, with the size of each, where that is known.
+func New(price func(model string, u chat.Usage) chat.Usage, tools map[string]int) *Book {
+	b := &Book{price: price, entries: make(map[string]*Entry), of: make(map[*chat.Part][]share), calls: make(map[string]chat.ToolCall)}
+	names := make([]string, 0, len(tools))
+	for name := range tools {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		e := b.entry(Tool, name, 0)
+		e.Now = tools[name]
+		b.tools = append(b.tools, e)
+	}
+	return b
+}
+
+func (b *Book) entry(k Kind, name string, seq uint64) *Entry {
+	key := string(k) + "\x00" + name
+	e := b.entries[key]
+	if e == nil {
+		e = &Entry{Kind: k, Name: name, Seq: seq}
+		b.entries[key] = e
+		b.Entries = append(b.Entries, e)
+	}
+	return e
+}
+
+// Add takes in one record.
+func (b *Book) Add(r event.Record) {
+	before := b.talk.View()
+	b.talk.Add(r)
+	after := b.talk.View()
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		n := len(after)
+		if n <= len(before) { // it is of a subtask
+			if e.Usage != nil {
+				b.Aside = b.Aside.Add(b.price(e.Model, *e.Usage))
+			}
+			break
+		}
+		if e.Message.Role == chat.Assistant && e.Usage != nil {
+			b.request(r.Seq, e.Model, *e.Usage, before)
+		}
+		b.explain(after[n-1], r)
+	case event.Spent:
+		b.Aside = b.Aside.Add(b.price(e.Model, e.Usage))
+	case event.ModeChanged:
+		b.why = "the mode changed, and with it the tools"
+	case event.ContextReplaced:
+		b.drop(Drop{Seq: r.Seq, Done: e.Done, Before: e.TokensBefore, After: e.TokensAfter}, before, after)
+	case event.ContextRestored:
+		b.why = "what a summary stood for was brought back"
+	case event.ContextRewound:
+		if b.why = "the conversation was taken back"; e.Undo {
+			b.why = "the conversation was brought forward again"
+		}
+	}
+	if s := b.talk.System(); s != b.system {
+		b.describe(s, r.Seq)
+	}
+}
+
+// drop takes note of a marker: what of the messages before is not seen after.
+func (b *Book) drop(d Drop, before, after []chat.Message) {
+	kept := make(map[*chat.Part]bool)
+	for _, m := range after {
+		if len(m.Parts) > 0 {
+			kept[&m.Parts[0]] = true
+		}
+	}
+	for _, m := range before {
+		if len(m.Parts) > 0 && !kept[&m.Parts[0]] {
+			d.Messages++
+		}
+	}
+	b.Drops = append(b.Drops, d)
+	b.why = "the conversation was made shorter"
+}
+
+// What begins and ends a file of rules in a system text.
+const rulesBegin, rulesEnd = "\n<rules from=", "\n</rules>"
+
+// describe takes the system text apart.
+func (b *Book) describe(text string, seq uint64) {
+	if b.system != "" {
+		b.why = "the system text changed"
+	}
+	for _, s := range b.fixed {
+		s.entry.Now = 0
+	}
+	b.system, b.fixed = text, nil
+	rest := text
+	own := 0
+	for {
+		head, tail, found := strings.Cut(rest, rulesBegin)
+		own += tokens.Tokens(head)
+		if !found {
+			break
+		}
+		body, after, _ := strings.Cut(tail, rulesEnd)
+		name, _, _ := strings.Cut(strings.TrimPrefix(body, `"`), `"`)
+		b.fixed = append(b.fixed, share{b.entry(Rules, sanitize.Line(name, 200), seq), tokens.Tokens(body)})
+		rest = after
+	}
+	b.fixed = slices.Insert(b.fixed, 0, share{b.entry(System, "", seq), own})
+	for _, s := range b.fixed {
+		s.entry.Now += s.size
+	}
+}
+
+// explain says where what is in a message comes from.
+func (b *Book) explain(m chat.Message, r event.Record) {
+	if len(m.Parts) == 0 {
+		return
+	}
+	var parts []share
+	for _, p := range m.Parts {
+		size := tokens.MessageTokens(chat.Message{Parts: []chat.Part{p}})
+		var e *Entry
+		switch p := p.(type) {
+		case chat.Text:
+			switch {
+			case m.Role == chat.Assistant:
+				e = b.entry(Reply, "", r.Seq)
+			case compact.IsSummary(m):
+				e = b.entry(Summary, "", r.Seq)
+			default:
+				e = b.entry(Words, "", r.Seq)
+			}
+		case chat.Reasoning:
+			e = b.entry(Thinking, "", r.Seq)
+		case chat.ToolCall:
+			b.calls[p.ID] = p
+			e = b.ofCall(p, r.Seq)
+		case chat.ToolResult:
+			e = b.ofResult(p, r.Seq)
+		case chat.Image:
+			e = b.entry(Result, "pictures", r.Seq)
+		default:
+			continue
+		}
+		parts = append(parts, share{e, size})
+	}
+	b.of[&m.Parts[0]] = parts
+}
+
+// ofCall is what a call is counted with: the file that it is about, or what the
+// model says.
+func (b *Book) ofCall(c chat.ToolCall, seq uint64) *Entry {
+	if file := fileOf(c); file != "" {
+		return b.entry(File, file, seq)
+	}
+	return b.entry(Reply, "", seq)
+}
+
+func (b *Book) ofResult(res chat.ToolResult, seq uint64) *Entry {
+	c, known := b.calls[res.CallID]
+	if !known {
+		return b.entry(Result, sanitize.Line(res.Name, 60), seq)
+	}
+	if file := fileOf(c); file != "" {
+		return b.entry(File, file, seq)
+	}
+	return b.entry(Result, titleOf(c), seq)
+}
+
+// fileOf is the one file that a call is about; "" if it is about none, or another
+// thing.
+func fileOf(c chat.ToolCall) string {
+	var args struct {
+		Path     string `json:"path"`
+		FilePath string `json:"file_path"`
+		Pattern  string `json:"pattern"`
+		Query    string `json:"query"`
+		Command  string `json:"command"`
+	}
+	if json.Unmarshal(c.Args, &args) != nil || args.Pattern+args.Query+args.Command != "" {
+		return ""
+	}
+	file := args.Path
+	if file == "" {
+		file = args.FilePath
+	}
+	if file == "" || path.Base(file) == "." {
+		return ""
+	}
+	return sanitize.Line(path.Clean(file), 200)
+}
+
+// spaces are what a title has one of.
+var spaces = lazy.Regexp(`\s+`)
+
+// titleOf names a call in a few words: its tool, and the first thing it is given.
+func titleOf(c chat.ToolCall) string {
+	var args map[string]any
+	_ = json.Unmarshal(c.Args, &args) // what is no object has no words
+	for _, name := range []string{"command", "pattern", "query", "url", "path", "prompt", "description", "name", "id"} {
+		if text, ok := args[name].(string); ok && text != "" {
+			return sanitize.Line(c.Name+" "+spaces().ReplaceAllString(text, " "), 60)
+		}
+	}
+	return sanitize.Line(c.Name, 60)
+}
+
+// request takes in a request that was answered: what it was made of, fitted to
+// what the provider counted, and what every part of it cost.
+func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Message) {
+	u = b.price(model, u)
+	b.Total = b.Total.Add(u)
+	shares := slices.Clone(b.fixed)
+	for _, t := range b.tools {
+		shares = append(shares, share{t, t.Now})
+	}
+	for _, m := range view {
+		if len(m.Parts) == 0 {
+			continue
+		}
+		if b.of[&m.Parts[0]] == nil { // made by a marker
+			b.explain(m, event.Record{Seq: seq})
+		}
+		shares = append(shares, b.of[&m.Parts[0]]...)
+	}
+	sum := 0
+	for _, s := range shares {
+		sum += s.size
+	}
+	if left := u.In - sum; len(b.tools) == 0 && left > 0 && (b.rest == 0 || b.why != "") { // what is not on record: the tools
+		b.rest = left
+	}
+	if b.rest > 0 {
+		e := b.entry(Tool, "", 0)
+		e.Now = b.rest
+		shares = slices.Insert(shares, len(b.fixed), share{e, b.rest})
+		sum += b.rest
+	}
+	b.note(seq, model, u, view)
+	one := Request{Seq: seq, Usage: u, ByKind: make(map[Kind]int)}
+	fit := 1.0
+	if u.In > 0 && sum > 0 {
+		fit = float64(u.In) / float64(sum)
+	}
+	cached, counted := float64(u.Cached), make(map[*Entry]bool)
+	for _, s := range shares {
+		size := float64(s.size) * fit
+		hit := min(size, cached)
+		cached -= hit
+		e := s.entry
+		e.Sent += int(size + 0.5)
+		e.Cached += int(hit + 0.5)
+		e.Cost += b.cost(model, u, size, hit)
+		if !counted[e] {
+			counted[e] = true
+			e.Requests++
+		}
+		one.ByKind[e.Kind] += int(size + 0.5)
+	}
+	b.Requests = append(b.Requests, one)
+}
+
+// cost is what some tokens of a request cost, of which hit came from the cache.
+func (b *Book) cost(model string, u chat.Usage, size, hit float64) float64 {
+	const many = 1_000_000
+	of := func(u chat.Usage) float64 { return b.price(model, u).Cost / many }
+	fresh, cheap := of(chat.Usage{In: many}), of(chat.Usage{In: many, Cached: many})
+	if written := u.In - u.Cached; u.Written > 0 && written > 0 {
+		share := min(float64(u.Written)/float64(written), 1)
+		fresh += share * (of(chat.Usage{In: many, Written: many}) - fresh)
+	}
+	if fresh == 0 && u.In+u.Out > 0 { // the provider says what it cost, and nobody knows its prices
+		return u.Cost * size / float64(u.In+u.Out)
+	}
+	return (size-hit)*fresh + hit*cheap
+}
+
+// leastCached is how much of the request before the cache has to serve, or it was
+// of no use.
+const leastCached = 0.5
+
+// note takes note of where the cache broke.
+func (b *Book) note(seq uint64, model string, u chat.Usage, view []chat.Message) {
+	why := ""
+	alike := len(view) >= len(b.seen)
+	for i := 0; alike && i < len(b.seen); i++ {
+		alike = chat.Same(b.seen[i], view[i])
+	}
+	last := 0
+	if n := len(b.Requests); n > 0 {
+		last = b.Requests[n-1].Usage.In
+	}
+	b.cached = b.cached || u.Cached > 0
+	switch {
+	case len(b.Requests) == 0:
+	case model != b.model:
+		why = "another model was asked"
+	case !alike || b.why != "":
+		if why = b.why; why == "" {
+			why = "messages changed"
+		}
+	case b.cached && float64(u.Cached) < leastCached*float64(last):
+		why = "the provider had forgotten it, or does not say"
+	}
+	if why != "" {
+		b.Breaks = append(b.Breaks, Break{seq, why, max(u.In-u.Cached, 0)})
+	}
+	b.model, b.why, b.seen = model, "", view
+}
+
+// Done finishes the ledger: what is in the window now, and what was dropped.
+func (b *Book) Done() *Book {
+	for _, e := range b.Entries {
+		if e.Kind != System && e.Kind != Rules && e.Kind != Tool {
+			e.Now = 0
+		}
+	}
+	for _, m := range b.talk.View() {
+		if len(m.Parts) == 0 {
+			continue
+		}
+		if b.of[&m.Parts[0]] == nil {
+			b.explain(m, event.Record{})
+		}
+		for _, s := range b.of[&m.Parts[0]] {
+			s.entry.Now += s.size
+		}
+	}
+	b.Entries = slices.DeleteFunc(b.Entries, func(e *Entry) bool { return e.Now == 0 && e.Sent == 0 })
+	for _, e := range b.Entries {
+		e.Dropped = e.Now == 0
+	}
+	slices.SortStableFunc(b.Entries, func(x, y *Entry) int {
+		if x.Now != y.Now {
+			return y.Now - x.Now
+		}
+		return y.Sent - x.Sent
+	})
+	return b
+}
+
+// Window is how many tokens are in the window.
+func (b *Book) Window() (n int) {
+	for _, e := range b.Entries {
+		n += e.Now
+	}
+	return n
+}

@@ -1,0 +1,171 @@
+package ledger_test
+
+import (
+	"encoding/json"
+	"math"
+	"strings"
+	"testing"
+
+	"coder/internal/agent/ledger"
+	"coder/internal/core/chat"
+	"coder/internal/core/event"
+)
+
+// priced has a token cost a millionth of ten dollars, a cached one a tenth of it.
+func priced(_ string, u chat.Usage) chat.Usage {
+	u.Cost = (float64(u.In-u.Cached)*10 + float64(u.Cached) + float64(u.Out)*30) / 1e6
+	return u
+}
+
+// session writes records one after the other.
+type session struct {
+	book *ledger.Book
+	seq  uint64
+	task string
+}
+
+func (s *session) add(events ...event.Event) {
+	for _, e := range events {
+		s.seq++
+		s.book.Add(event.Record{Seq: s.seq, Task: s.task, Event: e})
+	}
+}
+
+func reply(u chat.Usage, parts ...chat.Part) event.Event {
+	return event.MessageAdded{Message: chat.Message{Role: chat.Assistant, Parts: parts}, Model: "m", Usage: &u}
+}
+
+func call(id, name, args string) chat.Part {
+	return chat.ToolCall{ID: id, Name: name, Args: json.RawMessage(args)}
+}
+
+func result(id, name, text string) event.Event {
+	return event.MessageAdded{Message: chat.Answer(chat.ToolResult{CallID: id, Name: name, Text: text})}
+}
+
+func system(text string) event.Event {
+	return event.MessageAdded{Message: chat.Say(chat.System, text)}
+}
+
+func said(text string) event.Event {
+	return event.MessageAdded{Message: chat.Say(chat.User, text)}
+}
+
+func find(t *testing.T, b *ledger.Book, k ledger.Kind, name string) *ledger.Entry {
+	t.Helper()
+	for _, e := range b.Entries {
+		if e.Kind == k && e.Name == name {
+			return e
+		}
+	}
+	t.Fatalf("there is no %s %q", k, name)
+	return nil
+}
+
+const text = "You are an agent.\n\n# Rules\n\n<rules from=\"AGENTS.md\">\nBe brief, and write tests for whatever you change in this house.\n</rules>\n"
+
+// What is in a conversation is sent with every request after it; the sums are
+// those that the provider counted, and cost what it took for them.
+func TestEverythingIsPaidForAgain(t *testing.T) {
+	s := session{book: ledger.New(priced, map[string]int{"bash": 200, "read": 100})}
+	file := strings.Repeat("a line of code\n", 40)
+	s.add(system(text), said("look at a.go and run the tests"),
+		reply(chat.Usage{In: 1000, Out: 20}, chat.Text("looking"), call("1", "read", `{"path":"./a.go"}`)), result("1", "read", file),
+		reply(chat.Usage{In: 1300, Out: 30, Cached: 900}, call("2", "bash", `{"command":"go test   ./..."}`)), result("2", "bash", "ok"),
+		reply(chat.Usage{In: 1400, Out: 10, Cached: 1300}, chat.Text("done")))
+	b := s.book.Done()
+	if len(b.Requests) != 3 || b.Total.In != 3700 || b.Total.Cached != 2200 || len(b.Breaks)+len(b.Drops) != 0 {
+		t.Fatalf("%+v", b)
+	}
+	if e := find(t, b, ledger.File, "a.go"); e.Requests != 2 || e.Now < 100 || e.Sent < 2*e.Now || e.Cached == 0 || e.Cached >= e.Sent || e.Dropped {
+		t.Errorf("file: %+v", e)
+	}
+	if e := find(t, b, ledger.Result, "bash go test ./..."); e.Requests != 1 || e.Seq != 6 {
+		t.Errorf("result: %+v", e)
+	}
+	if e := find(t, b, ledger.Rules, "AGENTS.md"); e.Requests != 3 || e.Cached == 0 {
+		t.Errorf("rules: %+v", e)
+	}
+	if e := find(t, b, ledger.Tool, "bash"); e.Requests != 3 || e.Now != 200 {
+		t.Errorf("tool: %+v", e)
+	}
+	sent, cached, cost := 0, 0, 0.0
+	for _, e := range b.Entries {
+		sent, cached, cost = sent+e.Sent, cached+e.Cached, cost+e.Cost
+	}
+	out := float64(b.Total.Out) * 30 / 1e6
+	if off := math.Abs(float64(sent - 3700)); off > 40 {
+		t.Errorf("%d tokens are accounted for, of 3700", sent)
+	}
+	if off := math.Abs(float64(cached - 2200)); off > 40 {
+		t.Errorf("%d cached tokens are accounted for, of 2200", cached)
+	}
+	if math.Abs(cost+out-b.Total.Cost) > b.Total.Cost/1000 {
+		t.Errorf("$%f are accounted for, of $%f", cost+out, b.Total.Cost)
+	}
+}
+
+func TestWhatIsNotOnRecordIsTheTools(t *testing.T) {
+	s := session{book: ledger.New(priced, nil)}
+	s.add(system("short"), said("hi"), reply(chat.Usage{In: 500, Out: 1}, chat.Text("hello")))
+	if e := find(t, s.book.Done(), ledger.Tool, ""); e.Now < 450 || e.Now > 500 {
+		t.Errorf("%+v", e)
+	}
+}
+
+// What compaction takes out is dropped, and the cache breaks there; so it does
+// where the system text, the model or the mode change, or the provider forgets.
+func TestDropsAndBreaks(t *testing.T) {
+	s := session{book: ledger.New(priced, map[string]int{"bash": 100})}
+	long := strings.Repeat("a line of output\n", 100)
+	s.add(system(text), said("one"), reply(chat.Usage{In: 300, Cached: 200}, call("1", "bash", `{"command":"make"}`)), result("1", "bash", long),
+		reply(chat.Usage{In: 900, Cached: 300}, chat.Text("built")),
+		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "a summary")}, Keep: 1, TokensBefore: 900, TokensAfter: 300, Done: "a summary was written"},
+		said("two"), reply(chat.Usage{In: 320, Cached: 100}, chat.Text("yes")),
+		system(text+"more"), said("three"), reply(chat.Usage{In: 340, Cached: 100}, chat.Text("yes")),
+		event.ModeChanged{Mode: "plan"}, said("four"), reply(chat.Usage{In: 350, Cached: 100}, chat.Text("yes")),
+		said("five"), reply(chat.Usage{In: 360, Cached: 0}, chat.Text("yes")),
+		event.MessageAdded{Message: chat.Say(chat.Assistant, "no"), Model: "other", Usage: &chat.Usage{In: 360}},
+	)
+	b := s.book.Done()
+	if len(b.Drops) != 1 || b.Drops[0].Seq != 6 || b.Drops[0].Messages != 3 || b.Drops[0].Done != "a summary was written" {
+		t.Errorf("drops: %+v", b.Drops)
+	}
+	if e := find(t, b, ledger.Result, "bash make"); !e.Dropped || e.Sent == 0 {
+		t.Errorf("%+v", e)
+	}
+	var whys []string
+	for _, k := range b.Breaks {
+		whys = append(whys, k.Why)
+	}
+	if got := strings.Join(whys, "; "); got != "the conversation was made shorter; the system text changed; the mode changed, and with it the tools; the provider had forgotten it, or does not say; another model was asked" {
+		t.Errorf("breaks: %s", got)
+	}
+	if b.Breaks[0].Seq != 8 || b.Breaks[0].Anew != 220 {
+		t.Errorf("%+v", b.Breaks[0])
+	}
+}
+
+func TestWhatIsSaidInSubtasksIsNotInTheWindow(t *testing.T) {
+	s := session{book: ledger.New(priced, nil)}
+	s.add(system(text), said("go"))
+	s.task = "sub"
+	s.add(event.TaskCreated{TaskID: "sub", ParentID: "t"}, said("look"), reply(chat.Usage{In: 9000}, chat.Text("seen")))
+	if b := s.book.Done(); len(b.Requests) != 0 || b.Total.In != 0 || b.Aside.In != 9000 {
+		t.Errorf("%+v", b.Requests)
+	}
+}
+
+// Where the provider says what a request cost and nobody knows its prices, that
+// is shared out by size.
+func TestACostWithoutAPriceIsSharedOut(t *testing.T) {
+	s := session{book: ledger.New(func(_ string, u chat.Usage) chat.Usage { return u }, nil)}
+	s.add(system(text), said("hi"), reply(chat.Usage{In: 900, Out: 100, Cost: 1}, chat.Text("hello")))
+	sum := 0.0
+	for _, e := range s.book.Done().Entries {
+		sum += e.Cost
+	}
+	if math.Abs(sum-0.9) > 0.01 {
+		t.Errorf("$%f of $0.90", sum)
+	}
+}

@@ -1,0 +1,29 @@
+package cli
+
+import (
+	"context"
+	"fmt"
+
+	"coder/internal/app"
+	"coder/internal/core/display"
+	"coder/internal/slash"
+)
+
+// runContext tells what filled the window of a session, and what that cost.
+func (inv *invocation) runContext(ctx context.Context, a *app.App) error {
+	id, err := a.Store().Known(ctx, inv.flags.args[0])
+	if err != nil {
+		return err
+	}
+	book, err := a.Ledger(ctx, id, nil)
+	switch {
+	case err != nil:
+		return err
+	case inv.flags.json:
+		return inv.printJSON(book)
+	case len(book.Requests) == 0:
+		return inv.print(inv.words.T("the model was not asked in session %s, or did not count", id))
+	}
+	text := fmt.Sprintf("%d tokens are in the window", book.Window())
+	return inv.show(append(display.Blocks{display.Text(text)}, slash.Sources(book, id)...)...)
+}

@@ -1,0 +1,75 @@
+package slash
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"coder/internal/agent/ledger"
+	"coder/internal/core/chat"
+	"coder/internal/core/display"
+)
+
+// sourcesShown is how many sources of what fills the window are shown.
+const sourcesShown = 25
+
+// Sources tells where what fills the window comes from, what it cost in all
+// requests, what was dropped and where the provider's cache broke. Session is
+// what commands call it.
+func Sources(b *ledger.Book, session string) display.Blocks {
+	if len(b.Requests) == 0 {
+		return nil
+	}
+	t := display.Table{Head: display.Words("source", "what", "in the window", "sent in all", "from the cache", "cost")}
+	for _, e := range b.Entries[:min(len(b.Entries), sourcesShown)] {
+		now := display.Data(strconv.Itoa(e.Now))
+		if e.Dropped {
+			now = display.Words("dropped")
+		}
+		kind := string(e.Kind)
+		if e.Kind == ledger.Tool && e.Name == "" {
+			kind = "tools, together"
+		}
+		t.Rows = append(t.Rows, slices.Concat(display.Words(kind), display.Data(e.Name), now,
+			display.Data(strconv.Itoa(e.Sent), strconv.Itoa(e.Cached), dollars(e.Cost, b.Total))))
+	}
+	text := "\n" + requests(b)
+	if a := b.Aside; a.In+a.Out > 0 {
+		text += fmt.Sprintf("\nbeside them summaries, subtasks and replies that broke off used %d tokens, cost %s", a.In+a.Out, dollars(a.Cost, a))
+	}
+	blocks := display.Blocks{display.Text(text + "\nby source; tokens of a part are an estimate, fitted to what the provider counted"), t}
+	if more := len(b.Entries) - sourcesShown; more > 0 {
+		blocks = append(blocks, display.Text(fmt.Sprintf("%d more sources; coder context %s --json has all", more, session)))
+	}
+	if len(b.Drops) > 0 {
+		drops := display.Table{Head: display.Words("record", "what was done", "messages dropped", "tokens before", "tokens after")}
+		for _, d := range b.Drops {
+			drops.Rows = append(drops.Rows, slices.Concat(display.Data("#"+strconv.FormatUint(d.Seq, 10)), display.Words(d.Done),
+				display.Data(strconv.Itoa(d.Messages), strconv.Itoa(d.Before), strconv.Itoa(d.After))))
+		}
+		last := b.Drops[len(b.Drops)-1].Seq
+		blocks = append(blocks, display.Text(fmt.Sprintf("\nmade shorter; coder show %s --at %d shows what stood there", session, last-1)), drops)
+	}
+	if len(b.Breaks) > 0 {
+		breaks := display.Table{Head: display.Words("reply", "why", "tokens read anew")}
+		for _, k := range b.Breaks {
+			breaks.Rows = append(breaks.Rows, slices.Concat(display.Data("#"+strconv.FormatUint(k.Seq, 10)), display.Words(k.Why), display.Data(strconv.Itoa(k.Anew))))
+		}
+		blocks = append(blocks, display.Text("\nthe prompt cache broke"), breaks)
+	}
+	return blocks
+}
+
+// requests says what all requests came to.
+func requests(b *ledger.Book) string {
+	u := b.Total
+	return fmt.Sprintf("%d requests: %d tokens sent, %d of them from the cache, %d received, cost %s", len(b.Requests), u.In, u.Cached, u.Out, dollars(u.Cost, u))
+}
+
+// dollars is an amount; a dash if the price is not known.
+func dollars(usd float64, of chat.Usage) string {
+	if usd == 0 && of.Unpriced {
+		return "-"
+	}
+	return fmt.Sprintf("$%.4f", usd)
+}
