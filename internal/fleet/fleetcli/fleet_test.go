@@ -33,15 +33,16 @@ func TestMain(m *testing.M) {
 
 // fleet is a server on this machine, with a home of its own.
 type fleet struct {
-	t    *testing.T
-	home string
-	repo string
+	t      *testing.T
+	home   string
+	repo   string
+	server *exec.Cmd
 }
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
 	f := bare(t)
-	f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", "1s")
+	f.server = f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", "1s")
 	return f
 }
 
@@ -227,6 +228,24 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	if err := w.Wait(); err != nil {
 		t.Errorf("the worker left with %v", err)
 	}
+	f.loseEverything()
+	if got := f.must("restore"); !strings.Contains(got, fmt.Sprintf("%s: %d records added", id, task.Result.Records)) {
+		t.Errorf("a fleet that lost everything: %s", got)
+	}
+	if got := f.must("verify", id) + f.must("logs", id) + f.must("restore"); !strings.Contains(got, "not whole: 0") || !strings.Contains(got, "all done") || !strings.Contains(got, "has every record") {
+		t.Errorf("restored as %s", got)
+	}
+}
+
+// loseEverything has the server begin anew without what it kept.
+func (f *fleet) loseEverything() {
+	f.t.Helper()
+	_ = f.server.Process.Kill()
+	_ = f.server.Wait()
+	if err := os.RemoveAll(filepath.Join(f.home, ".coder", "fleet", "data")); err != nil {
+		f.t.Fatal(err)
+	}
+	f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", "1s")
 }
 
 // A worker is killed in the middle of a call. Another goes on from the log and the

@@ -72,6 +72,7 @@ func commands() []command {
 		{"cancel", "TASK", "end a task", (*call).cancel, nil},
 		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags},
 		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil},
+		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil},
 		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil},
 		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil},
 		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags},
@@ -188,15 +189,16 @@ func (c *call) parse(x command) error {
 	}
 	c.link.Role = engine.Role(role)
 	if c.dir == "" {
-		home := c.Getenv("CODER_HOME")
-		if home == "" {
-			home = filepath.Join(c.Getenv("HOME"), ".coder")
-		}
-		c.dir = filepath.Join(home, "fleet")
+		c.dir = filepath.Join(c.home(), "fleet")
 	}
 	var err error
 	c.dir, err = filepath.Abs(c.dir)
 	return err
+}
+
+// home is the person's own folder.
+func (c *call) home() string {
+	return cmp.Or(c.Getenv("CODER_HOME"), filepath.Join(c.Getenv("HOME"), ".coder"))
 }
 
 // reach connects to the fleet.

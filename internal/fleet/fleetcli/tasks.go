@@ -545,6 +545,37 @@ func (c *call) verify(ctx context.Context) error {
 	return nil
 }
 
+// restore adds what the fleet lost from the logs on this machine.
+func (c *call) restore(ctx context.Context) error {
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	s, err := c.store(ctx)
+	if err != nil {
+		return err
+	}
+	fleet, err := authkey.Open(c.dir)
+	if err != nil {
+		return err
+	}
+	here, err := authkey.Open(c.home())
+	if err != nil {
+		return err
+	}
+	all, err := worker.Restore(ctx, c.Queue, s, here, fleet)
+	for _, r := range all {
+		line := c.words.T("%s: %d records added", r.ID, r.Added)
+		if r.Err != nil {
+			line += "; " + c.words.Said(oneLine(r.Err.Error()))
+		}
+		fmt.Fprintln(c.Stdout, line)
+	}
+	if err == nil && len(all) == 0 {
+		c.say("the fleet has every record that this machine has")
+	}
+	return err
+}
+
 // drain asks workers to leave.
 func (c *call) drain(ctx context.Context) error {
 	if len(c.args) > 1 {
@@ -652,5 +683,15 @@ func (c *call) figures(ctx context.Context) (string, error) {
 		metric(m.name, m.kind, m.help)
 		value(m.name, "", m.v)
 	}
-	return b.String(), nil
+	metric("stream_messages", "gauge", "Messages that a stream of the engine holds.")
+	var bytesHeld strings.Builder
+	streams := c.js.ListStreams(ctx)
+	for info := range streams.Info() {
+		label := fmt.Sprintf("{stream=%q}", info.Config.Name)
+		value("stream_messages", label, float64(info.State.Msgs))
+		fmt.Fprintf(&bytesHeld, "coder_fleet_stream_bytes%s %d\n", label, info.State.Bytes)
+	}
+	metric("stream_bytes", "gauge", "Bytes that a stream of the engine holds.")
+	b.WriteString(bytesHeld.String())
+	return b.String(), streams.Err()
 }

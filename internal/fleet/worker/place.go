@@ -76,6 +76,9 @@ func enter(root, id string) (*place, error) {
 // inside is where the task may have files: the folder itself is held.
 func (p *place) inside() string { return filepath.Join(p.dir, "in") }
 
+// workIn is where the clone lies in the folder of a task.
+func workIn(dir string) string { return filepath.Join(dir, "in", "repo", "work") }
+
 // hold tries to hold the folder that has the name now.
 func (p *place) hold() (in bool, err error) {
 	if err := os.MkdirAll(p.dir, 0o700); err != nil {
@@ -117,11 +120,11 @@ func (p *place) leave() {
 // vacate removes what is in the folder of a task, and keeps the log that was
 // written there: it is what a lost engine can be filled from.
 func vacate(dir string) {
-	logs, _ := filepath.Glob(filepath.Join(dir, "in", "repo", "work", ".coder", "log", "*"))
-	for _, log := range logs {
-		to := filepath.Join(filepath.Dir(dir), logsName, filepath.Base(log))
-		if err := os.MkdirAll(to, 0o700); err == nil {
-			_ = os.Rename(log, filepath.Join(to, strconv.FormatInt(time.Now().UnixNano(), 36)))
+	log := filepath.Join(workIn(dir), ".coder", "log", filepath.Base(dir))
+	if _, err := os.Stat(log); err == nil {
+		to := filepath.Join(filepath.Dir(dir), logsName, filepath.Base(dir), strconv.FormatInt(time.Now().UnixNano(), 36))
+		if os.MkdirAll(filepath.Dir(to), 0o700) == nil && os.Rename(log, to) == nil {
+			_ = os.Rename(filepath.Join(dir, "in", taskFile), filepath.Join(to, taskFile))
 		}
 	}
 	entries, _ := os.ReadDir(dir)

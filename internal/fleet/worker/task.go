@@ -18,6 +18,7 @@ import (
 	"coder/internal/app"
 	"coder/internal/cli"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
@@ -37,7 +38,6 @@ import (
 type Order struct {
 	Task   queue.Task    `json:"task"`
 	Run    string        `json:"run"` // the claim to write under
-	Out    string        `json:"out"` // where to say what came of it
 	Link   engine.Link   `json:"link"`
 	Fleet  string        `json:"fleet"` // the folder of the fleet
 	Answer *queue.Answer `json:"answer,omitempty"`
@@ -58,8 +58,8 @@ type Outcome struct {
 // cloneAttempts is how often a repository that cannot be cloned is tried.
 const cloneAttempts = 3
 
-// Run does what an order says, in a process of its own, and writes down what came
-// of it.
+// Run does what an order says, in a process of its own, and says on stdout what
+// came of it.
 func Run(ctx context.Context, env cli.Env, o Order) error {
 	r := &run{Order: o, env: env}
 	out, err := r.run(ctx)
@@ -70,7 +70,8 @@ func Run(ctx context.Context, env cli.Env, o Order) error {
 	if err != nil {
 		return err
 	}
-	return atomicfile.Write(o.Out, text, 0o600)
+	_, err = env.Stdout.Write(text)
+	return err
 }
 
 type run struct {
@@ -114,6 +115,9 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	}
 	defer place.leave()
 	r.dir = place.inside()
+	if err := atomicfile.Write(filepath.Join(r.dir, taskFile), jsonx.Must(r.Task), 0o600); err != nil {
+		return out, err
+	}
 	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), r.env.Environ)
 	if err != nil {
 		return Outcome{Attempts: cloneAttempts}, err

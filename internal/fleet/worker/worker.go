@@ -8,6 +8,7 @@
 package worker
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,7 +16,6 @@ import (
 	"io"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -27,7 +27,6 @@ import (
 	"coder/internal/fleet/engine"
 	"coder/internal/fleet/jetstore"
 	"coder/internal/fleet/queue"
-	"coder/internal/host/repofile"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
@@ -330,14 +329,13 @@ type attempt struct {
 // execute runs the process and returns what it says, or why there is nothing to be
 // said.
 func (a *attempt) execute(ctx context.Context) (Outcome, error) {
-	said := filepath.Join(a.w.queue.Settings.Work, "said-"+a.token+".json")
-	defer os.Remove(said)
 	cmd := exec.Command(a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)
 	cmd.SysProcAttr.Setpgid = true
 	dieWithUs(cmd.SysProcAttr)
 	var says tail
-	cmd.Stderr, cmd.WaitDelay = &says, time.Second
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr, cmd.WaitDelay = &said, &says, time.Second
 	orders, err := cmd.StdinPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -345,7 +343,7 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{Status: queue.Queued, Reason: err.Error()}, nil
 	}
-	order := Order{Task: a.task, Run: a.token, Out: said, Link: a.w.Link, Fleet: a.w.Fleet, Answer: a.answer}
+	order := Order{Task: a.task, Run: a.token, Link: a.w.Link, Fleet: a.w.Fleet, Answer: a.answer}
 	_, writeErr := orders.Write(append(jsonx.Must(order), '\n'))
 	ended := make(chan error, 1)
 	go func() { ended <- cmd.Wait() }() // it ends with the process
@@ -358,12 +356,8 @@ func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if err != nil {
 		return Outcome{}, err
 	}
-	text, err := repofile.Own(said, 16<<20)
 	var out Outcome
-	if err == nil {
-		err = json.Unmarshal(text, &out)
-	}
-	if err != nil {
+	if json.Unmarshal(said.Bytes(), &out) != nil {
 		reason := fmt.Sprintf("the process that ran it ended without a word (%v)", cmd.ProcessState)
 		if last := says.last(); last != "" {
 			reason += ": " + last
