@@ -48,13 +48,20 @@ func TestExitCodes(t *testing.T) {
 }
 
 func TestEveryFlagIsInTheHelpAndParses(t *testing.T) {
-	var help strings.Builder
-	if err := writeHelp(&help, nil, nil); err != nil {
-		t.Fatal(err)
+	commands := make(map[string]*subcommand)
+	for _, s := range subcommands() {
+		commands[s.name] = &s
 	}
 	for _, o := range options() {
-		if !strings.Contains(help.String(), "--"+o.long) {
-			t.Errorf("--help does not list --%s", o.long)
+		for of := range strings.SplitSeq(o.of, ", ") {
+			name, _, _ := strings.Cut(of, " ")
+			var help strings.Builder
+			if err := writeHelp(&help, nil, commands[name]); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(help.String(), "--"+o.long) || name != "" && commands[name] == nil {
+				t.Errorf("coder %s --help does not list --%s", name, o.long)
+			}
 		}
 		args := []string{"--" + o.long}
 		switch {

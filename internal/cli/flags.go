@@ -386,7 +386,7 @@ func writeHelp(w io.Writer, words *i18n.Printer, of *subcommand) error {
 	var b strings.Builder
 	b.WriteString(usage(of).Translated(words.Said, ink.Width))
 	for _, o := range options() {
-		if of != nil && !o.belongs(of.name) {
+		if of == nil && o.of != "" || of != nil && !o.belongs(of.name) {
 			continue
 		}
 		name := "    --" + o.long
@@ -399,13 +399,10 @@ func writeHelp(w io.Writer, words *i18n.Printer, of *subcommand) error {
 		case o.value != "":
 			name += " " + o.value
 		}
-		about := words.T(o.help)
-		if o.of != "" && of == nil {
-			about = "(" + o.of + ") " + about
-		}
-		fmt.Fprintf(&b, "  %-44s %s\n", name, about)
+		fmt.Fprintf(&b, "  %-44s %s\n", name, words.T(o.help))
 	}
 	if of == nil {
+		fmt.Fprintf(&b, "\n%s\n", words.T("coder COMMAND --help tells the flags of a command"))
 		b.WriteString(words.T(exitCodes))
 	} else {
 		fmt.Fprintf(&b, "\n%s\n", words.T("coder --help tells the other flags and the exit codes"))
