@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build fleet run test quick race real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden tools clean
+.PHONY: help build fleet run test quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -78,6 +78,9 @@ fuzz-shell: ## judge N made-up command lines and run what only reads in real she
 real-model: ## talk to a real llama-server: make real-model URL=http://127.0.0.1:PORT, EDITS=1 if its model can edit files
 	@test -n "$(URL)" || { echo "no server was named, so nothing was tried: make real-model URL=http://127.0.0.1:PORT"; exit 0; }
 	@test -z "$(URL)" || CODER_REAL_MODEL=$(URL) CODER_REAL_MODEL_EDITS=$(EDITS) $(GO) test -count=1 -v -timeout 60m -run RealModel ./cmd/coder
+
+web-test: ## drive coder web in a real Chromium, if there is one: make web-test PICTURES=folder keeps what it looks like
+	cd tools/webtest && CODER_WEB_PICTURES=$(if $(PICTURES),$(abspath $(PICTURES))) $(GO) test -count=1 -timeout 20m .
 
 recordings: ## play recordings of real providers to every wire: make recordings DIR=folder
 	@test -f "$(DIR)/index.json" || { echo "make recordings DIR=folder: a folder with an index.json"; exit 2; }

@@ -33,16 +33,22 @@ const idleHere = 15 * time.Minute
 
 // desk is where the questions of a session lie until a page answers them.
 type desk struct {
-	mu    sync.Mutex // guards the fields below
-	open  string     // the question that waits; "" if none does
-	reply chan uip.Response
+	mu     sync.Mutex // guards the fields below
+	open   string     // the question that waits; "" if none does
+	closed string     // the last one that waits no more
+	reply  chan uip.Response
+	news   chan struct{} // closed when another one waits; nil if nobody asks for that
 }
 
 // Ask waits for the answer of a page.
 func (d *desk) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	d.mu.Lock()
 	reply := make(chan uip.Response, 1)
+	d.mu.Lock()
 	d.open, d.reply = q.ID, reply
+	if d.news != nil {
+		close(d.news)
+		d.news = nil
+	}
 	d.mu.Unlock()
 	select {
 	case a := <-reply:
@@ -51,7 +57,7 @@ func (d *desk) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	d.open = ""
+	d.open, d.closed = "", q.ID
 	select {
 	case a := <-reply: // it was taken before
 		return a, nil
@@ -61,16 +67,41 @@ func (d *desk) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
 }
 
 // take gives the answer to the question that waits for it, and reports whether one
-// does.
-func (d *desk) take(a uip.Response) bool {
+// does. A question is on record, and shown, a moment before it waits.
+func (d *desk) take(ctx context.Context, a uip.Response) bool {
+	tired := time.NewTimer(askTime)
+	defer tired.Stop()
+	for {
+		done, news := d.offer(a)
+		if news == nil {
+			return done
+		}
+		select {
+		case <-news:
+		case <-tired.C:
+			return false
+		case <-ctx.Done():
+			return false
+		}
+	}
+}
+
+// offer is take as things stand: if the question is still to come, news tells when.
+func (d *desk) offer(a uip.Response) (done bool, news chan struct{}) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.open != a.ID || a.ID == "" {
-		return false
+	switch a.ID {
+	case d.open:
+		d.open, d.closed = "", a.ID
+		d.reply <- a
+		return true, nil
+	case d.closed:
+		return false, nil
 	}
-	d.open = ""
-	d.reply <- a
-	return true
+	if d.news == nil {
+		d.news = make(chan struct{})
+	}
+	return false, d.news
 }
 
 // find is the session that this process works in; nil if it does not.
@@ -246,7 +277,7 @@ func (w *web) add(ctx context.Context, p browser.Place, m drive.Message) error {
 // or the record, and then the work goes on here.
 func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.Response) error {
 	if h := w.find(p); h != nil {
-		if h.asks.take(a) {
+		if h.asks.take(ctx, a) {
 			return nil
 		}
 		return &browser.Problem{Status: http.StatusConflict, Text: "the question was answered before, or is not asked any more; your answer changed nothing"}

@@ -58,7 +58,7 @@ func (p *page) block(b display.Block) markup {
 		if strings.TrimSpace(string(b)) == "" {
 			return ""
 		}
-		return el("p", class("lines"), p.words.Said(string(b)))
+		return el("p", class("lines"), strings.Trim(p.words.Said(string(b)), "\n"))
 	case display.Code:
 		return el("pre", el("code", b.Source))
 	case display.Diff:

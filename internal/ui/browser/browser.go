@@ -135,9 +135,10 @@ type Server struct {
 	mux   *http.ServeMux
 	slots chan struct{} // hold the pages that are made at a time
 
-	mu    sync.Mutex // guards feeds and open
-	feeds map[Place]*feed
-	open  int // streams
+	mu     sync.Mutex // guards the fields below
+	feeds  map[Place]*feed
+	drafts map[Place]draft // of sessions that this process works in
+	open   int             // streams
 }
 
 // languages are those there are to choose from, with what they call themselves.
@@ -159,7 +160,7 @@ var script []byte
 func New(o Options) *Server {
 	s := &Server{
 		Program: o.Program, guard: guard{Key: o.Key, secure: o.Secure, names: o.Names}, lang: o.Lang,
-		words: make(map[string]Words), slots: make(chan struct{}, atOnce), feeds: make(map[Place]*feed),
+		words: make(map[string]Words), slots: make(chan struct{}, atOnce), feeds: make(map[Place]*feed), drafts: make(map[Place]draft),
 	}
 	for _, l := range languages {
 		s.words[l[0]] = o.Speak(l[0])
@@ -249,7 +250,12 @@ func asset(w http.ResponseWriter, kind string, data []byte) {
 // pages are told, and nobody waits for them.
 func (s *Server) Seen(_ context.Context, p Place, r event.Record) {
 	s.mu.Lock()
-	f := s.feeds[p]
+	f, d := s.feeds[p], s.drafts[p]
+	if d.see(r.Event); d.text == "" {
+		delete(s.drafts, p)
+	} else {
+		s.drafts[p] = d
+	}
 	s.mu.Unlock()
 	if f != nil {
 		f.see(r)

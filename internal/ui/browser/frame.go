@@ -184,7 +184,7 @@ func (p *page) project(root string) any {
 		}
 		rows = append(rows, el("li",
 			el("a", attr{"href", p.at("s", projectName(root), h.ID)}, line(name)),
-			el("span", class("dim"), p.when(h.Updated), " · ", p.t("%d turns", h.Meta.Turns), " · ", line(h.Meta.Model)),
+			el("span", class("dim"), p.when(h.Updated), " · ", p.t("turns: %d", h.Meta.Turns), " · ", line(h.Meta.Model)),
 			el("span", class("live"), state)))
 	}
 	more := ""

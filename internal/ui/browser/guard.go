@@ -43,7 +43,7 @@ func headers(h http.Header) {
 	for name, value := range map[string]string{
 		"Content-Security-Policy":      "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src data:; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
 		"Cache-Control":                "no-store",
-		"Referrer-Policy":              "no-referrer",
+		"Referrer-Policy":              "same-origin", // without any, browsers say that a form comes from nowhere
 		"X-Content-Type-Options":       "nosniff",
 		"X-Frame-Options":              "DENY",
 		"Cross-Origin-Opener-Policy":   "same-origin",

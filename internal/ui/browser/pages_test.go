@@ -124,6 +124,21 @@ func TestManyPagesShareOneFeed(t *testing.T) {
 	for _, st := range all {
 		st.until("data: a piece")
 		st.until("/answer/q1")
+		_ = st.close()
+	}
+}
+
+// TestWhoComesLateSeesTheDraft of the reply that is under way, and no older one.
+func TestWhoComesLateSeesTheDraft(t *testing.T) {
+	s := newSite(t)
+	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, said(chat.Assistant, "before"))
+	place := browser.Place{Root: root, Session: id}
+	see := func(e event.Event) { s.pages.Seen(t.Context(), place, event.Record{Event: e}) }
+	see(event.TextDelta{Text: "an old piece"})
+	see(event.MessageAdded{})
+	see(event.TextDelta{Text: "a new piece"})
+	if text := s.listen(0, 0, "questions"); !strings.Contains(text, "data: a new piece\n") {
+		t.Error(text)
 	}
 }
 

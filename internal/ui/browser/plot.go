@@ -29,14 +29,14 @@ func most(bars []bar) (m float64) {
 
 // plotBars draws bars that lie, each with its name before it.
 func plotBars(title string, bars []bar) markup {
-	const row, left, width = 26.0, 170.0, 640.0
+	const row, left, width = 26.0, 140.0, 420.0
 	top := most(bars)
 	var all []markup
 	for i, b := range bars {
 		y := float64(i) * row
 		long := 0.0
 		if top > 0 {
-			long = (width - left - 90) * b.value / top
+			long = (width - left - 60) * b.value / top
 		}
 		all = append(all,
 			el("text", attr{"x", figure(left - 8)}, attr{"y", figure(y + 17)}, attr{"text-anchor", "end"}, b.name),
@@ -52,19 +52,19 @@ const mostColumns = 60
 
 // plotColumns draws columns that stand, in the order of time.
 func plotColumns(title string, bars []bar) markup {
-	const width, high, foot, headroom = 640.0, 140.0, 18.0, 16.0
+	const width, high, foot, headroom = 420.0, 120.0, 18.0, 16.0
 	bars = bars[max(0, len(bars)-mostColumns):]
-	top, wide := most(bars), min(width/float64(max(len(bars), 1)), 60)
+	top, wide := most(bars), min(width/float64(max(len(bars), 1)), 70)
+	if top == 0 {
+		return ""
+	}
 	var all []markup
 	all = append(all, el("line", class("axis"), attr{"x1", "0"}, attr{"x2", figure(width)}, attr{"y1", figure(high)}, attr{"y2", figure(high)}))
 	for i, b := range bars {
-		x, tall := float64(i)*wide, 0.0
-		if top > 0 {
-			tall = (high - headroom) * b.value / top
-		}
+		x, tall := float64(i)*wide, (high-headroom)*b.value/top
 		all = append(all, el("g", el("title", b.name+": "+b.text),
 			el("rect", class("bar"), attr{"x", figure(x + 1)}, attr{"y", figure(high - tall)}, attr{"width", figure(max(wide-3, 1))}, attr{"height", figure(tall)}, attr{"rx", "2"})))
-		if len(bars) <= 12 {
+		if len(bars) <= 6 {
 			all = append(all, el("text", class("dim"), attr{"x", figure(x + wide/2)}, attr{"y", figure(high - tall - 4)}, attr{"text-anchor", "middle"}, b.text))
 		}
 		if every := max(1, len(bars)/20); i%every == 0 {

@@ -81,10 +81,13 @@ func (p *page) window() (markup, error) {
 	}
 	p.tab, p.title = "Window", p.t("What the model sees")
 	var bars []bar
+	sum := 0
 	for _, part := range s.Parts {
+		sum += part.Tokens
 		bars = append(bars, bar{p.words.Said(part.Name), float64(part.Tokens), strconv.Itoa(part.Tokens)})
 	}
-	return join(el("h1", p.title), el("p", class("dim"), p.t("in tokens, about, as of record %d", s.Seq)), plotBars(p.t("tokens, by part"), bars), p.blocks(s.Blocks)), nil
+	return join(el("h1", p.title), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
+		el("p", class("dim"), p.t("Tools are not counted: they are not on record."))), nil
 }
 
 // turn is what one input took.
@@ -209,10 +212,10 @@ func (p *page) replay() (markup, error) {
 	slider := el("form", class("slider"), attr{"method", "get"}, attr{"action", p.of("replay")}, attr{"id", "replay"},
 		el("label", attr{"for", "at"}, p.t("Record")), " ",
 		el("input", attr{"type", "range"}, attr{"id", "at"}, attr{"name", "at"}, attr{"min", "1"}, attr{"max", decimal(max(v.last, 1))}, attr{"value", decimal(at)}),
-		el("output", attr{"for", "at"}, decimal(at)), el("span", class("dim"), " / ", v.last), " ", step(p.t("First"), 1), " ", step(p.t("Previous"), at-1), " ", step(p.t("Next"), at+1), " ", step(p.t("Last"), v.last),
-		el("button", p.t("Show")))
+		el("output", attr{"for", "at"}, decimal(at)), el("span", class("dim"), " / ", v.last), el("button", p.t("Show")))
 	return join(el("h1", p.title), slider,
 		el("div", attr{"id", "asof"}, el("p", class("dim"), p.t("as of record %d", at), " ", p.when(s.Time)),
+			el("p", class("span"), step(p.t("First"), 1), step(p.t("Previous"), at-1), step(p.t("Next"), at+1), step(p.t("Last"), v.last)),
 			el("section", attr{"aria-label", p.t("State")}, p.blocks(s.Blocks)),
 			el("ol", attr{"aria-label", p.t("Timeline")}, class("timeline"), p.items(records[max(0, len(records)-30):])))), nil
 }

@@ -35,11 +35,37 @@ type feed struct {
 	view   view
 	pulse  Pulse
 	recent []event.Record // the newest, without a gap
-	draft  string         // of the reply under way
-	voids  int            // how often the draft was begun anew
+	draft  draft
 	gone   bool
 	lost   error // why the log cannot be read further
 	pages  map[chan struct{}]bool
+}
+
+// draft is what is seen and not on record yet: a piece of a reply, the output of a
+// command that runs.
+type draft struct {
+	text  string
+	voids int // how often it was begun anew
+}
+
+// see takes in what happens, and reports whether that changed it.
+func (d *draft) see(e event.Event) bool {
+	more := ""
+	switch e := e.(type) {
+	case event.TextDelta:
+		more = e.Text
+	case event.ToolOutput:
+		more = e.Text
+	case event.Notice:
+		more = "\n" + e.Text + "\n"
+	case event.Retrying, event.ToolFinished, event.MessageAdded:
+		*d = draft{voids: d.voids + 1}
+		return true
+	}
+	if len(d.text)+len(more) <= maxDraft {
+		d.text += more
+	}
+	return more != ""
 }
 
 // follow lets a page follow a session until leave is called. Wake holds something
@@ -50,7 +76,7 @@ func (s *Server) follow(place Place) (f *feed, wake chan struct{}, leave func())
 	f = s.feeds[place]
 	if f == nil {
 		ctx, end := context.WithCancel(context.Background())
-		f = &feed{s: s, place: place, end: end, news: make(chan struct{}, 1), pages: make(map[chan struct{}]bool)}
+		f = &feed{s: s, place: place, end: end, news: make(chan struct{}, 1), pages: make(map[chan struct{}]bool), draft: s.drafts[place]}
 		s.feeds[place] = f
 		go f.look(ctx) // until the last page has left
 	}
@@ -143,8 +169,8 @@ func (f *feed) add(r event.Record) {
 		f.recent = slices.Delete(f.recent, 0, keepRecent)
 	}
 	f.recent = append(f.recent, r)
-	if _, ok := r.Event.(event.MessageAdded); ok {
-		f.draft, f.voids = "", f.voids+1
+	if f.ready { // else it is older than the draft
+		f.draft.see(r.Event)
 	}
 	f.tell()
 }
@@ -161,27 +187,12 @@ func (f *feed) see(r event.Record) {
 		}
 		return
 	}
-	more := ""
-	switch e := r.Event.(type) {
-	case event.TextDelta:
-		more = e.Text
-	case event.ToolOutput:
-		more = e.Text
-	case event.Notice:
-		more = "\n" + e.Text + "\n"
-	case event.Retrying:
-		f.draft, f.voids = "", f.voids+1
-	case event.ToolFinished:
-		f.draft, f.voids = "", f.voids+1
-	case event.StateChanged:
+	if _, ok := r.Event.(event.StateChanged); ok {
 		poke(f.news) // who works, and whether
-	default:
-		return
 	}
-	if len(f.draft)+len(more) <= maxDraft {
-		f.draft += more
+	if f.draft.see(r.Event) {
+		f.tell()
 	}
-	f.tell()
 }
 
 // reader is how far a page is with a feed.
@@ -224,10 +235,10 @@ func (f *feed) since(rd *reader) (u update, ready bool) {
 			rd.after = f.view.last
 		}
 	}
-	if u.anew = rd.voids != f.voids; u.anew {
-		rd.draft, rd.voids = 0, f.voids
+	if u.anew = rd.voids != f.draft.voids; u.anew {
+		rd.draft, rd.voids = 0, f.draft.voids
 	}
-	u.draft, rd.draft = f.draft[rd.draft:], len(f.draft)
+	u.draft, rd.draft = f.draft.text[rd.draft:], len(f.draft.text)
 	open := opened(f.view.open)
 	u.state = !rd.told || len(u.records) > 0 || u.behind || rd.pulse.Holder != f.pulse.Holder || rd.pulse.Busy != f.pulse.Busy || rd.pulse.Queued != f.pulse.Queued
 	u.asks = !rd.told || open != rd.open
