@@ -80,7 +80,7 @@ real-model: ## talk to a real llama-server: make real-model URL=http://127.0.0.1
 	@test -z "$(URL)" || CODER_REAL_MODEL=$(URL) CODER_REAL_MODEL_EDITS=$(EDITS) $(GO) test -count=1 -v -timeout 60m -run RealModel ./cmd/coder
 
 web-test: ## drive coder web in a real Chromium, if there is one: make web-test PICTURES=folder keeps what it looks like
-	cd tools/webtest && CODER_WEB_PICTURES=$(if $(PICTURES),$(abspath $(PICTURES))) $(GO) test -count=1 -timeout 20m .
+	cd cmd/coder/testdata/browser && CODER_WEB_PICTURES=$(if $(PICTURES),$(abspath $(PICTURES))) $(GO) test -count=1 -timeout 20m .
 
 recordings: ## play recordings of real providers to every wire: make recordings DIR=folder
 	@test -f "$(DIR)/index.json" || { echo "make recordings DIR=folder: a folder with an index.json"; exit 2; }

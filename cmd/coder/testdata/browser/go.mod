@@ -1,4 +1,4 @@
-module coder/tools/webtest
+module coder/browsertest
 
 go 1.26.0
 

@@ -1,6 +1,6 @@
-// Package webtest drives coder web in a real browser. It is a module of its own,
+// Package browsertest drives coder web in a real browser. It is a module of its own,
 // so that the program does not depend on what drives the browser.
-package webtest
+package browsertest
 
 import (
 	"bufio"
@@ -50,13 +50,13 @@ say never said
 
 // built is the program, built once.
 var built = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "webtest")
+	dir, err := os.MkdirTemp("", "browsertest")
 	if err != nil {
 		return "", err
 	}
 	out := filepath.Join(dir, "coder")
 	c := exec.Command("go", "build", "-trimpath", "-o", out, "./cmd/coder")
-	c.Dir = filepath.Join("..", "..")
+	c.Dir = filepath.Join("..", "..", "..", "..")
 	if text, err := c.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w: %s", err, text)
 	}
