@@ -73,7 +73,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 		}
 	}
 	take, kept := rerun.New(id, a.recordedRoot(ctx, id), records), maskedPast{&past{contents: a.kept(ws), app: a}, mask}
-	world, err := rerun.Trace(ctx, take, kept)
+	world, err := rerun.Trace(ctx, take, take, kept)
 	if err == nil && !world.Whole {
 		err = a.completeStart(ctx, take, world, kept.past)
 	}

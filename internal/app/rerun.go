@@ -86,18 +86,19 @@ func (c absentCall) Run(context.Context, io.Writer) (tool.Result, error) {
 	return tool.Result{}, errors.New("this tool is not asked again")
 }
 
-// Verify runs a session again in a copy of the files that it began with, with
-// what came from outside taken from the record. Nothing outside of the copy is
-// changed, and no network is used.
-func (a *App) Verify(ctx context.Context, id string, records []event.Record) (*rerun.Report, error) {
-	take := rerun.New(id, a.recordedRoot(ctx, id), records)
+// Verify runs the first n of the records of a session again in a copy of the files
+// that it began with, with what came from outside taken from the record. Nothing
+// outside of the copy is changed, and no network is used.
+func (a *App) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
+	whole := rerun.New(id, a.recordedRoot(ctx, id), records)
+	take := whole.Until(n)
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
 	}
 	defer ws.Close()
 	past := &past{contents: a.kept(ws), app: a}
-	world, err := rerun.Trace(ctx, take, past)
+	world, err := rerun.Trace(ctx, whole, take, past) // what comes later may tell what was before
 	if err == nil && !world.Whole {
 		err = a.completeStart(ctx, take, world, past)
 	}

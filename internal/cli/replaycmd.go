@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,7 +14,6 @@ import (
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
-	"coder/internal/record/asof"
 )
 
 // runReplay plays a session again, or runs it again to see whether it comes to
@@ -30,21 +30,28 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 	if err != nil {
 		return err
 	}
-	records, err := inv.recorded(ctx, a, id)
+	var records []event.Record
+	for r, err := range a.Store().Logs.Read(ctx, id, 0) {
+		if err != nil {
+			return err
+		}
+		records = append(records, r)
+	}
+	n := cmp.Or(fl.until, len(records))
 	switch {
-	case err != nil:
-		return err
 	case len(records) == 0:
 		return inputf("session %s has no log to play, only a snapshot", id)
+	case n > len(records):
+		return inputf("session %s has %d records", id, len(records))
 	case fl.verify:
-		return inv.verify(ctx, a, id, records)
+		return inv.verify(ctx, a, id, records, n)
 	}
-	return inv.play(ctx, id, records)
+	return inv.play(ctx, id, records[:n])
 }
 
 // verify runs a session again and tells what came of it.
-func (inv *invocation) verify(ctx context.Context, a *app.App, id string, records []event.Record) error {
-	report, err := a.Verify(ctx, id, records)
+func (inv *invocation) verify(ctx context.Context, a *app.App, id string, records []event.Record, n int) error {
+	report, err := a.Verify(ctx, id, records, n)
 	if err != nil {
 		return err
 	}
@@ -122,21 +129,6 @@ func (inv *invocation) play(ctx context.Context, id string, records []event.Reco
 		}
 	}
 	return nil
-}
-
-// recorded are the records of a session up to the one that the command line names.
-func (inv *invocation) recorded(ctx context.Context, a *app.App, id string) (list []event.Record, err error) {
-	until := uint64(inv.flags.until)
-	for r, err := range asof.Until(a.Store().Logs.Read(ctx, id, 0), until) {
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, r)
-	}
-	if uint64(len(list)) < until {
-		return nil, inputf("session %s has %d records", id, len(list))
-	}
-	return list, ctx.Err()
 }
 
 // ends reports whether a step for someone who looks on is over with r.

@@ -163,6 +163,14 @@ func (f *Follower) upcoming() (said orchestrator.Said, ok bool) {
 			return f.prompt(e, list[n:]), true
 		}
 	}
+	for _, r := range f.take.rest { // of a command the end is said last
+		switch e := r.Event.(type) {
+		case event.LocalAdded:
+			return orchestrator.Said{Text: f.here(e.Input)}, runsAgain(e)
+		case event.TaskCreated:
+			return said, false
+		}
+	}
 	return said, false
 }
 

@@ -99,7 +99,7 @@ func Follow(take *Take, was, is Side, world *World) *Follower {
 		at: make(map[string]int), streamOf: make(map[string]string), calls: make(map[string]uint64),
 		asked: make(map[string]uip.Request), kept: make(map[event.FileState]string), cancel: func() {},
 	}
-	if take.open && len(take.Records) > 0 {
+	if take.cut && len(take.Records) > 0 {
 		f.ends = append(f.ends, take.Records[len(take.Records)-1].Seq+1)
 	}
 	f.count()

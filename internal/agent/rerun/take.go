@@ -32,7 +32,16 @@ type Take struct {
 	streams map[string][]int // the records that are held against others, by stream
 	ends    []uint64         // the first records after a process ended without closing the books
 	done    map[uint64]int   // of the request of a call, the record of its completion
-	open    bool             // the last turn has no end
+	cut     bool             // it does not end by itself: its last turn has no end, or there is more
+	rest    []event.Record   // what comes after it
+}
+
+// Until is a take of the first n records. It ends as if its process had.
+func (t *Take) Until(n int) *Take {
+	part := New(t.ID, t.Root, t.Records[:n])
+	part.rest = t.Records[n:]
+	part.cut = part.cut || len(part.rest) > 0
+	return part
 }
 
 // main is the stream of the session itself; a subtask's is that of its call.
@@ -48,9 +57,9 @@ func New(id, root string, records []event.Record) *Take {
 		stream := of[i]
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
-			t.open = t.open || stream == main
+			t.cut = t.cut || stream == main
 		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
-			t.open = t.open && stream != main
+			t.cut = t.cut && stream != main
 		case event.ToolCallRequested:
 			under[stream+"\x00"+e.CallID] = r.Seq
 		case event.ToolCallCompleted:

@@ -65,14 +65,15 @@ type tracking struct {
 	names  map[event.FileState]string
 }
 
-// Trace finds out from the record what the files were.
-func Trace(ctx context.Context, t *Take, kept Files) (*World, error) {
+// Trace finds out from the whole record what the files of a take of its beginning
+// were.
+func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 	w := tracking{
 		World: &World{Start: make(map[string]event.FileState), later: make(map[uint64][]event.FileState), kept: kept},
 		known: make(map[string]event.FileState), listed: make(map[string]bool), kept: kept, names: make(map[event.FileState]string),
 	}
 	before := make(map[string]uint64) // the record before the request of a call
-	for _, r := range t.Records {
+	for _, r := range whole.Records {
 		switch e := r.Event.(type) {
 		case event.ToolCallRequested:
 			before[e.CallID] = w.seq
@@ -104,6 +105,9 @@ func Trace(ctx context.Context, t *Take, kept Files) (*World, error) {
 		}
 		w.seq = r.Seq
 	}
+	maps.DeleteFunc(w.later, func(seq uint64, _ []event.FileState) bool {
+		return len(take.Records) == 0 || seq >= take.Records[len(take.Records)-1].Seq
+	})
 	return w.World, ctx.Err()
 }
 
