@@ -11,7 +11,7 @@ VERSION  ?= 0.1.0-dev
 LDFLAGS  := -s -w -X coder/internal/app.Version=$(VERSION)
 TOOL     := $(GO) tool -modfile=tools/go.mod
 
-.PHONY: help build fleet run test quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden tools clean
+.PHONY: help build fleet run test quick race web-test real-model recordings check elsewhere fmt vet lint film bench fuzz fuzz-shell chaos soak cover golden again tools clean
 
 help: ## list the targets
 	@awk -F':.*## ' '/^[a-z-]+:.*## /{printf "  %-10s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -100,7 +100,10 @@ cover: ## show test coverage by package
 
 golden: ## rewrite the golden files after a change you have looked at
 	$(GO) test ./internal/ui/... -update
-	$(GO) test ./cmd/coder -run TestScreens -update
+	$(GO) test ./cmd/coder -run 'TestScreens|TestGolden' -update
+
+again: ## run N sessions made by chance again, at every moment: make again N=500
+	CODER_TEST_SESSIONS=$(N) $(GO) test ./cmd/coder -run TestRandomSessions -timeout 0
 
 tools: ## build the pinned linter, and install the language and MCP servers that tests drive, and the SDKs that drive it, when they are there
 	$(TOOL) staticcheck -version

@@ -20,6 +20,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/host/patch"
 	"coder/internal/model/scripted"
 	"coder/internal/policy/confine"
 	"coder/internal/record/provenance"
@@ -397,5 +398,38 @@ func skipWithoutSandbox(t *testing.T, err error) {
 	t.Helper()
 	if errors.Is(err, confine.ErrUnavailable) {
 		t.Skip("nothing here confines commands")
+	}
+}
+
+// TestGoldenSessionsAgree runs the golden sessions of this program again, as CI
+// does it for those of a project. What they show after a change that is meant is
+// taken over by -update.
+func TestGoldenSessionsAgree(t *testing.T) {
+	dirs, err := filepath.Glob(filepath.Join("testdata", "golden", "*"))
+	if err != nil || len(dirs) < 12 {
+		t.Fatalf("%d golden sessions: %v", len(dirs), err)
+	}
+	p := newProgram(t)
+	env := app.Env{Exe: p.self, Environ: p.env, Dir: p.ws, Now: time.Now}
+	settings, err := app.Load(env, app.Options{Dir: p.ws})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := app.New(env, app.Options{Dir: p.ws}, settings, func(text string) { t.Log(text) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, dir := range dirs {
+		t.Run(filepath.Base(dir), func(t *testing.T) {
+			report, err := a.RunGolden(context.Background(), dir, *update)
+			if err != nil {
+				skipWithoutSandbox(t, err)
+				t.Fatal(err)
+			}
+			if d := report.Difference; d != nil {
+				diff, _, _ := patch.Unified("record "+strconv.FormatUint(d.Record, 10), []byte(d.Was), []byte(d.Is))
+				t.Errorf("step %d, record %d: %s of %s differs; go test ./cmd/coder -run TestGolden -update takes it over\n%s", d.Step, d.Record, d.What, d.About, diff)
+			}
+		})
 	}
 }
