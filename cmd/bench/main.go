@@ -1,6 +1,6 @@
 // Command bench measures what people feel: how soon the first request leaves,
 // what a step costs early and late in a session, what a long stream costs, and
-// how much memory a session takes. It runs the built program against a server
+// how much memory a session takes, and what running one again costs. It runs the built program against a server
 // of its own on loopback and compares with a baseline in the same run, because
 // the machine it runs on may be busy. It also compares the tools with the
 // programs people use for the same.
@@ -46,7 +46,7 @@ func bench(coder string, rounds int, tools bool) error {
 	if b.baseline, err = buildBaseline(dir); err != nil {
 		return err
 	}
-	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.memory, b.tools} {
+	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.memory, b.replays, b.tools} {
 		if err := measure(rounds); err != nil {
 			return err
 		}
@@ -173,6 +173,48 @@ func (b *runner) memory(int) error {
 		return err
 	}
 	fmt.Printf("peak memory, 300 steps        %.1f MB (limit 50)\n", float64(used.Maxrss)/1024)
+	return nil
+}
+
+// replays measures what a step costs when a session is run again: that of one with
+// many steps that read and write over that of one with few.
+func (b *runner) replays(int) error {
+	const few, many = 10, 310
+	took := make(map[int][]time.Duration)
+	for _, steps := range []int{few, many} {
+		ws, err := b.workspace()
+		if err != nil {
+			return err
+		}
+		var script strings.Builder
+		for i := range steps / 2 {
+			fmt.Fprintf(&script, "call read {\"path\": \"a.txt\", \"offset\": %d}\n---\ncall write {\"path\": \"f%d.txt\", \"content\": \"file %d\"}\n---\n", i%40+1, i, i)
+		}
+		script.WriteString("say done\n")
+		if err := os.WriteFile(ws+".script", []byte(script.String()), 0o644); err != nil {
+			return err
+		}
+		coder := func(args ...string) error {
+			cmd := exec.Command(b.coder, args...)
+			cmd.Dir, cmd.Env = ws, []string{"HOME=" + b.dir, "PATH=" + os.Getenv("PATH")}
+			if out, err := cmd.CombinedOutput(); err != nil {
+				return fmt.Errorf("%s: %v\n%s", strings.Join(cmd.Args, " "), err, out)
+			}
+			return nil
+		}
+		if err := coder("-p", "--auto-approve", "--max-steps", fmt.Sprint(steps+1), "--session-id", "s", "--script", ws+".script", "go"); err != nil {
+			return err
+		}
+		for range 5 {
+			started := time.Now()
+			if err := coder("replay", "s", "--verify"); err != nil {
+				return err
+			}
+			took[steps] = append(took[steps], time.Since(started))
+		}
+	}
+	fmt.Printf("replay --verify               %d steps: %s   %d steps: %s   a step %.2f ms (limit 5)\n",
+		few, spread(took[few]), many, spread(took[many]), ms(median(took[many])-median(took[few]))/(many-few))
 	return nil
 }
 
