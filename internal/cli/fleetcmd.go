@@ -23,7 +23,7 @@ import (
 const fleetProgram = "coder-fleet"
 
 // fleetVerbs are what it can be told.
-var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "drain", "enroll", "metrics", "help"}
+var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "prune", "drain", "enroll", "metrics", "help"}
 
 // isFleet tells a command for the fleet from a prompt that begins with the word.
 func isFleet(args []string) bool {

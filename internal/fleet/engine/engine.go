@@ -117,6 +117,9 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 		options = append(options, nats.ClientCert(l.Cert, l.Key))
 	}
 	c, err := nats.Connect(l.URL, options...)
+	if errors.Is(err, nats.ErrNoServers) {
+		return nil, nil, fmt.Errorf("nobody answers at %s; is the fleet up?", withoutSecrets(l.URL))
+	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", withoutSecrets(l.URL), err)
 	}
@@ -164,7 +167,13 @@ func tokens(dir string) (map[Role]string, error) {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			b := make([]byte, 24)
 			_, _ = rand.Read(b) // never fails
-			if err := write(dir, filepath.Base(path), []byte(hex.EncodeToString(b)+"\n")); err != nil {
+			made := fmt.Sprintf("%s.%d", filepath.Base(path), os.Getpid())
+			err := write(dir, made, []byte(hex.EncodeToString(b)+"\n"))
+			if err == nil { // the first of several makers wins
+				err = os.Link(filepath.Join(dir, made), path)
+				_ = os.Remove(filepath.Join(dir, made))
+			}
+			if err != nil && !errors.Is(err, fs.ErrExist) {
 				return nil, fmt.Errorf("make a token: %w", err)
 			}
 		}

@@ -232,8 +232,17 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	if got := f.must("restore"); !strings.Contains(got, fmt.Sprintf("%s: %d records added", id, task.Result.Records)) {
 		t.Errorf("a fleet that lost everything: %s", got)
 	}
+	if got := f.must("prune", "--older-than", "1d", "--yes"); got != "tasks removed: 0" {
+		t.Error(got)
+	}
 	if got := f.must("verify", id) + f.must("logs", id) + f.must("restore"); !strings.Contains(got, "not whole: 0") || !strings.Contains(got, "all done") || !strings.Contains(got, "has every record") {
 		t.Errorf("restored as %s", got)
+	}
+	if got := f.must("prune", "--older-than", "0s") + f.must("prune", "--older-than", "0s", "--yes") + f.must("ps"); !strings.Contains(got, "would remove: 1") || !strings.Contains(got, "removed: 1") || !strings.Contains(got, "there are no tasks") {
+		t.Error(got)
+	}
+	if got := f.must("metrics"); !strings.Contains(got, `stream_messages{stream="coder-log"} 0`) {
+		t.Errorf("a log is left: %s", got)
 	}
 }
 

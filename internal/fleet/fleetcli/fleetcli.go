@@ -73,6 +73,7 @@ func commands() []command {
 		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags},
 		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil},
 		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil},
+		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags},
 		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil},
 		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil},
 		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags},

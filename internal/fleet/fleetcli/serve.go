@@ -105,12 +105,15 @@ func (c *call) up(ctx context.Context) error {
 		return err
 	}
 	c.say("the fleet is up at %s; its folder is %s", c.link.URL, c.dir)
-	if c.serving.slots == 0 {
-		stop := c.serveMetrics(ctx)
-		<-ctx.Done()
-		return stop()
+	if c.serving.slots > 0 {
+		if err := c.work(ctx); err != nil || ctx.Err() != nil {
+			return err
+		}
+		c.say("the worker has left; the server stays until Ctrl-C")
 	}
-	return c.work(ctx)
+	stop := c.serveMetrics(ctx)
+	<-ctx.Done()
+	return stop()
 }
 
 // provision makes what the fleet needs. The servers of a cluster find each other

@@ -46,6 +46,8 @@ type given struct {
 	parts                  []string
 	all, patch, branch     bool
 	listen                 string
+	older                  string // what prune looks for
+	yes                    bool
 }
 
 func (c *call) submitFlags(f *flag.FlagSet) {
@@ -574,6 +576,56 @@ func (c *call) restore(ctx context.Context) error {
 		c.say("the fleet has every record that this machine has")
 	}
 	return err
+}
+
+func (c *call) pruneFlags(f *flag.FlagSet) {
+	f.StringVar(&c.given.older, "older-than", "30d", "")
+	f.BoolVar(&c.given.yes, "yes", false, "")
+}
+
+// prune removes what is kept of tasks that ended long ago.
+func (c *call) prune(ctx context.Context) error {
+	older, err := length(c.given.older)
+	if err != nil {
+		return usagef("--older-than wants a length of time such as 12h or 30d, not %q", c.given.older)
+	}
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	tasks, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	n := 0
+	for _, t := range tasks {
+		if !t.Status.Ended() || c.Now().Sub(t.Updated) < older {
+			continue
+		}
+		if n++; !c.given.yes {
+			c.row(t)
+		} else if err := c.Forget(ctx, t); err != nil {
+			return err
+		}
+	}
+	if c.given.yes {
+		c.say("tasks removed: %d", n)
+	} else {
+		c.say("tasks that --yes would remove: %d", n)
+	}
+	return nil
+}
+
+// length reads a length of time, which may be in days.
+func length(s string) (time.Duration, error) {
+	if days, ok := strings.CutSuffix(s, "d"); ok {
+		n, err := strconv.ParseUint(days, 10, 16)
+		return time.Duration(n) * 24 * time.Hour, err
+	}
+	d, err := time.ParseDuration(s)
+	if err == nil && d < 0 {
+		err = errors.New("it is negative")
+	}
+	return d, err
 }
 
 // drain asks workers to leave.

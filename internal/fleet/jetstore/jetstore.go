@@ -79,6 +79,20 @@ func ensure(ctx context.Context, js jetstream.JetStream, c jetstream.StreamConfi
 	return nil
 }
 
+// Remove removes the log and the snapshot of a session.
+func Remove(ctx context.Context, js jetstream.JetStream, l Layout, session string) error {
+	for name, subject := range map[string]string{l.logs(): l.subject(session), l.sessions(): l.Name + ".session." + token(session)} {
+		stream, err := js.Stream(ctx, name)
+		if err == nil {
+			err = stream.Purge(ctx, jetstream.WithPurgeSubject(subject))
+		}
+		if err != nil {
+			return fmt.Errorf("remove session %s: %w", session, err)
+		}
+	}
+	return nil
+}
+
 // Options say how a store behaves. The zero value is fine.
 type Options struct {
 	// Holder names this writer to whoever is refused a claim.

@@ -423,6 +423,34 @@ func (q *Queue) Drop(ctx context.Context, names ...string) error {
 	return nil
 }
 
+// Forget removes all that is kept of a task that has ended.
+func (q *Queue) Forget(ctx context.Context, t Task) error {
+	if !t.Status.Ended() {
+		return ErrMoved
+	}
+	var names []string
+	if t.Result != nil {
+		names = []string{t.Result.Bundle, t.Result.Patch}
+	}
+	kept, err := q.files.List(ctx)
+	if err != nil && !errors.Is(err, jetstream.ErrNoObjectsFound) {
+		return err
+	}
+	for _, f := range kept {
+		if strings.HasPrefix(f.Name, "checkpoint/"+t.ID+"/") {
+			names = append(names, f.Name)
+		}
+	}
+	err = q.Drop(ctx, slices.DeleteFunc(names, func(n string) bool { return n == "" })...)
+	if err == nil {
+		err = jetstore.Remove(ctx, q.js, q.Layout, t.ID)
+	}
+	if err == nil {
+		err = q.tasks.Purge(ctx, t.ID)
+	}
+	return err
+}
+
 // reportTime is how often workers say that they are there.
 const reportTime = 5 * time.Second
 
