@@ -313,6 +313,7 @@ func (s *scene) picture() string {
 // What differs from one play to the next.
 var (
 	took    = regexp.MustCompile(`\b\d+(\.\d+)?[ \x{a0}]?(ms|s)\b`)
+	dated   = regexp.MustCompile(`\b\d{4}-\d\d-\d\d \d\d:\d\d\b`)
 	tokens  = regexp.MustCompile(`context: \d+ tokens`)
 	request = regexp.MustCompile(`\d{4,} tokens( in|，)`) // an estimate of all that is sent
 	process = regexp.MustCompile(`(process|进程) \d+`)
@@ -326,6 +327,7 @@ func (s *scene) normal(picture string) string {
 	picture = request.ReplaceAllString(picture, "N tokens$1")
 	picture = process.ReplaceAllString(picture, "$1 N")
 	picture = spinner.ReplaceAllString(picture, "⠋")
+	picture = dated.ReplaceAllString(picture, "2026-01-01 00:00")
 	return port.ReplaceAllString(took.ReplaceAllString(picture, "TIME"), "127.0.0.1:PORT0")
 }
 

@@ -237,6 +237,7 @@ func (s *Store) Write(ctx context.Context, w io.Writer, id, format string) error
 type Which struct {
 	Resume string // the id of one to go on with
 	Last   bool   // go on with the last one
+	Pick   bool   // or, where somebody can choose, with the one they choose
 	ID     string // of the new one, if it is to have a certain one
 }
 

@@ -140,7 +140,7 @@ func options() []option {
 		o.of = command
 		return o
 	}
-	resume := text("resume", "ID", "go on with session ID; without ID, the last one", func(f *flags) *string { return &f.session.Resume })
+	resume := text("resume", "ID", "go on with session ID; without ID, one chosen from a list, or the last one where there is no terminal", func(f *flags) *string { return &f.session.Resume })
 	resume.short, resume.optional = "r", true
 	return []option{
 		flag("print", "p", "run one turn without a terminal and print the answer", func(f *flags) *bool { return &f.print }),
@@ -290,7 +290,7 @@ func (f *flags) apply(opts []option, arg string, rest []string) (used int, err e
 	case o.value == "" && hasValue:
 		return 0, usagef("%s takes no value", name)
 	case o.value != "" && !hasValue && o.optional && (len(rest) == 0 || strings.HasPrefix(rest[0], "-") || !app.ValidSessionID(rest[0])):
-		f.session.Last = true
+		f.session.Last, f.session.Pick = true, true
 		return 0, nil
 	case o.value != "" && !hasValue:
 		if len(rest) == 0 {

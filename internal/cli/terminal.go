@@ -139,7 +139,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Words: t.inv.words, Palette: t.colours, ASCII: !t.inv.utf8(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
-		Complete: t.complete, Suggest: t.suggest, Edit: t.edit, Now: t.inv.Now,
+		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Notify: t.notifier(), After: t.after, Leaving: t.inv.exit.leave,
 	})
@@ -164,6 +164,14 @@ func (t *terminal) notifier() func(text string) {
 
 // converse opens the session, says what it is, talks, and says how to come back.
 func (t *terminal) converse(ctx context.Context) (err error) {
+	if t.inv.flags.session.Pick {
+		if err := t.pickSession(ctx); err != nil {
+			if errors.Is(err, repl.ErrLeft) {
+				return nil
+			}
+			return err
+		}
+	}
 	t.sup = t.app.Supervise(answerable(t.app, t.face, t.warn, func() string { return t.session.ID }))
 	if t.session, err = t.app.Open(ctx, t.sup, t.inv.flags.session, t.face.Out()); err != nil {
 		return err

@@ -2,15 +2,19 @@ package slash
 
 import (
 	"context"
+	"slices"
 
 	"coder/internal/core/display"
 )
 
-// keys are what each key does at the prompt, for people.
+// KeyTable is what each key does at the prompt, for people.
+func KeyTable() [][2]string { return slices.Clone(keys) }
+
 var keys = [][2]string{
 	{"Enter", "send; while a turn runs: for its next step"},
 	{"Shift+Enter, Ctrl+J", "a new line"},
 	{"Esc", "stop the turn; else throw the draft away"},
+	{"Esc Esc", "on an empty line: back to before an earlier message"},
 	{"Ctrl+C", "end the program; the draft is back with coder -c"},
 	{"Ctrl+D", "leave, on an empty line"},
 	{"Ctrl+Z", "put the program aside; fg brings it back"},
@@ -25,9 +29,9 @@ var keys = [][2]string{
 	{"Ctrl+W, Ctrl+U, Ctrl+K", "cut the word, the line before, the line behind"},
 	{"Ctrl+Y, Alt+Y", "put in what was cut, or what was cut before"},
 	{"Ctrl+_", "take the last change back"},
-	{"@", "name a file"},
+	{"@", "name a file; Tab takes the first one offered"},
 	{"!", "run a command of your own; !! gives it the terminal"},
-	{"/", "a command; /help lists them"},
+	{"/, ?", "a command; /help lists them; ? shows these keys"},
 }
 
 // Keys lists the keys.

@@ -454,6 +454,15 @@ func (s *Session) Unfinished() (task.Task, bool) { return s.past.unfinished() }
 // Commands are the slash commands that can be typed in this session.
 func (s *Session) Commands() []orchestrator.Command { return s.orch.AllCommands() }
 
+// Prompts are the messages that one can go back to before, the newest first. It
+// is for when no turn runs.
+func (s *Session) Prompts() (texts []string) {
+	for p := s.orch.Talk.Last(); p != nil; p = p.Before {
+		texts = append(texts, orchestrator.Title(p.Text))
+	}
+	return texts
+}
+
 // Tools are the names of what the model may call in the next turn.
 func (s *Session) Tools() (names []string) {
 	for spec := range s.engine.Settings().Tools.Specs() {

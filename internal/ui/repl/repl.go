@@ -67,6 +67,11 @@ type Options struct {
 	// stand from start to the cursor. Find looks for it, beside the loop; more says
 	// that it may find more later. A nil find offers nothing.
 	Suggest func(draft string, cursor int) (start int, find func() (choices []lineedit.Choice, more bool))
+	// Lists, which may be nil, is what is chosen from in place of an input, such as
+	// a command that wants an argument and has none. What is chosen is an input.
+	Lists func(input string) (lineedit.Picker, bool)
+	// Keys, which may be nil, is what each key does, for people.
+	Keys func() [][2]string
 	// Edit, which may be nil, lets the person write text in another program.
 	Edit func(ctx context.Context, text string) (string, error)
 	// Sent, which may be nil, is told what the person sends; Earlier is what was
@@ -89,9 +94,11 @@ var ErrInterrupted = errors.New("interrupted")
 // REPL is the face. Use [New].
 type REPL struct {
 	Options
-	render *term.Renderer
-	editor lineedit.Editor
-	answer lineedit.Editor // the line of the question that is open
+	render  *term.Renderer
+	editor  lineedit.Editor
+	answer  lineedit.Editor  // the line of the question that is open
+	picker  *lineedit.Picker // the list that is open
+	escaped bool             // the last key was Esc, and there was nothing to stop or to throw away
 
 	events  chan []tty.Event // what is typed
 	broken  chan error       // why nothing is read any more
@@ -311,7 +318,12 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 		case tty.Key:
 			err = r.key(ctx, lineedit.Key(e))
 		case tty.Paste:
-			r.line().Paste(e.Text)
+			r.escaped = false
+			if r.picker != nil && r.open == nil {
+				r.picker.Paste(e.Text)
+			} else {
+				r.line().Paste(e.Text)
+			}
 		case tty.Focus:
 			r.focused, r.tells = e.In, true
 		case tty.Resumed:
@@ -335,6 +347,9 @@ func (r *REPL) line() *lineedit.Editor {
 }
 
 func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
+	if r.picker != nil && r.open == nil {
+		return r.pickKey(ctx, k)
+	}
 	if r.turn != nil && r.open == nil && r.editor.Empty() && k.Name == lineedit.Up && k.Mod == 0 {
 		if d, ok := r.queue.takeBack(); ok {
 			r.editor.SetDraft(d)
@@ -348,20 +363,15 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		return r.answered("", lineedit.Draft{})
 	}
 	action := r.line().Key(k)
+	again := r.escaped
+	r.escaped = false
 	switch action.Kind {
-	case lineedit.Interrupt:
-		return ErrInterrupted
+	case lineedit.Interrupt, lineedit.Suspend, lineedit.Redraw:
+		return r.usual(action.Kind)
 	case lineedit.EOF:
 		if r.turn == nil {
 			return errLeave
 		}
-	case lineedit.Suspend:
-		if err := r.hide(); err != nil {
-			return err
-		}
-		return r.Terminal.Suspend()
-	case lineedit.Redraw:
-		return r.Screen.Redraw()
 	case lineedit.Submit:
 		if r.open != nil {
 			return r.answered(action.Text, action.Draft)
@@ -369,30 +379,19 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 		if strings.TrimSpace(action.Text) == "?" {
 			action = lineedit.Action{Kind: lineedit.Submit, Text: "/keys"}
 		}
-		if r.Sent != nil {
-			r.Sent(action.Text)
-		}
-		if r.turn != nil && r.Session().Looks(action.Text) {
-			if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(action.Text)); err != nil {
-				return err
-			}
-			s := r.Session()
-			r.looking.Go(func() {
-				if err := s.Look(ctx, action.Text, r.render); err != nil && ctx.Err() == nil {
-					_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
-				}
-			})
+		if r.list(strings.TrimSpace(action.Text)) {
 			return nil
 		}
-		if r.turn != nil {
-			r.queue.add(action.Draft)
-			return nil
-		}
-		r.keepDraft() // there is none any more, and the session may become another
-		return r.begin(ctx, action)
+		return r.send(ctx, action)
 	case lineedit.Cancel, lineedit.Clear: // an approval stops the whole turn, any other question is dismissed
 		switch {
+		case r.open == nil && again:
+			if !r.list(backInput) {
+				return r.Say(r.Palette.Paint(dim, r.Words.T("there is no message to go back to")))
+			}
+			return nil
 		case r.open == nil:
+			r.escaped = action.Kind == lineedit.Cancel && r.Lists != nil
 			return nil
 		case r.open.question.Purpose != uip.ConfirmRiskyAction:
 			return r.reply(uip.Response{ID: r.open.question.ID, Author: "user", Dismissed: true})
@@ -411,6 +410,35 @@ func (r *REPL) key(ctx context.Context, k lineedit.Key) error {
 	case lineedit.None:
 	}
 	return nil
+}
+
+// backInput is what Esc, pressed twice on an empty line, stands for.
+const backInput = "/rewind"
+
+// send sends what was typed: to be worked on, or while a turn runs to be answered
+// beside it or queued.
+func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
+	if r.Sent != nil {
+		r.Sent(action.Text)
+	}
+	if r.turn != nil && r.Session().Looks(action.Text) {
+		if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(action.Text)); err != nil {
+			return err
+		}
+		s := r.Session()
+		r.looking.Go(func() {
+			if err := s.Look(ctx, action.Text, r.render); err != nil && ctx.Err() == nil {
+				_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
+			}
+		})
+		return nil
+	}
+	if r.turn != nil {
+		r.queue.add(action.Draft)
+		return nil
+	}
+	r.keepDraft() // there is none any more, and the session may become another
+	return r.begin(ctx, action)
 }
 
 // stopTurn stops all that is going on. What was queued goes back to where it

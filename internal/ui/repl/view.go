@@ -46,11 +46,44 @@ func (r *REPL) draw() error {
 	case r.open != nil:
 		r.answer.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(good)}}
 		return r.Screen.SetLive(r.answer.View(width))
+	case r.picker != nil:
+		return r.Screen.SetLive(r.picker.View(width, height-1))
 	case r.turn != nil:
-		return r.Screen.SetLive(r.underway(width))
+		return r.Screen.SetLive(r.underway(width, height))
 	}
 	r.editor.Prompt = r.prompt()
-	return r.Screen.SetLive(r.editor.View(width))
+	return r.Screen.SetLive(r.draft(width, height))
+}
+
+// draft is what is being typed, and below it the keys while that is nothing but a
+// question mark, or what Esc would do.
+func (r *REPL) draft(width, height int) (rows []string, row, col int) {
+	rows, row, col = r.editor.View(width)
+	switch {
+	case r.Keys != nil && r.editor.Text() == "?":
+		rows = append(rows, r.keys(width, max(1, height-1-len(rows)))...)
+	case r.escaped:
+		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("Esc again: go back to before one of your messages"), width)))
+	}
+	return rows, row, col
+}
+
+// keys is what each key does, in at most so many rows.
+func (r *REPL) keys(width, height int) (rows []string) {
+	all := r.Keys()
+	column := 0
+	for _, k := range all {
+		if width >= 60 { // else there is no room for a column
+			column = max(column, cells.Width(k[0]))
+		}
+	}
+	for _, k := range all {
+		rows = append(rows, r.Palette.Paint(dim, fit(k[0]+strings.Repeat(" ", max(0, column-cells.Width(k[0]))+2)+k[1], width)))
+	}
+	if len(rows) > height {
+		rows = append(rows[:height-1], r.Palette.Paint(dim, fit(r.Words.T("/keys lists all of them"), width)))
+	}
+	return rows
 }
 
 // prompt is the two lines that stand before the draft.
@@ -82,7 +115,7 @@ func modeLook(mode string) ink.Role {
 
 // underway is what is shown while a turn runs: what it is doing, what is queued
 // for it, and what is being typed.
-func (r *REPL) underway(width int) (rows []string, row, col int) {
+func (r *REPL) underway(width, height int) (rows []string, row, col int) {
 	if r.Now().Sub(r.turn.began) >= patience {
 		rows = r.doing(width)
 	}
@@ -93,7 +126,7 @@ func (r *REPL) underway(width int) (rows []string, row, col int) {
 		rows = append(rows, r.Palette.Paint(dim, fit(r.Words.T("queued: %s", oneLine(d.String())), width)))
 	}
 	r.editor.Prompt = []lineedit.Span{{Text: "> ", Style: r.sgr(dim)}}
-	draft, row, col := r.editor.View(width)
+	draft, row, col := r.draft(width, height-len(rows))
 	return append(rows, draft...), len(rows) + row, col
 }
 

@@ -1,0 +1,72 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"strconv"
+
+	"coder/internal/slash"
+	"coder/internal/ui/lineedit"
+	"coder/internal/ui/repl"
+)
+
+// lists is what the person chooses from in place of a command that has no
+// argument.
+func (t *terminal) lists(input string) (p lineedit.Picker, ok bool) {
+	switch input {
+	case "/resume":
+		p = t.sessionList(context.Background(), "/resume ")
+	case "/rewind":
+		p.Title = t.inv.words.T("go back to before: ")
+		for i, text := range t.session.Prompts() {
+			n := strconv.Itoa(i + 1)
+			p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: n, Note: text}, Value: "/rewind " + n})
+		}
+	}
+	return p, len(p.Items) > 0
+}
+
+// sessionList is the sessions that can be gone on with, the newest first. Their
+// values begin with lead.
+func (t *terminal) sessionList(ctx context.Context, lead string) lineedit.Picker {
+	p := lineedit.Picker{Title: t.inv.words.T("go on with session: ")}
+	heads, _ := t.app.Store().Heads(ctx) // those that can be read
+	for _, h := range heads {
+		if t.session != nil && t.session.ID == h.ID {
+			continue
+		}
+		title := cmp.Or(oneLine(h.Meta.Title), t.inv.words.T("nothing was asked"))
+		p.Items = append(p.Items, lineedit.Item{Choice: lineedit.Choice{Text: h.Updated.Local().Format("2006-01-02 15:04"), Note: title + " · " + h.ID}, Value: lead + h.ID})
+	}
+	return p
+}
+
+// pickSession lets the person choose the session to go on with, where they can.
+func (t *terminal) pickSession(ctx context.Context) error {
+	face, ok := t.face.(*repl.REPL)
+	if !ok {
+		return nil
+	}
+	p := t.sessionList(ctx, "")
+	if len(p.Items) == 0 {
+		return nil
+	}
+	id, err := face.Pick(ctx, p)
+	switch {
+	case errors.Is(err, repl.ErrInterrupted):
+		return &exitError{code: ExitInterrupted}
+	case err == nil:
+		t.inv.flags.session.Resume = id
+	}
+	return err
+}
+
+// keyTable is what each key does, in the person's language.
+func (t *terminal) keyTable() [][2]string {
+	all := slash.KeyTable()
+	for i, k := range all {
+		all[i][1] = t.inv.words.Said(k[1])
+	}
+	return all
+}

@@ -1,0 +1,155 @@
+package lineedit
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/ui/cells"
+)
+
+// Item is one thing to choose.
+type Item struct {
+	Choice
+	Value string // what choosing it means
+}
+
+// Picker is a list that one thing is chosen from: typing searches it, arrows
+// move in it, Enter takes, Esc leaves.
+type Picker struct {
+	Title string // stands before what is searched for
+	Items []Item
+	// Help stands below the list, Nothing in the place of one that is empty.
+	Help, Nothing string
+	Style         Style
+
+	query  string
+	chosen int // among those found
+	page   int // how many are shown, as of the last View
+}
+
+// Key does what k means. Enter is [Submit] with the value of an item, Esc is
+// [Cancel].
+func (p *Picker) Key(k Key) Action {
+	found := p.found()
+	n := len(found)
+	switch {
+	case k == Key{Name: Enter}, k == WithCtrl('j'): // which is Enter that was pressed too early
+		if n > 0 {
+			return Action{Kind: Submit, Text: found[p.chosen].Value}
+		}
+	case k == Key{Name: Escape}:
+		return Action{Kind: Cancel}
+	case k == WithCtrl('c'):
+		return Action{Kind: Interrupt}
+	case k == WithCtrl('z'):
+		return Action{Kind: Suspend}
+	case k == WithCtrl('l'):
+		return Action{Kind: Redraw}
+	case k == WithCtrl('d'):
+		return Action{Kind: EOF}
+	case k == Key{Name: Up}, k == WithCtrl('p'), k == Key{Name: Tab, Mod: Shift}:
+		p.move(-1, n)
+	case k == Key{Name: Down}, k == WithCtrl('n'), k == Key{Name: Tab}:
+		p.move(+1, n)
+	case k == Key{Name: PageUp}:
+		p.chosen = max(0, p.chosen-max(1, p.page))
+	case k == Key{Name: PageDown}:
+		p.chosen = max(0, min(n-1, p.chosen+max(1, p.page)))
+	case k == Key{Name: Home}:
+		p.chosen = 0
+	case k == Key{Name: End}:
+		p.chosen = max(0, n-1)
+	case k == WithCtrl('u'):
+		p.search("")
+	case k == WithCtrl('w'):
+		p.search(p.query[:blankLeft(p.query, len(p.query))])
+	case k == Key{Name: Backspace}, k == WithCtrl('h'):
+		_, last := utf8.DecodeLastRuneInString(p.query)
+		p.search(p.query[:len(p.query)-last])
+	case k.Name == Char && k.Mod&^Shift == 0 && k.Rune >= ' ':
+		p.search(p.query + typed(string(k.Rune)))
+	}
+	return Action{}
+}
+
+// Paste searches for pasted words, too.
+func (p *Picker) Paste(text string) {
+	p.search(p.query + strings.Join(strings.Fields(typed(text)), " "))
+}
+
+// Query is what is searched for.
+func (p *Picker) Query() string { return p.query }
+
+func (p *Picker) search(query string) {
+	if len(query) <= maxInline {
+		p.query, p.chosen = query, 0
+	}
+}
+
+func (p *Picker) move(by, n int) {
+	if n > 0 {
+		p.chosen = (p.chosen + by + n) % n
+	}
+}
+
+// found is the items that have every word of the query; one that is called by it
+// comes first.
+func (p *Picker) found() (items []Item) {
+	words := strings.Fields(strings.ToLower(p.query))
+	for _, item := range p.Items {
+		text := strings.ToLower(item.Text + " " + item.Note + " " + item.Value)
+		has := true
+		for _, w := range words {
+			has = has && strings.Contains(text, w)
+		}
+		switch {
+		case has && len(words) == 1 && strings.TrimSpace(item.Text) == words[0]:
+			items = append([]Item{item}, items...)
+		case has:
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// View lays the list out in at most so many rows of at most width columns.
+func (p *Picker) View(width, height int) (rows []string, cursorRow, cursorCol int) {
+	paint := painter{width: max(1, width)}
+	title, _ := cells.Cut(sanitize.Line(p.Title, 0), max(1, width/2))
+	paint.clipped(title+" ", p.Style.Search)
+	query := sanitize.Line(p.query, 0)
+	if room := paint.width - paint.col - 1; cells.Width(query) > room { // the end of it is seen
+		query = cells.Middle(query, max(room, 1))
+	}
+	paint.clipped(query, "")
+	cursorCol = min(paint.col, paint.width-1)
+	found := p.found()
+	p.page = max(1, min(len(found), height-2))
+	first := max(0, min(p.chosen-p.page/2, len(found)-p.page))
+	shown := found[first:min(first+p.page, len(found))]
+	column := 0
+	for _, item := range shown {
+		column = max(column, min(cells.Width(sanitize.Line(item.Text, 0)), width/2))
+	}
+	for i, item := range shown {
+		mark, style := "  ", p.Style.Menu
+		if first+i == p.chosen {
+			mark, style = "> ", p.Style.Chosen
+		}
+		paint.newline()
+		text, _ := cells.Cut(sanitize.Line(item.Text, 0), column)
+		paint.clipped(mark+text, style)
+		paint.clipped(strings.Repeat(" ", max(0, column+4-paint.col))+sanitize.Line(item.Note, 0), style)
+	}
+	if len(found) == 0 {
+		paint.newline()
+		paint.clipped("  "+p.Nothing, p.Style.Note)
+	}
+	if len(shown)+2 <= height {
+		paint.newline()
+		paint.clipped(p.Help, p.Style.Note)
+	}
+	paint.newline()
+	return paint.rows, 0, cursorCol
+}

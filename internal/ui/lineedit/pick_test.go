@@ -1,0 +1,80 @@
+package lineedit
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"coder/internal/ui/cells"
+)
+
+func sessions() *Picker {
+	p := &Picker{Title: "which:", Help: "help", Nothing: "nothing"}
+	for i, title := range []string{"mend the parser", "第二个问题", "print 3 tables", strings.Repeat("long ", 40)} {
+		p.Items = append(p.Items, Item{Choice{Text: fmt.Sprint(i + 1), Note: title}, fmt.Sprintf("s%d", i+1)})
+	}
+	return p
+}
+
+func TestPicking(t *testing.T) {
+	for script, want := range map[string]string{
+		"<enter>": "s1", "<down><enter>": "s2", "<up><enter>": "s4", "<down><down><down><down><enter>": "s1", "<tab><tab><s-tab><enter>": "s2",
+		"PARS<enter>": "s1", "第二<enter>": "s2", "the mend<enter>": "s1", "s4<enter>": "s4",
+		"3<enter>": "s3", "2<bs>3<enter>": "s3", "xyz<c-u><down><enter>": "s2", "mend xyz<c-w><enter>": "s1", "<paste:print\r3><enter>": "s3",
+		"<down><down>long<enter>": "s4", "<end><enter>": "s4", "<end><home><enter>": "s1",
+		"xyz<enter>": "", "<esc>": "left", "a<esc>": "left", "<c-c>": "interrupted", "<c-d>": "end",
+	} {
+		p, got := sessions(), ""
+		for rest := script; rest != ""; {
+			key, after := Typed([]rune(rest)[0]), string([]rune(rest)[1:])
+			if name, tail, ok := strings.Cut(rest, ">"); strings.HasPrefix(rest, "<") && ok {
+				after = tail
+				if text, pasted := strings.CutPrefix(name, "<paste:"); pasted {
+					p.Paste(text)
+					rest = after
+					continue
+				}
+				key = keyOf(t, name[1:])
+			}
+			rest = after
+			switch a := p.Key(key); a.Kind {
+			case Submit:
+				got = a.Text
+			case Cancel:
+				got = "left"
+			case Interrupt:
+				got = "interrupted"
+			case EOF:
+				got = "end"
+			}
+		}
+		if got != want {
+			t.Errorf("%s: %q, want %q", script, got, want)
+		}
+	}
+}
+
+// A list fits whatever terminal there is, and shows what is chosen.
+func TestAListFits(t *testing.T) {
+	for _, size := range [][2]int{{1, 1}, {3, 2}, {12, 3}, {40, 9}, {300, 79}} {
+		for moves := range 5 {
+			p := sessions()
+			p.Paste("")
+			for range moves {
+				p.View(size[0], size[1])
+				p.Key(Key{Name: Down})
+			}
+			rows, row, col := p.View(size[0], size[1])
+			chosen := false
+			for _, r := range rows {
+				chosen = chosen || strings.HasPrefix(r, ">")
+				if cells.Width(r) > size[0] {
+					t.Errorf("%v: %q is too wide", size, r)
+				}
+			}
+			if len(rows) > max(2, size[1]) || row != 0 || col >= size[0] || !chosen {
+				t.Errorf("%v: %q, cursor %d %d", size, rows, row, col)
+			}
+		}
+	}
+}
