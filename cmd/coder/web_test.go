@@ -272,6 +272,27 @@ func TestWebAnswersOthers(t *testing.T) {
 	}
 }
 
+// TestWebTakesSomeHunks of a change, and leaves the others.
+func TestWebTakesSomeHunks(t *testing.T) {
+	p := newProgram(t)
+	lines := strings.Repeat("a line\n", 20)
+	p.file("a.txt", "first\n"+lines+"last\n")
+	p.file("model", `call write {"path": "a.txt", "content": `+fmt.Sprintf("%q", "FIRST\n"+lines+"LAST\n")+`}
+---
+say some of it is done
+`)
+	s := newSite(p, "--script", "model")
+	id := s.begin("go")
+	q, shown := s.question(id)
+	if status, text, _ := s.post(s.of(id, "/answer/"+q), "shown", shown, "option", "some", "hunk", "2"); status != 303 {
+		t.Fatalf("%d\n%s", status, text)
+	}
+	s.stream(id, 0, "some of it is done")
+	if text, err := os.ReadFile(filepath.Join(p.ws, "a.txt")); err != nil || string(text) != "first\n"+lines+"LAST\n" {
+		t.Errorf("%q, %v", text, err)
+	}
+}
+
 // TestWebGoesOnWithWhatWasParked: the answer is on record, and the work goes on in
 // the process of the pages.
 func TestWebGoesOnWithWhatWasParked(t *testing.T) {

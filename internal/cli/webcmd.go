@@ -19,6 +19,7 @@ import (
 
 	"coder/internal/app"
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/host/patch"
 	"coder/internal/record/asof"
@@ -129,6 +130,17 @@ func (w *web) program() browser.Program {
 				report, err = a.Store().Verify(p.Session)
 			}
 			return report, err
+		},
+		Ledger: func(ctx context.Context, p browser.Place) (display.Blocks, error) {
+			a, err := w.room(p.Root)
+			if err != nil {
+				return nil, err
+			}
+			book, err := a.Ledger(ctx, p.Session, nil)
+			if err != nil {
+				return nil, err
+			}
+			return slash.Sources(book, p.Session), nil
 		},
 		Priced: func(root, model string, u chat.Usage) chat.Usage {
 			if a, err := w.room(root); err == nil {

@@ -106,6 +106,7 @@ func (p *page) table(t display.Table) markup {
 // fileDiff is the part of a diff that is about one file.
 type fileDiff struct {
 	path  string
+	first int // the line of the whole that it begins with, from 0
 	lines []diffLine
 	added int
 	gone  int
@@ -124,12 +125,14 @@ func byFile(unified string) (files []fileDiff) {
 		}
 		return &files[len(files)-1]
 	}
+	n := -1
 	for sign, s := range display.DiffLines(unified) {
 		s = strings.TrimRight(s, "\n")
+		n++
 		switch {
 		case sign == 0 && (strings.HasPrefix(s, "--- ") || strings.HasPrefix(s, "diff ")):
 			if f := at(); f.path != "" || len(f.lines) > 0 && !strings.HasPrefix(f.lines[0].text, "diff ") {
-				files = append(files, fileDiff{})
+				files = append(files, fileDiff{first: n})
 			}
 		case sign == 0 && strings.HasPrefix(s, "+++ "):
 			at().path = strings.TrimPrefix(strings.TrimSpace(s[4:]), "b/")
@@ -161,24 +164,44 @@ func fileName(f *fileDiff, s string) string {
 func diffs(unified string) markup {
 	var all []markup
 	for _, f := range byFile(unified) {
-		all = append(all, f.show(true))
+		all = append(all, f.show(nil))
 	}
 	return join(all)
 }
 
-func (f fileDiff) show(open bool) markup {
-	return el("details", class("file"), set("open", open),
-		el("summary", el("code", f.path), " ", el("span", class("ok"), "+"+strconv.Itoa(f.added)), " ", el("span", class("failed"), "−"+strconv.Itoa(f.gone))),
-		diffText(f.lines))
+// show shows the file; before stands what is put before a line of the whole.
+func (f fileDiff) show(before map[int]markup) markup {
+	var all, lines []markup
+	end := func() {
+		if len(lines) > 0 {
+			all = append(all, el("pre", class("diff"), attr{"tabindex", "0"}, lines))
+		}
+		lines = nil
+	}
+	for i, l := range f.lines {
+		if m, ok := before[f.first+i]; ok {
+			end()
+			all = append(all, m)
+		}
+		lines = append(lines, el("span", class(map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]), sanitize.Reveal(l.text), "\n"))
+	}
+	end()
+	return el("details", class("file"), attr{"open", ""},
+		el("summary", el("code", f.path), " ", el("span", class("ok"), "+"+strconv.Itoa(f.added)), " ", el("span", class("failed"), "−"+strconv.Itoa(f.gone))), all)
 }
 
-func diffText(lines []diffLine) markup {
-	var all []markup
-	for _, l := range lines {
-		name := map[byte]string{'+': "a", '-': "d", 0: "h"}[l.sign]
-		all = append(all, el("span", class(name), sanitize.Reveal(l.text), "\n"))
+// hunks shows a diff whose hunks can be taken one by one, by fields of a name.
+func (p *page) hunks(unified, name string) markup {
+	choice := make(map[int]markup)
+	for i, h := range display.Hunks(unified) {
+		number := strconv.Itoa(i + 1)
+		choice[h.Line] = el("label", class("hunk"), el("input", attr{"type", "checkbox"}, attr{"name", name}, attr{"value", number}, attr{"checked", ""}), " ", p.t("hunk %s", number))
 	}
-	return el("pre", class("diff"), attr{"tabindex", "0"}, all)
+	var all []markup
+	for _, f := range byFile(sanitize.MaskWords(unified)) {
+		all = append(all, f.show(choice))
+	}
+	return join(all)
 }
 
 // shownText is how much of one text a list shows.

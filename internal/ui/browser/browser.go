@@ -51,6 +51,8 @@ type Program struct {
 	Stand  func(ctx context.Context, p Place, at uint64) (Standing, error)
 	Diff   func(ctx context.Context, p Place, from, to uint64) ([]FileDiff, error)
 	Verify func(p Place) (audit.Report, error)
+	// Ledger tells what filled the window, by source, and what that cost.
+	Ledger func(ctx context.Context, p Place) (display.Blocks, error)
 	Priced func(root, model string, u chat.Usage) chat.Usage
 
 	Begin   func(ctx context.Context, root, prompt string) (id string, err error)

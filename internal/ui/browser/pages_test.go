@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/ui/browser"
@@ -210,6 +211,39 @@ func TestEachFileOfACardIsDecided(t *testing.T) {
 	defer s.mu.Unlock()
 	if p := s.answer.Parts; len(p) != 2 || p[0].Option != "approve" || p[1].Option != "reject" || p[1].ID != "p2" {
 		t.Errorf("%+v", p)
+	}
+}
+
+// TestSomeHunksOfAChange are taken: those that are ticked.
+func TestSomeHunksOfAChange(t *testing.T) {
+	s := newSite(t)
+	q := edit("q1")
+	q.Options = append(q.Options, uip.Option{ID: uip.Some})
+	q.Display.Metadata = map[string]string{uip.Hunks: "3"}
+	q.Display.Content = display.Counted("--- a/a.txt\n+++ b/a.txt\n@@ -1 +1 @@\n-one\n+ONE\n@@ -9 +9 @@\n-two\n+TWO\n--- a/b.txt\n+++ b/b.txt\n@@ -1 +1 @@\n-three\n+THREE\n")
+	s.add(event.TaskCreated{TaskID: "t1", Title: "work"}, q)
+	_, page := s.get(s.of(""))
+	for _, before := range []string{`value="1" checked=""> hunk 1</label><pre class="diff" tabindex="0"><span class="h">@@ -1 +1 @@`, `value="2" checked=""> hunk 2</label><pre class="diff" tabindex="0"><span class="h">@@ -9`, `value="3" checked=""> hunk 3</label><pre class="diff" tabindex="0"><span class="h">@@ -1`} {
+		if !strings.Contains(page, before) {
+			t.Errorf("%s is missing:\n%s", before, page)
+		}
+	}
+	form := url.Values{"option": {"some"}, "shown": {s.digest()}}
+	if status, page := s.post(s.of("/answer/q1"), form); status != 400 || s.done() != "" {
+		t.Errorf("none of them: %d\n%s", status, page)
+	}
+	form["hunk"] = []string{"4"}
+	if status, _ := s.post(s.of("/answer/q1"), form); status != 400 || s.done() != "" {
+		t.Errorf("one that is none: %d", status)
+	}
+	form["hunk"] = []string{"1", "3"}
+	if status, page := s.post(s.of("/answer/q1"), form); status != 303 {
+		t.Errorf("%d\n%s", status, page)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.answer.Option != uip.Some || s.answer.Input != "1,3" {
+		t.Errorf("%+v", s.answer)
 	}
 }
 

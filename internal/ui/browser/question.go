@@ -19,8 +19,24 @@ import (
 
 // asked shows what a question is about, whole: nobody can agree to what is cut
 // off.
-func (p *page) asked(q uip.Request) markup {
-	parts := []any{el("p", class("title"), p.questionTitle(q)), p.content(q)}
+func (p *page) asked(q uip.Request) markup { return p.about(q, p.content(q)) }
+
+// asking is asked where the question can be answered: by hunks, if it says so, in
+// fields of a name.
+func (p *page) asking(q uip.Request, name string) markup {
+	if diff, ok := q.Display.Content.(display.Diff); ok && offersHunks(q) {
+		return p.about(q, p.hunks(diff.Unified, name))
+	}
+	return p.asked(q)
+}
+
+// offersHunks reports whether a change can be made in part.
+func offersHunks(q uip.Request) bool {
+	return q.Display.Metadata[uip.Hunks] != "" && slices.ContainsFunc(q.Options, func(o uip.Option) bool { return o.ID == uip.Some })
+}
+
+func (p *page) about(q uip.Request, content markup) markup {
+	parts := []any{el("p", class("title"), p.questionTitle(q)), content}
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
 		if strings.TrimSpace(why) != "" {
 			parts = append(parts, el("p", class("dim"), p.words.Said(sanitize.Reveal(sanitize.MaskWords(why)))))
@@ -100,7 +116,7 @@ func (p *page) question(q uip.Request) markup {
 		el("input", attr{"type", "hidden"}, attr{"name", "shown"}, attr{"value", digest(q)}),
 		el("button", attr{"disabled", ""}, attr{"hidden", ""})} // what Enter presses: nothing is answered by it
 	if len(q.Parts) == 0 {
-		parts = append(parts, p.asked(q))
+		parts = append(parts, p.asking(q, "hunk"))
 	} else {
 		parts = append(parts, el("p", class("title"), p.questionTitle(q)))
 		for i, part := range q.Parts {
@@ -176,6 +192,8 @@ func (p *page) label(q uip.Request, o uip.Option) string {
 		return p.t("No to all")
 	case o.ID == uip.Reject:
 		return p.t("No")
+	case o.ID == uip.Some:
+		return p.t("Yes to the chosen hunks only")
 	case o.ID == uip.Session:
 		return p.t("Always in this session: %s", what)
 	case o.ID == uip.Always:
@@ -198,7 +216,7 @@ func (p *page) part(i int, q uip.Request) markup {
 	if q.Purpose != uip.ConfirmRiskyAction {
 		own = p.typed(q, name+"-input")
 	}
-	return el("fieldset", el("legend", strconv.Itoa(i+1)), p.asked(q), el("div", class("choices"), choices), own)
+	return el("fieldset", el("legend", strconv.Itoa(i+1)), p.asking(q, name+"-hunk"), el("div", class("choices"), choices), own)
 }
 
 // read is the answer that a form gives.
@@ -209,12 +227,19 @@ func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
 		return a
 	}
 	a.Option, a.Input = form.Get("option"), strings.TrimSpace(form.Get("input"))
+	if a.Option == uip.Some {
+		a.Input = strings.Join(form["hunk"], ",")
+	}
 	if a.Option != "" {
 		return a
 	}
 	for i, part := range q.Parts {
 		name := "part" + strconv.Itoa(i)
-		a.Parts = append(a.Parts, uip.Response{ID: part.ID, Option: form.Get(name), Input: strings.TrimSpace(form.Get(name + "-input"))})
+		so := uip.Response{ID: part.ID, Option: form.Get(name), Input: strings.TrimSpace(form.Get(name + "-input"))}
+		if so.Option == uip.Some {
+			so.Input = strings.Join(form[name+"-hunk"], ",")
+		}
+		a.Parts = append(a.Parts, so)
 	}
 	return a
 }
@@ -254,11 +279,7 @@ func (p *page) answer() (markup, error) {
 	if err := uip.Check(*open, a); err != nil {
 		return "", &Problem{http.StatusBadRequest, p.t("that is no answer to the question: %s", p.words.Said(err.Error()))}
 	}
-	if err := p.Answer(p.r.Context(), p.place, *open, a); err != nil {
-		return "", err
-	}
-	p.goTo(p.of(""))
-	return "", nil
+	return p.done(p.Answer(p.r.Context(), p.place, *open, a))
 }
 
 // via is how what comes from this browser stands on record.
@@ -328,6 +349,7 @@ func (p *page) release() (markup, error) {
 
 func (p *page) done(err error) (markup, error) {
 	if err == nil {
+		p.lookAgain(p.place)
 		p.goTo(p.of(""))
 	}
 	return "", err

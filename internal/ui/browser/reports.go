@@ -59,7 +59,7 @@ func (p *page) changed(f FileDiff) markup {
 	}
 	id := digestText(p.place.Session + "\x00" + f.Path + "\x00" + f.Unified)
 	return el("article", class("review"), attr{"aria-label", f.Path},
-		whole.show(true), el("label", class("seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
+		whole.show(nil), el("label", class("seen"), el("input", attr{"type", "checkbox"}, attr{"data-review", id}), " ", p.t("reviewed")))
 }
 
 func (p *page) numberField(name string, n uint64) markup {
@@ -86,8 +86,12 @@ func (p *page) window() (markup, error) {
 		sum += part.Tokens
 		bars = append(bars, bar{p.words.Said(part.Name), float64(part.Tokens), strconv.Itoa(part.Tokens)})
 	}
+	ledger, err := p.Ledger(p.r.Context(), p.place)
+	if err != nil {
+		return "", err
+	}
 	return join(el("h1", p.title), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
-		el("p", class("dim"), p.t("Tools are not counted: they are not on record."))), nil
+		el("p", class("dim"), p.t("Tools are not counted: they are not on record.")), p.blocks(ledger)), nil
 }
 
 // turn is what one input took.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"coder/internal/core/chat"
+	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
 	"coder/internal/record/audit"
@@ -106,6 +107,9 @@ func (s *site) program() browser.Program {
 			s.mu.Lock()
 			defer s.mu.Unlock()
 			return audit.Report{Lines: 3}, s.broken
+		},
+		Ledger: func(context.Context, browser.Place) (display.Blocks, error) {
+			return display.Blocks{display.Text("the ledger")}, nil
 		},
 		Priced: func(_, _ string, u chat.Usage) chat.Usage { return u },
 		Begin: func(_ context.Context, at, prompt string) (string, error) {

@@ -98,6 +98,32 @@ func (s *Server) follow(place Place) (f *feed, wake chan struct{}, leave func())
 	}
 }
 
+// followed is a session as the pages that are open on it have it, if there are
+// any: it need not be read again.
+func (s *Server) followed(place Place) (v view, newest []event.Record, ok bool) {
+	s.mu.Lock()
+	f := s.feeds[place]
+	s.mu.Unlock()
+	if f == nil {
+		return v, nil, false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if !f.ready || f.lost != nil || len(f.recent) < mostShown && uint64(len(f.recent)) < f.view.last {
+		return v, nil, false
+	}
+	return f.view.clone(), slices.Clone(f.recent[max(0, len(f.recent)-mostShown):]), true
+}
+
+// lookAgain has the log of a session looked at now, if pages are open on it.
+func (s *Server) lookAgain(place Place) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f := s.feeds[place]; f != nil {
+		poke(f.news)
+	}
+}
+
 func poke(c chan struct{}) {
 	select {
 	case c <- struct{}{}:
@@ -242,8 +268,7 @@ func (f *feed) since(rd *reader) (u update, ready bool) {
 	open := opened(f.view.open)
 	u.state = !rd.told || len(u.records) > 0 || u.behind || rd.pulse.Holder != f.pulse.Holder || rd.pulse.Busy != f.pulse.Busy || rd.pulse.Queued != f.pulse.Queued
 	u.asks = !rd.told || open != rd.open
-	u.view, u.pulse = f.view, f.pulse
-	u.view.open, u.view.todos = slices.Clone(f.view.open), slices.Clone(f.view.todos)
+	u.view, u.pulse = f.view.clone(), f.pulse
 	if f.gone && !rd.gone {
 		u.gone, rd.gone = true, true
 	}

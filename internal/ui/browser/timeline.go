@@ -206,12 +206,11 @@ func (p *page) items(records []event.Record) (list []markup) {
 
 // view is a session as far as its records were read.
 type view struct {
-	last    uint64
-	title   string
-	mode    string
-	todos   []event.Todo
-	open    []uip.Request
-	running int // tasks of the person's that have begun and not ended
+	last  uint64
+	title string
+	mode  string
+	todos []event.Todo
+	open  []uip.Request
 }
 
 func (v *view) add(r event.Record) {
@@ -241,11 +240,20 @@ func (v *view) add(r event.Record) {
 	}
 }
 
+// clone shares nothing that is changed with v.
+func (v view) clone() view {
+	v.open, v.todos = slices.Clone(v.open), slices.Clone(v.todos)
+	return v
+}
+
 // mostShown is how many records a page shows.
 const mostShown = 200
 
 // read reads a session up to a record, zero for all, and keeps the newest records.
 func (s *Server) read(ctx context.Context, place Place, upTo uint64) (v view, newest []event.Record, err error) {
+	if v, newest, ok := s.followed(place); ok && upTo == 0 {
+		return v, newest, nil
+	}
 	for r, err := range s.Records(ctx, place, 0) {
 		if err != nil {
 			return v, newest, err
