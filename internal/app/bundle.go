@@ -189,7 +189,10 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 	if err := errors.Join(s.Logs.Append(ctx, 0, b.Records...), release()); err != nil {
 		return "", from, fmt.Errorf("keep the records: %w", err)
 	}
-	return id, from, s.Records.Project(ctx, id)
+	if err := errors.Join(s.Records.Project(ctx, id), s.Unkept()); err != nil {
+		return "", from, fmt.Errorf("keep the session: %w", err)
+	}
+	return id, from, nil
 }
 
 // takeOutput keeps the output of a session's calls.

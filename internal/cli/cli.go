@@ -82,7 +82,7 @@ func Main(env Env) int {
 // complain tells the person what went wrong.
 func complain(w io.Writer, text string) {
 	for line := range strings.Lines(text) {
-		fmt.Fprintln(w, "coder: "+strings.TrimRight(line, "\n"))
+		fmt.Fprintln(w, "coder: "+sanitize.Mask(strings.TrimRight(line, "\n")))
 	}
 }
 

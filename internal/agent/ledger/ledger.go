@@ -62,10 +62,11 @@ type Request struct {
 
 // Drop is what a marker took out of the window.
 type Drop struct {
-	Seq           uint64 `json:"record"`
-	Done          string `json:"done,omitempty"`
-	Before, After int    // tokens
-	Messages      int    `json:"messages"` // how many are not seen any more
+	Seq      uint64 `json:"record"`
+	Done     string `json:"done,omitempty"`
+	Before   int    `json:"tokens_before"`
+	After    int    `json:"tokens_after"`
+	Messages int    `json:"messages"` // how many are not seen any more
 }
 
 // Break is where a request did not begin with all of the one before it, or the

@@ -122,12 +122,20 @@ func CutSum(line []byte) (body, sum []byte, ok bool) {
 	}
 	sum = line[at+len(sumKey) : len(line)-2]
 	for _, c := range sum {
-		if (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && c != '-' && c != '_' {
+		if !inSum[c] {
 			return line, nil, false
 		}
 	}
 	return line[:at], sum, true
 }
+
+// inSum are the letters of a check.
+var inSum = func() (set [256]bool) {
+	for _, c := range []byte("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-_") {
+		set[c] = true
+	}
+	return set
+}()
 
 const (
 	prevKey = `,"prev":"`
