@@ -41,6 +41,8 @@ func TestShellsComplete(t *testing.T) {
 		{"coder completion z", "zsh"},
 		{"coder --script mo", "model"},
 		{"coder --cwd fol", "folder"},
+		{"coder context fir", "first-session"},
+		{"coder import mo", "model"},
 		{"coder prune --older", "--older-than"},
 	}
 	scripts := map[string]string{

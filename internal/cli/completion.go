@@ -173,7 +173,7 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 		}
 	}
 	switch what := strings.Join(plain, " "); what {
-	case "export", "watch", "show", "diff", "replay", "golden save", "audit", "audit show", "audit verify":
+	case "export", "watch", "show", "diff", "context", "replay", "golden save", "audit", "audit show", "audit verify":
 		inv.completeSessions(ctx, print)
 	case "golden run":
 		if a, err := inv.newApp(func(string) {}); err == nil {
@@ -188,6 +188,8 @@ func (inv *invocation) completeWord(ctx context.Context, plain []string, print f
 				print(p.Name, p.Description)
 			}
 		}
+	case "import":
+		fmt.Fprintln(inv.Stdout, completeFiles)
 	case "trust", "plugin add":
 		fmt.Fprintln(inv.Stdout, completeDirs)
 	}

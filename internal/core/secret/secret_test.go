@@ -53,7 +53,7 @@ func TestVariablesThatHoldKeys(t *testing.T) {
 		{"HTTPS_PROXY", "http://u:pw@proxy:3128"}: true, {"npm_config__authToken", "x"}: true, {"PGPASSWORD", "x"}: true, {"MYSQL_PWD", "x"}: true,
 		{"OTEL_EXPORTER_OTLP_HEADERS", "x=y"}: true, {"OTEL_EXPORTER_OTLP_METRICS_HEADERS", "x=y"}: true, {"OTEL_EXPORTER_OTLP_ENDPOINT", "http://localhost:4318"}: false, {"CORS_HEADERS", "x"}: false,
 
-		{"PATH", "/bin"}: false, {"HOME", "/root"}: false, {"PWD", "/w"}: false, {"OLDPWD", "/w"}: false, {"SSH_AUTH_SOCK", "/tmp/s"}: false, {"KEYTIMEOUT", "1"}: false,
+		{"PATH", "/bin"}: false, {"CONFIG", "eyJhIjoxLCJiIjoyfQ"}: false, {"HOME", "/root"}: false, {"PWD", "/w"}: false, {"OLDPWD", "/w"}: false, {"SSH_AUTH_SOCK", "/tmp/s"}: false, {"KEYTIMEOUT", "1"}: false,
 		{"AWS_REGION", "eu"}: false, {"DATABASE_URL", "postgres://localhost/x"}: false, {"GIT_ASKPASS", "true"}: false, {"LANG", "C"}: false, {"API_KEY", ""}: false,
 		{"MONKEY", "x"}: false, {"XDG_SESSION_ID", "3"}: false, {"HTTP_PROXY", "http://proxy:3128"}: false, {"TOKENIZERS_PARALLELISM", "false"}: false, {"COLORTERM", "truecolor"}: false,
 	} {

@@ -77,9 +77,9 @@ func TestWhatIsLeftOfAKeyIsMasked(t *testing.T) {
 func TestTheEnvironmentsSecrets(t *testing.T) {
 	got := secret.Values([]string{
 		"PATH=/bin", "GITHUB_TOKEN=abcdef012345", "PGPASSWORD=postgres", "DB_PASSWORD=hunter22", "GOOGLE_APPLICATION_CREDENTIALS=/home/u/x.json", "API_KEY=12345678",
-		"DATABASE_URL=postgres://u:s3cretpw@db/x", "AUTHORIZATION=Bearer tok-0123456789", "EMPTY_TOKEN=", "MY_SECRET=correct horse Battery9 staple42", "AWS_X=eu",
+		"DATABASE_URL=postgres://u:s3cretpw@db/x", "AUTHORIZATION=Bearer tok-0123456789", "EMPTY_TOKEN=", "MY_SECRET=correct horse Battery9 staple42", "AWS_X=eu", "AWS_LAMBDA_FUNCTION_NAME=my-function-2", "AWS_SECRET_ACCESS_KEY=abcdEFGH0123", "OLDPWD=Abcdefgh9",
 	})
-	want := "abcdef012345 hunter22 s3cretpw tok-0123456789 staple42"
+	want := "abcdef012345 hunter22 s3cretpw tok-0123456789 staple42 abcdEFGH0123"
 	if strings.Join(got, " ") != want {
 		t.Errorf("%q, want %q", got, want)
 	}

@@ -32,9 +32,11 @@ func Variable(name, value string) bool {
 	if value == "" || slices.Contains(harmless, upper) {
 		return false
 	}
-	if slices.ContainsFunc(clouds, func(p string) bool { return strings.HasPrefix(upper, p) }) {
-		return true
-	}
+	return slices.ContainsFunc(clouds, func(p string) bool { return strings.HasPrefix(upper, p) }) || saysSecret(upper) || looksSecret(value)
+}
+
+// saysSecret reports whether a name in capitals says that it is that of a key.
+func saysSecret(upper string) bool {
 	if strings.HasPrefix(upper, "OTEL_") && strings.HasSuffix(upper, "_HEADERS") {
 		return true // what a collector is sent as a key
 	}
@@ -49,8 +51,17 @@ func Variable(name, value string) bool {
 			return true
 		}
 	}
+	return false
+}
+
+// looksSecret reports whether a value is shaped like a key, or is an address with a
+// password.
+func looksSecret(value string) bool {
 	if len(value) < shortestKey {
 		return false
+	}
+	if strings.HasPrefix(value, "eyJ") {
+		return strings.Count(value, ".") == 2
 	}
 	if begins(value) || strings.HasPrefix(value, "Bearer ") || strings.HasPrefix(value, "Basic ") {
 		return true
@@ -84,7 +95,8 @@ func Values(environ []string) (values []string) {
 	for _, e := range environ {
 		name, value, _ := strings.Cut(e, "=")
 		value = strings.TrimSpace(value)
-		if !Variable(name, value) {
+		upper := strings.ToUpper(name)
+		if slices.Contains(harmless, upper) || !saysSecret(upper) && !looksSecret(value) {
 			continue
 		}
 		if strings.Contains(value, "://") {
