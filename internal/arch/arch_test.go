@@ -172,7 +172,7 @@ var plan = []struct {
 	{"fleet/engine", "atomicfile repofile"},
 	{"fleet/queue", "jetstore jsonx uip"},
 	{"fleet/checkout", "gitsafe sanitize"},
-	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx queue repofile sanitize seal task uip verify"},
+	{"fleet/worker", "app atomicfile authkey chat checkout cli engine event jetstore jsonl jsonx mode queue repofile sanitize seal task uip verify"},
 	{"fleet/fleetcli", "app atomicfile authkey chat checkout cli engine event events gitsafe i18n jetstore jsonx mode nearest queue repofile sanitize uip worker"},
 	{"arch", ""},
 }

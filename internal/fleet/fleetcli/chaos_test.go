@@ -156,7 +156,7 @@ func (c *chaos) begin(i int) {
 }
 
 func (c *chaos) hire(i int) {
-	cmd := c.command("worker", "--slots", "2", "--name", fmt.Sprintf("w%d", i), "--url", c.urls, "--min-free-mb", "64")
+	cmd := c.command("worker", "--slots", "2", "--name", fmt.Sprintf("w%d", i), "--url", c.urls, "--min-free-mb", "64", "--allow-yolo")
 	log, err := os.OpenFile(filepath.Join(c.home, fmt.Sprintf("w%d.log", i)), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		c.t.Fatal(err)

@@ -273,12 +273,12 @@ say the second step may or may not be done
 else
 call bash {"command":"echo lost >> a.txt; echo two >> %[1]s; sleep 600"}
 `, effects)))
-	first := f.start("worker", "--slots", "1", "--name", "w1")
+	first := f.start("worker", "--slots", "1", "--name", "w1", "--allow-yolo")
 	f.waitFor(effects, 2)
 	if err := first.Process.Signal(syscall.SIGKILL); err != nil {
 		t.Fatal(err)
 	}
-	f.start("worker", "--slots", "1", "--name", "w2")
+	f.start("worker", "--slots", "1", "--name", "w2", "--allow-yolo")
 	task := f.until(id, queue.Done)
 	if r := task.Result; task.Worker != "w2" || r.Unknown != 1 || r.Calls != 2 || task.Taken != 2 {
 		t.Errorf("taken over as %+v: %+v", task, r)
@@ -306,12 +306,13 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		t.Fatal(err)
 	}
 	branch := f.must("submit", "x", "--repo", f.repo, "--base", "nowhere", "--script", say)
+	wild := f.must("submit", "x", "--repo", f.repo, "--mode", "yolo", "--script", say)
 	broken := f.must("submit", "x", "--repo", f.repo, "--script", f.script("not a script"), "--max-attempts", "1")
 	fine := f.must("submit", "x", "--repo", f.repo, "--script", f.script("say hello\nrepeat\n"))
 	if r := f.until(fine, queue.Done).Result; r.Answer != "hello" || r.Branch != "" {
 		t.Errorf("a task beside them: %+v", r)
 	}
-	for id, says := range map[string]string{lost: "clone ", branch: "there is no nowhere"} {
+	for id, says := range map[string]string{lost: "clone ", branch: "there is no nowhere", wild: "--allow-yolo"} {
 		if task := f.until(id, queue.Failed); !strings.Contains(task.Reason, says) {
 			t.Errorf("%s failed with %q, want %q", id, task.Reason, says)
 		}

@@ -14,7 +14,6 @@ import (
 	"strings"
 	"time"
 
-	"coder/internal/app"
 	"coder/internal/cli"
 	"coder/internal/core/nearest"
 	"coder/internal/core/sanitize"
@@ -62,7 +61,7 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 func commands() []command {
 	return []command{
 		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags},
-		{"worker", "--slots N [--name NAME]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags},
+		{"worker", "--slots N [--name NAME] [--allow-yolo]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags},
 		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags},
 		{"ps", "[--all] [--json]", "the tasks and how they stand", (*call).ps, (*call).psFlags},
 		{"workers", "[--json]", "who works", (*call).listWorkers, nil},
@@ -283,6 +282,3 @@ func age(now, then time.Time) string {
 		return fmt.Sprintf("%dd", int(d.Hours()/24))
 	}
 }
-
-// newTaskID makes the id of a task.
-func newTaskID() string { return app.NewID("task") }

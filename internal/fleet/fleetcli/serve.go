@@ -39,6 +39,7 @@ type serving struct {
 	work     string
 	minFree  int64
 	metrics  string
+	yolo     bool
 }
 
 func (c *call) workerFlags(f *flag.FlagSet) {
@@ -46,6 +47,7 @@ func (c *call) workerFlags(f *flag.FlagSet) {
 	f.StringVar(&c.serving.name, "name", "", "")
 	f.Int64Var(&c.serving.minFree, "min-free-mb", 512, "")
 	f.StringVar(&c.serving.metrics, "metrics", "", "")
+	f.BoolVar(&c.serving.yolo, "allow-yolo", false, "")
 }
 
 func (c *call) upFlags(f *flag.FlagSet) {
@@ -164,7 +166,7 @@ func (c *call) work(ctx context.Context) error {
 		return usagef("%q cannot name a worker: letters, digits, - and _", name)
 	}
 	w, err := worker.New(ctx, c.js, c.Queue, worker.Options{
-		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, MinFree: uint64(max(c.serving.minFree, 0)) << 20,
+		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, Yolo: c.serving.yolo, MinFree: uint64(max(c.serving.minFree, 0)) << 20,
 		Say: func(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(text)) },
 	})
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 	"strings"
 	"time"
 
+	"coder/internal/app"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/jsonx"
@@ -112,7 +113,7 @@ func (c *call) submit(ctx context.Context) error {
 		return err
 	}
 	for range c.handing.count {
-		t, err := c.Submit(ctx, newTaskID(), *s, c.me())
+		t, err := c.Submit(ctx, app.NewID("task"), *s, c.me())
 		if err != nil {
 			return err
 		}
@@ -254,7 +255,7 @@ func (c *call) logs(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return c.show(ctx, s.Read(ctx, t.ID, 0), func(event.Record) bool { return false })
+	return c.show(ctx, s.Read(ctx, t.ID, 0), func(event.Record) {})
 }
 
 // watch shows the log of a task until it waits or ends.
@@ -284,13 +285,10 @@ func (c *call) watch(ctx context.Context) error {
 		}
 	}()
 	last := uint64(0)
-	err = c.show(ctx, s.Watch(ctx, t.ID, 0), func(r event.Record) bool {
-		last = r.Seq
-		return false
-	})
+	err = c.show(ctx, s.Watch(ctx, t.ID, 0), func(r event.Record) { last = r.Seq })
 	select {
 	case t := <-ended:
-		if err := c.show(context.WithoutCancel(ctx), s.Read(context.WithoutCancel(ctx), t.ID, last), func(event.Record) bool { return false }); err != nil {
+		if err := c.show(context.WithoutCancel(ctx), s.Read(context.WithoutCancel(ctx), t.ID, last), func(event.Record) {}); err != nil {
 			return err
 		}
 		if !c.json {
@@ -302,8 +300,8 @@ func (c *call) watch(ctx context.Context) error {
 	}
 }
 
-// show prints records until there are no more, or until says so.
-func (c *call) show(ctx context.Context, records iter.Seq2[event.Record, error], until func(event.Record) bool) error {
+// show prints records until there are no more, and tells of each.
+func (c *call) show(ctx context.Context, records iter.Seq2[event.Record, error], shown func(event.Record)) error {
 	out := event.SinkFunc(func(_ context.Context, r event.Record) error {
 		if text := line(r); text != "" {
 			_, err := fmt.Fprintf(c.Stdout, "%5d %s  %s\n", r.Seq, r.Time.Local().Format(time.TimeOnly), text)
@@ -322,9 +320,7 @@ func (c *call) show(ctx context.Context, records iter.Seq2[event.Record, error],
 		if err := face.Emit(ctx, r); err != nil {
 			return err
 		}
-		if until(r) {
-			return nil
-		}
+		shown(r)
 	}
 	return nil
 }

@@ -209,3 +209,22 @@ func TestTasks(t *testing.T) {
 		t.Errorf("a strange name: %v", err)
 	}
 }
+
+// A program that knows another version neither joins nor takes jobs.
+func TestAnotherVersion(t *testing.T) {
+	dir, link := fleet(t, queue.Settings{MaxQueue: 2})
+	if _, err := queue.ReadJob([]byte(`{"version":2,"task":{"id":"t1"}}`)); err == nil || !strings.Contains(err.Error(), "version 2") {
+		t.Errorf("a job of another version: %v", err)
+	}
+	_, js := as(t, dir, link, engine.Admin)
+	kv, err := js.KeyValue(t.Context(), "coder-fleet")
+	if err == nil {
+		_, err = kv.PutString(t.Context(), "settings", `{"version":2}`)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := queue.Open(t.Context(), js, time.Now); err == nil || !strings.Contains(err.Error(), "same release") {
+		t.Errorf("a fleet of another version: %v", err)
+	}
+}

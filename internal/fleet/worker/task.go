@@ -55,7 +55,8 @@ type Outcome struct {
 	Attempts int `json:"attempts,omitempty"`
 }
 
-// cloneAttempts is how often a repository that cannot be cloned is tried.
+// cloneAttempts is how often a task is tried that cannot be begun: a repository that
+// cannot be cloned, a worker that may not run it.
 const cloneAttempts = 3
 
 // Run does what an order says, in a process of its own, and says on stdout what

@@ -9,6 +9,7 @@ package worker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -27,6 +28,7 @@ import (
 	"coder/internal/fleet/engine"
 	"coder/internal/fleet/jetstore"
 	"coder/internal/fleet/queue"
+	"coder/internal/policy/mode"
 
 	"github.com/nats-io/nats.go/jetstream"
 	"golang.org/x/sys/unix"
@@ -44,6 +46,7 @@ type Options struct {
 	Exe     string   // this program
 	Environ []string // for the tasks
 	MinFree uint64   // bytes that the disk must have left for a task to be taken
+	Yolo    bool     // tasks may run unasked and unchecked: whoever runs the worker said so
 	Say     func(string)
 }
 
@@ -250,7 +253,7 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		}
 		if t.Attempts >= limit {
 			t.Status, t.Run = queue.Aside, ""
-			t.Reason = fmt.Sprintf("taken up %d times without an end; the last time: %s", t.Attempts, orElse(t.Reason, "its worker fell silent"))
+			t.Reason = fmt.Sprintf("taken up %d times without an end; the last time: %s", t.Attempts, cmp.Or(t.Reason, "its worker fell silent"))
 			return nil
 		}
 		t.Status, t.Worker, t.Run = queue.Running, w.Name, token
@@ -258,13 +261,6 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		t.Taken++
 		return nil
 	})
-}
-
-func orElse(text, other string) string {
-	if text == "" {
-		return other
-	}
-	return text
 }
 
 // finish puts what came of a task on its document, for as long as it takes to
@@ -329,6 +325,9 @@ type attempt struct {
 // execute runs the process and returns what it says, or why there is nothing to be
 // said.
 func (a *attempt) execute(ctx context.Context) (Outcome, error) {
+	if a.task.Spec.Mode == mode.Yolo && !a.w.Yolo {
+		return Outcome{Status: queue.Queued, Attempts: cloneAttempts, Reason: "worker " + a.w.Name + " runs nothing unasked; coder fleet worker --allow-yolo lets it"}, nil
+	}
 	cmd := exec.Command(a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)
 	cmd.SysProcAttr.Setpgid = true
