@@ -20,7 +20,9 @@ import (
 	"coder/internal/agent/verify"
 	"coder/internal/authored/skills"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/core/uip"
+	"coder/internal/policy"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
 	"coder/internal/policy/trust"
@@ -69,10 +71,10 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 	}
 	a.judge = judge
 	runner := &toolrun.Runner{
-		Policy: a.inCommands(judge), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
+		Policy: heedsMarks(a.inCommands(judge)), NewID: func() string { return NewID("ui") }, Now: a.Env.Now, Keeper: kit.keeper, Conceals: kit.conceals,
 	}
 	if a.Recorded != nil {
-		runner.Policy, runner.Recall = a.Recorded.judged(runner.Policy), a.Recorded.Recall
+		runner.Policy, runner.Recall = a.Recorded.judged(a.inCommands(judge)), a.Recorded.Recall
 	}
 	if a.Options.Attended {
 		runner.Waiver = a.Store().waiver()
@@ -127,6 +129,20 @@ func (a *App) engine(sessionID string, spawn supervisor.Spawn) (supervisor.Engin
 		},
 		Undo: kit.undo, Redo: kit.redo, CutOff: kit.history.CutOff, ChangesSince: a.changesSince(kit, changes), Close: kit.close,
 	}, nil
+}
+
+// heedsMarks is p, but for a call that would write what stands for a key into a
+// file: the model was not shown the key, and the file would lose it.
+func heedsMarks(p policy.Policy) policy.Policy {
+	return policy.Func(func(ctx context.Context, c policy.Case) (policy.Opinion, error) {
+		o, err := p.Judge(ctx, c)
+		writes := slices.ContainsFunc(c.Plan.Effects, func(e event.Effect) bool { return e.Kind == event.EffectWrite })
+		if err == nil && o.Verdict == policy.Allow && writes && secret.Marked(c.Call.Args) {
+			o.Verdict = policy.Ask
+			o.Reasons = []policy.Reason{{By: "record", Text: "it would write a mark that stands for a key into a file: the model was not shown the key"}}
+		}
+		return o, err
+	})
 }
 
 // turnSettings are read at the start of each turn: they follow the mode. The

@@ -470,7 +470,14 @@ func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, 
 		return res, false, nil
 	}
 	output := swap(string(done.Output), f.take.Root, f.world.root)
-	return tool.Result{Value: rawJSON(output), Failed: done.IsError}, true, f.world.put(ctx, done.Changes)
+	res = tool.Result{Value: rawJSON(output), Failed: done.IsError}
+	for _, s := range done.Saw {
+		if res.Saw == nil {
+			res.Saw = make(map[string]string)
+		}
+		res.Saw[s.Path] = s.Hash
+	}
+	return res, true, f.world.put(ctx, done.Changes)
 }
 
 // LetPass reports whether a call that would be asked about now was let pass

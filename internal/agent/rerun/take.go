@@ -20,6 +20,7 @@ import (
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
+	"coder/internal/core/secret"
 	"coder/internal/policy/mode"
 )
 
@@ -222,6 +223,9 @@ func summary(e event.ContextReplaced) (string, bool) {
 // outside reports whether a call reached beyond this machine's confined
 // commands and files: it is not made again, and what came of it is on record.
 func outside(e event.ToolCallRequested) bool {
+	if secret.Marked(e.Input) { // the keys that it was made with are not on record
+		return true
+	}
 	if strings.HasPrefix(e.Tool, "lsp_") { // language servers answer when they are ready
 		return true
 	}

@@ -21,7 +21,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"slices"
 	"sync"
 	"time"
 
@@ -330,10 +329,6 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 		a.opinion.Verdict = policy.Ask
 		a.opinion.Reasons = []policy.Reason{doubt}
 	}
-	if a.err == nil && a.opinion.Verdict == policy.Allow && a.writes() && secret.Marked(a.args) {
-		a.opinion.Verdict = policy.Ask
-		a.opinion.Reasons = []policy.Reason{masked}
-	}
 	switch {
 	case a.err != nil:
 		a.err = &Denied{a.err.Error()}
@@ -347,14 +342,6 @@ func (r *run) admit(ctx context.Context, c chat.ToolCall) *admission {
 // that it was made with.
 var errMasked = errors.New("not run: the program ended before this call began, and keys in its arguments are not kept on disk. " +
 	"If it is still wanted, make the call again; ask the user for what was masked")
-
-// masked is why a call is asked about that would write what stands for a key.
-var masked = policy.Reason{By: "record", Text: "it would write a mark that stands for a key into a file: the model was not shown the key"}
-
-// writes reports whether a call is to write files.
-func (a *admission) writes() bool {
-	return slices.ContainsFunc(a.plan().Effects, func(e tool.Effect) bool { return e.Kind == tool.Write })
-}
 
 // doubt is why a call is asked about that policy would let pass.
 var doubt = policy.Reason{By: "record", Text: "this call is from a log that your coder did not write on this machine"}
