@@ -107,7 +107,9 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 	}
 	report, _, err := a.again(ctx, staging{
 		take: take, world: world, kept: past, within: a.within(), hidden: []string{a.Home},
-		furnish: func(ctx context.Context, root string) error { return a.copySettings(ctx, take, root) },
+		furnish: func(ctx context.Context, root string) error {
+			return a.copySettings(ctx, take, past.Head(world.Tree), root)
+		},
 	})
 	return report, err
 }

@@ -65,7 +65,7 @@ const maxStartFiles = 20_000
 // completeStart adds the files that the record of a session does not tell of: as
 // they are now, with what later sessions and commits changed taken back.
 func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.World, kept *past) error {
-	files := make(map[string]event.FileState)
+	files, settled := make(map[string]event.FileState), make(map[string]bool)
 	for e := range kept.ws.Walk(ctx, ".", 0) {
 		if e.Err != nil || e.IsDir() || strings.HasPrefix(e.Path, ".coder/") || strings.HasPrefix(e.Path, ".git/") {
 			continue
@@ -73,8 +73,12 @@ func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.
 		if len(files) == maxStartFiles {
 			return inputf("session %s: the files that it began with cannot be had: the undo store does not have the state of all, and there are more than %d", take.ID, maxStartFiles)
 		}
-		if s, ok := kept.now(e.Path); ok {
+		s, since, ok := kept.now(e.Path, take.Start())
+		if ok {
 			files[e.Path] = s
+		}
+		if since {
+			world.Unsure = append(world.Unsure, e.Path)
 		}
 	}
 	o := git.Options{Workspace: kept.ws, Env: a.ChildEnv()}
@@ -84,12 +88,16 @@ func (a *App) completeStart(ctx context.Context, take *rerun.Take, world *rerun.
 			return err
 		}
 		for _, f := range changed {
-			files[f.Path] = gitState(f)
+			files[f.Path], settled[f.Path] = gitState(f), true
 		}
 	}
 	for name, s := range a.changedSince(ctx, take) {
-		files[name] = s
+		files[name], settled[name] = s, true
 	}
+	world.Unsure = slices.DeleteFunc(world.Unsure, func(name string) bool {
+		_, known := world.Start[name]
+		return known || files[name].Path == "" || settled[name]
+	})
 	for name, s := range files {
 		if _, known := world.Start[name]; !known {
 			world.Start[name] = s
@@ -110,25 +118,26 @@ func gitState(f git.File) event.FileState {
 	return s
 }
 
-// now is a file as it is.
-func (p *past) now(name string) (event.FileState, bool) {
+// now is a file as it is, and whether it was changed since a time.
+func (p *past) now(name string, then time.Time) (s event.FileState, since, ok bool) {
 	info, err := p.ws.Lstat(name)
 	if err != nil {
-		return event.FileState{}, false
+		return s, false, false
 	}
+	since = info.ModTime().After(then)
 	if info.Mode()&fs.ModeSymlink != 0 {
 		to, err := p.ws.Readlink(name)
-		return event.FileState{Path: name, Hash: "link", Link: to}, err == nil
+		return event.FileState{Path: name, Hash: "link", Link: to}, since, err == nil
 	}
 	if !info.Mode().IsRegular() {
-		return event.FileState{}, false
+		return s, false, false
 	}
 	text, _, err := p.ws.ReadFile(name, maxCopied)
 	if err != nil {
-		return event.FileState{}, false
+		return s, false, false
 	}
 	sum := sha256.Sum256(text)
-	return event.FileState{Path: name, Hash: hex.EncodeToString(sum[:]), Mode: uint32(info.Mode().Perm()), Size: info.Size()}, true
+	return event.FileState{Path: name, Hash: hex.EncodeToString(sum[:]), Mode: uint32(info.Mode().Perm()), Size: info.Size()}, since, true
 }
 
 // changedSince are files that other sessions changed after this one began, as
@@ -159,8 +168,8 @@ func (a *App) changedSince(ctx context.Context, take *rerun.Take) map[string]eve
 
 // copySettings gives a copy what people wrote for this project, and a repository
 // of its own if there is one, as it was when the session began.
-func (a *App) copySettings(ctx context.Context, take *rerun.Take, root string) error {
-	return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, take, root))
+func (a *App) copySettings(ctx context.Context, take *rerun.Take, head, root string) error {
+	return errors.Join(a.copyAuthored(root), a.copyRepository(ctx, take, head, root))
 }
 
 // copyAuthored gives a copy what people wrote for this project.
@@ -177,8 +186,9 @@ func (a *App) copyAuthored(root string) error {
 }
 
 // copyRepository makes a repository with the same history for the copy. Objects
-// are read from the one there is and written to the copy's own.
-func (a *App) copyRepository(ctx context.Context, take *rerun.Take, root string) error {
+// are read from the one there is and written to the copy's own. Head is git's
+// object for the files of the commit that was checked out, if that is known.
+func (a *App) copyRepository(ctx context.Context, take *rerun.Take, head, root string) error {
 	top, to := a.Root, root
 	for a.within() != "" && top != filepath.Dir(top) {
 		if _, err := os.Lstat(filepath.Join(top, ".git")); err == nil {
@@ -210,12 +220,16 @@ func (a *App) copyRepository(ctx context.Context, take *rerun.Take, root string)
 	if err := os.WriteFile(filepath.Join(objects, "alternates"), []byte(filepath.Join(from, "objects")+"\n"), 0o644); err != nil {
 		return err
 	}
-	return a.checkOutThen(ctx, take, to)
+	within, err := filepath.Rel(to, root)
+	if err != nil {
+		return err
+	}
+	return a.checkOutThen(ctx, take, head, to, within)
 }
 
 // checkOutThen takes a copied repository back to the commit that was checked out
 // when the session began. Its files are laid out by themselves.
-func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, dir string) error {
+func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, head, dir, within string) error {
 	run := func(args ...string) (string, error) {
 		cmd := exec.CommandContext(ctx, "git", args...)
 		cmd.Dir, cmd.Env = dir, gitsafe.Environment(a.ChildEnv(), gitsafe.Always)
@@ -230,6 +244,20 @@ func (a *App) checkOutThen(ctx context.Context, take *rerun.Take, dir string) er
 	}
 	now, _, _ := strings.Cut(log, " ")
 	then := git.CommitAt(log, take.Start())
+	for line := range strings.Lines(log) { // within a second only the files tell
+		commit, _, _ := strings.Cut(line, " ")
+		name := commit + "^{tree}"
+		if within != "." {
+			name = commit + ":" + filepath.ToSlash(within)
+		}
+		if head == "" {
+			break
+		}
+		if tree, err := run("rev-parse", "--verify", "--quiet", name); err == nil && tree == head {
+			then = commit
+			break
+		}
+	}
 	if then == "" || then == now {
 		return nil
 	}

@@ -46,7 +46,7 @@ func (inv *invocation) saveGolden(ctx context.Context, a *app.App, session, name
 		records = append(records, r)
 	}
 	if len(records) == 0 {
-		return inputf("session %s has no log to play, only a snapshot", id)
+		return inputf("session %s has no log that can be read; coder audit verify %[1]s says more", id)
 	}
 	dir := a.Golden(name)
 	report, left, err := a.SaveGolden(ctx, id, dir, records)

@@ -37,10 +37,13 @@ func (inv *invocation) runReplay(ctx context.Context, a *app.App) error {
 		}
 		records = append(records, r)
 	}
+	if _, err := a.Store().Verify(id); err != nil {
+		inv.warn(fmt.Sprintf("the record of session %s is not as it was written, and may end early; coder audit verify %[1]s says more", id))
+	}
 	n := cmp.Or(fl.until, len(records))
 	switch {
 	case len(records) == 0:
-		return inputf("session %s has no log to play, only a snapshot", id)
+		return inputf("session %s has no log that can be read; coder audit verify %[1]s says more", id)
 	case n > len(records):
 		return inputf("session %s has %d records", id, len(records))
 	case fl.verify:
@@ -75,6 +78,9 @@ func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 	}
 	line := inv.words.T("%s differs at step %d, record %d (%s), after %d records that agree", oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
 	text, _, _ := patch.Unified(inv.words.T("record %d", d.Record), []byte(d.Was), []byte(d.Is))
+	if len(report.Unsure) > 0 {
+		text += inv.words.T("changed since the session began, and not known as they were then: %s", oneLine(strings.Join(report.Unsure, ", "))) + "\n"
+	}
 	_, err := fmt.Fprint(inv.Stdout, line+"\n"+sanitize.Text(text))
 	return err
 }

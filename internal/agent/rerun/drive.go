@@ -23,6 +23,8 @@ type Report struct {
 	Steps      int         `json:"steps"`   // replies of the model on record
 	Records    int         `json:"records"` // that were held against each other
 	Difference *Difference `json:"difference,omitempty"`
+	// Unsure are files that may have been others at the beginning.
+	Unsure []string `json:"unsure,omitempty"`
 }
 
 // Run runs the take again. The error is for what kept it from being run at all.
@@ -33,7 +35,7 @@ func (f *Follower) Run(ctx context.Context, open Open) (*Report, error) {
 	if f.diff == nil && err != nil {
 		return nil, err
 	}
-	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: f.agreed, Difference: f.diff}, nil
+	return &Report{Session: f.take.ID, Steps: f.take.Steps(), Records: f.agreed, Difference: f.diff, Unsure: f.world.Unsure}, nil
 }
 
 // processes runs one process after the other, as the record has them.

@@ -35,6 +35,10 @@ type World struct {
 	Start map[string]event.FileState // by path
 	// Whole says that these are all files there were.
 	Whole bool
+	Tree  string // the first state of all files that was kept; "" if none was
+	// Unsure are files that may have been others: they were changed since, and what
+	// they were is not known.
+	Unsure []string
 
 	later map[uint64][]event.FileState // what others left, by the record after which
 	kept  Contents
@@ -80,6 +84,7 @@ func Trace(ctx context.Context, whole, take *Take, kept Files) (*World, error) {
 			for _, s := range e.Before {
 				w.was(ctx, s, w.seq)
 			}
+			w.Tree = cmp.Or(w.Tree, e.Tree)
 			if e.Tree != "" && e.Tree != w.tree {
 				w.all(ctx, e.Tree)
 			}

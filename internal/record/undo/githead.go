@@ -265,6 +265,23 @@ func most(counts map[fs.FileMode]int) (best fs.FileMode) {
 	return best
 }
 
+// Head is the object of git that a tree which was kept is built upon, "" if it is
+// none: the commit's own tree of the files in the workspace.
+func (k *Keeper) Head(name string) string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	c, err := k.readChain(name)
+	if err != nil || c.head == "" {
+		return ""
+	}
+	for part := range strings.SplitSeq(strings.TrimPrefix(c.head, headPrefix), " ") {
+		if h, err := parseHeadRoot(part); err == nil && h.root == "." {
+			return h.oid
+		}
+	}
+	return ""
+}
+
 func (k *Keeper) headTree(ctx context.Context, name string) (*tree, error) {
 	t := &tree{folders: make(map[string]*folder)}
 	for part := range strings.SplitSeq(strings.TrimPrefix(name, headPrefix), " ") {

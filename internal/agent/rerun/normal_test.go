@@ -1,0 +1,74 @@
+package rerun
+
+import (
+	"encoding/json"
+	"testing"
+
+	"coder/internal/core/event"
+)
+
+func TestWhatMayDiffer(t *testing.T) {
+	same := map[string]string{
+		"Mon Nov 16 06:24:08 UTC 2026":                   "Tue Nov 17 09:01:10 UTC 2026",
+		"2026-11-16T06:24:08.628115896Z it began":        "2026-11-17T00:00:01Z it began",
+		"-rw-r--r-- 1 a a 12 Nov 16 06:24 a.txt":         "-rw-r--r-- 1 a a 12 Nov 17 19:02 a.txt",
+		"16 Nov 2026 06:24":                              "17 Nov 2026 07:00",
+		"at 1794810248 or 1794810248628":                 "at 1794810300 or 1794810300001",
+		"ok  \tcoder/x\t0.013s":                          "ok  \tcoder/x\t(cached)",
+		"took 1m2.5s, then 12 ms":                        "took 3m0s, then 250 ms",
+		"wrote /tmp/tmp.Zd3FKe8Qvv/x":                    "wrote /tmp/tmp.Ab93Fe8Qzz/x",
+		"/tmp/go-build1794810248/b001":                   "/tmp/go-build3017/b001",
+		"[main 1a2b3c4] two":                             "[main fe98d7c] two",
+		"task_hac3jmey3u22 and ui_aaaabbbbcccc":          "task_zzzzyyyyxxxx and ui_ddddeeeeffff",
+		"pid 4711":                                       "pid 12",
+		"8f14e45f-ceea-467f-a9b1-0123456789ab is its id": "00000000-ceea-467f-a9b1-0123456789ab is its id",
+	}
+	for a, b := range same {
+		if normal(a) != normal(b) {
+			t.Errorf("%q and %q are told apart: %q, %q", a, b, normal(a), normal(b))
+		}
+	}
+	for a, b := range map[string]string{
+		"exit code 1": "exit code 2", "line 12": "line 13", "version 1.2.3": "version 1.2.4", "deadbeef": "defaced", "1234567": "7654321",
+		"call_1_1": "call_1_2", "/tmp/a": "/tmp/b", "3 files": "4 files", "port 8080": "port 9090",
+		"8ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4": "9ef67e7cf7addbb1946c13778f51f8bfa3ee261b1016f6828796dd9fca632fc4",
+	} {
+		if normal(a) == normal(b) {
+			t.Errorf("%q and %q are taken for the same: %q", a, b, normal(a))
+		}
+	}
+}
+
+func TestPathsStandForEachOther(t *testing.T) {
+	for text, want := range map[string]string{
+		"/home/ada/shop":              "<workspace>",
+		"in /home/ada/shop/a.txt now": "in <workspace>/a.txt now",
+		"/home/ada/shop-2/a.txt":      "/home/ada/shop-2/a.txt",
+		`"cd /home/ada/shop && ls"`:   `"cd <workspace> && ls"`,
+		"/home/ada/shop:/home/ada":    "<workspace>:/home/ada",
+	} {
+		if got := swap(text, "/home/ada/shop", "<workspace>"); got != want {
+			t.Errorf("%q becomes %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestCallsThatAreNotMadeAgain: what left the bounds of this machine is known by
+// its effects and by what it asked for.
+func TestCallsThatAreNotMadeAgain(t *testing.T) {
+	for _, tt := range []struct {
+		call event.ToolCallRequested
+		want bool
+	}{
+		{event.ToolCallRequested{Tool: "fetch", Effects: []event.Effect{{Kind: event.EffectNet, Target: "https://x.org"}}}, true},
+		{event.ToolCallRequested{Tool: "mcp__a__b", Effects: []event.Effect{{Target: "mcp__a__b"}}}, true},
+		{event.ToolCallRequested{Tool: "lsp_hover", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a.go"}}}, true},
+		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":true}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, true},
+		{event.ToolCallRequested{Tool: "bash", Input: json.RawMessage(`{"command":"x","unconfined":false}`), Effects: []event.Effect{{Kind: event.EffectExec, Target: "x"}}}, false},
+		{event.ToolCallRequested{Tool: "read", Effects: []event.Effect{{Kind: event.EffectRead, Target: "a"}}}, false},
+	} {
+		if got := outside(tt.call); got != tt.want {
+			t.Errorf("%s %s: %v", tt.call.Tool, tt.call.Input, got)
+		}
+	}
+}
