@@ -217,7 +217,7 @@ func (f *Follower) agrees(want, r event.Record) bool {
 	if f.lesson == Anything && about(want.Event) == about(r.Event) || f.tell(f.was, want.Event, false) == f.tell(f.is, r.Event, false) {
 		return true
 	}
-	return normal(f.tell(f.was, want.Event, true)) == normal(f.tell(f.is, r.Event, true))
+	return alike(f.tell(f.was, want.Event, true), f.tell(f.is, r.Event, true))
 }
 
 func nameOf(e event.Event) string {

@@ -47,6 +47,27 @@ func normal(text string) string {
 	})
 }
 
+// alike reports whether two texts are the same but for what may differ. An id may
+// happen to look like a number: then it stands for one that does not.
+func alike(a, b string) bool {
+	a, b = normal(a), normal(b)
+	if a == b {
+		return true
+	}
+	x, y := digits().FindAllString(a, -1), digits().FindAllString(b, -1)
+	if len(x) != len(y) || digits().ReplaceAllString(a, "<id>") != digits().ReplaceAllString(b, "<id>") {
+		return false
+	}
+	for i := range x {
+		if x[i] != y[i] && x[i] != "<id>" && y[i] != "<id>" {
+			return false
+		}
+	}
+	return true
+}
+
+var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)
+
 // swap replaces a path where it stands as such.
 func swap(text, from, to string) string {
 	if from == "" || from == "/" || !strings.Contains(text, from) {
