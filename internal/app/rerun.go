@@ -255,7 +255,7 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 	c.Safety.Sandbox, c.Safety.Network = "require", false
 	c.Storage.Fsync, c.Provider.ToolMode = "never", "native"
 	b.Store().Records.Store = f.Store(b.Store().Logs)
-	c.Runtime.MaxSteps = cmp.Or(take.MaxSteps(), c.Runtime.MaxSteps)
+	c.Runtime.MaxSteps = take.MaxSteps(c.Runtime.MaxSteps)
 	return b, nil
 }
 

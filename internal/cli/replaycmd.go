@@ -11,6 +11,7 @@ import (
 
 	"coder/internal/agent/rerun"
 	"coder/internal/app"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/patch"
@@ -139,8 +140,10 @@ func (inv *invocation) play(ctx context.Context, id string, records []event.Reco
 
 // ends reports whether a step for someone who looks on is over with r.
 func ends(r event.Record) bool {
-	switch r.Event.(type) {
-	case event.MessageAdded, event.ToolCallCompleted, event.InteractionRequested, event.LocalAdded, event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
+	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		return e.Message.Role == chat.User && r.Actor == event.ActorUser || e.Message.Role == chat.Assistant && e.Message.Text() != ""
+	case event.ToolCallCompleted, event.InteractionRequested, event.LocalAdded, event.TaskFailed:
 		return true
 	}
 	return false

@@ -10,6 +10,7 @@
 package rerun
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -185,14 +186,20 @@ func (t *Take) Model() string {
 	return ""
 }
 
-// MaxSteps is the limit that a turn ran into, or zero.
-func (t *Take) MaxSteps() (n int) {
+// MaxSteps is the limit that a turn ran into, or one that all turns keep to if it
+// is more than usual.
+func (t *Take) MaxSteps(usual int) int {
+	most, limit := make(map[string]int), 0
 	for _, r := range t.Records {
-		if e, ok := r.Event.(event.TaskFailed); ok {
-			_, _ = fmt.Sscanf(e.Reason, orchestrator.ErrStepLimit.Error()+" (%d)", &n)
+		if isReply(r.Event) {
+			most[r.Task]++
 		}
+		if e, ok := r.Event.(event.TaskFailed); ok {
+			_, _ = fmt.Sscanf(e.Reason, orchestrator.ErrStepLimit.Error()+" (%d)", &limit)
+		}
+		usual = max(usual, most[r.Task])
 	}
-	return n
+	return cmp.Or(limit, usual)
 }
 
 // OfOthers are the calls of tools of other programs, by the names of these.
