@@ -251,6 +251,10 @@ func (w *Worker) begin(ctx context.Context, id, token string) (queue.Task, error
 		if limit == 0 {
 			limit = queue.DefaultAttempts
 		}
+		if t.Cancel != "" { // its worker did not live to do it
+			t.Status, t.Reason, t.Question, t.Run = queue.Canceled, "canceled by "+t.Cancel, nil, ""
+			return nil
+		}
 		if t.Attempts >= limit {
 			t.Status, t.Run = queue.Aside, ""
 			t.Reason = fmt.Sprintf("taken up %d times without an end; the last time: %s", t.Attempts, cmp.Or(t.Reason, "its worker fell silent"))
