@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -51,10 +52,16 @@ func (p *pane) taken() string {
 func (g *glass) show(ctx context.Context, d provider.Delta) error {
 	switch piece := d.(type) {
 	case provider.TextDelta:
+		if err := g.flushThought(ctx); err != nil { // it comes before what follows it
+			return err
+		}
 		if d = provider.TextDelta(g.text.take(string(piece))); d == provider.TextDelta("") {
 			return nil
 		}
 	case provider.ReasoningDelta:
+		if err := g.flushText(ctx); err != nil {
+			return err
+		}
 		piece.Text = g.thought.take(piece.Text)
 		d = piece
 	case provider.Restart:
@@ -67,12 +74,19 @@ func (g *glass) show(ctx context.Context, d provider.Delta) error {
 
 // flush shows what was held back.
 func (g *glass) flush(ctx context.Context) error {
-	_, _ = g.thought.Flush(), g.text.Flush()
+	return cmp.Or(g.flushThought(ctx), g.flushText(ctx))
+}
+
+func (g *glass) flushThought(ctx context.Context) error {
+	_ = g.thought.Flush() // to memory
 	if text := g.thought.taken(); text != "" {
-		if err := g.o.show(ctx, g.st, provider.ReasoningDelta{Text: text}); err != nil {
-			return err
-		}
+		return g.o.show(ctx, g.st, provider.ReasoningDelta{Text: text})
 	}
+	return nil
+}
+
+func (g *glass) flushText(ctx context.Context) error {
+	_ = g.text.Flush() // to memory
 	if text := g.text.taken(); text != "" {
 		return g.o.show(ctx, g.st, provider.TextDelta(text))
 	}

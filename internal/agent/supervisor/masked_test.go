@@ -167,3 +167,27 @@ func TestAKeyInPiecesIsNotShown(t *testing.T) {
 	w.clean(p)
 	_ = s.Close()
 }
+
+// What is held back of the thinking is shown before the words that follow it.
+func TestWhatIsHeldBackKeepsItsPlace(t *testing.T) {
+	w := &world{t: t}
+	p := w.start("reason it ends with an A\nsay so", policy.Allow, uip.Nobody, -1).masking()
+	s, err := p.Start(t.Context(), "s", event.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var shown strings.Builder
+	_, err = s.Run(t.Context(), "go", event.SinkFunc(func(_ context.Context, r event.Record) error {
+		switch e := r.Event.(type) {
+		case event.TextDelta:
+			shown.WriteString("<" + e.Text + ">")
+		case event.ReasoningDelta:
+			shown.WriteString(e.Text)
+		}
+		return nil
+	}))
+	if err != nil || !strings.HasPrefix(shown.String(), "it ends with an A<") {
+		t.Errorf("%q, %v", shown.String(), err)
+	}
+	_ = s.Close()
+}
