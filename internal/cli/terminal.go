@@ -122,7 +122,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	}
 	name := t.inv.Getenv("TERM") // some cut lines when they get narrower
 	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
-	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer, Keys: name != "linux"})
+	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer, Keys: name != "linux", Background: t.asksBackground()})
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
@@ -134,9 +134,12 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	t.paths = pathfind.New(t.app.Paths, t.inv.Now)
 	defer t.paths.Close()
 	t.colours, t.size = t.inv.palette(true), screen.Size
+	if _, err := t.colours.With(t.app.Config.UI.Colors); err != nil {
+		t.warn(err.Error())
+	}
 	t.face = repl.New(repl.Options{
 		Terminal: screen, Screen: tty.NewScreen(t.printer, screen.Size, tty.ScreenOptions{NoReflow: noReflow}),
-		Words: t.inv.words, Palette: t.colours, ASCII: !t.inv.utf8(),
+		Words: t.inv.words, Palette: t.colours, Recolour: t.recolour, ASCII: !t.inv.utf8(),
 		Session: t.view, Status: t.status,
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Edit: t.edit, Now: t.inv.Now,
@@ -144,6 +147,23 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Notify: t.notifier(), After: t.after, Leaving: t.inv.exit.leave,
 	})
 	return talk(ctx)
+}
+
+// asksBackground reports whether the terminal is to be asked for the colour behind the
+// text: if that decides something.
+func (t *terminal) asksBackground() bool {
+	ui := t.app.Config.UI
+	return ui.Theme == "auto" && t.inv.palette(true).Level > term.None && t.inv.Getenv("TERM") != "linux"
+}
+
+// recolour is the palette for the background that the terminal tells of.
+func (t *terminal) recolour(light bool) term.Palette {
+	theme := "dark"
+	if light {
+		theme = "light"
+	}
+	t.colours = t.colours.Themed(theme)
+	return t.colours
 }
 
 // notifier calls for the person in the way they chose; nil where they chose none.
@@ -351,11 +371,14 @@ func (inv *invocation) utf8() bool {
 
 // palette is the colours to use.
 func (inv *invocation) palette(isTerminal bool) term.Palette {
-	color := inv.settings.Config.UI.Color
-	if inv.flags.noColor || color == "never" {
-		return term.Palette{}
+	ui := inv.settings.Config.UI
+	var p term.Palette
+	if !inv.flags.noColor && ui.Color != "never" {
+		p = term.PaletteFor(inv.Getenv, isTerminal || ui.Color == "always").Themed(ui.Theme)
+		p, _ = p.With(ui.Colors) // what is wrong with them is told at a terminal
 	}
-	return term.PaletteFor(inv.Getenv, isTerminal || color == "always").Themed(inv.settings.Config.UI.Theme)
+	p.Links = isTerminal && inv.Getenv("TERM") != "dumb" && (ui.Links == "on" || ui.Links == "auto" && term.KnowsLinks(inv.Getenv))
+	return p
 }
 
 // askTrust asks once whether a project's own settings may hold.

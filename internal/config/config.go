@@ -217,8 +217,11 @@ type Fetch struct {
 type UI struct {
 	Lang  string `json:"lang" doc:"language of messages; empty means that of the environment" enum:"|en|zh-CN" project:"free"`
 	Color string `json:"color" doc:"when to use colours" enum:"auto|always|never" project:"free"`
-	Theme string `json:"theme" doc:"what colours are chosen for: a dark background, a light one, none (mono); auto means what COLORFGBG says" enum:"auto|dark|light|mono" project:"free"`
-	Plain bool   `json:"plain" doc:"print lines and nothing else: no spinner, nothing drawn again, words instead of signs; for screen readers" project:"free"`
+	Theme string `json:"theme" doc:"what colours are chosen for: a dark background, a light one, none (mono); auto asks the terminal, and takes what COLORFGBG says until it answers" enum:"auto|dark|light|mono" project:"free"`
+	// Colors are of the person's own choice.
+	Colors map[string]string `json:"colors" doc:"own colours in the theme, as #rrggbb or the number of one of 256, for: dim, tool, good, bad, warn, done, code, link, keyword, string, comment, number, name" project:"free"`
+	Links  string            `json:"links" doc:"let links be clicked on, where the terminal is known to know how (auto), in any terminal (on), nowhere (off); never in a pipe" enum:"auto|on|off" project:"free"`
+	Plain  bool              `json:"plain" doc:"print lines and nothing else: no spinner, nothing drawn again, words instead of signs; for screen readers" project:"free"`
 
 	Notify string `json:"notify" doc:"how to call for the person when something is asked or a long turn has ended while they look elsewhere: bell, osc9 and osc777 (messages of the desktop, where the terminal has them), off" enum:"bell|osc9|osc777|off" project:"free"`
 }
@@ -303,6 +306,6 @@ func Default() Config {
 		},
 		MCPServers: map[string]json.RawMessage{},
 		Hooks:      map[string]json.RawMessage{},
-		UI:         UI{Color: "auto", Theme: "auto", Notify: "bell"},
+		UI:         UI{Color: "auto", Theme: "auto", Colors: map[string]string{}, Links: "auto", Notify: "bell"},
 	}
 }

@@ -59,6 +59,10 @@ func Choose(in Input) Choice {
 	if c.take(FromUser, named(in.UserText)) || c.take(FromConfig, in.Configured) {
 		return c
 	}
+	if command := byModule(in); command != "" {
+		c.Command, c.Source = command, FromProject
+		return c
+	}
 	c.take(FromProject, byProject(in))
 	return c
 }
@@ -93,6 +97,70 @@ var projects = []project{
 	{[]string{".java", ".kt", ".kts", ".groovy", ".scala"}, gradle},
 	{[]string{".js", ".jsx", ".mjs", ".cjs", ".ts", ".tsx", ".vue", ".svelte"}, node},
 	{[]string{".py"}, python},
+}
+
+// maxModules is how many modules one check tests.
+const maxModules = 4
+
+// byModule is the test of the modules below the root that edited files belong to,
+// each run in its folder, and of the root if others belong to that. It is empty
+// where none is below the root.
+func byModule(in Input) string {
+	if in.Exists == nil {
+		return ""
+	}
+	var tests []string
+	below := false
+	for _, file := range in.Edited {
+		dir, command := moduleOf(in, path.Clean(file))
+		test := inFolder(dir, command)
+		if command != "" && !slices.Contains(tests, test) && len(tests) < maxModules {
+			tests, below = append(tests, test), below || dir != "."
+		}
+	}
+	switch {
+	case !below:
+		return ""
+	case len(tests) == 1:
+		return tests[0]
+	}
+	return "(" + strings.Join(tests, ") && (") + ")"
+}
+
+// moduleOf finds the nearest folder above a file that is a project of its language,
+// and its test.
+func moduleOf(in Input, file string) (dir, command string) {
+	if path.IsAbs(file) || strings.HasPrefix(file, "../") || !isCode(file) {
+		return "", ""
+	}
+	for dir = path.Dir(file); ; dir = path.Dir(dir) {
+		there := in
+		there.Exists = func(name string) bool { return in.Exists(path.Join(dir, name)) }
+		if in.Read != nil {
+			there.Read = func(name string) ([]byte, error) { return in.Read(path.Join(dir, name)) }
+		}
+		for _, p := range projects {
+			if slices.Contains(p.endings, path.Ext(file)) {
+				if command = p.command(there); Allowed(command) {
+					return dir, command
+				}
+			}
+		}
+		if dir == "." {
+			return "", ""
+		}
+	}
+}
+
+// inFolder is a command that is run in a folder.
+func inFolder(dir, command string) string {
+	if dir == "." {
+		return command
+	}
+	if strings.Trim(dir, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_./-") != "" || strings.HasPrefix(dir, "-") {
+		dir = "./'" + strings.ReplaceAll(dir, "'", `'\''`) + "'"
+	}
+	return "cd " + dir + " && " + command
 }
 
 // byProject suggests the test of the project's kind; where there are several

@@ -138,6 +138,36 @@ func TestChoose(t *testing.T) {
 	}
 }
 
+func TestModulesBelowTheRoot(t *testing.T) {
+	const tested, untested = `{"scripts":{"test":"vitest"}}`, `{}`
+	for name, tt := range map[string]struct {
+		files  folder
+		edited []string
+		want   string
+	}{
+		"a module":                       {folder{"svc/go.mod": ""}, []string{"svc/pkg/a.go"}, "cd svc && go test ./..."},
+		"a module of a module":           {folder{"go.mod": "", "tools/go.mod": ""}, []string{"tools/a.go"}, "cd tools && go test ./..."},
+		"the root beside a module":       {folder{"go.mod": "", "tools/go.mod": ""}, []string{"a.go"}, "go test ./..."},
+		"both":                           {folder{"go.mod": "", "tools/go.mod": ""}, []string{"tools/a.go", "pkg/b.go", "tools/c.go"}, "(cd tools && go test ./...) && (go test ./...)"},
+		"a package":                      {folder{"web/package.json": tested, "web/pnpm-lock.yaml": ""}, []string{"web/src/a.ts"}, "cd web && pnpm test -- --watch=false"},
+		"a package that tests nothing":   {folder{"package.json": tested, "web/package.json": untested}, []string{"web/src/a.ts"}, "npm test -- --watch=false"},
+		"two languages":                  {folder{"api/go.mod": "", "web/package.json": tested}, []string{"api/a.go", "web/a.ts"}, "(cd api && go test ./...) && (cd web && npm test -- --watch=false)"},
+		"another language than its own":  {folder{"go.mod": "", "web/package.json": tested}, []string{"web/gen.go"}, "go test ./..."},
+		"a name that a shell would read": {folder{"a b'; rm x/go.mod": ""}, []string{"a b'; rm x/a.go"}, `cd ./'a b'\''; rm x' && go test ./...`},
+		"a name like an option":          {folder{"-P/go.mod": ""}, []string{"-P/a.go"}, `cd ./'-P' && go test ./...`},
+		"outside":                        {folder{"../x/go.mod": "", "/y/go.mod": ""}, []string{"../x/a.go", "/y/a.go"}, ""},
+		"documents":                      {folder{"svc/go.mod": ""}, []string{"svc/README.md"}, ""},
+	} {
+		got := Choose(Input{Edited: tt.edited, Exists: tt.files.exists, Read: tt.files.read})
+		if got.Command != tt.want || len(got.Refused) > 0 {
+			t.Errorf("%s: %+v, want %q", name, got, tt.want)
+		}
+		if tt.want != "" && !IsCheck(got.Command) {
+			t.Errorf("%s: %q is no check", name, got.Command)
+		}
+	}
+}
+
 func TestWhitelistIsLiteral(t *testing.T) {
 	if len(whitelist) != 9 {
 		t.Errorf("%d commands", len(whitelist))

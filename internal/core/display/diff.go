@@ -96,6 +96,16 @@ func Hunks(unified string) (all []Hunk) {
 	return all
 }
 
+// Numbered is a unified diff with what label says of each hunk, counted from 1, behind
+// its first line.
+func Numbered(unified string, label func(hunk int) string) string {
+	lines := strings.Split(unified, "\n")
+	for i, h := range Hunks(unified) {
+		lines[h.Line] += "  " + label(i+1)
+	}
+	return strings.Join(lines, "\n")
+}
+
 // names reports whether the two names that text begins with are those of a line as
 // git begins a file with.
 func names(git, text string) bool {

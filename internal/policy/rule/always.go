@@ -203,19 +203,18 @@ func (b *Book) Offers(c policy.Case) ([]policy.Offer, error) {
 			failed = cmp.Or(failed, err)
 		case len(grants) > 0:
 			var all []string
-			shapes := ""
-			for _, g := range grants {
-				switch {
-				case g.Kind != Command:
-					all = append(all, g.String())
-				case shapes == "":
-					shapes = g.String()
-				default:
-					shapes += ", " + g.What
+			for _, kind := range []Kind{Command, Reading, Changes, Below, Host, Line, Use} {
+				said := ""
+				for _, g := range grants {
+					switch {
+					case g.Kind != kind:
+					case said == "" || kind == Line || kind == Use:
+						said = g.String()
+						all = append(all, said)
+					default: // of its sort
+						all[len(all)-1] += ", " + g.What
+					}
 				}
-			}
-			if shapes != "" {
-				all = slices.Insert(all, 0, shapes)
 			}
 			offers = append(offers, policy.Offer{Scope: s, What: strings.Join(all, ", ")})
 		}

@@ -11,6 +11,7 @@ import (
 	"coder/internal/core/uip"
 	"coder/internal/ui/lineedit"
 	"coder/internal/ui/term"
+	"coder/internal/ui/term/ink"
 )
 
 // ask is a question on its way from the turn to the person.
@@ -124,11 +125,11 @@ func (r *REPL) answered(line string, draft lineedit.Draft) error {
 	}
 	a, ok := read(q, line)
 	if !ok {
-		return r.Say(r.Palette.Paint(warn, hint(r.Words, q)))
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: hint(r.Words, q)}})
 	}
 	a.ID, a.Author = q.ID, "user"
 	if err := uip.Check(q, a); err != nil {
-		return r.Say(r.Palette.Paint(warn, r.Words.Said(err.Error())))
+		return r.Tell([]ink.Span{{Look: ink.Look{Role: warn}, Text: r.Words.Said(err.Error())}})
 	}
 	if !d.inParts() {
 		return r.reply(a)
@@ -149,15 +150,16 @@ func (r *REPL) reply(a uip.Response) error {
 
 // hint says which answers a question takes.
 func hint(words term.Words, q uip.Request) string {
-	switch {
-	case q.Kind == uip.Composite:
+	if q.Kind == uip.Composite {
 		return words.T("answer y for all, n for none, or the numbers to allow, such as: 1 3")
-	case offers(q, uip.Below):
-		return words.T("answer y, n, s, a or d; n may be followed by a reason")
-	case offers(q, uip.Always):
-		return words.T("answer y, n, s or a; n may be followed by a reason")
 	}
-	return words.T("answer y or n; n may be followed by a reason")
+	var keys []string
+	for _, k := range []struct{ option, key string }{{uip.Approve, "y"}, {uip.Some, "h 1"}, {uip.Session, "s"}, {uip.Always, "a"}, {uip.Below, "d"}, {uip.Reject, "n"}} {
+		if offers(q, k.option) {
+			keys = append(keys, k.key)
+		}
+	}
+	return words.T("answer %s; y and … or n … tells the model more", strings.Join(keys, ", "))
 }
 
 // The words people say yes and no with, what they say to see all of it, and before the

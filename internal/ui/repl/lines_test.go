@@ -59,7 +59,7 @@ func TestATerminalThatCanOnlyPrintLinesIsTalkedToInLines(t *testing.T) {
 	if got := strings.Join(s.heard, "|"); got != "tidy up|reject keep it|again|approve " {
 		t.Errorf("heard %q", got)
 	}
-	for _, want := range []string{"context: 7 tokens · model: m\n[build] /w> ", "bash rm x", "answer y or n", "so be it"} {
+	for _, want := range []string{"context: 7 tokens · model: m\n[build] /w> ", "bash rm x", "answer y, n;", "so be it"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("%q is missing in:\n%s", want, out.String())
 		}

@@ -51,7 +51,8 @@ type Options struct {
 	Screen   *tty.Screen
 	Words    term.Words
 	Palette  term.Palette
-	ASCII    bool // the terminal shows no more than that
+	Recolour func(light bool) term.Palette // optional: the palette for the background that the terminal tells
+	ASCII    bool                          // the terminal shows no more than that
 
 	Session func() Session // the one in use; a command may change it
 	Status  func() (model, mode string)
@@ -326,6 +327,11 @@ func (r *REPL) take(ctx context.Context, batch []tty.Event) error {
 			}
 		case tty.Focus:
 			r.focused, r.tells = e.In, true
+		case tty.Background:
+			if r.Recolour != nil {
+				r.Palette = r.Recolour(e.Light)
+				r.render.Recolour(r.Palette)
+			}
 		case tty.Resumed:
 			err = r.Screen.Show()
 		case tty.Resize:

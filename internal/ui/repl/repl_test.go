@@ -194,7 +194,7 @@ func TestAnAnswerGoesBackToWhoAsked(t *testing.T) {
 	d.keys("go\r")
 	d.sees("[APPROVAL]")
 	d.keys("perhaps\r")
-	d.sees("answer y, n, s or a")
+	d.sees("answer y, a, n;")
 	d.keys("n, not that\r")
 	if a := <-answers; a.Option != uip.Reject || a.Comment != "not that" || a.Author != "user" || a.ID != "q" {
 		t.Errorf("answered %+v", a)

@@ -33,6 +33,7 @@ const (
 	foldRunes  = 1000 // runes of one line
 	foldEnds   = 400  // of which so many are kept at each end
 	foldBlanks = 20   // blanks in a row
+	longDiff   = 16   // lines of a diff below which its title stands again
 )
 
 // metaRemembers is where a request says what "always" would remember in this
@@ -61,6 +62,7 @@ func (c Cards) Draw(q uip.Request) string {
 	case q.Kind == uip.Confirm:
 		d.page.tell(ink.Warn, "[APPROVAL] "+d.title(q))
 		d.content(q)
+		d.again(q)
 		d.reasons(q)
 		d.page.words(d.width(), ink.Warn, d.choices(q))
 	default:
@@ -144,11 +146,24 @@ func decidedLine(text string, limit int) string {
 	return sanitize.Line(sanitize.MaskWords(text), limit)
 }
 
-// reasons are why it is asked, each on a line.
+// again names what is asked about once more below a long diff, with its size: what it
+// is about and why it is asked can be seen together, however small the screen is.
+func (d drawing) again(q uip.Request) {
+	diff, ok := q.Display.Content.(display.Diff)
+	if ok && strings.Count(diff.Unified, "\n") > longDiff {
+		d.page.words(d.width(), ink.Warn, fmt.Sprintf("%s  +%d -%d", d.title(q), diff.Added, diff.Deleted))
+	}
+}
+
+// reasons are why it is asked, each on a line; a risk in the colour of what went wrong.
 func (d drawing) reasons(q uip.Request) {
 	for why := range strings.SplitSeq(q.Display.Description, "; ") {
+		role := ink.Warn
+		if strings.HasPrefix(why, "risk: ") {
+			role = ink.Bad
+		}
 		if why = revealedLine(why, noticeRunes); why != "" {
-			d.page.words(d.width(), ink.Warn, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
+			d.page.words(d.width(), role, "  "+mark(d.ASCII, "•", "-")+" "+d.Words.Said(why))
 		}
 	}
 }
@@ -182,21 +197,24 @@ func (d drawing) choices(q uip.Request) string {
 		case o.ID == uip.Session && d.alike(q):
 			keys = append(keys, d.t("s = always in this session"))
 		case o.ID == uip.Session:
-			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.Words.Said(d.remembered(q, o.ID))))
+			keys = append(keys, d.t("s = always in this session (remembers: %s)", d.rememberedIn(q, o.ID)))
 		case o.ID == uip.Always && d.alike(q):
-			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.Words.Said(d.remembered(q, o.ID))))
+			keys = append(keys, d.t("a = always in this project (s and a remember: %s)", d.rememberedIn(q, o.ID)))
 		case o.ID == uip.Always && d.remembered(q, o.ID) == "":
 			keys = append(keys, d.t("a = always"))
 		case o.ID == uip.Always:
-			keys = append(keys, d.t("a = always in this project (remembers: %s)", d.Words.Said(d.remembered(q, o.ID))))
+			keys = append(keys, d.t("a = always in this project (remembers: %s)", d.rememberedIn(q, o.ID)))
 		case o.ID == uip.Below:
-			keys = append(keys, d.t("d = %s, this session", d.Words.Said(d.remembered(q, o.ID))))
+			keys = append(keys, d.t("d = %s, this session", d.rememberedIn(q, o.ID)))
 		default:
 			keys = append(keys, revealedLine(o.ID+" = "+d.Words.Said(o.Label), titleRunes))
 		}
 	}
 	if *d.hides {
 		keys = append(keys, d.t("v = view all of it"))
+	}
+	if slices.ContainsFunc(options, func(o uip.Option) bool { return o.ID == uip.Reject }) {
+		keys = append(keys, d.t("y and …, n … = tell the model more"))
 	}
 	return strings.Join(keys, mark(d.ASCII, " · ", ", "))
 }
@@ -213,6 +231,25 @@ func (d drawing) remembered(q uip.Request, option string) string {
 		parts[i] = sanitize.RevealCommand(part)
 	}
 	return strings.Join(parts, "…")
+}
+
+// rememberedIn is what an answer would remember, in the person's language: of a card,
+// of each of its calls.
+func (d drawing) rememberedIn(q uip.Request, option string) string {
+	var all []string
+	for _, part := range q.Parts {
+		what := d.remembered(part, option)
+		if what == "" && option == uip.Below {
+			what = d.remembered(part, uip.Session) // no folder, so as far as the session
+		}
+		if what = d.Words.Said(what); what != "" && !slices.Contains(all, what) {
+			all = append(all, what)
+		}
+	}
+	if len(q.Parts) == 0 {
+		return d.Words.Said(d.remembered(q, option))
+	}
+	return strings.Join(all, d.t(", "))
 }
 
 // alike reports whether the session would remember what the project would.
@@ -289,22 +326,13 @@ func (d drawing) content(q uip.Request) {
 	case display.Diff:
 		text := d.foldDiff(b.Unified)
 		if q.Display.Metadata[uip.Hunks] != "" {
-			text = d.numbered(text)
+			text = display.Numbered(text, func(n int) string { return d.t("[hunk %s]", d.hunk+strconv.Itoa(n)) })
 		}
 		drawDiff(text, d.page.put)
 	case display.Table:
 		drawTable(b, d.width(), d.ASCII, d.page.put)
 	}
 	d.page.fresh()
-}
-
-// numbered is a diff with the number of each hunk behind its first line.
-func (d drawing) numbered(diff string) string {
-	lines := strings.Split(diff, "\n")
-	for i, h := range display.Hunks(diff) {
-		lines[h.Line] += "  " + d.t("[hunk %s]", d.hunk+strconv.Itoa(i+1))
-	}
-	return strings.Join(lines, "\n")
 }
 
 // indented puts spans with blanks before each line.

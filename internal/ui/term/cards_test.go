@@ -33,9 +33,9 @@ func TestQuestionsAsPeopleKnowThem(t *testing.T) {
 
 func TestChoices(t *testing.T) {
 	for want, q := range map[string]uip.Request{
-		"y = yes, this once · n = no": approval("x", "", nil, false),
-		"y = yes, this once · a = always in this project (remembers: go test) · n = no": approval("x", "", nil, true),
-		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo":              {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
+		"y = yes, this once · n = no · y and …, n … = tell the model more":                                                   approval("x", "", nil, false),
+		"y = yes, this once · a = always in this project (remembers: go test) · n = no · y and …, n … = tell the model more": approval("x", "", nil, true),
+		"y = yes, this once · a = always · n = no · later = Ask me to^Gmo · y and …, n … = tell the model more":              {Kind: uip.Confirm, Options: []uip.Option{{ID: uip.Approve}, {ID: uip.Always}, {ID: uip.Reject}, {ID: "later", Label: "Ask me to\x07mo"}}},
 	} {
 		lines := strings.Split(term.Cards{}.Draw(q), "\n")
 		if got := lines[len(lines)-1]; got != want {
@@ -48,7 +48,7 @@ func TestWhereAnAnswerIsRemembered(t *testing.T) {
 	q := approval("edit src/a.go", "", nil, false)
 	q.Options = []uip.Option{{ID: uip.Approve}, {ID: uip.Session}, {ID: uip.Always}, {ID: uip.Below}, {ID: uip.Reject}}
 	q.Display.Metadata = map[string]string{"remembers": "changes to src/a.go", "remembers.session": "changes to src/a.go", "remembers.below": "edits below src"}
-	const want = "y = yes, this once · s = always in this session · a = always in this project (s and a remember: changes to src/a.go) · d = edits below src, this session · n = no"
+	const want = "y = yes, this once · s = always in this session · a = always in this project (s and a remember: changes to src/a.go) · d = edits below src, this session · n = no · y and …, n … = tell the model more"
 	if card := (term.Cards{}).Draw(q); !strings.HasSuffix(card, "\n"+want) {
 		t.Errorf("%s", card)
 	}

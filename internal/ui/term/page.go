@@ -60,11 +60,15 @@ func (p *page) turn(l ink.Look) {
 	if p.code(p.look) != "" {
 		p.b.WriteString(reset)
 	}
+	if p.look.Link != l.Link && p.palette.Links {
+		p.b.WriteString("\x1b]8;;" + l.Link + "\x1b\\") // of no address: it ends
+	}
 	p.b.WriteString(p.code(l))
 	p.look = l
 }
 
 func (p *page) code(l ink.Look) string {
+	l.Link = ""
 	if c, ok := p.codes[l]; ok {
 		return c
 	}

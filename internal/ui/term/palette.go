@@ -1,6 +1,10 @@
 package term
 
 import (
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -25,9 +29,11 @@ const (
 // more. Source code has more where there are more.
 type Palette struct {
 	Level Level
-	Light bool // dark text on a light background
-	Mono  bool // weight and slant only
-	Fixed bool // shades for a light background in place of the terminal's own
+	Light bool                // dark text on a light background
+	Mono  bool                // weight and slant only
+	Fixed bool                // shades for a light background in place of the terminal's own
+	Links bool                // the terminal can be told where a text leads
+	own   *[len(basic)]string // the codes of colours that the person chose
 }
 
 // PaletteFor is the palette for a terminal, by what the environment says of it.
@@ -53,18 +59,91 @@ func PaletteFor(env func(string) string, tty bool) Palette {
 	return p
 }
 
+// KnowsLinks reports whether a terminal is known, by what the environment says of it,
+// to let people click on text that leads somewhere. Others might show the address as
+// garbage.
+func KnowsLinks(env func(string) string) bool {
+	name, program := env("TERM"), env("TERM_PROGRAM")
+	vte, _ := strconv.Atoi(env("VTE_VERSION")) // 0 where it is none
+	konsole, _ := strconv.Atoi(env("KONSOLE_VERSION"))
+	switch {
+	case name == "dumb" || name == "linux":
+		return false
+	case slices.Contains([]string{"iTerm.app", "WezTerm", "vscode", "ghostty", "Hyper", "rio", "Tabby", "tmux"}, program):
+		return true
+	case slices.Contains([]string{"xterm-kitty", "xterm-ghostty", "foot", "foot-extra", "alacritty", "contour", "wezterm"}, name):
+		return true
+	}
+	return vte >= 5000 || konsole >= 201200 || env("WT_SESSION") != "" || env("KITTY_WINDOW_ID") != "" || env("DOMTERM") != ""
+}
+
 // Themed is the palette for a background: dark, light, or mono for no colours at
 // all; otherwise it stays.
 func (p Palette) Themed(theme string) Palette {
 	switch theme {
 	case "dark":
-		p.Light = false
+		p.Light, p.Fixed = false, false
 	case "light":
 		p.Light, p.Fixed = true, true
 	case "mono":
 		p.Mono = true
 	}
 	return p
+}
+
+// roles are the names by which people choose colours.
+var roles = map[string]ink.Role{
+	"dim": ink.Dim, "tool": ink.Tool, "good": ink.Good, "bad": ink.Bad, "warn": ink.Warn, "done": ink.Done, "code": ink.Code, "link": ink.Link,
+	"keyword": ink.Keyword, "string": ink.String, "comment": ink.Comment, "number": ink.Number, "name": ink.Name,
+}
+
+// With is the palette with colours of the person's own, by the names of roles: #rrggbb,
+// or the number of one of 256. Where the terminal has fewer colours the ones it has
+// stay. The error names those that are none; the others hold.
+func (p Palette) With(colours map[string]string) (Palette, error) {
+	var wrong []error
+	own := new([len(basic)]string)
+	for _, name := range slices.Sorted(maps.Keys(colours)) {
+		role, known := roles[name]
+		code, err := p.chosen(colours[name])
+		switch {
+		case !known:
+			wrong = append(wrong, fmt.Errorf("ui.colors: there is no %q; there are %s", name, strings.Join(slices.Sorted(maps.Keys(roles)), ", ")))
+		case err != nil:
+			wrong = append(wrong, fmt.Errorf("ui.colors: %s: %w", name, err))
+		default:
+			own[role] = code
+		}
+	}
+	p.own = own
+	return p, errors.Join(wrong...)
+}
+
+// chosen is the code of a colour as people write it, empty where the terminal lacks it.
+func (p Palette) chosen(colour string) (string, error) {
+	var r, g, b uint8
+	if n, err := strconv.Atoi(colour); err == nil && n >= 0 && n <= 255 {
+		switch {
+		case n < 8:
+			return strconv.Itoa(30 + n), nil
+		case n < 16:
+			return strconv.Itoa(90 + n - 8), nil
+		case p.Level < Colour256:
+			return "", nil
+		}
+		return "38;5;" + strconv.Itoa(n), nil
+	}
+	if n, err := fmt.Sscanf(colour, "#%2x%2x%2x", &r, &g, &b); n != 3 || err != nil || len(colour) != len("#rrggbb") {
+		return "", fmt.Errorf("%q is no colour: #rrggbb, or a number from 0 to 255", colour)
+	}
+	switch {
+	case p.Level == True:
+		return fmt.Sprintf("38;2;%d;%d;%d", r, g, b), nil
+	case p.Level == Colour256: // the nearest of the cube
+		near := func(c uint8) int { return (int(c)*5 + 127) / 255 }
+		return fmt.Sprintf("38;5;%d", 16+36*near(r)+6*near(g)+near(b)), nil
+	}
+	return "", nil
 }
 
 // basic are the codes of the roles on sixteen colours.
@@ -119,6 +198,9 @@ var onLight = map[ink.Role]struct{ table, rgb string }{
 func (p Palette) colour(r ink.Role) string {
 	if p.Mono {
 		return monochrome[r]
+	}
+	if p.own != nil && p.own[r] != "" {
+		return p.own[r]
 	}
 	pair, rich := shades[r]
 	if own, ok := onLight[r]; ok && p.Fixed {

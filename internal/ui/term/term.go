@@ -68,7 +68,18 @@ func New(o Options) *Renderer {
 }
 
 // Cards draws questions as this Renderer would.
-func (r *Renderer) Cards() Cards { return r.cards }
+func (r *Renderer) Cards() Cards {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.cards
+}
+
+// Recolour has what follows in the colours of p.
+func (r *Renderer) Recolour(p Palette) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.cards.Palette, r.page.palette, r.page.codes = p, p, nil
+}
 
 // Emit writes what rec adds to the stream, in one Write.
 func (r *Renderer) Emit(_ context.Context, rec event.Record) error {

@@ -23,6 +23,8 @@ func said(events []Event) string {
 			words = append(words, fmt.Sprintf("paste(%q)", e.Text))
 		case Focus:
 			words = append(words, fmt.Sprintf("focus(%v)", e.In))
+		case Background:
+			words = append(words, map[bool]string{true: "background(light)", false: "background(dark)"}[e.Light])
 		default:
 			words = append(words, fmt.Sprintf("%T", e))
 		}
@@ -94,7 +96,9 @@ var decodings = []struct{ in, want string }{
 	{"\x1b[M !!x", "x"},
 	{"\x1b[[Ax\x1b[15~x\x1bOPx", "x x x"},
 	{"\x1b[?1;2cx\x1b[?2026;2$yx\x1b[12;34Rx\x1b[?1ux", "x x x x"},
-	{"\x1b]11;rgb:0000/0000/0000\ax\x1b]11;rgb:0/0/0\x1b\\x", "x x"},
+	{"\x1b]11;rgb:0000/0000/0000\ax\x1b]11;rgb:f/f/f\x1b\\x", "background(dark) x background(light) x"},
+	{"\x1b]11;rgb:fdfd/f6f6/e3e3\x1b\\\x1b]11;rgba:00/2b/36/ff\a", "background(light) background(dark)"},
+	{"\x1b]11;rgb:1/2\ax\x1b]11;#ffffff\ax\x1b]11;rgb:00000/0/0\ax\x1b]11;rgb:g/0/0\ax\x1b]10;rgb:f/f/f\ax\x1b]11;\ax", "x x x x x x"},
 	{"\x1bP>|term 1.0\x1b\\x\x1b_Gi=1\x1b\\x", "x x"},
 	{"\x1b[1;\x03", "ctrl+c"},
 	{"\x1b]11;rgb\ra", "enter a"},

@@ -4,7 +4,7 @@ package tty
 
 import "coder/internal/ui/lineedit"
 
-// An Event is one of [Key], [Paste], [Resize], [Focus] or [Resumed].
+// An Event is one of [Key], [Paste], [Resize], [Focus], [Background] or [Resumed].
 type Event interface{ isEvent() }
 
 // Key is a key pressed.
@@ -22,6 +22,9 @@ type Resize struct{}
 // Focus tells that the terminal's window got or lost the keyboard.
 type Focus struct{ In bool }
 
+// Background tells what is behind the text, in answer to having been asked.
+type Background struct{ Light bool }
+
 // Resumed tells that the process was stopped and goes on. The terminal is in
 // raw mode again if it was before; whatever was shown must be drawn again.
 type Resumed struct{}
@@ -31,3 +34,5 @@ func (Paste) isEvent()   {}
 func (Resize) isEvent()  {}
 func (Focus) isEvent()   {}
 func (Resumed) isEvent() {}
+
+func (Background) isEvent() {}

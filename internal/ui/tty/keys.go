@@ -61,6 +61,9 @@ func control(b byte) Key {
 
 // meaning is what a whole escape sequence says; nothing, for most.
 func (d *Decoder) meaning(seq []byte) []Event {
+	if colour, ok := strings.CutPrefix(string(seq), "\x1b]11;"); ok {
+		return background(strings.TrimSuffix(strings.TrimSuffix(colour, "\a"), "\x1b\\"))
+	}
 	if len(seq) < 3 || seq[len(seq)-1] < 0x20 {
 		if len(seq) != 2 {
 			return nil
@@ -201,4 +204,23 @@ func (p params) mods(i int) held {
 	bits := max(0, p.at(i, 0)-1)
 	mod := lineedit.Mod(bits) & (lineedit.Shift | lineedit.Alt | lineedit.Ctrl) // the same bits
 	return held{mod: mod, ignore: bits&beyond != 0 || p.at(i, 1) == released}
+}
+
+// background reads the colour behind the text as terminals tell it: rgb:R/G/B, each of
+// one to four hexadecimal digits.
+func background(colour string) []Event {
+	kind, values, _ := strings.Cut(colour, ":")
+	parts := strings.Split(values, "/")
+	if kind != "rgb" && kind != "rgba" || len(parts) < 3 {
+		return nil
+	}
+	var bright float64
+	for i, weight := range []float64{0.299, 0.587, 0.114} { // as bright as eyes take them to be
+		n, err := strconv.ParseUint(parts[i], 16, 16)
+		if err != nil || len(parts[i]) > 4 {
+			return nil
+		}
+		bright += weight * float64(n) / float64(uint64(1)<<(4*len(parts[i]))-1)
+	}
+	return []Event{Background{Light: bright > 0.5}}
 }

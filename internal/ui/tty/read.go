@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"time"
 
 	"coder/internal/ui/lineedit"
@@ -72,21 +73,30 @@ func (t *Terminal) next(ctx context.Context) ([]Event, error) {
 		_, _ = t.wakeR.Read(make([]byte, 1))
 		return nil, ctx.Err()
 	case input:
-		buf := make([]byte, readSize)
-		n, err := unix.Read(t.inFD, buf)
-		switch {
-		case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
-			return nil, nil
-		case errors.Is(err, unix.EIO), err == nil && n <= 0:
-			return nil, io.EOF
-		case err != nil:
-			return nil, fmt.Errorf("read from the terminal: %w", err)
-		}
-		return t.decoder.Feed(t.withoutTail(buf[:n])), nil
+		return t.take()
 	}
 	events := t.decoder.Flush()
 	if len(events) > 0 && events[len(events)-1] == named(lineedit.Escape) {
 		t.escaped = time.Now()
+	}
+	return events, nil
+}
+
+// take reads what there is.
+func (t *Terminal) take() ([]Event, error) {
+	buf := make([]byte, readSize)
+	n, err := unix.Read(t.inFD, buf)
+	switch {
+	case errors.Is(err, unix.EINTR), errors.Is(err, unix.EAGAIN):
+		return nil, nil
+	case errors.Is(err, unix.EIO), err == nil && n <= 0:
+		return nil, io.EOF
+	case err != nil:
+		return nil, fmt.Errorf("read from the terminal: %w", err)
+	}
+	events := t.decoder.Feed(t.withoutTail(buf[:n]))
+	if slices.ContainsFunc(events, func(e Event) bool { _, ok := e.(Background); return ok }) {
+		t.asked = time.Time{}
 	}
 	return events, nil
 }

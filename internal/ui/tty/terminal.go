@@ -46,6 +46,12 @@ const (
 	keysOn  = "\x1b[>1u\x1b[>4;1m"
 	keysOff = "\x1b[<u\x1b[>4;0m"
 
+	// The colour behind the text. Nobody waits for the answer; one that is under way when
+	// the terminal is let go of is waited for so long, lest it be typed into what comes next.
+	askBackground = "\x1b]11;?\x1b\\"
+	answerTime    = 500 * time.Millisecond
+	answerDelay   = 100 * time.Millisecond
+
 	fallbackCols, fallbackRows = 80, 24
 )
 
@@ -58,6 +64,8 @@ type Options struct {
 	// Keys says that the terminal can be asked to tell keys apart that are the same
 	// to others.
 	Keys bool
+	// Background says to ask for the colour behind the text. The answer is an event.
+	Background bool
 	// Writer, if set, is what writes to the terminal, which may give up on one
 	// that takes nothing.
 	Writer io.Writer
@@ -78,11 +86,13 @@ type Terminal struct {
 	wakeR, wakeW *os.File                   // a byte in it wakes the reader
 	decoder      Decoder
 	escaped      time.Time // when a bare Esc was last made out by waiting
+	ask          bool      // for the background
+	asked        time.Time // when it was and no answer has come; zero otherwise
 }
 
 // Open takes hold of a terminal. It changes nothing about it yet.
 func Open(in, out *os.File, o Options) (*Terminal, error) {
-	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay}
+	t := &Terminal{in: in, out: out, inFD: int(in.Fd()), outFD: int(out.Fd()), delay: o.EscDelay, ask: o.Background}
 	if t.delay <= 0 {
 		t.delay = escDelay
 	}
@@ -108,6 +118,13 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 // Close restores the terminal and lets go of it. No Read may be under way.
 func (t *Terminal) Close() error {
 	signal.Stop(t.signals)
+	for left := answerTime - time.Since(t.asked); !t.asked.IsZero() && left > 0 && t.found.Load() != nil; { // an answer may be under way
+		_, input, err := t.poll(min(left, answerDelay))
+		if !input || err != nil {
+			break
+		}
+		t.take()
+	}
 	err := t.Restore()
 	t.wakeR.Close()
 	t.wakeW.Close()
@@ -130,6 +147,10 @@ func (t *Terminal) Raw() error {
 	if _, err := term.MakeRaw(t.inFD); err != nil {
 		t.found.Store(nil)
 		return fmt.Errorf("set raw mode: %w", err)
+	}
+	if t.ask {
+		t.ask, t.asked = false, time.Now()
+		return t.say(t.on + askBackground)
 	}
 	return t.say(t.on)
 }

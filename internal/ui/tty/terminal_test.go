@@ -35,7 +35,7 @@ func TestMain(m *testing.M) {
 	part()
 }
 
-var parts = map[string]func(){"keys": keysPart, "panic": panicPart, "shell": shellPart}
+var parts = map[string]func(){"keys": keysPart, "panic": panicPart, "shell": shellPart, "ask": askPart}
 
 // keysPart says every event it reads, and leaves at q.
 func keysPart() {
@@ -61,6 +61,25 @@ func keysPart() {
 			}
 		}
 	}
+}
+
+// askPart asks for the background and lets go of the terminal when an answer is there,
+// unread; then it says what is left of it.
+func askPart() {
+	t, err := Open(os.Stdin, os.Stdout, Options{Background: true})
+	if err != nil {
+		fmt.Println("open:", err)
+		return
+	}
+	t.Raw()
+	t.Restore()
+	t.Raw() // which does not ask again
+	fmt.Print("ready\r\n")
+	t.poll(forever)
+	t.asked = time.Now()
+	t.Close()
+	n, err := unix.IoctlGetInt(0, unix.TIOCINQ)
+	fmt.Println("left", n, err)
 }
 
 func act(t *Terminal, e Event) bool {
@@ -345,4 +364,26 @@ func TestAPipeIsNoTerminal(t *testing.T) {
 	if _, err := Open(r, w, Options{}); !errors.Is(err, ErrNotTerminal) {
 		t.Errorf("Open: %v", err)
 	}
+}
+
+// The answer to a question to the terminal is an event, or is taken on the way out: it is
+// never left for whoever reads the terminal next.
+func TestTheBackgroundIsAskedOnceAndNothingIsLeft(t *testing.T) {
+	s := play(t, "ask")
+	s.expect("ready")
+	if n := strings.Count(s.said, askBackground); n != 1 {
+		t.Errorf("asked %d times: %q", n, s.said)
+	}
+	s.send("\x1b]11;rgb:ffff/ffff/ffff\x1b\\")
+	s.expect("left 0 <nil>")
+	k := play(t, "keys")
+	k.expect("ready")
+	if strings.Contains(k.said, askBackground) {
+		t.Error("it was asked without being wanted")
+	}
+	k.send("a\x1b]11;rgb:0000/0000/0000\abq")
+	k.expect("<a>")
+	k.expect("<background(dark)>")
+	k.expect("<b>")
+	k.ended()
 }

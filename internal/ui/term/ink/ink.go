@@ -30,6 +30,7 @@ type Look struct {
 	Role                    Role
 	Bold, Italic, Underline bool
 	Strike                  bool
+	Link                    string // the address that the text leads to
 }
 
 // Span is a piece of text in one look.

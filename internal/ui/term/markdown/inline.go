@@ -232,15 +232,32 @@ func (in inliner) link(text string, prev byte, l ink.Look, depth int) int {
 	}
 	label, address := text[1:middle], strings.TrimSpace(text[middle+2:end-1])
 	inner := inliner{put: in.put, whole: true}
-	shown := l
+	shown, shownAddress := l, ink.Look{Role: ink.Link}
 	shown.Underline = true
+	if leads(address) {
+		shown.Link, shownAddress.Link = address, address
+	}
 	inner.read(label, '[', shown, depth+1)
 	if address != "" && address != label && address != "mailto:"+label {
 		in.put(l, " (")
-		in.put(ink.Look{Role: ink.Link}, address)
+		in.put(shownAddress, address)
 		in.put(l, ")")
 	}
 	return end
+}
+
+// addressRunes are what addresses are written with.
+const addressRunes = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-._~:/?#[]@!$&'()*+,;=%"
+
+// leads reports whether an address may be one to click on: that of a page or of
+// somebody's mail, in full and in plain letters.
+func leads(address string) bool {
+	for _, kind := range []string{"https://", "http://", "mailto:"} {
+		if strings.HasPrefix(strings.ToLower(address), kind) {
+			return len(address) < 2000 && strings.Trim(address, addressRunes) == ""
+		}
+	}
+	return false
 }
 
 // linkParts is where the label ends and where the link ends; an end of 0 says
