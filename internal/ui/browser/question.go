@@ -72,11 +72,7 @@ func (p *page) content(q uip.Request) markup {
 		}
 		return el("pre", attr{"tabindex", "0"}, sanitize.Reveal(sanitize.MaskWords(string(b))))
 	case display.Diff:
-		text := sanitize.MaskWords(b.Unified)
-		if q.Display.Metadata[uip.Hunks] != "" {
-			text = display.Numbered(text, func(n int) string { return p.t("[hunk %s]", strconv.Itoa(n)) })
-		}
-		return diffs(text)
+		return diffs(sanitize.MaskWords(b.Unified))
 	default:
 		return p.block(b)
 	}
@@ -85,9 +81,6 @@ func (p *page) content(q uip.Request) markup {
 // given is an answer, and who gave it.
 func (p *page) given(a uip.Response) string {
 	what := cmp.Or(a.Option, a.Input)
-	if a.Option == uip.Some {
-		what += " " + a.Input
-	}
 	if a.Dismissed {
 		what = p.t("(dismissed)")
 	}
@@ -132,7 +125,7 @@ func (p *page) question(q uip.Request) markup {
 	}
 	risky := q.Purpose == uip.ConfirmRiskyAction
 	if risky {
-		parts = append(parts, p.hunks(q, "input"), p.comment(q))
+		parts = append(parts, p.comment(q))
 	} else if len(q.Parts) == 0 {
 		parts = append(parts, p.typed(q, "input"))
 	}
@@ -143,15 +136,6 @@ func (p *page) question(q uip.Request) markup {
 func (p *page) comment(q uip.Request) markup {
 	id := "c-" + q.ID
 	return join(el("label", attr{"for", id}, p.t("Remark for the model")), el("input", attr{"id", id}, attr{"name", "comment"}, attr{"autocomplete", "off"}))
-}
-
-// hunks is where the hunks to take are named, if some can be.
-func (p *page) hunks(q uip.Request, name string) markup {
-	if q.Display.Metadata[uip.Hunks] == "" {
-		return ""
-	}
-	id := name + "-" + q.ID
-	return join(el("label", attr{"for", id}, p.t("Hunks to take, for a yes to some")), el("input", attr{"id", id}, attr{"name", name}, attr{"placeholder", "1,3"}, attr{"autocomplete", "off"}))
 }
 
 func (p *page) typed(q uip.Request, name string) markup {
@@ -228,7 +212,7 @@ func (p *page) part(i int, q uip.Request) markup {
 	for _, o := range q.Options {
 		choices = append(choices, el("label", el("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}), " ", p.label(q, o)))
 	}
-	own := p.hunks(q, name+"-input")
+	own := markup("")
 	if q.Purpose != uip.ConfirmRiskyAction {
 		own = p.typed(q, name+"-input")
 	}
