@@ -69,9 +69,7 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	defer ws.Close()
 	mask := secret.Conceal(a.Report.Secrets(a.Env.Environ))
 	for i, r := range records {
-		if records[i], err = masked(r, mask); err != nil {
-			return nil, nil, err
-		}
+		records[i].Event = event.Masked(r.Event, mask)
 	}
 	take, kept := rerun.New(id, a.recordedRoot(ctx, id), records), &maskedPast{past: &past{contents: a.kept(ws), app: a}, mask: mask}
 	world, err := rerun.Trace(ctx, take, take, kept)
@@ -105,16 +103,6 @@ func (a *App) SaveGolden(ctx context.Context, id, dir string, records []event.Re
 	}
 	learnt.Branch, learnt.Tracked = g.Branch, g.Tracked
 	return report, left, learnt.Write(dir)
-}
-
-// masked is a record without keys.
-func masked(r event.Record, mask *secret.Concealer) (event.Record, error) {
-	line, err := event.Encode(r)
-	if err != nil {
-		return r, err
-	}
-	again, _, err := event.Decode([]byte(mask.Text(string(line))), event.LogOf(r.Event))
-	return again, err
 }
 
 // maskedPast is what files held, without keys.
