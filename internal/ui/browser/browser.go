@@ -135,7 +135,7 @@ type Server struct {
 	lang  string
 	words map[string]Words
 	mux   *http.ServeMux
-	slots chan struct{} // hold the pages that are made at a time
+	slots chan struct{} // hold those who read logs at a time
 
 	mu     sync.Mutex // guards the fields below
 	feeds  map[Place]*feed
@@ -149,7 +149,7 @@ var languages = [][2]string{{"en", "English"}, {"zh-CN", "中文"}}
 // themes are the colours there are to choose from.
 var themes = [][2]string{{"auto", "Auto"}, {"light", "Light"}, {"dark", "Dark"}}
 
-// atOnce is how many pages are made at a time: each may need a pass over a log.
+// atOnce is how many read logs at a time: each may need a pass over one.
 const atOnce = 2
 
 //go:embed style.css
@@ -268,12 +268,10 @@ func (s *Server) Seen(_ context.Context, p Place, r event.Record) {
 func (s *Server) serve(w http.ResponseWriter, r *http.Request, show func(*page) (markup, error)) {
 	p := s.page(w, r)
 	if r.Method != http.MethodPost { // which waits for others
-		select {
-		case s.slots <- struct{}{}:
-			defer func() { <-s.slots }()
-		case <-r.Context().Done():
+		if !s.enter(r.Context()) {
 			return
 		}
+		defer s.leave()
 	}
 	main, err := show(p)
 	var problem *Problem
@@ -288,6 +286,19 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request, show func(*page) 
 		p.write(http.StatusOK, main)
 	}
 }
+
+// enter waits for its turn to read logs, until leave; it reports false if nobody
+// waits for it any more.
+func (s *Server) enter(ctx context.Context) bool {
+	select {
+	case s.slots <- struct{}{}:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (s *Server) leave() { <-s.slots }
 
 // page is one page that is being made.
 type page struct {

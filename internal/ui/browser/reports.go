@@ -86,12 +86,25 @@ func (p *page) window() (markup, error) {
 		sum += part.Tokens
 		bars = append(bars, bar{p.words.Said(part.Name), float64(part.Tokens), strconv.Itoa(part.Tokens)})
 	}
-	ledger, err := p.Ledger(p.r.Context(), p.place)
+	ledger, err := p.ledger(s.Seq)
 	if err != nil {
 		return "", err
 	}
 	return join(el("h1", p.title), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
-		el("p", class("dim"), p.t("Tools are not counted: they are not on record.")), p.blocks(ledger)), nil
+		el("p", class("dim"), p.t("Tools are not counted: they are not on record.")), ledger), nil
+}
+
+// longSession is how many records a session has whose ledger is made when it is
+// asked for.
+const longSession = 2000
+
+// ledger is what filled the window, by source.
+func (p *page) ledger(records uint64) (markup, error) {
+	if records > longSession && !p.r.URL.Query().Has("ledger") {
+		return el("p", el("a", attr{"href", p.of("window", "ledger", "1")}, p.t("By source, with what it cost; in a long session that takes a while"))), nil
+	}
+	blocks, err := p.Ledger(p.r.Context(), p.place)
+	return join(p.blocks(blocks)), err
 }
 
 // turn is what one input took.

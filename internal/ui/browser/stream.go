@@ -292,7 +292,12 @@ func opened(open []uip.Request) (all string) {
 // all that it missed; what is only seen carries none.
 func (s *Server) stream(w http.ResponseWriter, r *http.Request) {
 	p := s.page(w, r)
-	if err := p.find(); err != nil {
+	if !s.enter(r.Context()) {
+		return
+	}
+	err := p.find()
+	s.leave()
+	if err != nil {
 		p.refuse(http.StatusNotFound, "there is no such session; it may have been removed")
 		return
 	}
@@ -404,6 +409,10 @@ func (o *stream) send(f *feed, rd *reader) {
 
 // fromLog tells the records that are not held any more, up to one.
 func (o *stream) fromLog(rd *reader, last uint64) {
+	if !o.enter(o.r.Context()) {
+		return
+	}
+	defer o.leave()
 	for r, err := range o.Records(o.r.Context(), o.place, rd.after) {
 		if err != nil || o.err != nil || r.Seq > last {
 			return
