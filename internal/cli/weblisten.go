@@ -30,13 +30,13 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 	if where != "" {
 		var err error
 		host, port, err = net.SplitHostPort(where)
-		if n, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil || where != "" && strings.Contains(host, "%") || n > 65535 {
+		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
 			return nil, nil, usagef("--listen wants an address such as 127.0.0.1:8080 or 192.168.1.5:8443, not %q", where)
 		}
 	}
 	at, err := new(net.ListenConfig).Listen(ctx, "tcp", net.JoinHostPort(host, port))
 	if err != nil {
-		return nil, nil, inputf("it is not possible to listen on %s: %v", cmpHost(where), errors.Unwrap(err))
+		return nil, nil, inputf("it is not possible to listen on %s: %v", net.JoinHostPort(host, port), errors.Unwrap(err))
 	}
 	if at.Addr().(*net.TCPAddr).IP.IsLoopback() {
 		return at, nil, nil
@@ -46,13 +46,6 @@ func listenWeb(ctx context.Context, where string, now time.Time) (net.Listener, 
 		return nil, nil, errors.Join(err, at.Close())
 	}
 	return at, cert, nil
-}
-
-func cmpHost(where string) string {
-	if where == "" {
-		return "127.0.0.1"
-	}
-	return where
 }
 
 // certificateTime is how long a certificate holds: longer than a run takes.
@@ -116,7 +109,9 @@ func reachedBy(at net.Addr, asked string) (all []string) {
 		return []string{net.JoinHostPort(where.IP.String(), port)}
 	}
 	for _, ip := range addresses() {
-		all = append(all, net.JoinHostPort(ip.String(), port))
+		if where.IP.To4() == nil || ip.To4() != nil {
+			all = append(all, net.JoinHostPort(ip.String(), port))
+		}
 	}
 	return all
 }
