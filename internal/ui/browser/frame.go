@@ -215,7 +215,7 @@ func (p *page) search() (markup, error) {
 			el("span", class("dim"), p.when(f.Updated), " · ", filepath.Base(f.Root)),
 			el("span", class("hit"), p.words.Said(f.Kind), ": ", marked(line(f.Line), words))))
 	}
-	what := p.t("%d sessions have all of these words", len(all))
+	what := p.t("sessions that have all of these words: %d", len(all))
 	if len(all) == 0 {
 		what = p.t("no session has all of these words")
 	}
