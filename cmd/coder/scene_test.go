@@ -13,6 +13,9 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
+
+	"coder/internal/ui/cells"
 
 	"github.com/creack/pty"
 	"github.com/rogpeppe/go-internal/txtar"
@@ -23,6 +26,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"coder":   (*scene).coder,
 	"bare":    func(s *scene, args []string) error { return s.start(append(slices.Clone(s.flags), args...)...) },
 	"plain":   (*scene).plain,
+	"far":     (*scene).far,
 	"env":     func(s *scene, args []string) error { s.env = append(s.env, args...); return nil },
 	"serve":   (*scene).serve,
 	"keys":    (*scene).keys,
@@ -73,7 +77,25 @@ func (s *scene) keys(args []string) error {
 	return nil
 }
 
+// far puts a slow line between the program and the person, who types on without
+// waiting: each key arrives by itself, and what is shown comes late: far 200ms.
+func (s *scene) far(args []string) (err error) {
+	s.lag, err = time.ParseDuration(args[0])
+	return err
+}
+
 func (s *scene) send(text string) error {
+	for s.lag > 0 && text != "" {
+		n := max(1, cells.Escape(text))
+		if r, size := utf8.DecodeRuneInString(text); r != '\x1b' {
+			n = size
+		}
+		if _, err := s.pty.WriteString(text[:n]); err != nil {
+			return err
+		}
+		text = text[n:]
+		time.Sleep(s.lag / 8)
+	}
 	_, err := s.pty.WriteString(text)
 	return err
 }

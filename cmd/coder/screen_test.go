@@ -191,7 +191,8 @@ type scene struct {
 	before   *term.State
 	ended    chan error
 	watching sync.WaitGroup
-	mark     int // what had been shown when keys were last pressed
+	mark     int           // what had been shown when keys were last pressed
+	lag      time.Duration // that what is shown takes, on a slow line
 }
 
 func newScene(t *testing.T, p *page, look string) *scene {
@@ -398,6 +399,7 @@ func (s *scene) watch(from *os.File) {
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := from.Read(buf)
+		time.Sleep(s.lag)
 		_, _ = s.glass.Write(buf[:n]) // never fails
 		if err != nil {
 			return

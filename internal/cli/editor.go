@@ -127,8 +127,12 @@ func naming(before string) (start int, typed string, ok bool) {
 	return mention.Unfinished(before)
 }
 
-// suggest offers files while a name is typed.
+// suggest offers commands while one is typed, and files while a name is.
 func (t *terminal) suggest(draft string, cursor int) (start int, find func() ([]lineedit.Choice, bool)) {
+	if before := draft[:cursor]; strings.HasPrefix(before, "/") && !strings.ContainsAny(before, " \n") {
+		commands := t.completeCommand(before)
+		return 0, func() ([]lineedit.Choice, bool) { return commands, false }
+	}
 	start, typed, ok := naming(draft[:cursor])
 	if !ok {
 		return 0, nil

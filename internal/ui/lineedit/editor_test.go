@@ -259,6 +259,8 @@ func TestSearch(t *testing.T) {
 		{"another key accepts", sent + "<c-r>git<home>x", "x|git push"},
 		{"up goes on from there", sent + "<c-r>git<up>", "make test|"},
 		{"found can be undone", sent + "dr<c-r>git<end><c-_>", "dr|"},
+		{"small letters find capitals", "Make It<enter>" + sent + "<c-r>make i", "Make It|"},
+		{"capitals find themselves", "Make It<enter>" + sent + "<c-r>Make", "Make It|"},
 		{"nothing found, nothing changed", sent + "dr<c-r>zzz<end>!", "dr!|"},
 	}
 	for _, tt := range tests {

@@ -119,8 +119,12 @@ func (e *Editor) seek(query string, n, step int) {
 		return
 	}
 	h := &e.history
+	has := func(d Draft) bool { return strings.Contains(d.String(), query) }
+	if query == strings.ToLower(query) { // without a capital letter they do not matter
+		has = func(d Draft) bool { return strings.Contains(strings.ToLower(d.String()), query) }
+	}
 	for ; n > 0 && n <= len(h.sent)+len(h.earlier); n += step {
-		if d := h.at(n); strings.Contains(d.String(), query) {
+		if d := h.at(n); has(d) {
 			s.back, s.failed = n, false
 			e.draft.raw = e.draft.adopt(d)
 			e.at = len(e.draft.raw)
