@@ -378,6 +378,9 @@ func (c *chance) checkAgain() {
 	}
 	for _, n := range []int{len(records), 1 + c.r.IntN(len(records))} {
 		report, err := c.app.Verify(ctx, "s", records, n)
+		if err != nil && !c.goes && strings.Contains(err.Error(), "cannot be had: what ") {
+			continue // a person changed what was read and never kept: that is all there is to say
+		}
 		if err != nil {
 			skipWithoutSandbox(c.t, err)
 			c.t.Fatalf("up to record %d: %v", n, err)
