@@ -26,9 +26,13 @@ type glass struct {
 	emu    *vt.Emulator
 	tail   string // the start of a sequence that has not ended
 	sent   int    // bytes
+	raw    string // the last of them
 	codes  int    // sequences
 	faults []string
 }
+
+// maxRaw bounds what is kept of the bytes sent.
+const maxRaw = 1 << 20
 
 func newGlass(cols, rows int) *glass {
 	g := &glass{emu: vt.NewEmulator(cols, rows)}
@@ -69,6 +73,9 @@ func (g *glass) Write(p []byte) (int, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.sent += len(p)
+	if g.raw += string(p); len(g.raw) > maxRaw {
+		g.raw = g.raw[len(g.raw)-maxRaw/2:]
+	}
 	text := g.tail + string(p)
 	for text != "" {
 		n := g.token(text)
@@ -118,7 +125,7 @@ func lastRune(text string) string {
 }
 
 // harmless are the only sequences the program sends besides links.
-var harmless = regexp.MustCompile(`^\x1b\[(\d*A|\d*C|J|K|[\d;:]*m|>1u|<u|>4;[01]m|\?2026[hl]|\?(2004|1004)[hl]|\?(1|25|1000|1002|1003|1006|1049)[hl])$|^\x1b>$|^\x1b\]11;\?\x1b\\$`)
+var harmless = regexp.MustCompile(`^\x1b\[(\d*A|\d*C|J|K|[\d;:]*m|>1u|<u|>4;[01]m|\?2026[hl]|\?(2004|1004)[hl]|\?(1|25|1000|1002|1003|1006|1049)[hl])$|^\x1b>$|^\x1b\]11;\?\x1b\\$|^\x1b\[2[23];0t$|^\x1b\]0;[^\x00-\x1f]*\x1b\\$|^\x1b\](9;|777;notify;coder;)[^\x00-\x1f]*\x1b\\$`)
 
 func (g *glass) sequence(seq string) {
 	g.codes++

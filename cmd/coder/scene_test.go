@@ -27,6 +27,7 @@ var verbs = map[string]func(s *scene, args []string) error{
 	"bare":    func(s *scene, args []string) error { return s.start(append(slices.Clone(s.flags), args...)...) },
 	"plain":   (*scene).plain,
 	"far":     (*scene).far,
+	"sends":   (*scene).sends,
 	"env":     func(s *scene, args []string) error { s.env = append(s.env, args...); return nil },
 	"serve":   (*scene).serve,
 	"keys":    (*scene).keys,
@@ -371,6 +372,28 @@ func (s *scene) respond(args []string) error {
 	c.Dir, c.Env = s.file(""), s.env
 	if out, _ := c.CombinedOutput(); c.ProcessState.ExitCode() != want {
 		return fmt.Errorf("exit code %d: %s", c.ProcessState.ExitCode(), out)
+	}
+	return nil
+}
+
+// sends waits until these bytes have been sent, so many times in all; 0 says that they
+// have not.
+func (s *scene) sends(args []string) error {
+	n := 1
+	if len(args) == 2 {
+		var err error
+		if n, err = strconv.Atoi(args[0]); err != nil {
+			return err
+		}
+		args = args[1:]
+	}
+	count := func() int {
+		s.glass.mu.Lock()
+		defer s.glass.mu.Unlock()
+		return strings.Count(s.glass.raw, args[0])
+	}
+	if n > 0 && !s.until(func() bool { return count() >= n }) || count() != n {
+		return fmt.Errorf("%q was sent %d times", args[0], count())
 	}
 	return nil
 }

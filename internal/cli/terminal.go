@@ -122,7 +122,7 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 	}
 	name := t.inv.Getenv("TERM") // some cut lines when they get narrower
 	noReflow := name == "linux" || name == "xterm" || strings.HasPrefix(name, "screen") && !strings.Contains(name, "tmux")
-	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer, Keys: name != "linux", Background: t.asksBackground()})
+	screen, err := tty.Open(t.in, t.out, tty.Options{EscDelay: escDelay, Writer: t.printer, Keys: name != "linux", Background: t.asksBackground(), Title: t.title(false, false)})
 	if err != nil {
 		return fmt.Errorf("open the terminal: %w", err)
 	}
@@ -144,9 +144,26 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Toggle: t.app.Modes.Toggled, Next: mode.Next, Dir: t.app.Root,
 		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
-		Notify: t.notifier(), After: t.after, Leaving: t.inv.exit.leave,
+		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
+		After: t.after, Leaving: t.inv.exit.leave,
 	})
 	return talk(ctx)
+}
+
+// title is what the title of the window says: where we are, and whether something runs
+// or is asked. It is empty where the person wants none.
+func (t *terminal) title(asks, runs bool) string {
+	if !t.app.Config.UI.Title || t.inv.Getenv("TERM") == "linux" {
+		return ""
+	}
+	text := "coder · " + sanitize.Line(filepath.Base(t.app.Root), 60)
+	switch {
+	case asks:
+		return "? " + text
+	case runs:
+		return "* " + text
+	}
+	return text
 }
 
 // asksBackground reports whether the terminal is to be asked for the colour behind the

@@ -83,6 +83,9 @@ type Options struct {
 	Unsent  func(queue []string, draft string)
 	// Notify, which may be nil, calls for a person who looks elsewhere.
 	Notify func(text string)
+	// Title, which may be nil, is told what there is to see from afar: that a question
+	// is open, that a turn runs.
+	Title func(asks, runs bool)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
@@ -115,7 +118,8 @@ type REPL struct {
 	open    *dialogue                  // the question that is open
 	queue   queue
 	focused bool
-	tells   bool // the terminal tells whether it has the focus
+	tells   bool    // the terminal tells whether it has the focus
+	told    [2]bool // what the title was last told: that something is asked, that a turn runs
 	wrote   writes
 	looking sync.WaitGroup // commands that are answered while a turn runs
 	kept    string         // what was last told to Unsent

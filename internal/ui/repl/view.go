@@ -40,6 +40,7 @@ func (r *REPL) draw() error {
 	if err := r.wrote.flush(); err != nil {
 		return err
 	}
+	r.title()
 	width, height := r.Terminal.Size()
 	r.editor.MenuRows = max(2, min(8, height-5)) // so that the draft is seen, too
 	switch {
@@ -84,6 +85,14 @@ func (r *REPL) keys(width, height int) (rows []string) {
 		rows = append(rows[:height-1], r.Palette.Paint(dim, fit(r.Words.T("/keys lists all of them"), width)))
 	}
 	return rows
+}
+
+// title tells what there is to see from afar, when that changes.
+func (r *REPL) title() {
+	if now := [2]bool{r.open != nil, r.turn != nil}; r.Title != nil && now != r.told {
+		r.told = now
+		r.Title(now[0], now[1])
+	}
 }
 
 // prompt is the two lines that stand before the draft.

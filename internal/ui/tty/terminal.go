@@ -19,9 +19,11 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode"
 
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -46,6 +48,10 @@ const (
 	keysOn  = "\x1b[>1u\x1b[>4;1m"
 	keysOff = "\x1b[<u\x1b[>4;0m"
 
+	// The title of the window is kept before ours is shown, and shown again in the end.
+	titleKept = "\x1b[22;0t"
+	titleBack = "\x1b[23;0t"
+
 	// The colour behind the text. Nobody waits for the answer; one that is under way when
 	// the terminal is let go of is waited for so long, lest it be typed into what comes next.
 	askBackground = "\x1b]11;?\x1b\\"
@@ -64,6 +70,8 @@ type Options struct {
 	// Keys says that the terminal can be asked to tell keys apart that are the same
 	// to others.
 	Keys bool
+	// Title, if set, is what the title of the window says meanwhile: see [Terminal.Title].
+	Title string
 	// Background says to ask for the colour behind the text. The answer is an event.
 	Background bool
 	// Writer, if set, is what writes to the terminal, which may give up on one
@@ -101,6 +109,9 @@ func Open(in, out *os.File, o Options) (*Terminal, error) {
 	}
 	if t.on, t.off = asksOn, asksOff; o.Keys {
 		t.on, t.off = asksOn+keysOn, asksOff+keysOff
+	}
+	if o.Title != "" {
+		t.on, t.off = t.on+titleKept+titled(o.Title), t.off+titleBack
 	}
 	if !term.IsTerminal(t.inFD) || !term.IsTerminal(t.outFD) {
 		return nil, ErrNotTerminal
@@ -168,6 +179,24 @@ func (t *Terminal) Restore() error {
 		err = fmt.Errorf("restore terminal: %w", err)
 	}
 	return errors.Join(err, t.say(t.off))
+}
+
+// Title has the title of the window say something else, if it was given one.
+func (t *Terminal) Title(text string) error {
+	if !strings.Contains(t.off, titleBack) || t.found.Load() == nil {
+		return nil
+	}
+	return t.say(titled(text))
+}
+
+// titled is what gives the window a title, which is text and nothing else.
+func titled(text string) string {
+	return "\x1b]0;" + strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return -1
+		}
+		return r
+	}, text) + "\x1b\\"
 }
 
 func (t *Terminal) say(s string) error {
