@@ -22,14 +22,15 @@ func main() {
 	coder := flag.String("coder", "bin/coder", "the program to measure")
 	rounds := flag.Int("rounds", 30, "how often to start it")
 	tools := flag.Bool("tools", false, "measure only the tools, beside ripgrep and git")
+	typing := flag.Bool("typing", false, "measure only typing at a terminal")
 	flag.Parse()
-	if err := bench(*coder, *rounds, *tools); err != nil {
+	if err := bench(*coder, *rounds, *tools, *typing); err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(coder string, rounds int, tools bool) error {
+func bench(coder string, rounds int, tools, typing bool) error {
 	dir, err := os.MkdirTemp("", "coder-bench-")
 	if err != nil {
 		return err
@@ -43,10 +44,13 @@ func bench(coder string, rounds int, tools bool) error {
 	if b.coder, err = filepath.Abs(coder); err != nil {
 		return err
 	}
+	if typing {
+		return b.typing(rounds)
+	}
 	if b.baseline, err = buildBaseline(dir); err != nil {
 		return err
 	}
-	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.memory, b.replays, b.tools} {
+	for _, measure := range []func(int) error{b.startUp, b.steps, b.chunks, b.typing, b.memory, b.replays, b.tools} {
 		if err := measure(rounds); err != nil {
 			return err
 		}

@@ -88,13 +88,24 @@ func (s *server) serve(w http.ResponseWriter, r *http.Request) {
 	s.replies = s.replies[1:]
 	s.mu.Unlock()
 	w.Header().Set("Content-Type", "text/event-stream")
-	out := bufio.NewWriter(w)
+	out := &pieces{bufio.NewWriter(w), w.(http.Flusher)}
 	next(out)
 	_ = out.Flush()
 	s.mu.Lock()
 	s.ended = append(s.ended, time.Now())
 	s.mu.Unlock()
 	w.(http.Flusher).Flush()
+}
+
+// pieces is where a reply is written that may be sent piece by piece.
+type pieces struct {
+	*bufio.Writer
+	to http.Flusher
+}
+
+func (p *pieces) push() {
+	_ = p.Flush() // who reads may be gone
+	p.to.Flush()
 }
 
 // firstByte is how long after the start the first request began.

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/creack/pty"
+)
+
+// pushing writes a reply piece by piece.
+type pushing interface {
+	io.Writer
+	push() // sends what was written
+}
+
+// steady is a reply of so many pieces a second, for a while, and then silence.
+func steady(rate int, lasts, silent time.Duration) reply {
+	return func(w io.Writer) {
+		const beat = 2 * time.Millisecond
+		began, sent := time.Now(), 0
+		for now := began; now.Sub(began) < lasts; now = time.Now() {
+			for due := int(now.Sub(began).Seconds() * float64(rate)); sent < due; sent++ {
+				event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"content":" word%d"}}]}`, sent*7919%100_003)) // no two alike: nothing repeats itself
+			}
+			w.(pushing).push()
+			time.Sleep(beat)
+		}
+		w.(pushing).push()
+		time.Sleep(silent)
+		end(w, "stop")
+	}
+}
+
+// screen is a terminal with the program on it.
+type screen struct {
+	file *os.File
+	cmd  *exec.Cmd
+
+	mu   sync.Mutex // guards the fields below
+	sent bytes.Buffer
+	came *sync.Cond // something was sent
+}
+
+// onScreen starts the program on a terminal.
+func (b *runner) onScreen() (*screen, error) {
+	ws, err := b.workspace()
+	if err != nil {
+		return nil, err
+	}
+	cmd := exec.Command(b.coder)
+	cmd.Dir = ws
+	cmd.Env = []string{
+		"HOME=" + b.dir, "PATH=" + os.Getenv("PATH"), "TERM=xterm-256color", "LANG=C.UTF-8",
+		"CODER_BASE_URL=" + b.server.url(), "CODER_API_KEY=k", "CODER_MODEL=m",
+	}
+	s := &screen{cmd: cmd}
+	s.came = sync.NewCond(&s.mu)
+	if s.file, err = pty.StartWithSize(cmd, &pty.Winsize{Cols: 100, Rows: 30}); err != nil {
+		return nil, err
+	}
+	go func() {
+		buf := make([]byte, 64<<10)
+		for {
+			n, err := s.file.Read(buf)
+			s.mu.Lock()
+			s.sent.Write(buf[:n])
+			s.came.Broadcast()
+			s.mu.Unlock()
+			if err != nil {
+				return
+			}
+		}
+	}()
+	return s, nil
+}
+
+// leave ends the program.
+func (s *screen) leave() {
+	_ = s.cmd.Process.Kill() // it may have ended
+	_ = s.cmd.Wait()         // by that
+	_ = s.file.Close()       // nothing is written any more
+}
+
+// mark is how much was sent so far.
+func (s *screen) mark() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.sent.Len()
+}
+
+// until waits until text was sent after from.
+func (s *screen) until(text string, from int) error {
+	late := time.AfterFunc(time.Minute, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.came.Broadcast()
+	})
+	defer late.Stop()
+	began := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for !bytes.Contains(s.sent.Bytes()[from:], []byte(text)) {
+		if time.Since(began) >= time.Minute {
+			return fmt.Errorf("%q was not shown within a minute", text)
+		}
+		s.came.Wait()
+	}
+	return nil
+}
+
+// between is what was sent from one mark to another.
+func (s *screen) between(from, to int) string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return string(s.sent.Bytes()[from:to])
+}
+
+// key types a character and waits until it is on the screen.
+func (s *screen) key(c rune) (time.Duration, error) {
+	from, began := s.mark(), time.Now()
+	if _, err := s.file.WriteString(string(c)); err != nil {
+		return 0, err
+	}
+	err := s.until(string(c), from)
+	return time.Since(began), err
+}
+
+// typing measures how soon a key is on the screen while a reply streams, and what a
+// key and a beat of the spinner cost in bytes.
+func (b *runner) typing(int) error {
+	b.server.play(steady(2000, 8*time.Second, 8*time.Second))
+	s, err := b.onScreen()
+	if err != nil {
+		return err
+	}
+	defer s.leave()
+	if err := s.until("> ", 0); err != nil {
+		return err
+	}
+	const unused = '\u4e00' // characters of which nothing else writes any
+	var keys []int
+	for i := range 20 {
+		time.Sleep(60 * time.Millisecond)
+		from := s.mark()
+		if _, err := s.key(unused + rune(i)); err != nil {
+			return err
+		}
+		time.Sleep(40 * time.Millisecond) // all that belongs to it
+		keys = append(keys, s.mark()-from)
+	}
+	if _, err := s.file.WriteString("\r"); err != nil {
+		return err
+	}
+	if err := s.until("word", 0); err != nil {
+		return err
+	}
+	var waits []time.Duration
+	for i := range 60 {
+		time.Sleep(70 * time.Millisecond)
+		wait, err := s.key(unused + 100 + rune(i))
+		if err != nil {
+			return err
+		}
+		waits = append(waits, wait)
+	}
+	fmt.Printf("a key on screen, 2,000 chunks/s %s   median %.1f ms (limit 30)\n", spread(waits), ms(median(waits)))
+	time.Sleep(6 * time.Second) // the stream has ended, the turn has not
+	from := s.mark()
+	time.Sleep(2 * time.Second)
+	ticks := s.between(from, s.mark())
+	n := 0
+	for _, frame := range "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏" {
+		n += strings.Count(ticks, string(frame))
+	}
+	var sum int
+	for _, k := range keys {
+		sum += k
+	}
+	fmt.Printf("bytes on a terminal           a key (of three bytes) %d   a beat of the spinner %d (%d beats in 2 s)\n", sum/len(keys), len(ticks)/max(n, 1), n)
+	return nil
+}
