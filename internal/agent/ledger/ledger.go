@@ -6,6 +6,7 @@ package ledger
 
 import (
 	"encoding/json"
+	"iter"
 	"path"
 	"slices"
 	"strings"
@@ -51,6 +52,8 @@ type Entry struct {
 	Cached   int     `json:"cached"`
 	Cost     float64 `json:"cost"`
 	Dropped  bool    `json:"dropped,omitempty"` // it is not seen any more
+
+	last int // the request it was last counted in
 }
 
 // Request is one request of the conversation.
@@ -96,6 +99,8 @@ type Book struct {
 	system  string
 	fixed   []share
 	seen    []chat.Message // in the last request
+	said    []share        // what these are made of
+	sum     int            // tokens of that
 	model   string
 	why     string // what would break the cache in the next request
 	cached  bool   // the provider tells of its cache
@@ -318,21 +323,29 @@ func titleOf(c chat.ToolCall) string {
 func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Message) {
 	u = b.price(model, u)
 	b.Total = b.Total.Add(u)
-	shares := slices.Clone(b.fixed)
-	for _, t := range b.tools {
-		shares = append(shares, share{t, t.Now})
+	alike := len(view) >= len(b.seen)
+	for i := 0; alike && i < len(b.seen); i++ {
+		alike = chat.Same(b.seen[i], view[i])
 	}
-	for _, m := range view {
+	if !alike {
+		b.seen, b.said, b.sum = nil, nil, 0
+	}
+	for _, m := range view[len(b.seen):] {
 		if len(m.Parts) == 0 {
 			continue
 		}
 		if b.of[&m.Parts[0]] == nil { // made by a marker
 			b.explain(m, event.Record{Seq: seq})
 		}
-		shares = append(shares, b.of[&m.Parts[0]]...)
+		for _, s := range b.of[&m.Parts[0]] {
+			b.said, b.sum = append(b.said, s), b.sum+s.size
+		}
 	}
-	sum := 0
-	for _, s := range shares {
+	sum, head := b.sum, slices.Clone(b.fixed)
+	for _, t := range b.tools {
+		head = append(head, share{t, t.Now})
+	}
+	for _, s := range head {
 		sum += s.size
 	}
 	if left := u.In - sum; len(b.tools) == 0 && left > 0 && (b.rest == 0 || b.why != "") { // what is not on record: the tools
@@ -341,26 +354,28 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	if b.rest > 0 {
 		e := b.entry(Tool, "", 0)
 		e.Now = b.rest
-		shares = slices.Insert(shares, len(b.fixed), share{e, b.rest})
+		head = slices.Insert(head, len(b.fixed), share{e, b.rest})
 		sum += b.rest
 	}
-	b.note(seq, model, u, view)
+	b.note(seq, model, u, alike)
+	b.seen = view
 	one := Request{Seq: seq, Usage: u, ByKind: make(map[Kind]int)}
 	fit := 1.0
 	if u.In > 0 && sum > 0 {
 		fit = float64(u.In) / float64(sum)
 	}
-	cached, counted := float64(u.Cached), make(map[*Entry]bool)
-	for _, s := range shares {
+	fresh, cheap := b.rates(model, u)
+	cached := float64(u.Cached)
+	for s := range both(head, b.said) {
 		size := float64(s.size) * fit
 		hit := min(size, cached)
 		cached -= hit
 		e := s.entry
 		e.Sent += int(size + 0.5)
 		e.Cached += int(hit + 0.5)
-		e.Cost += b.cost(model, u, size, hit)
-		if !counted[e] {
-			counted[e] = true
+		e.Cost += (size-hit)*fresh + hit*cheap
+		if e.last != len(b.Requests)+1 {
+			e.last = len(b.Requests) + 1
 			e.Requests++
 		}
 		one.ByKind[e.Kind] += int(size + 0.5)
@@ -368,19 +383,33 @@ func (b *Book) request(seq uint64, model string, u chat.Usage, view []chat.Messa
 	b.Requests = append(b.Requests, one)
 }
 
-// cost is what some tokens of a request cost, of which hit came from the cache.
-func (b *Book) cost(model string, u chat.Usage, size, hit float64) float64 {
+// both goes through one list and then the other.
+func both(a, b []share) iter.Seq[share] {
+	return func(yield func(share) bool) {
+		for _, list := range [][]share{a, b} {
+			for _, s := range list {
+				if !yield(s) {
+					return
+				}
+			}
+		}
+	}
+}
+
+// rates are what a token of a request cost, read anew and from the cache.
+func (b *Book) rates(model string, u chat.Usage) (fresh, cheap float64) {
 	const many = 1_000_000
 	of := func(u chat.Usage) float64 { return b.price(model, u).Cost / many }
-	fresh, cheap := of(chat.Usage{In: many}), of(chat.Usage{In: many, Cached: many})
+	fresh, cheap = of(chat.Usage{In: many}), of(chat.Usage{In: many, Cached: many})
 	if written := u.In - u.Cached; u.Written > 0 && written > 0 {
 		share := min(float64(u.Written)/float64(written), 1)
 		fresh += share * (of(chat.Usage{In: many, Written: many}) - fresh)
 	}
 	if fresh == 0 && u.In+u.Out > 0 { // the provider says what it cost, and nobody knows its prices
-		return u.Cost * size / float64(u.In+u.Out)
+		fresh = u.Cost / float64(u.In+u.Out)
+		cheap = fresh
 	}
-	return (size-hit)*fresh + hit*cheap
+	return fresh, cheap
 }
 
 // leastCached is how much of the request before the cache has to serve, or it was
@@ -388,13 +417,8 @@ func (b *Book) cost(model string, u chat.Usage, size, hit float64) float64 {
 const leastCached = 0.5
 
 // note takes note of where the cache broke.
-func (b *Book) note(seq uint64, model string, u chat.Usage, view []chat.Message) {
-	why := ""
-	alike := len(view) >= len(b.seen)
-	for i := 0; alike && i < len(b.seen); i++ {
-		alike = chat.Same(b.seen[i], view[i])
-	}
-	last := 0
+func (b *Book) note(seq uint64, model string, u chat.Usage, alike bool) {
+	why, last := "", 0
 	if n := len(b.Requests); n > 0 {
 		last = b.Requests[n-1].Usage.In
 	}
@@ -413,7 +437,7 @@ func (b *Book) note(seq uint64, model string, u chat.Usage, view []chat.Message)
 	if why != "" {
 		b.Breaks = append(b.Breaks, Break{seq, why, max(u.In-u.Cached, 0)})
 	}
-	b.model, b.why, b.seen = model, "", view
+	b.model, b.why = model, ""
 }
 
 // Done finishes the ledger: what is in the window now, and what was dropped.
