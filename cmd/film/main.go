@@ -26,7 +26,8 @@ const (
 	cols, rows = 96, 34
 	think      = 1200 * time.Millisecond // before an answer, as people do
 	quiet      = 300 * time.Millisecond  // a screen that does not change waits for somebody
-	patience   = 3 * time.Minute
+	patience   = time.Minute
+	choices    = 3 // lines that the choices of a question take at most
 )
 
 func main() {
@@ -69,7 +70,8 @@ func (c *camera) asks() bool {
 	defer c.mu.Unlock()
 	lines := strings.Split(strings.TrimRight(c.screen.String(), " \n"), "\n")
 	last := len(lines) - 1
-	return time.Since(c.changed) > quiet && last > 0 && strings.TrimSpace(lines[last]) == ">" && strings.Contains(lines[last-1], "n = no")
+	return time.Since(c.changed) > quiet && strings.TrimSpace(lines[last]) == ">" &&
+		strings.Contains(strings.Join(lines[max(0, last-choices):last], " "), "n = no")
 }
 
 // film runs the demo, answers its questions with yes, and keeps what was seen.
