@@ -33,18 +33,18 @@ func text(s string) reply {
 // many is a reply of n pieces.
 func many(n int) reply {
 	return func(w io.Writer) {
-		for range n {
-			event(w, `{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" word"},"finish_reason":null}]}`)
+		for i := range n { // no two alike: what repeats itself without end is stopped
+			event(w, fmt.Sprintf(`{"id":"chatcmpl-1","object":"chat.completion.chunk","created":1700000000,"model":"m","choices":[{"index":0,"delta":{"content":" word%d"},"finish_reason":null}]}`, i*7919%100_003))
 		}
 		end(w, "stop")
 	}
 }
 
-// call is a reply that asks to read a file.
+// call is a reply that asks to read a file, never twice in the same words.
 func call(i int) reply {
 	return func(w io.Writer) {
 		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"role":"assistant","tool_calls":[{"index":0,"id":"call_%d","type":"function","function":{"name":"read","arguments":""}}]}}]}`, i))
-		event(w, `{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":\"a.txt\"}"}}]}}]}`)
+		event(w, fmt.Sprintf(`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"function":{"arguments":"{\"path\":\"a.txt\",\"limit\":%d}"}}]}}]}`, 40+i)) // the same call again and again is stopped
 		end(w, "tool_calls")
 	}
 }
