@@ -16,7 +16,6 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
-	"coder/internal/tool"
 )
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
@@ -437,118 +436,10 @@ func (s Side) swap(text string) string {
 	return text
 }
 
-// Recall is what came of a call that is not made again. The error is for one that
-// did not come to its end.
-func (f *Follower) Recall(ctx context.Context, callID string) (res tool.Result, known bool, err error) {
-	f.mu.Lock()
-	seq, found := f.calls[callID]
-	i, completed := f.take.done[seq]
-	var (
-		call event.ToolCallRequested
-		done event.ToolCallCompleted
-	)
-	if found {
-		call, _ = f.take.Records[f.index(seq)].Event.(event.ToolCallRequested)
-	}
-	if completed {
-		done, _ = f.take.Records[i].Event.(event.ToolCallCompleted)
-		completed = f.take.Records[i].Actor != event.ActorRecovery
-	}
-	cancel := f.cancel
-	f.mu.Unlock()
-	switch {
-	case !found:
-		return res, true, errDiffers
-	case !completed: // the process ended while it ran
-		<-ctx.Done()
-		return res, true, ctx.Err()
-	case isInterrupted(done):
-		cancel()
-		<-ctx.Done()
-		return tool.Result{Value: done.Output}, true, errors.Join(f.world.put(context.WithoutCancel(ctx), done.Changes), ctx.Err())
-	case !outside(call):
-		return res, false, nil
-	}
-	output := swap(string(done.Output), f.take.Root, f.world.root)
-	res = tool.Result{Value: rawJSON(output), Failed: done.IsError}
-	for _, s := range done.Saw {
-		if res.Saw == nil {
-			res.Saw = make(map[string]string)
-		}
-		res.Saw[s.Path] = s.Hash
-	}
-	return res, true, f.world.put(ctx, done.Changes)
-}
-
-// LetPass reports whether a call that would be asked about now was let pass
-// unasked: by a flag of that run, or because its tool, which is not there to be
-// judged, was always allowed. Risky says that it may not be let pass for good.
-func (f *Follower) LetPass(name string, args []byte, risky bool) bool {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	want := words(rawJSON(swap(string(args), f.world.root, f.take.Root)))
-	for stream, list := range f.take.streams {
-		for _, i := range list[f.at[stream]:] {
-			switch e := f.take.Records[i].Event.(type) {
-			case event.ToolCallRequested:
-				if e.Tool != name || words(e.Input) != want {
-					continue
-				}
-				flag := slices.ContainsFunc(e.Reasons, func(why string) bool {
-					return strings.HasPrefix(why, "auto-approve: ") && (!risky || strings.HasSuffix(why, "risks included"))
-				})
-				return e.Verdict == event.Allowed && e.DecidedBy == event.ActorPolicy && (flag || strings.HasPrefix(name, ofOthers))
-			case event.InteractionRequested:
-				if _, about, _ := strings.Cut(e.Display.Title, " "); e.Display.Metadata["toolName"] == name && about != "" {
-					return false // it was asked about
-				}
-			}
-		}
-	}
-	return false
-}
-
 // index is where a record stands.
 func (f *Follower) index(seq uint64) int {
 	i, _ := slices.BinarySearchFunc(f.take.Records, seq, func(r event.Record, seq uint64) int { return cmp.Compare(r.Seq, seq) })
 	return min(i, len(f.take.Records)-1)
-}
-
-// Ask answers a question as it was answered.
-func (f *Follower) Ask(ctx context.Context, q uip.Request) (uip.Response, error) {
-	f.mu.Lock()
-	r, ok := f.next(f.streamOf[q.TaskID])
-	a, answered := r.Event.(event.InteractionResponded)
-	cancel, asked := f.cancel, f.asked[q.ID]
-	f.mu.Unlock()
-	if !ok || !answered {
-		cancel() // it was withdrawn, or the process ended
-		<-ctx.Done()
-		return uip.Response{}, ctx.Err()
-	}
-	answer := a.Response
-	answer.ID, answer.TaskID = q.ID, q.TaskID
-	answer.Parts = slices.Clone(answer.Parts)
-	for i, part := range answer.Parts {
-		if n := slices.IndexFunc(asked.Parts, func(p uip.Request) bool { return p.ID == part.ID }); n >= 0 && n < len(q.Parts) {
-			answer.Parts[i].ID, answer.Parts[i].TaskID = q.Parts[n].ID, q.TaskID
-		}
-	}
-	if answer.Args != nil {
-		answer.Args = rawJSON(swap(string(answer.Args), f.take.Root, f.world.root))
-	}
-	return answer, nil
-}
-
-// steer is what the person said in the middle of a turn.
-func (f *Follower) steer() []string {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	r, ok := f.next(main)
-	if m, is := r.Event.(event.MessageAdded); ok && is && !f.beyond(r) && r.Actor == event.ActorUser && m.Message.Role == chat.User && !strings.HasPrefix(m.Message.Text(), interruption) {
-		return []string{swap(m.Message.Text(), f.take.Root, f.world.root)}
-	}
-	return nil
 }
 
 // interruption begins what the conversation says where the person interrupted it.

@@ -71,16 +71,16 @@ func TestABundleIsReadAsItWasWritten(t *testing.T) {
 }
 
 func TestPathsAreRewritten(t *testing.T) {
-	got := sample().At(bundle.Place{Session: "s2", Root: "/srv/work", Home: "/root"})
+	got := sample().At(bundle.Place{Session: "s2", Root: "/srv/work", Home: "/home/eva"})
 	text := got.Records[1].Event.(event.MessageAdded).Message.Text()
-	if text != "look at /srv/work/a.go, not at /root/shopping or /home/adam, and .coder/runs/s2/bash-0001.log" {
+	if text != "look at /srv/work/a.go, not at /home/eva/shopping or /home/adam, and .coder/runs/s2/bash-0001.log" {
 		t.Error(text)
 	}
 	if in := string(got.Records[2].Event.(event.ToolCallRequested).Input); !strings.Contains(in, `"cd /srv/work && ls /srv/work"`) {
 		t.Error(in)
 	}
 	done := got.Records[3].Event.(event.ToolCallCompleted)
-	if string(done.Output) != `{"stdout":"/root/x\n"}` || done.Changes[0].After.Path != "a.go" {
+	if string(done.Output) != `{"stdout":"/home/eva/x\n"}` || done.Changes[0].After.Path != "a.go" {
 		t.Errorf("%+v", done)
 	}
 	for _, r := range got.Records {

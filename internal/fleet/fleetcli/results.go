@@ -1,0 +1,136 @@
+package fleetcli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+
+	"coder/internal/core/sanitize"
+	"coder/internal/fleet/queue"
+	"coder/internal/fleet/worker"
+	"coder/internal/host/atomicfile"
+	"coder/internal/host/authkey"
+	"coder/internal/host/gitsafe"
+)
+
+func (c *call) resultFlags(f *flag.FlagSet) {
+	f.BoolVar(&c.given.patch, "patch", false, "")
+	f.BoolVar(&c.given.branch, "branch", false, "")
+}
+
+// result shows what came of a task.
+func (c *call) result(ctx context.Context) error {
+	t, err := c.find(ctx)
+	if err != nil {
+		return err
+	}
+	r := t.Result
+	switch {
+	case c.json:
+		return c.printJSON(t)
+	case r == nil:
+		return usagef("task %s has no result: it is %s", t.ID, t.Status)
+	case (c.given.patch || c.given.branch) && r.Branch == "":
+		return usagef("task %s changed no file", t.ID)
+	case c.given.patch:
+		return c.Fetch(ctx, r.Patch, c.Stdout)
+	case c.given.branch:
+		return c.fetchBranch(ctx, t)
+	}
+	c.row(t)
+	if r.Answer != "" {
+		fmt.Fprintln(c.Stdout, sanitize.Text(r.Answer))
+	}
+	if r.Branch != "" {
+		c.say("branch %s, commit %s on %s; coder fleet result %s --patch or --branch fetches it", r.Branch, r.Commit, t.Commit, t.ID)
+	} else {
+		c.say("no file was changed")
+	}
+	switch {
+	case r.Check == "":
+		c.say("no check ran")
+	case r.Verified:
+		c.say("checked: %s (exit code %d)", oneLine(r.Check), r.CheckExit)
+	default:
+		c.say("not checked to the end: %s (exit code %d)", oneLine(r.Check), r.CheckExit)
+	}
+	c.say("records: %d, calls: %d, refused: %d, of unknown outcome: %d", r.Records, r.Calls, r.Refused, r.Unknown)
+	for _, d := range r.Decisions {
+		by := d.By
+		if d.Signed {
+			by = c.words.T("%s, signed", d.By)
+		}
+		fmt.Fprintf(c.Stdout, "  %s: %s (%s)\n", oneLine(c.words.Said(d.Title)), oneLine(d.Option), oneLine(by))
+	}
+	return nil
+}
+
+// fetchBranch brings the branch of a result into the repository here.
+func (c *call) fetchBranch(ctx context.Context, t queue.Task) error {
+	var bundle bytes.Buffer
+	if err := c.Fetch(ctx, t.Result.Bundle, &bundle); err != nil {
+		return err
+	}
+	file := filepath.Join(c.dir, t.ID+".bundle")
+	if err := atomicfile.Write(file, bundle.Bytes(), 0o600); err != nil {
+		return err
+	}
+	defer os.Remove(file)
+	settings, err := gitsafe.Inspect(ctx, c.Dir, c.Environ)
+	if err != nil {
+		return err
+	}
+	ref := "refs/heads/" + t.Result.Branch
+	cmd := exec.CommandContext(ctx, "git", "fetch", "--quiet", "--no-tags", "--", file, ref+":"+ref)
+	cmd.Dir, cmd.Env = c.Dir, append(gitsafe.Environment(c.Environ, settings), "GIT_ALLOW_PROTOCOL=file")
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("fetch the branch into %s: %w: %s", c.Dir, err, sanitize.Line(string(out), 300))
+	}
+	c.say("branch %s is here", t.Result.Branch)
+	return nil
+}
+
+// verify checks logs against the seals of the fleet.
+func (c *call) verify(ctx context.Context) error {
+	if err := c.reach(ctx); err != nil {
+		return err
+	}
+	tasks, err := c.List(ctx)
+	if err != nil {
+		return err
+	}
+	s, err := c.store(ctx)
+	if err != nil {
+		return err
+	}
+	key, err := authkey.Open(c.dir)
+	if err != nil {
+		return err
+	}
+	checked, bad := 0, 0
+	for _, t := range tasks {
+		if len(c.args) > 0 && !slices.Contains(c.args, t.ID) || len(c.args) == 0 && !t.Status.Ended() {
+			continue
+		}
+		checked++
+		n, err := worker.Verify(s.Read(ctx, t.ID, 0), key, t.ID)
+		if err == nil && t.Result != nil && n < t.Result.Records {
+			err = fmt.Errorf("%d records are there, and the result is of %d", n, t.Result.Records)
+		}
+		if err != nil {
+			bad++
+			fmt.Fprintln(c.Stdout, t.ID+": "+c.words.Said(err.Error()))
+		}
+	}
+	c.say("logs checked: %d, not whole: %d", checked, bad)
+	if bad > 0 {
+		return errors.New("there are logs that are not whole")
+	}
+	return nil
+}

@@ -1,0 +1,187 @@
+package files
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"path"
+	"slices"
+
+	"coder/internal/host/patch"
+	"coder/internal/host/workspace"
+	"coder/internal/tool"
+)
+
+// apply makes every change, if all files are still what they were.
+func (s *changeSet) apply(ctx context.Context, _ io.Writer) (tool.Result, error) {
+	if err := ctx.Err(); err != nil {
+		return tool.Result{}, err
+	}
+	if !s.dry {
+		if err := s.still(); err != nil {
+			return tool.Result{}, err
+		}
+		if err := s.write(); err != nil {
+			return tool.Result{}, err
+		}
+	}
+	diff, cut := patch.Cut(s.diff.String(), patch.MaxLines, patch.MaxChars)
+	r := patchResult{OK: true, Applied: !s.dry, Files: s.files, Additions: s.added, Deletions: s.deleted, Diff: diff, DiffTruncated: cut}
+	if r.Files == nil {
+		r.Files = []patchedFile{}
+	}
+	done := "patched"
+	if s.dry {
+		done = "would patch"
+	}
+	summary := fmt.Sprintf("%s %s, +%d -%d", done, tool.Count(len(s.files), "file", "files"), s.added, s.deleted)
+	if s.part != "" {
+		summary += ", " + s.part
+	}
+	return tool.Result{Value: r, Summary: summary, Show: preview(s.diff.String(), s.added, s.deleted), Saw: s.saw}, nil
+}
+
+// still makes sure that every file is as it was planned against. A name that
+// is changed twice is looked at once, as it was first.
+func (s *changeSet) still() error {
+	looked := make(map[string]bool)
+	for _, c := range s.changes {
+		was := map[string][]byte{c.Path: c.Old}
+		if c.From != "" {
+			was = map[string][]byte{c.From: c.Old, c.Path: nil}
+		}
+		for name, then := range was {
+			if looked[name] {
+				continue
+			}
+			looked[name] = true
+			at, _, err := unfollowed(s.ws, name)
+			if err != nil {
+				return err
+			}
+			now, info, err := loadOrLink(s.ws, name)
+			if err != nil {
+				return err
+			}
+			sameKind := info == nil || info.Mode().Type() == s.modes[name].Type()
+			if at != name || (now == nil) != (then == nil) || !bytes.Equal(now, then) || !sameKind {
+				return changedSincePlanned(name, then, now)
+			}
+		}
+	}
+	return nil
+}
+
+// write makes the changes one after the other. If one cannot be made those
+// before it are undone.
+func (s *changeSet) write() error {
+	var undo []func() error
+	for _, c := range s.changes {
+		back, err := s.one(c)
+		undo = append(undo, back...)
+		if err == nil {
+			continue
+		}
+		for i := len(undo) - 1; i >= 0; i-- {
+			if also := undo[i](); also != nil {
+				err = errors.Join(err, fmt.Errorf("put back what was changed: %w", also))
+			}
+		}
+		return fmt.Errorf("nothing was changed: %w", err)
+	}
+	s.saw = make(map[string]string)
+	for _, c := range s.changes {
+		if c.New != nil {
+			maps.Copy(s.saw, s.seen.note(c.Path, hashOf(bytes.NewReader(c.New)), c.New))
+		}
+	}
+	return nil
+}
+
+// one makes one change and says how to undo what it did of it.
+func (s *changeSet) one(c patch.Change) (undo []func() error, err error) {
+	left := workspace.Accept(workspace.Nothing)
+	switch {
+	case c.New == nil:
+		err = s.ws.Remove(c.Path, workspace.Holding(c.Old))
+	case c.Old != nil && c.From == "":
+		left = workspace.Holding(c.New)
+		err = s.ws.Swap(c.Path, c.Old, c.New)
+	default:
+		return s.make(c)
+	}
+	if err != nil {
+		return nil, s.refused(c.Path, c.Old, err) // and it is as it was
+	}
+	back := []func() error{func() error { return s.put(c.Path, c.Old, left) }}
+	return back, s.setMode(c)
+}
+
+// setMode gives a changed file the mode the patch wants.
+func (s *changeSet) setMode(c patch.Change) error {
+	if c.New == nil || c.Mode == patch.AsItIs {
+		return nil
+	}
+	info, err := s.ws.Stat(c.Path)
+	if err != nil {
+		return err
+	}
+	if perm := executable(info.Mode().Perm(), c.Mode); perm != info.Mode().Perm() {
+		return s.ws.Chmod(c.Path, perm)
+	}
+	return nil
+}
+
+// make gives a file to a name that has none, taking it from another if it
+// moves.
+func (s *changeSet) make(c patch.Change) (undo []func() error, err error) {
+	for dir := path.Dir(c.Path); dir != "." && dir != "/"; dir = path.Dir(dir) { // what is missing is made, and taken away again
+		if _, err := s.ws.Lstat(dir); !errors.Is(err, fs.ErrNotExist) {
+			break
+		}
+		undo = slices.Insert(undo, 0, func() error {
+			if err := s.ws.Delete(dir); !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+			return nil
+		})
+	}
+	if c.From == "" {
+		err = s.ws.Swap(c.Path, nil, c.New)
+	} else {
+		err = s.ws.PutFile(c.Path, c.New, s.modes[c.From], workspace.Nothing)
+	}
+	if err != nil {
+		return undo, s.refused(c.Path, nil, err)
+	}
+	undo = append(undo, func() error { return s.ws.Remove(c.Path, workspace.Holding(c.New)) })
+	if err := s.setMode(c); err != nil || c.From == "" {
+		return undo, err
+	}
+	if err := s.ws.Remove(c.From, workspace.Holding(c.Old)); err != nil {
+		return undo, s.refused(c.From, c.Old, err)
+	}
+	return append(undo, func() error { return s.put(c.From, c.Old, workspace.Nothing) }), nil
+}
+
+// put makes a file what it was.
+func (s *changeSet) put(name string, b []byte, accept workspace.Accept) error {
+	if s.modes[name]&fs.ModeSymlink != 0 {
+		return s.ws.RestoreLink(name, string(b), accept)
+	}
+	return s.ws.PutFile(name, b, s.modes[name], accept)
+}
+
+// refused says why a change was not made.
+func (s *changeSet) refused(name string, then []byte, err error) error {
+	if errors.Is(err, workspace.ErrChanged) {
+		now, _, _ := loadOrLink(s.ws, name) // what it is only helps to explain
+		return changedSincePlanned(name, then, now)
+	}
+	return err
+}

@@ -1,0 +1,109 @@
+package repl
+
+import (
+	"context"
+	"errors"
+	"strings"
+
+	"coder/internal/ui/lineedit"
+)
+
+// send sends what was typed: to be worked on, or while a turn runs to be answered
+// beside it or queued.
+func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
+	if r.Sent != nil {
+		r.Sent(action.Text)
+	}
+	if r.turn != nil && r.Session().Looks(action.Text) {
+		if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(action.Text)); err != nil {
+			return err
+		}
+		s := r.Session()
+		r.looking.Go(func() {
+			if err := s.Look(ctx, action.Text, r.render); err != nil && ctx.Err() == nil {
+				_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself
+			}
+		})
+		return nil
+	}
+	if r.turn != nil {
+		r.queue.add(action.Draft)
+		return nil
+	}
+	r.keepDraft() // there is none any more, and the session may become another
+	return r.begin(ctx, action)
+}
+
+// stopTurn stops all that is going on. What was queued goes back to where it
+// was typed, behind what is being typed.
+func (r *REPL) stopTurn() error {
+	r.editor.Close()
+	r.turn.stopped.Store(true)
+	r.turn.cancel()
+	if back := r.queue.take(all); len(back) > 0 {
+		if !r.editor.Empty() {
+			back = append(back, r.editor.Draft())
+		}
+		var texts []string
+		for _, d := range back {
+			texts = append(texts, d.Text())
+		}
+		r.editor.SetText(strings.Join(texts, "\n"))
+	}
+	return nil
+}
+
+// keepDraft keeps what is typed and not sent, if that has changed.
+func (r *REPL) keepDraft() {
+	if r.Unsent == nil {
+		return
+	}
+	var queue []string
+	for _, d := range r.queue.waiting() {
+		queue = append(queue, d.Text())
+	}
+	draft := r.editor.Text()
+	if all := strings.Join(append(queue, draft), "\x00"); all != r.kept {
+		r.kept = all
+		r.Unsent(queue, draft)
+	}
+}
+
+// edit lets the person write the draft in another program.
+func (r *REPL) edit(ctx context.Context) error {
+	if r.Edit == nil || r.open != nil {
+		return nil
+	}
+	r.stopReading()
+	defer r.startReading(ctx)
+	if err := errors.Join(r.hide(), r.Terminal.Restore()); err != nil {
+		return err
+	}
+	text, err := r.Edit(ctx, r.editor.Text())
+	if back := errors.Join(r.Terminal.Raw(), r.Screen.Show()); back != nil {
+		return back
+	}
+	if err != nil {
+		return r.Say(r.Palette.Paint(warn, r.Words.T("the editor could not be used: %v", err)))
+	}
+	r.editor.SetText(text)
+	return nil
+}
+
+// switchMode changes the mode; that of a turn which runs, from its next step on.
+func (r *REPL) switchMode(ctx context.Context, mode string) error {
+	if r.open != nil {
+		return nil
+	}
+	change := r.Session().SwitchMode
+	if r.turn != nil {
+		change = r.Session().Change
+	}
+	if err := change(ctx, mode, r.render); err != nil {
+		return r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error())))
+	}
+	if r.turn != nil {
+		r.turn.mode = mode
+	}
+	return nil
+}
