@@ -74,20 +74,7 @@ func (inv *invocation) verifyAudit(store *app.Store, id string) error {
 	if err != nil {
 		return fmt.Errorf("session %s: %d lines hold together, then: %w", id, report.Lines, err)
 	}
-	words := inv.words
-	lines := []string{words.T("session %s: all %d lines hold together", id, report.Lines)}
-	if report.Unchecked > 0 {
-		lines = append(lines, words.T("%d lines were written by an earlier version and carry no check", report.Unchecked))
-	}
-	for _, seq := range report.Lost {
-		lines = append(lines, words.T("what followed record %d was found damaged or missing once, and was set aside", seq))
-	}
-	if report.Vouched > 0 {
-		lines = append(lines, words.T("up to record %d they are what this machine signed for", report.Vouched))
-	} else {
-		lines = append(lines, words.T("this machine has signed for none of them, so an end that was cut off would not be noticed"))
-	}
-	return inv.print(lines...)
+	return inv.print(report.Sentences(id, inv.words.T)...)
 }
 
 // auditRow is one call for other programs.

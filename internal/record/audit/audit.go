@@ -72,6 +72,21 @@ type Report struct {
 	Lost      []uint64 // the records after which something was lost and mended
 }
 
+// Sentences say it of a session, in sentences that t translates.
+func (r Report) Sentences(id string, t func(format string, args ...any) string) []string {
+	lines := []string{t("session %s: all %d lines hold together", id, r.Lines)}
+	if r.Unchecked > 0 {
+		lines = append(lines, t("%d lines were written by an earlier version and carry no check", r.Unchecked))
+	}
+	for _, seq := range r.Lost {
+		lines = append(lines, t("what followed record %d was found damaged or missing once, and was set aside", seq))
+	}
+	if r.Vouched > 0 {
+		return append(lines, t("up to record %d they are what this machine signed for", r.Vouched))
+	}
+	return append(lines, t("this machine has signed for none of them, so an end that was cut off would not be noticed"))
+}
+
 // Verify walks the three logs of a session and holds them against heads, oldest
 // first. The error is a [*BreakError] if they are not what was written.
 func Verify(sources []Source, heads []Head) (Report, error) {

@@ -286,17 +286,5 @@ func (p *page) verdict() markup {
 		return el("p", class("refusal"), attr{"role", "alert"}, el("strong", p.t("The record is not whole.")), " ",
 			p.t("session %s: %d lines hold together, then: %s", id, report.Lines, p.words.Said(err.Error())))
 	}
-	lines := []string{p.t("session %s: all %d lines hold together", id, report.Lines)}
-	if report.Unchecked > 0 {
-		lines = append(lines, p.t("%d lines were written by an earlier version and carry no check", report.Unchecked))
-	}
-	for _, seq := range report.Lost {
-		lines = append(lines, p.t("what followed record %d was found damaged or missing once, and was set aside", seq))
-	}
-	if report.Vouched > 0 {
-		lines = append(lines, p.t("up to record %d they are what this machine signed for", report.Vouched))
-	} else {
-		lines = append(lines, p.t("this machine has signed for none of them, so an end that was cut off would not be noticed"))
-	}
-	return el("p", class("verdict lines"), strings.Join(lines, "\n"))
+	return el("p", class("verdict lines"), strings.Join(report.Sentences(id, p.t), "\n"))
 }
