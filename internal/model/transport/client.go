@@ -175,6 +175,7 @@ func (c *Client) exchange(ctx context.Context, req Request, decoder func(put fun
 	if resp.StatusCode < 200 || resp.StatusCode > 299 {
 		return x.refused(resp)
 	}
+	defer x.flush()
 	return x.receive(resp.Body)
 }
 
@@ -258,11 +259,22 @@ type exchange struct {
 	left, done bool // the consumer wants no more; it has all of the reply
 	begun      bool // something of the reply is there
 	waiting    provider.Waiting
+	text       []byte // came already and is not passed on yet
 }
 
-// put passes a delta on.
+// put passes a delta on. Text waits for the text that came with it, so that what
+// arrives faster than it can be shown costs by the read and not by the piece.
 func (x *exchange) put(d provider.Delta) {
 	if x.left {
+		return
+	}
+	if text, ok := d.(provider.TextDelta); ok && len(text) > 0 {
+		x.begun = true
+		x.patience.begun()
+		x.text = append(x.text, text...)
+		return
+	}
+	if !x.flush() {
 		return
 	}
 	switch d := d.(type) {
@@ -275,6 +287,15 @@ func (x *exchange) put(d provider.Delta) {
 		x.patience.begun()
 	}
 	x.left = !x.emit(d)
+}
+
+// flush passes on the text that came and reports whether more is wanted.
+func (x *exchange) flush() bool {
+	if len(x.text) > 0 && !x.left {
+		x.left = !x.emit(provider.TextDelta(x.text))
+	}
+	x.text = x.text[:0]
+	return !x.left && x.caller.Err() == nil
 }
 
 // mostResent is how often a request is sent again because the connection kept

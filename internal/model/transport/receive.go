@@ -1,6 +1,7 @@
 package transport
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -70,6 +71,8 @@ func (x *exchange) readEvents(src *source) error {
 		switch {
 		case x.caller.Err() != nil:
 			return x.caller.Err()
+		case x.left:
+			return errLeft
 		case err != nil:
 			return x.endedWithoutMark(err, src, seen)
 		case !e.whole && isDone(e.data):
@@ -141,7 +144,7 @@ func (x *exchange) end() error {
 		return err
 	}
 	if !x.done {
-		return errLeft
+		return cmp.Or(x.caller.Err(), errLeft)
 	}
 	return nil
 }

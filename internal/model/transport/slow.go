@@ -34,13 +34,17 @@ func (x *exchange) await(do func()) {
 	}
 }
 
-// waitingReader reads a reply. Until it has begun, it is told how long that takes.
+// waitingReader reads a reply; what came is passed on before more is waited for.
+// Until the reply has begun, it is told how long that takes.
 type waitingReader struct {
 	x    *exchange
 	from io.Reader
 }
 
 func (r waitingReader) Read(p []byte) (n int, err error) {
+	if !r.x.flush() {
+		return 0, errLeft
+	}
 	if r.x.begun {
 		return r.from.Read(p)
 	}
