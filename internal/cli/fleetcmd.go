@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"coder/internal/app"
-	"coder/internal/core/nearest"
 	"coder/internal/core/task"
 	"coder/internal/core/uip"
 )
@@ -23,14 +22,15 @@ import (
 const fleetProgram = "coder-fleet"
 
 // fleetVerbs are what it can be told.
-var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "prune", "drain", "enroll", "metrics", "help"}
+var fleetVerbs = []string{"up", "worker", "submit", "ps", "workers", "logs", "watch", "answer", "cancel", "result", "verify", "restore", "prune", "drain", "enroll", "metrics", "status", "help"}
 
-// isFleet tells a command for the fleet from a prompt that begins with the word.
+// isFleet tells a command for the fleet from a prompt that begins with the word. One
+// word after it is a command, if a wrong one: a slip of the finger asks no model.
 func isFleet(args []string) bool {
 	if len(args) == 0 || args[0] != "fleet" {
 		return false
 	}
-	return len(args) == 1 || slices.Contains(fleetVerbs, args[1]) || len(args) == 2 && nearest.Of(args[1], fleetVerbs) != ""
+	return len(args) <= 2 || slices.Contains(fleetVerbs, args[1])
 }
 
 // findFleet finds the program of the fleet, beside this one or on the PATH.

@@ -191,6 +191,9 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	}
 	w := f.start("worker", "--slots", "1", "--name", "w1")
 	task := f.until(id, queue.Waiting)
+	if got := f.must("status"); !strings.Contains(got, "tasks: waiting 1") || !strings.Contains(got, task.Question.ID) {
+		t.Errorf("one waits for a person: %s", got)
+	}
 	if got := f.must("workers"); !strings.Contains(got, "w1") || !strings.Contains(got, "0/1") {
 		t.Errorf("who waits for a person holds a slot: %s", got)
 	}
@@ -223,6 +226,10 @@ func TestATaskFromHandingInToItsBranch(t *testing.T) {
 	}
 	if got := f.must("metrics"); !strings.Contains(got, `coder_fleet_tasks{status="done"} 1`) {
 		t.Error(got)
+	}
+	var s queue.Standing
+	if err := json.Unmarshal([]byte(f.must("status", "--json")), &s); err != nil || s.Counts[queue.Done] != 1 || len(s.Workers) != 1 || s.Slots != 1 || len(s.Tasks) != 1 || s.Tasks[0].ID != id || s.Tasks[0].Spec.Script != "" || s.Queue.Limit == 0 {
+		t.Errorf("the whole stands as %+v, %v", s, err)
 	}
 	f.must("drain", "w1")
 	if err := w.Wait(); err != nil {
@@ -337,6 +344,14 @@ func TestTroubleIsSaidOnTheTask(t *testing.T) {
 		{[]string{"up", "--listen", "0.0.0.0:0"}, 1, "name a certificate"},
 		{[]string{"ps", "--dir", gone}, 42, "no fleet is known here"},
 		{[]string{"pss"}, 2, "did you mean ps?"},
+		{[]string{"ps", "extra"}, 2, "takes no arguments"},
+		{[]string{"restore", "extra"}, 2, "takes no arguments"},
+		{[]string{"logs"}, 2, "needs one task"},
+		{[]string{"verify", "task_none"}, 42, "there is no such task"},
+		{[]string{"worker", "--slots", "0"}, 2, "at least one slot"},
+		{[]string{"prune", "--older-than", "soon"}, 2, "12h or 30d"},
+		{[]string{"metrics", "--listen", "nowhere"}, 1, "serve figures"},
+		{[]string{"submit", "--help"}, 0, "hand in a task"},
 	} {
 		if out, code := f.run(c.args...); code != c.code || !strings.Contains(out, c.says) {
 			t.Errorf("%v: exit code %d, want %d: %s", c.args, code, c.code, out)

@@ -8,6 +8,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"path/filepath"
 	"slices"
@@ -33,7 +34,6 @@ type call struct {
 	words *i18n.Printer
 	dir   string // of the fleet
 	link  engine.Link
-	flags *flag.FlagSet
 	args  []string // what is left of the command line
 	json  bool
 
@@ -51,7 +51,25 @@ type command struct {
 	name, args, about string
 	run               func(*call, context.Context) error
 	flags             func(*call, *flag.FlagSet)
+	takes             takes
+	check             func(*call) error // what can be known to be wrong before the fleet is reached
+	alone             bool              // it needs no fleet, or reaches it by itself
 }
+
+// takes is how many arguments a command takes, and what they name.
+type takes struct {
+	least, most int
+	what        string
+}
+
+var (
+	nothing     = takes{}
+	oneTask     = takes{1, 1, "task"}
+	maybeOne    = takes{0, 1, "task"}
+	manyTasks   = takes{1, math.MaxInt, "task"}
+	maybeWorker = takes{0, 1, "worker"}
+	anything    = takes{0, math.MaxInt, ""}
+)
 
 // usageError is a mistake on the command line.
 type usageError struct{ error }
@@ -60,22 +78,23 @@ func usagef(format string, args ...any) error { return usageError{fmt.Errorf(for
 
 func commands() []command {
 	return []command{
-		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags},
-		{"worker", "--slots N [--name NAME] [--allow-yolo]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags},
-		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags},
-		{"ps", "[--all] [--json]", "the tasks and how they stand", (*call).ps, (*call).psFlags},
-		{"workers", "[--json]", "who works", (*call).listWorkers, nil},
-		{"logs", "TASK [--json]", "the log of a task", (*call).logs, nil},
-		{"watch", "TASK [--json]", "the same, until the task waits or ends", (*call).watch, nil},
-		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer what a task waits for", (*call).answer, (*call).answerFlags},
-		{"cancel", "TASK", "end a task", (*call).cancel, nil},
-		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags},
-		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil},
-		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil},
-		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags},
-		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil},
-		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil},
-		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags},
+		{"up", "[--slots N] [--listen ADDR]", "start a fleet on this machine: a server and a worker", (*call).up, (*call).upFlags, nothing, (*call).checkUp, true},
+		{"worker", "--slots N [--name NAME] [--allow-yolo]", "take tasks of the fleet on this machine", (*call).worker, (*call).workerFlags, nothing, (*call).checkWorker, false},
+		{"submit", `"TASK" --repo URL|PATH [--base REF] [--mode M] [--max-budget-usd N] [--count N]`, "hand in a task", (*call).submit, (*call).submitFlags, anything, (*call).checkSubmit, false},
+		{"ps", "[--all] [--json]", "the tasks and how they stand", (*call).ps, (*call).allFlag, nothing, nil, false},
+		{"status", "[--all] [--json]", "the whole of it at a glance: queue, workers, tasks, what waits for people, cost", (*call).status, (*call).allFlag, nothing, nil, false},
+		{"workers", "[--json]", "who works", (*call).listWorkers, nil, nothing, nil, false},
+		{"logs", "TASK [--json]", "the log of a task", (*call).logs, nil, oneTask, nil, false},
+		{"watch", "TASK [--json]", "the same, until the task waits or ends", (*call).watch, nil, oneTask, nil, false},
+		{"answer", "TASK|QUESTION --option ID [--input TEXT] [--comment TEXT]", "answer what a task waits for", (*call).answer, (*call).answerFlags, oneTask, nil, false},
+		{"cancel", "TASK…", "end tasks", (*call).cancel, nil, manyTasks, nil, false},
+		{"result", "TASK [--patch] [--branch] [--json]", "what came of a task; --branch fetches it into the repository here", (*call).result, (*call).resultFlags, oneTask, nil, false},
+		{"verify", "[TASK]", "check the logs of ended tasks, record by record", (*call).verify, nil, maybeOne, nil, false},
+		{"restore", "", "fill a fleet that lost records from the logs that workers of this machine kept", (*call).restore, nil, nothing, nil, false},
+		{"prune", "[--older-than 30d] [--yes]", "what is kept of tasks that ended long ago; --yes removes it", (*call).prune, (*call).pruneFlags, nothing, nil, false},
+		{"drain", "[WORKER]", "have a worker, or all, take nothing more and leave", (*call).drain, nil, maybeWorker, nil, false},
+		{"enroll", "[NAME PUBLIC-KEY]", "your key for answers; with a name and a key, let somebody else answer", (*call).enroll, nil, anything, nil, true},
+		{"metrics", "[--listen ADDR]", "figures for Prometheus", (*call).metrics, (*call).metricsFlags, nothing, nil, false},
 	}
 }
 
@@ -90,7 +109,7 @@ func Main(env cli.Env) int {
 	err := c.run(signals{first, again})
 	var usage usageError
 	switch {
-	case err == nil:
+	case err == nil, errors.Is(err, flag.ErrHelp):
 		return cli.ExitDone
 	case errors.As(err, &usage):
 		c.complain(err)
@@ -144,6 +163,11 @@ func (c *call) run(s signals) error {
 			c.conn.Close()
 		}
 	}()
+	if !all[i].alone {
+		if err := c.reach(ctx); err != nil {
+			return err
+		}
+	}
 	return all[i].run(c, ctx)
 }
 
@@ -158,12 +182,12 @@ func (c *call) help(all []command) error {
 	return nil
 }
 
-// parse reads the flags of a command, which may stand anywhere, and finds the
-// fleet.
+// parse reads the flags of a command, which may stand anywhere, checks what was
+// given, and finds the fleet. Where help is asked for it is given, and the error
+// is [flag.ErrHelp].
 func (c *call) parse(x command) error {
 	f := flag.NewFlagSet(x.name, flag.ContinueOnError)
 	f.SetOutput(io.Discard)
-	c.flags = f
 	f.StringVar(&c.dir, "dir", "", "")
 	f.BoolVar(&c.json, "json", false, "")
 	var role string
@@ -179,7 +203,11 @@ func (c *call) parse(x command) error {
 	}
 	rest := c.Args[1:]
 	for {
-		if err := f.Parse(rest); err != nil {
+		err := f.Parse(rest)
+		if errors.Is(err, flag.ErrHelp) {
+			return cmp.Or(c.help([]command{x}), err)
+		}
+		if err != nil {
 			return usagef("coder fleet %s: %v", x.name, err)
 		}
 		if rest = f.Args(); len(rest) == 0 {
@@ -187,13 +215,21 @@ func (c *call) parse(x command) error {
 		}
 		c.args, rest = append(c.args, rest[0]), rest[1:]
 	}
+	switch n := len(c.args); {
+	case n > x.takes.most && x.takes.most == 0:
+		return usagef("coder fleet %s takes no arguments", x.name)
+	case n < x.takes.least || n > x.takes.most:
+		return usagef("coder fleet %s needs one %s", x.name, x.takes.what)
+	}
 	c.link.Role = engine.Role(role)
 	if c.dir == "" {
 		c.dir = filepath.Join(c.home(), "fleet")
 	}
 	var err error
-	c.dir, err = filepath.Abs(c.dir)
-	return err
+	if c.dir, err = filepath.Abs(c.dir); err != nil || x.check == nil {
+		return err
+	}
+	return x.check(c)
 }
 
 // home is the person's own folder.
@@ -233,14 +269,6 @@ func exists(path string) bool {
 // store opens the logs.
 func (c *call) store(ctx context.Context) (*jetstore.Store, error) {
 	return jetstore.Open(ctx, c.js, c.Layout, jetstore.Options{})
-}
-
-// one is the only argument, which names something.
-func (c *call) one(what string) (string, error) {
-	if len(c.args) != 1 {
-		return "", usagef("coder fleet %s needs one %s", c.flags.Name(), what)
-	}
-	return c.args[0], nil
 }
 
 // runTask is the process of one task.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"slices"
 
 	"coder/internal/core/sanitize"
 	"coder/internal/fleet/queue"
@@ -98,10 +97,12 @@ func (c *call) fetchBranch(ctx context.Context, t queue.Task) error {
 
 // verify checks logs against the seals of the fleet.
 func (c *call) verify(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	tasks, err := c.List(ctx)
+	if len(c.args) > 0 && err == nil {
+		var t queue.Task
+		t, err = c.find(ctx)
+		tasks = []queue.Task{t}
+	}
 	if err != nil {
 		return err
 	}
@@ -115,7 +116,7 @@ func (c *call) verify(ctx context.Context) error {
 	}
 	checked, bad := 0, 0
 	for _, t := range tasks {
-		if len(c.args) > 0 && !slices.Contains(c.args, t.ID) || len(c.args) == 0 && !t.Status.Ended() {
+		if len(c.args) == 0 && !t.Status.Ended() {
 			continue
 		}
 		checked++

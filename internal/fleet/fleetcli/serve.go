@@ -64,14 +64,15 @@ func (c *call) upFlags(f *flag.FlagSet) {
 	f.Int64Var(&c.serving.maxQueue, "max-queue", 100_000, "")
 }
 
-// up starts a server, and a worker beside it.
-func (c *call) up(ctx context.Context) error {
-	if len(c.args) > 0 {
-		return usagef("coder fleet up takes no arguments")
-	}
+func (c *call) checkUp() error {
 	if c.serving.lease < time.Second || c.serving.replicas < 1 || c.serving.replicas > 5 || c.serving.slots < 0 || c.serving.maxQueue < 1 {
 		return usagef("--lease is at least 1s, --replicas 1 to 5, --slots and --max-queue are not negative")
 	}
+	return nil
+}
+
+// up starts a server, and a worker beside it.
+func (c *call) up(ctx context.Context) error {
 	o := c.serving.server
 	o.Dir, o.Protected, o.Logs = c.dir, queue.Protected, queue.LogSubjects
 	if c.serving.peers != "" {
@@ -106,6 +107,11 @@ func (c *call) up(ctx context.Context) error {
 	if err := c.enrollMe(ctx); err != nil {
 		return err
 	}
+	stop, err := c.serveMetrics()
+	if err != nil {
+		return err
+	}
+	defer stop()
 	c.say("the fleet is up at %s; its folder is %s", c.link.URL, c.dir)
 	if c.serving.slots > 0 {
 		if err := c.work(ctx); err != nil || ctx.Err() != nil {
@@ -113,9 +119,8 @@ func (c *call) up(ctx context.Context) error {
 		}
 		c.say("the worker has left; the server stays until Ctrl-C")
 	}
-	stop := c.serveMetrics(ctx)
 	<-ctx.Done()
-	return stop()
+	return nil
 }
 
 // provision makes what the fleet needs. The servers of a cluster find each other
@@ -145,14 +150,20 @@ func (c *call) provision(ctx context.Context) (err error) {
 	}
 }
 
+func (c *call) checkWorker() error {
+	if c.serving.slots < 1 {
+		return usagef("a worker has at least one slot")
+	}
+	return nil
+}
+
 // worker takes tasks of a fleet that is up.
 func (c *call) worker(ctx context.Context) error {
-	if len(c.args) > 0 || c.serving.slots < 1 {
-		return usagef("coder fleet worker takes no arguments, and at least one slot")
-	}
-	if err := c.reach(ctx); err != nil {
+	stop, err := c.serveMetrics()
+	if err != nil {
 		return err
 	}
+	defer stop()
 	return c.work(ctx)
 }
 
@@ -172,20 +183,19 @@ func (c *call) work(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	c.say("worker %s takes up to %d tasks at a time; Ctrl-C lets them end and leaves, twice leaves at once", name, c.serving.slots)
-	stop := c.serveMetrics(ctx)
+	c.say("worker %s takes tasks (%d at a time); Ctrl-C lets them end and leaves, twice leaves at once", name, c.serving.slots)
 	again := ctx.Value(secondKey{}).(context.Context)
-	return errors.Join(w.Serve(again, ctx), stop())
+	return w.Serve(again, ctx)
 }
 
 // serveMetrics serves figures where the flags say so.
-func (c *call) serveMetrics(ctx context.Context) (stop func() error) {
+func (c *call) serveMetrics() (stop func(), err error) {
 	if c.serving.metrics == "" {
-		return func() error { return nil }
+		return func() {}, nil
 	}
 	l, err := net.Listen("tcp", c.serving.metrics)
 	if err != nil {
-		return func() error { return fmt.Errorf("serve figures: %w", err) }
+		return nil, fmt.Errorf("serve figures: %w", err)
 	}
 	s := &http.Server{ReadHeaderTimeout: 10 * time.Second, Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		text, err := c.figures(r.Context())
@@ -198,11 +208,10 @@ func (c *call) serveMetrics(ctx context.Context) (stop func() error) {
 	})}
 	done := make(chan error, 1)
 	go func() { done <- s.Serve(l) }()
-	return func() error {
+	return func() {
 		_ = s.Close()
 		<-done
-		return nil
-	}
+	}, nil
 }
 
 // personKey is the key that this person's answers are signed with, made if there

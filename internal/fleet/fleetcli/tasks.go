@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/app"
 	"coder/internal/core/event"
@@ -34,7 +35,7 @@ type given struct {
 	parts                  []string
 	all, patch, branch     bool
 	listen                 string
-	older                  string // what prune looks for
+	older                  time.Duration // what prune looks for
 	yes                    bool
 }
 
@@ -58,8 +59,7 @@ const (
 	maxCount  = 10_000
 )
 
-// submit hands in tasks.
-func (c *call) submit(ctx context.Context) error {
+func (c *call) checkSubmit() error {
 	s := &c.handing.spec
 	s.Prompt = strings.Join(c.args, " ")
 	switch {
@@ -96,11 +96,13 @@ func (c *call) submit(ctx context.Context) error {
 		}
 		s.Script = string(text)
 	}
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
+	return nil
+}
+
+// submit hands in tasks.
+func (c *call) submit(ctx context.Context) error {
 	for range c.handing.count {
-		t, err := c.Submit(ctx, app.NewID("task"), *s, c.me())
+		t, err := c.Submit(ctx, app.NewID("task"), c.handing.spec, c.me())
 		if err != nil {
 			return err
 		}
@@ -109,16 +111,13 @@ func (c *call) submit(ctx context.Context) error {
 	return nil
 }
 
-func (c *call) psFlags(f *flag.FlagSet) { f.BoolVar(&c.given.all, "all", false, "") }
+func (c *call) allFlag(f *flag.FlagSet) { f.BoolVar(&c.given.all, "all", false, "") }
 
 // shownEnded is how many tasks that have ended are listed unless all are asked for.
 const shownEnded = 20
 
 // ps lists the tasks.
 func (c *call) ps(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	tasks, err := c.List(ctx)
 	if err != nil {
 		return err
@@ -130,21 +129,33 @@ func (c *call) ps(ctx context.Context) error {
 		c.say("there are no tasks; coder fleet submit hands one in")
 		return nil
 	}
-	ended := 0
-	for _, t := range tasks {
-		if t.Status.Ended() {
-			ended++
-		}
+	shown := c.latest(tasks, shownEnded)
+	for _, t := range shown {
+		c.row(t)
 	}
-	for _, t := range tasks {
-		if t.Status.Ended() && !c.given.all {
-			if ended--; ended >= shownEnded {
+	if more := len(tasks) - len(shown); more > 0 {
+		c.say("and %d that ended before; --all lists them", more)
+	}
+	return nil
+}
+
+// latest are the tasks without all but the last few of those that have ended,
+// unless all are asked for.
+func (c *call) latest(tasks []queue.Task, few int) []queue.Task {
+	if c.given.all {
+		return tasks
+	}
+	kept := []queue.Task{}
+	for _, t := range slices.Backward(tasks) {
+		if t.Status.Ended() {
+			if few--; few < 0 {
 				continue
 			}
 		}
-		c.row(t)
+		kept = append(kept, t)
 	}
-	return nil
+	slices.Reverse(kept)
+	return kept
 }
 
 func (c *call) row(t queue.Task) {
@@ -187,6 +198,40 @@ func (c *call) question(q uip.Request) {
 	fmt.Fprintf(c.Stdout, "      coder fleet answer %s %s\n", q.ID, how)
 }
 
+// statusEnded is how many tasks that have ended status tells programs of.
+const statusEnded = 100
+
+// status tells how the whole of the fleet stands.
+func (c *call) status(ctx context.Context) error {
+	s, err := c.Standing(ctx)
+	if err != nil {
+		return err
+	}
+	if c.json {
+		s.Tasks = slices.Clone(c.latest(s.Tasks, statusEnded))
+		for i := range s.Tasks {
+			s.Tasks[i].Spec.Script = "" // it may be long, and is no news
+		}
+		return c.printJSON(s)
+	}
+	c.say("queue: %d wait for a worker, %d are with one", s.Queue.Waiting, s.Queue.Taken)
+	c.say("workers: %d, with %d of %d slots at work", len(s.Workers), s.Busy, s.Slots)
+	var counts []string
+	for _, status := range queue.Statuses {
+		if n := s.Counts[status]; n > 0 {
+			counts = append(counts, fmt.Sprintf("%s %d", c.words.T(string(status)), n))
+		}
+	}
+	c.say("tasks: %s", cmp.Or(strings.Join(counts, ", "), "0"))
+	c.say("cost: %s; taken up again: %d; calls of unknown outcome: %d", fmt.Sprintf("$%.4f", s.CostUSD), s.Takeovers, s.Unknown)
+	for _, t := range s.Tasks {
+		if t.Status == queue.Waiting {
+			c.row(t)
+		}
+	}
+	return nil
+}
+
 func (c *call) printJSON(v any) error {
 	_, err := fmt.Fprintf(c.Stdout, "%s\n", jsonx.Must(v))
 	return err
@@ -194,9 +239,6 @@ func (c *call) printJSON(v any) error {
 
 // listWorkers lists who works.
 func (c *call) listWorkers(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	all, err := c.Workers(ctx)
 	if err != nil {
 		return err
@@ -210,15 +252,11 @@ func (c *call) listWorkers(ctx context.Context) error {
 	return nil
 }
 
-// find is the task that an argument names: by its id or by that of its question.
-func (c *call) find(ctx context.Context) (queue.Task, error) {
-	id, err := c.one("task")
-	if err == nil {
-		err = c.reach(ctx)
-	}
-	if err != nil {
-		return queue.Task{}, err
-	}
+// find is the task that the first argument names.
+func (c *call) find(ctx context.Context) (queue.Task, error) { return c.named(ctx, c.args[0]) }
+
+// named is the task of this name: its own id, or that of its question.
+func (c *call) named(ctx context.Context, id string) (queue.Task, error) {
 	t, err := c.Get(ctx, id)
 	if !errors.Is(err, queue.ErrNotFound) {
 		return t, err
@@ -279,19 +317,21 @@ func (c *call) answer(ctx context.Context) error {
 	return nil
 }
 
-// cancel ends a task.
-func (c *call) cancel(ctx context.Context) error {
-	t, err := c.find(ctx)
-	if err == nil {
-		t, err = c.Cancel(ctx, t.ID, c.me())
+// cancel ends tasks. One that cannot be ended keeps none of the others.
+func (c *call) cancel(ctx context.Context) (failed error) {
+	for _, id := range c.args {
+		t, err := c.named(ctx, id)
+		if err == nil {
+			t, err = c.Cancel(ctx, t.ID, c.me())
+		}
+		switch {
+		case err != nil:
+			failed = errors.Join(failed, err)
+		case t.Status == queue.Canceled:
+			c.say("task %s is canceled", t.ID)
+		default:
+			c.say("task %s is being canceled by its worker", t.ID)
+		}
 	}
-	if err != nil {
-		return err
-	}
-	if t.Status == queue.Canceled {
-		c.say("task %s is canceled", t.ID)
-	} else {
-		c.say("task %s is being canceled by its worker", t.ID)
-	}
-	return nil
+	return failed
 }

@@ -17,9 +17,6 @@ import (
 
 // restore adds what the fleet lost from the logs on this machine.
 func (c *call) restore(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	s, err := c.store(ctx)
 	if err != nil {
 		return err
@@ -47,26 +44,25 @@ func (c *call) restore(ctx context.Context) error {
 }
 
 func (c *call) pruneFlags(f *flag.FlagSet) {
-	f.StringVar(&c.given.older, "older-than", "30d", "")
+	c.given.older = 30 * day
+	f.Func("older-than", "", func(v string) (err error) {
+		if c.given.older, err = length(v); err != nil {
+			err = errors.New("a length of time such as 12h or 30d is wanted")
+		}
+		return err
+	})
 	f.BoolVar(&c.given.yes, "yes", false, "")
 }
 
 // prune removes what is kept of tasks that ended long ago.
 func (c *call) prune(ctx context.Context) error {
-	older, err := length(c.given.older)
-	if err != nil {
-		return usagef("--older-than wants a length of time such as 12h or 30d, not %q", c.given.older)
-	}
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	tasks, err := c.List(ctx)
 	if err != nil {
 		return err
 	}
 	n := 0
 	for _, t := range tasks {
-		if !t.Status.Ended() || c.Now().Sub(t.Updated) < older {
+		if !t.Status.Ended() || c.Now().Sub(t.Updated) < c.given.older {
 			continue
 		}
 		if n++; !c.given.yes {
@@ -83,11 +79,13 @@ func (c *call) prune(ctx context.Context) error {
 	return nil
 }
 
+const day = 24 * time.Hour
+
 // length reads a length of time, which may be in days.
 func length(s string) (time.Duration, error) {
 	if days, ok := strings.CutSuffix(s, "d"); ok {
 		n, err := strconv.ParseUint(days, 10, 16)
-		return time.Duration(n) * 24 * time.Hour, err
+		return time.Duration(n) * day, err
 	}
 	d, err := time.ParseDuration(s)
 	if err == nil && d < 0 {
@@ -98,12 +96,6 @@ func length(s string) (time.Duration, error) {
 
 // drain asks workers to leave.
 func (c *call) drain(ctx context.Context) error {
-	if len(c.args) > 1 {
-		return usagef("coder fleet drain takes one worker; coder fleet workers lists them")
-	}
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	all, err := c.Workers(ctx)
 	if err != nil {
 		return err
@@ -128,14 +120,14 @@ func (c *call) metricsFlags(f *flag.FlagSet) { f.StringVar(&c.given.listen, "lis
 
 // metrics prints figures, or serves them.
 func (c *call) metrics(ctx context.Context) error {
-	if err := c.reach(ctx); err != nil {
-		return err
-	}
 	if c.given.listen != "" {
 		c.serving.metrics = c.given.listen
-		stop := c.serveMetrics(ctx)
-		<-ctx.Done()
-		return stop()
+		stop, err := c.serveMetrics()
+		if err == nil {
+			<-ctx.Done()
+			stop()
+		}
+		return err
 	}
 	text, err := c.figures(ctx)
 	if err == nil {
@@ -146,15 +138,7 @@ func (c *call) metrics(ctx context.Context) error {
 
 // figures are the state of the fleet as Prometheus reads it.
 func (c *call) figures(ctx context.Context) (string, error) {
-	tasks, err := c.List(ctx)
-	if err != nil {
-		return "", err
-	}
-	workers, err := c.Workers(ctx)
-	if err != nil {
-		return "", err
-	}
-	waiting, taken, err := c.Depth(ctx)
+	s, err := c.Standing(ctx)
 	if err != nil {
 		return "", err
 	}
@@ -165,40 +149,23 @@ func (c *call) figures(ctx context.Context) (string, error) {
 	value := func(name, labels string, v float64) {
 		fmt.Fprintf(&b, "coder_fleet_%s%s %s\n", name, labels, strconv.FormatFloat(v, 'g', -1, 64))
 	}
-	byStatus := make(map[queue.Status]int)
-	cost, takeovers, unknown, oldest := 0.0, 0, 0, 0.0
-	for _, t := range tasks {
-		byStatus[t.Status]++
-		cost += t.CostUSD
-		takeovers += max(t.Taken-1, 0)
-		if t.Result != nil {
-			unknown += t.Result.Unknown
-		}
-		if t.Status == queue.Waiting {
-			oldest = max(oldest, c.Now().Sub(t.Updated).Seconds())
-		}
-	}
 	metric("tasks", "gauge", "Tasks by status.")
-	for _, s := range []queue.Status{queue.Queued, queue.Running, queue.Waiting, queue.Done, queue.Failed, queue.Canceled, queue.Aside} {
-		value("tasks", fmt.Sprintf("{status=%q}", s), float64(byStatus[s]))
-	}
-	slots, busy := 0, 0
-	for _, w := range workers {
-		slots, busy = slots+w.Slots, busy+w.Busy
+	for _, status := range queue.Statuses {
+		value("tasks", fmt.Sprintf("{status=%q}", status), float64(s.Counts[status]))
 	}
 	for _, m := range []struct {
 		name, kind, help string
 		v                float64
 	}{
-		{"jobs_waiting", "gauge", "Jobs that no worker has taken yet.", float64(waiting)},
-		{"jobs_taken", "gauge", "Jobs that a worker has.", float64(taken)},
-		{"workers", "gauge", "Workers that are there.", float64(len(workers))},
-		{"slots", "gauge", "Tasks that the workers can run at a time.", float64(slots)},
-		{"slots_busy", "gauge", "Tasks that they run.", float64(busy)},
-		{"cost_usd_total", "counter", "What the tasks cost.", cost},
-		{"takeovers_total", "counter", "Times a task was taken up again.", float64(takeovers)},
-		{"unknown_calls_total", "counter", "Calls whose outcome nobody knows.", float64(unknown)},
-		{"oldest_wait_seconds", "gauge", "How long a task has waited for a person.", oldest},
+		{"jobs_waiting", "gauge", "Jobs that no worker has taken yet.", float64(s.Queue.Waiting)},
+		{"jobs_taken", "gauge", "Jobs that a worker has.", float64(s.Queue.Taken)},
+		{"workers", "gauge", "Workers that are there.", float64(len(s.Workers))},
+		{"slots", "gauge", "Tasks that the workers can run at a time.", float64(s.Slots)},
+		{"slots_busy", "gauge", "Tasks that they run.", float64(s.Busy)},
+		{"cost_usd_total", "counter", "What the tasks cost.", s.CostUSD},
+		{"takeovers_total", "counter", "Times a task was taken up again.", float64(s.Takeovers)},
+		{"unknown_calls_total", "counter", "Calls whose outcome nobody knows.", float64(s.Unknown)},
+		{"oldest_wait_seconds", "gauge", "How long a task has waited for a person.", s.OldestWait},
 	} {
 		metric(m.name, m.kind, m.help)
 		value(m.name, "", m.v)

@@ -383,15 +383,6 @@ func (q *Queue) Next(ctx context.Context, wait time.Duration) (jetstream.Msg, er
 	}
 }
 
-// Depth is how many jobs wait for a worker, and how many are with one.
-func (q *Queue) Depth(ctx context.Context) (waiting, taken int, err error) {
-	info, err := q.jobs.Info(ctx)
-	if err != nil {
-		return 0, 0, err
-	}
-	return int(info.NumPending), info.NumAckPending, nil
-}
-
 // Put keeps a file of the fleet.
 func (q *Queue) Put(ctx context.Context, name string, r io.Reader) error {
 	if _, err := q.files.Put(ctx, jetstream.ObjectMeta{Name: name}, r); err != nil {
