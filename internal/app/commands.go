@@ -3,12 +3,15 @@ package app
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"coder/internal/core/display"
 	"coder/internal/core/event"
+	"coder/internal/core/task"
 	"coder/internal/model/meter"
 	"coder/internal/policy/judge"
 	"coder/internal/slash"
@@ -40,6 +43,7 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		[]slash.Command{slash.Help(), slash.Keys(), slash.Model(models{a}), slash.Mode()}, slash.Modes(),
 		[]slash.Command{
 			slash.Permissions(j.Permissions, revoke), slash.Tools(), slash.MCP(kit.mcp, a.loginMCP), slash.Skills(a.library().skills), slash.Agents(agents), slash.Todos(kit.todos.List),
+			slash.Jobs(kit.background), slash.Tasks(func(ctx context.Context) ([]slash.Task, error) { return a.tasks(ctx, sessionID) }),
 			slash.Context(sessionID, a.Ledger), slash.Cost(ledger), slash.Compact(), slash.Diff(changes), slash.Why(a.Provenance), slash.Undo(kit.undo), slash.Redo(kit.redo), slash.Rewind(kit.undo, kit.redo, kit.history.Undone),
 		},
 		slash.New(func() string { return NewSessionID(a.Env.Now()) }),
@@ -50,6 +54,38 @@ func (a *App) commands(sessionID string, kit *toolkit, j *judge.Judge, memory *j
 		slash.Exit(),
 	)
 	return all, changes, func(r event.Record) { ledger.Add(r); changes.Add(r) }
+}
+
+// tasks is what a session was asked to do, the newest first.
+func (a *App) tasks(ctx context.Context, sessionID string) (rows []slash.Task, err error) {
+	var all task.Tasks
+	created := make(map[string]time.Time)
+	for r, err := range a.Store().Logs.Read(ctx, sessionID, 0, event.Domain) {
+		if err != nil {
+			return nil, fmt.Errorf("read session %s: %w", sessionID, err)
+		}
+		if e, ok := r.Event.(event.TaskCreated); ok {
+			created[e.TaskID] = r.Time
+		}
+		if err := all.Add(r); err != nil {
+			return nil, fmt.Errorf("read session %s: %w", sessionID, err)
+		}
+	}
+	for _, t := range all.All() {
+		row := slash.Task{Title: t.Title, Status: taskWords[t.Status], Sub: t.Parent != "", Created: created[t.ID]}
+		if t.Pending != nil {
+			row.Waits = t.Pending.Display.Title
+		}
+		rows = append(rows, row)
+	}
+	slices.Reverse(rows)
+	return rows, nil
+}
+
+// taskWords is where a task stands, for people.
+var taskWords = map[task.Status]string{
+	task.Open: "not started", task.InProgress: "running", task.AwaitingUser: "waits for you",
+	task.Done: "done", task.Failed: "failed", task.Canceled: "stopped",
 }
 
 // status tells what a session runs with.

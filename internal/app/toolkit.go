@@ -62,6 +62,7 @@ type toolkit struct {
 	hook      tool.Tool         // runs people's own commands on events
 	mcp       *mcp.Host         // tools of other programs; nil if there are none
 	awaited   sync.Once         // they were waited for
+	jobs      *bash.Jobs        // the commands in the background
 	conceals  *secret.Concealer // blots keys out of what is shown and kept
 	claims    func(ctx context.Context, from, to time.Time) ([]undo.Claim, error)
 	git       func() bool // there is git to run
@@ -74,6 +75,18 @@ type toolkit struct {
 	gone     func() // takes that back; nil before
 	sweeping sync.WaitGroup
 	ends     []func() error
+}
+
+// background is the commands that were left running, for people.
+func (t *toolkit) background() (all []slash.Job) {
+	for _, j := range t.jobs.List() {
+		job := slash.Job{ID: j.ID, Command: j.Command, State: string(j.State), Exit: j.ExitCode, Log: j.LogPath}
+		if j.Running {
+			job.Runs = (time.Duration(j.Seconds) * time.Second).String()
+		}
+		all = append(all, job)
+	}
+	return all
 }
 
 // indexPatience is how long a search waits for the look for changed files.
@@ -116,6 +129,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	}
 	running.Callback = a.Options.Driver.Callback
 	commands, jobs := bash.All(running)
+	t.jobs = jobs
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
 	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it

@@ -13,7 +13,7 @@ import (
 // Config shows the settings and where each comes from, secrets masked.
 func Config(report config.Report) Command {
 	return Command{
-		Name: "config", Looks: true, Args: "[KEY]", Help: "show the settings and where each comes from",
+		Name: "config", Reads: true, Args: "[KEY]", Help: "show the settings and where each comes from",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			t := display.Table{Head: display.Words("setting", "value", "from")}
 			for _, r := range report.Rows() {

@@ -32,7 +32,7 @@ const (
 // what lies there.
 func Diff(changes *Changes) Command {
 	return Command{
-		Name: "diff", Args: "[full|PATH]", Help: "show what changed in the workspace",
+		Name: "diff", Reads: true, Args: "[full|PATH]", Help: "show what changed in the workspace",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			path := c.Args
 			if rest, ok := strings.CutPrefix(path+" ", "full "); ok {

@@ -12,6 +12,7 @@ import (
 func Mode() Command {
 	return Command{
 		Name: "mode", Looks: true, Args: "[" + strings.Join(mode.Names(), "|") + "]", Help: "show the mode, or switch to another",
+		Mode: strings.TrimSpace,
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				now, preset := c.Mode()
@@ -26,7 +27,7 @@ func Mode() Command {
 func Modes() (all []Command) {
 	for _, name := range mode.Names() {
 		all = append(all, Command{
-			Name: name, Help: "switch to " + name + " mode",
+			Name: name, Help: "switch to " + name + " mode", Mode: func(string) string { return name },
 			Run: func(ctx context.Context, c call) (outcome, error) { return toMode(ctx, c, name) },
 		})
 	}

@@ -24,7 +24,7 @@ type Models interface {
 // be remembered is no reason not to use it.
 func Model(models Models) Command {
 	return Command{
-		Name: "model", Args: "[NAME [force]]", Help: "show the models there are, or switch to another",
+		Name: "model", Looks: true, Args: "[NAME [force]]", Help: "show the models there are, or switch to another",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				blocks := []display.Block{display.Text("model: " + c.Settings().Model)}

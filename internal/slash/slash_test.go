@@ -153,6 +153,13 @@ func open(t *testing.T) (*orchestrator.Orchestrator, *world) {
 			Todos(func() []event.Todo {
 				return []event.Todo{{Content: "x", Status: event.TodoCompleted}, {Content: "y", Status: event.TodoPending}}
 			}),
+			Jobs(func() []Job {
+				zero := 0
+				return []Job{{ID: "job-1", State: "running", Runs: "3s", Command: "serve"}, {ID: "job-2", State: "ended", Exit: &zero, Command: "make", Log: "runs/2.log"}}
+			}),
+			Tasks(func(context.Context) ([]Task, error) {
+				return []Task{{Title: "look", Status: "running", Sub: true, Created: now()}, {Title: "go", Status: "waits for you", Created: now(), Waits: "edit a.txt"}}, nil
+			}),
 			Context("s", func(context.Context, string, map[string]int) (*window.Book, error) { return window.New(nil, nil), nil }), Cost(ledger), Compact(), Diff(changes), Undo(w.revert("undo")), Redo(w.revert("redo")),
 		},
 		New(func() string { return "fresh" }),
@@ -187,6 +194,10 @@ func TestCommandsAnswerWithoutTheModel(t *testing.T) {
 		{"/tools", "look            look at it", ""},
 		{"/agents", "helper  helps\nnot usable: bad.md: no name", ""},
 		{"/todos", "☑ x\n☐ y", ""},
+		{"/jobs", "job-1  running        3s        serve", ""},
+		{"/jobs", "job-2  ended, exit 0            make     runs/2.log", ""},
+		{"/tasks", "running        > look", ""},
+		{"/tasks", "waits for an answer: edit a.txt", ""},
 		{"/context", "of 1000 tokens are in use", ""},
 		{"/cost", "all         30  0       3    $0.5000", ""},
 		{"/diff", "in this session: 1 changed\n  a.txt +1 -1", ""},

@@ -14,7 +14,7 @@ import (
 // how to trust them as they were read; with an error they cannot be used.
 func Trust(book trust.Book, root string, entrusts func() (rows [][]display.Cell, give func() error, err error)) Command {
 	return Command{
-		Name: "trust", Args: "[yes|no]", Help: "show or change whether this folder is trusted",
+		Name: "trust", Looks: true, Args: "[yes|no]", Help: "show or change whether this folder is trusted",
 		Run: func(_ context.Context, c call) (outcome, error) {
 			var does [][]display.Cell
 			var change func() error

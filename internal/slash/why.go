@@ -32,7 +32,7 @@ const storiesShown = 10
 // lines of a file come from.
 func Why(trace func(ctx context.Context, file string, line int) (*Provenance, error)) Command {
 	return Command{
-		Name: "why", Args: "FILE[:LINE]", Help: "tell which prompt, call and approval stand behind a file or a line of it",
+		Name: "why", Reads: true, Args: "FILE[:LINE]", Help: "tell which prompt, call and approval stand behind a file or a line of it",
 		Run: func(ctx context.Context, c call) (outcome, error) {
 			if c.Args == "" {
 				return wrong("/why needs a file, and may name a line of it: /why FILE:LINE")

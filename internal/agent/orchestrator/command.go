@@ -25,9 +25,12 @@ type Command struct {
 	// Prompt, which stands in place of Run, writes what the model is asked: the
 	// command is then a turn.
 	Prompt func(args string) string
-	// Looks says that without arguments it only looks something up: it is then
-	// answered while a turn runs.
-	Looks bool
+	// Looks says that without arguments it only looks something up, and Reads that
+	// it does so with any: it is then answered while a turn runs.
+	Looks, Reads bool
+	// Mode, which may be nil, is the mode that it switches to, or "": while a turn
+	// runs that counts from its next step on.
+	Mode func(args string) string
 	// Authored says that Help is not the program's own words.
 	Authored bool
 }
@@ -95,11 +98,23 @@ func (o *Orchestrator) glimpse() {
 // runs.
 func (o *Orchestrator) Looks(input string) bool {
 	in, ok := parseInput(input).(slash)
-	if !ok || in.args != "" || o.seen.Load() == nil {
+	if !ok || o.seen.Load() == nil {
 		return false
 	}
 	c, err := o.command(in.name)
-	return err == nil && c.Looks && c.Run != nil
+	return err == nil && c.Run != nil && (c.Reads || c.Looks && in.args == "")
+}
+
+// Switches is the mode that an input switches to, or "".
+func (o *Orchestrator) Switches(input string) string {
+	in, ok := parseInput(input).(slash)
+	if !ok {
+		return ""
+	}
+	if c, err := o.command(in.name); err == nil && c.Mode != nil {
+		return c.Mode(in.args)
+	}
+	return ""
 }
 
 // Look answers such a command.
@@ -110,7 +125,7 @@ func (o *Orchestrator) Look(ctx context.Context, input string, out event.Sink) e
 		return err
 	}
 	st := &turnState{sink: o.Through(out)}
-	done, err := c.Run(ctx, &Call{"", o.seen.Load(), st})
+	done, err := c.Run(ctx, &Call{in.args, o.seen.Load(), st})
 	local := event.LocalAdded{Input: input, Output: done.Text, Blocks: done.Blocks}
 	if err != nil {
 		local = event.LocalAdded{Input: input, Output: err.Error(), Failed: true}

@@ -92,8 +92,10 @@ func (o *Orchestrator) check(ctx context.Context, st *turnState, command string)
 	return result, true, nil
 }
 
-// checkAside is what a person is told who is asked about a check.
-const checkAside = "coder's own check of what was edited, not the model's wish; in a folder that you trust (/trust yes) checks run unasked"
+// checkAside is what a person is told who is asked about a check: two reasons, as a
+// card parts them.
+const checkAside = "coder's own check of what was edited, not the model's wish" + "; " +
+	"in a folder that you trust (/trust yes) checks run unasked"
 
 // judgeCheck tells how the check went, and hands a failure back to the model
 // as long as it may try again.

@@ -347,6 +347,9 @@ func (s *Session) SwitchMode(ctx context.Context, mode string, out event.Sink) e
 // Look answers at once, also while a turn runs.
 func (s *Session) Looks(input string) bool { return s.orch.Looks(input) }
 
+// Switches is the mode that an input switches to, or ""; see [Session.Change].
+func (s *Session) Switches(input string) string { return s.orch.Switches(input) }
+
 // Look answers a command that only looks something up.
 func (s *Session) Look(ctx context.Context, input string, out event.Sink) error {
 	return s.orch.Look(ctx, input, out)

@@ -302,10 +302,11 @@ type noArgs struct{}
 
 type listResult struct {
 	OK   bool      `json:"ok"`
-	Jobs []listing `json:"jobs"`
+	Jobs []Listing `json:"jobs"`
 }
 
-type listing struct {
+// Listing is a command in the background, in a list.
+type Listing struct {
 	jobStatus
 	Seconds   int64  `json:"seconds,omitzero"` // since it began
 	HasOutput bool   `json:"unread_output"`
@@ -317,22 +318,29 @@ func (j *Jobs) listTool() tool.Tool {
 		Name: "jobs_list", Doc: listDoc, Aliases: []tool.Alias{{Name: "list_jobs"}, {Name: "list_shells"}},
 		Plan: func(context.Context, noArgs) (tool.Plan, error) { return noting("list", "background jobs"), nil },
 		Do: func(context.Context, noArgs, io.Writer) (tool.Result, error) {
-			j.mu.Lock()
-			defer j.mu.Unlock()
-			list := []listing{}
-			for _, b := range j.jobs {
-				list = append(list, b.listing(j.o.Now))
-			}
+			list := j.List()
 			return tool.Result{Value: listResult{OK: true, Jobs: list}, Summary: fmt.Sprintf("%d jobs", len(list))}, nil
 		},
 	}
 }
 
-func (b *job) listing(now func() time.Time) listing {
+// List is the commands left running in the background and those of them that have
+// ended, the oldest first.
+func (j *Jobs) List() []Listing {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	list := []Listing{}
+	for _, b := range j.jobs {
+		list = append(list, b.listing(j.o.Now))
+	}
+	return list
+}
+
+func (b *job) listing(now func() time.Time) Listing {
 	ended := b.hasEnded()
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	l := listing{jobStatus: b.status(title(b.command), ended), HasOutput: len(b.unread) > 0, LogPath: b.logPath}
+	l := Listing{jobStatus: b.status(title(b.command), ended), HasOutput: len(b.unread) > 0, LogPath: b.logPath}
 	if now != nil {
 		l.Seconds = int64(now().Sub(b.began).Seconds())
 	}

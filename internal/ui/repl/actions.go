@@ -14,11 +14,14 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 	if r.Sent != nil {
 		r.Sent(action.Text)
 	}
-	if r.turn != nil && r.Session().Looks(action.Text) {
+	s := r.Session()
+	if mode := s.Switches(action.Text); r.turn != nil && mode != "" {
+		return r.switchMode(ctx, mode)
+	}
+	if r.turn != nil && s.Looks(action.Text) {
 		if err := r.Say(r.Palette.Paint(good, "> ") + oneLine(action.Text)); err != nil {
 			return err
 		}
-		s := r.Session()
 		r.looking.Go(func() {
 			if err := s.Look(ctx, action.Text, r.render); err != nil && ctx.Err() == nil {
 				_ = r.Say(r.Palette.Paint(bad, r.Words.Said(err.Error()))) // a terminal that is gone ends the loop by itself

@@ -40,6 +40,7 @@ func (s *asking) Continue(context.Context, event.Sink) (string, error) { return 
 func (s *asking) SwitchMode(context.Context, string, event.Sink) error { return nil }
 func (s *asking) Steer(func() []string)                                {}
 func (s *asking) Change(context.Context, string, event.Sink) error     { return nil }
+func (s *asking) Switches(string) string                               { return "" }
 func (s *asking) Looks(string) bool                                    { return false }
 func (s *asking) Look(context.Context, string, event.Sink) error       { return nil }
 func (s *asking) ContextUsed() int                                     { return 7 }

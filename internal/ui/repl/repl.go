@@ -38,6 +38,8 @@ type Session interface {
 	// does so.
 	Looks(input string) bool
 	Look(ctx context.Context, input string, out event.Sink) error
+	// Switches is the mode that an input switches to, or "".
+	Switches(input string) string
 	// Steer lets the running turn take more of the person's words between its
 	// steps.
 	Steer(take func() []string)

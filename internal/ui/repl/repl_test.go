@@ -48,6 +48,10 @@ func (s *talk) Change(_ context.Context, mode string, _ event.Sink) error {
 	s.changed.Store(&mode)
 	return nil
 }
+func (s *talk) Switches(input string) string {
+	mode, _ := strings.CutPrefix(input, "/mode ")
+	return strings.TrimPrefix(mode, input)
+}
 func (s *talk) Looks(input string) bool { return input == "/cost" }
 func (s *talk) Look(ctx context.Context, input string, out event.Sink) error {
 	return out.Emit(ctx, event.Record{Event: event.LocalAdded{Input: input, Output: "it cost nothing"}})
@@ -336,6 +340,11 @@ func TestATurnLetsThePersonLook(t *testing.T) {
 	d.shows("mode build++ from the next step on\n>")
 	if got := d.session.changed.Load(); got == nil || *got != "build++" {
 		t.Errorf("the mode was changed to %v", got)
+	}
+	d.keys("/mode plan\r")
+	d.shows("mode plan from the next step on\n>")
+	if got := d.session.changed.Load(); *got != "plan" {
+		t.Errorf("the mode was changed to %v", *got)
 	}
 	d.keys("/undo\r")
 	d.shows("queued: /undo")

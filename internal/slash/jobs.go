@@ -1,0 +1,37 @@
+package slash
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"coder/internal/core/display"
+	"coder/internal/core/sanitize"
+)
+
+// Job is a command that the model left running in the background.
+type Job struct {
+	ID, Command string
+	State       string // in the program's own words
+	Exit        *int   // its exit code, if it has ended by itself
+	Runs        string // how long, so far; "": it has ended
+	Log         string // where all of its output is
+}
+
+// Jobs lists the commands in the background.
+func Jobs(list func() []Job) Command {
+	return Command{Name: "jobs", Looks: true, Help: "list the commands that run in the background", Run: func(_ context.Context, c call) (outcome, error) {
+		t := display.Table{Head: display.Words("job", "state", "runs for", "command", "output")}
+		for _, j := range list() {
+			state := display.Cell{Text: j.State, Words: true}
+			if j.Exit != nil {
+				state.Text = fmt.Sprintf("ended, exit %d", *j.Exit)
+			}
+			t.Rows = append(t.Rows, slices.Concat(display.Data(j.ID), []display.Cell{state}, display.Data(j.Runs, sanitize.Line(j.Command, 200), j.Log)))
+		}
+		if len(t.Rows) == 0 {
+			return say("no command was left running in the background")
+		}
+		return show(t)
+	}}
+}
