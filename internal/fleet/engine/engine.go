@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -49,11 +50,13 @@ type Link struct {
 }
 
 const (
-	linkFile   = "fleet.json"
-	maxSecret  = 1 << 10
-	maxLink    = 64 << 10
-	maxPayload = 16 << 20 // bytes of a message: the records of one step
+	linkFile  = "fleet.json"
+	maxSecret = 1 << 10
+	maxLink   = 64 << 10
 )
+
+// MaxPayload is how many bytes a message may have: the records of one step.
+const MaxPayload = 16 << 20
 
 // ErrNoFleet reports that nothing says where a fleet is.
 var ErrNoFleet = errors.New("no fleet is known here; start one with: coder fleet up")
@@ -69,6 +72,46 @@ func Find(dir string) (l Link, err error) {
 	}
 	if err != nil {
 		return l, fmt.Errorf("read how the fleet is reached: %w", err)
+	}
+	return l, nil
+}
+
+// Or fills in what l leaves open: how the fleet known in dir is reached, which is the
+// one meant if l names no other, and the tokens kept there. Those go to no server
+// that is not known unless a role is named.
+func (l Link) Or(dir string) (Link, error) {
+	known, err := Find(dir)
+	if err != nil && (l.URL == "" || !errors.Is(err, ErrNoFleet)) {
+		return l, err
+	}
+	same := l.URL == "" || known.URL != "" && slices.Contains(strings.Split(l.URL, ","), known.URL)
+	switch open := l.TokenFile == "" && l.Creds == ""; {
+	case open && l.Role != "":
+		l.TokenFile = TokenFile(dir, l.Role)
+	case open && same:
+		l.TokenFile, l.Creds, l.Role = known.TokenFile, known.Creds, known.Role
+	case l.TokenFile != "" && l.Role == "":
+		l.Role = roleOf(l.TokenFile)
+	}
+	if same {
+		l.URL, l.CA = cmp.Or(l.URL, known.URL), cmp.Or(l.CA, known.CA)
+		if l.Cert == "" {
+			l.Cert, l.Key = known.Cert, known.Key
+		}
+	}
+	return l, nil
+}
+
+// Absolute names the files of l from wherever it is read.
+func (l Link) Absolute() (Link, error) {
+	for _, file := range []*string{&l.TokenFile, &l.Creds, &l.CA, &l.Cert, &l.Key} {
+		if *file == "" {
+			continue
+		}
+		var err error
+		if *file, err = filepath.Abs(*file); err != nil {
+			return l, err
+		}
 	}
 	return l, nil
 }
@@ -95,6 +138,7 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	options := []nats.Option{
 		nats.Name(name), nats.MaxReconnects(-1), nats.ReconnectWait(250 * time.Millisecond), nats.Timeout(5 * time.Second),
 		nats.ReconnectBufSize(-1), // what cannot be sent now is not sent behind our back later
+		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}), // whoever asked is told
 	}
 	if l.TokenFile != "" {
 		token, err := secret(l.TokenFile)
@@ -118,17 +162,17 @@ func (l Link) Dial(name string) (*nats.Conn, jetstream.JetStream, error) {
 	}
 	c, err := nats.Connect(l.URL, options...)
 	if errors.Is(err, nats.ErrNoServers) {
-		return nil, nil, fmt.Errorf("nobody answers at %s; is the fleet up?", withoutSecrets(l.URL))
+		return nil, nil, fmt.Errorf("nobody answers at %s; is the fleet up?", Shown(l.URL))
 	}
 	if err != nil {
-		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", withoutSecrets(l.URL), err)
+		return nil, nil, fmt.Errorf("reach the fleet at %s: %w", Shown(l.URL), err)
 	}
 	js, err := jetstream.New(c)
 	return c, js, err
 }
 
-// withoutSecrets is an address that can be shown.
-func withoutSecrets(address string) string {
+// Shown is an address without its secrets.
+func Shown(address string) string {
 	var all []string
 	for one := range strings.SplitSeq(address, ",") {
 		if u, err := url.Parse(strings.TrimSpace(one)); err == nil {
@@ -156,6 +200,15 @@ func secret(path string) (string, error) {
 
 // TokenFile is where the token of a role is kept in the folder of a fleet.
 func TokenFile(dir string, r Role) string { return filepath.Join(dir, string(r)+".token") }
+
+// roleOf is whose token a file holds, by its name; "" if that says nothing.
+func roleOf(file string) Role {
+	name, _ := strings.CutSuffix(filepath.Base(file), ".token")
+	if r := Role(name); r == Admin || r == Worker || r == Person {
+		return r
+	}
+	return ""
+}
 
 const routes Role = "route" // the servers of a cluster, among themselves
 
@@ -201,12 +254,6 @@ type ServerOptions struct {
 	Logs []string
 }
 
-// Server is a server inside this program.
-type Server struct {
-	s    *server.Server
-	Link Link // of an admin
-}
-
 // Start starts a server. What is acknowledged is on the disk.
 func Start(o ServerOptions) (*Server, error) {
 	keys, err := tokens(o.Dir)
@@ -215,7 +262,7 @@ func Start(o ServerOptions) (*Server, error) {
 	}
 	name := cmp.Or(o.Name, "node")
 	opts := &server.Options{
-		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: maxPayload, MaxPending: 256 << 20,
+		ServerName: name, NoSigs: true, NoLog: true, DisableJetStreamBanner: true, MaxPayload: MaxPayload, MaxPending: 256 << 20,
 		JetStream: true, StoreDir: filepath.Join(o.Dir, "data", name), SyncAlways: true, SyncInterval: time.Minute,
 		Users: users(keys, o),
 	}
@@ -242,29 +289,17 @@ func Start(o ServerOptions) (*Server, error) {
 	if err := os.MkdirAll(opts.StoreDir, 0o700); err != nil {
 		return nil, fmt.Errorf("make the folder of the server: %w", err)
 	}
-	s, err := server.NewServer(opts)
-	if err != nil {
-		return nil, fmt.Errorf("start the server: %w", err)
+	s := &Server{options: opts}
+	if err := s.start(); err != nil {
+		return nil, err
 	}
-	go s.Start()
-	if !s.ReadyForConnections(10 * time.Second) {
-		s.Shutdown()
-		return nil, fmt.Errorf("the server could not listen on %s:%d", opts.Host, opts.Port)
-	}
-	at := s.Addr().(*net.TCPAddr)
+	opts.Port = s.s.Addr().(*net.TCPAddr).Port
 	scheme := "nats"
 	if opts.TLS {
 		scheme = "tls"
 	}
-	return &Server{s: s, Link: Link{
-		URL: scheme + "://" + net.JoinHostPort(opts.Host, strconv.Itoa(at.Port)), Role: Admin, TokenFile: TokenFile(o.Dir, Admin),
-	}}, nil
-}
-
-// Stop ends the server.
-func (s *Server) Stop() {
-	s.s.Shutdown()
-	s.s.WaitForShutdown()
+	s.Link = Link{URL: scheme + "://" + net.JoinHostPort(opts.Host, strconv.Itoa(opts.Port)), Role: Admin, TokenFile: TokenFile(o.Dir, Admin)}
+	return s, nil
 }
 
 func cluster(opts *server.Options, o ServerOptions, token string) (err error) {

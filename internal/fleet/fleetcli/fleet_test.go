@@ -41,8 +41,13 @@ type fleet struct {
 
 func newFleet(t *testing.T) *fleet {
 	t.Helper()
+	return newFleetWith(t, "1s")
+}
+
+func newFleetWith(t *testing.T, lease string) *fleet {
+	t.Helper()
 	f := bare(t)
-	f.server = f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", "1s")
+	f.server = f.start("up", "--slots", "0", "--listen", "127.0.0.1:0", "--lease", lease)
 	return f
 }
 
@@ -161,7 +166,7 @@ func (f *fleet) until(id string, status ...queue.Status) (t queue.Task) {
 			return t
 		}
 		if t.Status.Ended() || time.Now().After(end) {
-			f.t.Fatalf("task %s is %s (%s), want %v", id, t.Status, t.Reason, status)
+			f.t.Fatalf("task %s is %s (%s), want %v: %s", id, t.Status, t.Reason, status, f.must("ps"))
 		}
 	}
 }

@@ -130,8 +130,13 @@ type signals struct{ first, again context.Context }
 
 type secondKey struct{}
 
-func (c *call) complain(err error) {
-	fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(err.Error()))
+func (c *call) complain(err error) { c.tell(err.Error()) }
+
+// tell says something beside the output.
+func (c *call) tell(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(text)) }
+
+func (c *call) warn(format string, args ...any) {
+	fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.T(format, args...))
 }
 
 func (c *call) say(format string, args ...any) {
@@ -238,23 +243,14 @@ func (c *call) home() string {
 }
 
 // reach connects to the fleet.
-func (c *call) reach(ctx context.Context) error {
-	link := c.link
-	if link.URL == "" {
-		known, err := engine.Find(c.dir)
-		if err != nil {
-			return err
-		}
-		link = known
-	} else if link.TokenFile == "" && link.Creds == "" {
-		link.Role = cmp.Or(link.Role, engine.Admin)
-		if file := engine.TokenFile(c.dir, link.Role); exists(file) {
-			link.TokenFile = file
-		}
+func (c *call) reach(ctx context.Context) (err error) {
+	if c.link, err = c.link.Or(c.dir); err == nil {
+		c.link, err = c.link.Absolute()
 	}
-	c.link = link
-	var err error
-	if c.conn, c.js, err = link.Dial("coder fleet"); err != nil {
+	if err != nil {
+		return err
+	}
+	if c.conn, c.js, err = c.link.Dial("coder fleet"); err != nil {
 		return err
 	}
 	c.Queue, err = queue.Open(ctx, c.js, c.Now)

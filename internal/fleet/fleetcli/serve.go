@@ -17,6 +17,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"strings"
+	"sync"
 	"time"
 
 	"coder/internal/fleet/engine"
@@ -50,10 +51,13 @@ func (c *call) workerFlags(f *flag.FlagSet) {
 	f.BoolVar(&c.serving.yolo, "allow-yolo", false, "")
 }
 
+// listen is where the server of a fleet is found unless said otherwise.
+const listen = "127.0.0.1:7422"
+
 func (c *call) upFlags(f *flag.FlagSet) {
 	c.workerFlags(f)
 	f.StringVar(&c.serving.work, "work", "", "")
-	f.StringVar(&c.serving.server.Listen, "listen", "127.0.0.1:7422", "")
+	f.StringVar(&c.serving.server.Listen, "listen", listen, "")
 	f.StringVar(&c.serving.server.Name, "node", "", "")
 	f.StringVar(&c.serving.server.Cluster, "cluster", "", "")
 	f.StringVar(&c.serving.peers, "peers", "", "")
@@ -68,16 +72,15 @@ func (c *call) checkUp() error {
 	if c.serving.lease < time.Second || c.serving.replicas < 1 || c.serving.replicas > 5 || c.serving.slots < 0 || c.serving.maxQueue < 1 {
 		return usagef("--lease is at least 1s, --replicas 1 to 5, --slots and --max-queue are not negative")
 	}
+	if s := c.serving; c.link.URL != "" && (s.server.Listen != listen || s.peers != "" || s.server.Name+s.server.Cluster+s.server.Cert+s.server.Key != "") {
+		return usagef("--url names a server that runs already: --listen, --node, --cluster, --peers and --tls-cert are for one of our own")
+	}
 	return nil
 }
 
-// up starts a server, and a worker beside it.
+// up starts a server, unless the fleet is to be on one that runs elsewhere, and a
+// worker.
 func (c *call) up(ctx context.Context) error {
-	o := c.serving.server
-	o.Dir, o.Protected, o.Logs = c.dir, queue.Protected, queue.LogSubjects
-	if c.serving.peers != "" {
-		o.Peers = strings.Split(c.serving.peers, ",")
-	}
 	work := c.serving.work
 	if work == "" {
 		work = filepath.Join(cmp.Or(c.Getenv("XDG_CACHE_HOME"), filepath.Join(c.Getenv("HOME"), ".cache")), "coder-fleet")
@@ -86,17 +89,30 @@ func (c *call) up(ctx context.Context) error {
 	if c.serving.work, err = filepath.Abs(work); err != nil {
 		return err
 	}
-	server, err := engine.Start(o)
-	if err != nil {
+	patience, own := time.Duration(0), c.link.URL == ""
+	if own {
+		server, err := c.startServer()
+		if err != nil {
+			return err
+		}
+		defer server.Stop()
+		var attending sync.WaitGroup
+		defer attending.Wait()
+		attended, leave := context.WithCancel(context.WithoutCancel(ctx))
+		defer leave()
+		attending.Go(func() { server.Attend(attended, c.tell) })
+		patience = time.Minute // the servers of a cluster find each other first
+	} else if c.link, err = c.link.Or(c.dir); err != nil {
 		return err
 	}
-	defer server.Stop()
-	c.link = server.Link
-	if o.Cert != "" && c.link.CA == "" {
-		c.link.CA = o.Cert
-	}
-	if err := c.provision(ctx); err != nil {
+	if c.link, err = c.link.Absolute(); err != nil {
 		return err
+	}
+	if err := c.provision(ctx, patience); err != nil {
+		return err
+	}
+	if most := c.conn.MaxPayload(); most < engine.MaxPayload {
+		c.warn("the server takes messages of at most %d bytes, and what a call prints may be more: set its max_payload to %d", most, engine.MaxPayload)
 	}
 	if err := c.link.Save(c.dir); err != nil {
 		return fmt.Errorf("keep how the fleet is reached: %w", err)
@@ -112,21 +128,44 @@ func (c *call) up(ctx context.Context) error {
 		return err
 	}
 	defer stop()
-	c.say("the fleet is up at %s; its folder is %s", c.link.URL, c.dir)
+	c.say("the fleet is up at %s; its folder is %s", engine.Shown(c.link.URL), c.dir)
 	if c.serving.slots > 0 {
 		if err := c.work(ctx); err != nil || ctx.Err() != nil {
 			return err
 		}
-		c.say("the worker has left; the server stays until Ctrl-C")
+		if own {
+			c.say("the worker has left; the server stays until Ctrl-C")
+		}
 	}
-	<-ctx.Done()
+	if own || c.serving.metrics != "" {
+		<-ctx.Done()
+	}
 	return nil
 }
 
-// provision makes what the fleet needs. The servers of a cluster find each other
-// first.
-func (c *call) provision(ctx context.Context) (err error) {
-	deadline := time.Now().Add(time.Minute)
+// startServer starts a server of our own.
+func (c *call) startServer() (*engine.Server, error) {
+	if known, err := engine.Find(c.dir); err == nil && known.TokenFile != engine.TokenFile(c.dir, engine.Admin) {
+		return nil, usagef("the fleet of %s is at %s: name it with --url, or another folder with --dir", c.dir, engine.Shown(known.URL))
+	}
+	o := c.serving.server
+	o.Dir, o.Protected, o.Logs = c.dir, queue.Protected, queue.LogSubjects
+	if c.serving.peers != "" {
+		o.Peers = strings.Split(c.serving.peers, ",")
+	}
+	server, err := engine.Start(o)
+	if err != nil {
+		return nil, err
+	}
+	if c.link = server.Link; o.Cert != "" && c.link.CA == "" {
+		c.link.CA = o.Cert
+	}
+	return server, nil
+}
+
+// provision makes what the fleet needs, and tries for as long as patience lasts.
+func (c *call) provision(ctx context.Context, patience time.Duration) (err error) {
+	deadline := time.Now().Add(patience)
 	for {
 		trying, stop := context.WithTimeout(ctx, 10*time.Second)
 		if err = nil; c.conn == nil {
@@ -178,7 +217,7 @@ func (c *call) work(ctx context.Context) error {
 	}
 	w, err := worker.New(ctx, c.js, c.Queue, worker.Options{
 		Name: name, Slots: c.serving.slots, Fleet: c.dir, Link: c.link, Exe: c.Exe, Environ: c.Environ, Yolo: c.serving.yolo, MinFree: uint64(max(c.serving.minFree, 0)) << 20,
-		Say: func(text string) { fmt.Fprintln(c.Stderr, "coder fleet: "+c.words.Said(text)) },
+		Say: c.tell,
 	})
 	if err != nil {
 		return err

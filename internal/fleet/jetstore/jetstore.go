@@ -448,7 +448,7 @@ func (l *lease) renew(ctx context.Context) {
 			return
 		case <-every.C:
 		}
-		trying, stop := context.WithTimeout(ctx, max(l.s.l.Lease/2, time.Second))
+		trying, stop := context.WithTimeout(ctx, max(l.s.l.Lease/4, 500*time.Millisecond)) // a server that comes back is to hear of it soon
 		rev, err := l.s.leases.Update(trying, token(l.c.session), l.value, l.rev)
 		switch {
 		case err == nil:

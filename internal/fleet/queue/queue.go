@@ -205,7 +205,9 @@ func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time) (q 
 	q = &Queue{js: js, now: now}
 	buckets := map[string]*jetstream.KeyValue{"task": &q.tasks, "people": &q.people, "worker": &q.workers, "fleet": &q.fleet}
 	for bucket, kv := range buckets {
-		if *kv, err = js.KeyValue(ctx, name+"-"+bucket); err != nil {
+		if *kv, err = js.KeyValue(ctx, name+"-"+bucket); errors.Is(err, jetstream.ErrBucketNotFound) {
+			return nil, ErrNone
+		} else if err != nil {
 			return nil, fmt.Errorf("open the fleet: %w", err)
 		}
 	}
@@ -235,6 +237,7 @@ func Open(ctx context.Context, js jetstream.JetStream, now func() time.Time) (q 
 // Reasons why something is refused.
 var (
 	ErrNotFound = errors.New("there is no such task; coder fleet ps lists them")
+	ErrNone     = errors.New("this server holds no fleet yet; coder fleet up --url begins one there")
 	ErrFull     = errors.New("the queue is full; wait until workers have taken some of it")
 )
 
@@ -246,11 +249,8 @@ func (q *Queue) Submit(ctx context.Context, id string, spec Spec, by string) (Ta
 	if err := q.publish(ctx, Job{Task: t, Version: Version}, id); err != nil {
 		return t, err
 	}
-	_, err := q.tasks.Create(ctx, id, jsonx.Must(t))
-	if errors.Is(err, jetstream.ErrKeyExists) {
-		err = nil // a worker was faster
-	}
-	return t, err
+	_, _ = q.tasks.Create(ctx, id, jsonx.Must(t)) // a worker makes it from the job, or was faster
+	return t, nil
 }
 
 // publish sends a job once, however often it is tried.
@@ -261,8 +261,11 @@ func (q *Queue) publish(ctx context.Context, j Job, once string) error {
 	if errors.As(err, &api) && api.ErrorCode == storeFailed && strings.Contains(api.Description, "maximum messages") {
 		return ErrFull
 	}
-	if err != nil {
+	switch {
+	case errors.As(err, &api):
 		return fmt.Errorf("hand in the task: %w", err)
+	case err != nil:
+		return fmt.Errorf("no receipt came for task %s, and it may have been handed in all the same; coder fleet ps tells before you try again: %w", j.Task.ID, err)
 	}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -55,9 +56,9 @@ type Outcome struct {
 	Attempts int `json:"attempts,omitempty"`
 }
 
-// cloneAttempts is how often a task is tried that cannot be begun: a repository that
-// cannot be cloned, a worker that may not run it.
-const cloneAttempts = 3
+// beginAttempts is how often a task is tried that cannot be begun: a repository that
+// cannot be cloned, a worker that may not run it, settings that are wrong.
+const beginAttempts = 3
 
 // Run does what an order says, in a process of its own, and says on stdout what
 // came of it.
@@ -121,15 +122,19 @@ func (r *run) run(ctx context.Context) (out Outcome, err error) {
 	}
 	r.folder, err = checkout.Clone(ctx, filepath.Join(r.dir, "repo"), r.Task.Spec.Repo, cmp.Or(r.Task.Commit, r.Task.Spec.Base), r.env.Environ)
 	if err != nil {
-		return Outcome{Attempts: cloneAttempts}, err
+		return Outcome{Attempts: beginAttempts}, err
 	}
 	if err := r.restore(ctx); err != nil {
 		return out, err
 	}
 	said := ""
 	if !v.task.Status.Ended() {
-		if said, err = r.work(ctx, v); err != nil {
+		code := 0
+		if said, code, err = r.work(ctx, v); err != nil {
 			return out, err
+		}
+		if slices.Contains(hopeless, code) {
+			out.Attempts = beginAttempts
 		}
 		if v, err = r.look(ctx); err != nil {
 			return out, err
@@ -229,9 +234,13 @@ func (r *run) restore(ctx context.Context) error {
 	return r.folder.Restore(ctx, file)
 }
 
+// hopeless are the exit codes that say that the task could not be begun here, and
+// will not be soon: its settings or those of the worker are wrong.
+var hopeless = []int{cli.ExitUsage, cli.ExitAuth, cli.ExitInput, cli.ExitSandbox, cli.ExitConfig, cli.ExitUntrusted}
+
 // work runs the ordinary program on the task, from where its log ends, and returns
-// what it complained of last.
-func (r *run) work(ctx context.Context, v view) (said string, err error) {
+// what it complained of last, and its exit code.
+func (r *run) work(ctx context.Context, v view) (said string, code int, err error) {
 	env := r.env
 	env.Dir = r.folder.Dir
 	var complaints tail
@@ -245,12 +254,12 @@ func (r *run) work(ctx context.Context, v view) (said string, err error) {
 	}
 	a, err := open(env)
 	if err != nil {
-		return "", err
+		return "", 0, err
 	}
 	seals := sealing{here: a.Store().Key(), fleet: r.key, root: a.Root, id: r.Task.ID}
 	if v.result.Records > 0 {
 		if err := bring(ctx, r.logs.Read(ctx, r.Task.ID, 0), here, r.Task.ID, seals.inward()); err != nil {
-			return "", err
+			return "", 0, err
 		}
 	}
 	var unkept error
@@ -259,25 +268,25 @@ func (r *run) work(ctx context.Context, v view) (said string, err error) {
 	}
 	if r.Answer != nil && len(v.open) > 0 {
 		if a, err = open(env); err != nil {
-			return "", err
+			return "", 0, err
 		}
 		answer := r.Answer.Response
 		answer.Via = r.Answer.Via()
 		if err := a.Store().Records.Answer(ctx, r.Task.ID, answer); err != nil {
-			return "", fmt.Errorf("put the answer on record: %w", err)
+			return "", 0, fmt.Errorf("put the answer on record: %w", err)
 		}
 	}
 	if env.Args, err = r.arguments(v); err != nil {
-		return "", err
+		return "", 0, err
 	}
-	code := cli.Main(env)
+	code = cli.Main(env)
 	if snap, err := a.Store().Records.Snapshot(ctx, r.Task.ID); err == nil {
 		_ = r.sessions.Save(ctx, snap) // it can be made again from the log
 	}
 	if unkept != nil {
-		return unkept.Error(), nil
+		return unkept.Error(), 0, nil
 	}
-	return sanitize.Line(fmt.Sprintf("%s (exit code %d)", complaints.last(), code), 400), nil
+	return sanitize.Line(fmt.Sprintf("%s (exit code %d)", complaints.last(), code), 400), code, nil
 }
 
 // open puts the program together for the folder of the task.

@@ -31,7 +31,6 @@ import (
 	"coder/internal/policy/mode"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"golang.org/x/sys/unix"
 )
 
 // TaskCommand is the word by which the program is told to run one task.
@@ -53,10 +52,11 @@ type Options struct {
 // Worker takes tasks. Use [New].
 type Worker struct {
 	Options
-	queue *queue.Queue
-	logs  *jetstore.Store
-	busy  atomic.Int32
-	state atomic.Pointer[string]
+	queue  *queue.Queue
+	logs   *jetstore.Store
+	busy   atomic.Int32
+	state  atomic.Pointer[string]
+	engine *contact
 }
 
 // New returns a worker of the fleet that q is.
@@ -68,7 +68,10 @@ func New(ctx context.Context, js jetstream.JetStream, q *queue.Queue, o Options)
 	if err := ownFolder(q.Settings.Work); err != nil {
 		return nil, fmt.Errorf("this fleet works in %s, on every machine: %w", q.Settings.Work, err)
 	}
-	return &Worker{Options: o, queue: q, logs: logs}, nil
+	conn := js.Conn()
+	return &Worker{Options: o, queue: q, logs: logs, engine: &contact{
+		quiet: max(q.Settings.Lease/2, 3*reportGap), breaks: func() uint64 { return conn.Stats().Reconnects },
+	}}, nil
 }
 
 const (
@@ -109,6 +112,7 @@ func (w *Worker) report(ctx, drain context.Context, leave func()) {
 	host, _ := os.Hostname()
 	every := time.NewTicker(reportGap)
 	defer every.Stop()
+	away := false
 	for {
 		state := "ready"
 		if s := w.state.Load(); s != nil && *s != "" {
@@ -118,7 +122,18 @@ func (w *Worker) report(ctx, drain context.Context, leave func()) {
 			state = "draining"
 		}
 		s := queue.WorkerState{Name: w.Name, Version: app.Version, Slots: w.Slots, Busy: int(w.busy.Load()), State: state, PID: os.Getpid(), Host: host}
-		_ = w.queue.Report(ctx, s) // the next one may arrive
+		err := w.queue.Report(ctx, s) // the next one may arrive
+		switch {
+		case ctx.Err() != nil:
+			return
+		case err == nil && away:
+			w.Say("the engine is back")
+		case err != nil && !away:
+			w.Say("the engine is away; what is under way goes on as far as it can")
+		}
+		if away = err != nil; !away {
+			w.engine.heard(time.Now())
+		}
 		if asked, err := w.queue.Draining(ctx, w.Name); err == nil && asked {
 			w.Say("asked to leave: nothing more is taken")
 			leave()
@@ -133,7 +148,7 @@ func (w *Worker) report(ctx, drain context.Context, leave func()) {
 
 // take waits for one job and does it.
 func (w *Worker) take(ctx, drain context.Context) {
-	if free, err := freeSpace(w.queue.Settings.Work); err == nil && free < w.MinFree {
+	if free, err := engine.Free(w.queue.Settings.Work); err == nil && free < w.MinFree {
 		text := fmt.Sprintf("takes nothing: %d MB are left on the disk of %s", free>>20, w.queue.Settings.Work)
 		w.state.Store(&text)
 		wait(drain, pollTime)
@@ -147,6 +162,7 @@ func (w *Worker) take(ctx, drain context.Context) {
 	if m == nil {
 		return
 	}
+	w.engine.heard(time.Now())
 	w.busy.Add(1)
 	defer w.busy.Add(-1)
 	w.handle(ctx, m)
@@ -157,14 +173,6 @@ func wait(ctx context.Context, d time.Duration) {
 	case <-ctx.Done():
 	case <-time.After(d):
 	}
-}
-
-func freeSpace(dir string) (uint64, error) {
-	var s unix.Statfs_t
-	if err := unix.Statfs(dir, &s); err != nil {
-		return 0, err
-	}
-	return s.Bavail * uint64(s.Bsize), nil
 }
 
 // handle does one job. A job is done with, given back, or left to come back.
@@ -215,6 +223,9 @@ func (w *Worker) do(ctx context.Context, job queue.Job, m jetstream.Msg) (again 
 		if unsigned != nil {
 			return lease / 2, nil
 		}
+	}
+	if back := w.engine.since(time.Now()); t.Status == queue.Running && back < lease {
+		return lease - back, nil // its worker may be alive, and has yet to say so
 	}
 	release, err := w.logs.Claim(ctx, t.ID)
 	if err != nil {
@@ -330,7 +341,7 @@ type attempt struct {
 // said.
 func (a *attempt) execute(ctx context.Context) (Outcome, error) {
 	if a.task.Spec.Mode == mode.Yolo && !a.w.Yolo {
-		return Outcome{Status: queue.Queued, Attempts: cloneAttempts, Reason: "worker " + a.w.Name + " runs nothing unasked; coder fleet worker --allow-yolo lets it"}, nil
+		return Outcome{Status: queue.Queued, Attempts: beginAttempts, Reason: "worker " + a.w.Name + " runs nothing unasked; coder fleet worker --allow-yolo lets it"}, nil
 	}
 	cmd := exec.Command(a.w.Exe, TaskCommand)
 	cmd.Env, cmd.SysProcAttr = a.w.Environ, new(syscall.SysProcAttr)
