@@ -189,7 +189,7 @@ say never
 		t.Fatalf("%d\n%s", status, text)
 	}
 	s.stream(id, 0, "touch refused")
-	if status, text := s.answer(id, q, shown, "reject"); status != 409 || !strings.Contains(text, "approve (user web)") {
+	if status, text := s.answer(id, q, shown, "reject"); status != 409 || !strings.Contains(text, "Yes, this once (user web)") {
 		t.Errorf("a second answer: %d\n%s", status, text)
 	}
 	s.stream(id, 0, "/answer/")
@@ -242,7 +242,7 @@ say never
 }
 
 // TestWebAnswersOthers: a question of another process is answered from the page,
-// which says who works there; what is said and stopped there is refused.
+// which says who works there and cannot be closed from here.
 func TestWebAnswersOthers(t *testing.T) {
 	for name, wait := range waiters {
 		t.Run(name, func(t *testing.T) {
@@ -253,10 +253,8 @@ func TestWebAnswersOthers(t *testing.T) {
 			if _, page := s.get(s.of("s1", "")); !strings.Contains(page, fmt.Sprintf("process %d", h.Process.Pid)) {
 				t.Errorf("it does not say who works:\n%s", page)
 			}
-			for _, path := range []string{"/say", "/stop", "/release"} {
-				if status, text, _ := s.post(s.of("s1", path), "prompt", "x"); status != 409 {
-					t.Errorf("%s: %d\n%s", path, status, text)
-				}
+			if status, text, _ := s.post(s.of("s1", "/release")); status != 409 {
+				t.Errorf("%d\n%s", status, text)
 			}
 			if status, text := s.answer("s1", q, shown, "approve"); status != 303 {
 				t.Fatalf("%d\n%s", status, text)
@@ -339,6 +337,17 @@ func TestWebOverWhatIsDamaged(t *testing.T) {
 	if status, page := s.get(s.of("s1", "")); status != 200 || !strings.Contains(page, "the question") || strings.Contains(page, "another one") {
 		t.Errorf("%d\n%s", status, page)
 	}
+	lines := strings.SplitAfter(string(text), "\n")
+	lines[1] = "not a record\n"
+	broken = strings.Join(lines, "")
+	if err := os.WriteFile(log, []byte(broken), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"", "/replay", "/cost"} {
+		if status, page := s.get(s.of("s1", path)); status != 200 || !strings.Contains(page, "it is damaged after record 3") {
+			t.Errorf("%s: %d\n%s", path, status, page)
+		}
+	}
 	if now, _ := os.ReadFile(log); string(now) != broken {
 		t.Error("looking at it changed it")
 	}
@@ -397,5 +406,73 @@ func TestWebIsToldWrongly(t *testing.T) {
 		if out != "" || !strings.Contains(text, want) || strings.Count(text, "\n") != 1 || code == 0 {
 			t.Errorf("%s: %d %q %q", args, code, out, text)
 		}
+	}
+}
+
+// TestWebSpeaksToATerminal: what is said, switched and stopped on the page is said,
+// switched and stopped where the session is worked in, which says so.
+func TestWebSpeaksToATerminal(t *testing.T) {
+	h := hold(t)
+	h.file("model", "say first\n---\nsay second\n---\ncall bash {\"command\": \"echo begun; sleep 600\"}\n---\nsay never\n")
+	h.at("xterm", false).until("> ")
+	h.write("one\r").until("first")
+	s := newSite(h.program, "--script", "model")
+	s.stream("s1", 0, "what you say here is said there") // it listens
+	say := func(path string, pairs ...string) {
+		t.Helper()
+		if status, text, _ := s.post(s.of("s1", path), pairs...); status != 303 {
+			t.Fatalf("%s: %d\n%s\n%s", path, status, text, h.said.String())
+		}
+	}
+	say("/say", "prompt", "two from the page")
+	h.until("said elsewhere (coder web, process ").until("two from the page").until("second")
+	say("/mode", "mode", "auto-edit")
+	s.stream("s1", 0, "mode: auto-edit")
+	say("/say", "prompt", "three")
+	s.stream("s1", 0, "sleep 600")
+	s.stream("s1", 0, "/stop")
+	say("/stop")
+	h.until("stopped elsewhere (coder web, process ")
+	s.stream("s1", 0, "stopped: interrupted")
+	h.write("\x04")
+	s.stream("s1", 0, "nobody works in it")
+	if left, _ := filepath.Glob(filepath.Join(filepath.Dir(h.ws), ".coder/listening/*")); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestWebStopsARunWithoutATerminal and says that it takes no words.
+func TestWebStopsARunWithoutATerminal(t *testing.T) {
+	h := hold(t, "-p", "go")
+	h.file("model", "call bash {\"command\": \"echo begun; sleep 600\"}\n---\nsay never\n")
+	h.Stdin = strings.NewReader("")
+	h.start()
+	s := newSite(h.program, "--script", "model")
+	s.stream("s1", 0, "/stop")
+	if status, text, _ := s.post(s.of("s1", "/say"), "prompt", "x"); status != 409 || !strings.Contains(text, "takes nothing from here but answers") {
+		t.Errorf("%d\n%s", status, text)
+	}
+	if status, text, _ := s.post(s.of("s1", "/stop")); status != 303 {
+		t.Fatalf("%d\n%s", status, text)
+	}
+	h.until("stopped elsewhere (coder web, process ")
+	h.over(130)
+}
+
+// TestASessionThatWasClosedIsNotLive although the process that had it lives.
+func TestASessionThatWasClosedIsNotLive(t *testing.T) {
+	p := newProgram(t)
+	p.file("model", "say done\nrepeat\n")
+	s := newSite(p, "--script", "model")
+	id := s.begin("go")
+	s.stream(id, 0, "waits here for what you say")
+	if status, _, _ := s.post(s.of(id, "/release")); status != 303 {
+		t.Fatal(status)
+	}
+	if out, text, code := p.run("watch", id); code != 0 || !strings.Contains(out, "no process works in session") {
+		t.Errorf("%d: %s%s", code, out, text)
+	}
+	if _, page := s.get(s.of(id, "")); !strings.Contains(page, "nobody works in it") {
+		t.Errorf("%s", page)
 	}
 }

@@ -204,6 +204,15 @@ func (s *Store) Inbox() inbox.Box {
 	return inbox.Box{Dir: filepath.Join(s.home, answers), Key: s.Key()}
 }
 
+// listening is where those who work in sessions hear what is said to them from
+// other processes.
+const listening = "listening"
+
+// Ears is where what is said to sessions from other processes comes in.
+func (s *Store) Ears() inbox.Box {
+	return inbox.Box{Dir: filepath.Join(s.home, listening), Key: s.Key()}
+}
+
 // waiver lets the person go on without a record, where there is one.
 func (s *Store) waiver() *toolrun.Waiver {
 	if s.safe == nil {

@@ -44,6 +44,7 @@ func (a *App) sweepFiles(ws *workspace.Workspace, t *toolkit) {
 		if a.Home != "" {
 			atomicfile.Sweep(a.Home, ".", "always", Drafts, pluginsDir, workspacesDir, searchCache)
 			inbox.Box{Dir: filepath.Join(a.Home, answers)}.Sweep()
+			inbox.Box{Dir: filepath.Join(a.Home, listening)}.Sweep()
 		}
 		if !a.Options.Ephemeral {
 			atomicfile.Sweep(a.data(), ".", "sessions", filepath.Join("undo", "tmp"))

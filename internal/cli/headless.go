@@ -118,6 +118,8 @@ func (s *headless) turn(ctx context.Context, prompt string) error {
 	s.out.begin()
 	ctx, done := s.waits.turn(ctx)
 	defer done()
+	ctx, over := s.stoppable(ctx, s.out.inv.warn)
+	defer over()
 	if strings.TrimSpace(prompt) != "" {
 		done, err := s.Run(ctx, prompt, s.out)
 		if err == nil {

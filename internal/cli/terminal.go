@@ -43,6 +43,7 @@ type terminal struct {
 	sup     *supervisor.Supervisor
 	session *supervisor.Session
 	paths   *pathfind.Finder   // of the workspace, for naming files
+	ear     ear                // for what is said elsewhere
 	early   []string           // said before there was a face to say it
 	next    *orchestrator.Next // where the person wants to go
 	// ends, if set, is told of the end of an input instead of the usual.
@@ -145,9 +146,16 @@ func (t *terminal) open(ctx context.Context, talk func(context.Context) error) (
 		Complete: t.complete, Suggest: t.suggest, Lists: t.lists, Keys: t.keyTable, Edit: t.edit, Now: t.inv.Now,
 		Sent: t.sent, Unsent: t.unsent, Earlier: func() []string { return t.app.Typed().Sent() },
 		Notify: t.notifier(), Title: func(asks, runs bool) { _ = screen.Title(t.title(asks, runs)) }, // a terminal that is gone ends the program by itself
-		After: t.after, Leaving: t.inv.exit.leave,
+		After: t.after, Leaving: t.inv.exit.leave, Elsewhere: t.elsewhere,
 	})
+	defer t.ear.close()
 	return talk(ctx)
+}
+
+// elsewhere is what the person says to the session from another process.
+func (t *terminal) elsewhere() (repl.Heard, bool) {
+	t.ear.listen(t.app, t.session.ID, toSay, toStop)
+	return t.ear.next()
 }
 
 // title is what the title of the window says: where we are, and whether something runs

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -141,31 +142,28 @@ func holderOf(path string) (pid int) {
 	if err != nil {
 		return note.PID
 	}
-	if stat, ok := info.Sys().(*syscall.Stat_t); ok && lockReleased(note.PID, stat.Ino) {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && lockReleased(path, stat.Ino) {
 		return 0
 	}
 	return note.PID
 }
 
-// lockReleased reports whether a process that holds locks does not hold the one of
-// this file.
-func lockReleased(pid int, inode uint64) bool {
+// lockReleased reports whether the system says that nobody locks a file. It does not
+// say where the file system has no locks: there a file stands for one.
+func lockReleased(path string, inode uint64) bool {
 	locks, err := os.ReadFile("/proc/locks")
 	if err != nil {
 		return false
 	}
-	any := false
+	if _, err := os.Lstat(filepath.Join(filepath.Dir(path), "owner")); err == nil {
+		return false
+	}
 	for line := range bytes.Lines(locks) {
-		fields := strings.Fields(string(line))
-		if len(fields) < 6 || fields[1] != "FLOCK" || fields[4] != fmt.Sprint(pid) {
-			continue
-		}
-		any = true
-		if strings.HasSuffix(fields[5], fmt.Sprintf(":%d", inode)) {
+		if fields := strings.Fields(string(line)); len(fields) >= 6 && fields[1] == "FLOCK" && strings.HasSuffix(fields[5], fmt.Sprintf(":%d", inode)) {
 			return false
 		}
 	}
-	return any
+	return true
 }
 
 // replay shows records as the terminal showed what they are of. What was only

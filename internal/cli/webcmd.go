@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"crypto/rand"
@@ -22,6 +23,8 @@ import (
 	"coder/internal/core/display"
 	"coder/internal/core/event"
 	"coder/internal/host/patch"
+	"coder/internal/host/repofile"
+	"coder/internal/policy/mode"
 	"coder/internal/record/asof"
 	"coder/internal/record/audit"
 	"coder/internal/record/provenance"
@@ -148,7 +151,7 @@ func (w *web) program() browser.Program {
 			}
 			return u
 		},
-		Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
+		Modes: mode.Names(), Begin: w.begin, Say: w.say, Answer: w.answer, Stop: w.stop, Release: w.release,
 	}
 }
 
@@ -221,7 +224,48 @@ func (w *web) records(ctx context.Context, p browser.Place, after uint64, logs .
 	if err != nil {
 		return func(yield func(event.Record, error) bool) { yield(event.Record{}, err) }
 	}
-	return a.Store().Logs.Read(ctx, p.Session, after, logs...)
+	if after > 0 || len(logs) > 0 {
+		return a.Store().Logs.Read(ctx, p.Session, after, logs...)
+	}
+	return wholly(a.Store(), p.Session, a.Store().Logs.Read(ctx, p.Session, 0))
+}
+
+// wholly is all records of a session, and at their end an error if its logs hold
+// more than can be read.
+func wholly(store *app.Store, session string, records iter.Seq2[event.Record, error]) iter.Seq2[event.Record, error] {
+	return func(yield func(event.Record, error) bool) {
+		lines := uint64(0) // that were there before
+		for _, l := range event.Logs {
+			lines += linesOf(repofile.Below(store.Dir("log", session)), l.String()+".jsonl")
+		}
+		last := uint64(0)
+		for r, err := range records {
+			if !yield(r, err) || err != nil {
+				return
+			}
+			last = r.Seq
+		}
+		if last < lines {
+			yield(event.Record{}, fmt.Errorf("it is damaged after record %d", last))
+		}
+	}
+}
+
+// linesOf counts the lines of a file that have an end.
+func linesOf(dir repofile.Root, name string) (n uint64) {
+	f, err := dir.Open(name)
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	buf := make([]byte, 64<<10)
+	for {
+		m, err := f.Read(buf)
+		n += uint64(bytes.Count(buf[:m], []byte("\n")))
+		if err != nil {
+			return n
+		}
+	}
 }
 
 // pulse looks at a session from outside.
@@ -245,6 +289,7 @@ func (w *web) pulse(p browser.Place) (pulse browser.Pulse) {
 		pulse.Busy, pulse.Queued = h.queue.State()
 	} else if pid := holderOf(store.Dir("log", p.Session, "lock")); pid > 0 && pid != os.Getpid() {
 		pulse.Holder = fmt.Sprintf("process %d", pid)
+		pulse.Hears, pulse.Stops = hears(a, p.Session, toSay), hears(a, p.Session, toStop)
 	}
 	return pulse
 }

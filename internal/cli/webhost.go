@@ -232,7 +232,7 @@ func asProblem(err error) error {
 }
 
 // begin begins a session with a prompt.
-func (w *web) begin(ctx context.Context, root, prompt string) (string, error) {
+func (w *web) begin(ctx context.Context, root, mode, prompt string) (string, error) {
 	if err := checkPrompt(prompt); err != nil {
 		return "", asProblem(err)
 	}
@@ -241,6 +241,9 @@ func (w *web) begin(ctx context.Context, root, prompt string) (string, error) {
 		return "", err
 	}
 	id := h.ID
+	if mode != "" {
+		h.queue.Add(drive.Message{Said: orchestrator.Said{Text: "/mode " + mode}})
+	}
 	h.queue.Add(drive.Message{Said: orchestrator.Said{Text: prompt}})
 	return id, nil
 }
@@ -250,7 +253,23 @@ func (w *web) say(ctx context.Context, p browser.Place, prompt string) error {
 	if err := checkPrompt(prompt); err != nil {
 		return asProblem(err)
 	}
+	if room, err := w.elsewhere(p); room != nil || err != nil {
+		if err == nil {
+			err = tell(ctx, room, p.Session, toSay, prompt)
+		}
+		return err
+	}
 	return w.add(ctx, p, drive.Message{Said: orchestrator.Said{Text: prompt}, Soon: true})
+}
+
+// elsewhere is the program as it is put together for a session that another process
+// works in; nil if none does.
+func (w *web) elsewhere(p browser.Place) (*app.App, error) {
+	if w.find(p) != nil || w.pulse(p).Holder == "" {
+		return nil, nil
+	}
+	room, err := w.room(p.Root)
+	return room, asProblem(err)
 }
 
 // add gives a session something to do, and opens it if it is not open here.
@@ -301,13 +320,16 @@ func (w *web) answer(ctx context.Context, p browser.Place, q uip.Request, a uip.
 	return w.add(ctx, p, drive.Message{ID: takeUp})
 }
 
-// stop stops what runs in a session here, and forgets what waits.
-func (w *web) stop(p browser.Place) error {
+// stop stops what runs in a session, and forgets what waits.
+func (w *web) stop(ctx context.Context, p browser.Place) error {
+	if room, err := w.elsewhere(p); room != nil || err != nil {
+		if err == nil {
+			err = tell(ctx, room, p.Session, toStop, "")
+		}
+		return err
+	}
 	h := w.find(p)
 	if h == nil {
-		if pulse := w.pulse(p); pulse.Holder != "" {
-			return &browser.Problem{Status: http.StatusConflict, Text: fmt.Sprintf("the session is used by %s and can only be stopped there", pulse.Holder)}
-		}
 		return &browser.Problem{Status: http.StatusConflict, Text: "nothing runs in this session"}
 	}
 	h.queue.Drop()

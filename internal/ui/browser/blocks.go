@@ -197,7 +197,7 @@ func (p *page) hunks(unified, name string) markup {
 		number := strconv.Itoa(i + 1)
 		choice[h.Line] = el("label", class("hunk"), el("input", attr{"type", "checkbox"}, attr{"name", name}, attr{"value", number}, attr{"checked", ""}), " ", p.t("hunk %s", number))
 	}
-	var all []markup
+	all := []markup{el("input", attr{"type", "hidden"}, attr{"name", name + "s"}, attr{"value", strconv.Itoa(len(choice))})}
 	for _, f := range byFile(sanitize.MaskWords(unified)) {
 		all = append(all, f.show(choice))
 	}

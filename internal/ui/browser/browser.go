@@ -47,6 +47,7 @@ type Program struct {
 	Known   func(ctx context.Context, p Place) error
 	Records func(ctx context.Context, p Place, after uint64, logs ...event.Log) iter.Seq2[event.Record, error]
 	Pulse   func(p Place) Pulse
+	Modes   []string // there are to work in
 	// Stand tells how a session stood at a record; zero is its end.
 	Stand  func(ctx context.Context, p Place, at uint64) (Standing, error)
 	Diff   func(ctx context.Context, p Place, from, to uint64) ([]FileDiff, error)
@@ -55,10 +56,11 @@ type Program struct {
 	Ledger func(ctx context.Context, p Place) (display.Blocks, error)
 	Priced func(root, model string, u chat.Usage) chat.Usage
 
-	Begin   func(ctx context.Context, root, prompt string) (id string, err error)
+	// Begin begins a session, in a mode if one is named.
+	Begin   func(ctx context.Context, root, mode, prompt string) (id string, err error)
 	Say     func(ctx context.Context, p Place, prompt string) error
 	Answer  func(ctx context.Context, p Place, q uip.Request, a uip.Response) error
-	Stop    func(p Place) error
+	Stop    func(ctx context.Context, p Place) error
 	Release func(p Place) error
 }
 
@@ -78,7 +80,9 @@ type Pulse struct {
 	Gone   bool
 	Holder string // who works in it; "" if nobody does
 	Ours   bool   // this process does
-	Busy   bool   // and a turn of it runs
+	Busy   bool   // a turn of it runs
+	Hears  bool   // another process works in it, and takes what is said here
+	Stops  bool   // it can be stopped from here
 	Queued int    // what waits for its turn
 }
 
@@ -137,10 +141,11 @@ type Server struct {
 	mux   *http.ServeMux
 	slots chan struct{} // hold those who read logs at a time
 
-	mu     sync.Mutex // guards the fields below
-	feeds  map[Place]*feed
-	drafts map[Place]draft // of sessions that this process works in
-	open   int             // streams
+	mu         sync.Mutex // guards the fields below
+	unanswered map[Place]asked
+	feeds      map[Place]*feed
+	drafts     map[Place]draft // of sessions that this process works in
+	open       int             // streams
 }
 
 // languages are those there are to choose from, with what they call themselves.
@@ -162,7 +167,7 @@ var script []byte
 func New(o Options) *Server {
 	s := &Server{
 		Program: o.Program, guard: guard{Key: o.Key, secure: o.Secure, names: o.Names}, lang: o.Lang,
-		words: make(map[string]Words), slots: make(chan struct{}, atOnce), feeds: make(map[Place]*feed), drafts: make(map[Place]draft),
+		words: make(map[string]Words), slots: make(chan struct{}, atOnce), unanswered: make(map[Place]asked), feeds: make(map[Place]*feed), drafts: make(map[Place]draft),
 	}
 	for _, l := range languages {
 		s.words[l[0]] = o.Speak(l[0])
@@ -192,6 +197,7 @@ func (s *Server) routes() *http.ServeMux {
 	in("GET "+one+"/audit", (*page).audit)
 	in("POST "+one+"/say", (*page).say)
 	in("POST "+one+"/stop", (*page).stop)
+	in("POST "+one+"/mode", (*page).mode)
 	in("POST "+one+"/release", (*page).release)
 	in("POST "+one+"/answer/{question}", (*page).answer)
 	mux.HandleFunc("GET "+one+"/events", s.stream)
@@ -313,6 +319,7 @@ type page struct {
 	outside bool
 
 	title string
+	waits int    // open questions
 	place Place  // of the session it is about, if it is about one
 	name  string // of its project, in addresses
 	tab   string
@@ -324,7 +331,7 @@ const (
 )
 
 func (s *Server) page(w http.ResponseWriter, r *http.Request) *page {
-	p := &page{Server: s, w: w, r: r, lang: s.lang, theme: themes[0][0]}
+	p := &page{Server: s, w: w, r: r, lang: s.preferred(r), theme: themes[0][0]}
 	if c, err := r.Cookie(langCookie); err == nil && s.words[c.Value] != nil {
 		p.lang = c.Value
 	}
@@ -333,6 +340,19 @@ func (s *Server) page(w http.ResponseWriter, r *http.Request) *page {
 	}
 	p.words = s.words[p.lang]
 	return p
+}
+
+// preferred is the language that a browser asks for, if we speak it.
+func (s *Server) preferred(r *http.Request) string {
+	for want := range strings.SplitSeq(r.Header.Get("Accept-Language"), ",") {
+		want, _, _ = strings.Cut(strings.TrimSpace(want), ";")
+		for _, l := range languages {
+			if ours, _, _ := strings.Cut(l[0], "-"); strings.EqualFold(want, l[0]) || strings.EqualFold(strings.SplitN(want, "-", 2)[0], ours) {
+				return l[0]
+			}
+		}
+	}
+	return s.lang
 }
 
 func isTheme(name string) bool {

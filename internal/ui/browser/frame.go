@@ -5,8 +5,11 @@ import (
 	"encoding/hex"
 	"net/http"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
+
+	"coder/internal/core/event"
 )
 
 // projectName is what a project is called in addresses: it says nothing of where
@@ -21,6 +24,9 @@ func (p *page) frame(main markup) markup {
 	title := "coder"
 	if p.title != "" {
 		title = p.title + " · " + title
+	}
+	if p.waits > 0 {
+		title = "(" + strconv.Itoa(p.waits) + ") " + title
 	}
 	head := join(
 		el("meta", attr{"charset", "utf-8"}),
@@ -145,16 +151,52 @@ func (p *page) home() (markup, error) {
 	}
 	begin := p.form(p.at("begin"), class("prompt"),
 		el("label", attr{"for", "project"}, p.t("Project")),
-		el("select", attr{"id", "project"}, attr{"name", "project"}, projects),
+		el("div", class("span"), el("select", attr{"id", "project"}, attr{"name", "project"}, projects),
+			el("label", class("unseen"), attr{"for", "mode"}, p.t("Mode")), p.modes("")),
 		el("label", class("unseen"), attr{"for", "prompt"}, p.t("What is to be done")),
 		el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "3"}, attr{"required", ""}, attr{"placeholder", p.t("What is to be done")}),
 		el("button", class("primary"), p.t("Begin a session")),
 	)
 	parts := []any{el("h1", p.t("Sessions")), el("section", attr{"aria-label", p.t("A new session")}, begin)}
+	var lists []any
 	for _, root := range roots {
-		parts = append(parts, p.project(root))
+		lists = append(lists, p.project(root))
 	}
+	waiting := markup("")
+	if p.waits > 0 {
+		waiting = el("p", class("waiting"), attr{"role", "status"}, p.t("sessions that wait for your answer: %d", p.waits))
+	}
+	parts = append(parts, el("div", append([]any{attr{"id", "sessions"}, waiting}, lists...)...))
 	return join(parts...), nil
+}
+
+// asked is how many questions were open in a session when its logs had a stamp.
+type asked struct {
+	stamp string
+	open  int
+}
+
+// openIn counts the open questions of a session, which is read if it has changed.
+func (p *page) openIn(place Place, stamp string) int {
+	p.mu.Lock()
+	known := p.unanswered[place]
+	p.mu.Unlock()
+	if known.stamp == stamp {
+		return known.open
+	}
+	var v view
+	for r, err := range p.Records(p.r.Context(), place, 0, event.Domain) {
+		if err != nil {
+			break // as far as it goes
+		}
+		v.add(r)
+	}
+	if p.r.Context().Err() == nil {
+		p.mu.Lock()
+		p.unanswered[place] = asked{stamp, len(v.open)}
+		p.mu.Unlock()
+	}
+	return len(v.open)
 }
 
 // mostListed is how many sessions of a project are listed.
@@ -171,8 +213,13 @@ func (p *page) project(root string) any {
 	var rows []markup
 	for _, h := range heads[:min(len(heads), mostListed)] {
 		place := Place{root, h.ID}
-		state := ""
+		state, look := "", "live"
 		switch pulse := p.Pulse(place); {
+		case p.openIn(place, pulse.Stamp) > 0:
+			state, look = p.t("waits for your answer"), "waiting"
+			p.waits++
+		case pulse.Ours && !pulse.Busy:
+			state = p.t("waits here for what you say")
 		case pulse.Ours:
 			state = p.t("works here")
 		case pulse.Holder != "":
@@ -185,7 +232,7 @@ func (p *page) project(root string) any {
 		rows = append(rows, el("li",
 			el("a", attr{"href", p.at("s", projectName(root), h.ID)}, line(name)),
 			el("span", class("dim"), p.when(h.Updated), " · ", p.t("turns: %d", h.Meta.Turns), " · ", line(h.Meta.Model)),
-			el("span", class("live"), state)))
+			el("span", class(look), state)))
 	}
 	more := ""
 	if n := len(heads) - mostListed; n > 0 {

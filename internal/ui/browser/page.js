@@ -9,7 +9,7 @@ const atEnd = () => window.innerHeight + window.scrollY > document.documentEleme
 const toEnd = () => window.scrollTo(0, document.documentElement.scrollHeight);
 
 function follow(list) {
-  let after = Number(list.dataset.after), source = null;
+  let after = Number(list.dataset.after), source = null, gone = false;
   const live = $("live"), connection = $("connection");
   const keeping = (change) => {
     const end = atEnd();
@@ -39,10 +39,29 @@ function follow(list) {
     const all = (root) => [...root.querySelectorAll("[data-question]")].map((q) => q.dataset.question).join();
     if (all(made.content) === all($("questions"))) return; // what is being typed stays
     keeping(() => $("questions").replaceChildren(made.content));
+    const n = $("questions").querySelectorAll("[data-question]").length;
+    document.title = (n > 0 ? "(" + n + ") " : "") + document.title.replace(/^\(\d+\) /, "");
+  }
+
+  // What can be said, and where, changes with who works in the session; what is
+  // being typed stays.
+  function say(e) {
+    const made = document.createElement("template");
+    made.innerHTML = e.data;
+    const was = $("say").firstElementChild, now = made.content.firstElementChild;
+    if (was && was.dataset.shape === now.dataset.shape) return;
+    const old = $("prompt"), held = old && document.activeElement === old;
+    const typed = old && [old.value, old.selectionStart, old.selectionEnd];
+    keeping(() => $("say").replaceChildren(made.content));
+    const field = $("prompt");
+    if (!field || !typed) return;
+    field.value = typed[0];
+    field.setSelectionRange(typed[1], typed[2]);
+    if (held) field.focus({ preventScroll: true });
   }
 
   function open() {
-    if (source) return;
+    if (source || gone) return;
     source = new EventSource(list.dataset.events + "?after=" + after);
     source.addEventListener("open", () => { connection.textContent = ""; });
     source.addEventListener("error", () => {
@@ -59,7 +78,9 @@ function follow(list) {
       if (shut && $("todos")) $("todos").open = false;
     });
     source.addEventListener("questions", questions);
-    source.addEventListener("gone", (e) => { close(); connection.textContent = e.data; });
+    source.addEventListener("say", say);
+    source.addEventListener("lost", (e) => { close(); gone = true; connection.textContent = e.data; });
+    source.addEventListener("gone", (e) => { close(); gone = true; connection.textContent = e.data; $("say").remove(); $("questions").replaceChildren(); });
   }
 
   function close() {
@@ -73,6 +94,20 @@ function follow(list) {
   window.addEventListener("pageshow", () => document.hidden || open());
   if (!document.hidden) open();
   if (!new URLSearchParams(location.search).has("at")) toEnd();
+}
+
+// The list of sessions is looked at again while somebody looks at it.
+function refresh() {
+  setInterval(async () => {
+    if (document.hidden) return;
+    const answer = await fetch(location.href).catch(() => null);
+    if (!answer || !answer.ok) return;
+    const made = new DOMParser().parseFromString(await answer.text(), "text/html");
+    const now = made.getElementById("sessions"), was = $("sessions");
+    if (!now || now.innerHTML === was.innerHTML || was.contains(document.activeElement)) return;
+    was.replaceWith(now);
+    document.title = made.title;
+  }, 5000);
 }
 
 // The slider shows the record it stands on.
@@ -141,6 +176,7 @@ document.addEventListener("keydown", (e) => {
 });
 
 if ($("timeline") && $("timeline").dataset.events) follow($("timeline"));
+if ($("sessions")) refresh();
 if ($("replay")) slide($("replay"));
 const boxes = [...document.querySelectorAll("[data-review]")];
 if (boxes.length > 0) review(boxes);

@@ -80,18 +80,36 @@ func (p *page) content(q uip.Request) markup {
 
 // given is an answer, and who gave it.
 func (p *page) given(a uip.Response) string {
-	what := cmp.Or(a.Option, a.Input)
-	if a.Dismissed {
-		what = p.t("(dismissed)")
-	}
-	for _, part := range a.Parts {
-		what = strings.TrimSpace(what + " " + cmp.Or(part.Option, part.Input))
+	what := p.chosen(a)
+	for i, part := range a.Parts {
+		what = strings.TrimSpace(what + " " + strconv.Itoa(i+1) + ": " + p.chosen(part))
 	}
 	if a.Comment != "" {
 		what += ", " + p.words.Said(a.Comment)
 	}
 	by := strings.TrimSpace(a.Author + " " + a.Via)
 	return p.t("Answer: %s (%s)", line(what), line(by))
+}
+
+// chosen is what an answer says, in words where the option is one of ours.
+func (p *page) chosen(a uip.Response) string {
+	switch {
+	case a.Dismissed:
+		return p.t("(dismissed)")
+	case a.Option == uip.Some:
+		return p.t("Yes to hunks %s only", line(a.Input))
+	case a.Option == uip.Session:
+		return p.t("Always in this session")
+	case a.Option == uip.Always:
+		return p.t("Always in this project")
+	case a.Option == uip.Below:
+		return p.t("Always below a folder, in this session")
+	case a.Option == uip.Approve:
+		return p.t("Yes, this once")
+	case a.Option == uip.Reject:
+		return p.t("No")
+	}
+	return cmp.Or(a.Option, a.Input)
 }
 
 // digest tells a question apart from any other that may come to have its id.
@@ -126,7 +144,7 @@ func (p *page) question(q uip.Request) markup {
 	risky := q.Purpose == uip.ConfirmRiskyAction
 	if risky {
 		parts = append(parts, p.comment(q))
-	} else if len(q.Parts) == 0 {
+	} else if len(q.Parts) == 0 && len(q.Options) == 0 {
 		parts = append(parts, p.typed(q, "input"))
 	}
 	return p.form(action, append(parts, el("div", class("buttons"), p.buttons(q, risky)))...)
@@ -147,7 +165,7 @@ func (p *page) typed(q uip.Request, name string) markup {
 func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
 	options := q.Options
 	if risky && len(q.Parts) > 0 {
-		all = append(all, el("button", attr{"name", "option"}, attr{"value", ""}, p.t("Answer as chosen above")))
+		all = append(all, el("button", class("each"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer as chosen above")))
 		if len(options) == 0 {
 			options = []uip.Option{{ID: uip.Approve}, {ID: uip.Reject}}
 		}
@@ -160,9 +178,15 @@ func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
 		case o.ID == uip.Reject || o.Style == uip.Danger:
 			look = "danger"
 		}
-		all = append(all, el("button", class(look), attr{"name", "option"}, attr{"value", o.ID}, p.label(q, o)))
+		if takesAll(o.ID) {
+			look += " whole"
+		}
+		all = append(all, el("button", class(look), attr{"name", "option"}, attr{"value", o.ID}, attr{"formnovalidate", ""}, p.label(q, o)))
 	}
 	if !risky {
+		if len(q.Parts) == 0 && len(q.Options) > 0 { // after them
+			all = append(all, el("div", class("own"), p.typed(q, "input")))
+		}
 		all = append(all, el("button", class("primary"), attr{"name", "option"}, attr{"value", ""}, p.t("Answer")),
 			el("button", attr{"name", "dismiss"}, attr{"value", "1"}, attr{"formnovalidate", ""}, p.t("Do not answer")))
 	}
@@ -172,17 +196,12 @@ func (p *page) buttons(q uip.Request, risky bool) (all []markup) {
 // label says what an option means: of a yes that is remembered, what is.
 func (p *page) label(q uip.Request, o uip.Option) string {
 	if q.Purpose != uip.ConfirmRiskyAction {
-		if label, models := q.Display.Metadata["label"+o.ID]; models {
-			return cmp.Or(line(label), o.ID)
+		if _, models := q.Display.Metadata["label"+o.ID]; models {
+			return cmp.Or(line(o.Label), o.ID) // with what it means
 		}
 		return cmp.Or(p.words.Said(o.Label), o.ID)
 	}
-	key := "remembers." + o.ID
-	if o.ID == uip.Always {
-		key = "remembers"
-	}
-	what := p.words.Said(sanitize.RevealCommand(sanitize.MaskWords(q.Display.Metadata[key])))
-	several := len(q.Parts) > 0
+	what, several := p.remembers(q, o.ID), len(q.Parts) > 0
 	switch {
 	case o.ID == uip.Approve && several:
 		return p.t("Yes to all, this once")
@@ -199,9 +218,31 @@ func (p *page) label(q uip.Request, o uip.Option) string {
 	case o.ID == uip.Always:
 		return p.t("Always in this project: %s", what)
 	case o.ID == uip.Below:
-		return p.t("%s, this session", what)
+		return p.t("Always in this session: %s", what)
 	}
 	return cmp.Or(p.words.Said(o.Label), o.ID)
+}
+
+// remembers is what a yes would remember: of several calls, of each.
+func (p *page) remembers(q uip.Request, option string) string {
+	key := "remembers." + option
+	if option == uip.Always {
+		key = "remembers"
+	}
+	if len(q.Parts) == 0 {
+		return p.words.Said(sanitize.RevealCommand(sanitize.MaskWords(q.Display.Metadata[key])))
+	}
+	var all []string
+	for _, part := range q.Parts {
+		what := p.remembers(part, option)
+		if what == "" && option == uip.Below {
+			what = p.remembers(part, uip.Session) // no folder, so as far as the session
+		}
+		if what != "" && !slices.Contains(all, what) {
+			all = append(all, what)
+		}
+	}
+	return strings.Join(all, p.t(", "))
 }
 
 // part is one question of several: each call, and so each file, is decided by
@@ -210,7 +251,12 @@ func (p *page) part(i int, q uip.Request) markup {
 	name := "part" + strconv.Itoa(i)
 	var choices []markup
 	for _, o := range q.Options {
-		choices = append(choices, el("label", el("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}), " ", p.label(q, o)))
+		look := ""
+		if takesAll(o.ID) {
+			look = "whole"
+		}
+		need := set("required", q.Purpose == uip.ConfirmRiskyAction)
+		choices = append(choices, el("label", class(look), el("input", attr{"type", "radio"}, attr{"name", name}, attr{"value", o.ID}, need), " ", p.label(q, o)))
 	}
 	own := markup("")
 	if q.Purpose != uip.ConfirmRiskyAction {
@@ -219,7 +265,30 @@ func (p *page) part(i int, q uip.Request) markup {
 	return el("fieldset", el("legend", strconv.Itoa(i+1)), p.asking(q, name+"-hunk"), el("div", class("choices"), choices), own)
 }
 
-// read is the answer that a form gives.
+// takesAll reports whether an option takes a change as a whole.
+func takesAll(option string) bool { return option != uip.Some && option != uip.Reject && option != "" }
+
+// lessThanAll reports whether a form takes a change as a whole of which it has
+// hunks that are not ticked: one of the two is a mistake, and nobody knows which.
+func lessThanAll(q uip.Request, form url.Values) bool {
+	differs := func(name, option string) bool {
+		n := form.Get(name + "s")
+		return n != "" && takesAll(option) && n != strconv.Itoa(len(form[name]))
+	}
+	all := form.Get("option")
+	if form.Get("dismiss") == "" && differs("hunk", all) {
+		return true
+	}
+	for i := range q.Parts {
+		name := "part" + strconv.Itoa(i)
+		if differs(name+"-hunk", cmp.Or(all, form.Get(name))) {
+			return true
+		}
+	}
+	return false
+}
+
+// readAnswer is the answer that a form gives.
 func readAnswer(q uip.Request, form url.Values, via string) uip.Response {
 	a := uip.Response{ID: q.ID, TaskID: q.TaskID, Author: event.ActorUser, Via: via, Comment: strings.TrimSpace(form.Get("comment"))}
 	if form.Get("dismiss") != "" {
@@ -275,6 +344,9 @@ func (p *page) answer() (markup, error) {
 	case digest(*open) != p.r.PostForm.Get("shown"):
 		return "", &Problem{http.StatusConflict, "the question is not the one that you were shown; look at it again. Nothing was changed"}
 	}
+	if lessThanAll(*open, p.r.PostForm) {
+		return "", &Problem{http.StatusBadRequest, "some hunks are not ticked, and the answer takes them all; tick them, or take the chosen ones only. Nothing was changed"}
+	}
 	a := readAnswer(*open, p.r.PostForm, p.via())
 	if err := uip.Check(*open, a); err != nil {
 		return "", &Problem{http.StatusBadRequest, p.t("that is no answer to the question: %s", p.words.Said(err.Error()))}
@@ -311,7 +383,11 @@ func (p *page) begin() (markup, error) {
 	if i < 0 {
 		return "", &Problem{http.StatusNotFound, "there is no such project"}
 	}
-	id, err := p.Begin(p.r.Context(), roots[i], prompt)
+	mode := p.r.PostForm.Get("mode")
+	if mode != "" && !slices.Contains(p.Modes, mode) {
+		return "", &Problem{http.StatusBadRequest, "there is no such mode"}
+	}
+	id, err := p.Begin(p.r.Context(), roots[i], mode, prompt)
 	if err != nil {
 		return "", err
 	}
@@ -328,7 +404,22 @@ func (p *page) say() (markup, error) {
 	if err != nil {
 		return "", err
 	}
+	if seen := p.r.PostForm.Get("seen"); seen != "" && seen != "0" && p.Pulse(p.place).Stamp == "" {
+		return "", &Problem{http.StatusNotFound, "the records that you were shown are not there any more; nothing was said"}
+	}
 	return p.done(p.Say(p.r.Context(), p.place, prompt))
+}
+
+// mode changes how the session works.
+func (p *page) mode() (markup, error) {
+	if err := p.find(); err != nil {
+		return "", err
+	}
+	name := p.r.PostForm.Get("mode")
+	if !slices.Contains(p.Modes, name) {
+		return "", &Problem{http.StatusBadRequest, "there is no such mode"}
+	}
+	return p.done(p.Say(p.r.Context(), p.place, "/mode "+name))
 }
 
 // stop stops what runs.
@@ -336,7 +427,7 @@ func (p *page) stop() (markup, error) {
 	if err := p.find(); err != nil {
 		return "", err
 	}
-	return p.done(p.Stop(p.place))
+	return p.done(p.Stop(p.r.Context(), p.place))
 }
 
 // release closes the session, for others to go on with.

@@ -38,7 +38,7 @@ func (p *page) changes() (markup, error) {
 	span := el("form", class("span"), attr{"method", "get"}, attr{"action", p.of("changes")},
 		el("label", p.t("From record"), " ", p.numberField("from", from)), el("label", p.t("to record"), " ", p.numberField("to", to)), el("button", p.t("Show")))
 	if len(files) == 0 {
-		return join(el("h1", p.title), span, el("p", p.t("no file was changed"))), nil
+		return join(p.heading(), span, el("p", p.t("no file was changed"))), nil
 	}
 	var all []markup
 	added, deleted := 0, 0
@@ -46,7 +46,7 @@ func (p *page) changes() (markup, error) {
 		added, deleted = added+f.Added, deleted+f.Deleted
 		all = append(all, p.changed(f))
 	}
-	return join(el("h1", p.title), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t("%s of %d files reviewed", "{}", len(files))}, p.t("%d files, +%d -%d", len(files), added, deleted)), all), nil
+	return join(p.heading(), span, el("p", attr{"id", "reviewed"}, attr{"data-say", p.t("%s of %d files reviewed", "{}", len(files))}, p.t("%d files, +%d -%d", len(files), added, deleted)), all), nil
 }
 
 func (p *page) changed(f FileDiff) markup {
@@ -90,8 +90,31 @@ func (p *page) window() (markup, error) {
 	if err != nil {
 		return "", err
 	}
-	return join(el("h1", p.title), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
+	return join(p.heading(), el("p", p.t("%d tokens, about, as of record %d", sum, s.Seq)), plotBars(p.t("tokens, by part"), bars),
 		el("p", class("dim"), p.t("Tools are not counted: they are not on record.")), ledger), nil
+}
+
+// heading is what a page is called, and the session it is about.
+func (p *page) heading() markup {
+	title := p.place.Session
+	for r, err := range p.Records(p.r.Context(), p.place, 0, event.Domain) {
+		if e, ok := r.Event.(event.TaskCreated); ok && err == nil && e.ParentID == "" {
+			title = e.Title
+		} else if err == nil {
+			continue
+		}
+		break
+	}
+	return join(el("h1", p.title), el("p", el("a", attr{"href", p.of("")}, line(title))))
+}
+
+// damaged tells that a log goes no further than what is shown.
+func (p *page) damaged(err error) markup {
+	if err == nil {
+		return ""
+	}
+	return el("p", class("refusal"), attr{"role", "alert"}, p.t("The log cannot be read further: %s", p.words.Said(err.Error())), " ",
+		el("a", attr{"href", p.of("audit")}, p.t("Audit")))
 }
 
 // longSession is how many records a session has whose ledger is made when it is
@@ -164,9 +187,7 @@ func (p *page) cost() (markup, error) {
 		return "", err
 	}
 	turns, err := p.turns()
-	if err != nil {
-		return "", err
-	}
+	damaged := p.damaged(err)
 	p.tab, p.title = "Cost", p.t("Cost and time")
 	table := display.Table{Head: display.Words("turn", "in", "cached", "out", "cost", "time", "waited for you", "Calls", "about")}
 	var money, tokens, took []bar
@@ -175,10 +196,7 @@ func (p *page) cost() (markup, error) {
 		sum = sum.Add(t.used)
 		work := max(t.end.Sub(t.began)-t.waited, 0)
 		name := strconv.Itoa(i + 1)
-		cost := fmt.Sprintf("$%.4f", t.used.Cost)
-		if t.used.Unpriced {
-			cost = "≥" + cost
-		}
+		cost := p.money(t.used)
 		table.Rows = append(table.Rows, display.Data(name, strconv.Itoa(t.used.In), strconv.Itoa(t.used.Cached), strconv.Itoa(t.used.Out), cost,
 			display.Duration(work), display.Duration(t.waited), strconv.Itoa(t.calls), line(t.title)))
 		money = append(money, bar{name, t.used.Cost, cost})
@@ -186,16 +204,27 @@ func (p *page) cost() (markup, error) {
 		took = append(took, bar{name, work.Seconds(), display.Duration(work)})
 	}
 	if len(turns) == 0 {
-		return join(el("h1", p.title), el("p", p.t("nothing was spent in this session"))), nil
+		return join(p.heading(), damaged, el("p", p.t("nothing was spent in this session"))), nil
 	}
-	total := fmt.Sprintf("$%.4f", sum.Cost)
+	total := p.money(sum)
 	about := markup("")
 	if sum.Unpriced {
-		total = "≥" + total
 		about = el("p", class("dim"), p.t("some prices are not known, so their replies are left out of the sums; provider.model_info can name them"))
 	}
-	return join(el("h1", p.title), el("p", el("strong", total), " · ", p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
+	return join(p.heading(), damaged, el("p", el("strong", total), " · ", p.t("%d tokens in, %d out", sum.In, sum.Out)), about,
 		plotColumns(p.t("money, by turn"), money), plotColumns(p.t("tokens, by turn"), tokens), plotColumns(p.t("time, by turn"), took), p.table(table)), nil
+}
+
+// money is what was spent, as far as prices are known.
+func (p *page) money(u chat.Usage) string {
+	switch cost := fmt.Sprintf("$%.4f", u.Cost); {
+	case u.Unpriced && u.Cost == 0:
+		return p.t("cost not known")
+	case u.Unpriced:
+		return "≥" + cost
+	default:
+		return cost
+	}
 }
 
 // replay shows how the session stood at one of its records.
@@ -208,9 +237,7 @@ func (p *page) replay() (markup, error) {
 		return "", err
 	}
 	v, records, err := p.read(p.r.Context(), p.place, at)
-	if err != nil {
-		return "", err
-	}
+	damaged := p.damaged(err)
 	if at > v.last {
 		return "", &Problem{http.StatusNotFound, p.t("session %s has %d records", p.place.Session, v.last)}
 	}
@@ -230,7 +257,7 @@ func (p *page) replay() (markup, error) {
 		el("label", attr{"for", "at"}, p.t("Record")), " ",
 		el("input", attr{"type", "range"}, attr{"id", "at"}, attr{"name", "at"}, attr{"min", "1"}, attr{"max", decimal(max(v.last, 1))}, attr{"value", decimal(at)}),
 		el("output", attr{"for", "at"}, decimal(at)), el("span", class("dim"), " / ", v.last), el("button", p.t("Show")))
-	return join(el("h1", p.title), slider,
+	return join(p.heading(), damaged, slider,
 		el("div", attr{"id", "asof"}, el("p", class("dim"), p.t("as of record %d", at), " ", p.when(s.Time)),
 			el("p", class("span"), step(p.t("First"), 1), step(p.t("Previous"), at-1), step(p.t("Next"), at+1), step(p.t("Last"), v.last)),
 			el("section", attr{"aria-label", p.t("State")}, p.blocks(s.Blocks)),
@@ -270,9 +297,9 @@ func (p *page) audit() (markup, error) {
 		more = el("p", class("dim"), p.t("and %d older", early))
 	}
 	if len(calls) == 0 {
-		return join(el("h1", p.title), verdict, el("p", p.t("session %s called no tool", p.place.Session))), nil
+		return join(p.heading(), verdict, el("p", p.t("session %s called no tool", p.place.Session))), nil
 	}
-	return join(el("h1", p.title), verdict, p.table(t), more), nil
+	return join(p.heading(), verdict, p.table(t), more), nil
 }
 
 // mostAudited is how many calls are listed.

@@ -45,6 +45,7 @@ type site struct {
 	fails  error // of what is asked for
 	broken error // after the last record
 	gone   bool
+	pulse  browser.Pulse
 	last   uint64
 }
 
@@ -91,11 +92,16 @@ func (s *site) program() browser.Program {
 			}
 			return nil
 		},
-		Records: s.records,
+		Records: s.records, Modes: []string{"build", "plan"},
 		Pulse: func(browser.Place) browser.Pulse {
 			s.mu.Lock()
 			defer s.mu.Unlock()
-			return browser.Pulse{Stamp: string(rune('a' + s.last)), Gone: s.gone}
+			pulse := s.pulse
+			pulse.Stamp, pulse.Gone = string(rune('a'+s.last))+pulse.Stamp, s.gone
+			if pulse.Stamp[1:] == "none" {
+				pulse.Stamp = ""
+			}
+			return pulse
 		},
 		Stand: func(_ context.Context, _ browser.Place, at uint64) (browser.Standing, error) {
 			return browser.Standing{Seq: at, Time: noon, Parts: []browser.Part{{Name: "tool calls", Tokens: 3}}}, nil
@@ -112,11 +118,11 @@ func (s *site) program() browser.Program {
 			return display.Blocks{display.Text("the ledger")}, nil
 		},
 		Priced: func(_, _ string, u chat.Usage) chat.Usage { return u },
-		Begin: func(_ context.Context, at, prompt string) (string, error) {
-			return id, s.did("begin " + at + ": " + prompt)
+		Begin: func(_ context.Context, at, mode, prompt string) (string, error) {
+			return id, s.did("begin " + at + mode + ": " + prompt)
 		},
 		Say:     func(_ context.Context, _ browser.Place, prompt string) error { return s.did("say " + prompt) },
-		Stop:    func(browser.Place) error { return s.did("stop") },
+		Stop:    func(context.Context, browser.Place) error { return s.did("stop") },
 		Release: func(browser.Place) error { return s.did("release") },
 		Answer: func(_ context.Context, _ browser.Place, _ uip.Request, a uip.Response) error {
 			s.mu.Lock()

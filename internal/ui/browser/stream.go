@@ -159,8 +159,9 @@ func (f *feed) look(ctx context.Context) {
 			f.catchUp(ctx)
 		}
 		f.mu.Lock()
-		if changed := f.pulse; !f.ready || changed.Holder != pulse.Holder || changed.Busy != pulse.Busy || changed.Queued != pulse.Queued || f.gone != pulse.Gone {
-			f.ready, f.gone = true, pulse.Gone
+		gone := pulse.Gone || pulse.Stamp == "" && f.view.last > 0
+		if !f.ready || !f.pulse.like(pulse) || f.gone != gone {
+			f.ready, f.gone = true, gone
 			f.tell()
 		}
 		f.pulse = pulse
@@ -266,7 +267,7 @@ func (f *feed) since(rd *reader) (u update, ready bool) {
 	}
 	u.draft, rd.draft = f.draft.text[rd.draft:], len(f.draft.text)
 	open := opened(f.view.open)
-	u.state = !rd.told || len(u.records) > 0 || u.behind || rd.pulse.Holder != f.pulse.Holder || rd.pulse.Busy != f.pulse.Busy || rd.pulse.Queued != f.pulse.Queued
+	u.state = !rd.told || len(u.records) > 0 || u.behind || !rd.pulse.like(f.pulse)
 	u.asks = !rd.told || open != rd.open
 	u.view, u.pulse = f.view.clone(), f.pulse
 	if f.gone && !rd.gone {
@@ -277,6 +278,12 @@ func (f *feed) since(rd *reader) (u update, ready bool) {
 	}
 	rd.told, rd.open, rd.pulse = true, open, f.pulse
 	return u, true
+}
+
+// like reports whether a page that shows p has nothing to change for q.
+func (p Pulse) like(q Pulse) bool {
+	p.Stamp, q.Stamp = "", ""
+	return p == q
 }
 
 // opened tells a set of open questions apart.
@@ -395,6 +402,7 @@ func (o *stream) send(f *feed, rd *reader) {
 	}
 	if u.state {
 		o.event("state", "", string(o.state(u.view, u.pulse)))
+		o.event("say", "", string(o.prompt(u.view, u.pulse)))
 	}
 	if u.asks {
 		o.event("questions", "", string(o.questions(u.view.open)))
@@ -403,7 +411,7 @@ func (o *stream) send(f *feed, rd *reader) {
 		o.event("gone", "", o.t("The session was removed."))
 	}
 	if u.lost != nil {
-		o.event("gone", "", o.t("The log cannot be read further: %s", o.words.Said(u.lost.Error())))
+		o.event("lost", "", o.t("The log cannot be read further: %s", o.words.Said(u.lost.Error())))
 	}
 }
 

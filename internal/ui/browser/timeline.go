@@ -196,6 +196,9 @@ func (p *page) items(records []event.Record) (list []markup) {
 			more[e.into] = append(more[e.into], e.body)
 			continue
 		}
+		if e.into != "" && len(entries) == 0 && r.Seq > 1 {
+			continue // its call stands on the page before, and it with it
+		}
 		entries, seqs = append(entries, e), append(seqs, r.Seq)
 	}
 	for i, e := range entries {
@@ -211,17 +214,21 @@ type view struct {
 	mode  string
 	todos []event.Todo
 	open  []uip.Request
+	turn  string // the task that is being worked on
 }
 
 func (v *view) add(r event.Record) {
 	v.last = r.Seq
 	ended := func(id string) {
+		if v.turn == id {
+			v.turn = ""
+		}
 		v.open = slices.DeleteFunc(v.open, func(q uip.Request) bool { return q.TaskID == id })
 	}
 	switch e := r.Event.(type) {
 	case event.TaskCreated:
-		if v.title == "" && e.ParentID == "" {
-			v.title = e.Title
+		if e.ParentID == "" {
+			v.title, v.turn = cmp.Or(v.title, e.Title), e.TaskID
 		}
 	case event.ModeChanged:
 		v.mode = e.Mode
@@ -284,10 +291,7 @@ func (p *page) session() (markup, error) {
 		upTo = at + mostShown/2
 	}
 	v, records, err := p.read(p.r.Context(), p.place, upTo)
-	damaged := markup("")
-	if err != nil {
-		damaged = el("p", class("refusal"), attr{"role", "alert"}, p.t("The log cannot be read further: %s", p.words.Said(err.Error())))
-	}
+	damaged := p.damaged(err)
 	if len(records) > 0 && records[len(records)-1].Seq >= v.last {
 		upTo = 0 // it is the end
 	}
@@ -305,15 +309,16 @@ func (p *page) session() (markup, error) {
 		later = el("p", el("a", attr{"href", p.of("")}, p.t("To the end")))
 	}
 	pulse := p.Pulse(p.place)
+	p.waits = len(v.open)
 	return join(
 		el("h1", p.title),
 		el("aside", attr{"id", "state"}, attr{"aria-label", p.t("State")}, p.state(v, pulse)),
-		damaged, earlier,
+		damaged, p.still(), earlier,
 		el("ol", append(list, p.items(records))...), later,
 		el("pre", attr{"id", "live"}, attr{"aria-live", "off"}, attr{"hidden", ""}),
 		el("section", attr{"id", "questions"}, attr{"aria-label", p.t("Open questions")}, attr{"aria-live", "assertive"}, p.questions(v.open)),
 		el("p", attr{"id", "connection"}, attr{"role", "status"}),
-		p.prompt(pulse),
+		el("section", attr{"id", "say"}, attr{"aria-label", p.t("Say something")}, p.prompt(v, pulse)),
 	), nil
 }
 
@@ -321,6 +326,11 @@ func (p *page) session() (markup, error) {
 func (p *page) state(v view, pulse Pulse) markup {
 	who := p.t("nobody works in it")
 	switch {
+	case len(v.open) > 0:
+		who = p.t("waits for your answer")
+		if pulse.Holder != "" && !pulse.Ours {
+			who = p.t("waits for your answer, here or in %s", p.words.Said(pulse.Holder))
+		}
 	case pulse.Busy:
 		who = p.t("works here")
 	case pulse.Ours:
@@ -344,20 +354,56 @@ func (p *page) state(v view, pulse Pulse) markup {
 	return join(parts...)
 }
 
-// prompt is where the person says what is to be done, and stops it.
-func (p *page) prompt(pulse Pulse) markup {
-	if pulse.Holder != "" && !pulse.Ours {
-		return el("section", attr{"id", "say"}, attr{"aria-label", p.t("Say something")},
-			el("p", class("dim"), p.t("The session is used by %s: its questions can be answered here, and what is said and stopped is said and stopped there.", p.words.Said(pulse.Holder))))
+// still says, where the script does not run, that the page shows how things stood.
+func (p *page) still() markup {
+	return el("noscript", el("p", class("dim"), p.t("Without the script this page does not change by itself."), " ", el("a", attr{"href", p.of("")}, p.t("Load it again"))))
+}
+
+// prompt is where the person says what is to be done, stops it and chooses the mode.
+func (p *page) prompt(v view, pulse Pulse) markup {
+	elsewhere := pulse.Holder != "" && !pulse.Ours
+	shape, buttons, about := "free", []any{class("buttons")}, markup("")
+	switch {
+	case pulse.Ours:
+		shape = "ours"
+	case pulse.Hears:
+		shape, about = pulse.Holder+" hears", el("p", class("dim"), p.t("The session is used by %s: what you say here is said there.", p.words.Said(pulse.Holder)))
+	case elsewhere:
+		shape, about = pulse.Holder, el("p", class("dim"), p.t("The session is used by %s, which takes no words from here: answer its questions, or go on when it has ended.", p.words.Said(pulse.Holder)))
 	}
-	return el("section", attr{"id", "say"}, attr{"aria-label", p.t("Say something")},
+	if pulse.Busy || pulse.Stops && v.turn != "" {
+		shape += " busy"
+		buttons = append(buttons, p.form(p.of("stop"), el("button", class("danger"), p.t("Stop"))))
+	}
+	if pulse.Ours {
+		buttons = append(buttons, p.form(p.of("release"), el("button", attr{"title", p.t("so that another process can go on with the session")}, p.t("Close it here"))))
+	}
+	if elsewhere && !pulse.Hears {
+		return el("div", attr{"data-shape", shape}, about, el("div", buttons...))
+	}
+	if len(p.Modes) > 0 {
+		shape += " " + v.mode
+		buttons = append(buttons, p.form(p.of("mode"), class("mode"), el("label", attr{"for", "mode"}, p.t("Mode")), p.modes(cmp.Or(v.mode, "build")), el("button", p.t("Switch"))))
+	}
+	return el("div", attr{"data-shape", shape}, about,
 		p.form(p.of("say"), class("prompt"),
+			el("input", attr{"type", "hidden"}, attr{"name", "seen"}, attr{"value", decimal(v.last)}),
 			el("label", class("unseen"), attr{"for", "prompt"}, p.t("What is to be done")),
 			el("textarea", attr{"id", "prompt"}, attr{"name", "prompt"}, attr{"rows", "2"}, attr{"required", ""}, attr{"placeholder", p.t("What is to be done")}),
 			el("button", class("primary"), p.t("Send"))),
-		el("div", class("buttons"),
-			p.form(p.of("stop"), el("button", class("danger"), p.t("Stop"))),
-			p.form(p.of("release"), el("button", attr{"title", p.t("so that another process can go on with the session")}, p.t("Close it here")))))
+		el("div", buttons...))
+}
+
+// modes is where a mode is chosen; now is the one that is chosen already.
+func (p *page) modes(now string) markup {
+	var all []markup
+	for _, name := range p.Modes {
+		all = append(all, el("option", attr{"value", name}, set("selected", name == now), name))
+	}
+	if now == "" {
+		all = append([]markup{el("option", attr{"value", ""}, p.t("as set"))}, all...)
+	}
+	return el("select", attr{"id", "mode"}, attr{"name", "mode"}, all)
 }
 
 // record shows all of one record.

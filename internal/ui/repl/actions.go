@@ -37,6 +37,24 @@ func (r *REPL) send(ctx context.Context, action lineedit.Action) error {
 	return r.begin(ctx, action)
 }
 
+// hear does what the person said elsewhere, as if it had been typed here. It waits
+// while they choose from a list.
+func (r *REPL) hear(ctx context.Context) error {
+	if r.Elsewhere == nil || r.picker != nil {
+		return nil
+	}
+	heard, ok := r.Elsewhere()
+	switch {
+	case !ok || heard.Stop && r.turn == nil:
+		return nil
+	case heard.Stop:
+		return errors.Join(r.Say(r.Words.T("stopped elsewhere (%s)", heard.From)), r.stopTurn())
+	}
+	var typed lineedit.Editor
+	typed.SetText(heard.Text)
+	return errors.Join(r.Say(r.Words.T("said elsewhere (%s)", heard.From)), r.send(ctx, lineedit.Action{Kind: lineedit.Submit, Text: heard.Text, Draft: typed.Draft()}))
+}
+
 // stopTurn stops all that is going on. What was queued goes back to where it
 // was typed, behind what is being typed.
 func (r *REPL) stopTurn() error {

@@ -88,10 +88,20 @@ type Options struct {
 	// Title, which may be nil, is told what there is to see from afar: that a question
 	// is open, that a turn runs.
 	Title func(asks, runs bool)
+	// Elsewhere, which may be nil, is what the person has said in another place since
+	// it was asked for last, one after the other.
+	Elsewhere func() (Heard, bool)
 	// Leaving, which may be nil, is told that the person ends the program while
 	// something may still have to be stopped.
 	Leaving func()
 	Now     func() time.Time
+}
+
+// Heard is what a person said in another place.
+type Heard struct {
+	Text string
+	Stop bool   // what runs is to be stopped; there is no text
+	From string // where, for people
 }
 
 // ErrInterrupted reports that the person ended the program with Ctrl+C.
@@ -205,6 +215,9 @@ const (
 // keepTicks is how many ticks pass before what is typed is kept.
 const keepTicks = 5
 
+// hearTicks is how many ticks pass before it is asked what was said elsewhere.
+const hearTicks = 3
+
 // Run reads and answers until the person leaves. It returns nil if they left
 // in good order, [ErrInterrupted] on Ctrl+C, or ctx's error. First, if not
 // empty, is run as if it had been typed; with resume the turn that was left
@@ -293,6 +306,9 @@ func (r *REPL) loop(ctx context.Context, first string, resume bool) error {
 			}
 			if ticks++; ticks%keepTicks == 0 {
 				r.keepDraft()
+			}
+			if ticks%hearTicks == 0 {
+				err = r.hear(ctx)
 			}
 			if r.suggested.more {
 				r.suggest()

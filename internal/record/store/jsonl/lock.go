@@ -151,6 +151,9 @@ func (l *fileLock) release() error {
 	if l.owner != "" {
 		return errors.Join(l.f.Close(), l.disk.Remove(l.owner))
 	}
+	if info, err := l.f.Stat(); err == nil {
+		_ = writeHolder(l.f, holder{}, info.Size()) // a note for people, who are not to think that somebody is here
+	}
 	return errors.Join(syscall.Flock(int(l.f.Fd()), syscall.LOCK_UN), l.f.Close())
 }
 
