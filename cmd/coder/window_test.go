@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -214,5 +215,39 @@ func TestNoRequestIsSentThatCannotFit(t *testing.T) {
 	_, stderr, code := p.run("-p", "--config", p.file("../settings.json", `{"runtime":{"context_token_limit":900}}`), "go")
 	if code != 54 || !strings.Contains(stderr, "is too small to work in: the system text takes about") || len(server.Requests()) != 0 {
 		t.Errorf("exit %d after %d requests: %s", code, len(server.Requests()), stderr)
+	}
+}
+
+// TestASessionInASmallWindowComesToTheSameAgain has windows that no settings tell
+// of: what the server said of them is on record.
+func TestASessionInASmallWindowComesToTheSameAgain(t *testing.T) {
+	for _, window := range []int{12_288, 16_384, 32_768} {
+		t.Run(strconv.Itoa(window), func(t *testing.T) {
+			t.Parallel()
+			w := &worker{steps: 10, calls: func(step int) []faultserver.Event {
+				return []faultserver.Event{bash(step, 0, fmt.Sprintf("seq %d 4000", step))}
+			}}
+			server := faultserver.Start(t, faultserver.Options{Window: window, Answer: w.answer})
+			p := newProgram(t)
+			p.env = append(p.env, "CODER_BASE_URL="+server.Base(""), "CODER_API_KEY=sk-1234567890", "CODER_MODEL=small", "CODER_TEST_FAST=1")
+			if err := os.Mkdir(filepath.Join(p.ws, "..", ".coder"), 0o700); err != nil {
+				t.Fatal(err)
+			}
+			p.file("../.coder/windows.json", fmt.Sprintf(`{"%s small": %d}`, server.Base(""), window))
+			if out, stderr, code := p.run("-p", "--session-id", "s", "--auto-approve", "go"); code != 0 || !strings.Contains(out, "all done") {
+				t.Fatalf("exit %d: %s", code, stderr)
+			}
+			log, err := os.ReadFile(filepath.Join(p.ws, ".coder", "log", "s", "conversation.jsonl"))
+			if err != nil || !strings.Contains(string(log), `"type":"ContextReplaced"`) {
+				t.Fatalf("nothing was made shorter: %v", err)
+			}
+			stdout, stderr, code := p.run("replay", "s", "--verify")
+			if code == 44 {
+				t.Skip("nothing here confines commands")
+			}
+			if code != 0 || !strings.Contains(stdout, "s agrees") {
+				t.Errorf("exit %d: %.4000s%s", code, stdout, stderr)
+			}
+		})
 	}
 }

@@ -168,7 +168,7 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			Model: a.ModelName(), Mode: m.Name, ModeText: m.Prompt, System: t.conceals.Text(prompt.System(facts)),
 			Tools: t.tools().Without(func(name string) bool { return !m.Has(name) || a.forbidden(name) }).Unspoken(a.unspoken(t, m, lean, listed)),
 			Later: later, Lean: lean,
-			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), RaiseWindow: a.raiseWindow(),
+			MaxSteps: c.Runtime.MaxSteps, ContextLimit: a.contextLimit(), Run: a.run(), RaiseWindow: a.raiseWindow(),
 			StopOnReject: c.Approval.OnReject == "stop", DirectBang: c.Approval.Bang == "direct", TerminalPrograms: c.Approval.TerminalPrograms,
 			Compaction: orchestrator.Compaction{
 				Auto: c.Compaction.Auto, Prune: c.Compaction.Prune, Threshold: c.Compaction.Threshold, Recent: c.Compaction.RecentMessages,
@@ -180,6 +180,15 @@ func (a *App) turnSettings(t *toolkit) func() orchestrator.Settings {
 			WaitLimit: a.Options.WaitLimit, Attended: a.Options.Attended,
 			TodoForComplex: c.Workflow.RequireTodoForComplex,
 		}
+	}
+}
+
+// run is what this run was given that no settings tell.
+func (a *App) run() event.Run {
+	return event.Run{
+		Window: a.servedWindow(a.ModelName()), Config: a.configFile,
+		Allowed: rule.JoinSpecs(a.Options.AllowTools), Disallowed: rule.JoinSpecs(a.Options.DenyTools),
+		System: a.Options.SystemPrompt, Appended: a.Options.AppendSystem,
 	}
 }
 

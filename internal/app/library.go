@@ -105,7 +105,9 @@ func (a *App) sessionLibrary(t *toolkit) *orchestrator.Library {
 		Files: t.project.ws, Commands: l.commands, Skills: l.skills, Models: a.Config.Provider.Models,
 		Offers: func(c usercommand.Command, tool string) bool { return namesTool(a.allowedBy(c), tool) },
 	}
-	if t.mcp != nil {
+	if a.Recorded != nil {
+		lib.Prompts, lib.Resources = a.Recorded, a.Recorded.resources()
+	} else if t.mcp != nil {
 		lib.Prompts, lib.Resources = mcpPrompts{t.mcp}, mcpResources(t.mcp)
 	}
 	return lib

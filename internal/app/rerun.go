@@ -12,19 +12,25 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
+	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/rerun"
 	"coder/internal/agent/supervisor"
 	"coder/internal/core/clip"
 	"coder/internal/core/event"
+	"coder/internal/core/jsonx"
 	"coder/internal/core/sanitize"
 	"coder/internal/host/repofile"
 	"coder/internal/host/workspace"
 	"coder/internal/policy"
 	"coder/internal/policy/judge"
+	"coder/internal/policy/rule"
+	"coder/internal/record/seal"
 	"coder/internal/record/telemetry"
 	"coder/internal/tool"
+	"coder/internal/tool/mcp"
 )
 
 // Recorded stands for what a session that is run again must not reach: it is
@@ -54,9 +60,42 @@ func (r *Recorded) judged(p policy.Policy) policy.Policy {
 // with adds stand-ins for the tools of other programs.
 func (r *Recorded) with(tools []tool.Tool) []tool.Tool {
 	for name, calls := range r.others {
+		if name == mcp.ResourceTool {
+			continue // it is not the model's
+		}
 		tools = append(tools, absentTool{name, calls})
 	}
 	return tools
+}
+
+// List are the prompts of other programs: none is known before it is used.
+func (r *Recorded) List() []orchestrator.Command { return nil }
+
+// Find is what another program wrote for a command.
+func (r *Recorded) Find(_ context.Context, name string) (func(context.Context, string) (string, error), bool) {
+	text, ok := r.Written(name)
+	return func(context.Context, string) (string, error) { return text, nil }, ok && strings.HasPrefix(name, "mcp__")
+}
+
+// resources are what messages named of other programs.
+func (r *Recorded) resources() *orchestrator.Resources {
+	calls := r.others[mcp.ResourceTool]
+	if len(calls) == 0 {
+		return nil
+	}
+	set, err := tool.NewSet(absentTool{mcp.ResourceTool, calls})
+	if err != nil {
+		panic(err) // one tool cannot be there twice
+	}
+	return &orchestrator.Resources{Set: set, Tool: mcp.ResourceTool, Args: func(name string) (json.RawMessage, bool) {
+		for _, c := range calls {
+			var args mcp.ResourceArgs
+			if json.Unmarshal(c.Input, &args) == nil && (name == args.Server+":"+args.URI || name == mcp.Clean(args.Server)+":"+args.URI) {
+				return jsonx.Must(args), true
+			}
+		}
+		return nil, false
+	}}
 }
 
 // absentTool stands for a tool of another program, which is not asked.
@@ -92,6 +131,10 @@ func (c absentCall) Run(context.Context, io.Writer) (tool.Result, error) {
 func (a *App) Verify(ctx context.Context, id string, records []event.Record, n int) (*rerun.Report, error) {
 	whole := rerun.New(id, a.recordedRoot(ctx, id), records)
 	take := whole.Until(n)
+	a, err := a.withSettingsOf(id, take)
+	if err != nil {
+		return nil, err
+	}
 	ws, err := workspace.Open(a.Root)
 	if err != nil {
 		return nil, inputf("open the workspace: %v", err)
@@ -112,6 +155,22 @@ func (a *App) Verify(ctx context.Context, id string, records []event.Record, n i
 		},
 	})
 	return report, err
+}
+
+// withSettingsOf is the program with the settings file that a session was run
+// with, if that was this user's own doing and none is named now.
+func (a *App) withSettingsOf(id string, take *rerun.Take) (*App, error) {
+	begun, run := take.FirstRun()
+	if run.Config == "" || a.Options.ConfigFile != "" || !seal.New(a.Store().Key(), a.Root, id).Vouches(begun) {
+		return a, nil
+	}
+	o := a.Options
+	o.ConfigFile = run.Config
+	settings, err := Load(a.Env, o)
+	if err != nil {
+		return nil, inputf("session %s was run with the settings of %s: %v; --config names others", id, run.Config, err)
+	}
+	return New(a.Env, o, settings, a.warn)
 }
 
 // recordedRoot is where the workspace was when a session was recorded.
@@ -176,18 +235,17 @@ func (a *App) again(ctx context.Context, s staging) (*rerun.Report, *rerun.Golde
 	if s.lesson != rerun.Strict {
 		f.Learn(s.lesson)
 	}
-	b, err := a.another(s.take, f, root, home, s.hidden)
-	if err != nil {
-		return nil, nil, err
-	}
-	f.Compare(b.kept(copied))
-	sup := b.Supervise(f)
-	report, err := f.Run(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
+	report, err := f.Again(ctx, func(ctx context.Context, resume bool) (*supervisor.Session, error) {
 		which := Which{ID: s.take.ID}
 		if resume {
 			which = Which{Resume: s.take.ID}
 		}
-		return b.Open(ctx, sup, which, event.Discard)
+		b, err := a.another(s.take, f, root, home, s.hidden)
+		if err != nil {
+			return nil, err
+		}
+		f.Compare(b.kept(copied))
+		return b.Open(ctx, b.Supervise(f), which, event.Discard)
 	})
 	if unfit, ok := errors.AsType[*rerun.UnfitError](err); ok {
 		return nil, nil, inputf("session %s: %v", s.take.ID, unfit)
@@ -239,7 +297,10 @@ func (a *App) within() string {
 func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hidden []string) (*App, error) {
 	env, o := a.Env, a.Options
 	env.Now, env.WrapStore, env.Disk = f.Now, nil, nil
-	o.Mode, o.Script, o.Ephemeral, o.Attended, o.AddDirs, o.Driver = cmp.Or(o.Mode, take.Mode()), "", false, false, nil, Driver{}
+	o.Mode, o.Script, o.Ephemeral, o.Attended, o.AddDirs, o.Driver = cmp.Or(o.Mode, f.Mode()), "", false, false, nil, Driver{}
+	if err := o.asThen(f.Run()); err != nil {
+		return nil, err
+	}
 	b, err := New(env, o, a.Settings, func(string) {})
 	if err != nil {
 		return nil, err
@@ -257,6 +318,23 @@ func (a *App) another(take *rerun.Take, f *rerun.Follower, root, home string, hi
 	b.Store().Records.Store = f.Store(b.Store().Logs)
 	c.Runtime.MaxSteps = take.MaxSteps(c.Runtime.MaxSteps)
 	return b, nil
+}
+
+// asThen adds the flags of a run that are not given now.
+func (o *Options) asThen(run event.Run) error {
+	for list, was := range map[*[]rule.Spec]string{&o.AllowTools: run.Allowed, &o.DenyTools: run.Disallowed} {
+		if len(*list) == 0 && was != "" {
+			specs, err := rule.ParseSpecs(was)
+			if err != nil {
+				return inputf("the rules of the run on record cannot be read: %v", err)
+			}
+			*list = specs
+		}
+	}
+	if o.SystemPrompt == "" && o.AppendSystem == "" {
+		o.SystemPrompt, o.AppendSystem = run.System, run.Appended
+	}
+	return nil
 }
 
 // copyHome gives the rerun what the person wrote for all projects, and what they

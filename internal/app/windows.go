@@ -32,6 +32,9 @@ func (a *App) window(model string) (tokens int, known bool) {
 // servedWindow is what the server in use said that a model takes; 0 if it did
 // not say.
 func (a *App) servedWindow(model string) int {
+	if a.Recorded != nil {
+		return a.Recorded.Run().Window
+	}
 	if a.scripted() {
 		return 0
 	}

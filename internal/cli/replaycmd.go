@@ -79,11 +79,24 @@ func (inv *invocation) tellRerun(name string, report *rerun.Report) error {
 	}
 	line := inv.words.T("%s differs at step %d, record %d (%s), after %d records that agree", oneLine(name), d.Step, d.Record, inv.whatDiffers(d), d.Agreement)
 	text, _, _ := patch.Unified(inv.words.T("record %d", d.Record), []byte(d.Was), []byte(d.Is))
+	text = inv.shortDifference(text)
 	if len(report.Unsure) > 0 {
 		text += inv.words.T("changed since the session began, and not known as they were then: %s", oneLine(strings.Join(report.Unsure, ", "))) + "\n"
 	}
 	_, err := fmt.Fprint(inv.Stdout, line+"\n"+sanitize.Text(text))
 	return err
+}
+
+// maxDifference is how many lines of a difference are shown.
+const maxDifference = 80
+
+// shortDifference is the beginning of a long difference, and how to see all of it.
+func (inv *invocation) shortDifference(text string) string {
+	lines := strings.SplitAfter(text, "\n")
+	if len(lines) <= maxDifference {
+		return text
+	}
+	return strings.Join(lines[:maxDifference], "") + inv.words.T("… %d more lines; --json has all of it", len(lines)-maxDifference) + "\n"
 }
 
 // normalised lists what may differ.

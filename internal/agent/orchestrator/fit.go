@@ -263,6 +263,7 @@ func (o *Orchestrator) replace(ctx context.Context, st *turnState, e event.Conte
 		first.Parts = append(slices.Clone(first.Parts), chat.Text("\n\n"+joinReminders("", st.set.ModeText)))
 		e.Messages = append([]chat.Message{first}, e.Messages[1:]...)
 	}
+	e.Window = st.window
 	return errors.Join(o.emit(ctx, st, ActorAgent, e), o.tellUsage(ctx, st))
 }
 
@@ -280,6 +281,7 @@ func (o *Orchestrator) retryShorter(ctx context.Context, st *turnState, sent int
 	if e, ok := errors.AsType[*provider.Error](tooLong); ok {
 		window = e.Window
 	}
+	st.window = window
 	o.gauge.refused(max(o.contextUsed(st.set), before), window)
 	o.retell(st)
 	limits := o.limits(st, true)

@@ -242,7 +242,7 @@ func (o *Orchestrator) retell(st *turnState) {
 func (o *Orchestrator) tellWindow(ctx context.Context, st *turnState, window int) error {
 	g := o.gauge.of(st.set.Model)
 	size := int(g.factor() * float64(st.fixed+o.Talk.Total(tokens.MessageTokens)))
-	g.told = window
+	g.told, st.window = window, window
 	o.retell(st)
 	if size <= window || g.warned {
 		return nil

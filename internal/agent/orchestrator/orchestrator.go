@@ -120,10 +120,11 @@ type Settings struct {
 	Later        func(ctx context.Context, set tool.Set, wanted []chat.ToolCall) tool.Set
 	Lean         bool // the tools are described in short
 	MaxSteps     int
-	ContextLimit int    // tokens the model can take in
-	RaiseWindow  string // how a server is made to take more; "": it is not known
-	StopOnReject bool   // a refused call ends the turn
-	DirectBang   bool   // a person's own ! command is not judged
+	ContextLimit int       // tokens the model can take in
+	Run          event.Run // what no settings tell
+	RaiseWindow  string    // how a server is made to take more; "": it is not known
+	StopOnReject bool      // a refused call ends the turn
+	DirectBang   bool      // a person's own ! command is not judged
 	// TerminalPrograms have the real terminal where a person's own ! command runs
 	// them.
 	TerminalPrograms []string

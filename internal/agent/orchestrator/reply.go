@@ -14,6 +14,7 @@ import (
 
 // chatStep sends the conversation and takes in one reply.
 func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
+	st.window = 0
 	o.takeIn(ctx, st)
 	if err := o.fit(ctx, st); err != nil {
 		return err
@@ -46,7 +47,7 @@ func (o *Orchestrator) chatStep(ctx context.Context, st *turnState) error {
 			reply.Message.Parts[i] = c
 		}
 	}
-	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop)}
+	added := event.MessageAdded{Message: reply.Message, Model: cmp.Or(reply.Model, st.set.Model), Usage: reply.Usage, Stop: string(reply.Stop), Window: st.window}
 	if len(reply.Message.Text()) == 0 && len(reply.Message.Calls()) == 0 {
 		return errEmptyReply(reply.Stop)
 	}

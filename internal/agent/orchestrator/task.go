@@ -64,6 +64,9 @@ func (o *Orchestrator) openTask(ctx context.Context, st *turnState, userInput st
 		created.Title = cmp.Or(Title(c.Title), created.Title)
 	} else {
 		created.TaskID = o.NewID("task")
+		if run := st.set.Run; run != (event.Run{}) {
+			created.Run = &run
+		}
 	}
 	st.task = created.TaskID
 	if err := o.emit(ctx, st, ActorUser, created); err != nil {

@@ -40,6 +40,7 @@ type turnState struct {
 	rounds    rounds          // to notice circles
 	summaries int             // of the conversation, written in this turn
 	refusals  int             // of requests as too long
+	window    int             // the server told with the reply under way, or in refusing it
 	next      *tool.Rebuild   // the mode the rest of the turn goes on in
 	overrides overrides       // of the command that the turn runs
 	sentOn    bool            // by a hook, when the model was content

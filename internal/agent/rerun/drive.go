@@ -27,8 +27,8 @@ type Report struct {
 	Unsure []string `json:"unsure,omitempty"`
 }
 
-// Run runs the take again. The error is for what kept it from being run at all.
-func (f *Follower) Run(ctx context.Context, open Open) (*Report, error) {
+// Again runs the take again. The error is for what kept it from being run at all.
+func (f *Follower) Again(ctx context.Context, open Open) (*Report, error) {
 	err := f.processes(ctx, open)
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -16,6 +16,7 @@ import (
 	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/core/uip"
+	"coder/internal/policy/mode"
 )
 
 // Side is one of the two that are compared: the session as it was, or its rerun.
@@ -123,6 +124,73 @@ func (f *Follower) count() {
 
 // Now is the time of the rerun: that of the record that comes next.
 func (f *Follower) Now() time.Time { return f.clock.Load().(time.Time) }
+
+// Run is what the turn under way was run with, or the one that comes next.
+func (f *Follower) Run() event.Run {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if n, ok := f.turn(); ok {
+		if e := f.take.Records[f.take.streams[main][n]].Event.(event.TaskCreated); e.Run != nil {
+			return *e.Run
+		}
+	}
+	return event.Run{}
+}
+
+// turn is where the turn under way begins in the session's own stream, or the one
+// that comes next, or else the last.
+func (f *Follower) turn() (at int, ok bool) {
+	for n, i := range f.take.streams[main] {
+		if n >= f.at[main] && f.open {
+			break
+		}
+		if _, created := f.take.Records[i].Event.(event.TaskCreated); created {
+			if at, ok = n, true; n >= f.at[main] {
+				break
+			}
+		}
+	}
+	return at, ok
+}
+
+// Written is what another program wrote for a command of the turn.
+func (f *Follower) Written(command string) (text string, ok bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	n, ok := f.turn()
+	if !ok {
+		return "", false
+	}
+	list := f.take.streams[main][n:]
+	task := f.take.Records[list[0]].Event.(event.TaskCreated)
+	if name, _, _ := strings.Cut(task.Intent, " "); !strings.EqualFold(name, "/"+command) {
+		return "", false
+	}
+	for _, i := range list {
+		r := f.take.Records[i]
+		if m, is := r.Event.(event.MessageAdded); is && r.Task == task.TaskID && r.Actor == event.ActorUser && m.Message.Role == chat.User {
+			return f.here(m.Message.Text()), true
+		}
+	}
+	return "", false
+}
+
+// Mode is the mode that the process which begins now is in.
+func (f *Follower) Mode() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	now := mode.Build
+	for n, i := range f.take.streams[main] {
+		e, ok := f.take.Records[i].Event.(event.ModeChanged)
+		if n > f.at[main] || n == f.at[main] && (!ok || f.take.typed(n+1)) {
+			break
+		}
+		if ok {
+			now = e.Mode
+		}
+	}
+	return now
+}
 
 // setClock follows the record.
 func (f *Follower) setClock() {

@@ -51,7 +51,7 @@ func normal(text string) string {
 // happen to look like a number: then it stands for one that does not.
 func alike(a, b string) bool {
 	a, b = normal(a), normal(b)
-	if a == b {
+	if a == b || alikeButCut(a, b) {
 		return true
 	}
 	x, y := digits().FindAllString(a, -1), digits().FindAllString(b, -1)
@@ -64,6 +64,57 @@ func alike(a, b string) bool {
 		}
 	}
 	return true
+}
+
+// alikeButCut reports whether two texts of which parts were left out are the same
+// but for where exactly: how much is left out depends on how long the words for
+// durations and paths are.
+func alikeButCut(a, b string) bool {
+	x, y := gaps().Split(a, -1), gaps().Split(b, -1)
+	if len(x) == 1 || len(x) != len(y) {
+		return false
+	}
+	for i := range x {
+		if !alikeWithin(strings.Split(x[i], "\n"), strings.Split(y[i], "\n"), i > 0, i < len(x)-1) {
+			return false
+		}
+	}
+	return true
+}
+
+var gaps = lazy.Regexp(`\[\d+ bytes are not shown here`)
+
+// nearGap is how many lines on either side of a gap may be on one side only.
+const nearGap = 16
+
+// alikeWithin reports whether two runs of lines are the same but for a few at the
+// beginning, after a gap, and at the end, before one.
+func alikeWithin(a, b []string, after, before bool) bool {
+	first, last := 0, 0
+	if after {
+		first = nearGap
+	}
+	if before {
+		last = nearGap
+	}
+	for skip := -first; skip <= first; skip++ {
+		x, y := a[min(max(skip, 0), len(a)):], b[min(max(-skip, 0), len(b)):]
+		n := min(len(x), len(y))
+		if max(len(x), len(y))-n > last {
+			continue
+		}
+		from, to := 0, n
+		if after {
+			from = min(2, n) // the rest of the line with the gap, and one that was cut
+		}
+		if before {
+			to = max(n-1, from)
+		}
+		if slices.Equal(x[from:to], y[from:to]) {
+			return true
+		}
+	}
+	return false
 }
 
 var digits = lazy.Regexp(`<id>|\b\d{7,12}\b`)

@@ -2,6 +2,7 @@ package rerun
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"coder/internal/core/event"
@@ -70,6 +71,43 @@ func TestCallsThatAreNotMadeAgain(t *testing.T) {
 	} {
 		if got := outside(tt.call); got != tt.want {
 			t.Errorf("%s %s: %v", tt.call.Tool, tt.call.Input, got)
+		}
+	}
+}
+
+func TestWhereAPartIsLeftOutMayDifferALittle(t *testing.T) {
+	text := func(head, tail, others string) string {
+		return "told:\n" + head + "\n[812 bytes are not shown here; all of it is elsewhere]\n" + tail + "\nand then " + others
+	}
+	was := text("1\n2\n3\n4\n5", "95\n96\n97", "x")
+	tests := []struct {
+		name string
+		is   string
+		want bool
+	}{
+		{"the same", was, true},
+		{"less before", strings.Replace(text("1\n2\n3", "95\n96\n97", "x"), "812", "816", 1), true},
+		{"more after", text("1\n2\n3\n4\n5", "93\n94\n95\n96\n97", "x"), true},
+		{"other words before", text("1\nzwei\n3\n4\n5", "95\n96\n97", "x"), false},
+		{"other words after", text("1\n2\n3\n4\n5", "95\n96\n97", "y"), false},
+		{"far less", text("1", strings.Repeat("9\n", 40), "x"), false},
+		{"nothing left out", "told:\n1\n2\n3\n4\n5\n95\n96\n97\nand then x", false},
+	}
+	for _, tt := range tests {
+		if got := alike(was, tt.is); got != tt.want {
+			t.Errorf("%s: %v", tt.name, got)
+		}
+	}
+}
+
+func TestWhatIsMissingIsNamed(t *testing.T) {
+	for want, files := range map[string][]string{
+		"what a.txt held was not kept":                        {"a.txt"},
+		"what a, b, c, d, e and 1 more held":                  {"a", "b", "c", "d", "e", "f"},
+		"/far/n.txt lies outside of the workspace, in a fold": {"a.txt", "/far/n.txt"},
+	} {
+		if got := (&MissingError{files}).Error(); !strings.Contains(got, want) {
+			t.Errorf("%v: %s", files, got)
 		}
 	}
 }

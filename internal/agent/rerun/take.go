@@ -55,11 +55,20 @@ func New(id, root string, records []event.Record) *Take {
 	of := t.streamsOf()
 	fresh := make(map[string]bool) // has records of the process under way
 	under := make(map[string]uint64)
+	var run *event.Run // of the turn before
 	for i, r := range records {
 		stream := of[i]
 		switch e := r.Event.(type) {
 		case event.TaskCreated:
 			t.cut = t.cut || stream == main
+			if stream == main && fresh[main] && run != nil && given(e.Run) != *run { // run with other flags, so by another process
+				t.end(r.Seq)
+				clear(fresh)
+			}
+			if stream == main {
+				now := given(e.Run)
+				run = &now
+			}
 		case event.TaskCompleted, event.TaskFailed, event.TaskCanceled:
 			t.cut = t.cut && stream != main
 		case event.ToolCallRequested:
@@ -76,11 +85,48 @@ func New(id, root string, records []event.Record) *Take {
 		if r.Actor != event.ActorRecovery {
 			fresh[stream] = true
 		} else if fresh[stream] {
-			t.ends = append(t.ends, r.Seq)
+			t.end(r.Seq)
 			clear(fresh)
 		}
 	}
 	return t
+}
+
+// end takes note that a process ended before a record was made. The next one
+// put the mode it was begun in on record first.
+func (t *Take) end(seq uint64) {
+	list := t.streams[main]
+	for n := len(list) - 1; n > 0; n-- {
+		r := t.Records[list[n]]
+		if r.Seq == seq {
+			continue
+		}
+		if _, ok := r.Event.(event.ModeChanged); !ok || t.typed(n+1) {
+			break
+		}
+		seq = r.Seq
+	}
+	t.ends = append(t.ends, seq)
+}
+
+// given is what the flags of a run were.
+func given(r *event.Run) event.Run {
+	if r == nil {
+		return event.Run{}
+	}
+	flags := *r
+	flags.Window = 0
+	return flags
+}
+
+// FirstRun is the first turn's record of what it was run with.
+func (t *Take) FirstRun() (event.Record, event.Run) {
+	for _, i := range t.streams[main] {
+		if e, ok := t.Records[i].Event.(event.TaskCreated); ok {
+			return t.Records[i], given(e.Run)
+		}
+	}
+	return event.Record{}, event.Run{}
 }
 
 // streamsOf names the stream of each record.
@@ -155,16 +201,6 @@ func (t *Take) Start() time.Time {
 	return t.Records[0].Time
 }
 
-// Mode is the mode it began in.
-func (t *Take) Mode() string {
-	if list := t.streams[main]; len(list) > 0 && !t.typed(1) {
-		if e, ok := t.Records[list[0]].Event.(event.ModeChanged); ok {
-			return e.Mode
-		}
-	}
-	return mode.Build
-}
-
 // typed reports whether a record of the session's own is a command that the
 // person typed.
 func (t *Take) typed(n int) bool {
@@ -206,15 +242,19 @@ func (t *Take) MaxSteps(usual int) int {
 func (t *Take) OfOthers() map[string][]event.ToolCallRequested {
 	all := make(map[string][]event.ToolCallRequested)
 	for _, r := range t.Records {
-		if e, ok := r.Event.(event.ToolCallRequested); ok && strings.HasPrefix(e.Tool, ofOthers) {
+		if e, ok := r.Event.(event.ToolCallRequested); ok && (strings.HasPrefix(e.Tool, ofOthers) || e.Tool == resources) {
 			all[e.Tool] = append(all[e.Tool], e)
 		}
 	}
 	return all
 }
 
-// ofOthers begins the names of tools of other programs.
-const ofOthers = "mcp__"
+// ofOthers begins the names of tools of other programs; resources is the one by
+// which a message gets what it names of theirs.
+const (
+	ofOthers  = "mcp__"
+	resources = "mcp_resource"
+)
 
 // summary is what a model wrote for a marker that lets a summary stand for the
 // conversation.
@@ -231,6 +271,9 @@ func summary(e event.ContextReplaced) (string, bool) {
 // commands and files: it is not made again, and what came of it is on record.
 func outside(e event.ToolCallRequested) bool {
 	if secret.Marked(e.Input) { // the keys that it was made with are not on record
+		return true
+	}
+	if e.Tool == resources { // what a message names of other programs
 		return true
 	}
 	if strings.HasPrefix(e.Tool, "lsp_") { // language servers answer when they are ready

@@ -190,6 +190,9 @@ func hash(data []byte) string {
 type MissingError struct{ Files []string }
 
 func (e *MissingError) Error() string {
+	if i := slices.IndexFunc(e.Files, func(name string) bool { return path.IsAbs(name) }); i >= 0 {
+		return fmt.Sprintf("the files that the session began with cannot be had: %s lies outside of the workspace, in a folder of --add-dir, which is not copied", e.Files[i])
+	}
 	list := e.Files
 	more := ""
 	if len(list) > shownMissing {

@@ -31,6 +31,16 @@ type (
 		ParentID string   `json:"parentTaskId,omitempty"`
 		CallID   string   `json:"toolCallId,omitempty"` // the parent's call that it does the work of
 		Author   string   `json:"authorActorId"`
+		Run      *Run     `json:"run,omitempty"` // nil if there was nothing of it
+	}
+	// Run is what a turn was run with that no settings tell. It grants nothing.
+	Run struct {
+		Window     int    `json:"window,omitempty"` // tokens, by the word of the server
+		Config     string `json:"config,omitempty"` // the settings file that was named
+		Allowed    string `json:"allowedTools,omitempty"`
+		Disallowed string `json:"disallowedTools,omitempty"`
+		System     string `json:"systemPrompt,omitempty"` // in place of our own
+		Appended   string `json:"appendSystemPrompt,omitempty"`
 	}
 	TaskStarted struct {
 		TaskID  string `json:"taskId"`
@@ -151,7 +161,8 @@ type (
 		Interrupted bool        `json:"interrupted,omitempty"` // only a part arrived
 		Model       string      `json:"model,omitempty"`
 		Usage       *chat.Usage `json:"usage,omitempty"`
-		Stop        string      `json:"stop,omitempty"` // why the model stopped
+		Stop        string      `json:"stop,omitempty"`   // why the model stopped
+		Window      int         `json:"window,omitempty"` // tokens the server takes, if it said so with this reply
 		// Blocks are what a person is shown in place of the message.
 		Blocks display.Blocks `json:"blocks,omitempty"`
 	}
@@ -174,7 +185,8 @@ type (
 		Keep         int            `json:"keep,omitempty"`
 		TokensBefore int            `json:"tokensBefore,omitempty"`
 		TokensAfter  int            `json:"tokensAfter,omitempty"`
-		Done         string         `json:"done,omitempty"` // what was done, for people
+		Done         string         `json:"done,omitempty"`   // what was done, for people
+		Window       int            `json:"window,omitempty"` // tokens the server takes, if it said so in refusing more
 	}
 	// ContextRestored takes the last ContextReplaced back.
 	ContextRestored struct {

@@ -26,6 +26,15 @@ func (s Spec) String() string {
 	return s.Tool + "(" + s.On + ")"
 }
 
+// JoinSpecs writes a list that [ParseSpecs] reads.
+func JoinSpecs(list []Spec) string {
+	texts := make([]string, len(list))
+	for i, s := range list {
+		texts[i] = s.String()
+	}
+	return strings.Join(texts, ",")
+}
+
 // ParseSpecs reads a list of specs separated by commas. A comma inside
 // parentheses is part of the spec.
 func ParseSpecs(list string) ([]Spec, error) {

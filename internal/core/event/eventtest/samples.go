@@ -13,7 +13,7 @@ import (
 // that survives being written and read again. Callers may change it.
 func Samples() []event.Event {
 	return []event.Event{
-		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user"},
+		event.TaskCreated{TaskID: "t1", Title: "tidy", Intent: "tidy <up> & \"quote\"", Priority: event.Foreground, AgentID: "main", ParentID: "t0", CallID: "call_0", Author: "user", Run: &event.Run{Window: 9, Config: "/c.json", Allowed: "read", Disallowed: "bash", System: "s", Appended: "a"}},
 		event.TaskStarted{TaskID: "t1", AgentID: "main", Author: "main"},
 		event.TaskCompleted{TaskID: "t1", Summary: "tidied\nup", Author: "main"},
 		event.TaskFailed{TaskID: "t1", Reason: "no words: 没有", Code: "rate_limited", Author: "main"},
@@ -41,7 +41,7 @@ func Samples() []event.Event {
 			Changes: []event.FileChange{{Before: file("a.txt"), After: file("a.txt")}}, Saw: []event.FileState{file("a.txt")},
 		},
 		event.MessageAdded{
-			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, Stop: "stop",
+			Message: reply(), Reminders: "be brief", Reminded: []string{"todos"}, Interrupted: true, Model: "m", Usage: &chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, Stop: "stop", Window: 9,
 			Blocks: display.Blocks{display.Shell{Command: "ls", Ran: true, Exit: 1, Millis: 2, Truncated: true, Stdout: "a\n", Stderr: "<b", Error: "timed out"}},
 		},
 		event.Spent{Model: "m", Usage: chat.Usage{In: 1, Out: 2, Cached: 3, Reasoning: 4, Cost: 0.5, Written: 5, Unpriced: true}, For: event.ForSummary},
@@ -51,7 +51,7 @@ func Samples() []event.Event {
 			display.Checklist{{State: display.Completed, Text: "tidy"}},
 		}},
 		event.ModeChanged{Mode: "plan", Preset: "plan"},
-		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90, Done: "a summary stands for 7 messages"},
+		event.ContextReplaced{Reason: event.Compacted, Messages: []chat.Message{chat.Say(chat.User, "so far")}, Keep: 2, TokensBefore: 900, TokensAfter: 90, Done: "a summary stands for 7 messages", Window: 9},
 		event.ContextRestored{Messages: 7},
 		event.ContextRewound{To: 3, Messages: 4, Turns: 1, Undo: true},
 		event.TodosChanged{Todos: []event.Todo{{ID: "1", Content: "tidy", Status: event.TodoInProgress, Priority: "high"}}},
