@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -87,35 +86,38 @@ func (inv *invocation) runAnswered(ctx context.Context) error {
 
 // read takes lines until there are no more: answers, and messages.
 func (d *answered) read(ctx context.Context) error {
+	type answerOrMessage struct {
+		events.Reply
+		control.Line
+	}
+	var garbled error
 	for n := 1; ; n++ {
-		text, err := d.inv.input.Line(ctx, lineLimit)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
+		line, wrong, err := nextLine[answerOrMessage](ctx, d.inv.input)
+		switch {
+		case errors.Is(err, io.EOF):
+			return garbled
+		case err != nil:
 			return err
-		}
-		var line struct {
-			events.Reply
-			control.Line
-		}
-		switch err := json.Unmarshal([]byte(text), &line); {
-		case strings.TrimSpace(text) == "":
-		case err != nil || line.Event == "" && line.Type != "user":
-			return inputf(`stdin, line %d: neither an answer like {"event":"tool:permission:response","data":{"selected":"agree"}} nor a message like %s`, n, messageForm)
+		case wrong != nil:
 		case line.Event != "":
 			if err := d.answer(line.Reply); err != nil {
 				d.inv.warn(err.Error())
 			}
+		case line.Type == "user":
+			var m drive.Message
+			if m, wrong = line.Said(); wrong == nil {
+				wrong = checkPrompt(m.Text)
+			}
+			if wrong == nil {
+				d.queue.Add(m)
+			}
 		default:
-			m, err := line.Said()
-			if err == nil {
-				err = checkPrompt(m.Text)
-			}
-			if err != nil {
-				return inputf("stdin, line %d: %v", n, err)
-			}
-			d.queue.Add(m)
+			wrong = errors.New(`neither an answer like {"event":"tool:permission:response","data":{"selected":"agree"}} nor a message like ` + messageForm)
+		}
+		if wrong != nil { // what is asked about goes on waiting for its answer
+			said := inputf("stdin, line %d: %s", n, message(wrong))
+			d.inv.warn(message(said))
+			garbled = cmp.Or(garbled, error(&exitError{code: ExitCode(said)}))
 		}
 	}
 }

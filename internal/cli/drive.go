@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 
 	"coder/internal/agent/hooks"
+	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/subagent"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
@@ -42,6 +43,7 @@ type driven struct {
 	serving chan error      // how the queue ended; nil before the session is open
 	held    []drive.Message // what the next message is to begin with
 	failed  error           // the first turn that went wrong
+	garbled error           // the first line that could not be read
 	over    context.CancelFunc
 
 	used, most atomic.Int64 // tokens of the window, as they were last told
@@ -76,7 +78,7 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	d.queue.Close()
 	d.channel.Close()
 	if d.serving == nil {
-		if readErr == nil && inv.flags.print {
+		if readErr = cmp.Or(readErr, d.garbled); readErr == nil && inv.flags.print {
 			return inputf("no message came on stdin; each is a line like %s", messageForm)
 		}
 		return readErr
@@ -88,31 +90,51 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	if err == nil && inv.flags.print {
 		err = d.failed
 	}
-	return err
+	return cmp.Or(err, d.garbled)
 }
 
-// read takes lines until there are no more.
+// read takes lines until there are no more. One that cannot be read is answered
+// with an error: the session, and what is asked about in it, goes on.
 func (d *driven) read(ctx context.Context) error {
 	for n := 1; ; n++ {
-		text, err := d.inv.input.Line(ctx, lineLimit)
+		line, wrong, err := nextLine[control.Line](ctx, d.inv.input)
 		switch {
 		case errors.Is(err, io.EOF):
 			return nil
-		case errors.Is(err, stdio.ErrTooLong):
-			return inputf("stdin, line %d: it is longer than %d MiB", n, lineLimit>>20)
-		case err != nil:
-			return err
-		case strings.TrimSpace(text) == "":
-			continue
+		case err == nil && wrong == nil && line.Type == "":
+			wrong = errors.New("not a JSON object like " + messageForm)
 		}
-		var line control.Line
-		if err := json.Unmarshal([]byte(text), &line); err != nil || line.Type == "" {
-			return inputf("stdin, line %d: not a JSON object like %s", n, messageForm)
+		if err == nil && wrong == nil {
+			err = d.take(ctx, line)
 		}
-		if err := d.take(ctx, line); err != nil {
+		if wrong != nil {
+			said := inputf("stdin, line %d: %v", n, wrong)
+			d.garbled = cmp.Or(d.garbled, error(&exitError{code: ExitCode(said)}))
+			d.inv.warn(message(said))
+			err = d.channel.Reply(nil, nil, said)
+		}
+		if err != nil {
 			return err
 		}
 	}
+}
+
+// nextLine is the next line that holds something. One that is not JSON of that
+// form is empty; wrong says of one that is too long that it is.
+func nextLine[T any](ctx context.Context, in *stdio.Reader) (line T, wrong, err error) {
+	text := ""
+	for strings.TrimSpace(text) == "" && err == nil {
+		text, err = in.Line(ctx, lineLimit)
+	}
+	switch {
+	case errors.Is(err, stdio.ErrTooLong):
+		return line, fmt.Errorf("it is longer than %d MiB", lineLimit>>20), nil
+	case err != nil:
+		return line, nil, err
+	case json.Unmarshal([]byte(strings.TrimPrefix(text, "\ufeff")), &line) != nil:
+		return *new(T), nil, nil // without what was read of it
+	}
+	return line, nil, nil
 }
 
 // take does what one line asks for.
@@ -121,17 +143,20 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 	case "control_request":
 		return d.request(ctx, line)
 	case "control_response":
-		d.channel.Answer(line)
+		if err := d.channel.Answer(line); err != nil {
+			return d.channel.Reply(nil, nil, err)
+		}
 	case "user":
 		m, err := line.Said()
 		if err == nil {
 			err = checkPrompt(m.Text)
 		}
-		if err != nil {
-			return inputf("stdin: %v", err)
-		}
 		if err := d.open(ctx, nil); err != nil {
 			return err
+		}
+		if err != nil {
+			d.queue.Add(drive.Message{Wrong: inputf("%s", message(err))})
+			return nil
 		}
 		if line.ShouldQuery != nil && !*line.ShouldQuery {
 			d.held = append(d.held, m)
@@ -141,7 +166,7 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 			m.Text, m.Pictures = strings.TrimSpace(h.Text+"\n\n"+m.Text), append(h.Pictures, m.Pictures...)
 		}
 		if d.held = nil; strings.TrimSpace(m.Text) == "" && len(m.Pictures) == 0 {
-			return inputf("stdin: the message has no text")
+			m.Wrong = inputf("the message has no text")
 		}
 		d.queue.Add(m)
 	case "keep_alive", "control_cancel_request": // nothing of what is asked for here takes long enough to be withdrawn
@@ -155,7 +180,7 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 func (d *driven) request(ctx context.Context, line control.Line) error {
 	var r control.Request
 	if err := json.Unmarshal(line.Request, &r); err != nil {
-		return d.channel.Reply(line.RequestID, nil, fmt.Errorf("the request cannot be read: %w", err))
+		return d.channel.Reply(line.RequestID, nil, unreadable(err))
 	}
 	if r.Subtype == "initialize" {
 		return d.initialize(ctx, line)
@@ -211,6 +236,15 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 		}, nil)
 	}
 	return d.channel.Reply(line.RequestID, nil, fmt.Errorf("control requests of subtype %q are not served", oneLine(r.Subtype)))
+}
+
+// unreadable says what is wrong with a request.
+func unreadable(err error) error {
+	var kind *json.UnmarshalTypeError
+	if errors.As(err, &kind) && kind.Field != "" {
+		return fmt.Errorf("the request cannot be read: %s is a %s, and must not be", kind.Field, kind.Value)
+	}
+	return errors.New("the request cannot be read: it must be an object with a subtype")
 }
 
 // setMode goes to a mode by the name that the program has for it. What lets
@@ -278,7 +312,7 @@ func (d *driven) initialize(ctx context.Context, line control.Line) error {
 	var init initialization
 	err := json.Unmarshal(line.Request, &init)
 	if err != nil {
-		return d.channel.Reply(line.RequestID, nil, fmt.Errorf("the request cannot be read: %w", err))
+		return d.channel.Reply(line.RequestID, nil, unreadable(err))
 	}
 	if d.serving != nil {
 		return d.channel.Reply(line.RequestID, nil, errors.New("the session is open already"))
@@ -402,7 +436,11 @@ func (d *driven) turn(ctx context.Context, m drive.Message) error {
 	}
 	s := d.session()
 	s.Steer(d.queue.Soon)
-	done, err := s.RunSaid(ctx, m.Said, d.out)
+	var done orchestrator.Outcome
+	err := m.Wrong
+	if err == nil {
+		done, err = s.RunSaid(ctx, m.Said, d.out)
+	}
 	if err == nil && done.Next != nil {
 		d.mu.Lock()
 		err = d.run.follow(ctx, done.Next)

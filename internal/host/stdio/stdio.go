@@ -31,6 +31,7 @@ type Reader struct {
 	size  int
 	buf   []byte // read and not yet given out
 	err   error  // why nothing more comes
+	skips bool   // what comes up to the end of the line belongs to one that was too long
 	onWay chan chunk
 	file  *os.File // in, if it can be waited for
 }
@@ -56,14 +57,19 @@ func NewReader(in io.Reader) *Reader {
 }
 
 // Line is the next line, without its end. The last one may have none; after it
-// the error is [io.EOF]. A line of more than limit bytes is [ErrTooLong].
+// the error is [io.EOF]. A line of more than limit bytes is [ErrTooLong]; the
+// next call gives the one after it.
 func (r *Reader) Line(ctx context.Context, limit int) (string, error) {
+	if err := r.skip(ctx); err != nil {
+		return "", err
+	}
 	from := 0
 	for {
 		if i := bytes.IndexByte(r.buf[from:], '\n'); i >= 0 && from+i <= limit {
 			return r.take(from+i, 1), nil
 		}
 		if len(r.buf) > limit {
+			r.skips = true
 			return "", ErrTooLong
 		}
 		from = len(r.buf)
@@ -74,6 +80,22 @@ func (r *Reader) Line(ctx context.Context, limit int) (string, error) {
 			return "", err
 		}
 	}
+}
+
+// skip drops what is left of a line that was too long.
+func (r *Reader) skip(ctx context.Context) error {
+	for r.skips {
+		if i := bytes.IndexByte(r.buf, '\n'); i >= 0 {
+			r.take(i, 1)
+			r.skips = false
+			break
+		}
+		r.buf = nil
+		if err := r.fill(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Rest is all that comes up to the end, if that is no more than limit bytes.

@@ -65,6 +65,34 @@ func TestWhatIsTooLongIsNotTaken(t *testing.T) {
 
 // TestAContextEndsEveryWaitForInput waits where nothing ever comes, and reads on
 // when something does.
+
+func TestTheLineAfterOneThatIsTooLongIsGiven(t *testing.T) {
+	for name, in := range map[string]io.Reader{
+		"at once":      strings.NewReader("12345678\nnext\n"),
+		"byte by byte": iotest.OneByteReader(strings.NewReader("12345678\nnext\n")),
+		"twice":        strings.NewReader("12345678\n12345\nnext"),
+	} {
+		r := stdio.NewReader(in)
+		line, err := r.Line(t.Context(), 4)
+		for errors.Is(err, stdio.ErrTooLong) {
+			line, err = r.Line(t.Context(), 4)
+		}
+		if line != "next" || err != nil {
+			t.Errorf("%s: %q, %v", name, line, err)
+		}
+		if _, err := r.Line(t.Context(), 4); !errors.Is(err, io.EOF) {
+			t.Errorf("%s: at the end: %v", name, err)
+		}
+	}
+	r := stdio.NewReader(strings.NewReader("12345678"))
+	if _, err := r.Line(t.Context(), 4); !errors.Is(err, stdio.ErrTooLong) {
+		t.Error(err)
+	}
+	if _, err := r.Line(t.Context(), 4); !errors.Is(err, io.EOF) {
+		t.Error(err)
+	}
+}
+
 func TestAContextEndsEveryWaitForInput(t *testing.T) {
 	pipe, into, err := os.Pipe()
 	if err != nil {

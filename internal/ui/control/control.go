@@ -21,22 +21,15 @@ import (
 
 // Line is a line that the program sends.
 type Line struct {
-	Type      string          `json:"type"`
-	RequestID string          `json:"request_id"`
-	Request   json.RawMessage `json:"request"`
-	Response  struct {
-		Subtype   string          `json:"subtype"`
-		RequestID string          `json:"request_id"`
-		Error     string          `json:"error"`
-		Response  json.RawMessage `json:"response"`
-	} `json:"response"`
-	Message struct {
-		Content json.RawMessage `json:"content"`
-	} `json:"message"`
-	UUID        string `json:"uuid"`
-	AsWritten   bool   `json:"client_composed"`
-	ShouldQuery *bool  `json:"shouldQuery"`
-	Priority    string `json:"priority"`
+	Type        string          `json:"type"`
+	RequestID   json.RawMessage `json:"request_id"`
+	Request     json.RawMessage `json:"request"`
+	Response    json.RawMessage `json:"response"`
+	Message     json.RawMessage `json:"message"`
+	UUID        string          `json:"uuid"`
+	AsWritten   bool            `json:"client_composed"`
+	ShouldQuery *bool           `json:"shouldQuery"`
+	Priority    string          `json:"priority"`
 }
 
 // Request is what a control request of the program asks for.
@@ -56,7 +49,11 @@ type Request struct {
 // be given stands in it as a word.
 func (l Line) Said() (drive.Message, error) {
 	m := drive.Message{Said: orchestrator.Said{AsWritten: l.AsWritten}, ID: l.UUID, Soon: l.Priority == "now" || l.Priority == "next"}
-	if json.Unmarshal(l.Message.Content, &m.Text) == nil {
+	var message struct {
+		Content json.RawMessage `json:"content"`
+	}
+	_ = json.Unmarshal(l.Message, &message) // what is no object has no content
+	if json.Unmarshal(message.Content, &m.Text) == nil {
 		return m, nil
 	}
 	var blocks []struct {
@@ -70,7 +67,7 @@ func (l Line) Said() (drive.Message, error) {
 			URL   string `json:"url"`
 		} `json:"source"`
 	}
-	if json.Unmarshal(l.Message.Content, &blocks) != nil {
+	if json.Unmarshal(message.Content, &blocks) != nil {
 		return m, errors.New("message.content must be a string or a list of blocks")
 	}
 	var words []string
@@ -114,15 +111,19 @@ type answerLine struct {
 }
 
 type answerBody struct {
-	Subtype   string `json:"subtype"`
-	RequestID string `json:"request_id"`
-	Response  any    `json:"response,omitempty"`
-	Error     string `json:"error,omitempty"`
+	Subtype   string          `json:"subtype"`
+	RequestID json.RawMessage `json:"request_id"`
+	Response  any             `json:"response,omitempty"`
+	Error     string          `json:"error,omitempty"`
 }
 
 // Reply answers a request of the program: with what it asked for, or with the
-// error that kept it from getting it.
-func (c *Channel) Reply(id string, payload any, err error) error {
+// error that kept it from getting it. A line that is no request is answered
+// under no id.
+func (c *Channel) Reply(id json.RawMessage, payload any, err error) error {
+	if len(id) == 0 {
+		id = json.RawMessage(`""`)
+	}
 	if err != nil {
 		return c.Put(answerLine{"control_response", answerBody{Subtype: "error", RequestID: id, Error: err.Error()}})
 	}
@@ -133,12 +134,22 @@ func (c *Channel) Reply(id string, payload any, err error) error {
 }
 
 // Answer takes an answer of the program.
-func (c *Channel) Answer(l Line) {
-	var err error
-	if l.Response.Subtype == "error" {
-		err = fmt.Errorf("%w: %s", errRefused, l.Response.Error)
+func (c *Channel) Answer(l Line) error {
+	var r struct {
+		Subtype   string          `json:"subtype"`
+		RequestID string          `json:"request_id"`
+		Error     string          `json:"error"`
+		Response  json.RawMessage `json:"response"`
 	}
-	c.requests.Answer(l.Response.RequestID, l.Response.Response, err)
+	if json.Unmarshal(l.Response, &r) != nil {
+		return errors.New("the answer cannot be read: response must be an object with subtype, request_id and response")
+	}
+	var err error
+	if r.Subtype == "error" {
+		err = fmt.Errorf("%w: %s", errRefused, r.Error)
+	}
+	c.requests.Answer(r.RequestID, r.Response, err)
+	return nil
 }
 
 // errRefused is an answer that says only that there is none.

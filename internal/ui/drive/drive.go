@@ -19,6 +19,9 @@ type Message struct {
 	// Soon says that a turn which runs takes it up between its steps, where it is
 	// words alone. Otherwise it waits for a turn of its own.
 	Soon bool
+	// Wrong says why nothing can be done with it. It has its turn all the same: who
+	// sent it waits for what comes of it.
+	Wrong error
 }
 
 // Queue runs what a program says, one message at a time. Its methods may be
@@ -85,7 +88,7 @@ func (q *Queue) Soon() (words []string) {
 	for len(q.waiting) > 0 {
 		m := q.waiting[0]
 		first := strings.TrimSpace(m.Text)
-		if !m.Soon || len(m.Pictures) > 0 || !m.AsWritten && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
+		if !m.Soon || m.Wrong != nil || len(m.Pictures) > 0 || !m.AsWritten && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
 			break
 		}
 		words, q.waiting = append(words, m.Text), q.waiting[1:]
