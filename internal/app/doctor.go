@@ -177,7 +177,7 @@ func (a *App) examineProvider(ctx context.Context) Finding {
 		return Finding{What: "provider", State: Broken, Found: err.Error(), Do: "set a key, or run coder setup"}
 	}
 	c := a.endpoint()
-	found := fmt.Sprintf("%s at %s, model %s", c.Kind, oneLine(c.BaseURL), oneLine(a.ModelName()))
+	found := fmt.Sprintf("%s at %s, model %s", c.Kind, oneLine(c.Address()), oneLine(a.ModelName()))
 	client, err := a.client()
 	if err == nil {
 		ctx, stop := context.WithTimeout(ctx, examineTime)

@@ -35,7 +35,7 @@ const learntFor = 30 * 24 * time.Hour
 
 func (a *App) learnt() *learnt {
 	c := a.endpoint()
-	l := &learnt{endpoint: c.Kind + " " + c.BaseURL, now: a.Env.Now}
+	l := &learnt{endpoint: c.Kind + " " + c.Address(), now: a.Env.Now}
 	if a.Home != "" && !a.Options.Ephemeral && !a.scripted() {
 		l.path = filepath.Join(a.Home, "models.json")
 	}

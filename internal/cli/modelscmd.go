@@ -23,7 +23,7 @@ func (inv *invocation) runModels(ctx context.Context, a *app.App) error {
 	found := 0
 	for _, e := range endpoints {
 		if e.Local && e.Err != nil && !e.InUse {
-			silent = append(silent, fmt.Sprintf("%s (%s): %s", e.Title, oneLine(e.Provider.BaseURL), inv.words.Said(e.Err.Error())))
+			silent = append(silent, fmt.Sprintf("%s (%s): %s", e.Title, oneLine(e.Provider.Address()), inv.words.Said(e.Err.Error())))
 			continue
 		}
 		found++

@@ -144,6 +144,9 @@ func mask(s string) string {
 	return "****" + strings.ToValidUTF8(s[len(s)-tail:], "?")
 }
 
+// Address is where the models are, as it may be shown.
+func (p Provider) Address() string { return maskAddress(p.BaseURL) }
+
 // maskAddress hides a password and whatever a query holds.
 func maskAddress(s string) string {
 	u, err := url.Parse(s)
