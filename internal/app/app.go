@@ -35,6 +35,7 @@ import (
 	"coder/internal/policy/rule"
 	"coder/internal/record/telemetry"
 	"coder/internal/tool"
+	"coder/internal/tool/bash"
 	"coder/internal/tool/files"
 	"coder/internal/tool/mcp"
 	"coder/internal/tool/structured"
@@ -143,6 +144,8 @@ type App struct {
 	telemetry  telemetry.Settings
 	mcp        *mcp.Host                     // of the session in use; nil if there are none
 	chosen     atomic.Pointer[string]        // the model that /model chose
+	effort     atomic.Pointer[string]        // how hard the model is to think, by whoever drives the session
+	jobs       atomic.Pointer[bash.Jobs]     // of the session in use
 	switched   atomic.Pointer[config.Config] // the settings of the profile that /model chose
 	windows    windows                       // of models, by the word of their servers
 	keys       keyring                       // printed by commands

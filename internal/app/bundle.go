@@ -2,6 +2,7 @@ package app
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -193,6 +194,20 @@ func (a *App) Import(ctx context.Context, r io.Reader, as string) (id string, fr
 		return "", from, fmt.Errorf("keep the session: %w", err)
 	}
 	return id, from, nil
+}
+
+// fork makes a copy of a session, under the id as or one of its own. It is as if
+// the session came from elsewhere: nothing on record there lets anything be done.
+func (a *App) fork(ctx context.Context, id, as string) (string, error) {
+	if _, err := a.Store().Known(ctx, id); err != nil {
+		return "", err
+	}
+	var copied bytes.Buffer
+	if _, err := a.Bundle(ctx, &copied, id); err != nil {
+		return "", err
+	}
+	made, _, err := a.Import(ctx, &copied, cmp.Or(as, NewSessionID(a.Env.Now())))
+	return made, err
 }
 
 // takeOutput keeps the output of a session's calls.

@@ -258,6 +258,17 @@ func TestWishesOfModels(t *testing.T) {
 			t.Errorf("%s: %+v", tc.name, req)
 		}
 	}
+	driven := &App{}
+	driven.Config = config.Default()
+	driven.Config.Provider.Effort = "high"
+	tune := driven.tuning()
+	for _, step := range [][2]string{{"", "high"}, {"low", "low"}, {"none", "none"}, {"", "high"}} { // whoever drives the session says so, and takes it back
+		driven.UseEffort(step[0])
+		req := provider.Request{Model: "unheard-of"}
+		if tune(&req); req.Effort != step[1] {
+			t.Errorf("%q became %q", step[0], req.Effort)
+		}
+	}
 	a := &App{}
 	a.Config = config.Default()
 	a.Config.Provider.MaxOutput = 500

@@ -15,6 +15,17 @@ func (a *App) UseModel(name string) {
 	a.chosen.Store(&name)
 }
 
+// UseEffort has the model think at another level from the next request on; "" is
+// what the settings say. Nothing of it is kept.
+func (a *App) UseEffort(level string) { a.effort.Store(&level) }
+
+// StopJob stops a command in the background, and reports whether there is one of
+// that id.
+func (a *App) StopJob(id string) bool {
+	jobs := a.jobs.Load()
+	return jobs != nil && jobs.Stop(id)
+}
+
 // Models are those there are to choose from without asking anybody.
 func (a *App) Models() []string { return a.Config.Provider.Models }
 
@@ -39,6 +50,10 @@ func Ours(specs []rule.Spec) (all []rule.Spec) {
 // ReconnectMCP starts an MCP server anew, and reports whether there is one of
 // that name.
 func (a *App) ReconnectMCP(name string) bool { return a.mcp != nil && a.mcp.Reconnect(name) }
+
+// ToggleMCP switches an MCP server off or on for this run, and reports whether
+// there is one of that name.
+func (a *App) ToggleMCP(name string, on bool) bool { return a.mcp != nil && a.mcp.Toggle(name, on) }
 
 // Skills are the names of the skills there are.
 func (a *App) Skills() (names []string) {

@@ -239,6 +239,7 @@ type Which struct {
 	Last   bool   // go on with the last one
 	Pick   bool   // or, where somebody can choose, with the one they choose
 	ID     string // of the new one, if it is to have a certain one
+	Fork   bool   // go on with a copy of it, and leave it as it is
 }
 
 // Resumes reports whether a session is gone on with.
@@ -249,15 +250,22 @@ func (a *App) Open(ctx context.Context, sup *supervisor.Supervisor, w Which, out
 	if m, _ := a.Modes.Current(); m.Unchecked {
 		a.warn(orchestrator.YoloWarning)
 	}
-	switch {
-	case w.Resume != "":
-		return sup.Resume(ctx, w.Resume, out)
-	case w.Last:
+	if w.Last && w.Resume == "" {
 		id, err := a.Store().Last()
 		if err != nil {
 			return nil, err
 		}
+		w.Resume = id
+	}
+	switch {
+	case w.Resume != "" && w.Fork:
+		id, err := a.fork(ctx, w.Resume, w.ID)
+		if err != nil {
+			return nil, err
+		}
 		return sup.Resume(ctx, id, out)
+	case w.Resume != "":
+		return sup.Resume(ctx, w.Resume, out)
 	case w.ID != "":
 		if taken, err := sup.Exists(ctx, w.ID); err != nil {
 			return nil, err

@@ -130,6 +130,7 @@ func (a *App) newToolkit(sessionID string, task tool.Tool) (*toolkit, error) {
 	running.Callback = a.Options.Driver.Callback
 	commands, jobs := bash.All(running)
 	t.jobs = jobs
+	a.jobs.Store(jobs)
 	t.hook = bash.Hook(running)
 	t.ends = append(t.ends, t.confiner.Close, jobs.Close, t.index.Close, pool.Close)
 	hides := func(file string) bool { return a.judge != nil && a.judge.Hides(file) } // searches pass over it

@@ -25,11 +25,16 @@ type wishes struct {
 // tuning puts to each request what the person wishes of its model, or its maker
 // recommends, without what the model is known to refuse.
 func (a *App) tuning() func(*provider.Request) {
+	type asked struct{ model, effort string }
 	var known sync.Map // wishes by model: figures take a moment to find
 	return func(req *provider.Request) {
-		w, ok := known.Load(req.Model)
+		key := asked{model: req.Model}
+		if level := a.effort.Load(); level != nil {
+			key.effort = *level
+		}
+		w, ok := known.Load(key)
 		if !ok {
-			w, _ = known.LoadOrStore(req.Model, a.wishesFor(req.Model))
+			w, _ = known.LoadOrStore(key, a.wishesFor(key.model, key.effort))
 		}
 		wish := w.(wishes)
 		req.Effort, req.ByLevel, req.Temperature = wish.effort, wish.byLevel, wish.temperature
@@ -39,12 +44,13 @@ func (a *App) tuning() func(*provider.Request) {
 	}
 }
 
-func (a *App) wishesFor(model string) (w wishes) {
+// wishesFor are those for a model, at the level effort if that is not empty.
+func (a *App) wishesFor(model, effort string) (w wishes) {
 	c, m := a.endpoint(), a.figures(model)
 	var own modelInfo
 	_ = json.Unmarshal(c.ModelInfo[model], &own) // one that cannot be read was told of
 	w = wishes{
-		effort: cmp.Or(own.Effort, c.Effort), temperature: m.Temperature, maxOutput: cmp.Or(own.MaxOutput, c.MaxOutput),
+		effort: cmp.Or(effort, own.Effort, c.Effort), temperature: m.Temperature, maxOutput: cmp.Or(own.MaxOutput, c.MaxOutput),
 		byLevel: slices.Contains(m.Efforts, "max") || slices.Contains(m.Efforts, "xhigh"),
 	}
 	if c.Temperature >= 0 && own.Temperature == nil {

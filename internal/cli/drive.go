@@ -7,19 +7,21 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"sync/atomic"
 
 	"coder/internal/agent/hooks"
-	"coder/internal/agent/orchestrator"
 	"coder/internal/agent/subagent"
 	"coder/internal/agent/supervisor"
 	"coder/internal/app"
+	"coder/internal/core/chat"
 	"coder/internal/core/event"
 	"coder/internal/host/stdio"
 	"coder/internal/policy/mode"
 	"coder/internal/policy/rule"
+	"coder/internal/record/undo"
 	"coder/internal/tool/dialect"
 	"coder/internal/ui/control"
 	"coder/internal/ui/drive"
@@ -46,7 +48,11 @@ type driven struct {
 	garbled error           // the first line that could not be read
 	over    context.CancelFunc
 
-	used, most atomic.Int64 // tokens of the window, as they were last told
+	used, most atomic.Int64      // tokens of the window, as they were last told
+	dontAsk    atomic.Bool       // what would have to be asked about is refused
+	busy       atomic.Bool       // a turn runs whose result was not told yet
+	asked      string            // the program's own id of the message that the turn is about
+	seqs       map[string]uint64 // records of messages, by such ids
 
 	mu  sync.Mutex // guards the field below
 	run *headless  // the session in use
@@ -61,13 +67,14 @@ func (inv *invocation) runDriven(ctx context.Context) error {
 	}
 	reading, over := context.WithCancel(ctx)
 	defer over()
-	d := &driven{inv: inv, over: over}
+	d := &driven{inv: inv, over: over, seqs: make(map[string]uint64)}
 	d.lines = streamjson.New(inv.Stdout, streamjson.Options{Now: inv.Now, Partial: inv.flags.partial, Driven: &streamjson.Driven{
 		Tool: func(name string, args json.RawMessage) (string, json.RawMessage) {
 			return dialect.Outward(name, args, d.channel.Root)
 		},
-		Mode: hooks.OutwardMode, Facts: d.facts, Echo: inv.flags.echo,
+		Mode: d.outwardMode, Facts: d.facts, Echo: inv.flags.echo,
 	}})
+	d.dontAsk.Store(inv.flags.dontAsk)
 	d.channel.Put, d.channel.Change = d.lines.Put, d.change
 	d.channel.Asks.Store(inv.flags.decides == "stdio" && !inv.flags.dontAsk)
 	d.queue = drive.NewQueue(d.turn)
@@ -155,7 +162,7 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 			return err
 		}
 		if err != nil {
-			d.queue.Add(drive.Message{Wrong: inputf("%s", message(err))})
+			d.refuse(message(err))
 			return nil
 		}
 		if line.ShouldQuery != nil && !*line.ShouldQuery {
@@ -166,7 +173,8 @@ func (d *driven) take(ctx context.Context, line control.Line) error {
 			m.Text, m.Pictures = strings.TrimSpace(h.Text+"\n\n"+m.Text), append(h.Pictures, m.Pictures...)
 		}
 		if d.held = nil; strings.TrimSpace(m.Text) == "" && len(m.Pictures) == 0 {
-			m.Wrong = inputf("the message has no text")
+			d.refuse("the message has no text")
+			return nil
 		}
 		d.queue.Add(m)
 	case "keep_alive", "control_cancel_request": // nothing of what is asked for here takes long enough to be withdrawn
@@ -221,12 +229,33 @@ func (d *driven) request(ctx context.Context, line control.Line) error {
 			all = append(all, line)
 		}
 		return d.channel.Reply(line.RequestID, map[string]any{"mcpServers": all}, nil)
-	case "mcp_reconnect":
+	case "mcp_reconnect", "mcp_toggle":
+		found := false
+		if r.Subtype == "mcp_toggle" {
+			found = d.app.ToggleMCP(r.Server, r.On)
+		} else {
+			found = d.app.ReconnectMCP(r.Server)
+		}
 		var err error
-		if !d.app.ReconnectMCP(r.Server) {
+		if !found {
 			err = fmt.Errorf("there is no MCP server %s", oneLine(r.Server))
 		}
 		return d.channel.Reply(line.RequestID, nil, err)
+	case "set_max_thinking_tokens":
+		level := ""
+		if r.Thinking != nil {
+			level = effortOf(*r.Thinking)
+		}
+		d.app.UseEffort(level)
+		return d.channel.Reply(line.RequestID, nil, nil)
+	case "stop_task":
+		var err error
+		if !d.session().StopSubtask(r.Task) && !d.app.StopJob(r.Task) {
+			err = fmt.Errorf("there is no task %s at work", oneLine(r.Task))
+		}
+		return d.channel.Reply(line.RequestID, nil, err)
+	case "rewind_files":
+		return d.rewind(line.RequestID, r)
 	case "get_context_usage":
 		used, most := d.used.Load(), d.most.Load()
 		return d.channel.Reply(line.RequestID, map[string]any{
@@ -260,8 +289,43 @@ func (d *driven) setMode(ctx context.Context, theirs string) (ours string, err e
 	if err := d.session().Change(ctx, ours, d.out); err != nil {
 		return "", err
 	}
+	d.dontAsk.Store(dontAsk)
 	d.channel.Asks.Store(d.inv.flags.decides == "stdio" && !dontAsk)
 	return ours, nil
+}
+
+// outwardMode is the name that the program has for a mode.
+func (d *driven) outwardMode(ours string) string {
+	if ours == mode.Build && d.dontAsk.Load() {
+		return "dontAsk"
+	}
+	return hooks.OutwardMode(ours)
+}
+
+// rewind takes files back to what they were before a message of the program's,
+// when it is its turn: what runs has ended, and what was sent before is done.
+func (d *driven) rewind(id json.RawMessage, r control.Request) error {
+	if _, waiting := d.queue.State(); waiting > 0 || d.busy.Load() {
+		return d.channel.Reply(id, nil, errors.New("a turn is running; interrupt it, or wait for its result"))
+	}
+	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
+		s := d.session()
+		meant := func(seq uint64) bool { return r.Said == streamjson.UUID(s.ID, seq) || seq == d.seqs[r.Said] }
+		all, err := s.UndoSince(ctx, meant, undo.Call{All: true, DryRun: r.Dry}, d.out)
+		if err != nil && r.Dry {
+			return d.channel.Reply(id, map[string]any{"canRewind": false, "error": err.Error()}, nil)
+		}
+		changed, left := undo.Sum(all)
+		for i, path := range changed {
+			changed[i] = filepath.Join(d.app.Root, path)
+		}
+		told := map[string]any{"canRewind": true, "filesChanged": append([]string{}, changed...)}
+		if len(left) > 0 {
+			told["error"] = "left as it is: " + strings.Join(left, ", ")
+		}
+		return d.channel.Reply(id, told, err)
+	}})
+	return nil
 }
 
 // change takes what comes with an answer about a call beside it: rules and modes
@@ -428,25 +492,40 @@ func (d *driven) session() *supervisor.Session {
 	return d.run.Session
 }
 
-// turn runs one message and tells what came of it.
+// refuse has a message answered with what is wrong with it, in its turn: who sent
+// it waits for a result.
+func (d *driven) refuse(why string) {
+	d.queue.Add(drive.Message{Do: func(ctx context.Context) error {
+		return d.tell(ctx, func() (string, error) { return "", inputf("%s", why) })
+	}})
+}
+
+// turn runs one message.
 func (d *driven) turn(ctx context.Context, m drive.Message) error {
+	return d.tell(ctx, func() (string, error) {
+		d.busy.Store(true)
+		defer d.busy.Store(false)
+		d.asked = m.ID
+		s := d.session()
+		s.Steer(d.queue.Soon)
+		done, err := s.RunSaid(ctx, m.Said, d.out)
+		if err == nil && done.Next != nil {
+			d.mu.Lock()
+			err = d.run.follow(ctx, done.Next)
+			d.mu.Unlock()
+		}
+		return done.Text, err
+	})
+}
+
+// tell tells that a turn begins, and what came of it.
+func (d *driven) tell(ctx context.Context, run func() (string, error)) error {
 	d.out.begin()
 	if err := d.lines.Begin(); err != nil {
 		return err
 	}
-	s := d.session()
-	s.Steer(d.queue.Soon)
-	var done orchestrator.Outcome
-	err := m.Wrong
-	if err == nil {
-		done, err = s.RunSaid(ctx, m.Said, d.out)
-	}
-	if err == nil && done.Next != nil {
-		d.mu.Lock()
-		err = d.run.follow(ctx, done.Next)
-		d.mu.Unlock()
-	}
-	if err := d.lines.Finish(ctx, d.out.outcome(done.Text, err)); err != nil {
+	answer, err := run()
+	if err := d.lines.Finish(ctx, d.out.outcome(answer, err)); err != nil {
 		return err
 	}
 	if n := len(d.out.tally.Denials); err == nil && n > 0 {
@@ -468,6 +547,10 @@ func (d *driven) turn(ctx context.Context, m drive.Message) error {
 // note takes down what is told in no line.
 func (d *driven) note(_ context.Context, r event.Record) error {
 	switch e := r.Event.(type) {
+	case event.MessageAdded:
+		if e.Message.Role == chat.User && d.asked != "" && r.Seq > 0 {
+			d.seqs[d.asked], d.asked = r.Seq, ""
+		}
 	case event.ContextUsed:
 		d.used.Store(int64(e.Used))
 		d.most.Store(int64(e.Max))

@@ -53,11 +53,6 @@ func spellings() []option {
 	text := func(long string, p func(*flags) *string) option {
 		return option{long: long, value: "TEXT", set: func(f *flags, v string) error { *p(f) = v; return nil }}
 	}
-	refused := func(long, value string) option {
-		return option{long: long, value: value, set: func(*flags, string) error {
-			return usagef("--%s is not served: a session goes on where it ended", long)
-		}}
-	}
 	return []option{
 		list("allowedTools", func(f *flags, s []rule.Spec) { f.AllowTools = append(f.AllowTools, s...) }),
 		list("disallowedTools", func(f *flags, s []rule.Spec) { f.DenyTools = append(f.DenyTools, s...) }),
@@ -93,7 +88,10 @@ func spellings() []option {
 		yes("replay-user-messages", func(f *flags) *bool { return &f.echo }),
 		yes("allow-dangerously-skip-permissions", func(f *flags) *bool { return &f.mayBypass }),
 		{long: "dangerously-skip-permissions", set: func(f *flags, _ string) error { f.Mode = mode.Yolo; return nil }},
-		refused("fork-session", ""), refused("resume-session-at", "ID"),
+		yes("fork-session", func(f *flags) *bool { return &f.session.Fork }),
+		{long: "resume-session-at", value: "ID", set: func(*flags, string) error {
+			return usagef("--resume-session-at is not served: a session goes on where it ended; /rewind goes back")
+		}},
 	}
 }
 

@@ -341,7 +341,9 @@ func (f *flags) finish() (*flags, error) {
 	switch {
 	case f.events != "" && f.outputFormat != "":
 		return nil, usagef("--events and --output-format both say what to print; use one")
-	case f.session.ID != "" && f.session.Resumes():
+	case f.session.Fork && !f.session.Resumes():
+		return nil, usagef("--fork-session goes with --resume or --continue")
+	case f.session.ID != "" && f.session.Resumes() && !f.session.Fork:
 		return nil, usagef("--session-id starts a new session; it does not go with --resume or --continue")
 	case f.session.ID != "" && !app.ValidSessionID(f.session.ID):
 		return nil, usagef("--session-id: %q is not an id (letters, digits, dot, dash and underscore)", f.session.ID)

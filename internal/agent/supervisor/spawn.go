@@ -63,9 +63,15 @@ func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error)
 		return SubtaskReport{}, err
 	}
 	defer free()
-	answer, err := c.run(ctx)
+	working, stop := context.WithCancel(ctx)
+	defer stop()
+	defer s.subtasks.run(c.id, stop)()
+	answer, err := c.run(working)
 	report := c.report(answer)
 	switch {
+	case working.Err() != nil && ctx.Err() == nil:
+		report.Err = errStopped
+		return report, nil
 	case ctx.Err() != nil:
 		return report, ctx.Err()
 	case errors.Is(err, uip.ErrParked) || errors.Is(err, toolrun.ErrRefused) || tool.IsFatal(err):
@@ -75,15 +81,43 @@ func (s *Session) Spawn(ctx context.Context, job Subtask) (SubtaskReport, error)
 	return report, nil
 }
 
+// errStopped reports a subtask that the person stopped, and not the turn.
+var errStopped = errors.New("the user stopped this task")
+
+// StopSubtask stops an agent that works for the turn under way, and reports
+// whether there is one of that id. The turn goes on.
+func (s *Session) StopSubtask(id string) bool {
+	s.subtasks.mu.Lock()
+	defer s.subtasks.mu.Unlock()
+	stop, ok := s.subtasks.running[id]
+	if ok {
+		stop()
+	}
+	return ok
+}
+
 // subtasks is the agents that work for the turn under way.
 type subtasks struct {
 	slots chan struct{} // holds those at work; made before the first turn
 
-	mu     sync.Mutex // guards the fields below
-	out    event.Sink
-	parent string   // the task of the turn
-	made   int      // in this turn
-	left   []*child // by an earlier process, and not yet taken up
+	mu      sync.Mutex // guards the fields below
+	out     event.Sink
+	parent  string                        // the task of the turn
+	made    int                           // in this turn
+	left    []*child                      // by an earlier process, and not yet taken up
+	running map[string]context.CancelFunc // what stops those at work, by task
+}
+
+// run takes down that a task is at work; done says that it is no more.
+func (c *subtasks) run(task string, stop context.CancelFunc) (done func()) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	put(&c.running, task, stop)
+	return func() {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.running, task)
+	}
 }
 
 // begin makes ready for a turn that is shown on out.

@@ -405,6 +405,32 @@ func (s *Session) Undo(ctx context.Context, c undo.Call, out event.Sink) (undo.R
 	return s.revert(ctx, s.engine.Undo, c, out)
 }
 
+// UndoSince takes back what the turns from a message on did to files, the last
+// first; the conversation stays as it is. The message is the one that is says so
+// of, by its record; without one the error is [ErrNoMessage].
+func (s *Session) UndoSince(ctx context.Context, is func(seq uint64) bool, c undo.Call, out event.Sink) (all []undo.Report, err error) {
+	first := s.orch.Talk.Last()
+	for first != nil && !is(first.Seq) {
+		first = first.Before
+	}
+	if first == nil {
+		return nil, ErrNoMessage
+	}
+	for p := s.orch.Talk.Last(); ; p = p.Before {
+		c.Turn = p.Task
+		r, err := s.Undo(ctx, c, out)
+		if err != nil && !errors.Is(err, undo.ErrNothing) {
+			return all, err
+		}
+		if all = append(all, r); p == first {
+			return all, nil
+		}
+	}
+}
+
+// ErrNoMessage reports that no message of the person's is the one that is meant.
+var ErrNoMessage = errors.New("there is no such message of the user in this session")
+
 // Redo takes back the last Undo.
 func (s *Session) Redo(ctx context.Context, c undo.Call, out event.Sink) (undo.Report, error) {
 	return s.revert(ctx, s.engine.Redo, c, out)

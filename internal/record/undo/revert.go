@@ -57,6 +57,28 @@ type Report struct {
 	Commands []string `json:"commands,omitempty"`
 }
 
+// Sum is what several reports, the last turn's first, say together: which files
+// were changed, or would be, and which stay as they are and why.
+func Sum(all []Report) (changed, left []string) {
+	known := make(map[string]bool)
+	for _, r := range all {
+		for _, path := range slices.Concat(r.Restored, r.Removed) {
+			if !known[path] {
+				known[path], changed = true, append(changed, path)
+			}
+		}
+	}
+	for _, r := range all {
+		for _, n := range slices.Concat(r.Kept, r.Lost, r.Failed) {
+			if !known[n.Path] { // a turn before the last one that would be undone finds what that one left
+				known[n.Path], left = true, append(left, n.Path+" ("+n.Why+")")
+			}
+		}
+	}
+	slices.Sort(changed)
+	return changed, left
+}
+
 // Note is a path and what is to be said about it.
 type Note struct {
 	Path string `json:"path"`

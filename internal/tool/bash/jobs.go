@@ -52,6 +52,17 @@ func (j *Jobs) Close() error {
 	return nil
 }
 
+// Stop has a command end, and reports whether there is one of that id. It does not
+// wait.
+func (j *Jobs) Stop(id string) bool {
+	b, err := j.find(id)
+	if err != nil {
+		return false
+	}
+	b.stop()
+	return true
+}
+
 // job is one command in the background.
 type job struct {
 	id, command string

@@ -97,8 +97,9 @@ func New(o Options) *Host {
 		p := &peer{Server: s, host: h, again: make(chan struct{}, 1), settled: make(chan struct{}), surveyed: make(chan struct{})}
 		if s.Disabled {
 			p.state = Off
-			close(p.settled)
-			close(p.surveyed)
+			p.off.Store(true)
+			p.once.Do(func() { close(p.settled) })
+			p.listed.Do(func() { close(p.surveyed) })
 		}
 		p.tokens.peer = p
 		h.peers = append(h.peers, p)
@@ -123,11 +124,10 @@ func sleep(ctx context.Context, d time.Duration) error {
 func (h *Host) Start() {
 	h.start.Do(func() {
 		for _, p := range h.peers {
-			if p.Disabled {
-				continue
-			}
 			p.mu.Lock()
-			p.state = Starting
+			if p.state = Starting; p.off.Load() {
+				p.state = Off
+			}
 			p.mu.Unlock()
 			h.work.Go(func() { p.live(h.life) })
 		}
@@ -178,6 +178,24 @@ func (h *Host) Reconnect(name string) bool {
 		}
 	}
 	return found
+}
+
+// Toggle switches a server off or on, for as long as this Host lives. It reports
+// whether there is one of that name.
+func (h *Host) Toggle(name string, on bool) bool {
+	i := slices.IndexFunc(h.peers, func(p *peer) bool { return strings.EqualFold(p.Name, name) })
+	if i < 0 {
+		return false
+	}
+	p := h.peers[i]
+	if p.off.Swap(!on) == !on { // it is so already
+		return true
+	}
+	h.Reconnect(name)
+	if !on {
+		p.clear() // it may take a moment to end
+	}
+	return true
 }
 
 // State is how a server is.

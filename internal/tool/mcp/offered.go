@@ -166,7 +166,7 @@ func (p *peer) await(ctx context.Context) (*sdk.ClientSession, error) {
 		return p.session, nil
 	case p.why != nil:
 		return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), oneLine(p.why.Error()))
-	case p.Disabled:
+	case p.off.Load():
 		return nil, fmt.Errorf("the MCP server %s is switched off", oneLine(p.Name))
 	}
 	return nil, fmt.Errorf("the MCP server %s is not there: %s", oneLine(p.Name), "it has not come up yet")

@@ -26,6 +26,7 @@ type peer struct {
 	calls    calls
 	tokens   tokens
 	locked   atomic.Bool  // it wants to know who asks
+	off      atomic.Bool  // it is not to run
 	status   atomic.Int32 // how it last answered, if it is on the web
 
 	mu        sync.Mutex // guards the fields below
@@ -49,6 +50,10 @@ type peer struct {
 // each time. One that cannot be started is left until the person says so.
 func (p *peer) live(ctx context.Context) {
 	for failures := 0; ctx.Err() == nil; {
+		if p.off.Load() {
+			p.rest(ctx)
+			continue
+		}
 		began := p.host.o.Now()
 		err := p.serve(ctx)
 		if ctx.Err() != nil {
@@ -76,6 +81,27 @@ func (p *peer) live(ctx context.Context) {
 			failures = 0
 		case <-ctx.Done():
 		}
+	}
+}
+
+// rest has nothing of the server there until it is switched on.
+func (p *peer) rest(ctx context.Context) {
+	p.clear()
+	p.once.Do(func() { close(p.settled) })
+	select {
+	case <-p.again:
+	case <-ctx.Done():
+	}
+}
+
+// clear takes away what the server offers.
+func (p *peer) clear() {
+	p.mu.Lock()
+	had := len(p.tools) > 0
+	p.state, p.why, p.tools, p.resources, p.prompts = Off, nil, nil, nil, nil
+	p.mu.Unlock()
+	if had {
+		p.host.advertised.changed()
 	}
 }
 

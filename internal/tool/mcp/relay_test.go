@@ -54,3 +54,40 @@ func TestWithoutThatProgramThereIsNoSuchServer(t *testing.T) {
 		t.Errorf("%v, told %q", err, told)
 	}
 }
+
+func TestAServerIsSwitchedOffAndOn(t *testing.T) {
+	w := &world{}
+	w.Host = New(Options{Servers: []Server{{Name: "calc", Type: Relay}, {Name: "later", Type: Relay, Disabled: true}}, Root: t.TempDir(), Now: time.Now, Warn: func(string) {}, Relay: inProcess})
+	defer w.Close()
+	w.up(t)
+	state := func(i int, want State) {
+		t.Helper()
+		for w.Status()[i].State != want { // the test's own time limit ends this
+			time.Sleep(time.Millisecond)
+		}
+	}
+	there := func() int { all, _ := w.Tools(); return len(all) }
+	had := there()
+	for range 2 { // the second time it is so already
+		if !w.Toggle("Calc", false) || w.Status()[0].State != Off || len(w.Status()[0].Tools) != 0 || there() != 0 {
+			t.Errorf("off: %+v, %d tools", w.Status()[0], there())
+		}
+	}
+	w.Reconnect("calc") // does not switch it on
+	state(0, Off)
+	if w.Toggle("calc", true); had == 0 {
+		t.Error("it had no tools")
+	}
+	if state(0, Ready); there() != had {
+		t.Errorf("on: %d tools, had %d", there(), had)
+	}
+	if _, text, err := w.call(t, t.Context(), "mcp__calc__add", `{}`); err != nil || !strings.Contains(text, "three") {
+		t.Errorf("%s, %v", text, err)
+	}
+	state(1, Off)
+	w.Toggle("later", true)
+	state(1, Ready)
+	if w.Toggle("unheard of", true) {
+		t.Error("one that is not there was switched on")
+	}
+}

@@ -41,8 +41,16 @@ type Request struct {
 	// of set_permission_mode and set_model
 	Mode  string  `json:"mode"`
 	Model *string `json:"model"`
-	// of mcp_reconnect
+	// of mcp_reconnect and mcp_toggle
 	Server string `json:"serverName"`
+	On     bool   `json:"enabled"`
+	// of rewind_files
+	Said string `json:"user_message_id"`
+	Dry  bool   `json:"dry_run"`
+	// of stop_task
+	Task string `json:"task_id"`
+	// of set_max_thinking_tokens; without a figure the settings count
+	Thinking *int `json:"max_thinking_tokens"`
 }
 
 // Said is the message of a line: its words and its pictures. What a model cannot

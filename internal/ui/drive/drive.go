@@ -19,9 +19,9 @@ type Message struct {
 	// Soon says that a turn which runs takes it up between its steps, where it is
 	// words alone. Otherwise it waits for a turn of its own.
 	Soon bool
-	// Wrong says why nothing can be done with it. It has its turn all the same: who
-	// sent it waits for what comes of it.
-	Wrong error
+	// Do, if set, is done when it is the message's turn, and nothing else of it
+	// counts.
+	Do func(context.Context) error
 }
 
 // Queue runs what a program says, one message at a time. Its methods may be
@@ -88,7 +88,7 @@ func (q *Queue) Soon() (words []string) {
 	for len(q.waiting) > 0 {
 		m := q.waiting[0]
 		first := strings.TrimSpace(m.Text)
-		if !m.Soon || m.Wrong != nil || len(m.Pictures) > 0 || !m.AsWritten && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
+		if !m.Soon || m.Do != nil || len(m.Pictures) > 0 || !m.AsWritten && (strings.HasPrefix(first, "/") || strings.HasPrefix(first, "!")) {
 			break
 		}
 		words, q.waiting = append(words, m.Text), q.waiting[1:]
@@ -105,7 +105,11 @@ func (q *Queue) Serve(ctx context.Context) error {
 		}
 		turn, stop := context.WithCancel(ctx)
 		q.change(func() { q.stop = stop })
-		err := q.turn(turn, m)
+		do := m.Do
+		if do == nil {
+			do = func(ctx context.Context) error { return q.turn(ctx, m) }
+		}
+		err := do(turn)
 		q.change(func() { q.stop = nil })
 		stop()
 		if err != nil {

@@ -73,6 +73,7 @@ type Renderer struct {
 	tally  Tally
 	origin origins
 	parts  map[string]*partial // replies that are arriving, by task
+	handed map[string]bool     // subtasks at work that the program was told of
 	last   uint64              // the newest seq seen
 	count  map[string]int      // lines without a seq of their own, by kind
 }
@@ -80,7 +81,7 @@ type Renderer struct {
 // New returns a Renderer that writes to w. If w has a Flush method it is
 // called after every line.
 func New(w io.Writer, o Options) *Renderer {
-	r := &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), count: make(map[string]int)}
+	r := &Renderer{o: o, named: o.Session != "", w: w, parts: make(map[string]*partial), handed: make(map[string]bool), count: make(map[string]int)}
 	r.enc = json.NewEncoder(&r.buf)
 	r.enc.SetEscapeHTML(false)
 	return r
@@ -140,6 +141,14 @@ func (r *Renderer) Emit(_ context.Context, rec event.Record) error {
 		return r.grow(rec, "thinking", thinkingBlock{Type: "thinking"}, thinkingBlock{Type: "thinking_delta", Thinking: e.Text})
 	case event.Retrying:
 		return r.endPartial(rec, nil)
+	case event.TaskCreated:
+		return r.began(rec, e)
+	case event.TaskCompleted:
+		return r.ended(rec, "completed", e.Summary)
+	case event.TaskFailed:
+		return r.ended(rec, "failed", e.Reason)
+	case event.TaskCanceled:
+		return r.ended(rec, "stopped", e.Reason)
 	}
 	return nil
 }

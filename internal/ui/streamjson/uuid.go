@@ -26,8 +26,11 @@ func (r *Renderer) numbered(rec event.Record) string {
 	if rec.Seq == 0 {
 		return r.unnumbered("message")
 	}
-	return uuidOf(fmt.Sprintf("%s/%d", r.o.Session, rec.Seq))
+	return UUID(r.o.Session, rec.Seq)
 }
+
+// UUID is that of the line which stands for a kept record of a session.
+func UUID(session string, seq uint64) string { return uuidOf(fmt.Sprintf("%s/%d", session, seq)) }
 
 // unnumbered is the uuid of a line of some kind that no kept record stands
 // for: it is told apart by the newest record and by how many there were since

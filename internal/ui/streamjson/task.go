@@ -1,0 +1,50 @@
+package streamjson
+
+import (
+	"coder/internal/core/event"
+)
+
+// taskLine tells a program that drives the session of work that is handed to
+// another agent: by its id it can be stopped.
+type taskLine struct {
+	Type    string  `json:"type"`
+	Subtype string  `json:"subtype"`
+	Task    string  `json:"task_id"`
+	Call    *string `json:"tool_use_id,omitempty"`
+	Session string  `json:"session_id"`
+	UUID    string  `json:"uuid"`
+	// of one that begins
+	About  string `json:"description,omitempty"`
+	Kind   string `json:"task_type,omitempty"`
+	Agent  string `json:"subagent_type,omitempty"`
+	Prompt string `json:"prompt,omitempty"`
+	// of one that has ended: completed, failed or stopped
+	Status  string  `json:"status,omitempty"`
+	Output  *string `json:"output_file,omitempty"` // there is none
+	Summary *string `json:"summary,omitempty"`
+}
+
+// began tells of a subtask that begins.
+func (r *Renderer) began(rec event.Record, e event.TaskCreated) error {
+	if r.o.Driven == nil || e.ParentID == "" {
+		return nil
+	}
+	r.handed[rec.Task] = true
+	return r.put(taskLine{
+		Type: "system", Subtype: "task_started", Task: rec.Task, Call: r.origin.of(rec.Task), Session: r.o.Session, UUID: r.numbered(rec),
+		About: e.Title, Kind: "local_agent", Agent: e.AgentID, Prompt: e.Intent,
+	})
+}
+
+// ended tells of a subtask that has ended.
+func (r *Renderer) ended(rec event.Record, status, summary string) error {
+	if !r.handed[rec.Task] {
+		return nil
+	}
+	delete(r.handed, rec.Task)
+	none := ""
+	return r.put(taskLine{
+		Type: "system", Subtype: "task_notification", Task: rec.Task, Call: r.origin.of(rec.Task), Session: r.o.Session, UUID: r.numbered(rec),
+		Status: status, Output: &none, Summary: &summary,
+	})
+}
