@@ -20,7 +20,7 @@ import (
 // where CODE is the exit code to expect. What follows "> " is sent; "< " waits
 // for a line that the expression behind it matches, and "! " makes sure that
 // none matched since the one before. A line "end" ends the input, "term" tells
-// the program to end. What a named group matched stands for its name behind a $
+// the program to end, "touch FILE" makes a file. What a named group matched stands for its name behind a $
 // in what is sent later, as $WORK does.
 func dialogue(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 3 {
@@ -75,6 +75,8 @@ func (d *talk) line(line string, cmd *exec.Cmd) {
 	case ">":
 		_, err := io.WriteString(d.in, strings.NewReplacer(d.known...).Replace(rest)+"\n")
 		d.ts.Check(err)
+	case "touch":
+		d.ts.Check(os.WriteFile(filepath.Join(cmd.Dir, rest), nil, 0o600))
 	case "<":
 		re := regexp.MustCompile(rest)
 		for d.since = nil; ; {

@@ -159,8 +159,13 @@ func (e *editor) open(ctx context.Context, m acp.Message) (result any, after fun
 		which = app.Which{ID: app.NewSessionID(e.inv.Now())}
 	}
 	id := which.Resume + which.ID
-	if _, open := e.sessions[id]; open {
-		return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "the session is open already"}
+	if s, open := e.sessions[id]; open {
+		if running, waiting := s.queue.State(); running || waiting > 0 {
+			return nil, nil, &acp.Error{Code: acp.CodeParams, Message: "a turn runs in the session; cancel it, or wait for its end"}
+		}
+		if err := e.shut(id, s); err != nil {
+			return nil, nil, asError(err)
+		}
 	}
 	a, err := e.newApp(id, p)
 	if err != nil {
@@ -285,12 +290,17 @@ func (e *editor) end(m acp.Message) error {
 	if err != nil {
 		return err
 	}
-	s.queue.Close()
 	if err := s.stop(); err != nil {
 		return err
 	}
+	return e.shut(p.Session, s)
+}
+
+// shut ends a session once nothing of it runs any more.
+func (e *editor) shut(id string, s *edited) error {
+	s.queue.Close()
 	<-s.ended
-	delete(e.sessions, p.Session)
+	delete(e.sessions, id)
 	return s.Close()
 }
 
@@ -322,9 +332,10 @@ func (e *editor) list(ctx context.Context, m acp.Message) (any, error) {
 func (s *edited) replay(ctx context.Context) error {
 	s.face.Replay = true
 	defer func() { s.face.Replay = false }()
-	for r, err := range s.app.Store().Logs.Read(ctx, s.ID, 0, event.Conversation) {
+	told := newSeen(s.face)
+	for r, err := range s.app.Store().Logs.Read(ctx, s.ID, 0) {
 		if err == nil {
-			err = s.face.Emit(ctx, r)
+			err = told.Emit(ctx, r)
 		}
 		if err != nil {
 			return err

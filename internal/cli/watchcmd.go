@@ -112,7 +112,7 @@ func (inv *invocation) watcher(id string) (out event.Sink, over func() error) {
 		}
 	}
 	face := term.New(o)
-	return &replay{face: face, words: inv.words, calls: make(map[string]event.ToolCallRequested)}, func() error {
+	return &replay{face: face, words: inv.words, seen: newSeen(face)}, func() error {
 		return face.Insert(inv.words.T("no process works in session %s; go on with it by: coder -r %[1]s", id))
 	}
 }
@@ -171,7 +171,7 @@ func lockReleased(path string, inode uint64) bool {
 type replay struct {
 	face  *term.Renderer
 	words *i18n.Printer
-	calls map[string]event.ToolCallRequested
+	seen  *seen
 }
 
 func (p *replay) Emit(ctx context.Context, r event.Record) error {
@@ -200,24 +200,38 @@ func (p *replay) Emit(ctx context.Context, r event.Record) error {
 			given += ", " + e.Comment
 		}
 		return p.face.Insert("> " + sanitize.Line(given, 400) + " (" + sanitize.Line(e.Author, 40) + ")")
+	}
+	return p.seen.Emit(ctx, r)
+}
+
+// seen tells to what the records of calls say as it was seen when they ran.
+type seen struct {
+	to    event.Sink
+	calls map[string]event.ToolCallRequested // under way
+}
+
+func newSeen(to event.Sink) *seen { return &seen{to, make(map[string]event.ToolCallRequested)} }
+
+func (p *seen) Emit(ctx context.Context, r event.Record) error {
+	switch e := r.Event.(type) {
 	case event.ToolCallRequested:
 		p.calls[e.CallID] = e
 		started := event.ToolStarted{CallID: e.CallID, Tool: e.Tool, Title: strings.Join(event.Targets(e.Effects), ", ")}
-		return errors.Join(p.face.Emit(ctx, r), p.face.Emit(ctx, p.made(r, started)))
+		return errors.Join(p.to.Emit(ctx, r), p.to.Emit(ctx, p.made(r, started)))
 	case event.ToolCallCompleted:
 		return p.finish(ctx, r, e)
 	}
-	return p.face.Emit(ctx, r)
+	return p.to.Emit(ctx, r)
 }
 
 // made is something that was only seen, told by r.
-func (p *replay) made(r event.Record, e event.Event) event.Record {
+func (p *seen) made(r event.Record, e event.Event) event.Record {
 	r.Seq, r.Event = 0, e
 	return r
 }
 
 // finish shows what came of a call.
-func (p *replay) finish(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
+func (p *seen) finish(ctx context.Context, r event.Record, e event.ToolCallCompleted) error {
 	var out struct {
 		ExitCode  *int   `json:"exit_code"`
 		Stdout    string `json:"stdout"`
@@ -243,9 +257,9 @@ func (p *replay) finish(ctx context.Context, r event.Record, e event.ToolCallCom
 		done.Show, done.Summary = diff, fmt.Sprintf("%s, +%d -%d", out.Operation, diff.Added, diff.Deleted)
 	}
 	if text := out.Stdout + out.Stderr; text != "" {
-		if err := p.face.Emit(ctx, p.made(r, event.ToolOutput{CallID: e.CallID, Text: text})); err != nil {
+		if err := p.to.Emit(ctx, p.made(r, event.ToolOutput{CallID: e.CallID, Text: text})); err != nil {
 			return err
 		}
 	}
-	return p.face.Emit(ctx, p.made(r, done))
+	return p.to.Emit(ctx, p.made(r, done))
 }

@@ -269,6 +269,45 @@ func TestPrompts(t *testing.T) {
 	}
 }
 
+func TestALinkStandsAloneInWhatIsSaid(t *testing.T) {
+	link := func(path string) acp.Block { return acp.Block{Type: "resource_link", URI: "file:///w/" + path} }
+	word := func(s string) acp.Block { return acp.Block{Type: "text", Text: s} }
+	for want, blocks := range map[string][]acp.Block{
+		"see @a.txt please":     {word("see"), link("a.txt"), word("please")},
+		"see @a.txt, please":    {word("see "), link("a.txt"), word(", please")},
+		"@a.txt @b.txt":         {link("a.txt"), link("b.txt")},
+		"in\n@a.txt\nit says":   {word("in\n"), link("a.txt"), word("\nit says")},
+		`what of @"my file" 变了`: {word("what of"), link("my%20file"), word("变了")},
+	} {
+		said, err := acp.Prompt{Blocks: blocks}.Said("/w")
+		if err != nil || said.Text != want {
+			t.Errorf("%q, want %q, %v", said.Text, want, err)
+		}
+	}
+}
+
+func TestOutputIsToldInEverLargerPieces(t *testing.T) {
+	var out bytes.Buffer
+	f := &acp.Face{Conn: acp.NewConn(&out), Session: "s", Root: "/w"}
+	ctx := t.Context()
+	started := event.Record{Event: event.ToolStarted{CallID: "c", Tool: "bash", Title: "x"}}
+	if err := f.Emit(ctx, started); err != nil {
+		t.Fatal(err)
+	}
+	for range 20000 {
+		if err := f.Emit(ctx, event.Record{Event: event.ToolOutput{CallID: "c", Text: "line\n"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := f.Emit(ctx, event.Record{Event: event.ToolOutput{CallID: "not told of", Text: "line\n"}}); err != nil {
+		t.Fatal(err)
+	}
+	lines := strings.Count(out.String(), "tool_call_update")
+	if lines < 20 || out.Len() > 20*20000*len("line\n") || strings.Contains(out.String(), "not told of") {
+		t.Errorf("%d updates, %d bytes", lines, out.Len())
+	}
+}
+
 func TestServersOfTheEditorBecomeSettings(t *testing.T) {
 	var o acp.Open
 	text := `{"cwd":"/w","mcpServers":[{"name":"a","command":"x","args":["y"],"env":[{"name":"K","value":"V"}]},{"type":"http","name":"b","url":"http://h","headers":[{"name":"H","value":"1"}]}]}`

@@ -31,6 +31,41 @@ type Face struct {
 	children map[string]bool
 	streamed map[string]bool // tasks of whose reply pieces were told
 	known    map[string]bool // calls that were told
+	finished map[string]bool // calls of an earlier conversation whose outcome was told
+	output   map[string]*output
+}
+
+// output is what a call that runs has printed of late.
+type output struct {
+	text    string
+	pending int // bytes of it that were not told
+	told    int // how often it was
+}
+
+// maxOutput bounds what is shown of the output of a call that runs.
+const maxOutput = 4 << 10
+
+// printed tells the newest output of a call that runs: at once in the beginning,
+// and in ever larger pieces the more there is.
+func (f *Face) printed(call, text string) error {
+	o := f.output[call]
+	if o == nil {
+		o = &output{}
+		if f.output == nil {
+			f.output = make(map[string]*output)
+		}
+		f.output[call] = o
+	}
+	o.text += text
+	if over := len(o.text) - maxOutput; over > 0 {
+		o.text = strings.ToValidUTF8(o.text[over:], "")
+	}
+	if o.pending += len(text); f.Replay || o.pending < min(16*o.told, maxOutput) {
+		return nil
+	}
+	o.pending = 0
+	o.told++
+	return f.tell(update{Kind: "tool_call_update", CallID: call, Content: []content{shown(o.text)}})
 }
 
 func (f *Face) tell(u update) error {
@@ -98,13 +133,25 @@ func (f *Face) Emit(_ context.Context, r event.Record) error {
 		}
 	case event.ToolStarted:
 		return f.call(update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: "in_progress"})
+	case event.ToolOutput:
+		if f.known[e.CallID] {
+			return f.printed(e.CallID, e.Text)
+		}
 	case event.ToolFinished:
+		printed := f.output[e.CallID]
+		delete(f.output, e.CallID)
+		if f.Replay {
+			put(&f.finished, e.CallID)
+		}
 		u := update{CallID: e.CallID, Title: title(e.Tool, e.Title), Sort: sorts[e.Tool], Status: ended(e.Failed || e.Denied), RawOutput: raw([]byte(e.Result.Text))}
 		all := f.contents(e.Show)
+		if len(all) == 0 && printed != nil {
+			all = append(all, shown(printed.text))
+		}
 		if e.Failed || e.Denied || len(all) == 0 {
-			var r struct{ Error string }
+			var r struct{ Error, Summary, Text, Content string }
 			_ = json.Unmarshal([]byte(e.Result.Text), &r) // what is none says nothing
-			all = append(all, shown(clip.Text(cmp.Or(r.Error, e.Summary, e.Result.Text), maxShown)))
+			all = append(all, shown(clip.Text(cmp.Or(r.Error, e.Summary, r.Summary, r.Text, r.Content, e.Result.Text), maxShown)))
 		}
 		u.Content = all
 		return f.call(u)
@@ -123,7 +170,7 @@ func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 			switch {
 			case m.Role == chat.Assistant && main && !streamed:
 				err = f.say("agent_message_chunk", string(p))
-			case m.Role == chat.User && f.Replay:
+			case m.Role == chat.User && main && f.Replay:
 				err = f.say("user_message_chunk", string(p))
 			}
 		case chat.Reasoning:
@@ -133,7 +180,7 @@ func (f *Face) message(r event.Record, m chat.Message, main bool) error {
 		case chat.ToolCall:
 			err = f.call(update{CallID: p.ID, Title: title(p.Name, ""), Sort: sorts[p.Name], Status: "pending", RawInput: raw(p.Args)})
 		case chat.ToolResult:
-			if f.Replay {
+			if f.Replay && !f.finished[p.CallID] {
 				err = f.tell(update{Kind: "tool_call_update", CallID: p.CallID, Status: ended(p.Failed), Content: []content{shown(clip.Text(p.Text, maxShown))}})
 			}
 		}

@@ -7,6 +7,8 @@ import (
 	"net/url"
 	"path/filepath"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"coder/internal/agent/orchestrator"
 	"coder/internal/core/chat"
@@ -193,10 +195,15 @@ func text(s string) Block { return Block{Type: "text", Text: s} }
 func (p Prompt) Said(root string) (orchestrator.Said, error) {
 	var said orchestrator.Said
 	var words strings.Builder
+	linked := false // the last that was said is a link
 	for _, b := range p.Blocks {
 		switch {
 		case b.Type == "text":
+			if first, _ := utf8.DecodeRuneInString(b.Text); linked && b.Text != "" && !unicode.IsSpace(first) && !unicode.IsPunct(first) {
+				words.WriteByte(' ') // it is no part of the name
+			}
 			words.WriteString(b.Text)
+			linked = false
 		case b.Type == "image":
 			data, err := base64.StdEncoding.DecodeString(b.Data)
 			if err != nil {
@@ -204,7 +211,11 @@ func (p Prompt) Said(root string) (orchestrator.Said, error) {
 			}
 			said.Pictures = append(said.Pictures, chat.Image{MediaType: b.Media, Data: data})
 		case b.Type == "resource_link":
+			if last, _ := utf8.DecodeLastRuneInString(words.String()); words.Len() > 0 && !unicode.IsSpace(last) {
+				words.WriteByte(' ') // a name in the middle of a word is none
+			}
 			words.WriteString(link(root, b.URI))
+			linked = true
 		case b.Type == "resource" && b.Resource != nil && b.Resource.Blob == "":
 			fmt.Fprintf(&words, "\n<resource uri=%q>\n%s\n</resource>\n", b.Resource.URI, b.Resource.Text)
 		default:
